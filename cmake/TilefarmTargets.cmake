@@ -1,0 +1,55 @@
+# One function per kind of target. Sources and dependencies are explicit and
+# sorted; libraries are static and named by their folder.
+
+add_library(tilefarm_options INTERFACE)
+target_compile_options(tilefarm_options INTERFACE
+  -Wall -Wextra -Wno-missing-field-initializers
+  $<$<BOOL:${TILEFARM_WERROR}>:-Werror>)
+target_include_directories(tilefarm_options INTERFACE
+  ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+if(TILEFARM_SANITIZE)
+  target_compile_options(tilefarm_options INTERFACE
+    -fsanitize=${TILEFARM_SANITIZE} -fno-omit-frame-pointer
+    $<$<STREQUAL:${TILEFARM_SANITIZE},address,undefined>:-fno-sanitize-recover=undefined>)
+  target_link_options(tilefarm_options INTERFACE
+    -fsanitize=${TILEFARM_SANITIZE})
+endif()
+
+# tilefarm_library(NAME SOURCES a.cc b.cc DEPS x y [PRIVATE_DEPS z])
+function(tilefarm_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name}
+    PUBLIC ${ARG_DEPS}
+    PRIVATE tilefarm_options ${ARG_PRIVATE_DEPS})
+  target_include_directories(${name} PUBLIC
+    ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+endfunction()
+
+# tilefarm_program(NAME SOURCES main.cc DEPS x y)
+function(tilefarm_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE tilefarm_options ${ARG_DEPS})
+endfunction()
+
+# tilefarm_test(NAME LABEL unit SOURCES x_test.cc DEPS x [TIMEOUT 60])
+# A GoogleTest program; every case is a ctest test of its own label. LABEL is
+# one of unit, golden, property, e2e, fault, fuzz, farm, database, perf.
+function(tilefarm_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "LABEL;SOURCES;DEPS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE
+    tilefarm_options ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE
+    TILEFARM_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+    TILEFARM_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+  set_target_properties(${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/bin)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES
+    LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()

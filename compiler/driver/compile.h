@@ -1,0 +1,45 @@
+// Program text in, deployable library out: what tunec, tune-builder and the
+// tests call.
+#ifndef TILEFARM_COMPILER_DRIVER_COMPILE_H_
+#define TILEFARM_COMPILER_DRIVER_COMPILE_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/stmt.h"
+#include "compiler/target/target.h"
+
+namespace tilefarm::driver {
+
+struct CompileOptions {
+  target::Target target;
+  // Name of the one function's symbol; empty: the function's own
+  // (global_symbol or name), "main" becoming "tilefarm_main".
+  std::string symbol;
+  // Compile reductions with float64 accumulators and no reordering: the
+  // reference of verification (DESIGN 3.4).
+  bool reference = false;
+};
+
+struct Artifact {
+  std::string shared_object;  // ELF bytes
+  std::string header;         // C header text
+  std::vector<std::string> symbols;
+  std::string code_digest;  // SHA-256 of the text section's bytes
+};
+
+// Compiles every function exactly as scheduled. Byte-deterministic: the same
+// input gives the same artifact. Thread-safe but serialised inside (LLD).
+// InvalidArgument: an access that cannot be proven in bounds, an unsupported
+// construct; Internal: LLVM rejected our code.
+absl::StatusOr<Artifact> Compile(const ir::IRModule& module,
+                                 const CompileOptions& options);
+
+// LLVM's version and our code-generation epoch: "llvm-19.1.7+tf1".
+std::string Fingerprint();
+
+}  // namespace tilefarm::driver
+
+#endif  // TILEFARM_COMPILER_DRIVER_COMPILE_H_

@@ -1,0 +1,27 @@
+// The reference semantics of a program, executed one element at a time. Slow;
+// the yardstick of tests.
+#ifndef TILEFARM_COMPILER_IR_INTERPRETER_H_
+#define TILEFARM_COMPILER_IR_INTERPRETER_H_
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "compiler/ir/stmt.h"
+
+namespace tilefarm::ir {
+
+// Runs `function` (scheduled or not; loops of every kind run serially) on raw
+// dense row-major buffers in parameter order, in place. float16 and bfloat16
+// compute in float32 and round at stores. An access out of bounds is
+// OutOfRange with buffer, index and block. A buffer of the wrong size is
+// InvalidArgument. `max_steps` bounds the number of statements executed
+// (ResourceExhausted).
+absl::Status Interpret(const PrimFunc& function,
+                       std::span<const std::span<std::byte>> buffers,
+                       int64_t max_steps = int64_t{1} << 32);
+
+}  // namespace tilefarm::ir
+
+#endif  // TILEFARM_COMPILER_IR_INTERPRETER_H_

@@ -1,0 +1,21 @@
+// Rules that every program obeys, whatever made it.
+#ifndef TILEFARM_COMPILER_IR_VERIFIER_H_
+#define TILEFARM_COMPILER_IR_VERIFIER_H_
+
+#include "absl/status/status.h"
+#include "compiler/ir/limits.h"
+#include "compiler/ir/stmt.h"
+
+namespace tilefarm::ir {
+
+// InvalidArgument naming block, buffer and reason: a variable used outside its
+// scope, an undeclared buffer, wrong rank or dtype, a reduce block without
+// reduce axes, init without a reduce axis, a parameter bound twice, limits.
+// Accesses that cannot be proven in bounds are found by lowering, which guards
+// or rejects them.
+absl::Status Verify(const PrimFunc& function, const Limits& limits = {});
+absl::Status Verify(const IRModule& module, const Limits& limits = {});
+
+}  // namespace tilefarm::ir
+
+#endif  // TILEFARM_COMPILER_IR_VERIFIER_H_

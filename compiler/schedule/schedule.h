@@ -1,0 +1,138 @@
+// A program under transformation. Every call appends to the trace; an illegal
+// one is FailedPrecondition (primitive, block, loop, reason), an ill-formed
+// one InvalidArgument; both leave the schedule as it was. A value type: copies
+// share the immutable IR. Not thread-safe.
+//
+// Names, block order and loop counts that a primitive makes are TVM's.
+#ifndef TILEFARM_COMPILER_SCHEDULE_SCHEDULE_H_
+#define TILEFARM_COMPILER_SCHEDULE_SCHEDULE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/rng.h"
+#include "compiler/ir/stmt.h"
+#include "compiler/schedule/trace.h"
+
+namespace tilefarm::schedule {
+
+class ScheduleState;  // schedule_state.h: what primitives work on
+
+// A tiling factor: an integer, a sampled variable, or nullopt (inferred).
+using Factor = std::optional<std::variant<int64_t, ExprRv>>;
+// An annotation value: a constant or a sampled variable.
+using AnnValue = std::variant<ir::Attr, ExprRv>;
+using BlockOrLoop = std::variant<BlockRv, LoopRv>;
+
+class Schedule {
+ public:
+  // `seed` drives the sample_* calls that get no decision.
+  explicit Schedule(ir::IRModule module, uint64_t seed = 0);
+  Schedule(const Schedule&);
+  Schedule(Schedule&&) noexcept;
+  Schedule& operator=(const Schedule&);
+  Schedule& operator=(Schedule&&) noexcept;
+  ~Schedule();
+
+  ir::IRModule module() const;
+  const Trace& trace() const;
+  // What a variable now stands for.
+  absl::StatusOr<ir::BlockPtr> Get(BlockRv block) const;
+  absl::StatusOr<ir::ForPtr> Get(LoopRv loop) const;
+  absl::StatusOr<int64_t> Get(ExprRv value) const;
+
+  // --- Looking up ---
+  absl::StatusOr<BlockRv> GetBlock(std::string_view name,
+                                   std::string_view func_name = "main");
+  absl::StatusOr<std::vector<LoopRv>> GetLoops(BlockRv block);
+  absl::StatusOr<std::vector<BlockRv>> GetProducers(BlockRv block);
+  absl::StatusOr<std::vector<BlockRv>> GetConsumers(BlockRv block);
+  absl::StatusOr<std::vector<BlockRv>> GetChildBlocks(BlockOrLoop scope);
+
+  // --- Sampling ---
+  absl::StatusOr<std::vector<ExprRv>> SamplePerfectTile(
+      LoopRv loop, int n, int max_innermost_factor,
+      std::optional<std::vector<int64_t>> decision = std::nullopt);
+  // As above but the product may exceed the extent; the split guards the tail.
+  absl::StatusOr<std::vector<ExprRv>> SampleTile(
+      LoopRv loop, int n, int max_innermost_factor,
+      std::optional<std::vector<int64_t>> decision = std::nullopt);
+  // `decision` is an index into candidates.
+  absl::StatusOr<ExprRv> SampleCategorical(
+      std::vector<int64_t> candidates, std::vector<double> probs,
+      std::optional<int64_t> decision = std::nullopt);
+  // -1: root (compute_at does nothing), -2: inline, else a loop index.
+  absl::StatusOr<LoopRv> SampleComputeLocation(
+      BlockRv block, std::optional<int64_t> decision = std::nullopt);
+
+  // --- Loops ---
+  absl::StatusOr<std::vector<LoopRv>> Split(LoopRv loop,
+                                            std::vector<Factor> factors,
+                                            bool preserve_unit_iters = true,
+                                            bool disable_predication = false);
+  absl::StatusOr<LoopRv> Fuse(std::vector<LoopRv> loops,
+                              bool preserve_unit_iters = true);
+  absl::Status Reorder(std::vector<LoopRv> ordered_loops);
+  absl::StatusOr<LoopRv> AddUnitLoop(BlockOrLoop where);
+  absl::Status Parallel(LoopRv loop);
+  absl::Status Vectorize(LoopRv loop);
+  absl::Status Unroll(LoopRv loop);
+  absl::Status Bind(LoopRv loop, std::string thread_axis);
+
+  // --- Where a block is computed ---
+  absl::Status ComputeAt(BlockRv block, LoopRv loop,
+                         bool preserve_unit_loops = false, int index = -1);
+  absl::Status ReverseComputeAt(BlockRv block, LoopRv loop,
+                                bool preserve_unit_loops = false,
+                                int index = -1);
+  absl::Status ComputeInline(BlockRv block);
+  absl::Status ReverseComputeInline(BlockRv block);
+
+  // --- Memory ---
+  absl::StatusOr<BlockRv> CacheRead(BlockRv block, int read_buffer_index,
+                                    std::string storage_scope);
+  absl::StatusOr<BlockRv> CacheWrite(BlockRv block, int write_buffer_index,
+                                     std::string storage_scope);
+  // `read`: of the reads or the writes of the block.
+  absl::StatusOr<BlockRv> Reindex(BlockRv block, bool read, int buffer_index);
+  absl::Status SetScope(BlockRv block, int buffer_index, std::string scope);
+  absl::Status StorageAlign(BlockRv block, int buffer_index, int axis,
+                            int factor, int offset);
+  // `index_map` in TVM's lambda syntax: "lambda i, j: (i // 16, j, i % 16)".
+  absl::Status TransformLayout(BlockRv block, bool read, int buffer_index,
+                               std::string index_map);
+
+  // --- Reductions ---
+  absl::StatusOr<BlockRv> DecomposeReduction(BlockRv block, LoopRv loop);
+  absl::StatusOr<BlockRv> Rfactor(LoopRv loop, int factor_axis);
+
+  // --- Tensorization ---
+  absl::StatusOr<BlockRv> Blockize(LoopRv loop);
+  // Replaces the computation by an intrinsic of schedule/tensor_intrin.h.
+  absl::Status Tensorize(BlockOrLoop where, std::string intrinsic);
+
+  // --- Annotations ---
+  absl::Status Annotate(BlockOrLoop where, std::string key, AnnValue value);
+  absl::Status Unannotate(BlockOrLoop where, std::string key);
+  absl::Status EnterPostproc();
+
+ private:
+  friend class Replayer;
+  std::unique_ptr<ScheduleState> state_;
+};
+
+// Applies a trace to a module. Decisions that are absent are sampled with
+// `seed`; ones that do not fit are FailedPrecondition: replay never repairs.
+// Names the instruction's number and text in errors.
+absl::StatusOr<Schedule> Replay(const Trace& trace, ir::IRModule module,
+                                uint64_t seed = 0);
+
+}  // namespace tilefarm::schedule
+
+#endif  // TILEFARM_COMPILER_SCHEDULE_SCHEDULE_H_

@@ -1,0 +1,73 @@
+// What may be tried for a workload on a target: sketches (traces whose samples
+// carry no decisions), how their decisions are drawn and mutated, and the
+// postprocs that finish a trace.
+#ifndef TILEFARM_COMPILER_SPACE_DESIGN_SPACE_H_
+#define TILEFARM_COMPILER_SPACE_DESIGN_SPACE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/rng.h"
+#include "compiler/ir/stmt.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/schedule/trace.h"
+#include "compiler/target/target.h"
+
+namespace tilefarm::space {
+
+// A point of the space.
+struct Candidate {
+  int sketch = 0;                   // index into DesignSpace::sketches()
+  std::vector<ir::Attr> decisions;  // one a sample instruction
+
+  // Stable text of both, the key of de-duplication.
+  std::string Key() const;
+};
+
+// Immutable after Create; every method is thread-safe.
+class DesignSpace {
+ public:
+  // Applies the rules for the target's kind to the program.
+  static absl::StatusOr<std::unique_ptr<DesignSpace>> Create(
+      ir::PrimFuncPtr program, const target::Target& target);
+  // One sketch, given by hand (`tune run --space FILE`).
+  static absl::StatusOr<std::unique_ptr<DesignSpace>> FromTrace(
+      ir::PrimFuncPtr program, const target::Target& target,
+      schedule::Trace sketch);
+  virtual ~DesignSpace() = default;
+
+  virtual const ir::PrimFuncPtr& program() const = 0;
+  virtual const std::vector<schedule::Trace>& sketches() const = 0;
+  // A random point; NotFound after many illegal draws.
+  virtual absl::StatusOr<Candidate> Sample(Rng& rng) const = 0;
+  // A neighbour by one random mutator (tile sizes, compute location, unroll
+  // depth, parallel extent). FailedPrecondition where the result is illegal.
+  virtual absl::StatusOr<Candidate> Mutate(const Candidate& parent,
+                                           Rng& rng) const = 0;
+  // Decisions from either parent, same sketch.
+  virtual absl::StatusOr<Candidate> Crossover(const Candidate& a,
+                                              const Candidate& b,
+                                              Rng& rng) const = 0;
+  // The scheduled program with its complete trace, postprocs included.
+  // FailedPrecondition where the candidate is illegal for the program or
+  // target (too large tiles, ...).
+  virtual absl::StatusOr<schedule::Schedule> Apply(
+      const Candidate& candidate) const = 0;
+  // The candidate behind a complete trace made by Apply; NotFound otherwise.
+  virtual absl::StatusOr<Candidate> FromRecord(
+      const schedule::Trace& trace) const = 0;
+  // Number of points where it is small enough to enumerate, else INT64_MAX.
+  virtual int64_t ApproximateSize() const = 0;
+};
+
+// The heuristic schedule used without records: fuse and parallelise outer
+// loops, vectorise inner ones, tile reductions. Never fails on a legal
+// program.
+absl::StatusOr<schedule::Schedule> DefaultSchedule(
+    const ir::IRModule& module, const target::Target& target);
+
+}  // namespace tilefarm::space
+
+#endif  // TILEFARM_COMPILER_SPACE_DESIGN_SPACE_H_

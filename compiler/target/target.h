@@ -1,0 +1,62 @@
+// Targets: KIND[:MODEL][,key=value...] or a JSON file.
+#ifndef TILEFARM_COMPILER_TARGET_TARGET_H_
+#define TILEFARM_COMPILER_TARGET_TARGET_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace tilefarm::target {
+
+// Facts of the device that tile sizes are bounded by; not part of the key.
+struct CacheSizes {
+  int64_t l1_bytes = 32 << 10;
+  int64_t l2_bytes = 1 << 20;
+  int64_t l3_bytes = 16 << 20;
+  bool operator==(const CacheSizes&) const = default;
+};
+
+// A resolved target: a value, no "host" left in it.
+struct Target {
+  std::string kind;    // "x86-64", "aarch64", "cuda", "opencl", "wasm32"
+  std::string cpu;     // LLVM's cpu name: "znver4", "sapphirerapids"
+  std::string triple;  // LLVM's triple
+  // LLVM features that differ from the cpu's own: "-amx-tile", "+avx512bf16";
+  // sorted.
+  std::vector<std::string> features;
+  int cores = 1;  // 1: no thread pool
+  CacheSizes caches;
+  // Width of vector registers in bits and their number, from cpu and features.
+  int vector_bits = 128;
+  int vector_registers = 16;
+
+  // Canonical text, the key of a record: kind, cpu, features, cores. Parsing
+  // it gives the same target (but for the caches).
+  std::string Key() const;
+  // LLVM's feature string: "+a,-b".
+  std::string LlvmFeatures() const;
+  int vector_lanes(int element_bytes) const {
+    return vector_bits / 8 / element_bytes;
+  }
+};
+
+// InvalidArgument with the known kinds, models and keys where the text is
+// wrong. "host" reads this machine (cpu and features as LLVM names them,
+// caches from sysfs, cores from the affinity mask).
+absl::StatusOr<Target> Parse(std::string_view text);
+
+// How well a record's target fits a wanted one; larger is better.
+enum class Match {
+  kNone = 0,       // may not be used
+  kFamily = 1,     // compatible ISA family: wanted has every feature
+  kMicroarch = 2,  // same kind and cpu
+  kExact = 3,      // same key but perhaps cores
+};
+Match Compare(const Target& recorded, const Target& wanted);
+
+}  // namespace tilefarm::target
+
+#endif  // TILEFARM_COMPILER_TARGET_TARGET_H_

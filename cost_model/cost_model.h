@@ -1,0 +1,65 @@
+// Predicts which candidates are fast.
+#ifndef TILEFARM_COST_MODEL_COST_MODEL_H_
+#define TILEFARM_COST_MODEL_COST_MODEL_H_
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/rng.h"
+
+namespace tilefarm::cost_model {
+
+// Features of one candidate: one row of kColumns floats a buffer store (see
+// features.h for every column).
+struct FeatureRows {
+  std::vector<float> values;  // rows x columns, row-major
+  int rows = 0;
+};
+
+// A measured candidate. Rows of one `group` (task) are compared with each
+// other only. `score` is higher for faster: best_seconds / seconds in (0, 1],
+// 0 for a failed one.
+struct Sample {
+  FeatureRows features;
+  int64_t group = 0;
+  float score = 0;
+};
+
+// How well scores predicted before training ranked samples not yet seen.
+struct RankingMetrics {
+  int samples = 0;
+  double pairwise_accuracy = 0;  // of pairs with different scores
+  double top_k_recall = 0;       // share of the true top k in predicted top k
+  int k = 0;
+};
+
+// Thread-safe: Predict uses a snapshot that Update swaps when it is done.
+class CostModel {
+ public:
+  virtual ~CostModel() = default;
+  // Higher is better; only the order means something.
+  virtual std::vector<float> Predict(
+      std::span<const FeatureRows> candidates) const = 0;
+  // Adds samples and retrains. Returns the metrics of the model as it was
+  // before, on these samples.
+  virtual absl::StatusOr<RankingMetrics> Update(
+      std::span<const Sample> samples) = 0;
+  virtual absl::StatusOr<std::string> Serialize() const = 0;
+  virtual absl::Status Load(std::string_view bytes) = 0;
+  // False until the first Update or Load.
+  virtual bool trained() const = 0;
+};
+
+RankingMetrics ComputeRankingMetrics(std::span<const float> predicted,
+                                     std::span<const float> truth, int k);
+
+std::unique_ptr<CostModel> MakeXgboostModel(uint64_t seed);
+std::unique_ptr<CostModel> MakeRandomModel(uint64_t seed);
+
+}  // namespace tilefarm::cost_model
+
+#endif  // TILEFARM_COST_MODEL_COST_MODEL_H_

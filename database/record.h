@@ -1,0 +1,76 @@
+// A record: everything known about one measured candidate.
+#ifndef TILEFARM_DATABASE_RECORD_H_
+#define TILEFARM_DATABASE_RECORD_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace tilefarm::database {
+
+enum class Status {
+  kOk,
+  kInvalidSchedule,
+  kCompileError,
+  kCompileTimeout,
+  kRunError,
+  kRunTimeout,
+  kWrongResult,
+  kDeviceLost,
+};
+// "ok", "invalid_schedule", ...
+std::string_view StatusName(Status status);
+std::optional<Status> ParseStatus(std::string_view name);
+
+// How it was measured; records of different protocols are not compared.
+struct Protocol {
+  bool cold_cache = false;
+  int cores = 1;
+  std::string layout = "as_stated";  // or "packed"
+  bool operator==(const Protocol&) const = default;
+};
+
+struct Record {
+  int64_t id = 0;             // assigned by the store; 0: not stored yet
+  std::string candidate_id;   // hash of (task, scheduled program, fingerprint)
+  std::string workload_hash;  // 64 hex digits
+  std::string program;        // exact text the trace was made on
+  std::string target;         // Target::Key()
+  std::string trace;          // complete trace text
+  std::string device;         // name + digest
+  std::string device_model;   // brand, cpu, features, caches: canonical text
+  Status status = Status::kOk;
+  std::string error;            // of a failed one
+  std::vector<double> seconds;  // of every sample
+  double median_seconds = 0;
+  double ci_low_seconds = 0, ci_high_seconds = 0;  // 95 % of the median
+  bool stopped_early = false;
+  bool emulated = false;
+  bool verified = false;
+  double max_abs_error = 0, max_rel_error = 0;
+  double compile_seconds = 0;
+  Protocol protocol;
+  std::string isolation;     // level of the sandbox: "none", "rlimits", ...
+  std::string device_state;  // JSON: clock, temperature, canary
+  std::string fingerprint;   // driver::Fingerprint()
+  std::string code_digest;
+  std::string job_id;
+  std::string model_score;  // predicted score, as text; empty: none
+  int64_t sequence = 0;     // within the task
+  std::string recorded_at;  // RFC 3339, UTC
+};
+
+// One self-contained JSON object on one line, keys `workload, program, target,
+// trace, device, status, seconds, ...` as documented in docs/formats.md.
+std::string RecordToJson(const Record& record);
+// InvalidArgument where a key is missing or of the wrong type; unknown keys are
+// ignored.
+absl::StatusOr<Record> RecordFromJson(std::string_view json);
+
+}  // namespace tilefarm::database
+
+#endif  // TILEFARM_DATABASE_RECORD_H_

@@ -1,0 +1,116 @@
+// The tuning database. SQLite (WAL, synchronous=FULL); exactly one process
+// writes, guarded by flock on FILE.lock; readers open read-only beside it.
+#ifndef TILEFARM_DATABASE_STORE_H_
+#define TILEFARM_DATABASE_STORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/stmt.h"
+#include "compiler/target/target.h"
+#include "database/record.h"
+
+namespace tilefarm::database {
+
+// A tuning job as stored; the server owns the meaning of `spec_json`.
+struct JobRow {
+  std::string id;
+  std::string request_id;  // client-made; unique
+  std::string state;       // queued, running, done, failed, cancelled
+  std::string user;
+  std::string program;  // text as submitted
+  std::string target;
+  int64_t trials = 0;
+  std::string spec_json;
+  std::string error;
+  std::string created_at, ended_at;
+};
+
+struct Stats {
+  int64_t records = 0;
+  int64_t workloads = 0;
+  std::map<std::string, int64_t> by_status;
+};
+
+// The answer to "which schedule": the record and why it was chosen.
+struct BestMatch {
+  Record record;
+  // "exact device model", "same microarchitecture (znver4)", ...
+  std::string reason;
+};
+
+struct BestQuery {
+  ir::PrimFuncPtr program;
+  target::Target target;
+  std::string device_model;  // empty: unknown
+  std::string fingerprint;
+  bool allow_stale = false;
+};
+
+// All methods are thread-safe. Unavailable: the file is busy or the disk is
+// full; DataLoss: it is corrupt; FailedPrecondition: its schema is newer.
+class Store {
+ public:
+  enum class Mode { kReadOnly, kReadWrite };
+  // ":memory:" for tests. kReadWrite creates and migrates; kReadOnly on a
+  // missing file is NotFound and never migrates.
+  static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& path,
+                                                     Mode mode);
+  virtual ~Store() = default;
+
+  // Random, made with the file; spools of workers belong to it.
+  virtual std::string uuid() const = 0;
+  virtual int schema_version() const = 0;
+
+  // --- Records ---
+  // Stores all or none in one transaction, durably on return. A candidate_id
+  // that already has a record is left as it is and reported false.
+  virtual absl::StatusOr<std::vector<bool>> AddRecords(
+      std::span<const Record> records) = 0;
+  // Re-measurement of a stored record: a row in `measurements`.
+  virtual absl::Status AddMeasurement(int64_t record_id,
+                                      const Record& measured) = 0;
+  // In order of id; the callback returns false to stop.
+  virtual absl::Status ForEachRecord(
+      const std::function<bool(const Record&)>& visit) const = 0;
+  // Every record of the workload and target key.
+  virtual absl::StatusOr<std::vector<Record>> FindRecords(
+      const std::string& workload_hash,
+      const std::string& target_key) const = 0;
+  virtual absl::StatusOr<bool> HasCandidate(
+      const std::string& candidate_id) const = 0;
+  // DESIGN 3.3's fallback order; NotFound where nothing may be used.
+  virtual absl::StatusOr<BestMatch> FindBest(const BestQuery& query) const = 0;
+  virtual absl::StatusOr<Stats> GetStats() const = 0;
+
+  // --- Jobs ---
+  // A second job with the same request_id returns the first one's id.
+  virtual absl::StatusOr<std::string> AddJob(const JobRow& job) = 0;
+  virtual absl::Status UpdateJob(const std::string& id,
+                                 const std::string& state,
+                                 const std::string& error) = 0;
+  virtual absl::StatusOr<std::vector<JobRow>> ListJobs() const = 0;
+  virtual absl::StatusOr<JobRow> GetJob(const std::string& id) const = 0;
+  // The ordered log of proposals and results that makes a search replayable.
+  virtual absl::Status AppendJobLog(const std::string& job_id,
+                                    std::span<const std::string> lines) = 0;
+  virtual absl::StatusOr<std::vector<std::string>> ReadJobLog(
+      const std::string& job_id) const = 0;
+
+  // --- Cost models and other blobs, by key ---
+  virtual absl::Status PutBlob(const std::string& key,
+                               std::string_view bytes) = 0;
+  virtual absl::StatusOr<std::string> GetBlob(const std::string& key) const = 0;
+};
+
+}  // namespace tilefarm::database
+
+#endif  // TILEFARM_DATABASE_STORE_H_

@@ -1,0 +1,89 @@
+// Chooses which candidates of a task are measured next.
+//
+// A Search owns nothing that outlives it: the server feeds it outcomes and
+// takes proposals. Its choices are a function of the seed, the records known
+// at the start, and the order of the calls to Propose and Report (DESIGN 3.4:
+// determinism), which the server logs.
+#ifndef TILEFARM_SERVER_SEARCH_SEARCH_H_
+#define TILEFARM_SERVER_SEARCH_SEARCH_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/space/design_space.h"
+#include "cost_model/cost_model.h"
+#include "database/record.h"
+
+namespace tilefarm::search {
+
+enum class Strategy { kEvolutionary, kRandom };
+
+struct SearchOptions {
+  uint64_t seed = 0;
+  Strategy strategy = Strategy::kEvolutionary;
+  int population = 512;  // candidates kept between generations
+  int generations = 4;   // per call that needs new candidates
+  double mutation_probability = 0.85;
+  double crossover_probability = 0.1;
+  double epsilon = 0.05;    // share of proposals taken at random
+  int initial_random = 32;  // trials before the model is trusted
+  int retrain_every = 16;   // outcomes between trainings, growing with size
+  std::string fingerprint;  // part of the candidate id
+};
+
+// A candidate about to be leased.
+struct Proposal {
+  space::Candidate candidate;
+  std::string candidate_id;    // hash of (task, scheduled program, fingerprint)
+  std::string trace;           // complete text
+  std::string scheduled_hash;  // ir::ProgramHash
+  float predicted = 0;
+};
+
+struct Outcome {
+  std::string candidate_id;
+  database::Status status = database::Status::kOk;
+  double seconds = 0;  // median; only with kOk
+};
+
+// Not thread-safe; the caller serialises. Propose and Report may take tens of
+// milliseconds (evolution, training): call them from the search thread.
+class Search {
+ public:
+  // `known` are the task's records so far: never proposed again, and the first
+  // training set where their traces belong to the space. `model` may be shared
+  // with other tasks.
+  static absl::StatusOr<std::unique_ptr<Search>> Create(
+      std::shared_ptr<const space::DesignSpace> space,
+      const target::Target& target, const std::string& task_id,
+      std::shared_ptr<cost_model::CostModel> model, SearchOptions options,
+      std::span<const database::Record> known);
+  virtual ~Search() = default;
+
+  // Up to `count` candidates never proposed before; fewer, or none, only when
+  // the space is exhausted.
+  virtual absl::StatusOr<std::vector<Proposal>> Propose(int count) = 0;
+  // What came of a proposal.
+  virtual absl::Status Report(std::span<const Outcome> outcomes) = 0;
+
+  // Metrics of the latest retraining, on results the model had not seen.
+  virtual std::optional<cost_model::RankingMetrics> last_metrics() const = 0;
+  virtual double best_seconds() const = 0;  // 0: none yet
+};
+
+// hash of (task, scheduled program, fingerprint).
+std::string CandidateId(const std::string& task_id,
+                        const std::string& scheduled_hash,
+                        const std::string& fingerprint);
+// hash of (workload, target key).
+std::string TaskId(const std::string& workload_hash,
+                   const std::string& target_key);
+
+}  // namespace tilefarm::search
+
+#endif  // TILEFARM_SERVER_SEARCH_SEARCH_H_

@@ -1,0 +1,71 @@
+// The primitives that move blocks, their buffers and their reductions. Each
+// checks its preconditions and rewrites the state as schedule_state.h says;
+// arguments are Schedule's methods'. The nests before and after stand with the
+// implementations.
+#ifndef TILEFARM_COMPILER_SCHEDULE_BLOCK_PRIMITIVES_H_
+#define TILEFARM_COMPILER_SCHEDULE_BLOCK_PRIMITIVES_H_
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/schedule/schedule_state.h"
+
+namespace tilefarm::schedule {
+
+// compute_at.cc. A root mark as the loop does nothing, an inline mark
+// inlines; `index` is the position among the loop body's statements, -1: the
+// last possible for compute_at (just before the consumers), -2: the first.
+absl::Status ComputeAt(ScheduleState& state, BlockRv block, LoopRv loop,
+                       bool preserve_unit_loops, int index);
+absl::Status ReverseComputeAt(ScheduleState& state, BlockRv block, LoopRv loop,
+                              bool preserve_unit_loops, int index);
+// Whether ComputeAt (or ReverseComputeAt) there would succeed; changes
+// nothing. What sample_compute_location draws from.
+bool CanComputeAt(const ScheduleState& state, const ir::BlockPtr& block,
+                  const ir::ForPtr& loop);
+bool CanReverseComputeAt(const ScheduleState& state, const ir::BlockPtr& block,
+                         const ir::ForPtr& loop);
+
+// inline.cc
+absl::Status ComputeInline(ScheduleState& state, BlockRv block);
+absl::Status ReverseComputeInline(ScheduleState& state, BlockRv block);
+bool CanComputeInline(const ScheduleState& state, const ir::BlockPtr& block);
+bool CanReverseComputeInline(const ScheduleState& state,
+                             const ir::BlockPtr& block);
+
+// cache.cc
+absl::StatusOr<BlockRv> CacheRead(ScheduleState& state, BlockRv block,
+                                  int read_buffer_index,
+                                  std::string_view storage_scope);
+absl::StatusOr<BlockRv> CacheWrite(ScheduleState& state, BlockRv block,
+                                   int write_buffer_index,
+                                   std::string_view storage_scope);
+absl::StatusOr<BlockRv> Reindex(ScheduleState& state, BlockRv block, bool read,
+                                int buffer_index);
+
+// reduction.cc
+absl::StatusOr<BlockRv> DecomposeReduction(ScheduleState& state, BlockRv block,
+                                           LoopRv loop);
+absl::StatusOr<BlockRv> Rfactor(ScheduleState& state, LoopRv loop,
+                                int factor_axis);
+
+// layout.cc
+absl::Status SetScope(ScheduleState& state, BlockRv block, int buffer_index,
+                      std::string_view scope);
+absl::Status StorageAlign(ScheduleState& state, BlockRv block, int buffer_index,
+                          int axis, int factor, int offset);
+absl::Status TransformLayout(ScheduleState& state, BlockRv block, bool read,
+                             int buffer_index, std::string_view index_map);
+
+// blockize.cc
+absl::StatusOr<BlockRv> Blockize(ScheduleState& state, LoopRv loop);
+absl::Status Tensorize(ScheduleState& state, BlockOrLoop where,
+                       std::string_view intrinsic);
+
+}  // namespace tilefarm::schedule
+
+#endif  // TILEFARM_COMPILER_SCHEDULE_BLOCK_PRIMITIVES_H_

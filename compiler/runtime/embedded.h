@@ -1,0 +1,16 @@
+// The runtime as LLVM bitcode, compiled per triple when Tilefarm is built.
+#ifndef TILEFARM_COMPILER_RUNTIME_EMBEDDED_H_
+#define TILEFARM_COMPILER_RUNTIME_EMBEDDED_H_
+
+#include <string_view>
+#include <vector>
+
+namespace tilefarm::runtime {
+
+// The modules to link into a kernel of this triple, one a source file; empty
+// where the triple has no runtime. The bytes live as long as the program.
+std::vector<std::string_view> Bitcode(std::string_view triple);
+
+}  // namespace tilefarm::runtime
+
+#endif  // TILEFARM_COMPILER_RUNTIME_EMBEDDED_H_

@@ -1,0 +1,228 @@
+/* One lazy thread pool per artifact.
+ *
+ * A loop is published by giving `state` a new generation; a worker that sees
+ * it in time joins (counts itself into `state`), takes chunks until none is
+ * left, and counts itself out. When the caller finds no more chunks it closes
+ * the generation and waits only for those who joined: a worker that wakes up
+ * late delays nobody.
+ *
+ *   state:  63......32 31      30....0
+ *           generation closed  active workers
+ *
+ * The pool lives in a page that the kernel zeroes in a forked child, where its
+ * threads do not exist: there it is simply made anew. */
+#include "compiler/runtime/platform.h"
+#include "compiler/runtime/tf_runtime.h"
+
+enum {
+  kMaxWorkers = 1023,
+  kPoolBytes = 16384,
+  kStackBytes = 1 << 20,
+  kSpins = 2000, /* before a waiting thread sleeps: some 50 us */
+  kChunksPerThread = 4,
+};
+
+#define TF_CLOSED ((uint64_t)1 << 31)
+#define TF_ACTIVE (TF_CLOSED - 1)
+
+struct Pool {
+  _Atomic(uint64_t) state;
+  _Atomic(uint32_t) generation; /* what idle workers sleep on */
+  _Atomic(int32_t) sleepers;
+  _Atomic(int32_t) caller_sleeps;
+  _Atomic(int32_t) busy; /* a caller owns the pool */
+  _Atomic(int32_t) stop;
+  int32_t started;
+  int32_t workers;
+  /* The loop, constant while its generation is open. */
+  tf_rt_body body;
+  void* context;
+  int64_t n, chunk;
+  _Atomic(int64_t) next;
+  _Atomic(int32_t) status;
+  unsigned long threads[kMaxWorkers];
+};
+_Static_assert(sizeof(struct Pool) <= kPoolBytes, "the mapping is too small");
+
+static _Atomic(struct Pool*) pool_page;
+
+static void FutexWait(void* word, uint32_t seen) {
+  syscall(TF_SYS_FUTEX, word, TF_FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+}
+static void FutexWakeAll(void* word) {
+  syscall(TF_SYS_FUTEX, word, TF_FUTEX_WAKE_PRIVATE, 0x7fffffff, NULL, NULL, 0);
+}
+
+static void TakeChunks(struct Pool* pool) {
+  for (;;) {
+    const int64_t begin =
+        __c11_atomic_fetch_add(&pool->next, pool->chunk, __ATOMIC_RELAXED);
+    if (begin >= pool->n) return;
+    int64_t end = begin + pool->chunk;
+    if (end > pool->n) end = pool->n;
+    const int32_t status = pool->body(begin, end, pool->context);
+    if (status != 0) {
+      __c11_atomic_store(&pool->status, status, __ATOMIC_RELAXED);
+    }
+  }
+}
+
+static void* WorkerMain(void* argument) {
+  struct Pool* pool = argument;
+  uint32_t seen = 0;
+  for (;;) {
+    for (int i = 0; i < kSpins; ++i) {
+      if (__c11_atomic_load(&pool->generation, __ATOMIC_ACQUIRE) != seen) break;
+      TF_PAUSE();
+    }
+    while (__c11_atomic_load(&pool->generation, __ATOMIC_SEQ_CST) == seen) {
+      __c11_atomic_fetch_add(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
+      FutexWait(&pool->generation, seen);
+      __c11_atomic_fetch_sub(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
+    }
+    if (__c11_atomic_load(&pool->stop, __ATOMIC_ACQUIRE)) return NULL;
+    seen = __c11_atomic_load(&pool->generation, __ATOMIC_ACQUIRE);
+    uint64_t state = __c11_atomic_load(&pool->state, __ATOMIC_ACQUIRE);
+    int joined = 0;
+    while (!(state & TF_CLOSED) && !joined) {
+      joined = __c11_atomic_compare_exchange_weak(
+          &pool->state, &state, state + 1, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    }
+    if (!joined) continue;
+    TakeChunks(pool);
+    state = __c11_atomic_fetch_sub(&pool->state, 1, __ATOMIC_SEQ_CST);
+    if ((state & TF_CLOSED) && (state & TF_ACTIVE) == 1 &&
+        __c11_atomic_load(&pool->caller_sleeps, __ATOMIC_SEQ_CST)) {
+      FutexWakeAll(&pool->state);
+    }
+  }
+}
+
+/* TILEFARM_NUM_THREADS as a positive number, or 0 where it is none. */
+static int32_t ThreadsWanted(void) {
+  const char* text = getenv("TILEFARM_NUM_THREADS");
+  int32_t value = 0;
+  if (text == NULL) return 0;
+  for (; *text >= '0' && *text <= '9' && value < 100000; ++text) {
+    value = value * 10 + (*text - '0');
+  }
+  return *text == 0 ? value : 0;
+}
+
+static int32_t CpusAllowed(void) {
+  unsigned long mask[128] = {0};
+  int32_t count = 0;
+  if (sched_getaffinity(0, sizeof(mask), mask) != 0) return 1;
+  for (int i = 0; i < 128; ++i) {
+    for (unsigned long word = mask[i]; word != 0; word &= word - 1) ++count;
+  }
+  return count > 0 ? count : 1;
+}
+
+static void Start(struct Pool* pool, int32_t cores) {
+  int32_t threads = CpusAllowed();
+  const int32_t wanted = ThreadsWanted();
+  if (threads > cores) threads = cores;
+  if (wanted > 0 && threads > wanted) threads = wanted;
+  if (threads > kMaxWorkers) threads = kMaxWorkers;
+  pool->started = 1;
+  __c11_atomic_store(&pool->state, TF_CLOSED, __ATOMIC_RELAXED);
+  /* pthread_attr_t has at most 64 bytes on Linux. */
+  _Alignas(16) char attributes[128];
+  unsigned long all_signals[16], old_signals[16];
+  for (int i = 0; i < 16; ++i) all_signals[i] = ~0ul;
+  pthread_attr_init(attributes);
+  pthread_attr_setstacksize(attributes, kStackBytes);
+  /* Signals belong to the threads of whoever loaded us. */
+  pthread_sigmask(TF_SIG_SETMASK, all_signals, old_signals);
+  while (pool->workers < threads - 1 &&
+         pthread_create(&pool->threads[pool->workers], attributes, WorkerMain,
+                        pool) == 0) {
+    ++pool->workers;
+  }
+  pthread_sigmask(TF_SIG_SETMASK, old_signals, NULL);
+  pthread_attr_destroy(attributes);
+}
+
+static struct Pool* GetPool(void) {
+  struct Pool* pool = __c11_atomic_load(&pool_page, __ATOMIC_ACQUIRE);
+  if (pool != NULL) return pool;
+  void* page = mmap(NULL, kPoolBytes, TF_PROT_READ_WRITE,
+                    TF_MAP_PRIVATE_ANONYMOUS, -1, 0);
+  if (page == (void*)-1) return NULL;
+  madvise(page, kPoolBytes, TF_MADV_WIPEONFORK);
+  if (__c11_atomic_compare_exchange_strong(
+          &pool_page, &pool, page, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    return page;
+  }
+  munmap(page, kPoolBytes);
+  return pool;
+}
+
+static void WaitForWorkers(struct Pool* pool) {
+  uint64_t state =
+      __c11_atomic_fetch_or(&pool->state, TF_CLOSED, __ATOMIC_SEQ_CST) |
+      TF_CLOSED;
+  for (int i = 0; i < kSpins && (state & TF_ACTIVE); ++i) {
+    TF_PAUSE();
+    state = __c11_atomic_load(&pool->state, __ATOMIC_ACQUIRE);
+  }
+  if (!(state & TF_ACTIVE)) return;
+  __c11_atomic_store(&pool->caller_sleeps, 1, __ATOMIC_SEQ_CST);
+  for (;;) {
+    state = __c11_atomic_load(&pool->state, __ATOMIC_SEQ_CST);
+    if (!(state & TF_ACTIVE)) break;
+    /* The low half, which is first in memory: every triple is little-endian. */
+    FutexWait(&pool->state, (uint32_t)state);
+  }
+  __c11_atomic_store(&pool->caller_sleeps, 0, __ATOMIC_SEQ_CST);
+}
+
+int32_t tf_rt_parallel_for(tf_rt_body body, void* context, int64_t n,
+                           int32_t cores) {
+  if (n <= 0) return 0;
+  struct Pool* pool = n > 1 ? GetPool() : NULL;
+  if (pool == NULL || __c11_atomic_exchange(&pool->busy, 1, __ATOMIC_ACQUIRE)) {
+    return body(0, n, context);
+  }
+  if (!pool->started) Start(pool, cores);
+  if (pool->workers == 0) {
+    __c11_atomic_store(&pool->busy, 0, __ATOMIC_RELEASE);
+    return body(0, n, context);
+  }
+  pool->body = body;
+  pool->context = context;
+  pool->n = n;
+  pool->chunk = n / ((int64_t)(pool->workers + 1) * kChunksPerThread);
+  if (pool->chunk < 1) pool->chunk = 1;
+  __c11_atomic_store(&pool->next, 0, __ATOMIC_RELAXED);
+  __c11_atomic_store(&pool->status, 0, __ATOMIC_RELAXED);
+  const uint32_t generation =
+      __c11_atomic_load(&pool->generation, __ATOMIC_RELAXED) + 1;
+  __c11_atomic_store(&pool->state, (uint64_t)generation << 32,
+                     __ATOMIC_RELEASE);
+  __c11_atomic_store(&pool->generation, generation, __ATOMIC_SEQ_CST);
+  if (__c11_atomic_load(&pool->sleepers, __ATOMIC_SEQ_CST) != 0) {
+    FutexWakeAll(&pool->generation);
+  }
+  TakeChunks(pool);
+  WaitForWorkers(pool);
+  const int32_t status = __c11_atomic_load(&pool->status, __ATOMIC_RELAXED);
+  __c11_atomic_store(&pool->busy, 0, __ATOMIC_RELEASE);
+  return status;
+}
+
+void tf_rt_parallel_shutdown(void) {
+  struct Pool* pool = __c11_atomic_load(&pool_page, __ATOMIC_ACQUIRE);
+  if (pool == NULL) return;
+  if (pool->started) {
+    __c11_atomic_store(&pool->stop, 1, __ATOMIC_RELEASE);
+    __c11_atomic_fetch_add(&pool->generation, 1, __ATOMIC_SEQ_CST);
+    FutexWakeAll(&pool->generation);
+    for (int32_t i = 0; i < pool->workers; ++i) {
+      pthread_join(pool->threads[i], NULL);
+    }
+  }
+  __c11_atomic_store(&pool_page, NULL, __ATOMIC_RELEASE);
+  munmap(pool, kPoolBytes);
+}

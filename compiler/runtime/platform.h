@@ -1,0 +1,52 @@
+/* The part of the C library and of Linux that the runtime stands on, declared
+ * by hand so that it compiles for every triple without that triple's
+ * headers. codegen/c_library.cc lists the same names for the linker. */
+#ifndef TILEFARM_COMPILER_RUNTIME_PLATFORM_H_
+#define TILEFARM_COMPILER_RUNTIME_PLATFORM_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+void* aligned_alloc(size_t alignment, size_t bytes);
+void free(void* block);
+void* memset(void* to, int byte, size_t bytes);
+char* getenv(const char* name);
+void* mmap(void* at, size_t bytes, int protection, int flags, int fd,
+           long offset);
+int munmap(void* at, size_t bytes);
+int madvise(void* at, size_t bytes, int advice);
+long syscall(long number, ...);
+int sched_getaffinity(int pid, size_t bytes, void* mask);
+int pthread_create(unsigned long* thread, const void* attributes,
+                   void* (*start)(void*), void* argument);
+int pthread_join(unsigned long thread, void** result);
+int pthread_attr_init(void* attributes);
+int pthread_attr_setstacksize(void* attributes, size_t bytes);
+int pthread_attr_destroy(void* attributes);
+int pthread_sigmask(int how, const void* set, void* old_set);
+
+/* Linux's numbers, the same on every architecture we build for. */
+enum {
+  TF_PROT_READ_WRITE = 3,
+  TF_MAP_PRIVATE_ANONYMOUS = 0x22,
+  TF_MADV_WIPEONFORK = 18,
+  TF_SIG_SETMASK = 2,
+  TF_FUTEX_WAIT_PRIVATE = 128,
+  TF_FUTEX_WAKE_PRIVATE = 129,
+};
+
+#if defined(__x86_64__)
+enum { TF_SYS_FUTEX = 202 };
+#define TF_PAUSE() __builtin_ia32_pause()
+#elif defined(__aarch64__) || defined(__riscv)
+enum { TF_SYS_FUTEX = 98 };
+#if defined(__aarch64__)
+#define TF_PAUSE() __asm__ volatile("yield")
+#else
+#define TF_PAUSE() ((void)0)
+#endif
+#else
+#error "give this architecture its futex number and pause instruction"
+#endif
+
+#endif /* TILEFARM_COMPILER_RUNTIME_PLATFORM_H_ */

@@ -1,0 +1,33 @@
+/* What generated code calls. Freestanding C: every function of the C library
+ * that the runtime uses is declared in platform.h, nothing else is included.
+ *
+ * All names start with tf_rt_ and become internal when a kernel is built, so
+ * that two artifacts in one process never share state. */
+#ifndef TILEFARM_COMPILER_RUNTIME_TF_RUNTIME_H_
+#define TILEFARM_COMPILER_RUNTIME_TF_RUNTIME_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Iterations [begin, end) of a parallel loop. Non-zero means failure. */
+typedef int32_t (*tf_rt_body)(int64_t begin, int64_t end, void* context);
+
+/* Runs iterations [0, n) on up to `cores` threads of the artifact's pool,
+ * caller included, in chunks that are handed out as threads become free.
+ * Returns when all are done: 0, or a failing body's status. Where the pool is
+ * busy with another caller's loop, or cannot be made, the caller runs it all.
+ */
+int32_t tf_rt_parallel_for(tf_rt_body body, void* context, int64_t n,
+                           int32_t cores);
+/* Ends and joins the pool's threads; run when the artifact is unloaded. */
+void tf_rt_parallel_shutdown(void);
+
+/* At least `bytes` bytes, 64-byte aligned, exclusively the caller's until it
+ * is released. Contents are undefined. Null where memory is out. */
+void* tf_rt_workspace_acquire(int64_t bytes);
+/* Keeps the block for a later acquire. Null is allowed. */
+void tf_rt_workspace_release(void* block);
+/* Frees what is kept; run when the artifact is unloaded. */
+void tf_rt_workspace_shutdown(void);
+
+#endif /* TILEFARM_COMPILER_RUNTIME_TF_RUNTIME_H_ */

@@ -1,0 +1,16 @@
+// Facts of this machine that the operating system knows.
+#ifndef TILEFARM_COMPILER_TARGET_HOST_H_
+#define TILEFARM_COMPILER_TARGET_HOST_H_
+
+#include "compiler/target/target.h"
+
+namespace tilefarm::target {
+
+// Data caches of cpu 0 from sysfs; defaults for what is not there.
+CacheSizes HostCaches();
+// Number of CPUs in this process's affinity mask, at least 1.
+int HostCores();
+
+}  // namespace tilefarm::target
+
+#endif  // TILEFARM_COMPILER_TARGET_HOST_H_

@@ -1,0 +1,212 @@
+#include "compiler/target/isa.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/TargetParser/Host.h"
+
+namespace tilefarm::target {
+namespace {
+
+constexpr std::array<Kind, 6> kKinds = {{
+    {"x86-64", "x86_64-unknown-linux-gnu", "x86-64", true},
+    {"aarch64", "aarch64-unknown-linux-gnu", "generic", true},
+    {"riscv64", "riscv64-unknown-linux-gnu", "generic-rv64", true},
+    {"cuda", "nvptx64-nvidia-cuda", "sm_80", false},
+    {"opencl", "", "", false},
+    {"wasm32", "wasm32-unknown-unknown", "generic", false},
+}};
+
+// Instruction sets that generated code or tensor intrinsics may depend on;
+// system-level ones (invpcid, sgx, ...) say nothing about a schedule.
+constexpr std::array<std::string_view, 13> kComputePrefixes = {
+    "sse", "ssse", "avx",  "fma", "f16c",    "amx", "neon",
+    "sve", "sme",  "bf16", "fp",  "dotprod", "i8mm"};
+
+void InitializeLlvm() {
+  static const bool done = [] {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargetMCs();
+    return true;
+  }();
+  (void)done;
+}
+
+std::unique_ptr<llvm::MCSubtargetInfo> MakeSubtarget(
+    const std::string& triple, const std::string& cpu,
+    const std::vector<std::string>& features) {
+  InitializeLlvm();
+  std::string error;
+  const llvm::Target* target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (target == nullptr) return nullptr;
+  return std::unique_ptr<llvm::MCSubtargetInfo>(
+      target->createMCSubtargetInfo(triple, cpu, absl::StrJoin(features, ",")));
+}
+
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row[b.size()];
+}
+
+// The five nearest of the known names, for "did you mean".
+std::string Nearest(std::string_view wanted, std::vector<std::string> known) {
+  std::stable_sort(known.begin(), known.end(),
+                   [&](const std::string& a, const std::string& b) {
+                     return EditDistance(wanted, a) < EditDistance(wanted, b);
+                   });
+  if (known.size() > 5) known.resize(5);
+  return absl::StrJoin(known, ", ");
+}
+
+bool Has(const llvm::MCSubtargetInfo& subtarget, std::string_view name) {
+  for (const auto& feature : subtarget.getAllProcessorFeatures()) {
+    if (std::string_view(feature.Key) == name) {
+      return subtarget.getFeatureBits()[feature.Value];
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+const Kind* FindKind(std::string_view name) {
+  for (const Kind& kind : kKinds) {
+    if (kind.name == name) return &kind;
+  }
+  return nullptr;
+}
+
+std::string KindNames() {
+  std::vector<std::string> names = {"host"};
+  for (const Kind& kind : kKinds) names.emplace_back(kind.name);
+  return absl::StrJoin(names, ", ");
+}
+
+const Kind& HostKind() {
+#if defined(__aarch64__)
+  return *FindKind("aarch64");
+#elif defined(__riscv)
+  return *FindKind("riscv64");
+#else
+  return *FindKind("x86-64");
+#endif
+}
+
+absl::StatusOr<CpuFeatures> ResolveCpu(
+    const Kind& kind, const std::string& cpu,
+    const std::vector<std::string>& features) {
+  CpuFeatures result{{}, 128, 32};
+  if (kind.triple.empty()) {
+    if (!features.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "target ", std::string(kind.name), " takes no features"));
+    }
+    return result;
+  }
+  const std::string triple(kind.triple);
+  const auto own = MakeSubtarget(triple, cpu.empty() ? "generic" : cpu, {});
+  if (own == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("this build's LLVM has no code generator for ", triple));
+  }
+  if (!own->isCPUStringValid(cpu)) {
+    std::vector<std::string> known;
+    for (const auto& desc : own->getAllProcessorDescriptions()) {
+      known.emplace_back(desc.Key);
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown model '", cpu, "' of ", std::string(kind.name),
+                     "; near it: ", Nearest(cpu, std::move(known))));
+  }
+  for (const std::string& feature : features) {
+    const auto all = own->getAllProcessorFeatures();
+    const bool found = std::any_of(all.begin(), all.end(), [&](const auto& f) {
+      return feature.substr(1) == f.Key;
+    });
+    if (!found) {
+      std::vector<std::string> known;
+      for (const auto& f : all) known.emplace_back(f.Key);
+      return absl::InvalidArgumentError(absl::StrCat(
+          "unknown feature '", feature, "' of ", std::string(kind.name),
+          "; near it: ", Nearest(feature.substr(1), std::move(known))));
+    }
+  }
+  const auto changed = MakeSubtarget(triple, cpu, features);
+  std::map<std::string, bool> differences;
+  for (const auto& feature : own->getAllProcessorFeatures()) {
+    const bool now = changed->getFeatureBits()[feature.Value];
+    if (now != own->getFeatureBits()[feature.Value]) {
+      differences[feature.Key] = now;
+    }
+  }
+  for (const auto& [name, on] : differences) {
+    result.differences.push_back((on ? "+" : "-") + name);
+  }
+  if (kind.name == "x86-64") {
+    const bool avx512 = Has(*changed, "avx512f");
+    result.vector_bits = avx512 ? 512 : Has(*changed, "avx") ? 256 : 128;
+    result.vector_registers = avx512 ? 32 : 16;
+  }
+  return result;
+}
+
+std::vector<std::string> ComputeExtensions(
+    const std::string& triple, const std::string& cpu,
+    const std::vector<std::string>& features) {
+  std::vector<std::string> names;
+  if (triple.empty()) return names;
+  const auto subtarget = MakeSubtarget(triple, cpu, features);
+  if (subtarget == nullptr) return names;
+  for (const auto& feature : subtarget->getAllProcessorFeatures()) {
+    const std::string_view name = feature.Key;
+    const bool relevant = std::any_of(
+        kComputePrefixes.begin(), kComputePrefixes.end(),
+        [&](std::string_view prefix) { return name.starts_with(prefix); });
+    if (relevant && subtarget->getFeatureBits()[feature.Value]) {
+      names.emplace_back(name);
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string HostCpu() { return llvm::sys::getHostCPUName().str(); }
+
+std::vector<std::string> HostFeatures() {
+  const auto host =
+      MakeSubtarget(std::string(HostKind().triple), HostCpu(), {});
+  std::vector<std::string> features;
+  if (host == nullptr) return features;
+  for (const auto& entry : llvm::sys::getHostCPUFeatures()) {
+    const std::string name = entry.getKey().str();
+    const auto all = host->getAllProcessorFeatures();
+    // The host's list also has names that this LLVM gives no meaning to.
+    if (std::any_of(all.begin(), all.end(),
+                    [&](const auto& f) { return name == f.Key; })) {
+      features.push_back((entry.getValue() ? "+" : "-") + name);
+    }
+  }
+  std::sort(features.begin(), features.end());
+  return features;
+}
+
+}  // namespace tilefarm::target

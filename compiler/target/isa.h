@@ -1,0 +1,54 @@
+// What LLVM knows about cpus and their features, without its types.
+#ifndef TILEFARM_COMPILER_TARGET_ISA_H_
+#define TILEFARM_COMPILER_TARGET_ISA_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace tilefarm::target {
+
+// One kind of target: how it is written and what LLVM calls it.
+struct Kind {
+  std::string_view name;         // "x86-64"
+  std::string_view triple;       // "x86_64-unknown-linux-gnu"
+  std::string_view default_cpu;  // the baseline
+  bool has_cores;                // false: GPUs and wasm run one queue
+};
+// Null where there is no such kind.
+const Kind* FindKind(std::string_view name);
+// "x86-64, aarch64, ...", for messages.
+std::string KindNames();
+// The kind of the machine this program was compiled for.
+const Kind& HostKind();
+
+struct CpuFeatures {
+  // The requested features brought to normal form: everything in which the
+  // resulting instruction set differs from the cpu's own, sorted by name.
+  std::vector<std::string> differences;
+  int vector_bits;
+  int vector_registers;
+};
+
+// Applies `features` ("+a", "-b") to the cpu. InvalidArgument with near names
+// where LLVM knows no such cpu or feature.
+absl::StatusOr<CpuFeatures> ResolveCpu(
+    const Kind& kind, const std::string& cpu,
+    const std::vector<std::string>& features);
+
+// The vector and matrix instruction sets that the cpu with these features has,
+// sorted: what schedules may rely on.
+std::vector<std::string> ComputeExtensions(
+    const std::string& triple, const std::string& cpu,
+    const std::vector<std::string>& features);
+
+// This machine, as LLVM names it. Features are complete ("+a", "-b" for every
+// known one), since virtual machines mask some of their cpu's.
+std::string HostCpu();
+std::vector<std::string> HostFeatures();
+
+}  // namespace tilefarm::target
+
+#endif  // TILEFARM_COMPILER_TARGET_ISA_H_

@@ -1,0 +1,48 @@
+#include "compiler/target/target.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/target/isa.h"
+
+namespace tilefarm::target {
+
+std::string Target::Key() const {
+  std::string key = kind;
+  if (!cpu.empty()) absl::StrAppend(&key, ":", cpu);
+  const Kind* known = FindKind(kind);
+  if (known == nullptr || known->has_cores) {
+    absl::StrAppend(&key, ",cores=", cores);
+  }
+  for (const std::string& feature : features) {
+    absl::StrAppend(&key, ",", feature);
+  }
+  return key;
+}
+
+std::string Target::LlvmFeatures() const {
+  return absl::StrJoin(features, ",");
+}
+
+Match Compare(const Target& recorded, const Target& wanted) {
+  if (recorded.kind != wanted.kind) return Match::kNone;
+  const bool same_cpu = recorded.cpu == wanted.cpu;
+  if (same_cpu && recorded.features == wanted.features) return Match::kExact;
+  // A schedule may use every vector or matrix instruction of its own device;
+  // the wanted one must have them all, whatever its name.
+  const std::vector<std::string> needed =
+      ComputeExtensions(recorded.triple, recorded.cpu, recorded.features);
+  const std::vector<std::string> there =
+      ComputeExtensions(wanted.triple, wanted.cpu, wanted.features);
+  if (!std::includes(there.begin(), there.end(), needed.begin(),
+                     needed.end())) {
+    return Match::kNone;
+  }
+  if (same_cpu) return Match::kMicroarch;
+  // GPUs of another model share no limits that LLVM could tell us.
+  const Kind* kind = FindKind(recorded.kind);
+  return kind != nullptr && kind->has_cores ? Match::kFamily : Match::kNone;
+}
+
+}  // namespace tilefarm::target

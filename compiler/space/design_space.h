@@ -1,6 +1,10 @@
 // What may be tried for a workload on a target: sketches (traces whose samples
 // carry no decisions), how their decisions are drawn and mutated, and the
 // postprocs that finish a trace.
+//
+//   rules (sketch_rules.h)   program -> sketches
+//   Sample/Mutate/Crossover  sketch -> decisions
+//   Apply                    decisions -> scheduled program, postprocs included
 #ifndef TILEFARM_COMPILER_SPACE_DESIGN_SPACE_H_
 #define TILEFARM_COMPILER_SPACE_DESIGN_SPACE_H_
 
@@ -24,15 +28,18 @@ struct Candidate {
 
   // Stable text of both, the key of de-duplication.
   std::string Key() const;
+  bool operator==(const Candidate&) const = default;
 };
 
 // Immutable after Create; every method is thread-safe.
 class DesignSpace {
  public:
-  // Applies the rules for the target's kind to the program.
+  // Applies the rules for the target's kind to the program. A program that no
+  // rule improves has one sketch without samples.
   static absl::StatusOr<std::unique_ptr<DesignSpace>> Create(
       ir::PrimFuncPtr program, const target::Target& target);
-  // One sketch, given by hand (`tune run --space FILE`).
+  // One sketch, given by hand (`tune run --space FILE`). Decisions that its
+  // text carries are kept; the others are sampled.
   static absl::StatusOr<std::unique_ptr<DesignSpace>> FromTrace(
       ir::PrimFuncPtr program, const target::Target& target,
       schedule::Trace sketch);
@@ -40,25 +47,27 @@ class DesignSpace {
 
   virtual const ir::PrimFuncPtr& program() const = 0;
   virtual const std::vector<schedule::Trace>& sketches() const = 0;
-  // A random point; NotFound after many illegal draws.
+  // A random point that passes the static bounds on tiles; Apply may still
+  // find it illegal. NotFound where no draw passes.
   virtual absl::StatusOr<Candidate> Sample(Rng& rng) const = 0;
   // A neighbour by one random mutator (tile sizes, compute location, unroll
-  // depth, parallel extent). FailedPrecondition where the result is illegal.
+  // depth, parallel extent). FailedPrecondition where the sketch has nothing
+  // to mutate or no neighbour passes the bounds.
   virtual absl::StatusOr<Candidate> Mutate(const Candidate& parent,
                                            Rng& rng) const = 0;
-  // Decisions from either parent, same sketch.
+  // Decisions from either parent; FailedPrecondition for different sketches.
   virtual absl::StatusOr<Candidate> Crossover(const Candidate& a,
                                               const Candidate& b,
                                               Rng& rng) const = 0;
   // The scheduled program with its complete trace, postprocs included.
-  // FailedPrecondition where the candidate is illegal for the program or
-  // target (too large tiles, ...).
+  // FailedPrecondition where the candidate is illegal for the program.
   virtual absl::StatusOr<schedule::Schedule> Apply(
       const Candidate& candidate) const = 0;
   // The candidate behind a complete trace made by Apply; NotFound otherwise.
   virtual absl::StatusOr<Candidate> FromRecord(
       const schedule::Trace& trace) const = 0;
-  // Number of points where it is small enough to enumerate, else INT64_MAX.
+  // The number of points, or INT64_MAX where it does not fit. Counts points
+  // that the bounds or Apply reject, too.
   virtual int64_t ApproximateSize() const = 0;
 };
 

@@ -1,0 +1,180 @@
+#include "compiler/space/block_analysis.h"
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/ir/visitor.h"
+
+namespace tilefarm::space {
+
+using ir::As;
+
+bool HasTrivialBindings(const ir::BlockNode& block) {
+  std::set<const ir::ExprNode*> seen;
+  for (const ir::IterVar& iter : block.iters) {
+    if (As<ir::VarNode>(iter.binding) == nullptr ||
+        !seen.insert(iter.binding.get()).second) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool IsReduction(const ir::BlockNode& block) {
+  return block.init != nullptr &&
+         std::any_of(block.iters.begin(), block.iters.end(),
+                     [](const ir::IterVar& iter) {
+                       return iter.type == ir::IterType::kReduce;
+                     });
+}
+
+bool IsElementwise(const ir::BlockNode& block) {
+  const auto* store = As<ir::StoreNode>(block.body);
+  if (store == nullptr || block.init != nullptr) return false;
+  std::set<const ir::VarNode*> vars;
+  for (const ir::IterVar& iter : block.iters) {
+    if (iter.type != ir::IterType::kSpatial) return false;
+    vars.insert(iter.var.get());
+  }
+  for (const ir::Expr& index : store->indices) {
+    const auto* var = As<ir::VarNode>(index);
+    if (var == nullptr) {
+      if (!ir::IsConstInt(index, 0)) return false;
+      continue;
+    }
+    if (vars.erase(var) == 0) return false;
+  }
+  for (const ir::IterVar& iter : block.iters) {
+    if (vars.count(iter.var.get()) != 0 && IterExtent(iter) != 1) return false;
+  }
+  return true;
+}
+
+namespace {
+
+bool AnyCall(const ir::BlockNode& block, bool (*wanted)(ir::Intrinsic)) {
+  bool found = false;
+  ir::PostOrderExprs(block.body, [&](const ir::Expr& expr) {
+    if (const auto* call = As<ir::CallNode>(expr)) found |= wanted(call->op);
+  });
+  return found;
+}
+
+}  // namespace
+
+bool UsesIfThenElse(const ir::BlockNode& block) {
+  return AnyCall(
+      block, [](ir::Intrinsic op) { return op == ir::Intrinsic::kIfThenElse; });
+}
+
+bool UsesCostlyIntrinsic(const ir::BlockNode& block) {
+  return AnyCall(block, [](ir::Intrinsic op) {
+    switch (op) {
+      case ir::Intrinsic::kIfThenElse:
+      case ir::Intrinsic::kAbs:
+      case ir::Intrinsic::kSqrt:
+      case ir::Intrinsic::kRsqrt:
+      case ir::Intrinsic::kFloor:
+      case ir::Intrinsic::kCeil:
+      case ir::Intrinsic::kRound:
+      case ir::Intrinsic::kNearbyint:
+      case ir::Intrinsic::kTrunc:
+      case ir::Intrinsic::kFma:
+      case ir::Intrinsic::kCopySign:
+      case ir::Intrinsic::kIsNan:
+      case ir::Intrinsic::kIsInf:
+        return false;
+      default:
+        return true;
+    }
+  });
+}
+
+bool RegionUses(const ir::BufferRegion& region, const ir::VarNode* var) {
+  for (const ir::Range& range : region.region) {
+    if (ir::UsesVar(range.min, var) || ir::UsesVar(range.extent, var)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool HasDataReuse(const ir::BlockNode& block) {
+  if (!IsReduction(block) || !HasTrivialBindings(block)) return false;
+  for (const ir::BufferRegion& read : block.reads) {
+    for (const ir::IterVar& iter : block.iters) {
+      if (iter.type == ir::IterType::kSpatial && IterExtent(iter) > 1 &&
+          !RegionUses(read, iter.var.get())) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+int64_t IterExtent(const ir::IterVar& iter) {
+  return ir::AsInt(iter.dom.extent).value_or(0);
+}
+
+int64_t ProductOf(const ir::BlockNode& block, ir::IterType type) {
+  int64_t product = 1;
+  for (const ir::IterVar& iter : block.iters) {
+    if (iter.type == type) product *= IterExtent(iter);
+  }
+  return product;
+}
+
+int OperandToPack(const ir::BlockNode& block) {
+  const ir::VarNode* last_spatial = nullptr;
+  for (const ir::IterVar& iter : block.iters) {
+    if (iter.type == ir::IterType::kSpatial) last_spatial = iter.var.get();
+  }
+  if (last_spatial == nullptr) return -1;
+  for (size_t i = 0; i < block.reads.size(); ++i) {
+    const ir::BufferRegion& read = block.reads[i];
+    if (!RegionUses(read, last_spatial)) continue;
+    bool reduces = false;
+    bool reused = false;
+    for (const ir::IterVar& iter : block.iters) {
+      const bool used = RegionUses(read, iter.var.get());
+      if (iter.type == ir::IterType::kReduce) reduces |= used;
+      if (iter.type == ir::IterType::kSpatial && IterExtent(iter) > 1) {
+        reused |= !used;
+      }
+    }
+    if (reduces && reused) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+std::vector<std::string> TopBlockNames(const ir::PrimFunc& function) {
+  std::vector<std::string> names;
+  ir::PreOrder(function.body, [&](const ir::Stmt& stmt) {
+    if (stmt.get() == function.body.get()) return true;
+    if (const auto* block = As<ir::BlockNode>(stmt)) {
+      names.push_back(block->name);
+      return false;
+    }
+    return true;
+  });
+  return names;
+}
+
+std::vector<ir::BlockPtr> AllBlocks(const ir::PrimFunc& function) {
+  std::vector<ir::BlockPtr> blocks;
+  ir::PreOrder(function.body, [&](const ir::Stmt& stmt) {
+    if (stmt->kind == ir::StmtKind::kBlock &&
+        stmt.get() != function.body.get()) {
+      blocks.push_back(std::static_pointer_cast<const ir::BlockNode>(stmt));
+    }
+    return true;
+  });
+  return blocks;
+}
+
+bool IsOutput(const ir::PrimFunc& function, const ir::BufferNode* buffer) {
+  return std::any_of(function.params.begin(), function.params.end(),
+                     [&](const ir::Buffer& p) { return p.get() == buffer; });
+}
+
+}  // namespace tilefarm::space

@@ -1,0 +1,295 @@
+#include "compiler/space/design_space.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/space/block_analysis.h"
+#include "compiler/space/postprocs.h"
+#include "compiler/space/sample_site.h"
+#include "compiler/space/sketch_rules.h"
+
+namespace tilefarm::space {
+namespace {
+
+constexpr int kMaxSketches = 64;
+constexpr int kDraws = 200;
+// Blocks that cannot all be explored: past this many, rules only look at the
+// first alternative of each.
+constexpr int kMaxBlocks = 64;
+
+void AppendAttr(const ir::Attr& attr, std::string* out) {
+  if (const ir::AttrList* list = attr.AsList()) {
+    out->push_back('[');
+    for (const ir::Attr& item : *list) {
+      AppendAttr(item, out);
+      out->push_back(',');
+    }
+    out->push_back(']');
+  } else if (const auto value = attr.AsInt()) {
+    absl::StrAppend(out, *value);
+  } else {
+    out->append("None");
+  }
+}
+
+struct Sketch {
+  schedule::Trace trace;  // without decisions
+  std::vector<SampleSite> sites;
+  // A trace of ours with these instructions first belongs to this sketch.
+  std::string fingerprint;
+  bool by_hand = false;  // no postprocs: the trace is complete as it stands
+};
+
+// The text of a trace up to enter_postproc, decisions blanked.
+std::string TraceFingerprint(schedule::Trace trace) {
+  auto& instructions = trace.instructions;
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    instructions[i].decision = ir::Attr();
+    if (instructions[i].primitive == "enter_postproc") {
+      instructions.resize(i);
+      break;
+    }
+  }
+  return trace.Print();
+}
+
+class DesignSpaceImpl : public DesignSpace {
+ public:
+  DesignSpaceImpl(ir::PrimFuncPtr program, target::Target target)
+      : program_(std::move(program)), target_(std::move(target)) {
+    module_.functions.push_back(program_);
+  }
+
+  absl::Status AddSketch(schedule::Trace trace, bool by_hand) {
+    Sketch sketch;
+    TF_ASSIGN_OR_RETURN(sketch.sites, FindSites(trace, module_));
+    if (by_hand) {
+      size_t site = 0;
+      for (const schedule::Instruction& instruction : trace.instructions) {
+        if (!instruction.is_sample()) continue;
+        if (!(instruction.decision == ir::Attr())) {
+          sketch.sites[site].fixed = instruction.decision;
+        }
+        ++site;
+      }
+    }
+    for (schedule::Instruction& instruction : trace.instructions) {
+      instruction.decision = ir::Attr();
+    }
+    sketch.fingerprint = TraceFingerprint(trace);
+    sketch.by_hand = by_hand;
+    traces_.push_back(trace);
+    sketch.trace = std::move(trace);
+    sketches_.push_back(std::move(sketch));
+    return absl::OkStatus();
+  }
+
+  const ir::PrimFuncPtr& program() const override { return program_; }
+  const std::vector<schedule::Trace>& sketches() const override {
+    return traces_;
+  }
+
+  absl::StatusOr<Candidate> Sample(Rng& rng) const override {
+    for (int draw = 0; draw < kDraws; ++draw) {
+      Candidate candidate;
+      candidate.sketch = static_cast<int>(rng.Below(sketches_.size()));
+      const Sketch& sketch = sketches_[candidate.sketch];
+      for (const SampleSite& site : sketch.sites) {
+        candidate.decisions.push_back(DrawDecision(site, target_, rng));
+      }
+      if (FitsRegisters(sketch.sites, candidate.decisions, target_)) {
+        return candidate;
+      }
+    }
+    return absl::NotFoundError(
+        "no point of the design space fits the target's registers");
+  }
+
+  absl::StatusOr<Candidate> Mutate(const Candidate& parent,
+                                   Rng& rng) const override {
+    const Sketch& sketch = sketches_[parent.sketch];
+    for (int draw = 0; draw < kDraws && !sketch.sites.empty(); ++draw) {
+      Candidate child = parent;
+      const size_t at = rng.Below(sketch.sites.size());
+      std::optional<ir::Attr> decision =
+          MutateDecision(sketch.sites[at], parent.decisions[at], target_, rng);
+      if (!decision) continue;
+      child.decisions[at] = std::move(*decision);
+      if (FitsRegisters(sketch.sites, child.decisions, target_)) return child;
+    }
+    return absl::FailedPreconditionError(
+        "the candidate has no neighbour in the design space");
+  }
+
+  absl::StatusOr<Candidate> Crossover(const Candidate& a, const Candidate& b,
+                                      Rng& rng) const override {
+    if (a.sketch != b.sketch) {
+      return absl::FailedPreconditionError(
+          "candidates of different sketches do not cross");
+    }
+    const Sketch& sketch = sketches_[a.sketch];
+    for (int draw = 0; draw < kDraws; ++draw) {
+      Candidate child = a;
+      for (size_t i = 0; i < child.decisions.size(); ++i) {
+        if (rng.Chance(0.5)) child.decisions[i] = b.decisions[i];
+      }
+      if (FitsRegisters(sketch.sites, child.decisions, target_)) return child;
+    }
+    return absl::FailedPreconditionError("no crossing fits the registers");
+  }
+
+  absl::StatusOr<schedule::Schedule> Apply(
+      const Candidate& candidate) const override {
+    if (candidate.sketch < 0 ||
+        candidate.sketch >= static_cast<int>(sketches_.size())) {
+      return absl::InvalidArgumentError("no such sketch");
+    }
+    const Sketch& sketch = sketches_[candidate.sketch];
+    schedule::Trace trace = sketch.trace;
+    TF_RETURN_IF_ERROR(trace.SetDecisions(candidate.decisions));
+    TF_ASSIGN_OR_RETURN(schedule::Schedule schedule,
+                        schedule::Replay(trace, module_));
+    if (sketch.by_hand) return schedule;
+    TF_RETURN_IF_ERROR(schedule.EnterPostproc());
+    const std::string& name = program_->name;
+    TF_RETURN_IF_ERROR(RewritePacking(schedule, name));
+    TF_RETURN_IF_ERROR(RewriteParallelVectorizeUnroll(schedule, name, target_));
+    TF_RETURN_IF_ERROR(RewriteReductions(schedule, name));
+    return schedule;
+  }
+
+  absl::StatusOr<Candidate> FromRecord(
+      const schedule::Trace& trace) const override {
+    const std::string fingerprint = TraceFingerprint(trace);
+    for (size_t i = 0; i < sketches_.size(); ++i) {
+      if (sketches_[i].fingerprint != fingerprint) continue;
+      Candidate candidate;
+      candidate.sketch = static_cast<int>(i);
+      candidate.decisions = trace.Decisions();
+      if (candidate.decisions.size() != sketches_[i].sites.size()) continue;
+      return candidate;
+    }
+    return absl::NotFoundError("the trace is not of this design space");
+  }
+
+  int64_t ApproximateSize() const override {
+    int64_t total = 0;
+    for (const Sketch& sketch : sketches_) {
+      int64_t product = 1;
+      for (const SampleSite& site : sketch.sites) {
+        if (__builtin_mul_overflow(product, site.Count(), &product)) {
+          return INT64_MAX;
+        }
+      }
+      if (__builtin_add_overflow(total, product, &total)) return INT64_MAX;
+    }
+    return total;
+  }
+
+ private:
+  ir::PrimFuncPtr program_;
+  target::Target target_;
+  ir::IRModule module_;
+  std::vector<Sketch> sketches_;
+  std::vector<schedule::Trace> traces_;
+};
+
+// Every way to apply the rules: consumers first, so that a block is tiled
+// before its producers look for a place under it.
+absl::StatusOr<std::vector<schedule::Schedule>> GenerateSketches(
+    const RuleContext& context, const ir::PrimFuncPtr& program) {
+  ir::IRModule module;
+  module.functions.push_back(program);
+  std::vector<schedule::Schedule> states{
+      schedule::Schedule(module, /*seed=*/0)};
+  std::vector<std::string> names = TopBlockNames(*program);
+  const bool many = names.size() > kMaxBlocks;
+  std::reverse(names.begin(), names.end());
+
+  const auto apply = [&](SketchRule rule,
+                         const std::string& name) -> absl::Status {
+    std::vector<schedule::Schedule> next;
+    for (schedule::Schedule& state : states) {
+      // The block may be gone: inlined by an earlier rule.
+      if (!schedule::Schedule(state).GetBlock(name, context.function).ok()) {
+        next.push_back(std::move(state));
+        continue;
+      }
+      TF_ASSIGN_OR_RETURN(std::vector<schedule::Schedule> alternatives,
+                          rule(context, state, name));
+      if (many) alternatives.resize(1, state);
+      for (schedule::Schedule& alternative : alternatives) {
+        if (static_cast<int>(next.size()) < kMaxSketches) {
+          next.push_back(std::move(alternative));
+        }
+      }
+    }
+    states = std::move(next);
+    return absl::OkStatus();
+  };
+  // Inlining first and everywhere: it decides what the consumers of a block
+  // are.
+  for (const SketchRule rule : {AutoInline, AddRfactor, MultiLevelTiling}) {
+    for (const std::string& name : names) {
+      TF_RETURN_IF_ERROR(apply(rule, name));
+    }
+  }
+  TF_RETURN_IF_ERROR(apply(ParallelVectorizeUnroll, "root"));
+  // Partial results of rfactor are new blocks; each state has its own.
+  std::vector<schedule::Schedule> placed;
+  for (schedule::Schedule& state : states) {
+    std::vector<std::string> blocks;
+    for (const ir::BlockPtr& block :
+         AllBlocks(*state.module().Find(context.function))) {
+      blocks.push_back(block->name);
+    }
+    std::reverse(blocks.begin(), blocks.end());
+    for (const std::string& name : blocks) {
+      TF_ASSIGN_OR_RETURN(std::vector<schedule::Schedule> result,
+                          RandomComputeLocation(context, state, name));
+      state = std::move(result.front());
+    }
+    placed.push_back(std::move(state));
+  }
+  return placed;
+}
+
+}  // namespace
+
+std::string Candidate::Key() const {
+  std::string key = absl::StrCat(sketch, ":");
+  for (const ir::Attr& decision : decisions) {
+    AppendAttr(decision, &key);
+    key.push_back(';');
+  }
+  return key;
+}
+
+absl::StatusOr<std::unique_ptr<DesignSpace>> DesignSpace::Create(
+    ir::PrimFuncPtr program, const target::Target& target) {
+  const RuleContext context{program->name, target};
+  auto space = std::make_unique<DesignSpaceImpl>(program, target);
+  TF_ASSIGN_OR_RETURN(std::vector<schedule::Schedule> sketches,
+                      GenerateSketches(context, program));
+  for (const schedule::Schedule& sketch : sketches) {
+    TF_RETURN_IF_ERROR(space->AddSketch(sketch.trace(), /*by_hand=*/false));
+  }
+  return space;
+}
+
+absl::StatusOr<std::unique_ptr<DesignSpace>> DesignSpace::FromTrace(
+    ir::PrimFuncPtr program, const target::Target& target,
+    schedule::Trace sketch) {
+  // Sites are read off a replay with decisions, drawn where there are none.
+  ir::IRModule module;
+  module.functions.push_back(program);
+  auto space = std::make_unique<DesignSpaceImpl>(program, target);
+  TF_RETURN_IF_ERROR(space->AddSketch(std::move(sketch), /*by_hand=*/true));
+  return space;
+}
+
+}  // namespace tilefarm::space

@@ -1,0 +1,148 @@
+#include <algorithm>
+
+#include "base/status_macros.h"
+#include "compiler/space/block_analysis.h"
+#include "compiler/space/sketch_rules.h"
+
+namespace tilefarm::space {
+namespace {
+
+using schedule::BlockRv;
+using schedule::LoopRv;
+using schedule::Schedule;
+
+constexpr int kSpatialLevels = 4;
+constexpr int kReduceLevels = 2;
+constexpr int kMaxInnermostFactor = 64;
+
+// The tiles of one block, by level: outermost first.
+struct Tiles {
+  std::vector<LoopRv> spatial[kSpatialLevels];
+  std::vector<LoopRv> reduce[kReduceLevels];
+};
+
+absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block) {
+  Tiles tiles;
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
+  TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, schedule.GetLoops(block));
+  for (const LoopRv& loop : loops) {
+    TF_ASSIGN_OR_RETURN(ir::ForPtr for_node, schedule.Get(loop));
+    ir::IterType type = ir::IterType::kSpatial;
+    for (const ir::IterVar& iter : node->iters) {
+      if (iter.binding == for_node->var) type = iter.type;
+    }
+    const bool reduces = type == ir::IterType::kReduce;
+    const int levels = reduces ? kReduceLevels : kSpatialLevels;
+    TF_ASSIGN_OR_RETURN(
+        std::vector<schedule::ExprRv> factors,
+        SampleTiles(schedule, loop, levels, kMaxInnermostFactor));
+    TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts,
+                        schedule.Split(loop, {factors.begin(), factors.end()}));
+    for (int level = 0; level < levels; ++level) {
+      (reduces ? tiles.reduce : tiles.spatial)[level].push_back(parts[level]);
+    }
+  }
+  std::vector<LoopRv> order;
+  // S S R S R S
+  for (const auto* level :
+       {&tiles.spatial[0], &tiles.spatial[1], &tiles.reduce[0],
+        &tiles.spatial[2], &tiles.reduce[1], &tiles.spatial[3]}) {
+    order.insert(order.end(), level->begin(), level->end());
+  }
+  TF_RETURN_IF_ERROR(schedule.Reorder(order));
+  return tiles;
+}
+
+// The one elementwise consumer, which may be computed tile by tile.
+absl::StatusOr<bool> HasFusibleConsumer(Schedule schedule, BlockRv block,
+                                        BlockRv* consumer) {
+  TF_ASSIGN_OR_RETURN(std::vector<BlockRv> consumers,
+                      schedule.GetConsumers(block));
+  if (consumers.size() != 1) return false;
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(consumers[0]));
+  *consumer = consumers[0];
+  return IsElementwise(*node) && HasTrivialBindings(*node);
+}
+
+// A copy of the operand, packed for the tile, under the outer reduce loops.
+absl::Status PackOperand(Schedule& schedule, BlockRv block, int operand,
+                         const Tiles& tiles) {
+  TF_ASSIGN_OR_RETURN(BlockRv copy,
+                      schedule.CacheRead(block, operand, "global"));
+  TF_RETURN_IF_ERROR(schedule.ComputeAt(copy, tiles.reduce[0].back(),
+                                        /*preserve_unit_loops=*/true));
+  return schedule.Annotate(copy, kPack, ir::Attr(1));
+}
+
+}  // namespace
+
+// Tiles a block that reuses data as S S R S R S: two outer levels of every
+// spatial loop, the outer reduce loops, a third spatial level, the inner
+// reduce loops, and the register tile. The ways to go on differ in where the
+// result is written (a fused elementwise consumer or a write cache, after the
+// second spatial level or the first) and in whether an operand is packed under
+// the outer reduce loops (Ansor, OSDI 2020; packing as in GotoBLAS, 2008).
+Alternatives MultiLevelTiling(const RuleContext& context,
+                              schedule::Schedule schedule,
+                              const std::string& name) {
+  TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(name, context.function));
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
+  if (!HasDataReuse(*node)) return std::vector{std::move(schedule)};
+
+  std::vector<Schedule> results;
+  for (const bool pack : {true, false}) {
+    const int operand = OperandToPack(*node);
+    if (pack && operand < 0) continue;
+    // -1: the result goes where the program says.
+    for (const int write_level : {1, 0, -1}) {
+      Schedule attempt = schedule;
+      TF_ASSIGN_OR_RETURN(BlockRv tiled,
+                          attempt.GetBlock(name, context.function));
+      BlockRv writer;
+      TF_ASSIGN_OR_RETURN(const bool fusible,
+                          HasFusibleConsumer(attempt, tiled, &writer));
+      if (fusible && write_level < 0) continue;
+      TF_RETURN_IF_ERROR(
+          attempt.Annotate(tiled, kTilingStructure, ir::Attr("SSRSRS")));
+      absl::StatusOr<Tiles> tiles = TileLoops(attempt, tiled);
+      if (!tiles.ok()) continue;
+      if (write_level >= 0) {
+        if (fusible) {
+          TF_ASSIGN_OR_RETURN(std::vector<BlockRv> consumers,
+                              attempt.GetConsumers(tiled));
+          writer = consumers[0];
+        } else {
+          auto cache = attempt.CacheWrite(tiled, 0, "global");
+          if (!cache.ok()) continue;
+          writer = *cache;
+        }
+        if (!attempt
+                 .ReverseComputeAt(writer, tiles->spatial[write_level].back(),
+                                   /*preserve_unit_loops=*/true)
+                 .ok()) {
+          continue;
+        }
+      }
+      if (pack && !PackOperand(attempt, tiled, operand, *tiles).ok()) continue;
+      results.push_back(std::move(attempt));
+    }
+  }
+  if (results.empty()) results.push_back(std::move(schedule));
+  return results;
+}
+
+absl::StatusOr<std::vector<schedule::ExprRv>> SampleTiles(
+    schedule::Schedule& schedule, schedule::LoopRv loop, int n,
+    int max_innermost_factor) {
+  TF_ASSIGN_OR_RETURN(ir::ForPtr node, schedule.Get(loop));
+  const int64_t extent = ir::AsInt(node->extent).value_or(1);
+  // A tile from 4 to 64 must divide the extent, or tails are worth it.
+  bool divides = extent <= 16;
+  for (int64_t tile = 4; tile <= max_innermost_factor && !divides; ++tile) {
+    divides = extent % tile == 0;
+  }
+  return divides ? schedule.SamplePerfectTile(loop, n, max_innermost_factor)
+                 : schedule.SampleTile(loop, n, max_innermost_factor);
+}
+
+}  // namespace tilefarm::space

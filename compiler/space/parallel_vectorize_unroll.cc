@@ -1,0 +1,31 @@
+#include "base/status_macros.h"
+#include "compiler/space/sketch_rules.h"
+
+namespace tilefarm::space {
+
+// Writes on the root what the postproc of the same name is to do: how many
+// parallel jobs a core at most, how far to unroll beyond the register tile.
+Alternatives ParallelVectorizeUnroll(const RuleContext& context,
+                                     schedule::Schedule schedule,
+                                     const std::string&) {
+  TF_ASSIGN_OR_RETURN(schedule::BlockRv root,
+                      schedule.GetBlock("root", context.function));
+  if (context.target.cores > 1) {
+    const int64_t cores = context.target.cores;
+    TF_ASSIGN_OR_RETURN(
+        schedule::ExprRv jobs,
+        schedule.SampleCategorical({cores, 4 * cores, 16 * cores, 64 * cores},
+                                   {0.25, 0.25, 0.25, 0.25}));
+    TF_RETURN_IF_ERROR(schedule.Annotate(root, kParallel, jobs));
+  }
+  TF_RETURN_IF_ERROR(schedule.Annotate(
+      root, kVectorize,
+      ir::Attr(static_cast<int64_t>(context.target.vector_lanes(4)))));
+  TF_ASSIGN_OR_RETURN(
+      schedule::ExprRv steps,
+      schedule.SampleCategorical({0, 16, 64}, {0.5, 0.25, 0.25}));
+  TF_RETURN_IF_ERROR(schedule.Annotate(root, kUnrollExplicit, steps));
+  return std::vector{std::move(schedule)};
+}
+
+}  // namespace tilefarm::space

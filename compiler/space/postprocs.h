@@ -1,0 +1,31 @@
+// Postprocs: what finishes a candidate once its decisions are known. They
+// append to the trace after `enter_postproc()`, so that a complete trace
+// replays without them. In order:
+//
+//   rewrite_packing     panels as wide as the register tile
+//   rewrite_parallel_vectorize_unroll
+//   rewrite_reductions  initialisation before the first reduce loop
+//
+// Each does what is legal and leaves the rest: "does not apply" is no error.
+#ifndef TILEFARM_COMPILER_SPACE_POSTPROCS_H_
+#define TILEFARM_COMPILER_SPACE_POSTPROCS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/target/target.h"
+
+namespace tilefarm::space {
+
+absl::Status RewritePacking(schedule::Schedule& schedule,
+                            const std::string& function);
+absl::Status RewriteParallelVectorizeUnroll(schedule::Schedule& schedule,
+                                            const std::string& function,
+                                            const target::Target& target);
+absl::Status RewriteReductions(schedule::Schedule& schedule,
+                               const std::string& function);
+
+}  // namespace tilefarm::space
+
+#endif  // TILEFARM_COMPILER_SPACE_POSTPROCS_H_

@@ -1,0 +1,43 @@
+#include "base/status_macros.h"
+#include "compiler/space/block_analysis.h"
+#include "compiler/space/sketch_rules.h"
+
+namespace tilefarm::space {
+
+// Lets a producer that was neither inlined nor tiled move below its consumer:
+// padding next to the tile that reads it, partial results next to their sum.
+Alternatives RandomComputeLocation(const RuleContext& context,
+                                   schedule::Schedule schedule,
+                                   const std::string& name) {
+  schedule::Schedule attempt = schedule;
+  TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
+                      attempt.GetBlock(name, context.function));
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, attempt.Get(block));
+  if (node->writes.size() != 1 ||
+      node->annotations.contains(kTilingStructure) ||
+      node->annotations.contains(kPack) ||
+      IsOutput(*attempt.module().Find(context.function),
+               node->writes[0].buffer.get())) {
+    return std::vector{std::move(schedule)};
+  }
+  // Only whole nests of their own move.
+  TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> loops,
+                      attempt.GetLoops(block));
+  TF_ASSIGN_OR_RETURN(std::vector<schedule::BlockRv> consumers,
+                      attempt.GetConsumers(block));
+  if (loops.empty() || consumers.empty()) {
+    return std::vector{std::move(schedule)};
+  }
+  schedule::Schedule moved = schedule;
+  TF_ASSIGN_OR_RETURN(block, moved.GetBlock(name, context.function));
+  // At the root: the one decision that every candidate allows; the others are
+  // drawn when the sketch is sampled.
+  auto location = moved.SampleComputeLocation(block, -1);
+  if (!location.ok() ||
+      !moved.ComputeAt(block, *location, /*preserve_unit_loops=*/true).ok()) {
+    return std::vector{std::move(schedule)};
+  }
+  return std::vector{std::move(moved)};
+}
+
+}  // namespace tilefarm::space

@@ -1,0 +1,343 @@
+#include "compiler/space/sample_site.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "base/status_macros.h"
+#include "compiler/schedule/schedule.h"
+
+namespace tilefarm::space {
+namespace {
+
+constexpr int64_t kSaturated = INT64_MAX;
+
+std::vector<int64_t> Divisors(int64_t n, int64_t limit) {
+  std::vector<int64_t> out;
+  for (int64_t d = 1; d <= n && d <= limit; ++d) {
+    if (n % d == 0) out.push_back(d);
+  }
+  return out;
+}
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+const schedule::Arg* FindArg(const schedule::Instruction& instruction,
+                             const char* name) {
+  for (const auto& [key, arg] : instruction.args) {
+    if (key == name) return &arg;
+  }
+  return nullptr;
+}
+
+std::optional<int64_t> IntArg(const schedule::Instruction& instruction,
+                              const char* name) {
+  const schedule::Arg* arg = FindArg(instruction, name);
+  if (arg == nullptr) return std::nullopt;
+  const auto* attr = std::get_if<ir::Attr>(&arg->value);
+  return attr == nullptr ? std::nullopt : attr->AsInt();
+}
+
+// A random tile width for the innermost level: anything that fits for plain
+// axes, whole vectors most of the time for the vector axis.
+int64_t DrawInnermost(const SampleSite& site, const target::Target& target,
+                      const std::vector<int64_t>& choices, Rng& rng) {
+  if (site.vector_axis) {
+    const int64_t lanes = target.vector_lanes(4);
+    std::vector<int64_t> whole;
+    for (int64_t choice : choices) {
+      if (choice % lanes == 0) whole.push_back(choice);
+    }
+    if (!whole.empty() && rng.Chance(0.9)) {
+      return whole[rng.Below(whole.size())];
+    }
+  }
+  return choices[rng.Below(choices.size())];
+}
+
+ir::Attr ToAttr(const std::vector<int64_t>& factors) {
+  ir::AttrList list;
+  for (int64_t factor : factors) list.emplace_back(factor);
+  return ir::Attr(std::move(list));
+}
+
+std::vector<int64_t> Factors(const ir::Attr& attr) {
+  std::vector<int64_t> out;
+  if (const ir::AttrList* list = attr.AsList()) {
+    for (const ir::Attr& item : *list) out.push_back(item.AsInt().value_or(1));
+  }
+  return out;
+}
+
+// Widths worth trying where they need not divide: small ones, and multiples of
+// four and of the vector length.
+std::vector<int64_t> TailWidths(const SampleSite& site,
+                                const target::Target& target) {
+  std::vector<int64_t> out;
+  const int64_t lanes = target.vector_lanes(4);
+  for (int64_t w = 1; w <= std::min(site.extent, site.max_innermost); ++w) {
+    if (w <= 16 || w % lanes == 0 || w == site.extent) out.push_back(w);
+  }
+  return out;
+}
+
+// Fills levels 0..n-2 so that with the innermost one the product is (perfect)
+// or covers (tail) the extent.
+std::vector<int64_t> FillOuter(const SampleSite& site, int64_t innermost,
+                               Rng& rng) {
+  std::vector<int64_t> factors(site.factors, 1);
+  factors.back() = innermost;
+  int64_t left = CeilDiv(site.extent, innermost);
+  // Levels are visited in random order, so that none is favoured.
+  std::vector<int> order;
+  for (int i = 0; i + 1 < site.factors; ++i) order.push_back(i);
+  rng.Shuffle(order);
+  for (size_t i = 0; i + 1 < order.size(); ++i) {
+    const std::vector<int64_t> divisors = Divisors(left, left);
+    const int64_t factor = divisors[rng.Below(divisors.size())];
+    factors[order[i]] = factor;
+    left /= factor;
+  }
+  if (!order.empty()) factors[order.back()] *= left;
+  return factors;
+}
+
+std::vector<int64_t> DrawTile(const SampleSite& site,
+                              const target::Target& target, Rng& rng) {
+  const std::vector<int64_t> choices =
+      site.kind == SiteKind::kPerfectTile
+          ? Divisors(site.extent, site.max_innermost)
+          : TailWidths(site, target);
+  return FillOuter(site, DrawInnermost(site, target, choices, rng), rng);
+}
+
+std::optional<std::vector<int64_t>> MutateTile(const SampleSite& site,
+                                               std::vector<int64_t> factors,
+                                               const target::Target& target,
+                                               Rng& rng) {
+  if (site.factors < 2 || site.extent <= 1) return std::nullopt;
+  // Now and then another tile altogether; else move a prime between levels.
+  if (static_cast<int>(factors.size()) != site.factors || rng.Chance(0.15)) {
+    return DrawTile(site, target, rng);
+  }
+  for (int attempt = 0; attempt < 16; ++attempt) {
+    const size_t from = rng.Below(factors.size());
+    const size_t to = rng.Below(factors.size());
+    if (from == to || factors[from] == 1) continue;
+    const std::vector<int64_t> divisors =
+        Divisors(factors[from], factors[from]);
+    const int64_t step = divisors[1 + rng.Below(divisors.size() - 1)];
+    std::vector<int64_t> next = factors;
+    next[from] /= step;
+    next[to] *= step;
+    if (next.back() > site.max_innermost) continue;
+    return next;
+  }
+  if (site.kind == SiteKind::kTile) return DrawTile(site, target, rng);
+  return std::nullopt;
+}
+
+}  // namespace
+
+int64_t SampleSite::Count() const {
+  if (fixed) return 1;
+  switch (kind) {
+    case SiteKind::kCategorical:
+      return static_cast<int64_t>(weights.size());
+    case SiteKind::kComputeLocation:
+      return static_cast<int64_t>(locations.size());
+    case SiteKind::kTile:
+      return kSaturated;
+    case SiteKind::kPerfectTile: {
+      // Ordered factorisations: a product over primes of binomials.
+      int64_t count = 1;
+      int64_t rest = extent;
+      for (int64_t p = 2; p <= rest; ++p) {
+        int exponent = 0;
+        for (; rest % p == 0; rest /= p) ++exponent;
+        int64_t ways = 1;
+        for (int i = 1; i <= exponent; ++i) {
+          ways = ways * (factors - 1 + i) / i;
+        }
+        count *= ways;
+        if (p > 1 << 16) return kSaturated;
+      }
+      return count;
+    }
+  }
+  return 1;
+}
+
+absl::StatusOr<std::vector<SampleSite>> FindSites(const schedule::Trace& sketch,
+                                                  const ir::IRModule& program) {
+  std::vector<SampleSite> sites;
+  // Loops of one tiled block follow each other in the trace, between its
+  // `annotate tiling_structure` and its `reorder`.
+  int group = -1;
+  int next_group = 0;
+  for (size_t i = 0; i < sketch.instructions.size(); ++i) {
+    const schedule::Instruction& instruction = sketch.instructions[i];
+    if (instruction.primitive == "annotate") {
+      const schedule::Arg* key = FindArg(instruction, "ann_key");
+      const auto* attr =
+          key == nullptr ? nullptr : std::get_if<ir::Attr>(&key->value);
+      if (attr != nullptr && attr->AsString() != nullptr &&
+          *attr->AsString() == "meta_schedule.tiling_structure") {
+        group = next_group++;
+      }
+    }
+    if (instruction.primitive == "reorder" && group >= 0) {
+      // The last spatial loop that was tiled is the vector axis.
+      for (auto site = sites.rbegin(); site != sites.rend(); ++site) {
+        if (site->tile_group == group && site->register_tile) {
+          site->vector_axis = true;
+          break;
+        }
+      }
+      group = -1;
+    }
+    if (!instruction.is_sample()) continue;
+
+    SampleSite site;
+    schedule::Trace prefix;
+    prefix.instructions.assign(sketch.instructions.begin(),
+                               sketch.instructions.begin() + i);
+    TF_ASSIGN_OR_RETURN(schedule::Schedule before,
+                        schedule::Replay(prefix, program));
+    if (instruction.primitive == "sample_categorical") {
+      site.kind = SiteKind::kCategorical;
+      const schedule::Arg* probs = FindArg(instruction, "probs");
+      const ir::AttrList* list = nullptr;
+      ir::Attr attr;
+      if (probs != nullptr) {
+        if (const auto* items = std::get_if<schedule::ArgList>(&probs->value)) {
+          for (const schedule::Arg& item : *items) {
+            const auto* value = std::get_if<ir::Attr>(&item.value);
+            double weight = 0;
+            if (value != nullptr) {
+              if (const auto* d = std::get_if<double>(&value->value)) {
+                weight = *d;
+              } else {
+                weight = static_cast<double>(value->AsInt().value_or(0));
+              }
+            }
+            site.weights.push_back(weight);
+          }
+        } else if (const auto* value = std::get_if<ir::Attr>(&probs->value)) {
+          attr = *value;
+          list = attr.AsList();
+        }
+      }
+      if (list != nullptr) {
+        for (const ir::Attr& item : *list) {
+          const auto* d = std::get_if<double>(&item.value);
+          site.weights.push_back(
+              d != nullptr ? *d
+                           : static_cast<double>(item.AsInt().value_or(0)));
+        }
+      }
+      if (site.weights.empty()) {
+        return absl::InvalidArgumentError(
+            "sample_categorical without probs in the sketch");
+      }
+    } else if (instruction.primitive == "sample_compute_location") {
+      site.kind = SiteKind::kComputeLocation;
+      // What follows must accept it, too: usually the compute_at after it.
+      schedule::Trace attempt = prefix;
+      attempt.instructions.push_back(instruction);
+      if (i + 1 < sketch.instructions.size() &&
+          !sketch.instructions[i + 1].is_sample()) {
+        attempt.instructions.push_back(sketch.instructions[i + 1]);
+      }
+      constexpr int64_t kMostLoops = 64;
+      int misses = 0;
+      for (int64_t location = -2; location < kMostLoops && misses < 8;
+           ++location) {
+        attempt.instructions[i].decision = ir::Attr(location);
+        const bool legal = schedule::Replay(attempt, program).ok();
+        if (legal) site.locations.push_back(location);
+        misses = legal ? 0 : misses + 1;
+      }
+      if (site.locations.empty()) site.locations.push_back(-1);
+    } else {
+      site.kind = instruction.primitive == "sample_perfect_tile"
+                      ? SiteKind::kPerfectTile
+                      : SiteKind::kTile;
+      const schedule::Arg* loop = FindArg(instruction, "loop");
+      const auto* rv =
+          loop == nullptr ? nullptr : std::get_if<schedule::Rv>(&loop->value);
+      if (rv == nullptr) {
+        return absl::InvalidArgumentError(
+            "a tile sample without a loop in the sketch");
+      }
+      TF_ASSIGN_OR_RETURN(ir::ForPtr node,
+                          before.Get(schedule::LoopRv{rv->id}));
+      site.extent = ir::AsInt(node->extent).value_or(1);
+      site.factors = static_cast<int>(IntArg(instruction, "n").value_or(2));
+      site.max_innermost =
+          IntArg(instruction, "max_innermost_factor").value_or(64);
+      site.tile_group = group;
+      site.register_tile = group >= 0 && site.factors == 4;
+    }
+    sites.push_back(std::move(site));
+  }
+  return sites;
+}
+
+ir::Attr DrawDecision(const SampleSite& site, const target::Target& target,
+                      Rng& rng) {
+  if (site.fixed) return *site.fixed;
+  switch (site.kind) {
+    case SiteKind::kCategorical:
+      return ir::Attr(static_cast<int64_t>(rng.Weighted(site.weights)));
+    case SiteKind::kComputeLocation:
+      return ir::Attr(site.locations[rng.Below(site.locations.size())]);
+    case SiteKind::kPerfectTile:
+    case SiteKind::kTile:
+      return ToAttr(DrawTile(site, target, rng));
+  }
+  return ir::Attr();
+}
+
+std::optional<ir::Attr> MutateDecision(const SampleSite& site,
+                                       const ir::Attr& old,
+                                       const target::Target& target, Rng& rng) {
+  if (site.Count() < 2) return std::nullopt;
+  if (site.kind == SiteKind::kPerfectTile || site.kind == SiteKind::kTile) {
+    auto next = MutateTile(site, Factors(old), target, rng);
+    if (!next) return std::nullopt;
+    return ToAttr(*next);
+  }
+  for (int attempt = 0; attempt < 16; ++attempt) {
+    ir::Attr next = DrawDecision(site, target, rng);
+    if (!(next == old)) return next;
+  }
+  return std::nullopt;
+}
+
+bool FitsRegisters(const std::vector<SampleSite>& sites,
+                   const std::vector<ir::Attr>& decisions,
+                   const target::Target& target) {
+  const int64_t lanes = target.vector_lanes(4);
+  std::map<int, std::pair<int64_t, int64_t>> tiles;  // group -> rows, vectors
+  for (size_t i = 0; i < sites.size(); ++i) {
+    if (!sites[i].register_tile) continue;
+    const std::vector<int64_t> factors = Factors(decisions[i]);
+    if (factors.empty()) return false;
+    auto& [rows, vectors] =
+        tiles.try_emplace(sites[i].tile_group, 1, 1).first->second;
+    if (sites[i].vector_axis) {
+      vectors = CeilDiv(factors.back(), lanes);
+    } else {
+      rows *= factors.back();
+    }
+  }
+  for (const auto& [group, tile] : tiles) {
+    const auto [rows, vectors] = tile;
+    if (rows * vectors + vectors + 1 > target.vector_registers) return false;
+  }
+  return true;
+}
+
+}  // namespace tilefarm::space

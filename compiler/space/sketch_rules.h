@@ -1,0 +1,63 @@
+// Sketch rules: each looks at one block of a partly scheduled program and
+// answers with the ways to go on. The list of rules is explicit; order matters.
+//
+//   auto_inline            elementwise producers vanish into their consumers
+//   add_rfactor            a second way for reductions with few outputs
+//   multi_level_tiling     SSRSRS with write cache and packing
+//   random_compute_location  other producers move under their consumers
+//   parallel_vectorize_unroll  marks the root for the postprocs
+#ifndef TILEFARM_COMPILER_SPACE_SKETCH_RULES_H_
+#define TILEFARM_COMPILER_SPACE_SKETCH_RULES_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/target/target.h"
+
+namespace tilefarm::space {
+
+struct RuleContext {
+  std::string function;  // name of the one function
+  target::Target target;
+};
+
+// The alternatives after looking at block `name`; the schedule itself,
+// unchanged, where the rule does not apply. A non-OK status is our bug: rules
+// check before they act.
+using Alternatives = absl::StatusOr<std::vector<schedule::Schedule>>;
+using SketchRule = Alternatives (*)(const RuleContext&, schedule::Schedule,
+                                    const std::string& name);
+
+Alternatives AutoInline(const RuleContext&, schedule::Schedule,
+                        const std::string& name);
+Alternatives AddRfactor(const RuleContext&, schedule::Schedule,
+                        const std::string& name);
+Alternatives MultiLevelTiling(const RuleContext&, schedule::Schedule,
+                              const std::string& name);
+Alternatives RandomComputeLocation(const RuleContext&, schedule::Schedule,
+                                   const std::string& name);
+// Acts on the root alone.
+Alternatives ParallelVectorizeUnroll(const RuleContext&, schedule::Schedule,
+                                     const std::string& name);
+
+// Annotations by which rules speak to postprocs.
+inline constexpr char kTilingStructure[] = "meta_schedule.tiling_structure";
+inline constexpr char kParallel[] = "meta_schedule.parallel";
+inline constexpr char kVectorize[] = "meta_schedule.vectorize";
+inline constexpr char kUnrollExplicit[] = "meta_schedule.unroll_explicit";
+// On a block that copies an operand: pack it in panels of the consumer's
+// innermost tile.
+inline constexpr char kPack[] = "tilefarm.pack";
+
+// How to draw the tiles of a loop of this extent: as divisors where there are
+// enough of them, else with a guarded tail.
+absl::StatusOr<std::vector<schedule::ExprRv>> SampleTiles(
+    schedule::Schedule& schedule, schedule::LoopRv loop, int n,
+    int max_innermost_factor);
+
+}  // namespace tilefarm::space
+
+#endif  // TILEFARM_COMPILER_SPACE_SKETCH_RULES_H_

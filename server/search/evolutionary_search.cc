@@ -1,0 +1,372 @@
+// Evolutionary search guided by a cost model, as in Ansor (OSDI 2020), with
+// the population kept from call to call: each Propose evaluates a bounded
+// number of new candidates, so that a proposal costs the same at the start and
+// after thousands of trials.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/status_macros.h"
+#include "compiler/ir/structural.h"
+#include "cost_model/features.h"
+#include "server/search/search.h"
+
+namespace tilefarm::search {
+namespace {
+
+// Candidates evaluated for each one proposed, and at least in a call.
+constexpr int kEvaluationsPerProposal = 24;
+constexpr int kMinEvaluations = 64;
+// Fast measured candidates that stay parents.
+constexpr size_t kElite = 48;
+// Past records that are featurised to train the model at the start.
+constexpr size_t kMaxWarmRecords = 2048;
+
+// A candidate that has been scheduled and featurised.
+struct Individual {
+  space::Candidate candidate;
+  std::string key;
+  cost_model::FeatureRows features;
+  float predicted = 0;
+  double seconds = 0;  // measured; 0: not yet
+};
+
+// Seconds that a perfect kernel might take: the scale of the scores, fixed for
+// a task so that old scores stay valid when better candidates are found.
+double ReferenceSeconds(const ir::PrimFunc& program, int cores) {
+  constexpr double kFlopsPerCore = 1.5e11;
+  constexpr double kBytesPerSecond = 3e10;
+  double bytes = 0;
+  for (const ir::Buffer& buffer : program.params) {
+    bytes +=
+        static_cast<double>(buffer->num_elements()) * buffer->dtype.bytes();
+  }
+  return std::max({cost_model::CountFlops(program) / (kFlopsPerCore * cores),
+                   bytes / kBytesPerSecond, 1e-8});
+}
+
+class EvolutionarySearch : public Search {
+ public:
+  EvolutionarySearch(std::shared_ptr<const space::DesignSpace> space,
+                     const target::Target& target, std::string task_id,
+                     std::shared_ptr<cost_model::CostModel> model,
+                     SearchOptions options)
+      : space_(std::move(space)),
+        target_(target),
+        task_id_(std::move(task_id)),
+        model_(std::move(model)),
+        options_(std::move(options)),
+        rng_(options_.seed),
+        group_(static_cast<int64_t>(Sha256Prefix(task_id_) >> 1)),
+        reference_seconds_(ReferenceSeconds(*space_->program(), target.cores)) {
+  }
+
+  absl::Status Warm(std::span<const database::Record> known);
+  absl::StatusOr<std::vector<Proposal>> Propose(int count) override;
+  absl::Status Report(std::span<const Outcome> outcomes) override;
+  std::optional<cost_model::RankingMetrics> last_metrics() const override {
+    return last_metrics_;
+  }
+  double best_seconds() const override { return best_seconds_; }
+
+ private:
+  // Schedules and featurises a candidate never seen before; nullopt where it
+  // was, or where it is illegal.
+  std::optional<Individual> Evaluate(space::Candidate candidate);
+  // Evaluates `budget` new candidates and keeps the best.
+  void Evolve(int budget);
+  absl::StatusOr<space::Candidate> Breed(
+      const std::vector<const Individual*>& parents);
+  // Into `proposals` unless its program was proposed before.
+  absl::Status Take(Individual individual, std::vector<Proposal>* proposals);
+  absl::Status TakeRandom(size_t want, std::vector<Proposal>* proposals);
+  void Learn(const Individual& individual, double seconds);
+  absl::Status Retrain();
+  void PredictAll(std::vector<Individual>& individuals);
+  float Score(double seconds) const {
+    return seconds <= 0 ? 0.0f
+                        : static_cast<float>(
+                              std::min(1.0, reference_seconds_ / seconds));
+  }
+
+  const std::shared_ptr<const space::DesignSpace> space_;
+  const target::Target target_;
+  const std::string task_id_;
+  const std::shared_ptr<cost_model::CostModel> model_;
+  const SearchOptions options_;
+  Rng rng_;
+  const int64_t group_;  // of the task, in the model
+  const double reference_seconds_;
+
+  std::unordered_set<std::string> seen_keys_;            // evaluated or illegal
+  std::unordered_set<std::string> proposed_;             // candidate ids
+  std::unordered_map<std::string, Individual> pending_;  // by candidate id
+  std::vector<Individual> population_;     // not proposed, best predicted first
+  std::vector<Individual> elite_;          // measured, fastest first
+  std::vector<cost_model::Sample> fresh_;  // not trained on yet
+  int64_t measured_ = 0;
+  double best_seconds_ = 0;
+  std::optional<cost_model::RankingMetrics> last_metrics_;
+};
+
+absl::Status EvolutionarySearch::Warm(std::span<const database::Record> known) {
+  size_t skip =
+      known.size() > kMaxWarmRecords ? known.size() - kMaxWarmRecords : 0;
+  for (const database::Record& record : known) {
+    proposed_.insert(record.candidate_id);
+    ++measured_;
+    const bool ok = record.status == database::Status::kOk;
+    if (ok && (best_seconds_ == 0 || record.median_seconds < best_seconds_)) {
+      best_seconds_ = record.median_seconds;
+    }
+    if (skip > 0) {
+      --skip;
+      continue;
+    }
+    // Records of another space (an older rule set, a trace by hand) still
+    // count as measured, but teach nothing.
+    auto trace = schedule::Trace::Parse(record.trace);
+    if (!trace.ok()) continue;
+    auto candidate = space_->FromRecord(*trace);
+    if (!candidate.ok()) continue;
+    std::optional<Individual> individual = Evaluate(*std::move(candidate));
+    if (individual) Learn(*individual, ok ? record.median_seconds : 0);
+  }
+  return fresh_.empty() ? absl::OkStatus() : Retrain();
+}
+
+std::optional<Individual> EvolutionarySearch::Evaluate(
+    space::Candidate candidate) {
+  Individual individual;
+  individual.key = candidate.Key();
+  if (!seen_keys_.insert(individual.key).second) return std::nullopt;
+  auto schedule = space_->Apply(candidate);
+  if (!schedule.ok()) return std::nullopt;
+  const ir::PrimFuncPtr scheduled =
+      schedule->module().Find(space_->program()->name);
+  individual.features = cost_model::ExtractFeatures(*scheduled, target_);
+  individual.candidate = std::move(candidate);
+  return individual;
+}
+
+absl::StatusOr<space::Candidate> EvolutionarySearch::Breed(
+    const std::vector<const Individual*>& parents) {
+  if (parents.empty()) return space_->Sample(rng_);
+  // Rank selection: the best parent is drawn most often.
+  const auto pick = [&]() -> const Individual& {
+    const double u = rng_.Uniform();
+    return *parents[static_cast<size_t>(u * u * parents.size())];
+  };
+  const double kind = rng_.Uniform();
+  if (kind < options_.mutation_probability) {
+    TF_ASSIGN_OR_RETURN(space::Candidate child,
+                        space_->Mutate(pick().candidate, rng_));
+    // A second step half of the time, to leave small plateaus.
+    if (rng_.Chance(0.5)) {
+      auto further = space_->Mutate(child, rng_);
+      if (further.ok()) child = *std::move(further);
+    }
+    return child;
+  }
+  if (kind < options_.mutation_probability + options_.crossover_probability) {
+    return space_->Crossover(pick().candidate, pick().candidate, rng_);
+  }
+  return space_->Sample(rng_);
+}
+
+void EvolutionarySearch::PredictAll(std::vector<Individual>& individuals) {
+  if (individuals.empty()) return;
+  std::vector<cost_model::FeatureRows> rows;
+  rows.reserve(individuals.size());
+  for (Individual& individual : individuals) {
+    rows.push_back(std::move(individual.features));
+  }
+  const std::vector<float> predicted = model_->Predict(rows);
+  for (size_t i = 0; i < individuals.size(); ++i) {
+    individuals[i].features = std::move(rows[i]);
+    individuals[i].predicted = predicted[i];
+  }
+}
+
+void EvolutionarySearch::Evolve(int budget) {
+  const int generations = std::max(1, options_.generations);
+  for (int generation = 0; generation < generations; ++generation) {
+    // Measured and predicted candidates breed together, each in its order.
+    std::vector<const Individual*> parents;
+    size_t a = 0, b = 0;
+    while (a < elite_.size() || b < population_.size()) {
+      if (a < elite_.size()) parents.push_back(&elite_[a++]);
+      if (b < population_.size()) parents.push_back(&population_[b++]);
+    }
+    std::vector<Individual> children;
+    const int want = budget / generations;
+    for (int tries = 0;
+         tries < 4 * want + 16 && static_cast<int>(children.size()) < want;
+         ++tries) {
+      auto child = Breed(parents);
+      if (!child.ok()) continue;
+      std::optional<Individual> individual = Evaluate(*std::move(child));
+      if (individual) children.push_back(*std::move(individual));
+    }
+    PredictAll(children);
+    for (Individual& child : children) population_.push_back(std::move(child));
+    std::stable_sort(population_.begin(), population_.end(),
+                     [](const Individual& x, const Individual& y) {
+                       return x.predicted > y.predicted;
+                     });
+    if (static_cast<int>(population_.size()) > options_.population) {
+      population_.resize(options_.population);
+    }
+  }
+}
+
+absl::Status EvolutionarySearch::Take(Individual individual,
+                                      std::vector<Proposal>* proposals) {
+  TF_ASSIGN_OR_RETURN(schedule::Schedule schedule,
+                      space_->Apply(individual.candidate));
+  const ir::PrimFuncPtr scheduled =
+      schedule.module().Find(space_->program()->name);
+  Proposal proposal;
+  proposal.scheduled_hash = ir::ProgramHash(*scheduled);
+  proposal.candidate_id =
+      CandidateId(task_id_, proposal.scheduled_hash, options_.fingerprint);
+  if (!proposed_.insert(proposal.candidate_id).second) {
+    return absl::OkStatus();
+  }
+  proposal.candidate = individual.candidate;
+  proposal.trace = schedule.trace().Print();
+  proposal.predicted = individual.predicted;
+  pending_.emplace(proposal.candidate_id, std::move(individual));
+  proposals->push_back(std::move(proposal));
+  return absl::OkStatus();
+}
+
+absl::Status EvolutionarySearch::TakeRandom(size_t want,
+                                            std::vector<Proposal>* proposals) {
+  // In a small space the last points are hard to hit: draw until a run of
+  // repeats makes it all but certain that none is left.
+  const int64_t size = std::min<int64_t>(space_->ApproximateSize(), 20000);
+  const int64_t max_repeats = 1000 + 12 * size;
+  for (int64_t repeats = 0; proposals->size() < want && repeats < max_repeats;
+       ++repeats) {
+    auto candidate = space_->Sample(rng_);
+    if (!candidate.ok()) break;
+    std::optional<Individual> individual = Evaluate(*std::move(candidate));
+    if (!individual) continue;
+    const size_t before = proposals->size();
+    TF_RETURN_IF_ERROR(Take(*std::move(individual), proposals));
+    if (proposals->size() > before) repeats = 0;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Proposal>> EvolutionarySearch::Propose(int count) {
+  std::vector<Proposal> proposals;
+  const int64_t known = measured_ + static_cast<int64_t>(pending_.size());
+  const int64_t warm_up =
+      model_->trained() ? options_.initial_random / 4 : options_.initial_random;
+  const bool guided = options_.strategy == Strategy::kEvolutionary &&
+                      model_->trained() && known >= warm_up;
+  const size_t want = static_cast<size_t>(std::max(count, 0));
+  if (guided) {
+    Evolve(std::max(kMinEvaluations, kEvaluationsPerProposal * count));
+    size_t next = 0;
+    std::vector<bool> taken(population_.size(), false);
+    while (proposals.size() < want && next < population_.size()) {
+      if (rng_.Chance(options_.epsilon)) {
+        TF_RETURN_IF_ERROR(TakeRandom(proposals.size() + 1, &proposals));
+        continue;
+      }
+      taken[next] = true;
+      TF_RETURN_IF_ERROR(Take(population_[next++], &proposals));
+    }
+    std::vector<Individual> rest;
+    for (size_t i = 0; i < population_.size(); ++i) {
+      if (!taken[i]) rest.push_back(std::move(population_[i]));
+    }
+    population_ = std::move(rest);
+  }
+  if (proposals.size() < want) TF_RETURN_IF_ERROR(TakeRandom(want, &proposals));
+  // What evolution left over is part of the space, too.
+  while (proposals.size() < want && !population_.empty()) {
+    Individual individual = std::move(population_.back());
+    population_.pop_back();
+    TF_RETURN_IF_ERROR(Take(std::move(individual), &proposals));
+  }
+  return proposals;
+}
+
+void EvolutionarySearch::Learn(const Individual& individual, double seconds) {
+  cost_model::Sample sample;
+  sample.features = individual.features;
+  sample.group = group_;
+  sample.score = Score(seconds);
+  fresh_.push_back(std::move(sample));
+  if (seconds <= 0) return;
+  Individual measured = individual;
+  measured.seconds = seconds;
+  const auto place =
+      std::upper_bound(elite_.begin(), elite_.end(), measured,
+                       [](const Individual& x, const Individual& y) {
+                         return x.seconds < y.seconds;
+                       });
+  elite_.insert(place, std::move(measured));
+  if (elite_.size() > kElite) elite_.pop_back();
+}
+
+absl::Status EvolutionarySearch::Retrain() {
+  TF_ASSIGN_OR_RETURN(cost_model::RankingMetrics metrics,
+                      model_->Update(fresh_));
+  last_metrics_ = metrics;
+  fresh_.clear();
+  PredictAll(population_);
+  std::stable_sort(population_.begin(), population_.end(),
+                   [](const Individual& x, const Individual& y) {
+                     return x.predicted > y.predicted;
+                   });
+  return absl::OkStatus();
+}
+
+absl::Status EvolutionarySearch::Report(std::span<const Outcome> outcomes) {
+  for (const Outcome& outcome : outcomes) {
+    const auto found = pending_.find(outcome.candidate_id);
+    if (found == pending_.end()) continue;
+    const bool ok = outcome.status == database::Status::kOk;
+    if (ok && (best_seconds_ == 0 || outcome.seconds < best_seconds_)) {
+      best_seconds_ = outcome.seconds;
+    }
+    // A lost device says nothing about the candidate.
+    if (outcome.status != database::Status::kDeviceLost) {
+      Learn(found->second, ok ? outcome.seconds : 0);
+    }
+    ++measured_;
+    pending_.erase(found);
+  }
+  const int64_t interval =
+      std::max<int64_t>(options_.retrain_every, measured_ / 8);
+  if (options_.strategy == Strategy::kEvolutionary &&
+      static_cast<int64_t>(fresh_.size()) >= interval) {
+    return Retrain();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Search>> Search::Create(
+    std::shared_ptr<const space::DesignSpace> space,
+    const target::Target& target, const std::string& task_id,
+    std::shared_ptr<cost_model::CostModel> model, SearchOptions options,
+    std::span<const database::Record> known) {
+  auto search = std::make_unique<EvolutionarySearch>(
+      std::move(space), target, task_id, std::move(model), std::move(options));
+  TF_RETURN_IF_ERROR(search->Warm(known));
+  return search;
+}
+
+}  // namespace tilefarm::search

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Best-so-far of XGBoost + evolution against random sampling at equal trials.
+
+Every run has a fresh database. Prints, for each workload, the median over the
+seeds of (best of random) / (best of guided) after 32, 64 and 128 trials: above
+one, guided is ahead.
+
+  tests/perf/guided_vs_random.py [--bin build/release/bin] [--seeds 5]
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from farm import Farm  # noqa: E402
+
+
+def curve(bin_dir, program, target, trials, seed, guided):
+    """Best seconds after each trial."""
+    search = "evolutionary" if guided else "random"
+    model = "xgboost" if guided else "random"
+    with Farm(bin_dir) as farm:
+        farm.tune("run", program, "--target", target, "--trials", str(trials),
+                  "--seed", str(seed), "--search", search, "--model", model)
+        records = farm.tune("db", "export")
+    best, values = float("inf"), []
+    for record in sorted(records, key=lambda r: r["sequence"]):
+        if not record["trace"]:
+            continue  # the program as written
+        if record["status"] == "ok":
+            best = min(best, record["median_seconds"])
+        values.append(best)
+    return values
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", default="build/release/bin")
+    parser.add_argument("--programs", nargs="+", default=[
+        "examples/matmul_512.py", "examples/conv2d_3x3.py"])
+    parser.add_argument("--target", default="host,cores=1")
+    parser.add_argument("--trials", type=int, default=128)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    marks = [m for m in (32, 64, 128, 256) if m <= args.trials]
+    results = []
+    for program in args.programs:
+        ratios = {mark: [] for mark in marks}
+        for seed in range(args.seeds):
+            guided = curve(args.bin, program, args.target, args.trials, seed,
+                           True)
+            blind = curve(args.bin, program, args.target, args.trials, seed,
+                          False)
+            for mark in marks:
+                ratios[mark].append(
+                    blind[min(mark, len(blind)) - 1]
+                    / guided[min(mark, len(guided)) - 1])
+        results.append({
+            "benchmark": "guided_vs_random", "program": program,
+            "seeds": args.seeds,
+            "median_ratio": {m: statistics.median(r)
+                             for m, r in ratios.items()},
+            "ratios": ratios})
+        if not args.json:
+            print(program)
+            for mark in marks:
+                each = " ".join(f"{r:.2f}" for r in ratios[mark])
+                print(f"  at {mark:4d} trials: random / guided = "
+                      f"{statistics.median(ratios[mark]):.3f}  ({each})")
+    if args.json:
+        print(json.dumps(results))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

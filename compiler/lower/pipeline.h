@@ -4,11 +4,19 @@
 //
 // Contract of the result ("lowered form", what codegen takes):
 //  - no Block nodes, no Unrolled or Vectorized loops (they are replicated, or
-//    turned into Ramp/Broadcast vector code); loops are Serial or Parallel
-//    (ThreadBinding for GPUs), min 0, constant or loop-invariant extents;
-//  - buffers are flat: one index, in elements; intermediate buffers appear as
-//    Alloc nodes (scope "global"; "local" or small constant-indexed buffers may
-//    become registers: see codegen);
+//    turned into Ramp/Broadcast vector code); loops are Serial or Parallel;
+//  - buffers are flat, parameters included: one index, in elements;
+//    intermediate buffers appear as Alloc nodes of scope "global" or "local".
+//    A "local" one is only accessed at constant indices (a scalar or a Ramp of
+//    stride 1) that cut it into the same pieces everywhere: registers;
+//  - a vector access has an index that is a Ramp (contiguous or strided) or
+//    any int64 vector (gather, scatter). Lanes whose predicate is false touch
+//    no memory; a load gives 0 there. Operands of one operation have equal
+//    lanes, but for T.if_then_else: its condition is always a scalar, its
+//    values may be vectors (lane-wise choices are Selects);
+//  - loops start at 0 and may have a computed extent; vector widths are powers
+//    of two within the target's registers where the data is concerned (index
+//    and condition vectors have the same number of lanes);
 //  - every access is provably in bounds or guarded.
 #ifndef TILEFARM_COMPILER_LOWER_PIPELINE_H_
 #define TILEFARM_COMPILER_LOWER_PIPELINE_H_

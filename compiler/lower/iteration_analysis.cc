@@ -1,0 +1,82 @@
+#include "compiler/lower/iteration_analysis.h"
+
+#include <numeric>
+#include <optional>
+
+#include "compiler/ir/visitor.h"
+
+namespace tilefarm::lower {
+namespace {
+
+// var // low % (high / low): the digits of var from weight low up to high.
+struct Digits {
+  int64_t low;
+  int64_t high;
+};
+
+std::optional<Digits> DigitsOf(const ir::Expr& atom, const ir::VarNode* var,
+                               int64_t extent) {
+  if (atom.get() == var) return Digits{1, extent};
+  const auto* binary = ir::As<ir::BinaryNode>(atom);
+  if (binary == nullptr) return std::nullopt;
+  const auto divisor = ir::AsInt(binary->b);
+  if (!divisor || *divisor <= 0) return std::nullopt;
+  const auto inner = DigitsOf(binary->a, var, extent);
+  if (!inner) return std::nullopt;
+  if (binary->op == ir::BinaryOp::kFloorDiv) {
+    return Digits{inner->low * *divisor, inner->high};
+  }
+  if (binary->op == ir::BinaryOp::kFloorMod) {
+    return Digits{inner->low, std::min(inner->high, inner->low * *divisor)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool Determines(IndexMath& math, const std::vector<Linear>& dims,
+                const ir::VarNode* var, int64_t extent) {
+  if (extent <= 1) return true;
+  std::vector<Digits> fixed;
+  for (const Linear& dim : dims) {
+    for (const auto& [atom, coefficient] : dim.terms) {
+      const auto digits = DigitsOf(atom, var, extent);
+      if (!digits) continue;
+      const int64_t weight = std::abs(coefficient);
+      // Smaller terms must not reach the next step of this one, and larger
+      // ones must step over everything that this and the smaller reach.
+      Linear smaller;
+      int64_t step = 0;
+      for (const auto& [other, scale] : dim.terms) {
+        if (other == atom) continue;
+        if (std::abs(scale) < weight) {
+          smaller.terms.emplace_back(other, scale);
+        } else {
+          step = std::gcd(step, std::abs(scale));
+        }
+      }
+      const Interval below = math.Bounds(smaller);
+      const Interval range = math.Bounds(atom);
+      if (!below.bounded() || !range.bounded()) continue;
+      const int64_t span = below.hi - below.lo;
+      if (span >= weight) continue;
+      if (step != 0 && step <= weight * (range.hi - range.lo) + span) continue;
+      fixed.push_back(*digits);
+    }
+  }
+  // The digits must cover the variable from the lowest up.
+  int64_t covered = 1;
+  for (bool progress = true; progress && covered < extent;) {
+    progress = false;
+    for (const Digits& digits : fixed) {
+      if (digits.low <= covered && covered % digits.low == 0 &&
+          digits.high > covered) {
+        covered = digits.high;
+        progress = true;
+      }
+    }
+  }
+  return covered >= extent;
+}
+
+}  // namespace tilefarm::lower

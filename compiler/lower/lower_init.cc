@@ -1,0 +1,234 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "compiler/ir/visitor.h"
+#include "compiler/lower/index_math.h"
+#include "compiler/lower/iteration_analysis.h"
+#include "compiler/lower/passes.h"
+
+namespace tilefarm::lower {
+namespace {
+
+using ir::BlockNode;
+using ir::Expr;
+using ir::ForNode;
+using ir::IterType;
+using ir::Stmt;
+
+// Buffers that a block or statement touches anywhere below.
+bool Touches(const Stmt& stmt, const ir::BufferNode* buffer,
+             const BlockNode* except) {
+  bool found = false;
+  ir::PreOrder(stmt, [&](const Stmt& s) {
+    if (s.get() == except || found) return false;
+    if (const auto* store = ir::As<ir::StoreNode>(s)) {
+      found |= store->buffer.get() == buffer;
+      const auto check = [&](const Expr& e) {
+        const auto* load = ir::As<ir::LoadNode>(e);
+        found |= load != nullptr && load->buffer.get() == buffer;
+      };
+      ir::PostOrderExprs(store->value, check);
+      for (const Expr& index : store->indices) {
+        ir::PostOrderExprs(index, check);
+      }
+    }
+    return true;
+  });
+  return found;
+}
+
+// The initialisation of one block as its own nest: what to put before which
+// loop.
+class InitNest {
+ public:
+  // `loops` surround the block, outermost first, with nothing but sequences
+  // between them. False where the nest cannot be split off.
+  bool Build(const std::vector<const ForNode*>& loops, const BlockNode& block) {
+    if (!ir::As<ir::StoreNode>(block.init)) return false;
+    const auto& store = *ir::As<ir::StoreNode>(block.init);
+    size_t first = loops.size();
+    for (size_t i = 0; i < loops.size() && first == loops.size(); ++i) {
+      if (UsedBy(block, loops[i], IterType::kReduce)) first = i;
+    }
+    if (first == loops.size()) return false;
+    // Another statement may not see the elements early.
+    if (Touches(loops[first]->body, store.buffer.get(), &block)) return false;
+    ir::VarMap binding, zero;
+    std::vector<Linear> reduce_dims, store_dims;
+    IndexMath math;
+    for (const ForNode* loop : loops) {
+      const auto extent = ir::AsInt(loop->extent);
+      if (!extent || !ir::IsConstInt(loop->min, 0)) return false;
+      math.Bind(loop->var.get(), 0, *extent - 1);
+    }
+    for (const ir::IterVar& iter : block.iters) {
+      if (iter.type == IterType::kOpaque) return false;
+      binding[iter.var.get()] = iter.binding;
+      if (iter.type == IterType::kReduce) {
+        reduce_dims.push_back(math.Decompose(iter.binding));
+      }
+    }
+    for (const Expr& index : store.indices) {
+      Linear dim = math.Decompose(ir::Substitute(index, binding));
+      Linear inner;
+      for (const auto& [atom, scale] : dim.terms) {
+        if (Varies(atom, loops, first)) inner.terms.emplace_back(atom, scale);
+      }
+      store_dims.push_back(std::move(inner));
+    }
+    std::vector<const ForNode*> spatial;
+    for (size_t i = first; i < loops.size(); ++i) {
+      const ForNode* loop = loops[i];
+      const bool reduce = UsedBy(block, loop, IterType::kReduce);
+      if (reduce && UsedBy(block, loop, IterType::kSpatial)) return false;
+      // A loop that the block does not use repeats its initialisation.
+      const int64_t extent = *ir::AsInt(loop->extent);
+      if (!Determines(math, reduce ? reduce_dims : store_dims, loop->var.get(),
+                      extent)) {
+        return false;
+      }
+      if (reduce) {
+        zero[loop->var.get()] = ir::IntConst(0);
+      } else {
+        spatial.push_back(loop);
+      }
+    }
+    for (const ir::IterVar& iter : block.iters) {
+      if (iter.type != IterType::kReduce) continue;
+      const auto start =
+          math.Difference(ir::Substitute(iter.binding, zero), iter.dom.min);
+      if (start != 0) return false;
+    }
+    before_ = loops[first];
+    nest_ = Nest(block, spatial, zero);
+    return true;
+  }
+
+  const ForNode* before() const { return before_; }
+  const Stmt& nest() const { return nest_; }
+
+ private:
+  static bool UsedBy(const BlockNode& block, const ForNode* loop,
+                     IterType type) {
+    return std::any_of(block.iters.begin(), block.iters.end(),
+                       [&](const ir::IterVar& iter) {
+                         return iter.type == type &&
+                                ir::UsesVar(iter.binding, loop->var.get());
+                       });
+  }
+  static bool Varies(const Expr& atom, const std::vector<const ForNode*>& loops,
+                     size_t first) {
+    for (size_t i = first; i < loops.size(); ++i) {
+      if (ir::UsesVar(atom, loops[i]->var.get())) return true;
+    }
+    return false;
+  }
+
+  // The spatial loops again, with variables of their own.
+  static Stmt Nest(const BlockNode& block,
+                   const std::vector<const ForNode*>& spatial,
+                   const ir::VarMap& zero) {
+    ir::VarMap fresh = zero;
+    std::vector<ir::Var> vars;
+    for (const ForNode* loop : spatial) {
+      vars.push_back(ir::MakeVar(loop->var->name + "_init"));
+      fresh[loop->var.get()] = vars.back();
+    }
+    BlockNode init;
+    init.name = block.name + "_init";
+    init.predicate = ir::Substitute(block.predicate, fresh);
+    ir::VarMap iters;
+    for (const ir::IterVar& iter : block.iters) {
+      if (iter.type != IterType::kSpatial) continue;
+      ir::IterVar copy = iter;
+      copy.var = ir::MakeVar(iter.var->name, iter.var->dtype);
+      iters[iter.var.get()] = copy.var;
+      copy.binding = ir::Substitute(iter.binding, fresh);
+      init.iters.push_back(std::move(copy));
+    }
+    init.body = ir::Substitute(block.init, iters);
+    Stmt nest = ir::BlockOf(std::move(init));
+    for (size_t i = spatial.size(); i-- > 0;) {
+      const ForNode* loop = spatial[i];
+      const ir::ForKind kind = loop->for_kind == ir::ForKind::kParallel
+                                   ? ir::ForKind::kSerial
+                                   : loop->for_kind;
+      nest = ir::MakeFor(vars[i], loop->extent, std::move(nest), kind,
+                         loop->annotations);
+    }
+    return nest;
+  }
+
+  const ForNode* before_ = nullptr;
+  Stmt nest_;
+};
+
+class InitLowerer : public ir::Mutator {
+ public:
+  using Mutator::Mutate;
+  Expr Mutate(const Expr& expr) override { return expr; }
+
+ protected:
+  Stmt MutateFor(const ForNode& s, const Stmt& self) override {
+    loops_.push_back(&s);
+    Stmt out = Mutator::MutateFor(s, self);
+    loops_.pop_back();
+    std::vector<Stmt> before;
+    for (auto& [loop, nest] : nests_) {
+      if (loop == &s) before.push_back(std::move(nest));
+    }
+    if (before.empty()) return out;
+    std::erase_if(nests_, [&](const auto& entry) { return entry.first == &s; });
+    before.push_back(std::move(out));
+    return ir::MakeSeq(std::move(before));
+  }
+
+  // Nothing leaves a condition or an inner scope.
+  Stmt MutateIf(const ir::IfNode& s, const Stmt& self) override {
+    const auto outer = std::exchange(loops_, {});
+    Stmt out = Mutator::MutateIf(s, self);
+    loops_ = outer;
+    return out;
+  }
+  Stmt MutateLetStmt(const ir::LetStmtNode& s, const Stmt& self) override {
+    const auto outer = std::exchange(loops_, {});
+    Stmt out = Mutator::MutateLetStmt(s, self);
+    loops_ = outer;
+    return out;
+  }
+
+  Stmt MutateBlock(const BlockNode& s, const Stmt&) override {
+    BlockNode block(s);
+    if (s.init != nullptr) {
+      InitNest nest;
+      block.init = nullptr;
+      if (nest.Build(loops_, s)) {
+        nests_.emplace_back(nest.before(), nest.nest());
+      } else {
+        Expr first = ir::BoolConst(true);
+        for (const ir::IterVar& iter : s.iters) {
+          if (iter.type != IterType::kReduce) continue;
+          first = ir::And(first, ir::EQ(iter.var, iter.dom.min));
+        }
+        block.body = ir::MakeSeq(
+            {ir::IsConstInt(first, 1) ? s.init : ir::MakeIf(first, s.init),
+             s.body});
+      }
+    }
+    const auto outer = std::exchange(loops_, {});
+    block.body = Mutate(block.body);
+    loops_ = outer;
+    return ir::BlockOf(std::move(block));
+  }
+
+ private:
+  std::vector<const ForNode*> loops_;
+  std::vector<std::pair<const ForNode*, Stmt>> nests_;
+};
+
+}  // namespace
+
+Stmt LowerInit(const Stmt& root) { return InitLowerer().Mutate(root); }
+
+}  // namespace tilefarm::lower

@@ -1,0 +1,60 @@
+#include "compiler/lower/pipeline.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "compiler/lower/passes.h"
+
+namespace tilefarm::lower {
+
+std::vector<std::string> StageNames() {
+  return {"input",     "lower_init", "plain",   "flat",
+          "vectorize", "unroll",     "promote", "lowered"};
+}
+
+absl::StatusOr<ir::PrimFuncPtr> Lower(const ir::PrimFunc& function,
+                                      const target::Target& target,
+                                      std::string_view last_stage) {
+  const std::vector<std::string> names = StageNames();
+  if (std::find(names.begin(), names.end(), last_stage) == names.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown stage \"", std::string(last_stage),
+                     "\"; the stages are ", absl::StrJoin(names, ", ")));
+  }
+  ir::PrimFunc f = function;
+  const auto done = [&](std::string_view stage) { return stage == last_stage; };
+  const auto result = [&] {
+    return std::make_shared<const ir::PrimFunc>(std::move(f));
+  };
+
+  // Loops of one iteration hide structure from every pass below.
+  f.body = Simplify(f.body);
+  if (done("input")) return result();
+  // While blocks still say which variables reduce.
+  f.body = LowerInit(f.body);
+  if (done("lower_init")) return result();
+  f.body = Simplify(ConvertBlocks(f.body));
+  if (done("plain")) return result();
+  f = FlattenBuffers(f);
+  f.body = Simplify(f.body);
+  if (done("flat")) return result();
+  // Before unrolling, so that each statement is vectorized once.
+  f.body = Simplify(VectorizeLoops(f.body, target));
+  if (done("vectorize")) return result();
+  f.body = Simplify(UnrollLoops(f.body));
+  if (done("unroll")) return result();
+  // Only now are the indices of register tiles constants.
+  f.body = PlaceRegisters(f.body, target);
+  f.body = PromoteAccumulators(f.body, target);
+  if (done("promote")) return result();
+  f.body = Simplify(f.body);
+  TF_RETURN_IF_ERROR(VerifyLowered(f));
+  return result();
+}
+
+}  // namespace tilefarm::lower

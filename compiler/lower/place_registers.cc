@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "compiler/ir/visitor.h"
+#include "compiler/lower/passes.h"
+
+namespace tilefarm::lower {
+namespace {
+
+using ir::Expr;
+using ir::Stmt;
+
+// Whether every access to one buffer is at constant indices that cut it into
+// the same pieces everywhere.
+class PieceChecker : public ir::Visitor {
+ public:
+  explicit PieceChecker(const ir::BufferNode* buffer) : buffer_(buffer) {}
+  using Visitor::Visit;
+
+  bool ok() const { return ok_; }
+
+ protected:
+  void VisitLoad(const ir::LoadNode& e) override {
+    Visitor::VisitLoad(e);
+    if (e.buffer.get() == buffer_) Check(e.indices[0]);
+  }
+  void VisitStore(const ir::StoreNode& s) override {
+    Visitor::VisitStore(s);
+    if (s.buffer.get() == buffer_) Check(s.indices[0]);
+  }
+
+ private:
+  void Check(const Expr& index) {
+    const auto* ramp = ir::As<ir::RampNode>(index);
+    const auto first = ir::AsInt(ramp != nullptr ? ramp->base : index);
+    if (!first || (ramp != nullptr && !ir::IsConstInt(ramp->stride, 1)) ||
+        (ramp == nullptr && index->dtype.is_vector())) {
+      ok_ = false;
+      return;
+    }
+    const int64_t lanes = index->dtype.lanes;
+    const auto [known, added] = pieces_.emplace(*first, lanes);
+    if (!added) {
+      ok_ &= known->second == lanes;
+      return;
+    }
+    if (known != pieces_.begin()) {
+      const auto before = std::prev(known);
+      ok_ &= before->first + before->second <= *first;
+    }
+    const auto after = std::next(known);
+    if (after != pieces_.end()) ok_ &= *first + lanes <= after->first;
+  }
+
+  const ir::BufferNode* buffer_;
+  std::map<int64_t, int64_t> pieces_;  // first index -> lanes
+  bool ok_ = true;
+};
+
+class RegisterPlacer : public ir::Mutator {
+ public:
+  explicit RegisterPlacer(const target::Target& target) : target_(target) {}
+  using Mutator::Mutate;
+  Expr Mutate(const Expr& expr) override { return expr; }
+
+ protected:
+  Stmt MutateAlloc(const ir::AllocNode& s, const Stmt&) override {
+    Stmt body = Mutate(s.body);
+    const int64_t bits = s.buffer->num_elements() * s.buffer->dtype.bytes() * 8;
+    bool local =
+        bits <= int64_t{2} * target_.vector_registers * target_.vector_bits;
+    if (local) {
+      PieceChecker checker(s.buffer.get());
+      checker.Visit(body);
+      local = checker.ok();
+    }
+    const char* scope = local ? "local" : "global";
+    if (s.buffer->scope == scope) {
+      return ir::MakeAlloc(s.buffer, std::move(body));
+    }
+    ir::Buffer placed =
+        ir::MakeBuffer(s.buffer->name, s.buffer->dtype, s.buffer->shape, scope);
+    body = ir::ReplaceBuffers(body, {{s.buffer.get(), placed}});
+    return ir::MakeAlloc(std::move(placed), std::move(body));
+  }
+
+ private:
+  const target::Target& target_;
+};
+
+}  // namespace
+
+Stmt PlaceRegisters(const Stmt& stmt, const target::Target& target) {
+  return RegisterPlacer(target).Mutate(stmt);
+}
+
+}  // namespace tilefarm::lower

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/target/target.h"
 #include "database/record.h"
@@ -60,10 +61,12 @@ struct BestQuery {
 class Store {
  public:
   enum class Mode { kReadOnly, kReadWrite };
-  // ":memory:" for tests. kReadWrite creates and migrates; kReadOnly on a
-  // missing file is NotFound and never migrates.
-  static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& path,
-                                                     Mode mode);
+  // ":memory:" for tests. kReadWrite creates and migrates, and is Unavailable
+  // where another process has the file open for writing; kReadOnly on a
+  // missing file is NotFound and never migrates. `clock` dates what is stored
+  // without a date and outlives the store.
+  static absl::StatusOr<std::unique_ptr<Store>> Open(
+      const std::string& path, Mode mode, Clock& clock = Clock::Real());
   virtual ~Store() = default;
 
   // Random, made with the file; spools of workers belong to it.
@@ -75,13 +78,17 @@ class Store {
   // that already has a record is left as it is and reported false.
   virtual absl::StatusOr<std::vector<bool>> AddRecords(
       std::span<const Record> records) = 0;
-  // Re-measurement of a stored record: a row in `measurements`.
+  // Re-measurement of a stored record: a row in `measurements`. A full and
+  // verified one under the record's protocol and device replaces the record's
+  // median in FindBest; one that failed keeps the record from being best.
+  // NotFound: no such record.
   virtual absl::Status AddMeasurement(int64_t record_id,
                                       const Record& measured) = 0;
-  // In order of id; the callback returns false to stop.
+  // In order of id; the callback returns false to stop, and may call the
+  // store. Records added meanwhile are visited too.
   virtual absl::Status ForEachRecord(
       const std::function<bool(const Record&)>& visit) const = 0;
-  // Every record of the workload and target key.
+  // Every record of the workload and target key, in order of id.
   virtual absl::StatusOr<std::vector<Record>> FindRecords(
       const std::string& workload_hash,
       const std::string& target_key) const = 0;
@@ -92,11 +99,14 @@ class Store {
   virtual absl::StatusOr<Stats> GetStats() const = 0;
 
   // --- Jobs ---
-  // A second job with the same request_id returns the first one's id.
+  // A second job with the same request_id returns the first one's id (an empty
+  // request_id is never the same). AlreadyExists: the id is taken.
   virtual absl::StatusOr<std::string> AddJob(const JobRow& job) = 0;
+  // Sets `ended_at` on the first ended state. NotFound: no such job.
   virtual absl::Status UpdateJob(const std::string& id,
                                  const std::string& state,
                                  const std::string& error) = 0;
+  // In order of submission.
   virtual absl::StatusOr<std::vector<JobRow>> ListJobs() const = 0;
   virtual absl::StatusOr<JobRow> GetJob(const std::string& id) const = 0;
   // The ordered log of proposals and results that makes a search replayable.
@@ -105,7 +115,7 @@ class Store {
   virtual absl::StatusOr<std::vector<std::string>> ReadJobLog(
       const std::string& job_id) const = 0;
 
-  // --- Cost models and other blobs, by key ---
+  // --- Cost models and other blobs, by key; NotFound where there is none ---
   virtual absl::Status PutBlob(const std::string& key,
                                std::string_view bytes) = 0;
   virtual absl::StatusOr<std::string> GetBlob(const std::string& key) const = 0;

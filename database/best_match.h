@@ -1,0 +1,59 @@
+// Which of a workload's records answers a query: DESIGN's fallback order as a
+// pure function.
+#ifndef TILEFARM_DATABASE_BEST_MATCH_H_
+#define TILEFARM_DATABASE_BEST_MATCH_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "compiler/target/target.h"
+#include "database/record.h"
+
+namespace tilefarm::database {
+
+// A record that may be returned: ok, verified, measured in full, on a target
+// that fits.
+struct Contender {
+  int64_t record_id = 0;
+  double median_seconds = 0;
+  // How its target fits the wanted one; never kNone.
+  target::Match match = target::Match::kExact;
+  // Measured on the wanted device model (brand, cpu, features, caches).
+  bool same_model = false;
+  // Both targets name the same number of cores.
+  bool equal_cores = false;
+  // Made by the querying compiler: the same fingerprint.
+  bool fresh = true;
+  Protocol protocol;
+  std::string device;
+  std::string device_model;
+  // Of the record's target, for the reason.
+  std::string kind, cpu;
+  int cores = 1;
+  std::string fingerprint;
+};
+
+// The step of the fallback order; smaller is better.
+enum class Step { kDeviceModel = 0, kMicroarchitecture = 1, kFamily = 2 };
+Step StepOf(const Contender& contender);
+
+// The index of the best one; nullopt where there are none.
+//
+//  1. By step; within a step equal cores first, then the closer target, then
+//     fresh before stale.
+//  2. Among those, one protocol and one device, as medians of different ones
+//     say nothing about each other: a warm cache before a cold one, the layout
+//     as stated before a packed one, then the device model with most
+//     contenders (the later tuned on a tie), and of its devices the one with
+//     the smallest median.
+//  3. Among those, the smallest median; the older record on a tie.
+std::optional<size_t> ChooseBest(std::span<const Contender> contenders);
+
+// "exact device model", "same microarchitecture (znver4), tuned for 8 cores".
+std::string ReasonFor(const Contender& contender);
+
+}  // namespace tilefarm::database
+
+#endif  // TILEFARM_DATABASE_BEST_MATCH_H_

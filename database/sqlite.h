@@ -1,0 +1,115 @@
+// A thin, typed layer over SQLite's C interface. Private to database/.
+//
+//   TF_ASSIGN_OR_RETURN(Statement query, connection.Prepare(
+//       "SELECT id FROM jobs WHERE state = ?"));
+//   query.Bind(state);
+//   while (true) {
+//     TF_ASSIGN_OR_RETURN(bool row, query.Step());
+//     if (!row) break;
+//     use(query.Int(0));
+//   }
+#ifndef TILEFARM_DATABASE_SQLITE_H_
+#define TILEFARM_DATABASE_SQLITE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace tilefarm::database {
+
+class Connection;
+
+// A prepared statement on loan from its connection's cache; given back, reset,
+// when destroyed. Must not outlive the connection.
+class Statement {
+ public:
+  Statement(Statement&& other) noexcept;
+  Statement& operator=(Statement&&) = delete;
+  ~Statement();
+
+  // Binds the next parameter, left to right. What is bound is copied. A failure
+  // is reported by Step.
+  Statement& Bind(int64_t value);
+  Statement& Bind(int value) { return Bind(static_cast<int64_t>(value)); }
+  Statement& Bind(bool value) { return Bind(static_cast<int64_t>(value)); }
+  Statement& Bind(double value);
+  Statement& Bind(std::string_view text);
+  Statement& Bind(const std::string& text) {
+    return Bind(std::string_view(text));
+  }
+  Statement& Bind(const char* text) { return Bind(std::string_view(text)); }
+  Statement& Bind(const std::optional<std::string>& text);
+  Statement& BindBlob(std::string_view bytes);
+  Statement& BindNull();
+
+  // True: there is a row to read. False: done.
+  absl::StatusOr<bool> Step();
+  // Steps to the end, dropping rows.
+  absl::Status Run();
+
+  // Columns of the current row, from 0. A NULL is 0, NaN or "".
+  int64_t Int(int column) const;
+  bool Bool(int column) const { return Int(column) != 0; }
+  double Double(int column) const;
+  std::string Text(int column) const;
+  bool IsNull(int column) const;
+
+ private:
+  friend class Connection;
+  Statement(Connection* connection, sqlite3_stmt* handle)
+      : connection_(connection), handle_(handle) {}
+  void NoteBind(int code);
+
+  Connection* connection_;
+  sqlite3_stmt* handle_;
+  int bound_ = 0;
+  int bind_error_ = 0;
+};
+
+// One connection. Not thread-safe: its owner locks.
+class Connection {
+ public:
+  enum class Access { kReadOnly, kReadWriteCreate };
+  static absl::StatusOr<std::unique_ptr<Connection>> Open(
+      const std::string& path, Access access);
+  // A database held in memory, with these bytes as its content: read-only.
+  static absl::StatusOr<std::unique_ptr<Connection>> FromBytes(
+      std::string_view bytes, const std::string& name);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Runs statements without parameters or results.
+  absl::Status Execute(const std::string& sql);
+  absl::StatusOr<Statement> Prepare(const std::string& sql);
+  // The first column of the first row of `sql`; 0 without rows.
+  absl::StatusOr<int64_t> QueryInt(const std::string& sql);
+  // Runs `body` between BEGIN IMMEDIATE and COMMIT. Whatever fails, nothing
+  // of it is stored and the connection is usable afterwards.
+  absl::Status Transaction(const std::function<absl::Status()>& body);
+  int64_t last_insert_id() const;
+  int changes() const;
+
+ private:
+  friend class Statement;
+  Connection(sqlite3* db, std::string path) : db_(db), path_(path) {}
+  void GiveBack(sqlite3_stmt* handle);
+
+  sqlite3* db_;
+  const std::string path_;
+  // Idle statements by their text.
+  std::multimap<std::string, sqlite3_stmt*> idle_;
+};
+
+}  // namespace tilefarm::database
+
+#endif  // TILEFARM_DATABASE_SQLITE_H_

@@ -1,0 +1,105 @@
+// The store on SQLite. Private to database/: callers use store.h.
+//
+//   writes -> writer_ (one connection, one mutex) -> WAL
+//   reads  -> reader_ (a second, read-only connection), beside the writes
+#ifndef TILEFARM_DATABASE_SQLITE_STORE_H_
+#define TILEFARM_DATABASE_SQLITE_STORE_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "database/sqlite_open.h"
+#include "database/store.h"
+
+namespace tilefarm::database {
+
+class SqliteStore final : public Store {
+ public:
+  static absl::StatusOr<std::unique_ptr<Store>> Create(OpenFiles files,
+                                                       Clock& clock);
+  ~SqliteStore() override;
+
+  std::string uuid() const override { return uuid_; }
+  int schema_version() const override { return schema_version_; }
+
+  absl::StatusOr<std::vector<bool>> AddRecords(
+      std::span<const Record> records) override;
+  absl::Status AddMeasurement(int64_t record_id,
+                              const Record& measured) override;
+  absl::Status ForEachRecord(
+      const std::function<bool(const Record&)>& visit) const override;
+  absl::StatusOr<std::vector<Record>> FindRecords(
+      const std::string& workload_hash,
+      const std::string& target_key) const override;
+  absl::StatusOr<bool> HasCandidate(
+      const std::string& candidate_id) const override;
+  absl::StatusOr<BestMatch> FindBest(const BestQuery& query) const override;
+  absl::StatusOr<Stats> GetStats() const override;
+
+  absl::StatusOr<std::string> AddJob(const JobRow& job) override;
+  absl::Status UpdateJob(const std::string& id, const std::string& state,
+                         const std::string& error) override;
+  absl::StatusOr<std::vector<JobRow>> ListJobs() const override;
+  absl::StatusOr<JobRow> GetJob(const std::string& id) const override;
+  absl::Status AppendJobLog(const std::string& job_id,
+                            std::span<const std::string> lines) override;
+  absl::StatusOr<std::vector<std::string>> ReadJobLog(
+      const std::string& job_id) const override;
+
+  absl::Status PutBlob(const std::string& key, std::string_view bytes) override;
+  absl::StatusOr<std::string> GetBlob(const std::string& key) const override;
+
+ private:
+  // A connection and the lock that its users hold.
+  struct Channel {
+    Mutex mutex;
+    std::unique_ptr<Connection> connection;
+  };
+  // What a program's text says about its workload; computed once a text.
+  struct ProgramFacts {
+    std::string digest;
+    std::string workload_hash;  // empty where the text does not parse
+    std::string canonical;
+  };
+
+  explicit SqliteStore(Clock& clock) : clock_(clock) {}
+
+  // FailedPrecondition for a reader.
+  absl::Status Write(const std::function<absl::Status(Connection&)>& body);
+  absl::Status Read(const std::function<absl::Status(Connection&)>& body) const;
+  std::string NowText() const;
+
+  ProgramFacts FactsOf(const std::string& program);
+  absl::Status InsertRecord(Connection& db, const Record& record,
+                            const ProgramFacts& facts);
+
+  Clock& clock_;
+  FileLock lock_;  // first in, last out: released after the connections
+  mutable Channel writer_;
+  mutable Channel own_reader_;
+  Channel* reader_ = nullptr;  // own_reader_, or writer_ in memory
+  std::string uuid_;
+  int schema_version_ = 0;
+
+  Mutex facts_mutex_;
+  std::map<std::string, ProgramFacts> facts_ ABSL_GUARDED_BY(facts_mutex_);
+};
+
+// Shared by the sources of the store.
+
+// A record from a row of `kSelectRecord`.
+extern const char kSelectRecord[];
+absl::StatusOr<Record> ReadRecord(const Statement& row);
+absl::StatusOr<std::vector<double>> SecondsFromText(const std::string& text);
+
+}  // namespace tilefarm::database
+
+#endif  // TILEFARM_DATABASE_SQLITE_STORE_H_

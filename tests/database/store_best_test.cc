@@ -1,0 +1,223 @@
+#include "compiler/ir/parser.h"
+#include "compiler/ir/structural.h"
+#include "database/store.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/database/test_records.h"
+
+namespace tilefarm::database {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kFingerprint[] = "llvm-19.1.7+tf1";
+constexpr char kModel[] = "AMD EPYC 9R14; znver4";
+
+ir::PrimFuncPtr Program(const char* text) {
+  auto program = ir::ParseFunction(text);
+  EXPECT_TRUE(program.ok()) << program.status();
+  return *program;
+}
+
+target::Target TargetOf(const char* text) {
+  auto parsed = target::Parse(text);
+  EXPECT_TRUE(parsed.ok()) << parsed.status();
+  return *parsed;
+}
+
+class StoreBestTest : public ::testing::Test {
+ protected:
+  StoreBestTest() {
+    auto store = Store::Open(":memory:", Store::Mode::kReadWrite);
+    EXPECT_TRUE(store.ok()) << store.status();
+    store_ = *std::move(store);
+    hash_ = ir::WorkloadHash(*Program(kProgram));
+    query_.program = Program(kProgram);
+    query_.target = TargetOf("x86-64:znver4,cores=1");
+    query_.device_model = kModel;
+    query_.fingerprint = kFingerprint;
+  }
+  Record Good(const std::string& id, double median) {
+    Record r = MakeRecord(id, median);
+    r.workload_hash = hash_;
+    r.target = query_.target.Key();
+    return r;
+  }
+  void Add(const Record& record) {
+    const auto added = store_->AddRecords(std::vector{record});
+    ASSERT_TRUE(added.ok()) << added.status();
+  }
+  std::string Best() {
+    const auto best = store_->FindBest(query_);
+    return best.ok()
+               ? best->record.candidate_id
+               : std::string(absl::StatusCodeToString(best.status().code()));
+  }
+  int64_t IdOf(const std::string& candidate_id) {
+    int64_t id = 0;
+    EXPECT_TRUE(store_
+                    ->ForEachRecord([&](const Record& r) {
+                      if (r.candidate_id == candidate_id) id = r.id;
+                      return id == 0;
+                    })
+                    .ok());
+    return id;
+  }
+
+  std::unique_ptr<Store> store_;
+  std::string hash_;
+  BestQuery query_;
+};
+
+TEST_F(StoreBestTest, NothingIsNotFound) { EXPECT_EQ(Best(), "NOT_FOUND"); }
+
+TEST_F(StoreBestTest, TheFastestWithItsReasonAndTrace) {
+  Add(Good("slow", 2e-3));
+  Add(Good("fast", 1e-3));
+  const auto best = store_->FindBest(query_);
+  ASSERT_TRUE(best.ok()) << best.status();
+  EXPECT_EQ(best->record.candidate_id, "fast");
+  EXPECT_EQ(best->record.trace, kTrace);
+  EXPECT_EQ(best->record.program, kProgram);
+  EXPECT_EQ(best->reason, "exact device model");
+}
+
+TEST_F(StoreBestTest, NamesDoNotCount) {
+  Add(Good("fast", 1e-3));
+  query_.program = Program(kSameProgram);
+  EXPECT_EQ(Best(), "fast");
+  query_.program = Program(kOtherProgram);
+  EXPECT_EQ(Best(), "NOT_FOUND");
+}
+
+TEST_F(StoreBestTest, AHashCollisionIsAMiss) {
+  // A record that claims this workload's hash, but holds another program.
+  Record forged = Good("forged", 1e-6);
+  forged.program = kOtherProgram;
+  Add(forged);
+  EXPECT_EQ(Best(), "NOT_FOUND");
+  // Beside the true one it is a variant of the same workload.
+  Add(Good("true", 1e-3));
+  EXPECT_NE(Best(), "NOT_FOUND");
+}
+
+TEST_F(StoreBestTest, OnlySoundRecords) {
+  Record r = Good("failed", 1e-6);
+  r.status = Status::kWrongResult;
+  Add(r);
+  r = Good("unverified", 1e-6);
+  r.verified = false;
+  Add(r);
+  r = Good("early", 1e-6);
+  r.stopped_early = true;
+  Add(r);
+  r = Good("emulated", 1e-6);
+  r.emulated = true;
+  Add(r);
+  r = Good("zero", 0);
+  Add(r);
+  const auto none = store_->FindBest(query_);
+  EXPECT_EQ(none.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(none.status().message()), HasSubstr("5 failed"));
+  Add(Good("sound", 1e-3));
+  EXPECT_EQ(Best(), "sound");
+}
+
+TEST_F(StoreBestTest, StaleOnesOnlyWhereAllowed) {
+  Record r = Good("stale", 1e-6);
+  r.fingerprint = "llvm-18+tf0";
+  Add(r);
+  const auto none = store_->FindBest(query_);
+  EXPECT_EQ(none.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(none.status().message()),
+              HasSubstr("another compiler fingerprint"));
+  query_.allow_stale = true;
+  const auto best = store_->FindBest(query_);
+  ASSERT_TRUE(best.ok()) << best.status();
+  EXPECT_EQ(best->record.candidate_id, "stale");
+  EXPECT_THAT(best->reason, HasSubstr("stale"));
+  Add(Good("fresh", 1e-3));
+  EXPECT_EQ(Best(), "fresh");
+}
+
+TEST_F(StoreBestTest, FallsBackByTarget) {
+  Record r = Good("unfit", 1e-6);
+  r.target = TargetOf("aarch64:cortex-a72,cores=1").Key();
+  Add(r);
+  EXPECT_EQ(Best(), "NOT_FOUND");
+  r = Good("family", 1e-5);
+  r.target = TargetOf("x86-64:haswell,cores=1").Key();
+  r.device_model = "Intel";
+  Add(r);
+  EXPECT_EQ(Best(), "family");
+  r = Good("other-model", 1e-3);
+  r.device_model = "AMD Ryzen 9; znver4";
+  Add(r);
+  EXPECT_EQ(Best(), "other-model");
+  EXPECT_EQ(store_->FindBest(query_)->reason,
+            "same microarchitecture (znver4)");
+  r = Good("other-cores", 1e-4);
+  r.target = TargetOf("x86-64:znver4,cores=8").Key();
+  Add(r);
+  EXPECT_EQ(Best(), "other-cores");
+  EXPECT_THAT(store_->FindBest(query_)->reason, HasSubstr("8 cores"));
+  Add(Good("exact", 1e-2));
+  EXPECT_EQ(Best(), "exact");
+}
+
+TEST_F(StoreBestTest, AMoreCapableCpuIsNoMatch) {
+  Record r = Good("znver4", 1e-3);
+  Add(r);
+  query_.target = TargetOf("x86-64:haswell,cores=1");
+  EXPECT_EQ(Best(), "NOT_FOUND");
+}
+
+TEST_F(StoreBestTest, ReMeasurementsCorrectTheMedian) {
+  Add(Good("lucky", 1e-3));
+  Add(Good("steady", 2e-3));
+  ASSERT_TRUE(store_->AddMeasurement(IdOf("lucky"), Good("lucky", 3e-3)).ok());
+  EXPECT_EQ(Best(), "steady");
+  ASSERT_TRUE(
+      store_->AddMeasurement(IdOf("steady"), Good("steady", 2.5e-3)).ok());
+  const auto best = store_->FindBest(query_);
+  ASSERT_TRUE(best.ok()) << best.status();
+  EXPECT_EQ(best->record.median_seconds, 2.5e-3);
+  EXPECT_EQ(best->record.seconds[1], 2.5e-3);
+  // One of another device or protocol says nothing about the record's.
+  Record elsewhere = Good("steady", 9.0);
+  elsewhere.device = "other#1";
+  ASSERT_TRUE(store_->AddMeasurement(IdOf("steady"), elsewhere).ok());
+  EXPECT_EQ(Best(), "steady");
+}
+
+TEST_F(StoreBestTest, AFailedReMeasurementDisqualifies) {
+  Add(Good("racy", 1e-3));
+  Add(Good("steady", 2e-3));
+  Record wrong = Good("racy", 1e-3);
+  wrong.status = Status::kWrongResult;
+  ASSERT_TRUE(store_->AddMeasurement(IdOf("racy"), wrong).ok());
+  EXPECT_EQ(Best(), "steady");
+  Record lost = Good("steady", 0);
+  lost.status = Status::kDeviceLost;
+  ASSERT_TRUE(store_->AddMeasurement(IdOf("steady"), lost).ok());
+  EXPECT_EQ(Best(), "steady");
+}
+
+TEST_F(StoreBestTest, ATensorizedTraceNeedsItsFeatures) {
+  Record r = Good("amx", 1e-3);
+  r.target = TargetOf("x86-64:sapphirerapids,cores=1").Key();
+  r.trace += "sch.tensorize(block_or_loop=l5, tensor_intrin=\"amx\")\n";
+  Add(r);
+  query_.target = TargetOf("x86-64:sapphirerapids,cores=1");
+  EXPECT_EQ(Best(), "amx");
+  query_.target.features = {"-amx-tile"};
+  EXPECT_EQ(Best(), "NOT_FOUND");
+}
+
+TEST_F(StoreBestTest, AQueryNeedsAProgram) {
+  query_.program = nullptr;
+  EXPECT_EQ(Best(), "INVALID_ARGUMENT");
+}
+
+}  // namespace
+}  // namespace tilefarm::database

@@ -1,0 +1,188 @@
+// Hand-written kernels for the runner's tests, good and bad: `out` becomes
+// twice `in`, for kElements floats, unless the name says otherwise.
+#include <math.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { kElements = 1000 };
+
+static void Double(const float* in, float* out) {
+  for (int i = 0; i < kElements; ++i) out[i] = 2 * in[i];
+}
+
+int good(void* in, void* out) {
+  Double(in, out);
+  return 0;
+}
+
+int slow(void* in, void* out) {
+  struct timespec pause = {0, 20000000};
+  nanosleep(&pause, NULL);
+  return good(in, out);
+}
+
+int crash(void* in, void* out) {
+  (void)in, (void)out;
+  *(volatile int*)8 = 1;
+  return 0;
+}
+
+int aborts(void* in, void* out) {
+  (void)in, (void)out;
+  abort();
+}
+
+int loops(void* in, void* out) {
+  (void)in, (void)out;
+  for (;;) {
+  }
+}
+
+int loops_ignoring_sigterm(void* in, void* out) {
+  signal(SIGTERM, SIG_IGN);
+  signal(SIGINT, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);
+  return loops(in, out);
+}
+
+int wrong(void* in, void* out) {
+  Double(in, out);
+  ((float*)out)[777] += 1e-3f;
+  return 0;
+}
+
+int not_a_number(void* in, void* out) {
+  Double(in, out);
+  ((float*)out)[3] = NAN;
+  return 0;
+}
+
+int skips_last(void* in, void* out) {
+  float last = ((float*)out)[kElements - 1];
+  Double(in, out);
+  ((float*)out)[kElements - 1] = last;
+  return 0;
+}
+
+// Right at first, wrong from the fifth call on: a race, say.
+int wrong_later(void* in, void* out) {
+  static int calls = 0;
+  Double(in, out);
+  if (++calls > 4) ((float*)out)[0] += 1;
+  return 0;
+}
+
+int writes_past_end(void* in, void* out) {
+  Double(in, out);
+  ((float*)out)[kElements] = 1;
+  return 0;
+}
+
+int reads_past_end(void* in, void* out) {
+  Double(in, out);
+  ((float*)out)[0] += 0 * ((volatile float*)in)[kElements];
+  return 0;
+}
+
+int allocates(void* in, void* out) {
+  for (;;) {
+    char* block = malloc(16 << 20);
+    if (block == NULL) return -1;
+    memset(block, 1, 16 << 20);
+  }
+  return good(in, out);
+}
+
+int exits(void* in, void* out) {
+  good(in, out);
+  exit(0);
+}
+
+int returns_seven(void* in, void* out) {
+  good(in, out);
+  return 7;
+}
+
+// Leaves processes behind, one of them in a session of its own, which write
+// their ids where the test looks: FSIZE 0 allows no files, so the output.
+int forks(void* in, void* out) {
+  static int forked = 0;
+  good(in, out);
+  if (forked) return 0;
+  forked = 1;
+  for (int i = 0; i < 2; ++i) {
+    if (fork() == 0) {
+      if (i == 1) setsid();
+      for (;;) pause();
+    }
+  }
+  return 0;
+}
+
+int prints(void* in, void* out) {
+  printf("noise on stdout\n");
+  fflush(stdout);
+  fprintf(stderr, "noise on stderr\n");
+  write(1, "more noise\n", 11);
+  return good(in, out);
+}
+
+int writes_file(void* in, void* out) {
+  good(in, out);
+  FILE* file = fopen("/tmp/tilefarm-runner-test-file", "w");
+  if (file != NULL) {
+    fputs("x", file);
+    fclose(file);
+    remove("/tmp/tilefarm-runner-test-file");
+  }
+  return 0;
+}
+
+// In place: x *= 2.
+int doubles_in_place(void* x) {
+  float* v = x;
+  for (int i = 0; i < kElements; ++i) v[i] *= 2;
+  return 0;
+}
+
+// log(in): NaN for what is below zero.
+int logarithm(void* in, void* out) {
+  for (int i = 0; i < kElements; ++i) {
+    ((float*)out)[i] = logf(((const float*)in)[i]);
+  }
+  return 0;
+}
+
+int infinity_everywhere(void* in, void* out) {
+  (void)in;
+  for (int i = 0; i < kElements; ++i) ((float*)out)[i] = INFINITY;
+  return 0;
+}
+
+// kElements int32 divided by another kElements: the divisor must not be 0.
+int divides(void* a, void* b, void* out) {
+  for (int i = 0; i < kElements; ++i) {
+    ((int32_t*)out)[i] = ((int32_t*)a)[i] / ((int32_t*)b)[i];
+  }
+  return 0;
+}
+
+int divides_wrong_once(void* a, void* b, void* out) {
+  divides(a, b, out);
+  ((int32_t*)out)[5] += 1;
+  return 0;
+}
+
+// Forty parameters of one float: the last is the sum of the others' indices
+// times their values.
+#define P4(n) void *a##n##0, void *a##n##1, void *a##n##2, void *a##n##3
+int forty(P4(0), P4(1), P4(2), P4(3), P4(4), P4(5), P4(6), P4(7), P4(8),
+          P4(9)) {
+  *(float*)a93 = *(float*)a00 + 2 * *(float*)a92;
+  return 0;
+}

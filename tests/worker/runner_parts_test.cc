@@ -1,0 +1,171 @@
+// Inputs, verification and statistics of the runner.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "worker/runner/inputs.h"
+#include "worker/runner/numeric.h"
+#include "worker/runner/statistics.h"
+#include "worker/runner/verify.h"
+
+namespace tilefarm::worker {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+BufferSpec Spec(ElementType type, uint64_t elements, double epsilon = 0) {
+  BufferSpec spec;
+  spec.type = type;
+  spec.elements = elements;
+  spec.epsilon = epsilon;
+  return spec;
+}
+
+Comparison CompareDoubles(std::vector<double> reference,
+                          std::vector<double> output, double epsilon = 1e-3,
+                          uint64_t reduction_length = 1) {
+  const BufferSpec spec =
+      Spec(ElementType::kFloat64, reference.size(), epsilon);
+  return Compare(spec, reduction_length, 0, reference.data(),
+                 RootMeanSquare(spec, reference.data()), output.data());
+}
+
+TEST(InputsTest, FloatsAreUniformInTheirRange) {
+  for (bool positive : {false, true}) {
+    std::vector<float> v(20000);
+    FillInput(Spec(ElementType::kFloat32, v.size()), 42, 0, positive, v.data());
+    double sum = 0;
+    for (float x : v) {
+      ASSERT_LE(x, 1);
+      ASSERT_GE(x, positive ? 0x1p-23f : -1);
+      sum += x;
+    }
+    EXPECT_NEAR(sum / v.size(), positive ? 0.5 : 0, 0.02);
+  }
+}
+
+TEST(InputsTest, SeedAndParameterChooseTheStream) {
+  const BufferSpec spec = Spec(ElementType::kFloat32, 16);
+  std::vector<float> a(16), b(16), c(16), d(16);
+  FillInput(spec, 1, 0, false, a.data());
+  FillInput(spec, 1, 0, false, b.data());
+  FillInput(spec, 1, 1, false, c.data());
+  FillInput(spec, 2, 0, false, d.data());
+  EXPECT_EQ(a, b);
+  EXPECT_NE(a, c);
+  EXPECT_NE(a, d);
+}
+
+TEST(InputsTest, IntegersStayWithinBothEnds) {
+  BufferSpec spec = Spec(ElementType::kInt8, 5000);
+  spec.low = -8;
+  spec.high = 7;
+  std::vector<int8_t> v(5000);
+  FillInput(spec, 3, 0, false, v.data());
+  EXPECT_EQ(*std::min_element(v.begin(), v.end()), -8);
+  EXPECT_EQ(*std::max_element(v.begin(), v.end()), 7);
+  FillInput(spec, 3, 0, true, v.data());
+  EXPECT_EQ(*std::min_element(v.begin(), v.end()), 1);
+  spec.low = spec.high = 0;  // no room for 1
+  FillInput(spec, 3, 0, true, v.data());
+  EXPECT_THAT(v, testing::Each(0));
+}
+
+TEST(InputsTest, BoolsAreZeroOrOne) {
+  std::vector<uint8_t> v(1000);
+  FillInput(Spec(ElementType::kBool, 1000), 3, 0, false, v.data());
+  EXPECT_THAT(v, testing::Contains(0));
+  EXPECT_THAT(v, testing::Contains(1));
+  EXPECT_THAT(v, testing::Each(testing::Le(1)));
+}
+
+TEST(NumericTest, EveryHalfInTheUnitRangeRoundTrips) {
+  for (uint32_t bits = 0; bits <= 0x3c00; ++bits) {
+    const auto half = static_cast<uint16_t>(bits);
+    EXPECT_EQ(UnitToHalf(HalfToFloat(half)), half);
+    EXPECT_EQ(UnitToHalf(-HalfToFloat(half)), half | 0x8000);
+  }
+  EXPECT_EQ(UnitToHalf(0x1p-1f + 0x1p-12f), 0x3800);  // tie, to even
+  EXPECT_EQ(UnitToHalf(0x1p-1f + 0x3p-12f), 0x3802);
+  EXPECT_EQ(UnitToHalf(0.99999f), 0x3c00);
+  EXPECT_TRUE(std::isnan(HalfToFloat(0xffff)));
+  EXPECT_TRUE(std::isinf(HalfToFloat(0x7c00)));
+  EXPECT_EQ(BFloat16ToFloat(FloatToBFloat16(0.5f)), 0.5f);
+  EXPECT_EQ(FloatToBFloat16(1.00390625f), 0x3f80);  // tie, to even
+}
+
+TEST(VerifyTest, ToleranceGrowsWithValueAndReduction) {
+  // rms is 1: tolerance 4e-3 * (4 + sqrt(K)) * 2.
+  EXPECT_TRUE(CompareDoubles({1, -1}, {1.039, -1}).equal);
+  EXPECT_FALSE(CompareDoubles({1, -1}, {1.041, -1}).equal);
+  EXPECT_TRUE(CompareDoubles({1, -1}, {1.041, -1}, 1e-3, 100).equal);
+  EXPECT_FALSE(CompareDoubles({1, -1}, {1.113, -1}, 1e-3, 100).equal);
+}
+
+TEST(VerifyTest, ReportsTheLargestErrors) {
+  const Comparison c = CompareDoubles({1, -1, 1}, {1.01, -1.02, 1});
+  EXPECT_TRUE(c.equal);
+  EXPECT_NEAR(c.max_abs_error, 0.02, 1e-9);
+  EXPECT_NEAR(c.max_rel_error, 0.01, 1e-9);
+}
+
+TEST(VerifyTest, SpecialValuesMustStandInTheSamePlaces) {
+  EXPECT_TRUE(
+      CompareDoubles({kNan, kInf, -kInf, 1}, {kNan, kInf, -kInf, 1}).equal);
+  EXPECT_FALSE(CompareDoubles({1, 1}, {kNan, 1}).equal);
+  EXPECT_FALSE(CompareDoubles({1, 1}, {kInf, 1}).equal);
+  EXPECT_FALSE(CompareDoubles({kNan, 1}, {1, 1}).equal);
+  EXPECT_FALSE(CompareDoubles({kInf, 1}, {-kInf, 1}).equal);
+  EXPECT_FALSE(CompareDoubles({kInf, 1}, {1, 1}).equal);
+}
+
+TEST(VerifyTest, ZeroReferenceAcceptsZeroAlone) {
+  EXPECT_TRUE(CompareDoubles({0, 0}, {0, -0.0}).equal);
+  EXPECT_FALSE(CompareDoubles({0, 0}, {0, 1e-300}).equal);
+}
+
+TEST(VerifyTest, IntegersAreExact) {
+  const BufferSpec spec = Spec(ElementType::kInt64, 2);
+  const int64_t reference[] = {1, int64_t{1} << 60};
+  int64_t output[] = {1, int64_t{1} << 60};
+  EXPECT_TRUE(Compare(spec, 1, 2, reference, 0, output).equal);
+  output[1] += 1;
+  const Comparison c = Compare(spec, 1, 2, reference, 0, output);
+  EXPECT_FALSE(c.equal);
+  EXPECT_THAT(c.error, testing::HasSubstr("parameter 2, element 1"));
+}
+
+TEST(VerifyTest, PoisonIsNotFinite) {
+  for (ElementType type : {ElementType::kFloat16, ElementType::kBFloat16,
+                           ElementType::kFloat32, ElementType::kFloat64}) {
+    std::vector<unsigned char> bytes(64, 0xff);
+    EXPECT_FALSE(AllFinite(Spec(type, 4), bytes.data()));
+    std::fill(bytes.begin(), bytes.end(), 0);
+    EXPECT_TRUE(AllFinite(Spec(type, 4), bytes.data()));
+  }
+}
+
+TEST(StatisticsTest, MedianAndInterval) {
+  EXPECT_EQ(MedianOf({}).median, 0);
+  EXPECT_EQ(MedianOf({3}).median, 3);
+  EXPECT_EQ(MedianOf({4, 1}).median, 2.5);
+  const MedianInterval few = MedianOf({5, 1, 3, 2, 4});
+  EXPECT_EQ(few.median, 3);
+  EXPECT_EQ(few.low, 1);
+  EXPECT_EQ(few.high, 5);
+  // Tables of the sign test: n = 20 gives the 6th and the 15th.
+  std::vector<double> twenty;
+  for (int i = 1; i <= 20; ++i) twenty.push_back(i);
+  const MedianInterval many = MedianOf(twenty);
+  EXPECT_EQ(many.median, 10.5);
+  EXPECT_EQ(many.low, 6);
+  EXPECT_EQ(many.high, 15);
+}
+
+}  // namespace
+}  // namespace tilefarm::worker

@@ -1,0 +1,416 @@
+// tune-runner, the real program, with kernels that behave and kernels that
+// do not. Each fault must end as data, and the next candidate must run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "worker/process.h"
+#include "worker/runner_client.h"
+#include "worker/runner_protocol.h"
+
+namespace tilefarm::worker {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr uint64_t kElements = 1000;
+
+std::string KernelsObject() {
+  std::ifstream file(TILEFARM_TEST_KERNELS, std::ios::binary);
+  std::stringstream bytes;
+  bytes << file.rdbuf();
+  return bytes.str();
+}
+
+BufferSpec Buffer(ElementType type, bool read, bool written,
+                  uint64_t elements = kElements) {
+  BufferSpec spec;
+  spec.type = type;
+  spec.read = read;
+  spec.written = written;
+  spec.elements = elements;
+  spec.low = IsFloat(type) ? 0 : -8;
+  spec.high = IsFloat(type) ? 0 : 7;
+  spec.epsilon = IsFloat(type) ? 0x1p-23 : 0;
+  return spec;
+}
+
+std::vector<int> ChildrenOf(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/task/" +
+                     std::to_string(pid) + "/children");
+  std::vector<int> children;
+  for (int child; file >> child;) children.push_back(child);
+  return children;
+}
+
+// Ids of processes that have the test's kernels mapped.
+std::vector<pid_t> ProcessesWithParent(pid_t parent) {
+  std::vector<pid_t> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::ifstream file(entry.path() / "stat");
+    std::string pid, name, state;
+    pid_t parent_pid = 0;
+    if (file >> pid >> name >> state >> parent_pid && parent_pid == parent) {
+      found.push_back(std::stoi(pid));
+    }
+  }
+  return found;
+}
+
+class RunnerTest : public testing::Test {
+ protected:
+  RunnerTest()
+      : client_(starter_, {std::string(TILEFARM_BIN_DIR) + "/tune-runner"}) {
+    signal(SIGPIPE, SIG_IGN);
+  }
+
+  LoadReply Load(const std::string& symbol, std::vector<BufferSpec> buffers,
+                 uint32_t timeout_ms = 5000) {
+    LoadWorkload request;
+    request.key = "workload";
+    request.symbol = symbol;
+    request.artifact = object_;
+    request.input_seed = 1;
+    request.program.buffers = std::move(buffers);
+    request.limits.timeout_ms = timeout_ms;
+    absl::StatusOr<LoadReply> reply = client_.Load(request);
+    EXPECT_TRUE(reply.ok()) << reply.status();
+    return reply.ok() ? *reply : LoadReply{};
+  }
+
+  void LoadDouble() {
+    const LoadReply reply =
+        Load("good", {Buffer(ElementType::kFloat32, true, false),
+                      Buffer(ElementType::kFloat32, false, true)});
+    ASSERT_TRUE(reply.ok) << reply.error;
+  }
+
+  RunRequest Request(const std::string& symbol) {
+    RunRequest request;
+    request.key = "workload";
+    request.symbol = symbol;
+    request.artifact = object_;
+    request.limits.timeout_ms = 3000;
+    request.limits.memory_bytes = uint64_t{256} << 20;
+    request.min_samples = 3;
+    request.max_samples = 5;
+    request.target_ms = 5;
+    return request;
+  }
+
+  RunReply Run(const RunRequest& request) {
+    absl::StatusOr<RunReply> reply = client_.Run(request);
+    EXPECT_TRUE(reply.ok()) << reply.status();
+    return reply.ok() ? *reply : RunReply{};
+  }
+  RunReply Run(const std::string& symbol) { return Run(Request(symbol)); }
+
+  // After a fault: the runner still measures.
+  void ExpectStillWorks() {
+    const RunReply reply = Run("good");
+    EXPECT_EQ(reply.status, RunStatus::kOk) << reply.error;
+    EXPECT_TRUE(reply.verified);
+  }
+
+  void ExpectRunError(const std::string& symbol, const std::string& text) {
+    LoadDouble();
+    const RunReply reply = Run(symbol);
+    EXPECT_EQ(reply.status, RunStatus::kRunError);
+    EXPECT_THAT(reply.error, HasSubstr(text));
+    EXPECT_FALSE(reply.verified);
+    ExpectStillWorks();
+  }
+
+  void ExpectWrong(const std::string& symbol, const std::string& text) {
+    LoadDouble();
+    const RunReply reply = Run(symbol);
+    EXPECT_EQ(reply.status, RunStatus::kWrongResult);
+    EXPECT_THAT(reply.error, HasSubstr(text));
+    EXPECT_FALSE(reply.verified);
+    ExpectStillWorks();
+  }
+
+  const std::string object_ = KernelsObject();
+  ProcessStarter starter_;
+  RunnerClient client_;
+};
+
+TEST_F(RunnerTest, MeasuresAGoodKernel) {
+  LoadDouble();
+  const RunReply reply = Run("good");
+  EXPECT_EQ(reply.status, RunStatus::kOk) << reply.error;
+  EXPECT_TRUE(reply.verified);
+  EXPECT_FALSE(reply.stopped_early);
+  EXPECT_GE(reply.seconds.size(), 3u);
+  EXPECT_GT(reply.median_seconds, 0);
+  EXPECT_LE(reply.ci_low_seconds, reply.median_seconds);
+  EXPECT_GE(reply.ci_high_seconds, reply.median_seconds);
+  EXPECT_GT(reply.canary_seconds, 0);
+  EXPECT_EQ(reply.max_abs_error, 0);
+  EXPECT_EQ(client_.isolation(), "rlimits");
+}
+
+TEST_F(RunnerTest, FlushesTheCache) {
+  LoadDouble();
+  RunRequest request = Request("good");
+  request.flush_cache = true;
+  request.flush_bytes = 4 << 20;
+  const RunReply reply = Run(request);
+  EXPECT_EQ(reply.status, RunStatus::kOk) << reply.error;
+}
+
+TEST_F(RunnerTest, PinsToTheGivenCpus) {
+  LoadDouble();
+  RunRequest request = Request("good");
+  request.limits.cpus = {0};
+  EXPECT_EQ(Run(request).status, RunStatus::kOk);
+}
+
+TEST_F(RunnerTest, HopelessCandidateStopsEarly) {
+  LoadDouble();
+  RunRequest request = Request("slow");
+  request.best_seconds = 1e-6;
+  const RunReply reply = Run(request);
+  EXPECT_EQ(reply.status, RunStatus::kOk) << reply.error;
+  EXPECT_TRUE(reply.stopped_early);
+  EXPECT_TRUE(reply.verified);
+  EXPECT_EQ(reply.seconds.size(), 1u);
+}
+
+TEST_F(RunnerTest, UnknownWorkloadIsAskedFor) {
+  LoadDouble();
+  RunRequest request = Request("good");
+  request.key = "another";
+  EXPECT_EQ(Run(request).status, RunStatus::kUnknownWorkload);
+}
+
+TEST_F(RunnerTest, Crash) {
+  ExpectRunError("crash", "crashed with SIGSEGV in the first run");
+}
+TEST_F(RunnerTest, Abort) { ExpectRunError("aborts", "crashed with SIGABRT"); }
+TEST_F(RunnerTest, WriteBeyondTheEnd) {
+  ExpectRunError("writes_past_end", "crashed with SIGSEGV");
+}
+TEST_F(RunnerTest, ReadBeyondTheEnd) {
+  ExpectRunError("reads_past_end", "crashed with SIGSEGV");
+}
+TEST_F(RunnerTest, AllocationWithoutEnd) {
+  ExpectRunError("allocates", "the function returned -1");
+}
+TEST_F(RunnerTest, ExitWithinTheKernel) {
+  ExpectRunError("exits", "exited with status 0");
+}
+TEST_F(RunnerTest, NonZeroReturn) {
+  ExpectRunError("returns_seven", "the function returned 7");
+}
+TEST_F(RunnerTest, MissingSymbol) {
+  ExpectRunError("no_such_function", "no such symbol");
+}
+
+TEST_F(RunnerTest, ArtifactThatIsNoSharedObject) {
+  LoadDouble();
+  RunRequest request = Request("good");
+  request.artifact = "not an ELF file";
+  const RunReply reply = Run(request);
+  EXPECT_EQ(reply.status, RunStatus::kRunError);
+  EXPECT_THAT(reply.error, HasSubstr("cannot load the artifact"));
+  ExpectStillWorks();
+}
+
+TEST_F(RunnerTest, WrongElement) { ExpectWrong("wrong", "element 777"); }
+TEST_F(RunnerTest, NanInTheOutput) {
+  ExpectWrong("not_a_number", "element 3 is nan");
+}
+TEST_F(RunnerTest, ElementThatIsNeverWritten) {
+  ExpectWrong("skips_last", "element 999");
+}
+TEST_F(RunnerTest, ResultThatTurnsWrongWhileTiming) {
+  ExpectWrong("wrong_later", "in the last timed run");
+}
+
+TEST_F(RunnerTest, EndlessLoopTimesOut) {
+  LoadDouble();
+  for (const char* symbol : {"loops", "loops_ignoring_sigterm"}) {
+    RunRequest request = Request(symbol);
+    request.limits.timeout_ms = 200;
+    const RunReply reply = Run(request);
+    EXPECT_EQ(reply.status, RunStatus::kRunTimeout);
+    EXPECT_THAT(reply.error, HasSubstr("longer than 200 ms"));
+  }
+  ExpectStillWorks();
+}
+
+TEST_F(RunnerTest, CancelEndsARun) {
+  LoadDouble();
+  RunRequest request = Request("loops");
+  request.limits.timeout_ms = 60000;
+  std::thread canceller([this] {
+    absl::SleepFor(absl::Milliseconds(100));
+    client_.Cancel();
+  });
+  EXPECT_EQ(Run(request).status, RunStatus::kCancelled);
+  canceller.join();
+  client_.Cancel();  // nothing runs: ignored
+  ExpectStillWorks();
+}
+
+TEST_F(RunnerTest, ProcessesLeftBehindAreKilled) {
+  LoadDouble();
+  EXPECT_EQ(Run("forks").status, RunStatus::kOk);
+  for (pid_t runner : ProcessesWithParent(getpid())) {
+    EXPECT_THAT(ChildrenOf(runner), testing::IsEmpty());
+  }
+  ExpectStillWorks();
+}
+
+TEST_F(RunnerTest, OutputOfTheKernelDoesNotMixWithFrames) {
+  LoadDouble();
+  EXPECT_EQ(Run("prints").status, RunStatus::kOk);
+  ExpectStillWorks();
+}
+
+TEST_F(RunnerTest, FilesCannotBeWritten) {
+  ExpectRunError("writes_file", "crashed with SIGXFSZ");
+}
+
+TEST_F(RunnerTest, InPlaceProgramsStartFromTheirInputs) {
+  ASSERT_TRUE(
+      Load("doubles_in_place", {Buffer(ElementType::kFloat32, true, true)}).ok);
+  const RunReply reply = Run("doubles_in_place");
+  EXPECT_EQ(reply.status, RunStatus::kOk) << reply.error;
+}
+
+TEST_F(RunnerTest, InputsTurnPositiveWhereTheReferenceIsNotFinite) {
+  const std::vector<BufferSpec> buffers = {
+      Buffer(ElementType::kFloat32, true, false),
+      Buffer(ElementType::kFloat32, false, true)};
+  const LoadReply reply = Load("logarithm", buffers);
+  EXPECT_TRUE(reply.ok);
+  EXPECT_TRUE(reply.positive_inputs);
+  EXPECT_EQ(Run("logarithm").status, RunStatus::kOk);
+  EXPECT_EQ(Run("good").status, RunStatus::kWrongResult);
+}
+
+TEST_F(RunnerTest, InputsTurnPositiveWhereTheReferenceFaults) {
+  const std::vector<BufferSpec> buffers = {
+      Buffer(ElementType::kInt32, true, false),
+      Buffer(ElementType::kInt32, true, false),
+      Buffer(ElementType::kInt32, false, true)};
+  const LoadReply reply = Load("divides", buffers);
+  EXPECT_TRUE(reply.ok) << reply.error;
+  EXPECT_TRUE(reply.positive_inputs);
+  EXPECT_EQ(Run("divides").status, RunStatus::kOk);
+  EXPECT_EQ(Run("divides_wrong_once").status, RunStatus::kWrongResult);
+}
+
+TEST_F(RunnerTest, InfinitiesInTheSamePlacesAreRight) {
+  ASSERT_TRUE(
+      Load("infinity_everywhere", {Buffer(ElementType::kFloat32, true, false),
+                                   Buffer(ElementType::kFloat32, false, true)})
+          .ok);
+  EXPECT_EQ(Run("infinity_everywhere").status, RunStatus::kOk);
+  EXPECT_EQ(Run("good").status, RunStatus::kWrongResult);
+}
+
+TEST_F(RunnerTest, ManyParameters) {
+  std::vector<BufferSpec> buffers(
+      39, Buffer(ElementType::kFloat32, true, false, 1));
+  buffers.push_back(Buffer(ElementType::kFloat32, false, true, 1));
+  ASSERT_TRUE(Load("forty", buffers).ok);
+  EXPECT_EQ(Run("forty").status, RunStatus::kOk);
+}
+
+TEST_F(RunnerTest, ReferenceThatFailsIsSaid) {
+  const std::vector<BufferSpec> buffers = {
+      Buffer(ElementType::kFloat32, true, false),
+      Buffer(ElementType::kFloat32, false, true)};
+  const LoadReply crashed = Load("crash", buffers);
+  EXPECT_FALSE(crashed.ok);
+  EXPECT_THAT(crashed.error, HasSubstr("SIGSEGV"));
+  const LoadReply looped = Load("loops", buffers, 100);
+  EXPECT_FALSE(looped.ok);
+  EXPECT_THAT(looped.error, HasSubstr("longer than 100 ms"));
+  LoadDouble();
+  ExpectStillWorks();
+}
+
+TEST_F(RunnerTest, EndOfInputEndsTheRunnerAndItsChild) {
+  absl::StatusOr<std::unique_ptr<Process>> started =
+      starter_.Start({std::string(TILEFARM_BIN_DIR) + "/tune-runner"});
+  ASSERT_TRUE(started.ok()) << started.status();
+  const pid_t runner = (*started)->pid();
+  LoadWorkload load;
+  load.key = "k";
+  load.symbol = "loops";
+  load.artifact = object_;
+  load.program.buffers = {Buffer(ElementType::kFloat32, true, false),
+                          Buffer(ElementType::kFloat32, false, true)};
+  load.limits.timeout_ms = 60000;
+  ASSERT_TRUE((*started)
+                  ->Write(static_cast<uint32_t>(RunnerFrame::kLoadWorkload),
+                          Encode(load), absl::Seconds(5))
+                  .ok());
+  std::vector<int> children;
+  for (int i = 0; i < 500 && children.empty(); ++i) {
+    absl::SleepFor(absl::Milliseconds(10));
+    children = ChildrenOf(runner);
+  }
+  ASSERT_THAT(children, testing::SizeIs(1));
+  (*started)->CloseInput();
+  const absl::StatusOr<Frame> frame = (*started)->Read(absl::Seconds(5));
+  EXPECT_EQ(frame.status().code(), absl::StatusCode::kUnavailable);
+  (*started)->Kill();
+  EXPECT_NE(kill(children[0], 0), 0);
+}
+
+TEST_F(RunnerTest, MalformedFramesEndTheRunner) {
+  ByteWriter claim;  // a list of buffers that is not there
+  for (int i = 0; i < 3; ++i) claim.Str("");
+  claim.U64(1);
+  claim.U32(~uint32_t{0});
+  for (const std::string& payload :
+       {std::string(), std::string(1000, '\xff'), claim.Take()}) {
+    for (RunnerFrame type : {RunnerFrame::kRun, RunnerFrame::kLoadWorkload,
+                             static_cast<RunnerFrame>(999)}) {
+      absl::StatusOr<std::unique_ptr<Process>> process =
+          starter_.Start({std::string(TILEFARM_BIN_DIR) + "/tune-runner"});
+      ASSERT_TRUE(process.ok());
+      ASSERT_TRUE(
+          (*process)
+              ->Write(static_cast<uint32_t>(type), payload, absl::Seconds(5))
+              .ok());
+      EXPECT_EQ((*process)->Read(absl::Seconds(10)).status().code(),
+                absl::StatusCode::kUnavailable);
+      EXPECT_EQ((*process)->Kill(), "exited with status 2");
+    }
+  }
+}
+
+TEST_F(RunnerTest, ARunnerThatIsKilledIsStartedAgain) {
+  LoadDouble();
+  for (pid_t pid : ProcessesWithParent(getpid())) kill(pid, SIGKILL);
+  EXPECT_EQ(client_.Run(Request("good")).status().code(),
+            absl::StatusCode::kUnavailable);
+  LoadDouble();
+  ExpectStillWorks();
+}
+
+TEST(ProcessTest, AProgramThatIsNotThereCannotBeStarted) {
+  ProcessStarter starter;
+  EXPECT_EQ(starter.Start({"/no/such/program"}).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace tilefarm::worker

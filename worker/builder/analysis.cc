@@ -1,0 +1,150 @@
+#include "worker/builder/analysis.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/visitor.h"
+
+namespace tilefarm::worker {
+namespace {
+
+// Ranges of integer inputs that no index depends on: sums of products stay
+// far from overflow, and both signs occur.
+constexpr int64_t kIntLow = -8, kIntHigh = 7, kUIntHigh = 15;
+
+std::optional<ElementType> ElementTypeOf(ir::DataType dtype) {
+  static const auto* const types = new std::map<std::string, ElementType>{
+      {"bfloat16", ElementType::kBFloat16}, {"bool", ElementType::kBool},
+      {"float16", ElementType::kFloat16},   {"float32", ElementType::kFloat32},
+      {"float64", ElementType::kFloat64},   {"int16", ElementType::kInt16},
+      {"int32", ElementType::kInt32},       {"int64", ElementType::kInt64},
+      {"int8", ElementType::kInt8},         {"uint16", ElementType::kUInt16},
+      {"uint32", ElementType::kUInt32},     {"uint64", ElementType::kUInt64},
+      {"uint8", ElementType::kUInt8},
+  };
+  const auto it = types->find(dtype.ToString());
+  if (it == types->end()) return std::nullopt;
+  return it->second;
+}
+
+double Epsilon(ir::DataType dtype) {
+  if (!dtype.is_float()) return 0;
+  if (dtype.code == ir::TypeCode::kBFloat) return 0x1p-7;
+  switch (dtype.bits) {
+    case 16:
+      return 0x1p-10;
+    case 32:
+      return 0x1p-23;
+    default:
+      return 0x1p-52;
+  }
+}
+
+class ProgramReader : public ir::Visitor {
+ public:
+  using Visitor::Visit;
+
+  std::set<const ir::BufferNode*> read, written;
+  std::map<const ir::BufferNode*, int64_t> index_bound;
+  uint64_t reduction_length = 0;
+  double epsilon = 0;
+
+ protected:
+  void VisitStore(const ir::StoreNode& store) override {
+    Visitor::VisitStore(store);  // its loads come first
+    NoteIndices(*store.buffer, store.indices);
+    written.insert(store.buffer.get());
+    epsilon = std::max(epsilon, Epsilon(store.buffer->dtype));
+  }
+
+  void VisitLoad(const ir::LoadNode& load) override {
+    Visitor::VisitLoad(load);
+    NoteIndices(*load.buffer, load.indices);
+    if (!written.contains(load.buffer.get())) read.insert(load.buffer.get());
+  }
+
+  void VisitCast(const ir::CastNode& cast) override {
+    Visitor::VisitCast(cast);
+    epsilon = std::max(epsilon, Epsilon(cast.dtype));
+  }
+
+  void VisitBlock(const ir::BlockNode& block) override {
+    uint64_t length = 1;
+    bool reduces = false;
+    for (const ir::IterVar& iter : block.iters) {
+      if (iter.type != ir::IterType::kReduce) continue;
+      reduces = true;
+      length *= static_cast<uint64_t>(
+          std::max<int64_t>(1, ir::AsInt(iter.dom.extent).value_or(1)));
+    }
+    if (reduces) reduction_length += length;
+    for (const ir::IterVar& iter : block.iters) Visit(iter.binding);
+    Visit(block.predicate);
+    if (block.init != nullptr) Visit(block.init);
+    Visit(block.body);
+  }
+
+ private:
+  void NoteIndices(const ir::BufferNode& buffer,
+                   const std::vector<ir::Expr>& indices) {
+    for (size_t i = 0; i < indices.size() && i < buffer.shape.size(); ++i) {
+      const int64_t bound = buffer.shape[i] - 1;
+      ir::PostOrderExprs(indices[i], [&](const ir::Expr& expr) {
+        const auto* load = ir::As<ir::LoadNode>(expr);
+        if (load == nullptr) return;
+        const auto [it, added] = index_bound.emplace(load->buffer.get(), bound);
+        if (!added) it->second = std::min(it->second, bound);
+      });
+    }
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<ProgramSpec> AnalyzeProgram(const ir::PrimFunc& function) {
+  if (function.params.size() > kMaxBuffers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the function has ", function.params.size(),
+                     " parameters, more than ", kMaxBuffers));
+  }
+  ProgramReader reader;
+  reader.Visit(function.body);
+  ProgramSpec spec;
+  spec.reduction_length = std::max<uint64_t>(1, reader.reduction_length);
+  for (const ir::Buffer& param : function.params) {
+    const std::optional<ElementType> type = ElementTypeOf(param->dtype);
+    if (!type.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("parameter ", param->name, " has type ",
+                       param->dtype.ToString(), ", which cannot be measured"));
+    }
+    BufferSpec buffer;
+    buffer.type = *type;
+    buffer.written = reader.written.contains(param.get());
+    // One that is never touched gets inputs as well.
+    buffer.read = reader.read.contains(param.get()) || !buffer.written;
+    buffer.elements = static_cast<uint64_t>(param->num_elements());
+    buffer.epsilon = param->dtype.is_float() ? reader.epsilon : 0;
+    if (!IsFloat(*type)) {
+      const auto bound = reader.index_bound.find(param.get());
+      if (bound != reader.index_bound.end()) {
+        buffer.low = 0;
+        buffer.high = bound->second;
+        if (param->dtype.bits < 64) {  // what the type can hold
+          const int value_bits = param->dtype.bits - param->dtype.is_int();
+          buffer.high = std::min(buffer.high, (int64_t{1} << value_bits) - 1);
+        }
+      } else {
+        buffer.low = param->dtype.is_int() ? kIntLow : 0;
+        buffer.high = param->dtype.is_int() ? kIntHigh : kUIntHigh;
+      }
+    }
+    spec.buffers.push_back(buffer);
+  }
+  return spec;
+}
+
+}  // namespace tilefarm::worker

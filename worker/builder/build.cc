@@ -1,0 +1,99 @@
+#include "worker/builder/build.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/driver/compile.h"
+#include "compiler/ir/parser.h"
+#include "compiler/ir/structural.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/schedule/trace.h"
+#include "compiler/target/target.h"
+#include "worker/builder/analysis.h"
+
+namespace tilefarm::worker {
+namespace {
+
+BuildReply Failed(BuildStatus status, const absl::Status& why) {
+  BuildReply reply;
+  reply.status = status;
+  reply.error = std::string(why.message());
+  return reply;
+}
+
+absl::StatusOr<ir::IRModule> ParseProgram(const std::string& text) {
+  TF_ASSIGN_OR_RETURN(ir::IRModule module, ir::ParseModule(text));
+  if (module.functions.size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a candidate is one function, the program has ",
+                     module.functions.size()));
+  }
+  return module;
+}
+
+absl::StatusOr<ir::IRModule> ApplyTrace(const BuildRequest& request,
+                                        ir::IRModule module) {
+  if (!request.trace.empty()) {
+    TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
+                        schedule::Trace::Parse(request.trace));
+    TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
+                        schedule::Replay(trace, std::move(module)));
+    module = scheduled.module();
+  }
+  if (request.scheduled_hash.empty()) return module;
+  const std::string hash = ir::ProgramHash(*module.functions[0]);
+  if (hash != request.scheduled_hash) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("replaying the trace gives program ", hash,
+                     ", the lease names ", request.scheduled_hash));
+  }
+  return module;
+}
+
+}  // namespace
+
+BuildReply Build(const BuildRequest& request) {
+  const auto start = std::chrono::steady_clock::now();
+  absl::StatusOr<target::Target> target = target::Parse(request.target);
+  if (!target.ok()) return Failed(BuildStatus::kCompileError, target.status());
+  absl::StatusOr<ir::IRModule> module = ParseProgram(request.program);
+  if (!module.ok()) return Failed(BuildStatus::kCompileError, module.status());
+
+  BuildReply reply;
+  driver::CompileOptions options;
+  options.target = *target;
+  options.reference = request.reference;
+  if (request.reference) {
+    absl::StatusOr<ProgramSpec> spec = AnalyzeProgram(*module->functions[0]);
+    if (!spec.ok()) return Failed(BuildStatus::kCompileError, spec.status());
+    reply.program = *std::move(spec);
+  } else {
+    module = ApplyTrace(request, *std::move(module));
+    if (!module.ok()) {
+      return Failed(BuildStatus::kInvalidSchedule, module.status());
+    }
+  }
+  absl::StatusOr<driver::Artifact> artifact = driver::Compile(*module, options);
+  if (!artifact.ok()) {
+    return Failed(BuildStatus::kCompileError, artifact.status());
+  }
+  if (artifact->symbols.size() != 1) {
+    return Failed(BuildStatus::kCompileError,
+                  absl::InternalError("the artifact has not one symbol"));
+  }
+  reply.artifact = std::move(artifact->shared_object);
+  reply.symbol = std::move(artifact->symbols[0]);
+  reply.code_digest = std::move(artifact->code_digest);
+  reply.cores = static_cast<uint32_t>(target->cores);
+  reply.compile_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  return reply;
+}
+
+}  // namespace tilefarm::worker

@@ -1,0 +1,55 @@
+// rpc-worker's side of the conversation with tune-builder.
+#ifndef TILEFARM_WORKER_BUILDER_CLIENT_H_
+#define TILEFARM_WORKER_BUILDER_CLIENT_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/mutex.h"
+#include "worker/builder_protocol.h"
+#include "worker/process.h"
+
+namespace tilefarm::worker {
+
+// Keeps one builder process, restarted whenever it crashes, answers nonsense
+// or takes too long. Build is called by one thread; the others by any.
+class BuilderClient {
+ public:
+  BuilderClient(ProcessStarter& starter, std::vector<std::string> command)
+      : starter_(starter), command_(std::move(command)) {}
+
+  // DeadlineExceeded: it took longer than `timeout`, time while paused not
+  // counted, and was killed. Aborted: it crashed on this request, the
+  // message says how. Unavailable: no builder can be started.
+  absl::StatusOr<BuildReply> Build(const BuildRequest& request,
+                                   absl::Duration timeout);
+
+  // Stops and continues the process, so that it leaves the cores alone.
+  void Pause();
+  void Resume();
+  // Kills it for good: calls fail from now on.
+  void Shutdown();
+
+ private:
+  absl::StatusOr<std::shared_ptr<Process>> Started();
+  // One request and its answer; `timeout` without the time while paused.
+  absl::StatusOr<Frame> Ask(Process& process, BuilderFrame type,
+                            const std::string& payload, absl::Duration timeout);
+  // Forgets the process; how it ended.
+  std::string Drop(Process& process);
+
+  ProcessStarter& starter_;
+  const std::vector<std::string> command_;
+  Mutex mutex_;
+  std::shared_ptr<Process> process_ ABSL_GUARDED_BY(mutex_);
+  bool paused_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace tilefarm::worker
+
+#endif  // TILEFARM_WORKER_BUILDER_CLIENT_H_

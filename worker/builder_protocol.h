@@ -1,0 +1,77 @@
+// What rpc-worker asks of tune-builder, as payloads of frames (frames.h). The
+// fields of a payload stand in the order of the struct's members below.
+//
+//   worker                      builder
+//     kHello                 ->
+//                            <-  kHelloReply
+//     kBuild                 ->            parses, replays, compiles
+//                            <-  kBuildReply
+//
+// One request at a time. There is no cancelling: a builder that takes too
+// long, or too much memory, is killed and another one started.
+#ifndef TILEFARM_WORKER_BUILDER_PROTOCOL_H_
+#define TILEFARM_WORKER_BUILDER_PROTOCOL_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "worker/frames.h"
+#include "worker/runner_protocol.h"
+
+namespace tilefarm::worker {
+
+enum class BuilderFrame : uint32_t {
+  kHello = 101,  // empty
+  kHelloReply = 102,
+  kBuild = 103,
+  kBuildReply = 104,
+};
+
+struct BuilderHelloReply {
+  std::string version;
+  std::string fingerprint;  // of the compiler it holds
+};
+
+struct BuildRequest {
+  std::string program;
+  // Complete trace. Ignored where `reference` is set.
+  std::string trace;
+  // ProgramHash that the replayed program must have; empty: not checked.
+  std::string scheduled_hash;
+  std::string target;
+  // The program as written with float64 accumulators; the reply then
+  // describes the program's buffers.
+  bool reference = false;
+  uint64_t memory_bytes = 0;  // 0: 4 GiB
+};
+
+enum class BuildStatus : uint8_t {
+  kOk = 0,
+  kInvalidSchedule = 1,
+  kCompileError = 2,
+};
+
+struct BuildReply {
+  BuildStatus status = BuildStatus::kOk;
+  std::string error;
+  std::string artifact;  // a shared object
+  std::string symbol;
+  std::string code_digest;
+  double compile_seconds = 0;
+  uint32_t cores = 1;   // of the target
+  ProgramSpec program;  // empty unless asked for the reference
+};
+
+std::string Encode(const BuilderHelloReply& value);
+std::string Encode(const BuildRequest& value);
+std::string Encode(const BuildReply& value);
+
+// False where the payload is not exactly one such value.
+bool Decode(std::string_view payload, BuilderHelloReply* value);
+bool Decode(std::string_view payload, BuildRequest* value);
+bool Decode(std::string_view payload, BuildReply* value);
+
+}  // namespace tilefarm::worker
+
+#endif  // TILEFARM_WORKER_BUILDER_PROTOCOL_H_

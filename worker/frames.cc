@@ -1,0 +1,188 @@
+#include "worker/frames.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace tilefarm::worker {
+namespace {
+
+constexpr char kMagic[3] = {'T', 'F', 'W'};
+constexpr size_t kReadChunk = size_t{1} << 20;
+
+int64_t NowMs() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1000000;
+}
+
+// Waits until `fd` is ready; false where the deadline passed. A negative
+// deadline never passes.
+bool WaitReady(int fd, short events, int64_t deadline_ms) {
+  for (;;) {
+    int64_t wait_ms = -1;
+    if (deadline_ms >= 0) {
+      wait_ms = std::clamp<int64_t>(deadline_ms - NowMs(), 0, 1 << 30);
+    }
+    pollfd p{fd, events, 0};
+    const int n = poll(&p, 1, static_cast<int>(wait_ms));
+    if (n > 0) return true;  // also errors: the call that follows reports them
+    if (n == 0 && deadline_ms >= 0 && NowMs() >= deadline_ms) return false;
+    if (n < 0 && errno != EINTR) return true;
+  }
+}
+
+// Reads `size` bytes. kEnd: not a single byte was there.
+FrameStatus ReadAll(int fd, int64_t deadline_ms, char* out, size_t size) {
+  size_t done = 0;
+  while (done < size) {
+    if (!WaitReady(fd, POLLIN, deadline_ms)) return FrameStatus::kTimeout;
+    const ssize_t n = read(fd, out + done, size - done);
+    if (n > 0) {
+      done += static_cast<size_t>(n);
+    } else if (n == 0) {
+      return done == 0 ? FrameStatus::kEnd : FrameStatus::kMalformed;
+    } else if (errno != EINTR && errno != EAGAIN) {
+      return FrameStatus::kIoError;
+    }
+  }
+  return FrameStatus::kOk;
+}
+
+FrameStatus WriteAll(int fd, int64_t deadline_ms, const char* data,
+                     size_t size) {
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t n = write(fd, data + done, size - done);
+    if (n >= 0) {
+      done += static_cast<size_t>(n);
+    } else if (errno == EAGAIN) {
+      if (!WaitReady(fd, POLLOUT, deadline_ms)) return FrameStatus::kTimeout;
+    } else if (errno != EINTR) {
+      return FrameStatus::kIoError;
+    }
+  }
+  return FrameStatus::kOk;
+}
+
+}  // namespace
+
+const char* FrameStatusName(FrameStatus status) {
+  switch (status) {
+    case FrameStatus::kOk:
+      return "ok";
+    case FrameStatus::kEnd:
+      return "end of input";
+    case FrameStatus::kTimeout:
+      return "timed out";
+    case FrameStatus::kMalformed:
+      return "malformed frame";
+    case FrameStatus::kIoError:
+      return "broken pipe";
+  }
+  return "unknown";
+}
+
+FrameStatus ReadFrame(int fd, int64_t timeout_ms, Frame* frame) {
+  const int64_t deadline_ms = timeout_ms < 0 ? -1 : NowMs() + timeout_ms;
+  char header[kFrameHeaderBytes];
+  FrameStatus status = ReadAll(fd, deadline_ms, header, sizeof header);
+  if (status != FrameStatus::kOk) return status;
+  if (std::memcmp(header, kMagic, sizeof kMagic) != 0 ||
+      static_cast<uint8_t>(header[3]) != kFrameVersion) {
+    return FrameStatus::kMalformed;
+  }
+  ByteReader reader(std::string_view(header + 4, sizeof header - 4));
+  frame->type = reader.U32();
+  const uint64_t length = reader.U64();
+  if (length > kMaxPayloadBytes) return FrameStatus::kMalformed;
+  frame->payload.clear();
+  while (frame->payload.size() < length) {
+    const size_t done = frame->payload.size();
+    const size_t chunk = std::min<size_t>(kReadChunk, length - done);
+    frame->payload.resize(done + chunk);
+    status = ReadAll(fd, deadline_ms, frame->payload.data() + done, chunk);
+    if (status == FrameStatus::kEnd) return FrameStatus::kMalformed;
+    if (status != FrameStatus::kOk) return status;
+  }
+  return FrameStatus::kOk;
+}
+
+FrameStatus WriteFrame(int fd, int64_t timeout_ms, uint32_t type,
+                       std::string_view payload) {
+  if (payload.size() > kMaxPayloadBytes) return FrameStatus::kMalformed;
+  const int64_t deadline_ms = timeout_ms < 0 ? -1 : NowMs() + timeout_ms;
+  ByteWriter header;
+  for (char c : kMagic) header.U8(static_cast<uint8_t>(c));
+  header.U8(kFrameVersion);
+  header.U32(type);
+  header.U64(payload.size());
+  const std::string bytes = header.Take();
+  const FrameStatus status =
+      WriteAll(fd, deadline_ms, bytes.data(), bytes.size());
+  if (status != FrameStatus::kOk) return status;
+  return WriteAll(fd, deadline_ms, payload.data(), payload.size());
+}
+
+void ByteWriter::Little(uint64_t v, int bytes) {
+  for (int i = 0; i < bytes; ++i) {
+    bytes_.push_back(static_cast<char>(v >> (8 * i) & 0xff));
+  }
+}
+
+void ByteWriter::F64(double v) {
+  uint64_t bits;
+  std::memcpy(&bits, &v, sizeof bits);
+  U64(bits);
+}
+
+void ByteWriter::Str(std::string_view v) {
+  U64(v.size());
+  bytes_.append(v);
+}
+
+uint64_t ByteReader::Little(size_t bytes) {
+  if (!ok_ || rest_.size() < bytes) {
+    ok_ = false;
+    return 0;
+  }
+  uint64_t v = 0;
+  for (size_t i = 0; i < bytes; ++i) {
+    v |= uint64_t{static_cast<uint8_t>(rest_[i])} << (8 * i);
+  }
+  rest_.remove_prefix(bytes);
+  return v;
+}
+
+double ByteReader::F64() {
+  const uint64_t bits = U64();
+  double v;
+  std::memcpy(&v, &bits, sizeof v);
+  return v;
+}
+
+std::string ByteReader::Str() {
+  const uint64_t size = U64();
+  if (!ok_ || size > rest_.size()) {
+    ok_ = false;
+    return {};
+  }
+  std::string v(rest_.substr(0, size));
+  rest_.remove_prefix(size);
+  return v;
+}
+
+uint32_t ByteReader::ListLength(size_t element_bytes) {
+  const uint32_t length = U32();
+  if (!ok_ || length > rest_.size() / element_bytes) {
+    ok_ = false;
+    return 0;
+  }
+  return length;
+}
+
+}  // namespace tilefarm::worker

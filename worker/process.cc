@@ -1,0 +1,204 @@
+#include "worker/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+extern char** environ;
+
+namespace tilefarm::worker {
+namespace {
+
+int64_t Milliseconds(absl::Duration timeout) {
+  if (timeout == absl::InfiniteDuration()) return -1;
+  return std::max<int64_t>(0, absl::ToInt64Milliseconds(timeout));
+}
+
+absl::Status FrameError(FrameStatus status) {
+  switch (status) {
+    case FrameStatus::kOk:
+      return absl::OkStatus();
+    case FrameStatus::kTimeout:
+      return absl::DeadlineExceededError("no answer in time");
+    case FrameStatus::kMalformed:
+      return absl::DataLossError("malformed frame");
+    default:
+      return absl::UnavailableError("the process is gone");
+  }
+}
+
+absl::Status ErrnoError(const char* what, int error) {
+  return absl::ErrnoToStatus(error, what);
+}
+
+std::string DescribeEnd(int status) {
+  if (WIFEXITED(status)) {
+    return absl::StrCat("exited with status ", WEXITSTATUS(status));
+  }
+  const char* name = sigabbrev_np(WTERMSIG(status));
+  return absl::StrCat("crashed with SIG", name == nullptr ? "?" : name);
+}
+
+}  // namespace
+
+Process::~Process() {
+  Kill();
+  CloseInput();
+  close(output_fd_);
+}
+
+absl::Status Process::Write(uint32_t type, std::string_view payload,
+                            absl::Duration timeout) {
+  MutexLock lock(write_mutex_);
+  return FrameError(
+      WriteFrame(input_fd_, Milliseconds(timeout), type, payload));
+}
+
+bool Process::WaitReadable(absl::Duration timeout) {
+  pollfd p{output_fd_, POLLIN, 0};
+  return poll(&p, 1, static_cast<int>(Milliseconds(timeout))) != 0;
+}
+
+absl::StatusOr<Frame> Process::Read(absl::Duration timeout) {
+  Frame frame;
+  const absl::Status status =
+      FrameError(ReadFrame(output_fd_, Milliseconds(timeout), &frame));
+  if (!status.ok()) return status;
+  return frame;
+}
+
+std::string Process::Kill() {
+  MutexLock lock(mutex_);
+  if (reaped_) return end_;
+  int status = 0;
+  const bool had_ended = waitpid(pid_, &status, WNOHANG) == pid_;
+  if (!had_ended) {
+    kill(-pid_, SIGKILL);
+    kill(pid_, SIGKILL);
+    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  reaped_ = true;
+  // A crash whose pipes closed a moment before it could be reaped also
+  // counts as its own end.
+  const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  end_ = killed ? "killed" : DescribeEnd(status);
+  return end_;
+}
+
+void Process::Stop() { Signal(SIGSTOP); }
+void Process::Continue() { Signal(SIGCONT); }
+
+void Process::CloseInput() {
+  MutexLock lock(write_mutex_);
+  if (input_fd_ >= 0) close(input_fd_);
+  input_fd_ = -1;
+}
+
+void Process::Signal(int signal) {
+  MutexLock lock(mutex_);
+  if (!reaped_) kill(pid_, signal);
+}
+
+ProcessStarter::ProcessStarter() : thread_([this] { Loop(); }) {}
+
+ProcessStarter::~ProcessStarter() {
+  {
+    MutexLock lock(mutex_);
+    ending_ = true;
+    changed_.NotifyAll();
+  }
+  thread_.join();
+}
+
+void ProcessStarter::Loop() {
+  MutexLock lock(mutex_);
+  while (!ending_) {
+    if (task_ == nullptr) {
+      changed_.Wait(mutex_);
+      continue;
+    }
+    task_();
+    task_ = nullptr;
+    changed_.NotifyAll();
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Process>> ProcessStarter::Start(
+    const std::vector<std::string>& argv) {
+  absl::StatusOr<std::unique_ptr<Process>> result =
+      absl::InternalError("not started");
+  MutexLock lock(mutex_);
+  while (task_ != nullptr) changed_.Wait(mutex_);
+  bool done = false;
+  task_ = [&] {
+    result = Spawn(argv);
+    done = true;
+  };
+  changed_.NotifyAll();
+  while (!done) changed_.Wait(mutex_);
+  return result;
+}
+
+absl::StatusOr<std::unique_ptr<Process>> ProcessStarter::Spawn(
+    const std::vector<std::string>& argv) {
+  // Close-on-exec: an end that leaks into another helper process would keep
+  // this one from seeing the end of its input.
+  int to_child[2], from_child[2];
+  if (pipe2(to_child, O_CLOEXEC) != 0) return ErrnoError("pipe", errno);
+  if (pipe2(from_child, O_CLOEXEC) != 0) {
+    const int error = errno;
+    close(to_child[0]);
+    close(to_child[1]);
+    return ErrnoError("pipe", error);
+  }
+  fcntl(to_child[1], F_SETFL, O_NONBLOCK);
+
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, to_child[0], STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, from_child[1], STDOUT_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP |
+                                            POSIX_SPAWN_SETSIGDEF |
+                                            POSIX_SPAWN_SETSIGMASK);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  sigset_t signals;
+  sigemptyset(&signals);
+  posix_spawnattr_setsigmask(&attributes, &signals);
+  for (int signal : {SIGINT, SIGTERM, SIGPIPE, SIGHUP, SIGCHLD}) {
+    sigaddset(&signals, signal);
+  }
+  posix_spawnattr_setsigdefault(&attributes, &signals);
+
+  std::vector<char*> arguments;
+  for (const std::string& arg : argv) {
+    arguments.push_back(const_cast<char*>(arg.c_str()));
+  }
+  arguments.push_back(nullptr);
+  pid_t pid = -1;
+  const int error = posix_spawnp(&pid, arguments[0], &actions, &attributes,
+                                 arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  close(to_child[0]);
+  close(from_child[1]);
+  if (error != 0) {
+    close(to_child[1]);
+    close(from_child[0]);
+    return ErrnoError(absl::StrCat("cannot start ", argv[0]).c_str(), error);
+  }
+  return std::unique_ptr<Process>(new Process(pid, to_child[1], from_child[0]));
+}
+
+}  // namespace tilefarm::worker

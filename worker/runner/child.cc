@@ -1,0 +1,219 @@
+#include "worker/runner/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace tilefarm::worker {
+namespace {
+
+// Distinguishes a body that returned from an exit() within it.
+constexpr int kReturnedStatus = 93;
+
+int64_t NowMs() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1000000;
+}
+
+void OnChildSignal(int) {}  // only there to end ppoll
+
+void Limit(decltype(RLIMIT_AS) resource, rlim_t value) {
+  rlimit limit;
+  if (getrlimit(resource, &limit) == 0) {
+    limit.rlim_cur = std::min(value, limit.rlim_max);
+    limit.rlim_max = limit.rlim_cur;
+    setrlimit(resource, &limit);
+  }
+}
+
+// Bytes of address space in use; 0 where unknown.
+uint64_t MappedBytes() {
+  const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  char text[64] = {};
+  const ssize_t n = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (n <= 0) return 0;
+  return strtoull(text, nullptr, 10) *
+         static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+void Pin(const std::vector<uint32_t>& cpus) {
+  if (cpus.empty()) return;
+  const uint32_t most = *std::max_element(cpus.begin(), cpus.end());
+  if (most >= 1 << 16) return;
+  cpu_set_t* set = CPU_ALLOC(most + 1);
+  const size_t size = CPU_ALLOC_SIZE(most + 1);
+  CPU_ZERO_S(size, set);
+  for (uint32_t cpu : cpus) CPU_SET_S(cpu, size, set);
+  sched_setaffinity(0, size, set);
+  CPU_FREE(set);
+}
+
+void EnterSandbox(const ChildLimits& limits, pid_t parent) {
+  setsid();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);  // it died before the line above
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  prctl(PR_SET_DUMPABLE, 0);
+  const int null_fd = open("/dev/null", O_RDWR);
+  for (int fd = 0; fd < 3; ++fd) dup2(null_fd, fd);
+  if (null_fd > 2) close(null_fd);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  signal(SIGCHLD, SIG_DFL);
+  signal(SIGPIPE, SIG_DFL);
+  Pin(limits.cpus);
+  unsetenv("TILEFARM_NUM_THREADS");
+  if (limits.memory_bytes > 0) {
+    Limit(RLIMIT_AS, MappedBytes() + limits.memory_bytes);
+  }
+  Limit(RLIMIT_CORE, 0);
+  Limit(RLIMIT_FSIZE, 0);
+  Limit(RLIMIT_NOFILE, 64);
+  // A backstop to the wall-clock limit, for all threads together.
+  const uint64_t cpus =
+      std::max<uint64_t>(1, limits.cpus.empty() ? sysconf(_SC_NPROCESSORS_ONLN)
+                                                : limits.cpus.size());
+  Limit(RLIMIT_CPU, (uint64_t{limits.timeout_ms} / 1000 + 2) * cpus);
+}
+
+// Kills what the child's descendants left: orphans are ours, since this
+// process is a subreaper, and every child of ours but `child` is one.
+void KillOrphans() {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
+  for (int round = 0; round < 100; ++round) {
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    FILE* file = fopen(path, "re");
+    if (file == nullptr) return;
+    int pid = 0;
+    int killed = 0;
+    while (fscanf(file, "%d", &pid) == 1) {
+      kill(pid, SIGKILL);
+      ++killed;
+    }
+    fclose(file);
+    if (killed == 0) return;
+    const timespec pause{0, 1000000};
+    nanosleep(&pause, nullptr);
+  }
+}
+
+// What the worker wants while a child runs.
+enum class Control { kNothing, kCancel, kGone };
+Control ReadControl(int fd) {
+  Frame frame;
+  const FrameStatus status = ReadFrame(fd, 10000, &frame);
+  if (status == FrameStatus::kOk &&
+      frame.type == static_cast<uint32_t>(RunnerFrame::kCancel)) {
+    return Control::kCancel;
+  }
+  return Control::kGone;
+}
+
+}  // namespace
+
+std::string ChildOutcome::Describe(const ChildLimits& limits) const {
+  char text[128];
+  switch (end) {
+    case ChildEnd::kReturned:
+      return "returned";
+    case ChildEnd::kExited:
+      snprintf(text, sizeof text, "exited with status %d", code);
+      return text;
+    case ChildEnd::kSignal: {
+      const char* name = sigabbrev_np(code);
+      snprintf(text, sizeof text, "crashed with SIG%s",
+               name == nullptr ? "?" : name);
+      return text;
+    }
+    case ChildEnd::kTimeout:
+      snprintf(text, sizeof text, "ran longer than %u ms", limits.timeout_ms);
+      return text;
+    case ChildEnd::kCancelled:
+      return "cancelled";
+    case ChildEnd::kParentGone:
+      return "the worker is gone";
+    case ChildEnd::kNotStarted:
+      return std::string("cannot fork: ") + strerror(code);
+  }
+  return "unknown end";
+}
+
+void PrepareForChildren() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  struct sigaction action = {};
+  action.sa_handler = OnChildSignal;
+  sigaction(SIGCHLD, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+}
+
+ChildOutcome RunChild(const ChildLimits& limits, int control_fd,
+                      const std::function<void()>& body) {
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child < 0) return {ChildEnd::kNotStarted, errno};
+  if (child == 0) {
+    EnterSandbox(limits, parent);
+    body();
+    _exit(kReturnedStatus);
+  }
+  const int64_t deadline = NowMs() + limits.timeout_ms;
+  ChildOutcome outcome;
+  sigset_t none;
+  sigemptyset(&none);
+  bool killed = false;
+  for (;;) {
+    // The zombie keeps its process group's number from being given away
+    // until the group is killed below.
+    siginfo_t info = {};
+    if (waitid(P_PID, child, &info, WEXITED | WNOHANG | WNOWAIT) != 0) break;
+    if (info.si_pid == child) break;
+    const int64_t left = deadline - NowMs();
+    if (left <= 0) {
+      outcome.end = ChildEnd::kTimeout;
+    } else {
+      pollfd p{control_fd, POLLIN, 0};
+      const timespec wait{left / 1000, left % 1000 * 1000000};
+      const int n = ppoll(&p, control_fd < 0 ? 0 : 1, &wait, &none);
+      if (n <= 0) continue;  // a child's signal, or the deadline
+      outcome.end = ReadControl(control_fd) == Control::kCancel
+                        ? ChildEnd::kCancelled
+                        : ChildEnd::kParentGone;
+    }
+    killed = true;
+    break;
+  }
+  kill(-child, SIGKILL);  // nobody where setsid has not happened yet
+  if (killed) kill(child, SIGKILL);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  KillOrphans();
+  if (killed) return outcome;
+  if (WIFSIGNALED(status)) return {ChildEnd::kSignal, WTERMSIG(status)};
+  if (WEXITSTATUS(status) == kReturnedStatus) return {ChildEnd::kReturned, 0};
+  return {ChildEnd::kExited, WEXITSTATUS(status)};
+}
+
+}  // namespace tilefarm::worker

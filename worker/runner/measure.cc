@@ -1,0 +1,330 @@
+#include "worker/runner/measure.h"
+
+#include <dlfcn.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace tilefarm::worker {
+namespace {
+
+constexpr double kSampleSeconds = 1e-3;  // what a sample should at least take
+constexpr double kWarmUpSeconds = 1e-3;
+// A first run this much slower than the best so far is hopeless.
+constexpr double kHopelessFactor = 3;
+constexpr uint64_t kDefaultFlushBytes = uint64_t{64} << 20;
+
+double Now() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+long InvoluntarySwitches() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nivcsw;
+}
+
+// The time of a chain of dependent multiplications: the same number of
+// cycles on every call, so it tells the clock.
+double Canary() {
+  volatile uint64_t sink;
+  const double start = Now();
+  uint64_t x = 88172645463325252;
+  for (int i = 0; i < 20000; ++i) x = x * 6364136223846793005 + 1;
+  sink = x;
+  static_cast<void>(sink);
+  return Now() - start;
+}
+
+template <size_t... I>
+int CallWith(void* function, void* const* args, std::index_sequence<I...>) {
+  using Function = int (*)(decltype(static_cast<void>(I), (void*)nullptr)...);
+  return reinterpret_cast<Function>(function)(args[I]...);
+}
+
+// Calls with at least as many arguments as there are parameters: in the C
+// calling conventions of our targets the caller cleans up, so further ones do
+// no harm.
+int Call(void* function, void* const* args, size_t count) {
+  if (count <= 6)
+    return CallWith(function, args, std::make_index_sequence<6>());
+  if (count <= 32) {
+    return CallWith(function, args, std::make_index_sequence<32>());
+  }
+  return CallWith(function, args, std::make_index_sequence<kMaxBuffers>());
+}
+
+// One loaded function with its buffers. Errors end the child: `Fail` does not
+// return.
+class Kernel {
+ public:
+  Kernel(const SharedRun& run, int artifact_fd, const std::string& symbol)
+      : run_(run) {
+    run.report->stage = Stage::kLoading;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", artifact_fd);
+    void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) Fail("cannot load the artifact: ", dlerror());
+    function_ = dlsym(handle, symbol.c_str());
+    if (function_ == nullptr) Fail("no such symbol: ", symbol.c_str());
+    const std::vector<BufferSpec>& specs = run.program->buffers;
+    buffers_.resize(specs.size());
+    for (size_t i = 0; i < specs.size(); ++i) {
+      if (!buffers_[i].Allocate(specs[i].elements *
+                                ElementBytes(specs[i].type))) {
+        Fail("out of memory for the buffers", "");
+      }
+      args_[i] = buffers_[i].data();
+      in_place_ = in_place_ || (specs[i].read && specs[i].written);
+      Restore(i);
+    }
+    // Workspace that the artifact allocates starts with 0xfe bytes.
+    mallopt(M_PERTURB, 1);
+  }
+
+  // A parameter is both input and output, so runs do not repeat each other.
+  bool in_place() const { return in_place_; }
+
+  // Gives every output its first contents.
+  void RestoreOutputs() {
+    for (size_t i = 0; i < buffers_.size(); ++i) {
+      if (run_.program->buffers[i].written) Restore(i);
+    }
+  }
+
+  double TimedRun() {
+    const double start = Now();
+    const int code = Call(function_, args_.data(), buffers_.size());
+    const double seconds = Now() - start;
+    CheckCode(code);
+    return seconds;
+  }
+
+  // Mean of `iterations` runs.
+  double TimedRuns(int64_t iterations) {
+    int code = 0;
+    const double start = Now();
+    for (int64_t i = 0; i < iterations; ++i) {
+      code |= Call(function_, args_.data(), buffers_.size());
+    }
+    const double seconds = Now() - start;
+    CheckCode(code);
+    return seconds / static_cast<double>(iterations);
+  }
+
+  void KeepOutputs(char* where) const {
+    size_t output = 0;
+    for (size_t i = 0; i < buffers_.size(); ++i) {
+      if (!run_.program->buffers[i].written) continue;
+      memcpy(where + run_.output_offsets[output++], buffers_[i].data(),
+             buffers_[i].bytes());
+    }
+  }
+
+  [[noreturn]] void Fail(const char* what, const char* detail) const {
+    snprintf(run_.report->error, sizeof run_.report->error, "%s%s", what,
+             detail);
+    run_.report->stage = Stage::kFailed;
+    _exit(0);
+  }
+
+ private:
+  void Restore(size_t i) {
+    const BufferSpec& spec = run_.program->buffers[i];
+    if (spec.read) {
+      memcpy(buffers_[i].data(), run_.inputs[i], buffers_[i].bytes());
+    } else {
+      Poison(IsFloat(spec.type), buffers_[i].data(), buffers_[i].bytes());
+    }
+  }
+
+  void CheckCode(int code) const {
+    if (code == 0) return;
+    char text[32];
+    snprintf(text, sizeof text, "%d", code);
+    Fail("the function returned ", text);
+  }
+
+  const SharedRun& run_;
+  void* function_ = nullptr;
+  std::vector<GuardedBuffer> buffers_;
+  std::array<void*, kMaxBuffers> args_ = {};
+  bool in_place_ = false;
+};
+
+// Pushes everything else out of the caches.
+class CacheFlusher {
+ public:
+  explicit CacheFlusher(const RunRequest& request)
+      : active_(request.flush_cache &&
+                memory_.Allocate(FlushBytes(request), /*shared=*/false)) {}
+  void Flush() {
+    if (active_) memset(memory_.data(), ++fill_, memory_.bytes());
+  }
+
+ private:
+  Mapping memory_;
+  bool active_;
+  unsigned char fill_ = 0;
+};
+
+// Runs until a run's time is known and the core has woken up.
+double WarmUp(Kernel& kernel, double first_seconds) {
+  double best = first_seconds;
+  double spent = first_seconds;
+  for (int i = 0; i < 1000 && (i == 0 || spent < kWarmUpSeconds); ++i) {
+    const double seconds = kernel.TimedRun();
+    best = std::min(best, seconds);
+    spent += seconds;
+  }
+  return best;
+}
+
+struct SamplePlan {
+  int64_t iterations = 1;
+  uint32_t samples = 1;
+  uint32_t retakes = 0;
+};
+
+SamplePlan PlanSamples(const RunRequest& request, bool single_runs,
+                       double run_seconds) {
+  SamplePlan plan;
+  const double seconds = std::max(run_seconds, 1e-9);
+  if (!single_runs) {
+    plan.iterations = std::clamp<int64_t>(
+        static_cast<int64_t>(kSampleSeconds / seconds), 1, int64_t{1} << 20);
+  }
+  const uint32_t most = std::clamp<uint32_t>(
+      request.max_samples == 0 ? 30 : request.max_samples, 1, kMaxSamples);
+  const uint32_t least = std::clamp<uint32_t>(
+      request.min_samples == 0 ? 5 : request.min_samples, 1, most);
+  const double target =
+      request.target_ms == 0 ? 0.04 : request.target_ms * 1e-3;
+  const double fitting =
+      target / (seconds * static_cast<double>(plan.iterations));
+  plan.samples =
+      fitting >= most
+          ? most
+          : std::clamp<uint32_t>(static_cast<uint32_t>(fitting), least, most);
+  plan.retakes = plan.samples;
+  return plan;
+}
+
+}  // namespace
+
+const char* StageName(Stage stage) {
+  switch (stage) {
+    case Stage::kStarted:
+      return "before loading";
+    case Stage::kLoading:
+      return "while loading";
+    case Stage::kFirstRun:
+      return "in the first run";
+    case Stage::kTiming:
+      return "while timing";
+    case Stage::kDone:
+      return "after the last run";
+    case Stage::kFailed:
+      return "after an error";
+  }
+  return "at an unknown stage";
+}
+
+LoadedArtifact::~LoadedArtifact() {
+  if (fd >= 0) close(fd);
+}
+
+bool LoadedArtifact::Store(const std::string& bytes) {
+  fd = memfd_create("tilefarm-artifact", MFD_CLOEXEC);
+  if (fd < 0) {
+    char path[] = "/tmp/tilefarm-artifact-XXXXXX";
+    fd = mkstemp(path);
+    if (fd < 0) return false;
+    unlink(path);
+  }
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t n = write(fd, bytes.data() + done, bytes.size() - done);
+    if (n <= 0) return false;
+    done += static_cast<size_t>(n);
+  }
+  return true;
+}
+
+uint64_t FlushBytes(const RunRequest& request) {
+  return request.flush_bytes == 0 ? kDefaultFlushBytes : request.flush_bytes;
+}
+
+void RunOnce(const SharedRun& run, int artifact_fd, const std::string& symbol) {
+  Kernel kernel(run, artifact_fd, symbol);
+  run.report->stage = Stage::kFirstRun;
+  run.report->first_seconds = kernel.TimedRun();
+  kernel.KeepOutputs(run.first_outputs);
+  run.report->stage = Stage::kDone;
+}
+
+void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
+  ChildReport& report = *run.report;
+  Kernel kernel(run, artifact_fd, request.symbol);
+  report.stage = Stage::kFirstRun;
+  double first = kernel.TimedRun();
+  kernel.KeepOutputs(run.first_outputs);
+  report.first_seconds = first;
+  report.stage = Stage::kTiming;
+
+  // The first run pays for workspace and threads, so it alone condemns
+  // nothing.
+  const double hopeless = request.best_seconds * kHopelessFactor;
+  for (int i = 0; i < 2 && hopeless > 0 && first > hopeless; ++i) {
+    kernel.RestoreOutputs();
+    first = std::min(first, kernel.TimedRun());
+  }
+  if (hopeless > 0 && first > hopeless) {
+    kernel.KeepOutputs(run.last_outputs);
+    report.samples[0] = first;
+    report.sample_count = 1;
+    report.stopped_early = 1;
+    report.canary_seconds = Canary();
+    report.stage = Stage::kDone;
+    return;
+  }
+
+  const double run_seconds = WarmUp(kernel, first);
+  CacheFlusher flusher(request);
+  // Running in place, a second run would start from the first one's result.
+  const SamplePlan plan = PlanSamples(
+      request, request.flush_cache || kernel.in_place(), run_seconds);
+  uint32_t taken = 0;
+  uint32_t retaken = 0;
+  while (taken < plan.samples) {
+    if (kernel.in_place() || taken + 1 == plan.samples) {
+      kernel.RestoreOutputs();
+    }
+    flusher.Flush();
+    const long before = InvoluntarySwitches();
+    const double seconds = kernel.TimedRuns(plan.iterations);
+    if (InvoluntarySwitches() != before && retaken < plan.retakes) {
+      ++retaken;
+      continue;
+    }
+    report.samples[taken++] = seconds;
+  }
+  kernel.KeepOutputs(run.last_outputs);
+  report.sample_count = taken;
+  report.retaken = retaken;
+  report.canary_seconds = Canary();
+  report.stage = Stage::kDone;
+}
+
+}  // namespace tilefarm::worker

@@ -1,0 +1,83 @@
+// The child's half of a measurement: loads an artifact, runs it on fresh
+// buffers and times it. Nothing it reports is believed without a look by the
+// parent, which alone compares the outputs.
+#ifndef TILEFARM_WORKER_RUNNER_MEASURE_H_
+#define TILEFARM_WORKER_RUNNER_MEASURE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "worker/runner/buffers.h"
+#include "worker/runner_protocol.h"
+
+namespace tilefarm::worker {
+
+inline constexpr uint32_t kMaxSamples = 1024;
+
+// How far the child came.
+enum class Stage : uint32_t {
+  kStarted = 0,
+  kLoading,  // dlopen: the artifact's constructors
+  kFirstRun,
+  kTiming,
+  kDone,
+  kFailed,  // `error` says why
+};
+const char* StageName(Stage stage);
+
+// In shared memory, written by the child.
+struct ChildReport {
+  Stage stage;
+  uint32_t sample_count;
+  uint32_t retaken;
+  uint32_t stopped_early;
+  double first_seconds;
+  double canary_seconds;
+  double samples[kMaxSamples];
+  char error[256];
+};
+
+// What both halves share: the inputs, made before the fork, and room for what
+// comes back.
+struct SharedRun {
+  const ProgramSpec* program = nullptr;
+  // First contents of each parameter that is read; null otherwise.
+  std::vector<const void*> inputs;
+  // Outputs in parameter order, each from an offset that is a multiple of 64.
+  std::vector<size_t> output_offsets;
+  ChildReport* report = nullptr;
+  char* first_outputs = nullptr;  // of the first run
+  char* last_outputs = nullptr;   // of the last timed one
+};
+
+struct LoadedArtifact {
+  int fd = -1;  // memory file, or a temporary one already unlinked
+  LoadedArtifact() = default;
+  LoadedArtifact(const LoadedArtifact&) = delete;
+  LoadedArtifact& operator=(const LoadedArtifact&) = delete;
+  ~LoadedArtifact();
+  // False where no file can be made.
+  bool Store(const std::string& bytes);
+};
+
+// Size of the memory that flushing the caches writes.
+uint64_t FlushBytes(const RunRequest& request);
+
+// Runs once, for its outputs: the reference. Called in the child.
+void RunOnce(const SharedRun& run, int artifact_fd, const std::string& symbol);
+
+// Runs, times, runs again. Called in the child. The order of things:
+//  1. a first run on poisoned outputs; its outputs are kept;
+//  2. where it and two more runs are all much slower than best_seconds, that
+//     is the answer;
+//  3. warm-up until the time of a run is known, then samples of at least
+//     about a millisecond or one run, retaken where the kernel was switched
+//     out meanwhile;
+//  4. before the last sample outputs are poisoned again; after it they are
+//     kept.
+void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request);
+
+}  // namespace tilefarm::worker
+
+#endif  // TILEFARM_WORKER_RUNNER_MEASURE_H_

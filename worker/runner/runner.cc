@@ -1,0 +1,321 @@
+#include "worker/runner/runner.h"
+
+#include <string.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "worker/runner/child.h"
+#include "worker/runner/inputs.h"
+#include "worker/runner/statistics.h"
+#include "worker/runner/verify.h"
+
+#ifndef TILEFARM_VERSION
+#define TILEFARM_VERSION "unknown"
+#endif
+
+namespace tilefarm::worker {
+namespace {
+
+// A private copy: the child's report may change under our eyes only while
+// the child lives, but then every check must see one value.
+std::string ReportedError(const ChildReport& report) {
+  char text[sizeof report.error];
+  memcpy(text, report.error, sizeof text);
+  text[sizeof text - 1] = '\0';
+  return text;
+}
+
+size_t Padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// The limits of a child, with room for what we make it map ourselves.
+ChildLimits WithBuffers(ChildLimits limits, const ProgramSpec& program,
+                        uint64_t further_bytes) {
+  constexpr uint64_t kBesideEachBuffer = 3 * 65536;  // guards, rounding
+  if (limits.memory_bytes == 0) return limits;
+  limits.memory_bytes += further_bytes;
+  for (const BufferSpec& spec : program.buffers) {
+    limits.memory_bytes +=
+        spec.elements * ElementBytes(spec.type) + kBesideEachBuffer;
+  }
+  return limits;
+}
+
+}  // namespace
+
+struct Runner::Workload {
+  std::string key;
+  ProgramSpec program;
+  std::vector<Mapping> inputs;  // of the parameters that are read
+  std::vector<size_t> output_offsets;
+  Mapping reference;        // outputs at their offsets; private to this process
+  std::vector<double> rms;  // of each output
+  Mapping shared;           // report, first outputs, last outputs
+  size_t outputs_bytes = 0;
+  uint64_t bytes = 0;  // of all the above
+
+  // Clears what a former child wrote and names the parts.
+  SharedRun NewRun() {
+    SharedRun run;
+    run.program = &program;
+    for (const Mapping& m : inputs) run.inputs.push_back(m.data());
+    run.output_offsets = output_offsets;
+    char* base = static_cast<char*>(shared.data());
+    const size_t header = Padded(sizeof(ChildReport));
+    memset(base, 0, header);
+    run.report = reinterpret_cast<ChildReport*>(base);
+    run.first_outputs = base + header;
+    run.last_outputs = run.first_outputs + outputs_bytes;
+    return run;
+  }
+};
+
+Runner::Runner(const Options& options) : options_(options) {}
+Runner::~Runner() = default;
+
+int Runner::Serve() {
+  for (;;) {
+    Frame frame;
+    const FrameStatus status = ReadFrame(options_.input_fd, -1, &frame);
+    if (status == FrameStatus::kEnd) return 0;
+    if (status != FrameStatus::kOk) return 2;
+    bool sent = true;
+    switch (static_cast<RunnerFrame>(frame.type)) {
+      case RunnerFrame::kHello:
+        sent = Reply(RunnerFrame::kHelloReply,
+                     Encode(HelloReply{TILEFARM_VERSION, "rlimits"}));
+        break;
+      case RunnerFrame::kLoadWorkload: {
+        LoadWorkload request;
+        if (!Decode(frame.payload, &request)) return 2;
+        sent = Reply(RunnerFrame::kLoadReply, Encode(Load(std::move(request))));
+        break;
+      }
+      case RunnerFrame::kRun: {
+        RunRequest request;
+        if (!Decode(frame.payload, &request)) return 2;
+        sent = Reply(RunnerFrame::kRunReply, Encode(Run(request)));
+        break;
+      }
+      case RunnerFrame::kCancel:
+        break;  // the run it meant has ended
+      default:
+        return 2;
+    }
+    if (worker_gone_) return 0;
+    if (!sent) return 2;
+  }
+}
+
+bool Runner::Reply(RunnerFrame type, const std::string& payload) {
+  if (worker_gone_) return true;
+  return WriteFrame(options_.output_fd, -1, static_cast<uint32_t>(type),
+                    payload) == FrameStatus::kOk;
+}
+
+Runner::Workload* Runner::Find(const std::string& key) {
+  for (auto it = workloads_.begin(); it != workloads_.end(); ++it) {
+    if ((*it)->key != key) continue;
+    workloads_.splice(workloads_.begin(), workloads_, it);
+    return workloads_.front().get();
+  }
+  return nullptr;
+}
+
+void Runner::EvictBeyondLimit() {
+  uint64_t total = 0;
+  for (auto it = workloads_.begin(); it != workloads_.end();) {
+    total += (*it)->bytes;
+    // The one in use stays, however large.
+    it = total > options_.cache_bytes && it != workloads_.begin()
+             ? workloads_.erase(it)
+             : std::next(it);
+  }
+}
+
+LoadReply Runner::Load(LoadWorkload request) {
+  LoadReply reply;
+  workloads_.remove_if([&](const auto& w) { return w->key == request.key; });
+  auto workload = std::make_unique<Workload>();
+  workload->key = request.key;
+  workload->program = request.program;
+  const std::vector<BufferSpec>& specs = workload->program.buffers;
+  workload->inputs.resize(specs.size());
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const size_t bytes = specs[i].elements * ElementBytes(specs[i].type);
+    if (specs[i].written) {
+      workload->output_offsets.push_back(workload->outputs_bytes);
+      workload->outputs_bytes += Padded(bytes);
+    }
+    if (!specs[i].read) continue;
+    if (!workload->inputs[i].Allocate(bytes, /*shared=*/false)) {
+      reply.error = "out of memory for the inputs";
+      return reply;
+    }
+    workload->bytes += bytes;
+  }
+  const size_t shared_bytes =
+      Padded(sizeof(ChildReport)) + 2 * workload->outputs_bytes;
+  workload->bytes += shared_bytes + workload->outputs_bytes;
+  if (!workload->shared.Allocate(shared_bytes, /*shared=*/true) ||
+      !workload->reference.Allocate(workload->outputs_bytes, false)) {
+    reply.error = "out of memory for the outputs";
+    return reply;
+  }
+
+  bool finite = false;
+  reply.error = RunReference(request, /*positive=*/false, workload.get(),
+                             &reply.reference_seconds, &finite);
+  if ((!reply.error.empty() || !finite) && !worker_gone_) {
+    // log, sqrt, division: such programs mean positive inputs.
+    reply.positive_inputs = true;
+    reply.error = RunReference(request, /*positive=*/true, workload.get(),
+                               &reply.reference_seconds, &finite);
+  }
+  if (!reply.error.empty()) return reply;
+  size_t output = 0;
+  for (const BufferSpec& spec : specs) {
+    if (!spec.written) continue;
+    const char* data = static_cast<const char*>(workload->reference.data());
+    workload->rms.push_back(
+        RootMeanSquare(spec, data + workload->output_offsets[output++]));
+  }
+  workloads_.push_front(std::move(workload));
+  EvictBeyondLimit();
+  reply.ok = true;
+  return reply;
+}
+
+std::string Runner::RunReference(const LoadWorkload& request, bool positive,
+                                 Workload* workload, double* seconds,
+                                 bool* finite) {
+  const std::vector<BufferSpec>& specs = workload->program.buffers;
+  for (uint32_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].read) {
+      FillInput(specs[i], request.input_seed, i, positive,
+                workload->inputs[i].data());
+    }
+  }
+  LoadedArtifact artifact;
+  if (!artifact.Store(request.artifact)) return "cannot store the reference";
+  const SharedRun run = workload->NewRun();
+  const ChildLimits limits = WithBuffers(request.limits, workload->program, 0);
+  const ChildOutcome outcome = RunChild(limits, options_.input_fd, [&] {
+    RunOnce(run, artifact.fd, request.symbol);
+  });
+  worker_gone_ = outcome.end == ChildEnd::kParentGone;
+  const Stage stage = run.report->stage;
+  if (stage == Stage::kFailed) return ReportedError(*run.report);
+  if (outcome.end != ChildEnd::kReturned || stage != Stage::kDone) {
+    return outcome.Describe(request.limits) + " " + StageName(stage);
+  }
+  *seconds = run.report->first_seconds;
+  memcpy(workload->reference.data(), run.first_outputs,
+         workload->outputs_bytes);
+  *finite = true;
+  size_t output = 0;
+  for (const BufferSpec& spec : specs) {
+    if (!spec.written) continue;
+    *finite &=
+        AllFinite(spec, static_cast<const char*>(workload->reference.data()) +
+                            workload->output_offsets[output++]);
+  }
+  return "";
+}
+
+RunReply Runner::Run(const RunRequest& request) {
+  RunReply reply;
+  Workload* workload = Find(request.key);
+  if (workload == nullptr) {
+    reply.status = RunStatus::kUnknownWorkload;
+    reply.error = "unknown workload " + request.key;
+    return reply;
+  }
+  LoadedArtifact artifact;
+  if (!artifact.Store(request.artifact)) {
+    reply.status = RunStatus::kRunError;
+    reply.error = "cannot store the artifact";
+    return reply;
+  }
+  const SharedRun run = workload->NewRun();
+  const ChildLimits limits =
+      WithBuffers(request.limits, workload->program,
+                  request.flush_cache ? FlushBytes(request) : 0);
+  const ChildOutcome outcome = RunChild(
+      limits, options_.input_fd, [&] { Measure(run, artifact.fd, request); });
+  worker_gone_ = outcome.end == ChildEnd::kParentGone;
+  const Stage stage = run.report->stage;
+  if (outcome.end == ChildEnd::kReturned && stage == Stage::kDone) {
+    Judge(*workload, run, &reply);
+    return reply;
+  }
+  reply.status = RunStatus::kRunError;
+  if (stage == Stage::kFailed) {
+    reply.error = ReportedError(*run.report);
+    return reply;
+  }
+  reply.error = outcome.Describe(request.limits) + " " + StageName(stage);
+  if (outcome.end == ChildEnd::kTimeout) {
+    reply.status = RunStatus::kRunTimeout;
+  } else if (outcome.end == ChildEnd::kCancelled) {
+    reply.status = RunStatus::kCancelled;
+  }
+  return reply;
+}
+
+void Runner::Judge(const Workload& workload, const SharedRun& run,
+                   RunReply* reply) {
+  const ChildReport& report = *run.report;
+  reply->retaken = report.retaken;
+  reply->canary_seconds = report.canary_seconds;
+  reply->stopped_early = report.stopped_early != 0;
+  const uint32_t count = std::min(report.sample_count, kMaxSamples);
+  for (uint32_t i = 0; i < count; ++i) {
+    const double seconds = report.samples[i];
+    if (!(seconds > 0) || !std::isfinite(seconds)) {
+      reply->status = RunStatus::kRunError;
+      reply->error = "the child reported an impossible time";
+      return;
+    }
+    reply->seconds.push_back(seconds);
+  }
+  const MedianInterval interval = MedianOf(reply->seconds);
+  reply->median_seconds = interval.median;
+  reply->ci_low_seconds = interval.low;
+  reply->ci_high_seconds = interval.high;
+
+  reply->verified = count > 0;
+  const char* reference = static_cast<const char*>(workload.reference.data());
+  size_t output = 0;
+  for (uint32_t i = 0; i < workload.program.buffers.size(); ++i) {
+    const BufferSpec& spec = workload.program.buffers[i];
+    if (!spec.written) continue;
+    const size_t offset = workload.output_offsets[output];
+    const size_t bytes = spec.elements * ElementBytes(spec.type);
+    for (const char* outputs : {run.first_outputs, run.last_outputs}) {
+      // The usual case: the last run repeated the first one bit for bit.
+      if (outputs == run.last_outputs &&
+          memcmp(run.first_outputs + offset, outputs + offset, bytes) == 0) {
+        continue;
+      }
+      const Comparison comparison =
+          Compare(spec, workload.program.reduction_length, i,
+                  reference + offset, workload.rms[output], outputs + offset);
+      reply->max_abs_error =
+          std::max(reply->max_abs_error, comparison.max_abs_error);
+      reply->max_rel_error =
+          std::max(reply->max_rel_error, comparison.max_rel_error);
+      if (comparison.equal) continue;
+      reply->verified = false;
+      reply->status = RunStatus::kWrongResult;
+      if (reply->error.empty()) {
+        reply->error = comparison.error + (outputs == run.first_outputs
+                                               ? ", in the first run"
+                                               : ", in the last timed run");
+      }
+    }
+    ++output;
+  }
+}
+
+}  // namespace tilefarm::worker

@@ -1,0 +1,56 @@
+// The runner's conversation with its worker: keeps workloads, forks a child
+// per candidate, and judges what comes back.
+#ifndef TILEFARM_WORKER_RUNNER_RUNNER_H_
+#define TILEFARM_WORKER_RUNNER_RUNNER_H_
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "worker/runner/buffers.h"
+#include "worker/runner/measure.h"
+#include "worker/runner_protocol.h"
+
+namespace tilefarm::worker {
+
+// Single-threaded, and the process must be: it forks without exec. Owns its
+// workloads; the least recently used are dropped beyond `cache_bytes`.
+class Runner {
+ public:
+  struct Options {
+    int input_fd = 0;
+    int output_fd = 1;
+    uint64_t cache_bytes = uint64_t{4} << 30;
+  };
+  explicit Runner(const Options& options);
+  ~Runner();
+
+  // Answers requests until the end of input (0), or until the peer breaks
+  // the protocol (2): the exit status of the program.
+  int Serve();
+
+ private:
+  struct Workload;
+
+  bool Reply(RunnerFrame type, const std::string& payload);
+  LoadReply Load(LoadWorkload request);
+  RunReply Run(const RunRequest& request);
+  // Null where the key is unknown; moves it to the front.
+  Workload* Find(const std::string& key);
+  void EvictBeyondLimit();
+  // Inputs, the reference's outputs, and whether they are all finite. The
+  // error is empty on success.
+  std::string RunReference(const LoadWorkload& request, bool positive,
+                           Workload* workload, double* seconds, bool* finite);
+  void Judge(const Workload& workload, const SharedRun& run, RunReply* reply);
+
+  Options options_;
+  std::list<std::unique_ptr<Workload>> workloads_;  // most recent first
+  bool worker_gone_ = false;
+};
+
+}  // namespace tilefarm::worker
+
+#endif  // TILEFARM_WORKER_RUNNER_RUNNER_H_

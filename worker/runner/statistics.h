@@ -1,0 +1,22 @@
+// Medians of samples and how sure they are.
+#ifndef TILEFARM_WORKER_RUNNER_STATISTICS_H_
+#define TILEFARM_WORKER_RUNNER_STATISTICS_H_
+
+#include <vector>
+
+namespace tilefarm::worker {
+
+struct MedianInterval {
+  double median = 0;
+  // 95 % confidence interval of the median from order statistics: no
+  // assumption on the distribution. With fewer than 6 samples no interval
+  // reaches 95 %; it is then the range.
+  double low = 0, high = 0;
+};
+
+// All zero for no samples.
+MedianInterval MedianOf(std::vector<double> samples);
+
+}  // namespace tilefarm::worker
+
+#endif  // TILEFARM_WORKER_RUNNER_STATISTICS_H_

@@ -1,0 +1,55 @@
+// rpc-worker's side of the conversation with tune-runner.
+#ifndef TILEFARM_WORKER_RUNNER_CLIENT_H_
+#define TILEFARM_WORKER_RUNNER_CLIENT_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "worker/process.h"
+#include "worker/runner_protocol.h"
+
+namespace tilefarm::worker {
+
+// Keeps one runner process, restarted whenever it dies or stops answering.
+// Load and Run are called by one thread; Cancel and Shutdown by any.
+class RunnerClient {
+ public:
+  // `command` starts a runner: its path, or a prefix such as ssh and a path.
+  RunnerClient(ProcessStarter& starter, std::vector<std::string> command)
+      : starter_(starter), command_(std::move(command)) {}
+
+  // Both start a runner where there is none. Unavailable: it cannot be
+  // started, died or did not answer; it is then restarted by the next call,
+  // with no workload loaded.
+  absl::StatusOr<LoadReply> Load(const LoadWorkload& request);
+  absl::StatusOr<RunReply> Run(const RunRequest& request);
+
+  // Ends the Run or Load in progress early, with kCancelled.
+  void Cancel();
+  // Kills the runner for good: calls fail from now on.
+  void Shutdown();
+
+  // "rlimits"; empty before a runner has answered.
+  std::string isolation();
+
+ private:
+  absl::StatusOr<std::shared_ptr<Process>> Started();
+  absl::StatusOr<Frame> Exchange(RunnerFrame type, const std::string& payload,
+                                 RunnerFrame expected, absl::Duration timeout);
+
+  ProcessStarter& starter_;
+  const std::vector<std::string> command_;
+  Mutex mutex_;
+  std::shared_ptr<Process> process_ ABSL_GUARDED_BY(mutex_);
+  std::string isolation_ ABSL_GUARDED_BY(mutex_);
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace tilefarm::worker
+
+#endif  // TILEFARM_WORKER_RUNNER_CLIENT_H_

@@ -1,0 +1,173 @@
+// What rpc-worker asks of tune-runner, as payloads of frames (frames.h). The
+// fields of a payload stand in the order of the struct's members below.
+//
+//   worker                      runner
+//     kHello                 ->
+//                            <-  kHelloReply
+//     kLoadWorkload          ->            runs the reference, keeps inputs
+//                            <-  kLoadReply              and reference outputs
+//     kRun                   ->            forks, checks, times
+//     (kCancel)              ->            kills the child of that kRun
+//                            <-  kRunReply
+//
+// One request at a time; kCancel alone may follow a kRun or kLoadWorkload
+// that is not answered yet, and is ignored where nothing runs. End of input
+// ends the runner, a running child included.
+//
+// Knows the C and C++ standard libraries only.
+#ifndef TILEFARM_WORKER_RUNNER_PROTOCOL_H_
+#define TILEFARM_WORKER_RUNNER_PROTOCOL_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "worker/frames.h"
+
+namespace tilefarm::worker {
+
+enum class RunnerFrame : uint32_t {
+  kHello = 1,  // empty
+  kHelloReply = 2,
+  kLoadWorkload = 3,
+  kLoadReply = 4,
+  kRun = 5,
+  kRunReply = 6,
+  kCancel = 7,  // empty
+};
+
+// u8 on the wire.
+enum class ElementType : uint8_t {
+  kFloat16 = 1,
+  kBFloat16 = 2,
+  kFloat32 = 3,
+  kFloat64 = 4,
+  kInt8 = 5,
+  kInt16 = 6,
+  kInt32 = 7,
+  kInt64 = 8,
+  kUInt8 = 9,
+  kUInt16 = 10,
+  kUInt32 = 11,
+  kUInt64 = 12,
+  kBool = 13,
+};
+// Bytes of one element; 0 for a value that is none of the above.
+uint64_t ElementBytes(ElementType type);
+bool IsFloat(ElementType type);
+
+// One parameter of the function, in the order of its calling convention.
+struct BufferSpec {
+  ElementType type = ElementType::kFloat32;
+  // Its first contents matter: it is filled with inputs. Otherwise it starts
+  // poisoned.
+  bool read = false;
+  // An output: compared with the reference.
+  bool written = false;
+  uint64_t elements = 0;
+  // Values of integer inputs, both ends included.
+  int64_t low = 0, high = 0;
+  // Relative rounding of what the program computes for it (2^-23 for
+  // float32); 0 for integers.
+  double epsilon = 0;
+};
+
+// What the runner needs to know of a program; made by tune-builder.
+struct ProgramSpec {
+  std::vector<BufferSpec> buffers;
+  // K of the verification rule: the length of the reductions.
+  uint64_t reduction_length = 1;
+};
+
+struct HelloReply {
+  std::string version;    // of the release
+  std::string isolation;  // "rlimits"
+};
+
+// Limits of a forked child. memory_bytes is what it may map beyond the
+// buffers. cpus empty: as inherited.
+struct ChildLimits {
+  uint32_t timeout_ms = 10000;
+  uint64_t memory_bytes = uint64_t{2} << 30;
+  std::vector<uint32_t> cpus;
+};
+
+struct LoadWorkload {
+  std::string key;  // names the workload, its seed included, in later kRuns
+  std::string symbol;
+  std::string artifact;  // the reference: a shared object
+  uint64_t input_seed = 0;
+  ProgramSpec program;
+  ChildLimits limits;
+};
+
+struct LoadReply {
+  bool ok = false;
+  std::string error;
+  double reference_seconds = 0;
+  // Inputs are in (0, 1]: with signs the reference was not finite or failed.
+  bool positive_inputs = false;
+};
+
+struct RunRequest {
+  std::string key;
+  std::string symbol;
+  std::string artifact;
+  ChildLimits limits;
+  bool flush_cache = false;
+  uint64_t flush_bytes = 0;  // 0: 64 MiB
+  uint32_t min_samples = 0;  // 0: 5
+  uint32_t max_samples = 0;  // 0: 30
+  uint32_t target_ms = 0;    // 0: 40
+  double best_seconds = 0;   // 0: none
+};
+
+enum class RunStatus : uint8_t {
+  kOk = 0,
+  kRunError = 1,
+  kRunTimeout = 2,
+  kWrongResult = 3,
+  kUnknownWorkload = 4,  // send kLoadWorkload, then the run again
+  kCancelled = 5,
+};
+
+struct RunReply {
+  RunStatus status = RunStatus::kOk;
+  std::string error;
+  std::vector<double> seconds;
+  double median_seconds = 0;
+  double ci_low_seconds = 0, ci_high_seconds = 0;
+  bool stopped_early = false;
+  bool verified = false;
+  double max_abs_error = 0;
+  // Largest |difference| / (|ref| + rms(ref)).
+  double max_rel_error = 0;
+  // Samples thrown away because the kernel was switched out.
+  uint32_t retaken = 0;
+  // Time of a fixed chain of multiplications: the clock as this core had it.
+  double canary_seconds = 0;
+};
+
+std::string Encode(const ProgramSpec& value);
+std::string Encode(const HelloReply& value);
+std::string Encode(const LoadWorkload& value);
+std::string Encode(const LoadReply& value);
+std::string Encode(const RunRequest& value);
+std::string Encode(const RunReply& value);
+
+// False where the payload is not exactly one such value, or a value is
+// outside its range (element types, sizes that overflow).
+bool Decode(std::string_view payload, ProgramSpec* value);
+bool Decode(std::string_view payload, HelloReply* value);
+bool Decode(std::string_view payload, LoadWorkload* value);
+bool Decode(std::string_view payload, LoadReply* value);
+bool Decode(std::string_view payload, RunRequest* value);
+bool Decode(std::string_view payload, RunReply* value);
+
+// The most parameters a function can be called with.
+inline constexpr uint32_t kMaxBuffers = 512;
+
+}  // namespace tilefarm::worker
+
+#endif  // TILEFARM_WORKER_RUNNER_PROTOCOL_H_

@@ -1,0 +1,60 @@
+#include "server/farm/device.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/hash.h"
+
+namespace tilefarm::farm {
+namespace {
+
+// LLVM's names of instruction set levels, which no device has as its cpu.
+bool IsInstructionSetLevel(const std::string& cpu) {
+  return cpu.empty() || cpu == "generic" || cpu == "x86-64" ||
+         absl::StartsWith(cpu, "x86-64-v");
+}
+
+}  // namespace
+
+std::string DeviceModel(const DeviceProperties& properties) {
+  return absl::StrCat("brand=", properties.brand, ";cpu=", properties.cpu,
+                      ";features=", absl::StrJoin(properties.features, ","),
+                      ";l1=", properties.l1_bytes, ";l2=", properties.l2_bytes,
+                      ";l3=", properties.l3_bytes);
+}
+
+std::string DeviceId(std::string_view name,
+                     const DeviceProperties& properties) {
+  const std::string all = absl::StrCat(
+      DeviceModel(properties), ";target=", properties.target,
+      ";triple=", properties.triple, ";cores=", properties.cores,
+      ";memory=", properties.memory_bytes, ";emulated=", properties.emulated);
+  return absl::StrCat(std::string(name), "@", Sha256Hex(all).substr(0, 12));
+}
+
+bool DeviceFits(const target::Target& device, const target::Target& wanted) {
+  if (wanted.kind != device.kind || wanted.cores > device.cores) return false;
+  target::Target same_cores = wanted;
+  same_cores.cores = device.cores;
+  const target::Match match = target::Compare(same_cores, device);
+  if (match >= target::Match::kMicroarch) return true;
+  return match == target::Match::kFamily && IsInstructionSetLevel(wanted.cpu);
+}
+
+std::string_view DeviceStateName(DeviceState state) {
+  switch (state) {
+    case DeviceState::kIdle:
+      return "idle";
+    case DeviceState::kBusy:
+      return "busy";
+    case DeviceState::kDraining:
+      return "draining";
+    case DeviceState::kOffline:
+      return "offline";
+    case DeviceState::kIncompatible:
+      return "incompatible";
+  }
+  return "offline";
+}
+
+}  // namespace tilefarm::farm

@@ -1,0 +1,460 @@
+#include "server/farm/farm.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "server/farm/farm_state.h"
+#include "server/farm/random_id.h"
+
+namespace tilefarm::farm {
+namespace {
+
+void LogInfo(const std::string& text) { Log(LogLevel::kInfo, "farm", text); }
+
+absl::Duration PhaseLimit(Phase phase, const MeasureOptions& options,
+                          const Timeouts& timeouts) {
+  switch (phase) {
+    case Phase::kGranted:
+      return absl::InfiniteDuration();  // waits for the worker's other leases
+    case Phase::kBuilding:
+      return options.build_timeout + timeouts.phase_grace;
+    case Phase::kRunning:
+      return options.run_timeout + timeouts.phase_grace;
+  }
+  return absl::InfiniteDuration();
+}
+
+}  // namespace
+
+Farm::Farm(FarmOptions options)
+    : options_(std::move(options)), clock_(*options_.clock) {}
+
+Farm::~Farm() = default;
+
+void Farm::SetSink(ResultSink* sink) {
+  MutexLock lock(mutex_);
+  sink_ = sink;
+}
+
+std::string Farm::NewLeaseId() const {
+  return options_.new_lease_id ? options_.new_lease_id() : RandomId(128);
+}
+
+// --- Workers ---------------------------------------------------------------
+
+Farm::Worker* Farm::FindSession(int64_t session) {
+  for (auto& [name, worker] : workers_) {
+    if (worker->session == session && session != 0) return worker.get();
+  }
+  return nullptr;
+}
+
+absl::StatusOr<int64_t> Farm::Connect(const WorkerHello& hello,
+                                      std::shared_ptr<WorkerLink> link) {
+  if (hello.protocol_version != kProtocolVersion) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "this server speaks protocol ", kProtocolVersion, ", the worker ",
+        hello.protocol_version, "; use the same release on both sides"));
+  }
+  if (hello.name.empty() || hello.boot_id.empty()) {
+    return absl::InvalidArgumentError("a worker needs a name and a boot id");
+  }
+  auto device_target = target::Parse(hello.device.target);
+  if (!device_target.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the worker's target '", hello.device.target,
+                     "' is not valid: ", device_target.status().message()));
+  }
+
+  MutexLock lock(mutex_);
+  std::unique_ptr<Worker>& slot = workers_[hello.name];
+  if (slot == nullptr) slot = std::make_unique<Worker>();
+  Worker& worker = *slot;
+  if (worker.session != 0) {
+    worker.link->Close(absl::AbortedError(
+        absl::StrCat("replaced by another connection of '", hello.name, "'")));
+  }
+  if (!worker.boot_id.empty() && worker.boot_id != hello.boot_id) {
+    // Restarted: what it held died with it.
+    const std::set<std::string> held = worker.leases;
+    for (const std::string& lease_id : held) Lose(lease_id);
+    worker.capacity = 0;
+  }
+  worker.name = hello.name;
+  worker.boot_id = hello.boot_id;
+  worker.properties = hello.device;
+  worker.target = *std::move(device_target);
+  worker.incompatible.clear();
+  if (hello.fingerprint != options_.fingerprint) {
+    worker.incompatible = absl::StrCat("its compiler is ", hello.fingerprint,
+                                       ", the server's ", options_.fingerprint);
+  }
+  worker.session = next_session_++;
+  worker.link = std::move(link);
+  worker.draining = false;
+  worker.has_unknown_leases = false;
+  worker.last_seen = clock_.Now();
+  worker.offline_reason.clear();
+  LogInfo(absl::StrCat(
+      "device ", worker.name, " connected: ", worker.properties.target,
+      worker.incompatible.empty() ? "" : "; no leases: ", worker.incompatible));
+  return worker.session;
+}
+
+void Farm::OnState(int64_t session, std::span<const HeldLease> held,
+                   bool draining, int free_slots) {
+  MutexLock lock(mutex_);
+  Worker* worker = FindSession(session);
+  if (worker == nullptr) return;
+  const absl::Duration now = clock_.Monotonic();
+  worker->last_seen = clock_.Now();
+  worker->draining = draining;
+  worker->capacity =
+      static_cast<int>(held.size()) + std::clamp(free_slots, 0, 1024);
+  worker->has_unknown_leases = false;
+  for (const HeldLease& one : held) {
+    auto it = leases_.find(one.lease_id);
+    if (it == leases_.end()) {
+      worker->has_unknown_leases = true;
+      continue;
+    }
+    ActiveLease& lease = it->second;
+    if (lease.worker != worker->name) continue;
+    lease.expires = now + options_.timeouts.lease_duration;
+    if (lease.phase != one.phase) {
+      lease.phase = one.phase;
+      lease.phase_since = now;
+    }
+  }
+  Grant();
+}
+
+void Farm::OnResult(int64_t session, WorkerResult result) {
+  MutexLock lock(mutex_);
+  Worker* worker = FindSession(session);
+  if (worker == nullptr) return;
+  worker->last_seen = clock_.Now();
+  auto found = items_.find(result.candidate_id);
+  if (found == items_.end()) {
+    worker->link->SendAck(result.lease_id, /*superseded=*/true);
+    return;
+  }
+  Item& item = *found->second;
+  const bool current = item.lease_id == result.lease_id;
+  if (item.state == Item::State::kCommitting) {
+    // The same result once more (after a reconnect) is acknowledged with the
+    // first one; any other came too late.
+    if (!current) worker->link->SendAck(result.lease_id, /*superseded=*/true);
+    return;
+  }
+  if (!current) {
+    const auto& lost = item.lost_leases;
+    const bool granted_here =
+        std::find(lost.begin(), lost.end(), result.lease_id) != lost.end();
+    const bool replaced = granted_here && (item.state == Item::State::kLeased ||
+                                           lost.back() != result.lease_id);
+    if (replaced) {
+      worker->link->SendAck(result.lease_id, /*superseded=*/true);
+      return;
+    }
+    // Lost but not granted again, or granted by a former process.
+  }
+  if (item.state == Item::State::kLeased) {
+    const std::string lease_id = item.lease_id;
+    auto lease = leases_.find(lease_id);
+    if (!current && lease != leases_.end()) {
+      Worker& holder = *workers_.at(lease->second.worker);
+      if (holder.session != 0) holder.link->SendCancel(lease_id);
+    }
+    DropLease(lease_id);
+  } else {
+    Unqueue(item);
+  }
+  const absl::Duration now = clock_.Monotonic();
+  worker->reported_at.push_back(now);
+  while (now - worker->reported_at.front() > options_.timeouts.rate_window) {
+    worker->reported_at.pop_front();
+  }
+  item.lease_id = result.lease_id;
+  item.reported_by = worker->name;
+  Report(item, *worker, std::move(result.measurement));
+  Grant();
+}
+
+void Farm::Report(Item& item, const Worker& worker, Measurement measurement) {
+  item.state = Item::State::kCommitting;
+  if (sink_ == nullptr) return;
+  sink_->OnResult(Completion{
+      .item = item.work,
+      .measurement = std::move(measurement),
+      .device_id = DeviceId(worker.name, worker.properties),
+      .device_model = DeviceModel(worker.properties),
+  });
+}
+
+void Farm::Disconnect(int64_t session) {
+  MutexLock lock(mutex_);
+  Worker* worker = FindSession(session);
+  if (worker == nullptr) return;
+  worker->session = 0;
+  worker->link.reset();
+  worker->has_unknown_leases = false;
+  worker->offline_reason = "its connection ended";
+  LogInfo(absl::StrCat("device ", worker->name, " disconnected"));
+}
+
+void Farm::CloseAll(const absl::Status& why) {
+  MutexLock lock(mutex_);
+  for (auto& [name, worker] : workers_) {
+    if (worker->session == 0) continue;
+    worker->link->Close(why);
+    worker->session = 0;
+    worker->link.reset();
+  }
+}
+
+// --- Work --------------------------------------------------------------------
+
+absl::Status Farm::Add(WorkItem work, Where where) {
+  MutexLock lock(mutex_);
+  std::unique_ptr<Item>& slot = items_[work.candidate_id];
+  if (slot != nullptr) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("candidate ", work.candidate_id, " is in the farm"));
+  }
+  slot = std::make_unique<Item>();
+  slot->work = std::move(work);
+  std::deque<std::string>& ready = queues_[slot->work.queue].ready;
+  switch (where) {
+    case Where::kBack:
+      ready.push_back(slot->work.candidate_id);
+      break;
+    case Where::kFront:
+      ready.push_front(slot->work.candidate_id);
+      break;
+    case Where::kHeldFromFormerProcess:
+      slot->state = Item::State::kHeld;
+      slot->held_since = clock_.Monotonic();
+      break;
+  }
+  Grant();
+  return absl::OkStatus();
+}
+
+void Farm::SetUrgent(const std::string& queue) {
+  MutexLock lock(mutex_);
+  queues_[queue].urgent = true;
+}
+
+void Farm::RemoveQueue(const std::string& queue) {
+  MutexLock lock(mutex_);
+  for (auto it = items_.begin(); it != items_.end();) {
+    Item& item = *it->second;
+    if (item.work.queue != queue || item.state == Item::State::kCommitting) {
+      ++it;
+      continue;
+    }
+    if (item.state == Item::State::kLeased) {
+      const auto lease = leases_.find(item.lease_id);
+      if (lease != leases_.end()) {
+        Worker& holder = *workers_.at(lease->second.worker);
+        if (holder.session != 0) holder.link->SendCancel(item.lease_id);
+      }
+      DropLease(item.lease_id);
+    }
+    it = items_.erase(it);
+  }
+  queues_.erase(queue);
+  Grant();
+}
+
+void Farm::Committed(const std::string& candidate_id, bool superseded) {
+  MutexLock lock(mutex_);
+  auto it = items_.find(candidate_id);
+  if (it == items_.end()) return;
+  const Item& item = *it->second;
+  const auto worker = workers_.find(item.reported_by);
+  if (worker != workers_.end() && worker->second->session != 0) {
+    worker->second->link->SendAck(item.lease_id, superseded);
+  }
+  items_.erase(it);
+}
+
+void Farm::SetBest(const std::string& task_id, double seconds) {
+  MutexLock lock(mutex_);
+  best_seconds_[task_id] = seconds;
+}
+
+QueueCounts Farm::Counts(const std::string& queue) const {
+  MutexLock lock(mutex_);
+  QueueCounts counts;
+  for (const auto& [id, item] : items_) {
+    if (item->work.queue != queue) continue;
+    switch (item->state) {
+      case Item::State::kHeld:
+        ++counts.held;
+        break;
+      case Item::State::kReady:
+        ++counts.ready;
+        break;
+      case Item::State::kLeased:
+        ++counts.leased;
+        break;
+      case Item::State::kCommitting:
+        ++counts.committing;
+        break;
+    }
+  }
+  return counts;
+}
+
+// --- Leases ------------------------------------------------------------------
+
+void Farm::DropLease(const std::string& lease_id) {
+  auto it = leases_.find(lease_id);
+  if (it == leases_.end()) return;
+  workers_.at(it->second.worker)->leases.erase(lease_id);
+  leases_.erase(it);
+}
+
+void Farm::Unqueue(Item& item) {
+  std::deque<std::string>& ready = queues_[item.work.queue].ready;
+  ready.erase(std::remove(ready.begin(), ready.end(), item.work.candidate_id),
+              ready.end());
+}
+
+void Farm::Lose(const std::string& lease_id) {
+  const ActiveLease lease = leases_.at(lease_id);
+  DropLease(lease_id);
+  Item& item = *items_.at(lease.candidate_id);
+  Worker& worker = *workers_.at(lease.worker);
+  item.lost_leases.push_back(lease_id);
+  item.lease_id.clear();
+  if (lease.phase == Phase::kRunning) ++item.running_losses;
+  LogInfo(absl::StrCat("lease of ", lease.candidate_id.substr(0, 12), " on ",
+                       worker.name, " lost (attempt ", item.attempts, ", ",
+                       item.running_losses, " while running)"));
+  if (item.running_losses >= options_.timeouts.max_running_losses) {
+    Measurement lost;
+    lost.status = database::Status::kDeviceLost;
+    lost.error =
+        absl::StrCat("the device was lost ", item.running_losses,
+                     " times while it ran the candidate, last ", worker.name);
+    lost.isolation = worker.properties.isolation;
+    lost.emulated = worker.properties.emulated;
+    lost.cores = item.work.target.cores;
+    lost.fingerprint = options_.fingerprint;
+    Report(item, worker, std::move(lost));
+    return;
+  }
+  item.state = Item::State::kReady;
+  queues_[item.work.queue].ready.push_front(lease.candidate_id);
+}
+
+void Farm::ExpireLeases() {
+  const absl::Duration now = clock_.Monotonic();
+  std::vector<std::string> lost;
+  for (const auto& [id, lease] : leases_) {
+    const Item& item = *items_.at(lease.candidate_id);
+    const absl::Duration limit =
+        PhaseLimit(lease.phase, item.work.options, options_.timeouts);
+    if (now >= lease.expires || now - lease.phase_since > limit) {
+      lost.push_back(id);
+    }
+  }
+  for (const std::string& id : lost) {
+    const Worker& worker = *workers_.at(leases_.at(id).worker);
+    if (worker.session != 0) worker.link->SendCancel(id);
+    Lose(id);
+  }
+}
+
+void Farm::ReleaseHeld() {
+  const absl::Duration now = clock_.Monotonic();
+  bool still_working = false;
+  for (const auto& [name, worker] : workers_) {
+    still_working |= worker->session != 0 && worker->has_unknown_leases;
+  }
+  const absl::Duration hold = still_working ? options_.timeouts.former_hold_max
+                                            : options_.timeouts.former_hold;
+  for (auto& [id, item] : items_) {
+    if (item->state != Item::State::kHeld || now - item->held_since < hold) {
+      continue;
+    }
+    item->state = Item::State::kReady;
+    queues_[item->work.queue].ready.push_front(id);
+  }
+}
+
+bool Farm::GrantFrom(Queue& queue, Worker& worker) {
+  for (auto it = queue.ready.begin(); it != queue.ready.end(); ++it) {
+    Item& item = *items_.at(*it);
+    if (!item.work.device.empty() && item.work.device != worker.name) continue;
+    if (!DeviceFits(worker.target, item.work.target)) continue;
+    queue.ready.erase(it);
+    Lease lease;
+    lease.lease_id = NewLeaseId();
+    lease.attempt = ++item.attempts;
+    lease.item = item.work;
+    if (item.work.purpose == Purpose::kTrial) {
+      const auto best = best_seconds_.find(item.work.task_id);
+      if (best != best_seconds_.end()) lease.best_seconds = best->second;
+    }
+    item.state = Item::State::kLeased;
+    item.lease_id = lease.lease_id;
+    const absl::Duration now = clock_.Monotonic();
+    leases_[lease.lease_id] = {
+        .candidate_id = item.work.candidate_id,
+        .worker = worker.name,
+        .phase_since = now,
+        .expires = now + options_.timeouts.lease_duration,
+    };
+    worker.leases.insert(lease.lease_id);
+    worker.link->SendLease(lease);
+    return true;
+  }
+  return false;
+}
+
+bool Farm::GrantOne(Worker& worker) {
+  for (auto& [name, queue] : queues_) {
+    if (queue.urgent && GrantFrom(queue, worker)) return true;
+  }
+  // From the queue after the one served last, around to itself.
+  auto it = queues_.upper_bound(last_queue_);
+  for (size_t i = 0; i < queues_.size(); ++i, ++it) {
+    if (it == queues_.end()) it = queues_.begin();
+    if (!it->second.urgent && GrantFrom(it->second, worker)) {
+      last_queue_ = it->first;
+      return true;
+    }
+  }
+  return false;
+}
+
+void Farm::Grant() {
+  bool granted = true;
+  // One lease a device and round, so that several devices share what there is.
+  while (granted) {
+    granted = false;
+    for (auto& [name, worker] : workers_) {
+      if (!worker->takes_leases() ||
+          static_cast<int>(worker->leases.size()) >= worker->capacity) {
+        continue;
+      }
+      granted |= GrantOne(*worker);
+    }
+  }
+}
+
+void Farm::Tick() {
+  MutexLock lock(mutex_);
+  ExpireLeases();
+  ReleaseHeld();
+  Grant();
+}
+
+}  // namespace tilefarm::farm

@@ -1,0 +1,199 @@
+// The farm: which devices there are, what waits to be measured, and who
+// measures what. Pure logic under one lock: no threads, no wire, time from a
+// Clock.
+//
+//            Add                Grant (idle slot that fits)
+//   (new) ---------> ready -----------------------> leased
+//   (former) -> held --^  ^----- lost, requeued -----'  |
+//                                                       | result, or third
+//                                                       v loss while running
+//            Committed: acknowledged  <---------- committing
+//
+// A lease is granted, building, running, then reported, lost or cancelled. It
+// is lost when it is not renewed in time, when its worker restarts, or when a
+// phase exceeds the candidate's own limits. The first result of a candidate
+// whose lease was not replaced counts, also if a former server process granted
+// it or the lease was lost but not granted again; others are acknowledged as
+// superseded, so that workers' spools drain.
+#ifndef TILEFARM_SERVER_FARM_FARM_H_
+#define TILEFARM_SERVER_FARM_FARM_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "server/farm/device.h"
+#include "server/farm/timeouts.h"
+#include "server/farm/work.h"
+
+namespace tilefarm::farm {
+
+inline constexpr uint32_t kProtocolVersion = 1;
+
+enum class Phase { kGranted, kBuilding, kRunning };
+
+// A candidate as handed to one worker.
+struct Lease {
+  std::string lease_id;  // 128 random bits in hexadecimal
+  uint32_t attempt = 1;
+  WorkItem item;
+  double best_seconds = 0;  // of its task so far; 0: none
+};
+
+struct HeldLease {
+  std::string lease_id;
+  uint32_t attempt = 0;
+  Phase phase = Phase::kGranted;
+};
+
+struct WorkerHello {
+  uint32_t protocol_version = 0;
+  std::string name;
+  std::string boot_id;
+  std::string fingerprint;
+  DeviceProperties device;
+};
+
+struct WorkerResult {
+  std::string lease_id;
+  std::string candidate_id;
+  Measurement measurement;
+};
+
+// The way to one connected worker. Called with the farm's lock held: the
+// methods only enqueue, never block, and never call the farm.
+class WorkerLink {
+ public:
+  virtual ~WorkerLink() = default;
+  virtual void SendLease(const Lease& lease) = 0;
+  virtual void SendCancel(const std::string& lease_id) = 0;
+  virtual void SendAck(const std::string& lease_id, bool superseded) = 0;
+  // Ends the stream; nothing is sent after.
+  virtual void Close(const absl::Status& why) = 0;
+};
+
+// Where accepted results go. Called with the farm's lock held, under the same
+// rule; Farm::Committed is called once the result is durable.
+class ResultSink {
+ public:
+  virtual ~ResultSink() = default;
+  virtual void OnResult(Completion completion) = 0;
+};
+
+struct FarmOptions {
+  Timeouts timeouts;
+  Clock* clock = &Clock::Real();
+  // The server's compiler; workers of another get no leases.
+  std::string fingerprint;
+  // 128 random bits in hexadecimal; empty: the system's random source.
+  std::function<std::string()> new_lease_id;
+};
+
+struct QueueCounts {
+  int ready = 0;   // waiting for a device
+  int leased = 0;  // on a device
+  int held = 0;    // of a former server process
+  int committing = 0;
+  int outstanding() const { return ready + leased + held + committing; }
+};
+
+enum class Where { kBack, kFront, kHeldFromFormerProcess };
+
+// Thread-safe.
+class Farm {
+ public:
+  explicit Farm(FarmOptions options);
+  ~Farm();
+  // Before the first result.
+  void SetSink(ResultSink* sink);
+
+  // --- Workers ---
+  // The session that the worker's further messages name. A connected worker of
+  // the same name is replaced: its stream is closed; its leases are kept where
+  // the boot id is the same, lost otherwise. InvalidArgument: no name, boot id
+  // or target; FailedPrecondition: another protocol version.
+  absl::StatusOr<int64_t> Connect(const WorkerHello& hello,
+                                  std::shared_ptr<WorkerLink> link);
+  // Messages of a replaced session are ignored.
+  void OnState(int64_t session, std::span<const HeldLease> held, bool draining,
+               int free_slots);
+  void OnResult(int64_t session, WorkerResult result);
+  // The stream broke; leases stay until they expire.
+  void Disconnect(int64_t session);
+  // Closes every stream.
+  void CloseAll(const absl::Status& why);
+
+  // --- Work ---
+  // AlreadyExists where the candidate is in the farm.
+  absl::Status Add(WorkItem item, Where where = Where::kBack);
+  // Queues served before others: short requests that someone waits for.
+  void SetUrgent(const std::string& queue);
+  // Forgets what is not yet reported and cancels its leases.
+  void RemoveQueue(const std::string& queue);
+  // The result is durable (or another was there first): acknowledges it.
+  void Committed(const std::string& candidate_id, bool superseded);
+  // The best median of a task, sent with its leases.
+  void SetBest(const std::string& task_id, double seconds);
+  QueueCounts Counts(const std::string& queue) const;
+
+  // --- Devices ---
+  // Leases that the connected devices which fit can hold together.
+  int SlotsFor(const target::Target& target) const;
+  // Why SlotsFor is 0, for people.
+  std::string WhyNoDevice(const target::Target& target) const;
+  std::vector<DeviceStatus> Devices() const;
+
+  // Expires leases and grants what can be granted.
+  void Tick();
+
+ private:
+  struct ActiveLease;
+  struct Item;
+  struct Worker;
+  struct Queue;
+
+  Worker* FindSession(int64_t session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Lose(const std::string& lease_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ExpireLeases() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleaseHeld() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Grant() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool GrantOne(Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool GrantFrom(Queue& queue, Worker& worker)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Report(Item& item, const Worker& worker, Measurement measurement)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropLease(const std::string& lease_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unqueue(Item& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string NewLeaseId() const;
+
+  const FarmOptions options_;
+  Clock& clock_;
+
+  mutable Mutex mutex_;
+  ResultSink* sink_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  int64_t next_session_ ABSL_GUARDED_BY(mutex_) = 1;
+  // By name, candidate id, lease id, queue name, task id.
+  std::map<std::string, std::unique_ptr<Worker>> workers_
+      ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::unique_ptr<Item>> items_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, ActiveLease> leases_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Queue> queues_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, double> best_seconds_ ABSL_GUARDED_BY(mutex_);
+  // The queue served last, for turns.
+  std::string last_queue_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tilefarm::farm
+
+#endif  // TILEFARM_SERVER_FARM_FARM_H_

@@ -1,0 +1,67 @@
+// The farm's tables; private to farm*.cc.
+#ifndef TILEFARM_SERVER_FARM_FARM_STATE_H_
+#define TILEFARM_SERVER_FARM_FARM_STATE_H_
+
+#include <deque>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "server/farm/farm.h"
+
+namespace tilefarm::farm {
+
+struct Farm::ActiveLease {
+  std::string candidate_id;
+  std::string worker;  // name
+  Phase phase = Phase::kGranted;
+  absl::Duration phase_since;
+  absl::Duration expires;
+};
+
+struct Farm::Item {
+  enum class State { kHeld, kReady, kLeased, kCommitting };
+
+  WorkItem work;
+  State state = State::kReady;
+  std::string lease_id;  // the current one, or the one reported
+  // Leases of this process that were lost, in order.
+  std::vector<std::string> lost_leases;
+  uint32_t attempts = 0;
+  int running_losses = 0;
+  absl::Duration held_since;
+  std::string reported_by;  // name of the worker; empty: by nobody
+};
+
+struct Farm::Worker {
+  std::string name;
+  std::string boot_id;
+  DeviceProperties properties;
+  target::Target target;
+  std::string incompatible;  // why it gets no leases; empty: it does
+  int64_t session = 0;       // 0: not connected
+  std::shared_ptr<WorkerLink> link;
+  bool draining = false;
+  // Leases it can hold, itself said so.
+  int capacity = 0;
+  // It holds leases that this process did not grant.
+  bool has_unknown_leases = false;
+  std::set<std::string> leases;
+  absl::Time last_seen;
+  std::string offline_reason;
+  std::deque<absl::Duration> reported_at;  // within the rate window
+
+  bool takes_leases() const {
+    return session != 0 && incompatible.empty() && !draining;
+  }
+};
+
+struct Farm::Queue {
+  std::deque<std::string> ready;  // candidate ids
+  bool urgent = false;
+};
+
+}  // namespace tilefarm::farm
+
+#endif  // TILEFARM_SERVER_FARM_FARM_STATE_H_

@@ -1,0 +1,60 @@
+// Every duration and count that the farm, its jobs and its services wait for,
+// in one place.
+#ifndef TILEFARM_SERVER_FARM_TIMEOUTS_H_
+#define TILEFARM_SERVER_FARM_TIMEOUTS_H_
+
+#include "absl/time/time.h"
+
+namespace tilefarm::farm {
+
+struct Timeouts {
+  // How often a worker says which leases it holds. A sixth of the lease, so
+  // that a few lost or late messages cost nothing.
+  absl::Duration state_interval = absl::Seconds(5);
+  // A lease that is not renewed for so long is lost, and its candidate is
+  // requeued.
+  absl::Duration lease_duration = absl::Seconds(30);
+  // What a phase may take beyond the candidate's own build or run limit before
+  // the lease is lost although renewed: waiting for the device's turn, the
+  // reference, a slow machine.
+  absl::Duration phase_grace = absl::Seconds(60);
+  // So many leases of one candidate lost while running, and it is recorded as
+  // device_lost instead of being tried again.
+  int max_running_losses = 3;
+
+  // After a restart, candidates that a former server process had handed out
+  // wait for their results to arrive from the workers' spools before they are
+  // granted again ...
+  absl::Duration former_hold = absl::Seconds(10);
+  // ... and for so long at most while a worker still works on leases that this
+  // process did not grant.
+  absl::Duration former_hold_max = absl::Seconds(120);
+
+  // How often expiry is looked at.
+  absl::Duration tick = absl::Milliseconds(500);
+  // A device's trials per second are counted over this window.
+  absl::Duration rate_window = absl::Seconds(30);
+
+  // Results are committed in groups: whatever arrives in this time after the
+  // first, up to this number.
+  absl::Duration commit_delay = absl::Milliseconds(5);
+  int commit_max = 256;
+  // A commit that fails (disk full, file busy) is tried again after this.
+  absl::Duration commit_retry = absl::Seconds(1);
+
+  // The longest time between two updates to those who watch a job that
+  // changes.
+  absl::Duration watch_interval = absl::Milliseconds(250);
+  // ... and that does not.
+  absl::Duration watch_idle_interval = absl::Seconds(5);
+  // A search thread with nothing to do looks again after this.
+  absl::Duration search_poll = absl::Milliseconds(100);
+  // The cost model is saved at most this often while a job runs.
+  absl::Duration model_save_interval = absl::Seconds(20);
+  // Calls in flight at SIGTERM get this long.
+  absl::Duration shutdown_grace = absl::Seconds(3);
+};
+
+}  // namespace tilefarm::farm
+
+#endif  // TILEFARM_SERVER_FARM_TIMEOUTS_H_

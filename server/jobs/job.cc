@@ -1,0 +1,227 @@
+#include "server/jobs/job.h"
+
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/ir/parser.h"
+#include "compiler/ir/printer.h"
+#include "compiler/ir/structural.h"
+#include "compiler/schedule/trace.h"
+#include "compiler/target/target.h"
+
+namespace tilefarm::jobs {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::pair<JobState, std::string_view> kStates[] = {
+    {JobState::kQueued, "queued"},       {JobState::kRunning, "running"},
+    {JobState::kDone, "done"},           {JobState::kFailed, "failed"},
+    {JobState::kCancelled, "cancelled"},
+};
+
+absl::Status CheckBudget(const JobSpec& spec) {
+  if (spec.trials < 0 || spec.trials > 100'000'000) {
+    return absl::InvalidArgumentError("trials: not between 0 and 100000000");
+  }
+  if (!std::isfinite(spec.seconds) || spec.seconds < 0) {
+    return absl::InvalidArgumentError("seconds: not a time");
+  }
+  if (spec.patience < 0) {
+    return absl::InvalidArgumentError("patience: negative");
+  }
+  if (spec.trials == 0 && spec.seconds == 0 && spec.patience == 0) {
+    return absl::InvalidArgumentError(
+        "the job would never end: give trials, a time or a patience");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckChoice(std::string_view field, std::string& value,
+                         std::string_view standard, std::string_view other) {
+  if (value.empty()) value = std::string(standard);
+  if (value == standard || value == other) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(std::string(field), ": '", value, "' is neither ",
+                   std::string(standard), " nor ", std::string(other)));
+}
+
+double SumOrNone(const std::vector<TaskSnapshot>& tasks,
+                 double TaskSnapshot::*field) {
+  double sum = 0;
+  for (const TaskSnapshot& task : tasks) {
+    if (task.*field <= 0) return 0;
+    sum += task.*field;
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::string_view JobStateName(JobState state) {
+  return kStates[static_cast<int>(state)].second;
+}
+
+std::optional<JobState> ParseJobState(std::string_view name) {
+  for (const auto& [state, text] : kStates) {
+    if (text == name) return state;
+  }
+  return std::nullopt;
+}
+
+TaskSpec MakeTask(const ir::PrimFunc& function) {
+  auto main = std::make_shared<ir::PrimFunc>(function);
+  main->name = "main";
+  // The exported symbol is the user's, not the task's.
+  if (main->attrs.contains("global_symbol")) {
+    main->attrs["global_symbol"] = "main";
+  }
+  return {.function = function.name,
+          .workload_hash = ir::WorkloadHash(*main),
+          .program = ir::Print(ir::IRModule{{main}})};
+}
+
+absl::StatusOr<ir::PrimFuncPtr> ParseTask(const TaskSpec& task) {
+  return ir::ParseFunction(task.program, task.function);
+}
+
+absl::Status ResolveJob(const database::Store& store, JobSpec& spec) {
+  TF_RETURN_IF_ERROR(CheckBudget(spec));
+  TF_RETURN_IF_ERROR(CheckChoice("model", spec.model, "xgboost", "random"));
+  TF_RETURN_IF_ERROR(
+      CheckChoice("search", spec.search, "evolutionary", "random"));
+  if (spec.target.empty() || spec.target.rfind("host", 0) == 0) {
+    return absl::InvalidArgumentError(
+        "target: 'host' must be resolved where it is typed");
+  }
+  TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(spec.target));
+  spec.target = target.Key();
+  const std::string name =
+      spec.program_name.empty() ? "<program>" : spec.program_name;
+  TF_ASSIGN_OR_RETURN(const ir::IRModule module,
+                      ir::ParseModule(spec.program, name));
+  if (module.functions.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": error: there is no function to tune"));
+  }
+  if (!spec.space_trace.empty()) {
+    if (module.functions.size() != 1) {
+      return absl::InvalidArgumentError(
+          "space: a sketch by hand needs a program of exactly one function");
+    }
+    TF_ASSIGN_OR_RETURN(const schedule::Trace sketch,
+                        schedule::Trace::Parse(spec.space_trace));
+    if (sketch.instructions.empty()) {
+      return absl::InvalidArgumentError("space: the trace is empty");
+    }
+  }
+  spec.tasks.clear();
+  std::set<std::string> seen;
+  for (const ir::PrimFuncPtr& function : module.functions) {
+    TaskSpec task = MakeTask(*function);
+    if (!seen.insert(task.workload_hash).second) continue;
+    // A hand-made sketch names the blocks of the user's own text.
+    if (spec.space_trace.empty()) {
+      TF_ASSIGN_OR_RETURN(const std::vector<database::Record> known,
+                          store.FindRecords(task.workload_hash, spec.target));
+      for (const database::Record& record : known) {
+        auto recorded = ir::ParseFunction(record.program, "<record>");
+        if (recorded.ok() && ir::StructuralEqual(**recorded, *function)) {
+          task.program = record.program;
+          break;
+        }
+      }
+    }
+    spec.tasks.push_back(std::move(task));
+  }
+  return absl::OkStatus();
+}
+
+database::JobRow JobToRow(const std::string& id, const JobSpec& spec) {
+  Json tasks = Json::array();
+  for (const TaskSpec& task : spec.tasks) {
+    tasks.push_back({{"function", task.function},
+                     {"workload_hash", task.workload_hash},
+                     {"program", task.program}});
+  }
+  const Json json = {
+      {"program_name", spec.program_name},
+      {"seconds", spec.seconds},
+      {"patience", spec.patience},
+      {"seed", spec.seed},
+      {"model", spec.model},
+      {"search", spec.search},
+      {"space_trace", spec.space_trace},
+      {"flush_cache", spec.flush_cache},
+      {"tasks", std::move(tasks)},
+  };
+  database::JobRow row;
+  row.id = id;
+  row.request_id = spec.request_id;
+  row.state = std::string(JobStateName(JobState::kQueued));
+  row.user = spec.user;
+  row.program = spec.program;
+  row.target = spec.target;
+  row.trials = spec.trials;
+  row.spec_json = json.dump();
+  return row;
+}
+
+absl::StatusOr<JobSpec> JobFromRow(const database::JobRow& row) {
+  JobSpec spec;
+  spec.request_id = row.request_id;
+  spec.user = row.user;
+  spec.program = row.program;
+  spec.target = row.target;
+  spec.trials = row.trials;
+  try {
+    const Json json = Json::parse(row.spec_json);
+    json.at("program_name").get_to(spec.program_name);
+    json.at("seconds").get_to(spec.seconds);
+    json.at("patience").get_to(spec.patience);
+    json.at("seed").get_to(spec.seed);
+    json.at("model").get_to(spec.model);
+    json.at("search").get_to(spec.search);
+    json.at("space_trace").get_to(spec.space_trace);
+    json.at("flush_cache").get_to(spec.flush_cache);
+    for (const Json& task : json.at("tasks")) {
+      spec.tasks.push_back({.function = task.at("function"),
+                            .workload_hash = task.at("workload_hash"),
+                            .program = task.at("program")});
+    }
+  } catch (const Json::exception& error) {
+    return absl::DataLossError(
+        absl::StrCat("job ", row.id, ": damaged: ", error.what()));
+  }
+  return spec;
+}
+
+bool CountsAsBest(const database::Record& record,
+                  const std::string& fingerprint) {
+  return record.status == database::Status::kOk && record.verified &&
+         !record.stopped_early && record.median_seconds > 0 &&
+         record.fingerprint == fingerprint;
+}
+
+double JobSnapshot::best_seconds() const {
+  return SumOrNone(tasks, &TaskSnapshot::best_seconds);
+}
+
+double JobSnapshot::unscheduled_seconds() const {
+  return SumOrNone(tasks, &TaskSnapshot::unscheduled_seconds);
+}
+
+double JobSnapshot::best_gflops() const {
+  const double seconds = best_seconds();
+  if (seconds <= 0) return 0;
+  double flops = 0;
+  for (const TaskSnapshot& task : tasks) flops += task.flops;
+  return flops / seconds * 1e-9;
+}
+
+}  // namespace tilefarm::jobs

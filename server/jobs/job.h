@@ -1,0 +1,102 @@
+// What a job is, and how it stands.
+#ifndef TILEFARM_SERVER_JOBS_JOB_H_
+#define TILEFARM_SERVER_JOBS_JOB_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/stmt.h"
+#include "database/store.h"
+
+namespace tilefarm::jobs {
+
+enum class JobState { kQueued, kRunning, kDone, kFailed, kCancelled };
+// "queued", "running", ...
+std::string_view JobStateName(JobState state);
+std::optional<JobState> ParseJobState(std::string_view name);
+inline bool Ended(JobState state) { return state >= JobState::kDone; }
+
+// One distinct function of the job's program on its target.
+struct TaskSpec {
+  std::string function;  // its name in the program as submitted
+  std::string workload_hash;
+  // A module of the one function, named "main": the text that traces are made
+  // on.
+  std::string program;
+};
+
+// As asked for. The store keeps it, so a job can go on after a restart.
+struct JobSpec {
+  std::string request_id;
+  std::string user;
+  std::string program;       // text
+  std::string program_name;  // for people
+  std::string target;        // canonical key
+  int64_t trials = 0;        // 0: no limit
+  double seconds = 0;        // 0: no limit
+  int64_t patience = 0;      // trials without gain; 0: off
+  uint64_t seed = 0;
+  std::string model = "xgboost";        // or "random"
+  std::string search = "evolutionary";  // or "random"
+  std::string space_trace;              // a sketch by hand; empty: the rules'
+  bool flush_cache = false;
+  std::vector<TaskSpec> tasks;  // filled by ResolveJob
+};
+
+// Checks what a client sent and fills in target key and tasks. The task's text
+// is that of the workload's first record, where there is one (so that equal
+// schedules have equal hashes), otherwise the submitted function's own.
+// InvalidArgument names the field; a bad program's error has line and column.
+absl::Status ResolveJob(const database::Store& store, JobSpec& spec);
+
+// The function of a task, and its text.
+absl::StatusOr<ir::PrimFuncPtr> ParseTask(const TaskSpec& task);
+TaskSpec MakeTask(const ir::PrimFunc& function);
+
+// To and from the store's row. DataLoss where the stored text is damaged.
+database::JobRow JobToRow(const std::string& id, const JobSpec& spec);
+absl::StatusOr<JobSpec> JobFromRow(const database::JobRow& row);
+
+// Whether the record may be returned as best: verified, measured in full, and
+// by this compiler.
+bool CountsAsBest(const database::Record& record,
+                  const std::string& fingerprint);
+
+struct TaskSnapshot {
+  std::string function;
+  std::string workload_hash;
+  int64_t trials_done = 0;
+  double best_seconds = 0;         // 0: none yet
+  double unscheduled_seconds = 0;  // 0: not measured yet
+  double flops = 0;
+};
+
+struct JobSnapshot {
+  std::string id;
+  JobState state = JobState::kQueued;
+  std::string user;
+  std::string program_name;
+  std::string target;
+  int64_t trials = 0;
+  int64_t trials_done = 0;
+  std::map<std::string, int64_t> by_status;
+  double trials_per_second = 0;
+  double seconds_left = -1;  // negative: unknown
+  std::vector<TaskSnapshot> tasks;
+  std::string message;  // why it waits, metrics of the latest retraining
+  std::string error;
+
+  // Sums over the tasks; 0 unless every task has one.
+  double best_seconds() const;
+  double unscheduled_seconds() const;
+  double best_gflops() const;
+};
+
+}  // namespace tilefarm::jobs
+
+#endif  // TILEFARM_SERVER_JOBS_JOB_H_

@@ -1,0 +1,86 @@
+#include "server/jobs/job_log.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace tilefarm::jobs {
+namespace {
+
+using Json = nlohmann::json;
+
+}  // namespace
+
+std::string OpenLine(absl::Time at, const std::string& fingerprint,
+                     const std::map<std::string, int64_t>& known) {
+  return Json{
+      {"event", "open"},
+      {"at", absl::FormatTime(absl::RFC3339_full, at, absl::UTCTimeZone())},
+      {"fingerprint", fingerprint},
+      {"known", known}}
+      .dump();
+}
+
+std::string ProposeLine(const std::string& task_id,
+                        std::span<const LoggedProposal> proposals) {
+  Json candidates = Json::array();
+  for (const LoggedProposal& proposal : proposals) {
+    candidates.push_back({{"id", proposal.candidate_id},
+                          {"trace", proposal.trace},
+                          {"hash", proposal.scheduled_hash},
+                          {"score", proposal.model_score},
+                          {"sequence", proposal.sequence}});
+  }
+  return Json{{"event", "propose"},
+              {"task", task_id},
+              {"candidates", std::move(candidates)}}
+      .dump();
+}
+
+std::string ReportLine(const std::string& task_id,
+                       std::span<const std::string> candidate_ids) {
+  return Json{{"event", "report"},
+              {"task", task_id},
+              {"candidates", std::vector<std::string>(candidate_ids.begin(),
+                                                      candidate_ids.end())}}
+      .dump();
+}
+
+std::string EndLine(const std::string& state) {
+  return Json{{"event", "end"}, {"state", state}}.dump();
+}
+
+absl::StatusOr<LogSummary> ReadLog(std::span<const std::string> lines) {
+  LogSummary summary;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    try {
+      const Json line = Json::parse(lines[i]);
+      const std::string event = line.at("event");
+      if (event == "open" && !summary.first_opened.has_value()) {
+        absl::Time at;
+        std::string error;
+        const std::string text = line.at("at");
+        if (absl::ParseTime(absl::RFC3339_full, text, &at, &error)) {
+          summary.first_opened = at;
+        }
+      } else if (event == "propose") {
+        const std::string task_id = line.at("task");
+        for (const Json& one : line.at("candidates")) {
+          summary.proposals.push_back({.candidate_id = one.at("id"),
+                                       .task_id = task_id,
+                                       .trace = one.at("trace"),
+                                       .scheduled_hash = one.at("hash"),
+                                       .model_score = one.at("score"),
+                                       .sequence = one.at("sequence")});
+        }
+      }
+    } catch (const Json::exception& error) {
+      return absl::DataLossError(
+          absl::StrCat("job log, line ", i + 1, ": ", error.what()));
+    }
+  }
+  return summary;
+}
+
+}  // namespace tilefarm::jobs

@@ -1,0 +1,53 @@
+// The ordered log of a job's proposals and results, one JSON object a line.
+// It makes the search replayable, and after a restart it says which candidates
+// had been handed out.
+//
+//   {"event":"open","at":"2026-...","fingerprint":"...","known":{TASK:N}}
+//   {"event":"propose","task":T,"candidates":[{"id","trace","hash","score",
+//                                              "sequence"}]}
+//   {"event":"report","task":T,"candidates":[ID]}
+//   {"event":"end","state":"done"}
+#ifndef TILEFARM_SERVER_JOBS_JOB_LOG_H_
+#define TILEFARM_SERVER_JOBS_JOB_LOG_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace tilefarm::jobs {
+
+// A candidate as proposed.
+struct LoggedProposal {
+  std::string candidate_id;
+  std::string task_id;
+  std::string trace;
+  std::string scheduled_hash;
+  std::string model_score;
+  int64_t sequence = 0;  // within the task
+};
+
+std::string OpenLine(absl::Time at, const std::string& fingerprint,
+                     const std::map<std::string, int64_t>& known);
+std::string ProposeLine(const std::string& task_id,
+                        std::span<const LoggedProposal> proposals);
+std::string ReportLine(const std::string& task_id,
+                       std::span<const std::string> candidate_ids);
+std::string EndLine(const std::string& state);
+
+// What a log says to a server that goes on with the job.
+struct LogSummary {
+  std::optional<absl::Time> first_opened;
+  std::vector<LoggedProposal> proposals;  // in order
+};
+// DataLoss where a line is damaged.
+absl::StatusOr<LogSummary> ReadLog(std::span<const std::string> lines);
+
+}  // namespace tilefarm::jobs
+
+#endif  // TILEFARM_SERVER_JOBS_JOB_LOG_H_

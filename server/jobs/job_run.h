@@ -1,0 +1,130 @@
+// One running job: a thread that proposes candidates, keeps enough of them
+// ready for the devices, and learns from what comes back.
+//
+//   Load ---> thread: [ report results -> save model -> propose ]* -> end
+//
+// The thread has the idle scheduling class, so that search and training take
+// only what measurements leave. Proposals are logged before the farm sees
+// them: a candidate that a device may hold is always known after a restart.
+#ifndef TILEFARM_SERVER_JOBS_JOB_RUN_H_
+#define TILEFARM_SERVER_JOBS_JOB_RUN_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "database/store.h"
+#include "server/farm/farm.h"
+#include "server/jobs/job.h"
+#include "server/jobs/job_log.h"
+#include "server/jobs/search_factory.h"
+
+namespace tilefarm::jobs {
+
+// What a run works with; all outlive it.
+struct RunEnvironment {
+  database::Store& store;
+  farm::Farm& farm;
+  const SearchFactory& search_factory;
+  Clock& clock;
+  farm::Timeouts timeouts;
+  std::string fingerprint;
+};
+
+// Thread-safe.
+class JobRun {
+ public:
+  // `on_end` is called once, on the run's thread, when the job has ended by
+  // itself or by Cancel and the store says so; not after Stop.
+  JobRun(RunEnvironment environment, std::string job_id, JobSpec spec,
+         std::function<void()> on_end);
+  // Stops and joins.
+  ~JobRun();
+
+  // Reads what the database knows of the job. Candidates that were handed out
+  // and have no record go to the farm, held for their results. Before Start,
+  // and before workers connect.
+  absl::Status Load();
+  void Start();
+  void Cancel();
+  // Ends the thread and leaves the job running in the store.
+  void Stop();
+
+  // A result of this job's queue is durable.
+  void OnRecorded(const farm::WorkItem& item, const database::Record& record,
+                  bool added);
+
+  JobSnapshot Snapshot() const;
+  // Grows with every change to the snapshot.
+  int64_t version() const;
+
+ private:
+  struct Task;
+  struct Outcome {
+    std::string task_id;
+    database::Record record;
+    farm::Purpose purpose;
+    bool added;
+  };
+
+  void Main();
+  absl::Status LoadTask(const TaskSpec& spec);
+  absl::Status Prepare();
+  void RequestBaselines();
+  void TakeOutcomes(std::vector<Outcome> outcomes);
+  void NoteRecord(Task& task, const database::Record& record, bool of_this_job);
+  // True where something was proposed.
+  bool Propose();
+  bool ProposeFrom(Task& task, int count);
+  Task* NextTask();
+  farm::WorkItem MakeItem(const Task& task, farm::Purpose purpose) const;
+  // Why no more is to be proposed; empty: go on.
+  std::string WhyEnough() const;
+  bool AllExhausted() const;
+  void End(JobState state, const std::string& error);
+  void SaveModel(bool now);
+  void AppendLog(std::string line);
+  void SetMessage(std::string message);
+  void UpdateRate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const RunEnvironment env_;
+  const std::string job_id_;
+  const JobSpec spec_;
+  const std::function<void()> on_end_;
+
+  // Of the thread alone (and of Load before it starts).
+  std::vector<std::unique_ptr<Task>> tasks_;
+  std::shared_ptr<cost_model::CostModel> model_;
+  target::Target target_;
+  // Proposed and without a record: candidate id to task.
+  std::map<std::string, Task*> pending_;
+  int64_t trials_done_ = 0;
+  int64_t trials_since_gain_ = 0;
+  absl::Time deadline_ = absl::InfiniteFuture();
+  absl::Duration model_saved_at_ = -absl::InfiniteDuration();
+  bool model_changed_ = false;
+  std::string last_failure_;  // of a task that cannot be searched
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::vector<Outcome> inbox_ ABSL_GUARDED_BY(mutex_);
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  JobSnapshot snapshot_ ABSL_GUARDED_BY(mutex_);
+  int64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::deque<absl::Duration> recorded_at_ ABSL_GUARDED_BY(mutex_);
+
+  std::thread thread_;
+};
+
+}  // namespace tilefarm::jobs
+
+#endif  // TILEFARM_SERVER_JOBS_JOB_RUN_H_

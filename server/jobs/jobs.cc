@@ -1,0 +1,394 @@
+#include "server/jobs/jobs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "cost_model/features.h"
+#include "server/farm/random_id.h"
+#include "server/jobs/jobs_state.h"
+
+namespace tilefarm::jobs {
+namespace {
+
+std::set<std::string> TaskIds(const JobSpec& spec) {
+  std::set<std::string> ids;
+  for (const TaskSpec& task : spec.tasks) {
+    ids.insert(search::TaskId(task.workload_hash, spec.target));
+  }
+  return ids;
+}
+
+}  // namespace
+
+Jobs::Jobs(database::Store& store, farm::Farm& farm, JobsOptions options)
+    : store_(store), farm_(farm), options_(std::move(options)) {
+  writer_ = std::make_unique<ResultWriter>(store_, farm_, *this,
+                                           options_.timeouts, *options_.clock);
+  farm_.SetSink(writer_.get());
+}
+
+Jobs::~Jobs() {
+  {
+    MutexLock lock(wake_mutex_);
+    stopping_ = true;
+    woken_.NotifyAll();
+  }
+  if (conductor_.joinable()) conductor_.join();
+  // What has arrived is committed while the runs are there to be told.
+  farm_.SetSink(nullptr);
+  writer_.reset();
+  MutexLock lock(mutex_);
+  {
+    MutexLock route_lock(route_mutex_);
+    runs_.clear();
+  }
+  for (auto& entry : entries_) {
+    if (entry->run != nullptr) entry->run->Stop();
+  }
+}
+
+RunEnvironment Jobs::Environment() {
+  return {.store = store_,
+          .farm = farm_,
+          .search_factory = options_.search_factory,
+          .clock = *options_.clock,
+          .timeouts = options_.timeouts,
+          .fingerprint = options_.fingerprint};
+}
+
+absl::Status Jobs::Recover() {
+  TF_ASSIGN_OR_RETURN(const std::vector<database::JobRow> rows,
+                      store_.ListJobs());
+  MutexLock lock(mutex_);
+  for (const database::JobRow& row : rows) {
+    auto entry = std::make_unique<Entry>();
+    entry->id = row.id;
+    entry->error = row.error;
+    const auto state = ParseJobState(row.state);
+    auto spec = JobFromRow(row);
+    if (!state.has_value() || !spec.ok()) {
+      Log(LogLevel::kError, "jobs",
+          absl::StrCat("job ", row.id, " is left alone: ",
+                       spec.ok() ? "unknown state"
+                                 : std::string(spec.status().message())));
+      continue;
+    }
+    entry->state = *state;
+    entry->spec = *std::move(spec);
+    entry->task_ids = TaskIds(entry->spec);
+    entries_.push_back(std::move(entry));
+  }
+  for (auto& entry : entries_) {
+    if (entry->state != JobState::kRunning) continue;
+    TF_RETURN_IF_ERROR(StartRun(*entry, /*recovered=*/true));
+  }
+  return absl::OkStatus();
+}
+
+void Jobs::Start() {
+  conductor_ = std::thread([this] { Main(); });
+}
+
+void Jobs::Wake() {
+  MutexLock lock(wake_mutex_);
+  wake_ = true;
+  woken_.NotifyAll();
+}
+
+void Jobs::Main() {
+  absl::Duration last_tick = -absl::InfiniteDuration();
+  while (true) {
+    {
+      MutexLock lock(wake_mutex_);
+      if (!wake_ && !stopping_) {
+        woken_.WaitFor(wake_mutex_, options_.timeouts.watch_interval);
+      }
+      if (stopping_) return;
+      wake_ = false;
+    }
+    const absl::Duration now = options_.clock->Monotonic();
+    if (now - last_tick >= options_.timeouts.tick) {
+      farm_.Tick();
+      last_tick = now;
+    }
+    Schedule();
+    Publish();
+  }
+}
+
+// --- Running ----------------------------------------------------------------
+
+bool Jobs::SharesTask(const Entry& entry) {
+  for (const auto& other : entries_) {
+    if (other.get() == &entry || other->state != JobState::kRunning) continue;
+    for (const std::string& id : entry.task_ids) {
+      if (other->task_ids.contains(id)) return true;
+    }
+  }
+  return false;
+}
+
+absl::Status Jobs::StartRun(Entry& entry, bool recovered) {
+  entry.run = std::make_unique<JobRun>(Environment(), entry.id, entry.spec,
+                                       [this] { Wake(); });
+  {
+    MutexLock lock(route_mutex_);
+    runs_[entry.id] = entry.run.get();
+  }
+  absl::Status status = entry.run->Load();
+  if (status.ok() && !recovered) {
+    status = store_.UpdateJob(entry.id, "running", "");
+  }
+  if (!status.ok()) {
+    {
+      MutexLock lock(route_mutex_);
+      runs_.erase(entry.id);
+    }
+    entry.run.reset();
+    // The store is there but the job is not well: say so and go on.
+    entry.state = JobState::kFailed;
+    entry.error = std::string(status.message());
+    Log(LogLevel::kError, "jobs",
+        absl::StrCat("job ", entry.id, " cannot run: ", entry.error));
+    return store_.UpdateJob(entry.id, "failed", entry.error);
+  }
+  entry.state = JobState::kRunning;
+  entry.run->Start();
+  Log(LogLevel::kInfo, "jobs",
+      absl::StrCat("job ", entry.id, recovered ? " goes on" : " starts"));
+  return absl::OkStatus();
+}
+
+void Jobs::Schedule() {
+  MutexLock lock(mutex_);
+  int running = 0;
+  for (auto& entry : entries_) {
+    if (entry->run == nullptr) continue;
+    const JobSnapshot snapshot = entry->run->Snapshot();
+    if (!Ended(snapshot.state)) {
+      ++running;
+      continue;
+    }
+    {
+      MutexLock route_lock(route_mutex_);
+      runs_.erase(entry->id);
+    }
+    entry->run.reset();
+    farm_.RemoveQueue(entry->id);
+    entry->state = snapshot.state;
+    entry->error = snapshot.error;
+    entry->final = snapshot;
+  }
+  for (auto& entry : entries_) {
+    if (running >= options_.max_running) break;
+    if (entry->state != JobState::kQueued || SharesTask(*entry)) continue;
+    const absl::Status started = StartRun(*entry, /*recovered=*/false);
+    if (!started.ok()) {
+      Log(LogLevel::kError, "jobs", started.ToString());
+    }
+    running += entry->run != nullptr;
+  }
+}
+
+void Jobs::OnRecorded(const farm::WorkItem& item,
+                      const database::Record& record, bool added) {
+  {
+    MutexLock lock(route_mutex_);
+    if (item.purpose != farm::Purpose::kMeasure) {
+      auto run = runs_.find(item.queue);
+      if (run != runs_.end()) run->second->OnRecorded(item, record, added);
+      return;
+    }
+    auto measure = measures_.find(item.queue);
+    if (measure == measures_.end()) return;
+    const MeasureDone done = std::move(measure->second);
+    measures_.erase(measure);
+    // Under the lock, so that nothing is called after AbandonMeasure.
+    done(record);
+  }
+}
+
+// --- Clients
+// ------------------------------------------------------------------
+
+Jobs::Entry* Jobs::Find(const std::string& job_id) {
+  for (auto& entry : entries_) {
+    if (entry->id == job_id) return entry.get();
+  }
+  return nullptr;
+}
+
+absl::StatusOr<std::string> Jobs::Submit(JobSpec spec) {
+  TF_RETURN_IF_ERROR(ResolveJob(store_, spec));
+  if (spec.request_id.empty()) spec.request_id = farm::RandomId(128);
+  auto entry = std::make_unique<Entry>();
+  entry->id = absl::StrCat("job-", farm::RandomId(48));
+  entry->spec = std::move(spec);
+  entry->task_ids = TaskIds(entry->spec);
+  TF_ASSIGN_OR_RETURN(const std::string id,
+                      store_.AddJob(JobToRow(entry->id, entry->spec)));
+  if (id == entry->id) {
+    MutexLock lock(mutex_);
+    entries_.push_back(std::move(entry));
+  }
+  Wake();
+  return id;
+}
+
+absl::StatusOr<JobState> Jobs::Cancel(const std::string& job_id) {
+  MutexLock lock(mutex_);
+  Entry* entry = Find(job_id);
+  if (entry == nullptr) {
+    return absl::NotFoundError(absl::StrCat("there is no job ", job_id));
+  }
+  if (Ended(entry->state)) return entry->state;
+  if (entry->run != nullptr) {
+    entry->run->Cancel();
+    return JobState::kCancelled;
+  }
+  TF_RETURN_IF_ERROR(store_.UpdateJob(job_id, "cancelled", ""));
+  entry->state = JobState::kCancelled;
+  Wake();
+  return entry->state;
+}
+
+JobSnapshot Jobs::FromRecords(const Entry& entry) const {
+  JobSnapshot snapshot;
+  snapshot.id = entry.id;
+  snapshot.state = entry.state;
+  snapshot.user = entry.spec.user;
+  snapshot.program_name = entry.spec.program_name;
+  snapshot.target = entry.spec.target;
+  snapshot.trials = entry.spec.trials;
+  snapshot.error = entry.error;
+  for (const TaskSpec& spec : entry.spec.tasks) {
+    TaskSnapshot task;
+    task.function = spec.function;
+    task.workload_hash = spec.workload_hash;
+    const auto function = ParseTask(spec);
+    if (function.ok()) task.flops = cost_model::CountFlops(**function);
+    const auto records =
+        store_.FindRecords(spec.workload_hash, entry.spec.target);
+    if (records.ok()) {
+      for (const database::Record& record : *records) {
+        if (record.job_id == entry.id) {
+          ++task.trials_done;
+          ++snapshot
+                .by_status[std::string(database::StatusName(record.status))];
+        }
+        if (CountsAsBest(record, options_.fingerprint) &&
+            (task.best_seconds == 0 ||
+             record.median_seconds < task.best_seconds)) {
+          task.best_seconds = record.median_seconds;
+        }
+      }
+    }
+    const auto baseline = store_.GetBlob(
+        BaselineKey(search::TaskId(spec.workload_hash, entry.spec.target)));
+    if (baseline.ok()) {
+      const auto record = database::RecordFromJson(*baseline);
+      if (record.ok() && record->status == database::Status::kOk) {
+        task.unscheduled_seconds = record->median_seconds;
+      }
+    }
+    snapshot.trials_done += task.trials_done;
+    snapshot.tasks.push_back(std::move(task));
+  }
+  return snapshot;
+}
+
+std::string Jobs::WhyQueued(const Entry& entry) {
+  for (const auto& other : entries_) {
+    if (other->state != JobState::kRunning) continue;
+    for (const std::string& id : entry.task_ids) {
+      if (other->task_ids.contains(id)) {
+        return absl::StrCat("waits for job ", other->id,
+                            ", which tunes the same program and target");
+      }
+    }
+  }
+  return "waits for its turn";
+}
+
+JobSnapshot Jobs::SnapshotOf(Entry& entry) {
+  if (entry.run != nullptr) return entry.run->Snapshot();
+  if (entry.final.has_value()) return *entry.final;
+  JobSnapshot snapshot = FromRecords(entry);
+  if (Ended(entry.state)) {
+    entry.final = snapshot;
+  } else {
+    snapshot.message = WhyQueued(entry);
+  }
+  return snapshot;
+}
+
+absl::StatusOr<std::vector<JobSnapshot>> Jobs::List() {
+  MutexLock lock(mutex_);
+  std::vector<JobSnapshot> all;
+  for (auto& entry : entries_) all.push_back(SnapshotOf(*entry));
+  return all;
+}
+
+absl::StatusOr<JobSnapshot> Jobs::Get(const std::string& job_id) {
+  MutexLock lock(mutex_);
+  Entry* entry = Find(job_id);
+  if (entry == nullptr) {
+    return absl::NotFoundError(absl::StrCat("there is no job ", job_id));
+  }
+  return SnapshotOf(*entry);
+}
+
+// --- Watching
+// -----------------------------------------------------------------
+
+absl::StatusOr<int64_t> Jobs::Watch(const std::string& job_id,
+                                    Watcher watcher) {
+  MutexLock lock(mutex_);
+  Entry* entry = Find(job_id);
+  if (entry == nullptr) {
+    return absl::NotFoundError(absl::StrCat("there is no job ", job_id));
+  }
+  const JobSnapshot snapshot = SnapshotOf(*entry);
+  MutexLock watch_lock(watch_mutex_);
+  const int64_t subscription = next_subscription_++;
+  watcher(snapshot);
+  if (!Ended(snapshot.state)) {
+    watchers_[subscription] = {.job_id = job_id,
+                               .watcher = std::move(watcher),
+                               .message = snapshot.message,
+                               .told_at = options_.clock->Monotonic()};
+  }
+  return subscription;
+}
+
+void Jobs::Unwatch(int64_t subscription) {
+  MutexLock lock(watch_mutex_);
+  watchers_.erase(subscription);
+}
+
+void Jobs::Publish() {
+  MutexLock lock(mutex_);
+  MutexLock watch_lock(watch_mutex_);
+  const absl::Duration now = options_.clock->Monotonic();
+  for (auto it = watchers_.begin(); it != watchers_.end();) {
+    Watching& watching = it->second;
+    Entry* entry = Find(watching.job_id);
+    const int64_t version = entry->run != nullptr ? entry->run->version() : -1;
+    const bool due =
+        now - watching.told_at >= options_.timeouts.watch_idle_interval;
+    bool ended = Ended(entry->state);
+    if (ended || due || version != watching.version) {
+      const JobSnapshot snapshot = SnapshotOf(*entry);
+      ended = Ended(snapshot.state);
+      watching.version = version;
+      watching.told_at = now;
+      watching.watcher(snapshot);
+    }
+    it = ended ? watchers_.erase(it) : std::next(it);
+  }
+}
+
+}  // namespace tilefarm::jobs

@@ -1,0 +1,139 @@
+// All jobs: stored before they are acknowledged, run in order of submission,
+// resumed after a restart, watched and cancelled.
+//
+// Jobs run side by side, except that jobs with a task in common (the same
+// workload on the same target) take turns: the later one starts from what the
+// earlier one measured, and nothing is measured twice.
+#ifndef TILEFARM_SERVER_JOBS_JOBS_H_
+#define TILEFARM_SERVER_JOBS_JOBS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "database/store.h"
+#include "server/farm/farm.h"
+#include "server/jobs/job.h"
+#include "server/jobs/job_run.h"
+#include "server/jobs/result_writer.h"
+#include "server/jobs/search_factory.h"
+
+namespace tilefarm::jobs {
+
+struct JobsOptions {
+  farm::Timeouts timeouts;
+  Clock* clock = &Clock::Real();
+  std::string fingerprint;
+  SearchFactory search_factory;
+  int max_running = 16;  // each has a thread
+};
+
+// A program and a schedule to measure by hand.
+struct MeasureSpec {
+  std::string program;
+  std::string trace;   // empty: as written
+  std::string target;  // canonical key
+  std::string device;  // name; empty: any that fits
+};
+
+// Thread-safe. A conductor thread starts jobs, tells watchers, and ticks the
+// farm.
+class Jobs : public RecordListener {
+ public:
+  // Called with one snapshot now and one per change; the last one has an ended
+  // state. Runs on the conductor's or the caller's thread and must not block
+  // or call Jobs.
+  using Watcher = std::function<void(const JobSnapshot&)>;
+  using MeasureDone = std::function<void(const database::Record&)>;
+
+  // The farm and the store outlive it.
+  Jobs(database::Store& store, farm::Farm& farm, JobsOptions options);
+  // Running jobs stop and stay running in the store.
+  ~Jobs() override;
+
+  // Takes up the stored jobs. Before workers connect, so that results from
+  // their spools find their candidates.
+  absl::Status Recover();
+  // Starts the conductor.
+  void Start();
+
+  // The id. A known request id returns its job. InvalidArgument: see
+  // ResolveJob.
+  absl::StatusOr<std::string> Submit(JobSpec spec);
+  // The state after; an ended job stays as it is. NotFound.
+  absl::StatusOr<JobState> Cancel(const std::string& job_id);
+  // Every job, ended ones included, in order of submission.
+  absl::StatusOr<std::vector<JobSnapshot>> List();
+  absl::StatusOr<JobSnapshot> Get(const std::string& job_id);
+
+  // NotFound; otherwise a subscription to end with Unwatch.
+  absl::StatusOr<int64_t> Watch(const std::string& job_id, Watcher watcher);
+  // No call of the watcher is running or comes after.
+  void Unwatch(int64_t subscription);
+
+  // Measures now, before what waits; `done` is called once the result is
+  // stored. Returns a ticket for AbandonMeasure. InvalidArgument and
+  // FailedPrecondition: bad program, trace or target; Unavailable: no device.
+  absl::StatusOr<std::string> Measure(const MeasureSpec& spec,
+                                      MeasureDone done);
+  // The result is not wanted any more: `done` is not called after.
+  void AbandonMeasure(const std::string& ticket);
+
+  void OnRecorded(const farm::WorkItem& item, const database::Record& record,
+                  bool added) override;
+
+ private:
+  struct Entry;
+  struct Watching;
+
+  void Main();
+  // Starts what may start, ends what has ended.
+  void Schedule();
+  void Publish();
+  bool SharesTask(const Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status StartRun(Entry& entry, bool recovered)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  JobSnapshot SnapshotOf(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  JobSnapshot FromRecords(const Entry& entry) const;
+  std::string WhyQueued(const Entry& entry)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Entry* Find(const std::string& job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  RunEnvironment Environment();
+  void Wake();
+
+  database::Store& store_;
+  farm::Farm& farm_;
+  const JobsOptions options_;
+
+  Mutex mutex_;
+  // In order of submission.
+  std::vector<std::unique_ptr<Entry>> entries_ ABSL_GUARDED_BY(mutex_);
+
+  Mutex watch_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
+  int64_t next_subscription_ ABSL_GUARDED_BY(watch_mutex_) = 1;
+  std::map<int64_t, Watching> watchers_ ABSL_GUARDED_BY(watch_mutex_);
+
+  // Results are routed here without mutex_, which may be held over slow work.
+  Mutex route_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
+  std::map<std::string, JobRun*> runs_ ABSL_GUARDED_BY(route_mutex_);
+  std::map<std::string, MeasureDone> measures_ ABSL_GUARDED_BY(route_mutex_);
+
+  Mutex wake_mutex_;
+  CondVar woken_;
+  bool wake_ ABSL_GUARDED_BY(wake_mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(wake_mutex_) = false;
+  std::thread conductor_;
+  std::unique_ptr<ResultWriter> writer_;
+};
+
+}  // namespace tilefarm::jobs
+
+#endif  // TILEFARM_SERVER_JOBS_JOBS_H_

@@ -1,0 +1,34 @@
+// The tables of Jobs; private to jobs*.cc.
+#ifndef TILEFARM_SERVER_JOBS_JOBS_STATE_H_
+#define TILEFARM_SERVER_JOBS_JOBS_STATE_H_
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "server/jobs/jobs.h"
+
+namespace tilefarm::jobs {
+
+struct Jobs::Entry {
+  std::string id;
+  JobSpec spec;
+  JobState state = JobState::kQueued;
+  std::string error;
+  std::set<std::string> task_ids;
+  std::unique_ptr<JobRun> run;       // while running
+  std::optional<JobSnapshot> final;  // once ended, when first asked for
+};
+
+struct Jobs::Watching {
+  std::string job_id;
+  Watcher watcher;
+  int64_t version = -1;  // of the run, as last told
+  std::string message;   // of a queued job, as last told
+  absl::Duration told_at;
+};
+
+}  // namespace tilefarm::jobs
+
+#endif  // TILEFARM_SERVER_JOBS_JOBS_STATE_H_

@@ -1,0 +1,72 @@
+#include "server/jobs/record_import.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/ir/parser.h"
+#include "compiler/ir/structural.h"
+#include "compiler/target/target.h"
+
+namespace tilefarm::jobs {
+namespace {
+
+constexpr size_t kGroup = 256;
+// Distinct programs remembered as checked.
+constexpr size_t kMaxPrograms = 1024;
+
+}  // namespace
+
+absl::Status RecordImport::CheckWorkload(const database::Record& record) {
+  auto known = hash_of_program_.find(record.program);
+  if (known == hash_of_program_.end()) {
+    TF_ASSIGN_OR_RETURN(const ir::PrimFuncPtr function,
+                        ir::ParseFunction(record.program));
+    if (hash_of_program_.size() >= kMaxPrograms) hash_of_program_.clear();
+    known =
+        hash_of_program_.emplace(record.program, ir::WorkloadHash(*function))
+            .first;
+  }
+  if (known->second != record.workload_hash) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the program's hash is ", known->second,
+                     ", not the record's ", record.workload_hash));
+  }
+  TF_ASSIGN_OR_RETURN(const target::Target target,
+                      target::Parse(record.target));
+  if (target.Key() != record.target) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("target '", record.target, "' is not a key; its key is '",
+                     target.Key(), "'"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RecordImport::Add(std::string_view line) {
+  ++line_;
+  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
+  if (std::all_of(line.begin(), line.end(), blank)) return absl::OkStatus();
+  auto record = database::RecordFromJson(line);
+  absl::Status status = record.status();
+  if (status.ok()) status = CheckWorkload(*record);
+  if (!status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("line ", line_, ": ", status.message()));
+  }
+  record->id = 0;
+  group_.push_back(*std::move(record));
+  return group_.size() < kGroup ? absl::OkStatus() : Flush();
+}
+
+absl::Status RecordImport::Flush() {
+  if (group_.empty()) return absl::OkStatus();
+  TF_ASSIGN_OR_RETURN(const std::vector<bool> added, store_.AddRecords(group_));
+  for (const bool one : added) ++(one ? added_ : known_);
+  group_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status RecordImport::Finish() { return Flush(); }
+
+}  // namespace tilefarm::jobs

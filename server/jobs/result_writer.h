@@ -1,0 +1,77 @@
+// Turns accepted results into records, durably, in groups.
+//
+//   farm --OnResult--> queue --one thread--> Store (one transaction a group)
+//                                              |
+//                       job told <-------------+--> farm.Committed:
+//                       acknowledged
+#ifndef TILEFARM_SERVER_JOBS_RESULT_WRITER_H_
+#define TILEFARM_SERVER_JOBS_RESULT_WRITER_H_
+
+#include <deque>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "database/store.h"
+#include "server/farm/farm.h"
+
+namespace tilefarm::jobs {
+
+// Told of every result once it is durable and before it is acknowledged, on
+// the writer's thread; must not block.
+class RecordListener {
+ public:
+  virtual ~RecordListener() = default;
+  // `added` is false where the candidate had a record already, which stays.
+  virtual void OnRecorded(const farm::WorkItem& item,
+                          const database::Record& record, bool added) = 0;
+};
+
+// The record of a completed measurement.
+database::Record MakeRecord(const farm::Completion& completion,
+                            absl::Time recorded_at);
+
+// Where the measurement of a program as written is kept: a blob with the JSON
+// of a record. It is no trial and no schedule, so it is not among the records.
+std::string BaselineKey(const std::string& task_id);
+
+class ResultWriter : public farm::ResultSink {
+ public:
+  // All outlive the writer. The thread starts at once.
+  ResultWriter(database::Store& store, farm::Farm& farm,
+               RecordListener& listener, const farm::Timeouts& timeouts,
+               Clock& clock);
+  // Commits what is queued (one attempt), then ends the thread.
+  ~ResultWriter() override;
+
+  void OnResult(farm::Completion completion) override;
+
+ private:
+  void Main();
+  // What must be tried again.
+  std::vector<farm::Completion> Commit(std::vector<farm::Completion> group);
+  // False where it must be tried again, all of it.
+  bool CommitRecords(const std::vector<const farm::Completion*>& group);
+  bool CommitBaseline(const farm::Completion& completion);
+  bool CommitMeasure(const farm::Completion& completion);
+  void Finish(const farm::Completion& completion,
+              const database::Record& record, bool added);
+
+  database::Store& store_;
+  farm::Farm& farm_;
+  RecordListener& listener_;
+  const farm::Timeouts timeouts_;
+  Clock& clock_;
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<farm::Completion> queue_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace tilefarm::jobs
+
+#endif  // TILEFARM_SERVER_JOBS_RESULT_WRITER_H_

@@ -1,0 +1,49 @@
+#include "server/jobs/search_factory.h"
+
+#include <utility>
+
+#include "base/hash.h"
+#include "base/status_macros.h"
+#include "compiler/schedule/trace.h"
+#include "compiler/space/design_space.h"
+
+namespace tilefarm::jobs {
+namespace {
+
+std::unique_ptr<cost_model::CostModel> MakeModel(const JobSpec& job) {
+  return job.model == "random" ? cost_model::MakeRandomModel(job.seed)
+                               : cost_model::MakeXgboostModel(job.seed);
+}
+
+absl::StatusOr<std::unique_ptr<search::Search>> MakeSearch(
+    const SearchRequest& request) {
+  std::unique_ptr<space::DesignSpace> space;
+  if (request.job.space_trace.empty()) {
+    TF_ASSIGN_OR_RETURN(
+        space, space::DesignSpace::Create(request.function, request.target));
+  } else {
+    TF_ASSIGN_OR_RETURN(schedule::Trace sketch,
+                        schedule::Trace::Parse(request.job.space_trace));
+    TF_ASSIGN_OR_RETURN(
+        space, space::DesignSpace::FromTrace(request.function, request.target,
+                                             std::move(sketch)));
+  }
+  search::SearchOptions options;
+  // Tasks of one job draw from different streams.
+  options.seed = request.job.seed ^ Sha256Prefix(request.task_id);
+  options.strategy = request.job.search == "random"
+                         ? search::Strategy::kRandom
+                         : search::Strategy::kEvolutionary;
+  options.fingerprint = request.fingerprint;
+  return search::Search::Create(std::move(space), request.target,
+                                request.task_id, request.model, options,
+                                request.known);
+}
+
+}  // namespace
+
+SearchFactory RealSearchFactory() {
+  return {.make_model = MakeModel, .make_search = MakeSearch};
+}
+
+}  // namespace tilefarm::jobs

@@ -1,0 +1,252 @@
+#include "server/services/convert.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+
+namespace tilefarm::services {
+namespace {
+
+constexpr size_t kMaxName = 128;
+constexpr size_t kMaxText = 4096;
+constexpr size_t kMaxErrorText = 16 << 10;
+constexpr int kMaxSamples = 10'000;
+constexpr int kMaxFeatures = 1024;
+
+bool Printable(const std::string& text, size_t max_size) {
+  return text.size() <= max_size &&
+         std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
+}
+
+// A time, an error or a rate that may be stored and compared.
+bool Sane(double value) { return std::isfinite(value) && value >= 0; }
+
+// What is wrong with it; empty: nothing.
+std::string Nonsense(const v1::Measurement& measurement) {
+  const auto status = database::ParseStatus(measurement.status());
+  if (!status.has_value()) {
+    return absl::StrCat("status '", measurement.status(), "'");
+  }
+  if (measurement.seconds_size() > kMaxSamples) return "too many samples";
+  for (const double seconds : measurement.seconds()) {
+    if (!Sane(seconds)) return "a sample that is no time";
+  }
+  if (!Sane(measurement.median_seconds()) ||
+      !Sane(measurement.ci_low_seconds()) ||
+      !Sane(measurement.ci_high_seconds()) ||
+      !Sane(measurement.compile_seconds())) {
+    return "a time that is none";
+  }
+  if (*status == database::Status::kOk && measurement.median_seconds() <= 0) {
+    return "success in no time";
+  }
+  return "";
+}
+
+std::string Rfc3339(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone());
+}
+
+uint32_t Milliseconds(absl::Duration duration) {
+  return static_cast<uint32_t>(absl::ToInt64Milliseconds(duration));
+}
+
+}  // namespace
+
+absl::StatusOr<farm::WorkerHello> FromProto(const v1::Hello& hello) {
+  const v1::DeviceProperties& device = hello.device();
+  if (!Printable(hello.name(), kMaxName) ||
+      !Printable(hello.boot_id(), kMaxName)) {
+    return absl::InvalidArgumentError(
+        "a worker's name and boot id are printable and at most 128 bytes");
+  }
+  for (const std::string* text :
+       {&hello.fingerprint(), &device.target(), &device.triple(), &device.cpu(),
+        &device.brand(), &device.isolation()}) {
+    if (!Printable(*text, kMaxText)) {
+      return absl::InvalidArgumentError(
+          "a worker's properties are printable text");
+    }
+  }
+  if (device.features_size() > kMaxFeatures) {
+    return absl::InvalidArgumentError("too many features");
+  }
+  farm::WorkerHello out;
+  out.protocol_version = hello.protocol_version();
+  out.name = hello.name();
+  out.boot_id = hello.boot_id();
+  out.fingerprint = hello.fingerprint();
+  out.device.target = device.target();
+  out.device.triple = device.triple();
+  out.device.cpu = device.cpu();
+  out.device.features.assign(device.features().begin(),
+                             device.features().end());
+  out.device.brand = device.brand();
+  out.device.cores = static_cast<int>(device.cores());
+  out.device.l1_bytes = static_cast<int64_t>(device.l1_bytes());
+  out.device.l2_bytes = static_cast<int64_t>(device.l2_bytes());
+  out.device.l3_bytes = static_cast<int64_t>(device.l3_bytes());
+  out.device.memory_bytes = static_cast<int64_t>(device.memory_bytes());
+  out.device.emulated = device.emulated();
+  out.device.isolation = device.isolation();
+  return out;
+}
+
+std::vector<farm::HeldLease> FromProto(const v1::State& state) {
+  std::vector<farm::HeldLease> held;
+  for (const v1::State::Held& one : state.held()) {
+    farm::Phase phase = farm::Phase::kGranted;
+    if (one.phase() == v1::LEASE_PHASE_BUILDING) phase = farm::Phase::kBuilding;
+    if (one.phase() == v1::LEASE_PHASE_RUNNING) phase = farm::Phase::kRunning;
+    held.push_back(
+        {.lease_id = one.lease_id(), .attempt = one.attempt(), .phase = phase});
+  }
+  return held;
+}
+
+farm::WorkerResult FromProto(const v1::Result& result) {
+  const v1::Measurement& in = result.measurement();
+  farm::WorkerResult out;
+  out.lease_id = result.lease_id();
+  out.candidate_id = result.candidate_id();
+  farm::Measurement& measured = out.measurement;
+  measured.isolation = in.isolation();
+  measured.emulated = in.emulated();
+  measured.fingerprint = in.fingerprint();
+  measured.cores = static_cast<int>(in.cores());
+  measured.cold_cache = in.cold_cache();
+  measured.device_state = in.device_state();
+  const std::string nonsense = Nonsense(in);
+  if (!nonsense.empty()) {
+    measured.status = database::Status::kRunError;
+    measured.error = absl::StrCat("the worker reported ", nonsense);
+    return out;
+  }
+  measured.status = *database::ParseStatus(in.status());
+  measured.error = in.error().substr(0, kMaxErrorText);
+  measured.seconds.assign(in.seconds().begin(), in.seconds().end());
+  measured.median_seconds = in.median_seconds();
+  measured.ci_low_seconds = in.ci_low_seconds();
+  measured.ci_high_seconds = in.ci_high_seconds();
+  measured.stopped_early = in.stopped_early();
+  measured.verified = in.verified() && measured.status == database::Status::kOk;
+  // Of a wrong result they may be infinite or no number; JSON knows neither.
+  const auto finite = [](double error) {
+    return std::isfinite(error) ? error : 1e308;
+  };
+  measured.max_abs_error = finite(in.max_abs_error());
+  measured.max_rel_error = finite(in.max_rel_error());
+  measured.compile_seconds = in.compile_seconds();
+  measured.code_digest = in.code_digest();
+  return out;
+}
+
+jobs::JobSpec FromProto(const v1::SubmitRequest& request) {
+  jobs::JobSpec spec;
+  spec.request_id = request.request_id();
+  spec.user = request.user();
+  spec.program = request.program();
+  spec.program_name = request.program_name();
+  spec.target = request.target();
+  spec.trials = request.trials();
+  spec.seconds = request.seconds();
+  spec.patience = request.patience();
+  spec.seed = request.seed();
+  spec.model = request.model();
+  spec.search = request.search();
+  spec.space_trace = request.space_trace();
+  spec.flush_cache = request.flush_cache();
+  return spec;
+}
+
+v1::Lease ToProto(const farm::Lease& lease) {
+  v1::Lease out;
+  out.set_lease_id(lease.lease_id);
+  out.set_attempt(lease.attempt);
+  out.set_candidate_id(lease.item.candidate_id);
+  out.set_program(lease.item.program);
+  out.set_trace(lease.item.trace);
+  out.set_scheduled_hash(lease.item.scheduled_hash);
+  out.set_target(lease.item.target.Key());
+  out.set_workload_hash(lease.item.workload_hash);
+  const farm::MeasureOptions& options = lease.item.options;
+  v1::MeasureOptions& wire = *out.mutable_options();
+  wire.set_build_timeout_ms(Milliseconds(options.build_timeout));
+  wire.set_run_timeout_ms(Milliseconds(options.run_timeout));
+  wire.set_build_memory_bytes(options.build_memory_bytes);
+  wire.set_run_memory_bytes(options.run_memory_bytes);
+  wire.set_flush_cache(options.flush_cache);
+  wire.set_min_samples(options.min_samples);
+  wire.set_max_samples(options.max_samples);
+  wire.set_target_ms(Milliseconds(options.target_time));
+  wire.set_best_seconds(lease.best_seconds);
+  wire.set_input_seed(options.input_seed);
+  return out;
+}
+
+v1::Device ToProto(const farm::DeviceStatus& device) {
+  v1::Device out;
+  out.set_name(device.name);
+  out.set_state(std::string(farm::DeviceStateName(device.state)));
+  out.set_reason(device.reason);
+  out.set_model(device.model);
+  out.set_target(device.target);
+  out.set_last_seen(Rfc3339(device.last_seen));
+  out.set_trials_per_second(device.trials_per_second);
+  return out;
+}
+
+v1::Job ToProtoJob(const jobs::JobSnapshot& snapshot) {
+  v1::Job out;
+  out.set_id(snapshot.id);
+  out.set_state(std::string(jobs::JobStateName(snapshot.state)));
+  out.set_user(snapshot.user);
+  out.set_program(snapshot.program_name);
+  out.set_target(snapshot.target);
+  out.set_trials(snapshot.trials);
+  out.set_trials_done(snapshot.trials_done);
+  out.set_best_seconds(snapshot.best_seconds());
+  out.set_error(snapshot.error);
+  return out;
+}
+
+v1::JobUpdate ToProto(const jobs::JobSnapshot& snapshot,
+                      const std::vector<farm::DeviceStatus>& devices) {
+  v1::JobUpdate out;
+  out.set_job_id(snapshot.id);
+  out.set_state(std::string(jobs::JobStateName(snapshot.state)));
+  out.set_trials(snapshot.trials);
+  out.set_trials_done(snapshot.trials_done);
+  for (const auto& [status, count] : snapshot.by_status) {
+    (*out.mutable_by_status())[status] = count;
+  }
+  out.set_best_seconds(snapshot.best_seconds());
+  out.set_best_gflops(snapshot.best_gflops());
+  out.set_unscheduled_seconds(snapshot.unscheduled_seconds());
+  out.set_trials_per_second(snapshot.trials_per_second);
+  out.set_seconds_left(snapshot.seconds_left);
+  for (const jobs::TaskSnapshot& task : snapshot.tasks) {
+    v1::TaskProgress& progress = *out.add_tasks();
+    progress.set_function(task.function);
+    progress.set_workload_hash(task.workload_hash);
+    progress.set_trials_done(task.trials_done);
+    progress.set_best_seconds(task.best_seconds);
+    progress.set_best_gflops(
+        task.best_seconds > 0 ? task.flops / task.best_seconds * 1e-9 : 0);
+    progress.set_unscheduled_seconds(task.unscheduled_seconds);
+    progress.set_flops(task.flops);
+  }
+  for (const farm::DeviceStatus& device : devices) {
+    *out.add_devices() = ToProto(device);
+  }
+  out.set_message(snapshot.message);
+  out.set_error(snapshot.error);
+  return out;
+}
+
+}  // namespace tilefarm::services

@@ -1,0 +1,32 @@
+// Wire messages to and from the farm's and the jobs' own types. What comes
+// from a worker is checked here, and nowhere trusted.
+#ifndef TILEFARM_SERVER_SERVICES_CONVERT_H_
+#define TILEFARM_SERVER_SERVICES_CONVERT_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "proto/tilefarm/v1/farm.pb.h"
+#include "proto/tilefarm/v1/tune.pb.h"
+#include "server/farm/farm.h"
+#include "server/jobs/job.h"
+
+namespace tilefarm::services {
+
+// InvalidArgument: a name or text that is too long or not printable.
+absl::StatusOr<farm::WorkerHello> FromProto(const v1::Hello& hello);
+std::vector<farm::HeldLease> FromProto(const v1::State& state);
+// A measurement that makes no sense (unknown status, times that are no times)
+// becomes a run_error that says so.
+farm::WorkerResult FromProto(const v1::Result& result);
+jobs::JobSpec FromProto(const v1::SubmitRequest& request);
+
+v1::Lease ToProto(const farm::Lease& lease);
+v1::Device ToProto(const farm::DeviceStatus& device);
+v1::Job ToProtoJob(const jobs::JobSnapshot& snapshot);
+v1::JobUpdate ToProto(const jobs::JobSnapshot& snapshot,
+                      const std::vector<farm::DeviceStatus>& devices);
+
+}  // namespace tilefarm::services
+
+#endif  // TILEFARM_SERVER_SERVICES_CONVERT_H_

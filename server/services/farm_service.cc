@@ -1,0 +1,189 @@
+#include "server/services/farm_service.h"
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <utility>
+
+#include "base/mutex.h"
+#include "server/services/convert.h"
+#include "server/services/rpc_status.h"
+
+namespace tilefarm::services {
+namespace {
+
+using Reactor = grpc::ServerBidiReactor<v1::WorkerMessage, v1::ServerMessage>;
+
+// The sending half of a stream. The farm may hold it longer than the stream
+// lives; sends to an ended stream go nowhere.
+class Link : public farm::WorkerLink {
+ public:
+  explicit Link(Reactor* reactor) : reactor_(reactor) {}
+
+  // Sends the first message, then whatever the farm had to say before it.
+  void Start(v1::ServerMessage welcome) {
+    MutexLock lock(mutex_);
+    started_ = true;
+    queue_.push_front(std::move(welcome));
+    WriteNext();
+  }
+
+  void SendLease(const farm::Lease& lease) override {
+    v1::ServerMessage message;
+    *message.mutable_lease() = ToProto(lease);
+    Send(std::move(message));
+  }
+  void SendCancel(const std::string& lease_id) override {
+    v1::ServerMessage message;
+    message.mutable_cancel()->set_lease_id(lease_id);
+    Send(std::move(message));
+  }
+  void SendAck(const std::string& lease_id, bool superseded) override {
+    v1::ServerMessage message;
+    message.mutable_ack()->set_lease_id(lease_id);
+    message.mutable_ack()->set_superseded(superseded);
+    Send(std::move(message));
+  }
+  void Close(const absl::Status& why) override {
+    MutexLock lock(mutex_);
+    if (reactor_ == nullptr || finished_) return;
+    finished_ = true;
+    reactor_->Finish(ToGrpc(why));
+  }
+
+  void OnWriteDone(bool ok) {
+    MutexLock lock(mutex_);
+    writing_ = false;
+    queue_.pop_front();
+    if (ok) WriteNext();
+  }
+  // The next message, unless the stream has been finished.
+  void Read(v1::WorkerMessage* message) {
+    MutexLock lock(mutex_);
+    if (reactor_ != nullptr && !finished_) reactor_->StartRead(message);
+  }
+  // The reactor is about to go.
+  void Detach() {
+    MutexLock lock(mutex_);
+    reactor_ = nullptr;
+  }
+
+ private:
+  void Send(v1::ServerMessage message) {
+    MutexLock lock(mutex_);
+    if (reactor_ == nullptr || finished_) return;
+    queue_.push_back(std::move(message));
+    WriteNext();
+  }
+  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!started_ || writing_ || finished_ || queue_.empty() ||
+        reactor_ == nullptr) {
+      return;
+    }
+    writing_ = true;
+    reactor_->StartWrite(&queue_.front());
+  }
+
+  Mutex mutex_;
+  Reactor* reactor_ ABSL_GUARDED_BY(mutex_);
+  // The front is being written while writing_.
+  std::deque<v1::ServerMessage> queue_ ABSL_GUARDED_BY(mutex_);
+  bool started_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+class Stream : public Reactor {
+ public:
+  Stream(farm::Farm& farm, const FarmServiceOptions& options)
+      : farm_(farm), options_(options), link_(std::make_shared<Link>(this)) {
+    link_->Read(&message_);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      farm_.Disconnect(session_);
+      link_->Close(absl::OkStatus());
+      return;
+    }
+    const absl::Status status = Take();
+    if (!status.ok()) {
+      farm_.Disconnect(session_);
+      link_->Close(status);
+      return;
+    }
+    message_.Clear();
+    link_->Read(&message_);
+  }
+
+  void OnWriteDone(bool ok) override { link_->OnWriteDone(ok); }
+
+  void OnCancel() override {
+    farm_.Disconnect(session_);
+    link_->Close(absl::CancelledError("the stream was cancelled"));
+  }
+
+  void OnDone() override {
+    farm_.Disconnect(session_);
+    link_->Detach();
+    delete this;
+  }
+
+ private:
+  absl::Status Take() {
+    switch (message_.message_case()) {
+      case v1::WorkerMessage::kHello:
+        return TakeHello();
+      case v1::WorkerMessage::kState: {
+        if (session_ == 0) break;
+        const v1::State& state = message_.state();
+        farm_.OnState(session_, FromProto(state), state.draining(),
+                      static_cast<int>(std::min(state.free_slots(), 1024u)));
+        return absl::OkStatus();
+      }
+      case v1::WorkerMessage::kResult:
+        if (session_ == 0) break;
+        farm_.OnResult(session_, FromProto(message_.result()));
+        return absl::OkStatus();
+      case v1::WorkerMessage::MESSAGE_NOT_SET:
+        return absl::OkStatus();  // of a later protocol
+    }
+    return absl::InvalidArgumentError("the first message must be a hello");
+  }
+
+  absl::Status TakeHello() {
+    if (session_ != 0) return absl::InvalidArgumentError("a second hello");
+    auto hello = FromProto(message_.hello());
+    if (!hello.ok()) return hello.status();
+    auto session = farm_.Connect(*hello, link_);
+    if (!session.ok()) return session.status();
+    session_ = *session;
+    v1::ServerMessage message;
+    v1::Welcome& welcome = *message.mutable_welcome();
+    welcome.set_protocol_version(farm::kProtocolVersion);
+    welcome.set_database_uuid(options_.database_uuid);
+    welcome.set_server_version(options_.release);
+    welcome.set_state_interval_ms(static_cast<uint32_t>(
+        absl::ToInt64Milliseconds(options_.timeouts.state_interval)));
+    link_->Start(std::move(message));
+    return absl::OkStatus();
+  }
+
+  farm::Farm& farm_;
+  const FarmServiceOptions& options_;
+  const std::shared_ptr<Link> link_;
+  v1::WorkerMessage message_;
+  // 0 before the hello. Written by the read that brought it; OnCancel may come
+  // meanwhile, and OnDone, which follows every read, disconnects all the same.
+  std::atomic<int64_t> session_{0};
+};
+
+}  // namespace
+
+grpc::ServerBidiReactor<v1::WorkerMessage, v1::ServerMessage>*
+FarmService::Connect(grpc::CallbackServerContext* /*context*/) {
+  return new Stream(farm_, options_);
+}
+
+}  // namespace tilefarm::services

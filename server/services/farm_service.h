@@ -1,0 +1,33 @@
+// The farm's protocol on gRPC: one stream a worker. Translates and delegates.
+#ifndef TILEFARM_SERVER_SERVICES_FARM_SERVICE_H_
+#define TILEFARM_SERVER_SERVICES_FARM_SERVICE_H_
+
+#include <string>
+
+#include "proto/tilefarm/v1/farm.grpc.pb.h"
+#include "server/farm/farm.h"
+
+namespace tilefarm::services {
+
+struct FarmServiceOptions {
+  std::string database_uuid;
+  std::string release;
+  farm::Timeouts timeouts;
+};
+
+class FarmService : public v1::Farm::CallbackService {
+ public:
+  FarmService(farm::Farm& farm, FarmServiceOptions options)
+      : farm_(farm), options_(std::move(options)) {}
+
+  grpc::ServerBidiReactor<v1::WorkerMessage, v1::ServerMessage>* Connect(
+      grpc::CallbackServerContext* context) override;
+
+ private:
+  farm::Farm& farm_;
+  const FarmServiceOptions options_;
+};
+
+}  // namespace tilefarm::services
+
+#endif  // TILEFARM_SERVER_SERVICES_FARM_SERVICE_H_

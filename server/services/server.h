@@ -1,0 +1,44 @@
+// A whole tune-server: database, farm, jobs and the gRPC services on them.
+#ifndef TILEFARM_SERVER_SERVICES_SERVER_H_
+#define TILEFARM_SERVER_SERVICES_SERVER_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "server/farm/timeouts.h"
+#include "server/jobs/search_factory.h"
+
+namespace tilefarm::services {
+
+struct ServerOptions {
+  std::string database_path;
+  std::string listen = "127.0.0.1:7070";  // port 0: any free one
+  std::string fingerprint;
+  std::string release;
+  farm::Timeouts timeouts;
+  jobs::SearchFactory search_factory;
+};
+
+// InvalidArgument unless the address is HOST:PORT with a loopback host
+// (127.0.0.0/8, ::1, localhost): without authentication nobody else may
+// connect.
+absl::Status CheckListenAddress(std::string_view address);
+
+// Thread-safe.
+class Server {
+ public:
+  // Serves when it returns. Unavailable: the port is taken or the database is
+  // another server's; otherwise see Store::Open.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(ServerOptions options);
+  // Ends every call and stream; running jobs go on at the next start.
+  virtual ~Server() = default;
+
+  // HOST:PORT with the real port.
+  virtual const std::string& address() const = 0;
+};
+
+}  // namespace tilefarm::services
+
+#endif  // TILEFARM_SERVER_SERVICES_SERVER_H_

@@ -1,0 +1,74 @@
+// tune-server: jobs, farm and database behind one gRPC port.
+#include <pthread.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "compiler/driver/compile.h"
+#include "server/farm/farm.h"
+#include "server/services/server.h"
+#include "server/services/version.h"
+
+namespace tilefarm {
+namespace {
+
+int Main(int argc, char** argv) {
+  services::ServerOptions options;
+  CLI::App app("Tunes programs on the devices that connect to it.");
+  app.name("tune-server");
+  app.set_version_flag("--version",
+                       [] { return services::VersionText("tune-server"); });
+  app.add_option("--db", options.database_path,
+                 "The database; made where it does not exist")
+      ->envname("TUNE_SERVER_DB")
+      ->required();
+  app.add_option("--listen", options.listen,
+                 "HOST:PORT, loopback only; port 0 takes a free one")
+      ->envname("TUNE_SERVER_LISTEN")
+      ->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const absl::Status address = services::CheckListenAddress(options.listen);
+  if (!address.ok()) {
+    std::fprintf(stderr, "tune-server: --listen: %s\n",
+                 std::string(address.message()).c_str());
+    return 2;
+  }
+
+  // Taken by sigwait below; every thread inherits the mask.
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+
+  options.fingerprint = driver::Fingerprint();
+  options.release = services::kRelease;
+  options.search_factory = jobs::RealSearchFactory();
+  auto server = services::Server::Start(std::move(options));
+  if (!server.ok()) {
+    std::fprintf(stderr, "tune-server: %s\n",
+                 std::string(server.status().message()).c_str());
+    return 1;
+  }
+  std::printf("listening on %s\n", (*server)->address().c_str());
+  std::fflush(stdout);
+  int signal_number = 0;
+  sigwait(&ends, &signal_number);
+  Log(LogLevel::kInfo, "server", "shutting down");
+  server->reset();
+  return 0;
+}
+
+}  // namespace
+}  // namespace tilefarm
+
+int main(int argc, char** argv) { return tilefarm::Main(argc, argv); }

@@ -1,0 +1,121 @@
+#include "server/services/tune_service.h"
+
+#include <utility>
+
+#include "compiler/ir/parser.h"
+#include "compiler/target/target.h"
+#include "server/jobs/record_import.h"
+#include "server/services/convert.h"
+#include "server/services/rpc_status.h"
+
+namespace tilefarm::services {
+namespace {
+
+absl::StatusOr<database::BestMatch> FindBest(const database::Store& store,
+                                             const v1::BestRequest& request,
+                                             const std::string& fingerprint) {
+  auto program = ir::ParseFunction(request.program());
+  if (!program.ok()) return program.status();
+  auto target = target::Parse(request.target());
+  if (!target.ok()) return target.status();
+  return store.FindBest({
+      .program = *std::move(program),
+      .target = *std::move(target),
+      .device_model = request.device_model(),
+      .fingerprint =
+          request.fingerprint().empty() ? fingerprint : request.fingerprint(),
+      .allow_stale = request.allow_stale(),
+  });
+}
+
+}  // namespace
+
+grpc::Status TuneService::Submit(grpc::ServerContext* /*context*/,
+                                 const v1::SubmitRequest* request,
+                                 v1::SubmitResponse* response) {
+  const auto id = jobs_.Submit(FromProto(*request));
+  if (id.ok()) response->set_job_id(*id);
+  return ToGrpc(id.status());
+}
+
+grpc::Status TuneService::ListJobs(grpc::ServerContext* /*context*/,
+                                   const v1::ListJobsRequest* /*request*/,
+                                   v1::ListJobsResponse* response) {
+  const auto all = jobs_.List();
+  if (!all.ok()) return ToGrpc(all.status());
+  for (const jobs::JobSnapshot& one : *all) {
+    *response->add_jobs() = ToProtoJob(one);
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status TuneService::Cancel(grpc::ServerContext* /*context*/,
+                                 const v1::CancelRequest* request,
+                                 v1::CancelResponse* response) {
+  const auto state = jobs_.Cancel(request->job_id());
+  if (state.ok()) response->set_state(std::string(jobs::JobStateName(*state)));
+  return ToGrpc(state.status());
+}
+
+grpc::Status TuneService::ListDevices(grpc::ServerContext* /*context*/,
+                                      const v1::ListDevicesRequest* /*request*/,
+                                      v1::ListDevicesResponse* response) {
+  for (const farm::DeviceStatus& device : farm_.Devices()) {
+    *response->add_devices() = ToProto(device);
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status TuneService::Best(grpc::ServerContext* /*context*/,
+                               const v1::BestRequest* request,
+                               v1::BestResponse* response) {
+  const auto best = FindBest(store_, *request, fingerprint_);
+  if (!best.ok()) return ToGrpc(best.status());
+  response->set_record_json(database::RecordToJson(best->record));
+  response->set_reason(best->reason);
+  return grpc::Status::OK;
+}
+
+grpc::Status TuneService::DbStats(grpc::ServerContext* /*context*/,
+                                  const v1::DbStatsRequest* /*request*/,
+                                  v1::DbStatsResponse* response) {
+  const auto stats = store_.GetStats();
+  if (!stats.ok()) return ToGrpc(stats.status());
+  response->set_records(stats->records);
+  response->set_workloads(stats->workloads);
+  for (const auto& [status, count] : stats->by_status) {
+    (*response->mutable_by_status())[status] = count;
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status TuneService::DbExport(grpc::ServerContext* /*context*/,
+                                   const v1::DbExportRequest* /*request*/,
+                                   grpc::ServerWriter<v1::DbLine>* writer) {
+  v1::DbLine line;
+  bool written = true;
+  const absl::Status status =
+      store_.ForEachRecord([&](const database::Record& record) {
+        line.set_json(database::RecordToJson(record));
+        return written = writer->Write(line);
+      });
+  if (!written) return {grpc::StatusCode::CANCELLED, "the client went away"};
+  return ToGrpc(status);
+}
+
+grpc::Status TuneService::DbImport(grpc::ServerContext* /*context*/,
+                                   grpc::ServerReader<v1::DbLine>* reader,
+                                   v1::DbImportResponse* response) {
+  jobs::RecordImport import(store_);
+  v1::DbLine line;
+  while (reader->Read(&line)) {
+    const absl::Status added = import.Add(line.json());
+    if (!added.ok()) return ToGrpc(added);
+  }
+  const absl::Status finished = import.Finish();
+  response->set_added(import.added());
+  response->set_known(import.known());
+  return ToGrpc(finished);
+}
+
+}  // namespace tilefarm::services

@@ -1,0 +1,69 @@
+// What clients ask of the server. Translates and delegates.
+//
+// Watch and Measure wait for long and use gRPC's callback API; the others are
+// short or stream rows, and are plain synchronous calls on gRPC's bounded pool
+// of threads.
+#ifndef TILEFARM_SERVER_SERVICES_TUNE_SERVICE_H_
+#define TILEFARM_SERVER_SERVICES_TUNE_SERVICE_H_
+
+#include <string>
+
+#include "database/store.h"
+#include "proto/tilefarm/v1/tune.grpc.pb.h"
+#include "server/farm/farm.h"
+#include "server/jobs/jobs.h"
+
+namespace tilefarm::services {
+
+class TuneService
+    : public v1::Tune::WithCallbackMethod_Watch<
+          v1::Tune::WithCallbackMethod_Measure<v1::Tune::Service>> {
+ public:
+  TuneService(database::Store& store, farm::Farm& farm, jobs::Jobs& jobs,
+              std::string fingerprint)
+      : store_(store),
+        farm_(farm),
+        jobs_(jobs),
+        fingerprint_(std::move(fingerprint)) {}
+
+  grpc::Status Submit(grpc::ServerContext* context,
+                      const v1::SubmitRequest* request,
+                      v1::SubmitResponse* response) override;
+  grpc::ServerWriteReactor<v1::JobUpdate>* Watch(
+      grpc::CallbackServerContext* context,
+      const v1::WatchRequest* request) override;
+  grpc::Status ListJobs(grpc::ServerContext* context,
+                        const v1::ListJobsRequest* request,
+                        v1::ListJobsResponse* response) override;
+  grpc::Status Cancel(grpc::ServerContext* context,
+                      const v1::CancelRequest* request,
+                      v1::CancelResponse* response) override;
+  grpc::Status ListDevices(grpc::ServerContext* context,
+                           const v1::ListDevicesRequest* request,
+                           v1::ListDevicesResponse* response) override;
+  grpc::Status Best(grpc::ServerContext* context,
+                    const v1::BestRequest* request,
+                    v1::BestResponse* response) override;
+  grpc::ServerUnaryReactor* Measure(grpc::CallbackServerContext* context,
+                                    const v1::MeasureRequest* request,
+                                    v1::MeasureResponse* response) override;
+  grpc::Status DbStats(grpc::ServerContext* context,
+                       const v1::DbStatsRequest* request,
+                       v1::DbStatsResponse* response) override;
+  grpc::Status DbExport(grpc::ServerContext* context,
+                        const v1::DbExportRequest* request,
+                        grpc::ServerWriter<v1::DbLine>* writer) override;
+  grpc::Status DbImport(grpc::ServerContext* context,
+                        grpc::ServerReader<v1::DbLine>* reader,
+                        v1::DbImportResponse* response) override;
+
+ private:
+  database::Store& store_;
+  farm::Farm& farm_;
+  jobs::Jobs& jobs_;
+  const std::string fingerprint_;
+};
+
+}  // namespace tilefarm::services
+
+#endif  // TILEFARM_SERVER_SERVICES_TUNE_SERVICE_H_

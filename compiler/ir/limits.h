@@ -13,6 +13,7 @@ struct Limits {
   int max_functions = 1024;  // in one module
   int max_dims = 16;         // of a buffer
   int max_nodes = 1 << 20;   // expression and statement nodes
+  int64_t max_extent = int64_t{1} << 40;  // of one loop or block variable
   int64_t max_buffer_bytes = int64_t{16} << 30;
   int64_t max_total_bytes = int64_t{64} << 30;  // all buffers of a function
 };

@@ -1,0 +1,67 @@
+// Text -> tokens of the TVMScript dialect, with Python's indentation rules.
+// Private to the parser.
+#ifndef TILEFARM_COMPILER_IR_LEXER_H_
+#define TILEFARM_COMPILER_IR_LEXER_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compiler/ir/limits.h"
+
+namespace tilefarm::ir {
+
+enum class TokenKind : uint8_t {
+  kName,
+  kInt,
+  kFloat,
+  kString,
+  kOp,
+  kNewline,
+  kIndent,
+  kDedent,
+  kEnd,
+};
+
+// Twelve bytes, since a program may have millions of them; the text is found
+// through SourceText.
+struct Token {
+  uint32_t offset;
+  uint32_t length;
+  TokenKind kind;
+};
+
+// The program's text and the one place where errors get their position.
+class SourceText {
+ public:
+  SourceText(std::string_view text, std::string_view file_name)
+      : text_(text), file_name_(file_name) {}
+
+  std::string_view text() const { return text_; }
+  std::string_view Of(const Token& token) const {
+    return text_.substr(token.offset, token.length);
+  }
+  // InvalidArgument in the format of parser.h. Long lines are cut around the
+  // caret, bytes that a terminal cannot show are replaced.
+  absl::Status Error(size_t offset, std::string_view message) const;
+
+ private:
+  std::string_view text_;
+  std::string file_name_;
+};
+
+// The tokens, ending with kEnd. Every error has a position. Brackets nest at
+// most limits.max_nesting deep; comments and lines without tokens vanish.
+absl::StatusOr<std::vector<Token>> Tokenize(const SourceText& source,
+                                            const Limits& limits);
+
+// The value of a string token, escapes resolved.
+absl::StatusOr<std::string> StringValue(const SourceText& source,
+                                        const Token& token);
+
+}  // namespace tilefarm::ir
+
+#endif  // TILEFARM_COMPILER_IR_LEXER_H_

@@ -1,0 +1,343 @@
+// Calls in expressions: T.max(...), T.float32(...), T.Cast(...), T.Let(...).
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/ir/parser_internal.h"
+
+namespace tilefarm::ir {
+namespace {
+
+struct NamedOp {
+  std::string_view name;
+  BinaryOp op;
+};
+// Operators by name, in TVM's function and node spellings.
+constexpr NamedOp kNamedOps[] = {{"max", BinaryOp::kMax},
+                                 {"min", BinaryOp::kMin},
+                                 {"Max", BinaryOp::kMax},
+                                 {"Min", BinaryOp::kMin},
+                                 {"Add", BinaryOp::kAdd},
+                                 {"Sub", BinaryOp::kSub},
+                                 {"Mul", BinaryOp::kMul},
+                                 {"Div", BinaryOp::kDiv},
+                                 {"Mod", BinaryOp::kMod},
+                                 {"FloorDiv", BinaryOp::kFloorDiv},
+                                 {"FloorMod", BinaryOp::kFloorMod},
+                                 {"truncdiv", BinaryOp::kDiv},
+                                 {"truncmod", BinaryOp::kMod},
+                                 {"floordiv", BinaryOp::kFloorDiv},
+                                 {"floormod", BinaryOp::kFloorMod},
+                                 {"indexdiv", BinaryOp::kFloorDiv},
+                                 {"indexmod", BinaryOp::kFloorMod},
+                                 {"EQ", BinaryOp::kEQ},
+                                 {"NE", BinaryOp::kNE},
+                                 {"LT", BinaryOp::kLT},
+                                 {"LE", BinaryOp::kLE},
+                                 {"GT", BinaryOp::kGT},
+                                 {"GE", BinaryOp::kGE},
+                                 {"And", BinaryOp::kAnd},
+                                 {"Or", BinaryOp::kOr},
+                                 {"bitwise_and", BinaryOp::kBitAnd},
+                                 {"bitwise_or", BinaryOp::kBitOr},
+                                 {"bitwise_xor", BinaryOp::kBitXor},
+                                 {"shift_left", BinaryOp::kShiftLeft},
+                                 {"shift_right", BinaryOp::kShiftRight}};
+
+// Other names of intrinsics.
+constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
+    {"fabs", "abs"}, {"power", "pow"}, {"copy_sign", "copysign"}};
+
+}  // namespace
+
+absl::StatusOr<std::vector<Value>> Parser::ParseArgs(const Callee& callee,
+                                                     int count) {
+  TF_RETURN_IF_ERROR(Expect("(", "for the arguments"));
+  std::vector<Value> args;
+  while (!AtOp(")")) {
+    if (Peek().kind == TokenKind::kName && AtOp("=", 1)) {
+      // TVM prints some source locations and dtypes; none means anything here.
+      return ErrorHere(
+          absl::StrCat("T.", callee.name, " takes no keyword arguments"));
+    }
+    TF_ASSIGN_OR_RETURN(Value value, ParseExpr());
+    args.push_back(std::move(value));
+    TF_RETURN_IF_ERROR(NextItem(")"));
+  }
+  TF_RETURN_IF_ERROR(Expect(")", "after the arguments"));
+  if (static_cast<int>(args.size()) != count) {
+    return Error(callee.offset,
+                 absl::StrCat("T.", callee.name, " takes ", count, " argument",
+                              count == 1 ? "" : "s", ", not ", args.size()));
+  }
+  return args;
+}
+
+absl::Status Parser::UnknownCall(const Callee& callee) const {
+  const std::string& name = callee.name;
+  for (std::string_view part :
+       {"call_", "tvm_", "extern", "packed", "Call", "intrin", "asm"}) {
+    if (name.find(part) != std::string::npos) {
+      return Error(callee.offset,
+                   absl::StrCat("'", name,
+                                "': calls of code outside the "
+                                "program are not part of the language"));
+    }
+  }
+  for (std::string_view part : {"Ramp", "Broadcast", "vload", "Shuffle"}) {
+    if (name == part) {
+      return Error(callee.offset, absl::StrCat("'T.", name,
+                                               "' exists in lowered code only; "
+                                               "write a T.vectorized loop"));
+    }
+  }
+  if (!callee.prefixed) {
+    return Error(callee.offset, absl::StrCat("unknown name '", name, "'"));
+  }
+  return Error(callee.offset, absl::StrCat("unknown function 'T.", name,
+                                           "'; the language is closed"));
+}
+
+absl::StatusOr<Value> Parser::ParseCall(const Callee& callee) {
+  const std::string& name = callee.name;
+  const size_t offset = callee.offset;
+  if (!callee.prefixed && name != "max" && name != "min" && name != "abs") {
+    return UnknownCall(callee);
+  }
+  if (name == "inf" || name == "nan") {
+    return Error(offset, "write T.float32(\"inf\") or T.infinity(\"float32\")");
+  }
+  if (!AtOp("(")) {
+    return ErrorHere(absl::StrCat("expected '(' after 'T.", name, "'"));
+  }
+  if (const auto dtype = DataType::Parse(name)) {
+    return ParseTypedLiteral(callee, *dtype);
+  }
+  if (name == "boolean") return ParseTypedLiteral(callee, DataType::Bool());
+  if (name == "Cast" || name == "cast") return ParseCastCall(callee);
+  if (name == "Let") return ParseLetExpr(callee);
+  if (name == "infinity" || name == "min_value" || name == "max_value") {
+    TF_RETURN_IF_ERROR(Expect("(", "for the dtype"));
+    TF_ASSIGN_OR_RETURN(DataType dtype, ParseDType());
+    TF_RETURN_IF_ERROR(Expect(")", "after the dtype"));
+    Value value;
+    const bool low = name == "min_value";
+    if (dtype.is_float()) {
+      double largest = dtype.bits == 64   ? std::numeric_limits<double>::max()
+                       : dtype.bits == 32 ? std::numeric_limits<float>::max()
+                       : dtype == DataType::Float(16) ? 65504.0
+                                                      : 0x1.FEp127;
+      if (name == "infinity") largest = std::numeric_limits<double>::infinity();
+      value.expr = FloatConst(low ? -largest : largest, dtype);
+    } else if (name == "infinity") {
+      return Error(offset, "T.infinity needs a float dtype");
+    } else if (dtype.is_bool()) {
+      value.expr = BoolConst(!low);
+    } else if (dtype.is_uint()) {
+      value.expr = IntConst(
+          low ? 0 : static_cast<int64_t>(~uint64_t{0} >> (64 - dtype.bits)),
+          dtype);
+    } else {
+      const int64_t high =
+          static_cast<int64_t>(~uint64_t{0} >> (65 - dtype.bits));
+      value.expr = IntConst(low ? -high - 1 : high, dtype);
+    }
+    return Checked(std::move(value), offset);
+  }
+  if (name == "Select" || name == "if_then_else") {
+    TF_ASSIGN_OR_RETURN(std::vector<Value> args, ParseArgs(callee, 3));
+    return Checked(BuildChoice(name == "Select", args[0], args[1], args[2]),
+                   offset);
+  }
+  if (name == "likely") {
+    TF_ASSIGN_OR_RETURN(std::vector<Value> args, ParseArgs(callee, 1));
+    return args[0];
+  }
+  if (name == "Not") {
+    TF_ASSIGN_OR_RETURN(std::vector<Value> args, ParseArgs(callee, 1));
+    if (!args[0].expr->dtype.is_bool()) {
+      return Error(offset, "T.Not needs a bool");
+    }
+    args[0].expr = MakeNot(args[0].expr);
+    ++args[0].depth;
+    return Checked(args[0], offset);
+  }
+  if (name == "isfinite") {
+    TF_ASSIGN_OR_RETURN(std::vector<Value> args, ParseArgs(callee, 1));
+    TF_ASSIGN_OR_RETURN(Value nan,
+                        At(offset, BuildCall(Intrinsic::kIsNan, {args[0]})));
+    TF_ASSIGN_OR_RETURN(Value inf,
+                        At(offset, BuildCall(Intrinsic::kIsInf, {args[0]})));
+    nan.expr = MakeNot(nan.expr);
+    inf.expr = MakeNot(inf.expr);
+    return Checked(BuildBinary(BinaryOp::kAnd, nan, inf), offset);
+  }
+  if (name == "ceildiv") {
+    TF_ASSIGN_OR_RETURN(std::vector<Value> args, ParseArgs(callee, 2));
+    Value one;
+    one.expr = IntConst(1);
+    one.weak = true;
+    TF_ASSIGN_OR_RETURN(
+        Value sum, At(offset, BuildBinary(BinaryOp::kAdd, args[0], args[1])));
+    TF_ASSIGN_OR_RETURN(sum, At(offset, BuildBinary(BinaryOp::kSub, sum, one)));
+    return Checked(BuildBinary(BinaryOp::kFloorDiv, sum, args[1]), offset);
+  }
+  for (const NamedOp& named : kNamedOps) {
+    if (named.name != name) continue;
+    TF_ASSIGN_OR_RETURN(std::vector<Value> args, ParseArgs(callee, 2));
+    return Checked(BuildBinary(named.op, args[0], args[1]), offset);
+  }
+  std::string_view canonical = name;
+  for (const auto& [alias, target] : kAliases) {
+    if (name == alias) canonical = target;
+  }
+  if (const auto intrinsic = FindIntrinsic(canonical)) {
+    TF_ASSIGN_OR_RETURN(std::vector<Value> args,
+                        ParseArgs(callee, IntrinsicArity(*intrinsic)));
+    return Checked(BuildCall(*intrinsic, std::move(args)), offset);
+  }
+  return UnknownCall(callee);
+}
+
+absl::StatusOr<Value> Parser::ParseTypedLiteral(const Callee& callee,
+                                                DataType dtype) {
+  TF_RETURN_IF_ERROR(Expect("(", "for the value"));
+  if (AtOp(")")) {
+    return Error(callee.offset,
+                 absl::StrCat("T.", callee.name,
+                              "() makes a symbolic "
+                              "variable; shapes are static, write the number"));
+  }
+  const size_t offset = Peek().offset;
+  Value value;
+  // T.float32("inf") and T.float32(float("inf")).
+  const bool wrapped = AtName("float") && AtOp("(", 1) &&
+                       Peek(2).kind == TokenKind::kString && AtOp(")", 3);
+  if (wrapped) at_ += 2;
+  if (Peek().kind == TokenKind::kString && dtype.is_float()) {
+    TF_ASSIGN_OR_RETURN(std::string text, ExpectString("a number"));
+    double number;
+    if (text == "inf" || text == "+inf") {
+      number = std::numeric_limits<double>::infinity();
+    } else if (text == "-inf") {
+      number = -std::numeric_limits<double>::infinity();
+    } else if (text == "nan") {
+      number = std::numeric_limits<double>::quiet_NaN();
+    } else {
+      return Error(offset, "only \"inf\", \"-inf\" and \"nan\" are known here");
+    }
+    if (wrapped) ++at_;
+    value.expr = FloatConst(number, dtype);
+  } else if (dtype == DataType::UInt(64) && Peek().kind == TokenKind::kInt &&
+             AtOp(")", 1) && Peek().length == 20) {
+    // Above the range of int64.
+    uint64_t number = 0;
+    for (char c : Text()) {
+      if (c < '0' || c > '9' ||
+          __builtin_mul_overflow(number, uint64_t{10}, &number) ||
+          __builtin_add_overflow(number, static_cast<uint64_t>(c - '0'),
+                                 &number)) {
+        return Error(offset, "the integer does not fit in uint64");
+      }
+    }
+    ++at_;
+    value.expr = IntConst(static_cast<int64_t>(number), dtype);
+  } else {
+    TF_ASSIGN_OR_RETURN(value, ParseExpr());
+    if (dtype.is_bool() && value.weak && AsInt(value.expr)) {
+      value.expr = BoolConst(*AsInt(value.expr) != 0);
+    } else if (value.weak) {
+      TF_ASSIGN_OR_RETURN(
+          value.expr,
+          At(offset, Adapt(value, dtype,
+                           absl::StrCat("the argument of T.", callee.name))));
+    } else {
+      value.expr = MakeCast(dtype, value.expr);
+      ++value.depth;
+    }
+    value.weak = false;
+  }
+  TF_RETURN_IF_ERROR(Expect(")", "after the value"));
+  return Checked(std::move(value), callee.offset);
+}
+
+absl::StatusOr<Value> Parser::ParseCastCall(const Callee& callee) {
+  TF_RETURN_IF_ERROR(Expect("(", "for the arguments"));
+  std::optional<DataType> dtype;
+  // T.Cast(dtype, value) and T.cast(value, dtype).
+  if (Peek().kind == TokenKind::kString) {
+    TF_ASSIGN_OR_RETURN(dtype, ParseDType());
+    TF_RETURN_IF_ERROR(Expect(",", "after the dtype"));
+  }
+  TF_ASSIGN_OR_RETURN(Value value, ParseExpr());
+  if (!dtype) {
+    TF_RETURN_IF_ERROR(Expect(",", "after the value"));
+    if (AtName("dtype") && AtOp("=", 1)) at_ += 2;
+    TF_ASSIGN_OR_RETURN(dtype, ParseDType());
+  }
+  TryOp(",");
+  TF_RETURN_IF_ERROR(Expect(")", "after the arguments"));
+  return Checked(BuildCast(*dtype, std::move(value)), callee.offset);
+}
+
+// T.Let(body, where={x: value}): the value stands after the body that uses it.
+absl::StatusOr<Value> Parser::ParseLetExpr(const Callee& callee) {
+  TF_RETURN_IF_ERROR(Expect("(", "for the arguments"));
+  const size_t body_at = at_;
+  // Find ", where={" at this level.
+  int open = 0;
+  for (; Peek().kind != TokenKind::kEnd; ++at_) {
+    if (AtOp("(") || AtOp("[") || AtOp("{")) ++open;
+    if (AtOp(")") || AtOp("]") || AtOp("}")) {
+      if (open-- == 0) break;
+    }
+    if (open == 0 && AtOp(",") && AtName("where", 1) && AtOp("=", 2)) break;
+  }
+  if (!AtOp(",")) {
+    return Error(callee.offset, "T.Let needs where={variable: value}");
+  }
+  at_ += 3;
+  TF_RETURN_IF_ERROR(Expect("{", "for the variable"));
+  const size_t name_at = Peek().offset;
+  TF_ASSIGN_OR_RETURN(std::string name, ExpectName("a variable"));
+  TF_RETURN_IF_ERROR(Expect(":", "after the variable"));
+  const size_t value_at = Peek().offset;
+  TF_ASSIGN_OR_RETURN(Value value, ParseExpr());
+  TF_ASSIGN_OR_RETURN(
+      value.expr, At(value_at, Adapt(value,
+                                     value.weak && value.expr->dtype.is_float()
+                                         ? DataType::Float(32)
+                                         : value.expr->dtype,
+                                     "the value")));
+  if (AtOp(",")) {
+    return ErrorHere("one variable in a T.Let; nest them for more");
+  }
+  TF_RETURN_IF_ERROR(Expect("}", "after the value"));
+  TryOp(",");
+  TF_RETURN_IF_ERROR(Expect(")", "after the arguments"));
+  const size_t after = at_;
+  const size_t mark = ScopeMark();
+  Symbol symbol{Symbol::kLet};
+  symbol.var = MakeVar(name, value.expr->dtype);
+  symbol.block_depth = static_cast<int>(blocks_.size());
+  const Var var = symbol.var;
+  TF_RETURN_IF_ERROR(Declare(name, name_at, std::move(symbol)));
+  at_ = body_at;
+  TF_ASSIGN_OR_RETURN(Value body, ParseExpr());
+  CloseScope(mark);
+  if (!AtOp(",") || !AtName("where", 1)) {
+    return ErrorHere(absl::StrCat("expected where=..., found ", Found()));
+  }
+  at_ = after;
+  if (body.weak && body.expr->dtype.is_float()) {
+    TF_ASSIGN_OR_RETURN(body.expr,
+                        Adapt(body, DataType::Float(32), "the body"));
+  }
+  Value out;
+  out.expr = MakeLet(var, value.expr, body.expr);
+  out.depth = 1 + std::max(value.depth, body.depth);
+  return Checked(std::move(out), callee.offset);
+}
+
+}  // namespace tilefarm::ir

@@ -1,0 +1,545 @@
+// Statements of the parser: suites, loops, conditions, assignments.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/ir/parser_internal.h"
+
+namespace tilefarm::ir {
+namespace {
+
+struct AugmentedOp {
+  std::string_view text;
+  BinaryOp op;
+};
+constexpr AugmentedOp kAugmentedOps[] = {
+    {"+=", BinaryOp::kAdd},        {"-=", BinaryOp::kSub},
+    {"*=", BinaryOp::kMul},        {"/=", BinaryOp::kDiv},
+    {"//=", BinaryOp::kFloorDiv},  {"%=", BinaryOp::kFloorMod},
+    {"&=", BinaryOp::kBitAnd},     {"|=", BinaryOp::kBitOr},
+    {"^=", BinaryOp::kBitXor},     {"<<=", BinaryOp::kShiftLeft},
+    {">>=", BinaryOp::kShiftRight}};
+
+std::optional<ForKind> LoopKind(std::string_view name) {
+  if (name == "range" || name == "serial" || name == "grid") {
+    return ForKind::kSerial;
+  }
+  if (name == "parallel") return ForKind::kParallel;
+  if (name == "vectorized") return ForKind::kVectorized;
+  if (name == "unroll" || name == "unrolled") return ForKind::kUnrolled;
+  if (name == "thread_binding") return ForKind::kThreadBinding;
+  return std::nullopt;
+}
+
+}  // namespace
+
+absl::Status Parser::CountNode() {
+  if (++nodes_ > limits_.max_nodes) {
+    return ErrorHere(absl::StrCat("the program has more than ",
+                                  limits_.max_nodes, " nodes"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Parser::EnterStatement(size_t offset, int levels) {
+  TF_RETURN_IF_ERROR(CountNode());
+  statement_depth_ += levels;
+  if (statement_depth_ > limits_.max_nesting) {
+    return Error(offset, absl::StrCat("statements nest deeper than ",
+                                      limits_.max_nesting, " levels"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Stmt> Parser::ParseSuite() {
+  TF_RETURN_IF_ERROR(Expect(":", "before the body"));
+  ++suite_depth_;
+  const size_t mark = ScopeMark();
+  Stmt body;
+  if (Peek().kind == TokenKind::kNewline) {
+    ++at_;
+    if (Peek().kind != TokenKind::kIndent) {
+      return ErrorHere("expected an indented body");
+    }
+    ++at_;
+    TF_ASSIGN_OR_RETURN(body, ParseStatements());
+    if (Peek().kind == TokenKind::kDedent) ++at_;
+  } else {
+    std::vector<Stmt> stmts;
+    std::vector<PendingLet> lets;
+    TF_RETURN_IF_ERROR(ParseStatement(stmts, lets));
+    statement_depth_ -= static_cast<int>(lets.size());
+    body = MakeSeq(std::move(stmts));
+  }
+  CloseScope(mark);
+  --suite_depth_;
+  return body;
+}
+
+absl::StatusOr<Stmt> Parser::ParseStatements() {
+  std::vector<Stmt> stmts;
+  std::vector<PendingLet> lets;
+  while (Peek().kind != TokenKind::kDedent && Peek().kind != TokenKind::kEnd) {
+    TF_RETURN_IF_ERROR(ParseStatement(stmts, lets));
+  }
+  for (; !lets.empty(); lets.pop_back()) {
+    PendingLet& let = lets.back();
+    std::vector<Stmt> rest(
+        std::make_move_iterator(stmts.begin() + static_cast<long>(let.start)),
+        std::make_move_iterator(stmts.end()));
+    stmts.resize(let.start);
+    stmts.push_back(std::make_shared<const LetStmtNode>(
+        let.var, let.value, MakeSeq(std::move(rest))));
+    --statement_depth_;
+  }
+  return MakeSeq(std::move(stmts));
+}
+
+absl::Status Parser::ParseStatement(std::vector<Stmt>& out,
+                                    std::vector<PendingLet>& lets) {
+  TF_RETURN_IF_ERROR(CountNode());
+  const Token& token = Peek();
+  if (token.kind == TokenKind::kIndent) {
+    return ErrorHere("unexpected indentation");
+  }
+  if (token.kind == TokenKind::kNewline) {
+    ++at_;
+    return absl::OkStatus();
+  }
+  if (token.kind == TokenKind::kString) {
+    ++at_;
+    return ExpectLineEnd();
+  }
+  if (AtName("for")) {
+    TF_ASSIGN_OR_RETURN(Stmt loop, ParseFor());
+    out.push_back(std::move(loop));
+    return absl::OkStatus();
+  }
+  if (AtName("if")) {
+    TF_ASSIGN_OR_RETURN(Stmt branch, ParseIf());
+    out.push_back(std::move(branch));
+    return absl::OkStatus();
+  }
+  if (AtName("with")) return ParseWith(out);
+  if (AtName("import") || AtName("from")) {
+    SkipLine();
+    return absl::OkStatus();
+  }
+  if (TryName("pass")) return ExpectLineEnd();
+  for (std::string_view word :
+       {"while", "return", "break", "continue", "def", "class", "assert", "del",
+        "try", "raise", "lambda", "yield", "global", "elif", "else", "async",
+        "await", "match"}) {
+    if (AtName(word) && !AtOp("=", 1) && !AtOp("[", 1)) {
+      return ErrorHere(absl::StrCat("'", std::string(word),
+                                    "' is not part of the language"));
+    }
+  }
+  if (token.kind == TokenKind::kOp && AtOp("@")) {
+    return ErrorHere("functions do not nest");
+  }
+  if (token.kind != TokenKind::kName) {
+    return ErrorHere(absl::StrCat("expected a statement, found ", Found()));
+  }
+  const Symbol* symbol = Lookup(Text());
+  if (symbol != nullptr && symbol->kind == Symbol::kBuffer && AtOp("[", 1)) {
+    TF_ASSIGN_OR_RETURN(Stmt store, ParseStoreStatement());
+    out.push_back(std::move(store));
+    return ExpectLineEnd();
+  }
+  if (AtOp("=", 1) || AtOp(",", 1)) return ParseAssignment(out, lets);
+  if (AtOp(":", 1)) return ParseLet(lets, out.size());
+  if (AtOp("[", 1)) {
+    return ErrorHere(
+        absl::StrCat("unknown buffer '", std::string(Text()), "'"));
+  }
+  if (symbol != nullptr) {
+    for (const AugmentedOp& augmented : kAugmentedOps) {
+      if (AtOp(augmented.text, 1)) {
+        return ErrorHere("variables are assigned once; accumulate in a buffer");
+      }
+    }
+    return ErrorHere("an expression alone does nothing");
+  }
+  return ParseCallStatement(out);
+}
+
+absl::StatusOr<Stmt> Parser::ParseStoreStatement() {
+  const size_t offset = Peek().offset;
+  const Buffer buffer = Lookup(Text())->buffer;
+  ++at_;
+  int depth = 1;
+  TF_ASSIGN_OR_RETURN(std::vector<Expr> indices, ParseIndices(buffer, &depth));
+  const size_t op_at = Peek().offset;
+  Value value;
+  if (TryOp("=")) {
+    TF_ASSIGN_OR_RETURN(value, ParseExpr());
+    if (AtOp("=")) return ErrorHere("one assignment a line");
+  } else {
+    const auto* found =
+        std::find_if(std::begin(kAugmentedOps), std::end(kAugmentedOps),
+                     [&](const AugmentedOp& o) { return AtOp(o.text); });
+    if (found == std::end(kAugmentedOps)) {
+      return ErrorHere(
+          absl::StrCat("expected '=' after the element, found ", Found()));
+    }
+    ++at_;
+    TF_ASSIGN_OR_RETURN(Value right, ParseExpr());
+    Value old;
+    old.expr = Load(buffer, indices);
+    old.depth = depth;
+    if (found->op == BinaryOp::kDiv && buffer->dtype.is_integral()) {
+      return Error(op_at, "'/' of integers; write // (floor) or T.truncdiv");
+    }
+    TF_ASSIGN_OR_RETURN(
+        value, Checked(BuildBinary(found->op, std::move(old), std::move(right)),
+                       op_at));
+  }
+  TF_ASSIGN_OR_RETURN(Expr stored,
+                      At(op_at, Adapt(value, buffer->dtype,
+                                      absl::StrCat("the value stored to '",
+                                                   buffer->name, "'"))));
+  TF_RETURN_IF_ERROR(EnterStatement(offset));
+  --statement_depth_;
+  return MakeStore(buffer, std::move(indices), std::move(stored));
+}
+
+absl::StatusOr<AttrMap> Parser::ParseLoopArgs(const Callee& callee,
+                                              std::vector<int64_t>& numbers,
+                                              std::string& thread) {
+  AttrMap annotations;
+  TF_RETURN_IF_ERROR(Expect("(", "for the extent"));
+  while (!AtOp(")")) {
+    if (Peek().kind == TokenKind::kName && AtOp("=", 1)) {
+      if (AtName("annotations") && callee.name != "grid" &&
+          callee.name != "range") {
+        at_ += 2;
+        if (TryName("None")) {
+          TF_RETURN_IF_ERROR(NextItem(")"));
+          continue;
+        }
+        TF_ASSIGN_OR_RETURN(annotations, ParseAttrMap());
+      } else if (AtName("thread") && callee.name == "thread_binding") {
+        at_ += 2;
+        const size_t at = Peek().offset;
+        TF_ASSIGN_OR_RETURN(thread, ExpectString("a thread axis"));
+        static constexpr std::string_view kTags[] = {
+            "blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
+            "threadIdx.y", "threadIdx.z", "vthread",    "vthread.x",
+            "vthread.y",   "vthread.z"};
+        if (std::find(std::begin(kTags), std::end(kTags), thread) ==
+            std::end(kTags)) {
+          return Error(at, absl::StrCat("unknown thread axis '", thread,
+                                        "'; write \"threadIdx.x\" or alike"));
+        }
+      } else {
+        return ErrorHere(absl::StrCat("unknown argument '", std::string(Text()),
+                                      "' of a loop"));
+      }
+    } else {
+      static_context_ = "loop bounds are constants, write the number";
+      absl::StatusOr<int64_t> number = ParseConstInt("a loop bound");
+      static_context_ = {};
+      if (!number.ok()) return number.status();
+      numbers.push_back(*number);
+    }
+    TF_RETURN_IF_ERROR(NextItem(")"));
+  }
+  TF_RETURN_IF_ERROR(Expect(")", "after the loop's arguments"));
+  if (callee.name == "thread_binding" && thread.empty()) {
+    return Error(callee.offset, "T.thread_binding needs thread=\"...\"");
+  }
+  return annotations;
+}
+
+absl::StatusOr<Stmt> Parser::ParseFor() {
+  const size_t for_at = Peek().offset;
+  ++at_;
+  std::vector<std::string> names;
+  std::vector<size_t> offsets;
+  const bool bracket = TryOp("(");
+  do {
+    offsets.push_back(Peek().offset);
+    TF_ASSIGN_OR_RETURN(std::string name, ExpectName("a loop variable"));
+    names.push_back(std::move(name));
+  } while (TryOp(",") && !AtName("in") && !AtOp(")"));
+  if (bracket) TF_RETURN_IF_ERROR(Expect(")", "after the loop variables"));
+  if (!TryName("in")) {
+    return ErrorHere(absl::StrCat("expected 'in', found ", Found()));
+  }
+  if (Peek().kind != TokenKind::kName) {
+    return ErrorHere(absl::StrCat(
+        "expected range(...), T.grid(...) or alike, found ", Found()));
+  }
+  TF_ASSIGN_OR_RETURN(Callee callee, ParseCallee());
+  const auto kind = LoopKind(callee.name);
+  if (!kind ||
+      (!callee.prefixed && callee.name != "range" && callee.name != "grid")) {
+    return Error(callee.offset,
+                 absl::StrCat("unknown loop '", callee.name,
+                              "'; write range, T.serial, T.grid, T.parallel, "
+                              "T.vectorized, T.unroll or T.thread_binding"));
+  }
+  std::vector<int64_t> numbers;
+  std::string thread;
+  TF_ASSIGN_OR_RETURN(AttrMap annotations,
+                      ParseLoopArgs(callee, numbers, thread));
+  std::vector<std::pair<int64_t, int64_t>> ranges;  // min, extent
+  if (callee.name == "grid") {
+    for (int64_t extent : numbers) ranges.push_back({0, extent});
+  } else if (numbers.size() == 1) {
+    ranges.push_back({0, numbers[0]});
+  } else if (numbers.size() == 2) {
+    int64_t extent;
+    if (__builtin_sub_overflow(numbers[1], numbers[0], &extent)) {
+      return Error(callee.offset, "the loop's extent does not fit in int64");
+    }
+    ranges.push_back({numbers[0], extent});
+  } else {
+    return Error(callee.offset,
+                 absl::StrCat(callee.name, " takes (extent) or (start, stop); ",
+                              "the step is 1"));
+  }
+  if (ranges.size() != names.size()) {
+    return Error(offsets[0], absl::StrCat(names.size(), " loop variable",
+                                          names.size() == 1 ? "" : "s", " for ",
+                                          ranges.size(), " extent",
+                                          ranges.size() == 1 ? "" : "s"));
+  }
+  loops_ += static_cast<int>(names.size());
+  if (loops_ > limits_.max_loops) {
+    return Error(for_at, absl::StrCat("the function has more than ",
+                                      limits_.max_loops, " loops"));
+  }
+  const int levels = static_cast<int>(names.size());
+  TF_RETURN_IF_ERROR(EnterStatement(for_at, levels));
+  const size_t mark = ScopeMark();
+  std::vector<Var> vars;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto [min, extent] = ranges[i];
+    if (extent < 1 || extent > limits_.max_extent ||
+        min < -limits_.max_extent || min > limits_.max_extent) {
+      return Error(callee.offset,
+                   absl::StrCat("loop '", names[i], "' has extent ", extent,
+                                "; it must be from 1 to ", limits_.max_extent));
+    }
+    Symbol symbol{Symbol::kLoop};
+    symbol.var = MakeVar(names[i]);
+    symbol.min = min;
+    symbol.extent = extent;
+    symbol.block_depth = static_cast<int>(blocks_.size());
+    vars.push_back(symbol.var);
+    TF_RETURN_IF_ERROR(Declare(names[i], offsets[i], std::move(symbol)));
+  }
+  TF_ASSIGN_OR_RETURN(Stmt body, ParseSuite());
+  CloseScope(mark);
+  statement_depth_ -= levels;
+  for (size_t i = names.size(); i-- > 0;) {
+    body = std::make_shared<const ForNode>(
+        vars[i], IntConst(ranges[i].first), IntConst(ranges[i].second), *kind,
+        std::move(body), annotations, thread);
+  }
+  return body;
+}
+
+absl::StatusOr<Stmt> Parser::ParseIf() {
+  const size_t offset = Peek().offset;
+  ++at_;
+  TF_RETURN_IF_ERROR(EnterStatement(offset));
+  TF_ASSIGN_OR_RETURN(Expr condition, ParseCondition("the condition"));
+  TF_ASSIGN_OR_RETURN(Stmt then_case, ParseSuite());
+  Stmt else_case;
+  if (AtName("elif")) {
+    TF_ASSIGN_OR_RETURN(else_case, ParseIf());
+  } else if (TryName("else")) {
+    TF_ASSIGN_OR_RETURN(else_case, ParseSuite());
+    if (IsNoOp(else_case)) else_case = nullptr;
+  }
+  --statement_depth_;
+  return MakeIf(std::move(condition), std::move(then_case),
+                std::move(else_case));
+}
+
+absl::Status Parser::ParseAssignment(std::vector<Stmt>& out,
+                                     std::vector<PendingLet>& lets) {
+  const size_t start = at_;
+  std::vector<std::string> names;
+  std::vector<size_t> offsets;
+  do {
+    offsets.push_back(Peek().offset);
+    TF_ASSIGN_OR_RETURN(std::string name, ExpectName("a name"));
+    names.push_back(std::move(name));
+  } while (TryOp(",") && !AtOp("="));
+  TF_RETURN_IF_ERROR(Expect("=", "in the assignment"));
+  const bool call = Peek().kind == TokenKind::kName &&
+                    Lookup(Text()) == nullptr && AtOp(".", 1);
+  if (call) {
+    const size_t before = at_;
+    TF_ASSIGN_OR_RETURN(Callee callee, ParseCallee());
+    if (callee.name.starts_with("axis.")) {
+      TF_RETURN_IF_ERROR(ParseAxisAssignment(names, offsets, callee));
+      return ExpectLineEnd();
+    }
+    if (names.size() == 1) {
+      if (callee.name == "alloc_buffer" ||
+          callee.name == "sblock_alloc_buffer") {
+        TF_RETURN_IF_ERROR(ParseAllocBuffer(names[0], offsets[0]));
+        return ExpectLineEnd();
+      }
+      if (callee.name == "match_buffer") {
+        TF_RETURN_IF_ERROR(ParseMatchBuffer(names[0], offsets[0]));
+        return ExpectLineEnd();
+      }
+      for (std::string_view other :
+           {"decl_buffer", "allocate", "alloc_local", "alloc_shared",
+            "allocate_const", "buffer_decl", "sblock_decl_buffer"}) {
+        if (callee.name == other) {
+          return Error(callee.offset,
+                       absl::StrCat("T.", callee.name, " is not supported; ",
+                                    "write T.alloc_buffer"));
+        }
+      }
+      if ((callee.name == "var" || callee.name == "Var") && AtOp("(")) {
+        return Error(callee.offset,
+                     "symbolic variables are not supported; "
+                     "shapes are static, write the number");
+      }
+    }
+    at_ = before;
+  }
+  if (names.size() > 1) {
+    return Error(offsets[1], "only T.axis.remap assigns several names");
+  }
+  if (Lookup(names[0]) != nullptr) {
+    return Error(offsets[0], absl::StrCat("'", names[0],
+                                          "' is already defined; variables "
+                                          "are assigned once"));
+  }
+  at_ = start;
+  return ParseLet(lets, out.size());
+}
+
+// x = value, or x: T.int32 = value. The rest of the suite is its body.
+absl::Status Parser::ParseLet(std::vector<PendingLet>& lets, size_t stmts) {
+  const size_t offset = Peek().offset;
+  TF_ASSIGN_OR_RETURN(std::string name, ExpectName("a name"));
+  std::optional<DataType> dtype;
+  if (TryOp(":")) {
+    TF_ASSIGN_OR_RETURN(dtype, ParseDType());
+    if (AtOp("(") && AtOp(")", 1)) at_ += 2;
+  }
+  TF_RETURN_IF_ERROR(Expect("=", "in the assignment"));
+  const size_t value_at = Peek().offset;
+  TF_ASSIGN_OR_RETURN(Value value, ParseExpr());
+  if (!dtype) {
+    dtype = value.weak && value.expr->dtype.is_float() ? DataType::Float(32)
+                                                       : value.expr->dtype;
+  }
+  TF_ASSIGN_OR_RETURN(
+      Expr adapted,
+      At(value_at,
+         Adapt(value, *dtype, absl::StrCat("the value of '", name, "'"))));
+  TF_RETURN_IF_ERROR(EnterStatement(offset));
+  Symbol symbol{Symbol::kLet};
+  symbol.var = MakeVar(name, *dtype);
+  symbol.block_depth = static_cast<int>(blocks_.size());
+  lets.push_back({symbol.var, std::move(adapted), stmts});
+  TF_RETURN_IF_ERROR(Declare(name, offset, std::move(symbol)));
+  return ExpectLineEnd();
+}
+
+absl::Status Parser::ParseCallStatement(std::vector<Stmt>& out) {
+  TF_ASSIGN_OR_RETURN(Callee callee, ParseCallee());
+  const std::string& name = callee.name;
+  if (!AtOp("(")) {
+    return Error(callee.offset, absl::StrCat("unknown statement '", name, "'"));
+  }
+  if (!callee.prefixed) {
+    return Error(callee.offset, absl::StrCat("unknown function '", name, "'"));
+  }
+  if (name == "reads" || name == "writes") {
+    TF_RETURN_IF_ERROR(RequireBlockLevel(callee.offset, "T." + name));
+    TF_RETURN_IF_ERROR(ParseRegions(name == "reads"));
+  } else if (name == "where") {
+    TF_RETURN_IF_ERROR(RequireBlockLevel(callee.offset, "T.where"));
+    TF_RETURN_IF_ERROR(ParseWhere());
+  } else if (name == "block_attr" || name == "sblock_attr") {
+    TF_RETURN_IF_ERROR(RequireBlockLevel(callee.offset, "T.block_attr"));
+    TF_RETURN_IF_ERROR(ParseBlockAttr());
+  } else if (name == "func_attr") {
+    if (blocks_.size() != 1 || suite_depth_ != blocks_[0]->suite_depth) {
+      return Error(callee.offset,
+                   "T.func_attr belongs at the start of the function");
+    }
+    TF_RETURN_IF_ERROR(ParseFuncAttr());
+  } else if (name == "evaluate") {
+    TF_RETURN_IF_ERROR(Expect("(", "for the expression"));
+    TF_ASSIGN_OR_RETURN(Value value, ParseExpr());
+    TF_RETURN_IF_ERROR(Expect(")", "after the expression"));
+    if (As<IntConstNode>(value.expr) == nullptr &&
+        As<FloatConstNode>(value.expr) == nullptr) {
+      out.push_back(std::make_shared<const EvaluateNode>(value.expr));
+    }
+  } else if (name.starts_with("axis.")) {
+    return Error(callee.offset, "an axis needs a name: v = T.axis....");
+  } else if (name.starts_with("block") || name.starts_with("sblock") ||
+             name == "init") {
+    return Error(callee.offset,
+                 absl::StrCat("write 'with T.", name, "(...):'"));
+  } else {
+    return UnknownCall(callee);
+  }
+  return ExpectLineEnd();
+}
+
+absl::Status Parser::ParseWith(std::vector<Stmt>& out) {
+  const size_t offset = Peek().offset;
+  ++at_;
+  TF_ASSIGN_OR_RETURN(Callee callee, ParseCallee());
+  const std::string& name = callee.name;
+  if (callee.prefixed && (name == "block" || name == "sblock")) {
+    const bool root_level = blocks_.size() == 1 &&
+                            suite_depth_ == blocks_[0]->suite_depth &&
+                            !blocks_[0]->explicit_root;
+    if (root_level && AtOp("(") && Peek(1).kind == TokenKind::kString &&
+        Text(1).substr(1) == "root\"" && AtOp(")", 2)) {
+      return ParseRootBlock(out, offset);
+    }
+    TF_ASSIGN_OR_RETURN(Stmt block, ParseBlock(offset));
+    out.push_back(std::move(block));
+    return absl::OkStatus();
+  }
+  if (callee.prefixed && name == "init") return ParseInit(offset);
+  if (callee.prefixed && (name == "LetStmt" || name == "let")) {
+    TF_RETURN_IF_ERROR(Expect("(", "for the value"));
+    TF_ASSIGN_OR_RETURN(Value value, ParseExpr());
+    TF_RETURN_IF_ERROR(Expect(")", "after the value"));
+    if (!TryName("as")) return ErrorHere("expected 'as' and the variable");
+    const size_t name_at = Peek().offset;
+    TF_ASSIGN_OR_RETURN(std::string var_name, ExpectName("a variable"));
+    const DataType dtype = value.weak && value.expr->dtype.is_float()
+                               ? DataType::Float(32)
+                               : value.expr->dtype;
+    TF_ASSIGN_OR_RETURN(Expr adapted,
+                        At(offset, Adapt(value, dtype, "the value")));
+    TF_RETURN_IF_ERROR(EnterStatement(offset));
+    const size_t mark = ScopeMark();
+    Symbol symbol{Symbol::kLet};
+    symbol.var = MakeVar(var_name, dtype);
+    symbol.block_depth = static_cast<int>(blocks_.size());
+    const Var var = symbol.var;
+    TF_RETURN_IF_ERROR(Declare(var_name, name_at, std::move(symbol)));
+    TF_ASSIGN_OR_RETURN(Stmt body, ParseSuite());
+    CloseScope(mark);
+    --statement_depth_;
+    out.push_back(
+        std::make_shared<const LetStmtNode>(var, adapted, std::move(body)));
+    return absl::OkStatus();
+  }
+  return Error(callee.offset,
+               absl::StrCat("'with ", callee.prefixed ? "T." : "", name,
+                            "' is not part of the language; T.block and "
+                            "T.init are"));
+}
+
+}  // namespace tilefarm::ir

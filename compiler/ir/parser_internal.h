@@ -1,0 +1,242 @@
+// The parser's class. Its methods are spread over parse_expr.cc (operators),
+// parse_call.cc (T.something in expressions), parse_stmt.cc (statements),
+// parse_block.cc (blocks and their declarations) and parser.cc (modules,
+// functions, buffers).
+//
+// Recursive descent straight into IR, no syntax tree between. Recursion is
+// bounded by limits.max_nesting, the depth of every expression as well, so
+// that later passes may recurse.
+#ifndef TILEFARM_COMPILER_IR_PARSER_INTERNAL_H_
+#define TILEFARM_COMPILER_IR_PARSER_INTERNAL_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compiler/ir/lexer.h"
+#include "compiler/ir/limits.h"
+#include "compiler/ir/stmt.h"
+#include "compiler/ir/typing.h"
+
+namespace tilefarm::ir {
+
+class Parser {
+ public:
+  Parser(const SourceText& source, const Limits& limits,
+         std::vector<Token> tokens)
+      : source_(source), limits_(limits), tokens_(std::move(tokens)) {}
+
+  absl::StatusOr<IRModule> ParseProgram();
+
+ private:
+  // What a name stands for.
+  struct Symbol {
+    enum Kind { kHandle, kBuffer, kLoop, kBlockVar, kLet } kind;
+    Var var;                      // kLoop, kBlockVar, kLet
+    Buffer buffer;                // kBuffer
+    int64_t min = 0, extent = 0;  // kLoop
+    int block_depth = 0;          // blocks open where it was declared
+    size_t param_index = 0;       // kHandle
+  };
+  // A block being read.
+  struct BlockState {
+    BlockNode node;
+    size_t offset = 0;
+    int suite_depth = 0;  // of the block's own level
+    bool is_root = false;
+    bool explicit_root = false;
+    bool has_reads = false, has_writes = false, has_predicate = false;
+  };
+  struct FunctionState {
+    PrimFunc func;
+    std::vector<Buffer> params;  // null until a handle is matched
+    std::vector<std::string> param_names;
+    // Names that blocks of the text have, and those that were handed out.
+    std::unordered_set<std::string> given_names, used_names;
+    std::unordered_map<std::string, int> suffixes;
+  };
+  // A call's name: "T.axis.spatial" is "axis.spatial", "T.max" is "max".
+  struct Callee {
+    std::string name;
+    bool prefixed = false;  // it had T., tir., ...
+    size_t offset = 0;
+  };
+  // A let whose body is the rest of its suite.
+  struct PendingLet {
+    Var var;
+    Expr value;
+    size_t start;
+  };
+
+  // --- Tokens (parser.cc) ---
+  const Token& Peek(size_t ahead = 0) const {
+    const size_t i = at_ + ahead;
+    return tokens_[i < tokens_.size() ? i : tokens_.size() - 1];
+  }
+  std::string_view Text(size_t ahead = 0) const {
+    return source_.Of(Peek(ahead));
+  }
+  bool AtOp(std::string_view op, size_t ahead = 0) const {
+    return Peek(ahead).kind == TokenKind::kOp && Text(ahead) == op;
+  }
+  bool AtName(std::string_view name, size_t ahead = 0) const {
+    return Peek(ahead).kind == TokenKind::kName && Text(ahead) == name;
+  }
+  bool TryOp(std::string_view op);
+  bool TryName(std::string_view name);
+  absl::Status Expect(std::string_view op, std::string_view where);
+  absl::Status ExpectLineEnd();
+  absl::StatusOr<std::string> ExpectName(std::string_view what);
+  absl::StatusOr<std::string> ExpectString(std::string_view what);
+  // The end of an argument list: true after a trailing comma or none.
+  absl::Status NextItem(std::string_view close);
+  void SkipLine();
+  // Skips to the token after the bracket that closes the one at `at_`.
+  void SkipBrackets();
+  absl::Status Error(size_t offset, std::string_view message) const {
+    return source_.Error(offset, message);
+  }
+  absl::Status ErrorHere(std::string_view message) const {
+    return Error(Peek().offset, message);
+  }
+  // Gives a status without position one.
+  absl::Status At(size_t offset, const absl::Status& status) const;
+  template <typename T>
+  absl::StatusOr<T> At(size_t offset, absl::StatusOr<T> value) const {
+    if (value.ok()) return value;
+    return At(offset, value.status());
+  }
+  std::string Found() const;  // the current token, for messages
+
+  // --- Names (parser.cc) ---
+  absl::Status Declare(const std::string& name, size_t offset, Symbol symbol);
+  size_t ScopeMark() const { return declared_.size(); }
+  void CloseScope(size_t mark);
+  const Symbol* Lookup(std::string_view name) const;
+  // NAME(.NAME)* that is no variable.
+  absl::StatusOr<Callee> ParseCallee();
+  static bool IsPrefix(std::string_view name);
+
+  // --- Modules and functions (parser.cc) ---
+  absl::Status ParseTopLevel(IRModule& module);
+  absl::Status ParseDecorator(std::string& kind);
+  absl::Status ParseClass(IRModule& module);
+  absl::Status ParseFunction(IRModule& module);
+  absl::Status ParseParameters();
+  absl::StatusOr<Buffer> ParseBufferType(const std::string& name);
+  absl::StatusOr<Buffer> ParseBufferArgs(const std::string& name,
+                                         std::string_view close,
+                                         bool allow_scope);
+  absl::StatusOr<int64_t> ParseDimension();
+  absl::StatusOr<std::vector<int64_t>> ParseShape();
+  absl::StatusOr<Buffer> CheckedBuffer(std::string name, DataType dtype,
+                                       std::vector<int64_t> shape,
+                                       std::string scope, size_t offset);
+  absl::StatusOr<Attr> ParseAttr(int depth);
+  absl::StatusOr<AttrMap> ParseAttrMap();
+  absl::StatusOr<DataType> ParseDType();
+
+  // --- Statements (parse_stmt.cc) ---
+  // ": NEWLINE INDENT statements DEDENT", or one statement on the line.
+  absl::StatusOr<Stmt> ParseSuite();
+  // Statements up to the dedent or the end of the file.
+  absl::StatusOr<Stmt> ParseStatements();
+  absl::Status ParseStatement(std::vector<Stmt>& out,
+                              std::vector<PendingLet>& lets);
+  absl::StatusOr<Stmt> ParseFor();
+  absl::StatusOr<Stmt> ParseIf();
+  absl::Status ParseAssignment(std::vector<Stmt>& out,
+                               std::vector<PendingLet>& lets);
+  absl::StatusOr<Stmt> ParseStoreStatement();
+  absl::Status ParseLet(std::vector<PendingLet>& lets, size_t stmts);
+  absl::Status ParseCallStatement(std::vector<Stmt>& out);
+  absl::Status ParseWith(std::vector<Stmt>& out);
+  absl::Status CountNode();
+  absl::Status EnterStatement(size_t offset, int levels = 1);
+  absl::StatusOr<AttrMap> ParseLoopArgs(const Callee& callee,
+                                        std::vector<int64_t>& numbers,
+                                        std::string& thread);
+
+  // --- Blocks (parse_block.cc) ---
+  absl::StatusOr<Stmt> ParseBlock(size_t offset);
+  absl::Status ParseRootBlock(std::vector<Stmt>& out, size_t offset);
+  absl::Status ParseInit(size_t offset);
+  absl::Status ParseBlockName(std::string& name);
+  absl::Status FinishBlock(BlockState& state, Stmt body);
+  absl::Status ParseAxisAssignment(const std::vector<std::string>& names,
+                                   const std::vector<size_t>& offsets,
+                                   const Callee& callee);
+  absl::Status ParseAxis(const std::string& name, size_t name_offset,
+                         IterType type);
+  absl::Status ParseRemap(const std::vector<std::string>& names,
+                          const std::vector<size_t>& offsets);
+  absl::Status AddIter(const std::string& name, size_t offset, IterVar iter);
+  absl::Status ParseAllocBuffer(const std::string& name, size_t offset);
+  absl::Status ParseMatchBuffer(const std::string& name, size_t offset);
+  absl::Status ParseRegions(bool reads);
+  absl::StatusOr<BufferRegion> ParseRegion();
+  absl::Status ParseWhere();
+  absl::Status ParseBlockAttr();
+  absl::Status ParseFuncAttr();
+  // An error where the current statement is not directly in a block.
+  absl::Status RequireBlockLevel(size_t offset, std::string_view what) const;
+  // The given name, or one with a suffix where the function had it before.
+  std::string UniqueBlockName(const std::string& name);
+
+  // --- Expressions (parse_expr.cc) ---
+  absl::StatusOr<Value> ParseExpr();
+  absl::StatusOr<Value> ParseBinary(int min_precedence);
+  absl::StatusOr<Value> ParseNot();
+  absl::StatusOr<Value> ParseComparison();
+  absl::StatusOr<Value> ParseUnary();
+  absl::StatusOr<Value> ParsePower();
+  absl::StatusOr<Value> ParsePrimary();
+  absl::StatusOr<Value> ParseNumber(bool negative);
+  absl::StatusOr<Value> ParseName();
+  absl::StatusOr<Value> ParseLoad(const Buffer& buffer, size_t offset);
+  // "[i, j + 1]" for a buffer: rank, dtype and constant indices checked;
+  // raises `depth` to the tree's.
+  absl::StatusOr<std::vector<Expr>> ParseIndices(const Buffer& buffer,
+                                                 int* depth);
+  absl::StatusOr<Expr> ParseCondition(std::string_view what);
+  absl::StatusOr<int64_t> ParseConstInt(std::string_view what);
+  absl::StatusOr<Value> Checked(absl::StatusOr<Value> value, size_t offset);
+  absl::Status CheckConstIndex(const Expr& index, int64_t low, int64_t high,
+                               const Buffer& buffer, int dim,
+                               size_t offset) const;
+
+  // --- Calls (parse_call.cc) ---
+  absl::StatusOr<Value> ParseCall(const Callee& callee);
+  absl::StatusOr<std::vector<Value>> ParseArgs(const Callee& callee, int count);
+  absl::StatusOr<Value> ParseTypedLiteral(const Callee& callee, DataType dtype);
+  absl::StatusOr<Value> ParseCastCall(const Callee& callee);
+  absl::StatusOr<Value> ParseLetExpr(const Callee& callee);
+  absl::Status UnknownCall(const Callee& callee) const;
+
+  const SourceText& source_;
+  const Limits& limits_;
+  const std::vector<Token> tokens_;
+  size_t at_ = 0;
+  int nesting_ = 0;
+  int64_t nodes_ = 0;
+  int loops_ = 0;
+  int suite_depth_ = 0;      // indented suites that are open
+  int statement_depth_ = 0;  // loops, blocks, ifs and lets that are open
+  // Where names stand for numbers only: shapes, extents.
+  std::string_view static_context_ = {};
+  bool in_binding_ = false;  // axis bindings and T.where see the loops
+  std::unordered_map<std::string, Symbol> symbols_;
+  std::vector<std::string> declared_;
+  FunctionState* function_ = nullptr;
+  std::vector<BlockState*> blocks_;  // innermost last
+};
+
+}  // namespace tilefarm::ir
+
+#endif  // TILEFARM_COMPILER_IR_PARSER_INTERNAL_H_

@@ -1,0 +1,363 @@
+#include "compiler/ir/verifier.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/ir/visitor.h"
+
+namespace tilefarm::ir {
+namespace {
+
+// Walks a function once and keeps the first violation.
+class FunctionVerifier : public Visitor {
+ public:
+  explicit FunctionVerifier(const Limits& limits) : limits_(limits) {}
+
+  absl::Status Run(const PrimFunc& function) {
+    for (const Buffer& param : function.params) {
+      if (param == nullptr) return Fail("a parameter without a buffer");
+      if (!declared_.insert(param.get()).second) {
+        Report(absl::StrCat("the buffer '", param->name,
+                            "' is a parameter twice"));
+      }
+      CheckBuffer(*param);
+    }
+    const BlockNode* root = function.root();
+    if (root != nullptr && !root->iters.empty()) {
+      Report("the root block has iteration variables");
+    }
+    Visit(function.body);
+    if (total_bytes_ > limits_.max_total_bytes) {
+      Report(absl::StrCat("the buffers need ", total_bytes_,
+                          " bytes; the limit is ", limits_.max_total_bytes));
+    }
+    return status_;
+  }
+
+ protected:
+  void Visit(const Expr& expr) override {
+    if (!Enter()) return;
+    Visitor::Visit(expr);
+    --depth_;
+  }
+  void Visit(const Stmt& stmt) override {
+    if (!Enter()) return;
+    Visitor::Visit(stmt);
+    --depth_;
+  }
+
+  void VisitVar(const VarNode& var) override {
+    if (!vars_.contains(&var)) {
+      Report(
+          absl::StrCat("variable '", var.name, "' is used out of its scope"));
+      return;
+    }
+    if (in_binding_ || block_stack_.empty()) return;
+    // Only an opaque block, one without variables, sees the loops around it.
+    const OpenBlock& block = block_stack_.back();
+    if (!block.node->iters.empty() && block.hidden.contains(&var)) {
+      Report(absl::StrCat("loop variable '", var.name,
+                          "' is used inside of the block; bind it with "
+                          "T.axis.spatial or T.axis.reduce"));
+    }
+  }
+
+  void VisitBinary(const BinaryNode& e) override {
+    if (e.a->dtype != e.b->dtype) {
+      Report(absl::StrCat("operands of '", std::string(BinaryOpName(e.op)),
+                          "' have dtypes ", e.a->dtype.ToString(), " and ",
+                          e.b->dtype.ToString()));
+    }
+    Visitor::VisitBinary(e);
+  }
+
+  void VisitSelect(const SelectNode& e) override {
+    if (!e.condition->dtype.element().is_bool()) {
+      Report("the condition of a T.Select is not bool");
+    }
+    Visitor::VisitSelect(e);
+  }
+
+  void VisitCall(const CallNode& e) override {
+    if (static_cast<int>(e.args.size()) != IntrinsicArity(e.op)) {
+      Report(absl::StrCat("T.", std::string(IntrinsicName(e.op)), " has ",
+                          e.args.size(), " arguments"));
+    } else if (e.op == Intrinsic::kIfThenElse &&
+               !e.args[0]->dtype.element().is_bool()) {
+      Report("the condition of a T.if_then_else is not bool");
+    }
+    Visitor::VisitCall(e);
+  }
+
+  void VisitLoad(const LoadNode& e) override {
+    CheckAccess(*e.buffer, e.indices);
+    if (e.dtype.element() != e.buffer->dtype) {
+      Report(absl::StrCat("a load of '", e.buffer->name, "' has dtype ",
+                          e.dtype.ToString()));
+    }
+    Visitor::VisitLoad(e);
+  }
+
+  void VisitLet(const LetNode& e) override {
+    Visit(e.value);
+    Scoped(e.var, e.value->dtype, [&] { Visit(e.body); });
+  }
+
+  void VisitStore(const StoreNode& s) override {
+    CheckAccess(*s.buffer, s.indices);
+    if (s.value->dtype.element() != s.buffer->dtype) {
+      Report(absl::StrCat("a store to '", s.buffer->name, "' of ",
+                          s.buffer->dtype.ToString(), " has dtype ",
+                          s.value->dtype.ToString()));
+    }
+    Visitor::VisitStore(s);
+  }
+
+  void VisitFor(const ForNode& s) override {
+    if (++loops_ > limits_.max_loops) {
+      Report(absl::StrCat("more than ", limits_.max_loops, " loops"));
+      return;
+    }
+    Visit(s.min);
+    Visit(s.extent);
+    const auto extent = AsInt(s.extent);
+    if (extent && (*extent < 0 || *extent > limits_.max_extent)) {
+      Report(absl::StrCat("loop '", s.var->name, "' has extent ", *extent));
+    }
+    if (!block_stack_.empty()) block_stack_.back().inner.insert(s.var.get());
+    Scoped(s.var, s.extent->dtype, [&] { Visit(s.body); });
+  }
+
+  void VisitBlock(const BlockNode& b) override {
+    const bool root = block_stack_.empty();
+    const auto in_binding = in_binding_;
+    // Bindings and predicate belong to the outside, where the loops are.
+    in_binding_ = true;
+    for (const IterVar& iter : b.iters) {
+      Visit(iter.dom.min);
+      Visit(iter.dom.extent);
+      Visit(iter.binding);
+      const auto extent = AsInt(iter.dom.extent);
+      if (extent && (*extent < 1 || *extent > limits_.max_extent)) {
+        Report(absl::StrCat("block \"", b.name, "\": axis '", iter.var->name,
+                            "' has extent ", *extent));
+      }
+    }
+    Visit(b.predicate);
+    in_binding_ = in_binding;
+    if (!b.predicate->dtype.is_bool()) {
+      Report(absl::StrCat("block \"", b.name, "\": predicate is not bool"));
+    }
+    const bool reduces = std::any_of(
+        b.iters.begin(), b.iters.end(),
+        [](const IterVar& iter) { return iter.type == IterType::kReduce; });
+    if (b.init != nullptr && !reduces) {
+      Report(absl::StrCat("block \"", b.name,
+                          "\" has T.init but no T.axis.reduce"));
+    }
+    OpenBlock open{&b, {}, {}};
+    if (!root) {
+      const OpenBlock& outer = block_stack_.back();
+      open.hidden = outer.hidden;
+      open.hidden.insert(outer.inner.begin(), outer.inner.end());
+    }
+    block_stack_.push_back(std::move(open));
+    std::vector<const BufferNode*> allocated;
+    for (const Buffer& buffer : b.allocs) {
+      if (!declared_.insert(buffer.get()).second) {
+        Report(
+            absl::StrCat("the buffer '", buffer->name, "' is allocated twice"));
+      }
+      CheckBuffer(*buffer);
+      allocated.push_back(buffer.get());
+    }
+    std::vector<const VarNode*> bound;
+    for (const IterVar& iter : b.iters) {
+      if (!vars_.insert(iter.var.get()).second) {
+        Report(absl::StrCat("block \"", b.name, "\": axis '", iter.var->name,
+                            "' is bound twice"));
+      }
+      bound.push_back(iter.var.get());
+    }
+    for (const auto* regions : {&b.reads, &b.writes}) {
+      for (const BufferRegion& region : *regions) CheckRegion(region);
+    }
+    if (b.init != nullptr) Visit(b.init);
+    Visit(b.body);
+    block_stack_.pop_back();
+    for (const VarNode* var : bound) vars_.erase(var);
+    for (const BufferNode* buffer : allocated) declared_.erase(buffer);
+  }
+
+  void VisitIf(const IfNode& s) override {
+    if (!s.condition->dtype.is_bool()) Report("a condition is not bool");
+    Visitor::VisitIf(s);
+  }
+
+  void VisitLetStmt(const LetStmtNode& s) override {
+    Visit(s.value);
+    Scoped(s.var, s.value->dtype, [&] { Visit(s.body); });
+  }
+
+  void VisitAlloc(const AllocNode& s) override {
+    if (!declared_.insert(s.buffer.get()).second) {
+      Report(
+          absl::StrCat("the buffer '", s.buffer->name, "' is allocated twice"));
+    }
+    CheckBuffer(*s.buffer);
+    Visit(s.body);
+    declared_.erase(s.buffer.get());
+  }
+
+ private:
+  struct OpenBlock {
+    const BlockNode* node;
+    std::unordered_set<const VarNode*> hidden;  // loops around the block
+    std::unordered_set<const VarNode*> inner;   // loops opened inside of it
+  };
+
+  absl::Status Fail(const std::string& message) {
+    Report(message);
+    return status_;
+  }
+
+  void Report(const std::string& message) {
+    if (!status_.ok()) return;
+    const bool inside =
+        !block_stack_.empty() && block_stack_.back().node->name != "root";
+    status_ = absl::InvalidArgumentError(
+        inside ? absl::StrCat("block \"", block_stack_.back().node->name,
+                              "\": ", message)
+               : message);
+  }
+
+  bool Enter() {
+    if (!status_.ok()) return false;
+    if (++nodes_ > limits_.max_nodes) {
+      Report(absl::StrCat("more than ", limits_.max_nodes, " nodes"));
+      return false;
+    }
+    // Statements and the expression in them each nest to the limit.
+    if (++depth_ > 4 * limits_.max_nesting) {
+      Report(
+          absl::StrCat("nested deeper than ", limits_.max_nesting, " levels"));
+      return false;
+    }
+    return true;
+  }
+
+  template <typename Body>
+  void Scoped(const Var& var, DataType dtype, const Body& body) {
+    if (var->dtype != dtype) {
+      Report(absl::StrCat("variable '", var->name, "' of ",
+                          var->dtype.ToString(), " is given a ",
+                          dtype.ToString()));
+    }
+    if (!vars_.insert(var.get()).second) {
+      Report(absl::StrCat("variable '", var->name, "' is bound twice"));
+      return;
+    }
+    body();
+    vars_.erase(var.get());
+  }
+
+  void CheckBuffer(const BufferNode& buffer) {
+    if (buffer.ndim() > limits_.max_dims) {
+      Report(absl::StrCat("the buffer '", buffer.name, "' has ", buffer.ndim(),
+                          " dimensions; the limit is ", limits_.max_dims));
+      return;
+    }
+    int64_t bytes = buffer.dtype.bytes();
+    bool overflow = false;
+    for (int64_t extent : buffer.shape) {
+      if (extent < 1) {
+        Report(absl::StrCat("the buffer '", buffer.name, "' has an extent of ",
+                            extent));
+        return;
+      }
+      overflow |= __builtin_mul_overflow(bytes, extent, &bytes);
+    }
+    overflow |= bytes > limits_.max_buffer_bytes;
+    if (overflow) {
+      Report(absl::StrCat("the buffer '", buffer.name,
+                          "' is too large; the "
+                          "limit is ",
+                          limits_.max_buffer_bytes, " bytes"));
+      return;
+    }
+    total_bytes_ += bytes;
+  }
+
+  bool CheckDeclared(const BufferNode& buffer) {
+    if (declared_.contains(&buffer)) return true;
+    Report(absl::StrCat("the buffer '", buffer.name, "' is not declared here"));
+    return false;
+  }
+
+  void CheckAccess(const BufferNode& buffer, const std::vector<Expr>& indices) {
+    if (!CheckDeclared(buffer)) return;
+    if (static_cast<int>(indices.size()) != buffer.ndim()) {
+      Report(absl::StrCat("'", buffer.name, "' of ", buffer.ndim(),
+                          " dimensions is accessed with ", indices.size(),
+                          " indices"));
+    }
+    for (const Expr& index : indices) {
+      if (!index->dtype.is_integral()) {
+        Report(absl::StrCat("an index of '", buffer.name, "' has dtype ",
+                            index->dtype.ToString()));
+      }
+    }
+  }
+
+  void CheckRegion(const BufferRegion& region) {
+    if (!CheckDeclared(*region.buffer)) return;
+    if (static_cast<int>(region.region.size()) != region.buffer->ndim()) {
+      Report(absl::StrCat("a region of '", region.buffer->name, "' has ",
+                          region.region.size(), " dimensions, not ",
+                          region.buffer->ndim()));
+    }
+    for (const Range& range : region.region) {
+      Visit(range.min);
+      Visit(range.extent);
+    }
+  }
+
+  const Limits& limits_;
+  absl::Status status_;
+  std::unordered_set<const BufferNode*> declared_;
+  std::unordered_set<const VarNode*> vars_;
+  std::vector<OpenBlock> block_stack_;
+  bool in_binding_ = false;
+  int64_t total_bytes_ = 0;
+  int64_t nodes_ = 0;
+  int loops_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+absl::Status Verify(const PrimFunc& function, const Limits& limits) {
+  return FunctionVerifier(limits).Run(function);
+}
+
+absl::Status Verify(const IRModule& module, const Limits& limits) {
+  if (static_cast<int>(module.functions.size()) > limits.max_functions) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("more than ", limits.max_functions, " functions"));
+  }
+  std::unordered_set<std::string> names;
+  for (const PrimFuncPtr& function : module.functions) {
+    if (!names.insert(function->name).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("two functions are named '", function->name, "'"));
+    }
+    TF_RETURN_IF_ERROR(Verify(*function, limits));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tilefarm::ir

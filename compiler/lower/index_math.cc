@@ -554,13 +554,22 @@ Linear IndexMath::DecomposeDivision(const Linear& numerator, int64_t divisor,
       }
     }
   }
-  if (modulo) {
-    out.AddTerm(ir::FloorMod(rest.ToExpr(), ir::IntConst(divisor)), common);
-    out.constant = leftover;
-    return out;
+  const Expr atom =
+      ir::FoldBinary(modulo ? BinaryOp::kFloorMod : BinaryOp::kFloorDiv,
+                     rest.ToExpr(), ir::IntConst(divisor));
+  const Interval known = AtomBounds(atom);
+  Linear value;
+  if (known.lo == known.hi) {
+    value.constant = known.lo;
+  } else {
+    value.AddTerm(atom, 1);
   }
-  out.AddTerm(ir::FloorDiv(rest.ToExpr(), ir::IntConst(divisor)), 1);
-  out.Add(quotient, 1);
+  out.Add(value, modulo ? common : 1);
+  if (modulo) {
+    out.constant += leftover;
+  } else {
+    out.Add(quotient, 1);
+  }
   return out;
 }
 

@@ -1,5 +1,6 @@
 #include "compiler/lower/iteration_analysis.h"
 
+#include <algorithm>
 #include <numeric>
 #include <optional>
 
@@ -32,37 +33,54 @@ std::optional<Digits> DigitsOf(const ir::Expr& atom, const ir::VarNode* var,
   return std::nullopt;
 }
 
-}  // namespace
-
-bool Determines(IndexMath& math, const std::vector<Linear>& dims,
-                const ir::VarNode* var, int64_t extent) {
-  if (extent <= 1) return true;
-  std::vector<Digits> fixed;
-  for (const Linear& dim : dims) {
-    for (const auto& [atom, coefficient] : dim.terms) {
-      const auto digits = DigitsOf(atom, var, extent);
-      if (!digits) continue;
-      const int64_t weight = std::abs(coefficient);
-      // Smaller terms must not reach the next step of this one, and larger
-      // ones must step over everything that this and the smaller reach.
+// The digits of `var` that dimension `d` fixes.
+void AddFixedDigits(IndexMath& math, const std::vector<AccessDims>& accesses,
+                    size_t d, const ir::VarNode* var, int64_t extent,
+                    std::vector<Digits>& fixed) {
+  for (const auto& [atom, coefficient] : accesses[0][d].terms) {
+    const auto digits = DigitsOf(atom, var, extent);
+    if (!digits) continue;
+    // Smaller terms must not reach the next step of this one, and larger ones
+    // must step over everything that this and the smaller reach.
+    const int64_t weight = std::abs(coefficient);
+    int64_t step = 0;
+    Interval below{Interval::kUnbounded, -Interval::kUnbounded};
+    bool comparable = true;
+    for (const AccessDims& access : accesses) {
       Linear smaller;
-      int64_t step = 0;
-      for (const auto& [other, scale] : dim.terms) {
-        if (other == atom) continue;
-        if (std::abs(scale) < weight) {
+      smaller.constant = access[d].constant;
+      bool has_atom = false;
+      for (const auto& [other, scale] : access[d].terms) {
+        if (SameExpr(other, atom)) {
+          has_atom = scale == coefficient;
+        } else if (std::abs(scale) < weight) {
           smaller.terms.emplace_back(other, scale);
         } else {
           step = std::gcd(step, std::abs(scale));
         }
       }
-      const Interval below = math.Bounds(smaller);
-      const Interval range = math.Bounds(atom);
-      if (!below.bounded() || !range.bounded()) continue;
-      const int64_t span = below.hi - below.lo;
-      if (span >= weight) continue;
-      if (step != 0 && step <= weight * (range.hi - range.lo) + span) continue;
-      fixed.push_back(*digits);
+      const Interval bounds = math.Bounds(smaller);
+      comparable &= has_atom && bounds.bounded();
+      below.lo = std::min(below.lo, bounds.lo);
+      below.hi = std::max(below.hi, bounds.hi);
     }
+    const Interval range = math.Bounds(atom);
+    if (!comparable || !range.bounded()) continue;
+    const int64_t span = below.hi - below.lo;
+    if (span >= weight) continue;
+    if (step != 0 && step <= weight * (range.hi - range.lo) + span) continue;
+    fixed.push_back(*digits);
+  }
+}
+
+}  // namespace
+
+bool Determines(IndexMath& math, const std::vector<AccessDims>& accesses,
+                const ir::VarNode* var, int64_t extent) {
+  if (extent <= 1 || accesses.empty()) return true;
+  std::vector<Digits> fixed;
+  for (size_t d = 0; d < accesses[0].size(); ++d) {
+    AddFixedDigits(math, accesses, d, var, extent, fixed);
   }
   // The digits must cover the variable from the lowest up.
   int64_t covered = 1;

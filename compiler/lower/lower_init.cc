@@ -55,7 +55,7 @@ class InitNest {
     // Another statement may not see the elements early.
     if (Touches(loops[first]->body, store.buffer.get(), &block)) return false;
     ir::VarMap binding, zero;
-    std::vector<Linear> reduce_dims, store_dims;
+    AccessDims reduce_dims, store_dims;
     IndexMath math;
     for (const ForNode* loop : loops) {
       const auto extent = ir::AsInt(loop->extent);
@@ -84,8 +84,8 @@ class InitNest {
       if (reduce && UsedBy(block, loop, IterType::kSpatial)) return false;
       // A loop that the block does not use repeats its initialisation.
       const int64_t extent = *ir::AsInt(loop->extent);
-      if (!Determines(math, reduce ? reduce_dims : store_dims, loop->var.get(),
-                      extent)) {
+      if (!Determines(math, {reduce ? reduce_dims : store_dims},
+                      loop->var.get(), extent)) {
         return false;
       }
       if (reduce) {

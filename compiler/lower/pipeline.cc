@@ -13,8 +13,8 @@
 namespace tilefarm::lower {
 
 std::vector<std::string> StageNames() {
-  return {"input",     "lower_init", "plain",   "flat",
-          "vectorize", "unroll",     "promote", "lowered"};
+  return {"legalize",  "bounds", "allocate",  "init",   "plain",   "iterations",
+          "partition", "flat",   "vectorize", "unroll", "promote", "lowered"};
 }
 
 absl::StatusOr<ir::PrimFuncPtr> Lower(const ir::PrimFunc& function,
@@ -32,16 +32,30 @@ absl::StatusOr<ir::PrimFuncPtr> Lower(const ir::PrimFunc& function,
     return std::make_shared<const ir::PrimFunc>(std::move(f));
   };
 
+  TF_ASSIGN_OR_RETURN(f.body, LegalizeLoops(f));
   // Loops of one iteration hide structure from every pass below.
   f.body = Simplify(f.body);
-  if (done("input")) return result();
+  if (done("legalize")) return result();
+  // Before indices are rewritten, so that messages speak of the program's.
+  TF_ASSIGN_OR_RETURN(f.body, GuardBounds(f.body));
+  if (done("bounds")) return result();
+  // Blocks with init still say where a reduction begins.
+  f.body = PlaceAllocations(f.body);
+  if (done("allocate")) return result();
   // While blocks still say which variables reduce.
   f.body = LowerInit(f.body);
-  if (done("lower_init")) return result();
+  if (done("init")) return result();
   f.body = Simplify(ConvertBlocks(f.body));
   if (done("plain")) return result();
+  // After allocation: what belongs to an iteration is no conflict. Before
+  // flattening: dimensions tell more than offsets.
+  TF_ASSIGN_OR_RETURN(f.body, CheckIterations(f.body));
+  if (done("iterations")) return result();
+  // Before loops are replicated, so that what is replicated has no guards.
+  f.body = Simplify(PartitionGuards(f.body));
+  if (done("partition")) return result();
   f = FlattenBuffers(f);
-  f.body = Simplify(f.body);
+  f.body = Simplify(WidenHalf(f.body));
   if (done("flat")) return result();
   // Before unrolling, so that each statement is vectorized once.
   f.body = Simplify(VectorizeLoops(f.body, target));

@@ -1,3 +1,5 @@
+#include "compiler/lower/simplify.h"
+
 #include <utility>
 #include <vector>
 
@@ -43,6 +45,7 @@ Stmt Annotate(const Stmt& stmt, const ir::AttrMap& annotations) {
 
 class Simplifier : public ir::Mutator {
  public:
+  explicit Simplifier(IndexMath& math) : math_(math) {}
   using Mutator::Mutate;
   Expr Mutate(const Expr& expr) override { return math_.Simplify(expr); }
 
@@ -151,11 +154,18 @@ class Simplifier : public ir::Mutator {
   }
 
  private:
-  IndexMath math_;
+  IndexMath& math_;
 };
 
 }  // namespace
 
-Stmt Simplify(const Stmt& stmt) { return Simplifier().Mutate(stmt); }
+Stmt Simplify(IndexMath& math, const Stmt& stmt) {
+  return Simplifier(math).Mutate(stmt);
+}
+
+Stmt Simplify(const Stmt& stmt) {
+  IndexMath math;
+  return Simplify(math, stmt);
+}
 
 }  // namespace tilefarm::lower

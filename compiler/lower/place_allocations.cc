@@ -1,0 +1,373 @@
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "compiler/ir/visitor.h"
+#include "compiler/lower/index_math.h"
+#include "compiler/lower/passes.h"
+
+namespace tilefarm::lower {
+namespace {
+
+using ir::Buffer;
+using ir::Expr;
+using ir::ForNode;
+using ir::Stmt;
+
+// One access, with block variables replaced by what they are bound to.
+struct Access {
+  bool store = false;
+  // Runs in every iteration of the loops around it, wherever the element lies
+  // inside the buffer.
+  bool certain = true;
+  std::vector<Expr> indices;
+  std::vector<const ForNode*> loops;  // around it, outermost first
+  // Innermost loop of a reduction that has its init in the same block: only
+  // the iterations of loops inside may rely on what was written there.
+  size_t initialised_from = 0;
+};
+
+// The accesses to one buffer in program order.
+class AccessCollector : public ir::Visitor {
+ public:
+  AccessCollector(const ir::BufferNode* buffer, IndexMath& math)
+      : buffer_(buffer), math_(math) {}
+  using Visitor::Visit;
+
+  const std::vector<Access>& accesses() const { return accesses_; }
+
+ protected:
+  void VisitFor(const ForNode& s) override {
+    const Interval first = math_.Bounds(s.min);
+    const Interval count = math_.Bounds(s.extent);
+    if (first.bounded() && count.has_hi()) {
+      math_.Bind(s.var.get(), first.lo, first.hi + count.hi - 1);
+    }
+    loops_.push_back(&s);
+    Visit(s.body);
+    loops_.pop_back();
+  }
+
+  void VisitBlock(const ir::BlockNode& s) override {
+    for (const ir::IterVar& iter : s.iters) {
+      bindings_[iter.var.get()] = ir::Substitute(iter.binding, bindings_);
+    }
+    const size_t outer = conditions_.size();
+    if (!ir::IsConstInt(s.predicate, 1)) {
+      conditions_.push_back(ir::Substitute(s.predicate, bindings_));
+    }
+    if (s.init != nullptr) {
+      // The first reduction loop from outside: what init writes holds for the
+      // iterations inside of it alone.
+      initialised_from_ = 0;
+      for (size_t i = loops_.size(); i-- > 0;) {
+        for (const ir::IterVar& iter : s.iters) {
+          if (iter.type != ir::IterType::kSpatial &&
+              ir::UsesVar(bindings_[iter.var.get()], loops_[i]->var.get())) {
+            initialised_from_ = i;
+            has_reduction_ = true;
+          }
+        }
+      }
+      in_init_ = true;
+      Visit(s.init);
+      in_init_ = false;
+      has_reduction_ = false;
+    }
+    Visit(s.body);
+    conditions_.resize(outer);
+  }
+
+  void VisitIf(const ir::IfNode& s) override {
+    Visit(s.condition);
+    conditions_.push_back(ir::Substitute(s.condition, bindings_));
+    Visit(s.then_case);
+    if (s.else_case != nullptr) {
+      conditions_.back() = ir::MakeNot(conditions_.back());
+      Visit(s.else_case);
+    }
+    conditions_.pop_back();
+  }
+
+  void VisitLoad(const ir::LoadNode& e) override {
+    Visitor::VisitLoad(e);
+    if (e.buffer.get() == buffer_) Add(e.indices, false);
+  }
+  void VisitStore(const ir::StoreNode& s) override {
+    Visitor::VisitStore(s);
+    if (s.buffer.get() == buffer_) Add(s.indices, true);
+  }
+
+ private:
+  void Add(const std::vector<Expr>& indices, bool store) {
+    Access access;
+    access.store = store;
+    access.loops = loops_;
+    for (const Expr& index : indices) {
+      access.indices.push_back(ir::Substitute(index, bindings_));
+    }
+    if (in_init_ && has_reduction_) {
+      access.initialised_from = initialised_from_ + 1;
+    }
+    for (const Expr& condition : conditions_) {
+      access.certain &= OnlyKeepsInside(condition, access.indices);
+    }
+    accesses_.push_back(std::move(access));
+  }
+
+  // Whether the condition holds for every element inside the buffer: then it
+  // only cuts off what lies outside.
+  bool OnlyKeepsInside(const Expr& condition,
+                       const std::vector<Expr>& indices) {
+    const auto* both = ir::As<ir::BinaryNode>(condition);
+    if (both != nullptr && both->op == ir::BinaryOp::kAnd) {
+      return OnlyKeepsInside(both->a, indices) &&
+             OnlyKeepsInside(both->b, indices);
+    }
+    const size_t mark = math_.Mark();
+    for (size_t d = 0; d < indices.size(); ++d) {
+      math_.Assume(ir::LE(ir::IntConst(0), indices[d]));
+      math_.Assume(ir::LT(indices[d], ir::IntConst(buffer_->shape[d])));
+    }
+    const bool holds = math_.CanProve(condition);
+    math_.Restore(mark);
+    return holds;
+  }
+
+  const ir::BufferNode* buffer_;
+  IndexMath& math_;
+  std::vector<const ForNode*> loops_;
+  std::vector<Expr> conditions_;
+  ir::VarMap bindings_;
+  std::vector<Access> accesses_;
+  bool in_init_ = false, has_reduction_ = false;
+  size_t initialised_from_ = 0;
+};
+
+// first + [0, extent) per dimension.
+struct Box {
+  std::vector<Linear> first;
+  std::vector<int64_t> extent;
+};
+
+// What an access covers in one iteration of loops[0..depth], in terms of those
+// loops; nullopt where that is not a box.
+std::optional<Box> RegionBelow(IndexMath& math, const Access& access,
+                               size_t depth) {
+  Box box;
+  for (const Expr& index : access.indices) {
+    Linear fixed, inner;
+    const Linear linear = math.Decompose(index);
+    fixed.constant = linear.constant;
+    for (const auto& [atom, scale] : linear.terms) {
+      bool varies = false, loads = false;
+      ir::PostOrderExprs(atom, [&](const Expr& e) {
+        loads |= e->kind == ir::ExprKind::kLoad;
+        for (size_t i = depth + 1; i < access.loops.size(); ++i) {
+          varies |= e.get() == access.loops[i]->var.get();
+        }
+      });
+      if (loads) return std::nullopt;
+      (varies ? inner : fixed).terms.emplace_back(atom, scale);
+    }
+    const Interval reach = math.Bounds(inner);
+    if (!reach.bounded()) return std::nullopt;
+    fixed.constant += reach.lo;
+    box.first.push_back(std::move(fixed));
+    box.extent.push_back(reach.hi - reach.lo + 1);
+  }
+  return box;
+}
+
+std::optional<int64_t> Distance(const Linear& from, const Linear& to) {
+  Linear difference = to;
+  difference.Add(from, -1);
+  if (!difference.is_constant()) return std::nullopt;
+  return difference.constant;
+}
+
+// Whether `inner`, as far as it lies inside the buffer, lies inside `outer`.
+bool Covers(IndexMath& math, const ir::BufferNode& buffer, const Box& outer,
+            const Box& inner) {
+  for (size_t d = 0; d < outer.first.size(); ++d) {
+    const auto start = Distance(outer.first[d], inner.first[d]);
+    if (start && *start >= 0 && *start + inner.extent[d] <= outer.extent[d]) {
+      continue;
+    }
+    // All of the dimension is covered.
+    const Interval first = math.Bounds(outer.first[d]);
+    if (first.hi <= 0 && first.lo + outer.extent[d] >= buffer.shape[d]) {
+      continue;
+    }
+    return false;
+  }
+  return true;
+}
+
+struct Placement {
+  const ForNode* loop;
+  Box box;  // of all accesses in one iteration
+};
+
+// The innermost loop that owns the buffer; nullopt: the function does.
+std::optional<Placement> Place(const Buffer& buffer, const Stmt& body) {
+  IndexMath math;
+  AccessCollector collector(buffer.get(), math);
+  collector.Visit(body);
+  const std::vector<Access>& accesses = collector.accesses();
+  if (accesses.empty()) return std::nullopt;
+  size_t common = accesses[0].loops.size();
+  for (const Access& access : accesses) {
+    common = std::min(common, access.loops.size());
+    while (common > 0 &&
+           !std::equal(access.loops.begin(), access.loops.begin() + common,
+                       accesses[0].loops.begin())) {
+      --common;
+    }
+  }
+  for (size_t depth = common; depth-- > 0;) {
+    bool owned = true;
+    std::vector<Box> written;
+    std::optional<Box> all;
+    for (const Access& access : accesses) {
+      const auto box = RegionBelow(math, access, depth);
+      if (!box) {
+        owned = false;
+        break;
+      }
+      if (access.store) {
+        if (access.certain && (access.initialised_from == 0 ||
+                               access.initialised_from - 1 > depth)) {
+          written.push_back(*box);
+        }
+      } else {
+        owned &=
+            std::any_of(written.begin(), written.end(), [&](const Box& region) {
+              return Covers(math, *buffer, region, *box);
+            });
+      }
+      if (!owned) break;
+      if (!all) {
+        all = box;
+        continue;
+      }
+      for (size_t d = 0; d < box->first.size(); ++d) {
+        const auto shift = Distance(all->first[d], box->first[d]);
+        if (!shift) {
+          // Not comparable: keep the whole dimension.
+          all->first[d] = Linear();
+          all->extent[d] = buffer->shape[d];
+          continue;
+        }
+        const int64_t low = std::min<int64_t>(0, *shift);
+        const int64_t high = std::max(all->extent[d], *shift + box->extent[d]);
+        all->first[d].constant += low;
+        all->extent[d] = high - low;
+      }
+    }
+    if (!owned) continue;
+    for (size_t d = 0; d < all->extent.size(); ++d) {
+      if (all->extent[d] < buffer->shape[d]) continue;
+      all->first[d] = Linear();
+      all->extent[d] = buffer->shape[d];
+    }
+    return Placement{accesses[0].loops[depth], *std::move(all)};
+  }
+  return std::nullopt;
+}
+
+// Subtracts the box's start from the indices of one buffer.
+class Compactor : public ir::Mutator {
+ public:
+  Compactor(const Buffer& buffer, Buffer compact, const Box& box)
+      : buffer_(buffer), compact_(std::move(compact)), box_(box) {}
+  using Mutator::Mutate;
+
+ protected:
+  Buffer MutateBuffer(const Buffer& buffer) override {
+    return buffer == buffer_ ? compact_ : buffer;
+  }
+  Stmt MutateBlock(const ir::BlockNode& s, const Stmt&) override {
+    ir::BlockNode block(s);
+    // What a block touches is not stated in the compact buffer's terms.
+    const auto drop = [&](std::vector<ir::BufferRegion>& regions) {
+      std::erase_if(regions, [&](const ir::BufferRegion& region) {
+        return region.buffer == buffer_;
+      });
+    };
+    drop(block.reads);
+    drop(block.writes);
+    if (s.init != nullptr) block.init = Mutate(s.init);
+    block.body = Mutate(s.body);
+    return ir::BlockOf(std::move(block));
+  }
+  Expr MutateLoad(const ir::LoadNode& e, const Expr& self) override {
+    if (e.buffer != buffer_) return Mutator::MutateLoad(e, self);
+    return ir::Load(compact_, Shifted(e.indices));
+  }
+  Stmt MutateStore(const ir::StoreNode& s, const Stmt& self) override {
+    if (s.buffer != buffer_) return Mutator::MutateStore(s, self);
+    return ir::MakeStore(compact_, Shifted(s.indices), Mutate(s.value));
+  }
+
+ private:
+  std::vector<Expr> Shifted(const std::vector<Expr>& indices) {
+    std::vector<Expr> out;
+    for (size_t d = 0; d < indices.size(); ++d) {
+      out.push_back(Mutate(indices[d]) - box_.first[d].ToExpr());
+    }
+    return out;
+  }
+
+  const Buffer buffer_;
+  const Buffer compact_;
+  const Box& box_;
+};
+
+class LoopBodyAllocator : public ir::Mutator {
+ public:
+  LoopBodyAllocator(const Buffer& buffer, const Placement& placement)
+      : buffer_(buffer), placement_(placement) {}
+  using Mutator::Mutate;
+  Expr Mutate(const Expr& expr) override { return expr; }
+
+ protected:
+  Stmt MutateFor(const ForNode& s, const Stmt& self) override {
+    if (&s != placement_.loop) return Mutator::MutateFor(s, self);
+    ir::BufferNode shrunk(*buffer_);
+    shrunk.shape = placement_.box.extent;
+    const Buffer compact =
+        std::make_shared<const ir::BufferNode>(std::move(shrunk));
+    Stmt body = Compactor(buffer_, compact, placement_.box).Mutate(s.body);
+    return std::make_shared<const ForNode>(
+        s.var, s.min, s.extent, s.for_kind,
+        ir::MakeAlloc(compact, std::move(body)), s.annotations);
+  }
+
+ private:
+  const Buffer& buffer_;
+  const Placement& placement_;
+};
+
+}  // namespace
+
+Stmt PlaceAllocations(const Stmt& root) {
+  const auto* block = ir::As<ir::BlockNode>(root);
+  if (block == nullptr) return root;
+  ir::BlockNode out(*block);
+  out.allocs.clear();
+  for (const Buffer& buffer : block->allocs) {
+    const auto placement = Place(buffer, out.body);
+    if (!placement) {
+      out.allocs.push_back(buffer);
+      continue;
+    }
+    out.body = LoopBodyAllocator(buffer, *placement).Mutate(out.body);
+  }
+  return ir::BlockOf(std::move(out));
+}
+
+}  // namespace tilefarm::lower

@@ -1,0 +1,405 @@
+#include "server/farm/farm.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/server/fake_worker.h"
+#include "tests/support/fake_clock.h"
+
+namespace tilefarm::farm {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::FakeLink;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::kFingerprint;
+using testing::Measured;
+using ::testing::Pair;
+using ::testing::SizeIs;
+using testing::TestHello;
+using testing::TestTarget;
+
+class FakeSink : public ResultSink {
+ public:
+  void OnResult(Completion completion) override {
+    completions.push_back(std::move(completion));
+  }
+  std::vector<Completion> completions;
+};
+
+class FarmTest : public ::testing::Test {
+ protected:
+  FarmTest()
+      : farm_({.clock = &clock_,
+               .fingerprint = kFingerprint,
+               .new_lease_id = [this] {
+                 return "lease-" + std::to_string(++leases_made_);
+               }}) {
+    farm_.SetSink(&sink_);
+  }
+
+  struct Connected {
+    std::shared_ptr<FakeLink> link = std::make_shared<FakeLink>();
+    int64_t session = 0;
+  };
+  Connected Connect(const WorkerHello& hello, int slots = 1) {
+    Connected worker;
+    worker.session = *farm_.Connect(hello, worker.link);
+    farm_.OnState(worker.session, {}, false, slots);
+    return worker;
+  }
+  Connected Connect(const std::string& name, int slots = 1) {
+    return Connect(TestHello(name), slots);
+  }
+  WorkItem Item(const std::string& id, const std::string& queue = "job") {
+    WorkItem item;
+    item.candidate_id = id;
+    item.queue = queue;
+    item.task_id = "task";
+    item.target = TestTarget();
+    return item;
+  }
+  void Add(const std::string& id, const std::string& queue = "job",
+           Where where = Where::kBack) {
+    ASSERT_TRUE(farm_.Add(Item(id, queue), where).ok());
+  }
+  void Report(const Connected& worker, const std::string& lease,
+              const std::string& candidate) {
+    farm_.OnResult(worker.session, {.lease_id = lease,
+                                    .candidate_id = candidate,
+                                    .measurement = Measured(1e-3)});
+  }
+  void Hold(const Connected& worker, const std::string& lease, Phase phase,
+            int free_slots = 0) {
+    const HeldLease held[] = {{lease, 1, phase}};
+    farm_.OnState(worker.session, held, false, free_slots);
+  }
+  void Pass(absl::Duration time) {
+    clock_.Advance(time);
+    farm_.Tick();
+  }
+
+  testing::FakeClock clock_;
+  int leases_made_ = 0;
+  FakeSink sink_;
+  Farm farm_;
+};
+
+TEST_F(FarmTest, GrantsAsManyLeasesAsTheWorkerHasSlots) {
+  Add("a");
+  Add("b");
+  Add("c");
+  const Connected worker = Connect("w", 2);
+  ASSERT_THAT(worker.link->leases(), SizeIs(2));
+  EXPECT_EQ(worker.link->leases()[0].item.candidate_id, "a");
+  EXPECT_EQ(worker.link->leases()[0].attempt, 1u);
+  EXPECT_EQ(farm_.Counts("job").ready, 1);
+  EXPECT_EQ(farm_.Counts("job").leased, 2);
+  // A result frees a slot at once; the next State need not come first.
+  Report(worker, "lease-1", "a");
+  EXPECT_THAT(worker.link->leases(), SizeIs(3));
+}
+
+TEST_F(FarmTest, AcknowledgesAResultOnceItIsCommitted) {
+  Add("a");
+  const Connected worker = Connect("w");
+  Report(worker, "lease-1", "a");
+  ASSERT_THAT(sink_.completions, SizeIs(1));
+  EXPECT_EQ(sink_.completions[0].item.candidate_id, "a");
+  EXPECT_THAT(sink_.completions[0].device_id, HasSubstr("w@"));
+  EXPECT_THAT(worker.link->acks(), IsEmpty());
+  farm_.Committed("a", /*superseded=*/false);
+  EXPECT_THAT(worker.link->acks(), ElementsAre(Pair("lease-1", false)));
+  EXPECT_EQ(farm_.Counts("job").outstanding(), 0);
+}
+
+TEST_F(FarmTest, RenewedLeaseOutlivesItsDuration) {
+  Add("a");
+  const Connected worker = Connect("w");
+  for (int i = 0; i < 10; ++i) {
+    Pass(absl::Seconds(20));
+    Hold(worker, "lease-1", Phase::kGranted);
+  }
+  EXPECT_THAT(worker.link->leases(), SizeIs(1));
+  EXPECT_EQ(farm_.Counts("job").leased, 1);
+}
+
+TEST_F(FarmTest, LeaseThatIsNotRenewedIsGrantedAgain) {
+  Add("a");
+  const Connected worker = Connect("w");
+  Pass(absl::Seconds(29));
+  EXPECT_EQ(farm_.Counts("job").leased, 1);
+  EXPECT_THAT(worker.link->leases(), SizeIs(1));
+  Pass(absl::Seconds(1));
+  EXPECT_THAT(worker.link->cancelled(), ElementsAre("lease-1"));
+  ASSERT_THAT(worker.link->leases(), SizeIs(2));
+  EXPECT_EQ(worker.link->leases()[1].lease_id, "lease-2");
+  EXPECT_EQ(worker.link->leases()[1].attempt, 2u);
+}
+
+TEST_F(FarmTest, PhaseBeyondTheCandidatesLimitsIsLostThoughRenewed) {
+  Add("a");
+  const Connected worker = Connect("w");
+  const MeasureOptions limits;
+  const absl::Duration limit = limits.run_timeout + Timeouts().phase_grace;
+  Hold(worker, "lease-1", Phase::kRunning);
+  for (absl::Duration t; t < limit; t += absl::Seconds(5)) {
+    Pass(absl::Seconds(5));
+    Hold(worker, "lease-1", Phase::kRunning);
+  }
+  EXPECT_THAT(worker.link->cancelled(), IsEmpty());
+  Pass(absl::Seconds(5));
+  EXPECT_THAT(worker.link->cancelled(), ElementsAre("lease-1"));
+}
+
+TEST_F(FarmTest, ThirdLossWhileRunningRecordsDeviceLost) {
+  Add("a");
+  const Connected worker = Connect("w");
+  for (int loss = 1; loss <= 3; ++loss) {
+    EXPECT_THAT(sink_.completions, IsEmpty());
+    ASSERT_THAT(worker.link->leases(), SizeIs(loss));
+    Hold(worker, worker.link->leases().back().lease_id, Phase::kRunning);
+    Pass(absl::Seconds(30));
+  }
+  ASSERT_THAT(sink_.completions, SizeIs(1));
+  EXPECT_EQ(sink_.completions[0].measurement.status,
+            database::Status::kDeviceLost);
+  // The device's own result comes too late.
+  Report(worker, "lease-3", "a");
+  EXPECT_THAT(worker.link->acks(), ElementsAre(Pair("lease-3", true)));
+  EXPECT_THAT(sink_.completions, SizeIs(1));
+}
+
+TEST_F(FarmTest, LossesWhileBuildingDoNotCount) {
+  Add("a");
+  const Connected worker = Connect("w");
+  for (int loss = 1; loss <= 5; ++loss) {
+    ASSERT_THAT(worker.link->leases(), SizeIs(loss));
+    Hold(worker, worker.link->leases().back().lease_id, Phase::kBuilding);
+    Pass(absl::Seconds(30));
+  }
+  EXPECT_THAT(sink_.completions, IsEmpty());
+}
+
+TEST_F(FarmTest, ReconnectWithTheSameBootIdKeepsLeases) {
+  Add("a");
+  const Connected old = Connect("w");
+  farm_.Disconnect(old.session);
+  Pass(absl::Seconds(10));
+  const Connected back = Connect("w");
+  EXPECT_EQ(farm_.Counts("job").leased, 1);
+  Report(back, "lease-1", "a");
+  farm_.Committed("a", false);
+  EXPECT_THAT(back.link->acks(), ElementsAre(Pair("lease-1", false)));
+  EXPECT_THAT(old.link->acks(), IsEmpty());
+}
+
+TEST_F(FarmTest, RestartLosesLeasesAtOnce) {
+  Add("a");
+  const Connected old = Connect("w");
+  const Connected back = Connect(TestHello("w", "boot-2"));
+  ASSERT_THAT(back.link->leases(), SizeIs(1));
+  EXPECT_EQ(back.link->leases()[0].item.candidate_id, "a");
+  EXPECT_EQ(back.link->leases()[0].attempt, 2u);
+}
+
+TEST_F(FarmTest, HelloUnderAConnectedNameReplacesTheOldStream) {
+  const Connected old = Connect("w");
+  const Connected back = Connect("w");
+  ASSERT_TRUE(old.link->closed().has_value());
+  EXPECT_EQ(old.link->closed()->code(), absl::StatusCode::kAborted);
+  EXPECT_FALSE(back.link->closed().has_value());
+  // What the old stream still says changes nothing.
+  farm_.Disconnect(old.session);
+  EXPECT_EQ(farm_.Devices()[0].state, DeviceState::kIdle);
+}
+
+TEST_F(FarmTest, ResultOfAReplacedLeaseIsSuperseded) {
+  Add("a");
+  const Connected first = Connect("w1");
+  farm_.Disconnect(first.session);
+  Pass(absl::Seconds(30));
+  const Connected second = Connect("w2");
+  ASSERT_THAT(second.link->leases(), SizeIs(1));
+  const Connected back = Connect("w1", 0);
+  Report(back, "lease-1", "a");
+  EXPECT_THAT(back.link->acks(), ElementsAre(Pair("lease-1", true)));
+  EXPECT_THAT(sink_.completions, IsEmpty());
+  Report(second, "lease-2", "a");
+  EXPECT_THAT(sink_.completions, SizeIs(1));
+}
+
+TEST_F(FarmTest, ResultOfALostLeaseCountsUntilItIsReplaced) {
+  Add("a");
+  const Connected first = Connect("w1");
+  farm_.Disconnect(first.session);
+  Pass(absl::Seconds(30));
+  EXPECT_EQ(farm_.Counts("job").ready, 1);
+  const Connected back = Connect("w1", 0);
+  Report(back, "lease-1", "a");
+  ASSERT_THAT(sink_.completions, SizeIs(1));
+  EXPECT_EQ(farm_.Counts("job").ready, 0);
+}
+
+TEST_F(FarmTest, RepeatedResultIsAcknowledgedOnTheNewStream) {
+  Add("a");
+  const Connected old = Connect("w");
+  Report(old, "lease-1", "a");
+  const Connected back = Connect("w");
+  Report(back, "lease-1", "a");
+  EXPECT_THAT(sink_.completions, SizeIs(1));
+  farm_.Committed("a", false);
+  EXPECT_THAT(back.link->acks(), ElementsAre(Pair("lease-1", false)));
+  Report(back, "lease-1", "a");
+  EXPECT_THAT(back.link->acks(),
+              ElementsAre(Pair("lease-1", false), Pair("lease-1", true)));
+}
+
+TEST_F(FarmTest, UnknownCandidateIsSuperseded) {
+  const Connected worker = Connect("w");
+  Report(worker, "lease-of-old", "nobody-knows");
+  EXPECT_THAT(worker.link->acks(), ElementsAre(Pair("lease-of-old", true)));
+}
+
+TEST_F(FarmTest, FormerProcessesResultIsAccepted) {
+  Add("a", "job", Where::kHeldFromFormerProcess);
+  const Connected worker = Connect("w");
+  EXPECT_THAT(worker.link->leases(), IsEmpty());
+  Report(worker, "former-lease", "a");
+  ASSERT_THAT(sink_.completions, SizeIs(1));
+  farm_.Committed("a", false);
+  EXPECT_THAT(worker.link->acks(), ElementsAre(Pair("former-lease", false)));
+}
+
+TEST_F(FarmTest, FormerProcessesCandidateIsGrantedAfterTheHold) {
+  Add("a", "job", Where::kHeldFromFormerProcess);
+  const Connected worker = Connect("w");
+  Pass(Timeouts().former_hold - absl::Seconds(1));
+  EXPECT_THAT(worker.link->leases(), IsEmpty());
+  Pass(absl::Seconds(1));
+  EXPECT_THAT(worker.link->leases(), SizeIs(1));
+  // Its former holder reports after all, before the new one.
+  const Connected former = Connect("former", 0);
+  Report(former, "former-lease", "a");
+  EXPECT_THAT(sink_.completions, SizeIs(1));
+  EXPECT_THAT(worker.link->cancelled(), ElementsAre("lease-1"));
+}
+
+TEST_F(FarmTest, HoldLastsWhileAWorkerHasFormerLeases) {
+  Add("a", "job", Where::kHeldFromFormerProcess);
+  const Connected worker = Connect("w");
+  Hold(worker, "former-lease", Phase::kRunning, 1);
+  Pass(Timeouts().former_hold * 2);
+  EXPECT_THAT(worker.link->leases(), IsEmpty());
+  farm_.OnState(worker.session, {}, false, 1);
+  Pass(absl::Seconds(1));
+  EXPECT_THAT(worker.link->leases(), SizeIs(1));
+}
+
+TEST_F(FarmTest, AnotherCompilerGetsNoLeasesAndTheDeviceSaysWhy) {
+  Add("a");
+  WorkerHello hello = TestHello("w");
+  hello.fingerprint = "llvm-18+tf1";
+  const Connected worker = Connect(hello);
+  EXPECT_THAT(worker.link->leases(), IsEmpty());
+  const DeviceStatus status = farm_.Devices()[0];
+  EXPECT_EQ(status.state, DeviceState::kIncompatible);
+  EXPECT_THAT(status.reason, HasSubstr("llvm-18+tf1"));
+  EXPECT_EQ(farm_.SlotsFor(TestTarget()), 0);
+  EXPECT_THAT(farm_.WhyNoDevice(TestTarget()), HasSubstr("llvm-18+tf1"));
+}
+
+TEST_F(FarmTest, RefusesBadHellos) {
+  WorkerHello hello = TestHello("w");
+  hello.protocol_version = 99;
+  EXPECT_EQ(farm_.Connect(hello, std::make_shared<FakeLink>()).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  hello = TestHello("");
+  EXPECT_EQ(farm_.Connect(hello, std::make_shared<FakeLink>()).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  hello = TestHello("w");
+  hello.device.target = "toaster";
+  EXPECT_EQ(farm_.Connect(hello, std::make_shared<FakeLink>()).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(FarmTest, DeviceFitsByCpuFeaturesAndCores) {
+  const auto parse = [](const char* text) { return *target::Parse(text); };
+  const target::Target zen4 = parse("x86-64:znver4,cores=4");
+  EXPECT_TRUE(DeviceFits(zen4, parse("x86-64:znver4,cores=1")));
+  EXPECT_TRUE(DeviceFits(zen4, parse("x86-64:znver4,cores=4")));
+  EXPECT_FALSE(DeviceFits(zen4, parse("x86-64:znver4,cores=8")));
+  EXPECT_FALSE(DeviceFits(zen4, parse("x86-64:sapphirerapids,cores=1")));
+  EXPECT_FALSE(DeviceFits(zen4, parse("aarch64:cortex-a72,cores=1")));
+  EXPECT_TRUE(DeviceFits(zen4, parse("x86-64:x86-64-v3,cores=1")));
+  // Times of another microarchitecture do not count, even if it could run.
+  EXPECT_FALSE(DeviceFits(zen4, parse("x86-64:znver3,cores=1")));
+}
+
+TEST_F(FarmTest, ChangedHardwareIsANewDevice) {
+  DeviceProperties properties = TestHello("w").device;
+  const std::string id = DeviceId("w", properties);
+  properties.l3_bytes *= 2;
+  properties.memory_bytes += 1;
+  EXPECT_NE(DeviceId("w", properties), id);
+}
+
+TEST_F(FarmTest, QueuesTakeTurnsAndUrgentOnesComeFirst) {
+  for (const char* id : {"a1", "a2", "a3"}) Add(id, "job-a");
+  for (const char* id : {"b1", "b2"}) Add(id, "job-b");
+  farm_.SetUrgent("measure");
+  Add("m", "measure");
+  const Connected worker = Connect("w", 6);
+  std::vector<std::string> order;
+  for (const Lease& lease : worker.link->leases()) {
+    order.push_back(lease.item.candidate_id);
+  }
+  EXPECT_THAT(order, ElementsAre("m", "a1", "b1", "a2", "b2", "a3"));
+}
+
+TEST_F(FarmTest, RemovedQueueCancelsItsLeases) {
+  Add("a");
+  Add("b");
+  const Connected worker = Connect("w");
+  farm_.RemoveQueue("job");
+  EXPECT_THAT(worker.link->cancelled(), ElementsAre("lease-1"));
+  EXPECT_EQ(farm_.Counts("job").outstanding(), 0);
+  Report(worker, "lease-1", "a");
+  EXPECT_THAT(worker.link->acks(), ElementsAre(Pair("lease-1", true)));
+}
+
+TEST_F(FarmTest, DrainingWorkerFinishesButTakesNothing) {
+  Add("a");
+  Add("b");
+  const Connected worker = Connect("w", 2);
+  Add("c");
+  const HeldLease held[] = {{"lease-1", 1, Phase::kRunning}};
+  farm_.OnState(worker.session, held, /*draining=*/true, 1);
+  Report(worker, "lease-2", "b");
+  EXPECT_THAT(worker.link->leases(), SizeIs(2));
+  EXPECT_EQ(farm_.Devices()[0].state, DeviceState::kDraining);
+}
+
+TEST_F(FarmTest, SendsTheBestTimeOfTheTask) {
+  farm_.SetBest("task", 2e-3);
+  Add("a");
+  const Connected worker = Connect("w");
+  EXPECT_EQ(worker.link->leases()[0].best_seconds, 2e-3);
+}
+
+TEST_F(FarmTest, LeaseIdsAre128RandomBits) {
+  Farm farm({.clock = &clock_, .fingerprint = kFingerprint});
+  auto link = std::make_shared<FakeLink>();
+  const int64_t session = *farm.Connect(TestHello("w"), link);
+  farm.OnState(session, {}, false, 2);
+  ASSERT_TRUE(farm.Add(Item("a")).ok());
+  ASSERT_TRUE(farm.Add(Item("b")).ok());
+  EXPECT_EQ(farm.Add(Item("a")).code(), absl::StatusCode::kAlreadyExists);
+  ASSERT_THAT(link->leases(), SizeIs(2));
+  EXPECT_THAT(link->leases()[0].lease_id, SizeIs(32));
+  EXPECT_NE(link->leases()[0].lease_id, link->leases()[1].lease_id);
+}
+
+}  // namespace
+}  // namespace tilefarm::farm

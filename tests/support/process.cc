@@ -1,0 +1,181 @@
+#include "tests/support/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+
+extern char** environ;
+
+namespace tilefarm::testing {
+
+std::unique_ptr<Process> Process::Spawn(std::vector<std::string> argv,
+                                        std::vector<std::string> env) {
+  int out[2], err[2];
+  TF_CHECK(pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, out[1], 1);
+  posix_spawn_file_actions_adddup2(&actions, err[1], 2);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setpgroup(&attributes, 0);
+
+  std::vector<char*> args;
+  for (std::string& arg : argv) args.push_back(arg.data());
+  args.push_back(nullptr);
+  std::vector<char*> environment;
+  for (std::string& one : env) environment.push_back(one.data());
+  for (char** one = environ; *one != nullptr; ++one) {
+    environment.push_back(*one);
+  }
+  environment.push_back(nullptr);
+
+  pid_t pid = 0;
+  const int failed = posix_spawn(&pid, args[0], &actions, &attributes,
+                                 args.data(), environment.data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  close(out[1]);
+  close(err[1]);
+  if (failed != 0) {
+    close(out[0]);
+    close(err[0]);
+    return nullptr;
+  }
+  return std::unique_ptr<Process>(new Process(pid, out[0], err[0]));
+}
+
+Process::Process(pid_t pid, int out, int err)
+    : pid_(pid),
+      out_reader_([this, out] { Read(out, &output_); }),
+      err_reader_([this, err] { Read(err, &errors_); }) {}
+
+Process::~Process() {
+  kill(-pid_, SIGKILL);
+  if (!status_.has_value()) Reap(/*block=*/true);
+  // The group again: helpers that outlived their parent hold the pipes.
+  kill(-pid_, SIGKILL);
+  out_reader_.join();
+  err_reader_.join();
+}
+
+void Process::Read(int fd, std::string* into) {
+  char buffer[4096];
+  while (true) {
+    const ssize_t size = read(fd, buffer, sizeof(buffer));
+    if (size <= 0) break;
+    MutexLock lock(mutex_);
+    into->append(buffer, size);
+    changed_.NotifyAll();
+  }
+  close(fd);
+  MutexLock lock(mutex_);
+  --open_;
+  changed_.NotifyAll();
+}
+
+std::optional<std::string> Process::WaitForOutput(const std::string& prefix,
+                                                  absl::Duration timeout) {
+  const absl::Duration deadline = Clock::Real().Monotonic() + timeout;
+  MutexLock lock(mutex_);
+  while (true) {
+    size_t start = 0;
+    for (size_t end; (end = output_.find('\n', start)) != std::string::npos;
+         start = end + 1) {
+      if (output_.compare(start, prefix.size(), prefix) == 0) {
+        return output_.substr(start + prefix.size(),
+                              end - start - prefix.size());
+      }
+    }
+    const absl::Duration left = deadline - Clock::Real().Monotonic();
+    if (open_ == 0 || left <= absl::ZeroDuration()) return std::nullopt;
+    changed_.WaitFor(mutex_, left);
+  }
+}
+
+void Process::Kill(int signal) {
+  if (!status_.has_value()) kill(pid_, signal);
+}
+
+bool Process::Reap(bool block) {
+  int status = 0;
+  if (waitpid(pid_, &status, block ? 0 : WNOHANG) != pid_) return false;
+  status_ = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  return true;
+}
+
+std::optional<int> Process::Wait(absl::Duration timeout) {
+  const absl::Duration deadline = Clock::Real().Monotonic() + timeout;
+  while (!status_.has_value() && !Reap(/*block=*/false)) {
+    if (Clock::Real().Monotonic() >= deadline) return std::nullopt;
+    usleep(5000);
+  }
+  return status_;
+}
+
+std::string Process::output() {
+  MutexLock lock(mutex_);
+  return output_;
+}
+
+std::string Process::errors() {
+  MutexLock lock(mutex_);
+  return errors_;
+}
+
+CommandResult RunCommand(std::vector<std::string> argv,
+                         std::vector<std::string> env, absl::Duration timeout) {
+  CommandResult result;
+  auto process = Process::Spawn(std::move(argv), std::move(env));
+  if (process == nullptr) {
+    result.errors = "cannot be started";
+    return result;
+  }
+  const auto code = process->Wait(timeout);
+  if (code.has_value()) {
+    result.exit_code = *code;
+    // Its pipes close with it, but the readers may be behind.
+    process->WaitForOutput(std::string(1, '\0'), absl::Seconds(2));
+  }
+  result.output = process->output();
+  result.errors = process->errors();
+  return result;
+}
+
+TempDir::TempDir() {
+  const char* base = getenv("TMPDIR");
+  path_ = std::string(base == nullptr ? "/tmp" : base) + "/tilefarm-XXXXXX";
+  TF_CHECK(mkdtemp(path_.data()) != nullptr);
+}
+
+TempDir::~TempDir() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string TempDir::Write(const std::string& name,
+                           const std::string& text) const {
+  std::ofstream(File(name), std::ios::binary) << text;
+  return File(name);
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+}  // namespace tilefarm::testing

@@ -1,0 +1,20 @@
+// The C header of an artifact.
+#ifndef TILEFARM_COMPILER_CODEGEN_C_HEADER_H_
+#define TILEFARM_COMPILER_CODEGEN_C_HEADER_H_
+
+#include <span>
+#include <string>
+
+#include "compiler/codegen/codegen.h"
+#include "compiler/target/target.h"
+
+namespace tilefarm::codegen {
+
+// Prototypes with each buffer's dtype and shape in comments. The functions are
+// those before lowering, whose buffers still have their shapes.
+std::string CHeader(std::span<const LoweredFunction> functions,
+                    const target::Target& target);
+
+}  // namespace tilefarm::codegen
+
+#endif  // TILEFARM_COMPILER_CODEGEN_C_HEADER_H_

@@ -1,0 +1,35 @@
+#include "compiler/codegen/c_library.h"
+
+namespace tilefarm::codegen {
+namespace {
+
+std::vector<SystemLibrary> MakeLibraries() {
+  // The runtime's (runtime/platform.h) and what LLVM itself calls.
+  SystemLibrary libc{
+      "libc.so.6",
+      {"aligned_alloc", "free", "getenv", "madvise", "memcpy", "memmove",
+       "memset", "mmap", "munmap", "pthread_attr_destroy", "pthread_attr_init",
+       "pthread_attr_setstacksize", "pthread_create", "pthread_join",
+       "pthread_sigmask", "sched_getaffinity", "syscall"}};
+  SystemLibrary libm{"libm.so.6", {}};
+  for (const char* name :
+       {"acos", "asin",  "atan",  "atan2",     "ceil",  "cos",    "cosh",
+        "erf",  "exp",   "exp10", "exp2",      "expm1", "floor",  "fma",
+        "fmod", "ldexp", "log",   "log10",     "log1p", "log2",   "nearbyint",
+        "pow",  "rint",  "round", "roundeven", "sin",   "sincos", "sinh",
+        "sqrt", "tan",   "tanh",  "trunc"}) {
+    libm.functions.push_back(name);
+    libm.functions.push_back(std::string(name) + "f");
+  }
+  return {libc, libm};
+}
+
+}  // namespace
+
+const std::vector<SystemLibrary>& SystemLibraries() {
+  static const auto* libraries =
+      new std::vector<SystemLibrary>(MakeLibraries());
+  return *libraries;
+}
+
+}  // namespace tilefarm::codegen

@@ -1,0 +1,20 @@
+// What an artifact may need of the system: functions of libc and libm.
+#ifndef TILEFARM_COMPILER_CODEGEN_C_LIBRARY_H_
+#define TILEFARM_COMPILER_CODEGEN_C_LIBRARY_H_
+
+#include <string>
+#include <vector>
+
+namespace tilefarm::codegen {
+
+struct SystemLibrary {
+  std::string soname;  // "libm.so.6"
+  std::vector<std::string> functions;
+};
+
+// For Linux; the same names on every architecture.
+const std::vector<SystemLibrary>& SystemLibraries();
+
+}  // namespace tilefarm::codegen
+
+#endif  // TILEFARM_COMPILER_CODEGEN_C_LIBRARY_H_

@@ -1,0 +1,54 @@
+// Lowered functions -> machine code, by LLVM.
+//
+//   lowered loops --Emitter--> LLVM IR --+ runtime bitcode, O2--> object code
+//
+// LLVM's loop vectoriser, SLP vectoriser and unroller are off: the schedule
+// has decided. Floats obey IEEE 754 but for contraction of multiply and add.
+// Each call has its own LLVM context, so calls from several threads do not
+// meet; target machines are cached per thread.
+#ifndef TILEFARM_COMPILER_CODEGEN_CODEGEN_H_
+#define TILEFARM_COMPILER_CODEGEN_CODEGEN_H_
+
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/stmt.h"
+#include "compiler/target/target.h"
+
+namespace tilefarm::codegen {
+
+// A function in lowered form (lower/pipeline.h) and the symbol it exports:
+//   int SYMBOL(void* buffer0, void* buffer1, ...)
+struct LoweredFunction {
+  ir::PrimFuncPtr function;
+  std::string symbol;
+};
+
+struct Options {
+  target::Target target;
+  // Code of a reference: no contraction, library functions instead of our
+  // vector approximations, and LLVM's own vectoriser, which never reorders a
+  // floating-point reduction.
+  bool reference = false;
+};
+
+// ELF object file with the symbols, everything else internal. InvalidArgument:
+// what the target or the lowered form does not have; Internal: LLVM rejected
+// what we made.
+absl::StatusOr<std::string> EmitObject(
+    std::span<const LoweredFunction> functions, const Options& options);
+// The same module as assembly text.
+absl::StatusOr<std::string> EmitAssembly(
+    std::span<const LoweredFunction> functions, const Options& options);
+// As LLVM IR text: as emitted, or after optimisation (runtime linked in).
+absl::StatusOr<std::string> EmitLlvmIr(
+    std::span<const LoweredFunction> functions, const Options& options,
+    bool optimized);
+
+// "19.1.7".
+std::string LlvmVersion();
+
+}  // namespace tilefarm::codegen
+
+#endif  // TILEFARM_COMPILER_CODEGEN_CODEGEN_H_

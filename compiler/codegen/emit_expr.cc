@@ -1,0 +1,318 @@
+// Expressions: constants, conversions, conditions, calls.
+#include "absl/strings/str_cat.h"
+#include "compiler/codegen/emitter.h"
+#include "llvm/ADT/APFloat.h"
+
+namespace tilefarm::codegen {
+namespace {
+
+const llvm::fltSemantics& Semantics(ir::DataType dtype) {
+  if (dtype.code == ir::TypeCode::kBFloat) return llvm::APFloat::BFloat();
+  if (dtype.bits == 16) return llvm::APFloat::IEEEhalf();
+  if (dtype.bits == 32) return llvm::APFloat::IEEEsingle();
+  return llvm::APFloat::IEEEdouble();
+}
+
+}  // namespace
+
+bool HasLoad(const ir::Expr& expr) {
+  switch (expr->kind) {
+    case ir::ExprKind::kLoad:
+      return true;
+    case ir::ExprKind::kVar:
+    case ir::ExprKind::kIntConst:
+    case ir::ExprKind::kFloatConst:
+      return false;
+    case ir::ExprKind::kBinary: {
+      const auto* e = ir::As<ir::BinaryNode>(expr);
+      return HasLoad(e->a) || HasLoad(e->b);
+    }
+    case ir::ExprKind::kNot:
+      return HasLoad(ir::As<ir::NotNode>(expr)->a);
+    case ir::ExprKind::kCast:
+      return HasLoad(ir::As<ir::CastNode>(expr)->value);
+    case ir::ExprKind::kSelect: {
+      const auto* e = ir::As<ir::SelectNode>(expr);
+      return HasLoad(e->condition) || HasLoad(e->true_value) ||
+             HasLoad(e->false_value);
+    }
+    case ir::ExprKind::kCall: {
+      for (const ir::Expr& arg : ir::As<ir::CallNode>(expr)->args) {
+        if (HasLoad(arg)) return true;
+      }
+      return false;
+    }
+    case ir::ExprKind::kLet: {
+      const auto* e = ir::As<ir::LetNode>(expr);
+      return HasLoad(e->value) || HasLoad(e->body);
+    }
+    case ir::ExprKind::kRamp: {
+      const auto* e = ir::As<ir::RampNode>(expr);
+      return HasLoad(e->base) || HasLoad(e->stride);
+    }
+    case ir::ExprKind::kBroadcast:
+      return HasLoad(ir::As<ir::BroadcastNode>(expr)->value);
+  }
+  return false;
+}
+
+llvm::Type* Emitter::RegisterType(ir::DataType dtype) {
+  llvm::Type* element = nullptr;
+  if (dtype.is_float()) {
+    element = dtype.bits == 64 ? builder_.getDoubleTy() : builder_.getFloatTy();
+  } else {
+    element = builder_.getIntNTy(dtype.bits);
+  }
+  return dtype.lanes > 1 ? llvm::FixedVectorType::get(element, dtype.lanes)
+                         : element;
+}
+
+llvm::Value* Emitter::Splat(llvm::Value* value, int lanes) {
+  return lanes > 1 ? builder_.CreateVectorSplat(lanes, value) : value;
+}
+
+llvm::Value* Emitter::Emit(const ir::Expr& expr) {
+  if (!status_.ok()) return llvm::PoisonValue::get(RegisterType(expr->dtype));
+  switch (expr->kind) {
+    case ir::ExprKind::kVar: {
+      const auto it = frame_->vars.find(ir::As<ir::VarNode>(expr));
+      if (it != frame_->vars.end()) return it->second;
+      return Fail(absl::InternalError(
+                      absl::StrCat("variable ", ir::As<ir::VarNode>(expr)->name,
+                                   " has no value here")),
+                  RegisterType(expr->dtype));
+    }
+    case ir::ExprKind::kIntConst:
+      return llvm::ConstantInt::get(RegisterType(expr->dtype),
+                                    ir::As<ir::IntConstNode>(expr)->value,
+                                    /*IsSigned=*/true);
+    case ir::ExprKind::kFloatConst:
+      return EmitConstant(*ir::As<ir::FloatConstNode>(expr));
+    case ir::ExprKind::kBinary: {
+      const auto* e = ir::As<ir::BinaryNode>(expr);
+      if (e->op == ir::BinaryOp::kAnd || e->op == ir::BinaryOp::kOr) {
+        return EmitLogical(*e);
+      }
+      llvm::Value* a = Emit(e->a);
+      llvm::Value* b = Emit(e->b);
+      return EmitBinary(e->op, e->a->dtype, a, b);
+    }
+    case ir::ExprKind::kNot:
+      return builder_.CreateNot(Emit(ir::As<ir::NotNode>(expr)->a));
+    case ir::ExprKind::kCast: {
+      const auto* e = ir::As<ir::CastNode>(expr);
+      llvm::Value* value = Emit(e->value);
+      return EmitCast(expr->dtype, e->value->dtype, value);
+    }
+    case ir::ExprKind::kSelect: {
+      const auto* e = ir::As<ir::SelectNode>(expr);
+      llvm::Value* condition = Emit(e->condition);
+      llvm::Value* a = Emit(e->true_value);
+      llvm::Value* b = Emit(e->false_value);
+      return builder_.CreateSelect(condition, a, b);
+    }
+    case ir::ExprKind::kCall:
+      return EmitCall(*ir::As<ir::CallNode>(expr));
+    case ir::ExprKind::kLoad:
+      return EmitLoad(*ir::As<ir::LoadNode>(expr));
+    case ir::ExprKind::kLet: {
+      const auto* e = ir::As<ir::LetNode>(expr);
+      frame_->vars[e->var.get()] = Emit(e->value);
+      return Emit(e->body);
+    }
+    case ir::ExprKind::kRamp: {
+      const auto* e = ir::As<ir::RampNode>(expr);
+      const int lanes = expr->dtype.lanes;
+      llvm::Value* base = Splat(Emit(e->base), lanes);
+      llvm::Value* stride = Splat(Emit(e->stride), lanes);
+      std::vector<llvm::Constant*> steps;
+      for (int lane = 0; lane < lanes; ++lane) {
+        steps.push_back(
+            llvm::ConstantInt::get(RegisterType(expr->dtype.element()), lane));
+      }
+      llvm::Value* steps_vector = llvm::ConstantVector::get(steps);
+      return builder_.CreateAdd(base, builder_.CreateMul(stride, steps_vector));
+    }
+    case ir::ExprKind::kBroadcast:
+      return Splat(Emit(ir::As<ir::BroadcastNode>(expr)->value),
+                   expr->dtype.lanes);
+  }
+  return nullptr;
+}
+
+llvm::Value* Emitter::EmitConstant(const ir::FloatConstNode& e) {
+  // Rounded to its own type, then held in the register's.
+  llvm::APFloat value(e.value);
+  bool inexact = false;
+  value.convert(Semantics(e.dtype), llvm::APFloat::rmNearestTiesToEven,
+                &inexact);
+  const ir::DataType held =
+      e.dtype.bits == 16 ? ir::DataType::Float(32) : e.dtype.element();
+  value.convert(Semantics(held), llvm::APFloat::rmNearestTiesToEven, &inexact);
+  return llvm::ConstantFP::get(context_, value);
+}
+
+llvm::Value* Emitter::EmitLogical(const ir::BinaryNode& e) {
+  const bool is_and = e.op == ir::BinaryOp::kAnd;
+  llvm::Value* a = Emit(e.a);
+  if (!HasLoad(e.b)) {
+    llvm::Value* b = Emit(e.b);
+    return is_and ? builder_.CreateAnd(a, b) : builder_.CreateOr(a, b);
+  }
+  llvm::Value* wanted = is_and ? a : builder_.CreateNot(a);
+  if (!e.dtype.is_vector()) {
+    return Guarded(wanted, a, [&] { return Emit(e.b); });
+  }
+  frame_->masks.push_back(wanted);
+  llvm::Value* b = Emit(e.b);
+  frame_->masks.pop_back();
+  return is_and ? builder_.CreateAnd(a, b) : builder_.CreateOr(a, b);
+}
+
+llvm::Value* Emitter::EmitIfThenElse(const ir::CallNode& e) {
+  const ir::Expr& then_expr = e.args[1];
+  const ir::Expr& else_expr = e.args[2];
+  llvm::Value* condition = Emit(e.args[0]);
+  const bool then_loads = HasLoad(then_expr);
+  const bool else_loads = HasLoad(else_expr);
+  if (!then_loads && !else_loads) {
+    llvm::Value* a = Emit(then_expr);
+    llvm::Value* b = Emit(else_expr);
+    return builder_.CreateSelect(condition, a, b);
+  }
+  if (condition->getType()->isVectorTy()) {
+    // Lanes that are not chosen touch no memory: every access below carries
+    // the mask.
+    const auto masked = [&](const ir::Expr& side, llvm::Value* mask) {
+      frame_->masks.push_back(mask);
+      llvm::Value* value = Emit(side);
+      frame_->masks.pop_back();
+      return value;
+    };
+    llvm::Value* a = masked(then_expr, condition);
+    llvm::Value* b = masked(else_expr, builder_.CreateNot(condition));
+    return builder_.CreateSelect(condition, a, b);
+  }
+  if (!else_loads) {
+    llvm::Value* b = Emit(else_expr);
+    return Guarded(condition, b, [&] { return Emit(then_expr); });
+  }
+  if (!then_loads) {
+    llvm::Value* a = Emit(then_expr);
+    return Guarded(builder_.CreateNot(condition), a,
+                   [&] { return Emit(else_expr); });
+  }
+  llvm::Value* zero = llvm::Constant::getNullValue(RegisterType(e.dtype));
+  llvm::Value* a = Guarded(condition, zero, [&] { return Emit(then_expr); });
+  return Guarded(builder_.CreateNot(condition), a,
+                 [&] { return Emit(else_expr); });
+}
+
+llvm::Value* Emitter::EmitCall(const ir::CallNode& e) {
+  using ir::Intrinsic;
+  if (e.op == Intrinsic::kIfThenElse) return EmitIfThenElse(e);
+  std::vector<llvm::Value*> args;
+  for (const ir::Expr& arg : e.args) args.push_back(Emit(arg));
+  llvm::Value* x = args[0];
+  const ir::DataType dtype = e.args[0]->dtype;
+  const auto unary = [&](llvm::Intrinsic::ID id) {
+    return builder_.CreateUnaryIntrinsic(id, x);
+  };
+  if (!dtype.is_float()) {
+    switch (e.op) {
+      case Intrinsic::kAbs:
+        if (!dtype.is_int()) return x;
+        return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, x,
+                                              builder_.getFalse());
+      case Intrinsic::kPopcount:
+        return unary(llvm::Intrinsic::ctpop);
+      case Intrinsic::kClz:
+        return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, x,
+                                              builder_.getFalse());
+      case Intrinsic::kFloor:
+      case Intrinsic::kCeil:
+      case Intrinsic::kRound:
+      case Intrinsic::kNearbyint:
+      case Intrinsic::kTrunc:
+        return x;
+      case Intrinsic::kFma:
+        return builder_.CreateAdd(builder_.CreateMul(x, args[1]), args[2]);
+      case Intrinsic::kIsNan:
+      case Intrinsic::kIsInf:
+        return llvm::Constant::getNullValue(RegisterType(e.dtype));
+      default:
+        return Fail(absl::InvalidArgumentError(
+                        absl::StrCat("T.", std::string(ir::IntrinsicName(e.op)),
+                                     " is not defined for ", dtype.ToString())),
+                    RegisterType(e.dtype));
+    }
+  }
+  llvm::Value* one = llvm::ConstantFP::get(x->getType(), 1.0);
+  switch (e.op) {
+    case Intrinsic::kSqrt:
+      return unary(llvm::Intrinsic::sqrt);
+    case Intrinsic::kRsqrt:
+      return builder_.CreateFDiv(one, unary(llvm::Intrinsic::sqrt));
+    case Intrinsic::kAbs:
+      return unary(llvm::Intrinsic::fabs);
+    case Intrinsic::kFloor:
+      return unary(llvm::Intrinsic::floor);
+    case Intrinsic::kCeil:
+      return unary(llvm::Intrinsic::ceil);
+    case Intrinsic::kRound:
+      return unary(llvm::Intrinsic::round);
+    case Intrinsic::kNearbyint:
+      return unary(llvm::Intrinsic::nearbyint);
+    case Intrinsic::kTrunc:
+      return unary(llvm::Intrinsic::trunc);
+    case Intrinsic::kFma:
+      return builder_.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()},
+                                      {x, args[1], args[2]});
+    case Intrinsic::kCopySign:
+      return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x,
+                                            args[1]);
+    case Intrinsic::kIsNan:
+      return builder_.CreateFCmpUNO(x, x);
+    case Intrinsic::kIsInf:
+      return builder_.CreateFCmpOEQ(
+          unary(llvm::Intrinsic::fabs),
+          llvm::ConstantFP::getInfinity(x->getType()));
+    default:
+      break;
+  }
+  if (llvm::Value* value = math_.Emit(builder_, e.op, args)) return value;
+  return Fail(absl::InvalidArgumentError(
+                  absl::StrCat("T.", std::string(ir::IntrinsicName(e.op)),
+                               " is not defined for ", dtype.ToString())),
+              RegisterType(e.dtype));
+}
+
+llvm::Value* Emitter::EmitCast(ir::DataType to, ir::DataType from,
+                               llvm::Value* value) {
+  llvm::Type* type = RegisterType(to);
+  if (to.is_bool()) {
+    llvm::Value* zero = llvm::Constant::getNullValue(value->getType());
+    return from.is_float() ? builder_.CreateFCmpUNE(value, zero)
+                           : builder_.CreateICmpNE(value, zero);
+  }
+  if (from.is_float() && to.is_float()) {
+    value = builder_.CreateFPCast(value, type);
+    // An explicit conversion rounds, also where registers hold more.
+    return to.bits == 16 ? FromMemory(ToMemory(value, to), to) : value;
+  }
+  if (from.is_float()) {
+    // Out-of-range values saturate and NaN gives 0: defined everywhere.
+    return builder_.CreateIntrinsic(
+        to.is_int() ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
+        {type, value->getType()}, {value});
+  }
+  if (to.is_float()) {
+    value = from.is_int() ? builder_.CreateSIToFP(value, type)
+                          : builder_.CreateUIToFP(value, type);
+    return to.bits == 16 ? FromMemory(ToMemory(value, to), to) : value;
+  }
+  return from.is_int() ? builder_.CreateSExtOrTrunc(value, type)
+                       : builder_.CreateZExtOrTrunc(value, type);
+}
+
+}  // namespace tilefarm::codegen

@@ -1,0 +1,350 @@
+// Loads and stores. The shape of a vector index decides:
+//
+//   Ramp, stride 1    one unaligned vector access (masked where predicated)
+//   Ramp, stride -1   the same and a reversal
+//   Broadcast         one scalar access, splat
+//   Ramp, other       one scalar access a lane; gather/scatter under a mask
+//   anything else     gather/scatter
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/codegen/emitter.h"
+
+namespace tilefarm::codegen {
+namespace {
+
+llvm::Value* Reverse(llvm::IRBuilder<>& builder, llvm::Value* value,
+                     int lanes) {
+  std::vector<int> order(lanes);
+  std::iota(order.rbegin(), order.rend(), 0);
+  return builder.CreateShuffleVector(value, order);
+}
+
+// A vector type with `type`'s lanes.
+llvm::Type* WithLanesOf(llvm::Type* element, llvm::Type* type) {
+  if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type)) {
+    return llvm::FixedVectorType::get(element, vector->getNumElements());
+  }
+  return element;
+}
+
+// Half bits (i16) to float without hardware: shifted into a float's place
+// they are off by 2^112, subnormals included.
+llvm::Value* HalfBitsToFloat(llvm::IRBuilder<>& b, llvm::Value* half) {
+  llvm::Type* i32 = WithLanesOf(b.getInt32Ty(), half->getType());
+  llvm::Type* f32 = WithLanesOf(b.getFloatTy(), half->getType());
+  const auto constant = [&](uint32_t v) {
+    return llvm::ConstantInt::get(i32, v);
+  };
+  llvm::Value* wide = b.CreateZExt(half, i32);
+  llvm::Value* sign = b.CreateShl(b.CreateAnd(wide, constant(0x8000)), 16);
+  llvm::Value* shifted = b.CreateShl(b.CreateAnd(wide, constant(0x7fff)), 13);
+  llvm::Value* scaled =
+      b.CreateBitCast(b.CreateFMul(b.CreateBitCast(shifted, f32),
+                                   llvm::ConstantFP::get(f32, 0x1p112)),
+                      i32);
+  llvm::Value* special = b.CreateICmpUGE(shifted, constant(0x0f800000));
+  llvm::Value* magnitude = b.CreateSelect(
+      special, b.CreateOr(shifted, constant(0x7f800000)), scaled);
+  return b.CreateBitCast(b.CreateOr(magnitude, sign), f32);
+}
+
+// Float to half bits (i16), to nearest, ties to even.
+llvm::Value* FloatToHalfBits(llvm::IRBuilder<>& b, llvm::Value* value) {
+  llvm::Type* i32 = WithLanesOf(b.getInt32Ty(), value->getType());
+  llvm::Type* f32 = value->getType();
+  const auto constant = [&](uint32_t v) {
+    return llvm::ConstantInt::get(i32, v);
+  };
+  llvm::Value* bits = b.CreateBitCast(value, i32);
+  llvm::Value* sign =
+      b.CreateLShr(b.CreateAnd(bits, constant(0x80000000u)), 16);
+  llvm::Value* magnitude = b.CreateAnd(bits, constant(0x7fffffff));
+  // Subnormal results: adding 0.5 makes the unit of the sum half's smallest.
+  llvm::Value* small =
+      b.CreateSub(b.CreateBitCast(b.CreateFAdd(b.CreateBitCast(magnitude, f32),
+                                               llvm::ConstantFP::get(f32, 0.5)),
+                                  i32),
+                  constant(0x3f000000));
+  llvm::Value* odd = b.CreateAnd(b.CreateLShr(magnitude, 13), constant(1));
+  llvm::Value* normal = b.CreateLShr(
+      b.CreateAdd(b.CreateAdd(magnitude, constant(0xc8000fffu)), odd), 13);
+  llvm::Value* result = b.CreateSelect(
+      b.CreateICmpULT(magnitude, constant(0x38800000)), small, normal);
+  result = b.CreateSelect(b.CreateICmpUGE(magnitude, constant(0x477ff000)),
+                          constant(0x7c00), result);
+  result = b.CreateSelect(b.CreateICmpUGT(magnitude, constant(0x7f800000)),
+                          constant(0x7e00), result);
+  return b.CreateTrunc(b.CreateOr(result, sign),
+                       WithLanesOf(b.getInt16Ty(), value->getType()));
+}
+
+// Float to bfloat16 bits (i16), to nearest, ties to even. In integers, since
+// the instruction for it flushes subnormals.
+llvm::Value* FloatToBFloatBits(llvm::IRBuilder<>& b, llvm::Value* value) {
+  llvm::Type* i32 = WithLanesOf(b.getInt32Ty(), value->getType());
+  const auto constant = [&](uint32_t v) {
+    return llvm::ConstantInt::get(i32, v);
+  };
+  llvm::Value* bits = b.CreateBitCast(value, i32);
+  llvm::Value* odd = b.CreateAnd(b.CreateLShr(bits, 16), constant(1));
+  llvm::Value* rounded =
+      b.CreateLShr(b.CreateAdd(bits, b.CreateAdd(odd, constant(0x7fff))), 16);
+  llvm::Value* quiet = b.CreateOr(b.CreateLShr(bits, 16), constant(0x40));
+  llvm::Value* result =
+      b.CreateSelect(b.CreateFCmpUNO(value, value), quiet, rounded);
+  return b.CreateTrunc(result, WithLanesOf(b.getInt16Ty(), value->getType()));
+}
+
+}  // namespace
+
+std::optional<RampForm> AsRamp(const ir::Expr& index) {
+  if (const auto* ramp = ir::As<ir::RampNode>(index)) {
+    return RampForm{ramp->base, ramp->stride};
+  }
+  if (const auto* broadcast = ir::As<ir::BroadcastNode>(index)) {
+    return RampForm{broadcast->value, ir::ConstOf(index->dtype.element(), 0)};
+  }
+  const auto* binary = ir::As<ir::BinaryNode>(index);
+  if (binary == nullptr) return std::nullopt;
+  if (binary->op != ir::BinaryOp::kAdd && binary->op != ir::BinaryOp::kSub &&
+      binary->op != ir::BinaryOp::kMul) {
+    return std::nullopt;
+  }
+  const auto a = AsRamp(binary->a);
+  const auto b = AsRamp(binary->b);
+  if (!a || !b) return std::nullopt;
+  if (binary->op == ir::BinaryOp::kAdd) {
+    return RampForm{a->base + b->base, a->stride + b->stride};
+  }
+  if (binary->op == ir::BinaryOp::kSub) {
+    return RampForm{a->base - b->base, a->stride - b->stride};
+  }
+  if (ir::IsConstInt(b->stride, 0)) {
+    return RampForm{a->base * b->base, a->stride * b->base};
+  }
+  if (ir::IsConstInt(a->stride, 0)) {
+    return RampForm{a->base * b->base, a->base * b->stride};
+  }
+  return std::nullopt;
+}
+
+llvm::Type* Emitter::MemoryType(ir::DataType dtype) {
+  llvm::Type* element = nullptr;
+  if (dtype.code == ir::TypeCode::kBFloat) {
+    element = builder_.getInt16Ty();
+  } else if (dtype.is_float()) {
+    element = dtype.bits == 64   ? builder_.getDoubleTy()
+              : dtype.bits == 32 ? builder_.getFloatTy()
+              : half_hardware_
+                  ? builder_.getHalfTy()
+                  : static_cast<llvm::Type*>(builder_.getInt16Ty());
+  } else {
+    element = builder_.getIntNTy(dtype.is_bool() ? 8 : dtype.bits);
+  }
+  return dtype.lanes > 1 ? llvm::FixedVectorType::get(element, dtype.lanes)
+                         : element;
+}
+
+llvm::Value* Emitter::FromMemory(llvm::Value* value, ir::DataType dtype) {
+  if (dtype.is_bool()) {
+    return builder_.CreateICmpNE(
+        value, llvm::Constant::getNullValue(value->getType()));
+  }
+  if (!dtype.is_float() || dtype.bits != 16) return value;
+  if (dtype.code == ir::TypeCode::kBFloat) {
+    llvm::Type* i32 = WithLanesOf(builder_.getInt32Ty(), value->getType());
+    return builder_.CreateBitCast(
+        builder_.CreateShl(builder_.CreateZExt(value, i32), 16),
+        WithLanesOf(builder_.getFloatTy(), value->getType()));
+  }
+  if (!half_hardware_) return HalfBitsToFloat(builder_, value);
+  return builder_.CreateFPExt(
+      value, WithLanesOf(builder_.getFloatTy(), value->getType()));
+}
+
+llvm::Value* Emitter::ToMemory(llvm::Value* value, ir::DataType dtype) {
+  if (dtype.is_bool()) {
+    return builder_.CreateZExt(
+        value, WithLanesOf(builder_.getInt8Ty(), value->getType()));
+  }
+  if (!dtype.is_float() || dtype.bits != 16) return value;
+  if (dtype.code == ir::TypeCode::kBFloat) {
+    return FloatToBFloatBits(builder_, value);
+  }
+  if (!half_hardware_) return FloatToHalfBits(builder_, value);
+  return builder_.CreateFPTrunc(
+      value, WithLanesOf(builder_.getHalfTy(), value->getType()));
+}
+
+llvm::Value* Emitter::Address(const ir::Buffer& buffer, llvm::Value* index) {
+  const auto it = frame_->buffers.find(buffer.get());
+  if (it == frame_->buffers.end()) {
+    return Fail(absl::InternalError(absl::StrCat("buffer ", buffer->name,
+                                                 " has no memory here")),
+                builder_.getPtrTy());
+  }
+  return builder_.CreateInBoundsGEP(MemoryType(buffer->dtype.element()),
+                                    it->second, index);
+}
+
+llvm::Value* Emitter::AccessMask(const ir::Expr& predicate, int lanes) {
+  std::vector<llvm::Value*> masks = frame_->masks;
+  if (predicate != nullptr && ir::AsInt(predicate) != 1) {
+    masks.push_back(Emit(predicate));
+  }
+  llvm::Value* all = nullptr;
+  for (llvm::Value* mask : masks) {
+    if (mask->getType()->isVectorTy() && lanes == 1) {
+      // A scalar that every lane shares is needed where any lane runs.
+      mask = builder_.CreateOrReduce(mask);
+    } else if (!mask->getType()->isVectorTy()) {
+      mask = Splat(mask, lanes);
+    }
+    all = all == nullptr ? mask : builder_.CreateAnd(all, mask);
+  }
+  if (auto* constant = llvm::dyn_cast_or_null<llvm::Constant>(all)) {
+    if (constant->isAllOnesValue()) return nullptr;
+  }
+  return all;
+}
+
+llvm::Value* Emitter::EmitLoad(const ir::LoadNode& e) {
+  if (e.indices.size() != 1) {
+    return Fail(absl::InternalError(absl::StrCat("buffer ", e.buffer->name,
+                                                 " was not flattened")),
+                RegisterType(e.dtype));
+  }
+  const ir::Expr& index = e.indices[0];
+  const int lanes = index->dtype.lanes;
+  const ir::DataType element = e.buffer->dtype.element();
+  llvm::Type* scalar = MemoryType(element);
+  const llvm::Align align(element.bytes());
+  llvm::Value* mask = AccessMask(e.predicate, lanes);
+  const auto load_scalar = [&](llvm::Value* at) -> llvm::Value* {
+    return builder_.CreateAlignedLoad(scalar, Address(e.buffer, at), align);
+  };
+  const auto guarded_scalar = [&](llvm::Value* condition,
+                                  const ir::Expr& at) -> llvm::Value* {
+    if (condition == nullptr) return load_scalar(Emit(at));
+    return Guarded(condition, llvm::Constant::getNullValue(scalar),
+                   [&] { return load_scalar(Emit(at)); });
+  };
+  if (lanes == 1) return FromMemory(guarded_scalar(mask, index), element);
+
+  llvm::Type* type = MemoryType(element.with_lanes(lanes));
+  llvm::Value* zero = llvm::Constant::getNullValue(type);
+  const std::optional<RampForm> ramp = AsRamp(index);
+  if (!ramp) {
+    llvm::Value* addresses = Address(e.buffer, Emit(index));
+    return FromMemory(
+        builder_.CreateMaskedGather(type, addresses, align, mask, zero),
+        element);
+  }
+  const std::optional<int64_t> stride = ir::AsInt(ramp->stride);
+  if (stride == 0) {
+    llvm::Value* any =
+        mask == nullptr ? nullptr : builder_.CreateOrReduce(mask);
+    llvm::Value* value = Splat(guarded_scalar(any, ramp->base), lanes);
+    if (mask != nullptr) value = builder_.CreateSelect(mask, value, zero);
+    return FromMemory(value, element);
+  }
+  if (stride == 1 || stride == -1) {
+    const bool reversed = stride == -1;
+    llvm::Value* start = Emit(ramp->base);
+    if (reversed) {
+      start = builder_.CreateSub(
+          start, llvm::ConstantInt::get(start->getType(), lanes - 1));
+      if (mask != nullptr) mask = Reverse(builder_, mask, lanes);
+    }
+    llvm::Value* address = Address(e.buffer, start);
+    llvm::Value* value =
+        mask == nullptr
+            ? static_cast<llvm::Value*>(
+                  builder_.CreateAlignedLoad(type, address, align))
+            : builder_.CreateMaskedLoad(type, address, align, mask, zero);
+    if (reversed) value = Reverse(builder_, value, lanes);
+    return FromMemory(value, element);
+  }
+  if (mask != nullptr) {
+    llvm::Value* addresses = Address(e.buffer, Emit(index));
+    return FromMemory(
+        builder_.CreateMaskedGather(type, addresses, align, mask, zero),
+        element);
+  }
+  llvm::Value* at = Emit(ramp->base);
+  llvm::Value* step = Emit(ramp->stride);
+  llvm::Value* value = llvm::PoisonValue::get(type);
+  for (int lane = 0; lane < lanes; ++lane) {
+    if (lane > 0) at = builder_.CreateAdd(at, step);
+    value = builder_.CreateInsertElement(value, load_scalar(at), lane);
+  }
+  return FromMemory(value, element);
+}
+
+void Emitter::EmitStore(const ir::StoreNode& s) {
+  if (s.indices.size() != 1) {
+    return Fail(absl::InternalError(
+        absl::StrCat("buffer ", s.buffer->name, " was not flattened")));
+  }
+  const ir::Expr& index = s.indices[0];
+  const int lanes = index->dtype.lanes;
+  const ir::DataType element = s.buffer->dtype.element();
+  const llvm::Align align(element.bytes());
+  if (lanes == 1 && s.value->dtype.is_vector()) {
+    return Fail(absl::InternalError(
+        absl::StrCat("a vector is stored to one element of ", s.buffer->name)));
+  }
+  // A scalar predicate also guards the evaluation of the value.
+  if (s.predicate != nullptr && !s.predicate->dtype.is_vector() &&
+      ir::AsInt(s.predicate) != 1) {
+    llvm::Value* condition = Emit(s.predicate);
+    Guarded(condition, nullptr, [&]() -> llvm::Value* {
+      EmitStore(ir::StoreNode(s.buffer, s.indices, s.value));
+      return nullptr;
+    });
+    return;
+  }
+  llvm::Value* value = Emit(s.value);
+  if (!s.value->dtype.is_vector()) value = Splat(value, lanes);
+  value = ToMemory(value, element);
+  llvm::Value* mask = AccessMask(s.predicate, lanes);
+  if (lanes == 1) {
+    builder_.CreateAlignedStore(value, Address(s.buffer, Emit(index)), align);
+    return;
+  }
+  const std::optional<RampForm> ramp = AsRamp(index);
+  const std::optional<int64_t> stride =
+      ramp ? ir::AsInt(ramp->stride) : std::nullopt;
+  if (stride == 1 || stride == -1) {
+    llvm::Value* start = Emit(ramp->base);
+    if (stride == -1) {
+      start = builder_.CreateSub(
+          start, llvm::ConstantInt::get(start->getType(), lanes - 1));
+      value = Reverse(builder_, value, lanes);
+      if (mask != nullptr) mask = Reverse(builder_, mask, lanes);
+    }
+    llvm::Value* address = Address(s.buffer, start);
+    if (mask == nullptr) {
+      builder_.CreateAlignedStore(value, address, align);
+    } else {
+      builder_.CreateMaskedStore(value, address, align, mask);
+    }
+    return;
+  }
+  if (mask != nullptr || !ramp) {
+    // Lanes are written in order, so that the last one wins.
+    builder_.CreateMaskedScatter(value, Address(s.buffer, Emit(index)), align,
+                                 mask);
+    return;
+  }
+  llvm::Value* at = Emit(ramp->base);
+  llvm::Value* step = Emit(ramp->stride);
+  for (int lane = 0; lane < lanes; ++lane) {
+    if (lane > 0) at = builder_.CreateAdd(at, step);
+    builder_.CreateAlignedStore(builder_.CreateExtractElement(value, lane),
+                                Address(s.buffer, at), align);
+  }
+}
+
+}  // namespace tilefarm::codegen

@@ -1,0 +1,120 @@
+// Statements: loops, conditions, allocations.
+#include "absl/strings/str_cat.h"
+#include "compiler/codegen/emitter.h"
+
+namespace tilefarm::codegen {
+
+void Emitter::EmitStmt(const ir::Stmt& stmt) {
+  if (!status_.ok()) return;
+  switch (stmt->kind) {
+    case ir::StmtKind::kStore:
+      return EmitStore(*ir::As<ir::StoreNode>(stmt));
+    case ir::StmtKind::kFor:
+      return EmitFor(*ir::As<ir::ForNode>(stmt));
+    case ir::StmtKind::kSeq:
+      for (const ir::Stmt& child : ir::As<ir::SeqNode>(stmt)->stmts) {
+        EmitStmt(child);
+      }
+      return;
+    case ir::StmtKind::kIf:
+      return EmitIf(*ir::As<ir::IfNode>(stmt));
+    case ir::StmtKind::kLetStmt: {
+      const auto* let = ir::As<ir::LetStmtNode>(stmt);
+      frame_->vars[let->var.get()] = Emit(let->value);
+      return EmitStmt(let->body);
+    }
+    case ir::StmtKind::kAlloc:
+      return EmitAlloc(*ir::As<ir::AllocNode>(stmt));
+    case ir::StmtKind::kEvaluate:
+      return;  // no expression of the language has an effect
+    case ir::StmtKind::kBlock:
+      return Fail(absl::InternalError("a block was left by lowering"));
+  }
+}
+
+void Emitter::EmitFor(const ir::ForNode& loop) {
+  switch (loop.for_kind) {
+    case ir::ForKind::kParallel:
+      if (options_.target.cores > 1 && !frame_->in_parallel) {
+        return EmitParallel(loop);
+      }
+      break;
+    case ir::ForKind::kThreadBinding:
+      return Fail(absl::InvalidArgumentError(
+          absl::StrCat("loop ", loop.var->name, " is bound to ",
+                       loop.thread_tag, ", which a CPU target does not have")));
+    case ir::ForKind::kVectorized:
+      return Fail(absl::InternalError(absl::StrCat(
+          "vectorized loop ", loop.var->name, " was left by lowering")));
+    case ir::ForKind::kSerial:
+    case ir::ForKind::kUnrolled:
+      break;
+  }
+  const std::optional<int64_t> count = ir::AsInt(loop.extent);
+  if (count && *count <= 0) return;
+  llvm::Value* min = Emit(loop.min);
+  if (count && *count == 1) {
+    frame_->vars[loop.var.get()] = min;
+    return EmitStmt(loop.body);
+  }
+  llvm::Type* type = RegisterType(loop.var->dtype);
+  llvm::Value* end = builder_.CreateAdd(min, Emit(loop.extent));
+  llvm::BasicBlock* body = NewBlock(loop.var->name.c_str());
+  llvm::BasicBlock* after = NewBlock("done");
+  if (count) {
+    builder_.CreateBr(body);
+  } else {
+    builder_.CreateCondBr(builder_.CreateICmpSLT(min, end), body, after);
+  }
+  llvm::BasicBlock* before = builder_.GetInsertBlock();
+  builder_.SetInsertPoint(body);
+  llvm::PHINode* var = builder_.CreatePHI(type, 2, loop.var->name);
+  var->addIncoming(min, before);
+  frame_->vars[loop.var.get()] = var;
+  EmitStmt(loop.body);
+  const bool from_zero = ir::IsConstInt(loop.min, 0);
+  llvm::Value* next =
+      builder_.CreateAdd(var, llvm::ConstantInt::get(type, 1), "",
+                         /*HasNUW=*/from_zero, /*HasNSW=*/true);
+  var->addIncoming(next, builder_.GetInsertBlock());
+  builder_.CreateCondBr(builder_.CreateICmpSLT(next, end), body, after);
+  after->moveAfter(builder_.GetInsertBlock());
+  builder_.SetInsertPoint(after);
+}
+
+void Emitter::EmitIf(const ir::IfNode& branch) {
+  if (branch.condition->dtype.is_vector()) {
+    return Fail(absl::InternalError("a vector condition was left by lowering"));
+  }
+  llvm::Value* condition = Emit(branch.condition);
+  llvm::BasicBlock* then_block = NewBlock("then");
+  llvm::BasicBlock* after = NewBlock("endif");
+  llvm::BasicBlock* else_block =
+      branch.else_case == nullptr ? after : NewBlock("else");
+  builder_.CreateCondBr(condition, then_block, else_block);
+  builder_.SetInsertPoint(then_block);
+  EmitStmt(branch.then_case);
+  builder_.CreateBr(after);
+  if (branch.else_case != nullptr) {
+    builder_.SetInsertPoint(else_block);
+    EmitStmt(branch.else_case);
+    builder_.CreateBr(after);
+  }
+  after->moveAfter(builder_.GetInsertBlock());
+  builder_.SetInsertPoint(after);
+}
+
+void Emitter::EmitAlloc(const ir::AllocNode& alloc) {
+  auto* space =
+      llvm::dyn_cast<llvm::AllocaInst>(frame_->buffers.at(alloc.buffer.get()));
+  if (space == nullptr) return EmitStmt(alloc.body);
+  // The contents end with the scope: no value is carried round outer loops.
+  const llvm::DataLayout& layout = module_.getDataLayout();
+  llvm::ConstantInt* bytes = builder_.getInt64(
+      layout.getTypeAllocSize(space->getAllocatedType()).getFixedValue());
+  builder_.CreateLifetimeStart(space, bytes);
+  EmitStmt(alloc.body);
+  builder_.CreateLifetimeEnd(space, bytes);
+}
+
+}  // namespace tilefarm::codegen

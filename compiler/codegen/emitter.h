@@ -1,0 +1,155 @@
+// Walks lowered statements and emits LLVM IR. Private: has LLVM types.
+//
+// Values in registers: int64 indices as i64; bool as i1; float16 and bfloat16
+// as float (they compute in float32 and round when stored or cast). Vectors
+// are LLVM vectors of any lane count; LLVM cuts them to the register width.
+//
+// Every LLVM function under construction is a Frame:
+//
+//   entry:  allocas, workspace          parallel loop of the parent:
+//   body:   the statements          ->  SYMBOL.parallelN(begin, end, buffers
+//   exit:   release, ret status             as noalias, captured values)
+//
+// A parallel loop's body is a function of its own, whose buffers are noalias
+// parameters again: what LLVM may assume of them is not lost on the way.
+#ifndef TILEFARM_COMPILER_CODEGEN_EMITTER_H_
+#define TILEFARM_COMPILER_CODEGEN_EMITTER_H_
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "compiler/codegen/codegen.h"
+#include "compiler/codegen/vector_math.h"
+#include "compiler/ir/stmt.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+
+namespace tilefarm::codegen {
+
+class Emitter {
+ public:
+  // `half_hardware`: the cpu converts between half and float.
+  Emitter(llvm::Module& module, const Options& options, bool half_hardware);
+
+  // Adds `i32 name(ptr noalias...)`, externally visible. The first error ends
+  // it; the module is then unusable.
+  absl::Status EmitFunction(const ir::PrimFunc& function,
+                            const std::string& name);
+
+ private:
+  struct Frame {
+    llvm::Function* function = nullptr;
+    llvm::BasicBlock* entry = nullptr;
+    llvm::BasicBlock* exit = nullptr;
+    llvm::Value* status = nullptr;  // where i32 is stored before exit
+    std::vector<llvm::Value*> workspace;
+    std::unordered_map<const ir::VarNode*, llvm::Value*> vars;
+    std::unordered_map<const ir::BufferNode*, llvm::Value*> buffers;
+    bool in_parallel = false;
+    // Lanes that are to run, innermost last; see EmitIfThenElse.
+    std::vector<llvm::Value*> masks;
+  };
+
+  // --- emitter.cc: functions and frames ---
+  void BeginFrame(Frame& frame, const ir::Stmt& body);
+  void EndFrame(Frame& frame);
+  void EmitParallel(const ir::ForNode& loop);
+  llvm::Function* EmitParallelTask(llvm::Function* body,
+                                   llvm::StructType* context);
+  llvm::FunctionCallee Runtime(const char* name, llvm::Type* result,
+                               std::vector<llvm::Type*> parameters);
+  llvm::AllocaInst* EntryAlloca(Frame& frame, llvm::Type* type);
+
+  // --- emit_stmt.cc ---
+  void EmitStmt(const ir::Stmt& stmt);
+  void EmitFor(const ir::ForNode& loop);
+  void EmitIf(const ir::IfNode& branch);
+  void EmitAlloc(const ir::AllocNode& alloc);
+
+  // --- emit_expr.cc ---
+  llvm::Value* Emit(const ir::Expr& expr);
+  llvm::Value* EmitLogical(const ir::BinaryNode& e);
+  llvm::Value* EmitIfThenElse(const ir::CallNode& e);
+  llvm::Value* EmitCall(const ir::CallNode& e);
+  llvm::Value* EmitCast(ir::DataType to, ir::DataType from, llvm::Value* value);
+  llvm::Value* EmitConstant(const ir::FloatConstNode& e);
+
+  // --- emit_arith.cc: dtype-directed arithmetic ---
+  llvm::Value* EmitBinary(ir::BinaryOp op, ir::DataType dtype, llvm::Value* a,
+                          llvm::Value* b);
+  llvm::Value* EmitFloatBinary(ir::BinaryOp op, llvm::Value* a, llvm::Value* b);
+  llvm::Value* EmitIntDivision(ir::BinaryOp op, ir::DataType dtype,
+                               llvm::Value* a, llvm::Value* b);
+
+  // --- emit_memory.cc ---
+  llvm::Value* EmitLoad(const ir::LoadNode& e);
+  void EmitStore(const ir::StoreNode& s);
+  // All masks on this access as one i1 or vector of `lanes`; null: none.
+  llvm::Value* AccessMask(const ir::Expr& predicate, int lanes);
+  llvm::Value* Address(const ir::Buffer& buffer, llvm::Value* index);
+  // Between registers and memory.
+  llvm::Value* FromMemory(llvm::Value* value, ir::DataType dtype);
+  llvm::Value* ToMemory(llvm::Value* value, ir::DataType dtype);
+  llvm::Type* MemoryType(ir::DataType dtype);
+
+  // --- small things ---
+  llvm::Type* RegisterType(ir::DataType dtype);
+  llvm::Value* Splat(llvm::Value* value, int lanes);
+  // A block that runs where `condition` (i1) holds. `make` returns the value
+  // of a phi whose other side is `otherwise`; both null for none.
+  template <typename Make>
+  llvm::Value* Guarded(llvm::Value* condition, llvm::Value* otherwise,
+                       Make make);
+  llvm::BasicBlock* NewBlock(const char* name);
+  // Records the first error; returns poison of the type.
+  llvm::Value* Fail(absl::Status status, llvm::Type* type);
+  void Fail(absl::Status status);
+
+  llvm::Module& module_;
+  llvm::LLVMContext& context_;
+  const Options& options_;
+  const bool half_hardware_;
+  llvm::IRBuilder<> builder_;
+  VectorMath math_;
+  Frame* frame_ = nullptr;
+  std::string function_name_;
+  int parallel_loops_ = 0;
+  absl::Status status_;
+};
+
+// An index of the form base + stride * lane, scalars both.
+struct RampForm {
+  ir::Expr base;
+  ir::Expr stride;
+};
+// Recognises Ramp, Broadcast and their sums and products; nullopt otherwise.
+std::optional<RampForm> AsRamp(const ir::Expr& index);
+
+// Whether evaluating the expression touches memory.
+bool HasLoad(const ir::Expr& expr);
+
+template <typename Make>
+llvm::Value* Emitter::Guarded(llvm::Value* condition, llvm::Value* otherwise,
+                              Make make) {
+  llvm::BasicBlock* before = builder_.GetInsertBlock();
+  llvm::BasicBlock* inside = NewBlock("guarded");
+  llvm::BasicBlock* after = NewBlock("after");
+  builder_.CreateCondBr(condition, inside, after);
+  builder_.SetInsertPoint(inside);
+  llvm::Value* value = make();
+  llvm::BasicBlock* inside_end = builder_.GetInsertBlock();
+  builder_.CreateBr(after);
+  builder_.SetInsertPoint(after);
+  if (otherwise == nullptr) return nullptr;
+  llvm::PHINode* phi = builder_.CreatePHI(otherwise->getType(), 2);
+  phi->addIncoming(otherwise, before);
+  phi->addIncoming(value, inside_end);
+  return phi;
+}
+
+}  // namespace tilefarm::codegen
+
+#endif  // TILEFARM_COMPILER_CODEGEN_EMITTER_H_

@@ -1,0 +1,207 @@
+#include "compiler/codegen/link.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "base/hash.h"
+#include "base/mutex.h"
+#include "base/status_macros.h"
+#include "compiler/codegen/c_library.h"
+#include "compiler/codegen/target_machine.h"
+#include "lld/Common/Driver.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Object/ELFObjectFile.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+
+LLD_HAS_DRIVER(elf)
+
+namespace tilefarm::codegen {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder of its own that goes away with the object.
+class TemporaryFolder {
+ public:
+  static absl::StatusOr<TemporaryFolder> Create() {
+    std::error_code error;
+    fs::path base = fs::temp_directory_path(error);
+    if (error) base = "/tmp";
+    std::string pattern = (base / "tilefarm-link-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) {
+      return absl::UnavailableError(
+          absl::StrCat("no temporary folder ", pattern));
+    }
+    return TemporaryFolder(pattern);
+  }
+  TemporaryFolder(TemporaryFolder&& other) noexcept
+      : path_(std::exchange(other.path_, {})) {}
+  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  fs::path operator/(std::string_view name) const { return path_ / name; }
+
+ private:
+  explicit TemporaryFolder(fs::path path) : path_(std::move(path)) {}
+  fs::path path_;
+};
+
+absl::Status WriteFile(const fs::path& path, std::string_view bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  if (!file) {
+    return absl::UnavailableError(absl::StrCat("cannot write ", path.string()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadFile(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream bytes;
+  bytes << file.rdbuf();
+  if (!file) {
+    return absl::UnavailableError(absl::StrCat("cannot read ", path.string()));
+  }
+  return std::move(bytes).str();
+}
+
+Mutex lld_mutex;
+// LLD said that its state is beyond repair.
+bool lld_broken ABSL_GUARDED_BY(lld_mutex) = false;
+
+absl::Status RunLld(const std::vector<std::string>& arguments)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(lld_mutex) {
+  if (lld_broken) {
+    return absl::InternalError("the linker crashed earlier in this process");
+  }
+  std::vector<const char*> argv = {"ld.lld"};
+  for (const std::string& argument : arguments) {
+    argv.push_back(argument.c_str());
+  }
+  std::string messages;
+  llvm::raw_string_ostream stream(messages);
+  const lld::Result result =
+      lld::lldMain(argv, stream, stream, {{lld::Gnu, &lld::elf::link}});
+  if (!result.canRunAgain) lld_broken = true;
+  if (result.retCode != 0) {
+    return absl::InternalError(absl::StrCat("linking failed: ", messages));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> CommonArguments(const fs::path& output) {
+  return {"-shared",         "--threads=1", "--hash-style=gnu",
+          "--build-id=none", "-o",          output.string()};
+}
+
+// Empty functions under the library's names: all a linker needs to know.
+absl::StatusOr<std::string> StubObject(const SystemLibrary& library,
+                                       const target::Target& target) {
+  TF_ASSIGN_OR_RETURN(llvm::TargetMachine * machine, GetTargetMachine(target));
+  llvm::LLVMContext context;
+  llvm::Module module("stub", context);
+  module.setTargetTriple(target.triple);
+  module.setDataLayout(machine->createDataLayout());
+  llvm::IRBuilder<> builder(context);
+  llvm::FunctionType* type =
+      llvm::FunctionType::get(builder.getVoidTy(), false);
+  for (const std::string& name : library.functions) {
+    llvm::Function* function = llvm::Function::Create(
+        type, llvm::GlobalValue::ExternalLinkage, name, module);
+    builder.SetInsertPoint(
+        llvm::BasicBlock::Create(context, "entry", function));
+    builder.CreateRetVoid();
+  }
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, stream, nullptr,
+                                   llvm::CodeGenFileType::ObjectFile)) {
+    return absl::InternalError("LLVM cannot emit object files");
+  }
+  passes.run(module);
+  return std::string(bytes.data(), bytes.size());
+}
+
+// Shared objects that stand for libc and libm; made once per triple. Real
+// ones would bring the symbol versions of the machine that builds.
+absl::StatusOr<const std::vector<std::string>*> StubLibraries(
+    const target::Target& target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lld_mutex) {
+  static auto* made = new std::map<std::string, std::vector<std::string>>;
+  const auto it = made->find(target.triple);
+  if (it != made->end()) return &it->second;
+  TF_ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::Create());
+  std::vector<std::string> stubs;
+  for (const SystemLibrary& library : SystemLibraries()) {
+    TF_ASSIGN_OR_RETURN(const std::string object, StubObject(library, target));
+    TF_RETURN_IF_ERROR(WriteFile(folder / "stub.o", object));
+    std::vector<std::string> arguments = CommonArguments(folder / "stub.so");
+    arguments.push_back("-soname=" + library.soname);
+    arguments.push_back((folder / "stub.o").string());
+    TF_RETURN_IF_ERROR(RunLld(arguments));
+    TF_ASSIGN_OR_RETURN(std::string bytes, ReadFile(folder / "stub.so"));
+    stubs.push_back(std::move(bytes));
+  }
+  return &made->emplace(target.triple, std::move(stubs)).first->second;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> LinkSharedObject(std::string_view object,
+                                             const target::Target& target) {
+  MutexLock lock(lld_mutex);
+  TF_ASSIGN_OR_RETURN(const std::vector<std::string>* stubs,
+                      StubLibraries(target));
+  TF_ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::Create());
+  TF_RETURN_IF_ERROR(WriteFile(folder / "kernel.o", object));
+  std::vector<std::string> arguments = CommonArguments(folder / "kernel.so");
+  arguments.insert(arguments.end(), {"-z", "defs", "--as-needed", "-Bsymbolic",
+                                     (folder / "kernel.o").string()});
+  for (size_t i = 0; i < stubs->size(); ++i) {
+    const fs::path stub = folder / absl::StrCat("stub", i, ".so");
+    TF_RETURN_IF_ERROR(WriteFile(stub, (*stubs)[i]));
+    arguments.push_back(stub.string());
+  }
+  TF_RETURN_IF_ERROR(RunLld(arguments));
+  return ReadFile(folder / "kernel.so");
+}
+
+absl::StatusOr<std::string> CodeDigest(std::string_view shared_object) {
+  auto file =
+      llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(
+          llvm::StringRef(shared_object.data(), shared_object.size()),
+          "artifact"));
+  if (!file) {
+    return absl::InternalError(
+        absl::StrCat("not an ELF file: ", llvm::toString(file.takeError())));
+  }
+  for (const llvm::object::SectionRef& section : (*file)->sections()) {
+    llvm::Expected<llvm::StringRef> name = section.getName();
+    if (!name || *name != ".text") {
+      if (!name) llvm::consumeError(name.takeError());
+      continue;
+    }
+    llvm::Expected<llvm::StringRef> contents = section.getContents();
+    if (!contents) {
+      return absl::InternalError(llvm::toString(contents.takeError()));
+    }
+    return Sha256Hex(std::string_view(contents->data(), contents->size()));
+  }
+  return absl::InternalError("the artifact has no code");
+}
+
+}  // namespace tilefarm::codegen

@@ -1,0 +1,73 @@
+#include "compiler/codegen/target_machine.h"
+
+#include <map>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/runtime/embedded.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+
+namespace tilefarm::codegen {
+namespace {
+
+void InitializeLlvm() {
+  static const bool done = [] {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    llvm::InitializeAllAsmPrinters();
+    llvm::InitializeAllAsmParsers();
+    return true;
+  }();
+  (void)done;
+}
+
+}  // namespace
+
+absl::StatusOr<llvm::TargetMachine*> GetTargetMachine(
+    const target::Target& target) {
+  if (runtime::Bitcode(target.triple).empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("code generation for target kind '", target.kind,
+                     "' is not part of this build"));
+  }
+  InitializeLlvm();
+  thread_local std::map<std::string, std::unique_ptr<llvm::TargetMachine>>
+      machines;
+  const std::string features = target.LlvmFeatures();
+  auto& machine =
+      machines[absl::StrCat(target.triple, "|", target.cpu, "|", features)];
+  if (machine == nullptr) {
+    std::string error;
+    const llvm::Target* llvm_target =
+        llvm::TargetRegistry::lookupTarget(target.triple, error);
+    if (llvm_target == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("LLVM has no target ", target.triple, ": ", error));
+    }
+    llvm::TargetOptions options;
+    options.MCOptions.AsmVerbose = true;
+    machine.reset(llvm_target->createTargetMachine(
+        target.triple, target.cpu, features, options, llvm::Reloc::PIC_,
+        llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+    if (machine == nullptr) {
+      return absl::InternalError(
+          absl::StrCat("LLVM made no target machine for ", target.Key()));
+    }
+  }
+  return machine.get();
+}
+
+bool HasFeature(const llvm::TargetMachine& machine, std::string_view name) {
+  const llvm::MCSubtargetInfo* subtarget = machine.getMCSubtargetInfo();
+  for (const auto& feature : subtarget->getAllProcessorFeatures()) {
+    if (name == feature.Key) {
+      return subtarget->getFeatureBits()[feature.Value];
+    }
+  }
+  return false;
+}
+
+}  // namespace tilefarm::codegen

@@ -1,0 +1,47 @@
+// Elementary functions on float32 vectors of any width, as LLVM IR.
+//
+// Each (function, lanes) becomes one internal function of the module, always
+// inlined, without tables and (but for rare arguments of pow, sin and cos)
+// without branches. Infinities, NaN, zeros and subnormals come out as C's
+// functions give them, but for the sign of NaN. The errors are bounded in
+// runtime/README.md, and tested against float64 there stated.
+//
+// float64, and functions without an approximation here, call the C library
+// lane by lane. Private: has LLVM types.
+#ifndef TILEFARM_COMPILER_CODEGEN_VECTOR_MATH_H_
+#define TILEFARM_COMPILER_CODEGEN_VECTOR_MATH_H_
+
+#include <vector>
+
+#include "compiler/ir/expr.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+
+namespace tilefarm::codegen {
+
+class VectorMath {
+ public:
+  // `library_only`: every function is the C library's.
+  VectorMath(llvm::Module& module, bool library_only)
+      : module_(module), library_only_(library_only) {}
+
+  // Null where `op` is not an elementary function (kSqrt, kAbs, ... are plain
+  // instructions). Arguments are float or double, scalars or vectors.
+  llvm::Value* Emit(llvm::IRBuilder<>& builder, ir::Intrinsic op,
+                    const std::vector<llvm::Value*>& args);
+
+ private:
+  llvm::Value* LibraryCall(llvm::IRBuilder<>& builder, ir::Intrinsic op,
+                           const std::vector<llvm::Value*>& args);
+  llvm::Function* Approximation(ir::Intrinsic op, llvm::Type* type);
+  // Calls the C library for all lanes: the out-of-line path for arguments
+  // that an approximation leaves out.
+  llvm::Function* SlowPath(ir::Intrinsic op, llvm::Type* type);
+
+  llvm::Module& module_;
+  bool library_only_;
+};
+
+}  // namespace tilefarm::codegen
+
+#endif  // TILEFARM_COMPILER_CODEGEN_VECTOR_MATH_H_

@@ -1,0 +1,111 @@
+#include "compiler/driver/compile.h"
+
+#include <algorithm>
+#include <cctype>
+#include <memory>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/codegen/c_header.h"
+#include "compiler/codegen/c_library.h"
+#include "compiler/codegen/codegen.h"
+#include "compiler/codegen/link.h"
+#include "compiler/driver/reference.h"
+#include "compiler/lower/pipeline.h"
+
+namespace tilefarm::driver {
+namespace {
+
+// Raised whenever the code made for some program changes: records of another
+// epoch are not taken for measurements of today's code.
+constexpr int kCodeGenerationEpoch = 1;
+
+absl::Status CheckSymbol(const std::string& symbol) {
+  const bool identifier =
+      !symbol.empty() && !std::isdigit(static_cast<unsigned char>(symbol[0])) &&
+      std::all_of(symbol.begin(), symbol.end(),
+                  [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+  if (!identifier) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the symbol '", symbol, "' is no C identifier"));
+  }
+  const auto& names = codegen::SystemLibraries()[0].functions;
+  if (std::find(names.begin(), names.end(), symbol) != names.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the symbol '", symbol,
+                     "' is a function of the C library; choose "
+                     "another"));
+  }
+  return absl::OkStatus();
+}
+
+std::string SymbolOf(const ir::PrimFunc& function) {
+  std::string symbol = function.name;
+  const auto it = function.attrs.find("global_symbol");
+  if (it != function.attrs.end() && it->second.AsString() != nullptr) {
+    symbol = *it->second.AsString();
+  }
+  return symbol == "main" ? "tilefarm_main" : symbol;
+}
+
+// Every function before lowering, under its symbol.
+absl::StatusOr<std::vector<codegen::LoweredFunction>> NameFunctions(
+    const ir::IRModule& module, const CompileOptions& options) {
+  if (module.functions.empty()) {
+    return absl::InvalidArgumentError("the module has no function");
+  }
+  if (!options.symbol.empty() && module.functions.size() > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a symbol names a single function; this module has ",
+                     module.functions.size()));
+  }
+  std::vector<codegen::LoweredFunction> named;
+  std::set<std::string> seen;
+  for (const ir::PrimFuncPtr& function : module.functions) {
+    std::string symbol =
+        options.symbol.empty() ? SymbolOf(*function) : options.symbol;
+    TF_RETURN_IF_ERROR(CheckSymbol(symbol));
+    if (!seen.insert(symbol).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("two functions have the symbol '", symbol, "'"));
+    }
+    named.push_back({function, std::move(symbol)});
+  }
+  return named;
+}
+
+}  // namespace
+
+absl::StatusOr<Artifact> Compile(const ir::IRModule& module,
+                                 const CompileOptions& options) {
+  TF_ASSIGN_OR_RETURN(const std::vector<codegen::LoweredFunction> named,
+                      NameFunctions(module, options));
+  std::vector<codegen::LoweredFunction> lowered;
+  Artifact artifact;
+  for (const codegen::LoweredFunction& function : named) {
+    const ir::PrimFuncPtr program = options.reference
+                                        ? MakeReference(*function.function)
+                                        : function.function;
+    TF_ASSIGN_OR_RETURN(ir::PrimFuncPtr flat,
+                        lower::Lower(*program, options.target));
+    lowered.push_back({std::move(flat), function.symbol});
+    artifact.symbols.push_back(function.symbol);
+  }
+  const codegen::Options codegen_options{options.target, options.reference};
+  TF_ASSIGN_OR_RETURN(const std::string object,
+                      codegen::EmitObject(lowered, codegen_options));
+  TF_ASSIGN_OR_RETURN(artifact.shared_object,
+                      codegen::LinkSharedObject(object, options.target));
+  TF_ASSIGN_OR_RETURN(artifact.code_digest,
+                      codegen::CodeDigest(artifact.shared_object));
+  artifact.header = codegen::CHeader(named, options.target);
+  return artifact;
+}
+
+std::string Fingerprint() {
+  return absl::StrCat("llvm-", codegen::LlvmVersion(), "+tf",
+                      kCodeGenerationEpoch);
+}
+
+}  // namespace tilefarm::driver

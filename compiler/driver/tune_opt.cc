@@ -1,0 +1,123 @@
+// tune-opt: prints a program after any stage of compilation.
+//
+//   tune-opt FILE [--trace FILE] [--target T] [--stage NAME] [--function F]
+//
+// Stages: parsed, scheduled (the trace applied), every stage of lowering,
+// llvm (as emitted), llvm-opt and asm. Golden tests pipe it into FileCheck.
+// Exit codes: 0, 1 for a bad program or trace, 2 for bad usage.
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "compiler/codegen/codegen.h"
+#include "compiler/ir/parser.h"
+#include "compiler/ir/printer.h"
+#include "compiler/lower/pipeline.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/schedule/trace.h"
+#include "compiler/target/target.h"
+
+namespace tilefarm {
+namespace {
+
+struct Options {
+  std::string file;
+  std::string trace;
+  std::string target = "x86-64:x86-64-v4,cores=1";
+  std::string stage = "lowered";
+  std::string function;
+};
+
+std::vector<std::string> Stages() {
+  std::vector<std::string> stages = {"parsed", "scheduled"};
+  for (std::string& name : lower::StageNames()) {
+    stages.push_back(std::move(name));
+  }
+  for (const char* name : {"llvm", "llvm-opt", "asm"}) stages.push_back(name);
+  return stages;
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return absl::NotFoundError(absl::StrCat("cannot open ", path));
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+absl::StatusOr<std::string> Run(const Options& options) {
+  TF_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.file));
+  TF_ASSIGN_OR_RETURN(ir::IRModule module, ir::ParseModule(text, options.file));
+  if (options.stage == "parsed") return ir::Print(module);
+  if (!options.trace.empty()) {
+    TF_ASSIGN_OR_RETURN(const std::string trace_text, ReadFile(options.trace));
+    TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
+                        schedule::Trace::Parse(trace_text));
+    TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
+                        schedule::Replay(trace, std::move(module)));
+    module = scheduled.module();
+  }
+  if (options.stage == "scheduled") return ir::Print(module);
+  TF_ASSIGN_OR_RETURN(const target::Target target,
+                      target::Parse(options.target));
+  const std::vector<std::string> lowering = lower::StageNames();
+  const bool is_lowering = std::find(lowering.begin(), lowering.end(),
+                                     options.stage) != lowering.end();
+  std::string out;
+  std::vector<codegen::LoweredFunction> functions;
+  for (const ir::PrimFuncPtr& function : module.functions) {
+    if (!options.function.empty() && function->name != options.function) {
+      continue;
+    }
+    TF_ASSIGN_OR_RETURN(const ir::PrimFuncPtr lowered,
+                        lower::Lower(*function, target,
+                                     is_lowering ? options.stage : "lowered"));
+    if (is_lowering) absl::StrAppend(&out, ir::Print(*lowered));
+    functions.push_back(
+        {lowered, function->name == "main" ? "tilefarm_main" : function->name});
+  }
+  if (is_lowering) return out;
+  const codegen::Options codegen_options = {.target = target};
+  if (options.stage == "asm") {
+    return codegen::EmitAssembly(functions, codegen_options);
+  }
+  return codegen::EmitLlvmIr(functions, codegen_options,
+                             /*optimized=*/options.stage == "llvm-opt");
+}
+
+int Main(int argc, char** argv) {
+  Options options;
+  CLI::App app{"Prints a program after any stage of compilation."};
+  app.add_option("file", options.file, "the program")->required();
+  app.add_option("--trace", options.trace, "a trace to apply first");
+  app.add_option("--target", options.target,
+                 "KIND[:MODEL][,key=value...] or host");
+  app.add_option("--stage", options.stage,
+                 absl::StrCat("one of ", absl::StrJoin(Stages(), ", ")))
+      ->check(CLI::IsMember(Stages()));
+  app.add_option("--function", options.function, "only this function");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const absl::StatusOr<std::string> out = Run(options);
+  if (!out.ok()) {
+    std::cerr << "tune-opt: " << std::string(out.status().message()) << "\n";
+    return 1;
+  }
+  std::cout << *out;
+  return std::cout.good() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace tilefarm
+
+int main(int argc, char** argv) { return tilefarm::Main(argc, argv); }

@@ -29,7 +29,7 @@ Values Random(const Tensor& tensor, uint64_t seed) {
 }
 
 // Runs the program on `inputs` and returns its last parameter.
-Values Run(const std::vector<Tensor>& params, std::vector<Values> inputs) {
+Values Evaluate(const std::vector<Tensor>& params, std::vector<Values> inputs) {
   auto function = CreatePrimFunc("main", params);
   EXPECT_TRUE(function.ok()) << function.status();
   if (!function.ok()) return {};
@@ -80,7 +80,7 @@ TEST(OperatorsTest, MatmulWithBothTransposes) {
           }
         }
       }
-      ExpectNear(Run({a, b, c}, {x, y}), expected);
+      ExpectNear(Evaluate({a, b, c}, {x, y}), expected);
     }
   }
 }
@@ -99,7 +99,7 @@ TEST(OperatorsTest, DenseWithBiasAndGelu) {
       expected.push_back(0.5f * sum * (1 + std::erf(sum / std::sqrt(2.0f))));
     }
   }
-  ExpectNear(Run({x, w, b, out}, {xs, ws, bs}), expected);
+  ExpectNear(Evaluate({x, w, b, out}, {xs, ws, bs}), expected);
 }
 
 struct ConvCase {
@@ -142,7 +142,7 @@ TEST_P(ConvTest, BothLayoutsMatchPlainLoops) {
       expected_nhwc[y * c.out_channels + o] = sum;
     }
   }
-  ExpectNear(Run({data, weight, out}, {x, w}), expected);
+  ExpectNear(Evaluate({data, weight, out}, {x, w}), expected);
 
   const Tensor data2 =
       Placeholder("data", {1, c.height, c.width, c.channels}, kFloat);
@@ -163,7 +163,7 @@ TEST_P(ConvTest, BothLayoutsMatchPlainLoops) {
       }
     }
   }
-  ExpectNear(Run({data2, weight2, out2}, {x2, w2}), expected_nhwc);
+  ExpectNear(Evaluate({data2, weight2, out2}, {x2, w2}), expected_nhwc);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -194,7 +194,7 @@ TEST(OperatorsTest, DepthwiseWithMultiplier) {
       }
     }
   }
-  ExpectNear(Run({data, weight, out}, {x, w}), expected);
+  ExpectNear(Evaluate({data, weight, out}, {x, w}), expected);
 }
 
 TEST(OperatorsTest, PoolingPadsMaxWithTheLowestValue) {
@@ -205,20 +205,20 @@ TEST(OperatorsTest, PoolingPadsMaxWithTheLowestValue) {
   options.padding = {1, 1};
   Values x(16, -5);
   x[5] = -2;
-  ExpectNear(Run({data, Pool2dNchw(data, Pooling::kMax, options)}, {x}),
+  ExpectNear(Evaluate({data, Pool2dNchw(data, Pooling::kMax, options)}, {x}),
              {-2, -2, -2, -2});
   options.padding = {0, 0};
   options.window = {2, 2};
   const Values means =
-      Run({data, Pool2dNchw(data, Pooling::kAverage, options)}, {x});
+      Evaluate({data, Pool2dNchw(data, Pooling::kAverage, options)}, {x});
   ExpectNear(means, {-4.25, -5, -5, -5});
-  ExpectNear(Run({data, GlobalAveragePoolNchw(data)}, {x}), {-77.0f / 16});
+  ExpectNear(Evaluate({data, GlobalAveragePoolNchw(data)}, {x}), {-77.0f / 16});
 }
 
 TEST(OperatorsTest, SoftmaxRowsSumToOne) {
   const Tensor a = Placeholder("A", {3, 8}, kFloat);
   const Values x = Random(a, 4);
-  const Values y = Run({a, Softmax(a)}, {x});
+  const Values y = Evaluate({a, Softmax(a)}, {x});
   for (int i = 0; i < 3; ++i) {
     double total = 0;
     for (int j = 0; j < 8; ++j) total += std::exp(x[i * 8 + j]);
@@ -233,7 +233,8 @@ TEST(OperatorsTest, LayerNorm) {
   const Tensor gamma = Placeholder("gamma", {6}, kFloat);
   const Tensor beta = Placeholder("beta", {6}, kFloat);
   const Values x = Random(a, 1), g = Random(gamma, 2), b = Random(beta, 3);
-  const Values y = Run({a, gamma, beta, LayerNorm(a, gamma, beta)}, {x, g, b});
+  const Values y =
+      Evaluate({a, gamma, beta, LayerNorm(a, gamma, beta)}, {x, g, b});
   for (int i = 0; i < 2; ++i) {
     double mean = 0, variance = 0;
     for (int j = 0; j < 6; ++j) mean += x[i * 6 + j] / 6;
@@ -252,11 +253,11 @@ TEST(OperatorsTest, LayerNorm) {
 TEST(OperatorsTest, TransposeAndReduce) {
   const Tensor a = Placeholder("A", {2, 3, 4}, kFloat);
   const Values x = Random(a, 1);
-  const Values y = Run({a, Transpose(a, {2, 0, 1})}, {x});
+  const Values y = Evaluate({a, Transpose(a, {2, 0, 1})}, {x});
   for (int i = 0; i < 24; ++i) {
     EXPECT_EQ(y[(i % 4) * 6 + i / 4], x[i]);
   }
-  const Values top = Run({a, ReduceOver(a, Reducer::kMax, {0, 2})}, {x});
+  const Values top = Evaluate({a, ReduceOver(a, Reducer::kMax, {0, 2})}, {x});
   for (int j = 0; j < 3; ++j) {
     float expected = -2;
     for (int i = 0; i < 8; ++i) {
@@ -269,7 +270,7 @@ TEST(OperatorsTest, TransposeAndReduce) {
 TEST(OperatorsTest, BroadcastingAddsABias) {
   const Tensor a = Placeholder("A", {2, 3}, kFloat);
   const Tensor b = Placeholder("B", {3}, kFloat);
-  ExpectNear(Run({a, b, Add(a, b)}, {{0, 1, 2, 3, 4, 5}, {10, 20, 30}}),
+  ExpectNear(Evaluate({a, b, Add(a, b)}, {{0, 1, 2, 3, 4, 5}, {10, 20, 30}}),
              {10, 21, 32, 13, 24, 35});
 }
 

@@ -1,0 +1,219 @@
+#include "tests/property/random_trace.h"
+
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/visitor.h"
+
+namespace tilefarm::property {
+namespace {
+
+using schedule::BlockRv;
+using schedule::LoopRv;
+using schedule::Schedule;
+
+template <typename T>
+const T& Pick(const std::vector<T>& items, Rng& rng) {
+  return items[rng.Below(items.size())];
+}
+
+std::vector<std::string> BlockNames(const Schedule& schedule) {
+  std::vector<std::string> names;
+  const ir::PrimFuncPtr function = schedule.module().Find("main");
+  ir::PreOrder(function->body, [&](const ir::Stmt& stmt) {
+    if (const auto* block = ir::As<ir::BlockNode>(stmt)) {
+      if (block->name != "root") names.push_back(block->name);
+    }
+    return true;
+  });
+  return names;
+}
+
+// A step works on a copy; its status says whether it was accepted.
+class Stepper {
+ public:
+  Stepper(Schedule& schedule, Rng& rng) : s_(schedule), rng_(rng) {}
+
+  absl::Status Run(const std::string& primitive) {
+    const std::vector<std::string> names = BlockNames(s_);
+    if (names.empty()) return absl::NotFoundError("no block");
+    auto block = s_.GetBlock(Pick(names, rng_));
+    if (!block.ok()) return block.status();
+    auto loops = s_.GetLoops(*block);
+    if (!loops.ok()) return loops.status();
+    if (primitive == "compute_inline") return s_.ComputeInline(*block);
+    if (primitive == "reverse_compute_inline") {
+      return s_.ReverseComputeInline(*block);
+    }
+    if (primitive == "cache_read") {
+      return s_.CacheRead(*block, Index(), "global").status();
+    }
+    if (primitive == "cache_write") {
+      return s_.CacheWrite(*block, 0, "global").status();
+    }
+    if (primitive == "reindex") {
+      return s_.Reindex(*block, rng_.Chance(0.5), Index()).status();
+    }
+    if (primitive == "storage_align") {
+      return s_.StorageAlign(*block, 0, -1, 16, 4);
+    }
+    if (primitive == "transform_layout") return TransformLayout(*block);
+    if (primitive == "compute_at" || primitive == "reverse_compute_at") {
+      auto other = s_.GetBlock(Pick(names, rng_));
+      if (!other.ok()) return other.status();
+      auto targets = s_.GetLoops(*other);
+      if (!targets.ok()) return targets.status();
+      if (targets->empty()) return absl::NotFoundError("no loop");
+      const LoopRv loop = Pick(*targets, rng_);
+      const bool unit = rng_.Chance(0.5);
+      return primitive == "compute_at"
+                 ? s_.ComputeAt(*block, loop, unit)
+                 : s_.ReverseComputeAt(*block, loop, unit);
+    }
+    if (loops->empty()) return absl::NotFoundError("no loop");
+    const LoopRv loop = Pick(*loops, rng_);
+    if (primitive == "split") return Split(loop);
+    if (primitive == "sample_tile") return SampledSplit(loop);
+    if (primitive == "fuse") return Fuse(*loops);
+    if (primitive == "reorder") return Reorder(*loops);
+    if (primitive == "parallel") return s_.Parallel(loop);
+    if (primitive == "vectorize") return s_.Vectorize(loop);
+    if (primitive == "unroll") return s_.Unroll(loop);
+    if (primitive == "add_unit_loop") {
+      return rng_.Chance(0.5) ? s_.AddUnitLoop(loop).status()
+                              : s_.AddUnitLoop(*block).status();
+    }
+    if (primitive == "decompose_reduction") {
+      return s_.DecomposeReduction(*block, loop).status();
+    }
+    if (primitive == "rfactor") {
+      return s_.Rfactor(loop, static_cast<int>(rng_.Below(3))).status();
+    }
+    if (primitive == "blockize") return s_.Blockize(loop).status();
+    if (primitive == "annotate") {
+      return s_.Annotate(loop, "pragma_auto_unroll_max_step",
+                         ir::Attr(static_cast<int64_t>(rng_.Below(64))));
+    }
+    return absl::InternalError(absl::StrCat("unknown primitive ", primitive));
+  }
+
+ private:
+  int Index() { return static_cast<int>(rng_.Below(2)); }
+
+  absl::Status Split(LoopRv loop) {
+    std::vector<schedule::Factor> factors;
+    const int parts = static_cast<int>(rng_.Between(2, 3));
+    const size_t inferred = rng_.Below(parts);
+    for (int i = 0; i < parts; ++i) {
+      if (static_cast<size_t>(i) == inferred) {
+        factors.push_back(std::nullopt);
+      } else {
+        factors.push_back(rng_.Between(1, 8));
+      }
+    }
+    return s_.Split(loop, factors).status();
+  }
+
+  absl::Status SampledSplit(LoopRv loop) {
+    auto factors = rng_.Chance(0.5) ? s_.SamplePerfectTile(loop, 2, 16)
+                                    : s_.SampleTile(loop, 2, 16);
+    if (!factors.ok()) return factors.status();
+    return s_.Split(loop, {(*factors)[0], (*factors)[1]}).status();
+  }
+
+  absl::Status Fuse(const std::vector<LoopRv>& loops) {
+    const size_t first = rng_.Below(loops.size());
+    const size_t count =
+        1 + rng_.Below(std::min<size_t>(3, loops.size() - first));
+    return s_.Fuse({loops.begin() + first, loops.begin() + first + count})
+        .status();
+  }
+
+  absl::Status Reorder(const std::vector<LoopRv>& loops) {
+    std::vector<LoopRv> order;
+    for (const LoopRv& loop : loops) {
+      if (rng_.Chance(0.7)) order.push_back(loop);
+    }
+    if (order.size() < 2) return absl::NotFoundError("one loop");
+    rng_.Shuffle(order);
+    return s_.Reorder(order);
+  }
+
+  absl::Status TransformLayout(BlockRv block) {
+    auto node = s_.Get(block);
+    if (!node.ok()) return node.status();
+    if ((*node)->writes.empty()) return absl::NotFoundError("no buffer");
+    const int ndim = (*node)->writes[0].buffer->ndim();
+    std::string args, results;
+    std::vector<int> order;
+    for (int i = 0; i < ndim; ++i) {
+      absl::StrAppend(&args, i == 0 ? "" : ", ", "i", i);
+      order.push_back(i);
+    }
+    rng_.Shuffle(order);
+    const int64_t tile = rng_.Between(1, 4);
+    for (int i : order) {
+      absl::StrAppend(&results, "i", i, i == order.back() ? " // " : ", ");
+      if (i == order.back()) {
+        absl::StrAppend(&results, tile, ", i", i, " % ", tile);
+      }
+    }
+    return s_.TransformLayout(
+        block, /*read=*/false, 0,
+        absl::StrCat("lambda ", args, ": (", results, ")"));
+  }
+
+  Schedule& s_;
+  Rng& rng_;
+};
+
+}  // namespace
+
+schedule::Schedule RandomSchedule(const ir::PrimFuncPtr& program, int steps,
+                                  Rng& rng, PrimitiveCounts* counts) {
+  static const std::vector<std::string> primitives = {"split",
+                                                      "split",
+                                                      "sample_tile",
+                                                      "fuse",
+                                                      "reorder",
+                                                      "reorder",
+                                                      "parallel",
+                                                      "vectorize",
+                                                      "vectorize",
+                                                      "unroll",
+                                                      "add_unit_loop",
+                                                      "compute_at",
+                                                      "compute_at",
+                                                      "reverse_compute_at",
+                                                      "reverse_compute_at",
+                                                      "compute_inline",
+                                                      "reverse_compute_inline",
+                                                      "cache_read",
+                                                      "cache_write",
+                                                      "reindex",
+                                                      "storage_align",
+                                                      "transform_layout",
+                                                      "decompose_reduction",
+                                                      "decompose_reduction",
+                                                      "rfactor",
+                                                      "rfactor",
+                                                      "blockize",
+                                                      "annotate"};
+  ir::IRModule module;
+  module.functions.push_back(program);
+  Schedule schedule(module, rng.Next());
+  int accepted = 0;
+  for (int attempt = 0; attempt < 6 * steps && accepted < steps; ++attempt) {
+    const std::string& primitive = Pick(primitives, rng);
+    Schedule next = schedule;
+    ++counts->tried[primitive];
+    if (!Stepper(next, rng).Run(primitive).ok()) continue;
+    ++counts->accepted[primitive];
+    ++accepted;
+    schedule = std::move(next);
+  }
+  return schedule;
+}
+
+}  // namespace tilefarm::property

@@ -1,0 +1,25 @@
+// Random legal schedules: primitives with random arguments, kept where the
+// schedule accepts them.
+#ifndef TILEFARM_TESTS_PROPERTY_RANDOM_TRACE_H_
+#define TILEFARM_TESTS_PROPERTY_RANDOM_TRACE_H_
+
+#include <map>
+#include <string>
+
+#include "base/rng.h"
+#include "compiler/schedule/schedule.h"
+
+namespace tilefarm::property {
+
+// How often each primitive was tried and accepted.
+struct PrimitiveCounts {
+  std::map<std::string, int> tried, accepted;
+};
+
+// Applies up to `steps` accepted primitives to `program`.
+schedule::Schedule RandomSchedule(const ir::PrimFuncPtr& program, int steps,
+                                  Rng& rng, PrimitiveCounts* counts);
+
+}  // namespace tilefarm::property
+
+#endif  // TILEFARM_TESTS_PROPERTY_RANDOM_TRACE_H_

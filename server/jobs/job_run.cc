@@ -119,6 +119,7 @@ absl::Status JobRun::Load() {
       task->next_sequence =
           std::max(task->next_sequence, proposal.sequence + 1);
       if (recorded.contains(proposal.candidate_id)) continue;
+      former_.insert(proposal.candidate_id);
       farm::WorkItem item = MakeItem(*task, farm::Purpose::kTrial);
       item.candidate_id = proposal.candidate_id;
       item.trace = proposal.trace;

@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -106,6 +107,8 @@ class JobRun {
   target::Target target_;
   // Proposed and without a record: candidate id to task.
   std::map<std::string, Task*> pending_;
+  // Handed out by a former process; the search does not know them.
+  std::set<std::string> former_;
   int64_t trials_done_ = 0;
   int64_t trials_since_gain_ = 0;
   absl::Time deadline_ = absl::InfiniteFuture();

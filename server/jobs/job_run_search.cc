@@ -181,8 +181,8 @@ bool JobRun::ProposeFrom(Task& task, int count) {
   }
   std::vector<LoggedProposal> logged;
   for (const search::Proposal& proposal : *proposals) {
-    // After a restart the search may find again what a device still holds.
-    if (pending_.contains(proposal.candidate_id)) continue;
+    // After a restart the search may find again what a device held then.
+    if (former_.contains(proposal.candidate_id)) continue;
     logged.push_back(
         {.candidate_id = proposal.candidate_id,
          .task_id = task.id,

@@ -1,0 +1,416 @@
+#include "server/jobs/jobs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <set>
+
+#include "server/jobs/job_log.h"
+#include "tests/server/fake_search.h"
+#include "tests/server/fake_worker.h"
+
+namespace tilefarm::jobs {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::FakeSearchFactory;
+using testing::FakeWorker;
+using ::testing::HasSubstr;
+using testing::kFingerprint;
+using testing::Measured;
+using ::testing::Pair;
+using ::testing::SizeIs;
+using testing::TestTarget;
+
+std::optional<farm::Measurement> Quick(const farm::Lease& lease) {
+  return Measured(1e-3 + 1e-6 * static_cast<double>(lease.item.sequence));
+}
+
+class JobsTest : public ::testing::Test {
+ protected:
+  JobsTest() : store_(*database::Store::Open(":memory:", kReadWrite)) {
+    Restart(FakeSearchFactory());
+  }
+
+  // A new server process on the same database.
+  void Restart(SearchFactory factory) {
+    jobs_.reset();
+    farm_.reset();
+    farm::Timeouts timeouts;
+    timeouts.former_hold = absl::Milliseconds(200);
+    timeouts.tick = absl::Milliseconds(20);
+    timeouts.watch_interval = absl::Milliseconds(20);
+    timeouts.search_poll = absl::Milliseconds(5);
+    farm_ = std::make_unique<farm::Farm>(
+        farm::FarmOptions{.timeouts = timeouts, .fingerprint = kFingerprint});
+    jobs_ = std::make_unique<Jobs>(
+        *store_, *farm_,
+        JobsOptions{.timeouts = timeouts,
+                    .fingerprint = kFingerprint,
+                    .search_factory = std::move(factory)});
+    ASSERT_TRUE(jobs_->Recover().ok());
+    jobs_->Start();
+  }
+
+  JobSpec Spec(int64_t trials = 20) {
+    JobSpec spec;
+    spec.request_id = "request-" + std::to_string(++requests_);
+    spec.program = testing::kMatmul;
+    spec.program_name = "matmul.py";
+    spec.target = TestTarget().Key();
+    spec.trials = trials;
+    return spec;
+  }
+  JobSnapshot WaitForEnd(const std::string& id) {
+    return WaitFor(id, [](const JobSnapshot& s) { return Ended(s.state); });
+  }
+  template <typename Condition>
+  JobSnapshot WaitFor(const std::string& id, Condition condition) {
+    JobSnapshot snapshot;
+    for (int i = 0; i < 5000; ++i) {
+      snapshot = *jobs_->Get(id);
+      if (condition(snapshot)) return snapshot;
+      usleep(2000);
+    }
+    ADD_FAILURE() << "still " << JobStateName(snapshot.state) << " with "
+                  << snapshot.trials_done << " trials";
+    return snapshot;
+  }
+  std::vector<database::Record> Records() {
+    std::vector<database::Record> all;
+    EXPECT_TRUE(store_
+                    ->ForEachRecord([&](const database::Record& record) {
+                      all.push_back(record);
+                      return true;
+                    })
+                    .ok());
+    return all;
+  }
+
+  static constexpr auto kReadWrite = database::Store::Mode::kReadWrite;
+  std::unique_ptr<database::Store> store_;
+  std::unique_ptr<farm::Farm> farm_;
+  std::unique_ptr<Jobs> jobs_;
+  int requests_ = 0;
+};
+
+TEST_F(JobsTest, RunsExactlyTheTrialsAskedFor) {
+  FakeWorker worker(*farm_, "w", Quick);
+  const std::string id = *jobs_->Submit(Spec(50));
+  const JobSnapshot end = WaitForEnd(id);
+  EXPECT_EQ(end.state, JobState::kDone);
+  EXPECT_EQ(end.trials_done, 50);
+  EXPECT_THAT(end.by_status, ElementsAre(Pair("ok", 50)));
+  EXPECT_DOUBLE_EQ(end.best_seconds(), 1.001e-3);
+  EXPECT_GT(end.best_gflops(), 0);
+  const auto records = Records();
+  ASSERT_THAT(records, SizeIs(50));
+  std::set<int64_t> sequences;
+  for (const database::Record& record : records) {
+    EXPECT_EQ(record.job_id, id);
+    EXPECT_THAT(record.device, HasSubstr("w@"));
+    EXPECT_EQ(record.target, TestTarget().Key());
+    sequences.insert(record.sequence);
+  }
+  EXPECT_THAT(sequences, SizeIs(50));
+  EXPECT_EQ(store_->GetJob(id)->state, "done");
+}
+
+TEST_F(JobsTest, TheUnscheduledProgramIsNoTrial) {
+  FakeWorker worker(*farm_, "w", [](const farm::Lease& lease) {
+    return Measured(lease.item.purpose == farm::Purpose::kBaseline ? 0.5
+                                                                   : 1e-3);
+  });
+  const std::string id = *jobs_->Submit(Spec(5));
+  const JobSnapshot end = WaitForEnd(id);
+  EXPECT_DOUBLE_EQ(end.unscheduled_seconds(), 0.5);
+  EXPECT_EQ(end.trials_done, 5);
+  EXPECT_THAT(Records(), SizeIs(5));
+  // Measured once for all jobs of the task.
+  const std::string again = *jobs_->Submit(Spec(5));
+  EXPECT_DOUBLE_EQ(WaitForEnd(again).unscheduled_seconds(), 0.5);
+  int baselines = 0;
+  for (const farm::Lease& lease : worker.link().leases()) {
+    baselines += lease.item.purpose == farm::Purpose::kBaseline;
+  }
+  EXPECT_EQ(baselines, 1);
+}
+
+TEST_F(JobsTest, RetriedSubmitReturnsTheSameJob) {
+  const JobSpec spec = Spec();
+  const std::string id = *jobs_->Submit(spec);
+  EXPECT_EQ(*jobs_->Submit(spec), id);
+  EXPECT_THAT(*jobs_->List(), SizeIs(1));
+  EXPECT_NE(*jobs_->Submit(Spec()), id);
+}
+
+TEST_F(JobsTest, JobsOfOneTaskTakeTurnsAndShareWhatIsKnown) {
+  const std::string first = *jobs_->Submit(Spec(30));
+  const std::string second = *jobs_->Submit(Spec(30));
+  const JobSnapshot waiting =
+      WaitFor(second, [](const JobSnapshot& s) { return !s.message.empty(); });
+  EXPECT_EQ(waiting.state, JobState::kQueued);
+  FakeWorker worker(*farm_, "w", Quick);
+  EXPECT_EQ(WaitForEnd(first).trials_done, 30);
+  EXPECT_EQ(WaitForEnd(second).trials_done, 30);
+  std::set<std::string> candidates;
+  for (const database::Record& record : Records()) {
+    candidates.insert(record.candidate_id);
+  }
+  EXPECT_THAT(candidates, SizeIs(60));
+}
+
+TEST_F(JobsTest, OneTaskPerDistinctFunctionSharesTheTrials) {
+  FakeWorker worker(*farm_, "w", Quick);
+  JobSpec spec = Spec(41);
+  spec.program = testing::kAddRelu;
+  const std::string id = *jobs_->Submit(spec);
+  const JobSnapshot end = WaitForEnd(id);
+  EXPECT_EQ(end.state, JobState::kDone);
+  EXPECT_EQ(end.trials_done, 41);
+  ASSERT_THAT(end.tasks, SizeIs(2));
+  EXPECT_EQ(end.tasks[0].function, "add");
+  EXPECT_EQ(end.tasks[1].function, "relu");
+  EXPECT_EQ(end.tasks[0].trials_done + end.tasks[1].trials_done, 41);
+  EXPECT_GT(end.tasks[0].trials_done, 0);
+  EXPECT_GT(end.tasks[1].trials_done, 0);
+}
+
+TEST_F(JobsTest, EndsEarlyWhenTheSpaceIsExhausted) {
+  Restart(FakeSearchFactory(/*size=*/7));
+  FakeWorker worker(*farm_, "w", Quick);
+  const std::string id = *jobs_->Submit(Spec(100));
+  const JobSnapshot end = WaitForEnd(id);
+  EXPECT_EQ(end.state, JobState::kDone);
+  EXPECT_EQ(end.trials_done, 7);
+}
+
+TEST_F(JobsTest, FailsWhenNothingVerified) {
+  FakeWorker worker(*farm_, "w", [](const farm::Lease&) {
+    farm::Measurement measured;
+    measured.status = database::Status::kCompileError;
+    measured.error = "no";
+    return measured;
+  });
+  const std::string id = *jobs_->Submit(Spec(6));
+  const JobSnapshot end = WaitForEnd(id);
+  EXPECT_EQ(end.state, JobState::kFailed);
+  EXPECT_EQ(end.trials_done, 6);
+  EXPECT_THAT(end.by_status, ElementsAre(Pair("compile_error", 6)));
+  EXPECT_THAT(end.error, HasSubstr("verified"));
+}
+
+TEST_F(JobsTest, WaitsForADeviceAndSaysSo) {
+  const std::string id = *jobs_->Submit(Spec(3));
+  const JobSnapshot waiting = WaitFor(id, [](const JobSnapshot& s) {
+    return !s.message.empty() && s.state == JobState::kRunning;
+  });
+  EXPECT_THAT(waiting.message, HasSubstr("waits for a device"));
+  EXPECT_THAT(waiting.message, HasSubstr(TestTarget().Key()));
+  FakeWorker worker(*farm_, "w", Quick);
+  EXPECT_EQ(WaitForEnd(id).state, JobState::kDone);
+}
+
+TEST_F(JobsTest, CancelledJobStopsAndStaysSo) {
+  const std::string running = *jobs_->Submit(Spec(1'000'000));
+  const std::string queued = *jobs_->Submit(Spec(10));
+  {
+    FakeWorker worker(*farm_, "w", Quick);
+    WaitFor(running, [](const JobSnapshot& s) { return s.trials_done > 10; });
+    EXPECT_EQ(*jobs_->Cancel(queued), JobState::kCancelled);
+    EXPECT_EQ(*jobs_->Cancel(running), JobState::kCancelled);
+    EXPECT_EQ(WaitForEnd(running).state, JobState::kCancelled);
+  }
+  EXPECT_EQ(WaitForEnd(queued).state, JobState::kCancelled);
+  EXPECT_EQ(store_->GetJob(running)->state, "cancelled");
+  EXPECT_EQ(jobs_->Cancel("job-none").status().code(),
+            absl::StatusCode::kNotFound);
+  Restart(FakeSearchFactory());
+  EXPECT_EQ(jobs_->Get(running)->state, JobState::kCancelled);
+  EXPECT_GT(jobs_->Get(running)->trials_done, 10);
+}
+
+TEST_F(JobsTest, StopsByTime) {
+  FakeWorker worker(*farm_, "w", Quick);
+  JobSpec spec = Spec(0);
+  spec.seconds = 0.3;
+  const JobSnapshot end = WaitForEnd(*jobs_->Submit(spec));
+  EXPECT_EQ(end.state, JobState::kDone);
+  EXPECT_GT(end.trials_done, 0);
+}
+
+TEST_F(JobsTest, StopsByPatience) {
+  FakeWorker worker(*farm_, "w", Quick);  // the first one is the best
+  JobSpec spec = Spec(0);
+  spec.patience = 40;
+  const JobSnapshot end = WaitForEnd(*jobs_->Submit(spec));
+  EXPECT_EQ(end.state, JobState::kDone);
+  EXPECT_GE(end.trials_done, 40);
+}
+
+TEST_F(JobsTest, ResumesAfterARestartWithoutMeasuringAgain) {
+  const std::string id = *jobs_->Submit(Spec(60));
+  std::vector<farm::Lease> unanswered;
+  {
+    int measured = 0;
+    FakeWorker worker(
+        *farm_, "w",
+        [&](const farm::Lease& lease) -> std::optional<farm::Measurement> {
+          if (lease.item.purpose == farm::Purpose::kTrial && ++measured > 20) {
+            unanswered.push_back(lease);
+            return std::nullopt;
+          }
+          return Quick(lease);
+        },
+        /*slots=*/3);
+    WaitFor(id, [](const JobSnapshot& s) { return s.trials_done >= 20; });
+    while (farm_->Counts(id).leased < 3) usleep(1000);
+  }
+  ASSERT_THAT(unanswered, SizeIs(3));
+  const auto before = Records();
+  std::set<std::string> seen;
+  for (const database::Record& record : before) {
+    seen.insert(record.candidate_id);
+  }
+  EXPECT_THAT(seen, SizeIs(20));
+
+  Restart(FakeSearchFactory());
+  EXPECT_EQ(jobs_->Get(id)->trials_done, 20);
+  // One result of a former lease comes from the worker's spool.
+  auto link = std::make_shared<testing::FakeLink>();
+  const int64_t session = *farm_->Connect(testing::TestHello("spool"), link);
+  farm_->OnResult(session, {.lease_id = unanswered[0].lease_id,
+                            .candidate_id = unanswered[0].item.candidate_id,
+                            .measurement = Measured(2e-3)});
+  WaitFor(id, [](const JobSnapshot& s) { return s.trials_done == 21; });
+  EXPECT_THAT(link->acks(), ElementsAre(Pair(unanswered[0].lease_id, false)));
+  seen.insert(unanswered[0].item.candidate_id);
+
+  FakeWorker worker(*farm_, "w2", Quick);
+  const JobSnapshot end = WaitForEnd(id);
+  EXPECT_EQ(end.state, JobState::kDone);
+  EXPECT_EQ(end.trials_done, 60);
+  for (const farm::Lease& lease : worker.link().leases()) {
+    EXPECT_FALSE(seen.contains(lease.item.candidate_id));
+  }
+  std::set<std::string> candidates;
+  const auto records = Records();
+  for (const database::Record& record : records) {
+    candidates.insert(record.candidate_id);
+  }
+  EXPECT_THAT(records, SizeIs(60));
+  EXPECT_THAT(candidates, SizeIs(60));
+}
+
+TEST_F(JobsTest, LogsProposalsAndResultsInOrder) {
+  FakeWorker worker(*farm_, "w", Quick);
+  const std::string id = *jobs_->Submit(Spec(20));
+  WaitForEnd(id);
+  const auto lines = *store_->ReadJobLog(id);
+  ASSERT_GE(lines.size(), 4u);
+  EXPECT_THAT(lines.front(), HasSubstr("\"open\""));
+  EXPECT_THAT(lines.back(), HasSubstr("\"end\""));
+  const auto log = *ReadLog(lines);
+  ASSERT_THAT(log.proposals, SizeIs(20));
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(log.proposals[i].sequence, i + 1);
+    EXPECT_EQ(log.proposals[i].trace, "# candidate " + std::to_string(i));
+  }
+  const std::vector<std::string> broken = {"{"};
+  EXPECT_EQ(ReadLog(broken).status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(JobsTest, SavesTheCostModel) {
+  FakeWorker worker(*farm_, "w", Quick);
+  WaitForEnd(*jobs_->Submit(Spec(5)));
+  EXPECT_EQ(*store_->GetBlob("model/" + TestTarget().Key()), "model");
+}
+
+TEST_F(JobsTest, WatchersAreToldOfTheEnd) {
+  FakeWorker worker(*farm_, "w", Quick);
+  const std::string id = *jobs_->Submit(Spec(200));
+  Mutex mutex;
+  std::vector<JobSnapshot> told;
+  const auto subscription = jobs_->Watch(id, [&](const JobSnapshot& snapshot) {
+    MutexLock lock(mutex);
+    told.push_back(snapshot);
+  });
+  ASSERT_TRUE(subscription.ok());
+  WaitForEnd(id);
+  for (int i = 0; i < 2000; ++i) {
+    MutexLock lock(mutex);
+    if (Ended(told.back().state)) break;
+    mutex.Unlock();
+    usleep(1000);
+    mutex.Lock();
+  }
+  jobs_->Unwatch(*subscription);
+  EXPECT_EQ(told.back().state, JobState::kDone);
+  EXPECT_EQ(told.back().trials_done, 200);
+  EXPECT_EQ(jobs_->Watch("job-none", [](const JobSnapshot&) {}).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST_F(JobsTest, RefusesBadSubmissions) {
+  const auto code = [&](const JobSpec& spec) {
+    return jobs_->Submit(spec).status().code();
+  };
+  JobSpec spec = Spec();
+  spec.program = "def";
+  EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
+  spec = Spec();
+  spec.target = "host";
+  EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
+  spec = Spec();
+  spec.target = "toaster";
+  EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
+  spec = Spec(0);
+  EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
+  spec = Spec(-1);
+  EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
+  spec = Spec();
+  spec.model = "oracle";
+  EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
+  spec = Spec();
+  spec.search = "luck";
+  EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
+  spec = Spec();
+  spec.program = testing::kAddRelu;
+  spec.space_trace = "b0 = sch.get_block(\"C\")";
+  EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(*jobs_->List(), SizeIs(0));
+}
+
+TEST_F(JobsTest, MeasuresByHandBeforeTheQueue) {
+  FakeWorker worker(*farm_, "w", Quick);
+  Mutex mutex;
+  std::vector<database::Record> measured;
+  const auto take = [&](const database::Record& record) {
+    MutexLock lock(mutex);
+    measured.push_back(record);
+  };
+  const MeasureSpec spec = {
+      .program = testing::kMatmul, .trace = "", .target = TestTarget().Key()};
+  for (int round = 1; round <= 2; ++round) {
+    const auto ticket = jobs_->Measure(spec, take);
+    ASSERT_TRUE(ticket.ok()) << ticket.status();
+    for (int i = 0; i < 2000; ++i) {
+      usleep(1000);
+      MutexLock lock(mutex);
+      if (static_cast<int>(measured.size()) == round) break;
+    }
+    jobs_->AbandonMeasure(*ticket);
+  }
+  ASSERT_THAT(measured, SizeIs(2));
+  EXPECT_EQ(measured[0].candidate_id, measured[1].candidate_id);
+  // The second time is another measurement of the same record.
+  EXPECT_THAT(Records(), SizeIs(1));
+  MeasureSpec elsewhere = spec;
+  elsewhere.target = "aarch64:cortex-a72";
+  EXPECT_EQ(jobs_->Measure(elsewhere, take).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace tilefarm::jobs

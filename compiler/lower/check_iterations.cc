@@ -95,26 +95,36 @@ class AccessCollector : public ir::Visitor {
     BufferAccesses& known = buffers_[at->second];
     Access access;
     bool varies = false;
-    for (const Expr& index : indices) {
-      const Linear linear = math_.Decompose(index);
-      Linear variant, fixed;
-      variant.constant = linear.constant;
-      for (const auto& [atom, scale] : linear.terms) {
-        bool inside = false;
-        ir::PostOrderExprs(atom, [&](const Expr& e) {
-          inside |= e->kind == ir::ExprKind::kLoad ||
-                    (e->kind == ir::ExprKind::kVar &&
-                     variant_.count(static_cast<const ir::VarNode*>(e.get())));
-        });
-        (inside ? variant : fixed).terms.emplace_back(atom, scale);
-        varies |= inside;
-      }
-      access.dims.push_back(std::move(variant));
-      access.fixed.push_back(std::move(fixed));
+    // The offset tells apart what x // 40 and x % 40 do not alone.
+    Expr offset = ir::IntConst(0);
+    for (size_t d = 0; d < indices.size(); ++d) {
+      offset = offset * buffer->shape[d] + indices[d];
+      varies |= AddDimension(indices[d], access);
     }
+    if (indices.size() > 1) AddDimension(offset, access);
     known.stored |= store;
     known.same_place |= store && !varies && conditions_ == 0;
     known.accesses.push_back(std::move(access));
+  }
+
+  // Whether the index depends on the loop or what is in it.
+  bool AddDimension(const Expr& index, Access& access) {
+    const Linear linear = math_.Decompose(index);
+    Linear variant, fixed;
+    variant.constant = linear.constant;
+    for (const auto& [atom, scale] : linear.terms) {
+      bool inside = false;
+      ir::PostOrderExprs(atom, [&](const Expr& e) {
+        inside |= e->kind == ir::ExprKind::kLoad ||
+                  (e->kind == ir::ExprKind::kVar &&
+                   variant_.count(static_cast<const ir::VarNode*>(e.get())));
+      });
+      (inside ? variant : fixed).terms.emplace_back(atom, scale);
+    }
+    const bool varies = !variant.terms.empty();
+    access.dims.push_back(std::move(variant));
+    access.fixed.push_back(std::move(fixed));
+    return varies;
   }
 
   IndexMath math_;

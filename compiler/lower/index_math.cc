@@ -650,6 +650,8 @@ class IndexMath::Rewriter : public ir::Mutator {
       math_.AddCondition(a, e.op == BinaryOp::kAnd);
       Expr b = Mutate(e.b);
       math_.Restore(mark);
+      // Nothing has effects, so the left side need not run either.
+      if (ir::IsConstInt(b, e.op == BinaryOp::kAnd ? 0 : 1)) return b;
       if (a == e.a && b == e.b) return self;
       return ir::FoldBinary(e.op, std::move(a), std::move(b));
     }

@@ -143,8 +143,13 @@ class LaneMutator {
   Expr Elementwise(const ir::BinaryNode& e, const Expr& self) {
     Expr a = Vec(e.a);
     Expr b;
-    if ((e.op == BinaryOp::kAnd || e.op == BinaryOp::kOr) &&
-        a->dtype.is_vector()) {
+    const bool logical = e.op == BinaryOp::kAnd || e.op == BinaryOp::kOr;
+    if (logical) {
+      if (const auto known = ir::AsInt(a)) {
+        return (*known != 0) == (e.op == BinaryOp::kAnd) ? Vec(e.b) : a;
+      }
+    }
+    if (logical && a->dtype.is_vector()) {
       // The right side counts, and may touch memory, only in lanes where the
       // left one leaves the result open.
       const Expr outer = mask_;
@@ -353,7 +358,7 @@ bool LinearInLanes(IndexMath& math, const ir::StoreNode& store,
   LaneMutator mutator(math, lane, chunk.lanes, chunk.active);
   bool linear = true;
   const auto check = [&](const Expr& index) {
-    if (!linear) return;
+    if (!linear || !ir::UsesVar(index, chunk.var)) return;
     const Expr at = AtLane(math, index, chunk, lane);
     linear = mutator.Index(at)->kind == ir::ExprKind::kRamp ||
              !ir::UsesVar(at, lane.get());
@@ -361,6 +366,13 @@ bool LinearInLanes(IndexMath& math, const ir::StoreNode& store,
   check(store.indices[0]);
   ir::PostOrderExprs(store.value, [&](const Expr& e) {
     if (const auto* load = ir::As<ir::LoadNode>(e)) check(load->indices[0]);
+    // A condition on linear operands is one comparison, or none.
+    const auto* binary = ir::As<ir::BinaryNode>(e);
+    if (binary != nullptr && ir::IsComparison(binary->op) &&
+        binary->a->dtype.is_index()) {
+      check(binary->a);
+      check(binary->b);
+    }
   });
   math.Restore(mark);
   return linear;

@@ -25,8 +25,8 @@ struct LaneChunk {
 ir::Stmt VectorizeStore(IndexMath& math, const ir::StoreNode& store,
                         const ir::Expr& condition, const LaneChunk& chunk);
 
-// Whether every index of the store is linear in the lane within chunks of
-// `lanes` that begin at multiples of it from `start`.
+// Whether every index and compared index of the store is linear in the lane
+// within the chunk.
 bool LinearInLanes(IndexMath& math, const ir::StoreNode& store,
                    const LaneChunk& chunk);
 

@@ -69,7 +69,14 @@ class InitNest {
         reduce_dims.push_back(math.Decompose(iter.binding));
       }
     }
-    for (const Expr& index : store.indices) {
+    std::vector<Expr> indices = store.indices;
+    // The offset tells apart what x // 40 and x % 40 do not alone.
+    indices.push_back(ir::IntConst(0));
+    for (size_t d = 0; d < store.indices.size(); ++d) {
+      indices.back() =
+          indices.back() * store.buffer->shape[d] + store.indices[d];
+    }
+    for (const Expr& index : indices) {
       Linear dim = math.Decompose(ir::Substitute(index, binding));
       Linear inner;
       for (const auto& [atom, scale] : dim.terms) {

@@ -1,0 +1,102 @@
+// A tune-builder for tests: it "compiles" by handing out a library of
+// hand-written kernels (argv[1]). The trace says what to do:
+//
+//   NAME          succeed with the kernel of that name
+//   sleep MS NAME the same, later
+//   hang, crash, garbage, invalid, fail
+//
+// The reference is the kernel that the program names.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "worker/builder_protocol.h"
+
+namespace tilefarm::worker {
+namespace {
+
+std::string ReadFile(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream bytes;
+  bytes << file.rdbuf();
+  return bytes.str();
+}
+
+void Sleep(int ms) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+}
+
+BuildReply Build(const BuildRequest& request, const std::string& object) {
+  BuildReply reply;
+  reply.artifact = object;
+  reply.code_digest = "digest";
+  reply.compile_seconds = 0.25;
+  reply.cores = 1;
+  if (request.reference) {
+    reply.symbol = request.program;
+    BufferSpec input;
+    input.elements = 1000;
+    input.epsilon = 0x1p-23;
+    input.read = true;
+    BufferSpec output = input;
+    output.read = false;
+    output.written = true;
+    reply.program.buffers = {input, output};
+    return reply;
+  }
+  std::istringstream words(request.trace);
+  std::string word;
+  words >> word;
+  if (word == "sleep") {
+    int ms = 0;
+    words >> ms >> word;
+    Sleep(ms);
+  }
+  if (word == "hang") Sleep(1000000);
+  if (word == "crash") raise(SIGSEGV);
+  if (word == "invalid") {
+    reply.status = BuildStatus::kInvalidSchedule;
+    reply.error = "split: does not fit";
+  }
+  if (word == "fail") {
+    reply.status = BuildStatus::kCompileError;
+    reply.error = "cannot";
+  }
+  reply.symbol = word;
+  return reply;
+}
+
+int Serve(const std::string& object) {
+  for (;;) {
+    Frame frame;
+    if (ReadFrame(0, -1, &frame) != FrameStatus::kOk) return 0;
+    if (frame.type == static_cast<uint32_t>(BuilderFrame::kHello)) {
+      WriteFrame(1, -1, static_cast<uint32_t>(BuilderFrame::kHelloReply),
+                 Encode(BuilderHelloReply{"0", "fake"}));
+      continue;
+    }
+    BuildRequest request;
+    if (!Decode(frame.payload, &request)) return 2;
+    if (request.trace == "garbage") {
+      if (write(1, "garbage garbage garbage", 23) < 0) return 1;
+      continue;
+    }
+    WriteFrame(1, -1, static_cast<uint32_t>(BuilderFrame::kBuildReply),
+               Encode(Build(request, object)));
+  }
+}
+
+}  // namespace
+}  // namespace tilefarm::worker
+
+int main(int, char** argv) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  return tilefarm::worker::Serve(tilefarm::worker::ReadFile(argv[1]));
+}

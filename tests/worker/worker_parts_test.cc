@@ -1,0 +1,175 @@
+// Spool, cores and locks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "worker/cpus.h"
+#include "worker/device.h"
+#include "worker/spool.h"
+
+namespace tilefarm::worker {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class DirectoryTest : public testing::Test {
+ protected:
+  DirectoryTest() {
+    char path[] = "/tmp/tilefarm-spool-test-XXXXXX";
+    directory_ = mkdtemp(path);
+  }
+  ~DirectoryTest() override { std::filesystem::remove_all(directory_); }
+  std::string directory_;
+};
+
+class SpoolTest : public DirectoryTest {
+ protected:
+  std::unique_ptr<Spool> Open() {
+    absl::StatusOr<std::unique_ptr<Spool>> spool = Spool::Open(directory_);
+    EXPECT_TRUE(spool.ok()) << spool.status();
+    return spool.ok() ? *std::move(spool) : nullptr;
+  }
+  static v1::Result Result(const std::string& lease_id) {
+    v1::Result result;
+    result.set_lease_id(lease_id);
+    result.mutable_measurement()->set_status("ok");
+    return result;
+  }
+  static std::vector<std::string> Ids(const Spool& spool,
+                                      const std::string& uuid) {
+    std::vector<std::string> ids;
+    for (const auto& result : spool.Pending(uuid)) {
+      ids.push_back(result->lease_id());
+    }
+    return ids;
+  }
+  std::vector<std::filesystem::path> Files(const std::string& extension) {
+    std::vector<std::filesystem::path> files;
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(directory_)) {
+      if (entry.path().extension() == extension) files.push_back(entry.path());
+    }
+    return files;
+  }
+};
+
+TEST_F(SpoolTest, KeepsOrderOverRestarts) {
+  {
+    const auto spool = Open();
+    for (const char* id : {"c", "a", "b"}) {
+      ASSERT_TRUE(spool->Put("db", Result(id)).ok());
+    }
+  }
+  const auto spool = Open();
+  EXPECT_THAT(Ids(*spool, "db"), ElementsAre("c", "a", "b"));
+  ASSERT_TRUE(spool->Put("db", Result("d")).ok());
+  spool->Acknowledge("db", "a");
+  spool->Acknowledge("db", "unknown");
+  EXPECT_THAT(Ids(*spool, "db"), ElementsAre("c", "b", "d"));
+  EXPECT_THAT(Ids(*spool, "other"), IsEmpty());
+}
+
+TEST_F(SpoolTest, DatabasesAreKeptApart) {
+  const auto spool = Open();
+  ASSERT_TRUE(spool->Put("one", Result("a")).ok());
+  ASSERT_TRUE(spool->Put("two", Result("a")).ok());
+  spool->Acknowledge("one", "a");
+  EXPECT_THAT(Ids(*spool, "one"), IsEmpty());
+  EXPECT_THAT(Ids(*spool, "two"), ElementsAre("a"));
+}
+
+TEST_F(SpoolTest, NamesFromTheWireStayInTheDirectory) {
+  const auto spool = Open();
+  const std::string evil = "../../../../tmp/evil";
+  ASSERT_TRUE(spool->Put(evil, Result(evil)).ok());
+  EXPECT_THAT(Files(".result"), testing::SizeIs(1));
+  EXPECT_THAT(Ids(*spool, evil), ElementsAre(evil));
+  spool->Acknowledge(evil, evil);
+  EXPECT_THAT(Files(".result"), IsEmpty());
+}
+
+TEST_F(SpoolTest, DamagedFileIsSetAside) {
+  {
+    const auto spool = Open();
+    ASSERT_TRUE(spool->Put("db", Result("a")).ok());
+    ASSERT_TRUE(spool->Put("db", Result("b")).ok());
+  }
+  ASSERT_THAT(Files(".result"), testing::SizeIs(2));
+  for (const auto& path : Files(".result")) {
+    if (path.string().find("-a.result") == std::string::npos) continue;
+    std::ofstream(path, std::ios::app) << "x";
+  }
+  const auto spool = Open();
+  EXPECT_THAT(Ids(*spool, "db"), ElementsAre("b"));
+  EXPECT_THAT(Files(".corrupt"), testing::SizeIs(1));
+}
+
+TEST_F(SpoolTest, SecondOwnerIsRefused) {
+  const auto spool = Open();
+  EXPECT_EQ(Spool::Open(directory_).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(CpusTest, ParsesLists) {
+  EXPECT_THAT(*ParseCpuList("3"), ElementsAre(3));
+  EXPECT_THAT(*ParseCpuList("8,0-2,1"), ElementsAre(0, 1, 2, 8));
+  for (const char* bad :
+       {"", "a", "1-", "-1", "3-1", "1,,2", "1-2-3", "99999"}) {
+    EXPECT_EQ(ParseCpuList(bad).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << bad;
+  }
+}
+
+TEST(CpusTest, MeasurementsHaveCoresOfTheirOwn) {
+  EXPECT_THAT(MeasurementCpus({0, 1, 2, 3}, 1), ElementsAre(3));
+  EXPECT_THAT(MeasurementCpus({0, 1, 2, 3}, 2), ElementsAre(2, 3));
+  EXPECT_THAT(MeasurementCpus({0, 1}, 8), ElementsAre(0, 1));
+  EXPECT_THAT(OtherCpus({0, 1, 2, 3}), ElementsAre(0, 1, 2));
+  EXPECT_THAT(OtherCpus({5}), ElementsAre(5));
+  EXPECT_FALSE(Overlap({3}, {0, 1, 2}));
+  EXPECT_TRUE(Overlap({2, 3}, {0, 1, 2}));
+  EXPECT_THAT(AllowedCpus(), testing::Not(IsEmpty()));
+}
+
+class CpuLockTest : public DirectoryTest {};
+
+TEST_F(CpuLockTest, OverlappingCoresTakeTurns) {
+  auto first = CpuLock::Acquire(directory_, {0, 1}, [] { return false; });
+  ASSERT_TRUE(first.ok()) << first.status();
+  // Others go on meanwhile.
+  EXPECT_TRUE(CpuLock::Acquire(directory_, {2}, [] { return false; }).ok());
+  EXPECT_EQ(
+      CpuLock::Acquire(directory_, {1, 2}, [] { return true; }).status().code(),
+      absl::StatusCode::kCancelled);
+  std::thread waiter([this] {
+    EXPECT_TRUE(
+        CpuLock::Acquire(directory_, {1, 2}, [] { return false; }).ok());
+  });
+  absl::SleepFor(absl::Milliseconds(20));
+  { CpuLock released(*std::move(first)); }
+  waiter.join();
+}
+
+TEST(DeviceTest, StateIsJson) {
+  RunReply reply;
+  reply.canary_seconds = 1e-5;
+  reply.retaken = 2;
+  const std::string state = DeviceState({0}, reply);
+  EXPECT_THAT(state, testing::StartsWith("{\""));
+  EXPECT_THAT(state, testing::HasSubstr("\"canary_seconds\":0.000010000"));
+  EXPECT_THAT(state, testing::EndsWith("\"retaken\":2}"));
+  EXPECT_GT(MemoryBytes(), 0u);
+}
+
+}  // namespace
+}  // namespace tilefarm::worker

@@ -1,0 +1,127 @@
+#include "worker/cpus.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace tilefarm::worker {
+namespace {
+
+constexpr uint32_t kMaxCpu = 4095;
+constexpr absl::Duration kLockPoll = absl::Milliseconds(1);
+
+// A set of CPUs as the system call takes it, for any number of them.
+class CpuMask {
+ public:
+  CpuMask() : set_(CPU_ALLOC(kMaxCpu + 1)) { CPU_ZERO_S(bytes(), set_); }
+  ~CpuMask() { CPU_FREE(set_); }
+  CpuMask(const CpuMask&) = delete;
+  CpuMask& operator=(const CpuMask&) = delete;
+  cpu_set_t* get() { return set_; }
+  static size_t bytes() { return CPU_ALLOC_SIZE(kMaxCpu + 1); }
+
+ private:
+  cpu_set_t* set_;
+};
+
+}  // namespace
+
+absl::StatusOr<CpuList> ParseCpuList(std::string_view text) {
+  const absl::string_view view(text.data(), text.size());
+  CpuList cpus;
+  for (absl::string_view part : absl::StrSplit(view, ',')) {
+    const std::vector<absl::string_view> ends = absl::StrSplit(part, '-');
+    uint32_t low = 0, high = 0;
+    if (ends.size() > 2 || !absl::SimpleAtoi(ends.front(), &low) ||
+        !absl::SimpleAtoi(ends.back(), &high) || low > high || high > kMaxCpu) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", view, "\" is not a list of cores such as 0-3,8"));
+    }
+    for (uint32_t cpu = low; cpu <= high; ++cpu) cpus.push_back(cpu);
+  }
+  std::sort(cpus.begin(), cpus.end());
+  cpus.erase(std::unique(cpus.begin(), cpus.end()), cpus.end());
+  return cpus;
+}
+
+CpuList AllowedCpus() {
+  CpuMask mask;
+  CpuList cpus;
+  if (sched_getaffinity(0, CpuMask::bytes(), mask.get()) != 0) return {0};
+  for (uint32_t cpu = 0; cpu <= kMaxCpu; ++cpu) {
+    if (CPU_ISSET_S(cpu, CpuMask::bytes(), mask.get())) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+absl::Status RunOnCpus(const CpuList& cpus) {
+  CpuMask mask;
+  for (uint32_t cpu : cpus) CPU_SET_S(cpu, CpuMask::bytes(), mask.get());
+  if (sched_setaffinity(0, CpuMask::bytes(), mask.get()) != 0) {
+    return absl::FailedPreconditionError("none of these cores is ours");
+  }
+  return absl::OkStatus();
+}
+
+CpuList MeasurementCpus(const CpuList& all, uint32_t cores) {
+  if (cores >= all.size()) return all;
+  return CpuList(all.end() - std::max<uint32_t>(cores, 1), all.end());
+}
+
+CpuList OtherCpus(const CpuList& all) {
+  if (all.size() < 2) return all;
+  return CpuList(all.begin(), all.end() - 1);
+}
+
+bool Overlap(const CpuList& a, const CpuList& b) {
+  return std::any_of(a.begin(), a.end(), [&](uint32_t cpu) {
+    return std::binary_search(b.begin(), b.end(), cpu);
+  });
+}
+
+CpuLock::~CpuLock() {
+  for (int fd : fds_) close(fd);
+}
+
+absl::StatusOr<CpuLock> CpuLock::Acquire(const std::string& directory,
+                                         const CpuList& cpus,
+                                         const std::function<bool()>& give_up) {
+  // Workers of other users lock here as well.
+  if (mkdir(directory.c_str(), 0777) == 0) {
+    chmod(directory.c_str(), 01777);
+  }
+  CpuLock lock;
+  for (uint32_t cpu : cpus) {
+    const std::string path = absl::StrCat(directory, "/cpu", cpu, ".lock");
+    // Not O_CREAT for one that is there: in a sticky directory the kernel may
+    // refuse that for another user's file.
+    int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 && errno == ENOENT) {
+      fd =
+          open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    }
+    if (fd < 0) return absl::ErrnoToStatus(errno, path);
+    lock.fds_.push_back(fd);
+    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK && errno != EINTR) {
+        return absl::ErrnoToStatus(errno, path);
+      }
+      if (give_up()) return absl::CancelledError("waiting for the cores");
+      absl::SleepFor(kLockPoll);
+    }
+  }
+  return lock;
+}
+
+}  // namespace tilefarm::worker

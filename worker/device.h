@@ -1,0 +1,23 @@
+// What this device is, and how it is doing.
+#ifndef TILEFARM_WORKER_DEVICE_H_
+#define TILEFARM_WORKER_DEVICE_H_
+
+#include <string>
+
+#include "worker/cpus.h"
+#include "worker/runner_protocol.h"
+
+namespace tilefarm::worker {
+
+// As the processor calls itself; empty where it does not say.
+std::string ProcessorBrand();
+uint64_t MemoryBytes();
+
+// JSON for Measurement.device_state: {"clock_mhz", "temperature_c", "load",
+// "canary_seconds", "retaken"}; what cannot be read is absent. Clock and
+// temperature are of the first of `cpus`, where the measurement ran.
+std::string DeviceState(const CpuList& cpus, const RunReply& reply);
+
+}  // namespace tilefarm::worker
+
+#endif  // TILEFARM_WORKER_DEVICE_H_

@@ -1,0 +1,208 @@
+// rpc-worker: offers this device to a tune-server.
+#include <pwd.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "compiler/driver/compile.h"
+#include "compiler/target/target.h"
+#include "worker/cpus.h"
+#include "worker/device.h"
+#include "worker/worker.h"
+
+namespace tilefarm::worker {
+namespace {
+
+struct Flags {
+  std::string server = "127.0.0.1:7070";
+  std::string name;
+  std::vector<std::string> labels;
+  std::string state_dir;
+  std::string cores;
+  std::string lock_dir = "/tmp/tilefarm-cpus";
+  std::string runner_command;
+  int builders = 1;
+  bool emulated = false;
+};
+
+std::string HostName() {
+  char name[256] = {};
+  if (gethostname(name, sizeof name - 1) != 0) return "worker";
+  return name;
+}
+
+// $XDG_STATE_HOME/tilefarm/worker-NAME, as other programs' state is kept.
+std::string DefaultStateDirectory(const std::string& name) {
+  std::string base;
+  if (const char* xdg = std::getenv("XDG_STATE_HOME"); xdg && *xdg) {
+    base = xdg;
+  } else if (const char* home = std::getenv("HOME"); home && *home) {
+    base = absl::StrCat(home, "/.local/state");
+  } else {
+    base = "/var/lib";
+  }
+  return absl::StrCat(base, "/tilefarm/worker-", name);
+}
+
+// NotFound where it is not there: an installation to repair, not a reason to
+// fail candidate after candidate.
+absl::StatusOr<std::string> HelperProgram(const std::string& name) {
+  std::error_code error;
+  const std::filesystem::path self =
+      std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::string path = (self.parent_path() / name).string();
+  if (error || access(path.c_str(), X_OK) != 0) {
+    return absl::NotFoundError(
+        absl::StrCat("no program ", path, "; it must be beside rpc-worker"));
+  }
+  return path;
+}
+
+void FillDevice(const target::Target& host, v1::DeviceProperties* device) {
+  device->set_target(host.Key());
+  device->set_triple(host.triple);
+  device->set_cpu(host.cpu);
+  for (const std::string& feature : host.features) {
+    device->add_features(feature);
+  }
+  device->set_brand(ProcessorBrand());
+  device->set_cores(static_cast<uint32_t>(host.cores));
+  device->set_l1_bytes(static_cast<uint64_t>(host.caches.l1_bytes));
+  device->set_l2_bytes(static_cast<uint64_t>(host.caches.l2_bytes));
+  device->set_l3_bytes(static_cast<uint64_t>(host.caches.l3_bytes));
+  device->set_memory_bytes(MemoryBytes());
+  device->set_isolation("rlimits");
+}
+
+absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags) {
+  Worker::Options options;
+  options.server = flags.server;
+  const std::string name = flags.name.empty() ? HostName() : flags.name;
+  options.hello.set_name(name);
+  options.hello.set_fingerprint(driver::Fingerprint());
+  for (const std::string& label : flags.labels) {
+    const std::pair<std::string, std::string> pair =
+        absl::StrSplit(label, absl::MaxSplits('=', 1));
+    if (pair.first.empty() || label.find('=') == std::string::npos) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--label ", label, " is not KEY=VALUE"));
+    }
+    (*options.hello.mutable_labels())[pair.first] = pair.second;
+  }
+  options.state_directory =
+      flags.state_dir.empty() ? DefaultStateDirectory(name) : flags.state_dir;
+
+  if (!flags.cores.empty()) {
+    TF_ASSIGN_OR_RETURN(const CpuList cpus, ParseCpuList(flags.cores));
+    TF_RETURN_IF_ERROR(RunOnCpus(cpus));
+  }
+  Pipeline::Options& pipeline = options.pipeline;
+  pipeline.cpus = AllowedCpus();
+  // Reads the number of cores from the affinity set above.
+  TF_ASSIGN_OR_RETURN(const target::Target host, target::Parse("host"));
+  FillDevice(host, options.hello.mutable_device());
+  options.hello.mutable_device()->set_emulated(flags.emulated);
+  // Twice the last level: whatever its replacement policy, nothing stays.
+  pipeline.flush_bytes =
+      2 * static_cast<uint64_t>(std::max<int64_t>(host.caches.l3_bytes, 0));
+
+  pipeline.builders = flags.builders;
+  pipeline.lock_directory = flags.lock_dir;
+  TF_ASSIGN_OR_RETURN(const std::string builder, HelperProgram("tune-builder"));
+  pipeline.builder_command = {builder, "--parent", absl::StrCat(getpid())};
+  if (flags.runner_command.empty()) {
+    TF_ASSIGN_OR_RETURN(const std::string runner, HelperProgram("tune-runner"));
+    pipeline.runner_command = {runner};
+  } else {
+    pipeline.runner_command =
+        absl::StrSplit(flags.runner_command, ' ', absl::SkipEmpty());
+  }
+  // This program, the builders and the runner between measurements keep off
+  // the core of single-core measurements; a measurement pins itself.
+  RunOnCpus(OtherCpus(pipeline.cpus)).IgnoreError();
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<Worker>> StartWorker(const Flags& flags) {
+  TF_ASSIGN_OR_RETURN(Worker::Options options, MakeOptions(flags));
+  return Worker::Start(std::move(options));
+}
+
+int Run(const Flags& flags) {
+  // Before any thread: all of them leave these signals to the wait below.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+
+  absl::StatusOr<std::unique_ptr<Worker>> worker = StartWorker(flags);
+  if (!worker.ok()) {
+    std::fprintf(stderr, "rpc-worker: %s\n",
+                 std::string(worker.status().message()).c_str());
+    return absl::IsInvalidArgument(worker.status()) ? 2 : 1;
+  }
+  int signal = 0;
+  sigwait(&signals, &signal);
+  Log(LogLevel::kInfo, "worker", "ending");
+  // A second signal ends it at once; the helper processes follow.
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  (*worker)->Shutdown();
+  return 0;
+}
+
+}  // namespace
+}  // namespace tilefarm::worker
+
+int main(int argc, char** argv) {
+  tilefarm::worker::Flags flags;
+  CLI::App app("Offers this device to a tune-server", "rpc-worker");
+  app.add_option("--server", flags.server, "HOST:PORT of the tune-server")
+      ->envname("TUNE_SERVER")
+      ->capture_default_str();
+  app.add_option("--name", flags.name,
+                 "Name of this device (default: the host name)");
+  app.add_option("--label", flags.labels, "KEY=VALUE, any number of times");
+  app.add_option("--state-dir", flags.state_dir,
+                 "Where unacknowledged results wait");
+  app.add_option("--builders", flags.builders,
+                 "Processes that compile candidates")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  app.add_option("--cores", flags.cores,
+                 "Cores to use, such as 0-3,8 (default: all that it may)");
+  app.add_option("--lock-dir", flags.lock_dir,
+                 "Where workers of this machine lock the cores they measure on")
+      ->capture_default_str();
+  app.add_option("--runner-command", flags.runner_command,
+                 "Command that starts a tune-runner, such as \"ssh board "
+                 "tune-runner\"");
+  app.add_flag("--emulated", flags.emulated,
+               "This device is emulated: its times mean little");
+  app.set_version_flag("--version",
+                       absl::StrCat("rpc-worker ", TILEFARM_VERSION,
+                                    ", protocol 1, fingerprint ",
+                                    tilefarm::driver::Fingerprint()));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  return tilefarm::worker::Run(flags);
+}

@@ -1,0 +1,439 @@
+#include "worker/pipeline.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "worker/device.h"
+
+namespace tilefarm::worker {
+namespace {
+
+// Where a lease gives no limit of its own.
+constexpr absl::Duration kBuildTimeout = absl::Seconds(10);
+constexpr uint32_t kRunTimeoutMs = 10000;
+constexpr uint64_t kRunMemoryBytes = uint64_t{2} << 30;
+// The reference is made once per workload, unoptimised where it must be.
+constexpr absl::Duration kReferenceBuildTimeout = absl::Seconds(60);
+constexpr uint32_t kReferenceRunTimeoutMs = 120000;
+constexpr size_t kCachedReferences = 32;
+// A builder that cannot be started is a fault of this installation, or of
+// a moment without memory: patience, then an error in the record.
+constexpr int kStartAttempts = 4;
+
+void Fail(v1::Measurement& measurement, const char* status,
+          const std::string& error) {
+  measurement.set_status(status);
+  measurement.set_error(error);
+}
+
+const char* StatusText(RunStatus status) {
+  switch (status) {
+    case RunStatus::kOk:
+      return "ok";
+    case RunStatus::kRunTimeout:
+      return "run_timeout";
+    case RunStatus::kWrongResult:
+      return "wrong_result";
+    default:
+      return "run_error";
+  }
+}
+
+void Fill(const RunReply& reply, v1::Measurement* out) {
+  out->set_status(StatusText(reply.status));
+  out->set_error(reply.error);
+  for (double s : reply.seconds) out->add_seconds(s);
+  out->set_median_seconds(reply.median_seconds);
+  out->set_ci_low_seconds(reply.ci_low_seconds);
+  out->set_ci_high_seconds(reply.ci_high_seconds);
+  out->set_stopped_early(reply.stopped_early);
+  out->set_verified(reply.verified);
+  out->set_max_abs_error(reply.max_abs_error);
+  out->set_max_rel_error(reply.max_rel_error);
+}
+
+RunReply RunError(std::string error) {
+  RunReply reply;
+  reply.status = RunStatus::kRunError;
+  reply.error = std::move(error);
+  return reply;
+}
+
+}  // namespace
+
+struct Pipeline::Reference {
+  std::string key;
+  BuildReply build;
+};
+
+struct Pipeline::Job {
+  v1::Lease lease;
+  std::string database_uuid;
+  v1::LeasePhase phase = v1::LEASE_PHASE_GRANTED;  // under the lock
+  bool cancelled = false;                          // under the lock
+  ReferencePtr reference;
+  BuildReply build;
+  v1::Measurement measurement;
+};
+
+Pipeline::Pipeline(Options options)
+    : options_(std::move(options)),
+      other_cpus_(OtherCpus(options_.cpus)),
+      runner_(starter_, options_.runner_command) {
+  for (int i = 0; i < options_.builders; ++i) {
+    builders_.push_back(
+        std::make_unique<BuilderClient>(starter_, options_.builder_command));
+  }
+  for (auto& builder : builders_) {
+    threads_.emplace_back([this, &builder] { BuilderLoop(*builder); });
+  }
+  threads_.emplace_back([this] { RunnerLoop(); });
+}
+
+Pipeline::~Pipeline() {
+  {
+    MutexLock lock(mutex_);
+    ending_ = true;
+    changed_.NotifyAll();
+  }
+  runner_.Shutdown();
+  for (auto& builder : builders_) builder->Shutdown();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Pipeline::Add(const std::string& database_uuid, v1::Lease lease) {
+  auto job = std::make_shared<Job>();
+  job->database_uuid = database_uuid;
+  job->lease = std::move(lease);
+  {
+    MutexLock lock(mutex_);
+    if (!held_.emplace(job->lease.lease_id(), job).second) return;
+    queue_.push_back(job);
+    changed_.NotifyAll();
+  }
+  options_.on_change();
+}
+
+void Pipeline::Cancel(const std::string& lease_id) {
+  bool running = false;
+  {
+    MutexLock lock(mutex_);
+    const auto it = held_.find(lease_id);
+    if (it == held_.end()) return;
+    it->second->cancelled = true;
+    running = running_ == it->second;
+    std::erase(queue_, it->second);
+    held_.erase(it);
+  }
+  if (running) runner_.Cancel();
+  options_.on_change();
+}
+
+void Pipeline::DropWaiting() {
+  {
+    MutexLock lock(mutex_);
+    for (const JobPtr& job : queue_) held_.erase(job->lease.lease_id());
+    queue_.clear();
+  }
+  options_.on_change();
+}
+
+std::vector<v1::State::Held> Pipeline::Held() const {
+  MutexLock lock(mutex_);
+  std::vector<v1::State::Held> held;
+  for (const auto& [lease_id, job] : held_) {
+    v1::State::Held& one = held.emplace_back();
+    one.set_lease_id(lease_id);
+    one.set_attempt(job->lease.attempt());
+    one.set_phase(job->phase);
+  }
+  return held;
+}
+
+int Pipeline::free_slots() const {
+  MutexLock lock(mutex_);
+  const int capacity = 1 + options_.builders + options_.ready;
+  return std::max(0, capacity - static_cast<int>(held_.size()));
+}
+
+bool Pipeline::empty() const {
+  MutexLock lock(mutex_);
+  return held_.empty();
+}
+
+bool Pipeline::IsCancelled(const Job& job) const {
+  MutexLock lock(mutex_);
+  return job.cancelled || ending_;
+}
+
+void Pipeline::BuilderLoop(BuilderClient& builder) {
+  for (;;) {
+    JobPtr job;
+    {
+      MutexLock lock(mutex_);
+      while (!ending_ && (queue_.empty() || builders_paused_)) {
+        changed_.Wait(mutex_);
+      }
+      if (ending_) return;
+      job = queue_.front();
+      queue_.pop_front();
+      job->phase = v1::LEASE_PHASE_BUILDING;
+    }
+    options_.on_change();
+    if (!BuildJob(builder, *job)) {
+      Finish(job);
+      continue;
+    }
+    MutexLock lock(mutex_);
+    ready_.push_back(job);
+    changed_.NotifyAll();
+  }
+}
+
+absl::StatusOr<BuildReply> Pipeline::BuildOnce(BuilderClient& builder,
+                                               const BuildRequest& request,
+                                               absl::Duration timeout) {
+  for (int attempt = 1;; ++attempt) {
+    absl::StatusOr<BuildReply> reply = builder.Build(request, timeout);
+    if (!absl::IsUnavailable(reply.status()) &&
+        !absl::IsNotFound(reply.status())) {
+      return reply;
+    }
+    {
+      MutexLock lock(mutex_);
+      if (ending_ || attempt == kStartAttempts) return reply;
+    }
+    Log(LogLevel::kWarning, "worker", std::string(reply.status().message()));
+    absl::SleepFor(absl::Milliseconds(200) * attempt);
+  }
+}
+
+absl::StatusOr<Pipeline::ReferencePtr> Pipeline::ReferenceFor(
+    BuilderClient& builder, const Job& job) {
+  const v1::Lease& lease = job.lease;
+  const std::string key =
+      absl::StrCat(lease.workload_hash(), "/", lease.options().input_seed(),
+                   "/", lease.target());
+  {
+    MutexLock lock(mutex_);
+    for (auto it = references_.begin(); it != references_.end(); ++it) {
+      if ((*it)->key != key) continue;
+      references_.splice(references_.begin(), references_, it);
+      return references_.front();
+    }
+  }
+  BuildRequest request;
+  request.program = lease.program();
+  request.target = lease.target();
+  request.reference = true;
+  request.memory_bytes = lease.options().build_memory_bytes();
+  TF_ASSIGN_OR_RETURN(BuildReply reply,
+                      BuildOnce(builder, request, kReferenceBuildTimeout));
+  if (reply.status != BuildStatus::kOk) {
+    return absl::InvalidArgumentError(reply.error);
+  }
+  auto reference = std::make_shared<Reference>();
+  reference->key = key;
+  reference->build = std::move(reply);
+  MutexLock lock(mutex_);
+  // Another builder may have made it meanwhile; they are the same.
+  references_.push_front(std::move(reference));
+  if (references_.size() > kCachedReferences) references_.pop_back();
+  return references_.front();
+}
+
+bool Pipeline::BuildJob(BuilderClient& builder, Job& job) {
+  const v1::Lease& lease = job.lease;
+  absl::StatusOr<ReferencePtr> reference = ReferenceFor(builder, job);
+  if (!reference.ok()) {
+    Fail(
+        job.measurement,
+        absl::IsDeadlineExceeded(reference.status()) ? "compile_timeout"
+                                                     : "compile_error",
+        absl::StrCat("reference: ", std::string(reference.status().message())));
+    return false;
+  }
+  job.reference = *std::move(reference);
+
+  BuildRequest request;
+  request.program = lease.program();
+  request.trace = lease.trace();
+  request.scheduled_hash = lease.scheduled_hash();
+  request.target = lease.target();
+  request.memory_bytes = lease.options().build_memory_bytes();
+  const absl::Duration timeout =
+      lease.options().build_timeout_ms() == 0
+          ? kBuildTimeout
+          : absl::Milliseconds(lease.options().build_timeout_ms());
+  absl::StatusOr<BuildReply> build = BuildOnce(builder, request, timeout);
+  if (!build.ok()) {
+    Fail(job.measurement,
+         absl::IsDeadlineExceeded(build.status()) ? "compile_timeout"
+                                                  : "compile_error",
+         std::string(build.status().message()));
+    return false;
+  }
+  job.measurement.set_compile_seconds(build->compile_seconds);
+  job.measurement.set_cores(build->cores);
+  job.measurement.set_code_digest(build->code_digest);
+  if (build->status != BuildStatus::kOk) {
+    Fail(job.measurement,
+         build->status == BuildStatus::kInvalidSchedule ? "invalid_schedule"
+                                                        : "compile_error",
+         build->error);
+    return false;
+  }
+  job.build = *std::move(build);
+  return true;
+}
+
+void Pipeline::RunnerLoop() {
+  for (;;) {
+    JobPtr job;
+    {
+      MutexLock lock(mutex_);
+      while (!ending_ && ready_.empty()) changed_.Wait(mutex_);
+      if (ending_) return;
+      job = ready_.front();
+      ready_.pop_front();
+      if (job->cancelled) continue;
+      job->phase = v1::LEASE_PHASE_RUNNING;
+      running_ = job;
+    }
+    options_.on_change();
+    RunJob(*job);
+    {
+      MutexLock lock(mutex_);
+      running_ = nullptr;
+    }
+    Finish(job);
+  }
+}
+
+void Pipeline::RunJob(Job& job) {
+  const CpuList cpus = MeasurementCpus(options_.cpus, job.build.cores);
+  absl::StatusOr<CpuLock> cpu_lock = CpuLock::Acquire(
+      options_.lock_directory, cpus, [&] { return IsCancelled(job); });
+  if (absl::IsCancelled(cpu_lock.status())) return;
+  if (!cpu_lock.ok()) {
+    // Measuring beside another worker is better than not at all.
+    Log(LogLevel::kWarning, "worker",
+        absl::StrCat("cannot lock the cores: ",
+                     std::string(cpu_lock.status().message())));
+  }
+  const bool pause = Overlap(cpus, other_cpus_);
+  if (pause) {
+    MutexLock lock(mutex_);
+    builders_paused_ = true;
+    for (auto& builder : builders_) builder->Pause();
+  }
+  const RunReply reply = Measure(job, cpus);
+  if (pause) {
+    MutexLock lock(mutex_);
+    builders_paused_ = false;
+    for (auto& builder : builders_) builder->Resume();
+    changed_.NotifyAll();
+  }
+  Fill(reply, &job.measurement);
+  job.measurement.set_device_state(DeviceState(cpus, reply));
+}
+
+LoadReply Pipeline::LoadReference(const Job& job, const CpuList& cpus) {
+  const v1::MeasureOptions& options = job.lease.options();
+  const BuildReply& build = job.reference->build;
+  LoadWorkload request;
+  request.key = job.reference->key;
+  request.symbol = build.symbol;
+  request.artifact = build.artifact;
+  request.input_seed = options.input_seed();
+  request.program = build.program;
+  request.limits.timeout_ms =
+      std::max(kReferenceRunTimeoutMs, options.run_timeout_ms());
+  request.limits.memory_bytes =
+      std::max(kRunMemoryBytes, options.run_memory_bytes());
+  request.limits.cpus = cpus;
+  absl::StatusOr<LoadReply> reply = runner_.Load(request);
+  if (reply.ok()) {
+    if (reply->ok) loaded_.insert(request.key);
+    return *reply;
+  }
+  LoadReply failed;
+  failed.error = std::string(reply.status().message());
+  return failed;
+}
+
+RunReply Pipeline::Measure(const Job& job, const CpuList& cpus) {
+  const v1::MeasureOptions& options = job.lease.options();
+  RunRequest request;
+  request.key = job.reference->key;
+  request.symbol = job.build.symbol;
+  request.artifact = job.build.artifact;
+  request.limits.timeout_ms =
+      options.run_timeout_ms() == 0 ? kRunTimeoutMs : options.run_timeout_ms();
+  request.limits.memory_bytes = options.run_memory_bytes() == 0
+                                    ? kRunMemoryBytes
+                                    : options.run_memory_bytes();
+  request.limits.cpus = cpus;
+  request.flush_cache = options.flush_cache();
+  request.flush_bytes = options_.flush_bytes;
+  request.min_samples = options.min_samples();
+  request.max_samples = options.max_samples();
+  request.target_ms = options.target_ms();
+  request.best_seconds = options.best_seconds();
+
+  // Twice at most: the runner may have dropped the workload, or died of
+  // something that was not this candidate's doing.
+  for (int attempt = 1;; ++attempt) {
+    if (!loaded_.contains(request.key)) {
+      const LoadReply load = LoadReference(job, cpus);
+      if (!load.ok) {
+        if (attempt == 1 && !IsCancelled(job)) continue;
+        return RunError(absl::StrCat("reference: ", load.error));
+      }
+    }
+    absl::StatusOr<RunReply> reply = runner_.Run(request);
+    if (reply.ok() && reply->status != RunStatus::kUnknownWorkload) {
+      return *std::move(reply);
+    }
+    if (reply.ok()) {
+      loaded_.erase(request.key);
+    } else {
+      loaded_.clear();
+      Log(LogLevel::kWarning, "worker", std::string(reply.status().message()));
+    }
+    if (attempt == 2 || IsCancelled(job)) {
+      return RunError(reply.ok() ? reply->error
+                                 : std::string(reply.status().message()));
+    }
+  }
+}
+
+void Pipeline::Finish(const JobPtr& job) {
+  const std::string lease_id = job->lease.lease_id();
+  if (!IsCancelled(*job)) {
+    v1::Measurement& measurement = job->measurement;
+    measurement.set_isolation(runner_.isolation());
+    measurement.set_cold_cache(job->lease.options().flush_cache());
+    measurement.set_emulated(options_.emulated);
+    measurement.set_fingerprint(options_.fingerprint);
+    v1::Result result;
+    result.set_lease_id(lease_id);
+    result.set_attempt(job->lease.attempt());
+    result.set_candidate_id(job->lease.candidate_id());
+    *result.mutable_measurement() = std::move(measurement);
+    options_.on_result(job->database_uuid, std::move(result));
+  }
+  {
+    MutexLock lock(mutex_);
+    const auto it = held_.find(lease_id);
+    if (it != held_.end() && it->second == job) held_.erase(it);
+  }
+  options_.on_change();
+}
+
+}  // namespace tilefarm::worker

@@ -1,0 +1,112 @@
+// What happens to a lease within the worker: several builders compile the
+// next candidates while one runner measures.
+//
+//   Add -> queue -> builders (threads, one process each) -> ready -> runner
+//                      |                                               |
+//                      +---- failed to build ----> on_result <---------+
+#ifndef TILEFARM_WORKER_PIPELINE_H_
+#define TILEFARM_WORKER_PIPELINE_H_
+
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
+#include "proto/tilefarm/v1/farm.pb.h"
+#include "worker/builder_client.h"
+#include "worker/cpus.h"
+#include "worker/process.h"
+#include "worker/runner_client.h"
+
+namespace tilefarm::worker {
+
+// Thread-safe. Owns its threads and processes. Whatever a candidate does
+// comes out as a measurement; nothing here fails.
+class Pipeline {
+ public:
+  struct Options {
+    std::vector<std::string> builder_command;
+    std::vector<std::string> runner_command;
+    int builders = 1;
+    // Leases beyond those in the builders and the runner, built and waiting.
+    int ready = 2;
+    CpuList cpus;  // all that the worker may use
+    std::string lock_directory;
+    uint64_t flush_bytes = 0;  // to push everything out of the caches
+    std::string fingerprint;
+    bool emulated = false;
+    // Called from the pipeline's threads, without its lock.
+    std::function<void()> on_change;
+    // The lease stays in Held() until this returns.
+    std::function<void(const std::string& database_uuid, v1::Result)> on_result;
+  };
+
+  explicit Pipeline(Options options);
+  // Kills all processes; leases that are not done have no result.
+  ~Pipeline();
+
+  // A lease id that is already held is ignored.
+  void Add(const std::string& database_uuid, v1::Lease lease);
+  // No result will come, unless it is on its way already.
+  void Cancel(const std::string& lease_id);
+  // Drops every lease that nobody has begun to build.
+  void DropWaiting();
+
+  std::vector<v1::State::Held> Held() const;
+  int free_slots() const;
+  bool empty() const;
+
+ private:
+  struct Job;
+  struct Reference;
+  using JobPtr = std::shared_ptr<Job>;
+  using ReferencePtr = std::shared_ptr<const Reference>;
+
+  void BuilderLoop(BuilderClient& builder);
+  void RunnerLoop();
+  // Fills the job's build, or its measurement and false.
+  bool BuildJob(BuilderClient& builder, Job& job);
+  // The reference of the job's workload, built where it is not cached.
+  absl::StatusOr<ReferencePtr> ReferenceFor(BuilderClient& builder,
+                                            const Job& job);
+  absl::StatusOr<BuildReply> BuildOnce(BuilderClient& builder,
+                                       const BuildRequest& request,
+                                       absl::Duration timeout);
+  // Waits for the cores, keeps the builders off them, runs.
+  void RunJob(Job& job);
+  RunReply Measure(const Job& job, const CpuList& cpus);
+  LoadReply LoadReference(const Job& job, const CpuList& cpus);
+  void Finish(const JobPtr& job);
+  bool IsCancelled(const Job& job) const;
+
+  const Options options_;
+  const CpuList other_cpus_;
+  ProcessStarter starter_;
+  std::vector<std::unique_ptr<BuilderClient>> builders_;
+  RunnerClient runner_;
+  // Workloads that the runner was given; runner thread only.
+  std::set<std::string> loaded_;
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  bool builders_paused_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::string, JobPtr> held_ ABSL_GUARDED_BY(mutex_);  // by lease id
+  std::deque<JobPtr> queue_ ABSL_GUARDED_BY(mutex_);
+  std::deque<JobPtr> ready_ ABSL_GUARDED_BY(mutex_);
+  JobPtr running_ ABSL_GUARDED_BY(mutex_);
+  // Most recently used first.
+  std::list<ReferencePtr> references_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace tilefarm::worker
+
+#endif  // TILEFARM_WORKER_PIPELINE_H_

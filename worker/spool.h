@@ -1,0 +1,69 @@
+// Results that no server has acknowledged yet, on disk: they survive the end
+// of the stream, of the server and of this worker.
+//
+//   DIR/lock                              held while a worker uses DIR
+//   DIR/spool/<database uuid>/<number>-<lease id>.result
+//
+// A file is 64 hexadecimal digits, the SHA-256 of what follows: the Result
+// message as serialised. Numbers grow in the order of the results. A file
+// that does not match its digest is renamed to *.corrupt and reported.
+#ifndef TILEFARM_WORKER_SPOOL_H_
+#define TILEFARM_WORKER_SPOOL_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "proto/tilefarm/v1/farm.pb.h"
+
+namespace tilefarm::worker {
+
+// Thread-safe.
+class Spool {
+ public:
+  // Makes the directories and reads what is there. FailedPrecondition where
+  // another worker uses `directory`.
+  static absl::StatusOr<std::unique_ptr<Spool>> Open(
+      const std::string& directory);
+  ~Spool();
+  Spool(const Spool&) = delete;
+  Spool& operator=(const Spool&) = delete;
+
+  // Durable when it returns OK. Otherwise the result is kept in memory alone,
+  // and the error says why.
+  absl::Status Put(const std::string& database_uuid, const v1::Result& result);
+  // Forgets the lease's results for that database.
+  void Acknowledge(const std::string& database_uuid,
+                   const std::string& lease_id);
+  // Of one database, oldest first.
+  std::vector<std::shared_ptr<const v1::Result>> Pending(
+      const std::string& database_uuid) const;
+
+ private:
+  struct Entry {
+    std::string path;  // empty: in memory alone
+    std::shared_ptr<const v1::Result> result;
+  };
+  Spool(std::string directory, int lock_fd)
+      : directory_(std::move(directory)), lock_fd_(lock_fd) {}
+  absl::Status Load();
+  std::string DatabaseDirectory(const std::string& database_uuid) const;
+
+  const std::string directory_;
+  const int lock_fd_;
+  mutable Mutex mutex_;
+  uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 1;
+  // By directory of the database, then by number.
+  std::map<std::string, std::map<uint64_t, Entry>> entries_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tilefarm::worker
+
+#endif  // TILEFARM_WORKER_SPOOL_H_

@@ -1,0 +1,402 @@
+#include "worker/worker.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "base/log.h"
+#include "base/rng.h"
+#include "proto/tilefarm/v1/farm.grpc.pb.h"
+
+namespace tilefarm::worker {
+
+constexpr uint32_t kProtocolVersion = 1;
+constexpr int kMaxMessageBytes = 64 << 20;
+constexpr int kKeepaliveMs = 30000;
+constexpr int kKeepaliveTimeoutMs = 10000;
+
+namespace {
+
+uint64_t RandomBits() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+// The one conversion of gRPC's errors.
+absl::Status FromGrpc(const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                      status.error_message());
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& server) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetMaxSendMessageSize(kMaxMessageBytes);
+  // Otherwise attempts share one subchannel with a back-off of its own.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(),
+                                   arguments);
+}
+
+}  // namespace
+
+// One bidirectional stream. One thread reads, one writes; Cancel from any.
+class FarmStream {
+ public:
+  explicit FarmStream(const std::string& server)
+      : stub_(v1::Farm::NewStub(MakeChannel(server))),
+        stream_(stub_->Connect(&context_)) {}
+
+  bool Write(const v1::WorkerMessage& message) {
+    return stream_->Write(message);
+  }
+  void WritesDone() { stream_->WritesDone(); }
+  bool Read(v1::ServerMessage* message) { return stream_->Read(message); }
+  void Cancel() { context_.TryCancel(); }
+  // After Read said false.
+  absl::Status Finish() { return FromGrpc(stream_->Finish()); }
+
+ private:
+  grpc::ClientContext context_;
+  std::unique_ptr<v1::Farm::Stub> stub_;
+  std::unique_ptr<
+      grpc::ClientReaderWriter<v1::WorkerMessage, v1::ServerMessage>>
+      stream_;
+};
+
+absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Options options) {
+  absl::StatusOr<std::unique_ptr<Spool>> spool =
+      Spool::Open(options.state_directory);
+  if (!spool.ok()) return spool.status();
+  return std::unique_ptr<Worker>(
+      new Worker(std::move(options), *std::move(spool)));
+}
+
+Worker::Worker(Options options, std::unique_ptr<Spool> spool)
+    : options_(std::move(options)), spool_(std::move(spool)) {
+  options_.hello.set_protocol_version(kProtocolVersion);
+  options_.hello.set_boot_id(
+      absl::StrFormat("%016x%016x", RandomBits(), RandomBits()));
+  Pipeline::Options pipeline = options_.pipeline;
+  pipeline.fingerprint = options_.hello.fingerprint();
+  pipeline.emulated = options_.hello.device().emulated();
+  pipeline.on_change = [this] { Wake(); };
+  pipeline.on_result = [this](const std::string& uuid, v1::Result result) {
+    Report(uuid, std::move(result));
+  };
+  pipeline_ = std::make_unique<Pipeline>(std::move(pipeline));
+  reporter_ = std::thread([this] { ReportLoop(); });
+  connector_ = std::thread([this] { ConnectLoop(); });
+}
+
+Worker::~Worker() {
+  {
+    MutexLock lock(mutex_);
+    ending_ = true;
+    if (stream_ != nullptr) stream_->Cancel();
+    changed_.NotifyAll();
+  }
+  connector_.join();
+  pipeline_.reset();  // calls Report until it is gone
+  {
+    MutexLock lock(mutex_);
+    changed_.NotifyAll();
+  }
+  reporter_.join();
+}
+
+void Worker::Shutdown() {
+  {
+    MutexLock lock(mutex_);
+    draining_ = true;
+  }
+  pipeline_->DropWaiting();
+  const bool finished = WaitUntil(
+      [this] {
+        if (!pipeline_->empty()) return false;
+        MutexLock lock(mutex_);
+        return reporting_.empty();
+      },
+      options_.timeouts.finish_running);
+  if (!finished) {
+    Log(LogLevel::kWarning, "worker", "ending with a lease unfinished");
+  }
+  WaitUntil(
+      [this] {
+        MutexLock lock(mutex_);
+        return !connected_ || spool_->Pending(database_uuid_).empty();
+      },
+      options_.timeouts.await_acks);
+  {
+    MutexLock lock(mutex_);
+    ending_ = true;
+    changed_.NotifyAll();
+  }
+  WaitUntil(
+      [this] {
+        MutexLock lock(mutex_);
+        return !connected_;
+      },
+      options_.timeouts.end_stream);
+}
+
+bool Worker::connected() const {
+  MutexLock lock(mutex_);
+  return connected_;
+}
+
+bool Worker::WaitUntil(const std::function<bool()>& condition,
+                       absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  while (!condition()) {
+    if (absl::Now() >= deadline) return false;
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  return true;
+}
+
+void Worker::Wake() {
+  MutexLock lock(mutex_);
+  state_due_ = true;
+  changed_.NotifyAll();
+}
+
+// --- Results -------------------------------------------------------------
+
+void Worker::Report(const std::string& database_uuid, v1::Result result) {
+  MutexLock lock(mutex_);
+  reporting_[result.lease_id()] = result.attempt();
+  reports_.emplace_back(database_uuid, std::move(result));
+  changed_.NotifyAll();
+}
+
+// Apart from the pipeline, so that the device does not wait for the disk.
+void Worker::ReportLoop() {
+  for (;;) {
+    std::pair<std::string, v1::Result> report;
+    {
+      MutexLock lock(mutex_);
+      while (reports_.empty()) {
+        if (ending_ && pipeline_ == nullptr) return;
+        changed_.Wait(mutex_);
+      }
+      report = std::move(reports_.front());
+      reports_.pop_front();
+    }
+    const absl::Status status = spool_->Put(report.first, report.second);
+    if (!status.ok()) {
+      Log(LogLevel::kError, "worker",
+          absl::StrCat("a result is kept in memory alone: ",
+                       std::string(status.message())));
+    }
+    MutexLock lock(mutex_);
+    reporting_.erase(report.second.lease_id());
+    results_due_ = true;
+    changed_.NotifyAll();
+  }
+}
+
+// --- The stream ----------------------------------------------------------
+
+void Worker::ConnectLoop() {
+  Rng rng(RandomBits());
+  absl::Duration pause = options_.timeouts.reconnect_first;
+  std::string last_error;
+  for (;;) {
+    const absl::Time start = absl::Now();
+    const absl::Status status = ServeOneStream();
+    MutexLock lock(mutex_);
+    if (ending_) return;
+    std::string error(status.message());
+    if (error != last_error) {
+      Log(LogLevel::kWarning, "worker",
+          absl::StrCat("no stream to ", options_.server, ": ", error));
+      last_error = std::move(error);
+    }
+    // A stream that held for a while was a good one.
+    if (absl::Now() - start > options_.timeouts.reconnect_last) {
+      pause = options_.timeouts.reconnect_first;
+      last_error.clear();
+    }
+    const absl::Time until = absl::Now() + pause * (0.5 + 0.5 * rng.Uniform());
+    while (!ending_ && absl::Now() < until) {
+      changed_.WaitFor(mutex_, until - absl::Now());
+    }
+    if (ending_) return;
+    pause = std::min(2 * pause, options_.timeouts.reconnect_last);
+  }
+}
+
+absl::Status Worker::ServeOneStream() {
+  FarmStream stream(options_.server);
+  {
+    MutexLock lock(mutex_);
+    if (ending_) stream.Cancel();
+    stream_ = &stream;
+  }
+  v1::WorkerMessage hello;
+  *hello.mutable_hello() = options_.hello;
+  stream.Write(hello);
+  v1::ServerMessage message;
+  bool welcomed = stream.Read(&message) && message.has_welcome();
+  const bool other_version =
+      welcomed && message.welcome().protocol_version() != kProtocolVersion;
+  if (other_version) welcomed = false;
+  std::thread writer;
+  if (welcomed) {
+    const v1::Welcome& welcome = message.welcome();
+    Log(LogLevel::kInfo, "worker",
+        absl::StrCat("connected to ", options_.server, " as ",
+                     options_.hello.name(), ", database ",
+                     welcome.database_uuid()));
+    {
+      MutexLock lock(mutex_);
+      connected_ = true;
+      server_drains_ = false;
+      database_uuid_ = welcome.database_uuid();
+      state_interval_ = welcome.state_interval_ms() == 0
+                            ? options_.timeouts.state_interval
+                            : absl::Milliseconds(welcome.state_interval_ms());
+      sent_.clear();
+      results_due_ = true;
+      state_due_ = true;
+    }
+    writer = std::thread([&] { WriteLoop(stream); });
+    while (stream.Read(&message)) Take(message);
+  } else {
+    stream.Cancel();
+    while (stream.Read(&message)) {
+    }
+  }
+  {
+    MutexLock lock(mutex_);
+    connected_ = false;
+    stream_ = nullptr;
+    changed_.NotifyAll();
+  }
+  if (writer.joinable()) writer.join();
+  const absl::Status status = stream.Finish();
+  if (other_version) {
+    return absl::FailedPreconditionError(
+        "the server speaks another version of the protocol");
+  }
+  return status.ok() ? absl::UnavailableError("the server ended the stream")
+                     : status;
+}
+
+void Worker::Take(const v1::ServerMessage& message) {
+  switch (message.message_case()) {
+    case v1::ServerMessage::kLease: {
+      std::string uuid;
+      {
+        MutexLock lock(mutex_);
+        if (draining_) return;  // lost with the stream, and granted elsewhere
+        uuid = database_uuid_;
+      }
+      pipeline_->Add(uuid, message.lease());
+      return;
+    }
+    case v1::ServerMessage::kCancel:
+      pipeline_->Cancel(message.cancel().lease_id());
+      return;
+    case v1::ServerMessage::kDrain: {
+      MutexLock lock(mutex_);
+      server_drains_ = true;
+      state_due_ = true;
+      changed_.NotifyAll();
+      return;
+    }
+    case v1::ServerMessage::kAck: {
+      std::string uuid;
+      {
+        MutexLock lock(mutex_);
+        uuid = database_uuid_;
+      }
+      spool_->Acknowledge(uuid, message.ack().lease_id());
+      return;
+    }
+    case v1::ServerMessage::kWelcome:
+    case v1::ServerMessage::MESSAGE_NOT_SET:
+      return;  // nothing new; of a later protocol
+  }
+}
+
+v1::WorkerMessage Worker::ComposeState() {
+  v1::WorkerMessage message;
+  v1::State& state = *message.mutable_state();
+  std::set<std::string> listed;
+  for (v1::State::Held& held : pipeline_->Held()) {
+    listed.insert(held.lease_id());
+    *state.add_held() = std::move(held);
+  }
+  MutexLock lock(mutex_);
+  // A lease is held until its result is acknowledged: nobody else need
+  // measure what is measured.
+  const auto add_done = [&](const std::string& lease_id, uint32_t attempt) {
+    if (!listed.insert(lease_id).second) return;
+    v1::State::Held& held = *state.add_held();
+    held.set_lease_id(lease_id);
+    held.set_attempt(attempt);
+    held.set_phase(v1::LEASE_PHASE_RUNNING);
+  };
+  for (const auto& [lease_id, attempt] : reporting_) {
+    add_done(lease_id, attempt);
+  }
+  for (const auto& result : spool_->Pending(database_uuid_)) {
+    add_done(result->lease_id(), result->attempt());
+  }
+  state.set_draining(draining_ || server_drains_);
+  state.set_free_slots(
+      state.draining() ? 0 : static_cast<uint32_t>(pipeline_->free_slots()));
+  return message;
+}
+
+void Worker::WriteLoop(FarmStream& stream) {
+  absl::Time next_state = absl::Now();
+  for (;;) {
+    std::vector<v1::WorkerMessage> messages;
+    bool last = false;
+    {
+      MutexLock lock(mutex_);
+      while (connected_ && !ending_ && !state_due_ && !results_due_ &&
+             absl::Now() < next_state) {
+        changed_.WaitFor(mutex_, next_state - absl::Now());
+      }
+      if (!connected_) return;
+      last = ending_;
+      if (results_due_) {
+        for (const auto& result : spool_->Pending(database_uuid_)) {
+          if (!sent_.insert(result->lease_id()).second) continue;
+          *messages.emplace_back().mutable_result() = *result;
+        }
+      }
+      results_due_ = false;
+      state_due_ = false;
+      next_state = absl::Now() + state_interval_;
+    }
+    // Results first: the state that follows may offer a free slot for them.
+    messages.push_back(ComposeState());
+    for (const v1::WorkerMessage& message : messages) {
+      if (!stream.Write(message)) {
+        stream.Cancel();  // the reader notices, and ends the stream
+        return;
+      }
+    }
+    if (last) {
+      stream.WritesDone();
+      return;
+    }
+  }
+}
+
+}  // namespace tilefarm::worker

@@ -1,0 +1,115 @@
+// rpc-worker: one device's connection to the farm.
+//
+//   stream (reads)  -> leases, cancels -> Pipeline
+//   Pipeline        -> results -> Spool (durable) -> stream (writes)
+//   stream (reads)  -> acks    -> Spool (forgets)
+//
+// The stream may break at any moment and for any time: the pipeline goes on
+// with the leases it has, results wait in the spool, and a new stream under
+// the same boot id takes over.
+#ifndef TILEFARM_WORKER_WORKER_H_
+#define TILEFARM_WORKER_WORKER_H_
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/mutex.h"
+#include "proto/tilefarm/v1/farm.pb.h"
+#include "worker/pipeline.h"
+#include "worker/spool.h"
+
+namespace tilefarm::worker {
+
+class FarmStream;  // worker.cc: one gRPC stream
+
+// Every wait of the worker.
+struct WorkerTimeouts {
+  // Between attempts to connect: doubled from first to last, each with up to
+  // half of it taken off at random, so that a farm does not return at once.
+  absl::Duration reconnect_first = absl::Milliseconds(200);
+  absl::Duration reconnect_last = absl::Seconds(10);
+  // Where the server does not say.
+  absl::Duration state_interval = absl::Seconds(5);
+  // On shutdown, for what runs, for its acknowledgement, and for the stream to
+  // end in order: together well within ten seconds.
+  absl::Duration finish_running = absl::Seconds(5);
+  absl::Duration await_acks = absl::Seconds(1);
+  absl::Duration end_stream = absl::Seconds(1);
+};
+
+// Thread-safe. Owns pipeline, spool and threads.
+class Worker {
+ public:
+  struct Options {
+    std::string server;  // HOST:PORT
+    v1::Hello hello;     // all but protocol version and boot id
+    std::string state_directory;
+    Pipeline::Options pipeline;  // without its callbacks and fingerprint
+    WorkerTimeouts timeouts;
+  };
+
+  // FailedPrecondition or another error of Spool::Open.
+  static absl::StatusOr<std::unique_ptr<Worker>> Start(Options options);
+  // Without waiting for anything: see Shutdown.
+  ~Worker();
+
+  // Takes nothing new, drops what nobody has begun, finishes the rest as far
+  // as the timeouts allow, and ends the stream.
+  void Shutdown();
+
+  bool connected() const;
+
+ private:
+  Worker(Options options, std::unique_ptr<Spool> spool);
+
+  void ConnectLoop();
+  // From connecting to the end of the stream; why it ended.
+  absl::Status ServeOneStream();
+  void WriteLoop(FarmStream& stream);
+  void Take(const v1::ServerMessage& message);
+  void ReportLoop();
+  void Report(const std::string& database_uuid, v1::Result result);
+  v1::WorkerMessage ComposeState();
+  void Wake();
+  // False where the time ran out first.
+  bool WaitUntil(const std::function<bool()>& condition,
+                 absl::Duration timeout);
+
+  Options options_;
+  const std::unique_ptr<Spool> spool_;
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;       // on our own account
+  bool server_drains_ ABSL_GUARDED_BY(mutex_) = false;  // asked to
+  bool connected_ ABSL_GUARDED_BY(mutex_) = false;
+  bool state_due_ ABSL_GUARDED_BY(mutex_) = false;
+  FarmStream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::string database_uuid_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration state_interval_ ABSL_GUARDED_BY(mutex_);
+  // Leases whose results went out on this stream.
+  std::set<std::string> sent_ ABSL_GUARDED_BY(mutex_);
+  bool results_due_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<std::pair<std::string, v1::Result>> reports_
+      ABSL_GUARDED_BY(mutex_);
+  // Lease ids on their way into the spool, with their attempts.
+  std::map<std::string, uint32_t> reporting_ ABSL_GUARDED_BY(mutex_);
+
+  std::unique_ptr<Pipeline> pipeline_;
+  std::thread reporter_;
+  std::thread connector_;
+};
+
+}  // namespace tilefarm::worker
+
+#endif  // TILEFARM_WORKER_WORKER_H_

@@ -71,6 +71,13 @@ absl::Status CheckCompleteOrReduction(const ScheduleState& state,
                                       const BlockScope& scope,
                                       const ir::BlockNode* block);
 
+// Where the block reads a buffer that it writes, each iteration reads only what
+// itself writes (an in-place update or a reduction), so that the order of
+// iterations does not matter. Else FailedPrecondition.
+absl::Status CheckIterationsCommute(const ScheduleState& state,
+                                    std::string_view primitive,
+                                    const ir::BlockNode* block);
+
 // The blocks below `stmt` (a loop or block), as one, dominate what they write
 // within the scope: each is complete or a reduction, or all writers of a
 // buffer lie below.

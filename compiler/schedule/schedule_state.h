@@ -75,6 +75,10 @@ class ScheduleState {
   LoopRv NewLoop(const ir::ForPtr& loop);
   LoopRv NewMark(LoopMark mark);
   ExprRv NewExpr(int64_t value);
+  // Takes back the newest variables, which nothing may use.
+  void ForgetLastVariables(size_t count) {
+    variables_.resize(variables_.size() - count);
+  }
 
   // --- Finding one's way ---
   // `stmt` is a block or a loop of the module, unless said otherwise.

@@ -1,0 +1,573 @@
+#include "compiler/arith/iter_map.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace tilefarm::arith {
+namespace {
+
+using ir::BinaryNode;
+using ir::BinaryOp;
+using ir::Expr;
+using MarkPtr = std::shared_ptr<const IterMark>;
+
+absl::Status NoMap(std::string_view reason, const Expr& expr) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(std::string(reason), ": ", ir::ToString(expr)));
+}
+
+bool Same(const IterSplit& a, const IterSplit& b) {
+  return a.mark == b.mark && a.lower_factor == b.lower_factor &&
+         a.extent == b.extent;
+}
+
+bool SameSum(const IterSum& a, const IterSum& b) {
+  if (a.splits.size() != b.splits.size()) return false;
+  for (size_t i = 0; i < a.splits.size(); ++i) {
+    if (!Same(a.splits[i], b.splits[i]) ||
+        a.splits[i].scale != b.splits[i].scale) {
+      return false;
+    }
+  }
+  return true;
+}
+
+class Detector {
+ public:
+  Detector(Analyzer& analyzer, bool simplify_trivial)
+      : analyzer_(analyzer), simplify_trivial_(simplify_trivial) {}
+
+  absl::Status AddIters(const VarRanges& iters) {
+    for (const auto& [var, range] : iters) {
+      const auto extent = ir::AsInt(range.extent);
+      if (!extent || *extent <= 0) {
+        return NoMap("the extent of a loop is not a constant", range.extent);
+      }
+      Iter iter;
+      iter.min = range.min;
+      iter.extent = *extent;
+      if (*extent > 1 || !simplify_trivial_) {
+        IterMark mark;
+        mark.var = var;
+        mark.extent = *extent;
+        iter.mark = NewMark(std::move(mark));
+      }
+      iters_[var.get()] = std::move(iter);
+    }
+    return absl::OkStatus();
+  }
+
+  // Conjunctions of `sum < c`; each becomes a mark of a smaller extent.
+  absl::Status AddPredicate(const Expr& predicate) {
+    std::vector<std::pair<IterSum, int64_t>> limits;
+    TF_RETURN_IF_ERROR(CollectLimits(predicate, limits));
+    std::stable_sort(limits.begin(), limits.end(),
+                     [](const auto& a, const auto& b) {
+                       return a.first.splits.size() < b.first.splits.size();
+                     });
+    for (const auto& [sum, limit] : limits) {
+      const auto base = ir::AsInt(analyzer_.Simplify(sum.base));
+      if (!base) return NoMap("the predicate is not affine", predicate);
+      TF_ASSIGN_OR_RETURN(IterSum fused, Fuse(sum));
+      if (fused.splits.empty()) continue;
+      const IterSplit split = fused.splits[0];
+      // split * scale + base < limit
+      const int64_t room = limit - *base;
+      const int64_t extent = (room + split.scale - 1) / split.scale;
+      if (extent >= split.extent) continue;
+      if (room <= 0) return NoMap("the predicate is never true", predicate);
+      IterMark mark;
+      mark.sum.splits = {split};
+      mark.sum.splits[0].scale = 1;
+      mark.sum.base = ir::IntConst(0);
+      mark.extent = extent;
+      Constraint constraint;
+      constraint.mark = NewMark(std::move(mark));
+      // What a binding shows of it: the parts before they were fused.
+      constraint.parts = Scaled(Unfused(sum), split.scale);
+      constraints_.push_back(std::move(constraint));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<IterSum> Binding(const Expr& expr) {
+    TF_ASSIGN_OR_RETURN(IterSum sum, Parse(expr));
+    auto fused = Fuse(sum);
+    if (!fused.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          std::string(fused.status().message()), ": ", ir::ToString(expr)));
+    }
+    return fused;
+  }
+
+  // Every mark's splits are disjoint and (by level) fill it.
+  absl::Status CheckIndependent(const std::vector<IterSum>& sums,
+                                IterMapLevel level) {
+    std::map<size_t, std::vector<IterSplit>, std::greater<>> uses;
+    const auto use = [&](const IterSplit& split) {
+      if (split.extent > 1) uses[Order(split.mark)].push_back(split);
+    };
+    for (const IterSum& sum : sums) {
+      for (const IterSplit& split : sum.splits) use(split);
+    }
+    std::unordered_set<const IterMark*> reached;
+    // Marks come after what they are made of: latest first.
+    for (auto it = uses.begin(); it != uses.end(); ++it) {
+      const MarkPtr mark = marks_[it->first];
+      reached.insert(mark.get());
+      std::vector<IterSplit>& splits = it->second;
+      std::sort(splits.begin(), splits.end(),
+                [](const IterSplit& a, const IterSplit& b) {
+                  return a.lower_factor < b.lower_factor;
+                });
+      int64_t filled = 1;
+      for (const IterSplit& split : splits) {
+        const bool fits = level == IterMapLevel::kBijective
+                              ? split.lower_factor == filled
+                              : split.lower_factor % filled == 0;
+        if (!fits) return NoMap("iterators are not independent", Name(mark));
+        filled = split.lower_factor * split.extent;
+      }
+      if (level == IterMapLevel::kBijective ? filled != mark->extent
+                                            : mark->extent % filled != 0) {
+        return NoMap("an iterator is not used in whole", Name(mark));
+      }
+      for (const IterSplit& split : mark->sum.splits) use(split);
+    }
+    for (const Constraint& constraint : constraints_) {
+      if (reached.count(constraint.mark.get()) == 0) {
+        return NoMap("the bindings do not follow the predicate",
+                     Name(constraint.mark));
+      }
+    }
+    if (level == IterMapLevel::kBijective) {
+      for (const auto& [var, iter] : iters_) {
+        if (iter.extent > 1 && reached.count(iter.mark.get()) == 0) {
+          return absl::InvalidArgumentError(
+              absl::StrCat("loop ", var->name, " is not used"));
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Iter {
+    Expr min;
+    int64_t extent = 1;
+    MarkPtr mark;
+  };
+  struct Constraint {
+    IterSum parts;
+    MarkPtr mark;
+  };
+
+  MarkPtr NewMark(IterMark mark) {
+    marks_.push_back(std::make_shared<const IterMark>(std::move(mark)));
+    order_[marks_.back().get()] = marks_.size() - 1;
+    return marks_.back();
+  }
+  size_t Order(const MarkPtr& mark) const { return order_.at(mark.get()); }
+  static Expr Name(const MarkPtr& mark) {
+    return mark->var != nullptr ? Expr(mark->var) : ToExpr(mark->sum);
+  }
+
+  static IterSum Constant(Expr base) { return {{}, std::move(base)}; }
+  static IterSplit Whole(const MarkPtr& mark) {
+    return {mark, 1, mark->extent, 1};
+  }
+
+  static void AddSplit(IterSum& sum, const IterSplit& split, int64_t scale) {
+    for (size_t i = 0; i < sum.splits.size(); ++i) {
+      if (!Same(sum.splits[i], split)) continue;
+      sum.splits[i].scale += split.scale * scale;
+      if (sum.splits[i].scale == 0) sum.splits.erase(sum.splits.begin() + i);
+      return;
+    }
+    sum.splits.push_back(split);
+    sum.splits.back().scale *= scale;
+  }
+
+  static IterSum Added(IterSum a, const IterSum& b, int64_t scale) {
+    for (const IterSplit& split : b.splits) AddSplit(a, split, scale);
+    a.base = scale == -1 ? a.base - b.base : a.base + b.base * scale;
+    return a;
+  }
+
+  static IterSum Scaled(IterSum sum, int64_t divisor) {
+    for (IterSplit& split : sum.splits) split.scale /= divisor;
+    return sum;
+  }
+
+  bool HasIter(const Expr& expr) const {
+    bool found = false;
+    ir::PostOrderExprs(expr, [&](const Expr& e) {
+      const auto* var = ir::As<ir::VarNode>(e);
+      found |= var != nullptr && iters_.count(var) != 0;
+    });
+    return found;
+  }
+
+  absl::StatusOr<IterSum> Parse(const Expr& expr) {
+    if (const auto* var = ir::As<ir::VarNode>(expr)) {
+      const auto found = iters_.find(var);
+      if (found == iters_.end()) return Constant(expr);
+      IterSum sum = Constant(found->second.min);
+      if (found->second.mark != nullptr) {
+        sum.splits.push_back(Whole(found->second.mark));
+      }
+      return sum;
+    }
+    if (!HasIter(expr)) return Constant(expr);
+    const auto* node = ir::As<BinaryNode>(expr);
+    if (node == nullptr) return NoMap("not affine", expr);
+    switch (node->op) {
+      case BinaryOp::kAdd:
+      case BinaryOp::kSub: {
+        TF_ASSIGN_OR_RETURN(IterSum a, Parse(node->a));
+        TF_ASSIGN_OR_RETURN(IterSum b, Parse(node->b));
+        return Added(std::move(a), b, node->op == BinaryOp::kAdd ? 1 : -1);
+      }
+      case BinaryOp::kMul: {
+        const bool left = ir::AsInt(node->a).has_value();
+        const auto factor = ir::AsInt(left ? node->a : node->b);
+        if (!factor) return NoMap("not affine", expr);
+        TF_ASSIGN_OR_RETURN(IterSum a, Parse(left ? node->b : node->a));
+        return Added(Constant(ir::IntConst(0)), a, *factor);
+      }
+      case BinaryOp::kFloorDiv:
+      case BinaryOp::kFloorMod: {
+        const auto divisor = ir::AsInt(node->b);
+        if (!divisor || *divisor <= 0) return NoMap("not affine", expr);
+        TF_ASSIGN_OR_RETURN(IterSum a, Parse(node->a));
+        return DivMod(a, *divisor, node->op == BinaryOp::kFloorDiv, expr);
+      }
+      default:
+        return NoMap("not affine", expr);
+    }
+  }
+
+  absl::StatusOr<IterSum> DivMod(const IterSum& sum, int64_t divisor,
+                                 bool is_div, const Expr& expr) {
+    TF_ASSIGN_OR_RETURN(IterSum fused, Fuse(sum));
+    if (!Divisible(analyzer_, fused.base, divisor)) {
+      return NoMap("not affine (an offset is divided)", expr);
+    }
+    IterSum out = Constant(is_div ? analyzer_.Simplify(ir::FloorDiv(
+                                        fused.base, ir::IntConst(divisor)))
+                                  : ir::IntConst(0));
+    if (fused.splits.empty()) return out;
+    IterSplit split = fused.splits[0];
+    if (split.scale % divisor == 0) {
+      if (is_div) {
+        split.scale /= divisor;
+        out.splits.push_back(split);
+      }
+      return out;
+    }
+    if (divisor % split.scale != 0) return NoMap("not affine", expr);
+    const int64_t factor = divisor / split.scale;
+    if (factor >= split.extent) {
+      if (!is_div) out.splits.push_back(split);
+      return out;
+    }
+    if (split.extent % factor != 0) {
+      return NoMap("an iterator is split into unequal parts", expr);
+    }
+    if (is_div) {
+      split.lower_factor *= factor;
+      split.extent /= factor;
+      split.scale = 1;
+    } else {
+      split.extent = factor;
+    }
+    out.splits.push_back(split);
+    return out;
+  }
+
+  // The parts of the sum sorted outermost first, constrained ones replaced by
+  // their marks.
+  IterSum Unfused(const IterSum& sum) const {
+    IterSum out = sum;
+    for (const Constraint& constraint : constraints_) {
+      int64_t scale = 0;
+      bool all = true;
+      for (const IterSplit& part : constraint.parts.splits) {
+        const auto found = std::find_if(
+            out.splits.begin(), out.splits.end(),
+            [&](const IterSplit& split) { return Same(split, part); });
+        if (found == out.splits.end() || found->scale % part.scale != 0 ||
+            (scale != 0 && found->scale / part.scale != scale)) {
+          all = false;
+          break;
+        }
+        scale = found->scale / part.scale;
+      }
+      if (!all || scale <= 0) continue;
+      IterSplit whole = Whole(constraint.mark);
+      whole.scale = scale;
+      bool placed = false;
+      for (size_t i = 0; i < out.splits.size();) {
+        const bool part = std::any_of(
+            constraint.parts.splits.begin(), constraint.parts.splits.end(),
+            [&](const IterSplit& p) { return Same(p, out.splits[i]); });
+        if (part && !placed) {
+          out.splits[i++] = whole;
+          placed = true;
+        } else if (part) {
+          out.splits.erase(out.splits.begin() + i);
+        } else {
+          ++i;
+        }
+      }
+    }
+    std::stable_sort(out.splits.begin(), out.splits.end(),
+                     [](const IterSplit& a, const IterSplit& b) {
+                       return a.scale > b.scale;
+                     });
+    return out;
+  }
+
+  // One split (of a fused mark) plus the base.
+  absl::StatusOr<IterSum> Fuse(const IterSum& sum) {
+    IterSum parts = Unfused(sum);
+    if (parts.splits.size() <= 1) {
+      if (!parts.splits.empty() && parts.splits[0].scale <= 0) {
+        return absl::InvalidArgumentError("an iterator runs backwards");
+      }
+      return parts;
+    }
+    int64_t base_scale = 0;
+    int64_t expected = 0;
+    for (auto it = parts.splits.rbegin(); it != parts.splits.rend(); ++it) {
+      if (it->scale <= 0) {
+        return absl::InvalidArgumentError("an iterator runs backwards");
+      }
+      if (it->extent == 1) continue;
+      if (base_scale == 0) base_scale = expected = it->scale;
+      if (it->scale != expected) {
+        return absl::InvalidArgumentError(
+            "the iterators of a sum overlap or leave gaps");
+      }
+      expected *= it->extent;
+    }
+    if (base_scale == 0) {  // all of extent 1
+      base_scale = expected = parts.splits.back().scale;
+    }
+    for (const IterSplit& split : parts.splits) {
+      if (split.scale % base_scale != 0) {
+        return absl::InvalidArgumentError(
+            "the iterators of a sum overlap or leave gaps");
+      }
+    }
+    IterSum inner = Scaled(parts, base_scale);
+    inner.base = ir::IntConst(0);
+    MarkPtr mark;
+    for (const MarkPtr& known : fused_) {
+      if (SameSum(known->sum, inner)) mark = known;
+    }
+    if (mark == nullptr) {
+      IterMark fused;
+      fused.sum = std::move(inner);
+      fused.extent = expected / base_scale;
+      mark = NewMark(std::move(fused));
+      fused_.push_back(mark);
+    }
+    IterSplit whole = Whole(mark);
+    whole.scale = base_scale;
+    return IterSum{{whole}, parts.base};
+  }
+
+  absl::Status CollectLimits(const Expr& predicate,
+                             std::vector<std::pair<IterSum, int64_t>>& limits) {
+    if (ir::IsConstInt(predicate, 1)) return absl::OkStatus();
+    const auto* node = ir::As<BinaryNode>(predicate);
+    if (node == nullptr) return NoMap("the predicate is not affine", predicate);
+    if (node->op == BinaryOp::kAnd) {
+      TF_RETURN_IF_ERROR(CollectLimits(node->a, limits));
+      return CollectLimits(node->b, limits);
+    }
+    Expr small;
+    Expr large;
+    int64_t offset = 0;
+    switch (node->op) {
+      case BinaryOp::kLE:
+        offset = 1;
+        [[fallthrough]];
+      case BinaryOp::kLT:
+        small = node->a;
+        large = node->b;
+        break;
+      case BinaryOp::kGE:
+        offset = 1;
+        [[fallthrough]];
+      case BinaryOp::kGT:
+        small = node->b;
+        large = node->a;
+        break;
+      default:
+        return NoMap("the predicate is not affine", predicate);
+    }
+    const auto limit = ir::AsInt(large);
+    if (!limit) return NoMap("the predicate is not affine", predicate);
+    TF_ASSIGN_OR_RETURN(IterSum sum, Parse(small));
+    limits.push_back({std::move(sum), *limit + offset});
+    return absl::OkStatus();
+  }
+
+  Analyzer& analyzer_;
+  const bool simplify_trivial_;
+  std::unordered_map<const ir::VarNode*, Iter> iters_;
+  std::vector<MarkPtr> marks_;  // parts before what they make up
+  std::unordered_map<const IterMark*, size_t> order_;
+  std::vector<MarkPtr> fused_;
+  std::vector<Constraint> constraints_;
+};
+
+// An analyzer that knows the iterators; those of extent 1 stay visible unless
+// they are to go.
+Analyzer WithIters(const Analyzer& analyzer, const VarRanges& iters,
+                   bool simplify_trivial) {
+  Analyzer out = analyzer;
+  for (const auto& [var, range] : iters) {
+    if (simplify_trivial || !ir::IsConstInt(range.extent, 1)) {
+      out.Bind(var, range);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<IterSum>> DetectIterMap(
+    const std::vector<Expr>& bindings, const VarRanges& iters,
+    const Expr& predicate, IterMapLevel level, Analyzer& analyzer,
+    bool simplify_trivial) {
+  Analyzer knowing = WithIters(analyzer, iters, simplify_trivial);
+  Detector detector(knowing, simplify_trivial);
+  TF_RETURN_IF_ERROR(detector.AddIters(iters));
+  if (predicate != nullptr && !ir::IsConstInt(predicate, 1)) {
+    TF_RETURN_IF_ERROR(detector.AddPredicate(knowing.Simplify(predicate)));
+  }
+  std::vector<IterSum> sums;
+  sums.reserve(bindings.size());
+  for (const Expr& binding : bindings) {
+    TF_ASSIGN_OR_RETURN(IterSum sum,
+                        detector.Binding(knowing.Simplify(binding)));
+    sums.push_back(std::move(sum));
+  }
+  if (level != IterMapLevel::kNone) {
+    TF_RETURN_IF_ERROR(detector.CheckIndependent(sums, level));
+  }
+  return sums;
+}
+
+std::vector<Expr> IterMapSimplify(const std::vector<Expr>& bindings,
+                                  const VarRanges& iters, const Expr& predicate,
+                                  IterMapLevel level, Analyzer& analyzer,
+                                  bool simplify_trivial) {
+  auto map = DetectIterMap(bindings, iters, predicate, level, analyzer,
+                           simplify_trivial);
+  if (!map.ok() && predicate != nullptr && !ir::IsConstInt(predicate, 1) &&
+      level != IterMapLevel::kBijective) {
+    // A predicate that is no part of a map still leaves one without it.
+    map = DetectIterMap(bindings, iters, nullptr, level, analyzer,
+                        simplify_trivial);
+  }
+  std::vector<Expr> out;
+  out.reserve(bindings.size());
+  Analyzer knowing = WithIters(analyzer, iters, simplify_trivial);
+  for (size_t i = 0; i < bindings.size(); ++i) {
+    if (map.ok()) {
+      out.push_back(ToExpr((*map)[i]));
+      continue;
+    }
+    const auto single = DetectIterMap({bindings[i]}, iters, nullptr, level,
+                                      analyzer, simplify_trivial);
+    out.push_back(single.ok() ? ToExpr(single->front())
+                              : knowing.Simplify(bindings[i]));
+  }
+  return out;
+}
+
+Expr ToExpr(const IterSplit& split) {
+  Expr source = split.mark->var != nullptr ? Expr(split.mark->var)
+                                           : ToExpr(split.mark->sum);
+  const int64_t end = split.lower_factor * split.extent;
+  if (end != split.mark->extent) {
+    source = ir::FloorMod(std::move(source), ir::IntConst(end));
+  }
+  source = ir::FloorDiv(std::move(source), ir::IntConst(split.lower_factor));
+  return std::move(source) * split.scale;
+}
+
+Expr ToExpr(const IterSum& sum) {
+  Expr out;
+  for (const IterSplit& split : sum.splits) {
+    Expr part = ToExpr(split);
+    out = out == nullptr ? part : std::move(out) + std::move(part);
+  }
+  if (out == nullptr) return sum.base;
+  const auto base = ir::AsInt(sum.base);
+  if (base && *base < 0) return std::move(out) - ir::IntConst(-*base);
+  return std::move(out) + sum.base;
+}
+
+ir::VarMap InverseIterMap(const std::vector<IterSum>& map,
+                          const std::vector<Expr>& outputs) {
+  // Marks in an order where each comes before what it is made of.
+  std::vector<const IterMark*> order;
+  std::unordered_set<const IterMark*> seen;
+  const auto visit = [&](const auto& self, const IterMark* mark) -> void {
+    if (!seen.insert(mark).second) return;
+    for (const IterSplit& split : mark->sum.splits) {
+      self(self, split.mark.get());
+    }
+    order.push_back(mark);
+  };
+  std::unordered_map<const IterMark*, Expr> values;
+  const auto add = [&](const IterSplit& split, const Expr& value) {
+    Expr part = value * split.lower_factor;
+    Expr& slot = values[split.mark.get()];
+    slot = slot == nullptr ? part : slot + part;
+  };
+  for (size_t i = 0; i < map.size(); ++i) {
+    for (const IterSplit& split : map[i].splits) {
+      visit(visit, split.mark.get());
+      // A binding is one fused split.
+      add(split,
+          ir::FloorDiv(outputs[i] - map[i].base, ir::IntConst(split.scale)));
+    }
+  }
+  ir::VarMap out;
+  Analyzer analyzer;
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    const IterMark* mark = *it;
+    const Expr value = values[mark];
+    if (value == nullptr) continue;
+    if (mark->var != nullptr) {
+      out[mark->var.get()] = analyzer.Simplify(value);
+      continue;
+    }
+    bool outermost = true;
+    for (const IterSplit& split : mark->sum.splits) {
+      if (split.extent == 1) {
+        add(split, ir::IntConst(0));
+        continue;
+      }
+      Expr part = ir::FloorDiv(value, ir::IntConst(split.scale));
+      if (!outermost) {
+        part = ir::FloorMod(std::move(part), ir::IntConst(split.extent));
+      }
+      outermost = false;
+      add(split, part);
+    }
+  }
+  return out;
+}
+
+}  // namespace tilefarm::arith

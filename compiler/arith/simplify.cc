@@ -1,0 +1,266 @@
+// Simplification of expressions of any type: comparisons, logic, and what
+// lies below opaque nodes.
+#include <cstdlib>
+#include <numeric>
+#include <utility>
+
+#include "compiler/arith/canonical.h"
+
+namespace tilefarm::arith {
+namespace {
+
+using ir::BinaryNode;
+using ir::BinaryOp;
+using ir::Expr;
+using ir::ExprKind;
+
+BinaryOp Negated(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::kEQ:
+      return BinaryOp::kNE;
+    case BinaryOp::kNE:
+      return BinaryOp::kEQ;
+    case BinaryOp::kLT:
+      return BinaryOp::kGE;
+    case BinaryOp::kLE:
+      return BinaryOp::kGT;
+    case BinaryOp::kGT:
+      return BinaryOp::kLE;
+    default:
+      return BinaryOp::kLT;
+  }
+}
+
+// The other way round: a op b is b Mirrored(op) a.
+BinaryOp Mirrored(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::kLT:
+      return BinaryOp::kGT;
+    case BinaryOp::kLE:
+      return BinaryOp::kGE;
+    case BinaryOp::kGT:
+      return BinaryOp::kLT;
+    case BinaryOp::kGE:
+      return BinaryOp::kLE;
+    default:
+      return op;
+  }
+}
+
+}  // namespace
+
+Expr Canonicalizer::SimplifyCompare(const BinaryNode& node, const Expr& self) {
+  const Sum a = ToSum(node.a);
+  const Sum b = ToSum(node.b);
+  const Sum diff = Difference(a, b);
+  const auto minus = [&](const Sum& sum, int64_t offset) {
+    Sum out;
+    out.base = offset;
+    Add(out, sum, -1);
+    return out;
+  };
+  const auto plus = [](Sum sum, int64_t offset) {
+    sum.base += offset;
+    return sum;
+  };
+  // a - b >= 0, > 0, <= 0, < 0.
+  switch (node.op) {
+    case BinaryOp::kLT:
+      if (NonNegative(minus(diff, -1))) return ir::BoolConst(true);
+      if (NonNegative(diff)) return ir::BoolConst(false);
+      break;
+    case BinaryOp::kLE:
+      if (NonNegative(minus(diff, 0))) return ir::BoolConst(true);
+      if (NonNegative(plus(diff, -1))) return ir::BoolConst(false);
+      break;
+    case BinaryOp::kGT:
+      if (NonNegative(plus(diff, -1))) return ir::BoolConst(true);
+      if (NonNegative(minus(diff, 0))) return ir::BoolConst(false);
+      break;
+    case BinaryOp::kGE:
+      if (NonNegative(diff)) return ir::BoolConst(true);
+      if (NonNegative(minus(diff, -1))) return ir::BoolConst(false);
+      break;
+    default: {
+      const bool is_eq = node.op == BinaryOp::kEQ;
+      if (diff.is_const()) return ir::BoolConst((diff.base == 0) == is_eq);
+      if (NonNegative(plus(diff, -1)) || NonNegative(minus(diff, -1))) {
+        return ir::BoolConst(!is_eq);
+      }
+      if (NonNegative(diff) && NonNegative(minus(diff, 0))) {
+        return ir::BoolConst(is_eq);
+      }
+      int64_t gcd = 0;
+      for (const Term& term : diff.terms) gcd = std::gcd(gcd, term.scale);
+      if (diff.base % gcd != 0) return ir::BoolConst(!is_eq);
+      break;
+    }
+  }
+  // A constant side takes all constants; terms on both sides cancel.
+  Sum left = a;
+  Sum right = b;
+  if (b.is_const() || a.is_const()) {
+    Sum& terms = b.is_const() ? left : right;
+    Sum& constant = b.is_const() ? right : left;
+    constant.base = AddChecked(constant.base, -terms.base);
+    terms.base = 0;
+    int64_t gcd = 0;
+    for (const Term& term : terms.terms) gcd = std::gcd(gcd, term.scale);
+    if (gcd > 1) {
+      // g * x < c is x < ceil(c / g), g * x <= c is x <= floor(c / g).
+      const BinaryOp op = b.is_const() ? node.op : Mirrored(node.op);
+      const bool up = op == BinaryOp::kLT || op == BinaryOp::kGE;
+      for (Term& term : terms.terms) term.scale /= gcd;
+      constant.base = up ? -FloorDivInt(-constant.base, gcd)
+                         : FloorDivInt(constant.base, gcd);
+    }
+  } else if (diff.terms.size() < a.terms.size() + b.terms.size()) {
+    left = Sum{};
+    right = Sum{};
+    for (const Term& term : diff.terms) {
+      if (term.scale > 0) {
+        left.terms.push_back(term);
+      } else {
+        Term positive = term;
+        positive.scale = -term.scale;
+        right.terms.push_back(std::move(positive));
+      }
+    }
+    (diff.base > 0 ? left : right).base = std::abs(diff.base);
+  }
+  Expr x = ToExpr(left);
+  Expr y = ToExpr(right);
+  if (ExprEqual(x, node.a) && ExprEqual(y, node.b)) return self;
+  return ir::MakeBinary(node.op, std::move(x), std::move(y));
+}
+
+Expr Canonicalizer::SimplifyBool(const BinaryNode& node, const Expr& self) {
+  Expr a = Simplify(node.a);
+  Expr b = Simplify(node.b);
+  if (ExprEqual(a, b)) return a;
+  if (a == node.a && b == node.b) return self;
+  return ir::FoldBinary(node.op, std::move(a), std::move(b));
+}
+
+Expr Canonicalizer::SimplifyChildren(const Expr& expr) {
+  const auto all = [this](const std::vector<Expr>& exprs) {
+    std::vector<Expr> out;
+    out.reserve(exprs.size());
+    for (const Expr& e : exprs) out.push_back(Simplify(e));
+    return out;
+  };
+  switch (expr->kind) {
+    case ExprKind::kBinary: {
+      const auto& node = static_cast<const BinaryNode&>(*expr);
+      Expr a = Simplify(node.a);
+      Expr b = Simplify(node.b);
+      if (a == node.a && b == node.b) return expr;
+      return ir::FoldBinary(node.op, std::move(a), std::move(b));
+    }
+    case ExprKind::kCast: {
+      const auto& node = static_cast<const ir::CastNode&>(*expr);
+      Expr value = Simplify(node.value);
+      return value == node.value ? expr
+                                 : ir::MakeCast(node.dtype, std::move(value));
+    }
+    case ExprKind::kSelect: {
+      const auto& node = static_cast<const ir::SelectNode&>(*expr);
+      Expr condition = Simplify(node.condition);
+      if (const auto known = ir::AsInt(condition)) {
+        return Simplify(*known != 0 ? node.true_value : node.false_value);
+      }
+      Expr x = Simplify(node.true_value);
+      Expr y = Simplify(node.false_value);
+      if (condition == node.condition && x == node.true_value &&
+          y == node.false_value) {
+        return expr;
+      }
+      return ir::MakeSelect(std::move(condition), std::move(x), std::move(y));
+    }
+    case ExprKind::kCall: {
+      const auto& node = static_cast<const ir::CallNode&>(*expr);
+      if (node.op == ir::Intrinsic::kIfThenElse) {
+        const Expr condition = Simplify(node.args[0]);
+        if (const auto known = ir::AsInt(condition)) {
+          return Simplify(node.args[*known != 0 ? 1 : 2]);
+        }
+      }
+      std::vector<Expr> args = all(node.args);
+      return args == node.args ? expr : ir::MakeCall(node.op, std::move(args));
+    }
+    case ExprKind::kLoad: {
+      const auto& node = static_cast<const ir::LoadNode&>(*expr);
+      std::vector<Expr> indices = all(node.indices);
+      Expr predicate =
+          node.predicate == nullptr ? nullptr : Simplify(node.predicate);
+      if (indices == node.indices && predicate == node.predicate) return expr;
+      return std::make_shared<const ir::LoadNode>(
+          node.buffer, std::move(indices), node.dtype, std::move(predicate));
+    }
+    case ExprKind::kLet: {
+      const auto& node = static_cast<const ir::LetNode&>(*expr);
+      Expr value = Simplify(node.value);
+      Expr body = Simplify(node.body);
+      if (value == node.value && body == node.body) return expr;
+      return ir::MakeLet(node.var, std::move(value), std::move(body));
+    }
+    case ExprKind::kRamp: {
+      const auto& node = static_cast<const ir::RampNode&>(*expr);
+      Expr base = Simplify(node.base);
+      Expr stride = Simplify(node.stride);
+      if (base == node.base && stride == node.stride) return expr;
+      return ir::MakeRamp(std::move(base), std::move(stride), node.dtype.lanes);
+    }
+    case ExprKind::kBroadcast: {
+      const auto& node = static_cast<const ir::BroadcastNode&>(*expr);
+      Expr value = Simplify(node.value);
+      return value == node.value
+                 ? expr
+                 : ir::MakeBroadcast(std::move(value), node.dtype.lanes);
+    }
+    default:
+      return expr;
+  }
+}
+
+Expr Canonicalizer::Simplify(const Expr& expr) {
+  if (expr->kind == ExprKind::kIntConst ||
+      expr->kind == ExprKind::kFloatConst) {
+    return expr;
+  }
+  if (expr->dtype.is_index()) {
+    if (expr->kind == ExprKind::kVar && analyzer_.values_.empty()) {
+      const ConstBound bound = Bounds(expr);
+      return bound.is_single() ? ir::IntConst(bound.min) : expr;
+    }
+    Expr out = ToExpr(ToSum(expr));
+    // Keep the pointer where nothing changed: callers compare pointers.
+    return ExprEqual(out, expr) ? expr : out;
+  }
+  if (const auto* node = ir::As<BinaryNode>(expr)) {
+    if (ir::IsComparison(node->op) && node->a->dtype.is_index()) {
+      return SimplifyCompare(*node, expr);
+    }
+    if (node->op == BinaryOp::kAnd || node->op == BinaryOp::kOr) {
+      return SimplifyBool(*node, expr);
+    }
+  }
+  if (const auto* node = ir::As<ir::NotNode>(expr)) {
+    const auto* compare = ir::As<BinaryNode>(node->a);
+    if (compare != nullptr && ir::IsComparison(compare->op) &&
+        compare->a->dtype.is_index()) {
+      return Simplify(
+          ir::MakeBinary(Negated(compare->op), compare->a, compare->b));
+    }
+    Expr a = Simplify(node->a);
+    return a == node->a ? expr : ir::MakeNot(std::move(a));
+  }
+  if (expr->kind == ExprKind::kVar && !analyzer_.values_.empty()) {
+    const auto found =
+        analyzer_.values_.find(static_cast<const ir::VarNode*>(expr.get()));
+    if (found != analyzer_.values_.end()) return Simplify(found->second);
+  }
+  return SimplifyChildren(expr);
+}
+
+}  // namespace tilefarm::arith

@@ -1,0 +1,73 @@
+// annotate, unannotate: attributes of blocks and loops.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/schedule/ir_copy.h"
+#include "compiler/schedule/loop_primitives.h"
+
+namespace tilefarm::schedule {
+namespace {
+
+// Replaces the annotations of a block or loop by `edit` of them.
+template <typename Edit>
+absl::Status EditAnnotations(ScheduleState& state, std::string_view primitive,
+                             const BlockOrLoop& where, const Edit& edit) {
+  if (const auto* block_rv = std::get_if<BlockRv>(&where)) {
+    TF_ASSIGN_OR_RETURN(ir::BlockPtr block, state.Get(primitive, *block_rv));
+    ir::BlockNode copy(*block);
+    TF_RETURN_IF_ERROR(edit(copy.annotations, block.get()));
+    const ir::BlockPtr changed = ir::BlockOf(std::move(copy));
+    state.Replace(block.get(), changed, {{block.get(), changed.get()}});
+    return absl::OkStatus();
+  }
+  TF_ASSIGN_OR_RETURN(ir::ForPtr loop,
+                      state.Get(primitive, std::get<LoopRv>(where)));
+  ir::AttrMap annotations = loop->annotations;
+  TF_RETURN_IF_ERROR(edit(annotations, loop.get()));
+  state.Replace(loop.get(),
+                std::make_shared<const ir::ForNode>(
+                    loop->var, loop->min, loop->extent, loop->for_kind,
+                    loop->body, std::move(annotations), loop->thread_tag));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Annotate(ScheduleState& state, BlockOrLoop where,
+                      std::string_view key, const AnnValue& value) {
+  ir::Attr attr;
+  if (const auto* constant = std::get_if<ir::Attr>(&value)) {
+    attr = *constant;
+  } else {
+    TF_ASSIGN_OR_RETURN(const int64_t number,
+                        state.Get("annotate", std::get<ExprRv>(value)));
+    attr = ir::Attr(number);
+  }
+  return EditAnnotations(
+      state, "annotate", where,
+      [&](ir::AttrMap& annotations, const ir::StmtNode* stmt) -> absl::Status {
+        if (!annotations.insert({std::string(key), attr}).second) {
+          return state.Illegal("annotate", stmt,
+                               absl::StrCat("it is already annotated with \"",
+                                            std::string(key), "\""));
+        }
+        return absl::OkStatus();
+      });
+}
+
+absl::Status Unannotate(ScheduleState& state, BlockOrLoop where,
+                        std::string_view key) {
+  return EditAnnotations(
+      state, "unannotate", where,
+      [&](ir::AttrMap& annotations, const ir::StmtNode* stmt) -> absl::Status {
+        if (annotations.erase(std::string(key)) == 0) {
+          return state.Illegal(
+              "unannotate", stmt,
+              absl::StrCat("it has no annotation \"", std::string(key), "\""));
+        }
+        return absl::OkStatus();
+      });
+}
+
+}  // namespace tilefarm::schedule

@@ -1,0 +1,450 @@
+#include "compiler/schedule/block_info.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/arith/int_set.h"
+#include "compiler/arith/iter_map.h"
+#include "compiler/ir/visitor.h"
+
+namespace tilefarm::schedule {
+namespace {
+
+using ir::BlockNode;
+using ir::BlockPtr;
+using ir::BufferNode;
+using ir::BufferRegion;
+using ir::IterType;
+using ir::IterVar;
+
+bool Touches(const std::vector<BufferRegion>& regions,
+             const BufferNode* buffer) {
+  return std::any_of(regions.begin(), regions.end(),
+                     [&](const BufferRegion& region) {
+                       return region.buffer.get() == buffer;
+                     });
+}
+
+// Why the block is not complete or no reduction; empty where it is.
+std::string WhyNotComplete(const BlockScope& scope, const BlockNode* block) {
+  for (const IterVar& iter : block->iters) {
+    if (iter.type != IterType::kSpatial) {
+      return absl::StrCat("not a complete block: variable ", iter.var->name,
+                          " is not data parallel");
+    }
+  }
+  if (!IsDominant(scope, block)) {
+    return "not a complete block: another block writes its output too";
+  }
+  for (const BufferRegion& write : block->writes) {
+    if (Touches(block->reads, write.buffer.get())) {
+      return absl::StrCat("not a complete block: it reads and writes ",
+                          write.buffer->name);
+    }
+  }
+  return "";
+}
+
+// Whether a store of the body indexes with a reduce variable.
+bool ReduceVarsIndexOutput(const BlockNode* block) {
+  std::unordered_set<const ir::VarNode*> reduce;
+  for (const IterVar& iter : block->iters) {
+    if (iter.type == IterType::kReduce) reduce.insert(iter.var.get());
+  }
+  bool found = false;
+  ir::PreOrder(block->body, [&](const ir::Stmt& stmt) {
+    const auto* store = ir::As<ir::StoreNode>(stmt);
+    if (store == nullptr || !Touches(block->writes, store->buffer.get())) {
+      return true;
+    }
+    for (const ir::Expr& index : store->indices) {
+      ir::PostOrderExprs(index, [&](const ir::Expr& e) {
+        const auto* var = ir::As<ir::VarNode>(e);
+        found |= var != nullptr && reduce.count(var) != 0;
+      });
+    }
+    return true;
+  });
+  return found;
+}
+
+std::string WhyNotReduction(const ScheduleState& state, const BlockScope& scope,
+                            const BlockNode* block) {
+  if (block->init == nullptr) return "not a reduction block: it has no init";
+  if (!HasAffineBindings(state, block)) {
+    return "not a reduction block: its bindings are not affine";
+  }
+  for (const IterVar& iter : block->iters) {
+    if (iter.type == IterType::kOpaque) {
+      return absl::StrCat("not a reduction block: variable ", iter.var->name,
+                          " is neither data parallel nor a reduction");
+    }
+  }
+  if (!IsDominant(scope, block)) {
+    return "not a reduction block: another block writes its output too";
+  }
+  if (ReduceVarsIndexOutput(block)) {
+    return "not a reduction block: a reduction variable indexes its output";
+  }
+  return "";
+}
+
+absl::Status Require(const ScheduleState& state, std::string_view primitive,
+                     const BlockNode* block, const std::string& failure) {
+  if (failure.empty()) return absl::OkStatus();
+  return state.Illegal(primitive, block, failure);
+}
+
+void PushOnce(std::vector<BlockPtr>& blocks, const BlockPtr& block) {
+  if (std::find(blocks.begin(), blocks.end(), block) == blocks.end()) {
+    blocks.push_back(block);
+  }
+}
+
+// The binding of each block variable.
+ir::VarMap BindingsOf(const BlockNode* block) {
+  ir::VarMap map;
+  for (const IterVar& iter : block->iters) {
+    map[iter.var.get()] = iter.binding;
+  }
+  return map;
+}
+
+BufferRegion Bound(const BufferRegion& region, const ir::VarMap& bindings) {
+  BufferRegion out{region.buffer, {}};
+  for (const ir::Range& range : region.region) {
+    out.region.push_back(
+        {Substitute(range.min, bindings), Substitute(range.extent, bindings)});
+  }
+  return out;
+}
+
+}  // namespace
+
+// --- Dependences ---------------------------------------------------------
+
+BlockScope::BlockScope(const ScheduleState& state, const BlockNode* scope)
+    : children_(state.ChildBlocks(scope)) {
+  for (size_t i = 0; i < children_.size(); ++i) {
+    const BlockPtr& child = children_[i];
+    const auto from_earlier = [&](const std::vector<BufferRegion>& now,
+                                  bool earlier_writes, DepKind kind) {
+      for (const BufferRegion& region : now) {
+        for (size_t j = 0; j < i; ++j) {
+          const BlockPtr& earlier = children_[j];
+          if (Touches(earlier_writes ? earlier->writes : earlier->reads,
+                      region.buffer.get())) {
+            deps_.push_back({earlier, child, kind});
+          }
+        }
+      }
+    };
+    from_earlier(child->reads, true, DepKind::kRaw);
+    from_earlier(child->writes, true, DepKind::kWaw);
+    from_earlier(child->writes, false, DepKind::kWar);
+  }
+}
+
+std::vector<BlockPtr> BlockScope::Producers(const BlockNode* block) const {
+  std::vector<BlockPtr> out;
+  for (const Dependency& dep : deps_) {
+    if (dep.dst.get() == block && dep.kind != DepKind::kWar) {
+      PushOnce(out, dep.src);
+    }
+  }
+  return out;
+}
+
+std::vector<BlockPtr> BlockScope::Consumers(const BlockNode* block) const {
+  std::vector<BlockPtr> out;
+  for (const Dependency& dep : deps_) {
+    if (dep.src.get() == block && dep.kind != DepKind::kWar) {
+      PushOnce(out, dep.dst);
+    }
+  }
+  return out;
+}
+
+std::vector<BlockPtr> BlockScope::Writers(const BufferNode* buffer) const {
+  std::vector<BlockPtr> out;
+  for (const BlockPtr& child : children_) {
+    if (Touches(child->writes, buffer)) out.push_back(child);
+  }
+  return out;
+}
+
+std::vector<BlockPtr> BlockScope::Readers(const BufferNode* buffer) const {
+  std::vector<BlockPtr> out;
+  for (const BlockPtr& child : children_) {
+    if (Touches(child->reads, buffer)) out.push_back(child);
+  }
+  return out;
+}
+
+// --- Bindings ------------------------------------------------------------
+
+absl::Status CheckAffineBindings(const ScheduleState& state,
+                                 std::string_view primitive,
+                                 const BlockNode* block) {
+  std::vector<ir::Expr> bindings;
+  bindings.reserve(block->iters.size());
+  for (const IterVar& iter : block->iters) bindings.push_back(iter.binding);
+  const std::vector<ir::ForPtr> loops = state.LoopsAbove(block);
+  arith::Analyzer analyzer;
+  const auto map =
+      arith::DetectIterMap(bindings, RangesOf(loops), block->predicate,
+                           arith::IterMapLevel::kSurjective, analyzer);
+  if (!map.ok()) {
+    return state.Illegal(primitive, block,
+                         absl::StrCat("its bindings are not affine: ",
+                                      std::string(map.status().message())));
+  }
+  for (const arith::IterSum& sum : *map) {
+    if (!sum.splits.empty() && sum.splits[0].scale != 1) {
+      return state.Illegal(primitive, block,
+                           "its bindings are not affine: a variable leaves "
+                           "gaps");
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool HasAffineBindings(const ScheduleState& state, const BlockNode* block) {
+  return CheckAffineBindings(state, "", block).ok();
+}
+
+// --- Kinds of blocks -----------------------------------------------------
+
+bool IsDominant(const BlockScope& scope, const BlockNode* block) {
+  for (const BufferRegion& write : block->writes) {
+    for (const BlockPtr& writer : scope.Writers(write.buffer.get())) {
+      if (writer.get() != block) return false;
+    }
+  }
+  return true;
+}
+
+bool IsComplete(const BlockScope& scope, const BlockNode* block) {
+  return WhyNotComplete(scope, block).empty();
+}
+
+bool IsReduction(const ScheduleState& state, const BlockScope& scope,
+                 const BlockNode* block) {
+  return WhyNotReduction(state, scope, block).empty();
+}
+
+absl::Status CheckComplete(const ScheduleState& state,
+                           std::string_view primitive, const BlockScope& scope,
+                           const BlockNode* block) {
+  return Require(state, primitive, block, WhyNotComplete(scope, block));
+}
+
+absl::Status CheckReduction(const ScheduleState& state,
+                            std::string_view primitive, const BlockScope& scope,
+                            const BlockNode* block) {
+  return Require(state, primitive, block, WhyNotReduction(state, scope, block));
+}
+
+absl::Status CheckCompleteOrReduction(const ScheduleState& state,
+                                      std::string_view primitive,
+                                      const BlockScope& scope,
+                                      const BlockNode* block) {
+  const std::string complete = WhyNotComplete(scope, block);
+  if (complete.empty()) return absl::OkStatus();
+  const std::string reduction = WhyNotReduction(state, scope, block);
+  if (reduction.empty()) return absl::OkStatus();
+  return state.Illegal(primitive, block,
+                       absl::StrCat(complete, "; ", reduction));
+}
+
+absl::Status CheckIterationsCommute(const ScheduleState& state,
+                                    std::string_view primitive,
+                                    const BlockNode* block) {
+  for (const BufferRegion& write : block->writes) {
+    for (const BufferRegion& read : block->reads) {
+      if (read.buffer != write.buffer) continue;
+      bool same = true;
+      for (size_t i = 0; i < read.region.size(); ++i) {
+        same &= arith::ExprEqual(read.region[i].min, write.region[i].min) &&
+                arith::ExprEqual(read.region[i].extent, write.region[i].extent);
+      }
+      if (!same) {
+        return state.Illegal(
+            primitive, block,
+            absl::StrCat("it reads elements of ", read.buffer->name,
+                         " that other iterations write"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCompactDataflow(const ScheduleState& state,
+                                  std::string_view primitive,
+                                  const ir::StmtNode* stmt) {
+  const BlockPtr scope_block = state.Scope(stmt);
+  if (scope_block == nullptr) return absl::OkStatus();
+  const BlockScope scope(state, scope_block.get());
+  const std::vector<BlockPtr> blocks = state.ChildBlocks(stmt);
+  const auto below = [&](const BlockPtr& block) {
+    return std::find(blocks.begin(), blocks.end(), block) != blocks.end();
+  };
+  for (const BlockPtr& block : blocks) {
+    if (IsComplete(scope, block.get()) ||
+        IsReduction(state, scope, block.get())) {
+      continue;
+    }
+    // An init and its update, say: together they are the only writers.
+    for (const BufferRegion& write : block->writes) {
+      for (const BlockPtr& writer : scope.Writers(write.buffer.get())) {
+        if (!below(writer)) {
+          return CheckCompleteOrReduction(state, primitive, scope, block.get());
+        }
+      }
+    }
+    for (const IterVar& iter : block->iters) {
+      if (iter.type == IterType::kOpaque) {
+        return CheckCompleteOrReduction(state, primitive, scope, block.get());
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// --- Region cover --------------------------------------------------------
+
+bool IsRegionCovered(const ScheduleState& state, const BlockNode* consumer) {
+  const BlockPtr scope_block = state.Scope(consumer);
+  if (scope_block == nullptr || consumer->reads.empty()) return true;
+  const BlockScope scope(state, scope_block.get());
+  const std::vector<ir::ForPtr> consumer_loops = state.LoopsAbove(consumer);
+  for (const BufferRegion& read : consumer->reads) {
+    // Writers by their lowest common loop with the consumer.
+    std::vector<std::pair<size_t, std::vector<BlockPtr>>> groups;
+    for (const BlockPtr& writer : scope.Writers(read.buffer.get())) {
+      if (writer.get() == consumer) continue;
+      const std::vector<ir::ForPtr> loops = state.LoopsAbove(writer.get());
+      size_t common = 0;
+      while (common < loops.size() && common < consumer_loops.size() &&
+             loops[common] == consumer_loops[common]) {
+        ++common;
+      }
+      const auto group =
+          std::find_if(groups.begin(), groups.end(),
+                       [&](const auto& g) { return g.first == common; });
+      if (group == groups.end()) {
+        groups.push_back({common, {writer}});
+      } else {
+        group->second.push_back(writer);
+      }
+    }
+    if (groups.empty()) continue;
+    bool covered = false;
+    for (const auto& [common, writers] : groups) {
+      arith::Analyzer analyzer;
+      for (size_t i = 0; i < common; ++i) {
+        const ir::ForPtr& loop = consumer_loops[i];
+        analyzer.Bind(loop->var, ir::Range{loop->min, loop->extent});
+      }
+      const auto region_below = [&](const BlockNode* block,
+                                    const BufferRegion& region) {
+        std::vector<ir::ForPtr> loops = state.LoopsAbove(block);
+        loops.erase(loops.begin(), loops.begin() + common);
+        return arith::RelaxRegion(analyzer, Bound(region, BindingsOf(block)),
+                                  RangesOf(loops));
+      };
+      const arith::Region needed = arith::ClipRegion(
+          analyzer, region_below(consumer, read), read.buffer->shape);
+      arith::Region written;
+      for (const BlockPtr& writer : writers) {
+        for (const BufferRegion& write : writer->writes) {
+          if (write.buffer != read.buffer) continue;
+          arith::Region part = region_below(writer.get(), write);
+          written = written.empty()
+                        ? std::move(part)
+                        : arith::UnionRegion(analyzer, written, part);
+        }
+      }
+      covered |= arith::RegionCovers(analyzer, written, needed);
+    }
+    if (!covered) return false;
+  }
+  return true;
+}
+
+absl::Status CheckStagePipeline(const ScheduleState& state,
+                                std::string_view primitive,
+                                const BlockNode* scope_block) {
+  const BlockScope scope(state, scope_block);
+  for (const BlockPtr& block : scope.children()) {
+    TF_RETURN_IF_ERROR(
+        CheckCompleteOrReduction(state, primitive, scope, block.get()));
+    if (!IsRegionCovered(state, block.get())) {
+      return state.Illegal(primitive, block.get(),
+                           "it reads what its producers have not written in "
+                           "the same iteration of their common loops");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// --- Buffers and loops ---------------------------------------------------
+
+bool IsOutput(const ScheduleState& state, const BlockNode* block) {
+  const BlockPtr scope = state.Scope(block);
+  if (scope == nullptr) return true;
+  for (const BufferRegion& write : block->writes) {
+    if (std::find(scope->allocs.begin(), scope->allocs.end(), write.buffer) ==
+        scope->allocs.end()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+absl::StatusOr<ir::Buffer> NthBuffer(const ScheduleState& state,
+                                     std::string_view primitive,
+                                     const BlockNode* block, bool read,
+                                     int index) {
+  const auto& regions = read ? block->reads : block->writes;
+  if (index < 0 || index >= static_cast<int>(regions.size())) {
+    return state.Invalid(
+        primitive, block,
+        absl::StrCat("there is no ", read ? "read" : "write", " buffer ", index,
+                     ", the block has ", regions.size()));
+  }
+  return regions[index].buffer;
+}
+
+bool HasReduceIter(const BlockNode* block) {
+  return std::any_of(
+      block->iters.begin(), block->iters.end(),
+      [](const IterVar& iter) { return iter.type != IterType::kSpatial; });
+}
+
+bool LoopFeedsIter(const ir::ForNode* loop, const BlockNode* block,
+                   IterType type) {
+  return std::any_of(
+      block->iters.begin(), block->iters.end(), [&](const IterVar& iter) {
+        return iter.type == type && ir::UsesVar(iter.binding, loop->var.get());
+      });
+}
+
+bool IsOnlyChild(const ScheduleState& state, const ir::StmtNode* stmt,
+                 const ir::StmtNode* descendant) {
+  for (ir::Stmt node = state.Parent(descendant); node != nullptr;
+       node = state.Parent(node.get())) {
+    const auto* loop = ir::As<ir::ForNode>(node);
+    const ir::Stmt& body = loop != nullptr
+                               ? loop->body
+                               : static_cast<const BlockNode&>(*node).body;
+    if (body.get() != descendant) return false;
+    if (node.get() == stmt) return true;
+    descendant = node.get();
+  }
+  return stmt == descendant;
+}
+
+}  // namespace tilefarm::schedule

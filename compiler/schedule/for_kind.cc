@@ -1,0 +1,113 @@
+// parallel, vectorize, unroll, bind: how a loop is executed.
+//
+//   for i in range(16): C        ->   for i in T.parallel(16): C
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/schedule/block_info.h"
+#include "compiler/schedule/ir_copy.h"
+#include "compiler/schedule/loop_primitives.h"
+
+namespace tilefarm::schedule {
+namespace {
+
+std::string_view KindName(ir::ForKind kind) {
+  switch (kind) {
+    case ir::ForKind::kSerial:
+      return "serial";
+    case ir::ForKind::kParallel:
+      return "parallel";
+    case ir::ForKind::kVectorized:
+      return "vectorized";
+    case ir::ForKind::kUnrolled:
+      return "unrolled";
+    case ir::ForKind::kThreadBinding:
+      return "bound to a thread axis";
+  }
+  return "";
+}
+
+absl::StatusOr<ir::ForPtr> SerialLoop(ScheduleState& state,
+                                      std::string_view primitive,
+                                      LoopRv loop_rv) {
+  TF_ASSIGN_OR_RETURN(ir::ForPtr loop, state.Get(primitive, loop_rv));
+  if (loop->for_kind != ir::ForKind::kSerial) {
+    return state.Illegal(primitive, loop.get(),
+                         absl::StrCat("the loop is already ",
+                                      std::string(KindName(loop->for_kind))));
+  }
+  return loop;
+}
+
+// Iterations may run at the same time: the blocks below own what they write,
+// and use the loop in data-parallel variables alone (`reduce_too`: the threads
+// of one GPU block may also share a reduction).
+absl::Status CheckParallelizable(const ScheduleState& state,
+                                 std::string_view primitive,
+                                 const ir::ForPtr& loop, bool reduce_too) {
+  TF_RETURN_IF_ERROR(CheckCompactDataflow(state, primitive, loop.get()));
+  for (const ir::BlockPtr& block : state.ChildBlocks(loop.get())) {
+    TF_RETURN_IF_ERROR(CheckAffineBindings(state, primitive, block.get()));
+    TF_RETURN_IF_ERROR(CheckIterationsCommute(state, primitive, block.get()));
+    for (const ir::IterVar& iter : block->iters) {
+      if (iter.type == ir::IterType::kSpatial ||
+          (reduce_too && iter.type == ir::IterType::kReduce) ||
+          !ir::UsesVar(iter.binding, loop->var.get())) {
+        continue;
+      }
+      return state.Illegal(
+          primitive, loop.get(),
+          absl::StrCat("block ", block->name, " uses the loop in ",
+                       iter.var->name, ", which is not data parallel"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetKind(ScheduleState& state, std::string_view primitive,
+                     LoopRv loop_rv, ir::ForKind kind) {
+  TF_ASSIGN_OR_RETURN(ir::ForPtr loop, SerialLoop(state, primitive, loop_rv));
+  TF_RETURN_IF_ERROR(CheckParallelizable(state, primitive, loop, false));
+  state.Replace(loop.get(), WithKind(*loop, kind));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Parallel(ScheduleState& state, LoopRv loop) {
+  return SetKind(state, "parallel", loop, ir::ForKind::kParallel);
+}
+
+absl::Status Vectorize(ScheduleState& state, LoopRv loop) {
+  return SetKind(state, "vectorize", loop, ir::ForKind::kVectorized);
+}
+
+// Unrolling keeps the order of everything: any serial loop will do.
+absl::Status Unroll(ScheduleState& state, LoopRv loop_rv) {
+  TF_ASSIGN_OR_RETURN(ir::ForPtr loop, SerialLoop(state, "unroll", loop_rv));
+  state.Replace(loop.get(), WithKind(*loop, ir::ForKind::kUnrolled));
+  return absl::OkStatus();
+}
+
+absl::Status Bind(ScheduleState& state, LoopRv loop_rv,
+                  std::string_view thread_axis) {
+  static constexpr std::array<std::string_view, 9> kAxes = {
+      "blockIdx.x",  "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y",
+      "threadIdx.z", "vthread.x",  "vthread.y",  "vthread.z"};
+  TF_ASSIGN_OR_RETURN(ir::ForPtr loop, SerialLoop(state, "bind", loop_rv));
+  if (std::find(kAxes.begin(), kAxes.end(), thread_axis) == kAxes.end() &&
+      thread_axis != "vthread") {
+    return state.Invalid(
+        "bind", loop.get(),
+        absl::StrCat("unknown thread axis \"", std::string(thread_axis), "\""));
+  }
+  const bool is_thread = thread_axis.rfind("threadIdx", 0) == 0;
+  TF_RETURN_IF_ERROR(CheckParallelizable(state, "bind", loop, is_thread));
+  state.Replace(loop.get(), WithKind(*loop, ir::ForKind::kThreadBinding,
+                                     std::string(thread_axis)));
+  return absl::OkStatus();
+}
+
+}  // namespace tilefarm::schedule

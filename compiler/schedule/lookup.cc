@@ -1,0 +1,103 @@
+// get_block, get_loops, get_producers, get_consumers, get_child_blocks.
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/schedule/block_info.h"
+#include "compiler/schedule/loop_primitives.h"
+
+namespace tilefarm::schedule {
+namespace {
+
+std::vector<BlockRv> NewBlocks(ScheduleState& state,
+                               const std::vector<ir::BlockPtr>& blocks) {
+  std::vector<BlockRv> out;
+  out.reserve(blocks.size());
+  for (const ir::BlockPtr& block : blocks) out.push_back(state.NewBlock(block));
+  return out;
+}
+
+absl::StatusOr<ir::BlockPtr> ScopeOf(const ScheduleState& state,
+                                     std::string_view primitive,
+                                     const ir::BlockPtr& block) {
+  ir::BlockPtr scope = state.Scope(block.get());
+  if (scope == nullptr) {
+    return state.Illegal(primitive, block.get(), "the root block has no scope");
+  }
+  return scope;
+}
+
+}  // namespace
+
+absl::StatusOr<BlockRv> GetBlock(ScheduleState& state, std::string_view name,
+                                 std::string_view func_name) {
+  ir::PrimFuncPtr function = state.module().Find(func_name);
+  if (function == nullptr && func_name == "main" &&
+      state.module().functions.size() == 1) {
+    // Traces say "main" where they mean the only function.
+    function = state.module().functions[0];
+  }
+  if (function == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "get_block: there is no function \"", std::string(func_name), "\""));
+  }
+  ir::BlockPtr found;
+  int count = 0;
+  for (const ir::BlockPtr& block : state.BlocksOf(function.get())) {
+    if (block->name != name) continue;
+    if (count++ == 0) found = block;
+  }
+  if (count == 1) return state.NewBlock(found);
+  if (count > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("get_block: ", count, " blocks of ", function->name,
+                     " are named \"", std::string(name), "\""));
+  }
+  std::string known;
+  for (const ir::BlockPtr& block : state.BlocksOf(function.get())) {
+    absl::StrAppend(&known, known.empty() ? "" : ", ", block->name);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("get_block: ", function->name, " has no block \"",
+                   std::string(name), "\"; it has ", known));
+}
+
+absl::StatusOr<std::vector<LoopRv>> GetLoops(ScheduleState& state,
+                                             BlockRv block_rv) {
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr block, state.Get("get_loops", block_rv));
+  std::vector<LoopRv> out;
+  for (const ir::ForPtr& loop : state.LoopsAbove(block.get())) {
+    out.push_back(state.NewLoop(loop));
+  }
+  return out;
+}
+
+absl::StatusOr<std::vector<BlockRv>> GetProducers(ScheduleState& state,
+                                                  BlockRv block_rv) {
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr block, state.Get("get_producers", block_rv));
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr scope,
+                      ScopeOf(state, "get_producers", block));
+  return NewBlocks(state,
+                   BlockScope(state, scope.get()).Producers(block.get()));
+}
+
+absl::StatusOr<std::vector<BlockRv>> GetConsumers(ScheduleState& state,
+                                                  BlockRv block_rv) {
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr block, state.Get("get_consumers", block_rv));
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr scope,
+                      ScopeOf(state, "get_consumers", block));
+  return NewBlocks(state,
+                   BlockScope(state, scope.get()).Consumers(block.get()));
+}
+
+absl::StatusOr<std::vector<BlockRv>> GetChildBlocks(ScheduleState& state,
+                                                    BlockOrLoop where) {
+  ir::Stmt stmt;
+  if (const auto* block = std::get_if<BlockRv>(&where)) {
+    TF_ASSIGN_OR_RETURN(stmt, state.Get("get_child_blocks", *block));
+  } else {
+    TF_ASSIGN_OR_RETURN(stmt,
+                        state.Get("get_child_blocks", std::get<LoopRv>(where)));
+  }
+  return NewBlocks(state, state.ChildBlocks(stmt.get()));
+}
+
+}  // namespace tilefarm::schedule

@@ -1,0 +1,577 @@
+// Applies a trace: one explicit table from a primitive's name to the call of
+// the Schedule.
+#include <array>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/schedule/primitive_table.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/schedule/schedule_state.h"
+
+namespace tilefarm::schedule {
+
+// A friend of Schedule, to forget results that a trace does not name.
+class Replayer {
+ public:
+  static ScheduleState& State(Schedule& schedule) { return *schedule.state_; }
+};
+
+namespace {
+
+// The arguments of one instruction, the variables renamed from the trace's
+// ids to the schedule's. The first wrong one is kept as the status.
+class Reader {
+ public:
+  Reader(const Instruction& instruction, const std::vector<int>& ids)
+      : instruction_(instruction), ids_(ids) {}
+
+  const absl::Status& status() const { return status_; }
+
+  BlockRv Block(size_t i) { return {Id(i, RvKind::kBlock)}; }
+  LoopRv Loop(size_t i) { return {Id(i, RvKind::kLoop)}; }
+  BlockOrLoop Where(size_t i) {
+    const Arg* arg = At(i);
+    const Rv* rv = arg == nullptr ? nullptr : std::get_if<Rv>(&arg->value);
+    if (rv != nullptr && rv->kind == RvKind::kBlock) return Block(i);
+    return Loop(i);
+  }
+  std::vector<LoopRv> Loops(size_t i) {
+    std::vector<LoopRv> out;
+    const Arg* arg = At(i);
+    // An empty list reads as a constant.
+    if (arg != nullptr && std::get_if<ir::Attr>(&arg->value) != nullptr &&
+        ConstList(i).empty()) {
+      return out;
+    }
+    const auto* list =
+        arg == nullptr ? nullptr : std::get_if<ArgList>(&arg->value);
+    if (list == nullptr) {
+      Fail(i, "is not a list of loops");
+      return out;
+    }
+    for (const Arg& item : *list) {
+      const Rv* rv = std::get_if<Rv>(&item.value);
+      if (rv == nullptr || rv->kind != RvKind::kLoop) {
+        Fail(i, "is not a list of loops");
+        return out;
+      }
+      out.push_back({Renamed(i, *rv)});
+    }
+    return out;
+  }
+  std::vector<Factor> Factors(size_t i) {
+    std::vector<Factor> out;
+    const Arg* arg = At(i);
+    const auto* list =
+        arg == nullptr ? nullptr : std::get_if<ArgList>(&arg->value);
+    if (list == nullptr) {
+      for (const ir::Attr& attr : ConstList(i))
+        out.push_back(ToFactor(i, attr));
+      return out;
+    }
+    for (const Arg& item : *list) {
+      if (const Rv* rv = std::get_if<Rv>(&item.value)) {
+        if (rv->kind != RvKind::kExpr) Fail(i, "is not a list of factors");
+        out.push_back(ExprRv{Renamed(i, *rv)});
+      } else if (const auto* attr = std::get_if<ir::Attr>(&item.value)) {
+        out.push_back(ToFactor(i, *attr));
+      } else {
+        Fail(i, "is not a list of factors");
+      }
+    }
+    return out;
+  }
+  int64_t Int(size_t i) {
+    const ir::Attr* attr = ConstAt(i);
+    if (attr == nullptr) return 0;
+    const auto value = attr->AsInt();
+    if (!value) Fail(i, "is not an integer");
+    return value.value_or(0);
+  }
+  // For what the interface takes as an int.
+  int Small(size_t i) {
+    const int64_t value = Int(i);
+    if (value < INT32_MIN || value > INT32_MAX) Fail(i, "is out of range");
+    return static_cast<int>(value);
+  }
+  bool Bool(size_t i) { return Int(i) != 0; }
+  std::string Text(size_t i) {
+    const ir::Attr* attr = ConstAt(i);
+    if (attr == nullptr) return "";
+    const std::string* text = attr->AsString();
+    if (text == nullptr) {
+      Fail(i, "is not a string");
+      return "";
+    }
+    return *text;
+  }
+  std::vector<int64_t> Ints(size_t i) {
+    std::vector<int64_t> out;
+    for (const ir::Attr& attr : ConstList(i)) {
+      const auto value = attr.AsInt();
+      if (!value) Fail(i, "is not a list of integers");
+      out.push_back(value.value_or(0));
+    }
+    return out;
+  }
+  std::vector<double> Floats(size_t i) {
+    std::vector<double> out;
+    for (const ir::Attr& attr : ConstList(i)) {
+      if (const auto* number = std::get_if<double>(&attr.value)) {
+        out.push_back(*number);
+      } else if (const auto value = attr.AsInt()) {
+        out.push_back(static_cast<double>(*value));
+      } else {
+        Fail(i, "is not a list of numbers");
+      }
+    }
+    return out;
+  }
+  // ("read", 0) as {true, 0}.
+  std::pair<bool, int> Buffer(size_t i) {
+    const ir::AttrList list = ConstList(i);
+    if (list.size() == 2 && list[0].AsString() != nullptr) {
+      const std::string& side = *list[0].AsString();
+      const auto index = list[1].AsInt();
+      if ((side == "read" || side == "write") && index && *index >= 0 &&
+          *index <= INT32_MAX) {
+        return {side == "read", static_cast<int>(*index)};
+      }
+    }
+    Fail(i, "is not (\"read\" or \"write\", index)");
+    return {true, 0};
+  }
+  AnnValue Annotation(size_t i) {
+    const Arg* arg = At(i);
+    if (arg == nullptr) return ir::Attr();
+    if (const Rv* rv = std::get_if<Rv>(&arg->value)) {
+      if (rv->kind != RvKind::kExpr) Fail(i, "is not a value");
+      return ExprRv{Renamed(i, *rv)};
+    }
+    const ir::Attr* attr = ConstAt(i);
+    return attr == nullptr ? ir::Attr() : *attr;
+  }
+  std::optional<int64_t> IntDecision() {
+    if (instruction_.decision == ir::Attr()) return std::nullopt;
+    const auto value = instruction_.decision.AsInt();
+    if (!value) FailText("its decision is not an integer");
+    return value;
+  }
+  std::optional<std::vector<int64_t>> ListDecision() {
+    if (instruction_.decision == ir::Attr()) return std::nullopt;
+    std::vector<int64_t> out;
+    const ir::AttrList* list = instruction_.decision.AsList();
+    if (list == nullptr) {
+      FailText("its decision is not a list");
+      return out;
+    }
+    for (const ir::Attr& attr : *list) {
+      const auto value = attr.AsInt();
+      if (!value) FailText("its decision is not a list of integers");
+      out.push_back(value.value_or(0));
+    }
+    return out;
+  }
+
+ private:
+  const Arg* At(size_t i) {
+    if (i < instruction_.args.size()) return &instruction_.args[i].second;
+    FailText("arguments are missing");
+    return nullptr;
+  }
+  const ir::Attr* ConstAt(size_t i) {
+    const Arg* arg = At(i);
+    if (arg == nullptr) return nullptr;
+    const auto* attr = std::get_if<ir::Attr>(&arg->value);
+    if (attr == nullptr) Fail(i, "is not a constant");
+    return attr;
+  }
+  ir::AttrList ConstList(size_t i) {
+    const ir::Attr* attr = ConstAt(i);
+    if (attr == nullptr) return {};
+    const ir::AttrList* list = attr->AsList();
+    if (list == nullptr) {
+      Fail(i, "is not a list");
+      return {};
+    }
+    return *list;
+  }
+  Factor ToFactor(size_t i, const ir::Attr& attr) {
+    if (attr == ir::Attr()) return std::nullopt;
+    const auto value = attr.AsInt();
+    if (!value) Fail(i, "is not a list of factors");
+    return value.value_or(0);
+  }
+  int Id(size_t i, RvKind kind) {
+    const Arg* arg = At(i);
+    if (arg == nullptr) return -1;
+    const Rv* rv = std::get_if<Rv>(&arg->value);
+    if (rv == nullptr || rv->kind != kind) {
+      Fail(i, kind == RvKind::kBlock ? "is not a block" : "is not a loop");
+      return -1;
+    }
+    return Renamed(i, *rv);
+  }
+  int Renamed(size_t i, const Rv& rv) {
+    if (rv.id >= 0 && rv.id < static_cast<int>(ids_.size()) &&
+        ids_[rv.id] >= 0) {
+      return ids_[rv.id];
+    }
+    Fail(i, "uses a variable that no instruction before it made");
+    return -1;
+  }
+  void Fail(size_t i, std::string_view what) {
+    FailText(absl::StrCat("argument \"", instruction_.args[i].first, "\" ",
+                          std::string(what)));
+  }
+  void FailText(std::string_view what) {
+    if (!status_.ok()) return;
+    status_ = absl::InvalidArgumentError(
+        absl::StrCat(instruction_.primitive, ": ", std::string(what)));
+  }
+
+  const Instruction& instruction_;
+  const std::vector<int>& ids_;
+  absl::Status status_;
+};
+
+// The ids of the results.
+using Ids = absl::StatusOr<std::vector<int>>;
+
+template <typename T>
+Ids One(absl::StatusOr<T> result) {
+  if (!result.ok()) return result.status();
+  return std::vector<int>{result->id};
+}
+template <typename T>
+Ids Many(absl::StatusOr<std::vector<T>> result) {
+  if (!result.ok()) return result.status();
+  std::vector<int> ids;
+  for (const T& rv : *result) ids.push_back(rv.id);
+  return ids;
+}
+Ids None(absl::Status status) {
+  if (!status.ok()) return status;
+  return std::vector<int>();
+}
+
+using S = Schedule;
+using R = Reader;
+
+struct Entry {
+  std::string_view name;
+  // Reads the arguments, then calls, unless the reader has failed.
+  Ids (*call)(S& s, R& r);
+};
+
+// Arguments are read before the call in every entry: a wrong one must not
+// reach it.
+#define TF_READ(r) \
+  if (!(r).status().ok()) return (r).status()
+
+const Entry kEntries[] = {
+    {"get_block",
+     [](S& s, R& r) -> Ids {
+       const std::string name = r.Text(0), function = r.Text(1);
+       TF_READ(r);
+       return One(s.GetBlock(name, function));
+     }},
+    {"get_loops",
+     [](S& s, R& r) -> Ids {
+       const BlockRv block = r.Block(0);
+       TF_READ(r);
+       return Many(s.GetLoops(block));
+     }},
+    {"get_producers",
+     [](S& s, R& r) -> Ids {
+       const BlockRv block = r.Block(0);
+       TF_READ(r);
+       return Many(s.GetProducers(block));
+     }},
+    {"get_consumers",
+     [](S& s, R& r) -> Ids {
+       const BlockRv block = r.Block(0);
+       TF_READ(r);
+       return Many(s.GetConsumers(block));
+     }},
+    {"get_child_blocks",
+     [](S& s, R& r) -> Ids {
+       const BlockOrLoop where = r.Where(0);
+       TF_READ(r);
+       return Many(s.GetChildBlocks(where));
+     }},
+    {"sample_perfect_tile",
+     [](S& s, R& r) -> Ids {
+       const LoopRv loop = r.Loop(0);
+       const int n = r.Small(1), most = r.Small(2);
+       auto decision = r.ListDecision();
+       TF_READ(r);
+       return Many(s.SamplePerfectTile(loop, n, most, std::move(decision)));
+     }},
+    {"sample_tile",
+     [](S& s, R& r) -> Ids {
+       const LoopRv loop = r.Loop(0);
+       const int n = r.Small(1), most = r.Small(2);
+       auto decision = r.ListDecision();
+       TF_READ(r);
+       return Many(s.SampleTile(loop, n, most, std::move(decision)));
+     }},
+    {"sample_categorical",
+     [](S& s, R& r) -> Ids {
+       auto candidates = r.Ints(0);
+       auto probs = r.Floats(1);
+       const auto decision = r.IntDecision();
+       TF_READ(r);
+       return One(s.SampleCategorical(std::move(candidates), std::move(probs),
+                                      decision));
+     }},
+    {"sample_compute_location",
+     [](S& s, R& r) -> Ids {
+       const BlockRv block = r.Block(0);
+       const auto decision = r.IntDecision();
+       TF_READ(r);
+       return One(s.SampleComputeLocation(block, decision));
+     }},
+    {"split",
+     [](S& s, R& r) -> Ids {
+       const LoopRv loop = r.Loop(0);
+       auto factors = r.Factors(1);
+       const bool preserve = r.Bool(2), unguarded = r.Bool(3);
+       TF_READ(r);
+       return Many(s.Split(loop, std::move(factors), preserve, unguarded));
+     }},
+    {"fuse",
+     [](S& s, R& r) -> Ids {
+       auto loops = r.Loops(0);
+       const bool preserve = r.Bool(1);
+       TF_READ(r);
+       return One(s.Fuse(std::move(loops), preserve));
+     }},
+    {"reorder",
+     [](S& s, R& r) -> Ids {
+       auto loops = r.Loops(0);
+       TF_READ(r);
+       return None(s.Reorder(std::move(loops)));
+     }},
+    {"add_unit_loop",
+     [](S& s, R& r) -> Ids {
+       const BlockOrLoop where = r.Where(0);
+       TF_READ(r);
+       return One(s.AddUnitLoop(where));
+     }},
+    {"parallel",
+     [](S& s, R& r) -> Ids {
+       const LoopRv loop = r.Loop(0);
+       TF_READ(r);
+       return None(s.Parallel(loop));
+     }},
+    {"vectorize",
+     [](S& s, R& r) -> Ids {
+       const LoopRv loop = r.Loop(0);
+       TF_READ(r);
+       return None(s.Vectorize(loop));
+     }},
+    {"unroll",
+     [](S& s, R& r) -> Ids {
+       const LoopRv loop = r.Loop(0);
+       TF_READ(r);
+       return None(s.Unroll(loop));
+     }},
+    {"bind",
+     [](S& s, R& r) -> Ids {
+       const LoopRv loop = r.Loop(0);
+       const std::string axis = r.Text(1);
+       TF_READ(r);
+       return None(s.Bind(loop, axis));
+     }},
+    {"compute_at",
+     [](S& s, R& r) -> Ids {
+       const BlockRv block = r.Block(0);
+       const LoopRv loop = r.Loop(1);
+       const bool preserve = r.Bool(2);
+       const int index = r.Small(3);
+       TF_READ(r);
+       return None(s.ComputeAt(block, loop, preserve, index));
+     }},
+    {"reverse_compute_at",
+     [](S& s, R& r) -> Ids {
+       const BlockRv block = r.Block(0);
+       const LoopRv loop = r.Loop(1);
+       const bool preserve = r.Bool(2);
+       const int index = r.Small(3);
+       TF_READ(r);
+       return None(s.ReverseComputeAt(block, loop, preserve, index));
+     }},
+    {"compute_inline",
+     [](S& s, R& r) -> Ids {
+       const BlockRv block = r.Block(0);
+       TF_READ(r);
+       return None(s.ComputeInline(block));
+     }},
+    {"reverse_compute_inline",
+     [](S& s, R& r) -> Ids {
+       const BlockRv block = r.Block(0);
+       TF_READ(r);
+       return None(s.ReverseComputeInline(block));
+     }},
+    {"cache_read",
+     [](S& s, R& r) -> Ids {
+       const BlockRv block = r.Block(0);
+       const int index = r.Small(1);
+       const std::string scope = r.Text(2);
+       TF_READ(r);
+       return One(s.CacheRead(block, index, scope));
+     }},
+    {"cache_write",
+     [](S& s, R& r) -> Ids {
+       const BlockRv block = r.Block(0);
+       const int index = r.Small(1);
+       const std::string scope = r.Text(2);
+       TF_READ(r);
+       return One(s.CacheWrite(block, index, scope));
+     }},
+    {"reindex",
+     [](S& s, R& r) -> Ids {
+       const BlockRv block = r.Block(0);
+       const auto [read, index] = r.Buffer(1);
+       TF_READ(r);
+       return One(s.Reindex(block, read, index));
+     }},
+    {"set_scope",
+     [](S& s, R& r) -> Ids {
+       const BlockRv block = r.Block(0);
+       const int index = r.Small(1);
+       const std::string scope = r.Text(2);
+       TF_READ(r);
+       return None(s.SetScope(block, index, scope));
+     }},
+    {"storage_align",
+     [](S& s, R& r) -> Ids {
+       const BlockRv block = r.Block(0);
+       const int index = r.Small(1), axis = r.Small(2), factor = r.Small(3),
+                 offset = r.Small(4);
+       TF_READ(r);
+       return None(s.StorageAlign(block, index, axis, factor, offset));
+     }},
+    {"transform_layout",
+     [](S& s, R& r) -> Ids {
+       const BlockRv block = r.Block(0);
+       const auto [read, index] = r.Buffer(1);
+       const std::string map = r.Text(2);
+       TF_READ(r);
+       return None(s.TransformLayout(block, read, index, map));
+     }},
+    {"decompose_reduction",
+     [](S& s, R& r) -> Ids {
+       const BlockRv block = r.Block(0);
+       const LoopRv loop = r.Loop(1);
+       TF_READ(r);
+       return One(s.DecomposeReduction(block, loop));
+     }},
+    {"rfactor",
+     [](S& s, R& r) -> Ids {
+       const LoopRv loop = r.Loop(0);
+       const int axis = r.Small(1);
+       TF_READ(r);
+       return One(s.Rfactor(loop, axis));
+     }},
+    {"blockize",
+     [](S& s, R& r) -> Ids {
+       const LoopRv loop = r.Loop(0);
+       TF_READ(r);
+       return One(s.Blockize(loop));
+     }},
+    {"tensorize",
+     [](S& s, R& r) -> Ids {
+       const BlockOrLoop where = r.Where(0);
+       const std::string intrinsic = r.Text(1);
+       TF_READ(r);
+       return None(s.Tensorize(where, intrinsic));
+     }},
+    {"annotate",
+     [](S& s, R& r) -> Ids {
+       const BlockOrLoop where = r.Where(0);
+       const std::string key = r.Text(1);
+       const AnnValue value = r.Annotation(2);
+       TF_READ(r);
+       return None(s.Annotate(where, key, value));
+     }},
+    {"unannotate",
+     [](S& s, R& r) -> Ids {
+       const BlockOrLoop where = r.Where(0);
+       const std::string key = r.Text(1);
+       TF_READ(r);
+       return None(s.Unannotate(where, key));
+     }},
+    {"enter_postproc", [](S& s, R&) -> Ids { return None(s.EnterPostproc()); }},
+};
+
+#undef TF_READ
+
+const Entry* FindEntry(std::string_view name) {
+  for (const Entry& entry : kEntries) {
+    if (entry.name == name) return &entry;
+  }
+  return nullptr;
+}
+
+absl::Status ReplayOne(const Instruction& instruction, Schedule& schedule,
+                       std::vector<int>& ids) {
+  const Entry* entry = FindEntry(instruction.primitive);
+  if (entry == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown primitive \"", instruction.primitive, "\""));
+  }
+  Reader reader(instruction, ids);
+  TF_ASSIGN_OR_RETURN(const std::vector<int> results,
+                      entry->call(schedule, reader));
+  ScheduleState& state = Replayer::State(schedule);
+  if (instruction.outputs.empty()) {
+    // Nobody can name them: the ids are free, as in the trace.
+    state.ForgetLastVariables(results.size());
+    state.trace().instructions.back().outputs.clear();
+    return absl::OkStatus();
+  }
+  if (results.size() != instruction.outputs.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        instruction.primitive, ": it gives ", results.size(),
+        results.size() == 1 ? " result, " : " results, ",
+        instruction.outputs.size(),
+        instruction.outputs.size() == 1 ? " is named" : " are named"));
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    const int id = instruction.outputs[i].id;
+    if (id < 0 || id > 1 << 24) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          instruction.primitive, ": result id ", id, " is out of range"));
+    }
+    if (id >= static_cast<int>(ids.size())) ids.resize(id + 1, -1);
+    ids[id] = results[i];
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Schedule> Replay(const Trace& trace, ir::IRModule module,
+                                uint64_t seed) {
+  Schedule schedule(std::move(module), seed);
+  std::vector<int> ids;
+  for (size_t i = 0; i < trace.instructions.size(); ++i) {
+    const Instruction& instruction = trace.instructions[i];
+    const absl::Status status = ReplayOne(instruction, schedule, ids);
+    if (status.ok()) continue;
+    std::string text = FindPrimitive(instruction.primitive) == nullptr
+                           ? instruction.primitive
+                           : Trace{{instruction}}.Print();
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    return absl::Status(status.code(),
+                        absl::StrCat("instruction ", i + 1, " `", text,
+                                     "`: ", std::string(status.message())));
+  }
+  return schedule;
+}
+
+}  // namespace tilefarm::schedule

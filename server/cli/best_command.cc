@@ -1,0 +1,153 @@
+// best: the best schedule known for a program on a target.
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "compiler/codegen/codegen.h"
+#include "compiler/driver/compile.h"
+#include "compiler/ir/parser.h"
+#include "compiler/ir/printer.h"
+#include "compiler/lower/pipeline.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/schedule/trace.h"
+#include "compiler/target/target.h"
+#include "cost_model/features.h"
+#include "database/store.h"
+#include "server/cli/client.h"
+#include "server/cli/commands.h"
+#include "server/cli/exit_codes.h"
+#include "server/cli/format.h"
+#include "server/cli/input.h"
+
+namespace tilefarm::cli {
+namespace {
+
+using database::BestMatch;
+using database::Store;
+
+absl::StatusOr<BestMatch> FindOnServer(const Common& common,
+                                       const BestOptions& options,
+                                       const ir::PrimFuncPtr& function,
+                                       const std::string& target) {
+  v1::BestRequest request;
+  request.set_program(ir::Print(ir::IRModule{{function}}));
+  request.set_target(target);
+  request.set_fingerprint(driver::Fingerprint());
+  request.set_allow_stale(options.allow_stale);
+  Client client(common.server);
+  TF_ASSIGN_OR_RETURN(const v1::BestResponse response, client.Best(request));
+  BestMatch match;
+  TF_ASSIGN_OR_RETURN(match.record,
+                      database::RecordFromJson(response.record_json()));
+  match.reason = response.reason();
+  return match;
+}
+
+absl::StatusOr<schedule::Schedule> ReplayRecord(
+    const database::Record& record) {
+  TF_ASSIGN_OR_RETURN(ir::IRModule module, ir::ParseModule(record.program));
+  TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
+                      schedule::Trace::Parse(record.trace));
+  return schedule::Replay(trace, std::move(module));
+}
+
+absl::StatusOr<std::string> Assembly(const database::Record& record) {
+  TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled, ReplayRecord(record));
+  TF_ASSIGN_OR_RETURN(const target::Target target,
+                      target::Parse(record.target));
+  std::vector<codegen::LoweredFunction> functions;
+  for (const ir::PrimFuncPtr& function : scheduled.module().functions) {
+    TF_ASSIGN_OR_RETURN(const ir::PrimFuncPtr lowered,
+                        lower::Lower(*function, target));
+    functions.push_back(
+        {lowered, function->name == "main" ? "tilefarm_main" : function->name});
+  }
+  return codegen::EmitAssembly(functions, {.target = target});
+}
+
+std::string Describe(const ir::PrimFunc& function, const BestMatch& match) {
+  const database::Record& record = match.record;
+  return Table({
+      {"function", function.name},
+      {"median",
+       absl::StrFormat("%s (%s to %s)", Seconds(record.median_seconds),
+                       Seconds(record.ci_low_seconds),
+                       Seconds(record.ci_high_seconds))},
+      {"rate",
+       absl::StrFormat("%.1f GFLOPS", cost_model::CountFlops(function) /
+                                          record.median_seconds * 1e-9)},
+      {"target", record.target},
+      {"device", record.device},
+      {"chosen by", match.reason},
+      {"measured", record.recorded_at},
+      {"compiler", record.fingerprint},
+      {"verified", absl::StrFormat("largest error %.3g absolute, %.3g relative",
+                                   record.max_abs_error, record.max_rel_error)},
+  });
+}
+
+absl::StatusOr<std::string> Render(const Common& common,
+                                   const BestOptions& options,
+                                   const ir::PrimFunc& function,
+                                   const BestMatch& match) {
+  if (options.print == "trace") {
+    std::string trace = match.record.trace;
+    if (!trace.empty() && trace.back() != '\n') trace += '\n';
+    return trace;
+  }
+  if (options.print == "program") {
+    TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
+                        ReplayRecord(match.record));
+    return ir::Print(scheduled.module());
+  }
+  if (options.print == "asm") return Assembly(match.record);
+  if (!common.json) return Describe(function, match);
+  auto json = nlohmann::ordered_json::parse(
+      database::RecordToJson(match.record), nullptr,
+      /*allow_exceptions=*/false);
+  json["function"] = function.name;
+  json["reason"] = match.reason;
+  return json.dump() + "\n";
+}
+
+}  // namespace
+
+int Best(const Common& common, const BestOptions& options) {
+  const auto program = ReadProgram(options.program);
+  if (!program.ok()) return Fail(program.status());
+  const auto target = target::Parse(options.target);
+  if (!target.ok()) return Fail(target.status());
+  std::unique_ptr<Store> store;
+  if (!options.db.empty()) {
+    auto opened = Store::Open(options.db, Store::Mode::kReadOnly);
+    if (!opened.ok()) return Fail(opened.status());
+    store = *std::move(opened);
+  }
+  int code = kSuccess;
+  for (const ir::PrimFuncPtr& function : program->module.functions) {
+    const auto match =
+        store == nullptr
+            ? FindOnServer(common, options, function, target->Key())
+            : store->FindBest({.program = function,
+                               .target = *target,
+                               .fingerprint = driver::Fingerprint(),
+                               .allow_stale = options.allow_stale});
+    if (absl::IsNotFound(match.status())) {
+      std::fprintf(stderr, "tune: %s: %s\n", function->name.c_str(),
+                   std::string(match.status().message()).c_str());
+      code = kNothingFound;
+      continue;
+    }
+    if (!match.ok()) return Fail(match.status());
+    const auto text = Render(common, options, *function, *match);
+    if (!text.ok()) return Fail(text.status());
+    std::printf("%s", text->c_str());
+  }
+  return code;
+}
+
+}  // namespace tilefarm::cli

@@ -1,0 +1,55 @@
+// The way to the server.
+#ifndef TILEFARM_SERVER_CLI_CLIENT_H_
+#define TILEFARM_SERVER_CLI_CLIENT_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/tilefarm/v1/tune.grpc.pb.h"
+
+namespace tilefarm::cli {
+
+// Not thread-safe. Every call is Unavailable, saying where, when the server
+// cannot be reached.
+class Client {
+ public:
+  explicit Client(const std::string& address);
+
+  absl::StatusOr<v1::ListJobsResponse> ListJobs();
+  absl::StatusOr<v1::ListDevicesResponse> ListDevices();
+  absl::StatusOr<v1::CancelResponse> Cancel(const v1::CancelRequest& request);
+  absl::StatusOr<v1::BestResponse> Best(const v1::BestRequest& request);
+  absl::StatusOr<v1::DbStatsResponse> DbStats();
+  // May wait for a device's turn.
+  absl::StatusOr<v1::MeasureResponse> Measure(
+      const v1::MeasureRequest& request);
+  // Tries again while the server is away for a moment; the request id makes
+  // that safe. Returns the job's id.
+  absl::StatusOr<std::string> Submit(const v1::SubmitRequest& request);
+  // One call of `take` per update until the job has ended; the last update.
+  // Reconnects while the server is away, for `patience` at a time, and says so
+  // through `say`.
+  absl::StatusOr<v1::JobUpdate> Watch(
+      const std::string& job_id,
+      const std::function<void(const v1::JobUpdate&)>& take,
+      const std::function<void(const std::string&)>& say,
+      absl::Duration patience);
+  absl::Status Export(const std::function<bool(const std::string&)>& take);
+  // `next` returns false at the end.
+  absl::StatusOr<v1::DbImportResponse> Import(
+      const std::function<bool(std::string*)>& next);
+
+ private:
+  absl::Status Explain(const grpc::Status& status) const;
+
+  const std::string address_;
+  std::unique_ptr<v1::Tune::Stub> stub_;
+};
+
+}  // namespace tilefarm::cli
+
+#endif  // TILEFARM_SERVER_CLI_CLIENT_H_

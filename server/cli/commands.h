@@ -1,0 +1,69 @@
+// What `tune` can do: one function a command, from its options to its exit
+// code.
+#ifndef TILEFARM_SERVER_CLI_COMMANDS_H_
+#define TILEFARM_SERVER_CLI_COMMANDS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace tilefarm::cli {
+
+// Of every command.
+struct Common {
+  std::string server = "127.0.0.1:7070";
+  bool json = false;
+};
+
+struct JobOptions {
+  std::string program;
+  std::string target = "host";
+  int64_t trials = 0;
+  std::string time;  // "90s"; empty: no limit
+  int64_t patience = 0;
+  uint64_t seed = 0;
+  std::string model = "xgboost";
+  std::string search = "evolutionary";
+  std::string space;  // file of a sketch
+  bool flush_cache = false;
+};
+
+struct BestOptions {
+  std::string program;
+  std::string target = "host";
+  std::string print;  // program, trace, asm; empty: a summary
+  std::string db;     // a file instead of the server
+  bool allow_stale = false;
+};
+
+struct MeasureOptions {
+  std::string program;
+  std::string target = "host";
+  std::string trace;   // file; empty: as written
+  std::string device;  // name; empty: any
+};
+
+struct DbOptions {
+  std::string db;    // a file instead of the server
+  std::string file;  // of import and export; "-": standard input or output
+};
+
+int Run(const Common& common, const JobOptions& options);
+int Submit(const Common& common, const JobOptions& options);
+int Watch(const Common& common, const std::string& job_id);
+int Jobs(const Common& common);
+int Cancel(const Common& common, const std::string& job_id);
+int Devices(const Common& common);
+int Best(const Common& common, const BestOptions& options);
+int Measure(const Common& common, const MeasureOptions& options);
+int DbStats(const Common& common, const DbOptions& options);
+int DbExport(const Common& common, const DbOptions& options);
+int DbImport(const Common& common, const DbOptions& options);
+
+// Says "tune: MESSAGE" on stderr; the exit code of a failure.
+int Fail(const absl::Status& status);
+
+}  // namespace tilefarm::cli
+
+#endif  // TILEFARM_SERVER_CLI_COMMANDS_H_

@@ -1,0 +1,148 @@
+// db stats, db export, db import: through the server, or on a file.
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "database/store.h"
+#include "server/cli/client.h"
+#include "server/cli/commands.h"
+#include "server/cli/exit_codes.h"
+#include "server/cli/format.h"
+#include "server/jobs/record_import.h"
+
+namespace tilefarm::cli {
+namespace {
+
+using database::Store;
+
+absl::StatusOr<database::Stats> GetStats(const Common& common,
+                                         const DbOptions& options) {
+  if (!options.db.empty()) {
+    TF_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store,
+                        Store::Open(options.db, Store::Mode::kReadOnly));
+    return store->GetStats();
+  }
+  Client client(common.server);
+  TF_ASSIGN_OR_RETURN(const v1::DbStatsResponse response, client.DbStats());
+  database::Stats stats;
+  stats.records = response.records();
+  stats.workloads = response.workloads();
+  stats.by_status.insert(response.by_status().begin(),
+                         response.by_status().end());
+  return stats;
+}
+
+absl::Status Export(const Common& common, const DbOptions& options,
+                    std::ostream& out) {
+  const auto take = [&](const std::string& json) {
+    out << json << "\n";
+    return out.good();
+  };
+  if (options.db.empty()) {
+    TF_RETURN_IF_ERROR(Client(common.server).Export(take));
+  } else {
+    TF_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store,
+                        Store::Open(options.db, Store::Mode::kReadOnly));
+    TF_RETURN_IF_ERROR(
+        store->ForEachRecord([&](const database::Record& record) {
+          return take(database::RecordToJson(record));
+        }));
+  }
+  out.flush();
+  if (!out.good()) {
+    return absl::UnavailableError("the output could not be written");
+  }
+  return absl::OkStatus();
+}
+
+struct Imported {
+  int64_t added = 0, known = 0;
+};
+
+absl::StatusOr<Imported> Import(const Common& common, const DbOptions& options,
+                                std::istream& in) {
+  if (options.db.empty()) {
+    Client client(common.server);
+    TF_ASSIGN_OR_RETURN(const v1::DbImportResponse response,
+                        client.Import([&](std::string* line) {
+                          return static_cast<bool>(std::getline(in, *line));
+                        }));
+    return Imported{response.added(), response.known()};
+  }
+  TF_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store,
+                      Store::Open(options.db, Store::Mode::kReadWrite));
+  jobs::RecordImport import(*store);
+  for (std::string line; std::getline(in, line);) {
+    TF_RETURN_IF_ERROR(import.Add(line));
+  }
+  TF_RETURN_IF_ERROR(import.Finish());
+  return Imported{import.added(), import.known()};
+}
+
+}  // namespace
+
+int DbStats(const Common& common, const DbOptions& options) {
+  const auto stats = GetStats(common, options);
+  if (!stats.ok()) return Fail(stats.status());
+  if (common.json) {
+    std::printf("%s\n",
+                StatsJson(stats->records, stats->workloads, stats->by_status)
+                    .dump()
+                    .c_str());
+    return kSuccess;
+  }
+  std::printf("%lld records of %lld workloads\n",
+              static_cast<long long>(stats->records),
+              static_cast<long long>(stats->workloads));
+  for (const auto& [status, count] : stats->by_status) {
+    std::printf("  %-17s %lld\n", status.c_str(),
+                static_cast<long long>(count));
+  }
+  return kSuccess;
+}
+
+int DbExport(const Common& common, const DbOptions& options) {
+  absl::Status status;
+  if (options.file.empty() || options.file == "-") {
+    status = Export(common, options, std::cout);
+  } else {
+    std::ofstream file(options.file, std::ios::binary);
+    status = file ? Export(common, options, file)
+                  : absl::NotFoundError(
+                        absl::StrCat(options.file, ": cannot be written"));
+  }
+  return status.ok() ? kSuccess : Fail(status);
+}
+
+int DbImport(const Common& common, const DbOptions& options) {
+  absl::StatusOr<Imported> imported;
+  if (options.file == "-") {
+    imported = Import(common, options, std::cin);
+  } else {
+    std::ifstream file(options.file, std::ios::binary);
+    if (!file) {
+      return Fail(
+          absl::NotFoundError(absl::StrCat(options.file, ": cannot be read")));
+    }
+    imported = Import(common, options, file);
+  }
+  if (!imported.ok()) return Fail(imported.status());
+  if (common.json) {
+    std::printf("%s\n", nlohmann::ordered_json{{"added", imported->added},
+                                               {"known", imported->known}}
+                            .dump()
+                            .c_str());
+  } else {
+    std::printf("%lld records added, %lld known before\n",
+                static_cast<long long>(imported->added),
+                static_cast<long long>(imported->known));
+  }
+  return kSuccess;
+}
+
+}  // namespace tilefarm::cli

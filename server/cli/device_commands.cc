@@ -1,0 +1,75 @@
+// devices and measure.
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "database/record.h"
+#include "server/cli/client.h"
+#include "server/cli/commands.h"
+#include "server/cli/exit_codes.h"
+#include "server/cli/format.h"
+#include "server/cli/input.h"
+
+namespace tilefarm::cli {
+namespace {
+
+absl::StatusOr<v1::MeasureRequest> MakeRequest(const MeasureOptions& options) {
+  v1::MeasureRequest request;
+  TF_ASSIGN_OR_RETURN(const std::string target, ResolveTarget(options.target));
+  TF_ASSIGN_OR_RETURN(ProgramInput program, ReadProgram(options.program));
+  if (program.module.functions.size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.program, ":1:1: error: there are ",
+                     program.module.functions.size(),
+                     " functions; measure takes exactly one"));
+  }
+  request.set_program(std::move(program.text));
+  request.set_target(target);
+  request.set_device(options.device);
+  if (!options.trace.empty()) {
+    TF_ASSIGN_OR_RETURN(*request.mutable_trace(), ReadTrace(options.trace));
+  }
+  return request;
+}
+
+}  // namespace
+
+int Devices(const Common& common) {
+  Client client(common.server);
+  const auto devices = client.ListDevices();
+  if (!devices.ok()) return Fail(devices.status());
+  if (common.json) {
+    std::printf("%s\n", DevicesJson(*devices).dump().c_str());
+  } else {
+    std::printf("%s", DevicesTable(*devices).c_str());
+  }
+  return kSuccess;
+}
+
+int Measure(const Common& common, const MeasureOptions& options) {
+  const auto request = MakeRequest(options);
+  if (!request.ok()) return Fail(request.status());
+  Client client(common.server);
+  const auto response = client.Measure(*request);
+  if (!response.ok()) return Fail(response.status());
+  const auto record = database::RecordFromJson(response->record_json());
+  if (!record.ok()) return Fail(record.status());
+  const bool ok = record->status == database::Status::kOk;
+  if (common.json) {
+    std::printf("%s\n", response->record_json().c_str());
+  } else if (ok) {
+    std::printf("%s (%s to %s, %zu samples) on %s, %s\n",
+                Seconds(record->median_seconds).c_str(),
+                Seconds(record->ci_low_seconds).c_str(),
+                Seconds(record->ci_high_seconds).c_str(),
+                record->seconds.size(), record->device.c_str(),
+                record->verified ? "verified" : "not verified");
+  }
+  if (ok) return kSuccess;
+  return Fail(absl::InternalError(absl::StrCat(
+      std::string(database::StatusName(record->status)), ": ", record->error)));
+}
+
+}  // namespace tilefarm::cli

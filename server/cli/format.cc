@@ -1,0 +1,231 @@
+#include "server/cli/format.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+
+namespace tilefarm::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json SecondsOrNull(double seconds) {
+  return seconds > 0 ? Json(seconds) : Json(nullptr);
+}
+
+template <typename Map>
+Json Counts(const Map& counts) {
+  // In order of name; a protobuf map has none.
+  const std::map<std::string, int64_t> sorted(counts.begin(), counts.end());
+  Json json = Json::object();
+  for (const auto& [name, count] : sorted) json[name] = count;
+  return json;
+}
+
+std::string Clock(double seconds) {
+  const int64_t total = static_cast<int64_t>(seconds + 0.5);
+  if (total >= 3600) {
+    return absl::StrFormat("%d:%02d:%02d", total / 3600, total / 60 % 60,
+                           total % 60);
+  }
+  return absl::StrFormat("%d:%02d", total / 60, total % 60);
+}
+
+std::string Trials(int64_t done, int64_t wanted) {
+  return wanted > 0 ? absl::StrCat(done, "/", wanted) : absl::StrCat(done);
+}
+
+}  // namespace
+
+Json JobsJson(const v1::ListJobsResponse& jobs) {
+  Json list = Json::array();
+  for (const v1::Job& job : jobs.jobs()) {
+    list.push_back({{"id", job.id()},
+                    {"state", job.state()},
+                    {"user", job.user()},
+                    {"program", job.program()},
+                    {"target", job.target()},
+                    {"trials", job.trials()},
+                    {"trials_done", job.trials_done()},
+                    {"best_seconds", SecondsOrNull(job.best_seconds())},
+                    {"error", job.error()}});
+  }
+  return list;
+}
+
+Json DevicesJson(const v1::ListDevicesResponse& devices) {
+  Json list = Json::array();
+  for (const v1::Device& device : devices.devices()) {
+    list.push_back({{"name", device.name()},
+                    {"state", device.state()},
+                    {"reason", device.reason()},
+                    {"model", device.model()},
+                    {"target", device.target()},
+                    {"last_seen", device.last_seen()},
+                    {"trials_per_second", device.trials_per_second()}});
+  }
+  return list;
+}
+
+Json UpdateJson(const v1::JobUpdate& update) {
+  Json tasks = Json::array();
+  for (const v1::TaskProgress& task : update.tasks()) {
+    tasks.push_back(
+        {{"function", task.function()},
+         {"workload", task.workload_hash()},
+         {"trials_done", task.trials_done()},
+         {"best_seconds", SecondsOrNull(task.best_seconds())},
+         {"best_gflops", SecondsOrNull(task.best_gflops())},
+         {"unscheduled_seconds", SecondsOrNull(task.unscheduled_seconds())}});
+  }
+  Json devices = Json::array();
+  for (const v1::Device& device : update.devices()) {
+    devices.push_back({{"name", device.name()}, {"state", device.state()}});
+  }
+  return {
+      {"job_id", update.job_id()},
+      {"state", update.state()},
+      {"trials", update.trials()},
+      {"trials_done", update.trials_done()},
+      {"by_status", Counts(update.by_status())},
+      {"best_seconds", SecondsOrNull(update.best_seconds())},
+      {"best_gflops", SecondsOrNull(update.best_gflops())},
+      {"unscheduled_seconds", SecondsOrNull(update.unscheduled_seconds())},
+      {"trials_per_second", update.trials_per_second()},
+      {"seconds_left", update.seconds_left() >= 0 ? Json(update.seconds_left())
+                                                  : Json(nullptr)},
+      {"message", update.message()},
+      {"error", update.error()},
+      {"tasks", std::move(tasks)},
+      {"devices", std::move(devices)}};
+}
+
+Json StatsJson(int64_t records, int64_t workloads,
+               const std::map<std::string, int64_t>& by_status) {
+  return {{"records", records},
+          {"workloads", workloads},
+          {"by_status", Counts(by_status)}};
+}
+
+std::string Seconds(double seconds) {
+  if (seconds <= 0) return "-";
+  if (seconds >= 1) return absl::StrFormat("%.3f s", seconds);
+  if (seconds >= 1e-3) return absl::StrFormat("%.3f ms", seconds * 1e3);
+  return absl::StrFormat("%.3f us", seconds * 1e6);
+}
+
+std::string Table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      absl::StrAppend(&line, row[i],
+                      std::string(widths[i] - row[i].size() + 2, ' '));
+    }
+    absl::StrAppend(&text, absl::StripTrailingAsciiWhitespace(line), "\n");
+  }
+  return text;
+}
+
+std::string JobsTable(const v1::ListJobsResponse& jobs) {
+  std::vector<std::vector<std::string>> rows = {
+      {"JOB", "STATE", "USER", "PROGRAM", "TARGET", "TRIALS", "BEST", ""}};
+  for (const v1::Job& job : jobs.jobs()) {
+    rows.push_back({job.id(), job.state(), job.user(), job.program(),
+                    job.target(), Trials(job.trials_done(), job.trials()),
+                    Seconds(job.best_seconds()), job.error()});
+  }
+  return Table(rows);
+}
+
+std::string DevicesTable(const v1::ListDevicesResponse& devices) {
+  std::vector<std::vector<std::string>> rows = {
+      {"DEVICE", "STATE", "MODEL", "TARGET", "LAST SEEN", "TRIALS/S", ""}};
+  for (const v1::Device& device : devices.devices()) {
+    rows.push_back({device.name(), device.state(), device.model(),
+                    device.target(), device.last_seen(),
+                    absl::StrFormat("%.1f", device.trials_per_second()),
+                    device.reason()});
+  }
+  return Table(rows);
+}
+
+std::string ProgressLine(const v1::JobUpdate& update) {
+  std::vector<std::string> parts;
+  parts.push_back(absl::StrCat(update.state(), " ",
+                               Trials(update.trials_done(), update.trials()),
+                               " trials"));
+  if (update.best_seconds() > 0) {
+    std::string best =
+        absl::StrFormat("best %s, %.1f GFLOPS", Seconds(update.best_seconds()),
+                        update.best_gflops());
+    if (update.unscheduled_seconds() > 0) {
+      absl::StrAppendFormat(
+          &best, ", %.1fx unscheduled",
+          update.unscheduled_seconds() / update.best_seconds());
+    }
+    parts.push_back(std::move(best));
+  }
+  const std::map<std::string, int64_t> by_status(update.by_status().begin(),
+                                                 update.by_status().end());
+  if (!by_status.empty()) {
+    parts.push_back(
+        absl::StrJoin(by_status, ", ", [](std::string* out, const auto& entry) {
+          absl::StrAppend(out, entry.first, " ", entry.second);
+        }));
+  }
+  if (update.state() == "running" && update.trials_per_second() > 0) {
+    std::string rate =
+        absl::StrFormat("%.1f trials/s", update.trials_per_second());
+    if (update.seconds_left() >= 0) {
+      absl::StrAppend(&rate, ", ", Clock(update.seconds_left()), " left");
+    }
+    parts.push_back(std::move(rate));
+  }
+  std::map<std::string, int> states;
+  for (const v1::Device& device : update.devices()) ++states[device.state()];
+  if (!states.empty()) {
+    parts.push_back(absl::StrCat(
+        "devices: ",
+        absl::StrJoin(states, ", ", [](std::string* out, const auto& entry) {
+          absl::StrAppend(out, entry.second, " ", entry.first);
+        })));
+  }
+  if (!update.message().empty()) parts.push_back(update.message());
+  return absl::StrJoin(parts, " | ");
+}
+
+std::string Summary(const v1::JobUpdate& update) {
+  std::vector<std::vector<std::string>> rows = {
+      {"FUNCTION", "UNSCHEDULED", "TUNED", "SPEED-UP", "GFLOPS", "TRIALS"}};
+  for (const v1::TaskProgress& task : update.tasks()) {
+    const bool both = task.best_seconds() > 0 && task.unscheduled_seconds() > 0;
+    rows.push_back(
+        {task.function(), Seconds(task.unscheduled_seconds()),
+         Seconds(task.best_seconds()),
+         both ? absl::StrFormat(
+                    "%.1fx", task.unscheduled_seconds() / task.best_seconds())
+              : "-",
+         task.best_seconds() > 0 ? absl::StrFormat("%.1f", task.best_gflops())
+                                 : "-",
+         absl::StrCat(task.trials_done())});
+  }
+  std::string text =
+      absl::StrCat(update.job_id(), " ", update.state(), ", ",
+                   Trials(update.trials_done(), update.trials()), " trials");
+  if (!update.error().empty()) absl::StrAppend(&text, ": ", update.error());
+  return absl::StrCat(text, "\n", Table(rows));
+}
+
+}  // namespace tilefarm::cli

@@ -1,0 +1,44 @@
+// What `tune` prints, for people and as JSON. Pure functions; the JSON shapes
+// are contracts (docs/formats.md) with golden tests.
+#ifndef TILEFARM_SERVER_CLI_FORMAT_H_
+#define TILEFARM_SERVER_CLI_FORMAT_H_
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "proto/tilefarm/v1/tune.pb.h"
+
+namespace tilefarm::cli {
+
+// --- JSON ---
+// [{id, state, user, program, target, trials, trials_done, best_seconds,
+// error}]; best_seconds is null where there is none.
+nlohmann::ordered_json JobsJson(const v1::ListJobsResponse& jobs);
+// [{name, state, reason, model, target, last_seen, trials_per_second}]
+nlohmann::ordered_json DevicesJson(const v1::ListDevicesResponse& devices);
+// {job_id, state, trials, trials_done, by_status, best_seconds, ...}
+nlohmann::ordered_json UpdateJson(const v1::JobUpdate& update);
+// {records, workloads, by_status}
+nlohmann::ordered_json StatsJson(
+    int64_t records, int64_t workloads,
+    const std::map<std::string, int64_t>& by_status);
+
+// --- Text ---
+// "1.234 ms"
+std::string Seconds(double seconds);
+std::string JobsTable(const v1::ListJobsResponse& jobs);
+std::string DevicesTable(const v1::ListDevicesResponse& devices);
+// One line: trials, best time and GFLOPS, speed-up over the unscheduled
+// program, results by status, rate, time left, devices.
+std::string ProgressLine(const v1::JobUpdate& update);
+// What a job came to, a few lines.
+std::string Summary(const v1::JobUpdate& update);
+// Columns padded to their widest cell, the first row being the heads.
+std::string Table(const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace tilefarm::cli
+
+#endif  // TILEFARM_SERVER_CLI_FORMAT_H_

@@ -1,0 +1,92 @@
+#include "server/cli/input.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "base/status_macros.h"
+#include "compiler/ir/limits.h"
+#include "compiler/ir/parser.h"
+#include "compiler/schedule/trace.h"
+#include "compiler/target/target.h"
+
+namespace tilefarm::cli {
+
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  std::ostringstream text;
+  if (path == "-") {
+    text << std::cin.rdbuf();
+    return text.str();
+  }
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return absl::NotFoundError(absl::StrCat(path, ": is a folder"));
+  }
+  std::ifstream in(path, std::ios::binary);
+  if (!in) {
+    return absl::NotFoundError(absl::StrCat(path, ": ", std::strerror(errno)));
+  }
+  text << in.rdbuf();
+  return text.str();
+}
+
+absl::StatusOr<ProgramInput> ReadProgram(const std::string& path) {
+  const int64_t limit = ir::Limits().max_text_bytes;
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  if (!error && size > static_cast<uintmax_t>(limit)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ":1:1: error: the program has ", size,
+                     " bytes; at most ", limit, " are taken"));
+  }
+  ProgramInput input;
+  input.name = std::filesystem::path(path).filename().string();
+  TF_ASSIGN_OR_RETURN(input.text, ReadText(path));
+  TF_ASSIGN_OR_RETURN(input.module, ir::ParseModule(input.text, path));
+  if (input.module.functions.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ":1:1: error: there is no function in it"));
+  }
+  return input;
+}
+
+absl::StatusOr<std::string> ReadTrace(const std::string& path) {
+  TF_ASSIGN_OR_RETURN(std::string text, ReadText(path));
+  const auto trace = schedule::Trace::Parse(text);
+  if (!trace.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", trace.status().message()));
+  }
+  return text;
+}
+
+absl::StatusOr<std::string> ResolveTarget(const std::string& text) {
+  TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(text));
+  return target.Key();
+}
+
+absl::StatusOr<double> ParseSeconds(const std::string& text) {
+  double seconds = 0;
+  absl::Duration duration;
+  if (!absl::SimpleAtod(text, &seconds)) {
+    if (!absl::ParseDuration(text, &duration)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", text, "' is not a time: give seconds, or 90s, 10m, 1h30m"));
+    }
+    seconds = absl::ToDoubleSeconds(duration);
+  }
+  if (!std::isfinite(seconds) || seconds <= 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is not a positive time"));
+  }
+  return seconds;
+}
+
+}  // namespace tilefarm::cli

@@ -1,0 +1,32 @@
+// What the user hands over, checked here before anything is sent: errors have
+// file, line and column, and come at once.
+#ifndef TILEFARM_SERVER_CLI_INPUT_H_
+#define TILEFARM_SERVER_CLI_INPUT_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/stmt.h"
+
+namespace tilefarm::cli {
+
+struct ProgramInput {
+  std::string name;  // of the file, without folders
+  std::string text;
+  ir::IRModule module;
+};
+
+// NotFound: no such file. InvalidArgument: see ir::ParseModule; too large.
+absl::StatusOr<ProgramInput> ReadProgram(const std::string& path);
+// "-" is standard input.
+absl::StatusOr<std::string> ReadText(const std::string& path);
+// A trace, parsed once for its errors; its text.
+absl::StatusOr<std::string> ReadTrace(const std::string& path);
+// The canonical key; "host" becomes this machine.
+absl::StatusOr<std::string> ResolveTarget(const std::string& text);
+// "90", "90s", "10m", "1h30m". InvalidArgument.
+absl::StatusOr<double> ParseSeconds(const std::string& text);
+
+}  // namespace tilefarm::cli
+
+#endif  // TILEFARM_SERVER_CLI_INPUT_H_

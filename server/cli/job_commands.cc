@@ -1,0 +1,204 @@
+// run, submit, watch, jobs, cancel.
+#include <pthread.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "server/cli/client.h"
+#include "server/cli/commands.h"
+#include "server/cli/exit_codes.h"
+#include "server/cli/format.h"
+#include "server/cli/input.h"
+#include "server/farm/random_id.h"
+
+namespace tilefarm::cli {
+namespace {
+
+// How long a watcher waits for a server that went away.
+constexpr absl::Duration kReconnectPatience = absl::Minutes(10);
+
+std::string UserName() {
+  const passwd* user = getpwuid(getuid());
+  if (user != nullptr && user->pw_name != nullptr) return user->pw_name;
+  const char* name = std::getenv("USER");
+  return name == nullptr ? absl::StrCat(getuid()) : name;
+}
+
+// Progress on stderr: one line that is rewritten on a terminal, a line per
+// update elsewhere.
+class Progress {
+ public:
+  explicit Progress(bool json) : json_(json), terminal_(isatty(2) == 1) {}
+
+  void Show(const v1::JobUpdate& update) {
+    if (json_) {
+      std::printf("%s\n", UpdateJson(update).dump().c_str());
+      std::fflush(stdout);
+      return;
+    }
+    std::string line = ProgressLine(update);
+    if (!terminal_) {
+      if (line != last_) std::fprintf(stderr, "%s\n", line.c_str());
+      last_ = line;
+      return;
+    }
+    winsize size = {};
+    if (ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 &&
+        line.size() >= size.ws_col) {
+      line.resize(size.ws_col - 1);
+    }
+    std::fprintf(stderr, "\r\033[K%s", line.c_str());
+    open_line_ = true;
+  }
+  void Say(const std::string& text) {
+    EndLine();
+    std::fprintf(stderr, "tune: %s\n", text.c_str());
+  }
+  void EndLine() {
+    if (open_line_) std::fputc('\n', stderr);
+    open_line_ = false;
+  }
+
+ private:
+  const bool json_;
+  const bool terminal_;
+  bool open_line_ = false;
+  std::string last_;
+};
+
+// From here on Ctrl-C ends this program alone and says how to come back.
+void ExplainCtrlC(const Common& common, const std::string& job_id) {
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGINT);
+  sigaddset(&ends, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  std::thread([common, job_id, ends] {
+    int signal_number = 0;
+    sigwait(&ends, &signal_number);
+    std::fprintf(stderr,
+                 "\ntune: %s goes on; come back with: tune watch %s --server "
+                 "%s\n      or end it with: tune cancel %s --server %s\n",
+                 job_id.c_str(), job_id.c_str(), common.server.c_str(),
+                 job_id.c_str(), common.server.c_str());
+    // The main thread waits for the server and has nothing to clean up.
+    _exit(kInterrupted);
+  }).detach();
+}
+
+absl::StatusOr<v1::SubmitRequest> MakeRequest(const JobOptions& options) {
+  v1::SubmitRequest request;
+  TF_ASSIGN_OR_RETURN(const std::string target, ResolveTarget(options.target));
+  TF_ASSIGN_OR_RETURN(ProgramInput program, ReadProgram(options.program));
+  request.set_request_id(farm::RandomId(128));
+  request.set_user(UserName());
+  request.set_program(std::move(program.text));
+  request.set_program_name(program.name);
+  request.set_target(target);
+  request.set_trials(options.trials);
+  if (!options.time.empty()) {
+    TF_ASSIGN_OR_RETURN(const double seconds, ParseSeconds(options.time));
+    request.set_seconds(seconds);
+  }
+  request.set_patience(options.patience);
+  request.set_seed(options.seed);
+  request.set_model(options.model);
+  request.set_search(options.search);
+  if (!options.space.empty()) {
+    TF_ASSIGN_OR_RETURN(*request.mutable_space_trace(),
+                        ReadTrace(options.space));
+  }
+  request.set_flush_cache(options.flush_cache);
+  return request;
+}
+
+int WatchJob(const Common& common, Client& client, const std::string& job_id) {
+  ExplainCtrlC(common, job_id);
+  Progress progress(common.json);
+  const auto last = client.Watch(
+      job_id, [&](const v1::JobUpdate& update) { progress.Show(update); },
+      [&](const std::string& text) { progress.Say(text); }, kReconnectPatience);
+  progress.EndLine();
+  if (!last.ok()) {
+    const int code = Fail(last.status());
+    return absl::IsNotFound(last.status()) ? kNothingFound : code;
+  }
+  if (!common.json) std::printf("%s", Summary(*last).c_str());
+  return last->state() == "done" ? kSuccess : kFailure;
+}
+
+}  // namespace
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "tune: %s\n", std::string(status.message()).c_str());
+  return kFailure;
+}
+
+int Run(const Common& common, const JobOptions& options) {
+  const auto request = MakeRequest(options);
+  if (!request.ok()) return Fail(request.status());
+  Client client(common.server);
+  const auto job_id = client.Submit(*request);
+  if (!job_id.ok()) return Fail(job_id.status());
+  std::fprintf(stderr, "tune: %s: %s on %s\n", job_id->c_str(),
+               request->program_name().c_str(), request->target().c_str());
+  return WatchJob(common, client, *job_id);
+}
+
+int Submit(const Common& common, const JobOptions& options) {
+  const auto request = MakeRequest(options);
+  if (!request.ok()) return Fail(request.status());
+  Client client(common.server);
+  const auto job_id = client.Submit(*request);
+  if (!job_id.ok()) return Fail(job_id.status());
+  if (common.json) {
+    std::printf("%s\n", nlohmann::ordered_json{{"id", *job_id}}.dump().c_str());
+  } else {
+    std::printf("%s\n", job_id->c_str());
+  }
+  return kSuccess;
+}
+
+int Watch(const Common& common, const std::string& job_id) {
+  Client client(common.server);
+  return WatchJob(common, client, job_id);
+}
+
+int Jobs(const Common& common) {
+  Client client(common.server);
+  const auto jobs = client.ListJobs();
+  if (!jobs.ok()) return Fail(jobs.status());
+  std::printf("%s", common.json
+                        ? absl::StrCat(JobsJson(*jobs).dump(), "\n").c_str()
+                        : JobsTable(*jobs).c_str());
+  return kSuccess;
+}
+
+int Cancel(const Common& common, const std::string& job_id) {
+  Client client(common.server);
+  v1::CancelRequest request;
+  request.set_job_id(job_id);
+  request.set_user(UserName());
+  const auto cancelled = client.Cancel(request);
+  if (!cancelled.ok()) return Fail(cancelled.status());
+  if (common.json) {
+    std::printf("%s\n", nlohmann::ordered_json{{"id", job_id},
+                                               {"state", cancelled->state()}}
+                            .dump()
+                            .c_str());
+  } else {
+    std::printf("%s %s\n", job_id.c_str(), cancelled->state().c_str());
+  }
+  return kSuccess;
+}
+
+}  // namespace tilefarm::cli

@@ -1,0 +1,136 @@
+// tune: the client. Parses the command line; commands.h does the rest.
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "server/cli/commands.h"
+#include "server/cli/exit_codes.h"
+#include "server/services/version.h"
+
+namespace tilefarm::cli {
+namespace {
+
+// Trials of a job for which neither trials, time nor patience is given.
+constexpr int64_t kDefaultTrials = 200;
+
+void AddProgramAndTarget(CLI::App& command, std::string& program,
+                         std::string& target) {
+  command.add_option("program", program, "File with the program (TVMScript)")
+      ->required();
+  command
+      .add_option("--target", target,
+                  "KIND[:MODEL][,key=value...], host, or a JSON file")
+      ->capture_default_str();
+}
+
+void AddJobOptions(CLI::App& command, JobOptions& options) {
+  AddProgramAndTarget(command, options.program, options.target);
+  command
+      .add_option("--trials", options.trials,
+                  "Candidates to measure; fewer only where there are no more")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--time", options.time,
+                     "Stop after this time: seconds, or 90s, 10m, 1h30m");
+  command
+      .add_option("--patience", options.patience,
+                  "Stop after so many trials without a faster one")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--seed", options.seed, "Of the search")
+      ->capture_default_str();
+  command.add_option("--model", options.model, "What ranks candidates")
+      ->check(CLI::IsMember({"xgboost", "random"}))
+      ->capture_default_str();
+  command.add_option("--search", options.search, "What makes candidates")
+      ->check(CLI::IsMember({"evolutionary", "random"}))
+      ->capture_default_str();
+  command.add_option("--space", options.space,
+                     "File with a sketch (a trace without decisions) to search "
+                     "instead of the rules' sketches");
+  command.add_flag("--flush-cache", options.flush_cache,
+                   "Measure with cold caches");
+}
+
+int Main(int argc, char** argv) {
+  Common common;
+  JobOptions job;
+  BestOptions best;
+  MeasureOptions measure;
+  DbOptions db;
+  std::string job_id;
+
+  CLI::App app("Tunes tensor programs on the devices of a tune-server.");
+  app.name("tune");
+  app.set_version_flag("--version",
+                       [] { return services::VersionText("tune"); });
+  app.require_subcommand(1);
+  // The options below may also stand after the command.
+  app.fallthrough();
+  app.add_option("--server", common.server, "HOST:PORT of the tune-server")
+      ->envname("TUNE_SERVER")
+      ->capture_default_str();
+  app.add_flag("--json", common.json,
+               "One JSON document, or one object a line for streams");
+
+  auto* run = app.add_subcommand("run", "Tune a program and watch");
+  AddJobOptions(*run, job);
+  auto* submit = app.add_subcommand("submit", "Tune a program; prints the job");
+  AddJobOptions(*submit, job);
+  auto* watch = app.add_subcommand("watch", "Watch a job until it ends");
+  watch->add_option("job", job_id, "Its id")->required();
+  auto* jobs = app.add_subcommand("jobs", "List all jobs");
+  auto* cancel = app.add_subcommand("cancel", "End a job");
+  cancel->add_option("job", job_id, "Its id")->required();
+  auto* devices = app.add_subcommand("devices", "List all devices");
+
+  auto* find = app.add_subcommand("best", "Show the best schedule known");
+  AddProgramAndTarget(*find, best.program, best.target);
+  find->add_option("--print", best.print, "What to print of it")
+      ->check(CLI::IsMember({"program", "trace", "asm"}));
+  find->add_option("--db", best.db, "Ask this database, not the server");
+  find->add_flag("--allow-stale", best.allow_stale,
+                 "Also records of another compiler");
+
+  auto* time = app.add_subcommand("measure", "Measure one schedule now");
+  AddProgramAndTarget(*time, measure.program, measure.target);
+  time->add_option("--trace", measure.trace,
+                   "File with the trace; otherwise the program as written");
+  time->add_option("--device", measure.device, "On this device alone");
+
+  auto* database = app.add_subcommand("db", "The tuning database");
+  database->require_subcommand(1);
+  database->add_option("--db", db.db, "This file, not the server's database");
+  auto* stats = database->add_subcommand("stats", "Count what is in it");
+  auto* exports = database->add_subcommand("export", "Write JSON Lines");
+  exports->add_option("-o,--output", db.file, "File; otherwise stdout");
+  auto* imports = database->add_subcommand("import", "Read JSON Lines");
+  imports->add_option("file", db.file, "File; - is stdin")->required();
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kSuccess : kBadUsage;
+  }
+  signal(SIGPIPE, SIG_IGN);
+  if (job.trials == 0 && job.time.empty() && job.patience == 0) {
+    job.trials = kDefaultTrials;
+  }
+
+  if (*run) return Run(common, job);
+  if (*submit) return Submit(common, job);
+  if (*watch) return Watch(common, job_id);
+  if (*jobs) return Jobs(common);
+  if (*cancel) return Cancel(common, job_id);
+  if (*devices) return Devices(common);
+  if (*find) return Best(common, best);
+  if (*time) return Measure(common, measure);
+  if (*stats) return DbStats(common, db);
+  if (*exports) return DbExport(common, db);
+  if (*imports) return DbImport(common, db);
+  return kBadUsage;
+}
+
+}  // namespace
+}  // namespace tilefarm::cli
+
+int main(int argc, char** argv) { return tilefarm::cli::Main(argc, argv); }

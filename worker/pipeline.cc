@@ -74,6 +74,7 @@ struct Pipeline::Reference {
 struct Pipeline::Job {
   v1::Lease lease;
   std::string database_uuid;
+  uint64_t run_id = 0;
   v1::LeasePhase phase = v1::LEASE_PHASE_GRANTED;  // under the lock
   bool cancelled = false;                          // under the lock
   ReferencePtr reference;
@@ -113,6 +114,7 @@ void Pipeline::Add(const std::string& database_uuid, v1::Lease lease) {
   {
     MutexLock lock(mutex_);
     if (!held_.emplace(job->lease.lease_id(), job).second) return;
+    job->run_id = next_run_id_++;
     queue_.push_back(job);
     changed_.NotifyAll();
   }
@@ -120,17 +122,17 @@ void Pipeline::Add(const std::string& database_uuid, v1::Lease lease) {
 }
 
 void Pipeline::Cancel(const std::string& lease_id) {
-  bool running = false;
+  uint64_t run_id = 0;
   {
     MutexLock lock(mutex_);
     const auto it = held_.find(lease_id);
     if (it == held_.end()) return;
     it->second->cancelled = true;
-    running = running_ == it->second;
+    if (running_ == it->second) run_id = running_->run_id;
     std::erase(queue_, it->second);
     held_.erase(it);
   }
-  if (running) runner_.Cancel();
+  if (run_id != 0) runner_.Cancel(run_id);
   options_.on_change();
 }
 
@@ -347,6 +349,7 @@ LoadReply Pipeline::LoadReference(const Job& job, const CpuList& cpus) {
   const v1::MeasureOptions& options = job.lease.options();
   const BuildReply& build = job.reference->build;
   LoadWorkload request;
+  request.run_id = job.run_id;
   request.key = job.reference->key;
   request.symbol = build.symbol;
   request.artifact = build.artifact;
@@ -370,6 +373,7 @@ LoadReply Pipeline::LoadReference(const Job& job, const CpuList& cpus) {
 RunReply Pipeline::Measure(const Job& job, const CpuList& cpus) {
   const v1::MeasureOptions& options = job.lease.options();
   RunRequest request;
+  request.run_id = job.run_id;
   request.key = job.reference->key;
   request.symbol = job.build.symbol;
   request.artifact = job.build.artifact;

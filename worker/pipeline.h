@@ -83,6 +83,7 @@ class Pipeline {
   void RunJob(Job& job);
   RunReply Measure(const Job& job, const CpuList& cpus);
   LoadReply LoadReference(const Job& job, const CpuList& cpus);
+  // Hands the measurement over, unless nobody wants it any more.
   void Finish(const JobPtr& job);
   bool IsCancelled(const Job& job) const;
 
@@ -97,6 +98,7 @@ class Pipeline {
   mutable Mutex mutex_;
   CondVar changed_;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t next_run_id_ ABSL_GUARDED_BY(mutex_) = 1;
   bool builders_paused_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<std::string, JobPtr> held_ ABSL_GUARDED_BY(mutex_);  // by lease id
   std::deque<JobPtr> queue_ ABSL_GUARDED_BY(mutex_);

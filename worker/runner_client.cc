@@ -40,7 +40,7 @@ absl::StatusOr<std::shared_ptr<Process>> RunnerClient::Started() {
   return process;
 }
 
-absl::StatusOr<Frame> RunnerClient::Exchange(RunnerFrame type,
+absl::StatusOr<Frame> RunnerClient::Exchange(RunnerFrame type, uint64_t run_id,
                                              const std::string& payload,
                                              RunnerFrame expected,
                                              absl::Duration timeout) {
@@ -51,7 +51,7 @@ absl::StatusOr<Frame> RunnerClient::Exchange(RunnerFrame type,
   }
   if (fresh && type != RunnerFrame::kHello) {
     TF_ASSIGN_OR_RETURN(const Frame hello,
-                        Exchange(RunnerFrame::kHello, "",
+                        Exchange(RunnerFrame::kHello, 0, "",
                                  RunnerFrame::kHelloReply, kHelloTimeout));
     HelloReply reply;
     if (Decode(hello.payload, &reply)) {
@@ -60,6 +60,14 @@ absl::StatusOr<Frame> RunnerClient::Exchange(RunnerFrame type,
     }
   }
   TF_ASSIGN_OR_RETURN(const std::shared_ptr<Process> process, Started());
+  {
+    // A Cancel that came earlier is seen here; one that comes later finds
+    // the process, and tells it.
+    MutexLock lock(mutex_);
+    if (run_id != 0 && run_id == cancelled_run_) {
+      return absl::CancelledError("cancelled");
+    }
+  }
   absl::StatusOr<Frame> frame = Ask(*process, type, payload, timeout);
   if (frame.ok() && frame->type != static_cast<uint32_t>(expected)) {
     frame = absl::DataLossError("an answer to something else");
@@ -76,9 +84,10 @@ absl::StatusOr<LoadReply> RunnerClient::Load(const LoadWorkload& request) {
   // It may run the reference twice.
   const absl::Duration timeout =
       2 * absl::Milliseconds(request.limits.timeout_ms) + kSlack;
-  TF_ASSIGN_OR_RETURN(const Frame frame,
-                      Exchange(RunnerFrame::kLoadWorkload, Encode(request),
-                               RunnerFrame::kLoadReply, timeout));
+  TF_ASSIGN_OR_RETURN(
+      const Frame frame,
+      Exchange(RunnerFrame::kLoadWorkload, request.run_id, Encode(request),
+               RunnerFrame::kLoadReply, timeout));
   LoadReply reply;
   if (!Decode(frame.payload, &reply)) {
     return absl::UnavailableError("the runner answered nonsense");
@@ -89,9 +98,10 @@ absl::StatusOr<LoadReply> RunnerClient::Load(const LoadWorkload& request) {
 absl::StatusOr<RunReply> RunnerClient::Run(const RunRequest& request) {
   const absl::Duration timeout =
       absl::Milliseconds(request.limits.timeout_ms) + kSlack;
-  TF_ASSIGN_OR_RETURN(const Frame frame,
-                      Exchange(RunnerFrame::kRun, Encode(request),
-                               RunnerFrame::kRunReply, timeout));
+  TF_ASSIGN_OR_RETURN(
+      const Frame frame,
+      Exchange(RunnerFrame::kRun, request.run_id, Encode(request),
+               RunnerFrame::kRunReply, timeout));
   RunReply reply;
   if (!Decode(frame.payload, &reply)) {
     return absl::UnavailableError("the runner answered nonsense");
@@ -99,16 +109,18 @@ absl::StatusOr<RunReply> RunnerClient::Run(const RunRequest& request) {
   return reply;
 }
 
-void RunnerClient::Cancel() {
+void RunnerClient::Cancel(uint64_t run_id) {
   std::shared_ptr<Process> process;
   {
     MutexLock lock(mutex_);
+    cancelled_run_ = run_id;
     process = process_;
   }
   if (process == nullptr) return;
   // A runner that does not even read is killed at its deadline.
   process
-      ->Write(static_cast<uint32_t>(RunnerFrame::kCancel), "", absl::Seconds(1))
+      ->Write(static_cast<uint32_t>(RunnerFrame::kCancel),
+              Encode(CancelRun{run_id}), absl::Seconds(1))
       .IgnoreError();
 }
 

@@ -25,12 +25,12 @@ class RunnerClient {
 
   // Both start a runner where there is none. Unavailable: it cannot be
   // started, died or did not answer; it is then restarted by the next call,
-  // with no workload loaded.
+  // with no workload loaded. Cancelled: by Cancel, before anything ran.
   absl::StatusOr<LoadReply> Load(const LoadWorkload& request);
   absl::StatusOr<RunReply> Run(const RunRequest& request);
 
-  // Ends the Run or Load in progress early, with kCancelled.
-  void Cancel();
+  // Ends the Run or Load of that run_id early, or as soon as it begins.
+  void Cancel(uint64_t run_id);
   // Kills the runner for good: calls fail from now on.
   void Shutdown();
 
@@ -39,7 +39,9 @@ class RunnerClient {
 
  private:
   absl::StatusOr<std::shared_ptr<Process>> Started();
-  absl::StatusOr<Frame> Exchange(RunnerFrame type, const std::string& payload,
+  // Cancelled where run_id was cancelled before it was asked for.
+  absl::StatusOr<Frame> Exchange(RunnerFrame type, uint64_t run_id,
+                                 const std::string& payload,
                                  RunnerFrame expected, absl::Duration timeout);
 
   ProcessStarter& starter_;
@@ -47,6 +49,7 @@ class RunnerClient {
   Mutex mutex_;
   std::shared_ptr<Process> process_ ABSL_GUARDED_BY(mutex_);
   std::string isolation_ ABSL_GUARDED_BY(mutex_);
+  uint64_t cancelled_run_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

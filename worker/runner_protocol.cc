@@ -111,6 +111,7 @@ bool Decode(std::string_view payload, HelloReply* value) {
 
 std::string Encode(const LoadWorkload& value) {
   ByteWriter out;
+  out.U64(value.run_id);
   out.Str(value.key);
   out.Str(value.symbol);
   out.Str(value.artifact);
@@ -122,6 +123,7 @@ std::string Encode(const LoadWorkload& value) {
 
 bool Decode(std::string_view payload, LoadWorkload* value) {
   ByteReader in(payload);
+  value->run_id = in.U64();
   value->key = in.Str();
   value->symbol = in.Str();
   value->artifact = in.Str();
@@ -151,6 +153,7 @@ bool Decode(std::string_view payload, LoadReply* value) {
 
 std::string Encode(const RunRequest& value) {
   ByteWriter out;
+  out.U64(value.run_id);
   out.Str(value.key);
   out.Str(value.symbol);
   out.Str(value.artifact);
@@ -166,6 +169,7 @@ std::string Encode(const RunRequest& value) {
 
 bool Decode(std::string_view payload, RunRequest* value) {
   ByteReader in(payload);
+  value->run_id = in.U64();
   value->key = in.Str();
   value->symbol = in.Str();
   value->artifact = in.Str();
@@ -176,6 +180,18 @@ bool Decode(std::string_view payload, RunRequest* value) {
   value->max_samples = in.U32();
   value->target_ms = in.U32();
   value->best_seconds = in.F64();
+  return in.Finished();
+}
+
+std::string Encode(const CancelRun& value) {
+  ByteWriter out;
+  out.U64(value.run_id);
+  return out.Take();
+}
+
+bool Decode(std::string_view payload, CancelRun* value) {
+  ByteReader in(payload);
+  value->run_id = in.U64();
   return in.Finished();
 }
 

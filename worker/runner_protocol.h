@@ -7,12 +7,13 @@
 //     kLoadWorkload          ->            runs the reference, keeps inputs
 //                            <-  kLoadReply              and reference outputs
 //     kRun                   ->            forks, checks, times
-//     (kCancel)              ->            kills the child of that kRun
+//     (kCancel)              ->            kills the child of that run
 //                            <-  kRunReply
 //
-// One request at a time; kCancel alone may follow a kRun or kLoadWorkload
-// that is not answered yet, and is ignored where nothing runs. End of input
-// ends the runner, a running child included.
+// One request at a time; kCancel alone may come before its run, while it is
+// not answered yet, or after it: the run that it names is answered with
+// kCancelled as soon as may be, or is over already. End of input ends the
+// runner, a running child included.
 //
 // Knows the C and C++ standard libraries only.
 #ifndef TILEFARM_WORKER_RUNNER_PROTOCOL_H_
@@ -34,7 +35,7 @@ enum class RunnerFrame : uint32_t {
   kLoadReply = 4,
   kRun = 5,
   kRunReply = 6,
-  kCancel = 7,  // empty
+  kCancel = 7,
 };
 
 // u8 on the wire.
@@ -94,7 +95,8 @@ struct ChildLimits {
 };
 
 struct LoadWorkload {
-  std::string key;  // names the workload, its seed included, in later kRuns
+  uint64_t run_id = 0;  // of the run that it is for; 0: none
+  std::string key;      // names the workload, its seed included, in later kRuns
   std::string symbol;
   std::string artifact;  // the reference: a shared object
   uint64_t input_seed = 0;
@@ -111,6 +113,7 @@ struct LoadReply {
 };
 
 struct RunRequest {
+  uint64_t run_id = 0;  // for kCancel; 0: cannot be cancelled
   std::string key;
   std::string symbol;
   std::string artifact;
@@ -121,6 +124,10 @@ struct RunRequest {
   uint32_t max_samples = 0;  // 0: 30
   uint32_t target_ms = 0;    // 0: 40
   double best_seconds = 0;   // 0: none
+};
+
+struct CancelRun {
+  uint64_t run_id = 0;
 };
 
 enum class RunStatus : uint8_t {
@@ -155,6 +162,7 @@ std::string Encode(const LoadWorkload& value);
 std::string Encode(const LoadReply& value);
 std::string Encode(const RunRequest& value);
 std::string Encode(const RunReply& value);
+std::string Encode(const CancelRun& value);
 
 // False where the payload is not exactly one such value, or a value is
 // outside its range (element types, sizes that overflow).
@@ -164,6 +172,7 @@ bool Decode(std::string_view payload, LoadWorkload* value);
 bool Decode(std::string_view payload, LoadReply* value);
 bool Decode(std::string_view payload, RunRequest* value);
 bool Decode(std::string_view payload, RunReply* value);
+bool Decode(std::string_view payload, CancelRun* value);
 
 // The most parameters a function can be called with.
 inline constexpr uint32_t kMaxBuffers = 512;

@@ -254,14 +254,19 @@ TEST_F(RunnerTest, EndlessLoopTimesOut) {
 TEST_F(RunnerTest, CancelEndsARun) {
   LoadDouble();
   RunRequest request = Request("loops");
+  request.run_id = 7;
   request.limits.timeout_ms = 60000;
   std::thread canceller([this] {
     absl::SleepFor(absl::Milliseconds(100));
-    client_.Cancel();
+    client_.Cancel(6);  // of another run
+    client_.Cancel(7);
   });
   EXPECT_EQ(Run(request).status, RunStatus::kCancelled);
   canceller.join();
-  client_.Cancel();  // nothing runs: ignored
+  client_.Cancel(7);  // long over
+  client_.Cancel(9);  // to come
+  request.run_id = 9;
+  EXPECT_EQ(Run(request).status, RunStatus::kCancelled);
   ExpectStillWorks();
 }
 

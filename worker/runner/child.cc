@@ -117,14 +117,16 @@ void KillOrphans() {
 
 // What the worker wants while a child runs.
 enum class Control { kNothing, kCancel, kGone };
-Control ReadControl(int fd) {
+Control ReadControl(int fd, uint64_t run_id) {
   Frame frame;
   const FrameStatus status = ReadFrame(fd, 10000, &frame);
-  if (status == FrameStatus::kOk &&
-      frame.type == static_cast<uint32_t>(RunnerFrame::kCancel)) {
-    return Control::kCancel;
+  CancelRun cancel;
+  if (status != FrameStatus::kOk ||
+      frame.type != static_cast<uint32_t>(RunnerFrame::kCancel) ||
+      !Decode(frame.payload, &cancel)) {
+    return Control::kGone;
   }
-  return Control::kGone;
+  return cancel.run_id == run_id ? Control::kCancel : Control::kNothing;
 }
 
 }  // namespace
@@ -169,7 +171,7 @@ void PrepareForChildren() {
 }
 
 ChildOutcome RunChild(const ChildLimits& limits, int control_fd,
-                      const std::function<void()>& body) {
+                      uint64_t run_id, const std::function<void()>& body) {
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) return {ChildEnd::kNotStarted, errno};
@@ -197,9 +199,10 @@ ChildOutcome RunChild(const ChildLimits& limits, int control_fd,
       const timespec wait{left / 1000, left % 1000 * 1000000};
       const int n = ppoll(&p, control_fd < 0 ? 0 : 1, &wait, &none);
       if (n <= 0) continue;  // a child's signal, or the deadline
-      outcome.end = ReadControl(control_fd) == Control::kCancel
-                        ? ChildEnd::kCancelled
-                        : ChildEnd::kParentGone;
+      const Control control = ReadControl(control_fd, run_id);
+      if (control == Control::kNothing) continue;
+      outcome.end = control == Control::kCancel ? ChildEnd::kCancelled
+                                                : ChildEnd::kParentGone;
     }
     killed = true;
     break;

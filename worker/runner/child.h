@@ -36,10 +36,10 @@ void PrepareForChildren();
 // Forks, runs `body` in the child under `limits` and waits for its end. The
 // child has its own session and process group, dies with this process, has
 // /dev/null as standard input, output and error, may not write files, and is
-// killed with everything it started. Watches `control_fd` meanwhile for a
-// kCancel frame or its end.
+// killed with everything it started. Watches `control_fd` meanwhile for its
+// end, or a kCancel frame that names `run_id`.
 ChildOutcome RunChild(const ChildLimits& limits, int control_fd,
-                      const std::function<void()>& body);
+                      uint64_t run_id, const std::function<void()>& body);
 
 }  // namespace tilefarm::worker
 

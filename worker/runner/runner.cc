@@ -97,8 +97,13 @@ int Runner::Serve() {
         sent = Reply(RunnerFrame::kRunReply, Encode(Run(request)));
         break;
       }
-      case RunnerFrame::kCancel:
-        break;  // the run it meant has ended
+      case RunnerFrame::kCancel: {
+        // Its run has ended, or is about to be asked for.
+        CancelRun cancel;
+        if (!Decode(frame.payload, &cancel)) return 2;
+        cancelled_run_ = cancel.run_id;
+        break;
+      }
       default:
         return 2;
     }
@@ -135,6 +140,10 @@ void Runner::EvictBeyondLimit() {
 
 LoadReply Runner::Load(LoadWorkload request) {
   LoadReply reply;
+  if (request.run_id != 0 && request.run_id == cancelled_run_) {
+    reply.error = "cancelled";
+    return reply;
+  }
   workloads_.remove_if([&](const auto& w) { return w->key == request.key; });
   auto workload = std::make_unique<Workload>();
   workload->key = request.key;
@@ -200,9 +209,9 @@ std::string Runner::RunReference(const LoadWorkload& request, bool positive,
   if (!artifact.Store(request.artifact)) return "cannot store the reference";
   const SharedRun run = workload->NewRun();
   const ChildLimits limits = WithBuffers(request.limits, workload->program, 0);
-  const ChildOutcome outcome = RunChild(limits, options_.input_fd, [&] {
-    RunOnce(run, artifact.fd, request.symbol);
-  });
+  const ChildOutcome outcome =
+      RunChild(limits, options_.input_fd, request.run_id,
+               [&] { RunOnce(run, artifact.fd, request.symbol); });
   worker_gone_ = outcome.end == ChildEnd::kParentGone;
   const Stage stage = run.report->stage;
   if (stage == Stage::kFailed) return ReportedError(*run.report);
@@ -225,6 +234,11 @@ std::string Runner::RunReference(const LoadWorkload& request, bool positive,
 
 RunReply Runner::Run(const RunRequest& request) {
   RunReply reply;
+  if (request.run_id != 0 && request.run_id == cancelled_run_) {
+    reply.status = RunStatus::kCancelled;
+    reply.error = "cancelled";
+    return reply;
+  }
   Workload* workload = Find(request.key);
   if (workload == nullptr) {
     reply.status = RunStatus::kUnknownWorkload;
@@ -241,8 +255,9 @@ RunReply Runner::Run(const RunRequest& request) {
   const ChildLimits limits =
       WithBuffers(request.limits, workload->program,
                   request.flush_cache ? FlushBytes(request) : 0);
-  const ChildOutcome outcome = RunChild(
-      limits, options_.input_fd, [&] { Measure(run, artifact.fd, request); });
+  const ChildOutcome outcome =
+      RunChild(limits, options_.input_fd, request.run_id,
+               [&] { Measure(run, artifact.fd, request); });
   worker_gone_ = outcome.end == ChildEnd::kParentGone;
   const Stage stage = run.report->stage;
   if (outcome.end == ChildEnd::kReturned && stage == Stage::kDone) {

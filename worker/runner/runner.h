@@ -48,6 +48,7 @@ class Runner {
 
   Options options_;
   std::list<std::unique_ptr<Workload>> workloads_;  // most recent first
+  uint64_t cancelled_run_ = 0;  // named by the last kCancel between runs
   bool worker_gone_ = false;
 };
 

@@ -1,0 +1,16 @@
+// blockize without the trace's variables, for tensorize.
+#ifndef TILEFARM_COMPILER_SCHEDULE_BLOCKIZE_H_
+#define TILEFARM_COMPILER_SCHEDULE_BLOCKIZE_H_
+
+#include "absl/status/statusor.h"
+#include "compiler/schedule/schedule_state.h"
+
+namespace tilefarm::schedule {
+
+// The new outer block. Errors as blockize's.
+absl::StatusOr<ir::BlockPtr> BlockizeLoop(ScheduleState& state,
+                                          const ir::ForPtr& loop);
+
+}  // namespace tilefarm::schedule
+
+#endif  // TILEFARM_COMPILER_SCHEDULE_BLOCKIZE_H_

@@ -1,0 +1,232 @@
+// cache_read and cache_write: a block works on a copy of a buffer.
+//
+//   cache_read(C, 0, "global")             cache_write(C, 0, "global")
+//
+//   for i, k: C reads A                    for i, k: C writes C
+//   ->                                     ->
+//   for ax0, ax1: A_global: copy           for i, k: C writes C_global
+//   for i, k: C reads A_global             for ax0, ax1: C_global: copy
+//
+// The copy is a block of its own, named after the new buffer, that other
+// primitives then move. cache_read redirects every reader in the scope.
+//
+// Steps of both:
+//   1. Check that at most one block (for cache_write: this one) writes the
+//      buffer in the scope, so that one place sees its final value.
+//   2. Find the place: for a buffer that comes from outside the start of the
+//      scope, else right after the writer, in the innermost body that has a
+//      reader too.
+//   3. The region to copy is what the writer writes in an iteration there. A
+//      copy that goes back must not touch an element that is not written.
+//   4. Insert, redirect, allocate.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/schedule/block_info.h"
+#include "compiler/schedule/block_primitives.h"
+#include "compiler/schedule/cache_block.h"
+#include "compiler/schedule/region_analysis.h"
+#include "compiler/schedule/scope_edit.h"
+
+namespace tilefarm::schedule {
+namespace {
+
+// The position of each child in program order.
+size_t OrderOf(const BlockScope& deps, const ir::BlockNode* block) {
+  const auto& children = deps.children();
+  for (size_t i = 0; i < children.size(); ++i) {
+    if (children[i].get() == block) return i;
+  }
+  return children.size();
+}
+
+ir::Buffer CacheBuffer(const ScheduleState& state, const ir::BlockPtr& block,
+                       const ir::Buffer& buffer, std::string_view scope) {
+  const std::string name = absl::StrCat(buffer->name, "_", std::string(scope));
+  return ir::MakeBuffer(FreshBufferName(*state.FunctionOf(block.get()), name),
+                        buffer->dtype, buffer->shape, std::string(scope));
+}
+
+std::string CacheBlockName(const ScheduleState& state,
+                           const ir::BlockPtr& block, std::string base) {
+  const ir::PrimFuncPtr function = state.FunctionOf(block.get());
+  if (state.CountBlocks(function.get(), base) == 0) return base;
+  int i = 1;
+  while (state.CountBlocks(function.get(), absl::StrCat(base, "_", i)) > 0) {
+    ++i;
+  }
+  return absl::StrCat(base, "_", i);
+}
+
+// Buffers of all blocks of the scope that access `buffer`, redirected.
+void RedirectReaders(const std::vector<ir::BlockPtr>& readers,
+                     const ir::Buffer& from, const ir::Buffer& to,
+                     ScopeEditor& edit, BlockReuse& reuse) {
+  for (const ir::BlockPtr& reader : readers) {
+    const ir::Stmt redirected = RedirectBuffer(reader, from, to);
+    reuse.emplace_back(reader.get(), ir::As<ir::BlockNode>(redirected));
+    edit.Replace(reader.get(), redirected);
+  }
+}
+
+// Steps 1 and 3 of cache_read for a buffer with a writer in the scope.
+absl::Status CheckCacheReadOfWritten(const ScheduleState& state,
+                                     const BlockScope& deps,
+                                     const ir::BlockPtr& block,
+                                     const ir::BlockPtr& writer,
+                                     const ir::Buffer& buffer,
+                                     const CopyPlace& place) {
+  constexpr char kPrimitive[] = "cache_read";
+  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, kPrimitive, writer.get()));
+  const bool parallel = std::any_of(
+      place.outer.begin(), place.outer.end(), [](const ir::ForPtr& loop) {
+        return loop->for_kind != ir::ForKind::kSerial &&
+               loop->for_kind != ir::ForKind::kUnrolled;
+      });
+  for (const ir::BlockPtr& reader : deps.Readers(buffer.get())) {
+    if (OrderOf(deps, reader.get()) <= OrderOf(deps, writer.get())) {
+      return state.Illegal(
+          kPrimitive, block.get(),
+          absl::StrCat("block ", reader->name, " reads buffer ", buffer->name,
+                       " before block ", writer->name, " has written it"));
+    }
+    const bool local =
+        state.AllocSite(buffer.get()) == state.Scope(block.get());
+    if (!local && !IsRegionCovered(state, reader.get())) {
+      return state.Illegal(
+          kPrimitive, block.get(),
+          absl::StrCat("block ", reader->name, " reads elements of buffer ",
+                       buffer->name, " that block ", writer->name,
+                       " does not write"));
+    }
+    if (parallel && !state.IsBelow(reader.get(), place.parent.get())) {
+      return state.Illegal(
+          kPrimitive, block.get(),
+          absl::StrCat("the copy would be made in a parallel loop and block ",
+                       reader->name, " reads it outside"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<BlockRv> CacheRead(ScheduleState& state, BlockRv block_rv,
+                                  int read_buffer_index,
+                                  std::string_view storage_scope) {
+  constexpr char kPrimitive[] = "cache_read";
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
+                      state.Get(kPrimitive, block_rv));
+  TF_ASSIGN_OR_RETURN(const ir::Buffer buffer,
+                      NthBuffer(state, kPrimitive, block.get(), /*read=*/true,
+                                read_buffer_index));
+  const ir::BlockPtr scope = state.Scope(block.get());
+  if (scope == nullptr) {
+    return state.Illegal(kPrimitive, block.get(),
+                         "the root block has no scope to copy in");
+  }
+  const BlockScope deps(state, scope.get());
+  const std::vector<ir::BlockPtr> writers = deps.Writers(buffer.get());
+  if (writers.size() > 1) {
+    return state.Illegal(kPrimitive, block.get(),
+                         absl::StrCat("buffer ", buffer->name, " has ",
+                                      writers.size(), " writers in the scope"));
+  }
+  const std::vector<ir::BlockPtr> readers = deps.Readers(buffer.get());
+  CopyPlace place{scope, 0, {}, {}};
+  arith::Analyzer analyzer;
+  arith::Region region = arith::FullRegion(buffer);
+  if (!writers.empty()) {
+    const ir::BlockPtr& writer = writers[0];
+    place = PlaceAfter(state, scope, writer, readers);
+    TF_RETURN_IF_ERROR(
+        CheckCacheReadOfWritten(state, deps, block, writer, buffer, place));
+    BindLoops(analyzer, place.outer);
+    region = HullOf(analyzer, *writer,
+                    *FindRegion(writer->writes, buffer.get()), place.inner);
+    if (place.parent == scope) {
+      region = arith::ClipRegion(analyzer, region, buffer->shape);
+    }
+    for (const ir::Range& range : region) {
+      if (!ir::AsInt(range.extent).has_value()) {
+        region = arith::FullRegion(buffer);
+        break;
+      }
+    }
+  }
+  const ir::Buffer cache = CacheBuffer(state, block, buffer, storage_scope);
+  const CopyNest copy =
+      MakeCopy(CacheBlockName(state, block, cache->name), buffer, cache, region,
+               arith::FullRegion(buffer), analyzer);
+  ScopeEditor edit;
+  BlockReuse reuse;
+  edit.Insert(place.parent.get(), place.position, copy.nest);
+  RedirectReaders(readers, buffer, cache, edit, reuse);
+  edit.AddAlloc(cache);
+  state.Replace(scope.get(), edit.Apply(*scope), reuse);
+  return state.NewBlock(copy.block);
+}
+
+absl::StatusOr<BlockRv> CacheWrite(ScheduleState& state, BlockRv block_rv,
+                                   int write_buffer_index,
+                                   std::string_view storage_scope) {
+  constexpr char kPrimitive[] = "cache_write";
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
+                      state.Get(kPrimitive, block_rv));
+  TF_ASSIGN_OR_RETURN(const ir::Buffer buffer,
+                      NthBuffer(state, kPrimitive, block.get(), /*read=*/false,
+                                write_buffer_index));
+  const ir::BlockPtr scope = state.Scope(block.get());
+  if (scope == nullptr) {
+    return state.Illegal(kPrimitive, block.get(),
+                         "the root block has no scope to copy in");
+  }
+  const BlockScope deps(state, scope.get());
+  // Only then is the block the one writer, and never reads what was there.
+  TF_RETURN_IF_ERROR(
+      CheckCompleteOrReduction(state, kPrimitive, deps, block.get()));
+  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, kPrimitive, block.get()));
+  std::vector<ir::BlockPtr> readers;
+  for (const ir::BlockPtr& reader : deps.Readers(buffer.get())) {
+    if (OrderOf(deps, reader.get()) > OrderOf(deps, block.get())) {
+      readers.push_back(reader);
+    }
+  }
+  const CopyPlace place = PlaceAfter(state, scope, block, readers);
+  arith::Analyzer analyzer;
+  BindLoops(analyzer, place.outer);
+  const ir::BufferRegion& write = *FindRegion(block->writes, buffer.get());
+  arith::Analyzer domain_analyzer;
+  const auto whole =
+      DenseRegion(write, {}, DomainOf(*block, true), domain_analyzer);
+  const auto region =
+      DenseRegion(write, BindingsOf(*block), RangesOf(place.inner), analyzer);
+  if (!whole.has_value() || !region.has_value() ||
+      !PredicateOnlyGuardsDomain(state, *block)) {
+    return state.Illegal(
+        kPrimitive, block.get(),
+        absl::StrCat("it does not surely write every element "
+                     "of the region of buffer ",
+                     buffer->name, " that would be copied back"));
+  }
+  const ir::Buffer cache = CacheBuffer(state, block, buffer, storage_scope);
+  // At the scope itself nothing but the domain bounds the region.
+  const CopyNest copy = MakeCopy(
+      CacheBlockName(state, block, cache->name), cache, buffer,
+      place.outer.empty() ? arith::ClipRegion(analyzer, *region, buffer->shape)
+                          : *region,
+      *whole, analyzer);
+  ScopeEditor edit;
+  BlockReuse reuse;
+  edit.Insert(place.parent.get(), place.position, copy.nest);
+  RedirectReaders({block}, buffer, cache, edit, reuse);
+  edit.AddAlloc(cache);
+  state.Replace(scope.get(), edit.Apply(*scope), reuse);
+  return state.NewBlock(copy.block);
+}
+
+}  // namespace tilefarm::schedule

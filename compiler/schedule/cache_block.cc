@@ -1,0 +1,105 @@
+#include "compiler/schedule/cache_block.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/schedule/region_analysis.h"
+#include "compiler/schedule/scope_edit.h"
+
+namespace tilefarm::schedule {
+
+CopyNest MakeCopy(const std::string& name, const ir::Buffer& from,
+                  const ir::Buffer& to, const arith::Region& region,
+                  const arith::Region& whole, arith::Analyzer analyzer) {
+  ir::BlockNode block;
+  block.name = name;
+  std::vector<std::pair<ir::Var, ir::Expr>> loops;
+  std::vector<ir::Expr> indices;
+  std::vector<ir::Range> point;
+  ir::Expr predicate = ir::BoolConst(true);
+  for (size_t i = 0; i < region.size(); ++i) {
+    const ir::Var loop = ir::MakeVar(absl::StrCat("ax", i));
+    const ir::Var var = ir::MakeVar(absl::StrCat("v", i));
+    loops.emplace_back(loop, region[i].extent);
+    analyzer.Bind(loop, ir::Range{ir::IntConst(0), region[i].extent});
+    const ir::Expr binding = region[i].min + loop;
+    block.iters.push_back(
+        {var, ir::Range{ir::IntConst(0), ir::IntConst(to->shape[i])},
+         ir::IterType::kSpatial, binding});
+    indices.push_back(var);
+    point.push_back({var, ir::IntConst(1)});
+    const ir::Expr above = ir::GE(binding, whole[i].min);
+    if (!analyzer.CanProve(above)) predicate = ir::And(predicate, above);
+    const ir::Expr below = ir::LT(binding, whole[i].min + whole[i].extent);
+    if (!analyzer.CanProve(below)) predicate = ir::And(predicate, below);
+  }
+  block.predicate = analyzer.Simplify(predicate);
+  block.reads.push_back({from, point});
+  block.writes.push_back({to, point});
+  block.body = ir::MakeStore(to, indices, ir::Load(from, indices));
+  CopyNest result;
+  result.block = ir::BlockOf(std::move(block));
+  result.nest = result.block;
+  for (auto it = loops.rbegin(); it != loops.rend(); ++it) {
+    result.nest = ir::MakeFor(it->first, it->second, result.nest);
+  }
+  return result;
+}
+
+CopyPlace PlaceAfter(const ScheduleState& state, const ir::BlockPtr& scope,
+                     const ir::BlockPtr& writer,
+                     const std::vector<ir::BlockPtr>& readers) {
+  CopyPlace place;
+  if (readers.empty()) {
+    place.parent = scope;
+    place.position = static_cast<int>(Statements(scope->body).size());
+  } else {
+    // Up from the writer to the first body that has a reader too.
+    for (ir::Stmt parent = state.Parent(writer.get()); parent != nullptr;
+         parent = state.Parent(parent.get())) {
+      bool has_reader = parent == scope;
+      for (const ir::BlockPtr& reader : readers) {
+        has_reader = has_reader || state.IsBelow(reader.get(), parent.get());
+      }
+      if (!has_reader) continue;
+      place.parent = parent;
+      place.position = PositionOf(BodyOf(parent.get()), writer.get()) + 1;
+      break;
+    }
+  }
+  TF_CHECK(place.parent != nullptr);
+  LoopCut cut =
+      CutLoops(state, writer.get(), ir::As<ir::ForNode>(place.parent));
+  place.outer = std::move(cut.outer);
+  place.inner = std::move(cut.inner);
+  return place;
+}
+
+namespace {
+
+class Redirect : public ir::Mutator {
+ public:
+  Redirect(const ir::Buffer& from, const ir::Buffer& to)
+      : from_(from), to_(to) {}
+  using Mutator::Mutate;
+
+ protected:
+  ir::Buffer MutateBuffer(const ir::Buffer& buffer) override {
+    return buffer == from_ ? to_ : buffer;
+  }
+
+ private:
+  const ir::Buffer& from_;
+  const ir::Buffer& to_;
+};
+
+}  // namespace
+
+ir::Stmt RedirectBuffer(const ir::Stmt& stmt, const ir::Buffer& old_buffer,
+                        const ir::Buffer& new_buffer) {
+  return Redirect(old_buffer, new_buffer).Mutate(stmt);
+}
+
+}  // namespace tilefarm::schedule

@@ -1,0 +1,388 @@
+// compute_at and reverse_compute_at: a block moves below a loop of its
+// consumers (producers), where each iteration computes just what is needed
+// (what can be).
+//
+//   compute_at(B, i_0)                     reverse_compute_at(D, i_0)
+//
+//   for i, j: B                            for i_0, i_1, j: C
+//   for i_0:                               for i, j: D
+//     for i_1, j: C                     ->
+//   ->                                     for i_0:
+//   for i_0:                                 for i_1, j: C
+//     for ax0, ax1: B                        for ax0, ax1: D
+//     for i_1, j: C
+//
+// The loops ax0, ax1, ... run over the block's variables; where tiles do not
+// divide, a predicate keeps them in the domain.
+//
+// Steps of both:
+//   1. Check that the scope is a pipeline of complete and reduction blocks,
+//      that loop and block share it, and that nothing but loops is in between.
+//   2. Find the positions in the loop's body between the last producer and the
+//      first consumer.
+//   3. The region needed there (compute_at: the hull of what the consumers
+//      below the loop read; reverse: of what the producers write) gives the
+//      domain of the block's variables.
+//   4. Move, and check what could only be seen afterwards.
+//
+// compute_at may compute an element several times: its block is complete or a
+// reduction, so it gives the same value, and the buffer belongs to an
+// iteration of the loop then. reverse_compute_at must run every instance (a
+// reduction: exactly once), after what it reads has got its final value.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/schedule/block_domain.h"
+#include "compiler/schedule/block_info.h"
+#include "compiler/schedule/block_primitives.h"
+#include "compiler/schedule/region_analysis.h"
+#include "compiler/schedule/scope_edit.h"
+
+namespace tilefarm::schedule {
+namespace {
+
+enum class Direction : uint8_t { kToConsumers, kToProducers };
+
+struct Move {
+  const char* primitive;
+  Direction direction;
+  ir::BlockPtr block;
+  ir::ForPtr loop;
+  bool preserve_unit_loops;
+  int index;
+};
+
+// Step 1.
+absl::Status CheckMove(const ScheduleState& state, const Move& move,
+                       const ir::BlockPtr& scope, const BlockScope& deps) {
+  const ir::BlockNode* block = move.block.get();
+  if (state.Scope(move.loop.get()) != scope) {
+    return state.Illegal(move.primitive, block,
+                         "the loop is not in the block's scope");
+  }
+  if (state.IsBelow(block, move.loop.get())) {
+    return state.Illegal(move.primitive, block,
+                         "the block is already below the loop");
+  }
+  TF_RETURN_IF_ERROR(CheckStagePipeline(state, move.primitive, scope.get()));
+  TF_RETURN_IF_ERROR(
+      CheckCompleteOrReduction(state, move.primitive, deps, block));
+  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, move.primitive, block));
+  TF_RETURN_IF_ERROR(
+      CheckOnlyLoopsAbove(state, move.primitive, move.loop.get()));
+  if (!PredicateOnlyGuardsDomain(state, *block) &&
+      !HasAffineBindings(state, block)) {
+    return state.Illegal(move.primitive, block,
+                         "its predicate does more than guard a tail");
+  }
+  if (!WritesAreDistinct(*block)) {
+    return state.Illegal(move.primitive, block,
+                         "instances write the same element, so their order "
+                         "matters");
+  }
+  std::vector<ir::ForPtr> loops = state.LoopsAbove(move.loop.get());
+  loops.push_back(move.loop);
+  for (const ir::ForPtr& loop : loops) {
+    if (loop->for_kind == ir::ForKind::kVectorized) {
+      return state.Illegal(move.primitive, loop.get(),
+                           "no other block can be computed in a vectorized "
+                           "loop");
+    }
+  }
+  // Earlier or later than now, it would meet other values.
+  for (const Dependency& dep : deps.dependencies()) {
+    if (dep.kind != DepKind::kWar || dep.src == dep.dst) continue;
+    const bool writes_what_was_read = dep.dst == move.block;
+    const bool reads_what_is_overwritten =
+        dep.src == move.block && move.direction == Direction::kToConsumers;
+    if (writes_what_was_read || reads_what_is_overwritten) {
+      return state.Illegal(
+          move.primitive, block,
+          absl::StrCat("block ", dep.dst->name, " overwrites what block ",
+                       dep.src->name, " reads before it"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Step 2: the position of the new nest among the loop body's statements.
+absl::StatusOr<int> FindPosition(const ScheduleState& state, const Move& move,
+                                 const std::vector<ir::BlockPtr>& producers,
+                                 const std::vector<ir::BlockPtr>& consumers) {
+  const bool reverse = move.direction == Direction::kToProducers;
+  for (const ir::BlockPtr& required : reverse ? producers : consumers) {
+    if (!state.IsBelow(required.get(), move.loop.get())) {
+      return state.Illegal(
+          move.primitive, move.block.get(),
+          absl::StrCat("its ", reverse ? "producer " : "consumer ",
+                       required->name, " is not below loop ",
+                       move.loop->var->name));
+    }
+  }
+  const int size = static_cast<int>(Statements(move.loop->body).size());
+  int first = 0;
+  int last = size;
+  for (const ir::BlockPtr& producer : producers) {
+    first = std::max(first, PositionOf(move.loop->body, producer.get()) + 1);
+  }
+  for (const ir::BlockPtr& consumer : consumers) {
+    const int position = PositionOf(move.loop->body, consumer.get());
+    if (position >= 0) last = std::min(last, position);
+  }
+  if (first > last) {
+    return state.Illegal(move.primitive, move.block.get(),
+                         absl::StrCat("a consumer comes before a producer in "
+                                      "the body of loop ",
+                                      move.loop->var->name));
+  }
+  if (move.index == -1) return last;
+  if (move.index == -2) return first;
+  if (move.index < first || move.index > last) {
+    return state.Illegal(move.primitive, move.block.get(),
+                         absl::StrCat("index ", move.index,
+                                      " is not a legal position: -1, -2 "
+                                      "or ",
+                                      first, " to ", last));
+  }
+  return move.index;
+}
+
+// Step 3: the regions of buffers that the loop's iteration needs or provides.
+std::vector<NeededRegion> NeededRegions(
+    const ScheduleState& state, const Move& move, arith::Analyzer& analyzer,
+    const std::vector<ir::BlockPtr>& others) {
+  const bool reverse = move.direction == Direction::kToProducers;
+  const auto& accesses = reverse ? move.block->reads : move.block->writes;
+  std::vector<NeededRegion> needed;
+  for (const ir::BlockPtr& other : others) {
+    const LoopCut cut = CutLoops(state, other.get(), move.loop.get());
+    for (const ir::BufferRegion& region :
+         reverse ? other->writes : other->reads) {
+      if (FindRegion(accesses, region.buffer.get()) == nullptr) continue;
+      needed.push_back(
+          {region.buffer.get(),
+           HullOf(analyzer, *other, region, cut.inner,
+                  reverse ? std::vector<ir::ForPtr>() : cut.outer)});
+    }
+  }
+  return needed;
+}
+
+// reverse_compute_at before the move: what the block will read in an iteration
+// of `outer` is final there.
+absl::Status CheckReadsFinal(const ScheduleState& state, const Move& move,
+                             const std::vector<ir::BlockPtr>& producers,
+                             const std::vector<ir::ForPtr>& outer) {
+  for (const ir::BlockPtr& producer : producers) {
+    for (const ir::BufferRegion& read : move.block->reads) {
+      TF_RETURN_IF_ERROR(CheckFinalIn(state, move.primitive, *producer,
+                                      read.buffer.get(), outer));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// reverse_compute_at after the move: the reads of an iteration are written in
+// it.
+absl::Status CheckReadsWritten(const ScheduleState& state, const Move& move,
+                               const ir::BlockPtr& moved,
+                               const ir::ForPtr& loop,
+                               const std::vector<ir::BlockPtr>& producers) {
+  const LoopCut cut = CutLoops(state, moved.get(), loop.get());
+  arith::Analyzer analyzer;
+  BindLoops(analyzer, cut.outer);
+  for (const ir::BlockPtr& old_producer : producers) {
+    const ir::BlockPtr producer = state.Latest(old_producer);
+    const LoopCut theirs = CutLoops(state, producer.get(), loop.get());
+    for (const ir::BufferRegion& read : moved->reads) {
+      const ir::BufferRegion* write =
+          FindRegion(producer->writes, read.buffer.get());
+      if (write == nullptr) continue;
+      const auto dense = DenseRegion(*write, BindingsOf(*producer),
+                                     RangesOf(theirs.inner), analyzer);
+      const arith::Region hull = HullOf(analyzer, *moved, read, cut.inner);
+      const auto& shape = read.buffer->shape;
+      const bool covered =
+          dense.has_value() && PredicateOnlyGuardsDomain(state, *producer) &&
+          (arith::RegionCovers(analyzer, *dense, hull) ||
+           arith::RegionCovers(analyzer,
+                               arith::ClipRegion(analyzer, *dense, shape),
+                               arith::ClipRegion(analyzer, hull, shape)));
+      if (!covered) {
+        return state.Illegal(
+            move.primitive, moved.get(),
+            absl::StrCat("it reads more of buffer ", read.buffer->name,
+                         " than block ", producer->name,
+                         " surely writes in an iteration of loop ",
+                         loop->var->name));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// reverse_compute_at after the move: every instance runs, in a legal order.
+absl::Status CheckAllRun(const ScheduleState& state, const Move& move,
+                         const ir::BlockPtr& moved, const ir::ForPtr& loop,
+                         const std::vector<ir::BlockPtr>& consumers) {
+  const bool reduces = HasReduceIter(moved.get());
+  if (!CoversDomain(state, *moved, /*exactly_once=*/reduces)) {
+    return state.Illegal(
+        move.primitive, moved.get(),
+        absl::StrCat("not every instance would run ",
+                     reduces ? "exactly once" : "at least once", " below loop ",
+                     loop->var->name));
+  }
+  const LoopCut cut = CutLoops(state, moved.get(), loop.get());
+  for (const ir::ForPtr& outer : cut.outer) {
+    if (ir::IsConstInt(outer->extent, 1)) continue;
+    const bool serial = outer->for_kind == ir::ForKind::kSerial ||
+                        outer->for_kind == ir::ForKind::kUnrolled;
+    const bool in_reduce =
+        LoopFeedsIter(outer.get(), moved.get(), ir::IterType::kReduce);
+    if (!serial && (in_reduce || !LoopFeedsIter(outer.get(), moved.get(),
+                                                ir::IterType::kSpatial))) {
+      return state.Illegal(move.primitive, outer.get(),
+                           "its iterations run at the same time and would "
+                           "write the same elements");
+    }
+    if (!in_reduce) continue;
+    for (const ir::BlockPtr& consumer : consumers) {
+      if (state.IsBelow(state.Latest(consumer).get(), outer.get())) {
+        return state.Illegal(
+            move.primitive, outer.get(),
+            absl::StrCat("block ", consumer->name,
+                         " below it would read an incomplete reduction"));
+      }
+    }
+  }
+  for (const ir::BlockPtr& old_consumer : consumers) {
+    const ir::BlockPtr consumer = state.Latest(old_consumer);
+    if (SharedLoops(state, consumer.get(), moved.get()).empty()) continue;
+    if (!IsRegionCovered(state, consumer.get())) {
+      return state.Illegal(
+          move.primitive, moved.get(),
+          absl::StrCat("its consumer ", consumer->name,
+                       " would read what has not been computed yet"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MoveBlock(ScheduleState& state, const Move& move) {
+  const bool reverse = move.direction == Direction::kToProducers;
+  const ir::BlockPtr scope = state.Scope(move.block.get());
+  if (scope == nullptr) {
+    return state.Illegal(move.primitive, move.block.get(),
+                         "the root block cannot be moved");
+  }
+  const BlockScope deps(state, scope.get());
+  TF_RETURN_IF_ERROR(CheckMove(state, move, scope, deps));
+  if (!reverse && IsOutput(state, move.block.get())) {
+    return state.Illegal(move.primitive, move.block.get(),
+                         "the block writes an output of its scope");
+  }
+  const std::vector<ir::BlockPtr> producers = deps.Producers(move.block.get());
+  const std::vector<ir::BlockPtr> consumers = deps.Consumers(move.block.get());
+  TF_ASSIGN_OR_RETURN(const int position,
+                      FindPosition(state, move, producers, consumers));
+
+  std::vector<ir::ForPtr> outer = state.LoopsAbove(move.loop.get());
+  outer.push_back(move.loop);
+  if (reverse) {
+    TF_RETURN_IF_ERROR(CheckReadsFinal(state, move, producers, outer));
+  }
+  arith::Analyzer analyzer;
+  BindLoops(analyzer, outer);
+  const std::vector<NeededRegion> needed =
+      NeededRegions(state, move, analyzer, reverse ? producers : consumers);
+  auto domains = SolveBlockDomain(
+      analyzer, *move.block, reverse ? move.block->reads : move.block->writes,
+      needed);
+  if (!domains.ok()) {
+    return state.Illegal(move.primitive, move.block.get(),
+                         std::string(domains.status().message()));
+  }
+  ir::BlockPtr moved;
+  ir::Stmt nest = MakeNestOver(analyzer, *move.block, *domains,
+                               move.preserve_unit_loops, &moved);
+
+  ScopeEditor edit;
+  edit.Replace(move.block.get(), ir::NoOp());
+  edit.Insert(move.loop.get(), position, std::move(nest));
+  state.Replace(scope.get(), edit.Apply(*scope),
+                {{move.block.get(), moved.get()}});
+  if (!reverse) return absl::OkStatus();
+  const ir::ForPtr loop = state.Latest(move.loop);
+  TF_RETURN_IF_ERROR(CheckReadsWritten(state, move, moved, loop, producers));
+  return CheckAllRun(state, move, moved, loop, consumers);
+}
+
+// The block and loop of the trace's variables; marks are handled before.
+absl::Status MoveByVariables(ScheduleState& state, const char* primitive,
+                             Direction direction, BlockRv block, LoopRv loop,
+                             bool preserve_unit_loops, int index) {
+  Move move{primitive, direction, nullptr, nullptr, preserve_unit_loops, index};
+  TF_ASSIGN_OR_RETURN(move.block, state.Get(primitive, block));
+  TF_ASSIGN_OR_RETURN(move.loop, state.Get(primitive, loop));
+  return MoveBlock(state, move);
+}
+
+bool CanMove(const ScheduleState& state, Direction direction,
+             const ir::BlockPtr& block, const ir::ForPtr& loop) {
+  ScheduleState copy = state;
+  const Move move{direction == Direction::kToProducers ? "reverse_compute_at"
+                                                       : "compute_at",
+                  direction,
+                  block,
+                  loop,
+                  /*preserve_unit_loops=*/true,
+                  /*index=*/-1};
+  return MoveBlock(copy, move).ok();
+}
+
+}  // namespace
+
+absl::Status ComputeAt(ScheduleState& state, BlockRv block, LoopRv loop,
+                       bool preserve_unit_loops, int index) {
+  switch (state.MarkOf(loop)) {
+    case LoopMark::kRoot:
+      return state.Get("compute_at", block).status();
+    case LoopMark::kInline:
+      return ComputeInline(state, block);
+    case LoopMark::kNone:
+      break;
+  }
+  return MoveByVariables(state, "compute_at", Direction::kToConsumers, block,
+                         loop, preserve_unit_loops, index);
+}
+
+absl::Status ReverseComputeAt(ScheduleState& state, BlockRv block, LoopRv loop,
+                              bool preserve_unit_loops, int index) {
+  switch (state.MarkOf(loop)) {
+    case LoopMark::kRoot:
+      return state.Get("reverse_compute_at", block).status();
+    case LoopMark::kInline:
+      return ReverseComputeInline(state, block);
+    case LoopMark::kNone:
+      break;
+  }
+  return MoveByVariables(state, "reverse_compute_at", Direction::kToProducers,
+                         block, loop, preserve_unit_loops, index);
+}
+
+bool CanComputeAt(const ScheduleState& state, const ir::BlockPtr& block,
+                  const ir::ForPtr& loop) {
+  return CanMove(state, Direction::kToConsumers, block, loop);
+}
+
+bool CanReverseComputeAt(const ScheduleState& state, const ir::BlockPtr& block,
+                         const ir::ForPtr& loop) {
+  return CanMove(state, Direction::kToProducers, block, loop);
+}
+
+}  // namespace tilefarm::schedule

@@ -1,0 +1,225 @@
+// decompose_reduction: the initialisation of a reduction becomes a block of
+// its own, before a loop at or above its reduce loops.
+//
+//   decompose_reduction(C, k_0)
+//
+//   for i:                          for i:
+//     for k_0, j, k_1:        ->      for j_init:
+//       C: init C = 0; C += ...         C_init: C = 0
+//                                     for k_0, j, k_1:
+//                                       C_update: C += ...
+//
+// Steps:
+//   1. Check that the block is a reduction, that no loop above the given one
+//      feeds a reduce variable, that no instance runs twice below the loop
+//      (its first accumulation would be counted again), and that no other
+//      block below the loop sees the buffer before it is written.
+//   2. Make the init block from the spatial variables, below copies of the
+//      loops that they use; conditions about other loops are dropped from its
+//      predicate.
+//   3. Put it before the loop. The old block loses its init, is renamed, and
+//      reads what it writes.
+//
+// The result is the init block; the old block's variables follow the update.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/schedule/block_info.h"
+#include "compiler/schedule/block_primitives.h"
+#include "compiler/schedule/ir_copy.h"
+#include "compiler/schedule/region_analysis.h"
+#include "compiler/schedule/scope_edit.h"
+
+namespace tilefarm::schedule {
+namespace {
+
+constexpr char kPrimitive[] = "decompose_reduction";
+
+void Conjuncts(const ir::Expr& condition, std::vector<ir::Expr>* out) {
+  const auto* node = ir::As<ir::BinaryNode>(condition);
+  if (node != nullptr && node->op == ir::BinaryOp::kAnd) {
+    Conjuncts(node->a, out);
+    Conjuncts(node->b, out);
+    return;
+  }
+  out->push_back(condition);
+}
+
+bool UsesAny(const ir::Expr& expr, const std::vector<ir::ForPtr>& loops) {
+  return std::any_of(loops.begin(), loops.end(), [&](const ir::ForPtr& loop) {
+    return ir::UsesVar(expr, loop->var.get());
+  });
+}
+
+// Step 1 for the other blocks below the loop.
+absl::Status CheckOtherAccesses(const ScheduleState& state,
+                                const ir::BlockPtr& block,
+                                const ir::ForPtr& loop) {
+  bool seen = false;
+  for (const ir::BlockPtr& other : state.ChildBlocks(loop.get())) {
+    if (other == block) {
+      seen = true;
+      continue;
+    }
+    for (const ir::BufferRegion& write : block->writes) {
+      const bool reads =
+          FindRegion(other->reads, write.buffer.get()) != nullptr;
+      const bool writes =
+          FindRegion(other->writes, write.buffer.get()) != nullptr;
+      if (!reads && !writes) continue;
+      if (writes || !seen || !IsRegionCovered(state, other.get())) {
+        return state.Illegal(
+            kPrimitive, block.get(),
+            absl::StrCat("block ", other->name, " below loop ", loop->var->name,
+                         " uses buffer ", write.buffer->name,
+                         " and would see the initialisation"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckDecompose(const ScheduleState& state,
+                            const ir::BlockPtr& block, const ir::ForPtr& loop) {
+  const ir::BlockPtr scope = state.Scope(block.get());
+  if (scope == nullptr || block->init == nullptr) {
+    return state.Illegal(kPrimitive, block.get(),
+                         "the block has no initialisation");
+  }
+  if (!state.IsBelow(block.get(), loop.get()) ||
+      state.Scope(loop.get()) != scope) {
+    return state.Illegal(
+        kPrimitive, block.get(),
+        absl::StrCat("the block is not below loop ", loop->var->name));
+  }
+  const BlockScope deps(state, scope.get());
+  TF_RETURN_IF_ERROR(CheckReduction(state, kPrimitive, deps, block.get()));
+  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, kPrimitive, block.get()));
+  for (const ir::ForPtr& above : state.LoopsAbove(loop.get())) {
+    if (LoopFeedsIter(above.get(), block.get(), ir::IterType::kReduce)) {
+      return state.Illegal(
+          kPrimitive, loop.get(),
+          absl::StrCat("loop ", above->var->name,
+                       " above it belongs to the reduction, so the "
+                       "initialisation would run more than once"));
+    }
+  }
+  const LoopCut below = CutLoops(state, block.get(), loop.get());
+  std::vector<ir::ForPtr> loops = below.inner;
+  loops.insert(loops.begin(), loop);
+  if (!RunsAtMostOnce(state, *block, loops)) {
+    return state.Illegal(kPrimitive, loop.get(),
+                         "instances of the reduction run more than once in "
+                         "the loop");
+  }
+  return CheckOtherAccesses(state, block, loop);
+}
+
+// Step 2.
+absl::StatusOr<ir::Stmt> MakeInit(const ScheduleState& state,
+                                  const ir::BlockPtr& block,
+                                  const ir::ForPtr& loop,
+                                  ir::BlockPtr* init_block) {
+  ir::BlockNode init;
+  init.name = block->name + "_init";
+  init.annotations = block->annotations;
+  ir::VarMap block_vars;
+  for (const ir::IterVar& iter : block->iters) {
+    if (iter.type != ir::IterType::kSpatial) continue;
+    const ir::Var var = ir::MakeVar(iter.var->name, iter.var->dtype);
+    block_vars[iter.var.get()] = var;
+    init.iters.push_back({var, iter.dom, iter.type, iter.binding});
+  }
+  for (const ir::BufferRegion& write : block->writes) {
+    init.writes.push_back(SubstituteRegion(write, block_vars));
+  }
+  init.body = CopyWithFreshVars(block->init, block_vars);
+
+  const LoopCut cut = CutLoops(state, block.get(), loop.get());
+  std::vector<ir::ForPtr> below = cut.inner;
+  below.insert(below.begin(), loop);
+  std::vector<ir::ForPtr> kept, dropped;
+  for (const ir::ForPtr& candidate : below) {
+    const bool used = std::any_of(
+        init.iters.begin(), init.iters.end(), [&](const ir::IterVar& iter) {
+          return ir::UsesVar(iter.binding, candidate->var.get());
+        });
+    (used ? kept : dropped).push_back(candidate);
+  }
+  std::vector<ir::Expr> conditions;
+  Conjuncts(block->predicate, &conditions);
+  ir::Expr predicate = ir::BoolConst(true);
+  for (const ir::Expr& condition : conditions) {
+    if (!UsesAny(condition, dropped)) {
+      predicate = ir::And(predicate, condition);
+    } else if (UsesAny(condition, kept)) {
+      return state.Illegal(
+          kPrimitive, block.get(),
+          absl::StrCat("its condition ", ir::ToString(condition),
+                       " mixes reduce and spatial loops"));
+    }
+  }
+
+  ir::VarMap loop_vars;
+  std::vector<ir::Var> new_vars;
+  for (const ir::ForPtr& old : kept) {
+    new_vars.push_back(ir::MakeVar(old->var->name + "_init", old->var->dtype));
+    loop_vars[old->var.get()] = new_vars.back();
+  }
+  for (ir::IterVar& iter : init.iters) {
+    iter.binding = ir::Substitute(iter.binding, loop_vars);
+  }
+  init.predicate = ir::Substitute(predicate, loop_vars);
+  *init_block = ir::BlockOf(std::move(init));
+  ir::Stmt nest = *init_block;
+  for (size_t i = kept.size(); i > 0; --i) {
+    ir::ForNode copy = *kept[i - 1];
+    copy.var = new_vars[i - 1];
+    copy.body = std::move(nest);
+    nest = std::make_shared<ir::ForNode>(std::move(copy));
+  }
+  return nest;
+}
+
+// Step 3: the block without init.
+ir::BlockPtr MakeUpdate(const ir::BlockNode& block) {
+  ir::BlockNode update = block;
+  update.name = block.name + "_update";
+  update.init = nullptr;
+  std::vector<ir::BufferRegion> reads;
+  for (const ir::BufferRegion& write : block.writes) {
+    if (FindRegion(block.reads, write.buffer.get()) == nullptr) {
+      reads.push_back(write);
+    }
+  }
+  reads.insert(reads.end(), block.reads.begin(), block.reads.end());
+  update.reads = std::move(reads);
+  return ir::BlockOf(std::move(update));
+}
+
+}  // namespace
+
+absl::StatusOr<BlockRv> DecomposeReduction(ScheduleState& state,
+                                           BlockRv block_rv, LoopRv loop_rv) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
+                      state.Get(kPrimitive, block_rv));
+  TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get(kPrimitive, loop_rv));
+  TF_RETURN_IF_ERROR(CheckDecompose(state, block, loop));
+  ir::BlockPtr init_block;
+  TF_ASSIGN_OR_RETURN(ir::Stmt init, MakeInit(state, block, loop, &init_block));
+  const ir::BlockPtr update = MakeUpdate(*block);
+  const ir::BlockPtr scope = state.Scope(block.get());
+  ScopeEditor edit;
+  edit.Replace(block.get(), update);
+  const ir::Stmt parent = state.Parent(loop.get());
+  edit.Insert(parent.get(), PositionOf(BodyOf(parent.get()), loop.get()),
+              std::move(init));
+  state.Replace(scope.get(), edit.Apply(*scope), {{block.get(), update.get()}});
+  return state.NewBlock(init_block);
+}
+
+}  // namespace tilefarm::schedule

@@ -1,0 +1,411 @@
+// compute_inline and reverse_compute_inline: an elementwise block disappears
+// into those that read it, or into the one that it reads from.
+//
+//   compute_inline(B)                       reverse_compute_inline(C)
+//
+//   for i: B[i] = f(A[i])                   for i: B[i] = f(A[i])
+//   for j: C[j] = g(B[j + 1])               for i: C[i] = g(B[i])
+//   ->                                      ->
+//   for j: C[j] = g(f(A[j + 1]))            for i: C[i] = g(f(A[i]))
+//
+// Steps of compute_inline:
+//   1. Check that the block is complete, no output, one store of one buffer,
+//      whose indices determine all block variables.
+//   2. Check that what it reads still has the same value wherever it goes.
+//   3. Remove it, replace each load of its buffer by its value at those
+//      indices, and drop the buffer.
+//
+// Steps of reverse_compute_inline:
+//   1. Check that the block is complete, one store, and reads one buffer that
+//      one complete block writes and nobody else reads, at indices that
+//      determine all its variables.
+//   2. Replace the producer's store by the block's, at the instance that
+//      reads the stored element; where the block does not read all elements,
+//      a predicate says which.
+//
+// A value that was rounded to a 16-bit float by the store is rounded by two
+// casts in its place, so that inlining changes no result.
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/arith/iter_map.h"
+#include "compiler/ir/regions.h"
+#include "compiler/schedule/block_info.h"
+#include "compiler/schedule/block_primitives.h"
+#include "compiler/schedule/region_analysis.h"
+#include "compiler/schedule/scope_edit.h"
+
+namespace tilefarm::schedule {
+namespace {
+
+// The values of block variables as a function of the indices of an access.
+using IndexInverse =
+    std::function<ir::VarMap(const std::vector<ir::Expr>& indices)>;
+
+// Nullopt where the indices do not determine the variables.
+std::optional<IndexInverse> InvertIndices(
+    const ir::BlockNode& block, const std::vector<ir::Expr>& indices) {
+  // The usual case: each index is a variable of its own or a constant.
+  std::vector<std::pair<const ir::VarNode*, size_t>> direct;
+  std::unordered_set<const ir::VarNode*> seen;
+  bool plain = true;
+  for (size_t i = 0; i < indices.size() && plain; ++i) {
+    if (ir::AsInt(indices[i]).has_value()) continue;
+    const auto* var = ir::As<ir::VarNode>(indices[i]);
+    plain = var != nullptr && seen.insert(var).second;
+    if (plain) direct.emplace_back(var, i);
+  }
+  ir::VarMap units;
+  bool all = true;
+  for (const ir::IterVar& iter : block.iters) {
+    if (seen.contains(iter.var.get())) continue;
+    all = all && ir::IsConstInt(iter.dom.extent, 1);
+    units[iter.var.get()] = iter.dom.min;
+  }
+  if (plain && all) {
+    return [direct, units](const std::vector<ir::Expr>& at) {
+      ir::VarMap map = units;
+      for (const auto& [var, dim] : direct) map[var] = at[dim];
+      return map;
+    };
+  }
+  arith::Analyzer analyzer;
+  auto map = arith::DetectIterMap(indices, DomainOf(block), nullptr,
+                                  arith::IterMapLevel::kBijective, analyzer,
+                                  /*simplify_trivial=*/false);
+  if (!map.ok()) return std::nullopt;
+  return [map = *std::move(map), units](const std::vector<ir::Expr>& at) {
+    arith::Analyzer simplifier;
+    ir::VarMap values = units;
+    for (const auto& [var, value] : arith::InverseIterMap(map, at)) {
+      values[var] = simplifier.Simplify(value);
+    }
+    return values;
+  };
+}
+
+// Gives every let of a copied expression a variable of its own.
+class LetRefresher : public ir::Mutator {
+ public:
+  using Mutator::Mutate;
+
+ protected:
+  ir::Expr MutateLet(const ir::LetNode& let, const ir::Expr&) override {
+    const ir::Var var = ir::MakeVar(let.var->name, let.var->dtype);
+    const ir::Expr body =
+        ir::Substitute(let.body, ir::VarMap{{let.var.get(), var}});
+    return ir::MakeLet(var, Mutate(let.value), Mutate(body));
+  }
+};
+
+ir::Expr ValueAt(const ir::Expr& value, const ir::VarMap& vars) {
+  return LetRefresher().Mutate(ir::Substitute(value, vars));
+}
+
+// The value that a load gives after the store of `value` to the buffer.
+ir::Expr Rounded(const ir::BufferNode& buffer, const ir::Expr& value) {
+  if (!buffer.dtype.is_float() || buffer.dtype.bits != 16 ||
+      ir::As<ir::LoadNode>(value) != nullptr ||
+      ir::As<ir::CastNode>(value) != nullptr ||
+      ir::As<ir::FloatConstNode>(value) != nullptr) {
+    return value;
+  }
+  return ir::MakeCast(buffer.dtype,
+                      ir::MakeCast(ir::DataType::Float(32), value));
+}
+
+// The one store that the block consists of; null where it is something else.
+const ir::StoreNode* OnlyStore(const ir::BlockNode& block) {
+  if (block.init != nullptr || !block.allocs.empty()) return nullptr;
+  return ir::As<ir::StoreNode>(block.body);
+}
+
+// Nothing but block variables and let variables occur.
+bool UsesOnlyBlockVars(const ir::BlockNode& block) {
+  std::unordered_set<const ir::VarNode*> known;
+  for (const ir::IterVar& iter : block.iters) known.insert(iter.var.get());
+  ir::PostOrderExprs(block.body, [&](const ir::Expr& expr) {
+    if (const auto* let = ir::As<ir::LetNode>(expr))
+      known.insert(let->var.get());
+  });
+  bool only = true;
+  ir::PostOrderExprs(block.body, [&](const ir::Expr& expr) {
+    const auto* var = ir::As<ir::VarNode>(expr);
+    only = only && (var == nullptr || known.contains(var));
+  });
+  return only;
+}
+
+// Loads of the buffer in the block; false where an index differs.
+bool AllLoadsEqual(const ir::BlockNode& block, const ir::BufferNode* buffer,
+                   std::vector<ir::Expr>* indices) {
+  bool equal = true;
+  bool first = true;
+  ir::PostOrderExprs(block.body, [&](const ir::Expr& expr) {
+    const auto* load = ir::As<ir::LoadNode>(expr);
+    if (load == nullptr || load->buffer.get() != buffer) return;
+    if (first) {
+      *indices = load->indices;
+      first = false;
+      return;
+    }
+    for (size_t i = 0; i < indices->size(); ++i) {
+      equal = equal && arith::ExprEqual((*indices)[i], load->indices[i]);
+    }
+  });
+  return equal && !first;
+}
+
+absl::Status CheckElementwise(const ScheduleState& state, const char* primitive,
+                              const ir::BlockPtr& block,
+                              const ir::BlockPtr& scope,
+                              const BlockScope& deps) {
+  TF_RETURN_IF_ERROR(CheckComplete(state, primitive, deps, block.get()));
+  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, primitive, block.get()));
+  TF_RETURN_IF_ERROR(CheckStagePipeline(state, primitive, scope.get()));
+  if (OnlyStore(*block) == nullptr) {
+    return state.Illegal(primitive, block.get(), "its body is not one store");
+  }
+  if (!UsesOnlyBlockVars(*block)) {
+    return state.Illegal(primitive, block.get(),
+                         "its body uses loop variables directly");
+  }
+  return absl::OkStatus();
+}
+
+// Step 2 of compute_inline for one consumer.
+absl::Status CheckInputsAt(const ScheduleState& state, const char* primitive,
+                           const ir::BlockPtr& block, const BlockScope& deps,
+                           const ir::BlockPtr& consumer) {
+  for (const ir::BlockPtr& producer : deps.Producers(block.get())) {
+    const size_t kept =
+        SharedLoops(state, producer.get(), consumer.get()).size();
+    std::vector<ir::ForPtr> left =
+        SharedLoops(state, producer.get(), block.get());
+    if (left.size() <= kept) continue;
+    left.erase(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(kept));
+    for (const ir::BufferRegion& read : block->reads) {
+      TF_RETURN_IF_ERROR(
+          CheckFinalIn(state, primitive, *producer, read.buffer.get(), left));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InlineBlock(ScheduleState& state, const ir::BlockPtr& block) {
+  constexpr char kPrimitive[] = "compute_inline";
+  const ir::BlockPtr scope = state.Scope(block.get());
+  if (scope == nullptr) {
+    return state.Illegal(kPrimitive, block.get(),
+                         "the root block cannot be inlined");
+  }
+  const BlockScope deps(state, scope.get());
+  TF_RETURN_IF_ERROR(CheckElementwise(state, kPrimitive, block, scope, deps));
+  if (IsOutput(state, block.get())) {
+    return state.Illegal(kPrimitive, block.get(),
+                         "the block writes an output of its scope");
+  }
+  const ir::StoreNode& store = *OnlyStore(*block);
+  const std::optional<IndexInverse> inverse =
+      InvertIndices(*block, store.indices);
+  if (!inverse.has_value()) {
+    return state.Illegal(
+        kPrimitive, block.get(),
+        absl::StrCat("the indices it stores to in buffer ", store.buffer->name,
+                     " do not determine its block variables"));
+  }
+  for (const Dependency& dep : deps.dependencies()) {
+    if (dep.kind == DepKind::kWar && dep.src == block) {
+      return state.Illegal(
+          kPrimitive, block.get(),
+          absl::StrCat("block ", dep.dst->name, " overwrites what it reads"));
+    }
+  }
+  for (const ir::BlockPtr& consumer : deps.Consumers(block.get())) {
+    TF_RETURN_IF_ERROR(CheckInputsAt(state, kPrimitive, block, deps, consumer));
+  }
+  ScopeEditor edit;
+  edit.Replace(block.get(), ir::NoOp());
+  edit.RemoveAlloc(store.buffer.get());
+  AccessRewrite rewrite;
+  rewrite.buffer = store.buffer.get();
+  rewrite.on_load = [&](const std::vector<ir::Expr>& indices) {
+    return Rounded(*store.buffer, ValueAt(store.value, (*inverse)(indices)));
+  };
+  for (const ir::BlockPtr& reader : deps.Readers(store.buffer.get())) {
+    edit.Replace(reader.get(), RewriteAccesses(reader, rewrite));
+  }
+  state.Replace(scope.get(), edit.Apply(*scope));
+  return absl::OkStatus();
+}
+
+// The producer's predicate restricted to elements that the consumer reads.
+ir::Expr ConsumerPredicate(const ScheduleState& state,
+                           const ir::BlockNode& producer,
+                           const ir::BlockNode& consumer,
+                           const ir::VarMap& consumer_vars) {
+  arith::Analyzer analyzer;
+  BindLoops(analyzer, state.LoopsAbove(&producer));
+  const ir::VarMap bindings = BindingsOf(producer);
+  ir::Expr predicate = producer.predicate;
+  analyzer.Assume(predicate);
+  for (const ir::IterVar& iter : producer.iters) {
+    analyzer.Assume(ir::GE(iter.binding, iter.dom.min));
+    analyzer.Assume(ir::LT(iter.binding, iter.dom.min + iter.dom.extent));
+  }
+  for (const ir::IterVar& iter : consumer.iters) {
+    const auto it = consumer_vars.find(iter.var.get());
+    if (it == consumer_vars.end()) continue;
+    const ir::Expr value =
+        analyzer.Simplify(ir::Substitute(it->second, bindings));
+    for (const ir::Expr& in_domain :
+         {ir::GE(value, iter.dom.min),
+          ir::LT(value, iter.dom.min + iter.dom.extent)}) {
+      if (!analyzer.CanProve(in_domain)) {
+        predicate = ir::And(predicate, in_domain);
+      }
+    }
+  }
+  return predicate;
+}
+
+absl::Status ReverseInlineBlock(ScheduleState& state,
+                                const ir::BlockPtr& block) {
+  constexpr char kPrimitive[] = "reverse_compute_inline";
+  const ir::BlockPtr scope = state.Scope(block.get());
+  if (scope == nullptr) {
+    return state.Illegal(kPrimitive, block.get(),
+                         "the root block cannot be inlined");
+  }
+  const BlockScope deps(state, scope.get());
+  TF_RETURN_IF_ERROR(CheckElementwise(state, kPrimitive, block, scope, deps));
+  const std::vector<ir::BlockPtr> producers = deps.Producers(block.get());
+  if (producers.size() != 1) {
+    return state.Illegal(
+        kPrimitive, block.get(),
+        absl::StrCat("it must have one producer and has ", producers.size()));
+  }
+  const ir::BlockPtr& producer = producers[0];
+  TF_RETURN_IF_ERROR(CheckComplete(state, kPrimitive, deps, producer.get()));
+  const ir::StoreNode* store = OnlyStore(*producer);
+  if (store == nullptr || IsOutput(state, producer.get())) {
+    return state.Illegal(kPrimitive, block.get(),
+                         absl::StrCat("its producer ", producer->name,
+                                      " is not one store to an intermediate "
+                                      "buffer"));
+  }
+  if (deps.Consumers(producer.get()).size() != 1 ||
+      deps.Readers(store->buffer.get()).size() != 1) {
+    return state.Illegal(
+        kPrimitive, block.get(),
+        absl::StrCat("its producer ", producer->name, " has other consumers"));
+  }
+  std::vector<ir::Expr> indices;
+  const bool one_access = AllLoadsEqual(*block, store->buffer.get(), &indices);
+  const std::optional<IndexInverse> inverse =
+      one_access ? InvertIndices(*block, indices) : std::nullopt;
+  if (!inverse.has_value() || !WritesAreDistinct(*producer)) {
+    return state.Illegal(
+        kPrimitive, block.get(),
+        absl::StrCat("the elements of buffer ", store->buffer->name,
+                     " and the instances that read them do not correspond "
+                     "one to one"));
+  }
+  // Constant indices: only that slice of the producer's buffer is read.
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (ir::AsInt(indices[i]).has_value() && store->buffer->shape[i] != 1) {
+      return state.Illegal(kPrimitive, block.get(),
+                           "it reads a slice of its producer's buffer");
+    }
+  }
+  if (!PredicateOnlyGuardsDomain(state, *block) ||
+      !CoversDomain(state, *producer, /*exactly_once=*/false)) {
+    return state.Illegal(kPrimitive, block.get(),
+                         absl::StrCat("its producer ", producer->name,
+                                      " or its predicate leaves out part of "
+                                      "the domain"));
+  }
+  // Everything the block reads must be written by an instance of the producer.
+  arith::Analyzer analyzer;
+  const auto written =
+      DenseRegion(producer->writes[0], {}, DomainOf(*producer), analyzer);
+  const auto* read = FindRegion(block->reads, store->buffer.get());
+  if (!written.has_value() || read == nullptr ||
+      !arith::RegionCovers(
+          analyzer, *written,
+          arith::RelaxRegion(analyzer, *read, DomainOf(*block)))) {
+    return state.Illegal(kPrimitive, block.get(),
+                         absl::StrCat("its producer ", producer->name,
+                                      " does not write all that it reads"));
+  }
+  for (const Dependency& dep : deps.dependencies()) {
+    if (dep.kind == DepKind::kWar && dep.dst == block) {
+      return state.Illegal(kPrimitive, block.get(),
+                           absl::StrCat("it overwrites what block ",
+                                        dep.src->name, " reads before it"));
+    }
+  }
+
+  const ir::StoreNode& target = *OnlyStore(*block);
+  AccessRewrite read_stored;
+  read_stored.buffer = store->buffer.get();
+  const ir::VarMap consumer_vars = (*inverse)(store->indices);
+  const ir::Expr stored = Rounded(*store->buffer, store->value);
+  read_stored.on_load = [&](const std::vector<ir::Expr>&) { return stored; };
+  // Substitute first: the stored value has no variables of the consumer.
+  const ir::Stmt moved = ir::Substitute(
+      ir::Stmt(ir::MakeStore(target.buffer, target.indices, target.value)),
+      consumer_vars);
+  ir::BlockNode fused = *producer;
+  fused.predicate = ConsumerPredicate(state, *producer, *block, consumer_vars);
+  fused.body = RewriteAccesses(moved, read_stored);
+  for (const auto& [key, value] : block->annotations) {
+    fused.annotations.insert({key, value});
+  }
+  const ir::Accesses accesses = ir::DetectAccesses(fused);
+  fused.reads = accesses.reads;
+  fused.writes = accesses.writes;
+
+  const ir::BlockPtr result = ir::BlockOf(std::move(fused));
+  ScopeEditor edit;
+  edit.Replace(block.get(), ir::NoOp());
+  edit.Replace(producer.get(), result);
+  edit.RemoveAlloc(store->buffer.get());
+  state.Replace(scope.get(), edit.Apply(*scope),
+                {{producer.get(), result.get()}});
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ComputeInline(ScheduleState& state, BlockRv block_rv) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
+                      state.Get("compute_inline", block_rv));
+  return InlineBlock(state, block);
+}
+
+absl::Status ReverseComputeInline(ScheduleState& state, BlockRv block_rv) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
+                      state.Get("reverse_compute_inline", block_rv));
+  return ReverseInlineBlock(state, block);
+}
+
+bool CanComputeInline(const ScheduleState& state, const ir::BlockPtr& block) {
+  ScheduleState copy = state;
+  return InlineBlock(copy, block).ok();
+}
+
+bool CanReverseComputeInline(const ScheduleState& state,
+                             const ir::BlockPtr& block) {
+  ScheduleState copy = state;
+  return ReverseInlineBlock(copy, block).ok();
+}
+
+}  // namespace tilefarm::schedule

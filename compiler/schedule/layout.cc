@@ -1,0 +1,240 @@
+// set_scope, storage_align, transform_layout: how an intermediate buffer lies
+// in memory. None changes what is computed.
+//
+//   set_scope(C, 0, "shared")      the buffer becomes C_shared of that scope
+//   storage_align(C, 0, 0, 32, 8)  strides of dimension 0: 32 * n + 8
+//   transform_layout(C, write 0, lambda i, j: (i // 16, j, i % 16))
+//
+//   C: T.alloc(32, 32)                   C: T.alloc(2, 32, 16)
+//   for i, j: C[i, j] = ...         ->   for i, j: C[i // 16, j, i % 16] = ...
+//   for i, j: D[i, j] = C[i, j]          for i, j: D[i, j] = C[i // 16, j, ...]
+//
+// Steps of each: check the arguments and that the buffer is allocated in the
+// function (a parameter's layout is its caller's); make the new buffer;
+// replace it everywhere below the block that allocates it. transform_layout
+// takes only maps that are one to one and leave no gap.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/ir/regions.h"
+#include "compiler/schedule/block_info.h"
+#include "compiler/schedule/block_primitives.h"
+#include "compiler/schedule/cache_block.h"
+#include "compiler/schedule/index_map.h"
+#include "compiler/schedule/region_analysis.h"
+#include "compiler/schedule/scope_edit.h"
+
+namespace tilefarm::schedule {
+namespace {
+
+// The block that allocates the buffer.
+absl::StatusOr<ir::BlockPtr> OwnAllocation(const ScheduleState& state,
+                                           const char* primitive,
+                                           const ir::BlockPtr& block,
+                                           const ir::Buffer& buffer) {
+  ir::BlockPtr site = state.AllocSite(buffer.get());
+  if (site == nullptr) {
+    return state.Illegal(primitive, block.get(),
+                         absl::StrCat("buffer ", buffer->name,
+                                      " is a parameter, whose layout is the "
+                                      "caller's"));
+  }
+  return site;
+}
+
+// The site with another buffer in place of `old_buffer`.
+void ReplaceBuffer(ScheduleState& state, const ir::BlockPtr& site,
+                   const ir::Buffer& old_buffer, const ir::Buffer& new_buffer) {
+  state.Replace(site.get(), RedirectBuffer(site, old_buffer, new_buffer));
+}
+
+bool IsKnownScope(std::string_view scope) {
+  static constexpr std::array<std::string_view, 5> kScopes = {
+      "global", "shared", "shared.dyn", "local", "warp"};
+  return std::find(kScopes.begin(), kScopes.end(), scope) != kScopes.end();
+}
+
+// Moves every access of one buffer through an index map and recomputes the
+// regions of the buffer, each from the accesses of its block.
+class LayoutRewriter : public ir::Mutator {
+ public:
+  LayoutRewriter(ir::Buffer from, ir::Buffer to, const IndexMap& map)
+      : from_(std::move(from)), to_(std::move(to)), map_(map) {}
+  using Mutator::Mutate;
+
+ protected:
+  ir::Buffer MutateBuffer(const ir::Buffer& buffer) override {
+    return buffer == from_ ? to_ : buffer;
+  }
+  ir::Expr MutateLoad(const ir::LoadNode& load, const ir::Expr& self) override {
+    if (load.buffer != from_) return Mutator::MutateLoad(load, self);
+    return ir::Load(to_, Mapped(load.indices));
+  }
+  ir::Stmt MutateStore(const ir::StoreNode& store,
+                       const ir::Stmt& self) override {
+    if (store.buffer != from_) return Mutator::MutateStore(store, self);
+    return ir::MakeStore(to_, Mapped(store.indices), Mutate(store.value));
+  }
+  ir::Stmt MutateFor(const ir::ForNode& loop, const ir::Stmt& self) override {
+    analyzer_.Bind(loop.var, ir::Range{loop.min, loop.extent});
+    return Mutator::MutateFor(loop, self);
+  }
+  ir::Stmt MutateBlock(const ir::BlockNode& block,
+                       const ir::Stmt& self) override {
+    for (const ir::IterVar& iter : block.iters) {
+      analyzer_.Bind(iter.var, iter.dom);
+    }
+    const bool touched = FindRegion(block.reads, from_.get()) != nullptr ||
+                         FindRegion(block.writes, from_.get()) != nullptr;
+    ir::Stmt result = Mutator::MutateBlock(block, self);
+    if (!touched) return result;
+    ir::BlockNode copy = *ir::As<ir::BlockNode>(result);
+    const ir::Accesses accesses = ir::DetectAccesses(copy);
+    Refresh(copy.reads, accesses.reads);
+    Refresh(copy.writes, accesses.writes);
+    return ir::BlockOf(std::move(copy));
+  }
+
+ private:
+  std::vector<ir::Expr> Mapped(const std::vector<ir::Expr>& indices) {
+    std::vector<ir::Expr> result = map_.Apply(MutateAll(indices));
+    for (ir::Expr& index : result) index = analyzer_.Simplify(index);
+    return result;
+  }
+  void Refresh(std::vector<ir::BufferRegion>& regions,
+               const std::vector<ir::BufferRegion>& detected) {
+    for (ir::BufferRegion& region : regions) {
+      if (region.buffer != to_) continue;
+      const ir::BufferRegion* found = FindRegion(detected, to_.get());
+      region.region = found != nullptr ? found->region : arith::FullRegion(to_);
+    }
+  }
+
+  ir::Buffer from_, to_;
+  const IndexMap& map_;
+  arith::Analyzer analyzer_;
+};
+
+}  // namespace
+
+absl::Status SetScope(ScheduleState& state, BlockRv block_rv, int buffer_index,
+                      std::string_view scope) {
+  constexpr char kPrimitive[] = "set_scope";
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
+                      state.Get(kPrimitive, block_rv));
+  TF_ASSIGN_OR_RETURN(
+      const ir::Buffer buffer,
+      NthBuffer(state, kPrimitive, block.get(), /*read=*/false, buffer_index));
+  if (!IsKnownScope(scope)) {
+    return state.Invalid(
+        kPrimitive, block.get(),
+        absl::StrCat("unknown storage scope \"", std::string(scope), "\""));
+  }
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr site,
+                      OwnAllocation(state, kPrimitive, block, buffer));
+  if (buffer->scope == scope) return absl::OkStatus();
+  ir::BufferNode copy = *buffer;
+  copy.name =
+      FreshBufferName(*state.FunctionOf(block.get()),
+                      absl::StrCat(buffer->name, "_", std::string(scope)));
+  copy.scope = std::string(scope);
+  ReplaceBuffer(state, site, buffer,
+                std::make_shared<ir::BufferNode>(std::move(copy)));
+  return absl::OkStatus();
+}
+
+absl::Status StorageAlign(ScheduleState& state, BlockRv block_rv,
+                          int buffer_index, int axis, int factor, int offset) {
+  constexpr char kPrimitive[] = "storage_align";
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
+                      state.Get(kPrimitive, block_rv));
+  TF_ASSIGN_OR_RETURN(
+      const ir::Buffer buffer,
+      NthBuffer(state, kPrimitive, block.get(), /*read=*/false, buffer_index));
+  const int ndim = buffer->ndim();
+  const int dim = axis < 0 ? axis + ndim : axis;
+  if (dim < 0 || dim >= ndim) {
+    return state.Invalid(kPrimitive, block.get(),
+                         absl::StrCat("axis ", axis, " is not within [", -ndim,
+                                      ", ", ndim, ")"));
+  }
+  if (factor <= 0 || offset < 0) {
+    return state.Invalid(
+        kPrimitive, block.get(),
+        absl::StrCat("factor ", factor, " must be positive and offset ", offset,
+                     " not negative"));
+  }
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr site,
+                      OwnAllocation(state, kPrimitive, block, buffer));
+
+  // The text carries it as an annotation of the block.
+  constexpr char kKey[] = "buffer_dim_align";
+  ir::AttrList entries;
+  if (const auto it = block->annotations.find(kKey);
+      it != block->annotations.end() && it->second.AsList() != nullptr) {
+    entries = *it->second.AsList();
+  }
+  const ir::AttrList entry = {ir::Attr(buffer_index), ir::Attr(dim),
+                              ir::Attr(factor), ir::Attr(offset)};
+  std::erase_if(entries, [&](const ir::Attr& other) {
+    const ir::AttrList* list = other.AsList();
+    return list != nullptr && list->size() == 4 && (*list)[0] == entry[0] &&
+           (*list)[1] == entry[1];
+  });
+  entries.push_back(ir::Attr(entry));
+  ir::BlockNode annotated = *block;
+  annotated.annotations[kKey] = ir::Attr(entries);
+
+  ir::BufferNode copy = *buffer;
+  std::erase_if(copy.dim_align, [&](const std::vector<int64_t>& align) {
+    return align[0] == dim;
+  });
+  copy.dim_align.push_back({dim, factor, offset});
+  const ir::BlockPtr new_block = ir::BlockOf(std::move(annotated));
+  state.Replace(block.get(), new_block, {{block.get(), new_block.get()}});
+  ReplaceBuffer(state, state.AllocSite(buffer.get()), buffer,
+                std::make_shared<ir::BufferNode>(std::move(copy)));
+  return absl::OkStatus();
+}
+
+absl::Status TransformLayout(ScheduleState& state, BlockRv block_rv, bool read,
+                             int buffer_index, std::string_view index_map) {
+  constexpr char kPrimitive[] = "transform_layout";
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
+                      state.Get(kPrimitive, block_rv));
+  TF_ASSIGN_OR_RETURN(
+      const ir::Buffer buffer,
+      NthBuffer(state, kPrimitive, block.get(), read, buffer_index));
+  auto map = IndexMap::Parse(index_map);
+  if (!map.ok()) {
+    return state.Invalid(kPrimitive, block.get(),
+                         std::string(map.status().message()));
+  }
+  if (map->num_inputs() != buffer->ndim()) {
+    return state.Invalid(kPrimitive, block.get(),
+                         absl::StrCat("the index map takes ", map->num_inputs(),
+                                      " indices, buffer ", buffer->name,
+                                      " has ", buffer->ndim()));
+  }
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr site,
+                      OwnAllocation(state, kPrimitive, block, buffer));
+  auto shape = map->OutputShape(buffer->shape);
+  if (!shape.ok()) {
+    return state.Illegal(kPrimitive, block.get(),
+                         std::string(shape.status().message()));
+  }
+  ir::BufferNode copy = *buffer;
+  copy.shape = *std::move(shape);
+  copy.dim_align.clear();
+  const ir::Buffer laid_out = std::make_shared<ir::BufferNode>(std::move(copy));
+  state.Replace(site.get(),
+                LayoutRewriter(buffer, laid_out, *map).Mutate(site));
+  return absl::OkStatus();
+}
+
+}  // namespace tilefarm::schedule

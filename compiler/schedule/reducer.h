@@ -1,0 +1,27 @@
+// Commutative, associative reductions that are known with their identities.
+#ifndef TILEFARM_COMPILER_SCHEDULE_REDUCER_H_
+#define TILEFARM_COMPILER_SCHEDULE_REDUCER_H_
+
+#include <optional>
+
+#include "compiler/ir/stmt.h"
+
+namespace tilefarm::schedule {
+
+// accumulator = accumulator OP value.
+struct Reducer {
+  ir::BinaryOp op = ir::BinaryOp::kAdd;
+
+  ir::Expr Combine(ir::Expr accumulator, ir::Expr value) const;
+};
+
+// The reducer of a block whose body is one such store and whose init stores
+// the identity to the same element; nullopt for anything else. In min and max
+// of floats the lowest (highest) finite value counts as an identity beside
+// infinity: with it a reduction over nothing but -inf (inf) is that value
+// however the reduction is split.
+std::optional<Reducer> MatchReducer(const ir::BlockNode& block);
+
+}  // namespace tilefarm::schedule
+
+#endif  // TILEFARM_COMPILER_SCHEDULE_REDUCER_H_

@@ -1,0 +1,329 @@
+#include "compiler/schedule/region_analysis.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "compiler/arith/iter_map.h"
+#include "compiler/schedule/scope_edit.h"
+
+namespace tilefarm::schedule {
+namespace {
+
+bool IsOne(const ir::Expr& extent) { return ir::IsConstInt(extent, 1); }
+
+// A buffer of the scope is shared between the iterations of that loop when it
+// is bound to threads of a group that the memory belongs to.
+bool SharedAcross(const ir::BufferNode& buffer, const ir::ForNode& loop) {
+  if (loop.for_kind != ir::ForKind::kThreadBinding) return false;
+  return buffer.scope.rfind("shared", 0) == 0 &&
+         (loop.thread_tag.rfind("threadIdx", 0) == 0 ||
+          loop.thread_tag.rfind("vthread", 0) == 0);
+}
+
+// Splits a conjunction.
+void Conjuncts(const ir::Expr& condition, std::vector<ir::Expr>* out) {
+  const auto* node = ir::As<ir::BinaryNode>(condition);
+  if (node != nullptr && node->op == ir::BinaryOp::kAnd) {
+    Conjuncts(node->a, out);
+    Conjuncts(node->b, out);
+    return;
+  }
+  out->push_back(condition);
+}
+
+// base + [0, extent) for an iter sum with one contiguous split.
+std::optional<ir::Range> ContiguousRange(const arith::IterSum& sum,
+                                         int64_t width) {
+  if (sum.splits.empty()) return ir::Range{sum.base, ir::IntConst(width)};
+  if (sum.splits.size() != 1) return std::nullopt;
+  const arith::IterSplit& split = sum.splits[0];
+  if (split.scale < 1 || split.scale > width) return std::nullopt;
+  return ir::Range{sum.base,
+                   ir::IntConst((split.extent - 1) * split.scale + width)};
+}
+
+}  // namespace
+
+void BindLoops(arith::Analyzer& analyzer,
+               const std::vector<ir::ForPtr>& loops) {
+  for (const ir::ForPtr& loop : loops) {
+    if (IsOne(loop->extent)) {
+      analyzer.BindValue(loop->var, loop->min);
+    } else {
+      analyzer.Bind(loop->var, ir::Range{loop->min, loop->extent});
+    }
+  }
+}
+
+ir::VarMap BindingsOf(const ir::BlockNode& block) {
+  ir::VarMap map;
+  for (const ir::IterVar& iter : block.iters) {
+    map[iter.var.get()] = iter.binding;
+  }
+  return map;
+}
+
+arith::VarRanges DomainOf(const ir::BlockNode& block, bool spatial_only) {
+  arith::VarRanges ranges;
+  for (const ir::IterVar& iter : block.iters) {
+    if (spatial_only && iter.type != ir::IterType::kSpatial) continue;
+    ranges.emplace_back(iter.var, iter.dom);
+  }
+  return ranges;
+}
+
+LoopCut CutLoops(const ScheduleState& state, const ir::StmtNode* stmt,
+                 const ir::ForNode* loop) {
+  LoopCut cut;
+  std::vector<ir::ForPtr> loops = state.LoopsAbove(stmt);
+  bool below = loop == nullptr;
+  for (ir::ForPtr& candidate : loops) {
+    const bool at = candidate.get() == loop;
+    (below ? cut.inner : cut.outer).push_back(std::move(candidate));
+    below = below || at;
+  }
+  return cut;
+}
+
+std::vector<ir::ForPtr> SharedLoops(const ScheduleState& state,
+                                    const ir::StmtNode* a,
+                                    const ir::StmtNode* b) {
+  std::vector<ir::ForPtr> loops_a = state.LoopsAbove(a);
+  const std::vector<ir::ForPtr> loops_b = state.LoopsAbove(b);
+  size_t n = 0;
+  while (n < loops_a.size() && n < loops_b.size() && loops_a[n] == loops_b[n]) {
+    ++n;
+  }
+  loops_a.resize(n);
+  return loops_a;
+}
+
+ir::BufferRegion SubstituteRegion(const ir::BufferRegion& region,
+                                  const ir::VarMap& vars) {
+  ir::BufferRegion result{region.buffer, {}};
+  for (const ir::Range& range : region.region) {
+    result.region.push_back(
+        {ir::Substitute(range.min, vars), ir::Substitute(range.extent, vars)});
+  }
+  return result;
+}
+
+arith::Region HullOf(arith::Analyzer& analyzer, const ir::BlockNode& block,
+                     const ir::BufferRegion& region,
+                     const std::vector<ir::ForPtr>& inner,
+                     const std::vector<ir::ForPtr>& outer) {
+  arith::VarRanges relaxed;
+  for (const ir::ForPtr& loop : outer) {
+    if (SharedAcross(*region.buffer, *loop)) {
+      relaxed.emplace_back(loop->var, ir::Range{loop->min, loop->extent});
+    }
+  }
+  for (auto& range : RangesOf(inner)) relaxed.push_back(std::move(range));
+  return arith::RelaxRegion(
+      analyzer, SubstituteRegion(region, BindingsOf(block)), relaxed);
+}
+
+std::optional<arith::Region> DenseRegion(const ir::BufferRegion& region,
+                                         const ir::VarMap& vars,
+                                         const arith::VarRanges& iters,
+                                         arith::Analyzer& analyzer) {
+  std::vector<ir::Expr> mins;
+  std::vector<int64_t> widths;
+  for (const ir::Range& range : region.region) {
+    mins.push_back(ir::Substitute(range.min, vars));
+    const std::optional<int64_t> width = ir::AsInt(range.extent);
+    if (!width.has_value()) return std::nullopt;
+    widths.push_back(*width);
+  }
+  // Independent, since dimensions that share an iterator make no box.
+  auto map = arith::DetectIterMap(mins, iters, nullptr,
+                                  arith::IterMapLevel::kSurjective, analyzer);
+  if (!map.ok()) return std::nullopt;
+  arith::Region result;
+  for (size_t i = 0; i < mins.size(); ++i) {
+    std::optional<ir::Range> range = ContiguousRange((*map)[i], widths[i]);
+    if (!range.has_value()) return std::nullopt;
+    range->min = analyzer.Simplify(range->min);
+    result.push_back(*std::move(range));
+  }
+  return result;
+}
+
+bool PredicateOnlyGuardsDomain(const ScheduleState& state,
+                               const ir::BlockNode& block) {
+  if (ir::IsConstInt(block.predicate, 1)) return true;
+  arith::Analyzer analyzer;
+  BindLoops(analyzer, state.LoopsAbove(&block));
+  for (const ir::IterVar& iter : block.iters) {
+    analyzer.Assume(ir::GE(iter.binding, iter.dom.min));
+    analyzer.Assume(ir::LT(iter.binding, iter.dom.min + iter.dom.extent));
+  }
+  std::vector<ir::Expr> conditions;
+  Conjuncts(block.predicate, &conditions);
+  return std::all_of(
+      conditions.begin(), conditions.end(),
+      [&](const ir::Expr& condition) { return analyzer.CanProve(condition); });
+}
+
+bool CoversDomain(const ScheduleState& state, const ir::BlockNode& block,
+                  bool exactly_once) {
+  const std::vector<ir::ForPtr> loops = state.LoopsAbove(&block);
+  arith::Analyzer analyzer;
+  BindLoops(analyzer, loops);
+  std::vector<ir::Expr> bindings;
+  for (const ir::IterVar& iter : block.iters) bindings.push_back(iter.binding);
+  auto map =
+      arith::DetectIterMap(bindings, RangesOf(loops), block.predicate,
+                           exactly_once ? arith::IterMapLevel::kBijective
+                                        : arith::IterMapLevel::kSurjective,
+                           analyzer);
+  if (!map.ok()) return false;
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    const ir::Range& dom = block.iters[i].dom;
+    const std::optional<int64_t> extent = ir::AsInt(dom.extent);
+    if (!extent.has_value()) return false;
+    const std::optional<ir::Range> range = ContiguousRange((*map)[i], 1);
+    if (!range.has_value() || !analyzer.ProveEqual(range->min, dom.min)) {
+      return false;
+    }
+    const std::optional<int64_t> reached = ir::AsInt(range->extent);
+    if (!reached.has_value() || *reached < *extent) return false;
+  }
+  return true;
+}
+
+bool RunsAtMostOnce(const ScheduleState& state, const ir::BlockNode& block,
+                    const std::vector<ir::ForPtr>& loops) {
+  arith::Analyzer analyzer;
+  BindLoops(analyzer, state.LoopsAbove(&block));
+  std::vector<ir::Expr> bindings;
+  for (const ir::IterVar& iter : block.iters) bindings.push_back(iter.binding);
+  return arith::DetectIterMap(bindings, RangesOf(loops), nullptr,
+                              arith::IterMapLevel::kBijective, analyzer)
+      .ok();
+}
+
+bool WritesAreDistinct(const ir::BlockNode& block) {
+  for (const ir::BufferRegion& write : block.writes) {
+    std::unordered_set<const ir::VarNode*> told_apart;
+    std::vector<ir::Expr> mins;
+    for (const ir::Range& range : write.region) {
+      mins.push_back(range.min);
+      if (const auto* var = ir::As<ir::VarNode>(range.min)) {
+        told_apart.insert(var);
+        continue;
+      }
+      // A tile: `v * e` of width at most e.
+      const auto* mul = ir::As<ir::BinaryNode>(range.min);
+      if (mul == nullptr || mul->op != ir::BinaryOp::kMul) continue;
+      const auto* var = ir::As<ir::VarNode>(mul->a);
+      if (var != nullptr && ir::AsInt(mul->b).value_or(0) >=
+                                ir::AsInt(range.extent).value_or(INT64_MAX)) {
+        told_apart.insert(var);
+      }
+    }
+    bool all = true;
+    for (const ir::IterVar& iter : block.iters) {
+      if (iter.type == ir::IterType::kReduce || IsOne(iter.dom.extent)) {
+        continue;
+      }
+      all = all && told_apart.contains(iter.var.get());
+    }
+    if (all) continue;
+    arith::Analyzer analyzer;
+    const arith::VarRanges spatial = DomainOf(block, /*spatial_only=*/true);
+    if (!arith::DetectIterMap(mins, spatial, nullptr,
+                              arith::IterMapLevel::kBijective, analyzer)
+             .ok()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+absl::Status CheckFinalIn(const ScheduleState& state,
+                          std::string_view primitive,
+                          const ir::BlockNode& producer,
+                          const ir::BufferNode* buffer,
+                          const std::vector<ir::ForPtr>& loops) {
+  const ir::BufferRegion* write = FindRegion(producer.writes, buffer);
+  if (write == nullptr) return absl::OkStatus();
+  const bool distinct = WritesAreDistinct(producer);
+  for (const ir::ForPtr& loop : loops) {
+    if (IsOne(loop->extent)) continue;
+    for (const ir::IterVar& iter : producer.iters) {
+      if (!ir::UsesVar(iter.binding, loop->var.get())) continue;
+      if (iter.type != ir::IterType::kSpatial) {
+        return state.Illegal(
+            primitive, loop.get(),
+            absl::StrCat("the loop runs over the reduction of block ",
+                         producer.name,
+                         ", whose result is not complete in "
+                         "one iteration of it"));
+      }
+      const bool in_index =
+          std::any_of(write->region.begin(), write->region.end(),
+                      [&](const ir::Range& range) {
+                        return ir::UsesVar(range.min, iter.var.get());
+                      });
+      if (!distinct && !in_index) {
+        return state.Illegal(
+            primitive, loop.get(),
+            absl::StrCat("block ", producer.name,
+                         " overwrites elements of buffer ", buffer->name,
+                         " in different iterations of the loop"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOnlyLoopsAbove(const ScheduleState& state,
+                                 std::string_view primitive,
+                                 const ir::StmtNode* stmt) {
+  const ir::StmtNode* child = stmt;
+  for (ir::Stmt parent = state.Parent(stmt); parent != nullptr;
+       parent = state.Parent(parent.get())) {
+    const std::vector<ir::Stmt> stmts = Statements(BodyOf(parent.get()));
+    if (std::none_of(stmts.begin(), stmts.end(),
+                     [&](const ir::Stmt& s) { return s.get() == child; })) {
+      return state.Illegal(primitive, stmt,
+                           "a condition or a let statement stands between it "
+                           "and the block around it");
+    }
+    if (ir::As<ir::BlockNode>(parent) != nullptr) break;
+    child = parent.get();
+  }
+  return absl::OkStatus();
+}
+
+const ir::BufferRegion* FindRegion(const std::vector<ir::BufferRegion>& regions,
+                                   const ir::BufferNode* buffer) {
+  for (const ir::BufferRegion& region : regions) {
+    if (region.buffer.get() == buffer) return &region;
+  }
+  return nullptr;
+}
+
+std::string FreshBufferName(const ir::PrimFunc& function,
+                            std::string_view base) {
+  std::unordered_set<std::string> taken;
+  for (const ir::Buffer& param : function.params) taken.insert(param->name);
+  ir::PreOrder(function.body, [&](const ir::Stmt& stmt) {
+    if (const auto* block = ir::As<ir::BlockNode>(stmt)) {
+      for (const ir::Buffer& buffer : block->allocs) taken.insert(buffer->name);
+    }
+    return true;
+  });
+  std::string name(base);
+  for (int i = 1; taken.contains(name); ++i) {
+    name = absl::StrCat(std::string(base), "_", i);
+  }
+  return name;
+}
+
+}  // namespace tilefarm::schedule

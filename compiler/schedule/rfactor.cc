@@ -1,0 +1,334 @@
+// rfactor: a reduction over a loop is split in partial results, one for each
+// iteration of that loop, and a second reduction that joins them.
+//
+//   rfactor(k_0, factor_axis=1)
+//
+//   for i, k_0, k_1:                       for i, k_0, k_1:
+//     C: init C[i] = 0                       C_rf: init C_rf[i, k_0] = 0
+//        C[i] += A[i, k_0, k_1]     ->             C_rf[i, k_0] += A[...]
+//                                          for i, k_0:
+//                                            C: init C[i] = 0
+//                                               C[i] += C_rf[i, k_0]
+//
+// Steps:
+//   1. Check that the block is a reduction with a known commutative reducer
+//      whose init is its identity, that it is the only one below its loops,
+//      and that the loop feeds reduce variables alone.
+//   2. Check that each iteration of the loop reaches an element: it would not
+//      be initialised else.
+//   3. Make the factored block: the loop becomes a spatial variable, reduce
+//      variables that use it are written out in the loops they are made of.
+//   4. Make the joining block: the loop becomes its reduce variable.
+//   5. Both get copies of the loops; the joining one's keep the old variables,
+//      without the other reduce loops.
+//
+// The result is the factored block; variables of the old block follow the
+// joining one. The order of a floating-point reduction changes, no more.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/schedule/block_info.h"
+#include "compiler/schedule/block_primitives.h"
+#include "compiler/schedule/ir_copy.h"
+#include "compiler/schedule/reducer.h"
+#include "compiler/schedule/region_analysis.h"
+#include "compiler/schedule/scope_edit.h"
+
+namespace tilefarm::schedule {
+namespace {
+
+constexpr char kPrimitive[] = "rfactor";
+
+struct Factoring {
+  ir::BlockPtr block;
+  ir::BlockPtr scope;
+  ir::ForPtr loop;
+  std::vector<ir::ForPtr> loops;  // all above the block, in its scope
+  Reducer reducer;
+  ir::Buffer buffer;   // the reduction's target
+  ir::Buffer partial;  // the new one
+  int axis = 0;
+};
+
+bool FeedsReduce(const ir::BlockNode& block, const ir::ForPtr& loop) {
+  return LoopFeedsIter(loop.get(), &block, ir::IterType::kReduce);
+}
+
+// Step 1.
+absl::StatusOr<Factoring> CheckFactoring(const ScheduleState& state,
+                                         const ir::ForPtr& loop,
+                                         int factor_axis) {
+  Factoring f;
+  f.loop = loop;
+  const std::vector<ir::BlockPtr> below = state.ChildBlocks(loop.get());
+  if (below.size() != 1) {
+    return state.Illegal(kPrimitive, loop.get(),
+                         "there must be one block below the loop");
+  }
+  f.block = below[0];
+  f.scope = state.Scope(f.block.get());
+  const BlockScope deps(state, f.scope.get());
+  TF_RETURN_IF_ERROR(CheckReduction(state, kPrimitive, deps, f.block.get()));
+  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, kPrimitive, f.block.get()));
+  TF_RETURN_IF_ERROR(CheckStagePipeline(state, kPrimitive, f.scope.get()));
+  f.loops = state.LoopsAbove(f.block.get());
+  if (!IsOnlyChild(state, f.loops[0].get(), f.block.get())) {
+    return state.Illegal(kPrimitive, f.loops[0].get(),
+                         "the loops have other blocks below them");
+  }
+  for (const ir::ForPtr& candidate : f.loops) {
+    const bool reduce = FeedsReduce(*f.block, candidate);
+    const bool spatial =
+        LoopFeedsIter(candidate.get(), f.block.get(), ir::IterType::kSpatial);
+    if (reduce && spatial) {
+      return state.Illegal(kPrimitive, candidate.get(),
+                           "the loop feeds both spatial and reduce variables");
+    }
+    if (!reduce && !spatial && !ir::IsConstInt(candidate->extent, 1)) {
+      return state.Illegal(kPrimitive, candidate.get(),
+                           "the loop repeats the reduction");
+    }
+  }
+  if (!FeedsReduce(*f.block, loop)) {
+    return state.Illegal(kPrimitive, loop.get(),
+                         "the loop does not belong to the reduction");
+  }
+  const std::optional<Reducer> reducer = MatchReducer(*f.block);
+  if (!reducer.has_value()) {
+    return state.Illegal(kPrimitive, f.block.get(),
+                         "its update is not a known commutative reduction "
+                         "(sum, product, min, max, and, or) that starts from "
+                         "the identity");
+  }
+  f.reducer = *reducer;
+  f.buffer = f.block->writes[0].buffer;
+  const int ndim = f.buffer->ndim();
+  if (factor_axis < -(ndim + 1) || factor_axis > ndim) {
+    return state.Invalid(
+        kPrimitive, f.block.get(),
+        absl::StrCat("factor_axis ", factor_axis, " is not within [",
+                     -(ndim + 1), ", ", ndim, "]"));
+  }
+  f.axis = factor_axis < 0 ? factor_axis + ndim + 1 : factor_axis;
+  return f;
+}
+
+// Step 2: with all other reduce loops at their start the predicate holds
+// wherever the spatial ones are in their domains.
+absl::Status CheckInitReached(const ScheduleState& state, const Factoring& f) {
+  if (ir::IsConstInt(f.block->predicate, 1)) return absl::OkStatus();
+  arith::Analyzer analyzer;
+  BindLoops(analyzer, f.loops);
+  ir::VarMap starts;
+  for (const ir::ForPtr& loop : f.loops) {
+    if (loop != f.loop && FeedsReduce(*f.block, loop)) {
+      starts[loop->var.get()] = loop->min;
+    }
+  }
+  for (const ir::IterVar& iter : f.block->iters) {
+    if (iter.type != ir::IterType::kSpatial) continue;
+    analyzer.Assume(ir::GE(iter.binding, iter.dom.min));
+    analyzer.Assume(ir::LT(iter.binding, iter.dom.min + iter.dom.extent));
+  }
+  std::vector<ir::Expr> stack = {f.block->predicate};
+  while (!stack.empty()) {
+    const ir::Expr condition = stack.back();
+    stack.pop_back();
+    const auto* node = ir::As<ir::BinaryNode>(condition);
+    if (node != nullptr && node->op == ir::BinaryOp::kAnd) {
+      stack.push_back(node->a);
+      stack.push_back(node->b);
+      continue;
+    }
+    if (!analyzer.CanProve(ir::Substitute(condition, starts))) {
+      return state.Illegal(
+          kPrimitive, f.loop.get(),
+          absl::StrCat("where ", ir::ToString(condition),
+                       " is false for a whole iteration of the loop, its "
+                       "partial result is not initialised"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+ir::IterVar IterOf(const ir::ForPtr& loop, ir::IterType type) {
+  return {ir::MakeVar("v" + loop->var->name),
+          {loop->min, loop->extent},
+          type,
+          loop->var};
+}
+
+// Step 3, its loops aside. `loop_vars`: fresh variables for the loops.
+ir::BlockPtr MakeFactored(const Factoring& f, const ir::VarMap& loop_vars) {
+  ir::BlockNode block;
+  block.name = f.block->name + "_rf";
+  block.annotations = f.block->annotations;
+  ir::VarMap bindings_of_loops;  // loop variable -> new block variable
+  const auto add = [&](const ir::ForPtr& loop, ir::IterType type) {
+    if (bindings_of_loops.contains(loop->var.get())) return;
+    block.iters.push_back(IterOf(loop, type));
+    bindings_of_loops[loop->var.get()] = block.iters.back().var;
+  };
+  add(f.loop, ir::IterType::kSpatial);
+  const ir::Var factor = block.iters[0].var;
+
+  ir::VarMap vars;  // the old block's variables in the new one
+  for (const ir::IterVar& iter : f.block->iters) {
+    if (iter.type == ir::IterType::kSpatial ||
+        !ir::UsesVar(iter.binding, f.loop->var.get())) {
+      ir::IterVar copy = iter;
+      copy.var = ir::MakeVar(iter.var->name, iter.var->dtype);
+      vars[iter.var.get()] = copy.var;
+      block.iters.push_back(std::move(copy));
+      continue;
+    }
+    ir::PostOrderExprs(iter.binding, [&](const ir::Expr& expr) {
+      for (const ir::ForPtr& loop : f.loops) {
+        if (expr.get() == loop->var.get()) add(loop, ir::IterType::kReduce);
+      }
+    });
+    vars[iter.var.get()] = ir::Substitute(iter.binding, bindings_of_loops);
+  }
+  for (ir::IterVar& iter : block.iters) {
+    iter.binding = ir::Substitute(iter.binding, loop_vars);
+  }
+  block.predicate = ir::Substitute(f.block->predicate, loop_vars);
+
+  AccessRewrite to_partial;
+  to_partial.buffer = f.buffer.get();
+  const auto at_factor = [&](const std::vector<ir::Expr>& indices) {
+    std::vector<ir::Expr> result = indices;
+    result.insert(result.begin() + f.axis, factor);
+    return result;
+  };
+  to_partial.on_load = [&](const std::vector<ir::Expr>& indices) {
+    return ir::Load(f.partial, at_factor(indices));
+  };
+  to_partial.on_store = [&](const std::vector<ir::Expr>& indices,
+                            const ir::Expr& value) {
+    return ir::MakeStore(f.partial, at_factor(indices), value);
+  };
+  block.init =
+      RewriteAccesses(CopyWithFreshVars(f.block->init, vars), to_partial);
+  block.body =
+      RewriteAccesses(CopyWithFreshVars(f.block->body, vars), to_partial);
+  for (const ir::BufferRegion& read : f.block->reads) {
+    block.reads.push_back(SubstituteRegion(read, vars));
+  }
+  ir::BufferRegion write = SubstituteRegion(f.block->writes[0], vars);
+  write.buffer = f.partial;
+  write.region.insert(write.region.begin() + f.axis,
+                      ir::Range{factor, ir::IntConst(1)});
+  block.writes.push_back(std::move(write));
+  return ir::BlockOf(std::move(block));
+}
+
+// Step 4.
+ir::BlockPtr MakeJoining(const Factoring& f) {
+  ir::BlockNode block;
+  block.name = f.block->name;
+  block.annotations = f.block->annotations;
+  block.iters.push_back(IterOf(f.loop, ir::IterType::kReduce));
+  const ir::Var factor = block.iters[0].var;
+  ir::VarMap vars;
+  for (const ir::IterVar& iter : f.block->iters) {
+    if (iter.type != ir::IterType::kSpatial) continue;
+    ir::IterVar copy = iter;
+    copy.var = ir::MakeVar(iter.var->name, iter.var->dtype);
+    vars[iter.var.get()] = copy.var;
+    block.iters.push_back(std::move(copy));
+  }
+  // Conditions that mention a reduce loop are the factored block's business.
+  ir::Expr predicate = ir::BoolConst(true);
+  std::vector<ir::Expr> conditions = {f.block->predicate};
+  while (!conditions.empty()) {
+    const ir::Expr condition = conditions.back();
+    conditions.pop_back();
+    const auto* node = ir::As<ir::BinaryNode>(condition);
+    if (node != nullptr && node->op == ir::BinaryOp::kAnd) {
+      conditions.push_back(node->b);
+      conditions.push_back(node->a);
+      continue;
+    }
+    const bool reduce = std::any_of(
+        f.loops.begin(), f.loops.end(), [&](const ir::ForPtr& loop) {
+          return FeedsReduce(*f.block, loop) &&
+                 ir::UsesVar(condition, loop->var.get());
+        });
+    if (!reduce) predicate = ir::And(predicate, condition);
+  }
+  block.predicate = predicate;
+
+  const ir::BufferRegion write = SubstituteRegion(f.block->writes[0], vars);
+  std::vector<ir::Expr> indices;
+  for (const ir::Range& range : write.region) indices.push_back(range.min);
+  std::vector<ir::Expr> partial_indices = indices;
+  partial_indices.insert(partial_indices.begin() + f.axis, factor);
+  ir::BufferRegion read = write;
+  read.buffer = f.partial;
+  read.region.insert(read.region.begin() + f.axis,
+                     ir::Range{factor, ir::IntConst(1)});
+  block.reads.push_back(std::move(read));
+  block.writes.push_back(write);
+  block.init = CopyWithFreshVars(f.block->init, vars);
+  block.body =
+      ir::MakeStore(f.buffer, indices,
+                    f.reducer.Combine(ir::Load(f.buffer, indices),
+                                      ir::Load(f.partial, partial_indices)));
+  return ir::BlockOf(std::move(block));
+}
+
+}  // namespace
+
+absl::StatusOr<BlockRv> Rfactor(ScheduleState& state, LoopRv loop_rv,
+                                int factor_axis) {
+  TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get(kPrimitive, loop_rv));
+  TF_ASSIGN_OR_RETURN(Factoring f, CheckFactoring(state, loop, factor_axis));
+  TF_RETURN_IF_ERROR(CheckInitReached(state, f));
+  const std::optional<int64_t> extent = ExtentOf(loop);
+  if (!extent.has_value()) {
+    return state.Illegal(kPrimitive, loop.get(), "its extent is not constant");
+  }
+  std::vector<int64_t> shape = f.buffer->shape;
+  shape.insert(shape.begin() + f.axis, *extent);
+  f.partial = ir::MakeBuffer(
+      FreshBufferName(*state.FunctionOf(f.block.get()), f.buffer->name + "_rf"),
+      f.buffer->dtype, std::move(shape), f.buffer->scope);
+
+  // Step 5.
+  ir::VarMap fresh;
+  std::vector<ir::Var> fresh_vars;
+  for (const ir::ForPtr& old : f.loops) {
+    fresh_vars.push_back(ir::MakeVar(old->var->name, old->var->dtype));
+    fresh[old->var.get()] = fresh_vars.back();
+  }
+  const ir::BlockPtr factored = MakeFactored(f, fresh);
+  const ir::BlockPtr joining = MakeJoining(f);
+  ir::Stmt factored_nest = factored;
+  ir::Stmt joining_nest = joining;
+  for (size_t i = f.loops.size(); i > 0; --i) {
+    ir::ForNode copy = *f.loops[i - 1];
+    copy.var = fresh_vars[i - 1];
+    copy.body = std::move(factored_nest);
+    factored_nest = std::make_shared<ir::ForNode>(std::move(copy));
+    if (f.loops[i - 1] != loop && FeedsReduce(*f.block, f.loops[i - 1])) {
+      continue;
+    }
+    joining_nest = WithBody(*f.loops[i - 1], std::move(joining_nest));
+  }
+  ScopeEditor edit;
+  edit.Replace(f.loops[0].get(), joining_nest);
+  edit.Insert(f.scope.get(), PositionOf(f.scope->body, f.loops[0].get()),
+              factored_nest);
+  edit.AddAlloc(f.partial);
+  state.Replace(f.scope.get(), edit.Apply(*f.scope),
+                {{f.block.get(), joining.get()}});
+  return state.NewBlock(factored);
+}
+
+}  // namespace tilefarm::schedule

@@ -2,6 +2,7 @@
 #ifndef TILEFARM_COST_MODEL_COST_MODEL_H_
 #define TILEFARM_COST_MODEL_COST_MODEL_H_
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,7 +15,7 @@
 namespace tilefarm::cost_model {
 
 // Features of one candidate: one row of kColumns floats a buffer store (see
-// features.h for every column).
+// feature_columns.h for every column).
 struct FeatureRows {
   std::vector<float> values;  // rows x columns, row-major
   int rows = 0;
@@ -27,6 +28,9 @@ struct Sample {
   FeatureRows features;
   int64_t group = 0;
   float score = 0;
+  // Where > 0, the model scores the sample itself, as best / seconds of its
+  // group: an earlier sample's score falls when a faster one arrives.
+  double seconds = 0;
 };
 
 // How well scores predicted before training ranked samples not yet seen.
@@ -41,23 +45,35 @@ struct RankingMetrics {
 class CostModel {
  public:
   virtual ~CostModel() = default;
-  // Higher is better; only the order means something.
+  // Higher is better; only the order means something. All equal until trained;
+  // candidates whose rows have another number of columns get the lowest score.
   virtual std::vector<float> Predict(
       std::span<const FeatureRows> candidates) const = 0;
-  // Adds samples and retrains. Returns the metrics of the model as it was
-  // before, on these samples.
+  // Adds samples and retrains, at a cost that does not grow with the number of
+  // earlier samples. Returns the metrics of the model as it was before, on
+  // these samples. InvalidArgument: rows of the wrong size.
   virtual absl::StatusOr<RankingMetrics> Update(
       std::span<const Sample> samples) = 0;
+  // The trees and the samples that the next training starts from.
   virtual absl::StatusOr<std::string> Serialize() const = 0;
+  // Replaces the model. DataLoss: damaged bytes, or those of another kind of
+  // model or feature set; the model is left as it was.
   virtual absl::Status Load(std::string_view bytes) = 0;
   // False until the first Update or Load.
   virtual bool trained() const = 0;
 };
 
+// Of samples of one group. A pair that is tied in the prediction counts half;
+// where ties leave open which ones are the predicted top k, the recall is the
+// expected one. Without a pair of different scores the accuracy is 0.5. `k` is
+// at most the number of samples.
 RankingMetrics ComputeRankingMetrics(std::span<const float> predicted,
                                      std::span<const float> truth, int k);
 
+// Gradient-boosted trees. The result depends on the seed and the samples in
+// their order alone.
 std::unique_ptr<CostModel> MakeXgboostModel(uint64_t seed);
+// Scores that depend on the seed and the candidate's features alone.
 std::unique_ptr<CostModel> MakeRandomModel(uint64_t seed);
 
 }  // namespace tilefarm::cost_model

@@ -6,14 +6,22 @@
 #include "compiler/ir/stmt.h"
 #include "compiler/target/target.h"
 #include "cost_model/cost_model.h"
+#include "cost_model/feature_columns.h"
+#include "cost_model/loop_nest.h"
 
 namespace tilefarm::cost_model {
 
+// FeaturesOf(BuildLoopNest(scheduled), target).
 FeatureRows ExtractFeatures(const ir::PrimFunc& scheduled,
                             const target::Target& target);
 
+// One row of kColumns a store, in program order; every value is finite. In
+// the manner of Ansor (Zheng et al., 2020), with columns for caches and
+// registers of the target.
+FeatureRows FeaturesOf(const LoopNest& nest, const target::Target& target);
+
 // Floating-point (or integer) arithmetic operations of the program as written:
-// what GFLOPS are computed from.
+// what GFLOPS are computed from. A multiply-add is two, a math function one.
 double CountFlops(const ir::PrimFunc& program);
 
 }  // namespace tilefarm::cost_model

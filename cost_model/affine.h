@@ -1,0 +1,35 @@
+// How an index moves with the loops around it: exact for affine indices, a
+// close estimate for the floor divisions and remainders that fused and split
+// loops leave behind.
+#ifndef TILEFARM_COST_MODEL_AFFINE_H_
+#define TILEFARM_COST_MODEL_AFFINE_H_
+
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/ir/expr.h"
+
+namespace tilefarm::cost_model {
+
+// The part of one loop in an index.
+struct LoopTerm {
+  int loop = 0;       // its depth, 0 is the outermost
+  double stride = 0;  // change of the index from one iteration to the next
+  double span = 0;    // change over the whole loop, >= 0
+};
+
+struct IndexForm {
+  std::vector<LoopTerm> terms;  // one a loop, in no order
+  double constant = 0;
+  // Depends on data (a gather): strides and spans say little.
+  bool irregular = false;
+};
+
+using FormMap = std::unordered_map<const ir::VarNode*, IndexForm>;
+
+// The form of `index`; variables that `forms` lacks count as constants.
+IndexForm FormOf(const ir::Expr& index, const FormMap& forms);
+
+}  // namespace tilefarm::cost_model
+
+#endif  // TILEFARM_COST_MODEL_AFFINE_H_

@@ -1,0 +1,51 @@
+// Regression trees in a form of our own: predicting needs no lock and no
+// library, and stored trees are checked before they are walked.
+#ifndef TILEFARM_COST_MODEL_FOREST_H_
+#define TILEFARM_COST_MODEL_FOREST_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cost_model/cost_model.h"
+#include "cost_model/model_bytes.h"
+
+namespace tilefarm::cost_model {
+
+// A value 0 of a feature counts as missing, as in training.
+struct TreeNode {
+  // -1: a leaf, whose value `threshold` is.
+  int32_t column = -1;
+  float threshold = 0;
+  // Children come after their parent: walks end.
+  int32_t left = 0, right = 0;  // left: feature < threshold
+  bool missing_goes_left = false;
+};
+
+// Immutable once made; thread-safe to read.
+class Forest {
+ public:
+  // InvalidArgument: a child or column out of range.
+  static absl::StatusOr<Forest> Create(
+      const std::vector<std::vector<TreeNode>>& trees, int columns);
+  Forest() = default;
+
+  // The sum of all trees for one row of `columns` values.
+  float PredictRow(std::span<const float> row) const;
+  // The sum over a candidate's rows.
+  float Predict(const FeatureRows& candidate) const;
+  int trees() const { return static_cast<int>(roots_.size()); }
+
+  void Write(ByteWriter& writer) const;
+  // DataLoss where the bytes are no forest.
+  static absl::StatusOr<Forest> Read(ByteReader& reader, int columns);
+
+ private:
+  std::vector<int32_t> roots_;
+  std::vector<TreeNode> nodes_;  // children as indices into this
+};
+
+}  // namespace tilefarm::cost_model
+
+#endif  // TILEFARM_COST_MODEL_FOREST_H_

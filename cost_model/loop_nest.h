@@ -1,0 +1,95 @@
+// What the cost model sees of a scheduled program: its stores, each with the
+// loops around it and how its accesses move with them. Plain numbers, no IR:
+// built from a program by BuildLoopNest, and as well by anything else that
+// knows the extents.
+//
+//   for i in 4 (parallel):           Store C: loops {4 p, 64, 16 u, 16 v}
+//     for k in 64:                     C: dims {{i: 16, j.u: 1}, {j.v: 1}}
+//       for j in 16 (unroll): ...      A: ..., B: ...
+#ifndef TILEFARM_COST_MODEL_LOOP_NEST_H_
+#define TILEFARM_COST_MODEL_LOOP_NEST_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/ir/stmt.h"
+
+namespace tilefarm::cost_model {
+
+// Operations of one execution of a store; index arithmetic does not count.
+struct OpCounts {
+  double float_add = 0;  // and subtract
+  double float_mul = 0;
+  double float_fma = 0;  // a multiplication whose result is added at once
+  double float_div = 0;
+  double float_compare = 0;  // min, max, comparisons
+  double float_math = 0;     // exp, sqrt, ...
+  double int_add = 0;
+  double int_mul = 0;
+  double int_div = 0;  // and remainder
+  double int_compare = 0;
+  double int_other = 0;  // bit operations, shifts, math
+  double casts = 0;
+  double selects = 0;  // and if_then_else
+  double logical = 0;  // and, or, not
+
+  // Arithmetic, a fused multiply-add being two.
+  double float_ops() const {
+    return float_add + float_mul + 2 * float_fma + float_div + float_compare +
+           float_math;
+  }
+  double int_ops() const { return int_add + int_mul + int_div + int_compare; }
+};
+
+struct NestLoop {
+  int64_t extent = 1;
+  ir::ForKind kind = ir::ForKind::kSerial;
+};
+
+struct NestBuffer {
+  int element_bytes = 4;
+  std::vector<int64_t> shape;
+  bool intermediate = false;  // allocated by the program
+};
+
+// All accesses of a store to one buffer. `strides` and `spans` have a row of
+// one value a loop for each dimension: the change of the index from one
+// iteration to the next, and over the whole loop.
+struct NestAccess {
+  int buffer = 0;  // index into LoopNest::buffers
+  bool reads = false;
+  bool writes = false;
+  bool irregular = false;
+  int loads = 0;  // distinct load expressions
+  std::vector<double> strides;
+  std::vector<double> spans;
+  // Per dimension: how far constant offsets of several loads are apart.
+  std::vector<double> offset_spans;
+};
+
+struct NestStore {
+  std::vector<NestLoop> loops;       // outermost first
+  std::vector<NestAccess> accesses;  // the written buffer first
+  OpCounts ops;
+  bool is_init = false;
+  int guards = 0;               // predicates and conditions around it
+  double domain_size = 0;       // instances of its block; 0: no block
+  int64_t unroll_max_step = 0;  // auto-unroll annotation in force
+  int64_t alloc_depth = 0;      // loops around the written buffer's allocation
+};
+
+struct LoopNest {
+  std::vector<NestBuffer> buffers;
+  std::vector<NestStore> stores;  // in program order
+};
+
+// One pass over the program. Works on anything that verifies; extents that are
+// not constant count as 1.
+LoopNest BuildLoopNest(const ir::PrimFunc& function);
+
+// Operations of an expression's value; loads' indices do not count.
+OpCounts CountOps(const ir::Expr& value);
+
+}  // namespace tilefarm::cost_model
+
+#endif  // TILEFARM_COST_MODEL_LOOP_NEST_H_

@@ -1,0 +1,104 @@
+#include <cstring>
+#include <string>
+
+#include "base/hash.h"
+#include "base/mutex.h"
+#include "cost_model/cost_model.h"
+#include "cost_model/model_bytes.h"
+
+namespace tilefarm::cost_model {
+namespace {
+
+constexpr char kKind[] = "random";
+
+// Mixes the bits of 64-bit words (the finaliser of splitmix64).
+uint64_t Mix(uint64_t x) {
+  x ^= x >> 30;
+  x *= 0xbf58476d1ce4e5b9ull;
+  x ^= x >> 27;
+  x *= 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+class RandomModel final : public CostModel {
+ public:
+  explicit RandomModel(uint64_t seed) : seed_(seed) {}
+
+  std::vector<float> Predict(
+      std::span<const FeatureRows> candidates) const override {
+    uint64_t seed;
+    {
+      MutexLock lock(mutex_);
+      seed = seed_;
+    }
+    std::vector<float> scores;
+    scores.reserve(candidates.size());
+    for (const FeatureRows& candidate : candidates) {
+      uint64_t state = Mix(seed + 0x9e3779b97f4a7c15ull);
+      for (const float value : candidate.values) {
+        uint32_t bits;
+        std::memcpy(&bits, &value, sizeof(bits));
+        state = Mix(state ^ bits);
+      }
+      // 24 bits are what a float holds.
+      scores.push_back(static_cast<float>(state >> 40) / 16777216.0f);
+    }
+    return scores;
+  }
+
+  absl::StatusOr<RankingMetrics> Update(
+      std::span<const Sample> samples) override {
+    std::vector<FeatureRows> features;
+    std::vector<float> truth;
+    for (const Sample& sample : samples) {
+      features.push_back(sample.features);
+      truth.push_back(sample.score);
+    }
+    const std::vector<float> predicted = Predict(features);
+    MutexLock lock(mutex_);
+    trained_ = true;
+    return ComputeRankingMetrics(predicted, truth,
+                                 static_cast<int>(samples.size() + 9) / 10);
+  }
+
+  absl::StatusOr<std::string> Serialize() const override {
+    ByteWriter writer;
+    {
+      MutexLock lock(mutex_);
+      writer.U64(seed_);
+    }
+    return Seal(kKind, writer.bytes());
+  }
+
+  absl::Status Load(std::string_view bytes) override {
+    absl::StatusOr<std::string_view> body = Unseal(kKind, bytes);
+    if (!body.ok()) return body.status();
+    ByteReader reader(*body);
+    const uint64_t seed = reader.U64();
+    if (!reader.AtEnd()) {
+      return absl::DataLossError("cost model: wrong size");
+    }
+    MutexLock lock(mutex_);
+    seed_ = seed;
+    trained_ = true;
+    return absl::OkStatus();
+  }
+
+  bool trained() const override {
+    MutexLock lock(mutex_);
+    return trained_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  uint64_t seed_ ABSL_GUARDED_BY(mutex_);
+  bool trained_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace
+
+std::unique_ptr<CostModel> MakeRandomModel(uint64_t seed) {
+  return std::make_unique<RandomModel>(seed);
+}
+
+}  // namespace tilefarm::cost_model

@@ -1,0 +1,55 @@
+// The samples that trainings use: bounded, so that one more trial costs the
+// same after a million as after a thousand.
+#ifndef TILEFARM_COST_MODEL_SAMPLE_SET_H_
+#define TILEFARM_COST_MODEL_SAMPLE_SET_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/rng.h"
+#include "cost_model/cost_model.h"
+#include "cost_model/model_bytes.h"
+
+namespace tilefarm::cost_model {
+
+// Keeps the newest samples, the best of each group, and a random choice of the
+// others. Not thread-safe.
+class SampleSet {
+ public:
+  SampleSet(size_t max_samples, size_t max_rows, uint64_t seed)
+      : max_samples_(max_samples), max_rows_(max_rows), rng_(seed) {}
+
+  void Add(const Sample& sample);
+  // Takes over the other's samples.
+  void Assign(SampleSet other) {
+    samples_ = std::move(other.samples_);
+    rows_ = other.rows_;
+  }
+  const std::deque<Sample>& samples() const { return samples_; }
+  size_t rows() const { return rows_; }
+  // What a sample is worth now: best / seconds of its group where seconds are
+  // known, else its own score.
+  std::vector<float> Scores() const;
+
+  // At most `max` samples, chosen as when the set is full.
+  void Write(ByteWriter& writer, size_t max) const;
+  // Replaces the content. DataLoss: no samples of this set's column count.
+  absl::Status Read(ByteReader& reader, int columns);
+
+ private:
+  void Evict();
+
+  const size_t max_samples_;
+  const size_t max_rows_;
+  Rng rng_;
+  std::deque<Sample> samples_;  // oldest first
+  size_t rows_ = 0;
+};
+
+}  // namespace tilefarm::cost_model
+
+#endif  // TILEFARM_COST_MODEL_SAMPLE_SET_H_

@@ -1,0 +1,457 @@
+#include "cost_model/store_features.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "base/check.h"
+#include "cost_model/feature_columns.h"
+
+namespace tilefarm::cost_model {
+namespace {
+
+using ir::ForKind;
+
+constexpr double kLineBytes = 64;
+constexpr double kMaxPressure = 8;
+
+double Log(double x) { return x > 0 ? std::log2(1 + x) : 0; }
+double CeilDiv(double a, double b) { return std::ceil(a / b); }
+
+// Appends values to a row; the groups must fill it exactly.
+class RowWriter {
+ public:
+  explicit RowWriter(std::span<float> row) : row_(row) {}
+  void Add(double value) {
+    TF_CHECK(at_ < row_.size());
+    row_[at_++] = std::isfinite(value) ? static_cast<float>(value) : 0.0f;
+  }
+  void AddLog(double value) { Add(Log(value)); }
+  void AddFlag(bool value) { Add(value ? 1 : 0); }
+  void Skip(int columns) {
+    for (int i = 0; i < columns; ++i) Add(0);
+  }
+  bool full() const { return at_ == row_.size(); }
+
+ private:
+  std::span<float> row_;
+  size_t at_ = 0;
+};
+
+// What one access touches in the inner part of the nest from depth d on.
+struct Footprint {
+  double elements = 1;  // different ones
+  double bytes = 1;
+  double lines = 1;
+};
+
+// Everything about a store that several groups need. Index d of a per-depth
+// vector is the part of the nest inside of the first d loops.
+class StoreView {
+ public:
+  StoreView(const LoopNest& nest, const NestStore& store)
+      : nest_(nest), store_(store), depth_(store.loops.size()) {
+    iterations_.assign(depth_ + 1, 1);
+    for (size_t d = depth_; d-- > 0;) {
+      iterations_[d] =
+          iterations_[d + 1] * static_cast<double>(store.loops[d].extent);
+    }
+    footprints_.resize(store.accesses.size() * (depth_ + 1));
+    for (size_t a = 0; a < store.accesses.size(); ++a) ComputeFootprints(a);
+    total_bytes_.assign(depth_ + 1, 0);
+    for (size_t a = 0; a < store.accesses.size(); ++a) {
+      for (size_t d = 0; d <= depth_; ++d) {
+        total_bytes_[d] += At(a, d).bytes;
+      }
+    }
+    OrderAccesses();
+  }
+
+  size_t depth() const { return depth_; }
+  const NestLoop& loop(size_t l) const { return store_.loops[l]; }
+  const NestStore& store() const { return store_; }
+  double iterations(size_t d) const { return iterations_[d]; }
+  double total_bytes(size_t d) const { return total_bytes_[d]; }
+  const Footprint& At(size_t access, size_t d) const {
+    return footprints_[access * (depth_ + 1) + d];
+  }
+  const NestBuffer& BufferOf(size_t access) const {
+    return nest_.buffers[store_.accesses[access].buffer];
+  }
+  // Access numbers: the written one, then by bytes touched.
+  const std::vector<size_t>& order() const { return order_; }
+
+  // Whether the access moves with the loop.
+  bool Moves(size_t access, size_t l) const {
+    const NestAccess& a = store_.accesses[access];
+    for (size_t at = l; at < a.spans.size(); at += depth_) {
+      if (a.spans[at] > 0) return true;
+    }
+    return false;
+  }
+  bool IsReduction(size_t l) const {
+    return loop(l).extent > 1 && !Moves(0, l);
+  }
+  // Elements from one iteration of the loop to the next, in memory.
+  double Stride(size_t access, size_t l) const {
+    const NestAccess& a = store_.accesses[access];
+    const std::vector<int64_t>& shape = BufferOf(access).shape;
+    double stride = 0, row = 1;
+    for (size_t dim = a.offset_spans.size(); dim-- > 0;) {
+      stride += row * a.strides[dim * depth_ + l];
+      if (dim < shape.size()) row *= static_cast<double>(shape[dim]);
+    }
+    return std::abs(stride);
+  }
+
+ private:
+  void ComputeFootprints(size_t access) {
+    const NestAccess& a = store_.accesses[access];
+    const NestBuffer& buffer = BufferOf(access);
+    const size_t dims = a.offset_spans.size();
+    const double element = buffer.element_bytes;
+    std::vector<double> ranges(dims);
+    for (size_t dim = 0; dim < dims; ++dim) ranges[dim] = a.offset_spans[dim];
+    for (size_t d = depth_ + 1; d-- > 0;) {
+      Footprint& f = footprints_[access * (depth_ + 1) + d];
+      double run = 1;  // adjacent elements
+      bool adjacent = true;
+      for (size_t dim = dims; dim-- > 0;) {
+        if (d < depth_) ranges[dim] += a.spans[dim * depth_ + d];
+        const double size = dim < buffer.shape.size()
+                                ? static_cast<double>(buffer.shape[dim])
+                                : 1;
+        const double range = std::min(std::floor(ranges[dim]) + 1, size);
+        f.elements *= range;
+        if (adjacent) run *= range;
+        adjacent = adjacent && range == size;
+      }
+      f.elements = std::min(f.elements, iterations_[d] * std::max(a.loads, 1) +
+                                            (a.loads > 0 && a.writes ? 1 : 0));
+      f.bytes = f.elements * element;
+      f.lines =
+          std::max(1.0, f.elements / run) * CeilDiv(run * element, kLineBytes);
+      f.lines = std::min(f.lines, f.elements);
+    }
+  }
+
+  void OrderAccesses() {
+    for (size_t a = 0; a < store_.accesses.size(); ++a) order_.push_back(a);
+    std::stable_sort(order_.begin() + 1, order_.end(), [&](size_t x, size_t y) {
+      return At(x, 0).bytes > At(y, 0).bytes;
+    });
+  }
+
+  const LoopNest& nest_;
+  const NestStore& store_;
+  const size_t depth_;
+  std::vector<double> iterations_;
+  std::vector<double> total_bytes_;
+  std::vector<Footprint> footprints_;
+  std::vector<size_t> order_;
+};
+
+void WriteOps(const StoreView& view, RowWriter& row) {
+  const OpCounts& ops = view.store().ops;
+  const double times = view.iterations(0);
+  for (const double count :
+       {ops.float_add, ops.float_mul, ops.float_fma, ops.float_div,
+        ops.float_compare, ops.float_math, ops.int_add, ops.int_mul,
+        ops.int_div, ops.int_compare, ops.int_other, ops.casts, ops.selects,
+        ops.logical}) {
+    row.AddLog(count * times);
+  }
+  row.AddFlag(view.store().is_init);
+}
+
+void WriteLoopKind(const StoreView& view, ForKind kind, RowWriter& row) {
+  int count = 0;
+  double product = 1;
+  size_t innermost = 0;
+  for (size_t l = 0; l < view.depth(); ++l) {
+    if (view.loop(l).kind != kind || view.loop(l).extent == 1) continue;
+    ++count;
+    product *= static_cast<double>(view.loop(l).extent);
+    innermost = l;
+  }
+  if (count == 0) return row.Skip(kLoopKindColumns);
+  row.Add(count);
+  row.AddLog(product);
+  row.AddLog(static_cast<double>(view.loop(innermost).extent));
+  row.Add(static_cast<double>(view.depth() - innermost));
+  row.AddFlag(view.IsReduction(innermost));
+}
+
+void WriteInnerLoops(const StoreView& view, RowWriter& row) {
+  int written = 0;
+  for (size_t l = view.depth(); l-- > 0 && written < kInnerLoops;) {
+    const NestLoop& loop = view.loop(l);
+    if (loop.extent == 1) continue;
+    row.AddLog(static_cast<double>(loop.extent));
+    row.AddFlag(loop.kind == ForKind::kSerial);
+    row.AddFlag(loop.kind == ForKind::kVectorized);
+    row.AddFlag(loop.kind == ForKind::kUnrolled);
+    row.AddFlag(loop.kind == ForKind::kParallel ||
+                loop.kind == ForKind::kThreadBinding);
+    row.AddFlag(view.IsReduction(l));
+    ++written;
+  }
+  row.Skip((kInnerLoops - written) * kInnerLoopColumns);
+}
+
+void WriteNest(const StoreView& view, RowWriter& row) {
+  const NestStore& store = view.store();
+  int loops = 0;
+  double reduction = 1, unrolled = 1;
+  bool inner = true;  // only loops inside that are unrolled as well
+  for (size_t l = view.depth(); l-- > 0;) {
+    const NestLoop& loop = view.loop(l);
+    if (loop.extent == 1) continue;
+    ++loops;
+    const double extent = static_cast<double>(loop.extent);
+    if (view.IsReduction(l)) reduction *= extent;
+    if (loop.kind == ForKind::kUnrolled) {
+      unrolled *= extent;
+    } else if (loop.kind == ForKind::kSerial) {
+      inner = inner &&
+              unrolled * extent <= static_cast<double>(store.unroll_max_step);
+      if (inner) unrolled *= extent;
+    }
+  }
+  row.Add(loops);
+  row.AddLog(view.iterations(0));
+  row.AddLog(reduction);
+  row.Add(store.guards);
+  row.AddLog(store.domain_size > 0
+                 ? std::max(0.0, view.iterations(0) / store.domain_size - 1)
+                 : 0);
+  row.AddLog(static_cast<double>(store.unroll_max_step));
+  row.AddLog(unrolled);
+  const NestBuffer& written = view.BufferOf(0);
+  if (written.intermediate) {
+    double bytes = written.element_bytes;
+    for (const int64_t extent : written.shape) {
+      bytes *= static_cast<double>(extent);
+    }
+    row.AddLog(bytes);
+    const size_t d = std::min<size_t>(store.alloc_depth, view.depth());
+    row.AddLog(view.iterations(0) / view.iterations(d));
+  } else {
+    row.Skip(2);
+  }
+  row.Add(static_cast<double>(store.accesses.size()));
+}
+
+// The loop whose lanes are a vector; depth() where there is none.
+size_t VectorLoop(const StoreView& view) {
+  for (size_t l = view.depth(); l-- > 0;) {
+    if (view.loop(l).kind == ForKind::kVectorized && view.loop(l).extent > 1) {
+      return l;
+    }
+  }
+  return view.depth();
+}
+
+void WriteBuffer(const StoreView& view, size_t access, RowWriter& row) {
+  const NestAccess& a = view.store().accesses[access];
+  const double element = view.BufferOf(access).element_bytes;
+  const Footprint& whole = view.At(access, 0);
+  row.AddFlag(a.reads && !a.writes);
+  row.AddFlag(a.writes && !a.reads);
+  row.AddFlag(a.reads && a.writes);
+  row.AddFlag(view.BufferOf(access).intermediate);
+  row.AddFlag(a.irregular);
+
+  size_t innermost = view.depth();
+  for (size_t l = view.depth(); l-- > 0;) {
+    if (view.loop(l).extent > 1) {
+      innermost = l;
+      break;
+    }
+  }
+  const double bytes =
+      view.iterations(0) * element * (a.loads + (a.writes ? 1 : 0));
+  const double lines = innermost == view.depth()
+                           ? whole.lines
+                           : view.At(access, innermost).lines *
+                                 view.iterations(0) /
+                                 view.iterations(innermost);
+  row.AddLog(bytes);
+  row.AddLog(whole.bytes);
+  row.AddLog(lines);
+  row.AddLog(whole.lines);
+
+  // The innermost loop that repeats the same addresses.
+  size_t repeating = view.depth();
+  for (size_t l = view.depth(); l-- > 0;) {
+    if (view.loop(l).extent > 1 && !view.Moves(access, l)) {
+      repeating = l;
+      break;
+    }
+  }
+  const bool reused = repeating < view.depth();
+  const double uses =
+      reused ? static_cast<double>(view.loop(repeating).extent) : 1;
+  row.AddFlag(reused);
+  row.AddLog(reused ? view.iterations(repeating + 1) : 0);
+  row.AddLog(reused ? view.total_bytes(repeating + 1) : 0);
+  row.AddLog(reused ? uses : 0);
+  row.AddLog(bytes / uses);
+  row.AddLog(whole.bytes / uses);
+  row.AddLog(lines / uses);
+  row.AddLog(whole.lines / uses);
+
+  row.AddLog(
+      innermost == view.depth() ? 0 : view.Stride(access, innermost) * element);
+  const size_t vector = VectorLoop(view);
+  if (vector == view.depth()) return row.Skip(3);
+  const double stride = view.Stride(access, vector);
+  row.AddFlag(stride == 1);
+  row.AddFlag(stride == 0);
+  row.AddFlag(stride != 0 && stride != 1);
+}
+
+double OpsPerExecution(const NestStore& store) {
+  const double ops = store.ops.float_ops() + store.ops.int_ops();
+  // A copy has no operations; it still is one thing done.
+  return std::max(ops, 1.0);
+}
+
+void WriteCurve(const StoreView& view, RowWriter& row) {
+  const double ops = OpsPerExecution(view.store());
+  const double whole = std::log2(view.iterations(0) + 1);
+  for (int point = 1; point <= kCurvePoints; ++point) {
+    const double wanted = whole * point / kCurvePoints;
+    // Between the two depths around the wanted share.
+    double x0 = 0, y0 = Log(ops / view.total_bytes(view.depth()));
+    double y = y0;
+    for (size_t d = view.depth() + 1; d-- > 0;) {
+      const double x1 = std::log2(view.iterations(d) + 1);
+      const double y1 = Log(ops * view.iterations(d) / view.total_bytes(d));
+      y = y1;
+      if (x1 >= wanted) {
+        if (x1 > x0) y = y0 + (y1 - y0) * (wanted - x0) / (x1 - x0);
+        break;
+      }
+      x0 = x1;
+      y0 = y1;
+    }
+    row.Add(y);
+  }
+}
+
+void WriteCache(const StoreView& view, double capacity, RowWriter& row) {
+  size_t fit = view.depth();
+  while (fit > 0 && view.total_bytes(fit - 1) <= capacity) --fit;
+  row.AddLog(view.iterations(fit));
+  row.AddLog(view.total_bytes(fit));
+  size_t next = fit;
+  while (next > 0 && view.iterations(next) == view.iterations(fit)) --next;
+  row.AddLog(view.total_bytes(next));
+  double traffic = 0;
+  for (size_t a = 0; a < view.store().accesses.size(); ++a) {
+    double runs = view.iterations(0) / view.iterations(fit);
+    // What the loop around the part does not move stays.
+    if (next < fit && !view.Moves(a, next)) {
+      runs /= static_cast<double>(view.loop(next).extent);
+    }
+    traffic += runs * std::max(view.At(a, fit).lines * kLineBytes,
+                               view.At(a, fit).bytes);
+  }
+  row.AddLog(traffic);
+  row.AddLog(OpsPerExecution(view.store()) * view.iterations(0) /
+             std::max(traffic, 1.0));
+}
+
+void WriteRegisters(const StoreView& view, const target::Target& target,
+                    RowWriter& row) {
+  // The band: vectorized and unrolled loops at the inside.
+  size_t band = view.depth();
+  while (band > 0) {
+    const NestLoop& loop = view.loop(band - 1);
+    if (loop.extent > 1 && loop.kind != ForKind::kVectorized &&
+        loop.kind != ForKind::kUnrolled) {
+      break;
+    }
+    --band;
+  }
+  const size_t vector = VectorLoop(view);
+  const bool has_vector = vector < view.depth();
+  const int element = std::max(view.BufferOf(0).element_bytes, 1);
+  const double lanes = std::max(target.vector_lanes(element), 1);
+  const double length =
+      has_vector ? static_cast<double>(view.loop(vector).extent) : 1;
+  const double registers_per_run = CeilDiv(length, lanes);
+
+  double accumulators = 0, load_vectors = 0, broadcasts = 0;
+  for (size_t a = 0; a < view.store().accesses.size(); ++a) {
+    const double elements = view.At(a, band).elements;
+    const bool moves = has_vector && view.Moves(a, vector);
+    const double vectors =
+        moves ? elements / length * registers_per_run : elements;
+    if (a == 0) {
+      accumulators = vectors;
+    } else if (moves) {
+      load_vectors += vectors;
+    } else {
+      broadcasts += vectors;
+    }
+  }
+  row.AddLog(view.iterations(band));
+  row.AddLog(accumulators);
+  row.AddLog(load_vectors);
+  row.AddLog(broadcasts);
+  // The accumulators, one row of loads, one broadcast.
+  const double held =
+      accumulators + std::min(load_vectors, registers_per_run) + 1;
+  const double pressure = held / std::max(target.vector_registers, 1);
+  row.Add(std::min(pressure, kMaxPressure));
+  row.AddFlag(pressure > 1);
+  const double operations =
+      OpsPerExecution(view.store()) * view.iterations(band) / lanes;
+  row.AddLog(operations /
+             std::max(accumulators + load_vectors + broadcasts, 1.0));
+  row.AddLog(registers_per_run);
+  row.Add(has_vector ? 1 - length / (registers_per_run * lanes) : 0);
+}
+
+void WriteParallel(const StoreView& view, const target::Target& target,
+                   RowWriter& row) {
+  double tasks = 1;
+  for (size_t l = 0; l < view.depth(); ++l) {
+    if (view.loop(l).kind == ForKind::kParallel) {
+      tasks *= static_cast<double>(view.loop(l).extent);
+    }
+  }
+  const double cores = std::max(target.cores, 1);
+  row.AddLog(tasks / cores);
+  row.Add(CeilDiv(tasks, cores) * cores / tasks - 1);
+  row.AddLog(OpsPerExecution(view.store()) * view.iterations(0) / tasks);
+}
+
+}  // namespace
+
+void WriteStoreFeatures(const LoopNest& nest, const NestStore& store,
+                        const target::Target& target, std::span<float> out) {
+  const StoreView view(nest, store);
+  RowWriter row(out);
+  WriteOps(view, row);
+  WriteLoopKind(view, ForKind::kVectorized, row);
+  WriteLoopKind(view, ForKind::kUnrolled, row);
+  WriteLoopKind(view, ForKind::kParallel, row);
+  WriteInnerLoops(view, row);
+  WriteNest(view, row);
+  const size_t buffers = std::min<size_t>(view.order().size(), kBuffers);
+  for (size_t i = 0; i < buffers; ++i) WriteBuffer(view, view.order()[i], row);
+  row.Skip(static_cast<int>(kBuffers - buffers) * kBufferColumns);
+  WriteCurve(view, row);
+  WriteCache(view, static_cast<double>(target.caches.l1_bytes), row);
+  WriteCache(view, static_cast<double>(target.caches.l2_bytes), row);
+  WriteCache(view, static_cast<double>(target.caches.l3_bytes), row);
+  WriteRegisters(view, target, row);
+  WriteParallel(view, target, row);
+  TF_CHECK(row.full());
+}
+
+}  // namespace tilefarm::cost_model

@@ -1,0 +1,191 @@
+// Gradient-boosted trees on the rows of each candidate.
+//
+//   Predict: snapshot (immutable forest) -> sums, no lock while walking
+//   Update:  samples -> bounded set -> new forest from scratch -> swap
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/mutex.h"
+#include "base/status_macros.h"
+#include "cost_model/cost_model.h"
+#include "cost_model/feature_columns.h"
+#include "cost_model/forest.h"
+#include "cost_model/model_bytes.h"
+#include "cost_model/sample_set.h"
+#include "cost_model/xgboost_trainer.h"
+
+namespace tilefarm::cost_model {
+namespace {
+
+constexpr char kKind[] = "xgboost";
+
+// The bounds of a training, for a cost of some 0.1 s on one core.
+constexpr size_t kMaxSamples = 2048;
+constexpr size_t kMaxRows = 8192;
+// Of these, what a stored model keeps for the next training.
+constexpr size_t kMaxStoredSamples = 512;
+
+// Slow candidates count too, but what matters is the order among fast ones.
+constexpr float kLeastWeight = 0.1f;
+
+bool HasRightSize(const FeatureRows& features) {
+  return features.rows >= 0 &&
+         features.values.size() ==
+             static_cast<size_t>(features.rows) * kColumns;
+}
+
+class XgboostModel final : public CostModel {
+ public:
+  explicit XgboostModel(uint64_t seed)
+      : seed_(seed), samples_(kMaxSamples, kMaxRows, seed) {}
+
+  std::vector<float> Predict(
+      std::span<const FeatureRows> candidates) const override {
+    const std::shared_ptr<const Forest> forest = snapshot();
+    std::vector<float> scores;
+    scores.reserve(candidates.size());
+    for (const FeatureRows& candidate : candidates) {
+      scores.push_back(
+          HasRightSize(candidate)
+              ? (forest != nullptr ? forest->Predict(candidate) : 0.0f)
+              : std::numeric_limits<float>::lowest());
+    }
+    return scores;
+  }
+
+  absl::StatusOr<RankingMetrics> Update(
+      std::span<const Sample> samples) override {
+    for (const Sample& sample : samples) {
+      if (!HasRightSize(sample.features) ||
+          sample.features.rows > static_cast<int>(kMaxRows)) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "a sample has ", sample.features.values.size(), " values in ",
+            sample.features.rows, " rows, not ", kColumns, " a row"));
+      }
+    }
+    MutexLock lock(training_mutex_);
+    const RankingMetrics metrics = Evaluate(samples);
+    for (const Sample& sample : samples) samples_.Add(sample);
+    if (samples_.rows() == 0) return metrics;
+    TrainingOptions options;
+    options.seed = seed_;
+    TF_ASSIGN_OR_RETURN(TrainingResult result, Train(MakeSet(), options));
+    Swap(std::move(result.forest));
+    return metrics;
+  }
+
+  absl::StatusOr<std::string> Serialize() const override {
+    MutexLock lock(training_mutex_);
+    ByteWriter writer;
+    writer.U32(kColumns);
+    const std::shared_ptr<const Forest> forest = snapshot();
+    (forest != nullptr ? *forest : Forest()).Write(writer);
+    samples_.Write(writer, kMaxStoredSamples);
+    return Seal(kKind, writer.bytes());
+  }
+
+  absl::Status Load(std::string_view bytes) override {
+    TF_ASSIGN_OR_RETURN(const std::string_view body, Unseal(kKind, bytes));
+    ByteReader reader(body);
+    const uint32_t columns = reader.U32();
+    if (columns != kColumns) {
+      return absl::DataLossError(
+          absl::StrCat("cost model: made for ", columns,
+                       " feature columns, this program has ", kColumns));
+    }
+    TF_ASSIGN_OR_RETURN(Forest forest, Forest::Read(reader, kColumns));
+    SampleSet samples(kMaxSamples, kMaxRows, seed_);
+    TF_RETURN_IF_ERROR(samples.Read(reader, kColumns));
+    if (!reader.AtEnd()) return absl::DataLossError("cost model: wrong size");
+    MutexLock lock(training_mutex_);
+    samples_.Assign(std::move(samples));
+    Swap(std::move(forest));
+    return absl::OkStatus();
+  }
+
+  bool trained() const override { return snapshot() != nullptr; }
+
+ private:
+  std::shared_ptr<const Forest> snapshot() const {
+    MutexLock lock(snapshot_mutex_);
+    return forest_;
+  }
+
+  void Swap(Forest forest) {
+    auto next = std::make_shared<const Forest>(std::move(forest));
+    MutexLock lock(snapshot_mutex_);
+    forest_ = std::move(next);
+  }
+
+  // The current model on samples it has not seen; groups weigh by their pairs.
+  RankingMetrics Evaluate(std::span<const Sample> samples) const {
+    std::map<int64_t, std::pair<std::vector<float>, std::vector<float>>> groups;
+    const std::shared_ptr<const Forest> forest = snapshot();
+    for (const Sample& sample : samples) {
+      auto& [predicted, truth] = groups[sample.group];
+      predicted.push_back(forest != nullptr ? forest->Predict(sample.features)
+                                            : 0.0f);
+      truth.push_back(sample.seconds > 0
+                          ? static_cast<float>(1 / sample.seconds)
+                          : (sample.score > 0 ? sample.score : 0.0f));
+    }
+    RankingMetrics total;
+    double weight = 0;
+    for (const auto& [group, both] : groups) {
+      const int size = static_cast<int>(both.first.size());
+      const RankingMetrics one =
+          ComputeRankingMetrics(both.first, both.second, (size + 9) / 10);
+      const double pairs = 0.5 * size * (size - 1) + 1e-9;
+      total.samples += one.samples;
+      total.k += one.k;
+      total.pairwise_accuracy += pairs * one.pairwise_accuracy;
+      total.top_k_recall += pairs * one.top_k_recall;
+      weight += pairs;
+    }
+    if (weight > 0) {
+      total.pairwise_accuracy /= weight;
+      total.top_k_recall /= weight;
+    }
+    return total;
+  }
+
+  TrainingSet MakeSet() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(training_mutex_) {
+    TrainingSet set;
+    set.columns = kColumns;
+    const std::vector<float> scores = samples_.Scores();
+    float sum = 0;
+    size_t i = 0;
+    set.values.reserve(samples_.rows() * kColumns);
+    for (const Sample& sample : samples_.samples()) {
+      const float score = scores[i++];
+      set.values.insert(set.values.end(), sample.features.values.begin(),
+                        sample.features.values.end());
+      set.rows.push_back(sample.features.rows);
+      set.targets.push_back(score);
+      set.weights.push_back(kLeastWeight + score);
+      sum += kLeastWeight + score;
+    }
+    const float scale = static_cast<float>(set.weights.size()) / sum;
+    for (float& weight : set.weights) weight *= scale;
+    return set;
+  }
+
+  const uint64_t seed_;
+  // Held while training; Predict never takes it.
+  mutable Mutex training_mutex_;
+  SampleSet samples_ ABSL_GUARDED_BY(training_mutex_);
+  mutable Mutex snapshot_mutex_;
+  std::shared_ptr<const Forest> forest_ ABSL_GUARDED_BY(snapshot_mutex_);
+};
+
+}  // namespace
+
+std::unique_ptr<CostModel> MakeXgboostModel(uint64_t seed) {
+  return std::make_unique<XgboostModel>(seed);
+}
+
+}  // namespace tilefarm::cost_model

@@ -1,0 +1,44 @@
+// Training with XGBoost. The only place that calls the library.
+#ifndef TILEFARM_COST_MODEL_XGBOOST_TRAINER_H_
+#define TILEFARM_COST_MODEL_XGBOOST_TRAINER_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cost_model/forest.h"
+
+namespace tilefarm::cost_model {
+
+// Candidates of which each has some rows of a matrix; what is learned is the
+// sum over a candidate's rows.
+struct TrainingSet {
+  int columns = 0;
+  std::vector<float> values;   // row-major
+  std::vector<int> rows;       // of each candidate, in order
+  std::vector<float> targets;  // of each candidate
+  std::vector<float> weights;  // of each candidate, mean about 1
+};
+
+struct TrainingOptions {
+  uint64_t seed = 0;
+  int rounds = 40;
+  int max_depth = 5;
+  double learning_rate = 0.25;
+  int max_bins = 32;
+};
+
+struct TrainingResult {
+  Forest forest;
+  // The library's own sums for the candidates, which `forest` must reproduce.
+  std::vector<float> fitted;
+};
+
+// One thread, the same result every time. Internal: the library failed.
+absl::StatusOr<TrainingResult> Train(const TrainingSet& set,
+                                     const TrainingOptions& options);
+
+}  // namespace tilefarm::cost_model
+
+#endif  // TILEFARM_COST_MODEL_XGBOOST_TRAINER_H_

@@ -1,0 +1,77 @@
+#include "cost_model/affine.h"
+
+#include "gtest/gtest.h"
+
+namespace tilefarm::cost_model {
+namespace {
+
+using ir::Expr;
+
+// Two loops: i of 8 outside of j of 16.
+class AffineTest : public ::testing::Test {
+ protected:
+  AffineTest() {
+    forms_[i_.get()] = {{{0, 1, 7}}, 0, false};
+    forms_[j_.get()] = {{{1, 1, 15}}, 0, false};
+  }
+  LoopTerm TermOf(const IndexForm& form, int loop) {
+    for (const LoopTerm& term : form.terms) {
+      if (term.loop == loop) return term;
+    }
+    return {loop, 0, 0};
+  }
+
+  ir::Var i_ = ir::MakeVar("i"), j_ = ir::MakeVar("j");
+  FormMap forms_;
+};
+
+TEST_F(AffineTest, SumsAndProducts) {
+  const IndexForm form = FormOf(Expr(i_) * 16 + Expr(j_) + 3, forms_);
+  EXPECT_EQ(TermOf(form, 0).stride, 16);
+  EXPECT_EQ(TermOf(form, 0).span, 112);
+  EXPECT_EQ(TermOf(form, 1).stride, 1);
+  EXPECT_EQ(TermOf(form, 1).span, 15);
+  EXPECT_EQ(form.constant, 3);
+  EXPECT_FALSE(form.irregular);
+}
+
+TEST_F(AffineTest, DifferencesMoveBackwards) {
+  const IndexForm form = FormOf(Expr(i_) - Expr(j_), forms_);
+  EXPECT_EQ(TermOf(form, 1).stride, -1);
+  EXPECT_EQ(TermOf(form, 1).span, 15);
+}
+
+TEST_F(AffineTest, AFusedLoopTakenApartAgain) {
+  // f = i * 16 + j, seen as f // 16 and f % 16.
+  const Expr fused = Expr(i_) * 16 + Expr(j_);
+  const IndexForm quotient =
+      FormOf(ir::FloorDiv(fused, ir::IntConst(16)), forms_);
+  EXPECT_EQ(TermOf(quotient, 0).stride, 1);
+  EXPECT_EQ(TermOf(quotient, 0).span, 7);
+  EXPECT_LT(TermOf(quotient, 1).span, 1);
+  const IndexForm rest = FormOf(ir::FloorMod(fused, ir::IntConst(16)), forms_);
+  EXPECT_EQ(TermOf(rest, 0).span, 0);
+  EXPECT_EQ(TermOf(rest, 1).stride, 1);
+  EXPECT_EQ(TermOf(rest, 1).span, 15);
+}
+
+TEST_F(AffineTest, ClampsMoveLikeWhatTheyClamp) {
+  const IndexForm form = FormOf(
+      ir::Min(ir::Max(Expr(i_) - 1, ir::IntConst(0)), ir::IntConst(5)), forms_);
+  EXPECT_EQ(TermOf(form, 0).stride, 1);
+}
+
+TEST_F(AffineTest, DataDependentIndicesAreIrregular) {
+  const ir::Buffer table = ir::MakeBuffer("T", ir::DataType::Index(), {8});
+  EXPECT_TRUE(FormOf(ir::Load(table, {i_}), forms_).irregular);
+  EXPECT_TRUE(FormOf(Expr(i_) * Expr(j_), forms_).irregular);
+}
+
+TEST_F(AffineTest, UnknownVariablesAreConstants) {
+  const IndexForm form = FormOf(ir::MakeVar("outer"), forms_);
+  EXPECT_TRUE(form.terms.empty());
+  EXPECT_FALSE(form.irregular);
+}
+
+}  // namespace
+}  // namespace tilefarm::cost_model

@@ -1,0 +1,285 @@
+#include "cost_model/cost_model.h"
+
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "base/rng.h"
+#include "cost_model/feature_columns.h"
+#include "cost_model/model_bytes.h"
+#include "gtest/gtest.h"
+
+namespace tilefarm::cost_model {
+namespace {
+
+// A made-up machine: time falls with two features, up to a cliff in a third.
+Sample RandomSample(Rng& rng, int64_t group = 0) {
+  Sample sample;
+  sample.group = group;
+  sample.features.rows = 2;
+  sample.features.values.resize(2 * kColumns);
+  for (float& value : sample.features.values) {
+    if (rng.Chance(0.5)) value = static_cast<float>(rng.Uniform() * 10);
+  }
+  // The two rows are told apart by a flag, as an init store is.
+  sample.features.values[14] = 1;
+  sample.features.values[kColumns + 14] = 0;
+  const auto& v = sample.features.values;
+  double seconds = 1 + std::exp(-0.3 * v[3]) + 0.2 * v[kColumns + 7];
+  if (v[20] > 6) seconds *= 2;
+  sample.seconds = seconds * 1e-3;
+  return sample;
+}
+
+std::vector<Sample> RandomSamples(uint64_t seed, int n, int64_t group = 0) {
+  Rng rng(seed);
+  std::vector<Sample> samples;
+  for (int i = 0; i < n; ++i) samples.push_back(RandomSample(rng, group));
+  return samples;
+}
+
+std::vector<float> PredictAll(const CostModel& model,
+                              const std::vector<Sample>& samples) {
+  std::vector<FeatureRows> features;
+  for (const Sample& sample : samples) features.push_back(sample.features);
+  return model.Predict(features);
+}
+
+double AccuracyOn(const CostModel& model, const std::vector<Sample>& samples) {
+  std::vector<float> truth;
+  for (const Sample& s : samples) {
+    truth.push_back(static_cast<float>(1 / s.seconds));
+  }
+  return ComputeRankingMetrics(PredictAll(model, samples), truth, 10)
+      .pairwise_accuracy;
+}
+
+TEST(XgboostModel, LearnsToRank) {
+  const auto model = MakeXgboostModel(1);
+  EXPECT_FALSE(model->trained());
+  ASSERT_TRUE(model->Update(RandomSamples(11, 400)).ok());
+  EXPECT_TRUE(model->trained());
+  EXPECT_GT(AccuracyOn(*model, RandomSamples(12, 200)), 0.8);
+}
+
+TEST(XgboostModel, LearnsFromScoresAlone) {
+  const auto model = MakeXgboostModel(1);
+  std::vector<Sample> samples = RandomSamples(11, 400);
+  for (Sample& sample : samples) {
+    sample.score = static_cast<float>(1e-3 / sample.seconds);
+    sample.seconds = 0;
+  }
+  ASSERT_TRUE(model->Update(samples).ok());
+  EXPECT_GT(AccuracyOn(*model, RandomSamples(12, 200)), 0.8);
+}
+
+TEST(XgboostModel, ReportsMetricsOfTheModelBefore) {
+  const auto model = MakeXgboostModel(1);
+  const auto first = model->Update(RandomSamples(11, 300));
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->samples, 300);
+  EXPECT_EQ(first->pairwise_accuracy, 0.5);
+  const auto second = model->Update(RandomSamples(12, 100));
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(second->samples, 100);
+  EXPECT_GT(second->pairwise_accuracy, 0.75);
+  EXPECT_GT(second->top_k_recall, 0.3);
+}
+
+TEST(XgboostModel, GroupsAreComparedWithThemselvesOnly) {
+  // The second group is a thousand times slower for the same features.
+  const auto model = MakeXgboostModel(1);
+  std::vector<Sample> samples = RandomSamples(11, 200, 1);
+  for (Sample& s : RandomSamples(13, 200, 2)) {
+    s.seconds *= 1000;
+    samples.push_back(s);
+  }
+  ASSERT_TRUE(model->Update(samples).ok());
+  EXPECT_GT(AccuracyOn(*model, RandomSamples(12, 200)), 0.8);
+}
+
+TEST(XgboostModel, FailuresAreLearnt) {
+  // Candidates with the mark fail.
+  const auto model = MakeXgboostModel(1);
+  std::vector<Sample> samples = RandomSamples(11, 300);
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const bool fails = i % 3 == 0;
+    samples[i].features.values[30] = fails ? 5.0f : 0.0f;
+    if (fails) samples[i].seconds = 0;
+  }
+  ASSERT_TRUE(model->Update(samples).ok());
+  Sample good = RandomSamples(12, 1)[0];
+  good.features.values[30] = 0;
+  Sample bad = good;
+  bad.features.values[30] = 5;
+  const std::vector<float> scores = PredictAll(*model, {good, bad});
+  EXPECT_GT(scores[0], scores[1] + 0.2);
+}
+
+TEST(XgboostModel, TheSameEveryTime) {
+  const std::vector<Sample> test = RandomSamples(12, 50);
+  std::vector<float> first;
+  for (int run = 0; run < 2; ++run) {
+    const auto model = MakeXgboostModel(7);
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(model->Update(RandomSamples(20 + i, 64)).ok());
+    }
+    const std::vector<float> scores = PredictAll(*model, test);
+    if (run == 0) {
+      first = scores;
+    } else {
+      EXPECT_EQ(scores, first);
+    }
+  }
+}
+
+TEST(XgboostModel, BytesRoundTrip) {
+  const auto model = MakeXgboostModel(7);
+  ASSERT_TRUE(model->Update(RandomSamples(11, 300)).ok());
+  const auto bytes = model->Serialize();
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  const auto copy = MakeXgboostModel(7);
+  ASSERT_TRUE(copy->Load(*bytes).ok());
+  EXPECT_TRUE(copy->trained());
+  const std::vector<Sample> test = RandomSamples(12, 50);
+  EXPECT_EQ(PredictAll(*copy, test), PredictAll(*model, test));
+  EXPECT_EQ(copy->Serialize().value(), *bytes);
+  // What it had learnt is not lost with a training on little.
+  ASSERT_TRUE(copy->Update(RandomSamples(14, 8)).ok());
+  EXPECT_GT(AccuracyOn(*copy, test), 0.75);
+}
+
+TEST(XgboostModel, AnUntrainedModelRoundTrips) {
+  const auto bytes = MakeXgboostModel(7)->Serialize();
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_TRUE(MakeXgboostModel(7)->Load(*bytes).ok());
+}
+
+TEST(XgboostModel, BadBytesAreDataLossAndChangeNothing) {
+  const auto model = MakeXgboostModel(7);
+  ASSERT_TRUE(model->Update(RandomSamples(11, 100)).ok());
+  const std::vector<Sample> test = RandomSamples(12, 20);
+  const std::vector<float> before = PredictAll(*model, test);
+  const std::string good = model->Serialize().value();
+
+  const uint64_t seed = 3;
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  Rng rng(seed);
+  std::vector<std::string> bad = {"", "x", "TFCM", std::string(100, '\0'),
+                                  MakeRandomModel(1)->Serialize().value()};
+  for (int i = 0; i < 50; ++i) {
+    std::string damaged = good;
+    damaged[rng.Below(damaged.size())] ^= static_cast<char>(1 + rng.Below(255));
+    bad.push_back(damaged);
+    bad.push_back(good.substr(0, rng.Below(good.size())));
+  }
+  // A right checksum over wrong content: nothing in it is believed.
+  for (int i = 0; i < 200; ++i) {
+    std::string body(Unseal("xgboost", good).value());
+    for (int n = 0; n < 3; ++n) {
+      body[rng.Below(std::min<size_t>(body.size(), 4000))] =
+          static_cast<char>(rng.Below(256));
+    }
+    const auto other = MakeXgboostModel(7);
+    const absl::Status status = other->Load(Seal("xgboost", body));
+    if (status.ok()) {
+      PredictAll(*other, test);
+    } else {
+      EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+    }
+  }
+  for (const std::string& bytes : bad) {
+    EXPECT_EQ(model->Load(bytes).code(), absl::StatusCode::kDataLoss);
+  }
+  EXPECT_EQ(PredictAll(*model, test), before);
+}
+
+TEST(XgboostModel, RowsOfTheWrongSizeAreRefused) {
+  const auto model = MakeXgboostModel(7);
+  Sample sample = RandomSamples(1, 1)[0];
+  sample.features.values.pop_back();
+  EXPECT_EQ(model->Update(std::vector{sample}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(PredictAll(*model, {sample})[0],
+            std::numeric_limits<float>::lowest());
+}
+
+TEST(XgboostModel, OddSamplesAreHarmless) {
+  const auto model = MakeXgboostModel(7);
+  std::vector<Sample> samples = RandomSamples(11, 40);
+  samples[0].features.values[0] = std::numeric_limits<float>::infinity();
+  samples[1].features.values[0] = std::numeric_limits<float>::quiet_NaN();
+  samples[2].seconds = std::numeric_limits<double>::infinity();
+  samples[3].seconds = std::numeric_limits<double>::quiet_NaN();
+  samples[4].score = std::numeric_limits<float>::quiet_NaN();
+  samples[4].seconds = 0;
+  samples[5].features = {};
+  ASSERT_TRUE(model->Update(samples).ok());
+  for (const float score : PredictAll(*model, RandomSamples(12, 20))) {
+    EXPECT_TRUE(std::isfinite(score));
+  }
+  EXPECT_TRUE(model->Update({}).ok());
+  EXPECT_TRUE(MakeXgboostModel(1)->Update({}).ok());
+}
+
+TEST(XgboostModel, KeepsLearningBeyondItsBound) {
+  const auto model = MakeXgboostModel(7);
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_TRUE(model->Update(RandomSamples(100 + i, 500)).ok());
+  }
+  EXPECT_GT(AccuracyOn(*model, RandomSamples(12, 200)), 0.85);
+}
+
+TEST(XgboostModel, PredictsWhileItTrains) {
+  const auto model = MakeXgboostModel(7);
+  const std::vector<Sample> test = RandomSamples(12, 50);
+  ASSERT_TRUE(model->Update(RandomSamples(11, 64)).ok());
+  std::atomic<bool> stop = false;
+  std::atomic<int> predictions = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&] {
+      while (!stop) {
+        for (const float score : PredictAll(*model, test)) {
+          EXPECT_TRUE(std::isfinite(score));
+        }
+        ++predictions;
+      }
+    });
+  }
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_TRUE(model->Update(RandomSamples(30 + i, 32)).ok());
+    EXPECT_TRUE(model->Serialize().ok());
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(predictions, 0);
+}
+
+TEST(RandomModel, ScoresDependOnSeedAndFeaturesAlone) {
+  const auto model = MakeRandomModel(1);
+  const std::vector<Sample> test = RandomSamples(12, 50);
+  const std::vector<float> scores = PredictAll(*model, test);
+  EXPECT_EQ(PredictAll(*model, test), scores);
+  EXPECT_EQ(PredictAll(*MakeRandomModel(1), test), scores);
+  EXPECT_NE(PredictAll(*MakeRandomModel(2), test), scores);
+  EXPECT_FALSE(model->trained());
+  const auto metrics = model->Update(RandomSamples(13, 300));
+  ASSERT_TRUE(metrics.ok()) << metrics.status();
+  EXPECT_EQ(metrics->samples, 300);
+  EXPECT_TRUE(model->trained());
+  EXPECT_EQ(PredictAll(*model, test), scores);
+}
+
+TEST(RandomModel, BytesRoundTrip) {
+  const auto model = MakeRandomModel(1);
+  const auto copy = MakeRandomModel(2);
+  ASSERT_TRUE(copy->Load(model->Serialize().value()).ok());
+  const std::vector<Sample> test = RandomSamples(12, 20);
+  EXPECT_EQ(PredictAll(*copy, test), PredictAll(*model, test));
+  EXPECT_EQ(copy->Load("junk").code(), absl::StatusCode::kDataLoss);
+}
+
+}  // namespace
+}  // namespace tilefarm::cost_model

@@ -1,0 +1,218 @@
+#include "cost_model/features.h"
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "gtest/gtest.h"
+#include "tests/cost_model/test_programs.h"
+
+namespace tilefarm::cost_model {
+namespace {
+
+target::Target Avx512() {
+  target::Target target;
+  target.kind = "x86-64";
+  target.cpu = "znver4";
+  target.vector_bits = 512;
+  target.vector_registers = 32;
+  target.caches = {32 << 10, 1 << 20, 32 << 20};
+  target.cores = 4;
+  return target;
+}
+
+double Log(double x) { return std::log2(1 + x); }
+
+// A row by name.
+using Row = std::map<std::string, float>;
+std::vector<Row> RowsOf(const FeatureRows& features) {
+  const std::vector<std::string> names = FeatureNames();
+  std::vector<Row> rows(static_cast<size_t>(features.rows));
+  for (size_t r = 0; r < rows.size(); ++r) {
+    for (size_t c = 0; c < names.size(); ++c) {
+      rows[r][names[c]] = features.values[r * kColumns + c];
+    }
+  }
+  return rows;
+}
+// The update of the matmul: its second store.
+Row MatmulRow(const MatmulTiles& tiles) {
+  return RowsOf(ExtractFeatures(TiledMatmul(tiles), Avx512())).at(1);
+}
+
+TEST(FeatureColumns, HaveDifferentNamesAndAMeaning) {
+  const std::vector<std::string> names = FeatureNames();
+  const std::vector<std::string> meanings = FeatureMeanings();
+  ASSERT_EQ(names.size(), static_cast<size_t>(kColumns));
+  ASSERT_EQ(meanings.size(), static_cast<size_t>(kColumns));
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(),
+            names.size());
+  for (const std::string& meaning : meanings) EXPECT_FALSE(meaning.empty());
+}
+
+TEST(BuildLoopNest, SeesLoopsAccessesAndOperations) {
+  const LoopNest nest = BuildLoopNest(TiledMatmul({}));
+  ASSERT_EQ(nest.stores.size(), 2u);
+  const NestStore& init = nest.stores[0];
+  EXPECT_TRUE(init.is_init);
+  ASSERT_EQ(init.loops.size(), 6u);
+  EXPECT_EQ(init.loops[2].extent, 1);  // k0: a reduction
+  const NestStore& update = nest.stores[1];
+  EXPECT_FALSE(update.is_init);
+  EXPECT_EQ(update.loops[2].extent, 8);
+  EXPECT_EQ(update.loops[5].kind, ir::ForKind::kVectorized);
+  ASSERT_EQ(update.accesses.size(), 3u);
+  EXPECT_TRUE(update.accesses[0].reads && update.accesses[0].writes);
+  EXPECT_EQ(update.ops.float_fma, 1);
+  EXPECT_EQ(update.ops.float_mul, 0);
+  EXPECT_EQ(update.domain_size, 64.0 * 64 * 64);
+  // B[vk, vn]: k1 moves the first index by one.
+  const NestAccess& b = update.accesses[2];
+  EXPECT_EQ(b.strides[0 * 6 + 4], 1);
+  EXPECT_EQ(b.spans[0 * 6 + 2], 56);
+  EXPECT_EQ(b.strides[1 * 6 + 5], 1);
+}
+
+TEST(BuildLoopNest, MergesTheLoadsOfAStencil) {
+  using namespace ir;
+  Buffer a = MakeBuffer("A", F32(), {66});
+  Buffer b = MakeBuffer("B", F32(), {64});
+  Var i = MakeVar("i");
+  const LoopNest nest = BuildLoopNest(
+      WithRoot({a, b}, MakeFor(i, IntConst(64),
+                               MakeStore(b, {i},
+                                         Load(a, {i}) + Load(a, {Expr(i) + 1}) +
+                                             Load(a, {Expr(i) + 2})))));
+  ASSERT_EQ(nest.stores.size(), 1u);
+  ASSERT_EQ(nest.stores[0].accesses.size(), 2u);
+  EXPECT_EQ(nest.stores[0].accesses[1].loads, 3);
+  EXPECT_EQ(nest.stores[0].accesses[1].offset_spans[0], 2);
+}
+
+TEST(Features, DescribeTheMatmul) {
+  const Row row = MatmulRow({});
+  EXPECT_NEAR(row.at("float_fma"), Log(64 * 64 * 64), 1e-4);
+  EXPECT_EQ(row.at("vectorized.count"), 1);
+  EXPECT_NEAR(row.at("vectorized.innermost_extent"), Log(16), 1e-4);
+  EXPECT_EQ(row.at("vectorized.position"), 1);
+  EXPECT_EQ(row.at("parallel.count"), 0);
+  EXPECT_NEAR(row.at("nest.reduction_iterations"), Log(64), 1e-4);
+  EXPECT_EQ(row.at("inner1.is_reduction"), 1);  // k1
+  // C first: updated, in lanes side by side, repeated by k1.
+  EXPECT_EQ(row.at("buffer0.updates"), 1);
+  EXPECT_NEAR(row.at("buffer0.unique_bytes"), Log(64 * 64 * 4), 1e-4);
+  EXPECT_EQ(row.at("buffer0.vector_contiguous"), 1);
+  EXPECT_EQ(row.at("buffer0.reused"), 1);
+  EXPECT_NEAR(row.at("buffer0.reuse_iterations"), Log(16), 1e-4);
+  EXPECT_NEAR(row.at("buffer0.reuse_count"), Log(8), 1e-4);
+  // A is spread over the lanes.
+  EXPECT_EQ(
+      row.at("buffer1.vector_broadcast") + row.at("buffer2.vector_broadcast"),
+      1);
+  EXPECT_EQ(row.at("buffer3.bytes"), 0);
+  EXPECT_EQ(row.at("register.lane_waste"), 0);
+  EXPECT_EQ(row.at("nest.waste"), 0);
+}
+
+TEST(Features, SeeRegisterTiles) {
+  using namespace ir;
+  // for k: for i (unrolled 6): for j (vectorized 64): C[i, j] += A[i, k] B[k,
+  // j]
+  Buffer a = MakeBuffer("A", F32(), {6, 256});
+  Buffer b = MakeBuffer("B", F32(), {256, 64});
+  Buffer c = MakeBuffer("C", F32(), {6, 64});
+  Var k = MakeVar("k"), i = MakeVar("i"), j = MakeVar("j");
+  Stmt body =
+      MakeStore(c, {i, j}, Load(c, {i, j}) + Load(a, {i, k}) * Load(b, {k, j}));
+  body = MakeFor(j, IntConst(64), body, ForKind::kVectorized);
+  body = MakeFor(i, IntConst(6), body, ForKind::kUnrolled);
+  body = MakeFor(k, IntConst(256), body);
+  const FeatureRows features =
+      ExtractFeatures(WithRoot({a, b, c}, body), Avx512());
+  const Row row = RowsOf(features).at(0);
+  EXPECT_NEAR(row.at("register.accumulators"), Log(24), 1e-4);  // 6 x 4
+  EXPECT_NEAR(row.at("register.load_vectors"), Log(4), 1e-4);
+  EXPECT_NEAR(row.at("register.broadcasts"), Log(6), 1e-4);
+  EXPECT_NEAR(row.at("register.pressure"), 29.0 / 32, 1e-4);
+  EXPECT_EQ(row.at("register.spills"), 0);
+}
+
+TEST(Features, SeeLanesThatIdle) {
+  MatmulTiles tiles;
+  tiles.n1 = 20;
+  EXPECT_NEAR(MatmulRow(tiles).at("register.lane_waste"), 1 - 20.0 / 32, 1e-4);
+}
+
+TEST(Features, SeeCores) {
+  MatmulTiles tiles;
+  tiles.outer = ir::ForKind::kParallel;
+  tiles.m0 = 6;
+  const Row row = MatmulRow(tiles);
+  EXPECT_NEAR(row.at("parallel_work.tasks_per_core"), Log(1.5), 1e-4);
+  EXPECT_NEAR(row.at("parallel_work.imbalance"), 8.0 / 6 - 1, 1e-4);
+}
+
+TEST(Features, SeeWhatFitsIntoCaches) {
+  MatmulTiles small;  // 48 KiB in all
+  MatmulTiles large = small;
+  large.k0 = 512;
+  EXPECT_LT(MatmulRow(small).at("l2.traffic"),
+            MatmulRow(large).at("l2.traffic"));
+  // All of the small one fits into L2: every byte is moved once.
+  EXPECT_NEAR(MatmulRow(small).at("l2.traffic"), Log(3 * 64 * 64 * 4), 1e-4);
+  target::Target tiny = Avx512();
+  tiny.caches.l1_bytes = 4 << 10;
+  const Row row = RowsOf(ExtractFeatures(TiledMatmul(small), tiny)).at(1);
+  EXPECT_GT(row.at("l1.traffic"), row.at("l2.traffic"));
+  EXPECT_LT(row.at("l1.fit_bytes"), Log(4 << 10));
+  EXPECT_GT(row.at("l1.next_bytes"), Log(4 << 10));
+}
+
+TEST(Features, SeeGuardedTails) {
+  using namespace ir;
+  Buffer a = MakeBuffer("A", F32(), {100});
+  Var o = MakeVar("o"), i = MakeVar("i"), v = MakeVar("v");
+  BlockNode block;
+  block.name = "A";
+  block.iters = {MakeIter(v, 100, IterType::kSpatial, Expr(o) * 16 + Expr(i))};
+  block.predicate = LT(Expr(o) * 16 + Expr(i), IntConst(100));
+  block.body = MakeStore(a, {v}, FloatConst(1, F32()));
+  Stmt body = MakeFor(i, IntConst(16), BlockOf(std::move(block)));
+  const Row row =
+      RowsOf(ExtractFeatures(WithRoot({a}, MakeFor(o, IntConst(7), body)),
+                             Avx512()))
+          .at(0);
+  EXPECT_EQ(row.at("nest.guards"), 1);
+  EXPECT_NEAR(row.at("nest.waste"), Log(0.12), 1e-4);
+}
+
+TEST(Features, EveryValueIsFinite) {
+  using namespace ir;
+  // Scalars, gathers, extents of 1, no loops at all.
+  Buffer index = MakeBuffer("I", DataType::Index(), {8});
+  Buffer a = MakeBuffer("A", F32(), {8});
+  Buffer s = MakeBuffer("S", F32(), {});
+  Var i = MakeVar("i");
+  const Stmt body = MakeSeq({
+      MakeStore(s, {}, FloatConst(1, F32())),
+      MakeFor(i, IntConst(1), MakeStore(s, {}, Load(s, {}) + Load(a, {i}))),
+      MakeFor(i, IntConst(8),
+              MakeIf(GT(i, IntConst(2)),
+                     MakeStore(a, {Load(index, {i})}, Load(s, {})))),
+  });
+  const FeatureRows features =
+      ExtractFeatures(WithRoot({index, a, s}, body), Avx512());
+  EXPECT_EQ(features.rows, 3);
+  for (const float value : features.values) EXPECT_TRUE(std::isfinite(value));
+  EXPECT_EQ(RowsOf(features)[2].at("buffer0.irregular"), 1);
+}
+
+TEST(Features, AProgramWithoutStoresHasNoRows) {
+  const FeatureRows features =
+      ExtractFeatures(WithRoot({}, ir::NoOp()), Avx512());
+  EXPECT_EQ(features.rows, 0);
+  EXPECT_TRUE(features.values.empty());
+}
+
+}  // namespace
+}  // namespace tilefarm::cost_model

@@ -1,0 +1,116 @@
+#include "cost_model/forest.h"
+
+#include "base/rng.h"
+#include "cost_model/xgboost_trainer.h"
+#include "gtest/gtest.h"
+
+namespace tilefarm::cost_model {
+namespace {
+
+// Feature 0 below 2 -> 10, else feature 1 below 5 -> 20, else 30.
+std::vector<TreeNode> SmallTree() {
+  std::vector<TreeNode> tree(5);
+  tree[0] = {0, 2.0f, 1, 2, true};
+  tree[1] = {-1, 10.0f, 0, 0, false};
+  tree[2] = {1, 5.0f, 3, 4, false};
+  tree[3] = {-1, 20.0f, 0, 0, false};
+  tree[4] = {-1, 30.0f, 0, 0, false};
+  return tree;
+}
+
+float PredictOne(const Forest& forest, float a, float b) {
+  const float row[] = {a, b};
+  return forest.PredictRow(row);
+}
+
+TEST(Forest, WalksTrees) {
+  const auto forest = Forest::Create({SmallTree(), SmallTree()}, 2);
+  ASSERT_TRUE(forest.ok()) << forest.status();
+  EXPECT_EQ(forest->trees(), 2);
+  EXPECT_EQ(PredictOne(*forest, 1, 1), 20);
+  EXPECT_EQ(PredictOne(*forest, 2, 4), 40);
+  EXPECT_EQ(PredictOne(*forest, 3, 5), 60);
+  EXPECT_EQ(PredictOne(*forest, 0, 9), 20);  // missing goes left
+  EXPECT_EQ(PredictOne(*forest, 9, 0), 60);  // missing goes right
+}
+
+TEST(Forest, SumsTheRowsOfACandidate) {
+  const auto forest = Forest::Create({SmallTree()}, 2);
+  EXPECT_EQ(forest->Predict({{1, 1, 2, 4, 3, 5}, 3}), 60);
+  EXPECT_EQ(forest->Predict({}), 0);
+}
+
+TEST(Forest, RefusesTreesThatAreNone) {
+  const auto code = [](std::vector<TreeNode> tree) {
+    return Forest::Create({std::move(tree)}, 2).status().code();
+  };
+  EXPECT_EQ(code({}), absl::StatusCode::kInvalidArgument);
+  auto tree = SmallTree();
+  tree[2].left = 0;  // a circle
+  EXPECT_EQ(code(tree), absl::StatusCode::kInvalidArgument);
+  tree = SmallTree();
+  tree[2].right = 5;
+  EXPECT_EQ(code(tree), absl::StatusCode::kInvalidArgument);
+  tree = SmallTree();
+  tree[0].column = 2;
+  EXPECT_EQ(code(tree), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Forest, BytesRoundTrip) {
+  const auto forest = Forest::Create({SmallTree(), SmallTree()}, 2);
+  ByteWriter writer;
+  forest->Write(writer);
+  ByteReader reader(writer.bytes());
+  const auto back = Forest::Read(reader, 2);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_TRUE(reader.AtEnd());
+  EXPECT_EQ(PredictOne(*back, 3, 5), 60);
+  ByteReader narrow(writer.bytes());
+  EXPECT_EQ(Forest::Read(narrow, 1).status().code(),
+            absl::StatusCode::kDataLoss);
+  for (size_t cut = 0; cut < writer.bytes().size(); ++cut) {
+    ByteReader part(std::string_view(writer.bytes()).substr(0, cut));
+    EXPECT_EQ(Forest::Read(part, 2).status().code(),
+              absl::StatusCode::kDataLoss)
+        << cut;
+  }
+}
+
+// Our walk gives the sums of the library that grew the trees.
+TEST(Train, TheForestReproducesTheLibrary) {
+  const uint64_t seed = 5;
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  Rng rng(seed);
+  TrainingSet set;
+  set.columns = 6;
+  std::vector<FeatureRows> candidates;
+  for (int c = 0; c < 300; ++c) {
+    FeatureRows features;
+    features.rows = static_cast<int>(rng.Between(1, 3));
+    float sum = 0;
+    for (int i = 0; i < features.rows * 6; ++i) {
+      const float value =
+          rng.Chance(0.3) ? 0.0f : static_cast<float>(rng.Uniform() * 4 - 1);
+      features.values.push_back(value);
+      sum += value;
+    }
+    set.values.insert(set.values.end(), features.values.begin(),
+                      features.values.end());
+    set.rows.push_back(features.rows);
+    set.targets.push_back(sum);
+    set.weights.push_back(1);
+    candidates.push_back(features);
+  }
+  const auto result = Train(set, {});
+  ASSERT_TRUE(result.ok()) << result.status();
+  double error = 0, spread = 0;
+  for (size_t c = 0; c < candidates.size(); ++c) {
+    EXPECT_NEAR(result->forest.Predict(candidates[c]), result->fitted[c], 1e-4);
+    error += std::abs(result->fitted[c] - set.targets[c]);
+    spread += std::abs(set.targets[c]);
+  }
+  EXPECT_LT(error, spread / 4);
+}
+
+}  // namespace
+}  // namespace tilefarm::cost_model

@@ -332,9 +332,29 @@ class Detector {
     return out;
   }
 
+  // x // 4 * 4 + x % 4 is x: neighbours of one mark become one split.
+  static void MergeNeighbours(IterSum& parts) {
+    for (size_t i = 0; i + 1 < parts.splits.size();) {
+      IterSplit& high = parts.splits[i];
+      const IterSplit& low = parts.splits[i + 1];
+      if (high.mark == low.mark &&
+          high.lower_factor == low.lower_factor * low.extent &&
+          high.scale == low.scale * low.extent) {
+        high.lower_factor = low.lower_factor;
+        high.extent *= low.extent;
+        high.scale = low.scale;
+        parts.splits.erase(parts.splits.begin() + i + 1);
+        if (i > 0) --i;
+      } else {
+        ++i;
+      }
+    }
+  }
+
   // One split (of a fused mark) plus the base.
   absl::StatusOr<IterSum> Fuse(const IterSum& sum) {
     IterSum parts = Unfused(sum);
+    MergeNeighbours(parts);
     if (parts.splits.size() <= 1) {
       if (!parts.splits.empty() && parts.splits[0].scale <= 0) {
         return absl::InvalidArgumentError("an iterator runs backwards");
@@ -448,22 +468,31 @@ absl::StatusOr<std::vector<IterSum>> DetectIterMap(
     const Expr& predicate, IterMapLevel level, Analyzer& analyzer,
     bool simplify_trivial) {
   Analyzer knowing = WithIters(analyzer, iters, simplify_trivial);
-  Detector detector(knowing, simplify_trivial);
-  TF_RETURN_IF_ERROR(detector.AddIters(iters));
-  if (predicate != nullptr && !ir::IsConstInt(predicate, 1)) {
-    TF_RETURN_IF_ERROR(detector.AddPredicate(knowing.Simplify(predicate)));
-  }
-  std::vector<IterSum> sums;
-  sums.reserve(bindings.size());
-  for (const Expr& binding : bindings) {
-    TF_ASSIGN_OR_RETURN(IterSum sum,
-                        detector.Binding(knowing.Simplify(binding)));
-    sums.push_back(std::move(sum));
-  }
-  if (level != IterMapLevel::kNone) {
-    TF_RETURN_IF_ERROR(detector.CheckIndependent(sums, level));
-  }
-  return sums;
+  const auto detect =
+      [&](bool simplified) -> absl::StatusOr<std::vector<IterSum>> {
+    Detector detector(knowing, simplify_trivial);
+    TF_RETURN_IF_ERROR(detector.AddIters(iters));
+    const auto form = [&](const Expr& expr) {
+      return simplified ? knowing.Simplify(expr) : expr;
+    };
+    if (predicate != nullptr && !ir::IsConstInt(predicate, 1)) {
+      TF_RETURN_IF_ERROR(detector.AddPredicate(form(predicate)));
+    }
+    std::vector<IterSum> sums;
+    sums.reserve(bindings.size());
+    for (const Expr& binding : bindings) {
+      TF_ASSIGN_OR_RETURN(IterSum sum, detector.Binding(form(binding)));
+      sums.push_back(std::move(sum));
+    }
+    if (level != IterMapLevel::kNone) {
+      TF_RETURN_IF_ERROR(detector.CheckIndependent(sums, level));
+    }
+    return sums;
+  };
+  // As written first: (a * 64 + b) // 48 and % 48 share a fused iterator,
+  // which simplifying each would hide.
+  auto written = detect(false);
+  return written.ok() ? std::move(written) : detect(true);
 }
 
 std::vector<Expr> IterMapSimplify(const std::vector<Expr>& bindings,

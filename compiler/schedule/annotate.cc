@@ -1,4 +1,5 @@
-// annotate, unannotate: attributes of blocks and loops.
+// annotate, unannotate: attributes of blocks and loops. As in TVM, annotating
+// with a key that is there already keeps the old value.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -46,12 +47,8 @@ absl::Status Annotate(ScheduleState& state, BlockOrLoop where,
   }
   return EditAnnotations(
       state, "annotate", where,
-      [&](ir::AttrMap& annotations, const ir::StmtNode* stmt) -> absl::Status {
-        if (!annotations.insert({std::string(key), attr}).second) {
-          return state.Illegal("annotate", stmt,
-                               absl::StrCat("it is already annotated with \"",
-                                            std::string(key), "\""));
-        }
+      [&](ir::AttrMap& annotations, const ir::StmtNode*) -> absl::Status {
+        annotations.insert({std::string(key), attr});
         return absl::OkStatus();
       });
 }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/arith/iter_map.h"
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/ir_copy.h"
 #include "compiler/schedule/loop_primitives.h"
@@ -41,15 +42,62 @@ absl::StatusOr<ir::ForPtr> SerialLoop(ScheduleState& state,
   return loop;
 }
 
-// Iterations may run at the same time: the blocks below own what they write,
-// and use the loop in data-parallel variables alone (`reduce_too`: the threads
-// of one GPU block may also share a reduction).
+// Every access to what the block writes lies below the loop: each iteration
+// has a copy of its own (schedule semantics, and what lowering allocates).
+bool WritesArePrivate(const ScheduleState& state, const ir::ForPtr& loop,
+                      const ir::BlockNode* block) {
+  const ir::PrimFuncPtr function = state.FunctionOf(loop.get());
+  for (const ir::BufferRegion& write : block->writes) {
+    if (state.AllocSite(write.buffer.get()) == nullptr) return false;
+    for (const ir::BlockPtr& other : state.BlocksOf(function.get())) {
+      const auto touches = [&](const std::vector<ir::BufferRegion>& regions) {
+        return std::any_of(regions.begin(), regions.end(),
+                           [&](const ir::BufferRegion& region) {
+                             return region.buffer == write.buffer;
+                           });
+      };
+      if ((touches(other->reads) || touches(other->writes)) &&
+          !state.IsBelow(other.get(), loop.get()) &&
+          !state.IsBelow(loop.get(), other.get())) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+// Each value of the loop gives the block's spatial variables other values,
+// whatever the loops around and below do.
+bool SeparatesIterations(const ScheduleState& state, const ir::ForPtr& loop,
+                         const ir::BlockNode* block) {
+  if (ExtentOf(loop) == 1) return true;
+  std::vector<ir::Expr> bindings;
+  for (const ir::IterVar& iter : block->iters) {
+    if (iter.type == ir::IterType::kSpatial) bindings.push_back(iter.binding);
+  }
+  // The other loops are constants with known bounds.
+  arith::Analyzer analyzer(RangesOf(state.LoopsAbove(block)));
+  std::vector<ir::Expr> relevant;
+  for (const ir::Expr& binding : bindings) {
+    if (ir::UsesVar(binding, loop->var.get())) {
+      relevant.push_back(analyzer.Simplify(binding));
+    }
+  }
+  return arith::DetectIterMap(relevant, RangesOf({loop}), nullptr,
+                              arith::IterMapLevel::kBijective, analyzer)
+      .ok();
+}
+
+// Iterations may run at the same time: the blocks below use the loop in
+// data-parallel variables alone (`reduce_too`: the threads of one GPU block may
+// also share a reduction), and no two iterations write one element, unless it
+// is their own copy or they write the same value.
 absl::Status CheckParallelizable(const ScheduleState& state,
                                  std::string_view primitive,
                                  const ir::ForPtr& loop, bool reduce_too) {
   TF_RETURN_IF_ERROR(CheckCompactDataflow(state, primitive, loop.get()));
+  const BlockScope scope(state, state.Scope(loop.get()).get());
   for (const ir::BlockPtr& block : state.ChildBlocks(loop.get())) {
-    TF_RETURN_IF_ERROR(CheckAffineBindings(state, primitive, block.get()));
     TF_RETURN_IF_ERROR(CheckIterationsCommute(state, primitive, block.get()));
     for (const ir::IterVar& iter : block->iters) {
       if (iter.type == ir::IterType::kSpatial ||
@@ -62,6 +110,15 @@ absl::Status CheckParallelizable(const ScheduleState& state,
           absl::StrCat("block ", block->name, " uses the loop in ",
                        iter.var->name, ", which is not data parallel"));
     }
+    if (reduce_too || IsComplete(scope, block.get()) ||
+        WritesArePrivate(state, loop, block.get()) ||
+        SeparatesIterations(state, loop, block.get())) {
+      continue;
+    }
+    return state.Illegal(
+        primitive, loop.get(),
+        absl::StrCat("iterations of block ", block->name,
+                     " would write the same elements at the same time"));
   }
   return absl::OkStatus();
 }

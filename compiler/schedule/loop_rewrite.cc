@@ -57,8 +57,9 @@ class BindingSimplifier : public ir::Mutator {
 absl::StatusOr<int64_t> CheckPlainLoop(const ScheduleState& state,
                                        std::string_view primitive,
                                        const ir::ForPtr& loop) {
-  if (loop->for_kind != ir::ForKind::kSerial) {
-    return state.Illegal(primitive, loop.get(), "the loop is not serial");
+  if (loop->for_kind == ir::ForKind::kThreadBinding) {
+    return state.Illegal(primitive, loop.get(),
+                         "the loop is bound to a thread axis");
   }
   if (!loop->annotations.empty()) {
     return state.Illegal(primitive, loop.get(), "the loop has annotations");

@@ -9,8 +9,8 @@
 
 namespace tilefarm::schedule {
 
-// The constant extent of a serial loop from 0 without annotations; else
-// FailedPrecondition.
+// The constant extent of a loop from 0 without annotations or thread axis;
+// else FailedPrecondition. The loops made of it are serial, whatever it was.
 absl::StatusOr<int64_t> CheckPlainLoop(const ScheduleState& state,
                                        std::string_view primitive,
                                        const ir::ForPtr& loop);

@@ -98,12 +98,16 @@ absl::StatusOr<LoadReply> RunnerClient::Load(const LoadWorkload& request) {
 absl::StatusOr<RunReply> RunnerClient::Run(const RunRequest& request) {
   const absl::Duration timeout =
       absl::Milliseconds(request.limits.timeout_ms) + kSlack;
-  TF_ASSIGN_OR_RETURN(
-      const Frame frame,
+  const absl::StatusOr<Frame> frame =
       Exchange(RunnerFrame::kRun, request.run_id, Encode(request),
-               RunnerFrame::kRunReply, timeout));
+               RunnerFrame::kRunReply, timeout);
   RunReply reply;
-  if (!Decode(frame.payload, &reply)) {
+  if (absl::IsCancelled(frame.status())) {
+    reply.status = RunStatus::kCancelled;
+    return reply;
+  }
+  if (!frame.ok()) return frame.status();
+  if (!Decode(frame->payload, &reply)) {
     return absl::UnavailableError("the runner answered nonsense");
   }
   return reply;

@@ -25,7 +25,8 @@ class RunnerClient {
 
   // Both start a runner where there is none. Unavailable: it cannot be
   // started, died or did not answer; it is then restarted by the next call,
-  // with no workload loaded. Cancelled: by Cancel, before anything ran.
+  // with no workload loaded. A Load that was cancelled before it began is
+  // Cancelled.
   absl::StatusOr<LoadReply> Load(const LoadWorkload& request);
   absl::StatusOr<RunReply> Run(const RunRequest& request);
 

@@ -49,6 +49,8 @@ absl::StatusOr<llvm::TargetMachine*> GetTargetMachine(
     }
     llvm::TargetOptions options;
     options.MCOptions.AsmVerbose = true;
+    // Off by default: destructors would go to .dtors, which nobody runs.
+    options.UseInitArray = true;
     machine.reset(llvm_target->createTargetMachine(
         target.triple, target.cpu, features, options, llvm::Reloc::PIC_,
         llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));

@@ -379,7 +379,7 @@ absl::StatusOr<std::vector<Expr>> Parser::ParseIndices(const Buffer& buffer,
         absl::StrCat("'", buffer->name, "' has ", buffer->ndim(), " dimension",
                      buffer->ndim() == 1 ? "" : "s", ", but there ",
                      indices.size() == 1 ? "is " : "are ", indices.size(),
-                     " index", indices.size() == 1 ? "" : "es"));
+                     indices.size() == 1 ? " index" : " indices"));
   }
   return indices;
 }

@@ -112,10 +112,10 @@ absl::Status Parser::Declare(const std::string& name, size_t offset,
                              Symbol symbol) {
   if (name == "_") return absl::OkStatus();
   static constexpr std::string_view kReserved[] = {
-      "T",     "I",      "tir",    "tirx", "for",   "if",    "in",
-      "and",   "or",     "not",    "with", "class", "def",   "True",
-      "False", "None",   "as",     "is",   "pass",  "while", "else",
-      "elif",  "return", "import", "from", "range", "lambda"};
+      "T",      "tir",    "tirx", "for",   "if",    "in",   "and",
+      "or",     "not",    "with", "class", "def",   "True", "False",
+      "None",   "as",     "is",   "pass",  "while", "else", "elif",
+      "return", "import", "from", "range", "lambda"};
   for (std::string_view reserved : kReserved) {
     if (name == reserved) {
       return Error(offset, absl::StrCat("'", name, "' is a reserved name"));
@@ -243,6 +243,10 @@ absl::Status Parser::ParseClass(IRModule& module) {
     if (Peek().kind == TokenKind::kString || AtName("import") ||
         AtName("from") || AtName("pass")) {
       SkipLine();
+      continue;
+    }
+    if (Peek().kind == TokenKind::kNewline) {
+      ++at_;
       continue;
     }
     if (AtName("I") && AtOp(".", 1)) {

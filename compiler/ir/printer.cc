@@ -150,12 +150,12 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
 
 std::string Identifier(const std::string& name) {
   static const std::unordered_set<std::string> kReserved = {
-      "T",      "I",      "tir",   "tirx",     "for",   "if",     "in",
-      "and",    "or",     "not",   "with",     "class", "def",    "True",
-      "False",  "None",   "as",    "is",       "pass",  "while",  "else",
-      "elif",   "return", "range", "import",   "from",  "lambda", "break",
-      "assert", "del",    "try",   "continue", "raise", "yield",  "global",
-      "async",  "await",  "match", "s_tir",    "tvm",   "R"};
+      "T",      "tir",   "tirx",     "for",   "if",     "in",     "and",
+      "or",     "not",   "with",     "class", "def",    "True",   "False",
+      "None",   "as",    "is",       "pass",  "while",  "else",   "elif",
+      "return", "range", "import",   "from",  "lambda", "break",  "assert",
+      "del",    "try",   "continue", "raise", "yield",  "global", "async",
+      "await",  "match", "tvm"};
   std::string out;
   for (char c : name) {
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');

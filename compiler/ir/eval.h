@@ -1,0 +1,102 @@
+// Expressions compiled for the interpreter: trees of nodes with resolved
+// variable slots and buffers. Private to the interpreter.
+//
+// Vectors of lowered code are evaluated lane by lane: a Ramp reads the frame's
+// current lane, a Broadcast ignores it.
+#ifndef TILEFARM_COMPILER_IR_EVAL_H_
+#define TILEFARM_COMPILER_IR_EVAL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "compiler/ir/stmt.h"
+
+namespace tilefarm::ir {
+
+// What a running program has. The first error wins; evaluation goes on with
+// zeros until the next statement looks at `failed`.
+struct Frame {
+  std::vector<int64_t> ints;     // by variable slot
+  std::vector<double> floats;    // by variable slot
+  std::vector<std::byte*> data;  // by buffer slot
+  int lane = 0;
+  int64_t steps_left = 0;
+  const BlockNode* block = nullptr;
+  bool failed = false;
+  absl::Status status;
+
+  void Fail(absl::StatusCode code, const std::string& message);
+};
+
+struct IntEval {
+  virtual ~IntEval() = default;
+  virtual int64_t Eval(Frame& frame) const = 0;
+};
+struct FloatEval {
+  virtual ~FloatEval() = default;
+  virtual double Eval(Frame& frame) const = 0;
+};
+using IntEvalPtr = std::unique_ptr<IntEval>;
+using FloatEvalPtr = std::unique_ptr<FloatEval>;
+
+// An expression of either kind; bools and integers are kept as int64,
+// unsigned 64-bit ones as their bits.
+struct AnyEval {
+  IntEvalPtr integer;
+  FloatEvalPtr real;
+  DataType dtype;
+};
+
+// An element's place. `Eval` gives its index in row-major order, or -1 after
+// an access out of bounds, which it reports.
+class OffsetEval {
+ public:
+  int64_t Eval(Frame& frame) const;
+
+ private:
+  friend class EvalCompiler;
+  Buffer buffer_;
+  std::vector<IntEvalPtr> indices_;
+  std::vector<int64_t> extents_;
+  std::vector<int64_t> strides_;
+};
+
+// Compiles expressions; owns the numbering of slots.
+class EvalCompiler {
+ public:
+  int Slot(const VarNode* var);
+  int Slot(const BufferNode* buffer);
+  int num_vars() const { return static_cast<int>(vars_.size()); }
+  int num_buffers() const { return static_cast<int>(buffers_.size()); }
+
+  IntEvalPtr Int(const Expr& expr);
+  FloatEvalPtr Float(const Expr& expr);
+  AnyEval Any(const Expr& expr);
+  OffsetEval Offset(const Buffer& buffer, const std::vector<Expr>& indices);
+
+ private:
+  IntEvalPtr Linear(const Expr& expr);
+  IntEvalPtr IntBinary(const BinaryNode& node);
+  IntEvalPtr IntCall(const CallNode& node);
+  FloatEvalPtr FloatBinary(const BinaryNode& node);
+  FloatEvalPtr FloatCall(const CallNode& node);
+  IntEvalPtr Compare(const BinaryNode& node);
+
+  std::unordered_map<const VarNode*, int> vars_;
+  std::unordered_map<const BufferNode*, int> buffers_;
+};
+
+// Elements in memory; any alignment. Float dtypes only for the double ones.
+int64_t ReadInt(const std::byte* data, int64_t index, DataType dtype);
+double ReadFloat(const std::byte* data, int64_t index, DataType dtype);
+void WriteInt(std::byte* data, int64_t index, DataType dtype, int64_t value);
+void WriteFloat(std::byte* data, int64_t index, DataType dtype, double value);
+
+}  // namespace tilefarm::ir
+
+#endif  // TILEFARM_COMPILER_IR_EVAL_H_

@@ -104,6 +104,16 @@ class Detector {
     return fused;
   }
 
+  // The expression's terms as they come, not fused; nullopt where not affine.
+  std::optional<IterSum> Terms(const Expr& expr) {
+    auto sum = Parse(expr);
+    if (!sum.ok()) return std::nullopt;
+    for (const IterSplit& split : sum->splits) {
+      if (split.scale < 0) return std::nullopt;
+    }
+    return *std::move(sum);
+  }
+
   // Every mark's splits are disjoint and (by level) fill it.
   absl::Status CheckIndependent(const std::vector<IterSum>& sums,
                                 IterMapLevel level) {
@@ -509,7 +519,6 @@ std::vector<Expr> IterMapSimplify(const std::vector<Expr>& bindings,
   }
   std::vector<Expr> out;
   out.reserve(bindings.size());
-  Analyzer knowing = WithIters(analyzer, iters, simplify_trivial);
   for (size_t i = 0; i < bindings.size(); ++i) {
     if (map.ok()) {
       out.push_back(ToExpr((*map)[i]));
@@ -517,8 +526,16 @@ std::vector<Expr> IterMapSimplify(const std::vector<Expr>& bindings,
     }
     const auto single = DetectIterMap({bindings[i]}, iters, nullptr, level,
                                       analyzer, simplify_trivial);
-    out.push_back(single.ok() ? ToExpr(single->front())
-                              : knowing.Simplify(bindings[i]));
+    if (single.ok()) {
+      out.push_back(ToExpr(single->front()));
+      continue;
+    }
+    // Overlapping iterators (a halo): term by term, in the order they have.
+    Analyzer knowing = WithIters(analyzer, iters, simplify_trivial);
+    Detector detector(knowing, simplify_trivial);
+    const bool known = detector.AddIters(iters).ok();
+    const auto terms = known ? detector.Terms(bindings[i]) : std::nullopt;
+    out.push_back(terms ? ToExpr(*terms) : bindings[i]);
   }
   return out;
 }

@@ -64,8 +64,9 @@ absl::StatusOr<std::vector<IterSum>> DetectIterMap(
     const ir::Expr& predicate, IterMapLevel level, Analyzer& analyzer,
     bool simplify_trivial = true);
 
-// The bindings rewritten through their iter map where there is one, each else
-// simplified on its own: fused then split loops come out short.
+// The bindings rewritten through their iter map where there is one, else each
+// on its own; one that is no map stays as it is. Splits of one iterator merge;
+// what has been fused and split unevenly stays so, as TVM writes it.
 std::vector<ir::Expr> IterMapSimplify(const std::vector<ir::Expr>& bindings,
                                       const VarRanges& iters,
                                       const ir::Expr& predicate,

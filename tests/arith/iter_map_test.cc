@@ -98,10 +98,12 @@ TEST_F(IterMapTest, FollowsNestedPredicates) {
 
 TEST_F(IterMapTest, SimplifiesFusedThenSplit) {
   const Expr i = i_, j = j_, u = u_;
-  EXPECT_EQ(Simple(Div(i * 8 + j, 8)), "i");
+  EXPECT_EQ(Simple(Div(i * 8 + j, 8)), "(i * 8 + j) // 8");
+  EXPECT_EQ(Simple(Div(j, 2) * 2 + Mod(j, 2)), "j");
+  EXPECT_EQ(Simple(i * 2 + j), "i * 2 + j");
   EXPECT_EQ(Simple(i * 8 + j + u), "i * 8 + j");
   EXPECT_EQ(Simple(u * 8 + j, false), "u * 8 + j");
-  EXPECT_EQ(Simple(Mod(i * 8 + j, 16)), "i % 2 * 8 + j");
+  EXPECT_EQ(Simple(Mod(i * 8 + j, 16)), "(i * 8 + j) % 16");
 }
 
 TEST_F(IterMapTest, InvertsBijections) {

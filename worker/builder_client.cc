@@ -21,7 +21,13 @@ absl::StatusOr<std::shared_ptr<Process>> BuilderClient::Started() {
   {
     MutexLock lock(mutex_);
     if (ended_) return absl::UnavailableError("shutting down");
-    if (process_ != nullptr) return process_;
+    if (process_ != nullptr) {
+      // It owes us nothing: what can be read now is its end. The next request
+      // must not pay for that.
+      if (!process_->WaitReadable(absl::ZeroDuration())) return process_;
+      process_->Kill();
+      process_ = nullptr;
+    }
   }
   TF_ASSIGN_OR_RETURN(std::unique_ptr<Process> started,
                       starter_.Start(command_));
@@ -93,6 +99,9 @@ absl::StatusOr<BuildReply> BuilderClient::Build(const BuildRequest& request,
     if (ended_) return absl::UnavailableError("shutting down");
   }
   if (absl::IsDeadlineExceeded(frame.status())) return frame.status();
+  if (end == absl::StrCat("exited with status ", kBuilderOutOfMemory)) {
+    return absl::AbortedError("the builder ran out of memory");
+  }
   return absl::AbortedError(absl::StrCat("the builder ", end));
 }
 

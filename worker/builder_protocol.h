@@ -28,6 +28,10 @@ enum class BuilderFrame : uint32_t {
   kBuildReply = 104,
 };
 
+// Exit status of a builder that ran into its memory limit: what is left of
+// its state cannot be trusted.
+inline constexpr int kBuilderOutOfMemory = 3;
+
 struct BuilderHelloReply {
   std::string version;
   std::string fingerprint;  // of the compiler it holds

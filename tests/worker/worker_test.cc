@@ -24,15 +24,23 @@ namespace {
 using testing::HasSubstr;
 
 // Processes, zombies too, whose parent is this one.
-int ChildProcesses() {
-  int count = 0;
+std::vector<pid_t> Children() {
+  std::vector<pid_t> children;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     std::ifstream file(entry.path() / "stat");
-    std::string pid, name, state;
-    pid_t parent = 0;
-    if (file >> pid >> name >> state >> parent && parent == getpid()) ++count;
+    std::string name, state;
+    pid_t pid = 0, parent = 0;
+    if (file >> pid >> name >> state >> parent && parent == getpid()) {
+      children.push_back(pid);
+    }
   }
-  return count;
+  return children;
+}
+
+bool IsZombie(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
+  std::string id, name, state;
+  return !(file >> id >> name >> state) || state == "Z";
 }
 
 class WorkerTest : public testing::Test {
@@ -306,7 +314,7 @@ TEST_F(WorkerTest, ShutdownFinishesWhatRuns) {
   EXPECT_EQ(farm_.result("a").measurement().status(), "ok");
   EXPECT_EQ(Spooled(), 0u);
   worker_.reset();
-  EXPECT_EQ(ChildProcesses(), 0);
+  EXPECT_THAT(Children(), testing::IsEmpty());
 }
 
 TEST_F(WorkerTest, ShutdownLeavesNothingBehind) {
@@ -326,24 +334,21 @@ TEST_F(WorkerTest, ShutdownLeavesNothingBehind) {
   worker_->Shutdown();
   worker_.reset();
   EXPECT_LT(absl::Now() - start, absl::Seconds(10));
-  EXPECT_EQ(ChildProcesses(), 0);
+  EXPECT_THAT(Children(), testing::IsEmpty());
   EXPECT_EQ(farm_.results(), 0u);
 }
 
-TEST_F(WorkerTest, RunnerThatIsKilledIsReplaced) {
+TEST_F(WorkerTest, HelpersThatAreKilledAreReplaced) {
   StartWorker();
   ExpectStillWorks("before");
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    std::ifstream file(entry.path() / "stat");
-    std::string pid, name, state;
-    pid_t parent = 0;
-    if (file >> pid >> name >> state >> parent && parent == getpid()) {
-      kill(std::stoi(pid), SIGKILL);  // the runner and the builder
+  for (pid_t pid : Children()) kill(pid, SIGKILL);  // runner and builder
+  ASSERT_TRUE(farm_.Await([] {
+    for (pid_t pid : Children()) {
+      if (!IsZombie(pid)) return false;
     }
-  }
-  // The builder dies between two candidates, so the first one after that
-  // pays for it or not; the runner's death costs nothing.
-  Measure(Lease("one", "good"));
+    return true;
+  }));
+  // Between two candidates, so neither pays for it.
   ExpectStillWorks();
 }
 

@@ -39,21 +39,7 @@ void LimitMemory(uint64_t bytes) {
   setrlimit(RLIMIT_AS, &limit);
 }
 
-BuildReply BuildWithinMemory(const BuildRequest& request, uint64_t own_bytes) {
-  const uint64_t bytes =
-      request.memory_bytes == 0 ? kDefaultMemoryBytes : request.memory_bytes;
-  LimitMemory(own_bytes + bytes);
-  try {
-    return Build(request);
-  } catch (const std::bad_alloc&) {
-    LimitMemory(RLIM_INFINITY);
-    BuildReply reply;
-    reply.status = BuildStatus::kCompileError;
-    reply.error =
-        "out of memory: more than " + std::to_string(bytes >> 20) + " MiB";
-    return reply;
-  }
-}
+[[noreturn]] void OnOutOfMemory() { _exit(kBuilderOutOfMemory); }
 
 int Serve(int input_fd, int output_fd) {
   const uint64_t own_bytes = MappedBytes();
@@ -74,7 +60,10 @@ int Serve(int input_fd, int output_fd) {
         BuildRequest request;
         if (!Decode(frame.payload, &request)) return 2;
         type = BuilderFrame::kBuildReply;
-        payload = Encode(BuildWithinMemory(request, own_bytes));
+        LimitMemory(own_bytes + (request.memory_bytes == 0
+                                     ? kDefaultMemoryBytes
+                                     : request.memory_bytes));
+        payload = Encode(Build(request));
         break;
       }
       default:
@@ -110,6 +99,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   signal(SIGPIPE, SIG_IGN);
+  std::set_new_handler(tilefarm::worker::OnOutOfMemory);
   // Whatever a library prints must not end up between frames.
   const int output_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   dup2(STDERR_FILENO, STDOUT_FILENO);

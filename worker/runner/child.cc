@@ -21,6 +21,7 @@ namespace {
 
 // Distinguishes a body that returned from an exit() within it.
 constexpr int kReturnedStatus = 93;
+constexpr int kPriority = -10;
 
 int64_t NowMs() {
   timespec t;
@@ -78,6 +79,8 @@ void EnterSandbox(const ChildLimits& limits, pid_t parent) {
   signal(SIGCHLD, SIG_DFL);
   signal(SIGPIPE, SIG_DFL);
   Pin(limits.cpus);
+  // Where we may: whatever else wants this core waits.
+  setpriority(PRIO_PROCESS, 0, kPriority);
   unsetenv("TILEFARM_NUM_THREADS");
   if (limits.memory_bytes > 0) {
     Limit(RLIMIT_AS, MappedBytes() + limits.memory_bytes);

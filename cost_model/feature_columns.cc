@@ -110,11 +110,14 @@ constexpr FeatureColumn kCache[] = {
     {"intensity", "log of the arithmetic operations per byte of traffic"},
 };
 
-// The innermost band of vectorized and unrolled loops: what stays in
-// registers.
+// The innermost band of vectorized and unrolled loops (serial ones within the
+// auto-unroll limit included): what stays in registers.
 constexpr FeatureColumn kRegister[] = {
     {"band_iterations", "log of the iterations of the band"},
     {"accumulators", "log of the vectors that the band writes"},
+    {"kept_iterations",
+     "log of the iterations of the reduction loops right outside of the band, "
+     "over which the accumulators stay"},
     {"load_vectors", "log of the vectors that the band reads"},
     {"broadcasts",
      "log of the single elements that the band spreads over "

@@ -116,6 +116,12 @@ class ValueVisitor : public ir::Visitor {
 };
 
 class Builder {
+  // Annotations in force.
+  struct Unroll {
+    int64_t max_step = 0;
+    bool is_explicit = false;
+  };
+
  public:
   explicit Builder(const ir::PrimFunc& function) {
     for (const ir::Buffer& param : function.params) BufferId(param, false, 0);
@@ -178,7 +184,7 @@ class Builder {
                           static_cast<double>(extent - 1)});
     form.constant = static_cast<double>(ir::AsInt(node.min).value_or(0));
     forms_[node.var.get()] = std::move(form);
-    const int64_t unroll = unroll_;
+    const Unroll unroll = unroll_;
     ReadUnroll(node.annotations);
     loops_.push_back({extent, node.for_kind});
     Visit(node.body);
@@ -201,7 +207,7 @@ class Builder {
     for (const ir::Buffer& buffer : node.allocs) {
       BufferId(buffer, true, static_cast<int64_t>(loops_.size()));
     }
-    const int64_t unroll = unroll_;
+    const Unroll unroll = unroll_;
     ReadUnroll(node.annotations);
     const double outer_domain = domain_;
     // The root block has no variables, and says nothing about its stores.
@@ -223,15 +229,18 @@ class Builder {
     unroll_ = unroll;
   }
 
-  // "pragma_auto_unroll_max_step", "meta_schedule.unroll_explicit", ...
+  // As lowering reads them: inner annotations override outer ones, and a limit
+  // counts only with the flag that asks for unrolled code.
   void ReadUnroll(const ir::AttrMap& annotations) {
     for (const auto& [key, value] : annotations) {
-      if (key.find("unroll_max_step") == std::string::npos &&
-          key.find("unroll_implicit") == std::string::npos &&
-          key != "meta_schedule.unroll_explicit") {
-        continue;
+      const int64_t number = value.AsInt().value_or(0);
+      if (key == "pragma_auto_unroll_max_step") {
+        unroll_.max_step = number;
+      } else if (key == "pragma_unroll_explicit") {
+        unroll_.is_explicit = number != 0;
+      } else if (key == "meta_schedule.unroll_explicit") {
+        unroll_ = {number, true};
       }
-      unroll_ = std::max(unroll_, value.AsInt().value_or(0));
     }
   }
 
@@ -241,7 +250,7 @@ class Builder {
     store.is_init = in_init_;
     store.guards = guards_;
     store.domain_size = domain_;
-    store.unroll_max_step = unroll_;
+    store.unroll_max_step = unroll_.is_explicit ? unroll_.max_step : 0;
     AddAccess(store, node.buffer, node.indices, /*writes=*/true);
     ValueVisitor value;
     value.Visit(node.value);
@@ -316,7 +325,7 @@ class Builder {
   FormMap forms_;
   std::vector<NestLoop> loops_;
   double domain_ = 0;
-  int64_t unroll_ = 0;
+  Unroll unroll_;
   int guards_ = 0;
   bool in_init_ = false;
 };

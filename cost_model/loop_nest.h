@@ -74,7 +74,7 @@ struct NestStore {
   bool is_init = false;
   int guards = 0;               // predicates and conditions around it
   double domain_size = 0;       // instances of its block; 0: no block
-  int64_t unroll_max_step = 0;  // auto-unroll annotation in force
+  int64_t unroll_max_step = 0;  // serial loops within it are unrolled
   int64_t alloc_depth = 0;      // loops around the written buffer's allocation
 };
 

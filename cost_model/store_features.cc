@@ -66,6 +66,7 @@ class StoreView {
       }
     }
     OrderAccesses();
+    FindBand();
   }
 
   size_t depth() const { return depth_; }
@@ -79,6 +80,8 @@ class StoreView {
   const NestBuffer& BufferOf(size_t access) const {
     return nest_.buffers[store_.accesses[access].buffer];
   }
+  // The first loop of the innermost band: loops that become straight code.
+  size_t band() const { return band_; }
   // Access numbers: the written one, then by bytes touched.
   const std::vector<size_t>& order() const { return order_; }
 
@@ -143,9 +146,24 @@ class StoreView {
     });
   }
 
+  void FindBand() {
+    band_ = depth_;
+    int64_t copies = 1;
+    for (; band_ > 0; --band_) {
+      const NestLoop& outer = loop(band_ - 1);
+      if (outer.extent == 1 || outer.kind == ForKind::kVectorized) continue;
+      copies *= outer.extent;
+      const bool unrolled =
+          outer.kind == ForKind::kUnrolled ||
+          (outer.kind == ForKind::kSerial && copies <= store_.unroll_max_step);
+      if (!unrolled) return;
+    }
+  }
+
   const LoopNest& nest_;
   const NestStore& store_;
   const size_t depth_;
+  size_t band_ = 0;
   std::vector<double> iterations_;
   std::vector<double> total_bytes_;
   std::vector<Footprint> footprints_;
@@ -204,19 +222,14 @@ void WriteNest(const StoreView& view, RowWriter& row) {
   const NestStore& store = view.store();
   int loops = 0;
   double reduction = 1, unrolled = 1;
-  bool inner = true;  // only loops inside that are unrolled as well
   for (size_t l = view.depth(); l-- > 0;) {
     const NestLoop& loop = view.loop(l);
     if (loop.extent == 1) continue;
     ++loops;
     const double extent = static_cast<double>(loop.extent);
     if (view.IsReduction(l)) reduction *= extent;
-    if (loop.kind == ForKind::kUnrolled) {
+    if (l >= view.band() && loop.kind != ForKind::kVectorized) {
       unrolled *= extent;
-    } else if (loop.kind == ForKind::kSerial) {
-      inner = inner &&
-              unrolled * extent <= static_cast<double>(store.unroll_max_step);
-      if (inner) unrolled *= extent;
     }
   }
   row.Add(loops);
@@ -366,15 +379,12 @@ void WriteCache(const StoreView& view, double capacity, RowWriter& row) {
 
 void WriteRegisters(const StoreView& view, const target::Target& target,
                     RowWriter& row) {
-  // The band: vectorized and unrolled loops at the inside.
-  size_t band = view.depth();
-  while (band > 0) {
-    const NestLoop& loop = view.loop(band - 1);
-    if (loop.extent > 1 && loop.kind != ForKind::kVectorized &&
-        loop.kind != ForKind::kUnrolled) {
-      break;
-    }
-    --band;
+  const size_t band = view.band();
+  double kept = 1;
+  for (size_t l = band; l-- > 0;) {
+    if (view.loop(l).extent == 1) continue;
+    if (!view.IsReduction(l)) break;
+    kept *= static_cast<double>(view.loop(l).extent);
   }
   const size_t vector = VectorLoop(view);
   const bool has_vector = vector < view.depth();
@@ -400,6 +410,7 @@ void WriteRegisters(const StoreView& view, const target::Target& target,
   }
   row.AddLog(view.iterations(band));
   row.AddLog(accumulators);
+  row.AddLog(kept);
   row.AddLog(load_vectors);
   row.AddLog(broadcasts);
   // The accumulators, one row of loads, one broadcast.

@@ -114,10 +114,9 @@ TEST(Features, DescribeTheMatmul) {
   EXPECT_EQ(row.at("nest.waste"), 0);
 }
 
-TEST(Features, SeeRegisterTiles) {
+// for k: for i of 6: for j (vectorized) of 64: C[i, j] += A[i, k] * B[k, j]
+Row RegisterTileRow(ir::ForKind rows, ir::AttrMap annotations = {}) {
   using namespace ir;
-  // for k: for i (unrolled 6): for j (vectorized 64): C[i, j] += A[i, k] B[k,
-  // j]
   Buffer a = MakeBuffer("A", F32(), {6, 256});
   Buffer b = MakeBuffer("B", F32(), {256, 64});
   Buffer c = MakeBuffer("C", F32(), {6, 64});
@@ -125,16 +124,46 @@ TEST(Features, SeeRegisterTiles) {
   Stmt body =
       MakeStore(c, {i, j}, Load(c, {i, j}) + Load(a, {i, k}) * Load(b, {k, j}));
   body = MakeFor(j, IntConst(64), body, ForKind::kVectorized);
-  body = MakeFor(i, IntConst(6), body, ForKind::kUnrolled);
-  body = MakeFor(k, IntConst(256), body);
+  body = MakeFor(i, IntConst(6), body, rows);
+  body =
+      MakeFor(k, IntConst(256), body, ForKind::kSerial, std::move(annotations));
   const FeatureRows features =
       ExtractFeatures(WithRoot({a, b, c}, body), Avx512());
-  const Row row = RowsOf(features).at(0);
+  return RowsOf(features).at(0);
+}
+
+TEST(Features, SeeRegisterTiles) {
+  const Row row = RegisterTileRow(ir::ForKind::kUnrolled);
   EXPECT_NEAR(row.at("register.accumulators"), Log(24), 1e-4);  // 6 x 4
   EXPECT_NEAR(row.at("register.load_vectors"), Log(4), 1e-4);
   EXPECT_NEAR(row.at("register.broadcasts"), Log(6), 1e-4);
   EXPECT_NEAR(row.at("register.pressure"), 29.0 / 32, 1e-4);
   EXPECT_EQ(row.at("register.spills"), 0);
+}
+
+TEST(Features, SeeTilesThatAPragmaUnrolls) {
+  const Row plain = RegisterTileRow(ir::ForKind::kSerial);
+  EXPECT_NEAR(plain.at("register.accumulators"), Log(4), 1e-4);
+  EXPECT_NEAR(plain.at("register.kept_iterations"), Log(1), 1e-4);
+  const Row tile = RegisterTileRow(ir::ForKind::kUnrolled);
+  EXPECT_NEAR(tile.at("register.kept_iterations"), Log(256), 1e-4);
+  const ir::AttrMap pragmas = {{"pragma_auto_unroll_max_step", 16},
+                               {"pragma_unroll_explicit", 1}};
+  const Row unrolled = RegisterTileRow(ir::ForKind::kSerial, pragmas);
+  EXPECT_EQ(unrolled.at("register.accumulators"),
+            tile.at("register.accumulators"));
+  EXPECT_NEAR(unrolled.at("nest.body_unrolled"), Log(6), 1e-4);
+  // Too many copies, or only a hint: the loop stays.
+  ir::AttrMap small = pragmas;
+  small["pragma_auto_unroll_max_step"] = 4;
+  EXPECT_NEAR(
+      RegisterTileRow(ir::ForKind::kSerial, small).at("register.accumulators"),
+      Log(4), 1e-4);
+  ir::AttrMap hint = pragmas;
+  hint["pragma_unroll_explicit"] = 0;
+  EXPECT_NEAR(
+      RegisterTileRow(ir::ForKind::kSerial, hint).at("register.accumulators"),
+      Log(4), 1e-4);
 }
 
 TEST(Features, SeeLanesThatIdle) {

@@ -110,6 +110,7 @@ Worker::~Worker() {
   pipeline_.reset();  // calls Report until it is gone
   {
     MutexLock lock(mutex_);
+    no_more_reports_ = true;
     changed_.NotifyAll();
   }
   reporter_.join();
@@ -187,7 +188,7 @@ void Worker::ReportLoop() {
     {
       MutexLock lock(mutex_);
       while (reports_.empty()) {
-        if (ending_ && pipeline_ == nullptr) return;
+        if (no_more_reports_) return;
         changed_.Wait(mutex_);
       }
       report = std::move(reports_.front());

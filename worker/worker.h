@@ -90,6 +90,7 @@ class Worker {
   mutable Mutex mutex_;
   CondVar changed_;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  bool no_more_reports_ ABSL_GUARDED_BY(mutex_) = false;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;       // on our own account
   bool server_drains_ ABSL_GUARDED_BY(mutex_) = false;  // asked to
   bool connected_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,0 +1,106 @@
+// Programs as text for the tests of primitives, and matchers on what comes out.
+#ifndef TILEFARM_TESTS_SCHEDULE_SCHEDULE_TESTING_H_
+#define TILEFARM_TESTS_SCHEDULE_SCHEDULE_TESTING_H_
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/parser.h"
+#include "compiler/ir/printer.h"
+#include "compiler/schedule/schedule.h"
+
+namespace tilefarm::schedule {
+
+// Aborts with the parser's message where the text is no program.
+inline ir::IRModule ModuleOf(const std::string& text) {
+  auto module = ir::ParseModule(text);
+  if (!module.ok()) {
+    std::cerr << module.status().message() << "\n";
+    std::abort();
+  }
+  return *module;
+}
+
+// C[i, j] += A[i, k] * B[k, j], 16 x 16 x 16.
+inline const char kMatmul[] = R"(
+@T.prim_func
+def main(A: T.Buffer((16, 16), "float32"), B: T.Buffer((16, 16), "float32"), C: T.Buffer((16, 16), "float32")):
+    for i, j, k in T.grid(16, 16, 16):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+)";
+
+// B = A + 1, C = B * 2, over 30 elements.
+inline const char kChain[] = R"(
+@T.prim_func
+def main(A: T.Buffer((30,), "float32"), C: T.Buffer((30,), "float32")):
+    B = T.alloc_buffer((30,), "float32")
+    for i in range(30):
+        with T.block("B"):
+            v = T.axis.spatial(30, i)
+            B[v] = A[v] + T.float32(1)
+    for i in range(30):
+        with T.block("C"):
+            v = T.axis.spatial(30, i)
+            C[v] = B[v] * T.float32(2)
+)";
+
+// The lines from the first loop to the last line of the first block's
+// bindings and predicate: what loop primitives change.
+inline std::string Nest(const Schedule& schedule) {
+  const std::string text = ir::Print(*schedule.module().functions[0]);
+  std::string out;
+  size_t start = 0;
+  bool inside = false;
+  size_t indent = 0;
+  while (start < text.size()) {
+    const size_t end = text.find('\n', start);
+    const std::string line = text.substr(start, end - start);
+    start = end + 1;
+    const size_t first = line.find_first_not_of(' ');
+    if (first == std::string::npos) continue;
+    if (!inside && line.compare(first, 4, "for ") == 0) {
+      inside = true;
+      indent = first;
+    }
+    if (!inside) continue;
+    if (line.find("T.reads") != std::string::npos) break;
+    out += line.substr(indent) + "\n";
+  }
+  return out;
+}
+
+// The value of a StatusOr, or a test failure with its message.
+#define ASSERT_OK_AND_ASSIGN(lhs, expr) \
+  ASSERT_OK_AND_ASSIGN_IMPL_(TEST_OR_CAT_(test_or_, __LINE__), lhs, expr)
+#define TEST_OR_CAT_(a, b) TEST_OR_CAT2_(a, b)
+#define TEST_OR_CAT2_(a, b) a##b
+#define ASSERT_OK_AND_ASSIGN_IMPL_(tmp, lhs, expr) \
+  auto tmp = (expr);                               \
+  ASSERT_TRUE(tmp.ok()) << tmp.status();           \
+  lhs = *std::move(tmp)
+
+inline void ExpectStatus(const absl::Status& status, absl::StatusCode code,
+                         const std::string& text) {
+  EXPECT_EQ(status.code(), code) << status;
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(text));
+}
+
+inline void ExpectIllegal(const absl::Status& status, const std::string& text) {
+  ExpectStatus(status, absl::StatusCode::kFailedPrecondition, text);
+}
+inline void ExpectInvalid(const absl::Status& status, const std::string& text) {
+  ExpectStatus(status, absl::StatusCode::kInvalidArgument, text);
+}
+
+}  // namespace tilefarm::schedule
+
+#endif  // TILEFARM_TESTS_SCHEDULE_SCHEDULE_TESTING_H_

@@ -7,11 +7,13 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "server/cli/client.h"
 #include "server/cli/commands.h"
@@ -75,25 +77,46 @@ class Progress {
   std::string last_;
 };
 
-// From here on Ctrl-C ends this program alone and says how to come back.
-void ExplainCtrlC(const Common& common, const std::string& job_id) {
-  sigset_t ends;
-  sigemptyset(&ends);
-  sigaddset(&ends, SIGINT);
-  sigaddset(&ends, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
-  std::thread([common, job_id, ends] {
-    int signal_number = 0;
-    sigwait(&ends, &signal_number);
-    std::fprintf(stderr,
-                 "\ntune: %s goes on; come back with: tune watch %s --server "
-                 "%s\n      or end it with: tune cancel %s --server %s\n",
-                 job_id.c_str(), job_id.c_str(), common.server.c_str(),
-                 job_id.c_str(), common.server.c_str());
-    // The main thread waits for the server and has nothing to clean up.
-    _exit(kInterrupted);
-  }).detach();
-}
+// Ctrl-C ends this program alone and says how to come back to the job. Made
+// before the first call, since gRPC's threads inherit the blocked signals.
+class CtrlC {
+ public:
+  explicit CtrlC(const Common& common) : shared_(std::make_shared<Shared>()) {
+    shared_->server = common.server;
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+    std::thread([shared = shared_, ends] {
+      int signal_number = 0;
+      sigwait(&ends, &signal_number);
+      MutexLock lock(shared->mutex);
+      const char* id = shared->job_id.c_str();
+      const char* server = shared->server.c_str();
+      if (*id != '\0') {
+        std::fprintf(stderr,
+                     "\ntune: %s goes on; come back with: tune watch %s "
+                     "--server %s\n      or end it with: tune cancel %s "
+                     "--server %s\n",
+                     id, id, server, id, server);
+      }
+      // The main thread waits for the server and has nothing to clean up.
+      _exit(kInterrupted);
+    }).detach();
+  }
+  void SetJob(const std::string& job_id) {
+    MutexLock lock(shared_->mutex);
+    shared_->job_id = job_id;
+  }
+
+ private:
+  struct Shared {
+    Mutex mutex;
+    std::string job_id, server;
+  };
+  const std::shared_ptr<Shared> shared_;
+};
 
 absl::StatusOr<v1::SubmitRequest> MakeRequest(const JobOptions& options) {
   v1::SubmitRequest request;
@@ -122,7 +145,6 @@ absl::StatusOr<v1::SubmitRequest> MakeRequest(const JobOptions& options) {
 }
 
 int WatchJob(const Common& common, Client& client, const std::string& job_id) {
-  ExplainCtrlC(common, job_id);
   Progress progress(common.json);
   const auto last = client.Watch(
       job_id, [&](const v1::JobUpdate& update) { progress.Show(update); },
@@ -146,9 +168,11 @@ int Fail(const absl::Status& status) {
 int Run(const Common& common, const JobOptions& options) {
   const auto request = MakeRequest(options);
   if (!request.ok()) return Fail(request.status());
+  CtrlC ctrl_c(common);
   Client client(common.server);
   const auto job_id = client.Submit(*request);
   if (!job_id.ok()) return Fail(job_id.status());
+  ctrl_c.SetJob(*job_id);
   std::fprintf(stderr, "tune: %s: %s on %s\n", job_id->c_str(),
                request->program_name().c_str(), request->target().c_str());
   return WatchJob(common, client, *job_id);
@@ -169,6 +193,7 @@ int Submit(const Common& common, const JobOptions& options) {
 }
 
 int Watch(const Common& common, const std::string& job_id) {
+  CtrlC(common).SetJob(job_id);
   Client client(common.server);
   return WatchJob(common, client, job_id);
 }

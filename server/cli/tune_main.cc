@@ -13,6 +13,7 @@ namespace {
 
 // Trials of a job for which neither trials, time nor patience is given.
 constexpr int64_t kDefaultTrials = 200;
+constexpr int64_t kMostTrials = 100'000'000;
 
 void AddProgramAndTarget(CLI::App& command, std::string& program,
                          std::string& target) {
@@ -29,13 +30,13 @@ void AddJobOptions(CLI::App& command, JobOptions& options) {
   command
       .add_option("--trials", options.trials,
                   "Candidates to measure; fewer only where there are no more")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(int64_t{1}, kMostTrials));
   command.add_option("--time", options.time,
                      "Stop after this time: seconds, or 90s, 10m, 1h30m");
   command
       .add_option("--patience", options.patience,
                   "Stop after so many trials without a faster one")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(int64_t{1}, kMostTrials));
   command.add_option("--seed", options.seed, "Of the search")
       ->capture_default_str();
   command.add_option("--model", options.model, "What ranks candidates")

@@ -19,7 +19,7 @@ struct MeasureOptions {
   int64_t build_memory_bytes = int64_t{4} << 30;
   int64_t run_memory_bytes = int64_t{8} << 30;
   bool flush_cache = false;
-  int min_samples = 5;
+  int min_samples = 3;
   int max_samples = 20;
   absl::Duration target_time = absl::Milliseconds(40);
   uint64_t input_seed = 0;

@@ -90,6 +90,20 @@ absl::StatusOr<ir::PrimFuncPtr> ParseTask(const TaskSpec& task) {
   return ir::ParseFunction(task.program, task.function);
 }
 
+std::string TaskProgram(const database::Store& store, const TaskSpec& task,
+                        const std::string& target_key) {
+  const auto function = ParseTask(task);
+  const auto known = store.FindRecords(task.workload_hash, target_key);
+  if (!function.ok() || !known.ok()) return task.program;
+  for (const database::Record& record : *known) {
+    const auto recorded = ir::ParseFunction(record.program, "<record>");
+    if (recorded.ok() && ir::StructuralEqual(**recorded, **function)) {
+      return record.program;
+    }
+  }
+  return task.program;
+}
+
 absl::Status ResolveJob(const database::Store& store, JobSpec& spec) {
   TF_RETURN_IF_ERROR(CheckBudget(spec));
   TF_RETURN_IF_ERROR(CheckChoice("model", spec.model, "xgboost", "random"));
@@ -127,15 +141,7 @@ absl::Status ResolveJob(const database::Store& store, JobSpec& spec) {
     if (!seen.insert(task.workload_hash).second) continue;
     // A hand-made sketch names the blocks of the user's own text.
     if (spec.space_trace.empty()) {
-      TF_ASSIGN_OR_RETURN(const std::vector<database::Record> known,
-                          store.FindRecords(task.workload_hash, spec.target));
-      for (const database::Record& record : known) {
-        auto recorded = ir::ParseFunction(record.program, "<record>");
-        if (recorded.ok() && ir::StructuralEqual(**recorded, *function)) {
-          task.program = record.program;
-          break;
-        }
-      }
+      task.program = TaskProgram(store, task, spec.target);
     }
     spec.tasks.push_back(std::move(task));
   }

@@ -48,15 +48,19 @@ struct JobSpec {
   std::vector<TaskSpec> tasks;  // filled by ResolveJob
 };
 
-// Checks what a client sent and fills in target key and tasks. The task's text
-// is that of the workload's first record, where there is one (so that equal
-// schedules have equal hashes), otherwise the submitted function's own.
+// Checks what a client sent and fills in target key and tasks, whose texts are
+// those of TaskProgram unless there is a sketch by hand.
 // InvalidArgument names the field; a bad program's error has line and column.
 absl::Status ResolveJob(const database::Store& store, JobSpec& spec);
 
 // The function of a task, and its text.
 absl::StatusOr<ir::PrimFuncPtr> ParseTask(const TaskSpec& task);
 TaskSpec MakeTask(const ir::PrimFunc& function);
+// The text that the workload's first record on the target was made on, where
+// there is one, so that equal schedules have equal hashes; otherwise the
+// task's own.
+std::string TaskProgram(const database::Store& store, const TaskSpec& task,
+                        const std::string& target_key);
 
 // To and from the store's row. DataLoss where the stored text is damaged.
 database::JobRow JobToRow(const std::string& id, const JobSpec& spec);

@@ -15,16 +15,39 @@
 
 namespace tilefarm::jobs {
 
+namespace {
+
+// A text of the program, and the schedule that the trace makes of it.
+struct Scheduled {
+  std::string program;
+  schedule::Schedule schedule;
+};
+
+absl::StatusOr<Scheduled> Apply(const schedule::Trace& trace,
+                                const std::string& program) {
+  TF_ASSIGN_OR_RETURN(ir::IRModule module, ir::ParseModule(program));
+  TF_ASSIGN_OR_RETURN(schedule::Schedule scheduled,
+                      schedule::Replay(trace, std::move(module)));
+  return Scheduled{program, std::move(scheduled)};
+}
+
+}  // namespace
+
 absl::StatusOr<std::string> Jobs::Measure(const MeasureSpec& spec,
                                           MeasureDone done) {
   TF_ASSIGN_OR_RETURN(const ir::PrimFuncPtr submitted,
                       ir::ParseFunction(spec.program));
-  // A trace names its function, so the text stays the user's own.
   TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
                       schedule::Trace::Parse(spec.trace));
-  TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
-                      schedule::Replay(trace, ir::IRModule{{submitted}}));
+  const TaskSpec task = MakeTask(*submitted);
   TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(spec.target));
+  // On the text of the task, as a job would, so that a schedule measured
+  // before is recognised. A trace by hand may name what only the user's own
+  // text has: its error counts.
+  auto scheduled = Apply(trace, TaskProgram(store_, task, target.Key()));
+  if (!scheduled.ok()) scheduled = Apply(trace, task.program);
+  if (!scheduled.ok()) scheduled = Apply(trace, spec.program);
+  if (!scheduled.ok()) return scheduled.status();
   if (farm_.SlotsFor(target) == 0) {
     return absl::UnavailableError(farm_.WhyNoDevice(target));
   }
@@ -44,10 +67,11 @@ absl::StatusOr<std::string> Jobs::Measure(const MeasureSpec& spec,
   item.queue = ticket;
   item.purpose = farm::Purpose::kMeasure;
   item.candidate_id = Sha256Hex(ticket);
-  item.program = spec.program;
-  item.trace = scheduled.trace().Print();
-  item.scheduled_hash = ir::ProgramHash(*scheduled.module().functions.front());
-  item.workload_hash = ir::WorkloadHash(*submitted);
+  item.program = scheduled->program;
+  item.trace = scheduled->schedule.trace().Print();
+  item.scheduled_hash =
+      ir::ProgramHash(*scheduled->schedule.module().functions.front());
+  item.workload_hash = task.workload_hash;
   item.task_id = search::TaskId(item.workload_hash, target.Key());
   item.recorded_as = search::CandidateId(item.task_id, item.scheduled_hash,
                                          options_.fingerprint);

@@ -1,0 +1,129 @@
+// A farm of real processes for tests: a server and workers on port 0, in a
+// temporary folder.
+#ifndef TILEFARM_TESTS_E2E_FARM_FIXTURE_H_
+#define TILEFARM_TESTS_E2E_FARM_FIXTURE_H_
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.h"
+
+namespace tilefarm::testing {
+
+inline std::string Bin(const std::string& program) {
+  return std::string(TILEFARM_BIN_DIR) + "/" + program;
+}
+
+inline constexpr char kMmRelu[] = R"(from tvm.script import tir as T
+
+
+@T.prim_func
+def mm_relu(A: T.Buffer((128, 128), "float32"),
+            B: T.Buffer((128, 128), "float32"),
+            C: T.Buffer((128, 128), "float32")):
+    Y = T.alloc_buffer((128, 128), dtype="float32")
+    for i, j, k in T.grid(128, 128, 128):
+        with T.block("Y"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                Y[vi, vj] = T.float32(0)
+            Y[vi, vj] = Y[vi, vj] + A[vi, vk] * B[vk, vj]
+    for i, j in T.grid(128, 128):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = T.max(Y[vi, vj], T.float32(0))
+)";
+
+class FarmFixture : public ::testing::Test {
+ protected:
+  using Json = nlohmann::json;
+
+  FarmFixture() : program_(dir_.Write("mm_relu.py", kMmRelu)) {}
+
+  std::string db() const { return dir_.File("tune.db"); }
+
+  // On the port of the server before, if there was one.
+  void StartServer() {
+    const std::string listen = address_.empty() ? "127.0.0.1:0" : address_;
+    for (int attempt = 0; attempt < 50; ++attempt) {
+      server_ = Process::Spawn(
+          {Bin("tune-server"), "--db", db(), "--listen", listen});
+      ASSERT_NE(server_, nullptr);
+      const auto address = server_->WaitForOutput("listening on ");
+      if (address.has_value()) {
+        address_ = *address;
+        return;
+      }
+      // The port of a killed server may be busy for a moment.
+      usleep(100'000);
+    }
+    FAIL() << "the server does not start: " << server_->errors();
+  }
+  std::unique_ptr<Process> StartWorker(const std::string& name) {
+    auto worker = Process::Spawn(
+        {Bin("rpc-worker"), "--server", address_, "--name", name, "--state-dir",
+         dir_.File("state-" + name), "--lock-dir", dir_.File("locks")});
+    EXPECT_NE(worker, nullptr);
+    return worker;
+  }
+
+  CommandResult Tune(std::vector<std::string> args) {
+    args.insert(args.begin(), Bin("tune"));
+    return RunCommand(std::move(args), {"TUNE_SERVER=" + address_});
+  }
+  // A command with --json; fails the test unless it exits 0.
+  Json TuneJson(std::vector<std::string> args) {
+    args.push_back("--json");
+    const CommandResult result = Tune(std::move(args));
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    return Json::parse(result.output, nullptr, /*allow_exceptions=*/false);
+  }
+  std::string Submit(int trials) {
+    return TuneJson({"submit", program_, "--target", "host,cores=1", "--trials",
+                     std::to_string(trials)})["id"];
+  }
+  Json Job(const std::string& id) {
+    for (const Json& job : TuneJson({"jobs"})) {
+      if (job["id"] == id) return job;
+    }
+    return Json();
+  }
+  std::vector<Json> Export() {
+    std::vector<Json> records;
+    std::istringstream lines(Tune({"db", "export"}).output);
+    for (std::string line; std::getline(lines, line);) {
+      records.push_back(Json::parse(line, nullptr, false));
+    }
+    return records;
+  }
+  // Polls; false where it takes too long.
+  static bool Until(const std::function<bool()>& condition, int seconds = 120) {
+    for (int i = 0; i < seconds * 10; ++i) {
+      if (condition()) return true;
+      usleep(100'000);
+    }
+    return false;
+  }
+  bool WaitForTrials(const std::string& id, int trials) {
+    return Until([&] { return Job(id)["trials_done"] >= trials; });
+  }
+  bool WaitForState(const std::string& id, const std::string& state) {
+    return Until([&] { return Job(id)["state"] == state; });
+  }
+
+  TempDir dir_;
+  const std::string program_;
+  std::string address_;
+  std::unique_ptr<Process> server_;
+};
+
+}  // namespace tilefarm::testing
+
+#endif  // TILEFARM_TESTS_E2E_FARM_FIXTURE_H_

@@ -1,0 +1,200 @@
+// A program from its text to the tuned library, on real processes.
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <sstream>
+#include <vector>
+
+#include "tests/e2e/farm_fixture.h"
+
+namespace tilefarm::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TuneTest : public FarmFixture {};
+
+// Calls the library's function and returns the largest error of relu(A B).
+double LargestError(const std::string& library, const std::string& symbol) {
+  void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  EXPECT_NE(handle, nullptr) << dlerror();
+  if (handle == nullptr) return INFINITY;
+  using Function = int (*)(void*, void*, void*);
+  const auto function =
+      reinterpret_cast<Function>(dlsym(handle, symbol.c_str()));
+  EXPECT_NE(function, nullptr) << symbol;
+  if (function == nullptr) return INFINITY;
+  constexpr int kN = 128;
+  std::vector<float> a(kN * kN), b(kN * kN), c(kN * kN, 1e30f);
+  for (int i = 0; i < kN * kN; ++i) {
+    a[i] = static_cast<float>(i * 7 % 31 - 15) / 16;
+    b[i] = static_cast<float>(i * 11 % 29 - 14) / 16;
+  }
+  EXPECT_EQ(function(a.data(), b.data(), c.data()), 0);
+  double largest = 0;
+  for (int i = 0; i < kN; ++i) {
+    for (int j = 0; j < kN; ++j) {
+      double sum = 0;
+      for (int k = 0; k < kN; ++k) {
+        sum += static_cast<double>(a[i * kN + k]) * b[k * kN + j];
+      }
+      largest = std::max(largest, std::abs(std::max(sum, 0.0) - c[i * kN + j]));
+    }
+  }
+  dlclose(handle);
+  return largest;
+}
+
+TEST_F(TuneTest, FromTheProgramToTheLibrary) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  const auto worker = StartWorker("w0");
+
+  const CommandResult run = Tune({"run", program_, "--target", "host,cores=1",
+                                  "--trials", "24", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  // One object a line; the last one says how it ended.
+  std::istringstream lines(run.output);
+  Json last;
+  for (std::string line; std::getline(lines, line);) {
+    last = Json::parse(line);
+  }
+  EXPECT_EQ(last["state"], "done");
+  EXPECT_EQ(last["trials_done"], 24);
+  EXPECT_GT(last["best_gflops"], 0);
+  EXPECT_GT(last["unscheduled_seconds"], last["best_seconds"]);
+
+  const Json devices = TuneJson({"devices"});
+  ASSERT_EQ(devices.size(), 1u);
+  EXPECT_EQ(devices[0]["name"], "w0");
+  const Json stats = TuneJson({"db", "stats"});
+  EXPECT_EQ(stats["records"], 24);
+  EXPECT_EQ(stats["workloads"], 1);
+  const Json job = Job(last["job_id"]);
+  EXPECT_EQ(job["state"], "done");
+  EXPECT_EQ(job["program"], "mm_relu.py");
+
+  // The best one, in every form.
+  const Json best = TuneJson({"best", program_, "--target", "host,cores=1"});
+  EXPECT_EQ(best["status"], "ok");
+  EXPECT_EQ(best["verified"], true);
+  for (const char* form : {"program", "trace", "asm"}) {
+    const CommandResult print =
+        Tune({"best", program_, "--target", "host,cores=1", "--print", form});
+    EXPECT_EQ(print.exit_code, 0) << print.errors;
+    EXPECT_FALSE(print.output.empty());
+  }
+  EXPECT_EQ(
+      Tune({"best", program_, "--target", "x86-64:skylake,cores=1"}).exit_code,
+      3);
+
+  // Its trace by hand: another measurement of the same record.
+  const std::string trace = dir_.Write(
+      "best.trace",
+      Tune({"best", program_, "--target", "host,cores=1", "--print", "trace"})
+          .output);
+  const Json measured = TuneJson(
+      {"measure", program_, "--target", "host,cores=1", "--trace", trace});
+  EXPECT_EQ(measured["status"], "ok");
+  EXPECT_EQ(measured["candidate_id"], best["candidate_id"]);
+  EXPECT_EQ(TuneJson({"db", "stats"})["records"], 24);
+
+  // Another database made of its export answers the same, without a server.
+  const std::string copy = dir_.File("copy.db");
+  const std::string jsonl =
+      dir_.Write("all.jsonl", Tune({"db", "export"}).output);
+  const Json imported = TuneJson({"db", "import", jsonl, "--db", copy});
+  EXPECT_EQ(imported["added"], 24);
+  EXPECT_EQ(TuneJson({"db", "import", jsonl})["known"], 24);
+  EXPECT_EQ(Tune({"db", "export", "--db", copy}).output,
+            Tune({"db", "export"}).output);
+  EXPECT_EQ(TuneJson({"best", program_, "--target", "host,cores=1", "--db",
+                      copy})["trace"],
+            best["trace"]);
+
+  // The library, from the database beside the running server.
+  const std::string library = dir_.File("mm_relu.so");
+  const CommandResult compiled =
+      RunCommand({Bin("tunec"), program_, "--target", "host,cores=1", "--db",
+                  db(), "--require-tuned", "-o", library});
+  ASSERT_EQ(compiled.exit_code, 0) << compiled.errors;
+  EXPECT_LT(LargestError(library, "mm_relu"), 1e-3);
+}
+
+TEST_F(TuneTest, JobWithoutADeviceWaitsAndCanBeCancelled) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  const std::string id = Submit(8);
+  EXPECT_TRUE(WaitForState(id, "running"));
+  EXPECT_EQ(Tune({"cancel", id}).exit_code, 0);
+  EXPECT_TRUE(WaitForState(id, "cancelled"));
+  const CommandResult watch = Tune({"watch", id});
+  EXPECT_EQ(watch.exit_code, 1);
+  EXPECT_THAT(watch.output, HasSubstr("cancelled"));
+}
+
+TEST_F(TuneTest, CtrlCLeavesTheJobRunningAndSaysHowToComeBack) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  auto run =
+      Process::Spawn({Bin("tune"), "run", program_, "--target", "host,cores=1",
+                      "--trials", "8", "--server", address_});
+  ASSERT_TRUE(Until(
+      [&] { return run->errors().find("running") != std::string::npos; }));
+  run->Kill(SIGINT);
+  EXPECT_EQ(run->Wait(), 130);
+  EXPECT_THAT(run->errors(), HasSubstr("tune watch job-"));
+  EXPECT_EQ(TuneJson({"jobs"})[0]["state"], "running");
+}
+
+TEST_F(TuneTest, BadInputHasItsExitCodes) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  const std::string bad = dir_.Write("bad.py", "def x(:\n");
+  const CommandResult run = Tune({"run", bad});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.errors, HasSubstr("bad.py:1:"));
+  EXPECT_EQ(Tune({"run", dir_.File("none.py")}).exit_code, 1);
+  EXPECT_EQ(Tune({"run", program_, "--target", "toaster"}).exit_code, 1);
+  EXPECT_EQ(Tune({"run", program_, "--trials", "none"}).exit_code, 2);
+  EXPECT_EQ(Tune({"run", program_, "--model", "oracle"}).exit_code, 2);
+  EXPECT_EQ(Tune({"run"}).exit_code, 2);
+  EXPECT_EQ(Tune({}).exit_code, 2);
+  EXPECT_EQ(Tune({"fly"}).exit_code, 2);
+  EXPECT_EQ(Tune({"watch", "job-none"}).exit_code, 3);
+  EXPECT_EQ(Tune({"cancel", "job-none"}).exit_code, 1);
+  EXPECT_EQ(Tune({"best", program_, "--target", "host"}).exit_code, 3);
+  EXPECT_EQ(Tune({"db", "stats", "--db", dir_.File("none.db")}).exit_code, 1);
+  EXPECT_EQ(Tune({"jobs", "--json"}).output, "[]\n");
+  EXPECT_EQ(Tune({"devices", "--json"}).output, "[]\n");
+  EXPECT_EQ(Tune({"--help"}).exit_code, 0);
+  EXPECT_THAT(Tune({"--version"}).output, HasSubstr("fingerprint llvm-"));
+  server_->Kill(SIGKILL);
+  server_->Wait();
+  const CommandResult away = Tune({"jobs"});
+  EXPECT_EQ(away.exit_code, 1);
+  EXPECT_THAT(away.errors, HasSubstr(address_));
+}
+
+TEST_F(TuneTest, ServerKnowsItsLimits) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  // Beyond loopback, a database in use, a port in use.
+  const CommandResult open = RunCommand(
+      {Bin("tune-server"), "--db", dir_.File("x.db"), "--listen", "0.0.0.0:0"});
+  EXPECT_EQ(open.exit_code, 2);
+  EXPECT_THAT(open.errors, HasSubstr("loopback"));
+  EXPECT_EQ(
+      RunCommand({Bin("tune-server"), "--db", db(), "--listen", "127.0.0.1:0"})
+          .exit_code,
+      1);
+  EXPECT_EQ(RunCommand({Bin("tune-server"), "--db", dir_.File("y.db"),
+                        "--listen", address_})
+                .exit_code,
+            1);
+  EXPECT_EQ(RunCommand({Bin("tune-server")}).exit_code, 2);
+  EXPECT_THAT(RunCommand({Bin("tune-server"), "--version"}).output,
+              HasSubstr("schema "));
+  server_->Kill(SIGTERM);
+  EXPECT_EQ(server_->Wait(absl::Seconds(10)), 0);
+}
+
+}  // namespace
+}  // namespace tilefarm::testing

@@ -1,0 +1,118 @@
+// The JSON shapes are contracts: changing one of these texts breaks users.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "server/cli/format.h"
+
+namespace tilefarm::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+v1::JobUpdate Update() {
+  v1::JobUpdate update;
+  update.set_job_id("job-1");
+  update.set_state("running");
+  update.set_trials(256);
+  update.set_trials_done(64);
+  (*update.mutable_by_status())["ok"] = 60;
+  (*update.mutable_by_status())["compile_error"] = 4;
+  update.set_best_seconds(2e-3);
+  update.set_best_gflops(107.4);
+  update.set_unscheduled_seconds(0.5);
+  update.set_trials_per_second(6.4);
+  update.set_seconds_left(30);
+  v1::TaskProgress& task = *update.add_tasks();
+  task.set_function("mm");
+  task.set_workload_hash("abc");
+  task.set_trials_done(64);
+  task.set_best_seconds(2e-3);
+  task.set_best_gflops(107.4);
+  task.set_unscheduled_seconds(0.5);
+  v1::Device& device = *update.add_devices();
+  device.set_name("w0");
+  device.set_state("busy");
+  return update;
+}
+
+TEST(CliFormatTest, JobsJson) {
+  v1::ListJobsResponse jobs;
+  v1::Job& job = *jobs.add_jobs();
+  job.set_id("job-1");
+  job.set_state("done");
+  job.set_user("ann");
+  job.set_program("mm.py");
+  job.set_target("x86-64:znver4,cores=1");
+  job.set_trials(256);
+  job.set_trials_done(256);
+  job.set_best_seconds(0.5);
+  EXPECT_EQ(JobsJson(jobs).dump(),
+            R"([{"id":"job-1","state":"done","user":"ann","program":"mm.py",)"
+            R"("target":"x86-64:znver4,cores=1","trials":256,)"
+            R"("trials_done":256,"best_seconds":0.5,"error":""}])");
+  job.set_best_seconds(0);
+  EXPECT_THAT(JobsJson(jobs).dump(), HasSubstr(R"("best_seconds":null)"));
+  EXPECT_EQ(JobsJson({}).dump(), "[]");
+}
+
+TEST(CliFormatTest, DevicesJson) {
+  v1::ListDevicesResponse devices;
+  v1::Device& device = *devices.add_devices();
+  device.set_name("w0");
+  device.set_state("incompatible");
+  device.set_reason("its compiler is older");
+  device.set_model("Test Processor");
+  device.set_target("x86-64:znver4,cores=4");
+  device.set_last_seen("2026-01-02T03:04:05Z");
+  EXPECT_EQ(DevicesJson(devices).dump(),
+            R"([{"name":"w0","state":"incompatible",)"
+            R"("reason":"its compiler is older","model":"Test Processor",)"
+            R"("target":"x86-64:znver4,cores=4",)"
+            R"("last_seen":"2026-01-02T03:04:05Z","trials_per_second":0.0}])");
+  EXPECT_EQ(DevicesJson({}).dump(), "[]");
+}
+
+TEST(CliFormatTest, StatsJson) {
+  EXPECT_EQ(
+      StatsJson(3, 1, {{"ok", 2}, {"run_error", 1}}).dump(),
+      R"({"records":3,"workloads":1,"by_status":{"ok":2,"run_error":1}})");
+  EXPECT_EQ(StatsJson(0, 0, {}).dump(),
+            R"({"records":0,"workloads":0,"by_status":{}})");
+}
+
+TEST(CliFormatTest, UpdateJson) {
+  EXPECT_EQ(
+      UpdateJson(Update()).dump(),
+      R"({"job_id":"job-1","state":"running","trials":256,"trials_done":64,)"
+      R"("by_status":{"compile_error":4,"ok":60},"best_seconds":0.002,)"
+      R"("best_gflops":107.4,"unscheduled_seconds":0.5,)"
+      R"("trials_per_second":6.4,"seconds_left":30.0,"message":"",)"
+      R"("error":"","tasks":[{"function":"mm","workload":"abc",)"
+      R"("trials_done":64,"best_seconds":0.002,"best_gflops":107.4,)"
+      R"("unscheduled_seconds":0.5}],)"
+      R"("devices":[{"name":"w0","state":"busy"}]})");
+}
+
+TEST(CliFormatTest, ProgressLine) {
+  EXPECT_EQ(ProgressLine(Update()),
+            "running 64/256 trials | best 2.000 ms, 107.4 GFLOPS, 250.0x "
+            "unscheduled | compile_error 4, ok 60 | 6.4 trials/s, 0:30 left | "
+            "devices: 1 busy");
+}
+
+TEST(CliFormatTest, Seconds) {
+  EXPECT_EQ(Seconds(2.5), "2.500 s");
+  EXPECT_EQ(Seconds(2.5e-3), "2.500 ms");
+  EXPECT_EQ(Seconds(2.5e-6), "2.500 us");
+  EXPECT_EQ(Seconds(0), "-");
+}
+
+TEST(CliFormatTest, TableAlignsColumns) {
+  EXPECT_EQ(Table({{"A", "LONG", ""}, {"word", "x", "note"}, {"a", "b", ""}}),
+            "A     LONG\nword  x     note\na     b\n");
+}
+
+}  // namespace
+}  // namespace tilefarm::cli

@@ -1,0 +1,316 @@
+// A whole server in this process, spoken to over real gRPC.
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "proto/tilefarm/v1/farm.grpc.pb.h"
+#include "proto/tilefarm/v1/tune.grpc.pb.h"
+#include "server/services/server.h"
+#include "tests/server/fake_search.h"
+#include "tests/server/fake_worker.h"
+
+namespace tilefarm::services {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::kFingerprint;
+using ::testing::SizeIs;
+using testing::TestTarget;
+
+v1::WorkerMessage HelloMessage(const std::string& name) {
+  v1::WorkerMessage message;
+  v1::Hello& hello = *message.mutable_hello();
+  hello.set_protocol_version(1);
+  hello.set_name(name);
+  hello.set_boot_id("boot");
+  hello.set_fingerprint(kFingerprint);
+  hello.mutable_device()->set_target(TestTarget().Key());
+  hello.mutable_device()->set_cores(4);
+  return message;
+}
+
+v1::WorkerMessage StateMessage(int free_slots) {
+  v1::WorkerMessage message;
+  message.mutable_state()->set_free_slots(free_slots);
+  return message;
+}
+
+class ServicesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto server = Server::Start(Options());
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    channel_ = grpc::CreateChannel(server_->address(),
+                                   grpc::InsecureChannelCredentials());
+    farm_ = v1::Farm::NewStub(channel_);
+    tune_ = v1::Tune::NewStub(channel_);
+  }
+  ServerOptions Options() {
+    ServerOptions options;
+    options.database_path = ":memory:";
+    options.listen = "127.0.0.1:0";
+    options.fingerprint = kFingerprint;
+    options.release = "test";
+    options.timeouts.watch_interval = absl::Milliseconds(20);
+    options.search_factory = testing::FakeSearchFactory();
+    return options;
+  }
+  v1::SubmitRequest Job(int trials) {
+    v1::SubmitRequest request;
+    request.set_request_id("r" + std::to_string(++requests_));
+    request.set_program(testing::kMatmul);
+    request.set_program_name("matmul.py");
+    request.set_target(TestTarget().Key());
+    request.set_trials(trials);
+    return request;
+  }
+  std::string Submit(const v1::SubmitRequest& request) {
+    grpc::ClientContext context;
+    v1::SubmitResponse response;
+    const grpc::Status status = tune_->Submit(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response.job_id();
+  }
+  // Measures everything until the stream ends.
+  static void Work(v1::Farm::Stub& stub, grpc::ClientContext& context,
+                   const std::string& status) {
+    auto stream = stub.Connect(&context);
+    stream->Write(HelloMessage("w"));
+    stream->Write(StateMessage(2));
+    v1::ServerMessage message;
+    while (stream->Read(&message)) {
+      if (!message.has_lease()) continue;
+      v1::WorkerMessage reply;
+      v1::Result& result = *reply.mutable_result();
+      result.set_lease_id(message.lease().lease_id());
+      result.set_attempt(message.lease().attempt());
+      result.set_candidate_id(message.lease().candidate_id());
+      v1::Measurement& measured = *result.mutable_measurement();
+      measured.set_status(status);
+      measured.set_fingerprint(kFingerprint);
+      measured.set_verified(true);
+      measured.set_median_seconds(1e-3);
+      measured.add_seconds(1e-3);
+      if (!stream->Write(reply)) break;
+    }
+    stream->Finish();
+  }
+  v1::JobUpdate WatchToTheEnd(const std::string& id) {
+    grpc::ClientContext context;
+    v1::WatchRequest request;
+    request.set_job_id(id);
+    auto reader = tune_->Watch(&context, request);
+    v1::JobUpdate update, last;
+    while (reader->Read(&update)) last = update;
+    EXPECT_TRUE(reader->Finish().ok());
+    return last;
+  }
+
+  std::unique_ptr<Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::Farm::Stub> farm_;
+  std::unique_ptr<v1::Tune::Stub> tune_;
+  int requests_ = 0;
+};
+
+TEST_F(ServicesTest, WelcomeComesFirstThenTheLeaseThenTheAck) {
+  Submit(Job(1));
+  grpc::ClientContext context;
+  auto stream = farm_->Connect(&context);
+  ASSERT_TRUE(stream->Write(HelloMessage("w")));
+  v1::ServerMessage message;
+  ASSERT_TRUE(stream->Read(&message));
+  ASSERT_TRUE(message.has_welcome());
+  EXPECT_FALSE(message.welcome().database_uuid().empty());
+  EXPECT_EQ(message.welcome().state_interval_ms(), 5000u);
+  stream->Write(StateMessage(1));
+  ASSERT_TRUE(stream->Read(&message));
+  ASSERT_TRUE(message.has_lease());
+  EXPECT_THAT(message.lease().lease_id(), SizeIs(32));
+  EXPECT_EQ(message.lease().target(), TestTarget().Key());
+  EXPECT_THAT(message.lease().program(), HasSubstr("T.prim_func"));
+  EXPECT_GT(message.lease().options().run_timeout_ms(), 0u);
+  v1::WorkerMessage reply;
+  reply.mutable_result()->set_lease_id(message.lease().lease_id());
+  reply.mutable_result()->set_candidate_id(message.lease().candidate_id());
+  reply.mutable_result()->mutable_measurement()->set_status("run_error");
+  stream->Write(reply);
+  const std::string lease_id = message.lease().lease_id();
+  while (!message.has_ack()) ASSERT_TRUE(stream->Read(&message));
+  EXPECT_EQ(message.ack().lease_id(), lease_id);
+  EXPECT_FALSE(message.ack().superseded());
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(ServicesTest, RefusesAStreamThatDoesNotStartWithAHello) {
+  grpc::ClientContext context;
+  auto stream = farm_->Connect(&context);
+  stream->Write(StateMessage(1));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(ServicesTest, RefusesASecondHelloAndAnotherProtocol) {
+  grpc::ClientContext context;
+  auto stream = farm_->Connect(&context);
+  stream->Write(HelloMessage("w"));
+  stream->Write(HelloMessage("w"));
+  v1::ServerMessage message;
+  while (stream->Read(&message)) {
+  }
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  grpc::ClientContext later;
+  auto other = farm_->Connect(&later);
+  v1::WorkerMessage hello = HelloMessage("w");
+  hello.mutable_hello()->set_protocol_version(2);
+  other->Write(hello);
+  EXPECT_EQ(other->Finish().error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(ServicesTest, JobRunsToItsEndAndItsRecordsTravel) {
+  grpc::ClientContext working;
+  std::thread worker([&] { Work(*farm_, working, "ok"); });
+  const std::string id = Submit(Job(25));
+  const v1::JobUpdate last = WatchToTheEnd(id);
+  EXPECT_EQ(last.state(), "done");
+  EXPECT_EQ(last.trials_done(), 25);
+  EXPECT_EQ(last.by_status().at("ok"), 25);
+  EXPECT_GT(last.best_gflops(), 0);
+  EXPECT_GT(last.unscheduled_seconds(), 0);
+  working.TryCancel();
+  worker.join();
+
+  std::vector<std::string> lines;
+  {
+    grpc::ClientContext context;
+    auto reader = tune_->DbExport(&context, v1::DbExportRequest());
+    v1::DbLine line;
+    while (reader->Read(&line)) lines.push_back(line.json());
+    EXPECT_TRUE(reader->Finish().ok());
+  }
+  EXPECT_THAT(lines, SizeIs(25));
+  lines.push_back("{\"not\": \"a record\"}");
+  grpc::ClientContext context;
+  v1::DbImportResponse response;
+  auto writer = tune_->DbImport(&context, &response);
+  v1::DbLine line;
+  for (const std::string& json : lines) {
+    line.set_json(json);
+    writer->Write(line);
+  }
+  writer->WritesDone();
+  const grpc::Status status = writer->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("line 26"));
+}
+
+TEST_F(ServicesTest, NonsenseFromAWorkerIsARunError) {
+  grpc::ClientContext working;
+  std::thread worker([&] { Work(*farm_, working, "splendid"); });
+  const v1::JobUpdate last = WatchToTheEnd(Submit(Job(3)));
+  EXPECT_EQ(last.state(), "failed");
+  EXPECT_EQ(last.by_status().at("run_error"), 3);
+  working.TryCancel();
+  worker.join();
+}
+
+TEST_F(ServicesTest, ErrorsHaveTheirCodes) {
+  v1::SubmitRequest bad = Job(1);
+  bad.set_program("x = ");
+  grpc::ClientContext first;
+  v1::SubmitResponse submitted;
+  EXPECT_EQ(tune_->Submit(&first, bad, &submitted).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  grpc::ClientContext second;
+  v1::WatchRequest watch;
+  watch.set_job_id("job-none");
+  auto reader = tune_->Watch(&second, watch);
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
+  grpc::ClientContext third;
+  v1::BestRequest best;
+  best.set_program(testing::kMatmul);
+  best.set_target(TestTarget().Key());
+  v1::BestResponse found;
+  EXPECT_EQ(tune_->Best(&third, best, &found).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  grpc::ClientContext fourth;
+  v1::MeasureRequest measure;
+  measure.set_program(testing::kMatmul);
+  measure.set_target(TestTarget().Key());
+  v1::MeasureResponse measured;
+  EXPECT_EQ(tune_->Measure(&fourth, measure, &measured).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(ServicesTest, CancelledMeasureEnds) {
+  grpc::ClientContext working;
+  auto stream = farm_->Connect(&working);
+  stream->Write(HelloMessage("silent"));
+  stream->Write(StateMessage(1));
+  v1::ServerMessage message;
+  ASSERT_TRUE(stream->Read(&message));
+  // The state is taken after the hello; wait until the device has slots.
+  for (int i = 0; i < 200; ++i) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::milliseconds(100));
+    v1::MeasureRequest request;
+    request.set_program(testing::kMatmul);
+    request.set_target(TestTarget().Key());
+    v1::MeasureResponse response;
+    const grpc::Status status = tune_->Measure(&context, request, &response);
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+      absl::SleepFor(absl::Milliseconds(10));
+      continue;
+    }
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+    // The lease is taken back.
+    while (!message.has_cancel()) ASSERT_TRUE(stream->Read(&message));
+    working.TryCancel();
+    stream->Finish();
+    return;
+  }
+  FAIL() << "the device never had a slot";
+}
+
+TEST_F(ServicesTest, ShutdownEndsStreamsAndWatches) {
+  Submit(Job(5));
+  grpc::ClientContext working, watching;
+  auto stream = farm_->Connect(&working);
+  stream->Write(HelloMessage("w"));
+  v1::ServerMessage message;
+  ASSERT_TRUE(stream->Read(&message));
+  server_.reset();
+  while (stream->Read(&message)) {
+  }
+  EXPECT_FALSE(stream->Finish().ok());
+}
+
+TEST_F(ServicesTest, ASecondServerDoesNotShareThePort) {
+  ServerOptions options = Options();
+  options.listen = server_->address();
+  EXPECT_EQ(Server::Start(options).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST(ListenAddressTest, OnlyLoopbackIsAccepted) {
+  for (const char* good :
+       {"127.0.0.1:7070", "127.1.2.3:0", "localhost:1", "[::1]:7070"}) {
+    EXPECT_TRUE(CheckListenAddress(good).ok()) << good;
+  }
+  for (const char* bad :
+       {"0.0.0.0:7070", "[::]:7070", "192.168.1.1:7070", "example.org:1", "",
+        "127.0.0.1", ":7070", "127.0.0.1:x", "127.0.0.1:70000"}) {
+    EXPECT_EQ(CheckListenAddress(bad).code(),
+              absl::StatusCode::kInvalidArgument)
+        << bad;
+  }
+}
+
+}  // namespace
+}  // namespace tilefarm::services

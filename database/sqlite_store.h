@@ -34,6 +34,8 @@ class SqliteStore final : public Store {
       std::span<const Record> records) override;
   absl::Status AddMeasurement(int64_t record_id,
                               const Record& measured) override;
+  absl::StatusOr<std::vector<Record>> FindMeasurements(
+      int64_t record_id) const override;
   absl::Status ForEachRecord(
       const std::function<bool(const Record&)>& visit) const override;
   absl::StatusOr<std::vector<Record>> FindRecords(

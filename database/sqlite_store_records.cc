@@ -134,6 +134,39 @@ void BindMeasured(Statement& insert, const Record& r, const std::string& now) {
       .Bind(r.recorded_at.empty() ? now : r.recorded_at);
 }
 
+// Reads kMeasuredColumns from column `at` on.
+absl::Status ReadMeasured(const Statement& row, int at, Record& r) {
+  r.device = row.Text(at++);
+  const std::string status_name = row.Text(at++);
+  const std::optional<Status> status = ParseStatus(status_name);
+  if (!status) {
+    return absl::DataLossError(absl::StrCat(
+        "row ", r.id, " has the unknown status \"", status_name, "\""));
+  }
+  r.status = *status;
+  r.median_seconds = row.Double(at++);
+  r.ci_low_seconds = row.Double(at++);
+  r.ci_high_seconds = row.Double(at++);
+  TF_ASSIGN_OR_RETURN(r.seconds, SecondsFromText(row.Text(at++)));
+  r.verified = row.Bool(at++);
+  r.max_abs_error = row.Double(at++);
+  r.max_rel_error = row.Double(at++);
+  r.stopped_early = row.Bool(at++);
+  r.emulated = row.Bool(at++);
+  r.protocol.cold_cache = row.Bool(at++);
+  r.protocol.cores = static_cast<int>(row.Int(at++));
+  r.protocol.layout = row.Text(at++);
+  r.error = row.Text(at++);
+  r.compile_seconds = row.Double(at++);
+  r.isolation = row.Text(at++);
+  r.device_state = row.Text(at++);
+  r.fingerprint = row.Text(at++);
+  r.code_digest = row.Text(at++);
+  r.job_id = row.Text(at++);
+  r.recorded_at = row.Text(at++);
+  return absl::OkStatus();
+}
+
 absl::Status CollectRecords(Statement& query, std::vector<Record>& out) {
   while (true) {
     TF_ASSIGN_OR_RETURN(const bool row, query.Step());
@@ -145,14 +178,15 @@ absl::Status CollectRecords(Statement& query, std::vector<Record>& out) {
 
 }  // namespace
 
+// The columns of ReadMeasured come last.
 const char kSelectRecord[] =
     "SELECT r.id, r.candidate_id, r.workload, p.text, r.target, s.text, "
-    "r.decisions, r.device, d.model, r.status, r.error, r.seconds, "
-    "r.median_seconds, r.ci_low_seconds, r.ci_high_seconds, r.stopped_early, "
-    "r.emulated, r.verified, r.max_abs_error, r.max_rel_error, "
-    "r.compile_seconds, r.cold_cache, r.cores, r.layout, r.isolation, "
-    "r.device_state, r.fingerprint, r.code_digest, r.job_id, r.model_score, "
-    "r.sequence, r.recorded_at FROM records r "
+    "r.decisions, d.model, r.model_score, r.sequence, "
+    "r.device, r.status, r.median_seconds, r.ci_low_seconds, "
+    "r.ci_high_seconds, r.seconds, r.verified, r.max_abs_error, "
+    "r.max_rel_error, r.stopped_early, r.emulated, r.cold_cache, r.cores, "
+    "r.layout, r.error, r.compile_seconds, r.isolation, r.device_state, "
+    "r.fingerprint, r.code_digest, r.job_id, r.recorded_at FROM records r "
     "JOIN programs p ON p.id = r.program_id "
     "JOIN sketches s ON s.id = r.sketch_id "
     "JOIN devices d ON d.id = r.device_id ";
@@ -185,37 +219,10 @@ absl::StatusOr<Record> ReadRecord(const Statement& row) {
   split.sketch = row.Text(at++);
   if (!row.IsNull(at)) split.decisions = row.Text(at);
   ++at;
-  r.device = row.Text(at++);
   r.device_model = row.Text(at++);
-  const std::string status_name = row.Text(at++);
-  const std::optional<Status> status = ParseStatus(status_name);
-  if (!status) {
-    return absl::DataLossError(absl::StrCat(
-        "record ", r.id, " has the unknown status \"", status_name, "\""));
-  }
-  r.status = *status;
-  r.error = row.Text(at++);
-  TF_ASSIGN_OR_RETURN(r.seconds, SecondsFromText(row.Text(at++)));
-  r.median_seconds = row.Double(at++);
-  r.ci_low_seconds = row.Double(at++);
-  r.ci_high_seconds = row.Double(at++);
-  r.stopped_early = row.Bool(at++);
-  r.emulated = row.Bool(at++);
-  r.verified = row.Bool(at++);
-  r.max_abs_error = row.Double(at++);
-  r.max_rel_error = row.Double(at++);
-  r.compile_seconds = row.Double(at++);
-  r.protocol.cold_cache = row.Bool(at++);
-  r.protocol.cores = static_cast<int>(row.Int(at++));
-  r.protocol.layout = row.Text(at++);
-  r.isolation = row.Text(at++);
-  r.device_state = row.Text(at++);
-  r.fingerprint = row.Text(at++);
-  r.code_digest = row.Text(at++);
-  r.job_id = row.Text(at++);
   r.model_score = row.Text(at++);
   r.sequence = row.Int(at++);
-  r.recorded_at = row.Text(at++);
+  TF_RETURN_IF_ERROR(ReadMeasured(row, at, r));
   TF_ASSIGN_OR_RETURN(r.trace, JoinTraceText(split));
   return r;
 }
@@ -329,6 +336,28 @@ absl::Status SqliteStore::AddMeasurement(int64_t record_id,
     BindMeasured(insert, measured, NowText());
     return insert.Run();
   });
+}
+
+absl::StatusOr<std::vector<Record>> SqliteStore::FindMeasurements(
+    int64_t record_id) const {
+  std::vector<Record> measurements;
+  TF_RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
+    TF_ASSIGN_OR_RETURN(
+        Statement query,
+        db.Prepare(absl::StrCat("SELECT id, ", kMeasuredColumns,
+                                " FROM measurements WHERE record_id = ? "
+                                "ORDER BY id")));
+    query.Bind(record_id);
+    while (true) {
+      TF_ASSIGN_OR_RETURN(const bool row, query.Step());
+      if (!row) return absl::OkStatus();
+      Record measured;
+      measured.id = query.Int(0);
+      TF_RETURN_IF_ERROR(ReadMeasured(query, 1, measured));
+      measurements.push_back(std::move(measured));
+    }
+  }));
+  return measurements;
 }
 
 absl::Status SqliteStore::ForEachRecord(

@@ -84,6 +84,11 @@ class Store {
   // NotFound: no such record.
   virtual absl::Status AddMeasurement(int64_t record_id,
                                       const Record& measured) = 0;
+  // The re-measurements of a record, oldest first: their own `id` and what was
+  // measured; the fields that identify the candidate are empty. Empty where
+  // there are none.
+  virtual absl::StatusOr<std::vector<Record>> FindMeasurements(
+      int64_t record_id) const = 0;
   // In order of id; the callback returns false to stop, and may call the
   // store. Records added meanwhile are visited too.
   virtual absl::Status ForEachRecord(

@@ -155,6 +155,55 @@ TEST_P(StoreTest, ReMeasuringAddsNoRecord) {
             absl::StatusCode::kNotFound);
 }
 
+TEST_P(StoreTest, ReturnsMeasurementsOldestFirst) {
+  Add({MakeRecord("c1"), MakeRecord("c2")});
+  const int64_t id = All()[0].id;
+  Record first = MakeRecord("c1", 2.0);
+  first.protocol = {true, 3, "packed"};
+  ASSERT_TRUE(store_->AddMeasurement(id, first).ok());
+  Record second = MakeRecord("c1", 0);
+  second.status = Status::kRunTimeout;
+  second.error = "too slow";
+  ASSERT_TRUE(store_->AddMeasurement(id, second).ok());
+  const auto found = store_->FindMeasurements(id);
+  ASSERT_TRUE(found.ok()) << found.status();
+  ASSERT_EQ(found->size(), 2u);
+  EXPECT_EQ((*found)[0].seconds, first.seconds);
+  EXPECT_EQ((*found)[0].protocol, first.protocol);
+  EXPECT_EQ((*found)[0].fingerprint, first.fingerprint);
+  EXPECT_EQ((*found)[0].recorded_at, first.recorded_at);
+  EXPECT_EQ((*found)[1].status, Status::kRunTimeout);
+  EXPECT_EQ((*found)[1].error, "too slow");
+  EXPECT_TRUE(store_->FindMeasurements(All()[1].id)->empty());
+}
+
+TEST_P(StoreTest, LinesCarryEverythingToAnotherDatabase) {
+  Record failed = MakeRecord("c2", 0);
+  failed.status = Status::kCompileError;
+  failed.seconds.clear();
+  failed.trace = "# what? decision=3\n";
+  Add({MakeRecord("c1"), failed, MakeRecord("c3")});
+  const auto lines_of = [](const Store& store) {
+    std::vector<std::string> lines;
+    EXPECT_TRUE(store
+                    .ForEachRecord([&](const Record& r) {
+                      lines.push_back(RecordToJson(r));
+                      return true;
+                    })
+                    .ok());
+    return lines;
+  };
+  const std::vector<std::string> lines = lines_of(*store_);
+  auto other = Store::Open(":memory:", Store::Mode::kReadWrite, clock_);
+  ASSERT_TRUE(other.ok()) << other.status();
+  for (const std::string& line : lines) {
+    const auto record = RecordFromJson(line);
+    ASSERT_TRUE(record.ok()) << record.status();
+    ASSERT_TRUE((*other)->AddRecords(std::vector{*record}).ok());
+  }
+  EXPECT_EQ(lines_of(**other), lines);
+}
+
 TEST_P(StoreTest, KeepsAProgramThatDoesNotParse) {
   Record r = MakeRecord("c1");
   r.program = "this is no program";

@@ -355,8 +355,7 @@ bool IsRegionCovered(const ScheduleState& state, const BlockNode* consumer) {
         return arith::RelaxRegion(analyzer, Bound(region, BindingsOf(block)),
                                   RangesOf(loops));
       };
-      const arith::Region needed = arith::ClipRegion(
-          analyzer, region_below(consumer, read), read.buffer->shape);
+      const arith::Region needed = region_below(consumer, read);
       arith::Region written;
       for (const BlockPtr& writer : writers) {
         for (const BufferRegion& write : writer->writes) {
@@ -367,7 +366,15 @@ bool IsRegionCovered(const ScheduleState& state, const BlockNode* consumer) {
                         : arith::UnionRegion(analyzer, written, part);
         }
       }
-      covered |= arith::RegionCovers(analyzer, written, needed);
+      // Tails reach beyond the buffer on both sides alike.
+      const auto& shape = read.buffer->shape;
+      covered |= arith::RegionCovers(analyzer, written, needed) ||
+                 arith::RegionCovers(
+                     analyzer, written,
+                     arith::ClipRegion(analyzer, needed, shape)) ||
+                 arith::RegionCovers(
+                     analyzer, arith::ClipRegion(analyzer, written, shape),
+                     arith::ClipRegion(analyzer, needed, shape));
     }
     if (!covered) return false;
   }

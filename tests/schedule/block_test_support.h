@@ -1,0 +1,48 @@
+// What tests of block primitives share: a program, a schedule written as a
+// trace, and the three things to say about the result: the program that it
+// must be, that it computes the same, and why it is refused.
+#ifndef TILEFARM_TESTS_SCHEDULE_BLOCK_TEST_SUPPORT_H_
+#define TILEFARM_TESTS_SCHEDULE_BLOCK_TEST_SUPPORT_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compiler/ir/stmt.h"
+#include "compiler/schedule/schedule.h"
+
+namespace tilefarm::testing {
+
+// `@T.prim_func def main(params)` with a body indented by four spaces.
+std::string Program(std::string_view params, std::string_view body);
+
+ir::IRModule ParseProgram(const std::string& text);
+
+// Applies the lines of a trace ("b = sch.get_block(...)") to the program.
+absl::StatusOr<schedule::Schedule> Apply(const ir::IRModule& module,
+                                         std::string_view trace);
+
+// The result of the trace is `expected` (up to names) and computes what the
+// program computes, on seeded inputs, in the reference interpreter.
+void ExpectBecomes(const std::string& program, std::string_view trace,
+                   const std::string& expected);
+
+// Computes the same; the text does not matter.
+void ExpectSameResults(const std::string& program, std::string_view trace);
+
+// The last primitive of the trace is refused with this code, and the message
+// contains each of `parts`.
+void ExpectRefused(const std::string& program, std::string_view trace,
+                   absl::StatusCode code,
+                   const std::vector<std::string>& parts);
+
+// C = A * B and D = max(C, 0), 16 by 16.
+std::string MatmulRelu();
+// B = 2 * A, C = B + 1, 32 by 32.
+std::string TwoElementwise();
+
+}  // namespace tilefarm::testing
+
+#endif  // TILEFARM_TESTS_SCHEDULE_BLOCK_TEST_SUPPORT_H_

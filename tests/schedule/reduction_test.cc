@@ -1,0 +1,208 @@
+// decompose_reduction and rfactor: rewrites and refusals.
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "tests/schedule/block_test_support.h"
+
+namespace tilefarm::testing {
+namespace {
+
+constexpr absl::StatusCode kIllegal = absl::StatusCode::kFailedPrecondition;
+constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
+constexpr char kMatmulParams[] =
+    "A: T.Buffer((16, 16), \"float32\"), B: T.Buffer((16, 16), \"float32\"), "
+    "D: T.Buffer((16, 16), \"float32\")";
+
+// C[i] = reduce of A[i, :] with this init and update.
+std::string RowReduction(const std::string& init, const std::string& update) {
+  return Program(
+      "A: T.Buffer((8, 12), \"float32\"), C: T.Buffer((8,), \"float32\")",
+      absl::StrCat(R"(for i, k in T.grid(8, 12):
+    with T.block("C"):
+        vi, vk = T.axis.remap("SR", [i, k])
+        with T.init():
+            C[vi] = )",
+                   init, "\n        C[vi] = ", update));
+}
+std::string RowSum() {
+  return RowReduction("T.float32(0)", "C[vi] + A[vi, vk]");
+}
+
+TEST(DecomposeReduction, PutsTheInitBeforeTheLoop) {
+  ExpectBecomes(MatmulRelu(), R"(b0 = sch.get_block("C")
+l1, l2, l3 = sch.get_loops(b0)
+l4, l5 = sch.split(l3, factors=[None, 5])
+l6, l7 = sch.split(l2, factors=[None, 6])
+sch.reorder(l1, l4, l6, l5, l7)
+sch.vectorize(l7)
+b8 = sch.decompose_reduction(b0, l4)
+)",
+                Program(kMatmulParams,
+                        R"(C = T.alloc_buffer((16, 16), "float32")
+for i in range(16):
+    for j_0_init in range(3):
+        for j_1_init in T.vectorized(6):
+            with T.block("C_init"):
+                T.where(j_0_init * 6 + j_1_init < 16)
+                vi = T.axis.spatial(16, i)
+                vj = T.axis.spatial(16, j_0_init * 6 + j_1_init)
+                C[vi, vj] = T.float32(0)
+    for k_0, j_0, k_1 in T.grid(4, 3, 5):
+        for j_1 in T.vectorized(6):
+            with T.block("C_update"):
+                T.where(k_0 * 5 + k_1 < 16 and j_0 * 6 + j_1 < 16)
+                vi = T.axis.spatial(16, i)
+                vj = T.axis.spatial(16, j_0 * 6 + j_1)
+                vk = T.axis.reduce(16, k_0 * 5 + k_1)
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+for i, j in T.grid(16, 16):
+    with T.block("D"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        D[vi, vj] = T.max(C[vi, vj], T.float32(0)))"));
+}
+
+TEST(DecomposeReduction, RefusesLoopsInsideTheReduction) {
+  ExpectRefused(RowSum(), R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+l3, l4 = sch.split(l2, factors=[None, 4])
+b5 = sch.decompose_reduction(b0, l4)
+)",
+                kIllegal, {"decompose_reduction", "loop k_1", "loop k_0"});
+  ExpectRefused(RowSum(), R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+sch.reorder(l2, l1)
+b5 = sch.decompose_reduction(b0, l1)
+)",
+                kIllegal, {"decompose_reduction", "loop i", "loop k"});
+}
+
+TEST(DecomposeReduction, RefusesBlocksWithoutInit) {
+  ExpectRefused(TwoElementwise(), R"(b0 = sch.get_block("B")
+l1, l2 = sch.get_loops(b0)
+b5 = sch.decompose_reduction(b0, l1)
+)",
+                kIllegal, {"decompose_reduction", "block B", "initialisation"});
+}
+
+// Computed again for each j: the init must run as often.
+TEST(DecomposeReduction, RefusesLoopsThatRepeatTheReduction) {
+  const std::string program = Program(
+      "A: T.Buffer((8, 12), \"float32\"), D: T.Buffer((8, 4), \"float32\")",
+      R"(C = T.alloc_buffer((8,), "float32")
+for i, k in T.grid(8, 12):
+    with T.block("C"):
+        vi, vk = T.axis.remap("SR", [i, k])
+        with T.init():
+            C[vi] = T.float32(0)
+        C[vi] = C[vi] + A[vi, vk]
+for i, j in T.grid(8, 4):
+    with T.block("D"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        D[vi, vj] = C[vi])");
+  const std::string at_j = R"(b0 = sch.get_block("C")
+b1 = sch.get_block("D")
+l2, l3 = sch.get_loops(b1)
+sch.compute_at(b0, l3)
+l4, l5, l6 = sch.get_loops(b0)
+)";
+  ExpectSameResults(program, at_j + "b7 = sch.decompose_reduction(b0, l6)\n");
+  ExpectRefused(program, at_j + "b7 = sch.decompose_reduction(b0, l5)\n",
+                kIllegal, {"decompose_reduction", "more than once"});
+}
+
+TEST(Rfactor, SplitsAReductionInTwo) {
+  ExpectBecomes(RowSum(), R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+l3, l4 = sch.split(l2, factors=[3, 4])
+b5 = sch.rfactor(l4, factor_axis=0)
+)",
+                Program("A: T.Buffer((8, 12), \"float32\"), "
+                        "C: T.Buffer((8,), \"float32\")",
+                        R"(C_rf = T.alloc_buffer((4, 8), "float32")
+for i, k_0, k_1 in T.grid(8, 3, 4):
+    with T.block("C_rf"):
+        vk_1, vi, vk_0 = T.axis.remap("SSR", [k_1, i, k_0])
+        with T.init():
+            C_rf[vk_1, vi] = T.float32(0)
+        C_rf[vk_1, vi] = C_rf[vk_1, vi] + A[vi, vk_0 * 4 + vk_1]
+for i, k_1 in T.grid(8, 4):
+    with T.block("C"):
+        vk_1, vi = T.axis.remap("RS", [k_1, i])
+        with T.init():
+            C[vi] = T.float32(0)
+        C[vi] = C[vi] + C_rf[vk_1, vi])"));
+}
+
+TEST(Rfactor, KnowsTheReducers) {
+  const std::string trace = R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+l3, l4 = sch.split(l2, factors=[None, 5])
+b5 = sch.rfactor(l3, factor_axis=-1)
+)";
+  for (const auto& [init, update] :
+       {std::pair<std::string, std::string>{"T.float32(0)",
+                                            "C[vi] + A[vi, vk]"},
+        {"T.float32(1)", "C[vi] * A[vi, vk]"},
+        {"T.float32(-3.4028234663852886e+38)", "T.max(C[vi], A[vi, vk])"},
+        {"T.float32(3.4028234663852886e+38)", "T.min(C[vi], A[vi, vk])"}}) {
+    ExpectSameResults(RowReduction(init, update), trace);
+  }
+}
+
+TEST(Rfactor, RefusesUnknownReducersAndInitsThatAreNoIdentity) {
+  const std::string trace = R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+l3, l4 = sch.split(l2, factors=[None, 4])
+b5 = sch.rfactor(l3, factor_axis=0)
+)";
+  for (const auto& [init, update] :
+       {std::pair<std::string, std::string>{"T.float32(1)",
+                                            "C[vi] + A[vi, vk]"},
+        {"T.float32(0)", "T.max(C[vi], A[vi, vk])"},
+        {"T.float32(0)", "C[vi] - A[vi, vk]"},
+        {"T.float32(0)", "C[vi] + A[vi, vk] * C[vi]"}}) {
+    ExpectRefused(RowReduction(init, update), trace, kIllegal,
+                  {"rfactor", "block C", "commutative"});
+  }
+}
+
+TEST(Rfactor, RefusesSpatialLoopsWrongAxesAndSharedNests) {
+  ExpectRefused(RowSum(), R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+b5 = sch.rfactor(l1, factor_axis=0)
+)",
+                kIllegal, {"rfactor", "loop i"});
+  ExpectRefused(RowSum(), R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+b5 = sch.rfactor(l2, factor_axis=2)
+)",
+                kInvalid, {"rfactor", "factor_axis 2", "[-2, 1]"});
+  ExpectRefused(MatmulRelu(), R"(b0 = sch.get_block("C")
+b1 = sch.get_block("D")
+l1, l2, l3 = sch.get_loops(b0)
+sch.reverse_compute_at(b1, l1)
+b5 = sch.rfactor(l3, factor_axis=0)
+)",
+                kIllegal, {"rfactor", "other blocks"});
+}
+
+// 9 * 5 covers 40 and the last iteration nothing: no partial result there.
+TEST(Rfactor, RefusesIterationsWithoutAnyElement) {
+  ExpectRefused(Program("A: T.Buffer((8, 36), \"float32\"), "
+                        "C: T.Buffer((8,), \"float32\")",
+                        R"(for i, k in T.grid(8, 36):
+    with T.block("C"):
+        vi, vk = T.axis.remap("SR", [i, k])
+        with T.init():
+            C[vi] = T.float32(0)
+        C[vi] = C[vi] + A[vi, vk])"),
+                R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+l3, l4 = sch.split(l2, factors=[9, 5])
+b5 = sch.rfactor(l3, factor_axis=0)
+)",
+                kIllegal, {"rfactor", "not initialised"});
+}
+
+}  // namespace
+}  // namespace tilefarm::testing

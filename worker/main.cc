@@ -92,6 +92,10 @@ void FillDevice(const target::Target& host, v1::DeviceProperties* device) {
 absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags) {
   Worker::Options options;
   options.server = flags.server;
+  if (flags.server.find(':') == std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--server ", flags.server, " is not HOST:PORT"));
+  }
   const std::string name = flags.name.empty() ? HostName() : flags.name;
   options.hello.set_name(name);
   options.hello.set_fingerprint(driver::Fingerprint());
@@ -135,6 +139,9 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags) {
   // This program, the builders and the runner between measurements keep off
   // the core of single-core measurements; a measurement pins itself.
   RunOnCpus(OtherCpus(pipeline.cpus)).IgnoreError();
+  Log(LogLevel::kInfo, "worker",
+      absl::StrCat(name, " is ", options.hello.device().target(), ", state in ",
+                   options.state_directory));
   return options;
 }
 

@@ -15,13 +15,12 @@
 #include "proto/tilefarm/v1/farm.grpc.pb.h"
 
 namespace tilefarm::worker {
+namespace {
 
 constexpr uint32_t kProtocolVersion = 1;
 constexpr int kMaxMessageBytes = 64 << 20;
 constexpr int kKeepaliveMs = 30000;
 constexpr int kKeepaliveTimeoutMs = 10000;
-
-namespace {
 
 uint64_t RandomBits() {
   std::random_device device;

@@ -194,6 +194,7 @@ TEST_F(RpcWorkerTest, StoppedBuildersDieToo) {
 TEST_F(RpcWorkerTest, BadUsageExitsWithTwo) {
   for (const std::vector<std::string>& flags :
        {std::vector<std::string>{"--label", "novalue"},
+        std::vector<std::string>{"--server", "noport"},
         std::vector<std::string>{"--cores", "x"},
         std::vector<std::string>{"--builders", "0"},
         std::vector<std::string>{"--no-such-flag"}}) {

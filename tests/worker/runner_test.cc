@@ -188,6 +188,28 @@ TEST_F(RunnerTest, HopelessCandidateStopsEarly) {
   EXPECT_EQ(reply.seconds.size(), 1u);
 }
 
+TEST_F(RunnerTest, SamplesStopBeforeTheTimeLimit) {
+  LoadDouble();
+  RunRequest request = Request("slow");
+  request.min_samples = request.max_samples = 1000;
+  request.limits.timeout_ms = 500;
+  const RunReply reply = Run(request);
+  EXPECT_EQ(reply.status, RunStatus::kOk) << reply.error;
+  EXPECT_TRUE(reply.verified);
+  EXPECT_LT(reply.seconds.size(), 100u);
+}
+
+TEST_F(RunnerTest, OneRunIsEnoughWhereThereIsNoTimeForMore) {
+  LoadDouble();
+  RunRequest request = Request("slow");
+  request.limits.timeout_ms = 60;
+  const RunReply reply = Run(request);
+  if (reply.status == RunStatus::kOk) {  // unless this machine is too busy
+    EXPECT_EQ(reply.seconds.size(), 1u);
+    EXPECT_FALSE(reply.stopped_early);
+  }
+}
+
 TEST_F(RunnerTest, UnknownWorkloadIsAskedFor) {
   LoadDouble();
   RunRequest request = Request("good");

@@ -21,6 +21,11 @@ constexpr double kSampleSeconds = 1e-3;  // what a sample should at least take
 constexpr double kWarmUpSeconds = 1e-3;
 // A first run this much slower than the best so far is hopeless.
 constexpr double kHopelessFactor = 3;
+// What a first run may take that later ones do not: beyond this a run's time
+// is its own.
+constexpr double kStartUpSeconds = 20e-3;
+// Of the wall-clock limit, for everything but the last sample.
+constexpr double kTimeShare = 0.6;
 constexpr uint64_t kDefaultFlushBytes = uint64_t{64} << 20;
 
 double Now() {
@@ -282,54 +287,62 @@ void RunOnce(const SharedRun& run, int artifact_fd, const std::string& symbol) {
 void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
   ChildReport& report = *run.report;
   Kernel kernel(run, artifact_fd, request.symbol);
+  // Further samples are not worth a run_timeout: they end well before it.
+  const double start = Now();
+  const double end = start + kTimeShare * request.limits.timeout_ms * 1e-3;
+  const auto finish = [&](uint32_t samples) {
+    kernel.KeepOutputs(run.last_outputs);
+    report.sample_count = samples;
+    report.canary_seconds = Canary();
+    report.stage = Stage::kDone;
+  };
   report.stage = Stage::kFirstRun;
   double first = kernel.TimedRun();
   kernel.KeepOutputs(run.first_outputs);
   report.first_seconds = first;
   report.stage = Stage::kTiming;
 
-  // The first run pays for workspace and threads, so it alone condemns
-  // nothing.
+  // The first run pays for workspace and threads, so alone it condemns
+  // nothing that is quick.
   const double hopeless = request.best_seconds * kHopelessFactor;
-  for (int i = 0; i < 2 && hopeless > 0 && first > hopeless; ++i) {
+  for (int i = 0;
+       i < 2 && hopeless > 0 && first > hopeless && first < kStartUpSeconds;
+       ++i) {
     kernel.RestoreOutputs();
     first = std::min(first, kernel.TimedRun());
   }
-  if (hopeless > 0 && first > hopeless) {
-    kernel.KeepOutputs(run.last_outputs);
+  const bool is_hopeless = hopeless > 0 && first > hopeless;
+  if (is_hopeless || Now() + 2 * first > end) {
     report.samples[0] = first;
-    report.sample_count = 1;
-    report.stopped_early = 1;
-    report.canary_seconds = Canary();
-    report.stage = Stage::kDone;
-    return;
+    report.stopped_early = is_hopeless;
+    return finish(1);
   }
 
-  const double run_seconds = WarmUp(kernel, first);
+  const double run_seconds =
+      first < kStartUpSeconds ? WarmUp(kernel, first) : first;
   CacheFlusher flusher(request);
   // Running in place, a second run would start from the first one's result.
   const SamplePlan plan = PlanSamples(
       request, request.flush_cache || kernel.in_place(), run_seconds);
+  const double sample_seconds =
+      run_seconds * static_cast<double>(plan.iterations);
   uint32_t taken = 0;
-  uint32_t retaken = 0;
-  while (taken < plan.samples) {
-    if (kernel.in_place() || taken + 1 == plan.samples) {
-      kernel.RestoreOutputs();
-    }
+  for (;;) {
+    const bool last =
+        taken + 1 == plan.samples || Now() + 3 * sample_seconds > end;
+    if (kernel.in_place() || last) kernel.RestoreOutputs();
     flusher.Flush();
     const long before = InvoluntarySwitches();
-    const double seconds = kernel.TimedRuns(plan.iterations);
-    if (InvoluntarySwitches() != before && retaken < plan.retakes) {
-      ++retaken;
+    report.samples[taken] = kernel.TimedRuns(plan.iterations);
+    const bool disturbed = InvoluntarySwitches() != before;
+    if (disturbed && report.retaken < plan.retakes &&
+        Now() + 3 * sample_seconds < end) {
+      ++report.retaken;
       continue;
     }
-    report.samples[taken++] = seconds;
+    ++taken;
+    if (last) return finish(taken);
   }
-  kernel.KeepOutputs(run.last_outputs);
-  report.sample_count = taken;
-  report.retaken = retaken;
-  report.canary_seconds = Canary();
-  report.stage = Stage::kDone;
 }
 
 }  // namespace tilefarm::worker

@@ -1,6 +1,7 @@
 #include "worker/runner/runner.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -69,6 +70,12 @@ struct Runner::Workload {
     return run;
   }
 };
+
+uint64_t Runner::DefaultCacheBytes() {
+  const uint64_t memory = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                          static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return std::min(memory / 4, uint64_t{4} << 30);
+}
 
 Runner::Runner(const Options& options) : options_(options) {}
 Runner::~Runner() = default;

@@ -22,7 +22,7 @@ class Runner {
   struct Options {
     int input_fd = 0;
     int output_fd = 1;
-    uint64_t cache_bytes = uint64_t{4} << 30;
+    uint64_t cache_bytes = DefaultCacheBytes();
   };
   explicit Runner(const Options& options);
   ~Runner();
@@ -30,6 +30,9 @@ class Runner {
   // Answers requests until the end of input (0), or until the peer breaks
   // the protocol (2): the exit status of the program.
   int Serve();
+
+  // 4 GiB, or a quarter of a smaller machine's memory.
+  static uint64_t DefaultCacheBytes();
 
  private:
   struct Workload;

@@ -188,6 +188,14 @@ absl::StatusOr<Value> Parser::ParseCall(const Callee& callee) {
     TF_ASSIGN_OR_RETURN(std::vector<Value> args, ParseArgs(callee, 2));
     return Checked(BuildBinary(named.op, args[0], args[1]), offset);
   }
+  if (name == "bitwise_not") {
+    TF_ASSIGN_OR_RETURN(std::vector<Value> args, ParseArgs(callee, 1));
+    return Checked(BuildComplement(std::move(args[0])), offset);
+  }
+  if (name == "asinh" || name == "acosh" || name == "atanh") {
+    TF_ASSIGN_OR_RETURN(std::vector<Value> args, ParseArgs(callee, 1));
+    return Checked(BuildInverseHyperbolic(name, std::move(args[0])), offset);
+  }
   std::string_view canonical = name;
   for (const auto& [alias, target] : kAliases) {
     if (name == alias) canonical = target;

@@ -166,10 +166,17 @@ absl::StatusOr<Value> Parser::ParseUnary() {
     if (AtOp("-")) ++minus;
     ++at_;
   }
-  if (AtOp("~")) {
-    return ErrorHere(
-        "'~' is not an operator of the language; write not, or "
-        "x ^ -1");
+  if (minus == 0 && AtOp("~")) {
+    ++at_;
+    if (nesting_ >= limits_.max_nesting) {
+      return ErrorHere(absl::StrCat("expressions nest deeper than ",
+                                    limits_.max_nesting, " levels"));
+    }
+    ++nesting_;
+    absl::StatusOr<Value> operand = ParseUnary();
+    --nesting_;
+    if (!operand.ok()) return operand;
+    return Checked(BuildComplement(*std::move(operand)), offset);
   }
   if (minus == 1 && Peek().kind == TokenKind::kInt && !AtOp("**", 1)) {
     return ParseNumber(true);

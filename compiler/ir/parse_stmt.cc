@@ -425,8 +425,16 @@ absl::Status Parser::ParseLet(std::vector<PendingLet>& lets, size_t stmts) {
   TF_ASSIGN_OR_RETURN(std::string name, ExpectName("a name"));
   std::optional<DataType> dtype;
   if (TryOp(":")) {
+    // x: T.int32, x: T.int32() and x: T.let[T.int32].
+    const bool let =
+        AtName("T") && AtOp(".", 1) && AtName("let", 2) && AtOp("[", 3);
+    if (let) at_ += 4;
     TF_ASSIGN_OR_RETURN(dtype, ParseDType());
-    if (AtOp("(") && AtOp(")", 1)) at_ += 2;
+    if (let) {
+      TF_RETURN_IF_ERROR(Expect("]", "after the dtype"));
+    } else if (AtOp("(") && AtOp(")", 1)) {
+      at_ += 2;
+    }
   }
   TF_RETURN_IF_ERROR(Expect("=", "in the assignment"));
   const size_t value_at = Peek().offset;

@@ -216,6 +216,10 @@ absl::Status Parser::ParseTopLevel(IRModule& module) {
         "a ", std::string(Text()), " needs the decorator ",
         AtName("class") ? "@I.ir_module" : "@T.prim_func", " before it"));
   }
+  if (Peek().kind == TokenKind::kName && AtOp("=", 1) &&
+      (AtName("TypeVar", 2) || AtName("T", 2))) {
+    return ErrorHere("symbolic variables are not supported; shapes are static");
+  }
   if (!AtOp("@")) {
     return ErrorHere(
         absl::StrCat("expected @I.ir_module or @T.prim_func, found ", Found()));
@@ -514,6 +518,14 @@ absl::StatusOr<Attr> Parser::ParseAttr(int depth) {
     return Attr(std::move(text));
   }
   if (TryName("None")) return Attr();
+  // TVM's layout_free_placeholders lists buffers; their names stand for them.
+  if (Peek().kind == TokenKind::kName && !AtOp("[", 1)) {
+    const Symbol* symbol = Lookup(Text());
+    if (symbol != nullptr && symbol->kind == Symbol::kBuffer) {
+      ++at_;
+      return Attr(symbol->buffer->name);
+    }
+  }
   if (AtOp("[") || (AtOp("(") && depth >= 0)) {
     const std::string_view close = AtOp("[") ? "]" : ")";
     ++at_;

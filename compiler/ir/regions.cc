@@ -144,12 +144,22 @@ class AccessDetector : public Visitor {
   }
 
  private:
+  // Indices that go through functions or floats are anywhere in the buffer,
+  // and so are those over loops without constant bounds.
+  bool IsTractable(const Expr& index) const {
+    bool tractable = true;
+    PostOrderExprs(index, [&](const Expr& e) {
+      const auto* var = As<VarNode>(e);
+      tractable &= e->kind != ExprKind::kCall && !e->dtype.is_float() &&
+                   (var == nullptr || !unknown_.contains(var));
+    });
+    return tractable;
+  }
+
   Region::Dim Bounds(const Expr& low, const Expr& high) const {
     const Expr first = Substitute(low, lets_);
     const Expr last = Substitute(high, lets_);
-    for (const VarNode* var : unknown_) {
-      if (UsesVar(first, var) || UsesVar(last, var)) return {};
-    }
+    if (!IsTractable(first) || !IsTractable(last)) return {};
     const auto lows = BoundsOver(first, bounds_);
     const auto highs = first == last ? lows : BoundsOver(last, bounds_);
     if (!lows || !highs) return {};

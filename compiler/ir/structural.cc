@@ -225,8 +225,7 @@ bool Comparer::Equal(const Stmt& a, const Stmt& b) {
 AttrMap Meaningful(const AttrMap& attrs) {
   AttrMap out;
   for (const auto& [key, value] : attrs) {
-    if (key == "layout_free_buffers" || key == "layout_free_placeholders" ||
-        key == "buffer_dim_align") {
+    if (key == "layout_free_buffers" || key == "buffer_dim_align") {
       out.emplace(key, value);
     }
   }

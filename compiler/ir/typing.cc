@@ -66,9 +66,6 @@ std::string CastAdvice(DataType to) {
 
 bool IsIntegerOnly(BinaryOp op) {
   switch (op) {
-    case BinaryOp::kMod:
-    case BinaryOp::kFloorDiv:
-    case BinaryOp::kFloorMod:
     case BinaryOp::kBitAnd:
     case BinaryOp::kBitOr:
     case BinaryOp::kBitXor:
@@ -96,6 +93,12 @@ absl::StatusOr<Expr> FoldWeakFloats(BinaryOp op, double a, double b) {
     case BinaryOp::kDiv:
       if (b == 0) return Error("division by zero");
       return FloatConst(a / b, DataType::Float(64));
+    case BinaryOp::kFloorDiv:
+      if (b == 0) return Error("division by zero");
+      return FloatConst(std::floor(a / b), DataType::Float(64));
+    case BinaryOp::kFloorMod:
+      if (b == 0) return Error("division by zero");
+      return FloatConst(a - std::floor(a / b) * b, DataType::Float(64));
     case BinaryOp::kMin:
       return FloatConst(std::min(a, b), DataType::Float(64));
     case BinaryOp::kMax:
@@ -336,6 +339,44 @@ absl::StatusOr<Value> BuildCall(Intrinsic op, std::vector<Value> args) {
   return out;
 }
 
+absl::StatusOr<Value> BuildInverseHyperbolic(const std::string& name, Value a) {
+  Settle(a);
+  if (a.weak) {
+    TF_ASSIGN_OR_RETURN(a.expr, ConvertWeak(a.expr, DataType::Float(32)));
+  }
+  const DataType dtype = a.expr->dtype;
+  if (!dtype.is_float()) {
+    return Error(absl::StrCat("T.", name, " of ", dtype.ToString(), "; ",
+                              CastAdvice(DataType::Float(32))));
+  }
+  const Var x = MakeVar("x", dtype);
+  const Expr one = ConstOf(dtype, 1);
+  const auto call = [](Intrinsic op, Expr arg) {
+    return MakeCall(op, {std::move(arg)});
+  };
+  Expr body;
+  if (name == "atanh") {
+    body = (call(Intrinsic::kLog1p, x) -
+            call(Intrinsic::kLog1p, ConstOf(dtype, 0) - x)) *
+           FloatConst(0.5, dtype);
+  } else if (name == "acosh") {
+    body = call(Intrinsic::kLog,
+                x + call(Intrinsic::kSqrt, (x - one) * (x + one)));
+  } else {
+    // log(|x| + sqrt(x^2 + 1)) without cancellation near zero.
+    const Expr magnitude = call(Intrinsic::kAbs, x);
+    const Expr square = Expr(x) * x;
+    const Expr root = call(Intrinsic::kSqrt, square + one);
+    const Expr sum = magnitude + MakeBinary(BinaryOp::kDiv, square, root + one);
+    body =
+        MakeCall(Intrinsic::kCopySign, {call(Intrinsic::kLog1p, sum), Expr(x)});
+  }
+  Value out;
+  out.expr = MakeLet(x, a.expr, std::move(body));
+  out.depth = a.depth + 8;
+  return out;
+}
+
 absl::StatusOr<Value> BuildChoice(bool select, Value condition, Value a,
                                   Value b) {
   if (!condition.expr->dtype.is_bool()) {
@@ -372,6 +413,22 @@ absl::StatusOr<Value> BuildNegation(Value a) {
   Value minus_one;
   minus_one.expr = ConstOf(a.expr->dtype, -1);
   return BuildBinary(BinaryOp::kMul, std::move(a), std::move(minus_one));
+}
+
+absl::StatusOr<Value> BuildComplement(Value a) {
+  const DataType dtype = a.expr->dtype;
+  if (dtype.is_bool()) {
+    a.expr = MakeNot(a.expr);
+    ++a.depth;
+    return a;
+  }
+  if (!dtype.is_integral()) return Error("'~' needs an integer");
+  Value ones;
+  ones.expr = IntConst(
+      dtype.is_uint() && dtype.bits < 64 ? (int64_t{1} << dtype.bits) - 1 : -1,
+      dtype);
+  ones.weak = a.weak;
+  return BuildBinary(BinaryOp::kBitXor, std::move(a), std::move(ones));
 }
 
 absl::StatusOr<Value> BuildCast(DataType dtype, Value a) {

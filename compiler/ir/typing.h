@@ -43,10 +43,14 @@ absl::StatusOr<Expr> AsIndex(const Value& value, const std::string& what);
 absl::StatusOr<Value> BuildBinary(BinaryOp op, Value a, Value b);
 // A call of an elementwise intrinsic other than if_then_else.
 absl::StatusOr<Value> BuildCall(Intrinsic op, std::vector<Value> args);
+// asinh, acosh or atanh, which are no intrinsics, from logarithms.
+absl::StatusOr<Value> BuildInverseHyperbolic(const std::string& name, Value a);
 // if_then_else or Select.
 absl::StatusOr<Value> BuildChoice(bool select, Value condition, Value a,
                                   Value b);
 absl::StatusOr<Value> BuildNegation(Value a);
+// ~a of an integer, not a of a bool.
+absl::StatusOr<Value> BuildComplement(Value a);
 absl::StatusOr<Value> BuildCast(DataType dtype, Value a);
 
 // The nearest value of a float dtype (16-bit ones included).

@@ -156,6 +156,13 @@ TEST(Interpreter, Intrinsics) {
   EXPECT_FLOAT_EQ(one("T.copysign(x[i], -1)", 3.0f), -3.0f);
   EXPECT_FLOAT_EQ(one("T.Select(T.isnan(x[i]), 1, 2)", NAN), 1.0f);
   EXPECT_FLOAT_EQ(one("T.Select(T.isinf(x[i]), 1, 2)", INFINITY), 1.0f);
+  for (float x : {-2.5f, -1e-6f, 1e-6f, 0.3f, 40.0f}) {
+    EXPECT_FLOAT_EQ(one("T.asinh(x[i])", x), std::asinh(x));
+  }
+  EXPECT_FLOAT_EQ(one("T.acosh(x[i])", 1.5f), std::acosh(1.5f));
+  EXPECT_FLOAT_EQ(one("T.atanh(x[i])", 0.25f), std::atanh(0.25f));
+  EXPECT_FLOAT_EQ(one("x[i] % 2", -3.5f), 0.5f);
+  EXPECT_FLOAT_EQ(one("T.truncmod(x[i], 2)", -3.5f), -1.5f);
   EXPECT_FLOAT_EQ(one("T.Let(v * v, where={v: x[i] + 1})", 2.0f), 9.0f);
 }
 

@@ -211,6 +211,21 @@ TEST(Parser, SpellingsOfOperators) {
                    "for i in range(8):\n    I[(i + 3 - 1) // 3] = 1"));
 }
 
+TEST(Parser, SpellingsThatLegalizedOperatorsUse) {
+  EXPECT_TRUE(Same("x: T.let[T.float32] = A[0]\nC[0] = x",
+                   "x: T.float32 = A[0]\nC[0] = x"));
+  EXPECT_TRUE(Same("I[0] = ~I[1]", "I[0] = I[1] ^ -1"));
+  EXPECT_TRUE(
+      Same("C[0] = T.truncmod(A[0], A[1])", "C[0] = T.Mod(A[0], A[1])"));
+  EXPECT_NE(Reprinted("with T.block(\"b\"):\n"
+                      "    T.block_attr({\"layout_free_placeholders\": [A]})\n"
+                      "    C[0] = A[0]")
+                .find("{\"layout_free_placeholders\": [\"A\"]}"),
+            std::string::npos);
+  EXPECT_NE(Reprinted("C[0] = T.atanh(A[0] + 1)").find("where={x: "),
+            std::string::npos);
+}
+
 TEST(Parser, PrecedenceIsPythons) {
   EXPECT_TRUE(Same("I[0] = I[1] + I[2] * I[3] - I[4] // I[5] % I[6]",
                    "I[0] = (I[1] + (I[2] * I[3])) - ((I[4] // I[5]) % I[6])"));

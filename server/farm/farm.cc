@@ -105,15 +105,14 @@ absl::StatusOr<int64_t> Farm::Connect(const WorkerHello& hello,
 }
 
 void Farm::OnState(int64_t session, std::span<const HeldLease> held,
-                   bool draining, int free_slots) {
+                   bool draining, int slots) {
   MutexLock lock(mutex_);
   Worker* worker = FindSession(session);
   if (worker == nullptr) return;
   const absl::Duration now = clock_.Monotonic();
   worker->last_seen = clock_.Now();
   worker->draining = draining;
-  worker->capacity =
-      static_cast<int>(held.size()) + std::clamp(free_slots, 0, 1024);
+  worker->capacity = std::clamp(slots, 0, 1024);
   worker->has_unknown_leases = false;
   for (const HeldLease& one : held) {
     auto it = leases_.find(one.lease_id);

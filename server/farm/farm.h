@@ -126,7 +126,7 @@ class Farm {
                                   std::shared_ptr<WorkerLink> link);
   // Messages of a replaced session are ignored.
   void OnState(int64_t session, std::span<const HeldLease> held, bool draining,
-               int free_slots);
+               int slots);
   void OnResult(int64_t session, WorkerResult result);
   // The stream broke; leases stay until they expire.
   void Disconnect(int64_t session);

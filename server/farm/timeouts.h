@@ -51,6 +51,9 @@ struct Timeouts {
   absl::Duration search_poll = absl::Milliseconds(100);
   // The cost model is saved at most this often while a job runs.
   absl::Duration model_save_interval = absl::Seconds(20);
+  // A job whose trials are done waits so long for its finalists to be measured
+  // once more.
+  absl::Duration finalists = absl::Seconds(60);
   // Calls in flight at SIGTERM get this long.
   absl::Duration shutdown_grace = absl::Seconds(3);
 };

@@ -30,13 +30,15 @@ enum class Purpose {
   kTrial,     // a candidate of a job: a record
   kBaseline,  // the program as written: kept beside the records
   kMeasure,   // asked for by hand: a record, or a row of an old one
+  kFinalist,  // one of a job's best once more: a row of its record
 };
 
 // One thing to build, verify and time.
 struct WorkItem {
   // Unique in the farm; identifies it to the worker.
   std::string candidate_id;
-  // The candidate id of the record, where it is another one (kMeasure).
+  // The candidate id of the record, where it is another one (kMeasure,
+  // kFinalist).
   std::string recorded_as;
   // Queues take turns. The job's id, as a rule.
   std::string queue;

@@ -22,7 +22,7 @@ std::string OpenLine(absl::Time at, const std::string& fingerprint,
       .dump();
 }
 
-std::string ProposeLine(const std::string& task_id,
+std::string ProposeLine(const std::string& task_id, int asked,
                         std::span<const LoggedProposal> proposals) {
   Json candidates = Json::array();
   for (const LoggedProposal& proposal : proposals) {
@@ -34,6 +34,7 @@ std::string ProposeLine(const std::string& task_id,
   }
   return Json{{"event", "propose"},
               {"task", task_id},
+              {"asked", asked},
               {"candidates", std::move(candidates)}}
       .dump();
 }

@@ -3,8 +3,8 @@
 // had been handed out.
 //
 //   {"event":"open","at":"2026-...","fingerprint":"...","known":{TASK:N}}
-//   {"event":"propose","task":T,"candidates":[{"id","trace","hash","score",
-//                                              "sequence"}]}
+//   {"event":"propose","task":T,"asked":N,
+//    "candidates":[{"id","trace","hash","score","sequence"}]}
 //   {"event":"report","task":T,"candidates":[ID]}
 //   {"event":"end","state":"done"}
 #ifndef TILEFARM_SERVER_JOBS_JOB_LOG_H_
@@ -34,7 +34,9 @@ struct LoggedProposal {
 
 std::string OpenLine(absl::Time at, const std::string& fingerprint,
                      const std::map<std::string, int64_t>& known);
-std::string ProposeLine(const std::string& task_id,
+// `asked` of the search; it may have returned fewer, or some that a former
+// process had handed out.
+std::string ProposeLine(const std::string& task_id, int asked,
                         std::span<const LoggedProposal> proposals);
 std::string ReportLine(const std::string& task_id,
                        std::span<const std::string> candidate_ids);

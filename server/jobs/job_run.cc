@@ -277,17 +277,18 @@ void JobRun::Main() {
       continue;
     }
     if (closing && cancelled) env_.farm.RemoveQueue(job_id_);
-    if (outstanding == 0 && !had_outcomes && (closing || AllExhausted())) {
+    const bool idle = outstanding == 0 && !had_outcomes;
+    if (closing && env_.clock.Monotonic() > finalists_until_) {
+      env_.farm.RemoveQueue(job_id_);
+    }
+    if (idle && (closing || AllExhausted())) {
       if (cancelled) {
         End(JobState::kCancelled, "");
-      } else {
-        bool verified = true;
-        for (const auto& task : tasks_) verified &= task->best_seconds > 0;
-        End(verified ? JobState::kDone : JobState::kFailed,
-            verified                ? ""
-            : last_failure_.empty() ? "no candidate was measured and verified"
-                                    : last_failure_);
+        return;
       }
+      closing = true;
+      if (RequestFinalists()) continue;
+      EndByItself();
       return;
     }
     if (!closing && Propose()) continue;
@@ -297,6 +298,17 @@ void JobRun::Main() {
     }
   }
   SaveModel(/*now=*/true);
+}
+
+void JobRun::EndByItself() {
+  for (const auto& task : tasks_) {
+    if (task->best_seconds > 0) continue;
+    End(JobState::kFailed, last_failure_.empty()
+                               ? "no candidate was measured and verified"
+                               : last_failure_);
+    return;
+  }
+  End(JobState::kDone, "");
 }
 
 std::string JobRun::WhyEnough() const {

@@ -1,7 +1,8 @@
 // One running job: a thread that proposes candidates, keeps enough of them
 // ready for the devices, and learns from what comes back.
 //
-//   Load ---> thread: [ report results -> save model -> propose ]* -> end
+//   Load ---> thread: [ report results -> save model -> propose ]*
+//                     -> measure the finalists once more -> end
 //
 // The thread has the idle scheduling class, so that search and training take
 // only what measurements leave. Proposals are logged before the farm sees
@@ -29,6 +30,8 @@
 #include "server/jobs/search_factory.h"
 
 namespace tilefarm::jobs {
+
+struct Contender;
 
 // What a run works with; all outlive it.
 struct RunEnvironment {
@@ -82,6 +85,13 @@ class JobRun {
   void RequestBaselines();
   void TakeOutcomes(std::vector<Outcome> outcomes);
   void NoteRecord(Task& task, const database::Record& record, bool of_this_job);
+  void NoteFinalist(Task& task, const database::Record& record);
+  // Has the fastest candidates measured again, now that nothing is built
+  // beside them: the fastest of many noisy times is too good to be true. False
+  // where every task's best has been.
+  bool RequestFinalists();
+  bool RequestFinalist(Task& task, const Contender& contender);
+  void ShowBest(const Task& task);
   // True where something was proposed.
   bool Propose();
   bool ProposeFrom(Task& task, int count);
@@ -90,6 +100,8 @@ class JobRun {
   // Why no more is to be proposed; empty: go on.
   std::string WhyEnough() const;
   bool AllExhausted() const;
+  // Ends as done, or as failed where nothing was verified.
+  void EndByItself();
   void End(JobState state, const std::string& error);
   void SaveModel(bool now);
   void AppendLog(std::string line);
@@ -114,6 +126,8 @@ class JobRun {
   absl::Time deadline_ = absl::InfiniteFuture();
   absl::Duration model_saved_at_ = -absl::InfiniteDuration();
   bool model_changed_ = false;
+  // When waiting for finalists ends; none requested yet: infinite.
+  absl::Duration finalists_until_ = absl::InfiniteDuration();
   std::string last_failure_;  // of a task that cannot be searched
 
   mutable Mutex mutex_;

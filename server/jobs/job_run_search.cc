@@ -17,18 +17,30 @@ namespace {
 constexpr int kReadySlots = 2;
 // Proposed together, so that a generation of the search pays.
 constexpr int kMinBatch = 16;
+// Contenders remembered for each task.
+constexpr size_t kContenders = 16;
+
+void NoteContender(std::vector<Contender>& contenders,
+                   const database::Record& record) {
+  const auto place = std::upper_bound(
+      contenders.begin(), contenders.end(), record.median_seconds,
+      [](double seconds, const Contender& c) { return seconds < c.seconds; });
+  contenders.insert(place, {record, record.median_seconds});
+  if (contenders.size() > kContenders) contenders.pop_back();
+}
 
 }  // namespace
 
 void JobRun::NoteRecord(Task& task, const database::Record& record,
                         bool of_this_job) {
-  const bool gain =
-      CountsAsBest(record, env_.fingerprint) &&
-      (task.best_seconds == 0 || record.median_seconds < task.best_seconds);
+  const bool counts = CountsAsBest(record, env_.fingerprint);
+  const bool gain = counts && (task.best_seconds == 0 ||
+                               record.median_seconds < task.best_seconds);
   if (gain) {
     task.best_seconds = record.median_seconds;
     env_.farm.SetBest(task.id, task.best_seconds);
   }
+  if (counts) NoteContender(task.contenders, record);
   if (of_this_job) {
     ++trials_done_;
     ++task.done;
@@ -85,6 +97,10 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
         ++version_;
         continue;
       }
+      if (outcome.purpose == farm::Purpose::kFinalist) {
+        NoteFinalist(*task, record);
+        continue;
+      }
       if (pending_.erase(record.candidate_id) > 0) --task->pending;
       if (outcome.added) {
         MutexLock lock(mutex_);
@@ -114,11 +130,15 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
          metrics->top_k_recall != task->metrics->top_k_recall)) {
       task->metrics = metrics;
       model_changed_ = true;
-      SetMessage(absl::StrFormat(
+      const std::string report = absl::StrFormat(
           "model: %.0f %% of pairs in order, top-%d recall %.0f %%, on %d new "
           "results",
           metrics->pairwise_accuracy * 100, metrics->k,
-          metrics->top_k_recall * 100, metrics->samples));
+          metrics->top_k_recall * 100, metrics->samples);
+      Log(LogLevel::kInfo, "jobs",
+          absl::StrCat("job ", job_id_, ", ", task->spec.function, ": ",
+                       report));
+      SetMessage(report);
     }
   }
   SaveModel(/*now=*/false);
@@ -177,7 +197,6 @@ bool JobRun::ProposeFrom(Task& task, int count) {
   if (proposals->empty()) {
     task.exhausted = true;
     SetMessage(absl::StrCat(task.spec.function, ": the space is exhausted"));
-    return true;
   }
   std::vector<LoggedProposal> logged;
   for (const search::Proposal& proposal : *proposals) {
@@ -191,8 +210,7 @@ bool JobRun::ProposeFrom(Task& task, int count) {
          .model_score = absl::StrFormat("%.6g", proposal.predicted),
          .sequence = task.next_sequence++});
   }
-  if (logged.empty()) return true;
-  std::string line = ProposeLine(task.id, logged);
+  std::string line = ProposeLine(task.id, count, logged);
   absl::Status stored = env_.store.AppendJobLog(job_id_, {&line, 1});
   while (!stored.ok()) {
     // A candidate that the log does not know must not reach a device.

@@ -15,6 +15,13 @@
 
 namespace tilefarm::jobs {
 
+// A record that may be the task's best.
+struct Contender {
+  database::Record record;
+  double seconds = 0;  // of the latest measurement
+  bool remeasured = false;
+};
+
 struct JobRun::Task {
   int index = 0;  // in the snapshot
   std::string id;
@@ -27,7 +34,9 @@ struct JobRun::Task {
   int64_t next_sequence = 1;
   double best_seconds = 0;
   bool has_baseline = false;
-  bool exhausted = false;  // nothing more to propose
+  bool exhausted = false;             // nothing more to propose
+  std::vector<Contender> contenders;  // the fastest few, fastest first
+  int finalists = 0;                  // requested so far
   std::optional<cost_model::RankingMetrics> metrics;
 };
 

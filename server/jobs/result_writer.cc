@@ -139,6 +139,7 @@ std::vector<Completion> ResultWriter::Commit(std::vector<Completion> group) {
         if (!CommitBaseline(completion)) left.push_back(std::move(completion));
         break;
       case Purpose::kMeasure:
+      case Purpose::kFinalist:
         if (!CommitMeasure(completion)) left.push_back(std::move(completion));
         break;
     }

@@ -34,7 +34,7 @@ v1::WorkerMessage HelloMessage(const std::string& name) {
 
 v1::WorkerMessage StateMessage(int free_slots) {
   v1::WorkerMessage message;
-  message.mutable_state()->set_free_slots(free_slots);
+  message.mutable_state()->set_slots(free_slots);
   return message;
 }
 

@@ -1,0 +1,125 @@
+// The end of a run: its fastest candidates are measured once more.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "compiler/ir/parser.h"
+#include "compiler/ir/structural.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/schedule/trace.h"
+#include "server/jobs/job_run.h"
+#include "server/jobs/job_run_task.h"
+
+namespace tilefarm::jobs {
+namespace {
+
+// Measured again at once; then one by one, until the fastest has been.
+constexpr int kFirstFinalists = 3;
+constexpr int kMostFinalists = 8;
+
+absl::StatusOr<std::string> ScheduledHash(const database::Record& record) {
+  auto module = ir::ParseModule(record.program);
+  if (!module.ok()) return module.status();
+  const auto trace = schedule::Trace::Parse(record.trace);
+  if (!trace.ok()) return trace.status();
+  const auto scheduled = schedule::Replay(*trace, *std::move(module));
+  if (!scheduled.ok()) return scheduled.status();
+  return ir::ProgramHash(*scheduled->module().functions.front());
+}
+
+// The fault is the code's, not the day's.
+bool RulesOut(database::Status status) {
+  return status == database::Status::kWrongResult ||
+         status == database::Status::kRunError ||
+         status == database::Status::kRunTimeout;
+}
+
+}  // namespace
+
+void JobRun::ShowBest(const Task& task) {
+  MutexLock lock(mutex_);
+  snapshot_.tasks[task.index].best_seconds = task.best_seconds;
+  ++version_;
+}
+
+bool JobRun::RequestFinalists() {
+  if (env_.clock.Monotonic() > finalists_until_) return false;
+  bool any = false;
+  for (const auto& task : tasks_) {
+    // Nothing new was measured: the best one stands as it is.
+    if (task->done == 0) continue;
+    const int wanted = task->finalists == 0 ? kFirstFinalists : 1;
+    for (int i = 0; i < wanted; ++i) {
+      if (i >= static_cast<int>(task->contenders.size()) ||
+          task->finalists >= kMostFinalists) {
+        break;
+      }
+      Contender& contender = task->contenders[i];
+      if (contender.remeasured) continue;
+      ++task->finalists;
+      contender.remeasured = true;
+      any |= RequestFinalist(*task, contender);
+    }
+  }
+  if (any && finalists_until_ == absl::InfiniteDuration()) {
+    finalists_until_ = env_.clock.Monotonic() + env_.timeouts.finalists;
+  }
+  return any;
+}
+
+bool JobRun::RequestFinalist(Task& task, const Contender& contender) {
+  const database::Record& record = contender.record;
+  const auto hash = ScheduledHash(record);
+  if (!hash.ok()) {
+    Log(LogLevel::kWarning, "jobs",
+        absl::StrCat("finalist is not replayed: ", hash.status().ToString()));
+    return false;
+  }
+  // Only times of one device compare.
+  const std::string device = record.device.substr(0, record.device.rfind('@'));
+  bool connected = false;
+  for (const farm::DeviceStatus& status : env_.farm.Devices()) {
+    connected |=
+        status.name == device && (status.state == farm::DeviceState::kIdle ||
+                                  status.state == farm::DeviceState::kBusy);
+  }
+  if (!connected) return false;
+  farm::WorkItem item = MakeItem(task, farm::Purpose::kFinalist);
+  item.candidate_id =
+      Sha256Hex(absl::StrCat("finalist\n", job_id_, "\n", record.candidate_id));
+  item.recorded_as = record.candidate_id;
+  item.program = record.program;
+  item.trace = record.trace;
+  item.scheduled_hash = *hash;
+  item.device = device;
+  item.sequence = record.sequence;
+  item.options.min_samples = 7;
+  item.options.max_samples = 30;
+  item.options.target_time = absl::Milliseconds(100);
+  return env_.farm.Add(std::move(item)).ok();
+}
+
+void JobRun::NoteFinalist(Task& task, const database::Record& record) {
+  auto found = std::find_if(task.contenders.begin(), task.contenders.end(),
+                            [&](const Contender& contender) {
+                              return contender.record.candidate_id ==
+                                     record.candidate_id;
+                            });
+  if (found == task.contenders.end()) return;
+  if (CountsAsBest(record, env_.fingerprint)) {
+    found->seconds = record.median_seconds;
+  } else if (RulesOut(record.status)) {
+    task.contenders.erase(found);
+  }
+  std::stable_sort(task.contenders.begin(), task.contenders.end(),
+                   [](const Contender& a, const Contender& b) {
+                     return a.seconds < b.seconds;
+                   });
+  task.best_seconds =
+      task.contenders.empty() ? 0 : task.contenders.front().seconds;
+  ShowBest(task);
+}
+
+}  // namespace tilefarm::jobs

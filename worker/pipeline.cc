@@ -157,10 +157,13 @@ std::vector<v1::State::Held> Pipeline::Held() const {
   return held;
 }
 
+int Pipeline::capacity() const {
+  return 1 + options_.builders + options_.ready;
+}
+
 int Pipeline::free_slots() const {
   MutexLock lock(mutex_);
-  const int capacity = 1 + options_.builders + options_.ready;
-  return std::max(0, capacity - static_cast<int>(held_.size()));
+  return std::max(0, capacity() - static_cast<int>(held_.size()));
 }
 
 bool Pipeline::empty() const {

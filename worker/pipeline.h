@@ -61,6 +61,8 @@ class Pipeline {
 
   std::vector<v1::State::Held> Held() const;
   int free_slots() const;
+  // Leases wanted at once: one to run, the others building or ready.
+  int capacity() const;
   bool empty() const;
 
  private:

@@ -356,8 +356,10 @@ v1::WorkerMessage Worker::ComposeState() {
     add_done(result->lease_id(), result->attempt());
   }
   state.set_draining(draining_ || server_drains_);
-  state.set_free_slots(
-      state.draining() ? 0 : static_cast<uint32_t>(pipeline_->free_slots()));
+  if (!state.draining()) {
+    state.set_free_slots(static_cast<uint32_t>(pipeline_->free_slots()));
+    state.set_slots(static_cast<uint32_t>(pipeline_->capacity()));
+  }
   return message;
 }
 

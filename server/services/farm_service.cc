@@ -139,7 +139,7 @@ class Stream : public Reactor {
         if (session_ == 0) break;
         const v1::State& state = message_.state();
         farm_.OnState(session_, FromProto(state), state.draining(),
-                      static_cast<int>(std::min(state.free_slots(), 1024u)));
+                      static_cast<int>(std::min(state.slots(), 1024u)));
         return absl::OkStatus();
       }
       case v1::WorkerMessage::kResult:

@@ -71,9 +71,9 @@ class FarmTest : public ::testing::Test {
                                     .measurement = Measured(1e-3)});
   }
   void Hold(const Connected& worker, const std::string& lease, Phase phase,
-            int free_slots = 0) {
+            int slots = 1) {
     const HeldLease held[] = {{lease, 1, phase}};
-    farm_.OnState(worker.session, held, false, free_slots);
+    farm_.OnState(worker.session, held, false, slots);
   }
   void Pass(absl::Duration time) {
     clock_.Advance(time);

@@ -3,6 +3,7 @@
 //   Predict: snapshot (immutable forest) -> sums, no lock while walking
 //   Update:  samples -> bounded set -> new forest from scratch -> swap
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <memory>
@@ -30,7 +31,7 @@ constexpr size_t kMaxRows = 8192;
 constexpr size_t kMaxStoredSamples = 512;
 
 // Slow candidates count too, but what matters is the order among fast ones.
-constexpr float kLeastWeight = 0.1f;
+constexpr float kLeastWeight = 0.3f;
 
 bool HasRightSize(const FeatureRows& features) {
   return features.rows >= 0 &&
@@ -161,7 +162,8 @@ class XgboostModel final : public CostModel {
     size_t i = 0;
     set.values.reserve(samples_.rows() * kColumns);
     for (const Sample& sample : samples_.samples()) {
-      const float score = scores[i++];
+      // The root spreads slow candidates, most of which crowd near 0.
+      const float score = std::sqrt(scores[i++]);
       set.values.insert(set.values.end(), sample.features.values.begin(),
                         sample.features.values.end());
       set.rows.push_back(sample.features.rows);

@@ -67,7 +67,8 @@ class Booster {
         {"max_depth", absl::StrCat(options.max_depth)},
         {"max_bin", absl::StrCat(options.max_bins)},
         {"eta", absl::StrCat(options.learning_rate)},
-        {"lambda", "1"},
+        {"colsample_bynode", absl::StrCat(options.column_share)},
+        {"lambda", absl::StrCat(options.l2_penalty)},
         {"min_child_weight", "1"},
     };
     for (const auto& [name, value] : parameters) {

@@ -122,8 +122,13 @@ TEST(XgboostModel, TheSameEveryTime) {
   std::vector<float> first;
   for (int run = 0; run < 2; ++run) {
     const auto model = MakeXgboostModel(7);
+    const auto other = MakeXgboostModel(8);
     for (int i = 0; i < 3; ++i) {
       ASSERT_TRUE(model->Update(RandomSamples(20 + i, 64)).ok());
+      // What else is trained meanwhile does not matter.
+      if (run == 1) {
+        ASSERT_TRUE(other->Update(RandomSamples(30 + i, 32)).ok());
+      }
     }
     const std::vector<float> scores = PredictAll(*model, test);
     if (run == 0) {

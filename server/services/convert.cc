@@ -135,12 +135,9 @@ farm::WorkerResult FromProto(const v1::Result& result) {
   measured.ci_high_seconds = in.ci_high_seconds();
   measured.stopped_early = in.stopped_early();
   measured.verified = in.verified() && measured.status == database::Status::kOk;
-  // Of a wrong result they may be infinite or no number; JSON knows neither.
-  const auto finite = [](double error) {
-    return std::isfinite(error) ? error : 1e308;
-  };
-  measured.max_abs_error = finite(in.max_abs_error());
-  measured.max_rel_error = finite(in.max_rel_error());
+  // Of a wrong result they may be infinite or no number, and are kept so.
+  measured.max_abs_error = in.max_abs_error();
+  measured.max_rel_error = in.max_rel_error();
   measured.compile_seconds = in.compile_seconds();
   measured.code_digest = in.code_digest();
   return out;

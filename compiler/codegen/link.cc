@@ -189,19 +189,24 @@ absl::StatusOr<std::string> CodeDigest(std::string_view shared_object) {
     return absl::InternalError(
         absl::StrCat("not an ELF file: ", llvm::toString(file.takeError())));
   }
+  // Code, its constants, and the names of the functions it calls.
+  std::string content;
+  bool has_text = false;
   for (const llvm::object::SectionRef& section : (*file)->sections()) {
     llvm::Expected<llvm::StringRef> name = section.getName();
-    if (!name || *name != ".text") {
-      if (!name) llvm::consumeError(name.takeError());
+    if (!name) return absl::InternalError(llvm::toString(name.takeError()));
+    has_text |= *name == ".text";
+    if (*name != ".text" && *name != ".dynstr" &&
+        !name->starts_with(".rodata")) {
       continue;
     }
-    llvm::Expected<llvm::StringRef> contents = section.getContents();
-    if (!contents) {
-      return absl::InternalError(llvm::toString(contents.takeError()));
-    }
-    return Sha256Hex(std::string_view(contents->data(), contents->size()));
+    llvm::Expected<llvm::StringRef> bytes = section.getContents();
+    if (!bytes) return absl::InternalError(llvm::toString(bytes.takeError()));
+    absl::StrAppend(&content, name->str(), " ", bytes->size(), "\n",
+                    bytes->str());
   }
-  return absl::InternalError("the artifact has no code");
+  if (!has_text) return absl::InternalError("the artifact has no code");
+  return Sha256Hex(content);
 }
 
 }  // namespace tilefarm::codegen

@@ -18,7 +18,8 @@ namespace tilefarm::codegen {
 absl::StatusOr<std::string> LinkSharedObject(std::string_view object,
                                              const target::Target& target);
 
-// SHA-256 of the shared object's .text section, in hexadecimal.
+// SHA-256 of what the shared object computes: its code, constants and the
+// names it exports and needs, in hexadecimal.
 absl::StatusOr<std::string> CodeDigest(std::string_view shared_object);
 
 }  // namespace tilefarm::codegen

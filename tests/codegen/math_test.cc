@@ -1,0 +1,160 @@
+// The error bounds that runtime/README.md states, measured against float64 on
+// a seeded sample of all float32 bit patterns and on the special values.
+#include <cmath>
+#include <cstring>
+
+#include "base/rng.h"
+#include "gtest/gtest.h"
+#include "tests/codegen/kernel.h"
+
+namespace tilefarm::codegen {
+namespace {
+
+using ir::IntConst;
+using ir::Intrinsic;
+
+constexpr ir::DataType kF32 = ir::DataType::Float(32);
+constexpr uint64_t kSeed = 20240607;
+constexpr int64_t kSamples = 1 << 20;  // a function and target
+constexpr int kLanes = 16;
+
+// out[i] = op(x[i], y[i]) in vectors.
+absl::StatusOr<Kernel> BuildMap(Intrinsic op, int64_t n, int lanes,
+                                const char* target) {
+  const auto x = ir::MakeBuffer("x", kF32, {n});
+  const auto y = ir::MakeBuffer("y", kF32, {n});
+  const auto out = ir::MakeBuffer("out", kF32, {n});
+  const auto i = ir::MakeVar("i");
+  const ir::Expr at =
+      lanes == 1 ? ir::Expr(i) : ir::MakeRamp(i * lanes, IntConst(1), lanes);
+  std::vector<ir::Expr> args = {ir::Load(x, {at})};
+  if (ir::IntrinsicArity(op) == 2) args.push_back(ir::Load(y, {at}));
+  auto function = std::make_shared<ir::PrimFunc>();
+  function->name = "kernel";
+  function->params = {x, y, out};
+  function->body = ir::MakeFor(
+      i, IntConst(n / lanes), ir::MakeStore(out, {at}, ir::MakeCall(op, args)));
+  Options options;
+  options.target = *target::Parse(target);
+  return Kernel::Build(function, options);
+}
+
+double Reference(Intrinsic op, double x, double y) {
+  switch (op) {
+    case Intrinsic::kExp:
+      return std::exp(x);
+    case Intrinsic::kExp2:
+      return std::exp2(x);
+    case Intrinsic::kLog:
+      return std::log(x);
+    case Intrinsic::kLog2:
+      return std::log2(x);
+    case Intrinsic::kLog10:
+      return std::log10(x);
+    case Intrinsic::kLog1p:
+      return std::log1p(x);
+    case Intrinsic::kTanh:
+      return std::tanh(x);
+    case Intrinsic::kSigmoid:
+      return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
+    case Intrinsic::kErf:
+      return std::erf(x);
+    case Intrinsic::kSin:
+      return std::sin(x);
+    case Intrinsic::kCos:
+      return std::cos(x);
+    default:
+      return std::pow(x, y);
+  }
+}
+
+// Distance in units in the last place of float32 at the exact value.
+double UlpError(float got, double exact) {
+  const float rounded = static_cast<float>(exact);
+  if (std::isnan(exact)) return std::isnan(got) ? 0 : INFINITY;
+  if (std::isinf(rounded)) return got == rounded ? 0 : INFINITY;
+  if (!std::isfinite(got)) return INFINITY;
+  int exponent;
+  std::frexp(exact, &exponent);
+  const double ulp = std::ldexp(1.0, std::max(exponent, -125) - 24);
+  return std::abs(static_cast<double>(got) - exact) / ulp;
+}
+
+struct Bound {
+  Intrinsic op;
+  double ulp;
+};
+// As stated in runtime/README.md.
+constexpr Bound kBounds[] = {
+    {Intrinsic::kExp, 2},  {Intrinsic::kExp2, 2},    {Intrinsic::kLog, 2},
+    {Intrinsic::kLog2, 3}, {Intrinsic::kLog10, 3},   {Intrinsic::kLog1p, 3},
+    {Intrinsic::kTanh, 3}, {Intrinsic::kSigmoid, 3}, {Intrinsic::kErf, 3},
+    {Intrinsic::kSin, 1},  {Intrinsic::kCos, 1},     {Intrinsic::kPow, 1},
+};
+
+float FromBits(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, 4);
+  return value;
+}
+
+class MathBounds
+    : public testing::TestWithParam<std::tuple<Bound, const char*, int>> {};
+
+TEST_P(MathBounds, HoldsOnTheSample) {
+  const auto [bound, target, lanes] = GetParam();
+  const auto kernel = BuildMap(bound.op, kSamples, lanes, target);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  RecordProperty("seed", static_cast<int64_t>(kSeed));
+  Rng rng(kSeed);
+  std::vector<float> x(kSamples), y(kSamples), got(kSamples);
+  const float special[] = {
+      0.0f,      -0.0f,   1.0f,    -1.0f,        INFINITY, -INFINITY,
+      NAN,       1e-45f,  -1e-45f, 1.17549e-38f, 3.4e38f,  -3.4e38f,
+      88.72284f, -103.9f, -87.4f,  0.625f,       2.0f,     0.5f,
+      -2.0f,     3.0f,    -3.0f,   128.0f,       -149.0f};
+  constexpr int64_t kSpecial = std::size(special);
+  for (int64_t i = 0; i < kSamples; ++i) {
+    if (i < kSpecial * kSpecial) {
+      x[i] = special[i / kSpecial];
+      y[i] = special[i % kSpecial];
+    } else if (i % 2 == 0) {  // every bit pattern alike
+      x[i] = FromBits(static_cast<uint32_t>(rng.Next()));
+      y[i] = FromBits(static_cast<uint32_t>(rng.Next()));
+    } else {  // where programs are
+      x[i] = static_cast<float>(rng.Uniform() * 40 - 20);
+      y[i] = static_cast<float>(rng.Uniform() * 40 - 20);
+    }
+  }
+  ASSERT_EQ(kernel->Call("kernel", x.data(), y.data(), got.data()), 0);
+  double worst = 0;
+  int64_t at = 0;
+  for (int64_t i = 0; i < kSamples; ++i) {
+    const double error = UlpError(got[i], Reference(bound.op, x[i], y[i]));
+    if (error > worst) {
+      worst = error;
+      at = i;
+    }
+  }
+  std::printf("%-8s %-24s lanes %2d: %.3f ulp at (%a, %a), seed %llu\n",
+              std::string(ir::IntrinsicName(bound.op)).c_str(), target, lanes,
+              worst, x[at], y[at], static_cast<unsigned long long>(kSeed));
+  EXPECT_LE(worst, bound.ulp)
+      << ir::IntrinsicName(bound.op) << "(" << x[at] << ", " << y[at]
+      << ") = " << got[at] << ", not " << Reference(bound.op, x[at], y[at]);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, MathBounds,
+    testing::Combine(testing::ValuesIn(kBounds),
+                     testing::Values("host,cores=1", "x86-64,cores=1"),
+                     testing::Values(1, kLanes)),
+    [](const auto& info) {
+      return std::string(ir::IntrinsicName(std::get<0>(info.param).op)) +
+             (std::string(std::get<1>(info.param))[0] == 'h' ? "Host"
+                                                             : "Baseline") +
+             std::to_string(std::get<2>(info.param));
+    });
+
+}  // namespace
+}  // namespace tilefarm::codegen

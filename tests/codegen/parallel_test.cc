@@ -1,0 +1,163 @@
+// Parallel loops and the thread pool of an artifact.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <numeric>
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/codegen/kernel.h"
+
+namespace tilefarm::codegen {
+namespace {
+
+using ir::DataType;
+using ir::IntConst;
+
+constexpr DataType kI64 = DataType::Int(64);
+constexpr int64_t kRows = 1000;
+constexpr int64_t kColumns = 3000;
+
+// out[i] = sum over j of (tmp[j] = i + j), tmp private to an iteration and
+// too large for the stack.
+ir::PrimFuncPtr RowSums(ir::ForKind inner_kind = ir::ForKind::kSerial) {
+  const auto out = ir::MakeBuffer("out", kI64, {kRows});
+  const auto tmp = ir::MakeBuffer("tmp", kI64, {kColumns});
+  const auto i = ir::MakeVar("i"), j = ir::MakeVar("j"), k = ir::MakeVar("k");
+  const ir::Stmt body = ir::MakeAlloc(
+      tmp, ir::MakeSeq({ir::MakeStore(out, {i}, IntConst(0)),
+                        ir::MakeFor(j, IntConst(kColumns),
+                                    ir::MakeStore(tmp, {j}, ir::Expr(i) + j),
+                                    inner_kind),
+                        ir::MakeFor(k, IntConst(kColumns),
+                                    ir::MakeStore(out, {i},
+                                                  ir::Load(out, {i}) +
+                                                      ir::Load(tmp, {k})))}));
+  auto function = std::make_shared<ir::PrimFunc>();
+  function->name = "kernel";
+  function->params = {out};
+  function->body =
+      ir::MakeFor(i, IntConst(kRows), body, ir::ForKind::kParallel);
+  return function;
+}
+
+std::vector<int64_t> Expected() {
+  std::vector<int64_t> sums(kRows);
+  for (int64_t i = 0; i < kRows; ++i) {
+    sums[i] = i * kColumns + kColumns * (kColumns - 1) / 2;
+  }
+  return sums;
+}
+
+Options Cores(int cores) {
+  Options options;
+  options.target = *target::Parse("host,cores=" + std::to_string(cores));
+  return options;
+}
+
+int ThreadCount() {
+  int count = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/self/task")) {
+    (void)entry;
+    ++count;
+  }
+  return count;
+}
+
+TEST(Parallel, ManyCallsGiveTheSerialResult) {
+  const auto kernel = Kernel::Build(RowSums(), Cores(8));
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  for (int repeat = 0; repeat < 200; ++repeat) {
+    std::vector<int64_t> got(kRows, -1);
+    ASSERT_EQ(kernel->Call("kernel", got.data()), 0);
+    ASSERT_EQ(got, Expected());
+  }
+}
+
+TEST(Parallel, NestedParallelLoopsRunSerially) {
+  const auto kernel = Kernel::Build(RowSums(ir::ForKind::kParallel), Cores(4));
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  std::vector<int64_t> got(kRows, -1);
+  ASSERT_EQ(kernel->Call("kernel", got.data()), 0);
+  EXPECT_EQ(got, Expected());
+}
+
+TEST(Parallel, PoolIsLazyAndJoinedOnUnload) {
+  const int before = ThreadCount();
+  {
+    const auto kernel = Kernel::Build(RowSums(), Cores(2));
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    EXPECT_EQ(ThreadCount(), before);
+    std::vector<int64_t> got(kRows);
+    ASSERT_EQ(kernel->Call("kernel", got.data()), 0);
+    EXPECT_LE(ThreadCount(), before + 1);
+  }
+  // The kernel's list of a process may lag behind the join.
+  for (int wait = 0; wait < 1000 && ThreadCount() > before; ++wait) {
+    usleep(1000);
+  }
+  EXPECT_EQ(ThreadCount(), before);
+}
+
+TEST(Parallel, EnvironmentLimitsThreads) {
+  const int before = ThreadCount();
+  setenv("TILEFARM_NUM_THREADS", "1", 1);
+  const auto kernel = Kernel::Build(RowSums(), Cores(64));
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  std::vector<int64_t> got(kRows);
+  EXPECT_EQ(kernel->Call("kernel", got.data()), 0);
+  unsetenv("TILEFARM_NUM_THREADS");
+  EXPECT_EQ(ThreadCount(), before);
+  EXPECT_EQ(got, Expected());
+}
+
+TEST(Parallel, OneCoreHasNoPoolAtAll) {
+  const std::vector<LoweredFunction> functions = {{RowSums(), "kernel"}};
+  const auto text = EmitLlvmIr(functions, Cores(1), /*optimized=*/true);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, testing::Not(testing::HasSubstr("pthread")));
+}
+
+TEST(Parallel, ConcurrentCallersAllGetTheirResult) {
+  const auto kernel = Kernel::Build(RowSums(), Cores(4));
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  std::vector<std::thread> callers;
+  std::vector<int> wrong(4, 0);
+  for (int caller = 0; caller < 4; ++caller) {
+    callers.emplace_back([&, caller] {
+      for (int repeat = 0; repeat < 50; ++repeat) {
+        std::vector<int64_t> got(kRows, -1);
+        if (kernel->Call("kernel", got.data()) != 0 || got != Expected()) {
+          ++wrong[caller];
+        }
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_THAT(wrong, testing::Each(0));
+}
+
+TEST(Parallel, WorksInAForkedChildOfAUser) {
+  const auto kernel = Kernel::Build(RowSums(), Cores(4));
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  std::vector<int64_t> got(kRows);
+  ASSERT_EQ(kernel->Call("kernel", got.data()), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::vector<int64_t> mine(kRows, -1);
+    const bool right =
+        kernel->Call("kernel", mine.data()) == 0 && mine == Expected();
+    dlclose(kernel->handle());
+    _exit(right ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+}  // namespace
+}  // namespace tilefarm::codegen

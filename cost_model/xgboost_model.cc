@@ -30,6 +30,9 @@ constexpr size_t kMaxRows = 8192;
 // Of these, what a stored model keeps for the next training.
 constexpr size_t kMaxStoredSamples = 512;
 
+// From here on there is enough to learn deeper trees from.
+constexpr size_t kManySamples = 512;
+
 // Slow candidates count too, but what matters is the order among fast ones.
 constexpr float kLeastWeight = 0.3f;
 
@@ -74,6 +77,7 @@ class XgboostModel final : public CostModel {
     if (samples_.rows() == 0) return metrics;
     TrainingOptions options;
     options.seed = seed_;
+    if (samples_.samples().size() >= kManySamples) ++options.max_depth;
     TF_ASSIGN_OR_RETURN(TrainingResult result, Train(MakeSet(), options));
     Swap(std::move(result.forest));
     return metrics;

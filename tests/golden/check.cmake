@@ -1,0 +1,42 @@
+# Runs tune-opt on FILE with the options of each of its RUN lines and checks
+# what it prints against the file's CHECK lines.
+file(STRINGS ${FILE} lines REGEX "^# RUN(-FAIL)?:")
+if(NOT lines)
+  message(FATAL_ERROR "${FILE} has no RUN line")
+endif()
+foreach(line ${lines})
+  string(REGEX REPLACE "^# RUN(-FAIL)?: *" "" options "${line}")
+  separate_arguments(options UNIX_COMMAND "${options}")
+  # Options for FileCheck follow "|".
+  set(tune_options)
+  set(check_options)
+  set(target tune_options)
+  foreach(option ${options})
+    if(option STREQUAL "|")
+      set(target check_options)
+    else()
+      list(APPEND ${target} ${option})
+    endif()
+  endforeach()
+  execute_process(COMMAND ${TUNE_OPT} ${FILE} ${tune_options}
+    RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE error)
+  if(line MATCHES "^# RUN-FAIL:")
+    if(NOT code EQUAL 1)
+      message(FATAL_ERROR "tune-opt should refuse ${FILE}; it gave ${code}")
+    endif()
+    set(output "${error}")
+  elseif(NOT code EQUAL 0)
+    message(FATAL_ERROR "tune-opt failed on ${FILE}: ${error}")
+  endif()
+  get_filename_component(name ${FILE} NAME)
+  string(MD5 unique "${FILE} ${options}")
+  set(printed ${CMAKE_CURRENT_BINARY_DIR}/${name}.${unique}.out)
+  file(WRITE ${printed} "${output}")
+  execute_process(
+    COMMAND ${FILECHECK} ${FILE} --input-file=${printed} --dump-input=fail
+      ${check_options}
+    RESULT_VARIABLE code ERROR_VARIABLE error)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "${error}")
+  endif()
+endforeach()

@@ -1,0 +1,33 @@
+// Compiles a program and calls it in this process.
+#ifndef TILEFARM_TESTS_LOWER_COMPILED_PROGRAM_H_
+#define TILEFARM_TESTS_LOWER_COMPILED_PROGRAM_H_
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compiler/ir/stmt.h"
+
+namespace tilefarm::testing {
+
+class CompiledProgram {
+ public:
+  // For the target text, the module's only function, as scheduled. The target
+  // must run here.
+  static absl::StatusOr<CompiledProgram> Compile(const ir::IRModule& module,
+                                                 std::string_view target);
+
+  // Buffers in parameter order. At most eight.
+  absl::Status Run(std::span<const std::span<std::byte>> buffers) const;
+
+ private:
+  std::shared_ptr<void> library_;
+  void* function_ = nullptr;
+};
+
+}  // namespace tilefarm::testing
+
+#endif  // TILEFARM_TESTS_LOWER_COMPILED_PROGRAM_H_

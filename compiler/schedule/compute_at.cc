@@ -96,10 +96,7 @@ absl::Status CheckMove(const ScheduleState& state, const Move& move,
   // Earlier or later than now, it would meet other values.
   for (const Dependency& dep : deps.dependencies()) {
     if (dep.kind != DepKind::kWar || dep.src == dep.dst) continue;
-    const bool writes_what_was_read = dep.dst == move.block;
-    const bool reads_what_is_overwritten =
-        dep.src == move.block && move.direction == Direction::kToConsumers;
-    if (writes_what_was_read || reads_what_is_overwritten) {
+    if (dep.dst == move.block || dep.src == move.block) {
       return state.Illegal(
           move.primitive, block,
           absl::StrCat("block ", dep.dst->name, " overwrites what block ",
@@ -273,6 +270,34 @@ absl::Status CheckAllRun(const ScheduleState& state, const Move& move,
   return absl::OkStatus();
 }
 
+// After the move: producers come before the block and consumers after it, also
+// those outside of the loop.
+absl::Status CheckOrder(const ScheduleState& state, const Move& move,
+                        const ir::BlockPtr& moved,
+                        const std::vector<ir::BlockPtr>& producers,
+                        const std::vector<ir::BlockPtr>& consumers) {
+  const std::vector<ir::BlockPtr> order =
+      state.ChildBlocks(state.Scope(moved.get()).get());
+  const auto place_of = [&](const ir::BlockPtr& block) {
+    return std::find(order.begin(), order.end(), block) - order.begin();
+  };
+  for (const ir::BlockPtr& producer : producers) {
+    if (place_of(state.Latest(producer)) > place_of(moved)) {
+      return state.Illegal(
+          move.primitive, moved.get(),
+          absl::StrCat("it would run before its producer ", producer->name));
+    }
+  }
+  for (const ir::BlockPtr& consumer : consumers) {
+    if (place_of(state.Latest(consumer)) < place_of(moved)) {
+      return state.Illegal(
+          move.primitive, moved.get(),
+          absl::StrCat("it would run after its consumer ", consumer->name));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status MoveBlock(ScheduleState& state, const Move& move) {
   const bool reverse = move.direction == Direction::kToProducers;
   const ir::BlockPtr scope = state.Scope(move.block.get());
@@ -316,6 +341,7 @@ absl::Status MoveBlock(ScheduleState& state, const Move& move) {
   edit.Insert(move.loop.get(), position, std::move(nest));
   state.Replace(scope.get(), edit.Apply(*scope),
                 {{move.block.get(), moved.get()}});
+  TF_RETURN_IF_ERROR(CheckOrder(state, move, moved, producers, consumers));
   if (!reverse) return absl::OkStatus();
   const ir::ForPtr loop = state.Latest(move.loop);
   TF_RETURN_IF_ERROR(CheckReadsWritten(state, move, moved, loop, producers));

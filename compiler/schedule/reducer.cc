@@ -93,8 +93,8 @@ bool Reads(const ir::Expr& expr, const ir::BufferNode* buffer) {
 
 }  // namespace
 
-ir::Expr Reducer::Combine(ir::Expr accumulator, ir::Expr value) const {
-  return ir::MakeBinary(op, std::move(accumulator), std::move(value));
+ir::Expr Reducer::Combine(ir::Expr accumulator, ir::Expr other) const {
+  return ir::MakeBinary(op, std::move(accumulator), std::move(other));
 }
 
 std::optional<Reducer> MatchReducer(const ir::BlockNode& block) {
@@ -115,11 +115,10 @@ std::optional<Reducer> MatchReducer(const ir::BlockNode& block) {
   }
   const bool left = SameElement(binary->a, *update);
   const bool right = SameElement(binary->b, *update);
-  if (left == right ||
-      Reads(left ? binary->b : binary->a, update->buffer.get())) {
-    return std::nullopt;
-  }
-  return Reducer{binary->op};
+  if (left == right) return std::nullopt;
+  const ir::Expr& value = left ? binary->b : binary->a;
+  if (Reads(value, update->buffer.get())) return std::nullopt;
+  return Reducer{binary->op, value};
 }
 
 }  // namespace tilefarm::schedule

@@ -11,8 +11,9 @@ namespace tilefarm::schedule {
 // accumulator = accumulator OP value.
 struct Reducer {
   ir::BinaryOp op = ir::BinaryOp::kAdd;
+  ir::Expr value;  // of one instance, in terms of the block's variables
 
-  ir::Expr Combine(ir::Expr accumulator, ir::Expr value) const;
+  ir::Expr Combine(ir::Expr accumulator, ir::Expr other) const;
 };
 
 // The reducer of a block whose body is one such store and whose init stores

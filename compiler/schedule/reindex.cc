@@ -19,6 +19,7 @@
 //      redirect this block alone.
 #include <algorithm>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -36,7 +37,7 @@ namespace {
 constexpr char kPrimitive[] = "reindex";
 
 // The indices of all accesses to the buffer in the block; nullopt where they
-// differ.
+// differ or change within an instance of the block.
 std::optional<std::vector<ir::Expr>> CommonIndices(
     const ir::BlockNode& block, const ir::BufferNode* buffer) {
   std::vector<ir::Expr> common;
@@ -67,6 +68,33 @@ std::optional<std::vector<ir::Expr>> CommonIndices(
     });
   }
   if (first || !equal) return std::nullopt;
+  // Variables that are declared inside the block mean nothing outside of it.
+  std::unordered_set<const ir::VarNode*> inside;
+  for (const ir::Stmt& part : {block.init, block.body}) {
+    if (part == nullptr) continue;
+    ir::PreOrder(part, [&](const ir::Stmt& stmt) {
+      if (const auto* loop = ir::As<ir::ForNode>(stmt)) {
+        inside.insert(loop->var.get());
+      } else if (const auto* let = ir::As<ir::LetStmtNode>(stmt)) {
+        inside.insert(let->var.get());
+      } else if (const auto* nested = ir::As<ir::BlockNode>(stmt)) {
+        for (const ir::IterVar& iter : nested->iters) {
+          inside.insert(iter.var.get());
+        }
+      }
+      return true;
+    });
+    ir::PostOrderExprs(part, [&](const ir::Expr& expr) {
+      if (const auto* let = ir::As<ir::LetNode>(expr)) {
+        inside.insert(let->var.get());
+      }
+    });
+  }
+  for (const ir::Expr& index : common) {
+    for (const ir::VarNode* var : inside) {
+      if (ir::UsesVar(index, var)) return std::nullopt;
+    }
+  }
   return common;
 }
 

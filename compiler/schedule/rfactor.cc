@@ -18,6 +18,7 @@
 //      be initialised else.
 //   3. Make the factored block: the loop becomes a spatial variable, reduce
 //      variables that use it are written out in the loops they are made of.
+//      Where no reduction is left it just stores each value.
 //   4. Make the joining block: the loop becomes its reduce variable.
 //   5. Both get copies of the loops; the joining one's keep the old variables,
 //      without the other reduce loops.
@@ -213,10 +214,25 @@ ir::BlockPtr MakeFactored(const Factoring& f, const ir::VarMap& loop_vars) {
                             const ir::Expr& value) {
     return ir::MakeStore(f.partial, at_factor(indices), value);
   };
-  block.init =
-      RewriteAccesses(CopyWithFreshVars(f.block->init, vars), to_partial);
-  block.body =
-      RewriteAccesses(CopyWithFreshVars(f.block->body, vars), to_partial);
+  const bool reduces = std::any_of(block.iters.begin(), block.iters.end(),
+                                   [](const ir::IterVar& iter) {
+                                     return iter.type == ir::IterType::kReduce;
+                                   });
+  if (reduces) {
+    block.init =
+        RewriteAccesses(CopyWithFreshVars(f.block->init, vars), to_partial);
+    block.body =
+        RewriteAccesses(CopyWithFreshVars(f.block->body, vars), to_partial);
+  } else {
+    // One value for each partial result: nothing to accumulate.
+    const auto* store = ir::As<ir::StoreNode>(f.block->body);
+    std::vector<ir::Expr> indices;
+    for (const ir::Expr& index : store->indices) {
+      indices.push_back(ir::Substitute(index, vars));
+    }
+    block.body = ir::MakeStore(f.partial, at_factor(indices),
+                               ir::Substitute(f.reducer.value, vars));
+  }
   for (const ir::BufferRegion& read : f.block->reads) {
     block.reads.push_back(SubstituteRegion(read, vars));
   }

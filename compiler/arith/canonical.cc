@@ -342,8 +342,13 @@ Sum Canonicalizer::ModConst(Sum sum, int64_t divisor) {
 
 bool Canonicalizer::NonNegative(const Sum& sum) {
   if (BoundOf(sum).min >= 0) return !overflow_;
+  // A fact that has a minimum would ask for facts again, without end.
+  if (in_fact_) return false;
   for (const Expr& fact : analyzer_.facts_) {
-    const Sum rest = Difference(sum, ToSum(fact));
+    in_fact_ = true;
+    const Sum known = ToSum(fact);
+    in_fact_ = false;
+    const Sum rest = Difference(sum, known);
     if (BoundOf(rest).min >= 0) return !overflow_;
   }
   return false;

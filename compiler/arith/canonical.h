@@ -79,6 +79,7 @@ class Canonicalizer {
 
   const Analyzer& analyzer_;
   bool overflow_ = false;
+  bool in_fact_ = false;  // a fact is being brought into canonical form
   int depth_ = 0;
 };
 

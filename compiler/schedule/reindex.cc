@@ -10,7 +10,7 @@
 // The new dimensions are the block variables that the access uses, in the
 // block's order. Steps:
 //   1. Check that the buffer is accessed at one element of equal indices
-//      everywhere in the block.
+//      everywhere in the block, in bounds for every instance.
 //   2. For a read, that its writer (if any, only one) comes before and the
 //      value is final at the place of the copy. For a write, that the block is
 //      the only writer, runs all instances, and each writes an element of its
@@ -212,6 +212,19 @@ absl::StatusOr<BlockRv> Reindex(ScheduleState& state, BlockRv block_rv,
     return state.Illegal(kPrimitive, block.get(),
                          absl::StrCat("it accesses buffer ", buffer->name,
                                       " at different indices"));
+  }
+  // The copy runs for every instance, also where the block's access is guarded.
+  ir::BufferRegion point{buffer, {}};
+  for (const ir::Expr& index : *indices) {
+    point.region.push_back({index, ir::IntConst(1)});
+  }
+  arith::Analyzer analyzer;
+  if (!arith::RegionCovers(
+          analyzer, arith::FullRegion(buffer),
+          arith::RelaxRegion(analyzer, point, DomainOf(*block)))) {
+    return state.Illegal(kPrimitive, block.get(),
+                         absl::StrCat("not every instance accesses buffer ",
+                                      buffer->name, " in bounds"));
   }
   const BlockScope deps(state, scope.get());
   TF_ASSIGN_OR_RETURN(const CopyPlace place,

@@ -94,24 +94,14 @@ class Detector {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<IterSum> Binding(const Expr& expr) {
+  absl::StatusOr<IterSum> Binding(const Expr& expr, bool overlap) {
     TF_ASSIGN_OR_RETURN(IterSum sum, Parse(expr));
-    auto fused = Fuse(sum);
+    auto fused = Fuse(sum, overlap);
     if (!fused.ok()) {
       return absl::InvalidArgumentError(absl::StrCat(
           std::string(fused.status().message()), ": ", ir::ToString(expr)));
     }
     return fused;
-  }
-
-  // The expression's terms as they come, not fused; nullopt where not affine.
-  std::optional<IterSum> Terms(const Expr& expr) {
-    auto sum = Parse(expr);
-    if (!sum.ok()) return std::nullopt;
-    for (const IterSplit& split : sum->splits) {
-      if (split.scale < 0) return std::nullopt;
-    }
-    return *std::move(sum);
   }
 
   // Every mark's splits are disjoint and (by level) fill it.
@@ -299,8 +289,7 @@ class Detector {
     return out;
   }
 
-  // The parts of the sum sorted outermost first, constrained ones replaced by
-  // their marks.
+  // The parts of the sum, constrained ones replaced by their marks.
   IterSum Unfused(const IterSum& sum) const {
     IterSum out = sum;
     for (const Constraint& constraint : constraints_) {
@@ -335,75 +324,103 @@ class Detector {
         }
       }
     }
-    std::stable_sort(out.splits.begin(), out.splits.end(),
-                     [](const IterSplit& a, const IterSplit& b) {
-                       return a.scale > b.scale;
-                     });
     return out;
   }
 
   // x // 4 * 4 + x % 4 is x: neighbours of one mark become one split.
   static void MergeNeighbours(IterSum& parts) {
-    for (size_t i = 0; i + 1 < parts.splits.size();) {
-      IterSplit& high = parts.splits[i];
-      const IterSplit& low = parts.splits[i + 1];
-      if (high.mark == low.mark &&
-          high.lower_factor == low.lower_factor * low.extent &&
-          high.scale == low.scale * low.extent) {
+    std::vector<IterSplit>& splits = parts.splits;
+    for (size_t i = 0; i < splits.size(); ++i) {
+      for (size_t j = 0; j < splits.size(); ++j) {
+        IterSplit& high = splits[i];
+        const IterSplit& low = splits[j];
+        if (i == j || high.mark != low.mark ||
+            high.lower_factor != low.lower_factor * low.extent ||
+            high.scale != low.scale * low.extent) {
+          continue;
+        }
         high.lower_factor = low.lower_factor;
         high.extent *= low.extent;
         high.scale = low.scale;
-        parts.splits.erase(parts.splits.begin() + i + 1);
-        if (i > 0) --i;
-      } else {
-        ++i;
+        splits.erase(splits.begin() + j);
+        return MergeNeighbours(parts);
       }
     }
   }
 
-  // One split (of a fused mark) plus the base.
-  absl::StatusOr<IterSum> Fuse(const IterSum& sum) {
+  // The split of the smallest scale, the rightmost of those, extent 1 first.
+  static size_t BaseOf(const std::vector<IterSplit>& splits) {
+    size_t base = splits.size() - 1;
+    for (size_t i = base; i-- > 0;) {
+      if (splits[i].scale < splits[base].scale ||
+          (splits[i].scale == splits[base].scale && splits[i].extent == 1 &&
+           splits[base].extent != 1)) {
+        base = i;
+      }
+    }
+    return base;
+  }
+
+  // The split of that very scale, extent 1 first, else (`overlap`) of the
+  // largest scale below; the rightmost of those. -1 where there is none.
+  static int NextOf(const std::vector<IterSplit>& splits,
+                    const std::vector<bool>& taken, int64_t scale,
+                    bool overlap) {
+    int exact = -1;
+    int below = -1;
+    for (int i = static_cast<int>(splits.size()) - 1; i >= 0; --i) {
+      if (taken[i]) continue;
+      if (splits[i].scale == scale) {
+        if (splits[i].extent == 1) return i;
+        if (exact < 0) exact = i;
+      }
+      if (splits[i].scale < scale &&
+          (below < 0 || splits[i].scale > splits[below].scale)) {
+        below = i;
+      }
+    }
+    return exact >= 0 || !overlap ? exact : below;
+  }
+
+  // One split (of a fused mark) plus the base. `overlap`: the parts may step
+  // by less than the inner ones fill, as rows and taps of a convolution do;
+  // every value of the sum is still reached.
+  absl::StatusOr<IterSum> Fuse(const IterSum& sum, bool overlap = false) {
     IterSum parts = Unfused(sum);
     MergeNeighbours(parts);
-    if (parts.splits.size() <= 1) {
-      if (!parts.splits.empty() && parts.splits[0].scale <= 0) {
-        return absl::InvalidArgumentError("an iterator runs backwards");
-      }
-      return parts;
-    }
-    int64_t base_scale = 0;
-    int64_t expected = 0;
-    for (auto it = parts.splits.rbegin(); it != parts.splits.rend(); ++it) {
-      if (it->scale <= 0) {
-        return absl::InvalidArgumentError("an iterator runs backwards");
-      }
-      if (it->extent == 1) continue;
-      if (base_scale == 0) base_scale = expected = it->scale;
-      if (it->scale != expected) {
-        return absl::InvalidArgumentError(
-            "the iterators of a sum overlap or leave gaps");
-      }
-      expected *= it->extent;
-    }
-    if (base_scale == 0) {  // all of extent 1
-      base_scale = expected = parts.splits.back().scale;
-    }
     for (const IterSplit& split : parts.splits) {
-      if (split.scale % base_scale != 0) {
+      if (split.scale <= 0) {
+        return absl::InvalidArgumentError("an iterator runs backwards");
+      }
+    }
+    if (parts.splits.size() <= 1) return parts;
+    const size_t base = BaseOf(parts.splits);
+    const int64_t base_scale = parts.splits[base].scale;
+    overlap = overlap && base_scale == 1;
+    std::vector<bool> taken(parts.splits.size(), false);
+    int64_t expected = base_scale;
+    IterSum inner{{}, ir::IntConst(0)};
+    IterMark fused;
+    for (size_t n = 0; n < parts.splits.size(); ++n) {
+      const int next = n == 0 ? static_cast<int>(base)
+                              : NextOf(parts.splits, taken, expected, overlap);
+      if (next < 0) {
         return absl::InvalidArgumentError(
             "the iterators of a sum overlap or leave gaps");
       }
+      taken[next] = true;
+      IterSplit split = parts.splits[next];
+      expected = split.scale * split.extent;
+      split.scale /= base_scale;
+      fused.extent += (split.extent - 1) * split.scale;
+      inner.splits.insert(inner.splits.begin(), std::move(split));
     }
-    IterSum inner = Scaled(parts, base_scale);
-    inner.base = ir::IntConst(0);
     MarkPtr mark;
     for (const MarkPtr& known : fused_) {
       if (SameSum(known->sum, inner)) mark = known;
     }
     if (mark == nullptr) {
-      IterMark fused;
       fused.sum = std::move(inner);
-      fused.extent = expected / base_scale;
       mark = NewMark(std::move(fused));
       fused_.push_back(mark);
     }
@@ -491,7 +508,9 @@ absl::StatusOr<std::vector<IterSum>> DetectIterMap(
     std::vector<IterSum> sums;
     sums.reserve(bindings.size());
     for (const Expr& binding : bindings) {
-      TF_ASSIGN_OR_RETURN(IterSum sum, detector.Binding(form(binding)));
+      TF_ASSIGN_OR_RETURN(
+          IterSum sum,
+          detector.Binding(form(binding), level != IterMapLevel::kBijective));
       sums.push_back(std::move(sum));
     }
     if (level != IterMapLevel::kNone) {
@@ -526,16 +545,7 @@ std::vector<Expr> IterMapSimplify(const std::vector<Expr>& bindings,
     }
     const auto single = DetectIterMap({bindings[i]}, iters, nullptr, level,
                                       analyzer, simplify_trivial);
-    if (single.ok()) {
-      out.push_back(ToExpr(single->front()));
-      continue;
-    }
-    // Overlapping iterators (a halo): term by term, in the order they have.
-    Analyzer knowing = WithIters(analyzer, iters, simplify_trivial);
-    Detector detector(knowing, simplify_trivial);
-    const bool known = detector.AddIters(iters).ok();
-    const auto terms = known ? detector.Terms(bindings[i]) : std::nullopt;
-    out.push_back(terms ? ToExpr(*terms) : bindings[i]);
+    out.push_back(single.ok() ? ToExpr(single->front()) : bindings[i]);
   }
   return out;
 }
@@ -557,10 +567,7 @@ Expr ToExpr(const IterSum& sum) {
     Expr part = ToExpr(split);
     out = out == nullptr ? part : std::move(out) + std::move(part);
   }
-  if (out == nullptr) return sum.base;
-  const auto base = ir::AsInt(sum.base);
-  if (base && *base < 0) return std::move(out) - ir::IntConst(-*base);
-  return std::move(out) + sum.base;
+  return out == nullptr ? sum.base : std::move(out) + sum.base;
 }
 
 ir::VarMap InverseIterMap(const std::vector<IterSum>& map,

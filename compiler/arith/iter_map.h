@@ -50,7 +50,8 @@ struct IterMark {
 
 enum class IterMapLevel : uint8_t {
   kNone,        // each binding is an iter sum, nothing about independence
-  kSurjective,  // independent and every value of the product is reached
+  kSurjective,  // independent and every value of the product is reached,
+                // some perhaps several times: i * 2 + j with j < 3
   kBijective,   // ... exactly once: every iterator of extent > 1 is used
 };
 

@@ -215,6 +215,17 @@ bool HasAffineBindings(const ScheduleState& state, const BlockNode* block) {
   return CheckAffineBindings(state, "", block).ok();
 }
 
+bool RunsOnce(const ScheduleState& state, const BlockNode* block) {
+  std::vector<ir::Expr> bindings;
+  bindings.reserve(block->iters.size());
+  for (const IterVar& iter : block->iters) bindings.push_back(iter.binding);
+  arith::Analyzer analyzer;
+  return arith::DetectIterMap(bindings, RangesOf(state.LoopsAbove(block)),
+                              block->predicate, arith::IterMapLevel::kBijective,
+                              analyzer)
+      .ok();
+}
+
 // --- Kinds of blocks -----------------------------------------------------
 
 bool IsDominant(const BlockScope& scope, const BlockNode* block) {
@@ -368,13 +379,13 @@ bool IsRegionCovered(const ScheduleState& state, const BlockNode* consumer) {
       }
       // Tails reach beyond the buffer on both sides alike.
       const auto& shape = read.buffer->shape;
-      covered |= arith::RegionCovers(analyzer, written, needed) ||
-                 arith::RegionCovers(
-                     analyzer, written,
-                     arith::ClipRegion(analyzer, needed, shape)) ||
-                 arith::RegionCovers(
-                     analyzer, arith::ClipRegion(analyzer, written, shape),
-                     arith::ClipRegion(analyzer, needed, shape));
+      covered |=
+          arith::RegionCovers(analyzer, written, needed) ||
+          arith::RegionCovers(analyzer, written,
+                              arith::ClipRegion(analyzer, needed, shape)) ||
+          arith::RegionCovers(analyzer,
+                              arith::ClipRegion(analyzer, written, shape),
+                              arith::ClipRegion(analyzer, needed, shape));
     }
     if (!covered) return false;
   }

@@ -17,10 +17,45 @@
 namespace tilefarm::schedule {
 namespace {
 
+size_t PositionOf(const std::vector<ir::ForPtr>& loops,
+                  const ir::ForPtr& loop) {
+  return std::find(loops.begin(), loops.end(), loop) - loops.begin();
+}
+
+// The block repeats some instances: a loop that starts them again must not
+// come inside a reduce loop that it was around.
+absl::Status CheckReduceLoopsStay(const ScheduleState& state,
+                                  const ir::BlockPtr& block,
+                                  const std::vector<ir::ForPtr>& before,
+                                  const std::vector<ir::ForPtr>& after) {
+  for (const ir::ForPtr& reduce : before) {
+    if (!LoopFeedsIter(reduce.get(), block.get(), ir::IterType::kReduce)) {
+      continue;
+    }
+    for (const ir::ForPtr& other : before) {
+      if (other == reduce || ExtentOf(other) == 1 ||
+          LoopFeedsIter(other.get(), block.get(), ir::IterType::kReduce)) {
+        continue;
+      }
+      if (PositionOf(before, other) < PositionOf(before, reduce) &&
+          PositionOf(after, other) > PositionOf(after, reduce)) {
+        return state.Illegal(
+            "reorder", reduce.get(),
+            absl::StrCat("block ", block->name, " repeats its instances: loop ",
+                         other->var->name, " must stay around this one"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Blocks that share a chain keep their order within an iteration; what one
 // reads of another must come from the same iteration.
-absl::Status CheckBlocks(const ScheduleState& state, const ir::ForPtr& top,
+absl::Status CheckBlocks(const ScheduleState& state,
+                         const std::vector<ir::ForPtr>& chain,
+                         const std::vector<ir::ForPtr>& placed,
                          const std::vector<ir::ForPtr>& moved) {
+  const ir::ForPtr& top = chain[0];
   const std::vector<ir::BlockPtr> blocks = state.ChildBlocks(top.get());
   for (const ir::BlockPtr& block : blocks) {
     for (const ir::IterVar& iter : block->iters) {
@@ -33,6 +68,9 @@ absl::Status CheckBlocks(const ScheduleState& state, const ir::ForPtr& top,
     }
     TF_RETURN_IF_ERROR(CheckAffineBindings(state, "reorder", block.get()));
     TF_RETURN_IF_ERROR(CheckIterationsCommute(state, "reorder", block.get()));
+    if (HasReduceIter(block.get()) && !RunsOnce(state, block.get())) {
+      TF_RETURN_IF_ERROR(CheckReduceLoopsStay(state, block, chain, placed));
+    }
   }
   if (blocks.size() < 2) return absl::OkStatus();
   const BlockScope scope(state, state.Scope(top.get()).get());
@@ -105,10 +143,7 @@ absl::Status Reorder(ScheduleState& state, const std::vector<LoopRv>& order) {
     }
   }
 
-  // 3. What the blocks below allow.
-  TF_RETURN_IF_ERROR(CheckBlocks(state, chain[0], wanted));
-
-  // 4. The new nest, from the inside.
+  // 3. The new order, and what the blocks below allow.
   std::vector<ir::ForPtr> placed = chain;
   size_t next = 0;
   for (ir::ForPtr& slot : placed) {
@@ -116,6 +151,7 @@ absl::Status Reorder(ScheduleState& state, const std::vector<LoopRv>& order) {
       slot = wanted[next++];
     }
   }
+  TF_RETURN_IF_ERROR(CheckBlocks(state, chain, placed, wanted));
   for (size_t i = 0; i < placed.size(); ++i) {
     for (size_t j = i + 1; j < placed.size(); ++j) {
       const ir::VarNode* inner = placed[j]->var.get();
@@ -127,6 +163,8 @@ absl::Status Reorder(ScheduleState& state, const std::vector<LoopRv>& order) {
       }
     }
   }
+
+  // 4. The new nest, from the inside.
   ir::Stmt body = bottom->body;
   for (size_t i = placed.size(); i-- > 0;) {
     body = WithBody(*placed[i], std::move(body));

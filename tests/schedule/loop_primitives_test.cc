@@ -163,6 +163,24 @@ def main(A: T.Buffer((9, 9), "float32")):
   ExpectIllegal(schedule_->Parallel(loops[0]), "other iterations write");
 }
 
+TEST_F(LoopPrimitivesTest, ReorderKeepsRepetitionsAroundReductions) {
+  schedule_.emplace(ModuleOf(R"(
+@T.prim_func
+def main(A: T.Buffer((4, 4), "float32"), C: T.Buffer((4,), "float32")):
+    for i, t, k in T.grid(4, 8, 4):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+)"));
+  const auto loops = *schedule_->GetLoops(*schedule_->GetBlock("C"));
+  ExpectIllegal(schedule_->Reorder({loops[2], loops[1]}),
+                "reorder: loop k (block C): block C repeats its instances: "
+                "loop t must stay around this one");
+  EXPECT_TRUE(schedule_->Reorder({loops[1], loops[0]}).ok());
+}
+
 // --- parallel, vectorize, unroll, bind ---
 
 TEST_F(LoopPrimitivesTest, KindsOfLoops) {

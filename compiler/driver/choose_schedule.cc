@@ -1,0 +1,123 @@
+#include "compiler/driver/choose_schedule.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/ir/parser.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/schedule/trace.h"
+#include "compiler/space/design_space.h"
+
+namespace tilefarm::driver {
+namespace {
+
+// The scheduled function under the user's names: function, symbol and
+// parameters. Structure, shapes and dtypes were found equal by the lookup.
+absl::StatusOr<ir::PrimFuncPtr> WithUsersNames(const ir::PrimFunc& scheduled,
+                                               const ir::PrimFunc& user) {
+  if (scheduled.params.size() != user.params.size()) {
+    return absl::DataLossError(absl::StrCat(
+        "the record's program has ", scheduled.params.size(),
+        " parameters and function ", user.name, " has ", user.params.size()));
+  }
+  ir::BufferMap renamed;
+  for (size_t i = 0; i < user.params.size(); ++i) {
+    auto buffer = std::make_shared<ir::BufferNode>(*scheduled.params[i]);
+    if (buffer->shape != user.params[i]->shape ||
+        buffer->dtype != user.params[i]->dtype) {
+      return absl::DataLossError(absl::StrCat(
+          "parameter ", i, " of the record's program is not that of function ",
+          user.name));
+    }
+    buffer->name = user.params[i]->name;
+    renamed[scheduled.params[i].get()] = std::move(buffer);
+  }
+  auto result = std::make_shared<ir::PrimFunc>(scheduled);
+  for (ir::Buffer& param : result->params) param = renamed.at(param.get());
+  result->body = ir::ReplaceBuffers(scheduled.body, renamed);
+  result->name = user.name;
+  result->attrs.erase("global_symbol");
+  const auto symbol = user.attrs.find("global_symbol");
+  if (symbol != user.attrs.end()) result->attrs.insert(*symbol);
+  return result;
+}
+
+absl::StatusOr<ir::PrimFuncPtr> ReplayRecord(const database::Record& record,
+                                             const ir::PrimFunc& user) {
+  TF_ASSIGN_OR_RETURN(const ir::PrimFuncPtr program,
+                      ir::ParseFunction(record.program, "<record>"));
+  TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
+                      schedule::Trace::Parse(record.trace));
+  TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
+                      schedule::Replay(trace, ir::IRModule{{program}}));
+  return WithUsersNames(*scheduled.module().functions[0], user);
+}
+
+}  // namespace
+
+absl::StatusOr<ScheduledModule> ScheduleFromRecords(
+    const ir::IRModule& module, const target::Target& target,
+    const std::string& fingerprint, bool allow_stale, const FindBest& find) {
+  ScheduledModule result;
+  for (const ir::PrimFuncPtr& function : module.functions) {
+    database::BestQuery query;
+    query.program = function;
+    query.target = target;
+    query.fingerprint = fingerprint;
+    query.allow_stale = allow_stale;
+    const absl::StatusOr<database::BestMatch> best = find(query);
+    if (best.status().code() == absl::StatusCode::kNotFound) {
+      TF_ASSIGN_OR_RETURN(
+          ScheduledModule fallback,
+          ScheduleByDefault(ir::IRModule{{function}}, target,
+                            std::string(best.status().message())));
+      result.module.functions.push_back(fallback.module.functions[0]);
+      result.choices.push_back(std::move(fallback.choices[0]));
+      continue;
+    }
+    TF_RETURN_IF_ERROR(best.status());
+    absl::StatusOr<ir::PrimFuncPtr> scheduled =
+        ReplayRecord(best->record, *function);
+    if (!scheduled.ok()) {
+      return absl::Status(
+          scheduled.status().code(),
+          absl::StrCat("the record of ", function->name,
+                       " does not replay: ", scheduled.status().message()));
+    }
+    result.module.functions.push_back(*std::move(scheduled));
+    result.choices.push_back({function->name, "record", best->reason,
+                              best->record.candidate_id,
+                              best->record.median_seconds});
+  }
+  return result;
+}
+
+absl::StatusOr<ScheduledModule> ScheduleByDefault(const ir::IRModule& module,
+                                                  const target::Target& target,
+                                                  const std::string& reason) {
+  TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
+                      space::DefaultSchedule(module, target));
+  ScheduledModule result{scheduled.module(), {}};
+  for (const ir::PrimFuncPtr& function : module.functions) {
+    result.choices.push_back({function->name, "default", reason, "", 0});
+  }
+  return result;
+}
+
+absl::StatusOr<ScheduledModule> ScheduleByTrace(const ir::IRModule& module,
+                                                const std::string& trace_text) {
+  TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
+                      schedule::Trace::Parse(trace_text));
+  TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
+                      schedule::Replay(trace, module));
+  ScheduledModule result{scheduled.module(), {}};
+  for (const ir::PrimFuncPtr& function : module.functions) {
+    result.choices.push_back({function->name, "trace", "given", "", 0});
+  }
+  return result;
+}
+
+}  // namespace tilefarm::driver

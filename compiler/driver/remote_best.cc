@@ -1,0 +1,53 @@
+#include "compiler/driver/remote_best.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/ir/printer.h"
+#include "proto/tilefarm/v1/tune.grpc.pb.h"
+
+namespace tilefarm::driver {
+namespace {
+
+constexpr std::chrono::seconds kTimeout{10};
+constexpr int kMaxMessageBytes = 64 << 20;
+
+}  // namespace
+
+FindBest BestOfServer(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetMaxSendMessageSize(kMaxMessageBytes);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  const std::shared_ptr<v1::Tune::Stub> stub =
+      v1::Tune::NewStub(grpc::CreateCustomChannel(
+          address, grpc::InsecureChannelCredentials(), arguments));
+  return [stub, address](const database::BestQuery& query)
+             -> absl::StatusOr<database::BestMatch> {
+    v1::BestRequest request;
+    request.set_program(ir::Print(ir::IRModule{{query.program}}));
+    request.set_target(query.target.Key());
+    request.set_device_model(query.device_model);
+    request.set_fingerprint(query.fingerprint);
+    request.set_allow_stale(query.allow_stale);
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kTimeout);
+    v1::BestResponse response;
+    const grpc::Status status = stub->Best(&context, request, &response);
+    if (!status.ok()) {
+      // gRPC's codes are Abseil's, number by number.
+      return absl::Status(
+          static_cast<absl::StatusCode>(status.error_code()),
+          absl::StrCat("server ", address, ": ", status.error_message()));
+    }
+    TF_ASSIGN_OR_RETURN(database::Record record,
+                        database::RecordFromJson(response.record_json()));
+    return database::BestMatch{std::move(record), response.reason()};
+  };
+}
+
+}  // namespace tilefarm::driver

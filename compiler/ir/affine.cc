@@ -104,6 +104,15 @@ std::optional<std::pair<Expr, Expr>> BoundsOver(const Expr& expr,
     return std::pair(MakeCast(cast->dtype, inner->first),
                      MakeCast(cast->dtype, inner->second));
   }
+  if (const auto* select = As<SelectNode>(expr)) {
+    const auto a = BoundsOver(select->true_value, bounds);
+    const auto b = BoundsOver(select->false_value, bounds);
+    if (!a || !b || !AsInt(a->first) || !AsInt(a->second) || !AsInt(b->first) ||
+        !AsInt(b->second)) {
+      return std::nullopt;
+    }
+    return std::pair(Min(a->first, b->first), Max(a->second, b->second));
+  }
   const auto* binary = As<BinaryNode>(expr);
   if (binary == nullptr || !binary->dtype.is_integral()) return std::nullopt;
   const auto a = BoundsOver(binary->a, bounds);

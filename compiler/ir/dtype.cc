@@ -23,7 +23,7 @@ std::string DataType::ToString() const {
     }
     text += std::to_string(bits);
   }
-  if (lanes > 1) text += "x" + std::to_string(lanes);
+  if (lanes > 1) text.append("x").append(std::to_string(lanes));
   return text;
 }
 

@@ -119,6 +119,11 @@ absl::Status Parser::ParseInit(size_t offset) {
   if (block.init != nullptr) {
     return Error(offset, "the block has two T.init");
   }
+  if (blocks_.back()->reduce_starts_vary) {
+    return Error(offset,
+                 "T.init in a block whose T.axis.reduce has no "
+                 "constant start");
+  }
   const bool reduces = std::any_of(
       block.iters.begin(), block.iters.end(),
       [](const IterVar& iter) { return iter.type == IterType::kReduce; });
@@ -167,6 +172,8 @@ absl::Status Parser::AddIter(const std::string& name, size_t offset,
   Symbol symbol{Symbol::kBlockVar};
   symbol.var = iter.var;
   symbol.block_depth = static_cast<int>(blocks_.size());
+  symbol.min = *AsInt(iter.dom.min);
+  symbol.extent = *AsInt(iter.dom.extent);
   TF_RETURN_IF_ERROR(CountNode());
   TF_RETURN_IF_ERROR(Declare(name, offset, std::move(symbol)));
   blocks_.back()->node.iters.push_back(std::move(iter));
@@ -178,26 +185,37 @@ absl::Status Parser::ParseAxis(const std::string& name, size_t name_offset,
                                IterType type) {
   TF_RETURN_IF_ERROR(Expect("(", "for the axis"));
   const size_t domain_at = Peek().offset;
-  static_context_ = "an axis has a constant extent, write the number";
   int64_t min = 0;
   int64_t extent = 0;
   const auto domain = [&]() -> absl::Status {
+    Expr begin = IntConst(0);
+    Expr end;
     if (AtOp("(") || AtOp("[")) {
       const std::string_view close = AtOp("(") ? ")" : "]";
       ++at_;
-      TF_ASSIGN_OR_RETURN(min, ParseConstInt("the begin of the axis"));
+      TF_ASSIGN_OR_RETURN(begin, ParseBound());
       TF_RETURN_IF_ERROR(Expect(",", "between begin and end of the axis"));
-      TF_ASSIGN_OR_RETURN(int64_t end, ParseConstInt("the end of the axis"));
+      TF_ASSIGN_OR_RETURN(end, ParseBound());
       TryOp(",");
       TF_RETURN_IF_ERROR(Expect(close, "after the range of the axis"));
-      if (__builtin_sub_overflow(end, min, &extent)) extent = 0;
-      return absl::OkStatus();
+    } else {
+      TF_ASSIGN_OR_RETURN(end, ParseBound());
     }
-    TF_ASSIGN_OR_RETURN(extent, ParseConstInt("the extent of the axis"));
+    // A domain that depends on outer variables is widened; the bindings and
+    // predicates say what runs. A reduction's start must stay what it is,
+    // since T.init runs there.
+    TF_ASSIGN_OR_RETURN(const auto begins, At(domain_at, ConstBounds(begin)));
+    TF_ASSIGN_OR_RETURN(const auto ends, At(domain_at, ConstBounds(end)));
+    min = begins.first;
+    if (type == IterType::kReduce && begins.first != begins.second) {
+      blocks_.back()->reduce_starts_vary = true;
+    }
+    if (__builtin_sub_overflow(ends.second, min, &extent)) extent = 0;
     return absl::OkStatus();
   };
+  in_binding_ = true;
   const absl::Status status = domain();
-  static_context_ = {};
+  in_binding_ = false;
   TF_RETURN_IF_ERROR(status);
   if (extent < 1 || extent > limits_.max_extent || min > limits_.max_extent ||
       min < -limits_.max_extent) {

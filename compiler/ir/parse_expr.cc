@@ -305,7 +305,8 @@ absl::StatusOr<Value> Parser::ParseName() {
     }
     return ParseLoad(symbol->buffer, offset);
   }
-  if (!static_context_.empty()) {
+  if (!static_context_.empty() &&
+      !(static_allows_vars_ && symbol->kind != Symbol::kLet)) {
     return Error(offset,
                  absl::StrCat("'", std::string(name), "' is not a constant; ",
                               std::string(static_context_)));

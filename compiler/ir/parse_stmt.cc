@@ -1,4 +1,4 @@
-// Statements of the parser: suites, loops, conditions, assignments.
+// Statements of the parser: suites, conditions, assignments.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -19,17 +19,6 @@ constexpr AugmentedOp kAugmentedOps[] = {
     {"&=", BinaryOp::kBitAnd},     {"|=", BinaryOp::kBitOr},
     {"^=", BinaryOp::kBitXor},     {"<<=", BinaryOp::kShiftLeft},
     {">>=", BinaryOp::kShiftRight}};
-
-std::optional<ForKind> LoopKind(std::string_view name) {
-  if (name == "range" || name == "serial" || name == "grid") {
-    return ForKind::kSerial;
-  }
-  if (name == "parallel") return ForKind::kParallel;
-  if (name == "vectorized") return ForKind::kVectorized;
-  if (name == "unroll" || name == "unrolled") return ForKind::kUnrolled;
-  if (name == "thread_binding") return ForKind::kThreadBinding;
-  return std::nullopt;
-}
 
 }  // namespace
 
@@ -202,144 +191,6 @@ absl::StatusOr<Stmt> Parser::ParseStoreStatement() {
   TF_RETURN_IF_ERROR(EnterStatement(offset));
   --statement_depth_;
   return MakeStore(buffer, std::move(indices), std::move(stored));
-}
-
-absl::StatusOr<AttrMap> Parser::ParseLoopArgs(const Callee& callee,
-                                              std::vector<int64_t>& numbers,
-                                              std::string& thread) {
-  AttrMap annotations;
-  TF_RETURN_IF_ERROR(Expect("(", "for the extent"));
-  while (!AtOp(")")) {
-    if (Peek().kind == TokenKind::kName && AtOp("=", 1)) {
-      if (AtName("annotations") && callee.name != "grid" &&
-          callee.name != "range") {
-        at_ += 2;
-        if (TryName("None")) {
-          TF_RETURN_IF_ERROR(NextItem(")"));
-          continue;
-        }
-        TF_ASSIGN_OR_RETURN(annotations, ParseAttrMap());
-      } else if (AtName("thread") && callee.name == "thread_binding") {
-        at_ += 2;
-        const size_t at = Peek().offset;
-        TF_ASSIGN_OR_RETURN(thread, ExpectString("a thread axis"));
-        static constexpr std::string_view kTags[] = {
-            "blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
-            "threadIdx.y", "threadIdx.z", "vthread",    "vthread.x",
-            "vthread.y",   "vthread.z"};
-        if (std::find(std::begin(kTags), std::end(kTags), thread) ==
-            std::end(kTags)) {
-          return Error(at, absl::StrCat("unknown thread axis '", thread,
-                                        "'; write \"threadIdx.x\" or alike"));
-        }
-      } else {
-        return ErrorHere(absl::StrCat("unknown argument '", std::string(Text()),
-                                      "' of a loop"));
-      }
-    } else {
-      static_context_ = "loop bounds are constants, write the number";
-      absl::StatusOr<int64_t> number = ParseConstInt("a loop bound");
-      static_context_ = {};
-      if (!number.ok()) return number.status();
-      numbers.push_back(*number);
-    }
-    TF_RETURN_IF_ERROR(NextItem(")"));
-  }
-  TF_RETURN_IF_ERROR(Expect(")", "after the loop's arguments"));
-  if (callee.name == "thread_binding" && thread.empty()) {
-    return Error(callee.offset, "T.thread_binding needs thread=\"...\"");
-  }
-  return annotations;
-}
-
-absl::StatusOr<Stmt> Parser::ParseFor() {
-  const size_t for_at = Peek().offset;
-  ++at_;
-  std::vector<std::string> names;
-  std::vector<size_t> offsets;
-  const bool bracket = TryOp("(");
-  do {
-    offsets.push_back(Peek().offset);
-    TF_ASSIGN_OR_RETURN(std::string name, ExpectName("a loop variable"));
-    names.push_back(std::move(name));
-  } while (TryOp(",") && !AtName("in") && !AtOp(")"));
-  if (bracket) TF_RETURN_IF_ERROR(Expect(")", "after the loop variables"));
-  if (!TryName("in")) {
-    return ErrorHere(absl::StrCat("expected 'in', found ", Found()));
-  }
-  if (Peek().kind != TokenKind::kName) {
-    return ErrorHere(absl::StrCat(
-        "expected range(...), T.grid(...) or alike, found ", Found()));
-  }
-  TF_ASSIGN_OR_RETURN(Callee callee, ParseCallee());
-  const auto kind = LoopKind(callee.name);
-  if (!kind ||
-      (!callee.prefixed && callee.name != "range" && callee.name != "grid")) {
-    return Error(callee.offset,
-                 absl::StrCat("unknown loop '", callee.name,
-                              "'; write range, T.serial, T.grid, T.parallel, "
-                              "T.vectorized, T.unroll or T.thread_binding"));
-  }
-  std::vector<int64_t> numbers;
-  std::string thread;
-  TF_ASSIGN_OR_RETURN(AttrMap annotations,
-                      ParseLoopArgs(callee, numbers, thread));
-  std::vector<std::pair<int64_t, int64_t>> ranges;  // min, extent
-  if (callee.name == "grid") {
-    for (int64_t extent : numbers) ranges.push_back({0, extent});
-  } else if (numbers.size() == 1) {
-    ranges.push_back({0, numbers[0]});
-  } else if (numbers.size() == 2) {
-    int64_t extent;
-    if (__builtin_sub_overflow(numbers[1], numbers[0], &extent)) {
-      return Error(callee.offset, "the loop's extent does not fit in int64");
-    }
-    ranges.push_back({numbers[0], extent});
-  } else {
-    return Error(callee.offset,
-                 absl::StrCat(callee.name, " takes (extent) or (start, stop); ",
-                              "the step is 1"));
-  }
-  if (ranges.size() != names.size()) {
-    return Error(offsets[0], absl::StrCat(names.size(), " loop variable",
-                                          names.size() == 1 ? "" : "s", " for ",
-                                          ranges.size(), " extent",
-                                          ranges.size() == 1 ? "" : "s"));
-  }
-  loops_ += static_cast<int>(names.size());
-  if (loops_ > limits_.max_loops) {
-    return Error(for_at, absl::StrCat("the function has more than ",
-                                      limits_.max_loops, " loops"));
-  }
-  const int levels = static_cast<int>(names.size());
-  TF_RETURN_IF_ERROR(EnterStatement(for_at, levels));
-  const size_t mark = ScopeMark();
-  std::vector<Var> vars;
-  for (size_t i = 0; i < names.size(); ++i) {
-    const auto [min, extent] = ranges[i];
-    if (extent < 1 || extent > limits_.max_extent ||
-        min < -limits_.max_extent || min > limits_.max_extent) {
-      return Error(callee.offset,
-                   absl::StrCat("loop '", names[i], "' has extent ", extent,
-                                "; it must be from 1 to ", limits_.max_extent));
-    }
-    Symbol symbol{Symbol::kLoop};
-    symbol.var = MakeVar(names[i]);
-    symbol.min = min;
-    symbol.extent = extent;
-    symbol.block_depth = static_cast<int>(blocks_.size());
-    vars.push_back(symbol.var);
-    TF_RETURN_IF_ERROR(Declare(names[i], offsets[i], std::move(symbol)));
-  }
-  TF_ASSIGN_OR_RETURN(Stmt body, ParseSuite());
-  CloseScope(mark);
-  statement_depth_ -= levels;
-  for (size_t i = names.size(); i-- > 0;) {
-    body = std::make_shared<const ForNode>(
-        vars[i], IntConst(ranges[i].first), IntConst(ranges[i].second), *kind,
-        std::move(body), annotations, thread);
-  }
-  return body;
 }
 
 absl::StatusOr<Stmt> Parser::ParseIf() {

@@ -1,5 +1,6 @@
 // The parser's class. Its methods are spread over parse_expr.cc (operators),
 // parse_call.cc (T.something in expressions), parse_stmt.cc (statements),
+// parse_loop.cc,
 // parse_block.cc (blocks and their declarations) and parser.cc (modules,
 // functions, buffers).
 //
@@ -40,7 +41,7 @@ class Parser {
     enum Kind { kHandle, kBuffer, kLoop, kBlockVar, kLet } kind;
     Var var;                      // kLoop, kBlockVar, kLet
     Buffer buffer;                // kBuffer
-    int64_t min = 0, extent = 0;  // kLoop
+    int64_t min = 0, extent = 0;  // kLoop, kBlockVar
     int block_depth = 0;          // blocks open where it was declared
     size_t param_index = 0;       // kHandle
   };
@@ -52,6 +53,7 @@ class Parser {
     bool is_root = false;
     bool explicit_root = false;
     bool has_reads = false, has_writes = false, has_predicate = false;
+    bool reduce_starts_vary = false;
   };
   struct FunctionState {
     PrimFunc func;
@@ -72,6 +74,11 @@ class Parser {
     Var var;
     Expr value;
     size_t start;
+  };
+
+  struct LoopRange {
+    int64_t min = 0, extent = 0;
+    Expr stop;  // where it is no constant; `extent` is then the largest
   };
 
   // --- Tokens (parser.cc) ---
@@ -149,6 +156,7 @@ class Parser {
   absl::StatusOr<Stmt> ParseStatements();
   absl::Status ParseStatement(std::vector<Stmt>& out,
                               std::vector<PendingLet>& lets);
+  // parse_loop.cc
   absl::StatusOr<Stmt> ParseFor();
   absl::StatusOr<Stmt> ParseIf();
   absl::Status ParseAssignment(std::vector<Stmt>& out,
@@ -160,8 +168,13 @@ class Parser {
   absl::Status CountNode();
   absl::Status EnterStatement(size_t offset, int levels = 1);
   absl::StatusOr<AttrMap> ParseLoopArgs(const Callee& callee,
-                                        std::vector<int64_t>& numbers,
+                                        std::vector<Expr>& bounds,
                                         std::string& thread);
+  absl::StatusOr<Expr> ParseBound();
+  // Inclusive bounds over the loops and axes in scope.
+  absl::StatusOr<std::pair<int64_t, int64_t>> ConstBounds(
+      const Expr& expr) const;
+  absl::StatusOr<LoopRange> RangeOf(const Expr& begin, const Expr& end) const;
 
   // --- Blocks (parse_block.cc) ---
   absl::StatusOr<Stmt> ParseBlock(size_t offset);
@@ -230,7 +243,8 @@ class Parser {
   int statement_depth_ = 0;  // loops, blocks, ifs and lets that are open
   // Where names stand for numbers only: shapes, extents.
   std::string_view static_context_ = {};
-  bool in_binding_ = false;  // axis bindings and T.where see the loops
+  bool static_allows_vars_ = false;  // but loops and axes may appear
+  bool in_binding_ = false;          // axis bindings and T.where see the loops
   std::unordered_map<std::string, Symbol> symbols_;
   std::vector<std::string> declared_;
   FunctionState* function_ = nullptr;

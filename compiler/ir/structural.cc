@@ -3,6 +3,7 @@
 #include <bit>
 #include <unordered_map>
 
+#include "absl/strings/str_cat.h"
 #include "base/hash.h"
 #include "compiler/ir/printer.h"
 #include "compiler/ir/regions.h"
@@ -283,7 +284,7 @@ class Canonicalizer : public Mutator {
   Stmt MutateBlock(const BlockNode& old, const Stmt&) override {
     const bool root = blocks_++ == 0;
     BlockNode block;
-    block.name = root ? "root" : "block" + std::to_string(blocks_ - 1);
+    block.name = root ? "root" : absl::StrCat("block", blocks_ - 1);
     block.predicate = Mutate(old.predicate);
     for (const IterVar& iter : old.iters) {
       block.iters.push_back({nullptr,
@@ -311,11 +312,11 @@ class Canonicalizer : public Mutator {
  private:
   Var Declare(const Var& var) {
     return vars_[var.get()] =
-               MakeVar("v" + std::to_string(next_var_++), var->dtype);
+               MakeVar(absl::StrCat("v", next_var_++), var->dtype);
   }
   Buffer Declare(const Buffer& buffer) {
     BufferNode node = *buffer;
-    node.name = "b" + std::to_string(next_buffer_++);
+    node.name = absl::StrCat("b", next_buffer_++);
     return buffers_[buffer.get()] =
                std::make_shared<const BufferNode>(std::move(node));
   }

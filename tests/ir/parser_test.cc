@@ -169,6 +169,25 @@ for i in T.parallel(2 * 4): C[i] = A[i]
   }
 }
 
+TEST(Parser, VaryingExtentsBecomeGuards) {
+  const std::string text = Reprinted(R"(
+for i in range(4):
+    for j in range(T.min(3, 10 - i * 3)):
+        C[i * 3 + j] = A[0]
+    for j in T.serial(T.Select(i % 2 == 0, 2, i + 1)):
+        with T.block("b"):
+            v = T.axis.spatial((0, i * 4 + 4), i * 4 + j)
+            C[v] = A[v]
+)");
+  for (const char* line :
+       {"for j in range(3):\n", "if j < T.min(3, 10 - i * 3):\n",
+        "for j in range(4):\n", "v = T.axis.spatial(16, i * 4 + j)\n",
+        "T.where(j < T.Select(i % 2 == 0, 2, i + 1))\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+  }
+  EXPECT_EQ(Print(*ParseOrDie(text)), text);
+}
+
 TEST(Parser, WeakLiteralsTakeTheOtherDtype) {
   EXPECT_TRUE(Same("for i in range(16):\n    C[i] = A[i] * 2 + 1",
                    "for i in range(16):\n    C[i] = A[i] * T.float32(2) + "

@@ -185,12 +185,13 @@ absl::Status RewriteParallelVectorizeUnroll(schedule::Schedule& schedule,
        AllBlocks(*schedule.module().Find(function))) {
     TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(node->name, function));
     const bool tiled = node->annotations.contains(kTilingStructure);
-    if (jobs && target.cores > 1) {
-      TF_RETURN_IF_ERROR(ParallelizeOuter(schedule, block, *jobs));
-    }
     if (vector) {
       TF_RETURN_IF_ERROR(
           VectorizeInner(schedule, block, target.vector_lanes(4)));
+    }
+    // After vectors, so that a short nest keeps its innermost loop for them.
+    if (jobs && target.cores > 1) {
+      TF_RETURN_IF_ERROR(ParallelizeOuter(schedule, block, *jobs));
     }
     if (tiled) {
       TF_RETURN_IF_ERROR(

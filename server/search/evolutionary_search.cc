@@ -36,20 +36,6 @@ struct Individual {
   double seconds = 0;  // measured; 0: not yet
 };
 
-// Seconds that a perfect kernel might take: the scale of the scores, fixed for
-// a task so that old scores stay valid when better candidates are found.
-double ReferenceSeconds(const ir::PrimFunc& program, int cores) {
-  constexpr double kFlopsPerCore = 1.5e11;
-  constexpr double kBytesPerSecond = 3e10;
-  double bytes = 0;
-  for (const ir::Buffer& buffer : program.params) {
-    bytes +=
-        static_cast<double>(buffer->num_elements()) * buffer->dtype.bytes();
-  }
-  return std::max({cost_model::CountFlops(program) / (kFlopsPerCore * cores),
-                   bytes / kBytesPerSecond, 1e-8});
-}
-
 class EvolutionarySearch : public Search {
  public:
   EvolutionarySearch(std::shared_ptr<const space::DesignSpace> space,
@@ -62,9 +48,7 @@ class EvolutionarySearch : public Search {
         model_(std::move(model)),
         options_(std::move(options)),
         rng_(options_.seed),
-        group_(static_cast<int64_t>(Sha256Prefix(task_id_) >> 1)),
-        reference_seconds_(ReferenceSeconds(*space_->program(), target.cores)) {
-  }
+        group_(static_cast<int64_t>(Sha256Prefix(task_id_) >> 1)) {}
 
   absl::Status Warm(std::span<const database::Record> known);
   absl::StatusOr<std::vector<Proposal>> Propose(int count) override;
@@ -88,12 +72,6 @@ class EvolutionarySearch : public Search {
   void Learn(const Individual& individual, double seconds);
   absl::Status Retrain();
   void PredictAll(std::vector<Individual>& individuals);
-  float Score(double seconds) const {
-    return seconds <= 0 ? 0.0f
-                        : static_cast<float>(
-                              std::min(1.0, reference_seconds_ / seconds));
-  }
-
   const std::shared_ptr<const space::DesignSpace> space_;
   const target::Target target_;
   const std::string task_id_;
@@ -101,7 +79,6 @@ class EvolutionarySearch : public Search {
   const SearchOptions options_;
   Rng rng_;
   const int64_t group_;  // of the task, in the model
-  const double reference_seconds_;
 
   std::unordered_set<std::string> seen_keys_;            // evaluated or illegal
   std::unordered_set<std::string> proposed_;             // candidate ids
@@ -305,7 +282,9 @@ void EvolutionarySearch::Learn(const Individual& individual, double seconds) {
   cost_model::Sample sample;
   sample.features = individual.features;
   sample.group = group_;
-  sample.score = Score(seconds);
+  // The model compares seconds with the best of the group, and does so again
+  // when a better one comes.
+  sample.seconds = seconds;
   fresh_.push_back(std::move(sample));
   if (seconds <= 0) return;
   Individual measured = individual;

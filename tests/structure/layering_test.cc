@@ -41,10 +41,7 @@ const std::map<std::string, std::set<std::string>>& MayInclude() {
            {"base", "compiler", "database", "proto",
             // tune-opt --stage features
             "cost_model"}},
-          {"database",
-           {"base", "compiler/ir", "compiler/target",
-            // A record's trace is stored in two parts.
-            "compiler/schedule"}},
+          {"database", {"base", "compiler/ir", "compiler/target"}},
           {"cost_model", {"base", "compiler"}},
           {"server", {"base", "compiler", "cost_model", "database", "proto"}},
           {"worker", {"base", "compiler", "proto"}},

@@ -1,0 +1,154 @@
+#include "server/search/search.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "tests/space/space_test_programs.h"
+
+namespace tilefarm::search {
+namespace {
+
+using space::DesignSpace;
+
+// A made-up device: tiles near 8 x 32 with a long inner reduction are fast.
+double FakeSeconds(const Proposal& proposal) {
+  double penalty = 1;
+  for (const ir::Attr& decision : proposal.candidate.decisions) {
+    const ir::AttrList* factors = decision.AsList();
+    if (factors == nullptr || factors->empty()) continue;
+    const double inner =
+        static_cast<double>(factors->back().AsInt().value_or(1));
+    penalty += std::abs(std::log2(inner) - 4);
+  }
+  return 1e-4 * penalty;
+}
+
+class SearchTest : public testing::Test {
+ protected:
+  std::unique_ptr<Search> Make(SearchOptions options,
+                               std::span<const database::Record> known = {},
+                               ir::PrimFuncPtr program = nullptr) {
+    if (program == nullptr) program = space::MatmulRelu(64, 64, 64);
+    auto created = DesignSpace::Create(program, space::TestTarget());
+    EXPECT_TRUE(created.ok()) << created.status();
+    space_ = *std::move(created);
+    auto search =
+        Search::Create(space_, space::TestTarget(), "task",
+                       cost_model::MakeXgboostModel(1), options, known);
+    EXPECT_TRUE(search.ok()) << search.status();
+    return *std::move(search);
+  }
+
+  // Proposes and reports `trials` in batches; returns the ids in order.
+  std::vector<std::string> Run(Search& search, int trials, int batch = 8) {
+    std::vector<std::string> ids;
+    while (static_cast<int>(ids.size()) < trials) {
+      auto proposals = search.Propose(batch);
+      EXPECT_TRUE(proposals.ok()) << proposals.status();
+      if (!proposals.ok() || proposals->empty()) break;
+      std::vector<Outcome> outcomes;
+      for (const Proposal& proposal : *proposals) {
+        ids.push_back(proposal.candidate_id);
+        outcomes.push_back({proposal.candidate_id, database::Status::kOk,
+                            FakeSeconds(proposal)});
+      }
+      EXPECT_TRUE(search.Report(outcomes).ok());
+    }
+    return ids;
+  }
+
+  std::shared_ptr<const DesignSpace> space_;
+};
+
+TEST_F(SearchTest, NeverProposesACandidateTwice) {
+  SearchOptions options;
+  options.seed = 1;
+  const auto search = Make(options);
+  const std::vector<std::string> ids = Run(*search, 160);
+  EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size());
+  EXPECT_TRUE(search->last_metrics().has_value());
+}
+
+TEST_F(SearchTest, IsAFunctionOfSeedAndReports) {
+  SearchOptions options;
+  options.seed = 4;
+  const auto a = Make(options);
+  const auto first = Run(*a, 96);
+  const auto b = Make(options);
+  EXPECT_EQ(Run(*b, 96), first);
+  options.seed = 5;
+  const auto c = Make(options);
+  EXPECT_NE(Run(*c, 96), first);
+}
+
+TEST_F(SearchTest, GuidedFindsBetterThanRandomOnAverage) {
+  double guided = 0, random = 0;
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    SearchOptions options;
+    options.seed = seed;
+    const auto a = Make(options);
+    Run(*a, 96);
+    guided += a->best_seconds();
+    options.strategy = Strategy::kRandom;
+    const auto b = Make(options);
+    Run(*b, 96);
+    random += b->best_seconds();
+  }
+  EXPECT_LE(guided, random);
+}
+
+TEST_F(SearchTest, KnownRecordsAreNotProposedAgain) {
+  SearchOptions options;
+  const auto first = Make(options);
+  auto proposals = first->Propose(40);
+  ASSERT_TRUE(proposals.ok());
+  std::vector<database::Record> known;
+  for (const Proposal& proposal : *proposals) {
+    database::Record record;
+    record.candidate_id = proposal.candidate_id;
+    record.trace = proposal.trace;
+    record.median_seconds = FakeSeconds(proposal);
+    known.push_back(std::move(record));
+  }
+  const auto second = Make(options, known);
+  EXPECT_GT(second->best_seconds(), 0);
+  std::set<std::string> old;
+  for (const Proposal& proposal : *proposals) old.insert(proposal.candidate_id);
+  for (const std::string& id : Run(*second, 64)) EXPECT_FALSE(old.contains(id));
+}
+
+TEST_F(SearchTest, ASmallSpaceIsExhaustedNotRepeated) {
+  SearchOptions options;
+  const auto search = Make(options, {}, space::Norm(1, 16));
+  std::vector<std::string> ids = Run(*search, 100000, 16);
+  EXPECT_GT(ids.size(), 3u);
+  EXPECT_LT(ids.size(), 500u);
+  auto more = search->Propose(8);
+  ASSERT_TRUE(more.ok());
+  EXPECT_TRUE(more->empty());
+}
+
+TEST_F(SearchTest, FailuresAndUnknownOutcomesAreTaken) {
+  SearchOptions options;
+  const auto search = Make(options);
+  auto proposals = search->Propose(4);
+  ASSERT_TRUE(proposals.ok());
+  const std::vector<Outcome> outcomes = {
+      {(*proposals)[0].candidate_id, database::Status::kCompileError, 0},
+      {(*proposals)[1].candidate_id, database::Status::kDeviceLost, 0},
+      {"nobody proposed this", database::Status::kOk, 1}};
+  EXPECT_TRUE(search->Report(outcomes).ok());
+  EXPECT_EQ(search->best_seconds(), 0);
+}
+
+TEST(IdTest, DependOnEveryPart) {
+  EXPECT_EQ(CandidateId("t", "s", "f"), CandidateId("t", "s", "f"));
+  EXPECT_NE(CandidateId("t", "s", "f"), CandidateId("t", "s", "g"));
+  EXPECT_NE(CandidateId("t", "s", "f"), CandidateId("u", "s", "f"));
+  EXPECT_NE(TaskId("w", "t"), TaskId("w", "u"));
+}
+
+}  // namespace
+}  // namespace tilefarm::search

@@ -1,0 +1,163 @@
+#include "compiler/space/design_space.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/space/space_test_programs.h"
+
+namespace tilefarm::space {
+namespace {
+
+std::unique_ptr<DesignSpace> Space(const ir::PrimFuncPtr& program,
+                                   int cores = 1) {
+  auto space = DesignSpace::Create(program, TestTarget(cores));
+  EXPECT_TRUE(space.ok()) << space.status();
+  return *std::move(space);
+}
+
+class EveryProgramTest : public testing::TestWithParam<std::tuple<int, int>> {
+ protected:
+  ir::PrimFuncPtr Program() const {
+    switch (std::get<0>(GetParam())) {
+      case 0:
+        return MatmulRelu(24, 32, 16);
+      case 1:
+        return Matmul(7, 13, 11);
+      case 2:
+        return PaddedConv();
+      case 3:
+        return Norm(2, 96);
+      default:
+        return SmallSoftmax();
+    }
+  }
+  int cores() const { return std::get<1>(GetParam()); }
+};
+
+// Whatever is sampled, mutated or crossed computes what the program computes,
+// and its complete trace replays to the same program without the space.
+TEST_P(EveryProgramTest, CandidatesComputeTheSame) {
+  const ir::PrimFuncPtr program = Program();
+  const auto space = Space(program, cores());
+  Rng rng(11);
+  int legal = 0;
+  std::vector<Candidate> parents;
+  for (int i = 0; i < 60; ++i) {
+    absl::StatusOr<Candidate> candidate =
+        parents.size() < 2 || i % 3 == 0 ? space->Sample(rng)
+        : i % 3 == 1
+            ? space->Mutate(parents[rng.Below(parents.size())], rng)
+            : space->Crossover(parents[rng.Below(parents.size())],
+                               parents[rng.Below(parents.size())], rng);
+    if (!candidate.ok()) continue;
+    auto schedule = space->Apply(*candidate);
+    if (!schedule.ok()) {
+      EXPECT_EQ(schedule.status().code(), absl::StatusCode::kFailedPrecondition)
+          << schedule.status();
+      continue;
+    }
+    ++legal;
+    parents.push_back(*candidate);
+    const ir::PrimFuncPtr scheduled = schedule->module().Find("main");
+    ExpectSameOutputs(*program, *scheduled);
+
+    auto trace = schedule::Trace::Parse(schedule->trace().Print());
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    auto replayed = schedule::Replay(*trace, ir::IRModule{{program}});
+    ASSERT_TRUE(replayed.ok()) << replayed.status();
+    EXPECT_EQ(ir::Print(*replayed->module().Find("main")),
+              ir::Print(*scheduled));
+    auto back = space->FromRecord(*trace);
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(back->Key(), candidate->Key());
+  }
+  EXPECT_GE(legal, 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, EveryProgramTest,
+                         testing::Combine(testing::Range(0, 5),
+                                          testing::Values(1, 4)));
+
+TEST(DesignSpaceTest, SamplingDependsOnTheSeedAlone) {
+  const auto a = Space(MatmulRelu(32, 32, 32));
+  const auto b = Space(MatmulRelu(32, 32, 32));
+  Rng x(3), y(3);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(a->Sample(x)->Key(), b->Sample(y)->Key());
+  }
+}
+
+TEST(DesignSpaceTest, MutationChangesOneOrMoreDecisionsOfTheSameSketch) {
+  const auto space = Space(MatmulRelu(32, 32, 32));
+  Rng rng(5);
+  const Candidate parent = *space->Sample(rng);
+  std::set<std::string> children;
+  for (int i = 0; i < 50; ++i) {
+    auto child = space->Mutate(parent, rng);
+    ASSERT_TRUE(child.ok()) << child.status();
+    EXPECT_EQ(child->sketch, parent.sketch);
+    children.insert(child->Key());
+  }
+  EXPECT_GT(children.size(), 10u);
+}
+
+TEST(DesignSpaceTest, DifferentSketchesDoNotCross) {
+  const auto space = Space(Matmul(32, 32, 32));
+  Rng rng(5);
+  Candidate a = *space->Sample(rng), b = a;
+  b.sketch = (a.sketch + 1) % static_cast<int>(space->sketches().size());
+  EXPECT_EQ(space->Crossover(a, b, rng).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(DesignSpaceTest, SketchesCarryNoDecisions) {
+  for (const schedule::Trace& sketch : Space(Matmul(8, 8, 8))->sketches()) {
+    for (const ir::Attr& decision : sketch.Decisions()) {
+      EXPECT_EQ(decision, ir::Attr());
+    }
+  }
+}
+
+TEST(DesignSpaceTest, ASketchByHandKeepsItsOwnDecisions) {
+  auto trace = schedule::Trace::Parse(R"(
+b0 = sch.get_block("C")
+l1, l2, l3 = sch.get_loops(b0)
+v4, v5 = sch.sample_perfect_tile(l1, n=2, max_innermost_factor=8)
+l6, l7 = sch.split(l1, factors=[v4, v5])
+v8, v9 = sch.sample_perfect_tile(l2, n=2, max_innermost_factor=8, decision=[4, 2])
+l10, l11 = sch.split(l2, factors=[v8, v9])
+)");
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  auto space = DesignSpace::FromTrace(Matmul(8, 8, 8), TestTarget(), *trace);
+  ASSERT_TRUE(space.ok()) << space.status();
+  EXPECT_EQ((*space)->ApproximateSize(), 4);
+  Rng rng(1);
+  std::set<std::string> keys;
+  for (int i = 0; i < 100; ++i) {
+    auto candidate = (*space)->Sample(rng);
+    ASSERT_TRUE(candidate.ok());
+    EXPECT_EQ(candidate->decisions[1], ir::Attr(ir::AttrList{4, 2}));
+    ASSERT_TRUE((*space)->Apply(*candidate).ok());
+    keys.insert(candidate->Key());
+  }
+  EXPECT_EQ(keys.size(), 4u);
+}
+
+TEST(DesignSpaceTest, TracesOfOthersAreNotFound) {
+  auto trace = schedule::Trace::Parse("b0 = sch.get_block(\"C\")\n");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(Space(Matmul(8, 8, 8))->FromRecord(*trace).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST(DesignSpaceTest, DecisionsOfTheWrongNumberAreRejected) {
+  const auto space = Space(Matmul(8, 8, 8));
+  EXPECT_FALSE(space->Apply(Candidate{0, {}}).ok());
+  EXPECT_EQ(space->Apply(Candidate{99, {}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace tilefarm::space

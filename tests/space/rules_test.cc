@@ -1,0 +1,181 @@
+// Each rule and postproc: what it makes, and where it does not apply.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "compiler/space/block_analysis.h"
+#include "compiler/space/postprocs.h"
+#include "compiler/space/sketch_rules.h"
+#include "tests/space/space_test_programs.h"
+
+namespace tilefarm::space {
+namespace {
+
+using schedule::Schedule;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+Schedule Make(const ir::PrimFuncPtr& program) {
+  return Schedule(ir::IRModule{{program}});
+}
+
+std::vector<Schedule> Apply(SketchRule rule, const ir::PrimFuncPtr& program,
+                            const std::string& block, int cores = 1) {
+  const RuleContext context{"main", TestTarget(cores)};
+  auto results = rule(context, Make(program), block);
+  EXPECT_TRUE(results.ok()) << results.status();
+  return *results;
+}
+
+std::vector<std::string> Blocks(const Schedule& schedule) {
+  std::vector<std::string> names;
+  for (const auto& block : AllBlocks(*schedule.module().Find("main"))) {
+    names.push_back(block->name);
+  }
+  return names;
+}
+
+std::string Text(const Schedule& schedule) {
+  return ir::Print(*schedule.module().Find("main"));
+}
+
+TEST(AutoInlineTest, ElementwiseProducerVanishes) {
+  const te::Tensor a = te::Placeholder("A", {8}, ir::DataType::Float(32));
+  const te::Tensor b = te::Relu(a, "B");
+  const auto results = Apply(AutoInline, Build({a, te::Add(b, a, "C")}), "B");
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_THAT(Blocks(results[0]), ElementsAre("C"));
+}
+
+TEST(AutoInlineTest, OutputsPaddingAndCostlyFunctionsStay) {
+  EXPECT_THAT(Blocks(Apply(AutoInline, MatmulRelu(4, 4, 4), "D")[0]),
+              ElementsAre("C", "D"));
+  EXPECT_THAT(Blocks(Apply(AutoInline, PaddedConv(), "pad_temp")[0]),
+              ElementsAre("pad_temp", "conv2d_nhwc", "T_relu"));
+  EXPECT_THAT(Blocks(Apply(AutoInline, SmallSoftmax(), "T_softmax_exp")[0]),
+              testing::Contains("T_softmax_exp"));
+}
+
+TEST(MultiLevelTilingTest, FusesTheConsumerOrCachesTheResult) {
+  // Packing or not, times the consumer below the second or first level.
+  const auto fused = Apply(MultiLevelTiling, MatmulRelu(32, 32, 32), "C");
+  EXPECT_EQ(fused.size(), 4u);
+  for (const Schedule& sketch : fused) {
+    EXPECT_THAT(Text(sketch), Not(HasSubstr("C_global")));
+  }
+  // Without a consumer: cached at either level, or written in place.
+  const auto cached = Apply(MultiLevelTiling, Matmul(32, 32, 32), "C");
+  EXPECT_EQ(cached.size(), 6u);
+  EXPECT_THAT(Text(cached[0]), HasSubstr("C_global"));
+  EXPECT_THAT(Text(cached[0]), HasSubstr("B_global"));
+  EXPECT_THAT(Text(cached.back()), Not(HasSubstr("_global")));
+  EXPECT_THAT(cached.back().trace().Print(), HasSubstr("ann_val=\"SSRSRS\""));
+}
+
+TEST(MultiLevelTilingTest, LeavesWhatReusesNothing) {
+  EXPECT_EQ(Apply(MultiLevelTiling, Norm(4, 64), "S").size(), 1u);
+  EXPECT_EQ(Text(Apply(MultiLevelTiling, Norm(4, 64), "S")[0]),
+            Text(Make(Norm(4, 64))));
+}
+
+TEST(MultiLevelTilingTest, PrimeExtentsGetTails) {
+  const auto sketches = Apply(MultiLevelTiling, Matmul(32, 1009, 32), "C");
+  EXPECT_THAT(sketches[0].trace().Print(), HasSubstr("sch.sample_tile("));
+  EXPECT_THAT(sketches[0].trace().Print(),
+              HasSubstr("sch.sample_perfect_tile("));
+}
+
+TEST(AddRfactorTest, FewOutputsAreFactoredEitherWay) {
+  const auto results = Apply(AddRfactor, Norm(2, 256), "S");
+  ASSERT_EQ(results.size(), 3u);
+  EXPECT_THAT(Blocks(results[0]), ElementsAre("S"));
+  EXPECT_THAT(Blocks(results[1]), ElementsAre("S_rf", "S"));
+  EXPECT_THAT(Blocks(results[2]), ElementsAre("S_rf", "S"));
+  for (const Schedule& result : results) {
+    ExpectSameOutputs(*Norm(2, 256), *result.module().Find("main"));
+  }
+}
+
+TEST(AddRfactorTest, ShortReductionsAndMatmulsStay) {
+  EXPECT_EQ(Apply(AddRfactor, Norm(2, 8), "S").size(), 1u);
+  EXPECT_EQ(Apply(AddRfactor, Matmul(8, 8, 64), "C").size(), 1u);
+  // Outputs enough for the cores: only the way that makes vectors.
+  EXPECT_EQ(Apply(AddRfactor, Norm(512, 64), "S").size(), 2u);
+}
+
+TEST(RandomComputeLocationTest, ProducersMayMoveOutputsMayNot) {
+  const auto moved =
+      Apply(RandomComputeLocation, SmallSoftmax(), "T_softmax_expsum");
+  EXPECT_THAT(moved[0].trace().Print(),
+              HasSubstr("sch.sample_compute_location("));
+  const auto output =
+      Apply(RandomComputeLocation, SmallSoftmax(), "T_softmax_norm");
+  EXPECT_THAT(output[0].trace().Print(),
+              Not(HasSubstr("sch.sample_compute_location(")));
+}
+
+TEST(ParallelVectorizeUnrollTest, AsksForJobsOnlyWithCores) {
+  const auto one = Apply(ParallelVectorizeUnroll, Matmul(8, 8, 8), "root", 1);
+  EXPECT_THAT(one[0].trace().Print(), Not(HasSubstr(kParallel)));
+  EXPECT_THAT(one[0].trace().Print(), HasSubstr(kUnrollExplicit));
+  const auto four = Apply(ParallelVectorizeUnroll, Matmul(8, 8, 8), "root", 4);
+  EXPECT_THAT(four[0].trace().Print(), HasSubstr(kParallel));
+}
+
+TEST(RewriteReductionsTest, InitialisationMovesBeforeTheReduceLoops) {
+  Schedule schedule = Make(Matmul(4, 4, 8));
+  ASSERT_TRUE(RewriteReductions(schedule, "main").ok());
+  EXPECT_THAT(Blocks(schedule), ElementsAre("C_init", "C_update"));
+  ExpectSameOutputs(*Matmul(4, 4, 8), *schedule.module().Find("main"));
+}
+
+TEST(RewriteParallelVectorizeUnrollTest, DoesWhatTheRootAsksFor) {
+  Schedule schedule = Make(MatmulRelu(64, 64, 8));
+  auto root = schedule.GetBlock("root");
+  ASSERT_TRUE(root.ok());
+  ASSERT_TRUE(schedule.Annotate(*root, kParallel, ir::Attr(16)).ok());
+  ASSERT_TRUE(schedule.Annotate(*root, kVectorize, ir::Attr(16)).ok());
+  ASSERT_TRUE(schedule.Annotate(*root, kUnrollExplicit, ir::Attr(64)).ok());
+  ASSERT_TRUE(
+      RewriteParallelVectorizeUnroll(schedule, "main", TestTarget(4)).ok());
+  const std::string text = Text(schedule);
+  EXPECT_THAT(text, HasSubstr("T.parallel("));
+  EXPECT_THAT(text, HasSubstr("T.vectorized("));
+  EXPECT_THAT(text, HasSubstr("\"pragma_auto_unroll_max_step\": 64"));
+  // The requests themselves are gone.
+  EXPECT_THAT(text, Not(HasSubstr("meta_schedule")));
+  ExpectSameOutputs(*MatmulRelu(64, 64, 8), *schedule.module().Find("main"));
+}
+
+TEST(RewriteParallelVectorizeUnrollTest, ReductionsNeverRunInParallel) {
+  Schedule schedule = Make(Norm(1, 256));
+  auto root = schedule.GetBlock("root");
+  ASSERT_TRUE(root.ok());
+  ASSERT_TRUE(schedule.Annotate(*root, kParallel, ir::Attr(64)).ok());
+  ASSERT_TRUE(
+      RewriteParallelVectorizeUnroll(schedule, "main", TestTarget(4)).ok());
+  ExpectSameOutputs(*Norm(1, 256), *schedule.module().Find("main"));
+}
+
+TEST(RewritePackingTest, PanelsAreAsWideAsTheRegisterTile) {
+  const RuleContext context{"main", TestTarget()};
+  auto sketches = MultiLevelTiling(context, Make(Matmul(32, 64, 32)), "C");
+  ASSERT_TRUE(sketches.ok()) << sketches.status();
+  Schedule schedule = sketches->front();
+  schedule::Trace trace = schedule.trace();
+  ASSERT_TRUE(
+      trace
+          .SetDecisions({ir::AttrList{1, 2, 4, 4}, ir::AttrList{1, 1, 4, 16},
+                         ir::AttrList{2, 16}})
+          .ok());
+  auto replayed = schedule::Replay(trace, ir::IRModule{{Matmul(32, 64, 32)}});
+  ASSERT_TRUE(replayed.ok()) << replayed.status();
+  ASSERT_TRUE(RewritePacking(*replayed, "main").ok());
+  EXPECT_THAT(Text(*replayed),
+              HasSubstr("B_global = T.alloc_buffer((4, 32, 16)"));
+  EXPECT_THAT(Text(*replayed), Not(HasSubstr(kPack)));
+  ExpectSameOutputs(*Matmul(32, 64, 32), *replayed->module().Find("main"));
+}
+
+}  // namespace
+}  // namespace tilefarm::space

@@ -1,0 +1,135 @@
+#include "compiler/space/sample_site.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/space/space_test_programs.h"
+
+namespace tilefarm::space {
+namespace {
+
+std::vector<int64_t> Factors(const ir::Attr& attr) {
+  std::vector<int64_t> out;
+  for (const ir::Attr& item : *attr.AsList()) out.push_back(*item.AsInt());
+  return out;
+}
+
+int64_t Product(const std::vector<int64_t>& factors) {
+  int64_t product = 1;
+  for (int64_t factor : factors) product *= factor;
+  return product;
+}
+
+SampleSite Tile(SiteKind kind, int64_t extent) {
+  SampleSite site;
+  site.kind = kind;
+  site.extent = extent;
+  site.factors = 4;
+  site.max_innermost = 64;
+  return site;
+}
+
+TEST(DrawDecisionTest, PerfectTilesDivideAndTailsCover) {
+  Rng rng(1);
+  for (int64_t extent : {1, 7, 48, 96, 1000, 1024}) {
+    for (int i = 0; i < 200; ++i) {
+      const auto perfect = Factors(DrawDecision(
+          Tile(SiteKind::kPerfectTile, extent), TestTarget(), rng));
+      EXPECT_EQ(Product(perfect), extent);
+      EXPECT_LE(perfect.back(), 64);
+      const auto tail = Factors(
+          DrawDecision(Tile(SiteKind::kTile, extent), TestTarget(), rng));
+      EXPECT_GE(Product(tail), extent);
+      // No outer iteration is empty.
+      EXPECT_LT(Product(tail) - tail.back(), extent);
+    }
+  }
+}
+
+TEST(DrawDecisionTest, VectorAxesPreferWholeVectors) {
+  SampleSite site = Tile(SiteKind::kPerfectTile, 1024);
+  site.vector_axis = true;
+  Rng rng(1);
+  int whole = 0;
+  for (int i = 0; i < 1000; ++i) {
+    whole += Factors(DrawDecision(site, TestTarget(), rng)).back() % 16 == 0;
+  }
+  EXPECT_GT(whole, 850);
+}
+
+TEST(MutateDecisionTest, TilesStayLegalAndMove) {
+  Rng rng(1);
+  for (const SiteKind kind : {SiteKind::kPerfectTile, SiteKind::kTile}) {
+    const SampleSite site = Tile(kind, 96);
+    ir::Attr at = DrawDecision(site, TestTarget(), rng);
+    int moved = 0;
+    for (int i = 0; i < 300; ++i) {
+      const auto next = MutateDecision(site, at, TestTarget(), rng);
+      if (!next) continue;
+      moved += !(*next == at);
+      at = *next;
+      EXPECT_GE(Product(Factors(at)), 96);
+      if (kind == SiteKind::kPerfectTile) {
+        EXPECT_EQ(Product(Factors(at)), 96);
+      }
+      EXPECT_LE(Factors(at).back(), 64);
+    }
+    EXPECT_GT(moved, 200);
+  }
+}
+
+TEST(MutateDecisionTest, OneDecisionHasNoNeighbour) {
+  SampleSite site;
+  site.kind = SiteKind::kComputeLocation;
+  site.locations = {-1};
+  Rng rng(1);
+  EXPECT_FALSE(MutateDecision(site, ir::Attr(-1), TestTarget(), rng));
+  SampleSite fixed = Tile(SiteKind::kPerfectTile, 96);
+  fixed.fixed = ir::Attr(ir::AttrList{96, 1, 1, 1});
+  EXPECT_FALSE(MutateDecision(fixed, *fixed.fixed, TestTarget(), rng));
+}
+
+TEST(SampleSiteTest, CountsOrderedFactorisations) {
+  // 2^2 over four levels: C(5, 2).
+  EXPECT_EQ(Tile(SiteKind::kPerfectTile, 4).Count(), 10);
+  EXPECT_EQ(Tile(SiteKind::kPerfectTile, 1).Count(), 1);
+  // 2 * 3: four levels each.
+  EXPECT_EQ(Tile(SiteKind::kPerfectTile, 6).Count(), 16);
+}
+
+TEST(FitsRegistersTest, AccumulatorsAndOperandsMustFit) {
+  SampleSite rows = Tile(SiteKind::kPerfectTile, 96);
+  SampleSite columns = Tile(SiteKind::kPerfectTile, 96);
+  rows.register_tile = columns.register_tile = true;
+  rows.tile_group = columns.tile_group = 0;
+  columns.vector_axis = true;
+  const auto fits = [&](int64_t r, int64_t c) {
+    return FitsRegisters({rows, columns},
+                         {ir::Attr(ir::AttrList{1, 1, 1, r}),
+                          ir::Attr(ir::AttrList{1, 1, 1, c})},
+                         TestTarget());
+  };
+  EXPECT_TRUE(fits(6, 64));    // 24 + 4 + 1
+  EXPECT_TRUE(fits(8, 48));    // 24 + 3 + 1
+  EXPECT_FALSE(fits(8, 64));   // 32 + 4 + 1
+  EXPECT_FALSE(fits(32, 16));  // 32 + 1 + 1
+}
+
+TEST(FindSitesTest, ReadsExtentsOffTheProgram) {
+  auto trace = schedule::Trace::Parse(R"(
+b0 = sch.get_block("C")
+l1, l2, l3 = sch.get_loops(b0)
+v4, v5 = sch.sample_perfect_tile(l2, n=2, max_innermost_factor=16, decision=[4, 2])
+v6 = sch.sample_categorical(candidates=[0, 16], probs=[0.25, 0.75], decision=1)
+)");
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  auto sites = FindSites(*trace, ir::IRModule{{Matmul(4, 8, 16)}});
+  ASSERT_TRUE(sites.ok()) << sites.status();
+  ASSERT_EQ(sites->size(), 2u);
+  EXPECT_EQ((*sites)[0].kind, SiteKind::kPerfectTile);
+  EXPECT_EQ((*sites)[0].extent, 8);
+  EXPECT_EQ((*sites)[0].max_innermost, 16);
+  EXPECT_EQ((*sites)[1].weights, (std::vector<double>{0.25, 0.75}));
+}
+
+}  // namespace
+}  // namespace tilefarm::space

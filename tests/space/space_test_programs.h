@@ -1,0 +1,98 @@
+// Programs and helpers that the tests of the design space share.
+#ifndef TILEFARM_TESTS_SPACE_SPACE_TEST_PROGRAMS_H_
+#define TILEFARM_TESTS_SPACE_SPACE_TEST_PROGRAMS_H_
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/printer.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/target/target.h"
+#include "compiler/te/operators.h"
+
+namespace tilefarm::space {
+
+inline target::Target TestTarget(int cores = 1) {
+  auto target =
+      target::Parse("x86-64:skylake-avx512,cores=" + std::to_string(cores));
+  EXPECT_TRUE(target.ok()) << target.status();
+  return *target;
+}
+
+inline ir::PrimFuncPtr Build(const std::vector<te::Tensor>& params) {
+  auto function = te::CreatePrimFunc("main", params);
+  EXPECT_TRUE(function.ok()) << function.status();
+  return *function;
+}
+
+inline ir::PrimFuncPtr MatmulRelu(int64_t m, int64_t n, int64_t k) {
+  const auto type = ir::DataType::Float(32);
+  const te::Tensor a = te::Placeholder("A", {m, k}, type);
+  const te::Tensor b = te::Placeholder("B", {k, n}, type);
+  return Build({a, b, te::Relu(te::Matmul(a, b, {}, "C"), "D")});
+}
+
+inline ir::PrimFuncPtr Matmul(int64_t m, int64_t n, int64_t k) {
+  const auto type = ir::DataType::Float(32);
+  const te::Tensor a = te::Placeholder("A", {m, k}, type);
+  const te::Tensor b = te::Placeholder("B", {k, n}, type);
+  return Build({a, b, te::Matmul(a, b, {}, "C")});
+}
+
+inline ir::PrimFuncPtr PaddedConv() {
+  const auto type = ir::DataType::Float(32);
+  const te::Tensor data = te::Placeholder("data", {1, 6, 6, 4}, type);
+  const te::Tensor weight = te::Placeholder("weight", {3, 3, 4, 16}, type);
+  te::ConvOptions options;
+  options.padding = {1, 1};
+  return Build({data, weight, te::Relu(te::Conv2dNhwc(data, weight, options))});
+}
+
+inline ir::PrimFuncPtr Norm(int64_t rows, int64_t columns) {
+  const te::Tensor a =
+      te::Placeholder("A", {rows, columns}, ir::DataType::Float(32));
+  return Build({a, te::ReduceOver(a, te::Reducer::kSum, {1}, false, "S")});
+}
+
+inline ir::PrimFuncPtr SmallSoftmax() {
+  const te::Tensor a = te::Placeholder("A", {6, 40}, ir::DataType::Float(32));
+  return Build({a, te::Softmax(a)});
+}
+
+// The last buffer after running the program on random numbers.
+inline std::vector<float> Outputs(const ir::PrimFunc& function) {
+  Rng rng(7);
+  std::vector<std::vector<float>> buffers;
+  std::vector<std::span<std::byte>> spans;
+  for (const ir::Buffer& param : function.params) {
+    std::vector<float> values(param->num_elements());
+    for (float& value : values) {
+      value = static_cast<float>(rng.Uniform() * 2 - 1);
+    }
+    buffers.push_back(std::move(values));
+  }
+  for (std::vector<float>& values : buffers) {
+    spans.push_back(std::as_writable_bytes(std::span(values)));
+  }
+  const absl::Status status = ir::Interpret(function, spans);
+  EXPECT_TRUE(status.ok()) << status << "\n" << ir::Print(function);
+  return buffers.back();
+}
+
+inline void ExpectSameOutputs(const ir::PrimFunc& a, const ir::PrimFunc& b) {
+  const std::vector<float> x = Outputs(a), y = Outputs(b);
+  ASSERT_EQ(x.size(), y.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    ASSERT_NEAR(x[i], y[i], 1e-4) << "element " << i << "\n" << ir::Print(b);
+  }
+}
+
+}  // namespace tilefarm::space
+
+#endif  // TILEFARM_TESTS_SPACE_SPACE_TEST_PROGRAMS_H_

@@ -123,20 +123,22 @@ absl::StatusOr<CpuFeatures> ResolveCpu(
     return result;
   }
   const std::string triple(kind.triple);
-  const auto own = MakeSubtarget(triple, cpu.empty() ? "generic" : cpu, {});
-  if (own == nullptr) {
+  // LLVM prints to stderr where it is asked for a cpu it does not know.
+  const auto any = MakeSubtarget(triple, "", {});
+  if (any == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("this build's LLVM has no code generator for ", triple));
   }
-  if (!own->isCPUStringValid(cpu)) {
+  if (!any->isCPUStringValid(cpu)) {
     std::vector<std::string> known;
-    for (const auto& desc : own->getAllProcessorDescriptions()) {
+    for (const auto& desc : any->getAllProcessorDescriptions()) {
       known.emplace_back(desc.Key);
     }
     return absl::InvalidArgumentError(
         absl::StrCat("unknown model '", cpu, "' of ", std::string(kind.name),
                      "; near it: ", Nearest(cpu, std::move(known))));
   }
+  const auto own = MakeSubtarget(triple, cpu, {});
   for (const std::string& feature : features) {
     const auto all = own->getAllProcessorFeatures();
     const bool found = std::any_of(all.begin(), all.end(), [&](const auto& f) {

@@ -1,0 +1,148 @@
+// driver::Compile from text to a library that is called.
+#include "compiler/driver/compile.h"
+
+#include <cmath>
+
+#include "base/rng.h"
+#include "compiler/driver/reference.h"
+#include "compiler/ir/parser.h"
+#include "compiler/ir/printer.h"
+#include "compiler/ir/verifier.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/codegen/kernel.h"
+
+namespace tilefarm::driver {
+namespace {
+
+constexpr char kMatmulRelu[] = R"(
+@I.ir_module
+class Module:
+    @T.prim_func
+    def main(A: T.Buffer((64, 128), "float32"), B: T.Buffer((128, 96), "float32"),
+             C: T.Buffer((64, 96), "float32")):
+        Y = T.alloc_buffer((64, 96), "float32")
+        for i, j, k in T.grid(64, 96, 128):
+            with T.block("Y"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    Y[vi, vj] = T.float32(0)
+                Y[vi, vj] = Y[vi, vj] + A[vi, vk] * B[vk, vj]
+        for i, j in T.grid(64, 96):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = T.max(Y[vi, vj], T.float32(0))
+)";
+
+// A sum that float32 gets wrong: 1 followed by many tiny terms.
+constexpr char kRowSum[] = R"(
+@T.prim_func
+def row_sum(A: T.Buffer((4, 4096), "float32"), S: T.Buffer((4,), "float32")):
+    for i, k in T.grid(4, 4096):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = T.float32(0)
+            S[vi] = S[vi] + A[vi, vk]
+)";
+
+CompileOptions Options(bool reference = false) {
+  CompileOptions options;
+  options.target = *target::Parse("host,cores=1");
+  options.reference = reference;
+  return options;
+}
+
+absl::StatusOr<Artifact> CompileText(const char* text,
+                                     const CompileOptions& options) {
+  TF_ASSIGN_OR_RETURN(const ir::IRModule module, ir::ParseModule(text));
+  return Compile(module, options);
+}
+
+TEST(Compile, MatmulReluComputesTheRightThing) {
+  for (const bool reference : {false, true}) {
+    const auto artifact = CompileText(kMatmulRelu, Options(reference));
+    ASSERT_TRUE(artifact.ok()) << artifact.status();
+    EXPECT_THAT(artifact->symbols, testing::ElementsAre("tilefarm_main"));
+    EXPECT_THAT(artifact->header, testing::HasSubstr("int tilefarm_main("));
+    const auto kernel = codegen::Kernel::Load(artifact->shared_object);
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    Rng rng(7);
+    std::vector<float> a(64 * 128), b(128 * 96), c(64 * 96, NAN);
+    for (float& x : a) x = static_cast<float>(rng.Uniform() * 2 - 1);
+    for (float& x : b) x = static_cast<float>(rng.Uniform() * 2 - 1);
+    ASSERT_EQ(kernel->Call("tilefarm_main", a.data(), b.data(), c.data()), 0);
+    for (int i = 0; i < 64; ++i) {
+      for (int j = 0; j < 96; ++j) {
+        double sum = 0;
+        for (int k = 0; k < 128; ++k) {
+          sum += static_cast<double>(a[i * 128 + k]) * b[k * 96 + j];
+        }
+        const double expected = std::max(sum, 0.0);
+        ASSERT_NEAR(c[i * 96 + j], expected,
+                    reference ? 1e-6 * (1 + expected) : 1e-4);
+      }
+    }
+  }
+}
+
+TEST(Compile, ReferenceAccumulatesInFloat64) {
+  std::vector<float> a(4 * 4096, 0x1p-25f), exact(4), plain(4);
+  for (int i = 0; i < 4; ++i) a[i * 4096] = 1;
+  const auto reference = CompileText(kRowSum, Options(true));
+  ASSERT_TRUE(reference.ok()) << reference.status();
+  const auto kernel = codegen::Kernel::Load(reference->shared_object);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  ASSERT_EQ(kernel->Call("row_sum", a.data(), exact.data()), 0);
+  EXPECT_THAT(exact, testing::Each(static_cast<float>(1 + 4095 * 0x1p-25)));
+}
+
+TEST(Reference, IsALegalProgramWithTheSpatialLoopInside) {
+  const auto module = ir::ParseModule(kMatmulRelu);
+  ASSERT_TRUE(module.ok()) << module.status();
+  const ir::PrimFuncPtr reference = MakeReference(*module->functions[0]);
+  const std::string text = ir::Print(*reference);
+  EXPECT_TRUE(ir::Verify(*reference).ok()) << ir::Verify(*reference) << "\n"
+                                           << text;
+  EXPECT_THAT(text, testing::HasSubstr("Y_f64"));
+  EXPECT_THAT(text, testing::HasSubstr("for i, k, j in T.grid(64, 128, 96)"));
+}
+
+TEST(Compile, SameInputSameBytes) {
+  const auto first = CompileText(kMatmulRelu, Options());
+  const auto second = CompileText(kMatmulRelu, Options());
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(first->shared_object, second->shared_object);
+  EXPECT_EQ(first->code_digest, second->code_digest);
+}
+
+TEST(Compile, SymbolsAreCheckedAndNamed) {
+  CompileOptions options = Options();
+  options.symbol = "my_kernel";
+  const auto named = CompileText(kMatmulRelu, options);
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_THAT(named->symbols, testing::ElementsAre("my_kernel"));
+  for (const char* bad : {"9lives", "a-b", "memset", ""}) {
+    options.symbol = bad;
+    if (*bad == '\0') continue;  // empty means the function's own
+    EXPECT_EQ(CompileText(kMatmulRelu, options).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << bad;
+  }
+  EXPECT_EQ(Compile(ir::IRModule{}, Options()).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  auto module = *ir::ParseModule(kMatmulRelu);
+  auto twin = std::make_shared<ir::PrimFunc>(*module.functions[0]);
+  twin->name = "twin";
+  module.functions.push_back(twin);
+  options.symbol = "one_name";
+  EXPECT_EQ(Compile(module, options).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Compile, FingerprintNamesLlvmAndEpoch) {
+  EXPECT_THAT(Fingerprint(), testing::MatchesRegex("llvm-[0-9.]+\\+tf[0-9]+"));
+}
+
+}  // namespace
+}  // namespace tilefarm::driver

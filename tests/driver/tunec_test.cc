@@ -1,0 +1,140 @@
+// tunec as a process: exit codes, output files, messages.
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace tilefarm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kProgram[] = R"(
+@I.ir_module
+class Module:
+    @T.prim_func
+    def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+        for i in range(64):
+            with T.block("B"):
+                vi = T.axis.spatial(64, i)
+                B[vi] = A[vi] * T.float32(2)
+)";
+
+struct Result {
+  int code;
+  std::string out, err;
+};
+
+class Tunec : public testing::Test {
+ protected:
+  Tunec() {
+    std::string pattern = testing::TempDir() + "/tunec-XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    Write("program.py", kProgram);
+  }
+  ~Tunec() override { fs::remove_all(folder_); }
+
+  fs::path Path(const char* name) const { return folder_ / name; }
+  void Write(const char* name, const std::string& text) {
+    std::ofstream(Path(name)) << text;
+  }
+  std::string Read(const char* name) const {
+    std::ifstream file(Path(name));
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+  // Runs tunec in the folder.
+  Result Run(const std::string& arguments) {
+    const std::string command =
+        absl::StrCat("cd ", folder_.string(), " && ", TILEFARM_BIN_DIR,
+                     "/tunec ", arguments, " >out.txt 2>err.txt");
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Read("out.txt"),
+            Read("err.txt")};
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Tunec, BuildsTheDefaultScheduleAndSaysSo) {
+  const Result result =
+      Run("program.py --target host,cores=1 -o out.so --json");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.err, testing::HasSubstr("default schedule"));
+  EXPECT_TRUE(fs::exists(Path("out.so")));
+  EXPECT_THAT(Read("out.h"), testing::HasSubstr("int tilefarm_main("));
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["functions"][0]["schedule"], "default");
+  EXPECT_EQ(json["functions"][0]["symbol"], "tilefarm_main");
+}
+
+TEST_F(Tunec, AsIsWithSymbolAndHeader) {
+  const Result result =
+      Run("program.py --target host --as-is --symbol twice -o out.so "
+          "--header twice.h");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(Read("twice.h"), testing::HasSubstr("int twice("));
+  EXPECT_FALSE(fs::exists(Path("out.h")));
+}
+
+TEST_F(Tunec, AppliesATrace) {
+  Write("trace.py",
+        "b0 = sch.get_block(\"B\")\nl1, = sch.get_loops(b0)\n"
+        "sch.vectorize(l1)\n");
+  const Result result =
+      Run("program.py --target host --trace trace.py -o out.so");
+  EXPECT_EQ(result.code, 0) << result.err;
+  Write("trace.py", "b0 = sch.get_block(\"nowhere\")\n");
+  const Result bad = Run("program.py --target host --trace trace.py -o no.so");
+  EXPECT_EQ(bad.code, 1);
+  EXPECT_FALSE(fs::exists(Path("no.so")));
+}
+
+TEST_F(Tunec, RequireTunedExits3AndBuildsNothing) {
+  const Result result =
+      Run("program.py --target host --require-tuned -o out.so");
+  EXPECT_EQ(result.code, 3);
+  EXPECT_FALSE(fs::exists(Path("out.so")));
+}
+
+TEST_F(Tunec, MissingDatabaseIsAnError) {
+  const Result result = Run("program.py --target host --db none.db -o out.so");
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, testing::HasSubstr("none.db"));
+  EXPECT_FALSE(fs::exists(Path("none.db")));
+}
+
+TEST_F(Tunec, FailuresAreReportedWithExitCode1) {
+  EXPECT_EQ(Run("missing.py --target host -o out.so").code, 1);
+  EXPECT_EQ(Run("program.py --target nowhere -o out.so").code, 1);
+  EXPECT_EQ(Run("program.py --target host -o missing/folder/out.so").code, 1);
+  Write("bad.py", "@T.prim_func\ndef f(:\n");
+  const Result bad = Run("bad.py --target host -o out.so");
+  EXPECT_EQ(bad.code, 1);
+  EXPECT_THAT(bad.err, testing::HasSubstr("bad.py:2:"));
+}
+
+TEST_F(Tunec, BadUsageExits2) {
+  EXPECT_EQ(Run("").code, 2);
+  EXPECT_EQ(Run("program.py -o out.so").code, 2);
+  EXPECT_EQ(Run("program.py --target host").code, 2);
+  EXPECT_EQ(Run("program.py --target host -o out.so --db a --as-is").code, 2);
+  EXPECT_EQ(Run("program.py --target host -o out.so --frobnicate").code, 2);
+}
+
+TEST_F(Tunec, Version) {
+  const Result result = Run("--version");
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.out, testing::HasSubstr("fingerprint llvm-"));
+}
+
+}  // namespace
+}  // namespace tilefarm

@@ -36,6 +36,7 @@ absl::StatusOr<std::shared_ptr<Process>> BuilderClient::Started() {
     MutexLock lock(mutex_);
     if (ended_) return absl::UnavailableError("shutting down");
     process_ = process;
+    if (!cpus_.empty()) KeepProcessOnCpus(process->pid(), cpus_);
     if (paused_) process->Stop();
   }
   const absl::StatusOr<Frame> frame =
@@ -103,6 +104,12 @@ absl::StatusOr<BuildReply> BuilderClient::Build(const BuildRequest& request,
     return absl::AbortedError("the builder ran out of memory");
   }
   return absl::AbortedError(absl::StrCat("the builder ", end));
+}
+
+void BuilderClient::RunOn(CpuList cpus) {
+  MutexLock lock(mutex_);
+  cpus_ = std::move(cpus);
+  if (process_ != nullptr) KeepProcessOnCpus(process_->pid(), cpus_);
 }
 
 void BuilderClient::Pause() {

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "base/mutex.h"
 #include "worker/builder_protocol.h"
+#include "worker/cpus.h"
 #include "worker/process.h"
 
 namespace tilefarm::worker {
@@ -28,6 +29,8 @@ class BuilderClient {
   absl::StatusOr<BuildReply> Build(const BuildRequest& request,
                                    absl::Duration timeout);
 
+  // Keeps the process, and those that replace it, on these cores.
+  void RunOn(CpuList cpus);
   // Stops and continues the process, so that it leaves the cores alone.
   void Pause();
   void Resume();
@@ -46,6 +49,7 @@ class BuilderClient {
   const std::vector<std::string> command_;
   Mutex mutex_;
   std::shared_ptr<Process> process_ ABSL_GUARDED_BY(mutex_);
+  CpuList cpus_ ABSL_GUARDED_BY(mutex_);  // empty: as inherited
   bool paused_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };

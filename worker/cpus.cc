@@ -8,6 +8,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <system_error>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -74,6 +77,19 @@ absl::Status RunOnCpus(const CpuList& cpus) {
   return absl::OkStatus();
 }
 
+void KeepProcessOnCpus(pid_t pid, const CpuList& cpus) {
+  CpuMask mask;
+  for (uint32_t cpu : cpus) CPU_SET_S(cpu, CpuMask::bytes(), mask.get());
+  std::error_code error;
+  const std::string tasks = absl::StrCat("/proc/", pid, "/task");
+  for (const auto& task : std::filesystem::directory_iterator(tasks, error)) {
+    pid_t thread = 0;
+    if (absl::SimpleAtoi(task.path().filename().string(), &thread)) {
+      sched_setaffinity(thread, CpuMask::bytes(), mask.get());
+    }
+  }
+}
+
 CpuList MeasurementCpus(const CpuList& all, uint32_t cores) {
   if (cores >= all.size()) return all;
   return CpuList(all.end() - std::max<uint32_t>(cores, 1), all.end());
@@ -84,10 +100,11 @@ CpuList OtherCpus(const CpuList& all) {
   return CpuList(all.begin(), all.end() - 1);
 }
 
-bool Overlap(const CpuList& a, const CpuList& b) {
-  return std::any_of(a.begin(), a.end(), [&](uint32_t cpu) {
-    return std::binary_search(b.begin(), b.end(), cpu);
-  });
+CpuList Without(const CpuList& all, const CpuList& taken) {
+  CpuList rest;
+  std::set_difference(all.begin(), all.end(), taken.begin(), taken.end(),
+                      std::back_inserter(rest));
+  return rest;
 }
 
 CpuLock::~CpuLock() {

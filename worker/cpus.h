@@ -3,6 +3,8 @@
 #ifndef TILEFARM_WORKER_CPUS_H_
 #define TILEFARM_WORKER_CPUS_H_
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -24,13 +26,18 @@ CpuList AllowedCpus();
 // system has none of them for us.
 absl::Status RunOnCpus(const CpuList& cpus);
 
+// Of all threads of a process, and those they start. Quiet where the process
+// is gone or has a thread that is not ours to move.
+void KeepProcessOnCpus(pid_t pid, const CpuList& cpus);
+
 // The last `cores` of `all`: where measurements run. All where there are not
 // more.
 CpuList MeasurementCpus(const CpuList& all, uint32_t cores);
 // `all` without its last one, which single-core measurements use; all of
 // them where there is one only.
 CpuList OtherCpus(const CpuList& all);
-bool Overlap(const CpuList& a, const CpuList& b);
+// Those of `all` that are not in `taken`; both sorted.
+CpuList Without(const CpuList& all, const CpuList& taken);
 
 // Holds one lock file per core, so that measurements of all workers of this
 // machine on a core take turns. Released by the destructor, and by the system

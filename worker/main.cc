@@ -136,8 +136,8 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags) {
     pipeline.runner_command =
         absl::StrSplit(flags.runner_command, ' ', absl::SkipEmpty());
   }
-  // This program, the builders and the runner between measurements keep off
-  // the core of single-core measurements; a measurement pins itself.
+  pipeline.moves_this_process = true;
+  // Where single-core measurements leave them, from the start.
   RunOnCpus(OtherCpus(pipeline.cpus)).IgnoreError();
   Log(LogLevel::kInfo, "worker",
       absl::StrCat(name, " is ", options.hello.device().target(), ", state in ",

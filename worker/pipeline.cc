@@ -1,5 +1,7 @@
 #include "worker/pipeline.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -83,9 +85,7 @@ struct Pipeline::Job {
 };
 
 Pipeline::Pipeline(Options options)
-    : options_(std::move(options)),
-      other_cpus_(OtherCpus(options_.cpus)),
-      runner_(starter_, options_.runner_command) {
+    : options_(std::move(options)), runner_(starter_, options_.runner_command) {
   for (int i = 0; i < options_.builders; ++i) {
     builders_.push_back(
         std::make_unique<BuilderClient>(starter_, options_.builder_command));
@@ -320,6 +320,16 @@ void Pipeline::RunnerLoop() {
   }
 }
 
+bool Pipeline::ClearCpus(const CpuList& cpus) {
+  CpuList rest = Without(options_.cpus, cpus);
+  if (rest.empty()) return false;
+  if (rest == builder_cpus_) return true;
+  for (auto& builder : builders_) builder->RunOn(rest);
+  if (options_.moves_this_process) KeepProcessOnCpus(getpid(), rest);
+  builder_cpus_ = std::move(rest);
+  return true;
+}
+
 void Pipeline::RunJob(Job& job) {
   const CpuList cpus = MeasurementCpus(options_.cpus, job.build.cores);
   absl::StatusOr<CpuLock> cpu_lock = CpuLock::Acquire(
@@ -331,7 +341,7 @@ void Pipeline::RunJob(Job& job) {
         absl::StrCat("cannot lock the cores: ",
                      std::string(cpu_lock.status().message())));
   }
-  const bool pause = Overlap(cpus, other_cpus_);
+  const bool pause = !ClearCpus(cpus);
   if (pause) {
     MutexLock lock(mutex_);
     builders_paused_ = true;

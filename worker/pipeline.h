@@ -38,6 +38,8 @@ class Pipeline {
     // Leases beyond those in the builders and the runner, built and waiting.
     int ready = 2;
     CpuList cpus;  // all that the worker may use
+    // Keep this whole process, too, off the cores of the last measurement.
+    bool moves_this_process = false;
     std::string lock_directory;
     uint64_t flush_bytes = 0;  // to push everything out of the caches
     std::string fingerprint;
@@ -81,8 +83,11 @@ class Pipeline {
   absl::StatusOr<BuildReply> BuildOnce(BuilderClient& builder,
                                        const BuildRequest& request,
                                        absl::Duration timeout);
-  // Waits for the cores, keeps the builders off them, runs.
+  // Waits for the cores, keeps everything else off them, runs.
   void RunJob(Job& job);
+  // Moves the builders, and this process, away from `cpus`. False where there
+  // is nowhere to go: then the builders must stop.
+  bool ClearCpus(const CpuList& cpus);
   RunReply Measure(const Job& job, const CpuList& cpus);
   LoadReply LoadReference(const Job& job, const CpuList& cpus);
   // Hands the measurement over, unless nobody wants it any more.
@@ -90,12 +95,12 @@ class Pipeline {
   bool IsCancelled(const Job& job) const;
 
   const Options options_;
-  const CpuList other_cpus_;
   ProcessStarter starter_;
   std::vector<std::unique_ptr<BuilderClient>> builders_;
   RunnerClient runner_;
   // Workloads that the runner was given; runner thread only.
   std::set<std::string> loaded_;
+  CpuList builder_cpus_;  // where the builders are kept; runner thread only
 
   mutable Mutex mutex_;
   CondVar changed_;

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -136,9 +138,27 @@ TEST(CpusTest, MeasurementsHaveCoresOfTheirOwn) {
   EXPECT_THAT(MeasurementCpus({0, 1}, 8), ElementsAre(0, 1));
   EXPECT_THAT(OtherCpus({0, 1, 2, 3}), ElementsAre(0, 1, 2));
   EXPECT_THAT(OtherCpus({5}), ElementsAre(5));
-  EXPECT_FALSE(Overlap({3}, {0, 1, 2}));
-  EXPECT_TRUE(Overlap({2, 3}, {0, 1, 2}));
+  EXPECT_THAT(Without({0, 1, 2, 3}, {2, 3}), ElementsAre(0, 1));
+  EXPECT_THAT(Without({0, 1}, {0, 1}), IsEmpty());
   EXPECT_THAT(AllowedCpus(), testing::Not(IsEmpty()));
+}
+
+TEST(CpusTest, ProcessesAreMovedWithAllTheirThreads) {
+  const CpuList all = AllowedCpus();
+  if (all.size() < 2) GTEST_SKIP() << "one core only";
+  CpuList seen;
+  std::atomic<bool> moved = false;
+  std::thread thread([&] {
+    while (!moved) absl::SleepFor(absl::Milliseconds(1));
+    seen = AllowedCpus();
+  });
+  KeepProcessOnCpus(getpid(), {all.back()});
+  moved = true;
+  thread.join();
+  EXPECT_THAT(seen, ElementsAre(all.back()));
+  EXPECT_THAT(AllowedCpus(), ElementsAre(all.back()));
+  KeepProcessOnCpus(getpid(), all);
+  KeepProcessOnCpus(-5, all);  // nobody: nothing happens
 }
 
 class CpuLockTest : public DirectoryTest {};

@@ -248,6 +248,12 @@ absl::Status CheckAllRun(const ScheduleState& state, const Move& move,
                            "write the same elements");
     }
     if (!in_reduce) continue;
+    if (LoopFeedsIter(outer.get(), moved.get(), ir::IterType::kSpatial)) {
+      return state.Illegal(move.primitive, outer.get(),
+                           "the loop feeds both spatial and reduce variables "
+                           "there, so the reduction may not start with its "
+                           "initialisation");
+    }
     for (const ir::BlockPtr& consumer : consumers) {
       if (state.IsBelow(state.Latest(consumer).get(), outer.get())) {
         return state.Illegal(

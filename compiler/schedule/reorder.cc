@@ -49,6 +49,33 @@ absl::Status CheckReduceLoopsStay(const ScheduleState& state,
   return absl::OkStatus();
 }
 
+// Loops that feed both a spatial and a reduce variable (parts of a fused one)
+// count up to the instance that initialises only in the order that they have.
+absl::Status CheckMixedLoopsStay(const ScheduleState& state,
+                                 const ir::BlockPtr& block,
+                                 const std::vector<ir::ForPtr>& before,
+                                 const std::vector<ir::ForPtr>& after) {
+  std::vector<ir::ForPtr> mixed;
+  for (const ir::ForPtr& loop : before) {
+    if (ExtentOf(loop) != 1 &&
+        LoopFeedsIter(loop.get(), block.get(), ir::IterType::kReduce) &&
+        LoopFeedsIter(loop.get(), block.get(), ir::IterType::kSpatial)) {
+      mixed.push_back(loop);
+    }
+  }
+  for (size_t i = 1; i < mixed.size(); ++i) {
+    if (PositionOf(after, mixed[i - 1]) > PositionOf(after, mixed[i])) {
+      return state.Illegal(
+          "reorder", mixed[i].get(),
+          absl::StrCat("block ", block->name, " reduces over it and loop ",
+                       mixed[i - 1]->var->name,
+                       " together with spatial variables: they must keep "
+                       "their order"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Blocks that share a chain keep their order within an iteration; what one
 // reads of another must come from the same iteration.
 absl::Status CheckBlocks(const ScheduleState& state,
@@ -68,6 +95,9 @@ absl::Status CheckBlocks(const ScheduleState& state,
     }
     TF_RETURN_IF_ERROR(CheckAffineBindings(state, "reorder", block.get()));
     TF_RETURN_IF_ERROR(CheckIterationsCommute(state, "reorder", block.get()));
+    if (block->init != nullptr) {
+      TF_RETURN_IF_ERROR(CheckMixedLoopsStay(state, block, chain, placed));
+    }
     if (HasReduceIter(block.get()) && !RunsOnce(state, block.get())) {
       TF_RETURN_IF_ERROR(CheckReduceLoopsStay(state, block, chain, placed));
     }

@@ -243,5 +243,28 @@ b1 = sch.reindex(b0, ("read", 0))
                 kIllegal, {"reindex", "block C", "different indices"});
 }
 
+// The copy would run where the block's own guard keeps it from reading.
+TEST(Reindex, RefusesGuardedAccesses) {
+  ExpectRefused(Program("A: T.Buffer((8,), \"float32\"), "
+                        "C: T.Buffer((8,), \"float32\")",
+                        R"(for i in range(8):
+    with T.block("C"):
+        vi = T.axis.spatial(8, i)
+        C[vi] = T.if_then_else(1 <= vi, A[vi - 1], T.float32(0)))"),
+                R"(b0 = sch.get_block("C")
+b1 = sch.reindex(b0, ("read", 0))
+)",
+                kIllegal, {"reindex", "block C", "in bounds"});
+}
+
+TEST(Reindex, RefusesAccessesOfInnerBlocks) {
+  ExpectRefused(TwoElementwise(), R"(b0 = sch.get_block("B")
+l1, l2 = sch.get_loops(b0)
+b3 = sch.blockize(l2)
+b4 = sch.reindex(b3, ("read", 0))
+)",
+                kIllegal, {"reindex", "block B_o", "different indices"});
+}
+
 }  // namespace
 }  // namespace tilefarm::testing

@@ -351,5 +351,32 @@ sch.reverse_compute_at(b1, l2)
       kIllegal, {"reverse_compute_at"});
 }
 
+// Without producers of its own nothing holds the block back from running after
+// those that read it.
+TEST(ReverseComputeAt, RefusesToPassConsumers) {
+  const std::string two = Program(
+      "A: T.Buffer((8,), \"float32\"), D: T.Buffer((8,), \"float32\"), "
+      "E: T.Buffer((8,), \"float32\")",
+      R"(B = T.alloc_buffer((8,), "float32")
+for i in range(8):
+    with T.block("B"):
+        vi = T.axis.spatial(8, i)
+        B[vi] = A[vi] * T.float32(2)
+for i in range(8):
+    with T.block("D"):
+        vi = T.axis.spatial(8, i)
+        D[vi] = B[vi]
+for i in range(8):
+    with T.block("E"):
+        vi = T.axis.spatial(8, i)
+        E[vi] = A[vi])");
+  ExpectRefused(two, R"(b0 = sch.get_block("B")
+b1 = sch.get_block("E")
+l2, = sch.get_loops(b1)
+sch.reverse_compute_at(b0, l2)
+)",
+                kIllegal, {"reverse_compute_at", "after its consumer D"});
+}
+
 }  // namespace
 }  // namespace tilefarm::testing

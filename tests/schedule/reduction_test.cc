@@ -133,6 +133,26 @@ for i, k_1 in T.grid(8, 4):
         C[vi] = C[vi] + C_rf[vk_1, vi])"));
 }
 
+TEST(Rfactor, OfTheWholeReductionStoresTheValues) {
+  ExpectBecomes(RowSum(), R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+b3 = sch.rfactor(l2, factor_axis=1)
+)",
+                Program("A: T.Buffer((8, 12), \"float32\"), "
+                        "C: T.Buffer((8,), \"float32\")",
+                        R"(C_rf = T.alloc_buffer((8, 12), "float32")
+for i, k in T.grid(8, 12):
+    with T.block("C_rf"):
+        vk, vi = T.axis.remap("SS", [k, i])
+        C_rf[vi, vk] = A[vi, vk]
+for i, k in T.grid(8, 12):
+    with T.block("C"):
+        vk, vi = T.axis.remap("RS", [k, i])
+        with T.init():
+            C[vi] = T.float32(0)
+        C[vi] = C[vi] + C_rf[vi, vk])"));
+}
+
 TEST(Rfactor, KnowsTheReducers) {
   const std::string trace = R"(b0 = sch.get_block("C")
 l1, l2 = sch.get_loops(b0)

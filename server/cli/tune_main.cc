@@ -6,6 +6,7 @@
 
 #include "server/cli/commands.h"
 #include "server/cli/exit_codes.h"
+#include "server/cli/input.h"
 #include "server/services/version.h"
 
 namespace tilefarm::cli {
@@ -31,8 +32,12 @@ void AddJobOptions(CLI::App& command, JobOptions& options) {
       .add_option("--trials", options.trials,
                   "Candidates to measure; fewer only where there are no more")
       ->check(CLI::Range(int64_t{1}, kMostTrials));
-  command.add_option("--time", options.time,
-                     "Stop after this time: seconds, or 90s, 10m, 1h30m");
+  command
+      .add_option("--time", options.time,
+                  "Stop after this time: seconds, or 90s, 10m, 1h30m")
+      ->check([](const std::string& text) {
+        return std::string(ParseSeconds(text).status().message());
+      });
   command
       .add_option("--patience", options.patience,
                   "Stop after so many trials without a faster one")

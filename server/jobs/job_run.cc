@@ -156,6 +156,9 @@ absl::Status JobRun::LoadTask(const TaskSpec& spec) {
     NoteRecord(*task, record, record.job_id == job_id_);
   }
   trials_since_gain_ = 0;
+  task->contenders.NoteStored(env_.store, env_.fingerprint);
+  task->best_seconds = task->contenders.best_seconds();
+  ShowBest(*task);
   const auto baseline = env_.store.GetBlob(BaselineKey(task->id));
   if (baseline.ok()) {
     const auto record = database::RecordFromJson(*baseline);

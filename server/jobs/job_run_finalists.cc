@@ -1,5 +1,4 @@
 // The end of a run: its fastest candidates are measured once more.
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,13 +28,6 @@ absl::StatusOr<std::string> ScheduledHash(const database::Record& record) {
   return ir::ProgramHash(*scheduled->module().functions.front());
 }
 
-// The fault is the code's, not the day's.
-bool RulesOut(database::Status status) {
-  return status == database::Status::kWrongResult ||
-         status == database::Status::kRunError ||
-         status == database::Status::kRunTimeout;
-}
-
 }  // namespace
 
 void JobRun::ShowBest(const Task& task) {
@@ -52,11 +44,11 @@ bool JobRun::RequestFinalists() {
     if (task->done == 0) continue;
     const int wanted = task->finalists == 0 ? kFirstFinalists : 1;
     for (int i = 0; i < wanted; ++i) {
-      if (i >= static_cast<int>(task->contenders.size()) ||
+      if (i >= static_cast<int>(task->contenders.list().size()) ||
           task->finalists >= kMostFinalists) {
         break;
       }
-      Contender& contender = task->contenders[i];
+      Contender& contender = task->contenders.list()[i];
       if (contender.remeasured) continue;
       ++task->finalists;
       contender.remeasured = true;
@@ -102,23 +94,9 @@ bool JobRun::RequestFinalist(Task& task, const Contender& contender) {
 }
 
 void JobRun::NoteFinalist(Task& task, const database::Record& record) {
-  auto found = std::find_if(task.contenders.begin(), task.contenders.end(),
-                            [&](const Contender& contender) {
-                              return contender.record.candidate_id ==
-                                     record.candidate_id;
-                            });
-  if (found == task.contenders.end()) return;
-  if (CountsAsBest(record, env_.fingerprint)) {
-    found->seconds = record.median_seconds;
-  } else if (RulesOut(record.status)) {
-    task.contenders.erase(found);
-  }
-  std::stable_sort(task.contenders.begin(), task.contenders.end(),
-                   [](const Contender& a, const Contender& b) {
-                     return a.seconds < b.seconds;
-                   });
-  task.best_seconds =
-      task.contenders.empty() ? 0 : task.contenders.front().seconds;
+  task.contenders.NoteMeasurement(record.candidate_id, record,
+                                  env_.fingerprint);
+  task.best_seconds = task.contenders.best_seconds();
   ShowBest(task);
 }
 

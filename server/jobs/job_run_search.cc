@@ -17,17 +17,6 @@ namespace {
 constexpr int kReadySlots = 2;
 // Proposed together, so that a generation of the search pays.
 constexpr int kMinBatch = 16;
-// Contenders remembered for each task.
-constexpr size_t kContenders = 16;
-
-void NoteContender(std::vector<Contender>& contenders,
-                   const database::Record& record) {
-  const auto place = std::upper_bound(
-      contenders.begin(), contenders.end(), record.median_seconds,
-      [](double seconds, const Contender& c) { return seconds < c.seconds; });
-  contenders.insert(place, {record, record.median_seconds});
-  if (contenders.size() > kContenders) contenders.pop_back();
-}
 
 }  // namespace
 
@@ -40,7 +29,7 @@ void JobRun::NoteRecord(Task& task, const database::Record& record,
     task.best_seconds = record.median_seconds;
     env_.farm.SetBest(task.id, task.best_seconds);
   }
-  if (counts) NoteContender(task.contenders, record);
+  if (counts) task.contenders.Add(record);
   if (of_this_job) {
     ++trials_done_;
     ++task.done;

@@ -10,17 +10,11 @@
 #include "compiler/ir/stmt.h"
 #include "cost_model/cost_model.h"
 #include "database/record.h"
+#include "server/jobs/contender.h"
 #include "server/jobs/job_run.h"
 #include "server/search/search.h"
 
 namespace tilefarm::jobs {
-
-// A record that may be the task's best.
-struct Contender {
-  database::Record record;
-  double seconds = 0;  // of the latest measurement
-  bool remeasured = false;
-};
 
 struct JobRun::Task {
   int index = 0;  // in the snapshot
@@ -34,9 +28,9 @@ struct JobRun::Task {
   int64_t next_sequence = 1;
   double best_seconds = 0;
   bool has_baseline = false;
-  bool exhausted = false;             // nothing more to propose
-  std::vector<Contender> contenders;  // the fastest few, fastest first
-  int finalists = 0;                  // requested so far
+  bool exhausted = false;  // nothing more to propose
+  Contenders contenders;
+  int finalists = 0;  // requested so far
   std::optional<cost_model::RankingMetrics> metrics;
 };
 

@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "cost_model/features.h"
 #include "server/farm/random_id.h"
+#include "server/jobs/contender.h"
 #include "server/jobs/jobs_state.h"
 
 namespace tilefarm::jobs {
@@ -273,18 +274,17 @@ JobSnapshot Jobs::FromRecords(const Entry& entry) const {
     const auto records =
         store_.FindRecords(spec.workload_hash, entry.spec.target);
     if (records.ok()) {
+      Contenders contenders;
       for (const database::Record& record : *records) {
         if (record.job_id == entry.id) {
           ++task.trials_done;
           ++snapshot
                 .by_status[std::string(database::StatusName(record.status))];
         }
-        if (CountsAsBest(record, options_.fingerprint) &&
-            (task.best_seconds == 0 ||
-             record.median_seconds < task.best_seconds)) {
-          task.best_seconds = record.median_seconds;
-        }
+        if (CountsAsBest(record, options_.fingerprint)) contenders.Add(record);
       }
+      contenders.NoteStored(store_, options_.fingerprint);
+      task.best_seconds = contenders.best_seconds();
     }
     const auto baseline = store_.GetBlob(
         BaselineKey(search::TaskId(spec.workload_hash, entry.spec.target)));

@@ -155,6 +155,7 @@ TEST_F(TuneTest, BadInputHasItsExitCodes) {
   EXPECT_EQ(Tune({"run", dir_.File("none.py")}).exit_code, 1);
   EXPECT_EQ(Tune({"run", program_, "--target", "toaster"}).exit_code, 1);
   EXPECT_EQ(Tune({"run", program_, "--trials", "none"}).exit_code, 2);
+  EXPECT_EQ(Tune({"run", program_, "--time", "soon"}).exit_code, 2);
   EXPECT_EQ(Tune({"run", program_, "--model", "oracle"}).exit_code, 2);
   EXPECT_EQ(Tune({"run"}).exit_code, 2);
   EXPECT_EQ(Tune({}).exit_code, 2);

@@ -141,16 +141,17 @@ TEST_F(JobsTest, TheUnscheduledProgramIsNoTrial) {
 TEST_F(JobsTest, FinalistsAreMeasuredOnceMore) {
   // The first candidate's time was a stroke of luck, the second one's output
   // is wrong now and then, the others are as they seem.
-  FakeWorker worker(*farm_, "w", [](const farm::Lease& lease) {
-    const int64_t sequence = lease.item.sequence;
-    farm::Measurement measured =
-        Measured(1e-3 + 1e-4 * static_cast<double>(sequence));
-    if (lease.item.purpose == farm::Purpose::kFinalist) {
-      if (sequence == 1) measured = Measured(5e-3);
-      if (sequence == 2) measured.status = database::Status::kWrongResult;
-    }
-    return measured;
-  });
+  auto worker =
+      std::make_unique<FakeWorker>(*farm_, "w", [](const farm::Lease& lease) {
+        const int64_t sequence = lease.item.sequence;
+        farm::Measurement measured =
+            Measured(1e-3 + 1e-4 * static_cast<double>(sequence));
+        if (lease.item.purpose == farm::Purpose::kFinalist) {
+          if (sequence == 1) measured = Measured(5e-3);
+          if (sequence == 2) measured.status = database::Status::kWrongResult;
+        }
+        return measured;
+      });
   const std::string id = *jobs_->Submit(Spec(10));
   const JobSnapshot end = WaitForEnd(id);
   EXPECT_EQ(end.state, JobState::kDone);
@@ -158,7 +159,7 @@ TEST_F(JobsTest, FinalistsAreMeasuredOnceMore) {
   EXPECT_DOUBLE_EQ(end.best_seconds(), 1.3e-3);
   EXPECT_THAT(Records(), SizeIs(10));
   std::vector<int64_t> finalists;
-  for (const farm::Lease& lease : worker.link().leases()) {
+  for (const farm::Lease& lease : worker->link().leases()) {
     if (lease.item.purpose != farm::Purpose::kFinalist) continue;
     EXPECT_EQ(lease.item.device, "w");
     finalists.push_back(lease.item.sequence);
@@ -171,6 +172,10 @@ TEST_F(JobsTest, FinalistsAreMeasuredOnceMore) {
                         .fingerprint = kFingerprint});
   ASSERT_TRUE(best.ok()) << best.status();
   EXPECT_EQ(best->record.sequence, 3);
+  // And so does the next server.
+  worker.reset();
+  Restart(FakeSearchFactory());
+  EXPECT_DOUBLE_EQ(jobs_->Get(id)->best_seconds(), 1.3e-3);
 }
 
 TEST_F(JobsTest, RetriedSubmitReturnsTheSameJob) {

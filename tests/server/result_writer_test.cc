@@ -1,0 +1,206 @@
+// Results are durable before they are acknowledged, whatever the store does.
+#include "server/jobs/result_writer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "tests/server/fake_worker.h"
+
+namespace tilefarm::jobs {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::FakeLink;
+using testing::kFingerprint;
+using testing::Measured;
+using ::testing::Pair;
+using ::testing::SizeIs;
+using testing::TestHello;
+using testing::TestTarget;
+
+// A store that refuses to write for a while, or some records for ever.
+class FlakyStore : public database::Store {
+ public:
+  explicit FlakyStore(std::unique_ptr<database::Store> store)
+      : store_(std::move(store)) {}
+
+  std::string uuid() const override { return store_->uuid(); }
+  int schema_version() const override { return store_->schema_version(); }
+  absl::StatusOr<std::vector<bool>> AddRecords(
+      std::span<const database::Record> records) override {
+    ++writes;
+    groups.push_back(records.size());
+    if (failures > 0) {
+      --failures;
+      return absl::UnavailableError("the disk is full");
+    }
+    for (const database::Record& record : records) {
+      if (record.candidate_id == refused) {
+        return absl::InvalidArgumentError("a record it will not have");
+      }
+    }
+    return store_->AddRecords(records);
+  }
+  absl::Status AddMeasurement(int64_t id,
+                              const database::Record& record) override {
+    return store_->AddMeasurement(id, record);
+  }
+  absl::StatusOr<std::vector<database::Record>> FindMeasurements(
+      int64_t id) const override {
+    return store_->FindMeasurements(id);
+  }
+  absl::Status ForEachRecord(const std::function<bool(const database::Record&)>&
+                                 visit) const override {
+    return store_->ForEachRecord(visit);
+  }
+  absl::StatusOr<std::vector<database::Record>> FindRecords(
+      const std::string& workload, const std::string& target) const override {
+    return store_->FindRecords(workload, target);
+  }
+  absl::StatusOr<bool> HasCandidate(const std::string& id) const override {
+    return store_->HasCandidate(id);
+  }
+  absl::StatusOr<database::BestMatch> FindBest(
+      const database::BestQuery& query) const override {
+    return store_->FindBest(query);
+  }
+  absl::StatusOr<database::Stats> GetStats() const override {
+    return store_->GetStats();
+  }
+  absl::StatusOr<std::string> AddJob(const database::JobRow& job) override {
+    return store_->AddJob(job);
+  }
+  absl::Status UpdateJob(const std::string& id, const std::string& state,
+                         const std::string& error) override {
+    return store_->UpdateJob(id, state, error);
+  }
+  absl::StatusOr<std::vector<database::JobRow>> ListJobs() const override {
+    return store_->ListJobs();
+  }
+  absl::StatusOr<database::JobRow> GetJob(
+      const std::string& id) const override {
+    return store_->GetJob(id);
+  }
+  absl::Status AppendJobLog(const std::string& id,
+                            std::span<const std::string> lines) override {
+    return store_->AppendJobLog(id, lines);
+  }
+  absl::StatusOr<std::vector<std::string>> ReadJobLog(
+      const std::string& id) const override {
+    return store_->ReadJobLog(id);
+  }
+  absl::Status PutBlob(const std::string& key,
+                       std::string_view bytes) override {
+    return store_->PutBlob(key, bytes);
+  }
+  absl::StatusOr<std::string> GetBlob(const std::string& key) const override {
+    return store_->GetBlob(key);
+  }
+
+  std::atomic<int> failures = 0;
+  std::atomic<int> writes = 0;
+  std::string refused;
+  std::vector<size_t> groups;  // of the writer's thread
+
+ private:
+  const std::unique_ptr<database::Store> store_;
+};
+
+class NoListener : public RecordListener {
+ public:
+  void OnRecorded(const farm::WorkItem&, const database::Record&,
+                  bool) override {}
+};
+
+class ResultWriterTest : public ::testing::Test {
+ protected:
+  ResultWriterTest()
+      : store_(*database::Store::Open(":memory:",
+                                      database::Store::Mode::kReadWrite)),
+        farm_({.fingerprint = kFingerprint}),
+        link_(std::make_shared<FakeLink>()) {
+    timeouts_.commit_retry = absl::Milliseconds(20);
+    writer_ = std::make_unique<ResultWriter>(store_, farm_, listener_,
+                                             timeouts_, Clock::Real());
+    farm_.SetSink(writer_.get());
+    session_ = *farm_.Connect(TestHello("w"), link_);
+    farm_.OnState(session_, {}, false, 100);
+  }
+  void Measure(const std::string& candidate) {
+    farm::WorkItem item;
+    item.candidate_id = candidate;
+    item.queue = "job";
+    item.workload_hash = std::string(64, 'a');
+    item.program = "program";
+    item.target = TestTarget();
+    ASSERT_TRUE(farm_.Add(item).ok());
+    farm_.OnResult(session_, {.lease_id = link_->leases().back().lease_id,
+                              .candidate_id = candidate,
+                              .measurement = Measured(1e-3)});
+  }
+  void WaitForAcks(size_t count) {
+    for (int i = 0; i < 5000 && link_->acks().size() < count; ++i) {
+      usleep(1000);
+    }
+    ASSERT_THAT(link_->acks(), SizeIs(count));
+  }
+
+  farm::Timeouts timeouts_;
+  FlakyStore store_;
+  farm::Farm farm_;
+  NoListener listener_;
+  std::shared_ptr<FakeLink> link_;
+  int64_t session_ = 0;
+  std::unique_ptr<ResultWriter> writer_;
+};
+
+TEST_F(ResultWriterTest, AcknowledgesOnlyWhatIsStored) {
+  store_.failures = 3;
+  Measure("a");
+  while (store_.writes < 2) usleep(1000);
+  EXPECT_THAT(link_->acks(), SizeIs(0));
+  WaitForAcks(1);
+  EXPECT_EQ(store_.writes, 4);
+  EXPECT_TRUE(*store_.HasCandidate("a"));
+}
+
+TEST_F(ResultWriterTest, OneRefusedRecordDoesNotHoldUpTheOthers) {
+  store_.refused = "bad";
+  for (const char* id : {"a", "bad", "b"}) Measure(id);
+  WaitForAcks(3);
+  EXPECT_TRUE(*store_.HasCandidate("a"));
+  EXPECT_TRUE(*store_.HasCandidate("b"));
+  EXPECT_FALSE(*store_.HasCandidate("bad"));
+}
+
+TEST_F(ResultWriterTest, SecondRecordOfACandidateIsSuperseded) {
+  Measure("a");
+  WaitForAcks(1);
+  Measure("a");
+  WaitForAcks(2);
+  EXPECT_THAT(link_->acks(),
+              ElementsAre(Pair(::testing::_, false), Pair(::testing::_, true)));
+  EXPECT_EQ(store_.GetStats()->records, 1);
+}
+
+TEST_F(ResultWriterTest, CommitsInGroupsOfAtMost256) {
+  store_.failures = 1;  // while it waits, the others pile up
+  Measure("first");
+  while (store_.writes < 1) usleep(1000);
+  for (int i = 0; i < 600; ++i) Measure(std::to_string(i));
+  WaitForAcks(601);
+  EXPECT_LE(*std::max_element(store_.groups.begin(), store_.groups.end()),
+            256u);
+  EXPECT_LT(store_.writes, 100);
+}
+
+TEST_F(ResultWriterTest, WhatHasArrivedIsStoredBeforeTheEnd) {
+  for (const char* id : {"a", "b", "c"}) Measure(id);
+  farm_.SetSink(nullptr);
+  writer_.reset();
+  EXPECT_EQ(store_.GetStats()->records, 3);
+}
+
+}  // namespace
+}  // namespace tilefarm::jobs

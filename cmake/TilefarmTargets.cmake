@@ -33,9 +33,13 @@ function(tilefarm_program name)
   target_link_libraries(${name} PRIVATE tilefarm_options ${ARG_DEPS})
 endfunction()
 
+# What the sanitizer presets build and run: `ctest -L sanitize`.
+add_custom_target(sanitizer_tests)
+
 # tilefarm_test(NAME LABEL unit SOURCES x_test.cc DEPS x [TIMEOUT 60])
-# A GoogleTest program; every case is a ctest test of its own label. LABEL is
-# one of unit, golden, property, e2e, fault, fuzz, farm, database, perf.
+# A GoogleTest program, which is one ctest test. LABEL is one or more of unit,
+# golden, property, e2e, fault, fuzz, farm, database; unit, fuzz, farm and
+# database tests also run under the sanitizers.
 function(tilefarm_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "LABEL;SOURCES;DEPS" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -49,6 +53,15 @@ function(tilefarm_test name)
     TILEFARM_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/bin)
+  foreach(label unit fuzz farm database)
+    if(label IN_LIST ARG_LABEL AND NOT sanitize IN_LIST ARG_LABEL)
+      list(APPEND ARG_LABEL sanitize)
+      add_dependencies(sanitizer_tests ${name})
+    endif()
+  endforeach()
+  if(TILEFARM_SANITIZE)
+    math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * 5")
+  endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES
     LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})

@@ -297,19 +297,24 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
     report.stage = Stage::kDone;
   };
   report.stage = Stage::kFirstRun;
+  long switches = InvoluntarySwitches();
   double first = kernel.TimedRun();
+  bool disturbed = InvoluntarySwitches() != switches;
   kernel.KeepOutputs(run.first_outputs);
   report.first_seconds = first;
   report.stage = Stage::kTiming;
 
   // The first run pays for workspace and threads, so alone it condemns
-  // nothing that is quick.
+  // nothing that is quick; nor does one that was switched out.
   const double hopeless = request.best_seconds * kHopelessFactor;
   for (int i = 0;
-       i < 2 && hopeless > 0 && first > hopeless && first < kStartUpSeconds;
+       i < 2 && hopeless > 0 && first > hopeless &&
+       (first < kStartUpSeconds || disturbed) && Now() + 2 * first < end;
        ++i) {
     kernel.RestoreOutputs();
+    switches = InvoluntarySwitches();
     first = std::min(first, kernel.TimedRun());
+    disturbed = InvoluntarySwitches() != switches;
   }
   const bool is_hopeless = hopeless > 0 && first > hopeless;
   if (is_hopeless || Now() + 2 * first > end) {
@@ -332,9 +337,9 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
         taken + 1 == plan.samples || Now() + 3 * sample_seconds > end;
     if (kernel.in_place() || last) kernel.RestoreOutputs();
     flusher.Flush();
-    const long before = InvoluntarySwitches();
+    switches = InvoluntarySwitches();
     report.samples[taken] = kernel.TimedRuns(plan.iterations);
-    const bool disturbed = InvoluntarySwitches() != before;
+    disturbed = InvoluntarySwitches() != switches;
     if (disturbed && report.retaken < plan.retakes &&
         Now() + 3 * sample_seconds < end) {
       ++report.retaken;

@@ -70,8 +70,8 @@ void RunOnce(const SharedRun& run, int artifact_fd, const std::string& symbol);
 // Runs, times, runs again. Called in the child. The order of things:
 //  1. a first run on poisoned outputs; its outputs are kept;
 //  2. where it is much slower than best_seconds, and so are two more in case
-//     it was quick, or where the time limit allows no further run, that is the
-//     answer;
+//     it was quick or switched out, or where the time limit allows no further
+//     run, that is the answer;
 //  3. warm-up until the time of a run is known, then samples of at least
 //     about a millisecond or one run, retaken where the kernel was switched
 //     out meanwhile, and ended well before the time limit;

@@ -111,9 +111,9 @@ absl::Status CheckDecompose(const ScheduleState& state,
   const LoopCut below = CutLoops(state, block.get(), loop.get());
   std::vector<ir::ForPtr> loops = below.inner;
   loops.insert(loops.begin(), loop);
-  if (!RunsAtMostOnce(state, *block, loops)) {
+  if (!RunsAtMostOnce(state, *block, loops) || !WritesAreDistinct(*block)) {
     return state.Illegal(kPrimitive, loop.get(),
-                         "instances of the reduction run more than once in "
+                         "the reduction into an element runs more than once in "
                          "the loop");
   }
   return CheckOtherAccesses(state, block, loop);

@@ -10,6 +10,7 @@
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/ir_copy.h"
 #include "compiler/schedule/loop_primitives.h"
+#include "compiler/schedule/region_analysis.h"
 
 namespace tilefarm::schedule {
 namespace {
@@ -110,9 +111,10 @@ absl::Status CheckParallelizable(const ScheduleState& state,
           absl::StrCat("block ", block->name, " uses the loop in ",
                        iter.var->name, ", which is not data parallel"));
     }
-    if (reduce_too || IsComplete(scope, block.get()) ||
-        WritesArePrivate(state, loop, block.get()) ||
-        SeparatesIterations(state, loop, block.get())) {
+    if (reduce_too || WritesArePrivate(state, loop, block.get())) continue;
+    if (WritesAreDistinct(*block) &&
+        (IsComplete(scope, block.get()) ||
+         SeparatesIterations(state, loop, block.get()))) {
       continue;
     }
     return state.Illegal(

@@ -311,7 +311,9 @@ absl::Status ReverseInlineBlock(ScheduleState& state,
   const bool one_access = AllLoadsEqual(*block, store->buffer.get(), &indices);
   const std::optional<IndexInverse> inverse =
       one_access ? InvertIndices(*block, indices) : std::nullopt;
-  if (!inverse.has_value() || !WritesAreDistinct(*producer)) {
+  // Its own elements must have one value each: it will run elsewhere.
+  if (!inverse.has_value() || !WritesAreDistinct(*producer) ||
+      !WritesAreDistinct(*block)) {
     return state.Illegal(
         kPrimitive, block.get(),
         absl::StrCat("the elements of buffer ", store->buffer->name,

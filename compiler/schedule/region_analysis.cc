@@ -213,12 +213,18 @@ bool WritesAreDistinct(const ir::BlockNode& block) {
     std::vector<ir::Expr> mins;
     for (const ir::Range& range : write.region) {
       mins.push_back(range.min);
-      if (const auto* var = ir::As<ir::VarNode>(range.min)) {
-        told_apart.insert(var);
+      ir::Expr index = range.min;  // without a constant offset
+      const auto* sum = ir::As<ir::BinaryNode>(index);
+      if (sum != nullptr && sum->op == ir::BinaryOp::kAdd &&
+          ir::AsInt(sum->b).has_value()) {
+        index = sum->a;
+      }
+      if (const auto* var = ir::As<ir::VarNode>(index)) {
+        if (IsOne(range.extent)) told_apart.insert(var);
         continue;
       }
       // A tile: `v * e` of width at most e.
-      const auto* mul = ir::As<ir::BinaryNode>(range.min);
+      const auto* mul = ir::As<ir::BinaryNode>(index);
       if (mul == nullptr || mul->op != ir::BinaryOp::kMul) continue;
       const auto* var = ir::As<ir::VarNode>(mul->a);
       if (var != nullptr && ir::AsInt(mul->b).value_or(0) >=

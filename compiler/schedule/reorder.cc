@@ -13,6 +13,7 @@
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/ir_copy.h"
 #include "compiler/schedule/loop_primitives.h"
+#include "compiler/schedule/region_analysis.h"
 
 namespace tilefarm::schedule {
 namespace {
@@ -95,6 +96,11 @@ absl::Status CheckBlocks(const ScheduleState& state,
     }
     TF_RETURN_IF_ERROR(CheckAffineBindings(state, "reorder", block.get()));
     TF_RETURN_IF_ERROR(CheckIterationsCommute(state, "reorder", block.get()));
+    if (!WritesAreDistinct(*block)) {
+      return state.Illegal("reorder", block.get(),
+                           "iterations write the same element, and the last "
+                           "one must stay the last");
+    }
     if (block->init != nullptr) {
       TF_RETURN_IF_ERROR(CheckMixedLoopsStay(state, block, chain, placed));
     }

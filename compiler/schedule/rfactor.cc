@@ -99,6 +99,10 @@ absl::StatusOr<Factoring> CheckFactoring(const ScheduleState& state,
     return state.Illegal(kPrimitive, loop.get(),
                          "the loop does not belong to the reduction");
   }
+  if (!WritesAreDistinct(*f.block)) {
+    return state.Illegal(kPrimitive, f.block.get(),
+                         "several reductions end in the same element");
+  }
   const std::optional<Reducer> reducer = MatchReducer(*f.block);
   if (!reducer.has_value()) {
     return state.Illegal(kPrimitive, f.block.get(),

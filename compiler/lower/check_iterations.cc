@@ -161,8 +161,9 @@ Verdict Judge(const ir::ForNode& loop, std::string& where) {
         accesses[i].push_back(known.accesses[i].dims[d]);
       }
     }
-    if (extent &&
-        Determines(collector.math(), accesses, loop.var.get(), *extent)) {
+    const Interval count = collector.math().Bounds(loop.extent);
+    if (count.has_hi() &&
+        Determines(collector.math(), accesses, loop.var.get(), count.hi)) {
       continue;
     }
     if (known.same_place) {

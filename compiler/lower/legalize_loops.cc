@@ -47,11 +47,6 @@ class LoopLegalizer : public ir::Mutator {
                         "; bind is for GPU targets, use parallel on a CPU"));
       return self;
     }
-    if (!ir::AsInt(s.extent) || !ir::AsInt(s.min)) {
-      Fail(absl::StrCat("the extent of loop ", s.var->name,
-                        " is not a constant"));
-      return self;
-    }
     ForKind kind = s.for_kind;
     if (kind == ForKind::kVectorized && NeedsOrder(s)) kind = ForKind::kSerial;
     if (kind == ForKind::kParallel && in_parallel_) kind = ForKind::kSerial;

@@ -57,10 +57,14 @@ class InitNest {
     ir::VarMap binding, zero;
     AccessDims reduce_dims, store_dims;
     IndexMath math;
-    for (const ForNode* loop : loops) {
-      const auto extent = ir::AsInt(loop->extent);
-      if (!extent || !ir::IsConstInt(loop->min, 0)) return false;
-      math.Bind(loop->var.get(), 0, *extent - 1);
+    for (size_t i = 0; i < loops.size(); ++i) {
+      const ForNode* loop = loops[i];
+      const Interval count = math.Bounds(loop->extent);
+      if (!ir::IsConstInt(loop->min, 0) || !count.has_hi() ||
+          (i >= first && !ir::AsInt(loop->extent))) {
+        return false;
+      }
+      math.Bind(loop->var.get(), 0, count.hi - 1);
     }
     for (const ir::IterVar& iter : block.iters) {
       if (iter.type == IterType::kOpaque) return false;

@@ -12,7 +12,7 @@ using ir::Expr;
 using ir::Stmt;
 
 // Whether every access to one buffer is at constant indices that cut it into
-// the same pieces everywhere.
+// the same pieces everywhere, by the thread that owns it.
 class PieceChecker : public ir::Visitor {
  public:
   explicit PieceChecker(const ir::BufferNode* buffer) : buffer_(buffer) {}
@@ -21,6 +21,12 @@ class PieceChecker : public ir::Visitor {
   bool ok() const { return ok_; }
 
  protected:
+  void VisitFor(const ir::ForNode& s) override {
+    const bool outer = in_parallel_;
+    in_parallel_ |= s.for_kind == ir::ForKind::kParallel;
+    Visitor::VisitFor(s);
+    in_parallel_ = outer;
+  }
   void VisitLoad(const ir::LoadNode& e) override {
     Visitor::VisitLoad(e);
     if (e.buffer.get() == buffer_) Check(e.indices[0]);
@@ -34,7 +40,8 @@ class PieceChecker : public ir::Visitor {
   void Check(const Expr& index) {
     const auto* ramp = ir::As<ir::RampNode>(index);
     const auto first = ir::AsInt(ramp != nullptr ? ramp->base : index);
-    if (!first || (ramp != nullptr && !ir::IsConstInt(ramp->stride, 1)) ||
+    if (in_parallel_ || !first ||
+        (ramp != nullptr && !ir::IsConstInt(ramp->stride, 1)) ||
         (ramp == nullptr && index->dtype.is_vector())) {
       ok_ = false;
       return;
@@ -56,6 +63,7 @@ class PieceChecker : public ir::Visitor {
   const ir::BufferNode* buffer_;
   std::map<int64_t, int64_t> pieces_;  // first index -> lanes
   bool ok_ = true;
+  bool in_parallel_ = false;
 };
 
 class RegisterPlacer : public ir::Mutator {

@@ -69,7 +69,10 @@ class SlotCollector : public ir::Visitor {
     const auto extent = ir::AsInt(s.extent);
     const bool maybe = !extent || *extent < 1;
     if (maybe) conditions_.push_back(nullptr);
+    const bool outer = in_parallel_;
+    in_parallel_ |= s.for_kind == ir::ForKind::kParallel;
     Visitor::VisitFor(s);
+    in_parallel_ = outer;
     if (maybe) conditions_.pop_back();
   }
   void VisitLetStmt(const ir::LetStmtNode& s) override {
@@ -142,7 +145,7 @@ class SlotCollector : public ir::Visitor {
     const Expr base = BaseOf(index);
     if (base == nullptr || inner_.count(buffer.get()) || !Invariant(base) ||
         (predicate != nullptr && !Invariant(predicate)) ||
-        buffer->scope == "local") {
+        buffer->scope == "local" || in_parallel_) {
       candidate.legal = false;
       return;
     }
@@ -197,6 +200,8 @@ class SlotCollector : public ir::Visitor {
   std::set<const ir::BufferNode*> inner_;
   // Around the access; null where one is not a plain condition.
   std::vector<Expr> conditions_;
+  // Threads share no registers.
+  bool in_parallel_ = false;
 };
 
 bool Worthwhile(const Candidate& candidate) {

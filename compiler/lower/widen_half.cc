@@ -64,8 +64,8 @@ class HalfWidener : public ir::Mutator {
   }
 
  private:
-  static Expr Wide(Expr e) {
-    return IsHalf(e->dtype) ? ir::MakeCast(Widened(e->dtype), std::move(e)) : e;
+  static Expr Wide(const Expr& e) {
+    return IsHalf(e->dtype) ? ir::MakeCast(Widened(e->dtype), e) : e;
   }
   ir::Var Rename(const ir::Var& var) {
     ir::Var wide = ir::MakeVar(var->name, Widened(var->dtype));

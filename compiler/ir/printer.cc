@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/ir/printer_text.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
@@ -416,11 +417,11 @@ void Printer::Axes(const BlockNode& block) {
     const std::string_view kind = iter.type == IterType::kSpatial  ? "spatial"
                                   : iter.type == IterType::kReduce ? "reduce"
                                                                    : "opaque";
-    const std::string domain = IsConstInt(iter.dom.min, 0)
-                                   ? Text(iter.dom.extent)
-                                   : "(" + Text(iter.dom.min) + ", " +
-                                         Text(iter.dom.min + iter.dom.extent) +
-                                         ")";
+    const std::string domain =
+        IsConstInt(iter.dom.min, 0)
+            ? Text(iter.dom.extent)
+            : absl::StrCat("(", Text(iter.dom.min), ", ",
+                           Text(iter.dom.min + iter.dom.extent), ")");
     const std::string name = Bind(iter.var);
     Line(name + " = T.axis." + std::string(kind) + "(" + domain + ", " +
          bindings[i] + ")");

@@ -151,7 +151,7 @@ std::string Identifier(const std::string& name) {
     if (out.empty() && digit) out += '_';
     out += letter || digit || c == '_' ? c : '_';
   }
-  if (out.empty()) out = "v";
+  if (out.empty()) out.push_back('v');
   if (kReserved.contains(out)) out += '_';
   return out;
 }

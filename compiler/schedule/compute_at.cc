@@ -148,6 +148,24 @@ absl::StatusOr<int> FindPosition(const ScheduleState& state, const Move& move,
   return move.index;
 }
 
+// compute_at out of loops that the block shares with a producer: what it reads
+// must have one value in all their iterations.
+absl::Status CheckReadsOutside(const ScheduleState& state, const Move& move,
+                               const std::vector<ir::BlockPtr>& producers) {
+  for (const ir::BlockPtr& producer : producers) {
+    std::vector<ir::ForPtr> left =
+        SharedLoops(state, producer.get(), move.block.get());
+    std::erase_if(left, [&](const ir::ForPtr& loop) {
+      return state.IsBelow(move.loop.get(), loop.get());
+    });
+    for (const ir::BufferRegion& read : move.block->reads) {
+      TF_RETURN_IF_ERROR(CheckFinalIn(state, move.primitive, *producer,
+                                      read.buffer.get(), left));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Step 3: the regions of buffers that the loop's iteration needs or provides.
 std::vector<NeededRegion> NeededRegions(
     const ScheduleState& state, const Move& move, arith::Analyzer& analyzer,
@@ -324,9 +342,8 @@ absl::Status MoveBlock(ScheduleState& state, const Move& move) {
 
   std::vector<ir::ForPtr> outer = state.LoopsAbove(move.loop.get());
   outer.push_back(move.loop);
-  if (reverse) {
-    TF_RETURN_IF_ERROR(CheckReadsFinal(state, move, producers, outer));
-  }
+  TF_RETURN_IF_ERROR(reverse ? CheckReadsFinal(state, move, producers, outer)
+                             : CheckReadsOutside(state, move, producers));
   arith::Analyzer analyzer;
   BindLoops(analyzer, outer);
   const std::vector<NeededRegion> needed =

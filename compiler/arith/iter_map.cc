@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
@@ -145,10 +146,11 @@ class Detector {
       }
     }
     if (level == IterMapLevel::kBijective) {
-      for (const auto& [var, iter] : iters_) {
-        if (iter.extent > 1 && reached.count(iter.mark.get()) == 0) {
+      for (const MarkPtr& mark : marks_) {
+        if (mark->var != nullptr && mark->extent > 1 &&
+            reached.count(mark.get()) == 0) {
           return absl::InvalidArgumentError(
-              absl::StrCat("loop ", var->name, " is not used"));
+              absl::StrCat("loop ", mark->var->name, " is not used"));
         }
       }
     }
@@ -468,9 +470,9 @@ class Detector {
 
   Analyzer& analyzer_;
   const bool simplify_trivial_;
-  std::unordered_map<const ir::VarNode*, Iter> iters_;
+  absl::flat_hash_map<const ir::VarNode*, Iter> iters_;
   std::vector<MarkPtr> marks_;  // parts before what they make up
-  std::unordered_map<const IterMark*, size_t> order_;
+  absl::flat_hash_map<const IterMark*, size_t> order_;
   std::vector<MarkPtr> fused_;
   std::vector<Constraint> constraints_;
 };
@@ -494,9 +496,9 @@ absl::StatusOr<std::vector<IterSum>> DetectIterMap(
     const std::vector<Expr>& bindings, const VarRanges& iters,
     const Expr& predicate, IterMapLevel level, Analyzer& analyzer,
     bool simplify_trivial) {
-  Analyzer knowing = WithIters(analyzer, iters, simplify_trivial);
   const auto detect =
-      [&](bool simplified) -> absl::StatusOr<std::vector<IterSum>> {
+      [&](Analyzer& knowing,
+          bool simplified) -> absl::StatusOr<std::vector<IterSum>> {
     Detector detector(knowing, simplify_trivial);
     TF_RETURN_IF_ERROR(detector.AddIters(iters));
     const auto form = [&](const Expr& expr) {
@@ -520,8 +522,10 @@ absl::StatusOr<std::vector<IterSum>> DetectIterMap(
   };
   // As written first: (a * 64 + b) // 48 and % 48 share a fused iterator,
   // which simplifying each would hide.
-  auto written = detect(false);
-  return written.ok() ? std::move(written) : detect(true);
+  auto written = detect(analyzer, false);
+  if (written.ok()) return written;
+  Analyzer knowing = WithIters(analyzer, iters, simplify_trivial);
+  return detect(knowing, true);
 }
 
 std::vector<Expr> IterMapSimplify(const std::vector<Expr>& bindings,

@@ -34,6 +34,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/rng.h"
@@ -163,8 +164,8 @@ class ScheduleState {
   // The way up and the loops by variable, rebuilt after each Replace when it
   // is first asked for.
   struct Index {
-    std::unordered_map<const ir::StmtNode*, Node> nodes;
-    std::unordered_map<const ir::VarNode*, const ir::ForNode*> loops;
+    absl::flat_hash_map<const ir::StmtNode*, Node> nodes;
+    absl::flat_hash_map<const ir::VarNode*, const ir::ForNode*> loops;
     bool valid = false;
   };
   const Index& index() const;

@@ -206,6 +206,17 @@ absl::StatusOr<ir::BlockPtr> BlockizeLoop(ScheduleState& state,
                      " cannot be divided there: ",
                      std::string(division.status().message())));
   }
+  // Overlapping iterators (a halo) have no such form.
+  for (size_t i = 0; i < bindings.size(); ++i) {
+    const arith::Division& part = division->bindings[i];
+    if (!analyzer.ProveEqual(part.outer * part.inner_extent + part.inner,
+                             bindings[i])) {
+      return state.Illegal(
+          kPrimitive, loop.get(),
+          absl::StrCat("the binding ", ir::ToString(bindings[i]), " of block ",
+                       block.name, " cannot be divided there"));
+    }
+  }
   if (block.init != nullptr && !ir::IsConstInt(division->inner_predicate, 1)) {
     return state.Illegal(kPrimitive, loop.get(),
                          absl::StrCat("the initialisation of block ",

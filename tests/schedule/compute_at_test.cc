@@ -208,6 +208,33 @@ sch.compute_at(b0, l2)
                 kIllegal, {"compute_at", "block B", "overwrites"});
 }
 
+// X has another value in each iteration of i.
+TEST(ComputeAt, RefusesToLeaveALoopWithItsProducer) {
+  ExpectRefused(Program("A: T.Buffer((4, 8), \"float32\"), "
+                        "C: T.Buffer((4, 8), \"float32\")",
+                        R"(X = T.alloc_buffer((8,), "float32")
+B = T.alloc_buffer((4, 8), "float32")
+for i in range(4):
+    for j in range(8):
+        with T.block("X"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            X[vj] = A[vi, vj] * T.float32(2)
+    for j in range(8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = X[7 - vj]
+for i, j in T.grid(4, 8):
+    with T.block("C"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        C[vi, vj] = B[vi, vj] + T.float32(1))"),
+                R"(b0 = sch.get_block("B")
+b1 = sch.get_block("C")
+l2, l3 = sch.get_loops(b1)
+sch.compute_at(b0, l2)
+)",
+                kIllegal, {"compute_at", "block X overwrites", "buffer X"});
+}
+
 TEST(ComputeAt, RefusesVectorizedLoops) {
   ExpectRefused(TwoElementwise(), R"(b0 = sch.get_block("B")
 b1 = sch.get_block("C")

@@ -79,6 +79,28 @@ b7 = sch.blockize(l2)
                 kIllegal, {"blockize", "more than one block"});
 }
 
+TEST(Blockize, RefusesAHalo) {
+  ExpectRefused(Program("A: T.Buffer((10,), \"float32\"), "
+                        "C: T.Buffer((8,), \"float32\")",
+                        R"(B = T.alloc_buffer((10,), "float32")
+for i in range(10):
+    with T.block("B"):
+        vi = T.axis.spatial(10, i)
+        B[vi] = A[vi] * T.float32(2)
+for i in range(8):
+    with T.block("C"):
+        vi = T.axis.spatial(8, i)
+        C[vi] = B[vi] + B[vi + 2])"),
+                R"(b0 = sch.get_block("B")
+b1 = sch.get_block("C")
+l2, = sch.get_loops(b1)
+sch.compute_at(b0, l2)
+l3, l4 = sch.get_loops(b0)
+b5 = sch.blockize(l4)
+)",
+                kIllegal, {"blockize", "block B", "cannot be divided"});
+}
+
 TEST(Tensorize, ReplacesALoopNest) {
   ExpectBecomes(MatmulRelu(),
                 std::string(kTile4) + R"(b10 = sch.decompose_reduction(b0, l8)

@@ -73,6 +73,9 @@ ir::Stmt PlaceRegisters(const ir::Stmt& stmt, const target::Target& target);
 ir::Stmt PromoteAccumulators(const ir::Stmt& stmt,
                              const target::Target& target);
 
+// Any form. Copies of code get loop variables and allocations of their own.
+ir::Stmt RenewScopes(const ir::Stmt& stmt);
+
 // Internal where the result is not in the form that pipeline.h promises.
 absl::Status VerifyLowered(const ir::PrimFunc& function);
 

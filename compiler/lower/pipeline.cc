@@ -66,7 +66,8 @@ absl::StatusOr<ir::PrimFuncPtr> Lower(const ir::PrimFunc& function,
   f.body = PlaceRegisters(f.body, target);
   f.body = PromoteAccumulators(f.body, target);
   if (done("promote")) return result();
-  f.body = Simplify(f.body);
+  // Last, since most passes copy code: each definition stands once.
+  f.body = RenewScopes(Simplify(f.body));
   TF_RETURN_IF_ERROR(VerifyLowered(f));
   return result();
 }

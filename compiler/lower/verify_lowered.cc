@@ -1,3 +1,5 @@
+#include <set>
+
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/passes.h"
@@ -20,6 +22,9 @@ class LoweredChecker : public ir::Visitor {
       Fail(absl::StrCat("loop ", s.var->name,
                         " is neither serial nor parallel"));
     }
+    if (!defined_.insert(s.var.get()).second) {
+      Fail(absl::StrCat("loop variable ", s.var->name, " is defined twice"));
+    }
     if (!ir::IsConstInt(s.min, 0)) {
       Fail(absl::StrCat("loop ", s.var->name, " does not start at 0"));
     }
@@ -27,6 +32,9 @@ class LoweredChecker : public ir::Visitor {
   }
   void VisitAlloc(const ir::AllocNode& s) override {
     CheckBuffer(*s.buffer);
+    if (!defined_.insert(s.buffer.get()).second) {
+      Fail(absl::StrCat("buffer ", s.buffer->name, " is allocated twice"));
+    }
     Visitor::VisitAlloc(s);
   }
   void VisitLoad(const ir::LoadNode& e) override {
@@ -39,6 +47,8 @@ class LoweredChecker : public ir::Visitor {
   }
 
  private:
+  std::set<const void*> defined_;
+
   void Fail(const std::string& what) {
     if (status.ok()) {
       status = absl::InternalError(absl::StrCat("lowering: ", what));

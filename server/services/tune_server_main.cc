@@ -1,12 +1,15 @@
 // tune-server: jobs, farm and database behind one gRPC port.
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
+#include <thread>
 
-#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/log.h"
 #include "compiler/driver/compile.h"
 #include "server/farm/farm.h"
@@ -15,6 +18,9 @@
 
 namespace tilefarm {
 namespace {
+
+// Well within the 10 s that a service manager waits.
+constexpr absl::Duration kShutdownLimit = absl::Seconds(7);
 
 int Main(int argc, char** argv) {
   services::ServerOptions options;
@@ -64,6 +70,13 @@ int Main(int argc, char** argv) {
   int signal_number = 0;
   sigwait(&ends, &signal_number);
   Log(LogLevel::kInfo, "server", "shutting down");
+  // Search threads have the idle scheduling class; on a busy machine they may
+  // take for ever to notice. Everything acknowledged is durable by now.
+  std::thread([] {
+    absl::SleepFor(kShutdownLimit);
+    Log(LogLevel::kWarning, "server", "a search does not end; leaving it");
+    _exit(0);
+  }).detach();
   server->reset();
   return 0;
 }

@@ -104,7 +104,7 @@ class FarmFixture : public ::testing::Test {
     return records;
   }
   // Polls; false where it takes too long.
-  static bool Until(const std::function<bool()>& condition, int seconds = 120) {
+  static bool Until(const std::function<bool()>& condition, int seconds = 240) {
     for (int i = 0; i < seconds * 10; ++i) {
       if (condition()) return true;
       usleep(100'000);

@@ -69,7 +69,7 @@ class JobsTest : public ::testing::Test {
   template <typename Condition>
   JobSnapshot WaitFor(const std::string& id, Condition condition) {
     JobSnapshot snapshot;
-    for (int i = 0; i < 5000; ++i) {
+    for (int i = 0; i < 30'000; ++i) {
       snapshot = *jobs_->Get(id);
       if (condition(snapshot)) return snapshot;
       usleep(2000);

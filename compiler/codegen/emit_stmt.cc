@@ -55,7 +55,9 @@ void Emitter::EmitFor(const ir::ForNode& loop) {
   llvm::Value* min = Emit(loop.min);
   if (count && *count == 1) {
     frame_->vars[loop.var.get()] = min;
-    return EmitStmt(loop.body);
+    EmitStmt(loop.body);
+    frame_->vars.erase(loop.var.get());
+    return;
   }
   llvm::Type* type = RegisterType(loop.var->dtype);
   llvm::Value* end = builder_.CreateAdd(min, Emit(loop.extent));
@@ -72,6 +74,9 @@ void Emitter::EmitFor(const ir::ForNode& loop) {
   var->addIncoming(min, before);
   frame_->vars[loop.var.get()] = var;
   EmitStmt(loop.body);
+  // Copies of a loop share its variable: a parallel loop further on must not
+  // capture the value it had here.
+  frame_->vars.erase(loop.var.get());
   const bool from_zero = ir::IsConstInt(loop.min, 0);
   llvm::Value* next =
       builder_.CreateAdd(var, llvm::ConstantInt::get(type, 1), "",

@@ -143,6 +143,11 @@ class Reader {
     Fail(i, "is not (\"read\" or \"write\", index)");
     return {true, 0};
   }
+  // An option of TVM's that is no part of ours.
+  void MustBeNone(size_t i) {
+    const ir::Attr* attr = ConstAt(i);
+    if (attr != nullptr && *attr != ir::Attr()) Fail(i, "must be None");
+  }
   AnnValue Annotation(size_t i) {
     const Arg* arg = At(i);
     if (arg == nullptr) return ir::Attr();
@@ -460,6 +465,7 @@ const Entry kEntries[] = {
        const BlockRv block = r.Block(0);
        const auto [read, index] = r.Buffer(1);
        const std::string map = r.Text(2);
+       r.MustBeNone(3);
        TF_READ(r);
        return None(s.TransformLayout(block, read, index, map));
      }},

@@ -207,6 +207,10 @@ TEST(ReplayTest, NamesTheInstructionThatFails) {
   ExpectInvalid(replay("c = sch.get_block('C')\nsch.parallel(c)\n"),
                 "argument \"loop\" is not a loop");
   ExpectInvalid(replay("c = sch.get_block(3)\n"), "is not a string");
+  ExpectInvalid(replay("c = sch.get_block('C')\n"
+                       "sch.transform_layout(c, buffer=('read', 0), "
+                       "index_map=lambda i, j: (j, i), pad_value=0)\n"),
+                "argument \"pad_value\" must be None");
   ExpectInvalid(replay("c = sch.get_block('C')\ni, j, k = sch.get_loops(c)\n"
                        "a, b = sch.split(i, factors=['x', 2])\n"),
                 "is not a list of factors");

@@ -1,20 +1,8 @@
 // Expressions: constants, conversions, conditions, calls.
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/emitter.h"
-#include "llvm/ADT/APFloat.h"
 
 namespace tilefarm::codegen {
-namespace {
-
-const llvm::fltSemantics& Semantics(ir::DataType dtype) {
-  if (dtype.code == ir::TypeCode::kBFloat) return llvm::APFloat::BFloat();
-  if (dtype.bits == 16) return llvm::APFloat::IEEEhalf();
-  if (dtype.bits == 32) return llvm::APFloat::IEEEsingle();
-  return llvm::APFloat::IEEEdouble();
-}
-
-}  // namespace
-
 bool HasLoad(const ir::Expr& expr) {
   switch (expr->kind) {
     case ir::ExprKind::kLoad:
@@ -141,15 +129,7 @@ llvm::Value* Emitter::Emit(const ir::Expr& expr) {
 }
 
 llvm::Value* Emitter::EmitConstant(const ir::FloatConstNode& e) {
-  // Rounded to its own type, then held in the register's.
-  llvm::APFloat value(e.value);
-  bool inexact = false;
-  value.convert(Semantics(e.dtype), llvm::APFloat::rmNearestTiesToEven,
-                &inexact);
-  const ir::DataType held =
-      e.dtype.bits == 16 ? ir::DataType::Float(32) : e.dtype.element();
-  value.convert(Semantics(held), llvm::APFloat::rmNearestTiesToEven, &inexact);
-  return llvm::ConstantFP::get(context_, value);
+  return llvm::ConstantFP::get(RegisterType(e.dtype.element()), e.value);
 }
 
 llvm::Value* Emitter::EmitLogical(const ir::BinaryNode& e) {
@@ -296,9 +276,8 @@ llvm::Value* Emitter::EmitCast(ir::DataType to, ir::DataType from,
                            : builder_.CreateICmpNE(value, zero);
   }
   if (from.is_float() && to.is_float()) {
-    value = builder_.CreateFPCast(value, type);
-    // An explicit conversion rounds, also where registers hold more.
-    return to.bits == 16 ? FromMemory(ToMemory(value, to), to) : value;
+    // 16-bit floats are held in float32 and round at stores only.
+    return builder_.CreateFPCast(value, type);
   }
   if (from.is_float()) {
     // Out-of-range values saturate and NaN gives 0: defined everywhere.
@@ -307,9 +286,8 @@ llvm::Value* Emitter::EmitCast(ir::DataType to, ir::DataType from,
         {type, value->getType()}, {value});
   }
   if (to.is_float()) {
-    value = from.is_int() ? builder_.CreateSIToFP(value, type)
-                          : builder_.CreateUIToFP(value, type);
-    return to.bits == 16 ? FromMemory(ToMemory(value, to), to) : value;
+    return from.is_int() ? builder_.CreateSIToFP(value, type)
+                         : builder_.CreateUIToFP(value, type);
   }
   return from.is_int() ? builder_.CreateSExtOrTrunc(value, type)
                        : builder_.CreateZExtOrTrunc(value, type);

@@ -1,7 +1,7 @@
 // Walks lowered statements and emits LLVM IR. Private: has LLVM types.
 //
 // Values in registers: int64 indices as i64; bool as i1; float16 and bfloat16
-// as float (they compute in float32 and round when stored or cast). Vectors
+// as float (they compute in float32 and round when stored). Vectors
 // are LLVM vectors of any lane count; LLVM cuts them to the register width.
 //
 // Every LLVM function under construction is a Frame:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 
 namespace tilefarm::te {
@@ -362,7 +363,7 @@ Tensor ReduceOver(const Tensor& a, Reducer reducer, std::vector<int> axes,
   std::vector<int> place(a.ndim(), -1);  // result dimension, or reduced
   for (int d = 0, out = 0; d < a.ndim(); ++d) {
     if (std::find(axes.begin(), axes.end(), d) != axes.end()) {
-      reduced.emplace_back("k" + std::to_string(reduced.size()), a.dim(d));
+      reduced.emplace_back(absl::StrCat("k", reduced.size()), a.dim(d));
       if (!keep_dims) continue;
       shape.push_back(1);
     } else {

@@ -3,8 +3,8 @@
 // Each (function, lanes) becomes one internal function of the module, always
 // inlined, without tables and (but for rare arguments of pow, sin and cos)
 // without branches. Infinities, NaN, zeros and subnormals come out as C's
-// functions give them, but for the sign of NaN. The errors are bounded in
-// runtime/README.md, and tested against float64 there stated.
+// functions give them, but for the sign of NaN. The bounds of their errors
+// stand in runtime/README.md; tests hold them.
 //
 // float64, and functions without an approximation here, call the C library
 // lane by lane. Private: has LLVM types.

@@ -27,7 +27,7 @@ struct Artifact {
   std::string shared_object;  // ELF bytes
   std::string header;         // C header text
   std::vector<std::string> symbols;
-  std::string code_digest;  // SHA-256 of the text section's bytes
+  std::string code_digest;  // SHA-256 of code, constants and symbol names
 };
 
 // Compiles every function exactly as scheduled. Byte-deterministic: the same

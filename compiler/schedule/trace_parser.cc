@@ -277,6 +277,7 @@ class Parser {
     if (name.empty()) return Error(where, "expected a value");
     if (name == "lambda") return Lambda();
     pos_ += name.size();
+    if (Peek() == '.') return IndexMapCall(where);
     if (name == "None") return Arg{ir::Attr()};
     if (name == "True") return Arg{ir::Attr(true)};
     if (name == "False") return Arg{ir::Attr(false)};
@@ -360,6 +361,35 @@ class Parser {
       return Error(where, "not a 64-bit integer");
     }
     return Arg{ir::Attr(value)};
+  }
+
+  // tvm.tirx.IndexMap.from_func(lambda ..., inverse_index_map=...): the map is
+  // the first argument, and its inverse follows from it.
+  absl::StatusOr<Arg> IndexMapCall(size_t where) {
+    std::string_view name;
+    while (Peek() == '.') {
+      ++pos_;
+      name = PeekName();
+      pos_ += name.size();
+    }
+    if (name != "from_func" || !Take('(')) {
+      return Error(where, "unknown name or call");
+    }
+    ++depth_;
+    SkipBlank(true);
+    if (PeekName() != "lambda") return Error(pos_, "expected a lambda");
+    TF_ASSIGN_OR_RETURN(Arg map, Lambda());
+    while (Take(',')) {
+      SkipBlank(true);
+      const std::string_view keyword = PeekName();
+      pos_ += keyword.size();
+      if (keyword.empty()) break;
+      TF_RETURN_IF_ERROR(Expect('=', "after the argument's name"));
+      TF_RETURN_IF_ERROR(Value(kMaxListDepth).status());
+    }
+    TF_RETURN_IF_ERROR(Expect(')', "after the index map"));
+    --depth_;
+    return map;
   }
 
   // The text of `lambda i, j: expression`, up to the comma or parenthesis

@@ -52,6 +52,19 @@ TEST(TraceTest, ReadsTheOtherSpelling) {
             "index_map=\"lambda i, j: (i // 4, j)\")\n");
 }
 
+TEST(TraceTest, ReadsIndexMapCalls) {
+  EXPECT_EQ(
+      Reprinted("b = sch.get_block('C')\n"
+                "sch.transform_layout(block=b, buffer=('read', 2), "
+                "index_map=tvm.tirx.IndexMap.from_func(lambda i, j: (j, i,), "
+                "inverse_index_map=lambda j, i: (i, j,)), pad_value=None)\n"),
+      "b0 = sch.get_block(\"C\")\n"
+      "sch.transform_layout(b0, buffer=[\"read\", 2], "
+      "index_map=\"lambda i, j: (j, i,)\")\n");
+  ExpectInvalid(Trace::Parse("b = sch.get_block(os.name)").status(),
+                "unknown name or call");
+}
+
 TEST(TraceTest, NamesAreFree) {
   EXPECT_EQ(Reprinted("c = s.get_block('C')\ni, j, k = s.get_loops(c)\n"
                       "s.parallel(i)"),

@@ -7,6 +7,7 @@
 
 #include "base/status_macros.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::space {
 namespace {
@@ -138,6 +139,117 @@ std::optional<std::vector<int64_t>> MutateTile(const SampleSite& site,
   return std::nullopt;
 }
 
+double ToDouble(const ir::Attr& attr) {
+  const auto* value = std::get_if<double>(&attr.value);
+  return value != nullptr ? *value
+                          : static_cast<double>(attr.AsInt().value_or(0));
+}
+
+// A list argument, whether its items stand one by one or as one constant.
+std::vector<double> DoublesArg(const schedule::Instruction& instruction,
+                               const char* name) {
+  std::vector<double> out;
+  const schedule::Arg* arg = FindArg(instruction, name);
+  if (arg == nullptr) return out;
+  if (const auto* items = std::get_if<schedule::ArgList>(&arg->value)) {
+    for (const schedule::Arg& item : *items) {
+      const auto* attr = std::get_if<ir::Attr>(&item.value);
+      out.push_back(attr == nullptr ? 0 : ToDouble(*attr));
+    }
+  } else if (const auto* attr = std::get_if<ir::Attr>(&arg->value)) {
+    if (const ir::AttrList* list = attr->AsList()) {
+      for (const ir::Attr& item : *list) out.push_back(ToDouble(item));
+    }
+  }
+  return out;
+}
+
+bool OpensTiledBlock(const schedule::Instruction& instruction) {
+  if (instruction.primitive != "annotate") return false;
+  const schedule::Arg* key = FindArg(instruction, "ann_key");
+  const auto* attr =
+      key == nullptr ? nullptr : std::get_if<ir::Attr>(&key->value);
+  return attr != nullptr && attr->AsString() != nullptr &&
+         *attr->AsString() == kTilingStructure;
+}
+
+// The last spatial loop that was tiled is the vector axis.
+void MarkVectorAxis(int group, std::vector<SampleSite>* sites) {
+  for (auto site = sites->rbegin(); site != sites->rend(); ++site) {
+    if (site->tile_group == group && site->register_tile) {
+      site->vector_axis = true;
+      return;
+    }
+  }
+}
+
+absl::StatusOr<SampleSite> CategoricalSite(
+    const schedule::Instruction& instruction) {
+  SampleSite site;
+  site.kind = SiteKind::kCategorical;
+  site.weights = DoublesArg(instruction, "probs");
+  if (site.weights.empty()) {
+    return absl::InvalidArgumentError(
+        "sample_categorical without probs in the sketch");
+  }
+  return site;
+}
+
+// The locations that the program allows: those that replay together with what
+// follows, usually the compute_at that uses them.
+SampleSite LocationSite(const schedule::Trace& sketch, size_t at,
+                        const ir::IRModule& program) {
+  // A run of illegal ones this long ends the loops of the nest.
+  constexpr int kMisses = 8;
+  constexpr int64_t kMostLoops = 64;
+  SampleSite site;
+  site.kind = SiteKind::kComputeLocation;
+  schedule::Trace attempt;
+  size_t end = at + 1;
+  if (end < sketch.instructions.size() &&
+      !sketch.instructions[end].is_sample()) {
+    ++end;
+  }
+  attempt.instructions.assign(sketch.instructions.begin(),
+                              sketch.instructions.begin() + end);
+  int misses = 0;
+  for (int64_t location = -2; location < kMostLoops && misses < kMisses;
+       ++location) {
+    attempt.instructions[at].decision = ir::Attr(location);
+    const bool legal = schedule::Replay(attempt, program).ok();
+    if (legal) site.locations.push_back(location);
+    misses = legal ? 0 : misses + 1;
+  }
+  if (site.locations.empty()) site.locations.push_back(-1);
+  return site;
+}
+
+absl::StatusOr<SampleSite> TileSite(const schedule::Trace& sketch, size_t at,
+                                    const ir::IRModule& program) {
+  const schedule::Instruction& instruction = sketch.instructions[at];
+  const schedule::Arg* loop = FindArg(instruction, "loop");
+  const auto* rv =
+      loop == nullptr ? nullptr : std::get_if<schedule::Rv>(&loop->value);
+  if (rv == nullptr) {
+    return absl::InvalidArgumentError(
+        "a tile sample without a loop in the sketch");
+  }
+  schedule::Trace prefix;
+  prefix.instructions.assign(sketch.instructions.begin(),
+                             sketch.instructions.begin() + at);
+  TF_ASSIGN_OR_RETURN(schedule::Schedule before,
+                      schedule::Replay(prefix, program));
+  TF_ASSIGN_OR_RETURN(ir::ForPtr node, before.Get(schedule::LoopRv{rv->id}));
+  SampleSite site;
+  site.kind = instruction.primitive == "sample_perfect_tile"
+                  ? SiteKind::kPerfectTile
+                  : SiteKind::kTile;
+  site.extent = ir::AsInt(node->extent).value_or(1);
+  site.factors = static_cast<int>(IntArg(instruction, "n").value_or(2));
+  site.max_innermost = IntArg(instruction, "max_innermost_factor").value_or(64);
+  return site;
+}
+
 }  // namespace
 
 int64_t SampleSite::Count() const {
@@ -172,115 +284,29 @@ int64_t SampleSite::Count() const {
 absl::StatusOr<std::vector<SampleSite>> FindSites(const schedule::Trace& sketch,
                                                   const ir::IRModule& program) {
   std::vector<SampleSite> sites;
-  // Loops of one tiled block follow each other in the trace, between its
+  // The loops of one tiled block follow each other in the trace, between its
   // `annotate tiling_structure` and its `reorder`.
   int group = -1;
   int next_group = 0;
   for (size_t i = 0; i < sketch.instructions.size(); ++i) {
     const schedule::Instruction& instruction = sketch.instructions[i];
-    if (instruction.primitive == "annotate") {
-      const schedule::Arg* key = FindArg(instruction, "ann_key");
-      const auto* attr =
-          key == nullptr ? nullptr : std::get_if<ir::Attr>(&key->value);
-      if (attr != nullptr && attr->AsString() != nullptr &&
-          *attr->AsString() == "meta_schedule.tiling_structure") {
-        group = next_group++;
-      }
-    }
+    if (OpensTiledBlock(instruction)) group = next_group++;
     if (instruction.primitive == "reorder" && group >= 0) {
-      // The last spatial loop that was tiled is the vector axis.
-      for (auto site = sites.rbegin(); site != sites.rend(); ++site) {
-        if (site->tile_group == group && site->register_tile) {
-          site->vector_axis = true;
-          break;
-        }
-      }
+      MarkVectorAxis(group, &sites);
       group = -1;
     }
     if (!instruction.is_sample()) continue;
-
-    SampleSite site;
-    schedule::Trace prefix;
-    prefix.instructions.assign(sketch.instructions.begin(),
-                               sketch.instructions.begin() + i);
-    TF_ASSIGN_OR_RETURN(schedule::Schedule before,
-                        schedule::Replay(prefix, program));
     if (instruction.primitive == "sample_categorical") {
-      site.kind = SiteKind::kCategorical;
-      const schedule::Arg* probs = FindArg(instruction, "probs");
-      const ir::AttrList* list = nullptr;
-      ir::Attr attr;
-      if (probs != nullptr) {
-        if (const auto* items = std::get_if<schedule::ArgList>(&probs->value)) {
-          for (const schedule::Arg& item : *items) {
-            const auto* value = std::get_if<ir::Attr>(&item.value);
-            double weight = 0;
-            if (value != nullptr) {
-              if (const auto* d = std::get_if<double>(&value->value)) {
-                weight = *d;
-              } else {
-                weight = static_cast<double>(value->AsInt().value_or(0));
-              }
-            }
-            site.weights.push_back(weight);
-          }
-        } else if (const auto* value = std::get_if<ir::Attr>(&probs->value)) {
-          attr = *value;
-          list = attr.AsList();
-        }
-      }
-      if (list != nullptr) {
-        for (const ir::Attr& item : *list) {
-          const auto* d = std::get_if<double>(&item.value);
-          site.weights.push_back(
-              d != nullptr ? *d
-                           : static_cast<double>(item.AsInt().value_or(0)));
-        }
-      }
-      if (site.weights.empty()) {
-        return absl::InvalidArgumentError(
-            "sample_categorical without probs in the sketch");
-      }
+      TF_ASSIGN_OR_RETURN(SampleSite site, CategoricalSite(instruction));
+      sites.push_back(std::move(site));
     } else if (instruction.primitive == "sample_compute_location") {
-      site.kind = SiteKind::kComputeLocation;
-      // What follows must accept it, too: usually the compute_at after it.
-      schedule::Trace attempt = prefix;
-      attempt.instructions.push_back(instruction);
-      if (i + 1 < sketch.instructions.size() &&
-          !sketch.instructions[i + 1].is_sample()) {
-        attempt.instructions.push_back(sketch.instructions[i + 1]);
-      }
-      constexpr int64_t kMostLoops = 64;
-      int misses = 0;
-      for (int64_t location = -2; location < kMostLoops && misses < 8;
-           ++location) {
-        attempt.instructions[i].decision = ir::Attr(location);
-        const bool legal = schedule::Replay(attempt, program).ok();
-        if (legal) site.locations.push_back(location);
-        misses = legal ? 0 : misses + 1;
-      }
-      if (site.locations.empty()) site.locations.push_back(-1);
+      sites.push_back(LocationSite(sketch, i, program));
     } else {
-      site.kind = instruction.primitive == "sample_perfect_tile"
-                      ? SiteKind::kPerfectTile
-                      : SiteKind::kTile;
-      const schedule::Arg* loop = FindArg(instruction, "loop");
-      const auto* rv =
-          loop == nullptr ? nullptr : std::get_if<schedule::Rv>(&loop->value);
-      if (rv == nullptr) {
-        return absl::InvalidArgumentError(
-            "a tile sample without a loop in the sketch");
-      }
-      TF_ASSIGN_OR_RETURN(ir::ForPtr node,
-                          before.Get(schedule::LoopRv{rv->id}));
-      site.extent = ir::AsInt(node->extent).value_or(1);
-      site.factors = static_cast<int>(IntArg(instruction, "n").value_or(2));
-      site.max_innermost =
-          IntArg(instruction, "max_innermost_factor").value_or(64);
+      TF_ASSIGN_OR_RETURN(SampleSite site, TileSite(sketch, i, program));
       site.tile_group = group;
       site.register_tile = group >= 0 && site.factors == 4;
+      sites.push_back(std::move(site));
     }
-    sites.push_back(std::move(site));
   }
   return sites;
 }

@@ -201,18 +201,19 @@ absl::StatusOr<BlockRv> CacheWrite(ScheduleState& state, BlockRv block_rv,
   BindLoops(analyzer, place.outer);
   const ir::BufferRegion& write = *FindRegion(block->writes, buffer.get());
   arith::Analyzer domain_analyzer;
-  const auto whole =
-      DenseRegion(write, {}, DomainOf(*block, true), domain_analyzer);
+  auto whole = DenseRegion(write, {}, DomainOf(*block, true), domain_analyzer);
   const auto region =
       DenseRegion(write, BindingsOf(*block), RangesOf(place.inner), analyzer);
   if (!whole.has_value() || !region.has_value() ||
-      !PredicateOnlyGuardsDomain(state, *block)) {
+      !PredicateOnlyGuardsDomain(state, *block) ||
+      !WritesAll(state, *block, write)) {
     return state.Illegal(
         kPrimitive, block.get(),
         absl::StrCat("it does not surely write every element "
                      "of the region of buffer ",
                      buffer->name, " that would be copied back"));
   }
+  whole = arith::ClipRegion(domain_analyzer, *whole, buffer->shape);
   const ir::Buffer cache = CacheBuffer(state, block, buffer, storage_scope);
   // At the scope itself nothing but the domain bounds the region.
   const CopyNest copy = MakeCopy(

@@ -75,7 +75,7 @@ absl::Status CheckMove(const ScheduleState& state, const Move& move,
   TF_RETURN_IF_ERROR(
       CheckOnlyLoopsAbove(state, move.primitive, move.loop.get()));
   if (!PredicateOnlyGuardsDomain(state, *block) &&
-      !HasAffineBindings(state, block)) {
+      !CoversDomain(state, *block, /*exactly_once=*/false)) {
     return state.Illegal(move.primitive, block,
                          "its predicate does more than guard a tail");
   }
@@ -223,6 +223,9 @@ absl::Status CheckReadsWritten(const ScheduleState& state, const Move& move,
       const auto& shape = read.buffer->shape;
       const bool covered =
           dense.has_value() && PredicateOnlyGuardsDomain(state, *producer) &&
+          WritesAll(state, *producer, *write) &&
+          RegionInImage(*producer, *write,
+                        arith::ClipRegion(analyzer, hull, shape), analyzer) &&
           (arith::RegionCovers(analyzer, *dense, hull) ||
            arith::RegionCovers(analyzer,
                                arith::ClipRegion(analyzer, *dense, shape),

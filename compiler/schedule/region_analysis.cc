@@ -169,6 +169,57 @@ bool PredicateOnlyGuardsDomain(const ScheduleState& state,
       [&](const ir::Expr& condition) { return analyzer.CanProve(condition); });
 }
 
+bool RegionInImage(const ir::BlockNode& block, const ir::BufferRegion& write,
+                   const arith::Region& region, arith::Analyzer& analyzer) {
+  const auto image =
+      DenseRegion(write, {}, DomainOf(block, /*spatial_only=*/true), analyzer);
+  return image.has_value() && arith::RegionCovers(analyzer, *image, region);
+}
+
+bool WritesAll(const ScheduleState& state, const ir::BlockNode& block,
+               const ir::BufferRegion& write) {
+  arith::Analyzer analyzer;
+  for (const ir::IterVar& iter : block.iters) analyzer.Bind(iter.var, iter.dom);
+  const auto& shape = write.buffer->shape;
+  const arith::Region wanted = arith::ClipRegion(analyzer, write.region, shape);
+  const auto covers = [&](const ir::BufferRegion& part, const ir::VarMap& vars,
+                          const std::vector<ir::ForPtr>& loops) {
+    const auto dense = DenseRegion(part, vars, RangesOf(loops), analyzer);
+    return dense.has_value() &&
+           (arith::RegionCovers(analyzer, *dense, write.region) ||
+            arith::RegionCovers(
+                analyzer, arith::ClipRegion(analyzer, *dense, shape), wanted));
+  };
+  for (const ir::Stmt& stmt : Statements(block.body)) {
+    std::vector<ir::ForPtr> loops;
+    ir::Stmt inner = stmt;
+    while (const auto* loop = ir::As<ir::ForNode>(inner)) {
+      loops.push_back(std::static_pointer_cast<const ir::ForNode>(inner));
+      inner = ir::Stmt(loop->body);
+    }
+    for (const ir::Stmt& leaf : Statements(inner)) {
+      if (const auto* store = ir::As<ir::StoreNode>(leaf)) {
+        if (store->buffer != write.buffer) continue;
+        ir::BufferRegion point{write.buffer, {}};
+        for (const ir::Expr& index : store->indices) {
+          point.region.push_back({index, ir::IntConst(1)});
+        }
+        if (covers(point, {}, loops)) return true;
+      } else if (const auto* child = ir::As<ir::BlockNode>(leaf)) {
+        const ir::BufferRegion* part =
+            FindRegion(child->writes, write.buffer.get());
+        if (part != nullptr && PredicateOnlyGuardsDomain(state, *child) &&
+            WritesAll(state, *child, *part) &&
+            covers(*part, BindingsOf(*child), loops) &&
+            RegionInImage(*child, *part, wanted, analyzer)) {
+          return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
 bool CoversDomain(const ScheduleState& state, const ir::BlockNode& block,
                   bool exactly_once) {
   const std::vector<ir::ForPtr> loops = state.LoopsAbove(&block);

@@ -66,6 +66,16 @@ std::optional<arith::Region> DenseRegion(const ir::BufferRegion& region,
 bool PredicateOnlyGuardsDomain(const ScheduleState& state,
                                const ir::BlockNode& block);
 
+// The region lies in what `write` covers while the block's variables run over
+// their domains: beyond it the predicate keeps the block from running.
+bool RegionInImage(const ir::BlockNode& block, const ir::BufferRegion& write,
+                   const arith::Region& region, arith::Analyzer& analyzer);
+
+// An instance of the block surely writes every element of `write`, one of its
+// declared regions, which is only a hull where blocks are nested.
+bool WritesAll(const ScheduleState& state, const ir::BlockNode& block,
+               const ir::BufferRegion& write);
+
 // Every instance in the domain of the block's variables runs at least once
 // (`exactly_once`: and no more) while `inner` runs; bindings' other variables
 // count as constants, so with fewer than all loops this holds only for

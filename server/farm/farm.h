@@ -124,8 +124,8 @@ class Farm {
   // or target; FailedPrecondition: another protocol version.
   absl::StatusOr<int64_t> Connect(const WorkerHello& hello,
                                   std::shared_ptr<WorkerLink> link);
-  // Renews the leases held. `slots`: leases that the worker wants at once, those
-  // held included. Messages of a replaced session are ignored.
+  // Renews the leases held. `slots`: leases that the worker wants at once,
+  // those held included. Messages of a replaced session are ignored.
   void OnState(int64_t session, std::span<const HeldLease> held, bool draining,
                int slots);
   void OnResult(int64_t session, WorkerResult result);

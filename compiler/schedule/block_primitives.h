@@ -47,7 +47,7 @@ absl::StatusOr<BlockRv> CacheWrite(ScheduleState& state, BlockRv block,
 absl::StatusOr<BlockRv> Reindex(ScheduleState& state, BlockRv block, bool read,
                                 int buffer_index);
 
-// reduction.cc
+// decompose_reduction.cc, rfactor.cc
 absl::StatusOr<BlockRv> DecomposeReduction(ScheduleState& state, BlockRv block,
                                            LoopRv loop);
 absl::StatusOr<BlockRv> Rfactor(ScheduleState& state, LoopRv loop,

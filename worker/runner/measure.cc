@@ -21,6 +21,9 @@ constexpr double kSampleSeconds = 1e-3;  // what a sample should at least take
 constexpr double kWarmUpSeconds = 1e-3;
 // A first run this much slower than the best so far is hopeless.
 constexpr double kHopelessFactor = 3;
+constexpr double kClearlySlowerFactor = 1.5;
+// A run as long as this is sample enough, start-up included.
+constexpr double kLongRunSeconds = 0.5;
 // What a first run may take that later ones do not: beyond this a run's time
 // is its own.
 constexpr double kStartUpSeconds = 20e-3;
@@ -217,8 +220,13 @@ SamplePlan PlanSamples(const RunRequest& request, bool single_runs,
   }
   const uint32_t most = std::clamp<uint32_t>(
       request.max_samples == 0 ? 30 : request.max_samples, 1, kMaxSamples);
-  const uint32_t least = std::clamp<uint32_t>(
+  uint32_t least = std::clamp<uint32_t>(
       request.min_samples == 0 ? 5 : request.min_samples, 1, most);
+  // What cannot win is not measured as closely as what may.
+  if (request.best_seconds > 0 &&
+      run_seconds > kClearlySlowerFactor * request.best_seconds) {
+    least = std::min<uint32_t>(least, 2);
+  }
   const double target =
       request.target_ms == 0 ? 0.04 : request.target_ms * 1e-3;
   const double fitting =
@@ -307,9 +315,10 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
   // The first run pays for workspace and threads, so alone it condemns
   // nothing that is quick; nor does one that was switched out.
   const double hopeless = request.best_seconds * kHopelessFactor;
-  for (int i = 0;
-       i < 2 && hopeless > 0 && first > hopeless &&
-       (first < kStartUpSeconds || disturbed) && Now() + 2 * first < end;
+  for (int i = 0; i < 2 && hopeless > 0 && first > hopeless &&
+                  (first < kStartUpSeconds ||
+                   (disturbed && first < kClearlySlowerFactor * hopeless)) &&
+                  Now() + 2 * first < end;
        ++i) {
     kernel.RestoreOutputs();
     switches = InvoluntarySwitches();
@@ -317,7 +326,7 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
     disturbed = InvoluntarySwitches() != switches;
   }
   const bool is_hopeless = hopeless > 0 && first > hopeless;
-  if (is_hopeless || Now() + 2 * first > end) {
+  if (is_hopeless || first > kLongRunSeconds || Now() + 2 * first > end) {
     report.samples[0] = first;
     report.stopped_early = is_hopeless;
     return finish(1);

@@ -113,7 +113,8 @@ TEST(DesignSpaceTest, DifferentSketchesDoNotCross) {
 }
 
 TEST(DesignSpaceTest, SketchesCarryNoDecisions) {
-  for (const schedule::Trace& sketch : Space(Matmul(8, 8, 8))->sketches()) {
+  const auto space = Space(Matmul(8, 8, 8));
+  for (const schedule::Trace& sketch : space->sketches()) {
     for (const ir::Attr& decision : sketch.Decisions()) {
       EXPECT_EQ(decision, ir::Attr());
     }

@@ -43,10 +43,10 @@ TEST(PrintedSetTunecTest, OperatorsAndModelsCompile) {
     ASSERT_FALSE(programs.empty());
     int passed = 0;
     for (const fs::path& program : programs) {
-      const std::string command =
-          std::string(TILEFARM_BIN_DIR) + "/tunec '" + program.string() +
-          "' --target host --symbol kernel -o " + out.string() + " >" +
-          log.string() + " 2>&1";
+      const std::string command = std::string(TILEFARM_BIN_DIR) + "/tunec '" +
+                                  program.string() +
+                                  "' --target host --symbol kernel -o " +
+                                  out.string() + " >" + log.string() + " 2>&1";
       const int status = std::system(command.c_str());
       EXPECT_EQ(status, 0) << program << "\n" << ReadAll(log);
       if (status != 0) continue;

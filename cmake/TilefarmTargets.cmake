@@ -12,7 +12,7 @@ target_include_directories(tilefarm_options INTERFACE
 if(TILEFARM_SANITIZE)
   target_compile_options(tilefarm_options INTERFACE
     -fsanitize=${TILEFARM_SANITIZE} -fno-omit-frame-pointer
-    $<$<STREQUAL:${TILEFARM_SANITIZE},address,undefined>:-fno-sanitize-recover=undefined>)
+    -fno-sanitize-recover=all)
   target_link_options(tilefarm_options INTERFACE
     -fsanitize=${TILEFARM_SANITIZE})
 endif()

@@ -2,10 +2,12 @@
 # sorted; libraries are static and named by their folder.
 
 add_library(tilefarm_options INTERFACE)
-# GCC 12's optimiser reports these two falsely for std::variant and std::string.
+# GCC 12's optimiser reports these two falsely for std::variant and std::string,
+# the first also where a sanitizer adds code.
 target_compile_options(tilefarm_options INTERFACE
   -Wall -Wextra -Wno-missing-field-initializers
   $<$<CONFIG:Release>:-Wno-maybe-uninitialized -Wno-restrict>
+  $<$<BOOL:${TILEFARM_SANITIZE}>:-Wno-maybe-uninitialized>
   $<$<BOOL:${TILEFARM_WERROR}>:-Werror>)
 target_include_directories(tilefarm_options INTERFACE
   ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})

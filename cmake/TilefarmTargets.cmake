@@ -7,13 +7,13 @@ add_library(tilefarm_options INTERFACE)
 target_compile_options(tilefarm_options INTERFACE
   -Wall -Wextra -Wno-missing-field-initializers
   $<$<CONFIG:Release>:-Wno-maybe-uninitialized -Wno-restrict>
-  $<$<BOOL:${TILEFARM_SANITIZE}>:-Wno-maybe-uninitialized>
   $<$<BOOL:${TILEFARM_WERROR}>:-Werror>)
 target_include_directories(tilefarm_options INTERFACE
   ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 if(TILEFARM_SANITIZE)
   target_compile_options(tilefarm_options INTERFACE
     -fsanitize=${TILEFARM_SANITIZE} -fno-omit-frame-pointer
+    -Wno-maybe-uninitialized
     -fno-sanitize-recover=all)
   target_link_options(tilefarm_options INTERFACE
     -fsanitize=${TILEFARM_SANITIZE})

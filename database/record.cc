@@ -96,6 +96,13 @@ class Reader {
     Wrong(key, "an object");
     return nullptr;
   }
+  const Json* Array(const char* key, Need need) {
+    const Json* value = Find(key, need);
+    if (value == nullptr) return nullptr;
+    if (value->is_array()) return value;
+    Wrong(key, "an array");
+    return nullptr;
+  }
   void Wrong(const char* key, const char* wanted) {
     Fail(absl::StrCat("key \"", prefix_, key, "\" is not ", wanted));
   }
@@ -119,29 +126,12 @@ class Reader {
   absl::Status status_;
 };
 
-}  // namespace
-
-std::string_view StatusName(Status status) {
-  return kStatusNames[static_cast<size_t>(status)];
-}
-
-std::optional<Status> ParseStatus(std::string_view name) {
-  for (size_t i = 0; i < kStatusNames.size(); ++i) {
-    if (kStatusNames[i] == name) return static_cast<Status>(i);
-  }
-  return std::nullopt;
-}
-
-std::string RecordToJson(const Record& record) {
+// The part of a record that a re-measurement has too.
+void MeasuredToJson(const Record& record, Json& json) {
   Json seconds = Json::array();
   for (const double value : record.seconds) {
     seconds.push_back(NumberToJson(value));
   }
-  Json json;
-  json["workload"] = record.workload_hash;
-  json["program"] = record.program;
-  json["target"] = record.target;
-  json["trace"] = record.trace;
   json["device"] = record.device;
   json["status"] = std::string(StatusName(record.status));
   json["seconds"] = std::move(seconds);
@@ -158,16 +148,85 @@ std::string RecordToJson(const Record& record) {
                       {"layout", record.protocol.layout}};
   json["error"] = record.error;
   json["compile_seconds"] = NumberToJson(record.compile_seconds);
-  json["device_model"] = record.device_model;
   json["device_state"] = record.device_state;
   json["isolation"] = record.isolation;
   json["fingerprint"] = record.fingerprint;
   json["code_digest"] = record.code_digest;
-  json["candidate_id"] = record.candidate_id;
   json["job_id"] = record.job_id;
+  json["recorded_at"] = record.recorded_at;
+}
+
+absl::Status MeasuredFromJson(const Json& json, const std::string& prefix,
+                              Record& record) {
+  Reader reader(json, prefix);
+  std::string status;
+  reader.Text("device", Reader::kRequired, record.device);
+  reader.Text("status", Reader::kRequired, status);
+  reader.Numbers("seconds", Reader::kRequired, record.seconds);
+  reader.Number("median_seconds", Reader::kRequired, record.median_seconds);
+  reader.Number("ci_low_seconds", Reader::kOptional, record.ci_low_seconds);
+  reader.Number("ci_high_seconds", Reader::kOptional, record.ci_high_seconds);
+  reader.Bool("verified", Reader::kRequired, record.verified);
+  reader.Number("max_abs_error", Reader::kOptional, record.max_abs_error);
+  reader.Number("max_rel_error", Reader::kOptional, record.max_rel_error);
+  reader.Bool("stopped_early", Reader::kRequired, record.stopped_early);
+  reader.Bool("emulated", Reader::kRequired, record.emulated);
+  reader.Text("error", Reader::kOptional, record.error);
+  reader.Number("compile_seconds", Reader::kOptional, record.compile_seconds);
+  reader.Text("device_state", Reader::kOptional, record.device_state);
+  reader.Text("isolation", Reader::kOptional, record.isolation);
+  reader.Text("fingerprint", Reader::kRequired, record.fingerprint);
+  reader.Text("code_digest", Reader::kOptional, record.code_digest);
+  reader.Text("job_id", Reader::kOptional, record.job_id);
+  reader.Text("recorded_at", Reader::kOptional, record.recorded_at);
+  const Json* protocol = reader.Object("protocol", Reader::kRequired);
+  TF_RETURN_IF_ERROR(reader.status());
+
+  Reader inner(*protocol, absl::StrCat(prefix, "protocol."));
+  inner.Bool("cold_cache", Reader::kRequired, record.protocol.cold_cache);
+  inner.Integer("cores", Reader::kRequired, record.protocol.cores);
+  inner.Text("layout", Reader::kRequired, record.protocol.layout);
+  TF_RETURN_IF_ERROR(inner.status());
+
+  const std::optional<Status> parsed = ParseStatus(status);
+  if (!parsed) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "key \"", prefix, "status\": unknown status \"", status, "\""));
+  }
+  record.status = *parsed;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string_view StatusName(Status status) {
+  return kStatusNames[static_cast<size_t>(status)];
+}
+
+std::optional<Status> ParseStatus(std::string_view name) {
+  for (size_t i = 0; i < kStatusNames.size(); ++i) {
+    if (kStatusNames[i] == name) return static_cast<Status>(i);
+  }
+  return std::nullopt;
+}
+
+std::string RecordToJson(const Record& record) {
+  Json json;
+  json["workload"] = record.workload_hash;
+  json["program"] = record.program;
+  json["target"] = record.target;
+  json["trace"] = record.trace;
+  MeasuredToJson(record, json);
+  json["device_model"] = record.device_model;
+  json["candidate_id"] = record.candidate_id;
   json["model_score"] = record.model_score;
   json["sequence"] = record.sequence;
-  json["recorded_at"] = record.recorded_at;
+  if (!record.remeasured.empty()) {
+    Json& remeasured = json["remeasured"] = Json::array();
+    for (const Record& measured : record.remeasured) {
+      MeasuredToJson(measured, remeasured.emplace_back(Json::object()));
+    }
+  }
   // An error message may quote bytes that are not UTF-8.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -182,49 +241,28 @@ absl::StatusOr<Record> RecordFromJson(std::string_view text) {
   }
   Record record;
   Reader reader(json);
-  std::string status;
   reader.Text("workload", Reader::kRequired, record.workload_hash);
   reader.Text("program", Reader::kRequired, record.program);
   reader.Text("target", Reader::kRequired, record.target);
   reader.Text("trace", Reader::kRequired, record.trace);
-  reader.Text("device", Reader::kRequired, record.device);
-  reader.Text("status", Reader::kRequired, status);
-  reader.Numbers("seconds", Reader::kRequired, record.seconds);
-  reader.Number("median_seconds", Reader::kRequired, record.median_seconds);
-  reader.Number("ci_low_seconds", Reader::kOptional, record.ci_low_seconds);
-  reader.Number("ci_high_seconds", Reader::kOptional, record.ci_high_seconds);
-  reader.Bool("verified", Reader::kRequired, record.verified);
-  reader.Number("max_abs_error", Reader::kOptional, record.max_abs_error);
-  reader.Number("max_rel_error", Reader::kOptional, record.max_rel_error);
-  reader.Bool("stopped_early", Reader::kRequired, record.stopped_early);
-  reader.Bool("emulated", Reader::kRequired, record.emulated);
-  reader.Text("error", Reader::kOptional, record.error);
-  reader.Number("compile_seconds", Reader::kOptional, record.compile_seconds);
   reader.Text("device_model", Reader::kOptional, record.device_model);
-  reader.Text("device_state", Reader::kOptional, record.device_state);
-  reader.Text("isolation", Reader::kOptional, record.isolation);
-  reader.Text("fingerprint", Reader::kRequired, record.fingerprint);
-  reader.Text("code_digest", Reader::kOptional, record.code_digest);
   reader.Text("candidate_id", Reader::kRequired, record.candidate_id);
-  reader.Text("job_id", Reader::kOptional, record.job_id);
   reader.Text("model_score", Reader::kOptional, record.model_score);
   reader.Integer("sequence", Reader::kOptional, record.sequence);
-  reader.Text("recorded_at", Reader::kOptional, record.recorded_at);
-  const Json* protocol = reader.Object("protocol", Reader::kRequired);
+  const Json* remeasured = reader.Array("remeasured", Reader::kOptional);
   TF_RETURN_IF_ERROR(reader.status());
-
-  Reader inner(*protocol, "protocol.");
-  inner.Bool("cold_cache", Reader::kRequired, record.protocol.cold_cache);
-  inner.Integer("cores", Reader::kRequired, record.protocol.cores);
-  inner.Text("layout", Reader::kRequired, record.protocol.layout);
-  TF_RETURN_IF_ERROR(inner.status());
-
-  const std::optional<Status> parsed = ParseStatus(status);
-  if (!parsed) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("key \"status\": unknown status \"", status, "\""));
+  TF_RETURN_IF_ERROR(MeasuredFromJson(json, "", record));
+  if (remeasured == nullptr) return record;
+  for (const Json& element : *remeasured) {
+    const std::string at =
+        absl::StrCat("remeasured[", record.remeasured.size(), "]");
+    if (!element.is_object()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("key \"", at, "\" is not an object"));
+    }
+    TF_RETURN_IF_ERROR(MeasuredFromJson(element, absl::StrCat(at, "."),
+                                        record.remeasured.emplace_back()));
   }
-  record.status = *parsed;
   return record;
 }
 

@@ -62,6 +62,9 @@ struct Record {
   std::string model_score;  // predicted score, as text; empty: none
   int64_t sequence = 0;     // within the task
   std::string recorded_at;  // RFC 3339, UTC
+  // Later measurements of the same candidate, oldest first: what was measured,
+  // under their own dates; the fields that identify the candidate are empty.
+  std::vector<Record> remeasured;
 };
 
 // One self-contained JSON object on one line, keys `workload, program, target,

@@ -167,6 +167,59 @@ absl::Status ReadMeasured(const Statement& row, int at, Record& r) {
   return absl::OkStatus();
 }
 
+absl::Status InsertMeasurement(Connection& db, int64_t record_id,
+                               const Record& measured, const std::string& now) {
+  TF_ASSIGN_OR_RETURN(
+      Statement insert,
+      db.Prepare(absl::StrCat("INSERT INTO measurements(record_id, ",
+                              kMeasuredColumns, ") VALUES (?, ",
+                              kMeasuredPlaces, ")")));
+  insert.Bind(record_id);
+  BindMeasured(insert, measured, now);
+  return insert.Run();
+}
+
+// Stores those of an imported record that are not there yet.
+absl::Status MergeMeasurements(Connection& db, int64_t record_id,
+                               const std::vector<Record>& measurements,
+                               const std::string& now) {
+  for (const Record& measured : measurements) {
+    TF_ASSIGN_OR_RETURN(
+        Statement query,
+        db.Prepare("SELECT 1 FROM measurements WHERE record_id = ? "
+                   "AND device = ? AND status = ? AND recorded_at = ? "
+                   "AND seconds = ?"));
+    TF_ASSIGN_OR_RETURN(const bool known,
+                        query.Bind(record_id)
+                            .Bind(measured.device)
+                            .Bind(StatusName(measured.status))
+                            .Bind(measured.recorded_at)
+                            .Bind(SecondsToText(measured.seconds))
+                            .Step());
+    if (known) continue;
+    TF_RETURN_IF_ERROR(InsertMeasurement(db, record_id, measured, now));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CollectMeasurements(Connection& db, int64_t record_id,
+                                 std::vector<Record>& out) {
+  TF_ASSIGN_OR_RETURN(
+      Statement query,
+      db.Prepare(absl::StrCat("SELECT id, ", kMeasuredColumns,
+                              " FROM measurements WHERE record_id = ? "
+                              "ORDER BY id")));
+  query.Bind(record_id);
+  while (true) {
+    TF_ASSIGN_OR_RETURN(const bool row, query.Step());
+    if (!row) return absl::OkStatus();
+    Record measured;
+    measured.id = query.Int(0);
+    TF_RETURN_IF_ERROR(ReadMeasured(query, 1, measured));
+    out.push_back(std::move(measured));
+  }
+}
+
 absl::Status CollectRecords(Statement& query, std::vector<Record>& out) {
   while (true) {
     TF_ASSIGN_OR_RETURN(const bool row, query.Step());
@@ -309,9 +362,13 @@ absl::StatusOr<std::vector<bool>> SqliteStore::AddRecords(
           const int64_t known,
           FindId(db, "SELECT id FROM records WHERE candidate_id = ?",
                  {records[i].candidate_id}));
-      if (known != 0) continue;
-      TF_RETURN_IF_ERROR(InsertRecord(db, records[i], facts[i]));
-      added[i] = true;
+      if (known == 0) {
+        TF_RETURN_IF_ERROR(InsertRecord(db, records[i], facts[i]));
+        added[i] = true;
+      }
+      TF_RETURN_IF_ERROR(
+          MergeMeasurements(db, known != 0 ? known : db.last_insert_id(),
+                            records[i].remeasured, NowText()));
     }
     return absl::OkStatus();
   }));
@@ -327,35 +384,15 @@ absl::Status SqliteStore::AddMeasurement(int64_t record_id,
     if (!found) {
       return absl::NotFoundError(absl::StrCat("no record ", record_id));
     }
-    TF_ASSIGN_OR_RETURN(
-        Statement insert,
-        db.Prepare(absl::StrCat("INSERT INTO measurements(record_id, ",
-                                kMeasuredColumns, ") VALUES (?, ",
-                                kMeasuredPlaces, ")")));
-    insert.Bind(record_id);
-    BindMeasured(insert, measured, NowText());
-    return insert.Run();
+    return InsertMeasurement(db, record_id, measured, NowText());
   });
 }
 
 absl::StatusOr<std::vector<Record>> SqliteStore::FindMeasurements(
     int64_t record_id) const {
   std::vector<Record> measurements;
-  TF_RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
-    TF_ASSIGN_OR_RETURN(
-        Statement query,
-        db.Prepare(absl::StrCat("SELECT id, ", kMeasuredColumns,
-                                " FROM measurements WHERE record_id = ? "
-                                "ORDER BY id")));
-    query.Bind(record_id);
-    while (true) {
-      TF_ASSIGN_OR_RETURN(const bool row, query.Step());
-      if (!row) return absl::OkStatus();
-      Record measured;
-      measured.id = query.Int(0);
-      TF_RETURN_IF_ERROR(ReadMeasured(query, 1, measured));
-      measurements.push_back(std::move(measured));
-    }
+  TF_RETURN_IF_ERROR(Read([&](Connection& db) {
+    return CollectMeasurements(db, record_id, measurements);
   }));
   return measurements;
 }
@@ -370,7 +407,12 @@ absl::Status SqliteStore::ForEachRecord(
     std::vector<Record> page;
     TF_RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
       TF_ASSIGN_OR_RETURN(Statement query, db.Prepare(sql));
-      return CollectRecords(query.Bind(last), page);
+      TF_RETURN_IF_ERROR(CollectRecords(query.Bind(last), page));
+      for (Record& record : page) {
+        TF_RETURN_IF_ERROR(
+            CollectMeasurements(db, record.id, record.remeasured));
+      }
+      return absl::OkStatus();
     }));
     for (const Record& record : page) {
       if (!visit(record)) return absl::OkStatus();

@@ -75,7 +75,8 @@ class Store {
 
   // --- Records ---
   // Stores all or none in one transaction, durably on return. A candidate_id
-  // that already has a record is left as it is and reported false.
+  // that already has a record is left as it is and reported false. New ones
+  // among `remeasured` are added in both cases.
   virtual absl::StatusOr<std::vector<bool>> AddRecords(
       std::span<const Record> records) = 0;
   // Re-measurement of a stored record: a row in `measurements`. A full and
@@ -89,8 +90,8 @@ class Store {
   // there are none.
   virtual absl::StatusOr<std::vector<Record>> FindMeasurements(
       int64_t record_id) const = 0;
-  // In order of id; the callback returns false to stop, and may call the
-  // store. Records added meanwhile are visited too.
+  // In order of id, with their re-measurements; the callback returns false to
+  // stop, and may call the store. Records added meanwhile are visited too.
   virtual absl::Status ForEachRecord(
       const std::function<bool(const Record&)>& visit) const = 0;
   // Every record of the workload and target key, in order of id.

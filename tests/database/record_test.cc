@@ -68,6 +68,26 @@ TEST(RecordJson, RoundTripsEveryField) {
   EXPECT_EQ(back->id, 0);
 }
 
+TEST(RecordJson, CarriesReMeasurements) {
+  Record r = MakeRecord("c1");
+  Record& again = r.remeasured.emplace_back(MakeRecord("", 0.5));
+  again.status = Status::kWrongResult;
+  again.protocol = {true, 2, "packed"};
+  const std::string json = RecordToJson(r);
+  const auto back = RecordFromJson(json);
+  ASSERT_TRUE(back.ok()) << back.status();
+  ASSERT_EQ(back->remeasured.size(), 1u);
+  EXPECT_EQ(back->remeasured[0].status, Status::kWrongResult);
+  EXPECT_EQ(back->remeasured[0].protocol, again.protocol);
+  EXPECT_EQ(RecordToJson(*back), json);
+
+  std::string bad = json;
+  const size_t at = bad.find("\"median_seconds\"", bad.find("remeasured"));
+  bad.replace(at + 1, 6, "middle");
+  EXPECT_THAT(RecordFromJson(bad).status().message(),
+              HasSubstr("key \"remeasured[0].median_seconds\" is missing"));
+}
+
 TEST(RecordJson, ReplacesBytesThatAreNotUtf8) {
   Record r = MakeRecord("c1");
   r.error = "bad \xff byte";

@@ -183,6 +183,7 @@ TEST_P(StoreTest, LinesCarryEverythingToAnotherDatabase) {
   failed.seconds.clear();
   failed.trace = "# what? decision=3\n";
   Add({MakeRecord("c1"), failed, MakeRecord("c3")});
+  ASSERT_TRUE(store_->AddMeasurement(All()[0].id, MakeRecord("c1", 2.0)).ok());
   const auto lines_of = [](const Store& store) {
     std::vector<std::string> lines;
     EXPECT_TRUE(store
@@ -202,6 +203,16 @@ TEST_P(StoreTest, LinesCarryEverythingToAnotherDatabase) {
     ASSERT_TRUE((*other)->AddRecords(std::vector{*record}).ok());
   }
   EXPECT_EQ(lines_of(**other), lines);
+
+  // A second import of a record brings only what is new.
+  ASSERT_TRUE(store_->AddMeasurement(All()[0].id, MakeRecord("c1", 3.0)).ok());
+  const std::vector<std::string> later = lines_of(*store_);
+  for (const std::string& line : later) {
+    const auto added = (*other)->AddRecords(std::vector{*RecordFromJson(line)});
+    ASSERT_TRUE(added.ok()) << added.status();
+    EXPECT_FALSE(added->front());
+  }
+  EXPECT_EQ(lines_of(**other), later);
 }
 
 TEST_P(StoreTest, KeepsAProgramThatDoesNotParse) {

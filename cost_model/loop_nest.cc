@@ -252,8 +252,7 @@ class Builder {
     store.domain_size = domain_;
     store.unroll_max_step = unroll_.is_explicit ? unroll_.max_step : 0;
     AddAccess(store, node.buffer, node.indices, /*writes=*/true);
-    ValueVisitor value;
-    value.Visit(node.value);
+    const ValueSummary value = SummarizeValue(node.value);
     for (const ir::LoadNode* load : value.loads) {
       AddAccess(store, load->buffer, load->indices, /*writes=*/false);
     }
@@ -336,10 +335,12 @@ LoopNest BuildLoopNest(const ir::PrimFunc& function) {
   return Builder(function).Take();
 }
 
-OpCounts CountOps(const ir::Expr& value) {
+ValueSummary SummarizeValue(const ir::Expr& value) {
   ValueVisitor visitor;
   visitor.Visit(value);
-  return visitor.ops;
+  return {visitor.ops, std::move(visitor.loads)};
 }
+
+OpCounts CountOps(const ir::Expr& value) { return SummarizeValue(value).ops; }
 
 }  // namespace tilefarm::cost_model

@@ -87,7 +87,14 @@ struct LoopNest {
 // not constant count as 1.
 LoopNest BuildLoopNest(const ir::PrimFunc& function);
 
-// Operations of an expression's value; loads' indices do not count.
+// Operations of an expression's value, and its loads in the order in which a
+// store lists them; loads' indices do not count, what a gather loads does.
+struct ValueSummary {
+  OpCounts ops;
+  std::vector<const ir::LoadNode*> loads;
+};
+ValueSummary SummarizeValue(const ir::Expr& value);
+// The operations alone.
 OpCounts CountOps(const ir::Expr& value);
 
 }  // namespace tilefarm::cost_model

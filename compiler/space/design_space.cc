@@ -162,6 +162,10 @@ class DesignSpaceImpl : public DesignSpace {
     return schedule;
   }
 
+  bool has_postprocs(int sketch) const override {
+    return !sketches_[static_cast<size_t>(sketch)].by_hand;
+  }
+
   absl::StatusOr<Candidate> FromRecord(
       const schedule::Trace& trace) const override {
     const std::string fingerprint = TraceFingerprint(trace);

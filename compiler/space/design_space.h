@@ -63,6 +63,9 @@ class DesignSpace {
   // FailedPrecondition where the candidate is illegal for the program.
   virtual absl::StatusOr<schedule::Schedule> Apply(
       const Candidate& candidate) const = 0;
+  // Whether Apply runs the postprocs after this sketch; not where the sketch
+  // was given by hand, complete as it stands.
+  virtual bool has_postprocs(int sketch) const = 0;
   // The candidate behind a complete trace made by Apply; NotFound otherwise.
   virtual absl::StatusOr<Candidate> FromRecord(
       const schedule::Trace& trace) const = 0;

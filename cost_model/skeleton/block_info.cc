@@ -1,0 +1,185 @@
+#include "cost_model/skeleton/block_info.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/space/sketch_rules.h"
+
+namespace tilefarm::skeleton {
+namespace {
+
+using ir::As;
+
+void Accumulate(const ir::Expr& expr, double factor, const VarNumbers& vars,
+                IndexExpr& out) {
+  if (const auto* var = As<ir::VarNode>(expr)) {
+    const auto found = vars.find(var);
+    if (found == vars.end()) {
+      out.linear = false;
+      return;
+    }
+    // A variable that comes twice: the order of the two matters to spans.
+    for (const auto& [number, known] : out.terms) {
+      if (number == found->second) out.linear = false;
+    }
+    out.terms.emplace_back(found->second, factor);
+    return;
+  }
+  if (const auto value = ir::AsInt(expr)) {
+    out.constant += factor * static_cast<double>(*value);
+    return;
+  }
+  const auto* node = As<ir::BinaryNode>(expr);
+  if (node == nullptr) {
+    out.linear = false;
+    return;
+  }
+  switch (node->op) {
+    case ir::BinaryOp::kAdd:
+      Accumulate(node->a, factor, vars, out);
+      Accumulate(node->b, factor, vars, out);
+      return;
+    case ir::BinaryOp::kSub:
+      Accumulate(node->a, factor, vars, out);
+      Accumulate(node->b, -factor, vars, out);
+      return;
+    case ir::BinaryOp::kMul:
+      if (const auto b = ir::AsInt(node->b)) {
+        return Accumulate(node->a, factor * static_cast<double>(*b), vars, out);
+      }
+      if (const auto a = ir::AsInt(node->a)) {
+        return Accumulate(node->b, factor * static_cast<double>(*a), vars, out);
+      }
+      break;
+    default:
+      break;
+  }
+  out.linear = false;
+}
+
+BlockAccess ReadAccess(const ir::Buffer& buffer,
+                       const std::vector<ir::Expr>& indices, bool writes,
+                       const VarNumbers& vars, BufferNumbers& buffers) {
+  BlockAccess access;
+  access.buffer = buffers.Of(buffer);
+  access.writes = writes;
+  for (const ir::Expr& index : indices) {
+    access.indices.push_back(ReadIndex(index, vars));
+  }
+  return access;
+}
+
+BlockStore ReadStore(const ir::StoreNode& store, const VarNumbers& vars,
+                     BufferNumbers& buffers) {
+  BlockStore out;
+  out.accesses.push_back(
+      ReadAccess(store.buffer, store.indices, true, vars, buffers));
+  cost_model::ValueSummary value = cost_model::SummarizeValue(store.value);
+  out.ops = value.ops;
+  for (const ir::LoadNode* load : value.loads) {
+    out.accesses.push_back(
+        ReadAccess(load->buffer, load->indices, false, vars, buffers));
+  }
+  return out;
+}
+
+absl::StatusOr<std::vector<BlockRegion>> ReadRegions(
+    const std::vector<ir::BufferRegion>& regions, const VarNumbers& vars,
+    BufferNumbers& buffers) {
+  std::vector<BlockRegion> out;
+  for (const ir::BufferRegion& region : regions) {
+    BlockRegion& read = out.emplace_back();
+    read.buffer = buffers.Of(region.buffer);
+    for (const ir::Range& range : region.region) {
+      read.mins.push_back(ReadIndex(range.min, vars));
+      const auto extent = ir::AsInt(range.extent);
+      if (!extent) {
+        return absl::UnimplementedError("a region of varying width");
+      }
+      read.extents.push_back(*extent);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+IndexExpr ReadIndex(const ir::Expr& expr, const VarNumbers& vars) {
+  IndexExpr index;
+  index.expr = expr;
+  index.linear = true;
+  Accumulate(expr, 1, vars, index);
+  return index;
+}
+
+BufferNumbers::BufferNumbers(const ir::PrimFunc& function) {
+  for (const ir::Buffer& param : function.params) Add(param, false);
+}
+
+int BufferNumbers::Add(const ir::Buffer& buffer, bool intermediate) {
+  const auto [it, added] =
+      numbers_.try_emplace(buffer.get(), static_cast<int>(buffers_.size()));
+  if (added) {
+    buffers_.push_back({buffer->dtype.bytes(), buffer->shape, intermediate});
+  }
+  return it->second;
+}
+
+int BufferNumbers::Of(const ir::Buffer& buffer) { return Add(buffer, true); }
+
+absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
+                                    BufferNumbers& buffers) {
+  const auto unimplemented = [&](const char* what) {
+    return absl::UnimplementedError(
+        absl::StrCat("block ", block->name, " ", what));
+  };
+  BlockInfo info;
+  info.block = block;
+  VarNumbers vars;
+  bool reduces = false;
+  for (const ir::IterVar& iter : block->iters) {
+    vars[iter.var.get()] = static_cast<int>(info.iters.size());
+    const auto extent = ir::AsInt(iter.dom.extent);
+    if (!extent || !ir::IsConstInt(iter.dom.min, 0)) {
+      return unimplemented("has a domain that is not constant from 0");
+    }
+    info.iters.push_back(
+        {iter.type, std::max<int64_t>(*extent, 1), iter.var.get()});
+    reduces |= iter.type == ir::IterType::kReduce;
+  }
+  if (!ir::IsConstInt(block->predicate, 1)) return unimplemented("is guarded");
+  if (!block->allocs.empty()) return unimplemented("allocates buffers");
+  for (const auto& [key, value] : block->annotations) {
+    if (key == space::kTilingStructure) {
+      info.is_tiled = true;
+    } else if (key == space::kPack) {
+      info.is_packed = true;
+    } else {
+      return absl::UnimplementedError(absl::StrCat(
+          "block ", block->name, " has the annotation ", std::string(key)));
+    }
+  }
+  const auto* store = As<ir::StoreNode>(block->body);
+  if (store == nullptr) return unimplemented("is more than one store");
+  info.body = ReadStore(*store, vars, buffers);
+  if (!store->indices.empty()) {
+    if (const auto* var = As<ir::VarNode>(store->indices.back())) {
+      const auto found = vars.find(var);
+      if (found != vars.end()) info.last_index_iter = found->second;
+    }
+  }
+  if (block->init != nullptr) {
+    const auto* init = As<ir::StoreNode>(block->init);
+    if (init == nullptr) return unimplemented("has a complicated init");
+    info.init = ReadStore(*init, vars, buffers);
+    info.is_reduction = reduces;
+    if (!reduces) return unimplemented("has an init and no reduction");
+  }
+  TF_ASSIGN_OR_RETURN(info.reads, ReadRegions(block->reads, vars, buffers));
+  TF_ASSIGN_OR_RETURN(info.writes, ReadRegions(block->writes, vars, buffers));
+  if (info.writes.size() != 1) return unimplemented("writes several buffers");
+  return info;
+}
+
+}  // namespace tilefarm::skeleton

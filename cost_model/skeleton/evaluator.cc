@@ -1,0 +1,148 @@
+#include "cost_model/skeleton/evaluator.h"
+
+#include <cstring>
+#include <utility>
+
+#include "cost_model/features.h"
+
+namespace tilefarm::skeleton {
+namespace {
+
+using cost_model::FeatureRows;
+
+// Attempts at a skeleton whose candidates turned out to be illegal.
+constexpr int kMostAttempts = 8;
+
+bool Same(const FeatureRows& a, const FeatureRows& b) {
+  return a.rows == b.rows && a.values.size() == b.values.size() &&
+         std::memcmp(a.values.data(), b.values.data(),
+                     a.values.size() * sizeof(float)) == 0;
+}
+
+}  // namespace
+
+struct CandidateEvaluator::Entry {
+  std::optional<Skeleton> skeleton;
+  int attempts = 0;
+  bool checked = false;       // was right once
+  cost_model::LoopNest nest;  // keeps its memory
+
+  bool Holds(const std::vector<int64_t>& numbers) const {
+    for (const Requirement& r : skeleton->requirements) {
+      const int64_t a = numbers[static_cast<size_t>(r.a)];
+      const int64_t b = numbers[static_cast<size_t>(r.b)];
+      if (r.equal ? a != b : a > b) return false;
+    }
+    return true;
+  }
+};
+
+CandidateEvaluator::CandidateEvaluator(
+    std::shared_ptr<const space::DesignSpace> space,
+    const target::Target& target)
+    : space_(std::move(space)), target_(target) {
+  checked_.resize(space_->sketches().size());
+  for (const schedule::Trace& sketch : space_->sketches()) {
+    std::vector<size_t>& sites = locations_.emplace_back();
+    size_t site = 0;
+    for (const schedule::Instruction& instruction : sketch.instructions) {
+      if (!instruction.is_sample()) continue;
+      if (instruction.primitive == "sample_compute_location") {
+        sites.push_back(site);
+      }
+      ++site;
+    }
+  }
+}
+
+CandidateEvaluator::~CandidateEvaluator() = default;
+
+CandidateEvaluator::Entry* CandidateEvaluator::Find(
+    const space::Candidate& candidate) {
+  const auto sketch = static_cast<size_t>(candidate.sketch);
+  if (sketch >= locations_.size()) return nullptr;
+  key_.assign(1, candidate.sketch);
+  for (const size_t site : locations_[sketch]) {
+    if (site >= candidate.decisions.size()) return nullptr;
+    key_.push_back(candidate.decisions[site].AsInt().value_or(INT64_MIN));
+  }
+  std::unique_ptr<Entry>& entry = entries_[key_];
+  if (entry == nullptr) entry = std::make_unique<Entry>();
+  if (!entry->skeleton && entry->attempts < kMostAttempts) {
+    auto built =
+        space_->has_postprocs(candidate.sketch)
+            ? BuildSkeleton(space_->program(), space_->sketches()[sketch],
+                            candidate.decisions)
+            : absl::UnimplementedError("no skeleton: a sketch by hand");
+    if (built.ok()) {
+      entry->skeleton = *std::move(built);
+      ++stats_.skeletons;
+    } else {
+      // Illegal decisions say nothing about the sketch.
+      const bool illegal =
+          built.status().code() != absl::StatusCode::kUnimplemented;
+      entry->attempts = illegal ? entry->attempts + 1 : kMostAttempts;
+      if (!illegal) ++stats_.reasons[std::string(built.status().message())];
+    }
+  }
+  return entry->skeleton ? entry.get() : nullptr;
+}
+
+std::optional<FeatureRows> CandidateEvaluator::Replay(
+    const space::Candidate& candidate) {
+  ++stats_.by_replay;
+  auto schedule = space_->Apply(candidate);
+  if (!schedule.ok()) return std::nullopt;
+  return cost_model::ExtractFeatures(
+      *schedule->module().Find(space_->program()->name), target_);
+}
+
+std::optional<FeatureRows> CandidateEvaluator::Evaluate(
+    const space::Candidate& candidate) {
+  Entry* entry = Find(candidate);
+  if (entry == nullptr || !values_.Assign(candidate.decisions) ||
+      !entry->skeleton->formula.Evaluate(values_, numbers_) ||
+      !entry->Holds(numbers_)) {
+    return Replay(candidate);
+  }
+  nest_.Start(*entry->skeleton, numbers_);
+  if (!nest_.Finish(*entry->skeleton, numbers_, target_)) {
+    return Replay(candidate);
+  }
+  nest_.Write(*entry->skeleton, entry->nest);
+  FeatureRows rows = cost_model::FeaturesOf(entry->nest, target_);
+  absl::flat_hash_set<uint64_t>& checked =
+      checked_[static_cast<size_t>(candidate.sketch)];
+  if (!entry->checked || !checked.contains(nest_.signature())) {
+    ++stats_.checks;
+    std::optional<FeatureRows> replayed = Replay(candidate);
+    if (!replayed) return std::nullopt;
+    if (!Same(rows, *replayed)) {
+      ++stats_.mismatches;
+      entry->skeleton.reset();
+      entry->attempts = kMostAttempts;
+      return replayed;
+    }
+    entry->checked = true;
+    checked.insert(nest_.signature());
+    return replayed;
+  }
+  ++stats_.by_skeleton;
+  return rows;
+}
+
+bool CandidateEvaluator::Check(const space::Candidate& candidate,
+                               const FeatureRows& given,
+                               const ir::PrimFunc& scheduled) {
+  if (Same(given, cost_model::ExtractFeatures(scheduled, target_))) {
+    return true;
+  }
+  ++stats_.mismatches;
+  if (Entry* entry = Find(candidate)) {
+    entry->skeleton.reset();
+    entry->attempts = kMostAttempts;
+  }
+  return false;
+}
+
+}  // namespace tilefarm::skeleton

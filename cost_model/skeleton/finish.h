@@ -1,0 +1,135 @@
+// A skeleton with the numbers of one candidate, and what the postprocs of the
+// design space make of it.
+//
+// The postprocs look at numbers (extents, widths), so they run for every
+// candidate. What they do is stated here once more, on loops and bindings
+// instead of IR; `compiler/space/postprocs.h` is what it must agree with, and
+// the evaluator holds the two against each other (evaluator.h).
+#ifndef TILEFARM_COST_MODEL_SKELETON_FINISH_H_
+#define TILEFARM_COST_MODEL_SKELETON_FINISH_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/target/target.h"
+#include "cost_model/loop_nest.h"
+#include "cost_model/skeleton/skeleton.h"
+
+namespace tilefarm::skeleton {
+
+struct NestedLoop {
+  int64_t extent = 1;
+  ir::ForKind kind = ir::ForKind::kSerial;
+  int64_t unroll_steps = -1;  // -1: no annotation
+};
+
+// coefficient * ((loop % upper) // lower); upper 0: no remainder is taken.
+struct LoopPart {
+  int loop = 0;
+  int64_t coefficient = 1;
+  int64_t lower = 1;
+  int64_t upper = 0;
+};
+
+struct NestedBlock {
+  const BlockInfo* info = nullptr;
+  bool is_init = false;     // the initialisation of a decomposed reduction
+  bool decomposed = false;  // a reduction without its initialisation
+  std::vector<int> loops;   // outermost first
+  std::vector<std::vector<LoopPart>> bindings;
+  std::vector<int64_t> constants;
+};
+
+// Of a packed buffer: dimension `dim` in panels of `width`.
+struct Panels {
+  int dim = -1;
+  int64_t width = 0;
+  bool is_cut = false;  // more than one panel
+};
+
+// Its vectors keep their memory from candidate to candidate. Not thread-safe.
+class Nest {
+ public:
+  // The skeleton's loops with these numbers.
+  void Start(const Skeleton& skeleton, const std::vector<int64_t>& numbers);
+  // Applies the postprocs. False where only the real ones can tell what
+  // happens.
+  bool Finish(const Skeleton& skeleton, const std::vector<int64_t>& numbers,
+              const target::Target& target);
+  // What the cost model sees of it; `out` must be of the same skeleton or
+  // empty.
+  void Write(const Skeleton& skeleton, cost_model::LoopNest& out);
+
+  // Equal for candidates that the postprocs treated alike.
+  uint64_t signature() const { return signature_; }
+
+ private:
+  // --- The postprocs, one a function ---
+  void PackBuffers(const Skeleton& skeleton);
+  void PackBuffer(NestedBlock& copy);
+  void Vectorize(NestedBlock& block, int64_t lanes);
+  void Parallelize(NestedBlock& block, int64_t jobs);
+  void UnrollRegisterTile(NestedBlock& block, int64_t lanes);
+  void AnnotateUnroll(NestedBlock& block, int64_t steps);
+  void Decompose(int number);
+
+  // --- What they ask and do ---
+  static bool Uses(const NestedBlock& block, size_t iter, int loop);
+  // Some variable that is not data parallel (a reduction) moves with it.
+  static bool Reduces(const NestedBlock& block, int loop, bool reduce_only);
+  // Each of loops[first..last] of the block is the only statement of the one
+  // before.
+  bool IsChain(const NestedBlock& block, size_t first, size_t last) const;
+  int BlocksBelow(int loop) const;
+  bool MayRunInParallel(const NestedBlock& block, size_t count);
+  void SplitLoop(int loop, int64_t inner_extent, int* outer, int* inner);
+  static void MergeDigits(std::vector<LoopPart>& parts, int loop);
+  int FuseLoops(const NestedBlock& block, size_t count);
+  NestedBlock& NewBlock();
+  NestedBlock& At(size_t i) { return pool_[static_cast<size_t>(order_[i])]; }
+  const NestedBlock& At(size_t i) const {
+    return pool_[static_cast<size_t>(order_[i])];
+  }
+  void Note(uint64_t what) {
+    signature_ = (signature_ ^ what) * 0x9E3779B97F4A7C15u;
+    signature_ ^= signature_ >> 29;
+  }
+
+  // --- Writing (write.cc) ---
+  void WriteBlock(const NestedBlock& block, cost_model::NestStore& out);
+  void ReadBindings(const NestedBlock& block);
+  void WriteAccess(const NestedBlock& block, const BlockAccess& access,
+                   cost_model::NestStore& out, size_t* used);
+
+  std::vector<NestedLoop> loops_;
+  std::vector<NestedBlock> pool_;
+  size_t blocks_ = 0;       // of pool_ in use
+  std::vector<int> order_;  // program order, as indices into pool_
+  std::vector<Panels> panels_;
+  const std::vector<cost_model::NestBuffer>* buffers_ = nullptr;
+  uint64_t signature_ = 0;
+  bool unsure_ = false;
+
+  // Of the block that is written: a row of `depth` numbers for each variable.
+  struct Form {
+    std::vector<double> strides, spans;
+    double constant = 0;
+    bool irregular = false;
+  };
+  void Resize(Form& form) const;
+  void AddPart(Form& to, size_t place, double stride, double span) const;
+  Form& FormOfIndex(const NestedBlock& block, const IndexExpr& index,
+                    Form& form);
+  std::vector<int> place_;  // of each loop around the block
+  size_t depth_ = 0;
+  std::vector<Form> variables_;
+  std::vector<Form> dims_;
+  std::vector<Form> laid_out_;
+  std::vector<std::vector<double>> lowest_, highest_;  // offsets, by access
+  std::vector<int> snapshot_;
+};
+
+}  // namespace tilefarm::skeleton
+
+#endif  // TILEFARM_COST_MODEL_SKELETON_FINISH_H_

@@ -1,0 +1,240 @@
+// A finished nest as the cost model's LoopNest. The arithmetic on strides is
+// that of cost_model/affine.cc, in the same order, so that no bit differs.
+#include <algorithm>
+#include <cmath>
+
+#include "cost_model/affine.h"
+#include "cost_model/skeleton/finish.h"
+
+namespace tilefarm::skeleton {
+
+using cost_model::NestAccess;
+using cost_model::NestStore;
+
+void Nest::Resize(Form& form) const {
+  form.strides.assign(depth_, 0);
+  form.spans.assign(depth_, 0);
+  form.constant = 0;
+  form.irregular = false;
+}
+
+void Nest::AddPart(Form& to, size_t place, double stride, double span) const {
+  double& s = to.strides[place];
+  double& w = to.spans[place];
+  s += stride;
+  w = w * span == 0 ? w + span : std::max({w, span, std::abs(s)});
+}
+
+void Nest::ReadBindings(const NestedBlock& block) {
+  depth_ = block.loops.size();
+  place_.resize(std::max(place_.size(), loops_.size()));
+  for (size_t l = 0; l < depth_; ++l) {
+    place_[static_cast<size_t>(block.loops[l])] = static_cast<int>(l);
+  }
+  if (variables_.size() < block.bindings.size()) {
+    variables_.resize(block.bindings.size());
+  }
+  for (size_t i = 0; i < block.bindings.size(); ++i) {
+    Form& form = variables_[i];
+    Resize(form);
+    form.constant = static_cast<double>(block.constants[i]);
+    for (const LoopPart& part : block.bindings[i]) {
+      double stride = 1;
+      double span = static_cast<double>(loops_[part.loop].extent - 1);
+      if (part.upper != 0) {
+        const auto modulus = static_cast<double>(part.upper);
+        if (std::fmod(stride, modulus) == 0) continue;
+        stride = std::fmod(stride, modulus);
+        span = std::min(span, modulus - 1);
+      }
+      if (part.lower != 1) {
+        const double factor = 1 / static_cast<double>(part.lower);
+        stride *= factor;
+        span *= std::abs(factor);
+      }
+      const auto coefficient = static_cast<double>(part.coefficient);
+      AddPart(form, static_cast<size_t>(place_[part.loop]),
+              stride * coefficient, span * std::abs(coefficient));
+    }
+  }
+}
+
+Nest::Form& Nest::FormOfIndex(const NestedBlock& block, const IndexExpr& index,
+                              Form& form) {
+  Resize(form);
+  if (index.linear) {
+    form.constant = index.constant;
+    for (const auto& [variable, factor] : index.terms) {
+      const Form& part = variables_[static_cast<size_t>(variable)];
+      form.constant += factor * part.constant;
+      const double width = std::abs(factor);
+      for (size_t l = 0; l < depth_; ++l) {
+        if (part.strides[l] == 0 && part.spans[l] == 0) continue;
+        AddPart(form, l, part.strides[l] * factor, part.spans[l] * width);
+      }
+    }
+    return form;
+  }
+  cost_model::FormMap forms;
+  for (size_t i = 0; i < block.bindings.size(); ++i) {
+    const Form& known = variables_[i];
+    cost_model::IndexForm& made = forms[block.info->iters[i].var];
+    made.constant = known.constant;
+    for (size_t l = 0; l < depth_; ++l) {
+      if (known.strides[l] == 0 && known.spans[l] == 0) continue;
+      made.terms.push_back(
+          {static_cast<int>(l), known.strides[l], known.spans[l]});
+    }
+  }
+  const cost_model::IndexForm result = cost_model::FormOf(index.expr, forms);
+  form.constant = result.constant;
+  form.irregular = result.irregular;
+  for (const cost_model::LoopTerm& term : result.terms) {
+    form.strides[static_cast<size_t>(term.loop)] = term.stride;
+    form.spans[static_cast<size_t>(term.loop)] = term.span;
+  }
+  return form;
+}
+
+void Nest::WriteAccess(const NestedBlock& block, const BlockAccess& access,
+                       NestStore& out, size_t* used) {
+  // The index of each dimension, as the buffer lies in memory.
+  const Panels& panels = panels_[static_cast<size_t>(access.buffer)];
+  const size_t given = access.indices.size();
+  const size_t dims = given + (panels.dim >= 0 && panels.is_cut ? 1 : 0);
+  if (dims_.size() < dims + 1) dims_.resize(dims + 1);
+  if (panels.dim < 0) {
+    for (size_t d = 0; d < given; ++d) {
+      FormOfIndex(block, access.indices[d], dims_[d]);
+    }
+  } else {
+    const auto dim = static_cast<size_t>(panels.dim);
+    size_t at = panels.is_cut ? 1 : 0;
+    for (size_t d = 0; d < given; ++d) {
+      if (d != dim) FormOfIndex(block, access.indices[d], dims_[at++]);
+    }
+    Form& last = FormOfIndex(block, access.indices[dim], dims_[at]);
+    if (panels.is_cut) {
+      const auto width = static_cast<double>(panels.width);
+      Form& first = dims_[0];
+      first = last;
+      const double factor = 1 / width;
+      for (size_t l = 0; l < depth_; ++l) {
+        first.strides[l] *= factor;
+        first.spans[l] *= std::abs(factor);
+        if (std::fmod(last.strides[l], width) == 0) {
+          last.strides[l] = last.spans[l] = 0;
+        } else {
+          last.strides[l] = std::fmod(last.strides[l], width);
+          last.spans[l] = std::min(last.spans[l], width - 1);
+        }
+      }
+      first.constant *= factor;
+      last.constant = std::fmod(last.constant, width);
+    }
+  }
+
+  // One entry a buffer.
+  size_t entry = 0;
+  while (entry < *used &&
+         !(out.accesses[entry].buffer == access.buffer &&
+           out.accesses[entry].spans.size() == dims * depth_)) {
+    ++entry;
+  }
+  const bool added = entry == *used;
+  if (added) {
+    ++*used;
+    if (out.accesses.size() < *used) out.accesses.emplace_back();
+    if (lowest_.size() < *used) {
+      lowest_.resize(*used);
+      highest_.resize(*used);
+    }
+    NestAccess& made = out.accesses[entry];
+    made.buffer = access.buffer;
+    made.reads = made.writes = made.irregular = false;
+    made.loads = 0;
+    made.strides.assign(dims * depth_, 0);
+    made.spans.assign(dims * depth_, 0);
+    made.offset_spans.assign(dims, 0);
+    lowest_[entry].resize(dims);
+    highest_[entry].resize(dims);
+  }
+  NestAccess& into = out.accesses[entry];
+  into.reads |= !access.writes;
+  into.writes |= access.writes;
+  into.loads += access.writes ? 0 : 1;
+  for (size_t d = 0; d < dims; ++d) {
+    const Form& form = dims_[d];
+    into.irregular |= form.irregular;
+    for (size_t l = 0; l < depth_; ++l) {
+      if (out.loops[l].extent == 1) continue;
+      const size_t at = d * depth_ + l;
+      if (added || form.spans[l] > into.spans[at]) {
+        into.spans[at] = form.spans[l];
+        into.strides[at] = form.strides[l];
+      }
+    }
+    double& low = lowest_[entry][d];
+    double& high = highest_[entry][d];
+    low = added ? form.constant : std::min(low, form.constant);
+    high = added ? form.constant : std::max(high, form.constant);
+    into.offset_spans[d] = high - low;
+  }
+}
+
+void Nest::WriteBlock(const NestedBlock& block, NestStore& out) {
+  ReadBindings(block);
+  const BlockInfo& info = *block.info;
+  const BlockStore& store = block.is_init ? *info.init : info.body;
+  out.loops.resize(depth_);
+  out.unroll_max_step = 0;
+  for (size_t l = 0; l < depth_; ++l) {
+    const NestedLoop& loop = loops_[block.loops[l]];
+    out.loops[l] = {loop.extent, loop.kind};
+    if (loop.unroll_steps >= 0) out.unroll_max_step = loop.unroll_steps;
+  }
+  out.ops = store.ops;
+  out.is_init = false;
+  out.guards = 0;
+  out.alloc_depth = 0;
+  double domain = 1;
+  bool any = false;
+  for (const BlockIter& iter : info.iters) {
+    if (block.is_init && iter.type != ir::IterType::kSpatial) continue;
+    domain *= static_cast<double>(iter.extent);
+    any = true;
+  }
+  out.domain_size = any ? domain : 0;
+  size_t used = 0;
+  for (const BlockAccess& access : store.accesses) {
+    WriteAccess(block, access, out, &used);
+  }
+  out.accesses.resize(used);
+}
+
+void Nest::Write(const Skeleton& skeleton, cost_model::LoopNest& out) {
+  if (out.buffers.size() != skeleton.buffers.size()) {
+    out.buffers = skeleton.buffers;
+  }
+  for (size_t b = 0; b < panels_.size(); ++b) {
+    if (!skeleton.buffers[b].intermediate) continue;
+    const std::vector<int64_t>& shape = skeleton.buffers[b].shape;
+    std::vector<int64_t>& laid_out = out.buffers[b].shape;
+    laid_out.clear();
+    const Panels& panels = panels_[b];
+    const auto dim = static_cast<size_t>(panels.dim);
+    if (panels.dim < 0) {
+      laid_out = shape;
+      continue;
+    }
+    if (panels.is_cut) laid_out.push_back(shape[dim] / panels.width);
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (d != dim) laid_out.push_back(shape[d]);
+    }
+    laid_out.push_back(panels.is_cut ? panels.width : shape[dim]);
+  }
+  out.stores.resize(order_.size());
+  for (size_t i = 0; i < order_.size(); ++i) WriteBlock(At(i), out.stores[i]);
+}
+
+}  // namespace tilefarm::skeleton

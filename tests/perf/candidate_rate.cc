@@ -1,0 +1,237 @@
+// How fast the search looks at candidates, on one thread:
+//
+//   candidate_rate [--json] [--target T] [--seconds S] [PROGRAM.py ...]
+//
+// For each program: candidates sampled or mutated, scheduled, featurised and
+// scored a second, with the share of each step, and the time to choose 64
+// proposals out of 8,000 candidates. Without arguments: the examples and the
+// programs beside this file. Reports; asserts nothing.
+#include <time.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/ir/parser.h"
+#include "compiler/space/design_space.h"
+#include "compiler/target/target.h"
+#include "cost_model/cost_model.h"
+#include "cost_model/features.h"
+#include "server/search/search.h"
+
+namespace tilefarm {
+namespace {
+
+constexpr int kTrained = 512;
+constexpr int kBatch = 256;  // candidates scored together
+constexpr int kChosen = 64;
+
+struct Options {
+  std::string target = "x86-64:x86-64-v4,cores=1";
+  double seconds = 2;
+  std::vector<std::string> programs;
+  bool json = false;
+};
+
+// CPU time of this thread: other load on the machine does not count.
+double Now() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) +
+         static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// A made-up device: tiles near 8 x 32 with a long inner reduction are fast.
+double FakeSeconds(const space::Candidate& candidate) {
+  double penalty = 1;
+  for (const ir::Attr& decision : candidate.decisions) {
+    const ir::AttrList* factors = decision.AsList();
+    if (factors == nullptr || factors->empty()) continue;
+    const double inner =
+        static_cast<double>(factors->back().AsInt().value_or(1));
+    penalty += std::abs(std::log2(inner) - 4);
+  }
+  return 1e-4 * penalty;
+}
+
+struct Rates {
+  int64_t candidates = 0;  // scored
+  int64_t illegal = 0;
+  double draw = 0, schedule = 0, featurise = 0, score = 0;  // seconds
+  double total() const { return draw + schedule + featurise + score; }
+};
+
+class Bench {
+ public:
+  Bench(ir::PrimFuncPtr program, const target::Target& target)
+      : program_(std::move(program)), target_(target) {}
+
+  absl::Status Prepare() {
+    TF_ASSIGN_OR_RETURN(space_, space::DesignSpace::Create(program_, target_));
+    model_ = cost_model::MakeXgboostModel(1);
+    std::vector<cost_model::Sample> samples;
+    while (samples.size() < kTrained) {
+      TF_ASSIGN_OR_RETURN(space::Candidate candidate, space_->Sample(rng_));
+      auto schedule = space_->Apply(candidate);
+      if (!schedule.ok()) continue;
+      cost_model::Sample sample;
+      sample.features = cost_model::ExtractFeatures(
+          *schedule->module().Find(program_->name), target_);
+      sample.seconds = FakeSeconds(candidate);
+      samples.push_back(std::move(sample));
+    }
+    return model_->Update(samples).status();
+  }
+
+  // Half of the candidates are new, half are neighbours of earlier ones.
+  absl::StatusOr<Rates> Measure(double seconds) {
+    Rates rates;
+    std::vector<space::Candidate> parents;
+    std::vector<cost_model::FeatureRows> rows;
+    while (rates.total() < seconds) {
+      std::vector<space::Candidate> batch;
+      double start = Now();
+      while (batch.size() < kBatch) {
+        if (parents.size() < kBatch || rng_.Chance(0.5)) {
+          TF_ASSIGN_OR_RETURN(space::Candidate next, space_->Sample(rng_));
+          if (parents.size() < kBatch) parents.push_back(next);
+          batch.push_back(std::move(next));
+        } else {
+          auto child = space_->Mutate(parents[rng_.Below(kBatch)], rng_);
+          if (child.ok()) batch.push_back(*std::move(child));
+        }
+      }
+      double end = Now();
+      rates.draw += end - start;
+      rows.clear();
+      for (const space::Candidate& candidate : batch) {
+        start = Now();
+        auto schedule = space_->Apply(candidate);
+        end = Now();
+        rates.schedule += end - start;
+        if (!schedule.ok()) {
+          ++rates.illegal;
+          continue;
+        }
+        rows.push_back(cost_model::ExtractFeatures(
+            *schedule->module().Find(program_->name), target_));
+        rates.featurise += Now() - end;
+      }
+      start = Now();
+      const std::vector<float> scores = model_->Predict(rows);
+      rates.score += Now() - start;
+      rates.candidates += static_cast<int64_t>(scores.size());
+    }
+    return rates;
+  }
+
+  // Seconds of one Propose(64) of a search that has been going on for a while.
+  absl::StatusOr<double> MeasureChoice() {
+    search::SearchOptions options;
+    options.seed = 3;
+    TF_ASSIGN_OR_RETURN(
+        std::unique_ptr<search::Search> search,
+        search::Search::Create(space_, target_, "task",
+                               cost_model::MakeXgboostModel(1), options, {}));
+    double seconds = 0;
+    for (int round = 0; round < 4; ++round) {
+      const double start = Now();
+      TF_ASSIGN_OR_RETURN(std::vector<search::Proposal> proposals,
+                          search->Propose(kChosen));
+      seconds = Now() - start;
+      std::vector<search::Outcome> outcomes;
+      for (const search::Proposal& proposal : proposals) {
+        outcomes.push_back({proposal.candidate_id, database::Status::kOk,
+                            FakeSeconds(proposal.candidate)});
+      }
+      TF_RETURN_IF_ERROR(search->Report(outcomes));
+    }
+    return seconds;
+  }
+
+ private:
+  const ir::PrimFuncPtr program_;
+  const target::Target target_;
+  Rng rng_{7};
+  std::shared_ptr<const space::DesignSpace> space_;
+  std::unique_ptr<cost_model::CostModel> model_;
+};
+
+absl::StatusOr<nlohmann::json> MeasureProgram(const std::string& path,
+                                              const Options& options) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return absl::NotFoundError(absl::StrCat("cannot open ", path));
+  std::ostringstream text;
+  text << in.rdbuf();
+  TF_ASSIGN_OR_RETURN(const ir::IRModule module,
+                      ir::ParseModule(text.str(), path));
+  TF_ASSIGN_OR_RETURN(const target::Target target,
+                      target::Parse(options.target));
+  Bench bench(module.functions.front(), target);
+  TF_RETURN_IF_ERROR(bench.Prepare());
+  TF_ASSIGN_OR_RETURN(const Rates rates, bench.Measure(options.seconds));
+  TF_ASSIGN_OR_RETURN(const double choice, bench.MeasureChoice());
+  const double each = 1e6 / static_cast<double>(rates.candidates);
+  return nlohmann::json{{"program", path.substr(path.rfind('/') + 1)},
+                        {"target", target.Key()},
+                        {"candidates_per_second",
+                         static_cast<double>(rates.candidates) / rates.total()},
+                        {"candidates", rates.candidates},
+                        {"illegal", rates.illegal},
+                        {"microseconds",
+                         {{"draw", rates.draw * each},
+                          {"schedule", rates.schedule * each},
+                          {"featurise", rates.featurise * each},
+                          {"score", rates.score * each}}},
+                        {"choose_64_seconds", choice}};
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("candidates looked at a second");
+  Options options;
+  const std::string root = TILEFARM_SOURCE_DIR;
+  app.add_flag("--json", options.json, "one JSON object a line");
+  app.add_option("--target", options.target, "what to tune for");
+  app.add_option("--seconds", options.seconds, "CPU time a program");
+  app.add_option("programs", options.programs, "TVMScript files");
+  CLI11_PARSE(app, argc, argv);
+  if (options.programs.empty()) {
+    options.programs = {root + "/examples/mm_relu.py",
+                        root + "/tests/perf/programs/mm_relu_1024.py",
+                        root + "/examples/conv2d_3x3.py",
+                        root + "/tests/perf/programs/conv2d_3x3_bias_relu.py"};
+  }
+  for (const std::string& path : options.programs) {
+    auto result = MeasureProgram(path, options);
+    if (!result.ok()) {
+      std::cerr << path << ": " << result.status() << "\n";
+      return 1;
+    }
+    if (options.json) {
+      std::cout << result->dump() << std::endl;
+      continue;
+    }
+    std::cout << (*result)["program"].get<std::string>() << ": "
+              << static_cast<int64_t>((*result)["candidates_per_second"])
+              << " candidates/s, microseconds "
+              << (*result)["microseconds"].dump()
+              << ", choose 64: " << (*result)["choose_64_seconds"].get<double>()
+              << " s" << std::endl;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace tilefarm
+
+int main(int argc, char** argv) { return tilefarm::Main(argc, argv); }

@@ -49,6 +49,9 @@ class CostModel {
   // candidates whose rows have another number of columns get the lowest score.
   virtual std::vector<float> Predict(
       std::span<const FeatureRows> candidates) const = 0;
+  // The same for candidates that lie apart, never null.
+  virtual std::vector<float> PredictAll(
+      std::span<const FeatureRows* const> candidates) const;
   // Adds samples and retrains, at a cost that does not grow with the number of
   // earlier samples. Returns the metrics of the model as it was before, on
   // these samples. InvalidArgument: rows of the wrong size.

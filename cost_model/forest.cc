@@ -1,5 +1,6 @@
 #include "cost_model/forest.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -11,6 +12,8 @@ namespace {
 
 // Bytes of a stored node: column, threshold, left, right, flag.
 constexpr uint64_t kNodeBytes = 20;
+// Rows that fit the second-level cache beside the trees.
+constexpr size_t kRowsTogether = 256;
 
 }  // namespace
 
@@ -42,19 +45,53 @@ absl::StatusOr<Forest> Forest::Create(
   return forest;
 }
 
+float Forest::Walk(int32_t root, const float* row) const {
+  const TreeNode* nodes = nodes_.data();
+  const TreeNode* node = nodes + root;
+  while (node->column >= 0) {
+    const float value = row[node->column];
+    // Which way is as good as random: a choice of numbers, not a branch.
+    const bool left =
+        (value == 0) ? node->missing_goes_left : (value < node->threshold);
+    node = nodes + (left ? node->left : node->right);
+  }
+  return node->threshold;
+}
+
 float Forest::PredictRow(std::span<const float> row) const {
   float sum = 0;
-  for (const int32_t root : roots_) {
-    const TreeNode* node = &nodes_[static_cast<size_t>(root)];
-    while (node->column >= 0) {
-      const float value = row[static_cast<size_t>(node->column)];
-      const bool left =
-          value == 0 ? node->missing_goes_left : value < node->threshold;
-      node = &nodes_[static_cast<size_t>(left ? node->left : node->right)];
-    }
-    sum += node->threshold;
-  }
+  for (const int32_t root : roots_) sum += Walk(root, row.data());
   return sum;
+}
+
+std::vector<float> Forest::PredictAll(
+    std::span<const FeatureRows* const> candidates) const {
+  std::vector<const float*> rows;
+  for (const FeatureRows* candidate : candidates) {
+    if (candidate->rows <= 0) continue;
+    const size_t columns =
+        candidate->values.size() / static_cast<size_t>(candidate->rows);
+    for (int r = 0; r < candidate->rows; ++r) {
+      rows.push_back(candidate->values.data() +
+                     static_cast<size_t>(r) * columns);
+    }
+  }
+  std::vector<float> sums(rows.size(), 0);
+  for (size_t begin = 0; begin < rows.size(); begin += kRowsTogether) {
+    const size_t end = std::min(begin + kRowsTogether, rows.size());
+    for (const int32_t root : roots_) {
+      for (size_t r = begin; r < end; ++r) sums[r] += Walk(root, rows[r]);
+    }
+  }
+  std::vector<float> out;
+  out.reserve(candidates.size());
+  size_t next = 0;
+  for (const FeatureRows* candidate : candidates) {
+    float sum = 0;
+    for (int r = 0; r < candidate->rows; ++r) sum += sums[next++];
+    out.push_back(sum);
+  }
+  return out;
 }
 
 float Forest::Predict(const FeatureRows& candidate) const {

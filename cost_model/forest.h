@@ -35,6 +35,10 @@ class Forest {
   float PredictRow(std::span<const float> row) const;
   // The sum over a candidate's rows.
   float Predict(const FeatureRows& candidate) const;
+  // The same for many at once: a tree meets a block of rows while it is in the
+  // cache. Every number is that of Predict.
+  std::vector<float> PredictAll(
+      std::span<const FeatureRows* const> candidates) const;
   int trees() const { return static_cast<int>(roots_.size()); }
 
   void Write(ByteWriter& writer) const;
@@ -42,6 +46,9 @@ class Forest {
   static absl::StatusOr<Forest> Read(ByteReader& reader, int columns);
 
  private:
+  // The leaf of the tree for the row.
+  float Walk(int32_t root, const float* row) const;
+
   std::vector<int32_t> roots_;
   std::vector<TreeNode> nodes_;  // children as indices into this
 };

@@ -66,4 +66,14 @@ RankingMetrics ComputeRankingMetrics(std::span<const float> predicted,
   return metrics;
 }
 
+std::vector<float> CostModel::PredictAll(
+    std::span<const FeatureRows* const> candidates) const {
+  std::vector<float> scores;
+  scores.reserve(candidates.size());
+  for (const FeatureRows* candidate : candidates) {
+    scores.push_back(Predict({candidate, 1}).front());
+  }
+  return scores;
+}
+
 }  // namespace tilefarm::cost_model

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "base/check.h"
 #include "cost_model/feature_columns.h"
 
@@ -52,6 +53,7 @@ class StoreView {
  public:
   StoreView(const LoopNest& nest, const NestStore& store)
       : nest_(nest), store_(store), depth_(store.loops.size()) {
+    FindMoves();
     iterations_.assign(depth_ + 1, 1);
     for (size_t d = depth_; d-- > 0;) {
       iterations_[d] =
@@ -83,15 +85,11 @@ class StoreView {
   // The first loop of the innermost band: loops that become straight code.
   size_t band() const { return band_; }
   // Access numbers: the written one, then by bytes touched.
-  const std::vector<size_t>& order() const { return order_; }
+  std::span<const size_t> order() const { return order_; }
 
   // Whether the access moves with the loop.
   bool Moves(size_t access, size_t l) const {
-    const NestAccess& a = store_.accesses[access];
-    for (size_t at = l; at < a.spans.size(); at += depth_) {
-      if (a.spans[at] > 0) return true;
-    }
-    return false;
+    return moves_[access * depth_ + l] != 0;
   }
   bool IsReduction(size_t l) const {
     return loop(l).extent > 1 && !Moves(0, l);
@@ -109,15 +107,31 @@ class StoreView {
   }
 
  private:
+  void FindMoves() {
+    moves_.assign(store_.accesses.size() * depth_, 0);
+    for (size_t a = 0; a < store_.accesses.size(); ++a) {
+      const std::vector<double>& spans = store_.accesses[a].spans;
+      for (size_t at = 0, l = 0; at < spans.size(); ++at) {
+        moves_[a * depth_ + l] |= spans[at] > 0;
+        if (++l == depth_) l = 0;
+      }
+    }
+  }
+
   void ComputeFootprints(size_t access) {
     const NestAccess& a = store_.accesses[access];
     const NestBuffer& buffer = BufferOf(access);
     const size_t dims = a.offset_spans.size();
     const double element = buffer.element_bytes;
-    std::vector<double> ranges(dims);
+    absl::InlinedVector<double, 8> ranges(dims);
     for (size_t dim = 0; dim < dims; ++dim) ranges[dim] = a.offset_spans[dim];
     for (size_t d = depth_ + 1; d-- > 0;) {
       Footprint& f = footprints_[access * (depth_ + 1) + d];
+      // A loop of one iteration around it changes nothing.
+      if (d < depth_ && store_.loops[d].extent == 1 && !Moves(access, d)) {
+        f = footprints_[access * (depth_ + 1) + d + 1];
+        continue;
+      }
       double run = 1;  // adjacent elements
       bool adjacent = true;
       for (size_t dim = dims; dim-- > 0;) {
@@ -164,10 +178,12 @@ class StoreView {
   const NestStore& store_;
   const size_t depth_;
   size_t band_ = 0;
-  std::vector<double> iterations_;
-  std::vector<double> total_bytes_;
-  std::vector<Footprint> footprints_;
-  std::vector<size_t> order_;
+  // Inline for all nests but very deep ones.
+  absl::InlinedVector<double, 40> iterations_;
+  absl::InlinedVector<double, 40> total_bytes_;
+  absl::InlinedVector<Footprint, 160> footprints_;
+  absl::InlinedVector<uint8_t, 160> moves_;  // by access and loop
+  absl::InlinedVector<size_t, 8> order_;
 };
 
 void WriteOps(const StoreView& view, RowWriter& row) {
@@ -333,24 +349,35 @@ double OpsPerExecution(const NestStore& store) {
 
 void WriteCurve(const StoreView& view, RowWriter& row) {
   const double ops = OpsPerExecution(view.store());
-  const double whole = std::log2(view.iterations(0) + 1);
+  // Of each depth: share of the whole, and intensity.
+  absl::InlinedVector<double, 40> x(view.depth() + 1), y(view.depth() + 1);
+  for (size_t d = view.depth() + 1; d-- > 0;) {
+    const bool same = d < view.depth() &&
+                      view.iterations(d) == view.iterations(d + 1) &&
+                      view.total_bytes(d) == view.total_bytes(d + 1);
+    x[d] = same ? x[d + 1] : std::log2(view.iterations(d) + 1);
+    y[d] =
+        same ? y[d + 1] : Log(ops * view.iterations(d) / view.total_bytes(d));
+  }
+  const double whole = x[0];
+  const double start = Log(ops / view.total_bytes(view.depth()));
   for (int point = 1; point <= kCurvePoints; ++point) {
     const double wanted = whole * point / kCurvePoints;
     // Between the two depths around the wanted share.
-    double x0 = 0, y0 = Log(ops / view.total_bytes(view.depth()));
-    double y = y0;
+    double x0 = 0, y0 = start;
+    double value = y0;
     for (size_t d = view.depth() + 1; d-- > 0;) {
-      const double x1 = std::log2(view.iterations(d) + 1);
-      const double y1 = Log(ops * view.iterations(d) / view.total_bytes(d));
-      y = y1;
-      if (x1 >= wanted) {
-        if (x1 > x0) y = y0 + (y1 - y0) * (wanted - x0) / (x1 - x0);
+      value = y[d];
+      if (x[d] >= wanted) {
+        if (x[d] > x0) {
+          value = y0 + (y[d] - y0) * (wanted - x0) / (x[d] - x0);
+        }
         break;
       }
-      x0 = x1;
-      y0 = y1;
+      x0 = x[d];
+      y0 = y[d];
     }
-    row.Add(y);
+    row.Add(value);
   }
 }
 

@@ -49,14 +49,32 @@ class XgboostModel final : public CostModel {
 
   std::vector<float> Predict(
       std::span<const FeatureRows> candidates) const override {
-    const std::shared_ptr<const Forest> forest = snapshot();
-    std::vector<float> scores;
-    scores.reserve(candidates.size());
+    std::vector<const FeatureRows*> pointers;
+    pointers.reserve(candidates.size());
     for (const FeatureRows& candidate : candidates) {
-      scores.push_back(
-          HasRightSize(candidate)
-              ? (forest != nullptr ? forest->Predict(candidate) : 0.0f)
-              : std::numeric_limits<float>::lowest());
+      pointers.push_back(&candidate);
+    }
+    return PredictAll(pointers);
+  }
+
+  std::vector<float> PredictAll(
+      std::span<const FeatureRows* const> candidates) const override {
+    std::vector<float> scores(candidates.size());
+    std::vector<const FeatureRows*> right;
+    right.reserve(candidates.size());
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      if (HasRightSize(*candidates[i])) {
+        right.push_back(candidates[i]);
+      } else {
+        scores[i] = std::numeric_limits<float>::lowest();
+      }
+    }
+    const std::shared_ptr<const Forest> forest = snapshot();
+    if (forest == nullptr) return scores;
+    const std::vector<float> sums = forest->PredictAll(right);
+    size_t next = 0;
+    for (float& score : scores) {
+      if (score == 0) score = sums[next++];
     }
     return scores;
   }

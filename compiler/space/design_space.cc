@@ -273,6 +273,29 @@ std::string Candidate::Key() const {
   return key;
 }
 
+uint64_t Candidate::Fingerprint() const {
+  uint64_t hash = static_cast<uint64_t>(sketch);
+  const auto mix = [&](uint64_t value) {
+    // The finaliser of splitmix64 (Vigna, 2015).
+    hash += value + 0x9E3779B97F4A7C15u;
+    hash = (hash ^ (hash >> 30)) * 0xBF58476D1CE4E5B9u;
+    hash = (hash ^ (hash >> 27)) * 0x94D049BB133111EBu;
+    hash ^= hash >> 31;
+  };
+  for (const ir::Attr& decision : decisions) {
+    if (const ir::AttrList* list = decision.AsList()) {
+      mix(list->size() + 1);
+      for (const ir::Attr& item : *list) {
+        mix(static_cast<uint64_t>(item.AsInt().value_or(INT64_MIN)));
+      }
+    } else {
+      mix(0);
+      mix(static_cast<uint64_t>(decision.AsInt().value_or(INT64_MIN)));
+    }
+  }
+  return hash;
+}
+
 absl::StatusOr<std::unique_ptr<DesignSpace>> DesignSpace::Create(
     ir::PrimFuncPtr program, const target::Target& target) {
   const RuleContext context{program->name, target};

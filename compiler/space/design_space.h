@@ -8,6 +8,7 @@
 #ifndef TILEFARM_COMPILER_SPACE_DESIGN_SPACE_H_
 #define TILEFARM_COMPILER_SPACE_DESIGN_SPACE_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,8 +27,10 @@ struct Candidate {
   int sketch = 0;                   // index into DesignSpace::sketches()
   std::vector<ir::Attr> decisions;  // one a sample instruction
 
-  // Stable text of both, the key of de-duplication.
+  // Stable text of both, for people.
   std::string Key() const;
+  // 64 bits of both, the same on every platform: the key of de-duplication.
+  uint64_t Fingerprint() const;
   bool operator==(const Candidate&) const = default;
 };
 

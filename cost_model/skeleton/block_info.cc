@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/arith/analyzer.h"
 #include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::skeleton {
@@ -86,13 +87,17 @@ BlockStore ReadStore(const ir::StoreNode& store, const VarNumbers& vars,
 
 absl::StatusOr<std::vector<BlockRegion>> ReadRegions(
     const std::vector<ir::BufferRegion>& regions, const VarNumbers& vars,
-    BufferNumbers& buffers) {
+    arith::Analyzer& analyzer, BufferNumbers& buffers) {
   std::vector<BlockRegion> out;
   for (const ir::BufferRegion& region : regions) {
     BlockRegion& read = out.emplace_back();
     read.buffer = buffers.Of(region.buffer);
     for (const ir::Range& range : region.region) {
-      read.mins.push_back(ReadIndex(range.min, vars));
+      // What counts here is where the region lies: v // 8 is 0 for v < 8.
+      IndexExpr min = ReadIndex(range.min, vars);
+      if (!min.linear) min = ReadIndex(analyzer.Simplify(range.min), vars);
+      min.expr = range.min;
+      read.mins.push_back(std::move(min));
       const auto extent = ir::AsInt(range.extent);
       if (!extent) {
         return absl::UnimplementedError("a region of varying width");
@@ -137,9 +142,11 @@ absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
   BlockInfo info;
   info.block = block;
   VarNumbers vars;
+  arith::Analyzer analyzer;
   bool reduces = false;
   for (const ir::IterVar& iter : block->iters) {
     vars[iter.var.get()] = static_cast<int>(info.iters.size());
+    analyzer.Bind(iter.var, iter.dom);
     const auto extent = ir::AsInt(iter.dom.extent);
     if (!extent || !ir::IsConstInt(iter.dom.min, 0)) {
       return unimplemented("has a domain that is not constant from 0");
@@ -155,7 +162,9 @@ absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
       info.is_tiled = true;
     } else if (key == space::kPack) {
       info.is_packed = true;
-    } else {
+    } else if (key.rfind("meta_schedule.", 0) == 0 ||
+               key.rfind("tilefarm.", 0) == 0) {
+      // Some postproc will do something about it.
       return absl::UnimplementedError(absl::StrCat(
           "block ", block->name, " has the annotation ", std::string(key)));
     }
@@ -176,8 +185,10 @@ absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
     info.is_reduction = reduces;
     if (!reduces) return unimplemented("has an init and no reduction");
   }
-  TF_ASSIGN_OR_RETURN(info.reads, ReadRegions(block->reads, vars, buffers));
-  TF_ASSIGN_OR_RETURN(info.writes, ReadRegions(block->writes, vars, buffers));
+  TF_ASSIGN_OR_RETURN(info.reads,
+                      ReadRegions(block->reads, vars, analyzer, buffers));
+  TF_ASSIGN_OR_RETURN(info.writes,
+                      ReadRegions(block->writes, vars, analyzer, buffers));
   if (info.writes.size() != 1) return unimplemented("writes several buffers");
   return info;
 }

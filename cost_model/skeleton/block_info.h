@@ -34,7 +34,7 @@ class BufferNumbers {
 };
 
 // Unimplemented for a block whose body is not one store, that is guarded, or
-// that carries an annotation whose meaning is not known here.
+// that carries an annotation of the rules whose meaning is not known here.
 absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
                                     BufferNumbers& buffers);
 

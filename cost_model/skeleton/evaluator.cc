@@ -100,13 +100,16 @@ std::optional<FeatureRows> CandidateEvaluator::Replay(
 std::optional<FeatureRows> CandidateEvaluator::Evaluate(
     const space::Candidate& candidate) {
   Entry* entry = Find(candidate);
-  if (entry == nullptr || !values_.Assign(candidate.decisions) ||
+  if (entry == nullptr) return Replay(candidate);
+  if (!values_.Assign(candidate.decisions) ||
       !entry->skeleton->formula.Evaluate(values_, numbers_) ||
       !entry->Holds(numbers_)) {
+    ++stats_.reasons["a tail, a clipped region or an illegal decision"];
     return Replay(candidate);
   }
   nest_.Start(*entry->skeleton, numbers_);
-  if (!nest_.Finish(*entry->skeleton, numbers_, target_)) {
+  if (const char* why = nest_.Finish(*entry->skeleton, numbers_, target_)) {
+    ++stats_.reasons[why];
     return Replay(candidate);
   }
   nest_.Write(*entry->skeleton, entry->nest);
@@ -132,11 +135,11 @@ std::optional<FeatureRows> CandidateEvaluator::Evaluate(
 }
 
 bool CandidateEvaluator::Check(const space::Candidate& candidate,
-                               const FeatureRows& given,
-                               const ir::PrimFunc& scheduled) {
-  if (Same(given, cost_model::ExtractFeatures(scheduled, target_))) {
-    return true;
-  }
+                               const ir::PrimFunc& scheduled,
+                               FeatureRows& features) {
+  FeatureRows exact = cost_model::ExtractFeatures(scheduled, target_);
+  if (Same(features, exact)) return true;
+  features = std::move(exact);
   ++stats_.mismatches;
   if (Entry* entry = Find(candidate)) {
     entry->skeleton.reset();

@@ -35,7 +35,7 @@ struct EvaluatorStats {
   int64_t checks = 0;
   int64_t mismatches = 0;  // skeletons that were wrong, and were dropped
   int64_t skeletons = 0;   // made
-  // Why sketches have no skeleton, and how many tried.
+  // Why candidates are replayed: what skeletons do not express.
   std::map<std::string, int64_t> reasons;
 };
 
@@ -51,11 +51,11 @@ class CandidateEvaluator {
   // word.
   std::optional<cost_model::FeatureRows> Evaluate(
       const space::Candidate& candidate);
-  // Holds the features that Evaluate gave against the candidate's program;
-  // false, and no more skeletons for its like, where they differ.
-  bool Check(const space::Candidate& candidate,
-             const cost_model::FeatureRows& given,
-             const ir::PrimFunc& scheduled);
+  // Holds the features that Evaluate gave against the candidate's program.
+  // Where they differ: false, the features become the program's, and there are
+  // no more skeletons for the candidate's like.
+  bool Check(const space::Candidate& candidate, const ir::PrimFunc& scheduled,
+             cost_model::FeatureRows& features);
 
   const EvaluatorStats& stats() const { return stats_; }
 

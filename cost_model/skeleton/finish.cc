@@ -17,6 +17,7 @@ enum Step : uint64_t {
   kVectorLoop,
   kSplitVector,
   kMovedVector,
+  kSharedVector,
   kParallelLoops,
   kUnrolled,
   kAnnotated,
@@ -36,7 +37,7 @@ NestedBlock& Nest::NewBlock() {
 void Nest::Start(const Skeleton& skeleton,
                  const std::vector<int64_t>& numbers) {
   signature_ = 0;
-  unsure_ = false;
+  unsure_ = nullptr;
   blocks_ = 0;
   order_.clear();
   buffers_ = &skeleton.buffers;
@@ -66,8 +67,9 @@ void Nest::Start(const Skeleton& skeleton,
   }
 }
 
-bool Nest::Finish(const Skeleton& skeleton, const std::vector<int64_t>& numbers,
-                  const target::Target& target) {
+const char* Nest::Finish(const Skeleton& skeleton,
+                         const std::vector<int64_t>& numbers,
+                         const target::Target& target) {
   const auto number = [&](const std::optional<Value>& value) {
     return value ? std::optional(numbers[static_cast<size_t>(*value)])
                  : std::nullopt;
@@ -89,7 +91,7 @@ bool Nest::Finish(const Skeleton& skeleton, const std::vector<int64_t>& numbers,
   for (const int block : snapshot_) {
     if (pool_[static_cast<size_t>(block)].info->is_reduction) Decompose(block);
   }
-  return !unsure_;
+  return unsure_;
 }
 
 // --- rewrite_packing ---------------------------------------------------------
@@ -178,15 +180,15 @@ void Nest::Vectorize(NestedBlock& block, int64_t lanes) {
     }
     if (!IsChain(block, at, block.loops.size() - 1)) return;
   }
-  // Several blocks in the loop: their dependences decide.
+  // Several blocks in the loop: all must allow it.
   if (BlocksBelow(loop) != 1) {
-    unsure_ = true;
-    return;
+    if (!MayRunInParallel(block, at, 1)) return;
+    Note(Code(kSharedVector, innermost));
   }
   if (split) {
     const int64_t length = extent >= 4 * lanes ? 4 * lanes : lanes;
     if (extent % length != 0) {
-      unsure_ = true;  // a guarded tail
+      unsure_ = "a vector loop with a tail";
       return;
     }
     int outer = 0;
@@ -194,8 +196,14 @@ void Nest::Vectorize(NestedBlock& block, int64_t lanes) {
     ++at;
     Note(Code(kSplitVector, 0));
   }
-  block.loops.erase(block.loops.begin() + static_cast<ptrdiff_t>(at));
-  block.loops.push_back(loop);
+  // The others in the loop have the same loops down to the block's last one.
+  const auto last = static_cast<ptrdiff_t>(block.loops.size()) - 1;
+  for (size_t b = 0; b < order_.size(); ++b) {
+    std::vector<int>& loops = At(b).loops;
+    if (loops.size() <= at || loops[at] != loop) continue;
+    loops.erase(loops.begin() + static_cast<ptrdiff_t>(at));
+    loops.insert(loops.begin() + last, loop);
+  }
   loops_[loop].kind = ForKind::kVectorized;
   Note(Code(innermost ? kVectorLoop : kMovedVector, 0));
 }
@@ -219,7 +227,7 @@ void Nest::Parallelize(NestedBlock& block, int64_t jobs) {
       }
       if (!plain) continue;
     }
-    if (!MayRunInParallel(block, count)) {
+    if (!MayRunInParallel(block, 0, count)) {
       if (unsure_) return;
       continue;
     }
@@ -230,16 +238,22 @@ void Nest::Parallelize(NestedBlock& block, int64_t jobs) {
   }
 }
 
-// Whether the first `count` loops of the block, as one, may run in parallel.
-bool Nest::MayRunInParallel(const NestedBlock& block, size_t count) {
+// Whether `count` loops of the block from `first` on, as one, may run in
+// parallel.
+bool Nest::MayRunInParallel(const NestedBlock& block, size_t first,
+                            size_t count) {
+  const int loop = block.loops[first];
+  const auto is_below = [&](const NestedBlock& other) {
+    return other.loops.size() > first && other.loops[first] == loop;
+  };
   bool one = true;  // iteration
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = first; i < first + count; ++i) {
     one = one && loops_[block.loops[i]].extent == 1;
   }
   for (size_t b = 0; b < order_.size(); ++b) {
     const NestedBlock& below = At(b);
-    if (below.loops.empty() || below.loops[0] != block.loops[0]) continue;
-    for (size_t i = 0; i < count; ++i) {
+    if (!is_below(below)) continue;
+    for (size_t i = first; i < first + count; ++i) {
       // Fused, a loop of one iteration is no part of any binding.
       if (count > 1 && loops_[block.loops[i]].extent == 1) continue;
       if (Reduces(below, block.loops[i], false)) return false;
@@ -249,7 +263,7 @@ bool Nest::MayRunInParallel(const NestedBlock& block, size_t count) {
     bool is_private = (*buffers_)[static_cast<size_t>(buffer)].intermediate;
     for (size_t o = 0; o < order_.size() && is_private; ++o) {
       const NestedBlock& other = At(o);
-      if (!other.loops.empty() && other.loops[0] == block.loops[0]) continue;
+      if (is_below(other)) continue;
       for (const auto* regions : {&other.info->reads, &other.info->writes}) {
         for (const BlockRegion& region : *regions) {
           is_private = is_private && region.buffer != buffer;
@@ -264,20 +278,22 @@ bool Nest::MayRunInParallel(const NestedBlock& block, size_t count) {
       reads_own |= read.buffer == buffer;
     }
     if (reads_own) {
-      unsure_ = true;
+      unsure_ = "an update in a parallel loop";
       return false;
     }
     for (size_t i = 0; i < below.info->iters.size(); ++i) {
       const bool spatial = below.info->iters[i].type == ir::IterType::kSpatial;
-      if (!spatial && !below.info->is_reduction) unsure_ = true;
+      if (!spatial && !below.info->is_reduction) {
+        unsure_ = "a reduction without init in a parallel loop";
+      }
     }
     if (below.info->is_reduction) {
-      for (size_t i = 0; i < count; ++i) {
+      for (size_t i = first; i < first + count; ++i) {
         bool used = loops_[block.loops[i]].extent == 1;
         for (size_t v = 0; v < below.bindings.size(); ++v) {
           used |= Uses(below, v, block.loops[i]);
         }
-        if (!used) unsure_ = true;
+        if (!used) unsure_ = "a reduction that a parallel loop repeats";
       }
     }
     if (unsure_) return false;
@@ -326,7 +342,7 @@ void Nest::Decompose(int number) {
     ++first;
   }
   if (first == depth) {
-    unsure_ = true;
+    unsure_ = "a reduction without a loop";
     return;
   }
   NestedBlock& init = NewBlock();
@@ -434,7 +450,7 @@ void Nest::SplitLoop(int loop, int64_t inner_extent, int* outer, int* inner) {
       for (size_t p = 0; p < parts.size(); ++p) {
         if (parts[p].loop != loop) continue;
         const LoopPart old = parts[p];
-        if (old.lower != 1 || old.upper != 0) unsure_ = true;
+        if (old.lower != 1 || old.upper != 0) unsure_ = "a split fused loop";
         parts[p] = {*outer, old.coefficient * inner_extent};
         parts.insert(parts.begin() + static_cast<ptrdiff_t>(p) + 1,
                      {*inner, old.coefficient});

@@ -53,10 +53,11 @@ class Nest {
  public:
   // The skeleton's loops with these numbers.
   void Start(const Skeleton& skeleton, const std::vector<int64_t>& numbers);
-  // Applies the postprocs. False where only the real ones can tell what
+  // Applies the postprocs. Null, or why only the real ones can tell what
   // happens.
-  bool Finish(const Skeleton& skeleton, const std::vector<int64_t>& numbers,
-              const target::Target& target);
+  const char* Finish(const Skeleton& skeleton,
+                     const std::vector<int64_t>& numbers,
+                     const target::Target& target);
   // What the cost model sees of it; `out` must be of the same skeleton or
   // empty.
   void Write(const Skeleton& skeleton, cost_model::LoopNest& out);
@@ -82,7 +83,7 @@ class Nest {
   // before.
   bool IsChain(const NestedBlock& block, size_t first, size_t last) const;
   int BlocksBelow(int loop) const;
-  bool MayRunInParallel(const NestedBlock& block, size_t count);
+  bool MayRunInParallel(const NestedBlock& block, size_t first, size_t count);
   void SplitLoop(int loop, int64_t inner_extent, int* outer, int* inner);
   static void MergeDigits(std::vector<LoopPart>& parts, int loop);
   int FuseLoops(const NestedBlock& block, size_t count);
@@ -109,7 +110,7 @@ class Nest {
   std::vector<Panels> panels_;
   const std::vector<cost_model::NestBuffer>* buffers_ = nullptr;
   uint64_t signature_ = 0;
-  bool unsure_ = false;
+  const char* unsure_ = nullptr;
 
   // Of the block that is written: a row of `depth` numbers for each variable.
   struct Form {

@@ -10,27 +10,29 @@
 #include <unordered_set>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "base/hash.h"
 #include "base/status_macros.h"
 #include "compiler/ir/structural.h"
-#include "cost_model/features.h"
+#include "cost_model/skeleton/evaluator.h"
 #include "server/search/search.h"
 
 namespace tilefarm::search {
 namespace {
 
-// Candidates evaluated for each one proposed, and at least in a call.
-constexpr int kEvaluationsPerProposal = 24;
-constexpr int kMinEvaluations = 64;
+// Candidates evaluated in a call and for each one proposed, at least.
+constexpr int64_t kMinEvaluations = 64;
+constexpr int64_t kMinEvaluationsPerProposal = 24;
+// One more of them for so many outcomes.
+constexpr int64_t kOutcomesPerEvaluation = 4;
 // Fast measured candidates that stay parents.
 constexpr size_t kElite = 48;
 // Past records that are featurised to train the model at the start.
 constexpr size_t kMaxWarmRecords = 2048;
 
-// A candidate that has been scheduled and featurised.
+// A candidate that has been featurised.
 struct Individual {
   space::Candidate candidate;
-  std::string key;
   cost_model::FeatureRows features;
   float predicted = 0;
   double seconds = 0;  // measured; 0: not yet
@@ -47,6 +49,7 @@ class EvolutionarySearch : public Search {
         task_id_(std::move(task_id)),
         model_(std::move(model)),
         options_(std::move(options)),
+        evaluator_(space_, target_),
         rng_(options_.seed),
         group_(static_cast<int64_t>(Sha256Prefix(task_id_) >> 1)) {}
 
@@ -59,11 +62,11 @@ class EvolutionarySearch : public Search {
   double best_seconds() const override { return best_seconds_; }
 
  private:
-  // Schedules and featurises a candidate never seen before; nullopt where it
-  // was, or where it is illegal.
+  // Featurises a candidate never seen before; nullopt where it was, or where
+  // it is illegal.
   std::optional<Individual> Evaluate(space::Candidate candidate);
   // Evaluates `budget` new candidates and keeps the best.
-  void Evolve(int budget);
+  void Evolve(int64_t budget);
   absl::StatusOr<space::Candidate> Breed(
       const std::vector<const Individual*>& parents);
   // Into `proposals` unless its program was proposed before.
@@ -77,10 +80,12 @@ class EvolutionarySearch : public Search {
   const std::string task_id_;
   const std::shared_ptr<cost_model::CostModel> model_;
   const SearchOptions options_;
+  skeleton::CandidateEvaluator evaluator_;
   Rng rng_;
   const int64_t group_;  // of the task, in the model
 
-  std::unordered_set<std::string> seen_keys_;            // evaluated or illegal
+  // Evaluated or illegal, by Fingerprint: thousands come with every batch.
+  absl::flat_hash_set<uint64_t> seen_;
   std::unordered_set<std::string> proposed_;             // candidate ids
   std::unordered_map<std::string, Individual> pending_;  // by candidate id
   std::vector<Individual> population_;     // not proposed, best predicted first
@@ -119,14 +124,12 @@ absl::Status EvolutionarySearch::Warm(std::span<const database::Record> known) {
 
 std::optional<Individual> EvolutionarySearch::Evaluate(
     space::Candidate candidate) {
+  if (!seen_.insert(candidate.Fingerprint()).second) return std::nullopt;
+  std::optional<cost_model::FeatureRows> features =
+      evaluator_.Evaluate(candidate);
+  if (!features) return std::nullopt;
   Individual individual;
-  individual.key = candidate.Key();
-  if (!seen_keys_.insert(individual.key).second) return std::nullopt;
-  auto schedule = space_->Apply(candidate);
-  if (!schedule.ok()) return std::nullopt;
-  const ir::PrimFuncPtr scheduled =
-      schedule->module().Find(space_->program()->name);
-  individual.features = cost_model::ExtractFeatures(*scheduled, target_);
+  individual.features = *std::move(features);
   individual.candidate = std::move(candidate);
   return individual;
 }
@@ -158,19 +161,18 @@ absl::StatusOr<space::Candidate> EvolutionarySearch::Breed(
 
 void EvolutionarySearch::PredictAll(std::vector<Individual>& individuals) {
   if (individuals.empty()) return;
-  std::vector<cost_model::FeatureRows> rows;
+  std::vector<const cost_model::FeatureRows*> rows;
   rows.reserve(individuals.size());
-  for (Individual& individual : individuals) {
-    rows.push_back(std::move(individual.features));
+  for (const Individual& individual : individuals) {
+    rows.push_back(&individual.features);
   }
-  const std::vector<float> predicted = model_->Predict(rows);
+  const std::vector<float> predicted = model_->PredictAll(rows);
   for (size_t i = 0; i < individuals.size(); ++i) {
-    individuals[i].features = std::move(rows[i]);
     individuals[i].predicted = predicted[i];
   }
 }
 
-void EvolutionarySearch::Evolve(int budget) {
+void EvolutionarySearch::Evolve(int64_t budget) {
   const int generations = std::max(1, options_.generations);
   for (int generation = 0; generation < generations; ++generation) {
     // Measured and predicted candidates breed together, each in its order.
@@ -181,9 +183,9 @@ void EvolutionarySearch::Evolve(int budget) {
       if (b < population_.size()) parents.push_back(&population_[b++]);
     }
     std::vector<Individual> children;
-    const int want = budget / generations;
-    for (int tries = 0;
-         tries < 4 * want + 16 && static_cast<int>(children.size()) < want;
+    const int64_t want = budget / generations;
+    for (int64_t tries = 0;
+         tries < 4 * want + 16 && static_cast<int64_t>(children.size()) < want;
          ++tries) {
       auto child = Breed(parents);
       if (!child.ok()) continue;
@@ -204,10 +206,12 @@ void EvolutionarySearch::Evolve(int budget) {
 
 absl::Status EvolutionarySearch::Take(Individual individual,
                                       std::vector<Proposal>* proposals) {
-  TF_ASSIGN_OR_RETURN(schedule::Schedule schedule,
-                      space_->Apply(individual.candidate));
+  auto schedule = space_->Apply(individual.candidate);
+  // What a skeleton lets pass may still be illegal.
+  if (!schedule.ok()) return absl::OkStatus();
   const ir::PrimFuncPtr scheduled =
-      schedule.module().Find(space_->program()->name);
+      schedule->module().Find(space_->program()->name);
+  evaluator_.Check(individual.candidate, *scheduled, individual.features);
   Proposal proposal;
   proposal.scheduled_hash = ir::ProgramHash(*scheduled);
   proposal.candidate_id =
@@ -216,7 +220,7 @@ absl::Status EvolutionarySearch::Take(Individual individual,
     return absl::OkStatus();
   }
   proposal.candidate = individual.candidate;
-  proposal.trace = schedule.trace().Print();
+  proposal.trace = schedule->trace().Print();
   proposal.predicted = individual.predicted;
   pending_.emplace(proposal.candidate_id, std::move(individual));
   proposals->push_back(std::move(proposal));
@@ -251,7 +255,10 @@ absl::StatusOr<std::vector<Proposal>> EvolutionarySearch::Propose(int count) {
                       model_->trained() && known >= warm_up;
   const size_t want = static_cast<size_t>(std::max(count, 0));
   if (guided) {
-    Evolve(std::max(kMinEvaluations, kEvaluationsPerProposal * count));
+    const int64_t each = std::min<int64_t>(
+        options_.evaluations_per_proposal,
+        kMinEvaluationsPerProposal + measured_ / kOutcomesPerEvaluation);
+    Evolve(std::max(kMinEvaluations, each * count));
     size_t next = 0;
     std::vector<bool> taken(population_.size(), false);
     while (proposals.size() < want && next < population_.size()) {

@@ -28,6 +28,10 @@ struct SearchOptions {
   Strategy strategy = Strategy::kEvolutionary;
   int population = 512;  // candidates kept between generations
   int generations = 4;   // per call that needs new candidates
+  // Candidates looked at for each one proposed, at most: fewer while little is
+  // measured, since the best of very many by a model of few samples is mostly
+  // the model's error.
+  int evaluations_per_proposal = 125;
   double mutation_probability = 0.85;
   double crossover_probability = 0.1;
   double epsilon = 0.05;    // share of proposals taken at random

@@ -1,0 +1,175 @@
+// The features of a skeleton are those of the replayed program, bit for bit,
+// and what it calls legal is: random sketches and decisions of several
+// workloads.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+
+#include "cost_model/features.h"
+#include "cost_model/skeleton/evaluator.h"
+#include "tests/space/space_test_programs.h"
+
+namespace tilefarm::skeleton {
+namespace {
+
+using ir::DataType;
+using te::Tensor;
+
+constexpr int kCandidates = 250;
+
+struct Workload {
+  const char* name;
+  std::function<ir::PrimFuncPtr()> make;
+  // The least share of candidates that a skeleton must express.
+  double by_skeleton;
+};
+
+Tensor Input(const char* name, std::vector<int64_t> shape) {
+  return te::Placeholder(name, std::move(shape), DataType::Float(32));
+}
+
+std::vector<Workload> Workloads() {
+  using space::Build;
+  return {
+      {"matmul_relu", [] { return space::MatmulRelu(128, 96, 64); }, 0.5},
+      {"matmul", [] { return space::Matmul(256, 512, 128); }, 0.5},
+      // Tails: no tile divides.
+      {"matmul_prime", [] { return space::MatmulRelu(61, 67, 64); }, 0},
+      {"dense_gelu",
+       [] {
+         const Tensor x = Input("x", {32, 64}), w = Input("w", {96, 64});
+         const Tensor bias = Input("bias", {96});
+         return Build(
+             {x, w, bias, te::Dense(x, w, &bias, te::Activation::kGelu)});
+       },
+       0.2},
+      {"batch_matmul",
+       [] {
+         const Tensor a = Input("a", {4, 32, 48}), b = Input("b", {4, 48, 64});
+         return Build({a, b, te::BatchMatmul(a, b)});
+       },
+       0.5},
+      {"padded_conv", [] { return space::PaddedConv(); }, 0.1},
+      {"strided_conv",
+       [] {
+         const Tensor data = Input("data", {1, 28, 28, 16});
+         const Tensor weight = Input("weight", {3, 3, 16, 32});
+         te::ConvOptions options;
+         options.padding = {1, 1};
+         options.stride = {2, 2};
+         return Build(
+             {data, weight, te::Relu(te::Conv2dNhwc(data, weight, options))});
+       },
+       0.1},
+      {"conv_nchw",
+       [] {
+         const Tensor data = Input("data", {1, 8, 14, 14});
+         const Tensor weight = Input("weight", {16, 8, 3, 3});
+         return Build({data, weight, te::Conv2dNchw(data, weight)});
+       },
+       0.3},
+      {"grouped_conv",
+       [] {
+         const Tensor data = Input("data", {1, 14, 14, 32});
+         const Tensor weight = Input("weight", {3, 3, 8, 32});
+         te::ConvOptions options;
+         options.groups = 4;
+         return Build({data, weight, te::Conv2dNhwc(data, weight, options)});
+       },
+       0},
+      {"depthwise",
+       [] {
+         const Tensor data = Input("data", {1, 28, 28, 32});
+         const Tensor weight = Input("weight", {3, 3, 32, 1});
+         te::ConvOptions options;
+         options.padding = {1, 1};
+         return Build(
+             {data, weight,
+              te::Relu(te::DepthwiseConv2dNhwc(data, weight, options))});
+       },
+       0},
+      {"max_pool",
+       [] {
+         const Tensor data = Input("data", {1, 30, 30, 16});
+         return Build({data, te::Pool2dNhwc(data, te::Pooling::kMax, {})});
+       },
+       0},
+      {"elementwise",
+       [] {
+         const Tensor a = Input("a", {64, 200}), b = Input("b", {64, 200});
+         return Build({a, b, te::Tanh(te::Add(te::Exp(a), te::Relu(b)))});
+       },
+       0},
+      {"transpose",
+       [] {
+         const Tensor a = Input("a", {96, 80});
+         return Build({a, te::Transpose(a, {1, 0})});
+       },
+       0},
+      {"row_sum", [] { return space::Norm(64, 512); }, 0},
+      {"softmax", [] { return space::SmallSoftmax(); }, 0},
+      {"layer_norm",
+       [] {
+         const Tensor a = Input("a", {32, 96});
+         const Tensor gamma = Input("gamma", {96}), beta = Input("beta", {96});
+         return Build({a, gamma, beta, te::LayerNorm(a, gamma, beta)});
+       },
+       0},
+  };
+}
+
+class SkeletonPropertyTest
+    : public testing::TestWithParam<std::tuple<size_t, int>> {};
+
+TEST_P(SkeletonPropertyTest, FeaturesAreThoseOfTheProgram) {
+  const auto [number, cores] = GetParam();
+  const Workload workload = Workloads()[number];
+  SCOPED_TRACE(workload.name);
+  const target::Target target = space::TestTarget(cores);
+  const ir::PrimFuncPtr program = workload.make();
+  auto made = space::DesignSpace::Create(program, target);
+  ASSERT_TRUE(made.ok()) << made.status();
+  const std::shared_ptr<const space::DesignSpace> space = *std::move(made);
+  CandidateEvaluator evaluator(space, target);
+  const uint64_t seed = 17 * number + static_cast<uint64_t>(cores);
+  Rng rng(seed);
+  std::optional<space::Candidate> last;
+  for (int i = 0; i < kCandidates; ++i) {
+    auto candidate = last && rng.Chance(0.5) ? space->Mutate(*last, rng)
+                                             : space->Sample(rng);
+    if (!candidate.ok()) candidate = space->Sample(rng);
+    ASSERT_TRUE(candidate.ok()) << candidate.status();
+    last = *candidate;
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ", candidate " << i
+                                    << ": " << candidate->Key());
+    const auto schedule = space->Apply(*candidate);
+    const auto rows = evaluator.Evaluate(*candidate);
+    ASSERT_EQ(schedule.ok(), rows.has_value()) << schedule.status();
+    if (!rows) continue;
+    const cost_model::FeatureRows want = cost_model::ExtractFeatures(
+        *schedule->module().Find(program->name), target);
+    ASSERT_EQ(rows->rows, want.rows);
+    ASSERT_EQ(std::memcmp(rows->values.data(), want.values.data(),
+                          want.values.size() * sizeof(float)),
+              0);
+    // A skeleton that was wrong, and caught.
+    ASSERT_EQ(evaluator.stats().mismatches, 0);
+  }
+  const double share =
+      static_cast<double>(evaluator.stats().by_skeleton) / kCandidates;
+  RecordProperty("by_skeleton_percent", static_cast<int>(100 * share));
+  EXPECT_GE(share, workload.by_skeleton);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Workloads, SkeletonPropertyTest,
+    testing::Combine(testing::Range<size_t>(0, Workloads().size()),
+                     testing::Values(1, 4)),
+    [](const auto& info) {
+      return std::string(Workloads()[std::get<0>(info.param)].name) + "_cores" +
+             std::to_string(std::get<1>(info.param));
+    });
+
+}  // namespace
+}  // namespace tilefarm::skeleton

@@ -18,6 +18,7 @@ enum Step : uint64_t {
   kSplitVector,
   kMovedVector,
   kSharedVector,
+  kGuarded,
   kParallelLoops,
   kUnrolled,
   kAnnotated,
@@ -30,7 +31,7 @@ uint64_t Code(Step step, uint64_t detail) { return step * 1024 + detail; }
 NestedBlock& Nest::NewBlock() {
   if (blocks_ == pool_.size()) pool_.emplace_back();
   NestedBlock& block = pool_[blocks_++];
-  block.is_init = block.decomposed = false;
+  block.is_init = block.decomposed = block.guarded = false;
   return block;
 }
 
@@ -188,8 +189,12 @@ void Nest::Vectorize(NestedBlock& block, int64_t lanes) {
   if (split) {
     const int64_t length = extent >= 4 * lanes ? 4 * lanes : lanes;
     if (extent % length != 0) {
-      unsure_ = "a vector loop with a tail";
-      return;
+      if (BlocksBelow(loop) != 1) {
+        unsure_ = "a tail that several blocks share";
+        return;
+      }
+      block.guarded = true;
+      Note(Code(kGuarded, block.info->is_reduction));
     }
     int outer = 0;
     SplitLoop(loop, length, &outer, &loop);
@@ -360,6 +365,7 @@ void Nest::Decompose(int number) {
     }
   }
   init.constants = block.constants;
+  init.guarded = block.guarded;
   for (size_t l = first; l < depth; ++l) {
     const int old = block.loops[l];
     bool used = false;
@@ -438,7 +444,7 @@ void Nest::SplitLoop(int loop, int64_t inner_extent, int* outer, int* inner) {
   *outer = static_cast<int>(loops_.size());
   *inner = *outer + 1;
   const int64_t extent = loops_[loop].extent;
-  loops_.push_back({extent / inner_extent});
+  loops_.push_back({(extent + inner_extent - 1) / inner_extent});
   loops_.push_back({inner_extent});
   for (size_t b = 0; b < order_.size(); ++b) {
     NestedBlock& block = At(b);

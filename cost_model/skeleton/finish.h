@@ -36,6 +36,7 @@ struct NestedBlock {
   const BlockInfo* info = nullptr;
   bool is_init = false;     // the initialisation of a decomposed reduction
   bool decomposed = false;  // a reduction without its initialisation
+  bool guarded = false;     // by a tail
   std::vector<int> loops;   // outermost first
   std::vector<std::vector<LoopPart>> bindings;
   std::vector<int64_t> constants;

@@ -195,7 +195,7 @@ void Nest::WriteBlock(const NestedBlock& block, NestStore& out) {
   }
   out.ops = store.ops;
   out.is_init = false;
-  out.guards = 0;
+  out.guards = block.guarded ? 1 : 0;
   out.alloc_depth = 0;
   double domain = 1;
   bool any = false;

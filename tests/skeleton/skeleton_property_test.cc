@@ -16,7 +16,7 @@ namespace {
 using ir::DataType;
 using te::Tensor;
 
-constexpr int kCandidates = 250;
+constexpr int kCandidates = 300;
 
 struct Workload {
   const char* name;
@@ -159,6 +159,9 @@ TEST_P(SkeletonPropertyTest, FeaturesAreThoseOfTheProgram) {
   const double share =
       static_cast<double>(evaluator.stats().by_skeleton) / kCandidates;
   RecordProperty("by_skeleton_percent", static_cast<int>(100 * share));
+  for (const auto& [reason, count] : evaluator.stats().reasons) {
+    RecordProperty("replayed: " + reason, static_cast<int>(count));
+  }
   EXPECT_GE(share, workload.by_skeleton);
 }
 

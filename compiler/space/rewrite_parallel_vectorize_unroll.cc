@@ -84,6 +84,13 @@ std::optional<size_t> UnitStrideLoop(const ir::BlockNode& block,
   const auto* store = As<ir::StoreNode>(block.body);
   if (store == nullptr || store->indices.empty()) return std::nullopt;
   const auto* var = As<ir::VarNode>(store->indices.back());
+  // In panels of `width` (rewrite_packing) the loop that walks one.
+  int64_t width = 0;
+  if (const auto* rest = As<ir::BinaryNode>(store->indices.back());
+      rest != nullptr && rest->op == ir::BinaryOp::kFloorMod) {
+    var = As<ir::VarNode>(rest->a);
+    width = ir::AsInt(rest->b).value_or(0);
+  }
   if (var == nullptr) return std::nullopt;
   for (const ir::IterVar& iter : block.iters) {
     if (iter.var.get() != var) continue;
@@ -91,7 +98,9 @@ std::optional<size_t> UnitStrideLoop(const ir::BlockNode& block,
     for (size_t i = loops.size(); i-- > 0;) {
       if (loops[i].extent > 1 &&
           ir::UsesVar(iter.binding, loops[i].node->var.get())) {
-        return loops[i].reduces ? std::nullopt : std::optional<size_t>(i);
+        const bool leaves_panel = width > 0 && width % loops[i].extent != 0;
+        return loops[i].reduces || leaves_panel ? std::nullopt
+                                                : std::optional<size_t>(i);
       }
     }
   }

@@ -29,6 +29,8 @@ class EveryProgramTest : public testing::TestWithParam<std::tuple<int, int>> {
         return PaddedConv();
       case 3:
         return Norm(2, 96);
+      case 4:
+        return Dense(1, 24, 96);
       default:
         return SmallSoftmax();
     }
@@ -77,7 +79,7 @@ TEST_P(EveryProgramTest, CandidatesComputeTheSame) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, EveryProgramTest,
-                         testing::Combine(testing::Range(0, 5),
+                         testing::Combine(testing::Range(0, 6),
                                           testing::Values(1, 4)));
 
 TEST(DesignSpaceTest, SamplingDependsOnTheSeedAlone) {

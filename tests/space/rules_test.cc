@@ -103,6 +103,16 @@ TEST(AddRfactorTest, ShortReductionsAndMatmulsStay) {
   EXPECT_EQ(Apply(AddRfactor, Norm(512, 64), "S").size(), 2u);
 }
 
+// y[i, j] += x[i, k] * W[j, k]: lanes along k, outputs side by side.
+TEST(AddRfactorTest, DotProductsOfFewRowsAreFactored) {
+  const auto results = Apply(AddRfactor, Dense(1, 48, 256), "C");
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_THAT(results[1].trace().Print(), HasSubstr("sch.rfactor("));
+  EXPECT_THAT(results[1].trace().Print(), HasSubstr("sch.reverse_compute_at("));
+  // With many rows a packed operand is used often enough.
+  EXPECT_EQ(Apply(AddRfactor, Dense(64, 48, 256), "C").size(), 1u);
+}
+
 TEST(RandomComputeLocationTest, ProducersMayMoveOutputsMayNot) {
   const auto moved =
       Apply(RandomComputeLocation, SmallSoftmax(), "T_softmax_expsum");

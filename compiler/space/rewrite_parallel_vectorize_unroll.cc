@@ -163,6 +163,12 @@ absl::Status UnrollRegisterTile(Schedule& schedule, BlockRv block,
   return absl::OkStatus();
 }
 
+bool IsTransposed(const ir::BlockNode& block) {
+  const auto found = block.annotations.find(kTilingStructure);
+  return found != block.annotations.end() &&
+         found->second == ir::Attr(kTransposedTiles);
+}
+
 std::optional<int64_t> TakeAnnotation(Schedule& schedule, BlockRv root,
                                       const char* key) {
   auto node = schedule.Get(root);
@@ -194,7 +200,7 @@ absl::Status RewriteParallelVectorizeUnroll(schedule::Schedule& schedule,
        AllBlocks(*schedule.module().Find(function))) {
     TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(node->name, function));
     const bool tiled = node->annotations.contains(kTilingStructure);
-    if (vector) {
+    if (vector && !IsTransposed(*node)) {
       TF_RETURN_IF_ERROR(
           VectorizeInner(schedule, block, target.vector_lanes(4)));
     }

@@ -45,6 +45,12 @@ inline ir::PrimFuncPtr Matmul(int64_t m, int64_t n, int64_t k) {
   return Build({a, b, te::Matmul(a, b, {}, "C")});
 }
 
+inline ir::PrimFuncPtr Transposed(int64_t rows, int64_t columns) {
+  const te::Tensor a =
+      te::Placeholder("A", {rows, columns}, ir::DataType::Float(32));
+  return Build({a, te::Transpose(a, {1, 0})});
+}
+
 // Weights are [n, k].
 inline ir::PrimFuncPtr Dense(int64_t m, int64_t n, int64_t k) {
   const auto type = ir::DataType::Float(32);

@@ -134,9 +134,10 @@ int DbImport(const Common& common, const DbOptions& options) {
   if (!imported.ok()) return Fail(imported.status());
   if (imported->variants > 0) {
     std::fprintf(stderr,
-                 "tune: warning: %lld records hold another program than their "
-                 "workload: kept as variants, not verified\n",
-                 static_cast<long long>(imported->variants));
+                 "tune: warning: %lld %s another program than the workload's: "
+                 "kept as variants, not verified\n",
+                 static_cast<long long>(imported->variants),
+                 imported->variants == 1 ? "record holds" : "records hold");
   }
   if (common.json) {
     std::printf("%s\n", nlohmann::ordered_json{{"added", imported->added},

@@ -121,6 +121,24 @@ TEST_F(TuneTest, FromTheProgramToTheLibrary) {
                       copy})["reason"],
             "exact device model");
 
+  // A record that says it holds another program for the workload is kept, and
+  // never believed.
+  Json variant =
+      Json::parse(ReadFile(jsonl).substr(0, ReadFile(jsonl).find('\n')));
+  std::string text = variant["program"];
+  text.replace(text.find("T.max("), 6, "T.min(");
+  variant["program"] = text;
+  variant["candidate_id"] = std::string(64, 'f');
+  const std::string variants =
+      dir_.Write("variant.jsonl", variant.dump() + "\n");
+  const CommandResult warned =
+      Tune({"db", "import", variants, "--db", copy, "--json"});
+  EXPECT_EQ(warned.exit_code, 0) << warned.errors;
+  EXPECT_THAT(warned.errors, HasSubstr("1 record holds another program"));
+  EXPECT_EQ(Json::parse(warned.output),
+            (Json{{"added", 1}, {"known", 0}, {"variants", 1}}));
+  EXPECT_EQ(TuneJson({"db", "import", variants})["variants"], 1);
+
   // The library, from the database beside the running server.
   const std::string library = dir_.File("mm_relu.so");
   const CommandResult compiled =

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 namespace tilefarm::cost_model {
 namespace {
@@ -54,6 +55,26 @@ IndexForm Modulo(IndexForm form, double modulus) {
   return form;
 }
 
+// i // c: whole multiples of c divide; the rest vanishes where it stays within
+// one multiple, as the inner part of a split loop does.
+IndexForm FloorDivide(IndexForm form, double divisor) {
+  double rest = std::fmod(form.constant, divisor);
+  bool negative = rest < 0;
+  const auto is_multiple = [&](const LoopTerm& term) {
+    return std::fmod(term.stride, divisor) == 0;
+  };
+  for (const LoopTerm& term : form.terms) {
+    if (is_multiple(term)) continue;
+    rest += term.span;
+    negative |= term.stride < 0;
+  }
+  if (!negative && rest < divisor) {
+    std::erase_if(form.terms, std::not_fn(is_multiple));
+    form.constant -= std::fmod(form.constant, divisor);
+  }
+  return Scale(std::move(form), 1 / divisor);
+}
+
 // Either of two: moves at most as the one that moves more.
 IndexForm Either(IndexForm a, const IndexForm& b) {
   for (const LoopTerm& term : b.terms) {
@@ -94,7 +115,7 @@ IndexForm OfBinary(const ir::BinaryNode& node, const FormMap& forms) {
     case BinaryOp::kFloorDiv:
     case BinaryOp::kDiv:
       if (IsConstant(b) && b.constant != 0) {
-        return Scale(std::move(a), 1 / b.constant);
+        return FloorDivide(std::move(a), b.constant);
       }
       return Irregular(std::move(a));
     case BinaryOp::kFloorMod:

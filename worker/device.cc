@@ -48,14 +48,6 @@ std::optional<double> ClockMhz(uint32_t cpu) {
 
 }  // namespace
 
-std::string ProcessorBrand() {
-  for (const char* key : {"model name", "Model", "Hardware", "uarch"}) {
-    const std::string brand = CpuInfo(key, 0);
-    if (!brand.empty()) return brand;
-  }
-  return "";
-}
-
 uint64_t MemoryBytes() {
   return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
          static_cast<uint64_t>(sysconf(_SC_PAGESIZE));

@@ -9,8 +9,6 @@
 
 namespace tilefarm::worker {
 
-// As the processor calls itself; empty where it does not say.
-std::string ProcessorBrand();
 uint64_t MemoryBytes();
 
 // JSON for Measurement.device_state: {"clock_mhz", "temperature_c", "load",

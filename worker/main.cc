@@ -20,7 +20,9 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "compiler/driver/compile.h"
+#include "compiler/target/host.h"
 #include "compiler/target/target.h"
+#include "proto/tilefarm/v1/protocol_version.h"
 #include "worker/cpus.h"
 #include "worker/device.h"
 #include "worker/worker.h"
@@ -80,7 +82,7 @@ void FillDevice(const target::Target& host, v1::DeviceProperties* device) {
   for (const std::string& feature : host.features) {
     device->add_features(feature);
   }
-  device->set_brand(ProcessorBrand());
+  device->set_brand(target::HostBrand());
   device->set_cores(static_cast<uint32_t>(host.cores));
   device->set_l1_bytes(static_cast<uint64_t>(host.caches.l1_bytes));
   device->set_l2_bytes(static_cast<uint64_t>(host.caches.l2_bytes));
@@ -202,10 +204,11 @@ int main(int argc, char** argv) {
                  "tune-runner\"");
   app.add_flag("--emulated", flags.emulated,
                "This device is emulated: its times mean little");
-  app.set_version_flag("--version",
-                       absl::StrCat("rpc-worker ", TILEFARM_VERSION,
-                                    ", protocol 1, fingerprint ",
-                                    tilefarm::driver::Fingerprint()));
+  app.set_version_flag(
+      "--version",
+      absl::StrCat("rpc-worker ", TILEFARM_VERSION, ", protocol ",
+                   tilefarm::v1::kProtocolVersion, ", fingerprint ",
+                   tilefarm::driver::Fingerprint()));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -13,11 +13,12 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "proto/tilefarm/v1/farm.grpc.pb.h"
+#include "proto/tilefarm/v1/protocol_version.h"
 
 namespace tilefarm::worker {
 namespace {
 
-constexpr uint32_t kProtocolVersion = 1;
+using v1::kProtocolVersion;
 constexpr int kMaxMessageBytes = 64 << 20;
 constexpr int kKeepaliveMs = 30000;
 constexpr int kKeepaliveTimeoutMs = 10000;

@@ -94,6 +94,7 @@ class Analyzer {
 
  private:
   friend class Canonicalizer;
+  friend class IndexMath;
 
   std::unordered_map<const ir::VarNode*, ConstBound> bounds_;
   ir::VarMap values_;

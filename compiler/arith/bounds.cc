@@ -73,6 +73,15 @@ ConstBound Hull(ConstBound a, ConstBound b) {
   return {std::min(a.min, b.min), std::max(a.max, b.max)};
 }
 
+ConstBound Intersected(ConstBound a, ConstBound b) {
+  return {std::max(a.min, b.min), std::min(a.max, b.max)};
+}
+
+bool SameAtom(const Term& a, const Term& b) {
+  return a.lower == b.lower && a.upper == b.upper &&
+         ExprEqual(a.index, b.index);
+}
+
 // What the type alone says.
 ConstBound TypeBound(ir::DataType dtype) {
   if (dtype.is_bool()) return {0, 1};
@@ -84,16 +93,76 @@ ConstBound TypeBound(ir::DataType dtype) {
 
 }  // namespace
 
-ConstBound Canonicalizer::BoundOf(const Term& term) {
+ConstBound Divided(ConstBound bound, int64_t base, int64_t factor) {
+  bound = Plus(bound, {NegEnd(base), NegEnd(base)});
+  if (factor < 0) {
+    bound = Negate(bound);
+    factor = -factor;
+  }
+  // Rounded to the inside.
+  return {NegEnd(DivEnd(NegEnd(bound.min), factor)), DivEnd(bound.max, factor)};
+}
+
+ConstBound Canonicalizer::BoundOfAtom(const Term& term) {
   ConstBound bound = Bounds(term.index);
+  const bool facts = scoped_ != nullptr && !scoped_->ranges.empty();
+  if (facts && IsArithmetic(term.index)) {
+    bound = Intersected(bound, BoundOf(ToSum(term.index)));
+  }
   if (term.upper != Term::kNoUpper) bound = Mod(bound, term.upper);
   if (term.lower != 1) bound = Div(bound, term.lower);
-  return Mul(bound, {term.scale, term.scale});
+  if (!facts || (term.is_plain() && ir::As<ir::VarNode>(term.index))) {
+    return bound;
+  }
+  for (const ScopedFacts::Range& fact : scoped_->ranges) {
+    if (fact.sum.terms.size() != 1) continue;
+    const Term& known = fact.sum.terms[0];
+    if (SameAtom(known, term)) bound = Intersected(bound, fact.bound);
+  }
+  return bound;
+}
+
+ConstBound Canonicalizer::BoundOf(const Term& term) {
+  return Mul(BoundOfAtom(term), {term.scale, term.scale});
 }
 
 ConstBound Canonicalizer::BoundOf(const Sum& sum) {
   ConstBound bound{sum.base, sum.base};
   for (const Term& term : sum.terms) bound = Plus(bound, BoundOf(term));
+  if (scoped_ == nullptr || scoped_->ranges.empty()) return bound;
+  constexpr int kFactsOfOneSum = 3;
+  return NarrowedBy(0, kFactsOfOneSum, sum, bound);
+}
+
+ConstBound Canonicalizer::NarrowedBy(size_t first, int depth, const Sum& sum,
+                                     ConstBound bound) {
+  if (depth == 0 || sum.terms.size() < 2) return bound;
+  const auto& ranges = scoped_->ranges;
+  for (size_t i = first; i < ranges.size(); ++i) {
+    const auto& parts = ranges[i].sum.terms;
+    if (parts.size() < 2 || parts.size() > sum.terms.size()) continue;
+    // Whether a multiple of the fact's sum is part of this one.
+    int64_t ratio = 0;
+    Sum rest = sum;
+    for (const Term& part : parts) {
+      const auto found =
+          std::find_if(rest.terms.begin(), rest.terms.end(),
+                       [&](const Term& term) { return SameAtom(term, part); });
+      if (found == rest.terms.end() || found->scale % part.scale != 0 ||
+          (ratio != 0 && found->scale / part.scale != ratio)) {
+        ratio = 0;
+        break;
+      }
+      ratio = found->scale / part.scale;
+      rest.terms.erase(found);
+    }
+    if (ratio == 0) continue;
+    ConstBound others{rest.base, rest.base};
+    for (const Term& term : rest.terms) others = Plus(others, BoundOf(term));
+    others = NarrowedBy(i + 1, depth - 1, rest, others);
+    bound =
+        Intersected(bound, Plus(Mul(ranges[i].bound, {ratio, ratio}), others));
+  }
   return bound;
 }
 
@@ -137,11 +206,13 @@ ConstBound Canonicalizer::Bounds(const Expr& expr) {
           }
           return {};
         case BinaryOp::kDiv:
-          if (const_divisor && a.min >= 0) return Div(a, b.min);
-          return {};
+          if (!const_divisor) return {};
+          return {IsInf(a.min) ? a.min : a.min / b.min,
+                  IsInf(a.max) ? a.max : a.max / b.min};
         case BinaryOp::kMod:
-          if (const_divisor && a.min >= 0) return Mod(a, b.min);
-          return {};
+          if (!const_divisor) return {};
+          if (a.min >= 0) return Mod(a, b.min);
+          return {1 - b.min, b.min - 1};
         case BinaryOp::kMin:
           return {std::min(a.min, b.min), std::min(a.max, b.max)};
         case BinaryOp::kMax:

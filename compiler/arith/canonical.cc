@@ -13,7 +13,20 @@ using ir::BinaryOp;
 using ir::Expr;
 using ir::ExprKind;
 
-// A sum in disguise: what a plain term must not have as its index.
+bool SameSplit(const Term& a, const Term& b) {
+  return a.lower == b.lower && a.upper == b.upper;
+}
+
+bool Order(const Term& a, const Term& b) {
+  if (a.scale != b.scale) return a.scale > b.scale;
+  if (a.lower != b.lower) return a.lower > b.lower;
+  const uint64_t x = static_cast<uint64_t>(a.upper) - 1;
+  const uint64_t y = static_cast<uint64_t>(b.upper) - 1;
+  return x > y;
+}
+
+}  // namespace
+
 bool IsArithmetic(const Expr& expr) {
   const auto* node = ir::As<BinaryNode>(expr);
   if (node == nullptr || !node->dtype.is_index()) return false;
@@ -32,20 +45,6 @@ bool IsArithmetic(const Expr& expr) {
       return false;
   }
 }
-
-bool SameSplit(const Term& a, const Term& b) {
-  return a.lower == b.lower && a.upper == b.upper;
-}
-
-bool Order(const Term& a, const Term& b) {
-  if (a.scale != b.scale) return a.scale > b.scale;
-  if (a.lower != b.lower) return a.lower > b.lower;
-  const uint64_t x = static_cast<uint64_t>(a.upper) - 1;
-  const uint64_t y = static_cast<uint64_t>(b.upper) - 1;
-  return x > y;
-}
-
-}  // namespace
 
 int64_t Canonicalizer::MulChecked(int64_t a, int64_t b) {
   int64_t out = 0;
@@ -155,6 +154,22 @@ Expr Canonicalizer::ToExpr(const Term& term, int64_t scale) {
   return scale == 1 ? out : std::move(out) * scale;
 }
 
+Term Canonicalizer::ToTerm(const Expr& atom, int64_t scale) {
+  Term term{atom, scale};
+  const auto split = [&term](BinaryOp op) -> int64_t {
+    const auto* node = ir::As<BinaryNode>(term.index);
+    if (node == nullptr || node->op != op) return 0;
+    const auto* constant = ir::As<ir::IntConstNode>(node->b);
+    if (constant == nullptr || constant->value <= 0) return 0;
+    const int64_t value = constant->value;
+    term.index = Expr(node->a);
+    return value;
+  };
+  if (const int64_t lower = split(BinaryOp::kFloorDiv)) term.lower = lower;
+  if (const int64_t upper = split(BinaryOp::kFloorMod)) term.upper = upper;
+  return term;
+}
+
 Expr Canonicalizer::ToExpr(const Sum& sum) {
   if (sum.terms.empty()) return ir::IntConst(sum.base);
   if (sum.terms.size() == 1 && sum.base == 0 && sum.terms[0].scale > 0) {
@@ -183,6 +198,21 @@ Expr Canonicalizer::ToExpr(const Sum& sum) {
   }
   if (sum.base < 0) out = std::move(out) - ir::IntConst(-sum.base);
   return out;
+}
+
+void Canonicalizer::FoldKnown(Sum& sum) {
+  for (size_t i = 0; i < sum.terms.size();) {
+    const Term& term = sum.terms[i];
+    const bool is_variable =
+        term.is_plain() && term.index->kind == ExprKind::kVar;
+    if (is_variable || !BoundOfAtom(term).is_single()) {
+      ++i;
+      continue;
+    }
+    sum.base =
+        AddChecked(sum.base, MulChecked(BoundOfAtom(term).min, term.scale));
+    sum.terms.erase(sum.terms.begin() + i);
+  }
 }
 
 Sum Canonicalizer::Opaque(const Expr& expr) {
@@ -458,8 +488,11 @@ Sum Canonicalizer::ToSum(const Expr& expr) {
       }
       return Opaque(expr);
     }
-    case ExprKind::kBinary:
-      return BinarySum(static_cast<const BinaryNode&>(*expr), expr);
+    case ExprKind::kBinary: {
+      Sum out = BinarySum(static_cast<const BinaryNode&>(*expr), expr);
+      if (scoped_ != nullptr && !scoped_->ranges.empty()) FoldKnown(out);
+      return out;
+    }
     default: {
       const Expr simple = SimplifyChildren(expr);
       if (simple->kind == ExprKind::kIntConst ||

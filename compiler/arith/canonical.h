@@ -8,6 +8,8 @@
 #define TILEFARM_COMPILER_ARITH_CANONICAL_H_
 
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "compiler/arith/analyzer.h"
@@ -35,18 +37,37 @@ struct Sum {
   bool is_const() const { return terms.empty(); }
 };
 
+class IndexMath;
+
+// What an IndexMath knows beside the bounds of variables.
+struct ScopedFacts {
+  struct Range {
+    Sum sum;  // without a base
+    ConstBound bound;
+  };
+  std::vector<Range> ranges;
+  // Conditions that are no comparisons of indices, and whether they hold.
+  std::vector<std::pair<ir::Expr, bool>> conditions;
+  IndexMath* owner = nullptr;
+};
+
 // Works for one call of the analyzer. Where int64 arithmetic on constants
 // overflowed, `overflow()` says so and the result must not be used.
 class Canonicalizer {
  public:
-  explicit Canonicalizer(const Analyzer& analyzer) : analyzer_(analyzer) {}
+  // With `scoped`, whose owner learns conditions on the way down.
+  explicit Canonicalizer(const Analyzer& analyzer,
+                         const ScopedFacts* scoped = nullptr)
+      : analyzer_(analyzer), scoped_(scoped) {}
 
   bool overflow() const { return overflow_; }
 
   // Of an int64 expression.
   Sum ToSum(const ir::Expr& expr);
-  ir::Expr ToExpr(const Sum& sum);
+  static ir::Expr ToExpr(const Sum& sum);
   static ir::Expr ToExpr(const Term& term, int64_t scale);
+  // The way back from ToExpr(term, 1).
+  static Term ToTerm(const ir::Expr& atom, int64_t scale);
   // Of any expression.
   ir::Expr Simplify(const ir::Expr& expr);
 
@@ -66,18 +87,28 @@ class Canonicalizer {
   void Normalize(Sum& sum);
   Sum DivConst(Sum sum, int64_t divisor);
   Sum ModConst(Sum sum, int64_t divisor);
+  // Terms that facts leave one value become that value.
+  void FoldKnown(Sum& sum);
   Sum Opaque(const ir::Expr& expr);
   Sum Split(const Sum& index, int64_t lower, int64_t upper);
   Sum MinMax(const ir::BinaryNode& node, const ir::Expr& self);
   Sum BinarySum(const ir::BinaryNode& node, const ir::Expr& self);
   ir::Expr SimplifyChildren(const ir::Expr& expr);
   ir::Expr SimplifyCompare(const ir::BinaryNode& node, const ir::Expr& self);
+  ir::Expr SimplifyIfThenElse(const ir::CallNode& node, const ir::Expr& self);
+  // The bound, less what facts from the `first` on say about parts of the sum.
+  ConstBound NarrowedBy(size_t first, int depth, const Sum& sum,
+                        ConstBound bound);
+  ConstBound BoundOfAtom(const Term& term);
+  // A condition that a surrounding one decides.
+  ir::Expr Known(ir::Expr expr) const;
   ir::Expr SimplifyBool(const ir::BinaryNode& node, const ir::Expr& self);
 
   int64_t MulChecked(int64_t a, int64_t b);
   int64_t AddChecked(int64_t a, int64_t b);
 
   const Analyzer& analyzer_;
+  const ScopedFacts* const scoped_;
   bool overflow_ = false;
   bool in_fact_ = false;  // a fact is being brought into canonical form
   int depth_ = 0;
@@ -92,6 +123,13 @@ inline int64_t FloorModInt(int64_t a, int64_t b) {
   const int64_t rest = a % b;
   return rest < 0 ? rest + b : rest;
 }
+
+// A sum in disguise: what a plain term must not have as its index.
+bool IsArithmetic(const ir::Expr& expr);
+// The comparison that holds where `op` does not.
+ir::BinaryOp Negated(ir::BinaryOp op);
+// Of x where `bound` holds of factor * x + base; factor is not 0.
+ConstBound Divided(ConstBound bound, int64_t base, int64_t factor);
 
 }  // namespace tilefarm::arith
 

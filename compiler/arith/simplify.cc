@@ -1,10 +1,12 @@
 // Simplification of expressions of any type: comparisons, logic, and what
 // lies below opaque nodes.
+#include <algorithm>
 #include <cstdlib>
 #include <numeric>
 #include <utility>
 
 #include "compiler/arith/canonical.h"
+#include "compiler/arith/index_math.h"
 
 namespace tilefarm::arith {
 namespace {
@@ -13,23 +15,6 @@ using ir::BinaryNode;
 using ir::BinaryOp;
 using ir::Expr;
 using ir::ExprKind;
-
-BinaryOp Negated(BinaryOp op) {
-  switch (op) {
-    case BinaryOp::kEQ:
-      return BinaryOp::kNE;
-    case BinaryOp::kNE:
-      return BinaryOp::kEQ;
-    case BinaryOp::kLT:
-      return BinaryOp::kGE;
-    case BinaryOp::kLE:
-      return BinaryOp::kGT;
-    case BinaryOp::kGT:
-      return BinaryOp::kLE;
-    default:
-      return BinaryOp::kLT;
-  }
-}
 
 // The other way round: a op b is b Mirrored(op) a.
 BinaryOp Mirrored(BinaryOp op) {
@@ -48,6 +33,23 @@ BinaryOp Mirrored(BinaryOp op) {
 }
 
 }  // namespace
+
+BinaryOp Negated(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::kEQ:
+      return BinaryOp::kNE;
+    case BinaryOp::kNE:
+      return BinaryOp::kEQ;
+    case BinaryOp::kLT:
+      return BinaryOp::kGE;
+    case BinaryOp::kLE:
+      return BinaryOp::kGT;
+    case BinaryOp::kGT:
+      return BinaryOp::kLE;
+    default:
+      return BinaryOp::kLT;
+  }
+}
 
 Expr Canonicalizer::SimplifyCompare(const BinaryNode& node, const Expr& self) {
   const Sum a = ToSum(node.a);
@@ -100,15 +102,31 @@ Expr Canonicalizer::SimplifyCompare(const BinaryNode& node, const Expr& self) {
   Sum left = a;
   Sum right = b;
   if (b.is_const() || a.is_const()) {
-    Sum& terms = b.is_const() ? left : right;
-    Sum& constant = b.is_const() ? right : left;
+    bool terms_left = b.is_const();
+    if (const Sum& sum = terms_left ? left : right;
+        !sum.is_const() &&
+        std::all_of(sum.terms.begin(), sum.terms.end(),
+                    [](const Term& t) { return t.scale < 0; })) {
+      // c - x < d is -d < x - c.
+      for (Sum* side : {&left, &right}) {
+        Sum negated;
+        Add(negated, *side, -1);
+        *side = std::move(negated);
+      }
+      if (node.op != BinaryOp::kEQ && node.op != BinaryOp::kNE) {
+        std::swap(left, right);
+        terms_left = !terms_left;
+      }
+    }
+    Sum& terms = terms_left ? left : right;
+    Sum& constant = terms_left ? right : left;
     constant.base = AddChecked(constant.base, -terms.base);
     terms.base = 0;
     int64_t gcd = 0;
     for (const Term& term : terms.terms) gcd = std::gcd(gcd, term.scale);
     if (gcd > 1) {
       // g * x < c is x < ceil(c / g), g * x <= c is x <= floor(c / g).
-      const BinaryOp op = b.is_const() ? node.op : Mirrored(node.op);
+      const BinaryOp op = terms_left ? node.op : Mirrored(node.op);
       const bool up = op == BinaryOp::kLT || op == BinaryOp::kGE;
       for (Term& term : terms.terms) term.scale /= gcd;
       constant.base = up ? -FloorDivInt(-constant.base, gcd)
@@ -136,10 +154,61 @@ Expr Canonicalizer::SimplifyCompare(const BinaryNode& node, const Expr& self) {
 
 Expr Canonicalizer::SimplifyBool(const BinaryNode& node, const Expr& self) {
   Expr a = Simplify(node.a);
-  Expr b = Simplify(node.b);
+  Expr b;
+  if (scoped_ != nullptr && !self->dtype.is_vector()) {
+    // The right side matters only where the left one leaves it open.
+    const bool is_and = node.op == BinaryOp::kAnd;
+    const size_t mark = scoped_->owner->Mark();
+    if (is_and) {
+      scoped_->owner->Assume(a);
+    } else {
+      scoped_->owner->AssumeNot(a);
+    }
+    b = Simplify(node.b);
+    scoped_->owner->Restore(mark);
+    // Nothing has effects, so the left side need not run either.
+    if (ir::IsConstInt(b, is_and ? 0 : 1)) return b;
+  } else {
+    b = Simplify(node.b);
+  }
   if (ExprEqual(a, b)) return a;
   if (a == node.a && b == node.b) return self;
   return ir::FoldBinary(node.op, std::move(a), std::move(b));
+}
+
+Expr Canonicalizer::SimplifyIfThenElse(const ir::CallNode& node,
+                                       const Expr& self) {
+  Expr condition = Simplify(node.args[0]);
+  if (const auto known = ir::AsInt(condition)) {
+    return Simplify(node.args[*known != 0 ? 1 : 2]);
+  }
+  const bool learns = scoped_ != nullptr && !condition->dtype.is_vector();
+  const size_t mark = learns ? scoped_->owner->Mark() : 0;
+  if (learns) scoped_->owner->Assume(condition);
+  Expr then_value = Simplify(node.args[1]);
+  if (learns) {
+    scoped_->owner->Restore(mark);
+    scoped_->owner->AssumeNot(condition);
+  }
+  Expr else_value = Simplify(node.args[2]);
+  if (learns) scoped_->owner->Restore(mark);
+  if (condition == node.args[0] && then_value == node.args[1] &&
+      else_value == node.args[2]) {
+    return self;
+  }
+  return ir::MakeCall(
+      ir::Intrinsic::kIfThenElse,
+      {std::move(condition), std::move(then_value), std::move(else_value)});
+}
+
+Expr Canonicalizer::Known(Expr expr) const {
+  if (scoped_ == nullptr || !expr->dtype.is_bool() || expr->dtype.is_vector()) {
+    return expr;
+  }
+  for (const auto& [condition, holds] : scoped_->conditions) {
+    if (ExprEqual(condition, expr)) return ir::BoolConst(holds);
+  }
+  return expr;
 }
 
 Expr Canonicalizer::SimplifyChildren(const Expr& expr) {
@@ -180,10 +249,7 @@ Expr Canonicalizer::SimplifyChildren(const Expr& expr) {
     case ExprKind::kCall: {
       const auto& node = static_cast<const ir::CallNode&>(*expr);
       if (node.op == ir::Intrinsic::kIfThenElse) {
-        const Expr condition = Simplify(node.args[0]);
-        if (const auto known = ir::AsInt(condition)) {
-          return Simplify(node.args[*known != 0 ? 1 : 2]);
-        }
+        return SimplifyIfThenElse(node, expr);
       }
       std::vector<Expr> args = all(node.args);
       return args == node.args ? expr : ir::MakeCall(node.op, std::move(args));
@@ -260,7 +326,7 @@ Expr Canonicalizer::Simplify(const Expr& expr) {
         analyzer_.values_.find(static_cast<const ir::VarNode*>(expr.get()));
     if (found != analyzer_.values_.end()) return Simplify(found->second);
   }
-  return SimplifyChildren(expr);
+  return Known(SimplifyChildren(expr));
 }
 
 }  // namespace tilefarm::arith

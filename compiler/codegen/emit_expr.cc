@@ -188,6 +188,29 @@ llvm::Value* Emitter::EmitIfThenElse(const ir::CallNode& e) {
                  [&] { return Emit(else_expr); });
 }
 
+// The upper half on the lower one until one lane is left.
+llvm::Value* Emitter::EmitLaneReduction(ir::BinaryOp op, ir::DataType dtype,
+                                        llvm::Value* vector) {
+  int lanes = dtype.lanes;
+  while (lanes > 1 && lanes % 2 == 0) {
+    lanes /= 2;
+    std::vector<int> low, high;
+    for (int i = 0; i < lanes; ++i) {
+      low.push_back(i);
+      high.push_back(lanes + i);
+    }
+    vector = EmitBinary(op, dtype.with_lanes(lanes),
+                        builder_.CreateShuffleVector(vector, low),
+                        builder_.CreateShuffleVector(vector, high));
+  }
+  llvm::Value* result = builder_.CreateExtractElement(vector, uint64_t{0});
+  for (int i = 1; i < lanes; ++i) {
+    result = EmitBinary(op, dtype.element(), result,
+                        builder_.CreateExtractElement(vector, i));
+  }
+  return result;
+}
+
 llvm::Value* Emitter::EmitCall(const ir::CallNode& e) {
   using ir::Intrinsic;
   if (e.op == Intrinsic::kIfThenElse) return EmitIfThenElse(e);
@@ -195,6 +218,18 @@ llvm::Value* Emitter::EmitCall(const ir::CallNode& e) {
   for (const ir::Expr& arg : e.args) args.push_back(Emit(arg));
   llvm::Value* x = args[0];
   const ir::DataType dtype = e.args[0]->dtype;
+  switch (e.op) {
+    case Intrinsic::kLaneSum:
+      return EmitLaneReduction(ir::BinaryOp::kAdd, dtype, x);
+    case Intrinsic::kLaneProduct:
+      return EmitLaneReduction(ir::BinaryOp::kMul, dtype, x);
+    case Intrinsic::kLaneMin:
+      return EmitLaneReduction(ir::BinaryOp::kMin, dtype, x);
+    case Intrinsic::kLaneMax:
+      return EmitLaneReduction(ir::BinaryOp::kMax, dtype, x);
+    default:
+      break;
+  }
   const auto unary = [&](llvm::Intrinsic::ID id) {
     return builder_.CreateUnaryIntrinsic(id, x);
   };

@@ -74,6 +74,8 @@ class Emitter {
   llvm::Value* EmitLogical(const ir::BinaryNode& e);
   llvm::Value* EmitIfThenElse(const ir::CallNode& e);
   llvm::Value* EmitCall(const ir::CallNode& e);
+  llvm::Value* EmitLaneReduction(ir::BinaryOp op, ir::DataType dtype,
+                                 llvm::Value* vector);
   llvm::Value* EmitCast(ir::DataType to, ir::DataType from, llvm::Value* value);
   llvm::Value* EmitConstant(const ir::FloatConstNode& e);
 

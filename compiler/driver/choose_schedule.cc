@@ -66,6 +66,7 @@ absl::StatusOr<ScheduledModule> ScheduleFromRecords(
     database::BestQuery query;
     query.program = function;
     query.target = target;
+    query.device_model = target.device_model;
     query.fingerprint = fingerprint;
     query.allow_stale = allow_stale;
     const absl::StatusOr<database::BestMatch> best = find(query);

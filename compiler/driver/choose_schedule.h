@@ -33,10 +33,11 @@ struct ScheduledModule {
 using FindBest = std::function<absl::StatusOr<database::BestMatch>(
     const database::BestQuery&)>;
 
-// Every function with its best record's trace, replayed on the program text
-// that the record holds; names stay the user's. A function without a record
-// gets the default schedule, and `choices` says so. Errors of the lookup
-// itself, and of a record that does not replay, are returned.
+// The lookup names the device where the target was "host". Every function with
+// its best record's trace, replayed on the program text that the record holds;
+// names stay the user's. A function without a record gets the default schedule,
+// and `choices` says so. Errors of the lookup itself, and of a record that does
+// not replay, are returned.
 absl::StatusOr<ScheduledModule> ScheduleFromRecords(
     const ir::IRModule& module, const target::Target& target,
     const std::string& fingerprint, bool allow_stale, const FindBest& find);

@@ -29,6 +29,7 @@
 #include "database/migrations.h"
 #include "database/store.h"
 #include "nlohmann/json.hpp"
+#include "proto/tilefarm/v1/protocol_version.h"
 
 namespace tilefarm::driver {
 namespace {
@@ -185,7 +186,8 @@ int Main(int argc, char** argv) {
   CLI::App app("Builds a program into a library with the best known schedule.",
                "tunec");
   app.set_version_flag("--version", [] {
-    return absl::StrCat("tunec ", TILEFARM_RELEASE, "\nschema ",
+    return absl::StrCat("tunec ", TILEFARM_RELEASE, "\nprotocol ",
+                        v1::kProtocolVersion, "\nschema ",
                         database::SchemaVersion(), "\nfingerprint ",
                         Fingerprint());
   });

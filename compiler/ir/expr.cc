@@ -14,7 +14,7 @@ struct IntrinsicInfo {
 };
 
 // In the order of the enum.
-constexpr std::array<IntrinsicInfo, 34> kIntrinsics = {{
+constexpr std::array<IntrinsicInfo, 38> kIntrinsics = {{
     {"if_then_else", 3}, {"exp", 1},      {"exp2", 1},      {"log", 1},
     {"log2", 1},         {"log10", 1},    {"log1p", 1},     {"sqrt", 1},
     {"rsqrt", 1},        {"tanh", 1},     {"sigmoid", 1},   {"erf", 1},
@@ -23,9 +23,13 @@ constexpr std::array<IntrinsicInfo, 34> kIntrinsics = {{
     {"atan2", 2},        {"pow", 2},      {"abs", 1},       {"floor", 1},
     {"ceil", 1},         {"round", 1},    {"nearbyint", 1}, {"trunc", 1},
     {"fma", 3},          {"copysign", 2}, {"isnan", 1},     {"isinf", 1},
-    {"popcount", 1},     {"clz", 1},
+    {"popcount", 1},     {"clz", 1},      {"lane_sum", 1},  {"lane_product", 1},
+    {"lane_min", 1},     {"lane_max", 1},
 }};
-static_assert(kIntrinsics.size() == static_cast<size_t>(Intrinsic::kClz) + 1);
+static_assert(kIntrinsics.size() ==
+              static_cast<size_t>(Intrinsic::kLaneMax) + 1);
+// Those that programs may name.
+constexpr size_t kNamedIntrinsics = static_cast<size_t>(Intrinsic::kClz) + 1;
 
 bool IsLogical(BinaryOp op) {
   return op == BinaryOp::kAnd || op == BinaryOp::kOr;
@@ -243,6 +247,8 @@ Expr MakeCall(Intrinsic op, std::vector<Expr> args) {
   DataType dtype = args.back()->dtype;
   if (op == Intrinsic::kIsNan || op == Intrinsic::kIsInf) {
     dtype = DataType::Bool().with_lanes(dtype.lanes);
+  } else if (op >= Intrinsic::kLaneSum) {
+    dtype = dtype.element();
   }
   return std::make_shared<const CallNode>(op, std::move(args), dtype);
 }
@@ -336,7 +342,7 @@ std::string_view IntrinsicName(Intrinsic op) {
 }
 
 std::optional<Intrinsic> FindIntrinsic(std::string_view name) {
-  for (size_t i = 0; i < kIntrinsics.size(); ++i) {
+  for (size_t i = 0; i < kNamedIntrinsics; ++i) {
     if (kIntrinsics[i].name == name) return static_cast<Intrinsic>(i);
   }
   return std::nullopt;

@@ -103,6 +103,12 @@ enum class Intrinsic : uint8_t {
   kIsInf,
   kPopcount,
   kClz,
+  // One number from the lanes of a vector, combined in halves. Lowered programs
+  // alone have these; the language does not.
+  kLaneSum,
+  kLaneProduct,
+  kLaneMin,
+  kLaneMax,
 };
 
 struct ExprNode {

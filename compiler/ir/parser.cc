@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/ir/dim_align.h"
 #include "compiler/ir/parser_internal.h"
 #include "compiler/ir/verifier.h"
 
@@ -326,7 +327,9 @@ absl::Status Parser::ParseFunction(IRModule& module) {
     }
   }
   state.func.params = std::move(state.params);
-  state.func.body = BlockOf(std::move(root.node));
+  TF_ASSIGN_OR_RETURN(
+      state.func.body,
+      At(offset, ApplyDimAlign(BlockOf(std::move(root.node)), limits_)));
   function_ = nullptr;
   auto func = std::make_shared<const PrimFunc>(std::move(state.func));
   TF_RETURN_IF_ERROR(At(offset, Verify(*func, limits_)));

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/hash.h"
+#include "compiler/ir/dim_align.h"
 #include "compiler/ir/printer.h"
 #include "compiler/ir/regions.h"
 #include "compiler/ir/visitor.h"
@@ -226,7 +227,7 @@ bool Comparer::Equal(const Stmt& a, const Stmt& b) {
 AttrMap Meaningful(const AttrMap& attrs) {
   AttrMap out;
   for (const auto& [key, value] : attrs) {
-    if (key == "layout_free_buffers" || key == "buffer_dim_align") {
+    if (key == "layout_free_buffers" || key == kDimAlignKey) {
       out.emplace(key, value);
     }
   }

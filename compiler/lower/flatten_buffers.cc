@@ -1,6 +1,9 @@
+#include <limits>
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
+#include "compiler/ir/dim_align.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/passes.h"
 
@@ -11,20 +14,13 @@ using ir::Buffer;
 using ir::Expr;
 using ir::Stmt;
 
-// Elements from one index of a dimension to the next.
+// Those of the program were checked when it was read or scheduled.
 std::vector<int64_t> Strides(const ir::BufferNode& buffer) {
-  std::vector<int64_t> strides(buffer.shape.size(), 1);
-  for (size_t i = strides.size(); i-- > 0;) {
-    if (i + 1 < strides.size())
-      strides[i] = strides[i + 1] * buffer.shape[i + 1];
-    for (const auto& align : buffer.dim_align) {
-      if (align.size() != 3 || align[0] != static_cast<int64_t>(i)) continue;
-      const int64_t factor = align[1], offset = align[2];
-      if (factor <= 0) continue;
-      strides[i] += ((offset - strides[i]) % factor + factor) % factor;
-    }
-  }
-  return strides;
+  ir::Limits any_size;
+  any_size.max_buffer_bytes = std::numeric_limits<int64_t>::max();
+  auto strides = ir::PaddedStrides(buffer, any_size);
+  TF_CHECK(strides.has_value());
+  return *std::move(strides);
 }
 
 class Flattener : public ir::Mutator {

@@ -350,6 +350,17 @@ ir::Stmt VectorizeStore(IndexMath& math, const ir::StoreNode& store,
   return out;
 }
 
+Expr VectorizeValue(IndexMath& math, const Expr& value,
+                    const LaneChunk& chunk) {
+  const ir::Var lane = ir::MakeVar("lane");
+  const size_t mark = math.Mark();
+  math.Bind(lane.get(), 0, chunk.active - 1);
+  LaneMutator mutator(math, lane, chunk.lanes, chunk.active);
+  Expr wide = mutator.Wide(mutator.Vec(AtLane(math, value, chunk, lane)));
+  math.Restore(mark);
+  return mutator.failed() ? nullptr : wide;
+}
+
 bool LinearInLanes(IndexMath& math, const ir::StoreNode& store,
                    const LaneChunk& chunk) {
   const ir::Var lane = ir::MakeVar("lane");

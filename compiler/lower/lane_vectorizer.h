@@ -25,6 +25,11 @@ struct LaneChunk {
 ir::Stmt VectorizeStore(IndexMath& math, const ir::StoreNode& store,
                         const ir::Expr& condition, const LaneChunk& chunk);
 
+// The values of `value` in a chunk whose lanes are all active, as a vector.
+// Null where they cannot be computed as one.
+ir::Expr VectorizeValue(IndexMath& math, const ir::Expr& value,
+                        const LaneChunk& chunk);
+
 // Whether every index and compared index of the store is linear in the lane
 // within the chunk.
 bool LinearInLanes(IndexMath& math, const ir::StoreNode& store,

@@ -2,10 +2,12 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/index_math.h"
 #include "compiler/lower/lane_vectorizer.h"
 #include "compiler/lower/passes.h"
+#include "compiler/lower/reduce_lanes.h"
 
 namespace tilefarm::lower {
 namespace {
@@ -208,6 +210,11 @@ class Vectorizer : public ir::Mutator {
     }
     Stmt body = Mutate(s.body);
     math_.Restore(mark);
+    if (s.for_kind == ForKind::kSerial &&
+        s.annotations.contains(ir::kReduceLanes)) {
+      Stmt out = ReduceLanes(math_, s, body, target_);
+      if (out != nullptr) return out;
+    }
     if (s.for_kind == ForKind::kVectorized) {
       const auto extent = ir::AsInt(s.extent);
       if (extent && ir::IsConstInt(s.min, 0)) {

@@ -21,6 +21,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/ir/dim_align.h"
 #include "compiler/ir/regions.h"
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/block_primitives.h"
@@ -94,6 +95,7 @@ class LayoutRewriter : public ir::Mutator {
     ir::Stmt result = Mutator::MutateBlock(block, self);
     if (!touched) return result;
     ir::BlockNode copy = *ir::As<ir::BlockNode>(result);
+    DropPadding(copy);
     const ir::Accesses accesses = ir::DetectAccesses(copy);
     Refresh(copy.reads, accesses.reads);
     Refresh(copy.writes, accesses.writes);
@@ -105,6 +107,28 @@ class LayoutRewriter : public ir::Mutator {
     std::vector<ir::Expr> result = map_.Apply(MutateAll(indices));
     for (ir::Expr& index : result) index = analyzer_.Simplify(index);
     return result;
+  }
+  // The new layout has none; nor may the text speak of any.
+  void DropPadding(ir::BlockNode& block) {
+    const auto found = block.annotations.find(ir::kDimAlignKey);
+    if (found == block.annotations.end() || found->second.AsList() == nullptr) {
+      return;
+    }
+    ir::AttrList entries = *found->second.AsList();
+    std::erase_if(entries, [&](const ir::Attr& entry) {
+      const ir::AttrList* list = entry.AsList();
+      const auto index = list == nullptr || list->empty()
+                             ? std::nullopt
+                             : list->front().AsInt();
+      return index && *index >= 0 &&
+             *index < static_cast<int64_t>(block.writes.size()) &&
+             block.writes[*index].buffer == to_;
+    });
+    if (entries.empty()) {
+      block.annotations.erase(found);
+    } else {
+      found->second = ir::Attr(std::move(entries));
+    }
   }
   void Refresh(std::vector<ir::BufferRegion>& regions,
                const std::vector<ir::BufferRegion>& detected) {
@@ -172,8 +196,18 @@ absl::Status StorageAlign(ScheduleState& state, BlockRv block_rv,
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr site,
                       OwnAllocation(state, kPrimitive, block, buffer));
 
+  ir::BufferNode copy = *buffer;
+  std::erase_if(copy.dim_align, [&](const std::vector<int64_t>& align) {
+    return align[0] == dim;
+  });
+  copy.dim_align.push_back({dim, factor, offset});
+  if (!ir::PaddedStrides(copy)) {
+    return state.Invalid(
+        kPrimitive, block.get(),
+        absl::StrCat("buffer ", buffer->name, " would be too large"));
+  }
   // The text carries it as an annotation of the block.
-  constexpr char kKey[] = "buffer_dim_align";
+  constexpr const char* kKey = ir::kDimAlignKey;
   ir::AttrList entries;
   if (const auto it = block->annotations.find(kKey);
       it != block->annotations.end() && it->second.AsList() != nullptr) {
@@ -189,12 +223,6 @@ absl::Status StorageAlign(ScheduleState& state, BlockRv block_rv,
   entries.push_back(ir::Attr(entry));
   ir::BlockNode annotated = *block;
   annotated.annotations[kKey] = ir::Attr(entries);
-
-  ir::BufferNode copy = *buffer;
-  std::erase_if(copy.dim_align, [&](const std::vector<int64_t>& align) {
-    return align[0] == dim;
-  });
-  copy.dim_align.push_back({dim, factor, offset});
   const ir::BlockPtr new_block = ir::BlockOf(std::move(annotated));
   state.Replace(block.get(), new_block, {{block.get(), new_block.get()}});
   ReplaceBuffer(state, state.AllocSite(buffer.get()), buffer,

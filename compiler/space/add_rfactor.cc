@@ -1,4 +1,5 @@
 #include "base/status_macros.h"
+#include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/sketch_rules.h"
 
@@ -9,6 +10,78 @@ namespace {
 // work enough without factoring.
 constexpr int64_t kEnoughOutputsPerCore = 64;
 constexpr int64_t kMinReduction = 16;
+// Of dot products: lanes of partial results, outputs side by side, and rows
+// beyond which a packed operand (multi_level_tiling) is the better way.
+constexpr int kMaxLanes = 64;
+constexpr int kMaxOutputs = 16;
+constexpr int64_t kMaxRows = 8;
+
+// Every operand runs along the same, only reduce variable, and few outputs
+// share an operand: y[j] += x[k] * W[j, k]. Lanes along j would gather.
+bool IsDotProduct(const ir::BlockNode& block) {
+  const auto* store = ir::As<ir::StoreNode>(block.body);
+  if (store == nullptr || !IsReduction(block) || !HasTrivialBindings(block)) {
+    return false;
+  }
+  const ir::VarNode* reduce = nullptr;
+  int64_t rows = 1;
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    const ir::IterVar& iter = block.iters[i];
+    if (iter.type == ir::IterType::kReduce) {
+      if (reduce != nullptr) return false;
+      reduce = iter.var.get();
+    } else if (i + 2 < block.iters.size()) {
+      rows *= IterExtent(iter);
+    }
+  }
+  bool along = false;
+  bool otherwise = false;
+  ir::PostOrderExprs(store->value, [&](const ir::Expr& expr) {
+    const auto* load = ir::As<ir::LoadNode>(expr);
+    if (load == nullptr || load->buffer == store->buffer) return;
+    (load->indices.back().get() == reduce ? along : otherwise) = true;
+  });
+  return along && !otherwise && rows <= kMaxRows &&
+         block.iters.back().type == ir::IterType::kReduce &&
+         block.iters.size() >= 2;
+}
+
+// Dot products side by side, each in vectors of partial results:
+//
+//   for i, j, k: y[j] += x[k] * W[j, k]
+//   ->  for i, j0:
+//         for k0, j1, k1: y_rf[j0 j1, k1] += ...   j1, k1 in registers
+//         for j1, k1:     y[j0 j1] += y_rf[j0 j1, k1]
+absl::StatusOr<schedule::Schedule> FactorDotProducts(
+    const RuleContext& context, schedule::Schedule schedule,
+    const std::string& name) {
+  TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
+                      schedule.GetBlock(name, context.function));
+  TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> loops,
+                      schedule.GetLoops(block));
+  const size_t j = loops.size() - 2, k = loops.size() - 1;
+  TF_ASSIGN_OR_RETURN(auto lanes,
+                      schedule.SamplePerfectTile(loops[k], 2, kMaxLanes));
+  TF_ASSIGN_OR_RETURN(auto inner,
+                      schedule.Split(loops[k], {lanes[0], lanes[1]}));
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
+  TF_ASSIGN_OR_RETURN(
+      schedule::BlockRv partial,
+      schedule.Rfactor(inner[1], node->writes[0].buffer->ndim()));
+  TF_ASSIGN_OR_RETURN(loops, schedule.GetLoops(partial));
+  TF_ASSIGN_OR_RETURN(auto tile,
+                      schedule.SamplePerfectTile(loops[j], 2, kMaxOutputs));
+  TF_ASSIGN_OR_RETURN(auto outputs,
+                      schedule.Split(loops[j], {tile[0], tile[1]}));
+  TF_RETURN_IF_ERROR(
+      schedule.Reorder({outputs[0], loops[k], outputs[1], loops[k + 1]}));
+  TF_RETURN_IF_ERROR(
+      schedule.Annotate(partial, kTilingStructure, ir::Attr("SRS")));
+  TF_ASSIGN_OR_RETURN(block, schedule.GetBlock(name, context.function));
+  TF_RETURN_IF_ERROR(schedule.ReverseComputeAt(block, outputs[0],
+                                               /*preserve_unit_loops=*/true));
+  return schedule;
+}
 
 }  // namespace
 
@@ -25,6 +98,11 @@ Alternatives AddRfactor(const RuleContext& context, schedule::Schedule schedule,
   TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
                       schedule.GetBlock(name, context.function));
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
+  if (HasDataReuse(*node) && IsDotProduct(*node) &&
+      ProductOf(*node, ir::IterType::kReduce) >= kMinReduction) {
+    auto factored = FactorDotProducts(context, results[0], name);
+    if (factored.ok()) results.push_back(*std::move(factored));
+  }
   if (!IsReduction(*node) || !HasTrivialBindings(*node) ||
       HasDataReuse(*node) ||
       ProductOf(*node, ir::IterType::kReduce) < kMinReduction) {

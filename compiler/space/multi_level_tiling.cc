@@ -53,15 +53,10 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block) {
   return tiles;
 }
 
-// The one elementwise consumer, which may be computed tile by tile.
-absl::StatusOr<bool> HasFusibleConsumer(Schedule schedule, BlockRv block,
-                                        BlockRv* consumer) {
-  TF_ASSIGN_OR_RETURN(std::vector<BlockRv> consumers,
-                      schedule.GetConsumers(block));
-  if (consumers.size() != 1) return false;
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(consumers[0]));
-  *consumer = consumers[0];
-  return IsElementwise(*node) && HasTrivialBindings(*node);
+absl::StatusOr<bool> HasFusibleConsumer(Schedule schedule, BlockRv block) {
+  TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> consumer,
+                      FusibleConsumer(schedule, block));
+  return consumer.has_value();
 }
 
 // A copy of the operand, packed for the tile, under the outer reduce loops.
@@ -98,15 +93,15 @@ Alternatives MultiLevelTiling(const RuleContext& context,
       Schedule attempt = schedule;
       TF_ASSIGN_OR_RETURN(BlockRv tiled,
                           attempt.GetBlock(name, context.function));
-      BlockRv writer;
       TF_ASSIGN_OR_RETURN(const bool fusible,
-                          HasFusibleConsumer(attempt, tiled, &writer));
+                          HasFusibleConsumer(attempt, tiled));
       if (fusible && write_level < 0) continue;
       TF_RETURN_IF_ERROR(
           attempt.Annotate(tiled, kTilingStructure, ir::Attr("SSRSRS")));
       absl::StatusOr<Tiles> tiles = TileLoops(attempt, tiled);
       if (!tiles.ok()) continue;
       if (write_level >= 0) {
+        BlockRv writer;
         if (fusible) {
           TF_ASSIGN_OR_RETURN(std::vector<BlockRv> consumers,
                               attempt.GetConsumers(tiled));
@@ -129,6 +124,17 @@ Alternatives MultiLevelTiling(const RuleContext& context,
   }
   if (results.empty()) results.push_back(std::move(schedule));
   return results;
+}
+
+absl::StatusOr<std::optional<schedule::BlockRv>> FusibleConsumer(
+    schedule::Schedule& schedule, schedule::BlockRv block) {
+  TF_ASSIGN_OR_RETURN(std::vector<BlockRv> consumers,
+                      schedule.GetConsumers(block));
+  if (consumers.size() != 1) return std::optional<BlockRv>();
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(consumers[0]));
+  return IsElementwise(*node) && HasTrivialBindings(*node)
+             ? std::optional<BlockRv>(consumers[0])
+             : std::nullopt;
 }
 
 absl::StatusOr<std::vector<schedule::ExprRv>> SampleTiles(

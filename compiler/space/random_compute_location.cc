@@ -1,8 +1,21 @@
 #include "base/status_macros.h"
+#include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::space {
+namespace {
+
+int CountBlocks(const ir::Stmt& stmt) {
+  int count = 0;
+  ir::PreOrder(stmt, [&](const ir::Stmt& s) {
+    count += s->kind == ir::StmtKind::kBlock;
+    return true;
+  });
+  return count;
+}
+
+}  // namespace
 
 // Lets a producer that was neither inlined nor tiled move below its consumer:
 // padding next to the tile that reads it, partial results next to their sum.
@@ -28,6 +41,8 @@ Alternatives RandomComputeLocation(const RuleContext& context,
   if (loops.empty() || consumers.empty()) {
     return std::vector{std::move(schedule)};
   }
+  TF_ASSIGN_OR_RETURN(ir::ForPtr outer, attempt.Get(loops[0]));
+  if (CountBlocks(outer->body) > 1) return std::vector{std::move(schedule)};
   schedule::Schedule moved = schedule;
   TF_ASSIGN_OR_RETURN(block, moved.GetBlock(name, context.function));
   // At the root: the one decision that every candidate allows; the others are

@@ -84,6 +84,13 @@ std::optional<size_t> UnitStrideLoop(const ir::BlockNode& block,
   const auto* store = As<ir::StoreNode>(block.body);
   if (store == nullptr || store->indices.empty()) return std::nullopt;
   const auto* var = As<ir::VarNode>(store->indices.back());
+  // In panels of `width` (rewrite_packing) the loop that walks one.
+  int64_t width = 0;
+  if (const auto* rest = As<ir::BinaryNode>(store->indices.back());
+      rest != nullptr && rest->op == ir::BinaryOp::kFloorMod) {
+    var = As<ir::VarNode>(rest->a);
+    width = ir::AsInt(rest->b).value_or(0);
+  }
   if (var == nullptr) return std::nullopt;
   for (const ir::IterVar& iter : block.iters) {
     if (iter.var.get() != var) continue;
@@ -91,7 +98,9 @@ std::optional<size_t> UnitStrideLoop(const ir::BlockNode& block,
     for (size_t i = loops.size(); i-- > 0;) {
       if (loops[i].extent > 1 &&
           ir::UsesVar(iter.binding, loops[i].node->var.get())) {
-        return loops[i].reduces ? std::nullopt : std::optional<size_t>(i);
+        const bool leaves_panel = width > 0 && width % loops[i].extent != 0;
+        return loops[i].reduces || leaves_panel ? std::nullopt
+                                                : std::optional<size_t>(i);
       }
     }
   }
@@ -154,6 +163,12 @@ absl::Status UnrollRegisterTile(Schedule& schedule, BlockRv block,
   return absl::OkStatus();
 }
 
+bool IsTransposed(const ir::BlockNode& block) {
+  const auto found = block.annotations.find(kTilingStructure);
+  return found != block.annotations.end() &&
+         found->second == ir::Attr(kTransposedTiles);
+}
+
 std::optional<int64_t> TakeAnnotation(Schedule& schedule, BlockRv root,
                                       const char* key) {
   auto node = schedule.Get(root);
@@ -185,7 +200,7 @@ absl::Status RewriteParallelVectorizeUnroll(schedule::Schedule& schedule,
        AllBlocks(*schedule.module().Find(function))) {
     TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(node->name, function));
     const bool tiled = node->annotations.contains(kTilingStructure);
-    if (vector) {
+    if (vector && !IsTransposed(*node)) {
       TF_RETURN_IF_ERROR(
           VectorizeInner(schedule, block, target.vector_lanes(4)));
     }

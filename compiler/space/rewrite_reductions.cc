@@ -1,9 +1,59 @@
 #include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/postprocs.h"
+#include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::space {
+namespace {
+
+// Longer reductions have partial results (add_rfactor) where lanes pay.
+constexpr int64_t kMaxReduceLanes = 64;
+
+// Whether everything the block reads by `var` is side by side.
+bool ReadsAlong(const ir::BlockNode& block, const ir::VarNode* var) {
+  bool along = false;
+  bool other = false;
+  ir::PostOrderExprs(block.body, [&](const ir::Expr& expr) {
+    const auto* load = ir::As<ir::LoadNode>(expr);
+    if (load == nullptr) return;
+    for (size_t i = 0; i < load->indices.size(); ++i) {
+      if (!ir::UsesVar(load->indices[i], var)) continue;
+      (i + 1 == load->indices.size() && load->indices[i].get() == var ? along
+                                                                      : other) =
+          true;
+    }
+  });
+  return along && !other;
+}
+
+// A short reduction over neighbours, such as the sum of partial results, is
+// one of vectors.
+absl::Status ReduceInLanes(schedule::Schedule& schedule,
+                           schedule::BlockRv block) {
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
+  TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> loops,
+                      schedule.GetLoops(block));
+  if (loops.empty() || node->annotations.contains(kTilingStructure)) {
+    return absl::OkStatus();
+  }
+  TF_ASSIGN_OR_RETURN(ir::ForPtr inner, schedule.Get(loops.back()));
+  const int64_t extent = ir::AsInt(inner->extent).value_or(0);
+  if (extent < 4 || extent > kMaxReduceLanes ||
+      inner->for_kind != ir::ForKind::kSerial) {
+    return absl::OkStatus();
+  }
+  for (const ir::IterVar& iter : node->iters) {
+    if (iter.type == ir::IterType::kReduce && iter.binding == inner->var &&
+        ReadsAlong(*node, iter.var.get())) {
+      return schedule.Annotate(loops.back(), ir::kReduceLanes, ir::Attr(1));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 // Gives every reduction its own initialisation, in front of its outermost
 // reduce loop, so that the update needs no test.
@@ -30,6 +80,7 @@ absl::Status RewriteReductions(schedule::Schedule& schedule,
       }
       break;
     }
+    TF_RETURN_IF_ERROR(ReduceInLanes(schedule, block));
   }
   return absl::OkStatus();
 }

@@ -4,11 +4,14 @@
 //   auto_inline            elementwise producers vanish into their consumers
 //   add_rfactor            a second way for reductions with few outputs
 //   multi_level_tiling     SSRSRS with write cache and packing
+//   tile_reduction         register tiles for reductions without reuse
+//   tile_transposed        square tiles where rows are read and columns written
 //   random_compute_location  other producers move under their consumers
 //   parallel_vectorize_unroll  marks the root for the postprocs
 #ifndef TILEFARM_COMPILER_SPACE_SKETCH_RULES_H_
 #define TILEFARM_COMPILER_SPACE_SKETCH_RULES_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +40,10 @@ Alternatives AddRfactor(const RuleContext&, schedule::Schedule,
                         const std::string& name);
 Alternatives MultiLevelTiling(const RuleContext&, schedule::Schedule,
                               const std::string& name);
+Alternatives TileReduction(const RuleContext&, schedule::Schedule,
+                           const std::string& name);
+Alternatives TileTransposed(const RuleContext&, schedule::Schedule,
+                            const std::string& name);
 Alternatives RandomComputeLocation(const RuleContext&, schedule::Schedule,
                                    const std::string& name);
 // Acts on the root alone.
@@ -45,12 +52,20 @@ Alternatives ParallelVectorizeUnroll(const RuleContext&, schedule::Schedule,
 
 // Annotations by which rules speak to postprocs.
 inline constexpr char kTilingStructure[] = "meta_schedule.tiling_structure";
+// The tiling structure of tile_transposed: elements one by one, since lanes
+// would be apart on one side.
+inline constexpr char kTransposedTiles[] = "SS";
 inline constexpr char kParallel[] = "meta_schedule.parallel";
 inline constexpr char kVectorize[] = "meta_schedule.vectorize";
 inline constexpr char kUnrollExplicit[] = "meta_schedule.unroll_explicit";
 // On a block that copies an operand: pack it in panels of the consumer's
 // innermost tile.
 inline constexpr char kPack[] = "tilefarm.pack";
+
+// The one consumer of the block, if it is elementwise and may be computed tile
+// by tile. Traces the call that finds it.
+absl::StatusOr<std::optional<schedule::BlockRv>> FusibleConsumer(
+    schedule::Schedule& schedule, schedule::BlockRv block);
 
 // How to draw the tiles of a loop of this extent: as divisors where there are
 // enough of them, else with a guarded tail.

@@ -33,7 +33,29 @@ int64_t ParseSize(const std::string& text) {
   return 0;
 }
 
+// The first "key : value" of /proc/cpuinfo.
+std::string CpuInfo(const std::string& key) {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(':');
+    if (line.compare(0, key.size(), key) != 0 || colon == std::string::npos) {
+      continue;
+    }
+    const size_t start = line.find_first_not_of(' ', colon + 1);
+    return start == std::string::npos ? "" : line.substr(start);
+  }
+  return "";
+}
+
 }  // namespace
+
+std::string HostBrand() {
+  for (const char* key : {"model name", "Model", "Hardware", "uarch"}) {
+    const std::string brand = CpuInfo(key);
+    if (!brand.empty()) return brand;
+  }
+  return "";
+}
 
 CacheSizes HostCaches() {
   CacheSizes caches;

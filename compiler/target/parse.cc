@@ -135,7 +135,8 @@ absl::StatusOr<Request> ParseJson(const std::string& path) {
 absl::StatusOr<Target> Resolve(Request request) {
   const Kind* kind = FindKind(request.kind);
   const bool host = request.kind == "host";
-  CacheSizes caches;
+  Target target;
+  CacheSizes& caches = target.caches;
   if (host) {
     if (!request.model.empty()) {
       return absl::InvalidArgumentError(
@@ -144,10 +145,15 @@ absl::StatusOr<Target> Resolve(Request request) {
     kind = &HostKind();
     request.model = HostCpu();
     std::vector<std::string> features = HostFeatures();
+    caches = HostCaches();
+    // Of the machine, whatever part of it was asked for.
+    TF_ASSIGN_OR_RETURN(const CpuFeatures all,
+                        ResolveCpu(*kind, request.model, features));
+    target.device_model =
+        DeviceModel(HostBrand(), request.model, all.differences, caches);
     features.insert(features.end(), request.features.begin(),
                     request.features.end());
     request.features = std::move(features);
-    caches = HostCaches();
   }
   if (kind == nullptr) {
     return absl::InvalidArgumentError(
@@ -155,7 +161,6 @@ absl::StatusOr<Target> Resolve(Request request) {
                      "'; known: ", KindNames(), ", or a FILE.json"));
   }
   if (request.model.empty()) request.model = std::string(kind->default_cpu);
-  Target target;
   target.kind = std::string(kind->name);
   target.cpu = request.model;
   target.triple = std::string(kind->triple);
@@ -173,7 +178,8 @@ absl::StatusOr<Target> Resolve(Request request) {
   if (request.l1 > 0) caches.l1_bytes = request.l1;
   if (request.l2 > 0) caches.l2_bytes = request.l2;
   if (request.l3 > 0) caches.l3_bytes = request.l3;
-  target.caches = caches;
+  target.caches_known =
+      host || request.l1 > 0 || request.l2 > 0 || request.l3 > 0;
   return target;
 }
 

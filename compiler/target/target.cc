@@ -25,6 +25,15 @@ std::string Target::LlvmFeatures() const {
   return absl::StrJoin(features, ",");
 }
 
+std::string DeviceModel(std::string_view brand, std::string_view cpu,
+                        const std::vector<std::string>& features,
+                        const CacheSizes& caches) {
+  return absl::StrCat("brand=", std::string(brand), ";cpu=", std::string(cpu),
+                      ";features=", absl::StrJoin(features, ","),
+                      ";l1=", caches.l1_bytes, ";l2=", caches.l2_bytes,
+                      ";l3=", caches.l3_bytes);
+}
+
 Match Compare(const Target& recorded, const Target& wanted) {
   if (recorded.kind != wanted.kind) return Match::kNone;
   const bool same_cpu = recorded.cpu == wanted.cpu;

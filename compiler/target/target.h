@@ -11,7 +11,8 @@
 
 namespace tilefarm::target {
 
-// Facts of the device that tile sizes are bounded by; not part of the key.
+// Data caches, in bytes. Facts of the device that features and tile sizes look
+// at; not part of the key.
 struct CacheSizes {
   int64_t l1_bytes = 32 << 10;
   int64_t l2_bytes = 1 << 20;
@@ -29,12 +30,18 @@ struct Target {
   std::vector<std::string> features;
   int cores = 1;  // 1: no thread pool
   CacheSizes caches;
+  // False where `caches` are nobody's: the defaults, since the text named
+  // neither this machine nor a size.
+  bool caches_known = false;
+  // DeviceModel of this machine, where the text was "host"; otherwise empty.
+  // Not part of the key.
+  std::string device_model;
   // Width of vector registers in bits and their number, from cpu and features.
   int vector_bits = 128;
   int vector_registers = 16;
 
   // Canonical text, the key of a record: kind, cpu, features, cores. Parsing
-  // it gives the same target (but for the caches).
+  // it gives the same target, but for the facts of the device.
   std::string Key() const;
   // LLVM's feature string: "+a,-b".
   std::string LlvmFeatures() const;
@@ -47,6 +54,13 @@ struct Target {
 // wrong. "host" reads this machine (cpu and features as LLVM names them,
 // caches from sysfs, cores from the affinity mask).
 absl::StatusOr<Target> Parse(std::string_view text);
+
+// Brand, cpu, features (those that differ from the cpu's) and caches as one
+// canonical text: devices with the same text run the same code at the same
+// speed. What workers announce and what "host" resolves to agree on it.
+std::string DeviceModel(std::string_view brand, std::string_view cpu,
+                        const std::vector<std::string>& features,
+                        const CacheSizes& caches);
 
 // How well a record's target fits a wanted one; larger is better.
 enum class Match {

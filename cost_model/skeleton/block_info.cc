@@ -160,6 +160,7 @@ absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
   for (const auto& [key, value] : block->annotations) {
     if (key == space::kTilingStructure) {
       info.is_tiled = true;
+      info.is_transposed = value == ir::Attr(space::kTransposedTiles);
     } else if (key == space::kPack) {
       info.is_packed = true;
     } else if (key.rfind("meta_schedule.", 0) == 0 ||

@@ -83,7 +83,7 @@ const char* Nest::Finish(const Skeleton& skeleton,
   PackBuffers(skeleton);
   for (size_t i = 0; i < order_.size(); ++i) {
     NestedBlock& block = At(i);
-    if (vector) Vectorize(block, lanes);
+    if (vector && !block.info->is_transposed) Vectorize(block, lanes);
     if (jobs && target.cores > 1) Parallelize(block, *jobs);
     if (block.info->is_tiled) UnrollRegisterTile(block, lanes);
     if (unroll > 0) AnnotateUnroll(block, unroll);
@@ -150,7 +150,6 @@ void Nest::Vectorize(NestedBlock& block, int64_t lanes) {
   const Panels& panels =
       panels_[static_cast<size_t>(block.info->writes[0].buffer)];
   if (panels.dim >= 0) {
-    if (panels.is_cut) return;
     const ir::Expr& index = block.info->body.accesses[0]
                                 .indices[static_cast<size_t>(panels.dim)]
                                 .expr;
@@ -172,6 +171,8 @@ void Nest::Vectorize(NestedBlock& block, int64_t lanes) {
     return;
   }
   const int64_t extent = loops_[loop].extent;
+  // It would leave the panel.
+  if (panels.is_cut && panels.width % extent != 0) return;
   const bool split = extent > kMaxVectorExtent;
   if (split && loops_[loop].unroll_steps >= 0) return;
   const bool innermost = at + 1 == block.loops.size();
@@ -346,10 +347,8 @@ void Nest::Decompose(int number) {
                   pool_[static_cast<size_t>(number)].loops[first], true)) {
     ++first;
   }
-  if (first == depth) {
-    unsure_ = "a reduction without a loop";
-    return;
-  }
+  // Nothing to move the initialisation out of.
+  if (first == depth) return;
   NestedBlock& init = NewBlock();
   NestedBlock& block = pool_[static_cast<size_t>(number)];
   const int loop = block.loops[first];

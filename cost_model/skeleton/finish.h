@@ -99,7 +99,9 @@ class Nest {
   }
 
   // --- Writing (write.cc) ---
-  void WriteBlock(const NestedBlock& block, cost_model::NestStore& out);
+  // `is_start`: the initialisation that still stands in the block.
+  void WriteBlock(const NestedBlock& block, bool is_start,
+                  cost_model::NestStore& out);
   void ReadBindings(const NestedBlock& block);
   void WriteAccess(const NestedBlock& block, const BlockAccess& access,
                    cost_model::NestStore& out, size_t* used);

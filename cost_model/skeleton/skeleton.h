@@ -74,6 +74,7 @@ struct BlockInfo {
   std::vector<BlockRegion> reads, writes;
   bool is_reduction = false;
   bool is_tiled = false;  // in levels: its innermost loops are a register tile
+  bool is_transposed = false;  // tiles whose elements stay apart
   bool is_packed = false;
 
   // The iteration variable that is the whole last index of the store; -1

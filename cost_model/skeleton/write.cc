@@ -118,10 +118,29 @@ void Nest::WriteAccess(const NestedBlock& block, const BlockAccess& access,
       const auto width = static_cast<double>(panels.width);
       Form& first = dims_[0];
       first = last;
+      // i // width: what stays within a panel vanishes.
+      double rest = std::fmod(first.constant, width);
+      bool negative = rest < 0;
+      for (size_t l = 0; l < depth_; ++l) {
+        if (std::fmod(first.strides[l], width) == 0) continue;
+        rest += first.spans[l];
+        negative |= first.strides[l] < 0;
+      }
+      if (!negative && rest < width) {
+        for (size_t l = 0; l < depth_; ++l) {
+          if (std::fmod(first.strides[l], width) == 0) continue;
+          first.strides[l] = first.spans[l] = 0;
+        }
+        first.constant -= std::fmod(first.constant, width);
+      }
       const double factor = 1 / width;
       for (size_t l = 0; l < depth_; ++l) {
         first.strides[l] *= factor;
         first.spans[l] *= std::abs(factor);
+      }
+      first.constant *= factor;
+      // i % width.
+      for (size_t l = 0; l < depth_; ++l) {
         if (std::fmod(last.strides[l], width) == 0) {
           last.strides[l] = last.spans[l] = 0;
         } else {
@@ -129,7 +148,6 @@ void Nest::WriteAccess(const NestedBlock& block, const BlockAccess& access,
           last.spans[l] = std::min(last.spans[l], width - 1);
         }
       }
-      first.constant *= factor;
       last.constant = std::fmod(last.constant, width);
     }
   }
@@ -182,19 +200,23 @@ void Nest::WriteAccess(const NestedBlock& block, const BlockAccess& access,
   }
 }
 
-void Nest::WriteBlock(const NestedBlock& block, NestStore& out) {
+void Nest::WriteBlock(const NestedBlock& block, bool is_start, NestStore& out) {
   ReadBindings(block);
   const BlockInfo& info = *block.info;
-  const BlockStore& store = block.is_init ? *info.init : info.body;
+  const BlockStore& store = block.is_init || is_start ? *info.init : info.body;
   out.loops.resize(depth_);
   out.unroll_max_step = 0;
   for (size_t l = 0; l < depth_; ++l) {
     const NestedLoop& loop = loops_[block.loops[l]];
     out.loops[l] = {loop.extent, loop.kind};
     if (loop.unroll_steps >= 0) out.unroll_max_step = loop.unroll_steps;
+    // It runs where the reduction starts: the loops of that count once.
+    if (is_start && Reduces(block, block.loops[l], true)) {
+      out.loops[l].extent = 1;
+    }
   }
   out.ops = store.ops;
-  out.is_init = false;
+  out.is_init = is_start;
   out.guards = block.guarded ? 1 : 0;
   out.alloc_depth = 0;
   double domain = 1;
@@ -233,8 +255,18 @@ void Nest::Write(const Skeleton& skeleton, cost_model::LoopNest& out) {
     }
     laid_out.push_back(panels.is_cut ? panels.width : shape[dim]);
   }
-  out.stores.resize(order_.size());
-  for (size_t i = 0; i < order_.size(); ++i) WriteBlock(At(i), out.stores[i]);
+  size_t stores = 0;
+  const auto next = [&]() -> cost_model::NestStore& {
+    if (stores == out.stores.size()) out.stores.emplace_back();
+    return out.stores[stores++];
+  };
+  for (size_t i = 0; i < order_.size(); ++i) {
+    const NestedBlock& block = At(i);
+    const bool starts = block.info->init && !block.is_init && !block.decomposed;
+    if (starts) WriteBlock(block, /*is_start=*/true, next());
+    WriteBlock(block, /*is_start=*/false, next());
+  }
+  out.stores.resize(stores);
 }
 
 }  // namespace tilefarm::skeleton

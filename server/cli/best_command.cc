@@ -32,10 +32,11 @@ using database::Store;
 absl::StatusOr<BestMatch> FindOnServer(const Common& common,
                                        const BestOptions& options,
                                        const ir::PrimFuncPtr& function,
-                                       const std::string& target) {
+                                       const target::Target& target) {
   v1::BestRequest request;
   request.set_program(ir::Print(ir::IRModule{{function}}));
-  request.set_target(target);
+  request.set_target(target.Key());
+  request.set_device_model(target.device_model);
   request.set_fingerprint(driver::Fingerprint());
   request.set_allow_stale(options.allow_stale);
   Client client(common.server);
@@ -131,9 +132,10 @@ int Best(const Common& common, const BestOptions& options) {
   for (const ir::PrimFuncPtr& function : program->module.functions) {
     const auto match =
         store == nullptr
-            ? FindOnServer(common, options, function, target->Key())
+            ? FindOnServer(common, options, function, *target)
             : store->FindBest({.program = function,
                                .target = *target,
+                               .device_model = target->device_model,
                                .fingerprint = driver::Fingerprint(),
                                .allow_stale = options.allow_stale});
     if (absl::IsNotFound(match.status())) {

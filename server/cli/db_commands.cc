@@ -61,7 +61,7 @@ absl::Status Export(const Common& common, const DbOptions& options,
 }
 
 struct Imported {
-  int64_t added = 0, known = 0;
+  int64_t added = 0, known = 0, variants = 0;
 };
 
 absl::StatusOr<Imported> Import(const Common& common, const DbOptions& options,
@@ -72,7 +72,7 @@ absl::StatusOr<Imported> Import(const Common& common, const DbOptions& options,
                         client.Import([&](std::string* line) {
                           return static_cast<bool>(std::getline(in, *line));
                         }));
-    return Imported{response.added(), response.known()};
+    return Imported{response.added(), response.known(), response.variants()};
   }
   TF_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store,
                       Store::Open(options.db, Store::Mode::kReadWrite));
@@ -81,7 +81,7 @@ absl::StatusOr<Imported> Import(const Common& common, const DbOptions& options,
     TF_RETURN_IF_ERROR(import.Add(line));
   }
   TF_RETURN_IF_ERROR(import.Finish());
-  return Imported{import.added(), import.known()};
+  return Imported{import.added(), import.known(), import.variants()};
 }
 
 }  // namespace
@@ -132,9 +132,17 @@ int DbImport(const Common& common, const DbOptions& options) {
     imported = Import(common, options, file);
   }
   if (!imported.ok()) return Fail(imported.status());
+  if (imported->variants > 0) {
+    std::fprintf(stderr,
+                 "tune: warning: %lld %s another program than the workload's: "
+                 "kept as variants, not verified\n",
+                 static_cast<long long>(imported->variants),
+                 imported->variants == 1 ? "record holds" : "records hold");
+  }
   if (common.json) {
     std::printf("%s\n", nlohmann::ordered_json{{"added", imported->added},
-                                               {"known", imported->known}}
+                                               {"known", imported->known},
+                                               {"variants", imported->variants}}
                             .dump()
                             .c_str());
   } else {

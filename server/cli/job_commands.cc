@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
+#include "compiler/target/target.h"
 #include "server/cli/client.h"
 #include "server/cli/commands.h"
 #include "server/cli/exit_codes.h"
@@ -120,13 +121,19 @@ class CtrlC {
 
 absl::StatusOr<v1::SubmitRequest> MakeRequest(const JobOptions& options) {
   v1::SubmitRequest request;
-  TF_ASSIGN_OR_RETURN(const std::string target, ResolveTarget(options.target));
+  TF_ASSIGN_OR_RETURN(const target::Target target,
+                      target::Parse(options.target));
   TF_ASSIGN_OR_RETURN(ProgramInput program, ReadProgram(options.program));
   request.set_request_id(farm::RandomId(128));
   request.set_user(UserName());
   request.set_program(std::move(program.text));
   request.set_program_name(program.name);
-  request.set_target(target);
+  request.set_target(target.Key());
+  if (target.caches_known) {
+    request.mutable_caches()->set_l1_bytes(target.caches.l1_bytes);
+    request.mutable_caches()->set_l2_bytes(target.caches.l2_bytes);
+    request.mutable_caches()->set_l3_bytes(target.caches.l3_bytes);
+  }
   request.set_trials(options.trials);
   if (!options.time.empty()) {
     TF_ASSIGN_OR_RETURN(const double seconds, ParseSeconds(options.time));

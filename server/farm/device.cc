@@ -2,7 +2,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/hash.h"
 
 namespace tilefarm::farm {
@@ -16,11 +15,18 @@ bool IsInstructionSetLevel(const std::string& cpu) {
 
 }  // namespace
 
+target::CacheSizes DeviceProperties::caches() const {
+  target::CacheSizes caches;
+  if (l1_bytes > 0) caches.l1_bytes = l1_bytes;
+  if (l2_bytes > 0) caches.l2_bytes = l2_bytes;
+  if (l3_bytes > 0) caches.l3_bytes = l3_bytes;
+  return caches;
+}
+
 std::string DeviceModel(const DeviceProperties& properties) {
-  return absl::StrCat("brand=", properties.brand, ";cpu=", properties.cpu,
-                      ";features=", absl::StrJoin(properties.features, ","),
-                      ";l1=", properties.l1_bytes, ";l2=", properties.l2_bytes,
-                      ";l3=", properties.l3_bytes);
+  return target::DeviceModel(
+      properties.brand, properties.cpu, properties.features,
+      {properties.l1_bytes, properties.l2_bytes, properties.l3_bytes});
 }
 
 std::string DeviceId(std::string_view name,

@@ -26,10 +26,12 @@ struct DeviceProperties {
   int64_t memory_bytes = 0;
   bool emulated = false;
   std::string isolation;
+
+  // Where a size was not announced, the default.
+  target::CacheSizes caches() const;
 };
 
-// Brand, cpu, features and caches as one canonical text: devices with the same
-// text run the same code at the same speed.
+// target::DeviceModel of what the worker announced.
 std::string DeviceModel(const DeviceProperties& properties);
 
 // "NAME@DIGEST" with twelve digits of the digest of all properties: changed

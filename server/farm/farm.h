@@ -23,6 +23,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -32,13 +33,14 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "proto/tilefarm/v1/protocol_version.h"
 #include "server/farm/device.h"
 #include "server/farm/timeouts.h"
 #include "server/farm/work.h"
 
 namespace tilefarm::farm {
 
-inline constexpr uint32_t kProtocolVersion = 1;
+using v1::kProtocolVersion;
 
 enum class Phase { kGranted, kBuilding, kRunning };
 
@@ -150,6 +152,10 @@ class Farm {
   // --- Devices ---
   // Leases that the connected devices which fit can hold together.
   int SlotsFor(const target::Target& target) const;
+  // Caches of the first device, by name, that is connected and fits; nullopt
+  // where there is none.
+  std::optional<target::CacheSizes> CachesFor(
+      const target::Target& target) const;
   // Why SlotsFor is 0, for people.
   std::string WhyNoDevice(const target::Target& target) const;
   std::vector<DeviceStatus> Devices() const;

@@ -1,5 +1,6 @@
 // What the farm says about its devices.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,17 @@ int Farm::SlotsFor(const target::Target& target) const {
     }
   }
   return slots;
+}
+
+std::optional<target::CacheSizes> Farm::CachesFor(
+    const target::Target& target) const {
+  MutexLock lock(mutex_);
+  for (const auto& [name, worker] : workers_) {
+    if (worker->takes_leases() && DeviceFits(worker->target, target)) {
+      return worker->properties.caches();
+    }
+  }
+  return std::nullopt;
 }
 
 std::string Farm::WhyNoDevice(const target::Target& target) const {

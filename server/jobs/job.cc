@@ -1,5 +1,6 @@
 #include "server/jobs/job.h"
 
+#include <array>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -18,6 +19,8 @@ namespace tilefarm::jobs {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr int64_t kMaxCacheBytes = int64_t{1} << 40;
 
 constexpr std::pair<JobState, std::string_view> kStates[] = {
     {JobState::kQueued, "queued"},       {JobState::kRunning, "running"},
@@ -49,6 +52,17 @@ absl::Status CheckChoice(std::string_view field, std::string& value,
   return absl::InvalidArgumentError(
       absl::StrCat(std::string(field), ": '", value, "' is neither ",
                    std::string(standard), " nor ", std::string(other)));
+}
+
+absl::Status CheckCaches(const target::CacheSizes& caches) {
+  for (const int64_t bytes :
+       {caches.l1_bytes, caches.l2_bytes, caches.l3_bytes}) {
+    if (bytes <= 0 || bytes > kMaxCacheBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("caches: ", bytes, " bytes is no size of a cache"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 double SumOrNone(const std::vector<TaskSnapshot>& tasks,
@@ -109,6 +123,7 @@ absl::Status ResolveJob(const database::Store& store, JobSpec& spec) {
   TF_RETURN_IF_ERROR(CheckChoice("model", spec.model, "xgboost", "random"));
   TF_RETURN_IF_ERROR(
       CheckChoice("search", spec.search, "evolutionary", "random"));
+  if (spec.caches.has_value()) TF_RETURN_IF_ERROR(CheckCaches(*spec.caches));
   if (spec.target.empty() || spec.target.rfind("host", 0) == 0) {
     return absl::InvalidArgumentError(
         "target: 'host' must be resolved where it is typed");
@@ -155,7 +170,7 @@ database::JobRow JobToRow(const std::string& id, const JobSpec& spec) {
                      {"workload_hash", task.workload_hash},
                      {"program", task.program}});
   }
-  const Json json = {
+  Json json = {
       {"program_name", spec.program_name},
       {"seconds", spec.seconds},
       {"patience", spec.patience},
@@ -166,6 +181,10 @@ database::JobRow JobToRow(const std::string& id, const JobSpec& spec) {
       {"flush_cache", spec.flush_cache},
       {"tasks", std::move(tasks)},
   };
+  if (spec.caches.has_value()) {
+    json["caches"] = {spec.caches->l1_bytes, spec.caches->l2_bytes,
+                      spec.caches->l3_bytes};
+  }
   database::JobRow row;
   row.id = id;
   row.request_id = spec.request_id;
@@ -195,6 +214,11 @@ absl::StatusOr<JobSpec> JobFromRow(const database::JobRow& row) {
     json.at("search").get_to(spec.search);
     json.at("space_trace").get_to(spec.space_trace);
     json.at("flush_cache").get_to(spec.flush_cache);
+    // Jobs of the first releases have none.
+    if (json.contains("caches")) {
+      const std::array<int64_t, 3> sizes = json.at("caches");
+      spec.caches = {sizes[0], sizes[1], sizes[2]};
+    }
     for (const Json& task : json.at("tasks")) {
       spec.tasks.push_back({.function = task.at("function"),
                             .workload_hash = task.at("workload_hash"),

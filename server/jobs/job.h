@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/target/target.h"
 #include "database/store.h"
 
 namespace tilefarm::jobs {
@@ -45,6 +46,9 @@ struct JobSpec {
   std::string search = "evolutionary";  // or "random"
   std::string space_trace;              // a sketch by hand; empty: the rules'
   bool flush_cache = false;
+  // Of the device that is tuned for, where the client knew it; otherwise the
+  // run takes those of the first device that matches, and logs them.
+  std::optional<target::CacheSizes> caches;
   std::vector<TaskSpec> tasks;  // filled by ResolveJob
 };
 

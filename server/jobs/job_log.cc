@@ -1,5 +1,6 @@
 #include "server/jobs/job_log.h"
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -13,11 +14,13 @@ using Json = nlohmann::json;
 }  // namespace
 
 std::string OpenLine(absl::Time at, const std::string& fingerprint,
+                     const target::CacheSizes& caches,
                      const std::map<std::string, int64_t>& known) {
   return Json{
       {"event", "open"},
       {"at", absl::FormatTime(absl::RFC3339_full, at, absl::UTCTimeZone())},
       {"fingerprint", fingerprint},
+      {"caches", {caches.l1_bytes, caches.l2_bytes, caches.l3_bytes}},
       {"known", known}}
       .dump();
 }
@@ -58,6 +61,10 @@ absl::StatusOr<LogSummary> ReadLog(std::span<const std::string> lines) {
     try {
       const Json line = Json::parse(lines[i]);
       const std::string event = line.at("event");
+      if (event == "open" && line.contains("caches")) {
+        const std::array<int64_t, 3> sizes = line.at("caches");
+        summary.caches = {sizes[0], sizes[1], sizes[2]};
+      }
       if (event == "open" && !summary.first_opened.has_value()) {
         absl::Time at;
         std::string error;

@@ -2,7 +2,8 @@
 // It makes the search replayable, and after a restart it says which candidates
 // had been handed out.
 //
-//   {"event":"open","at":"2026-...","fingerprint":"...","known":{TASK:N}}
+//   {"event":"open","at":"2026-...","fingerprint":"...","caches":[L1,L2,L3],
+//    "known":{TASK:N}}
 //   {"event":"propose","task":T,"asked":N,
 //    "candidates":[{"id","trace","hash","score","sequence"}]}
 //   {"event":"report","task":T,"candidates":[ID]}
@@ -19,6 +20,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "compiler/target/target.h"
 
 namespace tilefarm::jobs {
 
@@ -32,7 +34,9 @@ struct LoggedProposal {
   int64_t sequence = 0;  // within the task
 };
 
+// `caches` are those of the target that the search was made for.
 std::string OpenLine(absl::Time at, const std::string& fingerprint,
+                     const target::CacheSizes& caches,
                      const std::map<std::string, int64_t>& known);
 // `asked` of the search; it may have returned fewer, or some that a former
 // process had handed out.
@@ -45,7 +49,8 @@ std::string EndLine(const std::string& state);
 // What a log says to a server that goes on with the job.
 struct LogSummary {
   std::optional<absl::Time> first_opened;
-  std::vector<LoggedProposal> proposals;  // in order
+  std::optional<target::CacheSizes> caches;  // of the last open line
+  std::vector<LoggedProposal> proposals;     // in order
 };
 // DataLoss where a line is damaged.
 absl::StatusOr<LogSummary> ReadLog(std::span<const std::string> lines);

@@ -103,6 +103,11 @@ absl::Status JobRun::Load() {
   TF_ASSIGN_OR_RETURN(const std::vector<std::string> lines,
                       env_.store.ReadJobLog(job_id_));
   TF_ASSIGN_OR_RETURN(const LogSummary log, ReadLog(lines));
+  const auto& caches = spec_.caches.has_value() ? spec_.caches : log.caches;
+  if (caches.has_value()) {
+    target_.caches = *caches;
+    target_.caches_known = true;
+  }
   if (spec_.seconds > 0) {
     deadline_ = log.first_opened.value_or(env_.clock.Now()) +
                 absl::Seconds(spec_.seconds);
@@ -172,6 +177,22 @@ absl::Status JobRun::LoadTask(const TaskSpec& spec) {
   return absl::OkStatus();
 }
 
+bool JobRun::LearnCaches() {
+  while (!target_.caches_known) {
+    const auto caches = env_.farm.CachesFor(target_);
+    if (caches.has_value()) {
+      target_.caches = *caches;
+      target_.caches_known = true;
+      break;
+    }
+    SetMessage(env_.farm.WhyNoDevice(target_));
+    MutexLock lock(mutex_);
+    if (stopping_ || cancelled_ || env_.clock.Now() >= deadline_) return false;
+    changed_.WaitFor(mutex_, env_.timeouts.search_poll);
+  }
+  return true;
+}
+
 absl::Status JobRun::Prepare() {
   model_ = env_.search_factory.make_model(spec_);
   if (spec_.model != "random") {
@@ -210,7 +231,8 @@ absl::Status JobRun::Prepare() {
       LogWarning(absl::StrCat("job ", job_id_, ": ", last_failure_));
     }
   }
-  AppendLog(OpenLine(env_.clock.Now(), env_.fingerprint, known));
+  AppendLog(
+      OpenLine(env_.clock.Now(), env_.fingerprint, target_.caches, known));
   return any ? absl::OkStatus() : absl::FailedPreconditionError(last_failure_);
 }
 
@@ -251,6 +273,10 @@ void JobRun::Main() {
   const sched_param idle = {};
   pthread_setschedparam(pthread_self(), SCHED_IDLE, &idle);
 
+  if (!LearnCaches()) {
+    EndUnstarted();
+    return;
+  }
   const absl::Status ready = Prepare();
   if (!ready.ok()) {
     env_.farm.RemoveQueue(job_id_);
@@ -301,6 +327,22 @@ void JobRun::Main() {
     }
   }
   SaveModel(/*now=*/true);
+}
+
+void JobRun::EndUnstarted() {
+  bool stopping = false, cancelled = false;
+  {
+    MutexLock lock(mutex_);
+    stopping = stopping_;
+    cancelled = cancelled_;
+  }
+  if (stopping) return;
+  env_.farm.RemoveQueue(job_id_);
+  if (cancelled) {
+    End(JobState::kCancelled, "");
+  } else {
+    EndByItself();
+  }
 }
 
 void JobRun::EndByItself() {

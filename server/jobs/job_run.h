@@ -81,6 +81,10 @@ class JobRun {
 
   void Main();
   absl::Status LoadTask(const TaskSpec& spec);
+  // Waits for the first device that matches, where neither the client nor an
+  // earlier run said which caches the search is made for: nothing can be
+  // measured before. False: the run is to end, or to go no further.
+  bool LearnCaches();
   absl::Status Prepare();
   void RequestBaselines();
   void TakeOutcomes(std::vector<Outcome> outcomes);
@@ -100,6 +104,8 @@ class JobRun {
   // Why no more is to be proposed; empty: go on.
   std::string WhyEnough() const;
   bool AllExhausted() const;
+  // Cancelled, out of time or stopped before the search was made.
+  void EndUnstarted();
   // Ends as done, or as failed where nothing was verified.
   void EndByItself();
   void End(JobState state, const std::string& error);
@@ -116,7 +122,7 @@ class JobRun {
   // Of the thread alone (and of Load before it starts).
   std::vector<std::unique_ptr<Task>> tasks_;
   std::shared_ptr<cost_model::CostModel> model_;
-  target::Target target_;
+  target::Target target_;  // with the caches that the search is made for
   // Proposed and without a record: candidate id to task.
   std::map<std::string, Task*> pending_;
   // Handed out by a former process; the search does not know them.

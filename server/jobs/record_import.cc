@@ -18,7 +18,7 @@ constexpr size_t kMaxPrograms = 1024;
 
 }  // namespace
 
-absl::Status RecordImport::CheckWorkload(const database::Record& record) {
+absl::Status RecordImport::Check(database::Record& record) {
   auto known = hash_of_program_.find(record.program);
   if (known == hash_of_program_.end()) {
     TF_ASSIGN_OR_RETURN(const ir::PrimFuncPtr function,
@@ -29,9 +29,9 @@ absl::Status RecordImport::CheckWorkload(const database::Record& record) {
             .first;
   }
   if (known->second != record.workload_hash) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the program's hash is ", known->second,
-                     ", not the record's ", record.workload_hash));
+    ++variants_;
+    record.verified = false;
+    for (database::Record& later : record.remeasured) later.verified = false;
   }
   TF_ASSIGN_OR_RETURN(const target::Target target,
                       target::Parse(record.target));
@@ -49,7 +49,7 @@ absl::Status RecordImport::Add(std::string_view line) {
   if (std::all_of(line.begin(), line.end(), blank)) return absl::OkStatus();
   auto record = database::RecordFromJson(line);
   absl::Status status = record.status();
-  if (status.ok()) status = CheckWorkload(*record);
+  if (status.ok()) status = Check(*record);
   if (!status.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("line ", line_, ": ", status.message()));

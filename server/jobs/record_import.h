@@ -19,23 +19,29 @@ class RecordImport {
   explicit RecordImport(database::Store& store) : store_(store) {}
 
   // InvalidArgument with the line's number: not a record, a program that does
-  // not parse, or one that is not the workload it claims to be. What earlier
-  // groups held is stored all the same.
+  // not parse, or a target that is no key. What earlier groups held is stored
+  // all the same.
+  //
+  // A program that is not the workload itself may be an algorithm variant of
+  // it. That it computes the same rests on the rule that made it, which a file
+  // cannot show: it is stored as not verified, so that it is never the best.
   absl::Status Add(std::string_view line);
   absl::Status Finish();
 
   int64_t added() const { return added_; }
   int64_t known() const { return known_; }
+  // Lines that were taken as variants.
+  int64_t variants() const { return variants_; }
 
  private:
   absl::Status Flush();
-  absl::Status CheckWorkload(const database::Record& record);
+  absl::Status Check(database::Record& record);
 
   database::Store& store_;
   std::vector<database::Record> group_;
   std::map<std::string, std::string> hash_of_program_;
   int64_t line_ = 0;
-  int64_t added_ = 0, known_ = 0;
+  int64_t added_ = 0, known_ = 0, variants_ = 0;
 };
 
 }  // namespace tilefarm::jobs

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/status_macros.h"
 #include "compiler/ir/structural.h"
+#include "cost_model/estimate.h"
 #include "cost_model/skeleton/evaluator.h"
 #include "server/search/search.h"
 
@@ -25,6 +26,10 @@ constexpr int64_t kMinEvaluations = 64;
 constexpr int64_t kMinEvaluationsPerProposal = 24;
 // One more of them for so many outcomes.
 constexpr int64_t kOutcomesPerEvaluation = 4;
+// Before the model knows anything: random candidates evaluated for each one
+// proposed, and the share of proposals that are drawn blindly all the same.
+constexpr int kDraftsPerProposal = 16;
+constexpr double kBlindDrafts = 0.25;
 // Fast measured candidates that stay parents.
 constexpr size_t kElite = 48;
 // Past records that are featurised to train the model at the start.
@@ -72,6 +77,8 @@ class EvolutionarySearch : public Search {
   // Into `proposals` unless its program was proposed before.
   absl::Status Take(Individual individual, std::vector<Proposal>* proposals);
   absl::Status TakeRandom(size_t want, std::vector<Proposal>* proposals);
+  // The best of many random candidates by EstimateCycles.
+  absl::Status TakeDrafts(size_t want, std::vector<Proposal>* proposals);
   void Learn(const Individual& individual, double seconds);
   absl::Status Retrain();
   void PredictAll(std::vector<Individual>& individuals);
@@ -246,6 +253,41 @@ absl::Status EvolutionarySearch::TakeRandom(size_t want,
   return absl::OkStatus();
 }
 
+absl::Status EvolutionarySearch::TakeDrafts(size_t want,
+                                            std::vector<Proposal>* proposals) {
+  struct Draft {
+    Individual individual;
+    double cycles;
+  };
+  std::vector<Draft> drafts;
+  const size_t most = want * kDraftsPerProposal;
+  for (size_t draw = 0; draw < 2 * most && drafts.size() < most; ++draw) {
+    auto candidate = space_->Sample(rng_);
+    if (!candidate.ok()) break;
+    std::optional<Individual> individual = Evaluate(*std::move(candidate));
+    if (!individual) continue;
+    const double cycles =
+        cost_model::EstimateCycles(individual->features, target_);
+    drafts.push_back({*std::move(individual), cycles});
+  }
+  std::stable_sort(
+      drafts.begin(), drafts.end(),
+      [](const Draft& x, const Draft& y) { return x.cycles < y.cycles; });
+  // What is not taken may still be by the model, once it knows more.
+  size_t next = 0;
+  while (proposals->size() < want && next < drafts.size()) {
+    if (rng_.Chance(kBlindDrafts)) {
+      std::swap(drafts[next], drafts[next + rng_.Below(drafts.size() - next)]);
+    }
+    TF_RETURN_IF_ERROR(Take(std::move(drafts[next++].individual), proposals));
+  }
+  for (; next < drafts.size(); ++next) {
+    if (static_cast<int>(population_.size()) >= options_.population) break;
+    population_.push_back(std::move(drafts[next].individual));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<Proposal>> EvolutionarySearch::Propose(int count) {
   std::vector<Proposal> proposals;
   const int64_t known = measured_ + static_cast<int64_t>(pending_.size());
@@ -274,6 +316,9 @@ absl::StatusOr<std::vector<Proposal>> EvolutionarySearch::Propose(int count) {
       if (!taken[i]) rest.push_back(std::move(population_[i]));
     }
     population_ = std::move(rest);
+  }
+  if (!guided && options_.strategy == Strategy::kEvolutionary) {
+    TF_RETURN_IF_ERROR(TakeDrafts(want, &proposals));
   }
   if (proposals.size() < want) TF_RETURN_IF_ERROR(TakeRandom(want, &proposals));
   // What evolution left over is part of the space, too.

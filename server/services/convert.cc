@@ -158,6 +158,12 @@ jobs::JobSpec FromProto(const v1::SubmitRequest& request) {
   spec.search = request.search();
   spec.space_trace = request.space_trace();
   spec.flush_cache = request.flush_cache();
+  if (request.has_caches()) {
+    spec.caches = {
+        .l1_bytes = static_cast<int64_t>(request.caches().l1_bytes()),
+        .l2_bytes = static_cast<int64_t>(request.caches().l2_bytes()),
+        .l3_bytes = static_cast<int64_t>(request.caches().l3_bytes())};
+  }
   return spec;
 }
 

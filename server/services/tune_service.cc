@@ -115,6 +115,7 @@ grpc::Status TuneService::DbImport(grpc::ServerContext* /*context*/,
   const absl::Status finished = import.Finish();
   response->set_added(import.added());
   response->set_known(import.known());
+  response->set_variants(import.variants());
   return ToGrpc(finished);
 }
 

@@ -55,6 +55,19 @@ TEST_F(AffineTest, AFusedLoopTakenApartAgain) {
   EXPECT_EQ(TermOf(rest, 1).span, 15);
 }
 
+TEST_F(AffineTest, APanelIsLeftByItsOuterLoopAlone) {
+  // Panels of 16: (i * 16 + j) // 16 ignores j; one that starts at 8 does not.
+  const Expr inside = Expr(i_) * 16 + Expr(j_);
+  const IndexForm panel =
+      FormOf(ir::FloorDiv(inside, ir::IntConst(16)), forms_);
+  EXPECT_EQ(TermOf(panel, 0).stride, 1);
+  EXPECT_EQ(TermOf(panel, 1).stride, 0);
+  EXPECT_EQ(TermOf(panel, 1).span, 0);
+  const IndexForm across =
+      FormOf(ir::FloorDiv(inside + 8, ir::IntConst(16)), forms_);
+  EXPECT_GT(TermOf(across, 1).span, 0);
+}
+
 TEST_F(AffineTest, ClampsMoveLikeWhatTheyClamp) {
   const IndexForm form = FormOf(
       ir::Min(ir::Max(Expr(i_) - 1, ir::IntConst(0)), ir::IntConst(5)), forms_);

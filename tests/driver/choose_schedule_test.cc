@@ -69,6 +69,22 @@ TEST_F(ChooseSchedule, ReplaysTheRecordUnderTheUsersNames) {
   EXPECT_EQ(chosen->choices[0].candidate_id, "c1");
 }
 
+TEST_F(ChooseSchedule, TheLookupNamesTheDeviceWhereTheTargetWasHost) {
+  target_ = *target::Parse("host,cores=1");
+  std::string asked;
+  const FindBest find = [&](const database::BestQuery& query)
+      -> absl::StatusOr<database::BestMatch> {
+    asked = query.device_model;
+    return Best();
+  };
+  ASSERT_TRUE(Choose(find).ok());
+  EXPECT_THAT(asked, testing::HasSubstr(";cpu=" + target_.cpu + ";"));
+  // The same machine by its key is any of its kind.
+  target_ = *target::Parse(target_.Key());
+  ASSERT_TRUE(Choose(find).ok());
+  EXPECT_EQ(asked, "");
+}
+
 TEST_F(ChooseSchedule, FallsBackToTheDefaultAndSaysWhy) {
   const auto chosen = Choose([](const database::BestQuery&) {
     return absl::StatusOr<database::BestMatch>(

@@ -133,7 +133,9 @@ TEST_F(Tunec, BadUsageExits2) {
 TEST_F(Tunec, Version) {
   const Result result = Run("--version");
   EXPECT_EQ(result.code, 0);
-  EXPECT_THAT(result.out, testing::HasSubstr("fingerprint llvm-"));
+  EXPECT_THAT(result.out,
+              testing::ContainsRegex("^tunec [0-9.]+\nprotocol [0-9]+\n"
+                                     "schema [0-9]+\nfingerprint llvm-"));
 }
 
 }  // namespace

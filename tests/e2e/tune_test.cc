@@ -79,6 +79,11 @@ TEST_F(TuneTest, FromTheProgramToTheLibrary) {
   const Json best = TuneJson({"best", program_, "--target", "host,cores=1"});
   EXPECT_EQ(best["status"], "ok");
   EXPECT_EQ(best["verified"], true);
+  // "host" names the very device; its key any of the kind.
+  EXPECT_EQ(best["reason"], "exact device model");
+  EXPECT_THAT(std::string(TuneJson(
+                  {"best", program_, "--target", best["target"]})["reason"]),
+              HasSubstr("same microarchitecture"));
   for (const char* form : {"program", "trace", "asm"}) {
     const CommandResult print =
         Tune({"best", program_, "--target", "host,cores=1", "--print", form});
@@ -112,6 +117,27 @@ TEST_F(TuneTest, FromTheProgramToTheLibrary) {
   EXPECT_EQ(TuneJson({"best", program_, "--target", "host,cores=1", "--db",
                       copy})["trace"],
             best["trace"]);
+  EXPECT_EQ(TuneJson({"best", program_, "--target", "host,cores=1", "--db",
+                      copy})["reason"],
+            "exact device model");
+
+  // A record that says it holds another program for the workload is kept, and
+  // never believed.
+  Json variant =
+      Json::parse(ReadFile(jsonl).substr(0, ReadFile(jsonl).find('\n')));
+  std::string text = variant["program"];
+  text.replace(text.find("T.max("), 6, "T.min(");
+  variant["program"] = text;
+  variant["candidate_id"] = std::string(64, 'f');
+  const std::string variants =
+      dir_.Write("variant.jsonl", variant.dump() + "\n");
+  const CommandResult warned =
+      Tune({"db", "import", variants, "--db", copy, "--json"});
+  EXPECT_EQ(warned.exit_code, 0) << warned.errors;
+  EXPECT_THAT(warned.errors, HasSubstr("1 record holds another program"));
+  EXPECT_EQ(Json::parse(warned.output),
+            (Json{{"added", 1}, {"known", 0}, {"variants", 1}}));
+  EXPECT_EQ(TuneJson({"db", "import", variants})["variants"], 1);
 
   // The library, from the database beside the running server.
   const std::string library = dir_.File("mm_relu.so");
@@ -120,6 +146,42 @@ TEST_F(TuneTest, FromTheProgramToTheLibrary) {
                   db(), "--require-tuned", "-o", library});
   ASSERT_EQ(compiled.exit_code, 0) << compiled.errors;
   EXPECT_LT(LargestError(library, "mm_relu"), 1e-3);
+  EXPECT_THAT(compiled.errors, HasSubstr("exact device model"));
+
+  // The same library, with the server's answer.
+  const std::string asked = dir_.File("asked.so");
+  const CommandResult by_server = RunCommand(
+      {Bin("tunec"), program_, "--target", "host,cores=1", "--server", address_,
+       "--require-tuned", "--json", "-o", asked});
+  ASSERT_EQ(by_server.exit_code, 0) << by_server.errors;
+  const Json built = Json::parse(by_server.output);
+  EXPECT_EQ(built["functions"][0]["schedule"], "record");
+  EXPECT_EQ(built["functions"][0]["reason"], "exact device model");
+  EXPECT_EQ(built["functions"][0]["candidate_id"], best["candidate_id"]);
+  EXPECT_EQ(ReadFile(asked), ReadFile(library));
+}
+
+TEST_F(TuneTest, TunecWithoutARecordOnTheServer) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  const auto tunec = [&](std::vector<std::string> more) {
+    std::vector<std::string> command = {
+        Bin("tunec"), program_, "--target", "host,cores=1",
+        "--server",   address_, "-o",       dir_.File("out.so")};
+    command.insert(command.end(), more.begin(), more.end());
+    return RunCommand(command);
+  };
+  EXPECT_EQ(tunec({"--require-tuned"}).exit_code, 3);
+  EXPECT_EQ(ReadFile(dir_.File("out.so")), "");
+  const CommandResult fallback = tunec({});
+  EXPECT_EQ(fallback.exit_code, 0) << fallback.errors;
+  EXPECT_THAT(fallback.errors, HasSubstr("default schedule, since"));
+  EXPECT_LT(LargestError(dir_.File("out.so"), "mm_relu"), 1e-3);
+  // A server that does not answer is no reason to build something slower.
+  server_->Kill(SIGKILL);
+  server_->Wait();
+  const CommandResult away = tunec({});
+  EXPECT_EQ(away.exit_code, 1);
+  EXPECT_THAT(away.errors, HasSubstr(address_));
 }
 
 TEST_F(TuneTest, JobWithoutADeviceWaitsAndCanBeCancelled) {

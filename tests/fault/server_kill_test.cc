@@ -61,7 +61,10 @@ TEST_F(ServerKillTest, JobGoesOnAfterTheServerIsKilled) {
   const auto all = ById(Export());
   EXPECT_EQ(all.size(), static_cast<size_t>(kTrials));
   for (const auto& [candidate, record] : before) {
-    EXPECT_EQ(all.at(candidate), record);
+    // The best ones were measured once more at the end; that adds to them.
+    Json now = all.at(candidate);
+    now.erase("remeasured");
+    EXPECT_EQ(now, record);
   }
   // Nothing was measured again: one sequence number a candidate, one schedule
   // a candidate.

@@ -64,6 +64,38 @@ constexpr Program kPrograms[] = {
                 vi = T.axis.spatial(64, f)
                 B[vi] = T.if_then_else(0 <= I[vi] and I[vi] < 10, A[I[vi]], T.float32(0))
 )"},
+    {"lanes_reduced",
+     R"(A: T.Buffer((9, 48), "float32"), B: T.Buffer((9,), "float32"), C: T.Buffer((9,), "float32"))",
+     R"(
+        for i in range(9):
+            for k in T.serial(48, annotations={"tilefarm.reduce_lanes": 1}):
+                with T.block("B"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        B[vi] = T.float32(0)
+                    B[vi] = B[vi] + A[vi, vk] * A[vi, vk]
+            for k in T.serial(40, annotations={"tilefarm.reduce_lanes": 1}):
+                with T.block("C"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        C[vi] = T.float32(-1000)
+                    C[vi] = T.max(A[vi, vk], C[vi])
+)"},
+    {"lanes_that_cannot_be_reduced",
+     R"(A: T.Buffer((9, 47), "int32"), B: T.Buffer((9,), "int32"), C: T.Buffer((9, 47), "int32"))",
+     R"(
+        for i in range(9):
+            for k in T.serial(47, annotations={"tilefarm.reduce_lanes": 1}):
+                with T.block("B"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        B[vi] = 3
+                    B[vi] = T.min(B[vi], A[vi, vk])
+            for k in T.serial(47, annotations={"tilefarm.reduce_lanes": 1}):
+                with T.block("C"):
+                    vi, vk = T.axis.remap("SS", [i, k])
+                    C[vi, vk] = A[vi, vk] - B[vi]
+)"},
     {"strided_and_reversed",
      R"(A: T.Buffer((128,), "float32"), B: T.Buffer((33,), "float32"))",
      R"(

@@ -1,7 +1,9 @@
 // set_scope, storage_align, transform_layout and index maps.
 #include <gtest/gtest.h>
 
+#include "compiler/ir/parser.h"
 #include "compiler/ir/printer.h"
+#include "compiler/ir/structural.h"
 #include "compiler/schedule/index_map.h"
 #include "tests/schedule/block_test_support.h"
 
@@ -54,6 +56,27 @@ sch.storage_align(b0, 0, axis=-2, factor=32, offset=8)
   ASSERT_EQ(root->allocs.size(), 1u);
   EXPECT_EQ(root->allocs[0]->dim_align,
             (std::vector<std::vector<int64_t>>{{0, 32, 8}}));
+  // The text says it all.
+  const auto again = ir::ParseModule(text);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->functions[0]->root()->allocs[0]->dim_align,
+            root->allocs[0]->dim_align);
+  EXPECT_TRUE(ir::StructuralEqual(*again->functions[0],
+                                  *schedule->module().functions[0]));
+  EXPECT_EQ(ir::Print(*again), text);
+}
+
+TEST(StorageAlign, EndsWithTheLayoutItIsOf) {
+  auto schedule =
+      Apply(ParseProgram(TwoElementwise()), R"t(b0 = sch.get_block("B")
+sch.storage_align(b0, 0, axis=0, factor=32, offset=8)
+sch.transform_layout(b0, ("write", 0), "lambda i, j: (i // 16, j, i % 16)")
+)t");
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  const std::string text = ir::Print(schedule->module());
+  EXPECT_EQ(text.find("buffer_dim_align"), std::string::npos) << text;
+  EXPECT_TRUE(
+      schedule->module().functions[0]->root()->allocs[0]->dim_align.empty());
 }
 
 TEST(StorageAlign, RefusesWrongArguments) {
@@ -65,6 +88,10 @@ sch.storage_align(b0, 0, axis=2, factor=32, offset=8)
 sch.storage_align(b0, 0, axis=0, factor=0, offset=8)
 )",
                 kInvalid, {"storage_align", "factor 0"});
+  ExpectRefused(TwoElementwise(), R"(b0 = sch.get_block("B")
+sch.storage_align(b0, 0, axis=1, factor=2147483647, offset=2147483646)
+)",
+                kInvalid, {"storage_align", "buffer B", "too large"});
 }
 
 TEST(TransformLayout, RewritesEveryAccess) {

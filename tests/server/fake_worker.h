@@ -34,6 +34,9 @@ inline farm::WorkerHello TestHello(const std::string& name,
   hello.device.cpu = "znver4";
   hello.device.brand = "Test Processor";
   hello.device.cores = 4;
+  hello.device.l1_bytes = 48 << 10;
+  hello.device.l2_bytes = 2 << 20;
+  hello.device.l3_bytes = 96 << 20;
   return hello;
 }
 

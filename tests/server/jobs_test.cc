@@ -253,6 +253,90 @@ TEST_F(JobsTest, WaitsForADeviceAndSaysSo) {
   EXPECT_EQ(WaitForEnd(id).state, JobState::kDone);
 }
 
+// A factory that notes the caches of the targets it is asked for.
+SearchFactory NotesCaches(std::vector<target::CacheSizes>& caches) {
+  SearchFactory factory = FakeSearchFactory();
+  factory.make_search =
+      [&caches, make = factory.make_search](const SearchRequest& request) {
+        caches.push_back(request.target.caches);
+        return make(request);
+      };
+  return factory;
+}
+
+TEST_F(JobsTest, TheSearchSeesTheCachesOfTheFirstDevice) {
+  std::vector<target::CacheSizes> caches;
+  Restart(NotesCaches(caches));
+  const std::string id = *jobs_->Submit(Spec(3));
+  WaitFor(id, [](const JobSnapshot& s) { return !s.message.empty(); });
+  EXPECT_THAT(caches, SizeIs(0));
+  {
+    FakeWorker worker(*farm_, "w", Quick);
+    EXPECT_EQ(WaitForEnd(id).state, JobState::kDone);
+  }
+  const target::CacheSizes announced = testing::TestHello("w").device.caches();
+  EXPECT_NE(announced, target::CacheSizes());
+  EXPECT_THAT(caches, ElementsAre(announced));
+  EXPECT_EQ(ReadLog(*store_->ReadJobLog(id))->caches, announced);
+}
+
+TEST_F(JobsTest, TheClientsCachesAreKeptWithTheJob) {
+  const target::CacheSizes own = {64 << 10, 4 << 20, 8 << 20};
+  std::vector<target::CacheSizes> caches;
+  Restart(NotesCaches(caches));
+  JobSpec spec = Spec(1'000'000);
+  spec.caches = own;
+  const std::string id = *jobs_->Submit(spec);
+  {
+    FakeWorker worker(*farm_, "w", Quick);
+    WaitFor(id, [](const JobSnapshot& s) { return s.trials_done > 3; });
+  }
+  Restart(NotesCaches(caches));
+  FakeWorker worker(*farm_, "w", Quick);
+  WaitFor(id, [](const JobSnapshot& s) { return s.trials_done > 20; });
+  EXPECT_THAT(caches, ElementsAre(own, own));
+}
+
+TEST_F(JobsTest, AResumedJobKeepsTheCachesItStartedWith) {
+  std::vector<target::CacheSizes> caches;
+  Restart(NotesCaches(caches));
+  const std::string id = *jobs_->Submit(Spec(1'000'000));
+  {
+    FakeWorker worker(*farm_, "w", Quick);
+    WaitFor(id, [](const JobSnapshot& s) { return s.trials_done > 3; });
+  }
+  Restart(NotesCaches(caches));
+  // Another device is there now.
+  farm::WorkerHello hello = testing::TestHello("x");
+  hello.device.l2_bytes *= 2;
+  ASSERT_TRUE(
+      farm_->Connect(hello, std::make_shared<testing::FakeLink>()).ok());
+  const auto opened = [&] {
+    int count = 0;
+    const std::vector<std::string> lines = *store_->ReadJobLog(id);
+    for (const std::string& line : lines) {
+      count += line.find("\"open\"") != std::string::npos;
+    }
+    return count;
+  };
+  for (int i = 0; i < 10'000 && opened() < 2; ++i) usleep(1000);
+  jobs_.reset();
+  EXPECT_EQ(caches.size(), 2u);
+  EXPECT_EQ(caches.front(), caches.back());
+}
+
+TEST_F(JobsTest, AJobWithoutADeviceIsCancelledOrRunsOutOfTime) {
+  const std::string cancelled = *jobs_->Submit(Spec(3));
+  WaitFor(cancelled, [](const JobSnapshot& s) { return !s.message.empty(); });
+  EXPECT_EQ(*jobs_->Cancel(cancelled), JobState::kCancelled);
+  EXPECT_EQ(WaitForEnd(cancelled).state, JobState::kCancelled);
+  JobSpec spec = Spec(3);
+  spec.seconds = 0.1;
+  const JobSnapshot late = WaitForEnd(*jobs_->Submit(spec));
+  EXPECT_EQ(late.state, JobState::kFailed);
+  EXPECT_EQ(late.error, "no candidate was measured and verified");
+}
+
 TEST_F(JobsTest, CancelledJobStopsAndStaysSo) {
   const std::string running = *jobs_->Submit(Spec(1'000'000));
   const std::string queued = *jobs_->Submit(Spec(10));
@@ -415,6 +499,9 @@ TEST_F(JobsTest, RefusesBadSubmissions) {
   EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
   spec = Spec();
   spec.search = "luck";
+  EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
+  spec = Spec();
+  spec.caches = {32 << 10, 0, 1 << 20};
   EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
   spec = Spec();
   spec.program = testing::kAddRelu;

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "server/jobs/job_log.h"
 #include "server/jobs/jobs.h"
 #include "server/jobs/search_factory.h"
 #include "tests/server/fake_search.h"
@@ -53,7 +54,11 @@ TEST(ReplayTest, TheLogGivesTheSameCandidatesAgain) {
 
   ASSERT_TRUE(ResolveJob(*store, spec).ok());
   const TaskSpec task = spec.tasks.front();
-  const target::Target target = *target::Parse(spec.target);
+  const std::vector<std::string> log = *store->ReadJobLog(id);
+  target::Target target = *target::Parse(spec.target);
+  // Of the device that measured, which the job's own text does not name.
+  target.caches = ReadLog(log)->caches.value();
+  EXPECT_EQ(target.caches, testing::TestHello("w").device.caches());
   const std::shared_ptr<cost_model::CostModel> model = factory.make_model(spec);
   auto search = *factory.make_search(
       {.job = spec,
@@ -64,7 +69,6 @@ TEST(ReplayTest, TheLogGivesTheSameCandidatesAgain) {
        .model = model});
   std::map<std::string, std::string> hash_of;
   int replayed = 0;
-  const std::vector<std::string> log = *store->ReadJobLog(id);
   for (const std::string& text : log) {
     const Json line = Json::parse(text);
     if (line["event"] == "propose") {

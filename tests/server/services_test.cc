@@ -28,6 +28,7 @@ v1::WorkerMessage HelloMessage(const std::string& name) {
   hello.set_boot_id("boot");
   hello.set_fingerprint(kFingerprint);
   hello.mutable_device()->set_target(TestTarget().Key());
+  hello.mutable_device()->set_cpu("znver4");
   hello.mutable_device()->set_cores(4);
   return message;
 }
@@ -207,6 +208,34 @@ TEST_F(ServicesTest, JobRunsToItsEndAndItsRecordsTravel) {
   const grpc::Status status = writer->Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(status.error_message(), HasSubstr("line 26"));
+
+  // The lookup says how close the device is to the one that was measured.
+  const auto reason = [&](const std::string& device_model) {
+    grpc::ClientContext asking;
+    v1::BestRequest request;
+    request.set_program(testing::kMatmul);
+    request.set_target(TestTarget().Key());
+    request.set_device_model(device_model);
+    v1::BestResponse best;
+    EXPECT_TRUE(tune_->Best(&asking, request, &best).ok());
+    return best.reason();
+  };
+  const std::string model = target::DeviceModel("", "znver4", {}, {0, 0, 0});
+  EXPECT_EQ(reason(model), "exact device model");
+  EXPECT_THAT(reason(""), HasSubstr("same microarchitecture (znver4)"));
+  EXPECT_THAT(reason(model + "1"), HasSubstr("same microarchitecture"));
+}
+
+TEST_F(ServicesTest, CachesOfASubmitAreChecked) {
+  v1::SubmitRequest request = Job(5);
+  request.mutable_caches()->set_l1_bytes(32 << 10);
+  grpc::ClientContext context;
+  v1::SubmitResponse response;
+  EXPECT_EQ(tune_->Submit(&context, request, &response).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  request.mutable_caches()->set_l2_bytes(1 << 20);
+  request.mutable_caches()->set_l3_bytes(32 << 20);
+  EXPECT_NE(Submit(request), "");
 }
 
 TEST_F(ServicesTest, NonsenseFromAWorkerIsARunError) {

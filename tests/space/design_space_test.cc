@@ -29,6 +29,10 @@ class EveryProgramTest : public testing::TestWithParam<std::tuple<int, int>> {
         return PaddedConv();
       case 3:
         return Norm(2, 96);
+      case 4:
+        return Dense(1, 24, 96);
+      case 5:
+        return Transposed(24, 40);
       default:
         return SmallSoftmax();
     }
@@ -77,7 +81,7 @@ TEST_P(EveryProgramTest, CandidatesComputeTheSame) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, EveryProgramTest,
-                         testing::Combine(testing::Range(0, 5),
+                         testing::Combine(testing::Range(0, 7),
                                           testing::Values(1, 4)));
 
 TEST(DesignSpaceTest, SamplingDependsOnTheSeedAlone) {

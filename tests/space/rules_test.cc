@@ -103,6 +103,46 @@ TEST(AddRfactorTest, ShortReductionsAndMatmulsStay) {
   EXPECT_EQ(Apply(AddRfactor, Norm(512, 64), "S").size(), 2u);
 }
 
+// y[i, j] += x[i, k] * W[j, k]: lanes along k, outputs side by side.
+TEST(AddRfactorTest, DotProductsOfFewRowsAreFactored) {
+  const auto results = Apply(AddRfactor, Dense(1, 48, 256), "C");
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_THAT(results[1].trace().Print(), HasSubstr("sch.rfactor("));
+  EXPECT_THAT(results[1].trace().Print(), HasSubstr("sch.reverse_compute_at("));
+  // With many rows a packed operand is used often enough.
+  EXPECT_EQ(Apply(AddRfactor, Dense(64, 48, 256), "C").size(), 1u);
+}
+
+TEST(TileTransposedTest, BothAxesAreCutAndOthersAreLeft) {
+  const auto results = Apply(TileTransposed, Transposed(64, 48), "T_transpose");
+  ASSERT_EQ(results.size(), 1u);
+  const std::string trace = results[0].trace().Print();
+  EXPECT_THAT(trace, HasSubstr("sch.reorder("));
+  EXPECT_THAT(trace, HasSubstr(kTilingStructure));
+  // Too short to matter; no transposition.
+  for (const auto& unchanged :
+       {Apply(TileTransposed, Transposed(64, 4), "T_transpose"),
+        Apply(TileTransposed, MatmulRelu(16, 16, 16), "D")}) {
+    EXPECT_THAT(unchanged[0].trace().Print(), Not(HasSubstr("sch.split(")));
+  }
+}
+
+TEST(TileReductionTest, OutputsSideBySideAreTiledWithTheirConsumer) {
+  const te::Tensor a =
+      te::Placeholder("A", {6, 9, 64}, ir::DataType::Float(32));
+  const te::Tensor total =
+      te::ReduceOver(a, te::Reducer::kSum, {0}, false, "S");
+  const auto results =
+      Apply(TileReduction, Build({a, te::Relu(total, "R")}), "S");
+  ASSERT_EQ(results.size(), 2u);
+  const std::string trace = results[1].trace().Print();
+  EXPECT_THAT(trace, HasSubstr("sch.reorder("));
+  EXPECT_THAT(trace, HasSubstr("sch.reverse_compute_at("));
+  // Along the reduction lanes need rfactor; with reuse there are other tiles.
+  EXPECT_EQ(Apply(TileReduction, Norm(64, 64), "S").size(), 1u);
+  EXPECT_EQ(Apply(TileReduction, Matmul(8, 8, 8), "C").size(), 1u);
+}
+
 TEST(RandomComputeLocationTest, ProducersMayMoveOutputsMayNot) {
   const auto moved =
       Apply(RandomComputeLocation, SmallSoftmax(), "T_softmax_expsum");

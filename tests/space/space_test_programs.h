@@ -45,6 +45,22 @@ inline ir::PrimFuncPtr Matmul(int64_t m, int64_t n, int64_t k) {
   return Build({a, b, te::Matmul(a, b, {}, "C")});
 }
 
+inline ir::PrimFuncPtr Transposed(int64_t rows, int64_t columns) {
+  const te::Tensor a =
+      te::Placeholder("A", {rows, columns}, ir::DataType::Float(32));
+  return Build({a, te::Transpose(a, {1, 0})});
+}
+
+// Weights are [n, k].
+inline ir::PrimFuncPtr Dense(int64_t m, int64_t n, int64_t k) {
+  const auto type = ir::DataType::Float(32);
+  const te::Tensor a = te::Placeholder("A", {m, k}, type);
+  const te::Tensor b = te::Placeholder("B", {n, k}, type);
+  te::MatmulOptions options;
+  options.transpose_b = true;
+  return Build({a, b, te::Matmul(a, b, options, "C")});
+}
+
 inline ir::PrimFuncPtr PaddedConv() {
   const auto type = ir::DataType::Float(32);
   const te::Tensor data = te::Placeholder("data", {1, 6, 6, 4}, type);

@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "compiler/target/host.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -63,6 +64,32 @@ TEST(Parse, HostHasNoHostLeft) {
   EXPECT_FALSE(target->cpu.empty());
   EXPECT_GE(target->cores, 1);
   EXPECT_GT(target->caches.l1_bytes, 0);
+}
+
+TEST(Parse, FactsOfTheDeviceAreNoPartOfTheKey) {
+  const auto plain = Parse("x86-64:znver4,cores=1");
+  EXPECT_FALSE(plain->caches_known);
+  EXPECT_EQ(plain->device_model, "");
+  const auto sized = Parse("x86-64:znver4,cores=1,l2_bytes=524288");
+  EXPECT_TRUE(sized->caches_known);
+  EXPECT_EQ(sized->caches.l2_bytes, 524288);
+  EXPECT_EQ(sized->Key(), plain->Key());
+}
+
+TEST(Parse, HostKnowsItsModelWhateverIsAskedOfIt) {
+  const auto host = Parse("host");
+  ASSERT_TRUE(host.ok()) << host.status();
+  EXPECT_TRUE(host->caches_known);
+  EXPECT_EQ(host->device_model,
+            DeviceModel(HostBrand(), host->cpu, host->features, HostCaches()));
+  const auto narrowed = Parse("host,cores=1,l1_bytes=1024");
+  EXPECT_EQ(narrowed->device_model, host->device_model);
+  EXPECT_EQ(Parse(host->Key())->device_model, "");
+}
+
+TEST(DeviceModel, IsOneCanonicalText) {
+  EXPECT_EQ(DeviceModel("A Processor", "znver4", {"+a", "-b"}, {1, 2, 3}),
+            "brand=A Processor;cpu=znver4;features=+a,-b;l1=1;l2=2;l3=3");
 }
 
 TEST(Parse, ErrorsListWhatIsKnown) {

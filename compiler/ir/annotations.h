@@ -1,0 +1,15 @@
+// Annotations of loops that lowering understands beyond those that TVM prints.
+#ifndef TILEFARM_COMPILER_IR_ANNOTATIONS_H_
+#define TILEFARM_COMPILER_IR_ANNOTATIONS_H_
+
+namespace tilefarm::ir {
+
+// On a serial loop that does nothing but combine values into one element
+// (`B[i] = B[i] + A[k]`; also *, max, min): the values may be combined in
+// vectors, pairwise, in another order than the loop's. For loops of at most 16
+// vectors, say of partial results.
+inline constexpr char kReduceLanes[] = "tilefarm.reduce_lanes";
+
+}  // namespace tilefarm::ir
+
+#endif  // TILEFARM_COMPILER_IR_ANNOTATIONS_H_

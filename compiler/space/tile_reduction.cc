@@ -1,0 +1,96 @@
+#include "base/status_macros.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/space/block_analysis.h"
+#include "compiler/space/sketch_rules.h"
+
+namespace tilefarm::space {
+namespace {
+
+constexpr int kMaxVectorTile = 256;
+constexpr int kMaxRowTile = 8;
+
+// Neighbouring outputs read neighbouring inputs: pooling, sums over outer
+// axes.
+bool ReadsAlongOutput(const ir::BlockNode& block) {
+  const auto* store = ir::As<ir::StoreNode>(block.body);
+  if (store == nullptr) return false;
+  const auto* last = ir::As<ir::VarNode>(store->indices.back());
+  bool along = false;
+  ir::PostOrderExprs(store->value, [&](const ir::Expr& expr) {
+    const auto* load = ir::As<ir::LoadNode>(expr);
+    along |= load != nullptr && load->buffer != store->buffer &&
+             load->indices.back().get() == last;
+  });
+  return last != nullptr && along;
+}
+
+}  // namespace
+
+// A reduction that reuses no data, with outputs side by side: a tile of the
+// last two spatial loops goes inside of the reduce loops, to be accumulated in
+// registers, and an elementwise consumer follows tile by tile. Keeps the plain
+// program as a first way.
+//
+//   for h, w, c, r: B[h, w, c] = max(B[h, w, c], A[h + r, w, c])
+//   ->  for h, w0, c0: for r: for w1, c1: ...
+Alternatives TileReduction(const RuleContext& context,
+                           schedule::Schedule schedule,
+                           const std::string& name) {
+  std::vector<schedule::Schedule> results{schedule};
+  TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
+                      schedule.GetBlock(name, context.function));
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
+  if (!IsReduction(*node) || HasDataReuse(*node) ||
+      !HasTrivialBindings(*node) || !ReadsAlongOutput(*node)) {
+    return results;
+  }
+  TF_ASSIGN_OR_RETURN(block, schedule.GetBlock(name, context.function));
+  TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> loops,
+                      schedule.GetLoops(block));
+  std::vector<schedule::LoopRv> spatial, reduce;
+  for (const schedule::LoopRv& loop : loops) {
+    TF_ASSIGN_OR_RETURN(ir::ForPtr for_node, schedule.Get(loop));
+    for (const ir::IterVar& iter : node->iters) {
+      if (iter.binding != for_node->var) continue;
+      (iter.type == ir::IterType::kReduce ? reduce : spatial).push_back(loop);
+    }
+  }
+  if (spatial.empty() || spatial.size() + reduce.size() != loops.size()) {
+    return results;
+  }
+  std::vector<schedule::LoopRv> outer, tile;
+  for (size_t i = 0; i < spatial.size(); ++i) {
+    if (i + 2 < spatial.size()) {
+      outer.push_back(spatial[i]);
+      continue;
+    }
+    const bool vector = i + 1 == spatial.size();
+    TF_ASSIGN_OR_RETURN(std::vector<schedule::ExprRv> factors,
+                        SampleTiles(schedule, spatial[i], 2,
+                                    vector ? kMaxVectorTile : kMaxRowTile));
+    TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> parts,
+                        schedule.Split(spatial[i], {factors[0], factors[1]}));
+    outer.push_back(parts[0]);
+    tile.push_back(parts[1]);
+  }
+  const schedule::LoopRv innermost_outer = outer.back();
+  std::vector<schedule::LoopRv> order = std::move(outer);
+  order.insert(order.end(), reduce.begin(), reduce.end());
+  order.insert(order.end(), tile.begin(), tile.end());
+  if (!schedule.Reorder(order).ok()) return results;
+  TF_RETURN_IF_ERROR(
+      schedule.Annotate(block, kTilingStructure, ir::Attr("SRS")));
+  schedule::Schedule fused = schedule;
+  TF_ASSIGN_OR_RETURN(const std::optional<schedule::BlockRv> consumer,
+                      FusibleConsumer(fused, block));
+  if (consumer && fused
+                      .ReverseComputeAt(*consumer, innermost_outer,
+                                        /*preserve_unit_loops=*/true)
+                      .ok()) {
+    schedule = std::move(fused);
+  }
+  results.push_back(std::move(schedule));
+  return results;
+}
+
+}  // namespace tilefarm::space

@@ -1,0 +1,169 @@
+#include "cost_model/estimate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "cost_model/feature_columns.h"
+
+namespace tilefarm::cost_model {
+namespace {
+
+// A core as cores of the last ten years are: two vector operations and two
+// loads a cycle, one store, and results after four cycles. Bytes a cycle and
+// core from L2, L3 and memory.
+constexpr double kVectorOps = 2;
+constexpr double kLoads = 2;
+constexpr double kStores = 1;
+constexpr double kLatency = 4;
+constexpr double kBytesFromL2 = 40;
+constexpr double kBytesFromL3 = 14;
+constexpr double kBytesFromMemory = 6;
+constexpr double kDivisionCycles = 8;
+constexpr double kFunctionCycles = 8;
+// Conditions on loop variables are mostly known before the inner loop.
+constexpr double kConditionShare = 0.25;
+// Of an iteration of a loop that is neither in vectors nor unrolled.
+constexpr double kLoopCycles = 1;
+// Starting and ending a parallel loop.
+constexpr double kParallelCycles = 10000;
+
+// Where the columns that the estimate reads are.
+struct Columns {
+  int add, mul, fma, div, compare, math, int_add, int_mul, int_div, int_compare,
+      casts, selects;
+  int vector_product, unrolled_product, parallel_product;
+  int iterations, guards, body_unrolled;
+  int band, accumulators, kept, load_vectors, broadcasts, pressure, spills,
+      vectors_per_loop;
+  int traffic[kCaches];
+  int gather[kBuffers];
+  int tasks_per_core, imbalance;
+};
+
+int Find(const std::vector<std::string>& names, const std::string& name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  TF_CHECK(found != names.end());
+  return static_cast<int>(found - names.begin());
+}
+
+Columns FindColumns() {
+  const std::vector<std::string> names = FeatureNames();
+  const auto at = [&](const std::string& name) { return Find(names, name); };
+  Columns c;
+  c.add = at("float_add");
+  c.mul = at("float_mul");
+  c.fma = at("float_fma");
+  c.div = at("float_div");
+  c.compare = at("float_compare");
+  c.math = at("float_math");
+  c.int_add = at("int_add");
+  c.int_mul = at("int_mul");
+  c.int_div = at("int_div");
+  c.int_compare = at("int_compare");
+  c.casts = at("casts");
+  c.selects = at("selects");
+  c.vector_product = at("vectorized.product");
+  c.unrolled_product = at("unrolled.product");
+  c.parallel_product = at("parallel.product");
+  c.iterations = at("nest.iterations");
+  c.guards = at("nest.guards");
+  c.body_unrolled = at("nest.body_unrolled");
+  c.band = at("register.band_iterations");
+  c.accumulators = at("register.accumulators");
+  c.kept = at("register.kept_iterations");
+  c.load_vectors = at("register.load_vectors");
+  c.broadcasts = at("register.broadcasts");
+  c.pressure = at("register.pressure");
+  c.spills = at("register.spills");
+  c.vectors_per_loop = at("register.vectors_per_loop");
+  const char* const caches[] = {"l1.", "l2.", "l3."};
+  for (int i = 0; i < kCaches; ++i) {
+    c.traffic[i] = at(std::string(caches[i]) + "traffic");
+  }
+  for (int i = 0; i < kBuffers; ++i) {
+    c.gather[i] = at("buffer" + std::to_string(i) + ".vector_gather");
+  }
+  c.tasks_per_core = at("parallel_work.tasks_per_core");
+  c.imbalance = at("parallel_work.imbalance");
+  return c;
+}
+
+// Of a column that holds log2(1 + x).
+double Exp(float value) { return std::exp2(value) - 1; }
+
+double StoreCycles(const Columns& c, const float* row,
+                   const target::Target& target) {
+  const double iterations = std::max(Exp(row[c.iterations]), 1.0);
+  const double band = std::max(Exp(row[c.band]), 1.0);
+  const double bands = std::max(iterations / band, 1.0);
+  const bool vector = row[c.vector_product] > 0;
+  const double accumulators = std::max(Exp(row[c.accumulators]), 1.0);
+  const double loads = Exp(row[c.load_vectors]) + Exp(row[c.broadcasts]);
+  const double kept = std::max(Exp(row[c.kept]), 1.0);
+
+  // Operations of one execution; in vectors one instruction serves the lanes
+  // that one accumulator holds.
+  const auto per_execution = [&](int column) {
+    return Exp(row[column]) / iterations;
+  };
+  const double simple =
+      per_execution(c.add) + per_execution(c.mul) + per_execution(c.fma) +
+      per_execution(c.compare) + per_execution(c.int_add) +
+      per_execution(c.int_mul) + per_execution(c.casts) +
+      kConditionShare *
+          (per_execution(c.int_compare) + per_execution(c.selects));
+  const double instructions = vector ? accumulators : band;
+  double compute = instructions * (simple / kVectorOps +
+                                   per_execution(c.div) * kDivisionCycles +
+                                   per_execution(c.int_div) * kDivisionCycles +
+                                   per_execution(c.math) * kFunctionCycles);
+  // Dependent steps of an accumulator wait for each other.
+  if (kept > 1) compute = std::max(compute, kLatency);
+
+  double memory = loads / kLoads + accumulators / kStores / kept;
+  if (kept > 1) memory += accumulators / kLoads / kept;
+  for (const int gather : c.gather) {
+    if (vector && row[gather] > 0) {
+      // An element at a time.
+      memory += band / kLoads;
+    }
+  }
+  if (row[c.spills] > 0 && kept > 1) {
+    const double spilled = accumulators * (1 - 1 / row[c.pressure]);
+    memory += 2 * spilled / kStores;
+  }
+  double cycles = bands * std::max(compute, memory);
+  if (row[c.guards] > 0) cycles += bands * row[c.guards];
+  cycles += bands * kLoopCycles;
+
+  const double l1 = Exp(row[c.traffic[0]]) / kBytesFromL2;
+  const double l2 = Exp(row[c.traffic[1]]) / kBytesFromL3;
+  const double l3 = Exp(row[c.traffic[2]]) / kBytesFromMemory;
+  // Caches work beside arithmetic, but never quite for nothing.
+  const double traffic = std::max({l1, l2, l3});
+  cycles = std::max(cycles, traffic) + 0.25 * std::min(cycles, traffic);
+
+  if (target.cores > 1) {
+    if (row[c.parallel_product] > 0) {
+      cycles = cycles * (1 + row[c.imbalance]) / target.cores + kParallelCycles;
+    }
+  }
+  return cycles;
+}
+
+}  // namespace
+
+double EstimateCycles(const FeatureRows& rows, const target::Target& target) {
+  static const Columns* const columns = new Columns(FindColumns());
+  double cycles = 1;
+  const int count = static_cast<int>(rows.values.size()) / kColumns;
+  for (int i = 0; i < count; ++i) {
+    cycles += StoreCycles(*columns, rows.values.data() + i * kColumns, target);
+  }
+  return cycles;
+}
+
+}  // namespace tilefarm::cost_model

@@ -1,0 +1,28 @@
+// What other libraries offer for an entry of the suite.
+#ifndef TILEFARM_TESTS_PERF_SUITE_PEERS_H_
+#define TILEFARM_TESTS_PERF_SUITE_PEERS_H_
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace tilefarm::perf {
+
+struct Peer {
+  std::string name;
+  // Layouts of all operands as the program states them; otherwise constant
+  // weights were laid out ahead of time.
+  bool plain = true;
+  std::function<void()> run;
+};
+
+// The peers for `spec` (see programs.py), reading `buffers` and writing
+// `output`, both in the program's layouts. Whatever a library can not do is
+// left out. Throws what oneDNN throws where it fails in between.
+std::vector<Peer> MakePeers(const nlohmann::json& spec,
+                            const std::vector<float*>& buffers, float* output);
+
+}  // namespace tilefarm::perf
+
+#endif  // TILEFARM_TESTS_PERF_SUITE_PEERS_H_

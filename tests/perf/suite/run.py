@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Tunes the suite and compares every entry with the best of its peers.
+
+Each entry is tuned for --trials on --cores, compiled with tunec, and timed in
+one process with the peers, interleaved, on the same buffers. Prints a table and
+the geometric mean of best peer / ours: above one, ours is faster. Needs
+libdnnl-dev; OpenBLAS and MKL are used where they are found.
+
+  tests/perf/suite/run.py [--only gemm conv] [--trials 256] [--cores 1]
+  tests/perf/suite/run.py --untuned          # the default schedules
+"""
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.dirname(HERE))
+from farm import Farm  # noqa: E402
+from programs import ENTRIES  # noqa: E402
+
+
+def bench(program, job, environment):
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as spec:
+        json.dump(job, spec)
+        spec.flush()
+        out = subprocess.run([program, spec.name], env=environment,
+                             stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(out.stdout)
+
+
+def row(entry, measured, machine):
+    peers = sorted(measured["peers"], key=lambda p: p["seconds"])
+    best = peers[0]["seconds"] if peers else None
+    plain = min((p["seconds"] for p in peers if p["plain"]), default=None)
+    result = {"entry": entry.name, "seconds": measured.get("seconds"),
+              "peers": {p["name"]: p["seconds"] for p in peers},
+              "best_peer": peers[0]["name"] if peers else None,
+              "largest_difference": measured.get("largest_difference"),
+              "largest_value": measured.get("largest_value")}
+    if result["seconds"]:
+        seconds = result["seconds"]
+        result["gflops"] = entry.flops / seconds / 1e9
+        result["gbytes_per_second"] = entry.bytes / seconds / 1e9
+        result["ratio"] = best / seconds if best else None
+        result["ratio_plain"] = plain / seconds if plain else None
+        result["share_of_peak"] = max(
+            entry.flops / seconds / machine["peak_flops"],
+            entry.bytes / seconds / machine["copy_bandwidth"])
+    return result
+
+
+def show(result):
+    def number(value, pattern):
+        return pattern.format(value) if value is not None else "-"
+    peer = result["best_peer"]
+    print("{:24} {:>9} {:>8} {:>7} {:>6} {:>6} {:>6} {:>6}  {:>9} {}".format(
+        result["entry"],
+        number(result["seconds"] and result["seconds"] * 1e3, "{:.4f}"),
+        number(result.get("gflops"), "{:.1f}"),
+        number(result.get("gbytes_per_second"), "{:.1f}"),
+        number(result.get("share_of_peak"), "{:.2f}"),
+        number(result.get("ratio"), "{:.3f}"),
+        number(result.get("ratio_plain"), "{:.3f}"),
+        number(result.get("trials_per_second"), "{:.1f}"),
+        number(peer and result["peers"][peer] * 1e3, "{:.4f}"), peer or ""),
+        flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", default="build/release/bin")
+    parser.add_argument("--bench",
+                        help="the suite_bench program (default: built beside)")
+    parser.add_argument("--only", nargs="+", default=[],
+                        help="entries whose name has one of these in it")
+    parser.add_argument("--trials", type=int, default=256)
+    parser.add_argument("--cores", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--db", help="keep records here; reused")
+    parser.add_argument("--no-tuning", action="store_true",
+                        help="only what --db has")
+    parser.add_argument("--untuned", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    entries = [e for e in ENTRIES.values()
+               if not args.only or any(o in e.name for o in args.only)]
+    program = args.bench or os.path.join(args.bin, "..", "tests", "bin",
+                                         "suite_bench")
+    target = f"host,cores={args.cores}"
+    environment = dict(os.environ, OMP_NUM_THREADS=str(args.cores),
+                       OPENBLAS_NUM_THREADS=str(args.cores),
+                       MKL_NUM_THREADS=str(args.cores))
+    machine = bench(program, {"shapes": [[1], [1]], "spec": {"kind": ""},
+                              "machine": True}, environment)
+    machine["peak_flops"] *= args.cores
+    results = []
+    if not args.json:
+        print("peak {:.0f} GFLOPS on {} core(s), copy {:.1f} GB/s".format(
+            machine["peak_flops"] / 1e9, args.cores,
+            machine["copy_bandwidth"] / 1e9))
+        print("{:24} {:>9} {:>8} {:>7} {:>6} {:>6} {:>6} {:>6}  {:>9} {}"
+              .format("entry", "ms", "GFLOPS", "GB/s", "peak", "ratio",
+                      "plain", "tr/s", "peer ms", "best peer"))
+    with tempfile.TemporaryDirectory() as folder:
+        for entry in entries:
+            source = os.path.join(folder, entry.name + ".py")
+            with open(source, "w") as file:
+                file.write(entry.text)
+            library = os.path.join(folder, entry.name + ".so")
+            command = [os.path.join(args.bin, "tunec"), source, "--target",
+                       target, "-o", library]
+            rate = None
+            if not args.untuned:
+                db = args.db or os.path.join(folder, "suite.db")
+                if not args.no_tuning:
+                    with Farm(args.bin, db=db) as farm:
+                        start = time.monotonic()
+                        last = farm.tune(
+                            "run", source, "--target", target, "--trials",
+                            str(args.trials), "--seed", str(args.seed))[-1]
+                        rate = (last["trials_done"]
+                                / (time.monotonic() - start))
+                command += ["--db", db, "--require-tuned"]
+            subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+            measured = bench(program, {
+                "library": library, "symbol": entry.function,
+                "shapes": entry.shapes, "spec": entry.spec}, environment)
+            result = row(entry, measured, machine)
+            result["trials_per_second"] = rate
+            results.append(result)
+            if not args.json:
+                show(result)
+    ratios = [r["ratio"] for r in results if r.get("ratio")]
+    summary = {
+        "benchmark": "suite", "cores": args.cores, "trials": args.trials,
+        "machine": machine, "entries": results,
+        "geometric_mean": math.exp(sum(map(math.log, ratios)) / len(ratios))
+        if ratios else None,
+        "worst": min(ratios, default=None)}
+    if args.json:
+        print(json.dumps(summary))
+    elif ratios:
+        print("geometric mean of best peer / ours: {:.3f}, worst {:.3f}"
+              .format(summary["geometric_mean"], summary["worst"]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,199 @@
+// Times one library function against its peers, interleaved in one process.
+//
+//   suite_bench SPEC.json      prints one JSON object
+//
+// SPEC: {"library": "x.so", "symbol": "gemm", "shapes": [[...], ...],
+//        "spec": {...}, "flops": N, "bytes": N, "rounds": N}
+#include <dlfcn.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <new>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/perf/suite/peers.h"
+
+namespace tilefarm::perf {
+namespace {
+
+using Json = nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+double Seconds(const std::function<void()>& run, int repeats) {
+  const auto start = Clock::now();
+  for (int i = 0; i < repeats; ++i) run();
+  return std::chrono::duration<double>(Clock::now() - start).count() / repeats;
+}
+
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + values.size() / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Huge enough for every entry, aligned as the runner aligns.
+float* Allocate(size_t count) {
+  return static_cast<float*>(
+      ::operator new[](count * sizeof(float), std::align_val_t(64)));
+}
+
+using Vector = float __attribute__((vector_size(64)));
+
+void Keep(Vector& value) { asm volatile("" : "+v"(value)); }
+
+// Independent chains of multiply-adds that live in registers.
+template <int... I>
+void MultiplyAdd(int steps, std::integer_sequence<int, I...>) {
+  Vector sums[] = {(Vector{} + static_cast<float>(I))...};
+  const Vector a = Vector{} + 0.999f, b = Vector{} + 1e-3f;
+  for (int i = 0; i < steps; ++i) {
+    ((sums[I] = sums[I] * a + b), ...);
+    (Keep(sums[I]), ...);
+  }
+  (Keep(sums[I]), ...);
+}
+
+double PeakFlops() {
+  constexpr int kChains = 16, kSteps = 200000;
+  double best = 0;
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    const double seconds = Seconds(
+        [] { MultiplyAdd(kSteps, std::make_integer_sequence<int, kChains>()); },
+        1);
+    best = std::max(best, 2.0 * 16 * kChains * kSteps / seconds);
+  }
+  return best;
+}
+
+// Bytes read and written a second by memcpy out of the caches.
+double CopyBandwidth() {
+  constexpr size_t kBytes = 256 << 20;
+  std::vector<char> from(kBytes, 1), into(kBytes, 2);
+  double best = 0;
+  for (int i = 0; i < 5; ++i) {
+    const double s =
+        Seconds([&] { std::copy(from.begin(), from.end(), into.begin()); }, 1);
+    best = std::max(best, 2.0 * kBytes / s);
+  }
+  return best;
+}
+
+int Main(const char* path) {
+  std::ifstream file(path);
+  const Json job = Json::parse(file);
+  std::vector<float*> buffers;
+  std::vector<size_t> counts;
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  for (const Json& shape : job["shapes"]) {
+    size_t count = 1;
+    for (const Json& extent : shape) count *= extent.get<size_t>();
+    counts.push_back(count);
+    buffers.push_back(Allocate(count));
+    for (size_t i = 0; i < count; ++i) buffers.back()[i] = uniform(random);
+  }
+  float* theirs = Allocate(counts.back());
+  std::fill_n(theirs, counts.back(), 0.5f);
+
+  std::vector<Peer> all = MakePeers(job["spec"], buffers, theirs);
+  if (job.contains("library")) {
+    void* handle = dlopen(job["library"].get<std::string>().c_str(),
+                          RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) {
+      std::cerr << dlerror() << "\n";
+      return 1;
+    }
+    void* symbol = dlsym(handle, job["symbol"].get<std::string>().c_str());
+    if (symbol == nullptr) {
+      std::cerr << dlerror() << "\n";
+      return 1;
+    }
+    std::function<void()> run;
+    const auto call = [symbol](auto... p) {
+      return [=] {
+        if (reinterpret_cast<int (*)(decltype(p)...)>(symbol)(p...) != 0) {
+          std::cerr << "the library's function failed\n";
+          std::exit(1);
+        }
+      };
+    };
+    const auto& b = buffers;
+    switch (buffers.size()) {
+      case 2:
+        run = call(b[0], b[1]);
+        break;
+      case 3:
+        run = call(b[0], b[1], b[2]);
+        break;
+      case 4:
+        run = call(b[0], b[1], b[2], b[3]);
+        break;
+      default:
+        std::cerr << "2 to 4 parameters\n";
+        return 2;
+    }
+    all.push_back({"ours", true, run});
+  }
+
+  const int rounds = job.value("rounds", 25);
+  std::vector<int> repeats;
+  for (const Peer& peer : all) {
+    peer.run();
+    repeats.push_back(
+        std::clamp(static_cast<int>(2e-3 / Seconds(peer.run, 1)), 1, 2000));
+  }
+  std::vector<std::vector<double>> times(all.size());
+  for (int round = 0; round < rounds; ++round) {
+    for (size_t i = 0; i < all.size(); ++i) {
+      all[i].run();  // brings its code and operands back
+      times[i].push_back(Seconds(all[i].run, repeats[i]));
+    }
+  }
+  Json result;
+  result["peers"] = Json::array();
+  for (size_t i = 0; i < all.size(); ++i) {
+    const double median = Median(times[i]);
+    if (all[i].name == "ours") {
+      result["seconds"] = median;
+    } else {
+      result["peers"].push_back({{"name", all[i].name},
+                                 {"plain", all[i].plain},
+                                 {"seconds", median}});
+    }
+  }
+  if (job.contains("library") && all.size() > 1) {
+    double worst = 0, largest = 0;
+    all[0].run();
+    for (size_t i = 0; i < counts.back(); ++i) {
+      worst = std::max<double>(worst, std::abs(buffers.back()[i] - theirs[i]));
+      largest = std::max<double>(largest, std::abs(theirs[i]));
+    }
+    result["largest_difference"] = worst;
+    result["largest_value"] = largest;
+  }
+  if (job.value("machine", false)) {
+    result["peak_flops"] = PeakFlops();
+    result["copy_bandwidth"] = CopyBandwidth();
+  }
+  std::cout << result.dump() << "\n";
+  return 0;
+}
+
+}  // namespace
+}  // namespace tilefarm::perf
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: suite_bench SPEC.json\n";
+    return 2;
+  }
+  return tilefarm::perf::Main(argv[1]);
+}

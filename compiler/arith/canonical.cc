@@ -203,14 +203,15 @@ Expr Canonicalizer::ToExpr(const Sum& sum) {
 void Canonicalizer::FoldKnown(Sum& sum) {
   for (size_t i = 0; i < sum.terms.size();) {
     const Term& term = sum.terms[i];
+    // Variables of one value were replaced when they were met.
     const bool is_variable =
         term.is_plain() && term.index->kind == ExprKind::kVar;
-    if (is_variable || !BoundOfAtom(term).is_single()) {
+    const ConstBound bound = is_variable ? ConstBound() : BoundOfAtom(term);
+    if (!bound.is_single()) {
       ++i;
       continue;
     }
-    sum.base =
-        AddChecked(sum.base, MulChecked(BoundOfAtom(term).min, term.scale));
+    sum.base = AddChecked(sum.base, MulChecked(bound.min, term.scale));
     sum.terms.erase(sum.terms.begin() + i);
   }
 }

@@ -68,7 +68,8 @@ class IndexMath {
   IndexMath(const IndexMath&) = delete;
   IndexMath& operator=(const IndexMath&) = delete;
 
-  // min <= var <= max, beside what is known of it already.
+  // min <= var <= max, beside what is known of it already. The variable must
+  // outlive the scope.
   void Bind(const ir::VarNode* var, int64_t min, int64_t max);
   // The condition holds, or does not hold, from here on.
   void Assume(const ir::Expr& condition) { AddCondition(condition, true); }

@@ -11,7 +11,7 @@
 //
 // Steps:
 //   1. Check that the block is a reduction, that no loop above the given one
-//      feeds a reduce variable, that no instance runs twice below the loop
+//      (but loops of one iteration) feeds a reduce variable, that no instance runs twice below the loop
 //      (its first accumulation would be counted again), and that no other
 //      block below the loop sees the buffer before it is written.
 //   2. Make the init block from the spatial variables, below copies of the
@@ -100,7 +100,8 @@ absl::Status CheckDecompose(const ScheduleState& state,
   TF_RETURN_IF_ERROR(CheckReduction(state, kPrimitive, deps, block.get()));
   TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, kPrimitive, block.get()));
   for (const ir::ForPtr& above : state.LoopsAbove(loop.get())) {
-    if (LoopFeedsIter(above.get(), block.get(), ir::IterType::kReduce)) {
+    if (!ir::IsConstInt(above->extent, 1) &&
+        LoopFeedsIter(above.get(), block.get(), ir::IterType::kReduce)) {
       return state.Illegal(
           kPrimitive, loop.get(),
           absl::StrCat("loop ", above->var->name,

@@ -56,7 +56,7 @@ absl::Status ReduceInLanes(schedule::Schedule& schedule,
 }  // namespace
 
 // Gives every reduction its own initialisation, in front of its outermost
-// reduce loop, so that the update needs no test.
+// reduce loop of more than one iteration, so that the update needs no test.
 absl::Status RewriteReductions(schedule::Schedule& schedule,
                                const std::string& function) {
   for (const ir::BlockPtr& node :
@@ -73,7 +73,9 @@ absl::Status RewriteReductions(schedule::Schedule& schedule,
         reduces |= iter.type == ir::IterType::kReduce &&
                    ir::UsesVar(iter.binding, for_node->var.get());
       }
-      if (!reduces) continue;
+      // A loop of one iteration leaves the initialisation next to the inner
+      // reduction, where it becomes the accumulators' first value.
+      if (!reduces || ir::IsConstInt(for_node->extent, 1)) continue;
       schedule::Schedule attempt = schedule;
       if (attempt.DecomposeReduction(block, loop).ok()) {
         schedule = std::move(attempt);

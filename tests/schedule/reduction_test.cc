@@ -76,6 +76,15 @@ b5 = sch.decompose_reduction(b0, l1)
                 kIllegal, {"decompose_reduction", "loop i", "loop k"});
 }
 
+// An outer reduce loop of one iteration repeats nothing.
+TEST(DecomposeReduction, PassesLoopsOfOneIteration) {
+  ExpectSameResults(RowSum(), R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+l3, l4 = sch.split(l2, factors=[1, None])
+b5 = sch.decompose_reduction(b0, l4)
+)");
+}
+
 TEST(DecomposeReduction, RefusesBlocksWithoutInit) {
   ExpectRefused(TwoElementwise(), R"(b0 = sch.get_block("B")
 l1, l2 = sch.get_loops(b0)

@@ -342,10 +342,10 @@ void Nest::AnnotateUnroll(NestedBlock& block, int64_t steps) {
 void Nest::Decompose(int number) {
   const size_t depth = pool_[static_cast<size_t>(number)].loops.size();
   size_t first = 0;
-  while (first < depth &&
-         !Reduces(pool_[static_cast<size_t>(number)],
-                  pool_[static_cast<size_t>(number)].loops[first], true)) {
-    ++first;
+  for (; first < depth; ++first) {
+    const NestedBlock& block = pool_[static_cast<size_t>(number)];
+    const int loop = block.loops[first];
+    if (loops_[loop].extent > 1 && Reduces(block, loop, true)) break;
   }
   // Nothing to move the initialisation out of.
   if (first == depth) return;

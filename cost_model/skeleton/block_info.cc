@@ -155,7 +155,6 @@ absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
         {iter.type, std::max<int64_t>(*extent, 1), iter.var.get()});
     reduces |= iter.type == ir::IterType::kReduce;
   }
-  if (!ir::IsConstInt(block->predicate, 1)) return unimplemented("is guarded");
   if (!block->allocs.empty()) return unimplemented("allocates buffers");
   for (const auto& [key, value] : block->annotations) {
     if (key == space::kTilingStructure) {

@@ -33,8 +33,8 @@ class BufferNumbers {
   std::unordered_map<const ir::BufferNode*, int> numbers_;
 };
 
-// Unimplemented for a block whose body is not one store, that is guarded, or
-// that carries an annotation of the rules whose meaning is not known here.
+// Unimplemented for a block whose body is not one store or that carries an
+// annotation of the rules whose meaning is not known here.
 absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
                                     BufferNumbers& buffers);
 

@@ -196,6 +196,9 @@ class Builder {
     }
     const auto* block = As<ir::BlockNode>(stmt);
     if (block == nullptr) return Unknown("a statement between loops");
+    if (!ir::IsConstInt(block->predicate, 1)) {
+      return Unknown("a block that is guarded from the start");
+    }
     SketchBlock& made = out_.blocks.emplace_back();
     made.loops = path_;
     names_.push_back(block->name);
@@ -233,7 +236,8 @@ class Builder {
   absl::Status Sample(const Instruction& in) {
     const int site = next_site_++;
     const ir::Attr& decision = decisions_[static_cast<size_t>(site)];
-    if (in.primitive == "sample_perfect_tile") {
+    const bool perfect = in.primitive == "sample_perfect_tile";
+    if (perfect || in.primitive == "sample_tile") {
       TF_ASSIGN_OR_RETURN(const int loop, Loop(in, "loop"));
       Value product = out_.formula.Const(1);
       const Value one = product;
@@ -247,7 +251,7 @@ class Builder {
       if (innermost > 0) {
         Require(expr_rvs_[in.outputs.back().id], out_.formula.Const(innermost));
       }
-      Require(product, out_.extents[loop], /*equal=*/true);
+      Require(out_.extents[loop], product, /*equal=*/perfect);
       return absl::OkStatus();
     }
     if (in.primitive == "sample_categorical") {
@@ -337,12 +341,17 @@ class Builder {
       covered = f.Mul(covered, extent);
     }
     if (parts.size() != in.outputs.size()) return Unknown("an odd split");
-    // A tail would have to be guarded.
-    Require(covered, out_.extents[loop], /*equal=*/true);
+    Require(out_.extents[loop], covered);
+    if (IntArg(in, "disable_predication", 0) != 0) {
+      Require(covered, out_.extents[loop]);
+    }
     for (SketchBlock& block : out_.blocks) {
       const auto at = std::find(block.loops.begin(), block.loops.end(), loop);
       if (at == block.loops.end()) continue;
       block.loops.insert(block.loops.erase(at), parts.begin(), parts.end());
+      // A tail is guarded.
+      block.guards.push_back(
+          {covered, out_.extents[loop], Reduces(block, loop)});
       for (std::vector<Term>& terms : block.bindings) {
         SplitTerms(terms, loop, parts);
       }
@@ -351,6 +360,21 @@ class Builder {
       loop_rvs_[in.outputs[j].id] = parts[j];
     }
     return absl::OkStatus();
+  }
+
+  // Whether a reduce variable of the block moves with the loop.
+  bool Reduces(const SketchBlock& block, int loop) const {
+    const int info = InfoOf(static_cast<int>(&block - out_.blocks.data()));
+    for (size_t i = 0; info >= 0 && i < block.bindings.size(); ++i) {
+      if (out_.infos[static_cast<size_t>(info)].iters[i].type ==
+          ir::IterType::kSpatial) {
+        continue;
+      }
+      for (const Term& term : block.bindings[i]) {
+        if (term.loop == loop) return true;
+      }
+    }
+    return false;
   }
 
   void SplitTerms(std::vector<Term>& terms, int loop,
@@ -657,8 +681,11 @@ class Builder {
       const int64_t size =
           std::min(info.iters[iter].extent,
                    out_.buffers[static_cast<size_t>(access.buffer)].shape[d]);
-      // Else the loop would be clipped or guarded.
-      Require(f.Add(f.Add(top, width), f.Const(constant)), f.Const(size));
+      // Beyond the domain it is clipped where it is the whole loop's doing,
+      // else guarded.
+      if (constant == 0) width = f.Clip(width, f.Const(size), top);
+      moved.guards.push_back(
+          {f.Add(f.Add(top, width), f.Const(constant)), f.Const(size), false});
       moved.constants[iter] = constant;
       widths[iter] = width;
     }
@@ -692,6 +719,13 @@ class Builder {
         same = extents[l] == numbers[out_.extents[block.loops[l]]];
       }
       if (!same) return Unknown("other loops than in the program");
+      bool guarded = false;
+      for (const Guard& guard : block.guards) {
+        guarded |= numbers[guard.reached] > numbers[guard.limit];
+      }
+      if (guarded == ir::IsConstInt(out_.infos[i].block->predicate, 1)) {
+        return Unknown("other guards than in the program");
+      }
     }
     return absl::OkStatus();
   }

@@ -104,7 +104,7 @@ std::optional<FeatureRows> CandidateEvaluator::Evaluate(
   if (!values_.Assign(candidate.decisions) ||
       !entry->skeleton->formula.Evaluate(values_, numbers_) ||
       !entry->Holds(numbers_)) {
-    ++stats_.reasons["a tail, a clipped region or an illegal decision"];
+    ++stats_.reasons["an illegal decision, or a number out of the usual"];
     return Replay(candidate);
   }
   nest_.Start(*entry->skeleton, numbers_);

@@ -19,6 +19,7 @@ enum Step : uint64_t {
   kMovedVector,
   kSharedVector,
   kGuarded,
+  kTail,
   kParallelLoops,
   kUnrolled,
   kAnnotated,
@@ -31,7 +32,8 @@ uint64_t Code(Step step, uint64_t detail) { return step * 1024 + detail; }
 NestedBlock& Nest::NewBlock() {
   if (blocks_ == pool_.size()) pool_.emplace_back();
   NestedBlock& block = pool_[blocks_++];
-  block.is_init = block.decomposed = block.guarded = false;
+  block.is_init = block.decomposed = false;
+  block.guarded = block.reduce_guarded = false;
   return block;
 }
 
@@ -55,6 +57,14 @@ void Nest::Start(const Skeleton& skeleton,
     block.info = &skeleton.infos[static_cast<size_t>(sketch.info)];
     block.loops = sketch.loops;
     block.constants = sketch.constants;
+    for (const Guard& guard : sketch.guards) {
+      if (numbers[static_cast<size_t>(guard.reached)] <=
+          numbers[static_cast<size_t>(guard.limit)]) {
+        continue;
+      }
+      (guard.reduces ? block.reduce_guarded : block.guarded) = true;
+      Note(Code(kTail, blocks_ * 2 + guard.reduces));
+    }
     block.bindings.resize(sketch.bindings.size());
     for (size_t i = 0; i < sketch.bindings.size(); ++i) {
       block.bindings[i].clear();
@@ -390,139 +400,6 @@ void Nest::Decompose(int number) {
   order_.insert(order_.begin() + static_cast<ptrdiff_t>(at),
                 static_cast<int>(blocks_) - 1);
   Note(Code(kDecomposed, 0));
-}
-
-// --- Loops -------------------------------------------------------------------
-
-bool Nest::Uses(const NestedBlock& block, size_t iter, int loop) {
-  for (const LoopPart& part : block.bindings[iter]) {
-    if (part.loop == loop) return true;
-  }
-  return false;
-}
-
-bool Nest::Reduces(const NestedBlock& block, int loop, bool reduce_only) {
-  for (size_t i = 0; i < block.bindings.size(); ++i) {
-    const ir::IterType type = block.info->iters[i].type;
-    if (reduce_only ? type != ir::IterType::kReduce
-                    : type == ir::IterType::kSpatial) {
-      continue;
-    }
-    if (Uses(block, i, loop)) return true;
-  }
-  return false;
-}
-
-bool Nest::IsChain(const NestedBlock& block, size_t first, size_t last) const {
-  for (size_t b = 0; b < order_.size(); ++b) {
-    const NestedBlock& other = At(b);
-    // Paths agree down to `first`, or the block is elsewhere.
-    if (other.loops.size() <= first ||
-        other.loops[first] != block.loops[first]) {
-      continue;
-    }
-    for (size_t i = first; i <= last; ++i) {
-      if (i >= other.loops.size() || other.loops[i] != block.loops[i]) {
-        return false;
-      }
-    }
-  }
-  return true;
-}
-
-int Nest::BlocksBelow(int loop) const {
-  int count = 0;
-  for (size_t b = 0; b < order_.size(); ++b) {
-    const std::vector<int>& loops = At(b).loops;
-    count += std::find(loops.begin(), loops.end(), loop) != loops.end();
-  }
-  return count;
-}
-
-void Nest::SplitLoop(int loop, int64_t inner_extent, int* outer, int* inner) {
-  *outer = static_cast<int>(loops_.size());
-  *inner = *outer + 1;
-  const int64_t extent = loops_[loop].extent;
-  loops_.push_back({(extent + inner_extent - 1) / inner_extent});
-  loops_.push_back({inner_extent});
-  for (size_t b = 0; b < order_.size(); ++b) {
-    NestedBlock& block = At(b);
-    const auto at = std::find(block.loops.begin(), block.loops.end(), loop);
-    if (at == block.loops.end()) continue;
-    *at = *outer;
-    block.loops.insert(at + 1, *inner);
-    for (std::vector<LoopPart>& parts : block.bindings) {
-      for (size_t p = 0; p < parts.size(); ++p) {
-        if (parts[p].loop != loop) continue;
-        const LoopPart old = parts[p];
-        if (old.lower != 1 || old.upper != 0) unsure_ = "a split fused loop";
-        parts[p] = {*outer, old.coefficient * inner_extent};
-        parts.insert(parts.begin() + static_cast<ptrdiff_t>(p) + 1,
-                     {*inner, old.coefficient});
-        ++p;
-      }
-    }
-  }
-}
-
-// f // 8 * 16 + f % 8 // 2 * 4 is f // 2 * 4: neighbouring digits of a loop
-// whose steps continue each other are one.
-void Nest::MergeDigits(std::vector<LoopPart>& parts, int loop) {
-  for (size_t high = 0; high < parts.size(); ++high) {
-    if (parts[high].loop != loop) continue;
-    for (size_t low = 0; low < parts.size(); ++low) {
-      if (low == high || parts[low].loop != loop ||
-          parts[low].upper != parts[high].lower ||
-          parts[high].coefficient !=
-              parts[low].coefficient * (parts[low].upper / parts[low].lower)) {
-        continue;
-      }
-      parts[low].upper = parts[high].upper;
-      parts.erase(parts.begin() + static_cast<ptrdiff_t>(high));
-      high = static_cast<size_t>(-1);  // from the start
-      break;
-    }
-  }
-}
-
-int Nest::FuseLoops(const NestedBlock& block, size_t count) {
-  const int fused = static_cast<int>(loops_.size());
-  const std::vector<int> old(
-      block.loops.begin(), block.loops.begin() + static_cast<ptrdiff_t>(count));
-  int64_t total = 1;
-  std::vector<int64_t> lowers(count);
-  for (size_t i = count; i-- > 0;) {
-    lowers[i] = total;
-    total *= loops_[old[i]].extent;
-  }
-  loops_.push_back({total});
-  for (size_t b = 0; b < order_.size(); ++b) {
-    NestedBlock& other = At(b);
-    if (other.loops.empty() || other.loops[0] != old[0]) continue;
-    other.loops.erase(other.loops.begin(),
-                      other.loops.begin() + static_cast<ptrdiff_t>(count));
-    other.loops.insert(other.loops.begin(), fused);
-    for (std::vector<LoopPart>& parts : other.bindings) {
-      for (LoopPart& part : parts) {
-        const auto at = std::find(old.begin(), old.end(), part.loop);
-        if (at == old.end()) continue;
-        const auto i = static_cast<size_t>(at - old.begin());
-        const int64_t extent = loops_[old[i]].extent;
-        // One iteration: its variable is 0.
-        if (extent == 1) {
-          part.coefficient = 0;
-          continue;
-        }
-        part.loop = fused;
-        part.lower = lowers[i];
-        part.upper = i > 0 ? lowers[i] * extent : 0;
-      }
-      std::erase_if(parts,
-                    [](const LoopPart& part) { return part.coefficient == 0; });
-      MergeDigits(parts, fused);
-    }
-  }
-  return fused;
 }
 
 }  // namespace tilefarm::skeleton

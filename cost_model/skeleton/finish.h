@@ -36,8 +36,9 @@ struct NestedBlock {
   const BlockInfo* info = nullptr;
   bool is_init = false;     // the initialisation of a decomposed reduction
   bool decomposed = false;  // a reduction without its initialisation
-  bool guarded = false;     // by a tail
-  std::vector<int> loops;   // outermost first
+  bool guarded = false;     // by the tail of a spatial loop
+  bool reduce_guarded = false;
+  std::vector<int> loops;  // outermost first
   std::vector<std::vector<LoopPart>> bindings;
   std::vector<int64_t> constants;
 };
@@ -76,7 +77,7 @@ class Nest {
   void AnnotateUnroll(NestedBlock& block, int64_t steps);
   void Decompose(int number);
 
-  // --- What they ask and do ---
+  // --- What they ask and do (loops.cc) ---
   static bool Uses(const NestedBlock& block, size_t iter, int loop);
   // Some variable that is not data parallel (a reduction) moves with it.
   static bool Reduces(const NestedBlock& block, int loop, bool reduce_only);
@@ -86,7 +87,8 @@ class Nest {
   int BlocksBelow(int loop) const;
   bool MayRunInParallel(const NestedBlock& block, size_t first, size_t count);
   void SplitLoop(int loop, int64_t inner_extent, int* outer, int* inner);
-  static void MergeDigits(std::vector<LoopPart>& parts, int loop);
+  void MergeDigits(std::vector<LoopPart>& parts, int loop);
+  bool HasNoGaps(const std::vector<LoopPart>& parts, bool rightmost);
   int FuseLoops(const NestedBlock& block, size_t count);
   NestedBlock& NewBlock();
   NestedBlock& At(size_t i) { return pool_[static_cast<size_t>(order_[i])]; }
@@ -132,6 +134,8 @@ class Nest {
   std::vector<Form> laid_out_;
   std::vector<std::vector<double>> lowest_, highest_;  // offsets, by access
   std::vector<int> snapshot_;
+  std::vector<LoopPart> merged_;
+  std::vector<bool> taken_;
 };
 
 }  // namespace tilefarm::skeleton

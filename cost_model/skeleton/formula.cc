@@ -1,5 +1,6 @@
 #include "cost_model/skeleton/formula.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tilefarm::skeleton {
@@ -25,8 +26,8 @@ bool DecisionValues::Assign(std::span<const ir::Attr> decisions) {
 }
 
 Value Formula::Intern(Op op) {
-  const auto [it, added] = known_.try_emplace(std::tuple(op.kind, op.a, op.b),
-                                              static_cast<Value>(ops_.size()));
+  const auto [it, added] = known_.try_emplace(
+      std::tuple(op.kind, op.a, op.b, op.c), static_cast<Value>(ops_.size()));
   if (added) ops_.push_back(op);
   return it->second;
 }
@@ -68,6 +69,10 @@ Value Formula::CeilDiv(Value a, Value b) {
   const auto x = AsConst(a), y = AsConst(b);
   if (x && y && *y > 0) return Const((*x + *y - 1) / *y);
   return Intern({Kind::kCeilDiv, a, b});
+}
+
+Value Formula::Clip(Value width, Value limit, Value offset) {
+  return Intern({Kind::kClip, width, limit, offset});
 }
 
 bool Formula::Evaluate(const DecisionValues& decisions,
@@ -112,6 +117,10 @@ bool Formula::Evaluate(const DecisionValues& decisions,
       case Kind::kCeilDiv:
         if (numbers[op.b] <= 0) return false;
         out = (numbers[op.a] + numbers[op.b] - 1) / numbers[op.b];
+        break;
+      case Kind::kClip:
+        out = numbers[op.c] == 0 ? std::min(numbers[op.a], numbers[op.b])
+                                 : numbers[op.a];
         break;
     }
   }

@@ -50,6 +50,8 @@ class Formula {
   Value Add(Value a, Value b);
   Value Mul(Value a, Value b);
   Value CeilDiv(Value a, Value b);
+  // At most `limit` where `offset` is 0, else `width`.
+  Value Clip(Value width, Value limit, Value offset);
 
   std::optional<int64_t> AsConst(Value value) const;
 
@@ -66,16 +68,17 @@ class Formula {
     kAdd,
     kMul,
     kCeilDiv,
+    kClip,
   };
   struct Op {
     Kind kind;
-    int64_t a = 0, b = 0;
+    int64_t a = 0, b = 0, c = 0;
   };
   Value Intern(Op op);
 
   std::vector<Op> ops_;
   std::vector<std::vector<int64_t>> choices_;
-  std::map<std::tuple<Kind, int64_t, int64_t>, Value> known_;
+  std::map<std::tuple<Kind, int64_t, int64_t, int64_t>, Value> known_;
 };
 
 }  // namespace tilefarm::skeleton

@@ -92,11 +92,19 @@ struct Term {
   bool vanishes = false;
 };
 
+// The block is guarded by a condition where `reached` is more than `limit`:
+// loops go beyond the domain.
+struct Guard {
+  Value reached = 0, limit = 0;
+  bool reduces = false;  // a condition on reduce loops
+};
+
 struct SketchBlock {
   int info = -1;                            // index into Skeleton::infos
   std::vector<int> loops;                   // outermost first
   std::vector<std::vector<Term>> bindings;  // by iteration variable
   std::vector<int64_t> constants;
+  std::vector<Guard> guards;
 };
 
 // `a` = `b`, or `a` <= `b`: without it the skeleton says nothing.

@@ -217,7 +217,7 @@ void Nest::WriteBlock(const NestedBlock& block, bool is_start, NestStore& out) {
   }
   out.ops = store.ops;
   out.is_init = is_start;
-  out.guards = block.guarded ? 1 : 0;
+  out.guards = block.guarded || block.reduce_guarded ? 1 : 0;
   out.alloc_depth = 0;
   double domain = 1;
   bool any = false;

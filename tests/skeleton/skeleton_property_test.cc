@@ -16,7 +16,7 @@ namespace {
 using ir::DataType;
 using te::Tensor;
 
-constexpr int kCandidates = 300;
+constexpr int kCandidates = 1500;
 
 struct Workload {
   const char* name;
@@ -35,7 +35,8 @@ std::vector<Workload> Workloads() {
       {"matmul_relu", [] { return space::MatmulRelu(128, 96, 64); }, 0.5},
       {"matmul", [] { return space::Matmul(256, 512, 128); }, 0.5},
       // Tails: no tile divides.
-      {"matmul_prime", [] { return space::MatmulRelu(61, 67, 64); }, 0},
+      {"matmul_prime", [] { return space::MatmulRelu(61, 67, 64); }, 0.3},
+      {"matmul_all_prime", [] { return space::Matmul(127, 131, 109); }, 0.3},
       {"dense_gelu",
        [] {
          const Tensor x = Input("x", {32, 64}), w = Input("w", {96, 64});
@@ -60,6 +61,28 @@ std::vector<Workload> Workloads() {
          options.stride = {2, 2};
          return Build(
              {data, weight, te::Relu(te::Conv2dNhwc(data, weight, options))});
+       },
+       0.1},
+      {"wide_conv",
+       [] {
+         const Tensor data = Input("data", {1, 112, 112, 3});
+         const Tensor weight = Input("weight", {7, 7, 3, 64});
+         te::ConvOptions options;
+         options.padding = {3, 3};
+         options.stride = {2, 2};
+         return Build({data, weight, te::Conv2dNhwc(data, weight, options)});
+       },
+       0.1},
+      {"odd_conv",
+       [] {
+         const Tensor data = Input("data", {1, 23, 19, 17});
+         const Tensor weight = Input("weight", {3, 3, 17, 37});
+         const Tensor bias = Input("bias", {37});
+         te::ConvOptions options;
+         options.padding = {1, 1};
+         return Build(
+             {data, weight, bias,
+              te::Relu(te::Add(te::Conv2dNhwc(data, weight, options), bias))});
        },
        0.1},
       {"conv_nchw",

@@ -1,0 +1,197 @@
+// The loops of a nest: what the postprocs ask about them, split and fuse.
+#include <algorithm>
+
+#include "cost_model/skeleton/finish.h"
+
+namespace tilefarm::skeleton {
+
+bool Nest::Uses(const NestedBlock& block, size_t iter, int loop) {
+  for (const LoopPart& part : block.bindings[iter]) {
+    if (part.loop == loop) return true;
+  }
+  return false;
+}
+
+bool Nest::Reduces(const NestedBlock& block, int loop, bool reduce_only) {
+  for (size_t i = 0; i < block.bindings.size(); ++i) {
+    const ir::IterType type = block.info->iters[i].type;
+    if (reduce_only ? type != ir::IterType::kReduce
+                    : type == ir::IterType::kSpatial) {
+      continue;
+    }
+    if (Uses(block, i, loop)) return true;
+  }
+  return false;
+}
+
+bool Nest::IsChain(const NestedBlock& block, size_t first, size_t last) const {
+  for (size_t b = 0; b < order_.size(); ++b) {
+    const NestedBlock& other = At(b);
+    // Paths agree down to `first`, or the block is elsewhere.
+    if (other.loops.size() <= first ||
+        other.loops[first] != block.loops[first]) {
+      continue;
+    }
+    for (size_t i = first; i <= last; ++i) {
+      if (i >= other.loops.size() || other.loops[i] != block.loops[i]) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+int Nest::BlocksBelow(int loop) const {
+  int count = 0;
+  for (size_t b = 0; b < order_.size(); ++b) {
+    const std::vector<int>& loops = At(b).loops;
+    count += std::find(loops.begin(), loops.end(), loop) != loops.end();
+  }
+  return count;
+}
+
+void Nest::SplitLoop(int loop, int64_t inner_extent, int* outer, int* inner) {
+  *outer = static_cast<int>(loops_.size());
+  *inner = *outer + 1;
+  const int64_t extent = loops_[loop].extent;
+  loops_.push_back({(extent + inner_extent - 1) / inner_extent});
+  loops_.push_back({inner_extent});
+  for (size_t b = 0; b < order_.size(); ++b) {
+    NestedBlock& block = At(b);
+    const auto at = std::find(block.loops.begin(), block.loops.end(), loop);
+    if (at == block.loops.end()) continue;
+    *at = *outer;
+    block.loops.insert(at + 1, *inner);
+    for (std::vector<LoopPart>& parts : block.bindings) {
+      for (size_t p = 0; p < parts.size(); ++p) {
+        if (parts[p].loop != loop) continue;
+        const LoopPart old = parts[p];
+        if (old.lower != 1 || old.upper != 0) unsure_ = "a split fused loop";
+        parts[p] = {*outer, old.coefficient * inner_extent};
+        parts.insert(parts.begin() + static_cast<ptrdiff_t>(p) + 1,
+                     {*inner, old.coefficient});
+        ++p;
+      }
+    }
+  }
+}
+
+// f // 8 * 16 + f % 8 // 2 * 4 is f // 2 * 4: neighbouring digits of a loop
+// whose steps continue each other are one, where arith finds the whole binding
+// to be an iterator map (arith/iter_map.h).
+void Nest::MergeDigits(std::vector<LoopPart>& parts, int loop) {
+  merged_ = parts;
+  for (size_t high = 0; high < merged_.size(); ++high) {
+    if (merged_[high].loop != loop) continue;
+    for (size_t low = 0; low < merged_.size(); ++low) {
+      if (low == high || merged_[low].loop != loop ||
+          merged_[low].upper != merged_[high].lower ||
+          merged_[high].coefficient !=
+              merged_[low].coefficient *
+                  (merged_[low].upper / merged_[low].lower)) {
+        continue;
+      }
+      merged_[low].upper = merged_[high].upper;
+      merged_.erase(merged_.begin() + static_cast<ptrdiff_t>(high));
+      high = static_cast<size_t>(-1);  // from the start
+      break;
+    }
+  }
+  if (merged_.size() == parts.size()) return;
+  // Parts of one step are taken in an order that is not known here.
+  const bool is_map = HasNoGaps(merged_, /*rightmost=*/true);
+  if (is_map != HasNoGaps(merged_, /*rightmost=*/false)) {
+    unsure_ = "a fused loop in an overlapping binding";
+  }
+  if (is_map) parts = merged_;
+}
+
+// Whether each part steps by what the smaller ones reach together, or by less
+// where the smallest step is one. Of parts of one step those of one iteration
+// come first, then the rightmost, or the leftmost.
+bool Nest::HasNoGaps(const std::vector<LoopPart>& parts, bool rightmost) {
+  const size_t count = parts.size();
+  if (count <= 1) return true;
+  const auto extent = [&](const LoopPart& part) {
+    return (part.upper != 0 ? part.upper : loops_[part.loop].extent) /
+           part.lower;
+  };
+  taken_.assign(count, false);
+  int64_t expected = 0;
+  bool overlap = false;
+  for (size_t n = 0; n < count; ++n) {
+    int next = -1;
+    bool next_exact = false;
+    for (size_t k = 0; k < count; ++k) {
+      const size_t i = rightmost ? count - 1 - k : k;
+      if (taken_[i]) continue;
+      const int64_t step = parts[i].coefficient;
+      const bool unit = extent(parts[i]) == 1;
+      const auto* best = next < 0 ? nullptr : &parts[static_cast<size_t>(next)];
+      bool better = best == nullptr;
+      bool exact = false;
+      if (n == 0) {
+        better = better || step < best->coefficient ||
+                 (step == best->coefficient && unit && extent(*best) != 1);
+      } else if (step == expected) {
+        exact = true;
+        better = !next_exact || (unit && extent(*best) != 1);
+      } else if (step > expected || !overlap || next_exact) {
+        better = false;
+      } else {
+        better = better || step > best->coefficient;
+      }
+      if (!better) continue;
+      next = static_cast<int>(i);
+      next_exact = exact;
+    }
+    if (next < 0) return false;
+    const LoopPart& part = parts[static_cast<size_t>(next)];
+    if (n == 0) overlap = part.coefficient == 1;
+    taken_[static_cast<size_t>(next)] = true;
+    expected = part.coefficient * extent(part);
+  }
+  return true;
+}
+
+int Nest::FuseLoops(const NestedBlock& block, size_t count) {
+  const int fused = static_cast<int>(loops_.size());
+  const std::vector<int> old(
+      block.loops.begin(), block.loops.begin() + static_cast<ptrdiff_t>(count));
+  int64_t total = 1;
+  std::vector<int64_t> lowers(count);
+  for (size_t i = count; i-- > 0;) {
+    lowers[i] = total;
+    total *= loops_[old[i]].extent;
+  }
+  loops_.push_back({total});
+  for (size_t b = 0; b < order_.size(); ++b) {
+    NestedBlock& other = At(b);
+    if (other.loops.empty() || other.loops[0] != old[0]) continue;
+    other.loops.erase(other.loops.begin(),
+                      other.loops.begin() + static_cast<ptrdiff_t>(count));
+    other.loops.insert(other.loops.begin(), fused);
+    for (std::vector<LoopPart>& parts : other.bindings) {
+      for (LoopPart& part : parts) {
+        const auto at = std::find(old.begin(), old.end(), part.loop);
+        if (at == old.end()) continue;
+        const auto i = static_cast<size_t>(at - old.begin());
+        const int64_t extent = loops_[old[i]].extent;
+        // One iteration: its variable is 0.
+        if (extent == 1) {
+          part.coefficient = 0;
+          continue;
+        }
+        part.loop = fused;
+        part.lower = lowers[i];
+        part.upper = i > 0 ? lowers[i] * extent : 0;
+      }
+      std::erase_if(parts,
+                    [](const LoopPart& part) { return part.coefficient == 0; });
+      MergeDigits(parts, fused);
+    }
+  }
+  return fused;
+}
+
+}  // namespace tilefarm::skeleton

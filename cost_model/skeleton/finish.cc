@@ -195,6 +195,13 @@ void Nest::Vectorize(NestedBlock& block, int64_t lanes) {
   // Several blocks in the loop: all must allow it.
   if (BlocksBelow(loop) != 1) {
     if (!MayRunInParallel(block, at, 1)) return;
+    for (size_t b = 0; b < order_.size(); ++b) {
+      const std::vector<int>& loops = At(b).loops;
+      if ((At(b).guarded || At(b).reduce_guarded) &&
+          std::find(loops.begin(), loops.end(), loop) != loops.end()) {
+        unsure_ = "guarded blocks below a vector loop";
+      }
+    }
     Note(Code(kSharedVector, innermost));
   }
   if (split) {

@@ -16,7 +16,7 @@ namespace {
 using ir::DataType;
 using te::Tensor;
 
-constexpr int kCandidates = 1500;
+constexpr int kCandidates = 300;
 
 struct Workload {
   const char* name;

@@ -1,5 +1,6 @@
 #include "cost_model/skeleton/evaluator.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -114,9 +115,14 @@ std::optional<FeatureRows> CandidateEvaluator::Evaluate(
   }
   nest_.Write(*entry->skeleton, entry->nest);
   FeatureRows rows = cost_model::FeaturesOf(entry->nest, target_);
-  absl::flat_hash_set<uint64_t>& checked =
+  absl::flat_hash_set<uint32_t>& checked =
       checked_[static_cast<size_t>(candidate.sketch)];
-  if (!entry->checked || !checked.contains(nest_.signature())) {
+  const auto events = nest_.events();
+  const bool known = entry->checked &&
+                     std::all_of(events.begin(), events.end(), [&](uint32_t e) {
+                       return checked.contains(e);
+                     });
+  if (!known) {
     ++stats_.checks;
     std::optional<FeatureRows> replayed = Replay(candidate);
     if (!replayed) return std::nullopt;
@@ -127,7 +133,7 @@ std::optional<FeatureRows> CandidateEvaluator::Evaluate(
       return replayed;
     }
     entry->checked = true;
-    checked.insert(nest_.signature());
+    checked.insert(events.begin(), events.end());
     return replayed;
   }
   ++stats_.by_skeleton;

@@ -6,10 +6,10 @@
 //
 // Both ways give the same features, bit for bit. To keep that so while design
 // space and skeletons change, a skeleton is believed only where it has been
-// right: its first candidate, and the first of a sketch to go a new way through
-// the postprocs, are also replayed, callers that replay a candidate anyway hand
-// the result to Check, and a skeleton that was wrong once is not used again. So
-// results do not depend on skeletons; only time does.
+// right: its first candidate, and the first of a sketch for which the postprocs
+// do something new, are also replayed, callers that replay a candidate anyway
+// hand the result to Check, and a skeleton that was wrong once is not used
+// again. So results do not depend on skeletons; only time does.
 #ifndef TILEFARM_COST_MODEL_SKELETON_EVALUATOR_H_
 #define TILEFARM_COST_MODEL_SKELETON_EVALUATOR_H_
 
@@ -72,8 +72,8 @@ class CandidateEvaluator {
   // Sites whose decision is a compute location, by sketch.
   std::vector<std::vector<size_t>> locations_;
   std::map<std::vector<int64_t>, std::unique_ptr<Entry>> entries_;
-  // Ways through the postprocs in which a skeleton was right, by sketch.
-  std::vector<absl::flat_hash_set<uint64_t>> checked_;
+  // What postprocs did where a skeleton was right, by sketch.
+  std::vector<absl::flat_hash_set<uint32_t>> checked_;
   std::vector<int64_t> key_;
   DecisionValues values_;
   std::vector<int64_t> numbers_;

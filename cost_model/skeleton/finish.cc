@@ -11,7 +11,7 @@ using ir::ForKind;
 constexpr int64_t kMaxTileStatements = 128;
 constexpr int64_t kMaxVectorExtent = 64;
 
-enum Step : uint64_t {
+enum Step : uint32_t {
   kPanel = 1,
   kSplitPanel,
   kVectorLoop,
@@ -25,7 +25,7 @@ enum Step : uint64_t {
   kAnnotated,
   kDecomposed,
 };
-uint64_t Code(Step step, uint64_t detail) { return step * 1024 + detail; }
+uint32_t Code(Step step, uint32_t detail) { return step * 1024 + detail; }
 
 }  // namespace
 
@@ -39,7 +39,8 @@ NestedBlock& Nest::NewBlock() {
 
 void Nest::Start(const Skeleton& skeleton,
                  const std::vector<int64_t>& numbers) {
-  signature_ = 0;
+  events_.clear();
+  current_ = 0;
   unsure_ = nullptr;
   blocks_ = 0;
   order_.clear();
@@ -54,6 +55,7 @@ void Nest::Start(const Skeleton& skeleton,
   pool_.reserve(2 * skeleton.blocks.size());
   for (const SketchBlock& sketch : skeleton.blocks) {
     NestedBlock& block = NewBlock();
+    current_ = static_cast<uint32_t>(blocks_);
     block.info = &skeleton.infos[static_cast<size_t>(sketch.info)];
     block.loops = sketch.loops;
     block.constants = sketch.constants;
@@ -63,7 +65,7 @@ void Nest::Start(const Skeleton& skeleton,
         continue;
       }
       (guard.reduces ? block.reduce_guarded : block.guarded) = true;
-      Note(Code(kTail, blocks_ * 2 + guard.reduces));
+      Note(Code(kTail, guard.reduces));
     }
     block.bindings.resize(sketch.bindings.size());
     for (size_t i = 0; i < sketch.bindings.size(); ++i) {
@@ -93,6 +95,7 @@ const char* Nest::Finish(const Skeleton& skeleton,
   PackBuffers(skeleton);
   for (size_t i = 0; i < order_.size(); ++i) {
     NestedBlock& block = At(i);
+    current_ = static_cast<uint32_t>(i) + 1;
     if (vector && !block.info->is_transposed) Vectorize(block, lanes);
     if (jobs && target.cores > 1) Parallelize(block, *jobs);
     if (block.info->is_tiled) UnrollRegisterTile(block, lanes);
@@ -100,6 +103,7 @@ const char* Nest::Finish(const Skeleton& skeleton,
   }
   snapshot_ = order_;
   for (const int block : snapshot_) {
+    current_ = static_cast<uint32_t>(block) + 1;
     if (pool_[static_cast<size_t>(block)].info->is_reduction) Decompose(block);
   }
   return unsure_;
@@ -109,6 +113,7 @@ const char* Nest::Finish(const Skeleton& skeleton,
 
 void Nest::PackBuffers(const Skeleton&) {
   for (size_t i = 0; i < order_.size(); ++i) {
+    current_ = static_cast<uint32_t>(i) + 1;
     if (At(i).info->is_packed) PackBuffer(At(i));
   }
 }
@@ -256,7 +261,7 @@ void Nest::Parallelize(NestedBlock& block, int64_t jobs) {
     }
     const int loop = count > 1 ? FuseLoops(block, count) : block.loops[0];
     loops_[loop].kind = ForKind::kParallel;
-    Note(Code(kParallelLoops, count));
+    Note(Code(kParallelLoops, static_cast<uint32_t>(count)));
     return;
   }
 }

@@ -9,6 +9,7 @@
 #define TILEFARM_COST_MODEL_SKELETON_FINISH_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -64,8 +65,8 @@ class Nest {
   // empty.
   void Write(const Skeleton& skeleton, cost_model::LoopNest& out);
 
-  // Equal for candidates that the postprocs treated alike.
-  uint64_t signature() const { return signature_; }
+  // What the postprocs did, block by block; the numbers apart.
+  std::span<const uint32_t> events() const { return events_; }
 
  private:
   // --- The postprocs, one a function ---
@@ -95,10 +96,7 @@ class Nest {
   const NestedBlock& At(size_t i) const {
     return pool_[static_cast<size_t>(order_[i])];
   }
-  void Note(uint64_t what) {
-    signature_ = (signature_ ^ what) * 0x9E3779B97F4A7C15u;
-    signature_ ^= signature_ >> 29;
-  }
+  void Note(uint32_t what) { events_.push_back(current_ * 65536 + what); }
 
   // --- Writing (write.cc) ---
   // `is_start`: the initialisation that still stands in the block.
@@ -114,7 +112,8 @@ class Nest {
   std::vector<int> order_;  // program order, as indices into pool_
   std::vector<Panels> panels_;
   const std::vector<cost_model::NestBuffer>* buffers_ = nullptr;
-  uint64_t signature_ = 0;
+  std::vector<uint32_t> events_;
+  uint32_t current_ = 0;  // the block that events are about
   const char* unsure_ = nullptr;
 
   // Of the block that is written: a row of `depth` numbers for each variable.

@@ -13,9 +13,12 @@ import json
 import os
 import statistics
 import sys
+import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "suite")]
 from farm import Farm  # noqa: E402
+from programs import ENTRIES  # noqa: E402
 
 
 def curve(bin_dir, program, target, trials, seed, guided):
@@ -40,12 +43,19 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", default="build/release/bin")
     parser.add_argument("--programs", nargs="+", default=[
-        "examples/matmul_512.py", "examples/conv2d_3x3.py"])
+        "gemm_512", "conv3x3_256_14"],
+        help="files, or names of the suite's entries")
     parser.add_argument("--target", default="host,cores=1")
     parser.add_argument("--trials", type=int, default=128)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    folder = tempfile.TemporaryDirectory(prefix="tilefarm-perf-")
+    for i, program in enumerate(args.programs):
+        if program in ENTRIES:
+            args.programs[i] = os.path.join(folder.name, program + ".py")
+            with open(args.programs[i], "w") as file:
+                file.write(ENTRIES[program].text)
     marks = [m for m in (32, 64, 128, 256) if m <= args.trials]
     results = []
     for program in args.programs:
@@ -60,13 +70,13 @@ def main():
                     blind[min(mark, len(blind)) - 1]
                     / guided[min(mark, len(guided)) - 1])
         results.append({
-            "benchmark": "guided_vs_random", "program": program,
+            "benchmark": "guided_vs_random", "program": os.path.basename(program),
             "seeds": args.seeds,
             "median_ratio": {m: statistics.median(r)
                              for m, r in ratios.items()},
             "ratios": ratios})
         if not args.json:
-            print(program)
+            print(os.path.basename(program))
             for mark in marks:
                 each = " ".join(f"{r:.2f}" for r in ratios[mark])
                 print(f"  at {mark:4d} trials: random / guided = "

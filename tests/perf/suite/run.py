@@ -93,6 +93,10 @@ def main():
                if not args.only or any(o in e.name for o in args.only)]
     program = args.bench or os.path.join(args.bin, "..", "tests", "bin",
                                          "suite_bench")
+    if not os.path.exists(program):
+        sys.exit(f"{program} is missing: install libdnnl-dev, then cmake "
+                 "--preset release && cmake --build --preset release "
+                 "--target suite_bench")
     target = f"host,cores={args.cores}"
     environment = dict(os.environ, OMP_NUM_THREADS=str(args.cores),
                        OPENBLAS_NUM_THREADS=str(args.cores),

@@ -11,9 +11,10 @@
 //
 // Steps:
 //   1. Check that the block is a reduction, that no loop above the given one
-//      (but loops of one iteration) feeds a reduce variable, that no instance runs twice below the loop
-//      (its first accumulation would be counted again), and that no other
-//      block below the loop sees the buffer before it is written.
+//      (but loops of one iteration) feeds a reduce variable, that no instance
+//      runs twice below the loop (its first accumulation would be counted
+//      again), and that no other block below the loop sees the buffer before it
+//      is written.
 //   2. Make the init block from the spatial variables, below copies of the
 //      loops that they use; conditions about other loops are dropped from its
 //      predicate.

@@ -6,6 +6,8 @@
 
 #include <set>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "compiler/ir/parser.h"
 #include "server/jobs/job_log.h"
 #include "tests/server/fake_search.h"
@@ -253,36 +255,58 @@ TEST_F(JobsTest, WaitsForADeviceAndSaysSo) {
   EXPECT_EQ(WaitForEnd(id).state, JobState::kDone);
 }
 
-// A factory that notes the caches of the targets it is asked for.
-SearchFactory NotesCaches(std::vector<target::CacheSizes>& caches) {
+// The caches of the targets that searches were made for. Shared with the search
+// threads, which outlive a test's body.
+class NotedCaches {
+ public:
+  void Add(const target::CacheSizes& caches) {
+    MutexLock lock(mutex_);
+    all_.push_back(caches);
+  }
+  std::vector<target::CacheSizes> all() const {
+    MutexLock lock(mutex_);
+    return all_;
+  }
+  // Waits until that many searches were made.
+  std::vector<target::CacheSizes> WaitFor(size_t count) const {
+    for (int i = 0; i < 30'000 && all().size() < count; ++i) usleep(1000);
+    return all();
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::vector<target::CacheSizes> all_ ABSL_GUARDED_BY(mutex_);
+};
+
+SearchFactory NotesCaches(const std::shared_ptr<NotedCaches>& caches) {
   SearchFactory factory = FakeSearchFactory();
   factory.make_search =
-      [&caches, make = factory.make_search](const SearchRequest& request) {
-        caches.push_back(request.target.caches);
+      [caches, make = factory.make_search](const SearchRequest& request) {
+        caches->Add(request.target.caches);
         return make(request);
       };
   return factory;
 }
 
 TEST_F(JobsTest, TheSearchSeesTheCachesOfTheFirstDevice) {
-  std::vector<target::CacheSizes> caches;
+  const auto caches = std::make_shared<NotedCaches>();
   Restart(NotesCaches(caches));
   const std::string id = *jobs_->Submit(Spec(3));
   WaitFor(id, [](const JobSnapshot& s) { return !s.message.empty(); });
-  EXPECT_THAT(caches, SizeIs(0));
+  EXPECT_THAT(caches->all(), SizeIs(0));
   {
     FakeWorker worker(*farm_, "w", Quick);
     EXPECT_EQ(WaitForEnd(id).state, JobState::kDone);
   }
   const target::CacheSizes announced = testing::TestHello("w").device.caches();
   EXPECT_NE(announced, target::CacheSizes());
-  EXPECT_THAT(caches, ElementsAre(announced));
+  EXPECT_THAT(caches->all(), ElementsAre(announced));
   EXPECT_EQ(ReadLog(*store_->ReadJobLog(id))->caches, announced);
 }
 
 TEST_F(JobsTest, TheClientsCachesAreKeptWithTheJob) {
   const target::CacheSizes own = {64 << 10, 4 << 20, 8 << 20};
-  std::vector<target::CacheSizes> caches;
+  const auto caches = std::make_shared<NotedCaches>();
   Restart(NotesCaches(caches));
   JobSpec spec = Spec(1'000'000);
   spec.caches = own;
@@ -293,12 +317,11 @@ TEST_F(JobsTest, TheClientsCachesAreKeptWithTheJob) {
   }
   Restart(NotesCaches(caches));
   FakeWorker worker(*farm_, "w", Quick);
-  WaitFor(id, [](const JobSnapshot& s) { return s.trials_done > 20; });
-  EXPECT_THAT(caches, ElementsAre(own, own));
+  EXPECT_THAT(caches->WaitFor(2), ElementsAre(own, own));
 }
 
 TEST_F(JobsTest, AResumedJobKeepsTheCachesItStartedWith) {
-  std::vector<target::CacheSizes> caches;
+  const auto caches = std::make_shared<NotedCaches>();
   Restart(NotesCaches(caches));
   const std::string id = *jobs_->Submit(Spec(1'000'000));
   {
@@ -311,18 +334,9 @@ TEST_F(JobsTest, AResumedJobKeepsTheCachesItStartedWith) {
   hello.device.l2_bytes *= 2;
   ASSERT_TRUE(
       farm_->Connect(hello, std::make_shared<testing::FakeLink>()).ok());
-  const auto opened = [&] {
-    int count = 0;
-    const std::vector<std::string> lines = *store_->ReadJobLog(id);
-    for (const std::string& line : lines) {
-      count += line.find("\"open\"") != std::string::npos;
-    }
-    return count;
-  };
-  for (int i = 0; i < 10'000 && opened() < 2; ++i) usleep(1000);
-  jobs_.reset();
-  EXPECT_EQ(caches.size(), 2u);
-  EXPECT_EQ(caches.front(), caches.back());
+  const std::vector<target::CacheSizes> all = caches->WaitFor(2);
+  ASSERT_THAT(all, SizeIs(2));
+  EXPECT_EQ(all.front(), all.back());
 }
 
 TEST_F(JobsTest, AJobWithoutADeviceIsCancelledOrRunsOutOfTime) {

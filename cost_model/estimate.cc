@@ -34,13 +34,12 @@ constexpr double kParallelCycles = 10000;
 struct Columns {
   int add, mul, fma, div, compare, math, int_add, int_mul, int_div, int_compare,
       casts, selects;
-  int vector_product, unrolled_product, parallel_product;
-  int iterations, guards, body_unrolled;
-  int band, accumulators, kept, load_vectors, broadcasts, pressure, spills,
-      vectors_per_loop;
+  int vector_product, parallel_product;
+  int iterations, guards;
+  int band, accumulators, kept, load_vectors, broadcasts, pressure, spills;
   int traffic[kCaches];
   int gather[kBuffers];
-  int tasks_per_core, imbalance;
+  int imbalance;
 };
 
 int Find(const std::vector<std::string>& names, const std::string& name) {
@@ -66,11 +65,9 @@ Columns FindColumns() {
   c.casts = at("casts");
   c.selects = at("selects");
   c.vector_product = at("vectorized.product");
-  c.unrolled_product = at("unrolled.product");
   c.parallel_product = at("parallel.product");
   c.iterations = at("nest.iterations");
   c.guards = at("nest.guards");
-  c.body_unrolled = at("nest.body_unrolled");
   c.band = at("register.band_iterations");
   c.accumulators = at("register.accumulators");
   c.kept = at("register.kept_iterations");
@@ -78,7 +75,6 @@ Columns FindColumns() {
   c.broadcasts = at("register.broadcasts");
   c.pressure = at("register.pressure");
   c.spills = at("register.spills");
-  c.vectors_per_loop = at("register.vectors_per_loop");
   const char* const caches[] = {"l1.", "l2.", "l3."};
   for (int i = 0; i < kCaches; ++i) {
     c.traffic[i] = at(std::string(caches[i]) + "traffic");
@@ -86,7 +82,6 @@ Columns FindColumns() {
   for (int i = 0; i < kBuffers; ++i) {
     c.gather[i] = at("buffer" + std::to_string(i) + ".vector_gather");
   }
-  c.tasks_per_core = at("parallel_work.tasks_per_core");
   c.imbalance = at("parallel_work.imbalance");
   return c;
 }

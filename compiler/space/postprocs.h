@@ -10,6 +10,7 @@
 #ifndef TILEFARM_COMPILER_SPACE_POSTPROCS_H_
 #define TILEFARM_COMPILER_SPACE_POSTPROCS_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -17,6 +18,12 @@
 #include "compiler/target/target.h"
 
 namespace tilefarm::space {
+
+// Statements in a fully unrolled register tile: more do not fit the registers
+// of any target and only make code.
+inline constexpr int64_t kMaxTileStatements = 128;
+// A unit-stride loop up to this extent is vectorised whole.
+inline constexpr int64_t kMaxVectorExtent = 64;
 
 absl::Status RewritePacking(schedule::Schedule& schedule,
                             const std::string& function);

@@ -16,11 +16,6 @@ using schedule::BlockRv;
 using schedule::LoopRv;
 using schedule::Schedule;
 
-// Statements in a fully unrolled register tile: more do not fit the registers
-// of any target and only make code.
-constexpr int64_t kMaxTileStatements = 128;
-constexpr int64_t kMaxVectorExtent = 64;
-
 struct LoopInfo {
   LoopRv rv;
   ir::ForPtr node;

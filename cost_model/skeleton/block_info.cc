@@ -135,7 +135,7 @@ int BufferNumbers::Of(const ir::Buffer& buffer) { return Add(buffer, true); }
 
 absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
                                     BufferNumbers& buffers) {
-  const auto unimplemented = [&](const char* what) {
+  const auto not_expressed = [&](const char* what) {
     return absl::UnimplementedError(
         absl::StrCat("block ", block->name, " ", what));
   };
@@ -149,13 +149,13 @@ absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
     analyzer.Bind(iter.var, iter.dom);
     const auto extent = ir::AsInt(iter.dom.extent);
     if (!extent || !ir::IsConstInt(iter.dom.min, 0)) {
-      return unimplemented("has a domain that is not constant from 0");
+      return not_expressed("has a domain that is not constant from 0");
     }
     info.iters.push_back(
         {iter.type, std::max<int64_t>(*extent, 1), iter.var.get()});
     reduces |= iter.type == ir::IterType::kReduce;
   }
-  if (!block->allocs.empty()) return unimplemented("allocates buffers");
+  if (!block->allocs.empty()) return not_expressed("allocates buffers");
   for (const auto& [key, value] : block->annotations) {
     if (key == space::kTilingStructure) {
       info.is_tiled = true;
@@ -170,7 +170,7 @@ absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
     }
   }
   const auto* store = As<ir::StoreNode>(block->body);
-  if (store == nullptr) return unimplemented("is more than one store");
+  if (store == nullptr) return not_expressed("is more than one store");
   info.body = ReadStore(*store, vars, buffers);
   if (!store->indices.empty()) {
     if (const auto* var = As<ir::VarNode>(store->indices.back())) {
@@ -180,16 +180,16 @@ absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
   }
   if (block->init != nullptr) {
     const auto* init = As<ir::StoreNode>(block->init);
-    if (init == nullptr) return unimplemented("has a complicated init");
+    if (init == nullptr) return not_expressed("has a complicated init");
     info.init = ReadStore(*init, vars, buffers);
     info.is_reduction = reduces;
-    if (!reduces) return unimplemented("has an init and no reduction");
+    if (!reduces) return not_expressed("has an init and no reduction");
   }
   TF_ASSIGN_OR_RETURN(info.reads,
                       ReadRegions(block->reads, vars, analyzer, buffers));
   TF_ASSIGN_OR_RETURN(info.writes,
                       ReadRegions(block->writes, vars, analyzer, buffers));
-  if (info.writes.size() != 1) return unimplemented("writes several buffers");
+  if (info.writes.size() != 1) return not_expressed("writes several buffers");
   return info;
 }
 

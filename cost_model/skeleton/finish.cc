@@ -2,14 +2,15 @@
 
 #include <algorithm>
 
+#include "compiler/space/postprocs.h"
+
 namespace tilefarm::skeleton {
 namespace {
 
 using ir::ForKind;
 
-// The bounds of compiler/space/rewrite_parallel_vectorize_unroll.cc.
-constexpr int64_t kMaxTileStatements = 128;
-constexpr int64_t kMaxVectorExtent = 64;
+using space::kMaxTileStatements;
+using space::kMaxVectorExtent;
 
 enum Step : uint32_t {
   kPanel = 1,

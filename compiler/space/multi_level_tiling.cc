@@ -14,6 +14,9 @@ using schedule::Schedule;
 constexpr int kSpatialLevels = 4;
 constexpr int kReduceLevels = 2;
 constexpr int kMaxInnermostFactor = 64;
+// Of reduce loops: how long accumulators stay in registers. A loop of that
+// length costs no code.
+constexpr int kMaxInnermostReduce = 1024;
 
 // The tiles of one block, by level: outermost first.
 struct Tiles {
@@ -35,7 +38,8 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block) {
     const int levels = reduces ? kReduceLevels : kSpatialLevels;
     TF_ASSIGN_OR_RETURN(
         std::vector<schedule::ExprRv> factors,
-        SampleTiles(schedule, loop, levels, kMaxInnermostFactor));
+        SampleTiles(schedule, loop, levels,
+                    reduces ? kMaxInnermostReduce : kMaxInnermostFactor));
     TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts,
                         schedule.Split(loop, {factors.begin(), factors.end()}));
     for (int level = 0; level < levels; ++level) {
@@ -144,7 +148,8 @@ absl::StatusOr<std::vector<schedule::ExprRv>> SampleTiles(
   const int64_t extent = ir::AsInt(node->extent).value_or(1);
   // A tile from 4 to 64 must divide the extent, or tails are worth it.
   bool divides = extent <= 16;
-  for (int64_t tile = 4; tile <= max_innermost_factor && !divides; ++tile) {
+  const int64_t most = std::min(max_innermost_factor, kMaxInnermostFactor);
+  for (int64_t tile = 4; tile <= most && !divides; ++tile) {
     divides = extent % tile == 0;
   }
   return divides ? schedule.SamplePerfectTile(loop, n, max_innermost_factor)

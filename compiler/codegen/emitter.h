@@ -38,6 +38,10 @@ class Emitter {
   // it; the module is then unusable.
   absl::Status EmitFunction(const ir::PrimFunc& function,
                             const std::string& name);
+  // The four functions of one with layout-free parameters (codegen.h), whose
+  // names begin with `name`.
+  absl::Status EmitPacked(const LoweredFunction& kernel,
+                          const std::string& name);
 
  private:
   struct Frame {
@@ -62,6 +66,14 @@ class Emitter {
   llvm::FunctionCallee Runtime(const char* name, llvm::Type* result,
                                std::vector<llvm::Type*> parameters);
   llvm::AllocaInst* EntryAlloca(Frame& frame, llvm::Type* type);
+
+  // --- emit_packed.cc ---
+  void EmitWhole(const LoweredFunction& kernel, const std::string& name,
+                 const std::vector<llvm::Function*>& packs,
+                 llvm::Function* packed);
+  void EmitPackedBytes(const LoweredFunction& kernel, const std::string& name);
+  void EmitPackEntry(const LoweredFunction& kernel, const std::string& name,
+                     const std::vector<llvm::Function*>& packs);
 
   // --- emit_stmt.cc ---
   void EmitStmt(const ir::Stmt& stmt);

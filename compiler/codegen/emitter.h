@@ -15,9 +15,12 @@
 #ifndef TILEFARM_COMPILER_CODEGEN_EMITTER_H_
 #define TILEFARM_COMPILER_CODEGEN_EMITTER_H_
 
+#include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -44,6 +47,13 @@ class Emitter {
                           const std::string& name);
 
  private:
+  // What the body of a loop fetches ahead (ir::kPrefetchBytes).
+  struct Prefetch {
+    const ir::VarNode* var;
+    int64_t bytes;
+    // Each address once an iteration.
+    std::set<std::pair<const ir::BufferNode*, std::string>> fetched;
+  };
   struct Frame {
     llvm::Function* function = nullptr;
     llvm::BasicBlock* entry = nullptr;
@@ -55,6 +65,8 @@ class Emitter {
     bool in_parallel = false;
     // Lanes that are to run, innermost last; see EmitIfThenElse.
     std::vector<llvm::Value*> masks;
+    // Of the loops that ask for it, innermost last.
+    std::vector<Prefetch> prefetches;
   };
 
   // --- emitter.cc: functions and frames ---
@@ -100,6 +112,8 @@ class Emitter {
 
   // --- emit_memory.cc ---
   llvm::Value* EmitLoad(const ir::LoadNode& e);
+  void EmitPrefetch(const ir::Buffer& buffer, const ir::Expr& index,
+                    llvm::Value* address);
   void EmitStore(const ir::StoreNode& s);
   // All masks on this access as one i1 or vector of `lanes`; null: none.
   llvm::Value* AccessMask(const ir::Expr& predicate, int lanes);

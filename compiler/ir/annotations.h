@@ -16,6 +16,10 @@ inline constexpr char kReduceLanes[] = "tilefarm.reduce_lanes";
 // ahead of time (lower/split_prepack.h).
 inline constexpr char kPrepack[] = "tilefarm.prepack";
 
+// On a loop: whole vectors that its body reads one after another from
+// iteration to iteration are fetched into the caches so many bytes ahead.
+inline constexpr char kPrefetchBytes[] = "tilefarm.prefetch_bytes";
+
 }  // namespace tilefarm::ir
 
 #endif  // TILEFARM_COMPILER_IR_ANNOTATIONS_H_

@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/ir/annotations.h"
-#include "compiler/ir/dim_align.h"
 #include "compiler/ir/layout_free.h"
 #include "compiler/ir/visitor.h"
 
@@ -59,13 +58,17 @@ absl::Status Bad(const ir::BlockNode& block, const std::string& why) {
 }
 
 int64_t PackedBytes(const ir::BufferNode& buffer) {
-  int64_t elements = buffer.num_elements();
-  if (const auto strides = ir::PaddedStrides(buffer);
-      strides && !strides->empty()) {
-    elements = strides->front() * buffer.shape.front();
-  }
-  const int64_t bytes = elements * buffer.dtype.bytes();
+  const int64_t bytes = buffer.num_elements() * buffer.dtype.bytes();
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// As a parameter: without the padding of storage_align, which is for buffers of
+// the function's own.
+ir::Buffer AsParameter(const ir::Buffer& buffer) {
+  if (buffer->dim_align.empty()) return buffer;
+  auto dense = std::make_shared<ir::BufferNode>(*buffer);
+  dense->dim_align.clear();
+  return dense;
 }
 
 // A function of the statement alone, which reads `from` and writes `to`.
@@ -106,6 +109,7 @@ class Splitter {
     packed->attrs.erase(ir::kLayoutFreeBuffers);
     ir::BlockNode rest = *root;
     std::vector<ir::Stmt> kept;
+    ir::BufferMap dense;
     for (size_t i = 0; i < statements_.size(); ++i) {
       if (uses_[i].prepacks.empty()) {
         kept.push_back(statements_[i]);
@@ -113,7 +117,9 @@ class Splitter {
       }
       TF_ASSIGN_OR_RETURN(const Nest nest, CheckNest(i));
       const ir::Buffer from = packed->params[static_cast<size_t>(nest.param)];
-      packed->params[static_cast<size_t>(nest.param)] = nest.to;
+      const ir::Buffer to = AsParameter(nest.to);
+      if (to != nest.to) dense[nest.to.get()] = to;
+      packed->params[static_cast<size_t>(nest.param)] = to;
       const auto gone = [&](const ir::BufferRegion& region) {
         return region.buffer == from || region.buffer == nest.to;
       };
@@ -125,7 +131,7 @@ class Splitter {
         param.bytes = PackedBytes(*nest.to);
         param.pack =
             PackFunction(absl::StrCat(function_.name, "_pack_", nest.param),
-                         statements_[i], from, nest.to);
+                         ir::ReplaceBuffers(statements_[i], dense), from, to);
       }
     }
     if (kept.size() == statements_.size()) {
@@ -133,7 +139,7 @@ class Splitter {
       return std::move(split_);
     }
     packed->name += "_packed";
-    rest.body = ir::MakeSeq(std::move(kept));
+    rest.body = ir::ReplaceBuffers(ir::MakeSeq(std::move(kept)), dense);
     packed->body = ir::BlockOf(std::move(rest));
     split_.packed = std::move(packed);
     return std::move(split_);

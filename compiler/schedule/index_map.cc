@@ -1,7 +1,6 @@
 #include "compiler/schedule/index_map.h"
 
 #include <cctype>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "base/status_macros.h"
 #include "compiler/arith/iter_map.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/schedule/even_domain.h"
 
 namespace tilefarm::schedule {
 namespace {
@@ -222,46 +222,22 @@ std::vector<ir::Expr> IndexMap::Apply(
   return result;
 }
 
-namespace {
-
-// The smallest extents of at least `shape` for which `i // c` and `i % c` of an
-// input come out even; nullopt where they would be more than twice as large.
-std::optional<std::vector<int64_t>> RoundedUp(
-    const std::vector<ir::Var>& inputs, const std::vector<ir::Expr>& outputs,
-    std::vector<int64_t> shape) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    int64_t unit = 1;
-    bool fits = true;
-    for (const ir::Expr& output : outputs) {
-      ir::PostOrderExprs(output, [&](const ir::Expr& expr) {
-        const auto* node = ir::As<ir::BinaryNode>(expr);
-        if (node == nullptr || node->a != inputs[i] ||
-            (node->op != ir::BinaryOp::kFloorDiv &&
-             node->op != ir::BinaryOp::kFloorMod)) {
-          return;
-        }
-        const int64_t divisor = ir::AsInt(node->b).value_or(1);
-        fits = fits && divisor <= 2 * shape[i];
-        if (fits) unit = std::lcm(unit, divisor);
-        fits = fits && unit <= 2 * shape[i];
-      });
-    }
-    if (!fits) return std::nullopt;
-    shape[i] = (shape[i] + unit - 1) / unit * unit;
-  }
-  return shape;
-}
-
-}  // namespace
-
 absl::StatusOr<std::vector<int64_t>> IndexMap::OutputShape(
     const std::vector<int64_t>& shape) const {
   absl::StatusOr<std::vector<int64_t>> result = BijectiveShape(shape);
   if (result.ok()) return result;
-  // One to one on a larger buffer, so on this one as well.
-  const auto rounded = RoundedUp(inputs_, outputs_, shape);
-  if (!rounded || *rounded == shape) return result;
-  const absl::StatusOr<std::vector<int64_t>> padded = BijectiveShape(*rounded);
+  arith::VarRanges domain;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    domain.emplace_back(inputs_[i],
+                        ir::Range{ir::IntConst(0), ir::IntConst(shape[i])});
+  }
+  const auto even = EvenDomain(outputs_, domain);
+  if (!even) return result;
+  std::vector<int64_t> larger;
+  for (const auto& [var, range] : *even) {
+    larger.push_back(ir::AsInt(range.extent).value_or(1));
+  }
+  const absl::StatusOr<std::vector<int64_t>> padded = BijectiveShape(larger);
   return padded.ok() ? padded : result;
 }
 

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "cost_model/affine.h"
 
@@ -125,6 +126,16 @@ class Builder {
  public:
   explicit Builder(const ir::PrimFunc& function) {
     for (const ir::Buffer& param : function.params) BufferId(param, false, 0);
+    // What is packed ahead of time is as good as a parameter.
+    ir::PreOrder(function.body, [&](const ir::Stmt& stmt) {
+      const auto* block = As<ir::BlockNode>(stmt);
+      if (block != nullptr && block->annotations.contains(ir::kPrepack)) {
+        for (const ir::BufferRegion& region : block->writes) {
+          BufferId(region.buffer, false, 0);
+        }
+      }
+      return true;
+    });
     Visit(function.body);
   }
   LoopNest Take() { return std::move(nest_); }
@@ -193,6 +204,8 @@ class Builder {
   }
 
   void VisitBlock(const ir::BlockNode& node) {
+    // Not timed: it has run already.
+    if (node.annotations.contains(ir::kPrepack)) return;
     std::unordered_set<int> reduce_loops;
     double domain = 1;
     for (const ir::IterVar& iter : node.iters) {

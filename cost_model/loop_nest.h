@@ -84,7 +84,8 @@ struct LoopNest {
 };
 
 // One pass over the program. Works on anything that verifies; extents that are
-// not constant count as 1.
+// not constant count as 1. What runs ahead of time (ir::kPrepack) is left out,
+// and what it makes counts as a parameter.
 LoopNest BuildLoopNest(const ir::PrimFunc& function);
 
 // Operations of an expression's value, and its loads in the order in which a

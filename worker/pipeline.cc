@@ -71,6 +71,15 @@ RunReply RunError(std::string error) {
 struct Pipeline::Reference {
   std::string key;
   BuildReply build;
+
+  // What of the protocol the program decides.
+  const char* layout() const {
+    const std::vector<BufferSpec>& buffers = build.program.buffers;
+    return std::any_of(buffers.begin(), buffers.end(),
+                       [](const BufferSpec& b) { return b.layout_free; })
+               ? "packed"
+               : "as_stated";
+  }
 };
 
 struct Pipeline::Job {
@@ -436,6 +445,9 @@ void Pipeline::Finish(const JobPtr& job) {
     v1::Measurement& measurement = job->measurement;
     measurement.set_isolation(runner_.isolation());
     measurement.set_cold_cache(job->lease.options().flush_cache());
+    if (job->reference != nullptr) {
+      measurement.set_layout(job->reference->layout());
+    }
     measurement.set_emulated(options_.emulated);
     measurement.set_fingerprint(options_.fingerprint);
     v1::Result result;

@@ -11,6 +11,7 @@ void Put(ByteWriter& out, const ProgramSpec& value) {
     out.U8(static_cast<uint8_t>(b.type));
     out.Bool(b.read);
     out.Bool(b.written);
+    out.Bool(b.layout_free);
     out.U64(b.elements);
     out.I64(b.low);
     out.I64(b.high);
@@ -20,13 +21,14 @@ void Put(ByteWriter& out, const ProgramSpec& value) {
 }
 
 bool Get(ByteReader& in, ProgramSpec* value) {
-  const uint32_t count = in.ListLength(35);
+  const uint32_t count = in.ListLength(36);
   if (count > kMaxBuffers) return false;
   value->buffers.assign(count, {});
   for (BufferSpec& b : value->buffers) {
     b.type = static_cast<ElementType>(in.U8());
     b.read = in.Bool();
     b.written = in.Bool();
+    b.layout_free = in.Bool();
     b.elements = in.U64();
     b.low = in.I64();
     b.high = in.I64();

@@ -66,6 +66,8 @@ struct BufferSpec {
   bool read = false;
   // An output: compared with the reference.
   bool written = false;
+  // Constant in use: SYMBOL_pack lays it out for SYMBOL_packed, which is timed.
+  bool layout_free = false;
   uint64_t elements = 0;
   // Values of integer inputs, both ends included.
   int64_t low = 0, high = 0;

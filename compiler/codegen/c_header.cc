@@ -6,6 +6,39 @@
 #include "absl/strings/str_join.h"
 
 namespace tilefarm::codegen {
+namespace {
+
+// The prototypes beside SYMBOL where it has layout-free parameters.
+void AppendPacked(const LoweredFunction& function, const std::string& list,
+                  std::string* text) {
+  const std::string& symbol = function.symbol;
+  absl::StrAppend(text, "\n/* ", symbol,
+                  " with constant parameters laid out ahead of time.\n"
+                  " *\n"
+                  " * Packed buffers, aligned to elements at least and best to "
+                  "64 bytes:\n");
+  for (const PackedParameter& param : function.packed) {
+    const ir::Buffer& buffer =
+        function.function->params[static_cast<size_t>(param.parameter)];
+    absl::StrAppend(text, " *   ", param.parameter, ": ", buffer->name, ", ",
+                    param.bytes, " bytes",
+                    param.pack == nullptr ? ", a copy" : "", "\n");
+  }
+  absl::StrAppend(text, " *\n * ", symbol,
+                  "_packed_bytes: the size of a packed buffer, a multiple of\n"
+                  " * 64; 0 for other parameters. ",
+                  symbol,
+                  "_pack: lays one out; the result is 0,\n"
+                  " * or non-zero for other parameters. Packed buffers belong "
+                  "to this very\n"
+                  " * library: another one lays them out in another way. ",
+                  symbol, "_packed: the\n * function itself. */\n", "size_t ",
+                  symbol, "_packed_bytes(int parameter);\n", "int ", symbol,
+                  "_pack(int parameter, const void* source, void* packed);\n",
+                  "int ", symbol, "_packed(", list, ");\n");
+}
+
+}  // namespace
 
 std::string CHeader(std::span<const LoweredFunction> functions,
                     const target::Target& target) {
@@ -19,6 +52,7 @@ std::string CHeader(std::span<const LoweredFunction> functions,
       "is\n"
       " * out. Functions may be called from several threads. */\n"
       "#pragma once\n\n"
+      "#include <stddef.h>\n\n"
       "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
   for (const LoweredFunction& function : functions) {
     std::string comment = absl::StrCat("\n/* ", function.symbol, "\n");
@@ -31,9 +65,13 @@ std::string CHeader(std::span<const LoweredFunction> functions,
       // The program's names may be C keywords; a number makes them none.
       parameters.push_back(absl::StrCat("void* ", buffer->name, "_", number++));
     }
-    absl::StrAppend(
-        &text, comment, " */\nint ", function.symbol, "(",
-        parameters.empty() ? "void" : absl::StrJoin(parameters, ", "), ");\n");
+    const std::string list =
+        parameters.empty() ? "void" : absl::StrJoin(parameters, ", ");
+    absl::StrAppend(&text, comment, " */\nint ", function.symbol, "(", list,
+                    ");\n");
+    if (!function.packed.empty()) {
+      AppendPacked(function, list, &text);
+    }
   }
   absl::StrAppend(&text, "\n#ifdef __cplusplus\n}\n#endif\n");
   return text;

@@ -78,13 +78,15 @@ absl::Status LinkRuntime(llvm::Module& module, const std::string& triple) {
 absl::Status ExportKernels(llvm::Module& module,
                            std::span<const LoweredFunction> functions) {
   for (const LoweredFunction& kernel : functions) {
-    const llvm::GlobalValue* taken = module.getNamedValue(kernel.symbol);
-    if (taken != nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the symbol '", kernel.symbol,
-          "' is that of a library function which the program calls"));
+    for (const std::string& symbol : ExportedSymbols(kernel)) {
+      const llvm::GlobalValue* taken = module.getNamedValue(symbol);
+      if (taken != nullptr) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "the symbol '", symbol,
+            "' is that of a library function which the program calls"));
+      }
+      module.getFunction(kKernelPrefix + symbol)->setName(symbol);
     }
-    module.getFunction(kKernelPrefix + kernel.symbol)->setName(kernel.symbol);
   }
   return absl::OkStatus();
 }
@@ -111,8 +113,10 @@ void SetAttributes(llvm::Module& module, const target::Target& target,
     }
   }
   for (const LoweredFunction& kernel : functions) {
-    module.getFunction(kernel.symbol)
-        ->setLinkage(llvm::GlobalValue::ExternalLinkage);
+    for (const std::string& symbol : ExportedSymbols(kernel)) {
+      module.getFunction(symbol)->setLinkage(
+          llvm::GlobalValue::ExternalLinkage);
+    }
   }
 }
 
@@ -150,8 +154,12 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> BuildModule(
           : options.target.kind == "aarch64";
   Emitter emitter(*module, options, half_hardware);
   for (const LoweredFunction& kernel : functions) {
-    TF_RETURN_IF_ERROR(
-        emitter.EmitFunction(*kernel.function, kKernelPrefix + kernel.symbol));
+    const std::string name = kKernelPrefix + kernel.symbol;
+    if (kernel.packed.empty()) {
+      TF_RETURN_IF_ERROR(emitter.EmitFunction(*kernel.function, name));
+    } else {
+      TF_RETURN_IF_ERROR(emitter.EmitPacked(kernel, name));
+    }
   }
   TF_RETURN_IF_ERROR(VerifyModule(*module, "as emitted"));
   if (!optimized) {
@@ -186,6 +194,16 @@ absl::StatusOr<std::string> EmitFile(std::span<const LoweredFunction> functions,
 }
 
 }  // namespace
+
+std::vector<std::string> ExportedSymbols(const LoweredFunction& function) {
+  std::vector<std::string> symbols = {function.symbol};
+  if (!function.packed.empty()) {
+    for (const char* suffix : {"_packed_bytes", "_pack", "_packed"}) {
+      symbols.push_back(function.symbol + suffix);
+    }
+  }
+  return symbols;
+}
 
 absl::StatusOr<std::string> EmitObject(
     std::span<const LoweredFunction> functions, const Options& options) {

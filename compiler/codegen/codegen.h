@@ -9,8 +9,10 @@
 #ifndef TILEFARM_COMPILER_CODEGEN_CODEGEN_H_
 #define TILEFARM_COMPILER_CODEGEN_CODEGEN_H_
 
+#include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
@@ -18,12 +20,30 @@
 
 namespace tilefarm::codegen {
 
+// A layout-free parameter of a function (lower/split_prepack.h).
+struct PackedParameter {
+  int parameter = 0;
+  int64_t source_bytes = 0;  // as the program states it
+  int64_t bytes = 0;         // of its packed form
+  ir::PrimFuncPtr pack;      // lowered (source, packed); null: a copy
+};
+
 // A function in lowered form (lower/pipeline.h) and the symbol it exports:
 //   int SYMBOL(void* buffer0, void* buffer1, ...)
+// Where it has layout-free parameters, `function` takes them packed, and the
+// artifact exports:
+//   size_t SYMBOL_packed_bytes(int parameter)
+//   int SYMBOL_pack(int parameter, const void* source, void* packed)
+//   int SYMBOL_packed(void* buffer0, ...)  `function`
+//   int SYMBOL(void* buffer0, ...)         packs into workspace, then the same
 struct LoweredFunction {
   ir::PrimFuncPtr function;
   std::string symbol;
+  std::vector<PackedParameter> packed = {};
 };
+
+// Every symbol that the function exports, its own first.
+std::vector<std::string> ExportedSymbols(const LoweredFunction& function);
 
 struct Options {
   target::Target target;

@@ -9,6 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/emitter.h"
+#include "compiler/ir/visitor.h"
+#include "llvm/IR/Intrinsics.h"
 
 namespace tilefarm::codegen {
 namespace {
@@ -258,6 +260,7 @@ llvm::Value* Emitter::EmitLoad(const ir::LoadNode& e) {
       if (mask != nullptr) mask = Reverse(builder_, mask, lanes);
     }
     llvm::Value* address = Address(e.buffer, start);
+    if (mask == nullptr) EmitPrefetch(e.buffer, index, address);
     llvm::Value* value =
         mask == nullptr
             ? static_cast<llvm::Value*>(
@@ -280,6 +283,24 @@ llvm::Value* Emitter::EmitLoad(const ir::LoadNode& e) {
     value = builder_.CreateInsertElement(value, load_scalar(at), lane);
   }
   return FromMemory(value, element);
+}
+
+void Emitter::EmitPrefetch(const ir::Buffer& buffer, const ir::Expr& index,
+                           llvm::Value* address) {
+  constexpr int kRead = 0, kAllCaches = 3, kData = 1;
+  for (Prefetch& prefetch : frame_->prefetches) {
+    if (!ir::UsesVar(index, prefetch.var)) continue;
+    if (!prefetch.fetched.emplace(buffer.get(), ir::ToString(index)).second) {
+      continue;
+    }
+    // Beyond the end of the buffer it does nothing: no inbounds.
+    builder_.CreateIntrinsic(
+        llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
+        {builder_.CreateGEP(builder_.getInt8Ty(), address,
+                            builder_.getInt64(prefetch.bytes)),
+         builder_.getInt32(kRead), builder_.getInt32(kAllCaches),
+         builder_.getInt32(kData)});
+  }
 }
 
 void Emitter::EmitStore(const ir::StoreNode& s) {

@@ -1,6 +1,7 @@
 // Statements: loops, conditions, allocations.
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/emitter.h"
+#include "compiler/ir/annotations.h"
 
 namespace tilefarm::codegen {
 
@@ -73,7 +74,12 @@ void Emitter::EmitFor(const ir::ForNode& loop) {
   llvm::PHINode* var = builder_.CreatePHI(type, 2, loop.var->name);
   var->addIncoming(min, before);
   frame_->vars[loop.var.get()] = var;
+  const auto ahead = loop.annotations.find(ir::kPrefetchBytes);
+  const int64_t bytes =
+      ahead == loop.annotations.end() ? 0 : ahead->second.AsInt().value_or(0);
+  if (bytes > 0) frame_->prefetches.push_back({loop.var.get(), bytes, {}});
   EmitStmt(loop.body);
+  if (bytes > 0) frame_->prefetches.pop_back();
   // Copies of a loop share its variable: a parallel loop further on must not
   // capture the value it had here.
   frame_->vars.erase(loop.var.get());

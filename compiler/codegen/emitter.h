@@ -15,9 +15,12 @@
 #ifndef TILEFARM_COMPILER_CODEGEN_EMITTER_H_
 #define TILEFARM_COMPILER_CODEGEN_EMITTER_H_
 
+#include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -38,8 +41,19 @@ class Emitter {
   // it; the module is then unusable.
   absl::Status EmitFunction(const ir::PrimFunc& function,
                             const std::string& name);
+  // The four functions of one with layout-free parameters (codegen.h), whose
+  // names begin with `name`.
+  absl::Status EmitPacked(const LoweredFunction& kernel,
+                          const std::string& name);
 
  private:
+  // What the body of a loop fetches ahead (ir::kPrefetchBytes).
+  struct Prefetch {
+    const ir::VarNode* var;
+    int64_t bytes;
+    // Each address once an iteration.
+    std::set<std::pair<const ir::BufferNode*, std::string>> fetched;
+  };
   struct Frame {
     llvm::Function* function = nullptr;
     llvm::BasicBlock* entry = nullptr;
@@ -51,6 +65,8 @@ class Emitter {
     bool in_parallel = false;
     // Lanes that are to run, innermost last; see EmitIfThenElse.
     std::vector<llvm::Value*> masks;
+    // Of the loops that ask for it, innermost last.
+    std::vector<Prefetch> prefetches;
   };
 
   // --- emitter.cc: functions and frames ---
@@ -62,6 +78,14 @@ class Emitter {
   llvm::FunctionCallee Runtime(const char* name, llvm::Type* result,
                                std::vector<llvm::Type*> parameters);
   llvm::AllocaInst* EntryAlloca(Frame& frame, llvm::Type* type);
+
+  // --- emit_packed.cc ---
+  void EmitWhole(const LoweredFunction& kernel, const std::string& name,
+                 const std::vector<llvm::Function*>& packs,
+                 llvm::Function* packed);
+  void EmitPackedBytes(const LoweredFunction& kernel, const std::string& name);
+  void EmitPackEntry(const LoweredFunction& kernel, const std::string& name,
+                     const std::vector<llvm::Function*>& packs);
 
   // --- emit_stmt.cc ---
   void EmitStmt(const ir::Stmt& stmt);
@@ -88,6 +112,8 @@ class Emitter {
 
   // --- emit_memory.cc ---
   llvm::Value* EmitLoad(const ir::LoadNode& e);
+  void EmitPrefetch(const ir::Buffer& buffer, const ir::Expr& index,
+                    llvm::Value* address);
   void EmitStore(const ir::StoreNode& s);
   // All masks on this access as one i1 or vector of `lanes`; null: none.
   llvm::Value* AccessMask(const ir::Expr& predicate, int lanes);

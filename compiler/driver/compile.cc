@@ -11,6 +11,7 @@
 #include "compiler/codegen/c_library.h"
 #include "compiler/codegen/codegen.h"
 #include "compiler/codegen/link.h"
+#include "compiler/driver/lower_function.h"
 #include "compiler/driver/reference.h"
 #include "compiler/lower/pipeline.h"
 
@@ -20,7 +21,7 @@ namespace {
 // Raised whenever the code made for some program changes: records of another
 // epoch are not taken for measurements of today's code. fingerprint_guard_test
 // fails where that was forgotten.
-constexpr int kCodeGenerationEpoch = 2;
+constexpr int kCodeGenerationEpoch = 3;
 
 absl::Status CheckSymbol(const std::string& symbol) {
   const bool identifier =
@@ -83,15 +84,35 @@ absl::StatusOr<Artifact> Compile(const ir::IRModule& module,
   TF_ASSIGN_OR_RETURN(const std::vector<codegen::LoweredFunction> named,
                       NameFunctions(module, options));
   std::vector<codegen::LoweredFunction> lowered;
+  std::vector<codegen::LoweredFunction> described = named;
   Artifact artifact;
-  for (const codegen::LoweredFunction& function : named) {
-    const ir::PrimFuncPtr program = options.reference
-                                        ? MakeReference(*function.function)
-                                        : function.function;
-    TF_ASSIGN_OR_RETURN(ir::PrimFuncPtr flat,
-                        lower::Lower(*program, options.target));
-    lowered.push_back({std::move(flat), function.symbol});
+  std::set<std::string> exported;
+  for (size_t i = 0; i < named.size(); ++i) {
+    const codegen::LoweredFunction& function = named[i];
+    if (options.reference) {
+      // Verification calls it as it is written.
+      TF_ASSIGN_OR_RETURN(
+          ir::PrimFuncPtr flat,
+          lower::Lower(*MakeReference(*function.function), options.target));
+      lowered.push_back({std::move(flat), function.symbol});
+    } else {
+      TF_ASSIGN_OR_RETURN(
+          codegen::LoweredFunction made,
+          LowerFunction(*function.function, function.symbol, options.target));
+      described[i].packed = made.packed;
+      lowered.push_back(std::move(made));
+    }
     artifact.symbols.push_back(function.symbol);
+    std::vector<int>& packed = artifact.packed_parameters.emplace_back();
+    for (const codegen::PackedParameter& one : lowered.back().packed) {
+      packed.push_back(one.parameter);
+    }
+    for (const std::string& symbol : codegen::ExportedSymbols(lowered.back())) {
+      if (!exported.insert(symbol).second) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("two functions have the symbol '", symbol, "'"));
+      }
+    }
   }
   const codegen::Options codegen_options{options.target, options.reference};
   TF_ASSIGN_OR_RETURN(const std::string object,
@@ -100,7 +121,7 @@ absl::StatusOr<Artifact> Compile(const ir::IRModule& module,
                       codegen::LinkSharedObject(object, options.target));
   TF_ASSIGN_OR_RETURN(artifact.code_digest,
                       codegen::CodeDigest(artifact.shared_object));
-  artifact.header = codegen::CHeader(named, options.target);
+  artifact.header = codegen::CHeader(described, options.target);
   return artifact;
 }
 

@@ -24,9 +24,12 @@ struct CompileOptions {
 };
 
 struct Artifact {
-  std::string shared_object;  // ELF bytes
-  std::string header;         // C header text
-  std::vector<std::string> symbols;
+  std::string shared_object;         // ELF bytes
+  std::string header;                // C header text
+  std::vector<std::string> symbols;  // one a function
+  // By function: the parameters with SYMBOL_pack; where there are any, the
+  // artifact has SYMBOL_packed and SYMBOL_packed_bytes too (lower_function.h).
+  std::vector<std::vector<int>> packed_parameters;
   std::string code_digest;  // SHA-256 of code, constants and symbol names
 };
 

@@ -2,8 +2,9 @@
 //
 //   tune-opt FILE [--trace FILE] [--target T] [--stage NAME] [--function F]
 //
-// Stages: parsed, scheduled (the trace applied), every stage of lowering,
-// llvm (as emitted), llvm-opt and asm. Golden tests pipe it into FileCheck.
+// Stages: parsed, scheduled (the trace applied), split (what packs layout-free
+// parameters as functions of their own), every stage of lowering, llvm (as
+// emitted), llvm-opt and asm. Golden tests pipe it into FileCheck.
 // Exit codes: 0, 1 for a bad program or trace, 2 for bad usage.
 #include <CLI/CLI.hpp>
 #include <fstream>
@@ -17,9 +18,11 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "compiler/codegen/codegen.h"
+#include "compiler/driver/lower_function.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/printer.h"
 #include "compiler/lower/pipeline.h"
+#include "compiler/lower/split_prepack.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/trace.h"
 #include "compiler/target/target.h"
@@ -35,8 +38,11 @@ struct Options {
   std::string function;
 };
 
+// What runs ahead of time cut out (lower/split_prepack.h).
+constexpr char kSplit[] = "split";
+
 std::vector<std::string> Stages() {
-  std::vector<std::string> stages = {"parsed", "scheduled"};
+  std::vector<std::string> stages = {"parsed", "scheduled", kSplit};
   for (std::string& name : lower::StageNames()) {
     stages.push_back(std::move(name));
   }
@@ -76,14 +82,33 @@ absl::StatusOr<std::string> Run(const Options& options) {
     if (!options.function.empty() && function->name != options.function) {
       continue;
     }
-    TF_ASSIGN_OR_RETURN(const ir::PrimFuncPtr lowered,
-                        lower::Lower(*function, target,
-                                     is_lowering ? options.stage : "lowered"));
-    if (is_lowering) absl::StrAppend(&out, ir::Print(*lowered));
-    functions.push_back(
-        {lowered, function->name == "main" ? "tilefarm_main" : function->name});
+    if (!is_lowering && options.stage != kSplit) {
+      TF_ASSIGN_OR_RETURN(
+          codegen::LoweredFunction lowered,
+          driver::LowerFunction(
+              *function,
+              function->name == "main" ? "tilefarm_main" : function->name,
+              target));
+      functions.push_back(std::move(lowered));
+      continue;
+    }
+    TF_ASSIGN_OR_RETURN(const lower::PrepackSplit split,
+                        lower::SplitPrepack(*function));
+    std::vector<ir::PrimFuncPtr> parts;
+    for (const lower::PackedParam& param : split.params) {
+      if (param.pack != nullptr) parts.push_back(param.pack);
+    }
+    parts.push_back(split.packed);
+    for (const ir::PrimFuncPtr& part : parts) {
+      ir::PrimFuncPtr printed = part;
+      if (is_lowering) {
+        TF_ASSIGN_OR_RETURN(printed,
+                            lower::Lower(*part, target, options.stage));
+      }
+      absl::StrAppend(&out, ir::Print(*printed));
+    }
   }
-  if (is_lowering) return out;
+  if (is_lowering || options.stage == kSplit) return out;
   const codegen::Options codegen_options = {.target = target};
   if (options.stage == "asm") {
     return codegen::EmitAssembly(functions, codegen_options);

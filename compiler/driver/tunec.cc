@@ -159,10 +159,12 @@ absl::StatusOr<int> Run(const Flags& flags) {
     nlohmann::json functions = nlohmann::json::array();
     for (size_t i = 0; i < scheduled.choices.size(); ++i) {
       const Choice& choice = scheduled.choices[i];
-      nlohmann::json entry = {{"function", choice.function},
-                              {"symbol", artifact.symbols[i]},
-                              {"schedule", choice.schedule},
-                              {"reason", choice.reason}};
+      nlohmann::json entry = {
+          {"function", choice.function},
+          {"symbol", artifact.symbols[i]},
+          {"packed_parameters", artifact.packed_parameters[i]},
+          {"schedule", choice.schedule},
+          {"reason", choice.reason}};
       if (choice.schedule == "record") {
         entry["candidate_id"] = choice.candidate_id;
         entry["median_seconds"] = choice.median_seconds;

@@ -1,11 +1,13 @@
 #include "compiler/ir/structural.h"
 
+#include <algorithm>
 #include <bit>
 #include <unordered_map>
 
 #include "absl/strings/str_cat.h"
 #include "base/hash.h"
 #include "compiler/ir/dim_align.h"
+#include "compiler/ir/layout_free.h"
 #include "compiler/ir/printer.h"
 #include "compiler/ir/regions.h"
 #include "compiler/ir/visitor.h"
@@ -227,7 +229,15 @@ bool Comparer::Equal(const Stmt& a, const Stmt& b) {
 AttrMap Meaningful(const AttrMap& attrs) {
   AttrMap out;
   for (const auto& [key, value] : attrs) {
-    if (key == "layout_free_buffers" || key == kDimAlignKey) {
+    if (key == kLayoutFreeBuffers && value.AsList() != nullptr) {
+      // A set: the order says nothing, and an empty one is none.
+      AttrList params = *value.AsList();
+      std::stable_sort(params.begin(), params.end(),
+                       [](const Attr& a, const Attr& b) {
+                         return a.AsInt().value_or(-1) < b.AsInt().value_or(-1);
+                       });
+      if (!params.empty()) out.emplace(key, Attr(std::move(params)));
+    } else if (key == kLayoutFreeBuffers || key == kDimAlignKey) {
       out.emplace(key, value);
     }
   }

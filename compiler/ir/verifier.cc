@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/ir/layout_free.h"
 #include "compiler/ir/visitor.h"
 
 namespace tilefarm::ir {
@@ -341,7 +342,8 @@ class FunctionVerifier : public Visitor {
 }  // namespace
 
 absl::Status Verify(const PrimFunc& function, const Limits& limits) {
-  return FunctionVerifier(limits).Run(function);
+  TF_RETURN_IF_ERROR(FunctionVerifier(limits).Run(function));
+  return CheckLayoutFree(function);
 }
 
 absl::Status Verify(const IRModule& module, const Limits& limits) {

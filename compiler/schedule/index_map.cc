@@ -1,6 +1,7 @@
 #include "compiler/schedule/index_map.h"
 
 #include <cctype>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "base/status_macros.h"
 #include "compiler/arith/iter_map.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/schedule/even_domain.h"
 
 namespace tilefarm::schedule {
 namespace {
@@ -221,6 +223,25 @@ std::vector<ir::Expr> IndexMap::Apply(
 }
 
 absl::StatusOr<std::vector<int64_t>> IndexMap::OutputShape(
+    const std::vector<int64_t>& shape) const {
+  absl::StatusOr<std::vector<int64_t>> result = BijectiveShape(shape);
+  if (result.ok()) return result;
+  arith::VarRanges domain;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    domain.emplace_back(inputs_[i],
+                        ir::Range{ir::IntConst(0), ir::IntConst(shape[i])});
+  }
+  const auto even = EvenDomain(outputs_, domain);
+  if (!even) return result;
+  std::vector<int64_t> larger;
+  for (const auto& [var, range] : *even) {
+    larger.push_back(ir::AsInt(range.extent).value_or(1));
+  }
+  const absl::StatusOr<std::vector<int64_t>> padded = BijectiveShape(larger);
+  return padded.ok() ? padded : result;
+}
+
+absl::StatusOr<std::vector<int64_t>> IndexMap::BijectiveShape(
     const std::vector<int64_t>& shape) const {
   arith::Analyzer analyzer;
   arith::VarRanges ranges;

@@ -29,12 +29,17 @@ class IndexMap {
   // `indices`: one per input. Not simplified.
   std::vector<ir::Expr> Apply(const std::vector<ir::Expr>& indices) const;
 
-  // The shape after the map of a buffer of `shape`. FailedPrecondition where
-  // elements would collide or some of the new ones would not be used.
+  // The shape after the map of a buffer of `shape`. Where a dimension is cut by
+  // a number that does not divide it, the last piece has elements that are
+  // never used. FailedPrecondition where elements would collide or there would
+  // be other gaps.
   absl::StatusOr<std::vector<int64_t>> OutputShape(
       const std::vector<int64_t>& shape) const;
 
  private:
+  absl::StatusOr<std::vector<int64_t>> BijectiveShape(
+      const std::vector<int64_t>& shape) const;
+
   std::vector<ir::Var> inputs_;
   std::vector<ir::Expr> outputs_;
 };

@@ -12,7 +12,8 @@
 // Steps of each: check the arguments and that the buffer is allocated in the
 // function (a parameter's layout is its caller's); make the new buffer;
 // replace it everywhere below the block that allocates it. transform_layout
-// takes only maps that are one to one and leave no gap.
+// takes only maps that are one to one; the only gaps are at the end of a
+// dimension that is cut by a number which does not divide it.
 #include <algorithm>
 #include <array>
 #include <string>

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "compiler/arith/iter_map.h"
+#include "compiler/schedule/even_domain.h"
 #include "compiler/schedule/scope_edit.h"
 
 namespace tilefarm::schedule {
@@ -293,11 +294,14 @@ bool WritesAreDistinct(const ir::BlockNode& block) {
     if (all) continue;
     arith::Analyzer analyzer;
     const arith::VarRanges spatial = DomainOf(block, /*spatial_only=*/true);
-    if (!arith::DetectIterMap(mins, spatial, nullptr,
-                              arith::IterMapLevel::kBijective, analyzer)
-             .ok()) {
-      return false;
-    }
+    const auto distinct = [&](const arith::VarRanges& domain) {
+      return arith::DetectIterMap(mins, domain, nullptr,
+                                  arith::IterMapLevel::kBijective, analyzer)
+          .ok();
+    };
+    if (distinct(spatial)) continue;
+    const auto even = EvenDomain(mins, spatial);
+    if (!even || !distinct(*even)) return false;
   }
   return true;
 }

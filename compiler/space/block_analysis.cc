@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/ir/layout_free.h"
 #include "compiler/ir/visitor.h"
 
 namespace tilefarm::space {
@@ -145,6 +146,23 @@ int OperandToPack(const ir::BlockNode& block) {
     if (reduces && reused) return static_cast<int>(i);
   }
   return -1;
+}
+
+std::vector<int> OperandsToPrepack(const ir::PrimFunc& function,
+                                   const ir::BlockNode& block) {
+  std::vector<int> operands;
+  for (size_t i = 0; i < block.reads.size(); ++i) {
+    const ir::BufferRegion& read = block.reads[i];
+    const bool reduces = std::any_of(
+        block.iters.begin(), block.iters.end(), [&](const ir::IterVar& iter) {
+          return iter.type == ir::IterType::kReduce &&
+                 RegionUses(read, iter.var.get());
+        });
+    if (reduces && ir::IsLayoutFree(function, read.buffer.get())) {
+      operands.push_back(static_cast<int>(i));
+    }
+  }
+  return operands;
 }
 
 std::vector<std::string> TopBlockNames(const ir::PrimFunc& function) {

@@ -31,6 +31,10 @@ int64_t ProductOf(const ir::BlockNode& block, ir::IterType type);
 // spatial variable and a reduce variable, but not by every other spatial
 // variable, so that a packed panel is used again. -1: none.
 int OperandToPack(const ir::BlockNode& block);
+// The reads that may be laid out ahead of time: of layout-free parameters, and
+// reduced over.
+std::vector<int> OperandsToPrepack(const ir::PrimFunc& function,
+                                   const ir::BlockNode& block);
 // Whether block variable `var` occurs in the region.
 bool RegionUses(const ir::BufferRegion& region, const ir::VarNode* var);
 

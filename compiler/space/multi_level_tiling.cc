@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/sketch_rules.h"
 
@@ -73,6 +74,13 @@ absl::Status PackOperand(Schedule& schedule, BlockRv block, int operand,
   return schedule.Annotate(copy, kPack, ir::Attr(1));
 }
 
+// A copy of the operand that is made ahead of time, at the root.
+absl::Status PrepackOperand(Schedule& schedule, BlockRv block, int operand) {
+  TF_ASSIGN_OR_RETURN(BlockRv copy,
+                      schedule.CacheRead(block, operand, "global"));
+  return schedule.Annotate(copy, ir::kPrepack, ir::Attr(1));
+}
+
 }  // namespace
 
 // Tiles a block that reuses data as S S R S R S: two outer levels of every
@@ -81,6 +89,7 @@ absl::Status PackOperand(Schedule& schedule, BlockRv block, int operand,
 // result is written (a fused elementwise consumer or a write cache, after the
 // second spatial level or the first) and in whether an operand is packed under
 // the outer reduce loops (Ansor, OSDI 2020; packing as in GotoBLAS, 2008).
+// Operands that may be packed ahead of time always are.
 Alternatives MultiLevelTiling(const RuleContext& context,
                               schedule::Schedule schedule,
                               const std::string& name) {
@@ -88,10 +97,15 @@ Alternatives MultiLevelTiling(const RuleContext& context,
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   if (!HasDataReuse(*node)) return std::vector{std::move(schedule)};
 
+  const std::vector<int> prepack =
+      OperandsToPrepack(*schedule.module().Find(context.function), *node);
+  const int operand = OperandToPack(*node);
+  const bool may_pack =
+      operand >= 0 &&
+      std::find(prepack.begin(), prepack.end(), operand) == prepack.end();
   std::vector<Schedule> results;
   for (const bool pack : {true, false}) {
-    const int operand = OperandToPack(*node);
-    if (pack && operand < 0) continue;
+    if (pack && !may_pack) continue;
     // -1: the result goes where the program says.
     for (const int write_level : {1, 0, -1}) {
       Schedule attempt = schedule;
@@ -123,6 +137,11 @@ Alternatives MultiLevelTiling(const RuleContext& context,
         }
       }
       if (pack && !PackOperand(attempt, tiled, operand, *tiles).ok()) continue;
+      bool prepacked = true;
+      for (const int one : prepack) {
+        prepacked &= PrepackOperand(attempt, tiled, one).ok();
+      }
+      if (!prepacked) continue;
       results.push_back(std::move(attempt));
     }
   }

@@ -12,8 +12,10 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "compiler/ir/stmt.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/target/target.h"
 
@@ -25,6 +27,47 @@ inline constexpr int64_t kMaxTileStatements = 128;
 // A unit-stride loop up to this extent is vectorised whole.
 inline constexpr int64_t kMaxVectorExtent = 64;
 
+// How a buffer that is packed ahead of time lies in memory: its dimensions in
+// this order.
+struct PrepackDim {
+  enum Part { kWhole, kPanel, kWithin };  // i; i // width; i % width
+  int dim = 0;
+  Part part = kWhole;
+};
+struct PrepackLayout {
+  std::vector<PrepackDim> dims;
+  int64_t width = 0;  // of a panel
+};
+
+// What decides it: a dimension of the buffer as the reader indexes it, ...
+struct PrepackIndex {
+  bool reduces = false;  // by a variable that is reduced over
+  int last_iter = -1;    // the last of the reader's variables in it; -1: none
+  int only_iter = -1;    // the variable that is the whole index; -1: none is
+  int64_t extent = 1;
+};
+// ... and a loop around the reader, outermost first.
+struct PrepackLoop {
+  int64_t extent = 1;
+  bool reduces = false;
+  std::vector<int> iters;  // of the reader, whose bindings use it
+};
+
+// The order in which the reader's loops read: the dimensions that it does not
+// reduce over; panels as wide as the register tile, which are cut from the
+// dimension that the innermost loop in it walks; the dimensions reduced over,
+// as its variables come; the place within a panel.
+PrepackLayout LayOutAhead(const std::vector<PrepackIndex>& indices,
+                          const std::vector<PrepackLoop>& loops);
+
+// The block that reads `buffer`, the first in program order; null: none does.
+ir::BlockPtr FindReader(const ir::PrimFunc& function,
+                        const ir::BufferNode* buffer);
+
+// rewrite_packing for what is packed ahead of time.
+absl::Status RewritePrepacking(schedule::Schedule& schedule,
+                               const std::string& function,
+                               const ir::BlockNode& copy);
 absl::Status RewritePacking(schedule::Schedule& schedule,
                             const std::string& function);
 absl::Status RewriteParallelVectorizeUnroll(schedule::Schedule& schedule,

@@ -1,4 +1,5 @@
 #include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/sketch_rules.h"
@@ -29,6 +30,7 @@ Alternatives RandomComputeLocation(const RuleContext& context,
   if (node->writes.size() != 1 ||
       node->annotations.contains(kTilingStructure) ||
       node->annotations.contains(kPack) ||
+      node->annotations.contains(ir::kPrepack) ||
       IsOutput(*attempt.module().Find(context.function),
                node->writes[0].buffer.get())) {
     return std::vector{std::move(schedule)};

@@ -3,17 +3,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/postprocs.h"
 #include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::space {
-namespace {
 
-using ir::As;
-
-// The block that reads `buffer`, other than the one that fills it.
 ir::BlockPtr FindReader(const ir::PrimFunc& function,
                         const ir::BufferNode* buffer) {
   for (const ir::BlockPtr& block : AllBlocks(function)) {
@@ -23,6 +20,8 @@ ir::BlockPtr FindReader(const ir::PrimFunc& function,
   }
   return nullptr;
 }
+
+namespace {
 
 // The extent of the innermost loop around the reader and the block variable it
 // walks: the width of a panel.
@@ -84,6 +83,9 @@ absl::Status RewritePacking(schedule::Schedule& schedule,
                             const std::string& function) {
   const ir::PrimFuncPtr program = schedule.module().Find(function);
   for (const ir::BlockPtr& copy : AllBlocks(*program)) {
+    if (copy->annotations.contains(ir::kPrepack)) {
+      TF_RETURN_IF_ERROR(RewritePrepacking(schedule, function, *copy));
+    }
     if (!copy->annotations.contains(kPack)) continue;
     TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
                         schedule.GetBlock(copy->name, function));

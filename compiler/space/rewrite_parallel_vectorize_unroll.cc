@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/postprocs.h"
@@ -207,7 +208,9 @@ absl::Status RewriteParallelVectorizeUnroll(schedule::Schedule& schedule,
       TF_RETURN_IF_ERROR(
           UnrollRegisterTile(schedule, block, target.vector_lanes(4)));
     }
-    if (unroll.value_or(0) > 0) {
+    // What runs ahead of time need not be fast, but compiled.
+    const bool ahead = node->annotations.contains(ir::kPrepack);
+    if (unroll.value_or(0) > 0 && !ahead) {
       TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, schedule.GetLoops(block));
       if (loops.empty()) continue;
       TF_ASSIGN_OR_RETURN(ir::ForPtr outer, schedule.Get(loops[0]));

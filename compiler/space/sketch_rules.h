@@ -3,7 +3,8 @@
 //
 //   auto_inline            elementwise producers vanish into their consumers
 //   add_rfactor            a second way for reductions with few outputs
-//   multi_level_tiling     SSRSRS with write cache and packing
+//   multi_level_tiling     SSRSRS with write cache and packing, of constants
+//                          ahead of time
 //   tile_reduction         register tiles for reductions without reuse
 //   tile_transposed        square tiles where rows are read and columns written
 //   random_compute_location  other producers move under their consumers

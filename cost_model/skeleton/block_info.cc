@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::skeleton {
@@ -162,6 +163,8 @@ absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
       info.is_transposed = value == ir::Attr(space::kTransposedTiles);
     } else if (key == space::kPack) {
       info.is_packed = true;
+    } else if (key == ir::kPrepack) {
+      info.is_prepacked = true;
     } else if (key.rfind("meta_schedule.", 0) == 0 ||
                key.rfind("tilefarm.", 0) == 0) {
       // Some postproc will do something about it.

@@ -57,6 +57,11 @@ absl::Status Builder::ReplayWhole() {
   });
   TF_RETURN_IF_ERROR(status);
   out_.buffers = buffers.Take();
+  for (const BlockInfo& info : out_.infos) {
+    if (!info.is_prepacked) continue;
+    out_.buffers[static_cast<size_t>(info.writes[0].buffer)].intermediate =
+        false;
+  }
   return absl::OkStatus();
 }
 

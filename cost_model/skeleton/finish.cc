@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/visitor.h"
 #include "compiler/space/postprocs.h"
 
 namespace tilefarm::skeleton {
@@ -25,6 +26,7 @@ enum Step : uint32_t {
   kUnrolled,
   kAnnotated,
   kDecomposed,
+  kPrepacked,
 };
 uint32_t Code(Step step, uint32_t detail) { return step * 1024 + detail; }
 
@@ -46,7 +48,11 @@ void Nest::Start(const Skeleton& skeleton,
   blocks_ = 0;
   order_.clear();
   buffers_ = &skeleton.buffers;
-  panels_.assign(skeleton.buffers.size(), Panels());
+  panels_.resize(skeleton.buffers.size());
+  for (Panels& panels : panels_) {
+    panels.dims.clear();
+    panels.is_cut = false;
+  }
   loops_.clear();
   for (const Value extent : skeleton.extents) {
     loops_.push_back({numbers[static_cast<size_t>(extent)]});
@@ -96,6 +102,7 @@ const char* Nest::Finish(const Skeleton& skeleton,
   PackBuffers(skeleton);
   for (size_t i = 0; i < order_.size(); ++i) {
     NestedBlock& block = At(i);
+    if (block.info->is_prepacked) continue;
     current_ = static_cast<uint32_t>(i) + 1;
     if (vector && !block.info->is_transposed) Vectorize(block, lanes);
     if (jobs && target.cores > 1) Parallelize(block, *jobs);
@@ -116,17 +123,61 @@ void Nest::PackBuffers(const Skeleton&) {
   for (size_t i = 0; i < order_.size(); ++i) {
     current_ = static_cast<uint32_t>(i) + 1;
     if (At(i).info->is_packed) PackBuffer(At(i));
+    if (At(i).info->is_prepacked) PrepackBuffer(At(i));
   }
+}
+
+const NestedBlock* Nest::ReaderOf(int buffer) const {
+  for (size_t i = 0; i < order_.size(); ++i) {
+    for (const BlockRegion& read : At(i).info->reads) {
+      if (read.buffer == buffer) return &At(i);
+    }
+  }
+  return nullptr;
+}
+
+void Nest::PrepackBuffer(const NestedBlock& copy) {
+  const int buffer = copy.info->writes[0].buffer;
+  const NestedBlock* reader = ReaderOf(buffer);
+  if (reader == nullptr) return;
+  const std::vector<int64_t>& shape =
+      (*buffers_)[static_cast<size_t>(buffer)].shape;
+  std::vector<space::PrepackIndex> indices(shape.size());
+  for (size_t d = 0; d < shape.size(); ++d) indices[d].extent = shape[d];
+  const std::vector<BlockIter>& iters = reader->info->iters;
+  for (const BlockRegion& read : reader->info->reads) {
+    if (read.buffer != buffer) continue;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      for (size_t i = 0; i < iters.size(); ++i) {
+        if (!ir::UsesVar(read.mins[d].expr, iters[i].var)) continue;
+        indices[d].last_iter = static_cast<int>(i);
+        indices[d].reduces |= iters[i].type != ir::IterType::kSpatial;
+        if (read.mins[d].expr.get() == iters[i].var) {
+          indices[d].only_iter = static_cast<int>(i);
+        }
+      }
+    }
+  }
+  std::vector<space::PrepackLoop> loops(reader->loops.size());
+  for (size_t l = 0; l < loops.size(); ++l) {
+    loops[l].extent = loops_[reader->loops[l]].extent;
+    for (size_t i = 0; i < iters.size(); ++i) {
+      if (!Uses(*reader, i, reader->loops[l])) continue;
+      loops[l].iters.push_back(static_cast<int>(i));
+      loops[l].reduces |= iters[i].type != ir::IterType::kSpatial;
+    }
+  }
+  space::PrepackLayout layout = space::LayOutAhead(indices, loops);
+  Panels& panels = panels_[static_cast<size_t>(buffer)];
+  panels.dims = std::move(layout.dims);
+  panels.width = layout.width;
+  panels.is_cut = panels.dims.size() > shape.size();
+  Note(Code(kPrepacked, panels.is_cut));
 }
 
 void Nest::PackBuffer(NestedBlock& copy) {
   const int buffer = copy.info->writes[0].buffer;
-  const NestedBlock* reader = nullptr;
-  for (size_t i = 0; i < order_.size() && reader == nullptr; ++i) {
-    for (const BlockRegion& read : At(i).info->reads) {
-      if (read.buffer == buffer) reader = &At(i);
-    }
-  }
+  const NestedBlock* reader = ReaderOf(buffer);
   if (reader == nullptr || reader->loops.empty()) return;
   const int inner = reader->loops.back();
   const int64_t width = loops_[inner].extent;
@@ -148,7 +199,15 @@ void Nest::PackBuffer(NestedBlock& copy) {
   const int64_t size = shape[static_cast<size_t>(dim)];
   if (size % width != 0) return;
   if (static_cast<size_t>(dim) + 1 == shape.size() && width == size) return;
-  panels_[static_cast<size_t>(buffer)] = {dim, width, width < size};
+  Panels& panels = panels_[static_cast<size_t>(buffer)];
+  panels.width = width;
+  panels.is_cut = width < size;
+  if (panels.is_cut) panels.dims.push_back({dim, space::PrepackDim::kPanel});
+  for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
+    if (d != dim) panels.dims.push_back({d});
+  }
+  panels.dims.push_back({dim, panels.is_cut ? space::PrepackDim::kWithin
+                                            : space::PrepackDim::kWhole});
   Note(Code(kPanel, width < size));
   const int last = copy.loops.back();
   const int64_t extent = loops_[last].extent;
@@ -165,10 +224,9 @@ void Nest::Vectorize(NestedBlock& block, int64_t lanes) {
   int iter = block.info->last_index_iter;
   const Panels& panels =
       panels_[static_cast<size_t>(block.info->writes[0].buffer)];
-  if (panels.dim >= 0) {
-    const ir::Expr& index = block.info->body.accesses[0]
-                                .indices[static_cast<size_t>(panels.dim)]
-                                .expr;
+  if (!panels.dims.empty()) {
+    const auto last = static_cast<size_t>(panels.dims.back().dim);
+    const ir::Expr& index = block.info->body.accesses[0].indices[last].expr;
     iter = -1;
     for (size_t i = 0; i < block.info->iters.size(); ++i) {
       if (block.info->iters[i].var == index.get()) iter = static_cast<int>(i);

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/space/postprocs.h"
 #include "compiler/target/target.h"
 #include "cost_model/loop_nest.h"
 #include "cost_model/skeleton/skeleton.h"
@@ -44,9 +45,10 @@ struct NestedBlock {
   std::vector<int64_t> constants;
 };
 
-// Of a packed buffer: dimension `dim` in panels of `width`.
+// Of a packed buffer: its dimensions as they lie in memory, one of them in
+// panels (space/postprocs.h); none where it lies as the program says.
 struct Panels {
-  int dim = -1;
+  std::vector<space::PrepackDim> dims;
   int64_t width = 0;
   bool is_cut = false;  // more than one panel
 };
@@ -72,6 +74,9 @@ class Nest {
   // --- The postprocs, one a function ---
   void PackBuffers(const Skeleton& skeleton);
   void PackBuffer(NestedBlock& copy);
+  void PrepackBuffer(const NestedBlock& copy);
+  // The first block that reads the buffer.
+  const NestedBlock* ReaderOf(int buffer) const;
   void Vectorize(NestedBlock& block, int64_t lanes);
   void Parallelize(NestedBlock& block, int64_t jobs);
   void UnrollRegisterTile(NestedBlock& block, int64_t lanes);
@@ -126,6 +131,8 @@ class Nest {
   void AddPart(Form& to, size_t place, double stride, double span) const;
   Form& FormOfIndex(const NestedBlock& block, const IndexExpr& index,
                     Form& form);
+  void DivideForm(Form& form, double width) const;
+  void RemainderForm(Form& form, double width) const;
   std::vector<int> place_;  // of each loop around the block
   size_t depth_ = 0;
   std::vector<Form> variables_;

@@ -76,6 +76,7 @@ struct BlockInfo {
   bool is_tiled = false;  // in levels: its innermost loops are a register tile
   bool is_transposed = false;  // tiles whose elements stay apart
   bool is_packed = false;
+  bool is_prepacked = false;  // copies ahead of time: no part of the nest
 
   // The iteration variable that is the whole last index of the store; -1
   // where there is none.

@@ -96,60 +96,60 @@ Nest::Form& Nest::FormOfIndex(const NestedBlock& block, const IndexExpr& index,
   return form;
 }
 
+// i // width: what stays within a panel vanishes.
+void Nest::DivideForm(Form& form, double width) const {
+  double rest = std::fmod(form.constant, width);
+  bool negative = rest < 0;
+  for (size_t l = 0; l < depth_; ++l) {
+    if (std::fmod(form.strides[l], width) == 0) continue;
+    rest += form.spans[l];
+    negative |= form.strides[l] < 0;
+  }
+  if (!negative && rest < width) {
+    for (size_t l = 0; l < depth_; ++l) {
+      if (std::fmod(form.strides[l], width) == 0) continue;
+      form.strides[l] = form.spans[l] = 0;
+    }
+    form.constant -= std::fmod(form.constant, width);
+  }
+  const double factor = 1 / width;
+  for (size_t l = 0; l < depth_; ++l) {
+    form.strides[l] *= factor;
+    form.spans[l] *= std::abs(factor);
+  }
+  form.constant *= factor;
+}
+
+// i % width.
+void Nest::RemainderForm(Form& form, double width) const {
+  for (size_t l = 0; l < depth_; ++l) {
+    if (std::fmod(form.strides[l], width) == 0) {
+      form.strides[l] = form.spans[l] = 0;
+    } else {
+      form.strides[l] = std::fmod(form.strides[l], width);
+      form.spans[l] = std::min(form.spans[l], width - 1);
+    }
+  }
+  form.constant = std::fmod(form.constant, width);
+}
+
 void Nest::WriteAccess(const NestedBlock& block, const BlockAccess& access,
                        NestStore& out, size_t* used) {
   // The index of each dimension, as the buffer lies in memory.
   const Panels& panels = panels_[static_cast<size_t>(access.buffer)];
-  const size_t given = access.indices.size();
-  const size_t dims = given + (panels.dim >= 0 && panels.is_cut ? 1 : 0);
-  if (dims_.size() < dims + 1) dims_.resize(dims + 1);
-  if (panels.dim < 0) {
-    for (size_t d = 0; d < given; ++d) {
+  const size_t dims =
+      panels.dims.empty() ? access.indices.size() : panels.dims.size();
+  if (dims_.size() < dims) dims_.resize(dims);
+  for (size_t d = 0; d < dims; ++d) {
+    if (panels.dims.empty()) {
       FormOfIndex(block, access.indices[d], dims_[d]);
+      continue;
     }
-  } else {
-    const auto dim = static_cast<size_t>(panels.dim);
-    size_t at = panels.is_cut ? 1 : 0;
-    for (size_t d = 0; d < given; ++d) {
-      if (d != dim) FormOfIndex(block, access.indices[d], dims_[at++]);
-    }
-    Form& last = FormOfIndex(block, access.indices[dim], dims_[at]);
-    if (panels.is_cut) {
-      const auto width = static_cast<double>(panels.width);
-      Form& first = dims_[0];
-      first = last;
-      // i // width: what stays within a panel vanishes.
-      double rest = std::fmod(first.constant, width);
-      bool negative = rest < 0;
-      for (size_t l = 0; l < depth_; ++l) {
-        if (std::fmod(first.strides[l], width) == 0) continue;
-        rest += first.spans[l];
-        negative |= first.strides[l] < 0;
-      }
-      if (!negative && rest < width) {
-        for (size_t l = 0; l < depth_; ++l) {
-          if (std::fmod(first.strides[l], width) == 0) continue;
-          first.strides[l] = first.spans[l] = 0;
-        }
-        first.constant -= std::fmod(first.constant, width);
-      }
-      const double factor = 1 / width;
-      for (size_t l = 0; l < depth_; ++l) {
-        first.strides[l] *= factor;
-        first.spans[l] *= std::abs(factor);
-      }
-      first.constant *= factor;
-      // i % width.
-      for (size_t l = 0; l < depth_; ++l) {
-        if (std::fmod(last.strides[l], width) == 0) {
-          last.strides[l] = last.spans[l] = 0;
-        } else {
-          last.strides[l] = std::fmod(last.strides[l], width);
-          last.spans[l] = std::min(last.spans[l], width - 1);
-        }
-      }
-      last.constant = std::fmod(last.constant, width);
-    }
+    const space::PrepackDim& dim = panels.dims[d];
+    FormOfIndex(block, access.indices[static_cast<size_t>(dim.dim)], dims_[d]);
+    const auto width = static_cast<double>(panels.width);
+    if (dim.part == space::PrepackDim::kPanel) DivideForm(dims_[d], width);
+    if (dim.part == space::PrepackDim::kWithin) RemainderForm(dims_[d], width);
   }
 
   // One entry a buffer.
@@ -239,21 +239,21 @@ void Nest::Write(const Skeleton& skeleton, cost_model::LoopNest& out) {
     out.buffers = skeleton.buffers;
   }
   for (size_t b = 0; b < panels_.size(); ++b) {
-    if (!skeleton.buffers[b].intermediate) continue;
     const std::vector<int64_t>& shape = skeleton.buffers[b].shape;
     std::vector<int64_t>& laid_out = out.buffers[b].shape;
-    laid_out.clear();
     const Panels& panels = panels_[b];
-    const auto dim = static_cast<size_t>(panels.dim);
-    if (panels.dim < 0) {
+    if (panels.dims.empty()) {
       laid_out = shape;
       continue;
     }
-    if (panels.is_cut) laid_out.push_back(shape[dim] / panels.width);
-    for (size_t d = 0; d < shape.size(); ++d) {
-      if (d != dim) laid_out.push_back(shape[d]);
+    laid_out.clear();
+    for (const space::PrepackDim& dim : panels.dims) {
+      const int64_t extent = shape[static_cast<size_t>(dim.dim)];
+      laid_out.push_back(dim.part == space::PrepackDim::kWhole ? extent
+                         : dim.part == space::PrepackDim::kPanel
+                             ? (extent + panels.width - 1) / panels.width
+                             : panels.width);
     }
-    laid_out.push_back(panels.is_cut ? panels.width : shape[dim]);
   }
   size_t stores = 0;
   const auto next = [&]() -> cost_model::NestStore& {
@@ -262,6 +262,7 @@ void Nest::Write(const Skeleton& skeleton, cost_model::LoopNest& out) {
   };
   for (size_t i = 0; i < order_.size(); ++i) {
     const NestedBlock& block = At(i);
+    if (block.info->is_prepacked) continue;
     const bool starts = block.info->init && !block.is_init && !block.decomposed;
     if (starts) WriteBlock(block, /*is_start=*/true, next());
     WriteBlock(block, /*is_start=*/false, next());

@@ -9,9 +9,9 @@
 #include "base/status_macros.h"
 #include "compiler/codegen/codegen.h"
 #include "compiler/driver/compile.h"
+#include "compiler/driver/lower_function.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/printer.h"
-#include "compiler/lower/pipeline.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/trace.h"
 #include "compiler/target/target.h"
@@ -62,10 +62,13 @@ absl::StatusOr<std::string> Assembly(const database::Record& record) {
                       target::Parse(record.target));
   std::vector<codegen::LoweredFunction> functions;
   for (const ir::PrimFuncPtr& function : scheduled.module().functions) {
-    TF_ASSIGN_OR_RETURN(const ir::PrimFuncPtr lowered,
-                        lower::Lower(*function, target));
-    functions.push_back(
-        {lowered, function->name == "main" ? "tilefarm_main" : function->name});
+    TF_ASSIGN_OR_RETURN(
+        codegen::LoweredFunction lowered,
+        driver::LowerFunction(
+            *function,
+            function->name == "main" ? "tilefarm_main" : function->name,
+            target));
+    functions.push_back(std::move(lowered));
   }
   return codegen::EmitAssembly(functions, {.target = target});
 }

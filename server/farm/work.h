@@ -72,6 +72,7 @@ struct Measurement {
   std::string code_digest;
   bool cold_cache = false;
   int cores = 1;
+  std::string layout = "as_stated";  // or "packed"
   bool emulated = false;
   std::string fingerprint;
 };

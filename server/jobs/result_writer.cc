@@ -52,6 +52,7 @@ database::Record MakeRecord(const Completion& completion,
   record.compile_seconds = measured.compile_seconds;
   record.protocol.cold_cache = measured.cold_cache;
   record.protocol.cores = measured.cores;
+  record.protocol.layout = measured.layout;
   record.isolation = measured.isolation;
   record.device_state = measured.device_state;
   record.fingerprint = measured.fingerprint;

@@ -32,6 +32,10 @@ std::string Nonsense(const v1::Measurement& measurement) {
   if (!status.has_value()) {
     return absl::StrCat("status '", measurement.status(), "'");
   }
+  if (!measurement.layout().empty() && measurement.layout() != "as_stated" &&
+      measurement.layout() != "packed") {
+    return "an unknown layout";
+  }
   if (measurement.seconds_size() > kMaxSamples) return "too many samples";
   for (const double seconds : measurement.seconds()) {
     if (!Sane(seconds)) return "a sample that is no time";
@@ -120,6 +124,7 @@ farm::WorkerResult FromProto(const v1::Result& result) {
   measured.fingerprint = in.fingerprint();
   measured.cores = static_cast<int>(in.cores());
   measured.cold_cache = in.cold_cache();
+  if (in.layout() == "packed") measured.layout = in.layout();
   measured.device_state = in.device_state();
   const std::string nonsense = Nonsense(in);
   if (!nonsense.empty()) {

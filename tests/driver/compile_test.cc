@@ -8,6 +8,8 @@
 #include "compiler/ir/parser.h"
 #include "compiler/ir/printer.h"
 #include "compiler/ir/verifier.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/schedule/trace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/codegen/kernel.h"
@@ -138,6 +140,122 @@ TEST(Compile, SymbolsAreCheckedAndNamed) {
   options.symbol = "one_name";
   EXPECT_EQ(Compile(module, options).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+std::string WithConstants(const char* text, const std::string& params) {
+  std::string out = text;
+  const size_t at = out.find("        Y = ");
+  out.insert(
+      at, "        T.func_attr({\"layout_free_buffers\": " + params + "})\n");
+  return out;
+}
+
+// Panels of 40 columns, three with a short last one.
+constexpr char kPackB[] = R"t(
+b0 = sch.get_block("Y")
+b1 = sch.cache_read(b0, 1, "global")
+sch.annotate(b1, ann_key="tilefarm.prepack", ann_val=1)
+sch.transform_layout(b1, buffer=("write", 0), index_map="lambda i, j: (j // 40, i, j % 40)")
+)t";
+
+absl::StatusOr<Artifact> CompilePacked() {
+  TF_ASSIGN_OR_RETURN(const ir::IRModule module,
+                      ir::ParseModule(WithConstants(kMatmulRelu, "[1]")));
+  TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
+                      schedule::Trace::Parse(kPackB));
+  TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
+                      schedule::Replay(trace, module));
+  return Compile(scheduled.module(), Options());
+}
+
+TEST(Compile, ConstantsArePackedAheadOfTime) {
+  const auto artifact = CompilePacked();
+  ASSERT_TRUE(artifact.ok()) << artifact.status();
+  EXPECT_THAT(artifact->symbols, testing::ElementsAre("tilefarm_main"));
+  EXPECT_THAT(artifact->packed_parameters,
+              testing::ElementsAre(testing::ElementsAre(1)));
+  for (const char* prototype :
+       {"size_t tilefarm_main_packed_bytes(int parameter);",
+        "int tilefarm_main_pack(int parameter, const void* source, void* "
+        "packed);",
+        "int tilefarm_main_packed(void* A_0, void* B_1, void* C_2);",
+        "1: B, 61440 bytes\n"}) {
+    EXPECT_THAT(artifact->header, testing::HasSubstr(prototype));
+  }
+  const auto kernel = codegen::Kernel::Load(artifact->shared_object);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  const auto bytes = reinterpret_cast<size_t (*)(int)>(
+      dlsym(kernel->handle(), "tilefarm_main_packed_bytes"));
+  const auto pack = reinterpret_cast<int (*)(int, const void*, void*)>(
+      dlsym(kernel->handle(), "tilefarm_main_pack"));
+  ASSERT_TRUE(bytes != nullptr && pack != nullptr);
+  EXPECT_EQ(bytes(1), 3u * 128 * 40 * 4);
+  EXPECT_EQ(bytes(0), 0u);
+  EXPECT_EQ(bytes(7), 0u);
+  std::vector<float> a(64 * 128), b(128 * 96), whole(64 * 96, NAN),
+      packed(64 * 96, NAN), panels(3 * 128 * 40 + 1, NAN);
+  Rng rng(11);
+  for (float& x : a) x = static_cast<float>(rng.Uniform() * 2 - 1);
+  for (float& x : b) x = static_cast<float>(rng.Uniform() * 2 - 1);
+  EXPECT_NE(pack(0, a.data(), panels.data()), 0);
+  EXPECT_NE(pack(-1, a.data(), panels.data()), 0);
+  ASSERT_EQ(kernel->Call("tilefarm_main", a.data(), b.data(), whole.data()), 0);
+  // At the alignment of an element.
+  float* const odd = panels.data() + 1;
+  ASSERT_EQ(pack(1, b.data(), odd), 0);
+  EXPECT_EQ(odd[(128 + 5) * 40 + 7], b[5 * 96 + 47]);
+  ASSERT_EQ(kernel->Call("tilefarm_main_packed", a.data(), odd, packed.data()),
+            0);
+  EXPECT_EQ(whole, packed);
+  double sum = 0;
+  for (int k = 0; k < 128; ++k) {
+    sum += static_cast<double>(a[3 * 128 + k]) * b[k * 96 + 95];
+  }
+  EXPECT_NEAR(whole[3 * 96 + 95], std::max(sum, 0.0), 1e-4);
+}
+
+TEST(Compile, PackedArtifactsAreTheSameEveryTime) {
+  const auto first = CompilePacked(), second = CompilePacked();
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(first->shared_object, second->shared_object);
+  EXPECT_EQ(first->code_digest, second->code_digest);
+}
+
+TEST(Compile, WhatTheScheduleDoesNotPackIsCopied) {
+  const std::string text = WithConstants(kMatmulRelu, "[0, 1]");
+  const auto artifact = CompileText(text.c_str(), Options());
+  ASSERT_TRUE(artifact.ok()) << artifact.status();
+  EXPECT_THAT(artifact->header,
+              testing::HasSubstr("1: B, 49152 bytes, a copy"));
+  const auto kernel = codegen::Kernel::Load(artifact->shared_object);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  const auto pack = reinterpret_cast<int (*)(int, const void*, void*)>(
+      dlsym(kernel->handle(), "tilefarm_main_pack"));
+  ASSERT_NE(pack, nullptr);
+  std::vector<float> b(128 * 96), copy(128 * 96);
+  for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(i);
+  ASSERT_EQ(pack(1, b.data(), copy.data()), 0);
+  EXPECT_EQ(b, copy);
+  // The reference is called as the program is written.
+  const auto reference = CompileText(text.c_str(), Options(true));
+  ASSERT_TRUE(reference.ok()) << reference.status();
+  const auto loaded = codegen::Kernel::Load(reference->shared_object);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_NE(dlsym(loaded->handle(), "tilefarm_main"), nullptr);
+  EXPECT_EQ(dlsym(loaded->handle(), "tilefarm_main_packed"), nullptr);
+}
+
+TEST(Compile, DerivedSymbolsAreNobodyElses) {
+  auto module = *ir::ParseModule(WithConstants(kMatmulRelu, "[1]"));
+  auto twin = std::make_shared<ir::PrimFunc>(*module.functions[0]);
+  twin->name = "tilefarm_main_pack";
+  twin->attrs.clear();
+  module.functions.push_back(twin);
+  const auto artifact = Compile(module, Options());
+  EXPECT_EQ(artifact.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(artifact.status().message()),
+              testing::HasSubstr("two functions have the symbol "
+                                 "'tilefarm_main_pack'"));
 }
 
 TEST(Compile, FingerprintNamesLlvmAndEpoch) {

@@ -111,13 +111,24 @@ for i, j in T.grid(32, 32):
         C[vi, vj] = B[vi // 16, vj, vi % 16] + T.float32(1))"));
 }
 
+TEST(TransformLayout, TheLastPieceMayBeUsedInPart) {
+  auto schedule =
+      Apply(ParseProgram(TwoElementwise()), R"t(b0 = sch.get_block("B")
+sch.transform_layout(b0, ("write", 0), "lambda i, j: (i // 5, j, i % 5)")
+)t");
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  const auto* root = schedule->module().functions[0]->root();
+  ASSERT_EQ(root->allocs.size(), 1u);
+  EXPECT_EQ(root->allocs[0]->shape, (std::vector<int64_t>{7, 32, 5}));
+}
+
 TEST(TransformLayout, RefusesParametersAndPadding) {
   ExpectRefused(TwoElementwise(), R"t(b0 = sch.get_block("B")
 sch.transform_layout(b0, ("read", 0), "lambda i, j: (j, i)")
 )t",
                 kIllegal, {"transform_layout", "buffer A", "parameter"});
   ExpectRefused(TwoElementwise(), R"t(b0 = sch.get_block("B")
-sch.transform_layout(b0, ("write", 0), "lambda i, j: (i // 5, j, i % 5)")
+sch.transform_layout(b0, ("write", 0), "lambda i, j: (i * 2, j)")
 )t",
                 kIllegal, {"transform_layout", "block B"});
   ExpectRefused(TwoElementwise(), R"t(b0 = sch.get_block("B")

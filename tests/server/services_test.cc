@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "absl/time/clock.h"
@@ -78,7 +79,7 @@ class ServicesTest : public ::testing::Test {
   }
   // Measures everything until the stream ends.
   static void Work(v1::Farm::Stub& stub, grpc::ClientContext& context,
-                   const std::string& status) {
+                   const std::string& status, const std::string& layout = "") {
     auto stream = stub.Connect(&context);
     stream->Write(HelloMessage("w"));
     stream->Write(StateMessage(2));
@@ -96,6 +97,7 @@ class ServicesTest : public ::testing::Test {
       measured.set_verified(true);
       measured.set_median_seconds(1e-3);
       measured.add_seconds(1e-3);
+      measured.set_layout(layout);
       if (!stream->Write(reply)) break;
     }
     stream->Finish();
@@ -224,6 +226,36 @@ TEST_F(ServicesTest, JobRunsToItsEndAndItsRecordsTravel) {
   EXPECT_EQ(reason(model), "exact device model");
   EXPECT_THAT(reason(""), HasSubstr("same microarchitecture (znver4)"));
   EXPECT_THAT(reason(model + "1"), HasSubstr("same microarchitecture"));
+}
+
+TEST_F(ServicesTest, LayoutsOfMeasurementsAreRecorded) {
+  const auto layouts = [&](const std::string& reported) {
+    grpc::ClientContext working;
+    std::thread worker([&] { Work(*farm_, working, "ok", reported); });
+    const v1::JobUpdate last = WatchToTheEnd(Submit(Job(3)));
+    working.TryCancel();
+    worker.join();
+    std::string all = last.state();
+    grpc::ClientContext context;
+    auto reader = tune_->DbExport(&context, v1::DbExportRequest());
+    v1::DbLine line;
+    while (reader->Read(&line)) {
+      all += "," + nlohmann::json::parse(line.json())["protocol"]["layout"]
+                       .get<std::string>();
+    }
+    EXPECT_TRUE(reader->Finish().ok());
+    return all;
+  };
+  EXPECT_EQ(layouts("packed"), "done,packed,packed,packed");
+}
+
+TEST_F(ServicesTest, AnUnknownLayoutIsARunError) {
+  grpc::ClientContext working;
+  std::thread worker([&] { Work(*farm_, working, "ok", "diagonal"); });
+  const v1::JobUpdate last = WatchToTheEnd(Submit(Job(3)));
+  EXPECT_EQ(last.by_status().at("run_error"), 3);
+  working.TryCancel();
+  worker.join();
 }
 
 TEST_F(ServicesTest, CachesOfASubmitAreChecked) {

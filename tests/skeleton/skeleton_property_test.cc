@@ -112,6 +112,48 @@ std::vector<Workload> Workloads() {
               te::Relu(te::DepthwiseConv2dNhwc(data, weight, options))});
        },
        0},
+      {"constant_matmul",
+       [] { return space::WithConstants(space::MatmulRelu(128, 96, 64), {1}); },
+       0.5},
+      {"constant_prime",
+       [] { return space::WithConstants(space::Matmul(61, 131, 109), {1}); },
+       0.3},
+      {"constant_both",
+       [] {
+         return space::WithConstants(space::Matmul(64, 96, 48), {0, 1});
+       },
+       0.5},
+      {"constant_dense",
+       [] { return space::WithConstants(space::Dense(1, 200, 384), {1}); },
+       0.1},
+      {"constant_conv",
+       [] {
+         const Tensor data = Input("data", {1, 23, 19, 17});
+         const Tensor weight = Input("weight", {3, 3, 17, 37});
+         const Tensor bias = Input("bias", {37});
+         te::ConvOptions options;
+         options.padding = {1, 1};
+         return space::WithConstants(
+             Build({data, weight, bias,
+                    te::Relu(
+                        te::Add(te::Conv2dNhwc(data, weight, options), bias))}),
+             {1, 2});
+       },
+       0.1},
+      {"constant_conv_nchw",
+       [] {
+         const Tensor data = Input("data", {1, 8, 14, 14});
+         const Tensor weight = Input("weight", {16, 8, 3, 3});
+         return space::WithConstants(
+             Build({data, weight, te::Conv2dNchw(data, weight)}), {1});
+       },
+       0.3},
+      {"constant_batch",
+       [] {
+         const Tensor a = Input("a", {4, 32, 48}), b = Input("b", {4, 48, 64});
+         return space::WithConstants(Build({a, b, te::BatchMatmul(a, b)}), {1});
+       },
+       0.5},
       {"max_pool",
        [] {
          const Tensor data = Input("data", {1, 30, 30, 16});

@@ -72,6 +72,24 @@ TEST(MultiLevelTilingTest, FusesTheConsumerOrCachesTheResult) {
   EXPECT_THAT(cached.back().trace().Print(), HasSubstr("ann_val=\"SSRSRS\""));
 }
 
+TEST(MultiLevelTilingTest, ConstantsArePackedAtTheRoot) {
+  const ir::PrimFuncPtr program = WithConstants(Matmul(32, 32, 32), {1});
+  const auto sketches = Apply(MultiLevelTiling, program, "C");
+  // Never in the call, never as they are.
+  EXPECT_EQ(sketches.size(), 3u);
+  for (const Schedule& sketch : sketches) {
+    EXPECT_THAT(Text(sketch), HasSubstr("tilefarm.prepack"));
+    EXPECT_THAT(sketch.trace().Print(), Not(HasSubstr(kPack)));
+    ExpectSameOutputs(*program, *sketch.module().Find("main"));
+  }
+  // The other operand may be packed in the call.
+  const auto data =
+      Apply(MultiLevelTiling, WithConstants(Matmul(32, 32, 32), {0}), "C");
+  EXPECT_EQ(data.size(), 6u);
+  EXPECT_THAT(Text(data[0]), HasSubstr("A_global"));
+  EXPECT_THAT(Text(data[0]), HasSubstr("B_global"));
+}
+
 TEST(MultiLevelTilingTest, LeavesWhatReusesNothing) {
   EXPECT_EQ(Apply(MultiLevelTiling, Norm(4, 64), "S").size(), 1u);
   EXPECT_EQ(Text(Apply(MultiLevelTiling, Norm(4, 64), "S")[0]),
@@ -215,6 +233,42 @@ TEST(RewritePackingTest, PanelsAreAsWideAsTheRegisterTile) {
               HasSubstr("B_global = T.alloc_buffer((4, 32, 16)"));
   EXPECT_THAT(Text(*replayed), Not(HasSubstr(kPack)));
   ExpectSameOutputs(*Matmul(32, 64, 32), *replayed->module().Find("main"));
+}
+
+// The dimensions as text: "1/4 0 1%4".
+std::string Dims(const PrepackLayout& layout) {
+  std::string text;
+  for (const PrepackDim& dim : layout.dims) {
+    text += text.empty() ? "" : " ";
+    text += std::to_string(dim.dim);
+    if (dim.part == PrepackDim::kWhole) continue;
+    text += dim.part == PrepackDim::kPanel ? "/" : "%";
+    text += std::to_string(layout.width);
+  }
+  return text;
+}
+
+TEST(LayOutAheadTest, FollowsTheReader) {
+  // Variables 0 (rows) and 1 (columns), reduced over 2 and 3; loops as the
+  // tiles are.
+  const PrepackIndex row{false, 0, 0, 20}, column{false, 1, 1, 100};
+  const PrepackIndex k{true, 2, 2, 16}, tap{true, 3, 3, 3};
+  const auto loops = [](int64_t rows, int64_t columns) {
+    return std::vector<PrepackLoop>{{4, false, {1}},
+                                    {8, true, {2}},
+                                    {3, true, {3}},
+                                    {rows, false, {0}},
+                                    {columns, false, {1}}};
+  };
+  EXPECT_EQ(Dims(LayOutAhead({k, column}, loops(4, 48))), "1/48 0 1%48");
+  EXPECT_EQ(Dims(LayOutAhead({column, k}, loops(4, 48))), "0/48 1 0%48");
+  // Taps come after channels where the reader's variables do.
+  EXPECT_EQ(Dims(LayOutAhead({tap, k, column}, loops(4, 16))), "2/16 1 0 2%16");
+  // One panel needs no cut; a scalar column none at all.
+  EXPECT_EQ(Dims(LayOutAhead({k, column}, loops(4, 100))), "0 1");
+  EXPECT_EQ(Dims(LayOutAhead({k, column}, loops(4, 1))), "1 0");
+  // Rows make panels of what the columns do not index.
+  EXPECT_EQ(Dims(LayOutAhead({row, k}, loops(4, 16))), "0/4 1 0%4");
 }
 
 }  // namespace

@@ -51,6 +51,15 @@ inline ir::PrimFuncPtr Transposed(int64_t rows, int64_t columns) {
   return Build({a, te::Transpose(a, {1, 0})});
 }
 
+// The same with `params` declared constant.
+inline ir::PrimFuncPtr WithConstants(const ir::PrimFuncPtr& program,
+                                     std::vector<int> params) {
+  auto copy = std::make_shared<ir::PrimFunc>(*program);
+  copy->attrs["layout_free_buffers"] =
+      ir::Attr(ir::AttrList(params.begin(), params.end()));
+  return copy;
+}
+
 // Weights are [n, k].
 inline ir::PrimFuncPtr Dense(int64_t m, int64_t n, int64_t k) {
   const auto type = ir::DataType::Float(32);

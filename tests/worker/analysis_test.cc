@@ -38,6 +38,22 @@ def main(A: T.Buffer((8, 16), "float32"), B: T.Buffer((8,), "float32")):
   EXPECT_EQ(spec.reduction_length, 16u);
 }
 
+TEST(AnalysisTest, ConstantsAreLayoutFree) {
+  const ProgramSpec spec = Analyze(R"(
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"),
+         C: T.Buffer((8,), "float32")):
+    T.func_attr({"layout_free_buffers": [1]})
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = A[vi] * B[vi]
+)");
+  ASSERT_EQ(spec.buffers.size(), 3u);
+  EXPECT_FALSE(spec.buffers[0].layout_free);
+  EXPECT_TRUE(spec.buffers[1].layout_free);
+  EXPECT_FALSE(spec.buffers[2].layout_free);
+}
+
 TEST(AnalysisTest, InPlaceProgramReadsWhatItWrites) {
   const ProgramSpec spec = Analyze(R"(
 def main(A: T.Buffer((8,), "float32")):

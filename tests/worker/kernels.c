@@ -186,3 +186,45 @@ int forty(P4(0), P4(1), P4(2), P4(3), P4(4), P4(5), P4(6), P4(7), P4(8),
   *(float*)a93 = *(float*)a00 + 2 * *(float*)a92;
   return 0;
 }
+
+// Kernels with a layout-free first parameter: `in` packed is `in` backwards.
+static void Reverse(const float* in, float* out) {
+  for (int i = 0; i < kElements; ++i) out[i] = in[kElements - 1 - i];
+}
+
+static int DoubleReversed(void* packed, void* out) {
+  for (int i = 0; i < kElements; ++i) {
+    ((float*)out)[i] = 2 * ((float*)packed)[kElements - 1 - i];
+  }
+  return 0;
+}
+
+#define PACKED_KERNEL(name, whole, bytes, pack_body, packed_body)    \
+  int name(void* in, void* out) { return whole(in, out); }           \
+  size_t name##_packed_bytes(int i) { return i == 0 ? (bytes) : 0; } \
+  int name##_pack(int i, const void* source, void* packed) {         \
+    if (i != 0) return -1;                                           \
+    pack_body;                                                       \
+    return 0;                                                        \
+  }                                                                  \
+  int name##_packed(void* in, void* out) { packed_body; }
+
+PACKED_KERNEL(packs, good, 4 * kElements, Reverse(source, packed),
+              return DoubleReversed(in, out))
+PACKED_KERNEL(packs_wrongly, good, 4 * kElements,
+              memcpy(packed, source, 4 * kElements),
+              return DoubleReversed(in, out))
+PACKED_KERNEL(packs_in_part, good, 4 * kElements,
+              memset(packed, 0, 4 * (kElements - 1)),
+              return DoubleReversed(in, out))
+PACKED_KERNEL(packs_past_end, good, 64, Reverse(source, packed),
+              return DoubleReversed(in, out))
+PACKED_KERNEL(packs_too_much, good, (size_t)1 << 40, Reverse(source, packed),
+              return DoubleReversed(in, out))
+PACKED_KERNEL(fails_to_pack, good, 4 * kElements, return 9,
+              return DoubleReversed(in, out))
+// The two entry points do not agree.
+PACKED_KERNEL(whole_is_wrong, wrong, 4 * kElements, Reverse(source, packed),
+              return DoubleReversed(in, out))
+PACKED_KERNEL(packed_is_slow, good, 4 * kElements, Reverse(source, packed),
+              return slow(in, out))

@@ -210,6 +210,68 @@ TEST_F(RunnerTest, OneRunIsEnoughWhereThereIsNoTimeForMore) {
   }
 }
 
+// Constants are packed, both entry points are verified, and the packed one is
+// timed.
+class PackedRunnerTest : public RunnerTest {
+ protected:
+  void LoadPacked() {
+    BufferSpec input = Buffer(ElementType::kFloat32, true, false);
+    input.layout_free = true;
+    const LoadReply reply =
+        Load("good", {input, Buffer(ElementType::kFloat32, false, true)});
+    ASSERT_TRUE(reply.ok) << reply.error;
+  }
+
+  void ExpectPacked(const std::string& symbol, RunStatus status,
+                    const std::string& text) {
+    LoadPacked();
+    const RunReply reply = Run(symbol);
+    EXPECT_EQ(reply.status, status) << reply.error;
+    EXPECT_THAT(reply.error, HasSubstr(text));
+    EXPECT_EQ(reply.verified, status == RunStatus::kOk);
+    EXPECT_EQ(Run("packs").status, RunStatus::kOk);
+  }
+};
+
+TEST_F(PackedRunnerTest, MeasuresAGoodKernel) {
+  ExpectPacked("packs", RunStatus::kOk, "");
+}
+TEST_F(PackedRunnerTest, WrongPackedLayout) {
+  ExpectPacked("packs_wrongly", RunStatus::kWrongResult,
+               "in the last timed run");
+}
+TEST_F(PackedRunnerTest, PackedBufferThatIsNotFilled) {
+  ExpectPacked("packs_in_part", RunStatus::kWrongResult, "element 0");
+}
+TEST_F(PackedRunnerTest, WrongWhole) {
+  ExpectPacked("whole_is_wrong", RunStatus::kWrongResult, "in the first run");
+}
+TEST_F(PackedRunnerTest, PacksBeyondTheEnd) {
+  ExpectPacked("packs_past_end", RunStatus::kRunError,
+               "crashed with SIGSEGV while packing constants");
+}
+TEST_F(PackedRunnerTest, ImpossibleSize) {
+  ExpectPacked("packs_too_much", RunStatus::kRunError,
+               "an impossible size of a packed buffer");
+}
+TEST_F(PackedRunnerTest, FailureToPack) {
+  ExpectPacked("fails_to_pack", RunStatus::kRunError,
+               "the function returned 9");
+}
+TEST_F(PackedRunnerTest, MissingEntryPoints) {
+  ExpectPacked("good", RunStatus::kRunError,
+               "no such symbol: good_packed_bytes");
+}
+
+TEST_F(PackedRunnerTest, ThePackedOneIsTimed) {
+  LoadPacked();
+  RunRequest request = Request("packed_is_slow");
+  request.best_seconds = 1e-6;
+  const RunReply reply = Run(request);
+  EXPECT_TRUE(reply.stopped_early) << reply.error;
+  EXPECT_GT(reply.median_seconds, 0.02);
+}
+
 TEST_F(RunnerTest, UnknownWorkloadIsAskedFor) {
   LoadDouble();
   RunRequest request = Request("good");

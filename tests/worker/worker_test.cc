@@ -151,6 +151,21 @@ TEST_F(WorkerTest, MeasuresALease) {
   EXPECT_TRUE(farm_.Await([this] { return Spooled() == 0; }));
 }
 
+TEST_F(WorkerTest, SaysHowConstantsWereLaidOut) {
+  StartWorker();
+  EXPECT_EQ(Measure(Lease("a", "good")).layout(), "as_stated");
+  v1::Lease lease = Lease("b", "packs");
+  lease.set_program("packs");
+  lease.set_workload_hash("workload with constants");
+  const v1::Measurement m = Measure(lease);
+  EXPECT_EQ(m.status(), "ok") << m.error();
+  EXPECT_EQ(m.layout(), "packed");
+  // Its failures as well: ranks compare within one protocol.
+  lease.set_lease_id("c");
+  lease.set_trace("fail");
+  EXPECT_EQ(Measure(lease).layout(), "packed");
+}
+
 TEST_F(WorkerTest, EveryFaultIsAResultAndTheWorkerGoesOn) {
   StartWorker();
   struct Case {

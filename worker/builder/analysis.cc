@@ -6,6 +6,8 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/ir/layout_free.h"
 #include "compiler/ir/visitor.h"
 
 namespace tilefarm::worker {
@@ -110,6 +112,8 @@ absl::StatusOr<ProgramSpec> AnalyzeProgram(const ir::PrimFunc& function) {
         absl::StrCat("the function has ", function.params.size(),
                      " parameters, more than ", kMaxBuffers));
   }
+  TF_ASSIGN_OR_RETURN(const std::vector<int> layout_free,
+                      ir::LayoutFreeParams(function));
   ProgramReader reader;
   reader.Visit(function.body);
   ProgramSpec spec;
@@ -143,6 +147,9 @@ absl::StatusOr<ProgramSpec> AnalyzeProgram(const ir::PrimFunc& function) {
       }
     }
     spec.buffers.push_back(buffer);
+  }
+  for (const int param : layout_free) {
+    spec.buffers[static_cast<size_t>(param)].layout_free = true;
   }
   return spec;
 }

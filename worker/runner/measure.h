@@ -20,6 +20,7 @@ enum class Stage : uint32_t {
   kStarted = 0,
   kLoading,  // dlopen: the artifact's constructors
   kFirstRun,
+  kPacking,
   kTiming,
   kDone,
   kFailed,  // `error` says why
@@ -61,6 +62,10 @@ struct LoadedArtifact {
   bool Store(const std::string& bytes);
 };
 
+// The most that SYMBOL_packed_bytes may ask for a layout-free parameter: room
+// for padding.
+uint64_t MostPackedBytes(const BufferSpec& spec);
+
 // Size of the memory that flushing the caches writes.
 uint64_t FlushBytes(const RunRequest& request);
 
@@ -68,7 +73,9 @@ uint64_t FlushBytes(const RunRequest& request);
 void RunOnce(const SharedRun& run, int artifact_fd, const std::string& symbol);
 
 // Runs, times, runs again. Called in the child. The order of things:
-//  1. a first run on poisoned outputs; its outputs are kept;
+//  1. a first run on poisoned outputs; its outputs are kept. Where parameters
+//     are layout-free they are packed now, and everything below runs
+//     SYMBOL_packed;
 //  2. where it is much slower than best_seconds, and so are two more in case
 //     it was quick or switched out, or where the time limit allows no further
 //     run, that is the answer;

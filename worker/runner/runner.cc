@@ -38,6 +38,9 @@ ChildLimits WithBuffers(ChildLimits limits, const ProgramSpec& program,
   for (const BufferSpec& spec : program.buffers) {
     limits.memory_bytes +=
         spec.elements * ElementBytes(spec.type) + kBesideEachBuffer;
+    if (spec.layout_free) {
+      limits.memory_bytes += MostPackedBytes(spec) + kBesideEachBuffer;
+    }
   }
   return limits;
 }

@@ -18,7 +18,7 @@ class Entry:
     flops: float          # multiply-adds count twice
     bytes: float          # of inputs read and outputs written once
     spec: dict            # "kind" and its dimensions, for peers
-    weights: tuple = ()   # parameters that are constant in use
+    weights: tuple = ()   # constant parameters: layout_free_buffers
 
 
 def _shape(dims):
@@ -26,14 +26,16 @@ def _shape(dims):
                                                     else "") + ")"
 
 
-def _module(function, parameters, body):
+def _module(function, parameters, body, weights=()):
     lines = ["from tvm.script import ir as I",
              "from tvm.script import tir as T", "", "", "@I.ir_module",
              "class Module:", "    @T.prim_func", f"    def {function}("]
     lines += [f'        {name}: T.Buffer({_shape(dims)}, "float32"),'
               for name, dims in parameters]
+    constant = (f', "layout_free_buffers": {list(weights)}' if weights
+                else "")
     lines += ["    ):",
-              '        T.func_attr({"tir.noalias": True})']
+              f'        T.func_attr({{"tir.noalias": True{constant}}})']
     lines += ["        " + line for line in body]
     return "\n".join(lines) + "\n"
 
@@ -96,11 +98,12 @@ def gemm(name, m, n, k, batch=0, bias=False, activation="", transposed=False):
             f"C[{at}vi, vj] = {value} * (T.float32(0.5) + T.float32(0.5) * "
             f"T.erf({value} * T.float32(0.70710678118654757)))"])
     shapes = [d for _, d in parameters]
-    return Entry(name, _module("gemm", parameters, body), "gemm", shapes,
+    weights = () if batch else (1, 2) if bias else (1,)
+    return Entry(name, _module("gemm", parameters, body, weights), "gemm",
+                 shapes,
                  2.0 * max(batch, 1) * m * n * k, 4.0 * _elements(shapes),
                  dict(kind="gemm", m=m, n=n, k=k, batch=batch, bias=bias,
-                      activation=activation, transposed=transposed),
-                 () if batch else (1,) + ((2,) if bias else ()))
+                      activation=activation, transposed=transposed), weights)
 
 
 def conv(name, size, kernel, stride, cin, cout, depthwise=False):
@@ -147,13 +150,15 @@ def conv(name, size, kernel, stride, cin, cout, depthwise=False):
     body += _block("relu", spatial, [
         "out[vn, vh, vw, vco] = T.max(biased[vn, vh, vw, vco], T.float32(0))"])
     shapes = [d for _, d in parameters]
-    return Entry(name, _module("conv2d", parameters, body), "conv2d", shapes,
+    weights = (1, 2)
+    return Entry(name, _module("conv2d", parameters, body, weights), "conv2d",
+                 shapes,
                  2.0 * out * out * cout * kernel * kernel *
                  (1 if depthwise else cin),
                  4.0 * _elements(shapes),
                  dict(kind="conv", size=size, kernel=kernel, stride=stride,
                       pad=pad, cin=cin, cout=cout, out=out,
-                      depthwise=depthwise), (1, 2))
+                      depthwise=depthwise), weights)
 
 
 def softmax(name, rows, columns):

@@ -3,7 +3,9 @@
 //   suite_bench SPEC.json      prints one JSON object
 //
 // SPEC: {"library": "x.so", "symbol": "gemm", "shapes": [[...], ...],
-//        "spec": {...}, "flops": N, "bytes": N, "rounds": N}
+//        "spec": {...}, "weights": [1], "rounds": N}
+//
+// Parameters in "weights" are laid out once, ahead of time.
 #include <dlfcn.h>
 #include <sched.h>
 
@@ -43,6 +45,25 @@ double Median(std::vector<double> values) {
 float* Allocate(size_t count) {
   return static_cast<float*>(
       ::operator new[](count * sizeof(float), std::align_val_t(64)));
+}
+
+// A constant parameter as the library wants it, made ahead of time.
+float* LayOut(void* library, const std::string& name, int parameter,
+              const float* source) {
+  const auto bytes = reinterpret_cast<size_t (*)(int)>(
+      dlsym(library, (name + "_packed_bytes").c_str()));
+  const auto pack = reinterpret_cast<int (*)(int, const void*, void*)>(
+      dlsym(library, (name + "_pack").c_str()));
+  if (bytes == nullptr || pack == nullptr) {
+    std::cerr << "the library does not pack\n";
+    std::exit(1);
+  }
+  float* packed = Allocate(bytes(parameter) / sizeof(float));
+  if (pack(parameter, source, packed) != 0) {
+    std::cerr << "the library's pack function failed\n";
+    std::exit(1);
+  }
+  return packed;
 }
 
 using Vector = float __attribute__((vector_size(64)));
@@ -111,10 +132,17 @@ int Main(const char* path) {
       std::cerr << dlerror() << "\n";
       return 1;
     }
-    void* symbol = dlsym(handle, job["symbol"].get<std::string>().c_str());
+    const auto name = job["symbol"].get<std::string>();
+    const auto weights = job.value("weights", std::vector<size_t>());
+    void* symbol =
+        dlsym(handle, (weights.empty() ? name : name + "_packed").c_str());
     if (symbol == nullptr) {
       std::cerr << dlerror() << "\n";
       return 1;
+    }
+    std::vector<float*> b = buffers;
+    for (const size_t weight : weights) {
+      b[weight] = LayOut(handle, name, static_cast<int>(weight), b[weight]);
     }
     std::function<void()> run;
     const auto call = [symbol](auto... p) {
@@ -125,7 +153,6 @@ int Main(const char* path) {
         }
       };
     };
-    const auto& b = buffers;
     switch (buffers.size()) {
       case 2:
         run = call(b[0], b[1]);

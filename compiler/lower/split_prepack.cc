@@ -1,0 +1,218 @@
+#include "compiler/lower/split_prepack.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
+#include "compiler/ir/layout_free.h"
+#include "compiler/ir/visitor.h"
+
+namespace tilefarm::lower {
+namespace {
+
+using ir::As;
+
+constexpr int64_t kAlignment = 64;
+
+struct Uses : ir::Visitor {
+  std::set<const ir::BufferNode*> reads, writes;
+  std::vector<const ir::BlockNode*> prepacks;
+  int blocks = 0;
+  using Visitor::Visit;
+
+  bool Accesses(const ir::BufferNode* buffer) const {
+    return reads.contains(buffer) || writes.contains(buffer);
+  }
+
+ protected:
+  void VisitLoad(const ir::LoadNode& load) override {
+    reads.insert(load.buffer.get());
+    Visitor::VisitLoad(load);
+  }
+  void VisitStore(const ir::StoreNode& store) override {
+    writes.insert(store.buffer.get());
+    Visitor::VisitStore(store);
+  }
+  void VisitBlock(const ir::BlockNode& block) override {
+    ++blocks;
+    if (block.annotations.contains(ir::kPrepack)) prepacks.push_back(&block);
+    Visitor::VisitBlock(block);
+  }
+};
+
+std::vector<ir::Stmt> Statements(const ir::Stmt& body) {
+  const auto* seq = As<ir::SeqNode>(body);
+  return seq != nullptr ? seq->stmts : std::vector<ir::Stmt>{body};
+}
+
+absl::Status Bad(const ir::BlockNode& block, const std::string& why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("block \"", block.name, "\" (", ir::kPrepack, ") ", why));
+}
+
+int64_t PackedBytes(const ir::BufferNode& buffer) {
+  const int64_t bytes = buffer.num_elements() * buffer.dtype.bytes();
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// As a parameter: without the padding of storage_align, which is for buffers of
+// the function's own.
+ir::Buffer AsParameter(const ir::Buffer& buffer) {
+  if (buffer->dim_align.empty()) return buffer;
+  auto dense = std::make_shared<ir::BufferNode>(*buffer);
+  dense->dim_align.clear();
+  return dense;
+}
+
+// A function of the statement alone, which reads `from` and writes `to`.
+ir::PrimFuncPtr PackFunction(const std::string& name, const ir::Stmt& nest,
+                             const ir::Buffer& from, const ir::Buffer& to) {
+  ir::BlockNode root;
+  root.name = "root";
+  root.predicate = ir::BoolConst(true);
+  root.body = nest;
+  auto function = std::make_shared<ir::PrimFunc>();
+  function->name = name;
+  function->params = {from, to};
+  function->body = ir::BlockOf(std::move(root));
+  return function;
+}
+
+class Splitter {
+ public:
+  explicit Splitter(const ir::PrimFunc& function) : function_(function) {}
+
+  absl::StatusOr<PrepackSplit> Run() {
+    TF_RETURN_IF_ERROR(ir::CheckLayoutFree(function_));
+    TF_ASSIGN_OR_RETURN(const std::vector<int> params,
+                        ir::LayoutFreeParams(function_));
+    for (const int param : params) {
+      split_.params.push_back(
+          {param, PackedBytes(*function_.params[static_cast<size_t>(param)]),
+           nullptr});
+    }
+    const ir::BlockNode* root = function_.root();
+    if (root == nullptr) {
+      return absl::InvalidArgumentError(
+          "only a function in block form can be split");
+    }
+    statements_ = Statements(root->body);
+    for (const ir::Stmt& stmt : statements_) uses_.emplace_back().Visit(stmt);
+    auto packed = std::make_shared<ir::PrimFunc>(function_);
+    packed->attrs.erase(ir::kLayoutFreeBuffers);
+    ir::BlockNode rest = *root;
+    std::vector<ir::Stmt> kept;
+    ir::BufferMap dense;
+    for (size_t i = 0; i < statements_.size(); ++i) {
+      if (uses_[i].prepacks.empty()) {
+        kept.push_back(statements_[i]);
+        continue;
+      }
+      TF_ASSIGN_OR_RETURN(const Nest nest, CheckNest(i));
+      const ir::Buffer from = packed->params[static_cast<size_t>(nest.param)];
+      const ir::Buffer to = AsParameter(nest.to);
+      if (to != nest.to) dense[nest.to.get()] = to;
+      packed->params[static_cast<size_t>(nest.param)] = to;
+      const auto gone = [&](const ir::BufferRegion& region) {
+        return region.buffer == from || region.buffer == nest.to;
+      };
+      std::erase_if(rest.reads, gone);
+      std::erase_if(rest.writes, gone);
+      std::erase(rest.allocs, nest.to);
+      for (PackedParam& param : split_.params) {
+        if (param.param != nest.param) continue;
+        param.bytes = PackedBytes(*nest.to);
+        param.pack =
+            PackFunction(absl::StrCat(function_.name, "_pack_", nest.param),
+                         ir::ReplaceBuffers(statements_[i], dense), from, to);
+      }
+    }
+    if (kept.size() == statements_.size()) {
+      split_.packed = std::make_shared<ir::PrimFunc>(function_);
+      return std::move(split_);
+    }
+    packed->name += "_packed";
+    rest.body = ir::ReplaceBuffers(ir::MakeSeq(std::move(kept)), dense);
+    packed->body = ir::BlockOf(std::move(rest));
+    split_.packed = std::move(packed);
+    return std::move(split_);
+  }
+
+ private:
+  struct Nest {
+    int param;
+    ir::Buffer to;
+  };
+
+  absl::StatusOr<Nest> CheckNest(size_t at) {
+    const Uses& uses = uses_[at];
+    const ir::BlockNode& block = *uses.prepacks[0];
+    if (uses.blocks != 1) {
+      return Bad(block, "is not a nest of its own at the root");
+    }
+    Nest nest{-1, nullptr};
+    for (const PackedParam& param : split_.params) {
+      const ir::Buffer& buffer =
+          function_.params[static_cast<size_t>(param.param)];
+      if (!uses.reads.contains(buffer.get())) continue;
+      nest.param = param.param;
+      if (param.pack != nullptr) {
+        return Bad(block, absl::StrCat("packs parameter ", buffer->name,
+                                       ", which another block packs already"));
+      }
+    }
+    if (nest.param < 0) {
+      return Bad(block, "reads no parameter of layout_free_buffers");
+    }
+    const ir::BufferNode* from =
+        function_.params[static_cast<size_t>(nest.param)].get();
+    for (const ir::Buffer& buffer : function_.root()->allocs) {
+      if (uses.writes.contains(buffer.get())) nest.to = buffer;
+    }
+    if (nest.to == nullptr || uses.writes.size() != 1) {
+      return Bad(block, "must write one buffer of the function's own");
+    }
+    if (nest.to->scope != "global") {
+      return Bad(block, absl::StrCat("writes a buffer of scope \"",
+                                     nest.to->scope, "\""));
+    }
+    for (const ir::BufferNode* read : uses.reads) {
+      if (read == from || read == nest.to.get()) continue;
+      return Bad(block,
+                 absl::StrCat("reads ", read->name, " beside ", from->name));
+    }
+    for (size_t i = 0; i < uses_.size(); ++i) {
+      if (i == at) continue;
+      if (uses_[i].Accesses(from)) {
+        return Bad(block, absl::StrCat("packs parameter ", from->name,
+                                       ", which is also used as it is"));
+      }
+      if (uses_[i].writes.contains(nest.to.get()) ||
+          (i < at && uses_[i].reads.contains(nest.to.get()))) {
+        return Bad(block, absl::StrCat("makes ", nest.to->name,
+                                       ", which is written or read before"));
+      }
+    }
+    return nest;
+  }
+
+  const ir::PrimFunc& function_;
+  std::vector<ir::Stmt> statements_;
+  std::vector<Uses> uses_;
+  PrepackSplit split_;
+};
+
+}  // namespace
+
+absl::StatusOr<PrepackSplit> SplitPrepack(const ir::PrimFunc& function) {
+  return Splitter(function).Run();
+}
+
+}  // namespace tilefarm::lower

@@ -1,4 +1,5 @@
-// Annotations of loops that lowering understands beyond those that TVM prints.
+// Annotations of loops and blocks that lowering understands beyond those that
+// TVM prints.
 #ifndef TILEFARM_COMPILER_IR_ANNOTATIONS_H_
 #define TILEFARM_COMPILER_IR_ANNOTATIONS_H_
 
@@ -9,6 +10,12 @@ namespace tilefarm::ir {
 // vectors, pairwise, in another order than the loop's. For loops of at most 16
 // vectors, say of partial results.
 inline constexpr char kReduceLanes[] = "tilefarm.reduce_lanes";
+
+// On a block that adds up products of which some factors are 0 outside of a
+// condition, as where a convolution reads padding: what is 0 there need not be
+// added (padding.h). The same result but where the other factors are infinite
+// or not a number.
+inline constexpr char kSkipPadding[] = "tilefarm.skip_padding";
 
 }  // namespace tilefarm::ir
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "compiler/ir/annotations.h"
+#include "compiler/ir/padding.h"
 #include "compiler/ir/visitor.h"
 #include "cost_model/affine.h"
 
@@ -236,7 +237,10 @@ class Builder {
       in_init_ = false;
       loops_ = std::move(all);
     }
+    const bool outer_skips = skips_padding_;
+    skips_padding_ = node.annotations.contains(ir::kSkipPadding);
     Visit(node.body);
+    skips_padding_ = outer_skips;
     if (guarded) --guards_;
     domain_ = outer_domain;
     unroll_ = unroll;
@@ -265,7 +269,8 @@ class Builder {
     store.domain_size = domain_;
     store.unroll_max_step = unroll_.is_explicit ? unroll_.max_step : 0;
     AddAccess(store, node.buffer, node.indices, /*writes=*/true);
-    const ValueSummary value = SummarizeValue(node.value);
+    const ValueSummary value =
+        skips_padding_ ? SummarizeUnpadded(node) : SummarizeValue(node.value);
     for (const ir::LoadNode* load : value.loads) {
       AddAccess(store, load->buffer, load->indices, /*writes=*/false);
     }
@@ -340,6 +345,7 @@ class Builder {
   Unroll unroll_;
   int guards_ = 0;
   bool in_init_ = false;
+  bool skips_padding_ = false;
 };
 
 }  // namespace
@@ -352,6 +358,17 @@ ValueSummary SummarizeValue(const ir::Expr& value) {
   ValueVisitor visitor;
   visitor.Visit(value);
   return {visitor.ops, std::move(visitor.loads)};
+}
+
+ValueSummary SummarizeUnpadded(const ir::StoreNode& store) {
+  const std::optional<ir::PaddedTerm> term = ir::MatchPaddedTerm(store);
+  if (!term) return SummarizeValue(store.value);
+  ValueVisitor visitor;
+  visitor.Visit(term->value);
+  // The match is a new expression: its loads would not outlive it.
+  ValueVisitor original;
+  original.Visit(store.value);
+  return {visitor.ops, std::move(original.loads)};
 }
 
 OpCounts CountOps(const ir::Expr& value) { return SummarizeValue(value).ops; }

@@ -95,6 +95,9 @@ struct ValueSummary {
   std::vector<const ir::LoadNode*> loads;
 };
 ValueSummary SummarizeValue(const ir::Expr& value);
+// Of a store whose block skips padding (ir::kSkipPadding): without the choice
+// that guards it, which the steady state does not make.
+ValueSummary SummarizeUnpadded(const ir::StoreNode& store);
 // The operations alone.
 OpCounts CountOps(const ir::Expr& value);
 

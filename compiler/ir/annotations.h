@@ -20,6 +20,12 @@ inline constexpr char kPrepack[] = "tilefarm.prepack";
 // iteration to iteration are fetched into the caches so many bytes ahead.
 inline constexpr char kPrefetchBytes[] = "tilefarm.prefetch_bytes";
 
+// On a block that adds up products of which some factors are 0 outside of a
+// condition, as where a convolution reads padding: what is 0 there need not be
+// added (padding.h). The same result but where the other factors are infinite
+// or not a number.
+inline constexpr char kSkipPadding[] = "tilefarm.skip_padding";
+
 }  // namespace tilefarm::ir
 
 #endif  // TILEFARM_COMPILER_IR_ANNOTATIONS_H_

@@ -93,9 +93,19 @@ int64_t CountStores(const Stmt& stmt) {
   return count;
 }
 
-// Guards below a loop that depend on it and on loops inside of it: the
-// conditions, in terms of what is known at the loop, under which they hold
-// throughout.
+// Up to this many iterations at a border, each of them becomes code of its own:
+// the guards of the register tiles inside are decided where it is made.
+constexpr int64_t kMaxPeeledIterations = 4;
+
+// Where the guards below a loop hold throughout.
+struct Steady {
+  Linear bound;  // <= 0; in terms of what is known at the loop
+  Expr condition;
+  bool is_sole;  // of guards that depend on no loop inside
+};
+
+// Guards below a loop that depend on it: the conditions, in terms of what is
+// known at the loop, under which they hold throughout.
 class SteadyConditions : public ir::Visitor {
  public:
   SteadyConditions(IndexMath& math, const ForNode& loop)
@@ -105,7 +115,7 @@ class SteadyConditions : public ir::Visitor {
   using Visitor::Visit;
   void Visit(const Expr&) override {}
 
-  const std::vector<Expr>& conditions() const { return conditions_; }
+  const std::vector<Steady>& conditions() const { return conditions_; }
 
  protected:
   void VisitFor(const ForNode& s) override {
@@ -148,7 +158,7 @@ class SteadyConditions : public ir::Visitor {
       (inside ? inner : outer).terms.emplace_back(atom, scale);
       uses_loop |= here;
     }
-    if (!uses_loop || inner.is_constant()) return;
+    if (!uses_loop) return;
     const Interval reach = math_.Bounds(inner);
     if (!reach.has_hi()) return;
     outer.constant += reach.hi;
@@ -158,16 +168,19 @@ class SteadyConditions : public ir::Visitor {
     Linear left = outer;
     left.constant = 0;
     Expr steady = ir::LE(left.ToExpr(), ir::IntConst(-outer.constant));
-    for (const Expr& other : conditions_) {
-      if (SameExpr(other, steady)) return;
+    const bool is_sole = inner.is_constant();
+    for (Steady& other : conditions_) {
+      if (!SameExpr(other.condition, steady)) continue;
+      other.is_sole &= is_sole;
+      return;
     }
-    conditions_.push_back(std::move(steady));
+    conditions_.push_back({std::move(outer), std::move(steady), is_sole});
   }
 
   IndexMath& math_;
   const ForNode& loop_;
   std::set<const ir::VarNode*> inner_;
-  std::vector<Expr> conditions_;
+  std::vector<Steady> conditions_;
 };
 
 class GuardPartitioner : public ir::Mutator {
@@ -177,20 +190,17 @@ class GuardPartitioner : public ir::Mutator {
 
  protected:
   Stmt MutateFor(const ForNode& s, const Stmt&) override {
-    const Interval first = math_.Bounds(s.min);
-    const Interval count = math_.Bounds(s.extent);
     const size_t mark = math_.Mark();
-    if (first.bounded() && count.has_hi()) {
-      math_.Bind(s.var.get(), first.lo, first.hi + count.hi - 1);
-    }
-    Stmt body = s.body;
+    BindLoop(s);
     // In lanes a choice of code costs more than a mask.
+    std::vector<Steady> conditions;
     if (s.for_kind != ForKind::kVectorized) {
-      body = Split(body, SteadyConditions(math_, s).conditions(), 0);
+      conditions = SteadyConditions(math_, s).conditions();
     }
-    body = Mutate(body);
     math_.Restore(mark);
-    return Tighten(s, std::move(body));
+    const std::vector<int64_t> cuts = Cuts(s, conditions);
+    if (!cuts.empty()) return CutLoop(s, cuts, conditions);
+    return Partition(s, conditions);
   }
 
   Stmt MutateIf(const ir::IfNode& s, const Stmt&) override {
@@ -208,15 +218,91 @@ class GuardPartitioner : public ir::Mutator {
   }
 
  private:
+  void BindLoop(const ForNode& s) {
+    const Interval first = math_.Bounds(s.min);
+    const Interval count = math_.Bounds(s.extent);
+    if (first.bounded() && count.has_hi()) {
+      math_.Bind(s.var.get(), first.lo, first.hi + count.hi - 1);
+    }
+  }
+
+  // The iterations of a serial loop at which some guard begins or ceases to
+  // hold whatever loops around it do; those at a border one by one.
+  std::vector<int64_t> Cuts(const ForNode& s, std::vector<Steady>& conditions) {
+    const auto extent = ir::AsInt(s.extent);
+    if (s.for_kind != ForKind::kSerial || !extent ||
+        !ir::IsConstInt(s.min, 0)) {
+      return {};
+    }
+    std::set<int64_t> cuts;
+    const auto add = [&](int64_t cut) {
+      if (cut > 0 && cut < *extent) cuts.insert(cut);
+    };
+    for (const Steady& steady : conditions) {
+      const Linear& bound = steady.bound;
+      if (bound.terms.size() != 1 ||
+          bound.terms[0].first.get() != s.var.get()) {
+        continue;
+      }
+      const auto [var, scale] = bound.terms[0];
+      // scale * v + constant <= 0
+      const int64_t at = scale > 0 ? FloorDivide(-bound.constant, scale) + 1
+                                   : -FloorDivide(-bound.constant, -scale);
+      add(at);
+      const int64_t border = scale > 0 ? *extent - at : at;
+      if (steady.is_sole || border > kMaxPeeledIterations) continue;
+      for (int64_t i = 1; i < border; ++i) add(scale > 0 ? at + i : at - i);
+    }
+    return {cuts.begin(), cuts.end()};
+  }
+
+  static int64_t FloorDivide(int64_t a, int64_t b) {
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+  }
+
+  // for v in n: S  ->  for v in cut: S;  for v in n - cut: S(v + cut)
+  Stmt CutLoop(const ForNode& s, const std::vector<int64_t>& cuts,
+               const std::vector<Steady>& conditions) {
+    const int64_t stores =
+        CountStores(s.body) * static_cast<int64_t>(cuts.size());
+    if (added_stores_ + stores > kMaxAddedStores)
+      return Partition(s, conditions);
+    added_stores_ += stores;
+    std::vector<Stmt> parts;
+    int64_t from = 0;
+    for (size_t i = 0; i <= cuts.size(); ++i) {
+      const int64_t end = i < cuts.size() ? cuts[i] : *ir::AsInt(s.extent);
+      const ir::Var var = ir::MakeVar(s.var->name);
+      Stmt part = std::make_shared<const ForNode>(
+          var, s.min, ir::IntConst(end - from), s.for_kind,
+          ir::Substitute(s.body,
+                         {{s.var.get(), Expr(var) + ir::IntConst(from)}}),
+          s.annotations, s.thread_tag);
+      parts.push_back(Mutate(Simplify(math_, part)));
+      from = end;
+    }
+    return ir::MakeSeq(std::move(parts));
+  }
+
+  Stmt Partition(const ForNode& s, const std::vector<Steady>& conditions) {
+    const size_t mark = math_.Mark();
+    BindLoop(s);
+    Stmt body = Mutate(Split(s.body, conditions, 0));
+    math_.Restore(mark);
+    return Tighten(s, std::move(body));
+  }
+
   // if steady: body without the guards, else: body with what is known of the
   // edge.
-  Stmt Split(const Stmt& body, const std::vector<Expr>& conditions,
+  Stmt Split(const Stmt& body, const std::vector<Steady>& conditions,
              size_t next) {
     if (next == conditions.size()) return body;
+    // A guard of this loop alone says itself what it would say.
+    if (conditions[next].is_sole) return Split(body, conditions, next + 1);
     const int64_t stores = CountStores(body);
     if (added_stores_ + stores > kMaxAddedStores) return body;
     added_stores_ += stores;
-    const Expr& steady = conditions[next];
+    const Expr& steady = conditions[next].condition;
     const size_t mark = math_.Mark();
     math_.Assume(steady);
     Stmt inside = Split(Simplify(math_, body), conditions, next + 1);

@@ -38,6 +38,10 @@ ir::Stmt PlaceAllocations(const ir::Stmt& root);
 // reduction loops where that changes nothing, else a condition in the block.
 ir::Stmt LowerInit(const ir::Stmt& root);
 
+// Block form. In blocks with the annotation for it, terms that padding makes 0
+// stand under a condition instead of being added.
+ir::Stmt SkipPadding(const ir::Stmt& root);
+
 // Block form to plain form: block variables are substituted, predicates become
 // conditions and allocations Alloc statements.
 ir::Stmt ConvertBlocks(const ir::Stmt& root);
@@ -48,7 +52,8 @@ ir::Stmt ConvertBlocks(const ir::Stmt& root);
 absl::StatusOr<ir::Stmt> CheckIterations(const ir::Stmt& stmt);
 
 // Plain form. Removes guards from the steady state: loops get exact extents,
-// and where a tile is full a copy of its code runs that has no guard.
+// serial ones are cut where a guard below begins or ceases to hold, and where
+// else a tile is full a copy of its code runs that has no guard.
 ir::Stmt PartitionGuards(const ir::Stmt& stmt);
 
 // Plain form to flat form, params included; honours storage_align.

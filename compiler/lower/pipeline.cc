@@ -45,7 +45,8 @@ absl::StatusOr<ir::PrimFuncPtr> Lower(const ir::PrimFunc& function,
   // While blocks still say which variables reduce.
   f.body = LowerInit(f.body);
   if (done("init")) return result();
-  f.body = Simplify(ConvertBlocks(f.body));
+  // After init, which padding does not spare; while annotations of blocks live.
+  f.body = Simplify(ConvertBlocks(SkipPadding(f.body)));
   if (done("plain")) return result();
   // After allocation: what belongs to an iteration is no conflict. Before
   // flattening: dimensions tell more than offsets.

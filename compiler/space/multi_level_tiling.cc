@@ -40,7 +40,8 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block) {
     TF_ASSIGN_OR_RETURN(
         std::vector<schedule::ExprRv> factors,
         SampleTiles(schedule, loop, levels,
-                    reduces ? kMaxInnermostReduce : kMaxInnermostFactor));
+                    reduces ? kMaxInnermostReduce : kMaxInnermostFactor,
+                    reduces));
     TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts,
                         schedule.Split(loop, {factors.begin(), factors.end()}));
     for (int level = 0; level < levels; ++level) {
@@ -162,13 +163,18 @@ absl::StatusOr<std::optional<schedule::BlockRv>> FusibleConsumer(
 
 absl::StatusOr<std::vector<schedule::ExprRv>> SampleTiles(
     schedule::Schedule& schedule, schedule::LoopRv loop, int n,
-    int max_innermost_factor) {
+    int max_innermost_factor, bool reduces) {
   TF_ASSIGN_OR_RETURN(ir::ForPtr node, schedule.Get(loop));
   const int64_t extent = ir::AsInt(node->extent).value_or(1);
-  // A tile from 4 to 64 must divide the extent, or tails are worth it.
-  bool divides = extent <= 16;
-  const int64_t most = std::min(max_innermost_factor, kMaxInnermostFactor);
-  for (int64_t tile = 4; tile <= most && !divides; ++tile) {
+  // A tile from 4 to 64 must divide the extent, or tails are worth it; of a few
+  // rows, as where an image has 7, some part of them.
+  const bool few = extent <= 16;
+  const int64_t least = few ? 2 : 4;
+  const int64_t most =
+      few ? extent - 1
+          : std::min<int64_t>(max_innermost_factor, kMaxInnermostFactor);
+  bool divides = extent < 4 || (few && reduces);
+  for (int64_t tile = least; tile <= most && !divides; ++tile) {
     divides = extent % tile == 0;
   }
   return divides ? schedule.SamplePerfectTile(loop, n, max_innermost_factor)

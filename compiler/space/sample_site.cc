@@ -361,7 +361,7 @@ bool FitsRegisters(const std::vector<SampleSite>& sites,
   }
   for (const auto& [group, tile] : tiles) {
     const auto [rows, vectors] = tile;
-    if (rows * vectors + vectors + 1 > target.vector_registers) return false;
+    if (rows * vectors + vectors > target.vector_registers) return false;
   }
   return true;
 }

@@ -52,9 +52,9 @@ std::optional<ir::Attr> MutateDecision(const SampleSite& site,
                                        const ir::Attr& old,
                                        const target::Target& target, Rng& rng);
 
-// Whether the register tiles of all sites together fit: accumulators and their
-// operands within the vector registers (twice over: a little spilling may be
-// worth a try where nothing else fits), and code within bounds.
+// Whether the register tiles of all sites together fit: accumulators and one
+// row of operands within the vector registers; the other operand may come from
+// memory with the multiplication.
 bool FitsRegisters(const std::vector<SampleSite>& sites,
                    const std::vector<ir::Attr>& decisions,
                    const target::Target& target);

@@ -69,10 +69,11 @@ absl::StatusOr<std::optional<schedule::BlockRv>> FusibleConsumer(
     schedule::Schedule& schedule, schedule::BlockRv block);
 
 // How to draw the tiles of a loop of this extent: as divisors where there are
-// enough of them, else with a guarded tail.
+// enough of them, else with a guarded tail; `reduces`: no tails where a loop is
+// short, since all of it fits a level.
 absl::StatusOr<std::vector<schedule::ExprRv>> SampleTiles(
     schedule::Schedule& schedule, schedule::LoopRv loop, int n,
-    int max_innermost_factor);
+    int max_innermost_factor, bool reduces = false);
 
 }  // namespace tilefarm::space
 

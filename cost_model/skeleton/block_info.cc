@@ -73,11 +73,13 @@ BlockAccess ReadAccess(const ir::Buffer& buffer,
 }
 
 BlockStore ReadStore(const ir::StoreNode& store, const VarNumbers& vars,
-                     BufferNumbers& buffers) {
+                     BufferNumbers& buffers, bool skips_padding = false) {
   BlockStore out;
   out.accesses.push_back(
       ReadAccess(store.buffer, store.indices, true, vars, buffers));
-  cost_model::ValueSummary value = cost_model::SummarizeValue(store.value);
+  cost_model::ValueSummary value =
+      skips_padding ? cost_model::SummarizeUnpadded(store)
+                    : cost_model::SummarizeValue(store.value);
   out.ops = value.ops;
   for (const ir::LoadNode* load : value.loads) {
     out.accesses.push_back(
@@ -156,6 +158,7 @@ absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
         {iter.type, std::max<int64_t>(*extent, 1), iter.var.get()});
     reduces |= iter.type == ir::IterType::kReduce;
   }
+  bool skips_padding = false;
   if (!block->allocs.empty()) return not_expressed("allocates buffers");
   for (const auto& [key, value] : block->annotations) {
     if (key == space::kTilingStructure) {
@@ -165,6 +168,8 @@ absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
       info.is_packed = true;
     } else if (key == ir::kPrepack) {
       info.is_prepacked = true;
+    } else if (key == ir::kSkipPadding) {
+      skips_padding = true;
     } else if (key.rfind("meta_schedule.", 0) == 0 ||
                key.rfind("tilefarm.", 0) == 0) {
       // Some postproc will do something about it.
@@ -174,7 +179,7 @@ absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
   }
   const auto* store = As<ir::StoreNode>(block->body);
   if (store == nullptr) return not_expressed("is more than one store");
-  info.body = ReadStore(*store, vars, buffers);
+  info.body = ReadStore(*store, vars, buffers, skips_padding);
   if (!store->indices.empty()) {
     if (const auto* var = As<ir::VarNode>(store->indices.back())) {
       const auto found = vars.find(var);

@@ -48,6 +48,22 @@ constexpr Program kPrograms[] = {
                 vj = T.axis.spatial(16, f % 16)
                 B[vi, vj] = T.if_then_else(1 <= vi and vi < 7 and 1 <= vj and vj < 15, A[vi - 1, vj - 1], T.float32(-1))
 )"},
+    {"padding_skipped",
+     R"(A: T.Buffer((9, 9, 4), "float32"), W: T.Buffer((3, 5, 4, 24), "float32"), C: T.Buffer((9, 5, 24), "float32"))",
+     R"(
+        for i, j0, r, s, k in T.grid(9, 2, 3, 5, 4):
+            for j1 in T.unroll(3):
+                for o in T.vectorized(24):
+                    with T.block("C"):
+                        vi = T.axis.spatial(9, i)
+                        vj = T.axis.spatial(5, j0 * 3 + j1)
+                        vo, vr, vs, vk = T.axis.remap("SRRR", [o, r, s, k])
+                        T.where(j0 * 3 + j1 < 5)
+                        T.block_attr({"tilefarm.skip_padding": 1})
+                        with T.init():
+                            C[vi, vj, vo] = T.float32(0)
+                        C[vi, vj, vo] = C[vi, vj, vo] + T.if_then_else(1 <= vi + vr and vi + vr < 10 and 2 <= vj * 2 + vs and vj * 2 + vs < 11, A[vi + vr - 1, vj * 2 + vs - 2, vk], T.float32(0)) * W[vr, vs, vk, vo]
+)"},
     {"division_in_one_branch",
      R"(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32"))",
      R"(

@@ -47,11 +47,33 @@ TEST(AutoInlineTest, ElementwiseProducerVanishes) {
   EXPECT_THAT(Blocks(results[0]), ElementsAre("C"));
 }
 
-TEST(AutoInlineTest, OutputsPaddingAndCostlyFunctionsStay) {
+TEST(AutoInlineTest, PaddingIsCopiedOrSkipped) {
+  const auto results = Apply(AutoInline, PaddedConv(), "pad_temp");
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_THAT(Blocks(results[0]), ElementsAre("conv2d_nhwc", "T_relu"));
+  EXPECT_THAT(Text(results[0]), HasSubstr("\"tilefarm.skip_padding\": 1"));
+  EXPECT_THAT(Blocks(results[1]),
+              ElementsAre("pad_temp", "conv2d_nhwc", "T_relu"));
+  ExpectSameOutputs(*PaddedConv(), *results[0].module().Find("main"));
+}
+
+TEST(AutoInlineTest, PaddingOfAMaximumStays) {
+  const te::Tensor data =
+      te::Placeholder("data", {1, 6, 6, 4}, ir::DataType::Float(32));
+  te::PoolOptions options;
+  options.padding = {1, 1};
+  const ir::PrimFuncPtr pool =
+      Build({data, te::Pool2dNhwc(data, te::Pooling::kMax, options)});
+  const std::vector<std::string> blocks = Blocks(Make(pool));
+  ASSERT_EQ(blocks.size(), 2u);
+  const auto results = Apply(AutoInline, pool, blocks[0]);
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(Blocks(results[0]), blocks);
+}
+
+TEST(AutoInlineTest, OutputsAndCostlyFunctionsStay) {
   EXPECT_THAT(Blocks(Apply(AutoInline, MatmulRelu(4, 4, 4), "D")[0]),
               ElementsAre("C", "D"));
-  EXPECT_THAT(Blocks(Apply(AutoInline, PaddedConv(), "pad_temp")[0]),
-              ElementsAre("pad_temp", "conv2d_nhwc", "T_relu"));
   EXPECT_THAT(Blocks(Apply(AutoInline, SmallSoftmax(), "T_softmax_exp")[0]),
               testing::Contains("T_softmax_exp"));
 }
@@ -101,6 +123,20 @@ TEST(MultiLevelTilingTest, PrimeExtentsGetTails) {
   EXPECT_THAT(sketches[0].trace().Print(), HasSubstr("sch.sample_tile("));
   EXPECT_THAT(sketches[0].trace().Print(),
               HasSubstr("sch.sample_perfect_tile("));
+}
+
+TEST(MultiLevelTilingTest, FewRowsMayBeCutAnywhere) {
+  // 7 rows in tiles of 2; a kernel of 7 in whole.
+  const te::Tensor data =
+      te::Placeholder("data", {1, 13, 14, 4}, ir::DataType::Float(32));
+  const te::Tensor weight =
+      te::Placeholder("weight", {7, 7, 4, 16}, ir::DataType::Float(32));
+  const auto sketches = Apply(
+      MultiLevelTiling, Build({data, weight, te::Conv2dNhwc(data, weight, {})}),
+      "conv2d_nhwc");
+  const std::string trace = sketches[0].trace().Print();
+  EXPECT_THAT(trace, HasSubstr("sch.sample_tile("));
+  EXPECT_EQ(trace.find("sch.sample_tile("), trace.rfind("sch.sample_tile("));
 }
 
 TEST(AddRfactorTest, FewOutputsAreFactoredEitherWay) {

@@ -108,10 +108,11 @@ TEST(FitsRegistersTest, AccumulatorsAndOperandsMustFit) {
                           ir::Attr(ir::AttrList{1, 1, 1, c})},
                          TestTarget());
   };
-  EXPECT_TRUE(fits(6, 64));    // 24 + 4 + 1
-  EXPECT_TRUE(fits(8, 48));    // 24 + 3 + 1
-  EXPECT_FALSE(fits(8, 64));   // 32 + 4 + 1
-  EXPECT_FALSE(fits(32, 16));  // 32 + 1 + 1
+  EXPECT_TRUE(fits(6, 64));    // 24 + 4
+  EXPECT_TRUE(fits(8, 48));    // 24 + 3
+  EXPECT_TRUE(fits(7, 64));    // 28 + 4
+  EXPECT_FALSE(fits(8, 64));   // 32 + 4
+  EXPECT_FALSE(fits(32, 16));  // 32 + 1
 }
 
 TEST(FindSitesTest, ReadsExtentsOffTheProgram) {

@@ -21,11 +21,10 @@ class Module:
                             C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 # CHECK: for i0 in T.parallel(13)
 # CHECK-NEXT: if i0 <= 11
-# CHECK: if j0 <= 2
+# CHECK-NEXT: for j0 in range(3)
 # CHECK: for i1 in T.unroll(4)
 # CHECK-NEXT: for j1 in T.vectorized(16)
 # CHECK-NEXT: C[i0 * 4 + i1, j0 * 16 + j1] = C[
-# CHECK: else
 # CHECK: for i1 in T.unroll(4)
 # CHECK-NEXT: for j1 in T.vectorized(13)
 # CHECK-NEXT: C[i0 * 4 + i1, j1 + 48] = C[

@@ -69,32 +69,22 @@ absl::Status PackOperand(Schedule& schedule, BlockRv block, int operand,
   return schedule.Annotate(copy, kPack, ir::Attr(1));
 }
 
-}  // namespace
-
-// Tiles a block that reuses data as S S R S R S: two outer levels of every
-// spatial loop, the outer reduce loops, a third spatial level, the inner
-// reduce loops, and the register tile. The ways to go on differ in where the
-// result is written (a fused elementwise consumer or a write cache, after the
-// second spatial level or the first) and in whether an operand is packed under
-// the outer reduce loops (Ansor, OSDI 2020; packing as in GotoBLAS, 2008).
-Alternatives MultiLevelTiling(const RuleContext& context,
-                              schedule::Schedule schedule,
-                              const std::string& name) {
-  TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
-  if (!HasDataReuse(*node)) return std::vector{std::move(schedule)};
-
+// The ways to tile the block; `operand`: which read to pack, -1: none.
+Alternatives TileInEveryWay(const RuleContext& context,
+                            const Schedule& schedule, const std::string& name,
+                            int operand, bool fuse) {
   std::vector<Schedule> results;
   for (const bool pack : {true, false}) {
-    const int operand = OperandToPack(*node);
     if (pack && operand < 0) continue;
     // -1: the result goes where the program says.
     for (const int write_level : {1, 0, -1}) {
       Schedule attempt = schedule;
       TF_ASSIGN_OR_RETURN(BlockRv tiled,
                           attempt.GetBlock(name, context.function));
-      TF_ASSIGN_OR_RETURN(const bool fusible,
-                          HasFusibleConsumer(attempt, tiled));
+      bool fusible = false;
+      if (fuse) {
+        TF_ASSIGN_OR_RETURN(fusible, HasFusibleConsumer(attempt, tiled));
+      }
       if (fusible && write_level < 0) continue;
       TF_RETURN_IF_ERROR(
           attempt.Annotate(tiled, kTilingStructure, ir::Attr("SSRSRS")));
@@ -122,8 +112,32 @@ Alternatives MultiLevelTiling(const RuleContext& context,
       results.push_back(std::move(attempt));
     }
   }
-  if (results.empty()) results.push_back(std::move(schedule));
   return results;
+}
+
+}  // namespace
+
+// Tiles a block that reuses data as S S R S R S: two outer levels of every
+// spatial loop, the outer reduce loops, a third spatial level, the inner
+// reduce loops, and the register tile. The ways to go on differ in where the
+// result is written (a fused elementwise consumer or a write cache, after the
+// second spatial level or the first) and in whether an operand is packed under
+// the outer reduce loops (Ansor, OSDI 2020; packing as in GotoBLAS, 2008).
+Alternatives MultiLevelTiling(const RuleContext& context,
+                              schedule::Schedule schedule,
+                              const std::string& name) {
+  TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(name, context.function));
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
+  if (!HasDataReuse(*node)) return std::vector{std::move(schedule)};
+
+  // Where a consumer cannot follow tile by tile it stays behind.
+  for (const bool fuse : {true, false}) {
+    TF_ASSIGN_OR_RETURN(
+        std::vector<Schedule> results,
+        TileInEveryWay(context, schedule, name, OperandToPack(*node), fuse));
+    if (!results.empty()) return results;
+  }
+  return std::vector{std::move(schedule)};
 }
 
 absl::StatusOr<std::optional<schedule::BlockRv>> FusibleConsumer(

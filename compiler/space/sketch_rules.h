@@ -2,6 +2,7 @@
 // answers with the ways to go on. The list of rules is explicit; order matters.
 //
 //   auto_inline            elementwise producers vanish into their consumers
+//   skip_zeros             sums leave out the terms that a guard makes zero
 //   add_rfactor            a second way for reductions with few outputs
 //   multi_level_tiling     SSRSRS with write cache and packing
 //   tile_reduction         register tiles for reductions without reuse
@@ -36,6 +37,8 @@ using SketchRule = Alternatives (*)(const RuleContext&, schedule::Schedule,
 
 Alternatives AutoInline(const RuleContext&, schedule::Schedule,
                         const std::string& name);
+Alternatives SkipZeros(const RuleContext&, schedule::Schedule,
+                       const std::string& name);
 Alternatives AddRfactor(const RuleContext&, schedule::Schedule,
                         const std::string& name);
 Alternatives MultiLevelTiling(const RuleContext&, schedule::Schedule,

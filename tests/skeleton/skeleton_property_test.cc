@@ -112,6 +112,7 @@ std::vector<Workload> Workloads() {
               te::Relu(te::DepthwiseConv2dNhwc(data, weight, options))});
        },
        0},
+      {"transposed_conv", [] { return space::TransposedConv(); }, 0.1},
       {"max_pool",
        [] {
          const Tensor data = Input("data", {1, 30, 30, 16});

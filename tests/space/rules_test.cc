@@ -56,6 +56,21 @@ TEST(AutoInlineTest, OutputsPaddingAndCostlyFunctionsStay) {
               testing::Contains("T_softmax_exp"));
 }
 
+TEST(SkipZerosTest, TransposedConvolutionsBecomeDense) {
+  const auto results = Apply(SkipZeros, TransposedConv(), "C");
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_THAT(Text(results[0]), Not(HasSubstr("if_then_else")));
+  EXPECT_THAT(results[0].trace().Print(), HasSubstr("sch.skip_zeros("));
+  ExpectSameOutputs(*TransposedConv(), *results[0].module().Find("main"));
+}
+
+TEST(SkipZerosTest, OtherSumsStay) {
+  EXPECT_EQ(Text(Apply(SkipZeros, Matmul(8, 8, 8), "C")[0]),
+            Text(Make(Matmul(8, 8, 8))));
+  EXPECT_EQ(Text(Apply(SkipZeros, PaddedConv(), "conv2d_nhwc")[0]),
+            Text(Make(PaddedConv())));
+}
+
 TEST(MultiLevelTilingTest, FusesTheConsumerOrCachesTheResult) {
   // Packing or not, times the consumer below the second or first level.
   const auto fused = Apply(MultiLevelTiling, MatmulRelu(32, 32, 32), "C");

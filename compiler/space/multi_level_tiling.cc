@@ -69,10 +69,12 @@ absl::Status PackOperand(Schedule& schedule, BlockRv block, int operand,
   return schedule.Annotate(copy, kPack, ir::Attr(1));
 }
 
-// The ways to tile the block; `operand`: which read to pack, -1: none.
+// The ways to tile the block. `operand`: which read to pack, -1: none; `fuse`:
+// what follows comes along; `in_place`: the result goes where the program says
+// alone, since a tile of it may have gaps.
 Alternatives TileInEveryWay(const RuleContext& context,
                             const Schedule& schedule, const std::string& name,
-                            int operand, bool fuse) {
+                            int operand, bool fuse, bool in_place) {
   std::vector<Schedule> results;
   for (const bool pack : {true, false}) {
     if (pack && operand < 0) continue;
@@ -85,7 +87,7 @@ Alternatives TileInEveryWay(const RuleContext& context,
       if (fuse) {
         TF_ASSIGN_OR_RETURN(fusible, HasFusibleConsumer(attempt, tiled));
       }
-      if (fusible && write_level < 0) continue;
+      if (write_level < 0 ? fusible : in_place) continue;
       TF_RETURN_IF_ERROR(
           attempt.Annotate(tiled, kTilingStructure, ir::Attr("SSRSRS")));
       absl::StatusOr<Tiles> tiles = TileLoops(attempt, tiled);
@@ -134,7 +136,8 @@ Alternatives MultiLevelTiling(const RuleContext& context,
   for (const bool fuse : {true, false}) {
     TF_ASSIGN_OR_RETURN(
         std::vector<Schedule> results,
-        TileInEveryWay(context, schedule, name, OperandToPack(*node), fuse));
+        TileInEveryWay(context, schedule, name, OperandToPack(*node), fuse,
+                       /*in_place=*/!WritesAtVariables(*node)));
     if (!results.empty()) return results;
   }
   return std::vector{std::move(schedule)};

@@ -244,6 +244,7 @@ absl::StatusOr<std::vector<schedule::Schedule>> GenerateSketches(
       TF_RETURN_IF_ERROR(apply(rule, name));
     }
   }
+  TF_RETURN_IF_ERROR(apply(FollowConsumers, "root"));
   TF_RETURN_IF_ERROR(apply(ParallelVectorizeUnroll, "root"));
   // Partial results of rfactor are new blocks; each state has its own.
   std::vector<schedule::Schedule> placed;

@@ -7,6 +7,7 @@
 //   multi_level_tiling     SSRSRS with write cache and packing
 //   tile_reduction         register tiles for reductions without reuse
 //   tile_transposed        square tiles where rows are read and columns written
+//   follow_consumers       a second way for chains: producers row by row
 //   random_compute_location  other producers move under their consumers
 //   parallel_vectorize_unroll  marks the root for the postprocs
 #ifndef TILEFARM_COMPILER_SPACE_SKETCH_RULES_H_
@@ -47,6 +48,8 @@ Alternatives TileReduction(const RuleContext&, schedule::Schedule,
                            const std::string& name);
 Alternatives TileTransposed(const RuleContext&, schedule::Schedule,
                             const std::string& name);
+Alternatives FollowConsumers(const RuleContext&, schedule::Schedule,
+                             const std::string& name);
 Alternatives RandomComputeLocation(const RuleContext&, schedule::Schedule,
                                    const std::string& name);
 // Acts on the root alone.

@@ -158,6 +158,33 @@ TEST(TileReductionTest, OutputsSideBySideAreTiledWithTheirConsumer) {
   EXPECT_EQ(Apply(TileReduction, Matmul(8, 8, 8), "C").size(), 1u);
 }
 
+// Every block of a softmax under one loop over its rows.
+TEST(FollowConsumersTest, ChainsGoRowByRow) {
+  const auto results = Apply(FollowConsumers, SmallSoftmax(), "root");
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_EQ(Text(results[0]), Text(Make(SmallSoftmax())));
+  const ir::PrimFuncPtr followed = results[1].module().Find("main");
+  EXPECT_EQ(followed->root()->body->kind, ir::StmtKind::kFor);
+  ExpectSameOutputs(*SmallSoftmax(), *followed);
+}
+
+TEST(FollowConsumersTest, NothingIsComputedTwice) {
+  // The rows of a window overlap; a matmul alone has no producers.
+  EXPECT_EQ(Apply(FollowConsumers, PaddedConv(), "pad_temp").size(), 2u);
+  const auto conv = Apply(FollowConsumers, PaddedConv(), "pad_temp");
+  EXPECT_THAT(Text(conv[1]), HasSubstr("in T.grid(1, 8, 8, 4):"));
+  EXPECT_EQ(Apply(FollowConsumers, Matmul(8, 8, 8), "root").size(), 1u);
+}
+
+TEST(FollowConsumersTest, TiledConsumersAreLeft) {
+  for (const Schedule& tiled :
+       Apply(MultiLevelTiling, PaddedConv(), "conv2d_nhwc")) {
+    auto results = FollowConsumers({"main", TestTarget()}, tiled, "root");
+    ASSERT_TRUE(results.ok()) << results.status();
+    EXPECT_EQ(results->size(), 1u);
+  }
+}
+
 TEST(RandomComputeLocationTest, ProducersMayMoveOutputsMayNot) {
   const auto moved =
       Apply(RandomComputeLocation, SmallSoftmax(), "T_softmax_expsum");

@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/driver/draft_schedule.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/trace.h"
-#include "compiler/space/design_space.h"
 
 namespace tilefarm::driver {
 namespace {
@@ -99,10 +99,11 @@ absl::StatusOr<ScheduledModule> ScheduleFromRecords(
 absl::StatusOr<ScheduledModule> ScheduleByDefault(const ir::IRModule& module,
                                                   const target::Target& target,
                                                   const std::string& reason) {
-  TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
-                      space::DefaultSchedule(module, target));
-  ScheduledModule result{scheduled.module(), {}};
+  ScheduledModule result;
   for (const ir::PrimFuncPtr& function : module.functions) {
+    TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
+                        DraftSchedule(function, target));
+    result.module.functions.push_back(scheduled.module().functions[0]);
     result.choices.push_back({function->name, "default", reason, "", 0});
   }
   return result;

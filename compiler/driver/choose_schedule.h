@@ -42,7 +42,8 @@ absl::StatusOr<ScheduledModule> ScheduleFromRecords(
     const ir::IRModule& module, const target::Target& target,
     const std::string& fingerprint, bool allow_stale, const FindBest& find);
 
-// The heuristic schedule for every function.
+// The schedule that is chosen without records (draft_schedule.h) for every
+// function.
 absl::StatusOr<ScheduledModule> ScheduleByDefault(const ir::IRModule& module,
                                                   const target::Target& target,
                                                   const std::string& reason);

@@ -53,6 +53,9 @@ absl::StatusOr<BlockRv> DecomposeReduction(ScheduleState& state, BlockRv block,
 absl::StatusOr<BlockRv> Rfactor(ScheduleState& state, LoopRv loop,
                                 int factor_axis);
 
+// skip_zeros.cc
+absl::Status SkipZeros(ScheduleState& state, BlockRv block);
+
 // layout.cc
 absl::Status SetScope(ScheduleState& state, BlockRv block, int buffer_index,
                       std::string_view scope);

@@ -85,6 +85,7 @@ const Primitive kPrimitives[] = {
     {"transform_layout", "", kTransformLayout},
     {"decompose_reduction", "", kDecompose, Outputs::kOne, kB},
     {"rfactor", "", kRfactor, Outputs::kOne, kB},
+    {"skip_zeros", "", kBlock},
     {"blockize", "", kBlockize, Outputs::kOne, kB},
     {"tensorize", "", kTensorize},
     {"annotate", "", kAnnotate},

@@ -483,6 +483,12 @@ const Entry kEntries[] = {
        TF_READ(r);
        return One(s.Rfactor(loop, axis));
      }},
+    {"skip_zeros",
+     [](S& s, R& r) -> Ids {
+       const BlockRv block = r.Block(0);
+       TF_READ(r);
+       return None(s.SkipZeros(block));
+     }},
     {"blockize",
      [](S& s, R& r) -> Ids {
        const LoopRv loop = r.Loop(0);

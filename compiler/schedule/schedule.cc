@@ -394,6 +394,10 @@ absl::StatusOr<BlockRv> Schedule::Rfactor(LoopRv loop, int factor_axis) {
                {{"loop", ToArg(loop)}, {"factor_axis", Constant(factor_axis)}},
                [&] { return schedule::Rfactor(*state_, loop, factor_axis); });
 }
+absl::Status Schedule::SkipZeros(BlockRv block) {
+  return Apply(*state_, "skip_zeros", {{"block", ToArg(block)}},
+               [&] { return schedule::SkipZeros(*state_, block); });
+}
 
 // --- Tensorization ---
 

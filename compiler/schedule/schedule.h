@@ -111,6 +111,9 @@ class Schedule {
   // --- Reductions ---
   absl::StatusOr<BlockRv> DecomposeReduction(BlockRv block, LoopRv loop);
   absl::StatusOr<BlockRv> Rfactor(LoopRv loop, int factor_axis);
+  // Iterations whose term is a guard's zero, by a remainder, are left out of a
+  // sum; for finite factors the result is the same.
+  absl::Status SkipZeros(BlockRv block);
 
   // --- Tensorization ---
   absl::StatusOr<BlockRv> Blockize(LoopRv loop);

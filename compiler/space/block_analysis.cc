@@ -51,6 +51,16 @@ bool IsElementwise(const ir::BlockNode& block) {
   return true;
 }
 
+bool WritesAtVariables(const ir::BlockNode& block) {
+  const auto* store = As<ir::StoreNode>(block.body);
+  return store != nullptr &&
+         std::all_of(store->indices.begin(), store->indices.end(),
+                     [](const ir::Expr& index) {
+                       return As<ir::VarNode>(index) != nullptr ||
+                              ir::IsConstInt(index, 0);
+                     });
+}
+
 namespace {
 
 bool AnyCall(const ir::BlockNode& block, bool (*wanted)(ir::Intrinsic)) {

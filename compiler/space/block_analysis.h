@@ -17,6 +17,8 @@ bool IsReduction(const ir::BlockNode& block);
 // One store, no init, spatial variables only, writes its buffer at exactly its
 // variables (a permutation counts): one element an iteration.
 bool IsElementwise(const ir::BlockNode& block);
+// Its one store is at plain variables (or 0), whatever their order.
+bool WritesAtVariables(const ir::BlockNode& block);
 bool UsesIfThenElse(const ir::BlockNode& block);
 // Calls exp, tanh, erf, pow and their like: too dear to be computed twice.
 bool UsesCostlyIntrinsic(const ir::BlockNode& block);

@@ -83,13 +83,15 @@ absl::Status TileReduction(Schedule& schedule, BlockRv block,
 absl::Status ScheduleFunction(Schedule& schedule, const std::string& function,
                               const target::Target& target) {
   const RuleContext context{function, target};
-  std::vector<std::string> names =
-      TopBlockNames(*schedule.module().Find(function));
-  std::reverse(names.begin(), names.end());
-  for (const std::string& name : names) {
-    TF_ASSIGN_OR_RETURN(std::vector<Schedule> inlined,
-                        AutoInline(context, schedule, name));
-    schedule = std::move(inlined.front());
+  std::vector<std::string> names;
+  for (const SketchRule rule : {AutoInline, SkipZeros}) {
+    names = TopBlockNames(*schedule.module().Find(function));
+    std::reverse(names.begin(), names.end());
+    for (const std::string& name : names) {
+      TF_ASSIGN_OR_RETURN(std::vector<Schedule> results,
+                          rule(context, schedule, name));
+      schedule = std::move(results.front());
+    }
   }
   for (const std::string& name : names) {
     Schedule attempt = schedule;

@@ -237,12 +237,14 @@ absl::StatusOr<std::vector<schedule::Schedule>> GenerateSketches(
   };
   // Inlining first and everywhere: it decides what the consumers of a block
   // are.
-  for (const SketchRule rule : {AutoInline, AddRfactor, MultiLevelTiling,
-                                TileReduction, TileTransposed}) {
+  for (const SketchRule rule :
+       {AutoInline, SkipZeros, AddRfactor, MultiLevelTiling, TileReduction,
+        TileTransposed}) {
     for (const std::string& name : names) {
       TF_RETURN_IF_ERROR(apply(rule, name));
     }
   }
+  TF_RETURN_IF_ERROR(apply(FollowConsumers, "root"));
   TF_RETURN_IF_ERROR(apply(ParallelVectorizeUnroll, "root"));
   // Partial results of rfactor are new blocks; each state has its own.
   std::vector<schedule::Schedule> placed;

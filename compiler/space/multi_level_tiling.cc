@@ -82,39 +82,39 @@ absl::Status PrepackOperand(Schedule& schedule, BlockRv block, int operand) {
   return schedule.Annotate(copy, ir::kPrepack, ir::Attr(1));
 }
 
-}  // namespace
+// The operands that are packed: one under the outer reduce loops, or not; -1:
+// none may. Those ahead of time always.
+struct Packing {
+  int operand = -1;
+  std::vector<int> ahead;
+};
+Packing FindPacking(const ir::PrimFunc& function, const ir::BlockNode& block) {
+  Packing packing{OperandToPack(block), OperandsToPrepack(function, block)};
+  if (std::find(packing.ahead.begin(), packing.ahead.end(), packing.operand) !=
+      packing.ahead.end()) {
+    packing.operand = -1;
+  }
+  return packing;
+}
 
-// Tiles a block that reuses data as S S R S R S: two outer levels of every
-// spatial loop, the outer reduce loops, a third spatial level, the inner
-// reduce loops, and the register tile. The ways to go on differ in where the
-// result is written (a fused elementwise consumer or a write cache, after the
-// second spatial level or the first) and in whether an operand is packed under
-// the outer reduce loops (Ansor, OSDI 2020; packing as in GotoBLAS, 2008).
-// Operands that may be packed ahead of time always are.
-Alternatives MultiLevelTiling(const RuleContext& context,
-                              schedule::Schedule schedule,
-                              const std::string& name) {
-  TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
-  if (!HasDataReuse(*node)) return std::vector{std::move(schedule)};
-
-  const std::vector<int> prepack =
-      OperandsToPrepack(*schedule.module().Find(context.function), *node);
-  const int operand = OperandToPack(*node);
-  const bool may_pack =
-      operand >= 0 &&
-      std::find(prepack.begin(), prepack.end(), operand) == prepack.end();
+// The ways to tile the block. `fuse`: what follows comes along; `in_place`: the
+// result goes where the program says alone, since a tile of it may have gaps.
+Alternatives TileInEveryWay(const RuleContext& context,
+                            const Schedule& schedule, const std::string& name,
+                            const Packing& packing, bool fuse, bool in_place) {
   std::vector<Schedule> results;
   for (const bool pack : {true, false}) {
-    if (pack && !may_pack) continue;
+    if (pack && packing.operand < 0) continue;
     // -1: the result goes where the program says.
     for (const int write_level : {1, 0, -1}) {
       Schedule attempt = schedule;
       TF_ASSIGN_OR_RETURN(BlockRv tiled,
                           attempt.GetBlock(name, context.function));
-      TF_ASSIGN_OR_RETURN(const bool fusible,
-                          HasFusibleConsumer(attempt, tiled));
-      if (fusible && write_level < 0) continue;
+      bool fusible = false;
+      if (fuse) {
+        TF_ASSIGN_OR_RETURN(fusible, HasFusibleConsumer(attempt, tiled));
+      }
+      if (write_level < 0 ? fusible : in_place) continue;
       TF_RETURN_IF_ERROR(
           attempt.Annotate(tiled, kTilingStructure, ir::Attr("SSRSRS")));
       absl::StatusOr<Tiles> tiles = TileLoops(attempt, tiled);
@@ -137,17 +137,46 @@ Alternatives MultiLevelTiling(const RuleContext& context,
           continue;
         }
       }
-      if (pack && !PackOperand(attempt, tiled, operand, *tiles).ok()) continue;
+      if (pack && !PackOperand(attempt, tiled, packing.operand, *tiles).ok()) {
+        continue;
+      }
       bool prepacked = true;
-      for (const int one : prepack) {
+      for (const int one : packing.ahead) {
         prepacked &= PrepackOperand(attempt, tiled, one).ok();
       }
       if (!prepacked) continue;
       results.push_back(std::move(attempt));
     }
   }
-  if (results.empty()) results.push_back(std::move(schedule));
   return results;
+}
+
+}  // namespace
+
+// Tiles a block that reuses data as S S R S R S: two outer levels of every
+// spatial loop, the outer reduce loops, a third spatial level, the inner
+// reduce loops, and the register tile. The ways to go on differ in where the
+// result is written (a fused elementwise consumer or a write cache, after the
+// second spatial level or the first) and in whether an operand is packed under
+// the outer reduce loops (Ansor, OSDI 2020; packing as in GotoBLAS, 2008).
+// Operands that may be packed ahead of time always are.
+Alternatives MultiLevelTiling(const RuleContext& context,
+                              schedule::Schedule schedule,
+                              const std::string& name) {
+  TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(name, context.function));
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
+  if (!HasDataReuse(*node)) return std::vector{std::move(schedule)};
+
+  const Packing packing =
+      FindPacking(*schedule.module().Find(context.function), *node);
+  // Where a consumer cannot follow tile by tile it stays behind.
+  for (const bool fuse : {true, false}) {
+    TF_ASSIGN_OR_RETURN(std::vector<Schedule> results,
+                        TileInEveryWay(context, schedule, name, packing, fuse,
+                                       /*in_place=*/!WritesAtVariables(*node)));
+    if (!results.empty()) return results;
+  }
+  return std::vector{std::move(schedule)};
 }
 
 absl::StatusOr<std::optional<schedule::BlockRv>> FusibleConsumer(

@@ -2,11 +2,13 @@
 // answers with the ways to go on. The list of rules is explicit; order matters.
 //
 //   auto_inline            elementwise producers vanish into their consumers
+//   skip_zeros             sums leave out the terms that a guard makes zero
 //   add_rfactor            a second way for reductions with few outputs
 //   multi_level_tiling     SSRSRS with write cache and packing, of constants
 //                          ahead of time
 //   tile_reduction         register tiles for reductions without reuse
 //   tile_transposed        square tiles where rows are read and columns written
+//   follow_consumers       a second way for chains: producers row by row
 //   random_compute_location  other producers move under their consumers
 //   parallel_vectorize_unroll  marks the root for the postprocs
 #ifndef TILEFARM_COMPILER_SPACE_SKETCH_RULES_H_
@@ -37,6 +39,8 @@ using SketchRule = Alternatives (*)(const RuleContext&, schedule::Schedule,
 
 Alternatives AutoInline(const RuleContext&, schedule::Schedule,
                         const std::string& name);
+Alternatives SkipZeros(const RuleContext&, schedule::Schedule,
+                       const std::string& name);
 Alternatives AddRfactor(const RuleContext&, schedule::Schedule,
                         const std::string& name);
 Alternatives MultiLevelTiling(const RuleContext&, schedule::Schedule,
@@ -45,6 +49,8 @@ Alternatives TileReduction(const RuleContext&, schedule::Schedule,
                            const std::string& name);
 Alternatives TileTransposed(const RuleContext&, schedule::Schedule,
                             const std::string& name);
+Alternatives FollowConsumers(const RuleContext&, schedule::Schedule,
+                             const std::string& name);
 Alternatives RandomComputeLocation(const RuleContext&, schedule::Schedule,
                                    const std::string& name);
 // Acts on the root alone.

@@ -87,7 +87,7 @@ class Builder {
   // `other` while its loops below `loop` run.
   absl::Status Constrain(const SketchBlock& other, const BlockRegion& need,
                          const BlockInfo& info, const BlockRegion& access,
-                         int loop, SketchBlock& moved,
+                         int loop, bool reverse, SketchBlock& moved,
                          std::vector<std::optional<Value>>& widths);
   // --- 4: the outcome ---
   absl::Status Finish();

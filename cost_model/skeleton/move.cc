@@ -102,7 +102,7 @@ absl::Status Builder::MoveTo(int number, int loop, bool reverse) {
         if (found_one) return Unknown("regions that would have to be joined");
         found_one = true;
         TF_RETURN_IF_ERROR(Constrain(out_.blocks[other], need, info, access,
-                                     loop, moved, widths));
+                                     loop, reverse, moved, widths));
       }
     }
   }
@@ -169,7 +169,7 @@ std::optional<int> Builder::Place(int number, int loop, const BlockInfo& info,
 absl::Status Builder::Constrain(const SketchBlock& other,
                                 const BlockRegion& need, const BlockInfo& info,
                                 const BlockRegion& access, int loop,
-                                SketchBlock& moved,
+                                bool reverse, SketchBlock& moved,
                                 std::vector<std::optional<Value>>& widths) {
   Formula& f = out_.formula;
   const auto cut = std::find(other.loops.begin(), other.loops.end(), loop);
@@ -185,6 +185,12 @@ absl::Status Builder::Constrain(const SketchBlock& other,
     const auto iter = static_cast<size_t>(index.terms[0].first);
     if (widths[iter]) return Unknown("a variable that comes twice");
     if (!need.mins[d].linear) return Unknown("a region that is not linear");
+    // A consumer needs what surely is written: steps may leave gaps.
+    if (reverse && (need.mins[d].terms.size() > 1 ||
+                    (need.mins[d].terms.size() == 1 &&
+                     need.mins[d].terms[0].second != 1))) {
+      return Unknown("a region that may have gaps");
+    }
     // Hull over the loops below: constants, outer terms, a width.
     int64_t constant = static_cast<int64_t>(need.mins[d].constant);
     Value width = f.Const(need.extents[d]);

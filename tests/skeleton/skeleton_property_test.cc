@@ -154,6 +154,7 @@ std::vector<Workload> Workloads() {
          return space::WithConstants(Build({a, b, te::BatchMatmul(a, b)}), {1});
        },
        0.5},
+      {"transposed_conv", [] { return space::TransposedConv(); }, 0.1},
       {"max_pool",
        [] {
          const Tensor data = Input("data", {1, 30, 30, 16});

@@ -78,6 +78,21 @@ TEST(AutoInlineTest, OutputsAndCostlyFunctionsStay) {
               testing::Contains("T_softmax_exp"));
 }
 
+TEST(SkipZerosTest, TransposedConvolutionsBecomeDense) {
+  const auto results = Apply(SkipZeros, TransposedConv(), "C");
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_THAT(Text(results[0]), Not(HasSubstr("if_then_else")));
+  EXPECT_THAT(results[0].trace().Print(), HasSubstr("sch.skip_zeros("));
+  ExpectSameOutputs(*TransposedConv(), *results[0].module().Find("main"));
+}
+
+TEST(SkipZerosTest, OtherSumsStay) {
+  EXPECT_EQ(Text(Apply(SkipZeros, Matmul(8, 8, 8), "C")[0]),
+            Text(Make(Matmul(8, 8, 8))));
+  EXPECT_EQ(Text(Apply(SkipZeros, PaddedConv(), "conv2d_nhwc")[0]),
+            Text(Make(PaddedConv())));
+}
+
 TEST(MultiLevelTilingTest, FusesTheConsumerOrCachesTheResult) {
   // Packing or not, times the consumer below the second or first level.
   const auto fused = Apply(MultiLevelTiling, MatmulRelu(32, 32, 32), "C");
@@ -195,6 +210,33 @@ TEST(TileReductionTest, OutputsSideBySideAreTiledWithTheirConsumer) {
   // Along the reduction lanes need rfactor; with reuse there are other tiles.
   EXPECT_EQ(Apply(TileReduction, Norm(64, 64), "S").size(), 1u);
   EXPECT_EQ(Apply(TileReduction, Matmul(8, 8, 8), "C").size(), 1u);
+}
+
+// Every block of a softmax under one loop over its rows.
+TEST(FollowConsumersTest, ChainsGoRowByRow) {
+  const auto results = Apply(FollowConsumers, SmallSoftmax(), "root");
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_EQ(Text(results[0]), Text(Make(SmallSoftmax())));
+  const ir::PrimFuncPtr followed = results[1].module().Find("main");
+  EXPECT_EQ(followed->root()->body->kind, ir::StmtKind::kFor);
+  ExpectSameOutputs(*SmallSoftmax(), *followed);
+}
+
+TEST(FollowConsumersTest, NothingIsComputedTwice) {
+  // The rows of a window overlap; a matmul alone has no producers.
+  EXPECT_EQ(Apply(FollowConsumers, PaddedConv(), "pad_temp").size(), 2u);
+  const auto conv = Apply(FollowConsumers, PaddedConv(), "pad_temp");
+  EXPECT_THAT(Text(conv[1]), HasSubstr("in T.grid(1, 8, 8, 4):"));
+  EXPECT_EQ(Apply(FollowConsumers, Matmul(8, 8, 8), "root").size(), 1u);
+}
+
+TEST(FollowConsumersTest, TiledConsumersAreLeft) {
+  for (const Schedule& tiled :
+       Apply(MultiLevelTiling, PaddedConv(), "conv2d_nhwc")) {
+    auto results = FollowConsumers({"main", TestTarget()}, tiled, "root");
+    ASSERT_TRUE(results.ok()) << results.status();
+    EXPECT_EQ(results->size(), 1u);
+  }
 }
 
 TEST(RandomComputeLocationTest, ProducersMayMoveOutputsMayNot) {

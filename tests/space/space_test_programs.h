@@ -11,6 +11,7 @@
 
 #include "base/rng.h"
 #include "compiler/ir/interpreter.h"
+#include "compiler/ir/parser.h"
 #include "compiler/ir/printer.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/target/target.h"
@@ -77,6 +78,33 @@ inline ir::PrimFuncPtr PaddedConv() {
   te::ConvOptions options;
   options.padding = {1, 1};
   return Build({data, weight, te::Relu(te::Conv2dNhwc(data, weight, options))});
+}
+
+// Stride 2, with a ReLU behind; of four taps in a row two meet an input.
+inline ir::PrimFuncPtr TransposedConv() {
+  auto function = ir::ParseFunction(R"(
+@T.prim_func
+def main(A: T.Buffer((10, 6, 16), "float32"),
+         W: T.Buffer((4, 4, 16, 32), "float32"),
+         D: T.Buffer((16, 8, 32), "float32")):
+    C = T.alloc_buffer((16, 8, 32), "float32")
+    for h, w, c, r, s, k in T.grid(16, 8, 32, 4, 4, 16):
+        with T.block("C"):
+            vh, vw, vc, vr, vs, vk = T.axis.remap("SSSRRR", [h, w, c, r, s, k])
+            with T.init():
+                C[vh, vw, vc] = T.float32(0)
+            C[vh, vw, vc] = C[vh, vw, vc] + T.if_then_else(
+                (vh + vr) % 2 == 0 and (vw + vs) % 2 == 0,
+                A[(vh + vr) // 2, (vw + vs) // 2, vk],
+                T.float32(0)) * W[3 - vr, 3 - vs, vk, vc]
+    for h, w, c in T.grid(16, 8, 32):
+        with T.block("D"):
+            vh, vw, vc = T.axis.remap("SSS", [h, w, c])
+            D[vh, vw, vc] = T.max(C[vh, vw, vc], T.float32(0))
+)",
+                                    "transposed_conv.py");
+  EXPECT_TRUE(function.ok()) << function.status();
+  return *function;
 }
 
 inline ir::PrimFuncPtr Norm(int64_t rows, int64_t columns) {

@@ -8,6 +8,8 @@ the same (`spec`).
 import dataclasses
 import math
 
+import ansor
+
 
 @dataclasses.dataclass
 class Entry:
@@ -19,6 +21,9 @@ class Entry:
     bytes: float          # of inputs read and outputs written once
     spec: dict            # "kind" and its dimensions, for peers
     weights: tuple = ()   # constant parameters: layout_free_buffers
+    # "library": compared with oneDNN and others (suite/run.py); "tvm": with
+    # MetaSchedule (vs_tvm.py).
+    peers: str = "library"
 
 
 def _shape(dims):
@@ -314,4 +319,5 @@ _ALL = [
     max_pool("max_pool_64_112", 112, 64),
     mean_pool("mean_pool_2048_7", 7, 2048),
 ]
+_ALL += ansor.entries(Entry)
 ENTRIES = {entry.name: entry for entry in _ALL}

@@ -92,7 +92,8 @@ def main():
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     entries = [e for e in ENTRIES.values()
-               if not args.only or any(o in e.name for o in args.only)]
+               if e.peers == "library"
+               and (not args.only or any(o in e.name for o in args.only))]
     program = args.bench or os.path.join(args.bin, "..", "tests", "bin",
                                          "suite_bench")
     if not os.path.exists(program):

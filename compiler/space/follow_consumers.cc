@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <optional>
+
+#include "base/status_macros.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/space/block_analysis.h"
+#include "compiler/space/sketch_rules.h"
+
+namespace tilefarm::space {
+namespace {
+
+using schedule::BlockRv;
+using schedule::LoopRv;
+using schedule::Schedule;
+
+// Iterations of the loops around the block.
+absl::StatusOr<int64_t> Iterations(Schedule schedule, BlockRv block) {
+  TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, schedule.GetLoops(block));
+  int64_t product = 1;
+  for (const LoopRv& loop : loops) {
+    TF_ASSIGN_OR_RETURN(ir::ForPtr node, schedule.Get(loop));
+    product *= ir::AsInt(node->extent).value_or(1);
+  }
+  return product;
+}
+
+bool IsTiled(const ir::BlockNode& block) {
+  return block.annotations.contains(kTilingStructure) ||
+         block.annotations.contains(kPack);
+}
+
+// The schedule with the block under the deepest loop of its consumers where
+// nothing is computed twice; nullopt where there is none. The innermost loop
+// of a consumer stays its own, for vectors, and so do its reduce loops.
+absl::StatusOr<std::optional<Schedule>> Follow(const RuleContext& context,
+                                               const Schedule& schedule,
+                                               const std::string& name) {
+  Schedule start = schedule;
+  TF_ASSIGN_OR_RETURN(BlockRv block, start.GetBlock(name, context.function));
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, start.Get(block));
+  TF_ASSIGN_OR_RETURN(const int64_t work, Iterations(start, block));
+  if (node->writes.size() != 1 || IsTiled(*node) ||
+      IsOutput(*start.module().Find(context.function),
+               node->writes[0].buffer.get())) {
+    return std::optional<Schedule>();
+  }
+  TF_ASSIGN_OR_RETURN(std::vector<BlockRv> consumers,
+                      start.GetConsumers(block));
+  if (consumers.empty()) return std::optional<Schedule>();
+  // Their tiles are decided later, and with them what is computed twice.
+  for (const BlockRv& consumer : consumers) {
+    TF_ASSIGN_OR_RETURN(ir::BlockPtr reader, start.Get(consumer));
+    if (IsTiled(*reader)) return std::optional<Schedule>();
+  }
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr reader, start.Get(consumers[0]));
+  TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, start.GetLoops(consumers[0]));
+  size_t depth = 0;
+  for (; depth + 1 < loops.size(); ++depth) {
+    TF_ASSIGN_OR_RETURN(ir::ForPtr loop, start.Get(loops[depth]));
+    const bool reduces = std::any_of(
+        reader->iters.begin(), reader->iters.end(), [&](const auto& iter) {
+          return iter.type != ir::IterType::kSpatial &&
+                 ir::UsesVar(iter.binding, loop->var.get());
+        });
+    if (reduces) break;
+  }
+  while (depth-- > 0) {
+    Schedule attempt = start;
+    if (!attempt.ComputeAt(block, loops[depth], /*preserve_unit_loops=*/true)
+             .ok()) {
+      continue;
+    }
+    TF_ASSIGN_OR_RETURN(const int64_t moved, Iterations(attempt, block));
+    if (moved == work) return std::optional<Schedule>(std::move(attempt));
+  }
+  return std::optional<Schedule>();
+}
+
+}  // namespace
+
+// A second way for chains of blocks that are not tiled, such as softmax and
+// norms: every producer follows its consumers row by row, so that a row stays
+// in the nearest cache from the first block to the last. The first way leaves
+// each producer's place open (random_compute_location), where this one is a
+// single point among hundreds.
+//
+//   for i, k: M[i] = max(M[i], A[i, k])       for i:
+//   for i, k: S[i] += exp(A[i, k] - M[i])  ->   for k: M[i] = ...
+//   for i, j: B[i, j] = ... / S[i]              for k: S[i] += ...
+//                                               for j: B[i, j] = ...
+Alternatives FollowConsumers(const RuleContext& context,
+                             schedule::Schedule schedule, const std::string&) {
+  std::vector<std::string> names;
+  for (const ir::BlockPtr& block :
+       AllBlocks(*schedule.module().Find(context.function))) {
+    names.push_back(block->name);
+  }
+  std::reverse(names.begin(), names.end());
+  Schedule followed = schedule;
+  int moved = 0;
+  for (const std::string& name : names) {
+    TF_ASSIGN_OR_RETURN(std::optional<Schedule> attempt,
+                        Follow(context, followed, name));
+    if (!attempt) continue;
+    followed = *std::move(attempt);
+    ++moved;
+  }
+  std::vector<Schedule> results{std::move(schedule)};
+  if (moved > 0) results.push_back(std::move(followed));
+  return results;
+}
+
+}  // namespace tilefarm::space

@@ -79,6 +79,10 @@ class Emitter {
   llvm::Value* EmitCast(ir::DataType to, ir::DataType from, llvm::Value* value);
   llvm::Value* EmitConstant(const ir::FloatConstNode& e);
 
+  // --- emit_dot.cc ---
+  llvm::Value* EmitDotProduct(const ir::CallNode& e);
+  llvm::Value* EmitInterleave(llvm::Value* a, llvm::Value* b);
+
   // --- emit_arith.cc: dtype-directed arithmetic ---
   llvm::Value* EmitBinary(ir::BinaryOp op, ir::DataType dtype, llvm::Value* a,
                           llvm::Value* b);
@@ -88,6 +92,8 @@ class Emitter {
 
   // --- emit_memory.cc ---
   llvm::Value* EmitLoad(const ir::LoadNode& e);
+  // The same as it stands in memory.
+  llvm::Value* EmitStored(const ir::LoadNode& e);
   void EmitStore(const ir::StoreNode& s);
   // All masks on this access as one i1 or vector of `lanes`; null: none.
   llvm::Value* AccessMask(const ir::Expr& predicate, int lanes);

@@ -64,6 +64,10 @@ ir::Stmt VectorizeLoops(const ir::Stmt& stmt, const target::Target& target);
 // Flat form. Replicates T.unroll loops and those that an unroll pragma covers.
 ir::Stmt UnrollLoops(const ir::Stmt& stmt);
 
+// Flat form. Stores one after another that each write every second or every
+// fourth element, and fill each other's gaps, become one of all elements.
+ir::Stmt InterleaveStores(const ir::Stmt& stmt);
+
 // Flat form. Small allocations that are only accessed at constant indices, cut
 // into the same vectors everywhere, get scope "local"; all others "global".
 ir::Stmt PlaceRegisters(const ir::Stmt& stmt, const target::Target& target);

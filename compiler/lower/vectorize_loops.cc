@@ -4,6 +4,7 @@
 
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/lower/dot_lanes.h"
 #include "compiler/lower/index_math.h"
 #include "compiler/lower/lane_vectorizer.h"
 #include "compiler/lower/passes.h"
@@ -216,6 +217,10 @@ class Vectorizer : public ir::Mutator {
       if (out != nullptr) return out;
     }
     if (s.for_kind == ForKind::kVectorized) {
+      if (s.annotations.contains(ir::kDotProduct)) {
+        Stmt out = DotLanes(math_, s, body, target_);
+        if (out != nullptr) return out;
+      }
       const auto extent = ir::AsInt(s.extent);
       if (extent && ir::IsConstInt(s.min, 0)) {
         Stmt out =

@@ -20,6 +20,11 @@ struct TensorIntrin {
   ir::PrimFuncPtr description;
   // Any statements on the same parameters that compute the same.
   ir::PrimFuncPtr implementation;
+  // What a target must have for the intrinsic to be worth its name, any one of
+  // them, by LLVM's names: "avx512vnni". Empty: nothing. The implementation is
+  // right everywhere; a trace that names the intrinsic belongs to targets that
+  // have the instruction.
+  std::vector<std::string> extensions;
 };
 
 // NotFound, with the names that exist. The result lives for ever.

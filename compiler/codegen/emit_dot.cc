@@ -1,0 +1,121 @@
+// Dot products of narrow numbers and the interleaving that lays out their
+// operands.
+//
+// An operand in memory order is a vector of groups of 32 bits, a group a lane;
+// an operand of one group is that group in every lane.
+
+#include <utility>
+#include <vector>
+
+#include "compiler/codegen/emitter.h"
+#include "llvm/IR/IntrinsicsAArch64.h"
+#include "llvm/IR/IntrinsicsX86.h"
+
+namespace tilefarm::codegen {
+namespace {
+
+struct Instruction {
+  llvm::Intrinsic::ID id = llvm::Intrinsic::not_intrinsic;
+  bool swapped = false;  // the second operand of ours is its first
+};
+
+// By lanes: 4, 8 or 16.
+llvm::Intrinsic::ID ByLanes(int lanes, llvm::Intrinsic::ID four,
+                            llvm::Intrinsic::ID eight,
+                            llvm::Intrinsic::ID sixteen) {
+  return lanes == 4    ? four
+         : lanes == 8  ? eight
+         : lanes == 16 ? sixteen
+                       : llvm::Intrinsic::not_intrinsic;
+}
+
+Instruction FindX86(ir::DataType a, ir::DataType b, int lanes) {
+  namespace I = llvm::Intrinsic;
+  if (a.code == ir::TypeCode::kBFloat) {
+    return {ByLanes(lanes, I::x86_avx512bf16_dpbf16ps_128,
+                    I::x86_avx512bf16_dpbf16ps_256,
+                    I::x86_avx512bf16_dpbf16ps_512)};
+  }
+  if (a.bits == 16) {
+    return {ByLanes(lanes, I::x86_avx512_vpdpwssd_128,
+                    I::x86_avx512_vpdpwssd_256, I::x86_avx512_vpdpwssd_512)};
+  }
+  if (a.is_int() && b.is_int()) {
+    return {ByLanes(lanes, I::x86_avx2_vpdpbssd_128, I::x86_avx2_vpdpbssd_256,
+                    I::not_intrinsic)};
+  }
+  if (!a.is_int() && !b.is_int()) {
+    return {ByLanes(lanes, I::x86_avx2_vpdpbuud_128, I::x86_avx2_vpdpbuud_256,
+                    I::not_intrinsic)};
+  }
+  return {ByLanes(lanes, I::x86_avx512_vpdpbusd_128, I::x86_avx512_vpdpbusd_256,
+                  I::x86_avx512_vpdpbusd_512),
+          /*swapped=*/a.is_int()};
+}
+
+Instruction FindAArch64(ir::DataType a, ir::DataType b, int lanes) {
+  namespace I = llvm::Intrinsic;
+  if (lanes != 4 || a.bits != 8) return {};
+  if (a.is_int() != b.is_int()) {
+    return {I::aarch64_neon_usdot, /*swapped=*/a.is_int()};
+  }
+  return {a.is_int() ? I::aarch64_neon_sdot : I::aarch64_neon_udot};
+}
+
+}  // namespace
+
+llvm::Value* Emitter::EmitDotProduct(const ir::CallNode& e) {
+  const auto* a = ir::As<ir::LoadNode>(e.args[0]);
+  const auto* b = ir::As<ir::LoadNode>(e.args[1]);
+  const int lanes = e.dtype.lanes;
+  const bool arm = options_.target.kind == "aarch64";
+  Instruction found;
+  if (a != nullptr && b != nullptr) {
+    const ir::DataType a_type = a->dtype.element(), b_type = b->dtype.element();
+    if (arm) {
+      found = FindAArch64(a_type, b_type, lanes);
+    } else if (options_.target.kind == "x86-64") {
+      found = FindX86(a_type, b_type, lanes);
+    }
+  }
+  if (found.id == llvm::Intrinsic::not_intrinsic) {
+    return Fail(absl::InternalError("no instruction for a dot product"),
+                RegisterType(e.dtype));
+  }
+  llvm::Type* groups = llvm::FixedVectorType::get(builder_.getInt32Ty(), lanes);
+  const bool bfloat = a->dtype.code == ir::TypeCode::kBFloat;
+  llvm::Type* operand =
+      bfloat ? llvm::FixedVectorType::get(builder_.getBFloatTy(), 2 * lanes)
+      : arm  ? llvm::FixedVectorType::get(builder_.getInt8Ty(), 4 * lanes)
+             : groups;
+  const auto emit = [&](const ir::LoadNode& load) {
+    llvm::Value* value = EmitStored(load);
+    if (load.dtype.lanes * load.dtype.bits == 32) {
+      value = builder_.CreateVectorSplat(
+          lanes, builder_.CreateBitCast(value, builder_.getInt32Ty()));
+    }
+    return builder_.CreateBitCast(value, operand);
+  };
+  llvm::Value* first = emit(*a);
+  llvm::Value* second = emit(*b);
+  if (found.swapped) std::swap(first, second);
+  llvm::Value* sums = Emit(e.args[2]);
+  if (arm) {
+    return builder_.CreateIntrinsic(found.id, {sums->getType(), operand},
+                                    {sums, first, second});
+  }
+  return builder_.CreateIntrinsic(found.id, {}, {sums, first, second});
+}
+
+llvm::Value* Emitter::EmitInterleave(llvm::Value* a, llvm::Value* b) {
+  const auto* type = llvm::cast<llvm::FixedVectorType>(a->getType());
+  const int lanes = static_cast<int>(type->getNumElements());
+  std::vector<int> order;
+  for (int i = 0; i < lanes; ++i) {
+    order.push_back(i);
+    order.push_back(lanes + i);
+  }
+  return builder_.CreateShuffleVector(a, b, order);
+}
+
+}  // namespace tilefarm::codegen

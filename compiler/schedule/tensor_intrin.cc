@@ -1,8 +1,11 @@
 #include "compiler/schedule/tensor_intrin.h"
 
+#include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/substitute.h"
 #include "base/check.h"
 #include "compiler/ir/parser.h"
@@ -193,6 +196,31 @@ absl::StatusOr<const TensorIntrin*> FindTensorIntrin(std::string_view name) {
   }
   return absl::NotFoundError(absl::StrCat(
       "no tensor intrinsic \"", std::string(name), "\"; there are: ", known));
+}
+
+absl::Status CheckExtensions(const Trace& trace,
+                             const std::vector<std::string>& extensions) {
+  for (const Instruction& instruction : trace.instructions) {
+    if (instruction.primitive != "tensorize") continue;
+    for (const auto& [key, arg] : instruction.args) {
+      const auto* attr = std::get_if<ir::Attr>(&arg.value);
+      if (key != "tensor_intrin" || attr == nullptr ||
+          attr->AsString() == nullptr) {
+        continue;
+      }
+      const auto intrin = FindTensorIntrin(*attr->AsString());
+      // Unknown ones are replay's to refuse.
+      if (!intrin.ok() || (*intrin)->extensions.empty()) continue;
+      const std::vector<std::string>& any = (*intrin)->extensions;
+      if (std::find_first_of(any.begin(), any.end(), extensions.begin(),
+                             extensions.end()) == any.end()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("tensorize: intrinsic ", (*intrin)->name,
+                         " needs a target with ", absl::StrJoin(any, " or ")));
+      }
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace tilefarm::schedule

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/schedule/trace.h"
 
 namespace tilefarm::schedule {
 
@@ -29,6 +30,11 @@ struct TensorIntrin {
 
 // NotFound, with the names that exist. The result lives for ever.
 absl::StatusOr<const TensorIntrin*> FindTensorIntrin(std::string_view name);
+
+// InvalidArgument where the trace tensorizes by an intrinsic that needs what a
+// target with these instruction set extensions (target::Target) lacks.
+absl::Status CheckExtensions(const Trace& trace,
+                             const std::vector<std::string>& extensions);
 
 // All of them, in the order of the list.
 const std::vector<TensorIntrin>& TensorIntrins();

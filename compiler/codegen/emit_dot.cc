@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "compiler/codegen/emitter.h"
-#include "llvm/IR/IntrinsicsAArch64.h"
 #include "llvm/IR/IntrinsicsX86.h"
 
 namespace tilefarm::codegen {
@@ -53,30 +52,15 @@ Instruction FindX86(ir::DataType a, ir::DataType b, int lanes) {
           /*swapped=*/a.is_int()};
 }
 
-Instruction FindAArch64(ir::DataType a, ir::DataType b, int lanes) {
-  namespace I = llvm::Intrinsic;
-  if (lanes != 4 || a.bits != 8) return {};
-  if (a.is_int() != b.is_int()) {
-    return {I::aarch64_neon_usdot, /*swapped=*/a.is_int()};
-  }
-  return {a.is_int() ? I::aarch64_neon_sdot : I::aarch64_neon_udot};
-}
-
 }  // namespace
 
 llvm::Value* Emitter::EmitDotProduct(const ir::CallNode& e) {
   const auto* a = ir::As<ir::LoadNode>(e.args[0]);
   const auto* b = ir::As<ir::LoadNode>(e.args[1]);
   const int lanes = e.dtype.lanes;
-  const bool arm = options_.target.kind == "aarch64";
   Instruction found;
-  if (a != nullptr && b != nullptr) {
-    const ir::DataType a_type = a->dtype.element(), b_type = b->dtype.element();
-    if (arm) {
-      found = FindAArch64(a_type, b_type, lanes);
-    } else if (options_.target.kind == "x86-64") {
-      found = FindX86(a_type, b_type, lanes);
-    }
+  if (a != nullptr && b != nullptr && options_.target.kind == "x86-64") {
+    found = FindX86(a->dtype.element(), b->dtype.element(), lanes);
   }
   if (found.id == llvm::Intrinsic::not_intrinsic) {
     return Fail(absl::InternalError("no instruction for a dot product"),
@@ -86,7 +70,6 @@ llvm::Value* Emitter::EmitDotProduct(const ir::CallNode& e) {
   const bool bfloat = a->dtype.code == ir::TypeCode::kBFloat;
   llvm::Type* operand =
       bfloat ? llvm::FixedVectorType::get(builder_.getBFloatTy(), 2 * lanes)
-      : arm  ? llvm::FixedVectorType::get(builder_.getInt8Ty(), 4 * lanes)
              : groups;
   const auto emit = [&](const ir::LoadNode& load) {
     llvm::Value* value = EmitStored(load);
@@ -100,10 +83,6 @@ llvm::Value* Emitter::EmitDotProduct(const ir::CallNode& e) {
   llvm::Value* second = emit(*b);
   if (found.swapped) std::swap(first, second);
   llvm::Value* sums = Emit(e.args[2]);
-  if (arm) {
-    return builder_.CreateIntrinsic(found.id, {sums->getType(), operand},
-                                    {sums, first, second});
-  }
   return builder_.CreateIntrinsic(found.id, {}, {sums, first, second});
 }
 

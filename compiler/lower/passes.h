@@ -55,7 +55,7 @@ ir::Stmt PartitionGuards(const ir::Stmt& stmt);
 ir::PrimFunc FlattenBuffers(const ir::PrimFunc& function);
 
 // Flat form. 16-bit floats compute in float32: only loads, stores and casts
-// keep the narrow type.
+// keep the narrow type. Intermediate copies of them are kept in float32.
 ir::Stmt WidenHalf(const ir::Stmt& stmt);
 
 // Flat form. Vectorized loops become vector code of the target's widths.

@@ -92,6 +92,8 @@ void ChooseIntrin(const target::Target& target, const ir::LoadNode& a,
 
 std::optional<Match> FindMatch(const ir::BlockNode& block,
                                const target::Target& target) {
+  // Lowering knows the dot products of x86 alone.
+  if (target.kind != "x86-64") return std::nullopt;
   const auto* store = As<ir::StoreNode>(block.body);
   if (store == nullptr || store->indices.empty() || !HasDataReuse(block)) {
     return std::nullopt;

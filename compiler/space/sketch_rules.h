@@ -4,6 +4,7 @@
 //   auto_inline            elementwise producers vanish into their consumers
 //   add_rfactor            a second way for reductions with few outputs
 //   multi_level_tiling_with_intrin  the same around a dot-product instruction
+//   widen_operands         copies of 16-bit operands, which lowering widens
 //   multi_level_tiling     SSRSRS with write cache and packing
 //   tile_reduction         register tiles for reductions without reuse
 //   tile_transposed        square tiles where rows are read and columns written
@@ -41,6 +42,8 @@ Alternatives AddRfactor(const RuleContext&, schedule::Schedule,
                         const std::string& name);
 Alternatives MultiLevelTilingWithIntrin(const RuleContext&, schedule::Schedule,
                                         const std::string& name);
+Alternatives WidenOperands(const RuleContext&, schedule::Schedule,
+                           const std::string& name);
 Alternatives MultiLevelTiling(const RuleContext&, schedule::Schedule,
                               const std::string& name);
 Alternatives TileReduction(const RuleContext&, schedule::Schedule,

@@ -86,6 +86,54 @@ llvm::Value* Emitter::EmitDotProduct(const ir::CallNode& e) {
   return builder_.CreateIntrinsic(found.id, {}, {sums, first, second});
 }
 
+llvm::Value* Emitter::EmitTileLoad(llvm::Value* address, llvm::Value* apart) {
+  return builder_.CreateIntrinsic(
+      llvm::Intrinsic::x86_tileloadd64_internal, {},
+      {builder_.getInt16(16), builder_.getInt16(64), address, apart});
+}
+
+llvm::Value* Emitter::EmitSums(llvm::Type* vector, llvm::Value* address) {
+  return builder_.CreateIntrinsic(
+      llvm::Intrinsic::x86_cast_tile_to_vector, {vector},
+      {EmitTileLoad(address, builder_.getInt64(64))});
+}
+
+// LLVM allocates the tiles and puts their configuration in front of the nest.
+llvm::Value* Emitter::EmitTileProduct(const ir::CallNode& e) {
+  namespace I = llvm::Intrinsic;
+  const auto* a = ir::As<ir::LoadNode>(e.args[0]);
+  const auto* b = ir::As<ir::LoadNode>(e.args[2]);
+  if (a == nullptr || b == nullptr || options_.target.kind != "x86-64") {
+    return Fail(absl::InternalError("no instruction for a tile product"),
+                RegisterType(e.dtype));
+  }
+  const I::ID id = a->dtype.is_float() ? I::x86_tdpbf16ps_internal
+                   : a->dtype.is_int()
+                       ? (b->dtype.is_int() ? I::x86_tdpbssd_internal
+                                            : I::x86_tdpbsud_internal)
+                       : (b->dtype.is_int() ? I::x86_tdpbusd_internal
+                                            : I::x86_tdpbuud_internal);
+  const auto load = [&](const ir::LoadNode& first, const ir::Expr& stride) {
+    return EmitTileLoad(
+        Address(first.buffer, Emit(first.indices[0])),
+        builder_.CreateMul(Emit(stride),
+                           builder_.getInt64(first.dtype.bytes())));
+  };
+  // Sums are vectors outside of the instruction; LLVM makes tiles of them where
+  // every use is one.
+  llvm::Value* sums = Emit(e.args[4]);
+  llvm::Type* vector = sums->getType();
+  llvm::Value* tile =
+      builder_.CreateIntrinsic(I::x86_cast_vector_to_tile, {vector}, {sums});
+  llvm::Value* left = load(*a, e.args[1]);
+  llvm::Value* right = load(*b, e.args[3]);
+  llvm::Value* row_bytes = builder_.getInt16(64);
+  llvm::Value* result = builder_.CreateIntrinsic(
+      id, {}, {builder_.getInt16(16), row_bytes, row_bytes, tile, left, right});
+  return builder_.CreateIntrinsic(I::x86_cast_tile_to_vector, {vector},
+                                  {result});
+}
+
 llvm::Value* Emitter::EmitInterleave(llvm::Value* a, llvm::Value* b) {
   const auto* type = llvm::cast<llvm::FixedVectorType>(a->getType());
   const int lanes = static_cast<int>(type->getNumElements());

@@ -215,6 +215,7 @@ llvm::Value* Emitter::EmitCall(const ir::CallNode& e) {
   using ir::Intrinsic;
   if (e.op == Intrinsic::kIfThenElse) return EmitIfThenElse(e);
   if (e.op == Intrinsic::kDotProduct) return EmitDotProduct(e);
+  if (e.op == Intrinsic::kTileProduct) return EmitTileProduct(e);
   std::vector<llvm::Value*> args;
   for (const ir::Expr& arg : e.args) args.push_back(Emit(arg));
   llvm::Value* x = args[0];

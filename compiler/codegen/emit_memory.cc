@@ -260,6 +260,12 @@ llvm::Value* Emitter::EmitStored(const ir::LoadNode& e) {
       if (mask != nullptr) mask = Reverse(builder_, mask, lanes);
     }
     llvm::Value* address = Address(e.buffer, start);
+    // Nothing but a matrix unit's tile is as wide. From memory it must be
+    // loaded as one to stay one; locals are registers already.
+    if (lanes == kTileLanes && mask == nullptr && !reversed &&
+        e.buffer->scope != "local") {
+      return EmitSums(type, address);
+    }
     llvm::Value* value =
         mask == nullptr
             ? static_cast<llvm::Value*>(

@@ -81,6 +81,10 @@ class Emitter {
 
   // --- emit_dot.cc ---
   llvm::Value* EmitDotProduct(const ir::CallNode& e);
+  llvm::Value* EmitTileProduct(const ir::CallNode& e);
+  // A tile whose rows lie `apart` bytes apart; the sums of one, side by side.
+  llvm::Value* EmitTileLoad(llvm::Value* address, llvm::Value* apart);
+  llvm::Value* EmitSums(llvm::Type* vector, llvm::Value* address);
   llvm::Value* EmitInterleave(llvm::Value* a, llvm::Value* b);
 
   // --- emit_arith.cc: dtype-directed arithmetic ---
@@ -127,6 +131,9 @@ class Emitter {
   int parallel_loops_ = 0;
   absl::Status status_;
 };
+
+// Sums of a matrix unit's tile.
+inline constexpr int kTileLanes = 256;
 
 // An index of the form base + stride * lane, scalars both.
 struct RampForm {

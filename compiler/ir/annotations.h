@@ -17,6 +17,13 @@ inline constexpr char kReduceLanes[] = "tilefarm.reduce_lanes";
 // instruction's order, and subnormal operands and results count as zero.
 inline constexpr char kDotProduct[] = "tilefarm.dot_product";
 
+// On a loop over 16 rows around loops over 16 columns, 16 groups and the
+// numbers of a group, whose body adds one product (`C[i, j] = C[i, j] +
+// A[i, k, g] * B[k, j, g]`, widened first) into 16 x 16 sums that lie side by
+// side: it may be one instruction of a matrix unit. Products are then summed in
+// the unit's order; of bfloat16, subnormal numbers count as zero.
+inline constexpr char kMatrixProduct[] = "tilefarm.matrix_product";
+
 }  // namespace tilefarm::ir
 
 #endif  // TILEFARM_COMPILER_IR_ANNOTATIONS_H_

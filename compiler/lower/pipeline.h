@@ -17,7 +17,8 @@
 //    products and interleavings (ir::Intrinsic);
 //  - loops start at 0 and may have a computed extent; vector widths are powers
 //    of two within the target's registers where the data is concerned (index
-//    and condition vectors have the same number of lanes);
+//    and condition vectors have the same number of lanes), or the 256 sums of
+//    a matrix unit's tile;
 //  - each variable and buffer is defined once in a function;
 //  - every access is provably in bounds or guarded.
 #ifndef TILEFARM_COMPILER_LOWER_PIPELINE_H_

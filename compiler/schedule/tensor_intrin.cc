@@ -157,6 +157,54 @@ def main(A: T.Buffer(($1,), "$2"), B: T.Buffer(($0, $1), "$3"),
                           dot.lanes, dot.group, dot.a, dot.b, dot.sum, sum);
 }
 
+// A tile of 16 x 16 sums of a matrix unit, each of 16 groups.
+struct TileIntrin {
+  const char* name;
+  int group;
+  const char* a;
+  const char* b;
+  const char* sum;
+  const char* extension;
+};
+
+constexpr TileIntrin kTileIntrins[] = {
+    // tdpbusd, tdpbssd, tdpbf16ps.
+    {"amx_16x16x64_u8i8s32", 4, "uint8", "int8", "int32", "amx-int8"},
+    {"amx_16x16x64_i8i8s32", 4, "int8", "int8", "int32", "amx-int8"},
+    {"amx_16x16x32_bf16", 2, "bfloat16", "bfloat16", "float32", "amx-bf16"},
+};
+
+std::string TileDescription(const TileIntrin& tile) {
+  return absl::Substitute(R"(
+@T.prim_func
+def main(A: T.Buffer((16, $1), "$2"), B: T.Buffer((16, 16, $0), "$3"),
+         C: T.Buffer((16, 16), "$4")):
+    for i, j, k in T.grid(16, 16, $1):
+        with T.block("update"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "$4") * T.cast(B[vk // $0, vj, vk % $0], "$4")
+)",
+                          tile.group, 16 * tile.group, tile.a, tile.b,
+                          tile.sum);
+}
+
+std::string TileImplementation(const TileIntrin& tile) {
+  return absl::Substitute(R"(
+@T.prim_func
+def main(A: T.Buffer((16, $1), "$2"), B: T.Buffer((16, 16, $0), "$3"),
+         C: T.Buffer((16, 16), "$4")):
+    for i in T.serial(16, annotations={"tilefarm.matrix_product": 1}):
+        for j in T.vectorized(16):
+            for k, g in T.grid(16, $0):
+                with T.block("update"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    vk = T.axis.reduce($1, k * $0 + g)
+                    C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "$4") * T.cast(B[vk // $0, vj, vk % $0], "$4")
+)",
+                          tile.group, 16 * tile.group, tile.a, tile.b,
+                          tile.sum);
+}
+
 TensorIntrin Parse(const std::string& name, const std::string& description,
                    const std::string& implementation,
                    std::vector<std::string> extensions) {
@@ -175,6 +223,10 @@ std::vector<TensorIntrin> ParseAll() {
   for (const DotIntrin& dot : DotIntrins()) {
     result.push_back(Parse(dot.name, DotDescription(dot),
                            DotImplementation(dot), dot.extensions));
+  }
+  for (const TileIntrin& tile : kTileIntrins) {
+    result.push_back(Parse(tile.name, TileDescription(tile),
+                           TileImplementation(tile), {tile.extension}));
   }
   return result;
 }

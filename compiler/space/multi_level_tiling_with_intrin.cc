@@ -19,6 +19,9 @@ using schedule::TensorIntrin;
 constexpr int kSpatialLevels = 4;
 constexpr int kReduceLevels = 2;
 constexpr int kMaxInnermostFactor = 32;
+// Groups of a reduction that one register tile sums without a store: operands
+// this narrow fit the caches for long.
+constexpr int kMaxReduceFactor = 1024;
 
 // A block that sums products of narrow numbers as a dot product of registers
 // does, and the intrinsic for it.
@@ -197,7 +200,9 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block,
     const bool whole = loop.id == lanes_outer->id || reduces;
     TF_ASSIGN_OR_RETURN(
         std::vector<schedule::ExprRv> factors,
-        whole ? schedule.SamplePerfectTile(loop, levels, kMaxInnermostFactor)
+        whole ? schedule.SamplePerfectTile(
+                    loop, levels,
+                    reduces ? kMaxReduceFactor : kMaxInnermostFactor)
               : SampleTiles(schedule, loop, levels, kMaxInnermostFactor));
     TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts,
                         schedule.Split(loop, {factors.begin(), factors.end()}));

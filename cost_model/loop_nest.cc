@@ -199,7 +199,10 @@ class Builder {
     const Unroll unroll = unroll_;
     ReadUnroll(node.annotations);
     loops_.push_back({extent, node.for_kind});
+    const bool outer_dot = in_dot_;
+    in_dot_ = node.annotations.contains(ir::kDotProduct);
     Visit(node.body);
+    in_dot_ = outer_dot;
     loops_.pop_back();
     unroll_ = unroll;
   }
@@ -275,8 +278,25 @@ class Builder {
       AddAccess(store, load->buffer, load->indices, /*writes=*/false);
     }
     store.ops = value.ops;
+    if (in_dot_) CountAsDotProduct(store, node.buffer->dtype);
     store.alloc_depth = alloc_depths_[store.accesses[0].buffer];
     nest_.stores.push_back(std::move(store));
+  }
+
+  // One operation and one load of each operand, whose groups are as wide as the
+  // sums and follow each other as these do.
+  void CountAsDotProduct(NestStore& store, ir::DataType sum) {
+    store.ops = OpCounts();
+    (sum.is_float() ? store.ops.float_fma : store.ops.int_mul) = 1;
+    for (NestAccess& access : store.accesses) {
+      const int width = nest_.buffers[access.buffer].element_bytes;
+      if (access.writes || width >= sum.bytes()) continue;
+      access.loads = 1;
+      const size_t loops = store.loops.size();
+      for (size_t at = loops - 1; at < access.strides.size(); at += loops) {
+        access.strides[at] *= static_cast<double>(width) / sum.bytes();
+      }
+    }
   }
 
   void AddAccess(NestStore& store, const ir::Buffer& buffer,
@@ -346,6 +366,7 @@ class Builder {
   int guards_ = 0;
   bool in_init_ = false;
   bool skips_padding_ = false;
+  bool in_dot_ = false;
 };
 
 }  // namespace

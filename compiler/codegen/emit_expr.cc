@@ -214,11 +214,15 @@ llvm::Value* Emitter::EmitLaneReduction(ir::BinaryOp op, ir::DataType dtype,
 llvm::Value* Emitter::EmitCall(const ir::CallNode& e) {
   using ir::Intrinsic;
   if (e.op == Intrinsic::kIfThenElse) return EmitIfThenElse(e);
+  if (e.op == Intrinsic::kDotProduct) return EmitDotProduct(e);
+  if (e.op == Intrinsic::kTileProduct) return EmitTileProduct(e);
   std::vector<llvm::Value*> args;
   for (const ir::Expr& arg : e.args) args.push_back(Emit(arg));
   llvm::Value* x = args[0];
   const ir::DataType dtype = e.args[0]->dtype;
   switch (e.op) {
+    case Intrinsic::kInterleave:
+      return EmitInterleave(x, args[1]);
     case Intrinsic::kLaneSum:
       return EmitLaneReduction(ir::BinaryOp::kAdd, dtype, x);
     case Intrinsic::kLaneProduct:

@@ -212,10 +212,14 @@ llvm::Value* Emitter::AccessMask(const ir::Expr& predicate, int lanes) {
 }
 
 llvm::Value* Emitter::EmitLoad(const ir::LoadNode& e) {
+  return FromMemory(EmitStored(e), e.buffer->dtype.element());
+}
+
+llvm::Value* Emitter::EmitStored(const ir::LoadNode& e) {
   if (e.indices.size() != 1) {
     return Fail(absl::InternalError(absl::StrCat("buffer ", e.buffer->name,
                                                  " was not flattened")),
-                RegisterType(e.dtype));
+                MemoryType(e.dtype));
   }
   const ir::Expr& index = e.indices[0];
   const int lanes = index->dtype.lanes;
@@ -232,16 +236,14 @@ llvm::Value* Emitter::EmitLoad(const ir::LoadNode& e) {
     return Guarded(condition, llvm::Constant::getNullValue(scalar),
                    [&] { return load_scalar(Emit(at)); });
   };
-  if (lanes == 1) return FromMemory(guarded_scalar(mask, index), element);
+  if (lanes == 1) return guarded_scalar(mask, index);
 
   llvm::Type* type = MemoryType(element.with_lanes(lanes));
   llvm::Value* zero = llvm::Constant::getNullValue(type);
   const std::optional<RampForm> ramp = AsRamp(index);
   if (!ramp) {
     llvm::Value* addresses = Address(e.buffer, Emit(index));
-    return FromMemory(
-        builder_.CreateMaskedGather(type, addresses, align, mask, zero),
-        element);
+    return builder_.CreateMaskedGather(type, addresses, align, mask, zero);
   }
   const std::optional<int64_t> stride = ir::AsInt(ramp->stride);
   if (stride == 0) {
@@ -249,7 +251,7 @@ llvm::Value* Emitter::EmitLoad(const ir::LoadNode& e) {
         mask == nullptr ? nullptr : builder_.CreateOrReduce(mask);
     llvm::Value* value = Splat(guarded_scalar(any, ramp->base), lanes);
     if (mask != nullptr) value = builder_.CreateSelect(mask, value, zero);
-    return FromMemory(value, element);
+    return value;
   }
   if (stride == 1 || stride == -1) {
     const bool reversed = stride == -1;
@@ -261,19 +263,23 @@ llvm::Value* Emitter::EmitLoad(const ir::LoadNode& e) {
     }
     llvm::Value* address = Address(e.buffer, start);
     if (mask == nullptr) EmitPrefetch(e.buffer, index, address);
+    // Nothing but a matrix unit's tile is as wide. From memory it must be
+    // loaded as one to stay one; locals are registers already.
+    if (lanes == kTileLanes && mask == nullptr && !reversed &&
+        e.buffer->scope != "local") {
+      return EmitSums(type, address);
+    }
     llvm::Value* value =
         mask == nullptr
             ? static_cast<llvm::Value*>(
                   builder_.CreateAlignedLoad(type, address, align))
             : builder_.CreateMaskedLoad(type, address, align, mask, zero);
     if (reversed) value = Reverse(builder_, value, lanes);
-    return FromMemory(value, element);
+    return value;
   }
   if (mask != nullptr) {
     llvm::Value* addresses = Address(e.buffer, Emit(index));
-    return FromMemory(
-        builder_.CreateMaskedGather(type, addresses, align, mask, zero),
-        element);
+    return builder_.CreateMaskedGather(type, addresses, align, mask, zero);
   }
   llvm::Value* at = Emit(ramp->base);
   llvm::Value* step = Emit(ramp->stride);
@@ -282,7 +288,7 @@ llvm::Value* Emitter::EmitLoad(const ir::LoadNode& e) {
     if (lane > 0) at = builder_.CreateAdd(at, step);
     value = builder_.CreateInsertElement(value, load_scalar(at), lane);
   }
-  return FromMemory(value, element);
+  return value;
 }
 
 void Emitter::EmitPrefetch(const ir::Buffer& buffer, const ir::Expr& index,

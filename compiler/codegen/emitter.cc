@@ -55,6 +55,15 @@ void CollectAllocs(const ir::Stmt& stmt, bool outline_parallel,
   });
 }
 
+bool UsesTiles(const ir::Stmt& stmt) {
+  bool uses = false;
+  ir::PostOrderExprs(stmt, [&](const ir::Expr& e) {
+    const auto* call = ir::As<ir::CallNode>(e);
+    uses |= call != nullptr && call->op == ir::Intrinsic::kTileProduct;
+  });
+  return uses;
+}
+
 int64_t Bytes(const ir::BufferNode& buffer) {
   return buffer.num_elements() * buffer.dtype.bytes();
 }
@@ -114,6 +123,10 @@ void Emitter::BeginFrame(Frame& frame, const ir::Stmt& body) {
   CollectAllocs(body, !frame.in_parallel && options_.target.cores > 1, allocs);
   int64_t stack_bytes = 0;
   llvm::Value* failed = nullptr;
+  if (!frame.in_parallel && UsesTiles(body)) {
+    failed = builder_.CreateIsNotNull(builder_.CreateCall(
+        Runtime("tf_rt_enable_tiles", builder_.getInt32Ty(), {})));
+  }
   for (const ir::Buffer& buffer : allocs) {
     const int64_t bytes = Bytes(*buffer);
     const bool local = buffer->scope.rfind("local", 0) == 0;

@@ -103,6 +103,14 @@ class Emitter {
   llvm::Value* EmitCast(ir::DataType to, ir::DataType from, llvm::Value* value);
   llvm::Value* EmitConstant(const ir::FloatConstNode& e);
 
+  // --- emit_dot.cc ---
+  llvm::Value* EmitDotProduct(const ir::CallNode& e);
+  llvm::Value* EmitTileProduct(const ir::CallNode& e);
+  // A tile whose rows lie `apart` bytes apart; the sums of one, side by side.
+  llvm::Value* EmitTileLoad(llvm::Value* address, llvm::Value* apart);
+  llvm::Value* EmitSums(llvm::Type* vector, llvm::Value* address);
+  llvm::Value* EmitInterleave(llvm::Value* a, llvm::Value* b);
+
   // --- emit_arith.cc: dtype-directed arithmetic ---
   llvm::Value* EmitBinary(ir::BinaryOp op, ir::DataType dtype, llvm::Value* a,
                           llvm::Value* b);
@@ -112,6 +120,8 @@ class Emitter {
 
   // --- emit_memory.cc ---
   llvm::Value* EmitLoad(const ir::LoadNode& e);
+  // The same as it stands in memory.
+  llvm::Value* EmitStored(const ir::LoadNode& e);
   void EmitPrefetch(const ir::Buffer& buffer, const ir::Expr& index,
                     llvm::Value* address);
   void EmitStore(const ir::StoreNode& s);
@@ -147,6 +157,9 @@ class Emitter {
   int parallel_loops_ = 0;
   absl::Status status_;
 };
+
+// Sums of a matrix unit's tile.
+inline constexpr int kTileLanes = 256;
 
 // An index of the form base + stride * lane, scalars both.
 struct RampForm {

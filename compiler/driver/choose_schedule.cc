@@ -9,6 +9,7 @@
 #include "compiler/ir/parser.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/tensor_intrin.h"
 #include "compiler/schedule/trace.h"
 
 namespace tilefarm::driver {
@@ -110,9 +111,11 @@ absl::StatusOr<ScheduledModule> ScheduleByDefault(const ir::IRModule& module,
 }
 
 absl::StatusOr<ScheduledModule> ScheduleByTrace(const ir::IRModule& module,
+                                                const target::Target& target,
                                                 const std::string& trace_text) {
   TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
                       schedule::Trace::Parse(trace_text));
+  TF_RETURN_IF_ERROR(schedule::CheckExtensions(trace, target.extensions));
   TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
                       schedule::Replay(trace, module));
   ScheduledModule result{scheduled.module(), {}};

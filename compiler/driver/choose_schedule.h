@@ -48,8 +48,10 @@ absl::StatusOr<ScheduledModule> ScheduleByDefault(const ir::IRModule& module,
                                                   const target::Target& target,
                                                   const std::string& reason);
 
-// One trace, as text, applied to the module.
+// One trace, as text, applied to the module. InvalidArgument where it names an
+// intrinsic that the target lacks.
 absl::StatusOr<ScheduledModule> ScheduleByTrace(const ir::IRModule& module,
+                                                const target::Target& target,
                                                 const std::string& trace_text);
 
 }  // namespace tilefarm::driver

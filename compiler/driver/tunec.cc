@@ -97,7 +97,7 @@ absl::StatusOr<ScheduledModule> ChooseSchedule(const Flags& flags,
   }
   if (!flags.trace.empty()) {
     TF_ASSIGN_OR_RETURN(const std::string trace, ReadFile(flags.trace));
-    return ScheduleByTrace(module, trace);
+    return ScheduleByTrace(module, target, trace);
   }
   if (!flags.server.empty()) {
     return ScheduleFromRecords(module, target, Fingerprint(), flags.allow_stale,

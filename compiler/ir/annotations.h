@@ -26,6 +26,20 @@ inline constexpr char kPrefetchBytes[] = "tilefarm.prefetch_bytes";
 // or not a number.
 inline constexpr char kSkipPadding[] = "tilefarm.skip_padding";
 
+// On a vectorized loop whose body adds short sums of products of narrow numbers
+// to its elements (`C[i] = C[i] + (A[0] * B[i, 0] + A[1] * B[i, 1])`, widened
+// first): it may be one dot-product instruction where the target has one for
+// these types and as many lanes. bfloat16 products are then summed in the
+// instruction's order, and subnormal operands and results count as zero.
+inline constexpr char kDotProduct[] = "tilefarm.dot_product";
+
+// On a loop over 16 rows around loops over 16 columns, 16 groups and the
+// numbers of a group, whose body adds one product (`C[i, j] = C[i, j] +
+// A[i, k, g] * B[k, j, g]`, widened first) into 16 x 16 sums that lie side by
+// side: it may be one instruction of a matrix unit. Products are then summed in
+// the unit's order; of bfloat16, subnormal numbers count as zero.
+inline constexpr char kMatrixProduct[] = "tilefarm.matrix_product";
+
 }  // namespace tilefarm::ir
 
 #endif  // TILEFARM_COMPILER_IR_ANNOTATIONS_H_

@@ -14,16 +14,20 @@ struct IntrinsicInfo {
 };
 
 // In the order of the enum.
-constexpr std::array<IntrinsicInfo, 38> kIntrinsics = {{
-    {"if_then_else", 3}, {"exp", 1},      {"exp2", 1},      {"log", 1},
-    {"log2", 1},         {"log10", 1},    {"log1p", 1},     {"sqrt", 1},
-    {"rsqrt", 1},        {"tanh", 1},     {"sigmoid", 1},   {"erf", 1},
-    {"sin", 1},          {"cos", 1},      {"tan", 1},       {"sinh", 1},
-    {"cosh", 1},         {"atan", 1},     {"asin", 1},      {"acos", 1},
-    {"atan2", 2},        {"pow", 2},      {"abs", 1},       {"floor", 1},
-    {"ceil", 1},         {"round", 1},    {"nearbyint", 1}, {"trunc", 1},
-    {"fma", 3},          {"copysign", 2}, {"isnan", 1},     {"isinf", 1},
-    {"popcount", 1},     {"clz", 1},      {"lane_sum", 1},  {"lane_product", 1},
+constexpr std::array<IntrinsicInfo, 41> kIntrinsics = {{
+    {"if_then_else", 3}, {"exp", 1},         {"exp2", 1},
+    {"log", 1},          {"log2", 1},        {"log10", 1},
+    {"log1p", 1},        {"sqrt", 1},        {"rsqrt", 1},
+    {"tanh", 1},         {"sigmoid", 1},     {"erf", 1},
+    {"sin", 1},          {"cos", 1},         {"tan", 1},
+    {"sinh", 1},         {"cosh", 1},        {"atan", 1},
+    {"asin", 1},         {"acos", 1},        {"atan2", 2},
+    {"pow", 2},          {"abs", 1},         {"floor", 1},
+    {"ceil", 1},         {"round", 1},       {"nearbyint", 1},
+    {"trunc", 1},        {"fma", 3},         {"copysign", 2},
+    {"isnan", 1},        {"isinf", 1},       {"popcount", 1},
+    {"clz", 1},          {"dot_product", 3}, {"tile_product", 5},
+    {"interleave", 2},   {"lane_sum", 1},    {"lane_product", 1},
     {"lane_min", 1},     {"lane_max", 1},
 }};
 static_assert(kIntrinsics.size() ==
@@ -247,6 +251,8 @@ Expr MakeCall(Intrinsic op, std::vector<Expr> args) {
   DataType dtype = args.back()->dtype;
   if (op == Intrinsic::kIsNan || op == Intrinsic::kIsInf) {
     dtype = DataType::Bool().with_lanes(dtype.lanes);
+  } else if (op == Intrinsic::kInterleave) {
+    dtype = dtype.with_lanes(2 * dtype.lanes);
   } else if (op >= Intrinsic::kLaneSum) {
     dtype = dtype.element();
   }

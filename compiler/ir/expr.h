@@ -103,8 +103,21 @@ enum class Intrinsic : uint8_t {
   kIsInf,
   kPopcount,
   kClz,
-  // One number from the lanes of a vector, combined in halves. Lowered programs
-  // alone have these; the language does not.
+  // Lowered programs alone have those from here on; the language does not.
+  //
+  // (a, b, sums): adds to lane i of `sums` the products of the i-th groups of
+  // `a` and `b`, four bytes or two 16-bit numbers a group. An operand of one
+  // group means that group for every lane. Both are loads.
+  kDotProduct,
+  // (a, a_rows, b, b_rows, sums): the product of two tiles of a matrix unit,
+  // added to `sums`, 16 rows of 16 lanes. A row of a tile is 64 bytes of groups
+  // as above; row i of a holds the groups for row i of the sums, row k of b the
+  // k-th groups for their columns. `a` and `b` are loads of a tile's first
+  // element, its rows lie `a_rows` and `b_rows` elements apart.
+  kTileProduct,
+  // (a, b): lane 0 of a, lane 0 of b, lane 1 of a, ...
+  kInterleave,
+  // One number from the lanes of a vector, combined in halves.
   kLaneSum,
   kLaneProduct,
   kLaneMin,

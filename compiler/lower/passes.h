@@ -60,7 +60,7 @@ ir::Stmt PartitionGuards(const ir::Stmt& stmt);
 ir::PrimFunc FlattenBuffers(const ir::PrimFunc& function);
 
 // Flat form. 16-bit floats compute in float32: only loads, stores and casts
-// keep the narrow type.
+// keep the narrow type. Intermediate copies of them are kept in float32.
 ir::Stmt WidenHalf(const ir::Stmt& stmt);
 
 // Flat form. Vectorized loops become vector code of the target's widths.
@@ -68,6 +68,10 @@ ir::Stmt VectorizeLoops(const ir::Stmt& stmt, const target::Target& target);
 
 // Flat form. Replicates T.unroll loops and those that an unroll pragma covers.
 ir::Stmt UnrollLoops(const ir::Stmt& stmt);
+
+// Flat form. Stores one after another that each write every second or every
+// fourth element, and fill each other's gaps, become one of all elements.
+ir::Stmt InterleaveStores(const ir::Stmt& stmt);
 
 // Flat form. Small allocations that are only accessed at constant indices, cut
 // into the same vectors everywhere, get scope "local"; all others "global".

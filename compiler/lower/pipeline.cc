@@ -62,6 +62,8 @@ absl::StatusOr<ir::PrimFuncPtr> Lower(const ir::PrimFunc& function,
   f.body = Simplify(VectorizeLoops(f.body, target));
   if (done("vectorize")) return result();
   f.body = Simplify(UnrollLoops(f.body));
+  // Panels whose groups of rows are side by side are written by unrolled loops.
+  f.body = InterleaveStores(f.body);
   if (done("unroll")) return result();
   // Only now are the indices of register tiles constants.
   f.body = PlaceRegisters(f.body, target);

@@ -13,10 +13,12 @@
 //    any int64 vector (gather, scatter). Lanes whose predicate is false touch
 //    no memory; a load gives 0 there. Operands of one operation have equal
 //    lanes, but for T.if_then_else: its condition is always a scalar, its
-//    values may be vectors (lane-wise choices are Selects);
+//    values may be vectors (lane-wise choices are Selects); and for dot
+//    products and interleavings (ir::Intrinsic);
 //  - loops start at 0 and may have a computed extent; vector widths are powers
 //    of two within the target's registers where the data is concerned (index
-//    and condition vectors have the same number of lanes);
+//    and condition vectors have the same number of lanes), or the 256 sums of
+//    a matrix unit's tile;
 //  - each variable and buffer is defined once in a function;
 //  - every access is provably in bounds or guarded.
 #ifndef TILEFARM_COMPILER_LOWER_PIPELINE_H_

@@ -4,8 +4,10 @@
 
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/lower/dot_lanes.h"
 #include "compiler/lower/index_math.h"
 #include "compiler/lower/lane_vectorizer.h"
+#include "compiler/lower/matrix_tiles.h"
 #include "compiler/lower/passes.h"
 #include "compiler/lower/reduce_lanes.h"
 
@@ -202,6 +204,10 @@ class Vectorizer : public ir::Mutator {
 
  protected:
   Stmt MutateFor(const ir::ForNode& s, const Stmt&) override {
+    if (s.annotations.contains(ir::kMatrixProduct)) {
+      Stmt out = MatrixTiles(math_, s, target_);
+      if (out != nullptr) return out;
+    }
     const Interval first = math_.Bounds(s.min);
     const Interval count = math_.Bounds(s.extent);
     const size_t mark = math_.Mark();
@@ -216,6 +222,10 @@ class Vectorizer : public ir::Mutator {
       if (out != nullptr) return out;
     }
     if (s.for_kind == ForKind::kVectorized) {
+      if (s.annotations.contains(ir::kDotProduct)) {
+        Stmt out = DotLanes(math_, s, body, target_);
+        if (out != nullptr) return out;
+      }
       const auto extent = ir::AsInt(s.extent);
       if (extent && ir::IsConstInt(s.min, 0)) {
         Stmt out =

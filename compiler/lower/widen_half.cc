@@ -1,6 +1,9 @@
+#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/passes.h"
 
@@ -16,9 +19,65 @@ DataType Widened(DataType dtype) {
   return IsHalf(dtype) ? DataType::Float(32).with_lanes(dtype.lanes) : dtype;
 }
 
+// Intermediate buffers that hold nothing but copies of 16-bit floats, such as
+// packed operands: they may hold the widened numbers instead, which are the
+// same, so that what reads them again and again does not widen them each time.
+// Not those that dot products of the narrow type read.
+class CopyFinder : public ir::Visitor {
+ public:
+  using Visitor::Visit;
+
+  std::set<const ir::BufferNode*> Take() {
+    for (const ir::BufferNode* buffer : others_) copies_.erase(buffer);
+    return std::move(copies_);
+  }
+
+ protected:
+  void VisitAlloc(const ir::AllocNode& s) override {
+    if (IsHalf(s.buffer->dtype)) copies_.insert(s.buffer.get());
+    Visitor::VisitAlloc(s);
+  }
+  void VisitFor(const ir::ForNode& s) override {
+    const bool outer = in_dot_;
+    in_dot_ |= s.annotations.contains(ir::kDotProduct);
+    Visitor::VisitFor(s);
+    in_dot_ = outer;
+  }
+  void VisitLoad(const ir::LoadNode& e) override {
+    if (in_dot_) others_.insert(e.buffer.get());
+    Visitor::VisitLoad(e);
+  }
+  void VisitStore(const ir::StoreNode& s) override {
+    if (!IsHalf(s.buffer->dtype) || !IsCopy(s.value)) {
+      others_.insert(s.buffer.get());
+    }
+    Visitor::VisitStore(s);
+  }
+
+ private:
+  // One of several values as they stand in memory.
+  static bool IsCopy(const Expr& e) {
+    if (e->kind == ir::ExprKind::kLoad ||
+        e->kind == ir::ExprKind::kFloatConst) {
+      return true;
+    }
+    if (const auto* select = ir::As<ir::SelectNode>(e)) {
+      return IsCopy(select->true_value) && IsCopy(select->false_value);
+    }
+    const auto* call = ir::As<ir::CallNode>(e);
+    return call != nullptr && call->op == ir::Intrinsic::kIfThenElse &&
+           IsCopy(call->args[1]) && IsCopy(call->args[2]);
+  }
+
+  std::set<const ir::BufferNode*> copies_, others_;
+  bool in_dot_ = false;
+};
+
 // Every expression comes out with the widened type of what went in.
 class HalfWidener : public ir::Mutator {
  public:
+  explicit HalfWidener(std::set<const ir::BufferNode*> copies)
+      : copies_(std::move(copies)) {}
   using Mutator::Mutate;
 
  protected:
@@ -34,7 +93,19 @@ class HalfWidener : public ir::Mutator {
     // A cast to a narrow type rounds, as written.
     return Wide(ir::MakeCast(e.dtype, Mutate(e.value)));
   }
+  ir::Stmt MutateAlloc(const ir::AllocNode& s, const ir::Stmt& self) override {
+    if (!copies_.contains(s.buffer.get())) return Mutator::MutateAlloc(s, self);
+    const ir::Buffer wide =
+        ir::MakeBuffer(s.buffer->name, Widened(s.buffer->dtype),
+                       s.buffer->shape, s.buffer->scope);
+    widened_[s.buffer.get()] = wide;
+    return ir::MakeAlloc(wide, Mutate(s.body));
+  }
   Expr MutateLoad(const ir::LoadNode& e, const Expr& self) override {
+    const auto found = widened_.find(e.buffer.get());
+    if (found != widened_.end()) {
+      return ir::Load(found->second, MutateAll(e.indices));
+    }
     return Wide(Mutator::MutateLoad(e, self));
   }
   Expr MutateLet(const ir::LetNode& e, const Expr& self) override {
@@ -54,6 +125,11 @@ class HalfWidener : public ir::Mutator {
   ir::Stmt MutateStore(const ir::StoreNode& s, const ir::Stmt& self) override {
     if (!IsHalf(s.buffer->dtype)) return Mutator::MutateStore(s, self);
     Expr value = Mutate(s.value);
+    const auto found = widened_.find(s.buffer.get());
+    if (found != widened_.end()) {
+      return ir::MakeStore(found->second, MutateAll(s.indices),
+                           std::move(value), s.predicate);
+    }
     const auto* cast = ir::As<ir::CastNode>(value);
     // A copy needs no rounding.
     value = cast != nullptr && cast->value->dtype == s.value->dtype
@@ -74,10 +150,16 @@ class HalfWidener : public ir::Mutator {
   }
 
   ir::VarMap vars_;
+  const std::set<const ir::BufferNode*> copies_;
+  std::map<const ir::BufferNode*, ir::Buffer> widened_;
 };
 
 }  // namespace
 
-ir::Stmt WidenHalf(const ir::Stmt& stmt) { return HalfWidener().Mutate(stmt); }
+ir::Stmt WidenHalf(const ir::Stmt& stmt) {
+  CopyFinder finder;
+  finder.Visit(stmt);
+  return HalfWidener(finder.Take()).Mutate(stmt);
+}
 
 }  // namespace tilefarm::lower

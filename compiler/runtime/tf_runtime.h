@@ -22,6 +22,10 @@ int32_t tf_rt_parallel_for(tf_rt_body body, void* context, int64_t n,
 /* Ends and joins the pool's threads; run when the artifact is unloaded. */
 void tf_rt_parallel_shutdown(void);
 
+/* Asks the system, once, for the use of the matrix unit in this process and the
+ * threads it makes from then on. Non-zero where there is none to use. */
+int32_t tf_rt_enable_tiles(void);
+
 /* At least `bytes` bytes, 64-byte aligned, exclusively the caller's until it
  * is released. Contents are undefined. Null where memory is out. */
 void* tf_rt_workspace_acquire(int64_t bytes);

@@ -1,6 +1,12 @@
 #include "compiler/schedule/tensor_intrin.h"
 
+#include <algorithm>
+#include <utility>
+#include <variant>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/substitute.h"
 #include "base/check.h"
 #include "compiler/ir/parser.h"
 
@@ -62,67 +68,165 @@ def main(A: T.Buffer((4,), "uint8"), B: T.Buffer((4,), "int8"),
                        T.cast(A[2], "int32") * T.cast(B[2], "int32") +
                        T.cast(A[3], "int32") * T.cast(B[3], "int32"))
 )"},
-    // Sixteen such sums at once: a VNNI register.
-    {"dot_16x4_vnni",
-     R"(
-@T.prim_func
-def main(A: T.Buffer((4,), "uint8"), B: T.Buffer((16, 4), "int8"),
-         C: T.Buffer((16,), "int32")):
-    for i, k in T.grid(16, 4):
-        with T.block("update"):
-            vi, vk = T.axis.remap("SR", [i, k])
-            C[vi] = C[vi] + T.cast(A[vk], "int32") * T.cast(B[vi, vk], "int32")
-)",
-     R"(
-@T.prim_func
-def main(A: T.Buffer((4,), "uint8"), B: T.Buffer((16, 4), "int8"),
-         C: T.Buffer((16,), "int32")):
-    for i in T.vectorized(16):
-        with T.block("dot"):
-            vi = T.axis.spatial(16, i)
-            T.reads(C[vi], A[0:4], B[vi, 0:4])
-            T.writes(C[vi])
-            C[vi] = C[vi] + (
-                T.cast(A[0], "int32") * T.cast(B[vi, 0], "int32") +
-                T.cast(A[1], "int32") * T.cast(B[vi, 1], "int32") +
-                T.cast(A[2], "int32") * T.cast(B[vi, 2], "int32") +
-                T.cast(A[3], "int32") * T.cast(B[vi, 3], "int32"))
-)"},
-    // The signed form, four sums: an ARM dot product.
-    {"dot_4x4_i8i8s32_sdot",
-     R"(
-@T.prim_func
-def main(A: T.Buffer((4,), "int8"), B: T.Buffer((4, 4), "int8"),
-         C: T.Buffer((4,), "int32")):
-    for i, k in T.grid(4, 4):
-        with T.block("update"):
-            vi, vk = T.axis.remap("SR", [i, k])
-            C[vi] = C[vi] + T.cast(A[vk], "int32") * T.cast(B[vi, vk], "int32")
-)",
-     R"(
-@T.prim_func
-def main(A: T.Buffer((4,), "int8"), B: T.Buffer((4, 4), "int8"),
-         C: T.Buffer((4,), "int32")):
-    for i in T.vectorized(4):
-        with T.block("dot"):
-            vi = T.axis.spatial(4, i)
-            T.reads(C[vi], A[0:4], B[vi, 0:4])
-            T.writes(C[vi])
-            C[vi] = C[vi] + (
-                T.cast(A[0], "int32") * T.cast(B[vi, 0], "int32") +
-                T.cast(A[1], "int32") * T.cast(B[vi, 1], "int32") +
-                T.cast(A[2], "int32") * T.cast(B[vi, 2], "int32") +
-                T.cast(A[3], "int32") * T.cast(B[vi, 3], "int32"))
-)"},
 };
+
+// A register of sums, each of `group` products: one instruction. A group of A
+// for all of them, a group of B for each.
+struct DotIntrin {
+  const char* name;
+  int lanes;
+  int group;
+  const char* a;
+  const char* b;
+  const char* sum;
+  std::vector<std::string> extensions;
+};
+
+const std::vector<DotIntrin>& DotIntrins() {
+  static const auto& intrins = *new std::vector<DotIntrin>{
+      // vpdpbusd. Narrower registers have it without AVX-512, too.
+      {"dot_16x4_vnni", 16, 4, "uint8", "int8", "int32", {"avx512vnni"}},
+      {"dot_8x4_vnni",
+       8,
+       4,
+       "uint8",
+       "int8",
+       "int32",
+       {"avxvnni", "avx512vnni"}},
+      // vpdpbssd, vpdpbuud.
+      {"dot_8x4_i8i8s32_vnni", 8, 4, "int8", "int8", "int32", {"avxvnniint8"}},
+      {"dot_8x4_u8u8s32_vnni",
+       8,
+       4,
+       "uint8",
+       "uint8",
+       "int32",
+       {"avxvnniint8"}},
+      // vpdpwssd.
+      {"dot_16x2_vnni", 16, 2, "int16", "int16", "int32", {"avx512vnni"}},
+      // vdpbf16ps. It adds the second product first, rounds after each, and
+      // takes subnormal numbers for zero on both ends: an error below 2^-125 a
+      // product, far within what verification allows for rounding unless all of
+      // an output is that small.
+      {"dot_16x2_bf16",
+       16,
+       2,
+       "bfloat16",
+       "bfloat16",
+       "float32",
+       {"avx512bf16"}},
+      // sdot.
+      {"dot_4x4_i8i8s32_sdot", 4, 4, "int8", "int8", "int32", {"dotprod"}},
+  };
+  return intrins;
+}
+
+std::string DotDescription(const DotIntrin& dot) {
+  return absl::Substitute(R"(
+@T.prim_func
+def main(A: T.Buffer(($1,), "$2"), B: T.Buffer(($0, $1), "$3"),
+         C: T.Buffer(($0,), "$4")):
+    for i, k in T.grid($0, $1):
+        with T.block("update"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            C[vi] = C[vi] + T.cast(A[vk], "$4") * T.cast(B[vi, vk], "$4")
+)",
+                          dot.lanes, dot.group, dot.a, dot.b, dot.sum);
+}
+
+// In the order of the instruction.
+std::string DotImplementation(const DotIntrin& dot) {
+  std::string sum = "C[vi]";
+  for (int k = dot.group - 1; k >= 0; --k) {
+    absl::StrAppend(
+        &sum,
+        absl::Substitute(R"( + T.cast(A[$0], "$1") * T.cast(B[vi, $0], "$1"))",
+                         k, dot.sum));
+  }
+  return absl::Substitute(R"(
+@T.prim_func
+def main(A: T.Buffer(($1,), "$2"), B: T.Buffer(($0, $1), "$3"),
+         C: T.Buffer(($0,), "$4")):
+    for i in T.vectorized($0, annotations={"tilefarm.dot_product": 1}):
+        with T.block("dot"):
+            vi = T.axis.spatial($0, i)
+            T.reads(C[vi], A[0:$1], B[vi, 0:$1])
+            T.writes(C[vi])
+            C[vi] = $5
+)",
+                          dot.lanes, dot.group, dot.a, dot.b, dot.sum, sum);
+}
+
+// A tile of 16 x 16 sums of a matrix unit, each of 16 groups.
+struct TileIntrin {
+  const char* name;
+  int group;
+  const char* a;
+  const char* b;
+  const char* sum;
+  const char* extension;
+};
+
+constexpr TileIntrin kTileIntrins[] = {
+    // tdpbusd, tdpbssd, tdpbf16ps.
+    {"amx_16x16x64_u8i8s32", 4, "uint8", "int8", "int32", "amx-int8"},
+    {"amx_16x16x64_i8i8s32", 4, "int8", "int8", "int32", "amx-int8"},
+    {"amx_16x16x32_bf16", 2, "bfloat16", "bfloat16", "float32", "amx-bf16"},
+};
+
+std::string TileDescription(const TileIntrin& tile) {
+  return absl::Substitute(R"(
+@T.prim_func
+def main(A: T.Buffer((16, $1), "$2"), B: T.Buffer((16, 16, $0), "$3"),
+         C: T.Buffer((16, 16), "$4")):
+    for i, j, k in T.grid(16, 16, $1):
+        with T.block("update"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "$4") * T.cast(B[vk // $0, vj, vk % $0], "$4")
+)",
+                          tile.group, 16 * tile.group, tile.a, tile.b,
+                          tile.sum);
+}
+
+std::string TileImplementation(const TileIntrin& tile) {
+  return absl::Substitute(R"(
+@T.prim_func
+def main(A: T.Buffer((16, $1), "$2"), B: T.Buffer((16, 16, $0), "$3"),
+         C: T.Buffer((16, 16), "$4")):
+    for i in T.serial(16, annotations={"tilefarm.matrix_product": 1}):
+        for j in T.vectorized(16):
+            for k, g in T.grid(16, $0):
+                with T.block("update"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    vk = T.axis.reduce($1, k * $0 + g)
+                    C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "$4") * T.cast(B[vk // $0, vj, vk % $0], "$4")
+)",
+                          tile.group, 16 * tile.group, tile.a, tile.b,
+                          tile.sum);
+}
+
+TensorIntrin Parse(const std::string& name, const std::string& description,
+                   const std::string& implementation,
+                   std::vector<std::string> extensions) {
+  auto described = ir::ParseFunction(description, name);
+  auto implemented = ir::ParseFunction(implementation, name);
+  TF_CHECK(described.ok() && implemented.ok());
+  return {name, *described, *implemented, std::move(extensions)};
+}
 
 std::vector<TensorIntrin> ParseAll() {
   std::vector<TensorIntrin> result;
   for (const IntrinText& text : kIntrins) {
-    auto description = ir::ParseFunction(text.description, text.name);
-    auto implementation = ir::ParseFunction(text.implementation, text.name);
-    TF_CHECK(description.ok() && implementation.ok());
-    result.push_back({text.name, *description, *implementation});
+    result.push_back(
+        Parse(text.name, text.description, text.implementation, {}));
+  }
+  for (const DotIntrin& dot : DotIntrins()) {
+    result.push_back(Parse(dot.name, DotDescription(dot),
+                           DotImplementation(dot), dot.extensions));
+  }
+  for (const TileIntrin& tile : kTileIntrins) {
+    result.push_back(Parse(tile.name, TileDescription(tile),
+                           TileImplementation(tile), {tile.extension}));
   }
   return result;
 }
@@ -142,6 +246,31 @@ absl::StatusOr<const TensorIntrin*> FindTensorIntrin(std::string_view name) {
   }
   return absl::NotFoundError(absl::StrCat(
       "no tensor intrinsic \"", std::string(name), "\"; there are: ", known));
+}
+
+absl::Status CheckExtensions(const Trace& trace,
+                             const std::vector<std::string>& extensions) {
+  for (const Instruction& instruction : trace.instructions) {
+    if (instruction.primitive != "tensorize") continue;
+    for (const auto& [key, arg] : instruction.args) {
+      const auto* attr = std::get_if<ir::Attr>(&arg.value);
+      if (key != "tensor_intrin" || attr == nullptr ||
+          attr->AsString() == nullptr) {
+        continue;
+      }
+      const auto intrin = FindTensorIntrin(*attr->AsString());
+      // Unknown ones are replay's to refuse.
+      if (!intrin.ok() || (*intrin)->extensions.empty()) continue;
+      const std::vector<std::string>& any = (*intrin)->extensions;
+      if (std::find_first_of(any.begin(), any.end(), extensions.begin(),
+                             extensions.end()) == any.end()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("tensorize: intrinsic ", (*intrin)->name,
+                         " needs a target with ", absl::StrJoin(any, " or ")));
+      }
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace tilefarm::schedule

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/schedule/trace.h"
 
 namespace tilefarm::schedule {
 
@@ -20,10 +21,20 @@ struct TensorIntrin {
   ir::PrimFuncPtr description;
   // Any statements on the same parameters that compute the same.
   ir::PrimFuncPtr implementation;
+  // What a target must have for the intrinsic to be worth its name, any one of
+  // them, by LLVM's names: "avx512vnni". Empty: nothing. The implementation is
+  // right everywhere; a trace that names the intrinsic belongs to targets that
+  // have the instruction.
+  std::vector<std::string> extensions;
 };
 
 // NotFound, with the names that exist. The result lives for ever.
 absl::StatusOr<const TensorIntrin*> FindTensorIntrin(std::string_view name);
+
+// InvalidArgument where the trace tensorizes by an intrinsic that needs what a
+// target with these instruction set extensions (target::Target) lacks.
+absl::Status CheckExtensions(const Trace& trace,
+                             const std::vector<std::string>& extensions);
 
 // All of them, in the order of the list.
 const std::vector<TensorIntrin>& TensorIntrins();

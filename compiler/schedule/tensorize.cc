@@ -60,7 +60,11 @@ std::vector<ir::Expr> IndexInTile(const Tile& tile,
 // Step 2. Compares statements of the description with ours.
 class Matcher {
  public:
-  explicit Matcher(const ir::BlockNode& block) : block_(block) {}
+  explicit Matcher(const ir::BlockNode& block) : block_(block) {
+    for (const ir::IterVar& iter : block.iters) {
+      analyzer_.Bind(iter.var, iter.dom);
+    }
+  }
 
   bool Match(const ir::Stmt& theirs, const ir::Stmt& ours) {
     if (theirs->kind != ours->kind) return false;
@@ -71,6 +75,7 @@ class Matcher {
         return false;
       }
       vars_[loop->var.get()] = our_loop->var;
+      analyzer_.Bind(our_loop->var, {our_loop->min, our_loop->extent});
       return Match(loop->body, our_loop->body);
     }
     if (const auto* block = ir::As<ir::BlockNode>(theirs)) {
@@ -110,6 +115,7 @@ class Matcher {
         return false;
       }
       vars_[a.var.get()] = b.var;
+      analyzer_.Bind(b.var, b.dom);
     }
     return Match(theirs.body, ours.body);
   }
@@ -148,8 +154,7 @@ class Matcher {
   }
 
   bool MatchIndex(const ir::Expr& theirs, const ir::Expr& ours) {
-    arith::Analyzer analyzer;
-    return analyzer.ProveEqual(ir::Substitute(theirs, vars_), ours);
+    return analyzer_.ProveEqual(ir::Substitute(theirs, vars_), ours);
   }
 
   bool MatchAccess(const ir::Buffer& theirs,
@@ -170,9 +175,8 @@ class Matcher {
       mapped.push_back(ir::Substitute(index, vars_));
     }
     const std::vector<ir::Expr> expected = IndexInTile(it->second, mapped);
-    arith::Analyzer analyzer;
     for (size_t i = 0; i < expected.size(); ++i) {
-      if (!analyzer.ProveEqual(expected[i], our_indices[i])) return false;
+      if (!analyzer_.ProveEqual(expected[i], our_indices[i])) return false;
     }
     return true;
   }
@@ -201,6 +205,7 @@ class Matcher {
   }
 
   const ir::BlockNode& block_;
+  arith::Analyzer analyzer_;
   ir::VarMap vars_;
   Tiles tiles_;
 };

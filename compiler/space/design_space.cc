@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/schedule/tensor_intrin.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/postprocs.h"
 #include "compiler/space/sample_site.h"
@@ -156,9 +157,11 @@ class DesignSpaceImpl : public DesignSpace {
     if (sketch.by_hand) return schedule;
     TF_RETURN_IF_ERROR(schedule.EnterPostproc());
     const std::string& name = program_->name;
+    TF_RETURN_IF_ERROR(RewriteTensorizeLayout(schedule, name));
     TF_RETURN_IF_ERROR(RewritePacking(schedule, name));
     TF_RETURN_IF_ERROR(RewriteParallelVectorizeUnroll(schedule, name, target_));
     TF_RETURN_IF_ERROR(RewriteReductions(schedule, name));
+    TF_RETURN_IF_ERROR(RewriteTensorize(schedule, name));
     return schedule;
   }
 
@@ -238,8 +241,8 @@ absl::StatusOr<std::vector<schedule::Schedule>> GenerateSketches(
   // Inlining first and everywhere: it decides what the consumers of a block
   // are.
   for (const SketchRule rule :
-       {AutoInline, SkipZeros, AddRfactor, MultiLevelTiling, TileReduction,
-        TileTransposed}) {
+       {AutoInline, SkipZeros, AddRfactor, MultiLevelTilingWithIntrin,
+        WidenOperands, MultiLevelTiling, TileReduction, TileTransposed}) {
     for (const std::string& name : names) {
       TF_RETURN_IF_ERROR(apply(rule, name));
     }
@@ -314,6 +317,7 @@ absl::StatusOr<std::unique_ptr<DesignSpace>> DesignSpace::Create(
 absl::StatusOr<std::unique_ptr<DesignSpace>> DesignSpace::FromTrace(
     ir::PrimFuncPtr program, const target::Target& target,
     schedule::Trace sketch) {
+  TF_RETURN_IF_ERROR(schedule::CheckExtensions(sketch, target.extensions));
   // Sites are read off a replay with decisions, drawn where there are none.
   ir::IRModule module;
   module.functions.push_back(program);

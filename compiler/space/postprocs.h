@@ -2,9 +2,11 @@
 // append to the trace after `enter_postproc()`, so that a complete trace
 // replays without them. In order:
 //
+//   rewrite_tensorize (layout)  the operands and registers of an intrinsic
 //   rewrite_packing     panels as wide as the register tile
 //   rewrite_parallel_vectorize_unroll
 //   rewrite_reductions  initialisation before the first reduce loop
+//   rewrite_tensorize   the intrinsic itself, in place of the loops
 //
 // Each does what is legal and leaves the rest: "does not apply" is no error.
 #ifndef TILEFARM_COMPILER_SPACE_POSTPROCS_H_
@@ -68,6 +70,13 @@ ir::BlockPtr FindReader(const ir::PrimFunc& function,
 absl::Status RewritePrepacking(schedule::Schedule& schedule,
                                const std::string& function,
                                const ir::BlockNode& copy);
+// For blocks that are to be tensorized: lays their packed operand out as the
+// intrinsic reads it, and unrolls the register tile.
+absl::Status RewriteTensorizeLayout(schedule::Schedule& schedule,
+                                    const std::string& function);
+// FailedPrecondition where a block that is to be tensorized cannot be.
+absl::Status RewriteTensorize(schedule::Schedule& schedule,
+                              const std::string& function);
 absl::Status RewritePacking(schedule::Schedule& schedule,
                             const std::string& function);
 absl::Status RewriteParallelVectorizeUnroll(schedule::Schedule& schedule,

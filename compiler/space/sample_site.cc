@@ -44,7 +44,7 @@ std::optional<int64_t> IntArg(const schedule::Instruction& instruction,
 // axes, whole vectors most of the time for the vector axis.
 int64_t DrawInnermost(const SampleSite& site, const target::Target& target,
                       const std::vector<int64_t>& choices, Rng& rng) {
-  if (site.vector_axis) {
+  if (site.vector_axis && !site.whole_vectors) {
     const int64_t lanes = target.vector_lanes(4);
     std::vector<int64_t> whole;
     for (int64_t choice : choices) {
@@ -164,20 +164,23 @@ std::vector<double> DoublesArg(const schedule::Instruction& instruction,
   return out;
 }
 
-bool OpensTiledBlock(const schedule::Instruction& instruction) {
+bool Annotates(const schedule::Instruction& instruction,
+               std::string_view wanted) {
   if (instruction.primitive != "annotate") return false;
   const schedule::Arg* key = FindArg(instruction, "ann_key");
   const auto* attr =
       key == nullptr ? nullptr : std::get_if<ir::Attr>(&key->value);
   return attr != nullptr && attr->AsString() != nullptr &&
-         *attr->AsString() == kTilingStructure;
+         *attr->AsString() == wanted;
 }
 
 // The last spatial loop that was tiled is the vector axis.
-void MarkVectorAxis(int group, std::vector<SampleSite>* sites) {
+void MarkVectorAxis(int group, bool tensorized,
+                    std::vector<SampleSite>* sites) {
   for (auto site = sites->rbegin(); site != sites->rend(); ++site) {
     if (site->tile_group == group && site->register_tile) {
       site->vector_axis = true;
+      site->whole_vectors = tensorized;
       return;
     }
   }
@@ -288,12 +291,15 @@ absl::StatusOr<std::vector<SampleSite>> FindSites(const schedule::Trace& sketch,
   // `annotate tiling_structure` and its `reorder`.
   int group = -1;
   int next_group = 0;
+  bool tensorized = false;
   for (size_t i = 0; i < sketch.instructions.size(); ++i) {
     const schedule::Instruction& instruction = sketch.instructions[i];
-    if (OpensTiledBlock(instruction)) group = next_group++;
+    tensorized |= Annotates(instruction, kAutoTensorize);
+    if (Annotates(instruction, kTilingStructure)) group = next_group++;
     if (instruction.primitive == "reorder" && group >= 0) {
-      MarkVectorAxis(group, &sites);
+      MarkVectorAxis(group, tensorized, &sites);
       group = -1;
+      tensorized = false;
     }
     if (!instruction.is_sample()) continue;
     if (instruction.primitive == "sample_categorical") {
@@ -354,7 +360,8 @@ bool FitsRegisters(const std::vector<SampleSite>& sites,
     auto& [rows, vectors] =
         tiles.try_emplace(sites[i].tile_group, 1, 1).first->second;
     if (sites[i].vector_axis) {
-      vectors = CeilDiv(factors.back(), lanes);
+      vectors = sites[i].whole_vectors ? factors.back()
+                                       : CeilDiv(factors.back(), lanes);
     } else {
       rows *= factors.back();
     }

@@ -26,6 +26,9 @@ struct SampleSite {
   // factor is part of the register tile; `vector_axis` for the last of them.
   bool register_tile = false;
   bool vector_axis = false;
+  // Factors of the vector axis count vectors of a tensor intrinsic, not
+  // elements.
+  bool whole_vectors = false;
   int tile_group = -1;  // sites with the same group tile one block
   // Categorical: weights of the candidates. Location: decisions allowed.
   std::vector<double> weights;

@@ -4,6 +4,8 @@
 //   auto_inline            elementwise producers vanish into their consumers
 //   skip_zeros             sums leave out the terms that a guard makes zero
 //   add_rfactor            a second way for reductions with few outputs
+//   multi_level_tiling_with_intrin  the same around a dot-product instruction
+//   widen_operands         copies of 16-bit operands, which lowering widens
 //   multi_level_tiling     SSRSRS with write cache and packing, of constants
 //                          ahead of time
 //   tile_reduction         register tiles for reductions without reuse
@@ -43,6 +45,10 @@ Alternatives SkipZeros(const RuleContext&, schedule::Schedule,
                        const std::string& name);
 Alternatives AddRfactor(const RuleContext&, schedule::Schedule,
                         const std::string& name);
+Alternatives MultiLevelTilingWithIntrin(const RuleContext&, schedule::Schedule,
+                                        const std::string& name);
+Alternatives WidenOperands(const RuleContext&, schedule::Schedule,
+                           const std::string& name);
 Alternatives MultiLevelTiling(const RuleContext&, schedule::Schedule,
                               const std::string& name);
 Alternatives TileReduction(const RuleContext&, schedule::Schedule,
@@ -62,6 +68,8 @@ inline constexpr char kTilingStructure[] = "meta_schedule.tiling_structure";
 // The tiling structure of tile_transposed: elements one by one, since lanes
 // would be apart on one side.
 inline constexpr char kTransposedTiles[] = "SS";
+// On a tiled block: the intrinsic that its two innermost loops become.
+inline constexpr char kAutoTensorize[] = "meta_schedule.auto_tensorize";
 inline constexpr char kParallel[] = "meta_schedule.parallel";
 inline constexpr char kVectorize[] = "meta_schedule.vectorize";
 inline constexpr char kUnrollExplicit[] = "meta_schedule.unroll_explicit";

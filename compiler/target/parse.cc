@@ -169,6 +169,8 @@ absl::StatusOr<Target> Resolve(Request request) {
   target.features = std::move(cpu.differences);
   target.vector_bits = cpu.vector_bits;
   target.vector_registers = cpu.vector_registers;
+  target.extensions =
+      ComputeExtensions(target.triple, target.cpu, target.features);
   if (kind->has_cores) {
     target.cores = request.cores > 0 ? request.cores : HostCores();
   } else if (request.cores > 1) {

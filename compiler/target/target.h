@@ -39,7 +39,11 @@ struct Target {
   // Width of vector registers in bits and their number, from cpu and features.
   int vector_bits = 128;
   int vector_registers = 16;
+  // The vector and matrix instruction sets that cpu and features have, by
+  // LLVM's names, sorted: "avx512vnni", "dotprod".
+  std::vector<std::string> extensions;
 
+  bool Has(std::string_view extension) const;
   // Canonical text, the key of a record: kind, cpu, features, cores. Parsing
   // it gives the same target, but for the facts of the device.
   std::string Key() const;

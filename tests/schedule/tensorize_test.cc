@@ -1,7 +1,10 @@
 // blockize, tensorize and the intrinsics.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <span>
 #include <vector>
@@ -185,7 +188,10 @@ TEST(TensorIntrins, ComputeWhatTheyDescribe) {
       for (int64_t i = 0; i < param->num_elements(); ++i) {
         const float value = static_cast<float>(rng.Between(-8, 8));
         std::byte bytes[4];
-        if (param->dtype.is_float()) {
+        if (param->dtype == ir::DataType::BFloat16()) {
+          const auto bits = std::bit_cast<uint32_t>(value) >> 16;
+          std::memcpy(bytes, &bits, 4);
+        } else if (param->dtype.is_float()) {
           std::memcpy(bytes, &value, 4);
         } else {
           for (std::byte& byte : bytes) {
@@ -205,6 +211,49 @@ TEST(TensorIntrins, ComputeWhatTheyDescribe) {
   }
   EXPECT_EQ(schedule::FindTensorIntrin("nothing").status().code(),
             absl::StatusCode::kNotFound);
+}
+
+TEST(TensorIntrins, NeedWhatTheirInstructionNeeds) {
+  const auto check = [](const std::string& intrin,
+                        const std::vector<std::string>& extensions) {
+    const auto trace = schedule::Trace::Parse(
+        "b0 = sch.get_block(\"C\")\nsch.tensorize(b0, \"" + intrin + "\")\n");
+    EXPECT_TRUE(trace.ok()) << trace.status();
+    return schedule::CheckExtensions(*trace, extensions);
+  };
+  EXPECT_TRUE(check("dot_16x4_vnni", {"avx2", "avx512vnni"}).ok());
+  EXPECT_TRUE(check("dot_8x4_vnni", {"avxvnni"}).ok());
+  EXPECT_TRUE(check("matmul4x4", {}).ok());
+  const absl::Status lacking = check("dot_16x2_bf16", {"avx2", "avx512vnni"});
+  EXPECT_EQ(lacking.code(), kInvalid);
+  EXPECT_THAT(std::string(lacking.message()),
+              ::testing::HasSubstr("dot_16x2_bf16 needs a target with "
+                                   "avx512bf16"));
+  // Replay says what is wrong with a name that nobody knows.
+  EXPECT_TRUE(check("no_such_unit", {}).ok());
+}
+
+// Panels by division and remainder: equal only within the lanes' bounds.
+TEST(Tensorize, ReadsPanels) {
+  ExpectSameResults(Program("A: T.Buffer((6, 16), \"uint8\"), "
+                            "B: T.Buffer((16, 64), \"int8\"), "
+                            "C: T.Buffer((6, 64), \"int32\")",
+                            R"(for i, j, k in T.grid(6, 64, 16):
+    with T.block("C"):
+        vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+        with T.init():
+            C[vi, vj] = 0
+        C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "int32") * T.cast(B[vk, vj], "int32"))"),
+                    R"(b0 = sch.get_block("C")
+l1, l2, l3 = sch.get_loops(b0)
+l4, l5 = sch.split(l2, factors=[None, 16])
+l6, l7 = sch.split(l3, factors=[None, 4])
+sch.reorder(l1, l4, l6, l5, l7)
+b8 = sch.cache_read(b0, 1, "global")
+sch.transform_layout(b8, buffer=("write", 0), index_map=lambda k, n: (n // 32, k // 4, n % 32 // 16, n % 16, k % 4))
+b9 = sch.decompose_reduction(b0, l6)
+sch.tensorize(l5, "dot_16x4_vnni")
+)");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "compiler/ir/parser.h"
 #include "compiler/ir/structural.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/tensor_intrin.h"
 #include "compiler/schedule/trace.h"
 #include "compiler/target/target.h"
 #include "worker/builder/analysis.h"
@@ -37,10 +38,12 @@ absl::StatusOr<ir::IRModule> ParseProgram(const std::string& text) {
 }
 
 absl::StatusOr<ir::IRModule> ApplyTrace(const BuildRequest& request,
+                                        const target::Target& target,
                                         ir::IRModule module) {
   if (!request.trace.empty()) {
     TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
                         schedule::Trace::Parse(request.trace));
+    TF_RETURN_IF_ERROR(schedule::CheckExtensions(trace, target.extensions));
     TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
                         schedule::Replay(trace, std::move(module)));
     module = scheduled.module();
@@ -73,7 +76,7 @@ BuildReply Build(const BuildRequest& request) {
     if (!spec.ok()) return Failed(BuildStatus::kCompileError, spec.status());
     reply.program = *std::move(spec);
   } else {
-    module = ApplyTrace(request, *std::move(module));
+    module = ApplyTrace(request, *target, *std::move(module));
     if (!module.ok()) {
       return Failed(BuildStatus::kInvalidSchedule, module.status());
     }

@@ -23,6 +23,11 @@ struct Peer {
 std::vector<Peer> MakePeers(const nlohmann::json& spec,
                             const std::vector<float*>& buffers, float* output);
 
+// The same for low_precision.py. The buffers hold what `spec` names as dtypes.
+std::vector<Peer> MakeLowPrecisionPeers(const nlohmann::json& spec,
+                                        const std::vector<float*>& buffers,
+                                        float* output);
+
 }  // namespace tilefarm::perf
 
 #endif  // TILEFARM_TESTS_PERF_SUITE_PEERS_H_

@@ -23,7 +23,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.dirname(HERE))
 from farm import Farm  # noqa: E402
-from programs import ENTRIES  # noqa: E402
+import low_precision  # noqa: E402
+import programs  # noqa: E402
 
 
 def bench(program, job, environment):
@@ -33,6 +34,12 @@ def bench(program, job, environment):
         out = subprocess.run([program, spec.name], env=environment,
                              stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(out.stdout)
+
+
+def peak_of(entry, machine):
+    """Of the instruction for the entry's operands, where there is one."""
+    dtype = entry.spec.get("dtypes", ["float32"])[0]
+    return machine["dot_peaks"].get(dtype, machine["peak_flops"])
 
 
 def row(entry, measured, machine):
@@ -53,9 +60,17 @@ def row(entry, measured, machine):
         result["ratio_plain"] = (plain / seconds
                                  if plain and not entry.weights else None)
         result["share_of_peak"] = max(
-            entry.flops / seconds / machine["peak_flops"],
+            entry.flops / seconds / peak_of(entry, machine),
             entry.bytes / seconds / machine["copy_bandwidth"])
     return result
+
+
+def means(results):
+    ratios = [r["ratio"] for r in results if r.get("ratio")]
+    return {
+        "geometric_mean": math.exp(sum(map(math.log, ratios)) / len(ratios))
+        if ratios else None,
+        "worst": min(ratios, default=None)}
 
 
 def show(result):
@@ -91,7 +106,8 @@ def main():
     parser.add_argument("--untuned", action="store_true")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    entries = [e for e in ENTRIES.values()
+    known = {**programs.ENTRIES, **low_precision.ENTRIES}
+    entries = [e for e in known.values()
                if e.peers == "library"
                and (not args.only or any(o in e.name for o in args.only))]
     program = args.bench or os.path.join(args.bin, "..", "tests", "bin",
@@ -107,6 +123,8 @@ def main():
     machine = bench(program, {"shapes": [[1], [1]], "spec": {"kind": ""},
                               "machine": True}, environment)
     machine["peak_flops"] *= args.cores
+    machine["dot_peaks"] = {dtype: peak * args.cores for dtype, peak
+                            in machine["dot_peaks"].items()}
     results = []
     if not args.json:
         print("peak {:.0f} GFLOPS on {} core(s), copy {:.1f} GB/s".format(
@@ -145,18 +163,21 @@ def main():
             results.append(result)
             if not args.json:
                 show(result)
-    ratios = [r["ratio"] for r in results if r.get("ratio")]
     summary = {
         "benchmark": "suite", "cores": args.cores, "trials": args.trials,
         "machine": machine, "entries": results,
-        "geometric_mean": math.exp(sum(map(math.log, ratios)) / len(ratios))
-        if ratios else None,
-        "worst": min(ratios, default=None)}
+        # Of float32 alone; the low-precision entries have their own.
+        **means([r for r in results if r["entry"] in programs.ENTRIES]),
+        "low_precision": means([r for r in results
+                                if r["entry"] in low_precision.ENTRIES])}
     if args.json:
         print(json.dumps(summary))
-    elif ratios:
-        print("geometric mean of best peer / ours: {:.3f}, worst {:.3f}"
-              .format(summary["geometric_mean"], summary["worst"]))
+        return 0
+    for name, part in (("float32", summary),
+                       ("low precision", summary["low_precision"])):
+        if part["geometric_mean"]:
+            print("{}: geometric mean of best peer / ours: {:.3f}, worst {:.3f}"
+                  .format(name, part["geometric_mean"], part["worst"]))
     return 0
 
 

@@ -5,7 +5,8 @@
 // SPEC: {"library": "x.so", "symbol": "gemm", "shapes": [[...], ...],
 //        "spec": {...}, "weights": [1], "rounds": N}
 //
-// Parameters in "weights" are laid out once, ahead of time.
+// Parameters in "weights" are laid out once, ahead of time. They are float32,
+// or what "dtypes" of the inner spec says.
 #include <dlfcn.h>
 #include <sched.h>
 
@@ -21,6 +22,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/perf/suite/dot_peaks.h"
+#include "tests/perf/suite/elements.h"
 #include "tests/perf/suite/peers.h"
 
 namespace tilefarm::perf {
@@ -42,9 +45,8 @@ double Median(std::vector<double> values) {
 }
 
 // Huge enough for every entry, aligned as the runner aligns.
-float* Allocate(size_t count) {
-  return static_cast<float*>(
-      ::operator new[](count * sizeof(float), std::align_val_t(64)));
+float* Allocate(size_t bytes) {
+  return static_cast<float*>(::operator new[](bytes, std::align_val_t(64)));
 }
 
 // A constant parameter as the library wants it, made ahead of time.
@@ -58,7 +60,7 @@ float* LayOut(void* library, const std::string& name, int parameter,
     std::cerr << "the library does not pack\n";
     std::exit(1);
   }
-  float* packed = Allocate(bytes(parameter) / sizeof(float));
+  float* packed = Allocate(bytes(parameter));
   if (pack(parameter, source, packed) != 0) {
     std::cerr << "the library's pack function failed\n";
     std::exit(1);
@@ -113,18 +115,22 @@ int Main(const char* path) {
   std::vector<float*> buffers;
   std::vector<size_t> counts;
   std::mt19937 random(1);
-  std::uniform_real_distribution<float> uniform(-1, 1);
+  const auto dtypes = job["spec"].value("dtypes", std::vector<std::string>());
+  std::string dtype = "float32";  // of the last parameter, in the end
   for (const Json& shape : job["shapes"]) {
     size_t count = 1;
     for (const Json& extent : shape) count *= extent.get<size_t>();
+    if (!dtypes.empty()) dtype = dtypes[counts.size()];
     counts.push_back(count);
-    buffers.push_back(Allocate(count));
-    for (size_t i = 0; i < count; ++i) buffers.back()[i] = uniform(random);
+    buffers.push_back(Allocate(count * ElementBytes(dtype)));
+    FillRandom(dtype, buffers.back(), count, random);
   }
-  float* theirs = Allocate(counts.back());
-  std::fill_n(theirs, counts.back(), 0.5f);
+  float* theirs = Allocate(counts.back() * ElementBytes(dtype));
+  FillRandom(dtype, theirs, counts.back(), random);
 
-  std::vector<Peer> all = MakePeers(job["spec"], buffers, theirs);
+  std::vector<Peer> all =
+      dtypes.empty() ? MakePeers(job["spec"], buffers, theirs)
+                     : MakeLowPrecisionPeers(job["spec"], buffers, theirs);
   if (job.contains("library")) {
     void* handle = dlopen(job["library"].get<std::string>().c_str(),
                           RTLD_NOW | RTLD_LOCAL);
@@ -200,14 +206,17 @@ int Main(const char* path) {
     double worst = 0, largest = 0;
     all[0].run();
     for (size_t i = 0; i < counts.back(); ++i) {
-      worst = std::max<double>(worst, std::abs(buffers.back()[i] - theirs[i]));
-      largest = std::max<double>(largest, std::abs(theirs[i]));
+      const double value = ElementAt(dtype, theirs, i);
+      worst = std::max(worst,
+                       std::abs(ElementAt(dtype, buffers.back(), i) - value));
+      largest = std::max(largest, std::abs(value));
     }
     result["largest_difference"] = worst;
     result["largest_value"] = largest;
   }
   if (job.value("machine", false)) {
     result["peak_flops"] = PeakFlops();
+    result["dot_peaks"] = DotPeaks();
     result["copy_bandwidth"] = CopyBandwidth();
   }
   std::cout << result.dump() << "\n";

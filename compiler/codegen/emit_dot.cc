@@ -1,0 +1,148 @@
+// Dot products of narrow numbers and the interleaving that lays out their
+// operands.
+//
+// An operand in memory order is a vector of groups of 32 bits, a group a lane;
+// an operand of one group is that group in every lane.
+
+#include <utility>
+#include <vector>
+
+#include "compiler/codegen/emitter.h"
+#include "llvm/IR/IntrinsicsX86.h"
+
+namespace tilefarm::codegen {
+namespace {
+
+struct Instruction {
+  llvm::Intrinsic::ID id = llvm::Intrinsic::not_intrinsic;
+  bool swapped = false;  // the second operand of ours is its first
+};
+
+// By lanes: 4, 8 or 16.
+llvm::Intrinsic::ID ByLanes(int lanes, llvm::Intrinsic::ID four,
+                            llvm::Intrinsic::ID eight,
+                            llvm::Intrinsic::ID sixteen) {
+  return lanes == 4    ? four
+         : lanes == 8  ? eight
+         : lanes == 16 ? sixteen
+                       : llvm::Intrinsic::not_intrinsic;
+}
+
+Instruction FindX86(ir::DataType a, ir::DataType b, int lanes) {
+  namespace I = llvm::Intrinsic;
+  if (a.code == ir::TypeCode::kBFloat) {
+    return {ByLanes(lanes, I::x86_avx512bf16_dpbf16ps_128,
+                    I::x86_avx512bf16_dpbf16ps_256,
+                    I::x86_avx512bf16_dpbf16ps_512)};
+  }
+  if (a.bits == 16) {
+    return {ByLanes(lanes, I::x86_avx512_vpdpwssd_128,
+                    I::x86_avx512_vpdpwssd_256, I::x86_avx512_vpdpwssd_512)};
+  }
+  if (a.is_int() && b.is_int()) {
+    return {ByLanes(lanes, I::x86_avx2_vpdpbssd_128, I::x86_avx2_vpdpbssd_256,
+                    I::not_intrinsic)};
+  }
+  if (!a.is_int() && !b.is_int()) {
+    return {ByLanes(lanes, I::x86_avx2_vpdpbuud_128, I::x86_avx2_vpdpbuud_256,
+                    I::not_intrinsic)};
+  }
+  return {ByLanes(lanes, I::x86_avx512_vpdpbusd_128, I::x86_avx512_vpdpbusd_256,
+                  I::x86_avx512_vpdpbusd_512),
+          /*swapped=*/a.is_int()};
+}
+
+}  // namespace
+
+llvm::Value* Emitter::EmitDotProduct(const ir::CallNode& e) {
+  const auto* a = ir::As<ir::LoadNode>(e.args[0]);
+  const auto* b = ir::As<ir::LoadNode>(e.args[1]);
+  const int lanes = e.dtype.lanes;
+  Instruction found;
+  if (a != nullptr && b != nullptr && options_.target.kind == "x86-64") {
+    found = FindX86(a->dtype.element(), b->dtype.element(), lanes);
+  }
+  if (found.id == llvm::Intrinsic::not_intrinsic) {
+    return Fail(absl::InternalError("no instruction for a dot product"),
+                RegisterType(e.dtype));
+  }
+  llvm::Type* groups = llvm::FixedVectorType::get(builder_.getInt32Ty(), lanes);
+  const bool bfloat = a->dtype.code == ir::TypeCode::kBFloat;
+  llvm::Type* operand =
+      bfloat ? llvm::FixedVectorType::get(builder_.getBFloatTy(), 2 * lanes)
+             : groups;
+  const auto emit = [&](const ir::LoadNode& load) {
+    llvm::Value* value = EmitStored(load);
+    if (load.dtype.lanes * load.dtype.bits == 32) {
+      value = builder_.CreateVectorSplat(
+          lanes, builder_.CreateBitCast(value, builder_.getInt32Ty()));
+    }
+    return builder_.CreateBitCast(value, operand);
+  };
+  llvm::Value* first = emit(*a);
+  llvm::Value* second = emit(*b);
+  if (found.swapped) std::swap(first, second);
+  llvm::Value* sums = Emit(e.args[2]);
+  return builder_.CreateIntrinsic(found.id, {}, {sums, first, second});
+}
+
+llvm::Value* Emitter::EmitTileLoad(llvm::Value* address, llvm::Value* apart) {
+  return builder_.CreateIntrinsic(
+      llvm::Intrinsic::x86_tileloadd64_internal, {},
+      {builder_.getInt16(16), builder_.getInt16(64), address, apart});
+}
+
+llvm::Value* Emitter::EmitSums(llvm::Type* vector, llvm::Value* address) {
+  return builder_.CreateIntrinsic(
+      llvm::Intrinsic::x86_cast_tile_to_vector, {vector},
+      {EmitTileLoad(address, builder_.getInt64(64))});
+}
+
+// LLVM allocates the tiles and puts their configuration in front of the nest.
+llvm::Value* Emitter::EmitTileProduct(const ir::CallNode& e) {
+  namespace I = llvm::Intrinsic;
+  const auto* a = ir::As<ir::LoadNode>(e.args[0]);
+  const auto* b = ir::As<ir::LoadNode>(e.args[2]);
+  if (a == nullptr || b == nullptr || options_.target.kind != "x86-64") {
+    return Fail(absl::InternalError("no instruction for a tile product"),
+                RegisterType(e.dtype));
+  }
+  const I::ID id = a->dtype.is_float() ? I::x86_tdpbf16ps_internal
+                   : a->dtype.is_int()
+                       ? (b->dtype.is_int() ? I::x86_tdpbssd_internal
+                                            : I::x86_tdpbsud_internal)
+                       : (b->dtype.is_int() ? I::x86_tdpbusd_internal
+                                            : I::x86_tdpbuud_internal);
+  const auto load = [&](const ir::LoadNode& first, const ir::Expr& stride) {
+    return EmitTileLoad(
+        Address(first.buffer, Emit(first.indices[0])),
+        builder_.CreateMul(Emit(stride),
+                           builder_.getInt64(first.dtype.bytes())));
+  };
+  // Sums are vectors outside of the instruction; LLVM makes tiles of them where
+  // every use is one.
+  llvm::Value* sums = Emit(e.args[4]);
+  llvm::Type* vector = sums->getType();
+  llvm::Value* tile =
+      builder_.CreateIntrinsic(I::x86_cast_vector_to_tile, {vector}, {sums});
+  llvm::Value* left = load(*a, e.args[1]);
+  llvm::Value* right = load(*b, e.args[3]);
+  llvm::Value* row_bytes = builder_.getInt16(64);
+  llvm::Value* result = builder_.CreateIntrinsic(
+      id, {}, {builder_.getInt16(16), row_bytes, row_bytes, tile, left, right});
+  return builder_.CreateIntrinsic(I::x86_cast_tile_to_vector, {vector},
+                                  {result});
+}
+
+llvm::Value* Emitter::EmitInterleave(llvm::Value* a, llvm::Value* b) {
+  const auto* type = llvm::cast<llvm::FixedVectorType>(a->getType());
+  const int lanes = static_cast<int>(type->getNumElements());
+  std::vector<int> order;
+  for (int i = 0; i < lanes; ++i) {
+    order.push_back(i);
+    order.push_back(lanes + i);
+  }
+  return builder_.CreateShuffleVector(a, b, order);
+}
+
+}  // namespace tilefarm::codegen

@@ -1,0 +1,299 @@
+#include <algorithm>
+#include <optional>
+
+#include "base/status_macros.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/schedule/tensor_intrin.h"
+#include "compiler/space/block_analysis.h"
+#include "compiler/space/sketch_rules.h"
+
+namespace tilefarm::space {
+namespace {
+
+using ir::As;
+using schedule::BlockRv;
+using schedule::LoopRv;
+using schedule::Schedule;
+using schedule::TensorIntrin;
+
+constexpr int kSpatialLevels = 4;
+constexpr int kReduceLevels = 2;
+constexpr int kMaxInnermostFactor = 32;
+// Groups of a reduction that one register tile sums without a store: operands
+// this narrow fit the caches for long.
+constexpr int kMaxReduceFactor = 1024;
+
+// A block that sums products of narrow numbers as a dot product of registers
+// does, and the intrinsic for it.
+struct Match {
+  const TensorIntrin* intrin = nullptr;
+  const ir::VarNode* lane = nullptr;   // output elements of one register
+  const ir::VarNode* group = nullptr;  // reduced within an element
+  int packed = 0;                      // index into reads: the operand of lanes
+  int64_t lanes = 0, group_size = 0;
+};
+
+// The buffer and indices of `T.cast(load, dtype)`.
+const ir::LoadNode* CastLoad(const ir::Expr& e) {
+  const auto* cast = As<ir::CastNode>(e);
+  return cast == nullptr ? nullptr : As<ir::LoadNode>(cast->value);
+}
+
+// How often the variable occurs, counting a bare index only where it is alone.
+bool IsAloneOnce(const std::vector<ir::Expr>& indices, const ir::VarNode* var) {
+  int alone = 0, used = 0;
+  for (const ir::Expr& index : indices) {
+    alone += index.get() == var;
+    used += ir::UsesVar(index, var);
+  }
+  return alone == 1 && used == 1;
+}
+
+bool UsesVarAnywhere(const std::vector<ir::Expr>& indices,
+                     const ir::VarNode* var) {
+  return std::any_of(
+      indices.begin(), indices.end(),
+      [&](const ir::Expr& index) { return ir::UsesVar(index, var); });
+}
+
+const ir::IterVar* FindIter(const ir::BlockNode& block, const ir::Expr& var,
+                            ir::IterType type) {
+  for (const ir::IterVar& iter : block.iters) {
+    if (iter.var == var && iter.type == type) return &iter;
+  }
+  return nullptr;
+}
+
+// Of the intrinsics of the form C[lane] += A[k] * B[lane, k] the widest that
+// the target has and that divides the block's extents.
+void ChooseIntrin(const target::Target& target, const ir::LoadNode& a,
+                  const ir::LoadNode& b, ir::DataType sum, int64_t lane_extent,
+                  int64_t group_extent, Match* match) {
+  for (const TensorIntrin& intrin : schedule::TensorIntrins()) {
+    const auto& params = intrin.description->params;
+    const bool dot = params.size() == 3 && params[0]->ndim() == 1 &&
+                     params[1]->ndim() == 2 && params[2]->ndim() == 1 &&
+                     params[1]->shape[0] == params[2]->shape[0] &&
+                     params[1]->shape[1] == params[0]->shape[0];
+    if (!dot || intrin.extensions.empty() || params[0]->dtype != a.dtype ||
+        params[1]->dtype != b.dtype || params[2]->dtype != sum) {
+      continue;
+    }
+    const bool there =
+        std::any_of(intrin.extensions.begin(), intrin.extensions.end(),
+                    [&](const std::string& name) { return target.Has(name); });
+    const int64_t lanes = params[1]->shape[0], group = params[1]->shape[1];
+    if (!there || lane_extent % lanes != 0 || group_extent % group != 0 ||
+        lanes <= match->lanes) {
+      continue;
+    }
+    match->intrin = &intrin;
+    match->lanes = lanes;
+    match->group_size = group;
+  }
+}
+
+std::optional<Match> FindMatch(const ir::BlockNode& block,
+                               const target::Target& target) {
+  // Lowering knows the dot products of x86 alone.
+  if (target.kind != "x86-64") return std::nullopt;
+  const auto* store = As<ir::StoreNode>(block.body);
+  if (store == nullptr || store->indices.empty() || !HasDataReuse(block)) {
+    return std::nullopt;
+  }
+  const auto* sum = As<ir::BinaryNode>(store->value);
+  if (sum == nullptr || sum->op != ir::BinaryOp::kAdd) return std::nullopt;
+  const auto* old = As<ir::LoadNode>(sum->a);
+  const auto* product = As<ir::BinaryNode>(sum->b);
+  if (old == nullptr || old->buffer != store->buffer || product == nullptr ||
+      product->op != ir::BinaryOp::kMul) {
+    return std::nullopt;
+  }
+  const ir::LoadNode* a = CastLoad(product->a);
+  const ir::LoadNode* b = CastLoad(product->b);
+  if (a == nullptr || b == nullptr || a->indices.empty() ||
+      a->buffer == b->buffer) {
+    return std::nullopt;
+  }
+  // Side by side in the output, and in the left operand.
+  const ir::IterVar* lane =
+      FindIter(block, store->indices.back(), ir::IterType::kSpatial);
+  const ir::IterVar* group =
+      FindIter(block, a->indices.back(), ir::IterType::kReduce);
+  if (lane == nullptr || group == nullptr) return std::nullopt;
+  Match match;
+  match.lane = lane->var.get();
+  match.group = group->var.get();
+  if (!IsAloneOnce(store->indices, match.lane) ||
+      !IsAloneOnce(a->indices, match.group) ||
+      !IsAloneOnce(b->indices, match.lane) ||
+      !IsAloneOnce(b->indices, match.group) ||
+      UsesVarAnywhere(a->indices, match.lane)) {
+    return std::nullopt;
+  }
+  ChooseIntrin(target, *a, *b, store->value->dtype, IterExtent(*lane),
+               IterExtent(*group), &match);
+  if (match.intrin == nullptr) return std::nullopt;
+  for (size_t i = 0; i < block.reads.size(); ++i) {
+    if (block.reads[i].buffer == b->buffer) match.packed = static_cast<int>(i);
+  }
+  return match;
+}
+
+// The tiles of one block, by level: outermost first.
+struct Tiles {
+  std::vector<LoopRv> spatial[kSpatialLevels];
+  std::vector<LoopRv> reduce[kReduceLevels];
+};
+
+// S S R S R S as in multi_level_tiling, of registers and groups; then the loops
+// of the intrinsic itself. The lane's loops stand last in their levels.
+absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block,
+                                const Match& match) {
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
+  TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, schedule.GetLoops(block));
+  const auto is_bound = [&](const ir::VarNode* loop, const ir::VarNode* iter) {
+    return std::any_of(node->iters.begin(), node->iters.end(),
+                       [&](const ir::IterVar& v) {
+                         return v.binding.get() == loop && v.var.get() == iter;
+                       });
+  };
+  // The loops to tile and the intrinsic's own.
+  std::vector<std::pair<LoopRv, bool>> outer;  // whether it reduces
+  std::optional<LoopRv> lanes_outer, lanes, group;
+  for (const LoopRv& loop : loops) {
+    TF_ASSIGN_OR_RETURN(ir::ForPtr for_node, schedule.Get(loop));
+    const ir::VarNode* var = for_node->var.get();
+    if (is_bound(var, match.lane)) {
+      TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts,
+                          schedule.Split(loop, {std::nullopt, match.lanes}));
+      lanes_outer = parts[0];
+      lanes = parts[1];
+    } else if (is_bound(var, match.group)) {
+      TF_ASSIGN_OR_RETURN(
+          std::vector<LoopRv> parts,
+          schedule.Split(loop, {std::nullopt, match.group_size}));
+      outer.emplace_back(parts[0], true);
+      group = parts[1];
+    } else {
+      bool reduces = false;
+      for (const ir::IterVar& iter : node->iters) {
+        reduces |=
+            iter.binding == for_node->var && iter.type == ir::IterType::kReduce;
+      }
+      outer.emplace_back(loop, reduces);
+    }
+  }
+  if (!lanes || !group) {
+    return absl::FailedPreconditionError("the block has other loops");
+  }
+  outer.emplace_back(*lanes_outer, false);
+
+  TF_RETURN_IF_ERROR(
+      schedule.Annotate(block, kAutoTensorize, ir::Attr(match.intrin->name)));
+  TF_RETURN_IF_ERROR(
+      schedule.Annotate(block, kTilingStructure, ir::Attr("SSRSRS")));
+  Tiles tiles;
+  for (const auto& [loop, reduces] : outer) {
+    const int levels = reduces ? kReduceLevels : kSpatialLevels;
+    // Whole registers: panels of the packed operand have no tails.
+    const bool whole = loop.id == lanes_outer->id || reduces;
+    TF_ASSIGN_OR_RETURN(
+        std::vector<schedule::ExprRv> factors,
+        whole ? schedule.SamplePerfectTile(
+                    loop, levels,
+                    reduces ? kMaxReduceFactor : kMaxInnermostFactor)
+              : SampleTiles(schedule, loop, levels, kMaxInnermostFactor));
+    TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts,
+                        schedule.Split(loop, {factors.begin(), factors.end()}));
+    for (int level = 0; level < levels; ++level) {
+      (reduces ? tiles.reduce : tiles.spatial)[level].push_back(parts[level]);
+    }
+  }
+  std::vector<LoopRv> order;
+  for (const auto* level :
+       {&tiles.spatial[0], &tiles.spatial[1], &tiles.reduce[0],
+        &tiles.spatial[2], &tiles.reduce[1], &tiles.spatial[3]}) {
+    order.insert(order.end(), level->begin(), level->end());
+  }
+  order.push_back(*lanes);
+  order.push_back(*group);
+  TF_RETURN_IF_ERROR(schedule.Reorder(order));
+  return tiles;
+}
+
+// A copy of the operand for the intrinsic's layout, which a postproc gives it:
+// under the outer reduce loops, or all of it before the nest.
+absl::Status PackOperand(Schedule& schedule, BlockRv block, int operand,
+                         const Tiles& tiles, bool whole) {
+  TF_ASSIGN_OR_RETURN(BlockRv copy,
+                      schedule.CacheRead(block, operand, "global"));
+  if (!whole) {
+    TF_RETURN_IF_ERROR(schedule.ComputeAt(copy, tiles.reduce[0].back(),
+                                          /*preserve_unit_loops=*/true));
+  }
+  return schedule.Annotate(copy, kPack, ir::Attr(1));
+}
+
+// The result in a tile of its own: of a consumer that is fused, or copied out.
+absl::StatusOr<bool> PlaceResult(Schedule& schedule, BlockRv block,
+                                 const std::vector<LoopRv>& level) {
+  TF_ASSIGN_OR_RETURN(std::optional<BlockRv> writer,
+                      FusibleConsumer(schedule, block));
+  if (!writer) {
+    const auto cache = schedule.CacheWrite(block, 0, "global");
+    if (!cache.ok()) return false;
+    writer = *cache;
+  }
+  return schedule
+      .ReverseComputeAt(*writer, level.back(), /*preserve_unit_loops=*/true)
+      .ok();
+}
+
+}  // namespace
+
+// Tiles a sum of products of narrow numbers around a dot-product instruction:
+// multi_level_tiling of registers and groups instead of elements, the operand
+// of the lanes always packed, a group after the other. Where it applies the
+// block is no more one that multi_level_tiling sees: the instruction is several
+// times as fast as multiply and add.
+Alternatives MultiLevelTilingWithIntrin(const RuleContext& context,
+                                        schedule::Schedule schedule,
+                                        const std::string& name) {
+  TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(name, context.function));
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
+  const std::optional<Match> match = FindMatch(*node, context.target);
+  if (!match) return std::vector{std::move(schedule)};
+
+  std::vector<Schedule> results;
+  for (const bool whole : {true, false}) {
+    // -1: the result goes where the program says.
+    for (const int write_level : {1, 0, -1}) {
+      Schedule attempt = schedule;
+      TF_ASSIGN_OR_RETURN(BlockRv tiled,
+                          attempt.GetBlock(name, context.function));
+      if (write_level < 0) {
+        Schedule look = attempt;
+        TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> consumer,
+                            FusibleConsumer(look, tiled));
+        if (consumer) continue;
+      }
+      const absl::StatusOr<Tiles> tiles = TileLoops(attempt, tiled, *match);
+      if (!tiles.ok()) continue;
+      if (write_level >= 0) {
+        TF_ASSIGN_OR_RETURN(
+            const bool placed,
+            PlaceResult(attempt, tiled, tiles->spatial[write_level]));
+        if (!placed) continue;
+      }
+      if (!PackOperand(attempt, tiled, match->packed, *tiles, whole).ok()) {
+        continue;
+      }
+      results.push_back(std::move(attempt));
+    }
+  }
+  if (results.empty()) results.push_back(std::move(schedule));
+  return results;
+}
+
+}  // namespace tilefarm::space

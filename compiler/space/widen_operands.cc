@@ -1,0 +1,49 @@
+#include <algorithm>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/space/block_analysis.h"
+#include "compiler/space/sketch_rules.h"
+
+namespace tilefarm::space {
+
+// Copies the 16-bit operands of a product that reuses them and sums in float32.
+// Lowering keeps copies in float32, so that a number is widened once instead of
+// in every tile; where the copies are made is the search's to decide. What
+// multi_level_tiling packs is a copy already.
+Alternatives WidenOperands(const RuleContext& context,
+                           schedule::Schedule schedule,
+                           const std::string& name) {
+  schedule::Schedule attempt = schedule;
+  TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
+                      attempt.GetBlock(name, context.function));
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, attempt.Get(block));
+  if (!HasDataReuse(*node)) return std::vector{std::move(schedule)};
+  std::vector<const ir::BufferNode*> narrow;
+  ir::PostOrderExprs(node->body, [&](const ir::Expr& e) {
+    const auto* cast = ir::As<ir::CastNode>(e);
+    const auto* load =
+        cast == nullptr ? nullptr : ir::As<ir::LoadNode>(cast->value);
+    if (load != nullptr && cast->dtype == ir::DataType::Float(32) &&
+        load->dtype.is_float() && load->dtype.bits == 16) {
+      narrow.push_back(load->buffer.get());
+    }
+  });
+  const int packed = OperandToPack(*node);
+  bool copied = false;
+  for (size_t i = 0; i < node->reads.size(); ++i) {
+    const ir::BufferNode* buffer = node->reads[i].buffer.get();
+    if (static_cast<int>(i) == packed ||
+        std::find(narrow.begin(), narrow.end(), buffer) == narrow.end()) {
+      continue;
+    }
+    if (!attempt.CacheRead(block, static_cast<int>(i), "global").ok()) {
+      return std::vector{std::move(schedule)};
+    }
+    copied = true;
+  }
+  return std::vector{copied ? std::move(attempt) : std::move(schedule)};
+}
+
+}  // namespace tilefarm::space

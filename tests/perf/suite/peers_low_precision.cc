@@ -1,0 +1,192 @@
+// Peers for low_precision.py: oneDNN's primitives of narrow operands. Which
+// instruction set they take is oneDNN's choice; DNNL_MAX_CPU_ISA lowers it.
+#include <immintrin.h>
+
+#include <cstdint>
+#include <dnnl.hpp>
+#include <memory>
+#include <unordered_map>
+
+#include "tests/perf/suite/peers.h"
+
+namespace tilefarm::perf {
+namespace {
+
+using dnnl::memory;
+using Dims = memory::dims;
+using Tag = memory::format_tag;
+using Type = memory::data_type;
+using Json = nlohmann::json;
+
+const dnnl::engine& Cpu() {
+  static const auto* const engine =
+      new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *engine;
+}
+
+dnnl::stream& Stream() {
+  static auto* const stream = new dnnl::stream(Cpu());
+  return *stream;
+}
+
+Type TypeOf(const std::string& name) {
+  if (name == "uint8") return Type::u8;
+  if (name == "int8") return Type::s8;
+  if (name == "int32") return Type::s32;
+  if (name == "bfloat16") return Type::bf16;
+  return name == "float16" ? Type::f16 : Type::f32;
+}
+
+memory LaidOut(memory plain, const memory::desc& wanted) {
+  if (plain.get_desc() == wanted) return plain;
+  memory result(wanted, Cpu());
+  dnnl::reorder(plain, result).execute(Stream(), plain, result);
+  Stream().wait();
+  return result;
+}
+
+// What throws is not offered: this library has no such implementation.
+template <typename Make>
+void Offer(std::vector<Peer>& to, std::string name, bool plain, Make make) {
+  try {
+    std::function<void()> run = make();
+    run();
+    to.push_back({std::move(name), plain, std::move(run)});
+  } catch (const dnnl::error&) {
+  }
+}
+
+std::function<void()> Execute(
+    const dnnl::primitive& primitive,
+    const std::unordered_map<int, memory>& arguments) {
+  return [primitive, arguments] {
+    primitive.execute(Stream(), arguments);
+    Stream().wait();
+  };
+}
+
+using Floats = std::shared_ptr<std::vector<float>>;
+
+void Widen(const void* from, std::vector<float>& to) {
+  const auto* half = static_cast<const __m256i*>(from);
+  for (size_t i = 0; i < to.size(); i += 16) {
+    _mm512_storeu_ps(to.data() + i,
+                     _mm512_cvtph_ps(_mm256_loadu_si256(half + i / 16)));
+  }
+}
+
+void Narrow(const std::vector<float>& from, void* to) {
+  auto* half = static_cast<__m256i*>(to);
+  for (size_t i = 0; i < from.size(); i += 16) {
+    _mm256_storeu_si256(half + i / 16,
+                        _mm512_cvtps_ph(_mm512_loadu_ps(from.data() + i),
+                                        _MM_FROUND_TO_NEAREST_INT));
+  }
+}
+
+// Where the library has no product of this type: its float32 one between
+// conversions, of the weights ahead of time or not.
+void OfferFloat32(std::vector<Peer>& to, int64_t size,
+                  const std::vector<float*>& in, float* out) {
+  for (const bool ahead : {false, true}) {
+    Offer(to,
+          ahead ? "onednn sgemm, weights widened ahead"
+                : "onednn sgemm between conversions",
+          !ahead, [&] {
+            const auto make = [&] {
+              return std::make_shared<std::vector<float>>(size * size);
+            };
+            const Floats a = make(), b = make(), c = make();
+            Widen(in[1], *b);
+            return [=] {
+              Widen(in[0], *a);
+              if (!ahead) Widen(in[1], *b);
+              dnnl::sgemm('N', 'N', size, size, size, 1.f, a->data(), size,
+                          b->data(), size, 0.f, c->data(), size);
+              Narrow(*c, out);
+            };
+          });
+  }
+}
+
+void Gemm(const Json& s, const std::vector<float*>& in, float* out,
+          std::vector<Peer>& to) {
+  const int64_t size = s["size"];
+  const Dims dims = {size, size};
+  const auto type = [&](int i) { return TypeOf(s["dtypes"][i]); };
+  for (const bool blocked : {false, true}) {
+    Offer(to, blocked ? "onednn matmul, weights laid out" : "onednn matmul",
+          !blocked, [&] {
+            const memory a({dims, type(0), Tag::ab}, Cpu(), in[0]);
+            const memory b({dims, type(1), Tag::ab}, Cpu(), in[1]);
+            const memory c({dims, type(2), Tag::ab}, Cpu(), out);
+            const dnnl::matmul::desc desc(
+                a.get_desc(),
+                blocked ? memory::desc(dims, type(1), Tag::any) : b.get_desc(),
+                c.get_desc());
+            const dnnl::matmul::primitive_desc primitive(desc, Cpu());
+            return Execute(
+                dnnl::matmul(primitive),
+                {{DNNL_ARG_SRC, a},
+                 {DNNL_ARG_WEIGHTS, LaidOut(b, primitive.weights_desc())},
+                 {DNNL_ARG_DST, c}});
+          });
+  }
+  if (type(0) == Type::u8) {
+    Offer(to, "onednn gemm_u8s8s32", true, [&] {
+      return [=] {
+        const int32_t zero = 0;
+        dnnl::gemm_u8s8s32('N', 'N', 'F', size, size, size, 1.f,
+                           reinterpret_cast<const uint8_t*>(in[0]), size, 0,
+                           reinterpret_cast<const int8_t*>(in[1]), size, 0, 0.f,
+                           reinterpret_cast<int32_t*>(out), size, &zero);
+      };
+    });
+  }
+  if (type(0) == Type::f16) OfferFloat32(to, size, in, out);
+}
+
+void Conv(const Json& s, const std::vector<float*>& in, float* out,
+          std::vector<Peer>& to) {
+  const int64_t size = s["size"], cin = s["cin"], cout = s["cout"];
+  const Dims weight_dims = {cout, cin, 3, 3};
+  for (const bool blocked : {false, true}) {
+    Offer(
+        to,
+        blocked ? "onednn convolution, weights laid out" : "onednn convolution",
+        !blocked, [&] {
+          const memory data({{1, cin, size, size}, Type::u8, Tag::nhwc}, Cpu(),
+                            in[0]);
+          const memory weight({weight_dims, Type::s8, Tag::cdba}, Cpu(), in[1]);
+          const memory result({{1, cout, size, size}, Type::s32, Tag::nhwc},
+                              Cpu(), out);
+          const Dims ones = {1, 1};
+          const dnnl::convolution_forward::desc desc(
+              dnnl::prop_kind::forward_inference,
+              dnnl::algorithm::convolution_auto, data.get_desc(),
+              blocked ? memory::desc(weight_dims, Type::s8, Tag::any)
+                      : weight.get_desc(),
+              result.get_desc(), ones, ones, ones);
+          const dnnl::convolution_forward::primitive_desc primitive(desc,
+                                                                    Cpu());
+          return Execute(
+              dnnl::convolution_forward(primitive),
+              {{DNNL_ARG_SRC, data},
+               {DNNL_ARG_WEIGHTS, LaidOut(weight, primitive.weights_desc())},
+               {DNNL_ARG_DST, result}});
+        });
+  }
+}
+
+}  // namespace
+
+std::vector<Peer> MakeLowPrecisionPeers(const Json& spec,
+                                        const std::vector<float*>& in,
+                                        float* out) {
+  std::vector<Peer> to;
+  if (spec["kind"] == "low_gemm") Gemm(spec, in, out, to);
+  if (spec["kind"] == "low_conv") Conv(spec, in, out, to);
+  return to;
+}
+
+}  // namespace tilefarm::perf

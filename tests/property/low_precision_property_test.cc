@@ -1,0 +1,167 @@
+// Random candidates of low-precision products and convolutions compute the same
+// as plain loops, bit for bit: integers, and floats that add up without
+// rounding.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/substitute.h"
+#include "base/rng.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/parser.h"
+#include "compiler/ir/printer.h"
+#include "compiler/space/design_space.h"
+#include "tests/lower/compiled_program.h"
+
+namespace tilefarm::testing {
+namespace {
+
+constexpr uint64_t kSeed = 20261121;
+constexpr int kCandidates = 12;
+
+std::string GemmText(int m, int n, int k, const char* a, const char* b,
+                     const char* sum) {
+  return absl::Substitute(R"(
+@T.prim_func
+def main(A: T.Buffer(($0, $2), "$3"), B: T.Buffer(($2, $1), "$4"), C: T.Buffer(($0, $1), "$5")):
+    for i, j, k in T.grid($0, $1, $2):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.cast(0, "$5")
+            C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "$5") * T.cast(B[vk, vj], "$5")
+)",
+                          m, n, k, a, b, sum);
+}
+
+// A padded 3x3 convolution, and the sums narrowed to bytes.
+std::string ConvText(int size, int cin, int cout) {
+  return absl::Substitute(
+      R"(
+@T.prim_func
+def main(A: T.Buffer((1, $0, $0, $2), "uint8"), W: T.Buffer((3, 3, $2, $3), "int8"), D: T.Buffer((1, $0, $0, $3), "uint8")):
+    P = T.alloc_buffer((1, $1, $1, $2), "uint8")
+    C = T.alloc_buffer((1, $0, $0, $3), "int32")
+    for n, h, w, c in T.grid(1, $1, $1, $2):
+        with T.block("P"):
+            vn, vh, vw, vc = T.axis.remap("SSSS", [n, h, w, c])
+            P[vn, vh, vw, vc] = T.if_then_else(1 <= vh and vh < $0 + 1 and 1 <= vw and vw < $0 + 1, A[vn, vh - 1, vw - 1, vc], T.uint8(0))
+    for n, h, w, o, rh, rw, rc in T.grid(1, $0, $0, $3, 3, 3, $2):
+        with T.block("C"):
+            vn, vh, vw, vo, vrh, vrw, vrc = T.axis.remap("SSSSRRR", [n, h, w, o, rh, rw, rc])
+            with T.init():
+                C[vn, vh, vw, vo] = T.int32(0)
+            C[vn, vh, vw, vo] = C[vn, vh, vw, vo] + T.cast(P[vn, vh + vrh, vw + vrw, vrc], "int32") * T.cast(W[vrh, vrw, vrc, vo], "int32")
+    for n, h, w, o in T.grid(1, $0, $0, $3):
+        with T.block("D"):
+            vn, vh, vw, vo = T.axis.remap("SSSS", [n, h, w, o])
+            D[vn, vh, vw, vo] = T.cast(T.max(C[vn, vh, vw, vo] // 256, T.int32(0)), "uint8")
+)",
+      size, size + 2, cin, cout);
+}
+
+std::vector<std::byte> Random(const ir::BufferNode& buffer, Rng& rng) {
+  std::vector<std::byte> data;
+  const auto width = static_cast<size_t>(buffer.dtype.bytes());
+  for (int64_t i = 0; i < buffer.num_elements(); ++i) {
+    auto bits = static_cast<uint32_t>(rng.Next());
+    const auto value = static_cast<float>(rng.Between(-8, 8));
+    if (buffer.dtype == ir::DataType::BFloat16()) {
+      bits = std::bit_cast<uint32_t>(value) >> 16;
+    } else if (buffer.dtype.is_float() && width == 2) {
+      // 1, -1, 2, -2 in float16.
+      bits = 0x3c00 | (bits & 0x8000) | ((bits & 1) << 14);
+      if ((bits & 0x4000) != 0) bits &= 0xc000;
+    } else if (buffer.dtype.is_float()) {
+      bits = std::bit_cast<uint32_t>(value);
+    }
+    std::byte bytes[4];
+    std::memcpy(bytes, &bits, 4);
+    data.insert(data.end(), bytes, bytes + width);
+  }
+  return data;
+}
+
+void ExpectCandidatesAgree(const std::string& text, const std::string& target,
+                           Rng& rng) {
+  const auto function = ir::ParseFunction(text, "main.py");
+  ASSERT_TRUE(function.ok()) << function.status() << text;
+  std::vector<std::vector<std::byte>> inputs;
+  for (const ir::Buffer& param : (*function)->params) {
+    inputs.push_back(Random(*param, rng));
+  }
+  auto expected = inputs;
+  const std::vector<std::span<std::byte>> views(expected.begin(),
+                                                expected.end());
+  ASSERT_TRUE(ir::Interpret(**function, views).ok());
+  const auto space =
+      space::DesignSpace::Create(*function, *target::Parse(target));
+  ASSERT_TRUE(space.ok()) << space.status();
+  for (int i = 0; i < kCandidates; ++i) {
+    const auto candidate = (*space)->Sample(rng);
+    ASSERT_TRUE(candidate.ok()) << candidate.status();
+    const auto scheduled = (*space)->Apply(*candidate);
+    if (!scheduled.ok()) continue;
+    const auto compiled = CompiledProgram::Compile(scheduled->module(), target);
+    ASSERT_TRUE(compiled.ok())
+        << compiled.status() << ir::Print(scheduled->module());
+    auto actual = inputs;
+    const std::vector<std::span<std::byte>> buffers(actual.begin(),
+                                                    actual.end());
+    ASSERT_TRUE(compiled->Run(buffers).ok());
+    EXPECT_TRUE(actual == expected) << "seed " << kSeed << ", target " << target
+                                    << scheduled->trace().Print() << text;
+  }
+}
+
+// With this machine's instructions and with none for dot products.
+constexpr const char* kTargets[] = {"host,cores=1", "host,cores=2",
+                                    "x86-64:x86-64-v3,cores=1"};
+
+TEST(LowPrecision, ProductsAgreeWithPlainLoops) {
+  Rng rng(kSeed);
+  std::cout << "seed " << kSeed << "\n";
+  for (const char* target : kTargets) {
+    for (int i = 0; i < 2; ++i) {
+      const auto m = static_cast<int>(rng.Between(1, 40));
+      const auto n = static_cast<int>(16 * rng.Between(1, 8));
+      const auto k = static_cast<int>(4 * rng.Between(1, 16));
+      for (const auto& [a, b, sum] :
+           {std::tuple{"uint8", "int8", "int32"},
+            std::tuple{"int16", "int16", "int32"},
+            std::tuple{"int8", "int8", "int32"},
+            std::tuple{"bfloat16", "bfloat16", "float32"},
+            std::tuple{"float16", "float16", "float32"}}) {
+        ExpectCandidatesAgree(GemmText(m, n, k, a, b, sum), target, rng);
+      }
+    }
+  }
+}
+
+TEST(LowPrecision, TailsAgreeWithPlainLoops) {
+  Rng rng(kSeed + 1);
+  for (const char* target : kTargets) {
+    ExpectCandidatesAgree(GemmText(13, 24, 12, "uint8", "int8", "int32"),
+                          target, rng);
+    ExpectCandidatesAgree(GemmText(7, 19, 11, "uint8", "int8", "int32"), target,
+                          rng);
+    ExpectCandidatesAgree(
+        GemmText(17, 31, 9, "bfloat16", "bfloat16", "float32"), target, rng);
+  }
+}
+
+TEST(LowPrecision, ConvolutionsAgreeWithPlainLoops) {
+  Rng rng(kSeed + 2);
+  for (const char* target : kTargets) {
+    ExpectCandidatesAgree(ConvText(6, 8, 32), target, rng);
+    ExpectCandidatesAgree(ConvText(7, 12, 16), target, rng);
+  }
+}
+
+}  // namespace
+}  // namespace tilefarm::testing

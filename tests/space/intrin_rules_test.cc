@@ -1,0 +1,168 @@
+// Sums of narrow products: which become dot products, how their tiles are
+// bounded, and what the postprocs make of them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/substitute.h"
+#include "compiler/ir/parser.h"
+#include "compiler/space/design_space.h"
+#include "compiler/space/sample_site.h"
+#include "compiler/space/sketch_rules.h"
+#include "tests/space/space_test_programs.h"
+
+namespace tilefarm::space {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr char kVnni[] = "x86-64:icelake-server,cores=1";
+constexpr char kBf16[] = "x86-64:cooperlake,cores=1";
+constexpr char kAvxVnni[] = "x86-64:alderlake,cores=1";
+constexpr char kNeither[] = "x86-64:skylake-avx512,cores=1";
+
+ir::PrimFuncPtr Gemm(int m, int n, int k, const char* a, const char* b,
+                     const char* sum) {
+  auto function = ir::ParseFunction(absl::Substitute(R"(
+@T.prim_func
+def main(A: T.Buffer(($0, $2), "$3"), B: T.Buffer(($2, $1), "$4"), C: T.Buffer(($0, $1), "$5")):
+    for i, j, k in T.grid($0, $1, $2):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.cast(0, "$5")
+            C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "$5") * T.cast(B[vk, vj], "$5")
+)",
+                                                     m, n, k, a, b, sum),
+                                    "main.py");
+  EXPECT_TRUE(function.ok()) << function.status();
+  return *function;
+}
+
+std::unique_ptr<DesignSpace> Space(const ir::PrimFuncPtr& program,
+                                   const char* target) {
+  auto space = DesignSpace::Create(program, *target::Parse(target));
+  EXPECT_TRUE(space.ok()) << space.status();
+  return *std::move(space);
+}
+
+// The intrinsic that every sketch names; "" where none does.
+std::string IntrinOf(const DesignSpace& space) {
+  std::string found;
+  for (const schedule::Trace& sketch : space.sketches()) {
+    const std::string text = sketch.Print();
+    const std::string key = "\"meta_schedule.auto_tensorize\", ann_val=\"";
+    const size_t at = text.find(key);
+    if (at == std::string::npos) return "";
+    const size_t begin = at + key.size();
+    found = text.substr(begin, text.find('"', begin) - begin);
+  }
+  return found;
+}
+
+TEST(MultiLevelTilingWithIntrinTest, TakesTheWidestThatTheTargetHas) {
+  const auto bytes = Gemm(32, 64, 32, "uint8", "int8", "int32");
+  EXPECT_EQ(IntrinOf(*Space(bytes, kVnni)), "dot_16x4_vnni");
+  EXPECT_EQ(IntrinOf(*Space(bytes, kAvxVnni)), "dot_8x4_vnni");
+  EXPECT_EQ(IntrinOf(*Space(bytes, kNeither)), "");
+  // Only eight columns.
+  EXPECT_EQ(IntrinOf(*Space(Gemm(32, 24, 32, "uint8", "int8", "int32"), kVnni)),
+            "dot_8x4_vnni");
+  const auto words = Gemm(32, 64, 32, "int16", "int16", "int32");
+  EXPECT_EQ(IntrinOf(*Space(words, kVnni)), "dot_16x2_vnni");
+  const auto floats = Gemm(32, 64, 32, "bfloat16", "bfloat16", "float32");
+  EXPECT_EQ(IntrinOf(*Space(floats, kBf16)), "dot_16x2_bf16");
+  EXPECT_EQ(IntrinOf(*Space(floats, kVnni)), "");
+}
+
+TEST(MultiLevelTilingWithIntrinTest, LeavesOtherProductsAlone) {
+  // Columns or the reduction do not divide; types without an instruction.
+  for (const auto& program : {Gemm(32, 20, 32, "uint8", "int8", "int32"),
+                              Gemm(32, 64, 30, "uint8", "int8", "int32"),
+                              Gemm(32, 64, 32, "int8", "int8", "int32"),
+                              Gemm(32, 64, 32, "uint8", "int8", "float32"),
+                              Gemm(32, 64, 32, "float32", "float32", "float32"),
+                              Matmul(32, 64, 32)}) {
+    const auto space = Space(program, kVnni);
+    EXPECT_EQ(IntrinOf(*space), "");
+    Rng rng(1);
+    EXPECT_TRUE(space->Sample(rng).ok());
+  }
+}
+
+TEST(MultiLevelTilingWithIntrinTest, TilesFitTheRegisters) {
+  const auto space = Space(Gemm(64, 256, 64, "uint8", "int8", "int32"), kVnni);
+  Rng rng(2);
+  for (int i = 0; i < 200; ++i) {
+    const auto candidate = space->Sample(rng);
+    ASSERT_TRUE(candidate.ok()) << candidate.status();
+    // Rows, groups, vectors.
+    const auto innermost = [&](int site) {
+      return *candidate->decisions[site].AsList()->back().AsInt();
+    };
+    const int64_t rows = innermost(0), vectors = innermost(2);
+    EXPECT_LE(rows * vectors + vectors + 1, 32) << candidate->Key();
+  }
+}
+
+TEST(RewriteTensorizeTest, EveryCandidateIsTensorizedAndReplays) {
+  const auto target = *target::Parse(kVnni);
+  const auto program = Gemm(24, 128, 32, "uint8", "int8", "int32");
+  const auto space = Space(program, kVnni);
+  EXPECT_EQ(space->sketches().size(), 6u);
+  Rng rng(3);
+  for (int i = 0; i < 100; ++i) {
+    const auto candidate = space->Sample(rng);
+    ASSERT_TRUE(candidate.ok()) << candidate.status();
+    const auto scheduled = space->Apply(*candidate);
+    ASSERT_TRUE(scheduled.ok()) << scheduled.status() << candidate->Key();
+    const std::string trace = scheduled->trace().Print();
+    EXPECT_THAT(trace, HasSubstr("tensor_intrin=\"dot_16x4_vnni\""));
+    const std::string text = ir::Print(scheduled->module());
+    EXPECT_THAT(text, HasSubstr("\"tilefarm.dot_product\": 1"));
+    // Nothing that is left to do says so.
+    EXPECT_THAT(text, Not(HasSubstr("tilefarm.pack")));
+    const auto parsed = schedule::Trace::Parse(trace);
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    const auto replayed = schedule::Replay(*parsed, ir::IRModule{{program}});
+    ASSERT_TRUE(replayed.ok()) << replayed.status();
+    EXPECT_EQ(ir::Print(replayed->module()), text);
+    const auto again = space->FromRecord(*parsed);
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(*again, *candidate);
+  }
+}
+
+TEST(RewriteTensorizeTest, TracesNeedTheirTarget) {
+  const auto program = Gemm(32, 64, 32, "uint8", "int8", "int32");
+  const auto space = Space(program, kVnni);
+  Rng rng(4);
+  const auto scheduled = space->Apply(*space->Sample(rng));
+  ASSERT_TRUE(scheduled.ok()) << scheduled.status();
+  const auto elsewhere = DesignSpace::FromTrace(
+      program, *target::Parse(kNeither), scheduled->trace());
+  EXPECT_EQ(elsewhere.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(elsewhere.status().message()),
+              HasSubstr("dot_16x4_vnni needs a target with avx512vnni"));
+}
+
+TEST(WidenOperandsTest, CopiesTheOperandThatIsNotPacked) {
+  const RuleContext context{"main", *target::Parse(kNeither)};
+  const auto apply = [&](const ir::PrimFuncPtr& program) {
+    const auto results = WidenOperands(
+        context, schedule::Schedule(ir::IRModule{{program}}), "C");
+    EXPECT_TRUE(results.ok()) << results.status();
+    EXPECT_EQ(results->size(), 1u);
+    return ir::Print(results->front().module());
+  };
+  const std::string halves =
+      apply(Gemm(32, 64, 32, "float16", "float16", "float32"));
+  EXPECT_THAT(halves, HasSubstr("A_global[v0, v1] = A[v0, v1]"));
+  EXPECT_THAT(halves, Not(HasSubstr("B_global")));
+  EXPECT_THAT(apply(Gemm(32, 64, 32, "int8", "int8", "int32")),
+              Not(HasSubstr("A_global")));
+  EXPECT_THAT(apply(Matmul(32, 64, 32)), Not(HasSubstr("A_global")));
+}
+
+}  // namespace
+}  // namespace tilefarm::space

@@ -90,9 +90,9 @@ class JobRun {
   void TakeOutcomes(std::vector<Outcome> outcomes);
   void NoteRecord(Task& task, const database::Record& record, bool of_this_job);
   void NoteFinalist(Task& task, const database::Record& record);
-  // Has the fastest candidates measured again, now that nothing is built
-  // beside them: the fastest of many noisy times is too good to be true. False
-  // where every task's best has been.
+  // Has the next round of the race between the fastest candidates measured
+  // (contender.h), now that nothing is built beside them. False where every
+  // task's race is over.
   bool RequestFinalists();
   bool RequestFinalist(Task& task, const Contender& contender);
   void ShowBest(const Task& task);

@@ -15,6 +15,7 @@
 #include "base/status_macros.h"
 #include "compiler/ir/structural.h"
 #include "cost_model/estimate.h"
+#include "cost_model/features.h"
 #include "cost_model/skeleton/evaluator.h"
 #include "server/search/search.h"
 
@@ -40,7 +41,8 @@ struct Individual {
   space::Candidate candidate;
   cost_model::FeatureRows features;
   float predicted = 0;
-  double seconds = 0;  // measured; 0: not yet
+  double seconds = 0;    // measured; 0: not yet
+  bool in_space = true;  // has a candidate, so that it may breed
 };
 
 class EvolutionarySearch : public Search {
@@ -77,6 +79,8 @@ class EvolutionarySearch : public Search {
   // Into `proposals` unless its program was proposed before.
   absl::Status Take(Individual individual, std::vector<Proposal>* proposals);
   absl::Status TakeRandom(size_t want, std::vector<Proposal>* proposals);
+  // options_.first_trace, unless it was proposed before.
+  absl::Status TakeFirst(std::vector<Proposal>* proposals);
   // The best of many random candidates by EstimateCycles.
   absl::Status TakeDrafts(size_t want, std::vector<Proposal>* proposals);
   void Learn(const Individual& individual, double seconds);
@@ -98,6 +102,7 @@ class EvolutionarySearch : public Search {
   std::vector<Individual> population_;     // not proposed, best predicted first
   std::vector<Individual> elite_;          // measured, fastest first
   std::vector<cost_model::Sample> fresh_;  // not trained on yet
+  bool first_taken_ = false;
   int64_t measured_ = 0;
   double best_seconds_ = 0;
   std::optional<cost_model::RankingMetrics> last_metrics_;
@@ -234,6 +239,33 @@ absl::Status EvolutionarySearch::Take(Individual individual,
   return absl::OkStatus();
 }
 
+absl::Status EvolutionarySearch::TakeFirst(std::vector<Proposal>* proposals) {
+  if (std::exchange(first_taken_, true) || options_.first_trace.empty()) {
+    return absl::OkStatus();
+  }
+  TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
+                      schedule::Trace::Parse(options_.first_trace));
+  TF_ASSIGN_OR_RETURN(
+      const schedule::Schedule schedule,
+      schedule::Replay(trace, ir::IRModule{{space_->program()}}));
+  const ir::PrimFuncPtr scheduled =
+      schedule.module().Find(space_->program()->name);
+  Proposal proposal;
+  proposal.scheduled_hash = ir::ProgramHash(*scheduled);
+  proposal.candidate_id =
+      CandidateId(task_id_, proposal.scheduled_hash, options_.fingerprint);
+  if (!proposed_.insert(proposal.candidate_id).second) {
+    return absl::OkStatus();
+  }
+  proposal.trace = options_.first_trace;
+  Individual individual;
+  individual.features = cost_model::ExtractFeatures(*scheduled, target_);
+  individual.in_space = false;
+  pending_.emplace(proposal.candidate_id, std::move(individual));
+  proposals->push_back(std::move(proposal));
+  return absl::OkStatus();
+}
+
 absl::Status EvolutionarySearch::TakeRandom(size_t want,
                                             std::vector<Proposal>* proposals) {
   // In a small space the last points are hard to hit: draw until a run of
@@ -296,6 +328,7 @@ absl::StatusOr<std::vector<Proposal>> EvolutionarySearch::Propose(int count) {
   const bool guided = options_.strategy == Strategy::kEvolutionary &&
                       model_->trained() && known >= warm_up;
   const size_t want = static_cast<size_t>(std::max(count, 0));
+  if (want > 0) TF_RETURN_IF_ERROR(TakeFirst(&proposals));
   if (guided) {
     const int64_t each = std::min<int64_t>(
         options_.evaluations_per_proposal,
@@ -338,7 +371,7 @@ void EvolutionarySearch::Learn(const Individual& individual, double seconds) {
   // when a better one comes.
   sample.seconds = seconds;
   fresh_.push_back(std::move(sample));
-  if (seconds <= 0) return;
+  if (seconds <= 0 || !individual.in_space) return;
   Individual measured = individual;
   measured.seconds = seconds;
   const auto place =

@@ -27,6 +27,8 @@ constexpr int64_t kMinEvaluations = 64;
 constexpr int64_t kMinEvaluationsPerProposal = 24;
 // One more of them for so many outcomes.
 constexpr int64_t kOutcomesPerEvaluation = 4;
+// What featurising costs by way of a program, in evaluations by skeleton.
+constexpr int64_t kReplayCost = 8;
 // Before the model knows anything: random candidates evaluated for each one
 // proposed, and the share of proposals that are drawn blindly all the same.
 constexpr int kDraftsPerProposal = 16;
@@ -72,8 +74,14 @@ class EvolutionarySearch : public Search {
   // Featurises a candidate never seen before; nullopt where it was, or where
   // it is illegal.
   std::optional<Individual> Evaluate(space::Candidate candidate);
-  // Evaluates `budget` new candidates and keeps the best.
+  // Evaluates `budget` new candidates, fewer where their sketches have no
+  // skeletons, and keeps the best.
   void Evolve(int64_t budget);
+  // What the evaluations so far cost, in those by skeleton.
+  int64_t EvaluationCost() const {
+    const skeleton::EvaluatorStats& stats = evaluator_.stats();
+    return stats.by_skeleton + kReplayCost * stats.by_replay;
+  }
   absl::StatusOr<space::Candidate> Breed(
       const std::vector<const Individual*>& parents);
   // Into `proposals` unless its program was proposed before.
@@ -196,8 +204,8 @@ void EvolutionarySearch::Evolve(int64_t budget) {
     }
     std::vector<Individual> children;
     const int64_t want = budget / generations;
-    for (int64_t tries = 0;
-         tries < 4 * want + 16 && static_cast<int64_t>(children.size()) < want;
+    const int64_t until = EvaluationCost() + std::max<int64_t>(want, 1);
+    for (int64_t tries = 0; tries < 4 * want + 16 && EvaluationCost() < until;
          ++tries) {
       auto child = Breed(parents);
       if (!child.ok()) continue;

@@ -5,7 +5,8 @@
 //                     -> measure the finalists once more -> end
 //
 // The thread has the idle scheduling class, so that search and training take
-// only what measurements leave. Proposals are logged before the farm sees
+// only what measurements and builds leave, except while devices are about to
+// run out of candidates. Proposals are logged before the farm sees
 // them: a candidate that a device may hold is always known after a restart.
 #ifndef TILEFARM_SERVER_JOBS_JOB_RUN_H_
 #define TILEFARM_SERVER_JOBS_JOB_RUN_H_

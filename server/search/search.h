@@ -36,7 +36,7 @@ struct SearchOptions {
   double crossover_probability = 0.1;
   double epsilon = 0.05;    // share of proposals taken at random
   int initial_random = 32;  // trials before the model is trusted
-  int retrain_every = 16;   // outcomes between trainings, growing with size
+  int retrain_every = 8;    // outcomes between trainings, growing with size
   std::string fingerprint;  // part of the candidate id
   // A complete trace that is proposed before all others, of the space or not:
   // what a user without records gets, so that tuning never ends below it.

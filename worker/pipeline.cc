@@ -27,8 +27,11 @@ constexpr size_t kCachedReferences = 32;
 // A builder that cannot be started is a fault of this installation, or of
 // a moment without memory: patience, then an error in the record.
 constexpr int kStartAttempts = 4;
-// How soon a worker that waits for lent cores is noticed.
+// How soon a worker that waits for lent cores is noticed, and how long cores
+// are lent: builders that take longer than that for one candidate do not need
+// them.
 constexpr absl::Duration kLendingPoll = absl::Milliseconds(20);
+constexpr absl::Duration kLongestLoan = absl::Seconds(1);
 
 void Fail(v1::Measurement& measurement, const char* status,
           const std::string& error) {
@@ -329,7 +332,8 @@ bool Pipeline::BuildJob(BuilderClient& builder, Job& job) {
 Pipeline::JobPtr Pipeline::NextReady() {
   for (;;) {
     if (lent_lock_.has_value() &&
-        CpuLock::Wanted(options_.lock_directory, lent_cpus_)) {
+        (absl::Now() >= lent_until_ ||
+         CpuLock::Wanted(options_.lock_directory, lent_cpus_))) {
       TakeBack();
     }
     MutexLock lock(mutex_);
@@ -383,6 +387,7 @@ void Pipeline::Lend(CpuLock lock, const CpuList& cpus) {
   builder_cpus_ = options_.cpus;
   lent_cpus_ = cpus;
   lent_lock_.emplace(std::move(lock));
+  lent_until_ = absl::Now() + kLongestLoan;
 }
 
 void Pipeline::TakeBack() {

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
 #include "base/mutex.h"
 #include "proto/tilefarm/v1/farm.pb.h"
 #include "worker/builder_client.h"
@@ -96,7 +97,8 @@ class Pipeline {
                                        absl::Duration timeout);
   // Waits for the cores, keeps everything else off them, runs.
   void RunJob(Job& job);
-  // Lets builders use `cpus` until TakeBack; `lock` is held as long.
+  // Lets builders use `cpus` until TakeBack, for a second at most; `lock` is
+  // held as long.
   void Lend(CpuLock lock, const CpuList& cpus);
   void TakeBack();
   // The next job to run; null at the end.
@@ -121,6 +123,7 @@ class Pipeline {
   CpuList builder_cpus_;
   CpuList lent_cpus_;
   std::optional<CpuLock> lent_lock_;
+  absl::Time lent_until_;
 
   mutable Mutex mutex_;
   CondVar changed_;

@@ -14,7 +14,7 @@ constexpr size_t kMostContenders = 16;
 // Of the first round, whatever their times are; and of all rounds together.
 constexpr size_t kFirstEntrants = 3;
 constexpr size_t kMostEntrants = 8;
-constexpr int kMostRounds = 3;
+constexpr int kRounds = 3;
 // A first time this much slower than the fastest may be the better one's.
 constexpr double kCloseBehind = 1.05;
 
@@ -92,9 +92,10 @@ std::vector<const Contender*> Contenders::NextRound(const std::string& job_id) {
   size_t entrants = std::count_if(list_.begin(), list_.end(), InRace);
   const double fastest_first = list_.front().record.median_seconds;
   const Standing leading = winner()->standing();
-  // Of those not proven slower than the leader, who has rounds to run?
+  // Those not proven slower than the leader, while they have rounds to run. One
+  // that is left alone runs on, too: its time is what the record promises, and
+  // where a process has its memory is a matter of luck.
   std::vector<Contender*> round;
-  size_t abreast = 0;
   for (Contender& one : list_) {
     const Standing standing = one.standing();
     if (!InRace(one)) {
@@ -104,7 +105,6 @@ std::vector<const Contender*> Contenders::NextRound(const std::string& job_id) {
                       : standing.seconds <= leading.seconds;
       if (!enters || entrants >= kMostEntrants) continue;
       ++entrants;
-      ++abreast;
       round.push_back(&one);
       continue;
     }
@@ -113,13 +113,7 @@ std::vector<const Contender*> Contenders::NextRound(const std::string& job_id) {
     if (known && standing.low > std::max(leading.high, leading.seconds)) {
       continue;
     }
-    ++abreast;
-    if (one.requested < kMostRounds) round.push_back(&one);
-  }
-  // One that is left alone, and measured, has won.
-  if (abreast < 2 && !round.empty() && InRace(*round.front()) &&
-      round.front()->rounds.job_id() == job_id) {
-    return {};
+    if (one.requested < kRounds) round.push_back(&one);
   }
   std::stable_sort(round.begin(), round.end(),
                    [](const Contender* a, const Contender* b) {

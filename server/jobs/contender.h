@@ -25,8 +25,8 @@ struct Contender {
 // The fastest of many noisy times is too good to be true, so the fastest
 // candidates are measured again, in rounds that interleave them: what slows the
 // machine for a while slows them all. A round leaves out whoever the rounds
-// before proved slower; the race is over when one is left, or nothing more
-// would be learned. The winner is database::PickWinner's.
+// before proved slower; whoever is left after three has its time from three
+// processes. The winner is database::PickWinner's.
 class Contenders {
  public:
   // A record for which CountsAsBest holds.

@@ -15,6 +15,7 @@ import os
 import statistics
 import sys
 import tempfile
+import time
 
 import tuning
 
@@ -25,7 +26,9 @@ def main():
     parser.add_argument("--no-tuning", action="store_true",
                         help="only what --db has")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--processes", type=int, default=5)
+    parser.add_argument("--processes", type=int, default=7)
+    parser.add_argument("--pause", type=float, default=0.3,
+                        help="seconds between processes")
     args = parser.parse_args()
     results = []
     with tempfile.TemporaryDirectory(prefix="tilefarm-perf-") as folder:
@@ -37,9 +40,12 @@ def main():
             record = tuning.best_record(args, program, db)
             library = os.path.join(folder, entry.name + ".so")
             tuning.build(args, program, db, library)
-            runs = [tuning.time_library(args, entry, library,
-                                        tuning.is_packed(record))
-                    for _ in range(args.processes)]
+            runs = []
+            for _ in range(args.processes):
+                # Apart, so that a moment's trouble is not in all of them.
+                time.sleep(args.pause)
+                runs.append(tuning.time_library(args, entry, library,
+                                                tuning.is_packed(record)))
             medians = sorted(r["median_seconds"] for r in runs)
             fresh = statistics.median(medians)
             result = {

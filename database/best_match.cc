@@ -64,13 +64,13 @@ std::optional<size_t> ChooseBest(std::span<const Contender> contenders) {
     const Tally& tally = models[c.device_model];
     return std::make_tuple(-tally.count, -tally.last_id);
   });
-  // Of one model's devices the fastest record also names the device.
-  return *std::min_element(kept.begin(), kept.end(), [&](size_t a, size_t b) {
-    const Contender& x = contenders[a];
-    const Contender& y = contenders[b];
-    return std::tie(x.median_seconds, x.record_id) <
-           std::tie(y.median_seconds, y.record_id);
+  // Of one model's devices the winner also names the device.
+  std::sort(kept.begin(), kept.end(), [&](size_t a, size_t b) {
+    return contenders[a].record_id < contenders[b].record_id;
   });
+  std::vector<Standing> standings;
+  for (const size_t i : kept) standings.push_back(contenders[i].standing);
+  return kept[PickWinner(standings)];
 }
 
 std::string ReasonFor(const Contender& contender) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "compiler/target/target.h"
+#include "database/race.h"
 #include "database/record.h"
 
 namespace tilefarm::database {
@@ -17,7 +18,8 @@ namespace tilefarm::database {
 // that fits.
 struct Contender {
   int64_t record_id = 0;
-  double median_seconds = 0;
+  // Its time; the order within one protocol and device model.
+  Standing standing;
   // How its target fits the wanted one; never kNone.
   target::Match match = target::Match::kExact;
   // Measured on the wanted device model (brand, cpu, features, caches).
@@ -47,8 +49,8 @@ Step StepOf(const Contender& contender);
 //     say nothing about each other: a warm cache before a cold one, the layout
 //     as stated before a packed one, then the device model with most
 //     contenders (the later tuned on a tie), and of its devices the one with
-//     the smallest median.
-//  3. Among those, the smallest median; the older record on a tie.
+//     the winner.
+//  3. Among those, PickWinner's; the older record on a tie.
 std::optional<size_t> ChooseBest(std::span<const Contender> contenders);
 
 // "exact device model", "same microarchitecture (znver4), tuned for 8 cores".

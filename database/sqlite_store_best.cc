@@ -23,7 +23,7 @@ using target::Target;
 struct Remeasured {
   bool failed = false;
   int64_t measurement_id = 0;  // the latest full one; 0: none
-  double median_seconds = 0;
+  Rounds rounds;
 };
 
 // Why records of the workload were passed over, for the answer "none".
@@ -59,17 +59,12 @@ absl::StatusOr<std::vector<int64_t>> WorkloadIds(Connection& db,
   }
 }
 
-// Failures that speak of the code rather than of the day's circumstances.
-bool Disqualifies(const std::string& status) {
-  return status == "wrong_result" || status == "run_error" ||
-         status == "run_timeout";
-}
-
 absl::StatusOr<std::map<int64_t, Remeasured>> ReadRemeasured(
     Connection& db, int64_t workload_id) {
   TF_ASSIGN_OR_RETURN(
       Statement query,
       db.Prepare("SELECT m.id, m.record_id, m.status, m.median_seconds, "
+                 "m.job_id, m.seconds, "
                  "m.verified AND NOT m.stopped_early AND NOT m.emulated "
                  "AND m.device = r.device AND m.cold_cache = r.cold_cache "
                  "AND m.cores = r.cores AND m.layout = r.layout "
@@ -81,12 +76,15 @@ absl::StatusOr<std::map<int64_t, Remeasured>> ReadRemeasured(
     TF_ASSIGN_OR_RETURN(const bool row, query.Step());
     if (!row) return result;
     Remeasured& entry = result[query.Int(1)];
-    const std::string status = query.Text(2);
-    if (Disqualifies(status)) entry.failed = true;
+    const std::optional<Status> status = ParseStatus(query.Text(2));
+    if (status && RulesOut(*status)) entry.failed = true;
     const double median = query.Double(3);
-    if (status == "ok" && query.Bool(4) && median > 0) {
+    if (status == Status::kOk && query.Bool(6) && median > 0) {
       entry.measurement_id = query.Int(0);
-      entry.median_seconds = median;
+      TF_ASSIGN_OR_RETURN(std::vector<double> seconds,
+                          SecondsFromText(query.Text(5)));
+      if (seconds.empty()) seconds = {median};
+      entry.rounds.Add(query.Text(4), seconds);
     }
   }
 }
@@ -138,26 +136,41 @@ absl::Status CollectContenders(Connection& db, int64_t workload_id,
       db.Prepare("SELECT r.id, r.target, r.device, d.model, r.median_seconds, "
                  "r.fingerprint, r.cold_cache, r.cores, r.layout, "
                  "instr(s.text, 'tensorize') > 0, "
+                 "r.ci_low_seconds, r.ci_high_seconds, s.text, s.id, "
                  "r.status = 'ok' AND r.verified AND NOT r.stopped_early "
                  "AND NOT r.emulated "
                  "FROM records r JOIN devices d ON d.id = r.device_id "
                  "JOIN sketches s ON s.id = r.sketch_id "
                  "WHERE r.workload_id = ? ORDER BY r.id"));
   query.Bind(workload_id);
+  // Thousands of records share a sketch: its text is read once.
+  std::map<int64_t, int64_t> instructions;
+  const auto instructions_of = [&](const Statement& row) {
+    const auto [it, added] = instructions.try_emplace(row.Int(13));
+    if (added) it->second = CountInstructions(row.Text(12));
+    return it->second;
+  };
   while (true) {
     TF_ASSIGN_OR_RETURN(const bool row, query.Step());
     if (!row) return absl::OkStatus();
     Contender c;
     c.record_id = query.Int(0);
-    c.median_seconds = query.Double(4);
-    bool sound = query.Bool(10);
+    c.standing = {.seconds = query.Double(4),
+                  .low = query.Double(10),
+                  .high = query.Double(11),
+                  .instructions = instructions_of(query)};
+    bool sound = query.Bool(14);
     if (const auto it = remeasured.find(c.record_id); it != remeasured.end()) {
       if (it->second.failed) sound = false;
       if (it->second.measurement_id != 0) {
-        c.median_seconds = it->second.median_seconds;
+        const MedianInterval interval = it->second.rounds.interval();
+        c.standing.seconds = interval.median;
+        c.standing.low = interval.low;
+        c.standing.high = interval.high;
+        c.standing.confirmed = true;
       }
     }
-    if (!sound || !(c.median_seconds > 0) || std::isinf(c.median_seconds)) {
+    if (!sound || !(c.standing.seconds > 0) || std::isinf(c.standing.seconds)) {
       ++refusals.failed;
       continue;
     }
@@ -216,23 +229,24 @@ std::string Explain(const std::string& hash, const Refusals& refusals) {
   return absl::StrCat(text, ": ", absl::StrJoin(reasons, ", "));
 }
 
-// Replaces the samples of the record by those of a measurement.
-absl::Status UseMeasurement(Connection& db, int64_t measurement_id,
-                            Record& record) {
+// Replaces the samples of the record by those of its re-measurements.
+absl::Status UseMeasurements(Connection& db, const Remeasured& remeasured,
+                             Record& record) {
   TF_ASSIGN_OR_RETURN(
       Statement query,
-      db.Prepare("SELECT seconds, median_seconds, ci_low_seconds, "
-                 "ci_high_seconds, max_abs_error, max_rel_error, device_state "
+      db.Prepare("SELECT max_abs_error, max_rel_error, device_state "
                  "FROM measurements WHERE id = ?"));
-  TF_ASSIGN_OR_RETURN(const bool found, query.Bind(measurement_id).Step());
+  TF_ASSIGN_OR_RETURN(const bool found,
+                      query.Bind(remeasured.measurement_id).Step());
   if (!found) return absl::DataLossError("a measurement is gone");
-  TF_ASSIGN_OR_RETURN(record.seconds, SecondsFromText(query.Text(0)));
-  record.median_seconds = query.Double(1);
-  record.ci_low_seconds = query.Double(2);
-  record.ci_high_seconds = query.Double(3);
-  record.max_abs_error = query.Double(4);
-  record.max_rel_error = query.Double(5);
-  record.device_state = query.Text(6);
+  const MedianInterval interval = remeasured.rounds.interval();
+  record.seconds = remeasured.rounds.seconds();
+  record.median_seconds = interval.median;
+  record.ci_low_seconds = interval.low;
+  record.ci_high_seconds = interval.high;
+  record.max_abs_error = query.Double(0);
+  record.max_rel_error = query.Double(1);
+  record.device_state = query.Text(2);
   return absl::OkStatus();
 }
 
@@ -271,7 +285,7 @@ absl::StatusOr<BestMatch> SqliteStore::FindBest(const BestQuery& query) const {
     best.reason = ReasonFor(winner);
     const auto it = remeasured.find(winner.record_id);
     if (it != remeasured.end() && it->second.measurement_id != 0) {
-      return UseMeasurement(db, it->second.measurement_id, best.record);
+      return UseMeasurements(db, it->second, best.record);
     }
     return absl::OkStatus();
   }));

@@ -79,9 +79,10 @@ class Store {
   // among `remeasured` are added in both cases.
   virtual absl::StatusOr<std::vector<bool>> AddRecords(
       std::span<const Record> records) = 0;
-  // Re-measurement of a stored record: a row in `measurements`. A full and
-  // verified one under the record's protocol and device replaces the record's
-  // median in FindBest; one that failed keeps the record from being best.
+  // Re-measurement of a stored record: a row in `measurements`. Full and
+  // verified ones under the record's protocol and device replace the record's
+  // time in FindBest, those of one job together (race.h); one that failed
+  // keeps the record from being best.
   // NotFound: no such record.
   virtual absl::Status AddMeasurement(int64_t record_id,
                                       const Record& measured) = 0;

@@ -107,6 +107,28 @@ CpuList Without(const CpuList& all, const CpuList& taken) {
   return rest;
 }
 
+namespace {
+
+// Opens one of the lock files of a core, made where it is missing.
+int OpenLockFile(const std::string& path) {
+  // Not O_CREAT for one that is there: in a sticky directory the kernel may
+  // refuse that for another user's file.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd >= 0 || errno != ENOENT) return fd;
+  return open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+}
+
+std::string LockPath(const std::string& directory, uint32_t cpu) {
+  return absl::StrCat(directory, "/cpu", cpu, ".lock");
+}
+
+// Held by those who wait for the core, shared.
+std::string WaitPath(const std::string& directory, uint32_t cpu) {
+  return absl::StrCat(directory, "/cpu", cpu, ".wanted");
+}
+
+}  // namespace
+
 CpuLock::~CpuLock() {
   for (int fd : fds_) close(fd);
 }
@@ -120,25 +142,39 @@ absl::StatusOr<CpuLock> CpuLock::Acquire(const std::string& directory,
   }
   CpuLock lock;
   for (uint32_t cpu : cpus) {
-    const std::string path = absl::StrCat(directory, "/cpu", cpu, ".lock");
-    // Not O_CREAT for one that is there: in a sticky directory the kernel may
-    // refuse that for another user's file.
-    int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 && errno == ENOENT) {
-      fd =
-          open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-    }
+    const std::string path = LockPath(directory, cpu);
+    const int fd = OpenLockFile(path);
     if (fd < 0) return absl::ErrnoToStatus(errno, path);
     lock.fds_.push_back(fd);
+    CpuLock wanted;
     while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK && errno != EINTR) {
         return absl::ErrnoToStatus(errno, path);
       }
       if (give_up()) return absl::CancelledError("waiting for the cores");
+      if (wanted.fds_.empty()) {
+        const int wait_fd = OpenLockFile(WaitPath(directory, cpu));
+        if (wait_fd >= 0) {
+          wanted.fds_.push_back(wait_fd);
+          flock(wait_fd, LOCK_SH | LOCK_NB);
+        }
+      }
       absl::SleepFor(kLockPoll);
     }
   }
   return lock;
+}
+
+bool CpuLock::Wanted(const std::string& directory, const CpuList& cpus) {
+  for (uint32_t cpu : cpus) {
+    const int fd = open(WaitPath(directory, cpu).c_str(),
+                        O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) continue;
+    const bool waited = flock(fd, LOCK_EX | LOCK_NB) != 0;
+    close(fd);
+    if (waited) return true;
+  }
+  return false;
 }
 
 }  // namespace tilefarm::worker

@@ -58,6 +58,9 @@ class CpuLock {
                                          const CpuList& cpus,
                                          const std::function<bool()>& give_up);
 
+  // Whether someone waits in Acquire for one of `cpus`.
+  static bool Wanted(const std::string& directory, const CpuList& cpus);
+
  private:
   std::vector<int> fds_;
 };

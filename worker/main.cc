@@ -1,4 +1,5 @@
 // rpc-worker: offers this device to a tune-server.
+#include <errno.h>
 #include <pwd.h>
 #include <signal.h>
 #include <unistd.h>
@@ -38,7 +39,8 @@ struct Flags {
   std::string cores;
   std::string lock_dir = "/tmp/tilefarm-cpus";
   std::string runner_command;
-  int builders = 1;
+  int builders = 0;
+  std::string timeline;
   bool emulated = false;
 };
 
@@ -127,7 +129,23 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags) {
   pipeline.flush_bytes =
       2 * static_cast<uint64_t>(std::max<int64_t>(host.caches.l3_bytes, 0));
 
-  pipeline.builders = flags.builders;
+  // Beyond a few, a measurement is all they wait for.
+  pipeline.builders =
+      flags.builders > 0
+          ? flags.builders
+          : std::clamp(static_cast<int>(pipeline.cpus.size()), 1, 4);
+  if (!flags.timeline.empty()) {
+    std::shared_ptr<std::FILE> file(std::fopen(flags.timeline.c_str(), "ae"),
+                                    [](std::FILE* f) {
+                                      if (f != nullptr) std::fclose(f);
+                                    });
+    if (file == nullptr) return absl::ErrnoToStatus(errno, flags.timeline);
+    pipeline.on_timeline = [file](const std::string& line) {
+      // One write a line, whole in whatever thread.
+      std::fprintf(file.get(), "%s\n", line.c_str());
+      std::fflush(file.get());
+    };
+  }
   pipeline.lock_directory = flags.lock_dir;
   TF_ASSIGN_OR_RETURN(const std::string builder, HelperProgram("tune-builder"));
   pipeline.builder_command = {builder, "--parent", absl::StrCat(getpid())};
@@ -191,9 +209,9 @@ int main(int argc, char** argv) {
   app.add_option("--state-dir", flags.state_dir,
                  "Where unacknowledged results wait");
   app.add_option("--builders", flags.builders,
-                 "Processes that compile candidates")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
+                 "Processes that compile candidates (default: one a core, four "
+                 "at most)")
+      ->check(CLI::Range(1, 256));
   app.add_option("--cores", flags.cores,
                  "Cores to use, such as 0-3,8 (default: all that it may)");
   app.add_option("--lock-dir", flags.lock_dir,
@@ -202,6 +220,9 @@ int main(int argc, char** argv) {
   app.add_option("--runner-command", flags.runner_command,
                  "Command that starts a tune-runner, such as \"ssh board "
                  "tune-runner\"");
+  app.add_option("--timeline", flags.timeline,
+                 "Append a line of JSON a candidate to this file: when it was "
+                 "built and run");
   app.add_flag("--emulated", flags.emulated,
                "This device is emulated: its times mean little");
   app.set_version_flag(

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/log.h"
@@ -26,6 +27,11 @@ constexpr size_t kCachedReferences = 32;
 // A builder that cannot be started is a fault of this installation, or of
 // a moment without memory: patience, then an error in the record.
 constexpr int kStartAttempts = 4;
+// How soon a worker that waits for lent cores is noticed, and how long cores
+// are lent: builders that take longer than that for one candidate do not need
+// them.
+constexpr absl::Duration kLendingPoll = absl::Milliseconds(20);
+constexpr absl::Duration kLongestLoan = absl::Seconds(1);
 
 void Fail(v1::Measurement& measurement, const char* status,
           const std::string& error) {
@@ -66,6 +72,18 @@ RunReply RunError(std::string error) {
   return reply;
 }
 
+// From and to, in seconds of one clock.
+struct Span {
+  double from = 0, to = 0;
+};
+
+double Now() { return absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()); }
+
+std::string SpanText(const Span& span) {
+  if (span.to == 0) return "null";
+  return absl::StrFormat("[%.6f,%.6f]", span.from, span.to);
+}
+
 }  // namespace
 
 struct Pipeline::Reference {
@@ -91,6 +109,17 @@ struct Pipeline::Job {
   ReferencePtr reference;
   BuildReply build;
   v1::Measurement measurement;
+  double added = Now();
+  Span built, ran;
+  double child_seconds = 0;
+
+  std::string Timeline() const {
+    return absl::StrFormat(
+        R"({"candidate":"%s","status":"%s","added":%.6f,"built":%s,)"
+        R"("ran":%s,"child":%.6f})",
+        lease.candidate_id(), measurement.status(), added, SpanText(built),
+        SpanText(ran), child_seconds);
+  }
 };
 
 Pipeline::Pipeline(Options options)
@@ -199,7 +228,10 @@ void Pipeline::BuilderLoop(BuilderClient& builder) {
       job->phase = v1::LEASE_PHASE_BUILDING;
     }
     options_.on_change();
-    if (!BuildJob(builder, *job)) {
+    job->built.from = Now();
+    const bool built = BuildJob(builder, *job);
+    job->built.to = Now();
+    if (!built) {
       Finish(job);
       continue;
     }
@@ -306,20 +338,38 @@ bool Pipeline::BuildJob(BuilderClient& builder, Job& job) {
   return true;
 }
 
+Pipeline::JobPtr Pipeline::NextReady() {
+  for (;;) {
+    if (lent_lock_.has_value() &&
+        (absl::Now() >= lent_until_ ||
+         CpuLock::Wanted(options_.lock_directory, lent_cpus_))) {
+      TakeBack();
+    }
+    MutexLock lock(mutex_);
+    if (ending_) return nullptr;
+    if (ready_.empty()) {
+      if (lent_lock_.has_value()) {
+        changed_.WaitFor(mutex_, kLendingPoll);
+      } else {
+        changed_.Wait(mutex_);
+      }
+      continue;
+    }
+    const JobPtr job = ready_.front();
+    ready_.pop_front();
+    if (job->cancelled) continue;
+    job->phase = v1::LEASE_PHASE_RUNNING;
+    running_ = job;
+    return job;
+  }
+}
+
 void Pipeline::RunnerLoop() {
   for (;;) {
-    JobPtr job;
-    {
-      MutexLock lock(mutex_);
-      while (!ending_ && ready_.empty()) changed_.Wait(mutex_);
-      if (ending_) return;
-      job = ready_.front();
-      ready_.pop_front();
-      if (job->cancelled) continue;
-      job->phase = v1::LEASE_PHASE_RUNNING;
-      running_ = job;
-    }
+    const JobPtr job = NextReady();
+    if (job == nullptr) return;
     options_.on_change();
+    TakeBack();
     RunJob(*job);
     {
       MutexLock lock(mutex_);
@@ -331,12 +381,28 @@ void Pipeline::RunnerLoop() {
 
 bool Pipeline::ClearCpus(const CpuList& cpus) {
   CpuList rest = Without(options_.cpus, cpus);
-  if (rest.empty()) return false;
-  if (rest == builder_cpus_) return true;
+  const bool clear = !rest.empty();
+  // Stopped while it measures, a builder may be anywhere.
+  if (!clear) rest = options_.cpus;
+  if (rest == builder_cpus_) return clear;
   for (auto& builder : builders_) builder->RunOn(rest);
-  if (options_.moves_this_process) KeepProcessOnCpus(getpid(), rest);
+  if (clear && options_.moves_this_process) KeepProcessOnCpus(getpid(), rest);
   builder_cpus_ = std::move(rest);
-  return true;
+  return clear;
+}
+
+void Pipeline::Lend(CpuLock lock, const CpuList& cpus) {
+  for (auto& builder : builders_) builder->RunOn(options_.cpus);
+  builder_cpus_ = options_.cpus;
+  lent_cpus_ = cpus;
+  lent_lock_.emplace(std::move(lock));
+  lent_until_ = absl::Now() + kLongestLoan;
+}
+
+void Pipeline::TakeBack() {
+  if (!lent_lock_.has_value()) return;
+  ClearCpus(lent_cpus_);
+  lent_lock_.reset();
 }
 
 void Pipeline::RunJob(Job& job) {
@@ -356,7 +422,10 @@ void Pipeline::RunJob(Job& job) {
     builders_paused_ = true;
     for (auto& builder : builders_) builder->Pause();
   }
+  job.ran.from = Now();
   const RunReply reply = Measure(job, cpus);
+  job.ran.to = Now();
+  job.child_seconds = reply.child_seconds;
   if (pause) {
     MutexLock lock(mutex_);
     builders_paused_ = false;
@@ -365,6 +434,15 @@ void Pipeline::RunJob(Job& job) {
   }
   Fill(reply, &job.measurement);
   job.measurement.set_device_state(DeviceState(cpus, reply));
+  if (pause || !cpu_lock.ok()) return;
+  bool idle = false;
+  {
+    MutexLock lock(mutex_);
+    idle = ready_.empty();
+  }
+  if (idle && !CpuLock::Wanted(options_.lock_directory, cpus)) {
+    Lend(*std::move(cpu_lock), cpus);
+  }
 }
 
 LoadReply Pipeline::LoadReference(const Job& job, const CpuList& cpus) {
@@ -454,6 +532,7 @@ void Pipeline::Finish(const JobPtr& job) {
     result.set_lease_id(lease_id);
     result.set_attempt(job->lease.attempt());
     result.set_candidate_id(job->lease.candidate_id());
+    if (options_.on_timeline) options_.on_timeline(job->Timeline());
     *result.mutable_measurement() = std::move(measurement);
     options_.on_result(job->database_uuid, std::move(result));
   }

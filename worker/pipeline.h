@@ -4,6 +4,10 @@
 //   Add -> queue -> builders (threads, one process each) -> ready -> runner
 //                      |                                               |
 //                      +---- failed to build ----> on_result <---------+
+//
+// Builders keep off the cores of a measurement. While none is ready to be
+// measured, those cores are lent to the builders, so that the next one comes
+// sooner; another worker that waits for them is served first.
 #ifndef TILEFARM_WORKER_PIPELINE_H_
 #define TILEFARM_WORKER_PIPELINE_H_
 
@@ -12,12 +16,14 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
 #include "base/mutex.h"
 #include "proto/tilefarm/v1/farm.pb.h"
 #include "worker/builder_client.h"
@@ -48,6 +54,12 @@ class Pipeline {
     std::function<void()> on_change;
     // The lease stays in Held() until this returns.
     std::function<void(const std::string& database_uuid, v1::Result)> on_result;
+    // Where the time went, one line of JSON a lease that has ended; null: not
+    // wanted. Seconds of one clock:
+    //   {"candidate":ID,"status":S,"added":T,"built":[FROM,TO],
+    //    "ran":[FROM,TO],"child":SECONDS}
+    // A stage that it did not come to is null.
+    std::function<void(const std::string& line)> on_timeline;
   };
 
   explicit Pipeline(Options options);
@@ -85,6 +97,12 @@ class Pipeline {
                                        absl::Duration timeout);
   // Waits for the cores, keeps everything else off them, runs.
   void RunJob(Job& job);
+  // Lets builders use `cpus` until TakeBack, for a second at most; `lock` is
+  // held as long.
+  void Lend(CpuLock lock, const CpuList& cpus);
+  void TakeBack();
+  // The next job to run; null at the end.
+  JobPtr NextReady();
   // Moves the builders, and this process, away from `cpus`. False where there
   // is nowhere to go: then the builders must stop.
   bool ClearCpus(const CpuList& cpus);
@@ -100,7 +118,12 @@ class Pipeline {
   RunnerClient runner_;
   // Workloads that the runner was given; runner thread only.
   std::set<std::string> loaded_;
-  CpuList builder_cpus_;  // where the builders are kept; runner thread only
+  // Runner thread only: where the builders are kept, and the cores they may
+  // use as well.
+  CpuList builder_cpus_;
+  CpuList lent_cpus_;
+  std::optional<CpuLock> lent_lock_;
+  absl::Time lent_until_;
 
   mutable Mutex mutex_;
   CondVar changed_;

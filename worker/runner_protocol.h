@@ -156,6 +156,8 @@ struct RunReply {
   uint32_t retaken = 0;
   // Time of a fixed chain of multiplications: the clock as this core had it.
   double canary_seconds = 0;
+  // What the child took in all; the rest was making it and judging it.
+  double child_seconds = 0;
 };
 
 std::string Encode(const ProgramSpec& value);

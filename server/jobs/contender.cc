@@ -8,26 +8,43 @@
 namespace tilefarm::jobs {
 namespace {
 
+using database::Standing;
+
 constexpr size_t kMostContenders = 16;
+// Of the first round, whatever their times are; and of all rounds together.
+constexpr size_t kFirstEntrants = 3;
+constexpr size_t kMostEntrants = 8;
+constexpr int kRounds = 3;
+// A first time this much slower than the fastest may be the better one's.
+constexpr double kCloseBehind = 1.05;
 
-bool Faster(const Contender& a, const Contender& b) {
-  return a.seconds < b.seconds;
-}
-
-// The fault is the code's, not the day's.
-bool RulesOut(database::Status status) {
-  return status == database::Status::kWrongResult ||
-         status == database::Status::kRunError ||
-         status == database::Status::kRunTimeout;
-}
+bool InRace(const Contender& one) { return one.requested > 0; }
 
 }  // namespace
 
+Standing Contender::standing() const {
+  Standing standing = {
+      .seconds = record.median_seconds,
+      .low = record.ci_low_seconds,
+      .high = record.ci_high_seconds,
+      .instructions = database::CountInstructions(record.trace)};
+  if (rounds.count() > 0) {
+    const MedianInterval interval = rounds.interval();
+    standing.seconds = interval.median;
+    standing.low = interval.low;
+    standing.high = interval.high;
+    standing.confirmed = true;
+  }
+  return standing;
+}
+
 void Contenders::Add(const database::Record& record) {
-  Contender contender = {record, record.median_seconds};
   const auto place =
-      std::upper_bound(list_.begin(), list_.end(), contender, Faster);
-  list_.insert(place, std::move(contender));
+      std::upper_bound(list_.begin(), list_.end(), record.median_seconds,
+                       [](double seconds, const Contender& one) {
+                         return seconds < one.record.median_seconds;
+                       });
+  list_.insert(place, {record});
   if (list_.size() > kMostContenders) list_.pop_back();
 }
 
@@ -39,7 +56,7 @@ void Contenders::NoteMeasurement(const std::string& candidate_id,
         return one.record.candidate_id == candidate_id;
       });
   if (found == list_.end()) return;
-  if (RulesOut(measured.status)) {
+  if (database::RulesOut(measured.status)) {
     list_.erase(found);
     return;
   }
@@ -47,9 +64,9 @@ void Contenders::NoteMeasurement(const std::string& candidate_id,
       measured.device != found->record.device) {
     return;
   }
-  found->seconds = measured.median_seconds;
-  found->remeasured = true;
-  std::stable_sort(list_.begin(), list_.end(), Faster);
+  found->rounds.Add(measured.job_id, measured.seconds.empty()
+                                         ? std::vector{measured.median_seconds}
+                                         : measured.seconds);
 }
 
 void Contenders::NoteStored(const database::Store& store,
@@ -64,8 +81,57 @@ void Contenders::NoteStored(const database::Store& store,
   }
 }
 
+std::vector<const Contender*> Contenders::NextRound(const std::string& job_id) {
+  if (list_.empty()) return {};
+  // Rounds of this job that a former process asked for.
+  for (Contender& one : list_) {
+    if (one.rounds.job_id() != job_id) continue;
+    one.requested = std::max(one.requested, one.rounds.count());
+  }
+  const bool first_round = std::none_of(list_.begin(), list_.end(), InRace);
+  size_t entrants = std::count_if(list_.begin(), list_.end(), InRace);
+  const double fastest_first = list_.front().record.median_seconds;
+  const Standing leading = winner()->standing();
+  // Those not proven slower than the leader, while they have rounds to run. One
+  // that is left alone runs on, too: its time is what the record promises, and
+  // where a process has its memory is a matter of luck.
+  std::vector<Contender*> round;
+  for (Contender& one : list_) {
+    const Standing standing = one.standing();
+    if (!InRace(one)) {
+      const bool enters =
+          first_round ? entrants < kFirstEntrants ||
+                            standing.seconds <= kCloseBehind * fastest_first
+                      : standing.seconds <= leading.seconds;
+      if (!enters || entrants >= kMostEntrants) continue;
+      ++entrants;
+      round.push_back(&one);
+      continue;
+    }
+    // Not yet measured in this job: it failed for no fault of its own.
+    const bool known = one.rounds.job_id() == job_id;
+    if (known && standing.low > std::max(leading.high, leading.seconds)) {
+      continue;
+    }
+    if (one.requested < kRounds) round.push_back(&one);
+  }
+  std::stable_sort(round.begin(), round.end(),
+                   [](const Contender* a, const Contender* b) {
+                     return a->standing().seconds < b->standing().seconds;
+                   });
+  for (Contender* one : round) ++one->requested;
+  return {round.begin(), round.end()};
+}
+
+const Contender* Contenders::winner() const {
+  if (list_.empty()) return nullptr;
+  std::vector<Standing> standings;
+  for (const Contender& one : list_) standings.push_back(one.standing());
+  return &list_[database::PickWinner(standings)];
+}
+
 double Contenders::best_seconds() const {
-  return list_.empty() ? 0 : list_.front().seconds;
+  return list_.empty() ? 0 : winner()->standing().seconds;
 }
 
 }  // namespace tilefarm::jobs

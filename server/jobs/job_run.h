@@ -5,7 +5,8 @@
 //                     -> measure the finalists once more -> end
 //
 // The thread has the idle scheduling class, so that search and training take
-// only what measurements leave. Proposals are logged before the farm sees
+// only what measurements and builds leave, except while devices are about to
+// run out of candidates. Proposals are logged before the farm sees
 // them: a candidate that a device may hold is always known after a restart.
 #ifndef TILEFARM_SERVER_JOBS_JOB_RUN_H_
 #define TILEFARM_SERVER_JOBS_JOB_RUN_H_
@@ -90,9 +91,9 @@ class JobRun {
   void TakeOutcomes(std::vector<Outcome> outcomes);
   void NoteRecord(Task& task, const database::Record& record, bool of_this_job);
   void NoteFinalist(Task& task, const database::Record& record);
-  // Has the fastest candidates measured again, now that nothing is built
-  // beside them: the fastest of many noisy times is too good to be true. False
-  // where every task's best has been.
+  // Has the next round of the race between the fastest candidates measured
+  // (contender.h), now that nothing is built beside them. False where every
+  // task's race is over.
   bool RequestFinalists();
   bool RequestFinalist(Task& task, const Contender& contender);
   void ShowBest(const Task& task);

@@ -14,10 +14,6 @@
 namespace tilefarm::jobs {
 namespace {
 
-// Measured again at once; then one by one, until the fastest has been.
-constexpr int kFirstFinalists = 3;
-constexpr int kMostFinalists = 8;
-
 absl::StatusOr<std::string> ScheduledHash(const database::Record& record) {
   auto module = ir::ParseModule(record.program);
   if (!module.ok()) return module.status();
@@ -42,17 +38,8 @@ bool JobRun::RequestFinalists() {
   for (const auto& task : tasks_) {
     // Nothing new was measured: the best one stands as it is.
     if (task->done == 0) continue;
-    const int wanted = task->finalists == 0 ? kFirstFinalists : 1;
-    for (int i = 0; i < wanted; ++i) {
-      if (i >= static_cast<int>(task->contenders.list().size()) ||
-          task->finalists >= kMostFinalists) {
-        break;
-      }
-      Contender& contender = task->contenders.list()[i];
-      if (contender.remeasured) continue;
-      ++task->finalists;
-      contender.remeasured = true;
-      any |= RequestFinalist(*task, contender);
+    for (const Contender* contender : task->contenders.NextRound(job_id_)) {
+      any |= RequestFinalist(*task, *contender);
     }
   }
   if (any && finalists_until_ == absl::InfiniteDuration()) {
@@ -80,16 +67,18 @@ bool JobRun::RequestFinalist(Task& task, const Contender& contender) {
   if (!connected) return false;
   farm::WorkItem item = MakeItem(task, farm::Purpose::kFinalist);
   item.candidate_id =
-      Sha256Hex(absl::StrCat("finalist\n", job_id_, "\n", record.candidate_id));
+      Sha256Hex(absl::StrCat("finalist\n", job_id_, "\n", record.candidate_id,
+                             "\n", contender.requested));
   item.recorded_as = record.candidate_id;
   item.program = record.program;
   item.trace = record.trace;
   item.scheduled_hash = *hash;
   item.device = device;
   item.sequence = record.sequence;
-  item.options.min_samples = 7;
+  // In every round, and without a best to race against: in full.
+  item.options.min_samples = 5;
   item.options.max_samples = 30;
-  item.options.target_time = absl::Milliseconds(100);
+  item.options.target_time = absl::Milliseconds(40);
   return env_.farm.Add(std::move(item)).ok();
 }
 

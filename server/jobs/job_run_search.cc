@@ -1,4 +1,7 @@
 // The two halves of a run's loop: learning and proposing.
+#include <pthread.h>
+#include <sched.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -13,10 +16,30 @@ namespace tilefarm::jobs {
 namespace {
 
 // The number of candidates kept ready, in slots of the matching devices: none
-// of them waits while the search thinks.
-constexpr int kReadySlots = 2;
+// of them waits while the search thinks. No more than that: what is proposed
+// early is proposed without the results that are still to come.
+constexpr int kReadySlots = 1;
 // Proposed together, so that a generation of the search pays.
-constexpr int kMinBatch = 16;
+constexpr int kMinBatch = 8;
+
+// While it lives the thread competes with builders for the processor, where
+// that is allowed: otherwise devices would soon have nothing to do.
+class Urgent {
+ public:
+  explicit Urgent(bool urgent) : urgent_(urgent) {
+    const sched_param none = {};
+    if (urgent_) pthread_setschedparam(pthread_self(), SCHED_OTHER, &none);
+  }
+  ~Urgent() {
+    const sched_param none = {};
+    if (urgent_) pthread_setschedparam(pthread_self(), SCHED_IDLE, &none);
+  }
+  Urgent(const Urgent&) = delete;
+  Urgent& operator=(const Urgent&) = delete;
+
+ private:
+  const bool urgent_;
+};
 
 }  // namespace
 
@@ -170,6 +193,7 @@ bool JobRun::Propose() {
   }
   if (count <= 0) return false;
   Task* task = NextTask();
+  const Urgent urgent(2 * counts.ready < slots);
   return task != nullptr && ProposeFrom(*task, static_cast<int>(count));
 }
 

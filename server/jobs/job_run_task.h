@@ -30,7 +30,6 @@ struct JobRun::Task {
   bool has_baseline = false;
   bool exhausted = false;  // nothing more to propose
   Contenders contenders;
-  int finalists = 0;  // requested so far
   std::optional<cost_model::RankingMetrics> metrics;
 };
 

@@ -57,7 +57,9 @@ database::Record MakeRecord(const Completion& completion,
   record.device_state = measured.device_state;
   record.fingerprint = measured.fingerprint;
   record.code_digest = measured.code_digest;
-  if (item.purpose == Purpose::kTrial) record.job_id = item.queue;
+  if (item.purpose == Purpose::kTrial || item.purpose == Purpose::kFinalist) {
+    record.job_id = item.queue;
+  }
   record.model_score = item.model_score;
   record.sequence = item.sequence;
   record.recorded_at = absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", recorded_at,

@@ -35,6 +35,13 @@ absl::StatusOr<std::unique_ptr<search::Search>> MakeSearch(
                          ? search::Strategy::kRandom
                          : search::Strategy::kEvolutionary;
   options.fingerprint = request.fingerprint;
+  // What a user without records gets is the first trial. A sketch by hand is
+  // searched alone.
+  if (request.job.space_trace.empty()) {
+    const auto schedule = space::DefaultSchedule(
+        ir::IRModule{{request.function}}, request.target);
+    if (schedule.ok()) options.first_trace = schedule->trace().Print();
+  }
   return search::Search::Create(std::move(space), request.target,
                                 request.task_id, request.model, options,
                                 request.known);

@@ -15,6 +15,7 @@
 #include "base/status_macros.h"
 #include "compiler/ir/structural.h"
 #include "cost_model/estimate.h"
+#include "cost_model/features.h"
 #include "cost_model/skeleton/evaluator.h"
 #include "server/search/search.h"
 
@@ -26,6 +27,8 @@ constexpr int64_t kMinEvaluations = 64;
 constexpr int64_t kMinEvaluationsPerProposal = 24;
 // One more of them for so many outcomes.
 constexpr int64_t kOutcomesPerEvaluation = 4;
+// What featurising costs by way of a program, in evaluations by skeleton.
+constexpr int64_t kReplayCost = 8;
 // Before the model knows anything: random candidates evaluated for each one
 // proposed, and the share of proposals that are drawn blindly all the same.
 constexpr int kDraftsPerProposal = 16;
@@ -40,7 +43,8 @@ struct Individual {
   space::Candidate candidate;
   cost_model::FeatureRows features;
   float predicted = 0;
-  double seconds = 0;  // measured; 0: not yet
+  double seconds = 0;    // measured; 0: not yet
+  bool in_space = true;  // has a candidate, so that it may breed
 };
 
 class EvolutionarySearch : public Search {
@@ -70,13 +74,21 @@ class EvolutionarySearch : public Search {
   // Featurises a candidate never seen before; nullopt where it was, or where
   // it is illegal.
   std::optional<Individual> Evaluate(space::Candidate candidate);
-  // Evaluates `budget` new candidates and keeps the best.
+  // Evaluates `budget` new candidates, fewer where their sketches have no
+  // skeletons, and keeps the best.
   void Evolve(int64_t budget);
+  // What the evaluations so far cost, in those by skeleton.
+  int64_t EvaluationCost() const {
+    const skeleton::EvaluatorStats& stats = evaluator_.stats();
+    return stats.by_skeleton + kReplayCost * stats.by_replay;
+  }
   absl::StatusOr<space::Candidate> Breed(
       const std::vector<const Individual*>& parents);
   // Into `proposals` unless its program was proposed before.
   absl::Status Take(Individual individual, std::vector<Proposal>* proposals);
   absl::Status TakeRandom(size_t want, std::vector<Proposal>* proposals);
+  // options_.first_trace, unless it was proposed before.
+  absl::Status TakeFirst(std::vector<Proposal>* proposals);
   // The best of many random candidates by EstimateCycles.
   absl::Status TakeDrafts(size_t want, std::vector<Proposal>* proposals);
   void Learn(const Individual& individual, double seconds);
@@ -98,6 +110,7 @@ class EvolutionarySearch : public Search {
   std::vector<Individual> population_;     // not proposed, best predicted first
   std::vector<Individual> elite_;          // measured, fastest first
   std::vector<cost_model::Sample> fresh_;  // not trained on yet
+  bool first_taken_ = false;
   int64_t measured_ = 0;
   double best_seconds_ = 0;
   std::optional<cost_model::RankingMetrics> last_metrics_;
@@ -191,8 +204,8 @@ void EvolutionarySearch::Evolve(int64_t budget) {
     }
     std::vector<Individual> children;
     const int64_t want = budget / generations;
-    for (int64_t tries = 0;
-         tries < 4 * want + 16 && static_cast<int64_t>(children.size()) < want;
+    const int64_t until = EvaluationCost() + std::max<int64_t>(want, 1);
+    for (int64_t tries = 0; tries < 4 * want + 16 && EvaluationCost() < until;
          ++tries) {
       auto child = Breed(parents);
       if (!child.ok()) continue;
@@ -229,6 +242,33 @@ absl::Status EvolutionarySearch::Take(Individual individual,
   proposal.candidate = individual.candidate;
   proposal.trace = schedule->trace().Print();
   proposal.predicted = individual.predicted;
+  pending_.emplace(proposal.candidate_id, std::move(individual));
+  proposals->push_back(std::move(proposal));
+  return absl::OkStatus();
+}
+
+absl::Status EvolutionarySearch::TakeFirst(std::vector<Proposal>* proposals) {
+  if (std::exchange(first_taken_, true) || options_.first_trace.empty()) {
+    return absl::OkStatus();
+  }
+  TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
+                      schedule::Trace::Parse(options_.first_trace));
+  TF_ASSIGN_OR_RETURN(
+      const schedule::Schedule schedule,
+      schedule::Replay(trace, ir::IRModule{{space_->program()}}));
+  const ir::PrimFuncPtr scheduled =
+      schedule.module().Find(space_->program()->name);
+  Proposal proposal;
+  proposal.scheduled_hash = ir::ProgramHash(*scheduled);
+  proposal.candidate_id =
+      CandidateId(task_id_, proposal.scheduled_hash, options_.fingerprint);
+  if (!proposed_.insert(proposal.candidate_id).second) {
+    return absl::OkStatus();
+  }
+  proposal.trace = options_.first_trace;
+  Individual individual;
+  individual.features = cost_model::ExtractFeatures(*scheduled, target_);
+  individual.in_space = false;
   pending_.emplace(proposal.candidate_id, std::move(individual));
   proposals->push_back(std::move(proposal));
   return absl::OkStatus();
@@ -296,6 +336,7 @@ absl::StatusOr<std::vector<Proposal>> EvolutionarySearch::Propose(int count) {
   const bool guided = options_.strategy == Strategy::kEvolutionary &&
                       model_->trained() && known >= warm_up;
   const size_t want = static_cast<size_t>(std::max(count, 0));
+  if (want > 0) TF_RETURN_IF_ERROR(TakeFirst(&proposals));
   if (guided) {
     const int64_t each = std::min<int64_t>(
         options_.evaluations_per_proposal,
@@ -338,7 +379,7 @@ void EvolutionarySearch::Learn(const Individual& individual, double seconds) {
   // when a better one comes.
   sample.seconds = seconds;
   fresh_.push_back(std::move(sample));
-  if (seconds <= 0) return;
+  if (seconds <= 0 || !individual.in_space) return;
   Individual measured = individual;
   measured.seconds = seconds;
   const auto place =

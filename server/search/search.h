@@ -36,13 +36,17 @@ struct SearchOptions {
   double crossover_probability = 0.1;
   double epsilon = 0.05;    // share of proposals taken at random
   int initial_random = 32;  // trials before the model is trusted
-  int retrain_every = 16;   // outcomes between trainings, growing with size
+  int retrain_every = 8;    // outcomes between trainings, growing with size
   std::string fingerprint;  // part of the candidate id
+  // A complete trace that is proposed before all others, of the space or not:
+  // what a user without records gets, so that tuning never ends below it.
+  // Empty: none.
+  std::string first_trace;
 };
 
 // A candidate about to be leased.
 struct Proposal {
-  space::Candidate candidate;
+  space::Candidate candidate;  // not of a first trace that is outside the space
   std::string candidate_id;    // hash of (task, scheduled program, fingerprint)
   std::string trace;           // complete text
   std::string scheduled_hash;  // ir::ProgramHash

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 Contender Exact(int64_t id, double median) {
   Contender c;
   c.record_id = id;
-  c.median_seconds = median;
+  c.standing.seconds = median;
   c.match = Match::kExact;
   c.same_model = true;
   c.equal_cores = true;

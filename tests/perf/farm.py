@@ -8,7 +8,11 @@ import time
 
 
 class Farm:
-    def __init__(self, bin_dir, db=None):
+    def __init__(self, bin_dir, db=None, timeline=None, worker_options=()):
+        """`timeline`: a file in which the worker notes what it does when."""
+        self.worker_options = list(worker_options)
+        if timeline:
+            self.worker_options += ["--timeline", timeline]
         self.bin = os.path.abspath(bin_dir)
         self.state = tempfile.TemporaryDirectory(prefix="tilefarm-perf-")
         self.db = db or os.path.join(self.state.name, "tune.db")
@@ -28,7 +32,8 @@ class Farm:
         log = open(os.path.join(self.state.name, "worker.log"), "w")
         self.processes.append(subprocess.Popen(
             [self.program("rpc-worker"), "--server", self.address, "--name",
-             "perf", "--state-dir", os.path.join(self.state.name, "worker")],
+             "perf", "--state-dir", os.path.join(self.state.name, "worker"),
+             *self.worker_options],
             stdout=log, stderr=log))
         return self
 

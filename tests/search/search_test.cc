@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
+#include "compiler/ir/structural.h"
 #include "tests/space/space_test_programs.h"
 
 namespace tilefarm::search {
@@ -117,6 +119,43 @@ TEST_F(SearchTest, KnownRecordsAreNotProposedAgain) {
   std::set<std::string> old;
   for (const Proposal& proposal : *proposals) old.insert(proposal.candidate_id);
   for (const std::string& id : Run(*second, 64)) EXPECT_FALSE(old.contains(id));
+}
+
+TEST_F(SearchTest, TheFirstTraceIsProposedFirstAndOnce) {
+  const ir::PrimFuncPtr program = space::MatmulRelu(64, 64, 64);
+  const auto schedule =
+      space::DefaultSchedule(ir::IRModule{{program}}, space::TestTarget());
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  SearchOptions options;
+  options.first_trace = schedule->trace().Print();
+  const auto search = Make(options);
+  const auto proposals = search->Propose(4);
+  ASSERT_TRUE(proposals.ok()) << proposals.status();
+  ASSERT_EQ(proposals->size(), 4u);
+  const Proposal& first = proposals->front();
+  EXPECT_EQ(first.trace, options.first_trace);
+  EXPECT_EQ(first.scheduled_hash,
+            ir::ProgramHash(*schedule->module().functions.front()));
+  // Its time counts, although it may lie outside the space.
+  ASSERT_TRUE(
+      search->Report({{{first.candidate_id, database::Status::kOk, 1e-9}}})
+          .ok());
+  EXPECT_EQ(search->best_seconds(), 1e-9);
+  const std::vector<std::string> ids = Run(*search, 96);
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), first.candidate_id), 0);
+
+  database::Record record;
+  record.candidate_id = first.candidate_id;
+  record.trace = first.trace;
+  record.median_seconds = 1e-3;
+  const auto again = Make(options, {{record}});
+  EXPECT_NE((*again->Propose(1))[0].candidate_id, first.candidate_id);
+}
+
+TEST_F(SearchTest, AFirstTraceThatDoesNotApplyIsAnError) {
+  SearchOptions options;
+  options.first_trace = "b0 = sch.get_block(\"nowhere\")\n";
+  EXPECT_FALSE(Make(options)->Propose(1).ok());
 }
 
 TEST_F(SearchTest, ASmallSpaceIsExhaustedNotRepeated) {

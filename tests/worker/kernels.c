@@ -132,6 +132,20 @@ int prints(void* in, void* out) {
   return good(in, out);
 }
 
+// Right the first time: spoils its input for the next.
+int spoils_input(void* in, void* out) {
+  Double(in, out);
+  ((float*)in)[0] += 1;
+  return 0;
+}
+
+// Of an input of 2^21 floats.
+int reads_past_large_end(void* in, void* out) {
+  Double(in, out);
+  ((float*)out)[0] += 0 * ((volatile float*)in)[1 << 21];
+  return 0;
+}
+
 int writes_file(void* in, void* out) {
   good(in, out);
   FILE* file = fopen("/tmp/tilefarm-runner-test-file", "w");

@@ -7,13 +7,16 @@
 #include <limits>
 #include <vector>
 
+#include "base/statistics.h"
 #include "worker/runner/inputs.h"
 #include "worker/runner/numeric.h"
-#include "worker/runner/statistics.h"
+#include "worker/runner/sample_race.h"
 #include "worker/runner/verify.h"
 
 namespace tilefarm::worker {
 namespace {
+
+using testing::ElementsAre;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -148,6 +151,52 @@ TEST(VerifyTest, PoisonIsNotFinite) {
     std::fill(bytes.begin(), bytes.end(), 0);
     EXPECT_TRUE(AllFinite(Spec(type, 4), bytes.data()));
   }
+}
+
+// Verdicts on samples that take as long as they say.
+std::vector<RaceVerdict> Race(const RaceRules& rules,
+                              const std::vector<double>& samples) {
+  SampleRace race(rules);
+  std::vector<RaceVerdict> verdicts;
+  for (const double s : samples) verdicts.push_back(race.Add(s, s));
+  return verdicts;
+}
+
+constexpr auto kGoOn = RaceVerdict::kGoOn;
+constexpr auto kEnough = RaceVerdict::kEnough;
+constexpr auto kCannotWin = RaceVerdict::kCannotWin;
+
+TEST(SampleRaceTest, WithoutABestTheTimeOrTheNumberDecides) {
+  const RaceRules rules = {.least = 2, .most = 4, .target_seconds = 10};
+  EXPECT_THAT(Race(rules, {1, 2, 1, 2}),
+              ElementsAre(kGoOn, kGoOn, kGoOn, kEnough));
+  EXPECT_THAT(Race(rules, {20, 20}), ElementsAre(kGoOn, kEnough));
+}
+
+TEST(SampleRaceTest, CloseSamplesAreEnough) {
+  const RaceRules rules = {.least = 3, .most = 30, .target_seconds = 100};
+  EXPECT_THAT(Race(rules, {1, 1.002, 0.998, 1, 1, 1}),
+              ElementsAre(kGoOn, kGoOn, kGoOn, kGoOn, kGoOn, kEnough));
+  EXPECT_THAT(Race(rules, {1, 1.02, 0.98, 1, 1, 1}).back(), kGoOn);
+}
+
+TEST(SampleRaceTest, TheFurtherBehindTheSoonerOut) {
+  const RaceRules rules = {
+      .least = 5, .most = 30, .target_seconds = 100, .best_seconds = 1};
+  EXPECT_THAT(Race(rules, {1.6, 1.7}), ElementsAre(kGoOn, kCannotWin));
+  EXPECT_THAT(Race(rules, {1.4, 1.6, 1.3}),
+              ElementsAre(kGoOn, kGoOn, kCannotWin));
+  EXPECT_THAT(Race(rules, {1.1, 1.1, 1.06, 1.1, 1.3}),
+              ElementsAre(kGoOn, kGoOn, kGoOn, kGoOn, kCannotWin));
+}
+
+TEST(SampleRaceTest, OneSampleAmongTheBestKeepsItIn) {
+  const RaceRules rules = {
+      .least = 5, .most = 8, .target_seconds = 100, .best_seconds = 1};
+  const std::vector<RaceVerdict> verdicts =
+      Race(rules, {2, 1.04, 2, 2, 2, 2, 2, 2});
+  EXPECT_THAT(verdicts, testing::Not(testing::Contains(kCannotWin)));
+  EXPECT_EQ(verdicts.back(), kEnough);
 }
 
 TEST(StatisticsTest, MedianAndInterval) {

@@ -373,6 +373,21 @@ TEST_F(RunnerTest, FilesCannotBeWritten) {
   ExpectRunError("writes_file", "crashed with SIGXFSZ");
 }
 
+TEST_F(RunnerTest, LargeInputsAreInheritedAndStayAsTheyAre) {
+  ASSERT_TRUE(Load("good", {Buffer(ElementType::kFloat32, true, false, 1 << 21),
+                            Buffer(ElementType::kFloat32, false, true)})
+                  .ok);
+  EXPECT_EQ(Run("good").status, RunStatus::kOk);
+  const RunReply spoiled = Run("spoils_input");
+  EXPECT_EQ(spoiled.status, RunStatus::kWrongResult);
+  EXPECT_THAT(spoiled.error, HasSubstr("in the last timed run"));
+  EXPECT_EQ(Run("good").status, RunStatus::kOk);
+  const RunReply beyond = Run("reads_past_large_end");
+  EXPECT_EQ(beyond.status, RunStatus::kRunError);
+  EXPECT_THAT(beyond.error, HasSubstr("crashed with SIGSEGV"));
+  ExpectStillWorks();
+}
+
 TEST_F(RunnerTest, InPlaceProgramsStartFromTheirInputs) {
   ASSERT_TRUE(
       Load("doubles_in_place", {Buffer(ElementType::kFloat32, true, true)}).ok);

@@ -180,6 +180,23 @@ TEST_F(CpuLockTest, OverlappingCoresTakeTurns) {
   waiter.join();
 }
 
+TEST_F(CpuLockTest, WhoWaitsIsNoticed) {
+  EXPECT_FALSE(CpuLock::Wanted(directory_, {0, 1}));
+  auto held = CpuLock::Acquire(directory_, {0, 1}, [] { return false; });
+  ASSERT_TRUE(held.ok()) << held.status();
+  EXPECT_FALSE(CpuLock::Wanted(directory_, {0, 1}));
+  std::thread waiter([this] {
+    EXPECT_TRUE(CpuLock::Acquire(directory_, {1}, [] { return false; }).ok());
+  });
+  while (!CpuLock::Wanted(directory_, {0, 1})) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_FALSE(CpuLock::Wanted(directory_, {0}));
+  { CpuLock released(*std::move(held)); }
+  waiter.join();
+  EXPECT_FALSE(CpuLock::Wanted(directory_, {0, 1}));
+}
+
 TEST(DeviceTest, StateIsJson) {
   RunReply reply;
   reply.canary_seconds = 1e-5;

@@ -16,7 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/mutex.h"
 #include "tests/worker/fake_farm.h"
+#include "worker/cpus.h"
 
 namespace tilefarm::worker {
 namespace {
@@ -132,6 +134,36 @@ class WorkerTest : public testing::Test {
   FakeFarm farm_;
   std::unique_ptr<Worker> worker_;
 };
+
+TEST_F(WorkerTest, TheTimelineSaysWhatWasDoneWhen) {
+  Mutex mutex;
+  std::vector<std::string> lines;
+  Worker::Options options = Options();
+  options.pipeline.on_timeline = [&](const std::string& line) {
+    MutexLock lock(mutex);
+    lines.push_back(line);
+  };
+  StartWorker(std::move(options));
+  Measure(Lease("a", "good"));
+  Measure(Lease("b", "invalid"));
+  worker_.reset();
+  ASSERT_THAT(lines, testing::SizeIs(2));
+  EXPECT_THAT(lines[0],
+              testing::MatchesRegex(
+                  R"(.*"candidate":"candidate-a","status":"ok".*)"
+                  R"("built":.[0-9.]+,[0-9.]+.,"ran":.[0-9.]+,[0-9.]+.,.*)"));
+  EXPECT_THAT(lines[1], testing::HasSubstr("\"ran\":null"));
+}
+
+TEST_F(WorkerTest, LentCoresAreGivenBackToWhoWaits) {
+  StartWorker();
+  // Nothing more is ready after this: builders may use all cores.
+  Measure(Lease("a", "good"));
+  EXPECT_TRUE(CpuLock::Acquire(directory_ + "/locks", {0, 1}, [] {
+                return false;
+              }).ok());
+  ExpectStillWorks();
+}
 
 TEST_F(WorkerTest, MeasuresALease) {
   StartWorker();

@@ -78,7 +78,6 @@ void EnterSandbox(const ChildLimits& limits, pid_t parent) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   signal(SIGCHLD, SIG_DFL);
   signal(SIGPIPE, SIG_DFL);
-  Pin(limits.cpus);
   // Where we may: whatever else wants this core waits.
   setpriority(PRIO_PROCESS, 0, kPriority);
   unsetenv("TILEFARM_NUM_THREADS");
@@ -176,6 +175,7 @@ void PrepareForChildren() {
 ChildOutcome RunChild(const ChildLimits& limits, int control_fd,
                       uint64_t run_id, const std::function<void()>& body) {
   const pid_t parent = getpid();
+  Pin(limits.cpus);
   const pid_t child = fork();
   if (child < 0) return {ChildEnd::kNotStarted, errno};
   if (child == 0) {

@@ -33,7 +33,9 @@ struct ChildOutcome {
 // descendants that children leave behind so that they can be killed.
 void PrepareForChildren();
 
-// Forks, runs `body` in the child under `limits` and waits for its end. The
+// Forks, runs `body` in the child under `limits` and waits for its end. This
+// process moves to the child's cores, too: what it does afterwards with the
+// results is done where nothing is built. The
 // child has its own session and process group, dies with this process, has
 // /dev/null as standard input, output and error, may not write files, and is
 // killed with everything it started. Watches `control_fd` meanwhile for its

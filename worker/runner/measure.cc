@@ -14,6 +14,8 @@
 #include <array>
 #include <utility>
 
+#include "worker/runner/sample_race.h"
+
 namespace tilefarm::worker {
 namespace {
 
@@ -21,7 +23,8 @@ constexpr double kSampleSeconds = 1e-3;  // what a sample should at least take
 constexpr double kWarmUpSeconds = 1e-3;
 // A first run this much slower than the best so far is hopeless.
 constexpr double kHopelessFactor = 3;
-constexpr double kClearlySlowerFactor = 1.5;
+// ... unless it was switched out meanwhile and is not slower by this as well.
+constexpr double kBeyondDoubtFactor = 1.5;
 // A run as long as this is sample enough, start-up included.
 constexpr double kLongRunSeconds = 0.5;
 // What a first run may take that later ones do not: beyond this a run's time
@@ -93,6 +96,10 @@ class Kernel {
     const std::vector<BufferSpec>& specs = run.program->buffers;
     buffers_.resize(specs.size());
     for (size_t i = 0; i < specs.size(); ++i) {
+      if (run.inherited[i] != nullptr) {
+        args_[i] = run.inherited[i];
+        continue;
+      }
       if (!buffers_[i].Allocate(specs[i].elements *
                                 ElementBytes(specs[i].type))) {
         Fail("out of memory for the buffers", "");
@@ -244,39 +251,23 @@ double WarmUp(Kernel& kernel, double first_seconds) {
   return best;
 }
 
-struct SamplePlan {
-  int64_t iterations = 1;
-  uint32_t samples = 1;
-  uint32_t retakes = 0;
-};
+// Of one run each, or so many that a sample takes long enough.
+int64_t IterationsFor(bool single_runs, double run_seconds) {
+  if (single_runs) return 1;
+  return std::clamp<int64_t>(
+      static_cast<int64_t>(kSampleSeconds / std::max(run_seconds, 1e-9)), 1,
+      int64_t{1} << 20);
+}
 
-SamplePlan PlanSamples(const RunRequest& request, bool single_runs,
-                       double run_seconds) {
-  SamplePlan plan;
-  const double seconds = std::max(run_seconds, 1e-9);
-  if (!single_runs) {
-    plan.iterations = std::clamp<int64_t>(
-        static_cast<int64_t>(kSampleSeconds / seconds), 1, int64_t{1} << 20);
-  }
-  const uint32_t most = std::clamp<uint32_t>(
-      request.max_samples == 0 ? 30 : request.max_samples, 1, kMaxSamples);
-  uint32_t least = std::clamp<uint32_t>(
-      request.min_samples == 0 ? 5 : request.min_samples, 1, most);
-  // What cannot win is not measured as closely as what may.
-  if (request.best_seconds > 0 &&
-      run_seconds > kClearlySlowerFactor * request.best_seconds) {
-    least = std::min<uint32_t>(least, 2);
-  }
-  const double target =
-      request.target_ms == 0 ? 0.04 : request.target_ms * 1e-3;
-  const double fitting =
-      target / (seconds * static_cast<double>(plan.iterations));
-  plan.samples =
-      fitting >= most
-          ? most
-          : std::clamp<uint32_t>(static_cast<uint32_t>(fitting), least, most);
-  plan.retakes = plan.samples;
-  return plan;
+RaceRules RulesFor(const RunRequest& request) {
+  RaceRules rules;
+  if (request.max_samples > 0) rules.most = request.max_samples;
+  rules.most = std::min(rules.most, kMaxSamples);
+  if (request.min_samples > 0) rules.least = request.min_samples;
+  rules.least = std::min(rules.least, rules.most);
+  if (request.target_ms > 0) rules.target_seconds = request.target_ms * 1e-3;
+  rules.best_seconds = request.best_seconds;
+  return rules;
 }
 
 }  // namespace
@@ -370,7 +361,7 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
   const double hopeless = request.best_seconds * kHopelessFactor;
   for (int i = 0; i < 2 && hopeless > 0 && first > hopeless &&
                   (first < kStartUpSeconds ||
-                   (disturbed && first < kClearlySlowerFactor * hopeless)) &&
+                   (disturbed && first < kBeyondDoubtFactor * hopeless)) &&
                   Now() + 2 * first < end;
        ++i) {
     kernel.RestoreOutputs();
@@ -389,26 +380,34 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
       first < kStartUpSeconds ? WarmUp(kernel, first) : first;
   CacheFlusher flusher(request);
   // Running in place, a second run would start from the first one's result.
-  const SamplePlan plan = PlanSamples(
-      request, request.flush_cache || kernel.in_place(), run_seconds);
-  const double sample_seconds =
-      run_seconds * static_cast<double>(plan.iterations);
+  const int64_t iterations =
+      IterationsFor(request.flush_cache || kernel.in_place(), run_seconds);
+  const double sample_seconds = run_seconds * static_cast<double>(iterations);
+  // Once the race is decided, one further sample has its outputs checked.
+  RaceRules rules = RulesFor(request);
+  const uint32_t most_retakes = rules.most;
+  bool last = rules.most == 1 || Now() + 3 * sample_seconds > end;
+  if (rules.most > 1) --rules.most;
+  if (rules.least > 1) --rules.least;
+  SampleRace race(rules);
   uint32_t taken = 0;
   for (;;) {
-    const bool last =
-        taken + 1 == plan.samples || Now() + 3 * sample_seconds > end;
     if (kernel.in_place() || last) kernel.RestoreOutputs();
     flusher.Flush();
     switches = InvoluntarySwitches();
-    report.samples[taken] = kernel.TimedRuns(plan.iterations);
+    const double seconds = kernel.TimedRuns(iterations);
     disturbed = InvoluntarySwitches() != switches;
-    if (disturbed && report.retaken < plan.retakes &&
-        Now() + 3 * sample_seconds < end) {
+    const bool time_left = Now() + 3 * sample_seconds < end;
+    if (disturbed && report.retaken < most_retakes && time_left) {
       ++report.retaken;
       continue;
     }
-    ++taken;
+    report.samples[taken++] = seconds;
     if (last) return finish(taken);
+    const RaceVerdict verdict =
+        race.Add(seconds, seconds * static_cast<double>(iterations));
+    report.stopped_early = verdict == RaceVerdict::kCannotWin;
+    last = verdict != RaceVerdict::kGoOn || !time_left;
   }
 }
 

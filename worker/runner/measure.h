@@ -45,6 +45,9 @@ struct SharedRun {
   const ProgramSpec* program = nullptr;
   // First contents of each parameter that is read; null otherwise.
   std::vector<const void*> inputs;
+  // Large inputs that the function may be called with as they are, between
+  // guard pages: what it writes there stays in the child. Null: make a copy.
+  std::vector<void*> inherited;
   // Outputs in parameter order, each from an offset that is a multiple of 64.
   std::vector<size_t> output_offsets;
   ChildReport* report = nullptr;
@@ -81,8 +84,9 @@ void RunOnce(const SharedRun& run, int artifact_fd, const std::string& symbol);
 //     run, that is the answer;
 //  3. warm-up until the time of a run is known, then samples of at least
 //     about a millisecond or one run, retaken where the kernel was switched
-//     out meanwhile, and ended well before the time limit;
-//  4. before the last sample outputs are poisoned again; after it they are
+//     out meanwhile, until the race is decided (sample_race.h), or well before
+//     the time limit;
+//  4. before one last sample outputs are poisoned again; after it they are
 //     kept.
 void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request);
 

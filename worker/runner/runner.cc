@@ -1,14 +1,15 @@
 #include "worker/runner/runner.h"
 
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "base/statistics.h"
 #include "worker/runner/child.h"
 #include "worker/runner/inputs.h"
-#include "worker/runner/statistics.h"
 #include "worker/runner/verify.h"
 
 #ifndef TILEFARM_VERSION
@@ -25,6 +26,16 @@ std::string ReportedError(const ChildReport& report) {
   memcpy(text, report.error, sizeof text);
   text[sizeof text - 1] = '\0';
   return text;
+}
+
+// Inputs this large are not copied for every candidate: touching so many pages
+// takes longer than measuring.
+constexpr size_t kInheritedBytes = size_t{4} << 20;
+
+double Now() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
 size_t Padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -50,7 +61,7 @@ ChildLimits WithBuffers(ChildLimits limits, const ProgramSpec& program,
 struct Runner::Workload {
   std::string key;
   ProgramSpec program;
-  std::vector<Mapping> inputs;  // of the parameters that are read
+  std::vector<GuardedBuffer> inputs;  // of the parameters that are read
   std::vector<size_t> output_offsets;
   Mapping reference;        // outputs at their offsets; private to this process
   std::vector<double> rms;  // of each output
@@ -62,7 +73,12 @@ struct Runner::Workload {
   SharedRun NewRun() {
     SharedRun run;
     run.program = &program;
-    for (const Mapping& m : inputs) run.inputs.push_back(m.data());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const bool large = inputs[i].bytes() >= kInheritedBytes;
+      run.inputs.push_back(inputs[i].data());
+      run.inherited.push_back(
+          large && !program.buffers[i].written ? inputs[i].data() : nullptr);
+    }
     run.output_offsets = output_offsets;
     char* base = static_cast<char*>(shared.data());
     const size_t header = Padded(sizeof(ChildReport));
@@ -167,7 +183,7 @@ LoadReply Runner::Load(LoadWorkload request) {
       workload->outputs_bytes += Padded(bytes);
     }
     if (!specs[i].read) continue;
-    if (!workload->inputs[i].Allocate(bytes, /*shared=*/false)) {
+    if (!workload->inputs[i].Allocate(bytes)) {
       reply.error = "out of memory for the inputs";
       return reply;
     }
@@ -265,9 +281,11 @@ RunReply Runner::Run(const RunRequest& request) {
   const ChildLimits limits =
       WithBuffers(request.limits, workload->program,
                   request.flush_cache ? FlushBytes(request) : 0);
+  const double start = Now();
   const ChildOutcome outcome =
       RunChild(limits, options_.input_fd, request.run_id,
                [&] { Measure(run, artifact.fd, request); });
+  reply.child_seconds = Now() - start;
   worker_gone_ = outcome.end == ChildEnd::kParentGone;
   const Stage stage = run.report->stage;
   if (outcome.end == ChildEnd::kReturned && stage == Stage::kDone) {

@@ -1,10 +1,11 @@
-// Medians of samples and how sure they are.
-#ifndef TILEFARM_WORKER_RUNNER_STATISTICS_H_
-#define TILEFARM_WORKER_RUNNER_STATISTICS_H_
+// Medians of samples and how sure they are. Knows the C++ library only:
+// tune-runner, which links nothing else, compiles it too.
+#ifndef TILEFARM_BASE_STATISTICS_H_
+#define TILEFARM_BASE_STATISTICS_H_
 
 #include <vector>
 
-namespace tilefarm::worker {
+namespace tilefarm {
 
 struct MedianInterval {
   double median = 0;
@@ -17,6 +18,6 @@ struct MedianInterval {
 // All zero for no samples.
 MedianInterval MedianOf(std::vector<double> samples);
 
-}  // namespace tilefarm::worker
+}  // namespace tilefarm
 
-#endif  // TILEFARM_WORKER_RUNNER_STATISTICS_H_
+#endif  // TILEFARM_BASE_STATISTICS_H_

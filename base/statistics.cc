@@ -1,9 +1,9 @@
-#include "worker/runner/statistics.h"
+#include "base/statistics.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace tilefarm::worker {
+namespace tilefarm {
 
 MedianInterval MedianOf(std::vector<double> samples) {
   MedianInterval result;
@@ -29,4 +29,4 @@ MedianInterval MedianOf(std::vector<double> samples) {
   return result;
 }
 
-}  // namespace tilefarm::worker
+}  // namespace tilefarm

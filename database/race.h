@@ -1,0 +1,67 @@
+// How candidates that were measured several times compare: what their
+// measurements say together, and which one is the fastest. Pure functions, so
+// that the database and a running job draw the same conclusions.
+#ifndef TILEFARM_DATABASE_RACE_H_
+#define TILEFARM_DATABASE_RACE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/statistics.h"
+#include "database/record.h"
+
+namespace tilefarm::database {
+
+// A failure that speaks of the code rather than of the day's circumstances:
+// seen once, the candidate is never best.
+bool RulesOut(Status status);
+
+// The re-measurements of one candidate, in their order. The rounds of one job
+// were interleaved with those of its rivals, each in a process of its own, and
+// count together; a measurement of another job, or by hand, replaces them.
+class Rounds {
+ public:
+  // A full and verified one.
+  void Add(const std::string& job_id, std::span<const double> seconds);
+
+  int count() const { return count_; }  // 0: none
+  const std::string& job_id() const { return job_id_; }
+  const std::vector<double>& seconds() const { return seconds_; }
+  MedianInterval interval() const { return MedianOf(seconds_); }
+
+ private:
+  int count_ = 0;
+  std::string job_id_;
+  std::vector<double> seconds_;
+};
+
+// Where a candidate stands.
+struct Standing {
+  double seconds = 0;        // median
+  double low = 0, high = 0;  // its 95 % interval; 0 where it is not known
+  // Measured again after it was found to be fast.
+  bool confirmed = false;
+  // Instructions of its trace: how complicated it is.
+  int64_t instructions = 0;
+};
+
+// Instructions of a trace's text, one a line.
+int64_t CountInstructions(std::string_view trace);
+
+// The index of the winner; there is at least one.
+//
+//  1. The fastest leads: by the median of a confirmed one, by the upper end of
+//     the interval of any other, since the fastest of many first times is
+//     mostly the luckiest.
+//  2. Confirmed ones within 1 % of a confirmed leader that its interval does
+//     not tell from it are tied with it; of those the one with the fewest
+//     instructions wins, then the faster, then the first.
+size_t PickWinner(std::span<const Standing> standings);
+
+}  // namespace tilefarm::database
+
+#endif  // TILEFARM_DATABASE_RACE_H_

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""The recorded time of every winner against a fresh measurement.
+
+Tunes the suite's entries (or takes --db as it is), builds each with tunec, and
+times it in several new processes, whose medians' median is compared with the
+record: fresh / recorded, 1 where a record promises what a user gets. Both
+sides run on the last core with warm caches, nothing beside them.
+
+  tests/perf/recorded_vs_fresh.py [--only gemm] [--trials 128]
+  tests/perf/recorded_vs_fresh.py --db suite.db --no-tuning
+"""
+
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+
+import tuning
+
+
+def main():
+    parser = tuning.parser(__doc__, trials=128)
+    parser.add_argument("--db", help="keep records here; reused")
+    parser.add_argument("--no-tuning", action="store_true",
+                        help="only what --db has")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=7)
+    parser.add_argument("--pause", type=float, default=0.3,
+                        help="seconds between processes")
+    args = parser.parse_args()
+    results = []
+    with tempfile.TemporaryDirectory(prefix="tilefarm-perf-") as folder:
+        db = args.db or os.path.join(folder, "fresh.db")
+        for entry in tuning.chosen(args):
+            program = tuning.write_program(entry, folder)
+            if not args.no_tuning:
+                tuning.tune(args, program, seed=args.seed, db=db)
+            record = tuning.best_record(args, program, db)
+            library = os.path.join(folder, entry.name + ".so")
+            tuning.build(args, program, db, library)
+            runs = []
+            for _ in range(args.processes):
+                # Apart, so that a moment's trouble is not in all of them.
+                time.sleep(args.pause)
+                runs.append(tuning.time_library(args, entry, library,
+                                                tuning.is_packed(record)))
+            medians = sorted(r["median_seconds"] for r in runs)
+            fresh = statistics.median(medians)
+            result = {
+                "entry": entry.name, "recorded": record["median_seconds"],
+                "interval": [record["ci_low_seconds"],
+                             record["ci_high_seconds"]],
+                "fresh": fresh, "processes": medians,
+                "ratio": fresh / record["median_seconds"],
+                "canary": statistics.median(
+                    r["canary_seconds"] for r in runs)}
+            results.append(result)
+            if not args.json:
+                print("{:24} recorded {:9.4f} ms, fresh {:9.4f} "
+                      "({:.4f} to {:.4f}), ratio {:.3f}".format(
+                          entry.name, result["recorded"] * 1e3, fresh * 1e3,
+                          medians[0] * 1e3, medians[-1] * 1e3,
+                          result["ratio"]), flush=True)
+    ratios = [r["ratio"] for r in results]
+    summary = {
+        "benchmark": "recorded_vs_fresh", "cores": args.cores,
+        "trials": args.trials, "processes": args.processes, "entries": results,
+        "median_ratio": statistics.median(ratios),
+        "worst_ratio": max(ratios, key=lambda r: max(r, 1 / r))}
+    if args.json:
+        print(json.dumps(summary))
+    else:
+        print("fresh / recorded: median {median_ratio:.3f}, worst "
+              "{worst_ratio:.3f}".format(**summary))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

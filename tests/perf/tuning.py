@@ -1,0 +1,110 @@
+"""What the perf scripts share: entries of the suite, tuned on a farm of their
+own, and what the records say afterwards."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "suite")]
+from farm import Farm  # noqa: E402
+from programs import ENTRIES  # noqa: E402
+
+
+def parser(description, trials):
+    """The options that every script has."""
+    result = argparse.ArgumentParser(
+        description=description.splitlines()[0])
+    result.add_argument("--bin", default="build/release/bin")
+    result.add_argument("--only", nargs="+", default=[],
+                        help="entries whose name has one of these in it")
+    result.add_argument("--skip", nargs="+", default=[],
+                        help="leave these out (a trial of gemm_2048 takes half "
+                        "a second)")
+    result.add_argument("--trials", type=int, default=trials)
+    result.add_argument("--cores", type=int, default=1)
+    result.add_argument("--json", action="store_true")
+    return result
+
+
+def chosen(args):
+    return [e for e in ENTRIES.values()
+            if (not args.only or any(o in e.name for o in args.only))
+            and not any(s in e.name for s in args.skip)]
+
+
+def target(args):
+    return f"host,cores={args.cores}"
+
+
+def write_program(entry, folder):
+    path = os.path.join(folder, entry.name + ".py")
+    with open(path, "w") as file:
+        file.write(entry.text)
+    return path
+
+
+def tune(args, program, seed=0, db=None, timeline=None, options=()):
+    """Tunes on a fresh farm. Returns the records of the job's trials in their
+    order (every record has `median_seconds`, `status`, ...), the last line of
+    `tune run`, and the seconds that `tune run` took."""
+    with Farm(args.bin, db=db, timeline=timeline) as farm:
+        start = time.monotonic()
+        last = farm.tune("run", program, "--target", target(args), "--trials",
+                         str(args.trials), "--seed", str(seed), *options)[-1]
+        seconds = time.monotonic() - start
+        records = [r for r in farm.tune("db", "export")
+                   if r["job_id"] == last["job_id"]]
+    return (sorted(records, key=lambda r: (r["recorded_at"], r["sequence"])),
+            last, seconds)
+
+
+def best_so_far(records):
+    """Best seconds after each trial; infinite before the first good one."""
+    best, values = float("inf"), []
+    for record in records:
+        if record["status"] == "ok":
+            best = min(best, record["median_seconds"])
+        values.append(best)
+    return values
+
+
+def best_record(args, program, db):
+    """What `tune best` answers: the record that tunec would use."""
+    out = subprocess.run(
+        [os.path.join(args.bin, "tune"), "best", program, "--target",
+         target(args), "--db", db, "--json"],
+        stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(out.stdout)
+
+
+def is_packed(record):
+    return record["protocol"]["layout"] == "packed"
+
+
+def build(args, program, db, library):
+    subprocess.run(
+        [os.path.join(args.bin, "tunec"), program, "--target", target(args),
+         "--db", db, "--require-tuned", "-o", library], check=True,
+        stderr=subprocess.DEVNULL)
+
+
+def time_library(args, entry, library, packed=False, samples=25):
+    """One new process; see time_library.cc."""
+    types = getattr(entry, "dtypes", None) or ["float32"] * len(entry.shapes)
+    counts = []
+    for shape in entry.shapes:
+        count = 1
+        for extent in shape:
+            count *= extent
+        counts.append(count)
+    out = subprocess.run(
+        [os.path.join(args.bin, "..", "tests", "bin", "time_library"), library,
+         entry.function, "--samples", str(samples)]
+        + (["--packed"] if packed else [])
+        + [f"{t}:{c}" for t, c in zip(types, counts)],
+        stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(out.stdout)

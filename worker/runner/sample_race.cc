@@ -1,0 +1,46 @@
+#include "worker/runner/sample_race.h"
+
+#include <algorithm>
+
+#include "base/statistics.h"
+
+namespace tilefarm::worker {
+namespace {
+
+struct Look {
+  size_t samples;
+  double slower_by;
+};
+constexpr Look kLooks[] = {{2, 1.5}, {3, 1.2}, {5, 1.05}};
+
+// From so many samples on there is a 95 % interval.
+constexpr size_t kIntervalSamples = 6;
+constexpr double kCloseTogether = 0.01;
+
+}  // namespace
+
+bool SampleRace::CannotWin() const {
+  if (rules_.best_seconds <= 0) return false;
+  const double fastest = *std::min_element(samples_.begin(), samples_.end());
+  return std::any_of(std::begin(kLooks), std::end(kLooks), [&](Look look) {
+    return samples_.size() >= look.samples &&
+           fastest > look.slower_by * rules_.best_seconds;
+  });
+}
+
+RaceVerdict SampleRace::Add(double seconds, double spent) {
+  samples_.push_back(seconds);
+  spent_ += spent;
+  if (CannotWin()) return RaceVerdict::kCannotWin;
+  if (samples_.size() < rules_.least) return RaceVerdict::kGoOn;
+  if (samples_.size() >= rules_.most || spent_ >= rules_.target_seconds) {
+    return RaceVerdict::kEnough;
+  }
+  if (samples_.size() < kIntervalSamples) return RaceVerdict::kGoOn;
+  const MedianInterval interval = MedianOf(samples_);
+  return interval.high - interval.low <= kCloseTogether * interval.median
+             ? RaceVerdict::kEnough
+             : RaceVerdict::kGoOn;
+}
+
+}  // namespace tilefarm::worker

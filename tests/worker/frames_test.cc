@@ -144,14 +144,16 @@ TEST(PayloadTest, RunnerMessagesRoundTrip) {
   load.artifact = std::string("\0elf", 4);
   load.input_seed = ~uint64_t{0};
   load.program.buffers = {
-      {ElementType::kInt8, true, false, 12, -8, 7, 0},
-      {ElementType::kBFloat16, false, true, 1, 0, 0, 0x1p-7}};
+      {ElementType::kInt8, true, false, true, 12, -8, 7, 0},
+      {ElementType::kBFloat16, false, true, false, 1, 0, 0, 0x1p-7}};
   load.program.reduction_length = 99;
   load.limits = {1234, 5678, {0, 3}};
   LoadWorkload copy;
   ASSERT_TRUE(Decode(Encode(load), &copy));
   EXPECT_EQ(Encode(copy), Encode(load));
   EXPECT_EQ(copy.program.buffers[0].low, -8);
+  EXPECT_TRUE(copy.program.buffers[0].layout_free);
+  EXPECT_FALSE(copy.program.buffers[1].layout_free);
   EXPECT_THAT(copy.limits.cpus, testing::ElementsAre(0, 3));
 
   RunReply reply;
@@ -188,7 +190,8 @@ void TryDamaged(const T& value) {
 TEST(PayloadTest, DamagedPayloadsAreRefused) {
   LoadWorkload load;
   load.key = "key";
-  load.program.buffers = {{ElementType::kFloat32, true, true, 5, 0, 0, 1e-7}};
+  load.program.buffers = {
+      {ElementType::kFloat32, true, true, false, 5, 0, 0, 1e-7}};
   load.limits.cpus = {1};
   TryDamaged(load);
   RunRequest run;

@@ -93,6 +93,10 @@ class Kernel {
     const std::vector<BufferSpec>& specs = run.program->buffers;
     buffers_.resize(specs.size());
     for (size_t i = 0; i < specs.size(); ++i) {
+      if (specs[i].read && !specs[i].written) {
+        args_[i] = const_cast<void*>(run.inputs[i]);
+        continue;
+      }
       if (!buffers_[i].Allocate(specs[i].elements *
                                 ElementBytes(specs[i].type))) {
         Fail("out of memory for the buffers", "");
@@ -132,7 +136,7 @@ class Kernel {
         Fail("out of memory for packed buffers", "");
       }
       Poison(IsFloat(specs[i].type), packed_[i].data(), bytes);
-      CheckCode(pack(param, buffers_[i].data(), packed_[i].data()));
+      CheckCode(pack(param, args_[i], packed_[i].data()));
       args_[i] = packed_[i].data();
     }
     return true;

@@ -50,7 +50,7 @@ ChildLimits WithBuffers(ChildLimits limits, const ProgramSpec& program,
 struct Runner::Workload {
   std::string key;
   ProgramSpec program;
-  std::vector<Mapping> inputs;  // of the parameters that are read
+  std::vector<GuardedBuffer> inputs;  // of the parameters that are read
   std::vector<size_t> output_offsets;
   Mapping reference;        // outputs at their offsets; private to this process
   std::vector<double> rms;  // of each output
@@ -62,7 +62,7 @@ struct Runner::Workload {
   SharedRun NewRun() {
     SharedRun run;
     run.program = &program;
-    for (const Mapping& m : inputs) run.inputs.push_back(m.data());
+    for (const GuardedBuffer& b : inputs) run.inputs.push_back(b.data());
     run.output_offsets = output_offsets;
     char* base = static_cast<char*>(shared.data());
     const size_t header = Padded(sizeof(ChildReport));
@@ -167,7 +167,7 @@ LoadReply Runner::Load(LoadWorkload request) {
       workload->outputs_bytes += Padded(bytes);
     }
     if (!specs[i].read) continue;
-    if (!workload->inputs[i].Allocate(bytes, /*shared=*/false)) {
+    if (!workload->inputs[i].Allocate(bytes)) {
       reply.error = "out of memory for the inputs";
       return reply;
     }

@@ -68,7 +68,7 @@ TEST(FramesTest, LayoutIsAsDocumented) {
   char bytes[18];
   ASSERT_EQ(read(pipe.reader(), bytes, sizeof bytes), 18);
   EXPECT_EQ(std::string(bytes, sizeof bytes),
-            std::string("TFW\x01\x04\x03\x02\x01\x02\0\0\0\0\0\0\0ab", 18));
+            std::string("TFW\x02\x04\x03\x02\x01\x02\0\0\0\0\0\0\0ab", 18));
 }
 
 TEST(FramesTest, ReadsNoByteBeyondTheFrame) {
@@ -144,8 +144,8 @@ TEST(PayloadTest, RunnerMessagesRoundTrip) {
   load.artifact = std::string("\0elf", 4);
   load.input_seed = ~uint64_t{0};
   load.program.buffers = {
-      {ElementType::kInt8, true, false, true, 12, -8, 7, 0},
-      {ElementType::kBFloat16, false, true, false, 1, 0, 0, 0x1p-7}};
+      {ElementType::kInt8, true, false, 12, -8, 7, 0, true},
+      {ElementType::kBFloat16, false, true, 1, 0, 0, 0x1p-7}};
   load.program.reduction_length = 99;
   load.limits = {1234, 5678, {0, 3}};
   LoadWorkload copy;
@@ -190,8 +190,7 @@ void TryDamaged(const T& value) {
 TEST(PayloadTest, DamagedPayloadsAreRefused) {
   LoadWorkload load;
   load.key = "key";
-  load.program.buffers = {
-      {ElementType::kFloat32, true, true, false, 5, 0, 0, 1e-7}};
+  load.program.buffers = {{ElementType::kFloat32, true, true, 5, 0, 0, 1e-7}};
   load.limits.cpus = {1};
   TryDamaged(load);
   RunRequest run;

@@ -11,11 +11,11 @@ void Put(ByteWriter& out, const ProgramSpec& value) {
     out.U8(static_cast<uint8_t>(b.type));
     out.Bool(b.read);
     out.Bool(b.written);
-    out.Bool(b.layout_free);
     out.U64(b.elements);
     out.I64(b.low);
     out.I64(b.high);
     out.F64(b.epsilon);
+    out.Bool(b.layout_free);
   }
   out.U64(value.reduction_length);
 }
@@ -28,11 +28,11 @@ bool Get(ByteReader& in, ProgramSpec* value) {
     b.type = static_cast<ElementType>(in.U8());
     b.read = in.Bool();
     b.written = in.Bool();
-    b.layout_free = in.Bool();
     b.elements = in.U64();
     b.low = in.I64();
     b.high = in.I64();
     b.epsilon = in.F64();
+    b.layout_free = in.Bool();
     if (ElementBytes(b.type) == 0 || b.elements == 0 ||
         b.elements > kMaxElements || b.low > b.high) {
       return false;

@@ -66,14 +66,14 @@ struct BufferSpec {
   bool read = false;
   // An output: compared with the reference.
   bool written = false;
-  // Constant in use: SYMBOL_pack lays it out for SYMBOL_packed, which is timed.
-  bool layout_free = false;
   uint64_t elements = 0;
   // Values of integer inputs, both ends included.
   int64_t low = 0, high = 0;
   // Relative rounding of what the program computes for it (2^-23 for
   // float32); 0 for integers.
   double epsilon = 0;
+  // Constant in use: SYMBOL_pack lays it out for SYMBOL_packed, which is timed.
+  bool layout_free = false;
 };
 
 // What the runner needs to know of a program; made by tune-builder.

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "compiler/ir/annotations.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/codegen/kernel.h"
@@ -276,6 +277,40 @@ TEST(Emit, LocalBuffersBecomeRegisters) {
   std::vector<float> in(1024, 1), got(16);
   ASSERT_EQ(kernel->Call("kernel", in.data(), got.data()), 0);
   EXPECT_EQ(got, std::vector<float>(16, 64));
+}
+
+TEST(Emit, LoopsFetchAheadWhatTheyStream) {
+  // out[0:16] = b[0:16] + a[16 k : 16 k + 16] * a[16 k : 16 k + 16]
+  const auto a = Flat("a", kF32, 1024), b = Flat("b", kF32, 16),
+             out = Flat("out", kF32, 16);
+  const auto k = ir::MakeVar("k");
+  const Expr all = ir::MakeRamp(IntConst(0), IntConst(1), 16);
+  const auto load_a = [&] {
+    return ir::Load(a, {ir::MakeRamp(k * 16, IntConst(1), 16)});
+  };
+  const auto body = ir::MakeStore(
+      out, {all},
+      ir::MakeBinary(BinaryOp::kAdd, ir::Load(b, {all}),
+                     ir::MakeBinary(BinaryOp::kMul, load_a(), load_a())));
+  const auto count = [&](ir::AttrMap annotations) {
+    const std::vector<LoweredFunction> functions = {
+        {Function({a, b, out}, ir::MakeFor(k, IntConst(64), body,
+                                           ir::ForKind::kSerial, annotations)),
+         "kernel"}};
+    const auto text = EmitAssembly(functions, HostOptions());
+    EXPECT_TRUE(text.ok()) << text.status();
+    size_t found = 0;
+    for (size_t at = 0;
+         text.ok() && (at = text->find("prefetch", at)) != std::string::npos;
+         ++at) {
+      ++found;
+    }
+    return found;
+  };
+  EXPECT_EQ(count({}), 0u);
+  EXPECT_EQ(count({{ir::kPrefetchBytes, ir::Attr(0)}}), 0u);
+  // Once, though it is read twice; b does not move.
+  EXPECT_EQ(count({{ir::kPrefetchBytes, ir::Attr(4096)}}), 1u);
 }
 
 TEST(Emit, SixteenBitFloatsRoundAtStores) {

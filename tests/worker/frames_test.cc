@@ -68,7 +68,7 @@ TEST(FramesTest, LayoutIsAsDocumented) {
   char bytes[18];
   ASSERT_EQ(read(pipe.reader(), bytes, sizeof bytes), 18);
   EXPECT_EQ(std::string(bytes, sizeof bytes),
-            std::string("TFW\x01\x04\x03\x02\x01\x02\0\0\0\0\0\0\0ab", 18));
+            std::string("TFW\x02\x04\x03\x02\x01\x02\0\0\0\0\0\0\0ab", 18));
 }
 
 TEST(FramesTest, ReadsNoByteBeyondTheFrame) {
@@ -144,7 +144,7 @@ TEST(PayloadTest, RunnerMessagesRoundTrip) {
   load.artifact = std::string("\0elf", 4);
   load.input_seed = ~uint64_t{0};
   load.program.buffers = {
-      {ElementType::kInt8, true, false, 12, -8, 7, 0},
+      {ElementType::kInt8, true, false, 12, -8, 7, 0, true},
       {ElementType::kBFloat16, false, true, 1, 0, 0, 0x1p-7}};
   load.program.reduction_length = 99;
   load.limits = {1234, 5678, {0, 3}};
@@ -152,6 +152,8 @@ TEST(PayloadTest, RunnerMessagesRoundTrip) {
   ASSERT_TRUE(Decode(Encode(load), &copy));
   EXPECT_EQ(Encode(copy), Encode(load));
   EXPECT_EQ(copy.program.buffers[0].low, -8);
+  EXPECT_TRUE(copy.program.buffers[0].layout_free);
+  EXPECT_FALSE(copy.program.buffers[1].layout_free);
   EXPECT_THAT(copy.limits.cpus, testing::ElementsAre(0, 3));
 
   RunReply reply;

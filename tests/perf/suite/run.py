@@ -2,7 +2,8 @@
 """Tunes the suite and compares every entry with the best of its peers.
 
 Each entry is tuned for --trials on --cores, compiled with tunec, and timed in
-one process with the peers, interleaved, on the same buffers. Prints a table and
+one process with the peers, interleaved, on the same buffers; weights are
+declared constant, and laid out once, ahead of time, by all. Prints a table and
 the geometric mean of best peer / ours: above one, ours is faster. Needs
 libdnnl-dev; OpenBLAS and MKL are used where they are found.
 

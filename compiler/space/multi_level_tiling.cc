@@ -14,6 +14,8 @@ using schedule::Schedule;
 constexpr int kSpatialLevels = 4;
 constexpr int kReduceLevels = 2;
 constexpr int kMaxInnermostFactor = 64;
+// Of reduce loops: accumulators stay in registers all the while.
+constexpr int kMaxReduceFactor = 1024;
 
 // The tiles of one block, by level: outermost first.
 struct Tiles {
@@ -35,7 +37,8 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block) {
     const int levels = reduces ? kReduceLevels : kSpatialLevels;
     TF_ASSIGN_OR_RETURN(
         std::vector<schedule::ExprRv> factors,
-        SampleTiles(schedule, loop, levels, kMaxInnermostFactor, reduces));
+        SampleTiles(schedule, loop, levels,
+                    reduces ? kMaxReduceFactor : kMaxInnermostFactor, reduces));
     TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts,
                         schedule.Split(loop, {factors.begin(), factors.end()}));
     for (int level = 0; level < levels; ++level) {
@@ -146,7 +149,8 @@ absl::StatusOr<std::vector<schedule::ExprRv>> SampleTiles(
   // rows, as where an image has 7, some part of them.
   const bool few = extent <= 16;
   const int64_t least = few ? 2 : 4;
-  const int64_t most = few ? extent - 1 : max_innermost_factor;
+  const int64_t most =
+      few ? extent - 1 : std::min(max_innermost_factor, kMaxInnermostFactor);
   bool divides = extent < 4 || (few && reduces);
   for (int64_t tile = least; tile <= most && !divides; ++tile) {
     divides = extent % tile == 0;

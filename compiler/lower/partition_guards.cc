@@ -18,7 +18,7 @@ using ir::ForNode;
 using ir::Stmt;
 
 // Stores, replicated as T.unroll asks, that copies may add to a function.
-constexpr int64_t kMaxAddedStores = 4096;
+constexpr int64_t kMaxAddedStores = 1024;
 
 void SplitConjunction(const Expr& condition, std::vector<Expr>& out) {
   const auto* binary = ir::As<ir::BinaryNode>(condition);

@@ -15,9 +15,8 @@ using schedule::Schedule;
 constexpr int kSpatialLevels = 4;
 constexpr int kReduceLevels = 2;
 constexpr int kMaxInnermostFactor = 64;
-// Of reduce loops: how long accumulators stay in registers. A loop of that
-// length costs no code.
-constexpr int kMaxInnermostReduce = 1024;
+// Of reduce loops: accumulators stay in registers all the while.
+constexpr int kMaxReduceFactor = 1024;
 
 // The tiles of one block, by level: outermost first.
 struct Tiles {
@@ -40,8 +39,7 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block) {
     TF_ASSIGN_OR_RETURN(
         std::vector<schedule::ExprRv> factors,
         SampleTiles(schedule, loop, levels,
-                    reduces ? kMaxInnermostReduce : kMaxInnermostFactor,
-                    reduces));
+                    reduces ? kMaxReduceFactor : kMaxInnermostFactor, reduces));
     TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts,
                         schedule.Split(loop, {factors.begin(), factors.end()}));
     for (int level = 0; level < levels; ++level) {
@@ -200,8 +198,7 @@ absl::StatusOr<std::vector<schedule::ExprRv>> SampleTiles(
   const bool few = extent <= 16;
   const int64_t least = few ? 2 : 4;
   const int64_t most =
-      few ? extent - 1
-          : std::min<int64_t>(max_innermost_factor, kMaxInnermostFactor);
+      few ? extent - 1 : std::min(max_innermost_factor, kMaxInnermostFactor);
   bool divides = extent < 4 || (few && reduces);
   for (int64_t tile = least; tile <= most && !divides; ++tile) {
     divides = extent % tile == 0;

@@ -1,7 +1,8 @@
 // Sketch rules: each looks at one block of a partly scheduled program and
 // answers with the ways to go on. The list of rules is explicit; order matters.
 //
-//   auto_inline            elementwise producers vanish into their consumers
+//   auto_inline            elementwise producers vanish into their consumers;
+//                          padding is copied, or skipped at the border
 //   skip_zeros             sums leave out the terms that a guard makes zero
 //   add_rfactor            a second way for reductions with few outputs
 //   multi_level_tiling_with_intrin  the same around a dot-product instruction

@@ -140,6 +140,16 @@ TEST(MultiLevelTilingTest, PrimeExtentsGetTails) {
               HasSubstr("sch.sample_perfect_tile("));
 }
 
+TEST(MultiLevelTilingTest, LongReductionsStayInRegisters) {
+  // All of it innermost may be drawn; a prime length has tails all the same.
+  EXPECT_THAT(
+      Apply(MultiLevelTiling, Matmul(32, 32, 512), "C")[0].trace().Print(),
+      HasSubstr("n=2, max_innermost_factor=1024"));
+  EXPECT_THAT(
+      Apply(MultiLevelTiling, Matmul(32, 32, 1009), "C")[0].trace().Print(),
+      HasSubstr("sample_tile(l4, n=2, max_innermost_factor=1024"));
+}
+
 TEST(MultiLevelTilingTest, FewRowsMayBeCutAnywhere) {
   // 7 rows in tiles of 2; a kernel of 7 in whole.
   const te::Tensor data =

@@ -161,14 +161,24 @@ void Conv(const Json& s, const std::vector<float*>& in, float* out,
                 pad = s["pad"], cin = s["cin"], cout = s["cout"],
                 rows = s["out"];
   const bool depthwise = s["depthwise"];
-  const memory data = Plain({1, cin, size, size}, Tag::nhwc, in[0]);
+  // Activations in blocks of 16 channels, but for an image's three.
+  const bool blocked = s.value("blocked", false);
+  const Tag layout = blocked ? Tag::nChw16c : Tag::nhwc;
+  const bool image = cin % 16 != 0;
+  const memory data =
+      Plain({1, cin, size, size}, image ? Tag::nhwc : layout, in[0]);
   const Dims weight_dims = depthwise ? Dims{cin, 1, 1, kernel, kernel}
                                      : Dims{cout, cin, kernel, kernel};
-  // Ours are height, width, (in,) out.
-  const memory weight =
-      Plain(weight_dims, depthwise ? Tag::decab : Tag::cdba, in[1]);
+  // Ours are height, width, (in,) out, in blocks as blocked.py says.
+  Tag weight_layout = depthwise ? Tag::decab : Tag::cdba;
+  if (blocked) {
+    weight_layout = depthwise ? Tag::Goihw16g
+                    : image   ? Tag::Ohwi16o
+                              : Tag::OIhw16i16o;
+  }
+  const memory weight = Plain(weight_dims, weight_layout, in[1]);
   const memory bias = Plain({cout}, Tag::a, in[2]);
-  const memory result = Plain({1, cout, rows, rows}, Tag::nhwc, out);
+  const memory result = Plain({1, cout, rows, rows}, layout, out);
   for (const auto& [name, algorithm] :
        {std::pair{"direct", dnnl::algorithm::convolution_direct},
         std::pair{"winograd", dnnl::algorithm::convolution_winograd},

@@ -288,6 +288,19 @@ def mean_pool(name, size, channels):
                  dict(kind="mean_pool", size=size, channels=channels))
 
 
+# Name, rows, kernel, stride, channels in and out, whether depthwise.
+_CONVOLUTIONS = [
+    ("conv7x7s2_3_64_224", 224, 7, 2, 3, 64),
+    ("conv1x1_64_256_56", 56, 1, 1, 64, 256),
+    ("conv3x3_64_56", 56, 3, 1, 64, 64),
+    ("conv3x3_128_28", 28, 3, 1, 128, 128),
+    ("conv3x3_256_14", 14, 3, 1, 256, 256),
+    ("conv3x3_512_7", 7, 3, 1, 512, 512),
+    ("conv1x1s2_1024_2048_14", 14, 1, 2, 1024, 2048),
+    ("depthwise_144_56", 56, 3, 1, 144, 144, True),
+    ("depthwise_s2_192_28", 28, 3, 2, 192, 192, True),
+]
+
 _ALL = [
     gemm("gemm_128", 128, 128, 128),
     gemm("gemm_512", 512, 512, 512),
@@ -302,15 +315,7 @@ _ALL = [
     gemm("attention_pv", 384, 64, 384, batch=12),
     gemm("linear_relu", 1, 200, 3072, bias=True, activation="relu",
          transposed=True),
-    conv("conv7x7s2_3_64_224", 224, 7, 2, 3, 64),
-    conv("conv1x1_64_256_56", 56, 1, 1, 64, 256),
-    conv("conv3x3_64_56", 56, 3, 1, 64, 64),
-    conv("conv3x3_128_28", 28, 3, 1, 128, 128),
-    conv("conv3x3_256_14", 14, 3, 1, 256, 256),
-    conv("conv3x3_512_7", 7, 3, 1, 512, 512),
-    conv("conv1x1s2_1024_2048_14", 14, 1, 2, 1024, 2048),
-    conv("depthwise_144_56", 56, 3, 1, 144, 144, depthwise=True),
-    conv("depthwise_s2_192_28", 28, 3, 2, 192, 192, depthwise=True),
+    *(conv(*shape) for shape in _CONVOLUTIONS),
     softmax("softmax_12x384x384", 12 * 384, 384),
     layer_norm("layer_norm_384x768", 384, 768),
     row_sums("row_sums_4096", 4096, 4096),
@@ -320,4 +325,8 @@ _ALL = [
     mean_pool("mean_pool_2048_7", 7, 2048),
 ]
 _ALL += ansor.entries(Entry)
+# Needs what is above.
+import blocked  # noqa: E402
+
+_ALL += [blocked.conv(*shape) for shape in _CONVOLUTIONS]
 ENTRIES = {entry.name: entry for entry in _ALL}

@@ -37,7 +37,6 @@ struct Columns {
   int vector_product, parallel_product;
   int iterations, guards;
   int band, accumulators, kept, load_vectors, broadcasts, pressure, spills;
-  int vectors_per_loop;
   int traffic[kCaches];
   int gather[kBuffers];
   int imbalance;
@@ -76,7 +75,6 @@ Columns FindColumns() {
   c.broadcasts = at("register.broadcasts");
   c.pressure = at("register.pressure");
   c.spills = at("register.spills");
-  c.vectors_per_loop = at("register.vectors_per_loop");
   const char* const caches[] = {"l1.", "l2.", "l3."};
   for (int i = 0; i < kCaches; ++i) {
     c.traffic[i] = at(std::string(caches[i]) + "traffic");
@@ -102,7 +100,7 @@ double StoreCycles(const Columns& c, const float* row,
   const double kept = std::max(Exp(row[c.kept]), 1.0);
 
   // Operations of one execution; in vectors one instruction serves the lanes
-  // of a register.
+  // that one accumulator holds.
   const auto per_execution = [&](int column) {
     return Exp(row[column]) / iterations;
   };
@@ -112,20 +110,13 @@ double StoreCycles(const Columns& c, const float* row,
       per_execution(c.int_mul) + per_execution(c.casts) +
       kConditionShare *
           (per_execution(c.int_compare) + per_execution(c.selects));
-  double instructions = band;
-  if (vector) {
-    const double lanes = std::max(Exp(row[c.vector_product]), 1.0) /
-                         std::max(Exp(row[c.vectors_per_loop]), 1.0);
-    instructions = std::max(band / lanes, accumulators);
-  }
-  // Of a band with unrolled reduce loops, every accumulator takes several.
-  const double steps = instructions / accumulators;
+  const double instructions = vector ? accumulators : band;
   double compute = instructions * (simple / kVectorOps +
                                    per_execution(c.div) * kDivisionCycles +
                                    per_execution(c.int_div) * kDivisionCycles +
                                    per_execution(c.math) * kFunctionCycles);
   // Dependent steps of an accumulator wait for each other.
-  if (kept > 1) compute = std::max(compute, steps * kLatency);
+  if (kept > 1) compute = std::max(compute, kLatency);
 
   double memory = loads / kLoads + accumulators / kStores / kept;
   if (kept > 1) memory += accumulators / kLoads / kept;
@@ -136,9 +127,8 @@ double StoreCycles(const Columns& c, const float* row,
     }
   }
   if (row[c.spills] > 0 && kept > 1) {
-    // The register allocator does worse than what is too much.
-    const double share = std::min(1.0, 2.0 * (row[c.pressure] - 1.0));
-    memory += 2 * share * instructions / kStores;
+    const double spilled = accumulators * (1 - 1 / row[c.pressure]);
+    memory += 2 * spilled / kStores;
   }
   double cycles = bands * std::max(compute, memory);
   if (row[c.guards] > 0) cycles += bands * row[c.guards];

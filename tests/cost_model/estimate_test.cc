@@ -56,23 +56,6 @@ TEST(EstimateCycles, TilesThatOverflowACacheCostTraffic) {
   EXPECT_LT(Cycles(fits), Cycles(spills));
 }
 
-TEST(EstimateCycles, UnrollingDoesNotRemoveWork) {
-  // Two multiply-adds of a vector a cycle at best.
-  MatmulTiles tiles{.m0 = 64, .m1 = 8, .n0 = 16, .n1 = 32, .k0 = 64};
-  const double least =
-      64.0 * 8 * 16 * 32 * 64 * static_cast<double>(tiles.k1) / 16 / 2;
-  EXPECT_GE(Cycles(tiles), least);
-  tiles.reduce = ir::ForKind::kUnrolled;
-  EXPECT_GE(Cycles(tiles), least);
-}
-
-TEST(EstimateCycles, TooManyAccumulatorsCost) {
-  // 16 vectors of results, or 64.
-  const MatmulTiles fits{.n0 = 8, .n1 = 256, .k0 = 1, .k1 = 64};
-  const MatmulTiles spills{.n0 = 2, .n1 = 1024, .k0 = 1, .k1 = 64};
-  EXPECT_LT(Cycles(fits), Cycles(spills));
-}
-
 TEST(EstimateCycles, IsPositiveAndFiniteWhateverTheRows) {
   EXPECT_GT(EstimateCycles({}, Avx512(1)), 0);
   FeatureRows rows;

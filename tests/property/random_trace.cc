@@ -55,7 +55,6 @@ class Stepper {
     if (primitive == "reindex") {
       return s_.Reindex(*block, rng_.Chance(0.5), Index()).status();
     }
-    if (primitive == "skip_zeros") return s_.SkipZeros(*block);
     if (primitive == "storage_align") {
       return s_.StorageAlign(*block, 0, -1, 16, 4);
     }
@@ -199,7 +198,6 @@ schedule::Schedule RandomSchedule(const ir::PrimFuncPtr& program, int steps,
                                                       "decompose_reduction",
                                                       "rfactor",
                                                       "rfactor",
-                                                      "skip_zeros",
                                                       "blockize",
                                                       "annotate"};
   ir::IRModule module;

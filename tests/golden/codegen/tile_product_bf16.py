@@ -18,8 +18,7 @@ class Module:
 # CHECK: tf_rt_enable_tiles
 # CHECK: ldtilecfg
 # CHECK-COUNT-4: tileloadd
-# CHECK: .LBB
-# CHECK-NEXT: #
+# CHECK: # %k0
 # CHECK-COUNT-4: {{tileloadd|tdpbf16ps}}
 # CHECK-COUNT-4: {{tileloadd|tdpbf16ps}}
 # CHECK-NOT: {{tileloadd|tilestored|tdpbf16ps}}

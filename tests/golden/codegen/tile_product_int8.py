@@ -19,8 +19,7 @@ class Module:
 # CHECK: tf_rt_enable_tiles
 # CHECK: ldtilecfg
 # CHECK-COUNT-4: tileloadd
-# CHECK: .LBB
-# CHECK-NEXT: #
+# CHECK: # %k0
 # CHECK-COUNT-4: {{tileloadd|tdpbusd}}
 # CHECK-COUNT-4: {{tileloadd|tdpbusd}}
 # CHECK-NOT: {{tileloadd|tilestored|tdpbusd}}

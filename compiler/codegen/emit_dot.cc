@@ -87,9 +87,15 @@ llvm::Value* Emitter::EmitDotProduct(const ir::CallNode& e) {
 }
 
 llvm::Value* Emitter::EmitTileLoad(llvm::Value* address, llvm::Value* apart) {
-  return builder_.CreateIntrinsic(
+  llvm::CallInst* load = builder_.CreateIntrinsic(
       llvm::Intrinsic::x86_tileloadd64_internal, {},
       {builder_.getInt16(16), builder_.getInt16(64), address, apart});
+  // LLVM does not say so itself; an operand of two products is loaded once.
+  load->setOnlyReadsMemory();
+  load->setOnlyAccessesArgMemory();
+  load->setDoesNotThrow();
+  load->addFnAttr(llvm::Attribute::WillReturn);
+  return load;
 }
 
 llvm::Value* Emitter::EmitSums(llvm::Type* vector, llvm::Value* address) {
@@ -128,8 +134,11 @@ llvm::Value* Emitter::EmitTileProduct(const ir::CallNode& e) {
   llvm::Value* left = load(*a, e.args[1]);
   llvm::Value* right = load(*b, e.args[3]);
   llvm::Value* row_bytes = builder_.getInt16(64);
-  llvm::Value* result = builder_.CreateIntrinsic(
+  llvm::CallInst* result = builder_.CreateIntrinsic(
       id, {}, {builder_.getInt16(16), row_bytes, row_bytes, tile, left, right});
+  result->setDoesNotAccessMemory();
+  result->setDoesNotThrow();
+  result->addFnAttr(llvm::Attribute::WillReturn);
   return builder_.CreateIntrinsic(I::x86_cast_tile_to_vector, {vector},
                                   {result});
 }

@@ -265,8 +265,8 @@ llvm::Value* Emitter::EmitStored(const ir::LoadNode& e) {
     if (mask == nullptr) EmitPrefetch(e.buffer, index, address);
     // Nothing but a matrix unit's tile is as wide. From memory it must be
     // loaded as one to stay one; locals are registers already.
-    if (lanes == kTileLanes && mask == nullptr && !reversed &&
-        e.buffer->scope != "local") {
+    if (lanes == kTileLanes && element.bits == 32 && mask == nullptr &&
+        !reversed && e.buffer->scope != "local") {
       return EmitSums(type, address);
     }
     llvm::Value* value =

@@ -167,6 +167,8 @@ struct TileIntrin {
   const char* extension;
 };
 
+constexpr int kTileRegisters = 8;
+
 constexpr TileIntrin kTileIntrins[] = {
     // tdpbusd, tdpbssd, tdpbf16ps.
     {"amx_16x16x64_u8i8s32", 4, "uint8", "int8", "int32", "amx-int8"},
@@ -211,7 +213,7 @@ TensorIntrin Parse(const std::string& name, const std::string& description,
   auto described = ir::ParseFunction(description, name);
   auto implemented = ir::ParseFunction(implementation, name);
   TF_CHECK(described.ok() && implemented.ok());
-  return {name, *described, *implemented, std::move(extensions)};
+  return {name, *described, *implemented, std::move(extensions), 0};
 }
 
 std::vector<TensorIntrin> ParseAll() {
@@ -227,6 +229,7 @@ std::vector<TensorIntrin> ParseAll() {
   for (const TileIntrin& tile : kTileIntrins) {
     result.push_back(Parse(tile.name, TileDescription(tile),
                            TileImplementation(tile), {tile.extension}));
+    result.back().registers = kTileRegisters;
   }
   return result;
 }

@@ -26,6 +26,8 @@ struct TensorIntrin {
   // right everywhere; a trace that names the intrinsic belongs to targets that
   // have the instruction.
   std::vector<std::string> extensions;
+  // Registers of the unit that computes it; 0: the target's vector registers.
+  int registers = 0;
 };
 
 // NotFound, with the names that exist. The result lives for ever.

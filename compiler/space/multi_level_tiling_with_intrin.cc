@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/substitute.h"
 #include "base/status_macros.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/tensor_intrin.h"
@@ -22,15 +24,19 @@ constexpr int kMaxInnermostFactor = 32;
 // Groups of a reduction that one register tile sums without a store: operands
 // this narrow fit the caches for long.
 constexpr int kMaxReduceFactor = 1024;
+// Packing an operand costs about as much as this many products of each of its
+// numbers without the instruction.
+constexpr int64_t kFewUses = 8;
 
-// A block that sums products of narrow numbers as a dot product of registers
-// does, and the intrinsic for it.
+// A block that sums products of narrow numbers as a dot product of registers or
+// a matrix unit does, and the intrinsic for it.
 struct Match {
   const TensorIntrin* intrin = nullptr;
+  const ir::VarNode* row = nullptr;    // of a matrix unit's tile; else null
   const ir::VarNode* lane = nullptr;   // output elements of one register
   const ir::VarNode* group = nullptr;  // reduced within an element
   int packed = 0;                      // index into reads: the operand of lanes
-  int64_t lanes = 0, group_size = 0;
+  int64_t rows = 0, lanes = 0, group_size = 0;
 };
 
 // The buffer and indices of `T.cast(load, dtype)`.
@@ -64,6 +70,11 @@ const ir::IterVar* FindIter(const ir::BlockNode& block, const ir::Expr& var,
   return nullptr;
 }
 
+bool TargetHas(const target::Target& target, const TensorIntrin& intrin) {
+  return std::any_of(intrin.extensions.begin(), intrin.extensions.end(),
+                     [&](const std::string& name) { return target.Has(name); });
+}
+
 // Of the intrinsics of the form C[lane] += A[k] * B[lane, k] the widest that
 // the target has and that divides the block's extents.
 void ChooseIntrin(const target::Target& target, const ir::LoadNode& a,
@@ -79,17 +90,49 @@ void ChooseIntrin(const target::Target& target, const ir::LoadNode& a,
         params[1]->dtype != b.dtype || params[2]->dtype != sum) {
       continue;
     }
-    const bool there =
-        std::any_of(intrin.extensions.begin(), intrin.extensions.end(),
-                    [&](const std::string& name) { return target.Has(name); });
     const int64_t lanes = params[1]->shape[0], group = params[1]->shape[1];
-    if (!there || lane_extent % lanes != 0 || group_extent % group != 0 ||
-        lanes <= match->lanes) {
+    if (!TargetHas(target, intrin) || lane_extent % lanes != 0 ||
+        group_extent % group != 0 || lanes <= match->lanes) {
       continue;
     }
     match->intrin = &intrin;
     match->lanes = lanes;
     match->group_size = group;
+  }
+}
+
+// An intrinsic of the form C[row, lane] += A[row, k] * B[k // g, lane, k % g],
+// where the target has one that divides the block's extents; else leaves the
+// match as it is.
+void ChooseTile(const target::Target& target, const ir::BlockNode& block,
+                const ir::LoadNode& a, const ir::LoadNode& b,
+                const ir::StoreNode& store, const ir::IterVar& lane,
+                const ir::IterVar& group, Match* match) {
+  if (store.indices.size() < 2 || a.indices.size() < 2) return;
+  const ir::IterVar* row = FindIter(
+      block, store.indices[store.indices.size() - 2], ir::IterType::kSpatial);
+  if (row == nullptr || row->var != a.indices[a.indices.size() - 2] ||
+      !IsAloneOnce(store.indices, row->var.get()) ||
+      !IsAloneOnce(a.indices, row->var.get()) ||
+      UsesVarAnywhere(b.indices, row->var.get())) {
+    return;
+  }
+  for (const TensorIntrin& intrin : schedule::TensorIntrins()) {
+    const auto& params = intrin.description->params;
+    if (params.size() != 3 || params[0]->ndim() != 2 ||
+        params[1]->ndim() != 3 || params[2]->ndim() != 2 ||
+        params[0]->dtype != a.dtype || params[1]->dtype != b.dtype ||
+        params[2]->dtype != store.value->dtype || !TargetHas(target, intrin) ||
+        IterExtent(*row) % params[2]->shape[0] != 0 ||
+        IterExtent(lane) % params[2]->shape[1] != 0 ||
+        IterExtent(group) % params[0]->shape[1] != 0) {
+      continue;
+    }
+    match->intrin = &intrin;
+    match->row = row->var.get();
+    match->rows = params[2]->shape[0];
+    match->lanes = params[2]->shape[1];
+    match->group_size = params[0]->shape[1];
   }
 }
 
@@ -133,6 +176,7 @@ std::optional<Match> FindMatch(const ir::BlockNode& block,
   }
   ChooseIntrin(target, *a, *b, store->value->dtype, IterExtent(*lane),
                IterExtent(*group), &match);
+  ChooseTile(target, block, *a, *b, *store, *lane, *group, &match);
   if (match.intrin == nullptr) return std::nullopt;
   for (size_t i = 0; i < block.reads.size(); ++i) {
     if (block.reads[i].buffer == b->buffer) match.packed = static_cast<int>(i);
@@ -160,7 +204,7 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block,
   };
   // The loops to tile and the intrinsic's own.
   std::vector<std::pair<LoopRv, bool>> outer;  // whether it reduces
-  std::optional<LoopRv> lanes_outer, lanes, group;
+  std::optional<LoopRv> rows, lanes_outer, lanes, group;
   for (const LoopRv& loop : loops) {
     TF_ASSIGN_OR_RETURN(ir::ForPtr for_node, schedule.Get(loop));
     const ir::VarNode* var = for_node->var.get();
@@ -169,6 +213,11 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block,
                           schedule.Split(loop, {std::nullopt, match.lanes}));
       lanes_outer = parts[0];
       lanes = parts[1];
+    } else if (match.row != nullptr && is_bound(var, match.row)) {
+      TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts,
+                          schedule.Split(loop, {std::nullopt, match.rows}));
+      outer.emplace_back(parts[0], false);
+      rows = parts[1];
     } else if (is_bound(var, match.group)) {
       TF_ASSIGN_OR_RETURN(
           std::vector<LoopRv> parts,
@@ -216,6 +265,7 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block,
         &tiles.spatial[2], &tiles.reduce[1], &tiles.spatial[3]}) {
     order.insert(order.end(), level->begin(), level->end());
   }
+  if (rows) order.push_back(*rows);
   order.push_back(*lanes);
   order.push_back(*group);
   TF_RETURN_IF_ERROR(schedule.Reorder(order));
@@ -235,8 +285,22 @@ absl::Status PackOperand(Schedule& schedule, BlockRv block, int operand,
   return schedule.Annotate(copy, kPack, ir::Attr(1));
 }
 
+// Each tile of the result side by side: "lambda i0, i1: (i0 // 16, i1 // 16,
+// i0 % 16, i1 % 16)" for tiles of 16 x 16.
+std::string TileMap(int ndim, const Match& match) {
+  std::string args, leading;
+  for (int i = 0; i < ndim; ++i) {
+    absl::StrAppend(&args, i == 0 ? "" : ", ", "i", i);
+    if (i + 2 < ndim) absl::StrAppend(&leading, "i", i, ", ");
+  }
+  return absl::Substitute(
+      "lambda $0: ($1i$2 // $4, i$3 // $5, i$2 % $4, i$3 % $5)", args, leading,
+      ndim - 2, ndim - 1, match.rows, match.lanes);
+}
+
 // The result in a tile of its own: of a consumer that is fused, or copied out.
 absl::StatusOr<bool> PlaceResult(Schedule& schedule, BlockRv block,
+                                 const Match& match,
                                  const std::vector<LoopRv>& level) {
   TF_ASSIGN_OR_RETURN(std::optional<BlockRv> writer,
                       FusibleConsumer(schedule, block));
@@ -245,18 +309,39 @@ absl::StatusOr<bool> PlaceResult(Schedule& schedule, BlockRv block,
     if (!cache.ok()) return false;
     writer = *cache;
   }
+  if (match.row != nullptr) {
+    TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
+    const int ndim = node->writes[0].buffer->ndim();
+    if (!schedule
+             .TransformLayout(block, /*read=*/false, 0, TileMap(ndim, match))
+             .ok()) {
+      return false;
+    }
+  }
   return schedule
       .ReverseComputeAt(*writer, level.back(), /*preserve_unit_loops=*/true)
       .ok();
 }
 
+// How often each number of the packed operand is multiplied.
+int64_t UsesOfPacked(const ir::BlockNode& block, int packed) {
+  int64_t uses = 1;
+  for (const ir::IterVar& iter : block.iters) {
+    if (!RegionUses(block.reads[static_cast<size_t>(packed)], iter.var.get())) {
+      uses *= IterExtent(iter);
+    }
+  }
+  return uses;
+}
+
 }  // namespace
 
-// Tiles a sum of products of narrow numbers around a dot-product instruction:
-// multi_level_tiling of registers and groups instead of elements, the operand
-// of the lanes always packed, a group after the other. Where it applies the
-// block is no more one that multi_level_tiling sees: the instruction is several
-// times as fast as multiply and add.
+// Tiles a sum of products of narrow numbers around a dot-product instruction or
+// that of a matrix unit: multi_level_tiling of registers and groups instead of
+// elements, the operand of the lanes always packed, a group after the other.
+// The instruction is several times as fast as multiply and add, so the block is
+// left to multi_level_tiling only where there is too little to do to make up
+// for packing.
 Alternatives MultiLevelTilingWithIntrin(const RuleContext& context,
                                         schedule::Schedule schedule,
                                         const std::string& name) {
@@ -276,14 +361,15 @@ Alternatives MultiLevelTilingWithIntrin(const RuleContext& context,
         Schedule look = attempt;
         TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> consumer,
                             FusibleConsumer(look, tiled));
-        if (consumer) continue;
+        // A matrix unit's sums lie side by side, as no parameter does.
+        if (consumer || match->row != nullptr) continue;
       }
       const absl::StatusOr<Tiles> tiles = TileLoops(attempt, tiled, *match);
       if (!tiles.ok()) continue;
       if (write_level >= 0) {
         TF_ASSIGN_OR_RETURN(
             const bool placed,
-            PlaceResult(attempt, tiled, tiles->spatial[write_level]));
+            PlaceResult(attempt, tiled, *match, tiles->spatial[write_level]));
         if (!placed) continue;
       }
       if (!PackOperand(attempt, tiled, match->packed, *tiles, whole).ok()) {
@@ -292,7 +378,9 @@ Alternatives MultiLevelTilingWithIntrin(const RuleContext& context,
       results.push_back(std::move(attempt));
     }
   }
-  if (results.empty()) results.push_back(std::move(schedule));
+  if (results.empty() || UsesOfPacked(*node, match->packed) < kFewUses) {
+    results.push_back(std::move(schedule));
+  }
   return results;
 }
 

@@ -40,6 +40,23 @@ absl::StatusOr<int64_t> ExtentOf(const Schedule& schedule, LoopRv loop) {
   return ir::AsInt(node->extent).value_or(0);
 }
 
+// What the postprocs ask of an intrinsic.
+struct Shape {
+  size_t loops = 2;   // its own, innermost in the nest: rows, lanes, group
+  int64_t group = 0;  // numbers side by side in the packed operand
+};
+absl::StatusOr<Shape> ShapeOf(const ir::BlockNode& block) {
+  TF_ASSIGN_OR_RETURN(const schedule::TensorIntrin* intrin,
+                      schedule::FindTensorIntrin(*IntrinOf(block)));
+  const auto& params = intrin->description->params;
+  if (params.size() != 3) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("intrinsic ", intrin->name, " is no dot product"));
+  }
+  return Shape{static_cast<size_t>(params[2]->ndim()) + 1,
+               params[1]->shape.back()};
+}
+
 // Dimensions of the packed operand, as the reader indexes it.
 struct PackedDims {
   int lane = -1;
@@ -131,14 +148,19 @@ absl::Status PackForIntrin(Schedule& schedule, const std::string& function,
                            const ir::BlockNode& reader) {
   TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(reader.name, function));
   TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, schedule.GetLoops(block));
-  if (loops.size() < 3) return absl::OkStatus();
+  TF_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(reader));
+  if (loops.size() <= shape.loops) return absl::OkStatus();
   const LoopRv group_loop = loops.back();
   const LoopRv lane_loop = loops[loops.size() - 2];
   Panel panel;
-  TF_ASSIGN_OR_RETURN(panel.group, ExtentOf(schedule, group_loop));
+  panel.group = shape.group;
   TF_ASSIGN_OR_RETURN(panel.lanes, ExtentOf(schedule, lane_loop));
-  TF_ASSIGN_OR_RETURN(panel.vectors,
-                      ExtentOf(schedule, loops[loops.size() - 3]));
+  // A matrix unit's panels are one register wide.
+  panel.vectors = 1;
+  if (shape.loops == 2) {
+    TF_ASSIGN_OR_RETURN(panel.vectors,
+                        ExtentOf(schedule, loops[loops.size() - 3]));
+  }
   TF_ASSIGN_OR_RETURN(ir::ForPtr lane_node, schedule.Get(lane_loop));
   TF_ASSIGN_OR_RETURN(ir::ForPtr group_node, schedule.Get(group_loop));
   for (const ir::BlockPtr& copy :
@@ -165,14 +187,15 @@ absl::Status PackForIntrin(Schedule& schedule, const std::string& function,
 }
 
 // The register tile: what lies between the innermost reduce loop and the
-// intrinsic's own two. The lanes are a vector from here on, so that an
+// intrinsic's own. The lanes are a vector from here on, so that an
 // initialisation split off writes vectors.
 absl::Status UnrollTile(Schedule& schedule, const std::string& function,
                         const ir::BlockNode& tiled) {
   TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(tiled.name, function));
   TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, schedule.GetLoops(block));
+  TF_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(tiled));
   int64_t statements = 1;
-  size_t first = loops.size() - 2;
+  size_t first = loops.size() - shape.loops;
   for (; first > 0; --first) {
     TF_ASSIGN_OR_RETURN(ir::ForPtr loop, schedule.Get(loops[first - 1]));
     const bool reduces = std::any_of(
@@ -184,7 +207,7 @@ absl::Status UnrollTile(Schedule& schedule, const std::string& function,
     statements *= ir::AsInt(loop->extent).value_or(1);
     if (statements > kMaxTileStatements) break;
   }
-  for (size_t i = first; i + 2 < loops.size(); ++i) {
+  for (size_t i = first; i + shape.loops < loops.size(); ++i) {
     TF_ASSIGN_OR_RETURN(const int64_t extent, ExtentOf(schedule, loops[i]));
     if (extent > 1) TF_RETURN_IF_ERROR(schedule.Unroll(loops[i]));
   }
@@ -209,9 +232,11 @@ absl::Status RewriteTensorize(schedule::Schedule& schedule,
        BlocksToTensorize(*schedule.module().Find(function))) {
     const std::string intrin = *IntrinOf(*node);
     TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(node->name, function));
+    TF_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(*node));
     TF_RETURN_IF_ERROR(schedule.Unannotate(block, kAutoTensorize));
     TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, schedule.GetLoops(block));
-    TF_RETURN_IF_ERROR(schedule.Tensorize(loops[loops.size() - 2], intrin));
+    TF_RETURN_IF_ERROR(
+        schedule.Tensorize(loops[loops.size() - shape.loops], intrin));
   }
   return absl::OkStatus();
 }

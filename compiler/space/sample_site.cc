@@ -7,6 +7,7 @@
 
 #include "base/status_macros.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/tensor_intrin.h"
 #include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::space {
@@ -174,13 +175,25 @@ bool Annotates(const schedule::Instruction& instruction,
          *attr->AsString() == wanted;
 }
 
+// Null where it is none that exists.
+const schedule::TensorIntrin* AnnotatedIntrin(
+    const schedule::Instruction& instruction) {
+  const schedule::Arg* value = FindArg(instruction, "ann_val");
+  const auto* attr =
+      value == nullptr ? nullptr : std::get_if<ir::Attr>(&value->value);
+  if (attr == nullptr || attr->AsString() == nullptr) return nullptr;
+  const auto intrin = schedule::FindTensorIntrin(*attr->AsString());
+  return intrin.ok() ? *intrin : nullptr;
+}
+
 // The last spatial loop that was tiled is the vector axis.
-void MarkVectorAxis(int group, bool tensorized,
+void MarkVectorAxis(int group, const schedule::TensorIntrin* intrin,
                     std::vector<SampleSite>* sites) {
   for (auto site = sites->rbegin(); site != sites->rend(); ++site) {
     if (site->tile_group == group && site->register_tile) {
       site->vector_axis = true;
-      site->whole_vectors = tensorized;
+      site->whole_vectors = intrin != nullptr;
+      site->registers = intrin == nullptr ? 0 : intrin->registers;
       return;
     }
   }
@@ -291,15 +304,17 @@ absl::StatusOr<std::vector<SampleSite>> FindSites(const schedule::Trace& sketch,
   // `annotate tiling_structure` and its `reorder`.
   int group = -1;
   int next_group = 0;
-  bool tensorized = false;
+  const schedule::TensorIntrin* intrin = nullptr;
   for (size_t i = 0; i < sketch.instructions.size(); ++i) {
     const schedule::Instruction& instruction = sketch.instructions[i];
-    tensorized |= Annotates(instruction, kAutoTensorize);
+    if (Annotates(instruction, kAutoTensorize)) {
+      intrin = AnnotatedIntrin(instruction);
+    }
     if (Annotates(instruction, kTilingStructure)) group = next_group++;
     if (instruction.primitive == "reorder" && group >= 0) {
-      MarkVectorAxis(group, tensorized, &sites);
+      MarkVectorAxis(group, intrin, &sites);
       group = -1;
-      tensorized = false;
+      intrin = nullptr;
     }
     if (!instruction.is_sample()) continue;
     if (instruction.primitive == "sample_categorical") {
@@ -353,12 +368,16 @@ bool FitsRegisters(const std::vector<SampleSite>& sites,
                    const target::Target& target) {
   const int64_t lanes = target.vector_lanes(4);
   std::map<int, std::pair<int64_t, int64_t>> tiles;  // group -> rows, vectors
+  std::map<int, int64_t> registers;
   for (size_t i = 0; i < sites.size(); ++i) {
     if (!sites[i].register_tile) continue;
     const std::vector<int64_t> factors = Factors(decisions[i]);
     if (factors.empty()) return false;
     auto& [rows, vectors] =
         tiles.try_emplace(sites[i].tile_group, 1, 1).first->second;
+    if (sites[i].registers > 0) {
+      registers[sites[i].tile_group] = sites[i].registers;
+    }
     if (sites[i].vector_axis) {
       vectors = sites[i].whole_vectors ? factors.back()
                                        : CeilDiv(factors.back(), lanes);
@@ -368,7 +387,13 @@ bool FitsRegisters(const std::vector<SampleSite>& sites,
   }
   for (const auto& [group, tile] : tiles) {
     const auto [rows, vectors] = tile;
-    if (rows * vectors + vectors > target.vector_registers) return false;
+    // The operand that all columns share may come from memory, but not that of
+    // a matrix unit.
+    const auto own = registers.find(group);
+    const bool fits = own == registers.end()
+                          ? rows * vectors + vectors <= target.vector_registers
+                          : rows * vectors + vectors + 1 <= own->second;
+    if (!fits) return false;
   }
   return true;
 }

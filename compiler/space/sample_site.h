@@ -29,6 +29,9 @@ struct SampleSite {
   // Factors of the vector axis count vectors of a tensor intrinsic, not
   // elements.
   bool whole_vectors = false;
+  // What the tile lives in where that is not the target's vector registers: 8
+  // for AMX.
+  int registers = 0;
   int tile_group = -1;  // sites with the same group tile one block
   // Categorical: weights of the candidates. Location: decisions allowed.
   std::vector<double> weights;

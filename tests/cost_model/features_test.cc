@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "compiler/ir/parser.h"
 #include "gtest/gtest.h"
 #include "tests/cost_model/test_programs.h"
 
@@ -87,6 +88,34 @@ TEST(BuildLoopNest, MergesTheLoadsOfAStencil) {
   ASSERT_EQ(nest.stores[0].accesses.size(), 2u);
   EXPECT_EQ(nest.stores[0].accesses[1].loads, 3);
   EXPECT_EQ(nest.stores[0].accesses[1].offset_spans[0], 2);
+}
+
+TEST(BuildLoopNest, SeesOneInstructionInADotProduct) {
+  const auto program = ir::ParseFunction(R"(
+@T.prim_func
+def main(A: T.Buffer((8,), "uint8"), B: T.Buffer((2, 16, 4), "int8"), C: T.Buffer((16,), "int32")):
+    for k in range(2):
+        for l in T.vectorized(16, annotations={"tilefarm.dot_product": 1}):
+            with T.block("C"):
+                vk, vl = T.axis.remap("RS", [k, l])
+                C[vl] = C[vl] + T.cast(A[vk * 4 + 1], "int32") * T.cast(B[vk, vl, 1], "int32") + T.cast(A[vk * 4], "int32") * T.cast(B[vk, vl, 0], "int32")
+)",
+                                         "main.py");
+  ASSERT_TRUE(program.ok()) << program.status();
+  const LoopNest nest = BuildLoopNest(**program);
+  ASSERT_EQ(nest.stores.size(), 1u);
+  const NestStore& store = nest.stores[0];
+  EXPECT_EQ(store.ops.int_ops(), 1);
+  EXPECT_EQ(store.ops.casts, 0);
+  ASSERT_EQ(store.accesses.size(), 3u);
+  // A group of A for all lanes; lane after lane of B, a group apart.
+  const NestAccess& a = store.accesses[1];
+  EXPECT_EQ(a.loads, 1);
+  EXPECT_EQ(a.strides[0 * 2 + 1], 0);
+  const NestAccess& b = store.accesses[2];
+  EXPECT_EQ(b.loads, 1);
+  EXPECT_EQ(b.strides[1 * 2 + 1] * 4, 1);
+  EXPECT_EQ(b.spans[1 * 2 + 1], 15);
 }
 
 TEST(Features, DescribeTheMatmul) {

@@ -87,8 +87,9 @@ std::vector<std::byte> Random(const ir::BufferNode& buffer, Rng& rng) {
   return data;
 }
 
+// Of the space for `space_of`, or for the target itself.
 void ExpectCandidatesAgree(const std::string& text, const std::string& target,
-                           Rng& rng) {
+                           Rng& rng, const std::string& space_of = "") {
   const auto function = ir::ParseFunction(text, "main.py");
   ASSERT_TRUE(function.ok()) << function.status() << text;
   std::vector<std::vector<std::byte>> inputs;
@@ -99,8 +100,8 @@ void ExpectCandidatesAgree(const std::string& text, const std::string& target,
   const std::vector<std::span<std::byte>> views(expected.begin(),
                                                 expected.end());
   ASSERT_TRUE(ir::Interpret(**function, views).ok());
-  const auto space =
-      space::DesignSpace::Create(*function, *target::Parse(target));
+  const auto space = space::DesignSpace::Create(
+      *function, *target::Parse(space_of.empty() ? target : space_of));
   ASSERT_TRUE(space.ok()) << space.status();
   for (int i = 0; i < kCandidates; ++i) {
     const auto candidate = (*space)->Sample(rng);
@@ -140,6 +141,19 @@ TEST(LowPrecision, ProductsAgreeWithPlainLoops) {
         ExpectCandidatesAgree(GemmText(m, n, k, a, b, sum), target, rng);
       }
     }
+  }
+}
+
+// Candidates for a matrix unit are right without one: the intrinsic's program
+// is. Machines with one run the instruction.
+TEST(LowPrecision, TilesAgreeWithPlainLoops) {
+  Rng rng(kSeed + 3);
+  for (const char* run_on : {"x86-64:x86-64-v3,cores=1", "host,cores=1"}) {
+    ExpectCandidatesAgree(GemmText(48, 32, 128, "uint8", "int8", "int32"),
+                          run_on, rng, "x86-64:sapphirerapids,cores=1");
+    ExpectCandidatesAgree(
+        GemmText(32, 64, 64, "bfloat16", "bfloat16", "float32"), run_on, rng,
+        "x86-64:sapphirerapids,cores=1");
   }
 }
 

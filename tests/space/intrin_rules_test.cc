@@ -5,6 +5,7 @@
 
 #include "absl/strings/substitute.h"
 #include "compiler/ir/parser.h"
+#include "compiler/lower/pipeline.h"
 #include "compiler/space/design_space.h"
 #include "compiler/space/sample_site.h"
 #include "compiler/space/sketch_rules.h"
@@ -90,6 +91,18 @@ TEST(MultiLevelTilingWithIntrinTest, LeavesOtherProductsAlone) {
   }
 }
 
+TEST(MultiLevelTilingWithIntrinTest, FewRowsMayDoWithoutPacking) {
+  const auto space = Space(Gemm(4, 64, 64, "uint8", "int8", "int32"), kVnni);
+  int with = 0, without = 0;
+  for (const schedule::Trace& sketch : space->sketches()) {
+    const bool found =
+        sketch.Print().find("dot_16x4_vnni") != std::string::npos;
+    (found ? with : without) += 1;
+  }
+  EXPECT_GT(with, 0);
+  EXPECT_GT(without, 0);
+}
+
 TEST(MultiLevelTilingWithIntrinTest, TilesFitTheRegisters) {
   const auto space = Space(Gemm(64, 256, 64, "uint8", "int8", "int32"), kVnni);
   Rng rng(2);
@@ -131,6 +144,39 @@ TEST(RewriteTensorizeTest, EveryCandidateIsTensorizedAndReplays) {
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_EQ(*again, *candidate);
   }
+}
+
+TEST(RewriteTensorizeTest, MatrixUnitsHaveEightTiles) {
+  constexpr char kAmx[] = "x86-64:sapphirerapids,cores=1";
+  const auto target = *target::Parse(kAmx);
+  for (const auto& [program, intrin] :
+       {std::pair{Gemm(64, 128, 128, "uint8", "int8", "int32"),
+                  "amx_16x16x64_u8i8s32"},
+        std::pair{Gemm(64, 128, 128, "int8", "int8", "int32"),
+                  "amx_16x16x64_i8i8s32"},
+        std::pair{Gemm(96, 64, 64, "bfloat16", "bfloat16", "float32"),
+                  "amx_16x16x32_bf16"}}) {
+    const auto space = Space(program, kAmx);
+    EXPECT_EQ(IntrinOf(*space), intrin);
+    Rng rng(5);
+    for (int i = 0; i < 40; ++i) {
+      const auto candidate = space->Sample(rng);
+      ASSERT_TRUE(candidate.ok()) << candidate.status();
+      const auto innermost = [&](int site) {
+        return *candidate->decisions[site].AsList()->back().AsInt();
+      };
+      EXPECT_LE(innermost(0) * innermost(2) + innermost(2) + 1, 8);
+      const auto scheduled = space->Apply(*candidate);
+      ASSERT_TRUE(scheduled.ok()) << scheduled.status() << candidate->Key();
+      const auto lowered =
+          lower::Lower(*scheduled->module().Find("main"), target);
+      ASSERT_TRUE(lowered.ok()) << lowered.status();
+      EXPECT_THAT(ir::Print(**lowered), HasSubstr("= T.tile_product("));
+    }
+  }
+  // Too few rows for a tile: a dot product.
+  EXPECT_EQ(IntrinOf(*Space(Gemm(24, 64, 64, "uint8", "int8", "int32"), kAmx)),
+            "dot_16x4_vnni");
 }
 
 TEST(RewriteTensorizeTest, TracesNeedTheirTarget) {

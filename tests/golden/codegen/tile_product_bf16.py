@@ -17,9 +17,11 @@ class Module:
                                     C[vi0, vj0, vi, vj] = C[vi0, vj0, vi, vj] + T.cast(A[vi0 * 16 + vi, vk * 2 + vg], "float32") * T.cast(B[vj0, vk, vj, vg], "float32")
 # CHECK: tf_rt_enable_tiles
 # CHECK: ldtilecfg
-# CHECK: .LBB
-# CHECK-COUNT-4: {{^[[:space:]]}}tdpbf16ps
-# CHECK-NOT: tilestored
+# CHECK-COUNT-4: tileloadd
+# CHECK: # %k0
+# CHECK-COUNT-4: {{tileloadd|tdpbf16ps}}
+# CHECK-COUNT-4: {{tileloadd|tdpbf16ps}}
+# CHECK-NOT: {{tileloadd|tilestored|tdpbf16ps}}
 # CHECK: j{{[a-z]+}} .LBB
 # CHECK-COUNT-4: tilestored
 # CHECK-NOT: tdpbf16ps

@@ -18,9 +18,11 @@ class Module:
                                     C[vi0, vj0, vi, vj] = C[vi0, vj0, vi, vj] + T.cast(A[vi0 * 16 + vi, vk * 4 + vg], "int32") * T.cast(B[vj0, vk, vj, vg], "int32")
 # CHECK: tf_rt_enable_tiles
 # CHECK: ldtilecfg
-# CHECK: .LBB
-# CHECK-COUNT-4: {{^[[:space:]]}}tdpbusd
-# CHECK-NOT: tilestored
+# CHECK-COUNT-4: tileloadd
+# CHECK: # %k0
+# CHECK-COUNT-4: {{tileloadd|tdpbusd}}
+# CHECK-COUNT-4: {{tileloadd|tdpbusd}}
+# CHECK-NOT: {{tileloadd|tilestored|tdpbusd}}
 # CHECK: j{{[a-z]+}} .LBB
 # CHECK-COUNT-4: tilestored
 # CHECK-NOT: tdpbusd

@@ -18,6 +18,12 @@ constexpr int kRounds = 3;
 // A first time this much slower than the fastest may be the better one's.
 constexpr double kCloseBehind = 1.05;
 
+// How far behind the leader's interval one must be to be proven slower. The
+// samples of one process lie closer together than those of two: where its
+// memory is stays the same.
+constexpr double kBehindInOneProcess = 1.1;
+constexpr double kBehindInMore = 1.02;
+
 bool InRace(const Contender& one) { return one.requested > 0; }
 
 }  // namespace
@@ -110,7 +116,10 @@ std::vector<const Contender*> Contenders::NextRound(const std::string& job_id) {
     }
     // Not yet measured in this job: it failed for no fault of its own.
     const bool known = one.rounds.job_id() == job_id;
-    if (known && standing.low > std::max(leading.high, leading.seconds)) {
+    const double behind =
+        one.rounds.count() > 1 ? kBehindInMore : kBehindInOneProcess;
+    if (known &&
+        standing.low > behind * std::max(leading.high, leading.seconds)) {
       continue;
     }
     if (one.requested < kRounds) round.push_back(&one);

@@ -15,28 +15,16 @@ import statistics
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "suite")]
-from farm import Farm  # noqa: E402
-from programs import ENTRIES  # noqa: E402
+import tuning
 
 
-def curve(bin_dir, program, target, trials, seed, guided):
+def curve(args, program, seed, guided):
     """Best seconds after each trial."""
     search = "evolutionary" if guided else "random"
     model = "xgboost" if guided else "random"
-    with Farm(bin_dir) as farm:
-        farm.tune("run", program, "--target", target, "--trials", str(trials),
-                  "--seed", str(seed), "--search", search, "--model", model)
-        records = farm.tune("db", "export")
-    best, values = float("inf"), []
-    for record in sorted(records, key=lambda r: r["sequence"]):
-        if not record["trace"]:
-            continue  # the program as written
-        if record["status"] == "ok":
-            best = min(best, record["median_seconds"])
-        values.append(best)
-    return values
+    records, _, _ = tuning.tune(args, program, seed=seed, options=[
+        "--search", search, "--model", model])
+    return tuning.best_so_far(records)
 
 
 def main():
@@ -45,26 +33,23 @@ def main():
     parser.add_argument("--programs", nargs="+", default=[
         "gemm_512", "conv3x3_256_14"],
         help="files, or names of the suite's entries")
-    parser.add_argument("--target", default="host,cores=1")
+    parser.add_argument("--cores", type=int, default=1)
     parser.add_argument("--trials", type=int, default=128)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     folder = tempfile.TemporaryDirectory(prefix="tilefarm-perf-")
     for i, program in enumerate(args.programs):
-        if program in ENTRIES:
-            args.programs[i] = os.path.join(folder.name, program + ".py")
-            with open(args.programs[i], "w") as file:
-                file.write(ENTRIES[program].text)
+        if program in tuning.ENTRIES:
+            args.programs[i] = tuning.write_program(tuning.ENTRIES[program],
+                                                    folder.name)
     marks = [m for m in (32, 64, 128, 256) if m <= args.trials]
     results = []
     for program in args.programs:
         ratios = {mark: [] for mark in marks}
         for seed in range(args.seeds):
-            guided = curve(args.bin, program, args.target, args.trials, seed,
-                           True)
-            blind = curve(args.bin, program, args.target, args.trials, seed,
-                          False)
+            guided = curve(args, program, seed, True)
+            blind = curve(args, program, seed, False)
             for mark in marks:
                 ratios[mark].append(
                     blind[min(mark, len(blind)) - 1]

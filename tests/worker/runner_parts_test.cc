@@ -186,7 +186,7 @@ TEST(SampleRaceTest, TheFurtherBehindTheSoonerOut) {
   EXPECT_THAT(Race(rules, {1.6, 1.7}), ElementsAre(kGoOn, kCannotWin));
   EXPECT_THAT(Race(rules, {1.4, 1.6, 1.3}),
               ElementsAre(kGoOn, kGoOn, kCannotWin));
-  EXPECT_THAT(Race(rules, {1.1, 1.1, 1.06, 1.1, 1.3}),
+  EXPECT_THAT(Race(rules, {1.2, 1.2, 1.15, 1.2, 1.3}),
               ElementsAre(kGoOn, kGoOn, kGoOn, kGoOn, kCannotWin));
 }
 
@@ -194,7 +194,7 @@ TEST(SampleRaceTest, OneSampleAmongTheBestKeepsItIn) {
   const RaceRules rules = {
       .least = 5, .most = 8, .target_seconds = 100, .best_seconds = 1};
   const std::vector<RaceVerdict> verdicts =
-      Race(rules, {2, 1.04, 2, 2, 2, 2, 2, 2});
+      Race(rules, {2, 1.09, 2, 2, 2, 2, 2, 2});
   EXPECT_THAT(verdicts, testing::Not(testing::Contains(kCannotWin)));
   EXPECT_EQ(verdicts.back(), kEnough);
 }

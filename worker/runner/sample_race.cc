@@ -11,7 +11,7 @@ struct Look {
   size_t samples;
   double slower_by;
 };
-constexpr Look kLooks[] = {{2, 1.5}, {3, 1.2}, {5, 1.05}};
+constexpr Look kLooks[] = {{2, 1.5}, {3, 1.25}, {5, 1.1}};
 
 // From so many samples on there is a 95 % interval.
 constexpr size_t kIntervalSamples = 6;

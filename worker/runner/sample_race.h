@@ -27,13 +27,14 @@ struct RaceRules {
 // Samples are looked at one by one, so the test must hold at every look:
 //
 // kCannotWin where each of the first n samples is slower than the best by a
-// factor, n and factor being (2, 1.5), (3, 1.2) or (5, 1.05). Were the true
+// factor, n and factor being (2, 1.5), (3, 1.25) or (5, 1.1). Were the true
 // median no more than the best, five independent samples would all lie above
 // it once in 32 times, whatever their distribution, and however often it is
 // looked at: the event for six samples is part of that for five. The shorter
 // looks rest on the size of what disturbs a sample that was not switched out:
-// it adds a fifth to one of twenty at most, so to three in a row, or a half to
-// two, hardly ever.
+// it adds a quarter to one of twenty at most, so to three in a row, or a half
+// to two, hardly ever. The factors leave room for a machine that has become
+// slower since the best was measured.
 //
 // kEnough where at least six samples lie so close together that the 95 %
 // interval of the median is within 1 %, or the target time is spent.

@@ -1,8 +1,9 @@
-// Times one library function against its peers, interleaved in one process. The
-// protocol is the same for both sides: in every round each gets one call that is
-// not timed, which brings its code and operands back into the caches, and right
-// after it two milliseconds of timed calls, or one; the median of the rounds
-// counts. Activations are shared, fresh, touched and random.
+// Times one library function against its peers, interleaved in one process.
+//
+// The protocol is the same for both sides: in every round each gets one call
+// that is not timed, which brings its code and operands back into the caches,
+// and right after it two milliseconds of timed calls, or one; the median of the
+// rounds counts. Activations are shared, fresh, touched and random.
 //
 //   suite_bench SPEC.json      prints one JSON object
 //

@@ -377,6 +377,8 @@ bool FitsRegisters(const std::vector<SampleSite>& sites,
         tiles.try_emplace(sites[i].tile_group, 1, 1).first->second;
     if (sites[i].registers > 0) {
       registers[sites[i].tile_group] = sites[i].registers;
+    } else if (sites[i].whole_vectors) {
+      registers[sites[i].tile_group] = target.vector_registers;
     }
     if (sites[i].vector_axis) {
       vectors = sites[i].whole_vectors ? factors.back()
@@ -387,12 +389,13 @@ bool FitsRegisters(const std::vector<SampleSite>& sites,
   }
   for (const auto& [group, tile] : tiles) {
     const auto [rows, vectors] = tile;
-    // The operand that all columns share may come from memory, but not that of
-    // a matrix unit.
+    const int64_t used = rows * vectors + vectors;
+    // Multiply-add takes the operand that all columns share from memory; an
+    // intrinsic has it in a register.
     const auto own = registers.find(group);
     const bool fits = own == registers.end()
-                          ? rows * vectors + vectors <= target.vector_registers
-                          : rows * vectors + vectors + 1 <= own->second;
+                          ? used <= target.vector_registers
+                          : used + 1 <= own->second;
     if (!fits) return false;
   }
   return true;

@@ -36,12 +36,18 @@ absl::StatusOr<std::unique_ptr<search::Search>> MakeSearch(
                          ? search::Strategy::kRandom
                          : search::Strategy::kEvolutionary;
   options.fingerprint = request.fingerprint;
-  // What a user without records gets is the first trial. A sketch by hand is
-  // searched alone.
+  // What a user without records gets, and the heuristic, which knows nothing of
+  // the estimate that ranks the first candidates. A sketch by hand is searched
+  // alone.
   if (request.job.space_trace.empty()) {
-    const auto schedule =
-        driver::DraftSchedule(request.function, request.target);
-    if (schedule.ok()) options.first_trace = schedule->trace().Print();
+    for (const auto& schedule :
+         {driver::DraftSchedule(request.function, request.target),
+          space::DefaultSchedule(ir::IRModule{{request.function}},
+                                 request.target)}) {
+      if (schedule.ok()) {
+        options.first_traces.push_back(schedule->trace().Print());
+      }
+    }
   }
   return search::Search::Create(std::move(space), request.target,
                                 request.task_id, request.model, options,

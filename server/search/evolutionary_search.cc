@@ -87,8 +87,10 @@ class EvolutionarySearch : public Search {
   // Into `proposals` unless its program was proposed before.
   absl::Status Take(Individual individual, std::vector<Proposal>* proposals);
   absl::Status TakeRandom(size_t want, std::vector<Proposal>* proposals);
-  // options_.first_trace, unless it was proposed before.
-  absl::Status TakeFirst(std::vector<Proposal>* proposals);
+  // options_.first_traces, unless they were proposed before.
+  absl::Status TakeFirst(size_t want, std::vector<Proposal>* proposals);
+  absl::Status TakeTrace(const std::string& text,
+                         std::vector<Proposal>* proposals);
   // The best of many random candidates by EstimateCycles.
   absl::Status TakeDrafts(size_t want, std::vector<Proposal>* proposals);
   void Learn(const Individual& individual, double seconds);
@@ -110,7 +112,7 @@ class EvolutionarySearch : public Search {
   std::vector<Individual> population_;     // not proposed, best predicted first
   std::vector<Individual> elite_;          // measured, fastest first
   std::vector<cost_model::Sample> fresh_;  // not trained on yet
-  bool first_taken_ = false;
+  size_t first_taken_ = 0;                 // of options_.first_traces
   int64_t measured_ = 0;
   double best_seconds_ = 0;
   std::optional<cost_model::RankingMetrics> last_metrics_;
@@ -247,12 +249,20 @@ absl::Status EvolutionarySearch::Take(Individual individual,
   return absl::OkStatus();
 }
 
-absl::Status EvolutionarySearch::TakeFirst(std::vector<Proposal>* proposals) {
-  if (std::exchange(first_taken_, true) || options_.first_trace.empty()) {
-    return absl::OkStatus();
+absl::Status EvolutionarySearch::TakeFirst(size_t want,
+                                           std::vector<Proposal>* proposals) {
+  while (first_taken_ < options_.first_traces.size() &&
+         proposals->size() < want) {
+    TF_RETURN_IF_ERROR(
+        TakeTrace(options_.first_traces[first_taken_++], proposals));
   }
+  return absl::OkStatus();
+}
+
+absl::Status EvolutionarySearch::TakeTrace(const std::string& text,
+                                           std::vector<Proposal>* proposals) {
   TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
-                      schedule::Trace::Parse(options_.first_trace));
+                      schedule::Trace::Parse(text));
   TF_ASSIGN_OR_RETURN(
       const schedule::Schedule schedule,
       schedule::Replay(trace, ir::IRModule{{space_->program()}}));
@@ -265,7 +275,7 @@ absl::Status EvolutionarySearch::TakeFirst(std::vector<Proposal>* proposals) {
   if (!proposed_.insert(proposal.candidate_id).second) {
     return absl::OkStatus();
   }
-  proposal.trace = options_.first_trace;
+  proposal.trace = text;
   Individual individual;
   individual.features = cost_model::ExtractFeatures(*scheduled, target_);
   individual.in_space = false;
@@ -336,7 +346,7 @@ absl::StatusOr<std::vector<Proposal>> EvolutionarySearch::Propose(int count) {
   const bool guided = options_.strategy == Strategy::kEvolutionary &&
                       model_->trained() && known >= warm_up;
   const size_t want = static_cast<size_t>(std::max(count, 0));
-  if (want > 0) TF_RETURN_IF_ERROR(TakeFirst(&proposals));
+  TF_RETURN_IF_ERROR(TakeFirst(want, &proposals));
   if (guided) {
     const int64_t each = std::min<int64_t>(
         options_.evaluations_per_proposal,

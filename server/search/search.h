@@ -38,15 +38,14 @@ struct SearchOptions {
   int initial_random = 32;  // trials before the model is trusted
   int retrain_every = 8;    // outcomes between trainings, growing with size
   std::string fingerprint;  // part of the candidate id
-  // A complete trace that is proposed before all others, of the space or not:
-  // what a user without records gets, so that tuning never ends below it.
-  // Empty: none.
-  std::string first_trace;
+  // Complete traces that are proposed before all others, of the space or not:
+  // what a user without records gets, so that tuning does not end below it.
+  std::vector<std::string> first_traces;
 };
 
 // A candidate about to be leased.
 struct Proposal {
-  space::Candidate candidate;  // not of a first trace that is outside the space
+  space::Candidate candidate;  // not of first_traces: they may be outside
   std::string candidate_id;    // hash of (task, scheduled program, fingerprint)
   std::string trace;           // complete text
   std::string scheduled_hash;  // ir::ProgramHash

@@ -90,7 +90,7 @@ TEST_F(TuneTest, FromTheProgramToTheLibrary) {
   EXPECT_EQ(job["program"], "mm_relu.py");
 
   // The best one, in every form.
-  const Json best = TuneJson({"best", program_, "--target", "host,cores=1"});
+  Json best = TuneJson({"best", program_, "--target", "host,cores=1"});
   EXPECT_EQ(best["status"], "ok");
   EXPECT_EQ(best["verified"], true);
   // "host" names the very device; its key any of the kind.
@@ -118,6 +118,8 @@ TEST_F(TuneTest, FromTheProgramToTheLibrary) {
   EXPECT_EQ(measured["status"], "ok");
   EXPECT_EQ(measured["candidate_id"], best["candidate_id"]);
   EXPECT_EQ(TuneJson({"db", "stats"})["records"], 24);
+  // Which counts, and may leave another one the fastest.
+  best = TuneJson({"best", program_, "--target", "host,cores=1"});
 
   // Another database made of its export answers the same, without a server.
   const std::string copy = dir_.File("copy.db");

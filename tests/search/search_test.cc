@@ -127,13 +127,13 @@ TEST_F(SearchTest, TheFirstTraceIsProposedFirstAndOnce) {
       space::DefaultSchedule(ir::IRModule{{program}}, space::TestTarget());
   ASSERT_TRUE(schedule.ok()) << schedule.status();
   SearchOptions options;
-  options.first_trace = schedule->trace().Print();
+  options.first_traces = {schedule->trace().Print()};
   const auto search = Make(options);
   const auto proposals = search->Propose(4);
   ASSERT_TRUE(proposals.ok()) << proposals.status();
   ASSERT_EQ(proposals->size(), 4u);
   const Proposal& first = proposals->front();
-  EXPECT_EQ(first.trace, options.first_trace);
+  EXPECT_EQ(first.trace, options.first_traces[0]);
   EXPECT_EQ(first.scheduled_hash,
             ir::ProgramHash(*schedule->module().functions.front()));
   // Its time counts, although it may lie outside the space.
@@ -154,7 +154,7 @@ TEST_F(SearchTest, TheFirstTraceIsProposedFirstAndOnce) {
 
 TEST_F(SearchTest, AFirstTraceThatDoesNotApplyIsAnError) {
   SearchOptions options;
-  options.first_trace = "b0 = sch.get_block(\"nowhere\")\n";
+  options.first_traces = {"b0 = sch.get_block(\"nowhere\")\n"};
   EXPECT_FALSE(Make(options)->Propose(1).ok());
 }
 

@@ -393,9 +393,8 @@ bool FitsRegisters(const std::vector<SampleSite>& sites,
     // Multiply-add takes the operand that all columns share from memory; an
     // intrinsic has it in a register.
     const auto own = registers.find(group);
-    const bool fits = own == registers.end()
-                          ? used <= target.vector_registers
-                          : used + 1 <= own->second;
+    const bool fits = own == registers.end() ? used <= target.vector_registers
+                                             : used + 1 <= own->second;
     if (!fits) return false;
   }
   return true;

@@ -135,6 +135,45 @@ absl::Status SetKind(ScheduleState& state, std::string_view primitive,
 
 }  // namespace
 
+absl::Status CheckPrivateWithout(const ScheduleState& state,
+                                 std::string_view primitive,
+                                 const ir::BlockNode* reader,
+                                 const std::vector<ir::BlockPtr>& to) {
+  for (const ir::ForPtr& loop : state.LoopsAbove(reader)) {
+    if (loop->for_kind == ir::ForKind::kSerial ||
+        loop->for_kind == ir::ForKind::kUnrolled ||
+        loop->thread_tag.rfind("threadIdx", 0) == 0 ||
+        std::all_of(to.begin(), to.end(), [&](const ir::BlockPtr& block) {
+          return state.IsBelow(block.get(), loop.get());
+        })) {
+      continue;
+    }
+    for (const ir::BlockPtr& writer : state.ChildBlocks(loop.get())) {
+      const bool is_read = std::any_of(
+          reader->reads.begin(), reader->reads.end(),
+          [&](const ir::BufferRegion& read) {
+            return std::any_of(writer->writes.begin(), writer->writes.end(),
+                               [&](const ir::BufferRegion& write) {
+                                 return write.buffer == read.buffer;
+                               });
+          });
+      if (writer.get() == reader || !is_read ||
+          (WritesAreDistinct(*writer) &&
+           SeparatesIterations(state, loop, writer.get()))) {
+        continue;
+      }
+      return state.Illegal(
+          primitive, reader,
+          absl::StrCat("what block ", writer->name,
+                       " writes would be read outside of loop ",
+                       loop->var->name,
+                       ", whose iterations run at the same "
+                       "time and write the same elements"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Parallel(ScheduleState& state, LoopRv loop) {
   return SetKind(state, "parallel", loop, ir::ForKind::kParallel);
 }

@@ -39,6 +39,7 @@
 #include "compiler/ir/regions.h"
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/block_primitives.h"
+#include "compiler/schedule/loop_primitives.h"
 #include "compiler/schedule/region_analysis.h"
 #include "compiler/schedule/scope_edit.h"
 
@@ -231,6 +232,8 @@ absl::Status InlineBlock(ScheduleState& state, const ir::BlockPtr& block) {
   for (const ir::BlockPtr& consumer : deps.Consumers(block.get())) {
     TF_RETURN_IF_ERROR(CheckInputsAt(state, kPrimitive, block, deps, consumer));
   }
+  TF_RETURN_IF_ERROR(CheckPrivateWithout(state, kPrimitive, block.get(),
+                                         deps.Consumers(block.get())));
   ScopeEditor edit;
   edit.Replace(block.get(), ir::NoOp());
   edit.RemoveAlloc(store.buffer.get());

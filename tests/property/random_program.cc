@@ -116,6 +116,34 @@ std::vector<Tensor> ConvProgram(Rng& rng) {
   return {data, weight, out};
 }
 
+// A transposed convolution of one dimension, as frameworks state it: most taps
+// meet no input.
+std::vector<Tensor> StridedProgram(Rng& rng) {
+  const int64_t stride = rng.Between(2, 3);
+  const int64_t taps = stride * rng.Between(1, 2);
+  const int64_t size = rng.Between(1, 5), k = rng.Between(1, 4);
+  const int64_t channels = Extent(rng, 8);
+  const DataType type = DataType::Float(32);
+  const Tensor a =
+      te::Placeholder("A", {size + (taps + stride - 1) / stride, k}, type);
+  const Tensor w = te::Placeholder("W", {taps, k, channels}, type);
+  const te::ReduceAxis tap("tap", taps), depth("depth", k);
+  Tensor out =
+      te::Compute("C", {size * stride, channels}, [&](const Indices& i) {
+        const Expr at = ir::MakeBinary(BinaryOp::kAdd, i[0], tap);
+        const Expr step = ir::IntConst(stride);
+        const Expr met = ir::MakeBinary(BinaryOp::kEQ, ir::FloorMod(at, step),
+                                        ir::IntConst(0));
+        const Expr x = ir::MakeCall(
+            ir::Intrinsic::kIfThenElse,
+            {met, a({ir::FloorDiv(at, step), depth}), ir::ConstOf(type, 0)});
+        return te::Sum(ir::MakeBinary(BinaryOp::kMul, x, w({tap, depth, i[1]})),
+                       {tap, depth});
+      });
+  if (rng.Chance(0.5)) out = Elementwise(rng, out, "D");
+  return {a, w, out};
+}
+
 std::vector<Tensor> ReductionProgram(Rng& rng) {
   std::vector<int64_t> shape;
   const int ndim = static_cast<int>(rng.Between(1, 3));
@@ -185,7 +213,7 @@ std::vector<Tensor> SoftmaxProgram(Rng& rng) {
 
 ir::PrimFuncPtr RandomProgram(Rng& rng) {
   std::vector<Tensor> params;
-  switch (rng.Below(8)) {
+  switch (rng.Below(9)) {
     case 0:
     case 1:
     case 2:
@@ -200,6 +228,9 @@ ir::PrimFuncPtr RandomProgram(Rng& rng) {
       break;
     case 6:
       params = ChainProgram(rng);
+      break;
+    case 7:
+      params = StridedProgram(rng);
       break;
     default:
       params = SoftmaxProgram(rng);

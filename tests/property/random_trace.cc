@@ -55,6 +55,7 @@ class Stepper {
     if (primitive == "reindex") {
       return s_.Reindex(*block, rng_.Chance(0.5), Index()).status();
     }
+    if (primitive == "skip_zeros") return s_.SkipZeros(*block);
     if (primitive == "storage_align") {
       return s_.StorageAlign(*block, 0, -1, 16, 4);
     }
@@ -198,6 +199,7 @@ schedule::Schedule RandomSchedule(const ir::PrimFuncPtr& program, int steps,
                                                       "decompose_reduction",
                                                       "rfactor",
                                                       "rfactor",
+                                                      "skip_zeros",
                                                       "blockize",
                                                       "annotate"};
   ir::IRModule module;

@@ -120,6 +120,34 @@ for i, j in T.grid(32, 32):
                 kInlineB, kIllegal, {"compute_inline"});
 }
 
+// Each iteration of the parallel loop has a copy of all of P; once D reads P
+// itself there is one for all of them, which all of them write.
+TEST(ComputeInline, RefusesToTakeAReaderOutOfAParallelLoop) {
+  const std::string program =
+      Program("A: T.Buffer((4,), \"float32\"), D: T.Buffer((4,), \"float32\")",
+              R"(P = T.alloc_buffer((4,), "float32")
+B = T.alloc_buffer((4,), "float32")
+for i in range(4):
+    for ax0 in range(4):
+        with T.block("P"):
+            v0 = T.axis.spatial(4, ax0)
+            P[v0] = A[v0] * T.float32(2)
+    with T.block("B"):
+        vi = T.axis.spatial(4, i)
+        B[vi] = P[vi]
+for i in range(4):
+    with T.block("D"):
+        vi = T.axis.spatial(4, i)
+        D[vi] = B[vi] + T.float32(1))");
+  ExpectSameResults(program, kInlineB);
+  ExpectRefused(program, R"(b0 = sch.get_block("B")
+l1, = sch.get_loops(b0)
+sch.parallel(l1)
+sch.compute_inline(b0)
+)",
+                kIllegal, {"compute_inline", "block P", "at the same time"});
+}
+
 TEST(ReverseComputeInline, PutsTheConsumerIntoItsProducer) {
   ExpectBecomes(TwoElementwise(), R"(b0 = sch.get_block("B")
 l1, l2 = sch.get_loops(b0)

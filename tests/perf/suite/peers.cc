@@ -7,6 +7,8 @@
 #include <memory>
 #include <unordered_map>
 
+#include "tests/perf/suite/onednn.h"
+
 namespace tilefarm::perf {
 namespace {
 
@@ -16,31 +18,11 @@ using Tag = memory::format_tag;
 using Json = nlohmann::json;
 constexpr auto kF32 = memory::data_type::f32;
 
-const dnnl::engine& Cpu() {
-  static const auto* const engine =
-      new dnnl::engine(dnnl::engine::kind::cpu, 0);
-  return *engine;
-}
-
-dnnl::stream& Stream() {
-  static auto* const stream = new dnnl::stream(Cpu());
-  return *stream;
-}
-
 memory Plain(const Dims& dims, Tag tag, float* data) {
   return memory({dims, kF32, tag}, Cpu(), data);
 }
 
 memory::desc Any(const Dims& dims) { return {dims, kF32, Tag::any}; }
-
-// `plain` in the layout that the primitive wants, copied where they differ.
-memory LaidOut(memory plain, const memory::desc& wanted) {
-  if (plain.get_desc() == wanted) return plain;
-  memory result(wanted, Cpu());
-  dnnl::reorder(plain, result).execute(Stream(), plain, result);
-  Stream().wait();
-  return result;
-}
 
 class Collector {
  public:

@@ -7,6 +7,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "tests/perf/suite/onednn.h"
 #include "tests/perf/suite/peers.h"
 
 namespace tilefarm::perf {
@@ -18,31 +19,12 @@ using Tag = memory::format_tag;
 using Type = memory::data_type;
 using Json = nlohmann::json;
 
-const dnnl::engine& Cpu() {
-  static const auto* const engine =
-      new dnnl::engine(dnnl::engine::kind::cpu, 0);
-  return *engine;
-}
-
-dnnl::stream& Stream() {
-  static auto* const stream = new dnnl::stream(Cpu());
-  return *stream;
-}
-
 Type TypeOf(const std::string& name) {
   if (name == "uint8") return Type::u8;
   if (name == "int8") return Type::s8;
   if (name == "int32") return Type::s32;
   if (name == "bfloat16") return Type::bf16;
   return name == "float16" ? Type::f16 : Type::f32;
-}
-
-memory LaidOut(memory plain, const memory::desc& wanted) {
-  if (plain.get_desc() == wanted) return plain;
-  memory result(wanted, Cpu());
-  dnnl::reorder(plain, result).execute(Stream(), plain, result);
-  Stream().wait();
-  return result;
 }
 
 // What throws is not offered: this library has no such implementation.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "worker/device.h"
@@ -341,7 +342,7 @@ bool Pipeline::BuildJob(BuilderClient& builder, Job& job) {
 Pipeline::JobPtr Pipeline::NextReady() {
   for (;;) {
     if (lent_lock_.has_value() &&
-        (absl::Now() >= lent_until_ ||
+        (Clock::Real().Monotonic() >= lent_until_ ||
          CpuLock::Wanted(options_.lock_directory, lent_cpus_))) {
       TakeBack();
     }
@@ -396,7 +397,7 @@ void Pipeline::Lend(CpuLock lock, const CpuList& cpus) {
   builder_cpus_ = options_.cpus;
   lent_cpus_ = cpus;
   lent_lock_.emplace(std::move(lock));
-  lent_until_ = absl::Now() + kLongestLoan;
+  lent_until_ = Clock::Real().Monotonic() + kLongestLoan;
 }
 
 void Pipeline::TakeBack() {

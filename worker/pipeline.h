@@ -123,7 +123,7 @@ class Pipeline {
   CpuList builder_cpus_;
   CpuList lent_cpus_;
   std::optional<CpuLock> lent_lock_;
-  absl::Time lent_until_;
+  absl::Duration lent_until_;  // by the monotonic clock
 
   mutable Mutex mutex_;
   CondVar changed_;

@@ -85,9 +85,11 @@ class EvolutionarySearch : public Search {
   absl::StatusOr<space::Candidate> Breed(
       const std::vector<const Individual*>& parents);
   // Into `proposals` unless its program was proposed before.
+  void ProposeOnce(const ir::PrimFunc& scheduled, std::string trace,
+                   Individual individual, std::vector<Proposal>* proposals);
   absl::Status Take(Individual individual, std::vector<Proposal>* proposals);
   absl::Status TakeRandom(size_t want, std::vector<Proposal>* proposals);
-  // options_.first_traces, unless they were proposed before.
+  // options_.first_traces.
   absl::Status TakeFirst(size_t want, std::vector<Proposal>* proposals);
   absl::Status TakeTrace(const std::string& text,
                          std::vector<Proposal>* proposals);
@@ -226,6 +228,21 @@ void EvolutionarySearch::Evolve(int64_t budget) {
   }
 }
 
+void EvolutionarySearch::ProposeOnce(const ir::PrimFunc& scheduled,
+                                     std::string trace, Individual individual,
+                                     std::vector<Proposal>* proposals) {
+  Proposal proposal;
+  proposal.scheduled_hash = ir::ProgramHash(scheduled);
+  proposal.candidate_id =
+      CandidateId(task_id_, proposal.scheduled_hash, options_.fingerprint);
+  if (!proposed_.insert(proposal.candidate_id).second) return;
+  proposal.candidate = individual.candidate;
+  proposal.trace = std::move(trace);
+  proposal.predicted = individual.predicted;
+  pending_.emplace(proposal.candidate_id, std::move(individual));
+  proposals->push_back(std::move(proposal));
+}
+
 absl::Status EvolutionarySearch::Take(Individual individual,
                                       std::vector<Proposal>* proposals) {
   auto schedule = space_->Apply(individual.candidate);
@@ -234,18 +251,8 @@ absl::Status EvolutionarySearch::Take(Individual individual,
   const ir::PrimFuncPtr scheduled =
       schedule->module().Find(space_->program()->name);
   evaluator_.Check(individual.candidate, *scheduled, individual.features);
-  Proposal proposal;
-  proposal.scheduled_hash = ir::ProgramHash(*scheduled);
-  proposal.candidate_id =
-      CandidateId(task_id_, proposal.scheduled_hash, options_.fingerprint);
-  if (!proposed_.insert(proposal.candidate_id).second) {
-    return absl::OkStatus();
-  }
-  proposal.candidate = individual.candidate;
-  proposal.trace = schedule->trace().Print();
-  proposal.predicted = individual.predicted;
-  pending_.emplace(proposal.candidate_id, std::move(individual));
-  proposals->push_back(std::move(proposal));
+  ProposeOnce(*scheduled, schedule->trace().Print(), std::move(individual),
+              proposals);
   return absl::OkStatus();
 }
 
@@ -268,19 +275,10 @@ absl::Status EvolutionarySearch::TakeTrace(const std::string& text,
       schedule::Replay(trace, ir::IRModule{{space_->program()}}));
   const ir::PrimFuncPtr scheduled =
       schedule.module().Find(space_->program()->name);
-  Proposal proposal;
-  proposal.scheduled_hash = ir::ProgramHash(*scheduled);
-  proposal.candidate_id =
-      CandidateId(task_id_, proposal.scheduled_hash, options_.fingerprint);
-  if (!proposed_.insert(proposal.candidate_id).second) {
-    return absl::OkStatus();
-  }
-  proposal.trace = text;
   Individual individual;
   individual.features = cost_model::ExtractFeatures(*scheduled, target_);
   individual.in_space = false;
-  pending_.emplace(proposal.candidate_id, std::move(individual));
-  proposals->push_back(std::move(proposal));
+  ProposeOnce(*scheduled, text, std::move(individual), proposals);
   return absl::OkStatus();
 }
 

@@ -39,7 +39,7 @@ const std::map<std::string, std::set<std::string>>& MayInclude() {
             "compiler/runtime", "compiler/target"}},
           {"compiler/driver",
            {"base", "compiler", "database", "proto",
-            // tune-opt --stage features
+            // the estimate chooses the default schedule
             "cost_model"}},
           {"database", {"base", "compiler/ir", "compiler/target"}},
           {"cost_model", {"base", "compiler"}},

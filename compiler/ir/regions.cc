@@ -45,7 +45,13 @@ class RegionSet {
         const auto& [low, high] = region.dims[i];
         std::optional<int64_t> length;
         if (low != nullptr) length = ConstDifference(high, low);
-        if (length && *length >= 0) {
+        // Beyond the buffer, behind a guard or in vain: some of it, at most.
+        const auto start = low != nullptr ? AsInt(low) : std::nullopt;
+        const bool beyond =
+            length && start &&
+            (*start < 0 || *start > region.buffer->shape[i] - 1 -
+                                        std::max<int64_t>(*length, 0));
+        if (length && *length >= 0 && !beyond) {
           hull.region.push_back({low, IntConst(*length + 1)});
         } else {
           hull.region.push_back(

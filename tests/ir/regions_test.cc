@@ -76,6 +76,28 @@ TEST(Regions, UnknownIsTheWholeDimension) {
             "T.reads(A[0:16]) T.writes(C[v])");
 }
 
+// A constant region beyond the buffer could not be parsed again.
+TEST(Regions, BeyondTheBufferIsTheWholeDimension) {
+  const std::string body =
+      "for i in range(8):\n"
+      "    with T.block(\"b\"):\n"
+      "        v = T.axis.spatial(8, i)\n"
+      "        for j in range(4):\n"
+      "            C[v] = A[j + 1000] + B[j - 2]\n";
+  EXPECT_EQ(Computed(body), "T.reads(A[0:16], B[0:16]) T.writes(C[v])");
+  const std::string printed = Print(*ParseOrDie(WithBuffers(body)));
+  EXPECT_EQ(Print(*ParseOrDie(printed)), printed);
+}
+
+TEST(Regions, UpToTheEndOfTheBufferStays) {
+  EXPECT_EQ(Computed("for i in range(8):\n"
+                     "    with T.block(\"b\"):\n"
+                     "        v = T.axis.spatial(8, i)\n"
+                     "        for j in range(4):\n"
+                     "            C[v] = A[j + 12]\n"),
+            "T.reads(A[12:16]) T.writes(C[v])");
+}
+
 TEST(Regions, IndirectAccessesReadTheIndex) {
   EXPECT_EQ(Computed("for i in range(8):\n"
                      "    with T.block(\"b\"):\n"

@@ -120,7 +120,8 @@ def main():
     target = f"host,cores={args.cores}"
     environment = dict(os.environ, OMP_NUM_THREADS=str(args.cores),
                        OPENBLAS_NUM_THREADS=str(args.cores),
-                       MKL_NUM_THREADS=str(args.cores))
+                       MKL_NUM_THREADS=str(args.cores),
+                       OPENBLAS_THREAD_TIMEOUT="20")  # 2^20 cycles of spinning
     machine = bench(program, {"shapes": [[1], [1]], "spec": {"kind": ""},
                               "machine": True}, environment)
     machine["peak_flops"] *= args.cores
@@ -158,7 +159,7 @@ def main():
             measured = bench(program, {
                 "library": library, "symbol": entry.function,
                 "weights": entry.weights, "shapes": entry.shapes,
-                "spec": entry.spec}, environment)
+                "spec": entry.spec, "cores": args.cores}, environment)
             result = row(entry, measured, machine)
             result["trials_per_second"] = rate
             results.append(result)

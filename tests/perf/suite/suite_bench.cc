@@ -8,7 +8,11 @@
 //   suite_bench SPEC.json      prints one JSON object
 //
 // SPEC: {"library": "x.so", "symbol": "gemm", "shapes": [[...], ...],
-//        "spec": {...}, "weights": [1], "rounds": N}
+//        "spec": {...}, "weights": [1], "rounds": N, "cores": N}
+//
+// With more than one core each contender is given 20 milliseconds of quiet and
+// a millisecond of untimed calls first: OpenMP threads spin for some
+// milliseconds after a loop, on the cores that the next one needs.
 //
 // Parameters in "weights" are laid out once, ahead of time. They are float32,
 // or what "dtypes" of the inner spec says.
@@ -25,6 +29,7 @@
 #include <new>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/perf/suite/dot_peaks.h"
@@ -182,6 +187,7 @@ int Main(const char* path) {
   }
 
   const int rounds = job.value("rounds", 25);
+  const int cores = job.value("cores", 1);
   std::vector<int> repeats;
   for (const Peer& peer : all) {
     peer.run();
@@ -191,6 +197,10 @@ int Main(const char* path) {
   std::vector<std::vector<double>> times(all.size());
   for (int round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < all.size(); ++i) {
+      if (cores > 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        for (int k = 0; k < repeats[i] / 2; ++k) all[i].run();
+      }
       all[i].run();  // brings its code and operands back
       times[i].push_back(Seconds(all[i].run, repeats[i]));
     }

@@ -32,9 +32,9 @@ def main():
     args = parser.parse_args()
     results = []
     with tempfile.TemporaryDirectory(prefix="tilefarm-perf-") as folder:
-        db = args.db or os.path.join(folder, "fresh.db")
         for entry in tuning.chosen(args):
             program = tuning.write_program(entry, folder)
+            db = args.db or tuning.database(args, folder, entry, args.seed)
             if not args.no_tuning:
                 tuning.tune(args, program, seed=args.seed, db=db)
             record = tuning.best_record(args, program, db)

@@ -20,7 +20,7 @@ import tuning
 
 def main():
     parser = tuning.parser(__doc__, trials=128)
-    parser.add_argument("--seeds", type=int, nargs=2, default=[1, 2])
+    parser.add_argument("--seeds", type=int, nargs=2, default=[0, 1])
     parser.add_argument("--within", type=float, default=1.05)
     parser.add_argument("--processes", type=int, default=5)
     args = parser.parse_args()
@@ -30,9 +30,10 @@ def main():
             program = tuning.write_program(entry, folder)
             libraries, packed = [], []
             for seed in args.seeds:
-                db = os.path.join(folder, f"{entry.name}-{seed}.db")
+                db = tuning.database(args, folder, entry, seed)
                 tuning.tune(args, program, seed=seed, db=db)
-                libraries.append(db.replace(".db", ".so"))
+                libraries.append(
+                    os.path.join(folder, f"{entry.name}-{seed}.so"))
                 packed.append(tuning.is_packed(
                     tuning.best_record(args, program, db)))
                 tuning.build(args, program, db, libraries[-1])

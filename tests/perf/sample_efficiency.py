@@ -35,8 +35,9 @@ def main():
             program = tuning.write_program(entry, folder)
             needed, final = [], []
             for seed in range(args.seeds):
+                db = tuning.database(args, folder, entry, seed)
                 values = tuning.best_so_far(
-                    tuning.tune(args, program, seed=seed)[0])
+                    tuning.tune(args, program, seed=seed, db=db)[0])
                 needed.append(trials_to(args.share, values))
                 final.append(values[-1])
             results.append({"entry": entry.name, "needed": needed,

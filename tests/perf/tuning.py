@@ -27,6 +27,10 @@ def parser(description, trials):
     result.add_argument("--trials", type=int, default=trials)
     result.add_argument("--cores", type=int, default=1)
     result.add_argument("--json", action="store_true")
+    result.add_argument("--keep", metavar="DIR",
+                        help="keep each entry's tuning of each seed here, and "
+                        "take what is there: one tuning then serves several "
+                        "scripts")
     return result
 
 
@@ -47,10 +51,26 @@ def write_program(entry, folder):
     return path
 
 
+def database(args, folder, entry, seed):
+    """Where the records of this entry and seed go: `folder`, or --keep."""
+    return os.path.join(args.keep or folder, f"{entry.name}-{seed}.db")
+
+
 def tune(args, program, seed=0, db=None, timeline=None, options=()):
     """Tunes on a fresh farm. Returns the records of the job's trials in their
     order (every record has `median_seconds`, `status`, ...), the last line of
-    `tune run`, and the seconds that `tune run` took."""
+    `tune run`, and the seconds that `tune run` took. With --keep and a database
+    of `database`, what was returned before is returned again."""
+    kept = None
+    if args.keep and db and os.path.dirname(db) == args.keep:
+        os.makedirs(args.keep, exist_ok=True)
+        kept = db.replace(".db", ".json")
+        if os.path.exists(kept):
+            with open(kept) as file:
+                before = json.load(file)
+            if before["trials"] != args.trials:
+                sys.exit(f"{kept}: tuned with --trials {before['trials']}")
+            return before["records"], before["last"], before["seconds"]
     with Farm(args.bin, db=db, timeline=timeline) as farm:
         start = time.monotonic()
         last = farm.tune("run", program, "--target", target(args), "--trials",
@@ -58,8 +78,12 @@ def tune(args, program, seed=0, db=None, timeline=None, options=()):
         seconds = time.monotonic() - start
         records = [r for r in farm.tune("db", "export")
                    if r["job_id"] == last["job_id"]]
-    return (sorted(records, key=lambda r: (r["recorded_at"], r["sequence"])),
-            last, seconds)
+    records.sort(key=lambda r: (r["recorded_at"], r["sequence"]))
+    if kept:
+        with open(kept, "w") as file:
+            json.dump({"trials": args.trials, "records": records, "last": last,
+                       "seconds": seconds}, file)
+    return records, last, seconds
 
 
 def best_so_far(records):

@@ -1,11 +1,13 @@
 #include "database/record.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 
@@ -203,6 +205,26 @@ std::string_view StatusName(Status status) {
   return kStatusNames[static_cast<size_t>(status)];
 }
 
+std::string LibraryOf(std::string_view trace) {
+  // As Trace::Print writes it: sch.call_library(block=b0, kernel="NAME").
+  constexpr std::string_view kCall = ".call_library(";
+  std::vector<std::string> names;
+  for (size_t at = trace.find(kCall); at != std::string_view::npos;
+       at = trace.find(kCall, at + 1)) {
+    const std::string_view line = trace.substr(at, trace.find('\n', at) - at);
+    const size_t begin = line.find('"');
+    const size_t end = line.find('"', begin + 1);
+    if (begin == std::string_view::npos || end == std::string_view::npos) {
+      continue;
+    }
+    std::string name(line.substr(begin + 1, end - begin - 1));
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      names.push_back(std::move(name));
+    }
+  }
+  return absl::StrJoin(names, ",");
+}
+
 std::optional<Status> ParseStatus(std::string_view name) {
   for (size_t i = 0; i < kStatusNames.size(); ++i) {
     if (kStatusNames[i] == name) return static_cast<Status>(i);
@@ -220,6 +242,9 @@ std::string RecordToJson(const Record& record) {
   json["device_model"] = record.device_model;
   json["candidate_id"] = record.candidate_id;
   json["model_score"] = record.model_score;
+  // For readers: it follows from the trace.
+  const std::string library = record.library();
+  if (!library.empty()) json["library"] = library;
   json["sequence"] = record.sequence;
   if (!record.remeasured.empty()) {
     Json& remeasured = json["remeasured"] = Json::array();

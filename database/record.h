@@ -26,6 +26,10 @@ enum class Status {
 std::string_view StatusName(Status status);
 std::optional<Status> ParseStatus(std::string_view name);
 
+// The kernels of libraries that a trace calls, in its order, each once and
+// separated by commas: "openblas.sgemm". Empty: none.
+std::string LibraryOf(std::string_view trace);
+
 // How it was measured; records of different protocols are not compared.
 struct Protocol {
   bool cold_cache = false;
@@ -62,6 +66,10 @@ struct Record {
   std::string model_score;  // predicted score, as text; empty: none
   int64_t sequence = 0;     // within the task
   std::string recorded_at;  // RFC 3339, UTC
+
+  // Kernels of libraries that the trace calls; "": none. Follows from the
+  // trace.
+  std::string library() const { return LibraryOf(trace); }
   // Later measurements of the same candidate, oldest first: what was measured,
   // under their own dates; the fields that identify the candidate are empty.
   std::vector<Record> remeasured;

@@ -28,9 +28,11 @@ struct Remeasured {
 
 // Why records of the workload were passed over, for the answer "none".
 struct Refusals {
-  int failed = 0;  // not ok, unverified, stopped early, emulated
-  int stale = 0;   // another fingerprint
-  int unfit = 0;   // another target
+  int failed = 0;   // not ok, unverified, stopped early, emulated
+  int stale = 0;    // another fingerprint
+  int library = 0;  // call a library's kernel
+  std::set<std::string> kernels;
+  int unfit = 0;  // another target
   std::set<std::string> targets;
 };
 
@@ -138,7 +140,7 @@ absl::Status CollectContenders(Connection& db, int64_t workload_id,
                  "instr(s.text, 'tensorize') > 0, "
                  "r.ci_low_seconds, r.ci_high_seconds, s.text, s.id, "
                  "r.status = 'ok' AND r.verified AND NOT r.stopped_early "
-                 "AND NOT r.emulated "
+                 "AND NOT r.emulated, instr(s.text, '.call_library(') > 0 "
                  "FROM records r JOIN devices d ON d.id = r.device_id "
                  "JOIN sketches s ON s.id = r.sketch_id "
                  "WHERE r.workload_id = ? ORDER BY r.id"));
@@ -192,6 +194,11 @@ absl::Status CollectContenders(Connection& db, int64_t workload_id,
       ++refusals.stale;
       continue;
     }
+    if (query.Bool(15) && !wanted.allow_library) {
+      ++refusals.library;
+      refusals.kernels.insert(LibraryOf(query.Text(12)));
+      continue;
+    }
     c.device = query.Text(2);
     c.device_model = query.Text(3);
     c.same_model =
@@ -207,6 +214,12 @@ absl::Status CollectContenders(Connection& db, int64_t workload_id,
   }
 }
 
+std::string LeftOut(const Refusals& refusals) {
+  return absl::StrCat(refusals.library, " that call ",
+                      absl::StrJoin(refusals.kernels, ", "),
+                      " (--allow-library takes them)");
+}
+
 std::string Explain(const std::string& hash, const Refusals& refusals) {
   std::string text =
       absl::StrCat("no usable record of workload ", hash.substr(0, 12));
@@ -216,6 +229,7 @@ std::string Explain(const std::string& hash, const Refusals& refusals) {
         refusals.stale,
         " of another compiler fingerprint (--allow-stale takes them)"));
   }
+  if (refusals.library > 0) reasons.push_back(LeftOut(refusals));
   if (refusals.unfit > 0) {
     reasons.push_back(absl::StrCat(refusals.unfit,
                                    " of targets that do not fit (",
@@ -283,6 +297,9 @@ absl::StatusOr<BestMatch> SqliteStore::FindBest(const BestQuery& query) const {
     if (!found) return absl::DataLossError("a record is gone");
     TF_ASSIGN_OR_RETURN(best.record, ReadRecord(select));
     best.reason = ReasonFor(winner);
+    if (refusals.library > 0) {
+      absl::StrAppend(&best.reason, ", without ", LeftOut(refusals));
+    }
     const auto it = remeasured.find(winner.record_id);
     if (it != remeasured.end() && it->second.measurement_id != 0) {
       return UseMeasurements(db, it->second, best.record);

@@ -54,6 +54,8 @@ struct BestQuery {
   std::string device_model;  // empty: unknown
   std::string fingerprint;
   bool allow_stale = false;
+  // Also records that call a library's kernel (Record::library).
+  bool allow_library = false;
 };
 
 // All methods are thread-safe. Unavailable: the file is busy or the disk is

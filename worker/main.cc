@@ -26,6 +26,7 @@
 #include "proto/tilefarm/v1/protocol_version.h"
 #include "worker/cpus.h"
 #include "worker/device.h"
+#include "worker/libraries.h"
 #include "worker/worker.h"
 
 namespace tilefarm::worker {
@@ -156,6 +157,9 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags) {
     pipeline.runner_command =
         absl::StrSplit(flags.runner_command, ' ', absl::SkipEmpty());
   }
+  const auto libraries = RunnersLibraries(pipeline.runner_command);
+  options.hello.mutable_device()->mutable_libraries()->insert(libraries.begin(),
+                                                              libraries.end());
   pipeline.moves_this_process = true;
   // Where single-core measurements leave them, from the start.
   RunOnCpus(OtherCpus(pipeline.cpus)).IgnoreError();

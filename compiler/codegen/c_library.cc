@@ -21,7 +21,14 @@ std::vector<SystemLibrary> MakeLibraries() {
     libm.functions.push_back(name);
     libm.functions.push_back(std::string(name) + "f");
   }
-  return {libc, libm};
+  return {libc,
+          libm,
+          // Of kernels that the user permits (runtime/onednn.c, openblas.c).
+          {"libdnnl.so.2", {"dnnl_sgemm"}},
+          {"libgomp.so.1", {"omp_get_max_threads", "omp_set_num_threads"}},
+          {"libopenblas.so.0",
+           {"cblas_sgemm", "openblas_get_num_threads",
+            "openblas_set_num_threads"}}};
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "compiler/codegen/codegen.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -43,10 +44,12 @@ absl::Status LinkRuntime(llvm::Module& module, const std::string& triple) {
   const std::pair<const char*, const char*> cleanups[] = {
       {"tf_rt_parallel_for", "tf_rt_parallel_shutdown"},
       {"tf_rt_workspace_acquire", "tf_rt_workspace_shutdown"}};
-  bool used = false;
+  const bool used = std::any_of(
+      module.begin(), module.end(), [](const llvm::Function& function) {
+        return function.getName().starts_with("tf_rt_");
+      });
   for (const auto& [function, cleanup] : cleanups) {
     if (module.getFunction(function) == nullptr) continue;
-    used = true;
     llvm::FunctionCallee callee = module.getOrInsertFunction(
         cleanup, llvm::Type::getVoidTy(module.getContext()));
     llvm::appendToGlobalDtors(

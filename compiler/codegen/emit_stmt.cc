@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/emitter.h"
 #include "compiler/ir/annotations.h"
+#include "compiler/ir/library_call.h"
 
 namespace tilefarm::codegen {
 
@@ -27,7 +28,9 @@ void Emitter::EmitStmt(const ir::Stmt& stmt) {
     case ir::StmtKind::kAlloc:
       return EmitAlloc(*ir::As<ir::AllocNode>(stmt));
     case ir::StmtKind::kEvaluate:
-      return;  // no expression of the language has an effect
+      // No expression of the language has an effect.
+      if (const ir::CallNode* call = ir::AsGemmCall(stmt)) EmitGemmCall(*call);
+      return;
     case ir::StmtKind::kBlock:
       return Fail(absl::InternalError("a block was left by lowering"));
   }

@@ -111,6 +111,9 @@ class Emitter {
   llvm::Value* EmitSums(llvm::Type* vector, llvm::Value* address);
   llvm::Value* EmitInterleave(llvm::Value* a, llvm::Value* b);
 
+  // --- emit_library.cc ---
+  void EmitGemmCall(const ir::CallNode& e);
+
   // --- emit_arith.cc: dtype-directed arithmetic ---
   llvm::Value* EmitBinary(ir::BinaryOp op, ir::DataType dtype, llvm::Value* a,
                           llvm::Value* b);

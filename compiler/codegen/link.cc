@@ -137,8 +137,8 @@ absl::StatusOr<std::string> StubObject(const SystemLibrary& library,
   return std::string(bytes.data(), bytes.size());
 }
 
-// Shared objects that stand for libc and libm; made once per triple. Real
-// ones would bring the symbol versions of the machine that builds.
+// Shared objects that stand for the system's libraries; made once per triple.
+// Real ones would bring the symbol versions of the machine that builds.
 absl::StatusOr<const std::vector<std::string>*> StubLibraries(
     const target::Target& target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lld_mutex) {
   static auto* made = new std::map<std::string, std::vector<std::string>>;

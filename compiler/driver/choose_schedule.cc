@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "compiler/driver/draft_schedule.h"
+#include "compiler/ir/library_call.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/schedule.h"
@@ -61,7 +63,8 @@ absl::StatusOr<ir::PrimFuncPtr> ReplayRecord(const database::Record& record,
 
 absl::StatusOr<ScheduledModule> ScheduleFromRecords(
     const ir::IRModule& module, const target::Target& target,
-    const std::string& fingerprint, bool allow_stale, const FindBest& find) {
+    const std::string& fingerprint, const Permissions& permissions,
+    const FindBest& find) {
   ScheduledModule result;
   for (const ir::PrimFuncPtr& function : module.functions) {
     database::BestQuery query;
@@ -69,7 +72,8 @@ absl::StatusOr<ScheduledModule> ScheduleFromRecords(
     query.target = target;
     query.device_model = target.device_model;
     query.fingerprint = fingerprint;
-    query.allow_stale = allow_stale;
+    query.allow_stale = permissions.allow_stale;
+    query.allow_library = permissions.allow_library;
     const absl::StatusOr<database::BestMatch> best = find(query);
     if (best.status().code() == absl::StatusCode::kNotFound) {
       TF_ASSIGN_OR_RETURN(
@@ -90,9 +94,11 @@ absl::StatusOr<ScheduledModule> ScheduleFromRecords(
                        " does not replay: ", scheduled.status().message()));
     }
     result.module.functions.push_back(*std::move(scheduled));
-    result.choices.push_back({function->name, "record", best->reason,
-                              best->record.candidate_id,
-                              best->record.median_seconds});
+    result.choices.push_back({.function = function->name,
+                              .schedule = "record",
+                              .reason = best->reason,
+                              .candidate_id = best->record.candidate_id,
+                              .median_seconds = best->record.median_seconds});
   }
   return result;
 }
@@ -105,7 +111,8 @@ absl::StatusOr<ScheduledModule> ScheduleByDefault(const ir::IRModule& module,
     TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
                         DraftSchedule(function, target));
     result.module.functions.push_back(scheduled.module().functions[0]);
-    result.choices.push_back({function->name, "default", reason, "", 0});
+    result.choices.push_back(
+        {.function = function->name, .schedule = "default", .reason = reason});
   }
   return result;
 }
@@ -120,9 +127,25 @@ absl::StatusOr<ScheduledModule> ScheduleByTrace(const ir::IRModule& module,
                       schedule::Replay(trace, module));
   ScheduledModule result{scheduled.module(), {}};
   for (const ir::PrimFuncPtr& function : module.functions) {
-    result.choices.push_back({function->name, "trace", "given", "", 0});
+    result.choices.push_back(
+        {.function = function->name, .schedule = "trace", .reason = "given"});
   }
   return result;
+}
+
+absl::Status CheckLibraries(const Permissions& permissions,
+                            ScheduledModule& scheduled) {
+  for (size_t i = 0; i < scheduled.choices.size(); ++i) {
+    Choice& choice = scheduled.choices[i];
+    choice.libraries = ir::LibraryCallsIn(scheduled.module.functions[i]->body);
+    if (!choice.libraries.empty() && !permissions.allow_library) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the schedule of ", choice.function, " calls ",
+          absl::StrJoin(choice.libraries, ", "),
+          ", a library of the device: --allow-library permits it"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace tilefarm::driver

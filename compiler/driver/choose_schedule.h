@@ -21,6 +21,14 @@ struct Choice {
   // Of a record:
   std::string candidate_id;
   double median_seconds = 0;
+  // Kernels of libraries that it calls; the artifact needs them to load.
+  std::vector<std::string> libraries;
+};
+
+// What the user permits beyond fresh records of our own code.
+struct Permissions {
+  bool allow_stale = false;    // records of other compilers
+  bool allow_library = false;  // calls of libraries' kernels
 };
 
 struct ScheduledModule {
@@ -40,7 +48,8 @@ using FindBest = std::function<absl::StatusOr<database::BestMatch>(
 // not replay, are returned.
 absl::StatusOr<ScheduledModule> ScheduleFromRecords(
     const ir::IRModule& module, const target::Target& target,
-    const std::string& fingerprint, bool allow_stale, const FindBest& find);
+    const std::string& fingerprint, const Permissions& permissions,
+    const FindBest& find);
 
 // The schedule that is chosen without records (draft_schedule.h) for every
 // function.
@@ -53,6 +62,11 @@ absl::StatusOr<ScheduledModule> ScheduleByDefault(const ir::IRModule& module,
 absl::StatusOr<ScheduledModule> ScheduleByTrace(const ir::IRModule& module,
                                                 const target::Target& target,
                                                 const std::string& trace_text);
+
+// Fills in what the scheduled functions call of libraries. FailedPrecondition
+// where they do and it is not permitted.
+absl::Status CheckLibraries(const Permissions& permissions,
+                            ScheduledModule& scheduled);
 
 }  // namespace tilefarm::driver
 

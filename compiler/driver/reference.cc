@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/check.h"
+#include "compiler/ir/library_call.h"
 #include "compiler/ir/visitor.h"
 
 namespace tilefarm::driver {
@@ -281,8 +282,10 @@ class MoveSpatialInside : public ir::Mutator {
 ir::PrimFuncPtr MakeReference(const ir::PrimFunc& function) {
   const ir::BlockNode* root = function.root();
   TF_CHECK(root != nullptr);
+  // The reference is nobody else's work.
+  const Stmt body = ir::WithoutLibraryCalls(function.body);
   FindAccumulators accumulators;
-  accumulators.Visit(function.body);
+  accumulators.Visit(body);
   ir::BufferMap shadows;
   for (const ir::Buffer& buffer : accumulators.buffers) {
     auto shadow = std::make_shared<ir::BufferNode>(*buffer);
@@ -293,7 +296,7 @@ ir::PrimFuncPtr MakeReference(const ir::PrimFunc& function) {
   }
   // Mutating the root block also moves its allocations to the shadows.
   const Stmt mutated =
-      MoveSpatialInside().Mutate(UseShadows(shadows).Mutate(function.body));
+      MoveSpatialInside().Mutate(UseShadows(shadows).Mutate(body));
   ir::BlockNode block = *As<ir::BlockNode>(mutated);
   std::vector<Stmt> stmts, copies_out;
   for (const ir::Buffer& param : function.params) {

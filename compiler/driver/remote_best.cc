@@ -34,6 +34,7 @@ FindBest BestOfServer(const std::string& address) {
     request.set_device_model(query.device_model);
     request.set_fingerprint(query.fingerprint);
     request.set_allow_stale(query.allow_stale);
+    request.set_allow_library(query.allow_library);
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kTimeout);
     v1::BestResponse response;

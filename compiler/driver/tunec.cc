@@ -2,7 +2,7 @@
 //
 //   tunec PROGRAM --target T [--db FILE | --server ADDR | --trace FILE |
 //         --as-is] -o OUT.so [--symbol NAME] [--require-tuned]
-//         [--allow-stale] [--header FILE] [--json]
+//         [--allow-stale] [--allow-library] [--header FILE] [--json]
 //
 // Exit codes: 0; 1 for a failure it reports (a bad program included); 2 for bad
 // usage; 3 where --require-tuned finds a function without a record.
@@ -20,6 +20,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "compiler/driver/choose_schedule.h"
 #include "compiler/driver/compile.h"
@@ -46,7 +47,7 @@ struct Flags {
   std::string symbol;
   bool as_is = false;
   bool require_tuned = false;
-  bool allow_stale = false;
+  Permissions permissions;
   bool json = false;
 };
 
@@ -91,7 +92,8 @@ absl::StatusOr<ScheduledModule> ChooseSchedule(const Flags& flags,
   if (flags.as_is) {
     ScheduledModule result{module, {}};
     for (const ir::PrimFuncPtr& function : module.functions) {
-      result.choices.push_back({function->name, "as-is", "given", "", 0});
+      result.choices.push_back(
+          {.function = function->name, .schedule = "as-is", .reason = "given"});
     }
     return result;
   }
@@ -100,7 +102,7 @@ absl::StatusOr<ScheduledModule> ChooseSchedule(const Flags& flags,
     return ScheduleByTrace(module, target, trace);
   }
   if (!flags.server.empty()) {
-    return ScheduleFromRecords(module, target, Fingerprint(), flags.allow_stale,
+    return ScheduleFromRecords(module, target, Fingerprint(), flags.permissions,
                                BestOfServer(flags.server));
   }
   if (!flags.db.empty()) {
@@ -111,7 +113,7 @@ absl::StatusOr<ScheduledModule> ChooseSchedule(const Flags& flags,
                           absl::StrCat("database ", flags.db, ": ",
                                        std::string(store.status().message())));
     }
-    return ScheduleFromRecords(module, target, Fingerprint(), flags.allow_stale,
+    return ScheduleFromRecords(module, target, Fingerprint(), flags.permissions,
                                [&](const database::BestQuery& query) {
                                  return (*store)->FindBest(query);
                                });
@@ -125,8 +127,9 @@ absl::StatusOr<int> Run(const Flags& flags) {
   TF_ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.program));
   TF_ASSIGN_OR_RETURN(const ir::IRModule module,
                       ir::ParseModule(text, flags.program));
-  TF_ASSIGN_OR_RETURN(const ScheduledModule scheduled,
+  TF_ASSIGN_OR_RETURN(ScheduledModule scheduled,
                       ChooseSchedule(flags, module, target));
+  TF_RETURN_IF_ERROR(CheckLibraries(flags.permissions, scheduled));
   bool all_tuned = true;
   for (const Choice& choice : scheduled.choices) {
     if (choice.schedule == "default") {
@@ -137,6 +140,10 @@ absl::StatusOr<int> Run(const Flags& flags) {
       std::cerr << "tunec: " << choice.function << ": record of "
                 << choice.median_seconds * 1e3 << " ms (" << choice.reason
                 << ")\n";
+    }
+    if (!choice.libraries.empty()) {
+      std::cerr << "tunec: " << choice.function << ": calls "
+                << absl::StrJoin(choice.libraries, ", ") << "\n";
     }
   }
   if (flags.require_tuned && !all_tuned) {
@@ -169,6 +176,7 @@ absl::StatusOr<int> Run(const Flags& flags) {
         entry["candidate_id"] = choice.candidate_id;
         entry["median_seconds"] = choice.median_seconds;
       }
+      if (!choice.libraries.empty()) entry["libraries"] = choice.libraries;
       functions.push_back(std::move(entry));
     }
     std::cout << nlohmann::json{{"output", flags.output},
@@ -213,8 +221,11 @@ int Main(int argc, char** argv) {
   app.add_option("--symbol", flags.symbol, "symbol of the one function");
   app.add_flag("--require-tuned", flags.require_tuned,
                "exit 3 where a function has no record");
-  app.add_flag("--allow-stale", flags.allow_stale,
+  app.add_flag("--allow-stale", flags.permissions.allow_stale,
                "also records of other compilers");
+  app.add_flag("--allow-library", flags.permissions.allow_library,
+               "also schedules that call a library of kernels, which the "
+               "artifact then needs");
   app.add_flag("--json", flags.json, "describe the result on stdout");
   try {
     app.parse(argc, argv);

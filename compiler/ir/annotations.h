@@ -42,6 +42,12 @@ inline constexpr char kDotProduct[] = "tilefarm.dot_product";
 // the unit's order; of bfloat16, subnormal numbers count as zero.
 inline constexpr char kMatrixProduct[] = "tilefarm.matrix_product";
 
+// On a block in a plain nest of its own below the root that is a matrix
+// product: the name of the kernel of a library that computes it
+// (library_call.h). What call_library sets; schedules may not annotate it by
+// hand.
+inline constexpr char kLibrary[] = "tilefarm.library";
+
 }  // namespace tilefarm::ir
 
 #endif  // TILEFARM_COMPILER_IR_ANNOTATIONS_H_

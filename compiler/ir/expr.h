@@ -115,6 +115,8 @@ enum class Intrinsic : uint8_t {
   // k-th groups for their columns. `a` and `b` are loads of a tile's first
   // element, its rows lie `a_rows` and `b_rows` elements apart.
   kTileProduct,
+  // A matrix product by a library: library_call.h. An effect, no value.
+  kLibraryGemm,
   // (a, b): lane 0 of a, lane 0 of b, lane 1 of a, ...
   kInterleave,
   // One number from the lanes of a vector, combined in halves.

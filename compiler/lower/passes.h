@@ -15,6 +15,11 @@
 
 namespace tilefarm::lower {
 
+// Block form. Nests below the root that a library is to compute become calls
+// (ir/library_call.h). InvalidArgument where a marked block is no product in a
+// nest of its own any more.
+absl::StatusOr<ir::Stmt> LowerLibraryCalls(const ir::Stmt& root);
+
 // Block form. Loops that a CPU cannot run as asked: InvalidArgument for thread
 // bindings; a parallel loop inside a parallel one, a vectorized loop around
 // another or around a parallel one, and one over a reduction become serial.

@@ -32,6 +32,8 @@ absl::StatusOr<ir::PrimFuncPtr> Lower(const ir::PrimFunc& function,
     return std::make_shared<const ir::PrimFunc>(std::move(f));
   };
 
+  // While their nests stand as the schedule left them.
+  TF_ASSIGN_OR_RETURN(f.body, LowerLibraryCalls(f.body));
   TF_ASSIGN_OR_RETURN(f.body, LegalizeLoops(f));
   // Loops of one iteration hide structure from every pass below.
   f.body = Simplify(f.body);

@@ -13,6 +13,7 @@
  * threads do not exist: there it is simply made anew. */
 #include "compiler/runtime/platform.h"
 #include "compiler/runtime/tf_runtime.h"
+#include "compiler/runtime/threads.h"
 
 enum {
   kMaxWorkers = 1023,
@@ -98,32 +99,8 @@ static void* WorkerMain(void* argument) {
   }
 }
 
-/* TILEFARM_NUM_THREADS as a positive number, or 0 where it is none. */
-static int32_t ThreadsWanted(void) {
-  const char* text = getenv("TILEFARM_NUM_THREADS");
-  int32_t value = 0;
-  if (text == NULL) return 0;
-  for (; *text >= '0' && *text <= '9' && value < 100000; ++text) {
-    value = value * 10 + (*text - '0');
-  }
-  return *text == 0 ? value : 0;
-}
-
-static int32_t CpusAllowed(void) {
-  unsigned long mask[128] = {0};
-  int32_t count = 0;
-  if (sched_getaffinity(0, sizeof(mask), mask) != 0) return 1;
-  for (int i = 0; i < 128; ++i) {
-    for (unsigned long word = mask[i]; word != 0; word &= word - 1) ++count;
-  }
-  return count > 0 ? count : 1;
-}
-
 static void Start(struct Pool* pool, int32_t cores) {
-  int32_t threads = CpusAllowed();
-  const int32_t wanted = ThreadsWanted();
-  if (threads > cores) threads = cores;
-  if (wanted > 0 && threads > wanted) threads = wanted;
+  int32_t threads = ThreadsFor(cores);
   if (threads > kMaxWorkers) threads = kMaxWorkers;
   pool->started = 1;
   __c11_atomic_store(&pool->state, TF_CLOSED, __ATOMIC_RELAXED);

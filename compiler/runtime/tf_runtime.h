@@ -26,6 +26,18 @@ void tf_rt_parallel_shutdown(void);
  * threads it makes from then on. Non-zero where there is none to use. */
 int32_t tf_rt_enable_tiles(void);
 
+/* A matrix product, `batch` times: C[m, n] = A[m, k] B[k, n], row-major, either
+ * operand transposed in memory. The rest is as in ir/library_call.h. */
+struct tf_rt_gemm {
+  int64_t m, n, k, lda, ldb, ldc, transpose_a, transpose_b;
+  int64_t batch, batch_a, batch_b, batch_c;
+};
+/* By a library, on up to `cores` threads. Non-zero where it refuses. */
+int32_t tf_rt_onednn_sgemm(const struct tf_rt_gemm* form, const float* a,
+                           const float* b, float* c, int32_t cores);
+int32_t tf_rt_openblas_sgemm(const struct tf_rt_gemm* form, const float* a,
+                             const float* b, float* c, int32_t cores);
+
 /* At least `bytes` bytes, 64-byte aligned, exclusively the caller's until it
  * is released. Contents are undefined. Null where memory is out. */
 void* tf_rt_workspace_acquire(int64_t bytes);

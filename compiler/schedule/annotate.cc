@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/schedule/ir_copy.h"
 #include "compiler/schedule/loop_primitives.h"
 
@@ -37,6 +38,11 @@ absl::Status EditAnnotations(ScheduleState& state, std::string_view primitive,
 
 absl::Status Annotate(ScheduleState& state, BlockOrLoop where,
                       std::string_view key, const AnnValue& value) {
+  if (key == ir::kLibrary) {
+    // Traces say by call_library what a library computes.
+    return absl::InvalidArgumentError(
+        "annotate: the annotation \"tilefarm.library\" is call_library's");
+  }
   ir::Attr attr;
   if (const auto* constant = std::get_if<ir::Attr>(&value)) {
     attr = *constant;

@@ -69,6 +69,10 @@ absl::StatusOr<BlockRv> Blockize(ScheduleState& state, LoopRv loop);
 absl::Status Tensorize(ScheduleState& state, BlockOrLoop where,
                        std::string_view intrinsic);
 
+// call_library.cc
+absl::Status CallLibrary(ScheduleState& state, BlockRv block,
+                         std::string_view kernel);
+
 }  // namespace tilefarm::schedule
 
 #endif  // TILEFARM_COMPILER_SCHEDULE_BLOCK_PRIMITIVES_H_

@@ -47,6 +47,7 @@ const Parameter kBlockize[] = {First("target"),
                                Named("preserve_unit_iters", true)};
 const Parameter kTensorize[] = {First("block_or_loop"), Named("tensor_intrin"),
                                 Named("preserve_unit_iters", true)};
+const Parameter kCallLibrary[] = {First("block"), Named("kernel")};
 const Parameter kAnnotate[] = {First("block_or_loop"), Named("ann_key"),
                                Named("ann_val")};
 const Parameter kUnannotate[] = {First("block_or_loop"), Named("ann_key")};
@@ -88,6 +89,7 @@ const Primitive kPrimitives[] = {
     {"skip_zeros", "", kBlock},
     {"blockize", "", kBlockize, Outputs::kOne, kB},
     {"tensorize", "", kTensorize},
+    {"call_library", "", kCallLibrary},
     {"annotate", "", kAnnotate},
     {"unannotate", "", kUnannotate},
     {"enter_postproc", "", {}},

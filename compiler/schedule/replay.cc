@@ -502,6 +502,13 @@ const Entry kEntries[] = {
        TF_READ(r);
        return None(s.Tensorize(where, intrinsic));
      }},
+    {"call_library",
+     [](S& s, R& r) -> Ids {
+       const BlockRv block = r.Block(0);
+       const std::string kernel = r.Text(1);
+       TF_READ(r);
+       return None(s.CallLibrary(block, kernel));
+     }},
     {"annotate",
      [](S& s, R& r) -> Ids {
        const BlockOrLoop where = r.Where(0);

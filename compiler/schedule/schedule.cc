@@ -415,6 +415,12 @@ absl::Status Schedule::Tensorize(BlockOrLoop where, std::string intrinsic) {
                [&] { return schedule::Tensorize(*state_, where, intrinsic); });
 }
 
+absl::Status Schedule::CallLibrary(BlockRv block, std::string kernel) {
+  return Apply(*state_, "call_library",
+               {{"block", ToArg(block)}, {"kernel", Constant(kernel)}},
+               [&] { return schedule::CallLibrary(*state_, block, kernel); });
+}
+
 // --- Annotations ---
 
 absl::Status Schedule::Annotate(BlockOrLoop where, std::string key,

@@ -119,6 +119,9 @@ class Schedule {
   absl::StatusOr<BlockRv> Blockize(LoopRv loop);
   // Replaces the computation by an intrinsic of schedule/tensor_intrin.h.
   absl::Status Tensorize(BlockOrLoop where, std::string intrinsic);
+  // The block, a matrix product below the root with its plain loops, is
+  // computed by a kernel of ir/library_call.h: "openblas.sgemm".
+  absl::Status CallLibrary(BlockRv block, std::string kernel);
 
   // --- Annotations ---
   absl::Status Annotate(BlockOrLoop where, std::string key, AnnValue value);

@@ -2,6 +2,8 @@
 #include <optional>
 
 #include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
+#include "compiler/ir/library_call.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/design_space.h"
@@ -80,8 +82,27 @@ absl::Status TileReduction(Schedule& schedule, BlockRv block,
   return absl::OkStatus();
 }
 
+// Blocks that the kernel computes are given to it; NotFound where there are
+// none. An empty kernel: nobody's.
+absl::Status CallKernel(Schedule& schedule, const std::string& function,
+                        const std::string& kernel,
+                        const std::vector<std::string>& names) {
+  bool any = kernel.empty();
+  for (const std::string& name : names) {
+    if (kernel.empty()) break;
+    Schedule attempt = schedule;
+    const auto block = attempt.GetBlock(name, function);
+    if (!block.ok() || !attempt.CallLibrary(*block, kernel).ok()) continue;
+    schedule = std::move(attempt);
+    any = true;
+  }
+  if (any) return absl::OkStatus();
+  return absl::NotFoundError("the kernel computes no block of the function");
+}
+
 absl::Status ScheduleFunction(Schedule& schedule, const std::string& function,
-                              const target::Target& target) {
+                              const target::Target& target,
+                              const std::string& kernel) {
   const RuleContext context{function, target};
   std::vector<std::string> names;
   for (const SketchRule rule : {AutoInline, SkipZeros}) {
@@ -93,12 +114,15 @@ absl::Status ScheduleFunction(Schedule& schedule, const std::string& function,
       schedule = std::move(results.front());
     }
   }
+  TF_RETURN_IF_ERROR(CallKernel(schedule, function, kernel, names));
   for (const std::string& name : names) {
     Schedule attempt = schedule;
     auto block = attempt.GetBlock(name, function);
     if (!block.ok()) continue;
     TF_ASSIGN_OR_RETURN(ir::BlockPtr node, attempt.Get(*block));
-    if (!HasDataReuse(*node)) continue;
+    if (!HasDataReuse(*node) || node->annotations.contains(ir::kLibrary)) {
+      continue;
+    }
     // Where a step is not legal the block keeps its loops.
     if (TileReduction(attempt, *block, target).ok()) {
       schedule = std::move(attempt);
@@ -126,11 +150,30 @@ absl::StatusOr<schedule::Schedule> DefaultSchedule(
   for (const ir::PrimFuncPtr& function : module.functions) {
     // A function that the heuristic cannot take stays as it is written.
     Schedule attempt = schedule;
-    if (ScheduleFunction(attempt, function->name, target).ok()) {
+    if (ScheduleFunction(attempt, function->name, target, /*kernel=*/"").ok()) {
       schedule = std::move(attempt);
     }
   }
   return schedule;
+}
+
+std::vector<schedule::Schedule> LibrarySchedules(
+    const ir::PrimFuncPtr& function, const target::Target& target,
+    const std::vector<std::string>& libraries) {
+  std::vector<Schedule> schedules;
+  for (const ir::LibraryKernel& kernel : ir::LibraryKernels()) {
+    if (std::find(libraries.begin(), libraries.end(), kernel.library) ==
+        libraries.end()) {
+      continue;
+    }
+    Schedule attempt(ir::IRModule{{function}});
+    if (ScheduleFunction(attempt, function->name, target,
+                         std::string(kernel.name))
+            .ok()) {
+      schedules.push_back(std::move(attempt));
+    }
+  }
+  return schedules;
 }
 
 }  // namespace tilefarm::space

@@ -83,6 +83,13 @@ class DesignSpace {
 absl::StatusOr<schedule::Schedule> DefaultSchedule(
     const ir::IRModule& module, const target::Target& target);
 
+// The same around calls of what these libraries (base/device_libraries.h) have
+// for blocks of the function: one schedule a kernel, none where there is
+// nothing for it. For devices that have them, where the user permits it.
+std::vector<schedule::Schedule> LibrarySchedules(
+    const ir::PrimFuncPtr& function, const target::Target& target,
+    const std::vector<std::string>& libraries);
+
 }  // namespace tilefarm::space
 
 #endif  // TILEFARM_COMPILER_SPACE_DESIGN_SPACE_H_

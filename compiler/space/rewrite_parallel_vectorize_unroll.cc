@@ -194,6 +194,8 @@ absl::Status RewriteParallelVectorizeUnroll(schedule::Schedule& schedule,
   std::set<const ir::VarNode*> annotated;
   for (const ir::BlockPtr& node :
        AllBlocks(*schedule.module().Find(function))) {
+    // Its loops are the library's.
+    if (node->annotations.contains(ir::kLibrary)) continue;
     TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(node->name, function));
     const bool tiled = node->annotations.contains(kTilingStructure);
     if (vector && !IsTransposed(*node)) {

@@ -61,7 +61,9 @@ absl::Status RewriteReductions(schedule::Schedule& schedule,
                                const std::string& function) {
   for (const ir::BlockPtr& node :
        AllBlocks(*schedule.module().Find(function))) {
-    if (!IsReduction(*node)) continue;
+    if (!IsReduction(*node) || node->annotations.contains(ir::kLibrary)) {
+      continue;
+    }
     TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
                         schedule.GetBlock(node->name, function));
     TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> loops,

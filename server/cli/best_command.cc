@@ -39,6 +39,7 @@ absl::StatusOr<BestMatch> FindOnServer(const Common& common,
   request.set_device_model(target.device_model);
   request.set_fingerprint(driver::Fingerprint());
   request.set_allow_stale(options.allow_stale);
+  request.set_allow_library(options.allow_library);
   Client client(common.server);
   TF_ASSIGN_OR_RETURN(const v1::BestResponse response, client.Best(request));
   BestMatch match;
@@ -86,6 +87,7 @@ std::string Describe(const ir::PrimFunc& function, const BestMatch& match) {
                                           record.median_seconds * 1e-9)},
       {"target", record.target},
       {"device", record.device},
+      {"library", record.library().empty() ? "none" : record.library()},
       {"chosen by", match.reason},
       {"measured", record.recorded_at},
       {"compiler", record.fingerprint},
@@ -140,7 +142,8 @@ int Best(const Common& common, const BestOptions& options) {
                                .target = *target,
                                .device_model = target->device_model,
                                .fingerprint = driver::Fingerprint(),
-                               .allow_stale = options.allow_stale});
+                               .allow_stale = options.allow_stale,
+                               .allow_library = options.allow_library});
     if (absl::IsNotFound(match.status())) {
       std::fprintf(stderr, "tune: %s: %s\n", function->name.c_str(),
                    std::string(match.status().message()).c_str());

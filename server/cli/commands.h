@@ -27,6 +27,7 @@ struct JobOptions {
   std::string search = "evolutionary";
   std::string space;  // file of a sketch
   bool flush_cache = false;
+  bool allow_library = false;
 };
 
 struct BestOptions {
@@ -35,6 +36,7 @@ struct BestOptions {
   std::string print;  // program, trace, asm; empty: a summary
   std::string db;     // a file instead of the server
   bool allow_stale = false;
+  bool allow_library = false;
 };
 
 struct MeasureOptions {

@@ -39,6 +39,16 @@ std::string Trials(int64_t done, int64_t wanted) {
   return wanted > 0 ? absl::StrCat(done, "/", wanted) : absl::StrCat(done);
 }
 
+Json Libraries(const v1::Device& device) {
+  Json object = Json::object();
+  // In the order of names: a map of the wire has none.
+  for (const auto& [name, version] : std::map<std::string, std::string>(
+           device.libraries().begin(), device.libraries().end())) {
+    object[name] = version;
+  }
+  return object;
+}
+
 }  // namespace
 
 Json JobsJson(const v1::ListJobsResponse& jobs) {
@@ -66,7 +76,8 @@ Json DevicesJson(const v1::ListDevicesResponse& devices) {
                     {"model", device.model()},
                     {"target", device.target()},
                     {"last_seen", device.last_seen()},
-                    {"trials_per_second", device.trials_per_second()}});
+                    {"trials_per_second", device.trials_per_second()},
+                    {"libraries", Libraries(device)}});
   }
   return list;
 }

@@ -17,7 +17,8 @@ namespace tilefarm::cli {
 // [{id, state, user, program, target, trials, trials_done, best_seconds,
 // error}]; best_seconds is null where there is none.
 nlohmann::ordered_json JobsJson(const v1::ListJobsResponse& jobs);
-// [{name, state, reason, model, target, last_seen, trials_per_second}]
+// [{name, state, reason, model, target, last_seen, trials_per_second,
+// libraries: {name: version}}]
 nlohmann::ordered_json DevicesJson(const v1::ListDevicesResponse& devices);
 // {job_id, state, trials, trials_done, by_status, best_seconds, ...}
 nlohmann::ordered_json UpdateJson(const v1::JobUpdate& update);

@@ -148,6 +148,7 @@ absl::StatusOr<v1::SubmitRequest> MakeRequest(const JobOptions& options) {
                         ReadTrace(options.space));
   }
   request.set_flush_cache(options.flush_cache);
+  request.set_allow_library(options.allow_library);
   return request;
 }
 

@@ -55,6 +55,9 @@ void AddJobOptions(CLI::App& command, JobOptions& options) {
                      "instead of the rules' sketches");
   command.add_flag("--flush-cache", options.flush_cache,
                    "Measure with cold caches");
+  command.add_flag("--allow-library", options.allow_library,
+                   "Also try kernels of oneDNN and OpenBLAS, where the device "
+                   "has them");
 }
 
 int Main(int argc, char** argv) {
@@ -96,6 +99,8 @@ int Main(int argc, char** argv) {
   find->add_option("--db", best.db, "Ask this database, not the server");
   find->add_flag("--allow-stale", best.allow_stale,
                  "Also records of another compiler");
+  find->add_flag("--allow-library", best.allow_library,
+                 "Also records that call a library's kernel");
 
   auto* time = app.add_subcommand("measure", "Measure one schedule now");
   AddProgramAndTarget(*time, measure.program, measure.target);

@@ -2,7 +2,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/hash.h"
+#include "database/record.h"
 
 namespace tilefarm::farm {
 namespace {
@@ -45,6 +47,18 @@ bool DeviceFits(const target::Target& device, const target::Target& wanted) {
   const target::Match match = target::Compare(same_cores, device);
   if (match >= target::Match::kMicroarch) return true;
   return match == target::Match::kFamily && IsInstructionSetLevel(wanted.cpu);
+}
+
+bool HasLibraries(const DeviceProperties& device, std::string_view trace) {
+  const std::vector<std::string> kernels =
+      absl::StrSplit(database::LibraryOf(trace), ',', absl::SkipEmpty());
+  for (const std::string& kernel : kernels) {
+    // A kernel's name begins with its library's: "openblas.sgemm".
+    if (!device.libraries.contains(kernel.substr(0, kernel.find('.')))) {
+      return false;
+    }
+  }
+  return true;
 }
 
 std::string_view DeviceStateName(DeviceState state) {

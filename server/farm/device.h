@@ -3,6 +3,7 @@
 #define TILEFARM_SERVER_FARM_DEVICE_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,9 @@ struct DeviceProperties {
   int64_t memory_bytes = 0;
   bool emulated = false;
   std::string isolation;
+  // Libraries of kernels that it can load, and their versions. No part of what
+  // it is: installing one makes no new device.
+  std::map<std::string, std::string> libraries;
 
   // Where a size was not announced, the default.
   target::CacheSizes caches() const;
@@ -44,6 +48,9 @@ std::string DeviceId(std::string_view name, const DeviceProperties& properties);
 // measured on any cpu that has it.
 bool DeviceFits(const target::Target& device, const target::Target& wanted);
 
+// Whether the device has what a trace calls of libraries.
+bool HasLibraries(const DeviceProperties& device, std::string_view trace);
+
 enum class DeviceState { kIdle, kBusy, kDraining, kOffline, kIncompatible };
 std::string_view DeviceStateName(DeviceState state);
 
@@ -57,6 +64,7 @@ struct DeviceStatus {
   absl::Time last_seen;
   double trials_per_second = 0;
   int leases = 0;
+  std::map<std::string, std::string> libraries;
 };
 
 }  // namespace tilefarm::farm

@@ -226,6 +226,7 @@ absl::Status Farm::Add(WorkItem work, Where where) {
   }
   slot = std::make_unique<Item>();
   slot->work = std::move(work);
+  slot->calls_library = !database::LibraryOf(slot->work.trace).empty();
   std::deque<std::string>& ready = queues_[slot->work.queue].ready;
   switch (where) {
     case Where::kBack:
@@ -388,11 +389,23 @@ void Farm::ReleaseHeld() {
   }
 }
 
+bool Farm::BetterElsewhere(const Item& item, const Worker& worker) const {
+  const std::string& trace = item.work.trace;
+  if (HasLibraries(worker.properties, trace)) return false;
+  // Where nobody has the libraries any more the candidate fails, and says why.
+  return std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
+    const Worker& other = *entry.second;
+    return other.takes_leases() && DeviceFits(other.target, item.work.target) &&
+           HasLibraries(other.properties, trace);
+  });
+}
+
 bool Farm::GrantFrom(Queue& queue, Worker& worker) {
   for (auto it = queue.ready.begin(); it != queue.ready.end(); ++it) {
     Item& item = *items_.at(*it);
     if (!item.work.device.empty() && item.work.device != worker.name) continue;
     if (!DeviceFits(worker.target, item.work.target)) continue;
+    if (item.calls_library && BetterElsewhere(item, worker)) continue;
     queue.ready.erase(it);
     Lease lease;
     lease.lease_id = NewLeaseId();

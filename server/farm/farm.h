@@ -156,6 +156,9 @@ class Farm {
   // where there is none.
   std::optional<target::CacheSizes> CachesFor(
       const target::Target& target) const;
+  // The libraries of the same device.
+  std::optional<std::vector<std::string>> LibrariesFor(
+      const target::Target& target) const;
   // Why SlotsFor is 0, for people.
   std::string WhyNoDevice(const target::Target& target) const;
   std::vector<DeviceStatus> Devices() const;
@@ -176,6 +179,10 @@ class Farm {
   void Grant() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool GrantOne(Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool GrantFrom(Queue& queue, Worker& worker)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Another device has the libraries that the candidate calls, and this one
+  // has not.
+  bool BetterElsewhere(const Item& item, const Worker& worker) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Report(Item& item, const Worker& worker, Measurement measurement)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -33,6 +33,22 @@ std::optional<target::CacheSizes> Farm::CachesFor(
   return std::nullopt;
 }
 
+std::optional<std::vector<std::string>> Farm::LibrariesFor(
+    const target::Target& target) const {
+  MutexLock lock(mutex_);
+  for (const auto& [name, worker] : workers_) {
+    if (!worker->takes_leases() || !DeviceFits(worker->target, target)) {
+      continue;
+    }
+    std::vector<std::string> libraries;
+    for (const auto& [library, version] : worker->properties.libraries) {
+      libraries.push_back(library);
+    }
+    return libraries;
+  }
+  return std::nullopt;
+}
+
 std::string Farm::WhyNoDevice(const target::Target& target) const {
   MutexLock lock(mutex_);
   std::vector<std::string> reasons;
@@ -70,6 +86,7 @@ std::vector<DeviceStatus> Farm::Devices() const {
                                                     : worker->properties.brand;
     status.target = worker->target.Key();
     status.last_seen = worker->last_seen;
+    status.libraries = worker->properties.libraries;
     status.leases = static_cast<int>(worker->leases.size());
     const auto recent =
         std::count_if(worker->reported_at.begin(), worker->reported_at.end(),

@@ -24,6 +24,7 @@ struct Farm::Item {
   enum class State { kHeld, kReady, kLeased, kCommitting };
 
   WorkItem work;
+  bool calls_library = false;  // the trace does
   State state = State::kReady;
   std::string lease_id;  // the current one, or the one reported
   // Leases of this process that were lost, in order.

@@ -1,5 +1,6 @@
 #include "server/jobs/job.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <memory>
@@ -9,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/ir/library_call.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/printer.h"
 #include "compiler/ir/structural.h"
@@ -75,6 +77,13 @@ double SumOrNone(const std::vector<TaskSnapshot>& tasks,
   return sum;
 }
 
+bool CallsLibrary(const schedule::Trace& trace) {
+  return std::any_of(trace.instructions.begin(), trace.instructions.end(),
+                     [](const schedule::Instruction& instruction) {
+                       return instruction.primitive == "call_library";
+                     });
+}
+
 }  // namespace
 
 std::string_view JobStateName(JobState state) {
@@ -118,6 +127,14 @@ std::string TaskProgram(const database::Store& store, const TaskSpec& task,
   return task.program;
 }
 
+absl::Status CheckNoLibraryMarks(const ir::PrimFunc& function) {
+  if (ir::LibraryCallsIn(function.body).empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "function ", function.name,
+      ": a block has the annotation \"tilefarm.library\"; a trace may call a "
+      "library, a program may not"));
+}
+
 absl::Status ResolveJob(const database::Store& store, JobSpec& spec) {
   TF_RETURN_IF_ERROR(CheckBudget(spec));
   TF_RETURN_IF_ERROR(CheckChoice("model", spec.model, "xgboost", "random"));
@@ -148,10 +165,16 @@ absl::Status ResolveJob(const database::Store& store, JobSpec& spec) {
     if (sketch.instructions.empty()) {
       return absl::InvalidArgumentError("space: the trace is empty");
     }
+    if (!spec.allow_library && CallsLibrary(sketch)) {
+      return absl::InvalidArgumentError(
+          "space: the sketch calls a library, which the job does not permit "
+          "(--allow-library)");
+    }
   }
   spec.tasks.clear();
   std::set<std::string> seen;
   for (const ir::PrimFuncPtr& function : module.functions) {
+    TF_RETURN_IF_ERROR(CheckNoLibraryMarks(*function));
     TaskSpec task = MakeTask(*function);
     if (!seen.insert(task.workload_hash).second) continue;
     // A hand-made sketch names the blocks of the user's own text.
@@ -179,6 +202,7 @@ database::JobRow JobToRow(const std::string& id, const JobSpec& spec) {
       {"search", spec.search},
       {"space_trace", spec.space_trace},
       {"flush_cache", spec.flush_cache},
+      {"allow_library", spec.allow_library},
       {"tasks", std::move(tasks)},
   };
   if (spec.caches.has_value()) {
@@ -215,6 +239,7 @@ absl::StatusOr<JobSpec> JobFromRow(const database::JobRow& row) {
     json.at("space_trace").get_to(spec.space_trace);
     json.at("flush_cache").get_to(spec.flush_cache);
     // Jobs of the first releases have none.
+    spec.allow_library = json.value("allow_library", false);
     if (json.contains("caches")) {
       const std::array<int64_t, 3> sizes = json.at("caches");
       spec.caches = {sizes[0], sizes[1], sizes[2]};
@@ -236,6 +261,12 @@ bool CountsAsBest(const database::Record& record,
   return record.status == database::Status::kOk && record.verified &&
          !record.stopped_early && record.median_seconds > 0 &&
          record.fingerprint == fingerprint;
+}
+
+bool CountsAsBest(const database::Record& record,
+                  const std::string& fingerprint, const JobSpec& spec) {
+  return CountsAsBest(record, fingerprint) &&
+         (spec.allow_library || record.library().empty());
 }
 
 double JobSnapshot::best_seconds() const {

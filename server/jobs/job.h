@@ -46,6 +46,8 @@ struct JobSpec {
   std::string search = "evolutionary";  // or "random"
   std::string space_trace;              // a sketch by hand; empty: the rules'
   bool flush_cache = false;
+  // Whether kernels of the device's libraries are candidates.
+  bool allow_library = false;
   // Of the device that is tuned for, where the client knew it; otherwise the
   // run takes those of the first device that matches, and logs them.
   std::optional<target::CacheSizes> caches;
@@ -56,6 +58,10 @@ struct JobSpec {
 // those of TaskProgram unless there is a sketch by hand.
 // InvalidArgument names the field; a bad program's error has line and column.
 absl::Status ResolveJob(const database::Store& store, JobSpec& spec);
+
+// InvalidArgument where the program itself has marks of call_library: what a
+// record calls must stand in its trace.
+absl::Status CheckNoLibraryMarks(const ir::PrimFunc& function);
 
 // The function of a task, and its text.
 absl::StatusOr<ir::PrimFuncPtr> ParseTask(const TaskSpec& task);
@@ -74,6 +80,9 @@ absl::StatusOr<JobSpec> JobFromRow(const database::JobRow& row);
 // by this compiler.
 bool CountsAsBest(const database::Record& record,
                   const std::string& fingerprint);
+// The same for a job: a library's kernel only where it permits it.
+bool CountsAsBest(const database::Record& record,
+                  const std::string& fingerprint, const JobSpec& spec);
 
 struct TaskSnapshot {
   std::string function;

@@ -15,13 +15,15 @@ using Json = nlohmann::json;
 
 std::string OpenLine(absl::Time at, const std::string& fingerprint,
                      const target::CacheSizes& caches,
-                     const std::map<std::string, int64_t>& known) {
+                     const std::map<std::string, int64_t>& known,
+                     const std::vector<std::string>& libraries) {
   return Json{
       {"event", "open"},
       {"at", absl::FormatTime(absl::RFC3339_full, at, absl::UTCTimeZone())},
       {"fingerprint", fingerprint},
       {"caches", {caches.l1_bytes, caches.l2_bytes, caches.l3_bytes}},
-      {"known", known}}
+      {"known", known},
+      {"libraries", libraries}}
       .dump();
 }
 
@@ -64,6 +66,10 @@ absl::StatusOr<LogSummary> ReadLog(std::span<const std::string> lines) {
       if (event == "open" && line.contains("caches")) {
         const std::array<int64_t, 3> sizes = line.at("caches");
         summary.caches = {sizes[0], sizes[1], sizes[2]};
+      }
+      if (event == "open" && line.contains("libraries")) {
+        summary.libraries =
+            line.at("libraries").get<std::vector<std::string>>();
       }
       if (event == "open" && !summary.first_opened.has_value()) {
         absl::Time at;

@@ -3,7 +3,7 @@
 // had been handed out.
 //
 //   {"event":"open","at":"2026-...","fingerprint":"...","caches":[L1,L2,L3],
-//    "known":{TASK:N}}
+//    "known":{TASK:N},"libraries":["openblas"]}
 //   {"event":"propose","task":T,"asked":N,
 //    "candidates":[{"id","trace","hash","score","sequence"}]}
 //   {"event":"report","task":T,"candidates":[ID]}
@@ -34,10 +34,12 @@ struct LoggedProposal {
   int64_t sequence = 0;  // within the task
 };
 
-// `caches` are those of the target that the search was made for.
+// `caches` are those of the target that the search was made for, `libraries`
+// those whose kernels were among its candidates.
 std::string OpenLine(absl::Time at, const std::string& fingerprint,
                      const target::CacheSizes& caches,
-                     const std::map<std::string, int64_t>& known);
+                     const std::map<std::string, int64_t>& known,
+                     const std::vector<std::string>& libraries = {});
 // `asked` of the search; it may have returned fewer, or some that a former
 // process had handed out.
 std::string ProposeLine(const std::string& task_id, int asked,
@@ -49,8 +51,10 @@ std::string EndLine(const std::string& state);
 // What a log says to a server that goes on with the job.
 struct LogSummary {
   std::optional<absl::Time> first_opened;
-  std::optional<target::CacheSizes> caches;  // of the last open line
-  std::vector<LoggedProposal> proposals;     // in order
+  // Of the last open line.
+  std::optional<target::CacheSizes> caches;
+  std::optional<std::vector<std::string>> libraries;
+  std::vector<LoggedProposal> proposals;  // in order
 };
 // DataLoss where a line is damaged.
 absl::StatusOr<LogSummary> ReadLog(std::span<const std::string> lines);

@@ -108,6 +108,12 @@ absl::Status JobRun::Load() {
     target_.caches = *caches;
     target_.caches_known = true;
   }
+  // Without a permission there is none to learn.
+  if (!spec_.allow_library) {
+    libraries_ = std::vector<std::string>();
+  } else if (log.libraries.has_value()) {
+    libraries_ = log.libraries;
+  }
   if (spec_.seconds > 0) {
     deadline_ = log.first_opened.value_or(env_.clock.Now()) +
                 absl::Seconds(spec_.seconds);
@@ -177,14 +183,15 @@ absl::Status JobRun::LoadTask(const TaskSpec& spec) {
   return absl::OkStatus();
 }
 
-bool JobRun::LearnCaches() {
-  while (!target_.caches_known) {
+bool JobRun::LearnDevice() {
+  while (!target_.caches_known || !libraries_.has_value()) {
     const auto caches = env_.farm.CachesFor(target_);
-    if (caches.has_value()) {
+    if (caches.has_value() && !target_.caches_known) {
       target_.caches = *caches;
       target_.caches_known = true;
-      break;
     }
+    if (!libraries_.has_value()) libraries_ = env_.farm.LibrariesFor(target_);
+    if (target_.caches_known && libraries_.has_value()) break;
     SetMessage(env_.farm.WhyNoDevice(target_));
     MutexLock lock(mutex_);
     if (stopping_ || cancelled_ || env_.clock.Now() >= deadline_) return false;
@@ -217,6 +224,7 @@ absl::Status JobRun::Prepare() {
         .fingerprint = env_.fingerprint,
         .model = model_,
         .known = task->known,
+        .libraries = *libraries_,
     });
     task->known.clear();
     task->known.shrink_to_fit();
@@ -231,8 +239,8 @@ absl::Status JobRun::Prepare() {
       LogWarning(absl::StrCat("job ", job_id_, ": ", last_failure_));
     }
   }
-  AppendLog(
-      OpenLine(env_.clock.Now(), env_.fingerprint, target_.caches, known));
+  AppendLog(OpenLine(env_.clock.Now(), env_.fingerprint, target_.caches, known,
+                     *libraries_));
   return any ? absl::OkStatus() : absl::FailedPreconditionError(last_failure_);
 }
 
@@ -273,7 +281,7 @@ void JobRun::Main() {
   const sched_param idle = {};
   pthread_setschedparam(pthread_self(), SCHED_IDLE, &idle);
 
-  if (!LearnCaches()) {
+  if (!LearnDevice()) {
     EndUnstarted();
     return;
   }

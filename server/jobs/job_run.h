@@ -83,9 +83,10 @@ class JobRun {
   void Main();
   absl::Status LoadTask(const TaskSpec& spec);
   // Waits for the first device that matches, where neither the client nor an
-  // earlier run said which caches the search is made for: nothing can be
-  // measured before. False: the run is to end, or to go no further.
-  bool LearnCaches();
+  // earlier run said which caches the search is made for, or which libraries a
+  // device has whose kernels the job permits: nothing can be measured before.
+  // False: the run is to end, or to go no further.
+  bool LearnDevice();
   absl::Status Prepare();
   void RequestBaselines();
   void TakeOutcomes(std::vector<Outcome> outcomes);
@@ -124,6 +125,8 @@ class JobRun {
   std::vector<std::unique_ptr<Task>> tasks_;
   std::shared_ptr<cost_model::CostModel> model_;
   target::Target target_;  // with the caches that the search is made for
+  // Whose kernels are candidates; nullopt: not learnt yet.
+  std::optional<std::vector<std::string>> libraries_;
   // Proposed and without a record: candidate id to task.
   std::map<std::string, Task*> pending_;
   // Handed out by a former process; the search does not know them.

@@ -45,7 +45,7 @@ class Urgent {
 
 void JobRun::NoteRecord(Task& task, const database::Record& record,
                         bool of_this_job) {
-  const bool counts = CountsAsBest(record, env_.fingerprint);
+  const bool counts = CountsAsBest(record, env_.fingerprint, spec_);
   const bool gain = counts && (task.best_seconds == 0 ||
                                record.median_seconds < task.best_seconds);
   if (gain) {

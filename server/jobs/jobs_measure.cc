@@ -39,6 +39,7 @@ absl::StatusOr<std::string> Jobs::Measure(const MeasureSpec& spec,
                       ir::ParseFunction(spec.program));
   TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
                       schedule::Trace::Parse(spec.trace));
+  TF_RETURN_IF_ERROR(CheckNoLibraryMarks(*submitted));
   const TaskSpec task = MakeTask(*submitted);
   TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(spec.target));
   // On the text of the task, as a job would, so that a schedule measured

@@ -48,6 +48,10 @@ absl::StatusOr<std::unique_ptr<search::Search>> MakeSearch(
         options.first_traces.push_back(schedule->trace().Print());
       }
     }
+    for (const schedule::Schedule& schedule : space::LibrarySchedules(
+             request.function, request.target, request.libraries)) {
+      options.first_traces.push_back(schedule.trace().Print());
+    }
   }
   return search::Search::Create(std::move(space), request.target,
                                 request.task_id, request.model, options,

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
@@ -25,6 +26,8 @@ struct SearchRequest {
   std::string fingerprint;
   std::shared_ptr<cost_model::CostModel> model;  // one a job
   std::span<const database::Record> known;
+  // Libraries whose kernels are candidates, too.
+  std::vector<std::string> libraries = {};
 };
 
 struct SearchFactory {

@@ -16,6 +16,7 @@ constexpr size_t kMaxText = 4096;
 constexpr size_t kMaxErrorText = 16 << 10;
 constexpr int kMaxSamples = 10'000;
 constexpr int kMaxFeatures = 1024;
+constexpr int kMaxLibraries = 64;
 
 bool Printable(const std::string& text, size_t max_size) {
   return text.size() <= max_size &&
@@ -98,6 +99,16 @@ absl::StatusOr<farm::WorkerHello> FromProto(const v1::Hello& hello) {
   out.device.memory_bytes = static_cast<int64_t>(device.memory_bytes());
   out.device.emulated = device.emulated();
   out.device.isolation = device.isolation();
+  if (device.libraries_size() > kMaxLibraries) {
+    return absl::InvalidArgumentError("too many libraries");
+  }
+  for (const auto& [library, version] : device.libraries()) {
+    if (!Printable(library, kMaxName) || !Printable(version, kMaxName)) {
+      return absl::InvalidArgumentError(
+          "a worker's libraries are printable and at most 128 bytes");
+    }
+    out.device.libraries[library] = version;
+  }
   return out;
 }
 
@@ -163,6 +174,7 @@ jobs::JobSpec FromProto(const v1::SubmitRequest& request) {
   spec.search = request.search();
   spec.space_trace = request.space_trace();
   spec.flush_cache = request.flush_cache();
+  spec.allow_library = request.allow_library();
   if (request.has_caches()) {
     spec.caches = {
         .l1_bytes = static_cast<int64_t>(request.caches().l1_bytes()),
@@ -206,6 +218,8 @@ v1::Device ToProto(const farm::DeviceStatus& device) {
   out.set_target(device.target);
   out.set_last_seen(Rfc3339(device.last_seen));
   out.set_trials_per_second(device.trials_per_second);
+  out.mutable_libraries()->insert(device.libraries.begin(),
+                                  device.libraries.end());
   return out;
 }
 

@@ -25,6 +25,7 @@ absl::StatusOr<database::BestMatch> FindBest(const database::Store& store,
       .fingerprint =
           request.fingerprint().empty() ? fingerprint : request.fingerprint(),
       .allow_stale = request.allow_stale(),
+      .allow_library = request.allow_library(),
   });
 }
 

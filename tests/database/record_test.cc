@@ -152,5 +152,21 @@ TEST(RecordJson, SurvivesDeepNesting) {
   EXPECT_FALSE(RecordFromJson(deep + std::string(200000, ']')).ok());
 }
 
+TEST(RecordTest, NamesTheKernelsOfLibraries) {
+  EXPECT_EQ(LibraryOf(kTrace), "");
+  EXPECT_EQ(LibraryOf("sch.call_library(b0, kernel=\"openblas.sgemm\")\n"
+                      "sch.call_library(b1, kernel=\"onednn.sgemm\")\n"
+                      "sch.call_library(b2, kernel=\"openblas.sgemm\")"),
+            "openblas.sgemm,onednn.sgemm");
+  EXPECT_EQ(LibraryOf("sch.call_library(b0)\nsch.set(\"x\")"), "");
+  Record record = MakeRecord("c");
+  EXPECT_EQ(RecordToJson(record).find("\"library\""), std::string::npos);
+  record.trace = "sch.call_library(b0, kernel=\"openblas.sgemm\")\n";
+  EXPECT_NE(RecordToJson(record).find("\"library\":\"openblas.sgemm\""),
+            std::string::npos);
+  // It follows from the trace, whatever a file says.
+  EXPECT_EQ(RecordFromJson(RecordToJson(record))->library(), "openblas.sgemm");
+}
+
 }  // namespace
 }  // namespace tilefarm::database

@@ -25,6 +25,10 @@ target::Target TargetOf(const char* text) {
   return *parsed;
 }
 
+constexpr char kLibraryTrace[] =
+    "b0 = sch.get_block(name=\"B\", func_name=\"main\")\n"
+    "sch.call_library(b0, kernel=\"openblas.sgemm\")\n";
+
 class StoreBestTest : public ::testing::Test {
  protected:
   StoreBestTest() {
@@ -217,6 +221,25 @@ TEST_F(StoreBestTest, ATensorizedTraceNeedsItsFeatures) {
 TEST_F(StoreBestTest, AQueryNeedsAProgram) {
   query_.program = nullptr;
   EXPECT_EQ(Best(), "INVALID_ARGUMENT");
+}
+
+TEST_F(StoreBestTest, ALibrarysKernelOnlyWherePermitted) {
+  Record library = Good("library", 1e-4);
+  library.trace = kLibraryTrace;
+  Add(library);
+  // Alone it is no answer, and the answer says so.
+  const absl::Status none = store_->FindBest(query_).status();
+  EXPECT_EQ(none.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(none.message()),
+              HasSubstr("1 that call openblas.sgemm (--allow-library"));
+  Add(Good("ours", 2e-4));
+  EXPECT_EQ(Best(), "ours");
+  EXPECT_THAT(store_->FindBest(query_)->reason,
+              HasSubstr("without 1 that call openblas.sgemm"));
+  query_.allow_library = true;
+  EXPECT_EQ(Best(), "library");
+  EXPECT_EQ(store_->FindBest(query_)->record.library(), "openblas.sgemm");
+  EXPECT_EQ(store_->FindBest(query_)->reason, "exact device model");
 }
 
 }  // namespace

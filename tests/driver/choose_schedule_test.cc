@@ -45,7 +45,7 @@ class ChooseSchedule : public testing::Test {
     return best;
   }
   absl::StatusOr<ScheduledModule> Choose(const FindBest& find) const {
-    return ScheduleFromRecords(module_, target_, "llvm-test", false, find);
+    return ScheduleFromRecords(module_, target_, "llvm-test", {}, find);
   }
 
   ir::IRModule module_;

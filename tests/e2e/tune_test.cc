@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <sstream>
 #include <vector>
 
@@ -309,6 +310,74 @@ TEST_F(TuneTest, ServerKnowsItsLimits) {
               HasSubstr("schema "));
   server_->Kill(SIGTERM);
   EXPECT_EQ(server_->Wait(absl::Seconds(10)), 0);
+}
+
+// One job without and one with --allow-library, on the same program.
+TEST_F(TuneTest, ALibrarysKernelIsACandidateWherePermitted) {
+  const std::string matmul = dir_.Write("matmul.py", kMmRelu);
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  const auto worker = StartWorker("w0");
+  ASSERT_TRUE(Until([&] { return TuneJson({"devices"}).size() == 1; }));
+  const Json libraries = TuneJson({"devices"})[0]["libraries"];
+
+  const std::vector<std::string> job = {"run",          matmul,     "--target",
+                                        "host,cores=1", "--trials", "6"};
+  const CommandResult without = Tune(job);
+  ASSERT_EQ(without.exit_code, 0) << without.errors;
+  for (const Json& record : Export()) EXPECT_FALSE(record.contains("library"));
+
+  std::vector<std::string> permitted = job;
+  permitted.push_back("--allow-library");
+  const CommandResult with = Tune(permitted);
+  ASSERT_EQ(with.exit_code, 0) << with.errors;
+  std::map<std::string, Json> called;
+  for (const Json& record : Export()) {
+    if (record.contains("library")) called[record["library"]] = record;
+  }
+  // Each library of the device was tried, and nothing that it has not.
+  EXPECT_EQ(called.size(), libraries.size());
+  for (const auto& [kernel, record] : called) {
+    EXPECT_TRUE(libraries.contains(kernel.substr(0, kernel.find('.'))));
+    EXPECT_EQ(record["status"], "ok") << record["error"];
+    EXPECT_EQ(record["verified"], true);
+    EXPECT_THAT(std::string(record["trace"]), HasSubstr("sch.call_library("));
+  }
+  const std::string trace = dir_.Write(
+      "library.trace", called.empty() ? "" : called.begin()->second["trace"]);
+  const auto build = [&](std::vector<std::string> more) {
+    std::vector<std::string> command = {
+        Bin("tunec"),       matmul,  "--target", "host,cores=1", "-o",
+        dir_.File("mm.so"), "--json"};
+    command.insert(command.end(), more.begin(), more.end());
+    return RunCommand(std::move(command), {});
+  };
+  // Without the permission the best of our own.
+  const CommandResult ours = build({"--db", db(), "--require-tuned"});
+  ASSERT_EQ(ours.exit_code, 0) << ours.errors;
+  EXPECT_FALSE(Json::parse(ours.output)["functions"][0].contains("libraries"));
+  EXPECT_LT(LargestError(dir_.File("mm.so"), "mm_relu"), 1e-3);
+  if (called.empty()) GTEST_SKIP() << "this machine has no library";
+
+  // One that was a contender is said to be left out.
+  for (const auto& [kernel, record] : called) {
+    if (!record["stopped_early"]) {
+      EXPECT_THAT(ours.errors, HasSubstr("--allow-library"));
+    }
+  }
+  const CommandResult refused = build({"--trace", trace});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.errors, HasSubstr(called.begin()->first));
+  EXPECT_THAT(refused.errors, HasSubstr("--allow-library"));
+  const CommandResult library = build({"--trace", trace, "--allow-library"});
+  ASSERT_EQ(library.exit_code, 0) << library.errors;
+  EXPECT_EQ(Json::parse(library.output)["functions"][0]["libraries"][0],
+            called.begin()->first);
+  EXPECT_LT(LargestError(dir_.File("mm.so"), "mm_relu"), 1e-3);
+  // The best known, whatever it is, for those who permit it.
+  EXPECT_EQ(
+      Tune({"best", matmul, "--target", "host,cores=1", "--allow-library"})
+          .exit_code,
+      0);
 }
 
 }  // namespace

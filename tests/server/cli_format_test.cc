@@ -66,11 +66,13 @@ TEST(CliFormatTest, DevicesJson) {
   device.set_model("Test Processor");
   device.set_target("x86-64:znver4,cores=4");
   device.set_last_seen("2026-01-02T03:04:05Z");
+  (*device.mutable_libraries())["openblas"] = "0.3.21";
   EXPECT_EQ(DevicesJson(devices).dump(),
             R"([{"name":"w0","state":"incompatible",)"
             R"("reason":"its compiler is older","model":"Test Processor",)"
             R"("target":"x86-64:znver4,cores=4",)"
-            R"("last_seen":"2026-01-02T03:04:05Z","trials_per_second":0.0}])");
+            R"("last_seen":"2026-01-02T03:04:05Z","trials_per_second":0.0,)"
+            R"("libraries":{"openblas":"0.3.21"}}])");
   EXPECT_EQ(DevicesJson({}).dump(), "[]");
 }
 

@@ -117,8 +117,11 @@ class FakeWorker {
   // `measure` returns nullopt for a result that never comes.
   FakeWorker(farm::Farm& farm, const std::string& name, Measure measure,
              int slots = 2)
+      : FakeWorker(farm, TestHello(name), std::move(measure), slots) {}
+  FakeWorker(farm::Farm& farm, const farm::WorkerHello& hello, Measure measure,
+             int slots = 2)
       : farm_(farm), link_(std::make_shared<FakeLink>()) {
-    session_ = *farm_.Connect(TestHello(name), link_);
+    session_ = *farm_.Connect(hello, link_);
     farm_.OnState(session_, {}, /*draining=*/false, slots);
     thread_ = std::thread([this, measure = std::move(measure)] {
       while (auto lease = link_->Take(stop_)) {

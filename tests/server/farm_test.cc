@@ -401,5 +401,30 @@ TEST_F(FarmTest, LeaseIdsAre128RandomBits) {
   EXPECT_NE(link->leases()[0].lease_id, link->leases()[1].lease_id);
 }
 
+TEST_F(FarmTest, CallsOfLibrariesGoToDevicesThatHaveThem) {
+  WorkItem item = Item("a");
+  item.trace = "sch.call_library(b0, kernel=\"openblas.sgemm\")\n";
+  WorkerHello with = TestHello("with");
+  with.device.libraries["openblas"] = "0.3.21";
+  // Present, but with no slot free.
+  const Connected has = Connect(with, 0);
+  const Connected has_not = Connect("without");
+  ASSERT_TRUE(farm_.Add(item).ok());
+  EXPECT_THAT(has_not.link->leases(), IsEmpty());
+  farm_.OnState(has.session, {}, false, 1);
+  EXPECT_THAT(has.link->leases(), SizeIs(1));
+  EXPECT_THAT(*farm_.LibrariesFor(TestTarget()), ElementsAre("openblas"));
+}
+
+TEST_F(FarmTest, WhereNobodyHasTheLibraryTheCandidateMayFail) {
+  WorkItem item = Item("a");
+  item.trace = "sch.call_library(b0, kernel=\"openblas.sgemm\")\n";
+  ASSERT_TRUE(farm_.Add(item).ok());
+  EXPECT_FALSE(farm_.LibrariesFor(TestTarget()).has_value());
+  const Connected worker = Connect("w");
+  EXPECT_THAT(worker.link->leases(), SizeIs(1));
+  EXPECT_THAT(*farm_.LibrariesFor(TestTarget()), IsEmpty());
+}
+
 }  // namespace
 }  // namespace tilefarm::farm

@@ -339,6 +339,53 @@ TEST_F(JobsTest, AResumedJobKeepsTheCachesItStartedWith) {
   EXPECT_EQ(all.front(), all.back());
 }
 
+// A factory that notes which libraries the search is asked to consider.
+SearchFactory NotesLibraries(std::vector<std::vector<std::string>>& noted) {
+  SearchFactory factory = FakeSearchFactory();
+  factory.make_search = [make = factory.make_search,
+                         &noted](const SearchRequest& request) {
+    noted.push_back(request.libraries);
+    return make(request);
+  };
+  return factory;
+}
+
+TEST_F(JobsTest, LibrariesAreOfferedWherePermittedAndThere) {
+  std::vector<std::vector<std::string>> noted;
+  Restart(NotesLibraries(noted));
+  farm::WorkerHello hello = testing::TestHello("w");
+  hello.device.libraries["openblas"] = "0.3.21";
+  FakeWorker worker(*farm_, hello, Quick);
+  EXPECT_EQ(WaitForEnd(*jobs_->Submit(Spec(3))).state, JobState::kDone);
+  JobSpec spec = Spec(3);
+  spec.allow_library = true;
+  // The client knows the caches, but not what the device has.
+  spec.caches = target::CacheSizes();
+  const std::string id = *jobs_->Submit(spec);
+  EXPECT_EQ(WaitForEnd(id).state, JobState::kDone);
+  EXPECT_THAT(noted, ElementsAre(std::vector<std::string>(),
+                                 std::vector<std::string>{"openblas"}));
+  EXPECT_THAT(*ReadLog(*store_->ReadJobLog(id))->libraries,
+              ElementsAre("openblas"));
+}
+
+TEST_F(JobsTest, AJobWithoutThePermissionDoesNotTakeALibrarysTime) {
+  FakeWorker worker(*farm_, "w", Quick);
+  EXPECT_EQ(WaitForEnd(*jobs_->Submit(Spec(3))).state, JobState::kDone);
+  // Someone else's record of the same task, much faster.
+  database::Record fast = Records().front();
+  fast.candidate_id = "library";
+  fast.trace = "sch.call_library(b0, kernel=\"openblas.sgemm\")\n";
+  fast.seconds = {1e-6};
+  fast.median_seconds = fast.ci_low_seconds = fast.ci_high_seconds = 1e-6;
+  fast.remeasured.clear();
+  ASSERT_TRUE(store_->AddRecords(std::vector{fast}).ok());
+  EXPECT_GT(WaitForEnd(*jobs_->Submit(Spec(3))).best_seconds(), 1e-4);
+  JobSpec spec = Spec(3);
+  spec.allow_library = true;
+  EXPECT_LT(WaitForEnd(*jobs_->Submit(spec)).best_seconds(), 1e-4);
+}
+
 TEST_F(JobsTest, AJobWithoutADeviceIsCancelledOrRunsOutOfTime) {
   const std::string cancelled = *jobs_->Submit(Spec(3));
   WaitFor(cancelled, [](const JobSnapshot& s) { return !s.message.empty(); });
@@ -520,6 +567,19 @@ TEST_F(JobsTest, RefusesBadSubmissions) {
   spec = Spec();
   spec.program = testing::kAddRelu;
   spec.space_trace = "b0 = sch.get_block(\"C\")";
+  EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
+  // A library without permission, in a sketch or in the program itself.
+  spec = Spec();
+  spec.space_trace =
+      "b0 = sch.get_block(\"C\")\n"
+      "sch.call_library(b0, kernel=\"openblas.sgemm\")";
+  EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
+  spec = Spec();
+  spec.allow_library = true;
+  const std::string next = "            with T.init():";
+  spec.program.insert(spec.program.find(next),
+                      "            T.block_attr({\"tilefarm.library\": "
+                      "\"openblas.sgemm\"})\n");
   EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(*jobs_->List(), SizeIs(0));
 }

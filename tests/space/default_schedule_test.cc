@@ -35,6 +35,38 @@ TEST(DefaultScheduleTest, TilesReductionsInRegisters) {
               HasSubstr("T.unroll("));
 }
 
+TEST(LibrarySchedulesTest, OneForEachKernelOfWhatTheDeviceHas) {
+  const ir::PrimFuncPtr program = MatmulRelu(24, 32, 16);
+  const auto schedules =
+      LibrarySchedules(program, TestTarget(4), {"onednn", "openblas", "other"});
+  ASSERT_EQ(schedules.size(), 2u);
+  for (const schedule::Schedule& schedule : schedules) {
+    ExpectSameOutputs(*program, *schedule.module().Find("main"));
+    const std::string text = ir::Print(*schedule.module().Find("main"));
+    EXPECT_THAT(text, HasSubstr("tilefarm.library"));
+    // The epilogue is ours.
+    EXPECT_THAT(text, HasSubstr("T.vectorized("));
+    EXPECT_THAT(text, HasSubstr("T.parallel("));
+    // What the trace says is all there is to it.
+    const auto replayed =
+        schedule::Replay(*schedule::Trace::Parse(schedule.trace().Print()),
+                         ir::IRModule{{program}});
+    ASSERT_TRUE(replayed.ok()) << replayed.status();
+    EXPECT_EQ(ir::Print(*replayed->module().Find("main")), text);
+  }
+}
+
+TEST(LibrarySchedulesTest, NoneWithoutALibraryOrAProduct) {
+  const auto none = [](const ir::PrimFuncPtr& program,
+                       const std::vector<std::string>& libraries) {
+    return LibrarySchedules(program, TestTarget(), libraries).empty();
+  };
+  EXPECT_TRUE(none(MatmulRelu(24, 32, 16), {}));
+  EXPECT_TRUE(none(MatmulRelu(24, 32, 16), {"mkl"}));
+  EXPECT_TRUE(none(SmallSoftmax(), {"openblas"}));
+  EXPECT_TRUE(none(PaddedConv(), {"openblas"}));
+}
+
 TEST(DefaultScheduleTest, IsTheSameEveryTime) {
   const ir::IRModule module{{PaddedConv()}};
   EXPECT_EQ(DefaultSchedule(module, TestTarget())->trace().Print(),

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "worker/cpus.h"
 #include "worker/device.h"
+#include "worker/libraries.h"
 #include "worker/spool.h"
 
 namespace tilefarm::worker {
@@ -206,6 +207,16 @@ TEST(DeviceTest, StateIsJson) {
   EXPECT_THAT(state, testing::HasSubstr("\"canary_seconds\":0.000010000"));
   EXPECT_THAT(state, testing::EndsWith("\"retaken\":2}"));
   EXPECT_GT(MemoryBytes(), 0u);
+}
+
+TEST(LibrariesTest, AreWhatTheRunnerSays) {
+  EXPECT_THAT(
+      ParseLibraries("openblas 0.3.21\nsome noise here\n\nonednn 2.6\n"),
+      ElementsAre(testing::Pair("onednn", "2.6"),
+                  testing::Pair("openblas", "0.3.21")));
+  EXPECT_THAT(RunnersLibraries({"echo", "openblas"}),
+              ElementsAre(testing::Pair("openblas", "--libraries")));
+  EXPECT_THAT(RunnersLibraries({"/no/such/runner"}), IsEmpty());
 }
 
 }  // namespace

@@ -56,6 +56,10 @@ absl::StatusOr<BlockRv> Rfactor(ScheduleState& state, LoopRv loop,
 // skip_zeros.cc
 absl::Status SkipZeros(ScheduleState& state, BlockRv block);
 
+// winograd.cc
+absl::StatusOr<std::vector<BlockRv>> Winograd(ScheduleState& state,
+                                              BlockRv block, int tile);
+
 // layout.cc
 absl::Status SetScope(ScheduleState& state, BlockRv block, int buffer_index,
                       std::string_view scope);

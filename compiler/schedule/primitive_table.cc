@@ -43,6 +43,7 @@ const Parameter kTransformLayout[] = {
     Named("pad_value", Attr()), Named("assume_injective_transform", false)};
 const Parameter kDecompose[] = {First("block"), First("loop")};
 const Parameter kRfactor[] = {First("loop"), Named("factor_axis")};
+const Parameter kWinograd[] = {First("block"), Named("tile")};
 const Parameter kBlockize[] = {First("target"),
                                Named("preserve_unit_iters", true)};
 const Parameter kTensorize[] = {First("block_or_loop"), Named("tensor_intrin"),
@@ -87,6 +88,7 @@ const Primitive kPrimitives[] = {
     {"decompose_reduction", "", kDecompose, Outputs::kOne, kB},
     {"rfactor", "", kRfactor, Outputs::kOne, kB},
     {"skip_zeros", "", kBlock},
+    {"winograd", "", kWinograd, Outputs::kMany, kB},
     {"blockize", "", kBlockize, Outputs::kOne, kB},
     {"tensorize", "", kTensorize},
     {"call_library", "", kCallLibrary},

@@ -489,6 +489,13 @@ const Entry kEntries[] = {
        TF_READ(r);
        return None(s.SkipZeros(block));
      }},
+    {"winograd",
+     [](S& s, R& r) -> Ids {
+       const BlockRv block = r.Block(0);
+       const int tile = r.Small(1);
+       TF_READ(r);
+       return Many(s.Winograd(block, tile));
+     }},
     {"blockize",
      [](S& s, R& r) -> Ids {
        const LoopRv loop = r.Loop(0);

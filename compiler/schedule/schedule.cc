@@ -399,6 +399,13 @@ absl::Status Schedule::SkipZeros(BlockRv block) {
                [&] { return schedule::SkipZeros(*state_, block); });
 }
 
+absl::StatusOr<std::vector<BlockRv>> Schedule::Winograd(BlockRv block,
+                                                        int tile) {
+  return Apply(*state_, "winograd",
+               {{"block", ToArg(block)}, {"tile", Constant(tile)}},
+               [&] { return schedule::Winograd(*state_, block, tile); });
+}
+
 // --- Tensorization ---
 
 absl::StatusOr<BlockRv> Schedule::Blockize(LoopRv loop) {

@@ -114,6 +114,13 @@ class Schedule {
   // Iterations whose term is a guard's zero, by a remainder, are left out of a
   // sum; for finite factors the result is the same.
   absl::Status SkipZeros(BlockRv block);
+  // A 3x3 convolution of stride 1 in float32 by Winograd's algorithm, `tile` (2
+  // or 4) outputs a dimension at a time. Rounds differently: the bound stands
+  // in winograd_transforms.h. Returns the blocks that make, in this order, the
+  // transformed kernel, the tiles of the data, their transform along rows and
+  // along both dimensions, the sums of products, and the inverse transform
+  // along rows; `block` finishes it.
+  absl::StatusOr<std::vector<BlockRv>> Winograd(BlockRv block, int tile);
 
   // --- Tensorization ---
   absl::StatusOr<BlockRv> Blockize(LoopRv loop);

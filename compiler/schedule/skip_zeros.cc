@@ -36,9 +36,8 @@
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/block_primitives.h"
 #include "compiler/schedule/ir_copy.h"
-#include "compiler/schedule/loop_rewrite.h"
+#include "compiler/schedule/own_loops.h"
 #include "compiler/schedule/reducer.h"
-#include "compiler/schedule/region_analysis.h"
 
 namespace tilefarm::schedule {
 namespace {
@@ -180,37 +179,6 @@ struct ReplaceExpr : ir::Mutator {
   }
 };
 
-// Step 1: the loops above the block, one for each variable.
-absl::StatusOr<std::vector<ir::ForPtr>> CheckNest(const ScheduleState& state,
-                                                  const ir::BlockPtr& block) {
-  const ir::BlockPtr scope = state.Scope(block.get());
-  if (scope == nullptr) {
-    return state.Illegal(kPrimitive, block.get(),
-                         "the root block sums nothing");
-  }
-  const BlockScope deps(state, scope.get());
-  TF_RETURN_IF_ERROR(CheckReduction(state, kPrimitive, deps, block.get()));
-  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, kPrimitive, block.get()));
-  const std::vector<ir::ForPtr> loops = state.LoopsAbove(block.get());
-  if (loops.size() != block->iters.size() ||
-      !ir::IsConstInt(block->predicate, 1) ||
-      !IsOnlyChild(state, loops[0].get(), block.get())) {
-    return state.Illegal(kPrimitive, block.get(),
-                         "its loops are not its own, one for each variable");
-  }
-  for (const ir::ForPtr& loop : loops) {
-    TF_RETURN_IF_ERROR(CheckPlainLoop(state, kPrimitive, loop).status());
-    const bool bound =
-        std::any_of(block->iters.begin(), block->iters.end(),
-                    [&](const auto& i) { return i.binding == loop->var; });
-    if (!bound || loop->for_kind != ir::ForKind::kSerial) {
-      return state.Illegal(kPrimitive, loop.get(),
-                           "the loop is not serial or not a variable's own");
-    }
-  }
-  return loops;
-}
-
 // Quotient and remainder of a variable: variables and loops of their own.
 struct Parts {
   ir::Var loops[2];
@@ -236,7 +204,7 @@ absl::Status SkipZeros(ScheduleState& state, BlockRv block_rv) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
                       state.Get(kPrimitive, block_rv));
   TF_ASSIGN_OR_RETURN(const std::vector<ir::ForPtr> loops,
-                      CheckNest(state, block));
+                      CheckOwnLoops(state, kPrimitive, block));
   const std::optional<Reducer> reducer = MatchReducer(*block);
   const ir::CallNode* guard = reducer && reducer->op == ir::BinaryOp::kAdd
                                   ? FindGuard(reducer->value)

@@ -29,6 +29,24 @@ bool IsTiled(const ir::BlockNode& block) {
          block.annotations.contains(kPack);
 }
 
+// Shares its outermost loop with a tiled block, whose rule chose its place.
+bool InTiledNest(const ir::PrimFunc& function, const ir::BlockNode& block) {
+  bool found = false;
+  ir::PreOrder(function.body, [&](const ir::Stmt& stmt) {
+    if (stmt->kind != ir::StmtKind::kFor) return true;
+    bool here = false, tiled = false;
+    ir::PreOrder(stmt, [&](const ir::Stmt& below) {
+      const auto* other = ir::As<ir::BlockNode>(below);
+      here |= other == &block;
+      tiled |= other != nullptr && other != &block && IsTiled(*other);
+      return true;
+    });
+    found |= here && tiled;
+    return false;
+  });
+  return found;
+}
+
 // The schedule with the block under the deepest loop of its consumers where
 // nothing is computed twice; nullopt where there is none. The innermost loop
 // of a consumer stays its own, for vectors, and so do its reduce loops.
@@ -39,6 +57,9 @@ absl::StatusOr<std::optional<Schedule>> Follow(const RuleContext& context,
   TF_ASSIGN_OR_RETURN(BlockRv block, start.GetBlock(name, context.function));
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, start.Get(block));
   TF_ASSIGN_OR_RETURN(const int64_t work, Iterations(start, block));
+  if (InTiledNest(*start.module().Find(context.function), *node)) {
+    return std::optional<Schedule>();
+  }
   if (node->writes.size() != 1 || IsTiled(*node) ||
       IsOutput(*start.module().Find(context.function),
                node->writes[0].buffer.get())) {

@@ -4,6 +4,8 @@
 //   auto_inline            elementwise producers vanish into their consumers;
 //                          padding is copied, or skipped at the border
 //   skip_zeros             sums leave out the terms that a guard makes zero
+//   winograd               a second way for 3x3 convolutions of stride 1, where
+//                          the tolerance allows its rounding
 //   add_rfactor            a second way for reductions with few outputs
 //   multi_level_tiling_with_intrin  the same around a dot-product instruction
 //   widen_operands         copies of 16-bit operands, which lowering widens
@@ -44,6 +46,8 @@ Alternatives AutoInline(const RuleContext&, schedule::Schedule,
                         const std::string& name);
 Alternatives SkipZeros(const RuleContext&, schedule::Schedule,
                        const std::string& name);
+Alternatives Winograd(const RuleContext&, schedule::Schedule,
+                      const std::string& name);
 Alternatives AddRfactor(const RuleContext&, schedule::Schedule,
                         const std::string& name);
 Alternatives MultiLevelTilingWithIntrin(const RuleContext&, schedule::Schedule,

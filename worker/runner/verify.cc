@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/tolerance.h"
 #include "worker/runner/numeric.h"
 
 namespace tilefarm::worker {
@@ -77,8 +78,7 @@ Comparison CompareFloats(Type, const BufferSpec& spec,
                          uint64_t reduction_length, uint32_t number,
                          const void* reference, double rms,
                          const void* output) {
-  const double factor =
-      4 * spec.epsilon * (4 + std::sqrt(static_cast<double>(reduction_length)));
+  const double factor = RelativeTolerance(spec.epsilon, reduction_length);
   Comparison result;
   for (uint64_t i = 0; i < spec.elements; ++i) {
     const double expected = Type::At(reference, i);

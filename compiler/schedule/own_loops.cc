@@ -1,0 +1,42 @@
+#include "compiler/schedule/own_loops.h"
+
+#include <algorithm>
+
+#include "base/status_macros.h"
+#include "compiler/schedule/block_info.h"
+#include "compiler/schedule/loop_rewrite.h"
+#include "compiler/schedule/region_analysis.h"
+
+namespace tilefarm::schedule {
+
+absl::StatusOr<std::vector<ir::ForPtr>> CheckOwnLoops(
+    const ScheduleState& state, std::string_view primitive,
+    const ir::BlockPtr& block) {
+  const ir::BlockPtr scope = state.Scope(block.get());
+  if (scope == nullptr) {
+    return state.Illegal(primitive, block.get(), "the root block sums nothing");
+  }
+  const BlockScope deps(state, scope.get());
+  TF_RETURN_IF_ERROR(CheckReduction(state, primitive, deps, block.get()));
+  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, primitive, block.get()));
+  const std::vector<ir::ForPtr> loops = state.LoopsAbove(block.get());
+  if (loops.size() != block->iters.size() ||
+      !ir::IsConstInt(block->predicate, 1) ||
+      !IsOnlyChild(state, loops[0].get(), block.get())) {
+    return state.Illegal(primitive, block.get(),
+                         "its loops are not its own, one for each variable");
+  }
+  for (const ir::ForPtr& loop : loops) {
+    TF_RETURN_IF_ERROR(CheckPlainLoop(state, primitive, loop).status());
+    const bool bound =
+        std::any_of(block->iters.begin(), block->iters.end(),
+                    [&](const auto& i) { return i.binding == loop->var; });
+    if (!bound || loop->for_kind != ir::ForKind::kSerial) {
+      return state.Illegal(primitive, loop.get(),
+                           "the loop is not serial or not a variable's own");
+    }
+  }
+  return loops;
+}
+
+}  // namespace tilefarm::schedule

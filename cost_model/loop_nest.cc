@@ -292,6 +292,7 @@ class Builder {
       const int width = nest_.buffers[access.buffer].element_bytes;
       if (access.writes || width >= sum.bytes()) continue;
       access.loads = 1;
+      access.group = sum.bytes() / width;
       const size_t loops = store.loops.size();
       for (size_t at = loops - 1; at < access.strides.size(); at += loops) {
         access.strides[at] *= static_cast<double>(width) / sum.bytes();

@@ -61,6 +61,7 @@ struct NestAccess {
   bool writes = false;
   bool irregular = false;
   int loads = 0;  // distinct load expressions
+  int group = 1;  // elements that a load reads for a lane (a dot product's)
   std::vector<double> strides;
   std::vector<double> spans;
   // Per dimension: how far constant offsets of several loads are apart.

@@ -423,7 +423,8 @@ void WriteRegisters(const StoreView& view, const target::Target& target,
 
   double accumulators = 0, load_vectors = 0, broadcasts = 0;
   for (size_t a = 0; a < view.store().accesses.size(); ++a) {
-    const double elements = view.At(a, band).elements;
+    const double elements =
+        view.At(a, band).elements / view.store().accesses[a].group;
     const bool moves = has_vector && view.Moves(a, vector);
     const double vectors =
         moves ? elements / length * registers_per_run : elements;

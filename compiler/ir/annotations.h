@@ -16,6 +16,11 @@ inline constexpr char kReduceLanes[] = "tilefarm.reduce_lanes";
 // ahead of time (lower/split_prepack.h).
 inline constexpr char kPrepack[] = "tilefarm.prepack";
 
+// Beside kPrepack, where the copies are 16-bit floats that are read as float32
+// only: what is laid out ahead of time is float32, the same numbers in twice
+// the bytes.
+inline constexpr char kPrepackFloat32[] = "tilefarm.prepack_float32";
+
 // On a loop: whole vectors that its body reads one after another from
 // iteration to iteration are fetched into the caches so many bytes ahead. For
 // traces by hand: where it was measured it gained nothing, so that no rule of

@@ -62,13 +62,70 @@ int64_t PackedBytes(const ir::BufferNode& buffer) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+bool IsHalf(ir::DataType dtype) { return dtype.is_float() && dtype.bits == 16; }
+
+// Whether the statement may have the buffer of 16-bit floats in float32: its
+// every load is widened at once, and what is stored is computed from nothing.
+bool MayBeFloat32(const ir::Stmt& stmt, const ir::BufferNode* buffer) {
+  int loads = 0, widened = 0;
+  bool copies = true;
+  const auto is_load = [&](const ir::Expr& e) {
+    const auto* load = As<ir::LoadNode>(e);
+    return load != nullptr && load->buffer.get() == buffer;
+  };
+  ir::PostOrderExprs(stmt, [&](const ir::Expr& e) {
+    loads += is_load(e);
+    const auto* cast = As<ir::CastNode>(e);
+    widened += cast != nullptr && cast->dtype == ir::DataType::Float(32) &&
+               is_load(cast->value);
+  });
+  ir::PreOrder(stmt, [&](const ir::Stmt& at) {
+    const auto* store = As<ir::StoreNode>(at);
+    copies &= store == nullptr || store->buffer.get() != buffer ||
+              store->value->kind == ir::ExprKind::kLoad;
+    return true;
+  });
+  return copies && loads == widened;
+}
+
+// Reads and writes `to`, of float32, in place of `from`, of 16-bit floats.
+class Float32Copy : public ir::Mutator {
+ public:
+  Float32Copy(const ir::BufferNode* from, ir::Buffer to)
+      : from_(from), to_(std::move(to)) {}
+  using Mutator::Mutate;
+
+ protected:
+  ir::Buffer MutateBuffer(const ir::Buffer& buffer) override {
+    return buffer.get() == from_ ? to_ : buffer;
+  }
+  ir::Expr MutateCast(const ir::CastNode& e, const ir::Expr& self) override {
+    const auto* load = As<ir::LoadNode>(e.value);
+    if (load == nullptr || load->buffer.get() != from_) {
+      return Mutator::MutateCast(e, self);
+    }
+    return ir::Load(to_, MutateAll(load->indices));
+  }
+  ir::Stmt MutateStore(const ir::StoreNode& s, const ir::Stmt& self) override {
+    if (s.buffer.get() != from_) return Mutator::MutateStore(s, self);
+    return ir::MakeStore(to_, MutateAll(s.indices),
+                         ir::MakeCast(to_->dtype, Mutate(s.value)),
+                         s.predicate);
+  }
+
+ private:
+  const ir::BufferNode* from_;
+  const ir::Buffer to_;
+};
+
 // As a parameter: without the padding of storage_align, which is for buffers of
-// the function's own.
-ir::Buffer AsParameter(const ir::Buffer& buffer) {
-  if (buffer->dim_align.empty()) return buffer;
-  auto dense = std::make_shared<ir::BufferNode>(*buffer);
-  dense->dim_align.clear();
-  return dense;
+// the function's own; of float32 where the block says so.
+ir::Buffer AsParameter(const ir::Buffer& buffer, bool float32) {
+  if (buffer->dim_align.empty() && !float32) return buffer;
+  auto made = std::make_shared<ir::BufferNode>(*buffer);
+  made->dim_align.clear();
+  if (float32) made->dtype = ir::DataType::Float(32);
+  return made;
 }
 
 // A function of the statement alone, which reads `from` and writes `to`.
@@ -110,6 +167,7 @@ class Splitter {
     ir::BlockNode rest = *root;
     std::vector<ir::Stmt> kept;
     ir::BufferMap dense;
+    std::vector<std::pair<ir::Buffer, ir::Buffer>> widened;
     for (size_t i = 0; i < statements_.size(); ++i) {
       if (uses_[i].prepacks.empty()) {
         kept.push_back(statements_[i]);
@@ -117,8 +175,14 @@ class Splitter {
       }
       TF_ASSIGN_OR_RETURN(const Nest nest, CheckNest(i));
       const ir::Buffer from = packed->params[static_cast<size_t>(nest.param)];
-      const ir::Buffer to = AsParameter(nest.to);
-      if (to != nest.to) dense[nest.to.get()] = to;
+      const ir::Buffer to = AsParameter(nest.to, nest.float32);
+      ir::Stmt pack = statements_[i];
+      if (nest.float32) {
+        widened.emplace_back(nest.to, to);
+        pack = Float32Copy(nest.to.get(), to).Mutate(pack);
+      } else if (to != nest.to) {
+        dense[nest.to.get()] = to;
+      }
       packed->params[static_cast<size_t>(nest.param)] = to;
       const auto gone = [&](const ir::BufferRegion& region) {
         return region.buffer == from || region.buffer == nest.to;
@@ -128,10 +192,10 @@ class Splitter {
       std::erase(rest.allocs, nest.to);
       for (PackedParam& param : split_.params) {
         if (param.param != nest.param) continue;
-        param.bytes = PackedBytes(*nest.to);
+        param.bytes = PackedBytes(*to);
         param.pack =
             PackFunction(absl::StrCat(function_.name, "_pack_", nest.param),
-                         ir::ReplaceBuffers(statements_[i], dense), from, to);
+                         ir::ReplaceBuffers(pack, dense), from, to);
       }
     }
     if (kept.size() == statements_.size()) {
@@ -140,6 +204,9 @@ class Splitter {
     }
     packed->name += "_packed";
     rest.body = ir::ReplaceBuffers(ir::MakeSeq(std::move(kept)), dense);
+    for (const auto& [from, to] : widened) {
+      rest.body = Float32Copy(from.get(), to).Mutate(rest.body);
+    }
     packed->body = ir::BlockOf(std::move(rest));
     split_.packed = std::move(packed);
     return std::move(split_);
@@ -149,6 +216,7 @@ class Splitter {
   struct Nest {
     int param;
     ir::Buffer to;
+    bool float32;
   };
 
   absl::StatusOr<Nest> CheckNest(size_t at) {
@@ -157,7 +225,7 @@ class Splitter {
     if (uses.blocks != 1) {
       return Bad(block, "is not a nest of its own at the root");
     }
-    Nest nest{-1, nullptr};
+    Nest nest{-1, nullptr, block.annotations.contains(ir::kPrepackFloat32)};
     for (const PackedParam& param : split_.params) {
       const ir::Buffer& buffer =
           function_.params[static_cast<size_t>(param.param)];
@@ -199,6 +267,17 @@ class Splitter {
         return Bad(block, absl::StrCat("makes ", nest.to->name,
                                        ", which is written or read before"));
       }
+    }
+    if (nest.float32 && (!IsHalf(nest.to->dtype) ||
+                         !std::all_of(statements_.begin(), statements_.end(),
+                                      [&](const ir::Stmt& stmt) {
+                                        return MayBeFloat32(stmt,
+                                                            nest.to.get());
+                                      }))) {
+      return Bad(block, absl::StrCat("makes ", nest.to->name, ", which is to ",
+                                     "be float32 (", ir::kPrepackFloat32,
+                                     "), of other than 16-bit floats that are "
+                                     "copied and read as float32"));
     }
     return nest;
   }

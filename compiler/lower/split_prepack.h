@@ -7,6 +7,8 @@
 //       B_global[...] = B[...]                    def packed(A, B_global, C):
 //     block "C": C[...] += A * B_global[...]        C[...] += A * B_global[...]
 //
+// Where the block says so (kPrepackFloat32), B_global is float32 in both.
+//
 // f(A, B, C) computes what pack(B, P) and packed(A, P, C) do, for the nest
 // reads nothing but B and writes nothing but B_global, and no other statement
 // accesses B or writes B_global.
@@ -39,8 +41,9 @@ struct PrepackSplit {
 
 // InvalidArgument naming the block and the reason: an annotated block that is
 // not a nest of its own at the root, reads another buffer than one layout-free
-// parameter, writes anything but one buffer of the function's own, or whose
-// parameter or buffer something else uses.
+// parameter, writes anything but one buffer of the function's own, whose
+// parameter or buffer something else uses, or which is to be float32 and is not
+// of 16-bit floats or read as anything else.
 absl::StatusOr<PrepackSplit> SplitPrepack(const ir::PrimFunc& function);
 
 }  // namespace tilefarm::lower

@@ -158,6 +158,16 @@ int OperandToPack(const ir::BlockNode& block) {
   return -1;
 }
 
+int64_t UsesOfRead(const ir::BlockNode& block, int read) {
+  int64_t uses = 1;
+  for (const ir::IterVar& iter : block.iters) {
+    if (!RegionUses(block.reads[static_cast<size_t>(read)], iter.var.get())) {
+      uses *= IterExtent(iter);
+    }
+  }
+  return uses;
+}
+
 std::vector<int> OperandsToPrepack(const ir::PrimFunc& function,
                                    const ir::BlockNode& block) {
   std::vector<int> operands;

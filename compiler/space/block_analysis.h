@@ -33,6 +33,9 @@ int64_t ProductOf(const ir::BlockNode& block, ir::IterType type);
 // spatial variable and a reduce variable, but not by every other spatial
 // variable, so that a packed panel is used again. -1: none.
 int OperandToPack(const ir::BlockNode& block);
+// How often the block multiplies each number of a read (index into
+// `block.reads`): iterations of the variables that do not index it.
+int64_t UsesOfRead(const ir::BlockNode& block, int read);
 // The reads that may be laid out ahead of time: of layout-free parameters, and
 // reduced over.
 std::vector<int> OperandsToPrepack(const ir::PrimFunc& function,

@@ -2,6 +2,7 @@
 
 #include "base/status_macros.h"
 #include "compiler/ir/annotations.h"
+#include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/sketch_rules.h"
 
@@ -17,6 +18,8 @@ constexpr int kReduceLevels = 2;
 constexpr int kMaxInnermostFactor = 64;
 // Of reduce loops: accumulators stay in registers all the while.
 constexpr int kMaxReduceFactor = 1024;
+// With fewer uses of each of its numbers a product is bound by reading them.
+constexpr int64_t kManyUses = 32;
 
 // The tiles of one block, by level: outermost first.
 struct Tiles {
@@ -73,10 +76,35 @@ absl::Status PackOperand(Schedule& schedule, BlockRv block, int operand,
   return schedule.Annotate(copy, kPack, ir::Attr(1));
 }
 
+// Whether the operand, of 16-bit floats, is multiplied in float32 so often that
+// widening it in every register tile costs more than reading twice the bytes.
+bool IsWorthWidening(const ir::BlockNode& block, int operand) {
+  const ir::BufferRegion& read = block.reads[static_cast<size_t>(operand)];
+  const ir::DataType dtype = read.buffer->dtype;
+  if (!dtype.is_float() || dtype.bits != 16) return false;
+  int loads = 0, widened = 0;
+  const auto is_load = [&](const ir::Expr& e) {
+    const auto* load = ir::As<ir::LoadNode>(e);
+    return load != nullptr && load->buffer == read.buffer;
+  };
+  ir::PostOrderExprs(block.body, [&](const ir::Expr& e) {
+    loads += is_load(e);
+    const auto* cast = ir::As<ir::CastNode>(e);
+    widened += cast != nullptr && cast->dtype == ir::DataType::Float(32) &&
+               is_load(cast->value);
+  });
+  return loads == widened && UsesOfRead(block, operand) >= kManyUses;
+}
+
 // A copy of the operand that is made ahead of time, at the root.
 absl::Status PrepackOperand(Schedule& schedule, BlockRv block, int operand) {
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   TF_ASSIGN_OR_RETURN(BlockRv copy,
                       schedule.CacheRead(block, operand, "global"));
+  if (IsWorthWidening(*node, operand)) {
+    TF_RETURN_IF_ERROR(
+        schedule.Annotate(copy, ir::kPrepackFloat32, ir::Attr(1)));
+  }
   return schedule.Annotate(copy, ir::kPrepack, ir::Attr(1));
 }
 

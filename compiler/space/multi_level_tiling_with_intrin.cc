@@ -4,6 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/substitute.h"
 #include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
+#include "compiler/ir/layout_free.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/tensor_intrin.h"
 #include "compiler/space/block_analysis.h"
@@ -272,17 +274,20 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block,
   return tiles;
 }
 
-// A copy of the operand for the intrinsic's layout, which a postproc gives it:
-// under the outer reduce loops, or all of it before the nest.
+// Where the operand is copied into the intrinsic's layout.
+enum class PackAt { kAheadOfTime, kBeforeTheNest, kUnderReduceLoops };
+
+// A postproc gives the copy its layout.
 absl::Status PackOperand(Schedule& schedule, BlockRv block, int operand,
-                         const Tiles& tiles, bool whole) {
+                         const Tiles& tiles, PackAt at) {
   TF_ASSIGN_OR_RETURN(BlockRv copy,
                       schedule.CacheRead(block, operand, "global"));
-  if (!whole) {
+  if (at == PackAt::kUnderReduceLoops) {
     TF_RETURN_IF_ERROR(schedule.ComputeAt(copy, tiles.reduce[0].back(),
                                           /*preserve_unit_loops=*/true));
   }
-  return schedule.Annotate(copy, kPack, ir::Attr(1));
+  return schedule.Annotate(
+      copy, at == PackAt::kAheadOfTime ? ir::kPrepack : kPack, ir::Attr(1));
 }
 
 // Each tile of the result side by side: "lambda i0, i1: (i0 // 16, i1 // 16,
@@ -323,25 +328,15 @@ absl::StatusOr<bool> PlaceResult(Schedule& schedule, BlockRv block,
       .ok();
 }
 
-// How often each number of the packed operand is multiplied.
-int64_t UsesOfPacked(const ir::BlockNode& block, int packed) {
-  int64_t uses = 1;
-  for (const ir::IterVar& iter : block.iters) {
-    if (!RegionUses(block.reads[static_cast<size_t>(packed)], iter.var.get())) {
-      uses *= IterExtent(iter);
-    }
-  }
-  return uses;
-}
-
 }  // namespace
 
 // Tiles a sum of products of narrow numbers around a dot-product instruction or
 // that of a matrix unit: multi_level_tiling of registers and groups instead of
-// elements, the operand of the lanes always packed, a group after the other.
-// The instruction is several times as fast as multiply and add, so the block is
-// left to multi_level_tiling only where there is too little to do to make up
-// for packing.
+// elements, the operand of the lanes always packed, a group after the other:
+// ahead of time where it is a constant, else under the outer reduce loops or
+// all of it before the nest. The instruction is several times as fast as
+// multiply and add, so the block is left to multi_level_tiling only where there
+// is too little to do to make up for packing in the call.
 Alternatives MultiLevelTilingWithIntrin(const RuleContext& context,
                                         schedule::Schedule schedule,
                                         const std::string& name) {
@@ -350,8 +345,14 @@ Alternatives MultiLevelTilingWithIntrin(const RuleContext& context,
   const std::optional<Match> match = FindMatch(*node, context.target);
   if (!match) return std::vector{std::move(schedule)};
 
+  const ir::PrimFuncPtr function = schedule.module().Find(context.function);
+  const bool constant = ir::IsLayoutFree(
+      *function, node->reads[static_cast<size_t>(match->packed)].buffer.get());
+  const std::vector<PackAt> places =
+      constant ? std::vector{PackAt::kAheadOfTime}
+               : std::vector{PackAt::kBeforeTheNest, PackAt::kUnderReduceLoops};
   std::vector<Schedule> results;
-  for (const bool whole : {true, false}) {
+  for (const PackAt place : places) {
     // -1: the result goes where the program says.
     for (const int write_level : {1, 0, -1}) {
       Schedule attempt = schedule;
@@ -372,13 +373,14 @@ Alternatives MultiLevelTilingWithIntrin(const RuleContext& context,
             PlaceResult(attempt, tiled, *match, tiles->spatial[write_level]));
         if (!placed) continue;
       }
-      if (!PackOperand(attempt, tiled, match->packed, *tiles, whole).ok()) {
+      if (!PackOperand(attempt, tiled, match->packed, *tiles, place).ok()) {
         continue;
       }
       results.push_back(std::move(attempt));
     }
   }
-  if (results.empty() || UsesOfPacked(*node, match->packed) < kFewUses) {
+  if (results.empty() ||
+      (!constant && UsesOfRead(*node, match->packed) < kFewUses)) {
     results.push_back(std::move(schedule));
   }
   return results;

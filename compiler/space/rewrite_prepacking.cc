@@ -7,6 +7,7 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/postprocs.h"
+#include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::space {
 namespace {
@@ -141,7 +142,10 @@ absl::Status RewritePrepacking(schedule::Schedule& schedule,
   const ir::PrimFuncPtr program = schedule.module().Find(function);
   const ir::Buffer& buffer = copy.writes[0].buffer;
   const ir::BlockPtr reader = FindReader(*program, buffer.get());
-  if (reader == nullptr) return absl::OkStatus();
+  // What an intrinsic reads lies as that reads it (rewrite_tensorize).
+  if (reader == nullptr || reader->annotations.contains(kAutoTensorize)) {
+    return absl::OkStatus();
+  }
   TF_ASSIGN_OR_RETURN(const std::vector<PrepackLoop> loops,
                       LoopsAround(schedule, function, *reader));
   const PrepackLayout layout = LayOutAhead(IndicesOf(*reader, buffer), loops);

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/tensor_intrin.h"
 #include "compiler/space/block_analysis.h"
@@ -165,7 +166,8 @@ absl::Status PackForIntrin(Schedule& schedule, const std::string& function,
   TF_ASSIGN_OR_RETURN(ir::ForPtr group_node, schedule.Get(group_loop));
   for (const ir::BlockPtr& copy :
        AllBlocks(*schedule.module().Find(function))) {
-    if (!copy->annotations.contains(kPack)) continue;
+    const bool in_call = copy->annotations.contains(kPack);
+    if (!in_call && !copy->annotations.contains(ir::kPrepack)) continue;
     const ir::Buffer& buffer = copy->writes[0].buffer;
     const bool read = std::any_of(reader.reads.begin(), reader.reads.end(),
                                   [&](const ir::BufferRegion& region) {
@@ -177,7 +179,7 @@ absl::Status PackForIntrin(Schedule& schedule, const std::string& function,
     if (dims.lane < 0 || dims.group < 0) continue;
     TF_ASSIGN_OR_RETURN(BlockRv copy_rv,
                         schedule.GetBlock(copy->name, function));
-    TF_RETURN_IF_ERROR(schedule.Unannotate(copy_rv, kPack));
+    if (in_call) TF_RETURN_IF_ERROR(schedule.Unannotate(copy_rv, kPack));
     TF_RETURN_IF_ERROR(schedule.TransformLayout(
         copy_rv, /*read=*/false, 0, PanelMap(*buffer, dims, panel)));
     TF_RETURN_IF_ERROR(

@@ -11,7 +11,7 @@ namespace tilefarm::space {
 // Copies the 16-bit operands of a product that reuses them and sums in float32.
 // Lowering keeps copies in float32, so that a number is widened once instead of
 // in every tile; where the copies are made is the search's to decide. What
-// multi_level_tiling packs is a copy already.
+// multi_level_tiling packs is a copy already, in the call or ahead of time.
 Alternatives WidenOperands(const RuleContext& context,
                            schedule::Schedule schedule,
                            const std::string& name) {
@@ -30,11 +30,14 @@ Alternatives WidenOperands(const RuleContext& context,
       narrow.push_back(load->buffer.get());
     }
   });
-  const int packed = OperandToPack(*node);
+  std::vector<int> packed =
+      OperandsToPrepack(*schedule.module().Find(context.function), *node);
+  packed.push_back(OperandToPack(*node));
   bool copied = false;
   for (size_t i = 0; i < node->reads.size(); ++i) {
     const ir::BufferNode* buffer = node->reads[i].buffer.get();
-    if (static_cast<int>(i) == packed ||
+    if (std::find(packed.begin(), packed.end(), static_cast<int>(i)) !=
+            packed.end() ||
         std::find(narrow.begin(), narrow.end(), buffer) == narrow.end()) {
       continue;
     }

@@ -168,6 +168,8 @@ absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
       info.is_packed = true;
     } else if (key == ir::kPrepack) {
       info.is_prepacked = true;
+    } else if (key == ir::kPrepackFloat32) {
+      // Lowering's alone.
     } else if (key == ir::kSkipPadding) {
       skips_padding = true;
     } else if (key.rfind("meta_schedule.", 0) == 0 ||

@@ -111,11 +111,34 @@ def main(A: T.Buffer((8,), "uint8"), B: T.Buffer((2, 16, 4), "int8"), C: T.Buffe
   // A group of A for all lanes; lane after lane of B, a group apart.
   const NestAccess& a = store.accesses[1];
   EXPECT_EQ(a.loads, 1);
+  EXPECT_EQ(a.group, 4);
   EXPECT_EQ(a.strides[0 * 2 + 1], 0);
   const NestAccess& b = store.accesses[2];
   EXPECT_EQ(b.loads, 1);
   EXPECT_EQ(b.strides[1 * 2 + 1] * 4, 1);
   EXPECT_EQ(b.spans[1 * 2 + 1], 15);
+}
+
+TEST(Features, CountTheRegistersOfDotProducts) {
+  const auto program = ir::ParseFunction(R"(
+@T.prim_func
+def main(A: T.Buffer((8, 64), "uint8"), B: T.Buffer((16, 2, 16, 4), "int8"), C: T.Buffer((8, 32), "int32")):
+    for k in range(16):
+        for i in T.unroll(8):
+            for j in T.unroll(2):
+                for l in T.vectorized(16, annotations={"tilefarm.dot_product": 1}):
+                    with T.block("C"):
+                        vk, vi = T.axis.remap("RS", [k, i])
+                        vj, vl = T.axis.remap("SS", [j, l])
+                        C[vi, vj * 16 + vl] = C[vi, vj * 16 + vl] + (T.cast(A[vi, vk * 4], "int32") * T.cast(B[vk, vj, vl, 0], "int32") + T.cast(A[vi, vk * 4 + 1], "int32") * T.cast(B[vk, vj, vl, 1], "int32") + T.cast(A[vi, vk * 4 + 2], "int32") * T.cast(B[vk, vj, vl, 2], "int32") + T.cast(A[vi, vk * 4 + 3], "int32") * T.cast(B[vk, vj, vl, 3], "int32"))
+)",
+                                         "main.py");
+  ASSERT_TRUE(program.ok()) << program.status();
+  const std::vector<Row> rows = RowsOf(ExtractFeatures(**program, Avx512()));
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_NEAR(rows[0].at("register.accumulators"), Log(16), 1e-4);
+  EXPECT_NEAR(rows[0].at("register.load_vectors"), Log(2), 1e-4);
+  EXPECT_NEAR(rows[0].at("register.broadcasts"), Log(8), 1e-4);
 }
 
 TEST(Features, DescribeTheMatmul) {

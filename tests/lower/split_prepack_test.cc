@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/substitute.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/printer.h"
 #include "compiler/ir/verifier.h"
@@ -127,6 +128,64 @@ TEST(SplitPrepack, RefusesWhatIsNotOfTheParameterAlone) {
         << body;
     EXPECT_THAT(std::string(split.status().message()), HasSubstr(message));
     EXPECT_THAT(std::string(split.status().message()), HasSubstr("block \"P"));
+  }
+}
+
+// Half floats, packed to be float32; `store` and `use` as given.
+ir::PrimFuncPtr ParseHalf(const std::string& store, const std::string& use,
+                          const std::string& dtype = "float16") {
+  auto parsed = ir::ParseFunction(absl::Substitute(
+      R"(
+@T.prim_func
+def f(A: T.Buffer((20,), "float32"), B: T.Buffer((20,), "$2"),
+      C: T.Buffer((20,), "float32")):
+    T.func_attr({"layout_free_buffers": [1]})
+    P = T.alloc_buffer((20,), "$2")
+    for i in range(20):
+        with T.block("P"):
+            vi = T.axis.spatial(20, i)
+            T.block_attr({"tilefarm.prepack": 1, "tilefarm.prepack_float32": 1})
+            P[vi] = $0
+    for i in range(20):
+        with T.block("C"):
+            vi = T.axis.spatial(20, i)
+            C[vi] = $1
+)",
+      store, use, dtype));
+  EXPECT_TRUE(parsed.ok()) << parsed.status() << store << use;
+  return *parsed;
+}
+
+TEST(SplitPrepack, HalfFloatsMayBeFloat32AheadOfTime) {
+  for (const char* dtype : {"float16", "bfloat16"}) {
+    const auto split = SplitPrepack(
+        *ParseHalf("B[vi]", "A[vi] * T.cast(P[vi], \"float32\")", dtype));
+    ASSERT_TRUE(split.ok()) << split.status();
+    EXPECT_EQ(split->params[0].bytes, 128);  // 80, in whole units of 64
+    EXPECT_EQ(split->packed->params[1]->dtype, ir::DataType::Float(32));
+    ASSERT_NE(split->params[0].pack, nullptr);
+    EXPECT_EQ(split->params[0].pack->params[1]->dtype, ir::DataType::Float(32));
+    EXPECT_TRUE(ir::Verify(*split->params[0].pack).ok())
+        << ir::Print(*split->params[0].pack);
+    EXPECT_TRUE(ir::Verify(*split->packed).ok()) << ir::Print(*split->packed);
+    EXPECT_THAT(ir::Print(*split->packed), HasSubstr("= A[vi] * P[vi]"));
+  }
+}
+
+TEST(SplitPrepack, RefusesFloat32OfWhatIsNotACopyReadAsFloat32) {
+  const std::string use = "A[vi] * T.cast(P[vi], \"float32\")";
+  for (const auto& function :
+       {ParseHalf("B[vi] * B[vi]", use),
+        ParseHalf("B[vi]", "T.cast(P[vi] * P[vi], \"float32\")"),
+        ParseHalf("B[vi]", use + " + T.cast(P[vi] + P[vi], \"float32\")"),
+        ParseHalf("B[vi]", "A[vi] * P[vi]", "float32")}) {
+    const auto split = SplitPrepack(*function);
+    EXPECT_EQ(split.status().code(), absl::StatusCode::kInvalidArgument)
+        << ir::Print(*function);
+    EXPECT_THAT(
+        std::string(split.status().message()),
+        HasSubstr("block \"P\" (tilefarm.prepack) makes P, which is to be "
+                  "float32 (tilefarm.prepack_float32), of other than"));
   }
 }
 

@@ -12,9 +12,11 @@
 
 #include "absl/strings/substitute.h"
 #include "base/rng.h"
+#include "base/status_macros.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/printer.h"
+#include "compiler/lower/split_prepack.h"
 #include "compiler/space/design_space.h"
 #include "tests/lower/compiled_program.h"
 
@@ -24,11 +26,15 @@ namespace {
 constexpr uint64_t kSeed = 20261121;
 constexpr int kCandidates = 12;
 
+// Constants: parameters that are laid out ahead of time.
+constexpr char kWeights[] = "[1]";
+
 std::string GemmText(int m, int n, int k, const char* a, const char* b,
-                     const char* sum) {
+                     const char* sum, const char* constants = "[]") {
   return absl::Substitute(R"(
 @T.prim_func
 def main(A: T.Buffer(($0, $2), "$3"), B: T.Buffer(($2, $1), "$4"), C: T.Buffer(($0, $1), "$5")):
+    T.func_attr({"layout_free_buffers": $6})
     for i, j, k in T.grid($0, $1, $2):
         with T.block("C"):
             vi, vj, vk = T.axis.remap("SSR", [i, j, k])
@@ -36,15 +42,17 @@ def main(A: T.Buffer(($0, $2), "$3"), B: T.Buffer(($2, $1), "$4"), C: T.Buffer((
                 C[vi, vj] = T.cast(0, "$5")
             C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "$5") * T.cast(B[vk, vj], "$5")
 )",
-                          m, n, k, a, b, sum);
+                          m, n, k, a, b, sum, constants);
 }
 
 // A padded 3x3 convolution, and the sums narrowed to bytes.
-std::string ConvText(int size, int cin, int cout) {
+std::string ConvText(int size, int cin, int cout,
+                     const char* constants = "[]") {
   return absl::Substitute(
       R"(
 @T.prim_func
 def main(A: T.Buffer((1, $0, $0, $2), "uint8"), W: T.Buffer((3, 3, $2, $3), "int8"), D: T.Buffer((1, $0, $0, $3), "uint8")):
+    T.func_attr({"layout_free_buffers": $4})
     P = T.alloc_buffer((1, $1, $1, $2), "uint8")
     C = T.alloc_buffer((1, $0, $0, $3), "int32")
     for n, h, w, c in T.grid(1, $1, $1, $2):
@@ -62,7 +70,7 @@ def main(A: T.Buffer((1, $0, $0, $2), "uint8"), W: T.Buffer((3, 3, $2, $3), "int
             vn, vh, vw, vo = T.axis.remap("SSSS", [n, h, w, o])
             D[vn, vh, vw, vo] = T.cast(T.max(C[vn, vh, vw, vo] // 256, T.int32(0)), "uint8")
 )",
-      size, size + 2, cin, cout);
+      size, size + 2, cin, cout, constants);
 }
 
 std::vector<std::byte> Random(const ir::BufferNode& buffer, Rng& rng) {
@@ -85,6 +93,27 @@ std::vector<std::byte> Random(const ir::BufferNode& buffer, Rng& rng) {
     data.insert(data.end(), bytes, bytes + width);
   }
   return data;
+}
+
+// What pack and packed compute, one after the other, by the interpreter.
+absl::Status RunSplit(const ir::PrimFunc& scheduled,
+                      std::vector<std::vector<std::byte>>& buffers) {
+  TF_ASSIGN_OR_RETURN(const auto split, lower::SplitPrepack(scheduled));
+  std::vector<std::vector<std::byte>> packed(buffers.size());
+  std::vector<std::span<std::byte>> views(buffers.begin(), buffers.end());
+  for (const lower::PackedParam& param : split.params) {
+    if (param.pack == nullptr) continue;
+    const auto at = static_cast<size_t>(param.param);
+    packed[at].resize(static_cast<size_t>(param.bytes));
+    const ir::BufferNode& to = *param.pack->params[1];
+    const std::span<std::byte> made(
+        packed[at].data(),
+        static_cast<size_t>(to.num_elements() * to.dtype.bytes()));
+    const std::span<std::byte> views_of_pack[] = {views[at], made};
+    TF_RETURN_IF_ERROR(ir::Interpret(*param.pack, views_of_pack));
+    views[at] = made;
+  }
+  return ir::Interpret(*split.packed, views);
 }
 
 // Of the space for `space_of`, or for the target itself.
@@ -115,6 +144,14 @@ void ExpectCandidatesAgree(const std::string& text, const std::string& target,
     const std::vector<std::span<std::byte>> buffers(actual.begin(),
                                                     actual.end());
     ASSERT_TRUE(compiled->Run(buffers).ok());
+    if (text.find(kWeights) != std::string::npos) {
+      auto split = inputs;
+      const ir::PrimFuncPtr whole = scheduled->module().Find("main");
+      const absl::Status status = RunSplit(*whole, split);
+      ASSERT_TRUE(status.ok()) << status << ir::Print(*whole);
+      EXPECT_TRUE(split == expected)
+          << "seed " << kSeed << ", split" << ir::Print(*whole);
+    }
     EXPECT_TRUE(actual == expected) << "seed " << kSeed << ", target " << target
                                     << scheduled->trace().Print() << text;
   }
@@ -167,6 +204,29 @@ TEST(LowPrecision, TailsAgreeWithPlainLoops) {
     ExpectCandidatesAgree(
         GemmText(17, 31, 9, "bfloat16", "bfloat16", "float32"), target, rng);
   }
+}
+
+TEST(LowPrecision, ConstantsAheadOfTimeAgreeWithPlainLoops) {
+  Rng rng(kSeed + 4);
+  for (const char* target : kTargets) {
+    for (const auto& [a, b, sum] :
+         {std::tuple{"uint8", "int8", "int32"},
+          std::tuple{"bfloat16", "bfloat16", "float32"},
+          std::tuple{"float16", "float16", "float32"}}) {
+      ExpectCandidatesAgree(GemmText(36, 48, 24, a, b, sum, kWeights), target,
+                            rng);
+    }
+    // Few rows, and tails.
+    ExpectCandidatesAgree(
+        GemmText(2, 32, 16, "uint8", "int8", "int32", kWeights), target, rng);
+    ExpectCandidatesAgree(
+        GemmText(35, 29, 11, "float16", "float16", "float32", kWeights), target,
+        rng);
+    ExpectCandidatesAgree(ConvText(6, 8, 32, kWeights), target, rng);
+  }
+  ExpectCandidatesAgree(
+      GemmText(48, 32, 128, "uint8", "int8", "int32", kWeights), "host,cores=1",
+      rng, "x86-64:sapphirerapids,cores=1");
 }
 
 TEST(LowPrecision, ConvolutionsAgreeWithPlainLoops) {

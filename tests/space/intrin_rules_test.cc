@@ -6,6 +6,7 @@
 #include "absl/strings/substitute.h"
 #include "compiler/ir/parser.h"
 #include "compiler/lower/pipeline.h"
+#include "compiler/lower/split_prepack.h"
 #include "compiler/space/design_space.h"
 #include "compiler/space/sample_site.h"
 #include "compiler/space/sketch_rules.h"
@@ -146,6 +147,56 @@ TEST(RewriteTensorizeTest, EveryCandidateIsTensorizedAndReplays) {
   }
 }
 
+// Ahead of time or not at all, in the intrinsic's own layout.
+TEST(RewriteTensorizeTest, ConstantsAreLaidOutAheadOfTime) {
+  const struct {
+    const char* target;
+    ir::PrimFuncPtr program;
+    std::string tensorized;
+  } kCases[] = {
+      {kVnni, Gemm(24, 128, 32, "uint8", "int8", "int32"),
+       "\"tilefarm.dot_product\": 1"},
+      // Too few rows to pack for in the call.
+      {kVnni, Gemm(2, 128, 32, "uint8", "int8", "int32"),
+       "\"tilefarm.dot_product\": 1"},
+      {kBf16, Gemm(24, 128, 32, "bfloat16", "bfloat16", "float32"),
+       "\"tilefarm.dot_product\": 1"},
+      {"x86-64:sapphirerapids,cores=1",
+       Gemm(32, 64, 128, "uint8", "int8", "int32"),
+       "\"tilefarm.matrix_product\": 1"},
+  };
+  for (const auto& test : kCases) {
+    const ir::PrimFuncPtr program = WithConstants(test.program, {1});
+    const auto space = Space(program, test.target);
+    Rng rng(6);
+    for (int i = 0; i < 30; ++i) {
+      const auto candidate = space->Sample(rng);
+      ASSERT_TRUE(candidate.ok()) << candidate.status();
+      const auto scheduled = space->Apply(*candidate);
+      ASSERT_TRUE(scheduled.ok()) << scheduled.status() << candidate->Key();
+      const ir::PrimFuncPtr function = scheduled->module().Find("main");
+      const std::string text = ir::Print(*function);
+      EXPECT_THAT(text, HasSubstr(test.tensorized));
+      EXPECT_THAT(text, HasSubstr("tilefarm.prepack"));
+      EXPECT_THAT(text, Not(HasSubstr("tilefarm.pack")));
+      const auto split = lower::SplitPrepack(*function);
+      ASSERT_TRUE(split.ok()) << split.status() << text;
+      ASSERT_EQ(split->params.size(), 1u);
+      ASSERT_NE(split->params[0].pack, nullptr);
+      // Groups of 32 bits, and lanes, are innermost.
+      const ir::Buffer& packed = split->packed->params[1];
+      EXPECT_EQ(packed->shape.back() * packed->dtype.bits, 32) << text;
+      EXPECT_EQ(packed->shape[packed->shape.size() - 2], 16) << text;
+      EXPECT_EQ(packed->num_elements(), program->params[1]->num_elements());
+      const auto parsed = schedule::Trace::Parse(scheduled->trace().Print());
+      ASSERT_TRUE(parsed.ok()) << parsed.status();
+      const auto replayed = schedule::Replay(*parsed, ir::IRModule{{program}});
+      ASSERT_TRUE(replayed.ok()) << replayed.status();
+      EXPECT_EQ(ir::Print(replayed->module()), ir::Print(scheduled->module()));
+    }
+  }
+}
+
 TEST(RewriteTensorizeTest, MatrixUnitsHaveEightTiles) {
   constexpr char kAmx[] = "x86-64:sapphirerapids,cores=1";
   const auto target = *target::Parse(kAmx);
@@ -208,6 +259,33 @@ TEST(WidenOperandsTest, CopiesTheOperandThatIsNotPacked) {
   EXPECT_THAT(apply(Gemm(32, 64, 32, "int8", "int8", "int32")),
               Not(HasSubstr("A_global")));
   EXPECT_THAT(apply(Matmul(32, 64, 32)), Not(HasSubstr("A_global")));
+}
+
+// Constants of 16 bits are float32 ahead of time where they are used often;
+// nothing widens them before.
+TEST(WidenOperandsTest, ConstantsAreWidenedAheadOfTime) {
+  const auto first = [](const ir::PrimFuncPtr& program) {
+    const auto space = Space(program, kNeither);
+    Rng rng(8);
+    const auto scheduled = space->Apply(*space->Sample(rng));
+    EXPECT_TRUE(scheduled.ok()) << scheduled.status();
+    return ir::Print(scheduled->module());
+  };
+  const auto often =
+      WithConstants(Gemm(32, 64, 32, "float16", "float16", "float32"), {1});
+  EXPECT_THAT(first(often), HasSubstr("tilefarm.prepack_float32"));
+  EXPECT_THAT(first(often), HasSubstr("A_global"));
+  const auto seldom =
+      WithConstants(Gemm(8, 64, 32, "float16", "float16", "float32"), {1});
+  EXPECT_THAT(first(seldom), HasSubstr("tilefarm.prepack"));
+  EXPECT_THAT(first(seldom), Not(HasSubstr("tilefarm.prepack_float32")));
+  // Both sides constant: no copy in the call.
+  const auto both = WithConstants(
+      Gemm(64, 64, 32, "bfloat16", "bfloat16", "float32"), {0, 1});
+  EXPECT_THAT(first(both), Not(HasSubstr("A_global_global")));
+  EXPECT_THAT(
+      first(WithConstants(Gemm(64, 64, 32, "int8", "int8", "int32"), {1})),
+      Not(HasSubstr("tilefarm.prepack_float32")));
 }
 
 }  // namespace

@@ -16,13 +16,18 @@ def _parameter(name, dims, dtype):
     return f'        {name}: T.Buffer({tuple(dims)}, "{dtype}"),'
 
 
+# Parameter 1 is constant in all of them.
+_WEIGHTS = (1,)
+
+
 def _module(function, parameters, body):
     return "\n".join(
         ["from tvm.script import ir as I", "from tvm.script import tir as T",
          "", "", "@I.ir_module", "class Module:", "    @T.prim_func",
          f"    def {function}("]
         + [_parameter(*p) for p in parameters]
-        + ["    ):", '        T.func_attr({"tir.noalias": True})']
+        + ["    ):", '        T.func_attr({"tir.noalias": True, '
+           f'"layout_free_buffers": {list(_WEIGHTS)}}})']
         + ["        " + line for line in body]) + "\n"
 
 
@@ -31,7 +36,7 @@ def _entry(name, function, parameters, body, flops, spec):
     size = sum(math.prod(dims) * _BYTES[dtype] for _, dims, dtype in parameters)
     return Entry(name, _module(function, parameters, body), function,
                        [dims for _, dims, _ in parameters], float(flops),
-                       float(size), spec)
+                       float(size), spec, _WEIGHTS)
 
 
 def gemm(name, size, a, b, total, out=None):

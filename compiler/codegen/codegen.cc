@@ -8,17 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/codegen/emitter.h"
+#include "compiler/codegen/optimize.h"
 #include "compiler/codegen/target_machine.h"
-#include "compiler/runtime/embedded.h"
-#include "llvm/Analysis/CGSCCPassManager.h"
-#include "llvm/Analysis/LoopAnalysisManager.h"
-#include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/Config/llvm-config.h"
-#include "llvm/IR/LegacyPassManager.h"
-#include "llvm/IR/Verifier.h"
-#include "llvm/Linker/Linker.h"
-#include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
@@ -30,24 +22,12 @@ namespace {
 // is not taken for the library's.
 constexpr char kKernelPrefix[] = "tf.kernel.";
 
-absl::Status VerifyModule(const llvm::Module& module, const char* when) {
-  std::string problems;
-  llvm::raw_string_ostream stream(problems);
-  if (!llvm::verifyModule(module, &stream)) return absl::OkStatus();
-  return absl::InternalError(
-      absl::StrCat("LLVM rejects the module ", when, ": ", problems));
-}
-
-// Links what the module calls of the runtime, and has it cleaned up when the
-// artifact is unloaded.
-absl::Status LinkRuntime(llvm::Module& module, const std::string& triple) {
+// What the module calls of the runtime is linked with it later
+// (runtime_objects.h); it is cleaned up when the artifact is unloaded.
+void UseRuntime(llvm::Module& module) {
   const std::pair<const char*, const char*> cleanups[] = {
       {"tf_rt_parallel_for", "tf_rt_parallel_shutdown"},
       {"tf_rt_workspace_acquire", "tf_rt_workspace_shutdown"}};
-  const bool used = std::any_of(
-      module.begin(), module.end(), [](const llvm::Function& function) {
-        return function.getName().starts_with("tf_rt_");
-      });
   for (const auto& [function, cleanup] : cleanups) {
     if (module.getFunction(function) == nullptr) continue;
     llvm::FunctionCallee callee = module.getOrInsertFunction(
@@ -55,27 +35,15 @@ absl::Status LinkRuntime(llvm::Module& module, const std::string& triple) {
     llvm::appendToGlobalDtors(
         module, llvm::cast<llvm::Function>(callee.getCallee()), 65535);
   }
-  if (!used) return absl::OkStatus();
-  for (std::string_view bytes : runtime::Bitcode(triple)) {
-    auto parsed = llvm::parseBitcodeFile(
-        llvm::MemoryBufferRef(llvm::StringRef(bytes.data(), bytes.size()),
-                              "runtime"),
-        module.getContext());
-    if (!parsed) {
-      return absl::InternalError(
-          absl::StrCat("the embedded runtime does not load: ",
-                       llvm::toString(parsed.takeError())));
+  for (llvm::Function& function : module) {
+    if (function.getName().starts_with("tf_rt_")) {
+      function.setVisibility(llvm::GlobalValue::HiddenVisibility);
+      function.setDoesNotThrow();
     }
-    (*parsed)->setDataLayout(module.getDataLayout());
-    if (llvm::Linker::linkModules(module, std::move(*parsed),
-                                  llvm::Linker::LinkOnlyNeeded)) {
-      return absl::InternalError("the embedded runtime does not link");
+    if (function.getName() == "tf_rt_workspace_release") {
+      function.addParamAttr(0, llvm::Attribute::NoCapture);
     }
   }
-  if (llvm::NamedMDNode* ident = module.getNamedMetadata("llvm.ident")) {
-    ident->eraseFromParent();
-  }
-  return absl::OkStatus();
 }
 
 absl::Status ExportKernels(llvm::Module& module,
@@ -94,20 +62,12 @@ absl::Status ExportKernels(llvm::Module& module,
   return absl::OkStatus();
 }
 
-void SetAttributes(llvm::Module& module, const target::Target& target,
-                   std::span<const LoweredFunction> functions) {
+// Only the kernels' symbols are seen from outside.
+void SetLinkage(llvm::Module& module,
+                std::span<const LoweredFunction> functions) {
   for (llvm::Function& function : module) {
-    if (function.isDeclaration()) continue;
-    function.setLinkage(llvm::GlobalValue::InternalLinkage);
-    function.setComdat(nullptr);
-    function.removeFnAttr("min-legal-vector-width");
-    function.removeFnAttr("tune-cpu");
-    function.removeFnAttr("frame-pointer");
-    function.addFnAttr("target-cpu", target.cpu);
-    function.addFnAttr("target-features", target.LlvmFeatures());
-    // Without this LLVM cuts 512-bit vectors in half on several cpus.
-    if (target.vector_bits == 512) {
-      function.addFnAttr("prefer-vector-width", "512");
+    if (!function.isDeclaration()) {
+      function.setLinkage(llvm::GlobalValue::InternalLinkage);
     }
   }
   for (llvm::GlobalVariable& variable : module.globals()) {
@@ -121,27 +81,6 @@ void SetAttributes(llvm::Module& module, const target::Target& target,
           llvm::GlobalValue::ExternalLinkage);
     }
   }
-}
-
-void Optimize(llvm::Module& module, llvm::TargetMachine& machine,
-              bool reference) {
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = reference;
-  tuning.LoopInterleaving = reference;
-  tuning.LoopUnrolling = reference;
-  tuning.SLPVectorization = false;
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager sccs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine, tuning);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
-      .run(module, modules);
 }
 
 absl::StatusOr<std::unique_ptr<llvm::Module>> BuildModule(
@@ -169,10 +108,10 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> BuildModule(
     TF_RETURN_IF_ERROR(ExportKernels(*module, functions));
     return module;
   }
-  TF_RETURN_IF_ERROR(LinkRuntime(*module, options.target.triple));
+  UseRuntime(*module);
   TF_RETURN_IF_ERROR(ExportKernels(*module, functions));
-  SetAttributes(*module, options.target, functions);
-  TF_RETURN_IF_ERROR(VerifyModule(*module, "with the runtime"));
+  SetTargetAttributes(*module, options.target);
+  SetLinkage(*module, functions);
   Optimize(*module, machine, options.reference);
   return module;
 }
@@ -186,14 +125,7 @@ absl::StatusOr<std::string> EmitFile(std::span<const LoweredFunction> functions,
   TF_ASSIGN_OR_RETURN(
       std::unique_ptr<llvm::Module> module,
       BuildModule(functions, options, /*optimized=*/true, context, *machine));
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  llvm::legacy::PassManager passes;
-  if (machine->addPassesToEmitFile(passes, stream, nullptr, type)) {
-    return absl::InternalError("LLVM cannot emit this file type");
-  }
-  passes.run(*module);
-  return std::string(bytes.data(), bytes.size());
+  return EmitCode(*module, *machine, type);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Lowered functions -> machine code, by LLVM.
 //
-//   lowered loops --Emitter--> LLVM IR --+ runtime bitcode, O2--> object code
+//   lowered loops --Emitter--> LLVM IR --O2--> object code --+ runtime (link.h)
 //
 // LLVM's loop vectoriser, SLP vectoriser and unroller are off: the schedule
 // has decided. Floats obey IEEE 754 but for contraction of multiply and add.
@@ -61,7 +61,7 @@ absl::StatusOr<std::string> EmitObject(
 // The same module as assembly text.
 absl::StatusOr<std::string> EmitAssembly(
     std::span<const LoweredFunction> functions, const Options& options);
-// As LLVM IR text: as emitted, or after optimisation (runtime linked in).
+// As LLVM IR text: as emitted, or after optimisation.
 absl::StatusOr<std::string> EmitLlvmIr(
     std::span<const LoweredFunction> functions, const Options& options,
     bool optimized);

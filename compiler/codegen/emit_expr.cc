@@ -83,7 +83,11 @@ llvm::Value* Emitter::Emit(const ir::Expr& expr) {
       }
       llvm::Value* a = Emit(e->a);
       llvm::Value* b = Emit(e->b);
-      return EmitBinary(e->op, e->a->dtype, a, b);
+      if (!e->a->dtype.is_index()) {
+        return EmitBinary(e->op, e->a->dtype, a, b);
+      }
+      return Known({static_cast<int>(e->op), nullptr, a, b},
+                   [&] { return EmitBinary(e->op, e->a->dtype, a, b); });
     }
     case ir::ExprKind::kNot:
       return builder_.CreateNot(Emit(ir::As<ir::NotNode>(expr)->a));

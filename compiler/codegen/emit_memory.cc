@@ -179,6 +179,9 @@ llvm::Value* Emitter::ToMemory(llvm::Value* value, ir::DataType dtype) {
       value, WithLanesOf(builder_.getHalfTy(), value->getType()));
 }
 
+// Beside the operators of ir::BinaryOp.
+constexpr int kAddress = -1;
+
 llvm::Value* Emitter::Address(const ir::Buffer& buffer, llvm::Value* index) {
   const auto it = frame_->buffers.find(buffer.get());
   if (it == frame_->buffers.end()) {
@@ -186,8 +189,10 @@ llvm::Value* Emitter::Address(const ir::Buffer& buffer, llvm::Value* index) {
                                                  " has no memory here")),
                 builder_.getPtrTy());
   }
-  return builder_.CreateInBoundsGEP(MemoryType(buffer->dtype.element()),
-                                    it->second, index);
+  llvm::Type* element = MemoryType(buffer->dtype.element());
+  return Known({kAddress, element, it->second, index}, [&] {
+    return builder_.CreateInBoundsGEP(element, it->second, index);
+  });
 }
 
 llvm::Value* Emitter::AccessMask(const ir::Expr& predicate, int lanes) {

@@ -81,7 +81,10 @@ void Emitter::EmitFor(const ir::ForNode& loop) {
   const int64_t bytes =
       ahead == loop.annotations.end() ? 0 : ahead->second.AsInt().value_or(0);
   if (bytes > 0) frame_->prefetches.push_back({loop.var.get(), bytes, {}});
-  EmitStmt(loop.body);
+  {
+    const Nested nested(*frame_);
+    EmitStmt(loop.body);
+  }
   if (bytes > 0) frame_->prefetches.pop_back();
   // Copies of a loop share its variable: a parallel loop further on must not
   // capture the value it had here.
@@ -107,10 +110,14 @@ void Emitter::EmitIf(const ir::IfNode& branch) {
       branch.else_case == nullptr ? after : NewBlock("else");
   builder_.CreateCondBr(condition, then_block, else_block);
   builder_.SetInsertPoint(then_block);
-  EmitStmt(branch.then_case);
+  {
+    const Nested nested(*frame_);
+    EmitStmt(branch.then_case);
+  }
   builder_.CreateBr(after);
   if (branch.else_case != nullptr) {
     builder_.SetInsertPoint(else_block);
+    const Nested nested(*frame_);
     EmitStmt(branch.else_case);
     builder_.CreateBr(after);
   }

@@ -16,9 +16,11 @@
 #define TILEFARM_COMPILER_CODEGEN_EMITTER_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -54,6 +56,9 @@ class Emitter {
     // Each address once an iteration.
     std::set<std::pair<const ir::BufferNode*, std::string>> fetched;
   };
+  // Operator, or type of the elements of an address, and operands.
+  using IndexOperation =
+      std::tuple<int, llvm::Type*, llvm::Value*, llvm::Value*>;
   struct Frame {
     llvm::Function* function = nullptr;
     llvm::BasicBlock* entry = nullptr;
@@ -67,6 +72,29 @@ class Emitter {
     std::vector<llvm::Value*> masks;
     // Of the loops that ask for it, innermost last.
     std::vector<Prefetch> prefetches;
+    // Index arithmetic that was emitted where it dominates the insertion
+    // point, so that it is emitted once, and in which order (Known).
+    std::map<IndexOperation, llvm::Value*> known;
+    std::vector<IndexOperation> known_order;
+  };
+  // Code that runs conditionally or in a loop: what becomes known in it is
+  // forgotten at its end.
+  class Nested {
+   public:
+    explicit Nested(Frame& frame)
+        : frame_(frame), outside_(frame.known_order.size()) {}
+    ~Nested() {
+      while (frame_.known_order.size() > outside_) {
+        frame_.known.erase(frame_.known_order.back());
+        frame_.known_order.pop_back();
+      }
+    }
+    Nested(const Nested&) = delete;
+    Nested& operator=(const Nested&) = delete;
+
+   private:
+    Frame& frame_;
+    const size_t outside_;
   };
 
   // --- emitter.cc: functions and frames ---
@@ -139,6 +167,9 @@ class Emitter {
   // --- small things ---
   llvm::Type* RegisterType(ir::DataType dtype);
   llvm::Value* Splat(llvm::Value* value, int lanes);
+  // The value of the operation, made by `make` where it is not known yet.
+  template <typename Make>
+  llvm::Value* Known(const IndexOperation& operation, Make make);
   // A block that runs where `condition` (i1) holds. `make` returns the value
   // of a phi whose other side is `otherwise`; both null for none.
   template <typename Make>
@@ -176,6 +207,16 @@ std::optional<RampForm> AsRamp(const ir::Expr& index);
 bool HasLoad(const ir::Expr& expr);
 
 template <typename Make>
+llvm::Value* Emitter::Known(const IndexOperation& operation, Make make) {
+  const auto [found, is_new] = frame_->known.try_emplace(operation, nullptr);
+  if (is_new) {
+    found->second = make();
+    frame_->known_order.push_back(operation);
+  }
+  return found->second;
+}
+
+template <typename Make>
 llvm::Value* Emitter::Guarded(llvm::Value* condition, llvm::Value* otherwise,
                               Make make) {
   llvm::BasicBlock* before = builder_.GetInsertBlock();
@@ -183,7 +224,11 @@ llvm::Value* Emitter::Guarded(llvm::Value* condition, llvm::Value* otherwise,
   llvm::BasicBlock* after = NewBlock("after");
   builder_.CreateCondBr(condition, inside, after);
   builder_.SetInsertPoint(inside);
-  llvm::Value* value = make();
+  llvm::Value* value = nullptr;
+  {
+    const Nested nested(*frame_);
+    value = make();
+  }
   llvm::BasicBlock* inside_end = builder_.GetInsertBlock();
   builder_.CreateBr(after);
   builder_.SetInsertPoint(after);

@@ -15,6 +15,7 @@
 #include "base/mutex.h"
 #include "base/status_macros.h"
 #include "compiler/codegen/c_library.h"
+#include "compiler/codegen/runtime_objects.h"
 #include "compiler/codegen/target_machine.h"
 #include "lld/Common/Driver.h"
 #include "llvm/IR/IRBuilder.h"
@@ -163,6 +164,8 @@ absl::StatusOr<const std::vector<std::string>*> StubLibraries(
 
 absl::StatusOr<std::string> LinkSharedObject(std::string_view object,
                                              const target::Target& target) {
+  TF_ASSIGN_OR_RETURN(const std::vector<std::string>* runtime,
+                      RuntimeObjects(target));
   MutexLock lock(lld_mutex);
   TF_ASSIGN_OR_RETURN(const std::vector<std::string>* stubs,
                       StubLibraries(target));
@@ -171,6 +174,14 @@ absl::StatusOr<std::string> LinkSharedObject(std::string_view object,
   std::vector<std::string> arguments = CommonArguments(folder / "kernel.so");
   arguments.insert(arguments.end(), {"-z", "defs", "--as-needed", "-Bsymbolic",
                                      (folder / "kernel.o").string()});
+  // As in an archive: only what is called becomes part of the artifact.
+  arguments.push_back("--start-lib");
+  for (size_t i = 0; i < runtime->size(); ++i) {
+    const fs::path object_file = folder / absl::StrCat("runtime", i, ".o");
+    TF_RETURN_IF_ERROR(WriteFile(object_file, (*runtime)[i]));
+    arguments.push_back(object_file.string());
+  }
+  arguments.push_back("--end-lib");
   for (size_t i = 0; i < stubs->size(); ++i) {
     const fs::path stub = folder / absl::StrCat("stub", i, ".so");
     TF_RETURN_IF_ERROR(WriteFile(stub, (*stubs)[i]));

@@ -10,11 +10,11 @@
 
 namespace tilefarm::codegen {
 
-// A shared object that exports the object's external symbols and needs libc
-// and libm at most (by soname, without symbol versions: whichever is there).
-// The same object gives the same bytes. Thread-safe: links run one at a time,
-// since LLD's state is global. Internal: LLD's message; Unavailable: no space
-// for temporary files.
+// A shared object that exports the object's external symbols, has what it calls
+// of the runtime in it, and needs libc and libm at most (by soname, without
+// symbol versions: whichever is there). The same object gives the same bytes.
+// Thread-safe: links run one at a time, since LLD's state is global. Internal:
+// LLD's message; Unavailable: no space for temporary files.
 absl::StatusOr<std::string> LinkSharedObject(std::string_view object,
                                              const target::Target& target);
 

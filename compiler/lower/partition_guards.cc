@@ -97,6 +97,12 @@ int64_t CountStores(const Stmt& stmt) {
 // the guards of the register tiles inside are decided where it is made.
 constexpr int64_t kMaxPeeledIterations = 4;
 
+// Copies that run for no more of a nest's iterations than this are not unrolled
+// by pragmas: that gains nothing there, and compiling them would take longer
+// than the rest of the kernel.
+constexpr double kSeldom = 1.0 / 16;
+constexpr char kUnrollExplicit[] = "pragma_unroll_explicit";
+
 // Where the guards below a loop hold throughout.
 struct Steady {
   Linear bound;  // <= 0; in terms of what is known at the loop
@@ -190,17 +196,14 @@ class GuardPartitioner : public ir::Mutator {
 
  protected:
   Stmt MutateFor(const ForNode& s, const Stmt&) override {
-    const size_t mark = math_.Mark();
-    BindLoop(s);
-    // In lanes a choice of code costs more than a mask.
-    std::vector<Steady> conditions;
-    if (s.for_kind != ForKind::kVectorized) {
-      conditions = SteadyConditions(math_, s).conditions();
+    const bool outer_unrolls = unrolls_;
+    const auto unrolls = s.annotations.find(kUnrollExplicit);
+    if (unrolls != s.annotations.end()) {
+      unrolls_ = unrolls->second.AsInt().value_or(0) != 0;
     }
-    math_.Restore(mark);
-    const std::vector<int64_t> cuts = Cuts(s, conditions);
-    if (!cuts.empty()) return CutLoop(s, cuts, conditions);
-    return Partition(s, conditions);
+    Stmt out = PartitionFor(s);
+    unrolls_ = outer_unrolls;
+    return out;
   }
 
   Stmt MutateIf(const ir::IfNode& s, const Stmt&) override {
@@ -218,6 +221,20 @@ class GuardPartitioner : public ir::Mutator {
   }
 
  private:
+  Stmt PartitionFor(const ForNode& s) {
+    const size_t mark = math_.Mark();
+    BindLoop(s);
+    // In lanes a choice of code costs more than a mask.
+    std::vector<Steady> conditions;
+    if (s.for_kind != ForKind::kVectorized) {
+      conditions = SteadyConditions(math_, s).conditions();
+    }
+    math_.Restore(mark);
+    const std::vector<int64_t> cuts = Cuts(s, conditions);
+    if (!cuts.empty()) return CutLoop(s, cuts, conditions);
+    return Partition(s, conditions);
+  }
+
   void BindLoop(const ForNode& s) {
     const Interval first = math_.Bounds(s.min);
     const Interval count = math_.Bounds(s.extent);
@@ -269,18 +286,27 @@ class GuardPartitioner : public ir::Mutator {
       return Partition(s, conditions);
     added_stores_ += stores;
     std::vector<Stmt> parts;
+    const int64_t extent = *ir::AsInt(s.extent);
+    const double outer_share = share_;
     int64_t from = 0;
     for (size_t i = 0; i <= cuts.size(); ++i) {
-      const int64_t end = i < cuts.size() ? cuts[i] : *ir::AsInt(s.extent);
+      const int64_t end = i < cuts.size() ? cuts[i] : extent;
+      share_ = outer_share * static_cast<double>(end - from) /
+               static_cast<double>(extent);
+      ir::AttrMap annotations = s.annotations;
+      if (unrolls_ && share_ <= kSeldom) {
+        annotations.insert_or_assign(kUnrollExplicit, int64_t{0});
+      }
       const ir::Var var = ir::MakeVar(s.var->name);
       Stmt part = std::make_shared<const ForNode>(
           var, s.min, ir::IntConst(end - from), s.for_kind,
           ir::Substitute(s.body,
                          {{s.var.get(), Expr(var) + ir::IntConst(from)}}),
-          s.annotations, s.thread_tag);
+          std::move(annotations), s.thread_tag);
       parts.push_back(Mutate(Simplify(math_, part)));
       from = end;
     }
+    share_ = outer_share;
     return ir::MakeSeq(std::move(parts));
   }
 
@@ -370,6 +396,8 @@ class GuardPartitioner : public ir::Mutator {
 
   IndexMath math_;
   int64_t added_stores_ = 0;
+  bool unrolls_ = false;  // a pragma asks for it here
+  double share_ = 1;      // of the iterations of what was cut around here
 };
 
 }  // namespace

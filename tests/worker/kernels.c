@@ -201,6 +201,14 @@ int forty(P4(0), P4(1), P4(2), P4(3), P4(4), P4(5), P4(6), P4(7), P4(8),
   return 0;
 }
 
+// 1 from the second address on at which its input stands.
+int fails_in_one_place(void* in, void* out) {
+  static void* first = NULL;
+  if (first == NULL) first = in;
+  good(in, out);
+  return in != first;
+}
+
 // Kernels with a layout-free first parameter: `in` packed is `in` backwards.
 static void Reverse(const float* in, float* out) {
   for (int i = 0; i < kElements; ++i) out[i] = in[kElements - 1 - i];
@@ -242,3 +250,28 @@ PACKED_KERNEL(whole_is_wrong, wrong, 4 * kElements, Reverse(source, packed),
               return DoubleReversed(in, out))
 PACKED_KERNEL(packed_is_slow, good, 4 * kElements, Reverse(source, packed),
               return slow(in, out))
+
+// The same of a parameter so large that the runner packs it into memory which
+// candidates use one after another.
+enum { kLarge = 1 << 20 };
+static void ReverseLarge(const float* in, float* out) {
+  for (int i = 0; i < kLarge; ++i) out[i] = in[kLarge - 1 - i];
+}
+
+static int DoubleLargeReversed(void* packed, void* out) {
+  for (int i = 0; i < kElements; ++i) {
+    ((float*)out)[i] = 2 * ((float*)packed)[kLarge - 1 - i];
+  }
+  return 0;
+}
+
+PACKED_KERNEL(packs_large, good, 4 * kLarge, ReverseLarge(source, packed),
+              return DoubleLargeReversed(in, out))
+PACKED_KERNEL(packs_large_wrongly, good, 4 * kLarge,
+              memset(packed, 0, 4 * kLarge),
+              return DoubleLargeReversed(in, out))
+PACKED_KERNEL(packs_large_past_end, good, 4 * kLarge - 64,
+              ReverseLarge(source, packed), return DoubleLargeReversed(in, out))
+PACKED_KERNEL(packs_large_twice, good, 8 * kLarge,
+              ReverseLarge(source, (float*)packed + kLarge),
+              return DoubleLargeReversed((float*)in + kLarge, out))

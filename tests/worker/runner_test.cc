@@ -263,6 +263,57 @@ TEST_F(PackedRunnerTest, MissingEntryPoints) {
                "no such symbol: good_packed_bytes");
 }
 
+// SYMBOL packs as SYMBOL_pack does and runs the same code: a race leaves it
+// out.
+TEST_F(PackedRunnerTest, ARaceVerifiesThePackedOneAlone) {
+  LoadPacked();
+  RunRequest request = Request("whole_is_wrong");
+  request.best_seconds = 1;
+  EXPECT_EQ(Run(request).status, RunStatus::kOk);
+  request = Request("packs_wrongly");
+  request.best_seconds = 1;
+  const RunReply reply = Run(request);
+  EXPECT_EQ(reply.status, RunStatus::kWrongResult);
+  EXPECT_THAT(reply.error, HasSubstr("in the first run"));
+}
+
+TEST_F(PackedRunnerTest, LargeConstantsArePackedIntoTheSameMemoryInTurns) {
+  BufferSpec input = Buffer(ElementType::kFloat32, true, false, 1 << 20);
+  input.layout_free = true;
+  const LoadReply load =
+      Load("good", {input, Buffer(ElementType::kFloat32, false, true)});
+  ASSERT_TRUE(load.ok) << load.error;
+  const std::pair<const char*, RunStatus> runs[] = {
+      {"packs_large", RunStatus::kOk},
+      {"packs_large_twice", RunStatus::kOk},
+      {"packs_large_wrongly", RunStatus::kWrongResult},
+      {"packs_large_past_end", RunStatus::kRunError},
+      {"packs_large", RunStatus::kOk}};
+  for (const double best_seconds : {1.0, 0.0}) {
+    for (const auto& [symbol, status] : runs) {
+      RunRequest request = Request(symbol);
+      request.best_seconds = best_seconds;
+      const RunReply reply = Run(request);
+      EXPECT_EQ(reply.status, status) << symbol << ": " << reply.error;
+      if (status == RunStatus::kRunError) {
+        EXPECT_THAT(reply.error, HasSubstr("while packing constants"));
+      }
+    }
+  }
+}
+
+TEST_F(RunnerTest, SmallBuffersAreMeasuredInSeveralPlaces) {
+  LoadDouble();
+  RunRequest request = Request("fails_in_one_place");
+  request.min_samples = request.max_samples = 12;
+  EXPECT_THAT(Run(request).error, HasSubstr("the function returned 1"));
+  request = Request("good");
+  request.min_samples = request.max_samples = 12;
+  const RunReply reply = Run(request);
+  EXPECT_EQ(reply.status, RunStatus::kOk) << reply.error;
+  EXPECT_EQ(reply.seconds.size(), 12u);
+}
+
 TEST_F(PackedRunnerTest, ThePackedOneIsTimed) {
   LoadPacked();
   RunRequest request = Request("packed_is_slow");

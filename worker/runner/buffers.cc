@@ -19,12 +19,14 @@ GuardedBuffer::~GuardedBuffer() {
   if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
 }
 
-bool GuardedBuffer::Allocate(size_t bytes) {
+bool GuardedBuffer::Allocate(size_t bytes, bool shared) {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t usable = (bytes + page - 1) / page * page;
   const size_t total = usable + 2 * page;
-  void* mapping = mmap(nullptr, total, PROT_NONE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* mapping =
+      mmap(nullptr, total, PROT_NONE,
+           (shared ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS | MAP_NORESERVE,
+           -1, 0);
   if (mapping == MAP_FAILED) return false;
   char* first = static_cast<char*>(mapping) + page;
   if (usable > 0 && mprotect(first, usable, PROT_READ | PROT_WRITE) != 0) {

@@ -19,7 +19,8 @@ class GuardedBuffer {
   ~GuardedBuffer();
 
   // False where the system has no room; zero-filled otherwise, not touched.
-  bool Allocate(size_t bytes);
+  // `shared`: with processes forked later, which then write to the same pages.
+  bool Allocate(size_t bytes, bool shared = false);
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 

@@ -49,6 +49,14 @@ struct SharedRun {
   // Large inputs that the function may be called with as they are, between
   // guard pages: what it writes there stays in the child. Null: make a copy.
   std::vector<void*> inherited;
+  // Where large layout-free parameters are packed, unless the measurement is in
+  // full: room of `most` bytes before a guard page, whose pages every candidate
+  // uses again, since touching as many fresh ones takes longer than packing.
+  struct Room {
+    char* end = nullptr;  // null: none
+    size_t most = 0;
+  };
+  std::vector<Room> packing;
   // Outputs in parameter order, each from an offset that is a multiple of 64.
   std::vector<size_t> output_offsets;
   ChildReport* report = nullptr;
@@ -78,15 +86,17 @@ void RunOnce(const SharedRun& run, int artifact_fd, const std::string& symbol);
 
 // Runs, times, runs again. Called in the child. The order of things:
 //  1. a first run on poisoned outputs; its outputs are kept. Where parameters
-//     are layout-free they are packed now, and everything below runs
-//     SYMBOL_packed;
+//     are layout-free everything but this run is of SYMBOL_packed. It packs the
+//     same way and runs the same code, so in a race (best_seconds) the first
+//     run is SYMBOL_packed's, too; a measurement in full has it of SYMBOL, and
+//     packs into fresh memory as a user's program does;
 //  2. where it is much slower than best_seconds, and so are two more in case
 //     it was quick or switched out, or where the time limit allows no further
 //     run, that is the answer;
 //  3. warm-up until the time of a run is known, then samples of at least
 //     about a millisecond or one run, retaken where the kernel was switched
 //     out meanwhile, until the race is decided (sample_race.h), or well before
-//     the time limit;
+//     the time limit; every few of them small buffers are placed anew;
 //  4. before one last sample outputs are poisoned again; after it they are
 //     kept.
 void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request);

@@ -62,6 +62,8 @@ struct Runner::Workload {
   std::string key;
   ProgramSpec program;
   std::vector<GuardedBuffer> inputs;  // of the parameters that are read
+  // Of large layout-free parameters, shared with every child; elsewhere empty.
+  std::vector<GuardedBuffer> packing;
   std::vector<size_t> output_offsets;
   Mapping reference;        // outputs at their offsets; private to this process
   std::vector<double> rms;  // of each output
@@ -78,6 +80,10 @@ struct Runner::Workload {
       run.inputs.push_back(inputs[i].data());
       run.inherited.push_back(
           large && !program.buffers[i].written ? inputs[i].data() : nullptr);
+      SharedRun::Room& room = run.packing.emplace_back();
+      if (packing[i].data() == nullptr) continue;
+      room.most = packing[i].bytes();
+      room.end = static_cast<char*>(packing[i].data()) + room.most;
     }
     run.output_offsets = output_offsets;
     char* base = static_cast<char*>(shared.data());
@@ -176,6 +182,7 @@ LoadReply Runner::Load(LoadWorkload request) {
   workload->program = request.program;
   const std::vector<BufferSpec>& specs = workload->program.buffers;
   workload->inputs.resize(specs.size());
+  workload->packing.resize(specs.size());
   for (size_t i = 0; i < specs.size(); ++i) {
     const size_t bytes = specs[i].elements * ElementBytes(specs[i].type);
     if (specs[i].written) {
@@ -188,6 +195,12 @@ LoadReply Runner::Load(LoadWorkload request) {
       return reply;
     }
     workload->bytes += bytes;
+    // Address space only, of which a candidate touches what it packs.
+    if (specs[i].layout_free && bytes >= kInheritedBytes &&
+        workload->packing[i].Allocate(MostPackedBytes(specs[i]),
+                                      /*shared=*/true)) {
+      workload->bytes += bytes;
+    }
   }
   const size_t shared_bytes =
       Padded(sizeof(ChildReport)) + 2 * workload->outputs_bytes;

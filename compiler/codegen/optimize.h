@@ -1,0 +1,33 @@
+// LLVM's passes as every module of ours goes through them. Private to this
+// folder: has LLVM types.
+#ifndef TILEFARM_COMPILER_CODEGEN_OPTIMIZE_H_
+#define TILEFARM_COMPILER_CODEGEN_OPTIMIZE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compiler/target/target.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Target/TargetMachine.h"
+
+namespace tilefarm::codegen {
+
+// Internal: LLVM's verifier, which is asked `when`, rejects the module.
+absl::Status VerifyModule(const llvm::Module& module, const char* when);
+
+// The target's cpu and features, on every function that has a body.
+void SetTargetAttributes(llvm::Module& module, const target::Target& target);
+
+// O2 without the loop vectoriser, the SLP vectoriser and the unroller: the
+// schedule has decided. `reference`: with the loop vectoriser and unroller.
+void Optimize(llvm::Module& module, llvm::TargetMachine& machine,
+              bool reference);
+
+absl::StatusOr<std::string> EmitCode(llvm::Module& module,
+                                     llvm::TargetMachine& machine,
+                                     llvm::CodeGenFileType type);
+
+}  // namespace tilefarm::codegen
+
+#endif  // TILEFARM_COMPILER_CODEGEN_OPTIMIZE_H_

@@ -1,0 +1,22 @@
+// The embedded runtime as object code. Private to this folder.
+#ifndef TILEFARM_COMPILER_CODEGEN_RUNTIME_OBJECTS_H_
+#define TILEFARM_COMPILER_CODEGEN_RUNTIME_OBJECTS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/target/target.h"
+
+namespace tilefarm::codegen {
+
+// One ELF object a source file of the runtime, optimised for the target, its
+// functions hidden: visible to the kernel that is linked with them and to
+// nobody else. Made once per target in a process, since every candidate wants
+// the same ones. Thread-safe; what is returned lives as long as the program.
+absl::StatusOr<const std::vector<std::string>*> RuntimeObjects(
+    const target::Target& target);
+
+}  // namespace tilefarm::codegen
+
+#endif  // TILEFARM_COMPILER_CODEGEN_RUNTIME_OBJECTS_H_

@@ -1,6 +1,5 @@
 #include "compiler/codegen/codegen.h"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>

@@ -25,6 +25,8 @@ constexpr uint64_t kRunMemoryBytes = uint64_t{2} << 30;
 constexpr absl::Duration kReferenceBuildTimeout = absl::Seconds(60);
 constexpr uint32_t kReferenceRunTimeoutMs = 120000;
 constexpr size_t kCachedReferences = 32;
+// A few hundred artifacts.
+constexpr size_t kCachedBuildBytes = size_t{32} << 20;
 // A builder that cannot be started is a fault of this installation, or of
 // a moment without memory: patience, then an error in the record.
 constexpr int kStartAttempts = 4;
@@ -124,7 +126,9 @@ struct Pipeline::Job {
 };
 
 Pipeline::Pipeline(Options options)
-    : options_(std::move(options)), runner_(starter_, options_.runner_command) {
+    : options_(std::move(options)),
+      runner_(starter_, options_.runner_command),
+      built_(kCachedBuildBytes) {
   for (int i = 0; i < options_.builders; ++i) {
     builders_.push_back(
         std::make_unique<BuilderClient>(starter_, options_.builder_command));
@@ -317,7 +321,11 @@ bool Pipeline::BuildJob(BuilderClient& builder, Job& job) {
       lease.options().build_timeout_ms() == 0
           ? kBuildTimeout
           : absl::Milliseconds(lease.options().build_timeout_ms());
-  absl::StatusOr<BuildReply> build = BuildOnce(builder, request, timeout);
+  std::optional<BuildReply> known = built_.Find(request);
+  const bool is_known = known.has_value();
+  absl::StatusOr<BuildReply> build =
+      is_known ? *std::move(known) : BuildOnce(builder, request, timeout);
+  if (build.ok() && !is_known) built_.Add(request, *build);
   if (!build.ok()) {
     Fail(job.measurement,
          absl::IsDeadlineExceeded(build.status()) ? "compile_timeout"

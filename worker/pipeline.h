@@ -26,6 +26,7 @@
 #include "absl/time/time.h"
 #include "base/mutex.h"
 #include "proto/tilefarm/v1/farm.pb.h"
+#include "worker/build_cache.h"
 #include "worker/builder_client.h"
 #include "worker/cpus.h"
 #include "worker/process.h"
@@ -116,6 +117,7 @@ class Pipeline {
   ProcessStarter starter_;
   std::vector<std::unique_ptr<BuilderClient>> builders_;
   RunnerClient runner_;
+  BuildCache built_;
   // Workloads that the runner was given; runner thread only.
   std::set<std::string> loaded_;
   // Runner thread only: where the builders are kept, and the cores they may

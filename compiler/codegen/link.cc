@@ -32,6 +32,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Of what the runtime defines; a name in the symbol table of who calls it.
+constexpr std::string_view kRuntimePrefix = "tf_rt_";
+
 // A folder of its own that goes away with the object.
 class TemporaryFolder {
  public:
@@ -164,8 +167,11 @@ absl::StatusOr<const std::vector<std::string>*> StubLibraries(
 
 absl::StatusOr<std::string> LinkSharedObject(std::string_view object,
                                              const target::Target& target) {
-  TF_ASSIGN_OR_RETURN(const std::vector<std::string>* runtime,
-                      RuntimeObjects(target));
+  static const std::vector<std::string> kNone;
+  const std::vector<std::string>* runtime = &kNone;
+  if (object.find(kRuntimePrefix) != std::string_view::npos) {
+    TF_ASSIGN_OR_RETURN(runtime, RuntimeObjects(target));
+  }
   MutexLock lock(lld_mutex);
   TF_ASSIGN_OR_RETURN(const std::vector<std::string>* stubs,
                       StubLibraries(target));

@@ -51,15 +51,6 @@ void Optimize(llvm::Module& module, llvm::TargetMachine& machine,
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
-  if (const char* pipe = getenv("TF_PIPE"); pipe && !reference) {
-    llvm::ModulePassManager mpm;
-    if (auto e = builder.parsePassPipeline(mpm, pipe)) {
-      fprintf(stderr, "bad pipe %s\n", llvm::toString(std::move(e)).c_str());
-      abort();
-    }
-    mpm.run(module, modules);
-    return;
-  }
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
       .run(module, modules);
 }

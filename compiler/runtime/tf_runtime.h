@@ -1,7 +1,7 @@
 /* What generated code calls. Freestanding C: every function of the C library
  * that the runtime uses is declared in platform.h, nothing else is included.
  *
- * All names start with tf_rt_ and become internal when a kernel is built, so
+ * All names start with tf_rt_ and become hidden when a kernel is built, so
  * that two artifacts in one process never share state. */
 #ifndef TILEFARM_COMPILER_RUNTIME_TF_RUNTIME_H_
 #define TILEFARM_COMPILER_RUNTIME_TF_RUNTIME_H_

@@ -14,6 +14,12 @@
 namespace tilefarm::jobs {
 namespace {
 
+// Samples of a finalist, at least. Those of quick ones cost nothing, and the
+// more there are the more places in memory they were taken in.
+constexpr int kFinalistSamples = 5;
+constexpr int kQuickFinalistSamples = 15;
+constexpr double kQuickSeconds = 2e-3;
+
 absl::StatusOr<std::string> ScheduledHash(const database::Record& record) {
   auto module = ir::ParseModule(record.program);
   if (!module.ok()) return module.status();
@@ -76,7 +82,9 @@ bool JobRun::RequestFinalist(Task& task, const Contender& contender) {
   item.device = device;
   item.sequence = record.sequence;
   // In every round, and without a best to race against: in full.
-  item.options.min_samples = 5;
+  item.options.min_samples = record.median_seconds < kQuickSeconds
+                                 ? kQuickFinalistSamples
+                                 : kFinalistSamples;
   item.options.max_samples = 30;
   item.options.target_time = absl::Milliseconds(40);
   return env_.farm.Add(std::move(item)).ok();

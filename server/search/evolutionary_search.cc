@@ -35,6 +35,14 @@ constexpr int kDraftsPerProposal = 16;
 constexpr double kBlindDrafts = 0.25;
 // Fast measured candidates that stay parents.
 constexpr size_t kElite = 48;
+// One proposal in so many is a neighbour of one of the two fastest measured
+// candidates: the best predicted of its mutations by one step. The model ranks
+// what it has seen little of by what is common to it; where the measured best
+// stands, the next step is worth a measurement whatever the model says of the
+// rest of the space.
+constexpr int kProposalsPerNeighbour = 4;
+constexpr size_t kNeighbourParents = 2;
+constexpr int kNeighboursPerProposal = 16;
 // Past records that are featurised to train the model at the start.
 constexpr size_t kMaxWarmRecords = 2048;
 
@@ -82,6 +90,9 @@ class EvolutionarySearch : public Search {
     const skeleton::EvaluatorStats& stats = evaluator_.stats();
     return stats.by_skeleton + kReplayCost * stats.by_replay;
   }
+  // New candidates one step away from the fastest measured ones, best predicted
+  // first; about kNeighboursPerProposal for each of `want`.
+  std::vector<Individual> Neighbours(int want);
   absl::StatusOr<space::Candidate> Breed(
       const std::vector<const Individual*>& parents);
   // Into `proposals` unless its program was proposed before.
@@ -228,6 +239,25 @@ void EvolutionarySearch::Evolve(int64_t budget) {
   }
 }
 
+std::vector<Individual> EvolutionarySearch::Neighbours(int want) {
+  std::vector<Individual> neighbours;
+  const size_t parents = std::min(elite_.size(), kNeighbourParents);
+  if (parents == 0) return neighbours;
+  const size_t most = static_cast<size_t>(want) * kNeighboursPerProposal;
+  for (size_t draw = 0; draw < 2 * most && neighbours.size() < most; ++draw) {
+    auto child = space_->Mutate(elite_[rng_.Below(parents)].candidate, rng_);
+    if (!child.ok()) continue;
+    std::optional<Individual> individual = Evaluate(*std::move(child));
+    if (individual) neighbours.push_back(*std::move(individual));
+  }
+  PredictAll(neighbours);
+  std::stable_sort(neighbours.begin(), neighbours.end(),
+                   [](const Individual& x, const Individual& y) {
+                     return x.predicted > y.predicted;
+                   });
+  return neighbours;
+}
+
 void EvolutionarySearch::ProposeOnce(const ir::PrimFunc& scheduled,
                                      std::string trace, Individual individual,
                                      std::vector<Proposal>* proposals) {
@@ -349,6 +379,17 @@ absl::StatusOr<std::vector<Proposal>> EvolutionarySearch::Propose(int count) {
     const int64_t each = std::min<int64_t>(
         options_.evaluations_per_proposal,
         kMinEvaluationsPerProposal + measured_ / kOutcomesPerEvaluation);
+    const int near =
+        (count + kProposalsPerNeighbour - 1) / kProposalsPerNeighbour;
+    std::vector<Individual> neighbours = Neighbours(near);
+    size_t taken_near = 0;
+    while (taken_near < neighbours.size() &&
+           proposals.size() < std::min<size_t>(want, near)) {
+      TF_RETURN_IF_ERROR(Take(std::move(neighbours[taken_near++]), &proposals));
+    }
+    for (; taken_near < neighbours.size(); ++taken_near) {
+      population_.push_back(std::move(neighbours[taken_near]));
+    }
     Evolve(std::max(kMinEvaluations, each * count));
     size_t next = 0;
     std::vector<bool> taken(population_.size(), false);

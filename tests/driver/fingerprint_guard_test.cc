@@ -7,7 +7,7 @@
 //   PROGRAM TARGET program=DIGEST llvm=DIGEST optimised=DIGEST
 //
 // of the program as printed, of the LLVM IR as emitted, and of the IR after
-// LLVM's passes with the runtime linked in. The IR stands for lowering too:
+// LLVM's passes. The IR stands for lowering too:
 // what does not reach it changes no code. Targets are fixed: the machine that
 // runs the test does not matter.
 //

@@ -101,6 +101,50 @@ TEST_F(SearchTest, GuidedFindsBetterThanRandomOnAverage) {
   EXPECT_LE(guided, random);
 }
 
+// Decisions in which two candidates differ; all of them where they are of
+// different sketches.
+size_t Distance(const space::Candidate& a, const space::Candidate& b) {
+  if (a.sketch != b.sketch || a.decisions.size() != b.decisions.size()) {
+    return std::max(a.decisions.size(), b.decisions.size());
+  }
+  size_t distance = 0;
+  for (size_t i = 0; i < a.decisions.size(); ++i) {
+    distance += a.decisions[i] == b.decisions[i] ? 0 : 1;
+  }
+  return distance;
+}
+
+TEST_F(SearchTest, AQuarterOfTheProposalsAreNextToTheFastest) {
+  SearchOptions options;
+  options.seed = 3;
+  const auto search = Make(options);
+  std::vector<std::pair<double, space::Candidate>> measured;
+  for (int batch = 0; batch < 12; ++batch) {
+    const auto proposals = search->Propose(8);
+    ASSERT_TRUE(proposals.ok()) << proposals.status();
+    std::stable_sort(
+        measured.begin(), measured.end(),
+        [](const auto& x, const auto& y) { return x.first < y.first; });
+    int near = 0;
+    std::vector<Outcome> outcomes;
+    for (const Proposal& proposal : *proposals) {
+      const auto is_near = [&](size_t i) {
+        return Distance(measured[i].second, proposal.candidate) <= 1;
+      };
+      near += measured.size() >= 2 && (is_near(0) || is_near(1));
+      outcomes.push_back({proposal.candidate_id, database::Status::kOk,
+                          FakeSeconds(proposal)});
+    }
+    if (batch >= options.initial_random / 8) {
+      EXPECT_GE(near, 2) << "batch " << batch;
+    }
+    for (size_t i = 0; i < proposals->size(); ++i) {
+      measured.emplace_back(outcomes[i].seconds, (*proposals)[i].candidate);
+    }
+    ASSERT_TRUE(search->Report(outcomes).ok());
+  }
+}
+
 TEST_F(SearchTest, KnownRecordsAreNotProposedAgain) {
   SearchOptions options;
   const auto first = Make(options);

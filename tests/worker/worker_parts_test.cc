@@ -1,4 +1,4 @@
-// Spool, cores and locks.
+// Spool, cores and locks, builds that are kept.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "worker/build_cache.h"
 #include "worker/cpus.h"
 #include "worker/device.h"
 #include "worker/libraries.h"
@@ -23,6 +24,72 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+
+BuildRequest Request(const std::string& hash) {
+  BuildRequest request;
+  request.program = "program";
+  request.trace = "trace";
+  request.scheduled_hash = hash;
+  request.target = "target";
+  return request;
+}
+
+BuildReply Reply(const std::string& artifact) {
+  BuildReply reply;
+  reply.artifact = artifact;
+  reply.symbol = "symbol";
+  reply.code_digest = "digest of " + artifact;
+  reply.compile_seconds = 0.5;
+  return reply;
+}
+
+TEST(BuildCacheTest, FindsWhatWasBuiltForTheSameRequestAlone) {
+  BuildCache cache(1 << 20);
+  EXPECT_FALSE(cache.Find(Request("a")).has_value());
+  cache.Add(Request("a"), Reply("A"));
+  const std::optional<BuildReply> found = cache.Find(Request("a"));
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->artifact, "A");
+  EXPECT_EQ(found->code_digest, "digest of A");
+  EXPECT_EQ(found->compile_seconds, 0.5);
+  EXPECT_FALSE(cache.Find(Request("b")).has_value());
+  for (std::string BuildRequest::*part :
+       {&BuildRequest::program, &BuildRequest::trace, &BuildRequest::target}) {
+    BuildRequest other = Request("a");
+    other.*part += "!";
+    EXPECT_FALSE(cache.Find(other).has_value());
+  }
+  BuildRequest reference = Request("a");
+  reference.reference = true;
+  EXPECT_FALSE(cache.Find(reference).has_value());
+}
+
+TEST(BuildCacheTest, KeepsNoFailuresAndNothingWithoutAHash) {
+  BuildCache cache(1 << 20);
+  BuildReply failed = Reply("A");
+  failed.status = BuildStatus::kCompileError;
+  cache.Add(Request("a"), failed);
+  EXPECT_FALSE(cache.Find(Request("a")).has_value());
+  cache.Add(Request(""), Reply("A"));
+  EXPECT_FALSE(cache.Find(Request("")).has_value());
+}
+
+TEST(BuildCacheTest, DropsTheLeastRecentlyUsedBeyondItsSize) {
+  BuildCache cache(2500);
+  cache.Add(Request("a"), Reply(std::string(1000, 'A')));
+  cache.Add(Request("b"), Reply(std::string(1000, 'B')));
+  EXPECT_TRUE(cache.Find(Request("a")).has_value());
+  cache.Add(Request("c"), Reply(std::string(1000, 'C')));
+  EXPECT_TRUE(cache.Find(Request("a")).has_value());
+  EXPECT_FALSE(cache.Find(Request("b")).has_value());
+  EXPECT_TRUE(cache.Find(Request("c")).has_value());
+  // The same again takes no more room; one that is too large stays out.
+  cache.Add(Request("c"), Reply(std::string(1000, 'D')));
+  EXPECT_TRUE(cache.Find(Request("a")).has_value());
+  EXPECT_EQ(cache.Find(Request("c"))->artifact[0], 'D');
+  cache.Add(Request("d"), Reply(std::string(5000, 'E')));
+  EXPECT_FALSE(cache.Find(Request("d")).has_value());
+}
 
 class DirectoryTest : public testing::Test {
  protected:

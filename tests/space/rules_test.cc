@@ -100,7 +100,7 @@ ir::PrimFuncPtr ConvOf(int64_t kernel, int64_t stride, int64_t channels) {
   const te::Tensor weight =
       te::Placeholder("weight", {kernel, kernel, channels, 32}, type);
   te::ConvOptions options;
-  options.strides = {stride, stride};
+  options.stride = {stride, stride};
   return Build({data, weight, te::Relu(te::Conv2dNhwc(data, weight, options))});
 }
 

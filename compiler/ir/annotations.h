@@ -12,8 +12,8 @@ namespace tilefarm::ir {
 inline constexpr char kReduceLanes[] = "tilefarm.reduce_lanes";
 
 // On a block that makes another layout of a layout-free parameter (one of
-// `layout_free_buffers`), in a nest of its own below the root: it may run once,
-// ahead of time (lower/split_prepack.h).
+// `layout_free_buffers`), or computes something of it alone, in a nest of its
+// own below the root: it may run once, ahead of time (lower/split_prepack.h).
 inline constexpr char kPrepack[] = "tilefarm.prepack";
 
 // Beside kPrepack, where the copies are 16-bit floats that are read as float32

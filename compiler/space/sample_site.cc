@@ -175,6 +175,15 @@ bool Annotates(const schedule::Instruction& instruction,
          *attr->AsString() == wanted;
 }
 
+bool AnnotationIs(const schedule::Instruction& instruction,
+                  std::string_view wanted) {
+  const schedule::Arg* value = FindArg(instruction, "ann_val");
+  const auto* attr =
+      value == nullptr ? nullptr : std::get_if<ir::Attr>(&value->value);
+  return attr != nullptr && attr->AsString() != nullptr &&
+         *attr->AsString() == wanted;
+}
+
 // Null where it is none that exists.
 const schedule::TensorIntrin* AnnotatedIntrin(
     const schedule::Instruction& instruction) {
@@ -188,11 +197,11 @@ const schedule::TensorIntrin* AnnotatedIntrin(
 
 // The last spatial loop that was tiled is the vector axis.
 void MarkVectorAxis(int group, const schedule::TensorIntrin* intrin,
-                    std::vector<SampleSite>* sites) {
+                    bool whole_vectors, std::vector<SampleSite>* sites) {
   for (auto site = sites->rbegin(); site != sites->rend(); ++site) {
     if (site->tile_group == group && site->register_tile) {
       site->vector_axis = true;
-      site->whole_vectors = intrin != nullptr;
+      site->whole_vectors = whole_vectors || intrin != nullptr;
       site->registers = intrin == nullptr ? 0 : intrin->registers;
       return;
     }
@@ -305,14 +314,18 @@ absl::StatusOr<std::vector<SampleSite>> FindSites(const schedule::Trace& sketch,
   int group = -1;
   int next_group = 0;
   const schedule::TensorIntrin* intrin = nullptr;
+  bool whole_vectors = false;
   for (size_t i = 0; i < sketch.instructions.size(); ++i) {
     const schedule::Instruction& instruction = sketch.instructions[i];
     if (Annotates(instruction, kAutoTensorize)) {
       intrin = AnnotatedIntrin(instruction);
     }
-    if (Annotates(instruction, kTilingStructure)) group = next_group++;
+    if (Annotates(instruction, kTilingStructure)) {
+      group = next_group++;
+      whole_vectors = AnnotationIs(instruction, kVectorTiles);
+    }
     if (instruction.primitive == "reorder" && group >= 0) {
-      MarkVectorAxis(group, intrin, &sites);
+      MarkVectorAxis(group, intrin, whole_vectors, &sites);
       group = -1;
       intrin = nullptr;
     }

@@ -26,8 +26,8 @@ struct SampleSite {
   // factor is part of the register tile; `vector_axis` for the last of them.
   bool register_tile = false;
   bool vector_axis = false;
-  // Factors of the vector axis count vectors of a tensor intrinsic, not
-  // elements.
+  // Factors of the vector axis count vectors (of a tensor intrinsic, or by
+  // kVectorTiles), not elements.
   bool whole_vectors = false;
   // What the tile lives in where that is not the target's vector registers: 8
   // for AMX.

@@ -73,6 +73,9 @@ inline constexpr char kTilingStructure[] = "meta_schedule.tiling_structure";
 // The tiling structure of tile_transposed: elements one by one, since lanes
 // would be apart on one side.
 inline constexpr char kTransposedTiles[] = "SS";
+// The tiling structure of a block whose last spatial tiles count vectors, not
+// elements.
+inline constexpr char kVectorTiles[] = "SSRSRSV";
 // On a tiled block: the intrinsic that its two innermost loops become.
 inline constexpr char kAutoTensorize[] = "meta_schedule.auto_tensorize";
 inline constexpr char kParallel[] = "meta_schedule.parallel";

@@ -181,7 +181,7 @@ class Sketcher {
     const auto* store = ir::As<ir::StoreNode>(last->body);
     const bool suits =
         store != nullptr && !variables.empty() && channels_ > 0 &&
-        dims_.back().kind == DimKind::kOutput &&
+        dims_.back().kind == DimKind::kOutput && dims_.back().loop.id >= 0 &&
         store->indices.back().get() == variables.back() &&
         IterExtent(product->iters[variables.size() - 1]) % lanes_ == 0 &&
         IterExtent(input->iters.back()) % lanes_ == 0 &&
@@ -199,7 +199,7 @@ class Sketcher {
   }
 
   // The last block's loops: groups of tiles; panels of outputs; within both,
-  // tiles by the levels that the product has; a tile's elements; a vector.
+  // tiles and vectors by the levels that the product has; the elements of both.
   absl::Status TileLast() {
     std::vector<LoopRv> axes, panels, within, levels[kLevels];
     for (Dim& dim : dims_) {
@@ -208,9 +208,10 @@ class Sketcher {
         continue;
       }
       LoopRv loop = dim.loop;
-      if (dim.kind == DimKind::kAxis) {
+      if (dim.kind == DimKind::kAxis || &dim == &dims_.back()) {
+        const int64_t inner = dim.kind == DimKind::kAxis ? tile_ : lanes_;
         TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts,
-                            s_.Split(loop, {std::nullopt, int64_t{tile_}}));
+                            s_.Split(loop, {std::nullopt, inner}));
         loop = parts[0];
         within.push_back(parts[1]);
       }
@@ -224,22 +225,18 @@ class Sketcher {
         levels[level].push_back(parts[level]);
       }
     }
-    TF_ASSIGN_OR_RETURN(
-        std::vector<LoopRv> vectors,
-        s_.Split(levels[kLevels - 1].back(), {std::nullopt, lanes_}));
-    levels[kLevels - 1].back() = vectors[0];
     of_group_ = axes.back();
     of_panel_ = panels.back();
-    of_vector_ = vectors[0];
+    of_vector_ = levels[kLevels - 1].back();
     std::vector<LoopRv> order = outer_;
     for (const auto* part :
          {&axes, &panels, &levels[1], &levels[2], &levels[3], &within}) {
       order.insert(order.end(), part->begin(), part->end());
     }
-    order.push_back(vectors[1]);
     TF_RETURN_IF_ERROR(s_.Reorder(order));
-    for (const LoopRv loop : within) TF_RETURN_IF_ERROR(s_.Unroll(loop));
-    return s_.Vectorize(vectors[1]);
+    TF_RETURN_IF_ERROR(s_.Unroll(within[0]));
+    TF_RETURN_IF_ERROR(s_.Unroll(within[1]));
+    return s_.Vectorize(within[2]);
   }
 
   // The loops of a block that was moved, but for those of the place.
@@ -266,14 +263,17 @@ class Sketcher {
     TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, OwnLoops(parts_.product));
     std::vector<LoopRv> order = {loops[0], loops[1]}, spatial[kLevels],
                         reduce[2];
+    LoopRv vector{-1};
     // A panel of the kernel stays while rows of tiles change.
     for (const DimKind kind : {DimKind::kOutput, DimKind::kAxis}) {
       for (size_t d = 0; d < dims_.size(); ++d) {
         if (dims_[d].kind != kind) continue;
-        const std::vector<ExprRv>& factors = dims_[d].factors;
-        TF_ASSIGN_OR_RETURN(
-            std::vector<LoopRv> parts,
-            s_.Split(loops[d + 2], {factors.begin() + 1, factors.end()}));
+        std::vector<schedule::Factor> factors(dims_[d].factors.begin() + 1,
+                                              dims_[d].factors.end());
+        if (d + 1 == dims_.size()) factors.push_back(lanes_);
+        TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts,
+                            s_.Split(loops[d + 2], factors));
+        if (d + 1 == dims_.size()) vector = parts.back();
         for (int level = 1; level < kLevels; ++level) {
           spatial[level].push_back(parts[level - 1]);
         }
@@ -301,6 +301,7 @@ class Sketcher {
          {&spatial[1], &reduce[0], &spatial[2], &reduce[1], &spatial[3]}) {
       order.insert(order.end(), part->begin(), part->end());
     }
+    order.push_back(vector);
     return s_.Reorder(order);
   }
 

@@ -88,6 +88,21 @@ BlockStore ReadStore(const ir::StoreNode& store, const VarNumbers& vars,
   return out;
 }
 
+// sum // c and sum % c.
+void ReadPart(const ir::Expr& expr, const VarNumbers& vars, IndexExpr& out) {
+  const auto* node = As<ir::BinaryNode>(expr);
+  if (node == nullptr || (node->op != ir::BinaryOp::kFloorDiv &&
+                          node->op != ir::BinaryOp::kFloorMod)) {
+    return;
+  }
+  const int64_t by = ir::AsInt(node->b).value_or(0);
+  IndexExpr whole = ReadIndex(node->a, vars);
+  if (by < 2 || !whole.linear) return;
+  out.terms = std::move(whole.terms);
+  out.constant = whole.constant;
+  (node->op == ir::BinaryOp::kFloorDiv ? out.divisor : out.modulus) = by;
+}
+
 absl::StatusOr<std::vector<BlockRegion>> ReadRegions(
     const std::vector<ir::BufferRegion>& regions, const VarNumbers& vars,
     arith::Analyzer& analyzer, BufferNumbers& buffers) {
@@ -99,6 +114,7 @@ absl::StatusOr<std::vector<BlockRegion>> ReadRegions(
       // What counts here is where the region lies: v // 8 is 0 for v < 8.
       IndexExpr min = ReadIndex(range.min, vars);
       if (!min.linear) min = ReadIndex(analyzer.Simplify(range.min), vars);
+      if (!min.linear) ReadPart(range.min, vars, min);
       min.expr = range.min;
       read.mins.push_back(std::move(min));
       const auto extent = ir::AsInt(range.extent);

@@ -135,11 +135,16 @@ absl::Status Builder::Import(const ir::Stmt& stmt) {
   }
   const auto* block = As<ir::BlockNode>(stmt);
   if (block == nullptr) return Unknown("a statement between loops");
-  if (!ir::IsConstInt(block->predicate, 1)) {
-    return Unknown("a block that is guarded from the start");
+  const bool guarded = !ir::IsConstInt(block->predicate, 1);
+  if (guarded && block->init != nullptr) {
+    return Unknown("a reduction that is guarded from the start");
   }
   SketchBlock& made = out_.blocks.emplace_back();
   made.loops = path_;
+  // A tail, whatever is decided.
+  if (guarded) {
+    made.guards.push_back({out_.formula.Const(1), out_.formula.Const(0)});
+  }
   names_.push_back(block->name);
   for (const ir::IterVar& iter : block->iters) {
     const IndexExpr binding = ReadIndex(iter.binding, loop_of_);

@@ -67,6 +67,8 @@ class Builder {
   void SplitTerms(std::vector<Term>& terms, int loop,
                   const std::vector<int>& parts);
   absl::Status Reorder(const schedule::Instruction& in);
+  // unroll, vectorize.
+  absl::Status Mark(const schedule::Instruction& in, ir::ForKind kind);
   // Annotations of blocks are read off the replayed program.
   absl::Status Annotate(const schedule::Instruction& in);
   // A copy of a whole buffer: of a parameter before everything, of an output
@@ -102,6 +104,7 @@ class Builder {
   void Require(Value a, Value b, bool equal = false);
   int NewLoop(Value extent) {
     out_.extents.push_back(extent);
+    out_.kinds.push_back(ir::ForKind::kSerial);
     return static_cast<int>(out_.extents.size()) - 1;
   }
   int InfoOf(int block) const;

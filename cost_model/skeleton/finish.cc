@@ -54,8 +54,9 @@ void Nest::Start(const Skeleton& skeleton,
     panels.is_cut = false;
   }
   loops_.clear();
-  for (const Value extent : skeleton.extents) {
-    loops_.push_back({numbers[static_cast<size_t>(extent)]});
+  for (size_t l = 0; l < skeleton.extents.size(); ++l) {
+    loops_.push_back(
+        {numbers[static_cast<size_t>(skeleton.extents[l])], skeleton.kinds[l]});
   }
   // References into the pool must live through the postprocs: a block and its
   // initialisation each.

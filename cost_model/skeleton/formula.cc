@@ -71,6 +71,18 @@ Value Formula::CeilDiv(Value a, Value b) {
   return Intern({Kind::kCeilDiv, a, b});
 }
 
+std::optional<Value> Formula::Divided(Value value, int64_t by) {
+  const Op op = ops_[static_cast<size_t>(value)];
+  if (op.kind == Kind::kConst) {
+    return op.a % by == 0 ? std::optional(Const(op.a / by)) : std::nullopt;
+  }
+  if (op.kind != Kind::kMul) return std::nullopt;
+  const auto a = static_cast<Value>(op.a), b = static_cast<Value>(op.b);
+  if (const auto quotient = Divided(a, by)) return Mul(*quotient, b);
+  if (const auto quotient = Divided(b, by)) return Mul(a, *quotient);
+  return std::nullopt;
+}
+
 Value Formula::Clip(Value width, Value limit, Value offset) {
   return Intern({Kind::kClip, width, limit, offset});
 }

@@ -50,6 +50,8 @@ class Formula {
   Value Add(Value a, Value b);
   Value Mul(Value a, Value b);
   Value CeilDiv(Value a, Value b);
+  // value / by, where every decision leaves no remainder and that shows.
+  std::optional<Value> Divided(Value value, int64_t by);
   // At most `limit` where `offset` is 0, else `width`.
   Value Clip(Value width, Value limit, Value offset);
 

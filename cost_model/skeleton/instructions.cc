@@ -68,6 +68,8 @@ absl::Status Builder::Apply(const Instruction& in) {
   if (name == "get_loops") return GetLoops(in);
   if (name == "split") return Split(in);
   if (name == "reorder") return Reorder(in);
+  if (name == "unroll") return Mark(in, ir::ForKind::kUnrolled);
+  if (name == "vectorize") return Mark(in, ir::ForKind::kVectorized);
   if (name == "annotate") return Annotate(in);
   if (name == "cache_read" || name == "cache_write") return Cache(in);
   if (name == "compute_at") return Move(in, /*reverse=*/false);
@@ -261,6 +263,12 @@ absl::Status Builder::Reorder(const Instruction& in) {
       block.loops[places[i]] = wanted[i];
     }
   }
+  return absl::OkStatus();
+}
+
+absl::Status Builder::Mark(const Instruction& in, ir::ForKind kind) {
+  TF_ASSIGN_OR_RETURN(const int loop, Loop(in, "loop"));
+  out_.kinds[static_cast<size_t>(loop)] = kind;
   return absl::OkStatus();
 }
 

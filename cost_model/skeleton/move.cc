@@ -184,7 +184,13 @@ absl::Status Builder::Constrain(const SketchBlock& other,
     }
     const auto iter = static_cast<size_t>(index.terms[0].first);
     if (widths[iter]) return Unknown("a variable that comes twice");
-    if (!need.mins[d].linear) return Unknown("a region that is not linear");
+    // Of a quotient or a remainder: by what, and what its small part reaches.
+    const int64_t by = std::max(need.mins[d].divisor, need.mins[d].modulus);
+    int64_t small = 0;
+    if (!need.mins[d].linear &&
+        (by == 1 || reverse || need.mins[d].constant != 0)) {
+      return Unknown("a region that is not linear");
+    }
     // A consumer needs what surely is written: steps may leave gaps.
     if (reverse && (need.mins[d].terms.size() > 1 ||
                     (need.mins[d].terms.size() == 1 &&
@@ -200,7 +206,20 @@ absl::Status Builder::Constrain(const SketchBlock& other,
       if (scale <= 0) return Unknown("an index that falls");
       constant += scale * other.constants[variable];
       for (const Term& term : other.bindings[variable]) {
-        const Value step = f.Mul(f.Const(scale), term.coefficient);
+        Value step = f.Mul(f.Const(scale), term.coefficient);
+        if (by > 1) {
+          const std::optional<Value> quotient = f.Divided(step, by);
+          if (quotient && need.mins[d].modulus > 1) continue;
+          if (!quotient) {
+            const auto size = f.AsConst(step);
+            const auto count = f.AsConst(out_.extents[term.loop]);
+            if (!size || !count) return Unknown("a part of a region");
+            small += *size * (*count - 1);
+            if (need.mins[d].divisor > 1) continue;
+          } else {
+            step = *quotient;
+          }
+        }
         const Value reach =
             f.Mul(step, f.Add(out_.extents[term.loop], f.Const(-1)));
         if (std::find(cut + 1, other.loops.end(), term.loop) !=
@@ -213,6 +232,9 @@ absl::Status Builder::Constrain(const SketchBlock& other,
       }
     }
     if (constant < 0) return Unknown("a region that starts below 0");
+    if (by > 1 && (small >= by || constant != 0)) {
+      return Unknown("a region that does not follow its parts");
+    }
     const int64_t size =
         std::min(info.iters[iter].extent,
                  out_.buffers[static_cast<size_t>(access.buffer)].shape[d]);

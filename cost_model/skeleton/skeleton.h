@@ -39,6 +39,8 @@ struct IndexExpr {
   bool linear = false;  // sum of `terms` (variable, factor) and the constant
   std::vector<std::pair<int, double>> terms;
   double constant = 0;
+  // In regions, where not linear: above 1, the sum divided by it, or the rest.
+  int64_t divisor = 1, modulus = 1;
 };
 
 struct BlockAccess {
@@ -119,6 +121,7 @@ struct Skeleton {
   std::vector<BlockInfo> infos;
   std::vector<cost_model::NestBuffer> buffers;
   std::vector<Value> extents;       // by loop
+  std::vector<ir::ForKind> kinds;   // by loop
   std::vector<SketchBlock> blocks;  // in program order
   std::vector<Requirement> requirements;
   // What the root asks of the postprocs.

@@ -52,6 +52,21 @@ std::vector<Workload> Workloads() {
          return WithConstants(
              space::Build({data, weight, te::Conv2dNchw(data, weight)}), {1});
        }},
+      // Winograd's algorithm is among its candidates, tiles beyond the border
+      // too.
+      {"winograd",
+       [] {
+         const Tensor data = Input("data", {1, 9, 11, 16});
+         const Tensor weight = Input("weight", {3, 3, 16, 32});
+         const Tensor bias = Input("bias", {32});
+         te::ConvOptions options;
+         options.padding = {1, 1};
+         return WithConstants(
+             space::Build({data, weight, bias,
+                           te::Relu(te::Add(
+                               te::Conv2dNhwc(data, weight, options), bias))}),
+             {1, 2});
+       }},
       {"odd_conv_bias",
        [] {
          const Tensor data = Input("data", {1, 7, 9, 5});

@@ -56,6 +56,9 @@ class Stepper {
       return s_.Reindex(*block, rng_.Chance(0.5), Index()).status();
     }
     if (primitive == "skip_zeros") return s_.SkipZeros(*block);
+    if (primitive == "winograd") {
+      return s_.Winograd(*block, rng_.Chance(0.5) ? 2 : 4).status();
+    }
     if (primitive == "storage_align") {
       return s_.StorageAlign(*block, 0, -1, 16, 4);
     }
@@ -200,6 +203,7 @@ schedule::Schedule RandomSchedule(const ir::PrimFuncPtr& program, int steps,
                                                       "rfactor",
                                                       "rfactor",
                                                       "skip_zeros",
+                                                      "winograd",
                                                       "blockize",
                                                       "annotate"};
   ir::IRModule module;

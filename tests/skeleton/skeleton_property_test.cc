@@ -140,6 +140,26 @@ std::vector<Workload> Workloads() {
              {1, 2});
        },
        0.1},
+      // Winograd's algorithm among them: tiles that fill the outputs, and not.
+      {"winograd",
+       [] {
+         const Tensor data = Input("data", {1, 8, 24, 32});
+         const Tensor weight = Input("weight", {3, 3, 32, 64});
+         te::ConvOptions options;
+         options.padding = {1, 1};
+         return space::WithConstants(
+             Build({data, weight,
+                    te::Relu(te::Conv2dNhwc(data, weight, options))}),
+             {1});
+       },
+       0.1},
+      {"winograd_tails",
+       [] {
+         const Tensor data = Input("data", {1, 9, 13, 16});
+         const Tensor weight = Input("weight", {3, 3, 16, 32});
+         return Build({data, weight, te::Conv2dNhwc(data, weight)});
+       },
+       0.1},
       {"constant_conv_nchw",
        [] {
          const Tensor data = Input("data", {1, 8, 14, 14});

@@ -93,6 +93,44 @@ TEST(SkipZerosTest, OtherSumsStay) {
             Text(Make(PaddedConv())));
 }
 
+// 16 into 32 channels, with a ReLU behind.
+ir::PrimFuncPtr ConvOf(int64_t kernel, int64_t stride, int64_t channels) {
+  const auto type = ir::DataType::Float(32);
+  const te::Tensor data = te::Placeholder("data", {1, 10, 9, channels}, type);
+  const te::Tensor weight =
+      te::Placeholder("weight", {kernel, kernel, channels, 32}, type);
+  te::ConvOptions options;
+  options.stride = {stride, stride};
+  return Build({data, weight, te::Relu(te::Conv2dNhwc(data, weight, options))});
+}
+
+TEST(WinogradTest, IsASecondAndThirdWay) {
+  const ir::PrimFuncPtr conv = WithConstants(ConvOf(3, 1, 16), {1});
+  const auto results = Apply(Winograd, conv, "conv2d_nhwc");
+  ASSERT_EQ(results.size(), 3u);
+  EXPECT_EQ(Text(results[0]), Text(Make(conv)));
+  for (const size_t i : {1u, 2u}) {
+    EXPECT_THAT(results[i].trace().Print(),
+                HasSubstr(i == 1 ? "tile=2)" : "tile=4)"));
+    EXPECT_THAT(Text(results[i]), HasSubstr("\"tilefarm.prepack\": 1"));
+    EXPECT_THAT(Blocks(results[i]),
+                ElementsAre("conv2d_nhwc_kernel", "conv2d_nhwc_tile",
+                            "conv2d_nhwc_tile_rows", "conv2d_nhwc_input",
+                            "conv2d_nhwc_product", "conv2d_nhwc_product_rows",
+                            "T_relu"));
+    ExpectSameOutputs(*conv, *results[i].module().Find("main"));
+  }
+}
+
+TEST(WinogradTest, OtherConvolutionsStay) {
+  for (const ir::PrimFuncPtr& conv : {ConvOf(3, 2, 16), ConvOf(5, 1, 16),
+                                      ConvOf(1, 1, 16), ConvOf(3, 1, 7)}) {
+    EXPECT_EQ(Apply(Winograd, conv, "conv2d_nhwc").size(), 1u)
+        << ir::Print(*conv);
+  }
+  EXPECT_EQ(Apply(Winograd, Matmul(32, 32, 32), "C").size(), 1u);
+}
+
 TEST(MultiLevelTilingTest, FusesTheConsumerOrCachesTheResult) {
   // Packing or not, times the consumer below the second or first level.
   const auto fused = Apply(MultiLevelTiling, MatmulRelu(32, 32, 32), "C");

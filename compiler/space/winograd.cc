@@ -119,7 +119,7 @@ class Sketcher {
   absl::Status Run() {
     TF_RETURN_IF_ERROR(ReadDims());
     TF_RETURN_IF_ERROR(
-        s_.Annotate(parts_.product, kTilingStructure, ir::Attr("SSRSRS")));
+        s_.Annotate(parts_.product, kTilingStructure, ir::Attr(kVectorTiles)));
     TF_RETURN_IF_ERROR(TileLast());
     TF_RETURN_IF_ERROR(
         s_.ComputeAt(parts_.product_rows, of_vector_, /*preserve=*/true));
@@ -168,7 +168,7 @@ class Sketcher {
         dim.loop = loops[i];
         used[i] = true;
       }
-      // One row of tiles at most, or one output: not worth it.
+      // An output dimension of one element: its variable is gone.
       if (dim.loop.id < 0 && is_output) return Unsuitable();
       dims_.push_back(dim);
     }

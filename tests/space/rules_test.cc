@@ -112,6 +112,7 @@ TEST(WinogradTest, IsASecondAndThirdWay) {
   for (const size_t i : {1u, 2u}) {
     EXPECT_THAT(results[i].trace().Print(),
                 HasSubstr(i == 1 ? "tile=2)" : "tile=4)"));
+    EXPECT_THAT(Text(results[i]), HasSubstr("\"SSRSRSV\""));
     EXPECT_THAT(Text(results[i]), HasSubstr("\"tilefarm.prepack\": 1"));
     EXPECT_THAT(Blocks(results[i]),
                 ElementsAre("conv2d_nhwc_kernel", "conv2d_nhwc_tile",

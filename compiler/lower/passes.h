@@ -58,7 +58,9 @@ absl::StatusOr<ir::Stmt> CheckIterations(const ir::Stmt& stmt);
 
 // Plain form. Removes guards from the steady state: loops get exact extents,
 // serial ones are cut where a guard below begins or ceases to hold, and where
-// else a tile is full a copy of its code runs that has no guard.
+// else a tile is full a copy of its code runs that has no guard. A part cut off
+// that runs for a sixteenth of the iterations or less is not unrolled by
+// pragmas.
 ir::Stmt PartitionGuards(const ir::Stmt& stmt);
 
 // Plain form to flat form, params included; honours storage_align.

@@ -20,8 +20,18 @@ GuardedBuffer::~GuardedBuffer() {
 }
 
 bool GuardedBuffer::Allocate(size_t bytes, bool shared) {
+  return Map(bytes, bytes, shared);
+}
+
+bool GuardedBuffer::AllocateAsUsersDo(size_t bytes) {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t usable = (bytes + page - 1) / page * page;
+  const size_t usable = (kAllocatorOffset + bytes + page - 1) / page * page;
+  return Map(usable - kAllocatorOffset, bytes, /*shared=*/false);
+}
+
+bool GuardedBuffer::Map(size_t room, size_t bytes, bool shared) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t usable = (room + page - 1) / page * page;
   const size_t total = usable + 2 * page;
   void* mapping =
       mmap(nullptr, total, PROT_NONE,
@@ -36,7 +46,7 @@ bool GuardedBuffer::Allocate(size_t bytes, bool shared) {
   GuardedBuffer made;
   made.mapping_ = mapping;
   made.mapping_bytes_ = total;
-  made.data_ = first + usable - bytes;
+  made.data_ = first + usable - room;
   made.bytes_ = bytes;
   *this = std::move(made);
   return true;

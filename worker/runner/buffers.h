@@ -21,10 +21,19 @@ class GuardedBuffer {
   // False where the system has no room; zero-filled otherwise, not touched.
   // `shared`: with processes forked later, which then write to the same pages.
   bool Allocate(size_t bytes, bool shared = false);
+  // The same where an allocator puts large blocks: kAllocatorOffset bytes into
+  // a page, whatever their size, so that an access little past the end need not
+  // fault. Loads and stores at one place of different pages hinder each other,
+  // and a user's buffers all begin at the same place.
+  bool AllocateAsUsersDo(size_t bytes);
+  static constexpr size_t kAllocatorOffset = 64;
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 
  private:
+  // Of `room` bytes up to the second page, the first `bytes`.
+  bool Map(size_t room, size_t bytes, bool shared);
+
   void* mapping_ = nullptr;
   size_t mapping_bytes_ = 0;
   void* data_ = nullptr;

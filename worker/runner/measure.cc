@@ -156,7 +156,9 @@ class Kernel {
     return true;
   }
 
-  // Moves every buffer to fresh pages, which are not those it had. False where
+  // Moves every buffer to fresh pages, which are not those it had, and there to
+  // where an allocator would put it: so far nothing was read or written past an
+  // end, or the guard pages would have told. False where
   // that is not worth its while, or where memory ends before all have moved.
   bool PlaceAnew() {
     size_t bytes = 0;
@@ -169,7 +171,7 @@ class Kernel {
       for (GuardedBuffer& buffer : *list) {
         if (buffer.bytes() == 0) continue;
         GuardedBuffer fresh;
-        if (!fresh.Allocate(buffer.bytes())) return false;
+        if (!fresh.AllocateAsUsersDo(buffer.bytes())) return false;
         memcpy(fresh.data(), buffer.data(), buffer.bytes());
         std::replace(args_.begin(), args_.end(), buffer.data(), fresh.data());
         std::swap(buffer, fresh);

@@ -96,7 +96,8 @@ void RunOnce(const SharedRun& run, int artifact_fd, const std::string& symbol);
 //  3. warm-up until the time of a run is known, then samples of at least
 //     about a millisecond or one run, retaken where the kernel was switched
 //     out meanwhile, until the race is decided (sample_race.h), or well before
-//     the time limit; every few of them small buffers are placed anew;
+//     the time limit; every few of them small buffers are placed anew, as an
+//     allocator would place them;
 //  4. before one last sample outputs are poisoned again; after it they are
 //     kept.
 void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request);

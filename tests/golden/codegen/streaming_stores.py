@@ -14,10 +14,14 @@ class Module:
                         B[vi] = A[vi] * T.float32(2)
 # CHECK: tilefarm_main:
 # CHECK: testb $63
-# CHECK-COUNT-2: {{vmovntps|vmovups|vmovaps}} %zmm
-# CHECK: {{vmovntps|vmovups|vmovaps}} %zmm
+# CHECK: vmovups %zmm
+# CHECK-COUNT-2: vmovntps %zmm
+# CHECK-NOT: vmovntps
 # CHECK: sfence
 # PAR: tilefarm_main:
 # PAR: testb $63
-# PAR-DAG: vmovntps %zmm
-# PAR-DAG: sfence
+# PAR: parallel0:
+# PAR-COUNT-2: vmovntps %zmm
+# PAR: sfence
+# PAR: parallel1:
+# PAR-NOT: vmovntps

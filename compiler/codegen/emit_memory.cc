@@ -357,7 +357,9 @@ void Emitter::EmitStore(const ir::StoreNode& s) {
       if (mask != nullptr) mask = Reverse(builder_, mask, lanes);
     }
     llvm::Value* address = Address(s.buffer, start);
-    if (mask == nullptr) {
+    if (mask == nullptr && streaming_ == Streaming::kStreamed && CanStream(s)) {
+      EmitStreamingStore(value, address);
+    } else if (mask == nullptr) {
       builder_.CreateAlignedStore(value, address, align);
     } else {
       builder_.CreateMaskedStore(value, address, align, mask);

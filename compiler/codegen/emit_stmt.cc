@@ -37,6 +37,7 @@ void Emitter::EmitStmt(const ir::Stmt& stmt) {
 }
 
 void Emitter::EmitFor(const ir::ForNode& loop) {
+  if (EmitStreamingLoop(loop)) return;
   switch (loop.for_kind) {
     case ir::ForKind::kParallel:
       if (options_.target.cores > 1 && !frame_->in_parallel) {

@@ -90,6 +90,7 @@ absl::Status Emitter::EmitFunction(const ir::PrimFunc& function,
   status_ = absl::OkStatus();
   function_name_ = name;
   parallel_loops_ = 0;
+  FindStreamable(function);
   llvm::Type* pointer = builder_.getPtrTy();
   Frame frame;
   frame.function = llvm::Function::Create(
@@ -162,6 +163,9 @@ void Emitter::BeginFrame(Frame& frame, const ir::Stmt& body) {
 }
 
 void Emitter::EndFrame(Frame& frame) {
+  if (frame.in_parallel && streaming_ == Streaming::kStreamed) {
+    EmitStoreFence();
+  }
   builder_.CreateBr(frame.exit);
   frame.exit->moveAfter(builder_.GetInsertBlock());
   builder_.SetInsertPoint(frame.exit);

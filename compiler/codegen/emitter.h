@@ -121,6 +121,18 @@ class Emitter {
   void EmitIf(const ir::IfNode& branch);
   void EmitAlloc(const ir::AllocNode& alloc);
 
+  // --- emit_streaming.cc ---
+  // The parameters that the function never reads.
+  void FindStreamable(const ir::PrimFunc& function);
+  // Whole vectors side by side, in one of those, where the index is aligned.
+  bool CanStream(const ir::StoreNode& store) const;
+  // False, and nothing happens, where the loop asks for nothing of the kind or
+  // has no such store.
+  bool EmitStreamingLoop(const ir::ForNode& loop);
+  void EmitStreamingStore(llvm::Value* value, llvm::Value* address);
+  // What was streamed is seen by others after it.
+  void EmitStoreFence();
+
   // --- emit_expr.cc ---
   llvm::Value* Emit(const ir::Expr& expr);
   llvm::Value* EmitLogical(const ir::BinaryNode& e);
@@ -189,6 +201,10 @@ class Emitter {
   Frame* frame_ = nullptr;
   std::string function_name_;
   int parallel_loops_ = 0;
+  std::set<const ir::BufferNode*> streamable_;
+  // Inside of a loop that asks for streaming stores: in which copy.
+  enum class Streaming { kUndecided, kStreamed, kPlain };
+  Streaming streaming_ = Streaming::kUndecided;
   absl::Status status_;
 };
 

@@ -27,6 +27,12 @@ inline constexpr char kPrepackFloat32[] = "tilefarm.prepack_float32";
 // the design space asks for it.
 inline constexpr char kPrefetchBytes[] = "tilefarm.prefetch_bytes";
 
+// On a loop: whole vectors that its body writes to a parameter which the
+// function never reads may go around the caches (x86-64). Pays where the
+// parameter is larger than them; the code asks itself whether the caller's
+// memory is aligned.
+inline constexpr char kStreamingStores[] = "tilefarm.streaming_stores";
+
 // On a block that adds up products of which some factors are 0 outside of a
 // condition, as where a convolution reads padding: what is 0 there need not be
 // added (padding.h). The same result but where the other factors are infinite

@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/passes.h"
 
@@ -23,6 +24,15 @@ struct Size {
   bool has_loop = false;
   int unrolled_depth = 0;
 };
+
+// What still speaks to code generation; the pragmas have done what they are
+// for.
+ir::AttrMap ForCodegen(const ir::ForNode& loop) {
+  ir::AttrMap kept;
+  const auto found = loop.annotations.find(ir::kStreamingStores);
+  if (found != loop.annotations.end()) kept.insert(*found);
+  return kept;
+}
 
 class Unroller : public ir::Mutator {
  public:
@@ -91,8 +101,8 @@ class Unroller : public ir::Mutator {
       size_.has_loop = true;
       const ForKind kind =
           s.for_kind == ForKind::kUnrolled ? ForKind::kSerial : s.for_kind;
-      return std::make_shared<const ir::ForNode>(s.var, s.min, s.extent, kind,
-                                                 std::move(body));
+      return std::make_shared<const ir::ForNode>(
+          s.var, s.min, s.extent, kind, std::move(body), ForCodegen(s));
     }
     size_.stores *= *extent;
     ++size_.unrolled_depth;

@@ -1,4 +1,5 @@
 // Lowered functions, made by hand, run on this machine.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -425,6 +426,40 @@ TEST(Emit, UndefinedVariableIsAnInternalError) {
   EXPECT_EQ(kernel.status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(kernel.status().message()),
               testing::HasSubstr("ghost"));
+}
+
+TEST(Emit, StreamingStoresWriteTheSameAtAnyAlignment) {
+  constexpr int64_t kRows = 8, kWidth = 128;
+  for (const int cores : {1, 2}) {
+    for (const ir::ForKind kind :
+         {ir::ForKind::kSerial, ir::ForKind::kParallel}) {
+      const ir::Buffer a = Flat("A", kF32, kRows * kWidth);
+      const ir::Buffer b = Flat("B", kF32, kRows * kWidth);
+      const ir::Var row = ir::MakeVar("row");
+      const Expr at = ir::MakeRamp(row * kWidth, IntConst(1), kWidth);
+      const auto loop = ir::MakeFor(
+          row, IntConst(kRows),
+          ir::MakeStore(b, {at}, ir::Load(a, {at}) + ir::Load(a, {at})), kind,
+          {{ir::kStreamingStores, 1}});
+      const auto kernel =
+          Kernel::Build(Function({a, b}, loop), HostOptions(cores));
+      ASSERT_TRUE(kernel.ok()) << kernel.status();
+      std::vector<float> in(kRows * kWidth);
+      std::iota(in.begin(), in.end(), 1.0f);
+      alignas(64) static float out[kRows * kWidth + 32];
+      for (const int64_t shift : {0, 1, 8, 16}) {
+        std::fill(std::begin(out), std::end(out), -1.0f);
+        ASSERT_EQ(kernel->Call("kernel", in.data(), out + shift), 0);
+        for (int64_t i = 0; i < kRows * kWidth; ++i) {
+          ASSERT_EQ(out[shift + i], 2 * in[i]) << shift << " " << i;
+        }
+        EXPECT_EQ(out[shift + kRows * kWidth], -1.0f);
+        if (shift > 0) {
+          EXPECT_EQ(out[shift - 1], -1.0f);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

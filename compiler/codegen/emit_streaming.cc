@@ -1,0 +1,146 @@
+// Stores around the caches (ir::kStreamingStores).
+//
+//   if (every output is aligned) { loop with streaming stores; fence }
+//   else { loop }
+//
+// The alignment of buffers is the caller's, so that it is asked once a call;
+// that of indices must follow from their form.
+#include <numeric>
+#include <set>
+
+#include "compiler/codegen/emitter.h"
+#include "compiler/ir/annotations.h"
+#include "compiler/ir/visitor.h"
+#include "llvm/IR/IntrinsicsX86.h"
+#include "llvm/IR/Metadata.h"
+
+namespace tilefarm::codegen {
+namespace {
+
+// A number that divides the index whatever its variables are; 0 for 0.
+int64_t DivisorOf(const ir::Expr& index) {
+  if (const std::optional<int64_t> value = ir::AsInt(index)) {
+    return *value < 0 ? -*value : *value;
+  }
+  const auto* binary = ir::As<ir::BinaryNode>(index);
+  if (binary == nullptr) return 1;
+  const int64_t a = DivisorOf(binary->a), b = DivisorOf(binary->b);
+  switch (binary->op) {
+    case ir::BinaryOp::kAdd:
+    case ir::BinaryOp::kSub:
+    case ir::BinaryOp::kMin:
+    case ir::BinaryOp::kMax:
+      return std::gcd(a, b);
+    case ir::BinaryOp::kMul: {
+      int64_t product = 1;
+      return __builtin_mul_overflow(a, b, &product) ? 1 : product;
+    }
+    default:
+      return 1;
+  }
+}
+
+struct LoadedBuffers : ir::Visitor {
+  std::set<const ir::BufferNode*> loaded;
+
+ protected:
+  void VisitLoad(const ir::LoadNode& load) override {
+    loaded.insert(load.buffer.get());
+    Visitor::VisitLoad(load);
+  }
+};
+
+struct Stores : ir::Visitor {
+  std::vector<const ir::StoreNode*> stores;
+
+ protected:
+  void VisitStore(const ir::StoreNode& store) override {
+    stores.push_back(&store);
+    Visitor::VisitStore(store);
+  }
+};
+
+}  // namespace
+
+void Emitter::FindStreamable(const ir::PrimFunc& function) {
+  streamable_.clear();
+  if (options_.target.kind != "x86-64") return;
+  LoadedBuffers reads;
+  reads.Visit(function.body);
+  for (const ir::Buffer& param : function.params) {
+    if (!reads.loaded.contains(param.get())) streamable_.insert(param.get());
+  }
+}
+
+bool Emitter::CanStream(const ir::StoreNode& store) const {
+  if (!streamable_.contains(store.buffer.get()) ||
+      (store.predicate != nullptr && ir::AsInt(store.predicate) != 1)) {
+    return false;
+  }
+  const std::optional<RampForm> ramp = AsRamp(store.indices[0]);
+  const int64_t bytes = store.buffer->dtype.element().bytes();
+  const int64_t vector = options_.target.vector_bits / 8;
+  return ramp && ir::IsConstInt(ramp->stride, 1) &&
+         store.indices[0]->dtype.lanes * bytes % vector == 0 &&
+         DivisorOf(ramp->base) * bytes % vector == 0;
+}
+
+bool Emitter::EmitStreamingLoop(const ir::ForNode& loop) {
+  if (streaming_ != Streaming::kUndecided ||
+      !loop.annotations.contains(ir::kStreamingStores)) {
+    return false;
+  }
+  Stores found;
+  found.Visit(loop.body);
+  std::set<const ir::BufferNode*> seen;
+  llvm::Value* address = nullptr;
+  for (const ir::StoreNode* store : found.stores) {
+    if (!CanStream(*store) || !seen.insert(store->buffer.get()).second) {
+      continue;
+    }
+    llvm::Value* one = builder_.CreatePtrToInt(
+        frame_->buffers.at(store->buffer.get()), builder_.getInt64Ty());
+    address = address == nullptr ? one : builder_.CreateOr(address, one);
+  }
+  if (address == nullptr) return false;
+  llvm::Value* aligned = builder_.CreateICmpEQ(
+      builder_.CreateAnd(address, options_.target.vector_bits / 8 - 1),
+      builder_.getInt64(0));
+  llvm::BasicBlock* streamed = NewBlock("streamed");
+  llvm::BasicBlock* plain = NewBlock("plain");
+  llvm::BasicBlock* after = NewBlock("written");
+  builder_.CreateCondBr(aligned, streamed, plain);
+  builder_.SetInsertPoint(streamed);
+  streaming_ = Streaming::kStreamed;
+  EmitFor(loop);
+  // A parallel loop's threads have fenced what they wrote.
+  if (loop.for_kind != ir::ForKind::kParallel || frame_->in_parallel ||
+      options_.target.cores == 1) {
+    EmitStoreFence();
+  }
+  builder_.CreateBr(after);
+  plain->moveAfter(builder_.GetInsertBlock());
+  builder_.SetInsertPoint(plain);
+  streaming_ = Streaming::kPlain;
+  EmitFor(loop);
+  streaming_ = Streaming::kUndecided;
+  builder_.CreateBr(after);
+  after->moveAfter(builder_.GetInsertBlock());
+  builder_.SetInsertPoint(after);
+  return true;
+}
+
+void Emitter::EmitStoreFence() {
+  builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+}
+
+void Emitter::EmitStreamingStore(llvm::Value* value, llvm::Value* address) {
+  llvm::StoreInst* store = builder_.CreateAlignedStore(
+      value, address,
+      llvm::Align(static_cast<uint64_t>(options_.target.vector_bits / 8)));
+  store->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                     llvm::MDNode::get(context_, llvm::ConstantAsMetadata::get(
+                                                     builder_.getInt32(1))));
+}
+
+}  // namespace tilefarm::codegen

@@ -78,6 +78,7 @@ void Emitter::EmitFor(const ir::ForNode& loop) {
   const int64_t bytes =
       ahead == loop.annotations.end() ? 0 : ahead->second.AsInt().value_or(0);
   if (bytes > 0) frame_->prefetches.push_back({loop.var.get(), bytes, {}});
+  EmitPrefetchLines(loop);
   EmitStmt(loop.body);
   if (bytes > 0) frame_->prefetches.pop_back();
   // Copies of a loop share its variable: a parallel loop further on must not

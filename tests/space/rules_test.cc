@@ -373,7 +373,7 @@ std::string AfterPrefetch(int64_t rows, int64_t reduction, int64_t inner,
 
 TEST(RewritePrefetchTest, RowsOfLargeOperandsAreFetchedAhead) {
   EXPECT_THAT(AfterPrefetch(2048, 512, 256),
-              HasSubstr("i_0 in T.serial(512, annotations={"
+              HasSubstr("i0_0 in T.serial(512, annotations={"
                         "\"tilefarm.prefetch_next\": 1})"));
 }
 

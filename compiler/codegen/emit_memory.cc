@@ -5,10 +5,13 @@
 //   Broadcast         one scalar access, splat
 //   Ramp, other       one scalar access a lane; gather/scatter under a mask
 //   anything else     gather/scatter
+#include <map>
 #include <numeric>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/emitter.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "llvm/IR/Intrinsics.h"
 
@@ -298,20 +301,61 @@ llvm::Value* Emitter::EmitStored(const ir::LoadNode& e) {
 
 void Emitter::EmitPrefetch(const ir::Buffer& buffer, const ir::Expr& index,
                            llvm::Value* address) {
-  constexpr int kRead = 0, kAllCaches = 3, kData = 1;
   for (Prefetch& prefetch : frame_->prefetches) {
     if (!ir::UsesVar(index, prefetch.var)) continue;
     if (!prefetch.fetched.emplace(buffer.get(), ir::ToString(index)).second) {
       continue;
     }
-    // Beyond the end of the buffer it does nothing: no inbounds.
-    builder_.CreateIntrinsic(
-        llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
-        {builder_.CreateGEP(builder_.getInt8Ty(), address,
-                            builder_.getInt64(prefetch.bytes)),
-         builder_.getInt32(kRead), builder_.getInt32(kAllCaches),
-         builder_.getInt32(kData)});
+    EmitPrefetchOf(address, prefetch.bytes);
   }
+}
+
+void Emitter::EmitPrefetchOf(llvm::Value* address, int64_t bytes_ahead) {
+  constexpr int kRead = 0, kAllCaches = 3, kData = 1;
+  // Beyond the end of the buffer it does nothing: no inbounds.
+  builder_.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
+      {builder_.CreateGEP(builder_.getInt8Ty(), address,
+                          builder_.getInt64(bytes_ahead)),
+       builder_.getInt32(kRead), builder_.getInt32(kAllCaches),
+       builder_.getInt32(kData)});
+}
+
+void Emitter::EmitPrefetchLines(const ir::ForNode& loop) {
+  const auto found = loop.annotations.find(ir::kPrefetchLines);
+  const auto* inner = ir::As<ir::ForNode>(loop.body);
+  if (found == loop.annotations.end() || inner == nullptr) return;
+  const ir::AttrList* list = found->second.AsList();
+  std::map<std::string, int64_t> ahead;
+  for (size_t i = 0; list != nullptr && i + 1 < list->size(); i += 2) {
+    const std::string* name = (*list)[i].AsString();
+    const std::optional<int64_t> bytes = (*list)[i + 1].AsInt();
+    if (name != nullptr && bytes) ahead[*name] = *bytes;
+  }
+  std::set<std::pair<const ir::BufferNode*, std::string>> fetched;
+  ir::PostOrderExprs(inner->body, [&](const ir::Expr& e) {
+    const auto* load = ir::As<ir::LoadNode>(e);
+    if (load == nullptr || load->indices.size() != 1) return;
+    const auto entry = ahead.find(load->buffer->name);
+    if (entry == ahead.end() || load->indices[0]->dtype.is_vector()) return;
+    const ir::Expr index =
+        ir::Substitute(load->indices[0], {{inner->var.get(), inner->min}});
+    if (!ir::UsesVar(index, loop.var.get()) || !IsDefined(index) ||
+        !fetched.emplace(load->buffer.get(), ir::ToString(index)).second) {
+      return;
+    }
+    EmitPrefetchOf(Address(load->buffer, Emit(index)), entry->second);
+  });
+}
+
+bool Emitter::IsDefined(const ir::Expr& index) const {
+  bool defined = true;
+  ir::PostOrderExprs(index, [&](const ir::Expr& e) {
+    const auto* var = ir::As<ir::VarNode>(e);
+    defined &= e->kind != ir::ExprKind::kLoad &&
+               (var == nullptr || frame_->vars.contains(var));
+  });
+  return defined;
 }
 
 void Emitter::EmitStore(const ir::StoreNode& s) {

@@ -84,6 +84,7 @@ void Emitter::EmitFor(const ir::ForNode& loop) {
   if (bytes > 0) frame_->prefetches.push_back({loop.var.get(), bytes, {}});
   {
     const Nested nested(*frame_);
+    EmitPrefetchLines(loop);
     EmitStmt(loop.body);
   }
   if (bytes > 0) frame_->prefetches.pop_back();

@@ -167,6 +167,11 @@ class Emitter {
   llvm::Value* EmitStored(const ir::LoadNode& e);
   void EmitPrefetch(const ir::Buffer& buffer, const ir::Expr& index,
                     llvm::Value* address);
+  // At the head of a loop: what it asks for with ir::kPrefetchLines.
+  void EmitPrefetchLines(const ir::ForNode& loop);
+  // All its variables have values here, and it reads no memory.
+  bool IsDefined(const ir::Expr& index) const;
+  void EmitPrefetchOf(llvm::Value* address, int64_t bytes_ahead);
   void EmitStore(const ir::StoreNode& s);
   // All masks on this access as one i1 or vector of `lanes`; null: none.
   llvm::Value* AccessMask(const ir::Expr& predicate, int lanes);

@@ -23,8 +23,7 @@ inline constexpr char kPrepackFloat32[] = "tilefarm.prepack_float32";
 
 // On a loop: whole vectors that its body reads one after another from
 // iteration to iteration are fetched into the caches so many bytes ahead. For
-// traces by hand: where it was measured it gained nothing, so that no rule of
-// the design space asks for it.
+// traces by hand: no rule of the design space asks for it.
 inline constexpr char kPrefetchBytes[] = "tilefarm.prefetch_bytes";
 
 // On a loop: whole vectors that its body writes to a parameter which the
@@ -32,6 +31,18 @@ inline constexpr char kPrefetchBytes[] = "tilefarm.prefetch_bytes";
 // parameter is larger than them; the code asks itself whether the caller's
 // memory is aligned.
 inline constexpr char kStreamingStores[] = "tilefarm.streaming_stores";
+
+// On a serial loop (1): what its next iteration reads along innermost loops,
+// element after element, is fetched into the caches while those of this
+// iteration run, a cache line at a time. For operands that are read row by row
+// and are too large to be in a cache already: hardware follows each row, but
+// learns of the next one too late.
+inline constexpr char kPrefetchNext[] = "tilefarm.prefetch_next";
+
+// What lowering makes of it, on a loop over the cache lines of such a row:
+// [buffer's name, bytes, ...]; each iteration begins by fetching what its first
+// iteration of the loop inside reads of the buffer, so many bytes ahead.
+inline constexpr char kPrefetchLines[] = "tilefarm.prefetch_lines";
 
 // On a block that adds up products of which some factors are 0 outside of a
 // condition, as where a convolution reads padding: what is 0 there need not be

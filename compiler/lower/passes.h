@@ -89,6 +89,10 @@ ir::Stmt PlaceRegisters(const ir::Stmt& stmt, const target::Target& target);
 ir::Stmt PromoteAccumulators(const ir::Stmt& stmt,
                              const target::Target& target);
 
+// Flat form. Innermost loops below a loop with the annotation for it are cut
+// into cache lines and say what to fetch (ir::kPrefetchNext).
+ir::Stmt PrefetchNext(const ir::Stmt& stmt);
+
 // Any form. Copies of code get loop variables and allocations of their own.
 ir::Stmt RenewScopes(const ir::Stmt& stmt);
 

@@ -71,6 +71,8 @@ absl::StatusOr<ir::PrimFuncPtr> Lower(const ir::PrimFunc& function,
   f.body = PlaceRegisters(f.body, target);
   f.body = PromoteAccumulators(f.body, target);
   if (done("promote")) return result();
+  // Only now is it known which loops are innermost and what they still read.
+  f.body = PrefetchNext(f.body);
   // Last, since most passes copy code: each definition stands once.
   f.body = RenewScopes(Simplify(f.body));
   TF_RETURN_IF_ERROR(VerifyLowered(f));

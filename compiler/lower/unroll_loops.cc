@@ -2,7 +2,6 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/passes.h"
 
@@ -18,21 +17,15 @@ constexpr int64_t kMaxReplicatedStores = 4096;
 // Loops, one inside another, that a pragma unrolls.
 constexpr int kMaxPragmaDepth = 8;
 
+constexpr char kMaxStep[] = "pragma_auto_unroll_max_step";
+constexpr char kExplicit[] = "pragma_unroll_explicit";
+
 // What a statement costs and whether a loop remains in it.
 struct Size {
   int64_t stores = 0;
   bool has_loop = false;
   int unrolled_depth = 0;
 };
-
-// What still speaks to code generation; the pragmas have done what they are
-// for.
-ir::AttrMap ForCodegen(const ir::ForNode& loop) {
-  ir::AttrMap kept;
-  const auto found = loop.annotations.find(ir::kStreamingStores);
-  if (found != loop.annotations.end()) kept.insert(*found);
-  return kept;
-}
 
 class Unroller : public ir::Mutator {
  public:
@@ -79,10 +72,10 @@ class Unroller : public ir::Mutator {
       if (found == s.annotations.end()) return std::nullopt;
       return found->second.AsInt();
     };
-    if (const auto step = pragma("pragma_auto_unroll_max_step")) {
+    if (const auto step = pragma(kMaxStep)) {
       max_step_ = *step;
     }
-    if (const auto flag = pragma("pragma_unroll_explicit")) {
+    if (const auto flag = pragma(kExplicit)) {
       explicit_ = *flag != 0;
     }
     size_ = {};
@@ -101,8 +94,13 @@ class Unroller : public ir::Mutator {
       size_.has_loop = true;
       const ForKind kind =
           s.for_kind == ForKind::kUnrolled ? ForKind::kSerial : s.for_kind;
+      // The rest is for those who come later.
+      ir::AttrMap annotations = s.annotations;
+      annotations.erase(kMaxStep);
+      annotations.erase(kExplicit);
       return std::make_shared<const ir::ForNode>(
-          s.var, s.min, s.extent, kind, std::move(body), ForCodegen(s));
+          s.var, s.min, s.extent, kind, std::move(body), std::move(annotations),
+          s.thread_tag);
     }
     size_.stores *= *extent;
     ++size_.unrolled_depth;

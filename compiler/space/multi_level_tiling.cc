@@ -17,9 +17,11 @@ constexpr int kSpatialLevels = 4;
 constexpr int kReduceLevels = 2;
 constexpr int kMaxInnermostFactor = 64;
 // Of reduce loops: accumulators stay in registers all the while.
-constexpr int kMaxReduceFactor = 1024;
+constexpr int kMaxReduceFactor = 2048;
 // With fewer uses of each of its numbers a product is bound by reading them.
 constexpr int64_t kManyUses = 32;
+// From this length on an incomplete last tile of rows costs next to nothing.
+constexpr int64_t kManyRows = 1024;
 
 // The tiles of one block, by level: outermost first.
 struct Tiles {
@@ -27,22 +29,43 @@ struct Tiles {
   std::vector<LoopRv> reduce[kReduceLevels];
 };
 
+// Rows of a length like 2048, which no tile divides that fills the registers
+// beside three or four vectors (6 or 7 rows, or twice as many).
+bool WantsRowTails(int64_t extent) {
+  return extent >= kManyRows && extent % 6 != 0 && extent % 7 != 0;
+}
+
 absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block) {
   Tiles tiles;
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, schedule.GetLoops(block));
+  std::optional<size_t> last_spatial;
+  for (size_t i = 0; i < node->iters.size(); ++i) {
+    if (node->iters[i].type == ir::IterType::kSpatial) last_spatial = i;
+  }
   for (const LoopRv& loop : loops) {
     TF_ASSIGN_OR_RETURN(ir::ForPtr for_node, schedule.Get(loop));
     ir::IterType type = ir::IterType::kSpatial;
-    for (const ir::IterVar& iter : node->iters) {
-      if (iter.binding == for_node->var) type = iter.type;
+    bool is_last = false;  // spatial: in vectors
+    for (size_t i = 0; i < node->iters.size(); ++i) {
+      if (node->iters[i].binding != for_node->var) continue;
+      type = node->iters[i].type;
+      is_last = last_spatial == i;
     }
     const bool reduces = type == ir::IterType::kReduce;
     const int levels = reduces ? kReduceLevels : kSpatialLevels;
-    TF_ASSIGN_OR_RETURN(
-        std::vector<schedule::ExprRv> factors,
-        SampleTiles(schedule, loop, levels,
-                    reduces ? kMaxReduceFactor : kMaxInnermostFactor, reduces));
+    const bool tails = !reduces && !is_last &&
+                       WantsRowTails(ir::AsInt(for_node->extent).value_or(1));
+    std::vector<schedule::ExprRv> factors;
+    if (tails) {
+      TF_ASSIGN_OR_RETURN(
+          factors, schedule.SampleTile(loop, levels, kMaxInnermostFactor));
+    } else {
+      TF_ASSIGN_OR_RETURN(
+          factors, SampleTiles(schedule, loop, levels,
+                               reduces ? kMaxReduceFactor : kMaxInnermostFactor,
+                               reduces));
+    }
     TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts,
                         schedule.Split(loop, {factors.begin(), factors.end()}));
     for (int level = 0; level < levels; ++level) {

@@ -5,6 +5,7 @@
 //   rewrite_tensorize (layout)  the operands and registers of an intrinsic
 //   rewrite_packing     panels as wide as the register tile
 //   rewrite_parallel_vectorize_unroll
+//   rewrite_prefetch    the next rows of large operands, while tiles run
 //   rewrite_reductions  initialisation before the first reduce loop
 //   rewrite_tensorize   the intrinsic itself, in place of the loops
 //
@@ -82,6 +83,9 @@ absl::Status RewritePacking(schedule::Schedule& schedule,
 absl::Status RewriteParallelVectorizeUnroll(schedule::Schedule& schedule,
                                             const std::string& function,
                                             const target::Target& target);
+absl::Status RewritePrefetch(schedule::Schedule& schedule,
+                             const std::string& function,
+                             const target::Target& target);
 absl::Status RewriteReductions(schedule::Schedule& schedule,
                                const std::string& function);
 

@@ -20,6 +20,10 @@
 namespace tilefarm::jobs {
 namespace {
 
+// For the program as written: of a large one it may take minutes, and no trial
+// needs it. Then the job does without.
+constexpr absl::Duration kBaselineTimeout = absl::Seconds(5);
+
 void LogWarning(const std::string& text) {
   Log(LogLevel::kWarning, "jobs", text);
 }
@@ -173,8 +177,8 @@ absl::Status JobRun::LoadTask(const TaskSpec& spec) {
   const auto baseline = env_.store.GetBlob(BaselineKey(task->id));
   if (baseline.ok()) {
     const auto record = database::RecordFromJson(*baseline);
-    if (record.ok() && record->status == database::Status::kOk) {
-      task->has_baseline = true;
+    task->has_baseline = record.ok() && IsBaseline(record->status);
+    if (task->has_baseline && record->status == database::Status::kOk) {
       MutexLock lock(mutex_);
       snapshot_.tasks.back().unscheduled_seconds = record->median_seconds;
     }
@@ -264,11 +268,10 @@ void JobRun::RequestBaselines() {
     item.candidate_id = Sha256Hex(
         absl::StrCat("unscheduled\n", task->id, "\n", env_.fingerprint));
     item.scheduled_hash = ir::ProgramHash(*task->function);
-    // Slow by its nature: a look is enough, and it may take its time.
+    // Slow by its nature: a look is enough, and trials wait for it.
     item.options.min_samples = 1;
     item.options.max_samples = 3;
-    item.options.run_timeout =
-        std::max(item.options.run_timeout, absl::Seconds(120));
+    item.options.run_timeout = kBaselineTimeout;
     const absl::Status added =
         env_.farm.Add(std::move(item), farm::Where::kFront);
     if (!added.ok()) LogWarning(added.ToString());

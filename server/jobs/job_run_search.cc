@@ -102,10 +102,10 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
       if (outcome.task_id != task->id) continue;
       const database::Record& record = outcome.record;
       if (outcome.purpose == farm::Purpose::kBaseline) {
-        task->has_baseline = record.status == database::Status::kOk;
+        task->has_baseline = IsBaseline(record.status);
         MutexLock lock(mutex_);
         snapshot_.tasks[task->index].unscheduled_seconds =
-            task->has_baseline ? record.median_seconds : 0;
+            record.status == database::Status::kOk ? record.median_seconds : 0;
         ++version_;
         continue;
       }

@@ -16,6 +16,13 @@
 
 namespace tilefarm::jobs {
 
+// Whether a measurement of the program as written settles the matter: where it
+// takes too long, it would the next time as well.
+inline bool IsBaseline(database::Status status) {
+  return status == database::Status::kOk ||
+         status == database::Status::kRunTimeout;
+}
+
 struct JobRun::Task {
   int index = 0;  // in the snapshot
   std::string id;

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "compiler/ir/annotations.h"
+#include "compiler/ir/visitor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/codegen/kernel.h"
@@ -280,6 +281,19 @@ TEST(Emit, LocalBuffersBecomeRegisters) {
   EXPECT_EQ(got, std::vector<float>(16, 64));
 }
 
+size_t CountPrefetches(const ir::PrimFuncPtr& function) {
+  const std::vector<LoweredFunction> functions = {{function, "kernel"}};
+  const auto text = EmitAssembly(functions, HostOptions());
+  EXPECT_TRUE(text.ok()) << text.status();
+  size_t found = 0;
+  for (size_t at = 0;
+       text.ok() && (at = text->find("prefetch", at)) != std::string::npos;
+       ++at) {
+    ++found;
+  }
+  return found;
+}
+
 TEST(Emit, LoopsFetchAheadWhatTheyStream) {
   // out[0:16] = b[0:16] + a[16 k : 16 k + 16] * a[16 k : 16 k + 16]
   const auto a = Flat("a", kF32, 1024), b = Flat("b", kF32, 16),
@@ -294,24 +308,52 @@ TEST(Emit, LoopsFetchAheadWhatTheyStream) {
       ir::MakeBinary(BinaryOp::kAdd, ir::Load(b, {all}),
                      ir::MakeBinary(BinaryOp::kMul, load_a(), load_a())));
   const auto count = [&](ir::AttrMap annotations) {
-    const std::vector<LoweredFunction> functions = {
-        {Function({a, b, out}, ir::MakeFor(k, IntConst(64), body,
-                                           ir::ForKind::kSerial, annotations)),
-         "kernel"}};
-    const auto text = EmitAssembly(functions, HostOptions());
-    EXPECT_TRUE(text.ok()) << text.status();
-    size_t found = 0;
-    for (size_t at = 0;
-         text.ok() && (at = text->find("prefetch", at)) != std::string::npos;
-         ++at) {
-      ++found;
-    }
-    return found;
+    return CountPrefetches(Function(
+        {a, b, out},
+        ir::MakeFor(k, IntConst(64), body, ir::ForKind::kSerial, annotations)));
   };
   EXPECT_EQ(count({}), 0u);
   EXPECT_EQ(count({{ir::kPrefetchBytes, ir::Attr(0)}}), 0u);
   // Once, though it is read twice; b does not move.
   EXPECT_EQ(count({{ir::kPrefetchBytes, ir::Attr(4096)}}), 1u);
+}
+
+TEST(Emit, LoopsOverLinesFetchTheNextRow) {
+  // out[0:16] += a[16 l + k] * a[16 l + k] * b[k]
+  const auto a = Flat("a", kF32, 1024), b = Flat("b", kF32, 16),
+             out = Flat("out", kF32, 16);
+  const auto l = ir::MakeVar("l"), k = ir::MakeVar("k");
+  const Expr all = ir::MakeRamp(IntConst(0), IntConst(1), 16);
+  const auto load_a = [&] { return ir::Load(a, {l * 16 + k}); };
+  const auto product = ir::MakeBinary(
+      BinaryOp::kMul, ir::MakeBinary(BinaryOp::kMul, load_a(), load_a()),
+      ir::Load(b, {k}));
+  const auto body =
+      ir::MakeStore(out, {all},
+                    ir::MakeBinary(BinaryOp::kAdd, ir::Load(out, {all}),
+                                   ir::MakeBroadcast(product, 16)));
+  const auto inner = ir::MakeFor(k, IntConst(16), body);
+  const auto count = [&](ir::Attr value, bool nested = true) {
+    return CountPrefetches(Function(
+        {a, b, out},
+        nested
+            ? ir::MakeFor(l, IntConst(64), inner, ir::ForKind::kSerial,
+                          {{ir::kPrefetchLines, std::move(value)}})
+            : ir::MakeFor(k, IntConst(16), ir::Substitute(body, {{l.get(), k}}),
+                          ir::ForKind::kSerial,
+                          {{ir::kPrefetchLines, std::move(value)}})));
+  };
+  // Once, though it is read twice; b is the same for every line.
+  EXPECT_EQ(count(ir::AttrList{"a", 4096, "b", 64}), 1u);
+  EXPECT_EQ(count(ir::AttrList{"b", 64}), 0u);
+  EXPECT_EQ(count(ir::AttrList{"no such buffer", 64}), 0u);
+  // What is not such a list is nothing.
+  EXPECT_EQ(count(ir::AttrList{"a"}), 0u);
+  EXPECT_EQ(count(ir::AttrList{4096, "a"}), 0u);
+  EXPECT_EQ(count(ir::AttrList{"a", "b"}), 0u);
+  EXPECT_EQ(count(1), 0u);
+  EXPECT_EQ(count({}), 0u);
+  EXPECT_EQ(count(ir::AttrList{"a", 4096}, /*nested=*/false), 0u);
 }
 
 TEST(Emit, SixteenBitFloatsRoundAtStores) {

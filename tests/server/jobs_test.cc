@@ -140,6 +140,27 @@ TEST_F(JobsTest, TheUnscheduledProgramIsNoTrial) {
   EXPECT_EQ(baselines, 1);
 }
 
+TEST_F(JobsTest, AProgramTooSlowToMeasureAsWrittenIsTriedOnce) {
+  FakeWorker worker(*farm_, "w", [](const farm::Lease& lease) {
+    farm::Measurement measured = Measured(1e-3);
+    if (lease.item.purpose == farm::Purpose::kBaseline) {
+      EXPECT_LE(lease.item.options.run_timeout, absl::Seconds(10));
+      measured.status = database::Status::kRunTimeout;
+    }
+    return measured;
+  });
+  for (int job = 0; job < 2; ++job) {
+    const JobSnapshot end = WaitForEnd(*jobs_->Submit(Spec(5)));
+    EXPECT_EQ(end.state, JobState::kDone);
+    EXPECT_EQ(end.unscheduled_seconds(), 0);
+  }
+  int baselines = 0;
+  for (const farm::Lease& lease : worker.link().leases()) {
+    baselines += lease.item.purpose == farm::Purpose::kBaseline;
+  }
+  EXPECT_EQ(baselines, 1);
+}
+
 TEST_F(JobsTest, FinalistsAreMeasuredOnceMore) {
   // The first candidate's time was a stroke of luck, the second one's output
   // is wrong now and then, the others are as they seem.

@@ -179,14 +179,29 @@ TEST(MultiLevelTilingTest, PrimeExtentsGetTails) {
               HasSubstr("sch.sample_perfect_tile("));
 }
 
+TEST(MultiLevelTilingTest, ManyRowsMayEndInAnIncompleteTile) {
+  // 2048 rows in tiles of 6, but vectors and reductions as they divide.
+  const std::string trace =
+      Apply(MultiLevelTiling, Matmul(2048, 2048, 2048), "C")[0].trace().Print();
+  EXPECT_THAT(trace, HasSubstr("sch.sample_tile(l2, n=4"));
+  EXPECT_THAT(trace, HasSubstr("sch.sample_perfect_tile(l3, n=4"));
+  EXPECT_THAT(trace, HasSubstr("sch.sample_perfect_tile(l4, n=2"));
+  // 1536 is a multiple of 6; 512 rows are few.
+  for (const int64_t rows : {1536, 512}) {
+    EXPECT_THAT(
+        Apply(MultiLevelTiling, Matmul(rows, 64, 64), "C")[0].trace().Print(),
+        Not(HasSubstr("sch.sample_tile(")));
+  }
+}
+
 TEST(MultiLevelTilingTest, LongReductionsStayInRegisters) {
   // All of it innermost may be drawn; a prime length has tails all the same.
   EXPECT_THAT(
       Apply(MultiLevelTiling, Matmul(32, 32, 512), "C")[0].trace().Print(),
-      HasSubstr("n=2, max_innermost_factor=1024"));
+      HasSubstr("n=2, max_innermost_factor=2048"));
   EXPECT_THAT(
       Apply(MultiLevelTiling, Matmul(32, 32, 1009), "C")[0].trace().Print(),
-      HasSubstr("sample_tile(l4, n=2, max_innermost_factor=1024"));
+      HasSubstr("sample_tile(l4, n=2, max_innermost_factor=2048"));
 }
 
 TEST(MultiLevelTilingTest, FewRowsMayBeCutAnywhere) {
@@ -373,6 +388,44 @@ std::string Dims(const PrepackLayout& layout) {
     text += std::to_string(layout.width);
   }
   return text;
+}
+
+// Matmul in tiles of 4 rows, 32 columns and `inner` steps, the loops between
+// the reductions over rows and panels; as rewrite_prefetch leaves it.
+std::string AfterPrefetch(int64_t rows, int64_t reduction, int64_t inner,
+                          bool parallel = false) {
+  Schedule schedule = Make(Matmul(rows, 64, reduction));
+  const auto block = *schedule.GetBlock("C", "main");
+  EXPECT_TRUE(
+      schedule.Annotate(block, kTilingStructure, ir::Attr("SSRSRS")).ok());
+  const auto loops = *schedule.GetLoops(block);
+  const auto i = *schedule.Split(loops[0], {std::nullopt, 4});
+  const auto j = *schedule.Split(loops[1], {std::nullopt, 32});
+  const auto k = *schedule.Split(loops[2], {std::nullopt, inner});
+  EXPECT_TRUE(schedule.Reorder({i[0], k[0], j[0], k[1], i[1], j[1]}).ok());
+  if (parallel) {
+    EXPECT_TRUE(schedule.Parallel(i[0]).ok());
+  }
+  EXPECT_TRUE(RewritePrefetch(schedule, "main", TestTarget()).ok());
+  return Text(schedule);
+}
+
+TEST(RewritePrefetchTest, RowsOfLargeOperandsAreFetchedAhead) {
+  EXPECT_THAT(AfterPrefetch(2048, 512, 256),
+              HasSubstr("i0_0 in T.serial(512, annotations={"
+                        "\"tilefarm.prefetch_next\": 1})"));
+}
+
+TEST(RewritePrefetchTest, OthersAreLeft) {
+  const auto none = Not(HasSubstr("prefetch"));
+  // In the second cache anyway.
+  EXPECT_THAT(AfterPrefetch(256, 512, 256), none);
+  // A tile reads less than a few lines of each row.
+  EXPECT_THAT(AfterPrefetch(2048, 512, 32), none);
+  EXPECT_THAT(AfterPrefetch(2048, 512, 256, /*parallel=*/true), none);
+  Schedule untiled = Make(Matmul(2048, 64, 512));
+  EXPECT_TRUE(RewritePrefetch(untiled, "main", TestTarget()).ok());
+  EXPECT_THAT(Text(untiled), none);
 }
 
 TEST(LayOutAheadTest, FollowsTheReader) {

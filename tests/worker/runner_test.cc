@@ -188,6 +188,21 @@ TEST_F(RunnerTest, HopelessCandidateStopsEarly) {
   EXPECT_EQ(reply.seconds.size(), 1u);
 }
 
+TEST_F(RunnerTest, FirstRunsFarBehindTheBestAreGivenUp) {
+  LoadDouble();
+  RunRequest request = Request("loops");
+  request.best_seconds = 1e-3;
+  request.limits.timeout_ms = 60000;
+  const RunReply reply = Run(request);
+  EXPECT_EQ(reply.status, RunStatus::kRunTimeout);
+  EXPECT_THAT(reply.error,
+              HasSubstr("given up, many times slower than the best, "
+                        "in the first run"));
+  EXPECT_LT(reply.child_seconds, 30);
+  // The next one is measured as ever.
+  EXPECT_EQ(Run(Request("good")).status, RunStatus::kOk);
+}
+
 TEST_F(RunnerTest, SamplesStopBeforeTheTimeLimit) {
   LoadDouble();
   RunRequest request = Request("slow");

@@ -150,6 +150,8 @@ std::string ChildOutcome::Describe(const ChildLimits& limits) const {
     case ChildEnd::kTimeout:
       snprintf(text, sizeof text, "ran longer than %u ms", limits.timeout_ms);
       return text;
+    case ChildEnd::kGivenUp:
+      return "given up, many times slower than the best,";
     case ChildEnd::kCancelled:
       return "cancelled";
     case ChildEnd::kParentGone:
@@ -173,7 +175,8 @@ void PrepareForChildren() {
 }
 
 ChildOutcome RunChild(const ChildLimits& limits, int control_fd,
-                      uint64_t run_id, const std::function<void()>& body) {
+                      uint64_t run_id, const std::function<void()>& body,
+                      const GiveUp& give_up) {
   const pid_t parent = getpid();
   Pin(limits.cpus);
   const pid_t child = fork();
@@ -183,7 +186,9 @@ ChildOutcome RunChild(const ChildLimits& limits, int control_fd,
     body();
     _exit(kReturnedStatus);
   }
-  const int64_t deadline = NowMs() + limits.timeout_ms;
+  const int64_t start = NowMs();
+  const int64_t deadline = start + limits.timeout_ms;
+  bool looked = give_up.after_ms <= 0;
   ChildOutcome outcome;
   sigset_t none;
   sigemptyset(&none);
@@ -194,10 +199,16 @@ ChildOutcome RunChild(const ChildLimits& limits, int control_fd,
     siginfo_t info = {};
     if (waitid(P_PID, child, &info, WEXITED | WNOHANG | WNOWAIT) != 0) break;
     if (info.si_pid == child) break;
-    const int64_t left = deadline - NowMs();
-    if (left <= 0) {
+    const int64_t now = NowMs();
+    const bool look = !looked && now >= start + give_up.after_ms;
+    looked |= look;
+    if (now >= deadline) {
       outcome.end = ChildEnd::kTimeout;
+    } else if (look && give_up.hopeless()) {
+      outcome.end = ChildEnd::kGivenUp;
     } else {
+      const int64_t until = looked ? deadline : start + give_up.after_ms;
+      const int64_t left = std::min(deadline, until) - now;
       pollfd p{control_fd, POLLIN, 0};
       const timespec wait{left / 1000, left % 1000 * 1000000};
       const int n = ppoll(&p, control_fd < 0 ? 0 : 1, &wait, &none);

@@ -3,6 +3,7 @@
 #ifndef TILEFARM_WORKER_RUNNER_CHILD_H_
 #define TILEFARM_WORKER_RUNNER_CHILD_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -15,6 +16,7 @@ enum class ChildEnd {
   kExited,      // something in it called exit
   kSignal,      // died of a signal
   kTimeout,     // killed at its wall-clock limit
+  kGivenUp,     // killed since GiveUp said so
   kCancelled,   // killed for a kCancel frame
   kParentGone,  // killed: the worker closed our input, or broke the protocol
   kNotStarted,  // fork failed
@@ -26,6 +28,13 @@ struct ChildOutcome {
 
   // "crashed with SIGSEGV", "exited with status 3", ...
   std::string Describe(const ChildLimits& limits) const;
+};
+
+// Looks at the child once, some time after its start: where `hopeless` says so
+// it is killed. 0: never.
+struct GiveUp {
+  int64_t after_ms = 0;
+  std::function<bool()> hopeless;
 };
 
 // To be called once, before RunChild, by the single thread of the process:
@@ -41,7 +50,8 @@ void PrepareForChildren();
 // killed with everything it started. Watches `control_fd` meanwhile for its
 // end, or a kCancel frame that names `run_id`.
 ChildOutcome RunChild(const ChildLimits& limits, int control_fd,
-                      uint64_t run_id, const std::function<void()>& body);
+                      uint64_t run_id, const std::function<void()>& body,
+                      const GiveUp& give_up = {});
 
 }  // namespace tilefarm::worker
 

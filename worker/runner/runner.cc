@@ -32,6 +32,26 @@ std::string ReportedError(const ChildReport& report) {
 // takes longer than measuring.
 constexpr size_t kInheritedBytes = size_t{4} << 20;
 
+// The first run of a candidate is given up after this many times the best
+// known time, and a pause that covers loading and a stalled machine.
+constexpr double kGiveUpFactor = 10;
+constexpr double kGiveUpPauseSeconds = 0.5;
+
+// Programs with constants are exempt: their first run lays constants out and
+// may well be many times slower than what is timed.
+GiveUp GiveUpRule(const RunRequest& request, const ProgramSpec& program,
+                  const ChildReport& report) {
+  const bool has_constants =
+      std::any_of(program.buffers.begin(), program.buffers.end(),
+                  [](const BufferSpec& spec) { return spec.layout_free; });
+  if (!(request.best_seconds > 0) || has_constants) return {};
+  const double seconds =
+      kGiveUpPauseSeconds + kGiveUpFactor * request.best_seconds;
+  if (seconds * 1e3 >= request.limits.timeout_ms) return {};
+  return {static_cast<int64_t>(seconds * 1e3),
+          [&report] { return report.stage == Stage::kFirstRun; }};
+}
+
 double Now() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -295,9 +315,10 @@ RunReply Runner::Run(const RunRequest& request) {
       WithBuffers(request.limits, workload->program,
                   request.flush_cache ? FlushBytes(request) : 0);
   const double start = Now();
-  const ChildOutcome outcome =
-      RunChild(limits, options_.input_fd, request.run_id,
-               [&] { Measure(run, artifact.fd, request); });
+  const ChildOutcome outcome = RunChild(
+      limits, options_.input_fd, request.run_id,
+      [&] { Measure(run, artifact.fd, request); },
+      GiveUpRule(request, workload->program, *run.report));
   reply.child_seconds = Now() - start;
   worker_gone_ = outcome.end == ChildEnd::kParentGone;
   const Stage stage = run.report->stage;
@@ -311,7 +332,7 @@ RunReply Runner::Run(const RunRequest& request) {
     return reply;
   }
   reply.error = outcome.Describe(request.limits) + " " + StageName(stage);
-  if (outcome.end == ChildEnd::kTimeout) {
+  if (outcome.end == ChildEnd::kTimeout || outcome.end == ChildEnd::kGivenUp) {
     reply.status = RunStatus::kRunTimeout;
   } else if (outcome.end == ChildEnd::kCancelled) {
     reply.status = RunStatus::kCancelled;

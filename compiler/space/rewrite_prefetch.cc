@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <optional>
+
+#include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/space/block_analysis.h"
+#include "compiler/space/postprocs.h"
+#include "compiler/space/sketch_rules.h"
+
+namespace tilefarm::space {
+namespace {
+
+using schedule::LoopRv;
+
+// Reduced over in shorter runs, the loops over rows are the ones that hardware
+// sees.
+constexpr int64_t kLeastRowBytes = 256;
+
+// A parameter, too large for the second cache, whose last index moves with the
+// reduction.
+bool IsReadByRows(const ir::PrimFunc& function, const ir::BlockNode& block,
+                  const ir::BufferRegion& read, const ir::ForNode& inner,
+                  const target::Target& target) {
+  const ir::BufferNode& buffer = *read.buffer;
+  if (std::find(function.params.begin(), function.params.end(), read.buffer) ==
+          function.params.end() ||
+      buffer.num_elements() * buffer.dtype.bytes() <= target.caches.l2_bytes ||
+      read.region.empty()) {
+    return false;
+  }
+  const int64_t row =
+      ir::AsInt(inner.extent).value_or(0) * buffer.dtype.bytes();
+  if (row < kLeastRowBytes) return false;
+  return std::any_of(
+      block.iters.begin(), block.iters.end(), [&](const ir::IterVar& iter) {
+        return iter.type == ir::IterType::kReduce &&
+               ir::UsesVar(iter.binding, inner.var.get()) &&
+               ir::UsesVar(read.region.back().min, iter.var.get());
+      });
+}
+
+bool Moves(const ir::BlockNode& block, const ir::BufferRegion& read,
+           const ir::ForNode& loop) {
+  return std::any_of(block.iters.begin(), block.iters.end(),
+                     [&](const ir::IterVar& iter) {
+                       return ir::UsesVar(iter.binding, loop.var.get()) &&
+                              RegionUses(read, iter.var.get());
+                     });
+}
+
+bool Reduces(const ir::BlockNode& block, const ir::ForNode& loop) {
+  return std::any_of(block.iters.begin(), block.iters.end(),
+                     [&](const ir::IterVar& iter) {
+                       return iter.type != ir::IterType::kSpatial &&
+                              ir::UsesVar(iter.binding, loop.var.get());
+                     });
+}
+
+absl::Status PrefetchRows(schedule::Schedule& schedule,
+                          const std::string& function,
+                          const ir::BlockNode& node,
+                          const target::Target& target) {
+  const ir::PrimFuncPtr program = schedule.module().Find(function);
+  TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
+                      schedule.GetBlock(node.name, function));
+  TF_ASSIGN_OR_RETURN(std::vector<LoopRv> rvs, schedule.GetLoops(block));
+  std::vector<ir::ForPtr> loops;
+  for (const LoopRv& rv : rvs) {
+    TF_ASSIGN_OR_RETURN(ir::ForPtr loop, schedule.Get(rv));
+    loops.push_back(std::move(loop));
+  }
+  size_t inner = loops.size();
+  while (inner > 0 && (ir::IsConstInt(loops[inner - 1]->extent, 1) ||
+                       !Reduces(node, *loops[inner - 1]))) {
+    --inner;
+  }
+  if (inner == 0) return absl::OkStatus();
+  --inner;
+  for (const ir::BufferRegion& read : node.reads) {
+    if (!IsReadByRows(*program, node, read, *loops[inner], target)) continue;
+    for (size_t l = inner; l-- > 0;) {
+      if (ir::IsConstInt(loops[l]->extent, 1) || Reduces(node, *loops[l]) ||
+          !Moves(node, read, *loops[l])) {
+        continue;
+      }
+      // What threads read next is not known.
+      if (loops[l]->for_kind != ir::ForKind::kSerial) break;
+      return schedule.Annotate(rvs[l], ir::kPrefetchNext, ir::Attr(1));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// The rows of a large operand that is not packed, one tile ahead: the loop that
+// moves it from tile to tile, outside of the innermost reduction, is asked to
+// fetch what its next iteration reads.
+absl::Status RewritePrefetch(schedule::Schedule& schedule,
+                             const std::string& function,
+                             const target::Target& target) {
+  for (const ir::BlockPtr& node :
+       AllBlocks(*schedule.module().Find(function))) {
+    if (!node->annotations.contains(kTilingStructure) ||
+        node->annotations.contains(kAutoTensorize)) {
+      continue;
+    }
+    TF_RETURN_IF_ERROR(PrefetchRows(schedule, function, *node, target));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tilefarm::space

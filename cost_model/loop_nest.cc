@@ -254,9 +254,9 @@ class Builder {
   void ReadUnroll(const ir::AttrMap& annotations) {
     for (const auto& [key, value] : annotations) {
       const int64_t number = value.AsInt().value_or(0);
-      if (key == "pragma_auto_unroll_max_step") {
+      if (key == ir::kUnrollMaxStep) {
         unroll_.max_step = number;
-      } else if (key == "pragma_unroll_explicit") {
+      } else if (key == ir::kUnrollExplicit) {
         unroll_.is_explicit = number != 0;
       } else if (key == "meta_schedule.unroll_explicit") {
         unroll_ = {number, true};

@@ -11,6 +11,11 @@ namespace tilefarm::ir {
 // vectors, say of partial results.
 inline constexpr char kReduceLanes[] = "tilefarm.reduce_lanes";
 
+// On a loop, of itself and those inside: serial loops that hold no other loop
+// are unrolled (1) while they make no more than so many stores.
+inline constexpr char kUnrollMaxStep[] = "pragma_auto_unroll_max_step";
+inline constexpr char kUnrollExplicit[] = "pragma_unroll_explicit";
+
 // On a block that makes another layout of a layout-free parameter (one of
 // `layout_free_buffers`), or computes something of it alone, in a nest of its
 // own below the root: it may run once, ahead of time (lower/split_prepack.h).

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/index_math.h"
 #include "compiler/lower/passes.h"
@@ -101,7 +102,6 @@ constexpr int64_t kMaxPeeledIterations = 4;
 // by pragmas: that gains nothing there, and compiling them would take longer
 // than the rest of the kernel.
 constexpr double kSeldom = 1.0 / 16;
-constexpr char kUnrollExplicit[] = "pragma_unroll_explicit";
 
 // Where the guards below a loop hold throughout.
 struct Steady {
@@ -197,7 +197,7 @@ class GuardPartitioner : public ir::Mutator {
  protected:
   Stmt MutateFor(const ForNode& s, const Stmt&) override {
     const bool outer_unrolls = unrolls_;
-    const auto unrolls = s.annotations.find(kUnrollExplicit);
+    const auto unrolls = s.annotations.find(ir::kUnrollExplicit);
     if (unrolls != s.annotations.end()) {
       unrolls_ = unrolls->second.AsInt().value_or(0) != 0;
     }
@@ -295,7 +295,7 @@ class GuardPartitioner : public ir::Mutator {
                static_cast<double>(extent);
       ir::AttrMap annotations = s.annotations;
       if (unrolls_ && share_ <= kSeldom) {
-        annotations.insert_or_assign(kUnrollExplicit, int64_t{0});
+        annotations.insert_or_assign(ir::kUnrollExplicit, int64_t{0});
       }
       const ir::Var var = ir::MakeVar(s.var->name);
       Stmt part = std::make_shared<const ForNode>(

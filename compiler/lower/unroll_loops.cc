@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/passes.h"
 
@@ -16,9 +17,6 @@ using ir::Stmt;
 constexpr int64_t kMaxReplicatedStores = 4096;
 // Loops, one inside another, that a pragma unrolls.
 constexpr int kMaxPragmaDepth = 8;
-
-constexpr char kMaxStep[] = "pragma_auto_unroll_max_step";
-constexpr char kExplicit[] = "pragma_unroll_explicit";
 
 // What a statement costs and whether a loop remains in it.
 struct Size {
@@ -72,10 +70,10 @@ class Unroller : public ir::Mutator {
       if (found == s.annotations.end()) return std::nullopt;
       return found->second.AsInt();
     };
-    if (const auto step = pragma(kMaxStep)) {
+    if (const auto step = pragma(ir::kUnrollMaxStep)) {
       max_step_ = *step;
     }
-    if (const auto flag = pragma(kExplicit)) {
+    if (const auto flag = pragma(ir::kUnrollExplicit)) {
       explicit_ = *flag != 0;
     }
     size_ = {};
@@ -96,8 +94,8 @@ class Unroller : public ir::Mutator {
           s.for_kind == ForKind::kUnrolled ? ForKind::kSerial : s.for_kind;
       // The rest is for those who come later.
       ir::AttrMap annotations = s.annotations;
-      annotations.erase(kMaxStep);
-      annotations.erase(kExplicit);
+      annotations.erase(ir::kUnrollMaxStep);
+      annotations.erase(ir::kUnrollExplicit);
       return std::make_shared<const ir::ForNode>(
           s.var, s.min, s.extent, kind, std::move(body), std::move(annotations),
           s.thread_tag);

@@ -217,13 +217,13 @@ absl::Status RewriteParallelVectorizeUnroll(schedule::Schedule& schedule,
       if (loops.empty()) continue;
       TF_ASSIGN_OR_RETURN(ir::ForPtr outer, schedule.Get(loops[0]));
       if (!annotated.insert(outer->var.get()).second ||
-          outer->annotations.contains("pragma_auto_unroll_max_step")) {
+          outer->annotations.contains(ir::kUnrollMaxStep)) {
         continue;
       }
-      TF_RETURN_IF_ERROR(schedule.Annotate(
-          loops[0], "pragma_auto_unroll_max_step", ir::Attr(*unroll)));
       TF_RETURN_IF_ERROR(
-          schedule.Annotate(loops[0], "pragma_unroll_explicit", ir::Attr(1)));
+          schedule.Annotate(loops[0], ir::kUnrollMaxStep, ir::Attr(*unroll)));
+      TF_RETURN_IF_ERROR(
+          schedule.Annotate(loops[0], ir::kUnrollExplicit, ir::Attr(1)));
     }
   }
   return absl::OkStatus();

@@ -56,6 +56,10 @@ absl::StatusOr<BlockRv> Rfactor(ScheduleState& state, LoopRv loop,
 // skip_zeros.cc
 absl::Status SkipZeros(ScheduleState& state, BlockRv block);
 
+// pad_einsum.cc
+absl::Status PadEinsum(ScheduleState& state, BlockRv block,
+                       const std::vector<int64_t>& padding);
+
 // layout.cc
 absl::Status SetScope(ScheduleState& state, BlockRv block, int buffer_index,
                       std::string_view scope);

@@ -43,6 +43,7 @@ const Parameter kTransformLayout[] = {
     Named("pad_value", Attr()), Named("assume_injective_transform", false)};
 const Parameter kDecompose[] = {First("block"), First("loop")};
 const Parameter kRfactor[] = {First("loop"), Named("factor_axis")};
+const Parameter kPadEinsum[] = {First("block"), Named("padding")};
 const Parameter kBlockize[] = {First("target"),
                                Named("preserve_unit_iters", true)};
 const Parameter kTensorize[] = {First("block_or_loop"), Named("tensor_intrin"),
@@ -86,6 +87,7 @@ const Primitive kPrimitives[] = {
     {"decompose_reduction", "", kDecompose, Outputs::kOne, kB},
     {"rfactor", "", kRfactor, Outputs::kOne, kB},
     {"skip_zeros", "", kBlock},
+    {"pad_einsum", "", kPadEinsum},
     {"blockize", "", kBlockize, Outputs::kOne, kB},
     {"tensorize", "", kTensorize},
     {"annotate", "", kAnnotate},

@@ -489,6 +489,13 @@ const Entry kEntries[] = {
        TF_READ(r);
        return None(s.SkipZeros(block));
      }},
+    {"pad_einsum",
+     [](S& s, R& r) -> Ids {
+       const BlockRv block = r.Block(0);
+       std::vector<int64_t> padding = r.Ints(1);
+       TF_READ(r);
+       return None(s.PadEinsum(block, std::move(padding)));
+     }},
     {"blockize",
      [](S& s, R& r) -> Ids {
        const LoopRv loop = r.Loop(0);

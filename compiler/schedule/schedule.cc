@@ -399,6 +399,14 @@ absl::Status Schedule::SkipZeros(BlockRv block) {
                [&] { return schedule::SkipZeros(*state_, block); });
 }
 
+absl::Status Schedule::PadEinsum(BlockRv block, std::vector<int64_t> padding) {
+  return Apply(*state_, "pad_einsum",
+               {{"block", ToArg(block)},
+                {"padding",
+                 Arg{ir::Attr(ir::AttrList(padding.begin(), padding.end()))}}},
+               [&] { return schedule::PadEinsum(*state_, block, padding); });
+}
+
 // --- Tensorization ---
 
 absl::StatusOr<BlockRv> Schedule::Blockize(LoopRv loop) {

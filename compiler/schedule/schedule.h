@@ -115,6 +115,10 @@ class Schedule {
   // sum; for finite factors the result is the same.
   absl::Status SkipZeros(BlockRv block);
 
+  // A sum runs over multiples of `padding`, one number for each variable of the
+  // block, on copies that zeros fill up, and is copied back.
+  absl::Status PadEinsum(BlockRv block, std::vector<int64_t> padding);
+
   // --- Tensorization ---
   absl::StatusOr<BlockRv> Blockize(LoopRv loop);
   // Replaces the computation by an intrinsic of schedule/tensor_intrin.h.

@@ -56,6 +56,7 @@ class Stepper {
       return s_.Reindex(*block, rng_.Chance(0.5), Index()).status();
     }
     if (primitive == "skip_zeros") return s_.SkipZeros(*block);
+    if (primitive == "pad_einsum") return PadEinsum(*block);
     if (primitive == "storage_align") {
       return s_.StorageAlign(*block, 0, -1, 16, 4);
     }
@@ -141,6 +142,16 @@ class Stepper {
     return s_.Reorder(order);
   }
 
+  absl::Status PadEinsum(BlockRv block) {
+    auto node = s_.Get(block);
+    if (!node.ok()) return node.status();
+    std::vector<int64_t> padding;
+    for (size_t i = 0; i < (*node)->iters.size(); ++i) {
+      padding.push_back(rng_.Between(1, 5));
+    }
+    return s_.PadEinsum(block, std::move(padding));
+  }
+
   absl::Status TransformLayout(BlockRv block) {
     auto node = s_.Get(block);
     if (!node.ok()) return node.status();
@@ -200,6 +211,7 @@ schedule::Schedule RandomSchedule(const ir::PrimFuncPtr& program, int steps,
                                                       "rfactor",
                                                       "rfactor",
                                                       "skip_zeros",
+                                                      "pad_einsum",
                                                       "blockize",
                                                       "annotate"};
   ir::IRModule module;

@@ -60,6 +60,10 @@ absl::Status SkipZeros(ScheduleState& state, BlockRv block);
 absl::StatusOr<std::vector<BlockRv>> Winograd(ScheduleState& state,
                                               BlockRv block, int tile);
 
+// pad_einsum.cc
+absl::Status PadEinsum(ScheduleState& state, BlockRv block,
+                       const std::vector<int64_t>& padding);
+
 // layout.cc
 absl::Status SetScope(ScheduleState& state, BlockRv block, int buffer_index,
                       std::string_view scope);

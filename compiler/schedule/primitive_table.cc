@@ -44,6 +44,7 @@ const Parameter kTransformLayout[] = {
 const Parameter kDecompose[] = {First("block"), First("loop")};
 const Parameter kRfactor[] = {First("loop"), Named("factor_axis")};
 const Parameter kWinograd[] = {First("block"), Named("tile")};
+const Parameter kPadEinsum[] = {First("block"), Named("padding")};
 const Parameter kBlockize[] = {First("target"),
                                Named("preserve_unit_iters", true)};
 const Parameter kTensorize[] = {First("block_or_loop"), Named("tensor_intrin"),
@@ -89,6 +90,7 @@ const Primitive kPrimitives[] = {
     {"rfactor", "", kRfactor, Outputs::kOne, kB},
     {"skip_zeros", "", kBlock},
     {"winograd", "", kWinograd, Outputs::kMany, kB},
+    {"pad_einsum", "", kPadEinsum},
     {"blockize", "", kBlockize, Outputs::kOne, kB},
     {"tensorize", "", kTensorize},
     {"call_library", "", kCallLibrary},

@@ -496,6 +496,13 @@ const Entry kEntries[] = {
        TF_READ(r);
        return Many(s.Winograd(block, tile));
      }},
+    {"pad_einsum",
+     [](S& s, R& r) -> Ids {
+       const BlockRv block = r.Block(0);
+       std::vector<int64_t> padding = r.Ints(1);
+       TF_READ(r);
+       return None(s.PadEinsum(block, std::move(padding)));
+     }},
     {"blockize",
      [](S& s, R& r) -> Ids {
        const LoopRv loop = r.Loop(0);

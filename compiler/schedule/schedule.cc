@@ -406,6 +406,14 @@ absl::StatusOr<std::vector<BlockRv>> Schedule::Winograd(BlockRv block,
                [&] { return schedule::Winograd(*state_, block, tile); });
 }
 
+absl::Status Schedule::PadEinsum(BlockRv block, std::vector<int64_t> padding) {
+  return Apply(*state_, "pad_einsum",
+               {{"block", ToArg(block)},
+                {"padding",
+                 Arg{ir::Attr(ir::AttrList(padding.begin(), padding.end()))}}},
+               [&] { return schedule::PadEinsum(*state_, block, padding); });
+}
+
 // --- Tensorization ---
 
 absl::StatusOr<BlockRv> Schedule::Blockize(LoopRv loop) {

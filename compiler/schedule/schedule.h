@@ -122,6 +122,10 @@ class Schedule {
   // along rows; `block` finishes it.
   absl::StatusOr<std::vector<BlockRv>> Winograd(BlockRv block, int tile);
 
+  // A sum runs over multiples of `padding`, one number for each variable of the
+  // block, on copies that zeros fill up, and is copied back.
+  absl::Status PadEinsum(BlockRv block, std::vector<int64_t> padding);
+
   // --- Tensorization ---
   absl::StatusOr<BlockRv> Blockize(LoopRv loop);
   // Replaces the computation by an intrinsic of schedule/tensor_intrin.h.

@@ -72,16 +72,20 @@ const ir::IterVar* FindIter(const ir::BlockNode& block, const ir::Expr& var,
   return nullptr;
 }
 
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 bool TargetHas(const target::Target& target, const TensorIntrin& intrin) {
   return std::any_of(intrin.extensions.begin(), intrin.extensions.end(),
                      [&](const std::string& name) { return target.Has(name); });
 }
 
 // Of the intrinsics of the form C[lane] += A[k] * B[lane, k] the widest that
-// the target has and that divides the block's extents.
+// the target has and that divides the block's extents; with `pad`, of those
+// that fit into the extents, the one that takes the fewest instructions.
 void ChooseIntrin(const target::Target& target, const ir::LoadNode& a,
                   const ir::LoadNode& b, ir::DataType sum, int64_t lane_extent,
-                  int64_t group_extent, Match* match) {
+                  int64_t group_extent, bool pad, Match* match) {
+  int64_t fewest = INT64_MAX;
   for (const TensorIntrin& intrin : schedule::TensorIntrins()) {
     const auto& params = intrin.description->params;
     const bool dot = params.size() == 3 && params[0]->ndim() == 1 &&
@@ -93,10 +97,16 @@ void ChooseIntrin(const target::Target& target, const ir::LoadNode& a,
       continue;
     }
     const int64_t lanes = params[1]->shape[0], group = params[1]->shape[1];
-    if (!TargetHas(target, intrin) || lane_extent % lanes != 0 ||
-        group_extent % group != 0 || lanes <= match->lanes) {
+    if (!TargetHas(target, intrin)) continue;
+    const int64_t instructions =
+        CeilDiv(lane_extent, lanes) * CeilDiv(group_extent, group);
+    if (pad ? lane_extent < lanes || group_extent < group ||
+                  instructions >= fewest
+            : lane_extent % lanes != 0 || group_extent % group != 0 ||
+                  lanes <= match->lanes) {
       continue;
     }
+    fewest = instructions;
     match->intrin = &intrin;
     match->lanes = lanes;
     match->group_size = group;
@@ -139,7 +149,7 @@ void ChooseTile(const target::Target& target, const ir::BlockNode& block,
 }
 
 std::optional<Match> FindMatch(const ir::BlockNode& block,
-                               const target::Target& target) {
+                               const target::Target& target, bool pad) {
   // Lowering knows the dot products of x86 alone.
   if (target.kind != "x86-64") return std::nullopt;
   const auto* store = As<ir::StoreNode>(block.body);
@@ -177,8 +187,8 @@ std::optional<Match> FindMatch(const ir::BlockNode& block,
     return std::nullopt;
   }
   ChooseIntrin(target, *a, *b, store->value->dtype, IterExtent(*lane),
-               IterExtent(*group), &match);
-  ChooseTile(target, block, *a, *b, *store, *lane, *group, &match);
+               IterExtent(*group), pad, &match);
+  if (!pad) ChooseTile(target, block, *a, *b, *store, *lane, *group, &match);
   if (match.intrin == nullptr) return std::nullopt;
   for (size_t i = 0; i < block.reads.size(); ++i) {
     if (block.reads[i].buffer == b->buffer) match.packed = static_cast<int>(i);
@@ -274,14 +284,47 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block,
   return tiles;
 }
 
+// Whether the block is one that pad_einsum makes of an operand: a buffer as it
+// is, and zeros behind it.
+bool IsZeroPadding(const ir::BlockNode& block) {
+  const auto* store = As<ir::StoreNode>(block.body);
+  const auto* choice =
+      store == nullptr ? nullptr : As<ir::CallNode>(store->value);
+  if (choice == nullptr || choice->op != ir::Intrinsic::kIfThenElse ||
+      block.reads.size() != 1) {
+    return false;
+  }
+  const auto* zero = As<ir::FloatConstNode>(choice->args[2]);
+  if (!ir::IsConstInt(choice->args[2], 0) &&
+      (zero == nullptr || zero->value != 0)) {
+    return false;
+  }
+  const auto* load = As<ir::LoadNode>(choice->args[1]);
+  return load != nullptr && load->indices == store->indices;
+}
+
 // Where the operand is copied into the intrinsic's layout.
 enum class PackAt { kAheadOfTime, kBeforeTheNest, kUnderReduceLoops };
+
+// The block that copies the operand: the one that pads it already does.
+absl::StatusOr<BlockRv> CopyOf(Schedule& schedule, BlockRv block, int operand) {
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
+  const ir::Buffer& buffer = node->reads[static_cast<size_t>(operand)].buffer;
+  TF_ASSIGN_OR_RETURN(std::vector<BlockRv> producers,
+                      schedule.GetProducers(block));
+  for (const BlockRv& producer : producers) {
+    TF_ASSIGN_OR_RETURN(ir::BlockPtr made, schedule.Get(producer));
+    if (made->writes[0].buffer == buffer && IsZeroPadding(*made)) {
+      return producer;
+    }
+  }
+  return schedule.CacheRead(block, operand, "global");
+}
 
 // A postproc gives the copy its layout.
 absl::Status PackOperand(Schedule& schedule, BlockRv block, int operand,
                          const Tiles& tiles, PackAt at) {
-  TF_ASSIGN_OR_RETURN(BlockRv copy,
-                      schedule.CacheRead(block, operand, "global"));
+  TF_ASSIGN_OR_RETURN(BlockRv copy, CopyOf(schedule, block, operand));
   if (at == PackAt::kUnderReduceLoops) {
     TF_RETURN_IF_ERROR(schedule.ComputeAt(copy, tiles.reduce[0].back(),
                                           /*preserve_unit_loops=*/true));
@@ -328,6 +371,46 @@ absl::StatusOr<bool> PlaceResult(Schedule& schedule, BlockRv block,
       .ok();
 }
 
+// Whole registers and groups: copies that zeros fill up. What only copies the
+// result back is put into what reads it.
+absl::Status PadBlock(Schedule& schedule, BlockRv block, const Match& match) {
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
+  std::vector<int64_t> padding;
+  for (const ir::IterVar& iter : node->iters) {
+    padding.push_back(iter.var.get() == match.lane    ? match.lanes
+                      : iter.var.get() == match.group ? match.group_size
+                                                      : 1);
+  }
+  TF_RETURN_IF_ERROR(schedule.PadEinsum(block, std::move(padding)));
+  TF_ASSIGN_OR_RETURN(std::vector<BlockRv> consumers,
+                      schedule.GetConsumers(block));
+  Schedule attempt = schedule;
+  if (consumers.size() == 1 && attempt.ComputeInline(consumers[0]).ok()) {
+    schedule = std::move(attempt);
+  }
+  return absl::OkStatus();
+}
+
+// Whether the operand, or what its padded copy reads, may be laid out ahead of
+// time.
+absl::StatusOr<bool> IsConstant(const std::string& function, Schedule schedule,
+                                BlockRv block, int operand) {
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
+  const ir::PrimFuncPtr program = schedule.module().Find(function);
+  const ir::Buffer& buffer = node->reads[static_cast<size_t>(operand)].buffer;
+  if (ir::IsLayoutFree(*program, buffer.get())) return true;
+  TF_ASSIGN_OR_RETURN(std::vector<BlockRv> producers,
+                      schedule.GetProducers(block));
+  for (const BlockRv& producer : producers) {
+    TF_ASSIGN_OR_RETURN(ir::BlockPtr made, schedule.Get(producer));
+    if (made->writes[0].buffer == buffer && IsZeroPadding(*made) &&
+        ir::IsLayoutFree(*program, made->reads[0].buffer.get())) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 // Tiles a sum of products of narrow numbers around a dot-product instruction or
@@ -336,18 +419,27 @@ absl::StatusOr<bool> PlaceResult(Schedule& schedule, BlockRv block,
 // ahead of time where it is a constant, else under the outer reduce loops or
 // all of it before the nest. The instruction is several times as fast as
 // multiply and add, so the block is left to multi_level_tiling only where there
-// is too little to do to make up for packing in the call.
+// is too little to do to make up for packing in the call. Where registers or
+// groups have tails, the operands and the result are copies that zeros fill up.
 Alternatives MultiLevelTilingWithIntrin(const RuleContext& context,
                                         schedule::Schedule schedule,
                                         const std::string& name) {
   TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(name, context.function));
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
-  const std::optional<Match> match = FindMatch(*node, context.target);
-  if (!match) return std::vector{std::move(schedule)};
-
-  const ir::PrimFuncPtr function = schedule.module().Find(context.function);
-  const bool constant = ir::IsLayoutFree(
-      *function, node->reads[static_cast<size_t>(match->packed)].buffer.get());
+  const Schedule plain = schedule;
+  std::optional<Match> match = FindMatch(*node, context.target, /*pad=*/false);
+  if (!match) {
+    match = FindMatch(*node, context.target, /*pad=*/true);
+    if (!match || !PadBlock(schedule, block, *match).ok()) {
+      return std::vector{plain};
+    }
+    TF_ASSIGN_OR_RETURN(node, schedule.Get(block));
+    match = FindMatch(*node, context.target, /*pad=*/false);
+    if (!match) return std::vector{plain};
+  }
+  TF_ASSIGN_OR_RETURN(
+      const bool constant,
+      IsConstant(context.function, schedule, block, match->packed));
   const std::vector<PackAt> places =
       constant ? std::vector{PackAt::kAheadOfTime}
                : std::vector{PackAt::kBeforeTheNest, PackAt::kUnderReduceLoops};
@@ -381,7 +473,7 @@ Alternatives MultiLevelTilingWithIntrin(const RuleContext& context,
   }
   if (results.empty() ||
       (!constant && UsesOfRead(*node, match->packed) < kFewUses)) {
-    results.push_back(std::move(schedule));
+    results.push_back(plain);
   }
   return results;
 }

@@ -203,6 +203,9 @@ TEST(LowPrecision, TailsAgreeWithPlainLoops) {
                           rng);
     ExpectCandidatesAgree(
         GemmText(17, 31, 9, "bfloat16", "bfloat16", "float32"), target, rng);
+    ExpectCandidatesAgree(ConvText(5, 6, 19), target, rng);
+    ExpectCandidatesAgree(
+        GemmText(9, 37, 7, "uint8", "int8", "int32", kWeights), target, rng);
   }
 }
 

@@ -59,6 +59,7 @@ class Stepper {
     if (primitive == "winograd") {
       return s_.Winograd(*block, rng_.Chance(0.5) ? 2 : 4).status();
     }
+    if (primitive == "pad_einsum") return PadEinsum(*block);
     if (primitive == "storage_align") {
       return s_.StorageAlign(*block, 0, -1, 16, 4);
     }
@@ -144,6 +145,16 @@ class Stepper {
     return s_.Reorder(order);
   }
 
+  absl::Status PadEinsum(BlockRv block) {
+    auto node = s_.Get(block);
+    if (!node.ok()) return node.status();
+    std::vector<int64_t> padding;
+    for (size_t i = 0; i < (*node)->iters.size(); ++i) {
+      padding.push_back(rng_.Between(1, 5));
+    }
+    return s_.PadEinsum(block, std::move(padding));
+  }
+
   absl::Status TransformLayout(BlockRv block) {
     auto node = s_.Get(block);
     if (!node.ok()) return node.status();
@@ -204,6 +215,7 @@ schedule::Schedule RandomSchedule(const ir::PrimFuncPtr& program, int steps,
                                                       "rfactor",
                                                       "skip_zeros",
                                                       "winograd",
+                                                      "pad_einsum",
                                                       "blockize",
                                                       "annotate"};
   ir::IRModule module;

@@ -78,9 +78,9 @@ TEST(MultiLevelTilingWithIntrinTest, TakesTheWidestThatTheTargetHas) {
 }
 
 TEST(MultiLevelTilingWithIntrinTest, LeavesOtherProductsAlone) {
-  // Columns or the reduction do not divide; types without an instruction.
-  for (const auto& program : {Gemm(32, 20, 32, "uint8", "int8", "int32"),
-                              Gemm(32, 64, 30, "uint8", "int8", "int32"),
+  // Fewer columns or products than an instruction has; types without one.
+  for (const auto& program : {Gemm(32, 7, 32, "uint8", "int8", "int32"),
+                              Gemm(32, 64, 3, "uint8", "int8", "int32"),
                               Gemm(32, 64, 32, "int8", "int8", "int32"),
                               Gemm(32, 64, 32, "uint8", "int8", "float32"),
                               Gemm(32, 64, 32, "float32", "float32", "float32"),
@@ -89,6 +89,58 @@ TEST(MultiLevelTilingWithIntrinTest, LeavesOtherProductsAlone) {
     EXPECT_EQ(IntrinOf(*space), "");
     Rng rng(1);
     EXPECT_TRUE(space->Sample(rng).ok());
+  }
+}
+
+// Copies that zeros fill up, of what has tails alone, and in the place of other
+// copies.
+TEST(MultiLevelTilingWithIntrinTest, TailsArePadded) {
+  const struct {
+    ir::PrimFuncPtr program;
+    const char* target;
+    const char* intrin;
+    const char* padding;
+    bool pads_a, pads_b;
+  } kCases[] = {
+      {Gemm(32, 20, 32, "uint8", "int8", "int32"), kVnni, "dot_16x4_vnni",
+       "padding=[1, 16, 4]", false, true},
+      {Gemm(32, 64, 30, "uint8", "int8", "int32"), kVnni, "dot_16x4_vnni",
+       "padding=[1, 16, 4]", true, true},
+      // Two registers of sixteen, not three of eight.
+      {Gemm(9, 23, 30, "uint8", "int8", "int32"), kVnni, "dot_16x4_vnni",
+       "padding=[1, 16, 4]", true, true},
+      // Too few for sixteen; what they grow to is not.
+      {Gemm(9, 15, 32, "uint8", "int8", "int32"), kVnni, "dot_16x4_vnni",
+       "padding=[1, 8, 4]", false, true},
+      {Gemm(33, 37, 13, "bfloat16", "bfloat16", "float32"), kBf16,
+       "dot_16x2_bf16", "padding=[1, 16, 2]", true, true},
+  };
+  for (const auto& test : kCases) {
+    for (const bool constant : {false, true}) {
+      const auto space =
+          Space(constant ? WithConstants(test.program, {1}) : test.program,
+                test.target);
+      Rng rng(9);
+      int applied = 0;
+      for (int i = 0; i < 12; ++i) {
+        const auto candidate = space->Sample(rng);
+        ASSERT_TRUE(candidate.ok()) << candidate.status();
+        const auto scheduled = space->Apply(*candidate);
+        // A copy may be placed among the intrinsic's own loops.
+        if (!scheduled.ok()) continue;
+        ++applied;
+        const std::string trace = scheduled->trace().Print();
+        EXPECT_THAT(trace, HasSubstr(test.padding));
+        EXPECT_THAT(trace, HasSubstr(test.intrin));
+        const std::string text = ir::Print(scheduled->module());
+        EXPECT_EQ(text.find("A_pad") != std::string::npos, test.pads_a);
+        EXPECT_EQ(text.find("B_pad") != std::string::npos, test.pads_b);
+        EXPECT_THAT(text, Not(HasSubstr("B_pad_global")));
+        EXPECT_EQ(text.find("tilefarm.prepack") != std::string::npos, constant);
+        EXPECT_THAT(text, HasSubstr("\"tilefarm.dot_product\": 1"));
+      }
+      EXPECT_GE(applied, 6);
+    }
   }
 }
 

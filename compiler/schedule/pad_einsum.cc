@@ -1,0 +1,288 @@
+// pad_einsum: a reduction runs over whole tiles, on copies that zeros fill up.
+//
+//   pad_einsum(C, padding=[1, 16, 4])
+//
+//   for i, j, k in (5, 20, 6):             for ax0, ax1: A_pad[...] = A or 0
+//     C[i, j] += A[i, k] * B[k, j]   ->    for ax0, ax1: B_pad[...] = B or 0
+//                                          for i, j, k in (5, 32, 8):
+//                                            C_pad[i, j] += A_pad[i, k] *
+//                                                           B_pad[k, j]
+//                                          for ax0, ax1 in (5, 20): C = C_pad
+//
+// `padding` has a number for each of the block's variables, of which its
+// extent becomes a multiple. A buffer that no variable which grows indexes
+// stays what it is.
+//
+// Steps:
+//   1. Check that the block is a sum whose variables are bound to one plain
+//      loop each, in a nest of its own right below the scope.
+//   2. Check that variables which grow are whole indices, of dimensions as long
+//      as they, and that each factor of the term is zero where a variable that
+//      is summed over has grown: it reads the padding there.
+//   3. Make the copies, and the nest over them.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/schedule/block_info.h"
+#include "compiler/schedule/block_primitives.h"
+#include "compiler/schedule/cache_block.h"
+#include "compiler/schedule/ir_copy.h"
+#include "compiler/schedule/loop_rewrite.h"
+#include "compiler/schedule/reducer.h"
+#include "compiler/schedule/region_analysis.h"
+#include "compiler/schedule/scope_edit.h"
+
+namespace tilefarm::schedule {
+namespace {
+
+constexpr char kPrimitive[] = "pad_einsum";
+
+// The extents that variables of the block grow to; others are not in it.
+using Grown = std::map<const ir::VarNode*, int64_t>;
+
+// Step 1: the loops above the block, one for each variable.
+absl::StatusOr<std::vector<ir::ForPtr>> CheckNest(const ScheduleState& state,
+                                                  const ir::BlockPtr& block,
+                                                  const ir::BlockPtr& scope) {
+  const BlockScope deps(state, scope.get());
+  TF_RETURN_IF_ERROR(CheckReduction(state, kPrimitive, deps, block.get()));
+  const std::vector<ir::ForPtr> loops = state.LoopsAbove(block.get());
+  if (loops.size() != block->iters.size() ||
+      !ir::IsConstInt(block->predicate, 1) ||
+      state.Parent(loops[0].get()) != scope ||
+      !IsOnlyChild(state, loops[0].get(), block.get())) {
+    return state.Illegal(kPrimitive, block.get(),
+                         "its loops are not its own, one for each variable");
+  }
+  for (const ir::ForPtr& loop : loops) {
+    TF_RETURN_IF_ERROR(CheckPlainLoop(state, kPrimitive, loop).status());
+    const bool bound =
+        std::any_of(block->iters.begin(), block->iters.end(),
+                    [&](const auto& i) { return i.binding == loop->var; });
+    if (!bound || loop->for_kind != ir::ForKind::kSerial) {
+      return state.Illegal(kPrimitive, loop.get(),
+                           "the loop is not serial or not a variable's own");
+    }
+  }
+  return loops;
+}
+
+absl::StatusOr<Grown> GrowVariables(const ScheduleState& state,
+                                    const ir::BlockPtr& block,
+                                    const std::vector<int64_t>& padding) {
+  if (padding.size() != block->iters.size()) {
+    return state.Invalid(
+        kPrimitive, block.get(),
+        absl::StrCat("padding has ", padding.size(), " numbers for ",
+                     block->iters.size(), " variables"));
+  }
+  Grown grown;
+  for (size_t i = 0; i < padding.size(); ++i) {
+    const ir::IterVar& iter = block->iters[i];
+    const std::optional<int64_t> extent = ir::AsInt(iter.dom.extent);
+    if (padding[i] < 1 || padding[i] > INT32_MAX) {
+      return state.Invalid(
+          kPrimitive, block.get(),
+          absl::StrCat("padding ", padding[i], " is out of range"));
+    }
+    if (!extent || !ir::IsConstInt(iter.dom.min, 0)) {
+      return state.Illegal(
+          kPrimitive, block.get(),
+          absl::StrCat("variable ", iter.var->name, " has no constant extent"));
+    }
+    const int64_t whole = (*extent + padding[i] - 1) / padding[i] * padding[i];
+    if (whole != *extent) grown[iter.var.get()] = whole;
+  }
+  return grown;
+}
+
+// The factors of a term, casts aside.
+void Factors(const ir::Expr& term, std::vector<ir::Expr>* out) {
+  if (const auto* cast = ir::As<ir::CastNode>(term)) {
+    return Factors(cast->value, out);
+  }
+  const auto* product = ir::As<ir::BinaryNode>(term);
+  if (product != nullptr && product->op == ir::BinaryOp::kMul) {
+    Factors(product->a, out);
+    Factors(product->b, out);
+  } else {
+    out->push_back(term);
+  }
+}
+
+// Step 2, for the accesses to one buffer: the shape of its copy; nullopt where
+// it needs none.
+absl::StatusOr<std::optional<std::vector<int64_t>>> PaddedShape(
+    const ScheduleState& state, const ir::BlockPtr& block,
+    const ir::BufferNode& buffer, const Grown& grown) {
+  std::vector<int64_t> shape = buffer.shape;
+  bool legal = true;
+  const auto check = [&](const std::vector<ir::Expr>& indices) {
+    for (size_t d = 0; d < indices.size(); ++d) {
+      for (const ir::IterVar& iter : block->iters) {
+        const auto found = grown.find(iter.var.get());
+        if (found == grown.end() || !ir::UsesVar(indices[d], iter.var.get())) {
+          continue;
+        }
+        legal &= indices[d] == iter.var &&
+                 ir::AsInt(iter.dom.extent) == buffer.shape[d];
+        shape[d] = found->second;
+      }
+    }
+  };
+  const auto check_all = [&](const ir::Stmt& stmt) {
+    if (const auto* store = ir::As<ir::StoreNode>(stmt);
+        store->buffer.get() == &buffer) {
+      check(store->indices);
+    }
+    ir::PostOrderExprs(stmt, [&](const ir::Expr& e) {
+      const auto* load = ir::As<ir::LoadNode>(e);
+      if (load != nullptr && load->buffer.get() == &buffer) {
+        check(load->indices);
+      }
+    });
+  };
+  // Both are stores: the block is a known reduction.
+  check_all(block->body);
+  check_all(block->init);
+  if (!legal) {
+    return state.Illegal(
+        kPrimitive, block.get(),
+        absl::StrCat("a variable that grows is not a whole dimension of ",
+                     buffer.name));
+  }
+  if (shape == buffer.shape) return std::optional<std::vector<int64_t>>();
+  return std::optional(std::move(shape));
+}
+
+// for ax0, ax1: to[v0, v1] = from[v0, v1], or 0 where there is none.
+CopyNest MakePaddedCopy(const std::string& name, const ir::Buffer& from,
+                        const ir::Buffer& to) {
+  CopyNest copy = MakeCopy(name, from, to, arith::FullRegion(to),
+                           arith::FullRegion(to), arith::Analyzer());
+  ir::BlockNode block = *copy.block;
+  const auto* store = ir::As<ir::StoreNode>(block.body);
+  ir::Expr inside;
+  for (size_t d = 0; d < to->shape.size(); ++d) {
+    if (to->shape[d] == from->shape[d]) continue;
+    const ir::Expr below =
+        ir::LT(block.iters[d].var, ir::IntConst(from->shape[d]));
+    inside = inside == nullptr ? below : ir::And(inside, below);
+  }
+  const ir::Expr zero = to->dtype.is_float() ? ir::FloatConst(0, to->dtype)
+                                             : ir::IntConst(0, to->dtype);
+  block.body = ir::MakeStore(to, store->indices,
+                             ir::IfThenElseExpr(inside, store->value, zero));
+  const ir::BlockPtr made = ir::BlockOf(std::move(block));
+  ScopeEditor edit;
+  edit.Replace(copy.block.get(), made);
+  ir::BlockNode around;
+  around.predicate = ir::BoolConst(true);
+  around.body = copy.nest;
+  return {edit.Apply(around)->body, made};
+}
+
+std::string PadName(const ScheduleState& state, const ir::BlockPtr& block,
+                    const ir::Buffer& buffer) {
+  return FreshBufferName(*state.FunctionOf(block.get()),
+                         absl::StrCat(buffer->name, "_pad"));
+}
+
+}  // namespace
+
+absl::Status PadEinsum(ScheduleState& state, BlockRv block_rv,
+                       const std::vector<int64_t>& padding) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
+                      state.Get(kPrimitive, block_rv));
+  const ir::BlockPtr scope = state.Scope(block.get());
+  if (scope == nullptr) {
+    return state.Illegal(kPrimitive, block.get(),
+                         "the root block sums nothing");
+  }
+  TF_ASSIGN_OR_RETURN(const std::vector<ir::ForPtr> loops,
+                      CheckNest(state, block, scope));
+  const std::optional<Reducer> reducer = MatchReducer(*block);
+  if (!reducer || reducer->op != ir::BinaryOp::kAdd) {
+    return state.Illegal(kPrimitive, block.get(), "it is no sum");
+  }
+  TF_ASSIGN_OR_RETURN(const Grown grown, GrowVariables(state, block, padding));
+  std::vector<ir::Expr> factors;
+  Factors(reducer->value, &factors);
+  for (const ir::IterVar& iter : block->iters) {
+    if (iter.type == ir::IterType::kSpatial ||
+        !grown.contains(iter.var.get())) {
+      continue;
+    }
+    for (const ir::Expr& factor : factors) {
+      if (factor->kind == ir::ExprKind::kLoad &&
+          ir::UsesVar(factor, iter.var.get())) {
+        continue;
+      }
+      return state.Illegal(kPrimitive, block.get(),
+                           absl::StrCat("factor ", ir::ToString(factor),
+                                        " is not zero where variable ",
+                                        iter.var->name, " grows"));
+    }
+  }
+
+  // Step 3.
+  const ir::Buffer out = block->writes[0].buffer;
+  std::vector<ir::Buffer> buffers;
+  for (const ir::BufferRegion& read : block->reads) {
+    if (read.buffer != out && std::find(buffers.begin(), buffers.end(),
+                                        read.buffer) == buffers.end()) {
+      buffers.push_back(read.buffer);
+    }
+  }
+  buffers.push_back(out);
+  ScopeEditor edit;
+  ir::Stmt padded = block;
+  const int position = PositionOf(scope->body, loops[0].get());
+  for (const ir::Buffer& buffer : buffers) {
+    TF_ASSIGN_OR_RETURN(const std::optional<std::vector<int64_t>> shape,
+                        PaddedShape(state, block, *buffer, grown));
+    if (!shape) continue;
+    const std::string name = PadName(state, block, buffer);
+    const ir::Buffer pad = ir::MakeBuffer(name, buffer->dtype, *shape);
+    const std::string block_name =
+        FreshBlockName(state.FunctionOf(block.get())->body, name);
+    padded = RedirectBuffer(padded, buffer, pad);
+    edit.AddAlloc(pad);
+    edit.Insert(scope.get(), buffer == out ? position + 1 : position,
+                buffer == out
+                    ? MakeCopy(block_name, pad, out, arith::FullRegion(out),
+                               arith::FullRegion(out), arith::Analyzer())
+                          .nest
+                    : MakePaddedCopy(block_name, buffer, pad).nest);
+  }
+  ir::BlockNode made = *ir::As<ir::BlockNode>(padded);
+  for (ir::IterVar& iter : made.iters) {
+    const auto found = grown.find(iter.var.get());
+    if (found != grown.end()) iter.dom.extent = ir::IntConst(found->second);
+  }
+  const ir::BlockPtr made_block = ir::BlockOf(std::move(made));
+  ir::Stmt nest = made_block;
+  for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
+    auto longer = std::make_shared<ir::ForNode>(**loop);
+    for (const ir::IterVar& iter : block->iters) {
+      const auto found = grown.find(iter.var.get());
+      if (iter.binding == (*loop)->var && found != grown.end()) {
+        longer->extent = ir::IntConst(found->second);
+      }
+    }
+    longer->body = nest;
+    nest = std::move(longer);
+  }
+  edit.Replace(loops[0].get(), nest);
+  state.Replace(scope.get(), edit.Apply(*scope),
+                {{block.get(), made_block.get()}});
+  return absl::OkStatus();
+}
+
+}  // namespace tilefarm::schedule

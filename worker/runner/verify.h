@@ -22,9 +22,9 @@ struct Comparison {
   std::string error;  // the first element that is wrong
 };
 
-// The rule (base/tolerance.h): each float within 4 eps (4 + sqrt(K)) (|ref| + rms(ref)) of the
-// reference, NaN and infinities in the same places; integers exact. `number`
-// is the parameter's, for the message.
+// The rule (base/tolerance.h): each float within 4 eps (4 + sqrt(K)) (|ref| +
+// rms(ref)) of the reference, NaN and infinities in the same places; integers
+// exact. `number` is the parameter's, for the message.
 Comparison Compare(const BufferSpec& spec, uint64_t reduction_length,
                    uint32_t number, const void* reference, double rms,
                    const void* output);

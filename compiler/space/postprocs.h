@@ -6,6 +6,7 @@
 //   rewrite_packing     panels as wide as the register tile
 //   rewrite_parallel_vectorize_unroll
 //   rewrite_reductions  initialisation before the first reduce loop
+//   rewrite_streaming   outputs around the caches
 //   rewrite_tensorize   the intrinsic itself, in place of the loops
 //
 // Each does what is legal and leaves the rest: "does not apply" is no error.
@@ -84,6 +85,8 @@ absl::Status RewriteParallelVectorizeUnroll(schedule::Schedule& schedule,
                                             const target::Target& target);
 absl::Status RewriteReductions(schedule::Schedule& schedule,
                                const std::string& function);
+absl::Status RewriteStreaming(schedule::Schedule& schedule,
+                              const std::string& function);
 
 }  // namespace tilefarm::space
 

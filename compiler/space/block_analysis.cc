@@ -5,10 +5,18 @@
 
 #include "compiler/ir/layout_free.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::space {
 
 using ir::As;
+
+namespace {
+
+// Terms of a sum for each element of what may be streamed.
+constexpr int64_t kMostStreamedTerms = 32;
+
+}  // namespace
 
 bool HasTrivialBindings(const ir::BlockNode& block) {
   std::set<const ir::ExprNode*> seen;
@@ -213,6 +221,42 @@ std::vector<ir::BlockPtr> AllBlocks(const ir::PrimFunc& function) {
 bool IsOutput(const ir::PrimFunc& function, const ir::BufferNode* buffer) {
   return std::any_of(function.params.begin(), function.params.end(),
                      [&](const ir::Buffer& p) { return p.get() == buffer; });
+}
+
+std::vector<std::string> StreamedBlocks(const ir::PrimFunc& function,
+                                        int64_t bytes) {
+  std::set<const ir::BufferNode*> read;
+  ir::PostOrderExprs(function.body, [&](const ir::Expr& expr) {
+    const auto* load = ir::As<ir::LoadNode>(expr);
+    if (load != nullptr) read.insert(load->buffer.get());
+  });
+  std::vector<std::string> names;
+  int64_t elements = 0, most_terms = 0;
+  for (const ir::BlockPtr& block : AllBlocks(function)) {
+    if (IsReduction(*block)) {
+      most_terms =
+          std::max(most_terms, ProductOf(*block, ir::IterType::kSpatial) *
+                                   ProductOf(*block, ir::IterType::kReduce));
+    }
+    const auto tiling = block->annotations.find(kTilingStructure);
+    if (tiling != block->annotations.end() &&
+        tiling->second == ir::Attr(kTransposedTiles)) {
+      continue;  // written element by element
+    }
+    for (const ir::BufferRegion& region : block->writes) {
+      const ir::BufferNode& buffer = *region.buffer;
+      if (!IsOutput(function, &buffer) || read.contains(&buffer) ||
+          buffer.num_elements() * buffer.dtype.bytes() <= bytes ||
+          ProductOf(*block, ir::IterType::kReduce) != 1) {
+        continue;
+      }
+      elements = std::max(elements, buffer.num_elements());
+      names.push_back(block->name);
+    }
+  }
+  // A matrix product: its time is not in its stores.
+  if (most_terms > kMostStreamedTerms * elements) return {};
+  return names;
 }
 
 }  // namespace tilefarm::space

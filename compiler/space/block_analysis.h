@@ -40,6 +40,11 @@ int64_t UsesOfRead(const ir::BlockNode& block, int read);
 // reduced over.
 std::vector<int> OperandsToPrepack(const ir::PrimFunc& function,
                                    const ir::BlockNode& block);
+// Names of the blocks that write outputs of more than `bytes` bytes each which
+// nothing reads, with little work for each element: what may go around the
+// caches.
+std::vector<std::string> StreamedBlocks(const ir::PrimFunc& function,
+                                        int64_t bytes);
 // Whether block variable `var` occurs in the region.
 bool RegionUses(const ir::BufferRegion& region, const ir::VarNode* var);
 

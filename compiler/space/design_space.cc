@@ -162,6 +162,7 @@ class DesignSpaceImpl : public DesignSpace {
     TF_RETURN_IF_ERROR(RewriteParallelVectorizeUnroll(schedule, name, target_));
     TF_RETURN_IF_ERROR(RewritePrefetch(schedule, name, target_));
     TF_RETURN_IF_ERROR(RewriteReductions(schedule, name));
+    TF_RETURN_IF_ERROR(RewriteStreaming(schedule, name));
     TF_RETURN_IF_ERROR(RewriteTensorize(schedule, name));
     return schedule;
   }

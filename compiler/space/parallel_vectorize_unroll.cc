@@ -1,10 +1,13 @@
 #include "base/status_macros.h"
+#include "compiler/space/block_analysis.h"
 #include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::space {
 
 // Writes on the root what the postproc of the same name is to do: how many
-// parallel jobs a core at most, how far to unroll beyond the register tile.
+// parallel jobs a core at most, how far to unroll beyond the register tile,
+// and, where outputs are too large for the caches, whether they are written
+// around them.
 Alternatives ParallelVectorizeUnroll(const RuleContext& context,
                                      schedule::Schedule schedule,
                                      const std::string&) {
@@ -25,6 +28,13 @@ Alternatives ParallelVectorizeUnroll(const RuleContext& context,
       schedule::ExprRv steps,
       schedule.SampleCategorical({0, 16, 64}, {0.5, 0.25, 0.25}));
   TF_RETURN_IF_ERROR(schedule.Annotate(root, kUnrollExplicit, steps));
+  const ir::PrimFuncPtr function = schedule.module().Find(context.function);
+  if (context.target.kind == "x86-64" &&
+      !StreamedBlocks(*function, context.target.caches.l2_bytes).empty()) {
+    TF_ASSIGN_OR_RETURN(schedule::ExprRv streams,
+                        schedule.SampleCategorical({0, 1}, {0.5, 0.5}));
+    TF_RETURN_IF_ERROR(schedule.Annotate(root, kStream, streams));
+  }
   return std::vector{std::move(schedule)};
 }
 

@@ -7,6 +7,7 @@
 //   rewrite_parallel_vectorize_unroll
 //   rewrite_prefetch    the next rows of large operands, while tiles run
 //   rewrite_reductions  initialisation before the first reduce loop
+//   rewrite_streaming   outputs around the caches
 //   rewrite_tensorize   the intrinsic itself, in place of the loops
 //
 // Each does what is legal and leaves the rest: "does not apply" is no error.
@@ -88,6 +89,8 @@ absl::Status RewritePrefetch(schedule::Schedule& schedule,
                              const target::Target& target);
 absl::Status RewriteReductions(schedule::Schedule& schedule,
                                const std::string& function);
+absl::Status RewriteStreaming(schedule::Schedule& schedule,
+                              const std::string& function);
 
 }  // namespace tilefarm::space
 

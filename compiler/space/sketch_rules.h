@@ -12,7 +12,8 @@
 //   multi_level_tiling     SSRSRS with write cache and packing, of constants
 //                          ahead of time
 //   tile_reduction         register tiles for reductions without reuse
-//   tile_transposed        square tiles where rows are read and columns written
+//   tile_transposed        square tiles where rows are read and columns written,
+//                          or whole registers of a row
 //   follow_consumers       a second way for chains: producers row by row
 //   random_compute_location  other producers move under their consumers
 //   parallel_vectorize_unroll  marks the root for the postprocs
@@ -81,6 +82,8 @@ inline constexpr char kAutoTensorize[] = "meta_schedule.auto_tensorize";
 inline constexpr char kParallel[] = "meta_schedule.parallel";
 inline constexpr char kVectorize[] = "meta_schedule.vectorize";
 inline constexpr char kUnrollExplicit[] = "meta_schedule.unroll_explicit";
+// On the root: outputs go around the caches (rewrite_streaming).
+inline constexpr char kStream[] = "tilefarm.stream";
 // On a block that copies an operand: pack it in panels of the consumer's
 // innermost tile.
 inline constexpr char kPack[] = "tilefarm.pack";

@@ -1,3 +1,6 @@
+#include <optional>
+#include <utility>
+
 #include "base/status_macros.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
@@ -42,6 +45,43 @@ Axes TransposedAxes(const ir::BlockNode& block) {
   return axes.written != nullptr && axes.read != nullptr ? axes : Axes{};
 }
 
+// One register of the output's row at a time, its lanes gathered from as many
+// rows of the input, which are read along. `nullopt` where lanes do not divide.
+absl::StatusOr<std::optional<schedule::Schedule>> WholeRegisters(
+    const RuleContext& context, schedule::Schedule schedule,
+    const std::string& name, const Axes& axes) {
+  TF_ASSIGN_OR_RETURN(const schedule::BlockRv block,
+                      schedule.GetBlock(name, context.function));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  TF_ASSIGN_OR_RETURN(const std::vector<schedule::LoopRv> loops,
+                      schedule.GetLoops(block));
+  const auto* store = ir::As<ir::StoreNode>(node->body);
+  const int64_t lanes =
+      context.target.vector_lanes(store->buffer->dtype.bytes());
+  std::vector<schedule::LoopRv> outer, written, read;
+  for (const schedule::LoopRv& loop : loops) {
+    TF_ASSIGN_OR_RETURN(const ir::ForPtr for_node, schedule.Get(loop));
+    const ir::IterVar* iter = nullptr;
+    for (const ir::IterVar& one : node->iters) {
+      if (one.binding == for_node->var) iter = &one;
+    }
+    if (iter != nullptr && iter->var.get() == axes.written) {
+      if (IterExtent(*iter) % lanes != 0) return std::nullopt;
+      TF_ASSIGN_OR_RETURN(written, schedule.Split(loop, {std::nullopt, lanes}));
+    } else if (iter != nullptr && iter->var.get() == axes.read) {
+      TF_ASSIGN_OR_RETURN(const std::vector<schedule::ExprRv> factors,
+                          SampleTiles(schedule, loop, 2, kMaxTile));
+      TF_ASSIGN_OR_RETURN(read, schedule.Split(loop, {factors[0], factors[1]}));
+    } else {
+      outer.push_back(loop);
+    }
+  }
+  if (written.size() != 2 || read.size() != 2) return std::nullopt;
+  outer.insert(outer.end(), {written[0], read[0], read[1], written[1]});
+  if (!schedule.Reorder(outer).ok()) return std::nullopt;
+  return schedule;
+}
+
 }  // namespace
 
 // A block that reads along one axis and writes along another goes through
@@ -50,6 +90,11 @@ Axes TransposedAxes(const ir::BlockNode& block) {
 //
 //   for i, j: B[i, j] = A[j, i]
 //   ->  for i0, j0, i1, j1: B[i0 i1, j0 j1] = A[j0 j1, i0 i1]
+//
+// Or, where rows are whole registers, register by register, so that what is
+// written can go around the caches:
+//
+//   ->  for j0, i0, i1, j1 (lanes): B[i0 i1, j0 j1] = A[j0 j1, i0 i1]
 Alternatives TileTransposed(const RuleContext& context,
                             schedule::Schedule schedule,
                             const std::string& name) {
@@ -85,7 +130,11 @@ Alternatives TileTransposed(const RuleContext& context,
   if (!attempt.Reorder(outer).ok()) return std::vector{std::move(schedule)};
   TF_RETURN_IF_ERROR(
       attempt.Annotate(block, kTilingStructure, ir::Attr(kTransposedTiles)));
-  return std::vector{std::move(attempt)};
+  std::vector<schedule::Schedule> results{std::move(attempt)};
+  TF_ASSIGN_OR_RETURN(std::optional<schedule::Schedule> registers,
+                      WholeRegisters(context, std::move(schedule), name, axes));
+  if (registers) results.push_back(*std::move(registers));
+  return results;
 }
 
 }  // namespace tilefarm::space

@@ -298,6 +298,8 @@ absl::Status Builder::Annotate(const Instruction& in) {
     out_.vectorize = value;
   } else if (name == space::kUnrollExplicit) {
     out_.unroll_steps = value;
+  } else if (name == space::kStream) {
+    // Nothing that features tell.
   } else {
     return Unknown(name);
   }

@@ -45,6 +45,13 @@ std::vector<Workload> Workloads() {
              {x, w, bias, te::Dense(x, w, &bias, te::Activation::kGelu)});
        },
        0.2},
+      // Larger than the second cache: with and without streaming stores.
+      {"large_relu",
+       [] {
+         const Tensor x = Input("x", {2048, 1024});
+         return Build({x, te::Relu(x)});
+       },
+       0.5},
       {"batch_matmul",
        [] {
          const Tensor a = Input("a", {4, 32, 48}), b = Input("b", {4, 48, 64});

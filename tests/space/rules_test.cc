@@ -248,10 +248,18 @@ TEST(AddRfactorTest, DotProductsOfFewRowsAreFactored) {
 
 TEST(TileTransposedTest, BothAxesAreCutAndOthersAreLeft) {
   const auto results = Apply(TileTransposed, Transposed(64, 48), "T_transpose");
-  ASSERT_EQ(results.size(), 1u);
+  ASSERT_EQ(results.size(), 2u);
   const std::string trace = results[0].trace().Print();
   EXPECT_THAT(trace, HasSubstr("sch.reorder("));
   EXPECT_THAT(trace, HasSubstr(kTilingStructure));
+  // By registers: no mark, so that lanes are made of the innermost loop.
+  const std::string registers = results[1].trace().Print();
+  EXPECT_THAT(registers, HasSubstr("sch.reorder("));
+  EXPECT_THAT(registers, Not(HasSubstr(kTilingStructure)));
+  ExpectSameOutputs(*Transposed(64, 48), *results[1].module().Find("main"));
+  // Rows that are no whole registers are only cut in squares.
+  EXPECT_EQ(Apply(TileTransposed, Transposed(63, 49), "T_transpose").size(),
+            1u);
   // Too short to matter; no transposition.
   for (const auto& unchanged :
        {Apply(TileTransposed, Transposed(64, 4), "T_transpose"),

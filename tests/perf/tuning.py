@@ -11,7 +11,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "suite")]
 from farm import Farm  # noqa: E402
-from programs import ENTRIES  # noqa: E402
+from programs import ENTRIES, is_wanted  # noqa: E402
 
 
 def parser(description, trials):
@@ -20,7 +20,7 @@ def parser(description, trials):
         description=description.splitlines()[0])
     result.add_argument("--bin", default="build/release/bin")
     result.add_argument("--only", nargs="+", default=[],
-                        help="entries whose name has one of these in it")
+                        help="entries of these names or name parts")
     result.add_argument("--skip", nargs="+", default=[],
                         help="leave these out (a trial of gemm_2048 takes half "
                         "a second)")
@@ -36,7 +36,7 @@ def parser(description, trials):
 
 def chosen(args):
     return [e for e in ENTRIES.values()
-            if (not args.only or any(o in e.name for o in args.only))
+            if is_wanted(e.name, args.only)
             and not any(s in e.name for s in args.skip)]
 
 

@@ -30,7 +30,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(HERE, "suite"))
 from farm import Farm, timed  # noqa: E402
-from programs import ENTRIES  # noqa: E402
+from programs import ENTRIES, is_wanted  # noqa: E402
 
 # Of the root mean square of the output: far above rounding, far below a wrong
 # term.
@@ -111,7 +111,7 @@ def main():
     parser.add_argument("--tvm-dir", required=True)
     parser.add_argument("--bin", default="build/release/bin")
     parser.add_argument("--only", nargs="+", default=[],
-                        help="entries whose name has one of these in it")
+                        help="entries of these names or name parts")
     parser.add_argument("--trials", type=int, default=128)
     parser.add_argument("--cores", type=int, default=1)
     parser.add_argument("--cpu", default="", help="TVM's -mcpu; default: the "
@@ -136,7 +136,7 @@ def main():
              "'target.llvm_get_system_cpu')())"], stdout=subprocess.PIPE,
             text=True, check=True).stdout.split()[-1]
     entries = [e for e in ENTRIES.values() if e.peers == "tvm" and
-               (not args.only or any(o in e.name for o in args.only))]
+               is_wanted(e.name, args.only)]
     results = []
     if not args.json:
         print(f"{platform.node()}, {args.cores} core(s), {args.trials} trials,"

@@ -330,3 +330,10 @@ import blocked  # noqa: E402
 
 _ALL += [blocked.conv(*shape) for shape in _CONVOLUTIONS]
 ENTRIES = {entry.name: entry for entry in _ALL}
+
+
+def is_wanted(name, only, known=ENTRIES):
+    """Whether --only asks for the entry: by its name, or by a part of it that
+    is none of the `known` names itself. Nothing asks for all."""
+    return not only or any(
+        o == name or (o not in known and o in name) for o in only)

@@ -97,7 +97,7 @@ def main():
     parser.add_argument("--bench",
                         help="the suite_bench program (default: built beside)")
     parser.add_argument("--only", nargs="+", default=[],
-                        help="entries whose name has one of these in it")
+                        help="entries of these names or name parts")
     parser.add_argument("--trials", type=int, default=256)
     parser.add_argument("--cores", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
@@ -110,7 +110,7 @@ def main():
     known = {**programs.ENTRIES, **low_precision.ENTRIES}
     entries = [e for e in known.values()
                if e.peers == "library"
-               and (not args.only or any(o in e.name for o in args.only))]
+               and programs.is_wanted(e.name, args.only, known)]
     program = args.bench or os.path.join(args.bin, "..", "tests", "bin",
                                          "suite_bench")
     if not os.path.exists(program):

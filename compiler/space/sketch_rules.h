@@ -12,9 +12,8 @@
 //   multi_level_tiling     SSRSRS with write cache and packing, of constants
 //                          ahead of time
 //   tile_reduction         register tiles for reductions without reuse
-//   tile_transposed        square tiles where rows are read and columns
-//   written,
-//                          or whole registers of a row
+//   tile_transposed        where rows are read and columns written: square
+//                          tiles, or whole registers of a row
 //   follow_consumers       a second way for chains: producers row by row
 //   random_compute_location  other producers move under their consumers
 //   parallel_vectorize_unroll  marks the root for the postprocs

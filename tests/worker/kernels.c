@@ -248,6 +248,15 @@ PACKED_KERNEL(fails_to_pack, good, 4 * kElements, return 9,
 // The two entry points do not agree.
 PACKED_KERNEL(whole_is_wrong, wrong, 4 * kElements, Reverse(source, packed),
               return DoubleReversed(in, out))
+// Packs for longer than the first run of a candidate may last.
+static void PauseLong(void) {
+  struct timespec pause = {0, 800000000};
+  nanosleep(&pause, NULL);
+}
+PACKED_KERNEL(packs_slowly, good, 4 * kElements, PauseLong();
+              Reverse(source, packed), return DoubleReversed(in, out))
+PACKED_KERNEL(packed_loops, good, 4 * kElements, Reverse(source, packed),
+              return loops(in, out))
 PACKED_KERNEL(packed_is_slow, good, 4 * kElements, Reverse(source, packed),
               return slow(in, out))
 

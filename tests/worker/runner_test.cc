@@ -292,6 +292,18 @@ TEST_F(PackedRunnerTest, ARaceVerifiesThePackedOneAlone) {
   EXPECT_THAT(reply.error, HasSubstr("in the first run"));
 }
 
+TEST_F(PackedRunnerTest, FirstRunsAreGivenUpWhateverPackingTakes) {
+  LoadPacked();
+  RunRequest request = Request("packs_slowly");
+  request.best_seconds = 1e-3;
+  request.limits.timeout_ms = 60000;
+  EXPECT_EQ(Run(request).status, RunStatus::kOk);
+  request.symbol = "packed_loops";
+  const RunReply reply = Run(request);
+  EXPECT_EQ(reply.status, RunStatus::kRunTimeout);
+  EXPECT_THAT(reply.error, HasSubstr("given up, many times slower"));
+}
+
 TEST_F(PackedRunnerTest, LargeConstantsArePackedIntoTheSameMemoryInTurns) {
   BufferSpec input = Buffer(ElementType::kFloat32, true, false, 1 << 20);
   input.layout_free = true;

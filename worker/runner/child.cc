@@ -186,9 +186,7 @@ ChildOutcome RunChild(const ChildLimits& limits, int control_fd,
     body();
     _exit(kReturnedStatus);
   }
-  const int64_t start = NowMs();
-  const int64_t deadline = start + limits.timeout_ms;
-  bool looked = give_up.after_ms <= 0;
+  const int64_t deadline = NowMs() + limits.timeout_ms;
   ChildOutcome outcome;
   sigset_t none;
   sigemptyset(&none);
@@ -199,16 +197,14 @@ ChildOutcome RunChild(const ChildLimits& limits, int control_fd,
     siginfo_t info = {};
     if (waitid(P_PID, child, &info, WEXITED | WNOHANG | WNOWAIT) != 0) break;
     if (info.si_pid == child) break;
-    const int64_t now = NowMs();
-    const bool look = !looked && now >= start + give_up.after_ms;
-    looked |= look;
-    if (now >= deadline) {
+    int64_t left = deadline - NowMs();
+    const int64_t patience = give_up ? give_up() : left;
+    if (left <= 0) {
       outcome.end = ChildEnd::kTimeout;
-    } else if (look && give_up.hopeless()) {
+    } else if (patience <= 0) {
       outcome.end = ChildEnd::kGivenUp;
     } else {
-      const int64_t until = looked ? deadline : start + give_up.after_ms;
-      const int64_t left = std::min(deadline, until) - now;
+      left = std::min(left, patience);
       pollfd p{control_fd, POLLIN, 0};
       const timespec wait{left / 1000, left % 1000 * 1000000};
       const int n = ppoll(&p, control_fd < 0 ? 0 : 1, &wait, &none);

@@ -30,12 +30,9 @@ struct ChildOutcome {
   std::string Describe(const ChildLimits& limits) const;
 };
 
-// Looks at the child once, some time after its start: where `hopeless` says so
-// it is killed. 0: never.
-struct GiveUp {
-  int64_t after_ms = 0;
-  std::function<bool()> hopeless;
-};
+// How many more milliseconds a child may go on as things are, asked at the
+// start and whenever they are over; 0 or less: it is killed.
+using GiveUp = std::function<int64_t()>;
 
 // To be called once, before RunChild, by the single thread of the process:
 // blocks SIGCHLD but where RunChild waits, ignores SIGPIPE, and adopts the
@@ -51,7 +48,7 @@ void PrepareForChildren();
 // end, or a kCancel frame that names `run_id`.
 ChildOutcome RunChild(const ChildLimits& limits, int control_fd,
                       uint64_t run_id, const std::function<void()>& body,
-                      const GiveUp& give_up = {});
+                      const GiveUp& give_up = nullptr);
 
 }  // namespace tilefarm::worker
 

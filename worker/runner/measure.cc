@@ -395,6 +395,7 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
   double first = 0;
   bool disturbed = false;
   const auto first_run = [&] {
+    report.first_run_start = Now();
     report.stage = Stage::kFirstRun;
     switches = InvoluntarySwitches();
     first = kernel.TimedRun();

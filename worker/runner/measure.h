@@ -33,6 +33,7 @@ struct ChildReport {
   uint32_t sample_count;
   uint32_t retaken;
   uint32_t stopped_early;
+  double first_run_start;  // CLOCK_MONOTONIC; set before the stage
   double first_seconds;
   double canary_seconds;
   double samples[kMaxSamples];

@@ -32,30 +32,31 @@ std::string ReportedError(const ChildReport& report) {
 // takes longer than measuring.
 constexpr size_t kInheritedBytes = size_t{4} << 20;
 
-// The first run of a candidate is given up after this many times the best
-// known time, and a pause that covers loading and a stalled machine.
-constexpr double kGiveUpFactor = 10;
-constexpr double kGiveUpPauseSeconds = 0.5;
-
-// Programs with constants are exempt: their first run lays constants out and
-// may well be many times slower than what is timed.
-GiveUp GiveUpRule(const RunRequest& request, const ProgramSpec& program,
-                  const ChildReport& report) {
-  const bool has_constants =
-      std::any_of(program.buffers.begin(), program.buffers.end(),
-                  [](const BufferSpec& spec) { return spec.layout_free; });
-  if (!(request.best_seconds > 0) || has_constants) return {};
-  const double seconds =
-      kGiveUpPauseSeconds + kGiveUpFactor * request.best_seconds;
-  if (seconds * 1e3 >= request.limits.timeout_ms) return {};
-  return {static_cast<int64_t>(seconds * 1e3),
-          [&report] { return report.stage == Stage::kFirstRun; }};
-}
-
 double Now() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+// The first run of a candidate is given up after this many times the best
+// known time, and a pause that covers a stalled machine.
+constexpr double kGiveUpFactor = 10;
+constexpr double kGiveUpPauseSeconds = 0.5;
+
+GiveUp GiveUpRule(const RunRequest& request, const ChildReport& report) {
+  if (!(request.best_seconds > 0)) return nullptr;
+  const double patience =
+      kGiveUpPauseSeconds + kGiveUpFactor * request.best_seconds;
+  // Once the first run is over, its time has the say (sample_race.h).
+  return [&report, patience]() -> int64_t {
+    double left = patience;
+    if (report.stage == Stage::kFirstRun) {
+      left -= Now() - report.first_run_start;
+    }
+    // What the child's code may have written there is any number at all.
+    if (!(left > 0)) return 0;
+    return 1 + static_cast<int64_t>(std::min(left, patience) * 1e3);
+  };
 }
 
 size_t Padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -318,7 +319,7 @@ RunReply Runner::Run(const RunRequest& request) {
   const ChildOutcome outcome = RunChild(
       limits, options_.input_fd, request.run_id,
       [&] { Measure(run, artifact.fd, request); },
-      GiveUpRule(request, workload->program, *run.report));
+      GiveUpRule(request, *run.report));
   reply.child_seconds = Now() - start;
   worker_gone_ = outcome.end == ChildEnd::kParentGone;
   const Stage stage = run.report->stage;

@@ -10,7 +10,8 @@ std::vector<SystemLibrary> MakeLibraries() {
       {"aligned_alloc", "free", "getenv", "madvise", "memcpy", "memmove",
        "memset", "mmap", "munmap", "pthread_attr_destroy", "pthread_attr_init",
        "pthread_attr_setstacksize", "pthread_create", "pthread_join",
-       "pthread_sigmask", "sched_getaffinity", "syscall"}};
+       "pthread_sigmask", "sched_getaffinity", "sched_getcpu",
+       "sched_setaffinity", "syscall"}};
   SystemLibrary libm{"libm.so.6", {}};
   for (const char* name :
        {"acos", "asin",  "atan",  "atan2",     "ceil",  "cos",    "cosh",

@@ -9,6 +9,11 @@
  *   state:  63......32 31      30....0
  *           generation closed  active workers
  *
+ * A worker sleeps at home: bound to one cpu, each to another, none to the
+ * caller's, until it is awake again. Left to itself the system may wake it on
+ * the cpu of the caller, since a guest's halted cpus look as if they were taken
+ * away, and there it would not run before the caller has done all the work.
+ *
  * The pool lives in a page that the kernel zeroes in a forked child, where its
  * threads do not exist: there it is simply made anew. */
 #include "compiler/runtime/platform.h"
@@ -17,7 +22,8 @@
 
 enum {
   kMaxWorkers = 1023,
-  kPoolBytes = 16384,
+  kPoolBytes = 32768,
+  kMaskWords = 128,
   kStackBytes = 1 << 20,
   kSpins = 2000, /* before a waiting thread sleeps: some 50 us */
   kChunksPerThread = 4,
@@ -33,6 +39,7 @@ struct Pool {
   _Atomic(int32_t) caller_sleeps;
   _Atomic(int32_t) busy; /* a caller owns the pool */
   _Atomic(int32_t) stop;
+  _Atomic(int32_t) arrived; /* workers that have begun */
   int32_t started;
   int32_t workers;
   /* The loop, constant while its generation is open. */
@@ -42,6 +49,9 @@ struct Pool {
   _Atomic(int64_t) next;
   _Atomic(int32_t) status;
   unsigned long threads[kMaxWorkers];
+  _Atomic(int32_t) tids[kMaxWorkers]; /* 0: not there yet */
+  /* The caller's at 0, worker i's home at i + 1. */
+  _Atomic(int32_t) cpus[kMaxWorkers + 1];
 };
 _Static_assert(sizeof(struct Pool) <= kPoolBytes, "the mapping is too small");
 
@@ -68,8 +78,65 @@ static void TakeChunks(struct Pool* pool) {
   }
 }
 
+static void BindTo(int32_t tid, int32_t cpu) {
+  unsigned long mask[kMaskWords] = {0};
+  const int32_t bits = 8 * (int32_t)sizeof(mask[0]);
+  if (cpu < 0 || cpu >= kMaskWords * bits) return;
+  mask[cpu / bits] = 1ul << (cpu % bits);
+  sched_setaffinity(tid, sizeof(mask), mask);
+}
+
+/* Homes for the workers: the allowed cpus after the caller's, round and round
+ * where there are fewer. */
+static void ChooseHomes(struct Pool* pool, int32_t threads) {
+  unsigned long mask[kMaskWords] = {0};
+  const int32_t bits = 8 * (int32_t)sizeof(mask[0]), all = kMaskWords * bits;
+  int32_t cpu = sched_getcpu();
+  if (cpu < 0 || cpu >= all) cpu = 0;
+  for (int32_t i = 0; i < threads; ++i) {
+    __c11_atomic_store(&pool->cpus[i], i == 0 ? cpu : -1, __ATOMIC_RELAXED);
+  }
+  if (sched_getaffinity(0, sizeof(mask), mask) < 0) return;
+  for (int32_t i = 1; i < threads; ++i) {
+    do {
+      cpu = cpu + 1 < all ? cpu + 1 : 0;
+    } while (!(mask[cpu / bits] >> (cpu % bits) & 1));
+    __c11_atomic_store(&pool->cpus[i], cpu, __ATOMIC_RELAXED);
+  }
+}
+
+/* Where the caller has moved to a sleeping worker's home, they swap. */
+static void LeaveHomesAlone(struct Pool* pool) {
+  const int32_t now = sched_getcpu();
+  const int32_t before = __c11_atomic_load(&pool->cpus[0], __ATOMIC_RELAXED);
+  if (now < 0 || now == before) return;
+  __c11_atomic_store(&pool->cpus[0], now, __ATOMIC_RELAXED);
+  for (int32_t i = 0; i < pool->workers; ++i) {
+    if (__c11_atomic_load(&pool->cpus[i + 1], __ATOMIC_RELAXED) != now) {
+      continue;
+    }
+    __c11_atomic_store(&pool->cpus[i + 1], before, __ATOMIC_RELAXED);
+    const int32_t tid = __c11_atomic_load(&pool->tids[i], __ATOMIC_RELAXED);
+    if (tid != 0) BindTo(tid, before);
+  }
+}
+
+static void SleepAtHome(struct Pool* pool, int32_t worker, uint32_t seen) {
+  unsigned long mask[kMaskWords] = {0};
+  const int known = sched_getaffinity(0, sizeof(mask), mask);
+  BindTo(0, __c11_atomic_load(&pool->cpus[worker + 1], __ATOMIC_RELAXED));
+  __c11_atomic_fetch_add(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
+  FutexWait(&pool->generation, seen);
+  __c11_atomic_fetch_sub(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
+  if (known >= 0) sched_setaffinity(0, sizeof(mask), mask);
+}
+
 static void* WorkerMain(void* argument) {
   struct Pool* pool = argument;
+  const int32_t worker =
+      __c11_atomic_fetch_add(&pool->arrived, 1, __ATOMIC_RELAXED);
+  __c11_atomic_store(&pool->tids[worker], (int32_t)syscall(TF_SYS_GETTID),
+                     __ATOMIC_RELAXED);
   uint32_t seen = 0;
   for (;;) {
     for (int i = 0; i < kSpins; ++i) {
@@ -77,9 +144,7 @@ static void* WorkerMain(void* argument) {
       TF_PAUSE();
     }
     while (__c11_atomic_load(&pool->generation, __ATOMIC_SEQ_CST) == seen) {
-      __c11_atomic_fetch_add(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
-      FutexWait(&pool->generation, seen);
-      __c11_atomic_fetch_sub(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
+      SleepAtHome(pool, worker, seen);
     }
     if (__c11_atomic_load(&pool->stop, __ATOMIC_ACQUIRE)) return NULL;
     seen = __c11_atomic_load(&pool->generation, __ATOMIC_ACQUIRE);
@@ -103,6 +168,7 @@ static void Start(struct Pool* pool, int32_t cores) {
   int32_t threads = ThreadsFor(cores);
   if (threads > kMaxWorkers) threads = kMaxWorkers;
   pool->started = 1;
+  ChooseHomes(pool, threads);
   __c11_atomic_store(&pool->state, TF_CLOSED, __ATOMIC_RELAXED);
   /* pthread_attr_t has at most 64 bytes on Linux. */
   _Alignas(16) char attributes[128];
@@ -145,6 +211,10 @@ static void WaitForWorkers(struct Pool* pool) {
     state = __c11_atomic_load(&pool->state, __ATOMIC_ACQUIRE);
   }
   if (!(state & TF_ACTIVE)) return;
+  /* For the same reason the caller stays where it is while it sleeps. */
+  unsigned long mask[kMaskWords] = {0};
+  const int known = sched_getaffinity(0, sizeof(mask), mask);
+  if (known >= 0) BindTo(0, sched_getcpu());
   __c11_atomic_store(&pool->caller_sleeps, 1, __ATOMIC_SEQ_CST);
   for (;;) {
     state = __c11_atomic_load(&pool->state, __ATOMIC_SEQ_CST);
@@ -153,6 +223,7 @@ static void WaitForWorkers(struct Pool* pool) {
     FutexWait(&pool->state, (uint32_t)state);
   }
   __c11_atomic_store(&pool->caller_sleeps, 0, __ATOMIC_SEQ_CST);
+  if (known >= 0) sched_setaffinity(0, sizeof(mask), mask);
 }
 
 int32_t tf_rt_parallel_for(tf_rt_body body, void* context, int64_t n,
@@ -180,6 +251,7 @@ int32_t tf_rt_parallel_for(tf_rt_body body, void* context, int64_t n,
                      __ATOMIC_RELEASE);
   __c11_atomic_store(&pool->generation, generation, __ATOMIC_SEQ_CST);
   if (__c11_atomic_load(&pool->sleepers, __ATOMIC_SEQ_CST) != 0) {
+    LeaveHomesAlone(pool);
     FutexWakeAll(&pool->generation);
   }
   TakeChunks(pool);

@@ -17,6 +17,8 @@ int munmap(void* at, size_t bytes);
 int madvise(void* at, size_t bytes, int advice);
 long syscall(long number, ...);
 int sched_getaffinity(int pid, size_t bytes, void* mask);
+int sched_setaffinity(int pid, size_t bytes, const void* mask);
+int sched_getcpu(void);
 int pthread_create(unsigned long* thread, const void* attributes,
                    void* (*start)(void*), void* argument);
 int pthread_join(unsigned long thread, void** result);
@@ -36,17 +38,17 @@ enum {
 };
 
 #if defined(__x86_64__)
-enum { TF_SYS_FUTEX = 202 };
+enum { TF_SYS_FUTEX = 202, TF_SYS_GETTID = 186 };
 #define TF_PAUSE() __builtin_ia32_pause()
 #elif defined(__aarch64__) || defined(__riscv)
-enum { TF_SYS_FUTEX = 98 };
+enum { TF_SYS_FUTEX = 98, TF_SYS_GETTID = 178 };
 #if defined(__aarch64__)
 #define TF_PAUSE() __asm__ volatile("yield")
 #else
 #define TF_PAUSE() ((void)0)
 #endif
 #else
-#error "give this architecture its futex number and pause instruction"
+#error "give this architecture its numbers and pause instruction"
 #endif
 
 #endif /* TILEFARM_COMPILER_RUNTIME_PLATFORM_H_ */

@@ -1,11 +1,16 @@
 // Parallel loops and the thread pool of an artifact.
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <numeric>
+#include <set>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -101,6 +106,49 @@ TEST(Parallel, PoolIsLazyAndJoinedOnUnload) {
     usleep(1000);
   }
   EXPECT_EQ(ThreadCount(), before);
+}
+
+std::set<int> CpusOf(pid_t thread) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  std::set<int> cpus;
+  if (sched_getaffinity(thread, sizeof mask, &mask) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &mask)) cpus.insert(cpu);
+  }
+  return cpus;
+}
+
+// Asleep each worker is bound to a cpu of its own; the caller, and who is
+// awake, to none.
+TEST(Parallel, WorkersSleepOnCpusOfTheirOwn) {
+  const std::set<int> all = CpusOf(0);
+  if (all.size() < 2) GTEST_SKIP() << "one core";
+  const auto kernel = Kernel::Build(RowSums(), Cores(8));
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    std::vector<int64_t> got(kRows, -1);
+    ASSERT_EQ(kernel->Call("kernel", got.data()), 0);
+    ASSERT_EQ(got, Expected());
+    EXPECT_EQ(CpusOf(0), all);
+    std::vector<std::set<int>> homes;
+    size_t bound = 0;
+    for (int wait = 0; wait < 10000 && (homes.empty() || bound < homes.size());
+         ++wait) {
+      usleep(1000);
+      homes.clear();
+      for (const auto& entry :
+           std::filesystem::directory_iterator("/proc/self/task")) {
+        const pid_t thread = std::stoi(entry.path().filename());
+        if (thread != gettid()) homes.push_back(CpusOf(thread));
+      }
+      bound = std::count_if(homes.begin(), homes.end(),
+                            [](const auto& home) { return home.size() == 1; });
+    }
+    EXPECT_EQ(bound, std::min<size_t>(8, all.size()) - 1);
+    std::sort(homes.begin(), homes.end());
+    EXPECT_EQ(std::adjacent_find(homes.begin(), homes.end()), homes.end());
+  }
 }
 
 TEST(Parallel, EnvironmentLimitsThreads) {

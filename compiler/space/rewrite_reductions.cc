@@ -38,7 +38,13 @@ absl::Status ReduceInLanes(schedule::Schedule& schedule,
   if (loops.empty() || node->annotations.contains(kTilingStructure)) {
     return absl::OkStatus();
   }
+  // Partial results that moved below a loop of their reader leave loops of one
+  // iteration inside the one that counts.
   TF_ASSIGN_OR_RETURN(ir::ForPtr inner, schedule.Get(loops.back()));
+  while (loops.size() > 1 && ir::IsConstInt(inner->extent, 1)) {
+    loops.pop_back();
+    TF_ASSIGN_OR_RETURN(inner, schedule.Get(loops.back()));
+  }
   const int64_t extent = ir::AsInt(inner->extent).value_or(0);
   if (extent < 4 || extent > kMaxReduceLanes ||
       inner->for_kind != ir::ForKind::kSerial) {

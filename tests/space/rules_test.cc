@@ -337,6 +337,27 @@ TEST(RewriteReductionsTest, InitialisationMovesBeforeTheReduceLoops) {
   ExpectSameOutputs(*Matmul(4, 4, 8), *schedule.module().Find("main"));
 }
 
+TEST(RewriteReductionsTest, ShortRowsAreSummedInVectors) {
+  // As partial results leave their reader: a loop of one iteration inside.
+  for (const bool unit_loop : {false, true}) {
+    Schedule schedule = Make(SmallSoftmax());
+    const auto block = schedule.GetBlock("T_softmax_expsum", "main");
+    ASSERT_TRUE(block.ok()) << block.status();
+    const auto loops = schedule.GetLoops(*block);
+    ASSERT_TRUE(loops.ok()) << loops.status();
+    if (unit_loop) {
+      const auto parts = schedule.Split((*loops)[0], {6, 1});
+      ASSERT_TRUE(parts.ok()) << parts.status();
+      ASSERT_TRUE(schedule.Reorder({loops->back(), (*parts)[1]}).ok());
+    }
+    ASSERT_TRUE(RewriteReductions(schedule, "main").ok());
+    EXPECT_THAT(
+        Text(schedule),
+        HasSubstr("T.serial(40, annotations={\"tilefarm.reduce_lanes\": "
+                  "1}):"));
+  }
+}
+
 TEST(RewriteParallelVectorizeUnrollTest, DoesWhatTheRootAsksFor) {
   Schedule schedule = Make(MatmulRelu(64, 64, 8));
   auto root = schedule.GetBlock("root");

@@ -74,6 +74,7 @@ std::string DeviceState(const CpuList& cpus, const RunReply& reply) {
         absl::StrFormat("\"canary_seconds\":%.9f", reply.canary_seconds));
   }
   fields.push_back(absl::StrCat("\"retaken\":", reply.retaken));
+  fields.push_back(absl::StrCat("\"shared\":", reply.shared));
   return absl::StrCat("{", absl::StrJoin(fields, ","), "}");
 }
 

@@ -211,6 +211,7 @@ std::string Encode(const RunReply& value) {
   out.F64(value.max_abs_error);
   out.F64(value.max_rel_error);
   out.U32(value.retaken);
+  out.U32(value.shared);
   out.F64(value.canary_seconds);
   out.F64(value.child_seconds);
   return out.Take();
@@ -232,6 +233,7 @@ bool Decode(std::string_view payload, RunReply* value) {
   value->max_abs_error = in.F64();
   value->max_rel_error = in.F64();
   value->retaken = in.U32();
+  value->shared = in.U32();
   value->canary_seconds = in.F64();
   value->child_seconds = in.F64();
   return in.Finished();

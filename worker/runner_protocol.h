@@ -154,6 +154,8 @@ struct RunReply {
   double max_rel_error = 0;
   // Samples thrown away because the kernel was switched out.
   uint32_t retaken = 0;
+  // Samples taken while something else used the core (base/quiet_core.h).
+  uint32_t shared = 0;
   // Time of a fixed chain of multiplications: the clock as this core had it.
   double canary_seconds = 0;
   // What the child took in all; the rest was making it and judging it.

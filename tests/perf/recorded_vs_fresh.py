@@ -54,15 +54,18 @@ def main():
                              record["ci_high_seconds"]],
                 "fresh": fresh, "processes": medians,
                 "ratio": fresh / record["median_seconds"],
+                # Of all samples: something else used the core.
+                "shared": sum(r["shared"] for r in runs) / sum(
+                    len(r["seconds"]) for r in runs),
                 "canary": statistics.median(
                     r["canary_seconds"] for r in runs)}
             results.append(result)
             if not args.json:
                 print("{:24} recorded {:9.4f} ms, fresh {:9.4f} "
-                      "({:.4f} to {:.4f}), ratio {:.3f}".format(
+                      "({:.4f} to {:.4f}), ratio {:.3f}, core shared {:.0%}".format(
                           entry.name, result["recorded"] * 1e3, fresh * 1e3,
                           medians[0] * 1e3, medians[-1] * 1e3,
-                          result["ratio"]), flush=True)
+                          result["ratio"], result["shared"]), flush=True)
     ratios = [r["ratio"] for r in results]
     summary = {
         "benchmark": "recorded_vs_fresh", "cores": args.cores,

@@ -2,14 +2,19 @@
 // a process of its own: memory from the allocator, touched and filled with
 // random values, the caches warm from the run before.
 //
-//   time_library LIB.so SYMBOL [--packed] [--samples N] TYPE:COUNT...
+//   time_library LIB.so SYMBOL [--packed] [--samples N] [--alone C]
+//                TYPE:COUNT...
 //
 // TYPE:COUNT is a parameter, "float32:1048576". Prints one JSON object:
-// {"seconds": [...], "median_seconds": S, "canary_seconds": S}.
+// {"seconds": [...], "median_seconds": S, "shared": N, "alone_contention": C,
+//  "canary_seconds": S}.
 //
 // The protocol is the runner's: the last core, a first run, a millisecond of
 // warm-up, samples of a millisecond or one run, taken again where the process
-// was switched out.
+// was switched out, and waiting until nothing else uses the core. "shared" of
+// the samples were taken although something did, since waiting took too long.
+// How the core is alone is the least of C and what this process sees itself:
+// callers hand on what former processes printed.
 #include <dlfcn.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -28,6 +33,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/quiet_core.h"
 #include "base/statistics.h"
 
 namespace tilefarm::perf {
@@ -36,6 +42,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr double kSampleSeconds = 1e-3;
 constexpr size_t kMostParameters = 16;
+// To learn how the core is alone, and of waiting for that, in all.
+constexpr int kLooks = 200;
+constexpr double kPatienceSeconds = 3;
 
 double Since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -125,7 +134,14 @@ double Canary() {
   return best;
 }
 
-std::vector<double> Measure(void* function, void* const* args, int samples) {
+struct Samples {
+  std::vector<double> seconds;
+  double alone_contention = 0;
+  int shared = 0;
+};
+
+Samples Measure(void* function, void* const* args, int count,
+                double alone_contention) {
   const auto run = [&] {
     const auto start = Clock::now();
     if (CallWith(function, args, std::make_index_sequence<kMostParameters>())) {
@@ -134,6 +150,8 @@ std::vector<double> Measure(void* function, void* const* args, int samples) {
     }
     return Since(start);
   };
+  const QuietCore core(alone_contention);
+  double patience = kPatienceSeconds;
   double best = run();
   double spent = 0;
   while (spent < kSampleSeconds) {
@@ -143,36 +161,52 @@ std::vector<double> Measure(void* function, void* const* args, int samples) {
   }
   const int iterations = std::clamp(
       static_cast<int>(kSampleSeconds / std::max(best, 1e-9)), 1, 1 << 20);
-  std::vector<double> seconds;
-  for (int retakes = 0; static_cast<int>(seconds.size()) < samples;) {
+  Samples samples;
+  samples.alone_contention = alone_contention;
+  for (int retakes = 0; static_cast<int>(samples.seconds.size()) < count;) {
+    bool quiet = core.IsQuiet();
+    if (!quiet && patience > 0) {
+      const auto start = Clock::now();
+      quiet = core.Await(patience);
+      patience -= Since(start);
+      run();  // into the caches again
+    }
     const long switches = InvoluntarySwitches();
     const auto start = Clock::now();
     for (int i = 0; i < iterations; ++i) {
       CallWith(function, args, std::make_index_sequence<kMostParameters>());
     }
     const double mean = Since(start) / iterations;
-    if (InvoluntarySwitches() != switches && retakes++ < samples) continue;
-    seconds.push_back(mean);
+    const bool alone = quiet && core.IsQuiet();
+    if ((InvoluntarySwitches() != switches || (quiet && !alone)) &&
+        retakes++ < 4 * count) {
+      continue;
+    }
+    samples.seconds.push_back(mean);
+    samples.shared += !alone;
   }
-  return seconds;
+  return samples;
 }
 
 int Main(const std::vector<std::string>& words) {
   bool packed = false;
   int samples = 25;
+  double alone = 0;
   std::vector<std::string> names;
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "--packed") {
       packed = true;
     } else if (words[i] == "--samples" && i + 1 < words.size()) {
       samples = std::max(1, std::atoi(words[++i].c_str()));
+    } else if (words[i] == "--alone" && i + 1 < words.size()) {
+      alone = std::atof(words[++i].c_str());
     } else {
       names.push_back(words[i]);
     }
   }
   if (names.size() < 3 || names.size() > kMostParameters) {
     std::cerr << "usage: time_library LIB.so SYMBOL [--packed] [--samples N] "
-                 "TYPE:COUNT...\n";
+                 "[--alone C] TYPE:COUNT...\n";
     return 2;
   }
   UseLastCore();
@@ -209,10 +243,16 @@ int Main(const std::vector<std::string>& words) {
       args[i] = into;
     }
   }
-  const std::vector<double> seconds =
-      Measure(library.Find(packed ? "_packed" : ""), args, samples);
-  std::cout << nlohmann::json{{"seconds", seconds},
-                              {"median_seconds", MedianOf(seconds).median},
+  const double learned = LearnAloneContention(kLooks);
+  const double alone_contention =
+      alone > 0 ? std::min(alone, learned) : learned;
+  const Samples measured = Measure(library.Find(packed ? "_packed" : ""), args,
+                                   samples, alone_contention);
+  std::cout << nlohmann::json{{"seconds", measured.seconds},
+                              {"median_seconds",
+                               MedianOf(measured.seconds).median},
+                              {"shared", measured.shared},
+                              {"alone_contention", measured.alone_contention},
                               {"canary_seconds", Canary()}}
                    .dump()
             << "\n";

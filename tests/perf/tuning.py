@@ -116,6 +116,10 @@ def build(args, program, db, library):
         stderr=subprocess.DEVNULL)
 
 
+# Of this machine's cores, as the processes of time_library have seen them.
+_alone_contention = []
+
+
 def time_library(args, entry, library, packed=False, samples=25):
     """One new process; see time_library.cc."""
     types = getattr(entry, "dtypes", None) or ["float32"] * len(entry.shapes)
@@ -129,6 +133,10 @@ def time_library(args, entry, library, packed=False, samples=25):
         [os.path.join(args.bin, "..", "tests", "bin", "time_library"), library,
          entry.function, "--samples", str(samples)]
         + (["--packed"] if packed else [])
+        + (["--alone", str(min(_alone_contention))] if _alone_contention
+           else [])
         + [f"{t}:{c}" for t, c in zip(types, counts)],
         stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(out.stdout)
+    answer = json.loads(out.stdout)
+    _alone_contention.append(answer["alone_contention"])
+    return answer

@@ -7,10 +7,12 @@
 #include <limits>
 #include <vector>
 
+#include "base/quiet_core.h"
 #include "base/statistics.h"
 #include "worker/runner/inputs.h"
 #include "worker/runner/numeric.h"
 #include "worker/runner/sample_race.h"
+#include "worker/runner/solitude.h"
 #include "worker/runner/verify.h"
 
 namespace tilefarm::worker {
@@ -214,6 +216,77 @@ TEST(StatisticsTest, MedianAndInterval) {
   EXPECT_EQ(many.median, 10.5);
   EXPECT_EQ(many.low, 6);
   EXPECT_EQ(many.high, 15);
+}
+
+TEST(QuietCore, TheCoreAloneIsALowOneOfWhatWasSeen) {
+  EXPECT_EQ(AloneContention({}), 0);
+  EXPECT_EQ(AloneContention({1.5}), 1.5);
+  // One look in a hundred in which the neighbour hindered the chain more.
+  std::vector<double> seen(95, 1.4);
+  seen.push_back(0.7);
+  for (int i = 0; i < 4; ++i) seen.push_back(1.0);
+  EXPECT_EQ(AloneContention(seen), 1.0);
+}
+
+TEST(QuietCore, WaitsNoLongerThanItMay) {
+  EXPECT_GT(LearnAloneContention(3), 0);
+  EXPECT_TRUE(QuietCore(0).IsQuiet()) << "not known";
+  EXPECT_TRUE(QuietCore(1e6).Await(0));
+  EXPECT_FALSE(QuietCore(1e-6).Await(0));
+  EXPECT_FALSE(QuietCore(1e-6).Await(0.002));
+}
+
+TEST(Solitude, AMeasurementInFullCountsEverySample) {
+  Solitude solitude(1e-6, /*best_seconds=*/0, /*quiet_share=*/0);
+  bool waited = false, lost = false;
+  EXPECT_FALSE(solitude.Await(0.002, &waited));
+  EXPECT_TRUE(waited);
+  EXPECT_FALSE(solitude.SetsAside(1, &lost));
+}
+
+TEST(Solitude, ARaceThatMayBeWonIsWorthWaiting) {
+  Solitude solitude(1e-6, /*best_seconds=*/1, /*quiet_share=*/0.5);
+  bool waited = false, lost = false;
+  EXPECT_FALSE(solitude.Await(0.002, &waited));
+  EXPECT_FALSE(waited) << "no patience before the first samples";
+  EXPECT_TRUE(solitude.SetsAside(1.7, &lost));
+  EXPECT_TRUE(solitude.SetsAside(1.5, &lost));
+  EXPECT_TRUE(solitude.SetsAside(1.7, &lost));
+  EXPECT_FALSE(lost);
+  EXPECT_FALSE(solitude.SetsAside(1.7, &lost)) << "it waits; now all count";
+  EXPECT_FALSE(solitude.Await(0.002, &waited));
+  EXPECT_TRUE(waited);
+}
+
+TEST(Solitude, ARaceDoesNotWaitForACoreThatIsNeverAlone) {
+  Solitude solitude(1e-6, /*best_seconds=*/1, /*quiet_share=*/0.1);
+  bool waited = false, lost = false;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(solitude.SetsAside(1.2, &lost));
+  EXPECT_FALSE(lost);
+  EXPECT_FALSE(solitude.Await(0.002, &waited));
+  EXPECT_FALSE(waited);
+}
+
+TEST(SampleRace, SamplesOfASharedCoreAreExcused) {
+  RaceRules rules;
+  rules.best_seconds = 1;
+  rules.most = 8;
+  SampleRace race(rules);
+  race.Excuse(1.6);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(race.Add(1.4, 1e-3), RaceVerdict::kGoOn);
+  }
+  SampleRace slow(rules);
+  slow.Excuse(1.6);
+  EXPECT_EQ(slow.Add(2.5, 1e-3), RaceVerdict::kGoOn);
+  EXPECT_EQ(slow.Add(2.5, 1e-3), RaceVerdict::kCannotWin);
+}
+
+TEST(Solitude, ARaceThatIsLostOnASharedCoreIsLost) {
+  Solitude solitude(1e-6, /*best_seconds=*/1, /*quiet_share=*/0.5);
+  bool lost = false;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(solitude.SetsAside(1.7, &lost));
+  EXPECT_TRUE(lost);
 }
 
 }  // namespace

@@ -269,10 +269,11 @@ TEST(DeviceTest, StateIsJson) {
   RunReply reply;
   reply.canary_seconds = 1e-5;
   reply.retaken = 2;
+  reply.shared = 3;
   const std::string state = DeviceState({0}, reply);
   EXPECT_THAT(state, testing::StartsWith("{\""));
   EXPECT_THAT(state, testing::HasSubstr("\"canary_seconds\":0.000010000"));
-  EXPECT_THAT(state, testing::EndsWith("\"retaken\":2}"));
+  EXPECT_THAT(state, testing::EndsWith("\"retaken\":2,\"shared\":3}"));
   EXPECT_GT(MemoryBytes(), 0u);
 }
 

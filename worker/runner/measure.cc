@@ -14,7 +14,9 @@
 #include <array>
 #include <utility>
 
+#include "base/quiet_core.h"
 #include "worker/runner/sample_race.h"
+#include "worker/runner/solitude.h"
 
 namespace tilefarm::worker {
 namespace {
@@ -36,6 +38,8 @@ constexpr double kStartUpSeconds = 20e-3;
 // the draw. Larger ones do not live there.
 constexpr uint32_t kSamplesOfAPlacement = 3;
 constexpr size_t kMostPlacedBytes = size_t{4} << 20;
+// Looks at the core where former runs have not told how it is alone.
+constexpr int kLooks = 40;
 // Of the wall-clock limit, for everything but the last sample.
 constexpr double kTimeShare = 0.6;
 constexpr uint64_t kDefaultFlushBytes = uint64_t{64} << 20;
@@ -380,6 +384,14 @@ void RunOnce(const SharedRun& run, int artifact_fd, const std::string& symbol) {
 
 void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
   ChildReport& report = *run.report;
+  // With several cores, those of the threads count as much, unseen.
+  const bool one_core = request.limits.cpus.size() == 1;
+  double alone_contention = 0;
+  if (one_core) {
+    report.contention = CoreContention();
+    alone_contention = run.alone_contention > 0 ? run.alone_contention
+                                                : LearnAloneContention(kLooks);
+  }
   Kernel kernel(run, artifact_fd, request.symbol);
   // Further samples are not worth a run_timeout: they end well before it.
   const double start = Now();
@@ -448,24 +460,40 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
   uint32_t taken = 0;
   uint32_t placed = 0;  // samples before the buffers were placed
   bool may_place = true;
+  Solitude solitude(alone_contention, request.best_seconds, run.quiet_share);
   for (;;) {
+    bool cold = false;
+    const bool alone = solitude.Await(end - 3 * sample_seconds, &cold);
     if (may_place && taken - placed >= kSamplesOfAPlacement) {
       may_place = kernel.PlaceAnew();
       placed = taken;
-      // Into the caches again.
-      if (may_place && !kernel.in_place()) kernel.TimedRun();
+      cold |= may_place;
     }
+    // Into the caches again.
+    if (cold && !kernel.in_place()) kernel.TimedRun();
     if (kernel.in_place() || last) kernel.RestoreOutputs();
     flusher.Flush();
     switches = InvoluntarySwitches();
     const double seconds = kernel.TimedRuns(iterations);
     disturbed = InvoluntarySwitches() != switches;
+    const bool shared = !alone || !solitude.IsAlone();
     const bool time_left = Now() + 3 * sample_seconds < end;
-    if (disturbed && report.retaken < most_retakes && time_left) {
+    if ((disturbed || (alone && shared)) && report.retaken < most_retakes &&
+        time_left) {
       ++report.retaken;
       continue;
     }
+    bool lost = false;
+    if (shared && !last && time_left && solitude.SetsAside(seconds, &lost)) {
+      if (!lost) continue;
+      report.stopped_early = last = true;
+    }
+    if (shared) {
+      ++report.shared;
+      race.Excuse(Solitude::kSharedFactor);
+    }
     report.samples[taken++] = seconds;
+    if (lost) continue;
     if (last) return finish(taken);
     const RaceVerdict verdict =
         race.Add(seconds, seconds * static_cast<double>(iterations));

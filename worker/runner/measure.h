@@ -32,10 +32,12 @@ struct ChildReport {
   Stage stage;
   uint32_t sample_count;
   uint32_t retaken;
+  uint32_t shared;  // samples with something else on the core
   uint32_t stopped_early;
   double first_run_start;  // CLOCK_MONOTONIC; set before the stage
   double first_seconds;
   double canary_seconds;
+  double contention;  // of the core, before the artifact is loaded
   double samples[kMaxSamples];
   char error[256];
 };
@@ -44,6 +46,10 @@ struct ChildReport {
 // comes back.
 struct SharedRun {
   const ProgramSpec* program = nullptr;
+  // Of the core alone (base/quiet_core.h); 0: not known.
+  double alone_contention = 0;
+  // Of the latest looks at the core, so many found it alone.
+  double quiet_share = 1;
   // First contents of each parameter that is read, ending at a guard page;
   // null otherwise.
   std::vector<const void*> inputs;
@@ -98,7 +104,9 @@ void RunOnce(const SharedRun& run, int artifact_fd, const std::string& symbol);
 //     about a millisecond or one run, retaken where the kernel was switched
 //     out meanwhile, until the race is decided (sample_race.h), or well before
 //     the time limit; every few of them small buffers are placed anew, as an
-//     allocator would place them;
+//     allocator would place them. On one core a measurement in full waits for
+//     the core to be alone; so does a race once a few samples of a shared core
+//     have not ruled out that the candidate wins;
 //  4. before one last sample outputs are poisoned again; after it they are
 //     kept.
 void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/quiet_core.h"
 #include "base/statistics.h"
 #include "worker/runner/child.h"
 #include "worker/runner/inputs.h"
@@ -42,6 +43,12 @@ double Now() {
 // known time, and a pause that covers a stalled machine.
 constexpr double kGiveUpFactor = 10;
 constexpr double kGiveUpPauseSeconds = 0.5;
+
+// Contentions of a core: how many tell how it is alone, how many are kept, so
+// that a change of the machine shows, and which are possible.
+constexpr size_t kContentionsNeeded = 20;
+constexpr size_t kContentionsKept = 200;
+bool IsPossibleContention(double c) { return c > 1e-3 && c < 1e3; }
 
 GiveUp GiveUpRule(const RunRequest& request, const ChildReport& report) {
   if (!(request.best_seconds > 0)) return nullptr;
@@ -311,7 +318,9 @@ RunReply Runner::Run(const RunRequest& request) {
     reply.error = "cannot store the artifact";
     return reply;
   }
-  const SharedRun run = workload->NewRun();
+  SharedRun run = workload->NewRun();
+  const std::vector<uint32_t>& cpus = request.limits.cpus;
+  if (cpus.size() == 1) DescribeCore(cpus[0], &run);
   const ChildLimits limits =
       WithBuffers(request.limits, workload->program,
                   request.flush_cache ? FlushBytes(request) : 0);
@@ -322,6 +331,12 @@ RunReply Runner::Run(const RunRequest& request) {
       GiveUpRule(request, *run.report));
   reply.child_seconds = Now() - start;
   worker_gone_ = outcome.end == ChildEnd::kParentGone;
+  const double contention = run.report->contention;
+  if (cpus.size() == 1 && IsPossibleContention(contention)) {
+    std::deque<double>& seen = contentions_[cpus[0]];
+    seen.push_back(contention);
+    if (seen.size() > kContentionsKept) seen.pop_front();
+  }
   const Stage stage = run.report->stage;
   if (outcome.end == ChildEnd::kReturned && stage == Stage::kDone) {
     Judge(*workload, run, &reply);
@@ -341,10 +356,24 @@ RunReply Runner::Run(const RunRequest& request) {
   return reply;
 }
 
+void Runner::DescribeCore(uint32_t cpu, SharedRun* run) const {
+  const auto found = contentions_.find(cpu);
+  if (found == contentions_.end()) return;
+  const std::deque<double>& seen = found->second;
+  if (seen.size() < kContentionsNeeded) return;
+  run->alone_contention = AloneContention({seen.begin(), seen.end()});
+  const QuietCore core(run->alone_contention);
+  const auto quiet = std::count_if(
+      seen.end() - kContentionsNeeded, seen.end(),
+      [&](double contention) { return core.IsQuiet(contention); });
+  run->quiet_share = static_cast<double>(quiet) / kContentionsNeeded;
+}
+
 void Runner::Judge(const Workload& workload, const SharedRun& run,
                    RunReply* reply) {
   const ChildReport& report = *run.report;
   reply->retaken = report.retaken;
+  reply->shared = std::min(report.shared, report.sample_count);
   reply->canary_seconds = report.canary_seconds;
   reply->stopped_early = report.stopped_early != 0;
   const uint32_t count = std::min(report.sample_count, kMaxSamples);

@@ -4,7 +4,9 @@
 #define TILEFARM_WORKER_RUNNER_RUNNER_H_
 
 #include <cstdint>
+#include <deque>
 #include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,10 +49,15 @@ class Runner {
   // error is empty on success.
   std::string RunReference(const LoadWorkload& request, bool positive,
                            Workload* workload, double* seconds, bool* finite);
+  // Tells the run how the core is alone, and how often, as former children saw
+  // it; nothing while too few have.
+  void DescribeCore(uint32_t cpu, SharedRun* run) const;
   void Judge(const Workload& workload, const SharedRun& run, RunReply* reply);
 
   Options options_;
   std::list<std::unique_ptr<Workload>> workloads_;  // most recent first
+  // What children saw of each core, latest last.
+  std::map<uint32_t, std::deque<double>> contentions_;
   uint64_t cancelled_run_ = 0;  // named by the last kCancel between runs
   bool worker_gone_ = false;
 };

@@ -24,7 +24,7 @@ bool SampleRace::CannotWin() const {
   const double fastest = *std::min_element(samples_.begin(), samples_.end());
   return std::any_of(std::begin(kLooks), std::end(kLooks), [&](Look look) {
     return samples_.size() >= look.samples &&
-           fastest > look.slower_by * rules_.best_seconds;
+           fastest > look.slower_by * excuse_ * rules_.best_seconds;
   });
 }
 

@@ -46,10 +46,15 @@ class SampleRace {
   // in all.
   RaceVerdict Add(double seconds, double spent);
 
+  // The samples so far may be slower than the candidate is, by this factor:
+  // only what is slower than the best by so much more cannot win.
+  void Excuse(double factor) { excuse_ = factor; }
+
  private:
   bool CannotWin() const;
 
   const RaceRules rules_;
+  double excuse_ = 1;
   std::vector<double> samples_;
   double spent_ = 0;
 };

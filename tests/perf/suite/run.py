@@ -50,6 +50,8 @@ def row(entry, measured, machine):
     result = {"entry": entry.name, "seconds": measured.get("seconds"),
               "peers": {p["name"]: p["seconds"] for p in peers},
               "best_peer": peers[0]["name"] if peers else None,
+              # Of the timings: something else used the core.
+              "shared": measured["shared"],
               "largest_difference": measured.get("largest_difference"),
               "largest_value": measured.get("largest_value")}
     if result["seconds"]:

@@ -3,12 +3,15 @@
 // The protocol is the same for both sides: in every round each gets one call
 // that is not timed, which brings its code and operands back into the caches,
 // and right after it two milliseconds of timed calls, or one; the median of the
-// rounds counts. Activations are shared, fresh, touched and random.
+// rounds counts. Activations are shared, fresh, touched and random. On one core
+// every call waits until nothing else uses the core, for at most "patience"
+// seconds in all; "shared" is the share of timings during which something did.
 //
 //   suite_bench SPEC.json      prints one JSON object
 //
 // SPEC: {"library": "x.so", "symbol": "gemm", "shapes": [[...], ...],
-//        "spec": {...}, "weights": [1], "rounds": N, "cores": N}
+//        "spec": {...}, "weights": [1], "rounds": N, "cores": N,
+//        "patience": S}
 //
 // With more than one core each contender is given 20 milliseconds of quiet and
 // a millisecond of untimed calls first: OpenMP threads spin for some
@@ -32,6 +35,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/quiet_core.h"
 #include "tests/perf/suite/dot_peaks.h"
 #include "tests/perf/suite/elements.h"
 #include "tests/perf/suite/peers.h"
@@ -41,6 +45,9 @@ namespace {
 
 using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
+
+// To learn how the core is alone.
+constexpr int kLooks = 400;
 
 double Seconds(const std::function<void()>& run, int repeats) {
   const auto start = Clock::now();
@@ -194,6 +201,9 @@ int Main(const char* path) {
     repeats.push_back(
         std::clamp(static_cast<int>(2e-3 / Seconds(peer.run, 1)), 1, 2000));
   }
+  const QuietCore core(cores > 1 ? 0 : LearnAloneContention(kLooks));
+  double patience = job.value("patience", 10.0);
+  int shared = 0;
   std::vector<std::vector<double>> times(all.size());
   for (int round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < all.size(); ++i) {
@@ -201,11 +211,27 @@ int Main(const char* path) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
         for (int k = 0; k < repeats[i] / 2; ++k) all[i].run();
       }
-      all[i].run();  // brings its code and operands back
-      times[i].push_back(Seconds(all[i].run, repeats[i]));
+      for (bool again = true; again;) {
+        const auto start = Clock::now();
+        const bool quiet = core.Await(patience);
+        all[i].run();  // brings its code and operands back
+        const double seconds = Seconds(all[i].run, repeats[i]);
+        const bool alone = quiet && core.IsQuiet();
+        // Taken again at the cost of patience, which ends.
+        again = quiet && !alone && patience > 0;
+        if (again || !quiet) {
+          patience -=
+              std::chrono::duration<double>(Clock::now() - start).count();
+        }
+        if (again) continue;
+        shared += !alone;
+        times[i].push_back(seconds);
+      }
     }
   }
   Json result;
+  result["shared"] =
+      shared / static_cast<double>(static_cast<size_t>(rounds) * all.size());
   result["peers"] = Json::array();
   for (size_t i = 0; i < all.size(); ++i) {
     const double median = Median(times[i]);

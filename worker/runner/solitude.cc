@@ -1,0 +1,37 @@
+#include "worker/runner/solitude.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace tilefarm::worker {
+
+Solitude::Solitude(double alone_contention, double best_seconds,
+                   double quiet_share)
+    : core_(alone_contention),
+      best_seconds_(best_seconds),
+      race_patience_(quiet_share < kLeastQuietShare ? 0 : kRacePatienceSeconds),
+      patience_(best_seconds > 0 ? 0 : kPatienceSeconds) {}
+
+bool Solitude::Await(double most, bool* waited) {
+  if (core_.IsQuiet()) return true;
+  most = std::min(most, patience_);
+  if (!(most > 0)) return false;
+  *waited = true;
+  const auto start = std::chrono::steady_clock::now();
+  const bool quiet = core_.Await(most);
+  patience_ -=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  return quiet;
+}
+
+bool Solitude::SetsAside(double seconds, bool* lost) {
+  if (best_seconds_ <= 0 || aside_ == kSharedSamples) return false;
+  least_ = aside_ == 0 ? seconds : std::min(least_, seconds);
+  if (++aside_ < kSharedSamples) return true;
+  *lost = least_ > kSharedFactor * best_seconds_;
+  if (!*lost) patience_ = race_patience_;
+  return true;
+}
+
+}  // namespace tilefarm::worker

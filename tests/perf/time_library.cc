@@ -44,7 +44,7 @@ constexpr double kSampleSeconds = 1e-3;
 constexpr size_t kMostParameters = 16;
 // To learn how the core is alone, and of waiting for that, in all.
 constexpr int kLooks = 200;
-constexpr double kPatienceSeconds = 3;
+constexpr double kPatienceSeconds = 15;
 
 double Since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();

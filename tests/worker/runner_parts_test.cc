@@ -237,15 +237,16 @@ TEST(QuietCore, WaitsNoLongerThanItMay) {
 }
 
 TEST(Solitude, AMeasurementInFullCountsEverySample) {
-  Solitude solitude(1e-6, /*best_seconds=*/0, /*quiet_share=*/0);
+  Solitude solitude(1e-6, /*best_seconds=*/0, /*race_patience=*/0);
   bool waited = false, lost = false;
   EXPECT_FALSE(solitude.Await(0.002, &waited));
   EXPECT_TRUE(waited);
+  EXPECT_GE(solitude.waited_seconds(), 0.002);
   EXPECT_FALSE(solitude.SetsAside(1, &lost));
 }
 
 TEST(Solitude, ARaceThatMayBeWonIsWorthWaiting) {
-  Solitude solitude(1e-6, /*best_seconds=*/1, /*quiet_share=*/0.5);
+  Solitude solitude(1e-6, /*best_seconds=*/1, /*race_patience=*/0.25);
   bool waited = false, lost = false;
   EXPECT_FALSE(solitude.Await(0.002, &waited));
   EXPECT_FALSE(waited) << "no patience before the first samples";
@@ -258,8 +259,8 @@ TEST(Solitude, ARaceThatMayBeWonIsWorthWaiting) {
   EXPECT_TRUE(waited);
 }
 
-TEST(Solitude, ARaceDoesNotWaitForACoreThatIsNeverAlone) {
-  Solitude solitude(1e-6, /*best_seconds=*/1, /*quiet_share=*/0.1);
+TEST(Solitude, ARaceWithoutPatienceTakesWhatItGets) {
+  Solitude solitude(1e-6, /*best_seconds=*/1, /*race_patience=*/0);
   bool waited = false, lost = false;
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(solitude.SetsAside(1.2, &lost));
   EXPECT_FALSE(lost);
@@ -283,7 +284,7 @@ TEST(SampleRace, SamplesOfASharedCoreAreExcused) {
 }
 
 TEST(Solitude, ARaceThatIsLostOnASharedCoreIsLost) {
-  Solitude solitude(1e-6, /*best_seconds=*/1, /*quiet_share=*/0.5);
+  Solitude solitude(1e-6, /*best_seconds=*/1, /*race_patience=*/0.25);
   bool lost = false;
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(solitude.SetsAside(1.7, &lost));
   EXPECT_TRUE(lost);

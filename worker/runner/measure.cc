@@ -460,10 +460,11 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
   uint32_t taken = 0;
   uint32_t placed = 0;  // samples before the buffers were placed
   bool may_place = true;
-  Solitude solitude(alone_contention, request.best_seconds, run.quiet_share);
+  Solitude solitude(alone_contention, request.best_seconds, run.race_patience);
   for (;;) {
     bool cold = false;
-    const bool alone = solitude.Await(end - 3 * sample_seconds, &cold);
+    const bool alone = solitude.Await(end - 3 * sample_seconds - Now(), &cold);
+    report.waited_seconds = solitude.waited_seconds();
     if (may_place && taken - placed >= kSamplesOfAPlacement) {
       may_place = kernel.PlaceAnew();
       placed = taken;
@@ -478,8 +479,8 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
     disturbed = InvoluntarySwitches() != switches;
     const bool shared = !alone || !solitude.IsAlone();
     const bool time_left = Now() + 3 * sample_seconds < end;
-    if ((disturbed || (alone && shared)) && report.retaken < most_retakes &&
-        time_left) {
+    const bool joined = alone && shared && solitude.HasPatience();
+    if ((disturbed || joined) && report.retaken < most_retakes && time_left) {
       ++report.retaken;
       continue;
     }

@@ -37,7 +37,8 @@ struct ChildReport {
   double first_run_start;  // CLOCK_MONOTONIC; set before the stage
   double first_seconds;
   double canary_seconds;
-  double contention;  // of the core, before the artifact is loaded
+  double contention;      // of the core, before the artifact is loaded
+  double waited_seconds;  // for the core to be alone
   double samples[kMaxSamples];
   char error[256];
 };
@@ -48,8 +49,8 @@ struct SharedRun {
   const ProgramSpec* program = nullptr;
   // Of the core alone (base/quiet_core.h); 0: not known.
   double alone_contention = 0;
-  // Of the latest looks at the core, so many found it alone.
-  double quiet_share = 1;
+  // A race may wait so long for the core to be alone.
+  double race_patience = 0;
   // First contents of each parameter that is read, ending at a guard page;
   // null otherwise.
   std::vector<const void*> inputs;

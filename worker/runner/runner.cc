@@ -49,6 +49,11 @@ constexpr double kGiveUpPauseSeconds = 0.5;
 constexpr size_t kContentionsNeeded = 20;
 constexpr size_t kContentionsKept = 200;
 bool IsPossibleContention(double c) { return c > 1e-3 && c < 1e3; }
+// A race may wait for a core to be alone where it often is, so long at most,
+// and so that all races together lose this share of their time.
+constexpr double kOften = 0.2;
+constexpr double kRacePatienceSeconds = 0.25;
+constexpr double kShareOfWaiting = 0.15;
 
 GiveUp GiveUpRule(const RunRequest& request, const ChildReport& report) {
   if (!(request.best_seconds > 0)) return nullptr;
@@ -337,6 +342,13 @@ RunReply Runner::Run(const RunRequest& request) {
     seen.push_back(contention);
     if (seen.size() > kContentionsKept) seen.pop_front();
   }
+  if (request.best_seconds > 0) {
+    // What the child may have written there is any number at all.
+    const double waited = run.report->waited_seconds;
+    credit_ += kShareOfWaiting * reply.child_seconds -
+               (waited > 0 ? std::min(waited, reply.child_seconds) : 0);
+    credit_ = std::clamp(credit_, 0.0, 2 * kRacePatienceSeconds);
+  }
   const Stage stage = run.report->stage;
   if (outcome.end == ChildEnd::kReturned && stage == Stage::kDone) {
     Judge(*workload, run, &reply);
@@ -366,7 +378,8 @@ void Runner::DescribeCore(uint32_t cpu, SharedRun* run) const {
   const auto quiet = std::count_if(
       seen.end() - kContentionsNeeded, seen.end(),
       [&](double contention) { return core.IsQuiet(contention); });
-  run->quiet_share = static_cast<double>(quiet) / kContentionsNeeded;
+  const bool often = static_cast<double>(quiet) >= kOften * kContentionsNeeded;
+  run->race_patience = often ? std::min(credit_, kRacePatienceSeconds) : 0;
 }
 
 void Runner::Judge(const Workload& workload, const SharedRun& run,

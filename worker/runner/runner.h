@@ -58,6 +58,7 @@ class Runner {
   std::list<std::unique_ptr<Workload>> workloads_;  // most recent first
   // What children saw of each core, latest last.
   std::map<uint32_t, std::deque<double>> contentions_;
+  double credit_ = 0;  // seconds that races may wait for a core to be alone
   uint64_t cancelled_run_ = 0;  // named by the last kCancel between runs
   bool worker_gone_ = false;
 };

@@ -6,10 +6,10 @@
 namespace tilefarm::worker {
 
 Solitude::Solitude(double alone_contention, double best_seconds,
-                   double quiet_share)
+                   double race_patience)
     : core_(alone_contention),
       best_seconds_(best_seconds),
-      race_patience_(quiet_share < kLeastQuietShare ? 0 : kRacePatienceSeconds),
+      race_patience_(race_patience),
       patience_(best_seconds > 0 ? 0 : kPatienceSeconds) {}
 
 bool Solitude::Await(double most, bool* waited) {
@@ -19,9 +19,10 @@ bool Solitude::Await(double most, bool* waited) {
   *waited = true;
   const auto start = std::chrono::steady_clock::now();
   const bool quiet = core_.Await(most);
-  patience_ -=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-          .count();
+  const std::chrono::duration<double> waited_now =
+      std::chrono::steady_clock::now() - start;
+  patience_ -= waited_now.count();
+  waited_seconds_ += waited_now.count();
   return quiet;
 }
 

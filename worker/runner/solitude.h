@@ -10,28 +10,25 @@ namespace tilefarm::worker {
 
 // A measurement in full waits for its core, within limits. A race does not at
 // first: the first few samples of a shared core are set aside, and only where
-// they leave a chance that the candidate wins does it wait, too, unless the
-// core was hardly ever alone of late.
+// they leave a chance that the candidate wins does it wait, too.
 class Solitude {
  public:
-  // Of waiting, in all: in full, and in a race that may be won.
+  // Of waiting in full, in all.
   static constexpr double kPatienceSeconds = 0.5;
-  static constexpr double kRacePatienceSeconds = 0.25;
   // A shared core makes a kernel slower by less than this, hence so many
   // samples of one that are all slower by more lose the race.
   static constexpr double kSharedFactor = 1.6;
   static constexpr uint32_t kSharedSamples = 3;
-  // A core that is alone less often is not waited for in a race.
-  static constexpr double kLeastQuietShare = 0.2;
-
-  // `alone_contention` as QuietCore's; best_seconds 0: no race; `quiet_share`
-  // of late the core was alone.
-  Solitude(double alone_contention, double best_seconds, double quiet_share);
+  // `alone_contention` as QuietCore's; best_seconds 0: no race, which waits
+  // `race_patience` seconds in all.
+  Solitude(double alone_contention, double best_seconds, double race_patience);
 
   // Whether the core is alone now, or is before `most` seconds and patience
   // are over. Sets `waited` where time has passed.
   bool Await(double most, bool* waited);
   bool IsAlone() const { return core_.IsQuiet(); }
+  bool HasPatience() const { return patience_ > 0; }
+  double waited_seconds() const { return waited_seconds_; }
 
   // Of a sample that was taken on a shared core: whether it is one of the first
   // few of a race, and does not count. Sets `lost` with the last of them where
@@ -43,6 +40,7 @@ class Solitude {
   const double best_seconds_;
   const double race_patience_;
   double patience_;
+  double waited_seconds_ = 0;
   uint32_t aside_ = 0;
   double least_ = 0;  // of those set aside
 };

@@ -8,7 +8,8 @@
 //   suite_bench SPEC.json      prints one JSON object
 //
 // SPEC: {"library": "x.so", "symbol": "gemm", "shapes": [[...], ...],
-//        "spec": {...}, "weights": [1], "rounds": N, "cores": N}
+//        "spec": {...}, "weights": [1], "rounds": N, "cores": N,
+//        "mkl": "libmkl_rt.so"}
 //
 // With more than one core each contender is given 20 milliseconds of quiet and
 // a millisecond of untimed calls first: OpenMP threads spin for some
@@ -34,7 +35,7 @@
 
 #include "tests/perf/suite/dot_peaks.h"
 #include "tests/perf/suite/elements.h"
-#include "tests/perf/suite/peers.h"
+#include "tests/perf/suite/gather_peers.h"
 
 namespace tilefarm::perf {
 namespace {
@@ -138,9 +139,7 @@ int Main(const char* path) {
   float* theirs = Allocate(counts.back() * ElementBytes(dtype));
   FillRandom(dtype, theirs, counts.back(), random);
 
-  std::vector<Peer> all =
-      dtypes.empty() ? MakePeers(job["spec"], buffers, theirs)
-                     : MakeLowPrecisionPeers(job["spec"], buffers, theirs);
+  std::vector<Peer> all = GatherPeers(job, buffers, theirs, counts.back());
   if (job.contains("library")) {
     void* handle = dlopen(job["library"].get<std::string>().c_str(),
                           RTLD_NOW | RTLD_LOCAL);

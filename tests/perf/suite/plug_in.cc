@@ -1,5 +1,8 @@
 // Peers of another version of oneDNN than the one that suite_bench is linked
 // with: peers.cc and peers_low_precision.cc compiled against its headers.
+#include <type_traits>
+#include <utility>
+
 #include "tests/perf/suite/gather_peers.h"
 
 extern "C" __attribute__((visibility("default"))) void AppendSuitePeers(

@@ -1,8 +1,17 @@
-// What peers made of oneDNN's primitives share.
+// What peers made of oneDNN's primitives share, for versions 2 and 3 of its
+// interface alike: the same sources are compiled against either, version 3 into
+// a plug-in of its own (plug_in.cc), since both have the same symbols.
 #ifndef TILEFARM_TESTS_PERF_SUITE_ONEDNN_H_
 #define TILEFARM_TESTS_PERF_SUITE_ONEDNN_H_
 
 #include <dnnl.hpp>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "tests/perf/suite/peers.h"
 
 namespace tilefarm::perf {
 
@@ -17,6 +26,13 @@ inline dnnl::stream& Stream() {
   return *stream;
 }
 
+// "onednn-2.6", of the library that is called.
+inline std::string OneDnnName() {
+  const dnnl_version_t* const version = dnnl_version();
+  return "onednn-" + std::to_string(version->major) + "." +
+         std::to_string(version->minor);
+}
+
 // `plain` in the layout that the primitive wants, copied where they differ.
 inline dnnl::memory LaidOut(dnnl::memory plain,
                             const dnnl::memory::desc& wanted) {
@@ -25,6 +41,100 @@ inline dnnl::memory LaidOut(dnnl::memory plain,
   dnnl::reorder(plain, result).execute(Stream(), plain, result);
   Stream().wait();
   return result;
+}
+
+class Collector {
+ public:
+  // `name` is that of the primitive; `make` returns the function to run. What
+  // throws is not offered: this library has no such implementation.
+  template <typename Make>
+  void Offer(const std::string& name, bool plain, Make make) {
+    try {
+      std::function<void()> run = make();
+      run();
+      peers_.push_back({OneDnnName() + " " + name, plain, std::move(run)});
+    } catch (const dnnl::error&) {
+    }
+  }
+  std::vector<Peer> Take() { return std::move(peers_); }
+
+ private:
+  std::vector<Peer> peers_;
+};
+
+// For some types, layouts and chains there is a reference implementation alone:
+// that is no peer.
+template <typename Descriptor>
+void RefuseReference(const Descriptor& primitive) {
+  const std::string kind = primitive.impl_info_str();
+  if (kind.rfind("ref", 0) == 0) {
+    throw dnnl::error(dnnl_unimplemented, "reference");
+  }
+}
+
+using Arguments = std::unordered_map<int, dnnl::memory>;
+
+inline std::function<void()> Execute(const dnnl::primitive& primitive,
+                                     const Arguments& arguments) {
+  return [primitive, arguments] {
+    primitive.execute(Stream(), arguments);
+    Stream().wait();
+  };
+}
+
+// The descriptor of a primitive of `arguments`, which have one order in both
+// interfaces but where a function below says otherwise.
+template <typename Primitive, typename... Arguments>
+typename Primitive::primitive_desc Describe(
+    const dnnl::primitive_attr& attributes, const Arguments&... arguments) {
+#if DNNL_VERSION_MAJOR >= 3
+  return {Cpu(), arguments..., attributes};
+#else
+  return {typename Primitive::desc(arguments...), attributes, Cpu()};
+#endif
+}
+
+#if DNNL_VERSION_MAJOR >= 3
+using SoftmaxPrimitive = dnnl::softmax_forward;
+using PoolingPrimitive = dnnl::pooling_forward;  // with dilation
+#else
+using SoftmaxPrimitive = dnnl::softmax_v2_forward;
+using PoolingPrimitive = dnnl::pooling_v2_forward;
+#endif
+
+inline dnnl::eltwise_forward::primitive_desc DescribeEltwise(
+    const dnnl::primitive_attr& attributes, dnnl::algorithm algorithm,
+    const dnnl::memory::desc& from,
+    [[maybe_unused]] const dnnl::memory::desc& into, float alpha, float beta) {
+  return Describe<dnnl::eltwise_forward>(
+      attributes, dnnl::prop_kind::forward_inference, algorithm, from,
+#if DNNL_VERSION_MAJOR >= 3
+      into,
+#endif
+      alpha, beta);
+}
+
+// With a scale and a shift.
+inline dnnl::layer_normalization_forward::primitive_desc
+DescribeLayerNormalization(const dnnl::memory::desc& from,
+                           [[maybe_unused]] const dnnl::memory::desc& into,
+                           float epsilon) {
+  return Describe<dnnl::layer_normalization_forward>(
+      dnnl::primitive_attr(), dnnl::prop_kind::forward_inference, from,
+#if DNNL_VERSION_MAJOR >= 3
+      into,
+#endif
+      epsilon,
+      dnnl::normalization_flags::use_scale |
+          dnnl::normalization_flags::use_shift);
+}
+
+inline void AppendEltwise(dnnl::post_ops& ops, dnnl::algorithm algorithm) {
+#if DNNL_VERSION_MAJOR >= 3
+  ops.append_eltwise(algorithm, 0.f, 0.f);
+#else
+  ops.append_eltwise(1.f, algorithm, 0.f, 0.f);
+#endif
 }
 
 }  // namespace tilefarm::perf

@@ -1,11 +1,6 @@
 #include "tests/perf/suite/peers.h"
 
-#include <dlfcn.h>
-
-#include <cstring>
 #include <dnnl.hpp>
-#include <memory>
-#include <unordered_map>
 
 #include "tests/perf/suite/onednn.h"
 
@@ -24,64 +19,43 @@ memory Plain(const Dims& dims, Tag tag, float* data) {
 
 memory::desc Any(const Dims& dims) { return {dims, kF32, Tag::any}; }
 
-class Collector {
- public:
-  // `make` returns the function to run; what throws is not offered.
-  template <typename Make>
-  void Offer(std::string name, bool plain, Make make) {
-    try {
-      std::function<void()> run = make();
-      run();
-      peers_.push_back({std::move(name), plain, std::move(run)});
-    } catch (const dnnl::error&) {
-      // This library has no such implementation.
-    }
-  }
-  std::vector<Peer> Take() { return std::move(peers_); }
-
- private:
-  std::vector<Peer> peers_;
-};
-
-using Arguments = std::unordered_map<int, memory>;
-
-std::function<void()> Execute(const dnnl::primitive& primitive,
-                              const Arguments& arguments) {
-  return [primitive, arguments] {
-    primitive.execute(Stream(), arguments);
-    Stream().wait();
-  };
-}
-
 dnnl::primitive_attr Fused(const std::string& activation) {
   dnnl::post_ops ops;
   if (activation == "relu") {
-    ops.append_eltwise(1.f, dnnl::algorithm::eltwise_relu, 0.f, 0.f);
+    AppendEltwise(ops, dnnl::algorithm::eltwise_relu);
   } else if (activation == "gelu") {
-    ops.append_eltwise(1.f, dnnl::algorithm::eltwise_gelu_erf, 0.f, 0.f);
+    AppendEltwise(ops, dnnl::algorithm::eltwise_gelu_erf);
   }
   dnnl::primitive_attr attributes;
   attributes.set_post_ops(ops);
   return attributes;
 }
 
-// For some layouts and chains there is a reference implementation alone: that
-// is no peer.
-template <typename Descriptor>
-void RefuseReference(const Descriptor& primitive) {
-  const std::string kind = primitive.impl_info_str();
-  if (kind.rfind("ref", 0) == 0) {
-    throw dnnl::error(dnnl_unimplemented, "reference");
-  }
-}
-
-// cblas_sgemm of a library at hand, or null.
-using Sgemm = void (*)(int, int, int, int, int, int, float, const float*, int,
-                       const float*, int, float, float*, int);
-Sgemm FindSgemm(const char* library) {
-  void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) return nullptr;
-  return reinterpret_cast<Sgemm>(dlsym(handle, "cblas_sgemm"));
+// A matrix product with constant weights, as layers of networks have it.
+void InnerProduct(const Json& s, const std::vector<float*>& in, float* out,
+                  Collector& to) {
+  const int64_t m = s["m"], n = s["n"], k = s["k"];
+  const bool bias = s["bias"];
+  to.Offer("inner product, weights laid out", false, [&] {
+    const memory a = Plain({m, k}, Tag::ab, in[0]);
+    const memory b = Plain({n, k}, s["transposed"] ? Tag::ab : Tag::ba, in[1]);
+    const memory c = Plain({m, n}, Tag::ab, out);
+    const auto attributes = Fused(s["activation"]);
+    constexpr auto kKind = dnnl::prop_kind::forward_inference;
+    const auto primitive =
+        bias ? Describe<dnnl::inner_product_forward>(
+                   attributes, kKind, a.get_desc(), Any({n, k}),
+                   memory::desc({n}, kF32, Tag::a), c.get_desc())
+             : Describe<dnnl::inner_product_forward>(
+                   attributes, kKind, a.get_desc(), Any({n, k}), c.get_desc());
+    RefuseReference(primitive);
+    Arguments arguments = {
+        {DNNL_ARG_SRC, a},
+        {DNNL_ARG_WEIGHTS, LaidOut(b, primitive.weights_desc())},
+        {DNNL_ARG_DST, c}};
+    if (bias) arguments[DNNL_ARG_BIAS] = Plain({n}, Tag::a, in[2]);
+    return Execute(dnnl::inner_product_forward(primitive), arguments);
+  });
 }
 
 void Gemm(const Json& s, const std::vector<float*>& in, float* out,
@@ -98,53 +72,63 @@ void Gemm(const Json& s, const std::vector<float*>& in, float* out,
                           : (transposed ? Tag::ba : Tag::ab);
 
   if (!batch && !bias && activation.empty()) {
-    to.Offer("onednn sgemm", true, [=] {
+    to.Offer("sgemm", true, [=] {
       return [=] {
         dnnl::sgemm('N', transposed ? 'T' : 'N', m, n, k, 1.f, in[0], k, in[1],
                     transposed ? k : n, 0.f, out, n);
       };
     });
-    for (const auto& [name, file] :
-         {std::pair{"openblas sgemm", "libopenblas.so.0"},
-          std::pair{"mkl sgemm", "libmkl_rt.so"}}) {
-      const Sgemm sgemm = FindSgemm(file);
-      if (sgemm == nullptr) continue;
-      to.Offer(name, true, [=] {
-        return [=] {
-          sgemm(101, 111, transposed ? 112 : 111, m, n, k, 1.f, in[0], k, in[1],
-                transposed ? k : n, 0.f, out, n);
-        };
-      });
-    }
   }
   for (const bool blocked : {false, true}) {
     if (blocked && batch) continue;  // no operand is constant
-    to.Offer(blocked ? "onednn matmul, weights laid out" : "onednn matmul",
-             !blocked, [&] {
-               const memory b = Plain(b_dims, b_tag, in[1]);
-               const memory a = Plain(a_dims, tag, in[0]);
-               const memory c = Plain(c_dims, tag, out);
-               const Dims bias_dims = {1, n};
-               const auto b_desc = blocked ? Any(b_dims) : b.get_desc();
-               const auto desc =
-                   bias
-                       ? dnnl::matmul::desc(a.get_desc(), b_desc,
-                                            {bias_dims, kF32, Tag::ab},
-                                            c.get_desc())
-                       : dnnl::matmul::desc(a.get_desc(), b_desc, c.get_desc());
-               const dnnl::matmul::primitive_desc primitive(
-                   desc, Fused(activation), Cpu());
-               Arguments arguments = {
-                   {DNNL_ARG_SRC, a},
-                   {DNNL_ARG_WEIGHTS, LaidOut(b, primitive.weights_desc())},
-                   {DNNL_ARG_DST, c}};
-               if (bias) {
-                 arguments[DNNL_ARG_BIAS] = Plain(bias_dims, Tag::ab, in[2]);
-               }
-               return Execute(dnnl::matmul(primitive), arguments);
-             });
+    to.Offer(blocked ? "matmul, weights laid out" : "matmul", !blocked, [&] {
+      const memory b = Plain(b_dims, b_tag, in[1]);
+      const memory a = Plain(a_dims, tag, in[0]);
+      const memory c = Plain(c_dims, tag, out);
+      const Dims bias_dims = {1, n};
+      const auto b_desc = blocked ? Any(b_dims) : b.get_desc();
+      const auto primitive =
+          bias ? Describe<dnnl::matmul>(Fused(activation), a.get_desc(), b_desc,
+                                        memory::desc(bias_dims, kF32, Tag::ab),
+                                        c.get_desc())
+               : Describe<dnnl::matmul>(Fused(activation), a.get_desc(), b_desc,
+                                        c.get_desc());
+      Arguments arguments = {
+          {DNNL_ARG_SRC, a},
+          {DNNL_ARG_WEIGHTS, LaidOut(b, primitive.weights_desc())},
+          {DNNL_ARG_DST, c}};
+      if (bias) {
+        arguments[DNNL_ARG_BIAS] = Plain(bias_dims, Tag::ab, in[2]);
+      }
+      return Execute(dnnl::matmul(primitive), arguments);
+    });
   }
+  if (!batch) InnerProduct(s, in, out, to);
 }
+
+// Activations in the layout that a primitive wants, where it is another than
+// the stated one reordered in every call.
+class Reordered {
+ public:
+  enum Direction { kInto, kOutOf };
+  Reordered(memory stated, const memory::desc& wanted, Direction direction) {
+    const bool same = stated.get_desc() == wanted;
+    laid_out_ = same ? stated : memory(wanted, Cpu());
+    if (same) return;
+    memory from = direction == kInto ? stated : laid_out_;
+    memory into = direction == kInto ? laid_out_ : stated;
+    reorder_ = Execute(dnnl::reorder(from, into),
+                       {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, into}});
+  }
+  const memory& laid_out() const { return laid_out_; }
+  void Run() const {
+    if (reorder_) reorder_();
+  }
+
+ private:
+  memory laid_out_;
+  std::function<void()> reorder_;
+};
 
 // oneDNN names dimensions in the order n, c, h, w whatever their layout.
 void Conv(const Json& s, const std::vector<float*>& in, float* out,
@@ -157,8 +141,9 @@ void Conv(const Json& s, const std::vector<float*>& in, float* out,
   const bool blocked = s.value("blocked", false);
   const Tag layout = blocked ? Tag::nChw16c : Tag::nhwc;
   const bool image = cin % 16 != 0;
-  const memory data =
-      Plain({1, cin, size, size}, image ? Tag::nhwc : layout, in[0]);
+  const Dims data_dims = {1, cin, size, size};
+  const Dims result_dims = {1, cout, rows, rows};
+  const memory data = Plain(data_dims, image ? Tag::nhwc : layout, in[0]);
   const Dims weight_dims = depthwise ? Dims{cin, 1, 1, kernel, kernel}
                                      : Dims{cout, cin, kernel, kernel};
   // Ours are height, width, (in,) out, in blocks as blocked.py says.
@@ -168,58 +153,84 @@ void Conv(const Json& s, const std::vector<float*>& in, float* out,
                     : image   ? Tag::Ohwi16o
                               : Tag::OIhw16i16o;
   }
-  const memory weight = Plain(weight_dims, weight_layout, in[1]);
+  // By way of the plain layout: there is no reorder from every one to every
+  // one.
+  const memory weight =
+      LaidOut(Plain(weight_dims, weight_layout, in[1]),
+              {weight_dims, kF32, depthwise ? Tag::abcde : Tag::abcd});
   const memory bias = Plain({cout}, Tag::a, in[2]);
-  const memory result = Plain({1, cout, rows, rows}, layout, out);
+  const memory result = Plain(result_dims, layout, out);
+  const auto offer = [&](const std::string& name, dnnl::algorithm algorithm,
+                         bool reordered) {
+    to.Offer(name + ", weights laid out", false, [&] {
+      const auto primitive = Describe<dnnl::convolution_forward>(
+          Fused("relu"), dnnl::prop_kind::forward_inference, algorithm,
+          reordered ? Any(data_dims) : data.get_desc(), Any(weight_dims),
+          bias.get_desc(), reordered ? Any(result_dims) : result.get_desc(),
+          Dims{stride, stride}, Dims{pad, pad}, Dims{pad, pad});
+      RefuseReference(primitive);
+      const Reordered from(data, primitive.src_desc(), Reordered::kInto);
+      const Reordered into(result, primitive.dst_desc(), Reordered::kOutOf);
+      const auto convolution = Execute(
+          dnnl::convolution_forward(primitive),
+          {{DNNL_ARG_SRC, from.laid_out()},
+           {DNNL_ARG_WEIGHTS, LaidOut(weight, primitive.weights_desc())},
+           {DNNL_ARG_BIAS, bias},
+           {DNNL_ARG_DST, into.laid_out()}});
+      return [=] {
+        from.Run();
+        convolution();
+        into.Run();
+      };
+    });
+  };
   for (const auto& [name, algorithm] :
        {std::pair{"direct", dnnl::algorithm::convolution_direct},
         std::pair{"winograd", dnnl::algorithm::convolution_winograd},
         std::pair{"auto", dnnl::algorithm::convolution_auto}}) {
-    to.Offer(std::string("onednn ") + name + ", weights laid out", false,
-             [&, algorithm = algorithm] {
-               const dnnl::convolution_forward::desc desc(
-                   dnnl::prop_kind::forward_inference, algorithm,
-                   data.get_desc(), Any(weight_dims), bias.get_desc(),
-                   result.get_desc(), {stride, stride}, {pad, pad}, {pad, pad});
-               const dnnl::convolution_forward::primitive_desc primitive(
-                   desc, Fused("relu"), Cpu());
-               RefuseReference(primitive);
-               return Execute(dnnl::convolution_forward(primitive),
-                              {{DNNL_ARG_SRC, data},
-                               {DNNL_ARG_WEIGHTS,
-                                LaidOut(weight, primitive.weights_desc())},
-                               {DNNL_ARG_BIAS, bias},
-                               {DNNL_ARG_DST, result}});
-             });
+    offer(name, algorithm, false);
+    // There are no others for some layouts.
+    if (algorithm == dnnl::algorithm::convolution_winograd ||
+        (image && blocked)) {
+      offer(std::string(name) + " between reorders", algorithm, true);
+    }
+  }
+  if (kernel == 1 && stride == 1 && !blocked) {
+    Gemm({{"m", size * size},
+          {"n", cout},
+          {"k", cin},
+          {"batch", 0},
+          {"bias", true},
+          {"activation", "relu"},
+          {"transposed", false}},
+         in, out, to);
   }
 }
 
 void Softmax(const Json& s, const std::vector<float*>& in, float* out,
              Collector& to) {
-  to.Offer("onednn softmax", true, [&] {
+  to.Offer("softmax", true, [&] {
     const Dims dims = {s["rows"], s["columns"]};
     const memory from = Plain(dims, Tag::ab, in[0]);
     const memory into = Plain(dims, Tag::ab, out);
-    const dnnl::softmax_v2_forward::desc desc(
-        dnnl::prop_kind::forward_inference, dnnl::algorithm::softmax_accurate,
-        from.get_desc(), into.get_desc(), 1);
-    return Execute(dnnl::softmax_v2_forward({desc, Cpu()}),
+    const auto primitive = Describe<SoftmaxPrimitive>(
+        dnnl::primitive_attr(), dnnl::prop_kind::forward_inference,
+        dnnl::algorithm::softmax_accurate, from.get_desc(), into.get_desc(), 1);
+    return Execute(SoftmaxPrimitive(primitive),
                    {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, into}});
   });
 }
 
 void LayerNorm(const Json& s, const std::vector<float*>& in, float* out,
                Collector& to) {
-  to.Offer("onednn layer normalization", true, [&] {
+  to.Offer("layer normalization", true, [&] {
     const Dims dims = {s["rows"], s["columns"]};
     const Dims row = {s["columns"]};
     const memory from = Plain(dims, Tag::ab, in[0]);
     const memory into = Plain(dims, Tag::ab, out);
-    const dnnl::layer_normalization_forward::desc desc(
-        dnnl::prop_kind::forward_inference, from.get_desc(), 1e-5f,
-        dnnl::normalization_flags::use_scale |
-            dnnl::normalization_flags::use_shift);
-    return Execute(dnnl::layer_normalization_forward({desc, Cpu()}),
+    const auto primitive =
+        DescribeLayerNormalization(from.get_desc(), into.get_desc(), 1e-5f);
+    return Execute(dnnl::layer_normalization_forward(primitive),
                    {{DNNL_ARG_SRC, from},
                     {DNNL_ARG_SCALE, Plain(row, Tag::a, in[1])},
                     {DNNL_ARG_SHIFT, Plain(row, Tag::a, in[2])},
@@ -229,17 +240,18 @@ void LayerNorm(const Json& s, const std::vector<float*>& in, float* out,
 
 void Reduction(const memory& from, const memory& into,
                dnnl::algorithm algorithm, Collector& to) {
-  to.Offer("onednn reduction", true, [&] {
-    const dnnl::reduction::desc desc(algorithm, from.get_desc(),
-                                     into.get_desc(), 0.f, 0.f);
-    return Execute(dnnl::reduction({desc, Cpu()}),
+  to.Offer("reduction", true, [&] {
+    const auto primitive =
+        Describe<dnnl::reduction>(dnnl::primitive_attr(), algorithm,
+                                  from.get_desc(), into.get_desc(), 0.f, 0.f);
+    return Execute(dnnl::reduction(primitive),
                    {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, into}});
   });
 }
 
 void Transpose(const Json& s, const std::vector<float*>& in, float* out,
                Collector& to) {
-  to.Offer("onednn reorder", true, [&] {
+  to.Offer("reorder", true, [&] {
     const Dims dims = {s["rows"], s["columns"]};
     const memory from = Plain(dims, Tag::ab, in[0]);
     const memory into = Plain(dims, Tag::ba, out);
@@ -263,24 +275,22 @@ void Chain(const Json& s, const std::vector<float*>& in, float* out,
                            std::unordered_map<int, memory> arguments) {
     dnnl::primitive_attr attributes;
     attributes.set_post_ops(ops);
-    const dnnl::eltwise_forward::primitive_desc primitive(
-        {dnnl::prop_kind::forward_inference, algorithm, from.get_desc(), alpha,
-         beta},
-        attributes, Cpu());
+    const auto primitive = DescribeEltwise(
+        attributes, algorithm, from.get_desc(), z.get_desc(), alpha, beta);
     RefuseReference(primitive);
     arguments.insert({{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, z}});
     return Execute(dnnl::eltwise_forward(primitive), arguments);
   };
-  to.Offer("onednn eltwise with post-operations", true, [&] {
+  to.Offer("eltwise with post-operations", true, [&] {
     dnnl::post_ops ops;
-    ops.append_eltwise(1.f, dnnl::algorithm::eltwise_relu, 0.f, 0.f);
+    AppendEltwise(ops, dnnl::algorithm::eltwise_relu);
     ops.append_binary(dnnl::algorithm::binary_mul, y.get_desc());
     ops.append_binary(dnnl::algorithm::binary_sub, x.get_desc());
     return eltwise(dnnl::algorithm::eltwise_linear, 1.5f, 0.25f, x, ops,
                    {{DNNL_ARG_ATTR_MULTIPLE_POST_OP(1) | DNNL_ARG_SRC_1, y},
                     {DNNL_ARG_ATTR_MULTIPLE_POST_OP(2) | DNNL_ARG_SRC_1, x}});
   });
-  to.Offer("onednn two eltwise and a binary", true, [&] {
+  to.Offer("two eltwise and a binary", true, [&] {
     const auto first =
         eltwise(dnnl::algorithm::eltwise_linear, 1.5f, 0.25f, x, {}, {});
     const auto second =
@@ -289,9 +299,9 @@ void Chain(const Json& s, const std::vector<float*>& in, float* out,
     ops.append_binary(dnnl::algorithm::binary_sub, x.get_desc());
     dnnl::primitive_attr attributes;
     attributes.set_post_ops(ops);
-    const dnnl::binary::primitive_desc primitive(
-        {dnnl::algorithm::binary_mul, z.get_desc(), y.get_desc(), z.get_desc()},
-        attributes, Cpu());
+    const auto primitive =
+        Describe<dnnl::binary>(attributes, dnnl::algorithm::binary_mul,
+                               z.get_desc(), y.get_desc(), z.get_desc());
     RefuseReference(primitive);
     const auto third =
         Execute(dnnl::binary(primitive),
@@ -309,14 +319,16 @@ void Chain(const Json& s, const std::vector<float*>& in, float* out,
 
 void MaxPool(const Json& s, const std::vector<float*>& in, float* out,
              Collector& to) {
-  to.Offer("onednn pooling", true, [&] {
+  to.Offer("pooling", true, [&] {
     const int64_t c = s["channels"], size = s["size"], rows = s["out"];
     const memory from = Plain({1, c, size, size}, Tag::nhwc, in[0]);
     const memory into = Plain({1, c, rows, rows}, Tag::nhwc, out);
-    const dnnl::pooling_forward::desc desc(
-        dnnl::prop_kind::forward_inference, dnnl::algorithm::pooling_max,
-        from.get_desc(), into.get_desc(), {2, 2}, {3, 3}, {1, 1}, {1, 1});
-    return Execute(dnnl::pooling_forward({desc, Cpu()}),
+    const Dims two = {2, 2}, one = {1, 1};
+    const auto primitive = Describe<PoolingPrimitive>(
+        dnnl::primitive_attr(), dnnl::prop_kind::forward_inference,
+        dnnl::algorithm::pooling_max, from.get_desc(), into.get_desc(), two,
+        Dims{3, 3}, Dims{0, 0}, one, one);
+    return Execute(PoolingPrimitive(primitive),
                    {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, into}});
   });
 }
@@ -326,12 +338,13 @@ void MeanPool(const Json& s, const std::vector<float*>& in, float* out,
   const int64_t c = s["channels"], size = s["size"];
   const memory from = Plain({1, c, size, size}, Tag::nhwc, in[0]);
   const memory into = Plain({1, c, 1, 1}, Tag::nhwc, out);
-  to.Offer("onednn pooling", true, [&] {
-    const dnnl::pooling_forward::desc desc(
-        dnnl::prop_kind::forward_inference,
+  to.Offer("pooling", true, [&] {
+    const Dims none = {0, 0};
+    const auto primitive = Describe<PoolingPrimitive>(
+        dnnl::primitive_attr(), dnnl::prop_kind::forward_inference,
         dnnl::algorithm::pooling_avg_exclude_padding, from.get_desc(),
-        into.get_desc(), {1, 1}, {size, size}, {0, 0}, {0, 0});
-    return Execute(dnnl::pooling_forward({desc, Cpu()}),
+        into.get_desc(), Dims{1, 1}, Dims{size, size}, none, none, none);
+    return Execute(PoolingPrimitive(primitive),
                    {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, into}});
   });
   Reduction(from, into, dnnl::algorithm::reduction_mean, to);

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <dnnl.hpp>
 #include <memory>
-#include <unordered_map>
 
 #include "tests/perf/suite/onednn.h"
 #include "tests/perf/suite/peers.h"
@@ -25,26 +24,6 @@ Type TypeOf(const std::string& name) {
   if (name == "int32") return Type::s32;
   if (name == "bfloat16") return Type::bf16;
   return name == "float16" ? Type::f16 : Type::f32;
-}
-
-// What throws is not offered: this library has no such implementation.
-template <typename Make>
-void Offer(std::vector<Peer>& to, std::string name, bool plain, Make make) {
-  try {
-    std::function<void()> run = make();
-    run();
-    to.push_back({std::move(name), plain, std::move(run)});
-  } catch (const dnnl::error&) {
-  }
-}
-
-std::function<void()> Execute(
-    const dnnl::primitive& primitive,
-    const std::unordered_map<int, memory>& arguments) {
-  return [primitive, arguments] {
-    primitive.execute(Stream(), arguments);
-    Stream().wait();
-  };
 }
 
 using Floats = std::shared_ptr<std::vector<float>>;
@@ -68,54 +47,51 @@ void Narrow(const std::vector<float>& from, void* to) {
 
 // Where the library has no product of this type: its float32 one between
 // conversions, of the weights ahead of time or not.
-void OfferFloat32(std::vector<Peer>& to, int64_t size,
-                  const std::vector<float*>& in, float* out) {
+void OfferFloat32(Collector& to, int64_t size, const std::vector<float*>& in,
+                  float* out) {
   for (const bool ahead : {false, true}) {
-    Offer(to,
-          ahead ? "onednn sgemm, weights widened ahead"
-                : "onednn sgemm between conversions",
-          !ahead, [&] {
-            const auto make = [&] {
-              return std::make_shared<std::vector<float>>(size * size);
-            };
-            const Floats a = make(), b = make(), c = make();
-            Widen(in[1], *b);
-            return [=] {
-              Widen(in[0], *a);
-              if (!ahead) Widen(in[1], *b);
-              dnnl::sgemm('N', 'N', size, size, size, 1.f, a->data(), size,
-                          b->data(), size, 0.f, c->data(), size);
-              Narrow(*c, out);
-            };
-          });
+    to.Offer(
+        ahead ? "sgemm, weights widened ahead" : "sgemm between conversions",
+        !ahead, [&] {
+          const auto make = [&] {
+            return std::make_shared<std::vector<float>>(size * size);
+          };
+          const Floats a = make(), b = make(), c = make();
+          Widen(in[1], *b);
+          return [=] {
+            Widen(in[0], *a);
+            if (!ahead) Widen(in[1], *b);
+            dnnl::sgemm('N', 'N', size, size, size, 1.f, a->data(), size,
+                        b->data(), size, 0.f, c->data(), size);
+            Narrow(*c, out);
+          };
+        });
   }
 }
 
 void Gemm(const Json& s, const std::vector<float*>& in, float* out,
-          std::vector<Peer>& to) {
+          Collector& to) {
   const int64_t size = s["size"];
   const Dims dims = {size, size};
   const auto type = [&](int i) { return TypeOf(s["dtypes"][i]); };
   for (const bool blocked : {false, true}) {
-    Offer(to, blocked ? "onednn matmul, weights laid out" : "onednn matmul",
-          !blocked, [&] {
-            const memory a({dims, type(0), Tag::ab}, Cpu(), in[0]);
-            const memory b({dims, type(1), Tag::ab}, Cpu(), in[1]);
-            const memory c({dims, type(2), Tag::ab}, Cpu(), out);
-            const dnnl::matmul::desc desc(
-                a.get_desc(),
-                blocked ? memory::desc(dims, type(1), Tag::any) : b.get_desc(),
-                c.get_desc());
-            const dnnl::matmul::primitive_desc primitive(desc, Cpu());
-            return Execute(
-                dnnl::matmul(primitive),
-                {{DNNL_ARG_SRC, a},
-                 {DNNL_ARG_WEIGHTS, LaidOut(b, primitive.weights_desc())},
-                 {DNNL_ARG_DST, c}});
-          });
+    to.Offer(blocked ? "matmul, weights laid out" : "matmul", !blocked, [&] {
+      const memory a({dims, type(0), Tag::ab}, Cpu(), in[0]);
+      const memory b({dims, type(1), Tag::ab}, Cpu(), in[1]);
+      const memory c({dims, type(2), Tag::ab}, Cpu(), out);
+      const auto primitive = Describe<dnnl::matmul>(
+          dnnl::primitive_attr(), a.get_desc(),
+          blocked ? memory::desc(dims, type(1), Tag::any) : b.get_desc(),
+          c.get_desc());
+      RefuseReference(primitive);
+      return Execute(dnnl::matmul(primitive),
+                     {{DNNL_ARG_SRC, a},
+                      {DNNL_ARG_WEIGHTS, LaidOut(b, primitive.weights_desc())},
+                      {DNNL_ARG_DST, c}});
+    });
   }
   if (type(0) == Type::u8) {
-    Offer(to, "onednn gemm_u8s8s32", true, [&] {
+    to.Offer("gemm_u8s8s32", true, [&] {
       return [=] {
         const int32_t zero = 0;
         dnnl::gemm_u8s8s32('N', 'N', 'F', size, size, size, 1.f,
@@ -129,28 +105,26 @@ void Gemm(const Json& s, const std::vector<float*>& in, float* out,
 }
 
 void Conv(const Json& s, const std::vector<float*>& in, float* out,
-          std::vector<Peer>& to) {
+          Collector& to) {
   const int64_t size = s["size"], cin = s["cin"], cout = s["cout"];
   const Dims weight_dims = {cout, cin, 3, 3};
   for (const bool blocked : {false, true}) {
-    Offer(
-        to,
-        blocked ? "onednn convolution, weights laid out" : "onednn convolution",
-        !blocked, [&] {
+    to.Offer(
+        blocked ? "convolution, weights laid out" : "convolution", !blocked,
+        [&] {
           const memory data({{1, cin, size, size}, Type::u8, Tag::nhwc}, Cpu(),
                             in[0]);
           const memory weight({weight_dims, Type::s8, Tag::cdba}, Cpu(), in[1]);
           const memory result({{1, cout, size, size}, Type::s32, Tag::nhwc},
                               Cpu(), out);
           const Dims ones = {1, 1};
-          const dnnl::convolution_forward::desc desc(
-              dnnl::prop_kind::forward_inference,
+          const auto primitive = Describe<dnnl::convolution_forward>(
+              dnnl::primitive_attr(), dnnl::prop_kind::forward_inference,
               dnnl::algorithm::convolution_auto, data.get_desc(),
               blocked ? memory::desc(weight_dims, Type::s8, Tag::any)
                       : weight.get_desc(),
               result.get_desc(), ones, ones, ones);
-          const dnnl::convolution_forward::primitive_desc primitive(desc,
-                                                                    Cpu());
+          RefuseReference(primitive);
           return Execute(
               dnnl::convolution_forward(primitive),
               {{DNNL_ARG_SRC, data},
@@ -165,10 +139,10 @@ void Conv(const Json& s, const std::vector<float*>& in, float* out,
 std::vector<Peer> MakeLowPrecisionPeers(const Json& spec,
                                         const std::vector<float*>& in,
                                         float* out) {
-  std::vector<Peer> to;
+  Collector to;
   if (spec["kind"] == "low_gemm") Gemm(spec, in, out, to);
   if (spec["kind"] == "low_conv") Conv(spec, in, out, to);
-  return to;
+  return to.Take();
 }
 
 }  // namespace tilefarm::perf

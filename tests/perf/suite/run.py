@@ -5,13 +5,16 @@ Each entry is tuned for --trials on --cores, compiled with tunec, and timed in
 one process with the peers, interleaved, on the same buffers; weights are
 declared constant, and laid out once, ahead of time, by all. Prints a table and
 the geometric mean of best peer / ours: above one, ours is faster. Needs
-libdnnl-dev; OpenBLAS and MKL are used where they are found.
+libdnnl-dev; OpenBLAS is used where it is found, oneDNN 3 where suite_bench was
+built with it, MKL where --mkl says (fetch_peers.py fetches both).
 
   tests/perf/suite/run.py [--only gemm conv] [--trials 256] [--cores 1]
   tests/perf/suite/run.py --untuned          # the default schedules
+  tests/perf/suite/run.py --peers-only       # the best of each library
 """
 
 import argparse
+import glob
 import json
 import math
 import os
@@ -35,6 +38,13 @@ def bench(program, job, environment):
         out = subprocess.run([program, spec.name], env=environment,
                              stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(out.stdout)
+
+
+def mkl_library(folder):
+    found = glob.glob(os.path.join(folder, "lib", "libmkl_rt.so*"))
+    if not found:
+        sys.exit(f"no lib/libmkl_rt.so in {folder}")
+    return os.path.abspath(found[0])
 
 
 def peak_of(entry, machine):
@@ -93,6 +103,15 @@ def show(result):
         flush=True)
 
 
+def show_peers(result):
+    """The best of each library; the library is the name's first word."""
+    best = {}
+    for name, seconds in sorted(result["peers"].items(), key=lambda p: p[1]):
+        best.setdefault(name.split()[0], f"{name} {seconds * 1e3:.4f}")
+    print("{:28} {}".format(result["entry"], "; ".join(best.values())),
+          flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", default="build/release/bin")
@@ -107,6 +126,10 @@ def main():
     parser.add_argument("--no-tuning", action="store_true",
                         help="only what --db has")
     parser.add_argument("--untuned", action="store_true")
+    parser.add_argument("--peers-only", action="store_true",
+                        help="time none of ours")
+    parser.add_argument("--mkl", metavar="DIR",
+                        help="compare with the MKL in DIR/lib, too")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     known = {**programs.ENTRIES, **low_precision.ENTRIES}
@@ -123,22 +146,35 @@ def main():
     environment = dict(os.environ, OMP_NUM_THREADS=str(args.cores),
                        OPENBLAS_NUM_THREADS=str(args.cores),
                        MKL_NUM_THREADS=str(args.cores),
+                       # The threads that oneDNN has, not a second pool.
+                       MKL_THREADING_LAYER="GNU" if args.cores > 1
+                       else "SEQUENTIAL",
                        OPENBLAS_THREAD_TIMEOUT="20")  # 2^20 cycles of spinning
     machine = bench(program, {"shapes": [[1], [1]], "spec": {"kind": ""},
                               "machine": True}, environment)
     machine["peak_flops"] *= args.cores
     machine["dot_peaks"] = {dtype: peak * args.cores for dtype, peak
                             in machine["dot_peaks"].items()}
+    optional = {"mkl": mkl_library(args.mkl)} if args.mkl else {}
     results = []
     if not args.json:
         print("peak {:.0f} GFLOPS on {} core(s), copy {:.1f} GB/s".format(
             machine["peak_flops"] / 1e9, args.cores,
             machine["copy_bandwidth"] / 1e9))
+    if not args.json and not args.peers_only:
         print("{:24} {:>9} {:>8} {:>7} {:>6} {:>6} {:>6} {:>6}  {:>9} {}"
               .format("entry", "ms", "GFLOPS", "GB/s", "peak", "ratio",
                       "plain", "tr/s", "peer ms", "best peer"))
     with tempfile.TemporaryDirectory() as folder:
         for entry in entries:
+            job = {"shapes": entry.shapes, "spec": entry.spec,
+                   "cores": args.cores, **optional}
+            if args.peers_only:
+                result = row(entry, bench(program, job, environment), machine)
+                results.append(result)
+                if not args.json:
+                    show_peers(result)
+                continue
             source = os.path.join(folder, entry.name + ".py")
             with open(source, "w") as file:
                 file.write(entry.text)
@@ -159,9 +195,8 @@ def main():
                 command += ["--db", db, "--require-tuned"]
             subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
             measured = bench(program, {
-                "library": library, "symbol": entry.function,
-                "weights": entry.weights, "shapes": entry.shapes,
-                "spec": entry.spec, "cores": args.cores}, environment)
+                **job, "library": library, "symbol": entry.function,
+                "weights": entry.weights}, environment)
             result = row(entry, measured, machine)
             result["trials_per_second"] = rate
             results.append(result)

@@ -11,7 +11,7 @@
 //
 // SPEC: {"library": "x.so", "symbol": "gemm", "shapes": [[...], ...],
 //        "spec": {...}, "weights": [1], "rounds": N, "cores": N,
-//        "patience": S}
+//        "patience": S, "mkl": "libmkl_rt.so"}
 //
 // With more than one core each contender is given 20 milliseconds of quiet and
 // a millisecond of untimed calls first: OpenMP threads spin for some
@@ -38,7 +38,7 @@
 #include "base/quiet_core.h"
 #include "tests/perf/suite/dot_peaks.h"
 #include "tests/perf/suite/elements.h"
-#include "tests/perf/suite/peers.h"
+#include "tests/perf/suite/gather_peers.h"
 
 namespace tilefarm::perf {
 namespace {
@@ -145,9 +145,7 @@ int Main(const char* path) {
   float* theirs = Allocate(counts.back() * ElementBytes(dtype));
   FillRandom(dtype, theirs, counts.back(), random);
 
-  std::vector<Peer> all =
-      dtypes.empty() ? MakePeers(job["spec"], buffers, theirs)
-                     : MakeLowPrecisionPeers(job["spec"], buffers, theirs);
+  std::vector<Peer> all = GatherPeers(job, buffers, theirs, counts.back());
   if (job.contains("library")) {
     void* handle = dlopen(job["library"].get<std::string>().c_str(),
                           RTLD_NOW | RTLD_LOCAL);

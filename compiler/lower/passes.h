@@ -56,6 +56,11 @@ ir::Stmt ConvertBlocks(const ir::Stmt& root);
 // certainly write the same element.
 absl::StatusOr<ir::Stmt> CheckIterations(const ir::Stmt& stmt);
 
+// Plain form. A serial reduction loop of which a guard on the element leaves out
+// the first or last iterations gets bounds that are computed where it begins,
+// unless a pragma unrolls it.
+ir::Stmt BoundReductions(const ir::Stmt& stmt);
+
 // Plain form. Removes guards from the steady state: loops get exact extents,
 // serial ones are cut where a guard below begins or ceases to hold, and where
 // else a tile is full a copy of its code runs that has no guard. A part cut off

@@ -68,7 +68,8 @@ class SteadyConditions : public ir::Visitor {
   }
   void VisitIf(const ir::IfNode& s) override {
     std::vector<Expr> parts;
-    SplitConjunction(s.condition, parts);
+    // With two cases it is a choice that is meant to be made there.
+    if (s.else_case == nullptr) SplitConjunction(s.condition, parts);
     for (const Expr& part : parts) Consider(part);
     Visitor::VisitIf(s);
   }

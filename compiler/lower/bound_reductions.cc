@@ -27,7 +27,7 @@ constexpr double kMaxEdges = 1.0 / 8;
 // Elements that a tile must have left at an edge to be computed there as it is
 // inside, without one of its dimensions: some vectors, so that each need not
 // wait for the one before.
-constexpr int64_t kMinTile = 96;
+constexpr int64_t kMinTile = 64;
 
 // A nest of nothing but loops and conditions around one store.
 struct Nest {
@@ -135,9 +135,9 @@ class ReductionBounder : public ir::Mutator {
     in_nest_ |= is_root;
     around_.push_back(s.var.get());
     Stmt out = Mutator::MutateFor(s, self);
-    around_.pop_back();
     math_.Restore(mark);
     out = Bound(*ir::As<ForNode>(out), out);
+    around_.pop_back();
     if (is_root) {
       out = ShareEdges(out);
       in_nest_ = false;
@@ -160,11 +160,11 @@ class ReductionBounder : public ir::Mutator {
       return self;
     }
     const std::optional<Nest> nest = MatchNest(s.body);
-    if (!nest || Addresses(*nest->store, s.var.get())) return self;
+    if (!nest) return self;
     Expr from = ir::IntConst(0), end = s.extent;
     std::vector<Expr> taken;
     for (const Expr& guard : nest->guards) {
-      if (UsesAny(guard, nest->loops) || !DependsOnElement(*nest, guard)) {
+      if (UsesAny(guard, nest->loops) || !IsOfTerms(*nest, guard)) {
         continue;
       }
       if (Take(s, guard, from, end)) taken.push_back(guard);
@@ -183,19 +183,23 @@ class ReductionBounder : public ir::Mutator {
                                            s.annotations, s.thread_tag);
   }
 
-  // Whether the guard depends on a loop that tells elements apart, by their
-  // indices or as one in which they live. Where only reductions meet, cutting
-  // loops gives constant bounds.
-  bool DependsOnElement(const Nest& nest, const Expr& guard) const {
+  // Whether a loop tells elements of the nest apart, by their indices or as one
+  // in which they live.
+  bool IsSpatial(const Nest& nest, size_t i) const {
     const auto lives = scopes_.find(nest.store->buffer.get());
-    const size_t outside = lives == scopes_.end() ? 0 : lives->second;
+    return (lives != scopes_.end() && i < lives->second) ||
+           Addresses(*nest.store, around_[i]);
+  }
+
+  // Whether the guard says which terms of a sum an element has: where only
+  // elements or only terms meet, cutting loops gives constant bounds.
+  bool IsOfTerms(const Nest& nest, const Expr& guard) const {
+    bool spatial = false, reduces = false;
     for (size_t i = 0; i < around_.size(); ++i) {
-      if (ir::UsesVar(guard, around_[i]) &&
-          (i < outside || Addresses(*nest.store, around_[i]))) {
-        return true;
-      }
+      if (!ir::UsesVar(guard, around_[i])) continue;
+      (IsSpatial(nest, i) ? spatial : reduces) = true;
     }
-    return false;
+    return spatial && reduces;
   }
 
   // Serial reduction loops, inside them what is unrolled or vectorized.
@@ -313,7 +317,7 @@ class ReductionBounder : public ir::Mutator {
 
   std::optional<EdgeGuard> AsEdgeGuard(const Nest& nest, const Expr& guard) {
     const auto bound = AsUpperBound(math_, guard);
-    if (!bound || !DependsOnElement(nest, guard)) return std::nullopt;
+    if (!bound) return std::nullopt;
     const ForNode* tile = nullptr;
     bool reduces = false;
     for (const ForNode* loop : nest.loops) {
@@ -327,7 +331,11 @@ class ReductionBounder : public ir::Mutator {
         return std::nullopt;
       }
     }
-    if (!reduces) return std::nullopt;
+    bool spatial = tile != nullptr;
+    for (size_t i = 0; i < around_.size(); ++i) {
+      spatial |= IsSpatial(nest, i) && ir::UsesVar(guard, around_[i]);
+    }
+    if (!reduces || !spatial) return std::nullopt;
     Linear outer, inner;
     outer.constant = bound->constant;
     int64_t step = 0;

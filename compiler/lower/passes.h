@@ -60,8 +60,8 @@ absl::StatusOr<ir::Stmt> CheckIterations(const ir::Stmt& stmt);
 // of serial loops, computed where these begin. Where that would cost something
 // inside (the loop is unrolled, or a register tile has such guards in two
 // dimensions) and edges are seldom, they share a copy of the reduction: `if`
-// inside, the nest without guards; `else` the nest with bounds. Guards along the
-// widest dimension of a tile stay.
+// inside, the nest without guards; `else` the nest with bounds. Guards along
+// the widest dimension of a tile stay.
 ir::Stmt BoundReductions(const ir::Stmt& stmt);
 
 // Plain form. Removes guards from the steady state: loops get exact extents,

@@ -221,8 +221,8 @@ class ReductionBounder : public ir::Mutator {
 
   // The nest for where its guards hold, and one other copy for all its edges:
   // there, bounds of the reductions say what is to be added, for each row of a
-  // tile of rows by itself. A dimension of the tile, the largest, keeps its
-  // guards: they would leave nothing of the tile.
+  // tile of rows by itself. The widest dimension of the tile that has guards
+  // keeps them: without it too little of the tile would be left.
   Stmt ShareEdges(const Stmt& root) {
     const std::optional<Nest> nest = MatchNest(root);
     if (!nest) return root;
@@ -249,9 +249,8 @@ class ReductionBounder : public ir::Mutator {
     }
     int64_t tile = 1;
     for (const ForNode* loop : nest->loops) {
-      if (loop->for_kind != ForKind::kSerial &&
-          !tiles.contains(loop->var.get()))
-        tile *= Extent(*loop);
+      if (loop->for_kind == ForKind::kSerial) continue;
+      if (!tiles.contains(loop->var.get())) tile *= Extent(*loop);
     }
     if (share > kMaxEdges || (!tiles.empty() && tile < kMinTile)) return root;
 
@@ -277,8 +276,8 @@ class ReductionBounder : public ir::Mutator {
                                            s.thread_tag);
   }
 
-  // The guards on a reduction, one dimension of the tile at most, and on what
-  // is around the nest.
+  // The guards that depend on a reduction of the nest, on one dimension of its
+  // tile at most, and on what is around it.
   std::vector<EdgeGuard> EdgeGuards(const Nest& nest) {
     const size_t mark = math_.Mark();
     for (const ForNode* loop : nest.loops) {

@@ -5,6 +5,7 @@
 
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/lower/guard_math.h"
 #include "compiler/lower/index_math.h"
 #include "compiler/lower/passes.h"
 #include "compiler/lower/simplify.h"
@@ -12,7 +13,6 @@
 namespace tilefarm::lower {
 namespace {
 
-using ir::BinaryOp;
 using ir::Expr;
 using ir::ForKind;
 using ir::ForNode;
@@ -20,79 +20,6 @@ using ir::Stmt;
 
 // Stores, replicated as T.unroll asks, that copies may add to a function.
 constexpr int64_t kMaxAddedStores = 1024;
-
-void SplitConjunction(const Expr& condition, std::vector<Expr>& out) {
-  const auto* binary = ir::As<ir::BinaryNode>(condition);
-  if (binary != nullptr && binary->op == BinaryOp::kAnd) {
-    SplitConjunction(binary->a, out);
-    SplitConjunction(binary->b, out);
-  } else {
-    out.push_back(condition);
-  }
-}
-
-Expr Conjunction(const std::vector<Expr>& conditions) {
-  Expr out = ir::BoolConst(true);
-  for (const Expr& condition : conditions) out = ir::And(out, condition);
-  return out;
-}
-
-bool ReadsMemory(const Expr& e) {
-  bool reads = false;
-  ir::PostOrderExprs(
-      e, [&](const Expr& x) { reads |= x->kind == ir::ExprKind::kLoad; });
-  return reads;
-}
-
-// A comparison of indices as `linear <= 0`; nullopt for others.
-std::optional<Linear> AsUpperBound(IndexMath& math, const Expr& condition) {
-  const auto* binary = ir::As<ir::BinaryNode>(condition);
-  if (binary == nullptr || !binary->a->dtype.is_index() ||
-      ReadsMemory(condition)) {
-    return std::nullopt;
-  }
-  Linear out = math.Decompose(binary->a);
-  out.Add(math.Decompose(binary->b), -1);
-  switch (binary->op) {
-    case BinaryOp::kLT:
-      out.constant += 1;
-      return out;
-    case BinaryOp::kLE:
-      return out;
-    case BinaryOp::kGT:
-    case BinaryOp::kGE: {
-      Linear negated;
-      negated.Add(out, -1);
-      if (binary->op == BinaryOp::kGT) negated.constant += 1;
-      return negated;
-    }
-    default:
-      return std::nullopt;
-  }
-}
-
-int64_t CountStores(const Stmt& stmt) {
-  int64_t count = 0;
-  if (ir::As<ir::StoreNode>(stmt)) return 1;
-  if (const auto* loop = ir::As<ForNode>(stmt)) {
-    const auto extent = ir::AsInt(loop->extent);
-    const int64_t body = CountStores(loop->body);
-    return loop->for_kind == ForKind::kUnrolled && extent && *extent < 1024
-               ? body * *extent
-               : body;
-  }
-  if (const auto* seq = ir::As<ir::SeqNode>(stmt)) {
-    for (const Stmt& s : seq->stmts) count += CountStores(s);
-  } else if (const auto* branch = ir::As<ir::IfNode>(stmt)) {
-    count = CountStores(branch->then_case);
-    if (branch->else_case != nullptr) count += CountStores(branch->else_case);
-  } else if (const auto* alloc = ir::As<ir::AllocNode>(stmt)) {
-    count = CountStores(alloc->body);
-  } else if (const auto* let = ir::As<ir::LetStmtNode>(stmt)) {
-    count = CountStores(let->body);
-  }
-  return count;
-}
 
 // Up to this many iterations at a border, each of them becomes code of its own:
 // the guards of the register tiles inside are decided where it is made.
@@ -141,7 +68,8 @@ class SteadyConditions : public ir::Visitor {
   }
   void VisitIf(const ir::IfNode& s) override {
     std::vector<Expr> parts;
-    SplitConjunction(s.condition, parts);
+    // With two cases it is a choice that is meant to be made there.
+    if (s.else_case == nullptr) SplitConjunction(s.condition, parts);
     for (const Expr& part : parts) Consider(part);
     Visitor::VisitIf(s);
   }

@@ -56,6 +56,14 @@ ir::Stmt ConvertBlocks(const ir::Stmt& root);
 // certainly write the same element.
 absl::StatusOr<ir::Stmt> CheckIterations(const ir::Stmt& stmt);
 
+// Plain form. Guards that say which terms of a sum an element has become bounds
+// of serial loops, computed where these begin. Where that would cost something
+// inside (the loop is unrolled, or a register tile has such guards in two
+// dimensions) and edges are seldom, they share a copy of the reduction: `if`
+// inside, the nest without guards; `else` the nest with bounds. Guards along
+// the widest dimension of a tile stay.
+ir::Stmt BoundReductions(const ir::Stmt& stmt);
+
 // Plain form. Removes guards from the steady state: loops get exact extents,
 // serial ones are cut where a guard below begins or ceases to hold, and where
 // else a tile is full a copy of its code runs that has no guard. A part cut off

@@ -54,8 +54,9 @@ absl::StatusOr<ir::PrimFuncPtr> Lower(const ir::PrimFunc& function,
   // flattening: dimensions tell more than offsets.
   TF_ASSIGN_OR_RETURN(f.body, CheckIterations(f.body));
   if (done("iterations")) return result();
-  // Before loops are replicated, so that what is replicated has no guards.
-  f.body = Simplify(PartitionGuards(f.body));
+  // Before loops are replicated, so that what is replicated has no guards; what
+  // bounds of loops can say needs no copies.
+  f.body = Simplify(PartitionGuards(BoundReductions(f.body)));
   if (done("partition")) return result();
   f = FlattenBuffers(f);
   f.body = Simplify(WidenHalf(f.body));

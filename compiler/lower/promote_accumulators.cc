@@ -49,6 +49,14 @@ Expr BaseOf(const Expr& index) {
                                                             : nullptr;
 }
 
+void BindLoop(IndexMath& math, const ir::ForNode& loop) {
+  const Interval first = math.Bounds(loop.min);
+  const Interval count = math.Bounds(loop.extent);
+  if (first.bounded() && count.has_hi()) {
+    math.Bind(loop.var.get(), first.lo, first.hi + count.hi - 1);
+  }
+}
+
 // Finds the slots of every buffer that is accessed in a loop.
 class SlotCollector : public ir::Visitor {
  public:
@@ -66,13 +74,15 @@ class SlotCollector : public ir::Visitor {
   void VisitFor(const ir::ForNode& s) override {
     variant_.insert(s.var.get());
     // A loop may run zero times.
-    const auto extent = ir::AsInt(s.extent);
-    const bool maybe = !extent || *extent < 1;
+    const bool maybe = math_.Bounds(s.extent).lo < 1;
+    const size_t mark = math_.Mark();
+    BindLoop(math_, s);
     if (maybe) conditions_.push_back(nullptr);
     const bool outer = in_parallel_;
     in_parallel_ |= s.for_kind == ir::ForKind::kParallel;
     Visitor::VisitFor(s);
     in_parallel_ = outer;
+    math_.Restore(mark);
     if (maybe) conditions_.pop_back();
   }
   void VisitLetStmt(const ir::LetStmtNode& s) override {
@@ -286,6 +296,16 @@ class Promoter : public ir::Mutator {
  protected:
   // Outermost loops first: the further out, the fewer copies.
   Stmt MutateFor(const ir::ForNode& s, const Stmt& self) override {
+    const bool runs = math_.Bounds(s.extent).lo >= 1;
+    const size_t mark = math_.Mark();
+    BindLoop(math_, s);
+    Stmt out = Promote(s, self, runs);
+    math_.Restore(mark);
+    return out;
+  }
+
+ private:
+  Stmt Promote(const ir::ForNode& s, const Stmt& self, bool runs) {
     if (s.for_kind != ir::ForKind::kSerial) return Mutator::MutateFor(s, self);
     std::vector<Candidate> chosen;
     SlotCollector collector(math_, s);
@@ -334,15 +354,13 @@ class Promoter : public ir::Mutator {
     }
     Stmt out = ir::MakeSeq(std::move(stmts));
     // Without an iteration nothing may be touched.
-    const auto extent = ir::AsInt(s.extent);
-    if (!extent) out = ir::MakeIf(ir::GT(s.extent, ir::IntConst(0)), out);
+    if (!runs) out = ir::MakeIf(ir::GT(s.extent, ir::IntConst(0)), out);
     for (size_t i = order.size(); i-- > 0;) {
       out = ir::MakeAlloc(promoted.at(order[i]).second, std::move(out));
     }
     return out;
   }
 
- private:
   const target::Target& target_;
   IndexMath math_;
 };

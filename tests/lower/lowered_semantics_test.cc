@@ -64,6 +64,76 @@ constexpr Program kPrograms[] = {
                             C[vi, vj, vo] = T.float32(0)
                         C[vi, vj, vo] = C[vi, vj, vo] + T.if_then_else(1 <= vi + vr and vi + vr < 10 and 2 <= vj * 2 + vs and vj * 2 + vs < 11, A[vi + vr - 1, vj * 2 + vs - 2, vk], T.float32(0)) * W[vr, vs, vk, vo]
 )"},
+    {"padding_skipped_by_tiles_of_rows",
+     R"(A: T.Buffer((40, 21, 2), "float32"), W: T.Buffer((3, 3, 2, 32), "float32"), C: T.Buffer((40, 21, 32), "float32"))",
+     R"(
+        for i0, j0, i1, r, s, k in T.grid(4, 7, 5, 3, 3, 2):
+            for i2 in T.unroll(2):
+                for j1 in T.unroll(3):
+                    for o in T.vectorized(32):
+                        with T.block("C"):
+                            vi = T.axis.spatial(40, i0 * 10 + i1 * 2 + i2)
+                            vj = T.axis.spatial(21, j0 * 3 + j1)
+                            vo, vr, vs, vk = T.axis.remap("SRRR", [o, r, s, k])
+                            T.block_attr({"tilefarm.skip_padding": 1})
+                            with T.init():
+                                C[vi, vj, vo] = T.float32(0)
+                            C[vi, vj, vo] = C[vi, vj, vo] + T.if_then_else(1 <= vi + vr and vi + vr < 41 and 1 <= vj + vs and vj + vs < 22, A[vi + vr - 1, vj + vs - 1, vk], T.float32(0)) * W[vr, vs, vk, vo]
+)"},
+    {"padding_skipped_in_unrolled_taps",
+     R"(A: T.Buffer((47, 24), "float32"), W: T.Buffer((4,), "float32"), C: T.Buffer((24, 24), "float32"))",
+     R"(
+        for i in T.serial(24, annotations={"pragma_auto_unroll_max_step": 64, "pragma_unroll_explicit": 1}):
+            for r in range(4):
+                for j in T.vectorized(24):
+                    with T.block("C"):
+                        vi, vj, vr = T.axis.remap("SSR", [i, j, r])
+                        T.block_attr({"tilefarm.skip_padding": 1})
+                        with T.init():
+                            C[vi, vj] = T.float32(0)
+                        C[vi, vj] = C[vi, vj] + T.if_then_else(1 <= vi * 2 + vr and vi * 2 + vr < 48, A[vi * 2 + vr - 1, vj], T.float32(0)) * W[vr]
+)"},
+    {"padding_skipped_where_rows_have_no_terms",
+     R"(A: T.Buffer((9, 24), "float32"), W: T.Buffer((3, 5), "float32"), C: T.Buffer((17, 24), "float32"))",
+     R"(
+        for i, k, r in T.grid(17, 5, 3):
+            for j in T.vectorized(24):
+                with T.block("C"):
+                    vi, vj, vk, vr = T.axis.remap("SSRR", [i, j, k, r])
+                    T.block_attr({"tilefarm.skip_padding": 1})
+                    with T.init():
+                        C[vi, vj] = T.float32(0)
+                    C[vi, vj] = C[vi, vj] + T.if_then_else(5 <= vi + vr * 2 and vi + vr * 2 < 14, A[vi + vr * 2 - 5, vj], T.float32(0)) * W[vr, vk]
+)"},
+    {"padding_skipped_with_taps_outside",
+     R"(A: T.Buffer((12, 24), "float32"), W: T.Buffer((7, 5), "float32"), C: T.Buffer((12, 24), "float32"))",
+     R"(
+        for k, r, i0, i1 in T.grid(5, 7, 3, 4):
+            for j in T.vectorized(24):
+                with T.block("C"):
+                    vi = T.axis.spatial(12, i0 * 4 + i1)
+                    vj, vk, vr = T.axis.remap("SRR", [j, k, r])
+                    T.block_attr({"tilefarm.skip_padding": 1})
+                    with T.init():
+                        C[vi, vj] = T.float32(0)
+                    C[vi, vj] = C[vi, vj] + T.if_then_else(3 <= vi + vr and vi + vr < 15, A[vi + vr - 3, vj], T.float32(0)) * W[vr, vk]
+)"},
+    {"padding_skipped_in_a_sum_of_unrolled_taps",
+     R"(A: T.Buffer((36, 20), "float32"), W: T.Buffer((2, 3, 3), "float32"), C: T.Buffer((36, 20), "float32"))",
+     R"(
+        for i0, j0, k in T.grid(18, 5, 3):
+            for i1 in T.unroll(2):
+                for r in T.unroll(3):
+                    for j1 in T.unroll(4):
+                        with T.block("C"):
+                            vi = T.axis.spatial(36, i0 * 2 + i1)
+                            vj = T.axis.spatial(20, j0 * 4 + j1)
+                            vr, vk = T.axis.remap("RR", [r, k])
+                            T.block_attr({"tilefarm.skip_padding": 1})
+                            with T.init():
+                                C[vi, vj] = T.float32(0)
+                            C[vi, vj] = C[vi, vj] + T.if_then_else(1 <= vi + vr and vi + vr < 37 and 1 <= vj + vk and vj + vk < 21, A[vi + vr - 1, vj + vk - 1], T.float32(0)) * W[vi % 2, vr, vk]
+)"},
     {"division_in_one_branch",
      R"(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32"))",
      R"(

@@ -1,6 +1,7 @@
 # RUN: --stage partition
-# Where a sum of products skips padding, loops are cut at the border: no copy of
-# the code has a guard that is not known there.
+# Where a sum of products skips padding no copy of the code has a guard that is
+# not known there. What is left out of a row's taps is said by bounds; along the
+# unrolled dimension the loop over the taps is cut.
 @I.ir_module
 class Module:
     @T.prim_func
@@ -14,25 +15,20 @@ class Module:
                         C[vh, vw, vo] = C[vh, vw, vo] + T.if_then_else(1 <= vh + vr and vh + vr < 15 and 1 <= vw + vs and vw + vs < 15, A[vh + vr - 1, vw + vs - 1, vk], T.float32(0)) * W[vr, vs, vk, vo]
     # CHECK-LABEL: def skipped(
     # CHECK-NOT: T.if_then_else
-    # The first row has two taps, and its first element another two.
-    # CHECK-NOT: for h
-    # CHECK: for r in range(2)
+    # CHECK-NEXT: for h, r in T.grid(14, T.min(3, 15 - h) - T.max(0, 1 - h))
     # CHECK-NEXT: for k in range(8)
     # CHECK-NEXT: for w in T.unroll(14)
     # CHECK-NEXT: if 1 <= w
-    # CHECK: A[r, w - 1, k] * W[r + 1, 0, k, o]
-    # CHECK: for k in range(8)
+    # CHECK-NEXT: for o
+    # CHECK-NEXT: A[h + r + T.max(0, 1 - h) - 1, w - 1, k] * W[r + T.max(0, 1 - h), 0, k, o]
+    # CHECK-NEXT: for k in range(8)
     # CHECK-NEXT: for w in T.unroll(14)
     # CHECK-NEXT: for o
-    # CHECK-NEXT: C[0, w, o] = C[0, w, o] + A[r, w, k] * W[r + 1, 1, k, o]
-    # CHECK: for w in T.unroll(13)
+    # CHECK-NEXT: A[h + r + T.max(0, 1 - h) - 1, w, k] * W[r + T.max(0, 1 - h), 1, k, o]
+    # CHECK-NEXT: for k in range(8)
+    # CHECK-NEXT: for w in T.unroll(13)
     # CHECK-NEXT: for o
-    # CHECK-NEXT: C[0, w, o] = C[0, w, o] + A[r, w + 1, k] * W[r + 1, 2, k, o]
-    # CHECK: for h, r in T.grid(12, 3)
-    # CHECK: A[h + r, w, k] * W[r, 1, k, o]
-    # CHECK-NOT: for h
-    # CHECK: for r in range(2)
-    # CHECK: A[r + 12, w, k] * W[r, 1, k, o]
+    # CHECK-NEXT: A[h + r + T.max(0, 1 - h) - 1, w + 1, k] * W[r + T.max(0, 1 - h), 2, k, o]
     # Without the annotation zeros are added.
     # CHECK-LABEL: def added(
     # CHECK: C[h, w] = C[h, w] + T.if_then_else(

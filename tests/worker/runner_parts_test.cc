@@ -237,7 +237,7 @@ TEST(QuietCore, WaitsNoLongerThanItMay) {
 }
 
 TEST(Solitude, AMeasurementInFullCountsEverySample) {
-  Solitude solitude(1e-6, /*best_seconds=*/0, /*race_patience=*/0);
+  Solitude solitude(1e-6, /*best_seconds=*/0, /*patience=*/0.25);
   bool waited = false, lost = false;
   EXPECT_FALSE(solitude.Await(0.002, &waited));
   EXPECT_TRUE(waited);
@@ -246,7 +246,7 @@ TEST(Solitude, AMeasurementInFullCountsEverySample) {
 }
 
 TEST(Solitude, ARaceThatMayBeWonIsWorthWaiting) {
-  Solitude solitude(1e-6, /*best_seconds=*/1, /*race_patience=*/0.25);
+  Solitude solitude(1e-6, /*best_seconds=*/1, /*patience=*/0.25);
   bool waited = false, lost = false;
   EXPECT_FALSE(solitude.Await(0.002, &waited));
   EXPECT_FALSE(waited) << "no patience before the first samples";
@@ -260,7 +260,7 @@ TEST(Solitude, ARaceThatMayBeWonIsWorthWaiting) {
 }
 
 TEST(Solitude, ARaceWithoutPatienceTakesWhatItGets) {
-  Solitude solitude(1e-6, /*best_seconds=*/1, /*race_patience=*/0);
+  Solitude solitude(1e-6, /*best_seconds=*/1, /*patience=*/0);
   bool waited = false, lost = false;
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(solitude.SetsAside(1.2, &lost));
   EXPECT_FALSE(lost);
@@ -284,7 +284,7 @@ TEST(SampleRace, SamplesOfASharedCoreAreExcused) {
 }
 
 TEST(Solitude, ARaceThatIsLostOnASharedCoreIsLost) {
-  Solitude solitude(1e-6, /*best_seconds=*/1, /*race_patience=*/0.25);
+  Solitude solitude(1e-6, /*best_seconds=*/1, /*patience=*/0.25);
   bool lost = false;
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(solitude.SetsAside(1.7, &lost));
   EXPECT_TRUE(lost);

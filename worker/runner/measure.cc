@@ -39,7 +39,7 @@ constexpr double kStartUpSeconds = 20e-3;
 constexpr uint32_t kSamplesOfAPlacement = 3;
 constexpr size_t kMostPlacedBytes = size_t{4} << 20;
 // Looks at the core where former runs have not told how it is alone.
-constexpr int kLooks = 40;
+constexpr int kLooks = 16;
 // Of the wall-clock limit, for everything but the last sample.
 constexpr double kTimeShare = 0.6;
 constexpr uint64_t kDefaultFlushBytes = uint64_t{64} << 20;
@@ -460,7 +460,7 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
   uint32_t taken = 0;
   uint32_t placed = 0;  // samples before the buffers were placed
   bool may_place = true;
-  Solitude solitude(alone_contention, request.best_seconds, run.race_patience);
+  Solitude solitude(alone_contention, request.best_seconds, run.patience);
   for (;;) {
     bool cold = false;
     const bool alone = solitude.Await(end - 3 * sample_seconds - Now(), &cold);

@@ -49,8 +49,8 @@ struct SharedRun {
   const ProgramSpec* program = nullptr;
   // Of the core alone (base/quiet_core.h); 0: not known.
   double alone_contention = 0;
-  // A race may wait so long for the core to be alone.
-  double race_patience = 0;
+  // Seconds that may pass waiting for the core to be alone.
+  double patience = 0;
   // First contents of each parameter that is read, ending at a guard page;
   // null otherwise.
   std::vector<const void*> inputs;

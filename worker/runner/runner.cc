@@ -49,11 +49,16 @@ constexpr double kGiveUpPauseSeconds = 0.5;
 constexpr size_t kContentionsNeeded = 20;
 constexpr size_t kContentionsKept = 200;
 bool IsPossibleContention(double c) { return c > 1e-3 && c < 1e3; }
-// A race may wait for a core to be alone where it often is, so long at most,
-// and so that all races together lose this share of their time.
-constexpr double kOften = 0.2;
+// Waiting for a core to be alone: the most of one measurement in full, and of a
+// race, where the core often is. All of it together takes a share of the time
+// of all runs, and what is given in advance; races leave something for those in
+// full, which are few and decide.
+constexpr double kPatienceSeconds = 0.5;
 constexpr double kRacePatienceSeconds = 0.25;
+constexpr double kOften = 0.2;
 constexpr double kShareOfWaiting = 0.15;
+constexpr double kMostCredit = 3;
+constexpr double kLeftByRaces = 1.5;
 
 GiveUp GiveUpRule(const RunRequest& request, const ChildReport& report) {
   if (!(request.best_seconds > 0)) return nullptr;
@@ -325,7 +330,9 @@ RunReply Runner::Run(const RunRequest& request) {
   }
   SharedRun run = workload->NewRun();
   const std::vector<uint32_t>& cpus = request.limits.cpus;
-  if (cpus.size() == 1) DescribeCore(cpus[0], &run);
+  if (cpus.size() == 1) {
+    DescribeCore(cpus[0], request.best_seconds > 0, &run);
+  }
   const ChildLimits limits =
       WithBuffers(request.limits, workload->program,
                   request.flush_cache ? FlushBytes(request) : 0);
@@ -342,13 +349,12 @@ RunReply Runner::Run(const RunRequest& request) {
     seen.push_back(contention);
     if (seen.size() > kContentionsKept) seen.pop_front();
   }
-  if (request.best_seconds > 0) {
-    // What the child may have written there is any number at all.
-    const double waited = run.report->waited_seconds;
-    credit_ += kShareOfWaiting * reply.child_seconds -
-               (waited > 0 ? std::min(waited, reply.child_seconds) : 0);
-    credit_ = std::clamp(credit_, 0.0, 2 * kRacePatienceSeconds);
-  }
+  // What the child may have written there is any number at all.
+  const double waited = run.report->waited_seconds;
+  credit_ =
+      std::clamp(credit_ + kShareOfWaiting * reply.child_seconds -
+                     (waited > 0 ? std::min(waited, reply.child_seconds) : 0),
+                 0.0, kMostCredit);
   const Stage stage = run.report->stage;
   if (outcome.end == ChildEnd::kReturned && stage == Stage::kDone) {
     Judge(*workload, run, &reply);
@@ -368,18 +374,20 @@ RunReply Runner::Run(const RunRequest& request) {
   return reply;
 }
 
-void Runner::DescribeCore(uint32_t cpu, SharedRun* run) const {
+void Runner::DescribeCore(uint32_t cpu, bool races, SharedRun* run) const {
+  run->patience = races ? 0 : std::min(credit_, kPatienceSeconds);
   const auto found = contentions_.find(cpu);
   if (found == contentions_.end()) return;
   const std::deque<double>& seen = found->second;
   if (seen.size() < kContentionsNeeded) return;
   run->alone_contention = AloneContention({seen.begin(), seen.end()});
+  if (!races) return;
   const QuietCore core(run->alone_contention);
   const auto quiet = std::count_if(
       seen.end() - kContentionsNeeded, seen.end(),
       [&](double contention) { return core.IsQuiet(contention); });
-  const bool often = static_cast<double>(quiet) >= kOften * kContentionsNeeded;
-  run->race_patience = often ? std::min(credit_, kRacePatienceSeconds) : 0;
+  if (static_cast<double>(quiet) < kOften * kContentionsNeeded) return;
+  run->patience = std::clamp(credit_ - kLeftByRaces, 0.0, kRacePatienceSeconds);
 }
 
 void Runner::Judge(const Workload& workload, const SharedRun& run,

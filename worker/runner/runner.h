@@ -49,16 +49,16 @@ class Runner {
   // error is empty on success.
   std::string RunReference(const LoadWorkload& request, bool positive,
                            Workload* workload, double* seconds, bool* finite);
-  // Tells the run how the core is alone, and how often, as former children saw
-  // it; nothing while too few have.
-  void DescribeCore(uint32_t cpu, SharedRun* run) const;
+  // Tells the run how the core is alone, as former children saw it, and how
+  // long to wait for that.
+  void DescribeCore(uint32_t cpu, bool races, SharedRun* run) const;
   void Judge(const Workload& workload, const SharedRun& run, RunReply* reply);
 
   Options options_;
   std::list<std::unique_ptr<Workload>> workloads_;  // most recent first
   // What children saw of each core, latest last.
   std::map<uint32_t, std::deque<double>> contentions_;
-  double credit_ = 0;  // seconds that races may wait for a core to be alone
+  double credit_ = 1.5;  // seconds that runs may wait for a core to be alone
   uint64_t cancelled_run_ = 0;  // named by the last kCancel between runs
   bool worker_gone_ = false;
 };

@@ -6,11 +6,11 @@
 namespace tilefarm::worker {
 
 Solitude::Solitude(double alone_contention, double best_seconds,
-                   double race_patience)
+                   double patience)
     : core_(alone_contention),
       best_seconds_(best_seconds),
-      race_patience_(race_patience),
-      patience_(best_seconds > 0 ? 0 : kPatienceSeconds) {}
+      patience_of_races_(patience),
+      patience_(best_seconds > 0 ? 0 : patience) {}
 
 bool Solitude::Await(double most, bool* waited) {
   if (core_.IsQuiet()) return true;
@@ -31,7 +31,7 @@ bool Solitude::SetsAside(double seconds, bool* lost) {
   least_ = aside_ == 0 ? seconds : std::min(least_, seconds);
   if (++aside_ < kSharedSamples) return true;
   *lost = least_ > kSharedFactor * best_seconds_;
-  if (!*lost) patience_ = race_patience_;
+  if (!*lost) patience_ = patience_of_races_;
   return true;
 }
 

@@ -13,15 +13,13 @@ namespace tilefarm::worker {
 // they leave a chance that the candidate wins does it wait, too.
 class Solitude {
  public:
-  // Of waiting in full, in all.
-  static constexpr double kPatienceSeconds = 0.5;
   // A shared core makes a kernel slower by less than this, hence so many
   // samples of one that are all slower by more lose the race.
   static constexpr double kSharedFactor = 1.6;
   static constexpr uint32_t kSharedSamples = 3;
-  // `alone_contention` as QuietCore's; best_seconds 0: no race, which waits
-  // `race_patience` seconds in all.
-  Solitude(double alone_contention, double best_seconds, double race_patience);
+  // `alone_contention` as QuietCore's; best_seconds 0: no race; waits
+  // `patience` seconds in all.
+  Solitude(double alone_contention, double best_seconds, double patience);
 
   // Whether the core is alone now, or is before `most` seconds and patience
   // are over. Sets `waited` where time has passed.
@@ -38,7 +36,7 @@ class Solitude {
  private:
   const QuietCore core_;
   const double best_seconds_;
-  const double race_patience_;
+  const double patience_of_races_;
   double patience_;
   double waited_seconds_ = 0;
   uint32_t aside_ = 0;

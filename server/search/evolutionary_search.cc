@@ -380,7 +380,13 @@ absl::Status EvolutionarySearch::TakeTrace(const std::string& text,
       schedule.module().Find(space_->program()->name);
   Individual individual;
   individual.features = cost_model::ExtractFeatures(*scheduled, target_);
-  individual.in_space = false;
+  // The drafted default is a point of the space, and breeds as others do.
+  absl::StatusOr<space::Candidate> candidate = space_->FromRecord(trace);
+  individual.in_space = candidate.ok();
+  if (candidate.ok()) {
+    seen_.insert(candidate->Fingerprint());
+    individual.candidate = *std::move(candidate);
+  }
   ProposeOnce(*scheduled, text, std::move(individual), proposals);
   return absl::OkStatus();
 }

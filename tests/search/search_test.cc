@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/rng.h"
 #include "compiler/ir/structural.h"
 #include "server/search/sketch_shares.h"
 #include "tests/space/space_test_programs.h"
@@ -254,6 +255,36 @@ TEST_F(SearchTest, TheFirstTraceIsProposedFirstAndOnce) {
   record.median_seconds = 1e-3;
   const auto again = Make(options, {{record}});
   EXPECT_NE((*again->Propose(1))[0].candidate_id, first.candidate_id);
+}
+
+TEST_F(SearchTest, AFirstTraceOfTheSpaceBreeds) {
+  Make({});  // space_
+  Rng rng(5);
+  const auto start = space_->Sample(rng);
+  ASSERT_TRUE(start.ok()) << start.status();
+  const auto schedule = space_->Apply(*start);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  SearchOptions options;
+  options.first_traces = {schedule->trace().Print()};
+  const auto search = Make(options);
+  int near = 0;
+  for (int batch = 0; batch < 8; ++batch) {
+    const auto proposals = search->Propose(8);
+    ASSERT_TRUE(proposals.ok()) << proposals.status();
+    std::vector<Outcome> outcomes;
+    for (const Proposal& proposal : *proposals) {
+      const bool first = batch == 0 && outcomes.empty();
+      if (first) {
+        EXPECT_EQ(proposal.candidate, *start);
+      }
+      near += !first && Distance(proposal.candidate, *start) <= 1;
+      // By far the fastest: the neighbours are its.
+      outcomes.push_back({proposal.candidate_id, database::Status::kOk,
+                          first ? 1e-6 : FakeSeconds(proposal)});
+    }
+    ASSERT_TRUE(search->Report(outcomes).ok());
+  }
+  EXPECT_GE(near, 4);
 }
 
 TEST_F(SearchTest, AFirstTraceThatDoesNotApplyIsAnError) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <functional>
+#include <numeric>
 
 namespace tilefarm::cost_model {
 namespace {
@@ -14,6 +16,7 @@ void AddTerm(IndexForm& form, const LoopTerm& term) {
   for (LoopTerm& t : form.terms) {
     if (t.loop != term.loop) continue;
     t.stride += term.stride;
+    t.step = CommonStep(t.step, term.step);
     // The same loop on both sides of a sum: signs tell whether the parts add.
     t.span = t.span * term.span == 0
                  ? t.span + term.span
@@ -37,6 +40,7 @@ IndexForm Scale(IndexForm form, double factor) {
   for (LoopTerm& term : form.terms) {
     term.stride *= factor;
     term.span *= std::abs(factor);
+    term.step *= std::abs(factor);
   }
   form.constant *= factor;
   return form;
@@ -45,11 +49,12 @@ IndexForm Scale(IndexForm form, double factor) {
 // i % c: whole multiples of c vanish, the rest stays within c.
 IndexForm Modulo(IndexForm form, double modulus) {
   std::erase_if(form.terms, [&](const LoopTerm& term) {
-    return std::fmod(term.stride, modulus) == 0;
+    return std::fmod(term.step, modulus) == 0;
   });
   for (LoopTerm& term : form.terms) {
     term.stride = std::fmod(term.stride, modulus);
     term.span = std::min(term.span, modulus - 1);
+    term.step = CommonStep(term.step, modulus);
   }
   form.constant = std::fmod(form.constant, modulus);
   return form;
@@ -61,7 +66,7 @@ IndexForm FloorDivide(IndexForm form, double divisor) {
   double rest = std::fmod(form.constant, divisor);
   bool negative = rest < 0;
   const auto is_multiple = [&](const LoopTerm& term) {
-    return std::fmod(term.stride, divisor) == 0;
+    return std::fmod(term.step, divisor) == 0;
   };
   for (const LoopTerm& term : form.terms) {
     if (is_multiple(term)) continue;
@@ -72,7 +77,13 @@ IndexForm FloorDivide(IndexForm form, double divisor) {
     std::erase_if(form.terms, std::not_fn(is_multiple));
     form.constant -= std::fmod(form.constant, divisor);
   }
-  return Scale(std::move(form), 1 / divisor);
+  for (LoopTerm& term : form.terms) {
+    term.stride *= 1 / divisor;
+    term.span *= std::abs(1 / divisor);
+    term.step = QuotientStep(term.step, divisor);
+  }
+  form.constant *= 1 / divisor;
+  return form;
 }
 
 // Either of two: moves at most as the one that moves more.
@@ -83,6 +94,7 @@ IndexForm Either(IndexForm a, const IndexForm& b) {
       if (t.loop != term.loop) continue;
       if (std::abs(term.stride) > std::abs(t.stride)) t.stride = term.stride;
       t.span = std::max(t.span, term.span);
+      t.step = CommonStep(t.step, term.step);
       found = true;
     }
     if (!found) a.terms.push_back(term);
@@ -133,6 +145,20 @@ IndexForm OfBinary(const ir::BinaryNode& node, const FormMap& forms) {
 }
 
 }  // namespace
+
+double CommonStep(double a, double b) {
+  // Products and quotients of constants may be no whole numbers.
+  const auto is_whole = [](double x) {
+    return x == std::floor(x) && x < 0x1p53;
+  };
+  if (!is_whole(a) || !is_whole(b)) return 1;
+  return static_cast<double>(
+      std::gcd(static_cast<int64_t>(a), static_cast<int64_t>(b)));
+}
+
+double QuotientStep(double step, double divisor) {
+  return std::fmod(step, divisor) == 0 ? step / std::abs(divisor) : 1;
+}
 
 IndexForm FormOf(const ir::Expr& index, const FormMap& forms) {
   IndexForm form;

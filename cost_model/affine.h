@@ -16,7 +16,17 @@ struct LoopTerm {
   int loop = 0;       // its depth, 0 is the outermost
   double stride = 0;  // change of the index from one iteration to the next
   double span = 0;    // change over the whole loop, >= 0
+  // The part is a whole multiple of it at every iteration: what tells that
+  // `i % 112 // 14 * 32` never leaves the start of a panel of 32, although its
+  // mean stride is a fraction.
+  double step = 1;
 };
+
+// The step of the sum of two parts.
+double CommonStep(double a, double b);
+// Of a part with `step`: the quotient's step where the divisor divides it. What
+// is left of other parts is whole, and no more.
+double QuotientStep(double step, double divisor);
 
 struct IndexForm {
   std::vector<LoopTerm> terms;  // one a loop, in no order

@@ -18,11 +18,19 @@ constexpr double kVectorOps = 2;
 constexpr double kLoads = 2;
 constexpr double kStores = 1;
 constexpr double kLatency = 4;
-constexpr double kBytesFromL2 = 40;
-constexpr double kBytesFromL3 = 14;
-constexpr double kBytesFromMemory = 6;
+constexpr double kBytesFromL2 = 56;
+constexpr double kBytesFromL3 = 24;
+constexpr double kBytesFromMemory = 8;
+// What of the shorter of arithmetic and traffic still shows.
+constexpr double kNotHidden = 0.1;
 constexpr double kDivisionCycles = 8;
 constexpr double kFunctionCycles = 8;
+// Starting and ending a run of a reduction in registers: the first loads, the
+// last results, a branch that was not foreseen, rows that begin anew.
+constexpr double kRunCycles = 64;
+// A tile this share larger than the registers moves all of it to and fro: the
+// register allocator does worse than what is too much.
+constexpr double kAllSpilled = 0.125;
 // Conditions on loop variables are mostly known before the inner loop.
 constexpr double kConditionShare = 0.25;
 // Of an iteration of a loop that is neither in vectors nor unrolled.
@@ -34,11 +42,12 @@ constexpr double kParallelCycles = 10000;
 struct Columns {
   int add, mul, fma, div, compare, math, int_add, int_mul, int_div, int_compare,
       casts, selects;
-  int vector_product, parallel_product;
+  int vector_product, vectors_per_loop, parallel_product;
   int iterations, guards;
   int band, accumulators, kept, load_vectors, broadcasts, pressure, spills;
   int traffic[kCaches];
   int gather[kBuffers];
+  int updates;
   int imbalance;
 };
 
@@ -65,6 +74,7 @@ Columns FindColumns() {
   c.casts = at("casts");
   c.selects = at("selects");
   c.vector_product = at("vectorized.product");
+  c.vectors_per_loop = at("register.vectors_per_loop");
   c.parallel_product = at("parallel.product");
   c.iterations = at("nest.iterations");
   c.guards = at("nest.guards");
@@ -82,6 +92,7 @@ Columns FindColumns() {
   for (int i = 0; i < kBuffers; ++i) {
     c.gather[i] = at("buffer" + std::to_string(i) + ".vector_gather");
   }
+  c.updates = at("buffer0.updates");
   c.imbalance = at("parallel_work.imbalance");
   return c;
 }
@@ -99,8 +110,10 @@ double StoreCycles(const Columns& c, const float* row,
   const double loads = Exp(row[c.load_vectors]) + Exp(row[c.broadcasts]);
   const double kept = std::max(Exp(row[c.kept]), 1.0);
 
-  // Operations of one execution; in vectors one instruction serves the lanes
-  // that one accumulator holds.
+  const bool updates = row[c.updates] > 0;
+
+  // Operations of one execution; in vectors one instruction serves the lanes of
+  // a register.
   const auto per_execution = [&](int column) {
     return Exp(row[column]) / iterations;
   };
@@ -110,16 +123,24 @@ double StoreCycles(const Columns& c, const float* row,
       per_execution(c.int_mul) + per_execution(c.casts) +
       kConditionShare *
           (per_execution(c.int_compare) + per_execution(c.selects));
-  const double instructions = vector ? accumulators : band;
+  double instructions = band;
+  if (vector) {
+    const double lanes = std::max(Exp(row[c.vector_product]), 1.0) /
+                         std::max(Exp(row[c.vectors_per_loop]), 1.0);
+    instructions = std::max(band / lanes, accumulators);
+  }
   double compute = instructions * (simple / kVectorOps +
                                    per_execution(c.div) * kDivisionCycles +
                                    per_execution(c.int_div) * kDivisionCycles +
                                    per_execution(c.math) * kFunctionCycles);
-  // Dependent steps of an accumulator wait for each other.
-  if (kept > 1) compute = std::max(compute, kLatency);
+  // Dependent steps of an accumulator wait for each other; there are several in
+  // a band with unrolled reduce loops.
+  if (updates) {
+    compute = std::max(compute, instructions / accumulators * kLatency);
+  }
 
   double memory = loads / kLoads + accumulators / kStores / kept;
-  if (kept > 1) memory += accumulators / kLoads / kept;
+  if (updates) memory += accumulators / kLoads / kept;
   for (const int gather : c.gather) {
     if (vector && row[gather] > 0) {
       // An element at a time.
@@ -127,24 +148,26 @@ double StoreCycles(const Columns& c, const float* row,
     }
   }
   if (row[c.spills] > 0 && kept > 1) {
-    const double spilled = accumulators * (1 - 1 / row[c.pressure]);
-    memory += 2 * spilled / kStores;
+    const double share = std::min(1.0, (row[c.pressure] - 1) / kAllSpilled);
+    memory += 2 * share * instructions / kStores;
   }
   double cycles = bands * std::max(compute, memory);
   if (row[c.guards] > 0) cycles += bands * row[c.guards];
   cycles += bands * kLoopCycles;
+  if (updates) {
+    const double steps = std::max(kept * instructions / accumulators, 1.0);
+    cycles += bands / kept * kRunCycles * (1 - 1 / steps);
+  }
 
   const double l1 = Exp(row[c.traffic[0]]) / kBytesFromL2;
   const double l2 = Exp(row[c.traffic[1]]) / kBytesFromL3;
   const double l3 = Exp(row[c.traffic[2]]) / kBytesFromMemory;
-  // Caches work beside arithmetic, but never quite for nothing.
+  // Caches work beside arithmetic, but not quite for nothing.
   const double traffic = std::max({l1, l2, l3});
-  cycles = std::max(cycles, traffic) + 0.25 * std::min(cycles, traffic);
+  cycles = std::max(cycles, traffic) + kNotHidden * std::min(cycles, traffic);
 
-  if (target.cores > 1) {
-    if (row[c.parallel_product] > 0) {
-      cycles = cycles * (1 + row[c.imbalance]) / target.cores + kParallelCycles;
-    }
+  if (target.cores > 1 && row[c.parallel_product] > 0) {
+    cycles *= (1 + row[c.imbalance]) / target.cores;
   }
   return cycles;
 }
@@ -155,8 +178,17 @@ double EstimateCycles(const FeatureRows& rows, const target::Target& target) {
   static const Columns* const columns = new Columns(FindColumns());
   double cycles = 1;
   const int count = static_cast<int>(rows.values.size()) / kColumns;
+  float parallel = 0;  // iterations around the store before
   for (int i = 0; i < count; ++i) {
-    cycles += StoreCycles(*columns, rows.values.data() + i * kColumns, target);
+    const float* row = rows.values.data() + i * kColumns;
+    cycles += StoreCycles(*columns, row, target);
+    // Stores next to each other with as many parallel iterations are taken to
+    // be in one loop, which starts once.
+    const float around = row[columns->parallel_product];
+    if (target.cores > 1 && around > 0 && around != parallel) {
+      cycles += kParallelCycles;
+    }
+    parallel = around;
   }
   return cycles;
 }

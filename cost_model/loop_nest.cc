@@ -193,7 +193,7 @@ class Builder {
         std::max<int64_t>(ir::AsInt(node.extent).value_or(1), 1);
     IndexForm form;
     form.terms.push_back({static_cast<int>(loops_.size()), 1.0,
-                          static_cast<double>(extent - 1)});
+                          static_cast<double>(extent - 1), 1.0});
     form.constant = static_cast<double>(ir::AsInt(node.min).value_or(0));
     forms_[node.var.get()] = std::move(form);
     const Unroll unroll = unroll_;

@@ -8,7 +8,9 @@ namespace tilefarm::cost_model {
 namespace {
 
 constexpr std::string_view kMagic = "TFCM";
-constexpr uint32_t kVersion = 1;
+// Of the format, and of what the feature columns mean: samples of another
+// meaning would teach the wrong things.
+constexpr uint32_t kVersion = 2;
 constexpr size_t kChecksumBytes = 8;
 
 }  // namespace

@@ -123,12 +123,13 @@ class Nest {
 
   // Of the block that is written: a row of `depth` numbers for each variable.
   struct Form {
-    std::vector<double> strides, spans;
+    std::vector<double> strides, spans, steps;
     double constant = 0;
     bool irregular = false;
   };
   void Resize(Form& form) const;
-  void AddPart(Form& to, size_t place, double stride, double span) const;
+  void AddPart(Form& to, size_t place, double stride, double span,
+               double step) const;
   Form& FormOfIndex(const NestedBlock& block, const IndexExpr& index,
                     Form& form);
   void DivideForm(Form& form, double width) const;

@@ -14,13 +14,17 @@ using cost_model::NestStore;
 void Nest::Resize(Form& form) const {
   form.strides.assign(depth_, 0);
   form.spans.assign(depth_, 0);
+  form.steps.assign(depth_, 0);
   form.constant = 0;
   form.irregular = false;
 }
 
-void Nest::AddPart(Form& to, size_t place, double stride, double span) const {
+void Nest::AddPart(Form& to, size_t place, double stride, double span,
+                   double step) const {
   double& s = to.strides[place];
   double& w = to.spans[place];
+  double& whole = to.steps[place];
+  whole = whole == 0 ? step : cost_model::CommonStep(whole, step);
   s += stride;
   w = w * span == 0 ? w + span : std::max({w, span, std::abs(s)});
 }
@@ -39,22 +43,26 @@ void Nest::ReadBindings(const NestedBlock& block) {
     Resize(form);
     form.constant = static_cast<double>(block.constants[i]);
     for (const LoopPart& part : block.bindings[i]) {
-      double stride = 1;
+      double stride = 1, step = 1;
       double span = static_cast<double>(loops_[part.loop].extent - 1);
       if (part.upper != 0) {
         const auto modulus = static_cast<double>(part.upper);
-        if (std::fmod(stride, modulus) == 0) continue;
+        if (std::fmod(step, modulus) == 0) continue;
         stride = std::fmod(stride, modulus);
         span = std::min(span, modulus - 1);
+        step = cost_model::CommonStep(step, modulus);
       }
       if (part.lower != 1) {
-        const double factor = 1 / static_cast<double>(part.lower);
+        const auto lower = static_cast<double>(part.lower);
+        const double factor = 1 / lower;
         stride *= factor;
         span *= std::abs(factor);
+        step = cost_model::QuotientStep(step, lower);
       }
       const auto coefficient = static_cast<double>(part.coefficient);
       AddPart(form, static_cast<size_t>(place_[part.loop]),
-              stride * coefficient, span * std::abs(coefficient));
+              stride * coefficient, span * std::abs(coefficient),
+              step * std::abs(coefficient));
     }
   }
 }
@@ -70,7 +78,8 @@ Nest::Form& Nest::FormOfIndex(const NestedBlock& block, const IndexExpr& index,
       const double width = std::abs(factor);
       for (size_t l = 0; l < depth_; ++l) {
         if (part.strides[l] == 0 && part.spans[l] == 0) continue;
-        AddPart(form, l, part.strides[l] * factor, part.spans[l] * width);
+        AddPart(form, l, part.strides[l] * factor, part.spans[l] * width,
+                part.steps[l] * width);
       }
     }
     return form;
@@ -82,8 +91,8 @@ Nest::Form& Nest::FormOfIndex(const NestedBlock& block, const IndexExpr& index,
     made.constant = known.constant;
     for (size_t l = 0; l < depth_; ++l) {
       if (known.strides[l] == 0 && known.spans[l] == 0) continue;
-      made.terms.push_back(
-          {static_cast<int>(l), known.strides[l], known.spans[l]});
+      made.terms.push_back({static_cast<int>(l), known.strides[l],
+                            known.spans[l], known.steps[l]});
     }
   }
   const cost_model::IndexForm result = cost_model::FormOf(index.expr, forms);
@@ -92,6 +101,7 @@ Nest::Form& Nest::FormOfIndex(const NestedBlock& block, const IndexExpr& index,
   for (const cost_model::LoopTerm& term : result.terms) {
     form.strides[static_cast<size_t>(term.loop)] = term.stride;
     form.spans[static_cast<size_t>(term.loop)] = term.span;
+    form.steps[static_cast<size_t>(term.loop)] = term.step;
   }
   return form;
 }
@@ -101,14 +111,14 @@ void Nest::DivideForm(Form& form, double width) const {
   double rest = std::fmod(form.constant, width);
   bool negative = rest < 0;
   for (size_t l = 0; l < depth_; ++l) {
-    if (std::fmod(form.strides[l], width) == 0) continue;
+    if (std::fmod(form.steps[l], width) == 0) continue;
     rest += form.spans[l];
     negative |= form.strides[l] < 0;
   }
   if (!negative && rest < width) {
     for (size_t l = 0; l < depth_; ++l) {
-      if (std::fmod(form.strides[l], width) == 0) continue;
-      form.strides[l] = form.spans[l] = 0;
+      if (std::fmod(form.steps[l], width) == 0) continue;
+      form.strides[l] = form.spans[l] = form.steps[l] = 0;
     }
     form.constant -= std::fmod(form.constant, width);
   }
@@ -116,6 +126,7 @@ void Nest::DivideForm(Form& form, double width) const {
   for (size_t l = 0; l < depth_; ++l) {
     form.strides[l] *= factor;
     form.spans[l] *= std::abs(factor);
+    form.steps[l] = cost_model::QuotientStep(form.steps[l], width);
   }
   form.constant *= factor;
 }
@@ -123,11 +134,12 @@ void Nest::DivideForm(Form& form, double width) const {
 // i % width.
 void Nest::RemainderForm(Form& form, double width) const {
   for (size_t l = 0; l < depth_; ++l) {
-    if (std::fmod(form.strides[l], width) == 0) {
-      form.strides[l] = form.spans[l] = 0;
+    if (std::fmod(form.steps[l], width) == 0) {
+      form.strides[l] = form.spans[l] = form.steps[l] = 0;
     } else {
       form.strides[l] = std::fmod(form.strides[l], width);
       form.spans[l] = std::min(form.spans[l], width - 1);
+      form.steps[l] = cost_model::CommonStep(form.steps[l], width);
     }
   }
   form.constant = std::fmod(form.constant, width);

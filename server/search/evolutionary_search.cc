@@ -4,6 +4,7 @@
 // after thousands of trials.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -18,6 +19,7 @@
 #include "cost_model/features.h"
 #include "cost_model/skeleton/evaluator.h"
 #include "server/search/search.h"
+#include "server/search/sketch_shares.h"
 
 namespace tilefarm::search {
 namespace {
@@ -33,6 +35,9 @@ constexpr int64_t kReplayCost = 8;
 // proposed, and the share of proposals that are drawn blindly all the same.
 constexpr int kDraftsPerProposal = 16;
 constexpr double kBlindDrafts = 0.25;
+// Of the drafts, so many go to sketches by their shares, whatever the estimate
+// says of one against the other: every second one.
+constexpr size_t kDraftsPerShare = 2;
 // Fast measured candidates that stay parents.
 constexpr size_t kElite = 48;
 // One proposal in so many is a neighbour of one of the two fastest measured
@@ -43,6 +48,11 @@ constexpr size_t kElite = 48;
 constexpr int kProposalsPerNeighbour = 4;
 constexpr size_t kNeighbourParents = 2;
 constexpr int kNeighboursPerProposal = 16;
+// One proposal in so many goes to a sketch that has not had its share, twice as
+// many while some were hardly tried: its best candidate by the model, out of so
+// many new ones.
+constexpr size_t kProposalsPerShare = 8;
+constexpr int kCandidatesPerShare = 32;
 // Past records that are featurised to train the model at the start.
 constexpr size_t kMaxWarmRecords = 2048;
 
@@ -67,6 +77,8 @@ class EvolutionarySearch : public Search {
         model_(std::move(model)),
         options_(std::move(options)),
         evaluator_(space_, target_),
+        shares_(space_->sketches().size()),
+        best_of_sketch_(space_->sketches().size()),
         rng_(options_.seed),
         group_(static_cast<int64_t>(Sha256Prefix(task_id_) >> 1)) {}
 
@@ -93,6 +105,11 @@ class EvolutionarySearch : public Search {
   // New candidates one step away from the fastest measured ones, best predicted
   // first; about kNeighboursPerProposal for each of `want`.
   std::vector<Individual> Neighbours(int want);
+  // New candidates of the sketch, best predicted first: neighbours of its
+  // fastest, and points drawn at random.
+  std::vector<Individual> CandidatesOf(int sketch);
+  // One proposal of each sketch that deserves it, up to `want`.
+  absl::Status TakeShares(size_t want, std::vector<Proposal>* proposals);
   absl::StatusOr<space::Candidate> Breed(
       const std::vector<const Individual*>& parents);
   // Into `proposals` unless its program was proposed before.
@@ -115,6 +132,9 @@ class EvolutionarySearch : public Search {
   const std::shared_ptr<cost_model::CostModel> model_;
   const SearchOptions options_;
   skeleton::CandidateEvaluator evaluator_;
+  SketchShares shares_;
+  // The fastest measured of each sketch; those far behind are no elite.
+  std::vector<std::optional<Individual>> best_of_sketch_;
   Rng rng_;
   const int64_t group_;  // of the task, in the model
 
@@ -152,7 +172,9 @@ absl::Status EvolutionarySearch::Warm(std::span<const database::Record> known) {
     auto candidate = space_->FromRecord(*trace);
     if (!candidate.ok()) continue;
     std::optional<Individual> individual = Evaluate(*std::move(candidate));
-    if (individual) Learn(*individual, ok ? record.median_seconds : 0);
+    if (!individual) continue;
+    shares_.Proposed(individual->candidate.sketch);
+    Learn(*individual, ok ? record.median_seconds : 0);
   }
   return fresh_.empty() ? absl::OkStatus() : Retrain();
 }
@@ -258,6 +280,56 @@ std::vector<Individual> EvolutionarySearch::Neighbours(int want) {
   return neighbours;
 }
 
+std::vector<Individual> EvolutionarySearch::CandidatesOf(int sketch) {
+  const auto index = static_cast<size_t>(sketch);
+  std::vector<Individual> made;
+  const auto add = [&](absl::StatusOr<space::Candidate> candidate) {
+    if (!candidate.ok() || candidate->sketch != sketch) return;
+    std::optional<Individual> individual = Evaluate(*std::move(candidate));
+    if (individual) made.push_back(*std::move(individual));
+  };
+  if (best_of_sketch_[index]) {
+    for (int i = 0; i < kCandidatesPerShare / 2; ++i) {
+      add(space_->Mutate(best_of_sketch_[index]->candidate, rng_));
+    }
+  }
+  // Draws are of any sketch, and cheap beside an evaluation.
+  const size_t draws = 2 * kCandidatesPerShare * space_->sketches().size();
+  for (size_t i = 0; i < draws && made.size() < kCandidatesPerShare; ++i) {
+    add(space_->Sample(rng_));
+  }
+  PredictAll(made);
+  std::stable_sort(made.begin(), made.end(),
+                   [](const Individual& x, const Individual& y) {
+                     return x.predicted > y.predicted;
+                   });
+  return made;
+}
+
+absl::Status EvolutionarySearch::TakeShares(size_t want,
+                                            std::vector<Proposal>* proposals) {
+  // Sketches are told apart by their trials alone, the candidates of each by
+  // the model.
+  std::vector<double> guesses(space_->sketches().size(), 1);
+  while (proposals->size() < want) {
+    const std::optional<int> sketch = shares_.Next(guesses);
+    if (!sketch) break;
+    // Each at most once a call.
+    guesses[static_cast<size_t>(*sketch)] =
+        std::numeric_limits<double>::infinity();
+    std::vector<Individual> made = CandidatesOf(*sketch);
+    const size_t before = proposals->size();
+    size_t next = 0;
+    while (proposals->size() == before && next < made.size()) {
+      TF_RETURN_IF_ERROR(Take(std::move(made[next++]), proposals));
+    }
+    for (; next < made.size(); ++next) {
+      population_.push_back(std::move(made[next]));
+    }
+  }
+  return absl::OkStatus();
+}
+
 void EvolutionarySearch::ProposeOnce(const ir::PrimFunc& scheduled,
                                      std::string trace, Individual individual,
                                      std::vector<Proposal>* proposals) {
@@ -269,6 +341,7 @@ void EvolutionarySearch::ProposeOnce(const ir::PrimFunc& scheduled,
   proposal.candidate = individual.candidate;
   proposal.trace = std::move(trace);
   proposal.predicted = individual.predicted;
+  if (individual.in_space) shares_.Proposed(individual.candidate.sketch);
   pending_.emplace(proposal.candidate_id, std::move(individual));
   proposals->push_back(std::move(proposal));
 }
@@ -307,7 +380,13 @@ absl::Status EvolutionarySearch::TakeTrace(const std::string& text,
       schedule.module().Find(space_->program()->name);
   Individual individual;
   individual.features = cost_model::ExtractFeatures(*scheduled, target_);
-  individual.in_space = false;
+  // The drafted default is a point of the space, and breeds as others do.
+  absl::StatusOr<space::Candidate> candidate = space_->FromRecord(trace);
+  individual.in_space = candidate.ok();
+  if (candidate.ok()) {
+    seen_.insert(candidate->Fingerprint());
+    individual.candidate = *std::move(candidate);
+  }
   ProposeOnce(*scheduled, text, std::move(individual), proposals);
   return absl::OkStatus();
 }
@@ -351,17 +430,33 @@ absl::Status EvolutionarySearch::TakeDrafts(size_t want,
   std::stable_sort(
       drafts.begin(), drafts.end(),
       [](const Draft& x, const Draft& y) { return x.cycles < y.cycles; });
-  // What is not taken may still be by the model, once it knows more.
-  size_t next = 0;
-  while (proposals->size() < want && next < drafts.size()) {
-    if (rng_.Chance(kBlindDrafts)) {
-      std::swap(drafts[next], drafts[next + rng_.Below(drafts.size() - next)]);
+  // The first draft left of the sketch that deserves a trial, if one does.
+  const auto deserving = [&]() -> std::optional<size_t> {
+    std::vector<double> guesses(space_->sketches().size(),
+                                std::numeric_limits<double>::infinity());
+    for (const Draft& draft : drafts) {
+      double& guess =
+          guesses[static_cast<size_t>(draft.individual.candidate.sketch)];
+      guess = std::min(guess, draft.cycles);
     }
-    TF_RETURN_IF_ERROR(Take(std::move(drafts[next++].individual), proposals));
+    const std::optional<int> sketch = shares_.Next(guesses);
+    for (size_t i = 0; sketch && i < drafts.size(); ++i) {
+      if (drafts[i].individual.candidate.sketch == *sketch) return i;
+    }
+    return std::nullopt;
+  };
+  for (size_t turn = 0; proposals->size() < want && !drafts.empty(); ++turn) {
+    std::optional<size_t> at;
+    if (turn % kDraftsPerShare == 0) at = deserving();
+    if (!at) at = rng_.Chance(kBlindDrafts) ? rng_.Below(drafts.size()) : 0;
+    Individual individual = std::move(drafts[*at].individual);
+    drafts.erase(drafts.begin() + static_cast<std::ptrdiff_t>(*at));
+    TF_RETURN_IF_ERROR(Take(std::move(individual), proposals));
   }
-  for (; next < drafts.size(); ++next) {
+  // What is not taken may still be by the model, once it knows more.
+  for (Draft& draft : drafts) {
     if (static_cast<int>(population_.size()) >= options_.population) break;
-    population_.push_back(std::move(drafts[next].individual));
+    population_.push_back(std::move(draft.individual));
   }
   return absl::OkStatus();
 }
@@ -390,6 +485,9 @@ absl::StatusOr<std::vector<Proposal>> EvolutionarySearch::Propose(int count) {
     for (; taken_near < neighbours.size(); ++taken_near) {
       population_.push_back(std::move(neighbours[taken_near]));
     }
+    const size_t shares = (want + kProposalsPerShare - 1) / kProposalsPerShare;
+    TF_RETURN_IF_ERROR(
+        TakeShares(std::min(want, proposals.size() + shares), &proposals));
     Evolve(std::max(kMinEvaluations, each * count));
     size_t next = 0;
     std::vector<bool> taken(population_.size(), false);
@@ -431,6 +529,12 @@ void EvolutionarySearch::Learn(const Individual& individual, double seconds) {
   if (seconds <= 0 || !individual.in_space) return;
   Individual measured = individual;
   measured.seconds = seconds;
+  const int sketch = measured.candidate.sketch;
+  const double before = shares_.best_seconds(sketch);
+  shares_.Measured(sketch, seconds);
+  if (before == 0 || seconds < before) {
+    best_of_sketch_[static_cast<size_t>(sketch)] = measured;
+  }
   const auto place =
       std::upper_bound(elite_.begin(), elite_.end(), measured,
                        [](const Individual& x, const Individual& y) {

@@ -45,7 +45,7 @@ struct SearchOptions {
 
 // A candidate about to be leased.
 struct Proposal {
-  space::Candidate candidate;  // not of first_traces: they may be outside
+  space::Candidate candidate;  // none of first_traces outside of the space
   std::string candidate_id;    // hash of (task, scheduled program, fingerprint)
   std::string trace;           // complete text
   std::string scheduled_hash;  // ir::ProgramHash

@@ -11,14 +11,14 @@ using ir::Expr;
 class AffineTest : public ::testing::Test {
  protected:
   AffineTest() {
-    forms_[i_.get()] = {{{0, 1, 7}}, 0, false};
-    forms_[j_.get()] = {{{1, 1, 15}}, 0, false};
+    forms_[i_.get()] = {{{0, 1, 7, 1}}, 0, false};
+    forms_[j_.get()] = {{{1, 1, 15, 1}}, 0, false};
   }
   LoopTerm TermOf(const IndexForm& form, int loop) {
     for (const LoopTerm& term : form.terms) {
       if (term.loop == loop) return term;
     }
-    return {loop, 0, 0};
+    return {loop, 0, 0, 1};
   }
 
   ir::Var i_ = ir::MakeVar("i"), j_ = ir::MakeVar("j");
@@ -66,6 +66,36 @@ TEST_F(AffineTest, APanelIsLeftByItsOuterLoopAlone) {
   const IndexForm across =
       FormOf(ir::FloorDiv(inside + 8, ir::IntConst(16)), forms_);
   EXPECT_GT(TermOf(across, 1).span, 0);
+}
+
+TEST_F(AffineTest, APartOfAFusedLoopStaysAtTheStartOfAPanel) {
+  // f of 56 loops over 4 panels of 14 rows each; j within a panel.
+  const ir::Var f = ir::MakeVar("f");
+  forms_[f.get()] = {{{0, 1, 55, 1}}, 0, false};
+  const Expr index = ir::FloorDiv(Expr(f), ir::IntConst(14)) * 16 + Expr(j_);
+  const IndexForm panel = FormOf(ir::FloorDiv(index, ir::IntConst(16)), forms_);
+  EXPECT_EQ(TermOf(panel, 1).stride, 0);
+  EXPECT_EQ(TermOf(panel, 1).span, 0);
+  EXPECT_DOUBLE_EQ(TermOf(panel, 0).stride, 1.0 / 14);
+  const IndexForm within =
+      FormOf(ir::FloorMod(index, ir::IntConst(16)), forms_);
+  EXPECT_EQ(TermOf(within, 0).span, 0);
+  EXPECT_EQ(TermOf(within, 1).stride, 1);
+  // Steps of 8 do leave it.
+  const Expr halves = ir::FloorDiv(Expr(f), ir::IntConst(14)) * 8 + Expr(j_);
+  EXPECT_GT(
+      TermOf(FormOf(ir::FloorDiv(halves, ir::IntConst(16)), forms_), 1).span,
+      0);
+}
+
+TEST_F(AffineTest, StepsOfSumsDivideBoth) {
+  EXPECT_EQ(CommonStep(28, 2), 2);
+  EXPECT_EQ(CommonStep(12, 18), 6);
+  EXPECT_EQ(CommonStep(0.5, 2), 1);
+  EXPECT_EQ(QuotientStep(48, 16), 3);
+  EXPECT_EQ(QuotientStep(8, 16), 1);
+  const IndexForm form = FormOf(Expr(i_) * 28 + Expr(i_) * 2, forms_);
+  EXPECT_EQ(TermOf(form, 0).step, 2);
 }
 
 TEST_F(AffineTest, ClampsMoveLikeWhatTheyClamp) {

@@ -51,9 +51,46 @@ TEST(EstimateCycles, CoresHelpWhereALoopIsParallelAndLongEnough) {
 
 TEST(EstimateCycles, TilesThatOverflowACacheCostTraffic) {
   // The same work; the panel of B fits L1 or does not fit L2.
-  const MatmulTiles fits{.m0 = 64, .m1 = 8, .n0 = 64, .k0 = 16, .k1 = 64};
+  const MatmulTiles fits{.m0 = 64, .m1 = 8, .n0 = 64, .k0 = 4, .k1 = 256};
   const MatmulTiles spills{.m0 = 512, .m1 = 1, .n0 = 64, .k0 = 1, .k1 = 1024};
   EXPECT_LT(Cycles(fits), Cycles(spills));
+}
+
+TEST(EstimateCycles, UnrollingDoesNotRemoveWork) {
+  // Two multiply-adds of a vector a cycle at best.
+  MatmulTiles tiles{.m0 = 64, .m1 = 8, .n0 = 16, .n1 = 32, .k0 = 64};
+  const double least =
+      64.0 * 8 * 16 * 32 * 64 * static_cast<double>(tiles.k1) / 16 / 2;
+  EXPECT_GE(Cycles(tiles), least);
+  tiles.reduce = ir::ForKind::kUnrolled;
+  EXPECT_GE(Cycles(tiles), least);
+}
+
+TEST(EstimateCycles, AFewMoreAccumulatorsThanRegistersCost) {
+  // 16 vectors of results, or 64.
+  const MatmulTiles fits{.n0 = 8, .n1 = 256, .k0 = 1, .k1 = 64};
+  const MatmulTiles spills{.n0 = 2, .n1 = 1024, .k0 = 1, .k1 = 64};
+  EXPECT_LT(1.5 * Cycles(fits), Cycles(spills));
+}
+
+TEST(EstimateCycles, LongRunsInRegistersAreCheaperThanShortOnes) {
+  // The same tile in registers for 256 steps of the reduction, or for 4.
+  const MatmulTiles longer{.m0 = 64, .m1 = 1, .n1 = 64, .k0 = 1, .k1 = 256};
+  const MatmulTiles shorter{.m0 = 1, .m1 = 64, .n1 = 64, .k0 = 64, .k1 = 4};
+  EXPECT_LT(Cycles(longer), Cycles(shorter));
+}
+
+TEST(EstimateCycles, StoresOfOneParallelLoopStartItOnce) {
+  const target::Target target = Avx512(2);
+  MatmulTiles tiles;
+  tiles.outer = ir::ForKind::kParallel;
+  FeatureRows one = ExtractFeatures(TiledMatmul(tiles), target);
+  FeatureRows twice = one;
+  twice.rows *= 2;
+  twice.values.insert(twice.values.end(), one.values.begin(), one.values.end());
+  // The work twice, the start once: it takes thousands of cycles.
+  EXPECT_LT(EstimateCycles(twice, target),
+            2 * EstimateCycles(one, target) - 1000);
 }
 
 TEST(EstimateCycles, IsPositiveAndFiniteWhateverTheRows) {

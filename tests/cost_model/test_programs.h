@@ -24,6 +24,7 @@ struct MatmulTiles {
   int64_t m0 = 8, m1 = 8, n0 = 4, n1 = 16, k0 = 8, k1 = 8;
   ir::ForKind outer = ir::ForKind::kSerial;
   ir::ForKind inner = ir::ForKind::kVectorized;
+  ir::ForKind reduce = ir::ForKind::kSerial;  // of k1
 };
 
 inline ir::IterVar MakeIter(const ir::Var& var, int64_t extent,
@@ -65,7 +66,7 @@ inline ir::PrimFunc TiledMatmul(const MatmulTiles& t) {
       c, {vm, vn}, Load(c, {vm, vn}) + Load(a, {vm, vk}) * Load(b, {vk, vn}));
   Stmt body = BlockOf(std::move(block));
   body = MakeFor(n1, IntConst(t.n1), body, t.inner);
-  body = MakeFor(k1, IntConst(t.k1), body);
+  body = MakeFor(k1, IntConst(t.k1), body, t.reduce);
   body = MakeFor(m1, IntConst(t.m1), body);
   body = MakeFor(k0, IntConst(t.k0), body);
   body = MakeFor(n0, IntConst(t.n0), body);

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
+#include "base/rng.h"
 #include "compiler/ir/structural.h"
+#include "server/search/sketch_shares.h"
 #include "tests/space/space_test_programs.h"
 
 namespace tilefarm::search {
@@ -145,6 +148,64 @@ TEST_F(SearchTest, AQuarterOfTheProposalsAreNextToTheFastest) {
   }
 }
 
+TEST_F(SearchTest, EverySketchIsTriedEarly) {
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    SCOPED_TRACE(seed);
+    SearchOptions options;
+    options.seed = seed;
+    const auto search = Make(options);
+    std::vector<int> trials(space_->sketches().size());
+    ASSERT_GT(trials.size(), 1u);
+    ASSERT_LE(trials.size(), 8u);
+    while (std::accumulate(trials.begin(), trials.end(), 0) <
+           options.initial_random) {
+      const auto proposals = search->Propose(8);
+      ASSERT_TRUE(proposals.ok()) << proposals.status();
+      std::vector<Outcome> outcomes;
+      for (const Proposal& proposal : *proposals) {
+        ++trials[static_cast<size_t>(proposal.candidate.sketch)];
+        outcomes.push_back({proposal.candidate_id, database::Status::kOk,
+                            FakeSeconds(proposal)});
+      }
+      ASSERT_TRUE(search->Report(outcomes).ok());
+    }
+    for (const int count : trials) EXPECT_GE(count, SketchShares::kMinTrials);
+  }
+}
+
+// A device on which one sketch is the fastest, but only with tiles that its
+// first trials do not have, and the others alike from the start.
+TEST_F(SearchTest, ASketchThatStartsBadlyIsNotGivenUp) {
+  int found = 0;
+  constexpr int kSeeds = 6;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SearchOptions options;
+    options.seed = seed;
+    const auto search = Make(options);
+    const int last = static_cast<int>(space_->sketches().size()) - 1;
+    int trials = 0;
+    for (int batch = 0; batch < 16; ++batch) {
+      const auto proposals = search->Propose(8);
+      ASSERT_TRUE(proposals.ok()) << proposals.status();
+      std::vector<Outcome> outcomes;
+      for (const Proposal& proposal : *proposals) {
+        const bool mine = proposal.candidate.sketch == last;
+        trials += mine;
+        // From 1.6 down to 0.6, as the tiles come near; else 1.
+        const double seconds =
+            mine ? 0.6 + std::min(1.0, FakeSeconds(proposal) * 500 - 0.05)
+                 : 1 + 10 * FakeSeconds(proposal);
+        outcomes.push_back(
+            {proposal.candidate_id, database::Status::kOk, seconds});
+      }
+      ASSERT_TRUE(search->Report(outcomes).ok());
+    }
+    found += search->best_seconds() < 0.95;
+    EXPECT_GE(trials, 6) << "seed " << seed;
+  }
+  EXPECT_GE(found, kSeeds / 2);
+}
+
 TEST_F(SearchTest, KnownRecordsAreNotProposedAgain) {
   SearchOptions options;
   const auto first = Make(options);
@@ -194,6 +255,36 @@ TEST_F(SearchTest, TheFirstTraceIsProposedFirstAndOnce) {
   record.median_seconds = 1e-3;
   const auto again = Make(options, {{record}});
   EXPECT_NE((*again->Propose(1))[0].candidate_id, first.candidate_id);
+}
+
+TEST_F(SearchTest, AFirstTraceOfTheSpaceBreeds) {
+  Make({});  // space_
+  Rng rng(5);
+  const auto start = space_->Sample(rng);
+  ASSERT_TRUE(start.ok()) << start.status();
+  const auto schedule = space_->Apply(*start);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  SearchOptions options;
+  options.first_traces = {schedule->trace().Print()};
+  const auto search = Make(options);
+  int near = 0;
+  for (int batch = 0; batch < 8; ++batch) {
+    const auto proposals = search->Propose(8);
+    ASSERT_TRUE(proposals.ok()) << proposals.status();
+    std::vector<Outcome> outcomes;
+    for (const Proposal& proposal : *proposals) {
+      const bool first = batch == 0 && outcomes.empty();
+      if (first) {
+        EXPECT_EQ(proposal.candidate, *start);
+      }
+      near += !first && Distance(proposal.candidate, *start) <= 1;
+      // By far the fastest: the neighbours are its.
+      outcomes.push_back({proposal.candidate_id, database::Status::kOk,
+                          first ? 1e-6 : FakeSeconds(proposal)});
+    }
+    ASSERT_TRUE(search->Report(outcomes).ok());
+  }
+  EXPECT_GE(near, 4);
 }
 
 TEST_F(SearchTest, AFirstTraceThatDoesNotApplyIsAnError) {

@@ -131,7 +131,8 @@ def time_library(args, entry, library, packed=False, samples=25):
         counts.append(count)
     out = subprocess.run(
         [os.path.join(args.bin, "..", "tests", "bin", "time_library"), library,
-         entry.function, "--samples", str(samples)]
+         entry.function, "--samples", str(samples), "--cores",
+         str(args.cores)]
         + (["--packed"] if packed else [])
         + (["--alone", str(min(_alone_contention))] if _alone_contention
            else [])

@@ -51,7 +51,7 @@ constexpr int kNeighboursPerProposal = 16;
 // One proposal in so many goes to a sketch that has not had its share, twice as
 // many while some were hardly tried: its best candidate by the model, out of so
 // many new ones.
-constexpr size_t kProposalsPerShare = 8;
+constexpr size_t kProposalsPerShare = 4;
 constexpr int kCandidatesPerShare = 32;
 // Past records that are featurised to train the model at the start.
 constexpr size_t kMaxWarmRecords = 2048;

@@ -71,7 +71,8 @@ def tune_tvm(args, entry):
     library = os.path.join(folder, "best.so")
     if not os.path.exists(library):
         return None, None, state
-    return library, state["seconds"] / max(state["tuned"], 1), state
+    per_trial = state["seconds"] / state["tuned"] if state["tuned"] else None
+    return library, per_trial, state
 
 
 def tune_ours(args, entry, folder, db):

@@ -48,9 +48,8 @@ constexpr size_t kElite = 48;
 constexpr int kProposalsPerNeighbour = 4;
 constexpr size_t kNeighbourParents = 2;
 constexpr int kNeighboursPerProposal = 16;
-// One proposal in so many goes to a sketch that has not had its share, twice as
-// many while some were hardly tried: its best candidate by the model, out of so
-// many new ones.
+// One proposal in so many goes to a sketch that has not had its share: its best
+// candidate by the model, out of so many new ones.
 constexpr size_t kProposalsPerShare = 4;
 constexpr int kCandidatesPerShare = 32;
 // Past records that are featurised to train the model at the start.

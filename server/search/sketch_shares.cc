@@ -14,12 +14,6 @@ void SketchShares::Measured(int sketch, double seconds) {
   if (seconds > 0 && (best == 0 || seconds < best)) best = seconds;
 }
 
-bool SketchShares::AllJudged() const {
-  return std::all_of(states_.begin(), states_.end(), [](const State& state) {
-    return state.trials >= kMinTrials;
-  });
-}
-
 std::optional<int> SketchShares::Next(std::span<const double> guesses) const {
   double fastest = std::numeric_limits<double>::infinity();
   size_t leader = states_.size();

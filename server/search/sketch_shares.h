@@ -37,9 +37,6 @@ class SketchShares {
   // where all have had their share.
   std::optional<int> Next(std::span<const double> guesses) const;
 
-  // Each has had kMinTrials.
-  bool AllJudged() const;
-
   int64_t trials(int sketch) const { return states_[Index(sketch)].trials; }
   // Of the sketch; 0: none measured yet.
   double best_seconds(int sketch) const {

@@ -126,11 +126,7 @@ class ReductionBounder : public ir::Mutator {
     const UnrollPragma outer = pragma_;
     pragma_.Enter(s);
     const size_t mark = math_.Mark();
-    const Interval first = math_.Bounds(s.min);
-    const Interval count = math_.Bounds(s.extent);
-    if (first.bounded() && count.has_hi()) {
-      math_.Bind(s.var.get(), first.lo, first.hi + count.hi - 1);
-    }
+    BindLoop(math_, s);
     const bool is_root = !in_nest_ && IsReductionNest(s);
     in_nest_ |= is_root;
     around_.push_back(s.var.get());

@@ -52,12 +52,8 @@ class SteadyConditions : public ir::Visitor {
 
  protected:
   void VisitFor(const ForNode& s) override {
-    const Interval first = math_.Bounds(s.min);
-    const Interval count = math_.Bounds(s.extent);
     const size_t mark = math_.Mark();
-    if (first.bounded() && count.has_hi()) {
-      math_.Bind(s.var.get(), first.lo, first.hi + count.hi - 1);
-    }
+    BindLoop(math_, s);
     inner_.insert(s.var.get());
     Visitor::VisitFor(s);
     math_.Restore(mark);
@@ -151,7 +147,7 @@ class GuardPartitioner : public ir::Mutator {
  private:
   Stmt PartitionFor(const ForNode& s) {
     const size_t mark = math_.Mark();
-    BindLoop(s);
+    BindLoop(math_, s);
     // In lanes a choice of code costs more than a mask.
     std::vector<Steady> conditions;
     if (s.for_kind != ForKind::kVectorized) {
@@ -161,14 +157,6 @@ class GuardPartitioner : public ir::Mutator {
     const std::vector<int64_t> cuts = Cuts(s, conditions);
     if (!cuts.empty()) return CutLoop(s, cuts, conditions);
     return Partition(s, conditions);
-  }
-
-  void BindLoop(const ForNode& s) {
-    const Interval first = math_.Bounds(s.min);
-    const Interval count = math_.Bounds(s.extent);
-    if (first.bounded() && count.has_hi()) {
-      math_.Bind(s.var.get(), first.lo, first.hi + count.hi - 1);
-    }
   }
 
   // The iterations of a serial loop at which some guard begins or ceases to
@@ -240,7 +228,7 @@ class GuardPartitioner : public ir::Mutator {
 
   Stmt Partition(const ForNode& s, const std::vector<Steady>& conditions) {
     const size_t mark = math_.Mark();
-    BindLoop(s);
+    BindLoop(math_, s);
     Stmt body = Mutate(Split(s.body, conditions, 0));
     math_.Restore(mark);
     return Tighten(s, std::move(body));

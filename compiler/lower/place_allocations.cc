@@ -41,11 +41,7 @@ class AccessCollector : public ir::Visitor {
 
  protected:
   void VisitFor(const ForNode& s) override {
-    const Interval first = math_.Bounds(s.min);
-    const Interval count = math_.Bounds(s.extent);
-    if (first.bounded() && count.has_hi()) {
-      math_.Bind(s.var.get(), first.lo, first.hi + count.hi - 1);
-    }
+    BindLoop(math_, s);
     loops_.push_back(&s);
     Visit(s.body);
     loops_.pop_back();

@@ -49,14 +49,6 @@ Expr BaseOf(const Expr& index) {
                                                             : nullptr;
 }
 
-void BindLoop(IndexMath& math, const ir::ForNode& loop) {
-  const Interval first = math.Bounds(loop.min);
-  const Interval count = math.Bounds(loop.extent);
-  if (first.bounded() && count.has_hi()) {
-    math.Bind(loop.var.get(), first.lo, first.hi + count.hi - 1);
-  }
-}
-
 // Finds the slots of every buffer that is accessed in a loop.
 class SlotCollector : public ir::Visitor {
  public:

@@ -64,12 +64,8 @@ class LoopVectorizer {
       case ir::StmtKind::kFor: {
         const auto& inner = *ir::As<ir::ForNode>(stmt);
         if (Varies(inner.min) || Varies(inner.extent)) return nullptr;
-        const Interval first = math_.Bounds(inner.min);
-        const Interval count = math_.Bounds(inner.extent);
         const size_t mark = math_.Mark();
-        if (first.bounded() && count.has_hi()) {
-          math_.Bind(inner.var.get(), first.lo, first.hi + count.hi - 1);
-        }
+        BindLoop(math_, inner);
         Stmt body = Vectorize(inner.body, condition);
         math_.Restore(mark);
         if (body == nullptr) return nullptr;
@@ -208,12 +204,8 @@ class Vectorizer : public ir::Mutator {
       Stmt out = MatrixTiles(math_, s, target_);
       if (out != nullptr) return out;
     }
-    const Interval first = math_.Bounds(s.min);
-    const Interval count = math_.Bounds(s.extent);
     const size_t mark = math_.Mark();
-    if (first.bounded() && count.has_hi()) {
-      math_.Bind(s.var.get(), first.lo, first.hi + count.hi - 1);
-    }
+    BindLoop(math_, s);
     Stmt body = Mutate(s.body);
     math_.Restore(mark);
     if (s.for_kind == ForKind::kSerial &&

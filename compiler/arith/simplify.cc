@@ -235,7 +235,7 @@ Expr Canonicalizer::SimplifyChildren(const Expr& expr) {
     case ExprKind::kSelect: {
       const auto& node = static_cast<const ir::SelectNode&>(*expr);
       Expr condition = Simplify(node.condition);
-      if (const auto known = ir::AsInt(condition)) {
+      if (const auto known = ir::AsUniformInt(condition)) {
         return Simplify(*known != 0 ? node.true_value : node.false_value);
       }
       Expr x = Simplify(node.true_value);

@@ -1,6 +1,6 @@
 // Lowered functions -> machine code, by LLVM.
 //
-//   lowered loops --Emitter--> LLVM IR --O2--> object code --+ runtime (link.h)
+//   lowered loops --Emitter--> LLVM IR --passes--> object code --+ runtime
 //
 // LLVM's loop vectoriser, SLP vectoriser and unroller are off: the schedule
 // has decided. Floats obey IEEE 754 but for contraction of multiply and add.

@@ -7,6 +7,21 @@
 #include "llvm/IR/Verifier.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/raw_ostream.h"
+#include "llvm/Transforms/IPO/ConstantMerge.h"
+#include "llvm/Transforms/IPO/GlobalDCE.h"
+#include "llvm/Transforms/IPO/GlobalOpt.h"
+#include "llvm/Transforms/IPO/Inliner.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
+#include "llvm/Transforms/Scalar/DeadStoreElimination.h"
+#include "llvm/Transforms/Scalar/EarlyCSE.h"
+#include "llvm/Transforms/Scalar/GVN.h"
+#include "llvm/Transforms/Scalar/IndVarSimplify.h"
+#include "llvm/Transforms/Scalar/LICM.h"
+#include "llvm/Transforms/Scalar/LoopIdiomRecognize.h"
+#include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Transforms/Scalar/LoopRotation.h"
+#include "llvm/Transforms/Scalar/SROA.h"
+#include "llvm/Transforms/Scalar/SimplifyCFG.h"
 
 namespace tilefarm::codegen {
 
@@ -34,25 +49,76 @@ void SetTargetAttributes(llvm::Module& module, const target::Target& target) {
   }
 }
 
+namespace {
+
+// What scheduled code needs, each pass once or twice. O2 runs instcombine five
+// times and passes that find nothing here; it takes twice as long for code of
+// the same speed (docs/performance.md).
+llvm::ModulePassManager ScheduledCodePipeline() {
+  constexpr bool kEagerlyInvalidate = true;
+  const auto licm = [](llvm::LoopPassManager& passes) {
+    passes.addPass(llvm::LICMPass(llvm::LICMOptions()));
+  };
+  // Registers out of allocas, one address computed once.
+  llvm::FunctionPassManager early;
+  early.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  early.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+  early.addPass(llvm::SimplifyCFGPass());
+  early.addPass(llvm::InstCombinePass());
+
+  llvm::LoopPassManager rotate, indices, hoist;
+  rotate.addPass(llvm::LoopRotatePass());
+  licm(rotate);
+  indices.addPass(llvm::LoopIdiomRecognizePass());
+  indices.addPass(llvm::IndVarSimplifyPass());
+  licm(hoist);
+  llvm::FunctionPassManager main;
+  main.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(rotate),
+                                                     /*UseMemorySSA=*/true));
+  main.addPass(llvm::SimplifyCFGPass());
+  main.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(indices)));
+  main.addPass(llvm::GVNPass());
+  main.addPass(llvm::DSEPass());
+  main.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(hoist),
+                                                     /*UseMemorySSA=*/true));
+  main.addPass(llvm::InstCombinePass());
+  main.addPass(
+      llvm::SimplifyCFGPass(llvm::SimplifyCFGOptions().sinkCommonInsts(true)));
+
+  llvm::ModulePassManager passes;
+  passes.addPass(llvm::GlobalOptPass());
+  passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(early),
+                                                         kEagerlyInvalidate));
+  passes.addPass(
+      llvm::createModuleToPostOrderCGSCCPassAdaptor(llvm::InlinerPass()));
+  passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(main),
+                                                         kEagerlyInvalidate));
+  passes.addPass(llvm::GlobalDCEPass());
+  passes.addPass(llvm::ConstantMergePass());
+  return passes;
+}
+
+}  // namespace
+
 void Optimize(llvm::Module& module, llvm::TargetMachine& machine,
               bool reference) {
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = reference;
-  tuning.LoopInterleaving = reference;
-  tuning.LoopUnrolling = reference;
-  tuning.SLPVectorization = false;
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;
   llvm::ModuleAnalysisManager modules;
+  llvm::PipelineTuningOptions tuning;
+  tuning.SLPVectorization = false;
   llvm::PassBuilder builder(&machine, tuning);
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(sccs);
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
-      .run(module, modules);
+  llvm::ModulePassManager passes =
+      reference
+          ? builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
+          : ScheduledCodePipeline();
+  passes.run(module, modules);
 }
 
 absl::StatusOr<std::string> EmitCode(llvm::Module& module,

@@ -19,8 +19,9 @@ absl::Status VerifyModule(const llvm::Module& module, const char* when);
 // The target's cpu and features, on every function that has a body.
 void SetTargetAttributes(llvm::Module& module, const target::Target& target);
 
-// O2 without the loop vectoriser, the SLP vectoriser and the unroller: the
-// schedule has decided. `reference`: with the loop vectoriser and unroller.
+// Scheduled code: clean-up and redundancy elimination; no vectoriser and no
+// unroller, since the schedule has decided. `reference`: LLVM's O2 but for the
+// SLP vectoriser.
 void Optimize(llvm::Module& module, llvm::TargetMachine& machine,
               bool reference);
 

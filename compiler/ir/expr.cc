@@ -343,6 +343,11 @@ std::optional<int64_t> AsInt(const Expr& expr) {
   return node->value;
 }
 
+std::optional<int64_t> AsUniformInt(const Expr& expr) {
+  const auto* broadcast = As<BroadcastNode>(expr);
+  return AsInt(broadcast != nullptr ? broadcast->value : expr);
+}
+
 std::string_view IntrinsicName(Intrinsic op) {
   return kIntrinsics[static_cast<size_t>(op)].name;
 }

@@ -333,6 +333,8 @@ Expr Or(Expr a, Expr b);
 
 // The value of an integer constant.
 std::optional<int64_t> AsInt(const Expr& expr);
+// The same, also where it is the value of all lanes of a vector.
+std::optional<int64_t> AsUniformInt(const Expr& expr);
 inline bool IsConstInt(const Expr& expr, int64_t value) {
   const auto* node = As<IntConstNode>(expr);
   return node != nullptr && node->value == value;

@@ -211,6 +211,11 @@ Expr Mutator::MutateCast(const CastNode& e, const Expr& self) {
 }
 Expr Mutator::MutateSelect(const SelectNode& e, const Expr& self) {
   Expr condition = Mutate(e.condition);
+  if (condition != e.condition) {
+    if (const auto known = AsUniformInt(condition)) {
+      return Mutate(*known != 0 ? e.true_value : e.false_value);
+    }
+  }
   Expr true_value = Mutate(e.true_value);
   Expr false_value = Mutate(e.false_value);
   if (condition == e.condition && true_value == e.true_value &&

@@ -83,6 +83,38 @@ int64_t CountStores(const Stmt& stmt) {
   return count;
 }
 
+double Iterations(IndexMath& math, const ir::ForNode& loop) {
+  if (loop.for_kind == ir::ForKind::kVectorized) return 1;
+  const Interval count = math.Bounds(loop.extent);
+  return count.has_hi() ? static_cast<double>(count.hi) : 1;
+}
+
+double StoresRun(IndexMath& math, const Stmt& stmt) {
+  if (ir::As<ir::StoreNode>(stmt)) return 1;
+  double runs = 0;
+  if (const auto* loop = ir::As<ir::ForNode>(stmt)) {
+    const size_t mark = math.Mark();
+    runs = Iterations(math, *loop);
+    BindLoop(math, *loop);
+    runs *= StoresRun(math, loop->body);
+    math.Restore(mark);
+    return runs;
+  }
+  if (const auto* seq = ir::As<ir::SeqNode>(stmt)) {
+    for (const Stmt& s : seq->stmts) runs += StoresRun(math, s);
+  } else if (const auto* branch = ir::As<ir::IfNode>(stmt)) {
+    runs = StoresRun(math, branch->then_case);
+    if (branch->else_case != nullptr) {
+      runs += StoresRun(math, branch->else_case);
+    }
+  } else if (const auto* alloc = ir::As<ir::AllocNode>(stmt)) {
+    runs = StoresRun(math, alloc->body);
+  } else if (const auto* let = ir::As<ir::LetStmtNode>(stmt)) {
+    runs = StoresRun(math, let->body);
+  }
+  return runs;
+}
+
 void UnrollPragma::Enter(const ir::ForNode& loop) {
   const auto read = [&](const char* key) -> std::optional<int64_t> {
     const auto found = loop.annotations.find(key);

@@ -23,6 +23,11 @@ std::optional<Linear> AsUpperBound(IndexMath& math, const ir::Expr& condition);
 // The stores of a statement once T.unroll is done.
 int64_t CountStores(const ir::Stmt& stmt);
 
+// Of a loop, at most, as far as that is known; all lanes of a vector are one.
+double Iterations(IndexMath& math, const ir::ForNode& loop);
+// How often its stores run, by the same count.
+double StoresRun(IndexMath& math, const ir::Stmt& stmt);
+
 // What the pragmas of the loops around a place ask for there.
 struct UnrollPragma {
   bool is_explicit = false;

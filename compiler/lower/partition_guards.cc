@@ -30,6 +30,11 @@ constexpr int64_t kMaxPeeledIterations = 4;
 // than the rest of the kernel.
 constexpr double kSeldom = 1.0 / 16;
 
+// Guards over no more of the function's work than this stay where they are: to
+// ask costs less than it takes to compile the copies, and the copies hold the
+// work beside them, too. (Winograd's transforms beside its products.)
+constexpr double kSmallShare = 1.0 / 64;
+
 // Where the guards below a loop hold throughout.
 struct Steady {
   Linear bound;  // <= 0; in terms of what is known at the loop
@@ -41,8 +46,11 @@ struct Steady {
 // known at the loop, under which they hold throughout.
 class SteadyConditions : public ir::Visitor {
  public:
-  SteadyConditions(IndexMath& math, const ForNode& loop)
-      : math_(math), loop_(loop) {
+  // `runs` of the loop's body; guards over fewer stores than `least` do not
+  // count.
+  SteadyConditions(IndexMath& math, const ForNode& loop, double runs,
+                   double least)
+      : math_(math), loop_(loop), runs_(runs), least_(least) {
     Visit(loop.body);
   }
   using Visitor::Visit;
@@ -53,10 +61,13 @@ class SteadyConditions : public ir::Visitor {
  protected:
   void VisitFor(const ForNode& s) override {
     const size_t mark = math_.Mark();
+    const double outer_runs = runs_;
+    runs_ *= Iterations(math_, s);
     BindLoop(math_, s);
     inner_.insert(s.var.get());
     Visitor::VisitFor(s);
     math_.Restore(mark);
+    runs_ = outer_runs;
   }
   void VisitLetStmt(const ir::LetStmtNode& s) override {
     inner_.insert(s.var.get());
@@ -65,7 +76,10 @@ class SteadyConditions : public ir::Visitor {
   void VisitIf(const ir::IfNode& s) override {
     std::vector<Expr> parts;
     // With two cases it is a choice that is meant to be made there.
-    if (s.else_case == nullptr) SplitConjunction(s.condition, parts);
+    if (s.else_case == nullptr &&
+        runs_ * StoresRun(math_, s.then_case) >= least_) {
+      SplitConjunction(s.condition, parts);
+    }
     for (const Expr& part : parts) Consider(part);
     Visitor::VisitIf(s);
   }
@@ -109,12 +123,16 @@ class SteadyConditions : public ir::Visitor {
 
   IndexMath& math_;
   const ForNode& loop_;
+  double runs_;
+  const double least_;
   std::set<const ir::VarNode*> inner_;
   std::vector<Steady> conditions_;
 };
 
 class GuardPartitioner : public ir::Mutator {
  public:
+  explicit GuardPartitioner(const Stmt& stmt)
+      : least_(StoresRun(math_, stmt) * kSmallShare) {}
   using Mutator::Mutate;
   Expr Mutate(const Expr& expr) override { return expr; }
 
@@ -151,7 +169,9 @@ class GuardPartitioner : public ir::Mutator {
     // In lanes a choice of code costs more than a mask.
     std::vector<Steady> conditions;
     if (s.for_kind != ForKind::kVectorized) {
-      conditions = SteadyConditions(math_, s).conditions();
+      conditions =
+          SteadyConditions(math_, s, runs_ * Iterations(math_, s), least_)
+              .conditions();
     }
     math_.Restore(mark);
     const std::vector<int64_t> cuts = Cuts(s, conditions);
@@ -198,8 +218,9 @@ class GuardPartitioner : public ir::Mutator {
                const std::vector<Steady>& conditions) {
     const int64_t stores =
         CountStores(s.body) * static_cast<int64_t>(cuts.size());
-    if (added_stores_ + stores > kMaxAddedStores)
+    if (added_stores_ + stores > kMaxAddedStores) {
       return Partition(s, conditions);
+    }
     added_stores_ += stores;
     std::vector<Stmt> parts;
     const int64_t extent = *ir::AsInt(s.extent);
@@ -228,9 +249,12 @@ class GuardPartitioner : public ir::Mutator {
 
   Stmt Partition(const ForNode& s, const std::vector<Steady>& conditions) {
     const size_t mark = math_.Mark();
+    const double outer_runs = runs_;
+    runs_ *= Iterations(math_, s);
     BindLoop(math_, s);
     Stmt body = Mutate(Split(s.body, conditions, 0));
     math_.Restore(mark);
+    runs_ = outer_runs;
     return Tighten(s, std::move(body));
   }
 
@@ -311,6 +335,8 @@ class GuardPartitioner : public ir::Mutator {
   }
 
   IndexMath math_;
+  const double least_;  // stores run
+  double runs_ = 1;     // of this place
   int64_t added_stores_ = 0;
   bool unrolls_ = false;  // a pragma asks for it here
   double share_ = 1;      // of the iterations of what was cut around here
@@ -319,7 +345,7 @@ class GuardPartitioner : public ir::Mutator {
 }  // namespace
 
 Stmt PartitionGuards(const Stmt& stmt) {
-  return GuardPartitioner().Mutate(stmt);
+  return GuardPartitioner(stmt).Mutate(stmt);
 }
 
 }  // namespace tilefarm::lower

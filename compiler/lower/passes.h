@@ -66,9 +66,9 @@ ir::Stmt BoundReductions(const ir::Stmt& stmt);
 
 // Plain form. Removes guards from the steady state: loops get exact extents,
 // serial ones are cut where a guard below begins or ceases to hold, and where
-// else a tile is full a copy of its code runs that has no guard. A part cut off
-// that runs for a sixteenth of the iterations or less is not unrolled by
-// pragmas.
+// else a tile is full a copy of its code runs that has no guard. Guards over a
+// small share of all that runs stay. A part cut off that runs for a sixteenth
+// of the iterations or less is not unrolled by pragmas.
 ir::Stmt PartitionGuards(const ir::Stmt& stmt);
 
 // Plain form to flat form, params included; honours storage_align.

@@ -3,6 +3,8 @@
 Channels stand in blocks of 16: activations are [n, c / 16, h, w, 16], weights
 [out / 16, in / 16, height, width, 16 in, 16 out] (OIhw16i16o), a depthwise
 one's [c / 16, height, width, 16]. An image of three channels stays in NHWC.
+Weights are constant, as in NHWC: either side may lay them out anew ahead of
+time.
 """
 
 import programs
@@ -76,9 +78,11 @@ def conv(name, size, kernel, stride, cin, cout, depthwise=False):
         f"out[{here}] = T.max(biased[{here}], T.float32(0))"])
     shapes = [d for _, d in parameters]
     return programs.Entry(
-        name + "_nChw16c", programs._module("conv2d", parameters, body),
+        name + "_nChw16c",
+        programs._module("conv2d", parameters, body, weights=(1,)),
         "conv2d", shapes,
         2.0 * out * out * cout * kernel * kernel * (1 if depthwise else cin),
         4.0 * programs._elements(shapes),
         dict(kind="conv", size=size, kernel=kernel, stride=stride, pad=pad,
-             cin=cin, cout=cout, out=out, depthwise=depthwise, blocked=True))
+             cin=cin, cout=cout, out=out, depthwise=depthwise, blocked=True),
+        weights=(1,))

@@ -49,6 +49,7 @@ struct Columns {
   int gather[kBuffers];
   int updates;
   int imbalance;
+  int estimated, estimated_total;
 };
 
 int Find(const std::vector<std::string>& names, const std::string& name) {
@@ -94,6 +95,8 @@ Columns FindColumns() {
   }
   c.updates = at("buffer0.updates");
   c.imbalance = at("parallel_work.imbalance");
+  c.estimated = at("estimate.cycles");
+  c.estimated_total = at("estimate.total");
   return c;
 }
 
@@ -172,25 +175,42 @@ double StoreCycles(const Columns& c, const float* row,
   return cycles;
 }
 
+const Columns& TheColumns() {
+  static const Columns* const columns = new Columns(FindColumns());
+  return *columns;
+}
+
 }  // namespace
 
 double EstimateCycles(const FeatureRows& rows, const target::Target& target) {
-  static const Columns* const columns = new Columns(FindColumns());
+  const Columns& columns = TheColumns();
   double cycles = 1;
   const int count = static_cast<int>(rows.values.size()) / kColumns;
   float parallel = 0;  // iterations around the store before
   for (int i = 0; i < count; ++i) {
     const float* row = rows.values.data() + i * kColumns;
-    cycles += StoreCycles(*columns, row, target);
+    cycles += StoreCycles(columns, row, target);
     // Stores next to each other with as many parallel iterations are taken to
     // be in one loop, which starts once.
-    const float around = row[columns->parallel_product];
+    const float around = row[columns.parallel_product];
     if (target.cores > 1 && around > 0 && around != parallel) {
       cycles += kParallelCycles;
     }
     parallel = around;
   }
   return cycles;
+}
+
+void WriteEstimate(FeatureRows& rows, const target::Target& target) {
+  const Columns& columns = TheColumns();
+  const double total = EstimateCycles(rows, target);
+  const int count = static_cast<int>(rows.values.size()) / kColumns;
+  for (int i = 0; i < count; ++i) {
+    float* row = rows.values.data() + i * kColumns;
+    row[columns.estimated] =
+        static_cast<float>(std::log2(1 + StoreCycles(columns, row, target)));
+    row[columns.estimated_total] = static_cast<float>(std::log2(1 + total));
+  }
 }
 
 }  // namespace tilefarm::cost_model

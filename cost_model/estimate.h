@@ -14,6 +14,9 @@ namespace tilefarm::cost_model {
 // finite.
 double EstimateCycles(const FeatureRows& rows, const target::Target& target);
 
+// Sets the columns of the rows that say the estimate, from the others.
+void WriteEstimate(FeatureRows& rows, const target::Target& target);
+
 }  // namespace tilefarm::cost_model
 
 #endif  // TILEFARM_COST_MODEL_ESTIMATE_H_

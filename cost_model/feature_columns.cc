@@ -137,6 +137,12 @@ constexpr FeatureColumn kParallel[] = {
     {"task_ops", "log of the operations of one parallel iteration"},
 };
 
+// What estimate.h makes of the columns above.
+constexpr FeatureColumn kEstimate[] = {
+    {"cycles", "log of the cycles of the store"},
+    {"total", "log of the cycles of all stores"},
+};
+
 static_assert(std::size(kOps) == kOpColumns);
 static_assert(std::size(kLoopKind) == kLoopKindColumns);
 static_assert(std::size(kInnerLoop) == kInnerLoopColumns);
@@ -145,6 +151,7 @@ static_assert(std::size(kBuffer) == kBufferColumns);
 static_assert(std::size(kCache) == kCacheColumns);
 static_assert(std::size(kRegister) == kRegisterColumns);
 static_assert(std::size(kParallel) == kParallelColumns);
+static_assert(std::size(kEstimate) == kEstimateColumns);
 
 struct Named {
   std::string name;
@@ -177,6 +184,7 @@ std::vector<Named> AllColumns() {
   for (const char* cache : {"l1.", "l2.", "l3."}) add(cache, kCache);
   add("register.", kRegister);
   add("parallel_work.", kParallel);
+  add("estimate.", kEstimate);
   return all;
 }
 

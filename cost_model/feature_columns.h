@@ -32,12 +32,13 @@ inline constexpr int kCacheColumns = 5;
 inline constexpr int kCaches = 3;  // L1, L2, L3
 inline constexpr int kRegisterColumns = 10;
 inline constexpr int kParallelColumns = 3;
+inline constexpr int kEstimateColumns = 2;
 
 inline constexpr int kColumns = kOpColumns + kLoopKindColumns * kLoopKinds +
                                 kInnerLoopColumns * kInnerLoops + kNestColumns +
                                 kBufferColumns * kBuffers + kCurvePoints +
                                 kCacheColumns * kCaches + kRegisterColumns +
-                                kParallelColumns;
+                                kParallelColumns + kEstimateColumns;
 
 // "float_add", "vectorized.product", "buffer0.unique_bytes", ...: kColumns of
 // them, all different.

@@ -1,5 +1,6 @@
 #include "cost_model/features.h"
 
+#include "cost_model/estimate.h"
 #include "cost_model/store_features.h"
 
 namespace tilefarm::cost_model {
@@ -13,6 +14,7 @@ FeatureRows FeaturesOf(const LoopNest& nest, const target::Target& target) {
     WriteStoreFeatures(nest, store, target, rest.first(kColumns));
     rest = rest.subspan(kColumns);
   }
+  WriteEstimate(features, target);
   return features;
 }
 

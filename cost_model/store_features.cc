@@ -490,6 +490,8 @@ void WriteStoreFeatures(const LoopNest& nest, const NestStore& store,
   WriteCache(view, static_cast<double>(target.caches.l3_bytes), row);
   WriteRegisters(view, target, row);
   WriteParallel(view, target, row);
+  // From all stores together, later: estimate.h.
+  row.Skip(kEstimateColumns);
   TF_CHECK(row.full());
 }
 

@@ -33,6 +33,12 @@ constexpr size_t kMaxStoredSamples = 512;
 // From here on there is enough to learn deeper trees from.
 constexpr size_t kManySamples = 512;
 
+// What is learned is the binary logarithm of best / seconds: a change of the
+// schedule that makes the program twice as fast is worth the same wherever it
+// stands, as the features say it, too. From here on down all are equally bad,
+// failures included.
+constexpr float kWorst = -6;
+
 // Slow candidates count too, but what matters is the order among fast ones.
 constexpr float kLeastWeight = 0.3f;
 
@@ -184,14 +190,15 @@ class XgboostModel final : public CostModel {
     size_t i = 0;
     set.values.reserve(samples_.rows() * kColumns);
     for (const Sample& sample : samples_.samples()) {
-      // The root spreads slow candidates, most of which crowd near 0.
-      const float score = std::sqrt(scores[i++]);
+      const float score = scores[i++];
+      const float weight = kLeastWeight + std::sqrt(score);
       set.values.insert(set.values.end(), sample.features.values.begin(),
                         sample.features.values.end());
       set.rows.push_back(sample.features.rows);
-      set.targets.push_back(score);
-      set.weights.push_back(kLeastWeight + score);
-      sum += kLeastWeight + score;
+      set.targets.push_back(score > 0 ? std::max(kWorst, std::log2(score))
+                                      : kWorst);
+      set.weights.push_back(weight);
+      sum += weight;
     }
     const float scale = static_cast<float>(set.weights.size()) / sum;
     for (float& weight : set.weights) weight *= scale;

@@ -180,16 +180,19 @@ const Columns& TheColumns() {
   return *columns;
 }
 
-}  // namespace
+float Log(double cycles) { return static_cast<float>(std::log2(1 + cycles)); }
 
-double EstimateCycles(const FeatureRows& rows, const target::Target& target) {
+// `note` gets the start of each row and the cycles of its store.
+template <typename Note>
+double Total(const FeatureRows& rows, const target::Target& target,
+             const Note& note) {
   const Columns& columns = TheColumns();
   double cycles = 1;
-  const int count = static_cast<int>(rows.values.size()) / kColumns;
   float parallel = 0;  // iterations around the store before
-  for (int i = 0; i < count; ++i) {
-    const float* row = rows.values.data() + i * kColumns;
-    cycles += StoreCycles(columns, row, target);
+  for (size_t at = 0; at < rows.values.size(); at += kColumns) {
+    const float* row = rows.values.data() + at;
+    const double store = StoreCycles(columns, row, target);
+    cycles += store;
     // Stores next to each other with as many parallel iterations are taken to
     // be in one loop, which starts once.
     const float around = row[columns.parallel_product];
@@ -197,19 +200,24 @@ double EstimateCycles(const FeatureRows& rows, const target::Target& target) {
       cycles += kParallelCycles;
     }
     parallel = around;
+    note(at, store);
   }
   return cycles;
 }
 
+}  // namespace
+
+double EstimateCycles(const FeatureRows& rows, const target::Target& target) {
+  return Total(rows, target, [](size_t, double) {});
+}
+
 void WriteEstimate(FeatureRows& rows, const target::Target& target) {
   const Columns& columns = TheColumns();
-  const double total = EstimateCycles(rows, target);
-  const int count = static_cast<int>(rows.values.size()) / kColumns;
-  for (int i = 0; i < count; ++i) {
-    float* row = rows.values.data() + i * kColumns;
-    row[columns.estimated] =
-        static_cast<float>(std::log2(1 + StoreCycles(columns, row, target)));
-    row[columns.estimated_total] = static_cast<float>(std::log2(1 + total));
+  const double total = Total(rows, target, [&](size_t row, double cycles) {
+    rows.values[row + columns.estimated] = Log(cycles);
+  });
+  for (size_t row = 0; row < rows.values.size(); row += kColumns) {
+    rows.values[row + columns.estimated_total] = Log(total);
   }
 }
 

@@ -72,6 +72,34 @@ BlockAccess ReadAccess(const ir::Buffer& buffer,
   return access;
 }
 
+bool DifferByConstants(const IndexExpr& a, const IndexExpr& b) {
+  if (a.linear && b.linear) return a.terms == b.terms;
+  return arith::ExprEqual(a.expr, b.expr);
+}
+
+// Joins `load` to the first one that it is alike, if there is one.
+bool Join(BlockAccess& load, std::vector<BlockAccess>& accesses) {
+  const size_t dims = load.indices.size();
+  for (BlockAccess& other : accesses) {
+    if (other.buffer != load.buffer || other.writes ||
+        other.indices.size() != dims ||
+        !std::equal(load.indices.begin(), load.indices.end(),
+                    other.indices.begin(), DifferByConstants)) {
+      continue;
+    }
+    other.below.resize(dims);
+    other.above.resize(dims);
+    for (size_t d = 0; d < dims; ++d) {
+      const double shift = load.indices[d].constant - other.indices[d].constant;
+      other.below[d] = std::max(other.below[d], -shift);
+      other.above[d] = std::max(other.above[d], shift);
+    }
+    other.alike.push_back(std::move(load));
+    return true;
+  }
+  return false;
+}
+
 BlockStore ReadStore(const ir::StoreNode& store, const VarNumbers& vars,
                      BufferNumbers& buffers, bool skips_padding = false) {
   BlockStore out;
@@ -82,8 +110,9 @@ BlockStore ReadStore(const ir::StoreNode& store, const VarNumbers& vars,
                     : cost_model::SummarizeValue(store.value);
   out.ops = value.ops;
   for (const ir::LoadNode* load : value.loads) {
-    out.accesses.push_back(
-        ReadAccess(load->buffer, load->indices, false, vars, buffers));
+    BlockAccess access =
+        ReadAccess(load->buffer, load->indices, false, vars, buffers);
+    if (!Join(access, out.accesses)) out.accesses.push_back(std::move(access));
   }
   return out;
 }

@@ -15,6 +15,7 @@
 
 #include "compiler/space/postprocs.h"
 #include "compiler/target/target.h"
+#include "cost_model/affine.h"
 #include "cost_model/loop_nest.h"
 #include "cost_model/skeleton/skeleton.h"
 
@@ -108,6 +109,7 @@ class Nest {
   void WriteBlock(const NestedBlock& block, bool is_start,
                   cost_model::NestStore& out);
   void ReadBindings(const NestedBlock& block);
+  void ReadForms(const NestedBlock& block);
   void WriteAccess(const NestedBlock& block, const BlockAccess& access,
                    cost_model::NestStore& out, size_t* used);
 
@@ -124,6 +126,7 @@ class Nest {
   // Of the block that is written: a row of `depth` numbers for each variable.
   struct Form {
     std::vector<double> strides, spans, steps;
+    std::vector<size_t> places;  // of a variable: where it has parts
     double constant = 0;
     bool irregular = false;
   };
@@ -137,6 +140,7 @@ class Nest {
   std::vector<int> place_;  // of each loop around the block
   size_t depth_ = 0;
   std::vector<Form> variables_;
+  cost_model::FormMap forms_;  // the same, once an index asks for them
   std::vector<Form> dims_;
   std::vector<Form> laid_out_;
   std::vector<std::vector<double>> lowest_, highest_;  // offsets, by access

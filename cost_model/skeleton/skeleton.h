@@ -47,6 +47,11 @@ struct BlockAccess {
   int buffer = 0;
   bool writes = false;
   std::vector<IndexExpr> indices;
+  // Loads that differ from it by constants alone, if any: it stands for all of
+  // them wherever the buffer lies as the program says. The constant of each
+  // index is lower by at most `below`, higher by `above`.
+  std::vector<BlockAccess> alike;
+  std::vector<double> below, above;
 };
 
 // A store of a block: the written buffer first, then what it loads.

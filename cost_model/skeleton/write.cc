@@ -15,6 +15,7 @@ void Nest::Resize(Form& form) const {
   form.strides.assign(depth_, 0);
   form.spans.assign(depth_, 0);
   form.steps.assign(depth_, 0);
+  form.places.clear();
   form.constant = 0;
   form.irregular = false;
 }
@@ -31,6 +32,7 @@ void Nest::AddPart(Form& to, size_t place, double stride, double span,
 
 void Nest::ReadBindings(const NestedBlock& block) {
   depth_ = block.loops.size();
+  forms_.clear();
   place_.resize(std::max(place_.size(), loops_.size()));
   for (size_t l = 0; l < depth_; ++l) {
     place_[static_cast<size_t>(block.loops[l])] = static_cast<int>(l);
@@ -60,9 +62,27 @@ void Nest::ReadBindings(const NestedBlock& block) {
         step = cost_model::QuotientStep(step, lower);
       }
       const auto coefficient = static_cast<double>(part.coefficient);
-      AddPart(form, static_cast<size_t>(place_[part.loop]),
-              stride * coefficient, span * std::abs(coefficient),
+      const auto place = static_cast<size_t>(place_[part.loop]);
+      if (std::find(form.places.begin(), form.places.end(), place) ==
+          form.places.end()) {
+        form.places.push_back(place);
+      }
+      AddPart(form, place, stride * coefficient, span * std::abs(coefficient),
               step * std::abs(coefficient));
+    }
+  }
+}
+
+// The variables as indices that are not linear need them.
+void Nest::ReadForms(const NestedBlock& block) {
+  for (size_t i = 0; i < block.bindings.size(); ++i) {
+    const Form& known = variables_[i];
+    cost_model::IndexForm& made = forms_[block.info->iters[i].var];
+    made.constant = known.constant;
+    for (size_t l = 0; l < depth_; ++l) {
+      if (known.strides[l] == 0 && known.spans[l] == 0) continue;
+      made.terms.push_back({static_cast<int>(l), known.strides[l],
+                            known.spans[l], known.steps[l]});
     }
   }
 }
@@ -76,7 +96,7 @@ Nest::Form& Nest::FormOfIndex(const NestedBlock& block, const IndexExpr& index,
       const Form& part = variables_[static_cast<size_t>(variable)];
       form.constant += factor * part.constant;
       const double width = std::abs(factor);
-      for (size_t l = 0; l < depth_; ++l) {
+      for (const size_t l : part.places) {
         if (part.strides[l] == 0 && part.spans[l] == 0) continue;
         AddPart(form, l, part.strides[l] * factor, part.spans[l] * width,
                 part.steps[l] * width);
@@ -84,18 +104,8 @@ Nest::Form& Nest::FormOfIndex(const NestedBlock& block, const IndexExpr& index,
     }
     return form;
   }
-  cost_model::FormMap forms;
-  for (size_t i = 0; i < block.bindings.size(); ++i) {
-    const Form& known = variables_[i];
-    cost_model::IndexForm& made = forms[block.info->iters[i].var];
-    made.constant = known.constant;
-    for (size_t l = 0; l < depth_; ++l) {
-      if (known.strides[l] == 0 && known.spans[l] == 0) continue;
-      made.terms.push_back({static_cast<int>(l), known.strides[l],
-                            known.spans[l], known.steps[l]});
-    }
-  }
-  const cost_model::IndexForm result = cost_model::FormOf(index.expr, forms);
+  if (forms_.empty()) ReadForms(block);
+  const cost_model::IndexForm result = cost_model::FormOf(index.expr, forms_);
   form.constant = result.constant;
   form.irregular = result.irregular;
   for (const cost_model::LoopTerm& term : result.terms) {
@@ -172,6 +182,7 @@ void Nest::WriteAccess(const NestedBlock& block, const BlockAccess& access,
     ++entry;
   }
   const bool added = entry == *used;
+  const bool for_all = panels.dims.empty() && !access.alike.empty();
   if (added) {
     ++*used;
     if (out.accesses.size() < *used) out.accesses.emplace_back();
@@ -192,7 +203,9 @@ void Nest::WriteAccess(const NestedBlock& block, const BlockAccess& access,
   NestAccess& into = out.accesses[entry];
   into.reads |= !access.writes;
   into.writes |= access.writes;
-  into.loads += access.writes ? 0 : 1;
+  if (!access.writes) {
+    into.loads += for_all ? 1 + static_cast<int>(access.alike.size()) : 1;
+  }
   for (size_t d = 0; d < dims; ++d) {
     const Form& form = dims_[d];
     into.irregular |= form.irregular;
@@ -206,8 +219,10 @@ void Nest::WriteAccess(const NestedBlock& block, const BlockAccess& access,
     }
     double& low = lowest_[entry][d];
     double& high = highest_[entry][d];
-    low = added ? form.constant : std::min(low, form.constant);
-    high = added ? form.constant : std::max(high, form.constant);
+    const double lowest = form.constant - (for_all ? access.below[d] : 0);
+    const double highest = form.constant + (for_all ? access.above[d] : 0);
+    low = added ? lowest : std::min(low, lowest);
+    high = added ? highest : std::max(high, highest);
     into.offset_spans[d] = high - low;
   }
 }
@@ -242,6 +257,10 @@ void Nest::WriteBlock(const NestedBlock& block, bool is_start, NestStore& out) {
   size_t used = 0;
   for (const BlockAccess& access : store.accesses) {
     WriteAccess(block, access, out, &used);
+    if (panels_[static_cast<size_t>(access.buffer)].dims.empty()) continue;
+    for (const BlockAccess& other : access.alike) {
+      WriteAccess(block, other, out, &used);
+    }
   }
   out.accesses.resize(used);
 }

@@ -473,6 +473,7 @@ absl::StatusOr<std::vector<Proposal>> EvolutionarySearch::Propose(int count) {
     const int64_t each = std::min<int64_t>(
         options_.evaluations_per_proposal,
         kMinEvaluationsPerProposal + measured_ / kOutcomesPerEvaluation);
+    const int64_t until = EvaluationCost() + each * count;
     const int near =
         (count + kProposalsPerNeighbour - 1) / kProposalsPerNeighbour;
     std::vector<Individual> neighbours = Neighbours(near);
@@ -487,7 +488,7 @@ absl::StatusOr<std::vector<Proposal>> EvolutionarySearch::Propose(int count) {
     const size_t shares = (want + kProposalsPerShare - 1) / kProposalsPerShare;
     TF_RETURN_IF_ERROR(
         TakeShares(std::min(want, proposals.size() + shares), &proposals));
-    Evolve(std::max(kMinEvaluations, each * count));
+    Evolve(std::max(kMinEvaluations, until - EvaluationCost()));
     size_t next = 0;
     std::vector<bool> taken(population_.size(), false);
     while (proposals.size() < want && next < population_.size()) {

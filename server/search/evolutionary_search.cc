@@ -18,6 +18,7 @@
 #include "cost_model/estimate.h"
 #include "cost_model/features.h"
 #include "cost_model/skeleton/evaluator.h"
+#include "server/search/individual.h"
 #include "server/search/search.h"
 #include "server/search/sketch_shares.h"
 
@@ -52,17 +53,12 @@ constexpr int kNeighboursPerProposal = 16;
 // candidate by the model, out of so many new ones.
 constexpr size_t kProposalsPerShare = 4;
 constexpr int kCandidatesPerShare = 32;
+// Of those by the model alone, one in so many has a register tile that none had
+// before: what breeds from the fastest keeps to their tiles, and the best may
+// be several steps away at once.
+constexpr size_t kProposalsPerNewTile = 4;
 // Past records that are featurised to train the model at the start.
 constexpr size_t kMaxWarmRecords = 2048;
-
-// A candidate that has been featurised.
-struct Individual {
-  space::Candidate candidate;
-  cost_model::FeatureRows features;
-  float predicted = 0;
-  double seconds = 0;    // measured; 0: not yet
-  bool in_space = true;  // has a candidate, so that it may breed
-};
 
 class EvolutionarySearch : public Search {
  public:
@@ -124,7 +120,10 @@ class EvolutionarySearch : public Search {
   absl::Status TakeDrafts(size_t want, std::vector<Proposal>* proposals);
   void Learn(const Individual& individual, double seconds);
   absl::Status Retrain();
-  void PredictAll(std::vector<Individual>& individuals);
+  // The next of population_ to propose: where `new_tile`, the best whose
+  // register tile no proposal had yet, else the best. `taken` says which are
+  // gone.
+  size_t NextOfPopulation(const std::vector<bool>& taken, bool new_tile) const;
   const std::shared_ptr<const space::DesignSpace> space_;
   const target::Target target_;
   const std::string task_id_;
@@ -139,7 +138,8 @@ class EvolutionarySearch : public Search {
 
   // Evaluated or illegal, by Fingerprint: thousands come with every batch.
   absl::flat_hash_set<uint64_t> seen_;
-  std::unordered_set<std::string> proposed_;             // candidate ids
+  std::unordered_set<std::string> proposed_;  // candidate ids
+  absl::flat_hash_set<uint64_t> tiles_;       // proposed, by RegisterTile
   std::unordered_map<std::string, Individual> pending_;  // by candidate id
   std::vector<Individual> population_;     // not proposed, best predicted first
   std::vector<Individual> elite_;          // measured, fastest first
@@ -173,6 +173,7 @@ absl::Status EvolutionarySearch::Warm(std::span<const database::Record> known) {
     std::optional<Individual> individual = Evaluate(*std::move(candidate));
     if (!individual) continue;
     shares_.Proposed(individual->candidate.sketch);
+    tiles_.insert(RegisterTile(individual->candidate));
     Learn(*individual, ok ? record.median_seconds : 0);
   }
   return fresh_.empty() ? absl::OkStatus() : Retrain();
@@ -215,17 +216,17 @@ absl::StatusOr<space::Candidate> EvolutionarySearch::Breed(
   return space_->Sample(rng_);
 }
 
-void EvolutionarySearch::PredictAll(std::vector<Individual>& individuals) {
-  if (individuals.empty()) return;
-  std::vector<const cost_model::FeatureRows*> rows;
-  rows.reserve(individuals.size());
-  for (const Individual& individual : individuals) {
-    rows.push_back(&individual.features);
+size_t EvolutionarySearch::NextOfPopulation(const std::vector<bool>& taken,
+                                            bool new_tile) const {
+  size_t best = population_.size();
+  for (size_t i = 0; i < population_.size(); ++i) {
+    if (taken[i]) continue;
+    best = std::min(best, i);
+    if (!new_tile || !tiles_.contains(RegisterTile(population_[i].candidate))) {
+      return i;
+    }
   }
-  const std::vector<float> predicted = model_->PredictAll(rows);
-  for (size_t i = 0; i < individuals.size(); ++i) {
-    individuals[i].predicted = predicted[i];
-  }
+  return best;
 }
 
 void EvolutionarySearch::Evolve(int64_t budget) {
@@ -248,12 +249,9 @@ void EvolutionarySearch::Evolve(int64_t budget) {
       std::optional<Individual> individual = Evaluate(*std::move(child));
       if (individual) children.push_back(*std::move(individual));
     }
-    PredictAll(children);
+    Predict(*model_, children);
     for (Individual& child : children) population_.push_back(std::move(child));
-    std::stable_sort(population_.begin(), population_.end(),
-                     [](const Individual& x, const Individual& y) {
-                       return x.predicted > y.predicted;
-                     });
+    SortByPrediction(population_);
     if (static_cast<int>(population_.size()) > options_.population) {
       population_.resize(options_.population);
     }
@@ -271,11 +269,7 @@ std::vector<Individual> EvolutionarySearch::Neighbours(int want) {
     std::optional<Individual> individual = Evaluate(*std::move(child));
     if (individual) neighbours.push_back(*std::move(individual));
   }
-  PredictAll(neighbours);
-  std::stable_sort(neighbours.begin(), neighbours.end(),
-                   [](const Individual& x, const Individual& y) {
-                     return x.predicted > y.predicted;
-                   });
+  Rank(*model_, neighbours);
   return neighbours;
 }
 
@@ -297,11 +291,7 @@ std::vector<Individual> EvolutionarySearch::CandidatesOf(int sketch) {
   for (size_t i = 0; i < draws && made.size() < kCandidatesPerShare; ++i) {
     add(space_->Sample(rng_));
   }
-  PredictAll(made);
-  std::stable_sort(made.begin(), made.end(),
-                   [](const Individual& x, const Individual& y) {
-                     return x.predicted > y.predicted;
-                   });
+  Rank(*model_, made);
   return made;
 }
 
@@ -340,7 +330,10 @@ void EvolutionarySearch::ProposeOnce(const ir::PrimFunc& scheduled,
   proposal.candidate = individual.candidate;
   proposal.trace = std::move(trace);
   proposal.predicted = individual.predicted;
-  if (individual.in_space) shares_.Proposed(individual.candidate.sketch);
+  if (individual.in_space) {
+    shares_.Proposed(individual.candidate.sketch);
+    tiles_.insert(RegisterTile(individual.candidate));
+  }
   pending_.emplace(proposal.candidate_id, std::move(individual));
   proposals->push_back(std::move(proposal));
 }
@@ -489,15 +482,17 @@ absl::StatusOr<std::vector<Proposal>> EvolutionarySearch::Propose(int count) {
     TF_RETURN_IF_ERROR(
         TakeShares(std::min(want, proposals.size() + shares), &proposals));
     Evolve(std::max(kMinEvaluations, until - EvaluationCost()));
-    size_t next = 0;
     std::vector<bool> taken(population_.size(), false);
-    while (proposals.size() < want && next < population_.size()) {
+    for (size_t turn = 0; proposals.size() < want; ++turn) {
       if (rng_.Chance(options_.epsilon)) {
         TF_RETURN_IF_ERROR(TakeRandom(proposals.size() + 1, &proposals));
         continue;
       }
+      const size_t next =
+          NextOfPopulation(taken, turn % kProposalsPerNewTile == 0);
+      if (next == population_.size()) break;
       taken[next] = true;
-      TF_RETURN_IF_ERROR(Take(population_[next++], &proposals));
+      TF_RETURN_IF_ERROR(Take(population_[next], &proposals));
     }
     std::vector<Individual> rest;
     for (size_t i = 0; i < population_.size(); ++i) {
@@ -549,11 +544,7 @@ absl::Status EvolutionarySearch::Retrain() {
                       model_->Update(fresh_));
   last_metrics_ = metrics;
   fresh_.clear();
-  PredictAll(population_);
-  std::stable_sort(population_.begin(), population_.end(),
-                   [](const Individual& x, const Individual& y) {
-                     return x.predicted > y.predicted;
-                   });
+  Rank(*model_, population_);
   return absl::OkStatus();
 }
 

@@ -1,7 +1,11 @@
 #include "cost_model/estimate.h"
 
+#include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
+#include "cost_model/feature_columns.h"
 #include "cost_model/features.h"
 #include "gtest/gtest.h"
 #include "tests/cost_model/test_programs.h"
@@ -100,6 +104,28 @@ TEST(EstimateCycles, IsPositiveAndFiniteWhateverTheRows) {
   rows.values.assign(kColumns, 0);
   EXPECT_GT(EstimateCycles(rows, Avx512(2)), 0);
   EXPECT_TRUE(std::isfinite(EstimateCycles(rows, Avx512(2))));
+}
+
+TEST(WriteEstimate, RowsSayWhatEachStoreAndAllOfThemTake) {
+  const target::Target target = Avx512(1);
+  const FeatureRows rows = ExtractFeatures(TiledMatmul({}), target);
+  const std::vector<std::string> names = FeatureNames();
+  const auto column = [&](const char* name) {
+    return std::find(names.begin(), names.end(), name) - names.begin();
+  };
+  const double all = EstimateCycles(rows, target);
+  double sum = 1;
+  ASSERT_GT(rows.rows, 1);
+  for (int r = 0; r < rows.rows; ++r) {
+    const float* row = rows.values.data() + r * kColumns;
+    EXPECT_NEAR(row[column("estimate.total")], std::log2(1 + all), 1e-4);
+    sum += std::exp2(row[column("estimate.cycles")]) - 1;
+  }
+  EXPECT_NEAR(sum / all, 1, 1e-3);
+  // What they say does not change the estimate.
+  FeatureRows again = rows;
+  WriteEstimate(again, target);
+  EXPECT_EQ(again.values, rows.values);
 }
 
 }  // namespace

@@ -1,0 +1,60 @@
+#include "server/search/individual.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace tilefarm::search {
+namespace {
+
+ir::Attr Tiling(const std::vector<int64_t>& factors) {
+  ir::AttrList list;
+  for (const int64_t factor : factors) list.push_back(ir::Attr(factor));
+  return ir::Attr(std::move(list));
+}
+
+// Two spatial tilings, one of a reduction, a choice.
+space::Candidate Of(int64_t rows, int64_t columns, int64_t reduced,
+                    int64_t choice) {
+  return {
+      0,
+      {Tiling({64 / rows, 1, 1, rows}), Tiling({64 / columns, 1, 1, columns}),
+       Tiling({64 / reduced, reduced}), ir::Attr(choice)}};
+}
+
+TEST(RegisterTileTest, IsTheInnermostFactorsOfSpatialTilings) {
+  const uint64_t tile = RegisterTile(Of(4, 16, 8, 0));
+  EXPECT_EQ(RegisterTile(Of(4, 16, 2, 1)), tile);
+  space::Candidate outside = Of(4, 16, 8, 0);
+  outside.decisions[0] = Tiling({1, 16, 1, 4});
+  EXPECT_EQ(RegisterTile(outside), tile);
+
+  EXPECT_NE(RegisterTile(Of(8, 16, 8, 0)), tile);
+  EXPECT_NE(RegisterTile(Of(16, 4, 8, 0)), tile);
+  space::Candidate other_sketch = Of(4, 16, 8, 0);
+  other_sketch.sketch = 1;
+  EXPECT_NE(RegisterTile(other_sketch), tile);
+}
+
+TEST(RegisterTileTest, CandidatesWithoutTilingsHaveOneEach) {
+  EXPECT_EQ(RegisterTile({0, {}}), RegisterTile({0, {ir::Attr(int64_t{3})}}));
+  EXPECT_NE(RegisterTile({0, {}}), RegisterTile({1, {}}));
+}
+
+TEST(SortByPredictionTest, PutsTheBestFirstAndKeepsTiesInOrder) {
+  std::vector<Individual> all(3);
+  all[0].predicted = 1;
+  all[1].predicted = 2;
+  all[2].predicted = 1;
+  all[0].seconds = 10;
+  all[2].seconds = 20;
+  SortByPrediction(all);
+  EXPECT_EQ(all[0].predicted, 2);
+  EXPECT_EQ(all[1].seconds, 10);
+  EXPECT_EQ(all[2].seconds, 20);
+}
+
+}  // namespace
+}  // namespace tilefarm::search

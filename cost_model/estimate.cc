@@ -189,7 +189,8 @@ double Total(const FeatureRows& rows, const target::Target& target,
   const Columns& columns = TheColumns();
   double cycles = 1;
   float parallel = 0;  // iterations around the store before
-  for (size_t at = 0; at < rows.values.size(); at += kColumns) {
+  const size_t end = rows.values.size();
+  for (size_t at = 0; at + kColumns <= end; at += kColumns) {
     const float* row = rows.values.data() + at;
     const double store = StoreCycles(columns, row, target);
     cycles += store;
@@ -216,7 +217,8 @@ void WriteEstimate(FeatureRows& rows, const target::Target& target) {
   const double total = Total(rows, target, [&](size_t row, double cycles) {
     rows.values[row + columns.estimated] = Log(cycles);
   });
-  for (size_t row = 0; row < rows.values.size(); row += kColumns) {
+  const size_t end = rows.values.size();
+  for (size_t row = 0; row + kColumns <= end; row += kColumns) {
     rows.values[row + columns.estimated_total] = Log(total);
   }
 }

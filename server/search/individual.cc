@@ -1,7 +1,6 @@
 #include "server/search/individual.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace tilefarm::search {
 

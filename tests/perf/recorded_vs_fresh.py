@@ -44,9 +44,10 @@ def main():
             for _ in range(args.processes):
                 # Apart, so that a moment's trouble is not in all of them.
                 time.sleep(args.pause)
-                runs.append(tuning.time_library(args, entry, library,
-                                                tuning.is_packed(record)))
-            medians = sorted(r["median_seconds"] for r in runs)
+                runs.append(tuning.time_libraries(
+                    args, entry, [(library, tuning.is_packed(record))]))
+            timed = [r["libraries"][0] for r in runs]
+            medians = sorted(t["median_seconds"] for t in timed)
             fresh = statistics.median(medians)
             result = {
                 "entry": entry.name, "recorded": record["median_seconds"],
@@ -55,8 +56,8 @@ def main():
                 "fresh": fresh, "processes": medians,
                 "ratio": fresh / record["median_seconds"],
                 # Of all samples: something else used the core.
-                "shared": sum(r["shared"] for r in runs) / sum(
-                    len(r["seconds"]) for r in runs),
+                "shared": sum(t["shared"] for t in timed) / sum(
+                    len(t["seconds"]) for t in timed),
                 "canary": statistics.median(
                     r["canary_seconds"] for r in runs)}
             results.append(result)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Whether tuning twice with different seeds ends with the same speed.
 
-Tunes each entry with two seeds, builds both winners, and times them in turns,
-each time in a new process, so that what the machine did while the one was tuned
-does not count: the ratio of the slower to the faster, and the share of entries
-where it is at most 1.05.
+Tunes each entry with two seeds, builds both winners, and times them in turns on
+the same buffers, in several new processes: neither what the machine did while
+the one was tuned nor where the buffers lie counts. The median of the processes'
+ratios, as that of the slower to the faster, and the share of entries where it is
+at most 1.05.
 
   tests/perf/repeatability.py [--only gemm conv] [--trials 128]
 """
@@ -28,24 +29,24 @@ def main():
     with tempfile.TemporaryDirectory(prefix="tilefarm-perf-") as folder:
         for entry in tuning.chosen(args):
             program = tuning.write_program(entry, folder)
-            libraries, packed = [], []
+            libraries = []
             for seed in args.seeds:
                 db = tuning.database(args, folder, entry, seed)
                 tuning.tune(args, program, seed=seed, db=db)
-                libraries.append(
-                    os.path.join(folder, f"{entry.name}-{seed}.so"))
-                packed.append(tuning.is_packed(
-                    tuning.best_record(args, program, db)))
-                tuning.build(args, program, db, libraries[-1])
-            times = [[], []]
+                path = os.path.join(folder, f"{entry.name}-{seed}.so")
+                tuning.build(args, program, db, path)
+                libraries.append((path, tuning.is_packed(
+                    tuning.best_record(args, program, db))))
+            pairs = []
             for _ in range(args.processes):
-                for i in (0, 1):
-                    times[i].append(tuning.time_library(
-                        args, entry, libraries[i], packed[i])[
-                            "median_seconds"])
-            seconds = [statistics.median(t) for t in times]
-            results.append({"entry": entry.name, "seconds": seconds,
-                            "ratio": max(seconds) / min(seconds)})
+                timed = tuning.time_libraries(args, entry, libraries)
+                pairs.append([t["median_seconds"] for t in timed["libraries"]])
+            ratio = statistics.median(b / a for a, b in pairs)
+            results.append({
+                "entry": entry.name,
+                "seconds": [statistics.median(s) for s in zip(*pairs)],
+                "processes": pairs, "ratio": max(ratio, 1 / ratio)})
+            seconds = results[-1]["seconds"]
             if not args.json:
                 print("{:24} {:9.4f} {:9.4f} ms, {:.3f}".format(
                     entry.name, seconds[0] * 1e3, seconds[1] * 1e3,

@@ -2,12 +2,15 @@
 // a process of its own: memory from the allocator, touched and filled with
 // random values, the caches warm from the run before.
 //
-//   time_library LIB.so SYMBOL [--packed] [--samples N] [--alone C]
-//                [--cores N] TYPE:COUNT...
+//   time_library --symbol S (--library LIB.so | --packed LIB.so)...
+//                [--samples N] [--alone C] [--cores N] TYPE:COUNT...
 //
-// TYPE:COUNT is a parameter, "float32:1048576". Prints one JSON object:
-// {"seconds": [...], "median_seconds": S, "shared": N, "alone_contention": C,
-//  "canary_seconds": S}.
+// TYPE:COUNT is a parameter, "float32:1048576". Several libraries take turns,
+// sample by sample, on the same buffers, so that what the machine does and
+// where the buffers lie is the same for all. --packed calls S_packed, on
+// constants laid out ahead of time. Prints one JSON object:
+// {"libraries": [{"seconds": [...], "median_seconds": S, "shared": N}...],
+//  "alone_contention": C, "canary_seconds": S}.
 //
 // The protocol is the runner's: the last N cores (1), a first run, a
 // millisecond of warm-up, samples of a millisecond or one run, taken again
@@ -20,7 +23,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -55,19 +60,6 @@ int CallWith(void* function, void* const* args, std::index_sequence<I...>) {
   using Function = int (*)(decltype(static_cast<void>(I), (void*)nullptr)...);
   return reinterpret_cast<Function>(function)(args[I]...);
 }
-
-struct Library {
-  void* handle;
-  std::string symbol;
-  void* Find(const std::string& suffix) const {
-    void* found = dlsym(handle, (symbol + suffix).c_str());
-    if (found == nullptr) {
-      std::cerr << dlerror() << "\n";
-      std::exit(1);
-    }
-    return found;
-  }
-};
 
 // Random in [-1, 1]; any bytes for integers.
 void* MakeBuffer(const std::string& type, size_t count, std::mt19937& random) {
@@ -132,138 +124,205 @@ double Canary() {
   return best;
 }
 
-struct Samples {
-  std::vector<double> seconds;
-  double alone_contention = 0;
-  int shared = 0;
-};
+using Arguments = std::array<void*, kMostParameters>;
 
-Samples Measure(void* function, void* const* args, int count,
-                double alone_contention) {
-  const auto run = [&] {
+// One library's function, and what was seen of it.
+struct Contender {
+  void* handle = nullptr;
+  void* function = nullptr;
+  Arguments args = {};
+  int iterations = 1;  // a sample
+  std::vector<double> seconds;
+  int shared = 0;
+
+  double Run() const {
     const auto start = Clock::now();
-    if (CallWith(function, args, std::make_index_sequence<kMostParameters>())) {
+    if (CallWith(function, args.data(),
+                 std::make_index_sequence<kMostParameters>())) {
       std::cerr << "the function failed\n";
       std::exit(1);
     }
     return Since(start);
-  };
-  const QuietCore core(alone_contention);
-  double patience = kPatienceSeconds;
-  double best = run();
+  }
+};
+
+void* Find(const Contender& contender, const std::string& symbol) {
+  void* found = dlsym(contender.handle, symbol.c_str());
+  if (found == nullptr) {
+    std::cerr << dlerror() << "\n";
+    std::exit(1);
+  }
+  return found;
+}
+
+// With S_packed, the layout-free parameters as S_pack makes them.
+Contender Load(const std::string& path, const std::string& symbol, bool packed,
+               const Arguments& args, int parameters) {
+  Contender contender;
+  contender.args = args;
+  contender.handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (contender.handle == nullptr) {
+    std::cerr << dlerror() << "\n";
+    std::exit(1);
+  }
+  contender.function = Find(contender, symbol + (packed ? "_packed" : ""));
+  if (!packed) return contender;
+  const auto bytes = reinterpret_cast<int64_t (*)(int)>(
+      Find(contender, symbol + "_packed_bytes"));
+  const auto pack = reinterpret_cast<int (*)(int, const void*, void*)>(
+      Find(contender, symbol + "_pack"));
+  for (int i = 0; i < parameters; ++i) {
+    const int64_t size = bytes(i);
+    if (size <= 0) continue;
+    void* into = nullptr;
+    if (posix_memalign(&into, 64, static_cast<size_t>(size)) != 0 ||
+        pack(i, args[static_cast<size_t>(i)], into) != 0) {
+      std::cerr << "cannot pack parameter " << i << "\n";
+      std::exit(1);
+    }
+    contender.args[static_cast<size_t>(i)] = into;
+  }
+  return contender;
+}
+
+void WarmUp(Contender& contender) {
+  double best = contender.Run();
   double spent = 0;
   while (spent < kSampleSeconds) {
-    const double seconds = run();
+    const double seconds = contender.Run();
     best = std::min(best, seconds);
     spent += seconds;
   }
-  const int iterations = std::clamp(
+  contender.iterations = std::clamp(
       static_cast<int>(kSampleSeconds / std::max(best, 1e-9)), 1, 1 << 20);
-  Samples samples;
-  samples.alone_contention = alone_contention;
-  for (int retakes = 0; static_cast<int>(samples.seconds.size()) < count;) {
-    bool quiet = core.IsQuiet();
-    if (!quiet && patience > 0) {
-      const auto start = Clock::now();
-      quiet = core.Await(patience);
-      patience -= Since(start);
-      run();  // into the caches again
-    }
-    const long switches = InvoluntarySwitches();
-    const auto start = Clock::now();
-    for (int i = 0; i < iterations; ++i) {
-      CallWith(function, args, std::make_index_sequence<kMostParameters>());
-    }
-    const double mean = Since(start) / iterations;
-    const bool alone = quiet && core.IsQuiet();
-    if ((InvoluntarySwitches() != switches || (quiet && !alone)) &&
-        retakes++ < 4 * count) {
-      continue;
-    }
-    samples.seconds.push_back(mean);
-    samples.shared += !alone;
-  }
-  return samples;
 }
 
-int Main(const std::vector<std::string>& words) {
-  bool packed = false;
+// One sample more, once the core is alone or `patience` has run out; taken
+// again, up to `*retakes` times, where something else ran meanwhile.
+void TakeSample(Contender& contender, const QuietCore& core, bool warm,
+                double* patience, int* retakes) {
+  for (;;) {
+    bool quiet = core.IsQuiet();
+    if (!quiet && *patience > 0) {
+      const auto start = Clock::now();
+      quiet = core.Await(*patience);
+      *patience -= Since(start);
+      warm = false;
+    }
+    if (!warm) contender.Run();  // into the caches again
+    warm = true;
+    const long switches = InvoluntarySwitches();
+    const auto start = Clock::now();
+    for (int i = 0; i < contender.iterations; ++i) {
+      CallWith(contender.function, contender.args.data(),
+               std::make_index_sequence<kMostParameters>());
+    }
+    const double mean = Since(start) / contender.iterations;
+    const bool alone = quiet && core.IsQuiet();
+    if ((InvoluntarySwitches() != switches || (quiet && !alone)) &&
+        *retakes > 0) {
+      --*retakes;
+      continue;
+    }
+    contender.seconds.push_back(mean);
+    contender.shared += !alone;
+    return;
+  }
+}
+
+struct Options {
+  std::vector<std::string> libraries;
+  std::vector<bool> packed;  // of each
+  std::string symbol;
+  std::vector<std::string> parameters;
   int samples = 25;
   double alone = 0;
   int cores = 1;
-  std::vector<std::string> names;
-  for (size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "--packed") {
-      packed = true;
-    } else if (words[i] == "--samples" && i + 1 < words.size()) {
-      samples = std::max(1, std::atoi(words[++i].c_str()));
-    } else if (words[i] == "--alone" && i + 1 < words.size()) {
-      alone = std::atof(words[++i].c_str());
-    } else if (words[i] == "--cores" && i + 1 < words.size()) {
-      cores = std::max(1, std::atoi(words[++i].c_str()));
-    } else {
-      names.push_back(words[i]);
-    }
-  }
-  if (names.size() < 3 || names.size() > kMostParameters) {
-    std::cerr << "usage: time_library LIB.so SYMBOL [--packed] [--samples N] "
-                 "[--alone C] [--cores N] TYPE:COUNT...\n";
-    return 2;
-  }
-  UseLastCores(cores);
+};
+
+int Run(const Options& options) {
+  UseLastCores(options.cores);
   setpriority(PRIO_PROCESS, 0, -10);
-  void* handle = dlopen(names[0].c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    std::cerr << dlerror() << "\n";
-    return 1;
-  }
-  const Library library{handle, names[1]};
   std::mt19937 random(std::random_device{}());
-  void* args[kMostParameters] = {};
-  for (size_t i = 2; i < names.size(); ++i) {
-    const size_t colon = names[i].find(':');
+  Arguments args = {};
+  for (size_t i = 0; i < options.parameters.size(); ++i) {
+    const std::string& parameter = options.parameters[i];
+    const size_t colon = parameter.find(':');
     if (colon == std::string::npos) {
-      std::cerr << names[i] << " is not TYPE:COUNT\n";
+      std::cerr << parameter << " is not TYPE:COUNT\n";
       return 2;
     }
-    args[i - 2] =
-        MakeBuffer(names[i].substr(0, colon),
-                   std::strtoull(&names[i][colon + 1], nullptr, 10), random);
+    args[i] =
+        MakeBuffer(parameter.substr(0, colon),
+                   std::strtoull(&parameter[colon + 1], nullptr, 10), random);
   }
-  if (packed) {
-    const auto bytes =
-        reinterpret_cast<int64_t (*)(int)>(library.Find("_packed_bytes"));
-    const auto pack = reinterpret_cast<int (*)(int, const void*, void*)>(
-        library.Find("_pack"));
-    for (size_t i = 0; i + 2 < names.size(); ++i) {
-      const int64_t size = bytes(static_cast<int>(i));
-      if (size <= 0) continue;
-      void* into = nullptr;
-      if (posix_memalign(&into, 64, static_cast<size_t>(size)) != 0) return 1;
-      pack(static_cast<int>(i), args[i], into);
-      args[i] = into;
-    }
+  std::vector<Contender> contenders;
+  for (size_t i = 0; i < options.libraries.size(); ++i) {
+    contenders.push_back(Load(options.libraries[i], options.symbol,
+                              options.packed[i], args,
+                              static_cast<int>(options.parameters.size())));
   }
   // With several cores, those of the threads count as much, unseen.
-  const double learned = cores > 1 ? 0 : LearnAloneContention(kLooks);
-  const double alone_contention =
-      alone > 0 ? std::min(alone, learned) : learned;
-  const Samples measured = Measure(library.Find(packed ? "_packed" : ""), args,
-                                   samples, alone_contention);
-  std::cout << nlohmann::json{{"seconds", measured.seconds},
-                              {"median_seconds",
-                               MedianOf(measured.seconds).median},
-                              {"shared", measured.shared},
-                              {"alone_contention", measured.alone_contention},
-                              {"canary_seconds", Canary()}}
-                   .dump()
-            << "\n";
+  const double learned = options.cores > 1 ? 0 : LearnAloneContention(kLooks);
+  const double alone =
+      options.alone > 0 ? std::min(options.alone, learned) : learned;
+  const QuietCore core(alone);
+  for (Contender& contender : contenders) WarmUp(contender);
+  double patience = kPatienceSeconds;
+  int retakes = 4 * options.samples * static_cast<int>(contenders.size());
+  for (int sample = 0; sample < options.samples; ++sample) {
+    for (Contender& contender : contenders) {
+      TakeSample(contender, core, contenders.size() == 1, &patience, &retakes);
+    }
+  }
+  nlohmann::json answer = {{"libraries", nlohmann::json::array()},
+                           {"alone_contention", alone},
+                           {"canary_seconds", Canary()}};
+  for (const Contender& contender : contenders) {
+    answer["libraries"].push_back(
+        {{"seconds", contender.seconds},
+         {"median_seconds", MedianOf(contender.seconds).median},
+         {"shared", contender.shared}});
+  }
+  std::cout << answer.dump() << "\n";
   return 0;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("times a function of shared objects");
+  Options options;
+  const auto add = [&](bool packed) {
+    return [&options, packed](const std::string& path) {
+      options.libraries.push_back(path);
+      options.packed.push_back(packed);
+    };
+  };
+  app.add_option_function<std::string>("--library", add(false),
+                                       "a shared object: calls SYMBOL")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->trigger_on_parse();
+  app.add_option_function<std::string>("--packed", add(true),
+                                       "a shared object: calls SYMBOL_packed")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->trigger_on_parse();
+  app.add_option("--symbol", options.symbol, "the function")->required();
+  app.add_option("--samples", options.samples, "of each")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--alone", options.alone, "contention of a core alone");
+  app.add_option("--cores", options.cores, "the last N")
+      ->check(CLI::PositiveNumber);
+  app.add_option("parameters", options.parameters, "TYPE:COUNT")
+      ->required()
+      ->expected(1, static_cast<int>(kMostParameters));
+  CLI11_PARSE(app, argc, argv);
+  if (options.libraries.empty()) {
+    std::cerr << "no --library and no --packed one\n";
+    return 2;
+  }
+  return Run(options);
 }
 
 }  // namespace
 }  // namespace tilefarm::perf
 
-int main(int argc, char** argv) {
-  return tilefarm::perf::Main({argv + 1, argv + argc});
-}
+int main(int argc, char** argv) { return tilefarm::perf::Main(argc, argv); }

@@ -120,8 +120,9 @@ def build(args, program, db, library):
 _alone_contention = []
 
 
-def time_library(args, entry, library, packed=False, samples=25):
-    """One new process; see time_library.cc."""
+def time_libraries(args, entry, libraries, samples=25):
+    """One new process in which the libraries, (path, is_packed), take turns;
+    see time_library.cc. Its answer, with those of the libraries in order."""
     types = getattr(entry, "dtypes", None) or ["float32"] * len(entry.shapes)
     counts = []
     for shape in entry.shapes:
@@ -129,14 +130,15 @@ def time_library(args, entry, library, packed=False, samples=25):
         for extent in shape:
             count *= extent
         counts.append(count)
+    command = [os.path.join(args.bin, "..", "tests", "bin", "time_library"),
+               "--symbol", entry.function, "--samples", str(samples),
+               "--cores", str(args.cores)]
+    for path, packed in libraries:
+        command += ["--packed" if packed else "--library", path]
+    if _alone_contention:
+        command += ["--alone", str(min(_alone_contention))]
     out = subprocess.run(
-        [os.path.join(args.bin, "..", "tests", "bin", "time_library"), library,
-         entry.function, "--samples", str(samples), "--cores",
-         str(args.cores)]
-        + (["--packed"] if packed else [])
-        + (["--alone", str(min(_alone_contention))] if _alone_contention
-           else [])
-        + [f"{t}:{c}" for t, c in zip(types, counts)],
+        command + [f"{t}:{c}" for t, c in zip(types, counts)],
         stdout=subprocess.PIPE, text=True, check=True)
     answer = json.loads(out.stdout)
     _alone_contention.append(answer["alone_contention"])

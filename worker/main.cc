@@ -27,6 +27,7 @@
 #include "worker/cpus.h"
 #include "worker/device.h"
 #include "worker/libraries.h"
+#include "worker/runner_query.h"
 #include "worker/worker.h"
 
 namespace tilefarm::worker {
@@ -95,7 +96,6 @@ void FillDevice(const target::Target& target, bool is_host,
   device->set_l2_bytes(static_cast<uint64_t>(target.caches.l2_bytes));
   device->set_l3_bytes(static_cast<uint64_t>(target.caches.l3_bytes));
   if (is_host) device->set_memory_bytes(MemoryBytes());
-  device->set_isolation("rlimits");
 }
 
 absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags) {
@@ -170,11 +170,15 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags) {
   const auto libraries = RunnersLibraries(pipeline.runner_command);
   options.hello.mutable_device()->mutable_libraries()->insert(libraries.begin(),
                                                               libraries.end());
+  options.hello.mutable_device()->set_isolation(
+      RunnersIsolation(pipeline.runner_command));
   pipeline.moves_this_process = true;
   // Where single-core measurements leave them, from the start.
   RunOnCpus(OtherCpus(pipeline.cpus)).IgnoreError();
   Log(LogLevel::kInfo, "worker",
-      absl::StrCat(name, " is ", options.hello.device().target(), ", state in ",
+      absl::StrCat(name, " is ", options.hello.device().target(),
+                   ", candidates are confined by ",
+                   options.hello.device().isolation(), ", state in ",
                    options.state_directory));
   return options;
 }

@@ -12,8 +12,8 @@ namespace {
 
 // What a contender must share with the winner, in order of preference.
 auto FitOf(const Contender& c) {
-  return std::make_tuple(StepOf(c), !c.equal_cores, -static_cast<int>(c.match),
-                         !c.fresh);
+  return std::make_tuple(c.emulated, StepOf(c), !c.equal_cores,
+                         -static_cast<int>(c.match), !c.fresh);
 }
 
 auto ProtocolOf(const Contender& c) {
@@ -97,6 +97,7 @@ std::string ReasonFor(const Contender& contender) {
   if (!contender.fresh) {
     absl::StrAppend(&reason, ", stale (made by ", contender.fingerprint, ")");
   }
+  if (contender.emulated) absl::StrAppend(&reason, ", timed by an emulator");
   return reason;
 }
 

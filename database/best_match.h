@@ -28,6 +28,8 @@ struct Contender {
   bool equal_cores = false;
   // Made by the querying compiler: the same fingerprint.
   bool fresh = true;
+  // Timed on an emulated device: its order is not that of a real one.
+  bool emulated = false;
   Protocol protocol;
   std::string device;
   std::string device_model;
@@ -43,8 +45,8 @@ Step StepOf(const Contender& contender);
 
 // The index of the best one; nullopt where there are none.
 //
-//  1. By step; within a step equal cores first, then the closer target, then
-//     fresh before stale.
+//  1. Timed on a real device before emulated; then by step; within a step
+//     equal cores first, then the closer target, then fresh before stale.
 //  2. Among those, one protocol and one device, as medians of different ones
 //     say nothing about each other: a warm cache before a cold one, the layout
 //     as stated before a packed one, then the device model with most

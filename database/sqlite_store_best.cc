@@ -28,8 +28,9 @@ struct Remeasured {
 
 // Why records of the workload were passed over, for the answer "none".
 struct Refusals {
-  int failed = 0;   // not ok, unverified, stopped early, emulated
-  int stale = 0;    // another fingerprint
+  int failed = 0;  // not ok, unverified, stopped early
+  int stale = 0;   // another fingerprint
+  int emulated = 0;
   int library = 0;  // call a library's kernel
   std::set<std::string> kernels;
   int unfit = 0;  // another target
@@ -67,8 +68,9 @@ absl::StatusOr<std::map<int64_t, Remeasured>> ReadRemeasured(
       Statement query,
       db.Prepare("SELECT m.id, m.record_id, m.status, m.median_seconds, "
                  "m.job_id, m.seconds, "
-                 "m.verified AND NOT m.stopped_early AND NOT m.emulated "
-                 "AND m.device = r.device AND m.cold_cache = r.cold_cache "
+                 "m.verified AND NOT m.stopped_early "
+                 "AND m.emulated = r.emulated AND m.device = r.device AND "
+                 "m.cold_cache = r.cold_cache "
                  "AND m.cores = r.cores AND m.layout = r.layout "
                  "FROM measurements m JOIN records r ON r.id = m.record_id "
                  "WHERE r.workload_id = ? ORDER BY m.id"));
@@ -139,8 +141,8 @@ absl::Status CollectContenders(Connection& db, int64_t workload_id,
                  "r.fingerprint, r.cold_cache, r.cores, r.layout, "
                  "instr(s.text, 'tensorize') > 0, "
                  "r.ci_low_seconds, r.ci_high_seconds, s.text, s.id, "
-                 "r.status = 'ok' AND r.verified AND NOT r.stopped_early "
-                 "AND NOT r.emulated, instr(s.text, '.call_library(') > 0 "
+                 "r.status = 'ok' AND r.verified AND NOT r.stopped_early, "
+                 "instr(s.text, '.call_library(') > 0, r.emulated "
                  "FROM records r JOIN devices d ON d.id = r.device_id "
                  "JOIN sketches s ON s.id = r.sketch_id "
                  "WHERE r.workload_id = ? ORDER BY r.id"));
@@ -199,6 +201,11 @@ absl::Status CollectContenders(Connection& db, int64_t workload_id,
       refusals.kernels.insert(LibraryOf(query.Text(12)));
       continue;
     }
+    c.emulated = query.Bool(16);
+    if (c.emulated && !wanted.allow_emulated) {
+      ++refusals.emulated;
+      continue;
+    }
     c.device = query.Text(2);
     c.device_model = query.Text(3);
     c.same_model =
@@ -229,6 +236,12 @@ std::string Explain(const std::string& hash, const Refusals& refusals) {
         refusals.stale,
         " of another compiler fingerprint (--allow-stale takes them)"));
   }
+  if (refusals.emulated > 0) {
+    reasons.push_back(
+        absl::StrCat(refusals.emulated,
+                     " timed by an emulator (--allow-emulated takes "
+                     "them)"));
+  }
   if (refusals.library > 0) reasons.push_back(LeftOut(refusals));
   if (refusals.unfit > 0) {
     reasons.push_back(absl::StrCat(refusals.unfit,
@@ -236,8 +249,8 @@ std::string Explain(const std::string& hash, const Refusals& refusals) {
                                    absl::StrJoin(refusals.targets, " "), ")"));
   }
   if (refusals.failed > 0) {
-    reasons.push_back(absl::StrCat(
-        refusals.failed, " failed, unverified, stopped early or emulated"));
+    reasons.push_back(
+        absl::StrCat(refusals.failed, " failed, unverified or stopped early"));
   }
   if (reasons.empty()) return absl::StrCat(text, ": there is none");
   return absl::StrCat(text, ": ", absl::StrJoin(reasons, ", "));

@@ -56,6 +56,8 @@ struct BestQuery {
   bool allow_stale = false;
   // Also records that call a library's kernel (Record::library).
   bool allow_library = false;
+  // Also records timed on an emulated device, where no other fits.
+  bool allow_emulated = false;
 };
 
 // All methods are thread-safe. Unavailable: the file is busy or the disk is

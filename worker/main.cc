@@ -27,6 +27,7 @@
 #include "worker/cpus.h"
 #include "worker/device.h"
 #include "worker/libraries.h"
+#include "worker/runner_query.h"
 #include "worker/worker.h"
 
 namespace tilefarm::worker {
@@ -40,6 +41,7 @@ struct Flags {
   std::string cores;
   std::string lock_dir = "/tmp/tilefarm-cpus";
   std::string runner_command;
+  std::string target = "host";
   int builders = 0;
   std::string timeline;
   bool emulated = false;
@@ -78,20 +80,22 @@ absl::StatusOr<std::string> HelperProgram(const std::string& name) {
   return path;
 }
 
-void FillDevice(const target::Target& host, v1::DeviceProperties* device) {
-  device->set_target(host.Key());
-  device->set_triple(host.triple);
-  device->set_cpu(host.cpu);
-  for (const std::string& feature : host.features) {
+void FillDevice(const target::Target& target, bool is_host,
+                v1::DeviceProperties* device) {
+  device->set_target(target.Key());
+  device->set_triple(target.triple);
+  device->set_cpu(target.cpu);
+  for (const std::string& feature : target.features) {
     device->add_features(feature);
   }
-  device->set_brand(target::HostBrand());
-  device->set_cores(static_cast<uint32_t>(host.cores));
-  device->set_l1_bytes(static_cast<uint64_t>(host.caches.l1_bytes));
-  device->set_l2_bytes(static_cast<uint64_t>(host.caches.l2_bytes));
-  device->set_l3_bytes(static_cast<uint64_t>(host.caches.l3_bytes));
-  device->set_memory_bytes(MemoryBytes());
-  device->set_isolation("rlimits");
+  // Another device's runner cannot say what LLVM calls its processor, so its
+  // --target stands for the brand.
+  device->set_brand(is_host ? target::HostBrand() : target.cpu);
+  device->set_cores(static_cast<uint32_t>(target.cores));
+  device->set_l1_bytes(static_cast<uint64_t>(target.caches.l1_bytes));
+  device->set_l2_bytes(static_cast<uint64_t>(target.caches.l2_bytes));
+  device->set_l3_bytes(static_cast<uint64_t>(target.caches.l3_bytes));
+  if (is_host) device->set_memory_bytes(MemoryBytes());
 }
 
 absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags) {
@@ -123,12 +127,18 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags) {
   Pipeline::Options& pipeline = options.pipeline;
   pipeline.cpus = AllowedCpus();
   // Reads the number of cores from the affinity set above.
-  TF_ASSIGN_OR_RETURN(const target::Target host, target::Parse("host"));
-  FillDevice(host, options.hello.mutable_device());
+  const bool is_host = flags.target == "host";
+  TF_ASSIGN_OR_RETURN(const target::Target device, target::Parse(flags.target));
+  if (!is_host && flags.runner_command.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--target ", flags.target,
+        " needs --runner-command: how to start that device's tune-runner"));
+  }
+  FillDevice(device, is_host, options.hello.mutable_device());
   options.hello.mutable_device()->set_emulated(flags.emulated);
   // Twice the last level: whatever its replacement policy, nothing stays.
   pipeline.flush_bytes =
-      2 * static_cast<uint64_t>(std::max<int64_t>(host.caches.l3_bytes, 0));
+      2 * static_cast<uint64_t>(std::max<int64_t>(device.caches.l3_bytes, 0));
 
   // Beyond a few, a measurement is all they wait for.
   pipeline.builders =
@@ -160,11 +170,15 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags) {
   const auto libraries = RunnersLibraries(pipeline.runner_command);
   options.hello.mutable_device()->mutable_libraries()->insert(libraries.begin(),
                                                               libraries.end());
+  options.hello.mutable_device()->set_isolation(
+      RunnersIsolation(pipeline.runner_command));
   pipeline.moves_this_process = true;
   // Where single-core measurements leave them, from the start.
   RunOnCpus(OtherCpus(pipeline.cpus)).IgnoreError();
   Log(LogLevel::kInfo, "worker",
-      absl::StrCat(name, " is ", options.hello.device().target(), ", state in ",
+      absl::StrCat(name, " is ", options.hello.device().target(),
+                   ", candidates are confined by ",
+                   options.hello.device().isolation(), ", state in ",
                    options.state_directory));
   return options;
 }
@@ -224,6 +238,10 @@ int main(int argc, char** argv) {
   app.add_option("--runner-command", flags.runner_command,
                  "Command that starts a tune-runner, such as \"ssh board "
                  "tune-runner\"");
+  app.add_option("--target", flags.target,
+                 "What the runner's device is, such as aarch64:cortex-a72, "
+                 "where it is not this machine")
+      ->capture_default_str();
   app.add_option("--timeline", flags.timeline,
                  "Append a line of JSON a candidate to this file: when it was "
                  "built and run");

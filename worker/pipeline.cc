@@ -66,6 +66,7 @@ void Fill(const RunReply& reply, v1::Measurement* out) {
   out->set_verified(reply.verified);
   out->set_max_abs_error(reply.max_abs_error);
   out->set_max_rel_error(reply.max_rel_error);
+  out->set_isolation(reply.isolation);
 }
 
 RunReply RunError(std::string error) {
@@ -530,7 +531,10 @@ void Pipeline::Finish(const JobPtr& job) {
   const std::string lease_id = job->lease.lease_id();
   if (!IsCancelled(*job)) {
     v1::Measurement& measurement = job->measurement;
-    measurement.set_isolation(runner_.isolation());
+    // Where it never ran: what it would have had.
+    if (measurement.isolation().empty()) {
+      measurement.set_isolation(runner_.isolation());
+    }
     measurement.set_cold_cache(job->lease.options().flush_cache());
     if (job->reference != nullptr) {
       measurement.set_layout(job->reference->layout());

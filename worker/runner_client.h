@@ -35,7 +35,8 @@ class RunnerClient {
   // Kills the runner for good: calls fail from now on.
   void Shutdown();
 
-  // "rlimits"; empty before a runner has answered.
+  // The most that its candidates have (isolation.h); empty before a runner has
+  // answered.
   std::string isolation();
 
  private:

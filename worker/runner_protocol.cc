@@ -214,6 +214,7 @@ std::string Encode(const RunReply& value) {
   out.U32(value.shared);
   out.F64(value.canary_seconds);
   out.F64(value.child_seconds);
+  out.Str(value.isolation);
   return out.Take();
 }
 
@@ -236,6 +237,7 @@ bool Decode(std::string_view payload, RunReply* value) {
   value->shared = in.U32();
   value->canary_seconds = in.F64();
   value->child_seconds = in.F64();
+  value->isolation = in.Str();
   return in.Finished();
 }
 

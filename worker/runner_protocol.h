@@ -85,7 +85,7 @@ struct ProgramSpec {
 
 struct HelloReply {
   std::string version;    // of the release
-  std::string isolation;  // "rlimits"
+  std::string isolation;  // the most that its children have (isolation.h)
 };
 
 // Limits of a forked child. memory_bytes is what it may map beyond the
@@ -160,6 +160,7 @@ struct RunReply {
   double canary_seconds = 0;
   // What the child took in all; the rest was making it and judging it.
   double child_seconds = 0;
+  std::string isolation;  // what the candidate had (isolation.h)
 };
 
 std::string Encode(const ProgramSpec& value);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/codegen/emitter.h"
+#include "llvm/IR/IntrinsicsAArch64.h"
 #include "llvm/IR/IntrinsicsX86.h"
 
 namespace tilefarm::codegen {
@@ -52,6 +53,15 @@ Instruction FindX86(ir::DataType a, ir::DataType b, int lanes) {
           /*swapped=*/a.is_int()};
 }
 
+Instruction FindAarch64(ir::DataType a, ir::DataType b, int lanes) {
+  namespace I = llvm::Intrinsic;
+  if (a.bits != 8 || !a.is_integral() || lanes != 4) return {};
+  if (a.is_int() == b.is_int()) {
+    return {a.is_int() ? I::aarch64_neon_sdot : I::aarch64_neon_udot};
+  }
+  return {I::aarch64_neon_usdot, /*swapped=*/a.is_int()};
+}
+
 }  // namespace
 
 llvm::Value* Emitter::EmitDotProduct(const ir::CallNode& e) {
@@ -62,6 +72,10 @@ llvm::Value* Emitter::EmitDotProduct(const ir::CallNode& e) {
   if (a != nullptr && b != nullptr && options_.target.kind == "x86-64") {
     found = FindX86(a->dtype.element(), b->dtype.element(), lanes);
   }
+  const bool neon = options_.target.kind == "aarch64";
+  if (a != nullptr && b != nullptr && neon) {
+    found = FindAarch64(a->dtype.element(), b->dtype.element(), lanes);
+  }
   if (found.id == llvm::Intrinsic::not_intrinsic) {
     return Fail(absl::InternalError("no instruction for a dot product"),
                 RegisterType(e.dtype));
@@ -70,6 +84,7 @@ llvm::Value* Emitter::EmitDotProduct(const ir::CallNode& e) {
   const bool bfloat = a->dtype.code == ir::TypeCode::kBFloat;
   llvm::Type* operand =
       bfloat ? llvm::FixedVectorType::get(builder_.getBFloatTy(), 2 * lanes)
+      : neon ? llvm::FixedVectorType::get(builder_.getInt8Ty(), 4 * lanes)
              : groups;
   const auto emit = [&](const ir::LoadNode& load) {
     llvm::Value* value = EmitStored(load);
@@ -83,7 +98,9 @@ llvm::Value* Emitter::EmitDotProduct(const ir::CallNode& e) {
   llvm::Value* second = emit(*b);
   if (found.swapped) std::swap(first, second);
   llvm::Value* sums = Emit(e.args[2]);
-  return builder_.CreateIntrinsic(found.id, {}, {sums, first, second});
+  std::vector<llvm::Type*> overloads;
+  if (neon) overloads = {sums->getType(), operand};
+  return builder_.CreateIntrinsic(found.id, overloads, {sums, first, second});
 }
 
 llvm::Value* Emitter::EmitTileLoad(llvm::Value* address, llvm::Value* apart) {

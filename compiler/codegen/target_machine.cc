@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/runtime/embedded.h"
+#include "compiler/target/isa.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
@@ -51,6 +52,9 @@ absl::StatusOr<llvm::TargetMachine*> GetTargetMachine(
     options.MCOptions.AsmVerbose = true;
     // Off by default: destructors would go to .dtors, which nobody runs.
     options.UseInitArray = true;
+    if (const target::Kind* kind = target::FindKind(target.kind)) {
+      options.MCOptions.ABIName = std::string(kind->abi);
+    }
     machine.reset(llvm_target->createTargetMachine(
         target.triple, target.cpu, features, options, llvm::Reloc::PIC_,
         llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));

@@ -74,6 +74,7 @@ absl::StatusOr<ScheduledModule> ScheduleFromRecords(
     query.fingerprint = fingerprint;
     query.allow_stale = permissions.allow_stale;
     query.allow_library = permissions.allow_library;
+    query.allow_emulated = permissions.allow_emulated;
     const absl::StatusOr<database::BestMatch> best = find(query);
     if (best.status().code() == absl::StatusCode::kNotFound) {
       TF_ASSIGN_OR_RETURN(

@@ -27,8 +27,9 @@ struct Choice {
 
 // What the user permits beyond fresh records of our own code.
 struct Permissions {
-  bool allow_stale = false;    // records of other compilers
-  bool allow_library = false;  // calls of libraries' kernels
+  bool allow_stale = false;     // records of other compilers
+  bool allow_library = false;   // calls of libraries' kernels
+  bool allow_emulated = false;  // where no record of a real device fits
 };
 
 struct ScheduledModule {

@@ -35,6 +35,7 @@ FindBest BestOfServer(const std::string& address) {
     request.set_fingerprint(query.fingerprint);
     request.set_allow_stale(query.allow_stale);
     request.set_allow_library(query.allow_library);
+    request.set_allow_emulated(query.allow_emulated);
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kTimeout);
     v1::BestResponse response;

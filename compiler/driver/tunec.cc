@@ -226,6 +226,8 @@ int Main(int argc, char** argv) {
   app.add_flag("--allow-library", flags.permissions.allow_library,
                "also schedules that call a library of kernels, which the "
                "artifact then needs");
+  app.add_flag("--allow-emulated", flags.permissions.allow_emulated,
+               "also schedules timed by an emulator, where no other fits");
   app.add_flag("--json", flags.json, "describe the result on stdout");
   try {
     app.parse(argc, argv);

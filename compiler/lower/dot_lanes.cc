@@ -63,6 +63,9 @@ size_t GroupOf(DataType a, DataType b, DataType sum) {
 
 bool TargetHas(const Target& target, DataType a, DataType b, int64_t lanes) {
   const bool mixed = a.is_int() != b.is_int();
+  if (target.kind == "aarch64") {
+    return a.bits == 8 && lanes == 4 && target.Has(mixed ? "i8mm" : "dotprod");
+  }
   if (target.kind != "x86-64") return false;
   const bool narrow = lanes == 4 || lanes == 8;
   const bool masked_forms = target.Has("avx512vl");

@@ -115,8 +115,10 @@ const std::vector<DotIntrin>& DotIntrins() {
        "bfloat16",
        "float32",
        {"avx512bf16"}},
-      // sdot.
+      // sdot, udot, usdot.
       {"dot_4x4_i8i8s32_sdot", 4, 4, "int8", "int8", "int32", {"dotprod"}},
+      {"dot_4x4_u8u8s32_udot", 4, 4, "uint8", "uint8", "int32", {"dotprod"}},
+      {"dot_4x4_u8i8s32_usdot", 4, 4, "uint8", "int8", "int32", {"i8mm"}},
   };
   return intrins;
 }

@@ -5,8 +5,10 @@
 #include <map>
 #include <memory>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -19,7 +21,8 @@ namespace {
 constexpr std::array<Kind, 6> kKinds = {{
     {"x86-64", "x86_64-unknown-linux-gnu", "x86-64", true},
     {"aarch64", "aarch64-unknown-linux-gnu", "generic", true},
-    {"riscv64", "riscv64-unknown-linux-gnu", "generic-rv64", true},
+    {"riscv64", "riscv64-unknown-linux-gnu", "generic-rv64", true,
+     "+m,+a,+f,+d,+c", "lp64d"},
     {"cuda", "nvptx64-nvidia-cuda", "sm_80", false},
     {"opencl", "", "", false},
     {"wasm32", "wasm32-unknown-unknown", "generic", false},
@@ -27,9 +30,9 @@ constexpr std::array<Kind, 6> kKinds = {{
 
 // Instruction sets that generated code or tensor intrinsics may depend on;
 // system-level ones (invpcid, sgx, ...) say nothing about a schedule.
-constexpr std::array<std::string_view, 13> kComputePrefixes = {
-    "sse", "ssse", "avx",  "fma", "f16c",    "amx", "neon",
-    "sve", "sme",  "bf16", "fp",  "dotprod", "i8mm"};
+constexpr std::array<std::string_view, 17> kComputePrefixes = {
+    "sse",  "ssse", "avx",     "fma",  "f16c", "amx", "neon", "sve", "sme",
+    "bf16", "fp",   "dotprod", "i8mm", "zfh",  "zve", "zvf",  "zvl"};
 
 void InitializeLlvm() {
   static const bool done = [] {
@@ -75,6 +78,22 @@ std::string Nearest(std::string_view wanted, std::vector<std::string> known) {
                    });
   if (known.size() > 5) known.resize(5);
   return absl::StrJoin(known, ", ");
+}
+
+// RISC-V's vector registers have at least so many bits ("zvl256b"); 0: none.
+int RiscvVectorBits(const llvm::MCSubtargetInfo& subtarget) {
+  int bits = 0;
+  for (const auto& feature : subtarget.getAllProcessorFeatures()) {
+    const std::string_view name = feature.Key;
+    int value = 0;
+    if (name.starts_with("zvl") && name.ends_with("b") &&
+        subtarget.getFeatureBits()[feature.Value] &&
+        absl::SimpleAtoi(absl::string_view(name.data() + 3, name.size() - 4),
+                         &value)) {
+      bits = std::max(bits, value);
+    }
+  }
+  return bits;
 }
 
 bool Has(const llvm::MCSubtargetInfo& subtarget, std::string_view name) {
@@ -152,7 +171,19 @@ absl::StatusOr<CpuFeatures> ResolveCpu(
           "; near it: ", Nearest(feature.substr(1), std::move(known))));
     }
   }
-  const auto changed = MakeSubtarget(triple, cpu, features);
+  std::vector<std::string> all_features = absl::StrSplit(
+      absl::string_view(kind.baseline.data(), kind.baseline.size()), ',',
+      absl::SkipEmpty());
+  const std::vector<std::string> baseline = all_features;
+  all_features.insert(all_features.end(), features.begin(), features.end());
+  const auto changed = MakeSubtarget(triple, cpu, all_features);
+  for (const std::string& feature : baseline) {
+    if (!Has(*changed, std::string_view(feature).substr(1))) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("target ", std::string(kind.name), " needs ", feature,
+                       ": its calling convention rests on it"));
+    }
+  }
   std::map<std::string, bool> differences;
   for (const auto& feature : own->getAllProcessorFeatures()) {
     const bool now = changed->getFeatureBits()[feature.Value];
@@ -167,6 +198,10 @@ absl::StatusOr<CpuFeatures> ResolveCpu(
     const bool avx512 = Has(*changed, "avx512f");
     result.vector_bits = avx512 ? 512 : Has(*changed, "avx") ? 256 : 128;
     result.vector_registers = avx512 ? 32 : 16;
+  } else if (kind.name == "riscv64") {
+    // Without vector registers two lanes share nothing but a loop.
+    const int bits = RiscvVectorBits(*changed);
+    result.vector_bits = bits > 0 ? std::min(bits, 1024) : 64;
   }
   return result;
 }
@@ -180,9 +215,11 @@ std::vector<std::string> ComputeExtensions(
   if (subtarget == nullptr) return names;
   for (const auto& feature : subtarget->getAllProcessorFeatures()) {
     const std::string_view name = feature.Key;
-    const bool relevant = std::any_of(
-        kComputePrefixes.begin(), kComputePrefixes.end(),
-        [&](std::string_view prefix) { return name.starts_with(prefix); });
+    const bool relevant =
+        name == "v" ||  // RISC-V's
+        std::any_of(
+            kComputePrefixes.begin(), kComputePrefixes.end(),
+            [&](std::string_view prefix) { return name.starts_with(prefix); });
     if (relevant && subtarget->getFeatureBits()[feature.Value]) {
       names.emplace_back(name);
     }

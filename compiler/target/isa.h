@@ -16,6 +16,10 @@ struct Kind {
   std::string_view triple;       // "x86_64-unknown-linux-gnu"
   std::string_view default_cpu;  // the baseline
   bool has_cores;                // false: GPUs and wasm run one queue
+  // LLVM's features that every target of the kind has, since its ABI or the
+  // runtime rests on them: "+d,+m". A cpu without them gets them.
+  std::string_view baseline = "";
+  std::string_view abi = "";  // as LLVM names it; empty: the triple's
 };
 // Null where there is no such kind.
 const Kind* FindKind(std::string_view name);

@@ -40,6 +40,7 @@ absl::StatusOr<BestMatch> FindOnServer(const Common& common,
   request.set_fingerprint(driver::Fingerprint());
   request.set_allow_stale(options.allow_stale);
   request.set_allow_library(options.allow_library);
+  request.set_allow_emulated(options.allow_emulated);
   Client client(common.server);
   TF_ASSIGN_OR_RETURN(const v1::BestResponse response, client.Best(request));
   BestMatch match;
@@ -143,7 +144,8 @@ int Best(const Common& common, const BestOptions& options) {
                                .device_model = target->device_model,
                                .fingerprint = driver::Fingerprint(),
                                .allow_stale = options.allow_stale,
-                               .allow_library = options.allow_library});
+                               .allow_library = options.allow_library,
+                               .allow_emulated = options.allow_emulated});
     if (absl::IsNotFound(match.status())) {
       std::fprintf(stderr, "tune: %s: %s\n", function->name.c_str(),
                    std::string(match.status().message()).c_str());

@@ -37,6 +37,7 @@ struct BestOptions {
   std::string db;     // a file instead of the server
   bool allow_stale = false;
   bool allow_library = false;
+  bool allow_emulated = false;
 };
 
 struct MeasureOptions {

@@ -101,6 +101,8 @@ int Main(int argc, char** argv) {
                  "Also records of another compiler");
   find->add_flag("--allow-library", best.allow_library,
                  "Also records that call a library's kernel");
+  find->add_flag("--allow-emulated", best.allow_emulated,
+                 "Also records timed by an emulator, where no other fits");
 
   auto* time = app.add_subcommand("measure", "Measure one schedule now");
   AddProgramAndTarget(*time, measure.program, measure.target);

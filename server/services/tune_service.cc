@@ -26,6 +26,7 @@ absl::StatusOr<database::BestMatch> FindBest(const database::Store& store,
           request.fingerprint().empty() ? fingerprint : request.fingerprint(),
       .allow_stale = request.allow_stale(),
       .allow_library = request.allow_library(),
+      .allow_emulated = request.allow_emulated(),
   });
 }
 

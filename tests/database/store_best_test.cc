@@ -115,16 +115,36 @@ TEST_F(StoreBestTest, OnlySoundRecords) {
   r = Good("early", 1e-6);
   r.stopped_early = true;
   Add(r);
-  r = Good("emulated", 1e-6);
-  r.emulated = true;
-  Add(r);
   r = Good("zero", 0);
   Add(r);
   const auto none = store_->FindBest(query_);
   EXPECT_EQ(none.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(none.status().message()), HasSubstr("5 failed"));
+  EXPECT_THAT(std::string(none.status().message()), HasSubstr("4 failed"));
   Add(Good("sound", 1e-3));
   EXPECT_EQ(Best(), "sound");
+}
+
+TEST_F(StoreBestTest, EmulatedOnesOnlyWhereAllowedAndNoRealOneFits) {
+  Record r = Good("emulated-slow", 1e-5);
+  r.emulated = true;
+  Add(r);
+  r = Good("emulated", 1e-6);
+  r.emulated = true;
+  Add(r);
+  const auto none = store_->FindBest(query_);
+  EXPECT_EQ(none.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(none.status().message()),
+              HasSubstr("2 timed by an emulator (--allow-emulated"));
+  query_.allow_emulated = true;
+  const auto best = store_->FindBest(query_);
+  ASSERT_TRUE(best.ok()) << best.status();
+  EXPECT_EQ(best->record.candidate_id, "emulated");
+  EXPECT_THAT(best->reason, HasSubstr("timed by an emulator"));
+  // Of the same family only, and slower: still the one to take.
+  r = Good("real", 1e-3);
+  r.target = TargetOf("x86-64:haswell,cores=1").Key();
+  Add(r);
+  EXPECT_EQ(Best(), "real");
 }
 
 TEST_F(StoreBestTest, StaleOnesOnlyWhereAllowed) {

@@ -87,6 +87,28 @@ TEST(Parse, HostKnowsItsModelWhateverIsAskedOfIt) {
   EXPECT_EQ(Parse(host->Key())->device_model, "");
 }
 
+TEST(Parse, RiscvHasWhatItsAbiNeeds) {
+  const auto plain = Parse("riscv64,cores=1");
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_THAT(plain->features, testing::IsSupersetOf({"+a", "+d", "+f", "+m"}));
+  EXPECT_EQ(plain->vector_bits, 64);
+  EXPECT_EQ(Parse(plain->Key())->Key(), plain->Key());
+  const auto vectors = Parse("riscv64,cores=1,+v");
+  ASSERT_TRUE(vectors.ok()) << vectors.status();
+  EXPECT_EQ(vectors->vector_bits, 128);
+  EXPECT_EQ(vectors->vector_registers, 32);
+  EXPECT_TRUE(vectors->Has("v"));
+  EXPECT_EQ(Parse("riscv64,cores=1,+v,+zvl256b")->vector_bits, 256);
+  EXPECT_EQ(Compare(*vectors, *plain), Match::kNone);
+  EXPECT_THAT(ErrorOf("riscv64,-d"), testing::HasSubstr("calling convention"));
+}
+
+TEST(Parse, Aarch64Extensions) {
+  EXPECT_FALSE(Parse("aarch64:cortex-a72,cores=1")->Has("dotprod"));
+  EXPECT_TRUE(Parse("aarch64:cortex-a76,cores=1")->Has("dotprod"));
+  EXPECT_EQ(Parse("aarch64:cortex-a72,cores=1")->vector_registers, 32);
+}
+
 TEST(DeviceModel, IsOneCanonicalText) {
   EXPECT_EQ(DeviceModel("A Processor", "znver4", {"+a", "-b"}, {1, 2, 3}),
             "brand=A Processor;cpu=znver4;features=+a,-b;l1=1;l2=2;l3=3");

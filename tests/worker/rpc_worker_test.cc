@@ -18,6 +18,7 @@
 #include "tests/worker/fake_farm.h"
 #include "tests/worker/programs.h"
 #include "worker/process.h"
+#include "worker/runner_query.h"
 
 namespace tilefarm::worker {
 namespace {
@@ -124,7 +125,8 @@ TEST_F(RpcWorkerTest, AnnouncesItsDevice) {
   EXPECT_FALSE(device.cpu().empty());
   EXPECT_GE(device.cores(), 1u);
   EXPECT_GT(device.memory_bytes(), 0u);
-  EXPECT_EQ(device.isolation(), "rlimits");
+  EXPECT_EQ(device.isolation(),
+            RunnersIsolation({TILEFARM_BIN_DIR "/tune-runner"}));
 }
 
 TEST_F(RpcWorkerTest, MeasuresRealCandidates) {

@@ -18,6 +18,7 @@
 #include "worker/process.h"
 #include "worker/runner_client.h"
 #include "worker/runner_protocol.h"
+#include "worker/runner_query.h"
 
 namespace tilefarm::worker {
 namespace {
@@ -25,6 +26,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr uint64_t kElements = 1000;
+constexpr char kRunner[] = TILEFARM_BIN_DIR "/tune-runner";
 
 std::string KernelsObject() {
   std::ifstream file(TILEFARM_TEST_KERNELS, std::ios::binary);
@@ -70,8 +72,9 @@ std::vector<pid_t> ProcessesWithParent(pid_t parent) {
 
 class RunnerTest : public testing::Test {
  protected:
-  RunnerTest()
-      : client_(starter_, {std::string(TILEFARM_BIN_DIR) + "/tune-runner"}) {
+  RunnerTest() : RunnerTest({kRunner}) {}
+  explicit RunnerTest(std::vector<std::string> command)
+      : client_(starter_, std::move(command)) {
     signal(SIGPIPE, SIG_IGN);
   }
 
@@ -158,7 +161,8 @@ TEST_F(RunnerTest, MeasuresAGoodKernel) {
   EXPECT_GE(reply.ci_high_seconds, reply.median_seconds);
   EXPECT_GT(reply.canary_seconds, 0);
   EXPECT_EQ(reply.max_abs_error, 0);
-  EXPECT_EQ(client_.isolation(), "rlimits");
+  EXPECT_EQ(client_.isolation(), RunnersIsolation({kRunner}));
+  EXPECT_EQ(reply.isolation, client_.isolation());
 }
 
 TEST_F(RunnerTest, FlushesTheCache) {
@@ -432,7 +436,13 @@ TEST_F(RunnerTest, CancelEndsARun) {
   ExpectStillWorks();
 }
 
-TEST_F(RunnerTest, ProcessesLeftBehindAreKilled) {
+// Where no filter keeps a kernel from making any.
+class UnfilteredRunnerTest : public RunnerTest {
+ protected:
+  UnfilteredRunnerTest() : RunnerTest({kRunner, "--at-most", "rlimits"}) {}
+};
+
+TEST_F(UnfilteredRunnerTest, ProcessesLeftBehindAreKilled) {
   LoadDouble();
   EXPECT_EQ(Run("forks").status, RunStatus::kOk);
   for (pid_t runner : ProcessesWithParent(getpid())) {
@@ -445,10 +455,6 @@ TEST_F(RunnerTest, OutputOfTheKernelDoesNotMixWithFrames) {
   LoadDouble();
   EXPECT_EQ(Run("prints").status, RunStatus::kOk);
   ExpectStillWorks();
-}
-
-TEST_F(RunnerTest, FilesCannotBeWritten) {
-  ExpectRunError("writes_file", "crashed with SIGXFSZ");
 }
 
 TEST_F(RunnerTest, LargeInputsAreInheritedAndStayAsTheyAre) {

@@ -19,6 +19,7 @@
 #include "base/mutex.h"
 #include "tests/worker/fake_farm.h"
 #include "worker/cpus.h"
+#include "worker/runner_query.h"
 
 namespace tilefarm::worker {
 namespace {
@@ -175,7 +176,7 @@ TEST_F(WorkerTest, MeasuresALease) {
   EXPECT_EQ(m.compile_seconds(), 0.25);
   EXPECT_EQ(m.code_digest(), "digest");
   EXPECT_EQ(m.fingerprint(), "fake");
-  EXPECT_EQ(m.isolation(), "rlimits");
+  EXPECT_EQ(m.isolation(), RunnersIsolation({TILEFARM_BIN_DIR "/tune-runner"}));
   EXPECT_EQ(m.cores(), 1u);
   EXPECT_THAT(m.device_state(), HasSubstr("\"canary_seconds\":"));
   EXPECT_EQ(farm_.result("a").attempt(), 2u);

@@ -1,15 +1,12 @@
 #include "worker/runner/child.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,7 +18,11 @@ namespace {
 
 // Distinguishes a body that returned from an exit() within it.
 constexpr int kReturnedStatus = 93;
-constexpr int kPriority = -10;
+constexpr int kNotConfinedStatus = 94;
+// What a child has to end by itself after SIGTERM, and what the system has to
+// end it after SIGKILL.
+constexpr int64_t kGraceMs = 50;
+constexpr int64_t kReapMs = 5000;
 
 int64_t NowMs() {
   timespec t;
@@ -30,27 +31,6 @@ int64_t NowMs() {
 }
 
 void OnChildSignal(int) {}  // only there to end ppoll
-
-void Limit(decltype(RLIMIT_AS) resource, rlim_t value) {
-  rlimit limit;
-  if (getrlimit(resource, &limit) == 0) {
-    limit.rlim_cur = std::min(value, limit.rlim_max);
-    limit.rlim_max = limit.rlim_cur;
-    setrlimit(resource, &limit);
-  }
-}
-
-// Bytes of address space in use; 0 where unknown.
-uint64_t MappedBytes() {
-  const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  char text[64] = {};
-  const ssize_t n = read(fd, text, sizeof text - 1);
-  close(fd);
-  if (n <= 0) return 0;
-  return strtoull(text, nullptr, 10) *
-         static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
 
 void Pin(const std::vector<uint32_t>& cpus) {
   if (cpus.empty()) return;
@@ -62,36 +42,6 @@ void Pin(const std::vector<uint32_t>& cpus) {
   for (uint32_t cpu : cpus) CPU_SET_S(cpu, size, set);
   sched_setaffinity(0, size, set);
   CPU_FREE(set);
-}
-
-void EnterSandbox(const ChildLimits& limits, pid_t parent) {
-  setsid();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it died before the line above
-  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  prctl(PR_SET_DUMPABLE, 0);
-  const int null_fd = open("/dev/null", O_RDWR);
-  for (int fd = 0; fd < 3; ++fd) dup2(null_fd, fd);
-  if (null_fd > 2) close(null_fd);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  signal(SIGCHLD, SIG_DFL);
-  signal(SIGPIPE, SIG_DFL);
-  // Where we may: whatever else wants this core waits.
-  setpriority(PRIO_PROCESS, 0, kPriority);
-  unsetenv("TILEFARM_NUM_THREADS");
-  if (limits.memory_bytes > 0) {
-    Limit(RLIMIT_AS, MappedBytes() + limits.memory_bytes);
-  }
-  Limit(RLIMIT_CORE, 0);
-  Limit(RLIMIT_FSIZE, 0);
-  Limit(RLIMIT_NOFILE, 64);
-  // A backstop to the wall-clock limit, for all threads together.
-  const uint64_t cpus =
-      std::max<uint64_t>(1, limits.cpus.empty() ? sysconf(_SC_NPROCESSORS_ONLN)
-                                                : limits.cpus.size());
-  Limit(RLIMIT_CPU, (uint64_t{limits.timeout_ms} / 1000 + 2) * cpus);
 }
 
 // Kills what the child's descendants left: orphans are ours, since this
@@ -115,6 +65,40 @@ void KillOrphans() {
     const timespec pause{0, 1000000};
     nanosleep(&pause, nullptr);
   }
+}
+
+// Waits until `child` has ended, and leaves its zombie: that keeps its process
+// group's number from being given away. False where it has not by then.
+bool AwaitEnd(pid_t child, int64_t milliseconds) {
+  const int64_t deadline = NowMs() + milliseconds;
+  sigset_t none;
+  sigemptyset(&none);
+  for (;;) {
+    siginfo_t info = {};
+    if (waitid(P_PID, child, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        info.si_pid == child) {
+      return true;
+    }
+    const int64_t left = deadline - NowMs();
+    if (left <= 0) return false;
+    const timespec wait{left / 1000, left % 1000 * 1000000};
+    ppoll(nullptr, 0, &wait, &none);
+  }
+}
+
+// The group as well as the child, which is not in it before its setsid.
+void Signal(pid_t child, int signal) {
+  kill(-child, signal);
+  kill(child, signal);
+}
+
+// False where it is still there afterwards.
+bool EndChild(pid_t child) {
+  Signal(child, SIGTERM);
+  Signal(child, SIGCONT);  // one that has stopped itself
+  if (AwaitEnd(child, kGraceMs)) return true;
+  Signal(child, SIGKILL);
+  return AwaitEnd(child, kReapMs);
 }
 
 // What the worker wants while a child runs.
@@ -156,8 +140,14 @@ std::string ChildOutcome::Describe(const ChildLimits& limits) const {
       return "cancelled";
     case ChildEnd::kParentGone:
       return "the worker is gone";
+    case ChildEnd::kNotStored:
+      return std::string("cannot store the artifact: ") + strerror(code);
     case ChildEnd::kNotStarted:
       return std::string("cannot fork: ") + strerror(code);
+    case ChildEnd::kNotConfined:
+      return "cannot be confined as this runner announces";
+    case ChildEnd::kStuck:
+      return "does not end when it is killed";
   }
   return "unknown end";
 }
@@ -174,15 +164,18 @@ void PrepareForChildren() {
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
-ChildOutcome RunChild(const ChildLimits& limits, int control_fd,
-                      uint64_t run_id, const std::function<void()>& body,
+ChildOutcome RunChild(const ChildSetup& setup, const ChildLimits& limits,
+                      int control_fd, uint64_t run_id,
+                      const std::function<void()>& body,
                       const GiveUp& give_up) {
   const pid_t parent = getpid();
   Pin(limits.cpus);
   const pid_t child = fork();
   if (child < 0) return {ChildEnd::kNotStarted, errno};
   if (child == 0) {
-    EnterSandbox(limits, parent);
+    if (!setup.sandbox.Enter(limits, parent, setup.kept_fd, setup.refused)) {
+      _exit(kNotConfinedStatus);
+    }
     body();
     _exit(kReturnedStatus);
   }
@@ -191,12 +184,7 @@ ChildOutcome RunChild(const ChildLimits& limits, int control_fd,
   sigset_t none;
   sigemptyset(&none);
   bool killed = false;
-  for (;;) {
-    // The zombie keeps its process group's number from being given away
-    // until the group is killed below.
-    siginfo_t info = {};
-    if (waitid(P_PID, child, &info, WEXITED | WNOHANG | WNOWAIT) != 0) break;
-    if (info.si_pid == child) break;
+  while (!AwaitEnd(child, 0)) {
     int64_t left = deadline - NowMs();
     const int64_t patience = give_up ? give_up() : left;
     if (left <= 0) {
@@ -217,8 +205,12 @@ ChildOutcome RunChild(const ChildLimits& limits, int control_fd,
     killed = true;
     break;
   }
-  kill(-child, SIGKILL);  // nobody where setsid has not happened yet
-  if (killed) kill(child, SIGKILL);
+  if (killed && !EndChild(child)) {
+    // Nothing waits for a worker that is gone.
+    if (outcome.end != ChildEnd::kParentGone) outcome.end = ChildEnd::kStuck;
+    return outcome;
+  }
+  kill(-child, SIGKILL);  // what it left in its group
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -226,6 +218,9 @@ ChildOutcome RunChild(const ChildLimits& limits, int control_fd,
   if (killed) return outcome;
   if (WIFSIGNALED(status)) return {ChildEnd::kSignal, WTERMSIG(status)};
   if (WEXITSTATUS(status) == kReturnedStatus) return {ChildEnd::kReturned, 0};
+  if (WEXITSTATUS(status) == kNotConfinedStatus) {
+    return {ChildEnd::kNotConfined, 0};
+  }
   return {ChildEnd::kExited, WEXITSTATUS(status)};
 }
 

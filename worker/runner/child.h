@@ -7,19 +7,23 @@
 #include <functional>
 #include <string>
 
+#include "worker/runner/sandbox.h"
 #include "worker/runner_protocol.h"
 
 namespace tilefarm::worker {
 
 enum class ChildEnd {
-  kReturned,    // the body returned
-  kExited,      // something in it called exit
-  kSignal,      // died of a signal
-  kTimeout,     // killed at its wall-clock limit
-  kGivenUp,     // killed since GiveUp said so
-  kCancelled,   // killed for a kCancel frame
-  kParentGone,  // killed: the worker closed our input, or broke the protocol
-  kNotStarted,  // fork failed
+  kReturned,     // the body returned
+  kExited,       // something in it called exit
+  kSignal,       // died of a signal
+  kTimeout,      // killed at its wall-clock limit
+  kGivenUp,      // killed since GiveUp said so
+  kCancelled,    // killed for a kCancel frame
+  kParentGone,   // killed: the worker closed our input, or broke the protocol
+  kNotStored,    // no room for the artifact
+  kNotStarted,   // fork failed
+  kNotConfined,  // it would have run with less of a sandbox than is said
+  kStuck,        // killed at a limit, and still there
 };
 
 struct ChildOutcome {
@@ -39,15 +43,24 @@ using GiveUp = std::function<int64_t()>;
 // descendants that children leave behind so that they can be killed.
 void PrepareForChildren();
 
+// What a child is made of beside its limits.
+struct ChildSetup {
+  const Sandbox& sandbox;
+  int kept_fd;                // the one file that it may have; -1: none
+  volatile int32_t* refused;  // as Sandbox::Enter has it, in shared memory
+};
+
 // Forks, runs `body` in the child under `limits` and waits for its end. This
 // process moves to the child's cores, too: what it does afterwards with the
-// results is done where nothing is built. The
-// child has its own session and process group, dies with this process, has
-// /dev/null as standard input, output and error, may not write files, and is
-// killed with everything it started. Watches `control_fd` meanwhile for its
-// end, or a kCancel frame that names `run_id`.
-ChildOutcome RunChild(const ChildLimits& limits, int control_fd,
-                      uint64_t run_id, const std::function<void()>& body,
+// results is done where nothing is built. The child is in the sandbox, dies
+// with this process, has /dev/null as standard input, output and error, and is
+// ended with everything it started: SIGTERM, SIGKILL a moment later, and a few
+// seconds to be gone. A child that is not gone then (kStuck: it hangs in the
+// system) is left to this process's end, which should follow. Watches
+// `control_fd` meanwhile for its end, or a kCancel frame that names `run_id`.
+ChildOutcome RunChild(const ChildSetup& setup, const ChildLimits& limits,
+                      int control_fd, uint64_t run_id,
+                      const std::function<void()>& body,
                       const GiveUp& give_up = nullptr);
 
 }  // namespace tilefarm::worker

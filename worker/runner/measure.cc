@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -103,6 +104,7 @@ class Kernel {
     handle_ = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle_ == nullptr) Fail("cannot load the artifact: ", dlerror());
     function_ = Find(symbol);
+    if (run.confine && !run.confine()) Fail("cannot be confined", "");
     const std::vector<BufferSpec>& specs = run.program->buffers;
     buffers_.resize(specs.size());
     for (size_t i = 0; i < specs.size(); ++i) {
@@ -356,6 +358,7 @@ bool LoadedArtifact::Store(const std::string& bytes) {
     fd = mkstemp(path);
     if (fd < 0) return false;
     unlink(path);
+    fchmod(fd, 0444);  // the child may be another user
   }
   size_t done = 0;
   while (done < bytes.size()) {

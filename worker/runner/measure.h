@@ -5,6 +5,7 @@
 #define TILEFARM_WORKER_RUNNER_MEASURE_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,11 @@ enum class Stage : uint32_t {
 };
 const char* StageName(Stage stage);
 
-// In shared memory, written by the child.
+// In shared memory, written by the child: by the candidate's code, too, where
+// that wants to, so any field may hold any bits.
 struct ChildReport {
   Stage stage;
+  int32_t refused;  // number of the system call that ended it, plus 1
   uint32_t sample_count;
   uint32_t retaken;
   uint32_t shared;  // samples with something else on the core
@@ -67,6 +70,9 @@ struct SharedRun {
   std::vector<Room> packing;
   // Outputs in parameter order, each from an offset that is a multiple of 64.
   std::vector<size_t> output_offsets;
+  // Called in the child once the artifact is loaded, before any of its
+  // functions. False: it must not run.
+  std::function<bool()> confine;
   ChildReport* report = nullptr;
   char* first_outputs = nullptr;  // of the first run
   char* last_outputs = nullptr;   // of the last timed one

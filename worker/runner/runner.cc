@@ -1,5 +1,6 @@
 #include "worker/runner/runner.h"
 
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,7 +27,30 @@ std::string ReportedError(const ChildReport& report) {
   char text[sizeof report.error];
   memcpy(text, report.error, sizeof text);
   text[sizeof text - 1] = '\0';
+  // Records are text.
+  for (char* c = text; *c != '\0'; ++c) {
+    if (*c < ' ' || *c > '~') *c = '?';
+  }
   return text;
+}
+
+// A number that a child reports: `otherwise` where it cannot be.
+double Possible(double value, double least, double most, double otherwise) {
+  return value >= least && value <= most ? value : otherwise;
+}
+
+// How a child ended that did not come to its end.
+std::string DescribeEnd(const ChildOutcome& outcome, const ChildLimits& limits,
+                        const ChildReport& report) {
+  std::string end = outcome.Describe(limits);
+  if (outcome.end == ChildEnd::kSignal && outcome.code == SIGSYS) {
+    const int32_t refused = report.refused;
+    const std::string name = refused > 0 ? SyscallName(refused - 1) : "";
+    end = "the kernel made a system call that is not allowed";
+    if (!name.empty()) end += " (" + name + ")";
+    end += ",";
+  }
+  return end + " " + StageName(report.stage);
 }
 
 // Inputs this large are not copied for every candidate: touching so many pages
@@ -140,7 +164,8 @@ uint64_t Runner::DefaultCacheBytes() {
   return std::min(memory / 4, uint64_t{4} << 30);
 }
 
-Runner::Runner(const Options& options) : options_(options) {}
+Runner::Runner(const Options& options, const Sandbox& sandbox)
+    : options_(options), sandbox_(sandbox) {}
 Runner::~Runner() = default;
 
 int Runner::Serve() {
@@ -152,8 +177,9 @@ int Runner::Serve() {
     bool sent = true;
     switch (static_cast<RunnerFrame>(frame.type)) {
       case RunnerFrame::kHello:
-        sent = Reply(RunnerFrame::kHelloReply,
-                     Encode(HelloReply{TILEFARM_VERSION, "rlimits"}));
+        sent = Reply(
+            RunnerFrame::kHelloReply,
+            Encode(HelloReply{TILEFARM_VERSION, sandbox_.isolation().Text()}));
         break;
       case RunnerFrame::kLoadWorkload: {
         LoadWorkload request;
@@ -179,7 +205,27 @@ int Runner::Serve() {
     }
     if (worker_gone_) return 0;
     if (!sent) return 2;
+    if (stuck_) return 3;
   }
+}
+
+ChildOutcome Runner::RunConfined(
+    const std::string& bytes, const ChildLimits& limits, uint64_t run_id,
+    SharedRun* run, const std::function<void(int artifact_fd)>& body,
+    const GiveUp& give_up, Isolation* isolation) {
+  LoadedArtifact artifact;
+  if (!artifact.Store(bytes)) return {ChildEnd::kNotStored, errno};
+  *isolation = sandbox_.IsolationOf(bytes);
+  const IsolationLevel level = isolation->level;
+  run->confine = [this, level, &artifact] {
+    return sandbox_.Close(level, artifact.fd);
+  };
+  const ChildOutcome outcome = RunChild(
+      {sandbox_, artifact.fd, &run->report->refused}, limits, options_.input_fd,
+      run_id, [&] { body(artifact.fd); }, give_up);
+  worker_gone_ = outcome.end == ChildEnd::kParentGone;
+  stuck_ |= outcome.end == ChildEnd::kStuck;
+  return outcome;
 }
 
 bool Runner::Reply(RunnerFrame type, const std::string& payload) {
@@ -282,20 +328,20 @@ std::string Runner::RunReference(const LoadWorkload& request, bool positive,
                 workload->inputs[i].data());
     }
   }
-  LoadedArtifact artifact;
-  if (!artifact.Store(request.artifact)) return "cannot store the reference";
-  const SharedRun run = workload->NewRun();
+  SharedRun run = workload->NewRun();
   const ChildLimits limits = WithBuffers(request.limits, workload->program, 0);
-  const ChildOutcome outcome =
-      RunChild(limits, options_.input_fd, request.run_id,
-               [&] { RunOnce(run, artifact.fd, request.symbol); });
-  worker_gone_ = outcome.end == ChildEnd::kParentGone;
+  Isolation isolation;
+  const ChildOutcome outcome = RunConfined(
+      request.artifact, limits, request.run_id, &run,
+      [&](int artifact_fd) { RunOnce(run, artifact_fd, request.symbol); },
+      nullptr, &isolation);
   const Stage stage = run.report->stage;
   if (stage == Stage::kFailed) return ReportedError(*run.report);
   if (outcome.end != ChildEnd::kReturned || stage != Stage::kDone) {
-    return outcome.Describe(request.limits) + " " + StageName(stage);
+    return DescribeEnd(outcome, request.limits, *run.report);
   }
-  *seconds = run.report->first_seconds;
+  *seconds = Possible(run.report->first_seconds, 0,
+                      request.limits.timeout_ms * 1e-3, 0);
   memcpy(workload->reference.data(), run.first_outputs,
          workload->outputs_bytes);
   *finite = true;
@@ -322,12 +368,6 @@ RunReply Runner::Run(const RunRequest& request) {
     reply.error = "unknown workload " + request.key;
     return reply;
   }
-  LoadedArtifact artifact;
-  if (!artifact.Store(request.artifact)) {
-    reply.status = RunStatus::kRunError;
-    reply.error = "cannot store the artifact";
-    return reply;
-  }
   SharedRun run = workload->NewRun();
   const std::vector<uint32_t>& cpus = request.limits.cpus;
   if (cpus.size() == 1) {
@@ -337,12 +377,13 @@ RunReply Runner::Run(const RunRequest& request) {
       WithBuffers(request.limits, workload->program,
                   request.flush_cache ? FlushBytes(request) : 0);
   const double start = Now();
-  const ChildOutcome outcome = RunChild(
-      limits, options_.input_fd, request.run_id,
-      [&] { Measure(run, artifact.fd, request); },
-      GiveUpRule(request, *run.report));
+  Isolation isolation;
+  const ChildOutcome outcome = RunConfined(
+      request.artifact, limits, request.run_id, &run,
+      [&](int artifact_fd) { Measure(run, artifact_fd, request); },
+      GiveUpRule(request, *run.report), &isolation);
   reply.child_seconds = Now() - start;
-  worker_gone_ = outcome.end == ChildEnd::kParentGone;
+  reply.isolation = isolation.Text();
   const double contention = run.report->contention;
   if (cpus.size() == 1 && IsPossibleContention(contention)) {
     std::deque<double>& seen = contentions_[cpus[0]];
@@ -365,7 +406,7 @@ RunReply Runner::Run(const RunRequest& request) {
     reply.error = ReportedError(*run.report);
     return reply;
   }
-  reply.error = outcome.Describe(request.limits) + " " + StageName(stage);
+  reply.error = DescribeEnd(outcome, request.limits, *run.report);
   if (outcome.end == ChildEnd::kTimeout || outcome.end == ChildEnd::kGivenUp) {
     reply.status = RunStatus::kRunTimeout;
   } else if (outcome.end == ChildEnd::kCancelled) {
@@ -393,14 +434,14 @@ void Runner::DescribeCore(uint32_t cpu, bool races, SharedRun* run) const {
 void Runner::Judge(const Workload& workload, const SharedRun& run,
                    RunReply* reply) {
   const ChildReport& report = *run.report;
-  reply->retaken = report.retaken;
-  reply->shared = std::min(report.shared, report.sample_count);
-  reply->canary_seconds = report.canary_seconds;
-  reply->stopped_early = report.stopped_early != 0;
   const uint32_t count = std::min(report.sample_count, kMaxSamples);
+  reply->retaken = std::min(report.retaken, kMaxSamples);
+  reply->shared = std::min(report.shared, count);
+  reply->canary_seconds = Possible(report.canary_seconds, 0, 1, 0);
+  reply->stopped_early = report.stopped_early != 0;
   for (uint32_t i = 0; i < count; ++i) {
     const double seconds = report.samples[i];
-    if (!(seconds > 0) || !std::isfinite(seconds)) {
+    if (!(seconds > 0) || !(seconds <= reply->child_seconds)) {
       reply->status = RunStatus::kRunError;
       reply->error = "the child reported an impossible time";
       return;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -12,7 +13,9 @@
 #include <vector>
 
 #include "worker/runner/buffers.h"
+#include "worker/runner/child.h"
 #include "worker/runner/measure.h"
+#include "worker/runner/sandbox.h"
 #include "worker/runner_protocol.h"
 
 namespace tilefarm::worker {
@@ -26,11 +29,13 @@ class Runner {
     int output_fd = 1;
     uint64_t cache_bytes = DefaultCacheBytes();
   };
-  explicit Runner(const Options& options);
+  // `sandbox` must outlive it.
+  Runner(const Options& options, const Sandbox& sandbox);
   ~Runner();
 
-  // Answers requests until the end of input (0), or until the peer breaks
-  // the protocol (2): the exit status of the program.
+  // Answers requests until the end of input (0), until the peer breaks the
+  // protocol (2), or until a child has been left that nothing ends (3), which
+  // the end of this process may: the exit status of the program.
   int Serve();
 
   // 4 GiB, or a quarter of a smaller machine's memory.
@@ -39,6 +44,11 @@ class Runner {
  private:
   struct Workload;
 
+  // Has a child run `body` with the artifact; says what it had of the sandbox.
+  ChildOutcome RunConfined(const std::string& bytes, const ChildLimits& limits,
+                           uint64_t run_id, SharedRun* run,
+                           const std::function<void(int artifact_fd)>& body,
+                           const GiveUp& give_up, Isolation* isolation);
   bool Reply(RunnerFrame type, const std::string& payload);
   LoadReply Load(LoadWorkload request);
   RunReply Run(const RunRequest& request);
@@ -54,13 +64,15 @@ class Runner {
   void DescribeCore(uint32_t cpu, bool races, SharedRun* run) const;
   void Judge(const Workload& workload, const SharedRun& run, RunReply* reply);
 
-  Options options_;
+  const Options options_;
+  const Sandbox& sandbox_;
   std::list<std::unique_ptr<Workload>> workloads_;  // most recent first
   // What children saw of each core, latest last.
   std::map<uint32_t, std::deque<double>> contentions_;
   double credit_ = 1.5;  // seconds that runs may wait for a core to be alone
   uint64_t cancelled_run_ = 0;  // named by the last kCancel between runs
   bool worker_gone_ = false;
+  bool stuck_ = false;  // a child does not end
 };
 
 }  // namespace tilefarm::worker

@@ -1,0 +1,262 @@
+// Code for other architectures computes what the interpreter does: random
+// candidates of each target's own design space, built here, run by qemu. Inputs
+// are small whole numbers, so that sums are exact in any order.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "compiler/driver/compile.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/parser.h"
+#include "compiler/ir/printer.h"
+#include "compiler/space/design_space.h"
+#include "tests/support/process.h"
+
+namespace tilefarm::testing {
+namespace {
+
+constexpr uint64_t kSeed = 20261122;
+constexpr int kCandidates = 5;
+
+struct Machine {
+  const char* target;
+  const char* runner;  // run_artifact for it
+  std::vector<std::string> emulator;
+};
+
+const std::vector<Machine>& Machines() {
+  static const auto& machines = *new std::vector<Machine>{
+      {"aarch64:cortex-a72,cores=1",
+       TILEFARM_RUN_ARTIFACT_AARCH64,
+       {"/usr/bin/env", "qemu-aarch64-static", "-cpu", "cortex-a72", "-L",
+        "/usr/aarch64-linux-gnu"}},
+      // Dot products, those of mixed signs too, and threads.
+      {"aarch64:cortex-a76,cores=2,+i8mm",
+       TILEFARM_RUN_ARTIFACT_AARCH64,
+       {"/usr/bin/env", "qemu-aarch64-static", "-cpu", "max", "-L",
+        "/usr/aarch64-linux-gnu"}},
+      {"riscv64,cores=1",
+       TILEFARM_RUN_ARTIFACT_RISCV64,
+       {"/usr/bin/env", "qemu-riscv64-static", "-L", "/usr/riscv64-linux-gnu"}},
+      {"riscv64,cores=2,+v",
+       TILEFARM_RUN_ARTIFACT_RISCV64,
+       {"/usr/bin/env", "qemu-riscv64-static", "-cpu",
+        "rv64,v=true,vlen=128,vext_spec=v1.0", "-L",
+        "/usr/riscv64-linux-gnu"}}};
+  return machines;
+}
+
+constexpr char kProduct[] = R"(
+@T.prim_func
+def main(A: T.Buffer((37, 24), "float32"), B: T.Buffer((24, 40), "float32"), D: T.Buffer((37, 40), "float32")):
+    C = T.alloc_buffer((37, 40), "float32")
+    for i, j, k in T.grid(37, 40, 24):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+    for i, j in T.grid(37, 40):
+        with T.block("D"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            D[vi, vj] = T.max(C[vi, vj], T.float32(0))
+)";
+
+constexpr char kConvolution[] = R"(
+@T.prim_func
+def main(A: T.Buffer((1, 9, 9, 8), "float32"), W: T.Buffer((3, 3, 8, 16), "float32"), C: T.Buffer((1, 9, 9, 16), "float32")):
+    T.func_attr({"layout_free_buffers": [1]})
+    P = T.alloc_buffer((1, 11, 11, 8), "float32")
+    for n, h, w, c in T.grid(1, 11, 11, 8):
+        with T.block("P"):
+            vn, vh, vw, vc = T.axis.remap("SSSS", [n, h, w, c])
+            P[vn, vh, vw, vc] = T.if_then_else(1 <= vh and vh < 10 and 1 <= vw and vw < 10, A[vn, vh - 1, vw - 1, vc], T.float32(0))
+    for n, h, w, o, rh, rw, rc in T.grid(1, 9, 9, 16, 3, 3, 8):
+        with T.block("C"):
+            vn, vh, vw, vo, vrh, vrw, vrc = T.axis.remap("SSSSRRR", [n, h, w, o, rh, rw, rc])
+            with T.init():
+                C[vn, vh, vw, vo] = T.float32(0)
+            C[vn, vh, vw, vo] = C[vn, vh, vw, vo] + P[vn, vh + vrh, vw + vrw, vrc] * W[vrh, vrw, vrc, vo]
+)";
+
+std::string NarrowProduct(const std::string& a, const std::string& b,
+                          const std::string& sum) {
+  return R"(
+@T.prim_func
+def main(A: T.Buffer((18, 32), ")" +
+         a + R"("), B: T.Buffer((32, 48), ")" + b +
+         R"("), C: T.Buffer((18, 48), ")" + sum + R"(")):
+    for i, j, k in T.grid(18, 48, 32):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.cast(0, ")" +
+         sum + R"(")
+            C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], ")" +
+         sum + R"(") * T.cast(B[vk, vj], ")" + sum + R"(")
+)";
+}
+
+constexpr char kElementary[] = R"(
+@T.prim_func
+def main(A: T.Buffer((5, 33), "float32"), B: T.Buffer((5, 33), "float32")):
+    for i, j in T.grid(5, 33):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = T.exp(A[vi, vj] * T.float32(0.25)) + T.tanh(A[vi, vj]) + T.erf(A[vi, vj]) + T.sqrt(T.max(A[vi, vj], T.float32(0)))
+)";
+
+// Whole numbers from -8 to 8 in any float type, any bits for integers.
+std::vector<std::byte> Random(const ir::BufferNode& buffer, Rng& rng) {
+  constexpr uint16_t kHalves[] = {0x3c00, 0xbc00, 0x4000, 0xc000, 0};
+  std::vector<std::byte> data;
+  const auto width = static_cast<size_t>(buffer.dtype.bytes());
+  for (int64_t i = 0; i < buffer.num_elements(); ++i) {
+    auto bits = static_cast<uint32_t>(rng.Next());
+    const auto value = static_cast<float>(rng.Between(-8, 8));
+    if (buffer.dtype == ir::DataType::BFloat16()) {
+      bits = std::bit_cast<uint32_t>(value) >> 16;
+    } else if (buffer.dtype.is_float() && width == 2) {
+      bits = kHalves[bits % 5];
+    } else if (buffer.dtype.is_float()) {
+      bits = std::bit_cast<uint32_t>(value);
+    }
+    std::byte bytes[4];
+    std::memcpy(bytes, &bits, 4);
+    data.insert(data.end(), bytes, bytes + width);
+  }
+  return data;
+}
+
+class CrossProperty : public ::testing::TestWithParam<size_t> {
+ protected:
+  const Machine& machine() const { return Machines()[GetParam()]; }
+
+  void SetUp() override {
+    const std::string program = machine().runner;
+    if (program.empty() || access(program.c_str(), X_OK) != 0) {
+      GTEST_SKIP() << "no cross compiler for " << machine().target
+                   << " was found when this was configured";
+    }
+    if (RunCommand({machine().emulator[0], machine().emulator[1], "--version"})
+            .exit_code != 0) {
+      GTEST_SKIP() << "no " << machine().emulator[1] << " is installed";
+    }
+    std::cout << "seed " << kSeed << "\n";
+  }
+
+  // Calls the artifact on `buffers`, in place.
+  void Run(const driver::Artifact& artifact,
+           std::vector<std::vector<std::byte>>& buffers) {
+    const std::string library = dir_.Write("kernel.so", artifact.shared_object);
+    std::string all;
+    for (const auto& buffer : buffers) {
+      all.append(reinterpret_cast<const char*>(buffer.data()), buffer.size());
+    }
+    const std::string file = dir_.Write("buffers", all);
+    std::vector<std::string> command = machine().emulator;
+    command.insert(command.end(),
+                   {machine().runner, library, artifact.symbols.at(0), file});
+    for (const auto& buffer : buffers) {
+      command.push_back(std::to_string(buffer.size()));
+    }
+    const CommandResult result = RunCommand(command);
+    ASSERT_EQ(result.exit_code, 0) << result.errors;
+    std::ifstream in(file, std::ios::binary);
+    for (auto& buffer : buffers) {
+      in.read(reinterpret_cast<char*>(buffer.data()),
+              static_cast<std::streamsize>(buffer.size()));
+    }
+    ASSERT_TRUE(in.good());
+  }
+
+  // `tolerance` 0: bit for bit; otherwise relative, of float32.
+  void ExpectAgreement(const std::string& text, double tolerance = 0) {
+    Rng rng(kSeed);
+    const auto function = ir::ParseFunction(text, "main.py");
+    ASSERT_TRUE(function.ok()) << function.status() << text;
+    std::vector<std::vector<std::byte>> inputs;
+    for (const ir::Buffer& param : (*function)->params) {
+      inputs.push_back(Random(*param, rng));
+    }
+    auto expected = inputs;
+    const std::vector<std::span<std::byte>> views(expected.begin(),
+                                                  expected.end());
+    ASSERT_TRUE(ir::Interpret(**function, views).ok());
+    driver::CompileOptions options;
+    options.target = *target::Parse(machine().target);
+    const auto space = space::DesignSpace::Create(*function, options.target);
+    ASSERT_TRUE(space.ok()) << space.status();
+    int ran = 0;
+    for (int i = 0; i < kCandidates; ++i) {
+      const auto candidate = (*space)->Sample(rng);
+      ASSERT_TRUE(candidate.ok()) << candidate.status();
+      const auto scheduled = (*space)->Apply(*candidate);
+      if (!scheduled.ok()) continue;
+      const auto artifact = driver::Compile(scheduled->module(), options);
+      ASSERT_TRUE(artifact.ok())
+          << artifact.status() << ir::Print(scheduled->module());
+      auto actual = inputs;
+      ASSERT_NO_FATAL_FAILURE(Run(*artifact, actual));
+      ++ran;
+      if (tolerance == 0) {
+        EXPECT_TRUE(actual == expected) << scheduled->trace().Print() << text;
+        continue;
+      }
+      for (size_t at = 0; at < expected.back().size(); at += 4) {
+        float want, got;
+        std::memcpy(&want, &expected.back()[at], 4);
+        std::memcpy(&got, &actual.back()[at], 4);
+        ASSERT_NEAR(got, want, tolerance * (1 + std::abs(want))) << at;
+      }
+    }
+    EXPECT_GT(ran, 0);
+  }
+
+ private:
+  TempDir dir_;
+};
+
+TEST_P(CrossProperty, ProductsAgree) { ExpectAgreement(kProduct); }
+
+TEST_P(CrossProperty, ConvolutionsWithConstantsAheadOfTimeAgree) {
+  ExpectAgreement(kConvolution);
+}
+
+TEST_P(CrossProperty, NarrowProductsAgree) {
+  ExpectAgreement(NarrowProduct("int8", "int8", "int32"));
+  ExpectAgreement(NarrowProduct("uint8", "uint8", "int32"));
+  ExpectAgreement(NarrowProduct("uint8", "int8", "int32"));
+  ExpectAgreement(NarrowProduct("int16", "int16", "int32"));
+  ExpectAgreement(NarrowProduct("bfloat16", "bfloat16", "float32"));
+  ExpectAgreement(NarrowProduct("float16", "float16", "float32"));
+}
+
+TEST_P(CrossProperty, ElementaryFunctionsAgree) {
+  ExpectAgreement(kElementary, 1e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, CrossProperty,
+                         ::testing::Range(size_t{0}, Machines().size()),
+                         [](const auto& info) {
+                           std::string name = Machines()[info.param].target;
+                           for (char& c : name) {
+                             if (!isalnum(static_cast<unsigned char>(c))) {
+                               c = '_';
+                             }
+                           }
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace tilefarm::testing

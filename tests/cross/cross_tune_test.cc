@@ -1,0 +1,142 @@
+// Two kinds of devices in one farm: this machine, and an AArch64 board that
+// qemu stands in for. Each is tuned for on its own, at the same time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "tests/e2e/farm_fixture.h"
+
+namespace tilefarm::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kBoard[] = "aarch64:cortex-a72,cores=1";
+constexpr int kSize = 128;  // of kMmRelu
+constexpr int kTrials = 8;
+
+class CrossTuneTest : public FarmFixture {
+ protected:
+  void SetUp() override {
+    if (std::string(TILEFARM_CROSS_RUNNER).empty()) {
+      GTEST_SKIP() << "no cross compiler for AArch64 was found when this was "
+                      "configured";
+    }
+    if (RunCommand({"/usr/bin/env", "qemu-aarch64-static", "--version"})
+            .exit_code != 0) {
+      GTEST_SKIP() << "no qemu-aarch64-static is installed";
+    }
+    ASSERT_EQ(access(TILEFARM_CROSS_RUNNER, X_OK), 0) << TILEFARM_CROSS_RUNNER;
+  }
+
+  std::unique_ptr<Process> StartBoard() {
+    return Process::Spawn({Bin("rpc-worker"), "--server", address_, "--name",
+                           "board", "--target", kBoard, "--emulated",
+                           "--state-dir", dir_.File("state-board"),
+                           "--lock-dir", dir_.File("locks"), "--runner-command",
+                           "qemu-aarch64-static -L "
+                           "/usr/aarch64-linux-gnu " TILEFARM_CROSS_RUNNER});
+  }
+
+  std::string SubmitFor(const std::string& target) {
+    return TuneJson({"submit", program_, "--target", target, "--trials",
+                     std::to_string(kTrials)})["id"];
+  }
+
+  CommandResult Tunec(std::vector<std::string> options,
+                      const std::string& output) {
+    options.insert(options.begin(),
+                   {Bin("tunec"), program_, "--target", kBoard, "--db", db(),
+                    "--require-tuned", "-o", output});
+    return RunCommand(std::move(options));
+  }
+};
+
+TEST_F(CrossTuneTest, EveryDeviceGetsItsOwnBestAndTheBoardsLibraryRuns) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  const auto host = StartWorker("host");
+  const auto board = StartBoard();
+  const std::string jobs[] = {SubmitFor("host,cores=1"), SubmitFor(kBoard)};
+  for (const std::string& job : jobs) {
+    ASSERT_TRUE(WaitForState(job, "done"))
+        << Job(job) << host->errors() << board->errors();
+    EXPECT_EQ(Job(job)["trials_done"], kTrials);
+  }
+  int of_board = 0, of_host = 0;
+  for (const Json& record : Export()) {
+    if (record["status"] != "ok") continue;
+    const bool boards = record["target"] == kBoard;
+    ++(boards ? of_board : of_host);
+    EXPECT_EQ(record["emulated"], boards);
+    EXPECT_EQ(record["verified"], true) << record;
+    EXPECT_THAT(record["device"].get<std::string>(),
+                ::testing::StartsWith(boards ? "board@" : "host@"));
+    // Each record says how its candidate was confined where it ran.
+    EXPECT_NE(record["isolation"], "");
+  }
+  EXPECT_GT(of_board, 0);
+  EXPECT_GT(of_host, 0);
+
+  // An emulator's times order nothing, unless one says so.
+  const std::string library = dir_.File("board.so");
+  const CommandResult refused = Tunec({}, library);
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.errors, HasSubstr("--allow-emulated"));
+  const CommandResult built = Tunec({"--allow-emulated"}, library);
+  ASSERT_EQ(built.exit_code, 0) << built.errors;
+  EXPECT_THAT(built.errors + built.output, HasSubstr("emulator"));
+
+  Rng rng(7);
+  std::vector<float> a(kSize * kSize), b(a.size()), c(a.size());
+  for (std::vector<float>* side : {&a, &b}) {
+    for (float& x : *side) x = static_cast<float>(rng.Between(-8, 8));
+  }
+  std::string bytes;
+  for (const std::vector<float>* buffer : {&a, &b, &c}) {
+    bytes.append(reinterpret_cast<const char*>(buffer->data()),
+                 buffer->size() * 4);
+  }
+  const std::string file = dir_.Write("buffers", bytes);
+  const std::string size = std::to_string(c.size() * 4);
+  const CommandResult ran =
+      RunCommand({"/usr/bin/env", "qemu-aarch64-static", "-cpu", "cortex-a72",
+                  "-L", "/usr/aarch64-linux-gnu", TILEFARM_RUN_ARTIFACT_AARCH64,
+                  library, "mm_relu", file, size, size, size});
+  ASSERT_EQ(ran.exit_code, 0) << ran.errors;
+  std::ifstream in(file, std::ios::binary);
+  in.seekg(static_cast<std::streamoff>(2 * c.size() * 4));
+  in.read(reinterpret_cast<char*>(c.data()),
+          static_cast<std::streamsize>(c.size() * 4));
+  ASSERT_TRUE(in.good());
+  for (int i = 0; i < kSize; ++i) {
+    for (int j = 0; j < kSize; ++j) {
+      float sum = 0;  // of whole numbers: exact
+      for (int k = 0; k < kSize; ++k) {
+        sum += a[static_cast<size_t>(i * kSize + k)] *
+               b[static_cast<size_t>(k * kSize + j)];
+      }
+      ASSERT_EQ(c[static_cast<size_t>(i * kSize + j)], std::max(sum, 0.0F))
+          << i << " " << j;
+    }
+  }
+}
+
+TEST_F(CrossTuneTest, ATargetThatIsNotThisMachineNeedsARunner) {
+  const CommandResult result =
+      RunCommand({Bin("rpc-worker"), "--server", "127.0.0.1:1", "--target",
+                  kBoard, "--state-dir", dir_.File("state")});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.errors, HasSubstr("--runner-command"));
+}
+
+}  // namespace
+}  // namespace tilefarm::testing

@@ -1,0 +1,181 @@
+// A real tune-runner, given kernels that want to do harm. Whatever they do, it
+// ends as data, the next ordinary candidate is measured, and nothing is left.
+#ifndef TILEFARM_TESTS_FAULT_HOSTILE_KERNEL_FIXTURE_H_
+#define TILEFARM_TESTS_FAULT_HOSTILE_KERNEL_FIXTURE_H_
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "worker/isolation.h"
+#include "worker/process.h"
+#include "worker/runner_client.h"
+#include "worker/runner_protocol.h"
+#include "worker/runner_query.h"
+
+namespace tilefarm::worker {
+
+inline constexpr char kRunnerProgram[] = TILEFARM_BIN_DIR "/tune-runner";
+
+inline std::string ReadWhole(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream bytes;
+  bytes << file.rdbuf();
+  return bytes.str();
+}
+
+inline std::vector<pid_t> ChildrenOf(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/task/" +
+                     std::to_string(pid) + "/children");
+  std::vector<pid_t> children;
+  for (pid_t child; file >> child;) children.push_back(child);
+  return children;
+}
+
+// What a process has open, as links.
+inline std::multiset<std::string> OpenFiles(pid_t pid) {
+  std::multiset<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(
+           "/proc/" + std::to_string(pid) + "/fd")) {
+    std::error_code error;
+    files.insert(std::filesystem::read_symlink(entry.path(), error).string());
+  }
+  return files;
+}
+
+inline std::set<std::string> FilesOfOurs() {
+  std::set<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator("/tmp")) {
+    const std::string name = entry.path().filename().string();
+    for (const char* ours :
+         {"tilefarm-runner-", "tilefarm-artifact-", "tilefarm-hostile-"}) {
+      if (name.starts_with(ours) && name.find("-test") == std::string::npos) {
+        files.insert(name);
+      }
+    }
+  }
+  return files;
+}
+
+class HostileKernelFixture : public testing::Test {
+ protected:
+  explicit HostileKernelFixture(std::vector<std::string> flags = {})
+      : client_(starter_, Command(std::move(flags))) {
+    signal(SIGPIPE, SIG_IGN);
+  }
+
+  static std::vector<std::string> Command(std::vector<std::string> flags) {
+    flags.insert(flags.begin(), kRunnerProgram);
+    return flags;
+  }
+
+  void SetUp() override {
+    files_before_ = FilesOfOurs();
+    ASSERT_NO_FATAL_FAILURE(LoadWorkload());
+    for (const pid_t child : AllChildren()) runner_ = child;
+    ASSERT_NE(runner_, 0);
+    open_before_ = OpenFiles(runner_);
+    ASSERT_TRUE(ParseIsolation(client_.isolation(), &isolation_))
+        << client_.isolation();
+  }
+
+  // Where the runner is built with a sanitizer, or the system has no filters.
+  bool HasFilter() const {
+    return isolation_.level == IsolationLevel::kSeccomp;
+  }
+
+  void LoadWorkload() {
+    struct LoadWorkload request;
+    request.key = "workload";
+    request.symbol = "good";
+    request.artifact = object_;
+    request.input_seed = 1;
+    BufferSpec input;
+    input.elements = 1000;
+    input.epsilon = 0x1p-23;
+    input.read = true;
+    BufferSpec output = input;
+    output.read = false;
+    output.written = true;
+    request.program.buffers = {input, output};
+    request.limits.timeout_ms = 5000;
+    const absl::StatusOr<LoadReply> reply = client_.Load(request);
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    ASSERT_TRUE(reply->ok) << reply->error;
+  }
+
+  RunReply Run(const std::string& symbol, const std::string& artifact,
+               uint32_t timeout_ms = 10000) {
+    RunRequest request;
+    request.key = "workload";
+    request.symbol = symbol;
+    request.artifact = artifact;
+    request.limits.timeout_ms = timeout_ms;
+    request.limits.memory_bytes = uint64_t{256} << 20;
+    request.min_samples = 3;
+    request.max_samples = 5;
+    request.target_ms = 5;
+    const absl::StatusOr<RunReply> reply = client_.Run(request);
+    EXPECT_TRUE(reply.ok()) << symbol << ": " << reply.status();
+    return reply.ok() ? *reply : RunReply{};
+  }
+  // `act` of hostile_kernels.c, as the kernel.
+  RunReply RunAct(const std::string& act, uint32_t timeout_ms = 10000) {
+    return Run("kernel_" + act, object_, timeout_ms);
+  }
+
+  // The artifact with `act` done while it is loaded.
+  std::string WithConstructor(std::string act) const {
+    std::string object = object_;
+    const size_t at = object.find("hostile act:");
+    EXPECT_NE(at, std::string::npos);
+    act.resize(16);
+    object.replace(at + 12, act.size(), act);
+    return object;
+  }
+
+  // After any of them.
+  void ExpectUnharmed(const std::string& act) {
+    const RunReply reply = Run("good", object_);
+    EXPECT_EQ(reply.status, RunStatus::kOk) << act << ": " << reply.error;
+    EXPECT_TRUE(reply.verified) << act;
+    EXPECT_EQ(kill(runner_, 0), 0) << act << " took the runner with it";
+    EXPECT_THAT(ChildrenOf(runner_), testing::IsEmpty()) << act;
+    EXPECT_EQ(OpenFiles(runner_), open_before_) << act;
+    EXPECT_EQ(FilesOfOurs(), files_before_) << act;
+  }
+
+  const std::string object_ = ReadWhole(TILEFARM_TEST_HOSTILE_KERNELS);
+  ProcessStarter starter_;
+  RunnerClient client_;
+  pid_t runner_ = 0;
+  Isolation isolation_;
+  std::multiset<std::string> open_before_;
+  std::set<std::string> files_before_;
+
+ private:
+  // Of all threads of this process: the runner alone.
+  static std::vector<pid_t> AllChildren() {
+    std::vector<pid_t> found;
+    for (const auto& entry :
+         std::filesystem::directory_iterator("/proc/self/task")) {
+      std::ifstream file(entry.path() / "children");
+      for (pid_t child; file >> child;) found.push_back(child);
+    }
+    return found;
+  }
+};
+
+}  // namespace tilefarm::worker
+
+#endif  // TILEFARM_TESTS_FAULT_HOSTILE_KERNEL_FIXTURE_H_

@@ -1,0 +1,249 @@
+#include "worker/runner/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/device_libraries.h"
+
+namespace tilefarm::worker {
+namespace {
+
+constexpr int kPriority = -10;
+// The user and group "nobody" of Linux, who owns nothing.
+constexpr uid_t kNobody = 65534;
+
+void Limit(decltype(RLIMIT_AS) resource, rlim_t value) {
+  rlimit limit;
+  if (getrlimit(resource, &limit) == 0) {
+    limit.rlim_cur = std::min(value, limit.rlim_max);
+    limit.rlim_max = limit.rlim_cur;
+    setrlimit(resource, &limit);
+  }
+}
+
+// Bytes of address space in use; 0 where unknown.
+uint64_t MappedBytes() {
+  const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  char text[64] = {};
+  const ssize_t n = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (n <= 0) return 0;
+  return strtoull(text, nullptr, 10) *
+         static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+// From `first` on, up to and with `last`.
+void CloseAll(unsigned first, unsigned last) {
+  if (first > last) return;
+#if defined(SYS_close_range)
+  if (syscall(SYS_close_range, first, last, 0) == 0) return;
+#endif
+  const auto end = static_cast<unsigned>(sysconf(_SC_OPEN_MAX));
+  for (unsigned fd = first; fd <= last && fd < end; ++fd) {
+    close(static_cast<int>(fd));
+  }
+}
+
+bool WriteFile(const char* path, const char* text) {
+  const int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const auto size = static_cast<ssize_t>(strlen(text));
+  const bool ok = write(fd, text, strlen(text)) == size;
+  close(fd);
+  return ok;
+}
+
+struct Capabilities {
+  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2] = {};
+};
+
+bool HasCapabilities() {
+  Capabilities now;
+  if (syscall(SYS_capget, &now.header, now.data) != 0) return true;
+  return (now.data[0].permitted | now.data[1].permitted) != 0;
+}
+
+// A network namespace of its own, where there is no interface but a loopback
+// that is down. Without privileges that takes a user namespace as well, which
+// would be the loss of privileges that we have.
+bool LeaveNetwork() {
+  const uid_t user = geteuid();
+  const gid_t group = getegid();
+  if (unshare(CLONE_NEWNET) == 0) return true;
+  if (HasCapabilities()) return false;
+  if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
+  // Who we are is said to the new namespace for the sake of names alone.
+  char map[64];
+  snprintf(map, sizeof map, "%u %u 1", user, user);
+  WriteFile("/proc/self/uid_map", map);
+  WriteFile("/proc/self/setgroups", "deny");
+  snprintf(map, sizeof map, "%u %u 1", group, group);
+  WriteFile("/proc/self/gid_map", map);
+  return true;
+}
+
+// A directory without a name: it is empty, nothing can be made in it, and
+// nobody has to remove it.
+void EnterEmptyDirectory() {
+  char path[] = "/tmp/tilefarm-runner-XXXXXX";
+  if (mkdtemp(path) != nullptr) {
+    const bool there = chdir(path) == 0;
+    rmdir(path);
+    if (there) return;
+  }
+  // Nobody can make a file here either.
+  if (chdir("/proc/self/fdinfo") != 0 && chdir("/") != 0) return;
+}
+
+// Root becomes nobody: signals to others, their scheduling and files are out of
+// reach. False where that fails for root with the capability for it.
+bool GiveUpPrivileges() {
+  if (geteuid() == 0 && setgroups(0, nullptr) == 0) {
+    if (setresgid(kNobody, kNobody, kNobody) != 0 ||
+        setresuid(kNobody, kNobody, kNobody) != 0) {
+      return false;
+    }
+  }
+  Capabilities none;
+  return syscall(SYS_capset, &none.header, none.data) == 0 || errno == ENOSYS;
+}
+
+bool Calls(const std::string& artifact, const char* file) {
+  return memmem(artifact.data(), artifact.size(), file, strlen(file)) !=
+         nullptr;
+}
+
+}  // namespace
+
+Sandbox::Sandbox(const Isolation& most) {
+  EnterEmptyDirectory();
+  isolation_.netns = most.netns && LeaveNetwork();
+  if (most.netns && !isolation_.netns) {
+    shortfall_ = "no network namespace may be made";
+  }
+  isolation_.level = std::min(most.level, IsolationLevel::kRlimits);
+  if (most.level <= IsolationLevel::kRlimits) return;
+  std::string error = loading_.Build(SyscallFilter::Kind::kLoading);
+  if (error.empty()) error = running_.Build(SyscallFilter::Kind::kRunning);
+  if (error.empty() && !Try(most.level)) error = "a filter cannot be installed";
+  if (error.empty()) {
+    isolation_.level = most.level;
+  } else {
+    shortfall_ = "no system call filter: " + error;
+  }
+}
+
+Isolation Sandbox::IsolationOf(const std::string& artifact) const {
+  Isolation isolation = isolation_;
+  if (isolation.level <= IsolationLevel::kSeccompLibraries) return isolation;
+  // What an artifact needs, it names. One that names a library without need
+  // has the looser filter, and its record says so.
+  for (const DeviceLibrary& library : kDeviceLibraries) {
+    if (Calls(artifact, library.file)) {
+      isolation.level = IsolationLevel::kSeccompLibraries;
+    }
+  }
+  return isolation;
+}
+
+bool Sandbox::Enter(const ChildLimits& limits, pid_t parent, int kept_fd,
+                    volatile int32_t* refused) const {
+  setsid();
+  const int null_fd = open("/dev/null", O_RDWR);
+  for (int fd = 0; fd < 3; ++fd) dup2(null_fd, fd);
+  const unsigned kept =
+      kept_fd < 3 ? 2 : static_cast<unsigned>(kept_fd);  // 2: none
+  CloseAll(3, kept - 1);
+  CloseAll(kept + 1, ~0u);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  signal(SIGCHLD, SIG_DFL);
+  signal(SIGPIPE, SIG_DFL);
+  // Where we may: whatever else wants this core waits.
+  setpriority(PRIO_PROCESS, 0, kPriority);
+  unsetenv("TILEFARM_NUM_THREADS");
+  // RLIMIT_NPROC is not among the limits: it does not bind root, and counts
+  // whatever else our user runs. The filter refuses new processes, and the
+  // control group counts threads.
+  if (limits.memory_bytes > 0) {
+    Limit(RLIMIT_AS, MappedBytes() + limits.memory_bytes);
+  }
+  Limit(RLIMIT_CORE, 0);
+  Limit(RLIMIT_FSIZE, 0);
+  Limit(RLIMIT_NOFILE, 64);
+  // A backstop to the wall-clock limit, for all threads together.
+  const uint64_t cpus =
+      std::max<uint64_t>(1, limits.cpus.empty() ? sysconf(_SC_NPROCESSORS_ONLN)
+                                                : limits.cpus.size());
+  Limit(RLIMIT_CPU, (uint64_t{limits.timeout_ms} / 1000 + 2) * cpus);
+
+  const bool filters = isolation_.level > IsolationLevel::kRlimits;
+  if (isolation_.level >= IsolationLevel::kRlimits) {
+    if (!GiveUpPrivileges()) return false;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return false;
+    prctl(PR_SET_DUMPABLE, 0);
+  }
+  // After the change of user, which takes it back. It follows the thread that
+  // forked us: the runner has one alone.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);  // it died before the line above
+  if (!filters) return true;
+  NoteRefusedCalls(refused);
+  return loading_.Install();
+}
+
+bool Sandbox::Close(IsolationLevel level, int kept_fd) const {
+  if (kept_fd >= 0) close(kept_fd);
+  return level != IsolationLevel::kSeccomp || running_.Install();
+}
+
+bool Sandbox::Try(IsolationLevel level) const {
+  Sandbox trial = *this;
+  trial.isolation_.level = level;
+  int ready[2];
+  if (pipe2(ready, O_CLOEXEC) != 0) return false;
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child == 0) {
+    static volatile int32_t refused;
+    bool ok = trial.Enter({}, parent, ready[1], &refused);
+    ok = ok && trial.Close(level, -1);
+    const char byte = 1;
+    if (!ok || write(ready[1], &byte, 1) != 1) _exit(1);
+    // Ended from outside, as one that is not us any more.
+    for (;;) {
+      const timespec hour = {3600, 0};
+      nanosleep(&hour, nullptr);
+    }
+  }
+  close(ready[1]);
+  char byte = 0;
+  const bool entered = child > 0 && read(ready[0], &byte, 1) == 1;
+  close(ready[0]);
+  if (child < 0) return false;
+  const bool ended = kill(child, SIGKILL) == 0;
+  int status = 0;
+  while (ended && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return entered && ended && WIFSIGNALED(status);
+}
+
+}  // namespace tilefarm::worker

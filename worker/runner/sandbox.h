@@ -1,0 +1,55 @@
+// What keeps the runner's children from everything else (worker/isolation.h).
+//
+// A child is untrusted from the moment that an artifact is loaded: its code
+// may do whatever the system lets it do.
+#ifndef TILEFARM_WORKER_RUNNER_SANDBOX_H_
+#define TILEFARM_WORKER_RUNNER_SANDBOX_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "worker/isolation.h"
+#include "worker/runner/syscall_filter.h"
+#include "worker/runner_protocol.h"
+
+namespace tilefarm::worker {
+
+class Sandbox {
+ public:
+  // To be called by the single thread of the process, once. Confines it, too,
+  // where that costs the children nothing: it goes into a network namespace and
+  // an empty directory that no longer has a name. Then learns by a trial what
+  // else works here. Nothing beyond `most` is tried.
+  explicit Sandbox(const Isolation& most);
+
+  // The most that children can have.
+  const Isolation& isolation() const { return isolation_; }
+  // What a child with this artifact has.
+  Isolation IsolationOf(const std::string& artifact) const;
+  // Why not all of `most` works; empty where it does.
+  const std::string& shortfall() const { return shortfall_; }
+
+  // In a forked child of `parent`, before an artifact is loaded. Of all open
+  // files it keeps `kept_fd` alone. The number of a system call that is refused
+  // from now on, plus 1, is written to `*refused`. False where the child would
+  // be less confined than it should.
+  bool Enter(const ChildLimits& limits, pid_t parent, int kept_fd,
+             volatile int32_t* refused) const;
+  // In the child, with the artifact loaded and before any of its functions is
+  // called: closes `kept_fd`. False as above.
+  bool Close(IsolationLevel level, int kept_fd) const;
+
+ private:
+  // Whether a child can be confined to `level`, and be ended by us.
+  bool Try(IsolationLevel level) const;
+
+  Isolation isolation_;
+  std::string shortfall_;
+  SyscallFilter loading_, running_;
+};
+
+}  // namespace tilefarm::worker
+
+#endif  // TILEFARM_WORKER_RUNNER_SANDBOX_H_

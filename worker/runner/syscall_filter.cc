@@ -1,0 +1,270 @@
+#include "worker/runner/syscall_filter.h"
+
+#if TILEFARM_SECCOMP
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#endif
+
+namespace tilefarm::worker {
+
+#if TILEFARM_SECCOMP
+
+namespace {
+
+// Stands in a program for the id of the process that installs it. No process
+// has it: ids have 22 bits.
+constexpr uint32_t kOwnId = 0x5e1f1d00;
+
+constexpr int kRequestTilePermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+constexpr int kFromFilter = 1;                  // SYS_SECCOMP
+constexpr int kNameMapping = 0x53564d41;        // PR_SET_VMA
+// Where the C library gives signals a meaning of its own.
+constexpr int kFirstLibrarySignal = 32, kLastLibrarySignal = 33;
+
+// Allowed whatever their arguments. The lists name the calls of every
+// architecture; libseccomp leaves out those that this one lacks.
+constexpr const char* kAlways[] = {
+    // Memory
+    "brk", "madvise", "mremap", "munmap",
+    // Threads
+    "exit", "exit_group", "futex", "futex_time64", "get_robust_list", "getcpu",
+    "getpid", "gettid", "membarrier", "restart_syscall", "rseq",
+    "rt_sigprocmask", "sched_getaffinity", "sched_yield", "set_robust_list",
+    // Time
+    "clock_getres", "clock_getres_time64", "clock_gettime", "clock_gettime64",
+    "clock_nanosleep", "clock_nanosleep_time64", "getrusage", "gettimeofday",
+    "nanosleep", "time",
+    // What a dying C library says: there is nothing open but /dev/null
+    "write", "writev"};
+
+// To load shared objects, and what libraries of kernels ask the system.
+constexpr const char* kLoading[] = {
+    "_llseek",       "access",     "close",
+    "faccessat",     "faccessat2", "fstat",
+    "fstat64",       "fstatat64",  "getcwd",
+    "getegid",       "geteuid",    "getgid",
+    "getrandom",     "getuid",     "lseek",
+    "newfstatat",    "pread64",    "read",
+    "readlink",      "readlinkat", "riscv_flush_icache",
+    "riscv_hwprobe", "seccomp",    "stat",
+    "stat64",        "statx",      "sysinfo",
+    "uname"};
+
+// Calls that fail, rather than end the process, and how.
+struct Failing {
+  const char* name;
+  int error;
+};
+constexpr Failing kFailing[] = {{"clone3", ENOSYS}};
+// The C library does without: printf asks what its output is.
+constexpr Failing kFailingRunning[] = {
+    {"fstat", EACCES},      {"fstat64", EACCES}, {"fstatat64", EACCES},
+    {"newfstatat", EACCES}, {"statx", EACCES},   {"ioctl", ENOTTY}};
+// Memory of other nodes is a library's wish, not its need.
+constexpr Failing kFailingLoading[] = {{"get_mempolicy", ENOSYS},
+                                       {"ioctl", ENOTTY},
+                                       {"mbind", ENOSYS},
+                                       {"set_mempolicy", ENOSYS}};
+
+using Context = std::unique_ptr<void, decltype(&seccomp_release)>;
+
+// Collects rules; remembers the first that libseccomp does not take.
+class Rules {
+ public:
+  explicit Rules(scmp_filter_ctx context) : context_(context) {}
+
+  void Allow(const char* name) { Add(SCMP_ACT_ALLOW, name, 0, {}); }
+  void Allow(const char* name, scmp_arg_cmp condition) {
+    Add(SCMP_ACT_ALLOW, name, 1, condition);
+  }
+  void Fail(const char* name, int error) {
+    Add(SCMP_ACT_ERRNO(static_cast<uint32_t>(error)), name, 0, {});
+  }
+  void Fail(const char* name, int error, scmp_arg_cmp condition) {
+    Add(SCMP_ACT_ERRNO(static_cast<uint32_t>(error)), name, 1, condition);
+  }
+  const std::string& error() const { return error_; }
+
+ private:
+  void Add(uint32_t action, const char* name, unsigned count,
+           scmp_arg_cmp condition) {
+    const int number = seccomp_syscall_resolve_name(name);
+    // Of another architecture.
+    if (number == __NR_SCMP_ERROR || number < 0) return;
+    const int result =
+        seccomp_rule_add_array(context_, action, number, count, &condition);
+    if (result == 0 || !error_.empty()) return;
+    error_ = std::string("no rule for ") + name + ": " + strerror(-result);
+  }
+
+  scmp_filter_ctx context_;
+  std::string error_;
+};
+
+void AddRules(bool loading, Rules& rules) {
+  for (const char* name : kAlways) rules.Allow(name);
+  for (const Failing& failing : kFailing) {
+    rules.Fail(failing.name, failing.error);
+  }
+  // New threads of this process, in the namespaces that it has.
+  constexpr uint64_t kNewNamespaces = 0x7e020080;  // CLONE_NEWTIME and others
+  rules.Allow("clone", SCMP_A0(SCMP_CMP_MASKED_EQ,
+                               CLONE_THREAD | CLONE_VFORK | CLONE_PTRACE |
+                                   kNewNamespaces,
+                               CLONE_THREAD));
+  for (const char* name : {"kill", "tgkill"}) {
+    rules.Allow(name, SCMP_A0(SCMP_CMP_EQ, kOwnId));
+  }
+  rules.Allow("sched_setaffinity");  // but see kOwnThreadsAlone
+  for (int s = kFirstLibrarySignal; s <= kLastLibrarySignal; ++s) {
+    rules.Allow("rt_sigaction",
+                SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(s)));
+  }
+  // Asks for a limit, sets none.
+  rules.Allow("prlimit64", SCMP_A2(SCMP_CMP_EQ, 0));
+  rules.Fail("prctl", EINVAL, SCMP_A0(SCMP_CMP_EQ, kNameMapping));
+#if defined(__x86_64__)
+  rules.Allow("arch_prctl", SCMP_A0(SCMP_CMP_EQ, kRequestTilePermission));
+#endif
+  for (const char* name : {"mmap", "mmap2", "mprotect"}) {
+    if (loading) {
+      rules.Allow(name);
+    } else {
+      rules.Allow(name, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+    }
+  }
+  if (!loading) {
+    for (const Failing& failing : kFailingRunning) {
+      rules.Fail(failing.name, failing.error);
+    }
+    return;
+  }
+  for (const char* name : kLoading) rules.Allow(name);
+  for (const Failing& failing : kFailingLoading) {
+    rules.Fail(failing.name, failing.error);
+  }
+  // To read, and nothing that makes, empties or locks a file.
+  constexpr uint64_t kUnnamed = O_TMPFILE & ~O_DIRECTORY;
+  constexpr uint64_t kReading = O_ACCMODE | O_CREAT | O_TRUNC | kUnnamed;
+  rules.Allow("open", SCMP_A1(SCMP_CMP_MASKED_EQ, kReading, O_RDONLY));
+  rules.Allow("openat", SCMP_A2(SCMP_CMP_MASKED_EQ, kReading, O_RDONLY));
+}
+
+// Goes before the rules. Of its own threads a process may say where they run:
+// their ids are larger than its own, until ids start again. A thread pool does
+// without what fails; rules cannot say "fails unless one of two things holds".
+// Little-endian, as every triple is.
+constexpr uint32_t kArgument = offsetof(seccomp_data, args);
+constexpr sock_filter kOwnThreadsAlone[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sched_setaffinity, 0, 4),
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kArgument),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 2, 0),
+    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, kOwnId, 1, 0),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+};
+
+volatile int32_t* refused_where = nullptr;
+
+// The same call again: as SIGSYS is blocked here, it ends the process by it.
+void OnRefused(int, siginfo_t* info, void*) {
+  if (info->si_code == kFromFilter) *refused_where = info->si_syscall + 1;
+  for (;;) syscall(SYS_ptrace, 0, 0, 0, 0);
+}
+
+}  // namespace
+
+std::string SyscallFilter::Build(Kind kind) {
+  Context context(seccomp_init(SCMP_ACT_TRAP), seccomp_release);
+  if (context == nullptr) return "out of memory";
+  // Calls by another architecture's numbers.
+  seccomp_attr_set(context.get(), SCMP_FLTATR_ACT_BADARCH,
+                   SCMP_ACT_KILL_PROCESS);
+  seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);
+  Rules rules(context.get());
+  AddRules(kind == Kind::kLoading, rules);
+  if (!rules.error().empty()) return rules.error();
+
+  // libseccomp 2.5 writes programs to files only.
+  const int fd = memfd_create("filter", MFD_CLOEXEC);
+  if (fd < 0) return std::string("no memory file: ") + strerror(errno);
+  struct stat status = {};
+  bool ok = seccomp_export_bpf(context.get(), fd) == 0 &&
+            fstat(fd, &status) == 0 && status.st_size > 0 &&
+            static_cast<size_t>(status.st_size) % sizeof(sock_filter) == 0;
+  if (ok) {
+    const auto bytes = static_cast<size_t>(status.st_size);
+    program_.assign(std::begin(kOwnThreadsAlone), std::end(kOwnThreadsAlone));
+    program_.resize(program_.size() + bytes / sizeof(sock_filter));
+    ok = pread(fd, &program_[std::size(kOwnThreadsAlone)], bytes, 0) ==
+         status.st_size;
+  }
+  close(fd);
+  return ok ? "" : "cannot make the program";
+}
+
+bool SyscallFilter::Install() const {
+  std::vector<sock_filter> program = program_;
+  const auto self = static_cast<uint32_t>(getpid());
+  for (sock_filter& instruction : program) {
+    if (BPF_CLASS(instruction.code) == BPF_JMP && instruction.k == kOwnId) {
+      instruction.k = self;
+    }
+  }
+  const sock_fprog filter = {static_cast<unsigned short>(program.size()),
+                             program.data()};
+  // Without SPEC_ALLOW older systems switch off speculation past stores for
+  // every filtered process: kernels would be measured slower than they are.
+  for (const unsigned speculation : {SECCOMP_FILTER_FLAG_SPEC_ALLOW, 0ul}) {
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+                SECCOMP_FILTER_FLAG_TSYNC | speculation, &filter) == 0) {
+      return true;
+    }
+    if (errno != EINVAL) return false;
+  }
+  return false;
+}
+
+void NoteRefusedCalls(volatile int32_t* where) {
+  refused_where = where;
+  struct sigaction action = {};
+  action.sa_sigaction = OnRefused;
+  action.sa_flags = SA_SIGINFO;
+  sigfillset(&action.sa_mask);
+  sigaction(SIGSYS, &action, nullptr);
+}
+
+std::string SyscallName(int number) {
+  char* name = number < 0 ? nullptr
+                          : seccomp_syscall_resolve_num_arch(
+                                seccomp_arch_native(), number);
+  if (name == nullptr) return "";
+  const std::string text = name;
+  free(name);
+  return text;
+}
+
+#else
+
+std::string SyscallFilter::Build(Kind) { return "built without seccomp"; }
+bool SyscallFilter::Install() const { return false; }
+void NoteRefusedCalls(volatile int32_t*) {}
+std::string SyscallName(int) { return ""; }
+
+#endif  // TILEFARM_SECCOMP
+
+}  // namespace tilefarm::worker

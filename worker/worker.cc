@@ -321,6 +321,17 @@ absl::Status Worker::ServeOneStream() {
     while (stream.Read(&message)) {
     }
   }
+  // A message that cannot be parsed ends reading here, while the server may
+  // know nothing of it and keep the stream open.
+  bool finished = false;
+  std::thread impatient([&] {
+    const absl::Duration end = Monotonic() + options_.timeouts.end_stream;
+    MutexLock lock(mutex_);
+    while (!finished && Monotonic() < end) {
+      changed_.WaitFor(mutex_, end - Monotonic());
+    }
+    if (!finished) stream.Cancel();
+  });
   {
     MutexLock lock(mutex_);
     connected_ = false;
@@ -329,6 +340,12 @@ absl::Status Worker::ServeOneStream() {
   }
   if (writer.joinable()) writer.join();
   const absl::Status status = stream.Finish();
+  {
+    MutexLock lock(mutex_);
+    finished = true;
+    changed_.NotifyAll();
+  }
+  impatient.join();
   if (other_version) {
     return absl::FailedPreconditionError(
         "the server speaks another version of the protocol");

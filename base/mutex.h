@@ -47,10 +47,15 @@ class CondVar {
   // As Wait; false where the time ran out.
   bool WaitFor(Mutex& mutex, absl::Duration timeout) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-    // Against the system clock: TSan knows that wait, not the steady one.
+#ifdef __SANITIZE_THREAD__
+    // TSan knows the wait against the system clock, not the steady one.
+    const auto until = std::chrono::system_clock::now();
+#else
+    // The system clock may be stepped meanwhile, by hours.
+    const auto until = std::chrono::steady_clock::now();
+#endif
     const bool woken =
-        cv_.wait_until(lock, std::chrono::system_clock::now() +
-                                 absl::ToChronoMicroseconds(timeout)) ==
+        cv_.wait_until(lock, until + absl::ToChronoMicroseconds(timeout)) ==
         std::cv_status::no_timeout;
     lock.release();
     return woken;

@@ -56,9 +56,12 @@ absl::Status SqliteStatus(sqlite3* db, int code, std::string_view doing) {
   const bool current =
       db != nullptr && (sqlite3_extended_errcode(db) & 0xff) == (code & 0xff);
   const char* text = current ? sqlite3_errmsg(db) : sqlite3_errstr(code);
+  const char* advice = (code & 0xff) == SQLITE_FULL
+                           ? "; free space on the file system of the database"
+                           : "";
   return absl::Status(CodeOf(code),
                       absl::StrCat("cannot ", std::string(doing), ": ", text,
-                                   " (SQLite ", code, ")"));
+                                   " (SQLite ", code, ")", advice));
 }
 
 }  // namespace tilefarm::database

@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/status_macros.h"
 
 namespace tilefarm::worker {
@@ -55,9 +56,9 @@ absl::StatusOr<Frame> BuilderClient::Ask(Process& process, BuilderFrame type,
   TF_RETURN_IF_ERROR(
       process.Write(static_cast<uint32_t>(type), payload, kWriteTimeout));
   absl::Duration spent;
-  absl::Time last = absl::Now();
+  absl::Duration last = Clock::Real().Monotonic();
   while (!process.WaitReadable(kSlice)) {
-    const absl::Time now = absl::Now();
+    const absl::Duration now = Clock::Real().Monotonic();
     bool paused;
     {
       MutexLock lock(mutex_);

@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/log.h"
+#include "base/settings.h"
 #include "base/status_macros.h"
 #include "compiler/driver/compile.h"
 #include "compiler/target/host.h"
@@ -45,6 +46,7 @@ struct Flags {
   int builders = 0;
   std::string timeline;
   bool emulated = false;
+  std::vector<std::string> timeouts;
 };
 
 std::string HostName() {
@@ -123,6 +125,10 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags) {
   if (!flags.cores.empty()) {
     TF_ASSIGN_OR_RETURN(const CpuList cpus, ParseCpuList(flags.cores));
     TF_RETURN_IF_ERROR(RunOnCpus(cpus));
+  }
+  Settings timeouts = TimeoutSettings(options.timeouts);
+  for (const std::string& pair : flags.timeouts) {
+    TF_RETURN_IF_ERROR(timeouts.SetPair(pair));
   }
   Pipeline::Options& pipeline = options.pipeline;
   pipeline.cpus = AllowedCpus();
@@ -245,6 +251,9 @@ int main(int argc, char** argv) {
   app.add_option("--timeline", flags.timeline,
                  "Append a line of JSON a candidate to this file: when it was "
                  "built and run");
+  app.add_option("--timeout", flags.timeouts,
+                 "KEY=DURATION, any number of times; an unknown key lists "
+                 "those there are");
   app.add_flag("--emulated", flags.emulated,
                "This device is emulated: its times mean little");
   app.set_version_flag(

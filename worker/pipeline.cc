@@ -81,7 +81,7 @@ struct Span {
   double from = 0, to = 0;
 };
 
-double Now() { return absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()); }
+double Now() { return absl::ToDoubleSeconds(Clock::Real().Monotonic()); }
 
 std::string SpanText(const Span& span) {
   if (span.to == 0) return "null";

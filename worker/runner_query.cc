@@ -12,8 +12,8 @@
 
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "worker/isolation.h"
 
 extern char** environ;
@@ -27,9 +27,11 @@ constexpr size_t kMostBytes = 4096;
 // What the process writes until it ends or time is up.
 std::string ReadAll(int fd) {
   std::string text;
-  const absl::Time deadline = absl::Now() + kTimeout;
+  Clock& clock = Clock::Real();
+  const absl::Duration deadline = clock.Monotonic() + kTimeout;
   while (text.size() < kMostBytes) {
-    const int64_t left = absl::ToInt64Milliseconds(deadline - absl::Now());
+    const int64_t left =
+        absl::ToInt64Milliseconds(deadline - clock.Monotonic());
     pollfd ready = {fd, POLLIN, 0};
     if (left <= 0 || poll(&ready, 1, static_cast<int>(left)) <= 0) break;
     char bytes[512];

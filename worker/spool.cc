@@ -27,6 +27,13 @@ namespace fs = std::filesystem;
 
 constexpr size_t kDigestBytes = 64;
 constexpr char kSuffix[] = ".result";
+constexpr char kTemporary[] = ".tmp";
+// No result is larger: messages end there too.
+constexpr uintmax_t kMaxFileBytes = uintmax_t{64} << 20;
+// Nobody ever gets so far; beyond it numbers would start over.
+constexpr uint64_t kMostNumber = uint64_t{1} << 62;
+// Some results more.
+constexpr size_t kProbeBytes = 64 << 10;
 
 // Names come from the wire: anything that is not plain becomes its hash.
 std::string SafeName(const std::string& name) {
@@ -38,7 +45,7 @@ std::string SafeName(const std::string& name) {
 }
 
 absl::Status WriteDurably(const std::string& path, const std::string& bytes) {
-  const std::string temporary = path + ".tmp";
+  const std::string temporary = path + kTemporary;
   const int fd =
       open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0) return absl::ErrnoToStatus(errno, temporary);
@@ -68,6 +75,8 @@ absl::Status WriteDurably(const std::string& path, const std::string& bytes) {
 }
 
 std::optional<v1::Result> ReadResult(const fs::path& path) {
+  std::error_code error;
+  if (fs::file_size(path, error) > kMaxFileBytes || error) return std::nullopt;
   std::ifstream file(path, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)),
                           std::istreambuf_iterator<char>());
@@ -107,63 +116,123 @@ absl::StatusOr<std::unique_ptr<Spool>> Spool::Open(
 
 Spool::~Spool() { close(lock_fd_); }
 
+void Spool::LoadFile(const std::string& database, const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (path.extension() == kTemporary) {
+    unlink(path.c_str());  // of a worker that was killed while it wrote
+    return;
+  }
+  uint64_t number = 0;
+  if (path.extension() != kSuffix ||
+      !absl::SimpleAtoi(name.substr(0, name.find('-')), &number) ||
+      number > kMostNumber || entries_[database].contains(number)) {
+    return;  // none of ours
+  }
+  std::optional<v1::Result> result = ReadResult(path);
+  if (!result.has_value()) {
+    const std::string corrupt = path.string() + ".corrupt";
+    Log(LogLevel::kError, "worker",
+        absl::StrCat("damaged spooled result set aside as ", corrupt));
+    rename(path.c_str(), corrupt.c_str());
+    return;
+  }
+  entries_[database][number] = {
+      path.string(), std::make_shared<const v1::Result>(*std::move(result))};
+  next_number_ = std::max(next_number_, number + 1);
+}
+
 absl::Status Spool::Load() {
   MutexLock lock(mutex_);
   std::error_code error;
   for (const auto& database :
        fs::directory_iterator(fs::path(directory_) / "spool", error)) {
-    for (const auto& file : fs::directory_iterator(database.path(), error)) {
-      const std::string name = file.path().filename().string();
-      uint64_t number = 0;
-      if (file.path().extension() != kSuffix ||
-          !absl::SimpleAtoi(name.substr(0, name.find('-')), &number)) {
-        continue;
-      }
-      std::optional<v1::Result> result = ReadResult(file.path());
-      if (!result.has_value()) {
-        const std::string corrupt = file.path().string() + ".corrupt";
-        Log(LogLevel::kError, "worker",
-            absl::StrCat("damaged spooled result set aside as ", corrupt));
-        rename(file.path().c_str(), corrupt.c_str());
-        continue;
-      }
-      entries_[database.path().filename().string()][number] = {
-          file.path().string(),
-          std::make_shared<const v1::Result>(*std::move(result))};
-      next_number_ = std::max(next_number_, number + 1);
+    std::error_code other;  // a file that is none of ours
+    for (const auto& file : fs::directory_iterator(database.path(), other)) {
+      LoadFile(database.path().filename().string(), file.path());
     }
   }
   if (error) return absl::ErrnoToStatus(error.value(), directory_);
   return absl::OkStatus();
 }
 
-std::string Spool::DatabaseDirectory(const std::string& database_uuid) const {
-  return absl::StrCat(directory_, "/spool/", SafeName(database_uuid));
+// `database` is the name of its directory.
+absl::Status Spool::WriteEntry(const std::string& database, uint64_t number,
+                               const v1::Result& result,
+                               std::string* path) const {
+  const std::string directory = absl::StrCat(directory_, "/spool/", database);
+  std::error_code error;
+  fs::create_directories(directory, error);
+  *path = absl::StrFormat("%s/%012d-%s%s", directory, number,
+                          SafeName(result.lease_id()), kSuffix);
+  const std::string body = result.SerializeAsString();
+  return WriteDurably(*path, Sha256Hex(body) + body);
 }
 
 absl::Status Spool::Put(const std::string& database_uuid,
                         const v1::Result& result) {
+  const std::string database = SafeName(database_uuid);
   uint64_t number;
   {
     MutexLock lock(mutex_);
     number = next_number_++;
   }
-  const std::string directory = DatabaseDirectory(database_uuid);
-  std::error_code error;
-  fs::create_directories(directory, error);
-  const std::string path = absl::StrFormat(
-      "%s/%012d-%s%s", directory, number, SafeName(result.lease_id()), kSuffix);
-  const std::string body = result.SerializeAsString();
-  const absl::Status status = WriteDurably(path, Sha256Hex(body) + body);
+  std::string path;
+  const absl::Status status = WriteEntry(database, number, result, &path);
   MutexLock lock(mutex_);
-  entries_[SafeName(database_uuid)][number] = {
-      status.ok() ? path : "", std::make_shared<const v1::Result>(result)};
+  if (!status.ok()) writable_ = false;
+  entries_[database][number] = {status.ok() ? path : "",
+                                std::make_shared<const v1::Result>(result)};
   return status;
 }
 
-void Spool::Acknowledge(const std::string& database_uuid,
-                        const std::string& lease_id) {
+bool Spool::writable() const {
   MutexLock lock(mutex_);
+  return writable_;
+}
+
+absl::Status Spool::Retry() {
+  struct Unwritten {
+    std::string database;
+    uint64_t number;
+    std::shared_ptr<const v1::Result> result;
+  };
+  std::vector<Unwritten> unwritten;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [database, entries] : entries_) {
+      for (const auto& [number, entry] : entries) {
+        if (entry.path.empty()) {
+          unwritten.push_back({database, number, entry.result});
+        }
+      }
+    }
+  }
+  for (const Unwritten& one : unwritten) {
+    std::string path;
+    TF_RETURN_IF_ERROR(
+        WriteEntry(one.database, one.number, *one.result, &path));
+    MutexLock lock(mutex_);
+    auto& entries = entries_[one.database];
+    const auto entry = entries.find(one.number);
+    if (entry != entries.end()) {
+      entry->second.path = path;
+    } else {
+      unlink(path.c_str());  // acknowledged meanwhile
+    }
+  }
+  // Not for the few bytes that the last acknowledgement freed.
+  const std::string probe = absl::StrCat(directory_, "/spool/probe");
+  TF_RETURN_IF_ERROR(WriteDurably(probe, std::string(kProbeBytes, 'x')));
+  unlink(probe.c_str());
+  MutexLock lock(mutex_);
+  writable_ = true;
+  return absl::OkStatus();
+}
+
+std::vector<std::string> Spool::Acknowledge(const std::string& database_uuid,
+                                            const std::string& lease_id) {
+  MutexLock lock(mutex_);
+  std::vector<std::string> candidates;
   auto& entries = entries_[SafeName(database_uuid)];
   for (auto it = entries.begin(); it != entries.end();) {
     if (it->second.result->lease_id() != lease_id) {
@@ -173,8 +242,10 @@ void Spool::Acknowledge(const std::string& database_uuid,
     // Where the system dies before this is durable, the result is sent once
     // more and acknowledged as superseded.
     if (!it->second.path.empty()) unlink(it->second.path.c_str());
+    candidates.push_back(it->second.result->candidate_id());
     it = entries.erase(it);
   }
+  return candidates;
 }
 
 std::vector<std::shared_ptr<const v1::Result>> Spool::Pending(

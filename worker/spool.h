@@ -6,11 +6,13 @@
 //
 // A file is 64 hexadecimal digits, the SHA-256 of what follows: the Result
 // message as serialised. Numbers grow in the order of the results. A file
-// that does not match its digest is renamed to *.corrupt and reported.
+// that does not match its digest is renamed to *.corrupt and reported. Where
+// the disk takes no more, results are kept in memory until it does.
 #ifndef TILEFARM_WORKER_SPOOL_H_
 #define TILEFARM_WORKER_SPOOL_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -38,12 +40,19 @@ class Spool {
   // Durable when it returns OK. Otherwise the result is kept in memory alone,
   // and the error says why.
   absl::Status Put(const std::string& database_uuid, const v1::Result& result);
-  // Forgets the lease's results for that database.
-  void Acknowledge(const std::string& database_uuid,
-                   const std::string& lease_id);
+  // Forgets the lease's results for that database, and returns the candidates
+  // they were of.
+  std::vector<std::string> Acknowledge(const std::string& database_uuid,
+                                       const std::string& lease_id);
   // Of one database, oldest first.
   std::vector<std::shared_ptr<const v1::Result>> Pending(
       const std::string& database_uuid) const;
+
+  // False after a result that could not be written, until Retry succeeds.
+  bool writable() const;
+  // Writes what is kept in memory alone, and a file that it removes again. Not
+  // beside Put.
+  absl::Status Retry();
 
  private:
   struct Entry {
@@ -53,11 +62,15 @@ class Spool {
   Spool(std::string directory, int lock_fd)
       : directory_(std::move(directory)), lock_fd_(lock_fd) {}
   absl::Status Load();
-  std::string DatabaseDirectory(const std::string& database_uuid) const;
+  void LoadFile(const std::string& database, const std::filesystem::path& path)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status WriteEntry(const std::string& database, uint64_t number,
+                          const v1::Result& result, std::string* path) const;
 
   const std::string directory_;
   const int lock_fd_;
   mutable Mutex mutex_;
+  bool writable_ ABSL_GUARDED_BY(mutex_) = true;
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 1;
   // By directory of the database, then by number.
   std::map<std::string, std::map<uint64_t, Entry>> entries_

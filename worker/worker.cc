@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "proto/tilefarm/v1/farm.grpc.pb.h"
@@ -20,8 +21,9 @@ namespace {
 
 using v1::kProtocolVersion;
 constexpr int kMaxMessageBytes = 64 << 20;
-constexpr int kKeepaliveMs = 30000;
-constexpr int kKeepaliveTimeoutMs = 10000;
+
+// Never the wall clock, which may be stepped by hours.
+absl::Duration Monotonic() { return Clock::Real().Monotonic(); }
 
 uint64_t RandomBits() {
   std::random_device device;
@@ -35,10 +37,16 @@ absl::Status FromGrpc(const grpc::Status& status) {
                       status.error_message());
 }
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& server) {
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& server,
+                                           const WorkerTimeouts& timeouts) {
+  const auto milliseconds = [](absl::Duration duration) {
+    return static_cast<int>(absl::ToInt64Milliseconds(duration));
+  };
   grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS,
+                   milliseconds(timeouts.keepalive_interval));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                   milliseconds(timeouts.keepalive_timeout));
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
@@ -53,8 +61,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& server) {
 // One bidirectional stream. One thread reads, one writes; Cancel from any.
 class FarmStream {
  public:
-  explicit FarmStream(const std::string& server)
-      : stub_(v1::Farm::NewStub(MakeChannel(server))),
+  FarmStream(const std::string& server, const WorkerTimeouts& timeouts)
+      : stub_(v1::Farm::NewStub(MakeChannel(server, timeouts))),
         stream_(stub_->Connect(&context_)) {}
 
   bool Write(const v1::WorkerMessage& message) {
@@ -73,6 +81,20 @@ class FarmStream {
       grpc::ClientReaderWriter<v1::WorkerMessage, v1::ServerMessage>>
       stream_;
 };
+
+Settings TimeoutSettings(WorkerTimeouts& timeouts) {
+  Settings settings;
+  settings.Add("reconnect_first", &timeouts.reconnect_first);
+  settings.Add("reconnect_last", &timeouts.reconnect_last);
+  settings.Add("state_interval", &timeouts.state_interval);
+  settings.Add("finish_running", &timeouts.finish_running);
+  settings.Add("await_acks", &timeouts.await_acks);
+  settings.Add("end_stream", &timeouts.end_stream);
+  settings.Add("spool_retry", &timeouts.spool_retry);
+  settings.Add("keepalive_interval", &timeouts.keepalive_interval);
+  settings.Add("keepalive_timeout", &timeouts.keepalive_timeout);
+  return settings;
+}
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Options options) {
   absl::StatusOr<std::unique_ptr<Spool>> spool =
@@ -158,9 +180,9 @@ bool Worker::connected() const {
 
 bool Worker::WaitUntil(const std::function<bool()>& condition,
                        absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Duration deadline = Monotonic() + timeout;
   while (!condition()) {
-    if (absl::Now() >= deadline) return false;
+    if (Monotonic() >= deadline) return false;
     absl::SleepFor(absl::Milliseconds(5));
   }
   return true;
@@ -184,12 +206,18 @@ void Worker::Report(const std::string& database_uuid, v1::Result result) {
 // Apart from the pipeline, so that the device does not wait for the disk.
 void Worker::ReportLoop() {
   for (;;) {
+    if (!spool_->writable()) RetrySpool();
     std::pair<std::string, v1::Result> report;
     {
       MutexLock lock(mutex_);
-      while (reports_.empty()) {
+      if (reports_.empty()) {
         if (no_more_reports_) return;
-        changed_.Wait(mutex_);
+        if (spool_->writable()) {
+          changed_.Wait(mutex_);
+        } else {
+          changed_.WaitFor(mutex_, options_.timeouts.spool_retry);
+        }
+        continue;
       }
       report = std::move(reports_.front());
       reports_.pop_front();
@@ -197,14 +225,27 @@ void Worker::ReportLoop() {
     const absl::Status status = spool_->Put(report.first, report.second);
     if (!status.ok()) {
       Log(LogLevel::kError, "worker",
-          absl::StrCat("a result is kept in memory alone: ",
+          absl::StrCat("a result is kept in memory alone, and no new work is "
+                       "taken until the state directory can be written (free "
+                       "space there): ",
                        std::string(status.message())));
+      Wake();
     }
     MutexLock lock(mutex_);
     reporting_.erase(report.second.lease_id());
     results_due_ = true;
     changed_.NotifyAll();
   }
+}
+
+void Worker::RetrySpool() {
+  const absl::Duration now = Monotonic();
+  if (now - spool_tried_ < options_.timeouts.spool_retry) return;
+  spool_tried_ = now;
+  if (!spool_->Retry().ok()) return;
+  Log(LogLevel::kInfo, "worker",
+      "the state directory can be written again; new work is taken");
+  Wake();
 }
 
 // --- The stream ----------------------------------------------------------
@@ -214,7 +255,7 @@ void Worker::ConnectLoop() {
   absl::Duration pause = options_.timeouts.reconnect_first;
   std::string last_error;
   for (;;) {
-    const absl::Time start = absl::Now();
+    const absl::Duration start = Monotonic();
     const absl::Status status = ServeOneStream();
     MutexLock lock(mutex_);
     if (ending_) return;
@@ -225,13 +266,14 @@ void Worker::ConnectLoop() {
       last_error = std::move(error);
     }
     // A stream that held for a while was a good one.
-    if (absl::Now() - start > options_.timeouts.reconnect_last) {
+    if (Monotonic() - start > options_.timeouts.reconnect_last) {
       pause = options_.timeouts.reconnect_first;
       last_error.clear();
     }
-    const absl::Time until = absl::Now() + pause * (0.5 + 0.5 * rng.Uniform());
-    while (!ending_ && absl::Now() < until) {
-      changed_.WaitFor(mutex_, until - absl::Now());
+    const absl::Duration until =
+        Monotonic() + pause * (0.5 + 0.5 * rng.Uniform());
+    while (!ending_ && Monotonic() < until) {
+      changed_.WaitFor(mutex_, until - Monotonic());
     }
     if (ending_) return;
     pause = std::min(2 * pause, options_.timeouts.reconnect_last);
@@ -239,7 +281,7 @@ void Worker::ConnectLoop() {
 }
 
 absl::Status Worker::ServeOneStream() {
-  FarmStream stream(options_.server);
+  FarmStream stream(options_.server, options_.timeouts);
   {
     MutexLock lock(mutex_);
     if (ending_) stream.Cancel();
@@ -279,6 +321,17 @@ absl::Status Worker::ServeOneStream() {
     while (stream.Read(&message)) {
     }
   }
+  // A message that cannot be parsed ends reading here, while the server may
+  // know nothing of it and keep the stream open.
+  bool finished = false;
+  std::thread impatient([&] {
+    const absl::Duration end = Monotonic() + options_.timeouts.end_stream;
+    MutexLock lock(mutex_);
+    while (!finished && Monotonic() < end) {
+      changed_.WaitFor(mutex_, end - Monotonic());
+    }
+    if (!finished) stream.Cancel();
+  });
   {
     MutexLock lock(mutex_);
     connected_ = false;
@@ -287,6 +340,12 @@ absl::Status Worker::ServeOneStream() {
   }
   if (writer.joinable()) writer.join();
   const absl::Status status = stream.Finish();
+  {
+    MutexLock lock(mutex_);
+    finished = true;
+    changed_.NotifyAll();
+  }
+  impatient.join();
   if (other_version) {
     return absl::FailedPreconditionError(
         "the server speaks another version of the protocol");
@@ -323,7 +382,13 @@ void Worker::Take(const v1::ServerMessage& message) {
         MutexLock lock(mutex_);
         uuid = database_uuid_;
       }
-      spool_->Acknowledge(uuid, message.ack().lease_id());
+      for (const std::string& candidate :
+           spool_->Acknowledge(uuid, message.ack().lease_id())) {
+        Log(LogLevel::kDebug, "worker",
+            absl::StrCat(
+                message.ack().superseded() ? "superseded " : "acknowledged ",
+                candidate));
+      }
       return;
     }
     case v1::ServerMessage::kWelcome:
@@ -357,7 +422,7 @@ v1::WorkerMessage Worker::ComposeState() {
     add_done(result->lease_id(), result->attempt());
   }
   state.set_draining(draining_ || server_drains_);
-  if (!state.draining()) {
+  if (!state.draining() && spool_->writable()) {
     state.set_free_slots(static_cast<uint32_t>(pipeline_->free_slots()));
     state.set_slots(static_cast<uint32_t>(pipeline_->capacity()));
   }
@@ -365,15 +430,15 @@ v1::WorkerMessage Worker::ComposeState() {
 }
 
 void Worker::WriteLoop(FarmStream& stream) {
-  absl::Time next_state = absl::Now();
+  absl::Duration next_state = Monotonic();
   for (;;) {
     std::vector<v1::WorkerMessage> messages;
     bool last = false;
     {
       MutexLock lock(mutex_);
       while (connected_ && !ending_ && !state_due_ && !results_due_ &&
-             absl::Now() < next_state) {
-        changed_.WaitFor(mutex_, next_state - absl::Now());
+             Monotonic() < next_state) {
+        changed_.WaitFor(mutex_, next_state - Monotonic());
       }
       if (!connected_) return;
       last = ending_;
@@ -385,7 +450,7 @@ void Worker::WriteLoop(FarmStream& stream) {
       }
       results_due_ = false;
       state_due_ = false;
-      next_state = absl::Now() + state_interval_;
+      next_state = Monotonic() + state_interval_;
     }
     // Results first: the state that follows may offer a free slot for them.
     messages.push_back(ComposeState());

@@ -23,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
+#include "base/settings.h"
 #include "proto/tilefarm/v1/farm.pb.h"
 #include "worker/pipeline.h"
 #include "worker/spool.h"
@@ -44,7 +45,19 @@ struct WorkerTimeouts {
   absl::Duration finish_running = absl::Seconds(5);
   absl::Duration await_acks = absl::Seconds(1);
   absl::Duration end_stream = absl::Seconds(1);
+  // A state directory that took no result (disk full) is tried again after
+  // this; until then the worker takes no new work.
+  absl::Duration spool_retry = absl::Seconds(2);
+  // A connection on which nothing was heard for so long is asked for a sign of
+  // life, and given up where none comes in the time after. The server takes
+  // it ill to be asked more than four times in its own keepalive_interval.
+  absl::Duration keepalive_interval = absl::Seconds(30);
+  absl::Duration keepalive_timeout = absl::Seconds(10);
 };
+
+// Every member under its own name: for `--timeout KEY=DURATION` and for the
+// configuration file. Points into `timeouts`.
+Settings TimeoutSettings(WorkerTimeouts& timeouts);
 
 // Thread-safe. Owns pipeline, spool and threads.
 class Worker {
@@ -77,6 +90,7 @@ class Worker {
   void WriteLoop(FarmStream& stream);
   void Take(const v1::ServerMessage& message);
   void ReportLoop();
+  void RetrySpool();
   void Report(const std::string& database_uuid, v1::Result result);
   v1::WorkerMessage ComposeState();
   void Wake();
@@ -105,6 +119,8 @@ class Worker {
       ABSL_GUARDED_BY(mutex_);
   // Lease ids on their way into the spool, with their attempts.
   std::map<std::string, uint32_t> reporting_ ABSL_GUARDED_BY(mutex_);
+
+  absl::Duration spool_tried_ = -absl::InfiniteDuration();  // reporter alone
 
   std::unique_ptr<Pipeline> pipeline_;
   std::thread reporter_;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/clock.h"
 #include "server/services/rpc_status.h"
 
 namespace tilefarm::cli {
@@ -114,7 +115,7 @@ absl::StatusOr<v1::JobUpdate> Client::Watch(
     absl::Duration patience) {
   v1::WatchRequest request;
   request.set_job_id(job_id);
-  absl::Time away_since = absl::InfiniteFuture();
+  absl::Duration away_since = absl::InfiniteDuration();
   while (true) {
     grpc::ClientContext context;
     auto reader = stub_->Watch(&context, request);
@@ -128,9 +129,9 @@ absl::StatusOr<v1::JobUpdate> Client::Watch(
     const grpc::Status status = reader->Finish();
     if (status.ok() && any) return last;
     if (!status.ok() && !MayReconnect(status)) return Explain(status);
-    const absl::Time now = absl::Now();
-    if (any) away_since = absl::InfiniteFuture();
-    if (away_since == absl::InfiniteFuture()) {
+    const absl::Duration now = Clock::Real().Monotonic();
+    if (any) away_since = absl::InfiniteDuration();
+    if (away_since == absl::InfiniteDuration()) {
       away_since = now;
       say(absl::StrCat("the server at ", address_,
                        " is away; waiting for it to come back"));

@@ -81,8 +81,10 @@ absl::StatusOr<int64_t> Farm::Connect(const WorkerHello& hello,
     // Restarted: what it held died with it.
     const std::set<std::string> held = worker.leases;
     for (const std::string& lease_id : held) Lose(lease_id);
-    worker.capacity = 0;
   }
+  // Until it says so: results that waited come before its state, and what they
+  // are of must not be granted once more between them.
+  worker.capacity = 0;
   worker.name = hello.name;
   worker.boot_id = hello.boot_id;
   worker.properties = hello.device;
@@ -128,7 +130,19 @@ void Farm::OnState(int64_t session, std::span<const HeldLease> held,
       lease.phase_since = now;
     }
   }
+  if (draining) LoseUntaken(*worker, held);
   Grant();
+}
+
+// A worker that drains takes nothing new: what it does not hold it has dropped,
+// or will when it arrives. Results come before the state that omits them.
+void Farm::LoseUntaken(const Worker& worker, std::span<const HeldLease> held) {
+  std::set<std::string> untaken = worker.leases;
+  for (const HeldLease& one : held) untaken.erase(one.lease_id);
+  for (const std::string& lease_id : untaken) {
+    --items_.at(leases_.at(lease_id).candidate_id)->losses;  // no fault
+    Lose(lease_id);
+  }
 }
 
 void Farm::OnResult(int64_t session, WorkerResult result) {
@@ -333,16 +347,21 @@ void Farm::Lose(const std::string& lease_id) {
   Worker& worker = *workers_.at(lease.worker);
   item.lost_leases.push_back(lease_id);
   item.lease_id.clear();
+  ++item.losses;
   if (lease.phase == Phase::kRunning) ++item.running_losses;
   LogInfo(absl::StrCat("lease of ", lease.candidate_id.substr(0, 12), " on ",
                        worker.name, " lost (attempt ", item.attempts, ", ",
                        item.running_losses, " while running)"));
-  if (item.running_losses >= options_.timeouts.max_running_losses) {
+  const bool while_running =
+      item.running_losses >= options_.timeouts.max_running_losses;
+  if (while_running || item.losses >= options_.timeouts.max_losses) {
     Measurement lost;
     lost.status = database::Status::kDeviceLost;
-    lost.error =
-        absl::StrCat("the device was lost ", item.running_losses,
-                     " times while it ran the candidate, last ", worker.name);
+    lost.error = absl::StrCat(
+        "the device was lost ",
+        while_running ? item.running_losses : item.losses,
+        while_running ? " times while it ran" : " times while it held",
+        " the candidate, last ", worker.name);
     lost.isolation = worker.properties.isolation;
     lost.emulated = worker.properties.emulated;
     lost.cores = item.work.target.cores;

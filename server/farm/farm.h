@@ -174,6 +174,8 @@ class Farm {
 
   Worker* FindSession(int64_t session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Lose(const std::string& lease_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LoseUntaken(const Worker& worker, std::span<const HeldLease> held)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ExpireLeases() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseHeld() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Grant() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -31,6 +31,7 @@ struct Farm::Item {
   std::vector<std::string> lost_leases;
   uint32_t attempts = 0;
   int running_losses = 0;
+  int losses = 0;  // in any phase
   absl::Duration held_since;
   std::string reported_by;  // name of the worker; empty: by nobody
 };

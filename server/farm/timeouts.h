@@ -3,7 +3,9 @@
 #ifndef TILEFARM_SERVER_FARM_TIMEOUTS_H_
 #define TILEFARM_SERVER_FARM_TIMEOUTS_H_
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/settings.h"
 
 namespace tilefarm::farm {
 
@@ -21,6 +23,9 @@ struct Timeouts {
   // So many leases of one candidate lost while running, and it is recorded as
   // device_lost instead of being tried again.
   int max_running_losses = 3;
+  // So many leases of it lost in any phase, with the same end: what takes its
+  // worker down at once does so before the server knows that it ran.
+  int max_losses = 10;
 
   // After a restart, candidates that a former server process had handed out
   // wait for their results to arrive from the workers' spools before they are
@@ -56,7 +61,19 @@ struct Timeouts {
   absl::Duration finalists = absl::Seconds(60);
   // Calls in flight at SIGTERM get this long.
   absl::Duration shutdown_grace = absl::Seconds(3);
+
+  // A connection on which nothing was heard for so long is asked for a sign of
+  // life ...
+  absl::Duration keepalive_interval = absl::Seconds(20);
+  // ... and closed where none comes in this time.
+  absl::Duration keepalive_timeout = absl::Seconds(10);
 };
+
+// Every member under its own name: for `--timeout KEY=DURATION` and for the
+// configuration file. Points into `timeouts`.
+Settings TimeoutSettings(Timeouts& timeouts);
+// InvalidArgument where values do not go together.
+absl::Status CheckTimeouts(const Timeouts& timeouts);
 
 }  // namespace tilefarm::farm
 

@@ -93,9 +93,20 @@ void JobRun::SetMessage(std::string message) {
   ++version_;
 }
 
-void JobRun::AppendLog(std::string line) {
-  const absl::Status logged = env_.store.AppendJobLog(job_id_, {&line, 1});
-  if (!logged.ok()) LogWarning(absl::StrCat("job log: ", logged.ToString()));
+absl::Status JobRun::AppendLog(std::string line) {
+  unlogged_.push_back(std::move(line));
+  return FlushLog();
+}
+
+absl::Status JobRun::FlushLog() {
+  if (unlogged_.empty()) return absl::OkStatus();
+  const absl::Status logged = env_.store.AppendJobLog(job_id_, unlogged_);
+  if (logged.ok()) {
+    unlogged_.clear();
+  } else {
+    LogWarning(absl::StrCat("job ", job_id_, ": log: ", logged.ToString()));
+  }
+  return logged;
 }
 
 // --- Start ---------------------------------------------------------------
@@ -119,8 +130,13 @@ absl::Status JobRun::Load() {
     libraries_ = log.libraries;
   }
   if (spec_.seconds > 0) {
-    deadline_ = log.first_opened.value_or(env_.clock.Now()) +
-                absl::Seconds(spec_.seconds);
+    // Across restarts only the wall clock counts on; a step of it meanwhile
+    // neither adds time nor takes more than there is.
+    const absl::Duration budget = absl::Seconds(spec_.seconds);
+    const absl::Time now = env_.clock.Now();
+    const absl::Duration spent = std::clamp(
+        now - log.first_opened.value_or(now), absl::ZeroDuration(), budget);
+    deadline_ = env_.clock.Monotonic() + budget - spent;
   }
   std::set<std::string> recorded;
   for (const auto& task : tasks_) {
@@ -198,7 +214,9 @@ bool JobRun::LearnDevice() {
     if (target_.caches_known && libraries_.has_value()) break;
     SetMessage(env_.farm.WhyNoDevice(target_));
     MutexLock lock(mutex_);
-    if (stopping_ || cancelled_ || env_.clock.Now() >= deadline_) return false;
+    if (stopping_ || cancelled_ || env_.clock.Monotonic() >= deadline_) {
+      return false;
+    }
     changed_.WaitFor(mutex_, env_.timeouts.search_poll);
   }
   return true;
@@ -244,7 +262,8 @@ absl::Status JobRun::Prepare() {
     }
   }
   AppendLog(OpenLine(env_.clock.Now(), env_.fingerprint, target_.caches, known,
-                     *libraries_));
+                     *libraries_))
+      .IgnoreError();  // goes before the first proposal
   return any ? absl::OkStatus() : absl::FailedPreconditionError(last_failure_);
 }
 
@@ -369,7 +388,7 @@ void JobRun::EndByItself() {
 
 std::string JobRun::WhyEnough() const {
   if (spec_.trials > 0 && trials_done_ >= spec_.trials) return "trials";
-  if (env_.clock.Now() >= deadline_) return "time";
+  if (env_.clock.Monotonic() >= deadline_) return "time";
   if (spec_.patience > 0 && trials_since_gain_ >= spec_.patience) {
     return "patience";
   }
@@ -384,10 +403,13 @@ bool JobRun::AllExhausted() const {
 
 void JobRun::End(JobState state, const std::string& error) {
   SaveModel(/*now=*/true);
-  AppendLog(EndLine(std::string(JobStateName(state))));
+  unlogged_.push_back(EndLine(std::string(JobStateName(state))));
   while (true) {
-    const absl::Status stored =
-        env_.store.UpdateJob(job_id_, std::string(JobStateName(state)), error);
+    absl::Status stored = FlushLog();
+    if (stored.ok()) {
+      stored = env_.store.UpdateJob(job_id_, std::string(JobStateName(state)),
+                                    error);
+    }
     if (stored.ok()) break;
     LogWarning(absl::StrCat("job ", job_id_, " ended but the store says ",
                             stored.ToString()));

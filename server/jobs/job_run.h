@@ -112,7 +112,9 @@ class JobRun {
   void EndByItself();
   void End(JobState state, const std::string& error);
   void SaveModel(bool now);
-  void AppendLog(std::string line);
+  // Lines that cannot be stored now are kept, and go before the next.
+  absl::Status AppendLog(std::string line);
+  absl::Status FlushLog();
   void SetMessage(std::string message);
   void UpdateRate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -133,11 +135,13 @@ class JobRun {
   std::set<std::string> former_;
   int64_t trials_done_ = 0;
   int64_t trials_since_gain_ = 0;
-  absl::Time deadline_ = absl::InfiniteFuture();
+  // By the monotonic clock.
+  absl::Duration deadline_ = absl::InfiniteDuration();
   absl::Duration model_saved_at_ = -absl::InfiniteDuration();
   bool model_changed_ = false;
   // When waiting for finalists ends; none requested yet: infinite.
   absl::Duration finalists_until_ = absl::InfiniteDuration();
+  std::vector<std::string> unlogged_;
   std::string last_failure_;  // of a task that cannot be searched
 
   mutable Mutex mutex_;

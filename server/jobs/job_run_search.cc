@@ -86,7 +86,8 @@ void JobRun::UpdateRate() {
            snapshot_.trials_per_second;
   }
   if (spec_.seconds > 0) {
-    const double until = absl::ToDoubleSeconds(deadline_ - env_.clock.Now());
+    const double until =
+        absl::ToDoubleSeconds(deadline_ - env_.clock.Monotonic());
     left = left < 0 ? until : std::min(left, until);
   }
   snapshot_.seconds_left = std::max(left, left < 0 ? -1.0 : 0.0);
@@ -127,7 +128,8 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
       ids.push_back(record.candidate_id);
     }
     if (reports.empty() || task->search == nullptr) continue;
-    AppendLog(ReportLine(task->id, ids));
+    // Where it fails, it goes before the next proposal.
+    AppendLog(ReportLine(task->id, ids)).IgnoreError();
     const absl::Status reported = task->search->Report(reports);
     if (!reported.ok()) {
       // The search goes on without them; the records are safe.
@@ -223,18 +225,15 @@ bool JobRun::ProposeFrom(Task& task, int count) {
          .model_score = absl::StrFormat("%.6g", proposal.predicted),
          .sequence = task.next_sequence++});
   }
-  std::string line = ProposeLine(task.id, count, logged);
-  absl::Status stored = env_.store.AppendJobLog(job_id_, {&line, 1});
+  absl::Status stored = AppendLog(ProposeLine(task.id, count, logged));
   while (!stored.ok()) {
     // A candidate that the log does not know must not reach a device.
-    Log(LogLevel::kError, "jobs",
-        absl::StrCat("job ", job_id_, ": log: ", stored.ToString()));
     {
       MutexLock lock(mutex_);
       if (stopping_ || cancelled_) return false;
       changed_.WaitFor(mutex_, env_.timeouts.commit_retry);
     }
-    stored = env_.store.AppendJobLog(job_id_, {&line, 1});
+    stored = FlushLog();
   }
   for (const LoggedProposal& proposal : logged) {
     farm::WorkItem item = MakeItem(task, farm::Purpose::kTrial);

@@ -14,6 +14,11 @@
 namespace tilefarm::jobs {
 namespace {
 
+// Of the disk, say, not of the job.
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+}
+
 std::set<std::string> TaskIds(const JobSpec& spec) {
   std::set<std::string> ids;
   for (const TaskSpec& task : spec.tasks) {
@@ -149,6 +154,16 @@ absl::Status Jobs::StartRun(Entry& entry, bool recovered) {
       runs_.erase(entry.id);
     }
     entry.run.reset();
+    farm_.RemoveQueue(entry.id);
+    if (!recovered && MayPass(status)) {
+      if (entry.error != status.message()) {
+        entry.error = std::string(status.message());
+        Log(LogLevel::kError, "jobs",
+            absl::StrCat("job ", entry.id,
+                         " waits for the database: ", entry.error));
+      }
+      return absl::OkStatus();
+    }
     // The store is there but the job is not well: say so and go on.
     entry.state = JobState::kFailed;
     entry.error = std::string(status.message());
@@ -156,6 +171,7 @@ absl::Status Jobs::StartRun(Entry& entry, bool recovered) {
         absl::StrCat("job ", entry.id, " cannot run: ", entry.error));
     return store_.UpdateJob(entry.id, "failed", entry.error);
   }
+  entry.error.clear();
   entry.state = JobState::kRunning;
   entry.run->Start();
   Log(LogLevel::kInfo, "jobs",
@@ -301,6 +317,9 @@ JobSnapshot Jobs::FromRecords(const Entry& entry) const {
 }
 
 std::string Jobs::WhyQueued(const Entry& entry) {
+  if (!entry.error.empty()) {
+    return absl::StrCat("waits for the database: ", entry.error);
+  }
   for (const auto& other : entries_) {
     if (other->state != JobState::kRunning) continue;
     for (const std::string& id : entry.task_ids) {
@@ -314,12 +333,18 @@ std::string Jobs::WhyQueued(const Entry& entry) {
 }
 
 JobSnapshot Jobs::SnapshotOf(Entry& entry) {
-  if (entry.run != nullptr) return entry.run->Snapshot();
+  if (entry.run != nullptr) {
+    JobSnapshot snapshot = entry.run->Snapshot();
+    const std::string problem = writer_->problem();
+    if (!problem.empty() && !Ended(snapshot.state)) snapshot.message = problem;
+    return snapshot;
+  }
   if (entry.final.has_value()) return *entry.final;
   JobSnapshot snapshot = FromRecords(entry);
   if (Ended(entry.state)) {
     entry.final = snapshot;
   } else {
+    snapshot.error.clear();
     snapshot.message = WhyQueued(entry);
   }
   return snapshot;
@@ -373,6 +398,7 @@ void Jobs::Publish() {
   MutexLock lock(mutex_);
   MutexLock watch_lock(watch_mutex_);
   const absl::Duration now = options_.clock->Monotonic();
+  const std::string problem = writer_->problem();
   for (auto it = watchers_.begin(); it != watchers_.end();) {
     Watching& watching = it->second;
     Entry* entry = Find(watching.job_id);
@@ -380,7 +406,9 @@ void Jobs::Publish() {
     const bool due =
         now - watching.told_at >= options_.timeouts.watch_idle_interval;
     bool ended = Ended(entry->state);
-    if (ended || due || version != watching.version) {
+    const bool problem_changed = watching.problem != problem;
+    watching.problem = problem;
+    if (ended || due || problem_changed || version != watching.version) {
       const JobSnapshot snapshot = SnapshotOf(*entry);
       ended = Ended(snapshot.state);
       watching.version = version;

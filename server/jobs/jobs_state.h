@@ -15,6 +15,7 @@ struct Jobs::Entry {
   std::string id;
   JobSpec spec;
   JobState state = JobState::kQueued;
+  // Of an ended job: why; of a queued one: why it could not be started.
   std::string error;
   std::set<std::string> task_ids;
   std::unique_ptr<JobRun> run;       // while running
@@ -26,6 +27,7 @@ struct Jobs::Watching {
   Watcher watcher;
   int64_t version = -1;  // of the run, as last told
   std::string message;   // of a queued job, as last told
+  std::string problem;   // of storing results, as last told
   absl::Duration told_at;
 };
 

@@ -96,6 +96,31 @@ void ResultWriter::OnResult(Completion completion) {
   changed_.NotifyAll();
 }
 
+std::string ResultWriter::problem() const {
+  MutexLock lock(mutex_);
+  return problem_;
+}
+
+void ResultWriter::NoteStored(const absl::Status& status) {
+  std::string problem;
+  if (!status.ok() && MayRetry(status)) {
+    problem = absl::StrCat(
+        "results cannot be stored: ", std::string(status.message()),
+        "; workers keep them, and storing is tried again every ",
+        absl::FormatDuration(timeouts_.commit_retry));
+  }
+  {
+    MutexLock lock(mutex_);
+    if (problem_ == problem) return;
+    problem_ = problem;
+  }
+  if (problem.empty()) {
+    Log(LogLevel::kInfo, "results", "results are stored again");
+  } else {
+    LogError(problem);
+  }
+}
+
 void ResultWriter::Main() {
   while (true) {
     std::vector<Completion> group;
@@ -164,15 +189,16 @@ bool ResultWriter::CommitRecords(const std::vector<const Completion*>& group) {
     records.push_back(MakeRecord(*completion, clock_.Now()));
   }
   const auto added = store_.AddRecords(records);
+  NoteStored(added.status());
   if (added.ok()) {
     for (size_t i = 0; i < group.size(); ++i) {
       Finish(*group[i], records[i], (*added)[i]);
     }
     return true;
   }
+  if (MayRetry(added.status())) return false;
   LogError(absl::StrCat("commit of ", group.size(),
                         " results failed: ", added.status().ToString()));
-  if (MayRetry(added.status())) return false;
   if (group.size() == 1) {
     // The store will never take it; the worker need not keep it.
     Finish(*group[0], records[0], /*added=*/false);
@@ -189,9 +215,10 @@ bool ResultWriter::CommitBaseline(const Completion& completion) {
   const database::Record record = MakeRecord(completion, clock_.Now());
   const absl::Status stored = store_.PutBlob(
       BaselineKey(completion.item.task_id), database::RecordToJson(record));
+  NoteStored(stored);
   if (!stored.ok()) {
-    LogError(absl::StrCat("commit failed: ", stored.ToString()));
     if (MayRetry(stored)) return false;
+    LogError(absl::StrCat("commit failed: ", stored.ToString()));
   }
   Finish(completion, record, stored.ok());
   return true;
@@ -213,9 +240,10 @@ bool ResultWriter::CommitMeasure(const Completion& completion) {
       }
     }
   }
+  NoteStored(status);
   if (!status.ok()) {
-    LogError(absl::StrCat("commit failed: ", status.ToString()));
     if (MayRetry(status)) return false;
+    LogError(absl::StrCat("commit failed: ", status.ToString()));
   }
   Finish(completion, record, status.ok());
   return true;

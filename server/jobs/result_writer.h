@@ -48,6 +48,10 @@ class ResultWriter : public farm::ResultSink {
 
   void OnResult(farm::Completion completion) override;
 
+  // Why results cannot be stored now, and what to do, for people; empty: they
+  // can. Thread-safe.
+  std::string problem() const;
+
  private:
   void Main();
   // What must be tried again.
@@ -56,6 +60,8 @@ class ResultWriter : public farm::ResultSink {
   bool CommitRecords(const std::vector<const farm::Completion*>& group);
   bool CommitBaseline(const farm::Completion& completion);
   bool CommitMeasure(const farm::Completion& completion);
+  // Logs what is new about it.
+  void NoteStored(const absl::Status& status);
   void Finish(const farm::Completion& completion,
               const database::Record& record, bool added);
 
@@ -65,9 +71,10 @@ class ResultWriter : public farm::ResultSink {
   const farm::Timeouts timeouts_;
   Clock& clock_;
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar changed_;
   std::deque<farm::Completion> queue_ ABSL_GUARDED_BY(mutex_);
+  std::string problem_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -23,10 +23,9 @@ namespace {
 
 // Programs and results are text of a few MiB at most.
 constexpr int kMaxMessageBytes = 64 << 20;
-constexpr int kKeepaliveMs = 20'000;
-constexpr int kKeepaliveTimeoutMs = 10'000;
-constexpr int kMinPingIntervalMs = 5'000;
 constexpr int kMaxThreads = 64;
+// A peer may ask for signs of life so many times as often as the server does.
+constexpr int kPingsInInterval = 4;
 
 struct HostAndPort {
   std::string host;
@@ -114,13 +113,18 @@ class GrpcServer : public Server {
     grpc::ServerBuilder builder;
     // Otherwise a second server would share the port in silence.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+    const auto milliseconds = [](absl::Duration duration) {
+      return static_cast<int>(absl::ToInt64Milliseconds(duration));
+    };
+    const farm::Timeouts& timeouts = options_.timeouts;
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS,
+                               milliseconds(timeouts.keepalive_interval));
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
-                               kKeepaliveTimeoutMs);
+                               milliseconds(timeouts.keepalive_timeout));
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
     builder.AddChannelArgument(
         GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-        kMinPingIntervalMs);
+        milliseconds(timeouts.keepalive_interval / kPingsInInterval));
     builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
     builder.SetMaxSendMessageSize(kMaxMessageBytes);
     grpc::ResourceQuota quota("tune-server");

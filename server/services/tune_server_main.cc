@@ -7,10 +7,13 @@
 #include <cstdio>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/log.h"
+#include "base/settings.h"
+#include "base/status_macros.h"
 #include "compiler/driver/compile.h"
 #include "server/farm/farm.h"
 #include "server/services/server.h"
@@ -22,8 +25,18 @@ namespace {
 // Well within the 10 s that a service manager waits.
 constexpr absl::Duration kShutdownLimit = absl::Seconds(7);
 
+absl::Status SetTimeouts(const std::vector<std::string>& pairs,
+                         farm::Timeouts& timeouts) {
+  Settings settings = farm::TimeoutSettings(timeouts);
+  for (const std::string& pair : pairs) {
+    TF_RETURN_IF_ERROR(settings.SetPair(pair));
+  }
+  return farm::CheckTimeouts(timeouts);
+}
+
 int Main(int argc, char** argv) {
   services::ServerOptions options;
+  std::vector<std::string> timeouts;
   CLI::App app("Tunes programs on the devices that connect to it.");
   app.name("tune-server");
   app.set_version_flag("--version",
@@ -36,10 +49,19 @@ int Main(int argc, char** argv) {
                  "HOST:PORT, loopback only; port 0 takes a free one")
       ->envname("TUNE_SERVER_LISTEN")
       ->capture_default_str();
+  app.add_option("--timeout", timeouts,
+                 "KEY=DURATION, any number of times; an unknown key lists "
+                 "those there are");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
+  }
+  const absl::Status set = SetTimeouts(timeouts, options.timeouts);
+  if (!set.ok()) {
+    std::fprintf(stderr, "tune-server: --timeout: %s\n",
+                 std::string(set.message()).c_str());
+    return 2;
   }
   const absl::Status address = services::CheckListenAddress(options.listen);
   if (!address.ok()) {

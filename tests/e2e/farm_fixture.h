@@ -47,14 +47,21 @@ class FarmFixture : public ::testing::Test {
 
   FarmFixture() : program_(dir_.Write("mm_relu.py", kMmRelu)) {}
 
-  std::string db() const { return dir_.File("tune.db"); }
+  std::string db() const { return database_; }
+
+  std::string state(const std::string& worker) const {
+    return dir_.File("state-" + worker);
+  }
 
   // On the port of the server before, if there was one.
   void StartServer() {
     const std::string listen = address_.empty() ? "127.0.0.1:0" : address_;
     for (int attempt = 0; attempt < 50; ++attempt) {
-      server_ = Process::Spawn(
-          {Bin("tune-server"), "--db", db(), "--listen", listen});
+      std::vector<std::string> command = {Bin("tune-server"), "--db", db(),
+                                          "--listen", listen};
+      command.insert(command.end(), server_options_.begin(),
+                     server_options_.end());
+      server_ = Process::Spawn(std::move(command), server_environment_);
       ASSERT_NE(server_, nullptr);
       const auto address = server_->WaitForOutput("listening on ");
       if (address.has_value()) {
@@ -66,10 +73,16 @@ class FarmFixture : public ::testing::Test {
     }
     FAIL() << "the server does not start: " << server_->errors();
   }
-  std::unique_ptr<Process> StartWorker(const std::string& name) {
-    auto worker = Process::Spawn(
-        {Bin("rpc-worker"), "--server", address_, "--name", name, "--state-dir",
-         dir_.File("state-" + name), "--lock-dir", dir_.File("locks")});
+  // At `server`; empty: the server's own address.
+  std::unique_ptr<Process> StartWorker(const std::string& name,
+                                       const std::string& server = "") {
+    std::vector<std::string> command = {
+        Bin("rpc-worker"), "--server",   server.empty() ? address_ : server,
+        "--name",          name,         "--state-dir",
+        state(name),       "--lock-dir", dir_.File("locks")};
+    command.insert(command.end(), worker_options_.begin(),
+                   worker_options_.end());
+    auto worker = Process::Spawn(std::move(command), worker_environment_);
     EXPECT_NE(worker, nullptr);
     return worker;
   }
@@ -120,6 +133,10 @@ class FarmFixture : public ::testing::Test {
 
   TempDir dir_;
   const std::string program_;
+  // Of every server and worker that is started from then on.
+  std::vector<std::string> server_options_, server_environment_;
+  std::vector<std::string> worker_options_, worker_environment_;
+  std::string database_ = dir_.File("tune.db");
   std::string address_;
   std::unique_ptr<Process> server_;
 };

@@ -182,6 +182,21 @@ TEST_F(FarmTest, LossesWhileBuildingDoNotCount) {
   EXPECT_THAT(sink_.completions, IsEmpty());
 }
 
+TEST_F(FarmTest, LossesInAnyPhaseHaveACap) {
+  Add("a");
+  const Connected worker = Connect("w");
+  for (int loss = 1; loss <= Timeouts().max_losses; ++loss) {
+    EXPECT_THAT(sink_.completions, IsEmpty());
+    ASSERT_THAT(worker.link->leases(), SizeIs(loss));
+    Pass(absl::Seconds(30));
+  }
+  ASSERT_THAT(sink_.completions, SizeIs(1));
+  EXPECT_EQ(sink_.completions[0].measurement.status,
+            database::Status::kDeviceLost);
+  EXPECT_THAT(sink_.completions[0].measurement.error,
+              HasSubstr("10 times while it held"));
+}
+
 TEST_F(FarmTest, ReconnectWithTheSameBootIdKeepsLeases) {
   Add("a");
   const Connected old = Connect("w");
@@ -193,6 +208,23 @@ TEST_F(FarmTest, ReconnectWithTheSameBootIdKeepsLeases) {
   farm_.Committed("a", false);
   EXPECT_THAT(back.link->acks(), ElementsAre(Pair("lease-1", false)));
   EXPECT_THAT(old.link->acks(), IsEmpty());
+}
+
+TEST_F(FarmTest, WaitingResultsComeBeforeTheirCandidatesAreGrantedAgain) {
+  Add("a");
+  Add("b");
+  const Connected old = Connect("w", 2);
+  farm_.Disconnect(old.session);
+  Pass(absl::Seconds(30));
+  EXPECT_EQ(farm_.Counts("job").ready, 2);
+  // Both were measured while it was away.
+  Connected back;
+  back.session = *farm_.Connect(TestHello("w"), back.link);
+  Report(back, "lease-1", "a");
+  Report(back, "lease-2", "b");
+  EXPECT_THAT(sink_.completions, SizeIs(2));
+  EXPECT_THAT(back.link->leases(), IsEmpty());
+  EXPECT_THAT(back.link->acks(), IsEmpty());
 }
 
 TEST_F(FarmTest, RestartLosesLeasesAtOnce) {
@@ -379,6 +411,19 @@ TEST_F(FarmTest, DrainingWorkerFinishesButTakesNothing) {
   Report(worker, "lease-2", "b");
   EXPECT_THAT(worker.link->leases(), SizeIs(2));
   EXPECT_EQ(farm_.Devices()[0].state, DeviceState::kDraining);
+}
+
+TEST_F(FarmTest, WhatADrainingWorkerHasNotTakenIsGrantedAtOnce) {
+  Add("a");
+  Add("b");
+  const Connected leaves = Connect("v", 2);
+  ASSERT_THAT(leaves.link->leases(), SizeIs(2));
+  const Connected stays = Connect("w", 1);
+  const HeldLease held[] = {{"lease-1", 1, Phase::kBuilding}};
+  farm_.OnState(leaves.session, held, /*draining=*/true, 0);
+  ASSERT_THAT(stays.link->leases(), SizeIs(1));
+  EXPECT_EQ(stays.link->leases()[0].item.candidate_id, "b");
+  EXPECT_EQ(farm_.Counts("job").leased, 2);
 }
 
 TEST_F(FarmTest, SendsTheBestTimeOfTheTask) {

@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using testing::FakeLink;
+using ::testing::HasSubstr;
 using testing::kFingerprint;
 using testing::Measured;
 using ::testing::Pair;
@@ -182,6 +183,18 @@ TEST_F(ResultWriterTest, AcknowledgesOnlyWhatIsStored) {
   WaitForAcks(1);
   EXPECT_EQ(store_.writes, 4);
   EXPECT_TRUE(*store_.HasCandidate("a"));
+}
+
+TEST_F(ResultWriterTest, SaysWhyNothingIsStored) {
+  EXPECT_EQ(writer_->problem(), "");
+  store_.failures = 1'000'000;
+  Measure("a");
+  for (int i = 0; i < 5000 && writer_->problem().empty(); ++i) usleep(1000);
+  EXPECT_THAT(writer_->problem(), HasSubstr("results cannot be stored"));
+  EXPECT_THAT(link_->acks(), SizeIs(0));
+  store_.failures = 0;
+  WaitForAcks(1);
+  EXPECT_EQ(writer_->problem(), "");
 }
 
 TEST_F(ResultWriterTest, OneRefusedRecordDoesNotHoldUpTheOthers) {

@@ -183,6 +183,44 @@ TEST_F(SpoolTest, DamagedFileIsSetAside) {
   EXPECT_THAT(Files(".corrupt"), testing::SizeIs(1));
 }
 
+TEST_F(SpoolTest, WhatCannotBeWrittenIsKeptAndWrittenLater) {
+  auto spool = Open();
+  // In the way of the database's directory.
+  const std::string blocked = directory_ + "/spool/uuid";
+  std::ofstream(blocked) << "x";
+  EXPECT_FALSE(spool->Put("uuid", Result("a")).ok());
+  EXPECT_FALSE(spool->writable());
+  EXPECT_THAT(Ids(*spool, "uuid"), ElementsAre("a"));
+  EXPECT_FALSE(spool->Retry().ok());
+  EXPECT_FALSE(spool->writable());
+  std::filesystem::remove(blocked);
+  EXPECT_TRUE(spool->Retry().ok());
+  EXPECT_TRUE(spool->writable());
+  spool.reset();
+  spool = Open();
+  EXPECT_THAT(Ids(*spool, "uuid"), ElementsAre("a"));
+  spool->Acknowledge("uuid", "a");
+  EXPECT_THAT(Files(".result"), testing::IsEmpty());
+}
+
+TEST_F(SpoolTest, OddFilesAreLeftAloneAndHalfWrittenOnesRemoved) {
+  auto spool = Open();
+  ASSERT_TRUE(spool->Put("uuid", Result("a")).ok());
+  spool.reset();
+  const std::string folder = directory_ + "/spool/uuid/";
+  const auto whole = Files(".result").front();
+  // Numbers that would start over, or that are taken.
+  std::filesystem::copy_file(whole, folder + "18446744073709551615-b.result");
+  std::filesystem::copy_file(whole, folder + "000000000001-c.result");
+  std::ofstream(folder + "000000000002-d.result.tmp") << "half";
+  std::ofstream(directory_ + "/spool/file") << "x";
+  spool = Open();
+  EXPECT_THAT(Ids(*spool, "uuid"), ElementsAre("a"));
+  ASSERT_TRUE(spool->Put("uuid", Result("e")).ok());
+  EXPECT_THAT(Ids(*spool, "uuid"), ElementsAre("a", "e"));
+  EXPECT_THAT(Files(".tmp"), testing::IsEmpty());
+}
+
 TEST_F(SpoolTest, SecondOwnerIsRefused) {
   const auto spool = Open();
   EXPECT_EQ(Spool::Open(directory_).status().code(),

@@ -306,6 +306,17 @@ TEST_F(WorkerTest, LostAcknowledgementIsMadeGoodAfterReconnecting) {
   ExpectStillWorks();
 }
 
+TEST_F(WorkerTest, AMessageThatCannotBeReadIsMadeGoodByReconnecting) {
+  StartWorker();
+  v1::ServerMessage unreadable;
+  // Strings are UTF-8, or the message is refused.
+  unreadable.mutable_cancel()->set_lease_id("\xff");
+  farm_.Send(unreadable);
+  ASSERT_TRUE(farm_.AwaitHellos(2));
+  ASSERT_TRUE(farm_.Await([this] { return worker_->connected(); }));
+  ExpectStillWorks();
+}
+
 TEST_F(WorkerTest, LeasesOutliveTheStream) {
   StartWorker();
   farm_.SendLease(Lease("slow", "sleep 500 good"));

@@ -1,0 +1,51 @@
+// Durations and counts that can be set by name: from a command line, from a
+// configuration file.
+//
+//   Settings settings;
+//   settings.Add("lease_duration", &timeouts.lease_duration);
+//   settings.Set("lease_duration", "30s");
+//   settings.SetPair("lease_duration=30s");
+#ifndef TILEFARM_BASE_SETTINGS_H_
+#define TILEFARM_BASE_SETTINGS_H_
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace tilefarm {
+
+// Not thread-safe. Points into what it sets, which must outlive it.
+class Settings {
+ public:
+  enum class Zero { kRefused, kAllowed };
+
+  // Written as Go and Abseil do: "500ms", "1m30s".
+  void Add(std::string key, absl::Duration* value, Zero zero = Zero::kRefused);
+  // At least 1.
+  void Add(std::string key, int* value);
+
+  // InvalidArgument, and nothing changed: an unknown key (the message lists
+  // those known), or a value that is none, negative, not finite or more than
+  // a year.
+  absl::Status Set(std::string_view key, std::string_view value);
+  // "KEY=VALUE", spaces around both ignored.
+  absl::Status SetPair(std::string_view pair);
+
+  // The keys, sorted, joined by ", ".
+  std::string Keys() const;
+
+ private:
+  struct Entry {
+    std::variant<absl::Duration*, int*> value;
+    Zero zero = Zero::kRefused;
+  };
+  std::map<std::string, Entry, std::less<>> entries_;
+};
+
+}  // namespace tilefarm
+
+#endif  // TILEFARM_BASE_SETTINGS_H_

@@ -1,0 +1,74 @@
+// A TCP proxy between a client and a server of a test, which can be told to
+// misbehave:
+//
+//   worker --> FaultProxy(address of the server) --> server
+//
+//   kPass     bytes go both ways
+//   kStall    none do, nothing is closed; they wait, as in a cable that is
+//             unplugged for a moment
+//   kToClient kToServer
+//             only this way; the other one is stalled
+//
+// Cut() closes what is connected; bytes that waited are lost.
+#ifndef TILEFARM_TESTS_SUPPORT_FAULT_PROXY_H_
+#define TILEFARM_TESTS_SUPPORT_FAULT_PROXY_H_
+
+#include <list>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/time/time.h"
+#include "base/mutex.h"
+
+namespace tilefarm::testing {
+
+// Thread-safe; one thread of its own.
+class FaultProxy {
+ public:
+  enum class Mode { kPass, kStall, kToClient, kToServer };
+
+  // Listens on a free port of the loopback interface, of which `server` is a
+  // HOST:PORT, connected to anew for each connection.
+  explicit FaultProxy(std::string server);
+  ~FaultProxy();
+  FaultProxy(const FaultProxy&) = delete;
+  FaultProxy& operator=(const FaultProxy&) = delete;
+
+  const std::string& address() const { return address_; }
+  // For connections that are and that come.
+  void SetMode(Mode mode);
+  // Every byte is so long on its way.
+  void SetDelay(absl::Duration delay);
+  void Cut();
+  // Connections accepted so far.
+  int accepted() const;
+
+ private:
+  struct Connection;
+
+  void Main();
+  void Accept();
+  // Moves what may move; false where the connection has ended.
+  bool Move(Connection& connection, short client_events, short server_events);
+  void Wake();
+
+  const std::string server_;
+  std::string address_;
+  int listen_fd_ = -1;
+  int wake_[2] = {-1, -1};
+  // The thread's alone.
+  std::list<std::unique_ptr<Connection>> connections_;
+
+  mutable Mutex mutex_;
+  Mode mode_ ABSL_GUARDED_BY(mutex_) = Mode::kPass;
+  absl::Duration delay_ ABSL_GUARDED_BY(mutex_);
+  bool cut_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  int accepted_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::thread thread_;
+};
+
+}  // namespace tilefarm::testing
+
+#endif  // TILEFARM_TESTS_SUPPORT_FAULT_PROXY_H_

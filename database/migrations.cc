@@ -156,8 +156,44 @@ SELECT id, done || rest AS trace FROM fill
 WHERE decisions IS NULL OR instr(rest, '?') = 0;
 )sql";
 
+constexpr const char* kVersion2 = R"sql(
+-- What operators decided about devices, by name.
+CREATE TABLE device_states(
+  name TEXT PRIMARY KEY,
+  operator_state TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  actor TEXT NOT NULL,
+  reserved_for TEXT NOT NULL,
+  reserved_until TEXT NOT NULL,
+  model TEXT NOT NULL,
+  target TEXT NOT NULL,
+  last_seen TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- What canaries told of each device ("NAME@DIGEST").
+CREATE TABLE device_canaries(
+  device TEXT PRIMARY KEY,
+  fingerprint TEXT NOT NULL,
+  seconds REAL NOT NULL,
+  good_through INTEGER NOT NULL,
+  suspect_after INTEGER NOT NULL,
+  suspect_through INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE audit_log(
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  at TEXT NOT NULL,
+  actor TEXT NOT NULL,
+  action TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  detail TEXT NOT NULL
+);
+CREATE INDEX audit_log_by_subject ON audit_log(subject);
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, kVersion1},
+    {2, kVersion2},
 };
 
 struct Header {

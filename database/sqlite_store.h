@@ -21,7 +21,7 @@
 
 namespace tilefarm::database {
 
-class SqliteStore final : public Store {
+class SqliteStore final : public Store, public DeviceTables {
  public:
   static absl::StatusOr<std::unique_ptr<Store>> Create(OpenFiles files,
                                                        Clock& clock);
@@ -58,6 +58,20 @@ class SqliteStore final : public Store {
 
   absl::Status PutBlob(const std::string& key, std::string_view bytes) override;
   absl::StatusOr<std::string> GetBlob(const std::string& key) const override;
+
+  DeviceTables& device_tables() override { return *this; }
+  absl::Status PutDevices(std::span<const DeviceRow> rows,
+                          std::span<const AuditEntry> audit) override;
+  absl::Status ForgetDevice(const std::string& name,
+                            std::span<const AuditEntry> audit) override;
+  absl::StatusOr<std::vector<DeviceRow>> ListDevices() const override;
+  absl::Status PutCanaries(std::span<const CanaryRow> rows) override;
+  absl::StatusOr<std::vector<CanaryRow>> ListCanaries() const override;
+  absl::StatusOr<std::vector<AuditEntry>> ReadAudit(
+      const std::string& subject, int64_t limit) const override;
+  absl::StatusOr<int64_t> LastRecordId() const override;
+  absl::StatusOr<std::vector<Record>> RecordsOfDevice(
+      const std::string& device, int64_t after, int64_t through) const override;
 
  private:
   // A connection and the lock that its users hold.

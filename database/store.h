@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/target/target.h"
+#include "database/device_tables.h"
 #include "database/record.h"
 
 namespace tilefarm::database {
@@ -130,6 +131,9 @@ class Store {
   virtual absl::Status PutBlob(const std::string& key,
                                std::string_view bytes) = 0;
   virtual absl::StatusOr<std::string> GetBlob(const std::string& key) const = 0;
+
+  // --- Devices and the audit log; lives as long as the store ---
+  virtual DeviceTables& device_tables() = 0;
 };
 
 }  // namespace tilefarm::database

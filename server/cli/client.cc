@@ -78,6 +78,14 @@ absl::StatusOr<v1::ListJobsResponse> Client::ListJobs() {
 absl::StatusOr<v1::ListDevicesResponse> Client::ListDevices() {
   TF_SIMPLE_CALL(ListDevices, v1::ListDevicesRequest(), kCallTimeout);
 }
+absl::StatusOr<v1::ChangeDeviceResponse> Client::ChangeDevice(
+    const v1::ChangeDeviceRequest& request) {
+  TF_SIMPLE_CALL(ChangeDevice, request, kCallTimeout);
+}
+absl::StatusOr<v1::DeviceLogResponse> Client::DeviceLog(
+    const v1::DeviceLogRequest& request) {
+  TF_SIMPLE_CALL(DeviceLog, request, kCallTimeout);
+}
 absl::StatusOr<v1::CancelResponse> Client::Cancel(
     const v1::CancelRequest& request) {
   TF_SIMPLE_CALL(Cancel, request, kCallTimeout);

@@ -21,6 +21,10 @@ class Client {
 
   absl::StatusOr<v1::ListJobsResponse> ListJobs();
   absl::StatusOr<v1::ListDevicesResponse> ListDevices();
+  absl::StatusOr<v1::ChangeDeviceResponse> ChangeDevice(
+      const v1::ChangeDeviceRequest& request);
+  absl::StatusOr<v1::DeviceLogResponse> DeviceLog(
+      const v1::DeviceLogRequest& request);
   absl::StatusOr<v1::CancelResponse> Cancel(const v1::CancelRequest& request);
   absl::StatusOr<v1::BestResponse> Best(const v1::BestRequest& request);
   absl::StatusOr<v1::DbStatsResponse> DbStats();

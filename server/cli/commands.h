@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -28,6 +29,8 @@ struct JobOptions {
   std::string space;  // file of a sketch
   bool flush_cache = false;
   bool allow_library = false;
+  int priority = 0;
+  std::vector<std::string> require;
 };
 
 struct BestOptions {
@@ -47,6 +50,14 @@ struct MeasureOptions {
   std::string device;  // name; empty: any
 };
 
+struct DeviceOptions {
+  std::string name;
+  std::string reason;
+  std::string time;  // of a reservation
+  std::string user;  // it is for; empty: who asks
+  int64_t limit = 100;
+};
+
 struct DbOptions {
   std::string db;    // a file instead of the server
   std::string file;  // of import and export; "-": standard input or output
@@ -58,11 +69,21 @@ int Watch(const Common& common, const std::string& job_id);
 int Jobs(const Common& common);
 int Cancel(const Common& common, const std::string& job_id);
 int Devices(const Common& common);
+int DrainDevice(const Common& common, const DeviceOptions& options);
+int ResumeDevice(const Common& common, const DeviceOptions& options);
+int QuarantineDevice(const Common& common, const DeviceOptions& options);
+int ForgetDevice(const Common& common, const DeviceOptions& options);
+int ReserveDevice(const Common& common, const DeviceOptions& options);
+int ReleaseDevice(const Common& common, const DeviceOptions& options);
+int DeviceLog(const Common& common, const DeviceOptions& options);
 int Best(const Common& common, const BestOptions& options);
 int Measure(const Common& common, const MeasureOptions& options);
 int DbStats(const Common& common, const DbOptions& options);
 int DbExport(const Common& common, const DbOptions& options);
 int DbImport(const Common& common, const DbOptions& options);
+
+// Who asks: the account's name.
+std::string UserName();
 
 // Says "tune: MESSAGE" on stderr; the exit code of a failure.
 int Fail(const absl::Status& status);

@@ -28,13 +28,81 @@ absl::StatusOr<v1::MeasureRequest> MakeRequest(const MeasureOptions& options) {
   request.set_program(std::move(program.text));
   request.set_target(target);
   request.set_device(options.device);
+  request.set_user(UserName());
   if (!options.trace.empty()) {
     TF_ASSIGN_OR_RETURN(*request.mutable_trace(), ReadTrace(options.trace));
   }
   return request;
 }
 
+int Change(const Common& common, v1::ChangeDeviceRequest::Action action,
+           const DeviceOptions& options) {
+  v1::ChangeDeviceRequest request;
+  request.set_name(options.name);
+  request.set_action(action);
+  request.set_user(UserName());
+  request.set_reason(options.reason);
+  request.set_reserve_for(options.user);
+  if (!options.time.empty()) {
+    const auto seconds = ParseSeconds(options.time);
+    if (!seconds.ok()) return Fail(seconds.status());
+    request.set_reserve_seconds(*seconds);
+  }
+  Client client(common.server);
+  const auto changed = client.ChangeDevice(request);
+  if (!changed.ok()) return Fail(changed.status());
+  v1::ListDevicesResponse devices;
+  if (changed->has_device()) *devices.add_devices() = changed->device();
+  const bool gone = !changed->has_device();
+  if (common.json) {
+    const nlohmann::ordered_json json = {{"name", options.name},
+                                         {"state", "forgotten"}};
+    std::printf("%s\n",
+                (gone ? json : DevicesJson(devices).front()).dump().c_str());
+  } else if (gone) {
+    std::printf("%s forgotten\n", options.name.c_str());
+  } else {
+    std::printf("%s", DevicesTable(devices).c_str());
+  }
+  return kSuccess;
+}
+
 }  // namespace
+
+int DrainDevice(const Common& common, const DeviceOptions& options) {
+  return Change(common, v1::ChangeDeviceRequest::ACTION_DRAIN, options);
+}
+int ResumeDevice(const Common& common, const DeviceOptions& options) {
+  return Change(common, v1::ChangeDeviceRequest::ACTION_RESUME, options);
+}
+int QuarantineDevice(const Common& common, const DeviceOptions& options) {
+  return Change(common, v1::ChangeDeviceRequest::ACTION_QUARANTINE, options);
+}
+int ForgetDevice(const Common& common, const DeviceOptions& options) {
+  return Change(common, v1::ChangeDeviceRequest::ACTION_FORGET, options);
+}
+int ReserveDevice(const Common& common, const DeviceOptions& options) {
+  return Change(common, v1::ChangeDeviceRequest::ACTION_RESERVE, options);
+}
+int ReleaseDevice(const Common& common, const DeviceOptions& options) {
+  return Change(common, v1::ChangeDeviceRequest::ACTION_RELEASE, options);
+}
+
+int DeviceLog(const Common& common, const DeviceOptions& options) {
+  v1::DeviceLogRequest request;
+  request.set_name(options.name);
+  request.set_limit(options.limit);
+  Client client(common.server);
+  const auto log = client.DeviceLog(request);
+  if (!log.ok()) {
+    const int code = Fail(log.status());
+    return absl::IsNotFound(log.status()) ? kNothingFound : code;
+  }
+  std::printf("%s", common.json
+                        ? absl::StrCat(AuditJson(*log).dump(), "\n").c_str()
+                        : AuditTable(*log).c_str());
+  return kSuccess;
+}
 
 int Devices(const Common& common) {
   Client client(common.server);

@@ -13,8 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json SecondsOrNull(double seconds) {
-  return seconds > 0 ? Json(seconds) : Json(nullptr);
+Json NumberOrNull(double number) {
+  return number > 0 ? Json(number) : Json(nullptr);
 }
 
 template <typename Map>
@@ -24,6 +24,10 @@ Json Counts(const Map& counts) {
   Json json = Json::object();
   for (const auto& [name, count] : sorted) json[name] = count;
   return json;
+}
+
+std::string Fact(double value, const absl::FormatSpec<double>& format) {
+  return value > 0 ? absl::StrFormat(format, value) : "-";
 }
 
 std::string Clock(double seconds) {
@@ -39,12 +43,13 @@ std::string Trials(int64_t done, int64_t wanted) {
   return wanted > 0 ? absl::StrCat(done, "/", wanted) : absl::StrCat(done);
 }
 
-Json Libraries(const v1::Device& device) {
+template <typename Map>
+Json Texts(const Map& texts) {
   Json object = Json::object();
   // In the order of names: a map of the wire has none.
-  for (const auto& [name, version] : std::map<std::string, std::string>(
-           device.libraries().begin(), device.libraries().end())) {
-    object[name] = version;
+  for (const auto& [name, text] :
+       std::map<std::string, std::string>(texts.begin(), texts.end())) {
+    object[name] = text;
   }
   return object;
 }
@@ -61,7 +66,7 @@ Json JobsJson(const v1::ListJobsResponse& jobs) {
                     {"target", job.target()},
                     {"trials", job.trials()},
                     {"trials_done", job.trials_done()},
-                    {"best_seconds", SecondsOrNull(job.best_seconds())},
+                    {"best_seconds", NumberOrNull(job.best_seconds())},
                     {"error", job.error()}});
   }
   return list;
@@ -77,7 +82,26 @@ Json DevicesJson(const v1::ListDevicesResponse& devices) {
                     {"target", device.target()},
                     {"last_seen", device.last_seen()},
                     {"trials_per_second", device.trials_per_second()},
-                    {"libraries", Libraries(device)}});
+                    {"libraries", Texts(device.libraries())},
+                    {"labels", Texts(device.labels())},
+                    {"reserved_for", device.reserved_for()},
+                    {"reserved_until", device.reserved_until()},
+                    {"unsteady", device.unsteady()},
+                    {"clock_mhz", NumberOrNull(device.clock_mhz())},
+                    {"temperature_c", NumberOrNull(device.temperature_c())}});
+  }
+  return list;
+}
+
+Json AuditJson(const v1::DeviceLogResponse& log) {
+  Json list = Json::array();
+  for (const v1::AuditEntry& entry : log.entries()) {
+    list.push_back({{"id", entry.id()},
+                    {"at", entry.at()},
+                    {"actor", entry.actor()},
+                    {"action", entry.action()},
+                    {"subject", entry.subject()},
+                    {"detail", entry.detail()}});
   }
   return list;
 }
@@ -89,9 +113,9 @@ Json UpdateJson(const v1::JobUpdate& update) {
         {{"function", task.function()},
          {"workload", task.workload_hash()},
          {"trials_done", task.trials_done()},
-         {"best_seconds", SecondsOrNull(task.best_seconds())},
-         {"best_gflops", SecondsOrNull(task.best_gflops())},
-         {"unscheduled_seconds", SecondsOrNull(task.unscheduled_seconds())}});
+         {"best_seconds", NumberOrNull(task.best_seconds())},
+         {"best_gflops", NumberOrNull(task.best_gflops())},
+         {"unscheduled_seconds", NumberOrNull(task.unscheduled_seconds())}});
   }
   Json devices = Json::array();
   for (const v1::Device& device : update.devices()) {
@@ -103,9 +127,9 @@ Json UpdateJson(const v1::JobUpdate& update) {
       {"trials", update.trials()},
       {"trials_done", update.trials_done()},
       {"by_status", Counts(update.by_status())},
-      {"best_seconds", SecondsOrNull(update.best_seconds())},
-      {"best_gflops", SecondsOrNull(update.best_gflops())},
-      {"unscheduled_seconds", SecondsOrNull(update.unscheduled_seconds())},
+      {"best_seconds", NumberOrNull(update.best_seconds())},
+      {"best_gflops", NumberOrNull(update.best_gflops())},
+      {"unscheduled_seconds", NumberOrNull(update.unscheduled_seconds())},
       {"trials_per_second", update.trials_per_second()},
       {"seconds_left", update.seconds_left() >= 0 ? Json(update.seconds_left())
                                                   : Json(nullptr)},
@@ -160,14 +184,26 @@ std::string JobsTable(const v1::ListJobsResponse& jobs) {
   return Table(rows);
 }
 
+std::string AuditTable(const v1::DeviceLogResponse& log) {
+  std::vector<std::vector<std::string>> rows = {
+      {"AT", "WHO", "WHAT", "DEVICE", ""}};
+  for (const v1::AuditEntry& entry : log.entries()) {
+    rows.push_back({entry.at(), entry.actor(), entry.action(), entry.subject(),
+                    entry.detail()});
+  }
+  return Table(rows);
+}
+
 std::string DevicesTable(const v1::ListDevicesResponse& devices) {
   std::vector<std::vector<std::string>> rows = {
-      {"DEVICE", "STATE", "MODEL", "TARGET", "LAST SEEN", "TRIALS/S", ""}};
+      {"DEVICE", "STATE", "MODEL", "TARGET", "LAST SEEN", "TRIALS/S", "MHZ",
+       "TEMP", ""}};
   for (const v1::Device& device : devices.devices()) {
     rows.push_back({device.name(), device.state(), device.model(),
                     device.target(), device.last_seen(),
                     absl::StrFormat("%.1f", device.trials_per_second()),
-                    device.reason()});
+                    Fact(device.clock_mhz(), "%.0f"),
+                    Fact(device.temperature_c(), "%.0f C"), device.reason()});
   }
   return Table(rows);
 }

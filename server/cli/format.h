@@ -20,6 +20,7 @@ nlohmann::ordered_json JobsJson(const v1::ListJobsResponse& jobs);
 // [{name, state, reason, model, target, last_seen, trials_per_second,
 // libraries: {name: version}}]
 nlohmann::ordered_json DevicesJson(const v1::ListDevicesResponse& devices);
+nlohmann::ordered_json AuditJson(const v1::DeviceLogResponse& log);
 // {job_id, state, trials, trials_done, by_status, best_seconds, ...}
 nlohmann::ordered_json UpdateJson(const v1::JobUpdate& update);
 // {records, workloads, by_status}
@@ -31,6 +32,7 @@ nlohmann::ordered_json StatsJson(
 // "1.234 ms"
 std::string Seconds(double seconds);
 std::string JobsTable(const v1::ListJobsResponse& jobs);
+std::string AuditTable(const v1::DeviceLogResponse& log);
 std::string DevicesTable(const v1::ListDevicesResponse& devices);
 // One line: trials, best time and GFLOPS, speed-up over the unscheduled
 // program, results by status, rate, time left, devices.

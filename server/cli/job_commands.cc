@@ -29,13 +29,6 @@ namespace {
 // How long a watcher waits for a server that went away.
 constexpr absl::Duration kReconnectPatience = absl::Minutes(10);
 
-std::string UserName() {
-  const passwd* user = getpwuid(getuid());
-  if (user != nullptr && user->pw_name != nullptr) return user->pw_name;
-  const char* name = std::getenv("USER");
-  return name == nullptr ? absl::StrCat(getuid()) : name;
-}
-
 // Progress on stderr: one line that is rewritten on a terminal, a line per
 // update elsewhere.
 class Progress {
@@ -149,6 +142,10 @@ absl::StatusOr<v1::SubmitRequest> MakeRequest(const JobOptions& options) {
   }
   request.set_flush_cache(options.flush_cache);
   request.set_allow_library(options.allow_library);
+  request.set_priority(options.priority);
+  for (const std::string& one : options.require) {
+    request.add_requirements(one);
+  }
   return request;
 }
 
@@ -167,6 +164,13 @@ int WatchJob(const Common& common, Client& client, const std::string& job_id) {
 }
 
 }  // namespace
+
+std::string UserName() {
+  const passwd* user = getpwuid(getuid());
+  if (user != nullptr && user->pw_name != nullptr) return user->pw_name;
+  const char* name = std::getenv("USER");
+  return name == nullptr ? absl::StrCat(getuid()) : name;
+}
 
 int Fail(const absl::Status& status) {
   std::fprintf(stderr, "tune: %s\n", std::string(status.message()).c_str());

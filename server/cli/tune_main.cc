@@ -58,13 +58,85 @@ void AddJobOptions(CLI::App& command, JobOptions& options) {
   command.add_flag("--allow-library", options.allow_library,
                    "Also try kernels of oneDNN and OpenBLAS, where the device "
                    "has them");
+  command
+      .add_option("--priority", options.priority,
+                  "Among your own jobs: -10 (last) to 10 (first)")
+      ->check(CLI::Range(-10, 10))
+      ->capture_default_str();
+  command
+      .add_option("--require", options.require,
+                  "KEY=VALUE or KEY>=VALUE that a device must have, any number "
+                  "of times: cores, memory, l1, l2, l3 (sizes such as 8GiB), "
+                  "cpu, brand, isolation, emulated, device, library.NAME, "
+                  "label.NAME")
+      ->allow_extra_args(false);
 }
+
+// `tune devices` and what comes after it.
+class DeviceCommands {
+ public:
+  DeviceCommands(CLI::App& devices, DeviceOptions& options) {
+    devices.require_subcommand(0, 1);
+    devices.fallthrough();
+    Add(devices, "drain", "Let it finish what it holds, give it nothing new",
+        DrainDevice, options);
+    Add(devices, "resume", "End a drain, a quarantine or a pause", ResumeDevice,
+        options);
+    Add(devices, "quarantine", "Give it nothing until it is resumed",
+        QuarantineDevice, options);
+    for (const auto& [command, run] : commands_) {
+      command->add_option("--reason", options.reason,
+                          "For the list and the audit log");
+    }
+    Add(devices, "forget", "Drop what is known of a device that is gone",
+        ForgetDevice, options);
+    CLI::App* reserve =
+        Add(devices, "reserve", "Keep it for one user", ReserveDevice, options);
+    reserve
+        ->add_option("--for", options.time,
+                     "How long: seconds, or 90s, 30m, 2h")
+        ->required()
+        ->check([](const std::string& text) {
+          return std::string(ParseSeconds(text).status().message());
+        });
+    reserve->add_option("--user", options.user, "For whom; otherwise for you");
+    Add(devices, "release", "End its reservation", ReleaseDevice, options);
+    log_ = devices.add_subcommand("log", "Who changed what, and why");
+    log_->add_option("name", options.name, "Of this device alone");
+    log_->add_option("--limit", options.limit, "The latest so many")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    devices.add_subcommand("list", "List all devices");
+  }
+
+  int Run(const Common& common, const DeviceOptions& options) const {
+    for (const auto& [command, run] : commands_) {
+      if (*command) return run(common, options);
+    }
+    return *log_ ? DeviceLog(common, options) : Devices(common);
+  }
+
+ private:
+  using Command = int (*)(const Common&, const DeviceOptions&);
+
+  CLI::App* Add(CLI::App& devices, const char* name, const char* what,
+                Command run, DeviceOptions& options) {
+    CLI::App* command = devices.add_subcommand(name, what);
+    command->add_option("name", options.name, "Its name")->required();
+    commands_.emplace_back(command, run);
+    return command;
+  }
+
+  std::vector<std::pair<CLI::App*, Command>> commands_;
+  CLI::App* log_ = nullptr;
+};
 
 int Main(int argc, char** argv) {
   Common common;
   JobOptions job;
   BestOptions best;
   MeasureOptions measure;
+  DeviceOptions device;
   DbOptions db;
   std::string job_id;
 
@@ -90,7 +162,9 @@ int Main(int argc, char** argv) {
   auto* jobs = app.add_subcommand("jobs", "List all jobs");
   auto* cancel = app.add_subcommand("cancel", "End a job");
   cancel->add_option("job", job_id, "Its id")->required();
-  auto* devices = app.add_subcommand("devices", "List all devices");
+  auto* devices = app.add_subcommand(
+      "devices", "List all devices, or change one; see --help");
+  const DeviceCommands device_commands(*devices, device);
 
   auto* find = app.add_subcommand("best", "Show the best schedule known");
   AddProgramAndTarget(*find, best.program, best.target);
@@ -134,7 +208,7 @@ int Main(int argc, char** argv) {
   if (*watch) return Watch(common, job_id);
   if (*jobs) return Jobs(common);
   if (*cancel) return Cancel(common, job_id);
-  if (*devices) return Devices(common);
+  if (*devices) return device_commands.Run(common, device);
   if (*find) return Best(common, best);
   if (*time) return Measure(common, measure);
   if (*stats) return DbStats(common, db);

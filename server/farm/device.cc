@@ -25,6 +25,10 @@ target::CacheSizes DeviceProperties::caches() const {
   return caches;
 }
 
+const std::string& PeoplesModel(const DeviceProperties& properties) {
+  return properties.brand.empty() ? properties.cpu : properties.brand;
+}
+
 std::string DeviceModel(const DeviceProperties& properties) {
   return target::DeviceModel(
       properties.brand, properties.cpu, properties.features,
@@ -67,14 +71,39 @@ std::string_view DeviceStateName(DeviceState state) {
       return "idle";
     case DeviceState::kBusy:
       return "busy";
+    case DeviceState::kChecking:
+      return "checking";
     case DeviceState::kDraining:
       return "draining";
+    case DeviceState::kDrained:
+      return "drained";
+    case DeviceState::kPaused:
+      return "paused";
+    case DeviceState::kQuarantined:
+      return "quarantined";
     case DeviceState::kOffline:
       return "offline";
     case DeviceState::kIncompatible:
       return "incompatible";
   }
   return "offline";
+}
+
+bool IsWorking(DeviceState state) {
+  return state == DeviceState::kIdle || state == DeviceState::kBusy ||
+         state == DeviceState::kChecking;
+}
+
+std::string_view OrderName(Order order) {
+  switch (order) {
+    case Order::kNone:
+      return "";
+    case Order::kDrained:
+      return "drained";
+    case Order::kQuarantined:
+      return "quarantined";
+  }
+  return "";
 }
 
 }  // namespace tilefarm::farm

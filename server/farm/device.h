@@ -30,10 +30,15 @@ struct DeviceProperties {
   // Libraries of kernels that it can load, and their versions. No part of what
   // it is: installing one makes no new device.
   std::map<std::string, std::string> libraries;
+  // What its operator says of it, in his own words. No part either.
+  std::map<std::string, std::string> labels;
 
   // Where a size was not announced, the default.
   target::CacheSizes caches() const;
 };
+
+// The processor's brand, or its cpu.
+const std::string& PeoplesModel(const DeviceProperties& properties);
 
 // target::DeviceModel of what the worker announced.
 std::string DeviceModel(const DeviceProperties& properties);
@@ -51,8 +56,37 @@ bool DeviceFits(const target::Target& device, const target::Target& wanted);
 // Whether the device has what a trace calls of libraries.
 bool HasLibraries(const DeviceProperties& device, std::string_view trace);
 
-enum class DeviceState { kIdle, kBusy, kDraining, kOffline, kIncompatible };
+enum class DeviceState {
+  kIdle,
+  kBusy,
+  kChecking,  // waits for its first canary
+  kDraining,  // finishes what it holds
+  kDrained,   // by an operator, and holds nothing
+  kPaused,    // drifts, or rests
+  kQuarantined,
+  kOffline,
+  kIncompatible,
+};
 std::string_view DeviceStateName(DeviceState state);
+// Whether it measures, or will in a moment.
+bool IsWorking(DeviceState state);
+
+// What an operator decided about a device; outlives connections.
+enum class Order { kNone, kDrained, kQuarantined };
+std::string_view OrderName(Order order);  // "", "drained", "quarantined"
+
+// What a device's name stands for, connected or not.
+struct KnownDevice {
+  std::string name;
+  Order order = Order::kNone;
+  std::string order_reason;  // "by ann: the fan is broken"
+  std::string reserved_for;  // a user; empty: nobody
+  absl::Time reserved_until;
+  // As last seen.
+  std::string model;
+  std::string target;
+  absl::Time last_seen;
+};
 
 // A device as people see it.
 struct DeviceStatus {
@@ -65,6 +99,11 @@ struct DeviceStatus {
   double trials_per_second = 0;
   int leases = 0;
   std::map<std::string, std::string> libraries;
+  std::map<std::string, std::string> labels;
+  std::string reserved_for;
+  absl::Time reserved_until;
+  bool unsteady = false;
+  std::string device_state;  // JSON, of the latest measurement
 };
 
 }  // namespace tilefarm::farm

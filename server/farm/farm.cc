@@ -30,13 +30,20 @@ absl::Duration PhaseLimit(Phase phase, const MeasureOptions& options,
 }  // namespace
 
 Farm::Farm(FarmOptions options)
-    : options_(std::move(options)), clock_(*options_.clock) {}
+    : options_(std::move(options)),
+      clock_(*options_.clock),
+      shares_(options_.timeouts.priority_aging) {}
 
 Farm::~Farm() = default;
 
 void Farm::SetSink(ResultSink* sink) {
   MutexLock lock(mutex_);
   sink_ = sink;
+}
+
+void Farm::SetListener(DeviceListener* listener) {
+  MutexLock lock(mutex_);
+  listener_ = listener;
 }
 
 std::string Farm::NewLeaseId() const {
@@ -77,7 +84,8 @@ absl::StatusOr<int64_t> Farm::Connect(const WorkerHello& hello,
     worker.link->Close(absl::AbortedError(
         absl::StrCat("replaced by another connection of '", hello.name, "'")));
   }
-  if (!worker.boot_id.empty() && worker.boot_id != hello.boot_id) {
+  const bool restarted = worker.boot_id != hello.boot_id;
+  if (!worker.boot_id.empty() && restarted) {
     // Restarted: what it held died with it.
     const std::set<std::string> held = worker.leases;
     for (const std::string& lease_id : held) Lose(lease_id);
@@ -100,6 +108,7 @@ absl::StatusOr<int64_t> Farm::Connect(const WorkerHello& hello,
   worker.has_unknown_leases = false;
   worker.last_seen = clock_.Now();
   worker.offline_reason.clear();
+  HealthOnConnect(worker, restarted);
   LogInfo(absl::StrCat(
       "device ", worker.name, " connected: ", worker.properties.target,
       worker.incompatible.empty() ? "" : "; no leases: ", worker.incompatible));
@@ -157,7 +166,8 @@ void Farm::OnResult(int64_t session, WorkerResult result) {
   }
   Item& item = *found->second;
   const bool current = item.lease_id == result.lease_id;
-  if (item.state == Item::State::kCommitting) {
+  if (item.state == Item::State::kCommitting ||
+      item.state == Item::State::kDoubted) {
     // The same result once more (after a reconnect) is acknowledged with the
     // first one; any other came too late.
     if (!current) worker->link->SendAck(result.lease_id, /*superseded=*/true);
@@ -182,18 +192,30 @@ void Farm::OnResult(int64_t session, WorkerResult result) {
       Worker& holder = *workers_.at(lease->second.worker);
       if (holder.session != 0) holder.link->SendCancel(lease_id);
     }
+    if (lease != leases_.end()) {
+      Charge(lease->second, item, *workers_.at(lease->second.worker));
+    }
     DropLease(lease_id);
   } else {
     Unqueue(item);
   }
   const absl::Duration now = clock_.Monotonic();
+  worker->last_report = now;
+  worker->device_state = result.measurement.device_state;
+  item.lease_id = result.lease_id;
+  item.reported_by = worker->name;
+  if (item.work.purpose == Purpose::kCanary) {
+    TakeCanary(item, *worker, std::move(result.measurement));
+    Grant();
+    return;
+  }
   worker->reported_at.push_back(now);
   while (now - worker->reported_at.front() > options_.timeouts.rate_window) {
     worker->reported_at.pop_front();
   }
-  item.lease_id = result.lease_id;
-  item.reported_by = worker->name;
-  Report(item, *worker, std::move(result.measurement));
+  if (!Doubt(item, *worker, result.measurement)) {
+    Report(item, *worker, std::move(result.measurement));
+  }
   Grant();
 }
 
@@ -205,6 +227,8 @@ void Farm::Report(Item& item, const Worker& worker, Measurement measurement) {
       .measurement = std::move(measurement),
       .device_id = DeviceId(worker.name, worker.properties),
       .device_model = DeviceModel(worker.properties),
+      .unsteady = worker.health.state() == DeviceHealth::State::kUnsteady,
+      .trusted = worker.health.state() == DeviceHealth::State::kSteady,
   });
 }
 
@@ -216,6 +240,9 @@ void Farm::Disconnect(int64_t session) {
   worker->link.reset();
   worker->has_unknown_leases = false;
   worker->offline_reason = "its connection ended";
+  worker->health.OnDisconnect(clock_.Monotonic());
+  SettleDoubts(*worker, /*trusted=*/false);
+  Note(*worker, "disconnect", worker->offline_reason);
   LogInfo(absl::StrCat("device ", worker->name, " disconnected"));
 }
 
@@ -241,7 +268,7 @@ absl::Status Farm::Add(WorkItem work, Where where) {
   slot = std::make_unique<Item>();
   slot->work = std::move(work);
   slot->calls_library = !database::LibraryOf(slot->work.trace).empty();
-  std::deque<std::string>& ready = queues_[slot->work.queue].ready;
+  std::deque<std::string>& ready = QueueOf(slot->work.queue).ready;
   switch (where) {
     case Where::kBack:
       ready.push_back(slot->work.candidate_id);
@@ -258,9 +285,26 @@ absl::Status Farm::Add(WorkItem work, Where where) {
   return absl::OkStatus();
 }
 
+void Farm::OpenQueue(const std::string& queue, const QueueTerms& terms) {
+  MutexLock lock(mutex_);
+  Queue& entry = QueueOf(queue);
+  entry.terms = terms;
+  shares_.Open(queue, terms.user, terms.priority, entry.urgent,
+               clock_.Monotonic());
+}
+
+Farm::Queue& Farm::QueueOf(const std::string& name) {
+  const auto [at, is_new] = queues_.try_emplace(name);
+  if (is_new) shares_.Open(name, "", 0, false, clock_.Monotonic());
+  return at->second;
+}
+
 void Farm::SetUrgent(const std::string& queue) {
   MutexLock lock(mutex_);
-  queues_[queue].urgent = true;
+  Queue& entry = QueueOf(queue);
+  entry.urgent = true;
+  shares_.Open(queue, entry.terms.user, entry.terms.priority, true,
+               clock_.Monotonic());
 }
 
 void Farm::RemoveQueue(const std::string& queue) {
@@ -279,9 +323,15 @@ void Farm::RemoveQueue(const std::string& queue) {
       }
       DropLease(item.lease_id);
     }
+    if (item.state == Item::State::kDoubted) {
+      Worker& holder = *workers_.at(item.reported_by);
+      holder.doubted.erase(item.work.candidate_id);
+      if (holder.session != 0) holder.link->SendAck(item.lease_id, true);
+    }
     it = items_.erase(it);
   }
   queues_.erase(queue);
+  shares_.Close(queue);
   Grant();
 }
 
@@ -317,6 +367,7 @@ QueueCounts Farm::Counts(const std::string& queue) const {
       case Item::State::kLeased:
         ++counts.leased;
         break;
+      case Item::State::kDoubted:
       case Item::State::kCommitting:
         ++counts.committing;
         break;
@@ -335,16 +386,21 @@ void Farm::DropLease(const std::string& lease_id) {
 }
 
 void Farm::Unqueue(Item& item) {
-  std::deque<std::string>& ready = queues_[item.work.queue].ready;
+  std::deque<std::string>& ready = QueueOf(item.work.queue).ready;
   ready.erase(std::remove(ready.begin(), ready.end(), item.work.candidate_id),
               ready.end());
 }
 
-void Farm::Lose(const std::string& lease_id) {
+void Farm::Lose(const std::string& lease_id, bool hung) {
   const ActiveLease lease = leases_.at(lease_id);
-  DropLease(lease_id);
   Item& item = *items_.at(lease.candidate_id);
   Worker& worker = *workers_.at(lease.worker);
+  Charge(lease, item, worker);
+  DropLease(lease_id);
+  if (item.work.purpose == Purpose::kCanary) {
+    LoseCanary(lease.candidate_id, worker, hung);
+    return;
+  }
   item.lost_leases.push_back(lease_id);
   item.lease_id.clear();
   ++item.losses;
@@ -370,7 +426,7 @@ void Farm::Lose(const std::string& lease_id) {
     return;
   }
   item.state = Item::State::kReady;
-  queues_[item.work.queue].ready.push_front(lease.candidate_id);
+  QueueOf(item.work.queue).ready.push_front(lease.candidate_id);
 }
 
 void Farm::ExpireLeases() {
@@ -387,7 +443,7 @@ void Farm::ExpireLeases() {
   for (const std::string& id : lost) {
     const Worker& worker = *workers_.at(leases_.at(id).worker);
     if (worker.session != 0) worker.link->SendCancel(id);
-    Lose(id);
+    Lose(id, worker.session != 0 && now < leases_.at(id).expires);
   }
 }
 
@@ -404,7 +460,7 @@ void Farm::ReleaseHeld() {
       continue;
     }
     item->state = Item::State::kReady;
-    queues_[item->work.queue].ready.push_front(id);
+    QueueOf(item->work.queue).ready.push_front(id);
   }
 }
 
@@ -414,9 +470,39 @@ bool Farm::BetterElsewhere(const Item& item, const Worker& worker) const {
   // Where nobody has the libraries any more the candidate fails, and says why.
   return std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
     const Worker& other = *entry.second;
-    return other.takes_leases() && DeviceFits(other.target, item.work.target) &&
+    return other.takes_leases(clock_.Monotonic()) &&
+           DeviceFits(other.target, item.work.target) &&
            HasLibraries(other.properties, trace);
   });
+}
+
+Lease Farm::MakeLease(Item& item, Worker& worker) {
+  Lease lease;
+  lease.lease_id = NewLeaseId();
+  lease.attempt = ++item.attempts;
+  lease.item = item.work;
+  item.state = Item::State::kLeased;
+  item.lease_id = lease.lease_id;
+  const absl::Duration now = clock_.Monotonic();
+  leases_[lease.lease_id] = {
+      .candidate_id = item.work.candidate_id,
+      .worker = worker.name,
+      .phase_since = now,
+      .expires = now + options_.timeouts.lease_duration,
+      .granted_at = now,
+  };
+  worker.leases.insert(lease.lease_id);
+  return lease;
+}
+
+void Farm::Charge(const ActiveLease& lease, const Item& item, Worker& worker) {
+  const auto queue = queues_.find(item.work.queue);
+  if (queue == queues_.end()) return;
+  // A device does one thing at a time: what it reported before had the time
+  // until then.
+  const absl::Duration from = std::max(lease.granted_at, worker.last_report);
+  shares_.Settle(queue->second.terms.user, item.work.queue, lease.charged,
+                 std::max(clock_.Monotonic() - from, absl::ZeroDuration()));
 }
 
 bool Farm::GrantFrom(Queue& queue, Worker& worker) {
@@ -426,57 +512,51 @@ bool Farm::GrantFrom(Queue& queue, Worker& worker) {
     if (!DeviceFits(worker.target, item.work.target)) continue;
     if (item.calls_library && BetterElsewhere(item, worker)) continue;
     queue.ready.erase(it);
-    Lease lease;
-    lease.lease_id = NewLeaseId();
-    lease.attempt = ++item.attempts;
-    lease.item = item.work;
+    Lease lease = MakeLease(item, worker);
+    leases_[lease.lease_id].charged =
+        shares_.Grant(item.work.queue, clock_.Monotonic());
     if (item.work.purpose == Purpose::kTrial) {
       const auto best = best_seconds_.find(item.work.task_id);
       if (best != best_seconds_.end()) lease.best_seconds = best->second;
     }
-    item.state = Item::State::kLeased;
-    item.lease_id = lease.lease_id;
-    const absl::Duration now = clock_.Monotonic();
-    leases_[lease.lease_id] = {
-        .candidate_id = item.work.candidate_id,
-        .worker = worker.name,
-        .phase_since = now,
-        .expires = now + options_.timeouts.lease_duration,
-    };
-    worker.leases.insert(lease.lease_id);
     worker.link->SendLease(lease);
     return true;
   }
   return false;
 }
 
-bool Farm::GrantOne(Worker& worker) {
-  for (auto& [name, queue] : queues_) {
-    if (queue.urgent && GrantFrom(queue, worker)) return true;
-  }
-  // From the queue after the one served last, around to itself.
-  auto it = queues_.upper_bound(last_queue_);
-  for (size_t i = 0; i < queues_.size(); ++i, ++it) {
-    if (it == queues_.end()) it = queues_.begin();
-    if (!it->second.urgent && GrantFrom(it->second, worker)) {
-      last_queue_ = it->first;
-      return true;
-    }
+bool Farm::GrantOne(Worker& worker, const std::vector<std::string>& order) {
+  for (const std::string& name : order) {
+    Queue& queue = queues_.at(name);
+    if (queue.ready.empty() || !Admits(worker, queue.terms)) continue;
+    if (GrantFrom(queue, worker)) return true;
   }
   return false;
 }
 
 void Farm::Grant() {
-  bool granted = true;
+  const absl::Duration now = clock_.Monotonic();
+  const auto has_slot = [](const Worker& worker) {
+    return static_cast<int>(worker.leases.size()) < worker.capacity;
+  };
+  for (auto& [name, worker] : workers_) {
+    if (worker->health.canary_due(now) && worker->accepts() &&
+        has_slot(*worker)) {
+      GrantCanary(*worker);
+    }
+  }
+  bool granted = std::any_of(
+      queues_.begin(), queues_.end(),
+      [](const auto& entry) { return !entry.second.ready.empty(); });
   // One lease a device and round, so that several devices share what there is.
   while (granted) {
     granted = false;
+    std::vector<std::string> order = shares_.Order(now);
     for (auto& [name, worker] : workers_) {
-      if (!worker->takes_leases() ||
-          static_cast<int>(worker->leases.size()) >= worker->capacity) {
-        continue;
-      }
-      granted |= GrantOne(*worker);
+      if (!worker->takes_leases(now) || !has_slot(*worker)) continue;
+      if (!GrantOne(*worker, order)) continue;
+      granted = true;
+      order = shares_.Order(now);
     }
   }
 }
@@ -485,6 +565,7 @@ void Farm::Tick() {
   MutexLock lock(mutex_);
   ExpireLeases();
   ReleaseHeld();
+  ExpireReservations();
   Grant();
 }
 

@@ -35,6 +35,9 @@
 #include "base/mutex.h"
 #include "proto/tilefarm/v1/protocol_version.h"
 #include "server/farm/device.h"
+#include "server/farm/health.h"
+#include "server/farm/requirement.h"
+#include "server/farm/shares.h"
 #include "server/farm/timeouts.h"
 #include "server/farm/work.h"
 
@@ -92,8 +95,36 @@ class ResultSink {
   virtual void OnResult(Completion completion) = 0;
 };
 
+// What the farm found out or did by itself, for the audit log.
+struct DeviceEvent {
+  absl::Time at;
+  std::string device;  // name
+  // "connect", "disconnect", "release" (a reservation ran out), or a
+  // HealthChange's.
+  std::string action;
+  std::string detail;
+};
+
+// Called with the farm's lock held: only enqueues.
+class DeviceListener {
+ public:
+  virtual ~DeviceListener() = default;
+  virtual void OnDeviceEvent(const DeviceEvent& event) = 0;
+};
+
+// Whose queue it is, and what it demands of a device.
+struct QueueTerms {
+  std::string user;
+  int priority = 0;  // among the user's own
+  Requirements requirements;
+};
+
 struct FarmOptions {
   Timeouts timeouts;
+  HealthRules health;
+  // The canary for a device's target: what to build and run, and the limits.
+  // Null, or nullopt: such devices are trusted without.
+  std::function<std::optional<WorkItem>(const target::Target& device)> canary;
   Clock* clock = &Clock::Real();
   // The server's compiler; workers of another get no leases.
   std::string fingerprint;
@@ -118,6 +149,8 @@ class Farm {
   ~Farm();
   // Before the first result.
   void SetSink(ResultSink* sink);
+  // Before the first connection.
+  void SetListener(DeviceListener* listener);
 
   // --- Workers ---
   // The session that the worker's further messages name. A connected worker of
@@ -139,7 +172,11 @@ class Farm {
   // --- Work ---
   // AlreadyExists where the candidate is in the farm.
   absl::Status Add(WorkItem item, Where where = Where::kBack);
-  // Queues served before others: short requests that someone waits for.
+  // Before the queue's first item; otherwise it is nobody's and demands
+  // nothing. Queues are served as shares.h says.
+  void OpenQueue(const std::string& queue, const QueueTerms& terms);
+  // Queues served before others of the same user: short requests that someone
+  // waits for.
   void SetUrgent(const std::string& queue);
   // Forgets what is not yet reported and cancels its leases.
   void RemoveQueue(const std::string& queue);
@@ -151,17 +188,35 @@ class Farm {
 
   // --- Devices ---
   // Leases that the connected devices which fit can hold together.
-  int SlotsFor(const target::Target& target) const;
+  int SlotsFor(const target::Target& target,
+               const QueueTerms& terms = {}) const;
   // Caches of the first device, by name, that is connected and fits; nullopt
   // where there is none.
   std::optional<target::CacheSizes> CachesFor(
-      const target::Target& target) const;
+      const target::Target& target, const QueueTerms& terms = {}) const;
   // The libraries of the same device.
   std::optional<std::vector<std::string>> LibrariesFor(
-      const target::Target& target) const;
+      const target::Target& target, const QueueTerms& terms = {}) const;
   // Why SlotsFor is 0, for people.
-  std::string WhyNoDevice(const target::Target& target) const;
+  std::string WhyNoDevice(const target::Target& target,
+                          const QueueTerms& terms = {}) const;
   std::vector<DeviceStatus> Devices() const;
+
+  // --- What operators decide (farm_orders.cc); NotFound: no such device ---
+  // At the start: a device that may connect later.
+  void Know(const KnownDevice& device);
+  // ... and the best time of its canary, by device id.
+  void KnowCanary(const std::string& device_id, double seconds);
+  double CanarySeconds(const std::string& device_id) const;  // 0: not known
+  // Drained and quarantined devices finish what they hold and get nothing new.
+  // Without an order the device is as its canary finds it, at once.
+  absl::Status SetOrder(const std::string& name, Order order,
+                        const std::string& reason);
+  // Only this user's queues are measured there; an empty user: everyone's.
+  absl::Status Reserve(const std::string& name, const std::string& user,
+                       absl::Time until);
+  // FailedPrecondition while it is connected.
+  absl::Status Forget(const std::string& name);
 
   // Expires leases and grants what can be granted.
   void Tick();
@@ -173,13 +228,16 @@ class Farm {
   struct Queue;
 
   Worker* FindSession(int64_t session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Lose(const std::string& lease_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `hung`: the worker is there, but what it does takes too long.
+  void Lose(const std::string& lease_id, bool hung = false)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LoseUntaken(const Worker& worker, std::span<const HeldLease> held)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ExpireLeases() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseHeld() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Grant() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool GrantOne(Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool GrantOne(Worker& worker, const std::vector<std::string>& order)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool GrantFrom(Queue& queue, Worker& worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Another device has the libraries that the candidate calls, and this one
@@ -191,6 +249,38 @@ class Farm {
   void DropLease(const std::string& lease_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Unqueue(Item& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Lease MakeLease(Item& item, Worker& worker)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Queue& QueueOf(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the queue's work may go to the device at all.
+  bool Admits(const Worker& worker, const QueueTerms& terms) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The device time of an ended lease goes to its user's account.
+  void Charge(const ActiveLease& lease, const Item& item, Worker& worker)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // --- Health (farm_health.cc) ---
+  void Note(const Worker& worker, const std::optional<HealthChange>& change)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Note(const Worker& worker, const std::string& action,
+            const std::string& detail) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void HealthOnConnect(Worker& worker, bool restarted)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool GrantCanary(Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeCanary(Item& item, Worker& worker, Measurement measurement)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LoseCanary(const std::string& candidate_id, Worker& worker, bool hung)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // True where the result waits for the device's next canary.
+  bool Doubt(Item& item, Worker& worker, Measurement& measurement)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What waited counts, or is measured again.
+  void SettleDoubts(Worker& worker, bool trusted)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ExpireReservations() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FillState(const Worker& worker, absl::Duration now,
+                 DeviceStatus& status) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string NewLeaseId() const;
 
   const FarmOptions options_;
@@ -198,6 +288,7 @@ class Farm {
 
   mutable Mutex mutex_;
   ResultSink* sink_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  DeviceListener* listener_ ABSL_GUARDED_BY(mutex_) = nullptr;
   int64_t next_session_ ABSL_GUARDED_BY(mutex_) = 1;
   // By name, candidate id, lease id, queue name, task id.
   std::map<std::string, std::unique_ptr<Worker>> workers_
@@ -206,8 +297,9 @@ class Farm {
   std::map<std::string, ActiveLease> leases_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Queue> queues_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, double> best_seconds_ ABSL_GUARDED_BY(mutex_);
-  // The queue served last, for turns.
-  std::string last_queue_ ABSL_GUARDED_BY(mutex_);
+  Shares shares_ ABSL_GUARDED_BY(mutex_);
+  // Best medians of canaries, by device id.
+  std::map<std::string, double> canary_seconds_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tilefarm::farm

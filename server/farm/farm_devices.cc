@@ -10,12 +10,72 @@
 #include "server/farm/farm_state.h"
 
 namespace tilefarm::farm {
+namespace {
 
-int Farm::SlotsFor(const target::Target& target) const {
+// What it gets no work for, where there are several reasons, is the one that
+// people can do something about.
+std::string Both(const std::string& first, const std::string& second) {
+  return first.empty() || second.empty() ? absl::StrCat(first, second)
+                                         : absl::StrCat(first, "; ", second);
+}
+
+}  // namespace
+
+void Farm::FillState(const Worker& worker, absl::Duration now,
+                     DeviceStatus& status) const {
+  const std::string health = worker.health.reason(now);
+  const bool idle = worker.leases.empty();
+  std::string& reason = status.reason;
+  if (!worker.known.reserved_for.empty()) {
+    reason = absl::StrCat(
+        "reserved for ", worker.known.reserved_for, " until ",
+        absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", worker.known.reserved_until,
+                         absl::UTCTimeZone()));
+  }
+  const std::string order =
+      worker.known.order == Order::kNone
+          ? ""
+          : absl::StrCat(std::string(OrderName(worker.known.order)), " ",
+                         worker.known.order_reason);
+  if (worker.session == 0) {
+    status.state = DeviceState::kOffline;
+    reason = Both(Both(worker.offline_reason, order), reason);
+  } else if (!worker.incompatible.empty()) {
+    status.state = DeviceState::kIncompatible;
+    reason = worker.incompatible;
+  } else if (worker.known.order == Order::kQuarantined) {
+    status.state = DeviceState::kQuarantined;
+    reason = Both(order, reason);
+  } else if (worker.known.order == Order::kDrained) {
+    status.state = idle ? DeviceState::kDrained : DeviceState::kDraining;
+    reason = Both(order, reason);
+  } else if (worker.draining) {
+    status.state = DeviceState::kDraining;
+    reason = "finishes what it holds";
+  } else if (worker.health.state() == DeviceHealth::State::kQuarantined) {
+    status.state = DeviceState::kQuarantined;
+    reason = Both(health, reason);
+  } else if (!worker.health.promising(now)) {
+    status.state = DeviceState::kPaused;
+    reason = Both(health, reason);
+  } else if (!worker.health.works(now)) {
+    status.state = DeviceState::kChecking;
+    reason = Both(health, reason);
+  } else {
+    status.state = idle ? DeviceState::kIdle : DeviceState::kBusy;
+    reason =
+        Both(health.empty() ? "" : absl::StrCat("unsteady: ", health), reason);
+  }
+}
+
+int Farm::SlotsFor(const target::Target& target,
+                   const QueueTerms& terms) const {
   MutexLock lock(mutex_);
+  const absl::Duration now = clock_.Monotonic();
   int slots = 0;
   for (const auto& [name, worker] : workers_) {
-    if (worker->takes_leases() && DeviceFits(worker->target, target)) {
+    if (worker->is_promising(now) && DeviceFits(worker->target, target) &&
+        Admits(*worker, terms)) {
       slots += worker->capacity;
     }
   }
@@ -23,10 +83,12 @@ int Farm::SlotsFor(const target::Target& target) const {
 }
 
 std::optional<target::CacheSizes> Farm::CachesFor(
-    const target::Target& target) const {
+    const target::Target& target, const QueueTerms& terms) const {
   MutexLock lock(mutex_);
+  const absl::Duration now = clock_.Monotonic();
   for (const auto& [name, worker] : workers_) {
-    if (worker->takes_leases() && DeviceFits(worker->target, target)) {
+    if (worker->is_promising(now) && DeviceFits(worker->target, target) &&
+        Admits(*worker, terms)) {
       return worker->properties.caches();
     }
   }
@@ -34,10 +96,12 @@ std::optional<target::CacheSizes> Farm::CachesFor(
 }
 
 std::optional<std::vector<std::string>> Farm::LibrariesFor(
-    const target::Target& target) const {
+    const target::Target& target, const QueueTerms& terms) const {
   MutexLock lock(mutex_);
+  const absl::Duration now = clock_.Monotonic();
   for (const auto& [name, worker] : workers_) {
-    if (!worker->takes_leases() || !DeviceFits(worker->target, target)) {
+    if (!worker->is_promising(now) || !DeviceFits(worker->target, target) ||
+        !Admits(*worker, terms)) {
       continue;
     }
     std::vector<std::string> libraries;
@@ -49,19 +113,32 @@ std::optional<std::vector<std::string>> Farm::LibrariesFor(
   return std::nullopt;
 }
 
-std::string Farm::WhyNoDevice(const target::Target& target) const {
+std::string Farm::WhyNoDevice(const target::Target& target,
+                              const QueueTerms& terms) const {
   MutexLock lock(mutex_);
+  const absl::Duration now = clock_.Monotonic();
   std::vector<std::string> reasons;
   for (const auto& [name, worker] : workers_) {
+    const Requirement* unmet =
+        FirstUnmet(terms.requirements, name, worker->properties);
     std::string reason;
     if (worker->session == 0) {
       reason = "is offline";
     } else if (!worker->incompatible.empty()) {
       reason = worker->incompatible;
+    } else if (worker->known.order != Order::kNone) {
+      reason = absl::StrCat("is ", std::string(OrderName(worker->known.order)),
+                            " ", worker->known.order_reason);
     } else if (worker->draining) {
       reason = "is draining";
     } else if (!DeviceFits(worker->target, target)) {
       reason = absl::StrCat("is ", worker->target.Key());
+    } else if (unmet != nullptr) {
+      reason = absl::StrCat("has not ", unmet->text);
+    } else if (!Admits(*worker, terms)) {
+      reason = absl::StrCat("is reserved for ", worker->known.reserved_for);
+    } else if (!worker->health.promising(now)) {
+      reason = absl::StrCat("rests: ", worker->health.reason(now));
     } else if (worker->capacity == 0) {
       reason = "takes no leases now";
     } else {
@@ -69,8 +146,11 @@ std::string Farm::WhyNoDevice(const target::Target& target) const {
     }
     reasons.push_back(absl::StrCat(name, " ", reason));
   }
-  const std::string what =
+  std::string what =
       absl::StrCat("waits for a device that matches ", target.Key());
+  for (const Requirement& one : terms.requirements) {
+    absl::StrAppend(&what, ", ", one.text);
+  }
   if (reasons.empty()) return absl::StrCat(what, ": none is connected");
   return absl::StrCat(what, ": ", absl::StrJoin(reasons, "; "));
 }
@@ -82,9 +162,19 @@ std::vector<DeviceStatus> Farm::Devices() const {
   for (const auto& [name, worker] : workers_) {
     DeviceStatus status;
     status.name = name;
-    status.model = worker->properties.brand.empty() ? worker->properties.cpu
-                                                    : worker->properties.brand;
-    status.target = worker->target.Key();
+    const DeviceProperties& properties = worker->properties;
+    if (properties.target.empty()) {  // not seen by this process
+      status.model = worker->known.model;
+      status.target = worker->known.target;
+    } else {
+      status.model = PeoplesModel(properties);
+      status.target = worker->target.Key();
+    }
+    status.labels = properties.labels;
+    status.reserved_for = worker->known.reserved_for;
+    status.reserved_until = worker->known.reserved_until;
+    status.device_state = worker->device_state;
+    status.unsteady = worker->health.state() == DeviceHealth::State::kUnsteady;
     status.last_seen = worker->last_seen;
     status.libraries = worker->properties.libraries;
     status.leases = static_cast<int>(worker->leases.size());
@@ -100,19 +190,7 @@ std::vector<DeviceStatus> Farm::Devices() const {
           static_cast<double>(recent) /
           absl::ToDoubleSeconds(std::min(span, options_.timeouts.rate_window));
     }
-    if (worker->session == 0) {
-      status.state = DeviceState::kOffline;
-      status.reason = worker->offline_reason;
-    } else if (!worker->incompatible.empty()) {
-      status.state = DeviceState::kIncompatible;
-      status.reason = worker->incompatible;
-    } else if (worker->draining) {
-      status.state = DeviceState::kDraining;
-      status.reason = "finishes what it holds";
-    } else {
-      status.state =
-          worker->leases.empty() ? DeviceState::kIdle : DeviceState::kBusy;
-    }
+    FillState(*worker, now, status);
     devices.push_back(std::move(status));
   }
   return devices;

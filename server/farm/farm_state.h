@@ -18,10 +18,13 @@ struct Farm::ActiveLease {
   Phase phase = Phase::kGranted;
   absl::Duration phase_since;
   absl::Duration expires;
+  absl::Duration granted_at;
+  absl::Duration charged;  // to its user, in advance
 };
 
 struct Farm::Item {
-  enum class State { kHeld, kReady, kLeased, kCommitting };
+  // Doubted: reported, and waits for the device's canary.
+  enum class State { kHeld, kReady, kLeased, kDoubted, kCommitting };
 
   WorkItem work;
   bool calls_library = false;  // the trace does
@@ -34,6 +37,8 @@ struct Farm::Item {
   int losses = 0;  // in any phase
   absl::Duration held_since;
   std::string reported_by;  // name of the worker; empty: by nobody
+  Measurement doubted;      // while kDoubted
+  int doubts = 0;           // so often it was taken back
 };
 
 struct Farm::Worker {
@@ -53,14 +58,30 @@ struct Farm::Worker {
   absl::Time last_seen;
   std::string offline_reason;
   std::deque<absl::Duration> reported_at;  // within the rate window
+  absl::Duration last_report = -absl::InfiniteDuration();
+  std::string device_state;  // of the latest measurement
 
-  bool takes_leases() const {
-    return session != 0 && incompatible.empty() && !draining;
+  KnownDevice known;
+  DeviceHealth health;
+  std::string device_id;          // that `health` is about
+  std::set<std::string> doubted;  // candidate ids
+
+  bool accepts() const {
+    return session != 0 && incompatible.empty() && !draining &&
+           known.order == Order::kNone;
+  }
+  bool takes_leases(absl::Duration now) const {
+    return accepts() && health.works(now);
+  }
+  // Takes leases, or will once its first canary has passed.
+  bool is_promising(absl::Duration now) const {
+    return accepts() && health.promising(now);
   }
 };
 
 struct Farm::Queue {
   std::deque<std::string> ready;  // candidate ids
+  QueueTerms terms;
   bool urgent = false;
 };
 

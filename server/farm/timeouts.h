@@ -35,6 +35,9 @@ struct Timeouts {
   // process did not grant.
   absl::Duration former_hold_max = absl::Seconds(120);
 
+  // The priority of a queue that waits grows by one for every such time.
+  absl::Duration priority_aging = absl::Seconds(10);
+
   // How often expiry is looked at.
   absl::Duration tick = absl::Milliseconds(500);
   // A device's trials per second are counted over this window.

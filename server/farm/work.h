@@ -31,6 +31,9 @@ enum class Purpose {
   kBaseline,  // the program as written: kept beside the records
   kMeasure,   // asked for by hand: a record, or a row of an old one
   kFinalist,  // one of a job's best once more: a row of its record
+  // What was measured while the device was not well, once more: a row.
+  kRemeasure,
+  kCanary,  // a known kernel: tells about the device, and is not kept
 };
 
 // One thing to build, verify and time.
@@ -83,6 +86,10 @@ struct Completion {
   Measurement measurement;
   std::string device_id;
   std::string device_model;
+  // The device was unsteady when it measured.
+  bool unsteady = false;
+  // Of a canary: whether it passed, that is whether what came before holds.
+  bool trusted = true;
 };
 
 }  // namespace tilefarm::farm

@@ -54,6 +54,12 @@ void Contenders::Add(const database::Record& record) {
   if (list_.size() > kMostContenders) list_.pop_back();
 }
 
+bool Contenders::Contains(const std::string& candidate_id) const {
+  return std::any_of(list_.begin(), list_.end(), [&](const Contender& one) {
+    return one.record.candidate_id == candidate_id;
+  });
+}
+
 void Contenders::NoteMeasurement(const std::string& candidate_id,
                                  const database::Record& measured,
                                  const std::string& fingerprint) {

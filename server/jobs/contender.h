@@ -36,6 +36,7 @@ class Contenders {
   void NoteMeasurement(const std::string& candidate_id,
                        const database::Record& measured,
                        const std::string& fingerprint);
+  bool Contains(const std::string& candidate_id) const;
   // Takes in the measurements that the store has.
   void NoteStored(const database::Store& store, const std::string& fingerprint);
 

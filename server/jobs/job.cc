@@ -16,6 +16,8 @@
 #include "compiler/ir/structural.h"
 #include "compiler/schedule/trace.h"
 #include "compiler/target/target.h"
+#include "server/farm/requirement.h"
+#include "server/farm/shares.h"
 
 namespace tilefarm::jobs {
 namespace {
@@ -147,6 +149,14 @@ absl::Status ResolveJob(const database::Store& store, JobSpec& spec) {
   }
   TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(spec.target));
   spec.target = target.Key();
+  TF_RETURN_IF_ERROR(
+      farm::ParseRequirements(spec.requirements, target).status());
+  if (spec.priority < farm::kLowestPriority ||
+      spec.priority > farm::kHighestPriority) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("priority: not between ", farm::kLowestPriority, " and ",
+                     farm::kHighestPriority));
+  }
   const std::string name =
       spec.program_name.empty() ? "<program>" : spec.program_name;
   TF_ASSIGN_OR_RETURN(const ir::IRModule module,
@@ -203,6 +213,8 @@ database::JobRow JobToRow(const std::string& id, const JobSpec& spec) {
       {"space_trace", spec.space_trace},
       {"flush_cache", spec.flush_cache},
       {"allow_library", spec.allow_library},
+      {"priority", spec.priority},
+      {"requirements", spec.requirements},
       {"tasks", std::move(tasks)},
   };
   if (spec.caches.has_value()) {
@@ -240,6 +252,8 @@ absl::StatusOr<JobSpec> JobFromRow(const database::JobRow& row) {
     json.at("flush_cache").get_to(spec.flush_cache);
     // Jobs of the first releases have none.
     spec.allow_library = json.value("allow_library", false);
+    spec.priority = json.value("priority", int64_t{0});
+    spec.requirements = json.value("requirements", std::vector<std::string>());
     if (json.contains("caches")) {
       const std::array<int64_t, 3> sizes = json.at("caches");
       spec.caches = {sizes[0], sizes[1], sizes[2]};

@@ -51,6 +51,10 @@ struct JobSpec {
   // Of the device that is tuned for, where the client knew it; otherwise the
   // run takes those of the first device that matches, and logs them.
   std::optional<target::CacheSizes> caches;
+  // Among the user's own jobs; see farm/shares.h.
+  int64_t priority = 0;
+  // Of a device; see farm/requirement.h.
+  std::vector<std::string> requirements;
   std::vector<TaskSpec> tasks;  // filled by ResolveJob
 };
 

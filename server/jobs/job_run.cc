@@ -76,6 +76,13 @@ void JobRun::OnRecorded(const farm::WorkItem& item,
   changed_.NotifyAll();
 }
 
+bool JobRun::HasTask(const std::string& task_id) const {
+  return std::any_of(
+      spec_.tasks.begin(), spec_.tasks.end(), [&](const TaskSpec& task) {
+        return search::TaskId(task.workload_hash, spec_.target) == task_id;
+      });
+}
+
 JobSnapshot JobRun::Snapshot() const {
   MutexLock lock(mutex_);
   return snapshot_;
@@ -113,6 +120,11 @@ absl::Status JobRun::FlushLog() {
 
 absl::Status JobRun::Load() {
   TF_ASSIGN_OR_RETURN(target_, target::Parse(spec_.target));
+  terms_.user = spec_.user;
+  terms_.priority = static_cast<int>(spec_.priority);
+  TF_ASSIGN_OR_RETURN(terms_.requirements,
+                      farm::ParseRequirements(spec_.requirements, target_));
+  env_.farm.OpenQueue(job_id_, terms_);
   for (const TaskSpec& task : spec_.tasks) TF_RETURN_IF_ERROR(LoadTask(task));
 
   TF_ASSIGN_OR_RETURN(const std::vector<std::string> lines,
@@ -205,14 +217,15 @@ absl::Status JobRun::LoadTask(const TaskSpec& spec) {
 
 bool JobRun::LearnDevice() {
   while (!target_.caches_known || !libraries_.has_value()) {
-    const auto caches = env_.farm.CachesFor(target_);
+    const auto caches = env_.farm.CachesFor(target_, terms_);
     if (caches.has_value() && !target_.caches_known) {
       target_.caches = *caches;
       target_.caches_known = true;
     }
-    if (!libraries_.has_value()) libraries_ = env_.farm.LibrariesFor(target_);
+    if (!libraries_.has_value())
+      libraries_ = env_.farm.LibrariesFor(target_, terms_);
     if (target_.caches_known && libraries_.has_value()) break;
-    SetMessage(env_.farm.WhyNoDevice(target_));
+    SetMessage(env_.farm.WhyNoDevice(target_, terms_));
     MutexLock lock(mutex_);
     if (stopping_ || cancelled_ || env_.clock.Monotonic() >= deadline_) {
       return false;

@@ -67,6 +67,9 @@ class JobRun {
   void OnRecorded(const farm::WorkItem& item, const database::Record& record,
                   bool added);
 
+  // Whether one of the job's tasks is this one.
+  bool HasTask(const std::string& task_id) const;
+
   JobSnapshot Snapshot() const;
   // Grows with every change to the snapshot.
   int64_t version() const;
@@ -92,6 +95,7 @@ class JobRun {
   void TakeOutcomes(std::vector<Outcome> outcomes);
   void NoteRecord(Task& task, const database::Record& record, bool of_this_job);
   void NoteFinalist(Task& task, const database::Record& record);
+  void NoteRemeasured(Task& task, const database::Record& record);
   // Has the next round of the race between the fastest candidates measured
   // (contender.h), now that nothing is built beside them. False where every
   // task's race is over.
@@ -122,6 +126,7 @@ class JobRun {
   const std::string job_id_;
   const JobSpec spec_;
   const std::function<void()> on_end_;
+  farm::QueueTerms terms_;  // set by Load
 
   // Of the thread alone (and of Load before it starts).
   std::vector<std::unique_ptr<Task>> tasks_;

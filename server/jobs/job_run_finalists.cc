@@ -4,12 +4,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "compiler/ir/parser.h"
-#include "compiler/ir/structural.h"
-#include "compiler/schedule/schedule.h"
-#include "compiler/schedule/trace.h"
 #include "server/jobs/job_run.h"
 #include "server/jobs/job_run_task.h"
+#include "server/jobs/remeasure.h"
 
 namespace tilefarm::jobs {
 namespace {
@@ -19,16 +16,6 @@ namespace {
 constexpr int kFinalistSamples = 5;
 constexpr int kQuickFinalistSamples = 15;
 constexpr double kQuickSeconds = 2e-3;
-
-absl::StatusOr<std::string> ScheduledHash(const database::Record& record) {
-  auto module = ir::ParseModule(record.program);
-  if (!module.ok()) return module.status();
-  const auto trace = schedule::Trace::Parse(record.trace);
-  if (!trace.ok()) return trace.status();
-  const auto scheduled = schedule::Replay(*trace, *std::move(module));
-  if (!scheduled.ok()) return scheduled.status();
-  return ir::ProgramHash(*scheduled->module().functions.front());
-}
 
 }  // namespace
 
@@ -66,9 +53,7 @@ bool JobRun::RequestFinalist(Task& task, const Contender& contender) {
   const std::string device = record.device.substr(0, record.device.rfind('@'));
   bool connected = false;
   for (const farm::DeviceStatus& status : env_.farm.Devices()) {
-    connected |=
-        status.name == device && (status.state == farm::DeviceState::kIdle ||
-                                  status.state == farm::DeviceState::kBusy);
+    connected |= status.name == device && farm::IsWorking(status.state);
   }
   if (!connected) return false;
   farm::WorkItem item = MakeItem(task, farm::Purpose::kFinalist);
@@ -88,6 +73,15 @@ bool JobRun::RequestFinalist(Task& task, const Contender& contender) {
   item.options.max_samples = 30;
   item.options.target_time = absl::Milliseconds(40);
   return env_.farm.Add(std::move(item)).ok();
+}
+
+void JobRun::NoteRemeasured(Task& task, const database::Record& record) {
+  // It is a contender, or its time was too bad for that.
+  const bool counts = CountsAsBest(record, env_.fingerprint, spec_);
+  if (counts && !task.contenders.Contains(record.candidate_id)) {
+    task.contenders.Add(record);
+  }
+  NoteFinalist(task, record);
 }
 
 void JobRun::NoteFinalist(Task& task, const database::Record& record) {

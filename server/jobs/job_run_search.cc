@@ -114,6 +114,10 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
         NoteFinalist(*task, record);
         continue;
       }
+      if (outcome.purpose == farm::Purpose::kRemeasure) {
+        NoteRemeasured(*task, record);
+        continue;
+      }
       if (pending_.erase(record.candidate_id) > 0) --task->pending;
       if (outcome.added) {
         MutexLock lock(mutex_);
@@ -174,9 +178,9 @@ JobRun::Task* JobRun::NextTask() {
 }
 
 bool JobRun::Propose() {
-  const int slots = env_.farm.SlotsFor(target_);
+  const int slots = env_.farm.SlotsFor(target_, terms_);
   if (slots == 0) {
-    SetMessage(env_.farm.WhyNoDevice(target_));
+    SetMessage(env_.farm.WhyNoDevice(target_, terms_));
     return false;
   }
   {

@@ -30,7 +30,10 @@ std::set<std::string> TaskIds(const JobSpec& spec) {
 }  // namespace
 
 Jobs::Jobs(database::Store& store, farm::Farm& farm, JobsOptions options)
-    : store_(store), farm_(farm), options_(std::move(options)) {
+    : store_(store),
+      farm_(farm),
+      options_(std::move(options)),
+      devices_(store_, farm_, options_.fingerprint, *options_.clock) {
   writer_ = std::make_unique<ResultWriter>(store_, farm_, *this,
                                            options_.timeouts, *options_.clock);
   farm_.SetSink(writer_.get());
@@ -66,6 +69,7 @@ RunEnvironment Jobs::Environment() {
 }
 
 absl::Status Jobs::Recover() {
+  TF_RETURN_IF_ERROR(devices_.Recover());
   TF_ASSIGN_OR_RETURN(const std::vector<database::JobRow> rows,
                       store_.ListJobs());
   MutexLock lock(mutex_);
@@ -120,6 +124,7 @@ void Jobs::Main() {
       farm_.Tick();
       last_tick = now;
     }
+    devices_.Flush();
     Schedule();
     Publish();
   }
@@ -181,14 +186,10 @@ absl::Status Jobs::StartRun(Entry& entry, bool recovered) {
 
 void Jobs::Schedule() {
   MutexLock lock(mutex_);
-  int running = 0;
   for (auto& entry : entries_) {
     if (entry->run == nullptr) continue;
     const JobSnapshot snapshot = entry->run->Snapshot();
-    if (!Ended(snapshot.state)) {
-      ++running;
-      continue;
-    }
+    if (!Ended(snapshot.state)) continue;
     {
       MutexLock route_lock(route_mutex_);
       runs_.erase(entry->id);
@@ -199,21 +200,56 @@ void Jobs::Schedule() {
     entry->error = snapshot.error;
     entry->final = snapshot;
   }
-  for (auto& entry : entries_) {
-    if (running >= options_.max_running) break;
-    if (entry->state != JobState::kQueued || SharesTask(*entry)) continue;
+  while (Entry* entry = NextQueued()) {
     const absl::Status started = StartRun(*entry, /*recovered=*/false);
     if (!started.ok()) {
       Log(LogLevel::kError, "jobs", started.ToString());
+      return;  // the store: later
     }
-    running += entry->run != nullptr;
   }
+}
+
+Jobs::Entry* Jobs::NextQueued() {
+  int running = 0;
+  std::map<std::string, int> of_user;
+  for (const auto& entry : entries_) {
+    if (entry->run == nullptr) continue;
+    ++running;
+    ++of_user[entry->spec.user];
+  }
+  // Those of users with the fewest jobs running come first, so that nobody's
+  // flood keeps another's job from starting; then by the user's own priority,
+  // then in order of submission.
+  Entry* next = nullptr;
+  const auto before = [&](const Entry& a, const Entry& b) {
+    const int of_a = of_user[a.spec.user], of_b = of_user[b.spec.user];
+    if (of_a != of_b) return of_a < of_b;
+    return a.spec.user == b.spec.user && a.spec.priority > b.spec.priority;
+  };
+  for (const auto& entry : entries_) {
+    if (entry->state != JobState::kQueued || SharesTask(*entry)) continue;
+    const bool first_of_user = of_user[entry->spec.user] == 0;
+    if (running >=
+        (first_of_user ? options_.max_running_users : options_.max_running)) {
+      continue;
+    }
+    if (next == nullptr || before(*entry, *next)) next = entry.get();
+  }
+  return next;
 }
 
 void Jobs::OnRecorded(const farm::WorkItem& item,
                       const database::Record& record, bool added) {
   {
     MutexLock lock(route_mutex_);
+    if (item.purpose == farm::Purpose::kRemeasure) {
+      // Jobs that tune the same may have a new best.
+      for (auto& [id, run] : runs_) {
+        if (run->HasTask(item.task_id)) run->OnRecorded(item, record, added);
+      }
+      devices_.OnRemeasured(item);
+      return;
+    }
     if (item.purpose != farm::Purpose::kMeasure) {
       auto run = runs_.find(item.queue);
       if (run != runs_.end()) run->second->OnRecorded(item, record, added);
@@ -226,6 +262,10 @@ void Jobs::OnRecorded(const farm::WorkItem& item,
     // Under the lock, so that nothing is called after AbandonMeasure.
     done(record);
   }
+}
+
+void Jobs::OnCanary(const farm::Completion& completion) {
+  devices_.OnCanary(completion.device_id, completion.trusted);
 }
 
 // --- Clients

@@ -21,6 +21,7 @@
 #include "base/mutex.h"
 #include "database/store.h"
 #include "server/farm/farm.h"
+#include "server/jobs/device_desk.h"
 #include "server/jobs/job.h"
 #include "server/jobs/job_run.h"
 #include "server/jobs/result_writer.h"
@@ -33,7 +34,9 @@ struct JobsOptions {
   Clock* clock = &Clock::Real();
   std::string fingerprint;
   SearchFactory search_factory;
-  int max_running = 16;  // each has a thread
+  // Each has a thread. Beyond it a user who has none running gets one.
+  int max_running = 16;
+  int max_running_users = 64;
 };
 
 // A program and a schedule to measure by hand.
@@ -42,6 +45,7 @@ struct MeasureSpec {
   std::string trace;   // empty: as written
   std::string target;  // canonical key
   std::string device;  // name; empty: any that fits
+  std::string user;
 };
 
 // Thread-safe. A conductor thread starts jobs, tells watchers, and ticks the
@@ -89,6 +93,9 @@ class Jobs : public RecordListener {
 
   void OnRecorded(const farm::WorkItem& item, const database::Record& record,
                   bool added) override;
+  void OnCanary(const farm::Completion& completion) override;
+
+  DeviceDesk& devices() { return devices_; }
 
  private:
   struct Entry;
@@ -103,6 +110,7 @@ class Jobs : public RecordListener {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   JobSnapshot SnapshotOf(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   JobSnapshot FromRecords(const Entry& entry) const;
+  Entry* NextQueued() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string WhyQueued(const Entry& entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Entry* Find(const std::string& job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -112,6 +120,7 @@ class Jobs : public RecordListener {
   database::Store& store_;
   farm::Farm& farm_;
   const JobsOptions options_;
+  DeviceDesk devices_;
 
   Mutex mutex_;
   // In order of submission.

@@ -49,18 +49,25 @@ absl::StatusOr<std::string> Jobs::Measure(const MeasureSpec& spec,
   if (!scheduled.ok()) scheduled = Apply(trace, task.program);
   if (!scheduled.ok()) scheduled = Apply(trace, spec.program);
   if (!scheduled.ok()) return scheduled.status();
-  if (farm_.SlotsFor(target) == 0) {
-    return absl::UnavailableError(farm_.WhyNoDevice(target));
+  const farm::QueueTerms terms{.user = spec.user};
+  if (farm_.SlotsFor(target, terms) == 0) {
+    return absl::UnavailableError(farm_.WhyNoDevice(target, terms));
   }
   if (!spec.device.empty()) {
     bool known = false;
+    std::string why;
     for (const farm::DeviceStatus& device : farm_.Devices()) {
-      known |= device.name == spec.device &&
-               device.state != farm::DeviceState::kOffline;
+      if (device.name != spec.device) continue;
+      known = farm::IsWorking(device.state) &&
+              (device.reserved_for.empty() || device.reserved_for == spec.user);
+      why = absl::StrCat(" (", std::string(farm::DeviceStateName(device.state)),
+                         device.reason.empty() ? "" : ": ", device.reason, ")");
     }
     if (!known) {
       return absl::UnavailableError(
-          absl::StrCat("device ", spec.device, " is not connected"));
+          why.empty()
+              ? absl::StrCat("device ", spec.device, " is not connected")
+              : absl::StrCat("device ", spec.device, " takes no work", why));
     }
   }
   const std::string ticket = absl::StrCat("measure-", farm::RandomId(64));
@@ -83,6 +90,7 @@ absl::StatusOr<std::string> Jobs::Measure(const MeasureSpec& spec,
     MutexLock lock(route_mutex_);
     measures_[ticket] = std::move(done);
   }
+  farm_.OpenQueue(ticket, terms);
   farm_.SetUrgent(ticket);
   const absl::Status added = farm_.Add(std::move(item));
   if (!added.ok()) {

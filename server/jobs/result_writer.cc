@@ -1,5 +1,6 @@
 #include "server/jobs/result_writer.h"
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <utility>
@@ -21,6 +22,15 @@ void LogError(const std::string& text) {
 // what the store refuses.
 bool MayRetry(const absl::Status& status) {
   return status.code() != absl::StatusCode::kInvalidArgument;
+}
+
+// Says so in the JSON object of the device's state.
+void MarkUnsteady(std::string& device_state) {
+  auto json = nlohmann::ordered_json::parse(device_state, nullptr,
+                                            /*allow_exceptions=*/false);
+  if (!json.is_object()) json = nlohmann::ordered_json::object();
+  json["unsteady"] = true;
+  device_state = json.dump();
 }
 
 }  // namespace
@@ -55,6 +65,7 @@ database::Record MakeRecord(const Completion& completion,
   record.protocol.layout = measured.layout;
   record.isolation = measured.isolation;
   record.device_state = measured.device_state;
+  if (completion.unsteady) MarkUnsteady(record.device_state);
   record.fingerprint = measured.fingerprint;
   record.code_digest = measured.code_digest;
   if (item.purpose == Purpose::kTrial || item.purpose == Purpose::kFinalist) {
@@ -168,7 +179,10 @@ std::vector<Completion> ResultWriter::Commit(std::vector<Completion> group) {
         break;
       case Purpose::kMeasure:
       case Purpose::kFinalist:
+      case Purpose::kRemeasure:
         if (!CommitMeasure(completion)) left.push_back(std::move(completion));
+        break;
+      case Purpose::kCanary:
         break;
     }
   }
@@ -178,6 +192,16 @@ std::vector<Completion> ResultWriter::Commit(std::vector<Completion> group) {
         left.push_back(std::move(completion));
       }
     }
+  }
+  for (Completion& completion : group) {
+    if (completion.item.purpose != Purpose::kCanary) continue;
+    // Not before what it speaks about.
+    if (!left.empty()) {
+      left.push_back(std::move(completion));
+      continue;
+    }
+    listener_.OnCanary(completion);
+    farm_.Committed(completion.item.candidate_id, /*superseded=*/false);
   }
   return left;
 }

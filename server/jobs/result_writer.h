@@ -27,6 +27,8 @@ class RecordListener {
   // `added` is false where the candidate had a record already, which stays.
   virtual void OnRecorded(const farm::WorkItem& item,
                           const database::Record& record, bool added) = 0;
+  // A canary came back; whatever its device reported before is durable.
+  virtual void OnCanary(const farm::Completion& /*completion*/) {}
 };
 
 // The record of a completed measurement.

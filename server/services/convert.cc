@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
@@ -17,6 +18,7 @@ constexpr size_t kMaxErrorText = 16 << 10;
 constexpr int kMaxSamples = 10'000;
 constexpr int kMaxFeatures = 1024;
 constexpr int kMaxLibraries = 64;
+constexpr int kMaxLabels = 64;
 
 bool Printable(const std::string& text, size_t max_size) {
   return text.size() <= max_size &&
@@ -55,6 +57,15 @@ std::string Nonsense(const v1::Measurement& measurement) {
 
 std::string Rfc3339(absl::Time time) {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone());
+}
+
+// A number of a JSON object that a worker wrote; 0 where there is none.
+double NumberIn(const std::string& object, const char* key) {
+  const auto json = nlohmann::json::parse(object, nullptr,
+                                          /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains(key)) return 0;
+  const auto& value = json[key];
+  return value.is_number() ? value.get<double>() : 0;
 }
 
 uint32_t Milliseconds(absl::Duration duration) {
@@ -108,6 +119,17 @@ absl::StatusOr<farm::WorkerHello> FromProto(const v1::Hello& hello) {
           "a worker's libraries are printable and at most 128 bytes");
     }
     out.device.libraries[library] = version;
+  }
+  if (hello.labels_size() > kMaxLabels) {
+    return absl::InvalidArgumentError("too many labels");
+  }
+  for (const auto& [label, value] : hello.labels()) {
+    if (label.empty() || !Printable(label, kMaxName) ||
+        !Printable(value, kMaxName)) {
+      return absl::InvalidArgumentError(
+          "a worker's labels are printable and at most 128 bytes");
+    }
+    out.device.labels[label] = value;
   }
   return out;
 }
@@ -175,6 +197,9 @@ jobs::JobSpec FromProto(const v1::SubmitRequest& request) {
   spec.space_trace = request.space_trace();
   spec.flush_cache = request.flush_cache();
   spec.allow_library = request.allow_library();
+  spec.priority = request.priority();
+  spec.requirements.assign(request.requirements().begin(),
+                           request.requirements().end());
   if (request.has_caches()) {
     spec.caches = {
         .l1_bytes = static_cast<int64_t>(request.caches().l1_bytes()),
@@ -220,6 +245,25 @@ v1::Device ToProto(const farm::DeviceStatus& device) {
   out.set_trials_per_second(device.trials_per_second);
   out.mutable_libraries()->insert(device.libraries.begin(),
                                   device.libraries.end());
+  out.mutable_labels()->insert(device.labels.begin(), device.labels.end());
+  if (!device.reserved_for.empty()) {
+    out.set_reserved_for(device.reserved_for);
+    out.set_reserved_until(Rfc3339(device.reserved_until));
+  }
+  out.set_unsteady(device.unsteady);
+  out.set_clock_mhz(NumberIn(device.device_state, "clock_mhz"));
+  out.set_temperature_c(NumberIn(device.device_state, "temperature_c"));
+  return out;
+}
+
+v1::AuditEntry ToProto(const database::AuditEntry& entry) {
+  v1::AuditEntry out;
+  out.set_id(entry.id);
+  out.set_at(entry.at);
+  out.set_actor(entry.actor);
+  out.set_action(entry.action);
+  out.set_subject(entry.subject);
+  out.set_detail(entry.detail);
   return out;
 }
 

@@ -23,6 +23,7 @@ jobs::JobSpec FromProto(const v1::SubmitRequest& request);
 
 v1::Lease ToProto(const farm::Lease& lease);
 v1::Device ToProto(const farm::DeviceStatus& device);
+v1::AuditEntry ToProto(const database::AuditEntry& entry);
 v1::Job ToProtoJob(const jobs::JobSnapshot& snapshot);
 v1::JobUpdate ToProto(const jobs::JobSnapshot& snapshot,
                       const std::vector<farm::DeviceStatus>& devices);

@@ -84,8 +84,11 @@ class GrpcServer : public Server {
     TF_ASSIGN_OR_RETURN(
         store_, database::Store::Open(options_.database_path,
                                       database::Store::Mode::kReadWrite));
-    farm_ = std::make_unique<farm::Farm>(farm::FarmOptions{
-        .timeouts = options_.timeouts, .fingerprint = options_.fingerprint});
+    farm_ = std::make_unique<farm::Farm>(
+        farm::FarmOptions{.timeouts = options_.timeouts,
+                          .health = options_.health,
+                          .canary = options_.canary,
+                          .fingerprint = options_.fingerprint});
     jobs_ = std::make_unique<jobs::Jobs>(
         *store_, *farm_,
         jobs::JobsOptions{.timeouts = options_.timeouts,

@@ -2,12 +2,14 @@
 #ifndef TILEFARM_SERVER_SERVICES_SERVER_H_
 #define TILEFARM_SERVER_SERVICES_SERVER_H_
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "server/farm/timeouts.h"
+#include "server/farm/farm.h"
 #include "server/jobs/search_factory.h"
 
 namespace tilefarm::services {
@@ -18,6 +20,9 @@ struct ServerOptions {
   std::string fingerprint;
   std::string release;
   farm::Timeouts timeouts;
+  farm::HealthRules health;
+  // See FarmOptions; null: devices are trusted without.
+  std::function<std::optional<farm::WorkItem>(const target::Target&)> canary;
   jobs::SearchFactory search_factory;
 };
 

@@ -16,6 +16,7 @@
 #include "base/status_macros.h"
 #include "compiler/driver/compile.h"
 #include "server/farm/farm.h"
+#include "server/jobs/canary.h"
 #include "server/services/server.h"
 #include "server/services/version.h"
 
@@ -52,6 +53,22 @@ int Main(int argc, char** argv) {
   app.add_option("--timeout", timeouts,
                  "KEY=DURATION, any number of times; an unknown key lists "
                  "those there are");
+  std::string canary_period =
+      absl::FormatDuration(options.health.canary_period);
+  app.add_option("--canary-period", canary_period,
+                 "How often a kernel of known time runs on each device, such "
+                 "as 60s")
+      ->check([](const std::string& text) {
+        absl::Duration period;
+        return absl::ParseDuration(text, &period) &&
+                       period > absl::ZeroDuration()
+                   ? ""
+                   : "not a positive duration, such as 60s";
+      })
+      ->capture_default_str();
+  bool no_canary = false;
+  app.add_flag("--no-canary", no_canary,
+               "Trust devices without trying a kernel of known time on them");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -81,6 +98,8 @@ int Main(int argc, char** argv) {
   options.fingerprint = driver::Fingerprint();
   options.release = services::kRelease;
   options.search_factory = jobs::RealSearchFactory();
+  absl::ParseDuration(canary_period, &options.health.canary_period);
+  if (!no_canary) options.canary = jobs::CanaryMaker();
   auto server = services::Server::Start(std::move(options));
   if (!server.ok()) {
     std::fprintf(stderr, "tune-server: %s\n",

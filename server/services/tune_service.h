@@ -41,6 +41,12 @@ class TuneService
   grpc::Status ListDevices(grpc::ServerContext* context,
                            const v1::ListDevicesRequest* request,
                            v1::ListDevicesResponse* response) override;
+  grpc::Status ChangeDevice(grpc::ServerContext* context,
+                            const v1::ChangeDeviceRequest* request,
+                            v1::ChangeDeviceResponse* response) override;
+  grpc::Status DeviceLog(grpc::ServerContext* context,
+                         const v1::DeviceLogRequest* request,
+                         v1::DeviceLogResponse* response) override;
   grpc::Status Best(grpc::ServerContext* context,
                     const v1::BestRequest* request,
                     v1::BestResponse* response) override;

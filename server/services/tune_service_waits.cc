@@ -93,7 +93,8 @@ class MeasureCall : public grpc::ServerUnaryReactor {
         jobs_.Measure({.program = request.program(),
                        .trace = request.trace(),
                        .target = request.target(),
-                       .device = request.device()},
+                       .device = request.device(),
+                       .user = request.user()},
                       [this](const database::Record& record) { Take(record); });
     MutexLock lock(mutex_);
     if (ticket.ok()) {

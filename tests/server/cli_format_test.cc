@@ -72,8 +72,38 @@ TEST(CliFormatTest, DevicesJson) {
             R"("reason":"its compiler is older","model":"Test Processor",)"
             R"("target":"x86-64:znver4,cores=4",)"
             R"("last_seen":"2026-01-02T03:04:05Z","trials_per_second":0.0,)"
-            R"("libraries":{"openblas":"0.3.21"}}])");
+            R"("libraries":{"openblas":"0.3.21"},"labels":{},)"
+            R"("reserved_for":"","reserved_until":"","unsteady":false,)"
+            R"("clock_mhz":null,"temperature_c":null}])");
+  (*device.mutable_labels())["rack"] = "b2";
+  device.set_reserved_for("ann");
+  device.set_reserved_until("2026-01-02T04:04:05Z");
+  device.set_unsteady(true);
+  device.set_clock_mhz(3000);
+  device.set_temperature_c(61.5);
+  EXPECT_THAT(
+      DevicesJson(devices).dump(),
+      HasSubstr(R"("labels":{"rack":"b2"},"reserved_for":"ann",)"
+                R"("reserved_until":"2026-01-02T04:04:05Z","unsteady":true,)"
+                R"("clock_mhz":3000.0,"temperature_c":61.5})"));
+  EXPECT_THAT(DevicesTable(devices), HasSubstr("  3000  62 C  "));
   EXPECT_EQ(DevicesJson({}).dump(), "[]");
+}
+
+TEST(CliFormatTest, AuditJson) {
+  v1::DeviceLogResponse log;
+  v1::AuditEntry& entry = *log.add_entries();
+  entry.set_id(7);
+  entry.set_at("2026-01-02T03:04:05Z");
+  entry.set_actor("ann");
+  entry.set_action("drain");
+  entry.set_subject("w0");
+  entry.set_detail("a new fan");
+  EXPECT_EQ(AuditJson(log).dump(),
+            R"([{"id":7,"at":"2026-01-02T03:04:05Z","actor":"ann",)"
+            R"("action":"drain","subject":"w0","detail":"a new fan"}])");
+  EXPECT_EQ(AuditJson({}).dump(), "[]");
+  EXPECT_THAT(AuditTable(log), HasSubstr("ann  drain  w0      a new fan"));
 }
 
 TEST(CliFormatTest, StatsJson) {

@@ -103,6 +103,9 @@ class FlakyStore : public database::Store {
   absl::StatusOr<std::string> GetBlob(const std::string& key) const override {
     return store_->GetBlob(key);
   }
+  database::DeviceTables& device_tables() override {
+    return store_->device_tables();
+  }
 
   // From now on writes wait, until Release().
   void Hold() {

@@ -1,0 +1,48 @@
+// What a job demands of a device beside its target.
+//
+//   cores>=4   memory>=8GiB   isolation=seccomp   device=board-3
+//   emulated=false   library.openblas=0.3.21   label.rack=b2
+//
+// KEY=VALUE demands exactly that, KEY>=VALUE at least that (numbers and sizes
+// alone). Typed keys: cores, memory, l1, l2, l3, cpu, brand, isolation,
+// emulated, device. `library.NAME=VERSION` and `label.NAME=VALUE` compare
+// text; labels are what `rpc-worker --label` says. Sizes take B, KiB, MiB, GiB
+// or TiB.
+#ifndef TILEFARM_SERVER_FARM_REQUIREMENT_H_
+#define TILEFARM_SERVER_FARM_REQUIREMENT_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/target/target.h"
+#include "server/farm/device.h"
+
+namespace tilefarm::farm {
+
+struct Requirement {
+  std::string text;  // as given
+  std::string key;
+  bool at_least = false;  // otherwise exactly
+  std::string value;      // of keys that compare text
+  int64_t number = 0;     // of the others: cores, bytes
+};
+
+using Requirements = std::vector<Requirement>;
+
+// InvalidArgument, naming the requirement, where it is malformed or no device
+// on earth could meet them all: an unknown key, 4 and at least 8 cores, fewer
+// cores than the target has.
+absl::StatusOr<Requirements> ParseRequirements(
+    std::span<const std::string> texts, const target::Target& target);
+
+// The first that the device does not meet; null: it meets all.
+const Requirement* FirstUnmet(const Requirements& requirements,
+                              const std::string& name,
+                              const DeviceProperties& device);
+
+}  // namespace tilefarm::farm
+
+#endif  // TILEFARM_SERVER_FARM_REQUIREMENT_H_

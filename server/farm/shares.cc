@@ -1,0 +1,98 @@
+#include "server/farm/shares.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace tilefarm::farm {
+namespace {
+
+// Device time of a lease before any was settled.
+constexpr absl::Duration kFirstGuess = absl::Milliseconds(200);
+// What the last lease says against those before.
+constexpr double kNewest = 0.25;
+
+}  // namespace
+
+void Shares::Open(const std::string& queue, const std::string& user,
+                  int priority, bool urgent, absl::Duration now) {
+  // Who was away and owes nothing any more is as good as new.
+  std::erase_if(users_, [&](const auto& entry) {
+    return entry.second.queues == 0 &&
+           entry.second.virtual_time <= virtual_now_;
+  });
+  const auto [at, is_new] = queues_.try_emplace(queue);
+  Queue& entry = at->second;
+  if (is_new || entry.user != user) {
+    if (!is_new && --users_[entry.user].queues == 0) users_.erase(entry.user);
+    const auto [person, is_first] = users_.try_emplace(user);
+    if (is_first) person->second.virtual_time = virtual_now_;
+    ++person->second.queues;
+  }
+  if (is_new) entry.served_at = now;
+  entry.user = user;
+  entry.priority = std::clamp(priority, kLowestPriority, kHighestPriority);
+  entry.urgent = urgent;
+}
+
+void Shares::Close(const std::string& queue) {
+  const auto at = queues_.find(queue);
+  if (at == queues_.end()) return;
+  const auto person = users_.find(at->second.user);
+  queues_.erase(at);
+  if (--person->second.queues > 0) return;
+  // Kept while it owes time, so that a job after the other is no way around
+  // the shares.
+  if (person->second.virtual_time <= virtual_now_) users_.erase(person);
+}
+
+std::vector<std::string> Shares::Order(absl::Duration now) const {
+  using Key = std::tuple<absl::Duration, int64_t, bool, int64_t, int64_t>;
+  std::vector<std::pair<Key, const std::string*>> keys;
+  keys.reserve(queues_.size());
+  for (const auto& [name, queue] : queues_) {
+    const User& user = users_.at(queue.user);
+    const int64_t aged = queue.priority + (now - queue.served_at) / aging_;
+    keys.emplace_back(Key{std::max(user.virtual_time, virtual_now_), user.turn,
+                          !queue.urgent, -aged, queue.turn},
+                      &name);
+  }
+  std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) {
+    return a.first < b.first;
+  });
+  std::vector<std::string> order;
+  order.reserve(keys.size());
+  for (const auto& [key, name] : keys) order.push_back(*name);
+  return order;
+}
+
+absl::Duration Shares::Grant(const std::string& queue, absl::Duration now) {
+  Queue& entry = queues_.at(queue);
+  User& user = users_.at(entry.user);
+  entry.served_at = now;
+  entry.turn = user.turn = ++turns_;
+  const absl::Duration charge =
+      entry.typical == absl::ZeroDuration() ? kFirstGuess : entry.typical;
+  virtual_now_ = std::max(user.virtual_time, virtual_now_);
+  user.virtual_time = virtual_now_ + charge;
+  return charge;
+}
+
+void Shares::Settle(const std::string& user, const std::string& queue,
+                    absl::Duration charged, absl::Duration used) {
+  const auto person = users_.find(user);
+  if (person != users_.end()) {
+    person->second.virtual_time += used - charged;
+    if (person->second.queues == 0 &&
+        person->second.virtual_time <= virtual_now_) {
+      users_.erase(person);
+    }
+  }
+  const auto at = queues_.find(queue);
+  if (at == queues_.end()) return;
+  absl::Duration& typical = at->second.typical;
+  typical = typical == absl::ZeroDuration()
+                ? used
+                : (1 - kNewest) * typical + kNewest * used;
+}
+
+}  // namespace tilefarm::farm

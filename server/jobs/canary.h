@@ -1,0 +1,24 @@
+// The kernel with a known time that tells whether a device is well.
+#ifndef TILEFARM_SERVER_JOBS_CANARY_H_
+#define TILEFARM_SERVER_JOBS_CANARY_H_
+
+#include <functional>
+#include <optional>
+
+#include "compiler/target/target.h"
+#include "server/farm/work.h"
+
+namespace tilefarm::jobs {
+
+// A small matrix product with a fixed schedule, on one core: compute-bound, a
+// fraction of a millisecond, verified. nullopt for targets that it is not
+// written for (no processor).
+std::optional<farm::WorkItem> MakeCanary(const target::Target& device);
+
+// MakeCanary that makes each target's once. Thread-safe.
+std::function<std::optional<farm::WorkItem>(const target::Target&)>
+CanaryMaker();
+
+}  // namespace tilefarm::jobs
+
+#endif  // TILEFARM_SERVER_JOBS_CANARY_H_

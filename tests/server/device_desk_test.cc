@@ -1,0 +1,261 @@
+// Devices and the database: orders that outlive the server, the audit log, and
+// what is measured again.
+#include <gmock/gmock.h>
+
+#include "server/jobs/canary.h"
+#include "server/jobs/jobs.h"
+#include "tests/server/jobs_fixture.h"
+
+namespace tilefarm::jobs {
+namespace {
+
+using database::AuditEntry;
+using ::testing::Contains;
+using testing::FakeWorker;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using testing::Measured;
+
+class DeviceDeskTest : public JobsTest {
+ protected:
+  DeviceDeskTest() { RestartWithCanary(); }
+
+  void RestartWithCanary() {
+    jobs_.reset();
+    farm_.reset();
+    farm::Timeouts timeouts;
+    timeouts.tick = absl::Milliseconds(10);
+    timeouts.watch_interval = absl::Milliseconds(10);
+    timeouts.search_poll = absl::Milliseconds(5);
+    farm_ = std::make_unique<farm::Farm>(
+        farm::FarmOptions{.timeouts = timeouts,
+                          .health = rules_,
+                          .canary = CanaryMaker(),
+                          .fingerprint = testing::kFingerprint});
+    jobs_ = std::make_unique<Jobs>(
+        *store_, *farm_,
+        JobsOptions{.timeouts = timeouts,
+                    .fingerprint = testing::kFingerprint,
+                    .search_factory = testing::FakeSearchFactory()});
+    ASSERT_TRUE(jobs_->Recover().ok());
+    jobs_->Start();
+  }
+  farm::DeviceStatus Device(const std::string& name = "w") {
+    for (const farm::DeviceStatus& device : farm_->Devices()) {
+      if (device.name == name) return device;
+    }
+    ADD_FAILURE() << "no device " << name;
+    return {};
+  }
+  template <typename Condition>
+  static bool Until(Condition condition) {
+    for (int i = 0; i < 30'000; ++i) {
+      if (condition()) return true;
+      usleep(1000);
+    }
+    return false;
+  }
+  std::vector<AuditEntry> Log(const std::string& name = "w") {
+    return *jobs_->devices().Log(name, 1000);
+  }
+
+  farm::HealthRules rules_;
+};
+
+TEST_F(DeviceDeskTest, TheCanaryIsMadeForProcessorsAlone) {
+  const auto item = MakeCanary(testing::TestTarget());
+  ASSERT_TRUE(item.has_value());
+  EXPECT_EQ(item->target.cores, 1);
+  EXPECT_FALSE(item->scheduled_hash.empty());
+  EXPECT_EQ(MakeCanary(*target::Parse("wasm32")), std::nullopt);
+}
+
+TEST_F(DeviceDeskTest, OrdersOutliveTheServer) {
+  {
+    FakeWorker worker(*farm_, "w", Quick);
+    ASSERT_TRUE(jobs_->devices()
+                    .SetOrder("w", farm::Order::kQuarantined, "ann", "smoke")
+                    .ok());
+    EXPECT_EQ(Device().state, farm::DeviceState::kQuarantined);
+  }
+  RestartWithCanary();
+  EXPECT_EQ(Device().state, farm::DeviceState::kOffline);
+  EXPECT_THAT(Device().reason, HasSubstr("quarantined by ann: smoke"));
+  EXPECT_EQ(Device().model, "Test Processor");
+  FakeWorker worker(*farm_, "w", Quick);
+  EXPECT_EQ(Device().state, farm::DeviceState::kQuarantined);
+  ASSERT_TRUE(
+      jobs_->devices().SetOrder("w", farm::Order::kNone, "bob", "").ok());
+  EXPECT_TRUE(
+      Until([&] { return Device().state == farm::DeviceState::kIdle; }));
+  EXPECT_THAT(
+      Log(), Contains(::testing::AllOf(Field(&AuditEntry::actor, "ann"),
+                                       Field(&AuditEntry::action, "quarantine"),
+                                       Field(&AuditEntry::detail, "smoke"))));
+  EXPECT_THAT(Log(),
+              Contains(::testing::AllOf(Field(&AuditEntry::actor, "bob"),
+                                        Field(&AuditEntry::action, "resume"))));
+}
+
+TEST_F(DeviceDeskTest, ReservationsOutliveTheServerAndEnd) {
+  {
+    FakeWorker worker(*farm_, "w", Quick);
+    ASSERT_TRUE(
+        jobs_->devices().Reserve("w", "ann", absl::Minutes(30), "ann").ok());
+  }
+  RestartWithCanary();
+  EXPECT_EQ(Device().reserved_for, "ann");
+  FakeWorker worker(*farm_, "w", Quick);
+  JobSpec spec = Spec(3);
+  spec.user = "bob";
+  const std::string id = *jobs_->Submit(spec);
+  WaitFor(id, [](const JobSnapshot& s) {
+    return s.message.find("reserved for ann") != std::string::npos;
+  });
+  ASSERT_TRUE(jobs_->devices().Release("w", "bob").ok());
+  EXPECT_EQ(WaitForEnd(id).state, JobState::kDone);
+}
+
+TEST_F(DeviceDeskTest, ClearErrorsForWhatIsNotThere) {
+  DeviceDesk& devices = jobs_->devices();
+  for (const absl::Status& status :
+       {devices.SetOrder("x", farm::Order::kDrained, "ann", ""),
+        devices.Reserve("x", "ann", absl::Minutes(1), "ann"),
+        devices.Release("x", "ann"), devices.Forget("x", "ann"),
+        devices.Log("x", 10).status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("no device 'x'"));
+  }
+  FakeWorker worker(*farm_, "w", Quick);
+  EXPECT_EQ(devices.Forget("w", "ann").code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(devices.Reserve("w", "ann", absl::ZeroDuration(), "ann").code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(devices.SetOrder("w", farm::Order::kDrained, "ann", "a\nb").code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(DeviceDeskTest, AForgottenDeviceLeavesOnlyItsLog) {
+  { FakeWorker worker(*farm_, "w", Quick); }
+  ASSERT_TRUE(jobs_->devices().Forget("w", "ann").ok());
+  EXPECT_TRUE(farm_->Devices().empty());
+  RestartWithCanary();
+  EXPECT_TRUE(farm_->Devices().empty());
+  EXPECT_THAT(Log(), Contains(Field(&AuditEntry::action, "forget")));
+}
+
+// A device slows down after its canary; the next one shows it, and it recovers.
+TEST_F(DeviceDeskTest, SuspectMeasurementsAreMeasuredAgain) {
+  rules_.canary_period = absl::Hours(1);
+  rules_.first_retry = absl::Milliseconds(50);
+  rules_.last_retry = absl::Milliseconds(50);
+  RestartWithCanary();
+  std::atomic<double> factor = 1;
+  const auto measure = [&](const farm::Lease& lease) {
+    const bool canary = lease.item.purpose == farm::Purpose::kCanary;
+    const double sequence = static_cast<double>(lease.item.sequence);
+    return std::make_optional(
+        Measured(factor * (canary ? 1e-4 : 1e-3 + 1e-6 * sequence)));
+  };
+  std::string trusted;
+  {
+    FakeWorker worker(*farm_, "w", measure);
+    trusted = *jobs_->Submit(Spec(5));
+    EXPECT_EQ(WaitForEnd(trusted).trials_done, 5);
+  }
+  {
+    // A canary at each connection of a new process: what was measured so far
+    // holds, what comes next does not.
+    FakeWorker worker(*farm_, testing::TestHello("w", "boot-2"), measure);
+    ASSERT_TRUE(
+        Until([&] { return Device().state == farm::DeviceState::kIdle; }));
+    factor = 4;
+    JobSpec spec = Spec(5);
+    spec.target = testing::TestTarget(1).Key();
+    EXPECT_EQ(WaitForEnd(*jobs_->Submit(spec)).trials_done, 5);
+  }
+  const std::vector<database::Record> before = Records();
+  ASSERT_EQ(before.size(), 10u);
+  FakeWorker worker(*farm_, testing::TestHello("w", "boot-3"), measure);
+  ASSERT_TRUE(
+      Until([&] { return Device().state == farm::DeviceState::kPaused; }));
+  factor = 1;
+  const auto corrected = [&] {
+    for (const database::Record& record : Records()) {
+      if (record.median_seconds < 3e-3) continue;
+      if (record.remeasured.empty() ||
+          record.remeasured.back().median_seconds > 3e-3) {
+        return false;
+      }
+    }
+    return true;
+  };
+  EXPECT_TRUE(Until(corrected));
+  // Those from before the last good canary are left alone.
+  const std::vector<database::Record> after = Records();
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (before[i].job_id != trusted) continue;
+    EXPECT_EQ(after[i].remeasured.size(), before[i].remeasured.size());
+  }
+  for (const char* action : {"pause", "recover", "remeasure"}) {
+    EXPECT_THAT(Log(), Contains(Field(&AuditEntry::action, action)));
+  }
+  // Nothing is left to do.
+  EXPECT_TRUE(Until([&] {
+    const auto rows = store_->device_tables().ListCanaries();
+    return rows.ok() && rows->size() == 1 && rows->front().suspect_through == 0;
+  }));
+}
+
+TEST_F(DeviceDeskTest, TheKnownTimeOutlivesTheServer) {
+  {
+    FakeWorker worker(*farm_, "w", [](const farm::Lease&) {
+      return std::make_optional(Measured(1e-4));
+    });
+    ASSERT_TRUE(
+        Until([&] { return Device().state == farm::DeviceState::kIdle; }));
+    ASSERT_TRUE(Until(
+        [&] { return !store_->device_tables().ListCanaries()->empty(); }));
+  }
+  RestartWithCanary();
+  FakeWorker worker(*farm_, "w", [](const farm::Lease&) {
+    return std::make_optional(Measured(5e-4));
+  });
+  EXPECT_TRUE(
+      Until([&] { return Device().state == farm::DeviceState::kPaused; }));
+  EXPECT_THAT(Device().reason, HasSubstr("5.0 times its known 100.0 us"));
+}
+
+TEST_F(DeviceDeskTest, UnsteadyRecordsSaySo) {
+  farm::Completion completion;
+  completion.measurement = Measured(1e-3);
+  completion.measurement.device_state = R"({"clock_mhz":3000.0})";
+  EXPECT_EQ(MakeRecord(completion, absl::Now()).device_state,
+            R"({"clock_mhz":3000.0})");
+  completion.unsteady = true;
+  EXPECT_EQ(MakeRecord(completion, absl::Now()).device_state,
+            R"({"clock_mhz":3000.0,"unsteady":true})");
+}
+
+TEST_F(DeviceDeskTest, AUsersFloodOfJobsDoesNotKeepAnothersFromStarting) {
+  // No device: whatever starts goes on running.
+  for (int i = 0; i < 40; ++i) {
+    JobSpec spec = Spec(1'000'000);
+    spec.user = "ann";
+    spec.target = "x86-64:znver4,cores=" + std::to_string(i + 1);
+    ASSERT_TRUE(jobs_->Submit(spec).ok());
+  }
+  JobSpec spec = Spec(5);
+  spec.user = "bob";
+  spec.target = "x86-64:znver4,cores=99";
+  const std::string id = *jobs_->Submit(spec);
+  EXPECT_EQ(WaitFor(id,
+                    [](const JobSnapshot& s) {
+                      return s.state == JobState::kRunning;
+                    })
+                .state,
+            JobState::kRunning);
+}
+
+}  // namespace
+}  // namespace tilefarm::jobs

@@ -1,0 +1,103 @@
+// What jobs may demand of devices.
+#include "server/farm/requirement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tilefarm::farm {
+namespace {
+
+using ::testing::HasSubstr;
+
+DeviceProperties Board() {
+  DeviceProperties device;
+  device.cores = 4;
+  device.memory_bytes = int64_t{8} << 30;
+  device.cpu = "znver4";
+  device.isolation = "seccomp";
+  device.libraries["openblas"] = "0.3.21";
+  device.labels["rack"] = "b2";
+  return device;
+}
+
+absl::StatusOr<Requirements> Parse(std::vector<std::string> texts,
+                                   int cores = 1) {
+  return ParseRequirements(
+      texts, *target::Parse("x86-64:znver4,cores=" + std::to_string(cores)));
+}
+
+bool Met(const std::string& text) {
+  const auto parsed = Parse({text});
+  EXPECT_TRUE(parsed.ok()) << parsed.status();
+  return parsed.ok() && FirstUnmet(*parsed, "board-3", Board()) == nullptr;
+}
+
+TEST(RequirementTest, ExactAndMinimum) {
+  EXPECT_TRUE(Met("cores=4"));
+  EXPECT_FALSE(Met("cores=3"));
+  EXPECT_TRUE(Met("cores>=4"));
+  EXPECT_FALSE(Met("cores>=5"));
+  EXPECT_TRUE(Met("memory>=8GiB"));
+  EXPECT_TRUE(Met("memory>=8191MiB"));
+  EXPECT_TRUE(Met("memory=8589934592"));
+  EXPECT_FALSE(Met("memory>=9GiB"));
+}
+
+TEST(RequirementTest, TextsLabelsAndLibraries) {
+  EXPECT_TRUE(Met("cpu=znver4"));
+  EXPECT_TRUE(Met("isolation=seccomp"));
+  EXPECT_FALSE(Met("isolation=none"));
+  EXPECT_TRUE(Met("emulated=false"));
+  EXPECT_TRUE(Met("device=board-3"));
+  EXPECT_TRUE(Met("library.openblas=0.3.21"));
+  EXPECT_FALSE(Met("library.onednn=2.6"));
+  EXPECT_TRUE(Met("label.rack=b2"));
+  EXPECT_FALSE(Met("label.rack=b3"));
+  // Nobody has it now; someone may.
+  EXPECT_FALSE(Met("label.fan=quiet"));
+}
+
+struct Impossible {
+  std::vector<std::string> texts;
+  std::string why;
+};
+
+TEST(RequirementTest, WhatNoDeviceCouldHaveIsAnError) {
+  const Impossible all[] = {
+      {{"colour=red"}, "no device has a property 'colour'"},
+      {{"rack=b2"}, "label.NAME"},
+      {{"cores=4", "cores>=8"}, "no device can have it"},
+      {{"memory=8GiB", "memory=4GiB"}, "no device can have it"},
+      {{"label.rack=a", "label.rack=b"}, "'a', too"},
+      {{"cores>=many"}, "whole number"},
+      {{"cores=-1"}, "whole number"},
+      {{"memory>=8GB"}, "8GiB"},
+      {{"memory>=99999999999TiB"}, "8GiB"},
+      {{"cpu>=znver4"}, "no number"},
+      {{"emulated=maybe"}, "true nor false"},
+      {{"cores"}, "KEY=VALUE"},
+      {{"=4"}, "KEY=VALUE"},
+      {{">=4"}, "no device has a property"},
+      {{"cores="}, "no value"},
+      {{"label.=x"}, "no device has a property"},
+      {std::vector<std::string>(65, "cores>=1"), "too many"},
+      {{"label.x=" + std::string(300, 'y')}, "too long"},
+  };
+  for (const Impossible& one : all) {
+    const auto parsed = Parse(one.texts);
+    EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument)
+        << one.texts[0];
+    EXPECT_THAT(std::string(parsed.status().message()), HasSubstr(one.why));
+  }
+}
+
+TEST(RequirementTest, TheTargetsCoresCount) {
+  EXPECT_TRUE(Parse({"cores=8"}, 8).ok());
+  const auto parsed = Parse({"cores=4"}, 8);
+  EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(parsed.status().message()),
+              HasSubstr("as the target has"));
+}
+
+}  // namespace
+}  // namespace tilefarm::farm

@@ -59,6 +59,13 @@ class SqliteStore final : public Store {
   absl::Status PutBlob(const std::string& key, std::string_view bytes) override;
   absl::StatusOr<std::string> GetBlob(const std::string& key) const override;
 
+  absl::Status AddToken(const TokenRow& token) override;
+  absl::StatusOr<std::vector<TokenRow>> ListTokens() const override;
+  absl::StatusOr<int> RevokeName(const std::string& name,
+                                 const std::string& at) override;
+  absl::StatusOr<std::map<std::string, std::string>> ListRevokedNames()
+      const override;
+
  private:
   // A connection and the lock that its users hold.
   struct Channel {

@@ -191,9 +191,29 @@ CREATE TABLE audit_log(
 CREATE INDEX audit_log_by_subject ON audit_log(subject);
 )sql";
 
+constexpr const char* kVersion3 = R"sql(
+-- Bearer tokens; '' is never.
+CREATE TABLE tokens(
+  n INTEGER PRIMARY KEY AUTOINCREMENT,
+  name TEXT NOT NULL,
+  role TEXT NOT NULL,
+  sha256 TEXT NOT NULL UNIQUE,
+  created_at TEXT NOT NULL,
+  expires_at TEXT NOT NULL,
+  revoked_at TEXT NOT NULL
+);
+
+-- Names whose certificates issued up to then are void.
+CREATE TABLE revoked_names(
+  name TEXT PRIMARY KEY,
+  revoked_at TEXT NOT NULL
+) WITHOUT ROWID;
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, kVersion1},
     {2, kVersion2},
+    {3, kVersion3},
 };
 
 struct Header {

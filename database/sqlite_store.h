@@ -73,6 +73,13 @@ class SqliteStore final : public Store, public DeviceTables {
   absl::StatusOr<std::vector<Record>> RecordsOfDevice(
       const std::string& device, int64_t after, int64_t through) const override;
 
+  absl::Status AddToken(const TokenRow& token) override;
+  absl::StatusOr<std::vector<TokenRow>> ListTokens() const override;
+  absl::StatusOr<int> RevokeName(const std::string& name,
+                                 const std::string& at) override;
+  absl::StatusOr<std::map<std::string, std::string>> ListRevokedNames()
+      const override;
+
  private:
   // A connection and the lock that its users hold.
   struct Channel {

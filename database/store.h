@@ -36,6 +36,15 @@ struct JobRow {
   std::string created_at, ended_at;
 };
 
+// A bearer token: what it stands for, and the SHA-256 of the secret. Times as
+// elsewhere ("2026-01-31T12:00:00Z"), "" is never.
+struct TokenRow {
+  std::string name;
+  std::string role;    // worker, user, admin
+  std::string sha256;  // in hexadecimal; unique
+  std::string created_at, expires_at, revoked_at;
+};
+
 struct Stats {
   int64_t records = 0;
   int64_t workloads = 0;
@@ -134,6 +143,19 @@ class Store {
 
   // --- Devices and the audit log; lives as long as the store ---
   virtual DeviceTables& device_tables() = 0;
+
+  // --- Credentials (database/sqlite_store_tokens.cc) ---
+  // AlreadyExists: the same secret.
+  virtual absl::Status AddToken(const TokenRow& token) = 0;
+  // In order of creation, revoked and expired ones included.
+  virtual absl::StatusOr<std::vector<TokenRow>> ListTokens() const = 0;
+  // Revokes the tokens of that name that are not revoked yet, and remembers
+  // that certificates issued to it up to `at` are void; the number of tokens.
+  virtual absl::StatusOr<int> RevokeName(const std::string& name,
+                                         const std::string& at) = 0;
+  // Names to the last time that RevokeName got for them.
+  virtual absl::StatusOr<std::map<std::string, std::string>> ListRevokedNames()
+      const = 0;
 };
 
 }  // namespace tilefarm::database

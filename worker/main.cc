@@ -25,6 +25,8 @@
 #include "compiler/target/host.h"
 #include "compiler/target/target.h"
 #include "proto/tilefarm/v1/protocol_version.h"
+#include "transport/client_flags.h"
+#include "transport/grpc_log.h"
 #include "worker/cpus.h"
 #include "worker/device.h"
 #include "worker/libraries.h"
@@ -36,6 +38,7 @@ namespace {
 
 struct Flags {
   std::string server = "127.0.0.1:7070";
+  transport::ClientSecurity security;
   std::string name;
   std::vector<std::string> labels;
   std::string state_dir;
@@ -103,6 +106,7 @@ void FillDevice(const target::Target& target, bool is_host,
 absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags) {
   Worker::Options options;
   options.server = flags.server;
+  options.security = flags.security;
   if (flags.server.find(':') == std::string::npos) {
     return absl::InvalidArgumentError(
         absl::StrCat("--server ", flags.server, " is not HOST:PORT"));
@@ -202,6 +206,7 @@ int Run(const Flags& flags) {
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  transport::RouteGrpcLog(LogLevel::kDebug);
 
   absl::StatusOr<std::unique_ptr<Worker>> worker = StartWorker(flags);
   if (!worker.ok()) {
@@ -227,6 +232,7 @@ int main(int argc, char** argv) {
   app.add_option("--server", flags.server, "HOST:PORT of the tune-server")
       ->envname("TUNE_SERVER")
       ->capture_default_str();
+  tilefarm::transport::AddClientFlags(app, flags.security);
   app.add_option("--name", flags.name,
                  "Name of this device (default: the host name)");
   app.add_option("--label", flags.labels, "KEY=VALUE, any number of times");

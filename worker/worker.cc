@@ -15,6 +15,8 @@
 #include "base/rng.h"
 #include "proto/tilefarm/v1/farm.grpc.pb.h"
 #include "proto/tilefarm/v1/protocol_version.h"
+#include "transport/channel.h"
+#include "transport/diagnose.h"
 
 namespace tilefarm::worker {
 namespace {
@@ -37,8 +39,8 @@ absl::Status FromGrpc(const grpc::Status& status) {
                       status.error_message());
 }
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& server,
-                                           const WorkerTimeouts& timeouts) {
+absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
+    const transport::Endpoint& server, const WorkerTimeouts& timeouts) {
   const auto milliseconds = [](absl::Duration duration) {
     return static_cast<int>(absl::ToInt64Milliseconds(duration));
   };
@@ -52,8 +54,16 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& server,
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
   // Otherwise attempts share one subchannel with a back-off of its own.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(),
-                                   arguments);
+  return transport::OpenChannel(server, arguments);
+}
+
+// UNAVAILABLE is all that gRPC knows of a handshake that fails; what is behind
+// it, where there is more.
+absl::Status Explain(const absl::Status& status,
+                     const transport::Endpoint& server) {
+  if (!absl::IsUnavailable(status)) return status;
+  const absl::Status found = transport::Diagnose(server);
+  return found.ok() ? status : found;
 }
 
 }  // namespace
@@ -61,9 +71,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& server,
 // One bidirectional stream. One thread reads, one writes; Cancel from any.
 class FarmStream {
  public:
-  FarmStream(const std::string& server, const WorkerTimeouts& timeouts)
-      : stub_(v1::Farm::NewStub(MakeChannel(server, timeouts))),
-        stream_(stub_->Connect(&context_)) {}
+  explicit FarmStream(const std::shared_ptr<grpc::Channel>& channel)
+      : stub_(v1::Farm::NewStub(channel)), stream_(stub_->Connect(&context_)) {}
 
   bool Write(const v1::WorkerMessage& message) {
     return stream_->Write(message);
@@ -97,6 +106,9 @@ Settings TimeoutSettings(WorkerTimeouts& timeouts) {
 }
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Options options) {
+  const absl::Status endpoint =
+      transport::CheckEndpoint({options.server, options.security});
+  if (!endpoint.ok()) return endpoint;
   absl::StatusOr<std::unique_ptr<Spool>> spool =
       Spool::Open(options.state_directory);
   if (!spool.ok()) return spool.status();
@@ -281,7 +293,10 @@ void Worker::ConnectLoop() {
 }
 
 absl::Status Worker::ServeOneStream() {
-  FarmStream stream(options_.server, options_.timeouts);
+  const transport::Endpoint server{options_.server, options_.security};
+  const auto channel = MakeChannel(server, options_.timeouts);
+  if (!channel.ok()) return channel.status();  // files may come back
+  FarmStream stream(*channel);
   {
     MutexLock lock(mutex_);
     if (ending_) stream.Cancel();
@@ -291,7 +306,8 @@ absl::Status Worker::ServeOneStream() {
   *hello.mutable_hello() = options_.hello;
   stream.Write(hello);
   v1::ServerMessage message;
-  bool welcomed = stream.Read(&message) && message.has_welcome();
+  const bool answered = stream.Read(&message);
+  bool welcomed = answered && message.has_welcome();
   const bool other_version =
       welcomed && message.welcome().protocol_version() != kProtocolVersion;
   if (other_version) welcomed = false;
@@ -316,7 +332,7 @@ absl::Status Worker::ServeOneStream() {
     }
     writer = std::thread([&] { WriteLoop(stream); });
     while (stream.Read(&message)) Take(message);
-  } else {
+  } else if (answered) {  // otherwise the server has said why it ended
     stream.Cancel();
     while (stream.Read(&message)) {
     }
@@ -350,8 +366,8 @@ absl::Status Worker::ServeOneStream() {
     return absl::FailedPreconditionError(
         "the server speaks another version of the protocol");
   }
-  return status.ok() ? absl::UnavailableError("the server ended the stream")
-                     : status;
+  if (status.ok()) return absl::UnavailableError("the server ended the stream");
+  return welcomed ? status : Explain(status, server);
 }
 
 void Worker::Take(const v1::ServerMessage& message) {

@@ -25,6 +25,7 @@
 #include "base/mutex.h"
 #include "base/settings.h"
 #include "proto/tilefarm/v1/farm.pb.h"
+#include "transport/endpoint.h"
 #include "worker/pipeline.h"
 #include "worker/spool.h"
 
@@ -64,13 +65,15 @@ class Worker {
  public:
   struct Options {
     std::string server;  // HOST:PORT
-    v1::Hello hello;     // all but protocol version and boot id
+    transport::ClientSecurity security;
+    v1::Hello hello;  // all but protocol version and boot id
     std::string state_directory;
     Pipeline::Options pipeline;  // without its callbacks and fingerprint
     WorkerTimeouts timeouts;
   };
 
-  // FailedPrecondition or another error of Spool::Open.
+  // FailedPrecondition or another error of Spool::Open; errors of
+  // transport::CheckEndpoint.
   static absl::StatusOr<std::unique_ptr<Worker>> Start(Options options);
   // Without waiting for anything: see Shutdown.
   ~Worker();

@@ -9,6 +9,8 @@
 #include "base/status_macros.h"
 #include "compiler/ir/printer.h"
 #include "proto/tilefarm/v1/tune.grpc.pb.h"
+#include "transport/channel.h"
+#include "transport/diagnose.h"
 
 namespace tilefarm::driver {
 namespace {
@@ -18,15 +20,18 @@ constexpr int kMaxMessageBytes = 64 << 20;
 
 }  // namespace
 
-FindBest BestOfServer(const std::string& address) {
+FindBest BestOfServer(const transport::Endpoint& server) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  const std::shared_ptr<v1::Tune::Stub> stub =
-      v1::Tune::NewStub(grpc::CreateCustomChannel(
-          address, grpc::InsecureChannelCredentials(), arguments));
-  return [stub, address](const database::BestQuery& query)
+  const auto channel = transport::OpenChannel(server, arguments);
+  if (!channel.ok()) {
+    return [status = channel.status()](const database::BestQuery& /*query*/)
+               -> absl::StatusOr<database::BestMatch> { return status; };
+  }
+  const std::shared_ptr<v1::Tune::Stub> stub = v1::Tune::NewStub(*channel);
+  return [stub, server](const database::BestQuery& query)
              -> absl::StatusOr<database::BestMatch> {
     v1::BestRequest request;
     request.set_program(ir::Print(ir::IRModule{{query.program}}));
@@ -41,10 +46,13 @@ FindBest BestOfServer(const std::string& address) {
     v1::BestResponse response;
     const grpc::Status status = stub->Best(&context, request, &response);
     if (!status.ok()) {
+      if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+        TF_RETURN_IF_ERROR(transport::Diagnose(server));
+      }
       // gRPC's codes are Abseil's, number by number.
-      return absl::Status(
-          static_cast<absl::StatusCode>(status.error_code()),
-          absl::StrCat("server ", address, ": ", status.error_message()));
+      return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                          absl::StrCat("server ", server.address, ": ",
+                                       status.error_message()));
     }
     TF_ASSIGN_OR_RETURN(database::Record record,
                         database::RecordFromJson(response.record_json()));

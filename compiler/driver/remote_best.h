@@ -2,15 +2,15 @@
 #ifndef TILEFARM_COMPILER_DRIVER_REMOTE_BEST_H_
 #define TILEFARM_COMPILER_DRIVER_REMOTE_BEST_H_
 
-#include <string>
-
 #include "compiler/driver/choose_schedule.h"
+#include "transport/endpoint.h"
 
 namespace tilefarm::driver {
 
-// Asks the server at HOST:PORT. Unavailable where it does not answer within
-// ten seconds; NotFound where it has no record that may be used.
-FindBest BestOfServer(const std::string& address);
+// Asks the server. Unavailable where it does not answer within ten seconds;
+// NotFound where it has no record that may be used; FailedPrecondition or
+// errors of transport::CheckEndpoint where the credentials are at fault.
+FindBest BestOfServer(const transport::Endpoint& server);
 
 }  // namespace tilefarm::driver
 

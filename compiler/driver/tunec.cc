@@ -10,6 +10,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -31,6 +32,8 @@
 #include "database/store.h"
 #include "nlohmann/json.hpp"
 #include "proto/tilefarm/v1/protocol_version.h"
+#include "transport/client_flags.h"
+#include "transport/grpc_log.h"
 
 namespace tilefarm::driver {
 namespace {
@@ -42,6 +45,7 @@ struct Flags {
   std::string program;
   std::string target;
   std::string db, server, trace;
+  transport::ClientSecurity security;
   std::string output;
   std::string header;
   std::string symbol;
@@ -103,7 +107,7 @@ absl::StatusOr<ScheduledModule> ChooseSchedule(const Flags& flags,
   }
   if (!flags.server.empty()) {
     return ScheduleFromRecords(module, target, Fingerprint(), flags.permissions,
-                               BestOfServer(flags.server));
+                               BestOfServer({flags.server, flags.security}));
   }
   if (!flags.db.empty()) {
     absl::StatusOr<std::unique_ptr<database::Store>> store =
@@ -207,6 +211,7 @@ int Main(int argc, char** argv) {
   auto* db = app.add_option("--db", flags.db, "tuning database to look in");
   auto* server =
       app.add_option("--server", flags.server, "HOST:PORT of a tune-server");
+  transport::AddClientFlags(app, flags.security);
   auto* trace =
       app.add_option("--trace", flags.trace, "apply the trace in this file");
   auto* as_is =
@@ -229,6 +234,8 @@ int Main(int argc, char** argv) {
   app.add_flag("--allow-emulated", flags.permissions.allow_emulated,
                "also schedules timed by an emulator, where no other fits");
   app.add_flag("--json", flags.json, "describe the result on stdout");
+  transport::RouteGrpcLog(LogLevel::kDebug);
+  signal(SIGPIPE, SIG_IGN);  // a server that hangs up is an error to report
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

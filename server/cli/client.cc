@@ -7,7 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/clock.h"
+#include "base/status_macros.h"
 #include "server/services/rpc_status.h"
+#include "transport/channel.h"
+#include "transport/diagnose.h"
 
 namespace tilefarm::cli {
 namespace {
@@ -32,7 +35,7 @@ bool MayReconnect(const grpc::Status& status) {
 
 }  // namespace
 
-Client::Client(const std::string& address) : address_(address) {
+Client::Client(const transport::Endpoint& endpoint) : endpoint_(endpoint) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
@@ -42,14 +45,19 @@ Client::Client(const std::string& address) : address_(address) {
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
-  stub_ = v1::Tune::NewStub(grpc::CreateCustomChannel(
-      address, grpc::InsecureChannelCredentials(), arguments));
+  const auto channel = transport::OpenChannel(endpoint, arguments);
+  opened_ = channel.status();
+  if (!channel.ok()) return;
+  stub_ = v1::Tune::NewStub(*channel);
+  admin_ = v1::Admin::NewStub(*channel);
 }
 
 absl::Status Client::Explain(const grpc::Status& status) const {
   if (status.error_code() != grpc::StatusCode::UNAVAILABLE) {
     return services::FromGrpc(status);
   }
+  const absl::Status found = transport::Diagnose(endpoint_);
+  if (!found.ok()) return found;
   const std::string& message = status.error_message();
   // Of the channel, not of the server.
   if (message.find("connect") == std::string::npos &&
@@ -58,51 +66,64 @@ absl::Status Client::Explain(const grpc::Status& status) const {
     return services::FromGrpc(status);
   }
   return absl::UnavailableError(absl::StrCat(
-      "cannot reach the server at ", address_,
+      "cannot reach the server at ", endpoint_.address,
       " (start one with: tune-server --db tune.db; or name it with --server "
       "or TUNE_SERVER): ",
       message));
 }
 
-#define TF_SIMPLE_CALL(Name, Request, timeout)                           \
-  v1::Name##Response response;                                           \
-  grpc::ClientContext context;                                           \
-  SetDeadline(context, timeout);                                         \
-  const grpc::Status status = stub_->Name(&context, Request, &response); \
-  if (!status.ok()) return Explain(status);                              \
+#define TF_SIMPLE_CALL(stub, Name, Request, timeout)                    \
+  if (!opened_.ok()) return opened_;                                    \
+  v1::Name##Response response;                                          \
+  grpc::ClientContext context;                                          \
+  SetDeadline(context, timeout);                                        \
+  const grpc::Status status = stub->Name(&context, Request, &response); \
+  if (!status.ok()) return Explain(status);                             \
   return response
 
 absl::StatusOr<v1::ListJobsResponse> Client::ListJobs() {
-  TF_SIMPLE_CALL(ListJobs, v1::ListJobsRequest(), kCallTimeout);
+  TF_SIMPLE_CALL(stub_, ListJobs, v1::ListJobsRequest(), kCallTimeout);
 }
 absl::StatusOr<v1::ListDevicesResponse> Client::ListDevices() {
-  TF_SIMPLE_CALL(ListDevices, v1::ListDevicesRequest(), kCallTimeout);
+  TF_SIMPLE_CALL(stub_, ListDevices, v1::ListDevicesRequest(), kCallTimeout);
 }
 absl::StatusOr<v1::ChangeDeviceResponse> Client::ChangeDevice(
     const v1::ChangeDeviceRequest& request) {
-  TF_SIMPLE_CALL(ChangeDevice, request, kCallTimeout);
+  TF_SIMPLE_CALL(stub_, ChangeDevice, request, kCallTimeout);
 }
 absl::StatusOr<v1::DeviceLogResponse> Client::DeviceLog(
     const v1::DeviceLogRequest& request) {
-  TF_SIMPLE_CALL(DeviceLog, request, kCallTimeout);
+  TF_SIMPLE_CALL(stub_, DeviceLog, request, kCallTimeout);
 }
 absl::StatusOr<v1::CancelResponse> Client::Cancel(
     const v1::CancelRequest& request) {
-  TF_SIMPLE_CALL(Cancel, request, kCallTimeout);
+  TF_SIMPLE_CALL(stub_, Cancel, request, kCallTimeout);
 }
 absl::StatusOr<v1::BestResponse> Client::Best(const v1::BestRequest& request) {
-  TF_SIMPLE_CALL(Best, request, kCallTimeout);
+  TF_SIMPLE_CALL(stub_, Best, request, kCallTimeout);
 }
 absl::StatusOr<v1::DbStatsResponse> Client::DbStats() {
-  TF_SIMPLE_CALL(DbStats, v1::DbStatsRequest(), kCallTimeout);
+  TF_SIMPLE_CALL(stub_, DbStats, v1::DbStatsRequest(), kCallTimeout);
 }
 absl::StatusOr<v1::MeasureResponse> Client::Measure(
     const v1::MeasureRequest& request) {
-  TF_SIMPLE_CALL(Measure, request, kMeasureTimeout);
+  TF_SIMPLE_CALL(stub_, Measure, request, kMeasureTimeout);
+}
+absl::StatusOr<v1::CreateTokenResponse> Client::CreateToken(
+    const v1::CreateTokenRequest& request) {
+  TF_SIMPLE_CALL(admin_, CreateToken, request, kCallTimeout);
+}
+absl::StatusOr<v1::ListTokensResponse> Client::ListTokens() {
+  TF_SIMPLE_CALL(admin_, ListTokens, v1::ListTokensRequest(), kCallTimeout);
+}
+absl::StatusOr<v1::RevokeResponse> Client::Revoke(
+    const v1::RevokeRequest& request) {
+  TF_SIMPLE_CALL(admin_, Revoke, request, kCallTimeout);
 }
 #undef TF_SIMPLE_CALL
 
 absl::StatusOr<std::string> Client::Submit(const v1::SubmitRequest& request) {
+  if (!opened_.ok()) return opened_;
   for (int attempt = 1;; ++attempt) {
     v1::SubmitResponse response;
     grpc::ClientContext context;
@@ -121,6 +142,7 @@ absl::StatusOr<v1::JobUpdate> Client::Watch(
     const std::function<void(const v1::JobUpdate&)>& take,
     const std::function<void(const std::string&)>& say,
     absl::Duration patience) {
+  if (!opened_.ok()) return opened_;
   v1::WatchRequest request;
   request.set_job_id(job_id);
   absl::Duration away_since = absl::InfiniteDuration();
@@ -140,8 +162,10 @@ absl::StatusOr<v1::JobUpdate> Client::Watch(
     const absl::Duration now = Clock::Real().Monotonic();
     if (any) away_since = absl::InfiniteDuration();
     if (away_since == absl::InfiniteDuration()) {
+      // Waiting does not mend credentials.
+      TF_RETURN_IF_ERROR(transport::Diagnose(endpoint_));
       away_since = now;
-      say(absl::StrCat("the server at ", address_,
+      say(absl::StrCat("the server at ", endpoint_.address,
                        " is away; waiting for it to come back"));
     }
     if (now - away_since > patience) return Explain(status);
@@ -151,6 +175,7 @@ absl::StatusOr<v1::JobUpdate> Client::Watch(
 
 absl::Status Client::Export(
     const std::function<bool(const std::string&)>& take) {
+  if (!opened_.ok()) return opened_;
   grpc::ClientContext context;
   auto reader = stub_->DbExport(&context, v1::DbExportRequest());
   v1::DbLine line;
@@ -164,6 +189,7 @@ absl::Status Client::Export(
 
 absl::StatusOr<v1::DbImportResponse> Client::Import(
     const std::function<bool(std::string*)>& next) {
+  if (!opened_.ok()) return opened_;
   grpc::ClientContext context;
   v1::DbImportResponse response;
   auto writer = stub_->DbImport(&context, &response);

@@ -9,7 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "proto/tilefarm/v1/admin.grpc.pb.h"
 #include "proto/tilefarm/v1/tune.grpc.pb.h"
+#include "transport/endpoint.h"
 
 namespace tilefarm::cli {
 
@@ -17,7 +19,8 @@ namespace tilefarm::cli {
 // cannot be reached.
 class Client {
  public:
-  explicit Client(const std::string& address);
+  // What is wrong with the endpoint is the answer of every call.
+  explicit Client(const transport::Endpoint& endpoint);
 
   absl::StatusOr<v1::ListJobsResponse> ListJobs();
   absl::StatusOr<v1::ListDevicesResponse> ListDevices();
@@ -47,11 +50,18 @@ class Client {
   absl::StatusOr<v1::DbImportResponse> Import(
       const std::function<bool(std::string*)>& next);
 
+  absl::StatusOr<v1::CreateTokenResponse> CreateToken(
+      const v1::CreateTokenRequest& request);
+  absl::StatusOr<v1::ListTokensResponse> ListTokens();
+  absl::StatusOr<v1::RevokeResponse> Revoke(const v1::RevokeRequest& request);
+
  private:
   absl::Status Explain(const grpc::Status& status) const;
 
-  const std::string address_;
+  const transport::Endpoint endpoint_;
+  absl::Status opened_;
   std::unique_ptr<v1::Tune::Stub> stub_;
+  std::unique_ptr<v1::Admin::Stub> admin_;
 };
 
 }  // namespace tilefarm::cli

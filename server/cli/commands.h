@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "transport/endpoint.h"
 
 namespace tilefarm::cli {
 
 // Of every command.
 struct Common {
-  std::string server = "127.0.0.1:7070";
+  transport::Endpoint server;
   bool json = false;
 };
 
@@ -58,6 +59,13 @@ struct DeviceOptions {
   int64_t limit = 100;
 };
 
+struct TokenOptions {
+  std::string db;  // a file instead of the server
+  std::string name, role;
+  std::string expires;  // "30d"; empty: never
+  std::string output;   // file for the token instead of stdout
+};
+
 struct DbOptions {
   std::string db;    // a file instead of the server
   std::string file;  // of import and export; "-": standard input or output
@@ -78,6 +86,9 @@ int ReleaseDevice(const Common& common, const DeviceOptions& options);
 int DeviceLog(const Common& common, const DeviceOptions& options);
 int Best(const Common& common, const BestOptions& options);
 int Measure(const Common& common, const MeasureOptions& options);
+int TokensCreate(const Common& common, const TokenOptions& options);
+int TokensList(const Common& common, const TokenOptions& options);
+int TokensRevoke(const Common& common, const TokenOptions& options);
 int DbStats(const Common& common, const DbOptions& options);
 int DbExport(const Common& common, const DbOptions& options);
 int DbImport(const Common& common, const DbOptions& options);

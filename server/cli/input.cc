@@ -73,12 +73,16 @@ absl::StatusOr<std::string> ResolveTarget(const std::string& text) {
 }
 
 absl::StatusOr<double> ParseSeconds(const std::string& text) {
+  constexpr double kDay = 24 * 3600;
   double seconds = 0;
   absl::Duration duration;
-  if (!absl::SimpleAtod(text, &seconds)) {
+  if (text.size() > 1 && text.back() == 'd' &&
+      absl::SimpleAtod(text.substr(0, text.size() - 1), &seconds)) {
+    seconds *= kDay;
+  } else if (!absl::SimpleAtod(text, &seconds)) {
     if (!absl::ParseDuration(text, &duration)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "'", text, "' is not a time: give seconds, or 90s, 10m, 1h30m"));
+          "'", text, "' is not a time: give seconds, or 90s, 10m, 1h30m, 30d"));
     }
     seconds = absl::ToDoubleSeconds(duration);
   }

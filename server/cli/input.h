@@ -24,7 +24,7 @@ absl::StatusOr<std::string> ReadText(const std::string& path);
 absl::StatusOr<std::string> ReadTrace(const std::string& path);
 // The canonical key; "host" becomes this machine.
 absl::StatusOr<std::string> ResolveTarget(const std::string& text);
-// "90", "90s", "10m", "1h30m". InvalidArgument.
+// "90", "90s", "10m", "1h30m", "30d". InvalidArgument.
 absl::StatusOr<double> ParseSeconds(const std::string& text);
 
 }  // namespace tilefarm::cli

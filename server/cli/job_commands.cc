@@ -76,7 +76,7 @@ class Progress {
 class CtrlC {
  public:
   explicit CtrlC(const Common& common) : shared_(std::make_shared<Shared>()) {
-    shared_->server = common.server;
+    shared_->server = common.server.address;
     sigset_t ends;
     sigemptyset(&ends);
     sigaddset(&ends, SIGINT);

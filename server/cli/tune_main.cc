@@ -8,6 +8,8 @@
 #include "server/cli/exit_codes.h"
 #include "server/cli/input.h"
 #include "server/services/version.h"
+#include "transport/client_flags.h"
+#include "transport/grpc_log.h"
 
 namespace tilefarm::cli {
 namespace {
@@ -138,6 +140,7 @@ int Main(int argc, char** argv) {
   MeasureOptions measure;
   DeviceOptions device;
   DbOptions db;
+  TokenOptions token;
   std::string job_id;
 
   CLI::App app("Tunes tensor programs on the devices of a tune-server.");
@@ -147,9 +150,11 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   // The options below may also stand after the command.
   app.fallthrough();
-  app.add_option("--server", common.server, "HOST:PORT of the tune-server")
+  app.add_option("--server", common.server.address,
+                 "HOST:PORT of the tune-server")
       ->envname("TUNE_SERVER")
       ->capture_default_str();
+  transport::AddClientFlags(app, common.server.security);
   app.add_flag("--json", common.json,
                "One JSON document, or one object a line for streams");
 
@@ -193,12 +198,38 @@ int Main(int argc, char** argv) {
   auto* imports = database->add_subcommand("import", "Read JSON Lines");
   imports->add_option("file", db.file, "File; - is stdin")->required();
 
+  auto* tokens = app.add_subcommand("tokens", "Who may connect (for admins)");
+  tokens->require_subcommand(1);
+  tokens->add_option("--db", token.db,
+                     "This file, while no server runs on it: for the first "
+                     "token");
+  auto* create =
+      tokens->add_subcommand("create", "Make a token; it is shown this once");
+  create->add_option("--role", token.role, "What it may do")
+      ->check(CLI::IsMember({"worker", "user", "admin"}))
+      ->required();
+  create->add_option("--name", token.name, "Who it stands for")->required();
+  create
+      ->add_option("--expires", token.expires,
+                   "After this time: 30d, 12h (default: never)")
+      ->check([](const std::string& text) {
+        return std::string(ParseSeconds(text).status().message());
+      });
+  create->add_option("-o,--output", token.output,
+                     "New file for the token, mode 0600; otherwise stdout");
+  auto* list = tokens->add_subcommand("list", "List all tokens");
+  auto* revoke = tokens->add_subcommand(
+      "revoke", "Void every token of a name, and its certificates up to now");
+  revoke->add_option("name", token.name, "Whose")->required();
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kSuccess : kBadUsage;
   }
   signal(SIGPIPE, SIG_IGN);
+  // Client says it in words.
+  transport::RouteGrpcLog(LogLevel::kDebug);
   if (job.trials == 0 && job.time.empty() && job.patience == 0) {
     job.trials = kDefaultTrials;
   }
@@ -214,6 +245,9 @@ int Main(int argc, char** argv) {
   if (*stats) return DbStats(common, db);
   if (*exports) return DbExport(common, db);
   if (*imports) return DbImport(common, db);
+  if (*create) return TokensCreate(common, token);
+  if (*list) return TokensList(common, token);
+  if (*revoke) return TokensRevoke(common, token);
   return kBadUsage;
 }
 

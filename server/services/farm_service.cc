@@ -7,11 +7,15 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "base/status_macros.h"
 #include "server/services/convert.h"
+#include "server/services/credentials.h"
 #include "server/services/rpc_status.h"
 
 namespace tilefarm::services {
 namespace {
+
+constexpr char kConnect[] = "/tilefarm.v1.Farm/Connect";
 
 using Reactor = grpc::ServerBidiReactor<v1::WorkerMessage, v1::ServerMessage>;
 
@@ -96,9 +100,19 @@ class Link : public farm::WorkerLink {
 
 class Stream : public Reactor {
  public:
-  Stream(farm::Farm& farm, const FarmServiceOptions& options)
-      : farm_(farm), options_(options), link_(std::make_shared<Link>(this)) {
-    link_->Read(&message_);
+  Stream(farm::Farm& farm, security::Gate& gate,
+         const FarmServiceOptions& options,
+         const security::Credentials& credentials)
+      : farm_(farm),
+        gate_(gate),
+        options_(options),
+        link_(std::make_shared<Link>(this)) {
+    const absl::Status entered = Enter(credentials);
+    if (!entered.ok()) {
+      link_->Close(entered);
+    } else {
+      link_->Read(&message_);
+    }
   }
 
   void OnReadDone(bool ok) override {
@@ -131,7 +145,19 @@ class Stream : public Reactor {
   }
 
  private:
+  absl::Status Enter(const security::Credentials& credentials) {
+    TF_ASSIGN_OR_RETURN(caller_, gate_.Identify(credentials));
+    TF_ASSIGN_OR_RETURN(stay_,
+                        gate_.Enter(caller_, security::CallKind::kStream,
+                                    [link = link_](const absl::Status& why) {
+                                      link->Close(why);
+                                    }));
+    return absl::OkStatus();
+  }
+
   absl::Status Take() {
+    TF_RETURN_IF_ERROR(gate_.CheckSize(
+        kConnect, static_cast<int64_t>(message_.ByteSizeLong())));
     switch (message_.message_case()) {
       case v1::WorkerMessage::kHello:
         return TakeHello();
@@ -156,6 +182,7 @@ class Stream : public Reactor {
     if (session_ != 0) return absl::InvalidArgumentError("a second hello");
     auto hello = FromProto(message_.hello());
     if (!hello.ok()) return hello.status();
+    TF_RETURN_IF_ERROR(gate_.CheckWorkerName(caller_, hello->name));
     auto session = farm_.Connect(*hello, link_);
     if (!session.ok()) return session.status();
     session_ = *session;
@@ -171,8 +198,11 @@ class Stream : public Reactor {
   }
 
   farm::Farm& farm_;
+  security::Gate& gate_;
   const FarmServiceOptions& options_;
   const std::shared_ptr<Link> link_;
+  security::Caller caller_;
+  std::unique_ptr<security::Gate::Stay> stay_;
   v1::WorkerMessage message_;
   // 0 before the hello. Written by the read that brought it; OnCancel may come
   // meanwhile, and OnDone, which follows every read, disconnects all the same.
@@ -182,8 +212,8 @@ class Stream : public Reactor {
 }  // namespace
 
 grpc::ServerBidiReactor<v1::WorkerMessage, v1::ServerMessage>*
-FarmService::Connect(grpc::CallbackServerContext* /*context*/) {
-  return new Stream(farm_, options_);
+FarmService::Connect(grpc::CallbackServerContext* context) {
+  return new Stream(farm_, gate_, options_, CredentialsOf(*context));
 }
 
 }  // namespace tilefarm::services

@@ -6,6 +6,7 @@
 
 #include "proto/tilefarm/v1/farm.grpc.pb.h"
 #include "server/farm/farm.h"
+#include "server/security/gate.h"
 
 namespace tilefarm::services {
 
@@ -17,14 +18,16 @@ struct FarmServiceOptions {
 
 class FarmService : public v1::Farm::CallbackService {
  public:
-  FarmService(farm::Farm& farm, FarmServiceOptions options)
-      : farm_(farm), options_(std::move(options)) {}
+  FarmService(farm::Farm& farm, security::Gate& gate,
+              FarmServiceOptions options)
+      : farm_(farm), gate_(gate), options_(std::move(options)) {}
 
   grpc::ServerBidiReactor<v1::WorkerMessage, v1::ServerMessage>* Connect(
       grpc::CallbackServerContext* context) override;
 
  private:
   farm::Farm& farm_;
+  security::Gate& gate_;
   const FarmServiceOptions options_;
 };
 

@@ -6,11 +6,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "server/farm/farm.h"
 #include "server/jobs/search_factory.h"
+#include "server/security/limits.h"
+#include "server/services/listen.h"
 
 namespace tilefarm::services {
 
@@ -23,19 +24,17 @@ struct ServerOptions {
   farm::HealthRules health;
   // See FarmOptions; null: devices are trusted without.
   std::function<std::optional<farm::WorkItem>(const target::Target&)> canary;
+  ListenSecurity security;
+  security::Limits limits;
   jobs::SearchFactory search_factory;
 };
-
-// InvalidArgument unless the address is HOST:PORT with a loopback host
-// (127.0.0.0/8, ::1, localhost): without authentication nobody else may
-// connect.
-absl::Status CheckListenAddress(std::string_view address);
 
 // Thread-safe.
 class Server {
  public:
-  // Serves when it returns. Unavailable: the port is taken or the database is
-  // another server's; otherwise see Store::Open.
+  // Serves when it returns. Errors of CheckListenAddress and of the TLS files
+  // (server/services/credentials.h). Unavailable: the port is taken or the
+  // database is another server's; otherwise see Store::Open.
   static absl::StatusOr<std::unique_ptr<Server>> Start(ServerOptions options);
   // Ends every call and stream; running jobs go on at the next start.
   virtual ~Server() = default;

@@ -19,6 +19,7 @@
 #include "server/jobs/canary.h"
 #include "server/services/server.h"
 #include "server/services/version.h"
+#include "transport/grpc_log.h"
 
 namespace tilefarm {
 namespace {
@@ -47,7 +48,8 @@ int Main(int argc, char** argv) {
       ->envname("TUNE_SERVER_DB")
       ->required();
   app.add_option("--listen", options.listen,
-                 "HOST:PORT, loopback only; port 0 takes a free one")
+                 "HOST:PORT; beyond loopback with TLS, or --insecure; port 0 "
+                 "takes a free one")
       ->envname("TUNE_SERVER_LISTEN")
       ->capture_default_str();
   app.add_option("--timeout", timeouts,
@@ -69,6 +71,20 @@ int Main(int argc, char** argv) {
   bool no_canary = false;
   app.add_flag("--no-canary", no_canary,
                "Trust devices without trying a kernel of known time on them");
+  services::ListenSecurity& security = options.security;
+  app.add_option("--tls-cert", security.tls_cert,
+                 "PEM file of the server's certificate: speak TLS")
+      ->envname("TUNE_SERVER_TLS_CERT");
+  app.add_option("--tls-key", security.tls_key,
+                 "PEM file of its private key, mode 0600")
+      ->envname("TUNE_SERVER_TLS_KEY");
+  app.add_option("--tls-client-ca", security.tls_client_ca,
+                 "PEM file of the CA whose certificates clients must show")
+      ->envname("TUNE_SERVER_TLS_CLIENT_CA");
+  app.add_flag("--tokens-only", security.tokens_only,
+               "Beyond loopback, ask for a token instead of a certificate");
+  app.add_flag("--insecure", security.insecure,
+               "Listen beyond loopback without TLS and let anybody in");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -80,11 +96,17 @@ int Main(int argc, char** argv) {
                  std::string(set.message()).c_str());
     return 2;
   }
-  const absl::Status address = services::CheckListenAddress(options.listen);
+  const absl::Status address =
+      services::CheckListenAddress(options.listen, security);
   if (!address.ok()) {
     std::fprintf(stderr, "tune-server: --listen: %s\n",
                  std::string(address.message()).c_str());
     return 2;
+  }
+  const std::string warning =
+      services::InsecureWarning(options.listen, security);
+  if (!warning.empty()) {
+    std::fprintf(stderr, "tune-server: warning: %s\n", warning.c_str());
   }
 
   // Taken by sigwait below; every thread inherits the mask.
@@ -95,6 +117,7 @@ int Main(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
   signal(SIGPIPE, SIG_IGN);
 
+  transport::RouteGrpcLog(LogLevel::kWarning);
   options.fingerprint = driver::Fingerprint();
   options.release = services::kRelease;
   options.search_factory = jobs::RealSearchFactory();

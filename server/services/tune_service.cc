@@ -2,9 +2,11 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/ir/parser.h"
 #include "compiler/target/target.h"
 #include "server/jobs/record_import.h"
+#include "server/services/admit.h"
 #include "server/services/convert.h"
 #include "server/services/rpc_status.h"
 
@@ -32,10 +34,15 @@ absl::StatusOr<database::BestMatch> FindBest(const database::Store& store,
 
 }  // namespace
 
-grpc::Status TuneService::Submit(grpc::ServerContext* /*context*/,
+grpc::Status TuneService::Submit(grpc::ServerContext* context,
                                  const v1::SubmitRequest* request,
                                  v1::SubmitResponse* response) {
-  const auto id = jobs_.Submit(FromProto(*request));
+  const auto caller =
+      Admit(gate_, *context, "/tilefarm.v1.Tune/Submit", *request);
+  if (!caller.ok()) return ToGrpc(caller.status());
+  jobs::JobSpec spec = FromProto(*request);
+  spec.user = caller->NameOr(spec.user);
+  const auto id = jobs_.Submit(std::move(spec));
   if (id.ok()) response->set_job_id(*id);
   return ToGrpc(id.status());
 }
@@ -51,9 +58,21 @@ grpc::Status TuneService::ListJobs(grpc::ServerContext* /*context*/,
   return grpc::Status::OK;
 }
 
-grpc::Status TuneService::Cancel(grpc::ServerContext* /*context*/,
+grpc::Status TuneService::Cancel(grpc::ServerContext* context,
                                  const v1::CancelRequest* request,
                                  v1::CancelResponse* response) {
+  const auto caller =
+      Admit(gate_, *context, "/tilefarm.v1.Tune/Cancel", *request);
+  if (!caller.ok()) return ToGrpc(caller.status());
+  if (!caller->admin()) {
+    const auto job = jobs_.Get(request->job_id());
+    if (!job.ok()) return ToGrpc(job.status());
+    if (job->user != caller->name) {
+      return ToGrpc(absl::PermissionDeniedError(
+          absl::StrCat(request->job_id(), " is a job of ", job->user,
+                       ": its owner or an admin may cancel it")));
+    }
+  }
   const auto state = jobs_.Cancel(request->job_id());
   if (state.ok()) response->set_state(std::string(jobs::JobStateName(*state)));
   return ToGrpc(state.status());
@@ -68,9 +87,12 @@ grpc::Status TuneService::ListDevices(grpc::ServerContext* /*context*/,
   return grpc::Status::OK;
 }
 
-grpc::Status TuneService::Best(grpc::ServerContext* /*context*/,
+grpc::Status TuneService::Best(grpc::ServerContext* context,
                                const v1::BestRequest* request,
                                v1::BestResponse* response) {
+  const auto caller =
+      Admit(gate_, *context, "/tilefarm.v1.Tune/Best", *request);
+  if (!caller.ok()) return ToGrpc(caller.status());
   const auto best = FindBest(store_, *request, fingerprint_);
   if (!best.ok()) return ToGrpc(best.status());
   response->set_record_json(database::RecordToJson(best->record));
@@ -91,9 +113,11 @@ grpc::Status TuneService::DbStats(grpc::ServerContext* /*context*/,
   return grpc::Status::OK;
 }
 
-grpc::Status TuneService::DbExport(grpc::ServerContext* /*context*/,
+grpc::Status TuneService::DbExport(grpc::ServerContext* context,
                                    const v1::DbExportRequest* /*request*/,
                                    grpc::ServerWriter<v1::DbLine>* writer) {
+  const auto stay = EnterTransfer(gate_, *context);
+  if (!stay.ok()) return ToGrpc(stay.status());
   v1::DbLine line;
   bool written = true;
   const absl::Status status =
@@ -105,9 +129,11 @@ grpc::Status TuneService::DbExport(grpc::ServerContext* /*context*/,
   return ToGrpc(status);
 }
 
-grpc::Status TuneService::DbImport(grpc::ServerContext* /*context*/,
+grpc::Status TuneService::DbImport(grpc::ServerContext* context,
                                    grpc::ServerReader<v1::DbLine>* reader,
                                    v1::DbImportResponse* response) {
+  const auto stay = EnterTransfer(gate_, *context);
+  if (!stay.ok()) return ToGrpc(stay.status());
   jobs::RecordImport import(store_);
   v1::DbLine line;
   while (reader->Read(&line)) {

@@ -12,6 +12,7 @@
 #include "proto/tilefarm/v1/tune.grpc.pb.h"
 #include "server/farm/farm.h"
 #include "server/jobs/jobs.h"
+#include "server/security/gate.h"
 
 namespace tilefarm::services {
 
@@ -20,10 +21,11 @@ class TuneService
           v1::Tune::WithCallbackMethod_Measure<v1::Tune::Service>> {
  public:
   TuneService(database::Store& store, farm::Farm& farm, jobs::Jobs& jobs,
-              std::string fingerprint)
+              security::Gate& gate, std::string fingerprint)
       : store_(store),
         farm_(farm),
         jobs_(jobs),
+        gate_(gate),
         fingerprint_(std::move(fingerprint)) {}
 
   grpc::Status Submit(grpc::ServerContext* context,
@@ -67,6 +69,7 @@ class TuneService
   database::Store& store_;
   farm::Farm& farm_;
   jobs::Jobs& jobs_;
+  security::Gate& gate_;
   const std::string fingerprint_;
 };
 

@@ -1,8 +1,11 @@
 // What operators ask about devices.
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/services/admit.h"
 #include "server/services/convert.h"
 #include "server/services/rpc_status.h"
 #include "server/services/tune_service.h"
@@ -12,10 +15,32 @@ namespace {
 
 constexpr int64_t kMostEntries = 1000;
 
-absl::Status Change(jobs::DeviceDesk& devices,
+// A user may keep a device for himself, and give it back.
+absl::Status CheckMayChange(const security::Caller& caller,
+                            const std::string& user,
+                            const v1::ChangeDeviceRequest& request,
+                            const std::vector<farm::DeviceStatus>& devices) {
+  if (caller.admin()) return absl::OkStatus();
+  if (request.action() == v1::ChangeDeviceRequest::ACTION_RESERVE &&
+      (request.reserve_for().empty() || request.reserve_for() == user)) {
+    return absl::OkStatus();
+  }
+  if (request.action() == v1::ChangeDeviceRequest::ACTION_RELEASE) {
+    for (const farm::DeviceStatus& device : devices) {
+      if (device.name == request.name() && device.reserved_for == user) {
+        return absl::OkStatus();
+      }
+    }
+  }
+  return absl::PermissionDeniedError(absl::StrCat(
+      "device ", request.name(), ": ", user,
+      " may reserve devices for himself and release those; anything else takes "
+      "an admin"));
+}
+
+absl::Status Change(jobs::DeviceDesk& devices, const std::string& user,
                     const v1::ChangeDeviceRequest& request) {
   const std::string& name = request.name();
-  const std::string& user = request.user();
   if (name.empty()) return absl::InvalidArgumentError("name: there is none");
   if (user.empty()) return absl::InvalidArgumentError("user: there is none");
   switch (request.action()) {
@@ -47,10 +72,17 @@ absl::Status Change(jobs::DeviceDesk& devices,
 
 }  // namespace
 
-grpc::Status TuneService::ChangeDevice(grpc::ServerContext* /*context*/,
+grpc::Status TuneService::ChangeDevice(grpc::ServerContext* context,
                                        const v1::ChangeDeviceRequest* request,
                                        v1::ChangeDeviceResponse* response) {
-  const absl::Status changed = Change(jobs_.devices(), *request);
+  const auto caller =
+      Admit(gate_, *context, "/tilefarm.v1.Tune/ChangeDevice", *request);
+  if (!caller.ok()) return ToGrpc(caller.status());
+  const std::string user = caller->NameOr(request->user());
+  const absl::Status allowed =
+      CheckMayChange(*caller, user, *request, farm_.Devices());
+  if (!allowed.ok()) return ToGrpc(allowed);
+  const absl::Status changed = Change(jobs_.devices(), user, *request);
   if (!changed.ok()) return ToGrpc(changed);
   for (const farm::DeviceStatus& device : farm_.Devices()) {
     if (device.name == request->name()) {
@@ -60,9 +92,12 @@ grpc::Status TuneService::ChangeDevice(grpc::ServerContext* /*context*/,
   return grpc::Status::OK;
 }
 
-grpc::Status TuneService::DeviceLog(grpc::ServerContext* /*context*/,
+grpc::Status TuneService::DeviceLog(grpc::ServerContext* context,
                                     const v1::DeviceLogRequest* request,
                                     v1::DeviceLogResponse* response) {
+  const auto caller =
+      Admit(gate_, *context, "/tilefarm.v1.Tune/DeviceLog", *request);
+  if (!caller.ok()) return ToGrpc(caller.status());
   const int64_t limit = request->limit() <= 0
                             ? kMostEntries
                             : std::min(request->limit(), kMostEntries);

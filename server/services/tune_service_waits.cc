@@ -1,9 +1,12 @@
 // The calls that wait: Watch and Measure.
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
+#include "base/status_macros.h"
+#include "server/services/admit.h"
 #include "server/services/convert.h"
 #include "server/services/rpc_status.h"
 #include "server/services/tune_service.h"
@@ -15,8 +18,17 @@ namespace {
 // what changed in between is skipped.
 class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate> {
  public:
-  WatchCall(jobs::Jobs& jobs, farm::Farm& farm, const std::string& job_id)
+  WatchCall(jobs::Jobs& jobs, farm::Farm& farm, security::Gate& gate,
+            const grpc::ServerContextBase& context,
+            const v1::WatchRequest& request)
       : jobs_(jobs), farm_(farm) {
+    const absl::Status entered = Enter(gate, context, request);
+    if (!entered.ok()) {
+      MutexLock lock(mutex_);
+      FinishOnce(entered);
+      return;
+    }
+    const std::string& job_id = request.job_id();
     const auto subscription = jobs_.Watch(
         job_id, [this](const jobs::JobSnapshot& snapshot) { Tell(snapshot); });
     MutexLock lock(mutex_);
@@ -43,10 +55,24 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate> {
   void OnDone() override {
     // Not under the lock: it waits for a running Tell.
     if (subscription_ != 0) jobs_.Unwatch(subscription_);
+    stay_.reset();  // nobody closes what is being destroyed
     delete this;
   }
 
  private:
+  absl::Status Enter(security::Gate& gate,
+                     const grpc::ServerContextBase& context,
+                     const v1::WatchRequest& request) {
+    TF_ASSIGN_OR_RETURN(
+        const security::Caller caller,
+        Admit(gate, context, "/tilefarm.v1.Tune/Watch", request));
+    TF_ASSIGN_OR_RETURN(stay_, gate.Enter(caller, security::CallKind::kStream,
+                                          [this](const absl::Status& why) {
+                                            MutexLock lock(mutex_);
+                                            FinishOnce(why);
+                                          }));
+    return absl::OkStatus();
+  }
   void Tell(const jobs::JobSnapshot& snapshot) {
     v1::JobUpdate update = ToProto(snapshot, farm_.Devices());
     MutexLock lock(mutex_);
@@ -76,6 +102,7 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate> {
   jobs::Jobs& jobs_;
   farm::Farm& farm_;
   Mutex mutex_;
+  std::unique_ptr<security::Gate::Stay> stay_;
   int64_t subscription_ = 0;
   std::optional<v1::JobUpdate> next_ ABSL_GUARDED_BY(mutex_);
   v1::JobUpdate current_ ABSL_GUARDED_BY(mutex_);
@@ -86,15 +113,22 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate> {
 
 class MeasureCall : public grpc::ServerUnaryReactor {
  public:
-  MeasureCall(jobs::Jobs& jobs, const v1::MeasureRequest& request,
-              v1::MeasureResponse* response)
+  MeasureCall(jobs::Jobs& jobs, security::Gate& gate,
+              const grpc::ServerContextBase& context,
+              const v1::MeasureRequest& request, v1::MeasureResponse* response)
       : jobs_(jobs), response_(response) {
+    const absl::Status entered = Enter(gate, context, request);
+    if (!entered.ok()) {
+      MutexLock lock(mutex_);
+      FinishOnce(entered);
+      return;
+    }
     auto ticket =
         jobs_.Measure({.program = request.program(),
                        .trace = request.trace(),
                        .target = request.target(),
                        .device = request.device(),
-                       .user = request.user()},
+                       .user = user_},
                       [this](const database::Record& record) { Take(record); });
     MutexLock lock(mutex_);
     if (ticket.ok()) {
@@ -110,10 +144,25 @@ class MeasureCall : public grpc::ServerUnaryReactor {
   }
   void OnDone() override {
     if (!ticket_.empty()) jobs_.AbandonMeasure(ticket_);
+    stay_.reset();
     delete this;
   }
 
  private:
+  absl::Status Enter(security::Gate& gate,
+                     const grpc::ServerContextBase& context,
+                     const v1::MeasureRequest& request) {
+    TF_ASSIGN_OR_RETURN(
+        const security::Caller caller,
+        Admit(gate, context, "/tilefarm.v1.Tune/Measure", request));
+    user_ = caller.NameOr(request.user());
+    TF_ASSIGN_OR_RETURN(stay_, gate.Enter(caller, security::CallKind::kStream,
+                                          [this](const absl::Status& why) {
+                                            MutexLock lock(mutex_);
+                                            FinishOnce(why);
+                                          }));
+    return absl::OkStatus();
+  }
   void Take(const database::Record& record) {
     MutexLock lock(mutex_);
     if (finished_) return;
@@ -129,22 +178,24 @@ class MeasureCall : public grpc::ServerUnaryReactor {
 
   jobs::Jobs& jobs_;
   v1::MeasureResponse* const response_;
+  std::string user_;
   std::string ticket_;
   Mutex mutex_;
+  std::unique_ptr<security::Gate::Stay> stay_;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace
 
 grpc::ServerWriteReactor<v1::JobUpdate>* TuneService::Watch(
-    grpc::CallbackServerContext* /*context*/, const v1::WatchRequest* request) {
-  return new WatchCall(jobs_, farm_, request->job_id());
+    grpc::CallbackServerContext* context, const v1::WatchRequest* request) {
+  return new WatchCall(jobs_, farm_, gate_, *context, *request);
 }
 
 grpc::ServerUnaryReactor* TuneService::Measure(
-    grpc::CallbackServerContext* /*context*/, const v1::MeasureRequest* request,
+    grpc::CallbackServerContext* context, const v1::MeasureRequest* request,
     v1::MeasureResponse* response) {
-  return new MeasureCall(jobs_, *request, response);
+  return new MeasureCall(jobs_, gate_, *context, *request, response);
 }
 
 }  // namespace tilefarm::services

@@ -74,6 +74,20 @@ class FlakyStore : public database::Store {
   absl::StatusOr<database::Stats> GetStats() const override {
     return store_->GetStats();
   }
+  absl::Status AddToken(const database::TokenRow& token) override {
+    return store_->AddToken(token);
+  }
+  absl::StatusOr<std::vector<database::TokenRow>> ListTokens() const override {
+    return store_->ListTokens();
+  }
+  absl::StatusOr<int> RevokeName(const std::string& name,
+                                 const std::string& at) override {
+    return store_->RevokeName(name, at);
+  }
+  absl::StatusOr<std::map<std::string, std::string>> ListRevokedNames()
+      const override {
+    return store_->ListRevokedNames();
+  }
   absl::StatusOr<std::string> AddJob(const database::JobRow& job) override {
     return store_->AddJob(job);
   }

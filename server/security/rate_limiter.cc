@@ -1,0 +1,31 @@
+#include "server/security/rate_limiter.h"
+
+#include <algorithm>
+
+namespace tilefarm::security {
+
+double RateLimiter::LeftAt(const Bucket& bucket, absl::Duration now) const {
+  return std::min(burst_, bucket.left + absl::ToDoubleSeconds(now - bucket.at) *
+                                            per_second_);
+}
+
+absl::Duration RateLimiter::Take(const std::string& identity,
+                                 absl::Duration now) {
+  Bucket& bucket =
+      buckets_.try_emplace(identity, Bucket{burst_, now}).first->second;
+  bucket.left = LeftAt(bucket, now);
+  bucket.at = now;
+  if (bucket.left < 1) {
+    return absl::Seconds((1 - bucket.left) / per_second_);
+  }
+  bucket.left -= 1;
+  return absl::ZeroDuration();
+}
+
+void RateLimiter::Prune(absl::Duration now) {
+  for (auto it = buckets_.begin(); it != buckets_.end();) {
+    it = LeftAt(it->second, now) >= burst_ ? buckets_.erase(it) : std::next(it);
+  }
+}
+
+}  // namespace tilefarm::security

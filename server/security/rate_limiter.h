@@ -1,0 +1,39 @@
+// Token buckets, one an identity.
+#ifndef TILEFARM_SERVER_SECURITY_RATE_LIMITER_H_
+#define TILEFARM_SERVER_SECURITY_RATE_LIMITER_H_
+
+#include <map>
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace tilefarm::security {
+
+// Not thread-safe.
+class RateLimiter {
+ public:
+  RateLimiter(double burst, double per_second)
+      : burst_(burst), per_second_(per_second) {}
+
+  // Zero: one call more is fine, and counted. Otherwise how long to wait for
+  // it; nothing is counted, so that trying in vain does not prolong the wait.
+  absl::Duration Take(const std::string& identity, absl::Duration now);
+  // Forgets those whose bucket is full again.
+  void Prune(absl::Duration now);
+  size_t size() const { return buckets_.size(); }
+
+ private:
+  struct Bucket {
+    double left;
+    absl::Duration at;
+  };
+  double LeftAt(const Bucket& bucket, absl::Duration now) const;
+
+  const double burst_;
+  const double per_second_;
+  std::map<std::string, Bucket> buckets_;
+};
+
+}  // namespace tilefarm::security
+
+#endif  // TILEFARM_SERVER_SECURITY_RATE_LIMITER_H_

@@ -1,0 +1,95 @@
+#include "server/security/roles.h"
+
+namespace tilefarm::security {
+namespace {
+
+constexpr Method kMethods[] = {
+    {"/tilefarm.v1.Farm/Connect", Access::kWorkers, Size::kFarm},
+
+    {"/tilefarm.v1.Tune/Submit", Access::kUsers, Size::kProgram},
+    {"/tilefarm.v1.Tune/Watch", Access::kUsers},
+    {"/tilefarm.v1.Tune/ListJobs", Access::kUsers},
+    // Users: their own jobs.
+    {"/tilefarm.v1.Tune/Cancel", Access::kUsers},
+    {"/tilefarm.v1.Tune/ListDevices", Access::kUsers},
+    // Users: reservations of their own; the rest is the admins'.
+    {"/tilefarm.v1.Tune/ChangeDevice", Access::kUsers},
+    {"/tilefarm.v1.Tune/DeviceLog", Access::kUsers},
+    {"/tilefarm.v1.Tune/Best", Access::kUsers, Size::kProgram},
+    {"/tilefarm.v1.Tune/Measure", Access::kUsers, Size::kProgram},
+    {"/tilefarm.v1.Tune/DbStats", Access::kUsers},
+    {"/tilefarm.v1.Tune/DbExport", Access::kUsers},
+    // What is imported is believed.
+    {"/tilefarm.v1.Tune/DbImport", Access::kAdmins, Size::kRecord},
+
+    {"/tilefarm.v1.Admin/CreateToken", Access::kAdmins},
+    {"/tilefarm.v1.Admin/ListTokens", Access::kAdmins},
+    {"/tilefarm.v1.Admin/Revoke", Access::kAdmins},
+
+    // A probe learns that the server lives, and nothing else. Watching takes a
+    // stream, so it takes a credential.
+    {"/grpc.health.v1.Health/Check", Access::kAnyone},
+    {"/grpc.health.v1.Health/Watch", Access::kUsers},
+    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+     Access::kUsers},
+};
+
+}  // namespace
+
+std::string_view RoleName(Role role) {
+  switch (role) {
+    case Role::kWorker:
+      return "worker";
+    case Role::kUser:
+      return "user";
+    case Role::kAdmin:
+      break;
+  }
+  return "admin";
+}
+
+std::optional<Role> ParseRole(std::string_view name) {
+  for (const Role role : {Role::kWorker, Role::kUser, Role::kAdmin}) {
+    if (RoleName(role) == name) return role;
+  }
+  return std::nullopt;
+}
+
+std::span<const Method> Methods() { return kMethods; }
+
+const Method* FindMethod(std::string_view path) {
+  for (const Method& method : kMethods) {
+    if (method.path == path) return &method;
+  }
+  return nullptr;
+}
+
+bool MayCall(Role role, Access access) {
+  switch (access) {
+    case Access::kAnyone:
+      return true;
+    case Access::kWorkers:
+      return role == Role::kWorker || role == Role::kAdmin;
+    case Access::kUsers:
+      return role == Role::kUser || role == Role::kAdmin;
+    case Access::kAdmins:
+      break;
+  }
+  return role == Role::kAdmin;
+}
+
+int64_t MaxBytes(Size size, const Limits& limits) {
+  switch (size) {
+    case Size::kProgram:
+      return limits.program_bytes;
+    case Size::kFarm:
+      return limits.farm_bytes;
+    case Size::kRecord:
+      return limits.record_bytes;
+    case Size::kSmall:
+      break;
+  }
+  return limits.small_bytes;
+}
+
+}  // namespace tilefarm::security

@@ -1,0 +1,47 @@
+// Who may call what: the one table.
+#ifndef TILEFARM_SERVER_SECURITY_ROLES_H_
+#define TILEFARM_SERVER_SECURITY_ROLES_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "server/security/limits.h"
+
+namespace tilefarm::security {
+
+enum class Role { kWorker, kUser, kAdmin };
+
+// "worker", "user", "admin".
+std::string_view RoleName(Role role);
+std::optional<Role> ParseRole(std::string_view name);
+
+// Who may call a method, the least of them: an admin may call all of them.
+enum class Access {
+  kAnyone,  // without credentials, also beyond loopback
+  kWorkers,
+  kUsers,
+  kAdmins,
+};
+
+// How large one message of a client may be.
+enum class Size { kSmall, kProgram, kFarm, kRecord };
+
+struct Method {
+  const char* path;  // "/package.Service/Method"
+  Access access;
+  Size size = Size::kSmall;
+};
+
+// Every method of every service that the server offers.
+std::span<const Method> Methods();
+// Null where there is no such method: nobody may call it.
+const Method* FindMethod(std::string_view path);
+
+bool MayCall(Role role, Access access);
+int64_t MaxBytes(Size size, const Limits& limits);
+
+}  // namespace tilefarm::security
+
+#endif  // TILEFARM_SERVER_SECURITY_ROLES_H_

@@ -1,0 +1,40 @@
+// What a handler asks of the gate before it does anything.
+#ifndef TILEFARM_SERVER_SERVICES_ADMIT_H_
+#define TILEFARM_SERVER_SERVICES_ADMIT_H_
+
+#include <google/protobuf/message_lite.h>
+#include <grpcpp/server_context.h>
+
+#include <memory>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "base/status_macros.h"
+#include "server/security/gate.h"
+#include "server/services/credentials.h"
+
+namespace tilefarm::services {
+
+// The caller, whose request is not too large for the method.
+inline absl::StatusOr<security::Caller> Admit(
+    security::Gate& gate, const grpc::ServerContextBase& context,
+    std::string_view path, const google::protobuf::MessageLite& request) {
+  TF_RETURN_IF_ERROR(
+      gate.CheckSize(path, static_cast<int64_t>(request.ByteSizeLong())));
+  return gate.Identify(CredentialsOf(context));
+}
+
+// For an import or export, which takes a thread: cut off where the caller's
+// credential goes. The context outlives the answer.
+inline absl::StatusOr<std::unique_ptr<security::Gate::Stay>> EnterTransfer(
+    security::Gate& gate, grpc::ServerContext& context) {
+  TF_ASSIGN_OR_RETURN(const security::Caller caller,
+                      gate.Identify(CredentialsOf(context)));
+  return gate.Enter(
+      caller, security::CallKind::kTransfer,
+      [&context](const absl::Status& /*why*/) { context.TryCancel(); });
+}
+
+}  // namespace tilefarm::services
+
+#endif  // TILEFARM_SERVER_SERVICES_ADMIT_H_

@@ -8,7 +8,6 @@ namespace {
 constexpr std::string_view kLevels[] = {"none", "rlimits", "seccomp-libraries",
                                         "seccomp"};
 constexpr std::string_view kNetns = "+netns";
-constexpr std::string_view kCgroup = "+cgroup";
 
 bool TakePrefix(std::string_view prefix, std::string_view* text) {
   if (text->substr(0, prefix.size()) != prefix) return false;
@@ -21,7 +20,6 @@ bool TakePrefix(std::string_view prefix, std::string_view* text) {
 std::string Isolation::Text() const {
   std::string text(kLevels[static_cast<size_t>(level)]);
   if (netns) text += kNetns;
-  if (cgroup) text += kCgroup;
   return text;
 }
 
@@ -36,7 +34,6 @@ bool ParseIsolation(std::string_view text, Isolation* isolation) {
     found = true;
   }
   parsed.netns = TakePrefix(kNetns, &text);
-  parsed.cgroup = TakePrefix(kCgroup, &text);
   if (!found || !text.empty()) return false;
   *isolation = parsed;
   return true;

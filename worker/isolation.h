@@ -1,7 +1,7 @@
 // How well a measured candidate is kept from everything else: the words that
 // devices announce and records keep.
 //
-//   LEVEL[+netns][+cgroup]
+//   LEVEL[+netns]
 //
 //   none               the runner's child is not confined at all
 //   rlimits            a session and process group of its own, resource limits,
@@ -14,7 +14,6 @@
 //                      that generated code takes: no files, no processes, no
 //                      signals to others, no machine code
 //   +netns             in a network namespace without a way out
-//   +cgroup            in a control group that limits memory and processes
 //
 // A device announces the most that its runner can do. A record says what its
 // candidate had: one that calls a library has seccomp-libraries for seccomp.
@@ -40,7 +39,6 @@ enum class IsolationLevel : uint8_t {
 struct Isolation {
   IsolationLevel level = IsolationLevel::kNone;
   bool netns = false;
-  bool cgroup = false;
 
   // "seccomp+netns"
   std::string Text() const;

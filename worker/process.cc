@@ -12,11 +12,15 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 extern char** environ;
 
 namespace tilefarm::worker {
 namespace {
+
+constexpr absl::Duration kReapTimeout = absl::Seconds(10);
 
 int64_t Milliseconds(absl::Duration timeout) {
   if (timeout == absl::InfiniteDuration()) return -1;
@@ -84,7 +88,16 @@ std::string Process::Kill() {
   if (!had_ended) {
     kill(-pid_, SIGKILL);
     kill(pid_, SIGKILL);
-    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    // One that hangs in the system is left to it: nobody waits for ever.
+    const absl::Time deadline = absl::Now() + kReapTimeout;
+    pid_t ended = 0;
+    while ((ended = waitpid(pid_, &status, WNOHANG)) != pid_) {
+      if (ended < 0 && errno != EINTR) break;
+      if (absl::Now() > deadline) {
+        reaped_ = true;
+        return end_ = "does not end when it is killed";
+      }
+      absl::SleepFor(absl::Milliseconds(1));
     }
   }
   reaped_ = true;

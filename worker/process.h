@@ -42,8 +42,9 @@ class Process {
   // After any error only Kill makes sense.
   absl::StatusOr<Frame> Read(absl::Duration timeout);
 
-  // SIGKILL, and reaps. Returns how it ended: "exited with status 1",
-  // "crashed with SIGSEGV", "killed". Idempotent.
+  // SIGKILL, and reaps, within seconds. Returns how it ended: "exited with
+  // status 1", "crashed with SIGSEGV", "killed", "does not end when it is
+  // killed". Idempotent.
   std::string Kill();
   void Stop();
   void Continue();

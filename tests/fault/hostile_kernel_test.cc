@@ -1,7 +1,10 @@
 // Kernels that want to do harm, against the real tune-runner: each harms itself
 // alone.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <thread>
 
 #include "tests/fault/hostile_kernel_fixture.h"
 
@@ -152,6 +155,68 @@ TEST_F(HostileKernelTest, KernelsThatCrash) {
   ExpectError("overflows_stack", "crashed with SIG(SEGV|BUS) in the first run");
 }
 
+// Processes that a freezer (of cgroup v1) holds take no signal, as those take
+// none that hang in the system.
+class Freezer {
+ public:
+  Freezer()
+      : path_("/sys/fs/cgroup/freezer/tilefarm-test-" +
+              std::to_string(getpid())) {
+    there_ =
+        mkdir(path_.c_str(), 0700) == 0 && Write("freezer.state", "THAWED");
+  }
+  ~Freezer() {
+    Write("freezer.state", "THAWED");
+    for (int i = 0; i < 500 && rmdir(path_.c_str()) != 0 && there_; ++i) {
+      usleep(10000);
+    }
+  }
+  bool there() const { return there_; }
+  bool Freeze(pid_t pid) {
+    return Write("cgroup.procs", std::to_string(pid)) &&
+           Write("freezer.state", "FROZEN");
+  }
+
+ private:
+  bool Write(const std::string& file, const std::string& text) {
+    std::ofstream out(path_ + "/" + file);
+    out << text;
+    out.close();
+    return out.good();
+  }
+  const std::string path_;
+  bool there_ = false;
+};
+
+TEST_F(HostileKernelTest, ARunnerWhoseChildNothingEndsIsReplaced) {
+  Freezer freezer;
+  if (!freezer.there()) GTEST_SKIP() << "no freezer of cgroup v1 to write to";
+  bool frozen = false;
+  std::thread freeze([&] {
+    std::vector<pid_t> children;
+    for (int i = 0; i < 500 && children.empty(); ++i) {
+      usleep(10000);
+      children = ChildrenOf(runner_);
+    }
+    frozen = children.size() == 1 && freezer.Freeze(children[0]);
+  });
+  const RunReply reply = RunAct("sleeps_long", /*timeout_ms=*/1500);
+  freeze.join();
+  ASSERT_TRUE(frozen);
+  EXPECT_EQ(reply.status, RunStatus::kRunError);
+  EXPECT_THAT(reply.error, HasSubstr("does not end when it is killed"));
+  EXPECT_LT(reply.child_seconds, 30);
+  // The runner has gone, and the next one works beside what it left.
+  RunRequest request;
+  request.key = "workload";
+  request.symbol = "good";
+  request.artifact = object_;
+  EXPECT_EQ(client_.Run(request).status().code(),
+            absl::StatusCode::kUnavailable);
+  ASSERT_NO_FATAL_FAILURE(LoadWorkload());
+  EXPECT_EQ(Run("good", object_).status, RunStatus::kOk);
+}
+
 // Memory that it shares with the runner
 
 class HostileReportTest : public HostileKernelTest {
@@ -292,21 +357,20 @@ TEST(IsolationTest, WordsMeanWhatTheyWereMadeOf) {
   for (const IsolationLevel level :
        {IsolationLevel::kNone, IsolationLevel::kRlimits,
         IsolationLevel::kSeccompLibraries, IsolationLevel::kSeccomp}) {
-    for (int more = 0; more < 4; ++more) {
-      const Isolation isolation = {level, (more & 1) != 0, (more & 2) != 0};
+    for (const bool netns : {false, true}) {
+      const Isolation isolation = {level, netns};
       Isolation parsed;
       EXPECT_TRUE(ParseIsolation(isolation.Text(), &parsed));
       EXPECT_EQ(parsed, isolation) << isolation.Text();
     }
   }
   Isolation parsed;
-  for (const char* text :
-       {"", "+netns", "sandbox", "seccomp+", "seccomp+cgroup+netns",
-        "seccomp netns", "rlimits+netns+netns"}) {
+  for (const char* text : {"", "+netns", "sandbox", "seccomp+", "seccomp+disk",
+                           "seccomp netns", "rlimits+netns+netns"}) {
     EXPECT_FALSE(ParseIsolation(text, &parsed)) << text;
   }
-  EXPECT_EQ((Isolation{IsolationLevel::kSeccomp, true, true}.Text()),
-            "seccomp+netns+cgroup");
+  EXPECT_EQ((Isolation{IsolationLevel::kSeccomp, true}.Text()),
+            "seccomp+netns");
 }
 
 // It goes onto boards alone.

@@ -20,10 +20,10 @@ constexpr char kUsage[] =
     "seccomp+netns\n"
     "  --at-most    confines them no more than so: "
     "none|rlimits|seccomp-libraries|seccomp,\n"
-    "               with +netns and +cgroup (default: with all of it)\n";
+    "               with +netns or without (default: seccomp+netns)\n";
 
 int Main(int argc, char** argv) {
-  Isolation most = {IsolationLevel::kSeccomp, true, true};
+  Isolation most = {IsolationLevel::kSeccomp, true};
   int at = 1;
   if (argc > 2 && strcmp(argv[1], "--at-most") == 0) {
     if (!ParseIsolation(argv[2], &most)) {

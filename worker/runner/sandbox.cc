@@ -167,6 +167,7 @@ bool Sandbox::Enter(const ChildLimits& limits, pid_t parent, int kept_fd,
                     volatile int32_t* refused) const {
   setsid();
   const int null_fd = open("/dev/null", O_RDWR);
+  if (null_fd < 0) return false;  // 1 is the way to the worker
   for (int fd = 0; fd < 3; ++fd) dup2(null_fd, fd);
   const unsigned kept =
       kept_fd < 3 ? 2 : static_cast<unsigned>(kept_fd);  // 2: none
@@ -181,8 +182,8 @@ bool Sandbox::Enter(const ChildLimits& limits, pid_t parent, int kept_fd,
   setpriority(PRIO_PROCESS, 0, kPriority);
   unsetenv("TILEFARM_NUM_THREADS");
   // RLIMIT_NPROC is not among the limits: it does not bind root, and counts
-  // whatever else our user runs. The filter refuses new processes, and the
-  // control group counts threads.
+  // whatever else our user runs. The filter refuses new processes; threads are
+  // bounded by the address space for their stacks.
   if (limits.memory_bytes > 0) {
     Limit(RLIMIT_AS, MappedBytes() + limits.memory_bytes);
   }

@@ -57,14 +57,9 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
   return transport::OpenChannel(server, arguments);
 }
 
-// UNAVAILABLE is all that gRPC knows of a handshake that fails; what is behind
-// it, where there is more.
-absl::Status Explain(const absl::Status& status,
-                     const transport::Endpoint& server) {
-  if (!absl::IsUnavailable(status)) return status;
-  const absl::Status found = transport::Diagnose(server);
-  return found.ok() ? status : found;
-}
+// Looking for the reason dials the server once more.
+constexpr absl::Duration kExplainAgain = absl::Seconds(30);
+constexpr absl::Duration kExplainLimit = absl::Seconds(2);
 
 }  // namespace
 
@@ -368,6 +363,19 @@ absl::Status Worker::ServeOneStream() {
   }
   if (status.ok()) return absl::UnavailableError("the server ended the stream");
   return welcomed ? status : Explain(status, server);
+}
+
+absl::Status Worker::Explain(const absl::Status& status,
+                             const transport::Endpoint& server) {
+  if (!absl::IsUnavailable(status)) return status;
+  const absl::Duration now = Clock::Real().Monotonic();
+  if (status != unexplained_ || now - explained_at_ > kExplainAgain) {
+    const absl::Status found = transport::Diagnose(server, kExplainLimit);
+    unexplained_ = status;
+    explained_ = found.ok() ? status : found;
+    explained_at_ = Clock::Real().Monotonic();
+  }
+  return explained_;
 }
 
 void Worker::Take(const v1::ServerMessage& message) {

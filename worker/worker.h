@@ -90,6 +90,10 @@ class Worker {
   void ConnectLoop();
   // From connecting to the end of the stream; why it ended.
   absl::Status ServeOneStream();
+  // UNAVAILABLE is all that gRPC knows of a handshake that fails; what is
+  // behind it, where there is more. Of the connecting thread alone.
+  absl::Status Explain(const absl::Status& status,
+                       const transport::Endpoint& server);
   void WriteLoop(FarmStream& stream);
   void Take(const v1::ServerMessage& message);
   void ReportLoop();
@@ -124,6 +128,9 @@ class Worker {
   std::map<std::string, uint32_t> reporting_ ABSL_GUARDED_BY(mutex_);
 
   absl::Duration spool_tried_ = -absl::InfiniteDuration();  // reporter alone
+  // See Explain: the last error, and what was behind it.
+  absl::Status unexplained_, explained_;
+  absl::Duration explained_at_ = -absl::InfiniteDuration();  // monotonic
 
   std::unique_ptr<Pipeline> pipeline_;
   std::thread reporter_;

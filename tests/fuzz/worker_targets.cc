@@ -116,6 +116,7 @@ WorkerTarget::WorkerTarget() {
   options.pipeline.lock_directory = directory_.File("locks");
   options.timeouts.reconnect_first = absl::Milliseconds(20);
   options.timeouts.reconnect_last = absl::Milliseconds(100);
+  options.timeouts.end_stream = absl::Milliseconds(50);
   auto started = worker::Worker::Start(std::move(options));
   if (!started.ok() || !farm_.AwaitHellos(1)) {
     std::fprintf(stderr, "the worker does not start\n");
@@ -155,19 +156,20 @@ std::string WorkerTarget::ServerStream(ByteSource& source) {
     message.mutable_cancel()->set_lease_id(lease);
     farm_.Send(message);
   }
-  // A stream that a message broke is replaced by the worker itself.
-  const std::string good = name + "-good";
-  for (int attempt = 0; attempt < 3; ++attempt) {
-    if (!farm_.Await([this] { return worker_->connected(); })) break;
-    farm_.SendLease(GoodLease(good));
-    if (!farm_.AwaitResult(good)) continue;
-    const v1::Measurement measured = farm_.result(good).measurement();
-    return measured.status() == "ok"
-               ? ""
-               : absl::StrCat("a good lease after it: ", measured.status(),
-                              ": ", measured.error());
-  }
-  return "the worker does not answer any more";
+  // A stream that a message broke is replaced by the worker itself; until then
+  // what is sent goes nowhere.
+  const v1::Lease good = GoodLease(name + "-good");
+  int polls = 0;
+  const bool answered = farm_.Await([&] {
+    if (polls++ % 100 == 0) farm_.SendLease(good);
+    return farm_.result(good.lease_id()).lease_id() == good.lease_id();
+  });
+  if (!answered) return "the worker does not answer any more";
+  const v1::Measurement measured = farm_.result(good.lease_id()).measurement();
+  return measured.status() == "ok"
+             ? ""
+             : absl::StrCat("a good lease after it: ", measured.status(), ": ",
+                            measured.error());
 }
 
 std::string FramePayloads(ByteSource& source) {

@@ -129,6 +129,8 @@ bool Farm::Doubt(Item& item, Worker& worker, Measurement& measurement) {
   item.state = Item::State::kDoubted;
   item.doubted = std::move(measurement);
   worker.doubted.insert(item.work.candidate_id);
+  // Its last canary failed; that the next one may pass says nothing of now.
+  if (worker.health.fallen()) SettleDoubts(worker, /*trusted=*/false);
   return true;
 }
 

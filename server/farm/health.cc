@@ -127,8 +127,9 @@ bool DeviceHealth::OnResult(absl::Duration now, bool ok, bool crashed) {
   if (++results_ >= rules_.canary_results) {
     next_canary_ = std::min(next_canary_, now);
   }
-  const bool doubtful = crashed || failures_ >= rules_.failures_in_a_row;
-  if (doubtful) {
+  const bool doubtful =
+      crashed || failures_ >= rules_.failures_in_a_row || (!ok && fallen());
+  if (doubtful && !fallen()) {
     next_canary_ = std::min(next_canary_,
                             std::max(now, last_canary_ + rules_.failure_gap));
   }

@@ -123,6 +123,10 @@ class DeviceHealth {
     return (state_ == State::kSteady || state_ == State::kUnsteady) &&
            now >= rests_until_;
   }
+  // Its last canary was bad.
+  bool fallen() const {
+    return state_ == State::kPaused || state_ == State::kQuarantined;
+  }
   // Works, or will unless its first canary says otherwise.
   bool promising(absl::Duration now) const {
     return works(now) || (state_ == State::kUnchecked && now >= rests_until_);

@@ -17,7 +17,8 @@ namespace {
 
 constexpr absl::Duration kCallTimeout = absl::Seconds(60);
 constexpr absl::Duration kMeasureTimeout = absl::Minutes(30);
-constexpr int kSubmitTries = 5;
+// A server that restarts is back by then; one that is not there is soon told.
+constexpr absl::Duration kSubmitPatience = absl::Seconds(8);
 constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
 constexpr int kMaxMessageBytes = 64 << 20;
 
@@ -124,15 +125,19 @@ absl::StatusOr<v1::RevokeResponse> Client::Revoke(
 
 absl::StatusOr<std::string> Client::Submit(const v1::SubmitRequest& request) {
   if (!opened_.ok()) return opened_;
-  for (int attempt = 1;; ++attempt) {
+  Clock& clock = Clock::Real();
+  const absl::Duration until = clock.Monotonic() + kSubmitPatience;
+  while (true) {
     v1::SubmitResponse response;
     grpc::ClientContext context;
     SetDeadline(context, kCallTimeout);
     const grpc::Status status = stub_->Submit(&context, request, &response);
     if (status.ok()) return response.job_id();
-    if (!MayReconnect(status) || attempt == kSubmitTries) {
+    if (!MayReconnect(status) || clock.Monotonic() > until) {
       return Explain(status);
     }
+    // Waiting does not mend credentials.
+    TF_RETURN_IF_ERROR(transport::Diagnose(endpoint_));
     absl::SleepFor(kRetryDelay);
   }
 }

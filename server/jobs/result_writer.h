@@ -27,7 +27,8 @@ class RecordListener {
   // `added` is false where the candidate had a record already, which stays.
   virtual void OnRecorded(const farm::WorkItem& item,
                           const database::Record& record, bool added) = 0;
-  // A canary came back; whatever its device reported before is durable.
+  // A canary came back. Of a bad one whatever its device reported before is
+  // durable; of a good one whatever is durable was reported before.
   virtual void OnCanary(const farm::Completion& /*completion*/) {}
 };
 
@@ -58,6 +59,7 @@ class ResultWriter : public farm::ResultSink {
   bool CommitRecords(const std::vector<const farm::Completion*>& group);
   bool CommitBaseline(const farm::Completion& completion);
   bool CommitMeasure(const farm::Completion& completion);
+  void FinishCanary(const farm::Completion& completion);
   void Finish(const farm::Completion& completion,
               const database::Record& record, bool added);
 

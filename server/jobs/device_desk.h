@@ -52,7 +52,7 @@ class DeviceDesk : public farm::DeviceListener {
                                                         int64_t limit);
 
   void OnDeviceEvent(const farm::DeviceEvent& event) override;
-  // A canary's result, once all that the device reported before is durable.
+  // A canary's result; see RecordListener.
   void OnCanary(const std::string& device_id, bool trusted);
   // A kRemeasure is stored.
   void OnRemeasured(const farm::WorkItem& item);

@@ -169,6 +169,12 @@ void ResultWriter::Main() {
 std::vector<Completion> ResultWriter::Commit(std::vector<Completion> group) {
   std::vector<Completion> left;
   std::vector<const Completion*> trials;
+  // Good canaries do not speak about what came with them ...
+  for (const Completion& completion : group) {
+    if (completion.item.purpose == Purpose::kCanary && completion.trusted) {
+      FinishCanary(completion);
+    }
+  }
   for (Completion& completion : group) {
     switch (completion.item.purpose) {
       case Purpose::kTrial:
@@ -193,15 +199,16 @@ std::vector<Completion> ResultWriter::Commit(std::vector<Completion> group) {
       }
     }
   }
+  // ... and bad ones speak about all that came before them.
   for (Completion& completion : group) {
-    if (completion.item.purpose != Purpose::kCanary) continue;
-    // Not before what it speaks about.
-    if (!left.empty()) {
-      left.push_back(std::move(completion));
+    if (completion.item.purpose != Purpose::kCanary || completion.trusted) {
       continue;
     }
-    listener_.OnCanary(completion);
-    farm_.Committed(completion.item.candidate_id, /*superseded=*/false);
+    if (left.empty()) {
+      FinishCanary(completion);
+    } else {
+      left.push_back(std::move(completion));
+    }
   }
   return left;
 }
@@ -271,6 +278,11 @@ bool ResultWriter::CommitMeasure(const Completion& completion) {
   }
   Finish(completion, record, status.ok());
   return true;
+}
+
+void ResultWriter::FinishCanary(const Completion& completion) {
+  listener_.OnCanary(completion);
+  farm_.Committed(completion.item.candidate_id, /*superseded=*/false);
 }
 
 void ResultWriter::Finish(const Completion& completion,

@@ -27,7 +27,8 @@ class RecordListener {
   // `added` is false where the candidate had a record already, which stays.
   virtual void OnRecorded(const farm::WorkItem& item,
                           const database::Record& record, bool added) = 0;
-  // A canary came back; whatever its device reported before is durable.
+  // A canary came back. Of a bad one whatever its device reported before is
+  // durable; of a good one whatever is durable was reported before.
   virtual void OnCanary(const farm::Completion& /*completion*/) {}
 };
 
@@ -64,6 +65,7 @@ class ResultWriter : public farm::ResultSink {
   bool CommitMeasure(const farm::Completion& completion);
   // Logs what is new about it.
   void NoteStored(const absl::Status& status);
+  void FinishCanary(const farm::Completion& completion);
   void Finish(const farm::Completion& completion,
               const database::Record& record, bool added);
 

@@ -49,7 +49,7 @@ class DeviceDeskTest : public JobsTest {
   }
   template <typename Condition>
   static bool Until(Condition condition) {
-    for (int i = 0; i < 30'000; ++i) {
+    for (int i = 0; i < 10'000; ++i) {
       if (condition()) return true;
       usleep(1000);
     }
@@ -190,7 +190,21 @@ TEST_F(DeviceDeskTest, SuspectMeasurementsAreMeasuredAgain) {
     }
     return true;
   };
-  EXPECT_TRUE(Until(corrected));
+  EXPECT_TRUE(Until(corrected)) << [&] {
+    std::string text;
+    for (const AuditEntry& entry : Log()) {
+      text += entry.action + ": " + entry.detail + "\n";
+    }
+    for (const database::Record& record : Records()) {
+      text += std::to_string(record.id) + " " + record.device + " " +
+              std::to_string(record.median_seconds) + ":";
+      for (const database::Record& again : record.remeasured) {
+        text += " " + std::to_string(again.median_seconds);
+      }
+      text += "\n";
+    }
+    return text;
+  }();
   // Those from before the last good canary are left alone.
   const std::vector<database::Record> after = Records();
   for (size_t i = 0; i < before.size(); ++i) {

@@ -60,6 +60,7 @@ HealthChange DeviceHealth::Fall(absl::Duration now, State state,
        now - last_fall_ >= rules_.forgiven_after);
   retry_ =
       forgiven ? rules_.first_retry : std::min(2 * retry_, rules_.last_retry);
+  if (state_ != State::kPaused) paused_since_ = now;
   last_fall_ = now;
   next_canary_ = now + retry_;
   state_ = state;
@@ -74,6 +75,7 @@ std::optional<HealthChange> DeviceHealth::OnCanary(absl::Duration now,
   last_canary_ = now;
   results_ = 0;
   failures_ = 0;
+  if (result.kind != CanaryResult::Kind::kTimed) works_on_ = false;
   if (result.kind == CanaryResult::Kind::kFailed) {
     return Fall(now, State::kQuarantined,
                 absl::StrCat("its canary failed: ", result.error));
@@ -90,10 +92,13 @@ std::optional<HealthChange> DeviceHealth::OnCanary(absl::Duration now,
                    Microseconds(known));
   const bool worked = state_ == State::kSteady || state_ == State::kUnsteady;
   const bool slow = factor >= rules_.unsteady_factor;
-  if (factor >= rules_.pause_factor ||
-      (slow && (state_ == State::kPaused || state_ == State::kQuarantined)) ||
-      (slow && state_ == State::kUnsteady &&
-       now - unsteady_since_ >= rules_.unsteady_limit)) {
+  works_on_ =
+      slow && (works_on_ || (state_ == State::kPaused &&
+                             now - paused_since_ >= rules_.pause_limit));
+  if (slow && !works_on_ &&
+      (factor >= rules_.pause_factor || fallen() ||
+       (state_ == State::kUnsteady &&
+        now - unsteady_since_ >= rules_.unsteady_limit))) {
     return Fall(now, State::kPaused, figures);
   }
   if (slow) {
@@ -140,6 +145,7 @@ void DeviceHealth::Reset(absl::Duration now) {
   if (!has_canary_) return;
   state_ = State::kUnchecked;
   known_seconds_ = 0;
+  works_on_ = false;
   next_canary_ = now;
   retry_ = absl::ZeroDuration();
   why_.clear();

@@ -10,8 +10,13 @@
 //       |                  |  ^                                       |
 //       |      slow (1.5x) |  | good         slow for a minute, or 3x |
 //       |                  v  |        .-------------> paused --------|
-//       |                unsteady -----'                              |
+//       |                unsteady -----'                 |            |
+//       |                  ^---------- slow for a minute '            |
 //       '-- failed --------+-- failed ---------------> quarantined ---'
+//
+// A device that stays slow for a minute of its pause is what it is now: it
+// works on, unsteady, until a canary is good or fails. Records that say
+// "unsteady" are better than jobs that never end.
 //
 // Steady and unsteady devices get work (records of the latter are marked);
 // the others get canaries alone: after 1 s, then twice as long each time, up
@@ -52,6 +57,8 @@ struct HealthRules {
   double pause_factor = 3;
   // ... and so does being unsteady for so long, with canaries this often.
   absl::Duration unsteady_limit = absl::Seconds(60);
+  // A pause whose canaries are slow, but right, lasts so long at most.
+  absl::Duration pause_limit = absl::Seconds(60);
   absl::Duration unsteady_period = absl::Seconds(10);
 
   // How long a paused or quarantined device waits for its next canary: the
@@ -146,6 +153,8 @@ class DeviceHealth {
   absl::Duration next_canary_ = -absl::InfiniteDuration();
   absl::Duration last_canary_ = -absl::InfiniteDuration();
   absl::Duration unsteady_since_;
+  absl::Duration paused_since_;
+  bool works_on_ = false;  // slow for longer than a pause
   // When it was last found paused or quarantined, and how long it waited then.
   absl::Duration last_fall_ = -absl::InfiniteDuration();
   absl::Duration retry_;

@@ -141,6 +141,47 @@ TEST_F(HealthTest, MuchSlowerPausesAtOnceUntilACanaryPasses) {
   EXPECT_TRUE(health_.works(now_));
 }
 
+// A machine that has become slow, or never was alone when it was fast.
+TEST_F(HealthTest, SlowForAMinuteOfItsPauseItWorksOnUntilACanaryIsGood) {
+  for (const double factor : {1.6, 4.0}) {
+    Canary(1);
+    UntilCanary();
+    std::optional<HealthChange> change = Canary(5);
+    EXPECT_EQ(change->action, "pause");
+    const absl::Duration since = now_;
+    while (health_.state() == State::kPaused) {
+      ASSERT_LT(now_ - since, 3 * rules_.pause_limit);
+      UntilCanary();
+      change = Canary(factor);
+    }
+    EXPECT_GE(now_ - since, rules_.pause_limit);
+    EXPECT_EQ(change->action, "unsteady");
+    // Not for a minute alone.
+    const absl::Duration until = now_ + 3 * rules_.unsteady_limit;
+    while (now_ < until) {
+      EXPECT_TRUE(health_.works(now_));
+      EXPECT_EQ(health_.state(), State::kUnsteady);
+      UntilCanary();
+      EXPECT_EQ(Canary(factor), std::nullopt);
+    }
+    EXPECT_EQ(Canary(1)->action, "recover");
+    // The next time it is paused again first.
+    now_ += rules_.forgiven_after;
+    EXPECT_EQ(Canary(5)->action, "pause");
+    UntilCanary();
+    EXPECT_EQ(Canary(1)->action, "recover");
+  }
+  // A failure is no slowness.
+  Canary(5);
+  for (int i = 0; i < 10; ++i) {
+    UntilCanary();
+    CanaryFails();
+    EXPECT_EQ(health_.state(), State::kQuarantined);
+  }
+  UntilCanary();
+  EXPECT_EQ(Canary(2)->action, "pause");
+}
+
 TEST_F(HealthTest, AFailedCanaryQuarantinesAndIsTriedLessAndLessOften) {
   const auto change = CanaryFails();
   EXPECT_EQ(change->action, "quarantine");

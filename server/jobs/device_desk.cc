@@ -280,8 +280,11 @@ void DeviceDesk::Flush() {
     }
   }
   const absl::Status flushed = FlushEvents();
-  Warn(flushed, "the audit log cannot be written; it is tried again");
-  if (!flushed.ok()) return;
+  if (!events_wait_) {
+    Warn(flushed, "the audit log cannot be written; it is tried again");
+  }
+  events_wait_ = !flushed.ok();
+  if (events_wait_) return;
   if (!seen.empty()) StoreSeen(seen);
   QueueSome();
   StoreCanaries();

@@ -57,7 +57,7 @@ class DeviceDesk : public farm::DeviceListener {
   // A kRemeasure is stored.
   void OnRemeasured(const farm::WorkItem& item);
 
-  // Writes the audit log; queues a few re-measurements.
+  // Writes the audit log; queues a few re-measurements. Of one thread.
   void Flush();
 
  private:
@@ -97,6 +97,8 @@ class DeviceDesk : public farm::DeviceListener {
   std::set<std::string> changed_canaries_ ABSL_GUARDED_BY(mutex_);
   // By device name.
   std::map<std::string, Remeasuring> remeasuring_ ABSL_GUARDED_BY(mutex_);
+  // The audit log could not be written the last time; Flush alone.
+  bool events_wait_ = false;
 };
 
 }  // namespace tilefarm::jobs

@@ -167,7 +167,7 @@ absl::Status Jobs::StartRun(Entry& entry, bool recovered) {
             absl::StrCat("job ", entry.id,
                          " waits for the database: ", entry.error));
       }
-      return absl::OkStatus();
+      return status;
     }
     // The store is there but the job is not well: say so and go on.
     entry.state = JobState::kFailed;
@@ -203,7 +203,10 @@ void Jobs::Schedule() {
   while (Entry* entry = NextQueued()) {
     const absl::Status started = StartRun(*entry, /*recovered=*/false);
     if (!started.ok()) {
-      Log(LogLevel::kError, "jobs", started.ToString());
+      // Said once by StartRun where it may pass.
+      if (!MayPass(started)) {
+        Log(LogLevel::kError, "jobs", started.ToString());
+      }
       return;  // the store: later
     }
   }

@@ -23,7 +23,7 @@ class JobsTest : public ::testing::Test {
   }
 
   // A new server process on the same database.
-  void Restart(SearchFactory factory) {
+  void Restart(SearchFactory factory, bool start = true) {
     jobs_.reset();
     farm_.reset();
     farm::Timeouts timeouts;
@@ -39,7 +39,7 @@ class JobsTest : public ::testing::Test {
                     .fingerprint = testing::kFingerprint,
                     .search_factory = std::move(factory)});
     ASSERT_TRUE(jobs_->Recover().ok());
-    jobs_->Start();
+    if (start) jobs_->Start();
   }
 
   JobSpec Spec(int64_t trials = 20) {

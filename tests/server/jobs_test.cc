@@ -1,7 +1,10 @@
 #include "server/jobs/jobs.h"
 
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
+#include <csignal>
+#include <filesystem>
 #include <set>
 
 #include "base/mutex.h"
@@ -425,6 +428,41 @@ TEST_F(JobsTest, MeasuresByHandBeforeTheQueue) {
   elsewhere.target = "aarch64:cortex-a72";
   EXPECT_EQ(jobs_->Measure(elsewhere, take).status().code(),
             absl::StatusCode::kUnavailable);
+}
+
+TEST_F(JobsTest, AJobThatAFullDiskKeepsFromStartingWaitsAlone) {
+  const std::string path = ::testing::TempDir() + "tilefarm-full-disk-" +
+                           std::to_string(getpid()) + ".db";
+  jobs_.reset();
+  farm_.reset();
+  store_ = *database::Store::Open(path, kReadWrite);
+  Restart(FakeSearchFactory(), /*start=*/false);
+  auto worker = std::make_unique<FakeWorker>(*farm_, "w", Quick);
+  const std::string id = *jobs_->Submit(Spec(5));
+  // Nothing can be written: as on a full disk, once the signal is ignored.
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  rlimit full = before;
+  full.rlim_cur = std::filesystem::file_size(path + "-wal");
+  setrlimit(RLIMIT_FSIZE, &full);
+  jobs_->Start();
+  for (int i = 0; i < 20; ++i) {
+    usleep(20'000);
+    // The conductor goes on, and lets others in.
+    const auto all = jobs_->List();
+    ASSERT_TRUE(all.ok());
+    EXPECT_EQ(all->front().state, JobState::kQueued);
+  }
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(WaitForEnd(id).trials_done, 5);
+  worker.reset();
+  jobs_.reset();
+  farm_.reset();
+  store_.reset();
+  for (const char* end : {"", "-wal", "-shm", ".lock"}) {
+    std::filesystem::remove(path + end);
+  }
 }
 
 }  // namespace

@@ -143,6 +143,7 @@ bool Jobs::SharesTask(const Entry& entry) {
 }
 
 absl::Status Jobs::StartRun(Entry& entry, bool recovered) {
+  started_at_[entry.spec.user] = ++starts_;
   entry.run = std::make_unique<JobRun>(Environment(), entry.id, entry.spec,
                                        [this] { Wake(); });
   {
@@ -220,14 +221,17 @@ Jobs::Entry* Jobs::NextQueued() {
     ++running;
     ++of_user[entry->spec.user];
   }
-  // Those of users with the fewest jobs running come first, so that nobody's
-  // flood keeps another's job from starting; then by the user's own priority,
-  // then in order of submission.
+  // Those of users with the fewest jobs running come first, then of those whose
+  // last job started longest ago, so that nobody's flood keeps another's job
+  // from starting, not even where all tune the same function and so run one
+  // after the other; then by the user's own priority, then in order of
+  // submission.
   Entry* next = nullptr;
   const auto before = [&](const Entry& a, const Entry& b) {
     const int of_a = of_user[a.spec.user], of_b = of_user[b.spec.user];
     if (of_a != of_b) return of_a < of_b;
-    return a.spec.user == b.spec.user && a.spec.priority > b.spec.priority;
+    if (a.spec.user == b.spec.user) return a.spec.priority > b.spec.priority;
+    return started_at_[a.spec.user] < started_at_[b.spec.user];
   };
   for (const auto& entry : entries_) {
     if (entry->state != JobState::kQueued || SharesTask(*entry)) continue;

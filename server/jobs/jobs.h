@@ -125,6 +125,9 @@ class Jobs : public RecordListener {
   Mutex mutex_;
   // In order of submission.
   std::vector<std::unique_ptr<Entry>> entries_ ABSL_GUARDED_BY(mutex_);
+  // Counted in starts of jobs: when the user's latest one was.
+  std::map<std::string, int64_t> started_at_ ABSL_GUARDED_BY(mutex_);
+  int64_t starts_ ABSL_GUARDED_BY(mutex_) = 0;
 
   Mutex watch_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
   int64_t next_subscription_ ABSL_GUARDED_BY(watch_mutex_) = 1;

@@ -173,8 +173,9 @@ TEST_F(FaultMatrixTest, PoisonCandidateIsRecordedAndTheJobGoesOn) {
   ASSERT_NO_FATAL_FAILURE(StartServer());
   worker_options_.insert(
       worker_options_.end(),
-      {"--runner-command", std::string(TILEFARM_TEST_POISON_RUNNER) + " " +
-                               Bin("tune-runner") + " " + dir_.File("poison")});
+      {"--runner-command", std::string(TILEFARM_TEST_MEDDLING_RUNNER) +
+                               " poison " + Bin("tune-runner") + " " +
+                               dir_.File("poison")});
   auto worker = StartWorker("w0");
   const std::string id = Submit(25);
   int deaths = 0;

@@ -271,5 +271,28 @@ TEST_F(DeviceDeskTest, AUsersFloodOfJobsDoesNotKeepAnothersFromStarting) {
             JobState::kRunning);
 }
 
+TEST_F(DeviceDeskTest, UsersWhoTuneTheSameTakeTurns) {
+  // One after the other, since they share what is measured. No device: only
+  // cancelling ends them.
+  const auto submit = [&](const std::string& user) {
+    JobSpec spec = Spec(1'000'000);
+    spec.user = user;
+    return *jobs_->Submit(spec);
+  };
+  const auto runs = [&](const std::string& id) {
+    return WaitFor(id, [](const JobSnapshot& s) {
+             return s.state == JobState::kRunning;
+           }).state == JobState::kRunning;
+  };
+  const std::string first = submit("ann"), second = submit("ann");
+  ASSERT_TRUE(runs(first));
+  const std::string other = submit("bob");
+  ASSERT_TRUE(jobs_->Cancel(first).ok());
+  EXPECT_TRUE(runs(other));
+  EXPECT_EQ(jobs_->Get(second)->state, JobState::kQueued);
+  ASSERT_TRUE(jobs_->Cancel(other).ok());
+  EXPECT_TRUE(runs(second));
+}
+
 }  // namespace
 }  // namespace tilefarm::jobs

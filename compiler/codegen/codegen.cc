@@ -93,7 +93,9 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> BuildModule(
       options.target.kind == "x86-64"
           ? HasFeature(machine, "f16c") || HasFeature(machine, "avx512f")
           : options.target.kind == "aarch64";
-  Emitter emitter(*module, options, half_hardware);
+  const bool fuses =
+      options.target.kind == "armv7" && HasFeature(machine, "vfp4");
+  Emitter emitter(*module, options, half_hardware, fuses);
   for (const LoweredFunction& kernel : functions) {
     const std::string name = kKernelPrefix + kernel.symbol;
     if (kernel.packed.empty()) {

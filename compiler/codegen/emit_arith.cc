@@ -6,6 +6,22 @@
 
 namespace tilefarm::codegen {
 
+// On NEON of ARMv7 LLVM leaves products and sums apart. Null: no product.
+llvm::Value* Emitter::EmitFused(llvm::Value* product, llvm::Value* other,
+                                bool negated) {
+  auto* multiply = llvm::dyn_cast<llvm::BinaryOperator>(product);
+  if (!fuses_ || multiply == nullptr ||
+      multiply->getOpcode() != llvm::Instruction::FMul ||
+      !multiply->hasAllowContract() || !multiply->getType()->isVectorTy() ||
+      !multiply->getType()->getScalarType()->isFloatTy()) {
+    return nullptr;
+  }
+  llvm::Value* a = multiply->getOperand(0);
+  return builder_.CreateIntrinsic(
+      llvm::Intrinsic::fma, {multiply->getType()},
+      {negated ? builder_.CreateFNeg(a) : a, multiply->getOperand(1), other});
+}
+
 llvm::Value* Emitter::EmitFloatBinary(ir::BinaryOp op, llvm::Value* a,
                                       llvm::Value* b) {
   using ir::BinaryOp;
@@ -15,8 +31,11 @@ llvm::Value* Emitter::EmitFloatBinary(ir::BinaryOp op, llvm::Value* a,
   };
   switch (op) {
     case BinaryOp::kAdd:
+      if (llvm::Value* sum = EmitFused(b, a, /*negated=*/false)) return sum;
+      if (llvm::Value* sum = EmitFused(a, b, /*negated=*/false)) return sum;
       return builder_.CreateFAdd(a, b);
     case BinaryOp::kSub:
+      if (llvm::Value* rest = EmitFused(b, a, /*negated=*/true)) return rest;
       return builder_.CreateFSub(a, b);
     case BinaryOp::kMul:
       return builder_.CreateFMul(a, b);

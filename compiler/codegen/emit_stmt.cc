@@ -66,6 +66,19 @@ void Emitter::EmitFor(const ir::ForNode& loop) {
   }
   llvm::Type* type = RegisterType(loop.var->dtype);
   llvm::Value* end = builder_.CreateAdd(min, Emit(loop.extent));
+  // Where addresses have 32 bits, so has what counts: LLVM narrows what is
+  // computed from it, but no counter.
+  const auto* first = llvm::dyn_cast<llvm::ConstantInt>(min);
+  const auto* last = llvm::dyn_cast<llvm::ConstantInt>(end);
+  const bool narrow = module_.getDataLayout().getPointerSizeInBits() == 32 &&
+                      type->isIntegerTy(64) && first != nullptr &&
+                      last != nullptr && !first->isNegative() &&
+                      last->getValue().isSignedIntN(32);
+  if (narrow) {
+    type = builder_.getInt32Ty();
+    min = builder_.getInt32(static_cast<uint32_t>(first->getZExtValue()));
+    end = builder_.getInt32(static_cast<uint32_t>(last->getZExtValue()));
+  }
   llvm::BasicBlock* body = NewBlock(loop.var->name.c_str());
   llvm::BasicBlock* after = NewBlock("done");
   if (count) {
@@ -77,7 +90,10 @@ void Emitter::EmitFor(const ir::ForNode& loop) {
   builder_.SetInsertPoint(body);
   llvm::PHINode* var = builder_.CreatePHI(type, 2, loop.var->name);
   var->addIncoming(min, before);
-  frame_->vars[loop.var.get()] = var;
+  frame_->vars[loop.var.get()] =
+      narrow ? builder_.CreateZExt(var, builder_.getInt64Ty(), "",
+                                   /*IsNonNeg=*/true)
+             : var;
   const auto ahead = loop.annotations.find(ir::kPrefetchBytes);
   const int64_t bytes =
       ahead == loop.annotations.end() ? 0 : ahead->second.AsInt().value_or(0);

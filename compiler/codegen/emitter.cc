@@ -71,11 +71,12 @@ int64_t Bytes(const ir::BufferNode& buffer) {
 }  // namespace
 
 Emitter::Emitter(llvm::Module& module, const Options& options,
-                 bool half_hardware)
+                 bool half_hardware, bool fuses)
     : module_(module),
       context_(module.getContext()),
       options_(options),
       half_hardware_(half_hardware),
+      fuses_(fuses && !options.reference),
       builder_(module.getContext()),
       math_(module, /*library_only=*/options.reference) {
   if (!options.reference) {

@@ -36,8 +36,10 @@ namespace tilefarm::codegen {
 
 class Emitter {
  public:
-  // `half_hardware`: the cpu converts between half and float.
-  Emitter(llvm::Module& module, const Options& options, bool half_hardware);
+  // `half_hardware`: the cpu converts between half and float. `fuses`: products
+  // in sums of vectors are to be fused here, since LLVM's back end does not.
+  Emitter(llvm::Module& module, const Options& options, bool half_hardware,
+          bool fuses);
 
   // Adds `i32 name(ptr noalias...)`, externally visible. The first error ends
   // it; the module is then unusable.
@@ -157,6 +159,8 @@ class Emitter {
   // --- emit_arith.cc: dtype-directed arithmetic ---
   llvm::Value* EmitBinary(ir::BinaryOp op, ir::DataType dtype, llvm::Value* a,
                           llvm::Value* b);
+  llvm::Value* EmitFused(llvm::Value* product, llvm::Value* other,
+                         bool negated);
   llvm::Value* EmitFloatBinary(ir::BinaryOp op, llvm::Value* a, llvm::Value* b);
   llvm::Value* EmitIntDivision(ir::BinaryOp op, ir::DataType dtype,
                                llvm::Value* a, llvm::Value* b);
@@ -201,6 +205,7 @@ class Emitter {
   llvm::LLVMContext& context_;
   const Options& options_;
   const bool half_hardware_;
+  const bool fuses_;
   llvm::IRBuilder<> builder_;
   VectorMath math_;
   Frame* frame_ = nullptr;

@@ -32,8 +32,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of what the runtime defines; a name in the symbol table of who calls it.
-constexpr std::string_view kRuntimePrefix = "tf_rt_";
+// Of what the runtime defines; names in the symbol table of who calls it.
+constexpr std::string_view kRuntimePrefixes[] = {"tf_rt_", "__aeabi_"};
 
 // A folder of its own that goes away with the object.
 class TemporaryFolder {
@@ -169,7 +169,8 @@ absl::StatusOr<std::string> LinkSharedObject(std::string_view object,
                                              const target::Target& target) {
   static const std::vector<std::string> kNone;
   const std::vector<std::string>* runtime = &kNone;
-  if (object.find(kRuntimePrefix) != std::string_view::npos) {
+  for (const std::string_view prefix : kRuntimePrefixes) {
+    if (object.find(prefix) == std::string_view::npos) continue;
     TF_ASSIGN_OR_RETURN(runtime, RuntimeObjects(target));
   }
   MutexLock lock(lld_mutex);

@@ -172,8 +172,8 @@ static void Start(struct Pool* pool, int32_t cores) {
   __c11_atomic_store(&pool->state, TF_CLOSED, __ATOMIC_RELAXED);
   /* pthread_attr_t has at most 64 bytes on Linux. */
   _Alignas(16) char attributes[128];
-  unsigned long all_signals[16], old_signals[16];
-  for (int i = 0; i < 16; ++i) all_signals[i] = ~0ul;
+  uint64_t all_signals[16], old_signals[16]; /* glibc's sigset_t */
+  for (int i = 0; i < 16; ++i) all_signals[i] = ~(uint64_t)0;
   pthread_attr_init(attributes);
   pthread_attr_setstacksize(attributes, kStackBytes);
   /* Signals belong to the threads of whoever loaded us. */

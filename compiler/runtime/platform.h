@@ -47,6 +47,9 @@ enum { TF_SYS_FUTEX = 98, TF_SYS_GETTID = 178 };
 #else
 #define TF_PAUSE() ((void)0)
 #endif
+#elif defined(__arm__)
+enum { TF_SYS_FUTEX = 240, TF_SYS_GETTID = 224 };
+#define TF_PAUSE() __asm__ volatile("yield")
 #else
 #error "give this architecture its numbers and pause instruction"
 #endif

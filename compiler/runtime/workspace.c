@@ -24,6 +24,7 @@ static int64_t* Capacity(char* block) { return (int64_t*)block; }
 
 void* tf_rt_workspace_acquire(int64_t bytes) {
   const int64_t wanted = (bytes + 63) / 64 * 64;
+  if ((uint64_t)wanted > SIZE_MAX - kHeaderBytes) return NULL;
   if (TryLock()) {
     int best = -1;
     for (int i = 0; i < kSlots; ++i) {

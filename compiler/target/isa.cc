@@ -18,9 +18,10 @@
 namespace tilefarm::target {
 namespace {
 
-constexpr std::array<Kind, 6> kKinds = {{
+constexpr std::array<Kind, 7> kKinds = {{
     {"x86-64", "x86_64-unknown-linux-gnu", "x86-64", true},
     {"aarch64", "aarch64-unknown-linux-gnu", "generic", true},
+    {"armv7", "armv7-unknown-linux-gnueabihf", "generic", true, "+neon"},
     {"riscv64", "riscv64-unknown-linux-gnu", "generic-rv64", true,
      "+m,+a,+f,+d,+c", "lp64d"},
     {"cuda", "nvptx64-nvidia-cuda", "sm_80", false},
@@ -198,6 +199,8 @@ absl::StatusOr<CpuFeatures> ResolveCpu(
     const bool avx512 = Has(*changed, "avx512f");
     result.vector_bits = avx512 ? 512 : Has(*changed, "avx") ? 256 : 128;
     result.vector_registers = avx512 ? 32 : 16;
+  } else if (kind.name == "armv7") {
+    result.vector_registers = 16;
   } else if (kind.name == "riscv64") {
     // Without vector registers two lanes share nothing but a loop.
     const int bits = RiscvVectorBits(*changed);

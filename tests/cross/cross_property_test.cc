@@ -45,6 +45,15 @@ const std::vector<Machine>& Machines() {
        TILEFARM_RUN_ARTIFACT_AARCH64,
        {"/usr/bin/env", "qemu-aarch64-static", "-cpu", "max", "-L",
         "/usr/aarch64-linux-gnu"}},
+      {"armv7:cortex-a7,cores=1",
+       TILEFARM_RUN_ARTIFACT_ARMV7,
+       {"/usr/bin/env", "qemu-arm-static", "-cpu", "cortex-a7", "-L",
+        "/usr/arm-linux-gnueabihf"}},
+      // Neither division nor fused multiply-add, and threads.
+      {"armv7:cortex-a9,cores=2",
+       TILEFARM_RUN_ARTIFACT_ARMV7,
+       {"/usr/bin/env", "qemu-arm-static", "-cpu", "cortex-a9", "-L",
+        "/usr/arm-linux-gnueabihf"}},
       {"riscv64,cores=1",
        TILEFARM_RUN_ARTIFACT_RISCV64,
        {"/usr/bin/env", "qemu-riscv64-static", "-L", "/usr/riscv64-linux-gnu"}},
@@ -107,6 +116,20 @@ def main(A: T.Buffer((18, 32), ")" +
 )";
 }
 
+// Divisions and conversions that ARMv7 has no instructions for.
+constexpr char kLong[] = R"(
+@T.prim_func
+def main(A: T.Buffer((257,), "int64"), B: T.Buffer((257,), "int64"), C: T.Buffer((257,), "int64"), D: T.Buffer((257,), "float32")):
+    for i in range(257):
+        with T.block("C"):
+            vi = T.axis.spatial(257, i)
+            C[vi] = A[vi] // (B[vi] % T.int64(1000) - T.int64(1001)) + T.truncmod(A[vi], B[vi])
+    for i in range(257):
+        with T.block("D"):
+            vi = T.axis.spatial(257, i)
+            D[vi] = T.cast(A[vi], "float32") + T.cast(T.cast(T.cast(B[vi], "float64") * T.float64(0.37), "int64"), "float32")
+)";
+
 constexpr char kElementary[] = R"(
 @T.prim_func
 def main(A: T.Buffer((5, 33), "float32"), B: T.Buffer((5, 33), "float32")):
@@ -122,7 +145,7 @@ std::vector<std::byte> Random(const ir::BufferNode& buffer, Rng& rng) {
   std::vector<std::byte> data;
   const auto width = static_cast<size_t>(buffer.dtype.bytes());
   for (int64_t i = 0; i < buffer.num_elements(); ++i) {
-    auto bits = static_cast<uint32_t>(rng.Next());
+    uint64_t bits = rng.Next();
     const auto value = static_cast<float>(rng.Between(-8, 8));
     if (buffer.dtype == ir::DataType::BFloat16()) {
       bits = std::bit_cast<uint32_t>(value) >> 16;
@@ -131,8 +154,8 @@ std::vector<std::byte> Random(const ir::BufferNode& buffer, Rng& rng) {
     } else if (buffer.dtype.is_float()) {
       bits = std::bit_cast<uint32_t>(value);
     }
-    std::byte bytes[4];
-    std::memcpy(bytes, &bits, 4);
+    std::byte bytes[8];
+    std::memcpy(bytes, &bits, 8);
     data.insert(data.end(), bytes, bytes + width);
   }
   return data;
@@ -192,7 +215,8 @@ class CrossProperty : public ::testing::TestWithParam<size_t> {
     auto expected = inputs;
     const std::vector<std::span<std::byte>> views(expected.begin(),
                                                   expected.end());
-    ASSERT_TRUE(ir::Interpret(**function, views).ok());
+    const absl::Status interpreted = ir::Interpret(**function, views);
+    ASSERT_TRUE(interpreted.ok()) << interpreted;
     driver::CompileOptions options;
     options.target = *target::Parse(machine().target);
     const auto space = space::DesignSpace::Create(*function, options.target);
@@ -241,6 +265,8 @@ TEST_P(CrossProperty, NarrowProductsAgree) {
   ExpectAgreement(NarrowProduct("bfloat16", "bfloat16", "float32"));
   ExpectAgreement(NarrowProduct("float16", "float16", "float32"));
 }
+
+TEST_P(CrossProperty, LongIntegersAgree) { ExpectAgreement(kLong); }
 
 TEST_P(CrossProperty, ElementaryFunctionsAgree) {
   ExpectAgreement(kElementary, 1e-6);

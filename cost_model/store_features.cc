@@ -123,29 +123,43 @@ class StoreView {
     const NestBuffer& buffer = BufferOf(access);
     const size_t dims = a.offset_spans.size();
     const double element = buffer.element_bytes;
-    absl::InlinedVector<double, 8> ranges(dims);
-    for (size_t dim = 0; dim < dims; ++dim) ranges[dim] = a.offset_spans[dim];
+    // How far the index of each dimension ranges, and the elements within.
+    absl::InlinedVector<double, 8> ranges(a.offset_spans.begin(),
+                                          a.offset_spans.end());
+    absl::InlinedVector<double, 8> counts(dims);
+    const auto size = [&](size_t dim) {
+      return dim < buffer.shape.size() ? static_cast<double>(buffer.shape[dim])
+                                       : 1;
+    };
+    const auto count = [&](size_t dim) {
+      counts[dim] = std::min(std::floor(ranges[dim]) + 1, size(dim));
+    };
+    for (size_t dim = 0; dim < dims; ++dim) count(dim);
+    double elements = 1, run = 1;  // of them, adjacent
     for (size_t d = depth_ + 1; d-- > 0;) {
       Footprint& f = footprints_[access * (depth_ + 1) + d];
+      const bool moves = d < depth_ && Moves(access, d);
       // A loop of one iteration around it changes nothing.
-      if (d < depth_ && store_.loops[d].extent == 1 && !Moves(access, d)) {
+      if (d < depth_ && !moves && store_.loops[d].extent == 1) {
         f = footprints_[access * (depth_ + 1) + d + 1];
         continue;
       }
-      double run = 1;  // adjacent elements
-      bool adjacent = true;
-      for (size_t dim = dims; dim-- > 0;) {
-        if (d < depth_) ranges[dim] += a.spans[dim * depth_ + d];
-        const double size = dim < buffer.shape.size()
-                                ? static_cast<double>(buffer.shape[dim])
-                                : 1;
-        const double range = std::min(std::floor(ranges[dim]) + 1, size);
-        f.elements *= range;
-        if (adjacent) run *= range;
-        adjacent = adjacent && range == size;
+      if (moves || d == depth_) {
+        elements = run = 1;
+        bool adjacent = true;
+        for (size_t dim = dims; dim-- > 0;) {
+          const double span = moves ? a.spans[dim * depth_ + d] : 0;
+          if (span > 0) {
+            ranges[dim] += span;
+            count(dim);
+          }
+          elements *= counts[dim];
+          if (adjacent) run *= counts[dim];
+          adjacent = adjacent && counts[dim] == size(dim);
+        }
       }
-      f.elements = std::min(f.elements, iterations_[d] * std::max(a.loads, 1) +
-                                            (a.loads > 0 && a.writes ? 1 : 0));
+      f.elements = std::min(elements, iterations_[d] * std::max(a.loads, 1) +
+                                          (a.loads > 0 && a.writes ? 1 : 0));
       f.bytes = f.elements * element;
       f.lines =
           std::max(1.0, f.elements / run) * CeilDiv(run * element, kLineBytes);

@@ -20,9 +20,9 @@ struct Common {
 
 struct JobOptions {
   std::string program;
-  std::string target = "host";
-  int64_t trials = 0;
-  std::string time;  // "90s"; empty: no limit
+  std::vector<std::string> targets = {"host"};
+  int64_t trials = 0;  // of all targets together
+  std::string time;    // "90s"; empty: no limit
   int64_t patience = 0;
   uint64_t seed = 0;
   std::string model = "xgboost";

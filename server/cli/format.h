@@ -15,7 +15,8 @@ namespace tilefarm::cli {
 
 // --- JSON ---
 // [{id, state, user, program, target, trials, trials_done, best_seconds,
-// error}]; best_seconds is null where there is none.
+// error}]; best_seconds is null where there is none. A job of several targets
+// has `targets` as well, and in an update each task has its `target`.
 nlohmann::ordered_json JobsJson(const v1::ListJobsResponse& jobs);
 // [{name, state, reason, model, target, last_seen, trials_per_second,
 // libraries: {name: version}}]
@@ -35,7 +36,8 @@ std::string JobsTable(const v1::ListJobsResponse& jobs);
 std::string AuditTable(const v1::DeviceLogResponse& log);
 std::string DevicesTable(const v1::ListDevicesResponse& devices);
 // One line: trials, best time and GFLOPS, speed-up over the unscheduled
-// program, results by status, rate, time left, devices.
+// program (or trials and best time of each target, where there are several),
+// results by status, rate, time left, devices.
 std::string ProgressLine(const v1::JobUpdate& update);
 // What a job came to, a few lines.
 std::string Summary(const v1::JobUpdate& update);

@@ -55,6 +55,12 @@ TEST(CliFormatTest, JobsJson) {
   job.set_best_seconds(0);
   EXPECT_THAT(JobsJson(jobs).dump(), HasSubstr(R"("best_seconds":null)"));
   EXPECT_EQ(JobsJson({}).dump(), "[]");
+  job.add_more_targets("aarch64:cortex-a72,cores=1");
+  EXPECT_THAT(JobsJson(jobs).dump(),
+              HasSubstr(R"("error":"","targets":["x86-64:znver4,cores=1",)"
+                        R"("aarch64:cortex-a72,cores=1"]})"));
+  EXPECT_THAT(JobsTable(jobs), HasSubstr("  x86-64:znver4,cores=1 + "
+                                         "aarch64:cortex-a72,cores=1  "));
 }
 
 TEST(CliFormatTest, DevicesJson) {
@@ -125,6 +131,46 @@ TEST(CliFormatTest, UpdateJson) {
       R"("trials_done":64,"best_seconds":0.002,"best_gflops":107.4,)"
       R"("unscheduled_seconds":0.5}],)"
       R"("devices":[{"name":"w0","state":"busy"}]})");
+}
+
+// Of a job for two targets, of which the second has nothing yet.
+v1::JobUpdate UpdateOfTwoTargets() {
+  v1::JobUpdate update = Update();
+  update.set_best_seconds(0);
+  update.mutable_tasks(0)->set_target("x86-64:znver4,cores=1");
+  v1::TaskProgress& task = *update.add_tasks();
+  task.set_function("mm");
+  task.set_workload_hash("abc");
+  task.set_target("aarch64:cortex-a72,cores=1");
+  update.set_message("waits for a device");
+  return update;
+}
+
+TEST(CliFormatTest, UpdateOfSeveralTargets) {
+  const v1::JobUpdate update = UpdateOfTwoTargets();
+  EXPECT_THAT(
+      UpdateJson(update).dump(),
+      HasSubstr(
+          R"("tasks":[{"function":"mm","workload":"abc","trials_done":64,)"
+          R"("best_seconds":0.002,"best_gflops":107.4,)"
+          R"("unscheduled_seconds":0.5,"target":"x86-64:znver4,cores=1"},)"
+          R"({"function":"mm","workload":"abc","trials_done":0,)"
+          R"("best_seconds":null,"best_gflops":null,)"
+          R"("unscheduled_seconds":null,)"
+          R"("target":"aarch64:cortex-a72,cores=1"}])"));
+  EXPECT_EQ(ProgressLine(update),
+            "running 64/256 trials | x86-64:znver4,cores=1: 64 trials, best "
+            "2.000 ms | aarch64:cortex-a72,cores=1: 0 trials, best - | "
+            "compile_error 4, ok 60 | 6.4 trials/s, 0:30 left | devices: 1 "
+            "busy | waits for a device");
+  EXPECT_EQ(Summary(update),
+            "job-1 running, 64/256 trials\n"
+            "FUNCTION  TARGET                      UNSCHEDULED  TUNED     "
+            "SPEED-UP  GFLOPS  TRIALS\n"
+            "mm        x86-64:znver4,cores=1       500.000 ms   2.000 ms  "
+            "250.0x    107.4   64\n"
+            "mm        aarch64:cortex-a72,cores=1  -            -         "
+            "-         -       0\n");
 }
 
 TEST(CliFormatTest, ProgressLine) {

@@ -171,7 +171,7 @@ TEST_F(DeviceDeskTest, SuspectMeasurementsAreMeasuredAgain) {
         Until([&] { return Device().state == farm::DeviceState::kIdle; }));
     factor = 4;
     JobSpec spec = Spec(5);
-    spec.target = testing::TestTarget(1).Key();
+    spec.targets[0].key = testing::TestTarget(1).Key();
     EXPECT_EQ(WaitForEnd(*jobs_->Submit(spec)).trials_done, 5);
   }
   const std::vector<database::Record> before = Records();
@@ -256,12 +256,12 @@ TEST_F(DeviceDeskTest, AUsersFloodOfJobsDoesNotKeepAnothersFromStarting) {
   for (int i = 0; i < 40; ++i) {
     JobSpec spec = Spec(1'000'000);
     spec.user = "ann";
-    spec.target = "x86-64:znver4,cores=" + std::to_string(i + 1);
+    spec.targets[0].key = "x86-64:znver4,cores=" + std::to_string(i + 1);
     ASSERT_TRUE(jobs_->Submit(spec).ok());
   }
   JobSpec spec = Spec(5);
   spec.user = "bob";
-  spec.target = "x86-64:znver4,cores=99";
+  spec.targets[0].key = "x86-64:znver4,cores=99";
   const std::string id = *jobs_->Submit(spec);
   EXPECT_EQ(WaitFor(id,
                     [](const JobSnapshot& s) {

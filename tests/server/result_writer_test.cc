@@ -167,7 +167,7 @@ class ResultWriterTest : public ::testing::Test {
   void Measure(const std::string& candidate) {
     farm::WorkItem item;
     item.candidate_id = candidate;
-    item.queue = "job";
+    item.queue = item.job = "job";
     item.workload_hash = std::string(64, 'a');
     item.program = "program";
     item.target = TestTarget();

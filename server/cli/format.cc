@@ -130,7 +130,8 @@ Json DevicesJson(const v1::ListDevicesResponse& devices) {
                     {"reserved_until", device.reserved_until()},
                     {"unsteady", device.unsteady()},
                     {"clock_mhz", NumberOrNull(device.clock_mhz())},
-                    {"temperature_c", NumberOrNull(device.temperature_c())}});
+                    {"temperature_c", NumberOrNull(device.temperature_c())},
+                    {"isolation", device.isolation()}});
   }
   return list;
 }
@@ -242,13 +243,15 @@ std::string AuditTable(const v1::DeviceLogResponse& log) {
 std::string DevicesTable(const v1::ListDevicesResponse& devices) {
   std::vector<std::vector<std::string>> rows = {
       {"DEVICE", "STATE", "MODEL", "TARGET", "LAST SEEN", "TRIALS/S", "MHZ",
-       "TEMP", ""}};
+       "TEMP", "ISOLATION", ""}};
   for (const v1::Device& device : devices.devices()) {
     rows.push_back({device.name(), device.state(), device.model(),
                     device.target(), device.last_seen(),
                     absl::StrFormat("%.1f", device.trials_per_second()),
                     Fact(device.clock_mhz(), "%.0f"),
-                    Fact(device.temperature_c(), "%.0f C"), device.reason()});
+                    Fact(device.temperature_c(), "%.0f C"),
+                    device.isolation().empty() ? "-" : device.isolation(),
+                    device.reason()});
   }
   return Table(rows);
 }

@@ -19,7 +19,7 @@ namespace tilefarm::cli {
 // has `targets` as well, and in an update each task has its `target`.
 nlohmann::ordered_json JobsJson(const v1::ListJobsResponse& jobs);
 // [{name, state, reason, model, target, last_seen, trials_per_second,
-// libraries: {name: version}}]
+// libraries: {name: version}, ...}]; docs/formats.md has all of it.
 nlohmann::ordered_json DevicesJson(const v1::ListDevicesResponse& devices);
 nlohmann::ordered_json AuditJson(const v1::DeviceLogResponse& log);
 // {job_id, state, trials, trials_done, by_status, best_seconds, ...}

@@ -261,6 +261,7 @@ v1::Device ToProto(const farm::DeviceStatus& device) {
     out.set_reserved_until(Rfc3339(device.reserved_until));
   }
   out.set_unsteady(device.unsteady);
+  out.set_isolation(device.isolation);
   out.set_clock_mhz(NumberIn(device.device_state, "clock_mhz"));
   out.set_temperature_c(NumberIn(device.device_state, "temperature_c"));
   return out;

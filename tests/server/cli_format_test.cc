@@ -80,19 +80,23 @@ TEST(CliFormatTest, DevicesJson) {
             R"("last_seen":"2026-01-02T03:04:05Z","trials_per_second":0.0,)"
             R"("libraries":{"openblas":"0.3.21"},"labels":{},)"
             R"("reserved_for":"","reserved_until":"","unsteady":false,)"
-            R"("clock_mhz":null,"temperature_c":null}])");
+            R"("clock_mhz":null,"temperature_c":null,"isolation":""}])");
+  EXPECT_THAT(DevicesTable(devices), HasSubstr("  -    -     -          its "));
   (*device.mutable_labels())["rack"] = "b2";
   device.set_reserved_for("ann");
   device.set_reserved_until("2026-01-02T04:04:05Z");
   device.set_unsteady(true);
   device.set_clock_mhz(3000);
   device.set_temperature_c(61.5);
+  device.set_isolation("seccomp+netns");
   EXPECT_THAT(
       DevicesJson(devices).dump(),
       HasSubstr(R"("labels":{"rack":"b2"},"reserved_for":"ann",)"
                 R"("reserved_until":"2026-01-02T04:04:05Z","unsteady":true,)"
-                R"("clock_mhz":3000.0,"temperature_c":61.5})"));
-  EXPECT_THAT(DevicesTable(devices), HasSubstr("  3000  62 C  "));
+                R"("clock_mhz":3000.0,"temperature_c":61.5,)"
+                R"("isolation":"seccomp+netns"})"));
+  EXPECT_THAT(DevicesTable(devices),
+              HasSubstr("  3000  62 C  seccomp+netns  its "));
   EXPECT_EQ(DevicesJson({}).dump(), "[]");
 }
 

@@ -136,9 +136,21 @@ Json DevicesJson(const v1::ListDevicesResponse& devices) {
   return list;
 }
 
-Json AuditJson(const v1::DeviceLogResponse& log) {
+Json TokensJson(const v1::ListTokensResponse& tokens) {
   Json list = Json::array();
-  for (const v1::AuditEntry& entry : log.entries()) {
+  for (const v1::Token& token : tokens.tokens()) {
+    list.push_back({{"name", token.name()},
+                    {"role", token.role()},
+                    {"created", token.created()},
+                    {"expires", token.expires()},
+                    {"revoked", token.revoked()}});
+  }
+  return list;
+}
+
+Json AuditJson(const AuditEntries& entries) {
+  Json list = Json::array();
+  for (const v1::AuditEntry& entry : entries) {
     list.push_back({{"id", entry.id()},
                     {"at", entry.at()},
                     {"actor", entry.actor()},
@@ -230,10 +242,24 @@ std::string JobsTable(const v1::ListJobsResponse& jobs) {
   return Table(rows);
 }
 
-std::string AuditTable(const v1::DeviceLogResponse& log) {
+std::string TokensTable(const v1::ListTokensResponse& tokens) {
+  const auto or_never = [](const std::string& time) {
+    return time.empty() ? "never" : time;
+  };
   std::vector<std::vector<std::string>> rows = {
-      {"AT", "WHO", "WHAT", "DEVICE", ""}};
-  for (const v1::AuditEntry& entry : log.entries()) {
+      {"NAME", "ROLE", "CREATED", "EXPIRES", "REVOKED"}};
+  for (const v1::Token& token : tokens.tokens()) {
+    rows.push_back({token.name(), token.role(), token.created(),
+                    or_never(token.expires()), or_never(token.revoked())});
+  }
+  return Table(rows);
+}
+
+std::string AuditTable(const AuditEntries& entries,
+                       const std::string& subject) {
+  std::vector<std::vector<std::string>> rows = {
+      {"AT", "WHO", "WHAT", subject, ""}};
+  for (const v1::AuditEntry& entry : entries) {
     rows.push_back({entry.at(), entry.actor(), entry.action(), entry.subject(),
                     entry.detail()});
   }

@@ -232,6 +232,12 @@ int Main(int argc, char** argv) {
   auto* revoke = tokens->add_subcommand(
       "revoke", "Void every token of a name, and its certificates up to now");
   revoke->add_option("name", token.name, "Whose")->required();
+  auto* token_log =
+      tokens->add_subcommand("log", "Who made and revoked which, and when");
+  token_log->add_option("name", token.name, "Of this name alone");
+  token_log->add_option("--limit", token.limit, "The latest so many")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
 
   try {
     app.parse(argc, argv);
@@ -259,6 +265,7 @@ int Main(int argc, char** argv) {
   if (*create) return TokensCreate(common, token);
   if (*list) return TokensList(common, token);
   if (*revoke) return TokensRevoke(common, token);
+  if (*token_log) return TokensLog(common, token);
   return kBadUsage;
 }
 

@@ -109,11 +109,31 @@ TEST(CliFormatTest, AuditJson) {
   entry.set_action("drain");
   entry.set_subject("w0");
   entry.set_detail("a new fan");
-  EXPECT_EQ(AuditJson(log).dump(),
+  EXPECT_EQ(AuditJson(log.entries()).dump(),
             R"([{"id":7,"at":"2026-01-02T03:04:05Z","actor":"ann",)"
             R"("action":"drain","subject":"w0","detail":"a new fan"}])");
-  EXPECT_EQ(AuditJson({}).dump(), "[]");
-  EXPECT_THAT(AuditTable(log), HasSubstr("ann  drain  w0      a new fan"));
+  EXPECT_EQ(AuditJson(AuditEntries()).dump(), "[]");
+  EXPECT_THAT(AuditTable(log.entries(), "DEVICE"),
+              HasSubstr("ann  drain  w0      a new fan"));
+}
+
+TEST(CliFormatTest, TokensJson) {
+  v1::ListTokensResponse tokens;
+  v1::Token& token = *tokens.add_tokens();
+  token.set_name("board1");
+  token.set_role("worker");
+  token.set_created("2026-01-02T03:04:05Z");
+  token.set_expires("2026-04-02T03:04:05Z");
+  EXPECT_EQ(TokensJson(tokens).dump(),
+            R"([{"name":"board1","role":"worker",)"
+            R"("created":"2026-01-02T03:04:05Z",)"
+            R"("expires":"2026-04-02T03:04:05Z","revoked":""}])");
+  EXPECT_EQ(TokensTable(tokens),
+            "NAME    ROLE    CREATED               EXPIRES               "
+            "REVOKED\n"
+            "board1  worker  2026-01-02T03:04:05Z  2026-04-02T03:04:05Z  "
+            "never\n");
+  EXPECT_EQ(TokensJson({}).dump(), "[]");
 }
 
 TEST(CliFormatTest, StatsJson) {

@@ -11,6 +11,15 @@ namespace {
 
 using Json = nlohmann::json;
 
+std::string CandidatesLine(const std::string& event, const std::string& task_id,
+                           std::span<const std::string> candidate_ids) {
+  return Json{{"event", event},
+              {"task", task_id},
+              {"candidates", std::vector<std::string>(candidate_ids.begin(),
+                                                      candidate_ids.end())}}
+      .dump();
+}
+
 }  // namespace
 
 std::string OpenLine(absl::Time at, const std::string& fingerprint,
@@ -48,11 +57,12 @@ std::string ProposeLine(const std::string& task_id, int asked,
 
 std::string ReportLine(const std::string& task_id,
                        std::span<const std::string> candidate_ids) {
-  return Json{{"event", "report"},
-              {"task", task_id},
-              {"candidates", std::vector<std::string>(candidate_ids.begin(),
-                                                      candidate_ids.end())}}
-      .dump();
+  return CandidatesLine("report", task_id, candidate_ids);
+}
+
+std::string CorrectLine(const std::string& task_id,
+                        std::span<const std::string> candidate_ids) {
+  return CandidatesLine("correct", task_id, candidate_ids);
 }
 
 std::string EndLine(const std::string& state) {

@@ -7,6 +7,7 @@
 //   {"event":"propose","task":T,"asked":N,
 //    "candidates":[{"id","trace","hash","score","sequence"}]}
 //   {"event":"report","task":T,"candidates":[ID]}
+//   {"event":"correct","task":T,"candidates":[ID]}
 //   {"event":"end","state":"done"}
 #ifndef TILEFARM_SERVER_JOBS_JOB_LOG_H_
 #define TILEFARM_SERVER_JOBS_JOB_LOG_H_
@@ -46,6 +47,9 @@ std::string ProposeLine(const std::string& task_id, int asked,
                         std::span<const LoggedProposal> proposals);
 std::string ReportLine(const std::string& task_id,
                        std::span<const std::string> candidate_ids);
+// They were measured again; the search learned the new times.
+std::string CorrectLine(const std::string& task_id,
+                        std::span<const std::string> candidate_ids);
 std::string EndLine(const std::string& state);
 
 // Of a target's last open line.

@@ -108,6 +108,7 @@ class JobRun {
   // --- job_run_load.cc ---
   absl::Status LoadLane(size_t index, const LogSummary& log);
   absl::Status LoadTask(const TaskSpec& spec, Lane& lane);
+  void UseRemeasured(std::vector<database::Record>& known) const;
   void HoldFormer(const LogSummary& log);
   // Makes the searches of lanes that wait once what they need is known: the
   // caches of the first device that matches, where neither the client nor an

@@ -80,6 +80,23 @@ absl::Status JobRun::LoadLane(size_t index, const LogSummary& log) {
   return absl::OkStatus();
 }
 
+// What the search is to learn of old records: where one was measured again, on
+// the same device and in full, that time.
+void JobRun::UseRemeasured(std::vector<database::Record>& known) const {
+  for (database::Record& record : known) {
+    if (!CountsAsBest(record, env_.fingerprint)) continue;
+    const auto rows = env_.store.FindMeasurements(record.id);
+    if (!rows.ok()) continue;
+    for (const database::Record& row : *rows) {  // oldest first
+      if (row.device != record.device || !CountsAsBest(row, env_.fingerprint)) {
+        continue;
+      }
+      record.median_seconds = row.median_seconds;
+      record.device_state = row.device_state;
+    }
+  }
+}
+
 absl::Status JobRun::LoadTask(const TaskSpec& spec, Lane& lane) {
   auto task = std::make_unique<Task>();
   task->index = static_cast<int>(tasks_.size());
@@ -102,6 +119,7 @@ absl::Status JobRun::LoadTask(const TaskSpec& spec, Lane& lane) {
     NoteRecord(*task, record, record.job_id == job_id_);
   }
   lane.since_gain = 0;
+  UseRemeasured(task->known);
   task->contenders.NoteStored(env_.store, env_.fingerprint);
   task->best_seconds = task->contenders.best_seconds();
   ShowBest(*task);

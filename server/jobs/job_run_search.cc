@@ -41,6 +41,13 @@ class Urgent {
   const bool urgent_;
 };
 
+search::Outcome ToOutcome(const database::Record& record) {
+  return {.candidate_id = record.candidate_id,
+          .status = record.status,
+          .seconds = record.median_seconds,
+          .unsteady = record.unsteady()};
+}
+
 }  // namespace
 
 void JobRun::NoteRecord(Task& task, const database::Record& record,
@@ -97,8 +104,8 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
   if (outcomes.empty()) return;
   // By task, in order of arrival.
   for (const auto& task : tasks_) {
-    std::vector<search::Outcome> reports;
-    std::vector<std::string> ids;
+    std::vector<search::Outcome> reports, corrections;
+    std::vector<std::string> ids, corrected_ids;
     for (const Outcome& outcome : outcomes) {
       if (outcome.task_id != task->id) continue;
       const database::Record& record = outcome.record;
@@ -116,6 +123,8 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
       }
       if (outcome.purpose == farm::Purpose::kRemeasure) {
         NoteRemeasured(*task, record);
+        corrections.push_back(ToOutcome(record));
+        corrected_ids.push_back(record.candidate_id);
         continue;
       }
       if (pending_.erase(record.candidate_id) > 0) --task->pending;
@@ -126,15 +135,20 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
       // Where it was recorded before, the earlier record stands and this was
       // no trial.
       if (outcome.added) NoteRecord(*task, record, /*of_this_job=*/true);
-      reports.push_back({.candidate_id = record.candidate_id,
-                         .status = record.status,
-                         .seconds = record.median_seconds});
+      reports.push_back(ToOutcome(record));
       ids.push_back(record.candidate_id);
     }
-    if (reports.empty() || task->search == nullptr) continue;
-    // Where it fails, it goes before the next proposal.
-    AppendLog(ReportLine(task->id, ids)).IgnoreError();
-    const absl::Status reported = task->search->Report(reports);
+    if (task->search == nullptr) continue;
+    absl::Status reported;
+    // Where the log cannot take a line, it goes before the next proposal.
+    if (!reports.empty()) {
+      AppendLog(ReportLine(task->id, ids)).IgnoreError();
+      reported = task->search->Report(reports);
+    }
+    if (!corrections.empty()) {
+      AppendLog(CorrectLine(task->id, corrected_ids)).IgnoreError();
+      reported.Update(task->search->Report(corrections));
+    }
     if (!reported.ok()) {
       // The search goes on without them; the records are safe.
       Log(LogLevel::kWarning, "jobs",

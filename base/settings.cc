@@ -13,6 +13,7 @@ namespace {
 
 // Longer ones are a slip of the pen, and sums of them would overflow.
 constexpr absl::Duration kLongest = absl::Hours(24 * 366);
+constexpr double kLargestFactor = 1e6;
 
 std::string Stripped(std::string_view text) {
   return std::string(
@@ -35,6 +36,10 @@ void Settings::Add(std::string key, int* value) {
   entries_[std::move(key)] = {value};
 }
 
+void Settings::Add(std::string key, double* value) {
+  entries_[std::move(key)] = {value};
+}
+
 std::string Settings::Keys() const {
   return absl::StrJoin(entries_, ", ", [](std::string* out, const auto& entry) {
     out->append(entry.first);
@@ -54,6 +59,16 @@ absl::Status Settings::Set(std::string_view key, std::string_view value) {
       return Wrong(key, text, "must be a whole number of at least 1");
     }
     **count = parsed;
+    return absl::OkStatus();
+  }
+  if (double* const* const factor =
+          std::get_if<double*>(&found->second.value)) {
+    double parsed = 0;
+    if (!absl::SimpleAtod(text, &parsed) || !(parsed >= 1) ||
+        parsed > kLargestFactor) {
+      return Wrong(key, text, "must be a number from 1 to a million");
+    }
+    **factor = parsed;
     return absl::OkStatus();
   }
   absl::Duration parsed;

@@ -27,6 +27,8 @@ class Settings {
   void Add(std::string key, absl::Duration* value, Zero zero = Zero::kRefused);
   // At least 1.
   void Add(std::string key, int* value);
+  // A factor: at least 1, at most a million.
+  void Add(std::string key, double* value);
 
   // InvalidArgument, and nothing changed: an unknown key (the message lists
   // those known), or a value that is none, negative, not finite or more than
@@ -40,7 +42,7 @@ class Settings {
 
  private:
   struct Entry {
-    std::variant<absl::Duration*, int*> value;
+    std::variant<absl::Duration*, int*, double*> value;
     Zero zero = Zero::kRefused;
   };
   std::map<std::string, Entry, std::less<>> entries_;

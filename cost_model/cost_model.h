@@ -31,6 +31,12 @@ struct Sample {
   // Where > 0, the model scores the sample itself, as best / seconds of its
   // group: an earlier sample's score falls when a faster one arrives.
   double seconds = 0;
+  // Of the candidate. A sample takes the place of an earlier one of its group
+  // with the same id: what was measured again. 0: none.
+  uint64_t id = 0;
+  // In training, against 1 of others, in (0, 1]: less for a time that is not
+  // trusted.
+  float weight = 1;
 };
 
 // How well scores predicted before training ranked samples not yet seen.

@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kMagic = "TFCM";
 // Of the format, and of what the feature columns mean: samples of another
 // meaning would teach the wrong things.
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 constexpr size_t kChecksumBytes = 8;
 
 }  // namespace

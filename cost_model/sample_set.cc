@@ -17,11 +17,20 @@ constexpr float kGoodScore = 0.7f;
 }  // namespace
 
 void SampleSet::Add(const Sample& sample) {
-  samples_.push_back(sample);
-  for (float& value : samples_.back().features.values) {
+  const auto same =
+      sample.id == 0
+          ? samples_.end()
+          : std::find_if(
+                samples_.begin(), samples_.end(), [&](const Sample& other) {
+                  return other.id == sample.id && other.group == sample.group;
+                });
+  Sample& place = same == samples_.end() ? samples_.emplace_back() : *same;
+  rows_ += static_cast<size_t>(sample.features.rows);
+  rows_ -= static_cast<size_t>(place.features.rows);
+  place = sample;
+  for (float& value : place.features.values) {
     if (!std::isfinite(value)) value = 0;
   }
-  rows_ += static_cast<size_t>(sample.features.rows);
   while (samples_.size() > 1 &&
          (samples_.size() > max_samples_ || rows_ > max_rows_)) {
     Evict();
@@ -77,6 +86,8 @@ void SampleSet::Write(ByteWriter& writer, size_t max) const {
     writer.U64(static_cast<uint64_t>(sample.group));
     writer.F32(sample.score);
     writer.F64(sample.seconds);
+    writer.U64(sample.id);
+    writer.F32(sample.weight);
     writer.U32(static_cast<uint32_t>(sample.features.rows));
     // Most values are 0: only the others, each with its place.
     uint32_t count = 0;
@@ -99,6 +110,11 @@ absl::Status SampleSet::Read(ByteReader& reader, int columns) {
     sample.group = static_cast<int64_t>(reader.U64());
     sample.score = reader.F32();
     sample.seconds = reader.F64();
+    sample.id = reader.U64();
+    sample.weight = reader.F32();
+    if (!(sample.weight > 0 && sample.weight <= 1)) {
+      return absl::DataLossError("cost model: a sample without weight");
+    }
     const uint32_t rows = reader.U32();
     const uint32_t nonzero = reader.U32();
     if (!reader.Has(nonzero, 8) || rows > max_rows_) {

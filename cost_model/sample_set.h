@@ -23,6 +23,7 @@ class SampleSet {
   SampleSet(size_t max_samples, size_t max_rows, uint64_t seed)
       : max_samples_(max_samples), max_rows_(max_rows), rng_(seed) {}
 
+  // In the place of the one with its group and id, if there is one.
   void Add(const Sample& sample);
   // Takes over the other's samples.
   void Assign(SampleSet other) {

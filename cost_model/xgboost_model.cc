@@ -94,6 +94,9 @@ class XgboostModel final : public CostModel {
             "a sample has ", sample.features.values.size(), " values in ",
             sample.features.rows, " rows, not ", kColumns, " a row"));
       }
+      if (!(sample.weight > 0 && sample.weight <= 1)) {
+        return absl::InvalidArgumentError("a sample's weight is not in (0, 1]");
+      }
     }
     MutexLock lock(training_mutex_);
     const RankingMetrics metrics = Evaluate(samples);
@@ -191,7 +194,7 @@ class XgboostModel final : public CostModel {
     set.values.reserve(samples_.rows() * kColumns);
     for (const Sample& sample : samples_.samples()) {
       const float score = scores[i++];
-      const float weight = kLeastWeight + std::sqrt(score);
+      const float weight = sample.weight * (kLeastWeight + std::sqrt(score));
       set.values.insert(set.values.end(), sample.features.values.begin(),
                         sample.features.values.end());
       set.rows.push_back(sample.features.rows);

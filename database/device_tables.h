@@ -52,8 +52,8 @@ struct AuditEntry {
   int64_t id = 0;  // in order; given by the store
   std::string at;
   std::string actor;    // a user, or "farm"
-  std::string action;   // "drain", "pause", "connect", ...
-  std::string subject;  // the device's name
+  std::string action;   // "drain", "pause", "connect", "token create", ...
+  std::string subject;  // the device's name, or a token's
   std::string detail;
 
   bool operator==(const AuditEntry&) const = default;
@@ -77,9 +77,12 @@ class DeviceTables {
   virtual absl::Status PutCanaries(std::span<const CanaryRow> rows) = 0;
   virtual absl::StatusOr<std::vector<CanaryRow>> ListCanaries() const = 0;
 
-  // The latest `limit` of the subject, oldest first; an empty subject: of all.
+  // The latest `limit` of the device, oldest first; an empty name: of all.
   virtual absl::StatusOr<std::vector<AuditEntry>> ReadAudit(
       const std::string& subject, int64_t limit) const = 0;
+  // The same of tokens (see Store::AddToken), by the name they stand for.
+  virtual absl::StatusOr<std::vector<AuditEntry>> ReadTokenAudit(
+      const std::string& name, int64_t limit) const = 0;
 
   // The id of the newest record; 0 where there is none.
   virtual absl::StatusOr<int64_t> LastRecordId() const = 0;

@@ -232,6 +232,13 @@ std::optional<Status> ParseStatus(std::string_view name) {
   return std::nullopt;
 }
 
+bool Record::unsteady() const {
+  if (device_state.find("unsteady") == std::string::npos) return false;
+  const Json state = Json::parse(device_state, nullptr,
+                                 /*allow_exceptions=*/false);
+  return state.is_object() && state.value("unsteady", Json()) == Json(true);
+}
+
 std::string RecordToJson(const Record& record) {
   Json json;
   json["workload"] = record.workload_hash;

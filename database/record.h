@@ -70,6 +70,9 @@ struct Record {
   // Kernels of libraries that the trace calls; "": none. Follows from the
   // trace.
   std::string library() const { return LibraryOf(trace); }
+  // The device's last canary was slow when it was measured: device_state says
+  // so.
+  bool unsteady() const;
   // Later measurements of the same candidate, oldest first: what was measured,
   // under their own dates; the fields that identify the candidate are empty.
   std::vector<Record> remeasured;

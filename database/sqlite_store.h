@@ -69,18 +69,27 @@ class SqliteStore final : public Store, public DeviceTables {
   absl::StatusOr<std::vector<CanaryRow>> ListCanaries() const override;
   absl::StatusOr<std::vector<AuditEntry>> ReadAudit(
       const std::string& subject, int64_t limit) const override;
+  absl::StatusOr<std::vector<AuditEntry>> ReadTokenAudit(
+      const std::string& name, int64_t limit) const override;
   absl::StatusOr<int64_t> LastRecordId() const override;
   absl::StatusOr<std::vector<Record>> RecordsOfDevice(
       const std::string& device, int64_t after, int64_t through) const override;
 
-  absl::Status AddToken(const TokenRow& token) override;
+  absl::Status AddToken(const TokenRow& token,
+                        const std::string& actor) override;
   absl::StatusOr<std::vector<TokenRow>> ListTokens() const override;
-  absl::StatusOr<int> RevokeName(const std::string& name,
-                                 const std::string& at) override;
+  absl::StatusOr<int> RevokeName(const std::string& name, const std::string& at,
+                                 const std::string& actor) override;
   absl::StatusOr<std::map<std::string, std::string>> ListRevokedNames()
       const override;
 
  private:
+  static absl::Status InsertAudit(Connection& db,
+                                  std::span<const AuditEntry> entries);
+  // Of tokens, or of all else.
+  absl::StatusOr<std::vector<AuditEntry>> ReadAuditOf(
+      bool tokens, const std::string& subject, int64_t limit) const;
+
   // A connection and the lock that its users hold.
   struct Channel {
     Mutex mutex;

@@ -6,9 +6,8 @@
 #include "database/sqlite_store.h"
 
 namespace tilefarm::database {
-namespace {
-
-absl::Status InsertAudit(Connection& db, std::span<const AuditEntry> entries) {
+absl::Status SqliteStore::InsertAudit(Connection& db,
+                                      std::span<const AuditEntry> entries) {
   for (const AuditEntry& entry : entries) {
     TF_ASSIGN_OR_RETURN(
         Statement insert,
@@ -23,8 +22,6 @@ absl::Status InsertAudit(Connection& db, std::span<const AuditEntry> entries) {
   }
   return absl::OkStatus();
 }
-
-}  // namespace
 
 absl::Status SqliteStore::PutDevices(std::span<const DeviceRow> rows,
                                      std::span<const AuditEntry> audit) {
@@ -136,14 +133,25 @@ absl::StatusOr<std::vector<CanaryRow>> SqliteStore::ListCanaries() const {
 
 absl::StatusOr<std::vector<AuditEntry>> SqliteStore::ReadAudit(
     const std::string& subject, int64_t limit) const {
+  return ReadAuditOf(/*tokens=*/false, subject, limit);
+}
+
+absl::StatusOr<std::vector<AuditEntry>> SqliteStore::ReadTokenAudit(
+    const std::string& name, int64_t limit) const {
+  return ReadAuditOf(/*tokens=*/true, name, limit);
+}
+
+absl::StatusOr<std::vector<AuditEntry>> SqliteStore::ReadAuditOf(
+    bool tokens, const std::string& subject, int64_t limit) const {
   std::vector<AuditEntry> entries;
   TF_RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
     TF_ASSIGN_OR_RETURN(
         Statement query,
         db.Prepare("SELECT * FROM (SELECT id, at, actor, action, subject, "
-                   "detail FROM audit_log WHERE ?1 = '' OR subject = ?1 "
+                   "detail FROM audit_log WHERE (?1 = '' OR subject = ?1) "
+                   "AND (action GLOB 'token *') = ?3 "
                    "ORDER BY id DESC LIMIT ?2) ORDER BY id"));
-    query.Bind(subject).Bind(limit);
+    query.Bind(subject).Bind(limit).Bind(int64_t{tokens});
     while (true) {
       TF_ASSIGN_OR_RETURN(const bool found, query.Step());
       if (!found) return absl::OkStatus();

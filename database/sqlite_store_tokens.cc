@@ -1,11 +1,21 @@
 // Tokens and revoked names.
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "database/sqlite_store.h"
 
 namespace tilefarm::database {
 
-absl::Status SqliteStore::AddToken(const TokenRow& token) {
+absl::Status SqliteStore::AddToken(const TokenRow& token,
+                                   const std::string& actor) {
+  const AuditEntry entry = {
+      .at = token.created_at,
+      .actor = actor,
+      .action = "token create",
+      .subject = token.name,
+      .detail =
+          absl::StrCat(token.role, token.expires_at.empty() ? "" : ", until ",
+                       token.expires_at)};
   return Write([&](Connection& db) -> absl::Status {
     TF_ASSIGN_OR_RETURN(Statement known,
                         db.Prepare("SELECT n FROM tokens WHERE sha256 = ?"));
@@ -15,13 +25,14 @@ absl::Status SqliteStore::AddToken(const TokenRow& token) {
         Statement insert,
         db.Prepare("INSERT INTO tokens(name, role, sha256, created_at, "
                    "expires_at, revoked_at) VALUES (?, ?, ?, ?, ?, ?)"));
-    return insert.Bind(token.name)
-        .Bind(token.role)
-        .Bind(token.sha256)
-        .Bind(token.created_at)
-        .Bind(token.expires_at)
-        .Bind(token.revoked_at)
-        .Run();
+    TF_RETURN_IF_ERROR(insert.Bind(token.name)
+                           .Bind(token.role)
+                           .Bind(token.sha256)
+                           .Bind(token.created_at)
+                           .Bind(token.expires_at)
+                           .Bind(token.revoked_at)
+                           .Run());
+    return InsertAudit(db, {&entry, 1});
   });
 }
 
@@ -47,7 +58,8 @@ absl::StatusOr<std::vector<TokenRow>> SqliteStore::ListTokens() const {
 }
 
 absl::StatusOr<int> SqliteStore::RevokeName(const std::string& name,
-                                            const std::string& at) {
+                                            const std::string& at,
+                                            const std::string& actor) {
   int tokens = 0;
   TF_RETURN_IF_ERROR(Write([&](Connection& db) -> absl::Status {
     TF_ASSIGN_OR_RETURN(
@@ -59,7 +71,13 @@ absl::StatusOr<int> SqliteStore::RevokeName(const std::string& name,
     TF_ASSIGN_OR_RETURN(
         Statement put,
         db.Prepare("INSERT OR REPLACE INTO revoked_names VALUES (?, ?)"));
-    return put.Bind(name).Bind(at).Run();
+    TF_RETURN_IF_ERROR(put.Bind(name).Bind(at).Run());
+    const AuditEntry entry = {.at = at,
+                              .actor = actor,
+                              .action = "token revoke",
+                              .subject = name,
+                              .detail = absl::StrCat(tokens, " tokens")};
+    return InsertAudit(db, {&entry, 1});
   }));
   return tokens;
 }

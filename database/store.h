@@ -145,14 +145,17 @@ class Store {
   virtual DeviceTables& device_tables() = 0;
 
   // --- Credentials (database/sqlite_store_tokens.cc) ---
+  // Both with their entry in the audit log: `actor` did it.
   // AlreadyExists: the same secret.
-  virtual absl::Status AddToken(const TokenRow& token) = 0;
+  virtual absl::Status AddToken(const TokenRow& token,
+                                const std::string& actor) = 0;
   // In order of creation, revoked and expired ones included.
   virtual absl::StatusOr<std::vector<TokenRow>> ListTokens() const = 0;
   // Revokes the tokens of that name that are not revoked yet, and remembers
   // that certificates issued to it up to `at` are void; the number of tokens.
   virtual absl::StatusOr<int> RevokeName(const std::string& name,
-                                         const std::string& at) = 0;
+                                         const std::string& at,
+                                         const std::string& actor) = 0;
   // Names to the last time that RevokeName got for them.
   virtual absl::StatusOr<std::map<std::string, std::string>> ListRevokedNames()
       const = 0;

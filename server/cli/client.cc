@@ -121,6 +121,11 @@ absl::StatusOr<v1::RevokeResponse> Client::Revoke(
     const v1::RevokeRequest& request) {
   TF_SIMPLE_CALL(admin_, Revoke, request, kCallTimeout);
 }
+
+absl::StatusOr<v1::TokenLogResponse> Client::TokenLog(
+    const v1::TokenLogRequest& request) {
+  TF_SIMPLE_CALL(admin_, TokenLog, request, kCallTimeout);
+}
 #undef TF_SIMPLE_CALL
 
 absl::StatusOr<std::string> Client::Submit(const v1::SubmitRequest& request) {

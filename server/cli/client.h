@@ -54,6 +54,8 @@ class Client {
       const v1::CreateTokenRequest& request);
   absl::StatusOr<v1::ListTokensResponse> ListTokens();
   absl::StatusOr<v1::RevokeResponse> Revoke(const v1::RevokeRequest& request);
+  absl::StatusOr<v1::TokenLogResponse> TokenLog(
+      const v1::TokenLogRequest& request);
 
  private:
   absl::Status Explain(const grpc::Status& status) const;

@@ -20,9 +20,9 @@ struct Common {
 
 struct JobOptions {
   std::string program;
-  std::string target = "host";
-  int64_t trials = 0;
-  std::string time;  // "90s"; empty: no limit
+  std::vector<std::string> targets = {"host"};
+  int64_t trials = 0;  // of all targets together
+  std::string time;    // "90s"; empty: no limit
   int64_t patience = 0;
   uint64_t seed = 0;
   std::string model = "xgboost";
@@ -64,6 +64,7 @@ struct TokenOptions {
   std::string name, role;
   std::string expires;  // "30d"; empty: never
   std::string output;   // file for the token instead of stdout
+  int64_t limit = 100;  // of the log
 };
 
 struct DbOptions {
@@ -89,6 +90,7 @@ int Measure(const Common& common, const MeasureOptions& options);
 int TokensCreate(const Common& common, const TokenOptions& options);
 int TokensList(const Common& common, const TokenOptions& options);
 int TokensRevoke(const Common& common, const TokenOptions& options);
+int TokensLog(const Common& common, const TokenOptions& options);
 int DbStats(const Common& common, const DbOptions& options);
 int DbExport(const Common& common, const DbOptions& options);
 int DbImport(const Common& common, const DbOptions& options);

@@ -98,9 +98,10 @@ int DeviceLog(const Common& common, const DeviceOptions& options) {
     const int code = Fail(log.status());
     return absl::IsNotFound(log.status()) ? kNothingFound : code;
   }
-  std::printf("%s", common.json
-                        ? absl::StrCat(AuditJson(*log).dump(), "\n").c_str()
-                        : AuditTable(*log).c_str());
+  std::printf("%s",
+              common.json
+                  ? absl::StrCat(AuditJson(log->entries()).dump(), "\n").c_str()
+                  : AuditTable(log->entries(), "DEVICE").c_str());
   return kSuccess;
 }
 

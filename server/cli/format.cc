@@ -43,6 +43,47 @@ std::string Trials(int64_t done, int64_t wanted) {
   return wanted > 0 ? absl::StrCat(done, "/", wanted) : absl::StrCat(done);
 }
 
+// Of a job: the keys, whose first one is `target`.
+template <typename Message>
+std::vector<std::string> Targets(const Message& job) {
+  std::vector<std::string> targets = {job.target()};
+  targets.insert(targets.end(), job.more_targets().begin(),
+                 job.more_targets().end());
+  return targets;
+}
+
+bool HasSeveralTargets(const v1::JobUpdate& update) {
+  return std::any_of(update.tasks().begin(), update.tasks().end(),
+                     [&](const v1::TaskProgress& task) {
+                       return task.target() != update.tasks(0).target();
+                     });
+}
+
+// What became of one target's tasks together: "KEY: 12 trials, 1.234 ms".
+std::vector<std::string> TargetParts(const v1::JobUpdate& update) {
+  struct Sum {
+    int64_t trials = 0;
+    double seconds = 0;
+    bool complete = true;
+  };
+  std::vector<std::pair<std::string, Sum>> sums;
+  for (const v1::TaskProgress& task : update.tasks()) {
+    if (sums.empty() || sums.back().first != task.target()) {
+      sums.emplace_back(task.target(), Sum());
+    }
+    Sum& sum = sums.back().second;
+    sum.trials += task.trials_done();
+    sum.seconds += task.best_seconds();
+    sum.complete &= task.best_seconds() > 0;
+  }
+  std::vector<std::string> parts;
+  for (const auto& [target, sum] : sums) {
+    parts.push_back(absl::StrCat(target, ": ", sum.trials, " trials, best ",
+                                 Seconds(sum.complete ? sum.seconds : 0)));
+  }
+  return parts;
+}
+
 template <typename Map>
 Json Texts(const Map& texts) {
   Json object = Json::object();
@@ -68,6 +109,7 @@ Json JobsJson(const v1::ListJobsResponse& jobs) {
                     {"trials_done", job.trials_done()},
                     {"best_seconds", NumberOrNull(job.best_seconds())},
                     {"error", job.error()}});
+    if (job.more_targets_size() > 0) list.back()["targets"] = Targets(job);
   }
   return list;
 }
@@ -88,14 +130,27 @@ Json DevicesJson(const v1::ListDevicesResponse& devices) {
                     {"reserved_until", device.reserved_until()},
                     {"unsteady", device.unsteady()},
                     {"clock_mhz", NumberOrNull(device.clock_mhz())},
-                    {"temperature_c", NumberOrNull(device.temperature_c())}});
+                    {"temperature_c", NumberOrNull(device.temperature_c())},
+                    {"isolation", device.isolation()}});
   }
   return list;
 }
 
-Json AuditJson(const v1::DeviceLogResponse& log) {
+Json TokensJson(const v1::ListTokensResponse& tokens) {
   Json list = Json::array();
-  for (const v1::AuditEntry& entry : log.entries()) {
+  for (const v1::Token& token : tokens.tokens()) {
+    list.push_back({{"name", token.name()},
+                    {"role", token.role()},
+                    {"created", token.created()},
+                    {"expires", token.expires()},
+                    {"revoked", token.revoked()}});
+  }
+  return list;
+}
+
+Json AuditJson(const AuditEntries& entries) {
+  Json list = Json::array();
+  for (const v1::AuditEntry& entry : entries) {
     list.push_back({{"id", entry.id()},
                     {"at", entry.at()},
                     {"actor", entry.actor()},
@@ -107,6 +162,7 @@ Json AuditJson(const v1::DeviceLogResponse& log) {
 }
 
 Json UpdateJson(const v1::JobUpdate& update) {
+  const bool several = HasSeveralTargets(update);
   Json tasks = Json::array();
   for (const v1::TaskProgress& task : update.tasks()) {
     tasks.push_back(
@@ -116,6 +172,7 @@ Json UpdateJson(const v1::JobUpdate& update) {
          {"best_seconds", NumberOrNull(task.best_seconds())},
          {"best_gflops", NumberOrNull(task.best_gflops())},
          {"unscheduled_seconds", NumberOrNull(task.unscheduled_seconds())}});
+    if (several) tasks.back()["target"] = task.target();
   }
   Json devices = Json::array();
   for (const v1::Device& device : update.devices()) {
@@ -178,16 +235,31 @@ std::string JobsTable(const v1::ListJobsResponse& jobs) {
       {"JOB", "STATE", "USER", "PROGRAM", "TARGET", "TRIALS", "BEST", ""}};
   for (const v1::Job& job : jobs.jobs()) {
     rows.push_back({job.id(), job.state(), job.user(), job.program(),
-                    job.target(), Trials(job.trials_done(), job.trials()),
+                    absl::StrJoin(Targets(job), " + "),
+                    Trials(job.trials_done(), job.trials()),
                     Seconds(job.best_seconds()), job.error()});
   }
   return Table(rows);
 }
 
-std::string AuditTable(const v1::DeviceLogResponse& log) {
+std::string TokensTable(const v1::ListTokensResponse& tokens) {
+  const auto or_never = [](const std::string& time) {
+    return time.empty() ? "never" : time;
+  };
   std::vector<std::vector<std::string>> rows = {
-      {"AT", "WHO", "WHAT", "DEVICE", ""}};
-  for (const v1::AuditEntry& entry : log.entries()) {
+      {"NAME", "ROLE", "CREATED", "EXPIRES", "REVOKED"}};
+  for (const v1::Token& token : tokens.tokens()) {
+    rows.push_back({token.name(), token.role(), token.created(),
+                    or_never(token.expires()), or_never(token.revoked())});
+  }
+  return Table(rows);
+}
+
+std::string AuditTable(const AuditEntries& entries,
+                       const std::string& subject) {
+  std::vector<std::vector<std::string>> rows = {
+      {"AT", "WHO", "WHAT", subject, ""}};
+  for (const v1::AuditEntry& entry : entries) {
     rows.push_back({entry.at(), entry.actor(), entry.action(), entry.subject(),
                     entry.detail()});
   }
@@ -197,13 +269,15 @@ std::string AuditTable(const v1::DeviceLogResponse& log) {
 std::string DevicesTable(const v1::ListDevicesResponse& devices) {
   std::vector<std::vector<std::string>> rows = {
       {"DEVICE", "STATE", "MODEL", "TARGET", "LAST SEEN", "TRIALS/S", "MHZ",
-       "TEMP", ""}};
+       "TEMP", "ISOLATION", ""}};
   for (const v1::Device& device : devices.devices()) {
     rows.push_back({device.name(), device.state(), device.model(),
                     device.target(), device.last_seen(),
                     absl::StrFormat("%.1f", device.trials_per_second()),
                     Fact(device.clock_mhz(), "%.0f"),
-                    Fact(device.temperature_c(), "%.0f C"), device.reason()});
+                    Fact(device.temperature_c(), "%.0f C"),
+                    device.isolation().empty() ? "-" : device.isolation(),
+                    device.reason()});
   }
   return Table(rows);
 }
@@ -213,7 +287,12 @@ std::string ProgressLine(const v1::JobUpdate& update) {
   parts.push_back(absl::StrCat(update.state(), " ",
                                Trials(update.trials_done(), update.trials()),
                                " trials"));
-  if (update.best_seconds() > 0) {
+  if (HasSeveralTargets(update)) {
+    // The sum of their times is nobody's.
+    for (std::string& part : TargetParts(update)) {
+      parts.push_back(std::move(part));
+    }
+  } else if (update.best_seconds() > 0) {
     std::string best =
         absl::StrFormat("best %s, %.1f GFLOPS", Seconds(update.best_seconds()),
                         update.best_gflops());
@@ -254,8 +333,10 @@ std::string ProgressLine(const v1::JobUpdate& update) {
 }
 
 std::string Summary(const v1::JobUpdate& update) {
+  const bool several = HasSeveralTargets(update);
   std::vector<std::vector<std::string>> rows = {
       {"FUNCTION", "UNSCHEDULED", "TUNED", "SPEED-UP", "GFLOPS", "TRIALS"}};
+  if (several) rows.front().insert(rows.front().begin() + 1, "TARGET");
   for (const v1::TaskProgress& task : update.tasks()) {
     const bool both = task.best_seconds() > 0 && task.unscheduled_seconds() > 0;
     rows.push_back(
@@ -267,6 +348,7 @@ std::string Summary(const v1::JobUpdate& update) {
          task.best_seconds() > 0 ? absl::StrFormat("%.1f", task.best_gflops())
                                  : "-",
          absl::StrCat(task.trials_done())});
+    if (several) rows.back().insert(rows.back().begin() + 1, task.target());
   }
   std::string text =
       absl::StrCat(update.job_id(), " ", update.state(), ", ",

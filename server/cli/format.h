@@ -9,18 +9,24 @@
 #include <string>
 #include <vector>
 
+#include "proto/tilefarm/v1/admin.pb.h"
 #include "proto/tilefarm/v1/tune.pb.h"
 
 namespace tilefarm::cli {
 
 // --- JSON ---
 // [{id, state, user, program, target, trials, trials_done, best_seconds,
-// error}]; best_seconds is null where there is none.
+// error}]; best_seconds is null where there is none. A job of several targets
+// has `targets` as well, and in an update each task has its `target`.
 nlohmann::ordered_json JobsJson(const v1::ListJobsResponse& jobs);
 // [{name, state, reason, model, target, last_seen, trials_per_second,
-// libraries: {name: version}}]
+// libraries: {name: version}, ...}]; docs/formats.md has all of it.
 nlohmann::ordered_json DevicesJson(const v1::ListDevicesResponse& devices);
-nlohmann::ordered_json AuditJson(const v1::DeviceLogResponse& log);
+// [{id, at, actor, action, subject, detail}]
+using AuditEntries = google::protobuf::RepeatedPtrField<v1::AuditEntry>;
+nlohmann::ordered_json AuditJson(const AuditEntries& entries);
+// [{name, role, created, expires, revoked}]
+nlohmann::ordered_json TokensJson(const v1::ListTokensResponse& tokens);
 // {job_id, state, trials, trials_done, by_status, best_seconds, ...}
 nlohmann::ordered_json UpdateJson(const v1::JobUpdate& update);
 // {records, workloads, by_status}
@@ -32,10 +38,13 @@ nlohmann::ordered_json StatsJson(
 // "1.234 ms"
 std::string Seconds(double seconds);
 std::string JobsTable(const v1::ListJobsResponse& jobs);
-std::string AuditTable(const v1::DeviceLogResponse& log);
+// `subject`: the head of what the entries are about.
+std::string AuditTable(const AuditEntries& entries, const std::string& subject);
+std::string TokensTable(const v1::ListTokensResponse& tokens);
 std::string DevicesTable(const v1::ListDevicesResponse& devices);
 // One line: trials, best time and GFLOPS, speed-up over the unscheduled
-// program, results by status, rate, time left, devices.
+// program (or trials and best time of each target, where there are several),
+// results by status, rate, time left, devices.
 std::string ProgressLine(const v1::JobUpdate& update);
 // What a job came to, a few lines.
 std::string Summary(const v1::JobUpdate& update);

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -112,21 +113,45 @@ class CtrlC {
   const std::shared_ptr<Shared> shared_;
 };
 
-absl::StatusOr<v1::SubmitRequest> MakeRequest(const JobOptions& options) {
-  v1::SubmitRequest request;
-  TF_ASSIGN_OR_RETURN(const target::Target target,
-                      target::Parse(options.target));
+// In a request or in one of its further targets.
+template <typename Message>
+void SetTarget(const target::Target& target, Message& message) {
+  message.set_target(target.Key());
+  if (!target.caches_known) return;
+  message.mutable_caches()->set_l1_bytes(target.caches.l1_bytes);
+  message.mutable_caches()->set_l2_bytes(target.caches.l2_bytes);
+  message.mutable_caches()->set_l3_bytes(target.caches.l3_bytes);
+}
+
+// AlreadyExists: one of them is given twice, perhaps by another name.
+absl::Status SetTargets(const std::vector<std::string>& texts,
+                        v1::SubmitRequest& request) {
+  std::map<std::string, std::string> seen;  // text by key
+  for (const std::string& text : texts) {
+    TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(text));
+    const auto [at, is_new] = seen.emplace(target.Key(), text);
+    if (!is_new) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("--target ", text, " and --target ", at->second,
+                       " are the same: ", target.Key()));
+    }
+    if (seen.size() == 1) {
+      SetTarget(target, request);
+    } else {
+      SetTarget(target, *request.add_more_targets());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FillRequest(const JobOptions& options,
+                         v1::SubmitRequest& request) {
+  TF_RETURN_IF_ERROR(SetTargets(options.targets, request));
   TF_ASSIGN_OR_RETURN(ProgramInput program, ReadProgram(options.program));
   request.set_request_id(farm::RandomId(128));
   request.set_user(UserName());
   request.set_program(std::move(program.text));
   request.set_program_name(program.name);
-  request.set_target(target.Key());
-  if (target.caches_known) {
-    request.mutable_caches()->set_l1_bytes(target.caches.l1_bytes);
-    request.mutable_caches()->set_l2_bytes(target.caches.l2_bytes);
-    request.mutable_caches()->set_l3_bytes(target.caches.l3_bytes);
-  }
   request.set_trials(options.trials);
   if (!options.time.empty()) {
     TF_ASSIGN_OR_RETURN(const double seconds, ParseSeconds(options.time));
@@ -146,7 +171,15 @@ absl::StatusOr<v1::SubmitRequest> MakeRequest(const JobOptions& options) {
   for (const std::string& one : options.require) {
     request.add_requirements(one);
   }
-  return request;
+  return absl::OkStatus();
+}
+
+// The exit code; kSuccess where the request is complete.
+int MakeRequest(const JobOptions& options, v1::SubmitRequest& request) {
+  const absl::Status filled = FillRequest(options, request);
+  if (filled.ok()) return kSuccess;
+  const int code = Fail(filled);
+  return absl::IsAlreadyExists(filled) ? kBadUsage : code;
 }
 
 int WatchJob(const Common& common, Client& client, const std::string& job_id) {
@@ -178,23 +211,29 @@ int Fail(const absl::Status& status) {
 }
 
 int Run(const Common& common, const JobOptions& options) {
-  const auto request = MakeRequest(options);
-  if (!request.ok()) return Fail(request.status());
+  v1::SubmitRequest request;
+  const int made = MakeRequest(options, request);
+  if (made != kSuccess) return made;
   CtrlC ctrl_c(common);
   Client client(common.server);
-  const auto job_id = client.Submit(*request);
+  const auto job_id = client.Submit(request);
   if (!job_id.ok()) return Fail(job_id.status());
   ctrl_c.SetJob(*job_id);
+  std::string targets = request.target();
+  for (const v1::JobTarget& one : request.more_targets()) {
+    absl::StrAppend(&targets, " and ", one.target());
+  }
   std::fprintf(stderr, "tune: %s: %s on %s\n", job_id->c_str(),
-               request->program_name().c_str(), request->target().c_str());
+               request.program_name().c_str(), targets.c_str());
   return WatchJob(common, client, *job_id);
 }
 
 int Submit(const Common& common, const JobOptions& options) {
-  const auto request = MakeRequest(options);
-  if (!request.ok()) return Fail(request.status());
+  v1::SubmitRequest request;
+  const int made = MakeRequest(options, request);
+  if (made != kSuccess) return made;
   Client client(common.server);
-  const auto job_id = client.Submit(*request);
+  const auto job_id = client.Submit(request);
   if (!job_id.ok()) return Fail(job_id.status());
   if (common.json) {
     std::printf("%s\n", nlohmann::ordered_json{{"id", *job_id}}.dump().c_str());

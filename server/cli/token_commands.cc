@@ -1,4 +1,4 @@
-// tokens create, list, revoke: through the server, or on a file.
+// tokens create, list, log, revoke: through the server, or on a file.
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -17,6 +17,7 @@
 #include "server/cli/client.h"
 #include "server/cli/commands.h"
 #include "server/cli/exit_codes.h"
+#include "server/cli/format.h"
 #include "server/cli/input.h"
 #include "server/security/token.h"
 
@@ -42,6 +43,7 @@ absl::StatusOr<std::string> Create(const Common& common,
     request.set_name(options.name);
     request.set_role(options.role);
     request.set_seconds(seconds);
+    request.set_user(UserName());
     Client client(common.server);
     TF_ASSIGN_OR_RETURN(const auto response, client.CreateToken(request));
     return response.token();
@@ -56,35 +58,60 @@ absl::StatusOr<std::string> Create(const Common& common,
           absl::Now()));
   TF_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store,
                       OpenFile(options, Store::Mode::kReadWrite));
-  TF_RETURN_IF_ERROR(store->AddToken(made.row));
+  TF_RETURN_IF_ERROR(store->AddToken(made.row, UserName()));
   return made.token;
 }
 
-absl::StatusOr<std::vector<database::TokenRow>> List(
-    const Common& common, const TokenOptions& options) {
-  if (!options.db.empty()) {
-    TF_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store,
-                        OpenFile(options, Store::Mode::kReadOnly));
-    return store->ListTokens();
+absl::StatusOr<v1::ListTokensResponse> List(const Common& common,
+                                            const TokenOptions& options) {
+  if (options.db.empty()) return Client(common.server).ListTokens();
+  TF_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store,
+                      OpenFile(options, Store::Mode::kReadOnly));
+  TF_ASSIGN_OR_RETURN(const std::vector<database::TokenRow> rows,
+                      store->ListTokens());
+  v1::ListTokensResponse tokens;
+  for (const database::TokenRow& row : rows) {
+    v1::Token& token = *tokens.add_tokens();
+    token.set_name(row.name);
+    token.set_role(row.role);
+    token.set_created(row.created_at);
+    token.set_expires(row.expires_at);
+    token.set_revoked(row.revoked_at);
   }
-  Client client(common.server);
-  TF_ASSIGN_OR_RETURN(const v1::ListTokensResponse response,
-                      client.ListTokens());
-  std::vector<database::TokenRow> rows;
-  for (const v1::Token& token : response.tokens()) {
-    rows.push_back({.name = token.name(),
-                    .role = token.role(),
-                    .created_at = token.created(),
-                    .expires_at = token.expires(),
-                    .revoked_at = token.revoked()});
+  return tokens;
+}
+
+absl::StatusOr<v1::TokenLogResponse> Log(const Common& common,
+                                         const TokenOptions& options) {
+  if (options.db.empty()) {
+    v1::TokenLogRequest request;
+    request.set_name(options.name);
+    request.set_limit(options.limit);
+    return Client(common.server).TokenLog(request);
   }
-  return rows;
+  TF_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store,
+                      OpenFile(options, Store::Mode::kReadOnly));
+  TF_ASSIGN_OR_RETURN(
+      const std::vector<database::AuditEntry> entries,
+      store->device_tables().ReadTokenAudit(options.name, options.limit));
+  v1::TokenLogResponse log;
+  for (const database::AuditEntry& entry : entries) {
+    v1::AuditEntry& out = *log.add_entries();
+    out.set_id(entry.id);
+    out.set_at(entry.at);
+    out.set_actor(entry.actor);
+    out.set_action(entry.action);
+    out.set_subject(entry.subject);
+    out.set_detail(entry.detail);
+  }
+  return log;
 }
 
 absl::StatusOr<int> Revoke(const Common& common, const TokenOptions& options) {
   if (options.db.empty()) {
     v1::RevokeRequest request;
     request.set_name(options.name);
+    request.set_user(UserName());
     Client client(common.server);
     TF_ASSIGN_OR_RETURN(const auto response, client.Revoke(request));
     return response.tokens();
@@ -92,7 +119,8 @@ absl::StatusOr<int> Revoke(const Common& common, const TokenOptions& options) {
   TF_RETURN_IF_ERROR(security::CheckName(options.name));
   TF_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store,
                       OpenFile(options, Store::Mode::kReadWrite));
-  return store->RevokeName(options.name, security::TimeText(absl::Now()));
+  return store->RevokeName(options.name, security::TimeText(absl::Now()),
+                           UserName());
 }
 
 // A new file that its owner alone may read; made before the token is, so that
@@ -105,10 +133,6 @@ absl::StatusOr<int> NewSecretFile(const std::string& path) {
         absl::StrCat("cannot make ", path, ": ", std::strerror(errno)));
   }
   return fd;
-}
-
-std::string OrNever(const std::string& time) {
-  return time.empty() ? "never" : time;
 }
 
 }  // namespace
@@ -157,28 +181,21 @@ int TokensCreate(const Common& common, const TokenOptions& options) {
 }
 
 int TokensList(const Common& common, const TokenOptions& options) {
-  const auto rows = List(common, options);
-  if (!rows.ok()) return Fail(rows.status());
-  if (common.json) {
-    Json all = Json::array();
-    for (const database::TokenRow& row : *rows) {
-      all.push_back({{"name", row.name},
-                     {"role", row.role},
-                     {"created", row.created_at},
-                     {"expires", row.expires_at},
-                     {"revoked", row.revoked_at}});
-    }
-    std::printf("%s\n", all.dump().c_str());
-    return kSuccess;
-  }
-  for (const database::TokenRow& row : *rows) {
-    std::printf("%-20s %-7s created %s  expires %s%s\n", row.name.c_str(),
-                row.role.c_str(), row.created_at.c_str(),
-                OrNever(row.expires_at).c_str(),
-                row.revoked_at.empty()
-                    ? ""
-                    : absl::StrCat("  revoked ", row.revoked_at).c_str());
-  }
+  const auto tokens = List(common, options);
+  if (!tokens.ok()) return Fail(tokens.status());
+  std::printf("%s", common.json
+                        ? absl::StrCat(TokensJson(*tokens).dump(), "\n").c_str()
+                        : TokensTable(*tokens).c_str());
+  return kSuccess;
+}
+
+int TokensLog(const Common& common, const TokenOptions& options) {
+  const auto log = Log(common, options);
+  if (!log.ok()) return Fail(log.status());
+  std::printf("%s",
+              common.json
+                  ? absl::StrCat(AuditJson(log->entries()).dump(), "\n").c_str()
+                  : AuditTable(log->entries(), "NAME").c_str());
   return kSuccess;
 }
 

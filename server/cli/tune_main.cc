@@ -29,10 +29,20 @@ void AddProgramAndTarget(CLI::App& command, std::string& program,
 }
 
 void AddJobOptions(CLI::App& command, JobOptions& options) {
-  AddProgramAndTarget(command, options.program, options.target);
+  command
+      .add_option("program", options.program,
+                  "File with the program (TVMScript)")
+      ->required();
+  command
+      .add_option("--target", options.targets,
+                  "KIND[:MODEL][,key=value...], host, or a JSON file; given "
+                  "several times, one job tunes for all of them")
+      ->allow_extra_args(false)
+      ->default_str("host");
   command
       .add_option("--trials", options.trials,
-                  "Candidates to measure; fewer only where there are no more")
+                  "Candidates to measure, shared by the targets; fewer only "
+                  "where there are no more")
       ->check(CLI::Range(int64_t{1}, kMostTrials));
   command
       .add_option("--time", options.time,
@@ -42,7 +52,8 @@ void AddJobOptions(CLI::App& command, JobOptions& options) {
       });
   command
       .add_option("--patience", options.patience,
-                  "Stop after so many trials without a faster one")
+                  "Be done with a target after so many trials without a faster "
+                  "one")
       ->check(CLI::Range(int64_t{1}, kMostTrials));
   command.add_option("--seed", options.seed, "Of the search")
       ->capture_default_str();
@@ -221,6 +232,12 @@ int Main(int argc, char** argv) {
   auto* revoke = tokens->add_subcommand(
       "revoke", "Void every token of a name, and its certificates up to now");
   revoke->add_option("name", token.name, "Whose")->required();
+  auto* token_log =
+      tokens->add_subcommand("log", "Who made and revoked which, and when");
+  token_log->add_option("name", token.name, "Of this name alone");
+  token_log->add_option("--limit", token.limit, "The latest so many")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
 
   try {
     app.parse(argc, argv);
@@ -248,6 +265,7 @@ int Main(int argc, char** argv) {
   if (*create) return TokensCreate(common, token);
   if (*list) return TokensList(common, token);
   if (*revoke) return TokensRevoke(common, token);
+  if (*token_log) return TokensLog(common, token);
   return kBadUsage;
 }
 

@@ -104,6 +104,7 @@ struct DeviceStatus {
   absl::Time reserved_until;
   bool unsteady = false;
   std::string device_state;  // JSON, of the latest measurement
+  std::string isolation;     // as announced; empty: not seen by this process
 };
 
 }  // namespace tilefarm::farm

@@ -171,6 +171,7 @@ std::vector<DeviceStatus> Farm::Devices() const {
       status.target = worker->target.Key();
     }
     status.labels = properties.labels;
+    status.isolation = properties.isolation;
     status.reserved_for = worker->known.reserved_for;
     status.reserved_until = worker->known.reserved_until;
     status.device_state = worker->device_state;

@@ -19,6 +19,45 @@ std::string Wait(absl::Duration duration) {
 
 }  // namespace
 
+Settings HealthSettings(HealthRules& rules) {
+  Settings settings;
+  settings.Add("canary_period", &rules.canary_period);
+  settings.Add("canary_results", &rules.canary_results);
+  settings.Add("failure_gap", &rules.failure_gap, Settings::Zero::kAllowed);
+  settings.Add("failures_in_a_row", &rules.failures_in_a_row);
+  settings.Add("max_doubts", &rules.max_doubts);
+  settings.Add("unsteady_factor", &rules.unsteady_factor);
+  settings.Add("pause_factor", &rules.pause_factor);
+  settings.Add("unsteady_limit", &rules.unsteady_limit);
+  settings.Add("pause_limit", &rules.pause_limit);
+  settings.Add("unsteady_period", &rules.unsteady_period);
+  settings.Add("first_retry", &rules.first_retry);
+  settings.Add("last_retry", &rules.last_retry);
+  settings.Add("forgiven_after", &rules.forgiven_after);
+  settings.Add("barren_connection", &rules.barren_connection);
+  settings.Add("barren_connections", &rules.barren_connections);
+  settings.Add("first_rest", &rules.first_rest);
+  settings.Add("last_rest", &rules.last_rest);
+  return settings;
+}
+
+absl::Status CheckHealth(const HealthRules& rules) {
+  if (rules.unsteady_factor > rules.pause_factor) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "unsteady_factor (", rules.unsteady_factor,
+        ") must not be more than pause_factor (", rules.pause_factor, ")"));
+  }
+  if (rules.first_retry > rules.last_retry) {
+    return absl::InvalidArgumentError(
+        "first_retry must not be longer than last_retry");
+  }
+  if (rules.first_rest > rules.last_rest) {
+    return absl::InvalidArgumentError(
+        "first_rest must not be longer than last_rest");
+  }
+  return absl::OkStatus();
+}
+
 std::optional<HealthChange> DeviceHealth::OnConnect(absl::Duration now,
                                                     bool restarted) {
   fruitful_ = false;

@@ -32,11 +32,14 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "base/settings.h"
 
 namespace tilefarm::farm {
 
-// Every threshold and time of device health.
+// Every threshold and time of device health; each can be set by its name
+// (`tune-server --health unsteady_factor=2`).
 struct HealthRules {
   // A canary runs this long after the one before, or after so many results.
   absl::Duration canary_period = absl::Seconds(60);
@@ -75,6 +78,11 @@ struct HealthRules {
   absl::Duration first_rest = absl::Seconds(1);
   absl::Duration last_rest = absl::Minutes(1);
 };
+
+// The rules by name. Points into them.
+Settings HealthSettings(HealthRules& rules);
+// InvalidArgument where two rules contradict each other.
+absl::Status CheckHealth(const HealthRules& rules);
 
 // What became of a canary.
 struct CanaryResult {

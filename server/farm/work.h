@@ -43,8 +43,9 @@ struct WorkItem {
   // The candidate id of the record, where it is another one (kMeasure,
   // kFinalist).
   std::string recorded_as;
-  // Queues take turns. The job's id, as a rule.
+  // Queues take turns.
   std::string queue;
+  std::string job;  // that asked for it; empty: no job did
   std::string task_id;
   Purpose purpose = Purpose::kTrial;
   std::string program;

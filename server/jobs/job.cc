@@ -18,6 +18,7 @@
 #include "compiler/target/target.h"
 #include "server/farm/requirement.h"
 #include "server/farm/shares.h"
+#include "server/search/search.h"
 
 namespace tilefarm::jobs {
 namespace {
@@ -69,6 +70,42 @@ absl::Status CheckCaches(const target::CacheSizes& caches) {
   return absl::OkStatus();
 }
 
+// Fills in the keys.
+absl::Status CheckTargets(JobSpec& spec) {
+  if (spec.targets.empty() || spec.targets.size() > kMostTargets) {
+    return absl::InvalidArgumentError(absl::StrCat("target: a job has 1 to ",
+                                                   kMostTargets, ", not ",
+                                                   spec.targets.size()));
+  }
+  std::set<std::string> seen;
+  for (JobTarget& one : spec.targets) {
+    if (one.caches.has_value()) TF_RETURN_IF_ERROR(CheckCaches(*one.caches));
+    if (one.key.empty() || one.key.rfind("host", 0) == 0) {
+      return absl::InvalidArgumentError(
+          "target: 'host' must be resolved where it is typed");
+    }
+    TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(one.key));
+    one.key = target.Key();
+    if (!seen.insert(one.key).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("target: ", one.key, " is given twice"));
+    }
+    TF_RETURN_IF_ERROR(
+        farm::ParseRequirements(spec.requirements, target).status());
+  }
+  return absl::OkStatus();
+}
+
+Json CachesJson(const target::CacheSizes& caches) {
+  return {caches.l1_bytes, caches.l2_bytes, caches.l3_bytes};
+}
+
+std::optional<target::CacheSizes> CachesIn(const Json& json) {
+  if (!json.contains("caches")) return std::nullopt;
+  const std::array<int64_t, 3> sizes = json.at("caches");
+  return target::CacheSizes{sizes[0], sizes[1], sizes[2]};
+}
+
 double SumOrNone(const std::vector<TaskSnapshot>& tasks,
                  double TaskSnapshot::*field) {
   double sum = 0;
@@ -111,6 +148,16 @@ TaskSpec MakeTask(const ir::PrimFunc& function) {
           .program = ir::Print(ir::IRModule{{main}})};
 }
 
+std::string TaskId(const TaskSpec& task) {
+  return search::TaskId(task.workload_hash, task.target);
+}
+
+std::string QueueName(const std::string& job_id, const JobSpec& spec,
+                      size_t target) {
+  return target == 0 ? job_id
+                     : absl::StrCat(job_id, "/", spec.targets[target].key);
+}
+
 absl::StatusOr<ir::PrimFuncPtr> ParseTask(const TaskSpec& task) {
   return ir::ParseFunction(task.program, task.function);
 }
@@ -142,15 +189,7 @@ absl::Status ResolveJob(const database::Store& store, JobSpec& spec) {
   TF_RETURN_IF_ERROR(CheckChoice("model", spec.model, "xgboost", "random"));
   TF_RETURN_IF_ERROR(
       CheckChoice("search", spec.search, "evolutionary", "random"));
-  if (spec.caches.has_value()) TF_RETURN_IF_ERROR(CheckCaches(*spec.caches));
-  if (spec.target.empty() || spec.target.rfind("host", 0) == 0) {
-    return absl::InvalidArgumentError(
-        "target: 'host' must be resolved where it is typed");
-  }
-  TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(spec.target));
-  spec.target = target.Key();
-  TF_RETURN_IF_ERROR(
-      farm::ParseRequirements(spec.requirements, target).status());
+  TF_RETURN_IF_ERROR(CheckTargets(spec));
   if (spec.priority < farm::kLowestPriority ||
       spec.priority > farm::kHighestPriority) {
     return absl::InvalidArgumentError(
@@ -181,27 +220,38 @@ absl::Status ResolveJob(const database::Store& store, JobSpec& spec) {
           "(--allow-library)");
     }
   }
-  spec.tasks.clear();
+  std::vector<TaskSpec> functions;
   std::set<std::string> seen;
   for (const ir::PrimFuncPtr& function : module.functions) {
     TF_RETURN_IF_ERROR(CheckNoLibraryMarks(*function));
     TaskSpec task = MakeTask(*function);
-    if (!seen.insert(task.workload_hash).second) continue;
-    // A hand-made sketch names the blocks of the user's own text.
-    if (spec.space_trace.empty()) {
-      task.program = TaskProgram(store, task, spec.target);
+    if (seen.insert(task.workload_hash).second) {
+      functions.push_back(std::move(task));
     }
-    spec.tasks.push_back(std::move(task));
+  }
+  spec.tasks.clear();
+  for (const JobTarget& target : spec.targets) {
+    for (TaskSpec task : functions) {
+      task.target = target.key;
+      // A hand-made sketch names the blocks of the user's own text.
+      if (spec.space_trace.empty()) {
+        task.program = TaskProgram(store, task, target.key);
+      }
+      spec.tasks.push_back(std::move(task));
+    }
   }
   return absl::OkStatus();
 }
 
 database::JobRow JobToRow(const std::string& id, const JobSpec& spec) {
+  // What a job of one target has is as it was when there was no other.
+  const JobTarget& first = spec.targets.front();
   Json tasks = Json::array();
   for (const TaskSpec& task : spec.tasks) {
     tasks.push_back({{"function", task.function},
                      {"workload_hash", task.workload_hash},
                      {"program", task.program}});
+    if (task.target != first.key) tasks.back()["target"] = task.target;
   }
   Json json = {
       {"program_name", spec.program_name},
@@ -217,9 +267,13 @@ database::JobRow JobToRow(const std::string& id, const JobSpec& spec) {
       {"requirements", spec.requirements},
       {"tasks", std::move(tasks)},
   };
-  if (spec.caches.has_value()) {
-    json["caches"] = {spec.caches->l1_bytes, spec.caches->l2_bytes,
-                      spec.caches->l3_bytes};
+  if (first.caches.has_value()) json["caches"] = CachesJson(*first.caches);
+  for (size_t i = 1; i < spec.targets.size(); ++i) {
+    Json one = {{"target", spec.targets[i].key}};
+    if (spec.targets[i].caches.has_value()) {
+      one["caches"] = CachesJson(*spec.targets[i].caches);
+    }
+    json["more_targets"].push_back(std::move(one));
   }
   database::JobRow row;
   row.id = id;
@@ -227,7 +281,7 @@ database::JobRow JobToRow(const std::string& id, const JobSpec& spec) {
   row.state = std::string(JobStateName(JobState::kQueued));
   row.user = spec.user;
   row.program = spec.program;
-  row.target = spec.target;
+  row.target = first.key;
   row.trials = spec.trials;
   row.spec_json = json.dump();
   return row;
@@ -238,7 +292,6 @@ absl::StatusOr<JobSpec> JobFromRow(const database::JobRow& row) {
   spec.request_id = row.request_id;
   spec.user = row.user;
   spec.program = row.program;
-  spec.target = row.target;
   spec.trials = row.trials;
   try {
     const Json json = Json::parse(row.spec_json);
@@ -254,12 +307,13 @@ absl::StatusOr<JobSpec> JobFromRow(const database::JobRow& row) {
     spec.allow_library = json.value("allow_library", false);
     spec.priority = json.value("priority", int64_t{0});
     spec.requirements = json.value("requirements", std::vector<std::string>());
-    if (json.contains("caches")) {
-      const std::array<int64_t, 3> sizes = json.at("caches");
-      spec.caches = {sizes[0], sizes[1], sizes[2]};
+    spec.targets.push_back({row.target, CachesIn(json)});
+    for (const Json& one : json.value("more_targets", Json::array())) {
+      spec.targets.push_back({one.at("target"), CachesIn(one)});
     }
     for (const Json& task : json.at("tasks")) {
       spec.tasks.push_back({.function = task.at("function"),
+                            .target = task.value("target", row.target),
                             .workload_hash = task.at("workload_hash"),
                             .program = task.at("program")});
     }

@@ -22,9 +22,18 @@ std::string_view JobStateName(JobState state);
 std::optional<JobState> ParseJobState(std::string_view name);
 inline bool Ended(JobState state) { return state >= JobState::kDone; }
 
-// One distinct function of the job's program on its target.
+// One of the targets that a job tunes for.
+struct JobTarget {
+  std::string key;  // canonical
+  // Of the device that is tuned for, where the client knew it; otherwise the
+  // run takes those of the first device that matches, and logs them.
+  std::optional<target::CacheSizes> caches;
+};
+
+// One distinct function of the job's program on one of its targets.
 struct TaskSpec {
   std::string function;  // its name in the program as submitted
+  std::string target;    // key
   std::string workload_hash;
   // A module of the one function, named "main": the text that traces are made
   // on.
@@ -37,10 +46,12 @@ struct JobSpec {
   std::string user;
   std::string program;       // text
   std::string program_name;  // for people
-  std::string target;        // canonical key
-  int64_t trials = 0;        // 0: no limit
-  double seconds = 0;        // 0: no limit
-  int64_t patience = 0;      // trials without gain; 0: off
+  // At least one; each is tuned for on its own and has an even share of the
+  // trials.
+  std::vector<JobTarget> targets;
+  int64_t trials = 0;    // in all; 0: no limit
+  double seconds = 0;    // 0: no limit
+  int64_t patience = 0;  // trials of a target without gain; 0: off
   uint64_t seed = 0;
   std::string model = "xgboost";        // or "random"
   std::string search = "evolutionary";  // or "random"
@@ -48,17 +59,16 @@ struct JobSpec {
   bool flush_cache = false;
   // Whether kernels of the device's libraries are candidates.
   bool allow_library = false;
-  // Of the device that is tuned for, where the client knew it; otherwise the
-  // run takes those of the first device that matches, and logs them.
-  std::optional<target::CacheSizes> caches;
   // Among the user's own jobs; see farm/shares.h.
   int64_t priority = 0;
-  // Of a device; see farm/requirement.h.
+  // Of every device; see farm/requirement.h.
   std::vector<std::string> requirements;
   std::vector<TaskSpec> tasks;  // filled by ResolveJob
 };
 
-// Checks what a client sent and fills in target key and tasks, whose texts are
+inline constexpr int kMostTargets = 16;
+
+// Checks what a client sent and fills in target keys and tasks, whose texts are
 // those of TaskProgram unless there is a sketch by hand.
 // InvalidArgument names the field; a bad program's error has line and column.
 absl::Status ResolveJob(const database::Store& store, JobSpec& spec);
@@ -69,7 +79,12 @@ absl::Status CheckNoLibraryMarks(const ir::PrimFunc& function);
 
 // The function of a task, and its text.
 absl::StatusOr<ir::PrimFuncPtr> ParseTask(const TaskSpec& task);
+// On no target yet.
 TaskSpec MakeTask(const ir::PrimFunc& function);
+std::string TaskId(const TaskSpec& task);
+// The farm's queue of the job's work for one of its targets, by index.
+std::string QueueName(const std::string& job_id, const JobSpec& spec,
+                      size_t target);
 // The text that the workload's first record on the target was made on, where
 // there is one, so that equal schedules have equal hashes; otherwise the
 // task's own.
@@ -90,6 +105,7 @@ bool CountsAsBest(const database::Record& record,
 
 struct TaskSnapshot {
   std::string function;
+  std::string target;
   std::string workload_hash;
   int64_t trials_done = 0;
   double best_seconds = 0;         // 0: none yet
@@ -102,7 +118,7 @@ struct JobSnapshot {
   JobState state = JobState::kQueued;
   std::string user;
   std::string program_name;
-  std::string target;
+  std::vector<std::string> targets;
   int64_t trials = 0;
   int64_t trials_done = 0;
   std::map<std::string, int64_t> by_status;

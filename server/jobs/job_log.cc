@@ -11,14 +11,25 @@ namespace {
 
 using Json = nlohmann::json;
 
+std::string CandidatesLine(const std::string& event, const std::string& task_id,
+                           std::span<const std::string> candidate_ids) {
+  return Json{{"event", event},
+              {"task", task_id},
+              {"candidates", std::vector<std::string>(candidate_ids.begin(),
+                                                      candidate_ids.end())}}
+      .dump();
+}
+
 }  // namespace
 
 std::string OpenLine(absl::Time at, const std::string& fingerprint,
-                     const target::CacheSizes& caches,
+                     const target::Target& target,
                      const std::map<std::string, int64_t>& known,
                      const std::vector<std::string>& libraries) {
+  const target::CacheSizes& caches = target.caches;
   return Json{
       {"event", "open"},
+      {"target", target.Key()},
       {"at", absl::FormatTime(absl::RFC3339_full, at, absl::UTCTimeZone())},
       {"fingerprint", fingerprint},
       {"caches", {caches.l1_bytes, caches.l2_bytes, caches.l3_bytes}},
@@ -46,15 +57,22 @@ std::string ProposeLine(const std::string& task_id, int asked,
 
 std::string ReportLine(const std::string& task_id,
                        std::span<const std::string> candidate_ids) {
-  return Json{{"event", "report"},
-              {"task", task_id},
-              {"candidates", std::vector<std::string>(candidate_ids.begin(),
-                                                      candidate_ids.end())}}
-      .dump();
+  return CandidatesLine("report", task_id, candidate_ids);
+}
+
+std::string CorrectLine(const std::string& task_id,
+                        std::span<const std::string> candidate_ids) {
+  return CandidatesLine("correct", task_id, candidate_ids);
 }
 
 std::string EndLine(const std::string& state) {
   return Json{{"event", "end"}, {"state", state}}.dump();
+}
+
+OpenedTarget LogSummary::Opened(const std::string& key, bool only) const {
+  auto found = opened.find(key);
+  if (found == opened.end() && only) found = opened.find("");
+  return found == opened.end() ? OpenedTarget() : found->second;
 }
 
 absl::StatusOr<LogSummary> ReadLog(std::span<const std::string> lines) {
@@ -63,13 +81,16 @@ absl::StatusOr<LogSummary> ReadLog(std::span<const std::string> lines) {
     try {
       const Json line = Json::parse(lines[i]);
       const std::string event = line.at("event");
-      if (event == "open" && line.contains("caches")) {
-        const std::array<int64_t, 3> sizes = line.at("caches");
-        summary.caches = {sizes[0], sizes[1], sizes[2]};
-      }
-      if (event == "open" && line.contains("libraries")) {
-        summary.libraries =
-            line.at("libraries").get<std::vector<std::string>>();
+      if (event == "open") {
+        OpenedTarget& opened = summary.opened[line.value("target", "")];
+        if (line.contains("caches")) {
+          const std::array<int64_t, 3> sizes = line.at("caches");
+          opened.caches = {sizes[0], sizes[1], sizes[2]};
+        }
+        if (line.contains("libraries")) {
+          opened.libraries =
+              line.at("libraries").get<std::vector<std::string>>();
+        }
       }
       if (event == "open" && !summary.first_opened.has_value()) {
         absl::Time at;

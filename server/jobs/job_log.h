@@ -2,11 +2,12 @@
 // It makes the search replayable, and after a restart it says which candidates
 // had been handed out.
 //
-//   {"event":"open","at":"2026-...","fingerprint":"...","caches":[L1,L2,L3],
-//    "known":{TASK:N},"libraries":["openblas"]}
+//   {"event":"open","target":"...","at":"2026-...","fingerprint":"...",
+//    "caches":[L1,L2,L3],"known":{TASK:N},"libraries":["openblas"]}
 //   {"event":"propose","task":T,"asked":N,
 //    "candidates":[{"id","trace","hash","score","sequence"}]}
 //   {"event":"report","task":T,"candidates":[ID]}
+//   {"event":"correct","task":T,"candidates":[ID]}
 //   {"event":"end","state":"done"}
 #ifndef TILEFARM_SERVER_JOBS_JOB_LOG_H_
 #define TILEFARM_SERVER_JOBS_JOB_LOG_H_
@@ -34,10 +35,10 @@ struct LoggedProposal {
   int64_t sequence = 0;  // within the task
 };
 
-// `caches` are those of the target that the search was made for, `libraries`
-// those whose kernels were among its candidates.
+// The searches of one target are made: `caches` are those that they were made
+// for, `libraries` those whose kernels were among their candidates.
 std::string OpenLine(absl::Time at, const std::string& fingerprint,
-                     const target::CacheSizes& caches,
+                     const target::Target& target,
                      const std::map<std::string, int64_t>& known,
                      const std::vector<std::string>& libraries = {});
 // `asked` of the search; it may have returned fewer, or some that a former
@@ -46,15 +47,26 @@ std::string ProposeLine(const std::string& task_id, int asked,
                         std::span<const LoggedProposal> proposals);
 std::string ReportLine(const std::string& task_id,
                        std::span<const std::string> candidate_ids);
+// They were measured again; the search learned the new times.
+std::string CorrectLine(const std::string& task_id,
+                        std::span<const std::string> candidate_ids);
 std::string EndLine(const std::string& state);
+
+// Of a target's last open line.
+struct OpenedTarget {
+  std::optional<target::CacheSizes> caches;
+  std::optional<std::vector<std::string>> libraries;
+};
 
 // What a log says to a server that goes on with the job.
 struct LogSummary {
   std::optional<absl::Time> first_opened;
-  // Of the last open line.
-  std::optional<target::CacheSizes> caches;
-  std::optional<std::vector<std::string>> libraries;
+  // By key. Logs of the first releases name no target: theirs is "".
+  std::map<std::string, OpenedTarget> opened;
   std::vector<LoggedProposal> proposals;  // in order
+
+  // Of the target, where there is one; `only` if the job has no other.
+  OpenedTarget Opened(const std::string& key, bool only) const;
 };
 // DataLoss where a line is damaged.
 absl::StatusOr<LogSummary> ReadLog(std::span<const std::string> lines);

@@ -4,6 +4,14 @@
 //   Load ---> thread: [ report results -> save model -> propose ]*
 //                     -> measure the finalists once more -> end
 //
+// A job of several targets has a lane for each: a queue in the farm, a cost
+// model, searches, an even share of the trials. Lanes go their own ways: one
+// whose device is not there waits, and one that has done its share measures its
+// finalists and lets go of its tasks, while the others go on. What a lane
+// leaves of its share (its space is exhausted) goes to those still at work.
+//
+//   waiting (for a device's facts) -> open -> closing (finalists) -> finished
+//
 // The thread has the idle scheduling class, so that search and training take
 // only what measurements and builds leave, except while devices are about to
 // run out of candidates. Proposals are logged before the farm sees
@@ -44,6 +52,9 @@ struct RunEnvironment {
   std::string fingerprint;
 };
 
+// The blob with the cost model of a target.
+std::string ModelKey(const std::string& target_key);
+
 // Thread-safe.
 class JobRun {
  public:
@@ -69,6 +80,8 @@ class JobRun {
 
   // Whether one of the job's tasks is this one.
   bool HasTask(const std::string& task_id) const;
+  // ... and is still worked on.
+  bool HoldsTask(const std::string& task_id) const;
 
   JobSnapshot Snapshot() const;
   // Grows with every change to the snapshot.
@@ -76,6 +89,7 @@ class JobRun {
 
  private:
   struct Task;
+  struct Lane;
   struct Outcome {
     std::string task_id;
     database::Record record;
@@ -84,14 +98,27 @@ class JobRun {
   };
 
   void Main();
-  absl::Status LoadTask(const TaskSpec& spec);
-  // Waits for the first device that matches, where neither the client nor an
-  // earlier run said which caches the search is made for, or which libraries a
-  // device has whose kernels the job permits: nothing can be measured before.
-  // False: the run is to end, or to go no further.
-  bool LearnDevice();
-  absl::Status Prepare();
-  void RequestBaselines();
+  // One step of a lane's way. True where it may take another at once.
+  // `quiet`: no results came since the step before.
+  bool Step(Lane& lane, bool quiet, bool cancelled);
+  bool StepOpen(Lane& lane, bool cancelled);
+  bool StepClosing(Lane& lane, bool quiet, bool cancelled);
+  void Finish(Lane& lane);
+
+  // --- job_run_load.cc ---
+  absl::Status LoadLane(size_t index, const LogSummary& log);
+  absl::Status LoadTask(const TaskSpec& spec, Lane& lane);
+  void UseRemeasured(std::vector<database::Record>& known) const;
+  void HoldFormer(const LogSummary& log);
+  // Makes the searches of lanes that wait once what they need is known: the
+  // caches of the first device that matches, where neither the client nor an
+  // earlier run said which they are, and the libraries whose kernels the job
+  // permits. Nothing can be measured before.
+  void OpenLanes();
+  bool LearnDevice(Lane& lane);
+  void Open(Lane& lane);
+  void RequestBaselines(const Lane& lane);
+
   void TakeOutcomes(std::vector<Outcome> outcomes);
   void NoteRecord(Task& task, const database::Record& record, bool of_this_job);
   void NoteFinalist(Task& task, const database::Record& record);
@@ -99,23 +126,25 @@ class JobRun {
   // Has the next round of the race between the fastest candidates measured
   // (contender.h), now that nothing is built beside them. False where every
   // task's race is over.
-  bool RequestFinalists();
+  bool RequestFinalists(Lane& lane);
   bool RequestFinalist(Task& task, const Contender& contender);
   void ShowBest(const Task& task);
   // True where something was proposed.
-  bool Propose();
+  bool Propose(Lane& lane);
   bool ProposeFrom(Task& task, int count);
-  Task* NextTask();
   farm::WorkItem MakeItem(const Task& task, farm::Purpose purpose) const;
-  // Why no more is to be proposed; empty: go on.
-  std::string WhyEnough() const;
-  bool AllExhausted() const;
-  // Cancelled, out of time or stopped before the search was made.
-  void EndUnstarted();
+  // Trials that the lane may still propose; without a budget very many.
+  int64_t TrialsLeft(const Lane& lane) const;
   // Ends as done, or as failed where nothing was verified.
   void EndByItself();
   void End(JobState state, const std::string& error);
-  void SaveModel(bool now);
+  void SaveModel(Lane& lane, bool now);
+  void SaveModels();
+  // For people: its function, and its target where the job has several.
+  std::string NameOf(const Task& task) const;
+  void GiveUp(Task& task, const std::string& why);
+  // Tells which lanes wait for a device.
+  void ShowWaits();
   // Lines that cannot be stored now are kept, and go before the next.
   absl::Status AppendLog(std::string line);
   absl::Status FlushLog();
@@ -126,28 +155,18 @@ class JobRun {
   const std::string job_id_;
   const JobSpec spec_;
   const std::function<void()> on_end_;
-  farm::QueueTerms terms_;  // set by Load
 
   // Of the thread alone (and of Load before it starts).
-  std::vector<std::unique_ptr<Task>> tasks_;
-  std::shared_ptr<cost_model::CostModel> model_;
-  target::Target target_;  // with the caches that the search is made for
-  // Whose kernels are candidates; nullopt: not learnt yet.
-  std::optional<std::vector<std::string>> libraries_;
+  std::vector<std::unique_ptr<Lane>> lanes_;  // as the spec's targets
+  std::vector<std::unique_ptr<Task>> tasks_;  // as the spec's tasks
   // Proposed and without a record: candidate id to task.
   std::map<std::string, Task*> pending_;
   // Handed out by a former process; the search does not know them.
   std::set<std::string> former_;
   int64_t trials_done_ = 0;
-  int64_t trials_since_gain_ = 0;
   // By the monotonic clock.
   absl::Duration deadline_ = absl::InfiniteDuration();
-  absl::Duration model_saved_at_ = -absl::InfiniteDuration();
-  bool model_changed_ = false;
-  // When waiting for finalists ends; none requested yet: infinite.
-  absl::Duration finalists_until_ = absl::InfiniteDuration();
   std::vector<std::string> unlogged_;
-  std::string last_failure_;  // of a task that cannot be searched
 
   mutable Mutex mutex_;
   CondVar changed_;
@@ -155,6 +174,10 @@ class JobRun {
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   JobSnapshot snapshot_ ABSL_GUARDED_BY(mutex_);
+  // Why lanes wait; goes before any other message.
+  std::string waits_ ABSL_GUARDED_BY(mutex_);
+  // Tasks of lanes that are not finished.
+  std::set<std::string> held_tasks_ ABSL_GUARDED_BY(mutex_);
   int64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<absl::Duration> recorded_at_ ABSL_GUARDED_BY(mutex_);
 

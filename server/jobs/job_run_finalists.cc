@@ -25,18 +25,18 @@ void JobRun::ShowBest(const Task& task) {
   ++version_;
 }
 
-bool JobRun::RequestFinalists() {
-  if (env_.clock.Monotonic() > finalists_until_) return false;
+bool JobRun::RequestFinalists(Lane& lane) {
+  if (env_.clock.Monotonic() > lane.finalists_until) return false;
   bool any = false;
-  for (const auto& task : tasks_) {
+  for (Task* task : lane.tasks) {
     // Nothing new was measured: the best one stands as it is.
     if (task->done == 0) continue;
     for (const Contender* contender : task->contenders.NextRound(job_id_)) {
       any |= RequestFinalist(*task, *contender);
     }
   }
-  if (any && finalists_until_ == absl::InfiniteDuration()) {
-    finalists_until_ = env_.clock.Monotonic() + env_.timeouts.finalists;
+  if (any && lane.finalists_until == absl::InfiniteDuration()) {
+    lane.finalists_until = env_.clock.Monotonic() + env_.timeouts.finalists;
   }
   return any;
 }

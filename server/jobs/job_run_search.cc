@@ -41,6 +41,13 @@ class Urgent {
   const bool urgent_;
 };
 
+search::Outcome ToOutcome(const database::Record& record) {
+  return {.candidate_id = record.candidate_id,
+          .status = record.status,
+          .seconds = record.median_seconds,
+          .unsteady = record.unsteady()};
+}
+
 }  // namespace
 
 void JobRun::NoteRecord(Task& task, const database::Record& record,
@@ -56,7 +63,7 @@ void JobRun::NoteRecord(Task& task, const database::Record& record,
   if (of_this_job) {
     ++trials_done_;
     ++task.done;
-    trials_since_gain_ = gain ? 0 : trials_since_gain_ + 1;
+    task.lane->since_gain = gain ? 0 : task.lane->since_gain + 1;
   }
   MutexLock lock(mutex_);
   TaskSnapshot& progress = snapshot_.tasks[task.index];
@@ -97,8 +104,8 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
   if (outcomes.empty()) return;
   // By task, in order of arrival.
   for (const auto& task : tasks_) {
-    std::vector<search::Outcome> reports;
-    std::vector<std::string> ids;
+    std::vector<search::Outcome> reports, corrections;
+    std::vector<std::string> ids, corrected_ids;
     for (const Outcome& outcome : outcomes) {
       if (outcome.task_id != task->id) continue;
       const database::Record& record = outcome.record;
@@ -116,6 +123,8 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
       }
       if (outcome.purpose == farm::Purpose::kRemeasure) {
         NoteRemeasured(*task, record);
+        corrections.push_back(ToOutcome(record));
+        corrected_ids.push_back(record.candidate_id);
         continue;
       }
       if (pending_.erase(record.candidate_id) > 0) --task->pending;
@@ -126,15 +135,20 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
       // Where it was recorded before, the earlier record stands and this was
       // no trial.
       if (outcome.added) NoteRecord(*task, record, /*of_this_job=*/true);
-      reports.push_back({.candidate_id = record.candidate_id,
-                         .status = record.status,
-                         .seconds = record.median_seconds});
+      reports.push_back(ToOutcome(record));
       ids.push_back(record.candidate_id);
     }
-    if (reports.empty() || task->search == nullptr) continue;
-    // Where it fails, it goes before the next proposal.
-    AppendLog(ReportLine(task->id, ids)).IgnoreError();
-    const absl::Status reported = task->search->Report(reports);
+    if (task->search == nullptr) continue;
+    absl::Status reported;
+    // Where the log cannot take a line, it goes before the next proposal.
+    if (!reports.empty()) {
+      AppendLog(ReportLine(task->id, ids)).IgnoreError();
+      reported = task->search->Report(reports);
+    }
+    if (!corrections.empty()) {
+      AppendLog(CorrectLine(task->id, corrected_ids)).IgnoreError();
+      reported.Update(task->search->Report(corrections));
+    }
     if (!reported.ok()) {
       // The search goes on without them; the records are safe.
       Log(LogLevel::kWarning, "jobs",
@@ -147,58 +161,34 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
          metrics->pairwise_accuracy != task->metrics->pairwise_accuracy ||
          metrics->top_k_recall != task->metrics->top_k_recall)) {
       task->metrics = metrics;
-      model_changed_ = true;
+      task->lane->model_changed = true;
       const std::string report = absl::StrFormat(
           "model: %.0f %% of pairs in order, top-%d recall %.0f %%, on %d new "
           "results",
           metrics->pairwise_accuracy * 100, metrics->k,
           metrics->top_k_recall * 100, metrics->samples);
       Log(LogLevel::kInfo, "jobs",
-          absl::StrCat("job ", job_id_, ", ", task->spec.function, ": ",
-                       report));
+          absl::StrCat("job ", job_id_, ", ", NameOf(*task), ": ", report));
       SetMessage(report);
     }
   }
-  SaveModel(/*now=*/false);
+  for (const auto& lane : lanes_) SaveModel(*lane, /*now=*/false);
   MutexLock lock(mutex_);
   UpdateRate();
   ++version_;
 }
 
-JobRun::Task* JobRun::NextTask() {
-  Task* next = nullptr;
-  for (const auto& task : tasks_) {
-    if (task->exhausted) continue;
-    if (next == nullptr ||
-        task->done + task->pending < next->done + next->pending) {
-      next = task.get();
-    }
-  }
-  return next;
-}
-
-bool JobRun::Propose() {
-  const int slots = env_.farm.SlotsFor(target_, terms_);
-  if (slots == 0) {
-    SetMessage(env_.farm.WhyNoDevice(target_, terms_));
-    return false;
-  }
-  {
-    MutexLock lock(mutex_);
-    if (snapshot_.message.rfind("waits for a device", 0) == 0) {
-      snapshot_.message.clear();
-      ++version_;
-    }
-  }
-  const farm::QueueCounts counts = env_.farm.Counts(job_id_);
+bool JobRun::Propose(Lane& lane) {
+  const int slots = env_.farm.SlotsFor(lane.target, lane.terms);
+  lane.waits = slots > 0 ? "" : env_.farm.WhyNoDevice(lane.target, lane.terms);
+  if (slots == 0) return false;
+  const farm::QueueCounts counts = env_.farm.Counts(lane.queue);
   if (counts.ready >= kReadySlots * slots) return false;
-  int64_t count = std::max(kReadySlots * slots - counts.ready, kMinBatch);
-  if (spec_.trials > 0) {
-    count = std::min(count, spec_.trials - trials_done_ -
-                                static_cast<int64_t>(pending_.size()));
-  }
+  const int64_t count =
+      std::min<int64_t>(std::max(kReadySlots * slots - counts.ready, kMinBatch),
+                        TrialsLeft(lane));
   if (count <= 0) return false;
-  Task* task = NextTask();
+  Task* task = lane.NextTask();
   const Urgent urgent(2 * counts.ready < slots);
   return task != nullptr && ProposeFrom(*task, static_cast<int>(count));
 }
@@ -206,16 +196,13 @@ bool JobRun::Propose() {
 bool JobRun::ProposeFrom(Task& task, int count) {
   auto proposals = task.search->Propose(count);
   if (!proposals.ok()) {
-    task.exhausted = true;
-    last_failure_ = absl::StrCat(
-        task.spec.function, ": search failed: ", proposals.status().message());
-    Log(LogLevel::kWarning, "jobs",
-        absl::StrCat("job ", job_id_, ": ", last_failure_));
+    GiveUp(task, absl::StrCat(" search failed: ",
+                              std::string(proposals.status().message())));
     return true;
   }
   if (proposals->empty()) {
     task.exhausted = true;
-    SetMessage(absl::StrCat(task.spec.function, ": the space is exhausted"));
+    SetMessage(absl::StrCat(NameOf(task), ": the space is exhausted"));
   }
   std::vector<LoggedProposal> logged;
   for (const search::Proposal& proposal : *proposals) {

@@ -1,7 +1,8 @@
-// A task within a run; private to job_run*.cc.
+// A lane and a task within a run; private to job_run*.cc.
 #ifndef TILEFARM_SERVER_JOBS_JOB_RUN_TASK_H_
 #define TILEFARM_SERVER_JOBS_JOB_RUN_TASK_H_
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@ struct JobRun::Task {
   int index = 0;  // in the snapshot
   std::string id;
   TaskSpec spec;
+  Lane* lane = nullptr;
   ir::PrimFuncPtr function;
   std::unique_ptr<search::Search> search;
   std::vector<database::Record> known;  // at the start; dropped then
@@ -36,8 +38,59 @@ struct JobRun::Task {
   double best_seconds = 0;
   bool has_baseline = false;
   bool exhausted = false;  // nothing more to propose
+  std::string failure;     // why it cannot be searched
   Contenders contenders;
   std::optional<cost_model::RankingMetrics> metrics;
+};
+
+// What the job does for one of its targets.
+struct JobRun::Lane {
+  enum class Phase { kWaiting, kOpen, kClosing, kFinished };
+
+  Phase phase = Phase::kWaiting;
+  std::string key;    // of the target
+  std::string queue;  // in the farm
+  farm::QueueTerms terms;
+  target::Target target;  // with the caches that the searches are made for
+  // Whose kernels are candidates; nullopt: not learnt yet.
+  std::optional<std::vector<std::string>> libraries;
+  std::shared_ptr<cost_model::CostModel> model;
+  absl::Duration model_saved_at = -absl::InfiniteDuration();
+  bool model_changed = false;
+  std::vector<Task*> tasks;
+  int64_t since_gain = 0;  // trials
+  // When waiting for finalists ends; none requested yet: infinite.
+  absl::Duration finalists_until = absl::InfiniteDuration();
+  int outstanding = 0;  // in the farm, at the start of a step
+  std::string waits;    // why no device takes its work; empty: one does
+
+  int64_t done() const {
+    int64_t sum = 0;
+    for (const Task* task : tasks) sum += task->done;
+    return sum;
+  }
+  int64_t pending() const {
+    int64_t sum = 0;
+    for (const Task* task : tasks) sum += task->pending;
+    return sum;
+  }
+  // Nothing more can be proposed.
+  bool exhausted() const {
+    return std::all_of(tasks.begin(), tasks.end(),
+                       [](const Task* task) { return task->exhausted; });
+  }
+  // The task to propose from next; null: none.
+  Task* NextTask() const {
+    Task* next = nullptr;
+    for (Task* task : tasks) {
+      if (task->exhausted) continue;
+      if (next == nullptr ||
+          task->done + task->pending < next->done + next->pending) {
+        next = task;
+      }
+    }
+    return next;
+  }
 };
 
 }  // namespace tilefarm::jobs

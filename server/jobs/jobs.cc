@@ -21,9 +21,7 @@ bool MayPass(const absl::Status& status) {
 
 std::set<std::string> TaskIds(const JobSpec& spec) {
   std::set<std::string> ids;
-  for (const TaskSpec& task : spec.tasks) {
-    ids.insert(search::TaskId(task.workload_hash, spec.target));
-  }
+  for (const TaskSpec& task : spec.tasks) ids.insert(TaskId(task));
   return ids;
 }
 
@@ -132,14 +130,23 @@ void Jobs::Main() {
 
 // --- Running ----------------------------------------------------------------
 
-bool Jobs::SharesTask(const Entry& entry) {
+const Jobs::Entry* Jobs::WaitsFor(const Entry& entry) {
   for (const auto& other : entries_) {
     if (other.get() == &entry || other->state != JobState::kRunning) continue;
     for (const std::string& id : entry.task_ids) {
-      if (other->task_ids.contains(id)) return true;
+      if (other->task_ids.contains(id) &&
+          (other->run == nullptr || other->run->HoldsTask(id))) {
+        return other.get();
+      }
     }
   }
-  return false;
+  return nullptr;
+}
+
+void Jobs::RemoveQueues(const Entry& entry) {
+  for (size_t i = 0; i < entry.spec.targets.size(); ++i) {
+    farm_.RemoveQueue(QueueName(entry.id, entry.spec, i));
+  }
 }
 
 absl::Status Jobs::StartRun(Entry& entry, bool recovered) {
@@ -160,7 +167,7 @@ absl::Status Jobs::StartRun(Entry& entry, bool recovered) {
       runs_.erase(entry.id);
     }
     entry.run.reset();
-    farm_.RemoveQueue(entry.id);
+    RemoveQueues(entry);
     if (!recovered && MayPass(status)) {
       if (entry.error != status.message()) {
         entry.error = std::string(status.message());
@@ -196,7 +203,7 @@ void Jobs::Schedule() {
       runs_.erase(entry->id);
     }
     entry->run.reset();
-    farm_.RemoveQueue(entry->id);
+    RemoveQueues(*entry);
     entry->state = snapshot.state;
     entry->error = snapshot.error;
     entry->final = snapshot;
@@ -234,7 +241,9 @@ Jobs::Entry* Jobs::NextQueued() {
     return started_at_[a.spec.user] < started_at_[b.spec.user];
   };
   for (const auto& entry : entries_) {
-    if (entry->state != JobState::kQueued || SharesTask(*entry)) continue;
+    if (entry->state != JobState::kQueued || WaitsFor(*entry) != nullptr) {
+      continue;
+    }
     const bool first_of_user = of_user[entry->spec.user] == 0;
     if (running >=
         (first_of_user ? options_.max_running_users : options_.max_running)) {
@@ -258,7 +267,7 @@ void Jobs::OnRecorded(const farm::WorkItem& item,
       return;
     }
     if (item.purpose != farm::Purpose::kMeasure) {
-      auto run = runs_.find(item.queue);
+      auto run = runs_.find(item.job);
       if (run != runs_.end()) run->second->OnRecorded(item, record, added);
       return;
     }
@@ -325,17 +334,19 @@ JobSnapshot Jobs::FromRecords(const Entry& entry) const {
   snapshot.state = entry.state;
   snapshot.user = entry.spec.user;
   snapshot.program_name = entry.spec.program_name;
-  snapshot.target = entry.spec.target;
+  for (const JobTarget& target : entry.spec.targets) {
+    snapshot.targets.push_back(target.key);
+  }
   snapshot.trials = entry.spec.trials;
   snapshot.error = entry.error;
   for (const TaskSpec& spec : entry.spec.tasks) {
     TaskSnapshot task;
     task.function = spec.function;
+    task.target = spec.target;
     task.workload_hash = spec.workload_hash;
     const auto function = ParseTask(spec);
     if (function.ok()) task.flops = cost_model::CountFlops(**function);
-    const auto records =
-        store_.FindRecords(spec.workload_hash, entry.spec.target);
+    const auto records = store_.FindRecords(spec.workload_hash, spec.target);
     if (records.ok()) {
       Contenders contenders;
       for (const database::Record& record : *records) {
@@ -344,13 +355,14 @@ JobSnapshot Jobs::FromRecords(const Entry& entry) const {
           ++snapshot
                 .by_status[std::string(database::StatusName(record.status))];
         }
-        if (CountsAsBest(record, options_.fingerprint)) contenders.Add(record);
+        if (CountsAsBest(record, options_.fingerprint, entry.spec)) {
+          contenders.Add(record);
+        }
       }
       contenders.NoteStored(store_, options_.fingerprint);
       task.best_seconds = contenders.best_seconds();
     }
-    const auto baseline = store_.GetBlob(
-        BaselineKey(search::TaskId(spec.workload_hash, entry.spec.target)));
+    const auto baseline = store_.GetBlob(BaselineKey(TaskId(spec)));
     if (baseline.ok()) {
       const auto record = database::RecordFromJson(*baseline);
       if (record.ok() && record->status == database::Status::kOk) {
@@ -367,16 +379,10 @@ std::string Jobs::WhyQueued(const Entry& entry) {
   if (!entry.error.empty()) {
     return absl::StrCat("waits for the database: ", entry.error);
   }
-  for (const auto& other : entries_) {
-    if (other->state != JobState::kRunning) continue;
-    for (const std::string& id : entry.task_ids) {
-      if (other->task_ids.contains(id)) {
-        return absl::StrCat("waits for job ", other->id,
-                            ", which tunes the same program and target");
-      }
-    }
-  }
-  return "waits for its turn";
+  const Entry* other = WaitsFor(entry);
+  if (other == nullptr) return "waits for its turn";
+  return absl::StrCat("waits for job ", other->id,
+                      ", which tunes the same program and target");
 }
 
 JobSnapshot Jobs::SnapshotOf(Entry& entry) {

@@ -3,7 +3,8 @@
 //
 // Jobs run side by side, except that jobs with a task in common (the same
 // workload on the same target) take turns: the later one starts from what the
-// earlier one measured, and nothing is measured twice.
+// earlier one measured, and nothing is measured twice. A job of several targets
+// lets go of each one's tasks as soon as it has done its share there.
 #ifndef TILEFARM_SERVER_JOBS_JOBS_H_
 #define TILEFARM_SERVER_JOBS_JOBS_H_
 
@@ -105,7 +106,10 @@ class Jobs : public RecordListener {
   // Starts what may start, ends what has ended.
   void Schedule();
   void Publish();
-  bool SharesTask(const Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A running job that still works on one of its tasks; null: none.
+  const Entry* WaitsFor(const Entry& entry)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveQueues(const Entry& entry);
   absl::Status StartRun(Entry& entry, bool recovered)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   JobSnapshot SnapshotOf(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -68,9 +68,7 @@ database::Record MakeRecord(const Completion& completion,
   if (completion.unsteady) MarkUnsteady(record.device_state);
   record.fingerprint = measured.fingerprint;
   record.code_digest = measured.code_digest;
-  if (item.purpose == Purpose::kTrial || item.purpose == Purpose::kFinalist) {
-    record.job_id = item.queue;
-  }
+  record.job_id = item.job;
   record.model_score = item.model_score;
   record.sequence = item.sequence;
   record.recorded_at = absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", recorded_at,

@@ -19,6 +19,7 @@
 #include "cost_model/features.h"
 #include "cost_model/skeleton/evaluator.h"
 #include "server/search/individual.h"
+#include "server/search/measured_candidates.h"
 #include "server/search/search.h"
 #include "server/search/sketch_shares.h"
 
@@ -42,10 +43,9 @@ constexpr size_t kDraftsPerShare = 2;
 // Fast measured candidates that stay parents.
 constexpr size_t kElite = 48;
 // One proposal in so many is a neighbour of one of the two fastest measured
-// candidates: the best predicted of its mutations by one step. The model ranks
-// what it has seen little of by what is common to it; where the measured best
-// stands, the next step is worth a measurement whatever the model says of the
-// rest of the space.
+// candidates: the best predicted of its mutations by one step. Where the
+// measured best stands, the next step is worth a measurement whatever the model
+// says.
 constexpr int kProposalsPerNeighbour = 4;
 constexpr size_t kNeighbourParents = 2;
 constexpr int kNeighboursPerProposal = 16;
@@ -54,8 +54,7 @@ constexpr int kNeighboursPerProposal = 16;
 constexpr size_t kProposalsPerShare = 4;
 constexpr int kCandidatesPerShare = 32;
 // Of those by the model alone, one in so many has a register tile that none had
-// before: what breeds from the fastest keeps to their tiles, and the best may
-// be several steps away at once.
+// before: what breeds from the fastest keeps to their tiles.
 constexpr size_t kProposalsPerNewTile = 4;
 // Past records that are featurised to train the model at the start.
 constexpr size_t kMaxWarmRecords = 2048;
@@ -118,7 +117,10 @@ class EvolutionarySearch : public Search {
                          std::vector<Proposal>* proposals);
   // The best of many random candidates by EstimateCycles.
   absl::Status TakeDrafts(size_t want, std::vector<Proposal>* proposals);
-  void Learn(const Individual& individual, double seconds);
+  // `seconds` 0: it failed.
+  void Learn(const Individual& individual, const std::string& candidate_id,
+             double seconds, bool unsteady);
+  void Correct(const Outcome& outcome);
   absl::Status Retrain();
   // The next of population_ to propose: where `new_tile`, the best whose
   // register tile no proposal had yet, else the best. `taken` says which are
@@ -141,8 +143,8 @@ class EvolutionarySearch : public Search {
   std::unordered_set<std::string> proposed_;  // candidate ids
   absl::flat_hash_set<uint64_t> tiles_;       // proposed, by RegisterTile
   std::unordered_map<std::string, Individual> pending_;  // by candidate id
-  std::vector<Individual> population_;     // not proposed, best predicted first
-  std::vector<Individual> elite_;          // measured, fastest first
+  std::vector<Individual> population_;  // not proposed, best predicted first
+  MeasuredCandidates measured_candidates_{kElite};
   std::vector<cost_model::Sample> fresh_;  // not trained on yet
   size_t first_taken_ = 0;                 // of options_.first_traces
   int64_t measured_ = 0;
@@ -174,7 +176,8 @@ absl::Status EvolutionarySearch::Warm(std::span<const database::Record> known) {
     if (!individual) continue;
     shares_.Proposed(individual->candidate.sketch);
     tiles_.insert(RegisterTile(individual->candidate));
-    Learn(*individual, ok ? record.median_seconds : 0);
+    Learn(*individual, record.candidate_id, ok ? record.median_seconds : 0,
+          record.unsteady());
   }
   return fresh_.empty() ? absl::OkStatus() : Retrain();
 }
@@ -235,8 +238,9 @@ void EvolutionarySearch::Evolve(int64_t budget) {
     // Measured and predicted candidates breed together, each in its order.
     std::vector<const Individual*> parents;
     size_t a = 0, b = 0;
-    while (a < elite_.size() || b < population_.size()) {
-      if (a < elite_.size()) parents.push_back(&elite_[a++]);
+    const std::vector<Individual>& elite = measured_candidates_.elite();
+    while (a < elite.size() || b < population_.size()) {
+      if (a < elite.size()) parents.push_back(&elite[a++]);
       if (b < population_.size()) parents.push_back(&population_[b++]);
     }
     std::vector<Individual> children;
@@ -260,11 +264,12 @@ void EvolutionarySearch::Evolve(int64_t budget) {
 
 std::vector<Individual> EvolutionarySearch::Neighbours(int want) {
   std::vector<Individual> neighbours;
-  const size_t parents = std::min(elite_.size(), kNeighbourParents);
+  const std::vector<Individual>& elite = measured_candidates_.elite();
+  const size_t parents = std::min(elite.size(), kNeighbourParents);
   if (parents == 0) return neighbours;
   const size_t most = static_cast<size_t>(want) * kNeighboursPerProposal;
   for (size_t draw = 0; draw < 2 * most && neighbours.size() < most; ++draw) {
-    auto child = space_->Mutate(elite_[rng_.Below(parents)].candidate, rng_);
+    auto child = space_->Mutate(elite[rng_.Below(parents)].candidate, rng_);
     if (!child.ok()) continue;
     std::optional<Individual> individual = Evaluate(*std::move(child));
     if (individual) neighbours.push_back(*std::move(individual));
@@ -513,30 +518,32 @@ absl::StatusOr<std::vector<Proposal>> EvolutionarySearch::Propose(int count) {
   return proposals;
 }
 
-void EvolutionarySearch::Learn(const Individual& individual, double seconds) {
-  cost_model::Sample sample;
-  sample.features = individual.features;
-  sample.group = group_;
-  // The model compares seconds with the best of the group, and does so again
-  // when a better one comes.
-  sample.seconds = seconds;
-  fresh_.push_back(std::move(sample));
-  if (seconds <= 0 || !individual.in_space) return;
+void EvolutionarySearch::Correct(const Outcome& outcome) {
+  if (outcome.status == database::Status::kDeviceLost) return;
+  const auto known = measured_candidates_.Take(outcome.candidate_id);
+  if (!known) return;
+  const double seconds =
+      outcome.status == database::Status::kOk ? outcome.seconds : 0;
+  if (seconds > 0) best_seconds_ = std::min(best_seconds_, seconds);
+  Learn(*known, outcome.candidate_id, seconds, outcome.unsteady);
+}
+
+void EvolutionarySearch::Learn(const Individual& individual,
+                               const std::string& candidate_id, double seconds,
+                               bool unsteady) {
+  fresh_.push_back(
+      MakeSample(individual, group_, candidate_id, seconds, unsteady));
   Individual measured = individual;
   measured.seconds = seconds;
-  const int sketch = measured.candidate.sketch;
-  const double before = shares_.best_seconds(sketch);
-  shares_.Measured(sketch, seconds);
-  if (before == 0 || seconds < before) {
-    best_of_sketch_[static_cast<size_t>(sketch)] = measured;
+  if (seconds > 0 && individual.in_space) {
+    const int sketch = measured.candidate.sketch;
+    const double before = shares_.best_seconds(sketch);
+    shares_.Measured(sketch, seconds);
+    if (before == 0 || seconds < before) {
+      best_of_sketch_[static_cast<size_t>(sketch)] = measured;
+    }
   }
-  const auto place =
-      std::upper_bound(elite_.begin(), elite_.end(), measured,
-                       [](const Individual& x, const Individual& y) {
-                         return x.seconds < y.seconds;
-                       });
-  elite_.insert(place, std::move(measured));
-  if (elite_.size() > kElite) elite_.pop_back();
+  measured_candidates_.Add(candidate_id, std::move(measured));
 }
 
 absl::Status EvolutionarySearch::Retrain() {
@@ -551,14 +558,18 @@ absl::Status EvolutionarySearch::Retrain() {
 absl::Status EvolutionarySearch::Report(std::span<const Outcome> outcomes) {
   for (const Outcome& outcome : outcomes) {
     const auto found = pending_.find(outcome.candidate_id);
-    if (found == pending_.end()) continue;
+    if (found == pending_.end()) {
+      Correct(outcome);
+      continue;
+    }
     const bool ok = outcome.status == database::Status::kOk;
     if (ok && (best_seconds_ == 0 || outcome.seconds < best_seconds_)) {
       best_seconds_ = outcome.seconds;
     }
     // A lost device says nothing about the candidate.
     if (outcome.status != database::Status::kDeviceLost) {
-      Learn(found->second, ok ? outcome.seconds : 0);
+      Learn(found->second, outcome.candidate_id, ok ? outcome.seconds : 0,
+            outcome.unsteady);
     }
     ++measured_;
     pending_.erase(found);

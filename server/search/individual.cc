@@ -2,7 +2,16 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
+
 namespace tilefarm::search {
+namespace {
+
+// Of a sample whose device was unsteady, against others: it says something
+// where nothing better does.
+constexpr float kUnsteadyWeight = 0.25f;
+
+}  // namespace
 
 void Predict(const cost_model::CostModel& model,
              std::vector<Individual>& individuals) {
@@ -29,6 +38,20 @@ void Rank(const cost_model::CostModel& model,
           std::vector<Individual>& individuals) {
   Predict(model, individuals);
   SortByPrediction(individuals);
+}
+
+cost_model::Sample MakeSample(const Individual& individual, int64_t group,
+                              const std::string& candidate_id, double seconds,
+                              bool unsteady) {
+  cost_model::Sample sample;
+  sample.features = individual.features;
+  sample.group = group;
+  sample.id = Sha256Prefix(candidate_id) | 1;  // 0 would be none
+  if (unsteady) sample.weight = kUnsteadyWeight;
+  // The model compares seconds with the best of the group, and does so again
+  // when a better one comes.
+  sample.seconds = seconds;
+  return sample;
 }
 
 uint64_t RegisterTile(const space::Candidate& candidate) {

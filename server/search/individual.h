@@ -3,6 +3,7 @@
 #define TILEFARM_SERVER_SEARCH_INDIVIDUAL_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "compiler/space/design_space.h"
@@ -26,6 +27,12 @@ void SortByPrediction(std::vector<Individual>& individuals);
 // Both.
 void Rank(const cost_model::CostModel& model,
           std::vector<Individual>& individuals);
+
+// What the model learns of one that took so many seconds; 0: it failed.
+// `unsteady`: its device was not well.
+cost_model::Sample MakeSample(const Individual& individual, int64_t group,
+                              const std::string& candidate_id, double seconds,
+                              bool unsteady);
 
 // Equal for candidates of one sketch whose deepest tilings (those of spatial
 // loops) have the same innermost factors.

@@ -56,15 +56,17 @@ struct Outcome {
   std::string candidate_id;
   database::Status status = database::Status::kOk;
   double seconds = 0;  // median; only with kOk
+  // Its device was slow, a little or for a while: the time is less certain.
+  bool unsteady = false;
 };
 
 // Not thread-safe; the caller serialises. Propose and Report may take tens of
 // milliseconds (evolution, training): call them from the search thread.
 class Search {
  public:
-  // `known` are the task's records so far: never proposed again, and the first
-  // training set where their traces belong to the space. `model` may be shared
-  // with other tasks.
+  // `known` are the task's records so far, with the times that hold now: never
+  // proposed again, and the first training set where their traces belong to the
+  // space. `model` may be shared with other tasks.
   static absl::StatusOr<std::unique_ptr<Search>> Create(
       std::shared_ptr<const space::DesignSpace> space,
       const target::Target& target, const std::string& task_id,
@@ -75,7 +77,9 @@ class Search {
   // Up to `count` candidates never proposed before; fewer, or none, only when
   // the space is exhausted.
   virtual absl::StatusOr<std::vector<Proposal>> Propose(int count) = 0;
-  // What came of a proposal.
+  // What came of a proposal. Once more for one that was measured again: from
+  // then on that time holds. (Of old ones that are not remembered any more
+  // nothing changes.)
   virtual absl::Status Report(std::span<const Outcome> outcomes) = 0;
 
   // Metrics of the latest retraining, on results the model had not seen.

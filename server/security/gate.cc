@@ -294,13 +294,14 @@ void Gate::SweepLocked() {
 
 absl::StatusOr<std::string> Gate::CreateToken(const std::string& name,
                                               Role role,
-                                              absl::Duration lifetime) {
+                                              absl::Duration lifetime,
+                                              const std::string& actor) {
   TF_ASSIGN_OR_RETURN(const NewTokenRow made,
                       MakeToken(name, role, lifetime, clock_.Now()));
-  TF_RETURN_IF_ERROR(store_.AddToken(made.row));
+  TF_RETURN_IF_ERROR(store_.AddToken(made.row, actor));
   TF_RETURN_IF_ERROR(Reload());
   Log(LogLevel::kInfo, "security",
-      absl::StrCat("a new token: ", made.row.role, " ", name));
+      absl::StrCat("a new token: ", made.row.role, " ", name, ", by ", actor));
   return made.token;
 }
 
@@ -308,14 +309,20 @@ absl::StatusOr<std::vector<database::TokenRow>> Gate::ListTokens() {
   return store_.ListTokens();
 }
 
-absl::StatusOr<int> Gate::Revoke(const std::string& name) {
+absl::StatusOr<std::vector<database::AuditEntry>> Gate::TokenLog(
+    const std::string& name, int64_t limit) {
+  return store_.device_tables().ReadTokenAudit(name, limit);
+}
+
+absl::StatusOr<int> Gate::Revoke(const std::string& name,
+                                 const std::string& actor) {
   TF_RETURN_IF_ERROR(CheckName(name));
   TF_ASSIGN_OR_RETURN(const int tokens,
-                      store_.RevokeName(name, TimeText(clock_.Now())));
+                      store_.RevokeName(name, TimeText(clock_.Now()), actor));
   TF_RETURN_IF_ERROR(Reload());
   Log(LogLevel::kWarning, "security",
       absl::StrCat("revoked ", name, ": ", tokens,
-                   " tokens, and its certificates"));
+                   " tokens, and its certificates, by ", actor));
   Sweep();
   return tokens;
 }

@@ -104,14 +104,18 @@ class Gate {
   absl::StatusOr<std::unique_ptr<Stay>> Enter(const Caller& caller,
                                               CallKind kind, Close close);
 
-  // --- For admins ---
+  // --- For admins, `actor` being the one; both are in the audit log ---
   // The token, shown this once.
   absl::StatusOr<std::string> CreateToken(const std::string& name, Role role,
-                                          absl::Duration lifetime);
+                                          absl::Duration lifetime,
+                                          const std::string& actor);
   absl::StatusOr<std::vector<database::TokenRow>> ListTokens();
   // Every token of that name, and every certificate issued to it up to now; the
   // number of tokens. Their live calls are closed before it returns.
-  absl::StatusOr<int> Revoke(const std::string& name);
+  absl::StatusOr<int> Revoke(const std::string& name, const std::string& actor);
+  // The latest entries, oldest first; an empty name: of all.
+  absl::StatusOr<std::vector<database::AuditEntry>> TokenLog(
+      const std::string& name, int64_t limit);
 
   // Closes what is not valid any more. Called every Limits::sweep.
   void Sweep();

@@ -25,6 +25,7 @@ constexpr Method kMethods[] = {
     {"/tilefarm.v1.Admin/CreateToken", Access::kAdmins},
     {"/tilefarm.v1.Admin/ListTokens", Access::kAdmins},
     {"/tilefarm.v1.Admin/Revoke", Access::kAdmins},
+    {"/tilefarm.v1.Admin/TokenLog", Access::kAdmins},
 
     // A probe learns that the server lives, and nothing else. Watching takes a
     // stream, so it takes a credential.

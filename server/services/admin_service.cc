@@ -1,16 +1,27 @@
 #include "server/services/admin_service.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "server/services/admit.h"
+#include "server/services/convert.h"
 #include "server/services/rpc_status.h"
 
 namespace tilefarm::services {
+namespace {
 
-grpc::Status AdminService::CreateToken(grpc::ServerContext* /*context*/,
+constexpr int64_t kMostEntries = 1000;
+
+}  // namespace
+
+grpc::Status AdminService::CreateToken(grpc::ServerContext* context,
                                        const v1::CreateTokenRequest* request,
                                        v1::CreateTokenResponse* response) {
+  const auto caller =
+      Admit(gate_, *context, "/tilefarm.v1.Admin/CreateToken", *request);
+  if (!caller.ok()) return ToGrpc(caller.status());
   const std::optional<security::Role> role =
       security::ParseRole(request->role());
   if (!role.has_value()) {
@@ -23,7 +34,8 @@ grpc::Status AdminService::CreateToken(grpc::ServerContext* /*context*/,
   const auto token = gate_.CreateToken(request->name(), *role,
                                        request->seconds() == 0
                                            ? absl::InfiniteDuration()
-                                           : absl::Seconds(request->seconds()));
+                                           : absl::Seconds(request->seconds()),
+                                       caller->NameOr(request->user()));
   if (token.ok()) response->set_token(*token);
   return ToGrpc(token.status());
 }
@@ -44,10 +56,28 @@ grpc::Status AdminService::ListTokens(grpc::ServerContext* /*context*/,
   return grpc::Status::OK;
 }
 
-grpc::Status AdminService::Revoke(grpc::ServerContext* /*context*/,
+grpc::Status AdminService::TokenLog(grpc::ServerContext* /*context*/,
+                                    const v1::TokenLogRequest* request,
+                                    v1::TokenLogResponse* response) {
+  const int64_t limit = request->limit() <= 0
+                            ? kMostEntries
+                            : std::min(request->limit(), kMostEntries);
+  const auto entries = gate_.TokenLog(request->name(), limit);
+  if (!entries.ok()) return ToGrpc(entries.status());
+  for (const database::AuditEntry& entry : *entries) {
+    *response->add_entries() = ToProto(entry);
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::Revoke(grpc::ServerContext* context,
                                   const v1::RevokeRequest* request,
                                   v1::RevokeResponse* response) {
-  const auto tokens = gate_.Revoke(request->name());
+  const auto caller =
+      Admit(gate_, *context, "/tilefarm.v1.Admin/Revoke", *request);
+  if (!caller.ok()) return ToGrpc(caller.status());
+  const auto tokens =
+      gate_.Revoke(request->name(), caller->NameOr(request->user()));
   if (tokens.ok()) response->set_tokens(*tokens);
   return ToGrpc(tokens.status());
 }

@@ -20,6 +20,9 @@ class AdminService : public v1::Admin::Service {
   grpc::Status Revoke(grpc::ServerContext* context,
                       const v1::RevokeRequest* request,
                       v1::RevokeResponse* response) override;
+  grpc::Status TokenLog(grpc::ServerContext* context,
+                        const v1::TokenLogRequest* request,
+                        v1::TokenLogResponse* response) override;
 
  private:
   security::Gate& gate_;

@@ -68,6 +68,19 @@ double NumberIn(const std::string& object, const char* key) {
   return value.is_number() ? value.get<double>() : 0;
 }
 
+// Of a SubmitRequest or a JobTarget: both say what its caches are.
+template <typename Message>
+jobs::JobTarget ToTarget(const std::string& key, const Message& message) {
+  jobs::JobTarget target = {.key = key, .caches = std::nullopt};
+  if (message.has_caches()) {
+    target.caches = {
+        .l1_bytes = static_cast<int64_t>(message.caches().l1_bytes()),
+        .l2_bytes = static_cast<int64_t>(message.caches().l2_bytes()),
+        .l3_bytes = static_cast<int64_t>(message.caches().l3_bytes())};
+  }
+  return target;
+}
+
 uint32_t Milliseconds(absl::Duration duration) {
   return static_cast<uint32_t>(absl::ToInt64Milliseconds(duration));
 }
@@ -187,7 +200,6 @@ jobs::JobSpec FromProto(const v1::SubmitRequest& request) {
   spec.user = request.user();
   spec.program = request.program();
   spec.program_name = request.program_name();
-  spec.target = request.target();
   spec.trials = request.trials();
   spec.seconds = request.seconds();
   spec.patience = request.patience();
@@ -200,11 +212,9 @@ jobs::JobSpec FromProto(const v1::SubmitRequest& request) {
   spec.priority = request.priority();
   spec.requirements.assign(request.requirements().begin(),
                            request.requirements().end());
-  if (request.has_caches()) {
-    spec.caches = {
-        .l1_bytes = static_cast<int64_t>(request.caches().l1_bytes()),
-        .l2_bytes = static_cast<int64_t>(request.caches().l2_bytes()),
-        .l3_bytes = static_cast<int64_t>(request.caches().l3_bytes())};
+  spec.targets.push_back(ToTarget(request.target(), request));
+  for (const v1::JobTarget& one : request.more_targets()) {
+    spec.targets.push_back(ToTarget(one.target(), one));
   }
   return spec;
 }
@@ -251,6 +261,7 @@ v1::Device ToProto(const farm::DeviceStatus& device) {
     out.set_reserved_until(Rfc3339(device.reserved_until));
   }
   out.set_unsteady(device.unsteady);
+  out.set_isolation(device.isolation);
   out.set_clock_mhz(NumberIn(device.device_state, "clock_mhz"));
   out.set_temperature_c(NumberIn(device.device_state, "temperature_c"));
   return out;
@@ -273,7 +284,10 @@ v1::Job ToProtoJob(const jobs::JobSnapshot& snapshot) {
   out.set_state(std::string(jobs::JobStateName(snapshot.state)));
   out.set_user(snapshot.user);
   out.set_program(snapshot.program_name);
-  out.set_target(snapshot.target);
+  for (size_t i = 0; i < snapshot.targets.size(); ++i) {
+    *(i == 0 ? out.mutable_target() : out.add_more_targets()) =
+        snapshot.targets[i];
+  }
   out.set_trials(snapshot.trials);
   out.set_trials_done(snapshot.trials_done);
   out.set_best_seconds(snapshot.best_seconds());
@@ -299,6 +313,7 @@ v1::JobUpdate ToProto(const jobs::JobSnapshot& snapshot,
   for (const jobs::TaskSnapshot& task : snapshot.tasks) {
     v1::TaskProgress& progress = *out.add_tasks();
     progress.set_function(task.function);
+    progress.set_target(task.target);
     progress.set_workload_hash(task.workload_hash);
     progress.set_trials_done(task.trials_done);
     progress.set_best_seconds(task.best_seconds);

@@ -36,9 +36,18 @@ absl::Status SetTimeouts(const std::vector<std::string>& pairs,
   return farm::CheckTimeouts(timeouts);
 }
 
+absl::Status SetHealth(const std::vector<std::string>& pairs,
+                       farm::HealthRules& rules) {
+  Settings settings = farm::HealthSettings(rules);
+  for (const std::string& pair : pairs) {
+    TF_RETURN_IF_ERROR(settings.SetPair(pair));
+  }
+  return farm::CheckHealth(rules);
+}
+
 int Main(int argc, char** argv) {
   services::ServerOptions options;
-  std::vector<std::string> timeouts;
+  std::vector<std::string> timeouts, health;
   CLI::App app("Tunes programs on the devices that connect to it.");
   app.name("tune-server");
   app.set_version_flag("--version",
@@ -55,6 +64,9 @@ int Main(int argc, char** argv) {
   app.add_option("--timeout", timeouts,
                  "KEY=DURATION, any number of times; an unknown key lists "
                  "those there are");
+  app.add_option("--health", health,
+                 "KEY=VALUE of the rules of device health, any number of "
+                 "times; an unknown key lists those there are");
   std::string canary_period =
       absl::FormatDuration(options.health.canary_period);
   app.add_option("--canary-period", canary_period,
@@ -96,6 +108,13 @@ int Main(int argc, char** argv) {
                  std::string(set.message()).c_str());
     return 2;
   }
+  absl::ParseDuration(canary_period, &options.health.canary_period);
+  const absl::Status rules = SetHealth(health, options.health);
+  if (!rules.ok()) {
+    std::fprintf(stderr, "tune-server: --health: %s\n",
+                 std::string(rules.message()).c_str());
+    return 2;
+  }
   const absl::Status address =
       services::CheckListenAddress(options.listen, security);
   if (!address.ok()) {
@@ -121,7 +140,6 @@ int Main(int argc, char** argv) {
   options.fingerprint = driver::Fingerprint();
   options.release = services::kRelease;
   options.search_factory = jobs::RealSearchFactory();
-  absl::ParseDuration(canary_period, &options.health.canary_period);
   if (!no_canary) options.canary = jobs::CanaryMaker();
   auto server = services::Server::Start(std::move(options));
   if (!server.ok()) {

@@ -14,6 +14,7 @@ class SettingsTest : public ::testing::Test {
     settings_.Add("wait", &wait_);
     settings_.Add("pause", &pause_, Settings::Zero::kAllowed);
     settings_.Add("tries", &tries_);
+    settings_.Add("factor", &factor_);
   }
   void ExpectRefused(const std::string& pair, const std::string& why) {
     const absl::Status status = settings_.SetPair(pair);
@@ -22,11 +23,13 @@ class SettingsTest : public ::testing::Test {
     EXPECT_EQ(wait_, absl::Seconds(5));
     EXPECT_EQ(pause_, absl::Seconds(1));
     EXPECT_EQ(tries_, 3);
+    EXPECT_EQ(factor_, 1.5);
   }
 
   absl::Duration wait_ = absl::Seconds(5);
   absl::Duration pause_ = absl::Seconds(1);
   int tries_ = 3;
+  double factor_ = 1.5;
   Settings settings_;
 };
 
@@ -37,10 +40,12 @@ TEST_F(SettingsTest, SetsByName) {
   EXPECT_EQ(wait_, absl::Seconds(90));
   EXPECT_EQ(pause_, absl::ZeroDuration());
   EXPECT_EQ(tries_, 7);
+  EXPECT_TRUE(settings_.SetPair("factor=2.25").ok());
+  EXPECT_EQ(factor_, 2.25);
 }
 
 TEST_F(SettingsTest, AnUnknownNameListsThoseThereAre) {
-  ExpectRefused("weight=5s", "known are pause, tries, wait");
+  ExpectRefused("weight=5s", "known are factor, pause, tries, wait");
   ExpectRefused("wait", "not KEY=VALUE");
 }
 
@@ -53,6 +58,9 @@ TEST_F(SettingsTest, ValuesThatAreNoneAreRefused) {
   ExpectRefused("wait=inf", "a year at most");
   ExpectRefused("tries=0", "at least 1");
   ExpectRefused("tries=99999999999", "at least 1");
+  for (const char* factor : {"", "0.9", "-2", "nan", "inf", "1e7", "two"}) {
+    ExpectRefused(std::string("factor=") + factor, "from 1 to a million");
+  }
 }
 
 }  // namespace

@@ -200,6 +200,69 @@ TEST(XgboostModel, BadBytesAreDataLossAndChangeNothing) {
   EXPECT_EQ(PredictAll(*model, test), before);
 }
 
+// Samples with ids whose times are upside down, as if measured by a machine
+// that was not well.
+std::vector<Sample> Disturbed(std::vector<Sample> samples) {
+  for (size_t i = 0; i < samples.size(); ++i) {
+    samples[i].id = i + 1;
+    samples[i].seconds = 1e-5 / samples[i].seconds;
+  }
+  return samples;
+}
+
+TEST(XgboostModel, WhatWasMeasuredAgainTakesTheOldTimesPlace) {
+  const std::vector<Sample> truth = RandomSamples(11, 400);
+  std::vector<Sample> corrected = Disturbed(truth);
+  const auto model = MakeXgboostModel(1), untouched = MakeXgboostModel(1);
+  ASSERT_TRUE(model->Update(corrected).ok());
+  const std::vector<Sample> unseen = RandomSamples(12, 200);
+  EXPECT_LT(AccuracyOn(*model, unseen), 0.4);
+  for (size_t i = 0; i < truth.size(); ++i) {
+    corrected[i].seconds = truth[i].seconds;
+  }
+  ASSERT_TRUE(model->Update(corrected).ok());
+  ASSERT_TRUE(untouched->Update(corrected).ok());
+  // As if the disturbed times had never been.
+  EXPECT_EQ(PredictAll(*model, unseen), PredictAll(*untouched, unseen));
+  EXPECT_EQ(*model->Serialize(), *untouched->Serialize());
+  // Also after its bytes were read; ids of other groups are others.
+  const auto small = MakeXgboostModel(1), loaded = MakeXgboostModel(1);
+  corrected.resize(100);
+  ASSERT_TRUE(small->Update(corrected).ok());
+  const std::string bytes = *small->Serialize();
+  ASSERT_TRUE(loaded->Load(bytes).ok());
+  ASSERT_TRUE(loaded->Update(corrected).ok());
+  EXPECT_EQ(*loaded->Serialize(), bytes);
+  for (Sample& sample : corrected) sample.group = 1;
+  ASSERT_TRUE(loaded->Update(corrected).ok());
+  EXPECT_GT(loaded->Serialize()->size(), bytes.size() * 3 / 2);
+}
+
+TEST(XgboostModel, WhatIsLessTrustedWeighsLess) {
+  const std::vector<Sample> good = RandomSamples(11, 200);
+  // The same candidates, measured twice, and the two disagree.
+  std::vector<Sample> bad = Disturbed(good);
+  for (Sample& sample : bad) sample.weight = 0.01f;
+  const auto model = MakeXgboostModel(1);
+  std::vector<Sample> both = good;
+  both.insert(both.end(), bad.begin(), bad.end());
+  ASSERT_TRUE(model->Update(both).ok());
+  const std::vector<Sample> unseen = RandomSamples(12, 200);
+  const double trusting_the_good = AccuracyOn(*model, unseen);
+  for (size_t i = 0; i < both.size(); ++i) {
+    both[i].weight = i < good.size() ? 0.01f : 1;
+  }
+  const auto fooled = MakeXgboostModel(1);
+  ASSERT_TRUE(fooled->Update(both).ok());
+  EXPECT_GT(trusting_the_good, 0.6);
+  EXPECT_LT(AccuracyOn(*fooled, unseen), 0.4);
+  for (const float weight : {0.0f, -1.0f, 2.0f, std::nanf("")}) {
+    both.front().weight = weight;
+    EXPECT_EQ(model->Update(both).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+}
+
 TEST(XgboostModel, RowsOfTheWrongSizeAreRefused) {
   const auto model = MakeXgboostModel(7);
   Sample sample = RandomSamples(1, 1)[0];

@@ -4,22 +4,19 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <iostream>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "base/rng.h"
+#include "base/status_macros.h"
 #include "compiler/driver/compile.h"
-#include "compiler/ir/interpreter.h"
-#include "compiler/ir/parser.h"
-#include "compiler/ir/printer.h"
-#include "compiler/space/design_space.h"
+#include "compiler/target/target.h"
+#include "tests/support/candidate_cases.h"
 #include "tests/support/process.h"
 
 namespace tilefarm::testing {
@@ -139,28 +136,6 @@ def main(A: T.Buffer((5, 33), "float32"), B: T.Buffer((5, 33), "float32")):
             B[vi, vj] = T.exp(A[vi, vj] * T.float32(0.25)) + T.tanh(A[vi, vj]) + T.erf(A[vi, vj]) + T.sqrt(T.max(A[vi, vj], T.float32(0)))
 )";
 
-// Whole numbers from -8 to 8 in any float type, any bits for integers.
-std::vector<std::byte> Random(const ir::BufferNode& buffer, Rng& rng) {
-  constexpr uint16_t kHalves[] = {0x3c00, 0xbc00, 0x4000, 0xc000, 0};
-  std::vector<std::byte> data;
-  const auto width = static_cast<size_t>(buffer.dtype.bytes());
-  for (int64_t i = 0; i < buffer.num_elements(); ++i) {
-    uint64_t bits = rng.Next();
-    const auto value = static_cast<float>(rng.Between(-8, 8));
-    if (buffer.dtype == ir::DataType::BFloat16()) {
-      bits = std::bit_cast<uint32_t>(value) >> 16;
-    } else if (buffer.dtype.is_float() && width == 2) {
-      bits = kHalves[bits % 5];
-    } else if (buffer.dtype.is_float()) {
-      bits = std::bit_cast<uint32_t>(value);
-    }
-    std::byte bytes[8];
-    std::memcpy(bytes, &bits, 8);
-    data.insert(data.end(), bytes, bytes + width);
-  }
-  return data;
-}
-
 class CrossProperty : public ::testing::TestWithParam<size_t> {
  protected:
   const Machine& machine() const { return Machines()[GetParam()]; }
@@ -179,8 +154,7 @@ class CrossProperty : public ::testing::TestWithParam<size_t> {
   }
 
   // Calls the artifact on `buffers`, in place.
-  void Run(const driver::Artifact& artifact,
-           std::vector<std::vector<std::byte>>& buffers) {
+  absl::Status Run(const driver::Artifact& artifact, Buffers& buffers) {
     const std::string library = dir_.Write("kernel.so", artifact.shared_object);
     std::string all;
     for (const auto& buffer : buffers) {
@@ -194,57 +168,46 @@ class CrossProperty : public ::testing::TestWithParam<size_t> {
       command.push_back(std::to_string(buffer.size()));
     }
     const CommandResult result = RunCommand(command);
-    ASSERT_EQ(result.exit_code, 0) << result.errors;
+    if (result.exit_code != 0) return absl::InternalError(result.errors);
     std::ifstream in(file, std::ios::binary);
     for (auto& buffer : buffers) {
       in.read(reinterpret_cast<char*>(buffer.data()),
               static_cast<std::streamsize>(buffer.size()));
     }
-    ASSERT_TRUE(in.good());
+    return in.good() ? absl::OkStatus()
+                     : absl::DataLossError("the buffers did not come back");
   }
 
   // `tolerance` 0: bit for bit; otherwise relative, of float32.
   void ExpectAgreement(const std::string& text, double tolerance = 0) {
     Rng rng(kSeed);
-    const auto function = ir::ParseFunction(text, "main.py");
-    ASSERT_TRUE(function.ok()) << function.status() << text;
-    std::vector<std::vector<std::byte>> inputs;
-    for (const ir::Buffer& param : (*function)->params) {
-      inputs.push_back(Random(*param, rng));
-    }
-    auto expected = inputs;
-    const std::vector<std::span<std::byte>> views(expected.begin(),
-                                                  expected.end());
-    const absl::Status interpreted = ir::Interpret(**function, views);
-    ASSERT_TRUE(interpreted.ok()) << interpreted;
+    const auto made = MakeCandidateCase(text, rng);
+    ASSERT_TRUE(made.ok()) << made.status() << text;
+    const Buffers& expected = made->expected;
     driver::CompileOptions options;
     options.target = *target::Parse(machine().target);
-    const auto space = space::DesignSpace::Create(*function, options.target);
-    ASSERT_TRUE(space.ok()) << space.status();
-    int ran = 0;
-    for (int i = 0; i < kCandidates; ++i) {
-      const auto candidate = (*space)->Sample(rng);
-      ASSERT_TRUE(candidate.ok()) << candidate.status();
-      const auto scheduled = (*space)->Apply(*candidate);
-      if (!scheduled.ok()) continue;
-      const auto artifact = driver::Compile(scheduled->module(), options);
-      ASSERT_TRUE(artifact.ok())
-          << artifact.status() << ir::Print(scheduled->module());
-      auto actual = inputs;
-      ASSERT_NO_FATAL_FAILURE(Run(*artifact, actual));
-      ++ran;
+    const auto check =
+        [&](const schedule::Schedule& scheduled) -> absl::Status {
+      TF_ASSIGN_OR_RETURN(const driver::Artifact artifact,
+                          driver::Compile(scheduled.module(), options));
+      Buffers actual = made->inputs;
+      TF_RETURN_IF_ERROR(Run(artifact, actual));
       if (tolerance == 0) {
-        EXPECT_TRUE(actual == expected) << scheduled->trace().Print() << text;
-        continue;
+        EXPECT_TRUE(actual == expected) << scheduled.trace().Print() << text;
+        return absl::OkStatus();
       }
       for (size_t at = 0; at < expected.back().size(); at += 4) {
         float want, got;
         std::memcpy(&want, &expected.back()[at], 4);
         std::memcpy(&got, &actual.back()[at], 4);
-        ASSERT_NEAR(got, want, tolerance * (1 + std::abs(want))) << at;
+        EXPECT_NEAR(got, want, tolerance * (1 + std::abs(want))) << at;
       }
-    }
-    EXPECT_GT(ran, 0);
+      return absl::OkStatus();
+    };
+    const auto ran = ForEachCandidate(made->function, machine().target,
+                                      kCandidates, rng, check);
+    ASSERT_TRUE(ran.ok()) << ran.status() << text;
+    EXPECT_GT(*ran, 0);
   }
 
  private:

@@ -1,5 +1,5 @@
-// Two kinds of devices in one farm: this machine, and an AArch64 board that
-// qemu stands in for. Each is tuned for on its own, at the same time.
+// Two kinds of devices in one job: this machine, and an AArch64 board that qemu
+// stands in for. Each gets its own best schedule.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -19,10 +19,11 @@ namespace tilefarm::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kBoard[] = "aarch64:cortex-a72,cores=1";
-constexpr int kSize = 128;  // of kMmRelu
-constexpr int kTrials = 8;
+constexpr int kSize = 128;   // of kMmRelu
+constexpr int kTrials = 12;  // of both together
 
 class CrossTuneTest : public FarmFixture {
  protected:
@@ -47,11 +48,6 @@ class CrossTuneTest : public FarmFixture {
                            "/usr/aarch64-linux-gnu " TILEFARM_CROSS_RUNNER});
   }
 
-  std::string SubmitFor(const std::string& target) {
-    return TuneJson({"submit", program_, "--target", target, "--trials",
-                     std::to_string(kTrials)})["id"];
-  }
-
   CommandResult Tunec(std::vector<std::string> options,
                       const std::string& output) {
     options.insert(options.begin(),
@@ -61,18 +57,32 @@ class CrossTuneTest : public FarmFixture {
   }
 };
 
-TEST_F(CrossTuneTest, EveryDeviceGetsItsOwnBestAndTheBoardsLibraryRuns) {
+TEST_F(CrossTuneTest, OneJobTunesForBothAndTheBoardsLibraryRuns) {
   ASSERT_NO_FATAL_FAILURE(StartServer());
   const auto host = StartWorker("host");
   const auto board = StartBoard();
-  const std::string jobs[] = {SubmitFor("host,cores=1"), SubmitFor(kBoard)};
-  for (const std::string& job : jobs) {
-    ASSERT_TRUE(WaitForState(job, "done"))
-        << Job(job) << host->errors() << board->errors();
-    EXPECT_EQ(Job(job)["trials_done"], kTrials);
+  const CommandResult run =
+      Tune({"run", program_, "--target", "host,cores=1", "--target", kBoard,
+            "--trials", std::to_string(kTrials), "--json"});
+  ASSERT_EQ(run.exit_code, 0)
+      << run.errors << host->errors() << board->errors();
+  const size_t last_line = run.output.rfind('\n', run.output.size() - 2) + 1;
+  const Json last = Json::parse(run.output.substr(last_line), nullptr,
+                                /*allow_exceptions=*/false);
+  EXPECT_EQ(last["state"], "done");
+  EXPECT_EQ(last["trials_done"], kTrials);
+  ASSERT_EQ(last["tasks"].size(), 2u) << last;
+  for (const Json& task : last["tasks"]) {
+    EXPECT_EQ(task["trials_done"], kTrials / 2) << task;
+    EXPECT_GT(task["best_seconds"].get<double>(), 0) << task;
   }
+  const std::string host_target = last["tasks"][0]["target"];
+  EXPECT_THAT(host_target, Not(HasSubstr("aarch64")));
+  EXPECT_EQ(last["tasks"][1]["target"], kBoard);
+  EXPECT_EQ(Job(last["job_id"])["targets"], Json({host_target, kBoard}));
   int of_board = 0, of_host = 0;
   for (const Json& record : Export()) {
+    EXPECT_EQ(record["job_id"], last["job_id"]);
     if (record["status"] != "ok") continue;
     const bool boards = record["target"] == kBoard;
     ++(boards ? of_board : of_host);
@@ -85,6 +95,13 @@ TEST_F(CrossTuneTest, EveryDeviceGetsItsOwnBestAndTheBoardsLibraryRuns) {
   }
   EXPECT_GT(of_board, 0);
   EXPECT_GT(of_host, 0);
+
+  // Each is looked up on its own.
+  const auto best = [&](const std::string& target) {
+    return TuneJson({"best", program_, "--target", target, "--allow-emulated"});
+  };
+  EXPECT_EQ(best("host,cores=1")["target"], host_target);
+  EXPECT_EQ(best(kBoard)["target"], kBoard);
 
   // An emulator's times order nothing, unless one says so.
   const std::string library = dir_.File("board.so");
@@ -128,6 +145,15 @@ TEST_F(CrossTuneTest, EveryDeviceGetsItsOwnBestAndTheBoardsLibraryRuns) {
           << i << " " << j;
     }
   }
+}
+
+TEST_F(CrossTuneTest, TheSameTargetTwiceIsBadUsage) {
+  address_ = "127.0.0.1:1";  // nobody is asked
+  const CommandResult twice =
+      Tune({"submit", program_, "--target", kBoard, "--target",
+            "aarch64:cortex-a72,cores=1", "--trials", "4"});
+  EXPECT_EQ(twice.exit_code, 2);
+  EXPECT_THAT(twice.errors, HasSubstr("are the same"));
 }
 
 TEST_F(CrossTuneTest, ATargetThatIsNotThisMachineNeedsARunner) {

@@ -140,7 +140,7 @@ TEST_F(DeviceHealthTest, BrokenRunnerIsQuarantinedAndComesBackWhenRepaired) {
 
 TEST_F(DeviceHealthTest, ASlowedDeviceIsPausedAndItsRecordsAreMeasuredAgain) {
   server_ = Process::Spawn({Bin("tune-server"), "--db", db(), "--listen",
-                            "127.0.0.1:0", "--canary-period", "1s"});
+                            "127.0.0.1:0", "--health", "canary_period=1s"});
   const auto address = server_->WaitForOutput("listening on ");
   ASSERT_TRUE(address.has_value()) << server_->errors();
   address_ = *address;

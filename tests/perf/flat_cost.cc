@@ -205,7 +205,7 @@ int Run(const Options& options) {
     jobs::JobSpec spec;
     spec.request_id = "flat-cost";
     spec.program = text.str();
-    spec.target = options.target;
+    spec.targets = {{options.target, std::nullopt}};
     spec.trials = options.trials;
     const auto id = jobs.Submit(spec);
     if (!id.ok()) std::cerr << id.status() << "\n";

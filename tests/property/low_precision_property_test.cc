@@ -3,9 +3,7 @@
 // rounding.
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cstdint>
-#include <cstring>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -14,11 +12,10 @@
 #include "base/rng.h"
 #include "base/status_macros.h"
 #include "compiler/ir/interpreter.h"
-#include "compiler/ir/parser.h"
 #include "compiler/ir/printer.h"
 #include "compiler/lower/split_prepack.h"
-#include "compiler/space/design_space.h"
 #include "tests/lower/compiled_program.h"
+#include "tests/support/candidate_cases.h"
 
 namespace tilefarm::testing {
 namespace {
@@ -73,33 +70,10 @@ def main(A: T.Buffer((1, $0, $0, $2), "uint8"), W: T.Buffer((3, 3, $2, $3), "int
       size, size + 2, cin, cout, constants);
 }
 
-std::vector<std::byte> Random(const ir::BufferNode& buffer, Rng& rng) {
-  std::vector<std::byte> data;
-  const auto width = static_cast<size_t>(buffer.dtype.bytes());
-  for (int64_t i = 0; i < buffer.num_elements(); ++i) {
-    auto bits = static_cast<uint32_t>(rng.Next());
-    const auto value = static_cast<float>(rng.Between(-8, 8));
-    if (buffer.dtype == ir::DataType::BFloat16()) {
-      bits = std::bit_cast<uint32_t>(value) >> 16;
-    } else if (buffer.dtype.is_float() && width == 2) {
-      // 1, -1, 2, -2 in float16.
-      bits = 0x3c00 | (bits & 0x8000) | ((bits & 1) << 14);
-      if ((bits & 0x4000) != 0) bits &= 0xc000;
-    } else if (buffer.dtype.is_float()) {
-      bits = std::bit_cast<uint32_t>(value);
-    }
-    std::byte bytes[4];
-    std::memcpy(bytes, &bits, 4);
-    data.insert(data.end(), bytes, bytes + width);
-  }
-  return data;
-}
-
 // What pack and packed compute, one after the other, by the interpreter.
-absl::Status RunSplit(const ir::PrimFunc& scheduled,
-                      std::vector<std::vector<std::byte>>& buffers) {
+absl::Status RunSplit(const ir::PrimFunc& scheduled, Buffers& buffers) {
   TF_ASSIGN_OR_RETURN(const auto split, lower::SplitPrepack(scheduled));
-  std::vector<std::vector<std::byte>> packed(buffers.size());
+  Buffers packed(buffers.size());
   std::vector<std::span<std::byte>> views(buffers.begin(), buffers.end());
   for (const lower::PackedParam& param : split.params) {
     if (param.pack == nullptr) continue;
@@ -119,42 +93,31 @@ absl::Status RunSplit(const ir::PrimFunc& scheduled,
 // Of the space for `space_of`, or for the target itself.
 void ExpectCandidatesAgree(const std::string& text, const std::string& target,
                            Rng& rng, const std::string& space_of = "") {
-  const auto function = ir::ParseFunction(text, "main.py");
-  ASSERT_TRUE(function.ok()) << function.status() << text;
-  std::vector<std::vector<std::byte>> inputs;
-  for (const ir::Buffer& param : (*function)->params) {
-    inputs.push_back(Random(*param, rng));
-  }
-  auto expected = inputs;
-  const std::vector<std::span<std::byte>> views(expected.begin(),
-                                                expected.end());
-  ASSERT_TRUE(ir::Interpret(**function, views).ok());
-  const auto space = space::DesignSpace::Create(
-      *function, *target::Parse(space_of.empty() ? target : space_of));
-  ASSERT_TRUE(space.ok()) << space.status();
-  for (int i = 0; i < kCandidates; ++i) {
-    const auto candidate = (*space)->Sample(rng);
-    ASSERT_TRUE(candidate.ok()) << candidate.status();
-    const auto scheduled = (*space)->Apply(*candidate);
-    if (!scheduled.ok()) continue;
-    const auto compiled = CompiledProgram::Compile(scheduled->module(), target);
-    ASSERT_TRUE(compiled.ok())
-        << compiled.status() << ir::Print(scheduled->module());
-    auto actual = inputs;
+  const auto made = MakeCandidateCase(text, rng);
+  ASSERT_TRUE(made.ok()) << made.status() << text;
+  const auto check = [&](const schedule::Schedule& scheduled) -> absl::Status {
+    TF_ASSIGN_OR_RETURN(const auto compiled,
+                        CompiledProgram::Compile(scheduled.module(), target));
+    Buffers actual = made->inputs;
     const std::vector<std::span<std::byte>> buffers(actual.begin(),
                                                     actual.end());
-    ASSERT_TRUE(compiled->Run(buffers).ok());
+    TF_RETURN_IF_ERROR(compiled.Run(buffers));
     if (text.find(kWeights) != std::string::npos) {
-      auto split = inputs;
-      const ir::PrimFuncPtr whole = scheduled->module().Find("main");
-      const absl::Status status = RunSplit(*whole, split);
-      ASSERT_TRUE(status.ok()) << status << ir::Print(*whole);
-      EXPECT_TRUE(split == expected)
+      Buffers split = made->inputs;
+      const ir::PrimFuncPtr whole = scheduled.module().Find("main");
+      TF_RETURN_IF_ERROR(RunSplit(*whole, split));
+      EXPECT_TRUE(split == made->expected)
           << "seed " << kSeed << ", split" << ir::Print(*whole);
     }
-    EXPECT_TRUE(actual == expected) << "seed " << kSeed << ", target " << target
-                                    << scheduled->trace().Print() << text;
-  }
+    EXPECT_TRUE(actual == made->expected)
+        << "seed " << kSeed << ", target " << target
+        << scheduled.trace().Print() << text;
+    return absl::OkStatus();
+  };
+  const auto ran =
+      ForEachCandidate(made->function, space_of.empty() ? target : space_of,
+                       kCandidates, rng, check);
+  ASSERT_TRUE(ran.ok()) << ran.status() << text;
 }
 
 // With this machine's instructions and with none for dot products.

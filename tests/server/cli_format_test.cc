@@ -55,6 +55,12 @@ TEST(CliFormatTest, JobsJson) {
   job.set_best_seconds(0);
   EXPECT_THAT(JobsJson(jobs).dump(), HasSubstr(R"("best_seconds":null)"));
   EXPECT_EQ(JobsJson({}).dump(), "[]");
+  job.add_more_targets("aarch64:cortex-a72,cores=1");
+  EXPECT_THAT(JobsJson(jobs).dump(),
+              HasSubstr(R"("error":"","targets":["x86-64:znver4,cores=1",)"
+                        R"("aarch64:cortex-a72,cores=1"]})"));
+  EXPECT_THAT(JobsTable(jobs), HasSubstr("  x86-64:znver4,cores=1 + "
+                                         "aarch64:cortex-a72,cores=1  "));
 }
 
 TEST(CliFormatTest, DevicesJson) {
@@ -74,19 +80,23 @@ TEST(CliFormatTest, DevicesJson) {
             R"("last_seen":"2026-01-02T03:04:05Z","trials_per_second":0.0,)"
             R"("libraries":{"openblas":"0.3.21"},"labels":{},)"
             R"("reserved_for":"","reserved_until":"","unsteady":false,)"
-            R"("clock_mhz":null,"temperature_c":null}])");
+            R"("clock_mhz":null,"temperature_c":null,"isolation":""}])");
+  EXPECT_THAT(DevicesTable(devices), HasSubstr("  -    -     -          its "));
   (*device.mutable_labels())["rack"] = "b2";
   device.set_reserved_for("ann");
   device.set_reserved_until("2026-01-02T04:04:05Z");
   device.set_unsteady(true);
   device.set_clock_mhz(3000);
   device.set_temperature_c(61.5);
+  device.set_isolation("seccomp+netns");
   EXPECT_THAT(
       DevicesJson(devices).dump(),
       HasSubstr(R"("labels":{"rack":"b2"},"reserved_for":"ann",)"
                 R"("reserved_until":"2026-01-02T04:04:05Z","unsteady":true,)"
-                R"("clock_mhz":3000.0,"temperature_c":61.5})"));
-  EXPECT_THAT(DevicesTable(devices), HasSubstr("  3000  62 C  "));
+                R"("clock_mhz":3000.0,"temperature_c":61.5,)"
+                R"("isolation":"seccomp+netns"})"));
+  EXPECT_THAT(DevicesTable(devices),
+              HasSubstr("  3000  62 C  seccomp+netns  its "));
   EXPECT_EQ(DevicesJson({}).dump(), "[]");
 }
 
@@ -99,11 +109,31 @@ TEST(CliFormatTest, AuditJson) {
   entry.set_action("drain");
   entry.set_subject("w0");
   entry.set_detail("a new fan");
-  EXPECT_EQ(AuditJson(log).dump(),
+  EXPECT_EQ(AuditJson(log.entries()).dump(),
             R"([{"id":7,"at":"2026-01-02T03:04:05Z","actor":"ann",)"
             R"("action":"drain","subject":"w0","detail":"a new fan"}])");
-  EXPECT_EQ(AuditJson({}).dump(), "[]");
-  EXPECT_THAT(AuditTable(log), HasSubstr("ann  drain  w0      a new fan"));
+  EXPECT_EQ(AuditJson(AuditEntries()).dump(), "[]");
+  EXPECT_THAT(AuditTable(log.entries(), "DEVICE"),
+              HasSubstr("ann  drain  w0      a new fan"));
+}
+
+TEST(CliFormatTest, TokensJson) {
+  v1::ListTokensResponse tokens;
+  v1::Token& token = *tokens.add_tokens();
+  token.set_name("board1");
+  token.set_role("worker");
+  token.set_created("2026-01-02T03:04:05Z");
+  token.set_expires("2026-04-02T03:04:05Z");
+  EXPECT_EQ(TokensJson(tokens).dump(),
+            R"([{"name":"board1","role":"worker",)"
+            R"("created":"2026-01-02T03:04:05Z",)"
+            R"("expires":"2026-04-02T03:04:05Z","revoked":""}])");
+  EXPECT_EQ(TokensTable(tokens),
+            "NAME    ROLE    CREATED               EXPIRES               "
+            "REVOKED\n"
+            "board1  worker  2026-01-02T03:04:05Z  2026-04-02T03:04:05Z  "
+            "never\n");
+  EXPECT_EQ(TokensJson({}).dump(), "[]");
 }
 
 TEST(CliFormatTest, StatsJson) {
@@ -125,6 +155,46 @@ TEST(CliFormatTest, UpdateJson) {
       R"("trials_done":64,"best_seconds":0.002,"best_gflops":107.4,)"
       R"("unscheduled_seconds":0.5}],)"
       R"("devices":[{"name":"w0","state":"busy"}]})");
+}
+
+// Of a job for two targets, of which the second has nothing yet.
+v1::JobUpdate UpdateOfTwoTargets() {
+  v1::JobUpdate update = Update();
+  update.set_best_seconds(0);
+  update.mutable_tasks(0)->set_target("x86-64:znver4,cores=1");
+  v1::TaskProgress& task = *update.add_tasks();
+  task.set_function("mm");
+  task.set_workload_hash("abc");
+  task.set_target("aarch64:cortex-a72,cores=1");
+  update.set_message("waits for a device");
+  return update;
+}
+
+TEST(CliFormatTest, UpdateOfSeveralTargets) {
+  const v1::JobUpdate update = UpdateOfTwoTargets();
+  EXPECT_THAT(
+      UpdateJson(update).dump(),
+      HasSubstr(
+          R"("tasks":[{"function":"mm","workload":"abc","trials_done":64,)"
+          R"("best_seconds":0.002,"best_gflops":107.4,)"
+          R"("unscheduled_seconds":0.5,"target":"x86-64:znver4,cores=1"},)"
+          R"({"function":"mm","workload":"abc","trials_done":0,)"
+          R"("best_seconds":null,"best_gflops":null,)"
+          R"("unscheduled_seconds":null,)"
+          R"("target":"aarch64:cortex-a72,cores=1"}])"));
+  EXPECT_EQ(ProgressLine(update),
+            "running 64/256 trials | x86-64:znver4,cores=1: 64 trials, best "
+            "2.000 ms | aarch64:cortex-a72,cores=1: 0 trials, best - | "
+            "compile_error 4, ok 60 | 6.4 trials/s, 0:30 left | devices: 1 "
+            "busy | waits for a device");
+  EXPECT_EQ(Summary(update),
+            "job-1 running, 64/256 trials\n"
+            "FUNCTION  TARGET                      UNSCHEDULED  TUNED     "
+            "SPEED-UP  GFLOPS  TRIALS\n"
+            "mm        x86-64:znver4,cores=1       500.000 ms   2.000 ms  "
+            "250.0x    107.4   64\n"
+            "mm        aarch64:cortex-a72,cores=1  -            -         "
+            "-         -       0\n");
 }
 
 TEST(CliFormatTest, ProgressLine) {

@@ -171,7 +171,7 @@ TEST_F(DeviceDeskTest, SuspectMeasurementsAreMeasuredAgain) {
         Until([&] { return Device().state == farm::DeviceState::kIdle; }));
     factor = 4;
     JobSpec spec = Spec(5);
-    spec.target = testing::TestTarget(1).Key();
+    spec.targets[0].key = testing::TestTarget(1).Key();
     EXPECT_EQ(WaitForEnd(*jobs_->Submit(spec)).trials_done, 5);
   }
   const std::vector<database::Record> before = Records();
@@ -221,6 +221,49 @@ TEST_F(DeviceDeskTest, SuspectMeasurementsAreMeasuredAgain) {
   }));
 }
 
+// The same while a job runs: its search learns what was measured again.
+TEST_F(DeviceDeskTest, ARunningSearchLearnsWhatWasMeasuredAgain) {
+  rules_.canary_period = absl::Hours(1);
+  rules_.first_retry = rules_.last_retry = absl::Milliseconds(50);
+  RestartWithCanary();
+  std::atomic<double> factor = 1;
+  // The job has no end: trials stop when the test says so.
+  std::atomic<bool> mute = false;
+  const auto measure =
+      [&](const farm::Lease& lease) -> std::optional<farm::Measurement> {
+    const bool trial = lease.item.purpose == farm::Purpose::kTrial;
+    if (trial && mute) return std::nullopt;
+    const bool canary = lease.item.purpose == farm::Purpose::kCanary;
+    return Measured(factor * (canary ? 1e-4 : 1e-3));
+  };
+  const std::string id = *jobs_->Submit(Spec(1'000'000));
+  {
+    FakeWorker worker(*farm_, "w", measure);
+    ASSERT_TRUE(
+        Until([&] { return Device().state == farm::DeviceState::kBusy; }));
+    factor = 4;
+    WaitFor(id, [&](const JobSnapshot& s) { return s.trials_done > 20; });
+    mute = true;
+  }
+  const auto corrections = [&] {
+    int lines = 0;
+    const std::vector<std::string> log = *store_->ReadJobLog(id);
+    for (const std::string& line : log) {
+      lines += line.find("\"correct\"") != std::string::npos;
+    }
+    return lines;
+  };
+  EXPECT_EQ(corrections(), 0);
+  FakeWorker worker(*farm_, testing::TestHello("w", "boot-2"), measure);
+  EXPECT_TRUE(
+      Until([&] { return Device().state == farm::DeviceState::kPaused; }));
+  factor = 1;
+  mute = false;
+  EXPECT_TRUE(Until([&] { return corrections() > 0; }));
+  mute = true;
+  EXPECT_DOUBLE_EQ(jobs_->Get(id)->best_seconds(), 1e-3);
+}
+
 TEST_F(DeviceDeskTest, TheKnownTimeOutlivesTheServer) {
   {
     FakeWorker worker(*farm_, "w", [](const farm::Lease&) {
@@ -256,12 +299,12 @@ TEST_F(DeviceDeskTest, AUsersFloodOfJobsDoesNotKeepAnothersFromStarting) {
   for (int i = 0; i < 40; ++i) {
     JobSpec spec = Spec(1'000'000);
     spec.user = "ann";
-    spec.target = "x86-64:znver4,cores=" + std::to_string(i + 1);
+    spec.targets[0].key = "x86-64:znver4,cores=" + std::to_string(i + 1);
     ASSERT_TRUE(jobs_->Submit(spec).ok());
   }
   JobSpec spec = Spec(5);
   spec.user = "bob";
-  spec.target = "x86-64:znver4,cores=99";
+  spec.targets[0].key = "x86-64:znver4,cores=99";
   const std::string id = *jobs_->Submit(spec);
   EXPECT_EQ(WaitFor(id,
                     [](const JobSnapshot& s) {

@@ -45,6 +45,30 @@ class HealthTest : public ::testing::Test {
   absl::Duration now_ = absl::Hours(1);
 };
 
+TEST(HealthRulesTest, AreSetByName) {
+  HealthRules rules;
+  Settings settings = HealthSettings(rules);
+  EXPECT_TRUE(settings.SetPair("unsteady_factor=2.5").ok());
+  EXPECT_TRUE(settings.SetPair("canary_period=5s").ok());
+  EXPECT_TRUE(settings.SetPair("max_doubts=4").ok());
+  EXPECT_EQ(rules.unsteady_factor, 2.5);
+  EXPECT_EQ(rules.canary_period, absl::Seconds(5));
+  EXPECT_EQ(rules.max_doubts, 4);
+  EXPECT_TRUE(CheckHealth(rules).ok());
+  EXPECT_EQ(settings.SetPair("unsteady_factor=0.5").code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(settings.SetPair("patience=1s").code(),
+            absl::StatusCode::kInvalidArgument);
+  // Rules that contradict each other.
+  for (const char* pair :
+       {"unsteady_factor=9", "first_retry=1h", "first_rest=1h"}) {
+    HealthRules broken;
+    ASSERT_TRUE(HealthSettings(broken).SetPair(pair).ok());
+    EXPECT_EQ(CheckHealth(broken).code(), absl::StatusCode::kInvalidArgument)
+        << pair;
+  }
+}
+
 TEST_F(HealthTest, ANewDeviceWorksOnceItsCanaryHasPassed) {
   EXPECT_EQ(health_.state(), State::kUnchecked);
   EXPECT_FALSE(health_.works(now_));

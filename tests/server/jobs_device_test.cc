@@ -59,7 +59,7 @@ TEST_F(JobsTest, TheSearchSeesTheCachesOfTheFirstDevice) {
   const target::CacheSizes announced = testing::TestHello("w").device.caches();
   EXPECT_NE(announced, target::CacheSizes());
   EXPECT_THAT(caches->all(), ElementsAre(announced));
-  EXPECT_EQ(ReadLog(*store_->ReadJobLog(id))->caches, announced);
+  EXPECT_EQ(Opened(id).caches, announced);
 }
 
 TEST_F(JobsTest, TheClientsCachesAreKeptWithTheJob) {
@@ -67,7 +67,7 @@ TEST_F(JobsTest, TheClientsCachesAreKeptWithTheJob) {
   const auto caches = std::make_shared<NotedCaches>();
   Restart(NotesCaches(caches));
   JobSpec spec = Spec(1'000'000);
-  spec.caches = own;
+  spec.targets[0].caches = own;
   const std::string id = *jobs_->Submit(spec);
   {
     FakeWorker worker(*farm_, "w", Quick);
@@ -118,13 +118,12 @@ TEST_F(JobsTest, LibrariesAreOfferedWherePermittedAndThere) {
   JobSpec spec = Spec(3);
   spec.allow_library = true;
   // The client knows the caches, but not what the device has.
-  spec.caches = target::CacheSizes();
+  spec.targets[0].caches = target::CacheSizes();
   const std::string id = *jobs_->Submit(spec);
   EXPECT_EQ(WaitForEnd(id).state, JobState::kDone);
   EXPECT_THAT(noted, ElementsAre(std::vector<std::string>(),
                                  std::vector<std::string>{"openblas"}));
-  EXPECT_THAT(*ReadLog(*store_->ReadJobLog(id))->libraries,
-              ElementsAre("openblas"));
+  EXPECT_THAT(*Opened(id).libraries, ElementsAre("openblas"));
 }
 
 TEST_F(JobsTest, AJobWithoutThePermissionDoesNotTakeALibrarysTime) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "server/jobs/job_log.h"
 #include "server/jobs/jobs.h"
 #include "tests/server/fake_search.h"
 #include "tests/server/fake_worker.h"
@@ -47,7 +48,7 @@ class JobsTest : public ::testing::Test {
     spec.request_id = "request-" + std::to_string(++requests_);
     spec.program = testing::kMatmul;
     spec.program_name = "matmul.py";
-    spec.target = testing::TestTarget().Key();
+    spec.targets = {{testing::TestTarget().Key(), std::nullopt}};
     spec.trials = trials;
     return spec;
   }
@@ -65,6 +66,11 @@ class JobsTest : public ::testing::Test {
     ADD_FAILURE() << "still " << JobStateName(snapshot.state) << " with "
                   << snapshot.trials_done << " trials";
     return snapshot;
+  }
+  // What the job's log says of the test's target.
+  OpenedTarget Opened(const std::string& id) {
+    return ReadLog(*store_->ReadJobLog(id))
+        ->Opened(testing::TestTarget().Key(), /*only=*/false);
   }
   std::vector<database::Record> Records() {
     std::vector<database::Record> all;

@@ -362,10 +362,10 @@ TEST_F(JobsTest, RefusesBadSubmissions) {
   spec.program = "def";
   EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
   spec = Spec();
-  spec.target = "host";
+  spec.targets[0].key = "host";
   EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
   spec = Spec();
-  spec.target = "toaster";
+  spec.targets[0].key = "toaster";
   EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
   spec = Spec(0);
   EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
@@ -378,7 +378,7 @@ TEST_F(JobsTest, RefusesBadSubmissions) {
   spec.search = "luck";
   EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
   spec = Spec();
-  spec.caches = {32 << 10, 0, 1 << 20};
+  spec.targets[0].caches = {32 << 10, 0, 1 << 20};
   EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
   spec = Spec();
   spec.program = testing::kAddRelu;

@@ -22,14 +22,25 @@ double MadeUpSeconds(const std::string& scheduled_hash) {
   return 1e-3 * (1 + static_cast<double>(Sha256Prefix(scheduled_hash) % 1000));
 }
 
-TEST(ReplayTest, TheLogGivesTheSameCandidatesAgain) {
+farm::WorkerHello HelloFor(const std::string& target, int index) {
+  farm::WorkerHello hello = testing::TestHello("w" + std::to_string(index));
+  hello.device.target = target;
+  hello.device.l2_bytes <<= index;  // each its own
+  return hello;
+}
+
+// Tunes for the targets, each on a device of its own, and then asks new
+// searches for the same in the order of the log.
+void TuneAndReplay(const std::vector<std::string>& targets) {
   auto store =
       *database::Store::Open(":memory:", database::Store::Mode::kReadWrite);
   farm::Farm farm({.fingerprint = testing::kFingerprint});
   const SearchFactory factory = RealSearchFactory();
   JobSpec spec;
   spec.program = testing::kMatmul;
-  spec.target = testing::TestTarget(1).Key();
+  for (const std::string& key : targets) {
+    spec.targets.push_back({key, std::nullopt});
+  }
   spec.trials = 60;
   spec.seed = 7;
   std::string id;
@@ -39,12 +50,15 @@ TEST(ReplayTest, TheLogGivesTheSameCandidatesAgain) {
         {.fingerprint = testing::kFingerprint, .search_factory = factory});
     ASSERT_TRUE(jobs.Recover().ok());
     jobs.Start();
-    testing::FakeWorker worker(
-        farm, "w",
-        [](const farm::Lease& lease) {
-          return testing::Measured(MadeUpSeconds(lease.item.scheduled_hash));
-        },
-        /*slots=*/3);
+    std::vector<std::unique_ptr<testing::FakeWorker>> workers;
+    for (const std::string& key : targets) {
+      workers.push_back(std::make_unique<testing::FakeWorker>(
+          farm, HelloFor(key, static_cast<int>(workers.size())),
+          [](const farm::Lease& lease) {
+            return testing::Measured(MadeUpSeconds(lease.item.scheduled_hash));
+          },
+          /*slots=*/3));
+    }
     id = *jobs.Submit(spec);
     for (int i = 0; i < 20'000 && !Ended(jobs.Get(id)->state); ++i) {
       usleep(5000);
@@ -53,31 +67,38 @@ TEST(ReplayTest, TheLogGivesTheSameCandidatesAgain) {
   }
 
   ASSERT_TRUE(ResolveJob(*store, spec).ok());
-  const TaskSpec task = spec.tasks.front();
   const std::vector<std::string> log = *store->ReadJobLog(id);
-  target::Target target = *target::Parse(spec.target);
-  // Of the device that measured, which the job's own text does not name.
-  target.caches = ReadLog(log)->caches.value();
-  EXPECT_EQ(target.caches, testing::TestHello("w").device.caches());
-  const std::shared_ptr<cost_model::CostModel> model = factory.make_model(spec);
-  auto search = *factory.make_search(
-      {.job = spec,
-       .task_id = search::TaskId(task.workload_hash, spec.target),
-       .function = *ParseTask(task),
-       .target = target,
-       .fingerprint = testing::kFingerprint,
-       .model = model});
+  const LogSummary summary = *ReadLog(log);
+  std::map<std::string, std::unique_ptr<search::Search>> searches;
+  for (const TaskSpec& task : spec.tasks) {
+    target::Target target = *target::Parse(task.target);
+    // Of the device that measured, which the job's own text does not name.
+    target.caches = summary.Opened(task.target, /*only=*/false).caches.value();
+    const int index = static_cast<int>(searches.size());
+    EXPECT_EQ(target.caches, HelloFor(task.target, index).device.caches());
+    searches[TaskId(task)] =
+        *factory.make_search({.job = spec,
+                              .task_id = TaskId(task),
+                              .function = *ParseTask(task),
+                              .target = target,
+                              .fingerprint = testing::kFingerprint,
+                              .model = factory.make_model(spec)});
+  }
+  ASSERT_EQ(searches.size(), targets.size());
   std::map<std::string, std::string> hash_of;
-  int replayed = 0;
+  std::map<std::string, int> replayed;  // by task
   for (const std::string& text : log) {
     const Json line = Json::parse(text);
+    if (!line.contains("task")) continue;
+    search::Search& search = *searches.at(line["task"]);
     if (line["event"] == "propose") {
-      const auto proposals = *search->Propose(line["asked"].get<int>());
+      const auto proposals = *search.Propose(line["asked"].get<int>());
       ASSERT_EQ(proposals.size(), line["candidates"].size());
-      for (size_t i = 0; i < proposals.size(); ++i, ++replayed) {
+      for (size_t i = 0; i < proposals.size(); ++i) {
         ASSERT_EQ(proposals[i].trace, line["candidates"][i]["trace"]);
         EXPECT_EQ(proposals[i].candidate_id, line["candidates"][i]["id"]);
         hash_of[proposals[i].candidate_id] = proposals[i].scheduled_hash;
+        ++replayed[line["task"]];
       }
     } else if (line["event"] == "report") {
       std::vector<search::Outcome> outcomes;
@@ -86,10 +107,20 @@ TEST(ReplayTest, TheLogGivesTheSameCandidatesAgain) {
                             .status = database::Status::kOk,
                             .seconds = MadeUpSeconds(hash_of.at(candidate))});
       }
-      ASSERT_TRUE(search->Report(outcomes).ok());
+      ASSERT_TRUE(search.Report(outcomes).ok());
     }
   }
-  EXPECT_EQ(replayed, 60);
+  for (const TaskSpec& task : spec.tasks) {
+    EXPECT_EQ(replayed[TaskId(task)], 60 / static_cast<int>(targets.size()));
+  }
+}
+
+TEST(ReplayTest, TheLogGivesTheSameCandidatesAgain) {
+  TuneAndReplay({testing::TestTarget(1).Key()});
+}
+
+TEST(ReplayTest, TheLogOfAJobOfTwoTargetsGivesTheSameCandidatesAgain) {
+  TuneAndReplay({testing::TestTarget(1).Key(), "aarch64:cortex-a72,cores=1"});
 }
 
 }  // namespace

@@ -74,15 +74,16 @@ class FlakyStore : public database::Store {
   absl::StatusOr<database::Stats> GetStats() const override {
     return store_->GetStats();
   }
-  absl::Status AddToken(const database::TokenRow& token) override {
-    return store_->AddToken(token);
+  absl::Status AddToken(const database::TokenRow& token,
+                        const std::string& actor) override {
+    return store_->AddToken(token, actor);
   }
   absl::StatusOr<std::vector<database::TokenRow>> ListTokens() const override {
     return store_->ListTokens();
   }
-  absl::StatusOr<int> RevokeName(const std::string& name,
-                                 const std::string& at) override {
-    return store_->RevokeName(name, at);
+  absl::StatusOr<int> RevokeName(const std::string& name, const std::string& at,
+                                 const std::string& actor) override {
+    return store_->RevokeName(name, at, actor);
   }
   absl::StatusOr<std::map<std::string, std::string>> ListRevokedNames()
       const override {
@@ -167,7 +168,7 @@ class ResultWriterTest : public ::testing::Test {
   void Measure(const std::string& candidate) {
     farm::WorkItem item;
     item.candidate_id = candidate;
-    item.queue = "job";
+    item.queue = item.job = "job";
     item.workload_hash = std::string(64, 'a');
     item.program = "program";
     item.target = TestTarget();

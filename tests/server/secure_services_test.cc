@@ -43,7 +43,7 @@ class SecureServicesTest : public ::testing::Test {
             std::pair("w", security::Role::kWorker)}) {
         const auto token =
             security::MakeToken(name, role, absl::Hours(1), absl::Now());
-        ASSERT_TRUE((*store)->AddToken(token->row).ok());
+        ASSERT_TRUE((*store)->AddToken(token->row, "test").ok());
         tokens_[name] = token->token;
       }
     }

@@ -170,7 +170,7 @@ class GateTest : public ::testing::Test {
   }
   Credentials Token(const std::string& name, Role role,
                     absl::Duration lifetime = absl::InfiniteDuration()) {
-    auto token = gate_->CreateToken(name, role, lifetime);
+    auto token = gate_->CreateToken(name, role, lifetime, "ann");
     EXPECT_TRUE(token.ok()) << token.status();
     return {.authorization = "Bearer " + *token};
   }
@@ -225,7 +225,7 @@ TEST_F(GateTest, EachRoleIsHeldToItsMethods) {
 
 TEST_F(GateTest, TokensAreStoredAsHashesAlone) {
   const std::string token =
-      gate_->CreateToken("u", Role::kUser, absl::Hours(1)).value();
+      gate_->CreateToken("u", Role::kUser, absl::Hours(1), "ann").value();
   const auto rows = store_->ListTokens().value();
   ASSERT_THAT(rows, SizeIs(1));
   EXPECT_EQ(rows[0].sha256, TokenHash(token));
@@ -264,21 +264,47 @@ TEST_F(GateTest, RevocationClosesLiveStreamsOfThatNameAlone) {
   const auto stay_other =
       gate_->Enter(gate_->Identify(other).value(), CallKind::kStream,
                    [&](const absl::Status&) { ++closed_other; });
-  EXPECT_EQ(gate_->Revoke("w1").value(), 1);
+  EXPECT_EQ(gate_->Revoke("w1", "bob").value(), 1);
   gate_->Sweep();
   EXPECT_EQ(closed, 1);
   EXPECT_EQ(closed_other, 0);
   EXPECT_TRUE(absl::IsUnauthenticated(Call(kConnect, worker)));
   EXPECT_TRUE(Call(kConnect, other).ok());
   // A second time there is nothing left to revoke, and a new one is good.
-  EXPECT_EQ(gate_->Revoke("w1").value(), 0);
+  EXPECT_EQ(gate_->Revoke("w1", "bob").value(), 0);
   EXPECT_TRUE(Call(kConnect, Token("w1", Role::kWorker)).ok());
+}
+
+TEST_F(GateTest, TokensMadeAndRevokedAreInTheAuditLog) {
+  Token("w1", Role::kWorker);
+  clock_.Advance(absl::Seconds(5));
+  Token("w2", Role::kUser, absl::Hours(1));
+  ASSERT_TRUE(gate_->Revoke("w1", "bob").ok());
+  // What is refused leaves no trace.
+  EXPECT_FALSE(gate_->Revoke("no name\n", "bob").ok());
+  const auto log = *gate_->TokenLog("", 10);
+  ASSERT_EQ(log.size(), 3u);
+  EXPECT_EQ(log[0].actor, "ann");
+  EXPECT_EQ(log[0].action, "token create");
+  EXPECT_EQ(log[0].subject, "w1");
+  EXPECT_THAT(log[0].detail, HasSubstr("worker"));
+  EXPECT_THAT(
+      log[1].detail,
+      HasSubstr("user, until " + TimeText(clock_.Now() + absl::Hours(1))));
+  EXPECT_EQ(log[2].actor, "bob");
+  EXPECT_EQ(log[2].action, "token revoke");
+  EXPECT_EQ(log[2].at, TimeText(clock_.Now()));
+  EXPECT_EQ(log[2].detail, "1 tokens");
+  EXPECT_EQ(gate_->TokenLog("w1", 10)->size(), 2u);
+  EXPECT_EQ(gate_->TokenLog("", 1)->front().action, "token revoke");
+  // A device of that name has a log of its own.
+  EXPECT_TRUE(store_->device_tables().ReadAudit("w1", 10)->empty());
 }
 
 TEST_F(GateTest, RevocationsSurviveARestart) {
   const Credentials user = Token("u", Role::kUser);
   const Credentials good = Token("v", Role::kUser);
-  ASSERT_TRUE(gate_->Revoke("u").ok());
+  ASSERT_TRUE(gate_->Revoke("u", "bob").ok());
   gate_ = std::make_unique<Gate>(*store_, Gate::Mode::kAuthenticated, limits_,
                                  clock_);
   ASSERT_TRUE(gate_->Start().ok());
@@ -401,13 +427,15 @@ TEST_F(CertificateTest, CertificatesExpireAndAreRevokedByNameUpToNow) {
   const auto stay =
       gate_->Enter(caller, CallKind::kStream,
                    [&](const absl::Status& why) { closed = why; });
-  EXPECT_EQ(gate_->Revoke("alice").value(), 0);
+  EXPECT_EQ(gate_->Revoke("alice", "bob").value(), 0);
   EXPECT_TRUE(absl::IsUnauthenticated(closed));
   EXPECT_TRUE(absl::IsUnauthenticated(Call(kSubmit, alice)));
   // One issued later is good: this one, had it been revoked an hour before.
-  ASSERT_TRUE(
-      store_->RevokeName("root", TimeText(caller.not_before - absl::Hours(1)))
-          .ok());
+  ASSERT_TRUE(store_
+                  ->RevokeName("root",
+                               TimeText(caller.not_before - absl::Hours(1)),
+                               "ann")
+                  .ok());
   ASSERT_TRUE(gate_->Start().ok());
   const Credentials root{.certificate = Read("admin-root.crt")};
   EXPECT_TRUE(Call(kSubmit, root).ok());

@@ -120,6 +120,43 @@ class ServicesTest : public ::testing::Test {
   int requests_ = 0;
 };
 
+TEST_F(ServicesTest, AJobsFurtherTargetsTravel) {
+  v1::SubmitRequest request = Job(4);
+  v1::JobTarget& board = *request.add_more_targets();
+  board.set_target("aarch64:cortex-a72,cores=1");
+  board.mutable_caches()->set_l1_bytes(32 << 10);
+  board.mutable_caches()->set_l2_bytes(1 << 20);
+  board.mutable_caches()->set_l3_bytes(2 << 20);
+  const std::string id = Submit(request);
+  grpc::ClientContext context;
+  v1::ListJobsResponse jobs;
+  ASSERT_TRUE(tune_->ListJobs(&context, {}, &jobs).ok());
+  ASSERT_EQ(jobs.jobs_size(), 1);
+  EXPECT_EQ(jobs.jobs(0).target(), TestTarget().Key());
+  ASSERT_EQ(jobs.jobs(0).more_targets_size(), 1);
+  EXPECT_EQ(jobs.jobs(0).more_targets(0), board.target());
+  grpc::ClientContext watching;
+  v1::WatchRequest watch;
+  watch.set_job_id(id);
+  auto reader = tune_->Watch(&watching, watch);
+  v1::JobUpdate update;
+  do {
+    ASSERT_TRUE(reader->Read(&update));
+  } while (update.state() != "running");
+  ASSERT_EQ(update.tasks_size(), 2);
+  EXPECT_EQ(update.tasks(0).target(), TestTarget().Key());
+  EXPECT_EQ(update.tasks(1).target(), board.target());
+  watching.TryCancel();
+  reader->Finish();
+  // Caches that are none, of the further target alone.
+  request.set_request_id("other");
+  board.mutable_caches()->set_l2_bytes(0);
+  grpc::ClientContext refused;
+  v1::SubmitResponse response;
+  EXPECT_EQ(tune_->Submit(&refused, request, &response).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+}
+
 TEST_F(ServicesTest, WelcomeComesFirstThenTheLeaseThenTheAck) {
   Submit(Job(1));
   grpc::ClientContext context;

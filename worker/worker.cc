@@ -69,8 +69,11 @@ class FarmStream {
   explicit FarmStream(const std::shared_ptr<grpc::Channel>& channel)
       : stub_(v1::Farm::NewStub(channel)), stream_(stub_->Connect(&context_)) {}
 
-  bool Write(const v1::WorkerMessage& message) {
-    return stream_->Write(message);
+  // `more`: another one follows at once, and both may go together.
+  bool Write(const v1::WorkerMessage& message, bool more = false) {
+    grpc::WriteOptions options;
+    if (more) options.set_buffer_hint();
+    return stream_->Write(message, options);
   }
   void WritesDone() { stream_->WritesDone(); }
   bool Read(v1::ServerMessage* message) { return stream_->Read(message); }
@@ -479,7 +482,7 @@ void Worker::WriteLoop(FarmStream& stream) {
     // Results first: the state that follows may offer a free slot for them.
     messages.push_back(ComposeState());
     for (const v1::WorkerMessage& message : messages) {
-      if (!stream.Write(message)) {
+      if (!stream.Write(message, /*more=*/&message != &messages.back())) {
         stream.Cancel();  // the reader notices, and ends the stream
         return;
       }

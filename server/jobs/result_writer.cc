@@ -222,9 +222,12 @@ bool ResultWriter::CommitRecords(const std::vector<const Completion*>& group) {
   const auto added = store_.AddRecords(records);
   NoteStored(added.status());
   if (added.ok()) {
+    std::vector<farm::Farm::Commit> commits;
     for (size_t i = 0; i < group.size(); ++i) {
-      Finish(*group[i], records[i], (*added)[i]);
+      listener_.OnRecorded(group[i]->item, records[i], (*added)[i]);
+      commits.push_back({group[i]->item.candidate_id, !(*added)[i]});
     }
+    farm_.Committed(commits);
     return true;
   }
   if (MayRetry(added.status())) return false;

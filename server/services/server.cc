@@ -126,6 +126,8 @@ class GrpcServer : public Server {
     set(GRPC_ARG_KEEPALIVE_TIME_MS, timeouts.keepalive_interval);
     set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, timeouts.keepalive_timeout);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+    // A ping and its answer for nearly every small message otherwise.
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     set(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
         timeouts.keepalive_interval / kPingsInInterval);
     set(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, limits.handshake);

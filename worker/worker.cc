@@ -58,6 +58,9 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
 }
 
 // Looking for the reason dials the server once more.
+// A change that is not urgent is told within this time, as a rule together with
+// one that is: a message less for each candidate.
+constexpr absl::Duration kStateDelay = absl::Milliseconds(250);
 constexpr absl::Duration kExplainAgain = absl::Seconds(30);
 constexpr absl::Duration kExplainLimit = absl::Seconds(2);
 
@@ -123,6 +126,11 @@ Worker::Worker(Options options, std::unique_ptr<Spool> spool)
   pipeline.fingerprint = options_.hello.fingerprint();
   pipeline.emulated = options_.hello.device().emulated();
   pipeline.on_change = [this] { Wake(); };
+  pipeline.on_progress = [this] {
+    MutexLock lock(mutex_);
+    state_by_ = std::min(state_by_, Monotonic() + kStateDelay);
+    changed_.NotifyAll();
+  };
   pipeline.on_result = [this](const std::string& uuid, v1::Result result) {
     Report(uuid, std::move(result));
   };
@@ -464,8 +472,8 @@ void Worker::WriteLoop(FarmStream& stream) {
     {
       MutexLock lock(mutex_);
       while (connected_ && !ending_ && !state_due_ && !results_due_ &&
-             Monotonic() < next_state) {
-        changed_.WaitFor(mutex_, next_state - Monotonic());
+             Monotonic() < std::min(next_state, state_by_)) {
+        changed_.WaitFor(mutex_, std::min(next_state, state_by_) - Monotonic());
       }
       if (!connected_) return;
       last = ending_;
@@ -477,6 +485,7 @@ void Worker::WriteLoop(FarmStream& stream) {
       }
       results_due_ = false;
       state_due_ = false;
+      state_by_ = absl::InfiniteDuration();
       next_state = Monotonic() + state_interval_;
     }
     // Results first: the state that follows may offer a free slot for them.

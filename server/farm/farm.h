@@ -26,6 +26,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -307,7 +308,8 @@ class Farm {
   // By name, candidate id, lease id, queue name, task id.
   std::map<std::string, std::unique_ptr<Worker>> workers_
       ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, std::unique_ptr<Item>> items_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, std::unique_ptr<Item>> items_
+      ABSL_GUARDED_BY(mutex_);
   std::map<std::string, ActiveLease> leases_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Queue> queues_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, double> best_seconds_ ABSL_GUARDED_BY(mutex_);

@@ -72,15 +72,16 @@ int Farm::SlotsFor(const target::Target& target,
                    const QueueTerms& terms) const {
   MutexLock lock(mutex_);
   const absl::Duration now = clock_.Monotonic();
-  const std::string key = target.Key();
-  int slots = 0;
-  for (const auto& [name, worker] : workers_) {
-    if (worker->is_promising(now) && index_.Fits(name, target, key) &&
-        Admits(*worker, terms)) {
-      slots += worker->capacity;
+  int64_t slots = index_.SlotsFor(terms.user, terms.requirements, target);
+  // Whose rest is over since it was looked at.
+  for (const std::string& name : resting_) {
+    const Worker& worker = *workers_.at(name);
+    if (worker.is_promising(now) && Admits(worker, terms) &&
+        index_.Fits(name, target, target.Key())) {
+      slots += worker.capacity;
     }
   }
-  return slots;
+  return static_cast<int>(slots);
 }
 
 std::optional<target::CacheSizes> Farm::CachesFor(

@@ -74,10 +74,12 @@ void Farm::Classify(const Worker& worker) {
 void Farm::Refresh(Worker& worker) {
   const absl::Duration now = clock_.Monotonic();
   const bool works = worker.takes_leases(now);
-  index_.SetState(worker.name, works, works && worker.has_slot());
+  index_.SetState(worker.name, works, works && worker.has_slot(),
+                  worker.is_promising(now) ? worker.capacity : 0);
   // The one change that time alone makes is the end of a rest.
   if (!works && worker.accepts() &&
-      worker.health.works(absl::InfiniteDuration())) {
+      worker.health.promising(absl::InfiniteDuration()) !=
+          worker.health.promising(now)) {
     resting_.insert(worker.name);
   } else {
     resting_.erase(worker.name);

@@ -28,6 +28,13 @@ std::string ClassKey(const GrantIndex::Device& device) {
   return key;
 }
 
+std::string OnlyDevice(const Requirements& requirements) {
+  for (const Requirement& one : requirements) {
+    if (one.key == "device") return one.value;
+  }
+  return "";
+}
+
 }  // namespace
 
 // --- Devices -----------------------------------------------------------------
@@ -36,6 +43,7 @@ void GrantIndex::Leave(const std::string& name, Entry& entry) {
   if (entry.of == nullptr) return;
   entry.of->free.erase(name);
   if (entry.working) --entry.of->working;
+  entry.of->slots -= entry.slots;
   if (--entry.of->devices == 0) classes_.erase(entry.class_key);
   entry.of = nullptr;
 }
@@ -53,12 +61,14 @@ void GrantIndex::SetDevice(const std::string& name, const Device& device) {
   }
   ++of.devices;
   if (entry.working) ++of.working;
+  of.slots += entry.slots;
   if (entry.free) of.free.insert(name);
   entry.of = &of;
   entry.class_key = std::move(key);
 }
 
-void GrantIndex::SetState(const std::string& name, bool working, bool free) {
+void GrantIndex::SetState(const std::string& name, bool working, bool free,
+                          int slots) {
   const auto found = devices_.find(name);
   if (found == devices_.end()) return;
   Entry& entry = found->second;
@@ -70,8 +80,10 @@ void GrantIndex::SetState(const std::string& name, bool working, bool free) {
       entry.of->free.erase(name);
     }
   }
+  entry.of->slots += slots - entry.slots;
   entry.working = working;
   entry.free = free;
+  entry.slots = slots;
 }
 
 void GrantIndex::ForgetDevice(const std::string& name) {
@@ -97,6 +109,36 @@ bool GrantIndex::Fits(const std::string& name, const target::Target& wanted,
   return found != devices_.end() && Fits(*found->second.of, wanted, wanted_key);
 }
 
+bool GrantIndex::Admits(const Class& of, const std::string& device,
+                        const std::string& user,
+                        const Requirements& requirements) {
+  return (of.device.reserved_for.empty() || of.device.reserved_for == user) &&
+         FirstUnmet(requirements, device, of.device.properties) == nullptr;
+}
+
+int64_t GrantIndex::SlotsFor(const std::string& user,
+                             const Requirements& requirements,
+                             const target::Target& wanted) const {
+  const std::string key = wanted.Key();
+  const std::string only = OnlyDevice(requirements);
+  if (!only.empty()) {
+    const auto found = devices_.find(only);
+    return found != devices_.end() &&
+                   Admits(*found->second.of, only, user, requirements) &&
+                   Fits(*found->second.of, wanted, key)
+               ? found->second.slots
+               : 0;
+  }
+  int64_t slots = 0;
+  for (const auto& [class_key, of] : classes_) {
+    if (of.slots > 0 && Admits(of, "", user, requirements) &&
+        Fits(of, wanted, key)) {
+      slots += of.slots;
+    }
+  }
+  return slots;
+}
+
 // --- Ready candidates --------------------------------------------------------
 
 void GrantIndex::SetTerms(const std::string& queue, const std::string& user,
@@ -104,10 +146,7 @@ void GrantIndex::SetTerms(const std::string& queue, const std::string& user,
   Queue& entry = queues_[queue];
   entry.user = user;
   entry.requirements = requirements;
-  entry.device.clear();
-  for (const Requirement& one : requirements) {
-    if (one.key == "device") entry.device = one.value;
-  }
+  entry.device = OnlyDevice(requirements);
 }
 
 GrantIndex::Place GrantIndex::Push(const std::string& queue,
@@ -146,20 +185,15 @@ void GrantIndex::RemoveQueue(const std::string& queue) {
 
 // --- Matching ----------------------------------------------------------------
 
-bool GrantIndex::OnlyDevice(const Queue& queue, const Group& group,
-                            std::string& device) {
+bool GrantIndex::FindOnly(const Queue& queue, const Group& group,
+                          std::string& device) {
   device = group.demand->device.empty() ? queue.device : group.demand->device;
   return queue.device.empty() || queue.device == device;
 }
 
 bool GrantIndex::Matches(const Class& of, const std::string& device,
                          const Queue& queue, const Group& group) const {
-  if (!of.device.reserved_for.empty() && of.device.reserved_for != queue.user) {
-    return false;
-  }
-  if (FirstUnmet(queue.requirements, device, of.device.properties) != nullptr) {
-    return false;
-  }
+  if (!Admits(of, device, queue.user, queue.requirements)) return false;
   const std::string& wanted_key = group.demand->target_key;
   if (!Fits(of, group.target, wanted_key)) return false;
   const std::string& kernels = group.demand->kernels;
@@ -181,7 +215,7 @@ std::optional<std::string> GrantIndex::NextDevice(
   for (const auto& [queue_name, queue] : waiting_) {
     for (const auto& [demand, group] : queue->groups) {
       std::string only;
-      if (!OnlyDevice(*queue, group, only)) continue;
+      if (!FindOnly(*queue, group, only)) continue;
       if (!only.empty()) {
         const auto found = devices_.find(only);
         if (found != devices_.end() && found->second.free && only > after &&
@@ -210,7 +244,7 @@ const GrantIndex::Group* GrantIndex::GroupFor(const Queue& queue,
   const Group* best = nullptr;
   for (const auto& [demand, group] : queue.groups) {
     std::string only;
-    if (!OnlyDevice(queue, group, only) || (!only.empty() && only != name)) {
+    if (!FindOnly(queue, group, only) || (!only.empty() && only != name)) {
       continue;
     }
     if ((best == nullptr ||

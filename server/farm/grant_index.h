@@ -45,13 +45,17 @@ class GrantIndex {
   };
   // A new one neither works nor is free; of a known one that stays as it is.
   void SetDevice(const std::string& name, const Device& device);
-  // Working: it may hold leases. Free: it works, and has a slot. Nothing
-  // happens where the device is not known.
-  void SetState(const std::string& name, bool working, bool free);
+  // Working: it may hold leases. Free: it works, and has a slot. `slots`: that
+  // SlotsFor counts. Nothing happens where the device is not known.
+  void SetState(const std::string& name, bool working, bool free,
+                int slots = 0);
   void ForgetDevice(const std::string& name);
   // DeviceFits for a device that is known; remembers what it found.
   bool Fits(const std::string& name, const target::Target& wanted,
             const std::string& wanted_key) const;
+  // Of all devices that may have the user's candidates for the target.
+  int64_t SlotsFor(const std::string& user, const Requirements& requirements,
+                   const target::Target& wanted) const;
 
   // --- Ready candidates ---
   // What a candidate demands, besides what its queue does.
@@ -94,6 +98,7 @@ class GrantIndex {
     std::string target_key;
     int devices = 0;
     int working = 0;
+    int64_t slots = 0;
     std::set<std::string> free;
     // Comparing targets is slow: what was found, by the key wanted.
     mutable std::map<std::string, bool> fits;
@@ -102,6 +107,7 @@ class GrantIndex {
     std::string class_key;
     Class* of = nullptr;
     bool working = false, free = false;
+    int slots = 0;
   };
   struct Group {
     const Demand* demand = nullptr;
@@ -119,11 +125,13 @@ class GrantIndex {
 
   static bool Fits(const Class& of, const target::Target& wanted,
                    const std::string& wanted_key);
+  static bool Admits(const Class& of, const std::string& device,
+                     const std::string& user, const Requirements& requirements);
   bool Matches(const Class& of, const std::string& device, const Queue& queue,
                const Group& group) const;
   // The only device that may have it; empty: any. False: none may.
-  static bool OnlyDevice(const Queue& queue, const Group& group,
-                         std::string& device);
+  static bool FindOnly(const Queue& queue, const Group& group,
+                       std::string& device);
   // Of those that the device fits, the one whose front is first; null: none.
   const Group* GroupFor(const Queue& queue, const std::string& name,
                         const Class& of) const;

@@ -21,6 +21,8 @@ namespace {
 constexpr int kReadySlots = 1;
 // Proposed together, so that a generation of the search pays.
 constexpr int kMinBatch = 8;
+// Lines of the log that wait for the next proposal, at most.
+constexpr size_t kMostUnlogged = 64;
 
 // While it lives the thread competes with builders for the processor, where
 // that is allowed: otherwise devices would soon have nothing to do.
@@ -132,8 +134,10 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
       ids.push_back(record.candidate_id);
     }
     if (reports.empty() || task->search == nullptr) continue;
-    // Where it fails, it goes before the next proposal.
-    AppendLog(ReportLine(task->id, ids)).IgnoreError();
+    // It says what was known when the next candidates were proposed, and goes
+    // with them: a commit of its own for every result would be too much.
+    unlogged_.push_back(ReportLine(task->id, ids));
+    if (unlogged_.size() >= kMostUnlogged) FlushLog().IgnoreError();
     const absl::Status reported = task->search->Report(reports);
     if (!reported.ok()) {
       // The search goes on without them; the records are safe.

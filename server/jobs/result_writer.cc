@@ -264,15 +264,9 @@ bool ResultWriter::CommitMeasure(const Completion& completion) {
   absl::Status status = added.status();
   if (added.ok() && !added->front()) {
     // Measured before: one more row of that record.
-    auto known = store_.FindRecords(record.workload_hash, record.target);
-    status = known.status();
-    if (known.ok()) {
-      for (const database::Record& old : *known) {
-        if (old.candidate_id != record.candidate_id) continue;
-        status = store_.AddMeasurement(old.id, record);
-        break;
-      }
-    }
+    const auto known = store_.RecordOf(record.candidate_id);
+    status =
+        known.ok() ? store_.AddMeasurement(*known, record) : known.status();
   }
   NoteStored(status);
   if (!status.ok()) {

@@ -27,6 +27,8 @@ namespace {
 
 // What a canary's and a candidate's time is: plausible, and never drifting.
 constexpr double kSeconds = 1e-3;
+// As the worker's own.
+constexpr absl::Duration kStateDelay = absl::Milliseconds(250);
 
 std::string ReadAll(const std::string& path) {
   std::ifstream file(path);
@@ -308,14 +310,24 @@ class Fleet::Worker
     held_[lease.lease_id()] = {.attempt = lease.attempt(),
                                .candidate = lease.candidate_id(),
                                .trial = trial};
-    QueueState();  // it builds
-    WriteNext();
+    // That it builds is told by the way, as a real worker does.
+    if (!lazy_) {
+      lazy_ = true;
+      timer_.At(now + kStateDelay, [this] { Tell(); });
+    }
     // Kernels differ: without, workers would go in step.
     const absl::Duration service = options_.service * (0.5 + rng_.Uniform());
     const absl::Duration start = std::max(now + service / 2, runner_free_);
     runner_free_ = start + service;
     timer_.At(start, [this, id = lease.lease_id()] { Run(id); });
     timer_.At(runner_free_, [this, id = lease.lease_id()] { Finish(id); });
+  }
+
+  void Tell() {
+    MutexLock lock(mutex_);
+    if (!lazy_ || shared_.stopped) return;
+    QueueState();
+    WriteNext();
   }
 
   void Run(const std::string& lease_id) {
@@ -350,6 +362,7 @@ class Fleet::Worker
     if (out_.size() > (writing_ ? 1u : 0u) && out_.back().has_state()) {
       out_.pop_back();
     }
+    lazy_ = false;
     v1::State& state = *out_.emplace_back().mutable_state();
     int busy = 0;
     for (const auto& [id, held] : held_) {
@@ -386,6 +399,7 @@ class Fleet::Worker
   // The front is being written while writing_.
   std::deque<v1::WorkerMessage> out_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool lazy_ ABSL_GUARDED_BY(mutex_) = false;  // a state that can wait is due
   bool done_ ABSL_GUARDED_BY(mutex_) = false;
   int slots_ ABSL_GUARDED_BY(mutex_) = 0;
   Rng rng_ ABSL_GUARDED_BY(mutex_);

@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/allocator.h"
 #include "base/file_limit.h"
 #include "base/log.h"
 #include "base/settings.h"
@@ -154,4 +155,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace tilefarm
 
-int main(int argc, char** argv) { return tilefarm::Main(argc, argv); }
+int main(int argc, char** argv) {
+  tilefarm::TuneAllocatorForMessages();
+  return tilefarm::Main(argc, argv);
+}

@@ -43,6 +43,8 @@ class SqliteStore final : public Store, public DeviceTables {
       const std::string& target_key) const override;
   absl::StatusOr<bool> HasCandidate(
       const std::string& candidate_id) const override;
+  absl::StatusOr<int64_t> RecordOf(
+      const std::string& candidate_id) const override;
   absl::StatusOr<BestMatch> FindBest(const BestQuery& query) const override;
   absl::StatusOr<Stats> GetStats() const override;
 

@@ -436,18 +436,28 @@ absl::StatusOr<std::vector<Record>> SqliteStore::FindRecords(
   return records;
 }
 
-absl::StatusOr<bool> SqliteStore::HasCandidate(
+absl::StatusOr<int64_t> SqliteStore::RecordOf(
     const std::string& candidate_id) const {
-  bool has = false;
+  int64_t id = 0;
   TF_RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
     TF_ASSIGN_OR_RETURN(
-        const int64_t id,
-        FindId(db, "SELECT id FROM records WHERE candidate_id = ?",
-               {candidate_id}));
-    has = id != 0;
+        id, FindId(db, "SELECT id FROM records WHERE candidate_id = ?",
+                   {candidate_id}));
     return absl::OkStatus();
   }));
-  return has;
+  if (id == 0) {
+    return absl::NotFoundError(
+        absl::StrCat("candidate ", candidate_id, " has no record"));
+  }
+  return id;
+}
+
+absl::StatusOr<bool> SqliteStore::HasCandidate(
+    const std::string& candidate_id) const {
+  const auto id = RecordOf(candidate_id);
+  if (absl::IsNotFound(id.status())) return false;
+  TF_RETURN_IF_ERROR(id.status());
+  return true;
 }
 
 absl::StatusOr<Stats> SqliteStore::GetStats() const {

@@ -115,6 +115,9 @@ class Store {
       const std::string& target_key) const = 0;
   virtual absl::StatusOr<bool> HasCandidate(
       const std::string& candidate_id) const = 0;
+  // The id of the candidate's record; NotFound where it has none.
+  virtual absl::StatusOr<int64_t> RecordOf(
+      const std::string& candidate_id) const = 0;
   // DESIGN 3.3's fallback order; NotFound where nothing may be used.
   virtual absl::StatusOr<BestMatch> FindBest(const BestQuery& query) const = 0;
   virtual absl::StatusOr<Stats> GetStats() const = 0;

@@ -43,11 +43,12 @@ SplitTrace SplitTraceText(std::string_view trace) {
   std::string decisions;
   int slots = 0;
   size_t at = 0;
+  size_t copied = 0;  // up to here
   char quote = 0;
   while (at < trace.size()) {
     const char c = trace[at];
     if (quote != 0) {
-      if (c == '\\' && at + 1 < trace.size()) split.sketch += trace[at++];
+      if (c == '\\' && at + 1 < trace.size()) ++at;
       if (c == quote || c == '\n') quote = 0;
     } else if (c == '"' || c == '\'') {
       quote = c;
@@ -56,16 +57,17 @@ SplitTrace SplitTraceText(std::string_view trace) {
       const size_t start = at + kKeyword.size();
       const size_t length = DecisionLength(trace.substr(start));
       if (length > 0) {
-        split.sketch += kKeyword;
+        split.sketch += trace.substr(copied, start - copied);
         split.sketch += kSlot;
         if (slots++ > 0) decisions += kSeparator;
         decisions += trace.substr(start, length);
-        at = start + length;
+        copied = at = start + length;
         continue;
       }
     }
-    split.sketch += trace[at++];
+    ++at;
   }
+  split.sketch += trace.substr(copied);
   if (slots > 0) split.decisions = std::move(decisions);
   return split;
 }

@@ -162,7 +162,7 @@ void Pipeline::Add(const std::string& database_uuid, v1::Lease lease) {
     queue_.push_back(job);
     changed_.NotifyAll();
   }
-  options_.on_change();
+  Progress();
 }
 
 void Pipeline::Cancel(const std::string& lease_id) {
@@ -215,6 +215,10 @@ bool Pipeline::empty() const {
   return held_.empty();
 }
 
+void Pipeline::Progress() const {
+  (options_.on_progress ? options_.on_progress : options_.on_change)();
+}
+
 bool Pipeline::IsCancelled(const Job& job) const {
   MutexLock lock(mutex_);
   return job.cancelled || ending_;
@@ -233,7 +237,7 @@ void Pipeline::BuilderLoop(BuilderClient& builder) {
       queue_.pop_front();
       job->phase = v1::LEASE_PHASE_BUILDING;
     }
-    options_.on_change();
+    Progress();
     job->built.from = Now();
     const bool built = BuildJob(builder, *job);
     job->built.to = Now();

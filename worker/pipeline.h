@@ -53,6 +53,9 @@ class Pipeline {
     bool emulated = false;
     // Called from the pipeline's threads, without its lock.
     std::function<void()> on_change;
+    // The same for what can wait a little: a lease was taken, or is being
+    // built. Null: on_change.
+    std::function<void()> on_progress;
     // The lease stays in Held() until this returns.
     std::function<void(const std::string& database_uuid, v1::Result)> on_result;
     // Where the time went, one line of JSON a lease that has ended; null: not
@@ -112,6 +115,7 @@ class Pipeline {
   // Hands the measurement over, unless nobody wants it any more.
   void Finish(const JobPtr& job);
   bool IsCancelled(const Job& job) const;
+  void Progress() const;
 
   const Options options_;
   ProcessStarter starter_;

@@ -58,6 +58,9 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
 }
 
 // Looking for the reason dials the server once more.
+// A change that is not urgent is told within this time, as a rule together with
+// one that is: a message less for each candidate.
+constexpr absl::Duration kStateDelay = absl::Milliseconds(250);
 constexpr absl::Duration kExplainAgain = absl::Seconds(30);
 constexpr absl::Duration kExplainLimit = absl::Seconds(2);
 
@@ -69,8 +72,11 @@ class FarmStream {
   explicit FarmStream(const std::shared_ptr<grpc::Channel>& channel)
       : stub_(v1::Farm::NewStub(channel)), stream_(stub_->Connect(&context_)) {}
 
-  bool Write(const v1::WorkerMessage& message) {
-    return stream_->Write(message);
+  // `more`: another one follows at once, and both may go together.
+  bool Write(const v1::WorkerMessage& message, bool more = false) {
+    grpc::WriteOptions options;
+    if (more) options.set_buffer_hint();
+    return stream_->Write(message, options);
   }
   void WritesDone() { stream_->WritesDone(); }
   bool Read(v1::ServerMessage* message) { return stream_->Read(message); }
@@ -120,6 +126,11 @@ Worker::Worker(Options options, std::unique_ptr<Spool> spool)
   pipeline.fingerprint = options_.hello.fingerprint();
   pipeline.emulated = options_.hello.device().emulated();
   pipeline.on_change = [this] { Wake(); };
+  pipeline.on_progress = [this] {
+    MutexLock lock(mutex_);
+    state_by_ = std::min(state_by_, Monotonic() + kStateDelay);
+    changed_.NotifyAll();
+  };
   pipeline.on_result = [this](const std::string& uuid, v1::Result result) {
     Report(uuid, std::move(result));
   };
@@ -461,8 +472,8 @@ void Worker::WriteLoop(FarmStream& stream) {
     {
       MutexLock lock(mutex_);
       while (connected_ && !ending_ && !state_due_ && !results_due_ &&
-             Monotonic() < next_state) {
-        changed_.WaitFor(mutex_, next_state - Monotonic());
+             Monotonic() < std::min(next_state, state_by_)) {
+        changed_.WaitFor(mutex_, std::min(next_state, state_by_) - Monotonic());
       }
       if (!connected_) return;
       last = ending_;
@@ -474,12 +485,13 @@ void Worker::WriteLoop(FarmStream& stream) {
       }
       results_due_ = false;
       state_due_ = false;
+      state_by_ = absl::InfiniteDuration();
       next_state = Monotonic() + state_interval_;
     }
     // Results first: the state that follows may offer a free slot for them.
     messages.push_back(ComposeState());
     for (const v1::WorkerMessage& message : messages) {
-      if (!stream.Write(message)) {
+      if (!stream.Write(message, /*more=*/&message != &messages.back())) {
         stream.Cancel();  // the reader notices, and ends the stream
         return;
       }

@@ -116,6 +116,8 @@ class Worker {
   bool server_drains_ ABSL_GUARDED_BY(mutex_) = false;  // asked to
   bool connected_ ABSL_GUARDED_BY(mutex_) = false;
   bool state_due_ ABSL_GUARDED_BY(mutex_) = false;
+  // When a change that is not urgent is told at the latest.
+  absl::Duration state_by_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
   FarmStream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::string database_uuid_ ABSL_GUARDED_BY(mutex_);
   absl::Duration state_interval_ ABSL_GUARDED_BY(mutex_);

@@ -4,7 +4,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/hash.h"
-#include "database/record.h"
 
 namespace tilefarm::farm {
 namespace {
@@ -53,10 +52,11 @@ bool DeviceFits(const target::Target& device, const target::Target& wanted) {
   return match == target::Match::kFamily && IsInstructionSetLevel(wanted.cpu);
 }
 
-bool HasLibraries(const DeviceProperties& device, std::string_view trace) {
-  const std::vector<std::string> kernels =
-      absl::StrSplit(database::LibraryOf(trace), ',', absl::SkipEmpty());
-  for (const std::string& kernel : kernels) {
+bool HasKernels(const DeviceProperties& device, std::string_view kernels) {
+  const std::vector<std::string> names =
+      absl::StrSplit(absl::string_view(kernels.data(), kernels.size()), ',',
+                     absl::SkipEmpty());
+  for (const std::string& kernel : names) {
     // A kernel's name begins with its library's: "openblas.sgemm".
     if (!device.libraries.contains(kernel.substr(0, kernel.find('.')))) {
       return false;

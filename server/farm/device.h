@@ -53,8 +53,9 @@ std::string DeviceId(std::string_view name, const DeviceProperties& properties);
 // measured on any cpu that has it.
 bool DeviceFits(const target::Target& device, const target::Target& wanted);
 
-// Whether the device has what a trace calls of libraries.
-bool HasLibraries(const DeviceProperties& device, std::string_view trace);
+// Whether the device has the libraries of these kernels, as
+// database::LibraryOf names those that a trace calls.
+bool HasKernels(const DeviceProperties& device, std::string_view kernels);
 
 enum class DeviceState {
   kIdle,

@@ -53,10 +53,8 @@ std::string Farm::NewLeaseId() const {
 // --- Workers ---------------------------------------------------------------
 
 Farm::Worker* Farm::FindSession(int64_t session) {
-  for (auto& [name, worker] : workers_) {
-    if (worker->session == session && session != 0) return worker.get();
-  }
-  return nullptr;
+  const auto found = sessions_.find(session);
+  return found == sessions_.end() ? nullptr : found->second;
 }
 
 absl::StatusOr<int64_t> Farm::Connect(const WorkerHello& hello,
@@ -83,6 +81,7 @@ absl::StatusOr<int64_t> Farm::Connect(const WorkerHello& hello,
   if (worker.session != 0) {
     worker.link->Close(absl::AbortedError(
         absl::StrCat("replaced by another connection of '", hello.name, "'")));
+    sessions_.erase(worker.session);
   }
   const bool restarted = worker.boot_id != hello.boot_id;
   if (!worker.boot_id.empty() && restarted) {
@@ -103,12 +102,15 @@ absl::StatusOr<int64_t> Farm::Connect(const WorkerHello& hello,
                                        ", the server's ", options_.fingerprint);
   }
   worker.session = next_session_++;
+  sessions_[worker.session] = &worker;
   worker.link = std::move(link);
   worker.draining = false;
   worker.has_unknown_leases = false;
   worker.last_seen = clock_.Now();
   worker.offline_reason.clear();
   HealthOnConnect(worker, restarted);
+  Classify(worker);
+  Refresh(worker);
   LogInfo(absl::StrCat(
       "device ", worker.name, " connected: ", worker.properties.target,
       worker.incompatible.empty() ? "" : "; no leases: ", worker.incompatible));
@@ -139,6 +141,7 @@ void Farm::OnState(int64_t session, std::span<const HeldLease> held,
       lease.phase_since = now;
     }
   }
+  Refresh(*worker);
   if (draining) LoseUntaken(*worker, held);
   Grant();
 }
@@ -196,8 +199,6 @@ void Farm::OnResult(int64_t session, WorkerResult result) {
       Charge(lease->second, item, *workers_.at(lease->second.worker));
     }
     DropLease(lease_id);
-  } else {
-    Unqueue(item);
   }
   const absl::Duration now = clock_.Monotonic();
   worker->last_report = now;
@@ -206,6 +207,7 @@ void Farm::OnResult(int64_t session, WorkerResult result) {
   item.reported_by = worker->name;
   if (item.work.purpose == Purpose::kCanary) {
     TakeCanary(item, *worker, std::move(result.measurement));
+    Refresh(*worker);
     Grant();
     return;
   }
@@ -216,17 +218,18 @@ void Farm::OnResult(int64_t session, WorkerResult result) {
   if (!Doubt(item, *worker, result.measurement)) {
     Report(item, *worker, std::move(result.measurement));
   }
+  Refresh(*worker);
   Grant();
 }
 
 void Farm::Report(Item& item, const Worker& worker, Measurement measurement) {
-  item.state = Item::State::kCommitting;
+  SetState(item, Item::State::kCommitting);
   if (sink_ == nullptr) return;
   sink_->OnResult(Completion{
       .item = item.work,
       .measurement = std::move(measurement),
-      .device_id = DeviceId(worker.name, worker.properties),
-      .device_model = DeviceModel(worker.properties),
+      .device_id = worker.device_id,
+      .device_model = worker.device_model,
       .unsteady = worker.health.state() == DeviceHealth::State::kUnsteady,
       .trusted = worker.health.state() == DeviceHealth::State::kSteady,
   });
@@ -236,11 +239,13 @@ void Farm::Disconnect(int64_t session) {
   MutexLock lock(mutex_);
   Worker* worker = FindSession(session);
   if (worker == nullptr) return;
+  sessions_.erase(session);
   worker->session = 0;
   worker->link.reset();
   worker->has_unknown_leases = false;
   worker->offline_reason = "its connection ended";
   worker->health.OnDisconnect(clock_.Monotonic());
+  Refresh(*worker);
   SettleDoubts(*worker, /*trusted=*/false);
   Note(*worker, "disconnect", worker->offline_reason);
   LogInfo(absl::StrCat("device ", worker->name, " disconnected"));
@@ -253,33 +258,26 @@ void Farm::CloseAll(const absl::Status& why) {
     worker->link->Close(why);
     worker->session = 0;
     worker->link.reset();
+    Refresh(*worker);
   }
+  sessions_.clear();
 }
 
 // --- Work --------------------------------------------------------------------
 
 absl::Status Farm::Add(WorkItem work, Where where) {
   MutexLock lock(mutex_);
-  std::unique_ptr<Item>& slot = items_[work.candidate_id];
-  if (slot != nullptr) {
+  if (items_.contains(work.candidate_id)) {
     return absl::AlreadyExistsError(
         absl::StrCat("candidate ", work.candidate_id, " is in the farm"));
   }
-  slot = std::make_unique<Item>();
-  slot->work = std::move(work);
-  slot->calls_library = !database::LibraryOf(slot->work.trace).empty();
-  std::deque<std::string>& ready = QueueOf(slot->work.queue).ready;
-  switch (where) {
-    case Where::kBack:
-      ready.push_back(slot->work.candidate_id);
-      break;
-    case Where::kFront:
-      ready.push_front(slot->work.candidate_id);
-      break;
-    case Where::kHeldFromFormerProcess:
-      slot->state = Item::State::kHeld;
-      slot->held_since = clock_.Monotonic();
-      break;
+  QueueOf(work.queue);
+  Item& item = NewItem(std::move(work));
+  if (where == Where::kHeldFromFormerProcess) {
+    SetState(item, Item::State::kHeld);
+    item.held_since = clock_.Monotonic();
+  } else {
+    MakeReady(item, where == Where::kFront);
   }
   Grant();
   return absl::OkStatus();
@@ -289,6 +287,7 @@ void Farm::OpenQueue(const std::string& queue, const QueueTerms& terms) {
   MutexLock lock(mutex_);
   Queue& entry = QueueOf(queue);
   entry.terms = terms;
+  index_.SetTerms(queue, terms.user, terms.requirements);
   shares_.Open(queue, terms.user, terms.priority, entry.urgent,
                clock_.Monotonic());
 }
@@ -310,9 +309,8 @@ void Farm::SetUrgent(const std::string& queue) {
 void Farm::RemoveQueue(const std::string& queue) {
   MutexLock lock(mutex_);
   for (auto it = items_.begin(); it != items_.end();) {
-    Item& item = *it->second;
+    Item& item = *(it++)->second;
     if (item.work.queue != queue || item.state == Item::State::kCommitting) {
-      ++it;
       continue;
     }
     if (item.state == Item::State::kLeased) {
@@ -328,23 +326,28 @@ void Farm::RemoveQueue(const std::string& queue) {
       holder.doubted.erase(item.work.candidate_id);
       if (holder.session != 0) holder.link->SendAck(item.lease_id, true);
     }
-    it = items_.erase(it);
+    EraseItem(item);
   }
   queues_.erase(queue);
+  index_.RemoveQueue(queue);
   shares_.Close(queue);
   Grant();
 }
 
-void Farm::Committed(const std::string& candidate_id, bool superseded) {
+void Farm::Committed(std::span<const Commit> commits) {
   MutexLock lock(mutex_);
-  auto it = items_.find(candidate_id);
-  if (it == items_.end()) return;
-  const Item& item = *it->second;
-  const auto worker = workers_.find(item.reported_by);
-  if (worker != workers_.end() && worker->second->session != 0) {
-    worker->second->link->SendAck(item.lease_id, superseded);
+  const bool was_behind = committing_ >= options_.timeouts.commit_backlog;
+  for (const Commit& commit : commits) {
+    auto it = items_.find(commit.candidate_id);
+    if (it == items_.end()) continue;
+    Item& item = *it->second;
+    const auto worker = workers_.find(item.reported_by);
+    if (worker != workers_.end() && worker->second->session != 0) {
+      worker->second->link->SendAck(item.lease_id, commit.superseded);
+    }
+    EraseItem(item);
   }
-  items_.erase(it);
+  if (was_behind) Grant();
 }
 
 void Farm::SetBest(const std::string& task_id, double seconds) {
@@ -354,42 +357,11 @@ void Farm::SetBest(const std::string& task_id, double seconds) {
 
 QueueCounts Farm::Counts(const std::string& queue) const {
   MutexLock lock(mutex_);
-  QueueCounts counts;
-  for (const auto& [id, item] : items_) {
-    if (item->work.queue != queue) continue;
-    switch (item->state) {
-      case Item::State::kHeld:
-        ++counts.held;
-        break;
-      case Item::State::kReady:
-        ++counts.ready;
-        break;
-      case Item::State::kLeased:
-        ++counts.leased;
-        break;
-      case Item::State::kDoubted:
-      case Item::State::kCommitting:
-        ++counts.committing;
-        break;
-    }
-  }
-  return counts;
+  const auto found = counts_.find(queue);
+  return found == counts_.end() ? QueueCounts() : found->second;
 }
 
 // --- Leases ------------------------------------------------------------------
-
-void Farm::DropLease(const std::string& lease_id) {
-  auto it = leases_.find(lease_id);
-  if (it == leases_.end()) return;
-  workers_.at(it->second.worker)->leases.erase(lease_id);
-  leases_.erase(it);
-}
-
-void Farm::Unqueue(Item& item) {
-  std::deque<std::string>& ready = QueueOf(item.work.queue).ready;
-  ready.erase(std::remove(ready.begin(), ready.end(), item.work.candidate_id),
-              ready.end());
-}
 
 void Farm::Lose(const std::string& lease_id, bool hung) {
   const ActiveLease lease = leases_.at(lease_id);
@@ -425,8 +397,7 @@ void Farm::Lose(const std::string& lease_id, bool hung) {
     Report(item, worker, std::move(lost));
     return;
   }
-  item.state = Item::State::kReady;
-  QueueOf(item.work.queue).ready.push_front(lease.candidate_id);
+  MakeReady(item, /*front=*/true);
 }
 
 void Farm::ExpireLeases() {
@@ -448,6 +419,7 @@ void Farm::ExpireLeases() {
 }
 
 void Farm::ReleaseHeld() {
+  if (held_.empty()) return;
   const absl::Duration now = clock_.Monotonic();
   bool still_working = false;
   for (const auto& [name, worker] : workers_) {
@@ -455,44 +427,10 @@ void Farm::ReleaseHeld() {
   }
   const absl::Duration hold = still_working ? options_.timeouts.former_hold_max
                                             : options_.timeouts.former_hold;
-  for (auto& [id, item] : items_) {
-    if (item->state != Item::State::kHeld || now - item->held_since < hold) {
-      continue;
-    }
-    item->state = Item::State::kReady;
-    QueueOf(item->work.queue).ready.push_front(id);
+  for (auto it = held_.begin(); it != held_.end();) {
+    Item& item = *items_.at(*it++);
+    if (now - item.held_since >= hold) MakeReady(item, /*front=*/true);
   }
-}
-
-bool Farm::BetterElsewhere(const Item& item, const Worker& worker) const {
-  const std::string& trace = item.work.trace;
-  if (HasLibraries(worker.properties, trace)) return false;
-  // Where nobody has the libraries any more the candidate fails, and says why.
-  return std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
-    const Worker& other = *entry.second;
-    return other.takes_leases(clock_.Monotonic()) &&
-           DeviceFits(other.target, item.work.target) &&
-           HasLibraries(other.properties, trace);
-  });
-}
-
-Lease Farm::MakeLease(Item& item, Worker& worker) {
-  Lease lease;
-  lease.lease_id = NewLeaseId();
-  lease.attempt = ++item.attempts;
-  lease.item = item.work;
-  item.state = Item::State::kLeased;
-  item.lease_id = lease.lease_id;
-  const absl::Duration now = clock_.Monotonic();
-  leases_[lease.lease_id] = {
-      .candidate_id = item.work.candidate_id,
-      .worker = worker.name,
-      .phase_since = now,
-      .expires = now + options_.timeouts.lease_duration,
-      .granted_at = now,
-  };
-  worker.leases.insert(lease.lease_id);
-  return lease;
 }
 
 void Farm::Charge(const ActiveLease& lease, const Item& item, Worker& worker) {
@@ -503,62 +441,6 @@ void Farm::Charge(const ActiveLease& lease, const Item& item, Worker& worker) {
   const absl::Duration from = std::max(lease.granted_at, worker.last_report);
   shares_.Settle(queue->second.terms.user, item.work.queue, lease.charged,
                  std::max(clock_.Monotonic() - from, absl::ZeroDuration()));
-}
-
-bool Farm::GrantFrom(Queue& queue, Worker& worker) {
-  for (auto it = queue.ready.begin(); it != queue.ready.end(); ++it) {
-    Item& item = *items_.at(*it);
-    if (!item.work.device.empty() && item.work.device != worker.name) continue;
-    if (!DeviceFits(worker.target, item.work.target)) continue;
-    if (item.calls_library && BetterElsewhere(item, worker)) continue;
-    queue.ready.erase(it);
-    Lease lease = MakeLease(item, worker);
-    leases_[lease.lease_id].charged =
-        shares_.Grant(item.work.queue, clock_.Monotonic());
-    if (item.work.purpose == Purpose::kTrial) {
-      const auto best = best_seconds_.find(item.work.task_id);
-      if (best != best_seconds_.end()) lease.best_seconds = best->second;
-    }
-    worker.link->SendLease(lease);
-    return true;
-  }
-  return false;
-}
-
-bool Farm::GrantOne(Worker& worker, const std::vector<std::string>& order) {
-  for (const std::string& name : order) {
-    Queue& queue = queues_.at(name);
-    if (queue.ready.empty() || !Admits(worker, queue.terms)) continue;
-    if (GrantFrom(queue, worker)) return true;
-  }
-  return false;
-}
-
-void Farm::Grant() {
-  const absl::Duration now = clock_.Monotonic();
-  const auto has_slot = [](const Worker& worker) {
-    return static_cast<int>(worker.leases.size()) < worker.capacity;
-  };
-  for (auto& [name, worker] : workers_) {
-    if (worker->health.canary_due(now) && worker->accepts() &&
-        has_slot(*worker)) {
-      GrantCanary(*worker);
-    }
-  }
-  bool granted = std::any_of(
-      queues_.begin(), queues_.end(),
-      [](const auto& entry) { return !entry.second.ready.empty(); });
-  // One lease a device and round, so that several devices share what there is.
-  while (granted) {
-    granted = false;
-    std::vector<std::string> order = shares_.Order(now);
-    for (auto& [name, worker] : workers_) {
-      if (!worker->takes_leases(now) || !has_slot(*worker)) continue;
-      if (!GrantOne(*worker, order)) continue;
-      granted = true;
-      order = shares_.Order(now);
-    }
-  }
 }
 
 void Farm::Tick() {

@@ -19,7 +19,6 @@
 #define TILEFARM_SERVER_FARM_FARM_H_
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -27,6 +26,8 @@
 #include <set>
 #include <span>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -35,6 +36,7 @@
 #include "base/mutex.h"
 #include "proto/tilefarm/v1/protocol_version.h"
 #include "server/farm/device.h"
+#include "server/farm/grant_index.h"
 #include "server/farm/health.h"
 #include "server/farm/requirement.h"
 #include "server/farm/shares.h"
@@ -180,8 +182,17 @@ class Farm {
   void SetUrgent(const std::string& queue);
   // Forgets what is not yet reported and cancels its leases.
   void RemoveQueue(const std::string& queue);
-  // The result is durable (or another was there first): acknowledges it.
-  void Committed(const std::string& candidate_id, bool superseded);
+  // The result is durable (or another was there first): acknowledges it. While
+  // Timeouts::commit_backlog results are not, no leases are handed out.
+  struct Commit {
+    std::string candidate_id;
+    bool superseded = false;
+  };
+  void Committed(std::span<const Commit> commits);
+  void Committed(const std::string& candidate_id, bool superseded) {
+    const Commit one{candidate_id, superseded};
+    Committed({&one, 1});
+  }
   // The best median of a task, sent with its leases.
   void SetBest(const std::string& task_id, double seconds);
   QueueCounts Counts(const std::string& queue) const;
@@ -226,6 +237,7 @@ class Farm {
   struct Item;
   struct Worker;
   struct Queue;
+  enum class ItemState;
 
   Worker* FindSession(int64_t session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // `hung`: the worker is there, but what it does takes too long.
@@ -235,26 +247,29 @@ class Farm {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ExpireLeases() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseHeld() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Grant() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool GrantOne(Worker& worker, const std::vector<std::string>& order)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool GrantFrom(Queue& queue, Worker& worker)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Another device has the libraries that the candidate calls, and this one
-  // has not.
-  bool BetterElsewhere(const Item& item, const Worker& worker) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Report(Item& item, const Worker& worker, Measurement measurement)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void DropLease(const std::string& lease_id)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Unqueue(Item& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Lease MakeLease(Item& item, Worker& worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Queue& QueueOf(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the queue's work may go to the device at all.
   bool Admits(const Worker& worker, const QueueTerms& terms) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // --- Granting (farm_grant.cc) ---
+  Item& NewItem(WorkItem work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of an item that is not to be ready; see MakeReady.
+  void SetState(Item& item, ItemState state)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MakeReady(Item& item, bool front) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EraseItem(Item& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // After every change to what the device is, holds or may do.
+  void Classify(const Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Refresh(Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Lease MakeLease(Item& item, Worker& worker)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropLease(const std::string& lease_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Grant() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool GrantOne(Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The device time of an ended lease goes to its user's account.
   void Charge(const ActiveLease& lease, const Item& item, Worker& worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -293,11 +308,22 @@ class Farm {
   // By name, candidate id, lease id, queue name, task id.
   std::map<std::string, std::unique_ptr<Worker>> workers_
       ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, std::unique_ptr<Item>> items_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, std::unique_ptr<Item>> items_
+      ABSL_GUARDED_BY(mutex_);
   std::map<std::string, ActiveLease> leases_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Queue> queues_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, double> best_seconds_ ABSL_GUARDED_BY(mutex_);
   Shares shares_ ABSL_GUARDED_BY(mutex_);
+  // What would else be found by looking at every worker and item.
+  GrantIndex index_ ABSL_GUARDED_BY(mutex_);
+  std::map<int64_t, Worker*> sessions_ ABSL_GUARDED_BY(mutex_);
+  int committing_ ABSL_GUARDED_BY(mutex_) = 0;  // items, of every queue
+  std::map<std::string, QueueCounts> counts_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> held_ ABSL_GUARDED_BY(mutex_);  // candidate ids
+  // When canaries are due of devices that can take one, and who rests: names.
+  std::set<std::pair<absl::Duration, std::string>> canaries_
+      ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> resting_ ABSL_GUARDED_BY(mutex_);
   // Best medians of canaries, by device id.
   std::map<std::string, double> canary_seconds_ ABSL_GUARDED_BY(mutex_);
 };

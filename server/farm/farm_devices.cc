@@ -72,22 +72,25 @@ int Farm::SlotsFor(const target::Target& target,
                    const QueueTerms& terms) const {
   MutexLock lock(mutex_);
   const absl::Duration now = clock_.Monotonic();
-  int slots = 0;
-  for (const auto& [name, worker] : workers_) {
-    if (worker->is_promising(now) && DeviceFits(worker->target, target) &&
-        Admits(*worker, terms)) {
-      slots += worker->capacity;
+  int64_t slots = index_.SlotsFor(terms.user, terms.requirements, target);
+  // Whose rest is over since it was looked at.
+  for (const std::string& name : resting_) {
+    const Worker& worker = *workers_.at(name);
+    if (worker.is_promising(now) && Admits(worker, terms) &&
+        index_.Fits(name, target, target.Key())) {
+      slots += worker.capacity;
     }
   }
-  return slots;
+  return static_cast<int>(slots);
 }
 
 std::optional<target::CacheSizes> Farm::CachesFor(
     const target::Target& target, const QueueTerms& terms) const {
   MutexLock lock(mutex_);
   const absl::Duration now = clock_.Monotonic();
+  const std::string key = target.Key();
   for (const auto& [name, worker] : workers_) {
-    if (worker->is_promising(now) && DeviceFits(worker->target, target) &&
+    if (worker->is_promising(now) && index_.Fits(name, target, key) &&
         Admits(*worker, terms)) {
       return worker->properties.caches();
     }
@@ -99,8 +102,9 @@ std::optional<std::vector<std::string>> Farm::LibrariesFor(
     const target::Target& target, const QueueTerms& terms) const {
   MutexLock lock(mutex_);
   const absl::Duration now = clock_.Monotonic();
+  const std::string key = target.Key();
   for (const auto& [name, worker] : workers_) {
-    if (!worker->is_promising(now) || !DeviceFits(worker->target, target) ||
+    if (!worker->is_promising(now) || !index_.Fits(name, target, key) ||
         !Admits(*worker, terms)) {
       continue;
     }
@@ -117,6 +121,7 @@ std::string Farm::WhyNoDevice(const target::Target& target,
                               const QueueTerms& terms) const {
   MutexLock lock(mutex_);
   const absl::Duration now = clock_.Monotonic();
+  const std::string key = target.Key();
   std::vector<std::string> reasons;
   for (const auto& [name, worker] : workers_) {
     const Requirement* unmet =
@@ -131,7 +136,7 @@ std::string Farm::WhyNoDevice(const target::Target& target,
                             " ", worker->known.order_reason);
     } else if (worker->draining) {
       reason = "is draining";
-    } else if (!DeviceFits(worker->target, target)) {
+    } else if (!index_.Fits(name, target, key)) {
       reason = absl::StrCat("is ", worker->target.Key());
     } else if (unmet != nullptr) {
       reason = absl::StrCat("has not ", unmet->text);

@@ -59,6 +59,7 @@ void Farm::HealthOnConnect(Worker& worker, bool restarted) {
   const std::string id = DeviceId(worker.name, worker.properties);
   if (worker.device_id != id) {
     worker.device_id = id;
+    worker.device_model = DeviceModel(worker.properties);
     const bool has_canary = options_.canary != nullptr &&
                             options_.canary(worker.target).has_value();
     const auto known = canary_seconds_.find(id);
@@ -82,11 +83,9 @@ bool Farm::GrantCanary(Worker& worker) {
   work->candidate_id = absl::StrCat("canary-", NewLeaseId());
   work->queue.clear();
   work->device = worker.name;
-  std::unique_ptr<Item>& slot = items_[work->candidate_id];
-  slot = std::make_unique<Item>();
-  slot->work = *std::move(work);
-  worker.link->SendLease(MakeLease(*slot, worker));
+  worker.link->SendLease(MakeLease(NewItem(*std::move(work)), worker));
   worker.health.CanaryGranted();
+  Refresh(worker);
   return true;
 }
 
@@ -106,15 +105,17 @@ void Farm::TakeCanary(Item& item, Worker& worker, Measurement measurement) {
 void Farm::LoseCanary(const std::string& candidate_id, Worker& worker,
                       bool hung) {
   const absl::Duration now = clock_.Monotonic();
-  items_.erase(candidate_id);
+  EraseItem(*items_.at(candidate_id));
   if (!hung) {
     worker.health.OnCanaryLost(now);
+    Refresh(worker);
     return;
   }
   Note(worker, worker.health.OnCanary(
                    now, {.kind = CanaryResult::Kind::kFailed,
                          .seconds = 0,
                          .error = "it was handed out and never came back"}));
+  Refresh(worker);
   SettleDoubts(worker, /*trusted=*/false);
 }
 
@@ -126,7 +127,7 @@ bool Farm::Doubt(Item& item, Worker& worker, Measurement& measurement) {
       item.doubts >= options_.health.max_doubts) {
     return false;
   }
-  item.state = Item::State::kDoubted;
+  SetState(item, Item::State::kDoubted);
   item.doubted = std::move(measurement);
   worker.doubted.insert(item.work.candidate_id);
   // Its last canary failed; that the next one may pass says nothing of now.
@@ -150,8 +151,7 @@ void Farm::SettleDoubts(Worker& worker, bool trusted) {
     }
     item.lost_leases.push_back(std::exchange(item.lease_id, {}));
     item.doubted = {};
-    item.state = Item::State::kReady;
-    QueueOf(item.work.queue).ready.push_front(id);
+    MakeReady(item, /*front=*/true);
   }
 }
 

@@ -50,6 +50,7 @@ absl::Status Farm::SetOrder(const std::string& name, Order order,
     worker.health.Reset(clock_.Monotonic());
     canary_seconds_.erase(worker.device_id);
   }
+  Refresh(worker);
   Grant();
   return absl::OkStatus();
 }
@@ -61,6 +62,7 @@ absl::Status Farm::Reserve(const std::string& name, const std::string& user,
   if (found == workers_.end()) return Unknown(name);
   found->second->known.reserved_for = user;
   found->second->known.reserved_until = until;
+  Classify(*found->second);
   Grant();
   return absl::OkStatus();
 }
@@ -78,6 +80,7 @@ absl::Status Farm::Forget(const std::string& name) {
   for (const std::string& lease : leases) Lose(lease);
   // Results that are being committed find no one to acknowledge.
   canary_seconds_.erase(worker.device_id);
+  index_.ForgetDevice(name);
   workers_.erase(found);
   Grant();
   return absl::OkStatus();
@@ -93,6 +96,7 @@ void Farm::ExpireReservations() {
     Note(*worker, "release",
          absl::StrCat("the time of ", worker->known.reserved_for, " is over"));
     worker->known.reserved_for.clear();
+    Classify(*worker);
   }
 }
 

@@ -22,14 +22,23 @@ struct Farm::ActiveLease {
   absl::Duration charged;  // to its user, in advance
 };
 
+enum class Farm::ItemState {
+  kNew,
+  kHeld,
+  kReady,
+  kLeased,
+  kDoubted,  // reported, and waits for the device's canary
+  kCommitting,
+};
+
 struct Farm::Item {
-  // Doubted: reported, and waits for the device's canary.
-  enum class State { kHeld, kReady, kLeased, kDoubted, kCommitting };
+  using State = ItemState;
 
   WorkItem work;
-  bool calls_library = false;  // the trace does
-  State state = State::kReady;
-  std::string lease_id;  // the current one, or the one reported
+  GrantIndex::Demand demand;
+  State state = State::kNew;  // changed by SetState and MakeReady alone
+  GrantIndex::Place place;    // while kReady
+  std::string lease_id;       // the current one, or the one reported
   // Leases of this process that were lost, in order.
   std::vector<std::string> lost_leases;
   uint32_t attempts = 0;
@@ -63,8 +72,10 @@ struct Farm::Worker {
 
   KnownDevice known;
   DeviceHealth health;
-  std::string device_id;          // that `health` is about
-  std::set<std::string> doubted;  // candidate ids
+  std::string device_id;  // that `health` is about; empty: never connected
+  std::string device_model;
+  absl::Duration canary_at = absl::InfiniteDuration();  // in canaries_
+  std::set<std::string> doubted;                        // candidate ids
 
   bool accepts() const {
     return session != 0 && incompatible.empty() && !draining &&
@@ -73,6 +84,7 @@ struct Farm::Worker {
   bool takes_leases(absl::Duration now) const {
     return accepts() && health.works(now);
   }
+  bool has_slot() const { return static_cast<int>(leases.size()) < capacity; }
   // Takes leases, or will once its first canary has passed.
   bool is_promising(absl::Duration now) const {
     return accepts() && health.promising(now);
@@ -80,7 +92,6 @@ struct Farm::Worker {
 };
 
 struct Farm::Queue {
-  std::deque<std::string> ready;  // candidate ids
   QueueTerms terms;
   bool urgent = false;
 };

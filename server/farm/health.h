@@ -132,6 +132,11 @@ class DeviceHealth {
   bool canary_due(absl::Duration now) const {
     return has_canary_ && !canary_out_ && now >= next_canary_;
   }
+  // When the next one is due; infinite while one is out, or without canaries.
+  absl::Duration next_canary() const {
+    return has_canary_ && !canary_out_ ? next_canary_
+                                       : absl::InfiniteDuration();
+  }
   void CanaryGranted() { canary_out_ = true; }
   // Whether candidates may be measured on it now.
   bool works(absl::Duration now) const {

@@ -1,7 +1,7 @@
 #include "server/farm/shares.h"
 
 #include <algorithm>
-#include <tuple>
+#include <utility>
 
 namespace tilefarm::farm {
 namespace {
@@ -45,24 +45,25 @@ void Shares::Close(const std::string& queue) {
   if (person->second.virtual_time <= virtual_now_) users_.erase(person);
 }
 
-std::vector<std::string> Shares::Order(absl::Duration now) const {
-  using Key = std::tuple<absl::Duration, int64_t, bool, int64_t, int64_t>;
-  std::vector<std::pair<Key, const std::string*>> keys;
-  keys.reserve(queues_.size());
-  for (const auto& [name, queue] : queues_) {
-    const User& user = users_.at(queue.user);
-    const int64_t aged = queue.priority + (now - queue.served_at) / aging_;
-    keys.emplace_back(Key{std::max(user.virtual_time, virtual_now_), user.turn,
-                          !queue.urgent, -aged, queue.turn},
-                      &name);
+Shares::Key Shares::KeyOf(const std::string& name, absl::Duration now) const {
+  const Queue& queue = queues_.at(name);
+  const User& user = users_.at(queue.user);
+  const int64_t aged = queue.priority + (now - queue.served_at) / aging_;
+  return {std::max(user.virtual_time, virtual_now_), user.turn, !queue.urgent,
+          -aged, queue.turn};
+}
+
+const std::string* Shares::First(std::span<const std::string* const> queues,
+                                 absl::Duration now) const {
+  const std::string* first = nullptr;
+  Key least;
+  for (const std::string* name : queues) {
+    Key key = KeyOf(*name, now);
+    if (first != nullptr && key >= least) continue;
+    first = name;
+    least = std::move(key);
   }
-  std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) {
-    return a.first < b.first;
-  });
-  std::vector<std::string> order;
-  order.reserve(keys.size());
-  for (const auto& [key, name] : keys) order.push_back(*name);
-  return order;
+  return first;
 }
 
 absl::Duration Shares::Grant(const std::string& queue, absl::Duration now) {

@@ -17,8 +17,9 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
-#include <vector>
+#include <tuple>
 
 #include "absl/time/time.h"
 
@@ -36,8 +37,10 @@ class Shares {
             bool urgent, absl::Duration now);
   void Close(const std::string& queue);
 
-  // Every open queue, the one to be served first in front.
-  std::vector<std::string> Order(absl::Duration now) const;
+  // Of these, which are open and in order of name, the one to be served first;
+  // null: there is none.
+  const std::string* First(std::span<const std::string* const> queues,
+                           absl::Duration now) const;
 
   // The queue got a lease. Returns the device time that the user is charged
   // for it in advance, to be given to Settle with what it really was.
@@ -60,6 +63,10 @@ class Shares {
     int64_t turn = 0;
     int queues = 0;
   };
+
+  // Less is served first.
+  using Key = std::tuple<absl::Duration, int64_t, bool, int64_t, int64_t>;
+  Key KeyOf(const std::string& queue, absl::Duration now) const;
 
   const absl::Duration aging_;
   std::map<std::string, Queue> queues_;

@@ -47,6 +47,8 @@ struct Timeouts {
   // first, up to this number.
   absl::Duration commit_delay = absl::Milliseconds(5);
   int commit_max = 256;
+  // While so many wait to be committed, no leases are handed out.
+  int commit_backlog = 1024;
   // A commit that fails (disk full, file busy) is tried again after this.
   absl::Duration commit_retry = absl::Seconds(1);
 

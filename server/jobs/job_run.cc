@@ -158,6 +158,7 @@ void JobRun::Main() {
       changed_.WaitFor(mutex_, env_.timeouts.search_poll);
     }
   }
+  FlushLog().IgnoreError();
   SaveModels();
 }
 

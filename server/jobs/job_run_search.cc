@@ -21,6 +21,8 @@ namespace {
 constexpr int kReadySlots = 1;
 // Proposed together, so that a generation of the search pays.
 constexpr int kMinBatch = 8;
+// Lines of the log that wait for the next proposal, at most.
+constexpr size_t kMostUnlogged = 64;
 
 // While it lives the thread competes with builders for the processor, where
 // that is allowed: otherwise devices would soon have nothing to do.
@@ -140,15 +142,17 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
     }
     if (task->search == nullptr) continue;
     absl::Status reported;
-    // Where the log cannot take a line, it goes before the next proposal.
+    // They say what was known when the next candidates were proposed, and go
+    // with them: a commit of its own for every result would be too much.
     if (!reports.empty()) {
-      AppendLog(ReportLine(task->id, ids)).IgnoreError();
+      unlogged_.push_back(ReportLine(task->id, ids));
       reported = task->search->Report(reports);
     }
     if (!corrections.empty()) {
-      AppendLog(CorrectLine(task->id, corrected_ids)).IgnoreError();
+      unlogged_.push_back(CorrectLine(task->id, corrected_ids));
       reported.Update(task->search->Report(corrections));
     }
+    if (unlogged_.size() >= kMostUnlogged) FlushLog().IgnoreError();
     if (!reported.ok()) {
       // The search goes on without them; the records are safe.
       Log(LogLevel::kWarning, "jobs",

@@ -220,9 +220,12 @@ bool ResultWriter::CommitRecords(const std::vector<const Completion*>& group) {
   const auto added = store_.AddRecords(records);
   NoteStored(added.status());
   if (added.ok()) {
+    std::vector<farm::Farm::Commit> commits;
     for (size_t i = 0; i < group.size(); ++i) {
-      Finish(*group[i], records[i], (*added)[i]);
+      listener_.OnRecorded(group[i]->item, records[i], (*added)[i]);
+      commits.push_back({group[i]->item.candidate_id, !(*added)[i]});
     }
+    farm_.Committed(commits);
     return true;
   }
   if (MayRetry(added.status())) return false;
@@ -259,15 +262,9 @@ bool ResultWriter::CommitMeasure(const Completion& completion) {
   absl::Status status = added.status();
   if (added.ok() && !added->front()) {
     // Measured before: one more row of that record.
-    auto known = store_.FindRecords(record.workload_hash, record.target);
-    status = known.status();
-    if (known.ok()) {
-      for (const database::Record& old : *known) {
-        if (old.candidate_id != record.candidate_id) continue;
-        status = store_.AddMeasurement(old.id, record);
-        break;
-      }
-    }
+    const auto known = store_.RecordOf(record.candidate_id);
+    status =
+        known.ok() ? store_.AddMeasurement(*known, record) : known.status();
   }
   NoteStored(status);
   if (!status.ok()) {

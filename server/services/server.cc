@@ -26,6 +26,8 @@ namespace {
 
 // Of what the server sends: records and schedules.
 constexpr int kMaxSendBytes = 64 << 20;
+// What a peer may send on a stream before it is read.
+constexpr int kStreamWindowBytes = 256 << 10;
 // A peer may ask for signs of life so many times as often as the server does.
 constexpr int kPingsInInterval = 4;
 
@@ -126,6 +128,12 @@ class GrpcServer : public Server {
     set(GRPC_ARG_KEEPALIVE_TIME_MS, timeouts.keepalive_interval);
     set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, timeouts.keepalive_timeout);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+    // Probing the bandwidth takes a ping and its answer for nearly every small
+    // message. Without, imports over long lines need a window that is larger
+    // than the default.
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
+                               kStreamWindowBytes);
     set(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
         timeouts.keepalive_interval / kPingsInInterval);
     set(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, limits.handshake);

@@ -9,8 +9,11 @@
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/allocator.h"
+#include "base/file_limit.h"
 #include "base/log.h"
 #include "base/settings.h"
 #include "base/status_macros.h"
@@ -136,6 +139,10 @@ int Main(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
   signal(SIGPIPE, SIG_IGN);
 
+  RaiseFileLimit();  // one a worker
+  // Debian's Abseil looks for deadlocks at every lock of gRPC's: some 5 % of
+  // what a result costs.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   transport::RouteGrpcLog(LogLevel::kWarning);
   options.fingerprint = driver::Fingerprint();
   options.release = services::kRelease;
@@ -166,4 +173,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace tilefarm
 
-int main(int argc, char** argv) { return tilefarm::Main(argc, argv); }
+int main(int argc, char** argv) {
+  tilefarm::TuneAllocatorForMessages();
+  return tilefarm::Main(argc, argv);
+}

@@ -78,6 +78,9 @@ TEST_P(StoreTest, KeepsOneRecordACandidate) {
   EXPECT_EQ(all[0].median_seconds, 1e-3);
   EXPECT_EQ(store_->HasCandidate("c1").value(), true);
   EXPECT_EQ(store_->HasCandidate("c3").value(), false);
+  EXPECT_EQ(store_->RecordOf("c1").value(), All()[0].id);
+  EXPECT_EQ(store_->RecordOf("c3").status().code(),
+            absl::StatusCode::kNotFound);
 }
 
 TEST_P(StoreTest, AddsAllOrNothing) {

@@ -114,6 +114,21 @@ TEST_F(FarmTest, AcknowledgesAResultOnceItIsCommitted) {
   EXPECT_EQ(farm_.Counts("job").outstanding(), 0);
 }
 
+TEST_F(FarmTest, HandsNothingOutWhileTooManyResultsWaitForTheDisk) {
+  const int most = Timeouts().commit_backlog;
+  const Connected worker = Connect("w");
+  for (int i = 0; i < most + 2; ++i) {
+    const std::string id = "c" + std::to_string(i);
+    Add(id);
+    if (i < most) Report(worker, "lease-" + std::to_string(i + 1), id);
+  }
+  EXPECT_EQ(farm_.Counts("job").committing, most);
+  EXPECT_EQ(farm_.Counts("job").ready, 2);
+  EXPECT_THAT(worker.link->leases(), SizeIs(most));
+  farm_.Committed("c0", /*superseded=*/false);
+  EXPECT_THAT(worker.link->leases(), SizeIs(most + 1));
+}
+
 TEST_F(FarmTest, RenewedLeaseOutlivesItsDuration) {
   Add("a");
   const Connected worker = Connect("w");

@@ -67,6 +67,9 @@ class FlakyStore : public database::Store {
   absl::StatusOr<bool> HasCandidate(const std::string& id) const override {
     return store_->HasCandidate(id);
   }
+  absl::StatusOr<int64_t> RecordOf(const std::string& id) const override {
+    return store_->RecordOf(id);
+  }
   absl::StatusOr<database::BestMatch> FindBest(
       const database::BestQuery& query) const override {
     return store_->FindBest(query);

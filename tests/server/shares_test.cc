@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <vector>
 
 namespace tilefarm::farm {
 namespace {
@@ -18,9 +19,18 @@ class SharesTest : public ::testing::Test {
     shares_.Open(queue, user, priority, urgent, now_);
     users_[queue] = user;
   }
+  void Close(const std::string& queue) {
+    shares_.Close(queue);
+    users_.erase(queue);
+  }
+  std::string First() const {
+    std::vector<const std::string*> queues;
+    for (const auto& [queue, user] : users_) queues.push_back(&queue);
+    return *shares_.First(queues, now_);
+  }
   // One device serves the first queue for that long; which one it was.
   std::string Serve(absl::Duration time) {
-    const std::string queue = shares_.Order(now_).front();
+    const std::string queue = First();
     const absl::Duration charged = shares_.Grant(queue, now_);
     now_ += time;
     shares_.Settle(users_[queue], queue, charged, time);
@@ -38,7 +48,7 @@ TEST_F(SharesTest, UsersShareDeviceTimeAndNotJobs) {
   Open("bob", "bob");
   std::map<std::string, absl::Duration> time;
   for (int i = 0; i < 1000; ++i) {
-    const std::string next = shares_.Order(now_).front();
+    const std::string next = First();
     const absl::Duration lasts =
         absl::Milliseconds(users_[next] == "ann" ? 400 : 100);
     Serve(lasts);
@@ -59,7 +69,7 @@ TEST_F(SharesTest, WhoWasAwayHasNoClaimOnThePast) {
   Open("ann", "ann");
   Open("bob", "bob");
   for (int i = 0; i < 10; ++i) Serve(absl::Seconds(1));
-  shares_.Close("bob");
+  Close("bob");
   for (int i = 0; i < 500; ++i) Serve(absl::Seconds(1));
   Open("bob", "bob");
   int bobs = 0;
@@ -74,7 +84,7 @@ TEST_F(SharesTest, JobAfterJobIsNoWayAroundTheShares) {
   for (int i = 0; i < 100; ++i) {
     Open("ann-" + std::to_string(i), "ann");
     for (int j = 0; j < 4; ++j) ++served[users_[Serve(absl::Seconds(1))]];
-    shares_.Close("ann-" + std::to_string(i));
+    Close("ann-" + std::to_string(i));
   }
   EXPECT_NEAR(served["ann"], served["bob"], 20);
 }

@@ -12,7 +12,9 @@
 namespace tilefarm::farm {
 namespace {
 
-void LogInfo(const std::string& text) { Log(LogLevel::kInfo, "farm", text); }
+void LogInfo(const std::string& text, std::initializer_list<LogField> fields) {
+  Log(LogLevel::kInfo, "farm", text, fields);
+}
 
 absl::Duration PhaseLimit(Phase phase, const MeasureOptions& options,
                           const Timeouts& timeouts) {
@@ -109,9 +111,11 @@ absl::StatusOr<int64_t> Farm::Connect(const WorkerHello& hello,
   worker.last_seen = clock_.Now();
   worker.offline_reason.clear();
   HealthOnConnect(worker, restarted);
-  LogInfo(absl::StrCat(
-      "device ", worker.name, " connected: ", worker.properties.target,
-      worker.incompatible.empty() ? "" : "; no leases: ", worker.incompatible));
+  LogInfo(absl::StrCat("device ", worker.name,
+                       " connected: ", worker.properties.target,
+                       worker.incompatible.empty() ? "" : "; no leases: ",
+                       worker.incompatible),
+          {{"device", worker.name}});
   return worker.session;
 }
 
@@ -243,7 +247,8 @@ void Farm::Disconnect(int64_t session) {
   worker->health.OnDisconnect(clock_.Monotonic());
   SettleDoubts(*worker, /*trusted=*/false);
   Note(*worker, "disconnect", worker->offline_reason);
-  LogInfo(absl::StrCat("device ", worker->name, " disconnected"));
+  LogInfo(absl::StrCat("device ", worker->name, " disconnected"),
+          {{"device", worker->name}});
 }
 
 void Farm::CloseAll(const absl::Status& why) {
@@ -405,9 +410,11 @@ void Farm::Lose(const std::string& lease_id, bool hung) {
   item.lease_id.clear();
   ++item.losses;
   if (lease.phase == Phase::kRunning) ++item.running_losses;
-  LogInfo(absl::StrCat("lease of ", lease.candidate_id.substr(0, 12), " on ",
-                       worker.name, " lost (attempt ", item.attempts, ", ",
-                       item.running_losses, " while running)"));
+  LogInfo(
+      absl::StrCat("lease of ", lease.candidate_id.substr(0, 12), " on ",
+                   worker.name, " lost (attempt ", item.attempts, ", ",
+                   item.running_losses, " while running)"),
+      {{"device", worker.name}, {"lease", lease_id}, {"job", item.work.queue}});
   const bool while_running =
       item.running_losses >= options_.timeouts.max_running_losses;
   if (while_running || item.losses >= options_.timeouts.max_losses) {

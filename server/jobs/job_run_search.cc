@@ -138,7 +138,8 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
     if (!reported.ok()) {
       // The search goes on without them; the records are safe.
       Log(LogLevel::kWarning, "jobs",
-          absl::StrCat("job ", job_id_, ": report: ", reported.ToString()));
+          absl::StrCat("job ", job_id_, ": report: ", reported.ToString()),
+          {{"job", job_id_}});
     }
     const auto metrics = task->search->last_metrics();
     if (metrics.has_value() &&
@@ -155,7 +156,8 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
           metrics->top_k_recall * 100, metrics->samples);
       Log(LogLevel::kInfo, "jobs",
           absl::StrCat("job ", job_id_, ", ", task->spec.function, ": ",
-                       report));
+                       report),
+          {{"job", job_id_}});
       SetMessage(report);
     }
   }
@@ -210,7 +212,7 @@ bool JobRun::ProposeFrom(Task& task, int count) {
     last_failure_ = absl::StrCat(
         task.spec.function, ": search failed: ", proposals.status().message());
     Log(LogLevel::kWarning, "jobs",
-        absl::StrCat("job ", job_id_, ": ", last_failure_));
+        absl::StrCat("job ", job_id_, ": ", last_failure_), {{"job", job_id_}});
     return true;
   }
   if (proposals->empty()) {

@@ -83,7 +83,8 @@ absl::Status Jobs::Recover() {
       Log(LogLevel::kError, "jobs",
           absl::StrCat("job ", row.id, " is left alone: ",
                        spec.ok() ? "unknown state"
-                                 : std::string(spec.status().message())));
+                                 : std::string(spec.status().message())),
+          {{"job", row.id}});
       continue;
     }
     entry->state = *state;
@@ -165,7 +166,8 @@ absl::Status Jobs::StartRun(Entry& entry, bool recovered) {
         entry.error = std::string(status.message());
         Log(LogLevel::kError, "jobs",
             absl::StrCat("job ", entry.id,
-                         " waits for the database: ", entry.error));
+                         " waits for the database: ", entry.error),
+            {{"job", entry.id}});
       }
       return status;
     }
@@ -173,14 +175,16 @@ absl::Status Jobs::StartRun(Entry& entry, bool recovered) {
     entry.state = JobState::kFailed;
     entry.error = std::string(status.message());
     Log(LogLevel::kError, "jobs",
-        absl::StrCat("job ", entry.id, " cannot run: ", entry.error));
+        absl::StrCat("job ", entry.id, " cannot run: ", entry.error),
+        {{"job", entry.id}});
     return store_.UpdateJob(entry.id, "failed", entry.error);
   }
   entry.error.clear();
   entry.state = JobState::kRunning;
   entry.run->Start();
   Log(LogLevel::kInfo, "jobs",
-      absl::StrCat("job ", entry.id, recovered ? " goes on" : " starts"));
+      absl::StrCat("job ", entry.id, recovered ? " goes on" : " starts"),
+      {{"job", entry.id}});
   return absl::OkStatus();
 }
 

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/daemon/daemon_flags.h"
+#include "base/daemon/service_manager.h"
 #include "base/log.h"
 #include "base/settings.h"
 #include "base/status_macros.h"
@@ -151,6 +152,7 @@ int Run(const Flags& flags) {
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  const auto manager = daemon::ServiceManager::FromEnvironment();
   transport::RouteGrpcLog(LogLevel::kDebug);
 
   absl::StatusOr<std::unique_ptr<Worker>> worker = StartWorker(flags);
@@ -158,9 +160,15 @@ int Run(const Flags& flags) {
     daemon::Complain(kProgram, std::string(worker.status().message()));
     return absl::IsInvalidArgument(worker.status()) ? 2 : 1;
   }
+  // Its lock is what everything of the worker passes through.
+  manager->Ready([&](absl::Duration /*limit*/) {
+    (*worker)->connected();
+    return std::string();
+  });
   int signal = 0;
   sigwait(&signals, &signal);
   Log(LogLevel::kInfo, "worker", "ending");
+  manager->Stopping();
   // A second signal ends it at once; the helper processes follow.
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   (*worker)->Shutdown();

@@ -69,6 +69,7 @@ struct TokenOptions {
 struct DbOptions {
   std::string db;    // a file instead of the server
   std::string file;  // of import and export; "-": standard input or output
+                     // (backup: the new file)
 };
 
 int Run(const Common& common, const JobOptions& options);
@@ -92,6 +93,7 @@ int TokensRevoke(const Common& common, const TokenOptions& options);
 int DbStats(const Common& common, const DbOptions& options);
 int DbExport(const Common& common, const DbOptions& options);
 int DbImport(const Common& common, const DbOptions& options);
+int DbBackup(const Common& common, const DbOptions& options);
 
 // Who asks: the account's name.
 std::string UserName();

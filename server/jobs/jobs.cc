@@ -1,5 +1,7 @@
 #include "server/jobs/jobs.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -100,6 +102,8 @@ absl::Status Jobs::Recover() {
 }
 
 void Jobs::Start() {
+  // One that never comes to life stands still, too.
+  pulse_.Beat(options_.clock->Monotonic());
   conductor_ = std::thread([this] { Main(); });
 }
 
@@ -110,6 +114,7 @@ void Jobs::Wake() {
 }
 
 void Jobs::Main() {
+  pthread_setname_np(pthread_self(), "conductor");
   absl::Duration last_tick = -absl::InfiniteDuration();
   while (true) {
     {
@@ -121,6 +126,7 @@ void Jobs::Main() {
       wake_ = false;
     }
     const absl::Duration now = options_.clock->Monotonic();
+    pulse_.Beat(now);
     if (now - last_tick >= options_.timeouts.tick) {
       farm_.Tick();
       last_tick = now;
@@ -129,6 +135,37 @@ void Jobs::Main() {
     Schedule();
     Publish();
   }
+}
+
+std::map<std::string, int> Jobs::CountByState() {
+  std::map<std::string, int> counts;
+  for (const JobState state :
+       {JobState::kQueued, JobState::kRunning, JobState::kDone,
+        JobState::kFailed, JobState::kCancelled}) {
+    counts[std::string(JobStateName(state))] = 0;
+  }
+  MutexLock lock(mutex_);
+  for (const auto& entry : entries_) {
+    ++counts[std::string(JobStateName(entry->state))];
+  }
+  return counts;
+}
+
+std::string Jobs::Stuck(absl::Duration limit) const {
+  const absl::Duration now = options_.clock->Monotonic();
+  const auto say = [&](const char* loop, const Pulse& pulse,
+                       absl::Duration most) -> std::string {
+    const absl::Duration still = pulse.Still(now);
+    if (still <= most) return "";
+    return absl::StrCat(
+        loop, " has not moved for ",
+        absl::FormatDuration(absl::Trunc(still, absl::Milliseconds(1))));
+  };
+  // The conductor waits on its own account as long as this.
+  std::string stuck =
+      say("the conductor", pulse_, limit + options_.timeouts.watch_interval);
+  if (stuck.empty()) stuck = say("the result writer", writer_->pulse(), limit);
+  return stuck;
 }
 
 // --- Running ----------------------------------------------------------------

@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/pulse.h"
 #include "database/store.h"
 #include "server/farm/farm.h"
 #include "server/jobs/device_desk.h"
@@ -97,6 +98,13 @@ class Jobs : public RecordListener {
 
   DeviceDesk& devices() { return devices_; }
 
+  // Jobs in each state; every state is there.
+  std::map<std::string, int> CountByState();
+  WriterFigures writer_figures() const { return writer_->figures(); }
+  // Which loop (conductor, result writer) has not moved for longer than
+  // `limit`, in words; empty: none.
+  std::string Stuck(absl::Duration limit) const;
+
  private:
   struct Entry;
   struct Watching;
@@ -135,6 +143,7 @@ class Jobs : public RecordListener {
   std::map<std::string, JobRun*> runs_ ABSL_GUARDED_BY(route_mutex_);
   std::map<std::string, MeasureDone> measures_ ABSL_GUARDED_BY(route_mutex_);
 
+  Pulse pulse_;  // the conductor's
   Mutex wake_mutex_;
   CondVar woken_;
   bool wake_ ABSL_GUARDED_BY(wake_mutex_) = false;

@@ -47,6 +47,9 @@ std::vector<std::string> CheckConfig(const ServerOptions& options) {
   note("", CheckDatabase(options.database_path));
   note("--timeout: ", farm::CheckTimeouts(options.timeouts));
   note("--listen: ", CheckListenAddress(options.listen, security));
+  if (!options.http.empty()) {
+    note("--http: ", CheckListenAddress(options.http, security));
+  }
   if (!security.tls_cert.empty() && !security.tls_key.empty()) {
     note("", transport::CheckKeyPair(security.tls_cert, security.tls_key));
   }

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/daemon/daemon_flags.h"
+#include "base/daemon/service_manager.h"
 #include "base/log.h"
 #include "base/settings.h"
 #include "base/status_macros.h"
@@ -62,6 +63,10 @@ int Main(int argc, char** argv) {
                  "takes a free one")
       ->envname("TUNE_SERVER_LISTEN")
       ->capture_default_str();
+  app.add_option("--http", options.http,
+                 "HOST:PORT of /metrics, /healthz and /readyz, by the same "
+                 "rules (default: none)")
+      ->envname("TUNE_SERVER_HTTP");
   app.add_option("--timeout", timeouts,
                  "KEY=DURATION, any number of times; an unknown key lists "
                  "those there are")
@@ -115,6 +120,11 @@ int Main(int argc, char** argv) {
   const absl::Status address =
       services::CheckListenAddress(options.listen, security);
   if (!address.ok()) return Fail("--listen: " + std::string(address.message()));
+  if (!options.http.empty()) {
+    const absl::Status http =
+        services::CheckListenAddress(options.http, security);
+    if (!http.ok()) return Fail("--http: " + std::string(http.message()));
+  }
   const std::string warning =
       services::InsecureWarning(options.listen, security);
   if (!warning.empty()) daemon::Complain(kProgram, "warning: " + warning);
@@ -127,6 +137,7 @@ int Main(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
   signal(SIGPIPE, SIG_IGN);
 
+  const auto manager = daemon::ServiceManager::FromEnvironment();
   transport::RouteGrpcLog(LogLevel::kWarning);
   options.fingerprint = driver::Fingerprint();
   options.release = services::kRelease;
@@ -135,10 +146,15 @@ int Main(int argc, char** argv) {
   auto server = services::Server::Start(std::move(options));
   if (!server.ok()) return Fail(std::string(server.status().message()), 1);
   std::printf("listening on %s\n", (*server)->address().c_str());
+  if (!(*server)->http_address().empty()) {
+    std::printf("http on %s\n", (*server)->http_address().c_str());
+  }
   std::fflush(stdout);
+  manager->Ready([&](absl::Duration limit) { return (*server)->Stuck(limit); });
   int signal_number = 0;
   sigwait(&ends, &signal_number);
   Log(LogLevel::kInfo, "server", "shutting down");
+  manager->Stopping();
   // Search threads have the idle scheduling class; on a busy machine they may
   // take for ever to notice. Everything acknowledged is durable by now.
   std::thread([] {

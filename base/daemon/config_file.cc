@@ -31,8 +31,10 @@ std::string KeyOf(const CLI::Option& option) {
   static const auto* const kNotInFiles =
       new std::set<std::string>{"check-config", "config", "help", "version"};
   if (kNotInFiles->contains(name)) return "";
+  // English has no plural of health.
+  const bool plural = IsRepeatable(option) && name != "health";
   return absl::StrCat(absl::StrReplaceAll(name, {{"-", "_"}}),
-                      IsRepeatable(option) ? "s" : "");
+                      plural ? "s" : "");
 }
 
 // Levenshtein's, with a row at a time.

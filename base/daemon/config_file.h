@@ -1,7 +1,7 @@
 // A daemon's options from a TOML file. The keys are the options: --tls-cert is
 // `tls_cert`, a flag takes true or false, and an option that may be given any
 // number of times as KEY=VALUE (--timeout) is a table of its plural
-// ([timeouts]). So no option can be forgotten, and no key means nothing.
+// ([timeouts]; --health is [health]). So no option can be forgotten, and no key means nothing.
 //
 //   CLI::App app; app.add_option("--db", db)->envname("TUNE_SERVER_DB"); ...
 //   app.parse(argc, argv);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "transport/endpoint.h"
@@ -25,6 +26,8 @@ namespace {
 constexpr int kBacklog = 128;
 // Of what a client goes on sending after its request.
 constexpr size_t kMostDrained = 64 << 10;
+
+constexpr absl::Duration kNoDescriptors = absl::Milliseconds(50);
 
 using Step = TlsSession::Step;
 
@@ -189,9 +192,14 @@ class PollingServer : public HttpServer {
       Socket socket(accept4(listener_.fd(), nullptr, nullptr,
                             SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (socket.fd() < 0) {
-        // Without descriptors the oldest one must go, or poll would spin.
-        if ((errno == EMFILE || errno == ENFILE) && !connections_.empty()) {
-          connections_.pop_front();
+        // Without descriptors the oldest one must go. Where others of this
+        // process have them all, poll must not spin.
+        if (errno == EMFILE || errno == ENFILE) {
+          if (connections_.empty()) {
+            absl::SleepFor(kNoDescriptors);
+          } else {
+            connections_.pop_front();
+          }
         }
         return;
       }

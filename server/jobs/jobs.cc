@@ -151,6 +151,11 @@ std::map<std::string, int> Jobs::CountByState() {
   return counts;
 }
 
+ResultCounts Jobs::result_counts() {
+  MutexLock lock(route_mutex_);
+  return results_;
+}
+
 std::string Jobs::Stuck(absl::Duration limit) const {
   const absl::Duration now = options_.clock->Monotonic();
   const auto say = [&](const char* loop, const Pulse& pulse,
@@ -286,6 +291,8 @@ void Jobs::OnRecorded(const farm::WorkItem& item,
                       const database::Record& record, bool added) {
   {
     MutexLock lock(route_mutex_);
+    ++(added ? results_.stored.at(static_cast<size_t>(record.status))
+             : results_.not_stored);
     if (item.purpose == farm::Purpose::kRemeasure) {
       // Jobs that tune the same may have a new best.
       for (auto& [id, run] : runs_) {

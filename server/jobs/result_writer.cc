@@ -303,14 +303,6 @@ void ResultWriter::FinishCanary(const Completion& completion) {
 
 void ResultWriter::Finish(const Completion& completion,
                           const database::Record& record, bool added) {
-  {
-    MutexLock lock(mutex_);
-    if (added) {
-      ++figures_.stored[std::string(database::StatusName(record.status))];
-    } else {
-      ++figures_.not_stored;
-    }
-  }
   listener_.OnRecorded(completion.item, record, added);
   farm_.Committed(completion.item.candidate_id, !added);
 }

@@ -8,7 +8,6 @@
 #define TILEFARM_SERVER_JOBS_RESULT_WRITER_H_
 
 #include <deque>
-#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -45,10 +44,8 @@ std::string BaselineKey(const std::string& task_id);
 
 // Since the start.
 struct WriterFigures {
-  std::map<std::string, int64_t> stored;  // by status
-  int64_t not_stored = 0;                 // acknowledged nevertheless
-  int64_t failures = 0;                   // of commits
-  int64_t waiting = 0;                    // now
+  int64_t failures = 0;  // of commits
+  int64_t waiting = 0;   // now
   Histogram commit_seconds;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 // An answer about the database holds so long; who asks waits so long for one.
 constexpr absl::Duration kFresh = absl::Seconds(1);
-constexpr absl::Duration kPatience = absl::Seconds(1);
+constexpr absl::Duration kPatience = absl::Seconds(2);
 
 int StatusOf(const absl::Status& refused) {
   switch (refused.code()) {

@@ -53,13 +53,13 @@ void AddDatabase(const ServerFigures& figures, MetricsText& text) {
   const jobs::WriterFigures& writer = figures.writer;
   text.Add("tilefarm_results_total", Kind::kCounter,
            "Results stored durably since the start, by status.");
-  for (const auto& [status, count] : writer.stored) {
+  for (const auto& [status, count] : figures.results) {
     text.Sample({{"status", status}}, static_cast<double>(count));
   }
   text.Add("tilefarm_results_not_stored_total", Kind::kCounter,
            "Results acknowledged without being stored: their candidate has a "
            "record, or the database refuses them.",
-           static_cast<double>(writer.not_stored));
+           static_cast<double>(figures.results_not_stored));
   text.Add("tilefarm_results_waiting", Kind::kGauge,
            "Results that wait for their commit.",
            static_cast<double>(writer.waiting));

@@ -29,6 +29,8 @@ struct ServerFigures {
   std::map<std::string, int> jobs, devices;
   farm::FarmFigures farm;
   jobs::WriterFigures writer;
+  std::map<std::string, int64_t> results;  // stored, by status
+  int64_t results_not_stored = 0;
   security::GateFigures gate;
   std::map<int, int64_t> http_answers;  // by status
   int64_t database_bytes = 0, wal_bytes = 0;

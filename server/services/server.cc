@@ -156,6 +156,13 @@ class GrpcServer : public Server {
     }
     figures.farm = farm_->Figures();
     figures.writer = jobs_->writer_figures();
+    const jobs::ResultCounts results = jobs_->result_counts();
+    for (size_t i = 0; i < results.stored.size(); ++i) {
+      const auto status = static_cast<database::Status>(i);
+      figures.results[std::string(database::StatusName(status))] =
+          results.stored[i];
+    }
+    figures.results_not_stored = results.not_stored;
     figures.gate = gate_->figures();
     figures.database_bytes = BytesOf(options_.database_path);
     figures.wal_bytes = BytesOf(options_.database_path + "-wal");

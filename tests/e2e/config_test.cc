@@ -110,7 +110,7 @@ class ConfigTest : public SecureFarmFixture {
     for (const auto& [name, option] : OptionsOf(program)) {
       const std::string key = absl::StrReplaceAll(name, {{"-", "_"}});
       if (option.repeatable) {
-        repeatable.insert(key + "s");
+        repeatable.insert(key == "health" ? key : key + "s");
         continue;
       }
       options.insert(key);

@@ -55,17 +55,25 @@ TEST_F(HttpPortTest, OnLoopbackPagesNeedNoSetUp) {
   const std::string page = HttpGet(pages_, "/metrics");
   EXPECT_THAT(page, StartsWith("HTTP/1.1 200 OK\r\nContent-Type: text/plain; "
                                "version=0.0.4; charset=utf-8\r\n"));
-  for (const char* line : {"\ntilefarm_jobs{state=\"done\"} 1\n",
-                           "\ntilefarm_results_total{status=\"ok\"} ",
-                           "\ntilefarm_device_canary_seconds{device=\"desk\"} ",
-                           "\ntilefarm_devices{state=\"quarantined\"} 0\n",
-                           "\ntilefarm_streams{kind=\"stream\"} 1\n",
-                           "\ntilefarm_commit_failures_total 0\n",
-                           "\nprocess_resident_memory_bytes "}) {
+  for (const char* line :
+       {"\ntilefarm_jobs{state=\"done\"} 1\n",
+        "\ntilefarm_device_canary_seconds{device=\"desk\"} ",
+        "\ntilefarm_devices{state=\"quarantined\"} 0\n",
+        "\ntilefarm_streams{kind=\"stream\"} 1\n",
+        "\ntilefarm_results_total{status=\"device_lost\"} 0\n",
+        "\ntilefarm_commit_failures_total 0\n",
+        "\nprocess_resident_memory_bytes "}) {
     EXPECT_THAT(page, HasSubstr(line));
   }
+  // Trials, and what else was measured.
+  const std::string count = "\ntilefarm_results_total{status=\"ok\"} ";
+  const size_t at = page.find(count);
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_GE(std::stoi(page.substr(at + count.size())), 4);
   EXPECT_THAT(HttpGet(pages_, "/healthz"), StartsWith("HTTP/1.1 200 "));
-  EXPECT_THAT(HttpGet(pages_, "/readyz"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_TRUE(Until([&] {
+    return HttpGet(pages_, "/readyz").rfind("HTTP/1.1 200 ", 0) == 0;
+  }));
   EXPECT_THAT(HttpGet(pages_, "/"), StartsWith("HTTP/1.1 404 "));
   // What a page in somebody's browser could send.
   EXPECT_THAT(HttpGet(pages_, "/metrics", "rebound.example.org"),
@@ -94,7 +102,8 @@ TEST_F(HttpPortTest, WithMutualTlsUsersReadMetricsAndStrangersNothing) {
   EXPECT_EQ(Curl("/healthz", {}), "000");  // no handshake without
   EXPECT_EQ(Curl("/metrics", CertOf("user-alice")), "200");
   EXPECT_EQ(Curl("/metrics", CertOf("worker-board")), "403");
-  EXPECT_EQ(Curl("/readyz", CertOf("worker-board")), "200");
+  EXPECT_TRUE(
+      Until([&] { return Curl("/readyz", CertOf("worker-board")) == "200"; }));
   // Plain text at a TLS port.
   EXPECT_EQ(HttpGet(pages_, "/healthz").find("HTTP/"), std::string::npos);
   EXPECT_EQ(Curl("/metrics", Join(CertOf("user-alice"),
@@ -126,7 +135,7 @@ TEST_F(HttpPortTest, WithTokensProbesNeedNoneAndMetricsDo) {
   ASSERT_NO_FATAL_FAILURE(
       StartWithPages(Join(ServerTls(), {"--tokens-only"}), "0.0.0.0:0"));
   EXPECT_EQ(Curl("/healthz", {}), "200");
-  EXPECT_EQ(Curl("/readyz", {}), "200");
+  EXPECT_TRUE(Until([&] { return Curl("/readyz", {}) == "200"; }));
   EXPECT_EQ(Curl("/metrics", {}), "401");
   EXPECT_EQ(Curl("/metrics", BearerOf(file)), "200");
   EXPECT_EQ(Curl("/nothing", {}), "401");

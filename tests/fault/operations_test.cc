@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -16,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/clock.h"
 #include "tests/e2e/farm_fixture.h"
 
 namespace tilefarm::testing {
@@ -66,7 +68,7 @@ class OperationsTest : public ::testing::Test {
     if (geteuid() != 0) {
       GTEST_SKIP() << "network namespaces take root, which this is not";
     }
-    for (const char* program : {kIp, "/usr/bin/jq"}) {
+    for (const char* program : {kIp, "/usr/bin/curl", "/usr/bin/jq"}) {
       if (access(program, X_OK) != 0) GTEST_SKIP() << program << " is missing";
     }
     if (Ip({"netns", "add", Space(kServer)}).exit_code != 0) {
@@ -137,9 +139,15 @@ cp -- "$@" "$MACHINES/${last%%:*}/${last#*:}"
          "USER=alice", kIp, "netns", "exec", Space(block.machine), "/bin/bash",
          script});
     ASSERT_NE(process, nullptr);
+    const absl::Duration began = Clock::Real().Monotonic();
     const auto code = process->Wait(kBlockLimit);
     const std::string where =
         absl::StrCat(kDocument, ":", block.line, " on ", block.machine);
+    std::printf(
+        "%s: %s\n", where.c_str(),
+        absl::FormatDuration(absl::Trunc(Clock::Real().Monotonic() - began,
+                                         absl::Milliseconds(1)))
+            .c_str());
     EXPECT_TRUE(code.has_value()) << where << " does not end";
     EXPECT_EQ(code.value_or(-1), 0)
         << where << "\n"

@@ -46,6 +46,19 @@ std::string Settings::Keys() const {
   });
 }
 
+std::map<std::string, std::string> Settings::Values() const {
+  std::map<std::string, std::string> values;
+  for (const auto& [key, entry] : entries_) {
+    if (const int* const* count = std::get_if<int*>(&entry.value)) {
+      values[key] = absl::StrCat(**count);
+    } else {
+      values[key] =
+          absl::FormatDuration(*std::get<absl::Duration*>(entry.value));
+    }
+  }
+  return values;
+}
+
 absl::Status Settings::Set(std::string_view key, std::string_view value) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) {

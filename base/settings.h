@@ -39,6 +39,8 @@ class Settings {
 
   // The keys, sorted, joined by ", ".
   std::string Keys() const;
+  // What Set would take for each key to leave it as it is.
+  std::map<std::string, std::string> Values() const;
 
  private:
   struct Entry {

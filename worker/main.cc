@@ -1,14 +1,11 @@
 // rpc-worker: offers this device to a tune-server.
 #include <errno.h>
-#include <pwd.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,6 +15,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/daemon/daemon_flags.h"
+#include "base/daemon/service_manager.h"
 #include "base/log.h"
 #include "base/settings.h"
 #include "base/status_macros.h"
@@ -25,10 +24,10 @@
 #include "compiler/target/host.h"
 #include "compiler/target/target.h"
 #include "proto/tilefarm/v1/protocol_version.h"
-#include "transport/client_flags.h"
 #include "transport/grpc_log.h"
 #include "worker/cpus.h"
 #include "worker/device.h"
+#include "worker/flags.h"
 #include "worker/libraries.h"
 #include "worker/runner_query.h"
 #include "worker/worker.h"
@@ -36,54 +35,7 @@
 namespace tilefarm::worker {
 namespace {
 
-struct Flags {
-  std::string server = "127.0.0.1:7070";
-  transport::ClientSecurity security;
-  std::string name;
-  std::vector<std::string> labels;
-  std::string state_dir;
-  std::string cores;
-  std::string lock_dir = "/tmp/tilefarm-cpus";
-  std::string runner_command;
-  std::string target = "host";
-  int builders = 0;
-  std::string timeline;
-  bool emulated = false;
-  std::vector<std::string> timeouts;
-};
-
-std::string HostName() {
-  char name[256] = {};
-  if (gethostname(name, sizeof name - 1) != 0) return "worker";
-  return name;
-}
-
-// $XDG_STATE_HOME/tilefarm/worker-NAME, as other programs' state is kept.
-std::string DefaultStateDirectory(const std::string& name) {
-  std::string base;
-  if (const char* xdg = std::getenv("XDG_STATE_HOME"); xdg && *xdg) {
-    base = xdg;
-  } else if (const char* home = std::getenv("HOME"); home && *home) {
-    base = absl::StrCat(home, "/.local/state");
-  } else {
-    base = "/var/lib";
-  }
-  return absl::StrCat(base, "/tilefarm/worker-", name);
-}
-
-// NotFound where it is not there: an installation to repair, not a reason to
-// fail candidate after candidate.
-absl::StatusOr<std::string> HelperProgram(const std::string& name) {
-  std::error_code error;
-  const std::filesystem::path self =
-      std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::string path = (self.parent_path() / name).string();
-  if (error || access(path.c_str(), X_OK) != 0) {
-    return absl::NotFoundError(
-        absl::StrCat("no program ", path, "; it must be beside rpc-worker"));
-  }
-  return path;
-}
+constexpr char kProgram[] = "rpc-worker";
 
 void FillDevice(const target::Target& target, bool is_host,
                 v1::DeviceProperties* device) {
@@ -111,20 +63,14 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat("--server ", flags.server, " is not HOST:PORT"));
   }
-  const std::string name = flags.name.empty() ? HostName() : flags.name;
+  const std::string name = flags.NameOrHost();
   options.hello.set_name(name);
   options.hello.set_fingerprint(driver::Fingerprint());
   for (const std::string& label : flags.labels) {
-    const std::pair<std::string, std::string> pair =
-        absl::StrSplit(label, absl::MaxSplits('=', 1));
-    if (pair.first.empty() || label.find('=') == std::string::npos) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--label ", label, " is not KEY=VALUE"));
-    }
+    TF_ASSIGN_OR_RETURN(const auto pair, ParseLabel(label));
     (*options.hello.mutable_labels())[pair.first] = pair.second;
   }
-  options.state_directory =
-      flags.state_dir.empty() ? DefaultStateDirectory(name) : flags.state_dir;
+  options.state_directory = flags.StateDirectory();
 
   if (!flags.cores.empty()) {
     TF_ASSIGN_OR_RETURN(const CpuList cpus, ParseCpuList(flags.cores));
@@ -206,17 +152,23 @@ int Run(const Flags& flags) {
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  const auto manager = daemon::ServiceManager::FromEnvironment();
   transport::RouteGrpcLog(LogLevel::kDebug);
 
   absl::StatusOr<std::unique_ptr<Worker>> worker = StartWorker(flags);
   if (!worker.ok()) {
-    std::fprintf(stderr, "rpc-worker: %s\n",
-                 std::string(worker.status().message()).c_str());
+    daemon::Complain(kProgram, std::string(worker.status().message()));
     return absl::IsInvalidArgument(worker.status()) ? 2 : 1;
   }
+  // Its lock is what everything of the worker passes through.
+  manager->Ready([&](absl::Duration /*limit*/) {
+    (*worker)->connected();
+    return std::string();
+  });
   int signal = 0;
   sigwait(&signals, &signal);
   Log(LogLevel::kInfo, "worker", "ending");
+  manager->Stopping();
   // A second signal ends it at once; the helper processes follow.
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   (*worker)->Shutdown();
@@ -227,50 +179,23 @@ int Run(const Flags& flags) {
 }  // namespace tilefarm::worker
 
 int main(int argc, char** argv) {
+  using tilefarm::worker::kProgram;
   tilefarm::worker::Flags flags;
-  CLI::App app("Offers this device to a tune-server", "rpc-worker");
-  app.add_option("--server", flags.server, "HOST:PORT of the tune-server")
-      ->envname("TUNE_SERVER")
-      ->capture_default_str();
-  tilefarm::transport::AddClientFlags(app, flags.security);
-  app.add_option("--name", flags.name,
-                 "Name of this device (default: the host name)");
-  app.add_option("--label", flags.labels, "KEY=VALUE, any number of times");
-  app.add_option("--state-dir", flags.state_dir,
-                 "Where unacknowledged results wait");
-  app.add_option("--builders", flags.builders,
-                 "Processes that compile candidates (default: one a core, four "
-                 "at most)")
-      ->check(CLI::Range(1, 256));
-  app.add_option("--cores", flags.cores,
-                 "Cores to use, such as 0-3,8 (default: all that it may)");
-  app.add_option("--lock-dir", flags.lock_dir,
-                 "Where workers of this machine lock the cores they measure on")
-      ->capture_default_str();
-  app.add_option("--runner-command", flags.runner_command,
-                 "Command that starts a tune-runner, such as \"ssh board "
-                 "tune-runner\"");
-  app.add_option("--target", flags.target,
-                 "What the runner's device is, such as aarch64:cortex-a72, "
-                 "where it is not this machine")
-      ->capture_default_str();
-  app.add_option("--timeline", flags.timeline,
-                 "Append a line of JSON a candidate to this file: when it was "
-                 "built and run");
-  app.add_option("--timeout", flags.timeouts,
-                 "KEY=DURATION, any number of times; an unknown key lists "
-                 "those there are");
-  app.add_flag("--emulated", flags.emulated,
-               "This device is emulated: its times mean little");
+  tilefarm::daemon::DaemonFlags daemon_flags;
+  CLI::App app("Offers this device to a tune-server", kProgram);
+  tilefarm::daemon::AddDaemonFlags(app, "RPC_WORKER_CONFIG", daemon_flags);
+  tilefarm::worker::AddFlags(app, flags);
   app.set_version_flag(
       "--version",
       absl::StrCat("rpc-worker ", TILEFARM_VERSION, ", protocol ",
                    tilefarm::v1::kProtocolVersion, ", fingerprint ",
                    tilefarm::driver::Fingerprint()));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+  const auto parsed =
+      tilefarm::daemon::ParseDaemon(app, argc, argv, daemon_flags);
+  if (parsed.has_value()) return *parsed;
+  if (daemon_flags.check_config) {
+    return tilefarm::daemon::ReportCheck(kProgram,
+                                         tilefarm::worker::CheckFlags(flags));
   }
   return tilefarm::worker::Run(flags);
 }

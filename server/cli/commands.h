@@ -70,6 +70,7 @@ struct TokenOptions {
 struct DbOptions {
   std::string db;    // a file instead of the server
   std::string file;  // of import and export; "-": standard input or output
+                     // (backup: the new file)
 };
 
 int Run(const Common& common, const JobOptions& options);
@@ -94,6 +95,7 @@ int TokensLog(const Common& common, const TokenOptions& options);
 int DbStats(const Common& common, const DbOptions& options);
 int DbExport(const Common& common, const DbOptions& options);
 int DbImport(const Common& common, const DbOptions& options);
+int DbBackup(const Common& common, const DbOptions& options);
 
 // Who asks: the account's name.
 std::string UserName();

@@ -1,4 +1,4 @@
-// db stats, db export, db import: through the server, or on a file.
+// db stats, db export, db import: through the server, or on a file; db backup.
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "database/backup.h"
 #include "database/store.h"
 #include "server/cli/client.h"
 #include "server/cli/commands.h"
@@ -149,6 +150,31 @@ int DbImport(const Common& common, const DbOptions& options) {
     std::printf("%lld records added, %lld known before\n",
                 static_cast<long long>(imported->added),
                 static_cast<long long>(imported->known));
+  }
+  return kSuccess;
+}
+
+int DbBackup(const Common& common, const DbOptions& options) {
+  if (options.db.empty()) {
+    std::fprintf(stderr,
+                 "tune: backup copies a file on the server's machine: --db is "
+                 "missing\n");
+    return kBadUsage;
+  }
+  const auto facts = database::Backup(options.db, options.file);
+  if (!facts.ok()) return Fail(facts.status());
+  if (common.json) {
+    std::printf("%s\n", nlohmann::ordered_json{{"file", options.file},
+                                               {"bytes", facts->bytes},
+                                               {"records", facts->records},
+                                               {"jobs", facts->jobs}}
+                            .dump()
+                            .c_str());
+  } else {
+    std::printf("%s: %lld records, %lld jobs, %lld bytes\n",
+                options.file.c_str(), static_cast<long long>(facts->records),
+                static_cast<long long>(facts->jobs),
+                static_cast<long long>(facts->bytes));
   }
   return kSuccess;
 }

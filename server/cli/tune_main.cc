@@ -208,6 +208,9 @@ int Main(int argc, char** argv) {
   exports->add_option("-o,--output", db.file, "File; otherwise stdout");
   auto* imports = database->add_subcommand("import", "Read JSON Lines");
   imports->add_option("file", db.file, "File; - is stdin")->required();
+  auto* backup = database->add_subcommand(
+      "backup", "Copy the file --db beside its running server");
+  backup->add_option("file", db.file, "The new file")->required();
 
   auto* tokens = app.add_subcommand("tokens", "Who may connect (for admins)");
   tokens->require_subcommand(1);
@@ -262,6 +265,7 @@ int Main(int argc, char** argv) {
   if (*stats) return DbStats(common, db);
   if (*exports) return DbExport(common, db);
   if (*imports) return DbImport(common, db);
+  if (*backup) return DbBackup(common, db);
   if (*create) return TokensCreate(common, token);
   if (*list) return TokensList(common, token);
   if (*revoke) return TokensRevoke(common, token);

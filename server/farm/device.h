@@ -68,6 +68,12 @@ enum class DeviceState {
   kOffline,
   kIncompatible,
 };
+inline constexpr DeviceState kDeviceStates[] = {
+    DeviceState::kIdle,        DeviceState::kBusy,
+    DeviceState::kChecking,    DeviceState::kDraining,
+    DeviceState::kDrained,     DeviceState::kPaused,
+    DeviceState::kQuarantined, DeviceState::kOffline,
+    DeviceState::kIncompatible};
 std::string_view DeviceStateName(DeviceState state);
 // Whether it measures, or will in a moment.
 bool IsWorking(DeviceState state);

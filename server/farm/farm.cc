@@ -12,7 +12,9 @@
 namespace tilefarm::farm {
 namespace {
 
-void LogInfo(const std::string& text) { Log(LogLevel::kInfo, "farm", text); }
+void LogInfo(const std::string& text, std::initializer_list<LogField> fields) {
+  Log(LogLevel::kInfo, "farm", text, fields);
+}
 
 absl::Duration PhaseLimit(Phase phase, const MeasureOptions& options,
                           const Timeouts& timeouts) {
@@ -111,9 +113,11 @@ absl::StatusOr<int64_t> Farm::Connect(const WorkerHello& hello,
   HealthOnConnect(worker, restarted);
   Classify(worker);
   Refresh(worker);
-  LogInfo(absl::StrCat(
-      "device ", worker.name, " connected: ", worker.properties.target,
-      worker.incompatible.empty() ? "" : "; no leases: ", worker.incompatible));
+  LogInfo(absl::StrCat("device ", worker.name,
+                       " connected: ", worker.properties.target,
+                       worker.incompatible.empty() ? "" : "; no leases: ",
+                       worker.incompatible),
+          {{"device", worker.name}});
   return worker.session;
 }
 
@@ -248,7 +252,8 @@ void Farm::Disconnect(int64_t session) {
   Refresh(*worker);
   SettleDoubts(*worker, /*trusted=*/false);
   Note(*worker, "disconnect", worker->offline_reason);
-  LogInfo(absl::StrCat("device ", worker->name, " disconnected"));
+  LogInfo(absl::StrCat("device ", worker->name, " disconnected"),
+          {{"device", worker->name}});
 }
 
 void Farm::CloseAll(const absl::Status& why) {
@@ -377,9 +382,11 @@ void Farm::Lose(const std::string& lease_id, bool hung) {
   item.lease_id.clear();
   ++item.losses;
   if (lease.phase == Phase::kRunning) ++item.running_losses;
-  LogInfo(absl::StrCat("lease of ", lease.candidate_id.substr(0, 12), " on ",
-                       worker.name, " lost (attempt ", item.attempts, ", ",
-                       item.running_losses, " while running)"));
+  LogInfo(
+      absl::StrCat("lease of ", lease.candidate_id.substr(0, 12), " on ",
+                   worker.name, " lost (attempt ", item.attempts, ", ",
+                   item.running_losses, " while running)"),
+      {{"device", worker.name}, {"lease", lease_id}, {"job", item.work.queue}});
   const bool while_running =
       item.running_losses >= options_.timeouts.max_running_losses;
   if (while_running || item.losses >= options_.timeouts.max_losses) {

@@ -142,6 +142,15 @@ struct QueueCounts {
   int outstanding() const { return ready + leased + held + committing; }
 };
 
+// How much there is of what, for metrics.
+struct FarmFigures {
+  int leases_granted = 0, leases_building = 0, leases_running = 0;
+  int candidates_held = 0, candidates_ready = 0, candidates_leased = 0;
+  int candidates_doubted = 0, candidates_committing = 0;
+  // Known times of canaries, by device name.
+  std::vector<std::pair<std::string, double>> canary_seconds;
+};
+
 enum class Where { kBack, kFront, kHeldFromFormerProcess };
 
 // Thread-safe.
@@ -212,6 +221,7 @@ class Farm {
   std::string WhyNoDevice(const target::Target& target,
                           const QueueTerms& terms = {}) const;
   std::vector<DeviceStatus> Devices() const;
+  FarmFigures Figures() const;  // farm_figures.cc
 
   // --- What operators decide (farm_orders.cc); NotFound: no such device ---
   // At the start: a device that may connect later.

@@ -39,7 +39,8 @@ void Farm::Note(const Worker& worker, const std::string& action,
                 const std::string& detail) {
   if (action != "connect" && action != "disconnect") {  // said already
     Log(LogLevel::kInfo, "farm",
-        absl::StrCat("device ", worker.name, ": ", action, ": ", detail));
+        absl::StrCat("device ", worker.name, ": ", action, ": ", detail),
+        {{"device", worker.name}});
   }
   if (listener_ == nullptr) return;
   listener_->OnDeviceEvent({.at = clock_.Now(),

@@ -14,6 +14,7 @@ Settings TimeoutSettings(Timeouts& timeouts) {
   settings.Add("max_losses", &timeouts.max_losses);
   settings.Add("former_hold", &timeouts.former_hold, kOrNone);
   settings.Add("former_hold_max", &timeouts.former_hold_max, kOrNone);
+  settings.Add("priority_aging", &timeouts.priority_aging);
   settings.Add("tick", &timeouts.tick);
   settings.Add("rate_window", &timeouts.rate_window);
   settings.Add("commit_delay", &timeouts.commit_delay, kOrNone);

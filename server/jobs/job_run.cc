@@ -305,7 +305,8 @@ void JobRun::End(JobState state, const std::string& error) {
   }
   Log(LogLevel::kInfo, "jobs",
       absl::StrCat("job ", job_id_, " ", std::string(JobStateName(state)),
-                   " after ", trials_done_, " trials"));
+                   " after ", trials_done_, " trials"),
+      {{"job", job_id_}});
   on_end_();
 }
 

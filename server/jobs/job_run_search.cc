@@ -156,7 +156,8 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
     if (!reported.ok()) {
       // The search goes on without them; the records are safe.
       Log(LogLevel::kWarning, "jobs",
-          absl::StrCat("job ", job_id_, ": report: ", reported.ToString()));
+          absl::StrCat("job ", job_id_, ": report: ", reported.ToString()),
+          {{"job", job_id_}});
     }
     const auto metrics = task->search->last_metrics();
     if (metrics.has_value() &&
@@ -172,7 +173,8 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
           metrics->pairwise_accuracy * 100, metrics->k,
           metrics->top_k_recall * 100, metrics->samples);
       Log(LogLevel::kInfo, "jobs",
-          absl::StrCat("job ", job_id_, ", ", NameOf(*task), ": ", report));
+          absl::StrCat("job ", job_id_, ", ", NameOf(*task), ": ", report),
+          {{"job", job_id_}});
       SetMessage(report);
     }
   }

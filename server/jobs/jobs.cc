@@ -1,5 +1,7 @@
 #include "server/jobs/jobs.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -81,7 +83,8 @@ absl::Status Jobs::Recover() {
       Log(LogLevel::kError, "jobs",
           absl::StrCat("job ", row.id, " is left alone: ",
                        spec.ok() ? "unknown state"
-                                 : std::string(spec.status().message())));
+                                 : std::string(spec.status().message())),
+          {{"job", row.id}});
       continue;
     }
     entry->state = *state;
@@ -97,6 +100,8 @@ absl::Status Jobs::Recover() {
 }
 
 void Jobs::Start() {
+  // One that never comes to life stands still, too.
+  pulse_.Beat(options_.clock->Monotonic());
   conductor_ = std::thread([this] { Main(); });
 }
 
@@ -107,6 +112,7 @@ void Jobs::Wake() {
 }
 
 void Jobs::Main() {
+  pthread_setname_np(pthread_self(), "conductor");
   absl::Duration last_tick = -absl::InfiniteDuration();
   while (true) {
     {
@@ -118,6 +124,7 @@ void Jobs::Main() {
       wake_ = false;
     }
     const absl::Duration now = options_.clock->Monotonic();
+    pulse_.Beat(now);
     if (now - last_tick >= options_.timeouts.tick) {
       farm_.Tick();
       last_tick = now;
@@ -126,6 +133,42 @@ void Jobs::Main() {
     Schedule();
     Publish();
   }
+}
+
+std::map<std::string, int> Jobs::CountByState() {
+  std::map<std::string, int> counts;
+  for (const JobState state :
+       {JobState::kQueued, JobState::kRunning, JobState::kDone,
+        JobState::kFailed, JobState::kCancelled}) {
+    counts[std::string(JobStateName(state))] = 0;
+  }
+  MutexLock lock(mutex_);
+  for (const auto& entry : entries_) {
+    ++counts[std::string(JobStateName(entry->state))];
+  }
+  return counts;
+}
+
+ResultCounts Jobs::result_counts() {
+  MutexLock lock(route_mutex_);
+  return results_;
+}
+
+std::string Jobs::Stuck(absl::Duration limit) const {
+  const absl::Duration now = options_.clock->Monotonic();
+  const auto say = [&](const char* loop, const Pulse& pulse,
+                       absl::Duration most) -> std::string {
+    const absl::Duration still = pulse.Still(now);
+    if (still <= most) return "";
+    return absl::StrCat(
+        loop, " has not moved for ",
+        absl::FormatDuration(absl::Trunc(still, absl::Milliseconds(1))));
+  };
+  // The conductor waits on its own account as long as this.
+  std::string stuck =
+      say("the conductor", pulse_, limit + options_.timeouts.watch_interval);
+  if (stuck.empty()) stuck = say("the result writer", writer_->pulse(), limit);
+  return stuck;
 }
 
 // --- Running ----------------------------------------------------------------
@@ -173,7 +216,8 @@ absl::Status Jobs::StartRun(Entry& entry, bool recovered) {
         entry.error = std::string(status.message());
         Log(LogLevel::kError, "jobs",
             absl::StrCat("job ", entry.id,
-                         " waits for the database: ", entry.error));
+                         " waits for the database: ", entry.error),
+            {{"job", entry.id}});
       }
       return status;
     }
@@ -181,14 +225,16 @@ absl::Status Jobs::StartRun(Entry& entry, bool recovered) {
     entry.state = JobState::kFailed;
     entry.error = std::string(status.message());
     Log(LogLevel::kError, "jobs",
-        absl::StrCat("job ", entry.id, " cannot run: ", entry.error));
+        absl::StrCat("job ", entry.id, " cannot run: ", entry.error),
+        {{"job", entry.id}});
     return store_.UpdateJob(entry.id, "failed", entry.error);
   }
   entry.error.clear();
   entry.state = JobState::kRunning;
   entry.run->Start();
   Log(LogLevel::kInfo, "jobs",
-      absl::StrCat("job ", entry.id, recovered ? " goes on" : " starts"));
+      absl::StrCat("job ", entry.id, recovered ? " goes on" : " starts"),
+      {{"job", entry.id}});
   return absl::OkStatus();
 }
 
@@ -258,6 +304,8 @@ void Jobs::OnRecorded(const farm::WorkItem& item,
                       const database::Record& record, bool added) {
   {
     MutexLock lock(route_mutex_);
+    ++(added ? results_.stored.at(static_cast<size_t>(record.status))
+             : results_.not_stored);
     if (item.purpose == farm::Purpose::kRemeasure) {
       // Jobs that tune the same may have a new best.
       for (auto& [id, run] : runs_) {

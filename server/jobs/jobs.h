@@ -8,6 +8,7 @@
 #ifndef TILEFARM_SERVER_JOBS_JOBS_H_
 #define TILEFARM_SERVER_JOBS_JOBS_H_
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -20,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/pulse.h"
 #include "database/store.h"
 #include "server/farm/farm.h"
 #include "server/jobs/device_desk.h"
@@ -38,6 +40,14 @@ struct JobsOptions {
   // Each has a thread. Beyond it a user who has none running gets one.
   int max_running = 16;
   int max_running_users = 64;
+};
+
+// Results that were acknowledged since the start.
+struct ResultCounts {
+  // By database::Status.
+  std::array<int64_t, 8> stored = {};
+  // Their candidate has a record, or the database refuses them.
+  int64_t not_stored = 0;
 };
 
 // A program and a schedule to measure by hand.
@@ -98,6 +108,14 @@ class Jobs : public RecordListener {
 
   DeviceDesk& devices() { return devices_; }
 
+  // Jobs in each state; every state is there.
+  std::map<std::string, int> CountByState();
+  WriterFigures writer_figures() const { return writer_->figures(); }
+  ResultCounts result_counts();
+  // Which loop (conductor, result writer) has not moved for longer than
+  // `limit`, in words; empty: none.
+  std::string Stuck(absl::Duration limit) const;
+
  private:
   struct Entry;
   struct Watching;
@@ -140,8 +158,10 @@ class Jobs : public RecordListener {
   // Results are routed here without mutex_, which may be held over slow work.
   Mutex route_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
   std::map<std::string, JobRun*> runs_ ABSL_GUARDED_BY(route_mutex_);
+  ResultCounts results_ ABSL_GUARDED_BY(route_mutex_);
   std::map<std::string, MeasureDone> measures_ ABSL_GUARDED_BY(route_mutex_);
 
+  Pulse pulse_;  // the conductor's
   Mutex wake_mutex_;
   CondVar woken_;
   bool wake_ ABSL_GUARDED_BY(wake_mutex_) = false;

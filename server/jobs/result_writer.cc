@@ -1,5 +1,7 @@
 #include "server/jobs/result_writer.h"
 
+#include <pthread.h>
+
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -110,6 +112,13 @@ std::string ResultWriter::problem() const {
   return problem_;
 }
 
+WriterFigures ResultWriter::figures() const {
+  MutexLock lock(mutex_);
+  WriterFigures figures = figures_;
+  figures.waiting = static_cast<int64_t>(queue_.size());
+  return figures;
+}
+
 void ResultWriter::NoteStored(const absl::Status& status) {
   std::string problem;
   if (!status.ok() && MayRetry(status)) {
@@ -131,6 +140,7 @@ void ResultWriter::NoteStored(const absl::Status& status) {
 }
 
 void ResultWriter::Main() {
+  pthread_setname_np(pthread_self(), "result-writer");
   while (true) {
     std::vector<Completion> group;
     bool stopping = false;
@@ -155,9 +165,15 @@ void ResultWriter::Main() {
     }
     // Not acknowledged until it is durable: the workers keep their copies.
     while (true) {
+      const absl::Duration began = clock_.Monotonic();
+      pulse_.Beat(began);
       group = Commit(std::move(group));
-      if (group.empty() || stopping) break;
+      pulse_.Rest();
       MutexLock lock(mutex_);
+      figures_.commit_seconds.Observe(
+          absl::ToDoubleSeconds(clock_.Monotonic() - began));
+      if (!group.empty()) ++figures_.failures;
+      if (group.empty() || stopping) break;
       if (!stopping_) changed_.WaitFor(mutex_, timeouts_.commit_retry);
       stopping = stopping_;
     }

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/histogram.h"
 #include "base/mutex.h"
+#include "base/pulse.h"
 #include "database/store.h"
 #include "server/farm/farm.h"
 
@@ -40,6 +42,13 @@ database::Record MakeRecord(const farm::Completion& completion,
 // of a record. It is no trial and no schedule, so it is not among the records.
 std::string BaselineKey(const std::string& task_id);
 
+// Since the start.
+struct WriterFigures {
+  int64_t failures = 0;  // of commits
+  int64_t waiting = 0;   // now
+  Histogram commit_seconds;
+};
+
 class ResultWriter : public farm::ResultSink {
  public:
   // All outlive the writer. The thread starts at once.
@@ -54,6 +63,9 @@ class ResultWriter : public farm::ResultSink {
   // Why results cannot be stored now, and what to do, for people; empty: they
   // can. Thread-safe.
   std::string problem() const;
+  WriterFigures figures() const;
+  // Still while a commit takes its time.
+  const Pulse& pulse() const { return pulse_; }
 
  private:
   void Main();
@@ -80,6 +92,8 @@ class ResultWriter : public farm::ResultSink {
   std::deque<farm::Completion> queue_ ABSL_GUARDED_BY(mutex_);
   std::string problem_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  WriterFigures figures_ ABSL_GUARDED_BY(mutex_);
+  Pulse pulse_;
   std::thread thread_;
 };
 

@@ -184,6 +184,26 @@ absl::StatusOr<Caller> Gate::Identify(const Credentials& credentials) {
 absl::Status Gate::Authorize(std::string_view path,
                              const Credentials& credentials) {
   if (mode_ == Mode::kOpen) return absl::OkStatus();
+  const absl::Status allowed = Check(path, credentials);
+  if (allowed.ok()) return allowed;
+  MutexLock lock(mutex_);
+  if (absl::IsUnauthenticated(allowed)) ++refused_.unauthenticated;
+  if (absl::IsPermissionDenied(allowed)) ++refused_.permission_denied;
+  if (absl::IsResourceExhausted(allowed)) ++refused_.resource_exhausted;
+  return allowed;
+}
+
+GateFigures Gate::figures() {
+  MutexLock lock(mutex_);
+  GateFigures figures = refused_;
+  for (const auto& [id, live] : live_) {
+    ++(live.kind == CallKind::kTransfer ? figures.transfers : figures.streams);
+  }
+  return figures;
+}
+
+absl::Status Gate::Check(std::string_view path,
+                         const Credentials& credentials) {
   const Method* const method = FindMethod(path);
   if (method != nullptr && method->access == Access::kAnyone) {
     return absl::OkStatus();

@@ -51,6 +51,12 @@ struct Caller {
   bool admin() const { return open || role == Role::kAdmin; }
 };
 
+// Since the start, and now.
+struct GateFigures {
+  int64_t unauthenticated = 0, permission_denied = 0, resource_exhausted = 0;
+  int streams = 0, transfers = 0;
+};
+
 // Which of an identity's limits a lasting call counts against.
 enum class CallKind { kStream, kTransfer };
 
@@ -91,6 +97,7 @@ class Gate {
   // Unauthenticated; PermissionDenied: not this role; ResourceExhausted: too
   // many calls, with how long to wait. Counts one call.
   absl::Status Authorize(std::string_view path, const Credentials& credentials);
+  GateFigures figures();
   // PermissionDenied unless a worker may carry this name: its credential's, or
   // that and a suffix after a dot ("rack" may be "rack.7").
   absl::Status CheckWorkerName(const Caller& caller,
@@ -128,6 +135,7 @@ class Gate {
     bool closed = false;
   };
 
+  absl::Status Check(std::string_view path, const Credentials& credentials);
   absl::Status Reload();
   absl::StatusOr<Caller> ByToken(std::string_view header)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -151,6 +159,7 @@ class Gate {
   // Parsing takes longer than finding; emptied where it grows large.
   std::map<std::string, absl::StatusOr<Caller>> certificates_
       ABSL_GUARDED_BY(mutex_);
+  GateFigures refused_ ABSL_GUARDED_BY(mutex_);
   RateLimiter user_rate_ ABSL_GUARDED_BY(mutex_);
   RateLimiter worker_rate_ ABSL_GUARDED_BY(mutex_);
   int64_t next_live_ ABSL_GUARDED_BY(mutex_) = 1;

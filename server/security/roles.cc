@@ -33,6 +33,11 @@ constexpr Method kMethods[] = {
     {"/grpc.health.v1.Health/Watch", Access::kUsers},
     {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
      Access::kUsers},
+
+    // The pages of the HTTP port, by the same rules.
+    {"/healthz", Access::kAnyone},
+    {"/readyz", Access::kAnyone},
+    {"/metrics", Access::kUsers},
 };
 
 }  // namespace

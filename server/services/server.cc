@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,11 +15,14 @@
 #include "base/status_macros.h"
 #include "database/store.h"
 #include "server/farm/farm.h"
+#include "server/http/http_server.h"
 #include "server/jobs/jobs.h"
 #include "server/security/gate.h"
 #include "server/services/admin_service.h"
 #include "server/services/credentials.h"
 #include "server/services/farm_service.h"
+#include "server/services/http_pages.h"
+#include "server/services/metrics.h"
 #include "server/services/tune_service.h"
 #include "transport/endpoint.h"
 
@@ -31,6 +36,17 @@ constexpr int kStreamWindowBytes = 256 << 10;
 // A peer may ask for signs of life so many times as often as the server does.
 constexpr int kPingsInInterval = 4;
 
+// A loop that has not moved for so long is one to restart the server for.
+constexpr absl::Duration kUnhealthy = absl::Seconds(60);
+// A blob that is written to see whether the database takes writes.
+constexpr char kReadyKey[] = "ready";
+
+int64_t BytesOf(const std::string& path) {
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(path, error);
+  return error ? 0 : static_cast<int64_t>(bytes);
+}
+
 int Milliseconds(absl::Duration duration) {
   return static_cast<int>(absl::ToInt64Milliseconds(duration));
 }
@@ -40,6 +56,8 @@ class GrpcServer : public Server {
   explicit GrpcServer(ServerOptions options) : options_(std::move(options)) {}
 
   ~GrpcServer() override {
+    // Before what its pages ask.
+    http_.reset();
     if (farm_ != nullptr) {
       farm_->CloseAll(absl::UnavailableError("the server shuts down"));
     }
@@ -54,6 +72,9 @@ class GrpcServer : public Server {
 
   absl::Status Open() {
     TF_RETURN_IF_ERROR(CheckListenAddress(options_.listen, options_.security));
+    if (!options_.http.empty()) {
+      TF_RETURN_IF_ERROR(CheckListenAddress(options_.http, options_.security));
+    }
     TF_ASSIGN_OR_RETURN(
         store_, database::Store::Open(options_.database_path,
                                       database::Store::Mode::kReadWrite));
@@ -84,12 +105,73 @@ class GrpcServer : public Server {
     admin_service_ = std::make_unique<AdminService>(*gate_);
     TF_RETURN_IF_ERROR(Listen());
     jobs_->Start();
+    if (!options_.http.empty()) TF_RETURN_IF_ERROR(OpenHttp());
     return absl::OkStatus();
   }
 
   const std::string& address() const override { return address_; }
+  std::string http_address() const override {
+    return http_ == nullptr ? "" : http_->address();
+  }
+  std::string Stuck(absl::Duration limit) const override {
+    return jobs_->Stuck(limit);
+  }
 
  private:
+  absl::Status OpenHttp() {
+    TF_ASSIGN_OR_RETURN(const transport::HostAndPort at,
+                        transport::SplitAddress(options_.http));
+    const ListenSecurity& security = options_.security;
+    // Loopback is plain and open, so that probes need no certificates.
+    const bool secure = security.tls() && !transport::IsLoopback(at.host);
+    pages_ = std::make_unique<Pages>(PagesOptions{
+        .gate = secure ? gate_.get() : nullptr,
+        .figures = [this] { return Figures(); },
+        .stuck = [this] { return Stuck(kUnhealthy); },
+        .write = [this] { return store_->PutBlob(kReadyKey, "yes"); }});
+    http::HttpOptions options;
+    options.listen = options_.http;
+    if (secure) {
+      options.tls = http::TlsFiles{.cert = security.tls_cert,
+                                   .key = security.tls_key,
+                                   .client_ca = security.tls_client_ca};
+    }
+    TF_ASSIGN_OR_RETURN(
+        http_, http::HttpServer::Start(
+                   std::move(options), [this](const http::Request& request,
+                                              const http::Answers& answers) {
+                     return pages_->Answer(request, answers);
+                   }));
+    return absl::OkStatus();
+  }
+
+  ServerFigures Figures() {
+    ServerFigures figures;
+    figures.release = options_.release;
+    figures.fingerprint = options_.fingerprint;
+    figures.jobs = jobs_->CountByState();
+    for (const farm::DeviceState state : farm::kDeviceStates) {
+      figures.devices[std::string(farm::DeviceStateName(state))] = 0;
+    }
+    for (const farm::DeviceStatus& device : farm_->Devices()) {
+      ++figures.devices[std::string(farm::DeviceStateName(device.state))];
+    }
+    figures.farm = farm_->Figures();
+    figures.writer = jobs_->writer_figures();
+    const jobs::ResultCounts results = jobs_->result_counts();
+    for (size_t i = 0; i < results.stored.size(); ++i) {
+      const auto status = static_cast<database::Status>(i);
+      figures.results[std::string(database::StatusName(status))] =
+          results.stored[i];
+    }
+    figures.results_not_stored = results.not_stored;
+    figures.gate = gate_->figures();
+    figures.database_bytes = BytesOf(options_.database_path);
+    figures.wal_bytes = BytesOf(options_.database_path + "-wal");
+    figures.process = ReadProcessFigures();
+    return figures;
+  }
+
   absl::Status Listen() {
     TF_ASSIGN_OR_RETURN(const transport::HostAndPort at,
                         transport::SplitAddress(options_.listen));
@@ -162,6 +244,8 @@ class GrpcServer : public Server {
   std::unique_ptr<TuneService> tune_service_;
   std::unique_ptr<AdminService> admin_service_;
   std::unique_ptr<grpc::Server> grpc_;
+  std::unique_ptr<Pages> pages_;
+  std::unique_ptr<http::HttpServer> http_;
 };
 
 }  // namespace

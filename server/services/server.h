@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "server/farm/farm.h"
 #include "server/jobs/search_factory.h"
 #include "server/security/limits.h"
@@ -18,6 +19,7 @@ namespace tilefarm::services {
 struct ServerOptions {
   std::string database_path;
   std::string listen = "127.0.0.1:7070";  // port 0: any free one
+  std::string http;  // HOST:PORT of the pages (http_pages.h); empty: none
   std::string fingerprint;
   std::string release;
   farm::Timeouts timeouts;
@@ -41,6 +43,10 @@ class Server {
 
   // HOST:PORT with the real port.
   virtual const std::string& address() const = 0;
+  // The same of the HTTP port; empty: none.
+  virtual std::string http_address() const = 0;
+  // See jobs::Jobs::Stuck.
+  virtual std::string Stuck(absl::Duration limit) const = 0;
 };
 
 }  // namespace tilefarm::services

@@ -13,6 +13,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/allocator.h"
+#include "base/daemon/daemon_flags.h"
+#include "base/daemon/service_manager.h"
 #include "base/file_limit.h"
 #include "base/log.h"
 #include "base/settings.h"
@@ -20,6 +22,7 @@
 #include "compiler/driver/compile.h"
 #include "server/farm/farm.h"
 #include "server/jobs/canary.h"
+#include "server/services/check_config.h"
 #include "server/services/server.h"
 #include "server/services/version.h"
 #include "transport/grpc_log.h"
@@ -30,46 +33,57 @@ namespace {
 // Well within the 10 s that a service manager waits.
 constexpr absl::Duration kShutdownLimit = absl::Seconds(7);
 
-absl::Status SetTimeouts(const std::vector<std::string>& pairs,
-                         farm::Timeouts& timeouts) {
-  Settings settings = farm::TimeoutSettings(timeouts);
+constexpr char kProgram[] = "tune-server";
+
+absl::Status SetAll(Settings settings, const std::vector<std::string>& pairs) {
   for (const std::string& pair : pairs) {
     TF_RETURN_IF_ERROR(settings.SetPair(pair));
   }
-  return farm::CheckTimeouts(timeouts);
+  return absl::OkStatus();
 }
 
-absl::Status SetHealth(const std::vector<std::string>& pairs,
-                       farm::HealthRules& rules) {
-  Settings settings = farm::HealthSettings(rules);
-  for (const std::string& pair : pairs) {
-    TF_RETURN_IF_ERROR(settings.SetPair(pair));
-  }
-  return farm::CheckHealth(rules);
+int Fail(const std::string& what, int code = 2) {
+  daemon::Complain(kProgram, what);
+  return code;
 }
 
 int Main(int argc, char** argv) {
   services::ServerOptions options;
+  daemon::DaemonFlags daemon_flags;
   std::vector<std::string> timeouts, health;
   CLI::App app("Tunes programs on the devices that connect to it.");
-  app.name("tune-server");
+  app.name(kProgram);
   app.set_version_flag("--version",
-                       [] { return services::VersionText("tune-server"); });
+                       [] { return services::VersionText(kProgram); });
+  daemon::AddDaemonFlags(app, "TUNE_SERVER_CONFIG", daemon_flags);
   app.add_option("--db", options.database_path,
-                 "The database; made where it does not exist")
-      ->envname("TUNE_SERVER_DB")
-      ->required();
+                 "The database, required; made where it does not exist")
+      ->envname("TUNE_SERVER_DB");
   app.add_option("--listen", options.listen,
                  "HOST:PORT; beyond loopback with TLS, or --insecure; port 0 "
                  "takes a free one")
       ->envname("TUNE_SERVER_LISTEN")
       ->capture_default_str();
+  app.add_option("--http", options.http,
+                 "HOST:PORT of /metrics, /healthz and /readyz, by the same "
+                 "rules (default: none)")
+      ->envname("TUNE_SERVER_HTTP");
   app.add_option("--timeout", timeouts,
                  "KEY=DURATION, any number of times; an unknown key lists "
-                 "those there are");
+                 "those there are")
+      ->check([](const std::string& pair) {
+        farm::Timeouts scratch;
+        return std::string(
+            SetAll(farm::TimeoutSettings(scratch), {pair}).message());
+      });
   app.add_option("--health", health,
                  "KEY=VALUE of the rules of device health, any number of "
-                 "times; an unknown key lists those there are");
+                 "times; an unknown key lists those there are")
+      ->check([](const std::string& pair) {
+        farm::HealthRules scratch;
+        return std::string(
+            SetAll(farm::HealthSettings(scratch), {pair}).message());
+      });
   std::string canary_period =
       absl::FormatDuration(options.health.canary_period);
   app.add_option("--canary-period", canary_period,
@@ -100,36 +114,33 @@ int Main(int argc, char** argv) {
                "Beyond loopback, ask for a token instead of a certificate");
   app.add_flag("--insecure", security.insecure,
                "Listen beyond loopback without TLS and let anybody in");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  const absl::Status set = SetTimeouts(timeouts, options.timeouts);
-  if (!set.ok()) {
-    std::fprintf(stderr, "tune-server: --timeout: %s\n",
-                 std::string(set.message()).c_str());
-    return 2;
-  }
+  const auto parsed = daemon::ParseDaemon(app, argc, argv, daemon_flags);
+  if (parsed.has_value()) return *parsed;
   absl::ParseDuration(canary_period, &options.health.canary_period);
-  const absl::Status rules = SetHealth(health, options.health);
-  if (!rules.ok()) {
-    std::fprintf(stderr, "tune-server: --health: %s\n",
-                 std::string(rules.message()).c_str());
-    return 2;
+  absl::Status set = SetAll(farm::TimeoutSettings(options.timeouts), timeouts);
+  set.Update(SetAll(farm::HealthSettings(options.health), health));
+  if (!set.ok()) return Fail(std::string(set.message()));
+  if (daemon_flags.check_config) {
+    return daemon::ReportCheck(kProgram, services::CheckConfig(options));
   }
+  if (options.database_path.empty()) return Fail("--db is required");
+  const absl::Status together = farm::CheckTimeouts(options.timeouts);
+  if (!together.ok()) {
+    return Fail("--timeout: " + std::string(together.message()));
+  }
+  const absl::Status rules = farm::CheckHealth(options.health);
+  if (!rules.ok()) return Fail("--health: " + std::string(rules.message()));
   const absl::Status address =
       services::CheckListenAddress(options.listen, security);
-  if (!address.ok()) {
-    std::fprintf(stderr, "tune-server: --listen: %s\n",
-                 std::string(address.message()).c_str());
-    return 2;
+  if (!address.ok()) return Fail("--listen: " + std::string(address.message()));
+  if (!options.http.empty()) {
+    const absl::Status http =
+        services::CheckListenAddress(options.http, security);
+    if (!http.ok()) return Fail("--http: " + std::string(http.message()));
   }
   const std::string warning =
       services::InsecureWarning(options.listen, security);
-  if (!warning.empty()) {
-    std::fprintf(stderr, "tune-server: warning: %s\n", warning.c_str());
-  }
+  if (!warning.empty()) daemon::Complain(kProgram, "warning: " + warning);
 
   // Taken by sigwait below; every thread inherits the mask.
   sigset_t ends;
@@ -143,22 +154,24 @@ int Main(int argc, char** argv) {
   // Debian's Abseil looks for deadlocks at every lock of gRPC's: some 5 % of
   // what a result costs.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  const auto manager = daemon::ServiceManager::FromEnvironment();
   transport::RouteGrpcLog(LogLevel::kWarning);
   options.fingerprint = driver::Fingerprint();
   options.release = services::kRelease;
   options.search_factory = jobs::RealSearchFactory();
   if (!no_canary) options.canary = jobs::CanaryMaker();
   auto server = services::Server::Start(std::move(options));
-  if (!server.ok()) {
-    std::fprintf(stderr, "tune-server: %s\n",
-                 std::string(server.status().message()).c_str());
-    return 1;
-  }
+  if (!server.ok()) return Fail(std::string(server.status().message()), 1);
   std::printf("listening on %s\n", (*server)->address().c_str());
+  if (!(*server)->http_address().empty()) {
+    std::printf("http on %s\n", (*server)->http_address().c_str());
+  }
   std::fflush(stdout);
+  manager->Ready([&](absl::Duration limit) { return (*server)->Stuck(limit); });
   int signal_number = 0;
   sigwait(&ends, &signal_number);
   Log(LogLevel::kInfo, "server", "shutting down");
+  manager->Stopping();
   // Search threads have the idle scheduling class; on a busy machine they may
   // take for ever to notice. Everything acknowledged is durable by now.
   std::thread([] {

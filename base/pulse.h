@@ -1,0 +1,31 @@
+// A loop's sign of life, for whoever asks whether it still goes round.
+#ifndef TILEFARM_BASE_PULSE_H_
+#define TILEFARM_BASE_PULSE_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace tilefarm {
+
+// Thread-safe; one loop beats. Times are a monotonic clock's.
+class Pulse {
+ public:
+  void Beat(absl::Duration now) { at_ = absl::ToInt64Nanoseconds(now); }
+  // It waits for work, for as long as that takes.
+  void Rest() { at_ = kResting; }
+  // Since the last beat; zero while it rests, and before the first beat.
+  absl::Duration Still(absl::Duration now) const {
+    const int64_t at = at_;
+    return at == kResting ? absl::ZeroDuration() : now - absl::Nanoseconds(at);
+  }
+
+ private:
+  static constexpr int64_t kResting = -1;
+  std::atomic<int64_t> at_{kResting};
+};
+
+}  // namespace tilefarm
+
+#endif  // TILEFARM_BASE_PULSE_H_

@@ -1,0 +1,172 @@
+#include "server/services/metrics.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "server/http/metrics_text.h"
+
+namespace tilefarm::services {
+namespace {
+
+using http::MetricsText;
+using Kind = MetricsText::Kind;
+
+void AddFarm(const ServerFigures& figures, MetricsText& text) {
+  text.Add("tilefarm_jobs", Kind::kGauge,
+           "Jobs by state, ended ones included.");
+  for (const auto& [state, count] : figures.jobs) {
+    text.Sample({{"state", state}}, count);
+  }
+  text.Add("tilefarm_devices", Kind::kGauge,
+           "Devices by state, as tune devices shows it.");
+  for (const auto& [state, count] : figures.devices) {
+    text.Sample({{"state", state}}, count);
+  }
+  text.Add("tilefarm_device_canary_seconds", Kind::kGauge,
+           "Known time of the device's canary: its best median so far.");
+  for (const auto& [device, seconds] : figures.farm.canary_seconds) {
+    text.Sample({{"device", device}}, seconds);
+  }
+  const farm::FarmFigures& farm = figures.farm;
+  text.Add("tilefarm_leases", Kind::kGauge, "Leases on devices by phase.");
+  text.Sample({{"phase", "granted"}}, farm.leases_granted);
+  text.Sample({{"phase", "building"}}, farm.leases_building);
+  text.Sample({{"phase", "running"}}, farm.leases_running);
+  text.Add("tilefarm_candidates", Kind::kGauge,
+           "Candidates in the farm: ready (wait for a device), leased, held "
+           "(wait for a former process's result), doubted (wait for a canary), "
+           "committing.");
+  text.Sample({{"state", "ready"}}, farm.candidates_ready);
+  text.Sample({{"state", "leased"}}, farm.candidates_leased);
+  text.Sample({{"state", "held"}}, farm.candidates_held);
+  text.Sample({{"state", "doubted"}}, farm.candidates_doubted);
+  text.Sample({{"state", "committing"}}, farm.candidates_committing);
+}
+
+void AddDatabase(const ServerFigures& figures, MetricsText& text) {
+  const jobs::WriterFigures& writer = figures.writer;
+  text.Add("tilefarm_results_total", Kind::kCounter,
+           "Results stored durably since the start, by status.");
+  for (const auto& [status, count] : figures.results) {
+    text.Sample({{"status", status}}, static_cast<double>(count));
+  }
+  text.Add("tilefarm_results_not_stored_total", Kind::kCounter,
+           "Results acknowledged without being stored: their candidate has a "
+           "record, or the database refuses them.",
+           static_cast<double>(figures.results_not_stored));
+  text.Add("tilefarm_results_waiting", Kind::kGauge,
+           "Results that wait for their commit.",
+           static_cast<double>(writer.waiting));
+  text.Add("tilefarm_commit_seconds", Kind::kHistogram,
+           "Time of a commit of a group of results, tries that failed "
+           "included.");
+  text.Sample(writer.commit_seconds);
+  text.Add("tilefarm_commit_failures_total", Kind::kCounter,
+           "Commits that failed and are tried again.",
+           static_cast<double>(writer.failures));
+  text.Add("tilefarm_database_bytes", Kind::kGauge,
+           "Size of the database and of its write-ahead log.");
+  text.Sample({{"file", "main"}}, static_cast<double>(figures.database_bytes));
+  text.Sample({{"file", "wal"}}, static_cast<double>(figures.wal_bytes));
+}
+
+void AddCalls(const ServerFigures& figures, MetricsText& text) {
+  text.Add("tilefarm_streams", Kind::kGauge,
+           "Calls that last: workers, watches and measurements; imports and "
+           "exports.");
+  text.Sample({{"kind", "stream"}}, figures.gate.streams);
+  text.Sample({{"kind", "transfer"}}, figures.gate.transfers);
+  text.Add("tilefarm_refusals_total", Kind::kCounter,
+           "Calls refused before they were read: no valid credential, not "
+           "this role, too many.");
+  const security::GateFigures& gate = figures.gate;
+  text.Sample({{"reason", "unauthenticated"}},
+              static_cast<double>(gate.unauthenticated));
+  text.Sample({{"reason", "permission_denied"}},
+              static_cast<double>(gate.permission_denied));
+  text.Sample({{"reason", "resource_exhausted"}},
+              static_cast<double>(gate.resource_exhausted));
+  text.Add("tilefarm_http_requests_total", Kind::kCounter,
+           "Answers of this port by status.");
+  for (const auto& [status, count] : figures.http_answers) {
+    text.Sample({{"code", absl::StrCat(status)}}, static_cast<double>(count));
+  }
+}
+
+void AddProcess(const ProcessFigures& process, MetricsText& text) {
+  text.Add("process_cpu_seconds_total", Kind::kCounter,
+           "User and system CPU time.", process.cpu_seconds);
+  text.Add("process_resident_memory_bytes", Kind::kGauge, "Resident memory.",
+           static_cast<double>(process.resident_bytes));
+  text.Add("process_virtual_memory_bytes", Kind::kGauge, "Virtual memory.",
+           static_cast<double>(process.virtual_bytes));
+  text.Add("process_open_fds", Kind::kGauge, "Open file descriptors.",
+           static_cast<double>(process.open_files));
+  text.Add("process_max_fds", Kind::kGauge, "Limit of file descriptors.",
+           static_cast<double>(process.max_files));
+  text.Add("process_threads", Kind::kGauge, "Threads.",
+           static_cast<double>(process.threads));
+  text.Add("process_start_time_seconds", Kind::kGauge,
+           "When the process started, Unix time.", process.start_time);
+}
+
+}  // namespace
+
+std::string MetricsPage(const ServerFigures& figures) {
+  MetricsText text;
+  text.Add("tilefarm_build_info", Kind::kGauge, "Always 1.");
+  text.Sample(
+      {{"release", figures.release}, {"fingerprint", figures.fingerprint}}, 1);
+  AddFarm(figures, text);
+  AddDatabase(figures, text);
+  AddCalls(figures, text);
+  AddProcess(figures.process, text);
+  return text.text();
+}
+
+ProcessFigures ReadProcessFigures() {
+  ProcessFigures figures;
+  std::stringstream stat;
+  stat << std::ifstream("/proc/self/stat").rdbuf();
+  // The name, in parentheses, may hold spaces; behind it is field 3.
+  const std::string text = stat.str();
+  std::istringstream rest(text.substr(text.rfind(')') + 1));
+  std::string word;
+  double ticks = 0, started = 0;
+  const double per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
+  for (int field = 3; rest >> word; ++field) {
+    if (field == 14 || field == 15) ticks += std::stod(word);
+    if (field == 20) figures.threads = std::stoll(word);
+    if (field == 22) started = std::stod(word) / per_second;
+    if (field == 23) figures.virtual_bytes = std::stoll(word);
+    if (field == 24) {
+      figures.resident_bytes = std::stoll(word) * sysconf(_SC_PAGESIZE);
+    }
+  }
+  figures.cpu_seconds = ticks / per_second;
+  std::ifstream boot("/proc/stat");
+  for (std::string line; std::getline(boot, line);) {
+    if (line.rfind("btime ", 0) == 0) {
+      figures.start_time = std::stod(line.substr(6)) + started;
+    }
+  }
+  std::error_code error;
+  for (const auto& file :
+       std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    static_cast<void>(file);
+    ++figures.open_files;
+  }
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    figures.max_files = static_cast<int64_t>(limit.rlim_cur);
+  }
+  return figures;
+}
+
+}  // namespace tilefarm::services

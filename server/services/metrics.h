@@ -1,0 +1,45 @@
+// What the server says of itself in numbers: collected from its parts, written
+// as Prometheus' text.
+#ifndef TILEFARM_SERVER_SERVICES_METRICS_H_
+#define TILEFARM_SERVER_SERVICES_METRICS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/time/time.h"
+#include "server/farm/farm.h"
+#include "server/jobs/result_writer.h"
+#include "server/security/gate.h"
+
+namespace tilefarm::services {
+
+// Of /proc/self; what the system does not tell is 0.
+struct ProcessFigures {
+  double cpu_seconds = 0;
+  double start_time = 0;  // Unix
+  int64_t resident_bytes = 0, virtual_bytes = 0;
+  int64_t open_files = 0, max_files = 0, threads = 0;
+};
+ProcessFigures ReadProcessFigures();
+
+struct ServerFigures {
+  std::string release, fingerprint;
+  // Every state is there, also with none.
+  std::map<std::string, int> jobs, devices;
+  farm::FarmFigures farm;
+  jobs::WriterFigures writer;
+  std::map<std::string, int64_t> results;  // stored, by status
+  int64_t results_not_stored = 0;
+  security::GateFigures gate;
+  std::map<int, int64_t> http_answers;  // by status
+  int64_t database_bytes = 0, wal_bytes = 0;
+  ProcessFigures process;
+};
+
+// The exposition. Its names are a contract (docs/formats.md).
+std::string MetricsPage(const ServerFigures& figures);
+
+}  // namespace tilefarm::services
+
+#endif  // TILEFARM_SERVER_SERVICES_METRICS_H_

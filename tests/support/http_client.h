@@ -1,0 +1,39 @@
+// HTTP as bytes on a socket, so that tests can send what no library would.
+#ifndef TILEFARM_TESTS_SUPPORT_HTTP_CLIENT_H_
+#define TILEFARM_TESTS_SUPPORT_HTTP_CLIENT_H_
+
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace tilefarm::testing {
+
+// A connection to 127.0.0.1; fd() is negative where there is none.
+class RawConnection {
+ public:
+  // HOST:PORT; the port counts.
+  explicit RawConnection(const std::string& address);
+  ~RawConnection();
+  RawConnection(const RawConnection&) = delete;
+  RawConnection& operator=(const RawConnection&) = delete;
+
+  int fd() const { return fd_; }
+  // False where the peer has gone.
+  bool Send(const std::string& bytes);
+  // All until the peer closes, or the time is up.
+  std::string ReadAll(absl::Duration limit = absl::Seconds(30));
+
+ private:
+  int fd_ = -1;
+};
+
+// What the server at `address` answers to these bytes.
+std::string Exchange(const std::string& address, const std::string& bytes);
+// GET with this Host and further lines ("Origin: x\r\n").
+std::string HttpGet(const std::string& address, const std::string& path,
+                    const std::string& host = "localhost",
+                    const std::string& lines = "");
+
+}  // namespace tilefarm::testing
+
+#endif  // TILEFARM_TESTS_SUPPORT_HTTP_CLIENT_H_

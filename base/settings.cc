@@ -51,6 +51,9 @@ std::map<std::string, std::string> Settings::Values() const {
   for (const auto& [key, entry] : entries_) {
     if (const int* const* count = std::get_if<int*>(&entry.value)) {
       values[key] = absl::StrCat(**count);
+    } else if (const double* const* factor =
+                   std::get_if<double*>(&entry.value)) {
+      values[key] = absl::StrCat(**factor);
     } else {
       values[key] =
           absl::FormatDuration(*std::get<absl::Duration*>(entry.value));

@@ -21,6 +21,8 @@ FarmFigures Farm::Figures() const {
   }
   for (const auto& [id, item] : items_) {
     switch (item->state) {
+      case Item::State::kNew:
+        break;
       case Item::State::kHeld:
         ++figures.candidates_held;
         break;

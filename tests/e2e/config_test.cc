@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "server/farm/health.h"
 #include "server/farm/timeouts.h"
 #include "tests/e2e/secure_farm_fixture.h"
 #include "worker/worker.h"

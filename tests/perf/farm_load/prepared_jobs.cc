@@ -47,16 +47,15 @@ absl::StatusOr<std::vector<search::Proposal>> Propose(
   const jobs::SearchFactory factory = jobs::RealSearchFactory();
   const jobs::TaskSpec& task = spec.tasks.front();
   TF_ASSIGN_OR_RETURN(const ir::PrimFuncPtr function, jobs::ParseTask(task));
-  TF_ASSIGN_OR_RETURN(
-      const std::unique_ptr<search::Search> search,
-      factory.make_search({
-          .job = spec,
-          .task_id = search::TaskId(task.workload_hash, spec.target),
-          .function = function,
-          .target = target,
-          .fingerprint = driver::Fingerprint(),
-          .model = factory.make_model(spec),
-      }));
+  TF_ASSIGN_OR_RETURN(const std::unique_ptr<search::Search> search,
+                      factory.make_search({
+                          .job = spec,
+                          .task_id = jobs::TaskId(task),
+                          .function = function,
+                          .target = target,
+                          .fingerprint = driver::Fingerprint(),
+                          .model = factory.make_model(spec),
+                      }));
   return search->Propose(kDistinct);
 }
 
@@ -66,14 +65,14 @@ absl::Status PrepareJob(database::Store& store, int index, int64_t candidates) {
   spec.user = absl::StrCat("user-", index);
   spec.program = absl::Substitute(kMatmul, 64 + 32 * index);
   spec.program_name = absl::StrCat("mm_relu_", 64 + 32 * index, ".py");
-  spec.target = kWantedTarget;
   spec.trials = candidates;
   spec.model = spec.search = "random";
-  spec.caches = {
+  const target::CacheSizes caches = {
       .l1_bytes = 48 << 10, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
+  spec.targets = {{.key = kWantedTarget, .caches = caches}};
   TF_RETURN_IF_ERROR(jobs::ResolveJob(store, spec));
-  TF_ASSIGN_OR_RETURN(target::Target target, target::Parse(spec.target));
-  target.caches = *spec.caches;
+  TF_ASSIGN_OR_RETURN(target::Target target, target::Parse(kWantedTarget));
+  target.caches = caches;
   target.caches_known = true;
   TF_ASSIGN_OR_RETURN(const std::vector<search::Proposal> proposals,
                       Propose(spec, target));
@@ -82,8 +81,7 @@ absl::Status PrepareJob(database::Store& store, int index, int64_t candidates) {
   const std::string id = absl::StrCat("job-load-", index);
   TF_RETURN_IF_ERROR(store.AddJob(jobs::JobToRow(id, spec)).status());
   TF_RETURN_IF_ERROR(store.UpdateJob(id, "running", ""));
-  const std::string task_id =
-      search::TaskId(spec.tasks.front().workload_hash, spec.target);
+  const std::string task_id = jobs::TaskId(spec.tasks.front());
   std::vector<std::string> lines;
   for (int64_t next = 0; next < candidates;) {
     std::vector<jobs::LoggedProposal> logged;

@@ -12,7 +12,6 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "base/allocator.h"
 #include "base/daemon/daemon_flags.h"
 #include "base/daemon/service_manager.h"
 #include "base/file_limit.h"
@@ -186,7 +185,4 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace tilefarm
 
-int main(int argc, char** argv) {
-  tilefarm::TuneAllocatorForMessages();
-  return tilefarm::Main(argc, argv);
-}
+int main(int argc, char** argv) { return tilefarm::Main(argc, argv); }

@@ -12,13 +12,6 @@
 #include "server/jobs/job_run_task.h"
 
 namespace tilefarm::jobs {
-namespace {
-
-void LogWarning(const std::string& text) {
-  Log(LogLevel::kWarning, "jobs", text);
-}
-
-}  // namespace
 
 std::string ModelKey(const std::string& target_key) {
   return absl::StrCat("model/", target_key);
@@ -110,7 +103,7 @@ absl::Status JobRun::FlushLog() {
   if (logged.ok()) {
     unlogged_.clear();
   } else {
-    LogWarning(absl::StrCat("job ", job_id_, ": log: ", logged.ToString()));
+    Warn("log: " + logged.ToString());
   }
   return logged;
 }
@@ -259,7 +252,12 @@ std::string JobRun::NameOf(const Task& task) const {
 void JobRun::GiveUp(Task& task, const std::string& why) {
   task.exhausted = true;
   task.failure = absl::StrCat(NameOf(task), why);
-  LogWarning(absl::StrCat("job ", job_id_, ": ", task.failure));
+  Warn(task.failure);
+}
+
+void JobRun::Warn(const std::string& what) const {
+  Log(LogLevel::kWarning, "jobs", absl::StrCat("job ", job_id_, ": ", what),
+      {{"job", job_id_}});
 }
 
 void JobRun::EndByItself() {
@@ -290,8 +288,7 @@ void JobRun::End(JobState state, const std::string& error) {
                                     error);
     }
     if (stored.ok()) break;
-    LogWarning(absl::StrCat("job ", job_id_, " ended but the store says ",
-                            stored.ToString()));
+    Warn("ended, but the store says " + stored.ToString());
     MutexLock lock(mutex_);
     if (stopping_) return;
     changed_.WaitFor(mutex_, env_.timeouts.commit_retry);
@@ -323,7 +320,7 @@ void JobRun::SaveModel(Lane& lane, bool now) {
       bytes.ok() ? env_.store.PutBlob(ModelKey(lane.key), *bytes)
                  : bytes.status();
   if (!saved.ok()) {
-    LogWarning(absl::StrCat("cost model not saved: ", saved.ToString()));
+    Warn("cost model not saved: " + saved.ToString());
   }
 }
 

@@ -143,6 +143,8 @@ class JobRun {
   // For people: its function, and its target where the job has several.
   std::string NameOf(const Task& task) const;
   void GiveUp(Task& task, const std::string& why);
+  // A line of the log about this job.
+  void Warn(const std::string& what) const;
   // Tells which lanes wait for a device.
   void ShowWaits();
   // Lines that cannot be stored now are kept, and go before the next.

@@ -3,7 +3,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/hash.h"
-#include "base/log.h"
 #include "server/jobs/job_run.h"
 #include "server/jobs/job_run_task.h"
 #include "server/jobs/remeasure.h"
@@ -45,8 +44,7 @@ bool JobRun::RequestFinalist(Task& task, const Contender& contender) {
   const database::Record& record = contender.record;
   const auto hash = ScheduledHash(record);
   if (!hash.ok()) {
-    Log(LogLevel::kWarning, "jobs",
-        absl::StrCat("finalist is not replayed: ", hash.status().ToString()));
+    Warn("finalist is not replayed: " + hash.status().ToString());
     return false;
   }
   // Only times of one device compare.

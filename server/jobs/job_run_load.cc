@@ -22,10 +22,6 @@ namespace {
 // needs it. Then the job does without.
 constexpr absl::Duration kBaselineTimeout = absl::Seconds(5);
 
-void LogWarning(const std::string& text) {
-  Log(LogLevel::kWarning, "jobs", text);
-}
-
 }  // namespace
 
 absl::Status JobRun::Load() {
@@ -200,8 +196,7 @@ void JobRun::Open(Lane& lane) {
     if (saved.ok()) {
       const absl::Status loaded = lane.model->Load(*saved);
       if (!loaded.ok()) {
-        LogWarning(
-            absl::StrCat("saved cost model not used: ", loaded.ToString()));
+        Warn("saved cost model not used: " + loaded.ToString());
       }
     }
   }
@@ -264,7 +259,7 @@ void JobRun::RequestBaselines(const Lane& lane) {
     item.options.run_timeout = kBaselineTimeout;
     const absl::Status added =
         env_.farm.Add(std::move(item), farm::Where::kFront);
-    if (!added.ok()) LogWarning(added.ToString());
+    if (!added.ok()) Warn(added.ToString());
   }
 }
 

@@ -155,9 +155,7 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
     if (unlogged_.size() >= kMostUnlogged) FlushLog().IgnoreError();
     if (!reported.ok()) {
       // The search goes on without them; the records are safe.
-      Log(LogLevel::kWarning, "jobs",
-          absl::StrCat("job ", job_id_, ": report: ", reported.ToString()),
-          {{"job", job_id_}});
+      Warn("report: " + reported.ToString());
     }
     const auto metrics = task->search->last_metrics();
     if (metrics.has_value() &&

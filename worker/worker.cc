@@ -390,6 +390,7 @@ absl::Status Worker::Explain(const absl::Status& status,
 }
 
 void Worker::Take(const v1::ServerMessage& message) {
+  for (const v1::Ack& ack : message.acks()) TakeAck(ack);
   switch (message.message_case()) {
     case v1::ServerMessage::kLease: {
       std::string uuid;
@@ -411,30 +412,28 @@ void Worker::Take(const v1::ServerMessage& message) {
       changed_.NotifyAll();
       return;
     }
-    case v1::ServerMessage::kAck: {
-      std::string uuid;
-      {
-        MutexLock lock(mutex_);
-        uuid = database_uuid_;
-      }
-      for (const std::string& candidate :
-           spool_->Acknowledge(uuid, message.ack().lease_id())) {
-        Log(LogLevel::kDebug, "worker",
-            absl::StrCat(
-                message.ack().superseded() ? "superseded " : "acknowledged ",
-                candidate));
-      }
-      return;
-    }
     case v1::ServerMessage::kWelcome:
     case v1::ServerMessage::MESSAGE_NOT_SET:
-      return;  // nothing new; of a later protocol
+      return;  // nothing new; acknowledgements alone; of a later protocol
   }
 }
 
-v1::WorkerMessage Worker::ComposeState() {
-  v1::WorkerMessage message;
-  v1::State& state = *message.mutable_state();
+void Worker::TakeAck(const v1::Ack& ack) {
+  std::string uuid;
+  {
+    MutexLock lock(mutex_);
+    uuid = database_uuid_;
+  }
+  for (const std::string& candidate :
+       spool_->Acknowledge(uuid, ack.lease_id())) {
+    Log(LogLevel::kDebug, "worker",
+        absl::StrCat(ack.superseded() ? "superseded " : "acknowledged ",
+                     candidate));
+  }
+}
+
+v1::State Worker::ComposeState() {
+  v1::State state;
   std::set<std::string> listed;
   for (v1::State::Held& held : pipeline_->Held()) {
     listed.insert(held.lease_id());
@@ -448,7 +447,7 @@ v1::WorkerMessage Worker::ComposeState() {
     v1::State::Held& held = *state.add_held();
     held.set_lease_id(lease_id);
     held.set_attempt(attempt);
-    held.set_phase(v1::LEASE_PHASE_RUNNING);
+    held.set_phase(v1::LEASE_PHASE_REPORTED);
   };
   for (const auto& [lease_id, attempt] : reporting_) {
     add_done(lease_id, attempt);
@@ -461,7 +460,7 @@ v1::WorkerMessage Worker::ComposeState() {
     state.set_free_slots(static_cast<uint32_t>(pipeline_->free_slots()));
     state.set_slots(static_cast<uint32_t>(pipeline_->capacity()));
   }
-  return message;
+  return state;
 }
 
 void Worker::WriteLoop(FarmStream& stream) {
@@ -488,8 +487,9 @@ void Worker::WriteLoop(FarmStream& stream) {
       state_by_ = absl::InfiniteDuration();
       next_state = Monotonic() + state_interval_;
     }
-    // Results first: the state that follows may offer a free slot for them.
-    messages.push_back(ComposeState());
+    // With the last result: the state may offer a free slot for it.
+    if (messages.empty()) messages.emplace_back();
+    *messages.back().mutable_state() = ComposeState();
     for (const v1::WorkerMessage& message : messages) {
       if (!stream.Write(message, /*more=*/&message != &messages.back())) {
         stream.Cancel();  // the reader notices, and ends the stream

@@ -96,10 +96,11 @@ class Worker {
                        const transport::Endpoint& server);
   void WriteLoop(FarmStream& stream);
   void Take(const v1::ServerMessage& message);
+  void TakeAck(const v1::Ack& ack);
   void ReportLoop();
   void RetrySpool();
   void Report(const std::string& database_uuid, v1::Result result);
-  v1::WorkerMessage ComposeState();
+  v1::State ComposeState();
   void Wake();
   // False where the time ran out first.
   bool WaitUntil(const std::function<bool()>& condition,

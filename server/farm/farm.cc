@@ -134,7 +134,7 @@ void Farm::OnState(int64_t session, std::span<const HeldLease> held,
   for (const HeldLease& one : held) {
     auto it = leases_.find(one.lease_id);
     if (it == leases_.end()) {
-      worker->has_unknown_leases = true;
+      worker->has_unknown_leases |= !one.reported;
       continue;
     }
     ActiveLease& lease = it->second;
@@ -146,7 +146,10 @@ void Farm::OnState(int64_t session, std::span<const HeldLease> held,
     }
   }
   Refresh(*worker);
-  if (draining) LoseUntaken(*worker, held);
+  if (draining) {
+    LoseUntaken(*worker, held);
+    worker->link->FlushAcks();  // it waits for them
+  }
   Grant();
 }
 
@@ -349,6 +352,7 @@ void Farm::Committed(std::span<const Commit> commits) {
     const auto worker = workers_.find(item.reported_by);
     if (worker != workers_.end() && worker->second->session != 0) {
       worker->second->link->SendAck(item.lease_id, commit.superseded);
+      if (worker->second->draining) worker->second->link->FlushAcks();
     }
     EraseItem(item);
   }
@@ -456,6 +460,7 @@ void Farm::Tick() {
   ReleaseHeld();
   ExpireReservations();
   Grant();
+  for (const auto& [session, worker] : sessions_) worker->link->FlushAcks();
 }
 
 }  // namespace tilefarm::farm

@@ -61,6 +61,7 @@ struct HeldLease {
   std::string lease_id;
   uint32_t attempt = 0;
   Phase phase = Phase::kGranted;
+  bool reported = false;  // done: its result waits to be sent or acknowledged
 };
 
 struct WorkerHello {
@@ -84,7 +85,9 @@ class WorkerLink {
   virtual ~WorkerLink() = default;
   virtual void SendLease(const Lease& lease) = 0;
   virtual void SendCancel(const std::string& lease_id) = 0;
+  // May wait for a message to go with, until FlushAcks.
   virtual void SendAck(const std::string& lease_id, bool superseded) = 0;
+  virtual void FlushAcks() = 0;
   // Ends the stream; nothing is sent after.
   virtual void Close(const absl::Status& why) = 0;
 };

@@ -38,7 +38,8 @@ struct Timeouts {
   // The priority of a queue that waits grows by one for every such time.
   absl::Duration priority_aging = absl::Seconds(10);
 
-  // How often expiry is looked at.
+  // How often expiry is looked at, and acknowledgements are sent that nothing
+  // else had to be sent with.
   absl::Duration tick = absl::Milliseconds(500);
   // A device's trials per second are counted over this window.
   absl::Duration rate_window = absl::Seconds(30);

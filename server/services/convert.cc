@@ -152,9 +152,14 @@ std::vector<farm::HeldLease> FromProto(const v1::State& state) {
   for (const v1::State::Held& one : state.held()) {
     farm::Phase phase = farm::Phase::kGranted;
     if (one.phase() == v1::LEASE_PHASE_BUILDING) phase = farm::Phase::kBuilding;
-    if (one.phase() == v1::LEASE_PHASE_RUNNING) phase = farm::Phase::kRunning;
-    held.push_back(
-        {.lease_id = one.lease_id(), .attempt = one.attempt(), .phase = phase});
+    const bool reported = one.phase() == v1::LEASE_PHASE_REPORTED;
+    if (reported || one.phase() == v1::LEASE_PHASE_RUNNING) {
+      phase = farm::Phase::kRunning;
+    }
+    held.push_back({.lease_id = one.lease_id(),
+                    .attempt = one.attempt(),
+                    .phase = phase,
+                    .reported = reported});
   }
   return held;
 }

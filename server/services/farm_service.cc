@@ -19,8 +19,13 @@ constexpr char kConnect[] = "/tilefarm.v1.Farm/Connect";
 
 using Reactor = grpc::ServerBidiReactor<v1::WorkerMessage, v1::ServerMessage>;
 
+// So many acknowledgements do not wait for a message to go with.
+constexpr int kMaxWaitingAcks = 64;
+
 // The sending half of a stream. The farm may hold it longer than the stream
-// lives; sends to an ended stream go nowhere.
+// lives; sends to an ended stream go nowhere. Each message costs the server a
+// write and two threads a wake-up, so acknowledgements, for which nobody waits,
+// go with the next message: where there is work, that is the next lease.
 class Link : public farm::WorkerLink {
  public:
   explicit Link(Reactor* reactor) : reactor_(reactor) {}
@@ -44,10 +49,15 @@ class Link : public farm::WorkerLink {
     Send(std::move(message));
   }
   void SendAck(const std::string& lease_id, bool superseded) override {
-    v1::ServerMessage message;
-    message.mutable_ack()->set_lease_id(lease_id);
-    message.mutable_ack()->set_superseded(superseded);
-    Send(std::move(message));
+    MutexLock lock(mutex_);
+    v1::Ack& ack = *acks_.Add();
+    ack.set_lease_id(lease_id);
+    ack.set_superseded(superseded);
+    if (acks_.size() >= kMaxWaitingAcks) Enqueue({});
+  }
+  void FlushAcks() override {
+    MutexLock lock(mutex_);
+    if (!acks_.empty()) Enqueue({});
   }
   void Close(const absl::Status& why) override {
     MutexLock lock(mutex_);
@@ -76,7 +86,12 @@ class Link : public farm::WorkerLink {
  private:
   void Send(v1::ServerMessage message) {
     MutexLock lock(mutex_);
+    Enqueue(std::move(message));
+  }
+  void Enqueue(v1::ServerMessage message)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (reactor_ == nullptr || finished_) return;
+    message.mutable_acks()->Swap(&acks_);
     queue_.push_back(std::move(message));
     WriteNext();
   }
@@ -93,6 +108,8 @@ class Link : public farm::WorkerLink {
   Reactor* reactor_ ABSL_GUARDED_BY(mutex_);
   // The front is being written while writing_.
   std::deque<v1::ServerMessage> queue_ ABSL_GUARDED_BY(mutex_);
+  // For the next message.
+  google::protobuf::RepeatedPtrField<v1::Ack> acks_ ABSL_GUARDED_BY(mutex_);
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
@@ -158,24 +175,20 @@ class Stream : public Reactor {
   absl::Status Take() {
     TF_RETURN_IF_ERROR(gate_.CheckSize(
         kConnect, static_cast<int64_t>(message_.ByteSizeLong())));
-    switch (message_.message_case()) {
-      case v1::WorkerMessage::kHello:
-        return TakeHello();
-      case v1::WorkerMessage::kState: {
-        if (session_ == 0) break;
-        const v1::State& state = message_.state();
-        farm_.OnState(session_, FromProto(state), state.draining(),
-                      static_cast<int>(std::min(state.slots(), 1024u)));
-        return absl::OkStatus();
-      }
-      case v1::WorkerMessage::kResult:
-        if (session_ == 0) break;
-        farm_.OnResult(session_, FromProto(message_.result()));
-        return absl::OkStatus();
-      case v1::WorkerMessage::MESSAGE_NOT_SET:
-        return absl::OkStatus();  // of a later protocol
+    // One with nothing in it that is known here is of a later protocol.
+    if (message_.has_hello()) TF_RETURN_IF_ERROR(TakeHello());
+    if (session_ == 0 && (message_.has_result() || message_.has_state())) {
+      return absl::InvalidArgumentError("the first message must be a hello");
     }
-    return absl::InvalidArgumentError("the first message must be a hello");
+    if (message_.has_result()) {
+      farm_.OnResult(session_, FromProto(message_.result()));
+    }
+    if (message_.has_state()) {
+      const v1::State& state = message_.state();
+      farm_.OnState(session_, FromProto(state), state.draining(),
+                    static_cast<int>(std::min(state.slots(), 1024u)));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status TakeHello() {

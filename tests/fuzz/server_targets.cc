@@ -14,6 +14,7 @@
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/trace.h"
 #include "database/store.h"
+#include "proto/tilefarm/v1/protocol_version.h"
 #include "server/jobs/record_import.h"
 #include "tests/server/fake_search.h"
 
@@ -47,7 +48,7 @@ sch.enter_postproc()
 v1::WorkerMessage HelloOf(ByteSource& source) {
   v1::WorkerMessage message;
   v1::Hello& hello = *message.mutable_hello();
-  hello.set_protocol_version(1);
+  hello.set_protocol_version(v1::kProtocolVersion);
   hello.set_name("w" + std::to_string(source.Below(4)));
   hello.set_boot_id("boot" + std::to_string(source.Below(3)));
   hello.set_fingerprint(kFingerprint);
@@ -206,6 +207,9 @@ std::string ServerTarget::WorkerStream(ByteSource& source) {
         measured.set_verified(true);
         measured.set_median_seconds(1e-3);
         measured.add_seconds(1e-3);
+      }
+      if (source.Chance(128)) {
+        FillMessage(source, words, message.mutable_state());
       }
     }
     open = worker.Write(message);

@@ -56,6 +56,10 @@ class FakeLink : public farm::WorkerLink {
     MutexLock lock(mutex_);
     acks_.emplace_back(lease_id, superseded);
   }
+  void FlushAcks() override {
+    MutexLock lock(mutex_);
+    ++flushes_;
+  }
   void Close(const absl::Status& why) override {
     MutexLock lock(mutex_);
     closed_ = why;
@@ -73,6 +77,10 @@ class FakeLink : public farm::WorkerLink {
   std::vector<std::pair<std::string, bool>> acks() {
     MutexLock lock(mutex_);
     return acks_;
+  }
+  int flushes() {
+    MutexLock lock(mutex_);
+    return flushes_;
   }
   std::optional<absl::Status> closed() {
     MutexLock lock(mutex_);
@@ -95,6 +103,7 @@ class FakeLink : public farm::WorkerLink {
   size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::string> cancelled_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<std::string, bool>> acks_ ABSL_GUARDED_BY(mutex_);
+  int flushes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<absl::Status> closed_ ABSL_GUARDED_BY(mutex_);
 };
 

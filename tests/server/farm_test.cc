@@ -114,6 +114,31 @@ TEST_F(FarmTest, AcknowledgesAResultOnceItIsCommitted) {
   EXPECT_EQ(farm_.Counts("job").outstanding(), 0);
 }
 
+TEST_F(FarmTest, AcknowledgementsWaitForATickAtMost) {
+  Add("a");
+  const Connected worker = Connect("w");
+  Report(worker, "lease-1", "a");
+  farm_.Committed("a", /*superseded=*/false);
+  ASSERT_EQ(worker.link->flushes(), 0);
+  Pass(Timeouts().tick);
+  EXPECT_EQ(worker.link->flushes(), 1);
+}
+
+TEST_F(FarmTest, AWorkerThatDrainsIsAcknowledgedAtOnce) {
+  Add("a");
+  Add("b");
+  const Connected worker = Connect("w", 2);
+  Report(worker, "lease-1", "a");
+  farm_.Committed("a", /*superseded=*/false);
+  ASSERT_EQ(worker.link->flushes(), 0);
+  const HeldLease held[] = {{"lease-2", 1, Phase::kRunning}};
+  farm_.OnState(worker.session, held, /*draining=*/true, 0);
+  EXPECT_EQ(worker.link->flushes(), 1);
+  Report(worker, "lease-2", "b");
+  farm_.Committed("b", /*superseded=*/false);
+  EXPECT_EQ(worker.link->flushes(), 2);
+}
+
 TEST_F(FarmTest, HandsNothingOutWhileTooManyResultsWaitForTheDisk) {
   const int most = Timeouts().commit_backlog;
   const Connected worker = Connect("w");
@@ -341,6 +366,16 @@ TEST_F(FarmTest, HoldLastsWhileAWorkerHasFormerLeases) {
   EXPECT_THAT(worker.link->leases(), IsEmpty());
   farm_.OnState(worker.session, {}, false, 1);
   Pass(absl::Seconds(1));
+  EXPECT_THAT(worker.link->leases(), SizeIs(1));
+}
+
+TEST_F(FarmTest, HoldDoesNotLastForWhatWaitsForItsAcknowledgement) {
+  Add("a", "job", Where::kHeldFromFormerProcess);
+  const Connected worker = Connect("w");
+  const HeldLease held[] = {
+      {"former-lease", 1, Phase::kRunning, /*reported=*/true}};
+  farm_.OnState(worker.session, held, false, 1);
+  Pass(Timeouts().former_hold);
   EXPECT_THAT(worker.link->leases(), SizeIs(1));
 }
 

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "absl/time/clock.h"
 #include "proto/tilefarm/v1/farm.grpc.pb.h"
+#include "proto/tilefarm/v1/protocol_version.h"
 #include "proto/tilefarm/v1/tune.grpc.pb.h"
 #include "server/services/server.h"
 #include "tests/server/fake_search.h"
@@ -24,7 +26,7 @@ using testing::TestTarget;
 v1::WorkerMessage HelloMessage(const std::string& name) {
   v1::WorkerMessage message;
   v1::Hello& hello = *message.mutable_hello();
-  hello.set_protocol_version(1);
+  hello.set_protocol_version(v1::kProtocolVersion);
   hello.set_name(name);
   hello.set_boot_id("boot");
   hello.set_fingerprint(kFingerprint);
@@ -41,7 +43,7 @@ v1::WorkerMessage StateMessage(int free_slots) {
 }
 
 class ServicesTest : public ::testing::Test {
- protected:
+ public:
   void SetUp() override {
     auto server = Server::Start(Options());
     ASSERT_TRUE(server.ok()) << server.status();
@@ -51,7 +53,7 @@ class ServicesTest : public ::testing::Test {
     farm_ = v1::Farm::NewStub(channel_);
     tune_ = v1::Tune::NewStub(channel_);
   }
-  ServerOptions Options() {
+  static ServerOptions Options() {
     ServerOptions options;
     options.database_path = ":memory:";
     options.listen = "127.0.0.1:0";
@@ -62,8 +64,11 @@ class ServicesTest : public ::testing::Test {
     return options;
   }
   v1::SubmitRequest Job(int trials) {
+    return Job("r" + std::to_string(++requests_), trials);
+  }
+  static v1::SubmitRequest Job(const std::string& id, int trials) {
     v1::SubmitRequest request;
-    request.set_request_id("r" + std::to_string(++requests_));
+    request.set_request_id(id);
     request.set_program(testing::kMatmul);
     request.set_program_name("matmul.py");
     request.set_target(TestTarget().Key());
@@ -180,14 +185,49 @@ TEST_F(ServicesTest, WelcomeComesFirstThenTheLeaseThenTheAck) {
   reply.mutable_result()->mutable_measurement()->set_status("run_error");
   stream->Write(reply);
   const std::string lease_id = message.lease().lease_id();
-  while (!message.has_ack()) ASSERT_TRUE(stream->Read(&message));
-  EXPECT_EQ(message.ack().lease_id(), lease_id);
-  EXPECT_FALSE(message.ack().superseded());
+  while (message.acks().empty()) ASSERT_TRUE(stream->Read(&message));
+  EXPECT_EQ(message.acks(0).lease_id(), lease_id);
+  EXPECT_FALSE(message.acks(0).superseded());
   stream->WritesDone();
   // The next lease may be on its way; a status comes after all messages.
   while (stream->Read(&message)) {
   }
   EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST(AcknowledgementsTest, GoWithTheNextLease) {
+  ServerOptions options = ServicesTest::Options();
+  options.timeouts.tick = absl::Hours(1);  // which would send them alone
+  auto server = Server::Start(options);
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto channel = grpc::CreateChannel((*server)->address(),
+                                           grpc::InsecureChannelCredentials());
+  grpc::ClientContext submitting, working;
+  v1::SubmitResponse submitted;
+  ASSERT_TRUE(
+      v1::Tune::NewStub(channel)
+          ->Submit(&submitting, ServicesTest::Job("r", 1000), &submitted)
+          .ok());
+  const auto farm = v1::Farm::NewStub(channel);
+  auto stream = farm->Connect(&working);
+  stream->Write(HelloMessage("w"));
+  stream->Write(StateMessage(1));
+  std::set<std::string> reported;
+  v1::ServerMessage message;
+  while (message.acks().empty()) {
+    ASSERT_TRUE(stream->Read(&message));
+    if (!message.has_lease()) continue;
+    v1::WorkerMessage reply;
+    reply.mutable_result()->set_lease_id(message.lease().lease_id());
+    reply.mutable_result()->set_candidate_id(message.lease().candidate_id());
+    reply.mutable_result()->mutable_measurement()->set_status("run_error");
+    reported.insert(message.lease().lease_id());
+    stream->Write(reply);
+  }
+  EXPECT_TRUE(message.has_lease());
+  EXPECT_TRUE(reported.contains(message.acks(0).lease_id()));
+  working.TryCancel();
+  stream->Finish();
 }
 
 TEST_F(ServicesTest, RefusesAStreamThatDoesNotStartWithAHello) {
@@ -209,7 +249,7 @@ TEST_F(ServicesTest, RefusesASecondHelloAndAnotherProtocol) {
   grpc::ClientContext later;
   auto other = farm_->Connect(&later);
   v1::WorkerMessage hello = HelloMessage("w");
-  hello.mutable_hello()->set_protocol_version(2);
+  hello.mutable_hello()->set_protocol_version(v1::kProtocolVersion + 1);
   other->Write(hello);
   EXPECT_EQ(other->Finish().error_code(),
             grpc::StatusCode::FAILED_PRECONDITION);

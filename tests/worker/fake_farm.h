@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "base/mutex.h"
 #include "proto/tilefarm/v1/farm.grpc.pb.h"
+#include "proto/tilefarm/v1/protocol_version.h"
 
 namespace tilefarm::worker {
 
@@ -63,7 +64,7 @@ class FakeFarm : public v1::Farm::Service {
   }
   void SendAck(const std::string& lease_id) {
     v1::ServerMessage message;
-    message.mutable_ack()->set_lease_id(lease_id);
+    message.add_acks()->set_lease_id(lease_id);
     Send(message);
   }
 
@@ -124,7 +125,7 @@ class FakeFarm : public v1::Farm::Service {
       MutexLock lock(mutex_);
       hellos_.push_back(message.hello());
       v1::ServerMessage welcome;
-      welcome.mutable_welcome()->set_protocol_version(1);
+      welcome.mutable_welcome()->set_protocol_version(v1::kProtocolVersion);
       welcome.mutable_welcome()->set_database_uuid(database_uuid_);
       welcome.mutable_welcome()->set_state_interval_ms(100);
       stream->Write(welcome);
@@ -145,7 +146,7 @@ class FakeFarm : public v1::Farm::Service {
     ++times_[lease_id];
     if (!acknowledges_) return;
     v1::ServerMessage ack;
-    ack.mutable_ack()->set_lease_id(lease_id);
+    ack.add_acks()->set_lease_id(lease_id);
     stream->Write(ack);
   }
 

@@ -8,7 +8,7 @@
 
 namespace tilefarm::v1 {
 
-inline constexpr uint32_t kProtocolVersion = 1;
+inline constexpr uint32_t kProtocolVersion = 2;
 
 }  // namespace tilefarm::v1
 

@@ -263,6 +263,7 @@ class Fleet::Worker
   };
 
   void Take() {
+    for (const v1::Ack& ack : in_.acks()) TakeAck(ack);
     switch (in_.message_case()) {
       case v1::ServerMessage::kWelcome:
         ++shared_.welcomed;
@@ -276,22 +277,22 @@ class Fleet::Worker
         held_.erase(in_.cancel().lease_id());
         return;
       }
-      case v1::ServerMessage::kAck: {
-        ++shared_.acks;
-        if (shared_.window) ++shared_.window_acks;
-        MutexLock lock(mutex_);
-        const auto found = held_.find(in_.ack().lease_id());
-        if (in_.ack().superseded()) ++superseded_;
-        if (found == held_.end()) return;
-        if (found->second.trial && !in_.ack().superseded()) {
-          acknowledged_.push_back(found->second.candidate);
-        }
-        held_.erase(found);
-        return;
-      }
       default:
         return;
     }
+  }
+
+  void TakeAck(const v1::Ack& ack) {
+    ++shared_.acks;
+    if (shared_.window) ++shared_.window_acks;
+    MutexLock lock(mutex_);
+    const auto found = held_.find(ack.lease_id());
+    if (ack.superseded()) ++superseded_;
+    if (found == held_.end()) return;
+    if (found->second.trial && !ack.superseded()) {
+      acknowledged_.push_back(found->second.candidate);
+    }
+    held_.erase(found);
   }
 
   void TakeLease(const v1::Lease& lease) {
@@ -344,8 +345,10 @@ class Fleet::Worker
     const auto found = held_.find(lease_id);
     if (found == held_.end() || shared_.stopped || done_) return;
     found->second.reported = true;
+    found->second.phase = v1::LEASE_PHASE_REPORTED;
     ++shared_.results;
-    v1::Result& result = *out_.emplace_back().mutable_result();
+    if (!Unwritten() || out_.back().has_result()) out_.emplace_back();
+    v1::Result& result = *out_.back().mutable_result();
     result.set_lease_id(lease_id);
     result.set_attempt(found->second.attempt);
     result.set_candidate_id(found->second.candidate);
@@ -358,12 +361,11 @@ class Fleet::Worker
 
   // Every change of a lease goes with the leases held, as a real worker's.
   void QueueState() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    // One that is about to be written says what this one would.
-    if (out_.size() > (writing_ ? 1u : 0u) && out_.back().has_state()) {
-      out_.pop_back();
-    }
+    // Into a message that is yet to be written, where there is one.
+    if (!Unwritten()) out_.emplace_back();
     lazy_ = false;
-    v1::State& state = *out_.emplace_back().mutable_state();
+    v1::State& state = *out_.back().mutable_state();
+    state.Clear();
     int busy = 0;
     for (const auto& [id, held] : held_) {
       v1::State::Held& one = *state.add_held();
@@ -374,6 +376,11 @@ class Fleet::Worker
     }
     state.set_slots(static_cast<uint32_t>(slots_));
     state.set_free_slots(static_cast<uint32_t>(std::max(0, slots_ - busy)));
+  }
+
+  // Whether the last message of the queue is not being written.
+  bool Unwritten() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return out_.size() > (writing_ ? 1u : 0u);
   }
 
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

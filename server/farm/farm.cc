@@ -148,7 +148,7 @@ void Farm::OnState(int64_t session, std::span<const HeldLease> held,
   Refresh(*worker);
   if (draining) {
     LoseUntaken(*worker, held);
-    worker->link->FlushAcks();  // it waits for them
+    worker->link->FlushAcks(absl::ZeroDuration());  // it waits for them
   }
   Grant();
 }
@@ -351,8 +351,9 @@ void Farm::Committed(std::span<const Commit> commits) {
     Item& item = *it->second;
     const auto worker = workers_.find(item.reported_by);
     if (worker != workers_.end() && worker->second->session != 0) {
-      worker->second->link->SendAck(item.lease_id, commit.superseded);
-      if (worker->second->draining) worker->second->link->FlushAcks();
+      farm::WorkerLink& link = *worker->second->link;
+      link.SendAck(item.lease_id, commit.superseded);
+      if (worker->second->draining) link.FlushAcks(absl::ZeroDuration());
     }
     EraseItem(item);
   }
@@ -460,7 +461,9 @@ void Farm::Tick() {
   ReleaseHeld();
   ExpireReservations();
   Grant();
-  for (const auto& [session, worker] : sessions_) worker->link->FlushAcks();
+  for (const auto& [session, worker] : sessions_) {
+    worker->link->FlushAcks(options_.timeouts.ack_delay);
+  }
 }
 
 }  // namespace tilefarm::farm

@@ -85,9 +85,10 @@ class WorkerLink {
   virtual ~WorkerLink() = default;
   virtual void SendLease(const Lease& lease) = 0;
   virtual void SendCancel(const std::string& lease_id) = 0;
-  // May wait for a message to go with, until FlushAcks.
+  // May wait for a message to go with ...
   virtual void SendAck(const std::string& lease_id, bool superseded) = 0;
-  virtual void FlushAcks() = 0;
+  // ... which those are sent without that have waited for so long.
+  virtual void FlushAcks(absl::Duration waited) = 0;
   // Ends the stream; nothing is sent after.
   virtual void Close(const absl::Status& why) = 0;
 };

@@ -20,6 +20,7 @@ Settings TimeoutSettings(Timeouts& timeouts) {
   settings.Add("commit_delay", &timeouts.commit_delay, kOrNone);
   settings.Add("commit_max", &timeouts.commit_max);
   settings.Add("commit_backlog", &timeouts.commit_backlog);
+  settings.Add("ack_delay", &timeouts.ack_delay, kOrNone);
   settings.Add("commit_retry", &timeouts.commit_retry);
   settings.Add("watch_interval", &timeouts.watch_interval);
   settings.Add("watch_idle_interval", &timeouts.watch_idle_interval);

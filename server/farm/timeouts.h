@@ -38,8 +38,7 @@ struct Timeouts {
   // The priority of a queue that waits grows by one for every such time.
   absl::Duration priority_aging = absl::Seconds(10);
 
-  // How often expiry is looked at, and acknowledgements are sent that nothing
-  // else had to be sent with.
+  // How often expiry is looked at.
   absl::Duration tick = absl::Milliseconds(500);
   // A device's trials per second are counted over this window.
   absl::Duration rate_window = absl::Seconds(30);
@@ -50,6 +49,9 @@ struct Timeouts {
   int commit_max = 256;
   // While so many wait to be committed, no leases are handed out.
   int commit_backlog = 1024;
+  // Acknowledgements go with the next lease, or alone at the first tick after
+  // they have waited for so long; at once to a worker that drains.
+  absl::Duration ack_delay = absl::Seconds(1);
   // A commit that fails (disk full, file busy) is tried again after this.
   absl::Duration commit_retry = absl::Seconds(1);
 

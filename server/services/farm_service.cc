@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
 #include "server/services/convert.h"
@@ -50,14 +51,18 @@ class Link : public farm::WorkerLink {
   }
   void SendAck(const std::string& lease_id, bool superseded) override {
     MutexLock lock(mutex_);
+    if (acks_.empty()) acks_since_ = Clock::Real().Monotonic();
     v1::Ack& ack = *acks_.Add();
     ack.set_lease_id(lease_id);
     ack.set_superseded(superseded);
     if (acks_.size() >= kMaxWaitingAcks) Enqueue({});
   }
-  void FlushAcks() override {
+  void FlushAcks(absl::Duration waited) override {
     MutexLock lock(mutex_);
-    if (!acks_.empty()) Enqueue({});
+    if (acks_.empty() || Clock::Real().Monotonic() - acks_since_ < waited) {
+      return;
+    }
+    Enqueue({});
   }
   void Close(const absl::Status& why) override {
     MutexLock lock(mutex_);
@@ -110,6 +115,7 @@ class Link : public farm::WorkerLink {
   std::deque<v1::ServerMessage> queue_ ABSL_GUARDED_BY(mutex_);
   // For the next message.
   google::protobuf::RepeatedPtrField<v1::Ack> acks_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration acks_since_ ABSL_GUARDED_BY(mutex_);  // the first of them
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;

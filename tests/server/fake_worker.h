@@ -56,9 +56,9 @@ class FakeLink : public farm::WorkerLink {
     MutexLock lock(mutex_);
     acks_.emplace_back(lease_id, superseded);
   }
-  void FlushAcks() override {
+  void FlushAcks(absl::Duration waited) override {
     MutexLock lock(mutex_);
-    ++flushes_;
+    flushes_.push_back(waited);
   }
   void Close(const absl::Status& why) override {
     MutexLock lock(mutex_);
@@ -78,7 +78,8 @@ class FakeLink : public farm::WorkerLink {
     MutexLock lock(mutex_);
     return acks_;
   }
-  int flushes() {
+  // How long what was sent had waited at least.
+  std::vector<absl::Duration> flushes() {
     MutexLock lock(mutex_);
     return flushes_;
   }
@@ -103,7 +104,7 @@ class FakeLink : public farm::WorkerLink {
   size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::string> cancelled_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<std::string, bool>> acks_ ABSL_GUARDED_BY(mutex_);
-  int flushes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<absl::Duration> flushes_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> closed_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -197,7 +197,7 @@ TEST_F(ServicesTest, WelcomeComesFirstThenTheLeaseThenTheAck) {
 
 TEST(AcknowledgementsTest, GoWithTheNextLease) {
   ServerOptions options = ServicesTest::Options();
-  options.timeouts.tick = absl::Hours(1);  // which would send them alone
+  options.timeouts.ack_delay = absl::Hours(1);  // and then alone
   auto server = Server::Start(options);
   ASSERT_TRUE(server.ok()) << server.status();
   const auto channel = grpc::CreateChannel((*server)->address(),

@@ -294,7 +294,7 @@ TEST_F(WorkerTest, LostAcknowledgementIsMadeGoodAfterReconnecting) {
   EXPECT_EQ(Spooled(), 1u);
   // Still held, so that nobody else measures it.
   EXPECT_TRUE(farm_.Await([this] {
-    return farm_.phase("a") == v1::LEASE_PHASE_RUNNING &&
+    return farm_.phase("a") == v1::LEASE_PHASE_REPORTED &&
            farm_.last_state().free_slots() == 4;
   }));
   farm_.set_acknowledges(true);

@@ -23,6 +23,10 @@ bool IsToken(std::string_view text) {
   });
 }
 
+bool IsVisible(char c) {
+  return absl::ascii_isgraph(static_cast<unsigned char>(c));
+}
+
 // The text up to `separator`, which is dropped; all of it without one.
 std::string_view TakeUntil(std::string_view& text, std::string_view separator) {
   const size_t at = text.find(separator);
@@ -81,6 +85,7 @@ Response ParseRequest(std::string_view head, Request& request) {
   const std::string_view method = TakeUntil(line, " ");
   const std::string_view target = TakeUntil(line, " ");
   if (!IsToken(method) || target.empty() || target.front() != '/' ||
+      !std::all_of(target.begin(), target.end(), IsVisible) ||
       !absl::StartsWith(View(line), "HTTP/")) {
     return Refusal(400, "that is no HTTP request");
   }

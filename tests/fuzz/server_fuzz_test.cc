@@ -1,4 +1,5 @@
 // Structure-aware fuzzing of what the server reads, from seeds.
+#include "tests/fuzz/http_target.h"
 #include "tests/fuzz/seeded.h"
 #include "tests/fuzz/server_targets.h"
 
@@ -18,6 +19,8 @@ TEST(ServerFuzz, CallsOfClients) {
 TEST(ServerFuzz, TextOfTraces) { RunSeeded(2, TraceText); }
 
 TEST(ServerFuzz, LinesOfImports) { RunSeeded(2, ImportLines); }
+
+TEST(ServerFuzz, HeadsOfHttpRequests) { RunSeeded(2, HttpHead); }
 
 }  // namespace
 }  // namespace tilefarm::fuzz

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "tests/fuzz/http_target.h"
 #include "tests/fuzz/server_targets.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -14,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ByteSource source(
       std::string_view(reinterpret_cast<const char*>(data), size));
   std::string violation;
-  switch (source.Below(4)) {
+  switch (source.Below(5)) {
     case 0:
       violation = server->WorkerStream(source);
       break;
@@ -24,8 +25,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 2:
       violation = tilefarm::fuzz::TraceText(source);
       break;
-    default:
+    case 3:
       violation = tilefarm::fuzz::ImportLines(source);
+      break;
+    default:
+      violation = tilefarm::fuzz::HttpHead(source);
   }
   if (!violation.empty()) {
     std::fprintf(stderr, "%s\n", violation.c_str());

@@ -3,6 +3,7 @@
 #include "compiler/codegen/emitter.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/library_call.h"
+#include "llvm/IR/MDBuilder.h"
 
 namespace tilefarm::codegen {
 
@@ -112,7 +113,8 @@ void Emitter::EmitFor(const ir::ForNode& loop) {
       builder_.CreateAdd(var, llvm::ConstantInt::get(type, 1), "",
                          /*HasNUW=*/from_zero, /*HasNSW=*/true);
   var->addIncoming(next, builder_.GetInsertBlock());
-  builder_.CreateCondBr(builder_.CreateICmpSLT(next, end), body, after);
+  // There is at least one iteration, so that the end is met.
+  builder_.CreateCondBr(builder_.CreateICmpNE(next, end), body, after);
   after->moveAfter(builder_.GetInsertBlock());
   builder_.SetInsertPoint(after);
 }
@@ -122,23 +124,31 @@ void Emitter::EmitIf(const ir::IfNode& branch) {
     return Fail(absl::InternalError("a vector condition was left by lowering"));
   }
   llvm::Value* condition = Emit(branch.condition);
+  const bool chooses = branch.condition.get() == aligned_;
+  const Streaming streaming = streaming_;
   llvm::BasicBlock* then_block = NewBlock("then");
   llvm::BasicBlock* after = NewBlock("endif");
   llvm::BasicBlock* else_block =
       branch.else_case == nullptr ? after : NewBlock("else");
-  builder_.CreateCondBr(condition, then_block, else_block);
+  // Large buffers are aligned more often than not.
+  llvm::MDNode* weights =
+      chooses ? llvm::MDBuilder(context_).createLikelyBranchWeights() : nullptr;
+  builder_.CreateCondBr(condition, then_block, else_block, weights);
   builder_.SetInsertPoint(then_block);
   {
     const Nested nested(*frame_);
+    if (chooses) streaming_ = Streaming::kStreamed;
     EmitStmt(branch.then_case);
   }
   builder_.CreateBr(after);
   if (branch.else_case != nullptr) {
     builder_.SetInsertPoint(else_block);
     const Nested nested(*frame_);
+    if (chooses) streaming_ = Streaming::kPlain;
     EmitStmt(branch.else_case);
     builder_.CreateBr(after);
   }
+  streaming_ = streaming;
   after->moveAfter(builder_.GetInsertBlock());
   builder_.SetInsertPoint(after);
 }

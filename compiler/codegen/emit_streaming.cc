@@ -3,12 +3,14 @@
 //   if (every output is aligned) { loop with streaming stores; fence }
 //   else { loop }
 //
-// The alignment of buffers is the caller's, so that it is asked once a call;
-// that of indices must follow from their form.
+// or, where the loop does much beside these stores, the same choice at each
+// group of them (streaming_choice.h). The alignment of buffers is the caller's,
+// so that it is asked once a call; that of indices must follow from their form.
 #include <numeric>
 #include <set>
 
 #include "compiler/codegen/emitter.h"
+#include "compiler/codegen/streaming_choice.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "llvm/IR/IntrinsicsX86.h"
@@ -106,6 +108,29 @@ bool Emitter::EmitStreamingLoop(const ir::ForNode& loop) {
   llvm::Value* aligned = builder_.CreateICmpEQ(
       builder_.CreateAnd(address, options_.target.vector_bits / 8 - 1),
       builder_.getInt64(0));
+  // A parallel loop's threads fence what they wrote.
+  const bool fenced = loop.for_kind == ir::ForKind::kParallel &&
+                      !frame_->in_parallel && options_.target.cores > 1;
+  const ir::Var is_aligned = ir::MakeVar("aligned", ir::DataType::Bool());
+  const ir::Stmt body = ChooseAtStores(
+      loop.body, is_aligned, [&](const ir::StoreNode& store) -> int64_t {
+        if (!CanStream(store)) return 0;
+        return store.indices[0]->dtype.lanes *
+               store.buffer->dtype.element().bytes() * 8 /
+               options_.target.vector_bits;
+      });
+  if (body != nullptr) {
+    aligned_ = is_aligned.get();
+    frame_->vars[aligned_] = aligned;
+    streaming_ = Streaming::kByChoice;
+    EmitFor(ir::ForNode(loop.var, loop.min, loop.extent, loop.for_kind, body,
+                        loop.annotations, loop.thread_tag));
+    streaming_ = Streaming::kUndecided;
+    frame_->vars.erase(aligned_);
+    aligned_ = nullptr;
+    if (!fenced) EmitStoreFence();
+    return true;
+  }
   llvm::BasicBlock* streamed = NewBlock("streamed");
   llvm::BasicBlock* plain = NewBlock("plain");
   llvm::BasicBlock* after = NewBlock("written");
@@ -113,11 +138,7 @@ bool Emitter::EmitStreamingLoop(const ir::ForNode& loop) {
   builder_.SetInsertPoint(streamed);
   streaming_ = Streaming::kStreamed;
   EmitFor(loop);
-  // A parallel loop's threads have fenced what they wrote.
-  if (loop.for_kind != ir::ForKind::kParallel || frame_->in_parallel ||
-      options_.target.cores == 1) {
-    EmitStoreFence();
-  }
+  if (!fenced) EmitStoreFence();
   builder_.CreateBr(after);
   plain->moveAfter(builder_.GetInsertBlock());
   builder_.SetInsertPoint(plain);

@@ -164,7 +164,8 @@ void Emitter::BeginFrame(Frame& frame, const ir::Stmt& body) {
 }
 
 void Emitter::EndFrame(Frame& frame) {
-  if (frame.in_parallel && streaming_ == Streaming::kStreamed) {
+  if (frame.in_parallel && (streaming_ == Streaming::kStreamed ||
+                            streaming_ == Streaming::kByChoice)) {
     EmitStoreFence();
   }
   builder_.CreateBr(frame.exit);
@@ -246,7 +247,7 @@ void Emitter::EmitParallel(const ir::ForNode& loop) {
                                            /*HasNUW=*/true, /*HasNSW=*/true);
     i->addIncoming(next, builder_.GetInsertBlock());
     builder_.CreateCondBr(
-        builder_.CreateICmpSLT(next, inner.function->getArg(1)), body, after);
+        builder_.CreateICmpNE(next, inner.function->getArg(1)), body, after);
     builder_.SetInsertPoint(after);
   }
   EndFrame(inner);

@@ -212,9 +212,11 @@ class Emitter {
   std::string function_name_;
   int parallel_loops_ = 0;
   std::set<const ir::BufferNode*> streamable_;
-  // Inside of a loop that asks for streaming stores: in which copy.
-  enum class Streaming { kUndecided, kStreamed, kPlain };
+  // Inside of a loop that asks for streaming stores: in which copy, or that
+  // there is one copy with choices by `aligned_` in it.
+  enum class Streaming { kUndecided, kByChoice, kStreamed, kPlain };
   Streaming streaming_ = Streaming::kUndecided;
+  const ir::VarNode* aligned_ = nullptr;
   absl::Status status_;
 };
 

@@ -281,17 +281,19 @@ TEST(Emit, LocalBuffersBecomeRegisters) {
   EXPECT_EQ(got, std::vector<float>(16, 64));
 }
 
-size_t CountPrefetches(const ir::PrimFuncPtr& function) {
-  const std::vector<LoweredFunction> functions = {{function, "kernel"}};
-  const auto text = EmitAssembly(functions, HostOptions());
-  EXPECT_TRUE(text.ok()) << text.status();
-  size_t found = 0;
-  for (size_t at = 0;
-       text.ok() && (at = text->find("prefetch", at)) != std::string::npos;
-       ++at) {
+int Occurrences(const std::string& text, const std::string& of) {
+  int found = 0;
+  for (size_t at = 0; (at = text.find(of, at)) != std::string::npos; ++at) {
     ++found;
   }
   return found;
+}
+
+int CountPrefetches(const ir::PrimFuncPtr& function) {
+  const std::vector<LoweredFunction> functions = {{function, "kernel"}};
+  const auto text = EmitAssembly(functions, HostOptions());
+  EXPECT_TRUE(text.ok()) << text.status();
+  return text.ok() ? Occurrences(*text, "prefetch") : 0;
 }
 
 TEST(Emit, LoopsFetchAheadWhatTheyStream) {
@@ -312,10 +314,10 @@ TEST(Emit, LoopsFetchAheadWhatTheyStream) {
         {a, b, out},
         ir::MakeFor(k, IntConst(64), body, ir::ForKind::kSerial, annotations)));
   };
-  EXPECT_EQ(count({}), 0u);
-  EXPECT_EQ(count({{ir::kPrefetchBytes, ir::Attr(0)}}), 0u);
+  EXPECT_EQ(count({}), 0);
+  EXPECT_EQ(count({{ir::kPrefetchBytes, ir::Attr(0)}}), 0);
   // Once, though it is read twice; b does not move.
-  EXPECT_EQ(count({{ir::kPrefetchBytes, ir::Attr(4096)}}), 1u);
+  EXPECT_EQ(count({{ir::kPrefetchBytes, ir::Attr(4096)}}), 1);
 }
 
 TEST(Emit, LoopsOverLinesFetchTheNextRow) {
@@ -344,16 +346,16 @@ TEST(Emit, LoopsOverLinesFetchTheNextRow) {
                           {{ir::kPrefetchLines, std::move(value)}})));
   };
   // Once, though it is read twice; b is the same for every line.
-  EXPECT_EQ(count(ir::AttrList{"a", 4096, "b", 64}), 1u);
-  EXPECT_EQ(count(ir::AttrList{"b", 64}), 0u);
-  EXPECT_EQ(count(ir::AttrList{"no such buffer", 64}), 0u);
+  EXPECT_EQ(count(ir::AttrList{"a", 4096, "b", 64}), 1);
+  EXPECT_EQ(count(ir::AttrList{"b", 64}), 0);
+  EXPECT_EQ(count(ir::AttrList{"no such buffer", 64}), 0);
   // What is not such a list is nothing.
-  EXPECT_EQ(count(ir::AttrList{"a"}), 0u);
-  EXPECT_EQ(count(ir::AttrList{4096, "a"}), 0u);
-  EXPECT_EQ(count(ir::AttrList{"a", "b"}), 0u);
-  EXPECT_EQ(count(1), 0u);
-  EXPECT_EQ(count({}), 0u);
-  EXPECT_EQ(count(ir::AttrList{"a", 4096}, /*nested=*/false), 0u);
+  EXPECT_EQ(count(ir::AttrList{"a"}), 0);
+  EXPECT_EQ(count(ir::AttrList{4096, "a"}), 0);
+  EXPECT_EQ(count(ir::AttrList{"a", "b"}), 0);
+  EXPECT_EQ(count(1), 0);
+  EXPECT_EQ(count({}), 0);
+  EXPECT_EQ(count(ir::AttrList{"a", 4096}, /*nested=*/false), 0);
 }
 
 TEST(Emit, SixteenBitFloatsRoundAtStores) {
@@ -496,6 +498,67 @@ TEST(Emit, StreamingStoresWriteTheSameAtAnyAlignment) {
           ASSERT_EQ(out[shift + i], 2 * in[i]) << shift << " " << i;
         }
         EXPECT_EQ(out[shift + kRows * kWidth], -1.0f);
+        if (shift > 0) {
+          EXPECT_EQ(out[shift - 1], -1.0f);
+        }
+      }
+    }
+  }
+}
+
+// The same where the sums of a tile stand before its stores: they are there
+// once, and the choice is at the stores.
+TEST(Emit, StreamingStoresOfTilesWriteTheSameAtAnyAlignment) {
+  constexpr int64_t kTiles = 6, kRows = 16, kWidth = 16;
+  constexpr int64_t kTile = kRows * kWidth;
+  for (const int cores : {1, 2}) {
+    for (const ir::ForKind kind :
+         {ir::ForKind::kSerial, ir::ForKind::kParallel}) {
+      const ir::Buffer a = Flat("A", kF32, kTiles * kTile);
+      const ir::Buffer b = Flat("B", kF32, kTiles * kTile);
+      const ir::Buffer sums = Flat("sums", kF32, kTile);
+      const ir::Var tile = ir::MakeVar("tile");
+      std::vector<ir::Stmt> stmts;
+      for (int64_t row = 0; row < kRows; ++row) {
+        const Expr in =
+            ir::MakeRamp(tile * kTile + row * kWidth, IntConst(1), kWidth);
+        const Expr at =
+            ir::MakeRamp(IntConst(row * kWidth), IntConst(1), kWidth);
+        stmts.push_back(
+            ir::MakeStore(sums, {at}, ir::Load(a, {in}) + ir::Load(a, {in})));
+      }
+      for (int64_t row = 0; row < kRows; ++row) {
+        const Expr in =
+            ir::MakeRamp(IntConst(row * kWidth), IntConst(1), kWidth);
+        const Expr at =
+            ir::MakeRamp(tile * kTile + row * kWidth, IntConst(1), kWidth);
+        stmts.push_back(ir::MakeStore(b, {at}, ir::Load(sums, {in})));
+      }
+      const auto loop = ir::MakeFor(tile, IntConst(kTiles),
+                                    ir::MakeAlloc(sums, ir::MakeSeq(stmts)),
+                                    kind, {{ir::kStreamingStores, 1}});
+      const Options options = HostOptions(cores);
+      const auto function = Function({a, b}, loop);
+      const std::vector<LoweredFunction> functions = {{function, "kernel"}};
+      const auto llvm = EmitLlvmIr(functions, options, /*optimized=*/false);
+      ASSERT_TRUE(llvm.ok()) << llvm.status();
+      if (options.target.kind == "x86-64" &&
+          kWidth * 4 % (options.target.vector_bits / 8) == 0) {
+        EXPECT_THAT(*llvm, testing::HasSubstr("!nontemporal"));
+        EXPECT_EQ(Occurrences(*llvm, "= fadd"), kRows);
+      }
+      const auto kernel = Kernel::Build(function, options);
+      ASSERT_TRUE(kernel.ok()) << kernel.status();
+      std::vector<float> in(kTiles * kTile);
+      std::iota(in.begin(), in.end(), 1.0f);
+      alignas(64) static float out[kTiles * kTile + 32];
+      for (const int64_t shift : {0, 1, 8, 16}) {
+        std::fill(std::begin(out), std::end(out), -1.0f);
+        ASSERT_EQ(kernel->Call("kernel", in.data(), out + shift), 0);
+        for (int64_t i = 0; i < kTiles * kTile; ++i) {
+          ASSERT_EQ(out[shift + i], 2 * in[i]) << shift << " " << i;
+        }
+        EXPECT_EQ(out[shift + kTiles * kTile], -1.0f);
         if (shift > 0) {
           EXPECT_EQ(out[shift - 1], -1.0f);
         }

@@ -201,6 +201,27 @@ TEST(SampleRaceTest, OneSampleAmongTheBestKeepsItIn) {
   EXPECT_EQ(verdicts.back(), kEnough);
 }
 
+TEST(SampleRaceTest, WhatIsSurelyBehindIsMeasuredBriefly) {
+  const RaceRules rules = {
+      .least = 5, .most = 30, .target_seconds = 100, .best_seconds = 1};
+  const auto last = [](const std::vector<RaceVerdict>& verdicts) {
+    return verdicts.back();
+  };
+  // Six samples, none within 3 % of the best: it is not out, only known.
+  EXPECT_THAT(Race(rules, {1.09, 1.05, 1.04, 1.08, 1.06, 1.07}),
+              ElementsAre(kGoOn, kGoOn, kGoOn, kGoOn, kGoOn, kEnough));
+  // One is: of nine samples the interval leaves it out.
+  EXPECT_EQ(last(Race(rules, {1.09, 1.02, 1.04, 1.08, 1.06, 1.07})), kGoOn);
+  EXPECT_EQ(last(Race(rules, {1.09, 1.02, 1.04, 1.08, 1.06, 1.07, 1.05, 1.1})),
+            kGoOn);
+  EXPECT_EQ(
+      last(Race(rules, {1.09, 1.02, 1.04, 1.08, 1.06, 1.07, 1.05, 1.1, 1.06})),
+      kEnough);
+  // Without a best there is nothing to be behind of.
+  const RaceRules alone = {.least = 5, .most = 30, .target_seconds = 100};
+  EXPECT_EQ(last(Race(alone, {1.09, 1.05, 1.04, 1.08, 1.06, 1.07})), kGoOn);
+}
+
 TEST(StatisticsTest, MedianAndInterval) {
   EXPECT_EQ(MedianOf({}).median, 0);
   EXPECT_EQ(MedianOf({3}).median, 3);

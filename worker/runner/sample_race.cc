@@ -16,6 +16,8 @@ constexpr Look kLooks[] = {{2, 1.5}, {3, 1.25}, {5, 1.1}};
 // From so many samples on there is a 95 % interval.
 constexpr size_t kIntervalSamples = 6;
 constexpr double kCloseTogether = 0.01;
+// Behind the best by this, surely: how far exactly decides nothing.
+constexpr double kSurelyBehind = 1.03;
 
 }  // namespace
 
@@ -38,9 +40,12 @@ RaceVerdict SampleRace::Add(double seconds, double spent) {
   }
   if (samples_.size() < kIntervalSamples) return RaceVerdict::kGoOn;
   const MedianInterval interval = MedianOf(samples_);
-  return interval.high - interval.low <= kCloseTogether * interval.median
-             ? RaceVerdict::kEnough
-             : RaceVerdict::kGoOn;
+  const bool known =
+      interval.high - interval.low <= kCloseTogether * interval.median;
+  const bool behind =
+      rules_.best_seconds > 0 &&
+      interval.low > kSurelyBehind * excuse_ * rules_.best_seconds;
+  return known || behind ? RaceVerdict::kEnough : RaceVerdict::kGoOn;
 }
 
 }  // namespace tilefarm::worker

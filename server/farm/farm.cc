@@ -423,6 +423,7 @@ void Farm::ExpireLeases() {
       lost.push_back(id);
     }
   }
+  std::sort(lost.begin(), lost.end());  // the map has no order of its own
   for (const std::string& id : lost) {
     const Worker& worker = *workers_.at(leases_.at(id).worker);
     if (worker.session != 0) worker.link->SendCancel(id);

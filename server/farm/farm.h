@@ -324,13 +324,13 @@ class Farm {
       ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, std::unique_ptr<Item>> items_
       ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, ActiveLease> leases_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, ActiveLease> leases_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Queue> queues_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, double> best_seconds_ ABSL_GUARDED_BY(mutex_);
   Shares shares_ ABSL_GUARDED_BY(mutex_);
   // What would else be found by looking at every worker and item.
   GrantIndex index_ ABSL_GUARDED_BY(mutex_);
-  std::map<int64_t, Worker*> sessions_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<int64_t, Worker*> sessions_ ABSL_GUARDED_BY(mutex_);
   int committing_ ABSL_GUARDED_BY(mutex_) = 0;  // items, of every queue
   std::map<std::string, QueueCounts> counts_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> held_ ABSL_GUARDED_BY(mutex_);  // candidate ids

@@ -22,6 +22,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/target/target.h"
@@ -139,7 +140,7 @@ class GrantIndex {
   void Drop(Queue& queue, Group& group, int64_t position);
 
   std::map<std::string, Class> classes_;
-  std::map<std::string, Entry> devices_;
+  std::unordered_map<std::string, Entry> devices_;
   std::map<std::string, Queue> queues_;
   std::map<std::string, Queue*> waiting_;  // those with ready candidates
 };

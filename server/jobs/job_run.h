@@ -27,6 +27,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -162,7 +163,7 @@ class JobRun {
   std::vector<std::unique_ptr<Lane>> lanes_;  // as the spec's targets
   std::vector<std::unique_ptr<Task>> tasks_;  // as the spec's tasks
   // Proposed and without a record: candidate id to task.
-  std::map<std::string, Task*> pending_;
+  std::unordered_map<std::string, Task*> pending_;
   // Handed out by a former process; the search does not know them.
   std::set<std::string> former_;
   int64_t trials_done_ = 0;

@@ -102,6 +102,7 @@ class SimulatedDevice : public farm::WorkerLink {
   }
   void SendCancel(const std::string&) override {}
   void SendAck(const std::string&, bool) override {}
+  void FlushAcks(absl::Duration) override {}
   void Close(const absl::Status&) override { Stop(); }
 
   void Stop() {

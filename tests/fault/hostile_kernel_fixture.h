@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "worker/isolation.h"
+#include "base/isolation.h"
 #include "worker/process.h"
 #include "worker/runner_client.h"
 #include "worker/runner_protocol.h"
@@ -67,7 +67,7 @@ inline std::set<std::string> FilesOfOurs() {
   return files;
 }
 
-class HostileKernelFixture : public testing::Test {
+class HostileKernelFixture : public ::testing::Test {
  protected:
   explicit HostileKernelFixture(std::vector<std::string> flags = {})
       : client_(starter_, Command(std::move(flags))) {
@@ -150,7 +150,7 @@ class HostileKernelFixture : public testing::Test {
     EXPECT_EQ(reply.status, RunStatus::kOk) << act << ": " << reply.error;
     EXPECT_TRUE(reply.verified) << act;
     EXPECT_EQ(kill(runner_, 0), 0) << act << " took the runner with it";
-    EXPECT_THAT(ChildrenOf(runner_), testing::IsEmpty()) << act;
+    EXPECT_THAT(ChildrenOf(runner_), ::testing::IsEmpty()) << act;
     EXPECT_EQ(OpenFiles(runner_), open_before_) << act;
     EXPECT_EQ(FilesOfOurs(), files_before_) << act;
   }

@@ -353,26 +353,6 @@ TEST_F(RlimitsTest, WithoutAFilterLimitsHoldAndLeftoversAreHuntedDown) {
   EXPECT_EQ(RunAct("creates_file_here").error, "the function returned 13");
 }
 
-TEST(IsolationTest, WordsMeanWhatTheyWereMadeOf) {
-  for (const IsolationLevel level :
-       {IsolationLevel::kNone, IsolationLevel::kRlimits,
-        IsolationLevel::kSeccompLibraries, IsolationLevel::kSeccomp}) {
-    for (const bool netns : {false, true}) {
-      const Isolation isolation = {level, netns};
-      Isolation parsed;
-      EXPECT_TRUE(ParseIsolation(isolation.Text(), &parsed));
-      EXPECT_EQ(parsed, isolation) << isolation.Text();
-    }
-  }
-  Isolation parsed;
-  for (const char* text : {"", "+netns", "sandbox", "seccomp+", "seccomp+disk",
-                           "seccomp netns", "rlimits+netns+netns"}) {
-    EXPECT_FALSE(ParseIsolation(text, &parsed)) << text;
-  }
-  EXPECT_EQ((Isolation{IsolationLevel::kSeccomp, true}.Text()),
-            "seccomp+netns");
-}
-
 // It goes onto boards alone.
 TEST(RunnerProgramTest, IsSmallAndNeedsNoLibraryButThoseOfC) {
 #ifdef NDEBUG  // as it is released

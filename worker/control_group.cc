@@ -222,9 +222,10 @@ uint64_t ThreadIdAddress() {
 // where it cannot be done so.
 pid_t ForkInto([[maybe_unused]] const std::string& group) {
   errno = ENOSYS;
-  // A sanitizer must see each fork.
-#if defined(SYS_clone3) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)
+  // Other C libraries keep more of a process than that id. A sanitizer must see
+  // each fork.
+#if defined(SYS_clone3) && defined(__GLIBC__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   CloneArguments arguments;
   arguments.child_tid = ThreadIdAddress();
   if (arguments.child_tid == 0) return errno = ENOSYS, -1;

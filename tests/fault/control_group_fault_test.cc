@@ -1,9 +1,14 @@
 // Candidates in real control groups: what a candidate starts ends with it, even
 // where runner and worker were killed; limits; which group a worker takes.
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 
+#include <cstddef>
+#include <iterator>
 #include <memory>
 #include <thread>
 
@@ -20,6 +25,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 // A group, without a runner: no threads in this process.
 
@@ -100,6 +106,36 @@ TEST_F(BareGroupTest, AChildIsAProcessLikeAnyOther) {
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGUSR1) << status;
+}
+
+// Containers and emulators know no clone3.
+TEST_F(BareGroupTest, WithoutTheCallThatForksIntoAGroupAChildMovesThere) {
+  const auto group = Make();
+  ASSERT_NE(group, nullptr);
+  const pid_t process = fork();
+  if (process == 0) {
+    sock_filter refuse[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const sock_fprog program = {std::size(refuse), refuse};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+      _exit(77);
+    }
+    const pid_t child = Start(*group, [&] {
+      _exit(group->path().ends_with(GroupOf("self")) ? 42 : 1);
+    });
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child) _exit(2);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 3);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(process, &status, 0), process);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no system call filter here";
+  EXPECT_EQ(WEXITSTATUS(status), 42);
 }
 
 TEST_F(BareGroupTest, GroupsInItAndTheirProcessesGoWithIt) {
@@ -216,6 +252,32 @@ TEST_F(GroupedRunnerTest, WhatAKilledRunnerLeavesIsEndedByTheNext) {
   EXPECT_THAT(place_->Candidates(), IsEmpty());
   EXPECT_EQ(Run("good", object_).status, RunStatus::kOk);
   EXPECT_THAT(place_->Candidates(), IsEmpty());
+}
+
+TEST_F(GroupedRunnerTest, WhatNothingEndsKeepsItsGroupAndOthersAreUsed) {
+  Freezer freezer;
+  if (!freezer.there()) GTEST_SKIP() << "no freezer of cgroup v1 to write to";
+  bool frozen = false;
+  std::thread freeze([&] {
+    std::vector<pid_t> processes;
+    Until([&] { return (processes = place_->Processes()).size() == 1; });
+    frozen = processes.size() == 1 && freezer.Freeze(processes[0]);
+  });
+  EXPECT_THAT(RunAct("sleeps_long", /*timeout_ms=*/1500).error,
+              HasSubstr("does not end when it is killed"));
+  freeze.join();
+  ASSERT_TRUE(frozen);
+  // The runner has gone, and the next one works beside what it left.
+  RunRequest request;
+  request.key = "workload";
+  request.symbol = "good";
+  request.artifact = object_;
+  EXPECT_EQ(client_.Run(request).status().code(),
+            absl::StatusCode::kUnavailable);
+  ASSERT_NO_FATAL_FAILURE(LoadWorkload());
+  EXPECT_EQ(client_.isolation(), "rlimits+cgroup");
+  EXPECT_EQ(Run("good", object_).status, RunStatus::kOk);
+  EXPECT_THAT(place_->Candidates(), SizeIs(1));
 }
 
 TEST_F(GroupedRunnerTest, ARunnerWithoutItsGroupMeasuresNothing) {

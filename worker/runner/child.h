@@ -61,9 +61,9 @@ struct ChildSetup {
 // ended with everything it started: SIGTERM, SIGKILL a moment later, and a few
 // seconds to be gone. What a child leaves is found by its group, without one by
 // its process group and as orphans of this process. A child that is not gone
-// then (kStuck: it hangs in the
-// system) is left to this process's end, which should follow. Watches
-// `control_fd` meanwhile for its end, or a kCancel frame that names `run_id`.
+// then (kStuck: it hangs in the system) is left to this process's end, which
+// should follow. Watches `control_fd` meanwhile for its end, or a kCancel frame
+// that names `run_id`.
 ChildOutcome RunChild(const ChildSetup& setup, const ChildLimits& limits,
                       int control_fd, uint64_t run_id,
                       const std::function<void()>& body,

@@ -24,10 +24,9 @@ constexpr char kUsage[] =
     "none|rlimits|seccomp-libraries|seccomp,\n"
     "               and any of +netns+cgroup+memory+pids, in this order "
     "(default: all)\n"
-    "  --cgroup     an empty control group (v2) of this runner's own: "
-    "candidates "
-    "run in\n"
-    "               groups in it (default: TUNE_RUNNER_CGROUP; none without)\n";
+    "  --cgroup     an empty control group (v2) of this runner's own, for "
+    "those of\n"
+    "               candidates (default: TUNE_RUNNER_CGROUP; none without)\n";
 
 int Main(int argc, char** argv) {
   Isolation most = {IsolationLevel::kSeccomp, true, true, true, true};

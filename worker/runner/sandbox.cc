@@ -157,7 +157,12 @@ Sandbox::Sandbox(const Isolation& most, const std::string& groups)
     isolation_.cgroup = true;
     isolation_.memory = most.memory && enabled.memory;
     isolation_.pids = most.pids && enabled.pids;
-    const std::string error = TryGroup();
+    // What hangs in the system keeps its group, and others are free.
+    std::string error;
+    if (!RemoveLeftovers(groups, kReapMs, &error)) {
+      AddShortfall("left by another runner: " + error);
+    }
+    error = TryGroup();
     if (!error.empty()) {
       isolation_.cgroup = isolation_.memory = isolation_.pids = false;
       AddShortfall("no control group: " + error);
@@ -289,7 +294,6 @@ bool Sandbox::Try(IsolationLevel level) const {
 
 std::string Sandbox::TryGroup() const {
   std::string error;
-  if (!RemoveLeftovers(groups_, kReapMs, &error)) return error;
   const std::unique_ptr<ControlGroup> group = MakeGroup({}, &error);
   if (group == nullptr) return error;
   int ready[2];

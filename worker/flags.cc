@@ -12,6 +12,7 @@
 #include "base/settings.h"
 #include "compiler/target/target.h"
 #include "transport/client_flags.h"
+#include "worker/candidate_groups.h"
 #include "worker/cpus.h"
 #include "worker/worker.h"
 
@@ -115,6 +116,11 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--runner-command", flags.runner_command,
                  "Command that starts a tune-runner, such as \"ssh board "
                  "tune-runner\"");
+  app.add_option("--cgroup", flags.cgroup,
+                 "Where candidates get control groups (v2) of their own: auto "
+                 "(in the worker's own group, where that was delegated to it), "
+                 "off, or the path of an empty group")
+      ->capture_default_str();
   app.add_option("--target", flags.target,
                  "What the runner's device is, such as aarch64:cortex-a72, "
                  "where it is not this machine")
@@ -178,6 +184,7 @@ std::vector<std::string> CheckFlags(const Flags& flags) {
     note("", HelperProgram("tune-runner").status());
   }
   note("", HelperProgram("tune-builder").status());
+  note("", CandidateGroups::Check(flags.cgroup));
   note("", CheckFolder("--state-dir", flags.StateDirectory()));
   note("", CheckFolder("--lock-dir", flags.lock_dir));
   return problems;

@@ -21,6 +21,7 @@ struct Flags {
   std::string cores;
   std::string lock_dir = "/tmp/tilefarm-cpus";
   std::string runner_command;
+  std::string cgroup = "auto";
   std::string target = "host";
   int builders = 0;  // 0: one a core, four at most
   std::string timeline;

@@ -6,7 +6,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +19,7 @@
 #include "absl/strings/str_split.h"
 #include "base/daemon/daemon_flags.h"
 #include "base/daemon/service_manager.h"
+#include "base/isolation.h"
 #include "base/log.h"
 #include "base/settings.h"
 #include "base/status_macros.h"
@@ -25,6 +28,8 @@
 #include "compiler/target/target.h"
 #include "proto/tilefarm/v1/protocol_version.h"
 #include "transport/grpc_log.h"
+#include "worker/candidate_groups.h"
+#include "worker/control_group.h"
 #include "worker/cpus.h"
 #include "worker/device.h"
 #include "worker/flags.h"
@@ -55,7 +60,29 @@ void FillDevice(const target::Target& target, bool is_host,
   if (is_host) device->set_memory_bytes(MemoryBytes());
 }
 
-absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags) {
+// What the runner and its candidates have of `groups`, which came from
+// --cgroup. FailedPrecondition where a group was named and the runner does not
+// use it.
+absl::Status CheckGroups(const Flags& flags, const CandidateGroups& groups,
+                         const std::string& isolation) {
+  const bool named = flags.cgroup != "auto" && flags.cgroup != "off";
+  std::string shortfall = groups.shortfall();
+  Isolation parsed;
+  if (!groups.directory().empty() &&
+      !(ParseIsolation(isolation, &parsed) && parsed.cgroup)) {
+    shortfall = absl::StrCat(
+        "candidates have no control groups: the runner does not use ",
+        groups.directory(), " (it confines by ", isolation, ")");
+    if (named) return absl::FailedPreconditionError(shortfall);
+  }
+  if (!shortfall.empty()) {
+    Log(named ? LogLevel::kWarning : LogLevel::kInfo, "worker", shortfall);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags,
+                                            const CandidateGroups& groups) {
   Worker::Options options;
   options.server = flags.server;
   options.security = flags.security;
@@ -126,8 +153,9 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags) {
   const auto libraries = RunnersLibraries(pipeline.runner_command);
   options.hello.mutable_device()->mutable_libraries()->insert(libraries.begin(),
                                                               libraries.end());
-  options.hello.mutable_device()->set_isolation(
-      RunnersIsolation(pipeline.runner_command));
+  const std::string isolation = RunnersIsolation(pipeline.runner_command);
+  TF_RETURN_IF_ERROR(CheckGroups(flags, groups, isolation));
+  options.hello.mutable_device()->set_isolation(isolation);
   pipeline.moves_this_process = true;
   // Where single-core measurements leave them, from the start.
   RunOnCpus(OtherCpus(pipeline.cpus)).IgnoreError();
@@ -139,8 +167,17 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags) {
   return options;
 }
 
-absl::StatusOr<std::unique_ptr<Worker>> StartWorker(const Flags& flags) {
-  TF_ASSIGN_OR_RETURN(Worker::Options options, MakeOptions(flags));
+// `groups` is to outlive the worker, whose last runner it cleans up after.
+absl::StatusOr<std::unique_ptr<Worker>> StartWorker(
+    const Flags& flags, std::optional<CandidateGroups>& groups) {
+  TF_ASSIGN_OR_RETURN(groups, CandidateGroups::Prepare(flags.cgroup));
+  // Also where it was set by whoever started this process.
+  if (groups->directory().empty()) {
+    unsetenv(kCandidateGroupsVariable);
+  } else {
+    setenv(kCandidateGroupsVariable, groups->directory().c_str(), 1);
+  }
+  TF_ASSIGN_OR_RETURN(Worker::Options options, MakeOptions(flags, *groups));
   return Worker::Start(std::move(options));
 }
 
@@ -155,7 +192,8 @@ int Run(const Flags& flags) {
   const auto manager = daemon::ServiceManager::FromEnvironment();
   transport::RouteGrpcLog(LogLevel::kDebug);
 
-  absl::StatusOr<std::unique_ptr<Worker>> worker = StartWorker(flags);
+  std::optional<CandidateGroups> groups;
+  absl::StatusOr<std::unique_ptr<Worker>> worker = StartWorker(flags, groups);
   if (!worker.ok()) {
     daemon::Complain(kProgram, std::string(worker.status().message()));
     return absl::IsInvalidArgument(worker.status()) ? 2 : 1;

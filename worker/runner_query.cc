@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
-#include "worker/isolation.h"
+#include "base/isolation.h"
 
 extern char** environ;
 

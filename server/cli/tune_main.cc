@@ -80,8 +80,8 @@ void AddJobOptions(CLI::App& command, JobOptions& options) {
       .add_option("--require", options.require,
                   "KEY=VALUE or KEY>=VALUE that a device must have, any number "
                   "of times: cores, memory, l1, l2, l3 (sizes such as 8GiB), "
-                  "cpu, brand, isolation, emulated, device, library.NAME, "
-                  "label.NAME")
+                  "isolation (such as >=seccomp+netns), cpu, brand, emulated, "
+                  "device, library.NAME, label.NAME")
       ->allow_extra_args(false);
 }
 

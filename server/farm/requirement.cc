@@ -19,14 +19,14 @@ constexpr char kKnownKeys[] =
 constexpr size_t kMostRequirements = 64;
 constexpr size_t kMostBytes = 256;
 
-enum class Type { kCount, kSize, kText, kBool };
+enum class Type { kCount, kSize, kText, kIsolation, kBool };
 
 std::optional<Type> TypeOf(const std::string& key) {
   static const auto& types = *new std::map<std::string, Type>{
       {"cores", Type::kCount}, {"memory", Type::kSize},
       {"l1", Type::kSize},     {"l2", Type::kSize},
       {"l3", Type::kSize},     {"cpu", Type::kText},
-      {"brand", Type::kText},  {"isolation", Type::kText},
+      {"brand", Type::kText},  {"isolation", Type::kIsolation},
       {"device", Type::kText}, {"emulated", Type::kBool},
   };
   for (const char* prefix : {"library.", "label."}) {
@@ -89,6 +89,11 @@ absl::StatusOr<Requirement> ParseOne(const std::string& text) {
   switch (*type) {
     case Type::kText:
       break;
+    case Type::kIsolation:
+      if (one.at_least && !ParseIsolation(one.value, &one.isolation)) {
+        return Bad(text, "is no isolation, such as seccomp+netns+cgroup");
+      }
+      break;
     case Type::kBool:
       if (one.value != "true" && one.value != "false") {
         return Bad(text, "is neither true nor false");
@@ -137,7 +142,12 @@ bool Meets(const Requirement& one, const std::string& name,
   if (one.key == "l3") return number(device.l3_bytes);
   if (one.key == "cpu") return device.cpu == one.value;
   if (one.key == "brand") return device.brand == one.value;
-  if (one.key == "isolation") return device.isolation == one.value;
+  if (one.key == "isolation") {
+    if (!one.at_least) return device.isolation == one.value;
+    Isolation isolation;
+    return ParseIsolation(device.isolation, &isolation) &&
+           isolation.Covers(one.isolation);
+  }
   if (one.key == "emulated") return Flag(device.emulated) == one.value;
   if (one.key == "device") return name == one.value;
   const size_t dot = one.key.find('.');
@@ -177,7 +187,7 @@ absl::StatusOr<Requirements> ParseRequirements(
                                     : "",
                                 " and exactly ", range.high));
       }
-    } else {
+    } else if (!one.at_least) {
       const auto [at, is_new] = values.emplace(one.key, one.value);
       if (!is_new && at->second != one.value) {
         return Bad(text, absl::StrCat("no device can have it: ", one.key,
@@ -185,6 +195,19 @@ absl::StatusOr<Requirements> ParseRequirements(
       }
     }
     all.push_back(std::move(one));
+  }
+  // One isolation exactly, and at least another.
+  const auto exact = values.find("isolation");
+  Isolation isolation;
+  if (exact == values.end() || !ParseIsolation(exact->second, &isolation)) {
+    return all;
+  }
+  for (const Requirement& one : all) {
+    if (one.key != "isolation" || !one.at_least) continue;
+    if (isolation.Covers(one.isolation)) continue;
+    return Bad(one.text, absl::StrCat("no device can have it: isolation would "
+                                      "be '",
+                                      exact->second, "', too"));
   }
   return all;
 }

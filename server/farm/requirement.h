@@ -1,13 +1,13 @@
 // What a job demands of a device beside its target.
 //
-//   cores>=4   memory>=8GiB   isolation=seccomp   device=board-3
+//   cores>=4   memory>=8GiB   isolation>=seccomp+cgroup   device=board-3
 //   emulated=false   library.openblas=0.3.21   label.rack=b2
 //
-// KEY=VALUE demands exactly that, KEY>=VALUE at least that (numbers and sizes
-// alone). Typed keys: cores, memory, l1, l2, l3, cpu, brand, isolation,
-// emulated, device. `library.NAME=VERSION` and `label.NAME=VALUE` compare
-// text; labels are what `rpc-worker --label` says. Sizes take B, KiB, MiB, GiB
-// or TiB.
+// KEY=VALUE demands exactly that, KEY>=VALUE at least that: numbers, sizes, and
+// isolation, whose level and parts (base/isolation.h) must all be had. Typed
+// keys: cores, memory, l1, l2, l3, cpu, brand, isolation, emulated, device.
+// `library.NAME=VERSION` and `label.NAME=VALUE` compare text; labels are what
+// `rpc-worker --label` says. Sizes take B, KiB, MiB, GiB or TiB.
 #ifndef TILEFARM_SERVER_FARM_REQUIREMENT_H_
 #define TILEFARM_SERVER_FARM_REQUIREMENT_H_
 
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/isolation.h"
 #include "compiler/target/target.h"
 #include "server/farm/device.h"
 
@@ -28,6 +29,7 @@ struct Requirement {
   bool at_least = false;  // otherwise exactly
   std::string value;      // of keys that compare text
   int64_t number = 0;     // of the others: cores, bytes
+  Isolation isolation;    // of isolation, where it is at_least
 };
 
 using Requirements = std::vector<Requirement>;

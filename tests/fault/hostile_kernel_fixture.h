@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -17,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "worker/isolation.h"
+#include "base/isolation.h"
 #include "worker/process.h"
 #include "worker/runner_client.h"
 #include "worker/runner_protocol.h"
@@ -67,7 +68,40 @@ inline std::set<std::string> FilesOfOurs() {
   return files;
 }
 
-class HostileKernelFixture : public testing::Test {
+// Processes that a freezer (of cgroup v1) holds take no signal, as those take
+// none that hang in the system.
+class Freezer {
+ public:
+  Freezer()
+      : path_("/sys/fs/cgroup/freezer/tilefarm-test-" +
+              std::to_string(getpid())) {
+    there_ =
+        mkdir(path_.c_str(), 0700) == 0 && Write("freezer.state", "THAWED");
+  }
+  ~Freezer() {
+    Write("freezer.state", "THAWED");
+    for (int i = 0; i < 500 && rmdir(path_.c_str()) != 0 && there_; ++i) {
+      usleep(10000);
+    }
+  }
+  bool there() const { return there_; }
+  bool Freeze(pid_t pid) {
+    return Write("cgroup.procs", std::to_string(pid)) &&
+           Write("freezer.state", "FROZEN");
+  }
+
+ private:
+  bool Write(const std::string& file, const std::string& text) {
+    std::ofstream out(path_ + "/" + file);
+    out << text;
+    out.close();
+    return out.good();
+  }
+  const std::string path_;
+  bool there_ = false;
+};
+
+class HostileKernelFixture : public ::testing::Test {
  protected:
   explicit HostileKernelFixture(std::vector<std::string> flags = {})
       : client_(starter_, Command(std::move(flags))) {
@@ -150,7 +184,7 @@ class HostileKernelFixture : public testing::Test {
     EXPECT_EQ(reply.status, RunStatus::kOk) << act << ": " << reply.error;
     EXPECT_TRUE(reply.verified) << act;
     EXPECT_EQ(kill(runner_, 0), 0) << act << " took the runner with it";
-    EXPECT_THAT(ChildrenOf(runner_), testing::IsEmpty()) << act;
+    EXPECT_THAT(ChildrenOf(runner_), ::testing::IsEmpty()) << act;
     EXPECT_EQ(OpenFiles(runner_), open_before_) << act;
     EXPECT_EQ(FilesOfOurs(), files_before_) << act;
   }

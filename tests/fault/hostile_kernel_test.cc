@@ -1,7 +1,5 @@
 // Kernels that want to do harm, against the real tune-runner: each harms itself
 // alone.
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <thread>
@@ -154,39 +152,6 @@ TEST_F(HostileKernelTest, KernelsThatCrash) {
   ExpectError("writes_to_nowhere", "crashed with SIGSEGV in the first run");
   ExpectError("overflows_stack", "crashed with SIG(SEGV|BUS) in the first run");
 }
-
-// Processes that a freezer (of cgroup v1) holds take no signal, as those take
-// none that hang in the system.
-class Freezer {
- public:
-  Freezer()
-      : path_("/sys/fs/cgroup/freezer/tilefarm-test-" +
-              std::to_string(getpid())) {
-    there_ =
-        mkdir(path_.c_str(), 0700) == 0 && Write("freezer.state", "THAWED");
-  }
-  ~Freezer() {
-    Write("freezer.state", "THAWED");
-    for (int i = 0; i < 500 && rmdir(path_.c_str()) != 0 && there_; ++i) {
-      usleep(10000);
-    }
-  }
-  bool there() const { return there_; }
-  bool Freeze(pid_t pid) {
-    return Write("cgroup.procs", std::to_string(pid)) &&
-           Write("freezer.state", "FROZEN");
-  }
-
- private:
-  bool Write(const std::string& file, const std::string& text) {
-    std::ofstream out(path_ + "/" + file);
-    out << text;
-    out.close();
-    return out.good();
-  }
-  const std::string path_;
-  bool there_ = false;
-};
 
 TEST_F(HostileKernelTest, ARunnerWhoseChildNothingEndsIsReplaced) {
   Freezer freezer;
@@ -351,26 +316,6 @@ TEST_F(RlimitsTest, WithoutAFilterLimitsHoldAndLeftoversAreHuntedDown) {
   EXPECT_EQ(RunAct("signals_others").error, "the function returned 1");
   EXPECT_EQ(RunAct("moves_others").error, "the function returned 1");
   EXPECT_EQ(RunAct("creates_file_here").error, "the function returned 13");
-}
-
-TEST(IsolationTest, WordsMeanWhatTheyWereMadeOf) {
-  for (const IsolationLevel level :
-       {IsolationLevel::kNone, IsolationLevel::kRlimits,
-        IsolationLevel::kSeccompLibraries, IsolationLevel::kSeccomp}) {
-    for (const bool netns : {false, true}) {
-      const Isolation isolation = {level, netns};
-      Isolation parsed;
-      EXPECT_TRUE(ParseIsolation(isolation.Text(), &parsed));
-      EXPECT_EQ(parsed, isolation) << isolation.Text();
-    }
-  }
-  Isolation parsed;
-  for (const char* text : {"", "+netns", "sandbox", "seccomp+", "seccomp+disk",
-                           "seccomp netns", "rlimits+netns+netns"}) {
-    EXPECT_FALSE(ParseIsolation(text, &parsed)) << text;
-  }
-  EXPECT_EQ((Isolation{IsolationLevel::kSeccomp, true}.Text()),
-            "seccomp+netns");
 }
 
 // It goes onto boards alone.

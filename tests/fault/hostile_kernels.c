@@ -63,6 +63,40 @@ static int forks_by_clone3(void) {
   return child < 0 ? errno : kHarmDone;
 }
 
+// Processes of sessions of their own whose parents have gone.
+static void Daemon(void (*body)(void)) {
+  if (fork() != 0) return;
+  setsid();
+  if (fork() != 0) _exit(0);
+  body();
+}
+
+static void Sleeps(void) {
+  signal(SIGTERM, SIG_IGN);
+  for (;;) usleep(1000000);
+}
+
+static int leaves_daemons_and_hangs(void) {
+  for (int i = 0; i < 4; ++i) Daemon(Sleeps);
+  Sleeps();
+  return 0;
+}
+
+// Each is gone before anybody has looked at it, but for the next one: for half
+// a minute, should nobody end them.
+static void Flees(void) {
+  for (int i = 0; i < 60000; ++i) {
+    usleep(500);
+    setsid();
+    if (fork() > 0) _exit(0);
+  }
+}
+
+static int leaves_fleeing_daemons(void) {
+  for (int i = 0; i < 8; ++i) Daemon(Flees);
+  return kHarmDone;
+}
+
 static int executes(void) {
   char* const arguments[] = {"true", NULL};
   execv("/bin/true", arguments);
@@ -94,6 +128,20 @@ static int allocates_without_end(void) {
     if (block == NULL) return ENOMEM;
     memset(block, 1, 1 << 20);
   }
+}
+
+// More than one process may, by several that may each.
+static int allocates_in_children(void) {
+  enum { kBytes = 150 << 20 };
+  for (int i = 0; i < 4; ++i) {
+    if (fork() != 0) continue;
+    char* block = malloc(kBytes);
+    if (block == NULL) _exit(1);
+    memset(block, 1, kBytes);
+    Sleeps();
+  }
+  Sleeps();
+  return 0;
 }
 
 static int maps_executable(void) {
@@ -224,33 +272,36 @@ static int overflows_stack(void) {
 }
 
 // clang-format off
-#define ACTS(DO)              \
-  DO(forks_once)              \
-  DO(fork_bombs)              \
-  DO(forks_by_clone3)         \
-  DO(executes)                \
-  DO(traces)                  \
-  DO(signals_others)          \
-  DO(signals_group)           \
-  DO(signals_thread)          \
-  DO(allocates_100_gib)       \
-  DO(allocates_without_end)   \
-  DO(maps_executable)         \
-  DO(makes_executable)        \
-  DO(reads_file)              \
-  DO(creates_file)            \
-  DO(creates_file_here)       \
-  DO(opens_socket)            \
-  DO(connects)                \
-  DO(uses_up_descriptors)     \
-  DO(finds_descriptors)       \
-  DO(prints_a_lot)            \
-  DO(changes_priority)        \
-  DO(moves_others)            \
-  DO(leaves_handler)          \
-  DO(blocks_and_opens_socket) \
-  DO(hangs_without_signals)   \
-  DO(stops_itself)            \
+#define ACTS(DO)               \
+  DO(forks_once)               \
+  DO(fork_bombs)               \
+  DO(forks_by_clone3)          \
+  DO(leaves_daemons_and_hangs) \
+  DO(leaves_fleeing_daemons)   \
+  DO(executes)                 \
+  DO(traces)                   \
+  DO(signals_others)           \
+  DO(signals_group)            \
+  DO(signals_thread)           \
+  DO(allocates_100_gib)        \
+  DO(allocates_without_end)    \
+  DO(allocates_in_children)    \
+  DO(maps_executable)          \
+  DO(makes_executable)         \
+  DO(reads_file)               \
+  DO(creates_file)             \
+  DO(creates_file_here)        \
+  DO(opens_socket)             \
+  DO(connects)                 \
+  DO(uses_up_descriptors)      \
+  DO(finds_descriptors)        \
+  DO(prints_a_lot)             \
+  DO(changes_priority)         \
+  DO(moves_others)             \
+  DO(leaves_handler)           \
+  DO(blocks_and_opens_socket)  \
+  DO(hangs_without_signals)    \
+  DO(stops_itself)             \
   DO(sleeps_long)
 // clang-format on
 

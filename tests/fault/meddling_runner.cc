@@ -1,11 +1,14 @@
-// meddling_runner poison RUNNER FILE | hostile RUNNER OBJECT: a tune-runner
-// that is given something else than the worker sent. Frames go to and come from
-// the real RUNNER; the canary, which comes first, is left alone.
+// meddling_runner poison RUNNER FILE | hostile RUNNER OBJECT | daemons RUNNER
+// OBJECT: a tune-runner that is given something else than the worker sent.
+// Frames go to and come from the real RUNNER; the canary, which comes first, is
+// left alone.
 //
 // poison: the fifth artifact to run is remembered in FILE, and takes the whole
 // worker down whenever it is to run.
 // hostile: every third run is of a kernel of OBJECT (hostile_kernels.c) that
 // wants to do harm, until each of kActs had its turn.
+// daemons: every run leaves processes and hangs. RUNNER confines by no more
+// than limits and control groups, or it could not.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -15,6 +18,7 @@
 #include <iterator>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/fault/hostile_acts.h"
 #include "worker/frames.h"
@@ -68,7 +72,25 @@ Meddle Hostile(const std::string& object) {
   };
 }
 
-int Serve(const char* runner, const Meddle& meddle) {
+Meddle Daemons(const std::string& object) {
+  return [object = ReadAll(object),
+          canary = std::string()](RunRequest& run) mutable {
+    if (canary.empty()) canary = run.key;
+    if (run.key == canary) return;
+    run.artifact = object;
+    run.symbol = "kernel_leaves_daemons_and_hangs";
+  };
+}
+
+// The program and its options; the last one is null.
+using Command = std::vector<const char*>;
+
+[[noreturn]] void Execute(const Command& command) {
+  execv(command[0], const_cast<char**>(command.data()));
+  _exit(127);
+}
+
+int Serve(const Command& runner, const Meddle& meddle) {
   int in[2], out[2];
   if (pipe(in) != 0 || pipe(out) != 0) return 1;
   if (fork() == 0) {
@@ -77,8 +99,7 @@ int Serve(const char* runner, const Meddle& meddle) {
     dup2(out[1], 1);
     close(in[1]);
     close(out[0]);
-    execl(runner, runner, nullptr);
-    _exit(127);
+    Execute(runner);
   }
   close(in[0]);
   close(out[1]);
@@ -103,9 +124,17 @@ int Serve(const char* runner, const Meddle& meddle) {
 int main(int argc, char** argv) {
   using namespace tilefarm::worker;
   if (argc < 4) return 2;
+  const std::string mode = argv[1];
+  Command runner = {argv[2]};
+  if (mode == "daemons") {
+    runner.insert(runner.end(), {"--at-most", "rlimits+cgroup+memory+pids"});
+  }
   // Asked for libraries and isolation at the worker's start.
-  if (argc > 4) execl(argv[2], argv[2], argv[4], nullptr);
+  if (argc > 4) runner.push_back(argv[4]);
+  runner.push_back(nullptr);
+  if (argc > 4) Execute(runner);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  return Serve(argv[2], std::string(argv[1]) == "poison" ? Poison(argv[3])
-                                                         : Hostile(argv[3]));
+  return Serve(runner, mode == "poison"    ? Poison(argv[3])
+                       : mode == "daemons" ? Daemons(argv[3])
+                                           : Hostile(argv[3]));
 }

@@ -47,6 +47,9 @@ TEST(RequirementTest, TextsLabelsAndLibraries) {
   EXPECT_TRUE(Met("cpu=znver4"));
   EXPECT_TRUE(Met("isolation=seccomp"));
   EXPECT_FALSE(Met("isolation=none"));
+  EXPECT_TRUE(Met("isolation>=seccomp"));
+  EXPECT_TRUE(Met("isolation>=rlimits"));
+  EXPECT_FALSE(Met("isolation>=seccomp+cgroup"));
   EXPECT_TRUE(Met("emulated=false"));
   EXPECT_TRUE(Met("device=board-3"));
   EXPECT_TRUE(Met("library.openblas=0.3.21"));
@@ -55,6 +58,34 @@ TEST(RequirementTest, TextsLabelsAndLibraries) {
   EXPECT_FALSE(Met("label.rack=b3"));
   // Nobody has it now; someone may.
   EXPECT_FALSE(Met("label.fan=quiet"));
+}
+
+TEST(RequirementTest, IsolationIsAtLeastAllThatIsDemanded) {
+  const auto met = [](const std::string& has, const std::string& demanded) {
+    DeviceProperties device = Board();
+    device.isolation = has;
+    const auto parsed = Parse({"isolation>=" + demanded});
+    EXPECT_TRUE(parsed.ok()) << parsed.status();
+    return parsed.ok() && FirstUnmet(*parsed, "board-3", device) == nullptr;
+  };
+  const std::string whole = "seccomp+netns+cgroup+memory+pids";
+  for (const char* demanded :
+       {"none", "rlimits", "seccomp-libraries", "seccomp", "rlimits+cgroup",
+        "seccomp+netns", "seccomp+cgroup+memory", "none+cgroup+pids"}) {
+    EXPECT_TRUE(met(whole, demanded)) << demanded;
+  }
+  EXPECT_TRUE(met(whole, whole));
+  EXPECT_FALSE(met("seccomp-libraries+netns", "seccomp"));
+  EXPECT_FALSE(met("seccomp+netns", "seccomp+cgroup"));
+  EXPECT_FALSE(met("seccomp+cgroup", "seccomp+cgroup+memory"));
+  EXPECT_FALSE(met("rlimits+netns+cgroup+memory+pids", "seccomp"));
+  // What a worker of another release may announce.
+  EXPECT_FALSE(met("vm", "none"));
+  EXPECT_FALSE(met("", "none"));
+  // Both kinds of demand together.
+  EXPECT_TRUE(Parse({"isolation=seccomp+netns", "isolation>=rlimits"}).ok());
+  EXPECT_TRUE(
+      Parse({"isolation>=seccomp+netns", "isolation>=rlimits+cgroup"}).ok());
 }
 
 struct Impossible {
@@ -74,6 +105,11 @@ TEST(RequirementTest, WhatNoDeviceCouldHaveIsAnError) {
       {{"memory>=8GB"}, "8GiB"},
       {{"memory>=99999999999TiB"}, "8GiB"},
       {{"cpu>=znver4"}, "no number"},
+      {{"isolation>=sandbox"}, "is no isolation"},
+      {{"isolation>=seccomp+memory"}, "is no isolation"},
+      {{"isolation=a", "isolation=b"}, "'a', too"},
+      {{"isolation=rlimits+netns", "isolation>=rlimits+cgroup"},
+       "'rlimits+netns', too"},
       {{"emulated=maybe"}, "true nor false"},
       {{"cores"}, "KEY=VALUE"},
       {{"=4"}, "KEY=VALUE"},

@@ -64,6 +64,8 @@ class RpcWorkerTest : public testing::Test {
             "device-1",
             "--label",
             "rack=7",
+            "--cgroup",
+            "off",
             "--state-dir",
             directory_ + "/state",
             "--lock-dir",

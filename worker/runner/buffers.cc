@@ -64,7 +64,10 @@ Mapping::~Mapping() {
 
 bool Mapping::Allocate(size_t bytes, bool shared) {
   const size_t size = bytes == 0 ? 1 : bytes;
-  const int flags = (shared ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS;
+  // A page counts as memory of the control group whose process touches it
+  // first, for as long as it exists: a shared one shall be ours, not a child's.
+  const int flags =
+      (shared ? MAP_SHARED | MAP_POPULATE : MAP_PRIVATE) | MAP_ANONYMOUS;
   void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, -1, 0);
   if (data == MAP_FAILED) return false;
   Mapping made;

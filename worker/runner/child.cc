@@ -126,6 +126,8 @@ std::string ChildOutcome::Describe(const ChildLimits& limits) const {
       snprintf(text, sizeof text, "exited with status %d", code);
       return text;
     case ChildEnd::kSignal: {
+      const std::string why = events.WhyKilled();
+      if (code == SIGKILL && !why.empty()) return why;
       const char* name = sigabbrev_np(code);
       snprintf(text, sizeof text, "crashed with SIG%s",
                name == nullptr ? "?" : name);
@@ -145,7 +147,8 @@ std::string ChildOutcome::Describe(const ChildLimits& limits) const {
     case ChildEnd::kNotStarted:
       return std::string("cannot fork: ") + strerror(code);
     case ChildEnd::kNotConfined:
-      return "cannot be confined as this runner announces";
+      return "cannot be confined as this runner announces" +
+             (detail.empty() ? "" : " (" + detail + ")");
     case ChildEnd::kStuck:
       return "does not end when it is killed";
   }
@@ -170,10 +173,13 @@ ChildOutcome RunChild(const ChildSetup& setup, const ChildLimits& limits,
                       const GiveUp& give_up) {
   const pid_t parent = getpid();
   Pin(limits.cpus);
-  const pid_t child = fork();
+  ControlGroup* const group = setup.group;
+  bool joined = true;
+  const pid_t child = group == nullptr ? fork() : group->Fork(&joined);
   if (child < 0) return {ChildEnd::kNotStarted, errno};
   if (child == 0) {
-    if (!setup.sandbox.Enter(limits, parent, setup.kept_fd, setup.refused)) {
+    if (!joined ||
+        !setup.sandbox.Enter(limits, parent, setup.kept_fd, setup.refused)) {
       _exit(kNotConfinedStatus);
     }
     body();
@@ -205,23 +211,32 @@ ChildOutcome RunChild(const ChildSetup& setup, const ChildLimits& limits,
     killed = true;
     break;
   }
-  if (killed && !EndChild(child)) {
+  const bool ended = !killed || EndChild(child);
+  kill(-child, SIGKILL);  // what it left in its process group
+  // And what left that, before it is asked what happened.
+  if (!ended || (group != nullptr && !group->End(kReapMs))) {
     // Nothing waits for a worker that is gone.
     if (outcome.end != ChildEnd::kParentGone) outcome.end = ChildEnd::kStuck;
     return outcome;
   }
-  kill(-child, SIGKILL);  // what it left in its group
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   KillOrphans();
+  if (group != nullptr) outcome.events = group->Events();
   if (killed) return outcome;
-  if (WIFSIGNALED(status)) return {ChildEnd::kSignal, WTERMSIG(status)};
-  if (WEXITSTATUS(status) == kReturnedStatus) return {ChildEnd::kReturned, 0};
-  if (WEXITSTATUS(status) == kNotConfinedStatus) {
-    return {ChildEnd::kNotConfined, 0};
+  if (WIFSIGNALED(status)) {
+    outcome.end = ChildEnd::kSignal;
+    outcome.code = WTERMSIG(status);
+  } else if (WEXITSTATUS(status) == kReturnedStatus) {
+    outcome.end = ChildEnd::kReturned;
+  } else if (WEXITSTATUS(status) == kNotConfinedStatus) {
+    outcome.end = ChildEnd::kNotConfined;
+  } else {
+    outcome.end = ChildEnd::kExited;
+    outcome.code = WEXITSTATUS(status);
   }
-  return {ChildEnd::kExited, WEXITSTATUS(status)};
+  return outcome;
 }
 
 }  // namespace tilefarm::worker

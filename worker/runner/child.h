@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#include "worker/control_group.h"
 #include "worker/runner/sandbox.h"
 #include "worker/runner_protocol.h"
 
@@ -28,7 +29,9 @@ enum class ChildEnd {
 
 struct ChildOutcome {
   ChildEnd end = ChildEnd::kNotStarted;
-  int code = 0;  // exit status, signal or errno
+  int code = 0;        // exit status, signal or errno
+  GroupEvents events;  // of its control group, where it had one
+  std::string detail;  // of kNotConfined
 
   // "crashed with SIGSEGV", "exited with status 3", ...
   std::string Describe(const ChildLimits& limits) const;
@@ -48,6 +51,7 @@ struct ChildSetup {
   const Sandbox& sandbox;
   int kept_fd;                // the one file that it may have; -1: none
   volatile int32_t* refused;  // as Sandbox::Enter has it, in shared memory
+  ControlGroup* group;        // what the child is forked into; null: nothing
 };
 
 // Forks, runs `body` in the child under `limits` and waits for its end. This
@@ -55,9 +59,11 @@ struct ChildSetup {
 // results is done where nothing is built. The child is in the sandbox, dies
 // with this process, has /dev/null as standard input, output and error, and is
 // ended with everything it started: SIGTERM, SIGKILL a moment later, and a few
-// seconds to be gone. A child that is not gone then (kStuck: it hangs in the
-// system) is left to this process's end, which should follow. Watches
-// `control_fd` meanwhile for its end, or a kCancel frame that names `run_id`.
+// seconds to be gone. What a child leaves is found by its group, without one by
+// its process group and as orphans of this process. A child that is not gone
+// then (kStuck: it hangs in the system) is left to this process's end, which
+// should follow. Watches `control_fd` meanwhile for its end, or a kCancel frame
+// that names `run_id`.
 ChildOutcome RunChild(const ChildSetup& setup, const ChildLimits& limits,
                       int control_fd, uint64_t run_id,
                       const std::function<void()>& body,

@@ -1,9 +1,11 @@
 // tune-runner: loads, checks and times candidates for rpc-worker, over frames
 // on standard input and output. End of input ends it.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "worker/isolation.h"
+#include "base/isolation.h"
+#include "worker/control_group.h"
 #include "worker/runner/child.h"
 #include "worker/runner/libraries.h"
 #include "worker/runner/runner.h"
@@ -13,25 +15,39 @@ namespace tilefarm::worker {
 namespace {
 
 constexpr char kUsage[] =
-    "usage: tune-runner [--at-most ISOLATION] [--version | --libraries | "
-    "--isolation]\n"
+    "usage: tune-runner [--at-most ISOLATION] [--cgroup DIR]\n"
+    "                   [--version | --libraries | --isolation]\n"
     "Speaks binary frames on standard input and output; rpc-worker starts it.\n"
     "  --isolation  prints how candidates are confined here, such as "
     "seccomp+netns\n"
     "  --at-most    confines them no more than so: "
     "none|rlimits|seccomp-libraries|seccomp,\n"
-    "               with +netns or without (default: seccomp+netns)\n";
+    "               and any of +netns+cgroup+memory+pids, in this order "
+    "(default: all)\n"
+    "  --cgroup     an empty control group (v2) of this runner's own, for "
+    "those of\n"
+    "               candidates (default: TUNE_RUNNER_CGROUP; none without)\n";
 
 int Main(int argc, char** argv) {
-  Isolation most = {IsolationLevel::kSeccomp, true};
+  Isolation most = {IsolationLevel::kSeccomp, true, true, true, true};
+  const char* groups = getenv(kCandidateGroupsVariable);
+  if (groups == nullptr) groups = "";
   int at = 1;
-  if (argc > 2 && strcmp(argv[1], "--at-most") == 0) {
-    if (!ParseIsolation(argv[2], &most)) {
-      fprintf(stderr, "tune-runner: --at-most %s is no isolation\n%s", argv[2],
+  for (; at + 1 < argc; at += 2) {
+    const char* value = argv[at + 1];
+    if (strcmp(argv[at], "--at-most") == 0) {
+      if (ParseIsolation(value, &most)) continue;
+      fprintf(stderr, "tune-runner: --at-most %s is no isolation\n%s", value,
               kUsage);
       return 2;
     }
-    at = 3;
+    if (strcmp(argv[at], "--cgroup") != 0) break;
+    groups = value;
+  }
+  // It does not stay where it was started.
+  if (groups[0] != '\0' && groups[0] != '/') {
+    fprintf(stderr, "tune-runner: --cgroup %s is no absolute path\n", groups);
+    return 2;
   }
   if (argc > at + 1) return fputs(kUsage, stderr), 2;
   const char* query = argc == at + 1 ? argv[at] : "";
@@ -49,7 +65,7 @@ int Main(int argc, char** argv) {
     return fputs(kUsage, stderr), 2;
   }
   PrepareForChildren();
-  const Sandbox sandbox(most);
+  const Sandbox sandbox(most, groups);
   if (query[0] != '\0') {
     printf("%s\n", sandbox.isolation().Text().c_str());
     return 0;

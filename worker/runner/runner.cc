@@ -50,7 +50,7 @@ std::string DescribeEnd(const ChildOutcome& outcome, const ChildLimits& limits,
     if (!name.empty()) end += " (" + name + ")";
     end += ",";
   }
-  return end + " " + StageName(report.stage);
+  return end + " " + StageName(report.stage) + outcome.events.Refusals();
 }
 
 // Inputs this large are not copied for every candidate: touching so many pages
@@ -217,12 +217,16 @@ ChildOutcome Runner::RunConfined(
   if (!artifact.Store(bytes)) return {ChildEnd::kNotStored, errno};
   *isolation = sandbox_.IsolationOf(bytes);
   const IsolationLevel level = isolation->level;
+  ChildOutcome refused = {ChildEnd::kNotConfined};
+  const std::unique_ptr<ControlGroup> group =
+      sandbox_.MakeGroup(limits, &refused.detail);
+  if (!refused.detail.empty()) return refused;
   run->confine = [this, level, &artifact] {
     return sandbox_.Close(level, artifact.fd);
   };
   const ChildOutcome outcome = RunChild(
-      {sandbox_, artifact.fd, &run->report->refused}, limits, options_.input_fd,
-      run_id, [&] { body(artifact.fd); }, give_up);
+      {sandbox_, artifact.fd, &run->report->refused, group.get()}, limits,
+      options_.input_fd, run_id, [&] { body(artifact.fd); }, give_up);
   worker_gone_ = outcome.end == ChildEnd::kParentGone;
   stuck_ |= outcome.end == ChildEnd::kStuck;
   return outcome;
@@ -336,7 +340,9 @@ std::string Runner::RunReference(const LoadWorkload& request, bool positive,
       [&](int artifact_fd) { RunOnce(run, artifact_fd, request.symbol); },
       nullptr, &isolation);
   const Stage stage = run.report->stage;
-  if (stage == Stage::kFailed) return ReportedError(*run.report);
+  if (stage == Stage::kFailed) {
+    return ReportedError(*run.report) + outcome.events.Refusals();
+  }
   if (outcome.end != ChildEnd::kReturned || stage != Stage::kDone) {
     return DescribeEnd(outcome, request.limits, *run.report);
   }
@@ -403,7 +409,7 @@ RunReply Runner::Run(const RunRequest& request) {
   }
   reply.status = RunStatus::kRunError;
   if (stage == Stage::kFailed) {
-    reply.error = ReportedError(*run.report);
+    reply.error = ReportedError(*run.report) + outcome.events.Refusals();
     return reply;
   }
   reply.error = DescribeEnd(outcome, request.limits, *run.report);

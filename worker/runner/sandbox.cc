@@ -26,6 +26,13 @@ namespace {
 constexpr int kPriority = -10;
 // The user and group "nobody" of Linux, who owns nothing.
 constexpr uid_t kNobody = 65534;
+// Of a control group: memory beside what the candidate is given, and threads of
+// the candidate and of libraries that it calls.
+constexpr uint64_t kMemoryBesideBuffers = uint64_t{32} << 20;
+constexpr uint32_t kTasks = 64;
+constexpr uint32_t kTasksOfACpu = 8;
+// What the system has to end processes after SIGKILL.
+constexpr int64_t kReapMs = 5000;
 
 void Limit(decltype(RLIMIT_AS) resource, rlim_t value) {
   rlimit limit;
@@ -125,6 +132,12 @@ bool GiveUpPrivileges() {
   return syscall(SYS_capset, &none.header, none.data) == 0 || errno == ENOSYS;
 }
 
+uint32_t CpuCount(const ChildLimits& limits) {
+  if (!limits.cpus.empty()) return static_cast<uint32_t>(limits.cpus.size());
+  return static_cast<uint32_t>(
+      std::max<long>(1, sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
 bool Calls(const std::string& artifact, const char* file) {
   return memmem(artifact.data(), artifact.size(), file, strlen(file)) !=
          nullptr;
@@ -132,11 +145,28 @@ bool Calls(const std::string& artifact, const char* file) {
 
 }  // namespace
 
-Sandbox::Sandbox(const Isolation& most) {
+Sandbox::Sandbox(const Isolation& most, const std::string& groups)
+    : groups_(groups) {
   EnterEmptyDirectory();
   isolation_.netns = most.netns && LeaveNetwork();
   if (most.netns && !isolation_.netns) {
-    shortfall_ = "no network namespace may be made";
+    AddShortfall("no network namespace may be made");
+  }
+  if (most.cgroup && !groups.empty()) {
+    const GroupControllers enabled = EnabledControllers(groups);
+    isolation_.cgroup = true;
+    isolation_.memory = most.memory && enabled.memory;
+    isolation_.pids = most.pids && enabled.pids;
+    // What hangs in the system keeps its group, and others are free.
+    std::string error;
+    if (!RemoveLeftovers(groups, kReapMs, &error)) {
+      AddShortfall("left by another runner: " + error);
+    }
+    error = TryGroup();
+    if (!error.empty()) {
+      isolation_.cgroup = isolation_.memory = isolation_.pids = false;
+      AddShortfall("no control group: " + error);
+    }
   }
   isolation_.level = std::min(most.level, IsolationLevel::kRlimits);
   if (most.level <= IsolationLevel::kRlimits) return;
@@ -146,7 +176,7 @@ Sandbox::Sandbox(const Isolation& most) {
   if (error.empty()) {
     isolation_.level = most.level;
   } else {
-    shortfall_ = "no system call filter: " + error;
+    AddShortfall("no system call filter: " + error);
   }
 }
 
@@ -161,6 +191,23 @@ Isolation Sandbox::IsolationOf(const std::string& artifact) const {
     }
   }
   return isolation;
+}
+
+std::unique_ptr<ControlGroup> Sandbox::MakeGroup(const ChildLimits& limits,
+                                                 std::string* error) const {
+  error->clear();
+  if (!isolation_.cgroup) return nullptr;
+  GroupLimits group;
+  if (isolation_.memory && limits.memory_bytes > 0) {
+    // RLIMIT_AS counts addresses, this what stands behind them: page tables,
+    // stacks in the system and copies of pages of ours, too.
+    group.memory_bytes =
+        limits.memory_bytes + limits.memory_bytes / 64 + kMemoryBesideBuffers;
+  }
+  if (isolation_.pids) {
+    group.tasks = kTasks + kTasksOfACpu * CpuCount(limits);
+  }
+  return ControlGroup::Make(groups_, group, error);
 }
 
 bool Sandbox::Enter(const ChildLimits& limits, pid_t parent, int kept_fd,
@@ -191,10 +238,8 @@ bool Sandbox::Enter(const ChildLimits& limits, pid_t parent, int kept_fd,
   Limit(RLIMIT_FSIZE, 0);
   Limit(RLIMIT_NOFILE, 64);
   // A backstop to the wall-clock limit, for all threads together.
-  const uint64_t cpus =
-      std::max<uint64_t>(1, limits.cpus.empty() ? sysconf(_SC_NPROCESSORS_ONLN)
-                                                : limits.cpus.size());
-  Limit(RLIMIT_CPU, (uint64_t{limits.timeout_ms} / 1000 + 2) * cpus);
+  Limit(RLIMIT_CPU,
+        (uint64_t{limits.timeout_ms} / 1000 + 2) * CpuCount(limits));
 
   const bool filters = isolation_.level > IsolationLevel::kRlimits;
   if (isolation_.level >= IsolationLevel::kRlimits) {
@@ -245,6 +290,45 @@ bool Sandbox::Try(IsolationLevel level) const {
   while (ended && waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   return entered && ended && WIFSIGNALED(status);
+}
+
+std::string Sandbox::TryGroup() const {
+  std::string error;
+  const std::unique_ptr<ControlGroup> group = MakeGroup({}, &error);
+  if (group == nullptr) return error;
+  int ready[2];
+  if (pipe2(ready, O_CLOEXEC) != 0) return strerror(errno);
+  bool joined = false;
+  const pid_t child = group->Fork(&joined);
+  if (child == 0) {
+    const char byte = joined ? 1 : 0;
+    if (write(ready[1], &byte, 1) != 1) _exit(1);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) {
+      const timespec hour = {3600, 0};
+      nanosleep(&hour, nullptr);
+    }
+  }
+  if (child < 0) error = strerror(errno);
+  close(ready[1]);
+  char byte = 0;
+  const bool entered = child > 0 && read(ready[0], &byte, 1) == 1 && byte == 1;
+  close(ready[0]);
+  if (child < 0) {
+    return "no process can be made in " + group->path() + ": " + error;
+  }
+  // As every child's descendants are ended: by the group alone.
+  const bool ended = entered && group->IsPopulated() && group->End(kReapMs);
+  kill(child, SIGKILL);
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  if (!entered) return "no process enters " + group->path();
+  if (!ended) return "what is in " + group->path() + " cannot be ended";
+  return "";
+}
+
+void Sandbox::AddShortfall(const std::string& what) {
+  shortfall_ += (shortfall_.empty() ? "" : "; ") + what;
 }
 
 }  // namespace tilefarm::worker

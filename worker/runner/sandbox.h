@@ -1,4 +1,4 @@
-// What keeps the runner's children from everything else (worker/isolation.h).
+// What keeps the runner's children from everything else (base/isolation.h).
 //
 // A child is untrusted from the moment that an artifact is loaded: its code
 // may do whatever the system lets it do.
@@ -8,9 +8,11 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
-#include "worker/isolation.h"
+#include "base/isolation.h"
+#include "worker/control_group.h"
 #include "worker/runner/syscall_filter.h"
 #include "worker/runner_protocol.h"
 
@@ -21,8 +23,10 @@ class Sandbox {
   // To be called by the single thread of the process, once. Confines it, too,
   // where that costs the children nothing: it goes into a network namespace and
   // an empty directory that no longer has a name. Then learns by a trial what
-  // else works here. Nothing beyond `most` is tried.
-  explicit Sandbox(const Isolation& most);
+  // else works here. Nothing beyond `most` is tried. Control groups are made in
+  // `groups`, an absolute path, where nobody else may make any: what another
+  // runner left there is ended. Empty: there are none.
+  explicit Sandbox(const Isolation& most, const std::string& groups = "");
 
   // The most that children can have.
   const Isolation& isolation() const { return isolation_; }
@@ -30,6 +34,11 @@ class Sandbox {
   Isolation IsolationOf(const std::string& artifact) const;
   // Why not all of `most` works; empty where it does.
   const std::string& shortfall() const { return shortfall_; }
+
+  // The group that the next child must be forked into; null where isolation()
+  // has none. Where it should have one and cannot, null and why in `*error`.
+  std::unique_ptr<ControlGroup> MakeGroup(const ChildLimits& limits,
+                                          std::string* error) const;
 
   // In a forked child of `parent`, before an artifact is loaded. Of all open
   // files it keeps `kept_fd` alone. The number of a system call that is refused
@@ -44,8 +53,13 @@ class Sandbox {
  private:
   // Whether a child can be confined to `level`, and be ended by us.
   bool Try(IsolationLevel level) const;
+  // Why children cannot be forked into groups and be ended with them; empty
+  // where they can.
+  std::string TryGroup() const;
+  void AddShortfall(const std::string& what);
 
   Isolation isolation_;
+  std::string groups_;
   std::string shortfall_;
   SyscallFilter loading_, running_;
 };

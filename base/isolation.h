@@ -1,7 +1,7 @@
 // How well a measured candidate is kept from everything else: the words that
-// devices announce and records keep.
+// devices announce, records keep and jobs demand.
 //
-//   LEVEL[+netns]
+//   LEVEL[+netns][+cgroup[+memory][+pids]]
 //
 //   none               the runner's child is not confined at all
 //   rlimits            a session and process group of its own, resource limits,
@@ -14,19 +14,23 @@
 //                      that generated code takes: no files, no processes, no
 //                      signals to others, no machine code
 //   +netns             in a network namespace without a way out
+//   +cgroup            in a control group of its own, whose processes are ended
+//                      together, whoever their parents are
+//   +memory            whose memory is limited as a whole, without swap
+//   +pids              and the number of its processes and threads
 //
 // A device announces the most that its runner can do. A record says what its
 // candidate had: one that calls a library has seccomp-libraries for seccomp.
 //
-// Knows the C++ standard library only.
-#ifndef TILEFARM_WORKER_ISOLATION_H_
-#define TILEFARM_WORKER_ISOLATION_H_
+// Knows the C++ standard library only: tune-runner uses it, too.
+#ifndef TILEFARM_BASE_ISOLATION_H_
+#define TILEFARM_BASE_ISOLATION_H_
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace tilefarm::worker {
+namespace tilefarm {
 
 // From the weakest; each does what the one before it does.
 enum class IsolationLevel : uint8_t {
@@ -39,15 +43,22 @@ enum class IsolationLevel : uint8_t {
 struct Isolation {
   IsolationLevel level = IsolationLevel::kNone;
   bool netns = false;
+  bool cgroup = false;
+  // Only with cgroup.
+  bool memory = false;
+  bool pids = false;
 
-  // "seccomp+netns"
+  // "seccomp+netns+cgroup"
   std::string Text() const;
+  // Whether this is at least `demanded`: its level or a higher one, and every
+  // part of it.
+  bool Covers(const Isolation& demanded) const;
   bool operator==(const Isolation&) const = default;
 };
 
 // What words mean that Text made. False for any others.
 bool ParseIsolation(std::string_view text, Isolation* isolation);
 
-}  // namespace tilefarm::worker
+}  // namespace tilefarm
 
-#endif  // TILEFARM_WORKER_ISOLATION_H_
+#endif  // TILEFARM_BASE_ISOLATION_H_

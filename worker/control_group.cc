@@ -1,0 +1,344 @@
+#include "worker/control_group.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tilefarm::worker {
+namespace {
+
+constexpr std::string_view kPrefix = "candidate-";
+constexpr int kMostGroups = 1000;
+// What the destructor waits for processes that were just killed.
+constexpr int64_t kRemovalMs = 1000;
+
+int64_t NowMs() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1000000;
+}
+
+void Pause() {
+  const timespec millisecond{0, 1000000};
+  nanosleep(&millisecond, nullptr);
+}
+
+// False, with errno, where it cannot be read.
+bool ReadFile(const std::string& path, std::string* text) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  text->clear();
+  char bytes[4096];
+  ssize_t n = 0;
+  while ((n = read(fd, bytes, sizeof bytes)) > 0) {
+    text->append(bytes, static_cast<size_t>(n));
+  }
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return n == 0;
+}
+
+// As one write, into a file that is there. False, with errno.
+bool WriteFile(const std::string& path, const std::string& text) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const ssize_t n = write(fd, text.data(), text.size());
+  const int error = n < 0 ? errno : EIO;
+  close(fd);
+  errno = error;
+  return n == static_cast<ssize_t>(text.size());
+}
+
+// The number after "KEY " at the beginning of a line; `otherwise` without one.
+uint64_t ValueOf(const std::string& text, const std::string& key,
+                 uint64_t otherwise) {
+  const std::string start = key + " ";
+  for (size_t at = 0; at < text.size();) {
+    if (text.compare(at, start.size(), start) == 0) {
+      return strtoull(text.c_str() + at + start.size(), nullptr, 10);
+    }
+    const size_t end = text.find('\n', at);
+    if (end == std::string::npos) break;
+    at = end + 1;
+  }
+  return otherwise;
+}
+
+bool HasWord(const std::string& text, const std::string& word) {
+  const std::string padded = " " + text.substr(0, text.find('\n')) + " ";
+  return padded.find(" " + word + " ") != std::string::npos;
+}
+
+std::vector<std::string> Subdirectories(const std::string& directory) {
+  std::vector<std::string> names;
+  DIR* dir = opendir(directory.c_str());
+  if (dir == nullptr) return names;
+  while (const dirent* entry = readdir(dir)) {
+    const std::string name = entry->d_name;
+    if (entry->d_type == DT_DIR && name != "." && name != "..") {
+      names.push_back(name);
+    }
+  }
+  closedir(dir);
+  return names;
+}
+
+// Of the groups below, too.
+bool Populated(const std::string& group) {
+  std::string text;
+  if (!ReadFile(group + "/cgroup.events", &text)) return errno != ENOENT;
+  return ValueOf(text, "populated", 1) != 0;
+}
+
+void KillEach(const std::string& group) {
+  std::string text;
+  if (ReadFile(group + "/cgroup.procs", &text)) {
+    const char* at = text.c_str();
+    for (char* end = nullptr;; at = end) {
+      const long pid = strtol(at, &end, 10);
+      if (end == at) break;
+      // 0: of another pid namespace.
+      if (pid > 1) kill(static_cast<pid_t>(pid), SIGKILL);
+    }
+  }
+  for (const std::string& name : Subdirectories(group)) {
+    KillEach(group + "/" + name);
+  }
+}
+
+bool EndGroup(const std::string& group, int64_t milliseconds) {
+  const int64_t deadline = NowMs() + milliseconds;
+  bool at_once = false;
+  for (bool first = true; Populated(group); first = false) {
+    if (first) at_once = WriteFile(group + "/cgroup.kill", "1");
+    if (!at_once) {
+      // Linux before 5.14: what is frozen makes no new processes, and dies all
+      // the same.
+      WriteFile(group + "/cgroup.freeze", "1");
+      KillEach(group);
+    }
+    if (NowMs() >= deadline) return false;
+    Pause();
+  }
+  return true;
+}
+
+// With the groups in it, which only a process of the group can have made.
+bool RemoveTree(const std::string& group) {
+  for (const std::string& name : Subdirectories(group)) {
+    RemoveTree(group + "/" + name);
+  }
+  return rmdir(group.c_str()) == 0 || errno == ENOENT;
+}
+
+bool EndAndRemove(const std::string& group, int64_t milliseconds) {
+  const int64_t deadline = NowMs() + milliseconds;
+  if (!EndGroup(group, milliseconds)) {
+    errno = EBUSY;
+    return false;
+  }
+  // The last process may still be on its way out.
+  while (!RemoveTree(group)) {
+    if (errno != EBUSY || NowMs() >= deadline) return false;
+    Pause();
+  }
+  return true;
+}
+
+// Where a limit is not kept by this kernel, or switched off, there is nothing
+// to set either.
+bool WriteWhereThere(const std::string& path, const std::string& text) {
+  return WriteFile(path, text) || errno == ENOENT;
+}
+
+bool SetLimits(const std::string& group, const GroupLimits& limits,
+               std::string* error) {
+  const auto failed = [&](const char* file) {
+    *error = group + file + ": " + strerror(errno);
+    return false;
+  };
+  if (limits.memory_bytes > 0) {
+    if (!WriteFile(group + "/memory.max",
+                   std::to_string(limits.memory_bytes))) {
+      return failed("/memory.max");
+    }
+    if (!WriteWhereThere(group + "/memory.swap.max", "0")) {
+      return failed("/memory.swap.max");
+    }
+    if (!WriteWhereThere(group + "/memory.oom.group", "1")) {
+      return failed("/memory.oom.group");
+    }
+  }
+  if (limits.tasks > 0 &&
+      !WriteFile(group + "/pids.max", std::to_string(limits.tasks))) {
+    return failed("/pids.max");
+  }
+  return true;
+}
+
+// The kernel's struct clone_args, as of Linux 5.7.
+struct CloneArguments {
+  uint64_t flags = 0, pidfd = 0, child_tid = 0, parent_tid = 0;
+  uint64_t exit_signal = SIGCHLD, stack = 0, stack_size = 0, tls = 0;
+  uint64_t set_tid = 0, set_tid_size = 0, cgroup = 0;
+};
+constexpr uint64_t kChildClearTid = 0x00200000;  // CLONE_CHILD_CLEARTID
+constexpr uint64_t kChildSetTid = 0x01000000;    // CLONE_CHILD_SETTID
+constexpr uint64_t kIntoGroup = 0x200000000;     // CLONE_INTO_CGROUP
+
+// Where the C library keeps the id of this thread, which a forked child has to
+// see changed: the address that it has told the kernel. 0 where unknown.
+uint64_t ThreadIdAddress() {
+#if defined(PR_GET_TID_ADDRESS)
+  // The kernel writes a pointer of its own size.
+  uint64_t address = 0;
+  if (prctl(PR_GET_TID_ADDRESS, &address, 0, 0, 0) != 0 || address == 0) {
+    return 0;
+  }
+  const auto tid = static_cast<pid_t>(syscall(SYS_gettid));
+  if (*reinterpret_cast<pid_t*>(static_cast<uintptr_t>(address)) == tid) {
+    return address;
+  }
+#endif
+  return 0;
+}
+
+// fork() as the C library makes it, but into a group. -1 and errno; ENOSYS
+// where it cannot be done so.
+pid_t ForkInto([[maybe_unused]] const std::string& group) {
+  errno = ENOSYS;
+  // Other C libraries keep more of a process than that id. A sanitizer must see
+  // each fork.
+#if defined(SYS_clone3) && defined(__GLIBC__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  CloneArguments arguments;
+  arguments.child_tid = ThreadIdAddress();
+  if (arguments.child_tid == 0) return errno = ENOSYS, -1;
+  const int fd = open(group.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  arguments.flags = kChildClearTid | kChildSetTid | kIntoGroup;
+  arguments.cgroup = static_cast<uint64_t>(fd);
+  const long child = syscall(SYS_clone3, &arguments, sizeof arguments);
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return static_cast<pid_t>(child);
+#else
+  return -1;
+#endif
+}
+
+}  // namespace
+
+GroupControllers EnabledControllers(const std::string& directory) {
+  std::string text;
+  if (!ReadFile(directory + "/cgroup.subtree_control", &text)) return {};
+  return {HasWord(text, "memory"), HasWord(text, "pids")};
+}
+
+std::string GroupEvents::WhyKilled() const {
+  if (oom_kills == 0) return "";
+  if (limit_hits == 0) return "was killed since this machine ran out of memory";
+  return "was killed since it needed more memory than its " +
+         std::to_string(limits.memory_bytes >> 20) + " MiB";
+}
+
+std::string GroupEvents::Refusals() const {
+  if (refused_tasks == 0) return "";
+  return ", after " + std::to_string(refused_tasks) +
+         " processes or threads beyond the " + std::to_string(limits.tasks) +
+         " that it may have were refused";
+}
+
+std::unique_ptr<ControlGroup> ControlGroup::Make(const std::string& directory,
+                                                 const GroupLimits& limits,
+                                                 std::string* error) {
+  for (int n = 1; n <= kMostGroups; ++n) {
+    std::string path =
+        directory + "/" + std::string(kPrefix) + std::to_string(n);
+    if (mkdir(path.c_str(), 0755) != 0) {
+      // One that could not be removed yet.
+      if (errno == EEXIST) continue;
+      *error = path + ": " + strerror(errno);
+      return nullptr;
+    }
+    std::unique_ptr<ControlGroup> group(
+        new ControlGroup(std::move(path), limits));
+    if (access((group->path_ + "/cgroup.procs").c_str(), F_OK) != 0) {
+      *error = directory + " is no control group";
+      return nullptr;
+    }
+    if (!SetLimits(group->path_, limits, error)) return nullptr;
+    return group;
+  }
+  *error = directory + " is full of groups that cannot be removed";
+  return nullptr;
+}
+
+ControlGroup::~ControlGroup() { EndAndRemove(path_, kRemovalMs); }
+
+pid_t ControlGroup::Fork(bool* joined) {
+  *joined = true;
+  pid_t child = ForkInto(path_);
+  if (child >= 0) return child;
+  // Systems that do not know the call or that argument, or allow nobody to
+  // make it. Moving a process takes milliseconds where creating one there does
+  // not.
+  if (errno != ENOSYS && errno != EINVAL && errno != E2BIG && errno != EPERM) {
+    return -1;
+  }
+  child = fork();
+  if (child == 0) *joined = WriteFile(path_ + "/cgroup.procs", "0");
+  return child;
+}
+
+bool ControlGroup::IsPopulated() const { return Populated(path_); }
+
+bool ControlGroup::End(int64_t milliseconds) {
+  return EndGroup(path_, milliseconds);
+}
+
+GroupEvents ControlGroup::Events() const {
+  GroupEvents events;
+  events.limits = limits_;
+  std::string text;
+  if (limits_.memory_bytes > 0 && ReadFile(path_ + "/memory.events", &text)) {
+    events.oom_kills = ValueOf(text, "oom_kill", 0);
+    events.limit_hits = ValueOf(text, "oom", 0);
+  }
+  if (limits_.tasks > 0 && ReadFile(path_ + "/pids.events", &text)) {
+    events.refused_tasks = ValueOf(text, "max", 0);
+  }
+  return events;
+}
+
+bool RemoveLeftovers(const std::string& directory, int64_t milliseconds,
+                     std::string* error) {
+  const int64_t deadline = NowMs() + milliseconds;
+  bool all = true;
+  for (const std::string& name : Subdirectories(directory)) {
+    if (name.compare(0, kPrefix.size(), kPrefix) != 0) continue;
+    const std::string group = directory + "/" + name;
+    if (EndAndRemove(group, std::max<int64_t>(0, deadline - NowMs()))) continue;
+    *error = group + ": " + strerror(errno);
+    all = false;
+  }
+  return all;
+}
+
+}  // namespace tilefarm::worker

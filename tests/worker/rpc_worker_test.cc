@@ -116,7 +116,7 @@ class RpcWorkerTest : public testing::Test {
 TEST_F(RpcWorkerTest, AnnouncesItsDevice) {
   StartWorker();
   const v1::Hello hello = farm_.hellos()[0];
-  EXPECT_EQ(hello.protocol_version(), 1u);
+  EXPECT_EQ(hello.protocol_version(), v1::kProtocolVersion);
   EXPECT_EQ(hello.name(), "device-1");
   EXPECT_EQ(hello.boot_id().size(), 32u);
   EXPECT_THAT(hello.fingerprint(), HasSubstr("llvm-"));

@@ -394,7 +394,10 @@ bool CanMove(const ScheduleState& state, Direction direction,
                   loop,
                   /*preserve_unit_loops=*/true,
                   /*index=*/-1};
-  return MoveBlock(copy, move).ok();
+  const bool can = MoveBlock(copy, move).ok();
+  // The move itself asks the same.
+  state.facts() = std::move(copy.facts());
+  return can;
 }
 
 }  // namespace

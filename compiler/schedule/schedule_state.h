@@ -40,6 +40,7 @@
 #include "base/rng.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/schedule/block_facts.h"
 #include "compiler/schedule/trace.h"
 
 namespace tilefarm::schedule {
@@ -113,6 +114,13 @@ class ScheduleState {
   // The number of times that `name` is a block's name in the function.
   int CountBlocks(const ir::PrimFunc* function, std::string_view name) const;
 
+  // What checks have found out (block_info.cc); they hold for copies of the
+  // state and after Restore, too.
+  struct Facts {
+    BlockFacts affine, covered;
+  };
+  Facts& facts() const { return facts_; }
+
   // --- Rewriting ---
   // Puts `new_stmt` where the block or loop `old_stmt` is and rebuilds what is
   // around it. `old_stmt` may be a root block, its replacement a block. An
@@ -151,7 +159,8 @@ class ScheduleState {
 
  private:
   struct Node {
-    ir::Stmt stmt;
+    // Within the node around it, which the module keeps alive.
+    const ir::Stmt* stmt = nullptr;
     const ir::StmtNode* parent = nullptr;
     int function = 0;
   };
@@ -182,6 +191,7 @@ class ScheduleState {
   // Of the last Replace, for Latest().
   std::unordered_map<const ir::BlockNode*, const ir::BlockNode*> followed_;
   mutable Index index_;
+  mutable Facts facts_;
 };
 
 // The ranges of the loops, in their order.

@@ -227,7 +227,12 @@ void WriteLoopKind(const StoreView& view, ForKind kind, RowWriter& row) {
   row.Add(count);
   row.AddLog(product);
   row.AddLog(static_cast<double>(view.loop(innermost).extent));
-  row.Add(static_cast<double>(view.depth() - innermost));
+  // Its place, counted from the inside.
+  int place = 0;
+  for (size_t l = innermost; l < view.depth(); ++l) {
+    place += 1 + view.loop(l).ones;
+  }
+  row.Add(place);
   row.AddFlag(view.IsReduction(innermost));
 }
 

@@ -137,7 +137,8 @@ class Nest {
                     Form& form);
   void DivideForm(Form& form, double width) const;
   void RemainderForm(Form& form, double width) const;
-  std::vector<int> place_;  // of each loop around the block
+  std::vector<int> place_;   // of each loop around the block; -1: not listed
+  std::vector<int> listed_;  // loops around it of more than one iteration
   size_t depth_ = 0;
   std::vector<Form> variables_;
   cost_model::FormMap forms_;  // the same, once an index asks for them

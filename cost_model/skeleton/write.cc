@@ -1,4 +1,5 @@
-// A finished nest as the cost model's LoopNest. The arithmetic on strides is
+// A finished nest as the cost model's LoopNest, without the loops of one
+// iteration (about half of them). The arithmetic on strides is
 // that of cost_model/affine.cc, in the same order, so that no bit differs.
 #include <algorithm>
 #include <cmath>
@@ -31,12 +32,16 @@ void Nest::AddPart(Form& to, size_t place, double stride, double span,
 }
 
 void Nest::ReadBindings(const NestedBlock& block) {
-  depth_ = block.loops.size();
   forms_.clear();
   place_.resize(std::max(place_.size(), loops_.size()));
-  for (size_t l = 0; l < depth_; ++l) {
-    place_[static_cast<size_t>(block.loops[l])] = static_cast<int>(l);
+  listed_.clear();
+  for (const int loop : block.loops) {
+    const bool moves = loops_[loop].extent != 1;
+    place_[static_cast<size_t>(loop)] =
+        moves ? static_cast<int>(listed_.size()) : -1;
+    if (moves) listed_.push_back(loop);
   }
+  depth_ = listed_.size();
   if (variables_.size() < block.bindings.size()) {
     variables_.resize(block.bindings.size());
   }
@@ -45,6 +50,7 @@ void Nest::ReadBindings(const NestedBlock& block) {
     Resize(form);
     form.constant = static_cast<double>(block.constants[i]);
     for (const LoopPart& part : block.bindings[i]) {
+      if (place_[part.loop] < 0) continue;
       double stride = 1, step = 1;
       double span = static_cast<double>(loops_[part.loop].extent - 1);
       if (part.upper != 0) {
@@ -123,7 +129,7 @@ void Nest::DivideForm(Form& form, double width) const {
   for (size_t l = 0; l < depth_; ++l) {
     if (std::fmod(form.steps[l], width) == 0) continue;
     rest += form.spans[l];
-    negative |= form.strides[l] < 0;
+    negative |= form.strides[l] < 0 && form.spans[l] > 0;
   }
   if (!negative && rest < width) {
     for (size_t l = 0; l < depth_; ++l) {
@@ -231,16 +237,18 @@ void Nest::WriteBlock(const NestedBlock& block, bool is_start, NestStore& out) {
   ReadBindings(block);
   const BlockInfo& info = *block.info;
   const BlockStore& store = block.is_init || is_start ? *info.init : info.body;
-  out.loops.resize(depth_);
+  out.loops.clear();
   out.unroll_max_step = 0;
-  for (size_t l = 0; l < depth_; ++l) {
-    const NestedLoop& loop = loops_[block.loops[l]];
-    out.loops[l] = {loop.extent, loop.kind};
+  for (const int number : block.loops) {
+    const NestedLoop& loop = loops_[number];
     if (loop.unroll_steps >= 0) out.unroll_max_step = loop.unroll_steps;
-    // It runs where the reduction starts: the loops of that count once.
-    if (is_start && Reduces(block, block.loops[l], true)) {
-      out.loops[l].extent = 1;
+    if (loop.extent == 1) {
+      if (!out.loops.empty()) ++out.loops.back().ones;
+      continue;
     }
+    out.loops.push_back({loop.extent, loop.kind});
+    // It runs where the reduction starts: the loops of that count once.
+    if (is_start && Reduces(block, number, true)) out.loops.back().extent = 1;
   }
   out.ops = store.ops;
   out.is_init = is_start;

@@ -121,6 +121,17 @@ class ScheduleState {
   };
   Facts& facts() const { return facts_; }
 
+  // Whether `step`, a callable of ScheduleState& that returns a status, would
+  // succeed. It sees a copy without the trace.
+  template <typename Step>
+  bool Would(const Step& step) const {
+    ScheduleState trial(*this, Trial{});
+    const bool can = step(trial).ok();
+    // The step itself will ask the same.
+    facts_ = std::move(trial.facts_);
+    return can;
+  }
+
   // --- Rewriting ---
   // Puts `new_stmt` where the block or loop `old_stmt` is and rebuilds what is
   // around it. `old_stmt` may be a root block, its replacement a block. An
@@ -158,6 +169,16 @@ class ScheduleState {
   void Restore(Snapshot snapshot);
 
  private:
+  struct Trial {};
+  ScheduleState(const ScheduleState& other, Trial)
+      : module_(other.module_),
+        rng_(other.rng_),
+        blocks_(other.blocks_),
+        variables_(other.variables_),
+        followed_(other.followed_),
+        index_(other.index_),
+        facts_(std::move(other.facts_)) {}
+
   struct Node {
     // Within the node around it, which the module keeps alive.
     const ir::Stmt* stmt = nullptr;

@@ -71,7 +71,7 @@ IndexForm FloorDivide(IndexForm form, double divisor) {
   for (const LoopTerm& term : form.terms) {
     if (is_multiple(term)) continue;
     rest += term.span;
-    negative |= term.stride < 0;
+    negative |= term.stride < 0 && term.span > 0;
   }
   if (!negative && rest < divisor) {
     std::erase_if(form.terms, std::not_fn(is_multiple));
@@ -147,6 +147,7 @@ IndexForm OfBinary(const ir::BinaryNode& node, const FormMap& forms) {
 }  // namespace
 
 double CommonStep(double a, double b) {
+  if (a == 1 || b == 1) return 1;
   // Products and quotients of constants may be no whole numbers.
   const auto is_whole = [](double x) {
     return x == std::floor(x) && x < 0x1p53;

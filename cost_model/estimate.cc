@@ -101,7 +101,10 @@ Columns FindColumns() {
 }
 
 // Of a column that holds log2(1 + x).
-double Exp(float value) { return std::exp2(value) - 1; }
+double Exp(float value) {
+  // Most operations do not occur.
+  return value == 0 ? 0 : std::exp2(value) - 1;
+}
 
 double StoreCycles(const Columns& c, const float* row,
                    const target::Target& target) {

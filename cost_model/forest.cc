@@ -12,7 +12,7 @@ namespace {
 
 // Bytes of a stored node: column, threshold, left, right, flag.
 constexpr uint64_t kNodeBytes = 20;
-// Rows that fit the second-level cache beside the trees.
+// Rows that meet a tree while it is in the cache.
 constexpr size_t kRowsTogether = 256;
 
 }  // namespace
@@ -20,6 +20,7 @@ constexpr size_t kRowsTogether = 256;
 absl::StatusOr<Forest> Forest::Create(
     const std::vector<std::vector<TreeNode>>& trees, int columns) {
   Forest forest;
+  forest.lanes_.emplace(columns);
   for (const std::vector<TreeNode>& tree : trees) {
     const int32_t size = static_cast<int32_t>(tree.size());
     if (size == 0) return absl::InvalidArgumentError("a tree without nodes");
@@ -41,6 +42,7 @@ absl::StatusOr<Forest> Forest::Create(
       }
       forest.nodes_.push_back(node);
     }
+    if (forest.lanes_ && !forest.lanes_->Add(tree)) forest.lanes_.reset();
   }
   return forest;
 }
@@ -77,10 +79,14 @@ std::vector<float> Forest::PredictAll(
     }
   }
   std::vector<float> sums(rows.size(), 0);
-  for (size_t begin = 0; begin < rows.size(); begin += kRowsTogether) {
-    const size_t end = std::min(begin + kRowsTogether, rows.size());
-    for (const int32_t root : roots_) {
-      for (size_t r = begin; r < end; ++r) sums[r] += Walk(root, rows[r]);
+  if (lanes_) {
+    lanes_->AddSums(rows, sums);
+  } else {
+    for (size_t begin = 0; begin < rows.size(); begin += kRowsTogether) {
+      const size_t end = std::min(begin + kRowsTogether, rows.size());
+      for (const int32_t root : roots_) {
+        for (size_t r = begin; r < end; ++r) sums[r] += Walk(root, rows[r]);
+      }
     }
   }
   std::vector<float> out;

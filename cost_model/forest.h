@@ -4,11 +4,13 @@
 #define TILEFARM_COST_MODEL_FOREST_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "cost_model/cost_model.h"
+#include "cost_model/forest_lanes.h"
 #include "cost_model/model_bytes.h"
 
 namespace tilefarm::cost_model {
@@ -35,8 +37,8 @@ class Forest {
   float PredictRow(std::span<const float> row) const;
   // The sum over a candidate's rows.
   float Predict(const FeatureRows& candidate) const;
-  // The same for many at once: a tree meets a block of rows while it is in the
-  // cache. Every number is that of Predict.
+  // The same for many at once, whose rows have as many columns as the forest.
+  // Every number is that of Predict.
   std::vector<float> PredictAll(
       std::span<const FeatureRows* const> candidates) const;
   int trees() const { return static_cast<int>(roots_.size()); }
@@ -51,6 +53,8 @@ class Forest {
 
   std::vector<int32_t> roots_;
   std::vector<TreeNode> nodes_;  // children as indices into this
+  // All trees once more; none where one is too deep for it.
+  std::optional<ForestLanes> lanes_;
 };
 
 }  // namespace tilefarm::cost_model

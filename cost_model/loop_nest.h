@@ -44,6 +44,8 @@ struct OpCounts {
 struct NestLoop {
   int64_t extent = 1;
   ir::ForKind kind = ir::ForKind::kSerial;
+  // Loops of one iteration right inside of it that the store does not list.
+  int ones = 0;
 };
 
 struct NestBuffer {
@@ -69,14 +71,16 @@ struct NestAccess {
 };
 
 struct NestStore {
-  std::vector<NestLoop> loops;       // outermost first
+  // Outermost first. Those of one iteration may be left out: features do not
+  // depend on it.
+  std::vector<NestLoop> loops;
   std::vector<NestAccess> accesses;  // the written buffer first
   OpCounts ops;
   bool is_init = false;
   int guards = 0;               // predicates and conditions around it
   double domain_size = 0;       // instances of its block; 0: no block
   int64_t unroll_max_step = 0;  // serial loops within it are unrolled
-  int64_t alloc_depth = 0;      // loops around the written buffer's allocation
+  int64_t alloc_depth = 0;      // listed loops around what is written
 };
 
 struct LoopNest {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -18,33 +20,68 @@ constexpr double kLineBytes = 64;
 constexpr double kMaxPressure = 8;
 
 double Log(double x) { return x > 0 ? std::log2(1 + x) : 0; }
+
+// Logarithms of the numbers seen last: extents, iterations and bytes come again
+// and again, within a row and in the next candidate.
+class RecentLogs {
+ public:
+  double Of(double x) {
+    if (!(x > 0)) return 0;
+    const auto bits = std::bit_cast<uint64_t>(x);
+    // Fibonacci hashing (Knuth, volume 3).
+    Entry& entry = entries_[(bits * 0x9E3779B97F4A7C15u) >> (64 - kBits)];
+    if (entry.bits != bits) entry = {bits, Log(x)};
+    return entry.log;
+  }
+
+ private:
+  static constexpr int kBits = 9;
+  struct Entry {
+    uint64_t bits = 0;  // of no number above 0
+    double log = 0;
+  };
+  std::array<Entry, size_t{1} << kBits> entries_;
+};
+
 double CeilDiv(double a, double b) { return std::ceil(a / b); }
 
 // Appends values to a row; the groups must fill it exactly.
 class RowWriter {
  public:
-  explicit RowWriter(std::span<float> row) : row_(row) {}
+  explicit RowWriter(std::span<float> row) : row_(row), logs_(ThreadsLogs()) {}
   void Add(double value) {
-    TF_CHECK(at_ < row_.size());
-    row_[at_++] = std::isfinite(value) ? static_cast<float>(value) : 0.0f;
+    Put(std::isfinite(value) ? static_cast<float>(value) : 0.0f);
   }
-  void AddLog(double value) { Add(Log(value)); }
-  void AddFlag(bool value) { Add(value ? 1 : 0); }
+  double LogOf(double value) { return logs_.Of(value); }
+  void AddLog(double value) { Add(LogOf(value)); }
+  void AddFlag(bool value) { Put(value ? 1.0f : 0.0f); }
   void Skip(int columns) {
-    for (int i = 0; i < columns; ++i) Add(0);
+    TF_CHECK(static_cast<size_t>(columns) <= row_.size() - at_);
+    std::fill_n(row_.begin() + static_cast<std::ptrdiff_t>(at_), columns, 0.0f);
+    at_ += static_cast<size_t>(columns);
   }
   bool full() const { return at_ == row_.size(); }
 
  private:
+  static RecentLogs& ThreadsLogs() {
+    static thread_local RecentLogs logs;
+    return logs;
+  }
+  void Put(float value) {
+    TF_CHECK(at_ < row_.size());
+    row_[at_++] = value;
+  }
+
   std::span<float> row_;
+  RecentLogs& logs_;
   size_t at_ = 0;
 };
 
 // What one access touches in the inner part of the nest from depth d on.
 struct Footprint {
-  double elements = 1;  // different ones
-  double bytes = 1;
-  double lines = 1;
+  double elements;  // different ones
+  double bytes;
+  double lines;
 };
 
 // Everything about a store that several groups need. Index d of a per-depth
@@ -59,7 +96,7 @@ class StoreView {
       iterations_[d] =
           iterations_[d + 1] * static_cast<double>(store.loops[d].extent);
     }
-    footprints_.resize(store.accesses.size() * (depth_ + 1));
+    footprints_.reserve(store.accesses.size() * (depth_ + 1));
     for (size_t a = 0; a < store.accesses.size(); ++a) ComputeFootprints(a);
     total_bytes_.assign(depth_ + 1, 0);
     for (size_t a = 0; a < store.accesses.size(); ++a) {
@@ -77,7 +114,7 @@ class StoreView {
   double iterations(size_t d) const { return iterations_[d]; }
   double total_bytes(size_t d) const { return total_bytes_[d]; }
   const Footprint& At(size_t access, size_t d) const {
-    return footprints_[access * (depth_ + 1) + d];
+    return footprints_[access * (depth_ + 1) + depth_ - d];
   }
   const NestBuffer& BufferOf(size_t access) const {
     return nest_.buffers[store_.accesses[access].buffer];
@@ -137,13 +174,13 @@ class StoreView {
     for (size_t dim = 0; dim < dims; ++dim) count(dim);
     double elements = 1, run = 1;  // of them, adjacent
     for (size_t d = depth_ + 1; d-- > 0;) {
-      Footprint& f = footprints_[access * (depth_ + 1) + d];
       const bool moves = d < depth_ && Moves(access, d);
       // A loop of one iteration around it changes nothing.
       if (d < depth_ && !moves && store_.loops[d].extent == 1) {
-        f = footprints_[access * (depth_ + 1) + d + 1];
+        footprints_.push_back(Footprint(footprints_.back()));
         continue;
       }
+      Footprint f;
       if (moves || d == depth_) {
         elements = run = 1;
         bool adjacent = true;
@@ -164,6 +201,7 @@ class StoreView {
       f.lines =
           std::max(1.0, f.elements / run) * CeilDiv(run * element, kLineBytes);
       f.lines = std::min(f.lines, f.elements);
+      footprints_.push_back(f);
     }
   }
 
@@ -195,8 +233,8 @@ class StoreView {
   // Inline for all nests but very deep ones.
   absl::InlinedVector<double, 40> iterations_;
   absl::InlinedVector<double, 40> total_bytes_;
-  absl::InlinedVector<Footprint, 160> footprints_;
-  absl::InlinedVector<uint8_t, 160> moves_;  // by access and loop
+  absl::InlinedVector<Footprint, 160> footprints_;  // innermost part first
+  absl::InlinedVector<uint8_t, 160> moves_;         // by access and loop
   absl::InlinedVector<size_t, 8> order_;
 };
 
@@ -227,7 +265,12 @@ void WriteLoopKind(const StoreView& view, ForKind kind, RowWriter& row) {
   row.Add(count);
   row.AddLog(product);
   row.AddLog(static_cast<double>(view.loop(innermost).extent));
-  row.Add(static_cast<double>(view.depth() - innermost));
+  // Its place, counted from the inside.
+  int place = 0;
+  for (size_t l = innermost; l < view.depth(); ++l) {
+    place += 1 + view.loop(l).ones;
+  }
+  row.Add(place);
   row.AddFlag(view.IsReduction(innermost));
 }
 
@@ -369,12 +412,12 @@ void WriteCurve(const StoreView& view, RowWriter& row) {
     const bool same = d < view.depth() &&
                       view.iterations(d) == view.iterations(d + 1) &&
                       view.total_bytes(d) == view.total_bytes(d + 1);
-    x[d] = same ? x[d + 1] : std::log2(view.iterations(d) + 1);
-    y[d] =
-        same ? y[d + 1] : Log(ops * view.iterations(d) / view.total_bytes(d));
+    x[d] = same ? x[d + 1] : row.LogOf(view.iterations(d));
+    y[d] = same ? y[d + 1]
+                : row.LogOf(ops * view.iterations(d) / view.total_bytes(d));
   }
   const double whole = x[0];
-  const double start = Log(ops / view.total_bytes(view.depth()));
+  const double start = row.LogOf(ops / view.total_bytes(view.depth()));
   for (int point = 1; point <= kCurvePoints; ++point) {
     const double wanted = whole * point / kCurvePoints;
     // Between the two depths around the wanted share.

@@ -212,7 +212,12 @@ absl::Status CheckAffineBindings(const ScheduleState& state,
 }
 
 bool HasAffineBindings(const ScheduleState& state, const BlockNode* block) {
-  return CheckAffineBindings(state, "", block).ok();
+  BlockFacts::Places places{{state.Ref(block), state.LoopsAbove(block)}};
+  BlockFacts& facts = state.facts().affine;
+  if (const auto known = facts.Find(places)) return *known;
+  const bool affine = CheckAffineBindings(state, "", block).ok();
+  facts.Remember(std::move(places), affine);
+  return affine;
 }
 
 bool RunsOnce(const ScheduleState& state, const BlockNode* block) {
@@ -326,17 +331,26 @@ absl::Status CheckCompactDataflow(const ScheduleState& state,
 
 // --- Region cover --------------------------------------------------------
 
-bool IsRegionCovered(const ScheduleState& state, const BlockNode* consumer) {
-  const BlockPtr scope_block = state.Scope(consumer);
-  if (scope_block == nullptr || consumer->reads.empty()) return true;
-  const BlockScope scope(state, scope_block.get());
-  const std::vector<ir::ForPtr> consumer_loops = state.LoopsAbove(consumer);
+namespace {
+
+// Of a consumer within the scope, and the loops that `places` lists.
+bool FindRegionCovered(const BlockScope& scope, const BlockNode* consumer,
+                       const BlockFacts::Places& places) {
+  const auto loops_above =
+      [&](const BlockNode* block) -> const std::vector<ir::ForPtr>& {
+    return std::find_if(places.begin(), places.end(),
+                        [&](const BlockFacts::Place& place) {
+                          return place.block.get() == block;
+                        })
+        ->loops;
+  };
+  const std::vector<ir::ForPtr>& consumer_loops = loops_above(consumer);
   for (const BufferRegion& read : consumer->reads) {
     // Writers by their lowest common loop with the consumer.
     std::vector<std::pair<size_t, std::vector<BlockPtr>>> groups;
     for (const BlockPtr& writer : scope.Writers(read.buffer.get())) {
       if (writer.get() == consumer) continue;
-      const std::vector<ir::ForPtr> loops = state.LoopsAbove(writer.get());
+      const std::vector<ir::ForPtr>& loops = loops_above(writer.get());
       size_t common = 0;
       while (common < loops.size() && common < consumer_loops.size() &&
              loops[common] == consumer_loops[common]) {
@@ -361,7 +375,7 @@ bool IsRegionCovered(const ScheduleState& state, const BlockNode* consumer) {
       }
       const auto region_below = [&](const BlockNode* block,
                                     const BufferRegion& region) {
-        std::vector<ir::ForPtr> loops = state.LoopsAbove(block);
+        std::vector<ir::ForPtr> loops = loops_above(block);
         loops.erase(loops.begin(), loops.begin() + common);
         return arith::RelaxRegion(analyzer, Bound(region, BindingsOf(block)),
                                   RangesOf(loops));
@@ -392,6 +406,36 @@ bool IsRegionCovered(const ScheduleState& state, const BlockNode* consumer) {
   return true;
 }
 
+bool IsRegionCovered(const ScheduleState& state, const BlockScope& scope,
+                     const BlockPtr& consumer) {
+  if (consumer->reads.empty()) return true;
+  // The consumer and all who write what it reads.
+  BlockFacts::Places places{{consumer, state.LoopsAbove(consumer.get())}};
+  for (const BufferRegion& read : consumer->reads) {
+    for (const BlockPtr& writer : scope.Writers(read.buffer.get())) {
+      const bool listed = std::any_of(places.begin(), places.end(),
+                                      [&](const BlockFacts::Place& place) {
+                                        return place.block == writer;
+                                      });
+      if (!listed) places.push_back({writer, state.LoopsAbove(writer.get())});
+    }
+  }
+  BlockFacts& facts = state.facts().covered;
+  if (const auto known = facts.Find(places)) return *known;
+  const bool covered = FindRegionCovered(scope, consumer.get(), places);
+  facts.Remember(std::move(places), covered);
+  return covered;
+}
+
+}  // namespace
+
+bool IsRegionCovered(const ScheduleState& state, const BlockNode* consumer) {
+  const BlockPtr scope_block = state.Scope(consumer);
+  if (scope_block == nullptr) return true;
+  return IsRegionCovered(state, BlockScope(state, scope_block.get()),
+                         state.Ref(consumer));
+}
+
 absl::Status CheckStagePipeline(const ScheduleState& state,
                                 std::string_view primitive,
                                 const BlockNode* scope_block) {
@@ -399,7 +443,7 @@ absl::Status CheckStagePipeline(const ScheduleState& state,
   for (const BlockPtr& block : scope.children()) {
     TF_RETURN_IF_ERROR(
         CheckCompleteOrReduction(state, primitive, scope, block.get()));
-    if (!IsRegionCovered(state, block.get())) {
+    if (!IsRegionCovered(state, scope, block)) {
       return state.Illegal(primitive, block.get(),
                            "it reads what its producers have not written in "
                            "the same iteration of their common loops");

@@ -92,6 +92,8 @@ absl::Status CheckCompactDataflow(const ScheduleState& state,
 
 // Everything that `consumer` reads from producers in its scope has been
 // written by them before, in the same iteration of their common loops.
+// An answer is remembered in the state's facts, as that of HasAffineBindings
+// is.
 bool IsRegionCovered(const ScheduleState& state, const ir::BlockNode* consumer);
 // All children of the scope are complete or reductions and all reads of them
 // are covered: blocks may be moved across each other.

@@ -386,7 +386,6 @@ absl::Status MoveByVariables(ScheduleState& state, const char* primitive,
 
 bool CanMove(const ScheduleState& state, Direction direction,
              const ir::BlockPtr& block, const ir::ForPtr& loop) {
-  ScheduleState copy = state;
   const Move move{direction == Direction::kToProducers ? "reverse_compute_at"
                                                        : "compute_at",
                   direction,
@@ -394,7 +393,8 @@ bool CanMove(const ScheduleState& state, Direction direction,
                   loop,
                   /*preserve_unit_loops=*/true,
                   /*index=*/-1};
-  return MoveBlock(copy, move).ok();
+  return state.Would(
+      [&](ScheduleState& trial) { return MoveBlock(trial, move); });
 }
 
 }  // namespace

@@ -403,14 +403,14 @@ absl::Status ReverseComputeInline(ScheduleState& state, BlockRv block_rv) {
 }
 
 bool CanComputeInline(const ScheduleState& state, const ir::BlockPtr& block) {
-  ScheduleState copy = state;
-  return InlineBlock(copy, block).ok();
+  return state.Would(
+      [&](ScheduleState& trial) { return InlineBlock(trial, block); });
 }
 
 bool CanReverseComputeInline(const ScheduleState& state,
                              const ir::BlockPtr& block) {
-  ScheduleState copy = state;
-  return ReverseInlineBlock(copy, block).ok();
+  return state.Would(
+      [&](ScheduleState& trial) { return ReverseInlineBlock(trial, block); });
 }
 
 }  // namespace tilefarm::schedule

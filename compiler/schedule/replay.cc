@@ -367,23 +367,27 @@ absl::Status ReplayOne(const Instruction& instruction, Schedule& schedule,
 
 }  // namespace
 
-absl::StatusOr<Schedule> Replay(const Trace& trace, ir::IRModule module,
-                                uint64_t seed) {
-  Schedule schedule(std::move(module), seed);
-  std::vector<int> ids;
-  for (size_t i = 0; i < trace.instructions.size(); ++i) {
-    const Instruction& instruction = trace.instructions[i];
-    const absl::Status status = ReplayOne(instruction, schedule, ids);
+absl::Status PartialReplay::Advance(const Trace& trace, size_t end) {
+  for (; next_ < end; ++next_) {
+    const Instruction& instruction = trace.instructions[next_];
+    const absl::Status status = ReplayOne(instruction, schedule_, ids_);
     if (status.ok()) continue;
     std::string text = FindPrimitive(instruction.primitive) == nullptr
                            ? instruction.primitive
                            : Trace{{instruction}}.Print();
     while (!text.empty() && text.back() == '\n') text.pop_back();
     return absl::Status(status.code(),
-                        absl::StrCat("instruction ", i + 1, " `", text,
+                        absl::StrCat("instruction ", next_ + 1, " `", text,
                                      "`: ", std::string(status.message())));
   }
-  return schedule;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Schedule> Replay(const Trace& trace, ir::IRModule module,
+                                uint64_t seed) {
+  PartialReplay replay(std::move(module), seed);
+  TF_RETURN_IF_ERROR(replay.Advance(trace, trace.instructions.size()));
+  return std::move(replay).Take();
 }
 
 }  // namespace tilefarm::schedule

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -149,6 +150,31 @@ class Schedule {
 // Names the instruction's number and text in errors.
 absl::StatusOr<Schedule> Replay(const Trace& trace, ir::IRModule module,
                                 uint64_t seed = 0);
+
+// The same in parts: where many traces begin alike, a copy of what has replayed
+// their beginning goes on with the rest of each.
+//
+//   PartialReplay start(module);
+//   start.Advance(trace, 10);            // instructions 1 to 10
+//   PartialReplay rest = start;
+//   rest.Advance(other, other.instructions.size());
+//
+// Copies may go on in different threads, but the original must rest meanwhile.
+class PartialReplay {
+ public:
+  explicit PartialReplay(ir::IRModule module, uint64_t seed = 0)
+      : schedule_(std::move(module), seed) {}
+
+  // Applies the instructions of the trace from the last one applied on, up to
+  // number `end`. After an error it is of no further use.
+  absl::Status Advance(const Trace& trace, size_t end);
+  Schedule Take() && { return std::move(schedule_); }
+
+ private:
+  Schedule schedule_;
+  std::vector<int> ids_;  // of the schedule's variables, by those of the trace
+  size_t next_ = 0;
+};
 
 }  // namespace tilefarm::schedule
 

@@ -117,7 +117,7 @@ const ScheduleState::Index& ScheduleState::index() const {
   for (size_t f = 0; f < module_.functions.size(); ++f) {
     Walk(module_.functions[f]->body, nullptr,
          [&](const Stmt& stmt, const StmtNode* parent) {
-           index_.nodes[stmt.get()] = {stmt, parent, static_cast<int>(f)};
+           index_.nodes[stmt.get()] = {&stmt, parent, static_cast<int>(f)};
            if (const auto* loop = As<ForNode>(stmt)) {
              index_.loops[loop->var.get()] = loop;
            }
@@ -139,7 +139,7 @@ bool ScheduleState::Contains(const StmtNode* stmt) const {
 
 Stmt ScheduleState::Parent(const StmtNode* stmt) const {
   const StmtNode* parent = NodeOf(stmt).parent;
-  return parent == nullptr ? nullptr : NodeOf(parent).stmt;
+  return parent == nullptr ? nullptr : *NodeOf(parent).stmt;
 }
 
 BlockPtr ScheduleState::Scope(const StmtNode* stmt) const {
@@ -147,7 +147,7 @@ BlockPtr ScheduleState::Scope(const StmtNode* stmt) const {
   while (node != nullptr && node->kind != ir::StmtKind::kBlock) {
     node = NodeOf(node).parent;
   }
-  return node == nullptr ? nullptr : AsBlock(NodeOf(node).stmt);
+  return node == nullptr ? nullptr : AsBlock(*NodeOf(node).stmt);
 }
 
 std::vector<ForPtr> ScheduleState::LoopsAbove(const StmtNode* stmt) const {
@@ -155,7 +155,7 @@ std::vector<ForPtr> ScheduleState::LoopsAbove(const StmtNode* stmt) const {
   const StmtNode* node = NodeOf(stmt).parent;
   while (node != nullptr && node->kind == ir::StmtKind::kFor) {
     const Node& info = NodeOf(node);
-    loops.push_back(AsFor(info.stmt));
+    loops.push_back(AsFor(*info.stmt));
     node = info.parent;
   }
   std::reverse(loops.begin(), loops.end());
@@ -164,7 +164,7 @@ std::vector<ForPtr> ScheduleState::LoopsAbove(const StmtNode* stmt) const {
 
 std::vector<BlockPtr> ScheduleState::ChildBlocks(const StmtNode* stmt) const {
   std::vector<BlockPtr> blocks;
-  const Stmt& root = NodeOf(stmt).stmt;
+  const Stmt& root = *NodeOf(stmt).stmt;
   ir::PreOrder(root, [&](const Stmt& s) {
     if (s == root) return true;
     if (s->kind != ir::StmtKind::kBlock) return true;
@@ -220,10 +220,10 @@ BlockPtr ScheduleState::Latest(const BlockPtr& block) const {
 }
 
 BlockPtr ScheduleState::Ref(const BlockNode* block) const {
-  return AsBlock(NodeOf(block).stmt);
+  return AsBlock(*NodeOf(block).stmt);
 }
 ForPtr ScheduleState::Ref(const ForNode* loop) const {
-  return AsFor(NodeOf(loop).stmt);
+  return AsFor(*NodeOf(loop).stmt);
 }
 
 BlockPtr ScheduleState::AllocSite(const ir::BufferNode* buffer) const {
@@ -231,7 +231,7 @@ BlockPtr ScheduleState::AllocSite(const ir::BufferNode* buffer) const {
     const auto* block = As<BlockNode>(node);
     if (block == nullptr) continue;
     for (const ir::Buffer& alloc : block->allocs) {
-      if (alloc.get() == buffer) return AsBlock(info.stmt);
+      if (alloc.get() == buffer) return AsBlock(*info.stmt);
     }
   }
   return nullptr;

@@ -40,6 +40,7 @@
 #include "base/rng.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/schedule/block_facts.h"
 #include "compiler/schedule/trace.h"
 
 namespace tilefarm::schedule {
@@ -113,6 +114,24 @@ class ScheduleState {
   // The number of times that `name` is a block's name in the function.
   int CountBlocks(const ir::PrimFunc* function, std::string_view name) const;
 
+  // What checks have found out (block_info.cc); they hold for copies of the
+  // state and after Restore, too.
+  struct Facts {
+    BlockFacts affine, covered;
+  };
+  Facts& facts() const { return facts_; }
+
+  // Whether `step`, a callable of ScheduleState& that returns a status, would
+  // succeed. It sees a copy without the trace.
+  template <typename Step>
+  bool Would(const Step& step) const {
+    ScheduleState trial(*this, Trial{});
+    const bool can = step(trial).ok();
+    // The step itself will ask the same.
+    facts_ = std::move(trial.facts_);
+    return can;
+  }
+
   // --- Rewriting ---
   // Puts `new_stmt` where the block or loop `old_stmt` is and rebuilds what is
   // around it. `old_stmt` may be a root block, its replacement a block. An
@@ -150,8 +169,19 @@ class ScheduleState {
   void Restore(Snapshot snapshot);
 
  private:
+  struct Trial {};
+  ScheduleState(const ScheduleState& other, Trial)
+      : module_(other.module_),
+        rng_(other.rng_),
+        blocks_(other.blocks_),
+        variables_(other.variables_),
+        followed_(other.followed_),
+        index_(other.index_),
+        facts_(std::move(other.facts_)) {}
+
   struct Node {
-    ir::Stmt stmt;
+    // Within the node around it, which the module keeps alive.
+    const ir::Stmt* stmt = nullptr;
     const ir::StmtNode* parent = nullptr;
     int function = 0;
   };
@@ -182,6 +212,7 @@ class ScheduleState {
   // Of the last Replace, for Latest().
   std::unordered_map<const ir::BlockNode*, const ir::BlockNode*> followed_;
   mutable Index index_;
+  mutable Facts facts_;
 };
 
 // The ranges of the loops, in their order.

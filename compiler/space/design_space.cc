@@ -42,6 +42,9 @@ struct Sketch {
   std::vector<SampleSite> sites;
   // A trace of ours with these instructions first belongs to this sketch.
   std::string fingerprint;
+  // What stands before its first decision, applied once for all candidates; an
+  // error where it cannot be.
+  absl::StatusOr<schedule::PartialReplay> start = absl::UnknownError("");
   bool by_hand = false;  // no postprocs: the trace is complete as it stands
 };
 
@@ -82,6 +85,7 @@ class DesignSpaceImpl : public DesignSpace {
       instruction.decision = ir::Attr();
     }
     sketch.fingerprint = TraceFingerprint(trace);
+    sketch.start = Start(trace);
     sketch.by_hand = by_hand;
     traces_.push_back(trace);
     sketch.trace = std::move(trace);
@@ -114,11 +118,11 @@ class DesignSpaceImpl : public DesignSpace {
                                    Rng& rng) const override {
     const Sketch& sketch = sketches_[parent.sketch];
     for (int draw = 0; draw < kDraws && !sketch.sites.empty(); ++draw) {
-      Candidate child = parent;
       const size_t at = rng.Below(sketch.sites.size());
       std::optional<ir::Attr> decision =
           MutateDecision(sketch.sites[at], parent.decisions[at], target_, rng);
       if (!decision) continue;
+      Candidate child = parent;
       child.decisions[at] = std::move(*decision);
       if (FitsRegisters(sketch.sites, child.decisions, target_)) return child;
     }
@@ -152,8 +156,9 @@ class DesignSpaceImpl : public DesignSpace {
     const Sketch& sketch = sketches_[candidate.sketch];
     schedule::Trace trace = sketch.trace;
     TF_RETURN_IF_ERROR(trace.SetDecisions(candidate.decisions));
-    TF_ASSIGN_OR_RETURN(schedule::Schedule schedule,
-                        schedule::Replay(trace, module_));
+    TF_ASSIGN_OR_RETURN(schedule::PartialReplay replay, sketch.start);
+    TF_RETURN_IF_ERROR(replay.Advance(trace, trace.instructions.size()));
+    schedule::Schedule schedule = std::move(replay).Take();
     if (sketch.by_hand) return schedule;
     TF_RETURN_IF_ERROR(schedule.EnterPostproc());
     const std::string& name = program_->name;
@@ -200,6 +205,18 @@ class DesignSpaceImpl : public DesignSpace {
   }
 
  private:
+  absl::StatusOr<schedule::PartialReplay> Start(
+      const schedule::Trace& trace) const {
+    const auto& instructions = trace.instructions;
+    const auto first = std::find_if(
+        instructions.begin(), instructions.end(),
+        [](const schedule::Instruction& one) { return one.is_sample(); });
+    schedule::PartialReplay start(module_);
+    TF_RETURN_IF_ERROR(start.Advance(
+        trace, static_cast<size_t>(first - instructions.begin())));
+    return start;
+  }
+
   ir::PrimFuncPtr program_;
   target::Target target_;
   ir::IRModule module_;

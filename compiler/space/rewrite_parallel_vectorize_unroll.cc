@@ -56,20 +56,17 @@ absl::Status ParallelizeOuter(Schedule& schedule, BlockRv block, int64_t jobs) {
          IsSerial(loops[count])) {
     product *= loops[count++].extent;
   }
-  for (; count > 0; --count) {
+  for (; count > 1; --count) {
     Schedule attempt = schedule;
     std::vector<LoopRv> outer;
     for (size_t i = 0; i < count; ++i) outer.push_back(loops[i].rv);
-    LoopRv fused = outer[0];
-    if (count > 1) {
-      auto result = attempt.Fuse(outer);
-      if (!result.ok()) continue;
-      fused = *result;
-    }
-    if (!attempt.Parallel(fused).ok()) continue;
+    auto fused = attempt.Fuse(outer);
+    if (!fused.ok() || !attempt.Parallel(*fused).ok()) continue;
     schedule = std::move(attempt);
     return absl::OkStatus();
   }
+  // One step needs no copy: where it is refused nothing changes.
+  if (count == 1) schedule.Parallel(loops[0].rv).IgnoreError();
   return absl::OkStatus();
 }
 
@@ -111,21 +108,26 @@ absl::Status VectorizeInner(Schedule& schedule, BlockRv block,
   TF_ASSIGN_OR_RETURN(std::vector<LoopInfo> loops, LoopsOf(schedule, block));
   const std::optional<size_t> at = UnitStrideLoop(*node, loops);
   if (!at || !IsSerial(loops[*at])) return absl::OkStatus();
+  if (*at + 1 == loops.size() && loops[*at].extent <= kMaxVectorExtent) {
+    // One step needs no copy: where it is refused nothing changes.
+    schedule.Vectorize(loops[*at].rv).IgnoreError();
+    return absl::OkStatus();
+  }
+  for (size_t i = *at + 1; i < loops.size(); ++i) {
+    if (!IsSerial(loops[i])) return absl::OkStatus();
+  }
   Schedule attempt = schedule;
   LoopRv loop = loops[*at].rv;
-  LoopRv outer{-1};
   if (loops[*at].extent > kMaxVectorExtent) {
     const int64_t length =
         loops[*at].extent >= 4 * vector_lanes ? 4 * vector_lanes : vector_lanes;
     auto parts = attempt.Split(loop, {std::nullopt, length});
     if (!parts.ok()) return absl::OkStatus();
-    outer = (*parts)[0];
     loop = (*parts)[1];
   }
   if (*at + 1 != loops.size()) {
     std::vector<LoopRv> order;
     for (size_t i = *at + 1; i < loops.size(); ++i) {
-      if (!IsSerial(loops[i])) return absl::OkStatus();
       order.push_back(loops[i].rv);
     }
     order.push_back(loop);

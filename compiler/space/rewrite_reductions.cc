@@ -84,10 +84,8 @@ absl::Status RewriteReductions(schedule::Schedule& schedule,
       // A loop of one iteration leaves the initialisation next to the inner
       // reduction, where it becomes the accumulators' first value.
       if (!reduces || ir::IsConstInt(for_node->extent, 1)) continue;
-      schedule::Schedule attempt = schedule;
-      if (attempt.DecomposeReduction(block, loop).ok()) {
-        schedule = std::move(attempt);
-      }
+      // Where it is refused nothing changes.
+      schedule.DecomposeReduction(block, loop).IgnoreError();
       break;
     }
     TF_RETURN_IF_ERROR(ReduceInLanes(schedule, block));

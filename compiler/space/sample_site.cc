@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <string>
 
 #include "base/status_macros.h"
@@ -15,10 +14,17 @@ namespace {
 
 constexpr int64_t kSaturated = INT64_MAX;
 
+// In ascending order.
 std::vector<int64_t> Divisors(int64_t n, int64_t limit) {
   std::vector<int64_t> out;
-  for (int64_t d = 1; d <= n && d <= limit; ++d) {
+  int64_t d = 1;
+  for (; d <= n / d && d <= limit; ++d) {
     if (n % d == 0) out.push_back(d);
+  }
+  // Each of them has a partner above the root of n.
+  for (size_t i = out.size(); i-- > 0;) {
+    const int64_t partner = n / out[i];
+    if (partner >= d && partner <= limit) out.push_back(partner);
   }
   return out;
 }
@@ -380,35 +386,39 @@ bool FitsRegisters(const std::vector<SampleSite>& sites,
                    const std::vector<ir::Attr>& decisions,
                    const target::Target& target) {
   const int64_t lanes = target.vector_lanes(4);
-  std::map<int, std::pair<int64_t, int64_t>> tiles;  // group -> rows, vectors
-  std::map<int, int64_t> registers;
-  for (size_t i = 0; i < sites.size(); ++i) {
-    if (!sites[i].register_tile) continue;
-    const std::vector<int64_t> factors = Factors(decisions[i]);
-    if (factors.empty()) return false;
-    auto& [rows, vectors] =
-        tiles.try_emplace(sites[i].tile_group, 1, 1).first->second;
-    if (sites[i].registers > 0) {
-      registers[sites[i].tile_group] = sites[i].registers;
-    } else if (sites[i].whole_vectors) {
-      registers[sites[i].tile_group] = target.vector_registers;
+  const auto fits = [&](int group) {
+    int64_t rows = 1, vectors = 1;
+    // Of the group alone; 0: the target's.
+    int64_t registers = 0;
+    for (size_t i = 0; i < sites.size(); ++i) {
+      const SampleSite& site = sites[i];
+      if (!site.register_tile || site.tile_group != group) continue;
+      const ir::AttrList* factors = decisions[i].AsList();
+      if (factors == nullptr || factors->empty()) return false;
+      const int64_t innermost = factors->back().AsInt().value_or(1);
+      if (site.registers > 0) {
+        registers = site.registers;
+      } else if (site.whole_vectors) {
+        registers = target.vector_registers;
+      }
+      if (site.vector_axis) {
+        vectors = site.whole_vectors ? innermost : CeilDiv(innermost, lanes);
+      } else {
+        rows *= innermost;
+      }
     }
-    if (sites[i].vector_axis) {
-      vectors = sites[i].whole_vectors ? factors.back()
-                                       : CeilDiv(factors.back(), lanes);
-    } else {
-      rows *= factors.back();
-    }
-  }
-  for (const auto& [group, tile] : tiles) {
-    const auto [rows, vectors] = tile;
     const int64_t used = rows * vectors + vectors;
     // Multiply-add takes the operand that all columns share from memory; an
     // intrinsic has it in a register.
-    const auto own = registers.find(group);
-    const bool fits = own == registers.end() ? used <= target.vector_registers
-                                             : used + 1 <= own->second;
-    if (!fits) return false;
+    return registers == 0 ? used <= target.vector_registers
+                          : used + 1 <= registers;
+  };
+  // Sites of a group stand together.
+  int group = -1;
+  for (const SampleSite& site : sites) {
+    if (!site.register_tile || site.tile_group == group) continue;
+    group = site.tile_group;
+    if (!fits(group)) return false;
   }
   return true;
 }

@@ -123,10 +123,14 @@ class Nest {
   uint32_t current_ = 0;  // the block that events are about
   const char* unsure_ = nullptr;
 
-  // Of the block that is written: a row of `depth` numbers for each variable.
+  // Of the block that is written: an index by the loops around it, as
+  // cost_model::LoopTerm says what the numbers mean.
+  struct LoopMove {
+    double stride = 0, span = 0, step = 0;
+  };
   struct Form {
-    std::vector<double> strides, spans, steps;
-    std::vector<size_t> places;  // of a variable: where it has parts
+    std::vector<LoopMove> moves;  // by listed loop
+    std::vector<size_t> places;   // of a variable: where it has parts
     double constant = 0;
     bool irregular = false;
   };
@@ -137,7 +141,8 @@ class Nest {
                     Form& form);
   void DivideForm(Form& form, double width) const;
   void RemainderForm(Form& form, double width) const;
-  std::vector<int> place_;  // of each loop around the block
+  std::vector<int> place_;   // of each loop around the block; -1: not listed
+  std::vector<int> listed_;  // loops around it of more than one iteration
   size_t depth_ = 0;
   std::vector<Form> variables_;
   cost_model::FormMap forms_;  // the same, once an index asks for them

@@ -1,4 +1,5 @@
-// A finished nest as the cost model's LoopNest. The arithmetic on strides is
+// A finished nest as the cost model's LoopNest, without the loops of one
+// iteration (about half of them). The arithmetic on strides is
 // that of cost_model/affine.cc, in the same order, so that no bit differs.
 #include <algorithm>
 #include <cmath>
@@ -12,9 +13,7 @@ using cost_model::NestAccess;
 using cost_model::NestStore;
 
 void Nest::Resize(Form& form) const {
-  form.strides.assign(depth_, 0);
-  form.spans.assign(depth_, 0);
-  form.steps.assign(depth_, 0);
+  form.moves.assign(depth_, {});
   form.places.clear();
   form.constant = 0;
   form.irregular = false;
@@ -22,21 +21,23 @@ void Nest::Resize(Form& form) const {
 
 void Nest::AddPart(Form& to, size_t place, double stride, double span,
                    double step) const {
-  double& s = to.strides[place];
-  double& w = to.spans[place];
-  double& whole = to.steps[place];
+  auto& [s, w, whole] = to.moves[place];
   whole = whole == 0 ? step : cost_model::CommonStep(whole, step);
   s += stride;
   w = w * span == 0 ? w + span : std::max({w, span, std::abs(s)});
 }
 
 void Nest::ReadBindings(const NestedBlock& block) {
-  depth_ = block.loops.size();
   forms_.clear();
   place_.resize(std::max(place_.size(), loops_.size()));
-  for (size_t l = 0; l < depth_; ++l) {
-    place_[static_cast<size_t>(block.loops[l])] = static_cast<int>(l);
+  listed_.clear();
+  for (const int loop : block.loops) {
+    const bool moves = loops_[loop].extent != 1;
+    place_[static_cast<size_t>(loop)] =
+        moves ? static_cast<int>(listed_.size()) : -1;
+    if (moves) listed_.push_back(loop);
   }
+  depth_ = listed_.size();
   if (variables_.size() < block.bindings.size()) {
     variables_.resize(block.bindings.size());
   }
@@ -45,6 +46,7 @@ void Nest::ReadBindings(const NestedBlock& block) {
     Resize(form);
     form.constant = static_cast<double>(block.constants[i]);
     for (const LoopPart& part : block.bindings[i]) {
+      if (place_[part.loop] < 0) continue;
       double stride = 1, step = 1;
       double span = static_cast<double>(loops_[part.loop].extent - 1);
       if (part.upper != 0) {
@@ -80,9 +82,9 @@ void Nest::ReadForms(const NestedBlock& block) {
     cost_model::IndexForm& made = forms_[block.info->iters[i].var];
     made.constant = known.constant;
     for (size_t l = 0; l < depth_; ++l) {
-      if (known.strides[l] == 0 && known.spans[l] == 0) continue;
-      made.terms.push_back({static_cast<int>(l), known.strides[l],
-                            known.spans[l], known.steps[l]});
+      if (known.moves[l].stride == 0 && known.moves[l].span == 0) continue;
+      made.terms.push_back({static_cast<int>(l), known.moves[l].stride,
+                            known.moves[l].span, known.moves[l].step});
     }
   }
 }
@@ -97,9 +99,9 @@ Nest::Form& Nest::FormOfIndex(const NestedBlock& block, const IndexExpr& index,
       form.constant += factor * part.constant;
       const double width = std::abs(factor);
       for (const size_t l : part.places) {
-        if (part.strides[l] == 0 && part.spans[l] == 0) continue;
-        AddPart(form, l, part.strides[l] * factor, part.spans[l] * width,
-                part.steps[l] * width);
+        if (part.moves[l].stride == 0 && part.moves[l].span == 0) continue;
+        AddPart(form, l, part.moves[l].stride * factor,
+                part.moves[l].span * width, part.moves[l].step * width);
       }
     }
     return form;
@@ -109,9 +111,8 @@ Nest::Form& Nest::FormOfIndex(const NestedBlock& block, const IndexExpr& index,
   form.constant = result.constant;
   form.irregular = result.irregular;
   for (const cost_model::LoopTerm& term : result.terms) {
-    form.strides[static_cast<size_t>(term.loop)] = term.stride;
-    form.spans[static_cast<size_t>(term.loop)] = term.span;
-    form.steps[static_cast<size_t>(term.loop)] = term.step;
+    form.moves[static_cast<size_t>(term.loop)] = {term.stride, term.span,
+                                                  term.step};
   }
   return form;
 }
@@ -121,22 +122,22 @@ void Nest::DivideForm(Form& form, double width) const {
   double rest = std::fmod(form.constant, width);
   bool negative = rest < 0;
   for (size_t l = 0; l < depth_; ++l) {
-    if (std::fmod(form.steps[l], width) == 0) continue;
-    rest += form.spans[l];
-    negative |= form.strides[l] < 0;
+    if (std::fmod(form.moves[l].step, width) == 0) continue;
+    rest += form.moves[l].span;
+    negative |= form.moves[l].stride < 0 && form.moves[l].span > 0;
   }
   if (!negative && rest < width) {
     for (size_t l = 0; l < depth_; ++l) {
-      if (std::fmod(form.steps[l], width) == 0) continue;
-      form.strides[l] = form.spans[l] = form.steps[l] = 0;
+      if (std::fmod(form.moves[l].step, width) == 0) continue;
+      form.moves[l] = {};
     }
     form.constant -= std::fmod(form.constant, width);
   }
   const double factor = 1 / width;
   for (size_t l = 0; l < depth_; ++l) {
-    form.strides[l] *= factor;
-    form.spans[l] *= std::abs(factor);
-    form.steps[l] = cost_model::QuotientStep(form.steps[l], width);
+    form.moves[l].stride *= factor;
+    form.moves[l].span *= std::abs(factor);
+    form.moves[l].step = cost_model::QuotientStep(form.moves[l].step, width);
   }
   form.constant *= factor;
 }
@@ -144,12 +145,12 @@ void Nest::DivideForm(Form& form, double width) const {
 // i % width.
 void Nest::RemainderForm(Form& form, double width) const {
   for (size_t l = 0; l < depth_; ++l) {
-    if (std::fmod(form.steps[l], width) == 0) {
-      form.strides[l] = form.spans[l] = form.steps[l] = 0;
+    if (std::fmod(form.moves[l].step, width) == 0) {
+      form.moves[l] = {};
     } else {
-      form.strides[l] = std::fmod(form.strides[l], width);
-      form.spans[l] = std::min(form.spans[l], width - 1);
-      form.steps[l] = cost_model::CommonStep(form.steps[l], width);
+      form.moves[l].stride = std::fmod(form.moves[l].stride, width);
+      form.moves[l].span = std::min(form.moves[l].span, width - 1);
+      form.moves[l].step = cost_model::CommonStep(form.moves[l].step, width);
     }
   }
   form.constant = std::fmod(form.constant, width);
@@ -212,9 +213,9 @@ void Nest::WriteAccess(const NestedBlock& block, const BlockAccess& access,
     for (size_t l = 0; l < depth_; ++l) {
       if (out.loops[l].extent == 1) continue;
       const size_t at = d * depth_ + l;
-      if (added || form.spans[l] > into.spans[at]) {
-        into.spans[at] = form.spans[l];
-        into.strides[at] = form.strides[l];
+      if (added || form.moves[l].span > into.spans[at]) {
+        into.spans[at] = form.moves[l].span;
+        into.strides[at] = form.moves[l].stride;
       }
     }
     double& low = lowest_[entry][d];
@@ -231,16 +232,18 @@ void Nest::WriteBlock(const NestedBlock& block, bool is_start, NestStore& out) {
   ReadBindings(block);
   const BlockInfo& info = *block.info;
   const BlockStore& store = block.is_init || is_start ? *info.init : info.body;
-  out.loops.resize(depth_);
+  out.loops.clear();
   out.unroll_max_step = 0;
-  for (size_t l = 0; l < depth_; ++l) {
-    const NestedLoop& loop = loops_[block.loops[l]];
-    out.loops[l] = {loop.extent, loop.kind};
+  for (const int number : block.loops) {
+    const NestedLoop& loop = loops_[number];
     if (loop.unroll_steps >= 0) out.unroll_max_step = loop.unroll_steps;
-    // It runs where the reduction starts: the loops of that count once.
-    if (is_start && Reduces(block, block.loops[l], true)) {
-      out.loops[l].extent = 1;
+    if (loop.extent == 1) {
+      if (!out.loops.empty()) ++out.loops.back().ones;
+      continue;
     }
+    out.loops.push_back({loop.extent, loop.kind});
+    // It runs where the reduction starts: the loops of that count once.
+    if (is_start && Reduces(block, number, true)) out.loops.back().extent = 1;
   }
   out.ops = store.ops;
   out.is_init = is_start;

@@ -74,6 +74,52 @@ TEST(BuildLoopNest, SeesLoopsAccessesAndOperations) {
   EXPECT_EQ(b.strides[1 * 6 + 5], 1);
 }
 
+// A copy of the nest with `ones` loops of one iteration behind each loop of a
+// store, as loops or as numbers.
+LoopNest WithOnes(LoopNest nest, int ones, bool as_loops) {
+  for (NestStore& store : nest.stores) {
+    const std::vector<NestLoop> loops = std::move(store.loops);
+    store.loops.clear();
+    for (const NestLoop& loop : loops) {
+      store.loops.push_back(loop);
+      if (as_loops) {
+        store.loops.resize(store.loops.size() + ones);
+      } else {
+        store.loops.back().ones = ones;
+      }
+    }
+    for (NestAccess& access : store.accesses) {
+      for (std::vector<double>* moves : {&access.strides, &access.spans}) {
+        std::vector<double> wider;
+        for (const double move : *moves) {
+          wider.push_back(move);
+          if (as_loops) wider.resize(wider.size() + ones);
+        }
+        *moves = std::move(wider);
+      }
+    }
+  }
+  return nest;
+}
+
+TEST(FeaturesOf, LoopsOfOneIterationNeedNotBeListed) {
+  for (const ir::ForKind reduce :
+       {ir::ForKind::kSerial, ir::ForKind::kUnrolled}) {
+    MatmulTiles tiles;
+    tiles.outer = ir::ForKind::kParallel;
+    tiles.reduce = reduce;
+    const LoopNest nest = BuildLoopNest(TiledMatmul(tiles));
+    for (const int ones : {0, 1, 3}) {
+      const FeatureRows listed =
+          FeaturesOf(WithOnes(nest, ones, true), Avx512());
+      const FeatureRows left_out =
+          FeaturesOf(WithOnes(nest, ones, false), Avx512());
+      EXPECT_EQ(listed.values, left_out.values) << ones;
+      EXPECT_EQ(listed.values == FeaturesOf(nest, Avx512()).values, ones == 0);
+    }
+  }
+}
+
 TEST(BuildLoopNest, MergesTheLoadsOfAStencil) {
   using namespace ir;
   Buffer a = MakeBuffer("A", F32(), {66});

@@ -1,5 +1,8 @@
 #include "cost_model/forest.h"
 
+#include <bit>
+#include <limits>
+
 #include "base/rng.h"
 #include "cost_model/xgboost_trainer.h"
 #include "gtest/gtest.h"
@@ -38,6 +41,89 @@ TEST(Forest, SumsTheRowsOfACandidate) {
   const auto forest = Forest::Create({SmallTree()}, 2);
   EXPECT_EQ(forest->Predict({{1, 1, 2, 4, 3, 5}, 3}), 60);
   EXPECT_EQ(forest->Predict({}), 0);
+}
+
+// Appends a random tree of at most so many levels.
+void GrowTree(Rng& rng, int levels, int columns, std::vector<TreeNode>* tree) {
+  const size_t at = tree->size();
+  tree->emplace_back();
+  // Leaves stand at every depth, and a tree may be one.
+  if (levels == 0 || rng.Chance(0.15)) {
+    (*tree)[at].threshold = static_cast<float>(rng.Uniform() - 0.5);
+    return;
+  }
+  TreeNode node;
+  node.column = static_cast<int32_t>(rng.Below(columns));
+  // Values of rows among them, 0 included.
+  node.threshold = static_cast<float>(rng.Between(-2, 3));
+  node.missing_goes_left = rng.Chance(0.5);
+  node.left = static_cast<int32_t>(tree->size());
+  GrowTree(rng, levels - 1, columns, tree);
+  node.right = static_cast<int32_t>(tree->size());
+  GrowTree(rng, levels - 1, columns, tree);
+  (*tree)[at] = node;
+}
+
+// Many rows at once and row by row, also where one tree is too deep for
+// ForestLanes.
+TEST(Forest, ManyAtOnceAreEachAlone) {
+  const uint64_t seed = 11;
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  Rng rng(seed);
+  constexpr float kOdd[] = {0.0f, -0.0f, std::numeric_limits<float>::infinity(),
+                            -std::numeric_limits<float>::infinity(),
+                            std::numeric_limits<float>::quiet_NaN()};
+  for (int round = 0; round < 200; ++round) {
+    const int columns = static_cast<int>(rng.Between(1, 11));
+    const int deepest = static_cast<int>(
+        rng.Between(0, ForestLanes::kMaxLevels + (round % 4 == 0 ? 2 : 0)));
+    std::vector<std::vector<TreeNode>> trees(rng.Below(8));
+    for (std::vector<TreeNode>& tree : trees) {
+      GrowTree(rng, deepest, columns, &tree);
+    }
+    const auto forest = Forest::Create(trees, columns);
+    ASSERT_TRUE(forest.ok()) << forest.status();
+    std::vector<FeatureRows> candidates(rng.Below(40));
+    std::vector<const FeatureRows*> pointers;
+    for (FeatureRows& candidate : candidates) {
+      candidate.rows = static_cast<int>(rng.Below(5));
+      for (int i = 0; i < candidate.rows * columns; ++i) {
+        candidate.values.push_back(
+            rng.Chance(0.3) ? kOdd[rng.Below(std::size(kOdd))]
+                            : static_cast<float>(rng.Between(-3, 4)));
+      }
+      pointers.push_back(&candidate);
+    }
+    const std::vector<float> sums = forest->PredictAll(pointers);
+    ASSERT_EQ(sums.size(), candidates.size());
+    for (size_t c = 0; c < candidates.size(); ++c) {
+      EXPECT_EQ(std::bit_cast<uint32_t>(sums[c]),
+                std::bit_cast<uint32_t>(forest->Predict(candidates[c])))
+          << "round " << round << ", candidate " << c;
+    }
+  }
+}
+
+TEST(ForestLanes, LeavesOutWhatIsTooDeep) {
+  ForestLanes lanes(1);
+  std::vector<TreeNode> tree;  // one leaf a level
+  for (int level = 0; level <= ForestLanes::kMaxLevels; ++level) {
+    const auto at = static_cast<int32_t>(tree.size());
+    tree.push_back({0, static_cast<float>(level), at + 1, at + 2, false});
+    tree.push_back({-1, 1.0f, 0, 0, false});
+  }
+  tree.push_back({-1, 2.0f, 0, 0, false});
+  EXPECT_FALSE(lanes.Add(tree));
+  const float row[] = {9};
+  const float* const rows[] = {row};
+  float sum[] = {3};
+  lanes.AddSums(rows, sum);
+  EXPECT_EQ(sum[0], 3);
+  tree.resize(tree.size() - 2);  // the last node becomes a leaf
+  tree.back() = {-1, 4.0f, 0, 0, false};
+  EXPECT_TRUE(lanes.Add(tree));
+  lanes.AddSums(rows, sum);
+  EXPECT_EQ(sum[0], 7);
 }
 
 TEST(Forest, RefusesTreesThatAreNone) {

@@ -1,12 +1,15 @@
 // How fast the search looks at candidates, on one thread:
 //
-//   candidate_rate [--json] [--target T] [--seconds S] [PROGRAM.py ...]
+//   candidate_rate [--json] [--choices] [--target T] [--seconds S]
+//                  [PROGRAM.py ...]
 //
 // For each program: candidates sampled or mutated, scheduled, featurised and
 // scored a second, with the share of each step and of the candidates that had
 // to be replayed (made into programs), the rate when all are, and the time to
-// choose 64 proposals out of 8,000 candidates. Without arguments: the examples
-// and the programs beside this file. Reports; asserts nothing.
+// choose 64 proposals out of 8,000 candidates; with --choices the last alone.
+// "chosen" is a hash of all proposals in their order: two builds that say the
+// same chose alike. Without arguments: the examples and the programs beside
+// this file. Reports; asserts nothing.
 #include <time.h>
 
 #include <CLI/CLI.hpp>
@@ -23,6 +26,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/hash.h"
 #include "base/status_macros.h"
 #include "compiler/ir/parser.h"
 #include "compiler/space/design_space.h"
@@ -46,6 +50,7 @@ struct Options {
   double seconds = 2;
   std::vector<std::string> programs;
   bool json = false;
+  bool choices = false;  // nothing else
 };
 
 // CPU time of this thread: other load on the machine does not count.
@@ -77,13 +82,23 @@ struct Rates {
   double total() const { return draw + evaluate + score; }
 };
 
+struct Choice {
+  double seconds = 0;        // of the last Propose, CPU time
+  double total_seconds = 0;  // of all rounds, trainings included
+  std::string chosen;        // Sha256Hex of the candidates' ids
+};
+
 class Bench {
  public:
   Bench(ir::PrimFuncPtr program, const target::Target& target)
       : program_(std::move(program)), target_(target) {}
 
-  absl::Status Prepare() {
+  absl::Status MakeSpace() {
     TF_ASSIGN_OR_RETURN(space_, space::DesignSpace::Create(program_, target_));
+    return absl::OkStatus();
+  }
+
+  absl::Status TrainModel() {
     model_ = cost_model::MakeXgboostModel(1);
     std::vector<cost_model::Sample> samples;
     while (samples.size() < kTrained) {
@@ -139,28 +154,33 @@ class Bench {
     return rates;
   }
 
-  // Seconds of one Propose(64) of a search that has been going on for a while.
-  absl::StatusOr<double> MeasureChoice() {
+  // One Propose(64) of a search that has been going on for a while.
+  absl::StatusOr<Choice> MeasureChoice() {
     search::SearchOptions options;
     options.seed = 3;
     TF_ASSIGN_OR_RETURN(
         std::unique_ptr<search::Search> search,
         search::Search::Create(space_, target_, "task",
                                cost_model::MakeXgboostModel(1), options, {}));
-    double seconds = 0;
+    Choice choice;
+    std::string ids;
     for (int round = 0; round < kRounds; ++round) {
       const double start = Now();
       TF_ASSIGN_OR_RETURN(std::vector<search::Proposal> proposals,
                           search->Propose(kChosen));
-      seconds = Now() - start;
+      choice.seconds = Now() - start;
       std::vector<search::Outcome> outcomes;
       for (const search::Proposal& proposal : proposals) {
+        absl::StrAppend(&ids, proposal.candidate_id, "\n");
         outcomes.push_back({proposal.candidate_id, database::Status::kOk,
                             FakeSeconds(proposal.candidate)});
       }
+      const double chosen = Now();
       TF_RETURN_IF_ERROR(search->Report(outcomes));
+      choice.total_seconds += choice.seconds + (Now() - chosen);
     }
-    return seconds;
+    choice.chosen = Sha256Hex(ids);
+    return choice;
   }
 
  private:
@@ -190,15 +210,20 @@ absl::StatusOr<nlohmann::json> MeasureProgram(const std::string& path,
   TF_ASSIGN_OR_RETURN(const target::Target target,
                       target::Parse(options.target));
   Bench bench(module.functions.front(), target);
-  TF_RETURN_IF_ERROR(bench.Prepare());
+  TF_RETURN_IF_ERROR(bench.MakeSpace());
+  TF_ASSIGN_OR_RETURN(const Choice choice, bench.MeasureChoice());
+  nlohmann::json result{{"program", path.substr(path.rfind('/') + 1)},
+                        {"target", target.Key()},
+                        {"choose_64_seconds", choice.seconds},
+                        {"choose_8_times_64_seconds", choice.total_seconds},
+                        {"chosen", choice.chosen}};
+  if (options.choices) return result;
+  TF_RETURN_IF_ERROR(bench.TrainModel());
   TF_ASSIGN_OR_RETURN(const Rates rates, bench.Measure(options.seconds, true));
   TF_ASSIGN_OR_RETURN(const Rates replayed,
                       bench.Measure(options.seconds / 4, false));
-  TF_ASSIGN_OR_RETURN(const double choice, bench.MeasureChoice());
   const double each = 1e6 / static_cast<double>(rates.candidates);
-  return nlohmann::json{
-      {"program", path.substr(path.rfind('/') + 1)},
-      {"target", target.Key()},
+  result.update(nlohmann::json{
       {"candidates_per_second",
        static_cast<double>(rates.candidates) / rates.total()},
       {"replayed_per_second",
@@ -212,8 +237,8 @@ absl::StatusOr<nlohmann::json> MeasureProgram(const std::string& path,
       {"microseconds",
        {{"draw", rates.draw * each},
         {"evaluate", rates.evaluate * each},
-        {"score", rates.score * each}}},
-      {"choose_64_seconds", choice}};
+        {"score", rates.score * each}}}});
+  return result;
 }
 
 int Main(int argc, char** argv) {
@@ -221,6 +246,7 @@ int Main(int argc, char** argv) {
   Options options;
   const std::string root = TILEFARM_SOURCE_DIR;
   app.add_flag("--json", options.json, "one JSON object a line");
+  app.add_flag("--choices", options.choices, "only choose 64 of 8,000");
   app.add_option("--target", options.target, "what to tune for");
   app.add_option("--seconds", options.seconds, "CPU time a program");
   app.add_option("programs", options.programs, "TVMScript files");
@@ -241,14 +267,16 @@ int Main(int argc, char** argv) {
       std::cout << result->dump() << std::endl;
       continue;
     }
-    std::cout << (*result)["program"].get<std::string>() << ": "
+    std::cout << (*result)["program"].get<std::string>()
+              << ": choose 64: " << (*result)["choose_64_seconds"].get<double>()
+              << " s" << std::endl;
+    if (options.choices) continue;
+    std::cout << "  "
               << static_cast<int64_t>((*result)["candidates_per_second"])
               << " candidates/s, microseconds "
               << (*result)["microseconds"].dump() << ", "
               << (*result)["by_replay"] << " of " << (*result)["candidates"]
-              << " replayed"
-              << ", choose 64: " << (*result)["choose_64_seconds"].get<double>()
-              << " s" << std::endl;
+              << " replayed" << std::endl;
   }
   return 0;
 }

@@ -1,6 +1,7 @@
 // Lookup, sampling, identity of blocks and loops, transactions, replay.
 #include "compiler/schedule/schedule.h"
 
+#include "absl/strings/str_cat.h"
 #include "tests/schedule/schedule_testing.h"
 
 namespace tilefarm::schedule {
@@ -193,6 +194,40 @@ TEST(ReplayTest, DrawsAbsentDecisionsFromTheSeed) {
   ASSERT_TRUE(a.ok() && b.ok());
   EXPECT_EQ(a->trace().Print(), b->trace().Print());
   EXPECT_NE(a->trace().Decisions()[0], ir::Attr());
+}
+
+// Copies of one beginning go on apart from each other.
+TEST(ReplayTest, GoesOnFromACopyOfItsBeginning) {
+  const auto trace = [](int inner) {
+    return *Trace::Parse(absl::StrCat(
+        "b0 = sch.get_block(\"C\")\n"
+        "l1, l2, l3 = sch.get_loops(b0)\n"
+        "b9 = sch.cache_write(b0, 0, \"global\")\n"
+        "v4, v5 = sch.sample_perfect_tile(l1, n=2, max_innermost_factor=16, "
+        "decision=[",
+        16 / inner, ", ", inner,
+        "])\n"
+        "l6, l7 = sch.split(l1, factors=[v4, v5])\n"
+        "sch.reverse_compute_at(b9, l6)\n"
+        "sch.unroll(l7)\n"));
+  };
+  const size_t size = trace(2).instructions.size();
+  for (size_t common = 0; common <= 3; ++common) {
+    PartialReplay start(ModuleOf(kMatmul));
+    ASSERT_TRUE(start.Advance(trace(2), common).ok());
+    for (const int inner : {2, 4, 8, 2}) {
+      PartialReplay rest = start;
+      ASSERT_TRUE(rest.Advance(trace(inner), size).ok());
+      const Schedule parts = std::move(rest).Take();
+      const auto whole = Replay(trace(inner), ModuleOf(kMatmul));
+      ASSERT_TRUE(whole.ok()) << whole.status();
+      EXPECT_EQ(ir::Print(parts.module()), ir::Print(whole->module()));
+      EXPECT_EQ(parts.trace().Print(), whole->trace().Print());
+    }
+    // Instructions count from the beginning of the trace.
+    PartialReplay rest = start;
+    ExpectIllegal(rest.Advance(trace(3), size), "instruction 4 `");
+  }
 }
 
 TEST(ReplayTest, NamesTheInstructionThatFails) {

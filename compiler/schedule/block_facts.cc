@@ -1,0 +1,45 @@
+#include "compiler/schedule/block_facts.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tilefarm::schedule {
+namespace {
+
+// Blocks that are gone leave their answers behind: enough for every program,
+// and not for ever.
+constexpr size_t kMostAnswers = 256;
+
+bool IsSame(const ir::ForPtr& a, const ir::ForPtr& b) {
+  return a == b ||
+         (a->var == b->var && a->min == b->min && a->extent == b->extent);
+}
+
+bool IsSame(const BlockFacts::Place& a, const BlockFacts::Place& b) {
+  return a.block == b.block &&
+         std::equal(a.loops.begin(), a.loops.end(), b.loops.begin(),
+                    b.loops.end(),
+                    [](const ir::ForPtr& x, const ir::ForPtr& y) {
+                      return IsSame(x, y);
+                    });
+}
+
+}  // namespace
+
+std::optional<bool> BlockFacts::Find(const Places& places) const {
+  const auto found = answers_.find(places.front().block.get());
+  if (found == answers_.end()) return std::nullopt;
+  const Places& known = found->second.places;
+  const bool same =
+      std::equal(known.begin(), known.end(), places.begin(), places.end(),
+                 [](const Place& x, const Place& y) { return IsSame(x, y); });
+  return same ? std::optional(found->second.answer) : std::nullopt;
+}
+
+void BlockFacts::Remember(Places places, bool answer) {
+  if (answers_.size() >= kMostAnswers) answers_.clear();
+  const ir::BlockNode* block = places.front().block.get();
+  answers_[block] = {std::move(places), answer};
+}
+
+}  // namespace tilefarm::schedule

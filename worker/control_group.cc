@@ -203,7 +203,7 @@ constexpr uint64_t kIntoGroup = 0x200000000;     // CLONE_INTO_CGROUP
 
 // Where the C library keeps the id of this thread, which a forked child has to
 // see changed: the address that it has told the kernel. 0 where unknown.
-uint64_t ThreadIdAddress() {
+[[maybe_unused]] uint64_t ThreadIdAddress() {
 #if defined(PR_GET_TID_ADDRESS)
   // The kernel writes a pointer of its own size.
   uint64_t address = 0;

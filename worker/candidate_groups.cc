@@ -11,9 +11,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -32,20 +30,13 @@ constexpr char kOwnSubgroup[] = "worker";
 constexpr int64_t kLeftoversMs = 5000;
 
 std::string ReadFile(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
+  std::string text;
+  return ReadGroupFile(path, &text) ? text : "";
 }
 
-// As one write, into a file that is there; errno, or 0.
+// errno, or 0.
 int WriteFile(const std::string& path, const std::string& text) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return errno;
-  const ssize_t n = write(fd, text.data(), text.size());
-  const int error = n < 0 ? errno : 0;
-  close(fd);
-  return error;
+  return WriteGroupFile(path, text) ? 0 : errno;
 }
 
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }

@@ -18,27 +18,11 @@
 #include <utility>
 #include <vector>
 
+#include "worker/monotonic_ms.h"
+
 namespace tilefarm::worker {
-namespace {
 
-constexpr std::string_view kPrefix = "candidate-";
-constexpr int kMostGroups = 1000;
-// What the destructor waits for processes that were just killed.
-constexpr int64_t kRemovalMs = 1000;
-
-int64_t NowMs() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1000000;
-}
-
-void Pause() {
-  const timespec millisecond{0, 1000000};
-  nanosleep(&millisecond, nullptr);
-}
-
-// False, with errno, where it cannot be read.
-bool ReadFile(const std::string& path, std::string* text) {
+bool ReadGroupFile(const std::string& path, std::string* text) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
   text->clear();
@@ -53,8 +37,7 @@ bool ReadFile(const std::string& path, std::string* text) {
   return n == 0;
 }
 
-// As one write, into a file that is there. False, with errno.
-bool WriteFile(const std::string& path, const std::string& text) {
+bool WriteGroupFile(const std::string& path, const std::string& text) {
   const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return false;
   const ssize_t n = write(fd, text.data(), text.size());
@@ -62,6 +45,18 @@ bool WriteFile(const std::string& path, const std::string& text) {
   close(fd);
   errno = error;
   return n == static_cast<ssize_t>(text.size());
+}
+
+namespace {
+
+constexpr std::string_view kPrefix = "candidate-";
+constexpr int kMostGroups = 1000;
+// What the destructor waits for processes that were just killed.
+constexpr int64_t kRemovalMs = 1000;
+
+void Pause() {
+  const timespec millisecond{0, 1000000};
+  nanosleep(&millisecond, nullptr);
 }
 
 // The number after "KEY " at the beginning of a line; `otherwise` without one.
@@ -101,13 +96,13 @@ std::vector<std::string> Subdirectories(const std::string& directory) {
 // Of the groups below, too.
 bool Populated(const std::string& group) {
   std::string text;
-  if (!ReadFile(group + "/cgroup.events", &text)) return errno != ENOENT;
+  if (!ReadGroupFile(group + "/cgroup.events", &text)) return errno != ENOENT;
   return ValueOf(text, "populated", 1) != 0;
 }
 
 void KillEach(const std::string& group) {
   std::string text;
-  if (ReadFile(group + "/cgroup.procs", &text)) {
+  if (ReadGroupFile(group + "/cgroup.procs", &text)) {
     const char* at = text.c_str();
     for (char* end = nullptr;; at = end) {
       const long pid = strtol(at, &end, 10);
@@ -122,17 +117,17 @@ void KillEach(const std::string& group) {
 }
 
 bool EndGroup(const std::string& group, int64_t milliseconds) {
-  const int64_t deadline = NowMs() + milliseconds;
+  const int64_t deadline = MonotonicMs() + milliseconds;
   bool at_once = false;
   for (bool first = true; Populated(group); first = false) {
-    if (first) at_once = WriteFile(group + "/cgroup.kill", "1");
+    if (first) at_once = WriteGroupFile(group + "/cgroup.kill", "1");
     if (!at_once) {
       // Linux before 5.14: what is frozen makes no new processes, and dies all
       // the same.
-      WriteFile(group + "/cgroup.freeze", "1");
+      WriteGroupFile(group + "/cgroup.freeze", "1");
       KillEach(group);
     }
-    if (NowMs() >= deadline) return false;
+    if (MonotonicMs() >= deadline) return false;
     Pause();
   }
   return true;
@@ -147,14 +142,14 @@ bool RemoveTree(const std::string& group) {
 }
 
 bool EndAndRemove(const std::string& group, int64_t milliseconds) {
-  const int64_t deadline = NowMs() + milliseconds;
+  const int64_t deadline = MonotonicMs() + milliseconds;
   if (!EndGroup(group, milliseconds)) {
     errno = EBUSY;
     return false;
   }
   // The last process may still be on its way out.
   while (!RemoveTree(group)) {
-    if (errno != EBUSY || NowMs() >= deadline) return false;
+    if (errno != EBUSY || MonotonicMs() >= deadline) return false;
     Pause();
   }
   return true;
@@ -163,7 +158,7 @@ bool EndAndRemove(const std::string& group, int64_t milliseconds) {
 // Where a limit is not kept by this kernel, or switched off, there is nothing
 // to set either.
 bool WriteWhereThere(const std::string& path, const std::string& text) {
-  return WriteFile(path, text) || errno == ENOENT;
+  return WriteGroupFile(path, text) || errno == ENOENT;
 }
 
 bool SetLimits(const std::string& group, const GroupLimits& limits,
@@ -173,8 +168,8 @@ bool SetLimits(const std::string& group, const GroupLimits& limits,
     return false;
   };
   if (limits.memory_bytes > 0) {
-    if (!WriteFile(group + "/memory.max",
-                   std::to_string(limits.memory_bytes))) {
+    if (!WriteGroupFile(group + "/memory.max",
+                        std::to_string(limits.memory_bytes))) {
       return failed("/memory.max");
     }
     if (!WriteWhereThere(group + "/memory.swap.max", "0")) {
@@ -185,7 +180,7 @@ bool SetLimits(const std::string& group, const GroupLimits& limits,
     }
   }
   if (limits.tasks > 0 &&
-      !WriteFile(group + "/pids.max", std::to_string(limits.tasks))) {
+      !WriteGroupFile(group + "/pids.max", std::to_string(limits.tasks))) {
     return failed("/pids.max");
   }
   return true;
@@ -247,7 +242,7 @@ pid_t ForkInto([[maybe_unused]] const std::string& group) {
 
 GroupControllers EnabledControllers(const std::string& directory) {
   std::string text;
-  if (!ReadFile(directory + "/cgroup.subtree_control", &text)) return {};
+  if (!ReadGroupFile(directory + "/cgroup.subtree_control", &text)) return {};
   return {HasWord(text, "memory"), HasWord(text, "pids")};
 }
 
@@ -303,7 +298,7 @@ pid_t ControlGroup::Fork(bool* joined) {
     return -1;
   }
   child = fork();
-  if (child == 0) *joined = WriteFile(path_ + "/cgroup.procs", "0");
+  if (child == 0) *joined = WriteGroupFile(path_ + "/cgroup.procs", "0");
   return child;
 }
 
@@ -317,11 +312,12 @@ GroupEvents ControlGroup::Events() const {
   GroupEvents events;
   events.limits = limits_;
   std::string text;
-  if (limits_.memory_bytes > 0 && ReadFile(path_ + "/memory.events", &text)) {
+  if (limits_.memory_bytes > 0 &&
+      ReadGroupFile(path_ + "/memory.events", &text)) {
     events.oom_kills = ValueOf(text, "oom_kill", 0);
     events.limit_hits = ValueOf(text, "oom", 0);
   }
-  if (limits_.tasks > 0 && ReadFile(path_ + "/pids.events", &text)) {
+  if (limits_.tasks > 0 && ReadGroupFile(path_ + "/pids.events", &text)) {
     events.refused_tasks = ValueOf(text, "max", 0);
   }
   return events;
@@ -329,12 +325,13 @@ GroupEvents ControlGroup::Events() const {
 
 bool RemoveLeftovers(const std::string& directory, int64_t milliseconds,
                      std::string* error) {
-  const int64_t deadline = NowMs() + milliseconds;
+  const int64_t deadline = MonotonicMs() + milliseconds;
   bool all = true;
   for (const std::string& name : Subdirectories(directory)) {
     if (name.compare(0, kPrefix.size(), kPrefix) != 0) continue;
     const std::string group = directory + "/" + name;
-    if (EndAndRemove(group, std::max<int64_t>(0, deadline - NowMs()))) continue;
+    if (EndAndRemove(group, std::max<int64_t>(0, deadline - MonotonicMs())))
+      continue;
     *error = group + ": " + strerror(errno);
     all = false;
   }

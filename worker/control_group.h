@@ -23,6 +23,11 @@ namespace tilefarm::worker {
 // runners inherit it whatever command starts them; ssh and adb pass it to none.
 inline constexpr char kCandidateGroupsVariable[] = "TUNE_RUNNER_CGROUP";
 
+// A file of a group or of /proc: read whole, or written to as one write where
+// it is there. False, with errno.
+bool ReadGroupFile(const std::string& path, std::string* text);
+bool WriteGroupFile(const std::string& path, const std::string& text);
+
 // What DIRECTORY lets the groups in it limit.
 struct GroupControllers {
   bool memory = false;

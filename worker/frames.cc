@@ -2,11 +2,12 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
+
+#include "worker/monotonic_ms.h"
 
 namespace tilefarm::worker {
 namespace {
@@ -14,24 +15,19 @@ namespace {
 constexpr char kMagic[3] = {'T', 'F', 'W'};
 constexpr size_t kReadChunk = size_t{1} << 20;
 
-int64_t NowMs() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1000000;
-}
-
 // Waits until `fd` is ready; false where the deadline passed. A negative
 // deadline never passes.
 bool WaitReady(int fd, short events, int64_t deadline_ms) {
   for (;;) {
     int64_t wait_ms = -1;
     if (deadline_ms >= 0) {
-      wait_ms = std::clamp<int64_t>(deadline_ms - NowMs(), 0, 1 << 30);
+      wait_ms = std::clamp<int64_t>(deadline_ms - MonotonicMs(), 0, 1 << 30);
     }
     pollfd p{fd, events, 0};
     const int n = poll(&p, 1, static_cast<int>(wait_ms));
     if (n > 0) return true;  // also errors: the call that follows reports them
-    if (n == 0 && deadline_ms >= 0 && NowMs() >= deadline_ms) return false;
+    if (n == 0 && deadline_ms >= 0 && MonotonicMs() >= deadline_ms)
+      return false;
     if (n < 0 && errno != EINTR) return true;
   }
 }
@@ -88,7 +84,7 @@ const char* FrameStatusName(FrameStatus status) {
 }
 
 FrameStatus ReadFrame(int fd, int64_t timeout_ms, Frame* frame) {
-  const int64_t deadline_ms = timeout_ms < 0 ? -1 : NowMs() + timeout_ms;
+  const int64_t deadline_ms = timeout_ms < 0 ? -1 : MonotonicMs() + timeout_ms;
   char header[kFrameHeaderBytes];
   FrameStatus status = ReadAll(fd, deadline_ms, header, sizeof header);
   if (status != FrameStatus::kOk) return status;
@@ -115,7 +111,7 @@ FrameStatus ReadFrame(int fd, int64_t timeout_ms, Frame* frame) {
 FrameStatus WriteFrame(int fd, int64_t timeout_ms, uint32_t type,
                        std::string_view payload) {
   if (payload.size() > kMaxPayloadBytes) return FrameStatus::kMalformed;
-  const int64_t deadline_ms = timeout_ms < 0 ? -1 : NowMs() + timeout_ms;
+  const int64_t deadline_ms = timeout_ms < 0 ? -1 : MonotonicMs() + timeout_ms;
   ByteWriter header;
   for (char c : kMagic) header.U8(static_cast<uint8_t>(c));
   header.U8(kFrameVersion);

@@ -238,12 +238,7 @@ TEST_F(GroupedRunnerTest, WhatAKilledRunnerLeavesIsEndedByTheNext) {
       return left.size() == 4;
     }));
   });
-  RunRequest request;
-  request.key = "workload";
-  request.symbol = "kernel_leaves_daemons_and_hangs";
-  request.artifact = object_;
-  EXPECT_EQ(client_.Run(request).status().code(),
-            absl::StatusCode::kUnavailable);
+  ExpectRunnerGone("kernel_leaves_daemons_and_hangs");
   kills.join();
   ASSERT_EQ(left.size(), 4u);
   // Nobody but the group knows them.
@@ -268,12 +263,7 @@ TEST_F(GroupedRunnerTest, WhatNothingEndsKeepsItsGroupAndOthersAreUsed) {
   freeze.join();
   ASSERT_TRUE(frozen);
   // The runner has gone, and the next one works beside what it left.
-  RunRequest request;
-  request.key = "workload";
-  request.symbol = "good";
-  request.artifact = object_;
-  EXPECT_EQ(client_.Run(request).status().code(),
-            absl::StatusCode::kUnavailable);
+  ExpectRunnerGone("good");
   ASSERT_NO_FATAL_FAILURE(LoadWorkload());
   EXPECT_EQ(client_.isolation(), "rlimits+cgroup");
   EXPECT_EQ(Run("good", object_).status, RunStatus::kOk);

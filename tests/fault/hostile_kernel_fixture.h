@@ -148,8 +148,8 @@ class HostileKernelFixture : public ::testing::Test {
     ASSERT_TRUE(reply->ok) << reply->error;
   }
 
-  RunReply Run(const std::string& symbol, const std::string& artifact,
-               uint32_t timeout_ms = 10000) {
+  static RunRequest Request(const std::string& symbol,
+                            const std::string& artifact, uint32_t timeout_ms) {
     RunRequest request;
     request.key = "workload";
     request.symbol = symbol;
@@ -159,13 +159,26 @@ class HostileKernelFixture : public ::testing::Test {
     request.min_samples = 3;
     request.max_samples = 5;
     request.target_ms = 5;
-    const absl::StatusOr<RunReply> reply = client_.Run(request);
+    return request;
+  }
+  RunReply Run(const std::string& symbol, const std::string& artifact,
+               uint32_t timeout_ms = 10000) {
+    const absl::StatusOr<RunReply> reply =
+        client_.Run(Request(symbol, artifact, timeout_ms));
     EXPECT_TRUE(reply.ok()) << symbol << ": " << reply.status();
     return reply.ok() ? *reply : RunReply{};
   }
   // `act` of hostile_kernels.c, as the kernel.
   RunReply RunAct(const std::string& act, uint32_t timeout_ms = 10000) {
     return Run("kernel_" + act, object_, timeout_ms);
+  }
+
+  // Asked to run that, it ends or has ended; the client says so once.
+  void ExpectRunnerGone(const std::string& symbol) {
+    EXPECT_EQ(client_.Run(Request(symbol, object_, /*timeout_ms=*/10000))
+                  .status()
+                  .code(),
+              absl::StatusCode::kUnavailable);
   }
 
   // The artifact with `act` done while it is loaded.

@@ -172,12 +172,7 @@ TEST_F(HostileKernelTest, ARunnerWhoseChildNothingEndsIsReplaced) {
   EXPECT_THAT(reply.error, HasSubstr("does not end when it is killed"));
   EXPECT_LT(reply.child_seconds, 30);
   // The runner has gone, and the next one works beside what it left.
-  RunRequest request;
-  request.key = "workload";
-  request.symbol = "good";
-  request.artifact = object_;
-  EXPECT_EQ(client_.Run(request).status().code(),
-            absl::StatusCode::kUnavailable);
+  ExpectRunnerGone("good");
   ASSERT_NO_FATAL_FAILURE(LoadWorkload());
   EXPECT_EQ(Run("good", object_).status, RunStatus::kOk);
 }

@@ -13,22 +13,16 @@
 
 #include <algorithm>
 
+#include "worker/monotonic_ms.h"
+
 namespace tilefarm::worker {
 namespace {
 
 // Distinguishes a body that returned from an exit() within it.
 constexpr int kReturnedStatus = 93;
 constexpr int kNotConfinedStatus = 94;
-// What a child has to end by itself after SIGTERM, and what the system has to
-// end it after SIGKILL.
+// What a child has to end by itself after SIGTERM.
 constexpr int64_t kGraceMs = 50;
-constexpr int64_t kReapMs = 5000;
-
-int64_t NowMs() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1000000;
-}
 
 void OnChildSignal(int) {}  // only there to end ppoll
 
@@ -70,7 +64,7 @@ void KillOrphans() {
 // Waits until `child` has ended, and leaves its zombie: that keeps its process
 // group's number from being given away. False where it has not by then.
 bool AwaitEnd(pid_t child, int64_t milliseconds) {
-  const int64_t deadline = NowMs() + milliseconds;
+  const int64_t deadline = MonotonicMs() + milliseconds;
   sigset_t none;
   sigemptyset(&none);
   for (;;) {
@@ -79,7 +73,7 @@ bool AwaitEnd(pid_t child, int64_t milliseconds) {
         info.si_pid == child) {
       return true;
     }
-    const int64_t left = deadline - NowMs();
+    const int64_t left = deadline - MonotonicMs();
     if (left <= 0) return false;
     const timespec wait{left / 1000, left % 1000 * 1000000};
     ppoll(nullptr, 0, &wait, &none);
@@ -185,13 +179,13 @@ ChildOutcome RunChild(const ChildSetup& setup, const ChildLimits& limits,
     body();
     _exit(kReturnedStatus);
   }
-  const int64_t deadline = NowMs() + limits.timeout_ms;
+  const int64_t deadline = MonotonicMs() + limits.timeout_ms;
   ChildOutcome outcome;
   sigset_t none;
   sigemptyset(&none);
   bool killed = false;
   while (!AwaitEnd(child, 0)) {
-    int64_t left = deadline - NowMs();
+    int64_t left = deadline - MonotonicMs();
     const int64_t patience = give_up ? give_up() : left;
     if (left <= 0) {
       outcome.end = ChildEnd::kTimeout;

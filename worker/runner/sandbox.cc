@@ -31,8 +31,6 @@ constexpr uid_t kNobody = 65534;
 constexpr uint64_t kMemoryBesideBuffers = uint64_t{32} << 20;
 constexpr uint32_t kTasks = 64;
 constexpr uint32_t kTasksOfACpu = 8;
-// What the system has to end processes after SIGKILL.
-constexpr int64_t kReapMs = 5000;
 
 void Limit(decltype(RLIMIT_AS) resource, rlim_t value) {
   rlimit limit;

@@ -18,6 +18,9 @@
 
 namespace tilefarm::worker {
 
+// What the system has to end processes after SIGKILL.
+inline constexpr int64_t kReapMs = 5000;
+
 class Sandbox {
  public:
   // To be called by the single thread of the process, once. Confines it, too,

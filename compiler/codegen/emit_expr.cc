@@ -220,6 +220,7 @@ llvm::Value* Emitter::EmitCall(const ir::CallNode& e) {
   if (e.op == Intrinsic::kIfThenElse) return EmitIfThenElse(e);
   if (e.op == Intrinsic::kDotProduct) return EmitDotProduct(e);
   if (e.op == Intrinsic::kTileProduct) return EmitTileProduct(e);
+  if (e.op == Intrinsic::kTransposed) return EmitTransposed(e);
   std::vector<llvm::Value*> args;
   for (const ir::Expr& arg : e.args) args.push_back(Emit(arg));
   llvm::Value* x = args[0];

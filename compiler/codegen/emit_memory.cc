@@ -367,6 +367,7 @@ void Emitter::EmitStore(const ir::StoreNode& s) {
   const int lanes = index->dtype.lanes;
   const ir::DataType element = s.buffer->dtype.element();
   const llvm::Align align(element.bytes());
+  if (frame_->tile.buffer == s.buffer.get()) frame_->tile = {};
   if (lanes == 1 && s.value->dtype.is_vector()) {
     return Fail(absl::InternalError(
         absl::StrCat("a vector is stored to one element of ", s.buffer->name)));

@@ -58,6 +58,14 @@ class Emitter {
     // Each address once an iteration.
     std::set<std::pair<const ir::BufferNode*, std::string>> fetched;
   };
+  // The last tile that was read by columns, as it stands in memory.
+  struct Tile {
+    const ir::BufferNode* buffer = nullptr;
+    llvm::BasicBlock* block = nullptr;
+    llvm::Value* base = nullptr;  // index of its first element
+    llvm::Value* step = nullptr;  // between its rows
+    std::vector<llvm::Value*> columns;
+  };
   // Operator, or type of the elements of an address, and operands.
   using IndexOperation =
       std::tuple<int, llvm::Type*, llvm::Value*, llvm::Value*>;
@@ -78,6 +86,7 @@ class Emitter {
     // point, so that it is emitted once, and in which order (Known).
     std::map<IndexOperation, llvm::Value*> known;
     std::vector<IndexOperation> known_order;
+    Tile tile;
   };
   // Code that runs conditionally or in a loop: what becomes known in it is
   // forgotten at its end.
@@ -152,6 +161,11 @@ class Emitter {
   llvm::Value* EmitTileLoad(llvm::Value* address, llvm::Value* apart);
   llvm::Value* EmitSums(llvm::Type* vector, llvm::Value* address);
   llvm::Value* EmitInterleave(llvm::Value* a, llvm::Value* b);
+
+  // --- emit_transpose.cc ---
+  llvm::Value* EmitTransposed(const ir::CallNode& e);
+  // As many vectors as each has elements, of `bytes` each.
+  void Transpose(std::vector<llvm::Value*>& rows, int bytes);
 
   // --- emit_library.cc ---
   void EmitGemmCall(const ir::CallNode& e);

@@ -45,6 +45,13 @@ void SetTargetAttributes(llvm::Module& module, const target::Target& target) {
     if (target.vector_bits == 512) {
       function.addFnAttr("prefer-vector-width", "512");
     }
+    // A function that spills vectors without having asked for an aligned stack
+    // does so across lines, or not, as its caller's stack lies. Whether it will
+    // is known too late to ask.
+    if (target.kind == "x86-64" && target.vector_bits > 128) {
+      function.addFnAttr(llvm::Attribute::getWithStackAlignment(
+          module.getContext(), llvm::Align(target.vector_bits / 8)));
+    }
   }
 }
 

@@ -14,21 +14,22 @@ struct IntrinsicInfo {
 };
 
 // In the order of the enum.
-constexpr std::array<IntrinsicInfo, 42> kIntrinsics = {{
-    {"if_then_else", 3},  {"exp", 1},         {"exp2", 1},
-    {"log", 1},           {"log2", 1},        {"log10", 1},
-    {"log1p", 1},         {"sqrt", 1},        {"rsqrt", 1},
-    {"tanh", 1},          {"sigmoid", 1},     {"erf", 1},
-    {"sin", 1},           {"cos", 1},         {"tan", 1},
-    {"sinh", 1},          {"cosh", 1},        {"atan", 1},
-    {"asin", 1},          {"acos", 1},        {"atan2", 2},
-    {"pow", 2},           {"abs", 1},         {"floor", 1},
-    {"ceil", 1},          {"round", 1},       {"nearbyint", 1},
-    {"trunc", 1},         {"fma", 3},         {"copysign", 2},
-    {"isnan", 1},         {"isinf", 1},       {"popcount", 1},
-    {"clz", 1},           {"dot_product", 3}, {"tile_product", 5},
-    {"library_gemm", 16}, {"interleave", 2},  {"lane_sum", 1},
-    {"lane_product", 1},  {"lane_min", 1},    {"lane_max", 1},
+constexpr std::array<IntrinsicInfo, 43> kIntrinsics = {{
+    {"if_then_else", 3},  {"exp", 1},          {"exp2", 1},
+    {"log", 1},           {"log2", 1},         {"log10", 1},
+    {"log1p", 1},         {"sqrt", 1},         {"rsqrt", 1},
+    {"tanh", 1},          {"sigmoid", 1},      {"erf", 1},
+    {"sin", 1},           {"cos", 1},          {"tan", 1},
+    {"sinh", 1},          {"cosh", 1},         {"atan", 1},
+    {"asin", 1},          {"acos", 1},         {"atan2", 2},
+    {"pow", 2},           {"abs", 1},          {"floor", 1},
+    {"ceil", 1},          {"round", 1},        {"nearbyint", 1},
+    {"trunc", 1},         {"fma", 3},          {"copysign", 2},
+    {"isnan", 1},         {"isinf", 1},        {"popcount", 1},
+    {"clz", 1},           {"dot_product", 3},  {"tile_product", 5},
+    {"library_gemm", 16}, {"interleave", 2},   {"transposed", 2},
+    {"lane_sum", 1},      {"lane_product", 1}, {"lane_min", 1},
+    {"lane_max", 1},
 }};
 static_assert(kIntrinsics.size() ==
               static_cast<size_t>(Intrinsic::kLaneMax) + 1);

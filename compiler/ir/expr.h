@@ -119,6 +119,10 @@ enum class Intrinsic : uint8_t {
   kLibraryGemm,
   // (a, b): lane 0 of a, lane 0 of b, lane 1 of a, ...
   kInterleave,
+  // (row, tile): `tile` loads the first elements of n rows of n side by side,
+  // n lanes; each lane's value is the `row`-th element of its row instead. All
+  // of the tile's elements are there.
+  kTransposed,
   // One number from the lanes of a vector, combined in halves.
   kLaneSum,
   kLaneProduct,

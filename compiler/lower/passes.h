@@ -101,6 +101,11 @@ ir::Stmt PromoteAccumulators(const ir::Stmt& stmt,
 // into cache lines and say what to fetch (ir::kPrefetchNext).
 ir::Stmt PrefetchNext(const ir::Stmt& stmt);
 
+// Flat form. Stores one after another, or in a loop, whose values are columns
+// of a tile, as many as a vector has lanes, read its rows instead, once
+// (ir::Intrinsic::kTransposed).
+ir::Stmt TransposeLoads(const ir::Stmt& stmt, const target::Target& target);
+
 // Any form. Copies of code get loop variables and allocations of their own.
 ir::Stmt RenewScopes(const ir::Stmt& stmt);
 

@@ -74,6 +74,9 @@ absl::StatusOr<ir::PrimFuncPtr> Lower(const ir::PrimFunc& function,
   if (done("promote")) return result();
   // Only now is it known which loops are innermost and what they still read.
   f.body = PrefetchNext(f.body);
+  // Not before registers have their place: here a tile's first column stands
+  // for all.
+  f.body = TransposeLoads(f.body, target);
   // Last, since most passes copy code: each definition stands once.
   f.body = RenewScopes(Simplify(f.body));
   TF_RETURN_IF_ERROR(VerifyLowered(f));

@@ -45,8 +45,8 @@ Axes TransposedAxes(const ir::BlockNode& block) {
   return axes.written != nullptr && axes.read != nullptr ? axes : Axes{};
 }
 
-// One register of the output's row at a time, its lanes gathered from as many
-// rows of the input, which are read along. `nullopt` where lanes do not divide.
+// Registers of the output's rows, their lanes from as many rows of the input,
+// which are read along. `nullopt` where lanes do not divide.
 absl::StatusOr<std::optional<schedule::Schedule>> WholeRegisters(
     const RuleContext& context, schedule::Schedule schedule,
     const std::string& name, const Axes& axes) {
@@ -67,7 +67,13 @@ absl::StatusOr<std::optional<schedule::Schedule>> WholeRegisters(
     }
     if (iter != nullptr && iter->var.get() == axes.written) {
       if (IterExtent(*iter) % lanes != 0) return std::nullopt;
-      TF_ASSIGN_OR_RETURN(written, schedule.Split(loop, {std::nullopt, lanes}));
+      TF_ASSIGN_OR_RETURN(const std::vector<schedule::LoopRv> registers,
+                          schedule.Split(loop, {std::nullopt, lanes}));
+      TF_ASSIGN_OR_RETURN(const std::vector<schedule::ExprRv> factors,
+                          SampleTiles(schedule, registers[0], 2, kMaxTile));
+      TF_ASSIGN_OR_RETURN(
+          written, schedule.Split(registers[0], {factors[0], factors[1]}));
+      written.push_back(registers[1]);
     } else if (iter != nullptr && iter->var.get() == axes.read) {
       TF_ASSIGN_OR_RETURN(const std::vector<schedule::ExprRv> factors,
                           SampleTiles(schedule, loop, 2, kMaxTile));
@@ -76,8 +82,9 @@ absl::StatusOr<std::optional<schedule::Schedule>> WholeRegisters(
       outer.push_back(loop);
     }
   }
-  if (written.size() != 2 || read.size() != 2) return std::nullopt;
-  outer.insert(outer.end(), {written[0], read[0], read[1], written[1]});
+  if (written.size() != 3 || read.size() != 2) return std::nullopt;
+  outer.insert(outer.end(),
+               {written[0], read[0], written[1], read[1], written[2]});
   if (!schedule.Reorder(outer).ok()) return std::nullopt;
   return schedule;
 }
@@ -91,10 +98,12 @@ absl::StatusOr<std::optional<schedule::Schedule>> WholeRegisters(
 //   for i, j: B[i, j] = A[j, i]
 //   ->  for i0, j0, i1, j1: B[i0 i1, j0 j1] = A[j0 j1, i0 i1]
 //
-// Or, where rows are whole registers, register by register, so that what is
+// Or, where rows are whole registers, register by register, so that tiles of as
+// many rows are transposed in registers (lower::TransposeLoads), and what is
 // written can go around the caches:
 //
-//   ->  for j0, i0, i1, j1 (lanes): B[i0 i1, j0 j1] = A[j0 j1, i0 i1]
+//   ->  for j0, i0, j1, i1, j2 (lanes):
+//         B[i0 i1, j0 j1 j2] = A[j0 j1 j2, i0 i1]
 Alternatives TileTransposed(const RuleContext& context,
                             schedule::Schedule schedule,
                             const std::string& name) {

@@ -18,6 +18,8 @@ namespace {
 
 constexpr int kMaxSketches = 64;
 constexpr int kDraws = 200;
+// Of the mutations, by SwapLevels.
+constexpr double kSwapsOfLevels = 0.15;
 // Blocks that cannot all be explored: past this many, rules only look at the
 // first alternative of each.
 constexpr int kMaxBlocks = 64;
@@ -117,6 +119,10 @@ class DesignSpaceImpl : public DesignSpace {
   absl::StatusOr<Candidate> Mutate(const Candidate& parent,
                                    Rng& rng) const override {
     const Sketch& sketch = sketches_[parent.sketch];
+    if (rng.Chance(kSwapsOfLevels)) {
+      auto swapped = SwapLevels(sketch.sites, parent.decisions, rng);
+      if (swapped) return Candidate{parent.sketch, *std::move(swapped)};
+    }
     for (int draw = 0; draw < kDraws && !sketch.sites.empty(); ++draw) {
       const size_t at = rng.Below(sketch.sites.size());
       std::optional<ir::Attr> decision =

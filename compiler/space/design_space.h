@@ -53,9 +53,9 @@ class DesignSpace {
   // A random point that passes the static bounds on tiles; Apply may still
   // find it illegal. NotFound where no draw passes.
   virtual absl::StatusOr<Candidate> Sample(Rng& rng) const = 0;
-  // A neighbour by one random mutator (tile sizes, compute location, unroll
-  // depth, parallel extent). FailedPrecondition where the sketch has nothing
-  // to mutate or no neighbour passes the bounds.
+  // A neighbour by one random mutator (tile sizes, the order of tiles, compute
+  // location, unroll depth, parallel extent). FailedPrecondition where the
+  // sketch has nothing to mutate or no neighbour passes the bounds.
   virtual absl::StatusOr<Candidate> Mutate(const Candidate& parent,
                                            Rng& rng) const = 0;
   // Decisions from either parent; FailedPrecondition for different sketches.

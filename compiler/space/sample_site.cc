@@ -13,6 +13,8 @@ namespace tilefarm::space {
 namespace {
 
 constexpr int64_t kSaturated = INT64_MAX;
+// Of a tiled block's spatial loops, at least; its reductions have fewer.
+constexpr int kSpatialLevels = 4;
 
 // In ascending order.
 std::vector<int64_t> Divisors(int64_t n, int64_t limit) {
@@ -378,6 +380,39 @@ std::optional<ir::Attr> MutateDecision(const SampleSite& site,
   for (int attempt = 0; attempt < 16; ++attempt) {
     ir::Attr next = DrawDecision(site, target, rng);
     if (!(next == old)) return next;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::vector<ir::Attr>> SwapLevels(
+    const std::vector<SampleSite>& sites,
+    const std::vector<ir::Attr>& decisions, Rng& rng) {
+  const auto is_spatial = [](const SampleSite& site) {
+    return site.tile_group >= 0 && site.factors >= kSpatialLevels &&
+           !site.fixed;
+  };
+  std::vector<const SampleSite*> spatial;
+  for (const SampleSite& site : sites) {
+    if (is_spatial(site)) spatial.push_back(&site);
+  }
+  if (spatial.empty()) return std::nullopt;
+  for (int attempt = 0; attempt < 16; ++attempt) {
+    const SampleSite& chosen = *spatial[rng.Below(spatial.size())];
+    const size_t outer = static_cast<size_t>(chosen.factors) - 1;
+    const size_t a = rng.Below(outer);
+    const size_t b = rng.Below(outer);
+    std::vector<ir::Attr> next = decisions;
+    for (size_t i = 0; i < sites.size(); ++i) {
+      if (!is_spatial(sites[i]) || sites[i].tile_group != chosen.tile_group ||
+          rng.Chance(0.5)) {
+        continue;
+      }
+      std::vector<int64_t> factors = Factors(decisions[i]);
+      if (factors.size() <= std::max(a, b)) continue;
+      std::swap(factors[a], factors[b]);
+      next[i] = ToAttr(factors);
+    }
+    if (next != decisions) return next;
   }
   return std::nullopt;
 }

@@ -58,6 +58,14 @@ std::optional<ir::Attr> MutateDecision(const SampleSite& site,
                                        const ir::Attr& old,
                                        const target::Target& target, Rng& rng);
 
+// A neighbour that goes through the tiles of one block in another order: for
+// some of its spatial loops, two levels outside of the register tile change
+// places. Loop by loop it is far away, since in between there are tilings that
+// go through memory as neither of them. nullopt where no block has such levels.
+std::optional<std::vector<ir::Attr>> SwapLevels(
+    const std::vector<SampleSite>& sites,
+    const std::vector<ir::Attr>& decisions, Rng& rng);
+
 // Whether the register tiles of all sites together fit: accumulators and one
 // row of operands within the vector registers; the other operand may come from
 // memory with the multiplication.

@@ -88,6 +88,52 @@ TEST(MutateDecisionTest, OneDecisionHasNoNeighbour) {
   EXPECT_FALSE(MutateDecision(fixed, *fixed.fixed, TestTarget(), rng));
 }
 
+TEST(SwapLevelsTest, OuterLevelsOfOneBlockChangePlaces) {
+  // Two blocks of two spatial loops; the first has a reduction.
+  std::vector<SampleSite> sites;
+  for (const int group : {0, 0, 0, 1, 1}) {
+    sites.push_back(Tile(SiteKind::kPerfectTile, 0));
+    sites.back().tile_group = group;
+  }
+  sites[2].factors = 2;
+  const std::vector<ir::Attr> decisions = {
+      ir::Attr(ir::AttrList{28, 1, 1, 2}), ir::Attr(ir::AttrList{7, 1, 1, 8}),
+      ir::Attr(ir::AttrList{9, 3}), ir::Attr(ir::AttrList{2, 3, 5, 4}),
+      ir::Attr(ir::AttrList{1, 1, 1, 16})};
+  Rng rng(1);
+  bool both = false;
+  for (int i = 0; i < 300; ++i) {
+    const auto next = SwapLevels(sites, decisions, rng);
+    ASSERT_TRUE(next);
+    EXPECT_NE(*next, decisions);
+    EXPECT_TRUE((*next)[2] == decisions[2]);
+    EXPECT_TRUE((*next)[4] == decisions[4]);
+    const bool first =
+        !((*next)[0] == decisions[0]) || !((*next)[1] == decisions[1]);
+    EXPECT_NE(first, !((*next)[3] == decisions[3])) << "one block at a time";
+    for (const size_t at : {0, 1, 3}) {
+      EXPECT_EQ(Factors((*next)[at]).back(), Factors(decisions[at]).back());
+      EXPECT_EQ(Product(Factors((*next)[at])), Product(Factors(decisions[at])));
+    }
+    both |= (*next)[0] == ir::Attr(ir::AttrList{1, 28, 1, 2}) &&
+            (*next)[1] == ir::Attr(ir::AttrList{1, 7, 1, 8});
+  }
+  EXPECT_TRUE(both) << "two loops in one step";
+}
+
+TEST(SwapLevelsTest, NothingToSwap) {
+  Rng rng(1);
+  SampleSite untiled = Tile(SiteKind::kPerfectTile, 96);
+  EXPECT_FALSE(
+      SwapLevels({untiled}, {ir::Attr(ir::AttrList{2, 3, 4, 4})}, rng));
+  SampleSite alike = untiled;
+  alike.tile_group = 0;
+  EXPECT_FALSE(SwapLevels({alike}, {ir::Attr(ir::AttrList{1, 1, 1, 96})}, rng));
+  SampleSite fixed = alike;
+  fixed.fixed = ir::Attr(ir::AttrList{2, 3, 4, 4});
+  EXPECT_FALSE(SwapLevels({fixed}, {*fixed.fixed}, rng));
+}
+
 TEST(SampleSiteTest, CountsOrderedFactorisations) {
   // 2^2 over four levels: C(5, 2).
   EXPECT_EQ(Tile(SiteKind::kPerfectTile, 4).Count(), 10);

@@ -24,18 +24,21 @@ void AppendPacked(const LoweredFunction& function, const std::string& list,
                     param.bytes, " bytes",
                     param.pack == nullptr ? ", a copy" : "", "\n");
   }
-  absl::StrAppend(text, " *\n * ", symbol,
-                  "_packed_bytes: the size of a packed buffer, a multiple of\n"
-                  " * 64; 0 for other parameters. ",
-                  symbol,
-                  "_pack: lays one out; the result is 0,\n"
-                  " * or non-zero for other parameters. Packed buffers belong "
-                  "to this very\n"
-                  " * library: another one lays them out in another way. ",
-                  symbol, "_packed: the\n * function itself. */\n", "size_t ",
-                  symbol, "_packed_bytes(int parameter);\n", "int ", symbol,
-                  "_pack(int parameter, const void* source, void* packed);\n",
-                  "int ", symbol, "_packed(", list, ");\n");
+  absl::StrAppend(
+      text, " *\n * ", symbol,
+      "_packed_bytes: the size of a packed buffer, a multiple of\n"
+      " * 64; 0 for other parameters. ",
+      symbol,
+      "_pack: lays one out; the result is 0,\n"
+      " * or non-zero for other parameters. Packed buffers belong "
+      "to this very\n"
+      " * library: another one lays them out in another way. Large "
+      "ones are read\n * faster from huge pages: aligned_alloc of "
+      "2 MiB and madvise(MADV_HUGEPAGE)\n * before they are packed. ",
+      symbol, "_packed: the\n * function itself. */\n", "size_t ", symbol,
+      "_packed_bytes(int parameter);\n", "int ", symbol,
+      "_pack(int parameter, const void* source, void* packed);\n", "int ",
+      symbol, "_packed(", list, ");\n");
 }
 
 }  // namespace

@@ -8,7 +8,8 @@
 // TYPE:COUNT is a parameter, "float32:1048576". Several libraries take turns,
 // sample by sample, on the same buffers, so that what the machine does and
 // where the buffers lie is the same for all. --packed calls S_packed, on
-// constants laid out ahead of time. Prints one JSON object:
+// constants laid out ahead of time, in huge pages as their header advises.
+// Prints one JSON object:
 // {"libraries": [{"seconds": [...], "median_seconds": S, "shared": N}...],
 //  "alone_contention": C, "canary_seconds": S}.
 //
@@ -40,6 +41,7 @@
 
 #include "base/quiet_core.h"
 #include "base/statistics.h"
+#include "tests/perf/huge_memory.h"
 
 namespace tilefarm::perf {
 namespace {
@@ -174,9 +176,8 @@ Contender Load(const std::string& path, const std::string& symbol, bool packed,
   for (int i = 0; i < parameters; ++i) {
     const int64_t size = bytes(i);
     if (size <= 0) continue;
-    void* into = nullptr;
-    if (posix_memalign(&into, 64, static_cast<size_t>(size)) != 0 ||
-        pack(i, args[static_cast<size_t>(i)], into) != 0) {
+    void* into = AllocateConstants(static_cast<size_t>(size));
+    if (into == nullptr || pack(i, args[static_cast<size_t>(i)], into) != 0) {
       std::cerr << "cannot pack parameter " << i << "\n";
       std::exit(1);
     }

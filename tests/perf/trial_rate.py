@@ -56,7 +56,9 @@ def rates(entry, trials, seconds, lines, best_seconds):
 
 
 def main():
-    args = tuning.parser(__doc__, trials=128).parse_args()
+    parser = tuning.parser(__doc__, trials=128)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
     results = []
     if not args.json:
         print("{:24} {:>9} {:>6} {:>9} {:>6} {:>8} {:>6} {:>8} {:>10} {:>7}"
@@ -64,9 +66,11 @@ def main():
                       "measure", "judge", "compile", "compile ms", "run ms"))
     for entry in tuning.chosen(args):
         with tempfile.TemporaryDirectory(prefix="tilefarm-perf-") as folder:
-            timeline = os.path.join(folder, "timeline")
+            db = tuning.database(args, folder, entry, args.seed)
+            timeline = tuning.kept_timeline(db)
             records, last, seconds = tuning.tune(
-                args, tuning.write_program(entry, folder), timeline=timeline)
+                args, tuning.write_program(entry, folder), seed=args.seed,
+                db=db, timeline=timeline)
             with open(timeline) as file:
                 lines = [json.loads(line) for line in file]
         result = rates(entry, {r["candidate_id"] for r in records}, seconds,

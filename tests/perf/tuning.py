@@ -28,9 +28,9 @@ def parser(description, trials):
     result.add_argument("--cores", type=int, default=1)
     result.add_argument("--json", action="store_true")
     result.add_argument("--keep", metavar="DIR",
-                        help="keep each entry's tuning of each seed here, and "
-                        "take what is there: one tuning then serves several "
-                        "scripts")
+                        help="keep each entry's tuning of each seed here, with "
+                        "the worker's timeline, and take what is there: one "
+                        "tuning then serves several scripts")
     return result
 
 
@@ -56,15 +56,21 @@ def database(args, folder, entry, seed):
     return os.path.join(args.keep or folder, f"{entry.name}-{seed}.db")
 
 
+def kept_timeline(db):
+    return db.replace(".db", ".timeline")
+
+
 def tune(args, program, seed=0, db=None, timeline=None, options=()):
     """Tunes on a fresh farm. Returns the records of the job's trials in their
     order (every record has `median_seconds`, `status`, ...), the last line of
     `tune run`, and the seconds that `tune run` took. With --keep and a database
-    of `database`, what was returned before is returned again."""
+    of `database`, what was returned before is returned again, and the timeline
+    is that of `kept_timeline`."""
     kept = None
     if args.keep and db and os.path.dirname(db) == args.keep:
         os.makedirs(args.keep, exist_ok=True)
         kept = db.replace(".db", ".json")
+        timeline = kept_timeline(db)
         if os.path.exists(kept):
             with open(kept) as file:
                 before = json.load(file)

@@ -6,6 +6,18 @@
 #include <cstring>
 
 namespace tilefarm::worker {
+namespace {
+
+// Addresses that a buffer may be put to, in pages or huge pages.
+constexpr size_t kPlaces = 31;
+
+size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
+
+uintptr_t RoundUp(uintptr_t value, size_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
 
 GuardedBuffer& GuardedBuffer::operator=(GuardedBuffer&& other) noexcept {
   std::swap(mapping_, other.mapping_);
@@ -19,26 +31,53 @@ GuardedBuffer::~GuardedBuffer() {
   if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
 }
 
-bool GuardedBuffer::Allocate(size_t bytes, bool shared) {
-  return Map(bytes, bytes, shared);
+bool GuardedBuffer::Allocate(size_t bytes) {
+  return Map(bytes, bytes, /*skip=*/0, PageBytes());
 }
 
-bool GuardedBuffer::AllocateAsUsersDo(size_t bytes) {
-  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t usable = (kAllocatorOffset + bytes + page - 1) / page * page;
-  return Map(usable - kAllocatorOffset, bytes, /*shared=*/false);
+bool GuardedBuffer::AllocateHuge(size_t bytes) {
+  if (bytes < kHugePageBytes) return Allocate(bytes);
+  if (!Map(bytes, bytes, /*skip=*/0, kHugePageBytes)) return false;
+  const size_t usable = RoundUp(bytes, PageBytes());
+  // Small ones are as good, but slower.
+  madvise(static_cast<char*>(data_) + bytes - usable, usable, MADV_HUGEPAGE);
+  return true;
 }
 
-bool GuardedBuffer::Map(size_t room, size_t bytes, bool shared) {
-  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t usable = (room + page - 1) / page * page;
-  const size_t total = usable + 2 * page;
-  void* mapping =
-      mmap(nullptr, total, PROT_NONE,
-           (shared ? MAP_SHARED : MAP_PRIVATE) | MAP_ANONYMOUS | MAP_NORESERVE,
-           -1, 0);
+bool GuardedBuffer::AllocateAsUsersDo(size_t bytes, uint64_t random) {
+  const size_t usable = RoundUp(kAllocatorOffset + bytes, PageBytes());
+  return Map(usable - kAllocatorOffset, bytes, random % kPlaces * PageBytes(),
+             PageBytes());
+}
+
+bool GuardedBuffer::Move(uint64_t random) {
+  const auto before = reinterpret_cast<uintptr_t>(data_);
+  void* moved = MovePages(data_, bytes_, random);
+  if (moved == nullptr) return false;
+  const size_t page = PageBytes();
+  const uintptr_t first = before / page * page;
+  const uintptr_t last = RoundUp(before + bytes_, page);
+  const auto begin = reinterpret_cast<uintptr_t>(mapping_);
+  if (first > begin) munmap(mapping_, first - begin);
+  if (last < begin + mapping_bytes_) {
+    munmap(reinterpret_cast<void*>(last), begin + mapping_bytes_ - last);
+  }
+  data_ = moved;
+  mapping_ =
+      reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(moved) / page * page);
+  mapping_bytes_ = last - first;
+  return true;
+}
+
+bool GuardedBuffer::Map(size_t room, size_t bytes, size_t skip, size_t align) {
+  const size_t page = PageBytes();
+  const size_t usable = RoundUp(room, page);
+  const size_t total = align + usable + page + skip;
+  void* mapping = mmap(nullptr, total, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) return false;
-  char* first = static_cast<char*>(mapping) + page;
+  char* first = reinterpret_cast<char*>(
+      RoundUp(reinterpret_cast<uintptr_t>(mapping) + page, align));
   if (usable > 0 && mprotect(first, usable, PROT_READ | PROT_WRITE) != 0) {
     munmap(mapping, total);
     return false;
@@ -50,6 +89,35 @@ bool GuardedBuffer::Map(size_t room, size_t bytes, bool shared) {
   made.bytes_ = bytes;
   *this = std::move(made);
   return true;
+}
+
+void* MovePages(void* data, size_t bytes, uint64_t random) {
+  const size_t page = PageBytes();
+  const auto start = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t first = start / page * page;
+  const size_t size = RoundUp(start + bytes, page) - first;
+  // Huge pages stay whole where both places are alike.
+  const size_t step = size < kHugePageBytes ? page : kHugePageBytes;
+  const size_t total = size + (kPlaces + 1) * step;
+  void* hole = mmap(nullptr, total, PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (hole == MAP_FAILED) return nullptr;
+  const auto begin = reinterpret_cast<uintptr_t>(hole);
+  const uintptr_t target =
+      RoundUp(begin, step) + first % step + random % kPlaces * step;
+  void* moved =
+      mremap(reinterpret_cast<void*>(first), size, size,
+             MREMAP_MAYMOVE | MREMAP_FIXED, reinterpret_cast<void*>(target));
+  if (moved == MAP_FAILED) {
+    munmap(hole, total);
+    return nullptr;
+  }
+  if (target > begin) munmap(hole, target - begin);
+  const uintptr_t after = target + size;
+  if (after < begin + total) {
+    munmap(reinterpret_cast<void*>(after), begin + total - after);
+  }
+  return static_cast<char*>(moved) + (start - first);
 }
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {

@@ -19,26 +19,40 @@ class GuardedBuffer {
   ~GuardedBuffer();
 
   // False where the system has no room; zero-filled otherwise, not touched.
-  // `shared`: with processes forked later, which then write to the same pages.
-  bool Allocate(size_t bytes, bool shared = false);
+  bool Allocate(size_t bytes);
+  // The same in huge pages, as the headers of artifacts advise for constants:
+  // where the system has them, and `bytes` are kHugePageBytes or more.
+  bool AllocateHuge(size_t bytes);
   // The same where an allocator puts large blocks: kAllocatorOffset bytes into
   // a page, whatever their size, so that an access little past the end need not
   // fault. Loads and stores at one place of different pages hinder each other,
-  // and a user's buffers all begin at the same place.
-  bool AllocateAsUsersDo(size_t bytes);
+  // and a user's buffers all begin at the same place. Of the addresses that are
+  // free it takes one by `random`.
+  bool AllocateAsUsersDo(size_t bytes, uint64_t random);
   static constexpr size_t kAllocatorOffset = 64;
+  // MovePages, without the inaccessible pages. False: it stays as it is.
+  bool Move(uint64_t random);
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 
  private:
-  // Of `room` bytes up to the second page, the first `bytes`.
-  bool Map(size_t room, size_t bytes, bool shared);
+  // Of `room` bytes up to the second page, the first `bytes`; that page is
+  // followed by `skip` bytes more that are as inaccessible, and the pages of
+  // the room begin at a multiple of `align`.
+  bool Map(size_t room, size_t bytes, size_t skip, size_t align);
 
   void* mapping_ = nullptr;
   size_t mapping_bytes_ = 0;
   void* data_ = nullptr;
   size_t bytes_ = 0;
 };
+
+inline constexpr size_t kHugePageBytes = size_t{2} << 20;
+
+// Moves the pages that hold the bytes, with what is in them, to addresses
+// chosen by `random`, and returns where the bytes are now; null where the
+// system cannot, and they are where they were. Nobody else may use the pages.
+void* MovePages(void* data, size_t bytes, uint64_t random);
 
 // Zeroed anonymous memory; `shared` with processes forked later, or private.
 class Mapping {

@@ -33,10 +33,10 @@ constexpr double kLongRunSeconds = 0.5;
 // What a first run may take that later ones do not: beyond this a run's time
 // is its own.
 constexpr double kStartUpSeconds = 20e-3;
-// Samples between two placements of the buffers, where they take no more than
-// so many bytes: where they lie in physical memory decides which of them share
-// sets of the second-level cache, and what a user's process gets is the luck of
-// the draw. Larger ones do not live there.
+// Samples between two placements of the buffers. Where they lie in physical
+// memory decides which of them share sets of the second-level cache, and their
+// addresses which lines the first one confuses; what a user's process gets is
+// the luck of the draw. Fresh pages for so many bytes: more do not live there.
 constexpr uint32_t kSamplesOfAPlacement = 3;
 constexpr size_t kMostPlacedBytes = size_t{4} << 20;
 // Looks at the core where former runs have not told how it is alone.
@@ -110,6 +110,7 @@ class Kernel {
     for (size_t i = 0; i < specs.size(); ++i) {
       if (run.inherited[i] != nullptr) {
         args_[i] = run.inherited[i];
+        lent_[i] = specs[i].elements * ElementBytes(specs[i].type);
         continue;
       }
       if (!buffers_[i].Allocate(specs[i].elements *
@@ -149,8 +150,9 @@ class Kernel {
         Fail("an impossible size of a packed buffer", "");
       }
       void* into = reuse_rooms ? RoomFor(i, bytes) : nullptr;
+      lent_[i] = into == nullptr ? 0 : bytes;
       if (into == nullptr) {
-        if (!packed_[i].Allocate(bytes)) {
+        if (!packed_[i].AllocateHuge(bytes)) {
           Fail("out of memory for packed buffers", "");
         }
         into = packed_[i].data();
@@ -162,27 +164,37 @@ class Kernel {
     return true;
   }
 
-  // Moves every buffer to fresh pages, which are not those it had, and there to
-  // where an allocator would put it: so far nothing was read or written past an
-  // end, or the guard pages would have told. False where
-  // that is not worth its while, or where memory ends before all have moved.
+  // Puts every buffer elsewhere: small ones to fresh pages, which are not those
+  // they had, and there to where an allocator would put them; large ones keep
+  // their pages and have other addresses. So far nothing was read or written
+  // past an end, or the guard pages would have told. False where memory ends
+  // before all small ones have moved.
   bool PlaceAnew() {
-    size_t bytes = 0;
-    for (const GuardedBuffer& buffer : buffers_) bytes += buffer.bytes();
-    for (const GuardedBuffer& packed : packed_) bytes += packed.bytes();
-    if (bytes > kMostPlacedBytes) return false;
+    size_t placed = 0;
     // The old ones are there until all the new ones are touched.
     std::vector<GuardedBuffer> old;
     for (std::vector<GuardedBuffer>* list : {&buffers_, &packed_}) {
       for (GuardedBuffer& buffer : *list) {
         if (buffer.bytes() == 0) continue;
+        void* const before = buffer.data();
+        if (placed + buffer.bytes() > kMostPlacedBytes) {
+          if (buffer.Move(Random())) Replace(before, buffer.data());
+          continue;
+        }
+        placed += buffer.bytes();
         GuardedBuffer fresh;
-        if (!fresh.AllocateAsUsersDo(buffer.bytes())) return false;
+        if (!fresh.AllocateAsUsersDo(buffer.bytes(), Random())) return false;
         memcpy(fresh.data(), buffer.data(), buffer.bytes());
-        std::replace(args_.begin(), args_.end(), buffer.data(), fresh.data());
+        Replace(before, fresh.data());
         std::swap(buffer, fresh);
         old.push_back(std::move(fresh));
       }
+    }
+    // This process's view of what the parent made.
+    for (size_t i = 0; i < args_.size(); ++i) {
+      if (lent_[i] == 0) continue;
+      void* moved = MovePages(args_[i], lent_[i], Random());
+      if (moved != nullptr) args_[i] = moved;
     }
     return true;
   }
@@ -262,6 +274,18 @@ class Kernel {
     }
   }
 
+  void Replace(const void* before, void* after) {
+    std::replace(args_.begin(), args_.end(), const_cast<void*>(before), after);
+  }
+
+  // splitmix64 (Vigna, 2015).
+  uint64_t Random() {
+    uint64_t hash = random_ += 0x9E3779B97F4A7C15u;
+    hash = (hash ^ (hash >> 30)) * 0xBF58476D1CE4E5B9u;
+    hash = (hash ^ (hash >> 27)) * 0x94D049BB133111EBu;
+    return hash ^ (hash >> 31);
+  }
+
   void CheckCode(int code) const {
     if (code == 0) return;
     char text[32];
@@ -275,6 +299,9 @@ class Kernel {
   std::vector<GuardedBuffer> buffers_;
   std::vector<GuardedBuffer> packed_;  // of layout-free parameters
   std::array<void*, kMaxBuffers> args_ = {};
+  // Bytes of those that are in the parent's mappings.
+  std::array<size_t, kMaxBuffers> lent_ = {};
+  uint64_t random_ = static_cast<uint64_t>(Now() * 1e9);
   bool in_place_ = false;
 };
 

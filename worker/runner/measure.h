@@ -61,8 +61,8 @@ struct SharedRun {
   // guard pages: what it writes there stays in the child. Null: make a copy.
   std::vector<void*> inherited;
   // Where large layout-free parameters are packed, unless the measurement is in
-  // full: room of `most` bytes before a guard page, whose pages every candidate
-  // uses again, since touching as many fresh ones takes longer than packing.
+  // full: room of `most` bytes before a guard page, in huge pages, since
+  // touching as many small ones takes longer than packing.
   struct Room {
     char* end = nullptr;  // null: none
     size_t most = 0;

@@ -112,7 +112,8 @@ ChildLimits WithBuffers(ChildLimits limits, const ProgramSpec& program,
     limits.memory_bytes +=
         spec.elements * ElementBytes(spec.type) + kBesideEachBuffer;
     if (spec.layout_free) {
-      limits.memory_bytes += MostPackedBytes(spec) + kBesideEachBuffer;
+      limits.memory_bytes +=
+          MostPackedBytes(spec) + kBesideEachBuffer + 2 * kHugePageBytes;
     }
   }
   return limits;
@@ -124,7 +125,8 @@ struct Runner::Workload {
   std::string key;
   ProgramSpec program;
   std::vector<GuardedBuffer> inputs;  // of the parameters that are read
-  // Of large layout-free parameters, shared with every child; elsewhere empty.
+  // Of large layout-free parameters, for every child to fill anew; elsewhere
+  // empty.
   std::vector<GuardedBuffer> packing;
   std::vector<size_t> output_offsets;
   Mapping reference;        // outputs at their offsets; private to this process
@@ -285,8 +287,7 @@ LoadReply Runner::Load(LoadWorkload request) {
     workload->bytes += bytes;
     // Address space only, of which a candidate touches what it packs.
     if (specs[i].layout_free && bytes >= kInheritedBytes &&
-        workload->packing[i].Allocate(MostPackedBytes(specs[i]),
-                                      /*shared=*/true)) {
+        workload->packing[i].AllocateHuge(MostPackedBytes(specs[i]))) {
       workload->bytes += bytes;
     }
   }

@@ -6,11 +6,13 @@
 
 #include <dnnl.hpp>
 #include <functional>
+#include <new>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "tests/perf/huge_memory.h"
 #include "tests/perf/suite/peers.h"
 
 namespace tilefarm::perf {
@@ -37,7 +39,10 @@ inline std::string OneDnnName() {
 inline dnnl::memory LaidOut(dnnl::memory plain,
                             const dnnl::memory::desc& wanted) {
   if (plain.get_desc() == wanted) return plain;
-  dnnl::memory result(wanted, Cpu());
+  // For as long as the process lives.
+  void* data = AllocateConstants(wanted.get_size());
+  if (data == nullptr) throw std::bad_alloc();
+  dnnl::memory result(wanted, Cpu(), data);
   dnnl::reorder(plain, result).execute(Stream(), plain, result);
   Stream().wait();
   return result;

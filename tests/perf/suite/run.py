@@ -125,6 +125,9 @@ def main():
     parser.add_argument("--db", help="keep records here; reused")
     parser.add_argument("--no-tuning", action="store_true",
                         help="only what --db has")
+    parser.add_argument("--keep", metavar="DIR",
+                        help="only what the other scripts' --keep left here, "
+                        "of --seed")
     parser.add_argument("--untuned", action="store_true")
     parser.add_argument("--peers-only", action="store_true",
                         help="time none of ours")
@@ -184,7 +187,10 @@ def main():
             rate = None
             if not args.untuned:
                 db = args.db or os.path.join(folder, "suite.db")
-                if not args.no_tuning:
+                if args.keep:
+                    db = os.path.join(args.keep,
+                                      f"{entry.name}-{args.seed}.db")
+                elif not args.no_tuning:
                     with Farm(args.bin, db=db) as farm:
                         start = time.monotonic()
                         last = farm.tune(

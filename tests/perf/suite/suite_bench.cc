@@ -36,6 +36,7 @@
 #include <vector>
 
 #include "base/quiet_core.h"
+#include "tests/perf/huge_memory.h"
 #include "tests/perf/suite/dot_peaks.h"
 #include "tests/perf/suite/elements.h"
 #include "tests/perf/suite/gather_peers.h"
@@ -66,6 +67,12 @@ float* Allocate(size_t bytes) {
   return static_cast<float*>(::operator new[](bytes, std::align_val_t(64)));
 }
 
+float* Constants(size_t bytes) {
+  void* data = AllocateConstants(bytes);
+  if (data == nullptr) throw std::bad_alloc();
+  return static_cast<float*>(data);
+}
+
 // A constant parameter as the library wants it, made ahead of time.
 float* LayOut(void* library, const std::string& name, int parameter,
               const float* source) {
@@ -77,7 +84,7 @@ float* LayOut(void* library, const std::string& name, int parameter,
     std::cerr << "the library does not pack\n";
     std::exit(1);
   }
-  float* packed = Allocate(bytes(parameter));
+  float* packed = Constants(bytes(parameter));
   if (pack(parameter, source, packed) != 0) {
     std::cerr << "the library's pack function failed\n";
     std::exit(1);
@@ -134,12 +141,17 @@ int Main(const char* path) {
   std::mt19937 random(1);
   const auto dtypes = job["spec"].value("dtypes", std::vector<std::string>());
   std::string dtype = "float32";  // of the last parameter, in the end
+  const auto weights = job.value("weights", std::vector<size_t>());
   for (const Json& shape : job["shapes"]) {
     size_t count = 1;
     for (const Json& extent : shape) count *= extent.get<size_t>();
     if (!dtypes.empty()) dtype = dtypes[counts.size()];
     counts.push_back(count);
-    buffers.push_back(Allocate(count * ElementBytes(dtype)));
+    // Weights lie as well for a peer that takes them as they are.
+    const bool constant = std::find(weights.begin(), weights.end(),
+                                    buffers.size()) != weights.end();
+    const size_t bytes = count * ElementBytes(dtype);
+    buffers.push_back(constant ? Constants(bytes) : Allocate(bytes));
     FillRandom(dtype, buffers.back(), count, random);
   }
   float* theirs = Allocate(counts.back() * ElementBytes(dtype));
@@ -154,7 +166,6 @@ int Main(const char* path) {
       return 1;
     }
     const auto name = job["symbol"].get<std::string>();
-    const auto weights = job.value("weights", std::vector<size_t>());
     void* symbol =
         dlsym(handle, (weights.empty() ? name : name + "_packed").c_str());
     if (symbol == nullptr) {

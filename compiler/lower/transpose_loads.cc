@@ -37,6 +37,12 @@ std::optional<Apart> AsApart(const Expr& expr) {
       (ramp->dtype.lanes & (ramp->dtype.lanes - 1)) != 0) {
     return std::nullopt;
   }
+  // Where the tile begins may not depend on what its stores write.
+  bool reads = false;
+  ir::PostOrderExprs(ramp->base, [&](const Expr& e) {
+    reads |= e->kind == ir::ExprKind::kLoad;
+  });
+  if (reads) return std::nullopt;
   const std::optional<int64_t> stride = ir::AsInt(ramp->stride);
   // Rows that overlap are no tile.
   if (!stride || std::abs(*stride) < ramp->dtype.lanes) return std::nullopt;

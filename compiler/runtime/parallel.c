@@ -121,18 +121,21 @@ static void LeaveHomesAlone(struct Pool* pool) {
   }
 }
 
-static void SleepAtHome(struct Pool* pool, int32_t worker, uint32_t seen) {
-  unsigned long mask[kMaskWords] = {0};
-  const int known = sched_getaffinity(0, sizeof(mask), mask);
+static void SleepAtHome(struct Pool* pool, int32_t worker, uint32_t seen,
+                        const unsigned long* awake, int known) {
   BindTo(0, __c11_atomic_load(&pool->cpus[worker + 1], __ATOMIC_RELAXED));
   __c11_atomic_fetch_add(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
   FutexWait(&pool->generation, seen);
   __c11_atomic_fetch_sub(&pool->sleepers, 1, __ATOMIC_SEQ_CST);
-  if (known >= 0) sched_setaffinity(0, sizeof(mask), mask);
+  if (known >= 0) sched_setaffinity(0, kMaskWords * sizeof(*awake), awake);
 }
 
 static void* WorkerMain(void* argument) {
   struct Pool* pool = argument;
+  /* Asked for once, before anybody knows this thread: a caller that takes it
+   * for asleep may bind it when it is awake. */
+  unsigned long awake[kMaskWords] = {0};
+  const int known = sched_getaffinity(0, sizeof(awake), awake);
   const int32_t worker =
       __c11_atomic_fetch_add(&pool->arrived, 1, __ATOMIC_RELAXED);
   __c11_atomic_store(&pool->tids[worker], (int32_t)syscall(TF_SYS_GETTID),
@@ -144,10 +147,11 @@ static void* WorkerMain(void* argument) {
       TF_PAUSE();
     }
     while (__c11_atomic_load(&pool->generation, __ATOMIC_SEQ_CST) == seen) {
-      SleepAtHome(pool, worker, seen);
+      SleepAtHome(pool, worker, seen, awake, known);
     }
-    if (__c11_atomic_load(&pool->stop, __ATOMIC_ACQUIRE)) return NULL;
+    /* In this order: whoever has seen the last generation sees the stop. */
     seen = __c11_atomic_load(&pool->generation, __ATOMIC_ACQUIRE);
+    if (__c11_atomic_load(&pool->stop, __ATOMIC_ACQUIRE)) return NULL;
     uint64_t state = __c11_atomic_load(&pool->state, __ATOMIC_ACQUIRE);
     int joined = 0;
     while (!(state & TF_CLOSED) && !joined) {

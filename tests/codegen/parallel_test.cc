@@ -1,9 +1,11 @@
 // Parallel loops and the thread pool of an artifact.
 #include <sched.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <numeric>
@@ -106,6 +108,47 @@ TEST(Parallel, PoolIsLazyAndJoinedOnUnload) {
     usleep(1000);
   }
   EXPECT_EQ(ThreadCount(), before);
+}
+
+// Unloaded right after a loop that its threads had hardly heard of. In a child,
+// so that one that waits for ever is a failure and not a test without an end.
+TEST(Parallel, ThreadsThatWakeUpLateEndOnUnload) {
+  const auto out = ir::MakeBuffer("out", kI64, {2});
+  const auto i = ir::MakeVar("i");
+  auto function = std::make_shared<ir::PrimFunc>();
+  function->name = "kernel";
+  function->params = {out};
+  function->body = ir::MakeFor(i, IntConst(2), ir::MakeStore(out, {i}, i),
+                               ir::ForKind::kParallel);
+  const std::vector<LoweredFunction> functions = {{function, "kernel"}};
+  const auto object = EmitObject(functions, Cores(8));
+  ASSERT_TRUE(object.ok()) << object.status();
+  const auto bytes = LinkSharedObject(*object, Cores(8).target);
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    for (int repeat = 0; repeat < 8000; ++repeat) {
+      const auto kernel = Kernel::Load(*bytes);
+      std::vector<int64_t> got(2, -1);
+      if (!kernel.ok() || kernel->Call("kernel", got.data()) != 0 ||
+          got != std::vector<int64_t>{0, 1}) {
+        _exit(1);
+      }
+      // From none to 120 us: as long as a thread takes to begin.
+      const auto begin = std::chrono::steady_clock::now();
+      while (std::chrono::steady_clock::now() - begin <
+             std::chrono::nanoseconds(repeat % 1000 * 120)) {
+      }
+    }
+    _exit(0);
+  }
+  int status = 0, waited = 0;
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    if (++waited == 60'000) kill(child, SIGKILL);
+    usleep(1000);
+  }
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 std::set<int> CpusOf(pid_t thread) {

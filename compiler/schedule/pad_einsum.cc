@@ -17,8 +17,9 @@
 //   1. Check that the block is a sum whose variables are bound to one plain
 //      loop each, in a nest of its own right below the scope.
 //   2. Check that variables which grow are whole indices, of dimensions as long
-//      as they, and that each factor of the term is zero where a variable that
-//      is summed over has grown: it reads the padding there.
+//      as they, spatial ones of what is written, too, and that each factor of
+//      the term is zero where a variable that is summed over has grown: it
+//      reads the padding there.
 //   3. Make the copies, and the nest over them.
 #include <algorithm>
 #include <map>
@@ -212,6 +213,23 @@ absl::Status PadEinsum(ScheduleState& state, BlockRv block_rv,
     return state.Illegal(kPrimitive, block.get(), "it is no sum");
   }
   TF_ASSIGN_OR_RETURN(const Grown grown, GrowVariables(state, block, padding));
+  // What a variable adds where it grows must be cut off again.
+  const auto* store = ir::As<ir::StoreNode>(block->body);
+  for (const ir::IterVar& iter : block->iters) {
+    if (iter.type != ir::IterType::kSpatial ||
+        !grown.contains(iter.var.get())) {
+      continue;
+    }
+    const bool told_apart =
+        std::any_of(store->indices.begin(), store->indices.end(),
+                    [&](const ir::Expr& index) { return index == iter.var; });
+    if (!told_apart) {
+      return state.Illegal(kPrimitive, block.get(),
+                           absl::StrCat("variable ", iter.var->name,
+                                        " grows, and is no index "
+                                        "of what is written"));
+    }
+  }
   std::vector<ir::Expr> factors;
   Factors(reducer->value, &factors);
   for (const ir::IterVar& iter : block->iters) {

@@ -111,6 +111,23 @@ TEST(PadEinsum, RefusesVariablesThatAreNoWholeDimension) {
                 {"pad_einsum", "not a whole dimension of A"});
 }
 
+// A dimension of one element may be written as 0: rows beyond the first would
+// end in it, too.
+TEST(PadEinsum, RefusesVariablesThatAreNoIndexOfTheResult) {
+  const std::string program = Program(
+      "A: T.Buffer((1, 6), \"float32\"), B: T.Buffer((6, 9), \"float32\"), "
+      "C: T.Buffer((1, 9), \"float32\")",
+      R"(for i, j, k in T.grid(1, 9, 6):
+    with T.block("C"):
+        vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+        with T.init():
+            C[0, vj] = T.float32(0)
+        C[0, vj] = C[0, vj] + A[vi, vk] * B[vk, vj])");
+  ExpectRefused(program, Pad("[4, 1, 1]"), kIllegal,
+                {"pad_einsum", "vi grows, and is no index"});
+  ExpectSameResults(program, Pad("[1, 4, 4]"));
+}
+
 TEST(PadEinsum, RefusesOtherBlocksAndArguments) {
   ExpectRefused(Sum("A[vi, vk] * B[vk, vj]"), Pad("[1, 16]"), kInvalid,
                 {"pad_einsum", "2 numbers for 3 variables"});

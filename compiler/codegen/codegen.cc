@@ -95,7 +95,12 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> BuildModule(
           : options.target.kind == "aarch64";
   const bool fuses =
       options.target.kind == "armv7" && HasFeature(machine, "vfp4");
-  Emitter emitter(*module, options, half_hardware, fuses);
+  VectorIsa isa;
+  if (options.target.kind == "x86-64") {
+    isa.scales_512 = HasFeature(machine, "avx512f");
+    isa.scales_256 = HasFeature(machine, "avx512vl");
+  }
+  Emitter emitter(*module, options, half_hardware, fuses, isa);
   for (const LoweredFunction& kernel : functions) {
     const std::string name = kKernelPrefix + kernel.symbol;
     if (kernel.packed.empty()) {

@@ -71,14 +71,14 @@ int64_t Bytes(const ir::BufferNode& buffer) {
 }  // namespace
 
 Emitter::Emitter(llvm::Module& module, const Options& options,
-                 bool half_hardware, bool fuses)
+                 bool half_hardware, bool fuses, const VectorIsa& isa)
     : module_(module),
       context_(module.getContext()),
       options_(options),
       half_hardware_(half_hardware),
       fuses_(fuses && !options.reference),
       builder_(module.getContext()),
-      math_(module, /*library_only=*/options.reference) {
+      math_(module, /*library_only=*/options.reference, isa) {
   if (!options.reference) {
     llvm::FastMathFlags flags;
     flags.setAllowContract(true);

@@ -39,7 +39,7 @@ class Emitter {
   // `half_hardware`: the cpu converts between half and float. `fuses`: products
   // in sums of vectors are to be fused here, since LLVM's back end does not.
   Emitter(llvm::Module& module, const Options& options, bool half_hardware,
-          bool fuses);
+          bool fuses, const VectorIsa& isa);
 
   // Adds `i32 name(ptr noalias...)`, externally visible. The first error ends
   // it; the module is then unusable.

@@ -3,6 +3,9 @@
 #include <cmath>
 #include <initializer_list>
 #include <limits>
+#include <vector>
+
+#include "llvm/IR/IntrinsicsX86.h"
 
 namespace tilefarm::codegen {
 namespace {
@@ -110,12 +113,46 @@ Rounded RoundToInteger(Lanes x) {
   return {shifted - magic, integer};
 }
 
-// p * 2^n for n in [-151, 129], rounded once at most: the power is taken in
-// two halves, since it alone may be out of range where the product is not.
-Lanes ScaleByPowerOfTwo(Lanes p, llvm::Value* n) {
+// The instruction for p * 2^n, both floats; not_intrinsic where there is none.
+llvm::Intrinsic::ID ScalingOf(llvm::Type* type, const VectorIsa& isa) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  if (vector == nullptr || !vector->getElementType()->isFloatTy()) {
+    return llvm::Intrinsic::not_intrinsic;
+  }
+  switch (vector->getNumElements()) {
+    case 4:
+      if (isa.scales_256) return llvm::Intrinsic::x86_avx512_mask_scalef_ps_128;
+      break;
+    case 8:
+      if (isa.scales_256) return llvm::Intrinsic::x86_avx512_mask_scalef_ps_256;
+      break;
+    case 16:
+      if (isa.scales_512) return llvm::Intrinsic::x86_avx512_mask_scalef_ps_512;
+      break;
+    default:
+      break;
+  }
+  return llvm::Intrinsic::not_intrinsic;
+}
+
+// p * 2^n for n in [-151, 129], rounded once at most. Where no instruction does
+// it the power is taken in two halves, since it alone may be out of range where
+// the product is not.
+Lanes ScaleByPowerOfTwo(Lanes p, const Rounded& n, const VectorIsa& isa) {
   llvm::IRBuilder<>& b = p.builder();
-  llvm::Value* half = b.CreateAShr(n, p.Int(1));
-  llvm::Value* rest = b.CreateSub(n, half);
+  if (const auto id = ScalingOf(p.type(), isa);
+      id != llvm::Intrinsic::not_intrinsic) {
+    const bool wide = id == llvm::Intrinsic::x86_avx512_mask_scalef_ps_512;
+    // Every lane of the mask; what lanes left out would get.
+    std::vector<llvm::Value*> args = {
+        p, n.value, llvm::PoisonValue::get(p.type()),
+        llvm::ConstantInt::getSigned(b.getIntNTy(wide ? 16 : 8), -1)};
+    constexpr int kRoundAsEverywhere = 4;  // _MM_FROUND_CUR_DIRECTION
+    if (wide) args.push_back(b.getInt32(kRoundAsEverywhere));
+    return p.Make(b.CreateIntrinsic(id, {}, args));
+  }
+  llvm::Value* half = b.CreateAShr(n.integer, p.Int(1));
+  llvm::Value* rest = b.CreateSub(n.integer, half);
   const auto power = [&](llvm::Value* exponent) {
     return p.FromBits(
         b.CreateShl(b.CreateAdd(exponent, p.Int(127)), p.Int(23)));
@@ -177,7 +214,8 @@ Lanes ToDouble(Lanes x) {
 
 }  // namespace
 
-llvm::Value* EmitExp(llvm::IRBuilder<>& builder, llvm::Value* value) {
+llvm::Value* EmitExp(llvm::IRBuilder<>& builder, llvm::Value* value,
+                     const VectorIsa& isa) {
   // Beyond these the result is 0 or infinity anyway.
   const Lanes x = Clamp(Lanes(builder, value), -104.5, 89.5);
   const Rounded n = RoundToInteger(x * kLog2E);
@@ -185,17 +223,18 @@ llvm::Value* EmitExp(llvm::IRBuilder<>& builder, llvm::Value* value) {
   const Lanes q =
       Polynomial(r, {4.999999404e-01, 1.666651517e-01, 4.166845605e-02,
                      8.369418792e-03, 1.381314476e-03});
-  return ScaleByPowerOfTwo(q * (r * r) + r + 1.0, n.integer);
+  return ScaleByPowerOfTwo(q * (r * r) + r + 1.0, n, isa);
 }
 
-llvm::Value* EmitExp2(llvm::IRBuilder<>& builder, llvm::Value* value) {
+llvm::Value* EmitExp2(llvm::IRBuilder<>& builder, llvm::Value* value,
+                      const VectorIsa& isa) {
   const Lanes x = Clamp(Lanes(builder, value), -151, 129);
   const Rounded n = RoundToInteger(x);
   const Lanes r = x - n.value;
   const Lanes q = Polynomial(
       r, {6.931471825e-01, 2.402265072e-01, 5.550410226e-02, 9.618034586e-03,
           1.333395019e-03, 1.546802232e-04, 1.519502803e-05});
-  return ScaleByPowerOfTwo(q * r + 1.0, n.integer);
+  return ScaleByPowerOfTwo(q * r + 1.0, n, isa);
 }
 
 llvm::Value* EmitLog(llvm::IRBuilder<>& builder, llvm::Value* value) {
@@ -231,7 +270,8 @@ llvm::Value* EmitLog1p(llvm::IRBuilder<>& builder, llvm::Value* value) {
   return Select(Equal(x, 0), x, result);  // keeps the sign of zero
 }
 
-llvm::Value* EmitTanh(llvm::IRBuilder<>& builder, llvm::Value* value) {
+llvm::Value* EmitTanh(llvm::IRBuilder<>& builder, llvm::Value* value,
+                      const VectorIsa& isa) {
   const Lanes x(builder, value);
   const Lanes magnitude = Abs(x);
   const Lanes t = x * x;
@@ -241,19 +281,21 @@ llvm::Value* EmitTanh(llvm::IRBuilder<>& builder, llvm::Value* value) {
   const Lanes small = q * t * x + x;
   // tanh is 1 in float32 from 9.02 on.
   const Lanes doubled = Clamp(magnitude, 0, 10) * 2.0;
-  const Lanes e(builder, EmitExp(builder, doubled));
+  const Lanes e(builder, EmitExp(builder, doubled, isa));
   const Lanes large = x.Const(1) - x.Const(2) / (e + 1.0);
   return Select(Less(magnitude, 0.625), small, CopySign(large, x));
 }
 
-llvm::Value* EmitSigmoid(llvm::IRBuilder<>& builder, llvm::Value* value) {
+llvm::Value* EmitSigmoid(llvm::IRBuilder<>& builder, llvm::Value* value,
+                         const VectorIsa& isa) {
   const Lanes x(builder, value);
   // exp of a negative number neither overflows nor cancels.
-  const Lanes e(builder, EmitExp(builder, x.Const(-0.0) - Abs(x)));
+  const Lanes e(builder, EmitExp(builder, x.Const(-0.0) - Abs(x), isa));
   return Select(Less(x, 0), e, x.Const(1)) / (e + 1.0);
 }
 
-llvm::Value* EmitErf(llvm::IRBuilder<>& builder, llvm::Value* value) {
+llvm::Value* EmitErf(llvm::IRBuilder<>& builder, llvm::Value* value,
+                     const VectorIsa& isa) {
   const Lanes x(builder, value);
   const Lanes magnitude = Abs(x);
   const Lanes small =
@@ -266,7 +308,7 @@ llvm::Value* EmitErf(llvm::IRBuilder<>& builder, llvm::Value* value) {
       Clamp(magnitude, 0, 4),
       {-1.880360942e-04, 1.129578352e+00, 6.332198977e-01, 1.084185466e-01,
        -2.520823665e-02, 4.204554483e-03, -4.413349961e-04, 2.168673927e-05});
-  const Lanes e(builder, EmitExp(builder, x.Const(-0.0) - q));
+  const Lanes e(builder, EmitExp(builder, x.Const(-0.0) - q, isa));
   return Select(Less(magnitude, 1), small, CopySign(x.Const(1) - e, x));
 }
 

@@ -9,15 +9,28 @@
 
 namespace tilefarm::codegen {
 
-llvm::Value* EmitExp(llvm::IRBuilder<>& builder, llvm::Value* x);
-llvm::Value* EmitExp2(llvm::IRBuilder<>& builder, llvm::Value* x);
+// What the target has beyond LLVM's own operations.
+struct VectorIsa {
+  // p * 2^n in one instruction (AVX-512's vscalefps): of vectors of 512 bits,
+  // and of 128 and 256.
+  bool scales_512 = false;
+  bool scales_256 = false;
+};
+
+llvm::Value* EmitExp(llvm::IRBuilder<>& builder, llvm::Value* x,
+                     const VectorIsa& isa);
+llvm::Value* EmitExp2(llvm::IRBuilder<>& builder, llvm::Value* x,
+                      const VectorIsa& isa);
 llvm::Value* EmitLog(llvm::IRBuilder<>& builder, llvm::Value* x);
 llvm::Value* EmitLog2(llvm::IRBuilder<>& builder, llvm::Value* x);
 llvm::Value* EmitLog10(llvm::IRBuilder<>& builder, llvm::Value* x);
 llvm::Value* EmitLog1p(llvm::IRBuilder<>& builder, llvm::Value* x);
-llvm::Value* EmitTanh(llvm::IRBuilder<>& builder, llvm::Value* x);
-llvm::Value* EmitSigmoid(llvm::IRBuilder<>& builder, llvm::Value* x);
-llvm::Value* EmitErf(llvm::IRBuilder<>& builder, llvm::Value* x);
+llvm::Value* EmitTanh(llvm::IRBuilder<>& builder, llvm::Value* x,
+                      const VectorIsa& isa);
+llvm::Value* EmitSigmoid(llvm::IRBuilder<>& builder, llvm::Value* x,
+                         const VectorIsa& isa);
+llvm::Value* EmitErf(llvm::IRBuilder<>& builder, llvm::Value* x,
+                     const VectorIsa& isa);
 
 // Right where the second value (a bool per lane) is true; anything elsewhere.
 struct Partial {

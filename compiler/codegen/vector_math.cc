@@ -171,10 +171,10 @@ llvm::Function* VectorMath::Approximation(Intrinsic op, llvm::Type* type) {
   llvm::Value* result = nullptr;
   switch (op) {
     case Intrinsic::kExp:
-      result = EmitExp(builder, x);
+      result = EmitExp(builder, x, isa_);
       break;
     case Intrinsic::kExp2:
-      result = EmitExp2(builder, x);
+      result = EmitExp2(builder, x, isa_);
       break;
     case Intrinsic::kLog:
       result = EmitLog(builder, x);
@@ -189,13 +189,13 @@ llvm::Function* VectorMath::Approximation(Intrinsic op, llvm::Type* type) {
       result = EmitLog1p(builder, x);
       break;
     case Intrinsic::kTanh:
-      result = EmitTanh(builder, x);
+      result = EmitTanh(builder, x, isa_);
       break;
     case Intrinsic::kSigmoid:
-      result = EmitSigmoid(builder, x);
+      result = EmitSigmoid(builder, x, isa_);
       break;
     case Intrinsic::kErf:
-      result = EmitErf(builder, x);
+      result = EmitErf(builder, x, isa_);
       break;
     case Intrinsic::kSin:
       partial = EmitSine(builder, x, 0);

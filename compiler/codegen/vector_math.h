@@ -13,6 +13,7 @@
 
 #include <vector>
 
+#include "compiler/codegen/float_kernels.h"
 #include "compiler/ir/expr.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
@@ -22,8 +23,8 @@ namespace tilefarm::codegen {
 class VectorMath {
  public:
   // `library_only`: every function is the C library's.
-  VectorMath(llvm::Module& module, bool library_only)
-      : module_(module), library_only_(library_only) {}
+  VectorMath(llvm::Module& module, bool library_only, const VectorIsa& isa)
+      : module_(module), library_only_(library_only), isa_(isa) {}
 
   // Null where `op` is not an elementary function (kSqrt, kAbs, ... are plain
   // instructions). Arguments are float or double, scalars or vectors.
@@ -40,6 +41,7 @@ class VectorMath {
 
   llvm::Module& module_;
   bool library_only_;
+  VectorIsa isa_;
 };
 
 }  // namespace tilefarm::codegen

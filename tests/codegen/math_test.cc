@@ -19,8 +19,7 @@ constexpr int64_t kSamples = 1 << 20;  // a function and target
 constexpr int kLanes = 16;
 
 // out[i] = op(x[i], y[i]) in vectors.
-absl::StatusOr<Kernel> BuildMap(Intrinsic op, int64_t n, int lanes,
-                                const char* target) {
+ir::PrimFuncPtr Map(Intrinsic op, int64_t n, int lanes) {
   const auto x = ir::MakeBuffer("x", kF32, {n});
   const auto y = ir::MakeBuffer("y", kF32, {n});
   const auto out = ir::MakeBuffer("out", kF32, {n});
@@ -34,9 +33,18 @@ absl::StatusOr<Kernel> BuildMap(Intrinsic op, int64_t n, int lanes,
   function->params = {x, y, out};
   function->body = ir::MakeFor(
       i, IntConst(n / lanes), ir::MakeStore(out, {at}, ir::MakeCall(op, args)));
+  return function;
+}
+
+Options OptionsFor(const char* target) {
   Options options;
   options.target = *target::Parse(target);
-  return Kernel::Build(function, options);
+  return options;
+}
+
+absl::StatusOr<Kernel> BuildMap(Intrinsic op, int64_t n, int lanes,
+                                const char* target) {
+  return Kernel::Build(Map(op, n, lanes), OptionsFor(target));
 }
 
 double Reference(Intrinsic op, double x, double y) {
@@ -148,13 +156,56 @@ INSTANTIATE_TEST_SUITE_P(
     All, MathBounds,
     testing::Combine(testing::ValuesIn(kBounds),
                      testing::Values("host,cores=1", "x86-64,cores=1"),
-                     testing::Values(1, kLanes)),
+                     testing::Values(1, 4, 8, kLanes)),
     [](const auto& info) {
       return std::string(ir::IntrinsicName(std::get<0>(info.param).op)) +
              (std::string(std::get<1>(info.param))[0] == 'h' ? "Host"
                                                              : "Baseline") +
              std::to_string(std::get<2>(info.param));
     });
+
+// AVX-512 multiplies by a power of two in one instruction, in vectors of any of
+// its lengths; others make the power by shifts, and round the same.
+TEST(PowersOfTwo, TakeOneInstructionWhereThereIsOne) {
+  for (const int lanes : {4, 8, 16}) {
+    const std::vector<LoweredFunction> functions = {
+        {Map(Intrinsic::kExp, 64, lanes), "kernel"}};
+    const auto with =
+        EmitAssembly(functions, OptionsFor("x86-64:x86-64-v4,cores=1"));
+    const auto without =
+        EmitAssembly(functions, OptionsFor("x86-64:x86-64-v3,cores=1"));
+    ASSERT_TRUE(with.ok() && without.ok()) << with.status();
+    EXPECT_NE(with->find("vscalefps"), std::string::npos) << *with;
+    EXPECT_EQ(with->find("vpslld"), std::string::npos) << *with;
+    EXPECT_EQ(without->find("vscalefps"), std::string::npos) << *without;
+  }
+}
+
+TEST(PowersOfTwo, AreTheSameBothWays) {
+  constexpr int64_t kCount = 1 << 20;
+  for (const Intrinsic op : {Intrinsic::kExp, Intrinsic::kExp2}) {
+    const auto with = BuildMap(op, kCount, kLanes, "host,cores=1");
+    // Two registers at once are cut up by LLVM: the other way.
+    const auto without = BuildMap(op, kCount, 2 * kLanes, "host,cores=1");
+    ASSERT_TRUE(with.ok() && without.ok()) << with.status();
+    std::vector<float> x(kCount), a(kCount), b(kCount);
+    // Where the result is subnormal, zero, infinite; and everywhere.
+    for (int64_t i = 0; i < kCount; ++i) {
+      const auto at = static_cast<float>(i) / kCount;
+      x[i] = i % 4 == 0   ? -152 + 70 * at
+             : i % 4 == 1 ? 80 + 60 * at
+                          : FromBits(static_cast<uint32_t>(i * 4099));
+    }
+    ASSERT_EQ(with->Call("kernel", x.data(), x.data(), a.data()), 0);
+    ASSERT_EQ(without->Call("kernel", x.data(), x.data(), b.data()), 0);
+    for (int64_t i = 0; i < kCount; ++i) {
+      ASSERT_TRUE(std::isnan(a[i]) ? std::isnan(b[i])
+                                   : std::memcmp(&a[i], &b[i], 4) == 0)
+          << ir::IntrinsicName(op) << "(" << x[i] << "): " << a[i] << ", "
+          << b[i];
+    }
+  }
+}
 
 }  // namespace
 }  // namespace tilefarm::codegen

@@ -60,6 +60,11 @@ absl::Status SkipZeros(ScheduleState& state, BlockRv block);
 absl::StatusOr<std::vector<BlockRv>> Winograd(ScheduleState& state,
                                               BlockRv block, int tile);
 
+// online_softmax.cc
+absl::StatusOr<std::vector<BlockRv>> OnlineSoftmax(ScheduleState& state,
+                                                   BlockRv block, int64_t chunk,
+                                                   int64_t lanes);
+
 // pad_einsum.cc
 absl::Status PadEinsum(ScheduleState& state, BlockRv block,
                        const std::vector<int64_t>& padding);

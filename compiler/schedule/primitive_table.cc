@@ -44,6 +44,8 @@ const Parameter kTransformLayout[] = {
 const Parameter kDecompose[] = {First("block"), First("loop")};
 const Parameter kRfactor[] = {First("loop"), Named("factor_axis")};
 const Parameter kWinograd[] = {First("block"), Named("tile")};
+const Parameter kOnlineSoftmax[] = {First("block"), Named("chunk"),
+                                    Named("lanes")};
 const Parameter kPadEinsum[] = {First("block"), Named("padding")};
 const Parameter kBlockize[] = {First("target"),
                                Named("preserve_unit_iters", true)};
@@ -90,6 +92,7 @@ const Primitive kPrimitives[] = {
     {"rfactor", "", kRfactor, Outputs::kOne, kB},
     {"skip_zeros", "", kBlock},
     {"winograd", "", kWinograd, Outputs::kMany, kB},
+    {"online_softmax", "", kOnlineSoftmax, Outputs::kMany, kB},
     {"pad_einsum", "", kPadEinsum},
     {"blockize", "", kBlockize, Outputs::kOne, kB},
     {"tensorize", "", kTensorize},

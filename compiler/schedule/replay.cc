@@ -275,6 +275,14 @@ const Entry kEntries[] = {
        TF_READ(r);
        return Many(s.Winograd(block, tile));
      }},
+    {"online_softmax",
+     [](S& s, R& r) -> Ids {
+       const BlockRv block = r.Block(0);
+       const int64_t chunk = r.Int(1);
+       const int64_t lanes = r.Int(2);
+       TF_READ(r);
+       return Many(s.OnlineSoftmax(block, chunk, lanes));
+     }},
     {"pad_einsum",
      [](S& s, R& r) -> Ids {
        const BlockRv block = r.Block(0);

@@ -406,6 +406,17 @@ absl::StatusOr<std::vector<BlockRv>> Schedule::Winograd(BlockRv block,
                [&] { return schedule::Winograd(*state_, block, tile); });
 }
 
+absl::StatusOr<std::vector<BlockRv>> Schedule::OnlineSoftmax(BlockRv block,
+                                                             int64_t chunk,
+                                                             int64_t lanes) {
+  return Apply(
+      *state_, "online_softmax",
+      {{"block", ToArg(block)},
+       {"chunk", Constant(chunk)},
+       {"lanes", Constant(lanes)}},
+      [&] { return schedule::OnlineSoftmax(*state_, block, chunk, lanes); });
+}
+
 absl::Status Schedule::PadEinsum(BlockRv block, std::vector<int64_t> padding) {
   return Apply(*state_, "pad_einsum",
                {{"block", ToArg(block)},

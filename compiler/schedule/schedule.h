@@ -122,6 +122,14 @@ class Schedule {
   // along both dimensions, the sums of products, and the inverse transform
   // along rows; `block` finishes it.
   absl::StatusOr<std::vector<BlockRv>> Winograd(BlockRv block, int tile);
+  // A sum of exp(x - largest) and the block of the largest x, by chunks of
+  // `chunk` terms that are each relative to their own largest ones, in `lanes`
+  // partial results side by side: one pass over x. Rounds differently: the
+  // bound stands in online_softmax.cc. Returns the blocks of the partial
+  // maxima and of the partial sums.
+  absl::StatusOr<std::vector<BlockRv>> OnlineSoftmax(BlockRv block,
+                                                     int64_t chunk,
+                                                     int64_t lanes);
 
   // A sum runs over multiples of `padding`, one number for each variable of the
   // block, on copies that zeros fill up, and is copied back.

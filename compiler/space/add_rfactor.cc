@@ -105,7 +105,8 @@ Alternatives AddRfactor(const RuleContext& context, schedule::Schedule schedule,
   }
   if (!IsReduction(*node) || !HasTrivialBindings(*node) ||
       HasDataReuse(*node) ||
-      ProductOf(*node, ir::IterType::kReduce) < kMinReduction) {
+      ProductOf(*node, ir::IterType::kReduce) < kMinReduction ||
+      InTiledNest(*schedule.module().Find(context.function), *node)) {
     return results;
   }
   // Vector lanes along the reduction pay even with many outputs, since the

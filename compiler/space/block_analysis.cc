@@ -109,6 +109,28 @@ bool UsesCostlyIntrinsic(const ir::BlockNode& block) {
   });
 }
 
+bool IsTiled(const ir::BlockNode& block) {
+  return block.annotations.contains(kTilingStructure) ||
+         block.annotations.contains(kPack);
+}
+
+bool InTiledNest(const ir::PrimFunc& function, const ir::BlockNode& block) {
+  bool found = false;
+  ir::PreOrder(function.body, [&](const ir::Stmt& stmt) {
+    if (stmt->kind != ir::StmtKind::kFor) return true;
+    bool here = false, tiled = false;
+    ir::PreOrder(stmt, [&](const ir::Stmt& below) {
+      const auto* other = ir::As<ir::BlockNode>(below);
+      here |= other == &block;
+      tiled |= other != nullptr && other != &block && IsTiled(*other);
+      return true;
+    });
+    found |= here && tiled;
+    return false;
+  });
+  return found;
+}
+
 bool RegionUses(const ir::BufferRegion& region, const ir::VarNode* var) {
   for (const ir::Range& range : region.region) {
     if (ir::UsesVar(range.min, var) || ir::UsesVar(range.extent, var)) {

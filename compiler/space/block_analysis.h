@@ -45,6 +45,10 @@ std::vector<int> OperandsToPrepack(const ir::PrimFunc& function,
 // caches.
 std::vector<std::string> StreamedBlocks(const ir::PrimFunc& function,
                                         int64_t bytes);
+// A rule chose its tiles, or it packs panels for such a block.
+bool IsTiled(const ir::BlockNode& block);
+// Shares its outermost loop with a tiled block, whose rule chose its place.
+bool InTiledNest(const ir::PrimFunc& function, const ir::BlockNode& block);
 // Whether block variable `var` occurs in the region.
 bool RegionUses(const ir::BufferRegion& region, const ir::VarNode* var);
 

@@ -266,8 +266,9 @@ absl::StatusOr<std::vector<schedule::Schedule>> GenerateSketches(
   // Inlining first and everywhere: it decides what the consumers of a block
   // are.
   for (const SketchRule rule :
-       {AutoInline, SkipZeros, Winograd, AddRfactor, MultiLevelTilingWithIntrin,
-        WidenOperands, MultiLevelTiling, TileReduction, TileTransposed}) {
+       {AutoInline, SkipZeros, Winograd, OnlineSoftmax, AddRfactor,
+        MultiLevelTilingWithIntrin, WidenOperands, MultiLevelTiling,
+        TileReduction, TileTransposed}) {
     for (const std::string& name : names) {
       TF_RETURN_IF_ERROR(apply(rule, name));
     }

@@ -24,29 +24,6 @@ absl::StatusOr<int64_t> Iterations(Schedule schedule, BlockRv block) {
   return product;
 }
 
-bool IsTiled(const ir::BlockNode& block) {
-  return block.annotations.contains(kTilingStructure) ||
-         block.annotations.contains(kPack);
-}
-
-// Shares its outermost loop with a tiled block, whose rule chose its place.
-bool InTiledNest(const ir::PrimFunc& function, const ir::BlockNode& block) {
-  bool found = false;
-  ir::PreOrder(function.body, [&](const ir::Stmt& stmt) {
-    if (stmt->kind != ir::StmtKind::kFor) return true;
-    bool here = false, tiled = false;
-    ir::PreOrder(stmt, [&](const ir::Stmt& below) {
-      const auto* other = ir::As<ir::BlockNode>(below);
-      here |= other == &block;
-      tiled |= other != nullptr && other != &block && IsTiled(*other);
-      return true;
-    });
-    found |= here && tiled;
-    return false;
-  });
-  return found;
-}
-
 // The schedule with the block under the deepest loop of its consumers where
 // nothing is computed twice; nullopt where there is none. The innermost loop
 // of a consumer stays its own, for vectors, and so do its reduce loops.

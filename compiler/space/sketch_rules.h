@@ -6,6 +6,8 @@
 //   skip_zeros             sums leave out the terms that a guard makes zero
 //   winograd               a second way for 3x3 convolutions of stride 1, where
 //                          the tolerance allows its rounding
+//   online_softmax         a second way for sums of exponentials that come from
+//                          memory: one pass over the exponents
 //   add_rfactor            a second way for reductions with few outputs
 //   multi_level_tiling_with_intrin  the same around a dot-product instruction
 //   widen_operands         copies of 16-bit operands, which lowering widens
@@ -49,6 +51,8 @@ Alternatives SkipZeros(const RuleContext&, schedule::Schedule,
                        const std::string& name);
 Alternatives Winograd(const RuleContext&, schedule::Schedule,
                       const std::string& name);
+Alternatives OnlineSoftmax(const RuleContext&, schedule::Schedule,
+                           const std::string& name);
 Alternatives AddRfactor(const RuleContext&, schedule::Schedule,
                         const std::string& name);
 Alternatives MultiLevelTilingWithIntrin(const RuleContext&, schedule::Schedule,

@@ -59,6 +59,17 @@ class Stepper {
     if (primitive == "winograd") {
       return s_.Winograd(*block, rng_.Chance(0.5) ? 2 : 4).status();
     }
+    if (primitive == "online_softmax") {
+      const int64_t lanes = rng_.Between(1, 4);
+      // The exponentials first, where a block of their own makes them.
+      auto producers = s_.GetProducers(*block);
+      if (!producers.ok()) return producers.status();
+      for (const BlockRv producer : *producers) {
+        s_.ComputeInline(producer).IgnoreError();
+      }
+      return s_.OnlineSoftmax(*block, rng_.Between(1, 3) * lanes, lanes)
+          .status();
+    }
     if (primitive == "pad_einsum") return PadEinsum(*block);
     if (primitive == "storage_align") {
       return s_.StorageAlign(*block, 0, -1, 16, 4);
@@ -215,6 +226,7 @@ schedule::Schedule RandomSchedule(const ir::PrimFuncPtr& program, int steps,
                                                       "rfactor",
                                                       "skip_zeros",
                                                       "winograd",
+                                                      "online_softmax",
                                                       "pad_einsum",
                                                       "blockize",
                                                       "annotate"};

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/postprocs.h"
 #include "compiler/space/sketch_rules.h"
@@ -130,6 +131,75 @@ TEST(WinogradTest, OtherConvolutionsStay) {
         << ir::Print(*conv);
   }
   EXPECT_EQ(Apply(Winograd, Matmul(32, 32, 32), "C").size(), 1u);
+}
+
+// Softmax of rows of `terms`, on a machine with small caches.
+std::vector<Schedule> OnlineSoftmaxOf(const ir::PrimFuncPtr& program,
+                                      const std::string& block,
+                                      int64_t l3_bytes) {
+  RuleContext context{"main", TestTarget(1)};
+  context.target.caches.l3_bytes = l3_bytes;
+  auto results = OnlineSoftmax(context, Make(program), block);
+  EXPECT_TRUE(results.ok()) << results.status();
+  return *results;
+}
+
+ir::PrimFuncPtr SoftmaxOf(int64_t rows, int64_t terms) {
+  const te::Tensor a =
+      te::Placeholder("A", {rows, terms}, ir::DataType::Float(32));
+  return Build({a, te::Softmax(a)});
+}
+
+TEST(OnlineSoftmaxTest, IsASecondWayForRowsFromMemory) {
+  for (const int64_t terms : {6144, 5003}) {
+    const ir::PrimFuncPtr softmax = SoftmaxOf(3, terms);
+    const auto results = OnlineSoftmaxOf(softmax, "T_softmax_expsum", 64 << 10);
+    ASSERT_EQ(results.size(), 2u);
+    EXPECT_EQ(Text(results[0]), Text(Make(softmax)));
+    EXPECT_THAT(
+        Blocks(results[1]),
+        ElementsAre("T_softmax_maxelem_part", "T_softmax_expsum_part",
+                    "T_softmax_maxelem", "T_softmax_expsum", "T_softmax_norm"));
+    // One nest: a row after the other, and in it a chunk after the other.
+    EXPECT_THAT(
+        Text(results[1]),
+        HasSubstr(absl::StrCat("for k0_0 in range(", (terms + 1023) / 1024,
+                               "):\n            for k0_1, k0_2")));
+    EXPECT_THAT(Text(results[1]),
+                HasSubstr(absl::StrCat("for ax0, ax1 in T.grid(1, ", terms)));
+    ExpectSameOutputs(*softmax, *results[1].module().Find("main"));
+    // Its places are chosen: other rules leave it as it is.
+    const RuleContext context{"main", TestTarget(1)};
+    for (const SketchRule rule :
+         {AddRfactor, TileReduction, FollowConsumers, RandomComputeLocation}) {
+      for (const char* name :
+           {"T_softmax_maxelem", "T_softmax_expsum", "T_softmax_expsum_part"}) {
+        const auto next = rule(context, results[1], name);
+        ASSERT_TRUE(next.ok()) << next.status();
+        EXPECT_EQ(next->size(), 1u) << name;
+        EXPECT_EQ(Text(next->front()), Text(results[1])) << name;
+      }
+    }
+  }
+}
+
+TEST(OnlineSoftmaxTest, OneRowRunsChunkByChunk) {
+  const ir::PrimFuncPtr softmax = SoftmaxOf(1, 40000);
+  const auto results = OnlineSoftmaxOf(softmax, "T_softmax_expsum", 64 << 10);
+  ASSERT_EQ(results.size(), 2u) << ir::Print(*softmax);
+  ExpectSameOutputs(*softmax, *results[1].module().Find("main"));
+}
+
+TEST(OnlineSoftmaxTest, OtherProgramsStay) {
+  const ir::PrimFuncPtr softmax = SoftmaxOf(3, 6144);
+  // In a cache; short rows; other blocks; other sums.
+  EXPECT_EQ(OnlineSoftmaxOf(softmax, "T_softmax_expsum", 1 << 20).size(), 1u);
+  EXPECT_EQ(
+      OnlineSoftmaxOf(SoftmaxOf(64, 384), "T_softmax_expsum", 64 << 10).size(),
+      1u);
+  EXPECT_EQ(OnlineSoftmaxOf(softmax, "T_softmax_maxelem", 64 << 10).size(), 1u);
+  EXPECT_EQ(OnlineSoftmaxOf(softmax, "T_softmax_norm", 64 << 10).size(), 1u);
+  EXPECT_EQ(OnlineSoftmaxOf(Matmul(32, 8192, 32), "C", 64 << 10).size(), 1u);
 }
 
 TEST(MultiLevelTilingTest, FusesTheConsumerOrCachesTheResult) {

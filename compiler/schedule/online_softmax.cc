@@ -1,0 +1,460 @@
+// online_softmax: a sum of exponentials, relative to the largest exponent, in
+// one pass over the exponents (Milakov and Gimelshein, 2018), in partial
+// results that are vectors.
+//
+//   b1, b2 = sch.online_softmax(total, chunk=c, lanes=l)
+//
+//   for i, k: largest[i] = max(largest[i], x[i, k])
+//   for i, k: total[i] += exp(x[i, k] - largest[i])
+//
+//   ->                                          k = k_0 * c + k_1 * l + k_2
+//   for i, k_0, k_1, k_2:
+//     largest_part[i, k_0, k_2] = max(largest_part[i, k_0, k_2], x[i, k])
+//   for i, k_0, k_1, k_2:
+//     total_part[i, k_0, k_2] += exp(x[i, k] - largest_part[i, k_0, k_2])
+//   for i, k_0, k_2:
+//     largest[i] = max(largest[i], largest_part[i, k_0, k_2])
+//   for i, k_0, k_2:
+//     total[i] += total_part[i, k_0, k_2] *
+//                 exp(largest_part[i, k_0, k_2] - largest[i])
+//
+// With the first two below one loop k_0, a chunk comes from memory once. What
+// the last chunk lacks counts as the lowest number, and adds nothing.
+//
+// Steps:
+//   1. Check that the block is such a sum, in float32 or float64, whose loops
+//      are its own.
+//   2. Find the block of the largest: the one writer of what the exponents are
+//      relative to, a maximum over the same range of the same values, that
+//      starts from a finite number: relative to -inf, the exponents of a chunk
+//      of nothing but -inf would be no numbers.
+//   3. Write the four blocks.
+//
+// What is computed differs by rounding. A term exp(x - m) is made as
+// exp(x - p) * exp(p - m), p <= m: two differences, each rounded by half a unit
+// u of itself, so that the exponents add up to x - m within |x - m| * u, as one
+// difference does; two exponentials and a product where there was one
+// exponential. With exponentials within e, a sum is within (e + 2u) relative
+// more of the exact one.
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/ir/regions.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/schedule/block_info.h"
+#include "compiler/schedule/block_primitives.h"
+#include "compiler/schedule/ir_copy.h"
+#include "compiler/schedule/own_loops.h"
+#include "compiler/schedule/reducer.h"
+#include "compiler/schedule/region_analysis.h"
+#include "compiler/schedule/scope_edit.h"
+
+namespace tilefarm::schedule {
+namespace {
+
+constexpr char kPrimitive[] = "online_softmax";
+
+// One of the two reductions as it was.
+struct Reduction {
+  ir::BlockPtr block;
+  std::vector<ir::ForPtr> loops;
+  Reducer reducer;
+  const ir::IterVar* reduce = nullptr;  // its one reduce variable
+
+  const ir::StoreNode& store() const {
+    return *ir::As<ir::StoreNode>(block->body);
+  }
+  const ir::Buffer& buffer() const { return store().buffer; }
+};
+
+struct Softmax {
+  Reduction largest, total;
+  ir::Expr exponent;  // x[i, k], in terms of the variables of `total`
+  ir::Expr relative;  // largest[i], in the same terms
+  ir::Expr lowest;    // what the maximum starts from
+  // Variables of `total` but for `reduce` -> those of `largest`; where a
+  // dimension has one element there may be none.
+  ir::VarMap to_largest;
+  int64_t extent = 0;  // of the range
+};
+
+// Step 1 for one of the blocks.
+absl::StatusOr<Reduction> CheckReductionOver(const ScheduleState& state,
+                                             const ir::BlockPtr& block,
+                                             ir::BinaryOp op,
+                                             std::string_view is_not) {
+  const auto refuse = [&](std::string_view reason) {
+    return state.Illegal(kPrimitive, block.get(), reason);
+  };
+  Reduction result;
+  result.block = block;
+  TF_ASSIGN_OR_RETURN(result.loops, CheckOwnLoops(state, kPrimitive, block));
+  const std::optional<Reducer> reducer = MatchReducer(*block);
+  if (!reducer || reducer->op != op) return refuse(is_not);
+  result.reducer = *reducer;
+  const ir::DataType dtype = result.buffer()->dtype;
+  if (!(dtype == ir::DataType::Float(32)) &&
+      !(dtype == ir::DataType::Float(64))) {
+    return refuse(absl::StrCat("it is of ", dtype.ToString(),
+                               ", and the rounding is known for float32 and "
+                               "float64"));
+  }
+  if (!block->annotations.empty()) {
+    return refuse(absl::StrCat("its annotation ",
+                               block->annotations.begin()->first,
+                               " speaks of the reduction as it is"));
+  }
+  for (const ir::IterVar& iter : block->iters) {
+    if (!ir::IsConstInt(iter.dom.min, 0)) {
+      return refuse(absl::StrCat(iter.var->name, " does not start at 0"));
+    }
+    if (iter.type != ir::IterType::kReduce) continue;
+    if (result.reduce != nullptr) {
+      return refuse("it reduces over more than one variable");
+    }
+    result.reduce = &iter;
+  }
+  return result;
+}
+
+// Which variable of `total` each of `largest` is, by the place that `total`
+// reads; refused where they do not correspond.
+absl::Status MatchVariables(const ScheduleState& state, Softmax& softmax) {
+  const auto refuse = [&](std::string_view reason) {
+    return state.Illegal(kPrimitive, softmax.total.block.get(), reason);
+  };
+  const auto* load = ir::As<ir::LoadNode>(softmax.relative);
+  const std::vector<ir::Expr>& written = softmax.largest.store().indices;
+  for (const ir::IterVar& iter : softmax.total.block->iters) {
+    if (&iter == softmax.total.reduce) continue;
+    bool found = false;
+    for (size_t d = 0; d < written.size(); ++d) {
+      if (load->indices[d].get() != iter.var.get()) continue;
+      for (const ir::IterVar& other : softmax.largest.block->iters) {
+        if (other.var.get() != written[d].get() ||
+            !arith::ExprEqual(other.dom.extent, iter.dom.extent)) {
+          continue;
+        }
+        softmax.to_largest[iter.var.get()] = other.var;
+        found = true;
+      }
+    }
+    if (!found && !ir::IsConstInt(iter.dom.extent, 1)) {
+      return refuse(absl::StrCat(iter.var->name, " tells apart no ",
+                                 softmax.largest.block->name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Steps 1 and 2.
+absl::StatusOr<Softmax> Match(const ScheduleState& state,
+                              const ir::BlockPtr& block) {
+  const auto refuse = [&](std::string_view reason) {
+    return state.Illegal(kPrimitive, block.get(), reason);
+  };
+  constexpr char kNoSum[] =
+      "it is no sum of exp(x - largest), as written or after the block that "
+      "makes the exponentials was inlined";
+  Softmax softmax;
+  TF_ASSIGN_OR_RETURN(
+      softmax.total,
+      CheckReductionOver(state, block, ir::BinaryOp::kAdd, kNoSum));
+  const auto* exp = ir::As<ir::CallNode>(softmax.total.reducer.value);
+  if (exp == nullptr || exp->op != ir::Intrinsic::kExp) return refuse(kNoSum);
+  const auto* difference = ir::As<ir::BinaryNode>(exp->args[0]);
+  if (difference == nullptr || difference->op != ir::BinaryOp::kSub) {
+    return refuse(kNoSum);
+  }
+  const auto* load = ir::As<ir::LoadNode>(difference->b);
+  if (load == nullptr) return refuse(kNoSum);
+  softmax.exponent = difference->a;
+  softmax.relative = difference->b;
+
+  const ir::BlockPtr scope = state.Scope(block.get());
+  TF_RETURN_IF_ERROR(CheckStagePipeline(state, kPrimitive, scope.get()));
+  const std::vector<ir::BlockPtr> writers =
+      BlockScope(state, scope.get()).Writers(load->buffer.get());
+  if (writers.size() != 1) {
+    return refuse(absl::StrCat("no one block makes ", load->buffer->name));
+  }
+  const std::string no_maximum =
+      absl::StrCat("it is no maximum of the exponents of ", block->name);
+  TF_ASSIGN_OR_RETURN(
+      softmax.largest,
+      CheckReductionOver(state, writers[0], ir::BinaryOp::kMax, no_maximum));
+  const Reduction& largest = softmax.largest;
+  softmax.lowest = ir::As<ir::StoreNode>(largest.block->init)->value;
+  const auto* lowest = ir::As<ir::FloatConstNode>(softmax.lowest);
+  if (lowest == nullptr || !std::isfinite(lowest->value)) {
+    return state.Illegal(kPrimitive, largest.block.get(),
+                         "it starts from no finite number: where a chunk is "
+                         "-inf throughout, exponents relative to its own "
+                         "largest are no numbers");
+  }
+  if (!(largest.buffer()->dtype == softmax.total.buffer()->dtype)) {
+    return refuse(
+        absl::StrCat("it is not of the type of ", largest.buffer()->name));
+  }
+  TF_RETURN_IF_ERROR(MatchVariables(state, softmax));
+  softmax.extent = *ir::AsInt(softmax.total.reduce->dom.extent);
+  // Variables of one element may be written as such or as 0.
+  ir::VarMap vars = softmax.to_largest, zeros;
+  vars[softmax.total.reduce->var.get()] = largest.reduce->var;
+  for (const ir::BlockPtr& each : {block, largest.block}) {
+    for (const ir::IterVar& iter : each->iters) {
+      if (ir::IsConstInt(iter.dom.extent, 1)) {
+        zeros[iter.var.get()] = ir::IntConst(0);
+      }
+    }
+  }
+  arith::Analyzer analyzer;
+  const auto normal = [&](const ir::Expr& expr) {
+    return analyzer.Simplify(ir::Substitute(expr, zeros));
+  };
+  if (!ir::IsConstInt(largest.reduce->dom.extent, softmax.extent) ||
+      !arith::ExprEqual(normal(ir::Substitute(softmax.exponent, vars)),
+                        normal(largest.reducer.value))) {
+    return state.Illegal(kPrimitive, largest.block.get(), no_maximum);
+  }
+  return softmax;
+}
+
+std::string LoopName(const ir::IterVar& iter) {
+  return ir::As<ir::VarNode>(iter.binding)->name;
+}
+
+// A variable of a block and the loop of its own that it is bound to.
+ir::IterVar NewIter(const std::string& name, int64_t extent,
+                    ir::IterType type) {
+  return {ir::MakeVar(absl::StrCat("v", name)),
+          {ir::IntConst(0), ir::IntConst(extent)},
+          type,
+          ir::MakeVar(name)};
+}
+
+ir::BlockPtr Finish(ir::BlockNode block) {
+  ir::Accesses accesses = ir::DetectAccesses(block);
+  block.reads = std::move(accesses.reads);
+  block.writes = std::move(accesses.writes);
+  return ir::BlockOf(std::move(block));
+}
+
+// The loop that `iter`, one of NewIter's, is bound to.
+ir::Stmt LoopOver(const ir::IterVar& iter, ir::Stmt body) {
+  return ir::MakeFor(std::static_pointer_cast<const ir::VarNode>(iter.binding),
+                     iter.dom.extent, std::move(body));
+}
+
+// Step 3.
+class Writer {
+ public:
+  Writer(const ScheduleState& state, const Softmax& softmax, int64_t chunk,
+         int64_t lanes)
+      : softmax_(softmax),
+        name_(LoopName(*softmax.total.reduce)),
+        chunk_(chunk),
+        lanes_(lanes),
+        chunks_((softmax.extent + chunk - 1) / chunk) {
+    std::vector<int64_t> shape;
+    for (const ir::IterVar& iter : softmax.total.block->iters) {
+      if (&iter == softmax.total.reduce) continue;
+      shape.push_back(*ir::AsInt(iter.dom.extent));
+    }
+    shape.insert(shape.end(), {chunks_, lanes_});
+    const auto part_of = [&](const Reduction& reduction) {
+      const ir::Buffer& whole = reduction.buffer();
+      return ir::MakeBuffer(
+          FreshBufferName(*state.FunctionOf(reduction.block.get()),
+                          absl::StrCat(whole->name, "_part")),
+          whole->dtype, shape, whole->scope);
+    };
+    largest_part_ = part_of(softmax.largest);
+    total_part_ = part_of(softmax.total);
+  }
+
+  struct Made {
+    ir::BlockPtr block;
+    ir::Stmt nest;
+  };
+
+  Made LargestPart() const {
+    return Part(
+        softmax_.largest, largest_part_, softmax_.lowest,
+        [](const ir::Expr& exponent, const ir::Expr&) { return exponent; });
+  }
+  Made TotalPart() const {
+    return Part(
+        softmax_.total, total_part_, ir::FloatConst(0, total_part_->dtype),
+        [](const ir::Expr& exponent, const ir::Expr& largest) {
+          return ir::MakeCall(ir::Intrinsic::kExp, {exponent - largest});
+        });
+  }
+  Made Largest() const {
+    return Joined(softmax_.largest, [&](const std::vector<ir::Expr>& at) {
+      return ir::Load(largest_part_, at);
+    });
+  }
+  Made Total() const {
+    return Joined(softmax_.total, [&](const std::vector<ir::Expr>& at) {
+      const ir::Expr relative = ir::Load(largest_part_, at) - softmax_.relative;
+      return ir::Load(total_part_, at) *
+             ir::MakeCall(ir::Intrinsic::kExp, {relative});
+    });
+  }
+  const ir::Buffer& largest_part() const { return largest_part_; }
+  const ir::Buffer& total_part() const { return total_part_; }
+
+ private:
+  ir::IterVar ChunkIter(ir::IterType type) const {
+    return NewIter(absl::StrCat(name_, "_0"), chunks_, type);
+  }
+  ir::IterVar LaneIter(ir::IterType type) const {
+    return NewIter(absl::StrCat(name_, "_2"), lanes_, type);
+  }
+
+  // part[i, k_0, k_2] reduces value(exponent, largest_part[i, k_0, k_2]);
+  // what is beyond the range is `identity`.
+  template <typename Value>
+  Made Part(const Reduction& whole, const ir::Buffer& part,
+            const ir::Expr& identity, const Value& value) const {
+    ir::BlockNode block;
+    block.name = absl::StrCat(whole.block->name, "_part");
+    block.predicate = ir::BoolConst(true);
+    ir::VarMap vars;
+    std::vector<ir::Expr> at;
+    arith::Analyzer analyzer;
+    const auto add = [&](ir::IterVar iter) -> ir::Var {
+      analyzer.Bind(iter.var, 0, *ir::AsInt(iter.dom.extent));
+      if (iter.type == ir::IterType::kSpatial) at.push_back(iter.var);
+      block.iters.push_back(std::move(iter));
+      return block.iters.back().var;
+    };
+    for (const ir::IterVar& iter : softmax_.total.block->iters) {
+      if (&iter == softmax_.total.reduce) continue;
+      vars[iter.var.get()] = add(NewIter(
+          LoopName(iter), *ir::AsInt(iter.dom.extent), ir::IterType::kSpatial));
+    }
+    const ir::Var in_chunks = add(ChunkIter(ir::IterType::kSpatial));
+    const ir::Var in_chunk = add(NewIter(
+        absl::StrCat(name_, "_1"), chunk_ / lanes_, ir::IterType::kReduce));
+    const ir::Var in_lanes = add(LaneIter(ir::IterType::kSpatial));
+    const ir::Expr place =
+        ir::Expr(in_chunks) * chunk_ + ir::Expr(in_chunk) * lanes_ + in_lanes;
+    vars[softmax_.total.reduce->var.get()] = place;
+    ir::Expr term = value(ir::Substitute(softmax_.exponent, vars),
+                          ir::Load(largest_part_, at));
+    if (softmax_.extent % chunk_ != 0) {
+      term = ir::IfThenElseExpr(ir::LT(place, ir::IntConst(softmax_.extent)),
+                                term, identity);
+    }
+    block.init = ir::MakeStore(part, at, identity);
+    block.body = ir::MakeStore(
+        part, at,
+        whole.reducer.Combine(ir::Load(part, at), analyzer.Simplify(term)));
+    Made made;
+    const std::vector<ir::IterVar> iters = block.iters;
+    made.block = Finish(std::move(block));
+    made.nest = made.block;
+    for (auto iter = iters.rbegin(); iter != iters.rend(); ++iter) {
+      made.nest = LoopOver(*iter, std::move(made.nest));
+    }
+    return made;
+  }
+
+  // The block with the name, loops and variables of `whole`, over partial
+  // results instead of what it reduced.
+  template <typename Value>
+  Made Joined(const Reduction& whole, const Value& value) const {
+    const ir::IterVar chunk = ChunkIter(ir::IterType::kReduce);
+    const ir::IterVar lane = LaneIter(ir::IterType::kReduce);
+    ir::BlockNode block = *whole.block;
+    block.iters.clear();
+    for (const ir::IterVar& iter : whole.block->iters) {
+      if (&iter == whole.reduce) {
+        block.iters.insert(block.iters.end(), {chunk, lane});
+      } else {
+        block.iters.push_back(iter);
+      }
+    }
+    std::vector<ir::Expr> at;
+    for (const ir::IterVar& iter : softmax_.total.block->iters) {
+      if (&iter == softmax_.total.reduce) continue;
+      if (&whole == &softmax_.total) {
+        at.push_back(iter.var);
+        continue;
+      }
+      const auto found = softmax_.to_largest.find(iter.var.get());
+      at.push_back(found == softmax_.to_largest.end() ? ir::IntConst(0)
+                                                      : found->second);
+    }
+    at.insert(at.end(), {chunk.var, lane.var});
+    const ir::StoreNode& store = whole.store();
+    block.body =
+        ir::MakeStore(store.buffer, store.indices,
+                      whole.reducer.Combine(
+                          ir::Load(store.buffer, store.indices), value(at)));
+    Made made;
+    made.block = Finish(std::move(block));
+    made.nest = made.block;
+    for (size_t i = whole.loops.size(); i-- > 0;) {
+      made.nest =
+          whole.loops[i]->var.get() == whole.reduce->binding.get()
+              ? LoopOver(chunk, LoopOver(lane, std::move(made.nest)))
+              : ir::Stmt(WithBody(*whole.loops[i], std::move(made.nest)));
+    }
+    return made;
+  }
+
+  const Softmax& softmax_;
+  const std::string name_;  // of the loop over the range
+  const int64_t chunk_, lanes_, chunks_;
+  ir::Buffer largest_part_, total_part_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<BlockRv>> OnlineSoftmax(ScheduleState& state,
+                                                   BlockRv block_rv,
+                                                   int64_t chunk,
+                                                   int64_t lanes) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
+                      state.Get(kPrimitive, block_rv));
+  if (lanes < 1 || chunk < lanes || chunk % lanes != 0) {
+    return state.Invalid(
+        kPrimitive, block.get(),
+        absl::StrCat("a chunk of ", chunk, " in lanes of ", lanes,
+                     ": whole lanes are needed, one or more"));
+  }
+  TF_ASSIGN_OR_RETURN(const Softmax softmax, Match(state, block));
+  if (chunk > softmax.extent) {
+    return state.Invalid(
+        kPrimitive, block.get(),
+        absl::StrCat("a chunk of ", chunk, " of a sum of ", softmax.extent));
+  }
+  const Writer writer(state, softmax, chunk, lanes);
+  const Writer::Made largest_part = writer.LargestPart();
+  const Writer::Made total_part = writer.TotalPart();
+  const Writer::Made largest = writer.Largest();
+  const Writer::Made total = writer.Total();
+  const ir::BlockPtr scope = state.Scope(block.get());
+  ScopeEditor edit;
+  edit.Replace(softmax.largest.loops[0].get(),
+               ir::MakeSeq({largest_part.nest, total_part.nest, largest.nest}));
+  edit.Replace(softmax.total.loops[0].get(), total.nest);
+  edit.AddAlloc(writer.largest_part());
+  edit.AddAlloc(writer.total_part());
+  state.Replace(scope.get(), edit.Apply(*scope),
+                {{softmax.largest.block.get(), largest.block.get()},
+                 {block.get(), total.block.get()}});
+  return std::vector<BlockRv>{state.NewBlock(largest_part.block),
+                              state.NewBlock(total_part.block)};
+}
+
+}  // namespace tilefarm::schedule

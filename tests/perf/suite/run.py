@@ -139,6 +139,7 @@ def main():
     entries = [e for e in known.values()
                if e.peers == "library"
                and programs.is_wanted(e.name, args.only, known)]
+    entries += [e for e in programs.BESIDE.values() if e.name in args.only]
     program = args.bench or os.path.join(args.bin, "..", "tests", "bin",
                                          "suite_bench")
     if not os.path.exists(program):

@@ -111,8 +111,10 @@ absl::StatusOr<Reduction> CheckReductionOver(const ScheduleState& state,
                                " speaks of the reduction as it is"));
   }
   for (const ir::IterVar& iter : block->iters) {
-    if (!ir::IsConstInt(iter.dom.min, 0)) {
-      return refuse(absl::StrCat(iter.var->name, " does not start at 0"));
+    if (!ir::IsConstInt(iter.dom.min, 0) || !ir::AsInt(iter.dom.extent)) {
+      return refuse(absl::StrCat(iter.var->name,
+                                 " does not start at 0, or has no constant "
+                                 "extent"));
     }
     if (iter.type != ir::IterType::kReduce) continue;
     if (result.reduce != nullptr) {
@@ -120,6 +122,7 @@ absl::StatusOr<Reduction> CheckReductionOver(const ScheduleState& state,
     }
     result.reduce = &iter;
   }
+  if (result.reduce == nullptr) return refuse("it reduces over no variable");
   return result;
 }
 

@@ -287,6 +287,26 @@ TEST(OnlineSoftmax, RefusesOtherSums) {
                 {"block S", "annotation layout"});
 }
 
+TEST(OnlineSoftmax, RefusesSumsOverTwoVariables) {
+  const std::string maximum = R"(M = T.alloc_buffer((3,), "float32")
+for i, k in T.grid(3, 24):
+    with T.block("M"):
+        vi, vk = T.axis.remap("SR", [i, k])
+        with T.init():
+            M[vi] = T.float32(-3.4028234663852886e+38)
+        M[vi] = T.max(M[vi], A[vi, vk])
+)";
+  ExpectRefused(Program("A: T.Buffer((3, 24), \"float32\"), S: T.Buffer((3,), "
+                        "\"float32\")",
+                        maximum + R"(for i, k, l in T.grid(3, 4, 6):
+    with T.block("S"):
+        vi, vk, vl = T.axis.remap("SRR", [i, k, l])
+        with T.init():
+            S[vi] = T.float32(0)
+        S[vi] = S[vi] + T.exp(A[vi, vk * 6 + vl] - M[vi]))"),
+                Trace(8, 4), kIllegal, {"block S", "more than one variable"});
+}
+
 TEST(OnlineSoftmax, RefusesAnInfiniteIdentity) {
   Sum sum;
   sum.lowest = "T.float32(\"-inf\")";

@@ -26,6 +26,27 @@ int slow(void* in, void* out) {
   return good(in, out);
 }
 
+// Of the CPU.
+static void Work(double seconds) {
+  const clock_t start = clock();
+  while ((double)(clock() - start) < seconds * CLOCKS_PER_SEC) {
+  }
+}
+
+static int calls = 0;
+
+int starts_up(void* in, void* out) {
+  if (calls++ == 0) Work(0.1);
+  return good(in, out);
+}
+
+// As where a page is on a slow disk, or the machine stalls.
+int stalls_at_first(void* in, void* out) {
+  struct timespec pause = {0, 800000000};
+  if (calls++ == 0) nanosleep(&pause, NULL);
+  return good(in, out);
+}
+
 int crash(void* in, void* out) {
   (void)in, (void)out;
   *(volatile int*)8 = 1;
@@ -238,11 +259,7 @@ PACKED_KERNEL(fails_to_pack, good, 4 * kElements, return 9,
 PACKED_KERNEL(whole_is_wrong, wrong, 4 * kElements, Reverse(source, packed),
               return DoubleReversed(in, out))
 // Packs for longer than the first run of a candidate may last.
-static void PauseLong(void) {
-  struct timespec pause = {0, 800000000};
-  nanosleep(&pause, NULL);
-}
-PACKED_KERNEL(packs_slowly, good, 4 * kElements, PauseLong();
+PACKED_KERNEL(packs_slowly, good, 4 * kElements, Work(0.8);
               Reverse(source, packed), return DoubleReversed(in, out))
 PACKED_KERNEL(packed_loops, good, 4 * kElements, Reverse(source, packed),
               return loops(in, out))

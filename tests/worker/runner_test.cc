@@ -13,6 +13,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/device_libraries.h"
 #include "tests/worker/runner_fixture.h"
 #include "worker/runner_query.h"
 
@@ -77,6 +78,34 @@ TEST_F(RunnerTest, FirstRunsFarBehindTheBestAreGivenUp) {
   EXPECT_LT(reply.child_seconds, 30);
   // The next one is measured as ever.
   EXPECT_EQ(Run(Request("good")).status, RunStatus::kOk);
+}
+
+TEST_F(RunnerTest, AStallIsNotTheCandidates) {
+  LoadDouble();
+  RunRequest request = Request("stalls_at_first");
+  request.best_seconds = 1e-3;
+  request.limits.timeout_ms = 60000;
+  const RunReply reply = Run(request);
+  EXPECT_EQ(reply.status, RunStatus::kOk) << reply.error;
+}
+
+// What starts up is part of an artifact's own time, and no part of a library's,
+// which makes its kernels in its first call.
+TEST_F(RunnerTest, LibrariesStartUpBeforeTheFirstRun) {
+  LoadDouble();
+  RunRequest request = Request("starts_up");
+  request.best_seconds = 1e-3;
+  request.limits.timeout_ms = 60000;
+  RunReply reply = Run(request);
+  EXPECT_EQ(reply.status, RunStatus::kOk) << reply.error;
+  EXPECT_TRUE(reply.stopped_early);
+  EXPECT_GE(reply.median_seconds, 0.1);
+  request.artifact += std::string(1, '\0') + kDeviceLibraries[0].file;
+  reply = Run(request);
+  EXPECT_EQ(reply.status, RunStatus::kOk) << reply.error;
+  EXPECT_TRUE(reply.verified);
+  EXPECT_LT(reply.median_seconds, 0.1);
+  EXPECT_GT(reply.seconds.size(), 1u);
 }
 
 TEST_F(RunnerTest, SamplesStopBeforeTheTimeLimit) {

@@ -186,7 +186,7 @@ ChildOutcome RunChild(const ChildSetup& setup, const ChildLimits& limits,
   bool killed = false;
   while (!AwaitEnd(child, 0)) {
     int64_t left = deadline - MonotonicMs();
-    const int64_t patience = give_up ? give_up() : left;
+    const int64_t patience = give_up ? give_up(child) : left;
     if (left <= 0) {
       outcome.end = ChildEnd::kTimeout;
     } else if (patience <= 0) {

@@ -37,9 +37,9 @@ struct ChildOutcome {
   std::string Describe(const ChildLimits& limits) const;
 };
 
-// How many more milliseconds a child may go on as things are, asked at the
+// How many more milliseconds `child` may go on as things are, asked at the
 // start and whenever they are over; 0 or less: it is killed.
-using GiveUp = std::function<int64_t()>;
+using GiveUp = std::function<int64_t(pid_t child)>;
 
 // To be called once, before RunChild, by the single thread of the process:
 // blocks SIGCHLD but where RunChild waits, ignores SIGPIPE, and adopts the

@@ -37,7 +37,9 @@ struct ChildReport {
   uint32_t retaken;
   uint32_t shared;  // samples with something else on the core
   uint32_t stopped_early;
-  double first_run_start;  // CLOCK_MONOTONIC; set before the stage
+  // Both set before the stage: CLOCK_MONOTONIC, and the CPU time of the
+  // process.
+  double first_run_start, first_run_cpu;
   double first_seconds;
   double canary_seconds;
   double contention;      // of the core, before the artifact is loaded
@@ -54,6 +56,7 @@ struct SharedRun {
   double alone_contention = 0;
   // Seconds that may pass waiting for the core to be alone.
   double patience = 0;
+  bool calls_a_library = false;
   // First contents of each parameter that is read, ending at a guard page;
   // null otherwise.
   std::vector<const void*> inputs;
@@ -99,11 +102,13 @@ uint64_t FlushBytes(const RunRequest& request);
 void RunOnce(const SharedRun& run, int artifact_fd, const std::string& symbol);
 
 // Runs, times, runs again. Called in the child. The order of things:
-//  1. a first run on poisoned outputs; its outputs are kept. Where parameters
-//     are layout-free everything but this run is of SYMBOL_packed. It packs the
-//     same way and runs the same code, so in a race (best_seconds) the first
-//     run is SYMBOL_packed's, too; a measurement in full has it of SYMBOL, and
-//     packs into fresh memory as a user's program does;
+//  1. a first run on poisoned outputs; its outputs are kept. A library makes
+//     its kernels in its first call: an artifact that calls one runs once
+//     before. Where parameters are layout-free everything but this run is of
+//     SYMBOL_packed. It packs the same way and runs the same code, so in a race
+//     (best_seconds) the first run is SYMBOL_packed's, too; a measurement in
+//     full has it of SYMBOL, and packs into fresh memory as a user's program
+//     does;
 //  2. where it is much slower than best_seconds, and so are two more in case
 //     it was quick or switched out, or where the time limit allows no further
 //     run, that is the answer;

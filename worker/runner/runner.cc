@@ -64,9 +64,12 @@ double Now() {
 }
 
 // The first run of a candidate is given up after this many times the best
-// known time, and a pause that covers a stalled machine.
+// known time, and a pause that covers what starts up. Both of the clock and of
+// the CPU: a machine that stalls, or that reads a library from its disk, says
+// nothing of a candidate.
 constexpr double kGiveUpFactor = 10;
 constexpr double kGiveUpPauseSeconds = 0.5;
+constexpr int64_t kGiveUpStepMs = 5;
 
 // Contentions of a core: how many tell how it is alone, how many are kept, so
 // that a change of the machine shows, and which are possible.
@@ -84,19 +87,31 @@ constexpr double kShareOfWaiting = 0.15;
 constexpr double kMostCredit = 3;
 constexpr double kLeftByRaces = 1.5;
 
+// Infinite where the system does not say.
+double CpuSecondsOf(pid_t process) {
+  clockid_t clock;
+  timespec t;
+  if (clock_getcpuclockid(process, &clock) != 0 ||
+      clock_gettime(clock, &t) != 0) {
+    return INFINITY;
+  }
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
 GiveUp GiveUpRule(const RunRequest& request, const ChildReport& report) {
   if (!(request.best_seconds > 0)) return nullptr;
   const double patience =
       kGiveUpPauseSeconds + kGiveUpFactor * request.best_seconds;
   // Once the first run is over, its time has the say (sample_race.h).
-  return [&report, patience]() -> int64_t {
+  return [&report, patience](pid_t child) -> int64_t {
     double left = patience;
     if (report.stage == Stage::kFirstRun) {
-      left -= Now() - report.first_run_start;
+      left -= std::min(Now() - report.first_run_start,
+                       CpuSecondsOf(child) - report.first_run_cpu);
     }
     // What the child's code may have written there is any number at all.
     if (!(left > 0)) return 0;
-    return 1 + static_cast<int64_t>(std::min(left, patience) * 1e3);
+    return kGiveUpStepMs + static_cast<int64_t>(std::min(left, patience) * 1e3);
   };
 }
 
@@ -218,6 +233,7 @@ ChildOutcome Runner::RunConfined(
   LoadedArtifact artifact;
   if (!artifact.Store(bytes)) return {ChildEnd::kNotStored, errno};
   *isolation = sandbox_.IsolationOf(bytes);
+  run->calls_a_library = CallsALibrary(bytes);
   const IsolationLevel level = isolation->level;
   ChildOutcome refused = {ChildEnd::kNotConfined};
   const std::unique_ptr<ControlGroup> group =

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/device_libraries.h"
 
@@ -136,12 +137,16 @@ uint32_t CpuCount(const ChildLimits& limits) {
       std::max<long>(1, sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
-bool Calls(const std::string& artifact, const char* file) {
-  return memmem(artifact.data(), artifact.size(), file, strlen(file)) !=
-         nullptr;
-}
-
 }  // namespace
+
+bool CallsALibrary(const std::string& artifact) {
+  return std::any_of(std::begin(kDeviceLibraries), std::end(kDeviceLibraries),
+                     [&](const DeviceLibrary& library) {
+                       return memmem(artifact.data(), artifact.size(),
+                                     library.file,
+                                     strlen(library.file)) != nullptr;
+                     });
+}
 
 Sandbox::Sandbox(const Isolation& most, const std::string& groups)
     : groups_(groups) {
@@ -181,12 +186,10 @@ Sandbox::Sandbox(const Isolation& most, const std::string& groups)
 Isolation Sandbox::IsolationOf(const std::string& artifact) const {
   Isolation isolation = isolation_;
   if (isolation.level <= IsolationLevel::kSeccompLibraries) return isolation;
-  // What an artifact needs, it names. One that names a library without need
-  // has the looser filter, and its record says so.
-  for (const DeviceLibrary& library : kDeviceLibraries) {
-    if (Calls(artifact, library.file)) {
-      isolation.level = IsolationLevel::kSeccompLibraries;
-    }
+  // One that names a library without need has the looser filter, and its
+  // record says so.
+  if (CallsALibrary(artifact)) {
+    isolation.level = IsolationLevel::kSeccompLibraries;
   }
   return isolation;
 }

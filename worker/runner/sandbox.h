@@ -21,6 +21,10 @@ namespace tilefarm::worker {
 // What the system has to end processes after SIGKILL.
 inline constexpr int64_t kReapMs = 5000;
 
+// Whether it names a library of kernels that devices may have
+// (base/device_libraries.h): what an artifact needs, it names.
+bool CallsALibrary(const std::string& artifact);
+
 class Sandbox {
  public:
   // To be called by the single thread of the process, once. Confines it, too,

@@ -1,6 +1,8 @@
 #include "tests/support/process.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -53,6 +55,9 @@ std::unique_ptr<Process> Process::Spawn(std::vector<std::string> argv,
   posix_spawnattr_destroy(&attributes);
   close(out[1]);
   close(err[1]);
+  // Its own ends block.
+  fcntl(out[0], F_SETFL, O_NONBLOCK);
+  fcntl(err[0], F_SETFL, O_NONBLOCK);
   if (failed != 0) {
     close(out[0]);
     close(err[0]);
@@ -63,8 +68,10 @@ std::unique_ptr<Process> Process::Spawn(std::vector<std::string> argv,
 
 Process::Process(pid_t pid, int out, int err)
     : pid_(pid),
-      out_reader_([this, out] { Read(out, &output_); }),
-      err_reader_([this, err] { Read(err, &errors_); }) {}
+      output_{.fd = out},
+      errors_{.fd = err},
+      out_reader_([this] { Read(output_); }),
+      err_reader_([this] { Read(errors_); }) {}
 
 Process::~Process() {
   kill(-pid_, SIGKILL);
@@ -75,19 +82,30 @@ Process::~Process() {
   err_reader_.join();
 }
 
-void Process::Read(int fd, std::string* into) {
-  char buffer[4096];
-  while (true) {
-    const ssize_t size = read(fd, buffer, sizeof(buffer));
-    if (size <= 0) break;
+void Process::Read(Stream& stream) {
+  for (bool ended = false; !ended;) {
+    pollfd p{stream.fd, POLLIN, 0};
+    poll(&p, 1, -1);
     MutexLock lock(mutex_);
-    into->append(buffer, size);
+    Drain(stream);
+    ended = stream.ended;
     changed_.NotifyAll();
   }
-  close(fd);
-  MutexLock lock(mutex_);
-  --open_;
-  changed_.NotifyAll();
+  close(stream.fd);
+}
+
+void Process::Drain(Stream& stream) {
+  char buffer[4096];
+  while (!stream.ended) {
+    const ssize_t size = read(stream.fd, buffer, sizeof(buffer));
+    if (size > 0) {
+      stream.text.append(buffer, size);
+    } else if (size < 0 && errno == EAGAIN) {
+      return;
+    } else {
+      stream.ended = size == 0 || errno != EINTR;
+    }
+  }
 }
 
 std::optional<std::string> Process::WaitForOutput(const std::string& prefix,
@@ -96,15 +114,16 @@ std::optional<std::string> Process::WaitForOutput(const std::string& prefix,
   MutexLock lock(mutex_);
   while (true) {
     size_t start = 0;
-    for (size_t end; (end = output_.find('\n', start)) != std::string::npos;
+    const std::string& text = output_.text;
+    for (size_t end; (end = text.find('\n', start)) != std::string::npos;
          start = end + 1) {
-      if (output_.compare(start, prefix.size(), prefix) == 0) {
-        return output_.substr(start + prefix.size(),
-                              end - start - prefix.size());
+      if (text.compare(start, prefix.size(), prefix) == 0) {
+        return text.substr(start + prefix.size(), end - start - prefix.size());
       }
     }
     const absl::Duration left = deadline - Clock::Real().Monotonic();
-    if (open_ == 0 || left <= absl::ZeroDuration()) return std::nullopt;
+    const bool ended = output_.ended && errors_.ended;
+    if (ended || left <= absl::ZeroDuration()) return std::nullopt;
     changed_.WaitFor(mutex_, left);
   }
 }
@@ -131,12 +150,14 @@ std::optional<int> Process::Wait(absl::Duration timeout) {
 
 std::string Process::output() {
   MutexLock lock(mutex_);
-  return output_;
+  Drain(output_);
+  return output_.text;
 }
 
 std::string Process::errors() {
   MutexLock lock(mutex_);
-  return errors_;
+  Drain(errors_);
+  return errors_.text;
 }
 
 CommandResult RunCommand(std::vector<std::string> argv,
@@ -150,7 +171,7 @@ CommandResult RunCommand(std::vector<std::string> argv,
   const auto code = process->Wait(timeout);
   if (code.has_value()) {
     result.exit_code = *code;
-    // Its pipes close with it, but the readers may be behind.
+    // What it left behind may have something to say, too.
     process->WaitForOutput(std::string(1, '\0'), absl::Seconds(2));
   }
   result.output = process->output();

@@ -40,21 +40,31 @@ class Process {
   // Exit code, or minus the signal that ended it; nullopt: still running.
   std::optional<int> Wait(absl::Duration timeout = absl::Seconds(60));
 
-  std::string output();  // so far
+  // All that it has written so far.
+  std::string output();
   std::string errors();
 
  private:
+  // What it says on one of its streams.
+  struct Stream {
+    const int fd;  // the reading end, which does not block; its reader's
+    std::string text;
+    bool ended = false;
+  };
+
   Process(pid_t pid, int out, int err);
-  void Read(int fd, std::string* into);
+  // Until the stream ends.
+  void Read(Stream& stream);
+  // Takes what is there to be read.
+  void Drain(Stream& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Reap(bool block);
 
   const pid_t pid_;
   std::optional<int> status_;
   Mutex mutex_;
   CondVar changed_;
-  std::string output_ ABSL_GUARDED_BY(mutex_);
-  std::string errors_ ABSL_GUARDED_BY(mutex_);
-  int open_ ABSL_GUARDED_BY(mutex_) = 2;
+  Stream output_ ABSL_GUARDED_BY(mutex_);
+  Stream errors_ ABSL_GUARDED_BY(mutex_);
   std::thread out_reader_, err_reader_;
 };
 

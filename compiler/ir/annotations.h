@@ -52,7 +52,8 @@ inline constexpr char kPrefetchLines[] = "tilefarm.prefetch_lines";
 // On a block that adds up products of which some factors are 0 outside of a
 // condition, as where a convolution reads padding: what is 0 there need not be
 // added (padding.h). The same result but where the other factors are infinite
-// or not a number.
+// or not a number. So with maxima and minima, but where all is infinite and the
+// padding the lowest or highest finite value.
 inline constexpr char kSkipPadding[] = "tilefarm.skip_padding";
 
 // On a vectorized loop whose body adds short sums of products of narrow numbers

@@ -2,26 +2,28 @@
 
 #include <utility>
 
+#include "compiler/ir/identity.h"
 #include "compiler/ir/structural.h"
 
 namespace tilefarm::ir {
 namespace {
 
-bool IsZero(const Expr& e) {
-  if (const auto* value = As<FloatConstNode>(e)) return value->value == 0;
-  if (const auto* value = As<IntConstNode>(e)) return value->value == 0;
-  return false;
+// The value without its choice between itself and the identity of `op`;
+// `inside` gathers the conditions. Null where there is no such choice.
+Expr WithoutChoice(BinaryOp op, const Expr& e, Expr& inside) {
+  const auto* call = As<CallNode>(e);
+  if (call == nullptr || call->op != Intrinsic::kIfThenElse ||
+      !IsIdentity(op, call->args[2])) {
+    return nullptr;
+  }
+  inside = inside == nullptr ? call->args[0] : And(inside, call->args[0]);
+  return call->args[1];
 }
 
-// The factor without its choice; `inside` gathers the conditions. Null where
-// the expression has no such choice.
+// The same of a term of a sum: a factor of it has the choice.
 Expr Factor(const Expr& e, Expr& inside) {
-  if (const auto* call = As<CallNode>(e)) {
-    if (call->op != Intrinsic::kIfThenElse || !IsZero(call->args[2])) {
-      return nullptr;
-    }
-    inside = inside == nullptr ? call->args[0] : And(inside, call->args[0]);
-    return call->args[1];
+  if (e->kind == ExprKind::kCall) {
+    return WithoutChoice(BinaryOp::kAdd, e, inside);
   }
   if (const auto* cast = As<CastNode>(e)) {
     Expr value = Factor(cast->value, inside);
@@ -51,18 +53,21 @@ bool IsOwnElement(const Expr& e, const StoreNode& store) {
 }  // namespace
 
 std::optional<PaddedTerm> MatchPaddedTerm(const StoreNode& store) {
-  const auto* sum = As<BinaryNode>(store.value);
-  if (sum == nullptr || sum->op != BinaryOp::kAdd ||
-      store.predicate != nullptr) {
+  const auto* whole = As<BinaryNode>(store.value);
+  if (whole == nullptr || store.predicate != nullptr) return std::nullopt;
+  const BinaryOp op = whole->op;
+  if (op != BinaryOp::kAdd && op != BinaryOp::kMax && op != BinaryOp::kMin) {
     return std::nullopt;
   }
-  const bool first = IsOwnElement(sum->a, store);
-  if (!first && !IsOwnElement(sum->b, store)) return std::nullopt;
+  const bool first = IsOwnElement(whole->a, store);
+  if (!first && !IsOwnElement(whole->b, store)) return std::nullopt;
+  const Expr& other = first ? whole->b : whole->a;
   PaddedTerm out;
-  Expr term = Factor(first ? sum->b : sum->a, out.inside);
+  Expr term = op == BinaryOp::kAdd ? Factor(other, out.inside)
+                                   : WithoutChoice(op, other, out.inside);
   if (term == nullptr) return std::nullopt;
-  out.value = first ? MakeBinary(BinaryOp::kAdd, sum->a, std::move(term))
-                    : MakeBinary(BinaryOp::kAdd, std::move(term), sum->b);
+  out.value = first ? MakeBinary(op, whole->a, std::move(term))
+                    : MakeBinary(op, std::move(term), whole->b);
   return out;
 }
 

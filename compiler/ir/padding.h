@@ -1,4 +1,4 @@
-// Sums that read padding.
+// Reductions that read padding.
 //
 //   S[i] = S[i] + if_then_else(inside, A[i + r - 1], 0) * W[r]
 //
@@ -6,6 +6,9 @@
 // (annotations.h) on its block it may be left out there,
 //
 //   if inside: S[i] = S[i] + A[i + r - 1] * W[r]
+//
+// So may what a maximum or a minimum takes from outside where that is the
+// identity.
 #ifndef TILEFARM_COMPILER_IR_PADDING_H_
 #define TILEFARM_COMPILER_IR_PADDING_H_
 
@@ -16,12 +19,13 @@
 namespace tilefarm::ir {
 
 struct PaddedTerm {
-  Expr inside;  // where the term may be other than 0
-  Expr value;   // what the store adds up there, without the choice
+  Expr inside;  // where the term may be other than the identity
+  Expr value;   // what the store writes there, without the choice
 };
 
-// What a store adds to its own element, if it is one product with factors that
-// are 0 outside of a condition; nullopt for every other store.
+// What a store combines with its own element: in a sum, one product with
+// factors that are 0 outside of a condition; in a maximum or minimum, a value
+// that is the identity there. nullopt for every other store.
 std::optional<PaddedTerm> MatchPaddedTerm(const StoreNode& store);
 
 }  // namespace tilefarm::ir

@@ -216,4 +216,11 @@ Accesses DetectAccesses(const BlockNode& block) {
   return out;
 }
 
+BlockPtr BlockWithAccesses(BlockNode block) {
+  Accesses accesses = DetectAccesses(block);
+  block.reads = std::move(accesses.reads);
+  block.writes = std::move(accesses.writes);
+  return BlockOf(std::move(block));
+}
+
 }  // namespace tilefarm::ir

@@ -22,6 +22,9 @@ struct Accesses {
 // count.
 Accesses DetectAccesses(const BlockNode& block);
 
+// `block` with its reads and writes as detected.
+BlockPtr BlockWithAccesses(BlockNode block);
+
 }  // namespace tilefarm::ir
 
 #endif  // TILEFARM_COMPILER_IR_REGIONS_H_

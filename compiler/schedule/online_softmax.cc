@@ -45,6 +45,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/regions.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/block_info.h"
@@ -229,32 +230,6 @@ absl::StatusOr<Softmax> Match(const ScheduleState& state,
   return softmax;
 }
 
-std::string LoopName(const ir::IterVar& iter) {
-  return ir::As<ir::VarNode>(iter.binding)->name;
-}
-
-// A variable of a block and the loop of its own that it is bound to.
-ir::IterVar NewIter(const std::string& name, int64_t extent,
-                    ir::IterType type) {
-  return {ir::MakeVar(absl::StrCat("v", name)),
-          {ir::IntConst(0), ir::IntConst(extent)},
-          type,
-          ir::MakeVar(name)};
-}
-
-ir::BlockPtr Finish(ir::BlockNode block) {
-  ir::Accesses accesses = ir::DetectAccesses(block);
-  block.reads = std::move(accesses.reads);
-  block.writes = std::move(accesses.writes);
-  return ir::BlockOf(std::move(block));
-}
-
-// The loop that `iter`, one of NewIter's, is bound to.
-ir::Stmt LoopOver(const ir::IterVar& iter, ir::Stmt body) {
-  return ir::MakeFor(std::static_pointer_cast<const ir::VarNode>(iter.binding),
-                     iter.dom.extent, std::move(body));
-}
-
 // Step 3.
 class Writer {
  public:
@@ -356,6 +331,7 @@ class Writer {
     if (softmax_.extent % chunk_ != 0) {
       term = ir::IfThenElseExpr(ir::LT(place, ir::IntConst(softmax_.extent)),
                                 term, identity);
+      block.annotations.emplace(ir::kSkipPadding, ir::Attr(1));
     }
     block.init = ir::MakeStore(part, at, identity);
     block.body = ir::MakeStore(
@@ -363,11 +339,8 @@ class Writer {
         whole.reducer.Combine(ir::Load(part, at), analyzer.Simplify(term)));
     Made made;
     const std::vector<ir::IterVar> iters = block.iters;
-    made.block = Finish(std::move(block));
-    made.nest = made.block;
-    for (auto iter = iters.rbegin(); iter != iters.rend(); ++iter) {
-      made.nest = LoopOver(*iter, std::move(made.nest));
-    }
+    made.block = ir::BlockWithAccesses(std::move(block));
+    made.nest = LoopsOver(iters, made.block);
     return made;
   }
 
@@ -404,7 +377,7 @@ class Writer {
                       whole.reducer.Combine(
                           ir::Load(store.buffer, store.indices), value(at)));
     Made made;
-    made.block = Finish(std::move(block));
+    made.block = ir::BlockWithAccesses(std::move(block));
     made.nest = made.block;
     for (size_t i = whole.loops.size(); i-- > 0;) {
       made.nest =

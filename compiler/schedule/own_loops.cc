@@ -1,7 +1,10 @@
 #include "compiler/schedule/own_loops.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/loop_rewrite.h"
@@ -37,6 +40,31 @@ absl::StatusOr<std::vector<ir::ForPtr>> CheckOwnLoops(
     }
   }
   return loops;
+}
+
+std::string LoopName(const ir::IterVar& iter) {
+  const auto* loop = ir::As<ir::VarNode>(iter.binding);
+  return loop != nullptr ? loop->name : iter.var->name;
+}
+
+ir::IterVar NewIter(const std::string& name, int64_t extent,
+                    ir::IterType type) {
+  return {ir::MakeVar(absl::StrCat("v", name)),
+          {ir::IntConst(0), ir::IntConst(extent)},
+          type,
+          ir::MakeVar(name)};
+}
+
+ir::Stmt LoopOver(const ir::IterVar& iter, ir::Stmt body) {
+  return ir::MakeFor(std::static_pointer_cast<const ir::VarNode>(iter.binding),
+                     iter.dom.extent, std::move(body));
+}
+
+ir::Stmt LoopsOver(const std::vector<ir::IterVar>& iters, ir::Stmt body) {
+  for (size_t i = iters.size(); i-- > 0;) {
+    body = LoopOver(iters[i], std::move(body));
+  }
+  return body;
 }
 
 }  // namespace tilefarm::schedule

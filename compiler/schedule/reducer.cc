@@ -7,71 +7,11 @@
 #include <vector>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/identity.h"
 #include "compiler/ir/visitor.h"
 
 namespace tilefarm::schedule {
 namespace {
-
-int64_t LowestInt(ir::DataType type) {
-  if (!type.is_int()) return 0;
-  return type.bits == 64 ? INT64_MIN : -(int64_t{1} << (type.bits - 1));
-}
-
-// As the bit pattern that IntConst stores.
-int64_t HighestInt(ir::DataType type) {
-  const int bits = type.is_int() ? type.bits - 1 : type.bits;
-  return bits == 64 ? -1 : static_cast<int64_t>((uint64_t{1} << bits) - 1);
-}
-
-// The largest finite value.
-double HighestFloat(ir::DataType type) {
-  if (type == ir::DataType::BFloat16()) return 0x1.FEp127;
-  switch (type.bits) {
-    case 16:
-      return 65504.0;
-    case 32:
-      return std::numeric_limits<float>::max();
-    default:
-      return std::numeric_limits<double>::max();
-  }
-}
-
-bool IsIdentity(ir::BinaryOp op, const ir::Expr& init) {
-  if (const auto* value = ir::As<ir::IntConstNode>(init)) {
-    switch (op) {
-      case ir::BinaryOp::kAdd:
-      case ir::BinaryOp::kOr:
-      case ir::BinaryOp::kBitOr:
-      case ir::BinaryOp::kBitXor:
-        return value->value == 0;
-      case ir::BinaryOp::kMul:
-      case ir::BinaryOp::kAnd:
-        return value->value == 1;
-      case ir::BinaryOp::kMax:
-        return value->value == LowestInt(init->dtype);
-      case ir::BinaryOp::kMin:
-        return value->value == HighestInt(init->dtype);
-      default:
-        return false;
-    }
-  }
-  if (const auto* value = ir::As<ir::FloatConstNode>(init)) {
-    const double highest = HighestFloat(init->dtype);
-    switch (op) {
-      case ir::BinaryOp::kAdd:
-        return value->value == 0.0;
-      case ir::BinaryOp::kMul:
-        return value->value == 1.0;
-      case ir::BinaryOp::kMax:
-        return value->value <= -highest;
-      case ir::BinaryOp::kMin:
-        return value->value >= highest;
-      default:
-        return false;
-    }
-  }
-  return false;
-}
 
 bool SameElement(const ir::Expr& expr, const ir::StoreNode& store) {
   const auto* load = ir::As<ir::LoadNode>(expr);
@@ -110,7 +50,7 @@ std::optional<Reducer> MatchReducer(const ir::BlockNode& block) {
     }
   }
   const auto* binary = ir::As<ir::BinaryNode>(update->value);
-  if (binary == nullptr || !IsIdentity(binary->op, init->value)) {
+  if (binary == nullptr || !ir::IsIdentity(binary->op, init->value)) {
     return std::nullopt;
   }
   const bool left = SameElement(binary->a, *update);

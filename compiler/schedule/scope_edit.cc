@@ -127,10 +127,7 @@ class AccessRewriter : public ir::Mutator {
     ir::BlockNode result = block;
     result.init = std::move(init);
     result.body = std::move(body);
-    ir::Accesses accesses = ir::DetectAccesses(result);
-    result.reads = std::move(accesses.reads);
-    result.writes = std::move(accesses.writes);
-    return ir::BlockOf(std::move(result));
+    return ir::BlockWithAccesses(std::move(result));
   }
 
  private:

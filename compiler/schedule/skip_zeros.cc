@@ -299,10 +299,7 @@ absl::Status SkipZeros(ScheduleState& state, BlockRv block_rv) {
   made.body =
       analyzer.Simplify(ir::Substitute(replace.Mutate(block->body), values));
   made.init = analyzer.Simplify(ir::Substitute(block->init, values));
-  ir::Accesses accesses = ir::DetectAccesses(made);
-  made.reads = std::move(accesses.reads);
-  made.writes = std::move(accesses.writes);
-  const ir::BlockPtr result = ir::BlockOf(std::move(made));
+  const ir::BlockPtr result = ir::BlockWithAccesses(std::move(made));
   ir::Stmt nest = result;
   for (size_t i = loops.size(); i-- > 0;) {
     const Parts* part = parts_of(loops[i]->var.get());

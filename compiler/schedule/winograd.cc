@@ -187,11 +187,6 @@ struct Dim {
   const ir::IterVar* of = nullptr;
 };
 
-std::string LoopName(const ir::IterVar& iter) {
-  const auto* loop = ir::As<ir::VarNode>(iter.binding);
-  return loop != nullptr ? loop->name : iter.var->name;
-}
-
 // Makes blocks of nests of their own, each the one writer of a new buffer.
 class Writer {
  public:
@@ -212,20 +207,15 @@ class Writer {
     Made made;
     std::vector<int64_t> shape;
     ir::BlockNode block;
-    std::vector<std::pair<ir::Var, int64_t>> loops;
     std::vector<ir::Expr> at;
     ir::VarMap vars;
     arith::Analyzer analyzer;
     for (const std::vector<Dim>* list : {&dims, &reduced}) {
       for (const Dim& dim : *list) {
-        const ir::Var loop = ir::MakeVar(dim.name);
-        const ir::Var var = ir::MakeVar(absl::StrCat("v", dim.name));
-        loops.emplace_back(loop, dim.extent);
-        block.iters.push_back(
-            {var,
-             {ir::IntConst(0), ir::IntConst(dim.extent)},
-             list == &dims ? ir::IterType::kSpatial : ir::IterType::kReduce,
-             loop});
+        block.iters.push_back(NewIter(
+            dim.name, dim.extent,
+            list == &dims ? ir::IterType::kSpatial : ir::IterType::kReduce));
+        const ir::Var& var = block.iters.back().var;
         analyzer.Bind(var, 0, dim.extent);
         if (list == &dims) shape.push_back(dim.extent);
         if (dim.of != nullptr) vars[dim.of->var.get()] = var;
@@ -246,15 +236,9 @@ class Writer {
       element = ir::Load(made.buffer, place) + element;
     }
     block.body = ir::MakeStore(made.buffer, place, std::move(element));
-    ir::Accesses accesses = ir::DetectAccesses(block);
-    block.reads = std::move(accesses.reads);
-    block.writes = std::move(accesses.writes);
-    made.block = ir::BlockOf(std::move(block));
-    ir::Stmt nest = made.block;
-    for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
-      nest = ir::MakeFor(loop->first, ir::IntConst(loop->second), nest);
-    }
-    nests_.push_back(std::move(nest));
+    const std::vector<ir::IterVar> iters = block.iters;
+    made.block = ir::BlockWithAccesses(std::move(block));
+    nests_.push_back(LoopsOver(iters, made.block));
     return made;
   }
   // The nests in the order of their making.
@@ -447,10 +431,7 @@ absl::StatusOr<std::vector<BlockRv>> Winograd(ScheduleState& state,
                  return LoadAt(product_rows.buffer, indices, 1, i);
                });
              }));
-  ir::Accesses accesses = ir::DetectAccesses(last);
-  last.reads = std::move(accesses.reads);
-  last.writes = std::move(accesses.writes);
-  const ir::BlockPtr finished = ir::BlockOf(std::move(last));
+  const ir::BlockPtr finished = ir::BlockWithAccesses(std::move(last));
   ir::Stmt nest = finished;
   for (size_t i = loops.size(); i-- > 0;) {
     if (LoopFeedsIter(loops[i].get(), block.get(), ir::IterType::kSpatial)) {

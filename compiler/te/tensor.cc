@@ -104,10 +104,7 @@ ir::Stmt MakeNest(const Tensor& tensor, const std::string& block_name) {
                     std::move(value));
   }
   block.body = ir::MakeStore(tensor.buffer(), indices, std::move(value));
-  ir::Accesses accesses = ir::DetectAccesses(block);
-  block.reads = std::move(accesses.reads);
-  block.writes = std::move(accesses.writes);
-  ir::Stmt nest = ir::BlockOf(std::move(block));
+  ir::Stmt nest = ir::BlockWithAccesses(std::move(block));
   for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
     nest = ir::MakeFor(loop->first, ir::IntConst(loop->second), nest);
   }

@@ -55,6 +55,24 @@ TEST(MatchPaddedTerm, WhatIsNotZeroCounts) {
             "none");
 }
 
+TEST(MatchPaddedTerm, MaximaAndMinimaOfTheirIdentity) {
+  EXPECT_EQ(Match("T.max(C[v], T.if_then_else(1 <= vk, A[vk - 1], "
+                  "T.float32(-3.4028234663852886e+38)))"),
+            "if 1 <= vk:\n    C[v] = T.max(C[v], A[vk - 1])\n");
+  EXPECT_EQ(Match("T.min(T.if_then_else(vk < 5, A[vk] * B[v], "
+                  "T.float32(\"inf\")), C[v])"),
+            "if vk < 5:\n    C[v] = T.min(A[vk] * B[v], C[v])\n");
+  // Not the identity, or not what is compared.
+  EXPECT_EQ(Match("T.max(C[v], T.if_then_else(1 <= vk, A[vk - 1], 0))"),
+            "none");
+  EXPECT_EQ(Match("T.min(C[v], T.if_then_else(1 <= vk, A[vk - 1], "
+                  "T.float32(\"-inf\")))"),
+            "none");
+  EXPECT_EQ(Match("T.max(C[v], B[v] * T.if_then_else(1 <= vk, A[vk - 1], "
+                  "T.float32(\"-inf\")))"),
+            "none");
+}
+
 TEST(MatchPaddedTerm, OtherStoresAreLeft) {
   EXPECT_EQ(Match("T.if_then_else(1 <= vk, A[vk - 1], 0)"), "none");
   EXPECT_EQ(Match("C[v] * T.if_then_else(1 <= vk, A[vk - 1], 0)"), "none");

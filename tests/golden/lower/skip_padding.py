@@ -40,7 +40,8 @@ class Module:
                 vh, vw, vs = T.axis.remap("SSR", [h, w, s])
                 C[vh, vw] = C[vh, vw] + T.if_then_else(1 <= vw + vs and vw + vs < 15, A[vh, vw + vs - 1], T.float32(0)) * W[vs]
 
-    # A maximum is no sum of products: the annotation says nothing.
+    # What a maximum takes from outside is left out where it is the identity,
+    # and 0 is not.
     # CHECK-LABEL: def largest(
     # CHECK: C[h, w] = T.max(C[h, w], T.if_then_else(
     @T.prim_func
@@ -50,3 +51,15 @@ class Module:
                 vh, vw, vs = T.axis.remap("SSR", [h, w, s])
                 T.block_attr({"tilefarm.skip_padding": 1})
                 C[vh, vw] = T.max(C[vh, vw], T.if_then_else(1 <= vw + vs and vw + vs < 15, A[vh, vw + vs - 1], T.float32(0)))
+
+    # CHECK-LABEL: def lowest(
+    # CHECK-NOT: T.if_then_else
+    # CHECK: C[h, w] = T.max(C[h, w], A[h, w + s
+    # CHECK-NOT: T.if_then_else
+    @T.prim_func
+    def lowest(A: T.Buffer((14, 14), "float32"), C: T.Buffer((14, 14), "float32")):
+        for h, w, s in T.grid(14, 14, 3):
+            with T.block("C"):
+                vh, vw, vs = T.axis.remap("SSR", [h, w, s])
+                T.block_attr({"tilefarm.skip_padding": 1})
+                C[vh, vw] = T.max(C[vh, vw], T.if_then_else(1 <= vw + vs and vw + vs < 15, A[vh, vw + vs - 1], T.float32("-inf")))

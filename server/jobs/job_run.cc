@@ -62,6 +62,12 @@ void JobRun::OnRecorded(const farm::WorkItem& item,
   changed_.NotifyAll();
 }
 
+void JobRun::OnAcknowledged() {
+  MutexLock lock(mutex_);
+  acknowledged_ = true;
+  changed_.NotifyAll();
+}
+
 bool JobRun::HasTask(const std::string& task_id) const {
   return std::any_of(
       spec_.tasks.begin(), spec_.tasks.end(),
@@ -126,14 +132,14 @@ void JobRun::Main() {
       if (stopping_) break;
       outcomes.swap(inbox_);
       cancelled = cancelled_;
+      acknowledged_ = false;
     }
-    const bool quiet = outcomes.empty();
     // Before the outcomes, so that there are searches to learn of them.
     if (!cancelled) OpenLanes();
     TakeOutcomes(std::move(outcomes));
     bool again = false, finished = true;
     for (const auto& lane : lanes_) {
-      again |= Step(*lane, quiet, cancelled);
+      again |= Step(*lane, cancelled);
       finished &= lane->phase == Lane::Phase::kFinished;
     }
     ShowWaits();
@@ -147,7 +153,8 @@ void JobRun::Main() {
     }
     if (again) continue;
     MutexLock lock(mutex_);
-    if (inbox_.empty() && !stopping_ && cancelled_ == cancelled) {
+    if (inbox_.empty() && !acknowledged_ && !stopping_ &&
+        cancelled_ == cancelled) {
       changed_.WaitFor(mutex_, env_.timeouts.search_poll);
     }
   }
@@ -155,7 +162,7 @@ void JobRun::Main() {
   SaveModels();
 }
 
-bool JobRun::Step(Lane& lane, bool quiet, bool cancelled) {
+bool JobRun::Step(Lane& lane, bool cancelled) {
   switch (lane.phase) {
     case Lane::Phase::kWaiting:
       if (cancelled || env_.clock.Monotonic() >= deadline_) Finish(lane);
@@ -163,7 +170,7 @@ bool JobRun::Step(Lane& lane, bool quiet, bool cancelled) {
     case Lane::Phase::kOpen:
       return StepOpen(lane, cancelled);
     case Lane::Phase::kClosing:
-      return StepClosing(lane, quiet, cancelled);
+      return StepClosing(lane, cancelled);
     case Lane::Phase::kFinished:
       return false;
   }
@@ -185,11 +192,11 @@ bool JobRun::StepOpen(Lane& lane, bool cancelled) {
   return true;
 }
 
-bool JobRun::StepClosing(Lane& lane, bool quiet, bool cancelled) {
+bool JobRun::StepClosing(Lane& lane, bool cancelled) {
   if (cancelled || env_.clock.Monotonic() > lane.finalists_until) {
     env_.farm.RemoveQueue(lane.queue);
   }
-  if (lane.outstanding > 0 || !quiet) return false;
+  if (lane.outstanding > 0) return false;
   if (!cancelled && RequestFinalists(lane)) return true;
   Finish(lane);
   return false;

@@ -78,6 +78,8 @@ class JobRun {
   // A result of this job's queue is durable.
   void OnRecorded(const farm::WorkItem& item, const database::Record& record,
                   bool added);
+  // The farm has let go of results of this job's queue.
+  void OnAcknowledged();
 
   // Whether one of the job's tasks is this one.
   bool HasTask(const std::string& task_id) const;
@@ -100,10 +102,9 @@ class JobRun {
 
   void Main();
   // One step of a lane's way. True where it may take another at once.
-  // `quiet`: no results came since the step before.
-  bool Step(Lane& lane, bool quiet, bool cancelled);
+  bool Step(Lane& lane, bool cancelled);
   bool StepOpen(Lane& lane, bool cancelled);
-  bool StepClosing(Lane& lane, bool quiet, bool cancelled);
+  bool StepClosing(Lane& lane, bool cancelled);
   void Finish(Lane& lane);
 
   // --- job_run_load.cc ---
@@ -130,6 +131,8 @@ class JobRun {
   bool RequestFinalists(Lane& lane);
   bool RequestFinalist(Task& task, const Contender& contender);
   void ShowBest(const Task& task);
+  // Whether its devices have soon nothing to do.
+  bool RunsLow(const Lane& lane) const;
   // True where something was proposed.
   bool Propose(Lane& lane);
   bool ProposeFrom(Task& task, int count);
@@ -175,6 +178,7 @@ class JobRun {
   CondVar changed_;
   std::vector<Outcome> inbox_ ABSL_GUARDED_BY(mutex_);
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  bool acknowledged_ ABSL_GUARDED_BY(mutex_) = false;  // since the last step
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   JobSnapshot snapshot_ ABSL_GUARDED_BY(mutex_);
   // Why lanes wait; goes before any other message.

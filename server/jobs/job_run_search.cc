@@ -142,6 +142,7 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
     }
     if (task->search == nullptr) continue;
     absl::Status reported;
+    const Urgent urgent(RunsLow(*task->lane));
     // They say what was known when the next candidates were proposed, and go
     // with them: a commit of its own for every result would be too much.
     if (!reports.empty()) {
@@ -182,6 +183,12 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
   ++version_;
 }
 
+bool JobRun::RunsLow(const Lane& lane) const {
+  return lane.phase == Lane::Phase::kOpen &&
+         2 * env_.farm.Counts(lane.queue).ready <
+             env_.farm.SlotsFor(lane.target, lane.terms);
+}
+
 bool JobRun::Propose(Lane& lane) {
   const int slots = env_.farm.SlotsFor(lane.target, lane.terms);
   lane.waits = slots > 0 ? "" : env_.farm.WhyNoDevice(lane.target, lane.terms);
@@ -193,7 +200,7 @@ bool JobRun::Propose(Lane& lane) {
                         TrialsLeft(lane));
   if (count <= 0) return false;
   Task* task = lane.NextTask();
-  const Urgent urgent(2 * counts.ready < slots);
+  const Urgent urgent(RunsLow(lane));
   return task != nullptr && ProposeFrom(*task, static_cast<int>(count));
 }
 

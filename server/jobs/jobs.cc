@@ -328,6 +328,12 @@ void Jobs::OnRecorded(const farm::WorkItem& item,
   }
 }
 
+void Jobs::OnAcknowledged(const farm::WorkItem& item) {
+  MutexLock lock(route_mutex_);
+  const auto run = runs_.find(item.job);
+  if (run != runs_.end()) run->second->OnAcknowledged();
+}
+
 void Jobs::OnCanary(const farm::Completion& completion) {
   devices_.OnCanary(completion.device_id, completion.trusted);
 }

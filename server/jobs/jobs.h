@@ -104,6 +104,7 @@ class Jobs : public RecordListener {
 
   void OnRecorded(const farm::WorkItem& item, const database::Record& record,
                   bool added) override;
+  void OnAcknowledged(const farm::WorkItem& item) override;
   void OnCanary(const farm::Completion& completion) override;
 
   DeviceDesk& devices() { return devices_; }

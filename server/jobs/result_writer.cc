@@ -242,6 +242,9 @@ bool ResultWriter::CommitRecords(const std::vector<const Completion*>& group) {
       commits.push_back({group[i]->item.candidate_id, !(*added)[i]});
     }
     farm_.Committed(commits);
+    for (const Completion* completion : group) {
+      listener_.OnAcknowledged(completion->item);
+    }
     return true;
   }
   if (MayRetry(added.status())) return false;
@@ -300,6 +303,7 @@ void ResultWriter::Finish(const Completion& completion,
                           const database::Record& record, bool added) {
   listener_.OnRecorded(completion.item, record, added);
   farm_.Committed(completion.item.candidate_id, !added);
+  listener_.OnAcknowledged(completion.item);
 }
 
 }  // namespace tilefarm::jobs

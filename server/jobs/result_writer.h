@@ -21,14 +21,16 @@
 
 namespace tilefarm::jobs {
 
-// Told of every result once it is durable and before it is acknowledged, on
-// the writer's thread; must not block.
+// Told of every result once it is durable and before it is acknowledged, and
+// again after, on the writer's thread; must not block.
 class RecordListener {
  public:
   virtual ~RecordListener() = default;
   // `added` is false where the candidate had a record already, which stays.
   virtual void OnRecorded(const farm::WorkItem& item,
                           const database::Record& record, bool added) = 0;
+  // It was acknowledged, and the farm knows it no longer.
+  virtual void OnAcknowledged(const farm::WorkItem& /*item*/) {}
   // A canary came back. Of a bad one whatever its device reported before is
   // durable; of a good one whatever is durable was reported before.
   virtual void OnCanary(const farm::Completion& /*completion*/) {}

@@ -31,7 +31,7 @@ class JobsTest : public ::testing::Test {
     timeouts.former_hold = absl::Milliseconds(200);
     timeouts.tick = absl::Milliseconds(20);
     timeouts.watch_interval = absl::Milliseconds(20);
-    timeouts.search_poll = absl::Milliseconds(5);
+    timeouts.search_poll = search_poll_;
     farm_ = std::make_unique<farm::Farm>(farm::FarmOptions{
         .timeouts = timeouts, .fingerprint = testing::kFingerprint});
     jobs_ = std::make_unique<Jobs>(
@@ -88,6 +88,7 @@ class JobsTest : public ::testing::Test {
   std::unique_ptr<farm::Farm> farm_;
   std::unique_ptr<Jobs> jobs_;
   int requests_ = 0;
+  absl::Duration search_poll_ = absl::Milliseconds(5);  // from Restart on
 };
 
 }  // namespace tilefarm::jobs

@@ -127,6 +127,22 @@ TEST_F(JobsTest, FinalistsAreMeasuredOnceMore) {
   EXPECT_DOUBLE_EQ(jobs_->Get(id)->best_seconds(), 1.3e-3);
 }
 
+// From the first candidate to the last round of finalists, a device has its
+// next work as soon as results allow.
+TEST_F(JobsTest, NoStepWaitsForThePoll) {
+  search_poll_ = absl::Hours(1);
+  Restart(FakeSearchFactory());
+  FakeWorker worker(*farm_, "w", Quick);
+  const JobSnapshot end = WaitForEnd(*jobs_->Submit(Spec(40)));
+  EXPECT_EQ(end.state, JobState::kDone);
+  EXPECT_EQ(end.trials_done, 40);
+  int finalists = 0;
+  for (const farm::Lease& lease : worker.link().leases()) {
+    finalists += lease.item.purpose == farm::Purpose::kFinalist;
+  }
+  EXPECT_GT(finalists, 2);
+}
+
 TEST_F(JobsTest, RetriedSubmitReturnsTheSameJob) {
   const JobSpec spec = Spec();
   const std::string id = *jobs_->Submit(spec);

@@ -133,6 +133,8 @@ class JobRun {
   void ShowBest(const Task& task);
   // Whether its devices have soon nothing to do.
   bool RunsLow(const Lane& lane) const;
+  // Candidates of a lane to be kept ready for its devices' slots.
+  int ReadyWanted(int slots) const;
   // True where something was proposed.
   bool Propose(Lane& lane);
   bool ProposeFrom(Task& task, int count);

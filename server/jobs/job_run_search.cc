@@ -16,9 +16,13 @@ namespace tilefarm::jobs {
 namespace {
 
 // The number of candidates kept ready, in slots of the matching devices: none
-// of them waits while the search thinks. No more than that: what is proposed
-// early is proposed without the results that are still to come.
+// of them waits while the search thinks. Where trials are quick, as many as are
+// measured while a disk that others use takes its time: none is handed out
+// before it is stored. No more than that: what is proposed early is proposed
+// without the results that are still to come.
 constexpr int kReadySlots = 1;
+constexpr int kMostReadySlots = 3;
+constexpr double kStoringSeconds = 0.4;
 // Proposed together, so that a generation of the search pays.
 constexpr int kMinBatch = 8;
 // Lines of the log that wait for the next proposal, at most.
@@ -189,15 +193,23 @@ bool JobRun::RunsLow(const Lane& lane) const {
              env_.farm.SlotsFor(lane.target, lane.terms);
 }
 
+int JobRun::ReadyWanted(int slots) const {
+  MutexLock lock(mutex_);
+  const double meanwhile = kStoringSeconds * snapshot_.trials_per_second /
+                           static_cast<double>(lanes_.size());
+  return static_cast<int>(std::clamp<double>(meanwhile, kReadySlots * slots,
+                                             kMostReadySlots * slots));
+}
+
 bool JobRun::Propose(Lane& lane) {
   const int slots = env_.farm.SlotsFor(lane.target, lane.terms);
   lane.waits = slots > 0 ? "" : env_.farm.WhyNoDevice(lane.target, lane.terms);
   if (slots == 0) return false;
   const farm::QueueCounts counts = env_.farm.Counts(lane.queue);
-  if (counts.ready >= kReadySlots * slots) return false;
-  const int64_t count =
-      std::min<int64_t>(std::max(kReadySlots * slots - counts.ready, kMinBatch),
-                        TrialsLeft(lane));
+  const int wanted = ReadyWanted(slots);
+  if (counts.ready >= wanted) return false;
+  const int64_t count = std::min<int64_t>(
+      std::max(wanted - counts.ready, kMinBatch), TrialsLeft(lane));
   if (count <= 0) return false;
   Task* task = lane.NextTask();
   const Urgent urgent(RunsLow(lane));

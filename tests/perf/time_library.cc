@@ -9,6 +9,7 @@
 // sample by sample, on the same buffers, so that what the machine does and
 // where the buffers lie is the same for all. --packed calls S_packed, on
 // constants laid out ahead of time, in huge pages as their header advises.
+// Before each sample of theirs the caches are made warm again.
 // Prints one JSON object:
 // {"libraries": [{"seconds": [...], "median_seconds": S, "shared": N}...],
 //  "alone_contention": C, "canary_seconds": S}.
@@ -48,6 +49,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr double kSampleSeconds = 1e-3;
+// Untimed, before a sample that does not follow one of the same library: where
+// two working sets do not fit into the last cache together, one run leaves some
+// of the other's there.
+constexpr double kIntoCachesSeconds = 5e-3;
 constexpr size_t kMostParameters = 16;
 // To learn how the core is alone, and of waiting for that, in all.
 constexpr int kLooks = 200;
@@ -146,6 +151,16 @@ struct Contender {
     }
     return Since(start);
   }
+  // Returns the least time of a run.
+  double RunFor(double seconds) const {
+    double best = Run();
+    for (double spent = best; spent < seconds;) {
+      const double one = Run();
+      best = std::min(best, one);
+      spent += one;
+    }
+    return best;
+  }
 };
 
 void* Find(const Contender& contender, const std::string& symbol) {
@@ -187,13 +202,7 @@ Contender Load(const std::string& path, const std::string& symbol, bool packed,
 }
 
 void WarmUp(Contender& contender) {
-  double best = contender.Run();
-  double spent = 0;
-  while (spent < kSampleSeconds) {
-    const double seconds = contender.Run();
-    best = std::min(best, seconds);
-    spent += seconds;
-  }
+  const double best = contender.RunFor(kSampleSeconds);
   contender.iterations = std::clamp(
       static_cast<int>(kSampleSeconds / std::max(best, 1e-9)), 1, 1 << 20);
 }
@@ -210,7 +219,7 @@ void TakeSample(Contender& contender, const QuietCore& core, bool warm,
       *patience -= Since(start);
       warm = false;
     }
-    if (!warm) contender.Run();  // into the caches again
+    if (!warm) contender.RunFor(kIntoCachesSeconds);
     warm = true;
     const long switches = InvoluntarySwitches();
     const auto start = Clock::now();

@@ -25,6 +25,9 @@ constexpr int kMostReadySlots = 3;
 constexpr double kStoringSeconds = 0.4;
 // Proposed together, so that a generation of the search pays.
 constexpr int kMinBatch = 8;
+// Spent on samples of a trial, where it may win. The fastest are measured anew
+// at the end, at more length.
+constexpr absl::Duration kTrialTime = absl::Milliseconds(25);
 // Lines of the log that wait for the next proposal, at most.
 constexpr size_t kMostUnlogged = 64;
 
@@ -251,6 +254,7 @@ bool JobRun::ProposeFrom(Task& task, int count) {
   }
   for (const LoggedProposal& proposal : logged) {
     farm::WorkItem item = MakeItem(task, farm::Purpose::kTrial);
+    item.options.target_time = kTrialTime;
     item.candidate_id = proposal.candidate_id;
     item.trace = proposal.trace;
     item.scheduled_hash = proposal.scheduled_hash;

@@ -141,8 +141,9 @@ absl::Status CollectContenders(Connection& db, int64_t workload_id,
                  "r.fingerprint, r.cold_cache, r.cores, r.layout, "
                  "instr(s.text, 'tensorize') > 0, "
                  "r.ci_low_seconds, r.ci_high_seconds, s.text, s.id, "
-                 "r.status = 'ok' AND r.verified AND NOT r.stopped_early, "
-                 "instr(s.text, '.call_library(') > 0, r.emulated "
+                 "r.status = 'ok' AND r.verified, "
+                 "instr(s.text, '.call_library(') > 0, r.emulated, "
+                 "r.stopped_early "
                  "FROM records r JOIN devices d ON d.id = r.device_id "
                  "JOIN sketches s ON s.id = r.sketch_id "
                  "WHERE r.workload_id = ? ORDER BY r.id"));
@@ -174,6 +175,8 @@ absl::Status CollectContenders(Connection& db, int64_t workload_id,
         c.standing.confirmed = true;
       }
     }
+    // One that was stopped early is as good as its later, full measurement.
+    if (query.Bool(17) && !c.standing.confirmed) sound = false;
     if (!sound || !(c.standing.seconds > 0) || std::isinf(c.standing.seconds)) {
       ++refusals.failed;
       continue;
@@ -267,6 +270,7 @@ absl::Status UseMeasurements(Connection& db, const Remeasured& remeasured,
                       query.Bind(remeasured.measurement_id).Step());
   if (!found) return absl::DataLossError("a measurement is gone");
   const MedianInterval interval = remeasured.rounds.interval();
+  record.stopped_early = false;
   record.seconds = remeasured.rounds.seconds();
   record.median_seconds = interval.median;
   record.ci_low_seconds = interval.low;

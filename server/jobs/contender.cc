@@ -1,6 +1,7 @@
 #include "server/jobs/contender.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "server/jobs/job.h"
@@ -20,8 +21,8 @@ constexpr double kCloseBehind = 1.05;
 
 // How far behind the leader's interval one must be to be proven slower. The
 // samples of one process lie closer together than those of two: where its
-// memory is stays the same.
-constexpr double kBehindInOneProcess = 1.1;
+// memory is stays the same, and so does what its machine's other guests do.
+constexpr double kBehindInOneProcess = 1.3;
 constexpr double kBehindInMore = 1.02;
 
 bool InRace(const Contender& one) { return one.requested > 0; }
@@ -51,7 +52,13 @@ void Contenders::Add(const database::Record& record) {
                          return seconds < one.record.median_seconds;
                        });
   list_.insert(place, {record});
-  if (list_.size() > kMostContenders) list_.pop_back();
+  if (list_.size() <= kMostContenders) return;
+  // The slowest goes, but not the only one that can win.
+  const bool keep =
+      list_.back().can_win() &&
+      std::none_of(list_.begin(), list_.end() - 1,
+                   [](const Contender& c) { return c.can_win(); });
+  list_.erase(list_.end() - (keep ? 2 : 1));
 }
 
 bool Contenders::Contains(const std::string& candidate_id) const {
@@ -102,8 +109,17 @@ std::vector<const Contender*> Contenders::NextRound(const std::string& job_id) {
   }
   const bool first_round = std::none_of(list_.begin(), list_.end(), InRace);
   size_t entrants = std::count_if(list_.begin(), list_.end(), InRace);
-  const double fastest_first = list_.front().record.median_seconds;
-  const Standing leading = winner()->standing();
+  const Contender* leader = winner();
+  // With nobody in the lead, whoever was seen may enter.
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  const Standing leading = leader == nullptr
+                               ? Standing{.seconds = kNever, .high = kNever}
+                               : leader->standing();
+  const auto fastest =
+      std::find_if(list_.begin(), list_.end(),
+                   [](const Contender& c) { return c.can_win(); });
+  const double fastest_first =
+      fastest == list_.end() ? kNever : fastest->record.median_seconds;
   // Those not proven slower than the leader, while they have rounds to run. One
   // that is left alone runs on, too: its time is what the record promises, and
   // where a process has its memory is a matter of luck.
@@ -112,9 +128,11 @@ std::vector<const Contender*> Contenders::NextRound(const std::string& job_id) {
     const Standing standing = one.standing();
     if (!InRace(one)) {
       const bool enters =
-          first_round ? entrants < kFirstEntrants ||
-                            standing.seconds <= kCloseBehind * fastest_first
-                      : standing.seconds <= leading.seconds;
+          first_round && leader != nullptr
+              ? one.can_win() &&
+                    (entrants < kFirstEntrants ||
+                     standing.seconds <= kCloseBehind * fastest_first)
+              : standing.seconds <= leading.seconds;
       if (!enters || entrants >= kMostEntrants) continue;
       ++entrants;
       round.push_back(&one);
@@ -139,14 +157,19 @@ std::vector<const Contender*> Contenders::NextRound(const std::string& job_id) {
 }
 
 const Contender* Contenders::winner() const {
-  if (list_.empty()) return nullptr;
+  std::vector<const Contender*> able;
   std::vector<Standing> standings;
-  for (const Contender& one : list_) standings.push_back(one.standing());
-  return &list_[database::PickWinner(standings)];
+  for (const Contender& one : list_) {
+    if (!one.can_win()) continue;
+    able.push_back(&one);
+    standings.push_back(one.standing());
+  }
+  return able.empty() ? nullptr : able[database::PickWinner(standings)];
 }
 
 double Contenders::best_seconds() const {
-  return list_.empty() ? 0 : winner()->standing().seconds;
+  const Contender* best = winner();
+  return best == nullptr ? 0 : best->standing().seconds;
 }
 
 }  // namespace tilefarm::jobs

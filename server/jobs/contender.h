@@ -18,6 +18,8 @@ struct Contender {
   int requested = 0;        // rounds asked for by this job
 
   database::Standing standing() const;
+  // Not while all that is known is a measurement that was stopped early.
+  bool can_win() const { return rounds.count() > 0 || !record.stopped_early; }
 };
 
 // The fastest few. A value type.
@@ -27,9 +29,13 @@ struct Contender {
 // machine for a while slows them all. A round leaves out whoever the rounds
 // before proved slower; whoever is left after three has its time from three
 // processes. The winner is database::PickWinner's.
+//
+// One that was stopped early lost to a time that may have been luck, too, or of
+// a better hour: it enters where the leader's rounds are no faster than what
+// was seen of it.
 class Contenders {
  public:
-  // A record for which CountsAsBest holds.
+  // A record for which MayCountAsBest holds.
   void Add(const database::Record& record);
   // A measurement of one of them: one more round, or rules it out where it
   // failed for a reason that lies in the code. Others are ignored.
@@ -45,7 +51,7 @@ class Contenders {
   // over. Pointers are valid until the next call of a non-const method.
   std::vector<const Contender*> NextRound(const std::string& job_id);
 
-  // Null: none.
+  // Null: none that can win.
   const Contender* winner() const;
   double best_seconds() const;  // 0: none
 

@@ -326,14 +326,23 @@ absl::StatusOr<JobSpec> JobFromRow(const database::JobRow& row) {
 
 bool CountsAsBest(const database::Record& record,
                   const std::string& fingerprint) {
+  return !record.stopped_early && MayCountAsBest(record, fingerprint);
+}
+
+bool MayCountAsBest(const database::Record& record,
+                    const std::string& fingerprint) {
   return record.status == database::Status::kOk && record.verified &&
-         !record.stopped_early && record.median_seconds > 0 &&
-         record.fingerprint == fingerprint;
+         record.median_seconds > 0 && record.fingerprint == fingerprint;
 }
 
 bool CountsAsBest(const database::Record& record,
                   const std::string& fingerprint, const JobSpec& spec) {
-  return CountsAsBest(record, fingerprint) &&
+  return !record.stopped_early && MayCountAsBest(record, fingerprint, spec);
+}
+
+bool MayCountAsBest(const database::Record& record,
+                    const std::string& fingerprint, const JobSpec& spec) {
+  return MayCountAsBest(record, fingerprint) &&
          (spec.allow_library || record.library().empty());
 }
 

@@ -102,6 +102,11 @@ bool CountsAsBest(const database::Record& record,
 // The same for a job: a library's kernel only where it permits it.
 bool CountsAsBest(const database::Record& record,
                   const std::string& fingerprint, const JobSpec& spec);
+// Whether it counts, or would if it were measured in full.
+bool MayCountAsBest(const database::Record& record,
+                    const std::string& fingerprint);
+bool MayCountAsBest(const database::Record& record,
+                    const std::string& fingerprint, const JobSpec& spec);
 
 struct TaskSnapshot {
   std::string function;

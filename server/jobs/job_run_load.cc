@@ -80,7 +80,7 @@ absl::Status JobRun::LoadLane(size_t index, const LogSummary& log) {
 // the same device and in full, that time.
 void JobRun::UseRemeasured(std::vector<database::Record>& known) const {
   for (database::Record& record : known) {
-    if (!CountsAsBest(record, env_.fingerprint)) continue;
+    if (!MayCountAsBest(record, env_.fingerprint)) continue;
     const auto rows = env_.store.FindMeasurements(record.id);
     if (!rows.ok()) continue;
     for (const database::Record& row : *rows) {  // oldest first

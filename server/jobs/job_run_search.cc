@@ -68,7 +68,9 @@ void JobRun::NoteRecord(Task& task, const database::Record& record,
     task.best_seconds = record.median_seconds;
     env_.farm.SetBest(task.id, task.best_seconds);
   }
-  if (counts) task.contenders.Add(record);
+  if (MayCountAsBest(record, env_.fingerprint, spec_)) {
+    task.contenders.Add(record);
+  }
   if (of_this_job) {
     ++trials_done_;
     ++task.done;
@@ -149,7 +151,7 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
     }
     if (task->search == nullptr) continue;
     absl::Status reported;
-    const Urgent urgent(RunsLow(*task->lane));
+    const Urgent urgent(!reports.empty() && RunsLow(*task->lane));
     // They say what was known when the next candidates were proposed, and go
     // with them: a commit of its own for every result would be too much.
     if (!reports.empty()) {

@@ -409,7 +409,7 @@ JobSnapshot Jobs::FromRecords(const Entry& entry) const {
           ++snapshot
                 .by_status[std::string(database::StatusName(record.status))];
         }
-        if (CountsAsBest(record, options_.fingerprint, entry.spec)) {
+        if (MayCountAsBest(record, options_.fingerprint, entry.spec)) {
           contenders.Add(record);
         }
       }

@@ -124,6 +124,23 @@ TEST_F(StoreBestTest, OnlySoundRecords) {
   EXPECT_EQ(Best(), "sound");
 }
 
+TEST_F(StoreBestTest, OneThatWasStoppedEarlyCountsOnceItWasMeasuredInFull) {
+  Record early = Good("early", 1e-3);
+  early.stopped_early = true;
+  Add(early);
+  Add(Good("slow", 4e-3));
+  EXPECT_EQ(Best(), "slow");
+  // A second one that was stopped says no more than the first.
+  ASSERT_TRUE(store_->AddMeasurement(IdOf("early"), early).ok());
+  EXPECT_EQ(Best(), "slow");
+  ASSERT_TRUE(store_->AddMeasurement(IdOf("early"), Good("early", 2e-3)).ok());
+  EXPECT_EQ(Best(), "early");
+  const auto best = store_->FindBest(query_);
+  ASSERT_TRUE(best.ok()) << best.status();
+  EXPECT_EQ(best->record.median_seconds, 2e-3);
+  EXPECT_FALSE(best->record.stopped_early);
+}
+
 TEST_F(StoreBestTest, EmulatedOnesOnlyWhereAllowedAndNoRealOneFits) {
   Record r = Good("emulated-slow", 1e-5);
   r.emulated = true;

@@ -30,6 +30,12 @@ database::Record Full(const std::string& id, std::vector<double> seconds) {
   return record;
 }
 
+database::Record Early(const std::string& id, std::vector<double> seconds) {
+  database::Record record = Full(id, std::move(seconds));
+  record.stopped_early = true;
+  return record;
+}
+
 // Six samples within `spread` of the time, on either side.
 std::vector<double> Around(double seconds, double spread = 0) {
   return {seconds - spread, seconds - spread, seconds,
@@ -78,10 +84,10 @@ TEST_F(ContenderTest, TheCloseOnesRunAndAtLeastThree) {
 
 TEST_F(ContenderTest, OneThatIsAheadBeyondDoubtRunsOnAlone) {
   contenders_.Add(Full("a", Around(1.0)));
-  contenders_.Add(Full("b", Around(1.2)));
+  contenders_.Add(Full("b", Around(1.4)));
   EXPECT_THAT(NextRound(), ElementsAre("a", "b"));
   Note("a", Around(1.0, 0.01));
-  Note("b", Around(1.2, 0.01));
+  Note("b", Around(1.4, 0.01));
   for (int round = 2; round <= 3; ++round) {
     EXPECT_THAT(NextRound(), ElementsAre("a"));
     Note("a", Around(1.0, 0.01));
@@ -137,6 +143,59 @@ TEST_F(ContenderTest, WhoeverIsFasterThanTheLeaderProvedEnters) {
   }
   EXPECT_THAT(NextRound(), IsEmpty());
   EXPECT_EQ(Winner(), "d");
+}
+
+TEST_F(ContenderTest, AnotherGuestsHourIsNoProof) {
+  contenders_.Add(Full("a", Around(1.0)));
+  contenders_.Add(Full("b", Around(1.0)));
+  EXPECT_THAT(NextRound(), ElementsAre("a", "b"));
+  Note("a", Around(1.00, 0.001));
+  Note("b", Around(1.25, 0.001));
+  EXPECT_THAT(NextRound(), ElementsAre("a", "b"));
+}
+
+TEST_F(ContenderTest, OneThatWasStoppedEarlyEntersWhereTheLeaderWasLucky) {
+  contenders_.Add(Full("a", Around(1.0)));
+  contenders_.Add(Early("b", Around(1.2)));
+  contenders_.Add(Early("c", Around(1.6)));
+  // Until then it is nobody's rival, and never the winner.
+  EXPECT_THAT(NextRound(), ElementsAre("a"));
+  Note("a", Around(1.5, 0.01));
+  EXPECT_THAT(NextRound(), ElementsAre("b", "a"));
+  EXPECT_EQ(Winner(), "a");
+  Note("a", Around(1.5, 0.01));
+  Note("b", Around(1.2, 0.01));
+  EXPECT_EQ(Winner(), "b");
+  EXPECT_DOUBLE_EQ(contenders_.best_seconds(), 1.2);
+}
+
+TEST_F(ContenderTest, OneThatWasStoppedEarlyStaysOutWhereTheLeaderHeldItsTime) {
+  contenders_.Add(Full("a", Around(1.0)));
+  contenders_.Add(Early("b", Around(1.02)));
+  for (int round = 1; round <= 3; ++round) {
+    EXPECT_THAT(NextRound(), ElementsAre("a"));
+    Note("a", Around(1.0, 0.01));
+  }
+  EXPECT_THAT(NextRound(), IsEmpty());
+}
+
+TEST_F(ContenderTest, ThoseStoppedEarlyAreWhatIsLeftWhenTheFastestFails) {
+  contenders_.Add(Full("a", Around(1.0)));
+  for (int i = 0; i < 40; ++i) contenders_.Add(Early("x", Around(0.9)));
+  // However many they are, the one that can win stays.
+  EXPECT_EQ(Winner(), "a");
+  contenders_ = {};
+  contenders_.Add(Full("a", Around(1.0)));
+  contenders_.Add(Early("b", Around(2.0)));
+  EXPECT_THAT(NextRound(), ElementsAre("a"));
+  database::Record failed = Full("", Around(1.0));
+  failed.status = database::Status::kWrongResult;
+  contenders_.NoteMeasurement("a", failed, kFingerprint);
+  EXPECT_EQ(Winner(), "");
+  EXPECT_EQ(contenders_.best_seconds(), 0);
+  EXPECT_THAT(NextRound(), ElementsAre("b"));
+  Note("b", Around(2.0));
+  EXPECT_EQ(Winner(), "b");
 }
 
 TEST_F(ContenderTest, AFailureOfTheCodeRulesOut) {

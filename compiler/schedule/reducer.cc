@@ -1,8 +1,5 @@
 #include "compiler/schedule/reducer.h"
 
-#include <cmath>
-#include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 

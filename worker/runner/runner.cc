@@ -232,8 +232,8 @@ ChildOutcome Runner::RunConfined(
     const GiveUp& give_up, Isolation* isolation) {
   LoadedArtifact artifact;
   if (!artifact.Store(bytes)) return {ChildEnd::kNotStored, errno};
-  *isolation = sandbox_.IsolationOf(bytes);
   run->calls_a_library = CallsALibrary(bytes);
+  *isolation = sandbox_.IsolationOf(run->calls_a_library);
   const IsolationLevel level = isolation->level;
   ChildOutcome refused = {ChildEnd::kNotConfined};
   const std::unique_ptr<ControlGroup> group =

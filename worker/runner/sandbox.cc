@@ -183,12 +183,12 @@ Sandbox::Sandbox(const Isolation& most, const std::string& groups)
   }
 }
 
-Isolation Sandbox::IsolationOf(const std::string& artifact) const {
+Isolation Sandbox::IsolationOf(bool calls_a_library) const {
   Isolation isolation = isolation_;
   if (isolation.level <= IsolationLevel::kSeccompLibraries) return isolation;
   // One that names a library without need has the looser filter, and its
   // record says so.
-  if (CallsALibrary(artifact)) {
+  if (calls_a_library) {
     isolation.level = IsolationLevel::kSeccompLibraries;
   }
   return isolation;

@@ -37,8 +37,8 @@ class Sandbox {
 
   // The most that children can have.
   const Isolation& isolation() const { return isolation_; }
-  // What a child with this artifact has.
-  Isolation IsolationOf(const std::string& artifact) const;
+  // What a child with an artifact has, by whether that CallsALibrary.
+  Isolation IsolationOf(bool calls_a_library) const;
   // Why not all of `most` works; empty where it does.
   const std::string& shortfall() const { return shortfall_; }
 

@@ -36,7 +36,7 @@ NestedBlock& Nest::NewBlock() {
   if (blocks_ == pool_.size()) pool_.emplace_back();
   NestedBlock& block = pool_[blocks_++];
   block.is_init = block.decomposed = false;
-  block.guarded = block.reduce_guarded = false;
+  block.guarded = block.reduce_guarded = block.cut = false;
   return block;
 }
 
@@ -276,7 +276,7 @@ void Nest::Vectorize(NestedBlock& block, int64_t lanes) {
         unsure_ = "a tail that several blocks share";
         return;
       }
-      block.guarded = true;
+      block.guarded = block.cut = true;
       Note(Code(kGuarded, block.info->is_reduction));
     }
     int outer = 0;
@@ -382,6 +382,15 @@ bool Nest::MayRunInParallel(const NestedBlock& block, size_t first,
           used |= Uses(below, v, block.loops[i]);
         }
         if (!used) unsure_ = "a reduction that a parallel loop repeats";
+      }
+      // What lies past the tail would belong to the next iteration.
+      for (size_t v = 0; v < below.bindings.size() && below.cut; ++v) {
+        int fused = 0;
+        for (size_t i = first; i < first + count; ++i) {
+          fused += loops_[block.loops[i]].extent > 1 &&
+                   Uses(below, v, block.loops[i]);
+        }
+        if (fused > 1) unsure_ = "a tail among parallel loops";
       }
     }
     if (unsure_) return false;

@@ -40,6 +40,7 @@ struct NestedBlock {
   bool is_init = false;     // the initialisation of a decomposed reduction
   bool decomposed = false;  // a reduction without its initialisation
   bool guarded = false;     // by the tail of a spatial loop
+  bool cut = false;         // by that of a loop cut for its vectors
   bool reduce_guarded = false;
   std::vector<int> loops;  // outermost first
   std::vector<std::vector<LoopPart>> bindings;

@@ -18,8 +18,9 @@ namespace {
 
 constexpr int kMaxSketches = 64;
 constexpr int kDraws = 200;
-// Of the mutations, by SwapLevels.
+// Of the mutations, by SwapLevels and by Retile.
 constexpr double kSwapsOfLevels = 0.15;
+constexpr double kRetilings = 0.15;
 // Blocks that cannot all be explored: past this many, rules only look at the
 // first alternative of each.
 constexpr int kMaxBlocks = 64;
@@ -122,6 +123,14 @@ class DesignSpaceImpl : public DesignSpace {
     if (rng.Chance(kSwapsOfLevels)) {
       auto swapped = SwapLevels(sketch.sites, parent.decisions, rng);
       if (swapped) return Candidate{parent.sketch, *std::move(swapped)};
+    }
+    if (rng.Chance(kRetilings)) {
+      for (int draw = 0; draw < kDraws; ++draw) {
+        auto next = Retile(sketch.sites, parent.decisions, target_, rng);
+        if (!next) break;
+        if (!FitsRegisters(sketch.sites, *next, target_)) continue;
+        return Candidate{parent.sketch, *std::move(next)};
+      }
     }
     for (int draw = 0; draw < kDraws && !sketch.sites.empty(); ++draw) {
       const size_t at = rng.Below(sketch.sites.size());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 
 #include "base/status_macros.h"
@@ -15,6 +16,10 @@ namespace {
 constexpr int64_t kSaturated = INT64_MAX;
 // Of a tiled block's spatial loops, at least; its reductions have fewer.
 constexpr int kSpatialLevels = 4;
+// Of the mutations of a tiling: those that draw it anew, and those that draw
+// its innermost factor.
+constexpr double kOtherTilings = 0.15;
+constexpr double kOtherWidths = 0.25;
 
 // In ascending order.
 std::vector<int64_t> Divisors(int64_t n, int64_t limit) {
@@ -113,13 +118,34 @@ std::vector<int64_t> FillOuter(const SampleSite& site, int64_t innermost,
   return factors;
 }
 
+int64_t DrawInnermost(const SampleSite& site, const target::Target& target,
+                      Rng& rng) {
+  return DrawInnermost(site, target,
+                       site.kind == SiteKind::kPerfectTile
+                           ? Divisors(site.extent, site.max_innermost)
+                           : TailWidths(site, target),
+                       rng);
+}
+
 std::vector<int64_t> DrawTile(const SampleSite& site,
                               const target::Target& target, Rng& rng) {
-  const std::vector<int64_t> choices =
-      site.kind == SiteKind::kPerfectTile
-          ? Divisors(site.extent, site.max_innermost)
-          : TailWidths(site, target);
-  return FillOuter(site, DrawInnermost(site, target, choices, rng), rng);
+  return FillOuter(site, DrawInnermost(site, target, rng), rng);
+}
+
+// Another innermost factor, and outside of it what was there as far as it still
+// divides; what is left goes to the largest.
+std::vector<int64_t> ReplaceInnermost(std::vector<int64_t> factors,
+                                      int64_t extent, int64_t innermost) {
+  const auto outer = factors.end() - 1;
+  const auto largest = std::max_element(factors.begin(), outer);
+  int64_t left = CeilDiv(extent, innermost);
+  for (auto factor = factors.begin(); factor != outer; ++factor) {
+    *factor = std::gcd(*factor, left);
+    left /= *factor;
+  }
+  *largest *= left;
+  *outer = innermost;
+  return factors;
 }
 
 std::optional<std::vector<int64_t>> MutateTile(const SampleSite& site,
@@ -128,8 +154,16 @@ std::optional<std::vector<int64_t>> MutateTile(const SampleSite& site,
                                                Rng& rng) {
   if (site.factors < 2 || site.extent <= 1) return std::nullopt;
   // Now and then another tile altogether; else move a prime between levels.
-  if (static_cast<int>(factors.size()) != site.factors || rng.Chance(0.15)) {
+  if (static_cast<int>(factors.size()) != site.factors ||
+      rng.Chance(kOtherTilings)) {
     return DrawTile(site, target, rng);
+  }
+  // Or another width: moving factors from 2 to 7 leads over 1 or 14.
+  if (rng.Chance(kOtherWidths)) {
+    const int64_t width = DrawInnermost(site, target, rng);
+    if (width != factors.back()) {
+      return ReplaceInnermost(std::move(factors), site.extent, width);
+    }
   }
   for (int attempt = 0; attempt < 16; ++attempt) {
     const size_t from = rng.Below(factors.size());
@@ -415,6 +449,27 @@ std::optional<std::vector<ir::Attr>> SwapLevels(
     if (next != decisions) return next;
   }
   return std::nullopt;
+}
+
+std::optional<std::vector<ir::Attr>> Retile(
+    const std::vector<SampleSite>& sites,
+    const std::vector<ir::Attr>& decisions, const target::Target& target,
+    Rng& rng) {
+  std::vector<const SampleSite*> tiled;
+  for (const SampleSite& site : sites) {
+    if (site.register_tile && site.Count() > 1) tiled.push_back(&site);
+  }
+  if (tiled.empty()) return std::nullopt;
+  const int group = tiled[rng.Below(tiled.size())]->tile_group;
+  std::vector<ir::Attr> next = decisions;
+  for (size_t i = 0; i < sites.size(); ++i) {
+    const SampleSite& site = sites[i];
+    if (!site.register_tile || site.tile_group != group || site.fixed) continue;
+    next[i] = ToAttr(ReplaceInnermost(Factors(decisions[i]), site.extent,
+                                      DrawInnermost(site, target, rng)));
+  }
+  if (next == decisions) return std::nullopt;
+  return next;
 }
 
 bool FitsRegisters(const std::vector<SampleSite>& sites,

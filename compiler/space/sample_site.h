@@ -52,8 +52,8 @@ absl::StatusOr<std::vector<SampleSite>> FindSites(const schedule::Trace& sketch,
 // axis; FitsRegisters judges them together.
 ir::Attr DrawDecision(const SampleSite& site, const target::Target& target,
                       Rng& rng);
-// A neighbour of `old`: a factor moved between two levels, another category,
-// another location. nullopt where the site has one decision only.
+// A neighbour of `old`: a factor moved between two levels, another innermost
+// factor, another category, another location. nullopt where the site has one decision only.
 std::optional<ir::Attr> MutateDecision(const SampleSite& site,
                                        const ir::Attr& old,
                                        const target::Target& target, Rng& rng);
@@ -65,6 +65,15 @@ std::optional<ir::Attr> MutateDecision(const SampleSite& site,
 std::optional<std::vector<ir::Attr>> SwapLevels(
     const std::vector<SampleSite>& sites,
     const std::vector<ir::Attr>& decisions, Rng& rng);
+
+// A neighbour with another register tile: all spatial loops of one block have
+// their innermost factors drawn, and the rest stays as far as it can. Loop by
+// loop it is far away, since a tile that is good in one loop and not in the
+// other is often worse than both. nullopt where no block is tiled in registers.
+std::optional<std::vector<ir::Attr>> Retile(
+    const std::vector<SampleSite>& sites,
+    const std::vector<ir::Attr>& decisions, const target::Target& target,
+    Rng& rng);
 
 // Whether the register tiles of all sites together fit: accumulators and one
 // row of operands within the vector registers; the other operand may come from

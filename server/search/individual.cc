@@ -54,6 +54,27 @@ cost_model::Sample MakeSample(const Individual& individual, int64_t group,
   return sample;
 }
 
+Individual Remove(std::vector<Individual>& individuals, size_t at) {
+  Individual removed = std::move(individuals[at]);
+  individuals.erase(individuals.begin() + static_cast<std::ptrdiff_t>(at));
+  return removed;
+}
+
+Step StepBetween(const space::Candidate& parent,
+                 const space::Candidate& child) {
+  Step step;
+  for (size_t i = 0; i < child.decisions.size(); ++i) {
+    if (child.decisions[i] == parent.decisions[i]) continue;
+    if (step.decision >= 0) return {};
+    const ir::AttrList* factors = child.decisions[i].AsList();
+    const ir::Attr& to = factors == nullptr || factors->empty()
+                             ? child.decisions[i]
+                             : factors->back();
+    step = {static_cast<int>(i), to.AsInt().value_or(0)};
+  }
+  return step;
+}
+
 uint64_t RegisterTile(const space::Candidate& candidate) {
   size_t levels = 0;
   for (const ir::Attr& decision : candidate.decisions) {
@@ -68,6 +89,14 @@ uint64_t RegisterTile(const space::Candidate& candidate) {
     }
   }
   return tile.Fingerprint();
+}
+
+size_t FirstWithNewTile(const std::vector<Individual>& individuals,
+                        const absl::flat_hash_set<uint64_t>& tiles) {
+  for (size_t i = 0; i < individuals.size(); ++i) {
+    if (!tiles.contains(RegisterTile(individuals[i].candidate))) return i;
+  }
+  return 0;
 }
 
 }  // namespace tilefarm::search

@@ -2,14 +2,24 @@
 #ifndef TILEFARM_SERVER_SEARCH_INDIVIDUAL_H_
 #define TILEFARM_SERVER_SEARCH_INDIVIDUAL_H_
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "compiler/space/design_space.h"
 #include "cost_model/cost_model.h"
 
 namespace tilefarm::search {
+
+// From a candidate to one of the same sketch with one other decision.
+struct Step {
+  int decision = -1;  // which one; -1: more than one, or none
+  // What it is now: of a tiling its innermost factor.
+  int64_t to = 0;
+  auto operator<=>(const Step&) const = default;
+};
 
 // A candidate that has been featurised.
 struct Individual {
@@ -18,6 +28,7 @@ struct Individual {
   float predicted = 0;
   double seconds = 0;    // measured; 0: not yet
   bool in_space = true;  // has a candidate, so that it may breed
+  Step step;             // of a neighbour, from its parent
 };
 
 void Predict(const cost_model::CostModel& model,
@@ -34,9 +45,17 @@ cost_model::Sample MakeSample(const Individual& individual, int64_t group,
                               const std::string& candidate_id, double seconds,
                               bool unsteady);
 
+// Takes one out.
+Individual Remove(std::vector<Individual>& individuals, size_t at);
+
+Step StepBetween(const space::Candidate& parent, const space::Candidate& child);
+
 // Equal for candidates of one sketch whose deepest tilings (those of spatial
 // loops) have the same innermost factors.
 uint64_t RegisterTile(const space::Candidate& candidate);
+// The first whose register tile is not one of these; 0 where there is none.
+size_t FirstWithNewTile(const std::vector<Individual>& individuals,
+                        const absl::flat_hash_set<uint64_t>& tiles);
 
 }  // namespace tilefarm::search
 

@@ -43,6 +43,36 @@ TEST(RegisterTileTest, CandidatesWithoutTilingsHaveOneEach) {
   EXPECT_NE(RegisterTile({0, {}}), RegisterTile({1, {}}));
 }
 
+TEST(StepBetweenTest, IsTheOneDecisionThatDiffers) {
+  const space::Candidate parent = Of(4, 16, 8, 0);
+  EXPECT_EQ(StepBetween(parent, Of(8, 16, 8, 0)), (Step{0, 8}));
+  EXPECT_EQ(StepBetween(parent, Of(4, 16, 2, 0)), (Step{2, 2}));
+  EXPECT_EQ(StepBetween(parent, Of(4, 16, 8, 1)), (Step{3, 1}));
+  EXPECT_EQ(StepBetween(parent, Of(8, 8, 8, 0)), Step());
+  EXPECT_EQ(StepBetween(parent, parent), Step());
+}
+
+TEST(RemoveTest, TakesOneOutAndKeepsTheOrder) {
+  std::vector<Individual> all(3);
+  for (size_t i = 0; i < all.size(); ++i) all[i].seconds = double(i + 1);
+  EXPECT_EQ(Remove(all, 1).seconds, 2);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].seconds, 1);
+  EXPECT_EQ(all[1].seconds, 3);
+}
+
+TEST(FirstWithNewTileTest, IsTheBestOfThoseThatAreNew) {
+  std::vector<Individual> ranked(3);
+  ranked[0].candidate = Of(4, 16, 8, 0);
+  ranked[1].candidate = Of(4, 16, 2, 1);
+  ranked[2].candidate = Of(8, 16, 8, 0);
+  EXPECT_EQ(FirstWithNewTile(ranked, {}), 0u);
+  const uint64_t first = RegisterTile(ranked[0].candidate);
+  EXPECT_EQ(FirstWithNewTile(ranked, {first}), 2u);
+  const uint64_t last = RegisterTile(ranked[2].candidate);
+  EXPECT_EQ(FirstWithNewTile(ranked, {first, last}), 0u) << "the best";
+}
+
 TEST(SortByPredictionTest, PutsTheBestFirstAndKeepsTiesInOrder) {
   std::vector<Individual> all(3);
   all[0].predicted = 1;

@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "base/rng.h"
 #include "compiler/ir/structural.h"
+#include "server/search/individual.h"
 #include "server/search/sketch_shares.h"
 #include "tests/space/space_test_programs.h"
 
@@ -212,25 +216,46 @@ size_t Distance(const space::Candidate& a, const space::Candidate& b) {
   return distance;
 }
 
+// The fastest with each of the four fastest register tiles.
+std::vector<space::Candidate> FastestByTile(
+    std::vector<std::pair<double, space::Candidate>> measured) {
+  std::stable_sort(
+      measured.begin(), measured.end(),
+      [](const auto& x, const auto& y) { return x.first < y.first; });
+  std::vector<space::Candidate> fastest;
+  std::set<uint64_t> tiles;
+  for (const auto& [seconds, candidate] : measured) {
+    if (fastest.size() == 4) break;
+    if (tiles.insert(RegisterTile(candidate)).second) {
+      fastest.push_back(candidate);
+    }
+  }
+  return fastest;
+}
+
 TEST_F(SearchTest, AQuarterOfTheProposalsAreNextToTheFastest) {
   SearchOptions options;
   options.seed = 3;
+  // Too few to remember what the model had no hopes for.
+  options.population = 4;
   const auto search = Make(options);
   std::vector<std::pair<double, space::Candidate>> measured;
+  std::map<std::pair<int, int>, int> steps;  // by sketch and decision
   int all_near = 0, guided_batches = 0;
-  for (int batch = 0; batch < 12; ++batch) {
+  for (int batch = 0; batch < 20; ++batch) {
     const auto proposals = search->Propose(8);
     ASSERT_TRUE(proposals.ok()) << proposals.status();
-    std::stable_sort(
-        measured.begin(), measured.end(),
-        [](const auto& x, const auto& y) { return x.first < y.first; });
+    const std::vector<space::Candidate> fastest = FastestByTile(measured);
     int near = 0;
     std::vector<Outcome> outcomes;
     for (const Proposal& proposal : *proposals) {
-      const auto is_near = [&](size_t i) {
-        return Distance(measured[i].second, proposal.candidate) <= 1;
-      };
-      near += measured.size() >= 2 && (is_near(0) || is_near(1));
+      for (const space::Candidate& parent : fastest) {
+        if (Distance(parent, proposal.candidate) != 1) continue;
+        ++near;
+        ++steps[{parent.sketch,
+                 StepBetween(parent, proposal.candidate).decision}];
+        break;
+      }
       outcomes.push_back({proposal.candidate_id, database::Status::kOk,
                           FakeSeconds(proposal)});
     }
@@ -245,6 +270,12 @@ TEST_F(SearchTest, AQuarterOfTheProposalsAreNextToTheFastest) {
   }
   // A mutation may change a second decision with the first, so not in each.
   EXPECT_GE(all_near, 2 * guided_batches);
+  // Every decision of theirs was tried otherwise, whatever the model says.
+  const space::Candidate best = FastestByTile(measured).front();
+  for (size_t i = 0; i < best.decisions.size(); ++i) {
+    const auto at = std::make_pair(best.sketch, static_cast<int>(i));
+    EXPECT_GE(steps[at], 1) << "decision " << i;
+  }
 }
 
 TEST_F(SearchTest, EverySketchIsTriedEarly) {

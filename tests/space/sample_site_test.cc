@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <map>
+#include <vector>
+
 #include "tests/space/space_test_programs.h"
 
 namespace tilefarm::space {
@@ -77,6 +81,26 @@ TEST(MutateDecisionTest, TilesStayLegalAndMove) {
   }
 }
 
+TEST(MutateDecisionTest, EveryWidthIsOneStepAway) {
+  // 2 to 7 by moving factors leads over 1 or 14.
+  const SampleSite site = Tile(SiteKind::kPerfectTile, 28);
+  const ir::Attr old(ir::AttrList{1, 14, 1, 2});
+  Rng rng(1);
+  std::map<int64_t, int> widths;
+  bool kept = false;
+  for (int i = 0; i < 500; ++i) {
+    const auto next = MutateDecision(site, old, TestTarget(), rng);
+    ASSERT_TRUE(next);
+    EXPECT_EQ(Product(Factors(*next)), 28);
+    ++widths[Factors(*next).back()];
+    kept |= *next == ir::Attr(ir::AttrList{1, 4, 1, 7});
+  }
+  for (const int64_t width : {1, 2, 4, 7, 14, 28}) {
+    EXPECT_GE(widths[width], 10) << width;
+  }
+  EXPECT_TRUE(kept) << "the levels outside stay what they were";
+}
+
 TEST(MutateDecisionTest, OneDecisionHasNoNeighbour) {
   SampleSite site;
   site.kind = SiteKind::kComputeLocation;
@@ -132,6 +156,50 @@ TEST(SwapLevelsTest, NothingToSwap) {
   SampleSite fixed = alike;
   fixed.fixed = ir::Attr(ir::AttrList{2, 3, 4, 4});
   EXPECT_FALSE(SwapLevels({fixed}, {*fixed.fixed}, rng));
+}
+
+TEST(RetileTest, AllSpatialLoopsOfOneBlockAtOnce) {
+  std::vector<SampleSite> sites;
+  for (const int group : {0, 0, 0, 1}) {
+    sites.push_back(Tile(SiteKind::kPerfectTile, 28));
+    sites.back().tile_group = group;
+    sites.back().register_tile = true;
+  }
+  sites[2].register_tile = false;  // a reduction
+  sites[2].factors = 2;
+  const std::vector<ir::Attr> decisions = {
+      ir::Attr(ir::AttrList{14, 1, 1, 2}), ir::Attr(ir::AttrList{14, 1, 1, 2}),
+      ir::Attr(ir::AttrList{7, 4}), ir::Attr(ir::AttrList{14, 1, 1, 2})};
+  Rng rng(1);
+  bool both = false, other = false;
+  for (int i = 0; i < 300; ++i) {
+    const auto next = Retile(sites, decisions, TestTarget(), rng);
+    if (!next) continue;  // drew what it was
+    EXPECT_NE(*next, decisions);
+    EXPECT_TRUE((*next)[2] == decisions[2]);
+    const bool first =
+        !((*next)[0] == decisions[0]) || !((*next)[1] == decisions[1]);
+    EXPECT_NE(first, !((*next)[3] == decisions[3])) << "one block at a time";
+    for (const size_t at : {0, 1, 3}) {
+      EXPECT_EQ(Product(Factors((*next)[at])), 28);
+    }
+    both |= (*next)[0] == ir::Attr(ir::AttrList{28, 1, 1, 1}) &&
+            (*next)[1] == ir::Attr(ir::AttrList{2, 1, 1, 14});
+    other |= !first;
+  }
+  EXPECT_TRUE(both) << "two loops in one step";
+  EXPECT_TRUE(other);
+}
+
+TEST(RetileTest, NothingToTileAnew) {
+  Rng rng(1);
+  SampleSite plain = Tile(SiteKind::kPerfectTile, 96);
+  EXPECT_FALSE(
+      Retile({plain}, {ir::Attr(ir::AttrList{2, 3, 4, 4})}, TestTarget(), rng));
+  plain.register_tile = true;
+  plain.tile_group = 0;
+  plain.fixed = ir::Attr(ir::AttrList{2, 3, 4, 4});
+  EXPECT_FALSE(Retile({plain}, {*plain.fixed}, TestTarget(), rng));
 }
 
 TEST(SampleSiteTest, CountsOrderedFactorisations) {

@@ -1,0 +1,128 @@
+// What the search proposes before the model knows anything, and what it
+// proposes blindly.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "cost_model/estimate.h"
+#include "cost_model/features.h"
+#include "server/search/evolutionary_search.h"
+
+namespace tilefarm::search {
+namespace {
+
+// Random candidates evaluated for each draft proposed, and the share of drafts
+// that are drawn blindly all the same.
+constexpr int kDraftsPerProposal = 16;
+constexpr double kBlindDrafts = 0.25;
+// Of the drafts, so many go to sketches by their shares, whatever the estimate
+// says of one against the other: every second one.
+constexpr size_t kDraftsPerShare = 2;
+
+}  // namespace
+
+absl::Status EvolutionarySearch::TakeFirst(size_t want,
+                                           std::vector<Proposal>* proposals) {
+  while (first_taken_ < options_.first_traces.size() &&
+         proposals->size() < want) {
+    TF_RETURN_IF_ERROR(
+        TakeTrace(options_.first_traces[first_taken_++], proposals));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EvolutionarySearch::TakeTrace(const std::string& text,
+                                           std::vector<Proposal>* proposals) {
+  TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
+                      schedule::Trace::Parse(text));
+  TF_ASSIGN_OR_RETURN(
+      const schedule::Schedule schedule,
+      schedule::Replay(trace, ir::IRModule{{space_->program()}}));
+  const ir::PrimFuncPtr scheduled =
+      schedule.module().Find(space_->program()->name);
+  Individual individual;
+  individual.features = cost_model::ExtractFeatures(*scheduled, target_);
+  // The drafted default is a point of the space, and breeds as others do.
+  absl::StatusOr<space::Candidate> candidate = space_->FromRecord(trace);
+  individual.in_space = candidate.ok();
+  if (candidate.ok()) {
+    seen_.insert(candidate->Fingerprint());
+    tried_.insert(candidate->Fingerprint());
+    individual.candidate = *std::move(candidate);
+  }
+  ProposeOnce(*scheduled, text, std::move(individual), proposals);
+  return absl::OkStatus();
+}
+
+absl::Status EvolutionarySearch::TakeRandom(size_t want,
+                                            std::vector<Proposal>* proposals) {
+  // In a small space the last points are hard to hit: draw until a run of
+  // repeats makes it all but certain that none is left.
+  const int64_t size = std::min<int64_t>(space_->ApproximateSize(), 20000);
+  const int64_t max_repeats = 1000 + 12 * size;
+  for (int64_t repeats = 0; proposals->size() < want && repeats < max_repeats;
+       ++repeats) {
+    auto candidate = space_->Sample(rng_);
+    if (!candidate.ok()) break;
+    std::optional<Individual> individual = Evaluate(*std::move(candidate));
+    if (!individual) continue;
+    const size_t before = proposals->size();
+    TF_RETURN_IF_ERROR(Take(*std::move(individual), proposals));
+    if (proposals->size() > before) repeats = 0;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EvolutionarySearch::TakeDrafts(size_t want,
+                                            std::vector<Proposal>* proposals) {
+  struct Draft {
+    Individual individual;
+    double cycles;
+  };
+  std::vector<Draft> drafts;
+  const size_t most = want * kDraftsPerProposal;
+  for (size_t draw = 0; draw < 2 * most && drafts.size() < most; ++draw) {
+    auto candidate = space_->Sample(rng_);
+    if (!candidate.ok()) break;
+    std::optional<Individual> individual = Evaluate(*std::move(candidate));
+    if (!individual) continue;
+    const double cycles =
+        cost_model::EstimateCycles(individual->features, target_);
+    drafts.push_back({*std::move(individual), cycles});
+  }
+  std::stable_sort(
+      drafts.begin(), drafts.end(),
+      [](const Draft& x, const Draft& y) { return x.cycles < y.cycles; });
+  // The first draft left of the sketch that deserves a trial, if one does.
+  const auto deserving = [&]() -> std::optional<size_t> {
+    std::vector<double> guesses(space_->sketches().size(),
+                                std::numeric_limits<double>::infinity());
+    for (const Draft& draft : drafts) {
+      double& guess =
+          guesses[static_cast<size_t>(draft.individual.candidate.sketch)];
+      guess = std::min(guess, draft.cycles);
+    }
+    const std::optional<int> sketch = shares_.Next(guesses);
+    for (size_t i = 0; sketch && i < drafts.size(); ++i) {
+      if (drafts[i].individual.candidate.sketch == *sketch) return i;
+    }
+    return std::nullopt;
+  };
+  for (size_t turn = 0; proposals->size() < want && !drafts.empty(); ++turn) {
+    std::optional<size_t> at;
+    if (turn % kDraftsPerShare == 0) at = deserving();
+    if (!at) at = rng_.Chance(kBlindDrafts) ? rng_.Below(drafts.size()) : 0;
+    Individual individual = std::move(drafts[*at].individual);
+    drafts.erase(drafts.begin() + static_cast<std::ptrdiff_t>(*at));
+    TF_RETURN_IF_ERROR(Take(std::move(individual), proposals));
+  }
+  // What is not taken may still be by the model, once it knows more.
+  for (Draft& draft : drafts) {
+    if (static_cast<int>(population_.size()) >= options_.population) break;
+    population_.push_back(std::move(draft.individual));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tilefarm::search

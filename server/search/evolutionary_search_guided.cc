@@ -1,0 +1,176 @@
+// What the search proposes once the model knows something: of the population,
+// of the neighbours of the fastest, and of sketches that deserve a trial.
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "server/search/evolutionary_search.h"
+
+namespace tilefarm::search {
+namespace {
+
+// Neighbours are of the fastest measured candidate of so many register tiles:
+// what one tile needs to be fast another may show. So many are made for each
+// proposal.
+constexpr size_t kNeighbourParents = 4;
+constexpr size_t kNeighboursPerProposal = 16;
+// One of them in so many has a register tile that none had before; the others
+// go by StepShares.
+constexpr int64_t kNeighboursPerNewTile = 2;
+// A sketch that deserves a trial sends its best by the model out of so many new
+// candidates.
+constexpr int kCandidatesPerShare = 32;
+
+}  // namespace
+
+absl::StatusOr<space::Candidate> EvolutionarySearch::Breed(
+    const std::vector<const Individual*>& parents) {
+  if (parents.empty()) return space_->Sample(rng_);
+  // Rank selection: the best parent is drawn most often.
+  const auto pick = [&]() -> const Individual& {
+    const double u = rng_.Uniform();
+    return *parents[static_cast<size_t>(u * u * parents.size())];
+  };
+  const double kind = rng_.Uniform();
+  if (kind < options_.mutation_probability) {
+    TF_ASSIGN_OR_RETURN(space::Candidate child,
+                        space_->Mutate(pick().candidate, rng_));
+    // A second step half of the time, to leave small plateaus.
+    if (rng_.Chance(0.5)) {
+      auto further = space_->Mutate(child, rng_);
+      if (further.ok()) child = *std::move(further);
+    }
+    return child;
+  }
+  if (kind < options_.mutation_probability + options_.crossover_probability) {
+    return space_->Crossover(pick().candidate, pick().candidate, rng_);
+  }
+  return space_->Sample(rng_);
+}
+
+void EvolutionarySearch::Evolve(int64_t budget) {
+  const int generations = std::max(1, options_.generations);
+  for (int generation = 0; generation < generations; ++generation) {
+    // Measured and predicted candidates breed together, each in its order.
+    std::vector<const Individual*> parents;
+    size_t a = 0, b = 0;
+    const std::vector<Individual>& elite = measured_candidates_.elite();
+    while (a < elite.size() || b < population_.size()) {
+      if (a < elite.size()) parents.push_back(&elite[a++]);
+      if (b < population_.size()) parents.push_back(&population_[b++]);
+    }
+    std::vector<Individual> children;
+    const int64_t want = budget / generations;
+    const int64_t until = EvaluationCost() + std::max<int64_t>(want, 1);
+    for (int64_t tries = 0; tries < 4 * want + 16 && EvaluationCost() < until;
+         ++tries) {
+      auto child = Breed(parents);
+      if (!child.ok()) continue;
+      std::optional<Individual> individual = Evaluate(*std::move(child));
+      if (individual) children.push_back(*std::move(individual));
+    }
+    Predict(*model_, children);
+    for (Individual& child : children) population_.push_back(std::move(child));
+    SortByPrediction(population_);
+    if (static_cast<int>(population_.size()) > options_.population) {
+      population_.resize(options_.population);
+    }
+  }
+}
+
+std::vector<Individual> EvolutionarySearch::Neighbours(size_t want) {
+  std::vector<Individual> neighbours;
+  std::vector<const Individual*> parents;
+  std::set<uint64_t> tiles;
+  for (const Individual& one : measured_candidates_.elite()) {
+    if (parents.size() == kNeighbourParents) break;
+    if (tiles.insert(RegisterTile(one.candidate)).second) {
+      parents.push_back(&one);
+    }
+  }
+  if (parents.empty()) return neighbours;
+  const size_t most = want * kNeighboursPerProposal;
+  absl::flat_hash_set<uint64_t> drawn;
+  for (size_t draw = 0; draw < 2 * most && neighbours.size() < most; ++draw) {
+    const space::Candidate& parent =
+        parents[rng_.Below(parents.size())]->candidate;
+    auto child = space_->Mutate(parent, rng_);
+    // Evolution saw most of them, and forgot those that the model of the day
+    // had no hopes for.
+    if (!child.ok() || tried_.contains(child->Fingerprint()) ||
+        !drawn.insert(child->Fingerprint()).second) {
+      continue;
+    }
+    std::optional<Individual> individual = Featurize(*std::move(child));
+    if (!individual) continue;
+    individual->step = StepBetween(parent, individual->candidate);
+    neighbours.push_back(*std::move(individual));
+  }
+  Rank(*model_, neighbours);
+  return neighbours;
+}
+
+absl::Status EvolutionarySearch::TakeNeighbours(
+    size_t want, std::vector<Proposal>* proposals) {
+  std::vector<Individual> neighbours = Neighbours(want);
+  while (proposals->size() < want && !neighbours.empty()) {
+    const bool new_tile = ++near_taken_ % kNeighboursPerNewTile == 0;
+    // Tiles that were tried in other company are new here.
+    const size_t next = new_tile ? FirstWithNewTile(neighbours, near_tiles_)
+                                 : steps_.Next(neighbours);
+    if (!new_tile) steps_.Proposed(neighbours[next]);
+    near_tiles_.insert(RegisterTile(neighbours[next].candidate));
+    TF_RETURN_IF_ERROR(Take(Remove(neighbours, next), proposals));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Individual> EvolutionarySearch::CandidatesOf(int sketch) {
+  const auto index = static_cast<size_t>(sketch);
+  std::vector<Individual> made;
+  const auto add = [&](absl::StatusOr<space::Candidate> candidate) {
+    if (!candidate.ok() || candidate->sketch != sketch) return;
+    std::optional<Individual> individual = Evaluate(*std::move(candidate));
+    if (individual) made.push_back(*std::move(individual));
+  };
+  if (best_of_sketch_[index]) {
+    for (int i = 0; i < kCandidatesPerShare / 2; ++i) {
+      add(space_->Mutate(best_of_sketch_[index]->candidate, rng_));
+    }
+  }
+  // Draws are of any sketch, and cheap beside an evaluation.
+  const size_t draws = 2 * kCandidatesPerShare * space_->sketches().size();
+  for (size_t i = 0; i < draws && made.size() < kCandidatesPerShare; ++i) {
+    add(space_->Sample(rng_));
+  }
+  Rank(*model_, made);
+  return made;
+}
+
+absl::Status EvolutionarySearch::TakeShares(size_t want,
+                                            std::vector<Proposal>* proposals) {
+  // Sketches are told apart by their trials alone, the candidates of each by
+  // the model.
+  std::vector<double> guesses(space_->sketches().size(), 1);
+  while (proposals->size() < want) {
+    const std::optional<int> sketch = shares_.Next(guesses);
+    if (!sketch) break;
+    // Each at most once a call.
+    guesses[static_cast<size_t>(*sketch)] =
+        std::numeric_limits<double>::infinity();
+    std::vector<Individual> made = CandidatesOf(*sketch);
+    const size_t before = proposals->size();
+    size_t next = 0;
+    while (proposals->size() == before && next < made.size()) {
+      TF_RETURN_IF_ERROR(Take(std::move(made[next++]), proposals));
+    }
+    for (; next < made.size(); ++next) {
+      population_.push_back(std::move(made[next]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tilefarm::search

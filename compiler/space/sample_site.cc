@@ -465,8 +465,11 @@ std::optional<std::vector<ir::Attr>> Retile(
   for (size_t i = 0; i < sites.size(); ++i) {
     const SampleSite& site = sites[i];
     if (!site.register_tile || site.tile_group != group || site.fixed) continue;
-    next[i] = ToAttr(ReplaceInnermost(Factors(decisions[i]), site.extent,
-                                      DrawInnermost(site, target, rng)));
+    const std::vector<int64_t> factors = Factors(decisions[i]);
+    next[i] = static_cast<int>(factors.size()) != site.factors
+                  ? DrawDecision(site, target, rng)
+                  : ToAttr(ReplaceInnermost(factors, site.extent,
+                                            DrawInnermost(site, target, rng)));
   }
   if (next == decisions) return std::nullopt;
   return next;

@@ -53,7 +53,8 @@ absl::StatusOr<std::vector<SampleSite>> FindSites(const schedule::Trace& sketch,
 ir::Attr DrawDecision(const SampleSite& site, const target::Target& target,
                       Rng& rng);
 // A neighbour of `old`: a factor moved between two levels, another innermost
-// factor, another category, another location. nullopt where the site has one decision only.
+// factor, another category, another location. nullopt where the site has one
+// decision only.
 std::optional<ir::Attr> MutateDecision(const SampleSite& site,
                                        const ir::Attr& old,
                                        const target::Target& target, Rng& rng);
@@ -69,7 +70,8 @@ std::optional<std::vector<ir::Attr>> SwapLevels(
 // A neighbour with another register tile: all spatial loops of one block have
 // their innermost factors drawn, and the rest stays as far as it can. Loop by
 // loop it is far away, since a tile that is good in one loop and not in the
-// other is often worse than both. nullopt where no block is tiled in registers.
+// other is often worse than both. nullopt where no block is tiled in registers,
+// or what was drawn is what it was.
 std::optional<std::vector<ir::Attr>> Retile(
     const std::vector<SampleSite>& sites,
     const std::vector<ir::Attr>& decisions, const target::Target& target,

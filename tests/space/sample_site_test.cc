@@ -191,6 +191,20 @@ TEST(RetileTest, AllSpatialLoopsOfOneBlockAtOnce) {
   EXPECT_TRUE(other);
 }
 
+TEST(RetileTest, DecisionsOfAnotherShapeAreDrawn) {
+  // As a record of other rules may have them.
+  SampleSite site = Tile(SiteKind::kPerfectTile, 28);
+  site.register_tile = true;
+  site.tile_group = 0;
+  Rng rng(1);
+  for (const ir::Attr& odd :
+       {ir::Attr(), ir::Attr(ir::AttrList{}), ir::Attr(ir::AttrList{28})}) {
+    const auto next = Retile({site}, {odd}, TestTarget(), rng);
+    ASSERT_TRUE(next);
+    EXPECT_EQ(Product(Factors((*next)[0])), 28);
+  }
+}
+
 TEST(RetileTest, NothingToTileAnew) {
   Rng rng(1);
   SampleSite plain = Tile(SiteKind::kPerfectTile, 96);

@@ -60,6 +60,40 @@ TEST(CandidateEvaluatorTest, ADecisionThatDoesNotFitIsIllegal) {
   }
 }
 
+// 100 columns are cut into vectors of 64: the second cut reaches into the next
+// hundred, so that only the hundreds run in parallel.
+TEST(CandidateEvaluatorTest, ATailAmongParallelLoopsIsReplayed) {
+  const target::Target target = space::TestTarget(/*cores=*/4);
+  auto made = space::DesignSpace::Create(space::Dense(1, 200, 384), target);
+  ASSERT_TRUE(made.ok()) << made.status();
+  const std::shared_ptr<const space::DesignSpace> space = *std::move(made);
+  CandidateEvaluator evaluator(space, target);
+  Rng rng(3);
+  int seen = 0;
+  for (int i = 0; i < 200; ++i) {
+    auto candidate = space->Sample(rng);
+    ASSERT_TRUE(candidate.ok());
+    const auto tiling = [](int64_t a, int64_t b, int64_t c, int64_t d) {
+      return ir::Attr(
+          ir::AttrList{ir::Attr(a), ir::Attr(b), ir::Attr(c), ir::Attr(d)});
+    };
+    if (candidate->decisions.size() < 2 ||
+        candidate->decisions[1].AsList() == nullptr ||
+        candidate->decisions[1].AsList()->size() != 4) {
+      continue;
+    }
+    candidate->decisions[0] = tiling(1, 1, 1, 1);
+    candidate->decisions[1] = tiling(2, 100, 1, 1);
+    const auto schedule = space->Apply(*candidate);
+    const auto rows = evaluator.Evaluate(*candidate);
+    ASSERT_EQ(schedule.ok(), rows.has_value()) << schedule.status();
+    ASSERT_EQ(evaluator.stats().mismatches, 0) << candidate->Key();
+    ++seen;
+  }
+  EXPECT_GT(seen, 10);
+  EXPECT_GT(evaluator.stats().reasons.count("a tail among parallel loops"), 0u);
+}
+
 TEST(CandidateEvaluatorTest, ASketchByHandIsReplayed) {
   const ir::PrimFuncPtr program = space::Matmul(64, 64, 64);
   auto trace = schedule::Trace::Parse(R"(

@@ -11,7 +11,10 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "suite")]
 from farm import Farm  # noqa: E402
-from programs import ENTRIES, is_wanted  # noqa: E402
+import low_precision  # noqa: E402
+from programs import ENTRIES as FLOAT32, is_wanted  # noqa: E402
+
+ENTRIES = {**FLOAT32, **low_precision.ENTRIES}
 
 
 def parser(description, trials):
@@ -36,7 +39,7 @@ def parser(description, trials):
 
 def chosen(args):
     return [e for e in ENTRIES.values()
-            if is_wanted(e.name, args.only)
+            if is_wanted(e.name, args.only, ENTRIES)
             and not any(s in e.name for s in args.skip)]
 
 
@@ -129,7 +132,7 @@ _alone_contention = []
 def time_libraries(args, entry, libraries, samples=25):
     """One new process in which the libraries, (path, is_packed), take turns;
     see time_library.cc. Its answer, with those of the libraries in order."""
-    types = getattr(entry, "dtypes", None) or ["float32"] * len(entry.shapes)
+    types = entry.spec.get("dtypes") or ["float32"] * len(entry.shapes)
     counts = []
     for shape in entry.shapes:
         count = 1
@@ -137,7 +140,7 @@ def time_libraries(args, entry, libraries, samples=25):
             count *= extent
         counts.append(count)
     command = [os.path.join(args.bin, "..", "tests", "bin", "time_library"),
-               "--symbol", entry.function, "--samples", str(samples),
+               "--symbol", entry.symbol, "--samples", str(samples),
                "--cores", str(args.cores)]
     for path, packed in libraries:
         command += ["--packed" if packed else "--library", path]

@@ -96,11 +96,6 @@ def tune_ours(args, entry, folder, db):
     return library, per_trial
 
 
-def symbol(entry):
-    """A function called main is exported as tilefarm_main."""
-    return "tilefarm_main" if entry.function == "main" else entry.function
-
-
 def number(value, pattern):
     return pattern.format(value) if value is not None else "-"
 
@@ -156,7 +151,7 @@ def main():
                 continue
             ours, per_trial = tune_ours(args, entry, folder, db)
             both = side(args.python, "time", {
-                "ours": ours, "symbol": symbol(entry),
+                "ours": ours, "symbol": entry.symbol,
                 "theirs": theirs, "shapes": entry.shapes, "timer": timer,
                 "rounds": args.rounds, "cores": args.cores})
             difference = both["largest_difference"] / both["rms"]

@@ -25,6 +25,11 @@ class Entry:
     # MetaSchedule (vs_tvm.py).
     peers: str = "library"
 
+    @property
+    def symbol(self):
+        """A function called main is exported as tilefarm_main."""
+        return "tilefarm_main" if self.function == "main" else self.function
+
 
 def _shape(dims):
     return "(" + ", ".join(str(d) for d in dims) + ("," if len(dims) == 1

@@ -202,7 +202,7 @@ def main():
                 command += ["--db", db, "--require-tuned"]
             subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
             measured = bench(program, {
-                **job, "library": library, "symbol": entry.function,
+                **job, "library": library, "symbol": entry.symbol,
                 "weights": entry.weights}, environment)
             result = row(entry, measured, machine)
             result["trials_per_second"] = rate

@@ -72,6 +72,9 @@ ir::BlockPtr FindReader(const ir::PrimFunc& function,
 absl::Status RewritePrepacking(schedule::Schedule& schedule,
                                const std::string& function,
                                const ir::BlockNode& copy);
+// Whether each block that is to be tensorized is alone in the loops that its
+// intrinsic takes the place of, and has no producer inlined.
+bool IntrinsicsFit(schedule::Schedule schedule);
 // For blocks that are to be tensorized: lays their packed operand out as the
 // intrinsic reads it, and unrolls the register tile.
 absl::Status RewriteTensorizeLayout(schedule::Schedule& schedule,

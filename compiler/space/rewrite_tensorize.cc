@@ -218,6 +218,36 @@ absl::Status UnrollTile(Schedule& schedule, const std::string& function,
 
 }  // namespace
 
+bool IntrinsicsFit(schedule::Schedule schedule) {
+  const auto stands_alone = [&](const std::string& function,
+                                const ir::BlockNode& node) {
+    const absl::StatusOr<Shape> shape = ShapeOf(node);
+    const auto block = schedule.GetBlock(node.name, function);
+    if (!shape.ok() || !block.ok()) return false;
+    const auto loops = schedule.GetLoops(*block);
+    if (!loops.ok() || loops->size() < shape->loops) return false;
+    const auto outer = schedule.Get((*loops)[loops->size() - shape->loops]);
+    if (!outer.ok()) return false;
+    int blocks = 0;
+    ir::PreOrder((*outer)->body, [&](const ir::Stmt& stmt) {
+      blocks += stmt->kind == ir::StmtKind::kBlock;
+      return true;
+    });
+    // Padding that is inlined is a call.
+    bool calls = false;
+    ir::PostOrderExprs(node.body, [&](const ir::Expr& expr) {
+      calls |= expr->kind == ir::ExprKind::kCall;
+    });
+    return blocks == 1 && !calls;
+  };
+  for (const ir::PrimFuncPtr& function : schedule.module().functions) {
+    for (const ir::BlockPtr& node : BlocksToTensorize(*function)) {
+      if (!stands_alone(function->name, *node)) return false;
+    }
+  }
+  return true;
+}
+
 absl::Status RewriteTensorizeLayout(schedule::Schedule& schedule,
                                     const std::string& function) {
   for (const ir::BlockPtr& block :

@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/tensor_intrin.h"
+#include "compiler/space/postprocs.h"
 #include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::space {
@@ -153,7 +154,7 @@ std::optional<std::vector<int64_t>> MutateTile(const SampleSite& site,
                                                const target::Target& target,
                                                Rng& rng) {
   if (site.factors < 2 || site.extent <= 1) return std::nullopt;
-  // Now and then another tile altogether; else move a prime between levels.
+  // Now and then another tile altogether.
   if (static_cast<int>(factors.size()) != site.factors ||
       rng.Chance(kOtherTilings)) {
     return DrawTile(site, target, rng);
@@ -165,6 +166,7 @@ std::optional<std::vector<int64_t>> MutateTile(const SampleSite& site,
       return ReplaceInnermost(std::move(factors), site.extent, width);
     }
   }
+  // Else part of one level's factor goes to another level.
   for (int attempt = 0; attempt < 16; ++attempt) {
     const size_t from = rng.Below(factors.size());
     const size_t to = rng.Below(factors.size());
@@ -263,7 +265,8 @@ absl::StatusOr<SampleSite> CategoricalSite(
 }
 
 // The locations that the program allows: those that replay together with what
-// follows, usually the compute_at that uses them.
+// follows, usually the compute_at that uses them, and are not where an
+// intrinsic will be.
 SampleSite LocationSite(const schedule::Trace& sketch, size_t at,
                         const ir::IRModule& program) {
   // A run of illegal ones this long ends the loops of the nest.
@@ -283,7 +286,8 @@ SampleSite LocationSite(const schedule::Trace& sketch, size_t at,
   for (int64_t location = -2; location < kMostLoops && misses < kMisses;
        ++location) {
     attempt.instructions[at].decision = ir::Attr(location);
-    const bool legal = schedule::Replay(attempt, program).ok();
+    const auto moved = schedule::Replay(attempt, program);
+    const bool legal = moved.ok() && IntrinsicsFit(*moved);
     if (legal) site.locations.push_back(location);
     misses = legal ? 0 : misses + 1;
   }

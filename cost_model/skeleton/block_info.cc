@@ -6,6 +6,7 @@
 #include "base/status_macros.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/annotations.h"
+#include "compiler/schedule/tensor_intrin.h"
 #include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::skeleton {
@@ -156,6 +157,24 @@ absl::StatusOr<std::vector<BlockRegion>> ReadRegions(
   return out;
 }
 
+// What features tell of the instruction; those of matrix units have rows, too.
+absl::StatusOr<DotProduct> ReadDotProduct(const ir::Attr& name) {
+  const std::string* text = name.AsString();
+  TF_ASSIGN_OR_RETURN(const schedule::TensorIntrin* intrin,
+                      schedule::FindTensorIntrin(text == nullptr ? "" : *text));
+  const auto& params = intrin->description->params;
+  if (params.size() != 3 || params[1]->ndim() != 2 || params[2]->ndim() != 1) {
+    return absl::UnimplementedError(
+        absl::StrCat("the intrinsic ", intrin->name, " is no dot product"));
+  }
+  DotProduct dot;
+  dot.lanes = params[1]->shape[0];
+  dot.group = params[1]->shape[1];
+  dot.sum_bytes = params[2]->dtype.bytes();
+  (params[2]->dtype.is_float() ? dot.ops.float_fma : dot.ops.int_mul) = 1;
+  return dot;
+}
+
 }  // namespace
 
 IndexExpr ReadIndex(const ir::Expr& expr, const VarNumbers& vars) {
@@ -213,6 +232,8 @@ absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
       info.is_packed = true;
     } else if (key == ir::kPrepack) {
       info.is_prepacked = true;
+    } else if (key == space::kAutoTensorize) {
+      TF_ASSIGN_OR_RETURN(info.dot, ReadDotProduct(value));
     } else if (key == ir::kPrepackFloat32) {
       // Lowering's alone.
     } else if (key == ir::kSkipPadding) {

@@ -13,22 +13,17 @@ using ir::ForKind;
 using space::kMaxTileStatements;
 using space::kMaxVectorExtent;
 
-enum Step : uint32_t {
-  kPanel = 1,
-  kSplitPanel,
-  kVectorLoop,
-  kSplitVector,
-  kMovedVector,
-  kSharedVector,
-  kGuarded,
-  kTail,
-  kParallelLoops,
-  kUnrolled,
-  kAnnotated,
-  kDecomposed,
-  kPrepacked,
-};
-uint32_t Code(Step step, uint32_t detail) { return step * 1024 + detail; }
+PanelDim::Part PartOf(space::PrepackDim::Part part) {
+  switch (part) {
+    case space::PrepackDim::kPanel:
+      return PanelDim::kPanel;
+    case space::PrepackDim::kWithin:
+      return PanelDim::kWithin;
+    case space::PrepackDim::kWhole:
+      break;
+  }
+  return PanelDim::kWhole;
+}
 
 }  // namespace
 
@@ -37,6 +32,7 @@ NestedBlock& Nest::NewBlock() {
   NestedBlock& block = pool_[blocks_++];
   block.is_init = block.decomposed = false;
   block.guarded = block.reduce_guarded = block.cut = false;
+  block.group_iter = -1;
   return block;
 }
 
@@ -51,6 +47,7 @@ void Nest::Start(const Skeleton& skeleton,
   panels_.resize(skeleton.buffers.size());
   for (Panels& panels : panels_) {
     panels.dims.clear();
+    panels.lanes = panels.group = 0;
     panels.is_cut = false;
   }
   loops_.clear();
@@ -73,7 +70,7 @@ void Nest::Start(const Skeleton& skeleton,
         continue;
       }
       (guard.reduces ? block.reduce_guarded : block.guarded) = true;
-      Note(Code(kTail, guard.reduces));
+      Note(kTail, guard.reduces);
     }
     block.bindings.resize(sketch.bindings.size());
     for (size_t i = 0; i < sketch.bindings.size(); ++i) {
@@ -100,6 +97,7 @@ const char* Nest::Finish(const Skeleton& skeleton,
   const int64_t unroll = number(skeleton.unroll_steps).value_or(0);
   const int64_t lanes = target.vector_lanes(4);
 
+  LayOutDotProducts();
   PackBuffers(skeleton);
   for (size_t i = 0; i < order_.size(); ++i) {
     NestedBlock& block = At(i);
@@ -115,6 +113,12 @@ const char* Nest::Finish(const Skeleton& skeleton,
     current_ = static_cast<uint32_t>(block) + 1;
     if (pool_[static_cast<size_t>(block)].info->is_reduction) Decompose(block);
   }
+  for (const int block : snapshot_) {
+    current_ = static_cast<uint32_t>(block) + 1;
+    if (pool_[static_cast<size_t>(block)].info->dot) {
+      Tensorize(pool_[static_cast<size_t>(block)]);
+    }
+  }
   return unsure_;
 }
 
@@ -123,6 +127,9 @@ const char* Nest::Finish(const Skeleton& skeleton,
 void Nest::PackBuffers(const Skeleton&) {
   for (size_t i = 0; i < order_.size(); ++i) {
     current_ = static_cast<uint32_t>(i) + 1;
+    // As its instruction reads it.
+    const int buffer = At(i).info->writes[0].buffer;
+    if (!panels_[static_cast<size_t>(buffer)].dims.empty()) continue;
     if (At(i).info->is_packed) PackBuffer(At(i));
     if (At(i).info->is_prepacked) PrepackBuffer(At(i));
   }
@@ -140,7 +147,7 @@ const NestedBlock* Nest::ReaderOf(int buffer) const {
 void Nest::PrepackBuffer(const NestedBlock& copy) {
   const int buffer = copy.info->writes[0].buffer;
   const NestedBlock* reader = ReaderOf(buffer);
-  if (reader == nullptr) return;
+  if (reader == nullptr || reader->info->dot) return;
   const std::vector<int64_t>& shape =
       (*buffers_)[static_cast<size_t>(buffer)].shape;
   std::vector<space::PrepackIndex> indices(shape.size());
@@ -170,10 +177,12 @@ void Nest::PrepackBuffer(const NestedBlock& copy) {
   }
   space::PrepackLayout layout = space::LayOutAhead(indices, loops);
   Panels& panels = panels_[static_cast<size_t>(buffer)];
-  panels.dims = std::move(layout.dims);
+  for (const space::PrepackDim& dim : layout.dims) {
+    panels.dims.push_back({dim.dim, PartOf(dim.part)});
+  }
   panels.width = layout.width;
   panels.is_cut = panels.dims.size() > shape.size();
-  Note(Code(kPrepacked, panels.is_cut));
+  Note(kPrepacked, panels.is_cut);
 }
 
 void Nest::PackBuffer(NestedBlock& copy) {
@@ -203,19 +212,19 @@ void Nest::PackBuffer(NestedBlock& copy) {
   Panels& panels = panels_[static_cast<size_t>(buffer)];
   panels.width = width;
   panels.is_cut = width < size;
-  if (panels.is_cut) panels.dims.push_back({dim, space::PrepackDim::kPanel});
+  if (panels.is_cut) panels.dims.push_back({dim, PanelDim::kPanel});
   for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
     if (d != dim) panels.dims.push_back({d});
   }
-  panels.dims.push_back({dim, panels.is_cut ? space::PrepackDim::kWithin
-                                            : space::PrepackDim::kWhole});
-  Note(Code(kPanel, width < size));
+  panels.dims.push_back(
+      {dim, panels.is_cut ? PanelDim::kWithin : PanelDim::kWhole});
+  Note(kPanel, width < size);
   const int last = copy.loops.back();
   const int64_t extent = loops_[last].extent;
   if (extent <= width || extent % width != 0) return;
   int outer = 0, within = 0;
   SplitLoop(last, width, &outer, &within);
-  Note(Code(kSplitPanel, 0));
+  Note(kSplitPanel);
 }
 
 // --- rewrite_parallel_vectorize_unroll ---------------------------------------
@@ -267,7 +276,7 @@ void Nest::Vectorize(NestedBlock& block, int64_t lanes) {
         unsure_ = "guarded blocks below a vector loop";
       }
     }
-    Note(Code(kSharedVector, innermost));
+    Note(kSharedVector, innermost);
   }
   if (split) {
     const int64_t length = extent >= 4 * lanes ? 4 * lanes : lanes;
@@ -277,12 +286,12 @@ void Nest::Vectorize(NestedBlock& block, int64_t lanes) {
         return;
       }
       block.guarded = block.cut = true;
-      Note(Code(kGuarded, block.info->is_reduction));
+      Note(kGuarded, block.info->is_reduction);
     }
     int outer = 0;
     SplitLoop(loop, length, &outer, &loop);
     ++at;
-    Note(Code(kSplitVector, 0));
+    Note(kSplitVector);
   }
   // The others in the loop have the same loops down to the block's last one.
   const auto last = static_cast<ptrdiff_t>(block.loops.size()) - 1;
@@ -293,7 +302,7 @@ void Nest::Vectorize(NestedBlock& block, int64_t lanes) {
     loops.insert(loops.begin() + last, loop);
   }
   loops_[loop].kind = ForKind::kVectorized;
-  Note(Code(innermost ? kVectorLoop : kMovedVector, 0));
+  Note(innermost ? kVectorLoop : kMovedVector);
 }
 
 void Nest::Parallelize(NestedBlock& block, int64_t jobs) {
@@ -321,7 +330,7 @@ void Nest::Parallelize(NestedBlock& block, int64_t jobs) {
     }
     const int loop = count > 1 ? FuseLoops(block, count) : block.loops[0];
     loops_[loop].kind = ForKind::kParallel;
-    Note(Code(kParallelLoops, static_cast<uint32_t>(count)));
+    Note(kParallelLoops, static_cast<uint32_t>(count));
     return;
   }
 }
@@ -411,7 +420,7 @@ void Nest::UnrollRegisterTile(NestedBlock& block, int64_t lanes) {
                       : loop.extent;
   }
   if (statements > kMaxTileStatements) return;
-  Note(Code(kUnrolled, 0));
+  Note(kUnrolled);
   for (size_t i = first; i < block.loops.size(); ++i) {
     NestedLoop& loop = loops_[block.loops[i]];
     if (loop.kind == ForKind::kSerial && loop.extent > 1) {
@@ -425,7 +434,7 @@ void Nest::AnnotateUnroll(NestedBlock& block, int64_t steps) {
   NestedLoop& outer = loops_[block.loops[0]];
   if (outer.unroll_steps >= 0) return;
   outer.unroll_steps = steps;
-  Note(Code(kAnnotated, 0));
+  Note(kAnnotated);
 }
 
 // --- rewrite_reductions ------------------------------------------------------
@@ -480,7 +489,7 @@ void Nest::Decompose(int number) {
   }
   order_.insert(order_.begin() + static_cast<ptrdiff_t>(at),
                 static_cast<int>(blocks_) - 1);
-  Note(Code(kDecomposed, 0));
+  Note(kDecomposed);
 }
 
 }  // namespace tilefarm::skeleton

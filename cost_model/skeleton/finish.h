@@ -42,17 +42,40 @@ struct NestedBlock {
   bool guarded = false;     // by the tail of a spatial loop
   bool cut = false;         // by that of a loop cut for its vectors
   bool reduce_guarded = false;
+  // Of an instruction, whose loop over a group is gone: the variable that is
+  // summed over; else -1.
+  int group_iter = -1;
   std::vector<int> loops;  // outermost first
   std::vector<std::vector<LoopPart>> bindings;
   std::vector<int64_t> constants;
 };
 
+// A dimension of a packed buffer as it lies in memory: of the program's
+// dimension i
+struct PanelDim {
+  enum Part {
+    kWhole,     // i
+    kPanel,     // i // width
+    kWithin,    // i % width
+    kRegister,  // i % width // lanes
+    kLane,      // i % lanes
+    kGroup,     // i // group
+    kOfGroup,   // i % group
+  };
+  int dim = 0;
+  Part part = kWhole;
+};
+
 // Of a packed buffer: its dimensions as they lie in memory, one of them in
 // panels (space/postprocs.h); none where it lies as the program says.
 struct Panels {
-  std::vector<space::PrepackDim> dims;
+  std::vector<PanelDim> dims;
   int64_t width = 0;
-  bool is_cut = false;  // more than one panel
+  int64_t lanes = 0, group = 0;  // as a dot product reads it
+  bool is_cut = false;           // more than one panel
+
+  // Of a dimension, where the program's has `extent`.
+  int64_t ExtentOf(PanelDim::Part part, int64_t extent) const;
 };
 
 // Its vectors keep their memory from candidate to candidate. Not thread-safe.
@@ -74,6 +97,14 @@ class Nest {
 
  private:
   // --- The postprocs, one a function ---
+  // tensorize.cc
+  void LayOutDotProducts();
+  void PackForDot(const NestedBlock& dot);
+  void OrderDotCopy(NestedBlock& copy, const Panels& panels, int lane_dim,
+                    int group_dim);
+  void UnrollDotTile(NestedBlock& dot);
+  void Tensorize(NestedBlock& block);
+  // finish.cc
   void PackBuffers(const Skeleton& skeleton);
   void PackBuffer(NestedBlock& copy);
   void PrepackBuffer(const NestedBlock& copy);
@@ -87,6 +118,8 @@ class Nest {
 
   // --- What they ask and do (loops.cc) ---
   static bool Uses(const NestedBlock& block, size_t iter, int loop);
+  // The first variable that moves with the loop; -1: none does.
+  static int IterOf(const NestedBlock& block, int loop);
   // Some variable that is not data parallel (a reduction) moves with it.
   static bool Reduces(const NestedBlock& block, int loop, bool reduce_only);
   // Each of loops[first..last] of the block is the only statement of the one
@@ -103,7 +136,27 @@ class Nest {
   const NestedBlock& At(size_t i) const {
     return pool_[static_cast<size_t>(order_[i])];
   }
-  void Note(uint32_t what) { events_.push_back(current_ * 65536 + what); }
+  enum Step : uint32_t {
+    kPanel = 1,
+    kSplitPanel,
+    kVectorLoop,
+    kSplitVector,
+    kMovedVector,
+    kSharedVector,
+    kGuarded,
+    kTail,
+    kParallelLoops,
+    kUnrolled,
+    kAnnotated,
+    kDecomposed,
+    kPrepacked,
+    kDotPanel,
+    kDotTile,
+    kTensorized,
+  };
+  void Note(Step step, uint32_t detail = 0) {
+    events_.push_back(current_ * 65536 + step * 1024 + detail);
+  }
 
   // --- Writing (write.cc) ---
   // `is_start`: the initialisation that still stands in the block.
@@ -140,6 +193,18 @@ class Nest {
                double step) const;
   Form& FormOfIndex(const NestedBlock& block, const IndexExpr& index,
                     Form& form);
+  // Of a dimension of a packed buffer.
+  void FormOfPart(const NestedBlock& block, const BlockAccess& access,
+                  const Panels& panels, PanelDim dim, Form& form);
+  // tensorize.cc: the same in a block that is an instruction.
+  void FormOfDotPart(const Panels& panels, PanelDim::Part part,
+                     Form& form) const;
+  void ScaleForm(Form& form, double factor) const;
+  // How far the group's numbers, all of which an instruction reads, are apart
+  // in dimension `d` of what it reads.
+  double GroupSpan(const NestedBlock& block, const BlockAccess& access,
+                   const Panels& panels, size_t d) const;
+  void WriteDot(const NestedBlock& block, cost_model::NestStore& out) const;
   void DivideForm(Form& form, double width) const;
   void RemainderForm(Form& form, double width) const;
   std::vector<int> place_;   // of each loop around the block; -1: not listed

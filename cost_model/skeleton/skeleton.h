@@ -73,6 +73,14 @@ struct BlockRegion {
   std::vector<int64_t> extents;
 };
 
+// Of a block that becomes an instruction which sums `group` products in each of
+// its lanes: its innermost loops are these two.
+struct DotProduct {
+  int64_t lanes = 0, group = 0;
+  int sum_bytes = 4;
+  cost_model::OpCounts ops;
+};
+
 struct BlockInfo {
   ir::BlockPtr block;  // owns the expressions
   std::vector<BlockIter> iters;
@@ -84,6 +92,7 @@ struct BlockInfo {
   bool is_transposed = false;  // tiles whose elements stay apart
   bool is_packed = false;
   bool is_prepacked = false;  // copies ahead of time: no part of the nest
+  std::optional<DotProduct> dot;
 
   // The iteration variable that is the whole last index of the store; -1
   // where there is none.

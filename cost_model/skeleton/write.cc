@@ -156,6 +156,34 @@ void Nest::RemainderForm(Form& form, double width) const {
   form.constant = std::fmod(form.constant, width);
 }
 
+void Nest::FormOfPart(const NestedBlock& block, const BlockAccess& access,
+                      const Panels& panels, PanelDim dim, Form& form) {
+  FormOfIndex(block, access.indices[static_cast<size_t>(dim.dim)], form);
+  if (block.group_iter >= 0 && panels.lanes > 0) {
+    return FormOfDotPart(panels, dim.part, form);
+  }
+  const auto width = static_cast<double>(panels.width);
+  const auto lanes = static_cast<double>(panels.lanes);
+  const auto group = static_cast<double>(panels.group);
+  switch (dim.part) {
+    case PanelDim::kWhole:
+      return;
+    case PanelDim::kPanel:
+      return DivideForm(form, width);
+    case PanelDim::kWithin:
+      return RemainderForm(form, width);
+    case PanelDim::kRegister:
+      if (panels.is_cut) RemainderForm(form, width);
+      return DivideForm(form, lanes);
+    case PanelDim::kLane:
+      return RemainderForm(form, lanes);
+    case PanelDim::kGroup:
+      return DivideForm(form, group);
+    case PanelDim::kOfGroup:
+      return RemainderForm(form, group);
+  }
+}
+
 void Nest::WriteAccess(const NestedBlock& block, const BlockAccess& access,
                        NestStore& out, size_t* used) {
   // The index of each dimension, as the buffer lies in memory.
@@ -168,11 +196,7 @@ void Nest::WriteAccess(const NestedBlock& block, const BlockAccess& access,
       FormOfIndex(block, access.indices[d], dims_[d]);
       continue;
     }
-    const space::PrepackDim& dim = panels.dims[d];
-    FormOfIndex(block, access.indices[static_cast<size_t>(dim.dim)], dims_[d]);
-    const auto width = static_cast<double>(panels.width);
-    if (dim.part == space::PrepackDim::kPanel) DivideForm(dims_[d], width);
-    if (dim.part == space::PrepackDim::kWithin) RemainderForm(dims_[d], width);
+    FormOfPart(block, access, panels, panels.dims[d], dims_[d]);
   }
 
   // One entry a buffer.
@@ -195,6 +219,7 @@ void Nest::WriteAccess(const NestedBlock& block, const BlockAccess& access,
     made.buffer = access.buffer;
     made.reads = made.writes = made.irregular = false;
     made.loads = 0;
+    made.group = 1;
     made.strides.assign(dims * depth_, 0);
     made.spans.assign(dims * depth_, 0);
     made.offset_spans.assign(dims, 0);
@@ -221,7 +246,8 @@ void Nest::WriteAccess(const NestedBlock& block, const BlockAccess& access,
     double& low = lowest_[entry][d];
     double& high = highest_[entry][d];
     const double lowest = form.constant - (for_all ? access.below[d] : 0);
-    const double highest = form.constant + (for_all ? access.above[d] : 0);
+    const double highest = form.constant + (for_all ? access.above[d] : 0) +
+                           GroupSpan(block, access, panels, d);
     low = added ? lowest : std::min(low, lowest);
     high = added ? highest : std::max(high, highest);
     into.offset_spans[d] = high - low;
@@ -266,6 +292,7 @@ void Nest::WriteBlock(const NestedBlock& block, bool is_start, NestStore& out) {
     }
   }
   out.accesses.resize(used);
+  if (block.group_iter >= 0) WriteDot(block, out);
 }
 
 void Nest::Write(const Skeleton& skeleton, cost_model::LoopNest& out) {
@@ -281,12 +308,9 @@ void Nest::Write(const Skeleton& skeleton, cost_model::LoopNest& out) {
       continue;
     }
     laid_out.clear();
-    for (const space::PrepackDim& dim : panels.dims) {
-      const int64_t extent = shape[static_cast<size_t>(dim.dim)];
-      laid_out.push_back(dim.part == space::PrepackDim::kWhole ? extent
-                         : dim.part == space::PrepackDim::kPanel
-                             ? (extent + panels.width - 1) / panels.width
-                             : panels.width);
+    for (const PanelDim& dim : panels.dims) {
+      laid_out.push_back(
+          panels.ExtentOf(dim.part, shape[static_cast<size_t>(dim.dim)]));
     }
   }
   size_t stores = 0;

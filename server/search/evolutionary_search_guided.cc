@@ -97,10 +97,11 @@ std::vector<Individual> EvolutionarySearch::Neighbours(size_t want) {
     const space::Candidate& parent =
         parents[rng_.Below(parents.size())]->candidate;
     auto child = space_->Mutate(parent, rng_);
+    if (!child.ok()) continue;
     // Evolution saw most of them, and forgot those that the model of the day
     // had no hopes for.
-    if (!child.ok() || tried_.contains(child->Fingerprint()) ||
-        !drawn.insert(child->Fingerprint()).second) {
+    const uint64_t fingerprint = child->Fingerprint();
+    if (tried_.contains(fingerprint) || !drawn.insert(fingerprint).second) {
       continue;
     }
     std::optional<Individual> individual = Featurize(*std::move(child));

@@ -23,10 +23,15 @@ struct Workload {
   std::function<ir::PrimFuncPtr()> make;
   // The least share of candidates that a skeleton must express.
   double by_skeleton;
+  const char* cpu = "skylake-avx512";
 };
 
 Tensor Input(const char* name, std::vector<int64_t> shape) {
   return te::Placeholder(name, std::move(shape), DataType::Float(32));
+}
+
+ir::PrimFuncPtr Bytes() {
+  return space::NarrowMatmul(48, 192, 96, "uint8", "int8", "int32");
 }
 
 std::vector<Workload> Workloads() {
@@ -209,6 +214,36 @@ std::vector<Workload> Workloads() {
          return Build({a, gamma, beta, te::LayerNorm(a, gamma, beta)});
        },
        0},
+      // Dot products.
+      {"bytes", Bytes, 0.7, "cooperlake"},
+      {"bytes_8_lanes", Bytes, 0.7, "alderlake"},
+      // Rows have tails; what zeros fill up has none.
+      {"bytes_tails",
+       [] { return space::NarrowMatmul(37, 75, 54, "uint8", "int8", "int32"); },
+       0.7, "cooperlake"},
+      {"constant_bytes", [] { return space::WithConstants(Bytes(), {1}); }, 0.8,
+       "cooperlake"},
+      {"constant_words",
+       [] {
+         return space::WithConstants(
+             space::NarrowMatmul(64, 96, 64, "int16", "int16", "int32"), {1});
+       },
+       0.8, "cooperlake"},
+      {"constant_bf16",
+       [] {
+         return space::WithConstants(
+             space::NarrowMatmul(61, 160, 64, "bfloat16", "bfloat16",
+                                 "float32"),
+             {1});
+       },
+       0.8, "cooperlake"},
+      {"bytes_conv", [] { return space::NarrowConvRelu(12, 16, 48); }, 0.6,
+       "cooperlake"},
+      {"constant_bytes_conv",
+       [] {
+         return space::WithConstants(space::NarrowConvRelu(12, 16, 48), {1});
+       },
+       0.6, "cooperlake"},
   };
 }
 
@@ -219,7 +254,7 @@ TEST_P(SkeletonPropertyTest, FeaturesAreThoseOfTheProgram) {
   const auto [number, cores] = GetParam();
   const Workload workload = Workloads()[number];
   SCOPED_TRACE(workload.name);
-  const target::Target target = space::TestTarget(cores);
+  const target::Target target = space::TestTarget(cores, workload.cpu);
   const ir::PrimFuncPtr program = workload.make();
   auto made = space::DesignSpace::Create(program, target);
   ASSERT_TRUE(made.ok()) << made.status();

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "absl/strings/substitute.h"
-#include "compiler/ir/parser.h"
 #include "compiler/lower/pipeline.h"
 #include "compiler/lower/split_prepack.h"
 #include "compiler/space/design_space.h"
@@ -22,24 +20,6 @@ constexpr char kVnni[] = "x86-64:icelake-server,cores=1";
 constexpr char kBf16[] = "x86-64:cooperlake,cores=1";
 constexpr char kAvxVnni[] = "x86-64:alderlake,cores=1";
 constexpr char kNeither[] = "x86-64:skylake-avx512,cores=1";
-
-ir::PrimFuncPtr Gemm(int m, int n, int k, const char* a, const char* b,
-                     const char* sum) {
-  auto function = ir::ParseFunction(absl::Substitute(R"(
-@T.prim_func
-def main(A: T.Buffer(($0, $2), "$3"), B: T.Buffer(($2, $1), "$4"), C: T.Buffer(($0, $1), "$5")):
-    for i, j, k in T.grid($0, $1, $2):
-        with T.block("C"):
-            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-            with T.init():
-                C[vi, vj] = T.cast(0, "$5")
-            C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "$5") * T.cast(B[vk, vj], "$5")
-)",
-                                                     m, n, k, a, b, sum),
-                                    "main.py");
-  EXPECT_TRUE(function.ok()) << function.status();
-  return *function;
-}
 
 std::unique_ptr<DesignSpace> Space(const ir::PrimFuncPtr& program,
                                    const char* target) {
@@ -62,29 +42,61 @@ std::string IntrinOf(const DesignSpace& space) {
   return found;
 }
 
+// The padded input does not move into the loops of the instruction.
+TEST(MultiLevelTilingWithIntrinTest, EveryPlaceOfAProducerIsLegal) {
+  const auto program = NarrowConvRelu(8, 8, 32);
+  const auto space = Space(program, kVnni);
+  int places = 0;
+  for (size_t i = 0; i < space->sketches().size(); ++i) {
+    const auto sites = FindSites(space->sketches()[i], {{program}});
+    ASSERT_TRUE(sites.ok()) << sites.status();
+    Rng rng(5);
+    auto candidate = space->Sample(rng);
+    while (candidate.ok() && candidate->sketch != static_cast<int>(i)) {
+      candidate = space->Sample(rng);
+    }
+    ASSERT_TRUE(candidate.ok()) << candidate.status();
+    for (size_t site = 0; site < sites->size(); ++site) {
+      if ((*sites)[site].kind != SiteKind::kComputeLocation) continue;
+      // Not only outside of everything.
+      EXPECT_GT((*sites)[site].locations.size(), 4u);
+      for (const int64_t location : (*sites)[site].locations) {
+        candidate->decisions[site] = ir::Attr(location);
+        const auto schedule = space->Apply(*candidate);
+        EXPECT_TRUE(schedule.ok()) << location << ": " << schedule.status();
+        ++places;
+      }
+    }
+  }
+  EXPECT_GT(places, 0);
+}
+
 TEST(MultiLevelTilingWithIntrinTest, TakesTheWidestThatTheTargetHas) {
-  const auto bytes = Gemm(32, 64, 32, "uint8", "int8", "int32");
+  const auto bytes = NarrowMatmul(32, 64, 32, "uint8", "int8", "int32");
   EXPECT_EQ(IntrinOf(*Space(bytes, kVnni)), "dot_16x4_vnni");
   EXPECT_EQ(IntrinOf(*Space(bytes, kAvxVnni)), "dot_8x4_vnni");
   EXPECT_EQ(IntrinOf(*Space(bytes, kNeither)), "");
   // Only eight columns.
-  EXPECT_EQ(IntrinOf(*Space(Gemm(32, 24, 32, "uint8", "int8", "int32"), kVnni)),
+  EXPECT_EQ(IntrinOf(*Space(NarrowMatmul(32, 24, 32, "uint8", "int8", "int32"),
+                            kVnni)),
             "dot_8x4_vnni");
-  const auto words = Gemm(32, 64, 32, "int16", "int16", "int32");
+  const auto words = NarrowMatmul(32, 64, 32, "int16", "int16", "int32");
   EXPECT_EQ(IntrinOf(*Space(words, kVnni)), "dot_16x2_vnni");
-  const auto floats = Gemm(32, 64, 32, "bfloat16", "bfloat16", "float32");
+  const auto floats =
+      NarrowMatmul(32, 64, 32, "bfloat16", "bfloat16", "float32");
   EXPECT_EQ(IntrinOf(*Space(floats, kBf16)), "dot_16x2_bf16");
   EXPECT_EQ(IntrinOf(*Space(floats, kVnni)), "");
 }
 
 TEST(MultiLevelTilingWithIntrinTest, LeavesOtherProductsAlone) {
   // Fewer columns or products than an instruction has; types without one.
-  for (const auto& program : {Gemm(32, 7, 32, "uint8", "int8", "int32"),
-                              Gemm(32, 64, 3, "uint8", "int8", "int32"),
-                              Gemm(32, 64, 32, "int8", "int8", "int32"),
-                              Gemm(32, 64, 32, "uint8", "int8", "float32"),
-                              Gemm(32, 64, 32, "float32", "float32", "float32"),
-                              Matmul(32, 64, 32)}) {
+  for (const auto& program :
+       {NarrowMatmul(32, 7, 32, "uint8", "int8", "int32"),
+        NarrowMatmul(32, 64, 3, "uint8", "int8", "int32"),
+        NarrowMatmul(32, 64, 32, "int8", "int8", "int32"),
+        NarrowMatmul(32, 64, 32, "uint8", "int8", "float32"),
+        NarrowMatmul(32, 64, 32, "float32", "float32", "float32"),
+        Matmul(32, 64, 32)}) {
     const auto space = Space(program, kVnni);
     EXPECT_EQ(IntrinOf(*space), "");
     Rng rng(1);
@@ -102,17 +114,17 @@ TEST(MultiLevelTilingWithIntrinTest, TailsArePadded) {
     const char* padding;
     bool pads_a, pads_b;
   } kCases[] = {
-      {Gemm(32, 20, 32, "uint8", "int8", "int32"), kVnni, "dot_16x4_vnni",
-       "padding=[1, 16, 4]", false, true},
-      {Gemm(32, 64, 30, "uint8", "int8", "int32"), kVnni, "dot_16x4_vnni",
-       "padding=[1, 16, 4]", true, true},
+      {NarrowMatmul(32, 20, 32, "uint8", "int8", "int32"), kVnni,
+       "dot_16x4_vnni", "padding=[1, 16, 4]", false, true},
+      {NarrowMatmul(32, 64, 30, "uint8", "int8", "int32"), kVnni,
+       "dot_16x4_vnni", "padding=[1, 16, 4]", true, true},
       // Two registers of sixteen, not three of eight.
-      {Gemm(9, 23, 30, "uint8", "int8", "int32"), kVnni, "dot_16x4_vnni",
-       "padding=[1, 16, 4]", true, true},
+      {NarrowMatmul(9, 23, 30, "uint8", "int8", "int32"), kVnni,
+       "dot_16x4_vnni", "padding=[1, 16, 4]", true, true},
       // Too few for sixteen; what they grow to is not.
-      {Gemm(9, 15, 32, "uint8", "int8", "int32"), kVnni, "dot_16x4_vnni",
-       "padding=[1, 8, 4]", false, true},
-      {Gemm(33, 37, 13, "bfloat16", "bfloat16", "float32"), kBf16,
+      {NarrowMatmul(9, 15, 32, "uint8", "int8", "int32"), kVnni,
+       "dot_16x4_vnni", "padding=[1, 8, 4]", false, true},
+      {NarrowMatmul(33, 37, 13, "bfloat16", "bfloat16", "float32"), kBf16,
        "dot_16x2_bf16", "padding=[1, 16, 2]", true, true},
   };
   for (const auto& test : kCases) {
@@ -145,7 +157,8 @@ TEST(MultiLevelTilingWithIntrinTest, TailsArePadded) {
 }
 
 TEST(MultiLevelTilingWithIntrinTest, FewRowsMayDoWithoutPacking) {
-  const auto space = Space(Gemm(4, 64, 64, "uint8", "int8", "int32"), kVnni);
+  const auto space =
+      Space(NarrowMatmul(4, 64, 64, "uint8", "int8", "int32"), kVnni);
   int with = 0, without = 0;
   for (const schedule::Trace& sketch : space->sketches()) {
     const bool found =
@@ -157,7 +170,8 @@ TEST(MultiLevelTilingWithIntrinTest, FewRowsMayDoWithoutPacking) {
 }
 
 TEST(MultiLevelTilingWithIntrinTest, TilesFitTheRegisters) {
-  const auto space = Space(Gemm(64, 256, 64, "uint8", "int8", "int32"), kVnni);
+  const auto space =
+      Space(NarrowMatmul(64, 256, 64, "uint8", "int8", "int32"), kVnni);
   Rng rng(2);
   for (int i = 0; i < 200; ++i) {
     const auto candidate = space->Sample(rng);
@@ -173,7 +187,7 @@ TEST(MultiLevelTilingWithIntrinTest, TilesFitTheRegisters) {
 
 TEST(RewriteTensorizeTest, EveryCandidateIsTensorizedAndReplays) {
   const auto target = *target::Parse(kVnni);
-  const auto program = Gemm(24, 128, 32, "uint8", "int8", "int32");
+  const auto program = NarrowMatmul(24, 128, 32, "uint8", "int8", "int32");
   const auto space = Space(program, kVnni);
   EXPECT_EQ(space->sketches().size(), 6u);
   Rng rng(3);
@@ -206,15 +220,15 @@ TEST(RewriteTensorizeTest, ConstantsAreLaidOutAheadOfTime) {
     ir::PrimFuncPtr program;
     std::string tensorized;
   } kCases[] = {
-      {kVnni, Gemm(24, 128, 32, "uint8", "int8", "int32"),
+      {kVnni, NarrowMatmul(24, 128, 32, "uint8", "int8", "int32"),
        "\"tilefarm.dot_product\": 1"},
       // Too few rows to pack for in the call.
-      {kVnni, Gemm(2, 128, 32, "uint8", "int8", "int32"),
+      {kVnni, NarrowMatmul(2, 128, 32, "uint8", "int8", "int32"),
        "\"tilefarm.dot_product\": 1"},
-      {kBf16, Gemm(24, 128, 32, "bfloat16", "bfloat16", "float32"),
+      {kBf16, NarrowMatmul(24, 128, 32, "bfloat16", "bfloat16", "float32"),
        "\"tilefarm.dot_product\": 1"},
       {"x86-64:sapphirerapids,cores=1",
-       Gemm(32, 64, 128, "uint8", "int8", "int32"),
+       NarrowMatmul(32, 64, 128, "uint8", "int8", "int32"),
        "\"tilefarm.matrix_product\": 1"},
   };
   for (const auto& test : kCases) {
@@ -253,11 +267,11 @@ TEST(RewriteTensorizeTest, MatrixUnitsHaveEightTiles) {
   constexpr char kAmx[] = "x86-64:sapphirerapids,cores=1";
   const auto target = *target::Parse(kAmx);
   for (const auto& [program, intrin] :
-       {std::pair{Gemm(64, 128, 128, "uint8", "int8", "int32"),
+       {std::pair{NarrowMatmul(64, 128, 128, "uint8", "int8", "int32"),
                   "amx_16x16x64_u8i8s32"},
-        std::pair{Gemm(64, 128, 128, "int8", "int8", "int32"),
+        std::pair{NarrowMatmul(64, 128, 128, "int8", "int8", "int32"),
                   "amx_16x16x64_i8i8s32"},
-        std::pair{Gemm(96, 64, 64, "bfloat16", "bfloat16", "float32"),
+        std::pair{NarrowMatmul(96, 64, 64, "bfloat16", "bfloat16", "float32"),
                   "amx_16x16x32_bf16"}}) {
     const auto space = Space(program, kAmx);
     EXPECT_EQ(IntrinOf(*space), intrin);
@@ -278,12 +292,13 @@ TEST(RewriteTensorizeTest, MatrixUnitsHaveEightTiles) {
     }
   }
   // Too few rows for a tile: a dot product.
-  EXPECT_EQ(IntrinOf(*Space(Gemm(24, 64, 64, "uint8", "int8", "int32"), kAmx)),
+  EXPECT_EQ(IntrinOf(*Space(NarrowMatmul(24, 64, 64, "uint8", "int8", "int32"),
+                            kAmx)),
             "dot_16x4_vnni");
 }
 
 TEST(RewriteTensorizeTest, TracesNeedTheirTarget) {
-  const auto program = Gemm(32, 64, 32, "uint8", "int8", "int32");
+  const auto program = NarrowMatmul(32, 64, 32, "uint8", "int8", "int32");
   const auto space = Space(program, kVnni);
   Rng rng(4);
   const auto scheduled = space->Apply(*space->Sample(rng));
@@ -305,10 +320,10 @@ TEST(WidenOperandsTest, CopiesTheOperandThatIsNotPacked) {
     return ir::Print(results->front().module());
   };
   const std::string halves =
-      apply(Gemm(32, 64, 32, "float16", "float16", "float32"));
+      apply(NarrowMatmul(32, 64, 32, "float16", "float16", "float32"));
   EXPECT_THAT(halves, HasSubstr("A_global[v0, v1] = A[v0, v1]"));
   EXPECT_THAT(halves, Not(HasSubstr("B_global")));
-  EXPECT_THAT(apply(Gemm(32, 64, 32, "int8", "int8", "int32")),
+  EXPECT_THAT(apply(NarrowMatmul(32, 64, 32, "int8", "int8", "int32")),
               Not(HasSubstr("A_global")));
   EXPECT_THAT(apply(Matmul(32, 64, 32)), Not(HasSubstr("A_global")));
 }
@@ -323,21 +338,21 @@ TEST(WidenOperandsTest, ConstantsAreWidenedAheadOfTime) {
     EXPECT_TRUE(scheduled.ok()) << scheduled.status();
     return ir::Print(scheduled->module());
   };
-  const auto often =
-      WithConstants(Gemm(32, 64, 32, "float16", "float16", "float32"), {1});
+  const auto often = WithConstants(
+      NarrowMatmul(32, 64, 32, "float16", "float16", "float32"), {1});
   EXPECT_THAT(first(often), HasSubstr("tilefarm.prepack_float32"));
   EXPECT_THAT(first(often), HasSubstr("A_global"));
-  const auto seldom =
-      WithConstants(Gemm(8, 64, 32, "float16", "float16", "float32"), {1});
+  const auto seldom = WithConstants(
+      NarrowMatmul(8, 64, 32, "float16", "float16", "float32"), {1});
   EXPECT_THAT(first(seldom), HasSubstr("tilefarm.prepack"));
   EXPECT_THAT(first(seldom), Not(HasSubstr("tilefarm.prepack_float32")));
   // Both sides constant: no copy in the call.
   const auto both = WithConstants(
-      Gemm(64, 64, 32, "bfloat16", "bfloat16", "float32"), {0, 1});
+      NarrowMatmul(64, 64, 32, "bfloat16", "bfloat16", "float32"), {0, 1});
   EXPECT_THAT(first(both), Not(HasSubstr("A_global_global")));
-  EXPECT_THAT(
-      first(WithConstants(Gemm(64, 64, 32, "int8", "int8", "int32"), {1})),
-      Not(HasSubstr("tilefarm.prepack_float32")));
+  EXPECT_THAT(first(WithConstants(
+                  NarrowMatmul(64, 64, 32, "int8", "int8", "int32"), {1})),
+              Not(HasSubstr("tilefarm.prepack_float32")));
 }
 
 }  // namespace

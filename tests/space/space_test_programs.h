@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/substitute.h"
 #include "base/rng.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/parser.h"
@@ -19,9 +20,10 @@
 
 namespace tilefarm::space {
 
-inline target::Target TestTarget(int cores = 1) {
+inline target::Target TestTarget(int cores = 1,
+                                 const std::string& cpu = "skylake-avx512") {
   auto target =
-      target::Parse("x86-64:skylake-avx512,cores=" + std::to_string(cores));
+      target::Parse("x86-64:" + cpu + ",cores=" + std::to_string(cores));
   EXPECT_TRUE(target.ok()) << target.status();
   return *target;
 }
@@ -103,6 +105,53 @@ def main(A: T.Buffer((10, 6, 16), "float32"),
             D[vh, vw, vc] = T.max(C[vh, vw, vc], T.float32(0))
 )",
                                     "transposed_conv.py");
+  EXPECT_TRUE(function.ok()) << function.status();
+  return *function;
+}
+
+// Sums of type `sum` of products of types `a` and `b`.
+inline ir::PrimFuncPtr NarrowMatmul(int m, int n, int k, const char* a,
+                                    const char* b, const char* sum) {
+  auto function = ir::ParseFunction(absl::Substitute(R"(
+@T.prim_func
+def main(A: T.Buffer(($0, $2), "$3"), B: T.Buffer(($2, $1), "$4"), C: T.Buffer(($0, $1), "$5")):
+    for i, j, k in T.grid($0, $1, $2):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.cast(0, "$5")
+            C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "$5") * T.cast(B[vk, vj], "$5")
+)",
+                                                     m, n, k, a, b, sum),
+                                    "main.py");
+  EXPECT_TRUE(function.ok()) << function.status();
+  return *function;
+}
+
+// Bytes, padded by one, with a ReLU behind.
+inline ir::PrimFuncPtr NarrowConvRelu(int size, int in, int out) {
+  auto function = ir::ParseFunction(absl::Substitute(R"(
+@T.prim_func
+def main(A: T.Buffer(($0, $0, $2), "uint8"), W: T.Buffer((3, 3, $2, $3), "int8"), D: T.Buffer(($0, $0, $3), "int32")):
+    P = T.alloc_buffer(($1, $1, $2), "uint8")
+    C = T.alloc_buffer(($0, $0, $3), "int32")
+    for h, w, c in T.grid($1, $1, $2):
+        with T.block("P"):
+            vh, vw, vc = T.axis.remap("SSS", [h, w, c])
+            P[vh, vw, vc] = T.if_then_else(1 <= vh and vh < $0 + 1 and 1 <= vw and vw < $0 + 1, A[vh - 1, vw - 1, vc], T.uint8(0))
+    for h, w, o, r, s, c in T.grid($0, $0, $3, 3, 3, $2):
+        with T.block("C"):
+            vh, vw, vo, vr, vs, vc = T.axis.remap("SSSRRR", [h, w, o, r, s, c])
+            with T.init():
+                C[vh, vw, vo] = 0
+            C[vh, vw, vo] = C[vh, vw, vo] + T.cast(P[vh + vr, vw + vs, vc], "int32") * T.cast(W[vr, vs, vc, vo], "int32")
+    for h, w, o in T.grid($0, $0, $3):
+        with T.block("D"):
+            vh, vw, vo = T.axis.remap("SSS", [h, w, o])
+            D[vh, vw, vo] = T.max(C[vh, vw, vo], 0)
+)",
+                                                     size, size + 2, in, out),
+                                    "main.py");
   EXPECT_TRUE(function.ok()) << function.status();
   return *function;
 }

@@ -1,0 +1,278 @@
+// Sums that become dot-product instructions
+// (compiler/space/rewrite_tensorize.cc on numbers): how their packed operand
+// lies in memory, their register tile, and what the cost model sees of the
+// instruction.
+#include <algorithm>
+
+#include "cost_model/skeleton/finish.h"
+
+namespace tilefarm::skeleton {
+
+using ir::ForKind;
+
+namespace {
+
+// The instruction's own loops, innermost in the nest.
+constexpr size_t kDotLoops = 2;
+int LaneLoop(const NestedBlock& dot) { return dot.loops[dot.loops.size() - 2]; }
+int GroupLoop(const NestedBlock& dot) { return dot.loops.back(); }
+
+// The dimension of `buffer` that the block indexes by the variable alone; -1
+// where there is none.
+int DimOf(const BlockInfo& info, int buffer, int iter) {
+  int dim = -1;
+  for (const BlockAccess& access : info.body.accesses) {
+    if (access.buffer != buffer || access.writes) continue;
+    for (size_t d = 0; d < access.indices.size(); ++d) {
+      if (access.indices[d].expr.get() ==
+          info.iters[static_cast<size_t>(iter)].var) {
+        dim = static_cast<int>(d);
+      }
+    }
+  }
+  return dim;
+}
+
+bool Reads(const BlockInfo& info, int buffer) {
+  return std::any_of(
+      info.reads.begin(), info.reads.end(),
+      [&](const BlockRegion& read) { return read.buffer == buffer; });
+}
+
+}  // namespace
+
+int64_t Panels::ExtentOf(PanelDim::Part part, int64_t extent) const {
+  switch (part) {
+    case PanelDim::kWhole:
+      return extent;
+    case PanelDim::kPanel:
+      return (extent + width - 1) / width;
+    case PanelDim::kWithin:
+      return width;
+    case PanelDim::kRegister:
+      return width / lanes;
+    case PanelDim::kLane:
+      return lanes;
+    case PanelDim::kGroup:
+      return (extent + group - 1) / group;
+    case PanelDim::kOfGroup:
+      return group;
+  }
+  return extent;
+}
+
+int Nest::IterOf(const NestedBlock& block, int loop) {
+  for (size_t i = 0; i < block.bindings.size(); ++i) {
+    if (Uses(block, i, loop)) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+// --- rewrite_tensorize (layout) ----------------------------------------------
+
+void Nest::LayOutDotProducts() {
+  for (size_t i = 0; i < order_.size(); ++i) {
+    if (!At(i).info->dot) continue;
+    current_ = static_cast<uint32_t>(i) + 1;
+    if (At(i).loops.size() < kDotLoops) {
+      unsure_ = "an instruction without its loops";
+      return;
+    }
+    PackForDot(At(i));
+    UnrollDotTile(At(i));
+  }
+}
+
+void Nest::PackForDot(const NestedBlock& dot) {
+  if (dot.loops.size() <= kDotLoops) return;
+  const int lane = IterOf(dot, LaneLoop(dot));
+  const int group = IterOf(dot, GroupLoop(dot));
+  if (lane < 0 || group < 0) {
+    unsure_ = "an instruction that does not use its loops";
+    return;
+  }
+  const int64_t lanes = dot.info->dot->lanes;
+  const int64_t vectors = loops_[dot.loops[dot.loops.size() - 3]].extent;
+  for (size_t i = 0; i < order_.size(); ++i) {
+    NestedBlock& copy = At(i);
+    if (!copy.info->is_packed && !copy.info->is_prepacked) continue;
+    const int buffer = copy.info->writes[0].buffer;
+    if (!Reads(*dot.info, buffer)) continue;
+    const int lane_dim = DimOf(*dot.info, buffer, lane);
+    const int group_dim = DimOf(*dot.info, buffer, group);
+    if (lane_dim < 0 || group_dim < 0) continue;
+    const std::vector<int64_t>& shape =
+        (*buffers_)[static_cast<size_t>(buffer)].shape;
+    Panels& panels = panels_[static_cast<size_t>(buffer)];
+    panels.lanes = lanes;
+    panels.group = dot.info->dot->group;
+    panels.width = vectors * lanes;
+    panels.is_cut = panels.width < shape[static_cast<size_t>(lane_dim)];
+    panels.dims.clear();
+    if (panels.is_cut) panels.dims.push_back({lane_dim, PanelDim::kPanel});
+    for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
+      if (d != lane_dim && d != group_dim) panels.dims.push_back({d});
+    }
+    panels.dims.push_back({group_dim, PanelDim::kGroup});
+    if (vectors > 1) panels.dims.push_back({lane_dim, PanelDim::kRegister});
+    panels.dims.push_back({lane_dim, PanelDim::kLane});
+    panels.dims.push_back({group_dim, PanelDim::kOfGroup});
+    Note(kDotPanel, (panels.is_cut ? 1u : 0u) | (vectors > 1 ? 2u : 0u) |
+                        (copy.info->is_packed ? 4u : 0u));
+    if (copy.info->is_packed) OrderDotCopy(copy, panels, lane_dim, group_dim);
+  }
+}
+
+// A register at a time, the panels one after the other.
+void Nest::OrderDotCopy(NestedBlock& copy, const Panels& panels, int lane_dim,
+                        int group_dim) {
+  const size_t ndim = copy.info->iters.size();
+  if (copy.loops.size() < ndim) {
+    unsure_ = "a packed copy without loops of its own";
+    return;
+  }
+  const std::vector<int> own(copy.loops.end() - static_cast<ptrdiff_t>(ndim),
+                             copy.loops.end());
+  for (const int loop : own) {
+    if (BlocksBelow(loop) != 1) unsure_ = "a packed copy that shares loops";
+  }
+  const int lane = own[static_cast<size_t>(lane_dim)];
+  const int group = own[static_cast<size_t>(group_dim)];
+  if (loops_[lane].extent % panels.width != 0 ||
+      loops_[group].extent % panels.group != 0) {
+    unsure_ = "a panel with a tail";
+  }
+  if (unsure_) return;
+  int lanes[3], groups[2], rest = 0;
+  SplitLoop(lane, panels.width, &lanes[0], &rest);
+  SplitLoop(rest, panels.lanes, &lanes[1], &lanes[2]);
+  SplitLoop(group, panels.group, &groups[0], &groups[1]);
+  copy.loops.resize(copy.loops.size() - (ndim + 3));
+  copy.loops.push_back(lanes[0]);
+  for (const int loop : own) {
+    if (loop != lane && loop != group) copy.loops.push_back(loop);
+  }
+  for (const int loop : {groups[0], lanes[1], groups[1], lanes[2]}) {
+    copy.loops.push_back(loop);
+  }
+  loops_[lanes[1]].kind = ForKind::kUnrolled;
+  loops_[groups[1]].kind = ForKind::kUnrolled;
+  loops_[lanes[2]].kind = ForKind::kVectorized;
+}
+
+void Nest::UnrollDotTile(NestedBlock& dot) {
+  const size_t own = dot.loops.size() - kDotLoops;
+  size_t first = own;
+  int64_t statements = 1;
+  for (; first > 0; --first) {
+    const int loop = dot.loops[first - 1];
+    if (Reduces(dot, loop, /*reduce_only=*/true)) break;
+    statements *= loops_[loop].extent;
+    if (statements > space::kMaxTileStatements) break;
+  }
+  for (size_t i = first; i < own; ++i) {
+    NestedLoop& loop = loops_[dot.loops[i]];
+    if (loop.extent > 1) loop.kind = ForKind::kUnrolled;
+  }
+  if (BlocksBelow(LaneLoop(dot)) != 1) unsure_ = "a block in an instruction";
+  loops_[LaneLoop(dot)].kind = ForKind::kVectorized;
+  Note(kDotTile, statements > space::kMaxTileStatements);
+}
+
+// --- rewrite_tensorize -------------------------------------------------------
+
+void Nest::Tensorize(NestedBlock& block) {
+  const int group = GroupLoop(block);
+  // What is split off before the loop over the group is in the way.
+  const bool reduces_outside = std::any_of(
+      block.loops.begin(), block.loops.end() - 1, [&](const int loop) {
+        return loops_[loop].extent > 1 &&
+               Reduces(block, loop, /*reduce_only=*/true);
+      });
+  if (!block.decomposed || !reduces_outside) {
+    unsure_ = "an instruction that would also initialise";
+    return;
+  }
+  block.group_iter = IterOf(block, group);
+  block.loops.pop_back();
+  for (std::vector<LoopPart>& parts : block.bindings) {
+    std::erase_if(parts,
+                  [&](const LoopPart& part) { return part.loop == group; });
+  }
+  Note(kTensorized);
+}
+
+// --- What the cost model sees ------------------------------------------------
+
+void Nest::ScaleForm(Form& form, double factor) const {
+  for (size_t l = 0; l < depth_; ++l) {
+    form.moves[l].stride *= factor;
+    form.moves[l].span *= factor;
+    form.moves[l].step *= factor;
+  }
+  form.constant *= factor;
+}
+
+// The block counts registers and groups: its variables are those of the loops
+// but the lanes', which stand beside them.
+void Nest::FormOfDotPart(const Panels& panels, PanelDim::Part part,
+                         Form& form) const {
+  const size_t lane = depth_ - 1;
+  const auto lanes = static_cast<double>(panels.lanes);
+  const auto vectors = static_cast<double>(panels.width / panels.lanes);
+  switch (part) {
+    case PanelDim::kWhole:
+    case PanelDim::kWithin:
+      return;
+    case PanelDim::kLane:
+      std::fill(form.moves.begin(), form.moves.end() - 1, LoopMove());
+      form.constant = 0;
+      return;
+    case PanelDim::kOfGroup:
+      return Resize(form);
+    case PanelDim::kGroup:
+      return ScaleForm(form, 1 / static_cast<double>(panels.group));
+    case PanelDim::kPanel:
+      form.moves[lane] = {};
+      ScaleForm(form, 1 / lanes);
+      return DivideForm(form, vectors);
+    case PanelDim::kRegister:
+      form.moves[lane] = {};
+      ScaleForm(form, 1 / lanes);
+      if (panels.is_cut) RemainderForm(form, vectors);
+      return;
+  }
+}
+
+double Nest::GroupSpan(const NestedBlock& block, const BlockAccess& access,
+                       const Panels& panels, size_t d) const {
+  if (block.group_iter < 0) return 0;
+  const auto apart = static_cast<double>(block.info->dot->group - 1);
+  if (!panels.dims.empty()) {
+    return panels.dims[d].part == PanelDim::kOfGroup ? apart : 0;
+  }
+  const BlockIter& iter =
+      block.info->iters[static_cast<size_t>(block.group_iter)];
+  return access.indices[d].expr.get() == iter.var ? apart : 0;
+}
+
+// One operation and one load of each operand, whose groups are as wide as the
+// sums and follow each other as these do (cost_model/loop_nest.cc).
+void Nest::WriteDot(const NestedBlock& block,
+                    cost_model::NestStore& out) const {
+  const DotProduct& dot = *block.info->dot;
+  out.ops = dot.ops;
+  out.domain_size = static_cast<double>(dot.lanes);
+  for (cost_model::NestAccess& access : out.accesses) {
+    const int width =
+        (*buffers_)[static_cast<size_t>(access.buffer)].element_bytes;
+    if (access.writes || width >= dot.sum_bytes) continue;
+    access.loads = 1;
+    access.group = dot.sum_bytes / width;
+    for (size_t at = depth_ - 1; at < access.strides.size(); at += depth_) {
+      access.strides[at] *= static_cast<double>(width) / dot.sum_bytes;
+    }
+  }
+}
+
+}  // namespace tilefarm::skeleton

@@ -29,6 +29,9 @@ constexpr int kMaxReduceFactor = 1024;
 // Packing an operand costs about as much as this many products of each of its
 // numbers without the instruction.
 constexpr int64_t kFewUses = 8;
+// A matrix unit is some eight times as fast as dot products: worth having where
+// zeros at most double the work.
+constexpr double kMostPaddedWork = 2;
 
 // A block that sums products of narrow numbers as a dot product of registers or
 // a matrix unit does, and the intrinsic for it.
@@ -113,13 +116,26 @@ void ChooseIntrin(const target::Target& target, const ir::LoadNode& a,
   }
 }
 
+// Whether tiles of so many rows, lanes and numbers of a group divide the
+// extents; with `pad`, whether they have no more than as much to do again.
+bool TilesFit(const int64_t (&extents)[3], const int64_t (&tile)[3], bool pad) {
+  double work = 1;
+  bool divide = true;
+  for (int i = 0; i < 3; ++i) {
+    divide = divide && extents[i] % tile[i] == 0;
+    work *= static_cast<double>(CeilDiv(extents[i], tile[i]) * tile[i]) /
+            static_cast<double>(extents[i]);
+  }
+  return pad ? work <= kMostPaddedWork : divide;
+}
+
 // An intrinsic of the form C[row, lane] += A[row, k] * B[k // g, lane, k % g],
-// where the target has one that divides the block's extents; else leaves the
-// match as it is.
+// where the target has one that fits the block's extents; else leaves the match
+// as it is.
 void ChooseTile(const target::Target& target, const ir::BlockNode& block,
                 const ir::LoadNode& a, const ir::LoadNode& b,
                 const ir::StoreNode& store, const ir::IterVar& lane,
-                const ir::IterVar& group, Match* match) {
+                const ir::IterVar& group, bool pad, Match* match) {
   if (store.indices.size() < 2 || a.indices.size() < 2) return;
   const ir::IterVar* row = FindIter(
       block, store.indices[store.indices.size() - 2], ir::IterType::kSpatial);
@@ -135,9 +151,10 @@ void ChooseTile(const target::Target& target, const ir::BlockNode& block,
         params[1]->ndim() != 3 || params[2]->ndim() != 2 ||
         params[0]->dtype != a.dtype || params[1]->dtype != b.dtype ||
         params[2]->dtype != store.value->dtype || !TargetHas(target, intrin) ||
-        IterExtent(*row) % params[2]->shape[0] != 0 ||
-        IterExtent(lane) % params[2]->shape[1] != 0 ||
-        IterExtent(group) % params[0]->shape[1] != 0) {
+        !TilesFit(
+            {IterExtent(*row), IterExtent(lane), IterExtent(group)},
+            {params[2]->shape[0], params[2]->shape[1], params[0]->shape[1]},
+            pad)) {
       continue;
     }
     match->intrin = &intrin;
@@ -188,7 +205,7 @@ std::optional<Match> FindMatch(const ir::BlockNode& block,
   }
   ChooseIntrin(target, *a, *b, store->value->dtype, IterExtent(*lane),
                IterExtent(*group), pad, &match);
-  if (!pad) ChooseTile(target, block, *a, *b, *store, *lane, *group, &match);
+  ChooseTile(target, block, *a, *b, *store, *lane, *group, pad, &match);
   if (match.intrin == nullptr) return std::nullopt;
   for (size_t i = 0; i < block.reads.size(); ++i) {
     if (block.reads[i].buffer == b->buffer) match.packed = static_cast<int>(i);
@@ -371,15 +388,17 @@ absl::StatusOr<bool> PlaceResult(Schedule& schedule, BlockRv block,
       .ok();
 }
 
-// Whole registers and groups: copies that zeros fill up. What only copies the
-// result back is put into what reads it.
+// Whole registers, groups and tiles: copies that zeros fill up. What only
+// copies the result back is put into what reads it.
 absl::Status PadBlock(Schedule& schedule, BlockRv block, const Match& match) {
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   std::vector<int64_t> padding;
   for (const ir::IterVar& iter : node->iters) {
-    padding.push_back(iter.var.get() == match.lane    ? match.lanes
-                      : iter.var.get() == match.group ? match.group_size
-                                                      : 1);
+    const ir::VarNode* var = iter.var.get();
+    padding.push_back(var == match.lane    ? match.lanes
+                      : var == match.group ? match.group_size
+                      : var == match.row   ? match.rows
+                                           : 1);
   }
   TF_RETURN_IF_ERROR(schedule.PadEinsum(block, std::move(padding)));
   TF_ASSIGN_OR_RETURN(std::vector<BlockRv> consumers,
@@ -419,8 +438,9 @@ absl::StatusOr<bool> IsConstant(const std::string& function, Schedule schedule,
 // ahead of time where it is a constant, else under the outer reduce loops or
 // all of it before the nest. The instruction is several times as fast as
 // multiply and add, so the block is left to multi_level_tiling only where there
-// is too little to do to make up for packing in the call. Where registers or
-// groups have tails, the operands and the result are copies that zeros fill up.
+// is too little to do to make up for packing in the call. Where registers,
+// groups or tiles have tails, the operands and the result are copies that zeros
+// fill up.
 Alternatives MultiLevelTilingWithIntrin(const RuleContext& context,
                                         schedule::Schedule schedule,
                                         const std::string& name) {
@@ -428,13 +448,17 @@ Alternatives MultiLevelTilingWithIntrin(const RuleContext& context,
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   const Schedule plain = schedule;
   std::optional<Match> match = FindMatch(*node, context.target, /*pad=*/false);
-  if (!match) {
-    match = FindMatch(*node, context.target, /*pad=*/true);
-    if (!match || !PadBlock(schedule, block, *match).ok()) {
-      return std::vector{plain};
+  if (!match || match->row == nullptr) {
+    const std::optional<Match> padded =
+        FindMatch(*node, context.target, /*pad=*/true);
+    Schedule attempt = schedule;
+    // Whole registers need no padding, but may be far from whole tiles.
+    if (padded && (!match || padded->row != nullptr) &&
+        PadBlock(attempt, block, *padded).ok()) {
+      schedule = std::move(attempt);
+      TF_ASSIGN_OR_RETURN(node, schedule.Get(block));
+      match = FindMatch(*node, context.target, /*pad=*/false);
     }
-    TF_ASSIGN_OR_RETURN(node, schedule.Get(block));
-    match = FindMatch(*node, context.target, /*pad=*/false);
     if (!match) return std::vector{plain};
   }
   TF_ASSIGN_OR_RETURN(

@@ -72,6 +72,9 @@ ir::BlockPtr FindReader(const ir::PrimFunc& function,
 absl::Status RewritePrepacking(schedule::Schedule& schedule,
                                const std::string& function,
                                const ir::BlockNode& copy);
+// The innermost loops of a block that an intrinsic is to take the place of; 0
+// where none is.
+size_t IntrinsicLoops(const ir::BlockNode& block);
 // Whether each block that is to be tensorized is alone in the loops that its
 // intrinsic takes the place of, and has no producer inlined.
 bool IntrinsicsFit(schedule::Schedule schedule);

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <optional>
+
 #include "base/status_macros.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
@@ -59,10 +62,33 @@ absl::Status ReduceInLanes(schedule::Schedule& schedule,
   return absl::OkStatus();
 }
 
+// Where the initialisation goes: in front of the outermost reduce loop of more
+// than one iteration. A loop of one leaves it next to the inner reduction,
+// where it becomes the accumulators' first value. An intrinsic does not
+// initialise: outside of its loops the innermost one of one iteration will do.
+absl::StatusOr<std::optional<schedule::LoopRv>> FirstReduceLoop(
+    const schedule::Schedule& schedule, const ir::BlockNode& block,
+    const std::vector<schedule::LoopRv>& loops) {
+  const size_t own = IntrinsicLoops(block);
+  std::optional<schedule::LoopRv> unit;
+  for (size_t i = 0; i + own < loops.size(); ++i) {
+    TF_ASSIGN_OR_RETURN(ir::ForPtr node, schedule.Get(loops[i]));
+    const bool reduces = std::any_of(
+        block.iters.begin(), block.iters.end(), [&](const ir::IterVar& iter) {
+          return iter.type == ir::IterType::kReduce &&
+                 ir::UsesVar(iter.binding, node->var.get());
+        });
+    if (!reduces) continue;
+    if (!ir::IsConstInt(node->extent, 1)) return loops[i];
+    if (own > 0) unit = loops[i];
+  }
+  return unit;
+}
+
 }  // namespace
 
-// Gives every reduction its own initialisation, in front of its outermost
-// reduce loop of more than one iteration, so that the update needs no test.
+// Gives every reduction its own initialisation, so that the update needs no
+// test.
 absl::Status RewriteReductions(schedule::Schedule& schedule,
                                const std::string& function) {
   for (const ir::BlockPtr& node :
@@ -74,20 +100,10 @@ absl::Status RewriteReductions(schedule::Schedule& schedule,
                         schedule.GetBlock(node->name, function));
     TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> loops,
                         schedule.GetLoops(block));
-    for (const schedule::LoopRv& loop : loops) {
-      TF_ASSIGN_OR_RETURN(ir::ForPtr for_node, schedule.Get(loop));
-      bool reduces = false;
-      for (const ir::IterVar& iter : node->iters) {
-        reduces |= iter.type == ir::IterType::kReduce &&
-                   ir::UsesVar(iter.binding, for_node->var.get());
-      }
-      // A loop of one iteration leaves the initialisation next to the inner
-      // reduction, where it becomes the accumulators' first value.
-      if (!reduces || ir::IsConstInt(for_node->extent, 1)) continue;
-      // Where it is refused nothing changes.
-      schedule.DecomposeReduction(block, loop).IgnoreError();
-      break;
-    }
+    TF_ASSIGN_OR_RETURN(const std::optional<schedule::LoopRv> first,
+                        FirstReduceLoop(schedule, *node, loops));
+    // Where it is refused nothing changes.
+    if (first) schedule.DecomposeReduction(block, *first).IgnoreError();
     TF_RETURN_IF_ERROR(ReduceInLanes(schedule, block));
   }
   return absl::OkStatus();

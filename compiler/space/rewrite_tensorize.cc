@@ -218,15 +218,21 @@ absl::Status UnrollTile(Schedule& schedule, const std::string& function,
 
 }  // namespace
 
+size_t IntrinsicLoops(const ir::BlockNode& block) {
+  if (IntrinOf(block) == nullptr) return 0;
+  const absl::StatusOr<Shape> shape = ShapeOf(block);
+  return shape.ok() ? shape->loops : 0;
+}
+
 bool IntrinsicsFit(schedule::Schedule schedule) {
   const auto stands_alone = [&](const std::string& function,
                                 const ir::BlockNode& node) {
-    const absl::StatusOr<Shape> shape = ShapeOf(node);
+    const size_t own = IntrinsicLoops(node);
     const auto block = schedule.GetBlock(node.name, function);
-    if (!shape.ok() || !block.ok()) return false;
+    if (own == 0 || !block.ok()) return false;
     const auto loops = schedule.GetLoops(*block);
-    if (!loops.ok() || loops->size() < shape->loops) return false;
-    const auto outer = schedule.Get((*loops)[loops->size() - shape->loops]);
+    if (!loops.ok() || loops->size() < own) return false;
+    const auto outer = schedule.Get((*loops)[loops->size() - own]);
     if (!outer.ok()) return false;
     int blocks = 0;
     ir::PreOrder((*outer)->body, [&](const ir::Stmt& stmt) {

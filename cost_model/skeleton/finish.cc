@@ -439,14 +439,22 @@ void Nest::AnnotateUnroll(NestedBlock& block, int64_t steps) {
 
 // --- rewrite_reductions ------------------------------------------------------
 
+// Its position; the number of loops where there is none.
+size_t Nest::FirstReduceLoop(const NestedBlock& block) const {
+  const size_t depth = block.loops.size();
+  const size_t own = block.info->dot ? kDotLoops : 0;
+  size_t unit = depth;
+  for (size_t i = 0; i + own < depth; ++i) {
+    if (!Reduces(block, block.loops[i], /*reduce_only=*/true)) continue;
+    if (loops_[block.loops[i]].extent > 1) return i;
+    if (own > 0) unit = i;
+  }
+  return unit;
+}
+
 void Nest::Decompose(int number) {
   const size_t depth = pool_[static_cast<size_t>(number)].loops.size();
-  size_t first = 0;
-  for (; first < depth; ++first) {
-    const NestedBlock& block = pool_[static_cast<size_t>(number)];
-    const int loop = block.loops[first];
-    if (loops_[loop].extent > 1 && Reduces(block, loop, true)) break;
-  }
+  const size_t first = FirstReduceLoop(pool_[static_cast<size_t>(number)]);
   // Nothing to move the initialisation out of.
   if (first == depth) return;
   NestedBlock& init = NewBlock();

@@ -21,6 +21,9 @@
 
 namespace tilefarm::skeleton {
 
+// The innermost loops of a block that a dot product takes the place of.
+inline constexpr size_t kDotLoops = 2;
+
 struct NestedLoop {
   int64_t extent = 1;
   ir::ForKind kind = ir::ForKind::kSerial;
@@ -115,6 +118,7 @@ class Nest {
   void UnrollRegisterTile(NestedBlock& block, int64_t lanes);
   void AnnotateUnroll(NestedBlock& block, int64_t steps);
   void Decompose(int number);
+  size_t FirstReduceLoop(const NestedBlock& block) const;
 
   // --- What they ask and do (loops.cc) ---
   static bool Uses(const NestedBlock& block, size_t iter, int loop);

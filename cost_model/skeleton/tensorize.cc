@@ -12,8 +12,6 @@ using ir::ForKind;
 
 namespace {
 
-// The instruction's own loops, innermost in the nest.
-constexpr size_t kDotLoops = 2;
 int LaneLoop(const NestedBlock& dot) { return dot.loops[dot.loops.size() - 2]; }
 int GroupLoop(const NestedBlock& dot) { return dot.loops.back(); }
 
@@ -183,13 +181,7 @@ void Nest::UnrollDotTile(NestedBlock& dot) {
 
 void Nest::Tensorize(NestedBlock& block) {
   const int group = GroupLoop(block);
-  // What is split off before the loop over the group is in the way.
-  const bool reduces_outside = std::any_of(
-      block.loops.begin(), block.loops.end() - 1, [&](const int loop) {
-        return loops_[loop].extent > 1 &&
-               Reduces(block, loop, /*reduce_only=*/true);
-      });
-  if (!block.decomposed || !reduces_outside) {
+  if (!block.decomposed) {
     unsure_ = "an instruction that would also initialise";
     return;
   }

@@ -120,6 +120,8 @@ void ExpectCandidatesAgree(const std::string& text, const std::string& target,
   ASSERT_TRUE(ran.ok()) << ran.status() << text;
 }
 
+constexpr char kMatrixUnit[] = "x86-64:sapphirerapids,cores=1";
+
 // With this machine's instructions and with none for dot products.
 constexpr const char* kTargets[] = {"host,cores=1", "host,cores=2",
                                     "x86-64:x86-64-v3,cores=1"};
@@ -150,10 +152,16 @@ TEST(LowPrecision, TilesAgreeWithPlainLoops) {
   Rng rng(kSeed + 3);
   for (const char* run_on : {"x86-64:x86-64-v3,cores=1", "host,cores=1"}) {
     ExpectCandidatesAgree(GemmText(48, 32, 128, "uint8", "int8", "int32"),
-                          run_on, rng, "x86-64:sapphirerapids,cores=1");
+                          run_on, rng, kMatrixUnit);
     ExpectCandidatesAgree(
         GemmText(32, 64, 64, "bfloat16", "bfloat16", "float32"), run_on, rng,
-        "x86-64:sapphirerapids,cores=1");
+        kMatrixUnit);
+    // With tails.
+    ExpectCandidatesAgree(GemmText(27, 41, 100, "uint8", "int8", "int32"),
+                          run_on, rng, kMatrixUnit);
+    ExpectCandidatesAgree(
+        GemmText(24, 40, 50, "bfloat16", "bfloat16", "float32", kWeights),
+        run_on, rng, kMatrixUnit);
   }
 }
 
@@ -192,7 +200,7 @@ TEST(LowPrecision, ConstantsAheadOfTimeAgreeWithPlainLoops) {
   }
   ExpectCandidatesAgree(
       GemmText(48, 32, 128, "uint8", "int8", "int32", kWeights), "host,cores=1",
-      rng, "x86-64:sapphirerapids,cores=1");
+      rng, kMatrixUnit);
 }
 
 TEST(LowPrecision, ConvolutionsAgreeWithPlainLoops) {

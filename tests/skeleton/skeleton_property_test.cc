@@ -221,6 +221,12 @@ std::vector<Workload> Workloads() {
       {"bytes_tails",
        [] { return space::NarrowMatmul(37, 75, 54, "uint8", "int8", "int32"); },
        0.7, "cooperlake"},
+      {"one_group",
+       [] {
+         return space::WithConstants(
+             space::NarrowMatmul(24, 96, 4, "uint8", "int8", "int32"), {1});
+       },
+       0.6, "cooperlake"},
       {"constant_bytes", [] { return space::WithConstants(Bytes(), {1}); }, 0.8,
        "cooperlake"},
       {"constant_words",

@@ -448,19 +448,22 @@ Alternatives MultiLevelTilingWithIntrin(const RuleContext& context,
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   const Schedule plain = schedule;
   std::optional<Match> match = FindMatch(*node, context.target, /*pad=*/false);
+  // Whole registers need no padding, but may be far from whole tiles.
   if (!match || match->row == nullptr) {
     const std::optional<Match> padded =
         FindMatch(*node, context.target, /*pad=*/true);
     Schedule attempt = schedule;
-    // Whole registers need no padding, but may be far from whole tiles.
     if (padded && (!match || padded->row != nullptr) &&
         PadBlock(attempt, block, *padded).ok()) {
-      schedule = std::move(attempt);
-      TF_ASSIGN_OR_RETURN(node, schedule.Get(block));
-      match = FindMatch(*node, context.target, /*pad=*/false);
+      TF_ASSIGN_OR_RETURN(ir::BlockPtr whole, attempt.Get(block));
+      if (auto fits = FindMatch(*whole, context.target, /*pad=*/false)) {
+        schedule = std::move(attempt);
+        node = std::move(whole);
+        match = fits;
+      }
     }
-    if (!match) return std::vector{plain};
   }
+  if (!match) return std::vector{plain};
   TF_ASSIGN_OR_RETURN(
       const bool constant,
       IsConstant(context.function, schedule, block, match->packed));

@@ -265,8 +265,7 @@ absl::StatusOr<SampleSite> CategoricalSite(
 }
 
 // The locations that the program allows: those that replay together with what
-// follows, usually the compute_at that uses them, and are not where an
-// intrinsic will be.
+// follows, usually the compute_at that uses them, and leave intrinsics alone.
 SampleSite LocationSite(const schedule::Trace& sketch, size_t at,
                         const ir::IRModule& program) {
   // A run of illegal ones this long ends the loops of the nest.

@@ -119,9 +119,8 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags,
   }
   FillDevice(device, is_host, options.hello.mutable_device());
   options.hello.mutable_device()->set_emulated(flags.emulated);
-  // Twice the last level: whatever its replacement policy, nothing stays.
-  pipeline.flush_bytes =
-      2 * static_cast<uint64_t>(std::max<int64_t>(device.caches.l3_bytes, 0));
+  pipeline.last_cache_bytes =
+      static_cast<uint64_t>(std::max<int64_t>(device.caches.l3_bytes, 0));
 
   // Beyond a few, a measurement is all they wait for.
   pipeline.builders =

@@ -498,7 +498,7 @@ RunReply Pipeline::Measure(const Job& job, const CpuList& cpus) {
                                     : options.run_memory_bytes();
   request.limits.cpus = cpus;
   request.flush_cache = options.flush_cache();
-  request.flush_bytes = options_.flush_bytes;
+  request.last_cache_bytes = options_.last_cache_bytes;
   request.min_samples = options.min_samples();
   request.max_samples = options.max_samples();
   request.target_ms = options.target_ms();

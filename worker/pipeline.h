@@ -48,7 +48,7 @@ class Pipeline {
     // Keep this whole process, too, off the cores of the last measurement.
     bool moves_this_process = false;
     std::string lock_directory;
-    uint64_t flush_bytes = 0;  // to push everything out of the caches
+    uint64_t last_cache_bytes = 0;  // the device's; 0: not known
     std::string fingerprint;
     bool emulated = false;
     // Called from the pipeline's threads, without its lock.

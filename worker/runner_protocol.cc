@@ -161,7 +161,7 @@ std::string Encode(const RunRequest& value) {
   out.Str(value.artifact);
   Put(out, value.limits);
   out.Bool(value.flush_cache);
-  out.U64(value.flush_bytes);
+  out.U64(value.last_cache_bytes);
   out.U32(value.min_samples);
   out.U32(value.max_samples);
   out.U32(value.target_ms);
@@ -177,7 +177,7 @@ bool Decode(std::string_view payload, RunRequest* value) {
   value->artifact = in.Str();
   Get(in, &value->limits);
   value->flush_cache = in.Bool();
-  value->flush_bytes = in.U64();
+  value->last_cache_bytes = in.U64();
   value->min_samples = in.U32();
   value->max_samples = in.U32();
   value->target_ms = in.U32();

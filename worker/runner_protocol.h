@@ -121,11 +121,11 @@ struct RunRequest {
   std::string artifact;
   ChildLimits limits;
   bool flush_cache = false;
-  uint64_t flush_bytes = 0;  // 0: 64 MiB
-  uint32_t min_samples = 0;  // 0: 5
-  uint32_t max_samples = 0;  // 0: 30
-  uint32_t target_ms = 0;    // 0: 40
-  double best_seconds = 0;   // 0: none
+  uint64_t last_cache_bytes = 0;  // of the device; 0: 32 MiB
+  uint32_t min_samples = 0;       // 0: 5
+  uint32_t max_samples = 0;       // 0: 30
+  uint32_t target_ms = 0;         // 0: 40
+  double best_seconds = 0;        // 0: none
 };
 
 struct CancelRun {

@@ -180,11 +180,11 @@ void Nest::UnrollDotTile(NestedBlock& dot) {
 // --- rewrite_tensorize -------------------------------------------------------
 
 void Nest::Tensorize(NestedBlock& block) {
-  const int group = GroupLoop(block);
   if (!block.decomposed) {
     unsure_ = "an instruction that would also initialise";
     return;
   }
+  const int group = GroupLoop(block);
   block.group_iter = IterOf(block, group);
   block.loops.pop_back();
   for (std::vector<LoopPart>& parts : block.bindings) {

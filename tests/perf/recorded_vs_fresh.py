@@ -4,7 +4,8 @@
 Tunes the suite's entries (or takes --db as it is), builds each with tunec, and
 times it in several new processes, whose medians' median is compared with the
 record: fresh / recorded, 1 where a record promises what a user gets. Both
-sides run on the last core with warm caches, nothing beside them.
+sides run on the last core, nothing beside them, with warm caches or, where the
+parameters exceed the last one, from memory.
 
   tests/perf/recorded_vs_fresh.py [--only gemm] [--trials 128]
   tests/perf/recorded_vs_fresh.py --db suite.db --no-tuning

@@ -1,25 +1,27 @@
 // Times one function of a shared object as a user's program would call it, in
 // a process of its own: memory from the allocator, touched and filled with
-// random values, the caches warm from the run before.
+// random values; the caches warm from the run before, or, where the parameters
+// exceed the last one, with nothing of them in any.
 //
 //   time_library --symbol S (--library LIB.so | --packed LIB.so)...
 //                [--samples N] [--alone C] [--cores N] TYPE:COUNT...
 //
 // TYPE:COUNT is a parameter, "float32:1048576". Several libraries take turns,
 // sample by sample, on the same buffers, so that what the machine does and
-// where the buffers lie is the same for all. --packed calls S_packed, on
-// constants laid out ahead of time, in huge pages as their header advises.
-// Before each sample of theirs the caches are made warm again.
+// where the buffers lie is the same for all, and before each sample the caches
+// are made warm again. --packed calls S_packed, on constants laid out ahead of
+// time, in huge pages as their header advises.
 // Prints one JSON object:
 // {"libraries": [{"seconds": [...], "median_seconds": S, "shared": N}...],
 //  "alone_contention": C, "canary_seconds": S}.
 //
 // The protocol is the runner's: the last N cores (1), a first run, a
-// millisecond of warm-up, samples of a millisecond or one run, taken again
-// where the process was switched out, and waiting until nothing else uses the
-// core. "shared" of the samples were taken although something did, since
-// waiting took too long. How the core is alone is the least of C and what this
-// process sees itself: callers hand on what former processes printed.
+// millisecond of warm-up, samples of a millisecond or one run, or of one run
+// on flushed parameters where these exceed the last cache, taken again where
+// the process was switched out, and waiting until nothing else uses the core.
+// "shared" of the samples were taken although something did, since waiting took
+// too long. How the core is alone is the least of C and what this process sees
+// itself: callers hand on what former processes printed.
 #include <dlfcn.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -35,13 +37,16 @@
 #include <cstring>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/cache_flush.h"
 #include "base/quiet_core.h"
 #include "base/statistics.h"
+#include "compiler/target/host.h"
 #include "tests/perf/huge_memory.h"
 
 namespace tilefarm::perf {
@@ -68,12 +73,16 @@ int CallWith(void* function, void* const* args, std::index_sequence<I...>) {
   return reinterpret_cast<Function>(function)(args[I]...);
 }
 
+size_t ElementBytes(const std::string& type) {
+  return type == "float64" || type == "int64"   ? 8
+         : type == "float32" || type == "int32" ? 4
+         : type == "int8" || type == "uint8"    ? 1
+                                                : 2;
+}
+
 // Random in [-1, 1]; any bytes for integers.
 void* MakeBuffer(const std::string& type, size_t count, std::mt19937& random) {
-  const size_t element = type == "float64" || type == "int64"   ? 8
-                         : type == "float32" || type == "int32" ? 4
-                         : type == "int8" || type == "uint8"    ? 1
-                                                                : 2;
+  const size_t element = ElementBytes(type);
   void* data = nullptr;
   if (posix_memalign(&data, 64, std::max<size_t>(count * element, 64)) != 0) {
     std::cerr << "out of memory\n";
@@ -132,13 +141,16 @@ double Canary() {
 }
 
 using Arguments = std::array<void*, kMostParameters>;
+using Sizes = std::array<size_t, kMostParameters>;
 
 // One library's function, and what was seen of it.
 struct Contender {
   void* handle = nullptr;
   void* function = nullptr;
   Arguments args = {};
+  Sizes bytes = {};
   int iterations = 1;  // a sample
+  bool flushes = false;
   std::vector<double> seconds;
   int shared = 0;
 
@@ -150,6 +162,11 @@ struct Contender {
       std::exit(1);
     }
     return Since(start);
+  }
+  void Flush() const {
+    for (size_t i = 0; i < args.size(); ++i) {
+      FlushFromCaches(args[i], bytes[i]);
+    }
   }
   // Returns the least time of a run.
   double RunFor(double seconds) const {
@@ -174,9 +191,10 @@ void* Find(const Contender& contender, const std::string& symbol) {
 
 // With S_packed, the layout-free parameters as S_pack makes them.
 Contender Load(const std::string& path, const std::string& symbol, bool packed,
-               const Arguments& args, int parameters) {
+               const Arguments& args, const Sizes& bytes, int parameters) {
   Contender contender;
   contender.args = args;
+  contender.bytes = bytes;
   contender.handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (contender.handle == nullptr) {
     std::cerr << dlerror() << "\n";
@@ -184,12 +202,12 @@ Contender Load(const std::string& path, const std::string& symbol, bool packed,
   }
   contender.function = Find(contender, symbol + (packed ? "_packed" : ""));
   if (!packed) return contender;
-  const auto bytes = reinterpret_cast<int64_t (*)(int)>(
+  const auto bytes_of = reinterpret_cast<int64_t (*)(int)>(
       Find(contender, symbol + "_packed_bytes"));
   const auto pack = reinterpret_cast<int (*)(int, const void*, void*)>(
       Find(contender, symbol + "_pack"));
   for (int i = 0; i < parameters; ++i) {
-    const int64_t size = bytes(i);
+    const int64_t size = bytes_of(i);
     if (size <= 0) continue;
     void* into = AllocateConstants(static_cast<size_t>(size));
     if (into == nullptr || pack(i, args[static_cast<size_t>(i)], into) != 0) {
@@ -197,12 +215,18 @@ Contender Load(const std::string& path, const std::string& symbol, bool packed,
       std::exit(1);
     }
     contender.args[static_cast<size_t>(i)] = into;
+    contender.bytes[static_cast<size_t>(i)] = static_cast<size_t>(size);
   }
   return contender;
 }
 
 void WarmUp(Contender& contender) {
   const double best = contender.RunFor(kSampleSeconds);
+  const size_t bytes = std::accumulate(contender.bytes.begin(),
+                                       contender.bytes.end(), size_t{0});
+  contender.flushes =
+      bytes > static_cast<size_t>(target::HostCaches().l3_bytes);
+  if (contender.flushes) return;
   contender.iterations = std::clamp(
       static_cast<int>(kSampleSeconds / std::max(best, 1e-9)), 1, 1 << 20);
 }
@@ -219,8 +243,9 @@ void TakeSample(Contender& contender, const QuietCore& core, bool warm,
       *patience -= Since(start);
       warm = false;
     }
-    if (!warm) contender.RunFor(kIntoCachesSeconds);
+    if (!warm && !contender.flushes) contender.RunFor(kIntoCachesSeconds);
     warm = true;
+    if (contender.flushes) contender.Flush();
     const long switches = InvoluntarySwitches();
     const auto start = Clock::now();
     for (int i = 0; i < contender.iterations; ++i) {
@@ -255,6 +280,7 @@ int Run(const Options& options) {
   setpriority(PRIO_PROCESS, 0, -10);
   std::mt19937 random(std::random_device{}());
   Arguments args = {};
+  Sizes bytes = {};
   for (size_t i = 0; i < options.parameters.size(); ++i) {
     const std::string& parameter = options.parameters[i];
     const size_t colon = parameter.find(':');
@@ -262,14 +288,15 @@ int Run(const Options& options) {
       std::cerr << parameter << " is not TYPE:COUNT\n";
       return 2;
     }
-    args[i] =
-        MakeBuffer(parameter.substr(0, colon),
-                   std::strtoull(&parameter[colon + 1], nullptr, 10), random);
+    const std::string type = parameter.substr(0, colon);
+    const size_t count = std::strtoull(&parameter[colon + 1], nullptr, 10);
+    args[i] = MakeBuffer(type, count, random);
+    bytes[i] = count * ElementBytes(type);
   }
   std::vector<Contender> contenders;
   for (size_t i = 0; i < options.libraries.size(); ++i) {
     contenders.push_back(Load(options.libraries[i], options.symbol,
-                              options.packed[i], args,
+                              options.packed[i], args, bytes,
                               static_cast<int>(options.parameters.size())));
   }
   // With several cores, those of the threads count as much, unseen.

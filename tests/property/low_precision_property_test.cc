@@ -15,6 +15,7 @@
 #include "compiler/ir/printer.h"
 #include "compiler/lower/split_prepack.h"
 #include "tests/lower/compiled_program.h"
+#include "tests/space/space_test_programs.h"
 #include "tests/support/candidate_cases.h"
 
 namespace tilefarm::testing {
@@ -25,22 +26,6 @@ constexpr int kCandidates = 12;
 
 // Constants: parameters that are laid out ahead of time.
 constexpr char kWeights[] = "[1]";
-
-std::string GemmText(int m, int n, int k, const char* a, const char* b,
-                     const char* sum, const char* constants = "[]") {
-  return absl::Substitute(R"(
-@T.prim_func
-def main(A: T.Buffer(($0, $2), "$3"), B: T.Buffer(($2, $1), "$4"), C: T.Buffer(($0, $1), "$5")):
-    T.func_attr({"layout_free_buffers": $6})
-    for i, j, k in T.grid($0, $1, $2):
-        with T.block("C"):
-            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-            with T.init():
-                C[vi, vj] = T.cast(0, "$5")
-            C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "$5") * T.cast(B[vk, vj], "$5")
-)",
-                          m, n, k, a, b, sum, constants);
-}
 
 // A padded 3x3 convolution, and the sums narrowed to bytes.
 std::string ConvText(int size, int cin, int cout,
@@ -140,7 +125,8 @@ TEST(LowPrecision, ProductsAgreeWithPlainLoops) {
             std::tuple{"int8", "int8", "int32"},
             std::tuple{"bfloat16", "bfloat16", "float32"},
             std::tuple{"float16", "float16", "float32"}}) {
-        ExpectCandidatesAgree(GemmText(m, n, k, a, b, sum), target, rng);
+        ExpectCandidatesAgree(space::NarrowMatmulText(m, n, k, a, b, sum),
+                              target, rng);
       }
     }
   }
@@ -151,16 +137,19 @@ TEST(LowPrecision, ProductsAgreeWithPlainLoops) {
 TEST(LowPrecision, TilesAgreeWithPlainLoops) {
   Rng rng(kSeed + 3);
   for (const char* run_on : {"x86-64:x86-64-v3,cores=1", "host,cores=1"}) {
-    ExpectCandidatesAgree(GemmText(48, 32, 128, "uint8", "int8", "int32"),
-                          run_on, rng, kMatrixUnit);
     ExpectCandidatesAgree(
-        GemmText(32, 64, 64, "bfloat16", "bfloat16", "float32"), run_on, rng,
-        kMatrixUnit);
+        space::NarrowMatmulText(48, 32, 128, "uint8", "int8", "int32"), run_on,
+        rng, kMatrixUnit);
+    ExpectCandidatesAgree(
+        space::NarrowMatmulText(32, 64, 64, "bfloat16", "bfloat16", "float32"),
+        run_on, rng, kMatrixUnit);
     // With tails.
-    ExpectCandidatesAgree(GemmText(27, 41, 100, "uint8", "int8", "int32"),
-                          run_on, rng, kMatrixUnit);
     ExpectCandidatesAgree(
-        GemmText(24, 40, 50, "bfloat16", "bfloat16", "float32", kWeights),
+        space::NarrowMatmulText(27, 41, 100, "uint8", "int8", "int32"), run_on,
+        rng, kMatrixUnit);
+    ExpectCandidatesAgree(
+        space::NarrowMatmulText(24, 40, 50, "bfloat16", "bfloat16", "float32",
+                                kWeights),
         run_on, rng, kMatrixUnit);
   }
 }
@@ -168,15 +157,19 @@ TEST(LowPrecision, TilesAgreeWithPlainLoops) {
 TEST(LowPrecision, TailsAgreeWithPlainLoops) {
   Rng rng(kSeed + 1);
   for (const char* target : kTargets) {
-    ExpectCandidatesAgree(GemmText(13, 24, 12, "uint8", "int8", "int32"),
-                          target, rng);
-    ExpectCandidatesAgree(GemmText(7, 19, 11, "uint8", "int8", "int32"), target,
-                          rng);
     ExpectCandidatesAgree(
-        GemmText(17, 31, 9, "bfloat16", "bfloat16", "float32"), target, rng);
+        space::NarrowMatmulText(13, 24, 12, "uint8", "int8", "int32"), target,
+        rng);
+    ExpectCandidatesAgree(
+        space::NarrowMatmulText(7, 19, 11, "uint8", "int8", "int32"), target,
+        rng);
+    ExpectCandidatesAgree(
+        space::NarrowMatmulText(17, 31, 9, "bfloat16", "bfloat16", "float32"),
+        target, rng);
     ExpectCandidatesAgree(ConvText(5, 6, 19), target, rng);
     ExpectCandidatesAgree(
-        GemmText(9, 37, 7, "uint8", "int8", "int32", kWeights), target, rng);
+        space::NarrowMatmulText(9, 37, 7, "uint8", "int8", "int32", kWeights),
+        target, rng);
   }
 }
 
@@ -187,20 +180,23 @@ TEST(LowPrecision, ConstantsAheadOfTimeAgreeWithPlainLoops) {
          {std::tuple{"uint8", "int8", "int32"},
           std::tuple{"bfloat16", "bfloat16", "float32"},
           std::tuple{"float16", "float16", "float32"}}) {
-      ExpectCandidatesAgree(GemmText(36, 48, 24, a, b, sum, kWeights), target,
-                            rng);
+      ExpectCandidatesAgree(
+          space::NarrowMatmulText(36, 48, 24, a, b, sum, kWeights), target,
+          rng);
     }
     // Few rows, and tails.
     ExpectCandidatesAgree(
-        GemmText(2, 32, 16, "uint8", "int8", "int32", kWeights), target, rng);
+        space::NarrowMatmulText(2, 32, 16, "uint8", "int8", "int32", kWeights),
+        target, rng);
     ExpectCandidatesAgree(
-        GemmText(35, 29, 11, "float16", "float16", "float32", kWeights), target,
-        rng);
+        space::NarrowMatmulText(35, 29, 11, "float16", "float16", "float32",
+                                kWeights),
+        target, rng);
     ExpectCandidatesAgree(ConvText(6, 8, 32, kWeights), target, rng);
   }
   ExpectCandidatesAgree(
-      GemmText(48, 32, 128, "uint8", "int8", "int32", kWeights), "host,cores=1",
-      rng, kMatrixUnit);
+      space::NarrowMatmulText(48, 32, 128, "uint8", "int8", "int32", kWeights),
+      "host,cores=1", rng, kMatrixUnit);
 }
 
 TEST(LowPrecision, ConvolutionsAgreeWithPlainLoops) {

@@ -109,12 +109,14 @@ def main(A: T.Buffer((10, 6, 16), "float32"),
   return *function;
 }
 
-// Sums of type `sum` of products of types `a` and `b`.
-inline ir::PrimFuncPtr NarrowMatmul(int m, int n, int k, const char* a,
-                                    const char* b, const char* sum) {
-  auto function = ir::ParseFunction(absl::Substitute(R"(
+// Sums of type `sum` of products of types `a` and `b`, in TVMScript.
+inline std::string NarrowMatmulText(int m, int n, int k, const char* a,
+                                    const char* b, const char* sum,
+                                    const char* layout_free = "[]") {
+  return absl::Substitute(R"(
 @T.prim_func
 def main(A: T.Buffer(($0, $2), "$3"), B: T.Buffer(($2, $1), "$4"), C: T.Buffer(($0, $1), "$5")):
+    T.func_attr({"layout_free_buffers": $6})
     for i, j, k in T.grid($0, $1, $2):
         with T.block("C"):
             vi, vj, vk = T.axis.remap("SSR", [i, j, k])
@@ -122,8 +124,13 @@ def main(A: T.Buffer(($0, $2), "$3"), B: T.Buffer(($2, $1), "$4"), C: T.Buffer((
                 C[vi, vj] = T.cast(0, "$5")
             C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "$5") * T.cast(B[vk, vj], "$5")
 )",
-                                                     m, n, k, a, b, sum),
-                                    "main.py");
+                          m, n, k, a, b, sum, layout_free);
+}
+
+inline ir::PrimFuncPtr NarrowMatmul(int m, int n, int k, const char* a,
+                                    const char* b, const char* sum) {
+  auto function =
+      ir::ParseFunction(NarrowMatmulText(m, n, k, a, b, sum), "main.py");
   EXPECT_TRUE(function.ok()) << function.status();
   return *function;
 }

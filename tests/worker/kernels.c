@@ -47,6 +47,9 @@ int stalls_at_first(void* in, void* out) {
   return good(in, out);
 }
 
+// Fails once it has run more often than warm-up and samples of one run each do.
+int tires(void* in, void* out) { return ++calls > 2000 ? 1 : good(in, out); }
+
 int crash(void* in, void* out) {
   (void)in, (void)out;
   *(volatile int*)8 = 1;

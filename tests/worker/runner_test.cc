@@ -40,11 +40,26 @@ TEST_F(RunnerTest, MeasuresAGoodKernel) {
 
 TEST_F(RunnerTest, FlushesTheCache) {
   LoadDouble();
-  RunRequest request = Request("good");
+  RunRequest request = Request("tires");
   request.flush_cache = true;
-  request.flush_bytes = 4 << 20;
+  request.last_cache_bytes = 2 << 20;
   const RunReply reply = Run(request);
   EXPECT_EQ(reply.status, RunStatus::kOk) << reply.error;
+  EXPECT_EQ(reply.max_abs_error, 0);
+}
+
+// So a sample is one run; of what the caches hold it would be thousands.
+TEST_F(RunnerTest, FlushesArgumentsThatExceedTheLastCache) {
+  LoadDouble();
+  RunRequest request = Request("tires");
+  request.last_cache_bytes = 2 * kElements * sizeof(float) - 1;
+  RunReply reply = Run(request);
+  EXPECT_EQ(reply.status, RunStatus::kOk) << reply.error;
+  EXPECT_EQ(reply.max_abs_error, 0);
+  request.last_cache_bytes = 2 * kElements * sizeof(float);
+  reply = Run(request);
+  EXPECT_EQ(reply.status, RunStatus::kRunError);
+  EXPECT_THAT(reply.error, HasSubstr("the function returned 1"));
 }
 
 TEST_F(RunnerTest, PinsToTheGivenCpus) {

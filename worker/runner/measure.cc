@@ -13,8 +13,10 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
+#include "base/cache_flush.h"
 #include "base/quiet_core.h"
 #include "worker/runner/sample_race.h"
 #include "worker/runner/solitude.h"
@@ -43,7 +45,7 @@ constexpr size_t kMostPlacedBytes = size_t{4} << 20;
 constexpr int kLooks = 16;
 // Of the wall-clock limit, for everything but the last sample.
 constexpr double kTimeShare = 0.6;
-constexpr uint64_t kDefaultFlushBytes = uint64_t{64} << 20;
+constexpr uint64_t kDefaultLastCacheBytes = uint64_t{32} << 20;
 
 double Now() {
   timespec t;
@@ -115,13 +117,13 @@ class Kernel {
     const std::vector<BufferSpec>& specs = run.program->buffers;
     buffers_.resize(specs.size());
     for (size_t i = 0; i < specs.size(); ++i) {
+      bytes_[i] = specs[i].elements * ElementBytes(specs[i].type);
       if (run.inherited[i] != nullptr) {
         args_[i] = run.inherited[i];
-        lent_[i] = specs[i].elements * ElementBytes(specs[i].type);
+        lent_[i] = bytes_[i];
         continue;
       }
-      if (!buffers_[i].Allocate(specs[i].elements *
-                                ElementBytes(specs[i].type))) {
+      if (!buffers_[i].Allocate(bytes_[i])) {
         Fail("out of memory for the buffers", "");
       }
       args_[i] = buffers_[i].data();
@@ -167,6 +169,7 @@ class Kernel {
       // Fresh memory is 0, which inputs are not: poisoning it would only cost.
       CheckCode(pack(param, args_[i], into));
       args_[i] = into;
+      bytes_[i] = bytes;
     }
     return true;
   }
@@ -204,6 +207,16 @@ class Kernel {
       if (moved != nullptr) args_[i] = moved;
     }
     return true;
+  }
+
+  // Of what the function is called with.
+  uint64_t ArgumentBytes() const {
+    return std::accumulate(bytes_.begin(), bytes_.end(), uint64_t{0});
+  }
+  void FlushArguments() const {
+    for (size_t i = 0; i < args_.size(); ++i) {
+      FlushFromCaches(args_[i], bytes_[i]);
+    }
   }
 
   // A parameter is both input and output, so runs do not repeat each other.
@@ -306,25 +319,43 @@ class Kernel {
   std::vector<GuardedBuffer> buffers_;
   std::vector<GuardedBuffer> packed_;  // of layout-free parameters
   std::array<void*, kMaxBuffers> args_ = {};
+  std::array<size_t, kMaxBuffers> bytes_ = {};  // of each argument
   // Bytes of those that are in the parent's mappings.
   std::array<size_t, kMaxBuffers> lent_ = {};
   uint64_t random_ = static_cast<uint64_t>(Now() * 1e9);
   bool in_place_ = false;
 };
 
-// Pushes everything else out of the caches.
+uint64_t LastCacheBytes(const RunRequest& request) {
+  return request.last_cache_bytes == 0 ? kDefaultLastCacheBytes
+                                       : request.last_cache_bytes;
+}
+
+// Between samples, pushes out of the caches everything, where that is asked
+// for; else arguments that exceed the last one, so that every sample finds as
+// much of them there: nothing.
 class CacheFlusher {
  public:
-  explicit CacheFlusher(const RunRequest& request)
-      : active_(request.flush_cache &&
-                memory_.Allocate(FlushBytes(request), /*shared=*/false)) {}
+  CacheFlusher(const RunRequest& request, const Kernel& kernel)
+      : kernel_(kernel),
+        flushes_(request.flush_cache ||
+                 kernel.ArgumentBytes() > LastCacheBytes(request)) {
+    if (!flushes_ || (!request.flush_cache && CanFlushFromCaches())) return;
+    if (!memory_.Allocate(FlusherBytes(request), /*shared=*/false)) {
+      kernel.Fail("out of memory for flushing the caches", "");
+    }
+  }
+  bool flushes() const { return flushes_; }
   void Flush() {
-    if (active_) memset(memory_.data(), ++fill_, memory_.bytes());
+    if (!flushes_) return;
+    if (memory_.bytes() == 0) return kernel_.FlushArguments();
+    memset(memory_.data(), ++fill_, memory_.bytes());
   }
 
  private:
+  const Kernel& kernel_;
+  const bool flushes_;
   Mapping memory_;
-  bool active_;
   unsigned char fill_ = 0;
 };
 
@@ -407,8 +438,11 @@ uint64_t MostPackedBytes(const BufferSpec& spec) {
   return 4 * spec.elements * ElementBytes(spec.type) + (uint64_t{1} << 16);
 }
 
-uint64_t FlushBytes(const RunRequest& request) {
-  return request.flush_bytes == 0 ? kDefaultFlushBytes : request.flush_bytes;
+uint64_t FlusherBytes(const RunRequest& request) {
+  // Twice the last cache: whatever its replacement policy, nothing stays.
+  return request.flush_cache || !CanFlushFromCaches()
+             ? 2 * LastCacheBytes(request)
+             : 0;
 }
 
 void RunOnce(const SharedRun& run, int artifact_fd, const std::string& symbol) {
@@ -487,10 +521,10 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
 
   const double run_seconds =
       first < kStartUpSeconds ? WarmUp(kernel, first) : first;
-  CacheFlusher flusher(request);
+  CacheFlusher flusher(request, kernel);
   // Running in place, a second run would start from the first one's result.
   const int64_t iterations =
-      IterationsFor(request.flush_cache || kernel.in_place(), run_seconds);
+      IterationsFor(flusher.flushes() || kernel.in_place(), run_seconds);
   const double sample_seconds = run_seconds * static_cast<double>(iterations);
   // Once the race is decided, one further sample has its outputs checked.
   RaceRules rules = RulesFor(request);
@@ -513,9 +547,11 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
       cold |= may_place;
     }
     // Into the caches again.
-    if (cold && !kernel.in_place()) kernel.TimedRun();
+    if (cold && !flusher.flushes() && !kernel.in_place()) kernel.TimedRun();
     if (kernel.in_place() || last) kernel.RestoreOutputs();
+    const double flush_start = Now();
     flusher.Flush();
+    const double flush_seconds = Now() - flush_start;
     switches = InvoluntarySwitches();
     const double seconds = kernel.TimedRuns(iterations);
     disturbed = InvoluntarySwitches() != switches;
@@ -538,8 +574,8 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
     report.samples[taken++] = seconds;
     if (lost) continue;
     if (last) return finish(taken);
-    const RaceVerdict verdict =
-        race.Add(seconds, seconds * static_cast<double>(iterations));
+    const RaceVerdict verdict = race.Add(
+        seconds, seconds * static_cast<double>(iterations) + flush_seconds);
     report.stopped_early = verdict == RaceVerdict::kCannotWin;
     last = verdict != RaceVerdict::kGoOn || !time_left;
   }

@@ -95,8 +95,8 @@ struct LoadedArtifact {
 // for padding.
 uint64_t MostPackedBytes(const BufferSpec& spec);
 
-// Size of the memory that flushing the caches writes.
-uint64_t FlushBytes(const RunRequest& request);
+// The most memory that flushing the caches takes.
+uint64_t FlusherBytes(const RunRequest& request);
 
 // Runs once, for its outputs: the reference. Called in the child.
 void RunOnce(const SharedRun& run, int artifact_fd, const std::string& symbol);
@@ -116,9 +116,11 @@ void RunOnce(const SharedRun& run, int artifact_fd, const std::string& symbol);
 //     about a millisecond or one run, retaken where the kernel was switched
 //     out meanwhile, until the race is decided (sample_race.h), or well before
 //     the time limit; every few of them small buffers are placed anew, as an
-//     allocator would place them. On one core a measurement in full waits for
-//     the core to be alone; so does a race once a few samples of a shared core
-//     have not ruled out that the candidate wins;
+//     allocator would place them. Arguments that exceed the last cache are
+//     flushed from all of them before each sample, of one run then: how much
+//     of them earlier runs left there is chance. On one core a measurement in
+//     full waits for the core to be alone; so does a race once a few samples of
+//     a shared core have not ruled out that the candidate wins;
 //  4. before one last sample outputs are poisoned again; after it they are
 //     kept.
 void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request);

@@ -397,8 +397,7 @@ RunReply Runner::Run(const RunRequest& request) {
     DescribeCore(cpus[0], request.best_seconds > 0, &run);
   }
   const ChildLimits limits =
-      WithBuffers(request.limits, workload->program,
-                  request.flush_cache ? FlushBytes(request) : 0);
+      WithBuffers(request.limits, workload->program, FlusherBytes(request));
   const double start = Now();
   Isolation isolation;
   const ChildOutcome outcome = RunConfined(

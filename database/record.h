@@ -32,6 +32,9 @@ std::string LibraryOf(std::string_view trace);
 
 // How it was measured; records of different protocols are not compared.
 struct Protocol {
+  // Nothing of the program is in any cache when a sample begins. False: what
+  // the run before left there, but nothing of arguments that exceed the last
+  // cache.
   bool cold_cache = false;
   int cores = 1;
   std::string layout = "as_stated";  // or "packed"

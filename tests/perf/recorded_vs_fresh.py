@@ -7,10 +7,15 @@ record: fresh / recorded, 1 where a record promises what a user gets. Both
 sides run on the last core, nothing beside them, with warm caches or, where the
 parameters exceed the last one, from memory.
 
+A machine's memory may be another minute's a third slower, for other guests of
+it use it too. With --by-turns the farm records the winner's schedule again
+before each of the processes: "by turns" is the median of fresh / recorded then.
+
   tests/perf/recorded_vs_fresh.py [--only gemm] [--trials 128]
-  tests/perf/recorded_vs_fresh.py --db suite.db --no-tuning
+  tests/perf/recorded_vs_fresh.py --db suite.db --no-tuning --by-turns
 """
 
+import contextlib
 import json
 import os
 import statistics
@@ -19,6 +24,13 @@ import tempfile
 import time
 
 import tuning
+from farm import Farm
+
+
+def record_again(args, farm, program, trace):
+    """Seconds that the farm records of the schedule now."""
+    return farm.tune("measure", program, "--trace", trace, "--target",
+                     tuning.target(args))[-1]["median_seconds"]
 
 
 def main():
@@ -30,9 +42,13 @@ def main():
     parser.add_argument("--processes", type=int, default=7)
     parser.add_argument("--pause", type=float, default=0.3,
                         help="seconds between processes")
+    parser.add_argument("--by-turns", action="store_true",
+                        help="record again before each process")
     args = parser.parse_args()
     results = []
-    with tempfile.TemporaryDirectory(prefix="tilefarm-perf-") as folder:
+    with tempfile.TemporaryDirectory(
+            prefix="tilefarm-perf-") as folder, contextlib.ExitStack() as stack:
+        farm = stack.enter_context(Farm(args.bin)) if args.by_turns else None
         for entry in tuning.chosen(args):
             program = tuning.write_program(entry, folder)
             db = args.db or tuning.database(args, folder, entry, args.seed)
@@ -41,10 +57,15 @@ def main():
             record = tuning.best_record(args, program, db)
             library = os.path.join(folder, entry.name + ".so")
             tuning.build(args, program, db, library)
-            runs = []
+            trace = os.path.join(folder, entry.name + ".trace")
+            with open(trace, "w") as file:
+                file.write(record["trace"])
+            runs, again = [], []
             for _ in range(args.processes):
                 # Apart, so that a moment's trouble is not in all of them.
                 time.sleep(args.pause)
+                if farm:
+                    again.append(record_again(args, farm, program, trace))
                 runs.append(tuning.time_libraries(
                     args, entry, [(library, tuning.is_packed(record))]))
             timed = [r["libraries"][0] for r in runs]
@@ -61,13 +82,19 @@ def main():
                     len(t["seconds"]) for t in timed),
                 "canary": statistics.median(
                     r["canary_seconds"] for r in runs)}
+            if farm:
+                result["recorded_again"] = again
+                result["ratio_by_turns"] = statistics.median(
+                    t["median_seconds"] / a for t, a in zip(timed, again))
             results.append(result)
             if not args.json:
                 print("{:24} recorded {:9.4f} ms, fresh {:9.4f} "
                       "({:.4f} to {:.4f}), ratio {:.3f}, core shared {:.0%}".format(
                           entry.name, result["recorded"] * 1e3, fresh * 1e3,
                           medians[0] * 1e3, medians[-1] * 1e3,
-                          result["ratio"], result["shared"]), flush=True)
+                          result["ratio"], result["shared"]) + (
+                              ", by turns {ratio_by_turns:.3f}".format(**result)
+                              if farm else ""), flush=True)
     ratios = [r["ratio"] for r in results]
     summary = {
         "benchmark": "recorded_vs_fresh", "cores": args.cores,

@@ -7,9 +7,9 @@ record: fresh / recorded, 1 where a record promises what a user gets. Both
 sides run on the last core, nothing beside them, with warm caches or, where the
 parameters exceed the last one, from memory.
 
-A machine's memory may be another minute's a third slower, for other guests of
-it use it too. With --by-turns the farm records the winner's schedule again
-before each of the processes: "by turns" is the median of fresh / recorded then.
+Other guests of the host may slow its memory by a third for minutes. With
+--by-turns the farm records the winner's schedule again before each of the
+processes: "by turns" is the median of fresh / recorded then.
 
   tests/perf/recorded_vs_fresh.py [--only gemm] [--trials 128]
   tests/perf/recorded_vs_fresh.py --db suite.db --no-tuning --by-turns

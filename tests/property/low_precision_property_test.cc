@@ -21,6 +21,8 @@
 namespace tilefarm::testing {
 namespace {
 
+using space::NarrowMatmulText;
+
 constexpr uint64_t kSeed = 20261121;
 constexpr int kCandidates = 12;
 
@@ -125,8 +127,8 @@ TEST(LowPrecision, ProductsAgreeWithPlainLoops) {
             std::tuple{"int8", "int8", "int32"},
             std::tuple{"bfloat16", "bfloat16", "float32"},
             std::tuple{"float16", "float16", "float32"}}) {
-        ExpectCandidatesAgree(space::NarrowMatmulText(m, n, k, a, b, sum),
-                              target, rng);
+        ExpectCandidatesAgree(NarrowMatmulText(m, n, k, a, b, sum), target,
+                              rng);
       }
     }
   }
@@ -138,19 +140,18 @@ TEST(LowPrecision, TilesAgreeWithPlainLoops) {
   Rng rng(kSeed + 3);
   for (const char* run_on : {"x86-64:x86-64-v3,cores=1", "host,cores=1"}) {
     ExpectCandidatesAgree(
-        space::NarrowMatmulText(48, 32, 128, "uint8", "int8", "int32"), run_on,
-        rng, kMatrixUnit);
+        NarrowMatmulText(48, 32, 128, "uint8", "int8", "int32"), run_on, rng,
+        kMatrixUnit);
     ExpectCandidatesAgree(
-        space::NarrowMatmulText(32, 64, 64, "bfloat16", "bfloat16", "float32"),
-        run_on, rng, kMatrixUnit);
+        NarrowMatmulText(32, 64, 64, "bfloat16", "bfloat16", "float32"), run_on,
+        rng, kMatrixUnit);
     // With tails.
     ExpectCandidatesAgree(
-        space::NarrowMatmulText(27, 41, 100, "uint8", "int8", "int32"), run_on,
-        rng, kMatrixUnit);
-    ExpectCandidatesAgree(
-        space::NarrowMatmulText(24, 40, 50, "bfloat16", "bfloat16", "float32",
-                                kWeights),
-        run_on, rng, kMatrixUnit);
+        NarrowMatmulText(27, 41, 100, "uint8", "int8", "int32"), run_on, rng,
+        kMatrixUnit);
+    ExpectCandidatesAgree(NarrowMatmulText(24, 40, 50, "bfloat16", "bfloat16",
+                                           "float32", kWeights),
+                          run_on, rng, kMatrixUnit);
   }
 }
 
@@ -158,18 +159,16 @@ TEST(LowPrecision, TailsAgreeWithPlainLoops) {
   Rng rng(kSeed + 1);
   for (const char* target : kTargets) {
     ExpectCandidatesAgree(
-        space::NarrowMatmulText(13, 24, 12, "uint8", "int8", "int32"), target,
-        rng);
+        NarrowMatmulText(13, 24, 12, "uint8", "int8", "int32"), target, rng);
+    ExpectCandidatesAgree(NarrowMatmulText(7, 19, 11, "uint8", "int8", "int32"),
+                          target, rng);
     ExpectCandidatesAgree(
-        space::NarrowMatmulText(7, 19, 11, "uint8", "int8", "int32"), target,
+        NarrowMatmulText(17, 31, 9, "bfloat16", "bfloat16", "float32"), target,
         rng);
-    ExpectCandidatesAgree(
-        space::NarrowMatmulText(17, 31, 9, "bfloat16", "bfloat16", "float32"),
-        target, rng);
     ExpectCandidatesAgree(ConvText(5, 6, 19), target, rng);
     ExpectCandidatesAgree(
-        space::NarrowMatmulText(9, 37, 7, "uint8", "int8", "int32", kWeights),
-        target, rng);
+        NarrowMatmulText(9, 37, 7, "uint8", "int8", "int32", kWeights), target,
+        rng);
   }
 }
 
@@ -180,22 +179,20 @@ TEST(LowPrecision, ConstantsAheadOfTimeAgreeWithPlainLoops) {
          {std::tuple{"uint8", "int8", "int32"},
           std::tuple{"bfloat16", "bfloat16", "float32"},
           std::tuple{"float16", "float16", "float32"}}) {
-      ExpectCandidatesAgree(
-          space::NarrowMatmulText(36, 48, 24, a, b, sum, kWeights), target,
-          rng);
+      ExpectCandidatesAgree(NarrowMatmulText(36, 48, 24, a, b, sum, kWeights),
+                            target, rng);
     }
     // Few rows, and tails.
     ExpectCandidatesAgree(
-        space::NarrowMatmulText(2, 32, 16, "uint8", "int8", "int32", kWeights),
-        target, rng);
+        NarrowMatmulText(2, 32, 16, "uint8", "int8", "int32", kWeights), target,
+        rng);
     ExpectCandidatesAgree(
-        space::NarrowMatmulText(35, 29, 11, "float16", "float16", "float32",
-                                kWeights),
+        NarrowMatmulText(35, 29, 11, "float16", "float16", "float32", kWeights),
         target, rng);
     ExpectCandidatesAgree(ConvText(6, 8, 32, kWeights), target, rng);
   }
   ExpectCandidatesAgree(
-      space::NarrowMatmulText(48, 32, 128, "uint8", "int8", "int32", kWeights),
+      NarrowMatmulText(48, 32, 128, "uint8", "int8", "int32", kWeights),
       "host,cores=1", rng, kMatrixUnit);
 }
 

@@ -117,7 +117,7 @@ void RunOnce(const SharedRun& run, int artifact_fd, const std::string& symbol);
 //     out meanwhile, until the race is decided (sample_race.h), or well before
 //     the time limit; every few of them small buffers are placed anew, as an
 //     allocator would place them. Arguments that exceed the last cache are
-//     flushed from all of them before each sample, of one run then: how much
+//     flushed from every cache before each sample, of one run then: how much
 //     of them earlier runs left there is chance. On one core a measurement in
 //     full waits for the core to be alone; so does a race once a few samples of
 //     a shared core have not ruled out that the candidate wins;

@@ -16,7 +16,7 @@ std::vector<SystemLibrary> MakeLibraries() {
   for (const char* name :
        {"acos", "asin",  "atan",  "atan2",     "ceil",  "cos",    "cosh",
         "erf",  "exp",   "exp10", "exp2",      "expm1", "floor",  "fma",
-        "fmod", "ldexp", "log",   "log10",     "log1p", "log2",   "nearbyint",
+        "fmax", "fmin",  "fmod",  "ldexp", "log",   "log10",     "log1p", "log2",   "nearbyint",
         "pow",  "rint",  "round", "roundeven", "sin",   "sincos", "sinh",
         "sqrt", "tan",   "tanh",  "trunc"}) {
     libm.functions.push_back(name);

@@ -344,6 +344,10 @@ inline bool IsConstInt(const Expr& expr, int64_t value) {
   return node != nullptr && node->value == value;
 }
 bool IsComparison(BinaryOp op);
+// The innermost index of an access; null for a buffer of rank 0.
+inline Expr LastIndex(const std::vector<Expr>& indices) {
+  return indices.empty() ? nullptr : indices.back();
+}
 
 // --- Names of operators in the text --------------------------------------
 

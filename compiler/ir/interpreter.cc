@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -150,6 +151,7 @@ struct EvaluateAction : Action {
 struct Workspace {
   size_t slot;
   Buffer buffer;
+  std::optional<std::byte> fill;
 
   std::unique_ptr<std::byte[]> Allocate(Frame& frame) const {
     const auto bytes =
@@ -160,7 +162,9 @@ struct Workspace {
                  absl::StrCat("no memory for the buffer '", buffer->name, "'"));
       return nullptr;
     }
-    std::memset(data.get(), buffer->dtype.is_float() ? 0xFF : 0x7F, bytes);
+    const int unwritten = buffer->dtype.is_float() ? 0xFF : 0x7F;
+    std::memset(data.get(), fill ? std::to_integer<int>(*fill) : unwritten,
+                bytes);
     frame.data[slot] = data.get();
     return data;
   }
@@ -215,6 +219,9 @@ struct BlockAction : Action {
 
 class ActionCompiler {
  public:
+  explicit ActionCompiler(std::optional<std::byte> workspace_fill)
+      : workspace_fill_(workspace_fill) {}
+
   EvalCompiler eval;
 
   ActionPtr Compile(const Stmt& stmt) {
@@ -264,7 +271,7 @@ class ActionCompiler {
         const auto& node = *As<AllocNode>(stmt);
         auto out = std::make_unique<AllocAction>();
         out->workspace = {static_cast<size_t>(eval.Slot(node.buffer.get())),
-                          node.buffer};
+                          node.buffer, workspace_fill_};
         out->body = Compile(node.body);
         return out;
       }
@@ -300,26 +307,28 @@ class ActionCompiler {
                             iter.type == IterType::kReduce});
     }
     for (const Buffer& buffer : node.allocs) {
-      out->workspaces.push_back(
-          {static_cast<size_t>(eval.Slot(buffer.get())), buffer});
+      out->workspaces.push_back({static_cast<size_t>(eval.Slot(buffer.get())),
+                                 buffer, workspace_fill_});
     }
     if (node.init != nullptr) out->init = Compile(node.init);
     out->body = Compile(node.body);
     return out;
   }
+
+  const std::optional<std::byte> workspace_fill_;
 };
 
 }  // namespace
 
 absl::Status Interpret(const PrimFunc& function,
                        std::span<const std::span<std::byte>> buffers,
-                       int64_t max_steps) {
+                       const InterpretOptions& options) {
   if (buffers.size() != function.params.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", function.name, "' takes ", function.params.size(),
                      " buffers, not ", buffers.size()));
   }
-  ActionCompiler compiler;
+  ActionCompiler compiler(options.workspace_fill);
   for (size_t i = 0; i < buffers.size(); ++i) {
     const BufferNode& param = *function.params[i];
     const int64_t bytes = param.num_elements() * param.dtype.bytes();
@@ -339,7 +348,7 @@ absl::Status Interpret(const PrimFunc& function,
     frame.data[static_cast<size_t>(
         compiler.eval.Slot(function.params[i].get()))] = buffers[i].data();
   }
-  frame.steps_left = max_steps;
+  frame.steps_left = options.max_steps;
   program->Run(frame);
   return frame.status;
 }

@@ -4,6 +4,8 @@
 #define TILEFARM_COMPILER_IR_INTERPRETER_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,15 +14,22 @@
 
 namespace tilefarm::ir {
 
+struct InterpretOptions {
+  // Bounds the number of statements executed (ResourceExhausted).
+  int64_t max_steps = int64_t{1} << 32;
+  // Every byte of fresh workspace; without it NaN in floats, 0x7f in the rest.
+  // A program whose results depend on it reads what nothing wrote.
+  std::optional<std::byte> workspace_fill = std::nullopt;
+};
+
 // Runs `function` (scheduled or not; loops of every kind run serially) on raw
 // dense row-major buffers in parameter order, in place. float16 and bfloat16
 // compute in float32 and round at stores. An access out of bounds is
 // OutOfRange with buffer, index and block. A buffer of the wrong size is
-// InvalidArgument. `max_steps` bounds the number of statements executed
-// (ResourceExhausted).
+// InvalidArgument.
 absl::Status Interpret(const PrimFunc& function,
                        std::span<const std::span<std::byte>> buffers,
-                       int64_t max_steps = int64_t{1} << 32);
+                       const InterpretOptions& options = {});
 
 }  // namespace tilefarm::ir
 

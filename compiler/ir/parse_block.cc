@@ -84,10 +84,23 @@ absl::StatusOr<Stmt> Parser::ParseBlock(size_t offset) {
   --statement_depth_;
   if (!body.ok()) return body;
   state.node.body = *std::move(body);
-  if (!state.has_reads || !state.has_writes) {
-    Accesses accesses = DetectAccesses(state.node);
-    if (!state.has_reads) state.node.reads = std::move(accesses.reads);
-    if (!state.has_writes) state.node.writes = std::move(accesses.writes);
+  if (state.node.init != nullptr) {
+    // T.init runs where every reduce variable is at its minimum.
+    VarMap starts;
+    for (const IterVar& iter : state.node.iters) {
+      if (iter.type == IterType::kReduce) {
+        starts[iter.var.get()] = iter.dom.min;
+      }
+    }
+    state.node.init = Substitute(state.node.init, starts);
+  }
+  // Regions that leave out an access are not believed.
+  Accesses accesses = DetectAccesses(state.node);
+  if (!state.has_reads || !RegionsCover(state.node.reads, accesses.reads)) {
+    state.node.reads = std::move(accesses.reads);
+  }
+  if (!state.has_writes || !RegionsCover(state.node.writes, accesses.writes)) {
+    state.node.writes = std::move(accesses.writes);
   }
   return BlockOf(std::move(state.node));
 }

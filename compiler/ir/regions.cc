@@ -223,4 +223,29 @@ BlockPtr BlockWithAccesses(BlockNode block) {
   return BlockOf(std::move(block));
 }
 
+bool RegionsCover(const std::vector<BufferRegion>& declared,
+                  const std::vector<BufferRegion>& detected) {
+  const auto covers = [](const BufferRegion& outer, const BufferRegion& inner) {
+    if (outer.buffer != inner.buffer) return false;
+    for (size_t i = 0; i < outer.region.size(); ++i) {
+      const Range& a = outer.region[i];
+      const Range& b = inner.region[i];
+      if (IsConstInt(a.min, 0) &&
+          IsConstInt(a.extent, outer.buffer->shape[i])) {
+        continue;
+      }
+      const auto before = ConstDifference(b.min, a.min);
+      const auto after = ConstDifference(a.min + a.extent, b.min + b.extent);
+      if (!before || !after || *before < 0 || *after < 0) return false;
+    }
+    return true;
+  };
+  return std::all_of(
+      detected.begin(), detected.end(), [&](const BufferRegion& inner) {
+        return std::any_of(
+            declared.begin(), declared.end(),
+            [&](const BufferRegion& outer) { return covers(outer, inner); });
+      });
+}
+
 }  // namespace tilefarm::ir

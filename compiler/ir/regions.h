@@ -25,6 +25,11 @@ Accesses DetectAccesses(const BlockNode& block);
 // `block` with its reads and writes as detected.
 BlockPtr BlockWithAccesses(BlockNode block);
 
+// Every region of `detected` lies within a region of `declared`, as far as
+// constants and equal expressions show it.
+bool RegionsCover(const std::vector<BufferRegion>& declared,
+                  const std::vector<BufferRegion>& detected);
+
 }  // namespace tilefarm::ir
 
 #endif  // TILEFARM_COMPILER_IR_REGIONS_H_

@@ -187,7 +187,16 @@ class FunctionVerifier : public Visitor {
     for (const auto* regions : {&b.reads, &b.writes}) {
       for (const BufferRegion& region : *regions) CheckRegion(region);
     }
-    if (b.init != nullptr) Visit(b.init);
+    if (b.init != nullptr) {
+      // The initialisation runs before the reduction has a value.
+      std::vector<const VarNode*> reduce;
+      for (const IterVar& iter : b.iters) {
+        if (iter.type == IterType::kReduce) reduce.push_back(iter.var.get());
+      }
+      for (const VarNode* var : reduce) vars_.erase(var);
+      Visit(b.init);
+      for (const VarNode* var : reduce) vars_.insert(var);
+    }
     Visit(b.body);
     block_stack_.pop_back();
     for (const VarNode* var : bound) vars_.erase(var);

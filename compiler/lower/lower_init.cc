@@ -16,24 +16,55 @@ using ir::ForNode;
 using ir::IterType;
 using ir::Stmt;
 
-// Buffers that a block or statement touches anywhere below.
+// Finds accesses in everything that is evaluated: stores, values, indices,
+// conditions, lets, bounds of loops and bindings of blocks. Regions are no
+// accesses.
+class AccessFinder : public ir::Visitor {
+ public:
+  bool reads = false, writes = false;
+
+  // `except` and what is below it do not count.
+  AccessFinder(const ir::BufferNode* buffer, const BlockNode* except)
+      : buffer_(buffer), except_(except) {}
+  using Visitor::Visit;
+
+ protected:
+  void VisitLoad(const ir::LoadNode& load) override {
+    reads |= load.buffer.get() == buffer_;
+    Visitor::VisitLoad(load);
+  }
+  void VisitStore(const ir::StoreNode& store) override {
+    writes |= store.buffer.get() == buffer_;
+    Visitor::VisitStore(store);
+  }
+  void VisitBlock(const BlockNode& block) override {
+    if (&block != except_) Visitor::VisitBlock(block);
+  }
+
+ private:
+  const ir::BufferNode* buffer_;
+  const BlockNode* except_;
+};
+
 bool Touches(const Stmt& stmt, const ir::BufferNode* buffer,
              const BlockNode* except) {
+  AccessFinder finder(buffer, except);
+  finder.Visit(stmt);
+  return finder.reads || finder.writes;
+}
+
+bool Writes(const Stmt& stmt, const ir::BufferNode* buffer) {
+  AccessFinder finder(buffer, nullptr);
+  finder.Visit(stmt);
+  return finder.writes;
+}
+
+// `init` reads a buffer that is written somewhere below `loop_body`.
+bool ReadsWhatIsWritten(const Stmt& init, const Stmt& loop_body) {
   bool found = false;
-  ir::PreOrder(stmt, [&](const Stmt& s) {
-    if (s.get() == except || found) return false;
-    if (const auto* store = ir::As<ir::StoreNode>(s)) {
-      found |= store->buffer.get() == buffer;
-      const auto check = [&](const Expr& e) {
-        const auto* load = ir::As<ir::LoadNode>(e);
-        found |= load != nullptr && load->buffer.get() == buffer;
-      };
-      ir::PostOrderExprs(store->value, check);
-      for (const Expr& index : store->indices) {
-        ir::PostOrderExprs(index, check);
-      }
-    }
-    return true;
+  ir::PostOrderExprs(init, [&](const Expr& e) {
+    const auto* load = ir::As<ir::LoadNode>(e);
+    found = found || (load != nullptr && Writes(loop_body, load->buffer.get()));
   });
   return found;
 }
@@ -54,6 +85,8 @@ class InitNest {
     if (first == loops.size()) return false;
     // Another statement may not see the elements early.
     if (Touches(loops[first]->body, store.buffer.get(), &block)) return false;
+    // What the initialisation reads must be there before the loop begins.
+    if (ReadsWhatIsWritten(block.init, loops[first]->body)) return false;
     ir::VarMap binding, zero;
     AccessDims reduce_dims, store_dims;
     IndexMath math;

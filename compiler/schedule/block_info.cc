@@ -7,7 +7,9 @@
 #include "base/status_macros.h"
 #include "compiler/arith/int_set.h"
 #include "compiler/arith/iter_map.h"
+#include "compiler/ir/regions.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/schedule/region_analysis.h"
 
 namespace tilefarm::schedule {
 namespace {
@@ -70,9 +72,55 @@ bool ReduceVarsIndexOutput(const BlockNode* block) {
   return found;
 }
 
+bool SameRegion(const BufferRegion& a, const BufferRegion& b) {
+  bool same = true;
+  for (size_t i = 0; i < a.region.size(); ++i) {
+    same = same && arith::ExprEqual(a.region[i].min, b.region[i].min) &&
+           arith::ExprEqual(a.region[i].extent, b.region[i].extent);
+  }
+  return same;
+}
+
+// The body of a block with init reads, of what it writes, the elements that it
+// writes and no others; null where that holds, else the read that is different.
+const ir::BufferNode* ReadsOtherElements(const BlockNode* block) {
+  BlockNode update = *block;
+  update.init = nullptr;
+  const ir::Accesses accesses = ir::DetectAccesses(update);
+  for (const BufferRegion& read : accesses.reads) {
+    const BufferRegion* write = FindRegion(accesses.writes, read.buffer.get());
+    if (write == nullptr
+            ? FindRegion(block->writes, read.buffer.get()) != nullptr
+            : !SameRegion(read, *write)) {
+      return read.buffer.get();
+    }
+  }
+  return nullptr;
+}
+
+// The init surely gives a value to every element that the body updates.
+bool InitialisesAll(const ScheduleState& state, const BlockNode* block) {
+  BlockNode update = *block;
+  update.init = nullptr;
+  BlockNode init = update;
+  init.body = block->init;
+  for (const BufferRegion& write : ir::DetectAccesses(update).writes) {
+    if (!WritesAll(state, init, write)) return false;
+  }
+  return true;
+}
+
 std::string WhyNotReduction(const ScheduleState& state, const BlockScope& scope,
                             const BlockNode* block) {
   if (block->init == nullptr) return "not a reduction block: it has no init";
+  if (const ir::BufferNode* buffer = ReadsOtherElements(block)) {
+    return absl::StrCat("not a reduction block: it reads elements of ",
+                        buffer->name, " that other iterations write");
+  }
+  if (!InitialisesAll(state, block)) {
+    return "not a reduction block: its init leaves out elements that it "
+           "updates";
+  }
   if (!HasAffineBindings(state, block)) {
     return "not a reduction block: its bindings are not affine";
   }
@@ -101,24 +149,6 @@ void PushOnce(std::vector<BlockPtr>& blocks, const BlockPtr& block) {
   if (std::find(blocks.begin(), blocks.end(), block) == blocks.end()) {
     blocks.push_back(block);
   }
-}
-
-// The binding of each block variable.
-ir::VarMap BindingsOf(const BlockNode* block) {
-  ir::VarMap map;
-  for (const IterVar& iter : block->iters) {
-    map[iter.var.get()] = iter.binding;
-  }
-  return map;
-}
-
-BufferRegion Bound(const BufferRegion& region, const ir::VarMap& bindings) {
-  BufferRegion out{region.buffer, {}};
-  for (const ir::Range& range : region.region) {
-    out.region.push_back(
-        {Substitute(range.min, bindings), Substitute(range.extent, bindings)});
-  }
-  return out;
 }
 
 }  // namespace
@@ -278,15 +308,17 @@ absl::Status CheckCompleteOrReduction(const ScheduleState& state,
 absl::Status CheckIterationsCommute(const ScheduleState& state,
                                     std::string_view primitive,
                                     const BlockNode* block) {
+  // Regions leave out what a block with init reads of its own results.
+  if (const ir::BufferNode* buffer =
+          block->init == nullptr ? nullptr : ReadsOtherElements(block)) {
+    return state.Illegal(primitive, block,
+                         absl::StrCat("it reads elements of ", buffer->name,
+                                      " that other iterations write"));
+  }
   for (const BufferRegion& write : block->writes) {
     for (const BufferRegion& read : block->reads) {
       if (read.buffer != write.buffer) continue;
-      bool same = true;
-      for (size_t i = 0; i < read.region.size(); ++i) {
-        same &= arith::ExprEqual(read.region[i].min, write.region[i].min) &&
-                arith::ExprEqual(read.region[i].extent, write.region[i].extent);
-      }
-      if (!same) {
+      if (!SameRegion(read, write)) {
         return state.Illegal(
             primitive, block,
             absl::StrCat("it reads elements of ", read.buffer->name,
@@ -333,8 +365,64 @@ absl::Status CheckCompactDataflow(const ScheduleState& state,
 
 namespace {
 
+// The union of two boxes with constant bounds where that is a box.
+std::optional<arith::Region> JoinBoxes(const arith::Region& a,
+                                       const arith::Region& b) {
+  arith::Region joined;
+  int differing = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const auto a_min = ir::AsInt(a[i].min), a_extent = ir::AsInt(a[i].extent);
+    const auto b_min = ir::AsInt(b[i].min), b_extent = ir::AsInt(b[i].extent);
+    if (!a_min || !a_extent || !b_min || !b_extent) return std::nullopt;
+    if (*a_min == *b_min && *a_extent == *b_extent) {
+      joined.push_back(a[i]);
+      continue;
+    }
+    const int64_t first = std::min(*a_min, *b_min);
+    const int64_t end = std::max(*a_min + *a_extent, *b_min + *b_extent);
+    if (++differing > 1 || end - first > *a_extent + *b_extent) {
+      return std::nullopt;
+    }
+    joined.push_back({ir::IntConst(first), ir::IntConst(end - first)});
+  }
+  return joined;
+}
+
+// The writers, each in the loops that `below` gives, surely write `needed`: one
+// of them all of it, or boxes that are adjacent.
+template <typename Below>
+bool WrittenTogether(const ScheduleState& state,
+                     const std::vector<BlockPtr>& writers,
+                     const ir::Buffer& buffer, const Below& below,
+                     const arith::Region& needed, arith::Analyzer& analyzer) {
+  std::optional<arith::Region> together;
+  for (const BlockPtr& writer : writers) {
+    for (const BufferRegion& write : writer->writes) {
+      if (write.buffer != buffer) continue;
+      const std::vector<ir::ForPtr> inner = below(writer.get());
+      if (SurelyWrites(state, *writer, write, inner, needed, analyzer)) {
+        return true;
+      }
+      const auto box =
+          DenseRegion(write, BindingsOf(*writer), RangesOf(inner), analyzer);
+      if (!box.has_value() ||
+          !SurelyWrites(state, *writer, write, inner, *box, analyzer)) {
+        continue;
+      }
+      const auto joined =
+          together.has_value() ? JoinBoxes(*together, *box) : box;
+      if (joined.has_value()) together = joined;
+    }
+  }
+  return together.has_value() &&
+         arith::RegionCovers(
+             analyzer, *together,
+             arith::ClipRegion(analyzer, needed, buffer->shape));
+}
+
 // Of a consumer within the scope, and the loops that `places` lists.
-bool FindRegionCovered(const BlockScope& scope, const BlockNode* consumer,
+bool FindRegionCovered(const ScheduleState& state, const BlockScope& scope,
+                       const BlockNode* consumer,
                        const BlockFacts::Places& places) {
   const auto loops_above =
       [&](const BlockNode* block) -> const std::vector<ir::ForPtr>& {
@@ -373,33 +461,17 @@ bool FindRegionCovered(const BlockScope& scope, const BlockNode* consumer,
         const ir::ForPtr& loop = consumer_loops[i];
         analyzer.Bind(loop->var, ir::Range{loop->min, loop->extent});
       }
-      const auto region_below = [&](const BlockNode* block,
-                                    const BufferRegion& region) {
+      const auto below = [&](const BlockNode* block) {
         std::vector<ir::ForPtr> loops = loops_above(block);
-        loops.erase(loops.begin(), loops.begin() + common);
-        return arith::RelaxRegion(analyzer, Bound(region, BindingsOf(block)),
-                                  RangesOf(loops));
+        loops.erase(loops.begin(),
+                    loops.begin() + static_cast<std::ptrdiff_t>(common));
+        return loops;
       };
-      const arith::Region needed = region_below(consumer, read);
-      arith::Region written;
-      for (const BlockPtr& writer : writers) {
-        for (const BufferRegion& write : writer->writes) {
-          if (write.buffer != read.buffer) continue;
-          arith::Region part = region_below(writer.get(), write);
-          written = written.empty()
-                        ? std::move(part)
-                        : arith::UnionRegion(analyzer, written, part);
-        }
-      }
-      // Tails reach beyond the buffer on both sides alike.
-      const auto& shape = read.buffer->shape;
+      const arith::Region needed = arith::RelaxRegion(
+          analyzer, SubstituteRegion(read, BindingsOf(*consumer)),
+          RangesOf(below(consumer)));
       covered |=
-          arith::RegionCovers(analyzer, written, needed) ||
-          arith::RegionCovers(analyzer, written,
-                              arith::ClipRegion(analyzer, needed, shape)) ||
-          arith::RegionCovers(analyzer,
-                              arith::ClipRegion(analyzer, written, shape),
-                              arith::ClipRegion(analyzer, needed, shape));
+          WrittenTogether(state, writers, read.buffer, below, needed, analyzer);
     }
     if (!covered) return false;
   }
@@ -422,7 +494,7 @@ bool IsRegionCovered(const ScheduleState& state, const BlockScope& scope,
   }
   BlockFacts& facts = state.facts().covered;
   if (const auto known = facts.Find(places)) return *known;
-  const bool covered = FindRegionCovered(scope, consumer.get(), places);
+  const bool covered = FindRegionCovered(state, scope, consumer.get(), places);
   facts.Remember(std::move(places), covered);
   return covered;
 }

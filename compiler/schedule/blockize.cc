@@ -31,6 +31,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/arith/iter_map.h"
+#include "compiler/ir/regions.h"
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/block_primitives.h"
 #include "compiler/schedule/ir_copy.h"
@@ -149,6 +150,7 @@ ir::Stmt MakeInitNest(const ir::BlockNode& old_block, const Nest& nest,
   }
   init.writes = InnerRegions(old_block.writes, vars);
   init.body = CopyWithFreshVars(old_block.init, vars);
+  init.reads = ir::DetectAccesses(init).reads;
   std::vector<ir::ForPtr> loops;
   ir::VarMap loop_vars;
   std::vector<ir::Var> fresh;

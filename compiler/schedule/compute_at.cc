@@ -217,19 +217,9 @@ absl::Status CheckReadsWritten(const ScheduleState& state, const Move& move,
       const ir::BufferRegion* write =
           FindRegion(producer->writes, read.buffer.get());
       if (write == nullptr) continue;
-      const auto dense = DenseRegion(*write, BindingsOf(*producer),
-                                     RangesOf(theirs.inner), analyzer);
       const arith::Region hull = HullOf(analyzer, *moved, read, cut.inner);
-      const auto& shape = read.buffer->shape;
       const bool covered =
-          dense.has_value() && PredicateOnlyGuardsDomain(state, *producer) &&
-          WritesAll(state, *producer, *write) &&
-          RegionInImage(*producer, *write,
-                        arith::ClipRegion(analyzer, hull, shape), analyzer) &&
-          (arith::RegionCovers(analyzer, *dense, hull) ||
-           arith::RegionCovers(analyzer,
-                               arith::ClipRegion(analyzer, *dense, shape),
-                               arith::ClipRegion(analyzer, hull, shape)));
+          SurelyWrites(state, *producer, *write, theirs.inner, hull, analyzer);
       if (!covered) {
         return state.Illegal(
             move.primitive, moved.get(),

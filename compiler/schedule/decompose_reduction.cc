@@ -29,6 +29,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/ir/regions.h"
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/block_primitives.h"
 #include "compiler/schedule/ir_copy.h"
@@ -140,6 +141,7 @@ absl::StatusOr<ir::Stmt> MakeInit(const ScheduleState& state,
     init.writes.push_back(SubstituteRegion(write, block_vars));
   }
   init.body = CopyWithFreshVars(block->init, block_vars);
+  init.reads = ir::DetectAccesses(init).reads;
 
   const LoopCut cut = CutLoops(state, block.get(), loop.get());
   std::vector<ir::ForPtr> below = cut.inner;

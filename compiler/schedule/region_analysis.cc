@@ -221,6 +221,27 @@ bool WritesAll(const ScheduleState& state, const ir::BlockNode& block,
   return false;
 }
 
+bool SurelyWrites(const ScheduleState& state, const ir::BlockNode& block,
+                  const ir::BufferRegion& write,
+                  const std::vector<ir::ForPtr>& inner,
+                  const arith::Region& needed, arith::Analyzer& analyzer) {
+  const auto dense =
+      DenseRegion(write, BindingsOf(block), RangesOf(inner), analyzer);
+  if (!dense.has_value() || !PredicateOnlyGuardsDomain(state, block) ||
+      !WritesAll(state, block, write) ||
+      !CheckOnlyLoopsAbove(state, "", &block).ok()) {
+    return false;
+  }
+  // Tails reach beyond the buffer on both sides alike.
+  const auto& shape = write.buffer->shape;
+  const arith::Region clipped = arith::ClipRegion(analyzer, needed, shape);
+  return RegionInImage(block, write, clipped, analyzer) &&
+         (arith::RegionCovers(analyzer, *dense, needed) ||
+          arith::RegionCovers(analyzer, *dense, clipped) ||
+          arith::RegionCovers(
+              analyzer, arith::ClipRegion(analyzer, *dense, shape), clipped));
+}
+
 bool CoversDomain(const ScheduleState& state, const ir::BlockNode& block,
                   bool exactly_once) {
   const std::vector<ir::ForPtr> loops = state.LoopsAbove(&block);

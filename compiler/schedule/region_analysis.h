@@ -76,6 +76,13 @@ bool RegionInImage(const ir::BlockNode& block, const ir::BufferRegion& write,
 bool WritesAll(const ScheduleState& state, const ir::BlockNode& block,
                const ir::BufferRegion& write);
 
+// While the loops `inner` run, the block surely writes every element of
+// `needed` through `write`: no condition, predicate or gap leaves one out.
+bool SurelyWrites(const ScheduleState& state, const ir::BlockNode& block,
+                  const ir::BufferRegion& write,
+                  const std::vector<ir::ForPtr>& inner,
+                  const arith::Region& needed, arith::Analyzer& analyzer);
+
 // Every instance in the domain of the block's variables runs at least once
 // (`exactly_once`: and no more) while `inner` runs; bindings' other variables
 // count as constants, so with fewer than all loops this holds only for

@@ -5,7 +5,11 @@
 //   for i_0, i_1 in T.grid(4, 8): C(i_0 * 8 + i_1)
 //
 // Where the factors' product exceeds the extent, the blocks below get the
-// predicate `i_0 * 8 + i_1 < extent`.
+// predicate `i_0 * 8 + i_1 < extent`; without predication that is refused,
+// since iterations would run that the loop does not have.
+#include <functional>
+#include <numeric>
+
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/schedule/loop_primitives.h"
@@ -91,6 +95,15 @@ absl::StatusOr<std::vector<LoopRv>> Split(ScheduleState& state, LoopRv loop_rv,
   TF_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
                       Resolve(state, loop, extent, factors));
 
+  if (disable_predication &&
+      std::accumulate(sizes.begin(), sizes.end(), int64_t{1},
+                      std::multiplies<>()) > extent) {
+    return state.Illegal(
+        "split", loop.get(),
+        absl::StrCat("the factors' product exceeds the extent ", extent,
+                     ", and disable_predication leaves the tail unguarded"));
+  }
+
   // 1. The old variable in terms of the new ones.
   std::vector<ir::Var> vars;
   ir::Expr value = ir::IntConst(0);
@@ -103,7 +116,7 @@ absl::StatusOr<std::vector<LoopRv>> Split(ScheduleState& state, LoopRv loop_rv,
   ir::Stmt body = Substitute(loop->body, {{loop->var.get(), value}});
 
   // 2. The tail.
-  if (product > extent && !disable_predication) {
+  if (product > extent) {
     body = PredicateAdder(LT(value, ir::IntConst(extent))).Mutate(body);
   }
 

@@ -39,7 +39,7 @@ bool IsDotProduct(const ir::BlockNode& block) {
   ir::PostOrderExprs(store->value, [&](const ir::Expr& expr) {
     const auto* load = ir::As<ir::LoadNode>(expr);
     if (load == nullptr || load->buffer == store->buffer) return;
-    (load->indices.back().get() == reduce ? along : otherwise) = true;
+    (ir::LastIndex(load->indices).get() == reduce ? along : otherwise) = true;
   });
   return along && !otherwise && rows <= kMaxRows &&
          block.iters.back().type == ir::IterType::kReduce &&

@@ -189,9 +189,9 @@ std::optional<Match> FindMatch(const ir::BlockNode& block,
   }
   // Side by side in the output, and in the left operand.
   const ir::IterVar* lane =
-      FindIter(block, store->indices.back(), ir::IterType::kSpatial);
+      FindIter(block, ir::LastIndex(store->indices), ir::IterType::kSpatial);
   const ir::IterVar* group =
-      FindIter(block, a->indices.back(), ir::IterType::kReduce);
+      FindIter(block, ir::LastIndex(a->indices), ir::IterType::kReduce);
   if (lane == nullptr || group == nullptr) return std::nullopt;
   Match match;
   match.lane = lane->var.get();

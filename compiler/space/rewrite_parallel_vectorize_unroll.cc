@@ -76,10 +76,10 @@ std::optional<size_t> UnitStrideLoop(const ir::BlockNode& block,
                                      const std::vector<LoopInfo>& loops) {
   const auto* store = As<ir::StoreNode>(block.body);
   if (store == nullptr || store->indices.empty()) return std::nullopt;
-  const auto* var = As<ir::VarNode>(store->indices.back());
+  const auto* var = As<ir::VarNode>(ir::LastIndex(store->indices));
   // In panels of `width` (rewrite_packing) the loop that walks one.
   int64_t width = 0;
-  if (const auto* rest = As<ir::BinaryNode>(store->indices.back());
+  if (const auto* rest = As<ir::BinaryNode>(ir::LastIndex(store->indices));
       rest != nullptr && rest->op == ir::BinaryOp::kFloorMod) {
     var = As<ir::VarNode>(rest->a);
     width = ir::AsInt(rest->b).value_or(0);

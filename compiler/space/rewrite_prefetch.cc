@@ -31,7 +31,7 @@ bool IsReadByRows(const ir::PrimFunc& function, const ir::BlockNode& block,
   }
   const int64_t row =
       ir::AsInt(inner.extent).value_or(0) * buffer.dtype.bytes();
-  if (row < kLeastRowBytes) return false;
+  if (row < kLeastRowBytes || read.region.empty()) return false;
   return std::any_of(
       block.iters.begin(), block.iters.end(), [&](const ir::IterVar& iter) {
         return iter.type == ir::IterType::kReduce &&

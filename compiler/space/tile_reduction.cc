@@ -14,12 +14,12 @@ constexpr int kMaxRowTile = 8;
 bool ReadsAlongOutput(const ir::BlockNode& block) {
   const auto* store = ir::As<ir::StoreNode>(block.body);
   if (store == nullptr) return false;
-  const auto* last = ir::As<ir::VarNode>(store->indices.back());
+  const auto* last = ir::As<ir::VarNode>(ir::LastIndex(store->indices));
   bool along = false;
   ir::PostOrderExprs(store->value, [&](const ir::Expr& expr) {
     const auto* load = ir::As<ir::LoadNode>(expr);
     along |= load != nullptr && load->buffer != store->buffer &&
-             load->indices.back().get() == last;
+             ir::LastIndex(load->indices).get() == last;
   });
   return last != nullptr && along;
 }

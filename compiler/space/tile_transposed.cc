@@ -24,11 +24,11 @@ Axes TransposedAxes(const ir::BlockNode& block) {
     return {};
   }
   Axes axes;
-  axes.written = ir::As<ir::VarNode>(store->indices.back());
+  axes.written = ir::As<ir::VarNode>(ir::LastIndex(store->indices));
   ir::PostOrderExprs(store->value, [&](const ir::Expr& expr) {
     const auto* load = ir::As<ir::LoadNode>(expr);
     if (load == nullptr || load->indices.size() < 2) return;
-    const auto* last = ir::As<ir::VarNode>(load->indices.back());
+    const auto* last = ir::As<ir::VarNode>(ir::LastIndex(load->indices));
     if (last == nullptr || last == axes.written) return;
     for (const ir::Expr& index : load->indices) {
       if (index.get() == axes.written) axes.read = last;

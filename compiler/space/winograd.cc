@@ -182,7 +182,7 @@ class Sketcher {
     const bool suits =
         store != nullptr && !variables.empty() && channels_ > 0 &&
         dims_.back().kind == DimKind::kOutput && dims_.back().loop.id >= 0 &&
-        store->indices.back().get() == variables.back() &&
+        ir::LastIndex(store->indices).get() == variables.back() &&
         IterExtent(product->iters[variables.size() - 1]) % lanes_ == 0 &&
         IterExtent(input->iters.back()) % lanes_ == 0 &&
         std::count_if(dims_.begin(), dims_.end(), [](const Dim& dim) {
@@ -193,7 +193,7 @@ class Sketcher {
     ir::PostOrderExprs(tiles->body, [&](const ir::Expr& expr) {
       const auto* load = ir::As<ir::LoadNode>(expr);
       if (load == nullptr) return;
-      along &= load->indices.back().get() == tiles->iters.back().var.get();
+      along &= ir::LastIndex(load->indices).get() == tiles->iters.back().var.get();
     });
     return along ? absl::OkStatus() : Unsuitable();
   }

@@ -249,7 +249,7 @@ absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
   if (store == nullptr) return not_expressed("is more than one store");
   info.body = ReadStore(*store, vars, buffers, skips_padding);
   if (!store->indices.empty()) {
-    if (const auto* var = As<ir::VarNode>(store->indices.back())) {
+    if (const auto* var = As<ir::VarNode>(ir::LastIndex(store->indices))) {
       const auto found = vars.find(var);
       if (found != vars.end()) info.last_index_iter = found->second;
     }

@@ -50,7 +50,7 @@ absl::Status Status(const std::string& body, int64_t max_steps = 1 << 20) {
         static_cast<size_t>(param->num_elements() * param->dtype.bytes()));
   }
   for (auto& bytes : data) spans.emplace_back(bytes);
-  return Interpret(*f, spans, max_steps);
+  return Interpret(*f, spans, {.max_steps = max_steps});
 }
 
 TEST(Interpreter, IntegersWrapAtTheirWidth) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/schedule/tensor_intrin.h"
 
 namespace tilefarm::property {
 namespace {
@@ -47,13 +48,46 @@ class Stepper {
       return s_.ReverseComputeInline(*block);
     }
     if (primitive == "cache_read") {
-      return s_.CacheRead(*block, Index(), "global").status();
+      return s_.CacheRead(*block, Index(), Scope()).status();
     }
     if (primitive == "cache_write") {
-      return s_.CacheWrite(*block, 0, "global").status();
+      return s_.CacheWrite(*block, 0, Scope()).status();
     }
     if (primitive == "reindex") {
       return s_.Reindex(*block, rng_.Chance(0.5), Index()).status();
+    }
+    if (primitive == "set_scope") {
+      return s_.SetScope(*block, 0, rng_.Chance(0.5) ? "local" : "shared");
+    }
+    if (primitive == "tensorize") {
+      return s_.Tensorize(loops->empty() || rng_.Chance(0.2)
+                              ? schedule::BlockOrLoop(*block)
+                              : schedule::BlockOrLoop(Pick(*loops, rng_)),
+                          Pick(IntrinsicNames(), rng_));
+    }
+    if (primitive == "call_library") {
+      return s_.CallLibrary(*block, "openblas.sgemm");
+    }
+    if (primitive == "annotate_block") {
+      return s_.Annotate(*block, "note", ir::Attr(rng_.Between(0, 3)));
+    }
+    if (primitive == "unannotate") return s_.Unannotate(*block, "note");
+    if (primitive == "sample_categorical") {
+      return s_.SampleCategorical({1, 2, 4}, {0.5, 0.25, 0.25}).status();
+    }
+    if (primitive == "sample_compute_location") {
+      auto location = s_.SampleComputeLocation(*block);
+      if (!location.ok()) return location.status();
+      return s_.ComputeAt(*block, *location, rng_.Chance(0.5));
+    }
+    if (primitive == "get_consumers") {
+      return s_.GetConsumers(*block).status();
+    }
+    if (primitive == "get_producers") {
+      return s_.GetProducers(*block).status();
+    }
+    if (primitive == "get_child_blocks") {
+      return s_.GetChildBlocks(*block).status();
     }
     if (primitive == "skip_zeros") return s_.SkipZeros(*block);
     if (primitive == "winograd") {
@@ -72,7 +106,8 @@ class Stepper {
     }
     if (primitive == "pad_einsum") return PadEinsum(*block);
     if (primitive == "storage_align") {
-      return s_.StorageAlign(*block, 0, -1, 16, 4);
+      return s_.StorageAlign(*block, 0, static_cast<int>(rng_.Between(-2, 2)),
+                             16, 4);
     }
     if (primitive == "transform_layout") return TransformLayout(*block);
     if (primitive == "compute_at" || primitive == "reverse_compute_at") {
@@ -83,9 +118,11 @@ class Stepper {
       if (targets->empty()) return absl::NotFoundError("no loop");
       const LoopRv loop = Pick(*targets, rng_);
       const bool unit = rng_.Chance(0.5);
+      const int index =
+          rng_.Chance(0.7) ? -1 : static_cast<int>(rng_.Between(-2, 2));
       return primitive == "compute_at"
-                 ? s_.ComputeAt(*block, loop, unit)
-                 : s_.ReverseComputeAt(*block, loop, unit);
+                 ? s_.ComputeAt(*block, loop, unit, index)
+                 : s_.ReverseComputeAt(*block, loop, unit, index);
     }
     if (loops->empty()) return absl::NotFoundError("no loop");
     const LoopRv loop = Pick(*loops, rng_);
@@ -107,6 +144,11 @@ class Stepper {
       return s_.Rfactor(loop, static_cast<int>(rng_.Below(3))).status();
     }
     if (primitive == "blockize") return s_.Blockize(loop).status();
+    if (primitive == "bind") {
+      static const std::vector<std::string> kAxes = {
+          "blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y", "vthread"};
+      return s_.Bind(loop, Pick(kAxes, rng_));
+    }
     if (primitive == "annotate") {
       return s_.Annotate(loop, "pragma_auto_unroll_max_step",
                          ir::Attr(static_cast<int64_t>(rng_.Below(64))));
@@ -115,7 +157,19 @@ class Stepper {
   }
 
  private:
-  int Index() { return static_cast<int>(rng_.Below(2)); }
+  int Index() { return static_cast<int>(rng_.Below(3)); }
+  std::string Scope() { return rng_.Chance(0.8) ? "global" : "local"; }
+
+  static const std::vector<std::string>& IntrinsicNames() {
+    static const std::vector<std::string>* const names = [] {
+      auto* all = new std::vector<std::string>;
+      for (const schedule::TensorIntrin& one : schedule::TensorIntrins()) {
+        all->push_back(one.name);
+      }
+      return all;
+    }();
+    return *names;
+  }
 
   absl::Status Split(LoopRv loop) {
     std::vector<schedule::Factor> factors;
@@ -128,7 +182,10 @@ class Stepper {
         factors.push_back(rng_.Between(1, 8));
       }
     }
-    return s_.Split(loop, factors).status();
+    return s_
+        .Split(loop, factors, /*preserve_unit_iters=*/rng_.Chance(0.8),
+               /*disable_predication=*/rng_.Chance(0.1))
+        .status();
   }
 
   absl::Status SampledSplit(LoopRv loop) {
@@ -142,7 +199,9 @@ class Stepper {
     const size_t first = rng_.Below(loops.size());
     const size_t count =
         1 + rng_.Below(std::min<size_t>(3, loops.size() - first));
-    return s_.Fuse({loops.begin() + first, loops.begin() + first + count})
+    return s_
+        .Fuse({loops.begin() + first, loops.begin() + first + count},
+              /*preserve_unit_iters=*/rng_.Chance(0.8))
         .status();
   }
 
@@ -229,6 +288,18 @@ schedule::Schedule RandomSchedule(const ir::PrimFuncPtr& program, int steps,
                                                       "online_softmax",
                                                       "pad_einsum",
                                                       "blockize",
+                                                      "blockize",
+                                                      "bind",
+                                                      "set_scope",
+                                                      "tensorize",
+                                                      "call_library",
+                                                      "sample_categorical",
+                                                      "sample_compute_location",
+                                                      "get_producers",
+                                                      "get_consumers",
+                                                      "get_child_blocks",
+                                                      "annotate_block",
+                                                      "unannotate",
                                                       "annotate"};
   ir::IRModule module;
   module.functions.push_back(program);

@@ -1,0 +1,327 @@
+#include "tests/property/differential.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/rng.h"
+#include "compiler/driver/compile.h"
+#include "compiler/driver/draft_schedule.h"
+#include "compiler/ir/eval.h"
+#include "compiler/ir/float16.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/parser.h"
+#include "compiler/ir/printer.h"
+#include "compiler/ir/verifier.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/target/target.h"
+
+namespace tilefarm::property {
+namespace {
+
+// Floats above this may have been rounded on the way.
+constexpr double kExactBelow = 1e6;
+constexpr int64_t kMaxSteps = 4'000'000;
+
+struct Library {
+  void* handle = nullptr;
+  Library() = default;
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  ~Library() {
+    if (handle != nullptr) dlclose(handle);
+  }
+};
+
+absl::Status Load(const std::string& shared_object, Library& library) {
+  char path[] = "/tmp/tilefarm-differential-XXXXXX";
+  const int fd = mkstemp(path);
+  if (fd < 0) return absl::InternalError("no temporary file");
+  const bool written = write(fd, shared_object.data(), shared_object.size()) ==
+                       static_cast<ssize_t>(shared_object.size());
+  close(fd);
+  if (written) library.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  unlink(path);
+  if (library.handle == nullptr) {
+    return absl::InternalError(
+        absl::StrCat("the library does not load: ", written ? dlerror() : ""));
+  }
+  return absl::OkStatus();
+}
+
+template <size_t... kIndex>
+int CallWith(void* symbol, void** p, std::index_sequence<kIndex...>) {
+  using Pointer = void*;
+  return reinterpret_cast<int (*)(decltype((void)kIndex, Pointer{})...)>(
+      symbol)(p[kIndex]...);
+}
+
+int Call(void* symbol, std::vector<Bytes>& buffers) {
+  std::vector<void*> p;
+  for (Bytes& bytes : buffers) p.push_back(bytes.data());
+  switch (p.size()) {
+    case 1:
+      return CallWith(symbol, p.data(), std::make_index_sequence<1>());
+    case 2:
+      return CallWith(symbol, p.data(), std::make_index_sequence<2>());
+    case 3:
+      return CallWith(symbol, p.data(), std::make_index_sequence<3>());
+    case 4:
+      return CallWith(symbol, p.data(), std::make_index_sequence<4>());
+    case 5:
+      return CallWith(symbol, p.data(), std::make_index_sequence<5>());
+    case 6:
+      return CallWith(symbol, p.data(), std::make_index_sequence<6>());
+    default:
+      return -1;
+  }
+}
+
+absl::StatusOr<driver::Artifact> CompileAll(
+    const std::vector<Variant>& variants, const target::Target& target) {
+  ir::IRModule module;
+  for (size_t i = 0; i < variants.size(); ++i) {
+    ir::PrimFunc function = *variants[i].program;
+    function.name = absl::StrCat("f", i);
+    function.attrs["global_symbol"] = ir::Attr(function.name);
+    module.functions.push_back(
+        std::make_shared<const ir::PrimFunc>(std::move(function)));
+  }
+  driver::CompileOptions options;
+  options.target = target;
+  return driver::Compile(module, options);
+}
+
+CaseReport Differ(const Variant& variant, std::string what) {
+  return {Verdict::kDiffer, variant.name, std::move(what), variant.trace};
+}
+
+// What the scheduled programs compute when interpreted. Tiles far beyond the
+// extents make a program that runs too long for that: `too_long`.
+std::optional<CaseReport> InterpretVariant(const Case& c,
+                                           const ir::PrimFunc& program,
+                                           const std::vector<Bytes>& want,
+                                           const Variant& variant,
+                                           bool* too_long) {
+  *too_long = false;
+  if (const absl::Status status = ir::Verify(*variant.program); !status.ok()) {
+    return Differ(variant, absl::StrCat("does not verify: ",
+                                        std::string(status.message())));
+  }
+  std::vector<Bytes> got = SmallInputs(program, c.input_seed);
+  const absl::Status status = Interpret(*variant.program, got);
+  *too_long = status.code() == absl::StatusCode::kResourceExhausted;
+  if (*too_long) return std::nullopt;
+  if (!status.ok()) {
+    return Differ(variant, absl::StrCat("interpreter: ", status.ToString()));
+  }
+  const std::string difference = Difference(program, want, got, c.exact);
+  if (difference.empty()) return std::nullopt;
+  return Differ(variant, absl::StrCat("interpreted: ", difference));
+}
+
+// The trace's schedule, or nullopt where it is refused; a trace must replay to
+// the same trace.
+std::optional<CaseReport> Replay(const ir::PrimFuncPtr& program,
+                                 const std::string& text, size_t number,
+                                 std::vector<Variant>& variants) {
+  Variant variant{absl::StrCat("trace ", number), nullptr, text};
+  const auto trace = schedule::Trace::Parse(text);
+  if (!trace.ok()) {
+    return Differ(variant, absl::StrCat("the trace does not parse: ",
+                                        std::string(trace.status().message())));
+  }
+  auto replayed = schedule::Replay(*trace, ir::IRModule{{program}});
+  if (!replayed.ok()) return std::nullopt;
+  variant.program = replayed->module().Find("main");
+  variants.push_back(std::move(variant));
+  return std::nullopt;
+}
+
+// Thread bindings are for GPUs: the interpreter alone runs those here.
+bool RunsOnThisMachine(const Variant& variant) {
+  return !absl::StrContains(variant.trace, "sch.bind(");
+}
+
+// Compiles the variants together and runs each.
+std::optional<CaseReport> RunVariants(const Case& c,
+                                      const ir::PrimFunc& program,
+                                      const std::vector<Bytes>& want,
+                                      const std::vector<Variant>& variants,
+                                      const target::Target& target) {
+  const auto artifact = CompileAll(variants, target);
+  if (!artifact.ok()) {
+    for (const Variant& variant : variants) {
+      const auto alone = CompileAll({variant}, target);
+      if (!alone.ok()) {
+        return Differ(variant, absl::StrCat("does not compile: ",
+                                            alone.status().ToString()));
+      }
+    }
+    return Differ(variants.front(),
+                  absl::StrCat("the variants do not compile together: ",
+                               artifact.status().ToString()));
+  }
+  Library library;
+  if (const absl::Status status = Load(artifact->shared_object, library);
+      !status.ok()) {
+    return Differ(variants.back(), std::string(status.message()));
+  }
+  for (size_t i = 0; i < variants.size(); ++i) {
+    void* symbol = dlsym(library.handle, absl::StrCat("f", i).c_str());
+    if (symbol == nullptr) return Differ(variants[i], "has no symbol");
+    std::vector<Bytes> got = SmallInputs(program, c.input_seed);
+    if (Call(symbol, got) != 0) return Differ(variants[i], "returns an error");
+    const std::string difference = Difference(program, want, got, c.exact);
+    if (!difference.empty()) {
+      return Differ(variants[i], absl::StrCat("compiled: ", difference));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Bytes> SmallInputs(const ir::PrimFunc& program, uint64_t seed) {
+  Rng rng(seed);
+  std::vector<Bytes> buffers;
+  for (const ir::Buffer& param : program.params) {
+    const int64_t n = param->num_elements();
+    Bytes bytes(static_cast<size_t>(n * param->dtype.bytes()));
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t value = rng.Between(-3, 3);
+      if (param->dtype.is_uint()) value = std::abs(value);
+      if (param->dtype.is_bool()) value = value > 0 ? 1 : 0;
+      if (param->dtype.is_float()) {
+        ir::WriteFloat(bytes.data(), i, param->dtype,
+                       static_cast<double>(value));
+      } else {
+        ir::WriteInt(bytes.data(), i, param->dtype, value);
+      }
+    }
+    buffers.push_back(std::move(bytes));
+  }
+  return buffers;
+}
+
+absl::Status Interpret(const ir::PrimFunc& program, std::vector<Bytes>& buffers,
+                       int workspace_fill) {
+  std::vector<std::span<std::byte>> spans(buffers.begin(), buffers.end());
+  ir::InterpretOptions options;
+  options.max_steps = kMaxSteps;
+  if (workspace_fill >= 0) {
+    options.workspace_fill = static_cast<std::byte>(workspace_fill);
+  }
+  return ir::Interpret(program, spans, options);
+}
+
+std::string Difference(const ir::PrimFunc& program,
+                       const std::vector<Bytes>& want,
+                       const std::vector<Bytes>& got, bool exact) {
+  for (size_t p = 0; p < want.size(); ++p) {
+    const ir::DataType type = program.params[p]->dtype;
+    const int64_t n = program.params[p]->num_elements();
+    const size_t size = static_cast<size_t>(type.bytes());
+    const double loose = type.bits == 16 ? 2e-2 : 1e-4;
+    for (int64_t i = 0; i < n; ++i) {
+      const size_t at = static_cast<size_t>(i) * size;
+      if (std::memcmp(&want[p][at], &got[p][at], size) == 0) continue;
+      const std::string name =
+          absl::StrCat(program.params[p]->name, "[", i, "]");
+      if (!type.is_float()) {
+        return absl::StrCat(name, " is ", ir::ReadInt(got[p].data(), i, type),
+                            " instead of ",
+                            ir::ReadInt(want[p].data(), i, type));
+      }
+      const double x = ir::ReadFloat(want[p].data(), i, type);
+      const double y = ir::ReadFloat(got[p].data(), i, type);
+      if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+      const bool close = std::abs(x - y) <= loose * (1 + std::abs(x));
+      if (close && (!exact || std::abs(x) > kExactBelow)) continue;
+      return absl::StrCat(name, " is ", y, " instead of ", x);
+    }
+  }
+  return "";
+}
+
+CaseReport CheckCase(const Case& c) {
+  const Variant as_is_name{"as-is", nullptr, ""};
+  const auto parsed = ir::ParseFunction(c.text);
+  if (!parsed.ok()) {
+    return {Verdict::kRefused, "parser", std::string(parsed.status().message()),
+            ""};
+  }
+  const ir::PrimFuncPtr program = *parsed;
+  const std::string printed = ir::Print(*program);
+  const auto again = ir::ParseFunction(printed);
+  if (!again.ok() || ir::Print(**again) != printed) {
+    return Differ(as_is_name, "printing and parsing changes the program");
+  }
+
+  std::vector<Bytes> want = SmallInputs(*program, c.input_seed);
+  if (const absl::Status status = Interpret(*program, want); !status.ok()) {
+    return {Verdict::kRefused, "interpreter", status.ToString(), ""};
+  }
+  std::vector<Bytes> other = SmallInputs(*program, c.input_seed);
+  if (!Interpret(*program, other, 0x01).ok() ||
+      !Difference(*program, want, other, c.exact).empty()) {
+    return {Verdict::kUndefined, "", "", ""};
+  }
+
+  std::vector<Variant> variants{{"as-is", program, ""}};
+  const auto target = target::Parse("host,cores=2");
+  if (!target.ok()) return Differ(as_is_name, target.status().ToString());
+  const auto as_is = CompileAll(variants, *target);
+  const auto draft = driver::DraftSchedule(program, *target);
+  if (!as_is.ok()) {
+    // Whoever refuses the program as it is refuses it however it is scheduled.
+    if (as_is.status().code() == absl::StatusCode::kInvalidArgument) {
+      if (draft.ok()) {
+        const Variant scheduled{"default", draft->module().functions[0], ""};
+        if (CompileAll({scheduled}, *target).ok()) {
+          return Differ(scheduled,
+                        absl::StrCat("compiles, though as-is is refused: ",
+                                     std::string(as_is.status().message())));
+        }
+      }
+      return {Verdict::kRefused, "as-is", std::string(as_is.status().message()),
+              ""};
+    }
+    return Differ(variants[0], absl::StrCat("does not compile: ",
+                                            as_is.status().ToString()));
+  }
+  if (!draft.ok()) {
+    return Differ({"default", nullptr, ""}, draft.status().ToString());
+  }
+  variants.push_back(
+      {"default", draft->module().functions[0], draft->trace().Print()});
+  for (size_t i = 0; i < c.traces.size(); ++i) {
+    if (auto report = Replay(program, c.traces[i], i, variants)) return *report;
+  }
+  std::vector<Variant> to_run{variants[0]};
+  for (size_t i = 1; i < variants.size(); ++i) {
+    bool too_long;
+    if (auto report =
+            InterpretVariant(c, *program, want, variants[i], &too_long)) {
+      return *report;
+    }
+    if (!too_long && RunsOnThisMachine(variants[i])) {
+      to_run.push_back(variants[i]);
+    }
+  }
+  if (auto report = RunVariants(c, *program, want, to_run, *target)) {
+    return *report;
+  }
+  return {};
+}
+
+}  // namespace tilefarm::property

@@ -54,6 +54,7 @@ class Detector {
       if (*extent > 1 || !simplify_trivial_) {
         IterMark mark;
         mark.var = var;
+        if (!ir::IsConstInt(range.min, 0)) mark.var_min = range.min;
         mark.extent = *extent;
         iter.mark = NewMark(std::move(mark));
       }
@@ -174,9 +175,7 @@ class Detector {
     return marks_.back();
   }
   size_t Order(const MarkPtr& mark) const { return order_.at(mark.get()); }
-  static Expr Name(const MarkPtr& mark) {
-    return mark->var != nullptr ? Expr(mark->var) : ToExpr(mark->sum);
-  }
+  static Expr Name(const MarkPtr& mark) { return ToExpr(Whole(mark)); }
 
   static IterSum Constant(Expr base) { return {{}, std::move(base)}; }
   static IterSplit Whole(const MarkPtr& mark) {

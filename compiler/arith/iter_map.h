@@ -40,10 +40,11 @@ struct IterSum {
   ir::Expr base;  // never null
 };
 
-// Where `var` is null the mark is the value of `sum`, which runs over
-// [0, extent).
+// Runs over [0, extent): `var - var_min`, or the value of `sum` where `var` is
+// null.
 struct IterMark {
   ir::Var var;
+  ir::Expr var_min;  // null: 0
   IterSum sum;
   int64_t extent = 1;
 };

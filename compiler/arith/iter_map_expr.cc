@@ -10,10 +10,11 @@ namespace tilefarm::arith {
 using ir::Expr;
 
 Expr ToExpr(const IterSplit& split) {
-  Expr source = split.mark->var != nullptr ? Expr(split.mark->var)
-                                           : ToExpr(split.mark->sum);
+  const IterMark& mark = *split.mark;
+  Expr source = mark.var != nullptr ? Expr(mark.var) : ToExpr(mark.sum);
+  if (mark.var_min != nullptr) source = source - mark.var_min;
   const int64_t end = split.lower_factor * split.extent;
-  if (end != split.mark->extent) {
+  if (end != mark.extent) {
     source = ir::FloorMod(std::move(source), ir::IntConst(end));
   }
   source = ir::FloorDiv(std::move(source), ir::IntConst(split.lower_factor));
@@ -62,7 +63,8 @@ ir::VarMap InverseIterMap(const std::vector<IterSum>& map,
     const Expr value = values[mark];
     if (value == nullptr) continue;
     if (mark->var != nullptr) {
-      out[mark->var.get()] = analyzer.Simplify(value);
+      out[mark->var.get()] = analyzer.Simplify(
+          mark->var_min == nullptr ? value : value + mark->var_min);
       continue;
     }
     bool outermost = true;

@@ -110,17 +110,33 @@ bool InitialisesAll(const ScheduleState& state, const BlockNode* block) {
   return true;
 }
 
-std::string WhyNotReduction(const ScheduleState& state, const BlockScope& scope,
-                            const BlockNode* block) {
-  if (block->init == nullptr) return "not a reduction block: it has no init";
+// Why the init and the updates are not those of a reduction, whatever else
+// stands in the scope; empty where they are.
+std::string WhyInitIsNotApart(const ScheduleState& state,
+                              const BlockNode* block) {
   if (const ir::BufferNode* buffer = ReadsOtherElements(block)) {
     return absl::StrCat("not a reduction block: it reads elements of ",
                         buffer->name, " that other iterations write");
+  }
+  for (const BufferRegion& read : InitReads(*block)) {
+    if (Touches(block->writes, read.buffer.get())) {
+      return absl::StrCat("not a reduction block: its init reads ",
+                          read.buffer->name, ", which it writes");
+    }
   }
   if (!InitialisesAll(state, block)) {
     return "not a reduction block: its init leaves out elements that it "
            "updates";
   }
+  if (ReduceVarsIndexOutput(block)) {
+    return "not a reduction block: a reduction variable indexes its output";
+  }
+  return "";
+}
+
+std::string WhyNotReduction(const ScheduleState& state, const BlockScope& scope,
+                            const BlockNode* block) {
+  if (block->init == nullptr) return "not a reduction block: it has no init";
   if (!HasAffineBindings(state, block)) {
     return "not a reduction block: its bindings are not affine";
   }
@@ -133,10 +149,7 @@ std::string WhyNotReduction(const ScheduleState& state, const BlockScope& scope,
   if (!IsDominant(scope, block)) {
     return "not a reduction block: another block writes its output too";
   }
-  if (ReduceVarsIndexOutput(block)) {
-    return "not a reduction block: a reduction variable indexes its output";
-  }
-  return "";
+  return WhyInitIsNotApart(state, block);
 }
 
 absl::Status Require(const ScheduleState& state, std::string_view primitive,
@@ -327,6 +340,27 @@ absl::Status CheckIterationsCommute(const ScheduleState& state,
     }
   }
   return absl::OkStatus();
+}
+
+std::vector<BufferRegion> InitReads(const BlockNode& block) {
+  BlockNode init = block;
+  init.body = block.init;
+  init.init = nullptr;
+  return ir::DetectAccesses(init).reads;
+}
+
+absl::Status CheckInitSeparates(const ScheduleState& state,
+                                std::string_view primitive,
+                                const BlockPtr& block,
+                                const std::vector<ir::ForPtr>& loops) {
+  TF_RETURN_IF_ERROR(Require(state, primitive, block.get(),
+                             WhyInitIsNotApart(state, block.get())));
+  if (RunsAtMostOnce(state, *block, loops) && WritesAreDistinct(*block)) {
+    return absl::OkStatus();
+  }
+  return state.Illegal(primitive, block.get(),
+                       "the reduction into an element runs more than once in "
+                       "the loop");
 }
 
 absl::Status CheckCompactDataflow(const ScheduleState& state,

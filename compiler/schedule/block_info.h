@@ -83,6 +83,18 @@ absl::Status CheckIterationsCommute(const ScheduleState& state,
                                     std::string_view primitive,
                                     const ir::BlockNode* block);
 
+// What the init reads, in terms of the block's variables.
+std::vector<ir::BufferRegion> InitReads(const ir::BlockNode& block);
+
+// All initialisations below `loops`, which surround the block, may run before
+// its first update there: every instance runs once, starts an element of its
+// own, updates nothing else, and no initialisation reads what an update writes.
+// Else FailedPrecondition.
+absl::Status CheckInitSeparates(const ScheduleState& state,
+                                std::string_view primitive,
+                                const ir::BlockPtr& block,
+                                const std::vector<ir::ForPtr>& loops);
+
 // The blocks below `stmt` (a loop or block), as one, dominate what they write
 // within the scope: each is complete or a reduction, or all writers of a
 // buffer lie below.

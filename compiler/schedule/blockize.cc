@@ -73,19 +73,24 @@ struct Divided {
   ir::VarMap vars;  // old block variable -> outer * extent + inner
 };
 
+// `analyzer` knows the loops.
 Divided DivideVariables(const ir::BlockNode& block,
-                        const arith::SubspaceDivision& division) {
+                        const arith::SubspaceDivision& division,
+                        arith::Analyzer& analyzer) {
   Divided result;
-  arith::Analyzer analyzer;
   for (size_t i = 0; i < block.iters.size(); ++i) {
     const ir::IterVar& iter = block.iters[i];
     const arith::Division& part = division.bindings[i];
     const ir::Var outer = ir::MakeVar(iter.var->name + "_o");
-    result.outer.push_back({outer,
-                            {ir::IntConst(0), ir::IntConst(part.outer_extent)},
-                            iter.type,
-                            part.outer});
-    ir::Expr value = part.outer_extent == 1 ? ir::IntConst(0) : ir::Expr(outer);
+    // A part of a buffer, which a copy covers, begins somewhere.
+    const int64_t first = std::max<int64_t>(analyzer.Bounds(part.outer).min, 0);
+    result.outer.push_back(
+        {outer,
+         {ir::IntConst(first), ir::IntConst(part.outer_extent)},
+         iter.type,
+         part.outer});
+    ir::Expr value = part.outer_extent == 1 && first == 0 ? ir::IntConst(0)
+                                                          : ir::Expr(outer);
     if (part.inner_extent != 1) {
       const ir::Var inner = ir::MakeVar(iter.var->name + "_i");
       result.inner.push_back(
@@ -95,7 +100,7 @@ Divided DivideVariables(const ir::BlockNode& block,
            part.inner});
       value = value * part.inner_extent + inner;
     }
-    result.vars[iter.var.get()] = analyzer.Simplify(value);
+    result.vars[iter.var.get()] = arith::Analyzer().Simplify(value);
   }
   return result;
 }
@@ -219,12 +224,16 @@ absl::StatusOr<ir::BlockPtr> BlockizeLoop(ScheduleState& state,
                        block.name, " cannot be divided there"));
     }
   }
+  if (block.init != nullptr) {
+    TF_RETURN_IF_ERROR(
+        CheckInitSeparates(state, kPrimitive, nest.block, nest.loops));
+  }
   if (block.init != nullptr && !ir::IsConstInt(division->inner_predicate, 1)) {
     return state.Illegal(kPrimitive, loop.get(),
                          absl::StrCat("the initialisation of block ",
                                       block.name, " would lose its predicate"));
   }
-  const Divided divided = DivideVariables(block, *division);
+  const Divided divided = DivideVariables(block, *division, analyzer);
 
   ir::BlockNode inner = block;
   inner.iters = divided.inner;

@@ -62,10 +62,19 @@ absl::Status CheckOtherAccesses(const ScheduleState& state,
                                 const ir::BlockPtr& block,
                                 const ir::ForPtr& loop) {
   bool seen = false;
+  const std::vector<ir::BufferRegion> init_reads = InitReads(*block);
   for (const ir::BlockPtr& other : state.ChildBlocks(loop.get())) {
     if (other == block) {
       seen = true;
       continue;
+    }
+    for (const ir::BufferRegion& read : init_reads) {
+      if (FindRegion(other->writes, read.buffer.get()) == nullptr) continue;
+      return state.Illegal(
+          kPrimitive, block.get(),
+          absl::StrCat("its initialisation reads buffer ", read.buffer->name,
+                       ", which block ", other->name, " writes below loop ",
+                       loop->var->name));
     }
     for (const ir::BufferRegion& write : block->writes) {
       const bool reads =
@@ -114,11 +123,7 @@ absl::Status CheckDecompose(const ScheduleState& state,
   const LoopCut below = CutLoops(state, block.get(), loop.get());
   std::vector<ir::ForPtr> loops = below.inner;
   loops.insert(loops.begin(), loop);
-  if (!RunsAtMostOnce(state, *block, loops) || !WritesAreDistinct(*block)) {
-    return state.Illegal(kPrimitive, loop.get(),
-                         "the reduction into an element runs more than once in "
-                         "the loop");
-  }
+  TF_RETURN_IF_ERROR(CheckInitSeparates(state, kPrimitive, block, loops));
   return CheckOtherAccesses(state, block, loop);
 }
 

@@ -263,18 +263,27 @@ CaseReport CheckCase(const Case& c) {
   const ir::PrimFuncPtr program = *parsed;
   const std::string printed = ir::Print(*program);
   const auto again = ir::ParseFunction(printed);
-  if (!again.ok() || ir::Print(**again) != printed) {
-    return Differ(as_is_name, "printing and parsing changes the program");
+  if (!again.ok()) {
+    return Differ(as_is_name, absl::StrCat("what is printed does not parse: ",
+                                           again.status().ToString()));
+  }
+  if (ir::Print(**again) != printed) {
+    return Differ(as_is_name,
+                  absl::StrCat("printing and parsing changes the program:\n",
+                               printed, "becomes\n", ir::Print(**again)));
   }
 
   std::vector<Bytes> want = SmallInputs(*program, c.input_seed);
   if (const absl::Status status = Interpret(*program, want); !status.ok()) {
     return {Verdict::kRefused, "interpreter", status.ToString(), ""};
   }
-  std::vector<Bytes> other = SmallInputs(*program, c.input_seed);
-  if (!Interpret(*program, other, 0x01).ok() ||
-      !Difference(*program, want, other, c.exact).empty()) {
-    return {Verdict::kUndefined, "", "", ""};
+  // Small and large, positive and negative, as integers and as floats.
+  for (const int fill : {0x00, 0x01, 0x40, 0x80, 0xBF}) {
+    std::vector<Bytes> other = SmallInputs(*program, c.input_seed);
+    if (!Interpret(*program, other, fill).ok() ||
+        !Difference(*program, want, other, c.exact).empty()) {
+      return {Verdict::kUndefined, "", "", ""};
+    }
   }
 
   std::vector<Variant> variants{{"as-is", program, ""}};

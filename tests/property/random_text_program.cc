@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -76,8 +77,13 @@ class Generator {
     }
     readable_ = ParameterIndices();
     const int nests = static_cast<int>(rng_.Between(1, 4));
+    // Half of the programs are mostly of the kind that operators are made of:
+    // primitives that move blocks refuse most of the others.
+    const double regular = rng_.Chance(0.5) ? 0.85 : 0.0;
     for (int i = 0; i < nests; ++i) {
-      if (!unfilled.empty() && rng_.Chance(0.8)) {
+      if (rng_.Chance(regular)) {
+        RegularNest(unfilled);
+      } else if (!unfilled.empty() && rng_.Chance(0.8)) {
         FillNest(unfilled.back());
         readable_.push_back(unfilled.back());
         unfilled.pop_back();
@@ -86,7 +92,12 @@ class Generator {
       }
     }
     // Something must come out.
-    if (!wrote_output_ || rng_.Chance(0.5)) Nest(/*to_output=*/true);
+    if (!wrote_output_ && rng_.Chance(regular)) {
+      unfilled.clear();
+      RegularNest(unfilled);
+    } else if (!wrote_output_ || rng_.Chance(0.5)) {
+      Nest(/*to_output=*/true);
+    }
     return {Header() + body_, exact_};
   }
 
@@ -504,6 +515,18 @@ class Generator {
     TensorDecl& t = Target(to_output);
     indices_ = proper ? spatial : all;
     const std::string at = Access(t, rng_.Chance(0.8));
+    indices_ = all;
+    const std::string init_at = rng_.Chance(0.04) ? Access(t) : at;
+    const std::string read_at = rng_.Chance(0.05) ? Access(t) : at;
+    ReduceInto(t, at, init_at, read_at, proper ? spatial : all, terms);
+  }
+
+  // `init_at` gets the first value; `at` becomes `read_at` and a term.
+  void ReduceInto(TensorDecl& t, const std::string& at,
+                  const std::string& init_at, const std::string& read_at,
+                  const std::vector<IndexVar>& init_indices, int64_t terms) {
+    const std::vector<IndexVar> all = indices_;
+    indices_ = init_indices;
     Value start = Constant(t.dtype);
     if (rng_.Chance(0.2)) start = Expr(t.dtype, 1);
     if (rng_.Chance(0.6) && t.dtype != "bool") {
@@ -512,14 +535,10 @@ class Generator {
     }
     Line("with T.init():");
     ++depth_;
-    std::string init_at = at;
-    if (rng_.Chance(0.04)) init_at = Access(t);
     Store(t, init_at, start);
     --depth_;
     indices_ = all;
     const Value term = Expr(t.dtype, static_cast<int>(rng_.Between(1, 2)));
-    std::string read_at = at;
-    if (rng_.Chance(0.05)) read_at = Access(t);
     Value result{"", 0, term.exact && t.exact && start.exact};
     const double total =
         start.magnitude + static_cast<double>(terms) * term.magnitude;
@@ -691,6 +710,89 @@ class Generator {
               ? t.name + "[()]"
               : absl::StrCat(t.name, "[", absl::StrJoin(at, ", "), "]"),
           Expr(t.dtype, static_cast<int>(rng_.Below(3))));
+    indices_.clear();
+    scalars_.clear();
+    depth_ = depth;
+    loops_.clear();
+  }
+
+  // A complete block or a reduction into every element of a temporary of
+  // `unfilled`, which is taken from there, or of an output.
+  void RegularNest(std::vector<int>& unfilled) {
+    int target = -1;
+    if (!unfilled.empty()) {
+      target = unfilled.back();
+      unfilled.pop_back();
+    } else {
+      for (size_t i = 0; i < tensors_.size(); ++i) {
+        if (tensors_[i].parameter && !tensors_[i].input &&
+            (target < 0 || rng_.Chance(0.5))) {
+          target = static_cast<int>(i);
+        }
+      }
+    }
+    TensorDecl& t = tensors_[target];
+    const int depth = depth_;
+    loops_.clear();
+    indices_.clear();
+    int64_t iterations = 1;
+    std::vector<std::pair<int64_t, bool>> extents;  // and whether it reduces
+    for (const int64_t extent : t.shape) {
+      extents.emplace_back(extent, false);
+      iterations *= extent;
+    }
+    const int reduce =
+        rng_.Chance(0.45) ? static_cast<int>(rng_.Between(1, 2)) : 0;
+    for (int i = 0; i < reduce; ++i) {
+      const int64_t extent = RandomExtent();
+      extents.emplace_back(
+          extent * iterations > 4 * kMaxIterations ? 1 : extent, true);
+      iterations *= extents.back().first;
+    }
+    std::vector<size_t> order(extents.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    if (rng_.Chance(0.4)) rng_.Shuffle(order);
+    std::vector<std::string> loop_of(extents.size());
+    for (const size_t i : order) {
+      OpenLoop(extents[i].first, 0);
+      loop_of[i] = loops_.back().name;
+    }
+    Line(absl::StrCat("with T.block(\"R", next_block_++, "\"):"));
+    ++depth_;
+    std::vector<std::string> at;
+    std::vector<IndexVar> spatial;
+    int64_t terms = 1;
+    for (size_t i = 0; i < extents.size(); ++i) {
+      const auto [extent, reduces] = extents[i];
+      const std::string name = Fresh("v");
+      Line(absl::StrCat(name,
+                        reduces ? " = T.axis.reduce(" : " = T.axis.spatial(",
+                        extent, ", ", loop_of[i], ")"));
+      indices_.push_back({name, 0, extent});
+      if (reduces) {
+        terms *= extent;
+      } else {
+        at.push_back(name);
+        spatial.push_back(indices_.back());
+      }
+    }
+    const std::string element =
+        t.shape.empty()
+            ? t.name + "[()]"
+            : absl::StrCat(t.name, "[", absl::StrJoin(at, ", "), "]");
+    // A block of its own reads other buffers alone.
+    const std::vector<int> readable = readable_;
+    std::erase(readable_, target);
+    if (reduce > 0) {
+      ReduceInto(t, element, element, element, spatial, terms);
+    } else {
+      Store(t, element, Expr(t.dtype, static_cast<int>(rng_.Below(4))));
+    }
+    readable_ = readable;
+    if (std::find(readable_.begin(), readable_.end(), target) ==
+        readable_.end()) {
+      readable_.push_back(target);
+    }
     indices_.clear();
     scalars_.clear();
     depth_ = depth;

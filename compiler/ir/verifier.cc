@@ -1,7 +1,9 @@
 #include "compiler/ir/verifier.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -369,6 +371,18 @@ absl::Status Verify(const IRModule& module, const Limits& limits) {
     TF_RETURN_IF_ERROR(Verify(*function, limits));
   }
   return absl::OkStatus();
+}
+
+bool VerifiesEveryStep() {
+#ifndef NDEBUG
+  return true;
+#else
+  static const bool asked = [] {
+    const char* value = std::getenv("TILEFARM_VERIFY");
+    return value != nullptr && std::string_view(value) == "1";
+  }();
+  return asked;
+#endif
 }
 
 }  // namespace tilefarm::ir

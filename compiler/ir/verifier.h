@@ -16,6 +16,10 @@ namespace tilefarm::ir {
 absl::Status Verify(const PrimFunc& function, const Limits& limits = {});
 absl::Status Verify(const IRModule& module, const Limits& limits = {});
 
+// Whether schedules and lowering verify what every single step makes: in debug
+// builds, and where the environment has TILEFARM_VERIFY=1, as tests have it.
+bool VerifiesEveryStep();
+
 }  // namespace tilefarm::ir
 
 #endif  // TILEFARM_COMPILER_IR_VERIFIER_H_

@@ -59,6 +59,30 @@ bool Writes(const Stmt& stmt, const ir::BufferNode* buffer) {
   return finder.writes;
 }
 
+// All accesses to the buffer of `init` in the body are of its element.
+bool AccessesOnly(const Stmt& body, const ir::StoreNode& init) {
+  bool only = true;
+  const auto look = [&](const ir::Buffer& buffer,
+                        const std::vector<Expr>& indices) {
+    if (buffer != init.buffer) return;
+    for (size_t d = 0; d < indices.size(); ++d) {
+      only = only && SameExpr(indices[d], init.indices[d]);
+    }
+  };
+  ir::PreOrder(body, [&](const Stmt& s) {
+    if (const auto* store = ir::As<ir::StoreNode>(s)) {
+      look(store->buffer, store->indices);
+    }
+    return true;
+  });
+  ir::PostOrderExprs(body, [&](const Expr& e) {
+    if (const auto* load = ir::As<ir::LoadNode>(e)) {
+      look(load->buffer, load->indices);
+    }
+  });
+  return only;
+}
+
 // `init` reads a buffer that is written somewhere below `loop_body`.
 bool ReadsWhatIsWritten(const Stmt& init, const Stmt& loop_body) {
   bool found = false;
@@ -85,6 +109,8 @@ class InitNest {
     if (first == loops.size()) return false;
     // Another statement may not see the elements early.
     if (Touches(loops[first]->body, store.buffer.get(), &block)) return false;
+    // Nor may another iteration of the block itself.
+    if (!AccessesOnly(block.body, store)) return false;
     // What the initialisation reads must be there before the loop begins.
     if (ReadsWhatIsWritten(block.init, loops[first]->body)) return false;
     ir::VarMap binding, zero;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/arith/iter_map.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/index_math.h"
 #include "compiler/lower/passes.h"
@@ -178,6 +179,25 @@ std::optional<Box> RegionBelow(IndexMath& math, const Access& access,
   return box;
 }
 
+// Whether the loops inside of loops[0..depth] reach every element of the box
+// that RegionBelow gives.
+bool FillsBox(const Access& access, size_t depth) {
+  arith::VarRanges inner;
+  arith::Analyzer analyzer;
+  for (size_t i = depth + 1; i < access.loops.size(); ++i) {
+    const ForNode& loop = *access.loops[i];
+    inner.emplace_back(loop.var, ir::Range{loop.min, loop.extent});
+  }
+  const auto map =
+      arith::DetectIterMap(access.indices, inner, nullptr,
+                           arith::IterMapLevel::kSurjective, analyzer);
+  if (!map.ok()) return false;
+  return std::all_of(map->begin(), map->end(), [](const arith::IterSum& index) {
+    return index.splits.empty() ||
+           (index.splits.size() == 1 && index.splits[0].scale == 1);
+  });
+}
+
 std::optional<int64_t> Distance(const Linear& from, const Linear& to) {
   Linear difference = to;
   difference.Add(from, -1);
@@ -218,6 +238,10 @@ std::optional<Placement> Place(const Buffer& buffer, const Stmt& body) {
   size_t common = accesses[0].loops.size();
   for (const Access& access : accesses) {
     common = std::min(common, access.loops.size());
+    // An init may leave the loops of its reduction.
+    if (access.initialised_from > 0) {
+      common = std::min(common, access.initialised_from - 1);
+    }
     while (common > 0 &&
            !std::equal(access.loops.begin(), access.loops.begin() + common,
                        accesses[0].loops.begin())) {
@@ -235,8 +259,10 @@ std::optional<Placement> Place(const Buffer& buffer, const Stmt& body) {
         break;
       }
       if (access.store) {
-        if (access.certain && (access.initialised_from == 0 ||
-                               access.initialised_from - 1 > depth)) {
+        if (access.certain &&
+            (access.initialised_from == 0 ||
+             access.initialised_from - 1 > depth) &&
+            FillsBox(access, depth)) {
           written.push_back(*box);
         }
       } else {

@@ -85,6 +85,10 @@ absl::Status Tensorize(ScheduleState& state, BlockOrLoop where,
 // call_library.cc
 absl::Status CallLibrary(ScheduleState& state, BlockRv block,
                          std::string_view kernel);
+// Blocks that a library computes stand as CallLibrary wants them. Else
+// FailedPrecondition: the primitive may not touch such a block.
+absl::Status CheckLibraryBlocks(const ScheduleState& state,
+                                std::string_view primitive);
 
 }  // namespace tilefarm::schedule
 

@@ -31,6 +31,33 @@ namespace {
 
 constexpr char kPrimitive[] = "call_library";
 
+// Step 1: the nest and the product.
+absl::Status CheckStands(const ScheduleState& state, std::string_view primitive,
+                         const ir::BlockPtr& block) {
+  const ir::BlockPtr scope = state.Scope(block.get());
+  if (scope == nullptr || state.Parent(scope.get()) != nullptr) {
+    return state.Illegal(primitive, block.get(),
+                         "the block is not directly below the root");
+  }
+  std::vector<const ir::ForNode*> loops;
+  for (const ir::ForPtr& loop : state.LoopsAbove(block.get())) {
+    loops.push_back(loop.get());
+  }
+  if (!loops.empty() && !IsOnlyChild(state, loops.front(), block.get())) {
+    return state.Illegal(primitive, block.get(),
+                         "its loops hold another statement");
+  }
+  const auto form = ir::MatchGemm(*block);
+  const absl::Status matched =
+      form.ok() ? ir::CheckLibraryNest(*block, loops) : form.status();
+  if (!matched.ok()) {
+    const absl::string_view reason = matched.message();
+    return state.Illegal(primitive, block.get(),
+                         std::string_view(reason.data(), reason.size()));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CallLibrary(ScheduleState& state, BlockRv block_rv,
@@ -46,27 +73,7 @@ absl::Status CallLibrary(ScheduleState& state, BlockRv block_rv,
                          absl::StrCat("no kernel \"", std::string(kernel),
                                       "\"; there are: ", known));
   }
-  const ir::BlockPtr scope = state.Scope(block.get());
-  if (scope == nullptr || state.Parent(scope.get()) != nullptr) {
-    return state.Illegal(kPrimitive, block.get(),
-                         "the block is not directly below the root");
-  }
-  std::vector<const ir::ForNode*> loops;
-  for (const ir::ForPtr& loop : state.LoopsAbove(block.get())) {
-    loops.push_back(loop.get());
-  }
-  if (!loops.empty() && !IsOnlyChild(state, loops.front(), block.get())) {
-    return state.Illegal(kPrimitive, block.get(),
-                         "its loops hold another statement");
-  }
-  const auto form = ir::MatchGemm(*block);
-  const absl::Status matched =
-      form.ok() ? ir::CheckLibraryNest(*block, loops) : form.status();
-  if (!matched.ok()) {
-    const absl::string_view reason = matched.message();
-    return state.Illegal(kPrimitive, block.get(),
-                         std::string_view(reason.data(), reason.size()));
-  }
+  TF_RETURN_IF_ERROR(CheckStands(state, kPrimitive, block));
   if (block->annotations.contains(ir::kLibrary)) {
     return state.Illegal(kPrimitive, block.get(),
                          "a library computes it already");
@@ -75,6 +82,21 @@ absl::Status CallLibrary(ScheduleState& state, BlockRv block_rv,
   copy.annotations.insert({ir::kLibrary, ir::Attr(std::string(kernel))});
   const ir::BlockPtr marked = ir::BlockOf(std::move(copy));
   state.Replace(block.get(), marked, {{block.get(), marked.get()}});
+  return absl::OkStatus();
+}
+
+absl::Status CheckLibraryBlocks(const ScheduleState& state,
+                                std::string_view primitive) {
+  for (const ir::PrimFuncPtr& function : state.module().functions) {
+    for (const ir::BlockPtr& block : state.BlocksOf(function.get())) {
+      if (!block->annotations.contains(ir::kLibrary)) continue;
+      const absl::Status stands = CheckStands(state, primitive, block);
+      if (stands.ok()) continue;
+      return state.Illegal(primitive, block.get(),
+                           "a library computes the block, so its nest stays as "
+                           "it is");
+    }
+  }
   return absl::OkStatus();
 }
 

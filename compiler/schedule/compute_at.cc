@@ -39,6 +39,7 @@
 #include "compiler/schedule/block_domain.h"
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/block_primitives.h"
+#include "compiler/schedule/reducer.h"
 #include "compiler/schedule/region_analysis.h"
 #include "compiler/schedule/scope_edit.h"
 
@@ -83,6 +84,12 @@ absl::Status CheckMove(const ScheduleState& state, const Move& move,
     return state.Illegal(move.primitive, block,
                          "instances write the same element, so their order "
                          "matters");
+  }
+  // Its loops are made anew, in the order of its variables.
+  if (HasReduceIter(block) && !UpdatesCommute(*block)) {
+    return state.Illegal(move.primitive, block,
+                         "its update is not commutative, so the order of its "
+                         "iterations matters");
   }
   std::vector<ir::ForPtr> loops = state.LoopsAbove(move.loop.get());
   loops.push_back(move.loop);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/arith/iter_map.h"
+#include "compiler/ir/visitor.h"
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/ir_copy.h"
 #include "compiler/schedule/loop_primitives.h"
@@ -112,8 +113,12 @@ absl::Status CheckParallelizable(const ScheduleState& state,
                        iter.var->name, ", which is not data parallel"));
     }
     if (reduce_too || WritesArePrivate(state, loop, block.get())) continue;
+    // A complete block may write an element again, with the same value, where
+    // tiles overlap, but not the same elements in every iteration.
     if (WritesAreDistinct(*block) &&
-        (IsComplete(scope, block.get()) ||
+        ((IsComplete(scope, block.get()) &&
+          (ExtentOf(loop) == 1 ||
+           LoopFeedsIter(loop.get(), block.get(), ir::IterType::kSpatial))) ||
          SeparatesIterations(state, loop, block.get()))) {
       continue;
     }
@@ -135,40 +140,22 @@ absl::Status SetKind(ScheduleState& state, std::string_view primitive,
 
 }  // namespace
 
-absl::Status CheckPrivateWithout(const ScheduleState& state,
-                                 std::string_view primitive,
-                                 const ir::BlockNode* reader,
-                                 const std::vector<ir::BlockPtr>& to) {
-  for (const ir::ForPtr& loop : state.LoopsAbove(reader)) {
-    if (loop->for_kind == ir::ForKind::kSerial ||
-        loop->for_kind == ir::ForKind::kUnrolled ||
-        loop->thread_tag.rfind("threadIdx", 0) == 0 ||
-        std::all_of(to.begin(), to.end(), [&](const ir::BlockPtr& block) {
-          return state.IsBelow(block.get(), loop.get());
-        })) {
-      continue;
-    }
-    for (const ir::BlockPtr& writer : state.ChildBlocks(loop.get())) {
-      const bool is_read = std::any_of(
-          reader->reads.begin(), reader->reads.end(),
-          [&](const ir::BufferRegion& read) {
-            return std::any_of(writer->writes.begin(), writer->writes.end(),
-                               [&](const ir::BufferRegion& write) {
-                                 return write.buffer == read.buffer;
-                               });
-          });
-      if (writer.get() == reader || !is_read ||
-          (WritesAreDistinct(*writer) &&
-           SeparatesIterations(state, loop, writer.get()))) {
-        continue;
+absl::Status CheckConcurrentLoops(const ScheduleState& state,
+                                  std::string_view primitive) {
+  for (const ir::PrimFuncPtr& function : state.module().functions) {
+    std::vector<ir::ForPtr> loops;
+    ir::PreOrder(function->body, [&](const ir::Stmt& stmt) {
+      // Primitives see no loops of an init.
+      const auto* loop = ir::As<ir::ForNode>(stmt);
+      if (loop != nullptr && loop->for_kind != ir::ForKind::kSerial &&
+          loop->for_kind != ir::ForKind::kUnrolled && state.Contains(loop)) {
+        loops.push_back(state.Ref(loop));
       }
-      return state.Illegal(
-          primitive, reader,
-          absl::StrCat("what block ", writer->name,
-                       " writes would be read outside of loop ",
-                       loop->var->name,
-                       ", whose iterations run at the same "
-                       "time and write the same elements"));
+      return true;
+    });
+    for (const ir::ForPtr& loop : loops) {
+      TF_RETURN_IF_ERROR(CheckParallelizable(
+          state, primitive, loop, loop->thread_tag.rfind("threadIdx", 0) == 0));
     }
   }
   return absl::OkStatus();

@@ -232,8 +232,6 @@ absl::Status InlineBlock(ScheduleState& state, const ir::BlockPtr& block) {
   for (const ir::BlockPtr& consumer : deps.Consumers(block.get())) {
     TF_RETURN_IF_ERROR(CheckInputsAt(state, kPrimitive, block, deps, consumer));
   }
-  TF_RETURN_IF_ERROR(CheckPrivateWithout(state, kPrimitive, block.get(),
-                                         deps.Consumers(block.get())));
   ScopeEditor edit;
   edit.Replace(block.get(), ir::NoOp());
   edit.RemoveAlloc(store.buffer.get());

@@ -63,13 +63,11 @@ absl::Status Vectorize(ScheduleState& state, LoopRv loop);
 absl::Status Unroll(ScheduleState& state, LoopRv loop);
 absl::Status Bind(ScheduleState& state, LoopRv loop,
                   std::string_view thread_axis);
-// Before what `reader` reads is read by the blocks `to` instead: loops that it
-// leaves, whose iterations run at the same time, must not have given each of
-// them a copy of that.
-absl::Status CheckPrivateWithout(const ScheduleState& state,
-                                 std::string_view primitive,
-                                 const ir::BlockNode* reader,
-                                 const std::vector<ir::BlockPtr>& to);
+// Every loop whose iterations run at the same time may still do so: what a
+// primitive moves can end the privacy of a buffer that each iteration had to
+// itself.
+absl::Status CheckConcurrentLoops(const ScheduleState& state,
+                                  std::string_view primitive);
 
 // annotate.cc
 absl::Status Annotate(ScheduleState& state, BlockOrLoop where,

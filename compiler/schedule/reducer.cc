@@ -28,7 +28,69 @@ bool Reads(const ir::Expr& expr, const ir::BufferNode* buffer) {
   return reads;
 }
 
+bool Commutes(ir::BinaryOp op) {
+  switch (op) {
+    case ir::BinaryOp::kAdd:
+    case ir::BinaryOp::kMul:
+    case ir::BinaryOp::kMin:
+    case ir::BinaryOp::kMax:
+    case ir::BinaryOp::kAnd:
+    case ir::BinaryOp::kOr:
+    case ir::BinaryOp::kBitAnd:
+    case ir::BinaryOp::kBitOr:
+    case ir::BinaryOp::kBitXor:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Looks for anything that makes the order of updates matter.
+class UpdateVisitor : public ir::Visitor {
+ public:
+  explicit UpdateVisitor(const ir::BlockNode& block) : block_(block) {}
+  using Visitor::Visit;
+  bool commute = true;
+
+ protected:
+  void VisitStore(const ir::StoreNode& store) override {
+    const auto* update = ir::As<ir::BinaryNode>(store.value);
+    const bool left = update != nullptr && SameElement(update->a, store);
+    const bool right = update != nullptr && SameElement(update->b, store);
+    const bool takes =
+        left != right &&
+        (Commutes(update->op) || (left && update->op == ir::BinaryOp::kSub));
+    if (!takes) {
+      commute = false;
+      return;
+    }
+    Visit(left ? update->b : update->a);
+    for (const ir::Expr& index : store.indices) Visit(index);
+  }
+  void VisitLoad(const ir::LoadNode& load) override {
+    for (const ir::BufferRegion& write : block_.writes) {
+      commute = commute && write.buffer != load.buffer;
+    }
+    Visitor::VisitLoad(load);
+  }
+  // What a nested block declares is no access.
+  void VisitBlock(const ir::BlockNode& nested) override {
+    commute = commute && nested.init == nullptr;
+    Visit(nested.predicate);
+    Visit(nested.body);
+  }
+
+ private:
+  const ir::BlockNode& block_;
+};
+
 }  // namespace
+
+bool UpdatesCommute(const ir::BlockNode& block) {
+  UpdateVisitor visitor(block);
+  visitor.Visit(block.body);
+  return visitor.commute;
+}
 
 ir::Expr Reducer::Combine(ir::Expr accumulator, ir::Expr other) const {
   return ir::MakeBinary(op, std::move(accumulator), std::move(other));

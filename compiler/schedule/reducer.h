@@ -23,6 +23,12 @@ struct Reducer {
 // however the reduction is split.
 std::optional<Reducer> MatchReducer(const ir::BlockNode& block);
 
+// Instances of the block may update an element in any order: every store of
+// the body is `element = element OP value` with a commutative OP, or a
+// subtraction of a value, and neither values nor conditions read what the
+// block writes.
+bool UpdatesCommute(const ir::BlockNode& block);
+
 }  // namespace tilefarm::schedule
 
 #endif  // TILEFARM_COMPILER_SCHEDULE_REDUCER_H_

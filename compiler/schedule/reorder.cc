@@ -13,6 +13,7 @@
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/ir_copy.h"
 #include "compiler/schedule/loop_primitives.h"
+#include "compiler/schedule/reducer.h"
 #include "compiler/schedule/region_analysis.h"
 
 namespace tilefarm::schedule {
@@ -77,6 +78,34 @@ absl::Status CheckMixedLoopsStay(const ScheduleState& state,
   return absl::OkStatus();
 }
 
+// Instances that write one element (of a reduction, or of a block that repeats)
+// may change places only where the order of their updates does not matter.
+absl::Status CheckUpdatesStay(const ScheduleState& state,
+                              const ir::BlockPtr& block,
+                              const std::vector<ir::ForPtr>& before,
+                              const std::vector<ir::ForPtr>& after) {
+  if (!HasReduceIter(block.get()) || UpdatesCommute(*block)) {
+    return absl::OkStatus();
+  }
+  ir::ForPtr last;
+  for (const ir::ForPtr& loop : before) {
+    const bool separates =
+        LoopFeedsIter(loop.get(), block.get(), ir::IterType::kSpatial) &&
+        !LoopFeedsIter(loop.get(), block.get(), ir::IterType::kReduce);
+    if (separates || ExtentOf(loop) == 1) continue;
+    if (last != nullptr && PositionOf(after, last) > PositionOf(after, loop)) {
+      return state.Illegal(
+          "reorder", loop.get(),
+          absl::StrCat("block ", block->name,
+                       " updates an element in the "
+                       "order of this loop and loop ",
+                       last->var->name, ", and its update is not commutative"));
+    }
+    last = loop;
+  }
+  return absl::OkStatus();
+}
+
 // Blocks that share a chain keep their order within an iteration; what one
 // reads of another must come from the same iteration.
 absl::Status CheckBlocks(const ScheduleState& state,
@@ -101,6 +130,7 @@ absl::Status CheckBlocks(const ScheduleState& state,
                            "iterations write the same element, and the last "
                            "one must stay the last");
     }
+    TF_RETURN_IF_ERROR(CheckUpdatesStay(state, block, chain, placed));
     if (block->init != nullptr) {
       TF_RETURN_IF_ERROR(CheckMixedLoopsStay(state, block, chain, placed));
     }

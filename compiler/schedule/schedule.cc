@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/ir/verifier.h"
 #include "compiler/schedule/block_primitives.h"
 #include "compiler/schedule/loop_primitives.h"
 #include "compiler/schedule/schedule_state.h"
@@ -17,6 +19,21 @@ class Transaction {
       : state_(state), before_(state.Save()) {}
   ~Transaction() {
     if (!committed_) state_.Restore(std::move(before_));
+  }
+  // What every primitive must leave behind, whatever it changed.
+  absl::Status CheckResult(std::string_view primitive) const {
+    const bool changed = state_.module().functions != before_.module.functions;
+    if (!changed) return absl::OkStatus();
+    if (ir::VerifiesEveryStep()) {
+      const absl::Status verified = ir::Verify(state_.module());
+      if (!verified.ok()) {
+        return absl::InternalError(
+            absl::StrCat(std::string(primitive),
+                         " made an illegal program: ", verified.message()));
+      }
+    }
+    TF_RETURN_IF_ERROR(CheckConcurrentLoops(state_, primitive));
+    return CheckLibraryBlocks(state_, primitive);
   }
   void Commit(Instruction instruction) {
     state_.trace().instructions.push_back(std::move(instruction));
@@ -108,6 +125,7 @@ auto Apply(ScheduleState& state, std::string_view name, Args args, Fn&& fn)
   Transaction transaction(state);
   auto out = fn();
   if (!out.ok()) return out;
+  TF_RETURN_IF_ERROR(transaction.CheckResult(name));
   Instruction instruction{std::string(name), std::move(args), {}, {}};
   if constexpr (!std::is_same_v<decltype(out), absl::Status>) {
     instruction.outputs = ToOutputs(*out);

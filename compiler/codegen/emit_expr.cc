@@ -1,6 +1,7 @@
 // Expressions: constants, conversions, conditions, calls.
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/emitter.h"
+#include "compiler/ir/visitor.h"
 
 namespace tilefarm::codegen {
 bool HasLoad(const ir::Expr& expr) {
@@ -136,9 +137,22 @@ llvm::Value* Emitter::EmitConstant(const ir::FloatConstNode& e) {
   return llvm::ConstantFP::get(RegisterType(e.dtype.element()), e.value);
 }
 
+// Memory that nothing wrote holds undefined values. To branch on one would be
+// undefined behaviour of the whole function; frozen it is one of both.
+llvm::Value* Emitter::EmitCondition(const ir::Expr& condition) {
+  bool from_memory = false;
+  ir::PostOrderExprs(condition, [&](const ir::Expr& e) {
+    const bool data =
+        e->kind == ir::ExprKind::kVar && !e->dtype.element().is_index();
+    from_memory |= data || e->kind == ir::ExprKind::kLoad;
+  });
+  llvm::Value* value = Emit(condition);
+  return from_memory ? builder_.CreateFreeze(value) : value;
+}
+
 llvm::Value* Emitter::EmitLogical(const ir::BinaryNode& e) {
   const bool is_and = e.op == ir::BinaryOp::kAnd;
-  llvm::Value* a = Emit(e.a);
+  llvm::Value* a = EmitCondition(e.a);
   if (!HasLoad(e.b)) {
     llvm::Value* b = Emit(e.b);
     return is_and ? builder_.CreateAnd(a, b) : builder_.CreateOr(a, b);
@@ -156,7 +170,7 @@ llvm::Value* Emitter::EmitLogical(const ir::BinaryNode& e) {
 llvm::Value* Emitter::EmitIfThenElse(const ir::CallNode& e) {
   const ir::Expr& then_expr = e.args[1];
   const ir::Expr& else_expr = e.args[2];
-  llvm::Value* condition = Emit(e.args[0]);
+  llvm::Value* condition = EmitCondition(e.args[0]);
   const bool then_loads = HasLoad(then_expr);
   const bool else_loads = HasLoad(else_expr);
   if (!then_loads && !else_loads) {

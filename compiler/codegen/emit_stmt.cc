@@ -123,7 +123,7 @@ void Emitter::EmitIf(const ir::IfNode& branch) {
   if (branch.condition->dtype.is_vector()) {
     return Fail(absl::InternalError("a vector condition was left by lowering"));
   }
-  llvm::Value* condition = Emit(branch.condition);
+  llvm::Value* condition = EmitCondition(branch.condition);
   const bool chooses = branch.condition.get() == aligned_;
   const Streaming streaming = streaming_;
   llvm::BasicBlock* then_block = NewBlock("then");

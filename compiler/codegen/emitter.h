@@ -147,6 +147,7 @@ class Emitter {
   // --- emit_expr.cc ---
   llvm::Value* Emit(const ir::Expr& expr);
   llvm::Value* EmitLogical(const ir::BinaryNode& e);
+  llvm::Value* EmitCondition(const ir::Expr& condition);
   llvm::Value* EmitIfThenElse(const ir::CallNode& e);
   llvm::Value* EmitCall(const ir::CallNode& e);
   llvm::Value* EmitLaneReduction(ir::BinaryOp op, ir::DataType dtype,

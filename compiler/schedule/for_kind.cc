@@ -90,6 +90,18 @@ bool SeparatesIterations(const ScheduleState& state, const ir::ForPtr& loop,
       .ok();
 }
 
+// Some value of the loop gives the block's spatial variables other values.
+bool MovesInstances(const ScheduleState& state, const ir::ForPtr& loop,
+                    const ir::BlockNode* block) {
+  if (ExtentOf(loop) == 1) return true;
+  arith::Analyzer analyzer(RangesOf(state.LoopsAbove(block)));
+  return std::any_of(
+      block->iters.begin(), block->iters.end(), [&](const ir::IterVar& iter) {
+        return iter.type == ir::IterType::kSpatial &&
+               ir::UsesVar(analyzer.Simplify(iter.binding), loop->var.get());
+      });
+}
+
 // Iterations may run at the same time: the blocks below use the loop in
 // data-parallel variables alone (`reduce_too`: the threads of one GPU block may
 // also share a reduction), and no two iterations write one element, unless it
@@ -117,8 +129,7 @@ absl::Status CheckParallelizable(const ScheduleState& state,
     // tiles overlap, but not the same elements in every iteration.
     if (WritesAreDistinct(*block) &&
         ((IsComplete(scope, block.get()) &&
-          (ExtentOf(loop) == 1 ||
-           LoopFeedsIter(loop.get(), block.get(), ir::IterType::kSpatial))) ||
+          MovesInstances(state, loop, block.get())) ||
          SeparatesIterations(state, loop, block.get()))) {
       continue;
     }

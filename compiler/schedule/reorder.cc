@@ -24,27 +24,27 @@ size_t PositionOf(const std::vector<ir::ForPtr>& loops,
   return std::find(loops.begin(), loops.end(), loop) - loops.begin();
 }
 
-// The block repeats some instances: a loop that starts them again must not
-// come inside a reduce loop that it was around.
+// Where the chain repeats instances of a reduction, each repetition starts it
+// again: what that leaves depends on which loops lie inside the reduce loops.
 absl::Status CheckReduceLoopsStay(const ScheduleState& state,
                                   const ir::BlockPtr& block,
                                   const std::vector<ir::ForPtr>& before,
                                   const std::vector<ir::ForPtr>& after) {
+  if (RunsAtMostOnce(state, *block, before)) return absl::OkStatus();
+  const auto reduces = [&](const ir::ForPtr& loop) {
+    return LoopFeedsIter(loop.get(), block.get(), ir::IterType::kReduce);
+  };
   for (const ir::ForPtr& reduce : before) {
-    if (!LoopFeedsIter(reduce.get(), block.get(), ir::IterType::kReduce)) {
-      continue;
-    }
+    if (!reduces(reduce)) continue;
     for (const ir::ForPtr& other : before) {
-      if (other == reduce || ExtentOf(other) == 1 ||
-          LoopFeedsIter(other.get(), block.get(), ir::IterType::kReduce)) {
-        continue;
-      }
-      if (PositionOf(before, other) < PositionOf(before, reduce) &&
-          PositionOf(after, other) > PositionOf(after, reduce)) {
+      if (ExtentOf(other) == 1 || reduces(other)) continue;
+      if ((PositionOf(before, other) < PositionOf(before, reduce)) !=
+          (PositionOf(after, other) < PositionOf(after, reduce))) {
         return state.Illegal(
             "reorder", reduce.get(),
             absl::StrCat("block ", block->name, " repeats its instances: loop ",
-                         other->var->name, " must stay around this one"));
+                         other->var->name,
+                         " must stay on its side of this one"));
       }
     }
   }
@@ -134,7 +134,7 @@ absl::Status CheckBlocks(const ScheduleState& state,
     if (block->init != nullptr) {
       TF_RETURN_IF_ERROR(CheckMixedLoopsStay(state, block, chain, placed));
     }
-    if (HasReduceIter(block.get()) && !RunsOnce(state, block.get())) {
+    if (HasReduceIter(block.get())) {
       TF_RETURN_IF_ERROR(CheckReduceLoopsStay(state, block, chain, placed));
     }
   }

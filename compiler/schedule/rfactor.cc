@@ -95,6 +95,10 @@ absl::StatusOr<Factoring> CheckFactoring(const ScheduleState& state,
                            "the loop repeats the reduction");
     }
   }
+  if (!ir::IsConstInt(loop->min, 0)) {
+    return state.Illegal(kPrimitive, loop.get(),
+                         "the loop does not start at 0");
+  }
   if (!FeedsReduce(*f.block, loop)) {
     return state.Illegal(kPrimitive, loop.get(),
                          "the loop does not belong to the reduction");

@@ -138,6 +138,7 @@ std::string FindingOf(const Case& c, Verdict* verdict) {
         out << static_cast<int>(report.verdict) << "\n";
         out << KindOf(report.variant, report.what) << "\n"
             << report.variant << ": " << report.what << "\n";
+        if (report.variant == "default") out << report.trace;
       },
       kCaseSeconds, &crashed);
   if (!crashed.empty()) {

@@ -263,17 +263,6 @@ bool HasAffineBindings(const ScheduleState& state, const BlockNode* block) {
   return affine;
 }
 
-bool RunsOnce(const ScheduleState& state, const BlockNode* block) {
-  std::vector<ir::Expr> bindings;
-  bindings.reserve(block->iters.size());
-  for (const IterVar& iter : block->iters) bindings.push_back(iter.binding);
-  arith::Analyzer analyzer;
-  return arith::DetectIterMap(bindings, RangesOf(state.LoopsAbove(block)),
-                              block->predicate, arith::IterMapLevel::kBijective,
-                              analyzer)
-      .ok();
-}
-
 // --- Kinds of blocks -----------------------------------------------------
 
 bool IsDominant(const BlockScope& scope, const BlockNode* block) {

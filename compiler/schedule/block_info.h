@@ -51,11 +51,6 @@ absl::Status CheckAffineBindings(const ScheduleState& state,
                                  std::string_view primitive,
                                  const ir::BlockNode* block);
 
-// No instance of the block runs twice: its bindings are bijective on the loops
-// above. A reduction that is not must keep the loops that repeat it outside of
-// its reduce loops, or it would accumulate twice.
-bool RunsOnce(const ScheduleState& state, const ir::BlockNode* block);
-
 // The only writer, within its scope, of every buffer it writes.
 bool IsDominant(const BlockScope& scope, const ir::BlockNode* block);
 // All variables spatial, dominant, and no buffer both read and written.

@@ -109,7 +109,6 @@ bool MovesInstances(const ScheduleState& state, const ir::ForPtr& loop,
 absl::Status CheckParallelizable(const ScheduleState& state,
                                  std::string_view primitive,
                                  const ir::ForPtr& loop, bool reduce_too) {
-  TF_RETURN_IF_ERROR(CheckCompactDataflow(state, primitive, loop.get()));
   const BlockScope scope(state, state.Scope(loop.get()).get());
   for (const ir::BlockPtr& block : state.ChildBlocks(loop.get())) {
     TF_RETURN_IF_ERROR(CheckIterationsCommute(state, primitive, block.get()));
@@ -144,6 +143,7 @@ absl::Status CheckParallelizable(const ScheduleState& state,
 absl::Status SetKind(ScheduleState& state, std::string_view primitive,
                      LoopRv loop_rv, ir::ForKind kind) {
   TF_ASSIGN_OR_RETURN(ir::ForPtr loop, SerialLoop(state, primitive, loop_rv));
+  TF_RETURN_IF_ERROR(CheckCompactDataflow(state, primitive, loop.get()));
   TF_RETURN_IF_ERROR(CheckParallelizable(state, primitive, loop, false));
   state.Replace(loop.get(), WithKind(*loop, kind));
   return absl::OkStatus();
@@ -200,6 +200,7 @@ absl::Status Bind(ScheduleState& state, LoopRv loop_rv,
         absl::StrCat("unknown thread axis \"", std::string(thread_axis), "\""));
   }
   const bool is_thread = thread_axis.rfind("threadIdx", 0) == 0;
+  TF_RETURN_IF_ERROR(CheckCompactDataflow(state, "bind", loop.get()));
   TF_RETURN_IF_ERROR(CheckParallelizable(state, "bind", loop, is_thread));
   state.Replace(loop.get(), WithKind(*loop, ir::ForKind::kThreadBinding,
                                      std::string(thread_axis)));

@@ -82,7 +82,7 @@ for i, j in T.grid(32, 32):
     with T.block("C"):
         vi, vj = T.axis.remap("SS", [i, j])
         C[vi, vj] = B[vi, vi])"),
-                kInlineB, kIllegal, {"compute_inline", "block B"});
+                kInlineB, kIllegal, {"compute_inline"});
 }
 
 TEST(ComputeInline, RefusesAValueThatChanges) {

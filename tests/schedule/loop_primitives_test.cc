@@ -177,7 +177,7 @@ def main(A: T.Buffer((4, 4), "float32"), C: T.Buffer((4,), "float32")):
   const auto loops = *schedule_->GetLoops(*schedule_->GetBlock("C"));
   ExpectIllegal(schedule_->Reorder({loops[2], loops[1]}),
                 "reorder: loop k (block C): block C repeats its instances: "
-                "loop t must stay around this one");
+                "loop t must stay on its side of this one");
   EXPECT_TRUE(schedule_->Reorder({loops[1], loops[0]}).ok());
 }
 

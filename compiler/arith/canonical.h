@@ -91,6 +91,9 @@ class Canonicalizer {
   void FoldKnown(Sum& sum);
   Sum Opaque(const ir::Expr& expr);
   Sum Split(const Sum& index, int64_t lower, int64_t upper);
+  // Data of 64 bits may wrap where indices do not: some sum, difference or
+  // product in it has operands from memory and no bounds.
+  bool MayWrap(const ir::Expr& expr);
   Sum MinMax(const ir::BinaryNode& node, const ir::Expr& self);
   Sum BinarySum(const ir::BinaryNode& node, const ir::Expr& self);
   ir::Expr SimplifyChildren(const ir::Expr& expr);

@@ -7,6 +7,7 @@
 
 #include "compiler/arith/canonical.h"
 #include "compiler/arith/index_math.h"
+#include "compiler/ir/visitor.h"
 
 namespace tilefarm::arith {
 namespace {
@@ -51,7 +52,28 @@ BinaryOp Negated(BinaryOp op) {
   }
 }
 
+bool Canonicalizer::MayWrap(const Expr& expr) {
+  bool loads = false;
+  ir::PostOrderExprs(
+      expr, [&](const Expr& e) { loads |= e->kind == ExprKind::kLoad; });
+  if (!loads) return false;
+  bool wraps = false;
+  ir::PostOrderExprs(expr, [&](const Expr& e) {
+    const auto* node = ir::As<BinaryNode>(e);
+    if (wraps || node == nullptr || !e->dtype.is_index() ||
+        (node->op != BinaryOp::kAdd && node->op != BinaryOp::kSub &&
+         node->op != BinaryOp::kMul)) {
+      return;
+    }
+    const ConstBound bound = Bounds(e);
+    wraps =
+        bound.min == ConstBound::kNegInf || bound.max == ConstBound::kPosInf;
+  });
+  return wraps;
+}
+
 Expr Canonicalizer::SimplifyCompare(const BinaryNode& node, const Expr& self) {
+  if (MayWrap(node.a) || MayWrap(node.b)) return SimplifyChildren(self);
   const Sum a = ToSum(node.a);
   const Sum b = ToSum(node.b);
   const Sum diff = Difference(a, b);
@@ -299,6 +321,7 @@ Expr Canonicalizer::Simplify(const Expr& expr) {
       const ConstBound bound = Bounds(expr);
       return bound.is_single() ? ir::IntConst(bound.min) : expr;
     }
+    if (MayWrap(expr)) return SimplifyChildren(expr);
     Expr out = ToExpr(ToSum(expr));
     // Keep the pointer where nothing changed: callers compare pointers.
     return ExprEqual(out, expr) ? expr : out;

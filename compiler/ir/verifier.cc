@@ -278,30 +278,12 @@ class FunctionVerifier : public Visitor {
   }
 
   void CheckBuffer(const BufferNode& buffer) {
-    if (buffer.ndim() > limits_.max_dims) {
-      Report(absl::StrCat("the buffer '", buffer.name, "' has ", buffer.ndim(),
-                          " dimensions; the limit is ", limits_.max_dims));
+    const absl::Status status = CheckBufferSize(buffer, limits_);
+    if (!status.ok()) {
+      Report(std::string(status.message()));
       return;
     }
-    int64_t bytes = buffer.dtype.bytes();
-    bool overflow = false;
-    for (int64_t extent : buffer.shape) {
-      if (extent < 1) {
-        Report(absl::StrCat("the buffer '", buffer.name, "' has an extent of ",
-                            extent));
-        return;
-      }
-      overflow |= __builtin_mul_overflow(bytes, extent, &bytes);
-    }
-    overflow |= bytes > limits_.max_buffer_bytes;
-    if (overflow) {
-      Report(absl::StrCat("the buffer '", buffer.name,
-                          "' is too large; the "
-                          "limit is ",
-                          limits_.max_buffer_bytes, " bytes"));
-      return;
-    }
-    total_bytes_ += bytes;
+    total_bytes_ += buffer.num_elements() * buffer.dtype.bytes();
   }
 
   bool CheckDeclared(const BufferNode& buffer) {
@@ -351,6 +333,29 @@ class FunctionVerifier : public Visitor {
 };
 
 }  // namespace
+
+absl::Status CheckBufferSize(const BufferNode& buffer, const Limits& limits) {
+  if (buffer.ndim() > limits.max_dims) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the buffer '", buffer.name, "' has ", buffer.ndim(),
+                     " dimensions; the limit is ", limits.max_dims));
+  }
+  int64_t bytes = buffer.dtype.bytes();
+  bool overflow = false;
+  for (const int64_t extent : buffer.shape) {
+    if (extent < 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the buffer '", buffer.name, "' has an extent of ", extent));
+    }
+    overflow |= __builtin_mul_overflow(bytes, extent, &bytes);
+  }
+  if (overflow || bytes > limits.max_buffer_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the buffer '", buffer.name, "' is too large; the limit is ",
+        limits.max_buffer_bytes, " bytes"));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status Verify(const PrimFunc& function, const Limits& limits) {
   TF_RETURN_IF_ERROR(FunctionVerifier(limits).Run(function));

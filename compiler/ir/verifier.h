@@ -16,6 +16,11 @@ namespace tilefarm::ir {
 absl::Status Verify(const PrimFunc& function, const Limits& limits = {});
 absl::Status Verify(const IRModule& module, const Limits& limits = {});
 
+// InvalidArgument where the buffer's rank, extents or bytes are beyond the
+// limits; `num_elements` of one that is within them does not overflow.
+absl::Status CheckBufferSize(const BufferNode& buffer,
+                             const Limits& limits = {});
+
 // Whether schedules and lowering verify what every single step makes: in debug
 // builds, and where the environment has TILEFARM_VERIFY=1, as tests have it.
 bool VerifiesEveryStep();

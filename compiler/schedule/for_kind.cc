@@ -44,28 +44,50 @@ absl::StatusOr<ir::ForPtr> SerialLoop(ScheduleState& state,
   return loop;
 }
 
-// Every access to what the block writes lies below the loop: each iteration
-// has a copy of its own (schedule semantics, and what lowering allocates).
-bool WritesArePrivate(const ScheduleState& state, const ir::ForPtr& loop,
-                      const ir::BlockNode* block) {
+// Each iteration of the loop has a copy of the buffer of its own (schedule
+// semantics, and what lowering allocates): every access lies below the loop,
+// and an iteration reads nothing that it has not written before.
+bool IsPrivate(const ScheduleState& state, const ir::ForPtr& loop,
+               const ir::BufferNode* buffer) {
+  if (state.AllocSite(buffer) == nullptr) return false;
   const ir::PrimFuncPtr function = state.FunctionOf(loop.get());
-  for (const ir::BufferRegion& write : block->writes) {
-    if (state.AllocSite(write.buffer.get()) == nullptr) return false;
-    for (const ir::BlockPtr& other : state.BlocksOf(function.get())) {
-      const auto touches = [&](const std::vector<ir::BufferRegion>& regions) {
-        return std::any_of(regions.begin(), regions.end(),
-                           [&](const ir::BufferRegion& region) {
-                             return region.buffer == write.buffer;
-                           });
-      };
-      if ((touches(other->reads) || touches(other->writes)) &&
-          !state.IsBelow(other.get(), loop.get()) &&
-          !state.IsBelow(loop.get(), other.get())) {
-        return false;
-      }
+  for (const ir::BlockPtr& other : state.BlocksOf(function.get())) {
+    if ((FindRegion(other->reads, buffer) != nullptr ||
+         FindRegion(other->writes, buffer) != nullptr) &&
+        !state.IsBelow(other.get(), loop.get()) &&
+        !state.IsBelow(loop.get(), other.get())) {
+      return false;
     }
   }
+  bool written = false;
+  for (const ir::BlockPtr& block : state.ChildBlocks(loop.get())) {
+    const bool writes = FindRegion(block->writes, buffer) != nullptr;
+    if (FindRegion(block->reads, buffer) != nullptr &&
+        (!written || !IsRegionCovered(state, block.get()))) {
+      return false;
+    }
+    if (writes && block->init != nullptr) {
+      // The iteration must begin the reduction, too.
+      std::vector<ir::ForPtr> loops = state.LoopsAbove(loop.get());
+      loops.push_back(loop);
+      for (const ir::ForPtr& outer : loops) {
+        if (ExtentOf(outer) != 1 &&
+            LoopFeedsIter(outer.get(), block.get(), ir::IterType::kReduce)) {
+          return false;
+        }
+      }
+    }
+    written |= writes;
+  }
   return true;
+}
+
+bool WritesArePrivate(const ScheduleState& state, const ir::ForPtr& loop,
+                      const ir::BlockNode* block) {
+  return std::all_of(block->writes.begin(), block->writes.end(),
+                     [&](const ir::BufferRegion& write) {
+                       return IsPrivate(state, loop, write.buffer.get());
+                     });
 }
 
 // Each value of the loop gives the block's spatial variables other values,

@@ -248,10 +248,14 @@ absl::Status InlineBlock(ScheduleState& state, const ir::BlockPtr& block) {
 }
 
 // The producer's predicate restricted to elements that the consumer reads.
+// `read` are the indices that the consumer reads at, `stored` those that the
+// producer stores to.
 ir::Expr ConsumerPredicate(const ScheduleState& state,
                            const ir::BlockNode& producer,
                            const ir::BlockNode& consumer,
-                           const ir::VarMap& consumer_vars) {
+                           const ir::VarMap& consumer_vars,
+                           const std::vector<ir::Expr>& read,
+                           const std::vector<ir::Expr>& stored) {
   arith::Analyzer analyzer;
   BindLoops(analyzer, state.LoopsAbove(&producer));
   const ir::VarMap bindings = BindingsOf(producer);
@@ -260,6 +264,16 @@ ir::Expr ConsumerPredicate(const ScheduleState& state,
   for (const ir::IterVar& iter : producer.iters) {
     analyzer.Assume(ir::GE(iter.binding, iter.dom.min));
     analyzer.Assume(ir::LT(iter.binding, iter.dom.min + iter.dom.extent));
+  }
+  // An access with steps reads some of the elements.
+  for (size_t d = 0; d < read.size(); ++d) {
+    const ir::Expr element = ir::Substitute(stored[d], bindings);
+    const ir::Expr reached =
+        ir::Substitute(ir::Substitute(read[d], consumer_vars), bindings);
+    if (!analyzer.ProveEqual(element, reached)) {
+      predicate = ir::And(predicate, ir::EQ(analyzer.Simplify(element),
+                                            analyzer.Simplify(reached)));
+    }
   }
   for (const ir::IterVar& iter : consumer.iters) {
     const auto it = consumer_vars.find(iter.var.get());
@@ -367,7 +381,8 @@ absl::Status ReverseInlineBlock(ScheduleState& state,
       ir::Stmt(ir::MakeStore(target.buffer, target.indices, target.value)),
       consumer_vars);
   ir::BlockNode fused = *producer;
-  fused.predicate = ConsumerPredicate(state, *producer, *block, consumer_vars);
+  fused.predicate = ConsumerPredicate(state, *producer, *block, consumer_vars,
+                                      indices, store->indices);
   fused.body = RewriteAccesses(moved, read_stored);
   for (const auto& [key, value] : block->annotations) {
     fused.annotations.insert({key, value});

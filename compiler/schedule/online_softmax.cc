@@ -194,6 +194,14 @@ absl::StatusOr<Softmax> Match(const ScheduleState& state,
       softmax.largest,
       CheckReductionOver(state, writers[0], ir::BinaryOp::kMax, no_maximum));
   const Reduction& largest = softmax.largest;
+  // Both are made in one pass: what the maximum reads may not change before the
+  // sum reads it, nor be written again later.
+  const BlockScope deps(state, scope.get());
+  for (const Dependency& dep : deps.dependencies()) {
+    if (dep.src != largest.block || dep.kind != DepKind::kWar) continue;
+    return refuse(absl::StrCat("block ", dep.dst->name, " overwrites what ",
+                               largest.block->name, " reads"));
+  }
   softmax.lowest = ir::As<ir::StoreNode>(largest.block->init)->value;
   const auto* lowest = ir::As<ir::FloatConstNode>(softmax.lowest);
   if (lowest == nullptr || !std::isfinite(lowest->value)) {

@@ -154,6 +154,13 @@ absl::StatusOr<CopyPlace> PlaceFor(const ScheduleState& state,
     TF_RETURN_IF_ERROR(
         CheckCompleteOrReduction(state, kPrimitive, deps, block.get()));
     TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, kPrimitive, block.get()));
+    const ir::BufferRegion& write = *FindRegion(block->writes, buffer.get());
+    if (!WritesAll(state, *block, write)) {
+      return state.Illegal(
+          kPrimitive, block.get(),
+          absl::StrCat("it does not write every element of buffer ",
+                       buffer->name, " that would be copied back"));
+    }
     if (!WritesAreDistinct(*block) ||
         !CoversDomain(state, *block, HasReduceIter(block.get()))) {
       return state.Illegal(kPrimitive, block.get(),

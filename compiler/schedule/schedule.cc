@@ -32,6 +32,7 @@ class Transaction {
                          " made an illegal program: ", verified.message()));
       }
     }
+    TF_RETURN_IF_ERROR(CheckSizes(primitive));
     TF_RETURN_IF_ERROR(CheckConcurrentLoops(state_, primitive));
     return CheckLibraryBlocks(state_, primitive);
   }
@@ -41,6 +42,22 @@ class Transaction {
   }
 
  private:
+  // Copies, padding and partial results may outgrow what a program may have.
+  absl::Status CheckSizes(std::string_view primitive) const {
+    for (const ir::PrimFuncPtr& function : state_.module().functions) {
+      for (const ir::BlockPtr& block : state_.BlocksOf(function.get())) {
+        for (const ir::Buffer& buffer : block->allocs) {
+          const absl::Status size = ir::CheckBufferSize(*buffer);
+          if (size.ok()) continue;
+          const absl::string_view reason = size.message();
+          return state_.Illegal(primitive, block.get(),
+                                std::string_view(reason.data(), reason.size()));
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
   ScheduleState& state_;
   ScheduleState::Snapshot before_;
   bool committed_ = false;

@@ -142,7 +142,7 @@ std::optional<CaseReport> Replay(const ir::PrimFuncPtr& program,
   }
   auto replayed = schedule::Replay(*trace, ir::IRModule{{program}});
   if (!replayed.ok()) return std::nullopt;
-  variant.program = replayed->module().Find("main");
+  variant.program = replayed->module().functions[0];
   variants.push_back(std::move(variant));
   return std::nullopt;
 }

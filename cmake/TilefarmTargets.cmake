@@ -74,5 +74,7 @@ function(tilefarm_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES
-    LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})
+    LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT}
+    # Schedules and lowering verify what every step makes.
+    ENVIRONMENT "TILEFARM_VERIFY=1")
 endfunction()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -360,6 +361,15 @@ absl::Status CheckBufferSize(const BufferNode& buffer, const Limits& limits) {
 absl::Status Verify(const PrimFunc& function, const Limits& limits) {
   TF_RETURN_IF_ERROR(FunctionVerifier(limits).Run(function));
   return CheckLayoutFree(function);
+}
+
+absl::Status VerifyScopes(const PrimFunc& function) {
+  Limits limits;
+  limits.max_nesting = std::numeric_limits<int>::max() / 4;
+  limits.max_loops = std::numeric_limits<int>::max();
+  limits.max_nodes = std::numeric_limits<int>::max();
+  limits.max_total_bytes = std::numeric_limits<int64_t>::max();
+  return FunctionVerifier(limits).Run(function);
 }
 
 absl::Status Verify(const IRModule& module, const Limits& limits) {

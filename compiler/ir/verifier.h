@@ -16,6 +16,10 @@ namespace tilefarm::ir {
 absl::Status Verify(const PrimFunc& function, const Limits& limits = {});
 absl::Status Verify(const IRModule& module, const Limits& limits = {});
 
+// The rules about scopes, dtypes and ranks alone, for programs in any form that
+// lowering makes: copies of code pass the limits of what people write.
+absl::Status VerifyScopes(const PrimFunc& function);
+
 // InvalidArgument where the buffer's rank, extents or bytes are beyond the
 // limits; `num_elements` of one that is within them does not overflow.
 absl::Status CheckBufferSize(const BufferNode& buffer,

@@ -1,6 +1,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/verifier.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/passes.h"
 
@@ -79,7 +80,10 @@ class LoweredChecker : public ir::Visitor {
 absl::Status VerifyLowered(const ir::PrimFunc& function) {
   LoweredChecker checker;
   checker.Visit(function.body);
-  return checker.status;
+  if (!checker.status.ok()) return checker.status;
+  const absl::Status scopes = ir::VerifyScopes(function);
+  if (scopes.ok()) return scopes;
+  return absl::InternalError(absl::StrCat("lowering: ", scopes.message()));
 }
 
 }  // namespace tilefarm::lower

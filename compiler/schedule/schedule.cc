@@ -24,6 +24,7 @@ class Transaction {
   absl::Status CheckResult(std::string_view primitive) const {
     const bool changed = state_.module().functions != before_.module.functions;
     if (!changed) return absl::OkStatus();
+    TF_RETURN_IF_ERROR(CheckSizes(primitive));
     if (ir::VerifiesEveryStep()) {
       const absl::Status verified = ir::Verify(state_.module());
       if (!verified.ok()) {
@@ -32,7 +33,6 @@ class Transaction {
                          " made an illegal program: ", verified.message()));
       }
     }
-    TF_RETURN_IF_ERROR(CheckSizes(primitive));
     TF_RETURN_IF_ERROR(CheckConcurrentLoops(state_, primitive));
     return CheckLibraryBlocks(state_, primitive);
   }

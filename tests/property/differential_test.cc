@@ -1,0 +1,463 @@
+// Programs that were compiled wrongly once, by class. Each must be computed
+// alike in every way there is, and what a primitive may not do to it must be
+// refused.
+#include "tests/property/differential.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "compiler/ir/parser.h"
+#include "compiler/schedule/schedule.h"
+
+namespace tilefarm::property {
+namespace {
+
+struct Given {
+  const char* name;
+  const char* program;
+  const char* trace;    // "": the program alone
+  const char* refusal;  // "": the trace is legal
+};
+
+const Given kGiven[] = {
+    {"InitReadsWhatABlockBesideItWrites", R"(
+@T.prim_func
+def f(X: T.Buffer((8,), "float32"), A: T.Buffer((8, 8), "float32"), D: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    for i, k in T.grid(8, 8):
+        with T.block("D"):
+            vi = T.axis.spatial(8, i)
+            D[vi] = X[vi] * T.float32(2)
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = D[vi]
+            C[vi] = C[vi] + A[vi, vk]
+)",
+     "", ""},
+    {"DecomposedInitReadsWhatABlockBesideItWrites", R"(
+@T.prim_func
+def f(X: T.Buffer((8,), "float32"), A: T.Buffer((8, 8), "float32"), D: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    for i, k in T.grid(8, 8):
+        with T.block("D"):
+            vi = T.axis.spatial(8, i)
+            D[vi] = X[vi] * T.float32(2)
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = D[vi]
+            C[vi] = C[vi] + A[vi, vk]
+)",
+     R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+b3 = sch.decompose_reduction(b0, l2)
+)",
+     "its initialisation reads buffer D"},
+    {"LetReadsTheReduction", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), C: T.Buffer((1,), "float32"), D: T.Buffer((8,), "float32")):
+    for k in range(8):
+        with T.block("D"):
+            vk = T.axis.spatial(8, k)
+            c = C[0]
+            D[vk] = c
+        with T.block("C"):
+            vk = T.axis.reduce(8, k)
+            with T.init():
+                C[0] = T.float32(0)
+            C[0] = C[0] + A[vk]
+)",
+     "", ""},
+    {"ConditionReadsTheReduction", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), C: T.Buffer((1,), "float32"), D: T.Buffer((8,), "float32")):
+    for k in range(8):
+        with T.block("D"):
+            vk = T.axis.spatial(8, k)
+            if C[0] > T.float32(0):
+                D[vk] = T.float32(1)
+        with T.block("C"):
+            vk = T.axis.reduce(8, k)
+            with T.init():
+                C[0] = T.float32(0)
+            C[0] = C[0] + A[vk]
+)",
+     "", ""},
+    {"ReductionReadsOtherElements", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), W: T.Buffer((8,), "float32")):
+    for i, k in T.grid(4, 6):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                W[vi] = T.float32(0.5)
+            W[vi] = W[vi] + T.abs(W[vk]) + A[vk]
+)",
+     "", ""},
+    {"BlockizedReductionReadsOtherElements", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), W: T.Buffer((8,), "float32")):
+    for i, k in T.grid(4, 6):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                W[vi] = T.float32(0.5)
+            W[vi] = W[vi] + T.abs(W[vk]) + A[vk]
+)",
+     R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+b3 = sch.blockize(l1)
+)",
+     "reads elements of W that other iterations write"},
+    {"InitUsesAReduceVariable", R"(
+@T.prim_func
+def f(A: T.Buffer((7,), "float32"), C: T.Buffer((7, 7), "float32")):
+    for i, k in T.grid(7, 7):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi, vk] = T.float32(1)
+            C[vi, 0] = C[vi, 0] + A[vk]
+)",
+     "", ""},
+    {"CopyOfAReductionThatReadsWhatItLeaves", R"(
+@T.prim_func
+def f(A: T.Buffer((9, 2), "float32")):
+    with T.block("C"):
+        v0 = T.axis.reduce(1, 0)
+        with T.init():
+            A[8, 1] = T.float32(0)
+        A[8, 1] = A[8, 1] + A[v0, v0] * A[v0 + 1, v0]
+)",
+     R"(b0 = sch.get_block("C")
+b1 = sch.cache_write(b0, write_buffer_index=0, storage_scope="global")
+)",
+     "reads elements of A that other iterations write"},
+    {"StridedInline", R"(
+@T.prim_func
+def f(A: T.Buffer((32,), "float32"), C: T.Buffer((16,), "float32")):
+    B = T.alloc_buffer((32,), "float32")
+    for i in range(32):
+        with T.block("B"):
+            vi = T.axis.spatial(32, i)
+            B[vi] = A[vi] * T.float32(2)
+    for i in range(16):
+        with T.block("C"):
+            vi = T.axis.spatial(16, i)
+            C[vi] = B[vi * 2] + T.float32(1)
+)",
+     R"(b0 = sch.get_block("C")
+sch.reverse_compute_inline(b0)
+)",
+     ""},
+    {"SplitWithoutItsPredicate", R"(
+@T.prim_func
+def f(A: T.Buffer((4, 32), "float32"), C: T.Buffer((4,), "float32")):
+    for i, k in T.grid(4, 20):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+)",
+     R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+l3, l4 = sch.split(l2, factors=[3, 8], disable_predication=True)
+)",
+     "exceeds the extent 20"},
+    {"OnlineSoftmaxAcrossAWrite", R"(
+@T.prim_func
+def f(A: T.Buffer((4, 64), "float32"), B: T.Buffer((4, 64), "float32"), M: T.Buffer((4,), "float32"), S: T.Buffer((4,), "float32")):
+    for i, k in T.grid(4, 64):
+        with T.block("M"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                M[vi] = T.float32(-3.4028234663852886e38)
+            M[vi] = T.max(M[vi], A[vi, vk])
+    for i, k in T.grid(4, 64):
+        with T.block("W"):
+            vi, vk = T.axis.remap("SS", [i, k])
+            A[vi, vk] = B[vi, vk]
+    for i, k in T.grid(4, 64):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = T.float32(0)
+            S[vi] = S[vi] + T.exp(A[vi, vk] - M[vi])
+)",
+     R"(b0 = sch.get_block("S")
+b1, b2 = sch.online_softmax(b0, chunk=16, lanes=4)
+)",
+     "block W overwrites what M reads"},
+    {"ReindexOfAPartialWrite", R"(
+@T.prim_func
+def f(O2: T.Buffer((3, 1), "float32")):
+    for i8 in range(3):
+        with T.block("C4"):
+            v11 = T.axis.spatial(3, i8)
+            if v11 <= 1:
+                O2[v11, 0] = T.float32(1.0)
+)",
+     R"(b0 = sch.get_block("C4")
+b1 = sch.reindex(b0, buffer=["write", 0])
+)",
+     "does not write every element of buffer O2"},
+    {"CacheWriteOfAPartialWrite", R"(
+@T.prim_func
+def f(O2: T.Buffer((3, 1), "float32")):
+    for i8 in range(3):
+        with T.block("C4"):
+            v11 = T.axis.spatial(3, i8)
+            if v11 <= 1:
+                O2[v11, 0] = T.float32(1.0)
+)",
+     R"(b0 = sch.get_block("C4")
+b1 = sch.cache_write(b0, write_buffer_index=0, storage_scope="global")
+)",
+     "does not surely write every element"},
+    {"ReorderOfAnUpdateThatDoesNotCommute", R"(
+@T.prim_func
+def f(A: T.Buffer((8, 4), "int32"), C: T.Buffer((1,), "int32")):
+    for i, k in T.grid(8, 4):
+        with T.block("C"):
+            vi, vk = T.axis.remap("RR", [i, k])
+            with T.init():
+                C[0] = 1
+            C[0] = C[0] * 3 + A[vi, vk]
+)",
+     R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+sch.reorder(l2, l1)
+)",
+     "its update is not commutative"},
+    {"ReorderOfARepeatedReduction", R"(
+@T.prim_func
+def f(A: T.Buffer((4,), "float32"), C: T.Buffer((2,), "float32")):
+    for k, i in T.grid(4, 4):
+        with T.block("C"):
+            vk = T.axis.reduce(4, k)
+            vi = T.axis.spatial(2, i // 2)
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vk]
+)",
+     R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+sch.reorder(l2, l1)
+)",
+     "repeats its instances"},
+    {"LoopsThatBeginElsewhere", R"(
+@T.prim_func
+def f(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4, 8), "float32")):
+    for i in range(4):
+        for j in range(2, 8):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                vj = T.axis.spatial((2, 8), j)
+                C[vi, vj] = A[vi, vj - 2]
+)",
+     R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+l3, l4 = sch.split(l1, factors=[3, None])
+)",
+     ""},
+    {"BlockizeOfACopyOfAPart", R"(
+@T.prim_func
+def f(A: T.Buffer((4, 4), "float32"), C: T.Buffer((4, 4, 2), "float32")):
+    with T.block("C"):
+        v0 = T.axis.reduce(1, 0)
+        with T.init():
+            C[1, 2, 1] = T.float32(0)
+        C[1, 2, 1] = C[1, 2, 1] + A[v0, v0]
+)",
+     R"(b0 = sch.get_block("C")
+b1 = sch.cache_write(b0, write_buffer_index=0, storage_scope="local")
+b2 = sch.get_block("C_local")
+l3, l4, l5 = sch.get_loops(b2)
+b6 = sch.blockize(l3)
+)",
+     ""},
+    {"SpaceOfAFunctionOfScalars", R"(
+@T.prim_func
+def f(A: T.Buffer((), "float32"), O: T.Buffer((1, 1), "bool")):
+    W = T.alloc_buffer((6,), "float32")
+    for i0, i1 in T.grid(1, 1):
+        with T.block("blk0"):
+            v1 = T.axis.reduce(1, i1)
+            with T.init():
+                W[5] = T.float32(0.0)
+            W[5] = A[()]
+    with T.block("B1"):
+        A[()] = A[()] + A[()]
+    for i2, i3, i4, i5 in T.grid(1, 1, 1, 1):
+        with T.block("B3"):
+            O[0, 0] = T.bool(True)
+)",
+     "", ""},
+    {"MaximumOfScalarHalves", R"(
+@T.prim_func
+def f(A: T.Buffer((5, 2), "float16"), O: T.Buffer((6,), "float16")):
+    for i in range(6):
+        with T.block("O"):
+            v = T.axis.spatial(6, i)
+            O[v] = T.max(A[v // 3, v % 2], T.float16(2.0)) - T.min(A[v // 2, 0], T.float16(1.0))
+)",
+     "", ""},
+    {"DataOfSixtyFourBitsWraps", R"(
+@T.prim_func
+def f(A: T.Buffer((4,), "int64"), O: T.Buffer((4,), "bool"), P: T.Buffer((4,), "int64")):
+    for i in range(4):
+        with T.block("O"):
+            v = T.axis.spatial(4, i)
+            O[v] = A[v] + T.int64(9223372036854775805) > A[v]
+        with T.block("P"):
+            v = T.axis.spatial(4, i)
+            P[v] = T.min((A[v] + T.int64(4611686018427387900)) * T.int64(4) // T.int64(4), A[v])
+)",
+     "", ""},
+    {"IterationsThatReadEachOther", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), O: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((1,), "float32")
+    with T.block("B"):
+        B[0] = T.float32(0)
+    for i in range(8):
+        with T.block("S"):
+            vi = T.axis.reduce(8, i)
+            B[0] = B[0] + A[vi]
+        with T.block("O"):
+            vi = T.axis.spatial(8, i)
+            O[vi] = B[0]
+)",
+     R"(b0 = sch.get_block("O")
+l1, = sch.get_loops(b0)
+sch.parallel(l1)
+)",
+     "parallel"},
+    {"ALoopThatRepeatsABlock", R"(
+@T.prim_func
+def f(A: T.Buffer((2,), "float32"), O: T.Buffer((2,), "float32")):
+    for i in range(16):
+        with T.block("O"):
+            v = T.axis.spatial(1, 0)
+            O[v] = A[v]
+)",
+     R"(b0 = sch.get_block("O")
+l1, = sch.get_loops(b0)
+sch.parallel(l1)
+)",
+     "write the same elements at the same time"},
+    {"ABlockOfALibraryStaysAsItIs", R"(
+@T.prim_func
+def f(A: T.Buffer((12, 11), "float32"), B: T.Buffer((12, 11), "float32"), C: T.Buffer((12, 12), "float32")):
+    for i, j, k in T.grid(12, 12, 11):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0.0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vj, vk]
+)",
+     R"(b0 = sch.get_block("C")
+sch.call_library(b0, kernel="openblas.sgemm")
+l1, l2, l3 = sch.get_loops(b0)
+sch.vectorize(l2)
+)",
+     "a library computes the block"},
+    {"PaddingBeyondEveryLimit", R"(
+@T.prim_func
+def f(A: T.Buffer((12, 11), "float32"), B: T.Buffer((12, 11), "float32"), C: T.Buffer((12, 12), "float32")):
+    for i, j, k in T.grid(12, 12, 11):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0.0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vj, vk]
+)",
+     R"(b0 = sch.get_block("C")
+sch.pad_einsum(b0, padding=[2147483647, 2147483647, 2147483647])
+)",
+     "too large"},
+    {"RegionsThatLie", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), O: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            T.reads()
+            T.writes(B[vi])
+            B[vi] = A[vi]
+    for i in range(8):
+        with T.block("A"):
+            vi = T.axis.spatial(8, i)
+            T.reads()
+            T.writes(A[vi])
+            A[vi] = T.float32(7)
+    for i in range(8):
+        with T.block("O"):
+            vi = T.axis.spatial(8, i)
+            T.reads(B[vi])
+            T.writes(O[vi])
+            O[vi] = B[vi]
+)",
+     R"(b0 = sch.get_block("B")
+sch.compute_inline(b0)
+)",
+     "block A overwrites what it reads"},
+    {"AWriterWithGapsOwnsNothing", R"(
+@T.prim_func
+def f(A: T.Buffer((4, 8), "float32"), O: T.Buffer((4, 8), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    for j in range(8):
+        with T.block("Z"):
+            vj = T.axis.spatial(8, j)
+            B[vj] = T.float32(5)
+    for i in range(4):
+        for j in range(4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vj * 2] = A[vi, vj]
+        for j in range(8):
+            with T.block("O"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                O[vi, vj] = B[vj]
+)",
+     "", ""},
+};
+
+class GivenTest : public ::testing::TestWithParam<Given> {};
+
+TEST_P(GivenTest, IsComputedAlike) {
+  const Given& given = GetParam();
+  Case c;
+  c.text = given.program;
+  c.exact = false;
+  if (*given.trace != '\0') {
+    c.traces.push_back(given.trace);
+    const auto program = ir::ParseFunction(given.program);
+    ASSERT_TRUE(program.ok()) << program.status();
+    const auto trace = schedule::Trace::Parse(given.trace);
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    const auto replayed = schedule::Replay(*trace, ir::IRModule{{*program}});
+    if (*given.refusal == '\0') {
+      ASSERT_TRUE(replayed.ok()) << replayed.status();
+    } else {
+      ASSERT_EQ(replayed.status().code(), absl::StatusCode::kFailedPrecondition)
+          << replayed.status();
+      EXPECT_NE(replayed.status().ToString().find(given.refusal),
+                std::string::npos)
+          << replayed.status();
+    }
+  }
+  const CaseReport report = CheckCase(c);
+  EXPECT_EQ(report.verdict, Verdict::kAgree)
+      << report.variant << ": " << report.what;
+}
+
+INSTANTIATE_TEST_SUITE_P(CompiledWronglyOnce, GivenTest,
+                         ::testing::ValuesIn(kGiven), [](const auto& info) {
+                           return std::string(info.param.name);
+                         });
+
+}  // namespace
+}  // namespace tilefarm::property

@@ -190,12 +190,8 @@ absl::StatusOr<BlockRv> CacheWrite(ScheduleState& state, BlockRv block_rv,
   TF_RETURN_IF_ERROR(
       CheckCompleteOrReduction(state, kPrimitive, deps, block.get()));
   TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, kPrimitive, block.get()));
-  std::vector<ir::BlockPtr> readers;
-  for (const ir::BlockPtr& reader : deps.Readers(buffer.get())) {
-    if (OrderOf(deps, reader.get()) > OrderOf(deps, block.get())) {
-      readers.push_back(reader);
-    }
-  }
+  const std::vector<ir::BlockPtr> readers =
+      ReadersOfResult(state, deps, block, buffer.get());
   const CopyPlace place = PlaceAfter(state, scope, block, readers);
   arith::Analyzer analyzer;
   BindLoops(analyzer, place.outer);

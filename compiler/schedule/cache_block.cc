@@ -48,6 +48,25 @@ CopyNest MakeCopy(const std::string& name, const ir::Buffer& from,
   return result;
 }
 
+std::vector<ir::BlockPtr> ReadersOfResult(const ScheduleState& state,
+                                          const BlockScope& deps,
+                                          const ir::BlockPtr& writer,
+                                          const ir::BufferNode* buffer) {
+  std::vector<ir::BlockPtr> readers;
+  bool behind = false;
+  for (const ir::BlockPtr& block : deps.children()) {
+    if (block == writer) {
+      behind = true;
+      continue;
+    }
+    if (FindRegion(block->reads, buffer) == nullptr) continue;
+    if (behind || !SharedLoops(state, block.get(), writer.get()).empty()) {
+      readers.push_back(block);
+    }
+  }
+  return readers;
+}
+
 CopyPlace PlaceAfter(const ScheduleState& state, const ir::BlockPtr& scope,
                      const ir::BlockPtr& writer,
                      const std::vector<ir::BlockPtr>& readers) {

@@ -38,6 +38,13 @@ CopyPlace PlaceAfter(const ScheduleState& state, const ir::BlockPtr& scope,
                      const ir::BlockPtr& writer,
                      const std::vector<ir::BlockPtr>& readers);
 
+// The other blocks that read what `writer` writes to the buffer: those behind
+// it, and, in a later iteration, those that share a loop with it.
+std::vector<ir::BlockPtr> ReadersOfResult(const ScheduleState& state,
+                                          const BlockScope& deps,
+                                          const ir::BlockPtr& writer,
+                                          const ir::BufferNode* buffer);
+
 // The block with accesses to `old_buffer` redirected to `new_buffer` at the
 // same indices, regions included.
 ir::Stmt RedirectBuffer(const ir::Stmt& stmt, const ir::Buffer& old_buffer,

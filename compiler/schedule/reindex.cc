@@ -167,8 +167,8 @@ absl::StatusOr<CopyPlace> PlaceFor(const ScheduleState& state,
                            "its instances do not all run or do not write "
                            "elements of their own");
     }
-    std::vector<ir::BlockPtr> readers = deps.Consumers(block.get());
-    CopyPlace place = PlaceAfter(state, scope, block, readers);
+    CopyPlace place = PlaceAfter(
+        state, scope, block, ReadersOfResult(state, deps, block, buffer.get()));
     if (!place.outer.empty()) {
       return state.Illegal(kPrimitive, block.get(),
                            absl::StrCat("buffer ", buffer->name,

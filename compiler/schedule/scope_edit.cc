@@ -123,7 +123,17 @@ class AccessRewriter : public ir::Mutator {
                        const ir::Stmt& self) override {
     ir::Stmt init = block.init == nullptr ? nullptr : Mutate(block.init);
     ir::Stmt body = Mutate(block.body);
-    if (init == block.init && body == block.body) return self;
+    // A region may be left of an access that was folded away.
+    const auto mentions = [&](const std::vector<ir::BufferRegion>& regions) {
+      return std::any_of(regions.begin(), regions.end(),
+                         [&](const ir::BufferRegion& region) {
+                           return region.buffer.get() == rewrite_.buffer;
+                         });
+    };
+    if (init == block.init && body == block.body && !mentions(block.reads) &&
+        !mentions(block.writes)) {
+      return self;
+    }
     ir::BlockNode result = block;
     result.init = std::move(init);
     result.body = std::move(body);

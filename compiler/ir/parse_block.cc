@@ -84,16 +84,6 @@ absl::StatusOr<Stmt> Parser::ParseBlock(size_t offset) {
   --statement_depth_;
   if (!body.ok()) return body;
   state.node.body = *std::move(body);
-  if (state.node.init != nullptr) {
-    // T.init runs where every reduce variable is at its minimum.
-    VarMap starts;
-    for (const IterVar& iter : state.node.iters) {
-      if (iter.type == IterType::kReduce) {
-        starts[iter.var.get()] = iter.dom.min;
-      }
-    }
-    state.node.init = Substitute(state.node.init, starts);
-  }
   // Regions that leave out an access are not believed.
   Accesses accesses = DetectAccesses(state.node);
   if (!state.has_reads || !RegionsCover(state.node.reads, accesses.reads)) {

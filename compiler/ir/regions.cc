@@ -91,7 +91,7 @@ class AccessDetector : public Visitor {
   RegionSet reads, writes;
 
   void Run(const BlockNode& block) {
-    if (block.init != nullptr) Visit(block.init);
+    if (block.init != nullptr) Visit(InitAtStart(block));
     Visit(block.body);
   }
 
@@ -214,6 +214,14 @@ Accesses DetectAccesses(const BlockNode& block) {
   }
   out.reads = detector.reads.Finish(excluded);
   return out;
+}
+
+Stmt InitAtStart(const BlockNode& block) {
+  VarMap starts;
+  for (const IterVar& iter : block.iters) {
+    if (iter.type == IterType::kReduce) starts[iter.var.get()] = iter.dom.min;
+  }
+  return Substitute(block.init, starts);
 }
 
 BlockPtr BlockWithAccesses(BlockNode block) {

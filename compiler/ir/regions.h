@@ -22,6 +22,10 @@ struct Accesses {
 // count.
 Accesses DetectAccesses(const BlockNode& block);
 
+// The initialisation as it runs: where every reduce variable is at its minimum.
+// The block must have one.
+Stmt InitAtStart(const BlockNode& block);
+
 // `block` with its reads and writes as detected.
 BlockPtr BlockWithAccesses(BlockNode block);
 

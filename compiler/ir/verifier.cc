@@ -19,7 +19,10 @@ namespace {
 // Walks a function once and keeps the first violation.
 class FunctionVerifier : public Visitor {
  public:
-  explicit FunctionVerifier(const Limits& limits) : limits_(limits) {}
+  // `in_lowering`: blocks see the loops around them, and their regions may name
+  // buffers that have moved.
+  explicit FunctionVerifier(const Limits& limits, bool in_lowering = false)
+      : limits_(limits), in_lowering_(in_lowering) {}
 
   absl::Status Run(const PrimFunc& function) {
     for (const Buffer& param : function.params) {
@@ -60,7 +63,7 @@ class FunctionVerifier : public Visitor {
           absl::StrCat("variable '", var.name, "' is used out of its scope"));
       return;
     }
-    if (in_binding_ || block_stack_.empty()) return;
+    if (in_lowering_ || in_binding_ || block_stack_.empty()) return;
     // Only an opaque block, one without variables, sees the loops around it.
     const OpenBlock& block = block_stack_.back();
     if (!block.node->iters.empty() && block.hidden.contains(&var)) {
@@ -190,16 +193,7 @@ class FunctionVerifier : public Visitor {
     for (const auto* regions : {&b.reads, &b.writes}) {
       for (const BufferRegion& region : *regions) CheckRegion(region);
     }
-    if (b.init != nullptr) {
-      // The initialisation runs before the reduction has a value.
-      std::vector<const VarNode*> reduce;
-      for (const IterVar& iter : b.iters) {
-        if (iter.type == IterType::kReduce) reduce.push_back(iter.var.get());
-      }
-      for (const VarNode* var : reduce) vars_.erase(var);
-      Visit(b.init);
-      for (const VarNode* var : reduce) vars_.insert(var);
-    }
+    if (b.init != nullptr) Visit(b.init);
     Visit(b.body);
     block_stack_.pop_back();
     for (const VarNode* var : bound) vars_.erase(var);
@@ -309,7 +303,7 @@ class FunctionVerifier : public Visitor {
   }
 
   void CheckRegion(const BufferRegion& region) {
-    if (!CheckDeclared(*region.buffer)) return;
+    if (in_lowering_ || !CheckDeclared(*region.buffer)) return;
     if (static_cast<int>(region.region.size()) != region.buffer->ndim()) {
       Report(absl::StrCat("a region of '", region.buffer->name, "' has ",
                           region.region.size(), " dimensions, not ",
@@ -322,6 +316,7 @@ class FunctionVerifier : public Visitor {
   }
 
   const Limits& limits_;
+  const bool in_lowering_;
   absl::Status status_;
   std::unordered_set<const BufferNode*> declared_;
   std::unordered_set<const VarNode*> vars_;
@@ -369,7 +364,7 @@ absl::Status VerifyScopes(const PrimFunc& function) {
   limits.max_loops = std::numeric_limits<int>::max();
   limits.max_nodes = std::numeric_limits<int>::max();
   limits.max_total_bytes = std::numeric_limits<int64_t>::max();
-  return FunctionVerifier(limits).Run(function);
+  return FunctionVerifier(limits, /*in_lowering=*/true).Run(function);
 }
 
 absl::Status Verify(const IRModule& module, const Limits& limits) {

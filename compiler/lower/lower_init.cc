@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/regions.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/index_math.h"
 #include "compiler/lower/iteration_analysis.h"
@@ -101,7 +102,8 @@ class InitNest {
   // between them. False where the nest cannot be split off.
   bool Build(const std::vector<const ForNode*>& loops, const BlockNode& block) {
     if (!ir::As<ir::StoreNode>(block.init)) return false;
-    const auto& store = *ir::As<ir::StoreNode>(block.init);
+    const Stmt at_start = ir::InitAtStart(block);
+    const auto& store = *ir::As<ir::StoreNode>(at_start);
     size_t first = loops.size();
     for (size_t i = 0; i < loops.size() && first == loops.size(); ++i) {
       if (UsedBy(block, loops[i], IterType::kReduce)) first = i;
@@ -217,7 +219,7 @@ class InitNest {
       copy.binding = ir::Substitute(iter.binding, fresh);
       init.iters.push_back(std::move(copy));
     }
-    init.body = ir::Substitute(block.init, iters);
+    init.body = ir::Substitute(ir::InitAtStart(block), iters);
     Stmt nest = ir::BlockOf(std::move(init));
     for (size_t i = spatial.size(); i-- > 0;) {
       const ForNode* loop = spatial[i];

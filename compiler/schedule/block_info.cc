@@ -103,7 +103,7 @@ bool InitialisesAll(const ScheduleState& state, const BlockNode* block) {
   BlockNode update = *block;
   update.init = nullptr;
   BlockNode init = update;
-  init.body = block->init;
+  init.body = ir::InitAtStart(*block);
   for (const BufferRegion& write : ir::DetectAccesses(update).writes) {
     if (!WritesAll(state, init, write)) return false;
   }
@@ -333,7 +333,7 @@ absl::Status CheckIterationsCommute(const ScheduleState& state,
 
 std::vector<BufferRegion> InitReads(const BlockNode& block) {
   BlockNode init = block;
-  init.body = block.init;
+  init.body = ir::InitAtStart(block);
   init.init = nullptr;
   return ir::DetectAccesses(init).reads;
 }

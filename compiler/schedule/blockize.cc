@@ -154,7 +154,7 @@ ir::Stmt MakeInitNest(const ir::BlockNode& old_block, const Nest& nest,
     vars[var] = ir::Substitute(value, inner_vars);
   }
   init.writes = InnerRegions(old_block.writes, vars);
-  init.body = CopyWithFreshVars(old_block.init, vars);
+  init.body = CopyWithFreshVars(ir::InitAtStart(old_block), vars);
   init.reads = ir::DetectAccesses(init).reads;
   std::vector<ir::ForPtr> loops;
   ir::VarMap loop_vars;

@@ -145,7 +145,7 @@ absl::StatusOr<ir::Stmt> MakeInit(const ScheduleState& state,
   for (const ir::BufferRegion& write : block->writes) {
     init.writes.push_back(SubstituteRegion(write, block_vars));
   }
-  init.body = CopyWithFreshVars(block->init, block_vars);
+  init.body = CopyWithFreshVars(ir::InitAtStart(*block), block_vars);
   init.reads = ir::DetectAccesses(init).reads;
 
   const LoopCut cut = CutLoops(state, block.get(), loop.get());

@@ -24,8 +24,9 @@ size_t PositionOf(const std::vector<ir::ForPtr>& loops,
   return std::find(loops.begin(), loops.end(), loop) - loops.begin();
 }
 
-// Where the chain repeats instances of a reduction, each repetition starts it
-// again: what that leaves depends on which loops lie inside the reduce loops.
+// Where the chain repeats instances of a reduction, each repetition of the
+// first one starts it again: what that leaves depends on the order of the
+// reduce loops and all others.
 absl::Status CheckReduceLoopsStay(const ScheduleState& state,
                                   const ir::BlockPtr& block,
                                   const std::vector<ir::ForPtr>& before,
@@ -37,7 +38,7 @@ absl::Status CheckReduceLoopsStay(const ScheduleState& state,
   for (const ir::ForPtr& reduce : before) {
     if (!reduces(reduce)) continue;
     for (const ir::ForPtr& other : before) {
-      if (ExtentOf(other) == 1 || reduces(other)) continue;
+      if (ExtentOf(reduce) == 1 || ExtentOf(other) == 1) continue;
       if ((PositionOf(before, other) < PositionOf(before, reduce)) !=
           (PositionOf(after, other) < PositionOf(after, reduce))) {
         return state.Illegal(

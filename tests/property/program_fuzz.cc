@@ -76,7 +76,7 @@ Case MakeCase(uint64_t seed, int traces, PrimitiveCounts* counts) {
   if (!parsed.ok()) return c;
   for (int i = 0; i < traces; ++i) {
     const schedule::Schedule schedule = RandomSchedule(
-        *parsed, static_cast<int>(rng.Between(1, 12)), rng, counts);
+        *parsed, static_cast<int>(rng.Between(1, 16)), rng, counts);
     c.traces.push_back(schedule.trace().Print());
   }
   return c;

@@ -111,7 +111,8 @@ class Stepper {
     }
     if (primitive == "transform_layout") return TransformLayout(*block);
     if (primitive == "compute_at" || primitive == "reverse_compute_at") {
-      auto other = s_.GetBlock(Pick(names, rng_));
+      absl::StatusOr<BlockRv> other =
+          Partner(*block, /*consumer=*/primitive == "compute_at", names);
       if (!other.ok()) return other.status();
       auto targets = s_.GetLoops(*other);
       if (!targets.ok()) return targets.status();
@@ -157,6 +158,18 @@ class Stepper {
   }
 
  private:
+  // A block that reads what `block` writes (or writes what it reads), as a
+  // rule: others are refused.
+  absl::StatusOr<BlockRv> Partner(BlockRv block, bool consumer,
+                                  const std::vector<std::string>& names) {
+    if (rng_.Chance(0.8)) {
+      auto partners =
+          consumer ? s_.GetConsumers(block) : s_.GetProducers(block);
+      if (partners.ok() && !partners->empty()) return Pick(*partners, rng_);
+    }
+    return s_.GetBlock(Pick(names, rng_));
+  }
+
   int Index() { return static_cast<int>(rng_.Below(3)); }
   std::string Scope() { return rng_.Chance(0.8) ? "global" : "local"; }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tests/support/process.h"
+#include "tests/support/until.h"
 
 namespace tilefarm::testing {
 
@@ -118,11 +119,8 @@ class FarmFixture : public ::testing::Test {
   }
   // Polls; false where it takes too long.
   static bool Until(const std::function<bool()>& condition, int seconds = 240) {
-    for (int i = 0; i < seconds * 10; ++i) {
-      if (condition()) return true;
-      usleep(100'000);
-    }
-    return false;
+    return tilefarm::Until(condition, absl::Seconds(seconds),
+                           absl::Milliseconds(100));
   }
   bool WaitForTrials(const std::string& id, int trials) {
     return Until([&] { return Job(id)["trials_done"] >= trials; });

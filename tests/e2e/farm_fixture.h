@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -116,6 +117,18 @@ class FarmFixture : public ::testing::Test {
       records.push_back(Json::parse(line, nullptr, false));
     }
     return records;
+  }
+  // Spooled results of a worker.
+  std::vector<std::filesystem::path> Spooled(const std::string& worker) const {
+    std::vector<std::filesystem::path> files;
+    std::error_code error;
+    for (std::filesystem::recursive_directory_iterator
+             it(state(worker) + "/spool", error),
+         end;
+         it != end; it.increment(error)) {
+      if (it->path().extension() == ".result") files.push_back(it->path());
+    }
+    return files;
   }
   // Polls; false where it takes too long.
   static bool Until(const std::function<bool()>& condition, int seconds = 240) {

@@ -461,13 +461,13 @@ TEST_F(JobsTest, AJobThatAFullDiskKeepsFromStartingWaitsAlone) {
   full.rlim_cur = std::filesystem::file_size(path + "-wal");
   setrlimit(RLIMIT_FSIZE, &full);
   jobs_->Start();
-  for (int i = 0; i < 20; ++i) {
-    usleep(20'000);
-    // The conductor goes on, and lets others in.
-    const auto all = jobs_->List();
-    ASSERT_TRUE(all.ok());
-    EXPECT_EQ(all->front().state, JobState::kQueued);
-  }
+  // The conductor goes on, and lets others in.
+  EXPECT_FALSE(Until(
+      [&] {
+        const auto all = jobs_->List();
+        return !all.ok() || all->front().state != JobState::kQueued;
+      },
+      absl::Milliseconds(400)));
   setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_EQ(WaitForEnd(id).trials_done, 5);
   worker.reset();

@@ -8,7 +8,7 @@
 namespace tilefarm::codegen {
 namespace {
 
-// The prototypes beside SYMBOL of a function with layout-free parameters.
+// The prototypes beside SYMBOL where it has layout-free parameters.
 void AppendPacked(const LoweredFunction& function, const std::string& list,
                   std::string* text) {
   const std::string& symbol = function.symbol;
@@ -65,8 +65,7 @@ std::string CHeader(std::span<const LoweredFunction> functions,
       absl::StrAppend(&comment, " *   ", number, ": ", buffer->name, ", ",
                       buffer->dtype.ToString(), " [",
                       absl::StrJoin(buffer->shape, ", "), "]\n");
-      // A name of the program may be a C keyword; a number at its end prevents
-      // that.
+      // The program's names may be C keywords; a number makes them none.
       parameters.push_back(absl::StrCat("void* ", buffer->name, "_", number++));
     }
     const std::string list =

@@ -1,5 +1,5 @@
-// The LLVM passes that run on every module. Private to this folder: has LLVM
-// types.
+// LLVM's passes as every module of ours goes through them. Private to this
+// folder: has LLVM types.
 #ifndef TILEFARM_COMPILER_CODEGEN_OPTIMIZE_H_
 #define TILEFARM_COMPILER_CODEGEN_OPTIMIZE_H_
 

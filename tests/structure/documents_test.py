@@ -94,18 +94,15 @@ class DocumentsTest(unittest.TestCase):
 
     def test_decisions_are_complete_and_listed(self):
         folder = os.path.join(ROOT, "docs", "decisions")
-        index = dict((path, title) for title, path in re.findall(
-            r"^- \[(.*)\]\((.*)\)$", read(os.path.join(folder, "README.md")),
-            re.MULTILINE))
-        pages = glob.glob(os.path.join(folder, "*", "*.md"))
-        self.assertEqual(
-            sorted(os.path.relpath(page, folder) for page in pages),
-            sorted(index))
-        for page in pages:
-            name = os.path.relpath(page, folder)
-            text = read(page)
-            self.assertTrue(text.startswith(f"# {index[name]}\n"),
-                            f"the index has another title for {name}")
+        listed = set(re.findall(r"^- \[.*\]\(.*\)$", read(
+            os.path.join(folder, "README.md")), re.MULTILINE))
+        pages = {os.path.relpath(page, folder): read(page) for page in
+                 glob.glob(os.path.join(folder, "*", "*.md"))}
+        lines = {f"- [{text.splitlines()[0].removeprefix('# ')}]({name})"
+                 for name, text in pages.items()}
+        self.assertEqual(lines - listed, set(), "missing in the index")
+        self.assertEqual(listed - lines, set(), "no such page, or title")
+        for name, text in pages.items():
             self.assertEqual(
                 [part.lower() for part in PART.findall(text)],
                 ["context", "decision", "consequence", "reopen"], name)

@@ -14,7 +14,8 @@ namespace {
 
 constexpr size_t kLineBytes = 64;
 
-// Unordered among each other, unlike CLFLUSH: as fast as memory takes them.
+// CLFLUSHOPT instructions are not ordered among each other, unlike CLFLUSH, so
+// the memory bandwidth is the limit.
 __attribute__((target("clflushopt"))) void FlushUnordered(const char* line,
                                                           const char* end) {
   for (; line < end; line += kLineBytes) {
@@ -42,7 +43,7 @@ void FlushLines(const char* begin, const char* end) {
 #elif defined(__aarch64__)
 
 void FlushLines(const char* begin, const char* end) {
-  // Log2 of the words in the smallest line of any data cache.
+  // Log2 of the number of words in the smallest line of all data caches.
   uint64_t type = 0;
   asm("mrs %0, ctr_el0" : "=r"(type));
   const size_t line_bytes = size_t{4} << ((type >> 16) & 15);

@@ -1,5 +1,5 @@
-// Putting memory out of the processor's caches. Knows the C++ library only:
-// tune-runner, which links nothing else, compiles it too.
+// Evicts memory from the processor's caches. Uses the C++ library only, because
+// tune-runner compiles it and links nothing else.
 #ifndef TILEFARM_BASE_CACHE_FLUSH_H_
 #define TILEFARM_BASE_CACHE_FLUSH_H_
 
@@ -7,12 +7,13 @@
 
 namespace tilefarm {
 
-// Whether programs may do so line by line: x86-64 and aarch64.
+// Whether this processor lets programs evict cache lines: x86-64 and aarch64.
 bool CanFlushFromCaches();
 
-// Writes back what the caches of all cores hold of these bytes, and forgets it:
-// the next access goes to memory. Contents stay; takes a millisecond or two for
-// 64 MiB. Nothing happens unless CanFlushFromCaches().
+// Writes the cached lines of these bytes back to memory and evicts them from
+// the caches of all cores, so that the next access goes to memory. The contents
+// do not change. Takes one to two milliseconds for 64 MiB. Does nothing unless
+// CanFlushFromCaches().
 void FlushFromCaches(const void* data, size_t bytes);
 
 }  // namespace tilefarm

@@ -1,4 +1,4 @@
-// How often something took how long: counts in fixed buckets of seconds.
+// A histogram of durations: counts in fixed buckets of seconds.
 #ifndef TILEFARM_BASE_HISTOGRAM_H_
 #define TILEFARM_BASE_HISTOGRAM_H_
 
@@ -9,10 +9,11 @@
 
 namespace tilefarm {
 
-// A value; its owner locks.
+// A value type; the owner synchronizes access.
 class Histogram {
  public:
-  // Upper bounds, seconds; what is above the last one has a count of its own.
+  // Upper bounds in seconds; durations above the last bound have one more
+  // count.
   static constexpr std::array<double, 11> kBounds = {
       0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30};
 
@@ -24,7 +25,7 @@ class Histogram {
     ++count_;
     sum_ += seconds;
   }
-  // Not cumulative; the last is beyond every bound.
+  // Not cumulative; the last count is of durations above all bounds.
   const std::array<int64_t, kBounds.size() + 1>& counts() const {
     return counts_;
   }

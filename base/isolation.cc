@@ -8,7 +8,7 @@ namespace {
 constexpr std::string_view kLevels[] = {"none", "rlimits", "seccomp-libraries",
                                         "seccomp"};
 
-// In the order of Text.
+// In the order in which Text writes them.
 struct Part {
   std::string_view text;
   bool Isolation::*member;

@@ -1,5 +1,5 @@
-// How well a measured candidate is kept from everything else: the words that
-// devices announce, records keep and jobs demand.
+// How strongly a measured candidate is isolated. Devices announce it, records
+// keep it, and jobs can demand it, in these words:
 //
 //   LEVEL[+netns][+cgroup[+memory][+pids]]
 //
@@ -13,16 +13,17 @@
 //   seccomp            and, once the artifact is loaded, only the system calls
 //                      that generated code takes: no files, no processes, no
 //                      signals to others, no machine code
-//   +netns             in a network namespace without a way out
+//   +netns             in a network namespace without outside connections
 //   +cgroup            in a control group of its own, whose processes are ended
 //                      together, whoever their parents are
 //   +memory            whose memory is limited as a whole, without swap
 //   +pids              and the number of its processes and threads
 //
-// A device announces the most that its runner can do. A record says what its
-// candidate had: one that calls a library has seccomp-libraries for seccomp.
+// A device announces the strongest isolation that its runner offers. A record
+// says which isolation its candidate had; for a candidate that calls a library
+// that is seccomp-libraries instead of seccomp.
 //
-// Knows the C++ standard library only: tune-runner uses it, too.
+// Uses the C++ standard library only, because tune-runner compiles it.
 #ifndef TILEFARM_BASE_ISOLATION_H_
 #define TILEFARM_BASE_ISOLATION_H_
 
@@ -32,7 +33,7 @@
 
 namespace tilefarm {
 
-// From the weakest; each does what the one before it does.
+// From the weakest; each level includes the one before it.
 enum class IsolationLevel : uint8_t {
   kNone,
   kRlimits,
@@ -56,7 +57,7 @@ struct Isolation {
   bool operator==(const Isolation&) const = default;
 };
 
-// What words mean that Text made. False for any others.
+// Parses what Text returned. False for any other text.
 bool ParseIsolation(std::string_view text, Isolation* isolation);
 
 }  // namespace tilefarm

@@ -42,7 +42,7 @@ size_t SequenceLength(std::string_view text) {
   if (first < 0x80) return 1;
   if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
   if (first >= 0xE0 && first <= 0xEF) {
-    // Neither longer than needed nor half of a surrogate pair.
+    // Overlong forms and surrogates are not valid.
     const unsigned low = first == 0xE0 ? 0xA0 : 0x80;
     const unsigned high = first == 0xED ? 0x9F : 0xBF;
     return follows(1, low, high) && follows(2) ? 3 : 0;

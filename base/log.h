@@ -2,12 +2,12 @@
 //
 //   I 03:12:55.123 farm: device board1 connected
 //
-// or as one JSON object a line, with what the line is about as members:
+// or as one JSON object per line, with the subjects of the line as members:
 //
 //   {"time":"2026-01-31T03:12:55.123Z","level":"info","component":"farm",
 //    "message":"device board1 connected","device":"board1"}
 //
-// One write(2) a line, so that lines of several processes do not mix.
+// Each line is one write(2), so that lines of several processes do not mix.
 #ifndef TILEFARM_BASE_LOG_H_
 #define TILEFARM_BASE_LOG_H_
 
@@ -23,7 +23,7 @@ namespace tilefarm {
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 enum class LogFormat { kText, kJson };
 
-// What a line is about: "job", "device", "lease". The text says it, too.
+// The subject of a line: "job", "device" or "lease". The text names it, too.
 struct LogField {
   std::string_view key, value;
 };
@@ -39,7 +39,7 @@ void SetLogFormat(LogFormat format);
 LogFormat GetLogFormat();
 std::optional<LogLevel> ParseLogLevel(std::string_view name);
 
-// The line without its end. JSON is valid whatever bytes come in.
+// The line without a line break. JSON is valid for any bytes of input.
 std::string FormatLogLine(LogFormat format, absl::Time time, LogLevel level,
                           std::string_view component, std::string_view text,
                           std::initializer_list<LogField> fields);

@@ -1,5 +1,5 @@
-// std::mutex with Clang thread-safety annotations. Debian's Abseil is not
-// built with TSan, which then reports absl::Mutex falsely; this one it sees.
+// std::mutex with Clang thread-safety annotations. TSan reports false races on
+// Debian's absl::Mutex, which is not instrumented; it sees this mutex.
 #ifndef TILEFARM_BASE_MUTEX_H_
 #define TILEFARM_BASE_MUTEX_H_
 
@@ -48,10 +48,10 @@ class CondVar {
   bool WaitFor(Mutex& mutex, absl::Duration timeout) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
 #ifdef __SANITIZE_THREAD__
-    // TSan knows the wait against the system clock, not the steady one.
+    // TSan intercepts waits on the system clock, not those on the steady one.
     const auto until = std::chrono::system_clock::now();
 #else
-    // The system clock may be stepped meanwhile, by hours.
+    // The system clock may be stepped by hours during the wait.
     const auto until = std::chrono::steady_clock::now();
 #endif
     const bool woken =

@@ -1,4 +1,4 @@
-// A loop's sign of life, for whoever asks whether it still goes round.
+// Records that a loop makes progress, so that a watchdog can ask.
 #ifndef TILEFARM_BASE_PULSE_H_
 #define TILEFARM_BASE_PULSE_H_
 
@@ -9,11 +9,11 @@
 
 namespace tilefarm {
 
-// Thread-safe; one loop beats. Times are a monotonic clock's.
+// Thread-safe; one loop calls Beat. Times are of a monotonic clock.
 class Pulse {
  public:
   void Beat(absl::Duration now) { at_ = absl::ToInt64Nanoseconds(now); }
-  // It waits for work, for as long as that takes.
+  // The loop waits for work, for any time.
   void Rest() { at_ = kResting; }
   // Since the last beat; zero while it rests, and before the first beat.
   absl::Duration Still(absl::Duration now) const {

@@ -12,7 +12,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Beyond this times the contention of the core alone it is shared.
+// The core counts as shared above this multiple of its contention when
+// unshared.
 constexpr double kShared = 1.1;
 constexpr std::chrono::microseconds kPause{200};
 
@@ -20,8 +21,8 @@ double Since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The median: one attempt may be interrupted, and the first finds other data in
-// the caches.
+// The median of several attempts: one attempt may be interrupted, and the first
+// one finds other data in the caches.
 template <typename Work>
 double MedianSeconds(const Work& work) {
   constexpr int kAttempts = 5;
@@ -44,8 +45,8 @@ struct Line {
 
 double CoreContention() {
   constexpr int kMultiplications = 800;
-  // 128 KiB: beyond a first-level cache, within a second-level one. Written to,
-  // or all of it would be the page of zeros.
+  // 128 KiB: more than a first-level cache, less than a second-level one. It is
+  // written to, because untouched memory would all be the one page of zeros.
   constexpr size_t kLines = 2048;
   static const std::vector<Line> lines(kLines, Line{1, {}});
   uint64_t x = 88172645463325252;

@@ -11,7 +11,7 @@
 namespace tilefarm {
 namespace {
 
-// Longer ones are a slip of the pen, and sums of them would overflow.
+// Longer durations are most likely mistakes, and their sums could overflow.
 constexpr absl::Duration kLongest = absl::Hours(24 * 366);
 constexpr double kLargestFactor = 1e6;
 

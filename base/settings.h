@@ -18,7 +18,7 @@
 
 namespace tilefarm {
 
-// Not thread-safe. Points into what it sets, which must outlive it.
+// Not thread-safe. Holds pointers to the variables, which must outlive it.
 class Settings {
  public:
   enum class Zero { kRefused, kAllowed };
@@ -30,16 +30,16 @@ class Settings {
   // A factor: at least 1, at most a million.
   void Add(std::string key, double* value);
 
-  // InvalidArgument, and nothing changed: an unknown key (the message lists
-  // those known), or a value that is none, negative, not finite or more than
-  // a year.
+  // InvalidArgument, without a change: an unknown key (the message lists the
+  // known ones), or a value that cannot be parsed, is negative, not finite or
+  // more than a year.
   absl::Status Set(std::string_view key, std::string_view value);
   // "KEY=VALUE", spaces around both ignored.
   absl::Status SetPair(std::string_view pair);
 
   // The keys, sorted, joined by ", ".
   std::string Keys() const;
-  // What Set would take for each key to leave it as it is.
+  // The current value of each key, in the form that Set takes.
   std::map<std::string, std::string> Values() const;
 
  private:

@@ -1,5 +1,5 @@
-// Medians of samples and how sure they are. Knows the C++ library only:
-// tune-runner, which links nothing else, compiles it too.
+// Medians of samples and their confidence intervals. Uses the C++ library only,
+// because tune-runner compiles it and links nothing else.
 #ifndef TILEFARM_BASE_STATISTICS_H_
 #define TILEFARM_BASE_STATISTICS_H_
 

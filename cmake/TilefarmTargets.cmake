@@ -13,7 +13,7 @@ target_include_directories(tilefarm_options INTERFACE
 if(TILEFARM_SANITIZE)
   target_compile_options(tilefarm_options INTERFACE
     -fsanitize=${TILEFARM_SANITIZE} -fno-omit-frame-pointer
-    -Wno-maybe-uninitialized
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
     -fno-sanitize-recover=all)
   target_link_options(tilefarm_options INTERFACE
     -fsanitize=${TILEFARM_SANITIZE})

@@ -1,6 +1,6 @@
-// How an index moves with the loops around it: exact for affine indices, a
-// close estimate for the floor divisions and remainders that fused and split
-// loops leave behind.
+// How an index changes with the loops around it: exact for affine indices, a
+// close estimate for the floor divisions and remainders that come from fused
+// and split loops.
 #ifndef TILEFARM_COST_MODEL_AFFINE_H_
 #define TILEFARM_COST_MODEL_AFFINE_H_
 
@@ -16,9 +16,9 @@ struct LoopTerm {
   int loop = 0;       // its depth, 0 is the outermost
   double stride = 0;  // change of the index from one iteration to the next
   double span = 0;    // change over the whole loop, >= 0
-  // The part is a whole multiple of it at every iteration: what tells that
-  // `i % 112 // 14 * 32` never leaves the start of a panel of 32, although its
-  // mean stride is a fraction.
+  // The part is a multiple of this at every iteration. It shows that `i % 112
+  // // 14 * 32` is always the start of a panel of 32, although its mean stride
+  // is a fraction.
   double step = 1;
 };
 
@@ -31,7 +31,7 @@ double QuotientStep(double step, double divisor);
 struct IndexForm {
   std::vector<LoopTerm> terms;  // one a loop, in no order
   double constant = 0;
-  // Depends on data (a gather): strides and spans say little.
+  // Depends on data (a gather); strides and spans mean little.
   bool irregular = false;
 };
 

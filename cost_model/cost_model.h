@@ -28,18 +28,18 @@ struct Sample {
   FeatureRows features;
   int64_t group = 0;
   float score = 0;
-  // Where > 0, the model scores the sample itself, as best / seconds of its
-  // group: an earlier sample's score falls when a faster one arrives.
+  // If > 0, the model computes the score, as best / seconds of the group: an
+  // earlier sample's score falls when a faster one arrives.
   double seconds = 0;
-  // Of the candidate. A sample takes the place of an earlier one of its group
-  // with the same id: what was measured again. 0: none.
+  // The candidate's id. A sample replaces an earlier one of its group with the
+  // same id, as after a repeated measurement. 0: no id.
   uint64_t id = 0;
-  // In training, against 1 of others, in (0, 1]: less for a time that is not
-  // trusted.
+  // Weight in training, in (0, 1]: below 1 for a time that is less certain.
   float weight = 1;
 };
 
-// How well scores predicted before training ranked samples not yet seen.
+// How well the scores that were predicted before a training ranked its new
+// samples.
 struct RankingMetrics {
   int samples = 0;
   double pairwise_accuracy = 0;  // of pairs with different scores
@@ -55,7 +55,7 @@ class CostModel {
   // candidates whose rows have another number of columns get the lowest score.
   virtual std::vector<float> Predict(
       std::span<const FeatureRows> candidates) const = 0;
-  // The same for candidates that lie apart, never null.
+  // The same for candidates given by pointers, none of which is null.
   virtual std::vector<float> PredictAll(
       std::span<const FeatureRows* const> candidates) const;
   // Adds samples and retrains, at a cost that does not grow with the number of
@@ -79,10 +79,10 @@ class CostModel {
 RankingMetrics ComputeRankingMetrics(std::span<const float> predicted,
                                      std::span<const float> truth, int k);
 
-// Gradient-boosted trees. The result depends on the seed and the samples in
-// their order alone.
+// Gradient-boosted trees. The result depends only on the seed, the samples and
+// their order.
 std::unique_ptr<CostModel> MakeXgboostModel(uint64_t seed);
-// Scores that depend on the seed and the candidate's features alone.
+// Random scores, which depend only on the seed and the candidate's features.
 std::unique_ptr<CostModel> MakeRandomModel(uint64_t seed);
 
 }  // namespace tilefarm::cost_model

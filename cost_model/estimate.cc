@@ -11,9 +11,9 @@
 namespace tilefarm::cost_model {
 namespace {
 
-// A core as cores of the last ten years are: two vector operations and two
-// loads a cycle, one store, and results after four cycles. Bytes a cycle and
-// core from L2, L3 and memory.
+// A typical core of the last ten years: two vector operations, two loads and
+// one store per cycle, and a latency of four cycles. Bytes per cycle and core
+// from L2, L3 and memory.
 constexpr double kVectorOps = 2;
 constexpr double kLoads = 2;
 constexpr double kStores = 1;
@@ -21,24 +21,25 @@ constexpr double kLatency = 4;
 constexpr double kBytesFromL2 = 56;
 constexpr double kBytesFromL3 = 24;
 constexpr double kBytesFromMemory = 8;
-// What of the shorter of arithmetic and traffic still shows.
+// Arithmetic and traffic overlap; this share of the shorter one adds to the
+// longer.
 constexpr double kNotHidden = 0.1;
 constexpr double kDivisionCycles = 8;
 constexpr double kFunctionCycles = 8;
-// Starting and ending a run of a reduction in registers: the first loads, the
-// last results, a branch that was not foreseen, rows that begin anew.
+// Cycles to start and end one run of a reduction in registers: the first loads,
+// the last results, a mispredicted branch, the start of new rows.
 constexpr double kRunCycles = 64;
-// A tile this share larger than the registers moves all of it to and fro: the
-// register allocator does worse than what is too much.
+// If a tile is larger than the registers by this share, all of it is spilled
+// and reloaded: the register allocator spills more than the excess.
 constexpr double kAllSpilled = 0.125;
 // Conditions on loop variables are mostly known before the inner loop.
 constexpr double kConditionShare = 0.25;
-// Of an iteration of a loop that is neither in vectors nor unrolled.
+// Cycles per iteration of a loop that is neither vectorized nor unrolled.
 constexpr double kLoopCycles = 1;
-// Starting and ending a parallel loop.
+// Cycles to start and end a parallel loop.
 constexpr double kParallelCycles = 10000;
 
-// Where the columns that the estimate reads are.
+// The positions of the columns that the estimate reads.
 struct Columns {
   int add, mul, fma, div, compare, math, int_add, int_mul, int_div, int_compare,
       casts, selects;
@@ -100,9 +101,9 @@ Columns FindColumns() {
   return c;
 }
 
-// Of a column that holds log2(1 + x).
+// The x of a column that holds log2(1 + x).
 double Exp(float value) {
-  // Most operations do not occur.
+  // Most columns of operations are 0.
   return value == 0 ? 0 : std::exp2(value) - 1;
 }
 
@@ -149,7 +150,7 @@ double StoreCycles(const Columns& c, const float* row,
   if (updates) memory += accumulators / kLoads / kept;
   for (const int gather : c.gather) {
     if (vector && row[gather] > 0) {
-      // An element at a time.
+      // The access is to one element at a time.
       memory += band / kLoads;
     }
   }
@@ -168,7 +169,7 @@ double StoreCycles(const Columns& c, const float* row,
   const double l1 = Exp(row[c.traffic[0]]) / kBytesFromL2;
   const double l2 = Exp(row[c.traffic[1]]) / kBytesFromL3;
   const double l3 = Exp(row[c.traffic[2]]) / kBytesFromMemory;
-  // Caches work beside arithmetic, but not quite for nothing.
+  // Cache traffic overlaps with arithmetic, but not completely.
   const double traffic = std::max({l1, l2, l3});
   cycles = std::max(cycles, traffic) + kNotHidden * std::min(cycles, traffic);
 
@@ -197,8 +198,8 @@ double Total(const FeatureRows& rows, const target::Target& target,
     const float* row = rows.values.data() + at;
     const double store = StoreCycles(columns, row, target);
     cycles += store;
-    // Stores next to each other with as many parallel iterations are taken to
-    // be in one loop, which starts once.
+    // Neighbouring stores with the same number of parallel iterations are
+    // assumed to be in one loop, which starts once.
     const float around = row[columns.parallel_product];
     if (target.cores > 1 && around > 0 && around != parallel) {
       cycles += kParallelCycles;

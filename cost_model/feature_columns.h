@@ -1,5 +1,5 @@
-// The columns of a feature row: what they are called and what they mean. The
-// table in feature_columns.cc is the documentation of every column.
+// The columns of a feature row: names and meanings. The table in
+// feature_columns.cc documents every column.
 //
 // "log" in a meaning stands for log2(1 + x). A column is 0 where its subject
 // does not exist.

@@ -12,7 +12,7 @@ namespace {
 
 // Bytes of a stored node: column, threshold, left, right, flag.
 constexpr uint64_t kNodeBytes = 20;
-// Rows that meet a tree while it is in the cache.
+// Rows that are evaluated with a tree while it is in the cache.
 constexpr size_t kRowsTogether = 256;
 
 }  // namespace
@@ -52,7 +52,7 @@ float Forest::Walk(int32_t root, const float* row) const {
   const TreeNode* node = nodes + root;
   while (node->column >= 0) {
     const float value = row[node->column];
-    // Which way is as good as random: a choice of numbers, not a branch.
+    // The direction is unpredictable, so it is a select and not a branch.
     const bool left =
         (value == 0) ? node->missing_goes_left : (value < node->threshold);
     node = nodes + (left ? node->left : node->right);

@@ -1,5 +1,5 @@
-// Regression trees in a form of our own: predicting needs no lock and no
-// library, and stored trees are checked before they are walked.
+// Our own form of regression trees: prediction needs no lock and no library,
+// and stored trees are checked before they are used.
 #ifndef TILEFARM_COST_MODEL_FOREST_H_
 #define TILEFARM_COST_MODEL_FOREST_H_
 
@@ -20,7 +20,7 @@ struct TreeNode {
   // -1: a leaf, whose value `threshold` is.
   int32_t column = -1;
   float threshold = 0;
-  // Children come after their parent: walks end.
+  // Children come after their parent, so every walk ends.
   int32_t left = 0, right = 0;  // left: feature < threshold
   bool missing_goes_left = false;
 };
@@ -53,7 +53,7 @@ class Forest {
 
   std::vector<int32_t> roots_;
   std::vector<TreeNode> nodes_;  // children as indices into this
-  // All trees once more; none where one is too deep for it.
+  // The same trees, for many rows at once; none if a tree is too deep for it.
   std::optional<ForestLanes> lanes_;
 };
 

@@ -34,7 +34,7 @@ size_t ForestLanes::OffsetOf(Seen seen) {
 }
 
 bool ForestLanes::Add(std::span<const TreeNode> nodes) {
-  // A leaf alone stands below a node that does not matter, too.
+  // A tree of one leaf also gets a node above it whose result does not matter.
   const int levels = std::max(1, LevelsBelow(nodes, 0, kMaxLevels));
   if (levels > kMaxLevels) return false;
   Tree tree;
@@ -86,7 +86,8 @@ void ForestLanes::ReadBlock(std::span<const float* const> rows,
     return lanes;
   };
   for (size_t r = 0; r < rows.size(); r += kLanes) {
-    // Behind the last row it stands again; nobody looks at its sums.
+    // The block is filled up with copies of the last row, whose sums are not
+    // used.
     const float* from[kLanes];
     for (size_t i = 0; i < kLanes; ++i) {
       from[i] = rows[std::min(r + i, rows.size() - 1)];

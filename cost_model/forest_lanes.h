@@ -1,7 +1,7 @@
-// Trees as many rows walk them at once: every node of a tree is asked for four
-// rows in one instruction, and the answers choose among the leaves. No branch
-// depends on a value, so none is guessed wrong, and a tree of three levels
-// takes a fifth of the instructions of walking row by row.
+// Trees for many rows at once: one instruction evaluates a node for four rows,
+// all nodes of a tree are evaluated, and the results select a leaf. No branch
+// depends on a value, so none is mispredicted, and a tree of three levels takes
+// a fifth of the instructions of walking row by row.
 //
 //   rows of candidates      columns of a block        tree of two levels
 //   r0: a b c d ...         a: r0 r1 r2 r3 ...        m0 = a < 2
@@ -23,7 +23,8 @@ struct TreeNode;
 // Immutable but for Add; thread-safe to read.
 class ForestLanes {
  public:
-  // Deeper trees are not taken: asking all their nodes costs more than a walk.
+  // Deeper trees are refused: evaluating all their nodes costs more than a
+  // walk.
   static constexpr int kMaxLevels = 5;
 
   explicit ForestLanes(int columns = 0) : columns_(columns) {}
@@ -45,8 +46,9 @@ class ForestLanes {
   using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
   using Bits = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));
 
-  // A column as nodes see it. 0 counts as missing; where a node sends what is
-  // missing where comparing 0 would not, it sees an infinity in its place.
+  // A column as a node reads it. 0 counts as missing. If a node sends missing
+  // values to the other side than the comparison with 0 would, it reads an
+  // infinity instead.
   enum class Zero { kAsIs, kLowest, kHighest };
   struct Seen {
     int32_t column;
@@ -54,7 +56,8 @@ class ForestLanes {
     bool operator==(const Seen&) const = default;
   };
 
-  // Complete: a leaf further up stands below a node that does not matter.
+  // A complete tree: a leaf further up is put below a node whose result does
+  // not matter.
   struct Tree {
     int32_t levels = 0;
     int32_t nodes = 0;   // first of 2^levels - 1, each level from left to right

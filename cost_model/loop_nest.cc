@@ -106,8 +106,8 @@ class ValueVisitor : public ir::Visitor {
     }
   }
   void VisitLoad(const ir::LoadNode& node) override {
-    // Not its indices: they are addresses, not work. What a gather loads does
-    // touch memory.
+    // Its indices are address computations and do not count, but the loads of a
+    // gather's indices do.
     loads.push_back(&node);
     for (const ir::Expr& index : node.indices) {
       ir::PostOrderExprs(index, [&](const ir::Expr& e) {
@@ -127,7 +127,7 @@ class Builder {
  public:
   explicit Builder(const ir::PrimFunc& function) {
     for (const ir::Buffer& param : function.params) BufferId(param, false, 0);
-    // What is packed ahead of time is as good as a parameter.
+    // A buffer that is packed ahead of time counts as a parameter.
     ir::PreOrder(function.body, [&](const ir::Stmt& stmt) {
       const auto* block = As<ir::BlockNode>(stmt);
       if (block != nullptr && block->annotations.contains(ir::kPrepack)) {
@@ -208,7 +208,7 @@ class Builder {
   }
 
   void VisitBlock(const ir::BlockNode& node) {
-    // Not timed: it has run already.
+    // It runs ahead of time and is not timed.
     if (node.annotations.contains(ir::kPrepack)) return;
     std::unordered_set<int> reduce_loops;
     double domain = 1;

@@ -1,7 +1,7 @@
-// What the cost model sees of a scheduled program: its stores, each with the
-// loops around it and how its accesses move with them. Plain numbers, no IR:
-// built from a program by BuildLoopNest, and as well by anything else that
-// knows the extents.
+// The part of a scheduled program that the cost model uses: its stores, each
+// with the loops around it and how its accesses change with them. It has plain
+// numbers and no IR: BuildLoopNest makes it from a program, and other code may
+// make it from extents.
 //
 //   for i in 4 (parallel):           Store C: loops {4 p, 64, 16 u, 16 v}
 //     for k in 64:                     C: dims {{i: 16, j.u: 1}, {j.v: 1}}
@@ -33,7 +33,7 @@ struct OpCounts {
   double selects = 0;  // and if_then_else
   double logical = 0;  // and, or, not
 
-  // Arithmetic, a fused multiply-add being two.
+  // Arithmetic operations; a fused multiply-add counts as two.
   double float_ops() const {
     return float_add + float_mul + 2 * float_fma + float_div + float_compare +
            float_math;
@@ -100,10 +100,10 @@ struct ValueSummary {
   std::vector<const ir::LoadNode*> loads;
 };
 ValueSummary SummarizeValue(const ir::Expr& value);
-// Of a store whose block skips padding (ir::kSkipPadding): without the choice
-// that guards it, which the steady state does not make.
+// For a store whose block skips padding (ir::kSkipPadding): without the
+// guarding select, which the interior of the loops does not execute.
 ValueSummary SummarizeUnpadded(const ir::StoreNode& store);
-// The operations alone.
+// Only the operations.
 OpCounts CountOps(const ir::Expr& value);
 
 }  // namespace tilefarm::cost_model

@@ -8,8 +8,8 @@ namespace tilefarm::cost_model {
 namespace {
 
 constexpr std::string_view kMagic = "TFCM";
-// Of the format, and of what the feature columns mean: samples of another
-// meaning would teach the wrong things.
+// The version of the format and of the meaning of the feature columns; samples
+// with other meanings would train a wrong model.
 constexpr uint32_t kVersion = 4;
 constexpr size_t kChecksumBytes = 8;
 

@@ -1,5 +1,5 @@
 // Bytes of stored models: little-endian fields, sealed with a kind, a version
-// and a checksum, so that damage is found before anything is believed.
+// and a checksum, so that damage is found before anything is used.
 //
 //   "TFCM" | version u32 | kind: size u32, text | body | first 8 bytes of the
 //   SHA-256 of all before, big-endian

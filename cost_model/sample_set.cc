@@ -9,7 +9,7 @@
 namespace tilefarm::cost_model {
 namespace {
 
-// Tries to find a victim that is not among the best of its group.
+// Attempts to find a sample to evict that is not among the best of its group.
 constexpr int kEvictionTries = 8;
 // A sample at least this good is kept while others can go.
 constexpr float kGoodScore = 0.7f;
@@ -38,7 +38,8 @@ void SampleSet::Add(const Sample& sample) {
 }
 
 void SampleSet::Evict() {
-  // From the older half: what the search looks at now is in the newer one.
+  // Evict from the older half, because the newer one is about candidates that
+  // the search considers now.
   const size_t older = std::max<size_t>(samples_.size() / 2, 1);
   std::map<int64_t, double> best;
   for (const Sample& sample : samples_) {
@@ -89,7 +90,7 @@ void SampleSet::Write(ByteWriter& writer, size_t max) const {
     writer.U64(sample.id);
     writer.F32(sample.weight);
     writer.U32(static_cast<uint32_t>(sample.features.rows));
-    // Most values are 0: only the others, each with its place.
+    // Most values are 0. Write only the others, each with its position.
     uint32_t count = 0;
     for (const float value : sample.features.values) count += value != 0;
     writer.U32(count);

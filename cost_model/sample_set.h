@@ -23,7 +23,7 @@ class SampleSet {
   SampleSet(size_t max_samples, size_t max_rows, uint64_t seed)
       : max_samples_(max_samples), max_rows_(max_rows), rng_(seed) {}
 
-  // In the place of the one with its group and id, if there is one.
+  // Replaces the sample with the same group and id, if there is one.
   void Add(const Sample& sample);
   // Takes over the other's samples.
   void Assign(SampleSet other) {
@@ -32,8 +32,8 @@ class SampleSet {
   }
   const std::deque<Sample>& samples() const { return samples_; }
   size_t rows() const { return rows_; }
-  // What a sample is worth now: best / seconds of its group where seconds are
-  // known, else its own score.
+  // The current score of each sample: best / seconds of its group if its
+  // seconds are known, otherwise the sample's own score.
   std::vector<float> Scores() const;
 
   // At most `max` samples, chosen as when the set is full.

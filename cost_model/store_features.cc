@@ -21,8 +21,8 @@ constexpr double kMaxPressure = 8;
 
 double Log(double x) { return x > 0 ? std::log2(1 + x) : 0; }
 
-// Logarithms of the numbers seen last: extents, iterations and bytes come again
-// and again, within a row and in the next candidate.
+// A cache of logarithms: extents, iterations and bytes repeat within a row and
+// from one candidate to the next.
 class RecentLogs {
  public:
   double Of(double x) {
@@ -400,7 +400,7 @@ void WriteBuffer(const StoreView& view, size_t access, RowWriter& row) {
 
 double OpsPerExecution(const NestStore& store) {
   const double ops = store.ops.float_ops() + store.ops.int_ops();
-  // A copy has no operations; it still is one thing done.
+  // A copy has no arithmetic; count it as one operation.
   return std::max(ops, 1.0);
 }
 
@@ -449,7 +449,7 @@ void WriteCache(const StoreView& view, double capacity, RowWriter& row) {
   double traffic = 0;
   for (size_t a = 0; a < view.store().accesses.size(); ++a) {
     double runs = view.iterations(0) / view.iterations(fit);
-    // What the loop around the part does not move stays.
+    // Data that does not change with the loop around the part is reused.
     if (next < fit && !view.Moves(a, next)) {
       runs /= static_cast<double>(view.loop(next).extent);
     }
@@ -547,7 +547,7 @@ void WriteStoreFeatures(const LoopNest& nest, const NestStore& store,
   WriteCache(view, static_cast<double>(target.caches.l3_bytes), row);
   WriteRegisters(view, target, row);
   WriteParallel(view, target, row);
-  // From all stores together, later: estimate.h.
+  // Filled in later, from all stores together: estimate.h.
   row.Skip(kEstimateColumns);
   TF_CHECK(row.full());
 }

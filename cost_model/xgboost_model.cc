@@ -24,22 +24,21 @@ namespace {
 
 constexpr char kKind[] = "xgboost";
 
-// The bounds of a training, for a cost of some 0.1 s on one core.
+// Bounds of a training: it takes about 0.1 s on one core.
 constexpr size_t kMaxSamples = 2048;
 constexpr size_t kMaxRows = 8192;
-// Of these, what a stored model keeps for the next training.
+// Samples that a stored model keeps for the next training.
 constexpr size_t kMaxStoredSamples = 512;
 
-// From here on there is enough to learn deeper trees from.
+// With this many samples, deeper trees are grown.
 constexpr size_t kManySamples = 512;
 
-// What is learned is the binary logarithm of best / seconds: a change of the
-// schedule that makes the program twice as fast is worth the same wherever it
-// stands, as the features say it, too. From here on down all are equally bad,
-// failures included.
+// The label is the binary logarithm of best / seconds, because features are
+// logarithms, too, and a change that doubles the speed then has the same value
+// everywhere. Labels below this bound, and failures, have this value.
 constexpr float kWorst = -6;
 
-// Slow candidates count too, but what matters is the order among fast ones.
+// The weight of the slowest candidates; the order among fast ones matters most.
 constexpr float kLeastWeight = 0.3f;
 
 bool HasRightSize(const FeatureRows& features) {

@@ -15,8 +15,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The one conversion of the library's errors. They are ours: what goes in was
-// checked before.
+// The only conversion of the library's errors. They are internal errors,
+// because the input was checked before.
 absl::Status Checked(int code, const char* doing) {
   if (code == 0) return absl::OkStatus();
   return absl::InternalError(
@@ -142,7 +142,7 @@ std::vector<TreeNode> TreeFromJson(const Json& tree) {
 }
 
 absl::StatusOr<Forest> ForestFromJson(const std::string& text, int columns) {
-  // The library wrote it; exceptions stay in here all the same.
+  // The text is the library's own, but no exception may leave this function.
   try {
     const Json model = Json::parse(text);
     std::vector<std::vector<TreeNode>> trees;

@@ -11,8 +11,8 @@
 
 namespace tilefarm::cost_model {
 
-// Candidates of which each has some rows of a matrix; what is learned is the
-// sum over a candidate's rows.
+// Candidates with their rows of a matrix. The model learns the sum over the
+// rows of a candidate.
 struct TrainingSet {
   int columns = 0;
   std::vector<float> values;   // row-major

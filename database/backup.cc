@@ -39,7 +39,8 @@ std::string FolderOf(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-// Under a name that nobody asked for until it is whole; gone on the way out.
+// The copy has a temporary name until it is complete; the destructor removes
+// it.
 class PartialFile {
  public:
   explicit PartialFile(const std::string& to)
@@ -95,7 +96,7 @@ absl::StatusOr<BackupFacts> Check(const std::string& path) {
 
 absl::StatusOr<BackupFacts> Backup(const std::string& from,
                                    const std::string& to) {
-  // Early, so that nobody waits for a long copy in vain.
+  // Checked early, so that a long copy is not made in vain.
   if (access(to.c_str(), F_OK) == 0) {
     return absl::AlreadyExistsError(
         absl::StrCat(to, " exists; a backup never overwrites"));
@@ -105,7 +106,7 @@ absl::StatusOr<BackupFacts> Backup(const std::string& from,
   TF_RETURN_IF_ERROR(Copy(from, partial.path()));
   TF_ASSIGN_OR_RETURN(const BackupFacts facts, Check(partial.path()));
   TF_RETURN_IF_ERROR(Sync(partial.path()));
-  // Unlike a rename this fails where the name is taken meanwhile.
+  // Unlike rename, link fails if the name has been taken meanwhile.
   if (link(partial.path().c_str(), to.c_str()) != 0) return Failed(to);
   TF_RETURN_IF_ERROR(Sync(FolderOf(to)));
   return facts;

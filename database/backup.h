@@ -15,13 +15,12 @@ struct BackupFacts {
   int64_t jobs = 0;
 };
 
-// Writes what `from` holds at one moment to the new file `to` (mode 0600, one
-// file, no log beside it). The server may go on writing; its write-ahead log
+// Writes the content of `from` at one moment to the new file `to` (mode 0600,
+// one file, without a log). The server may keep writing; its write-ahead log
 // grows meanwhile. The copy is read back and checked before it gets its name,
-// and is durable on return; where anything fails nothing is left.
-// NotFound: no database; AlreadyExists: `to` does, and stays as it is;
-// DataLoss: the database is corrupt; Unavailable: no room, or it cannot be
-// written.
+// and is durable on return. If anything fails, no file is left. NotFound: no
+// database; AlreadyExists: `to` exists and is not changed; DataLoss: the
+// database is corrupt; Unavailable: no room, or it cannot be written.
 absl::StatusOr<BackupFacts> Backup(const std::string& from,
                                    const std::string& to);
 

@@ -1,5 +1,5 @@
-// Which of a workload's records answers a query: DESIGN's fallback order as a
-// pure function.
+// Chooses the record of a workload that answers a query: DESIGN's fallback
+// order as a pure function.
 #ifndef TILEFARM_DATABASE_BEST_MATCH_H_
 #define TILEFARM_DATABASE_BEST_MATCH_H_
 
@@ -28,7 +28,8 @@ struct Contender {
   bool equal_cores = false;
   // Made by the querying compiler: the same fingerprint.
   bool fresh = true;
-  // Timed on an emulated device: its order is not that of a real one.
+  // Timed on an emulated device, whose times do not order candidates as a real
+  // device does.
   bool emulated = false;
   Protocol protocol;
   std::string device;
@@ -47,8 +48,8 @@ Step StepOf(const Contender& contender);
 //
 //  1. Timed on a real device before emulated; then by step; within a step
 //     equal cores first, then the closer target, then fresh before stale.
-//  2. Among those, one protocol and one device, as medians of different ones
-//     say nothing about each other: a warm cache before a cold one, the layout
+//  2. Among those, one protocol and one device, because medians of different
+//     ones cannot be compared: a warm cache before a cold one, the layout
 //     as stated before a packed one, then the device model with most
 //     contenders (the later tuned on a tie), and of its devices the one with
 //     the winner.

@@ -1,5 +1,5 @@
-// What the database keeps about devices beside their records: what operators
-// decided, what the canary knows, and the audit log.
+// What the database stores about devices beside their records: orders of
+// operators, results of canaries, and the audit log.
 #ifndef TILEFARM_DATABASE_DEVICE_TABLES_H_
 #define TILEFARM_DATABASE_DEVICE_TABLES_H_
 
@@ -23,7 +23,7 @@ struct DeviceRow {
   std::string actor;   // who
   std::string reserved_for;
   std::string reserved_until;
-  // As last seen, so that it can be listed while it is away.
+  // As last seen, so that the device can be listed while it is offline.
   std::string model;
   std::string target;
   std::string last_seen;
@@ -31,13 +31,13 @@ struct DeviceRow {
   bool operator==(const DeviceRow&) const = default;
 };
 
-// What is known of a device by its canaries. The key is the device id
-// ("NAME@DIGEST"): changed hardware starts anew.
+// What the canaries of a device have shown. The key is the device id
+// ("NAME@DIGEST"), so changed hardware starts with an empty row.
 struct CanaryRow {
   std::string device;
   std::string fingerprint;  // of the compiler that made the canary's code
   double seconds = 0;       // its best median so far
-  // The last record that was there at the last good canary.
+  // The last record before the last good canary.
   int64_t good_through = 0;
   // Records of the device in (suspect_after, suspect_through] are to be
   // measured again; none where suspect_through is 0.
@@ -47,7 +47,7 @@ struct CanaryRow {
   bool operator==(const CanaryRow&) const = default;
 };
 
-// Who did what to what, and why.
+// An entry of the audit log: actor, action, subject and reason.
 struct AuditEntry {
   int64_t id = 0;  // in order; given by the store
   std::string at;
@@ -59,7 +59,7 @@ struct AuditEntry {
   bool operator==(const AuditEntry&) const = default;
 };
 
-// Thread-safe; part of a Store, whose errors it has.
+// Thread-safe. Part of a Store, and fails as its methods do.
 class DeviceTables {
  public:
   virtual ~DeviceTables() = default;
@@ -67,7 +67,7 @@ class DeviceTables {
   // Writes the rows and the entries in one transaction.
   virtual absl::Status PutDevices(std::span<const DeviceRow> rows,
                                   std::span<const AuditEntry> audit) = 0;
-  // Removes the row, if there is one, and what its canaries told.
+  // Removes the device's row, if there is one, and the rows of its canaries.
   virtual absl::Status ForgetDevice(const std::string& name,
                                     std::span<const AuditEntry> audit) = 0;
   // By name.

@@ -224,7 +224,8 @@ struct Header {
 
 absl::StatusOr<Header> ReadHeader(Connection& connection) {
   Header header;
-  // Reading the schema first: it is what fails on a file of something else.
+  // Read the schema first, because that fails if the file is no database of
+  // ours.
   TF_ASSIGN_OR_RETURN(
       header.objects,
       connection.QueryInt("SELECT count(*) FROM sqlite_master"));

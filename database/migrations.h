@@ -1,5 +1,5 @@
-// The schema and how older files become it. docs/formats.md describes the
-// tables.
+// The schema, and the migrations of older files to it. docs/formats.md
+// describes the tables.
 #ifndef TILEFARM_DATABASE_MIGRATIONS_H_
 #define TILEFARM_DATABASE_MIGRATIONS_H_
 

@@ -1,6 +1,6 @@
-// How candidates that were measured several times compare: what their
-// measurements say together, and which one is the fastest. Pure functions, so
-// that the database and a running job draw the same conclusions.
+// Compares candidates that were measured several times: combines the
+// measurements of each and finds the fastest. Pure functions, so that the
+// database and a running job draw the same conclusions.
 #ifndef TILEFARM_DATABASE_RACE_H_
 #define TILEFARM_DATABASE_RACE_H_
 
@@ -16,8 +16,8 @@
 
 namespace tilefarm::database {
 
-// A failure that speaks of the code rather than of the day's circumstances:
-// seen once, the candidate is never best.
+// A failure that is caused by the code and not by circumstances. A candidate
+// with one such failure is never the best.
 bool RulesOut(Status status);
 
 // The re-measurements of one candidate, in their order. The rounds of one job

@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 8> kStatusNames = {
     "run_error", "run_timeout",      "wrong_result",  "device_lost",
 };
 
-// JSON has no infinities; the errors of a wrong result are often one.
+// JSON has no infinities, and the error of a wrong result is often infinite.
 Json NumberToJson(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
@@ -249,7 +249,8 @@ std::string RecordToJson(const Record& record) {
   json["device_model"] = record.device_model;
   json["candidate_id"] = record.candidate_id;
   json["model_score"] = record.model_score;
-  // For readers: it follows from the trace.
+  // Written for readers of the file; reading it back is not necessary, because
+  // it follows from the trace.
   const std::string library = record.library();
   if (!library.empty()) json["library"] = library;
   json["sequence"] = record.sequence;

@@ -32,9 +32,9 @@ std::string LibraryOf(std::string_view trace);
 
 // How it was measured; records of different protocols are not compared.
 struct Protocol {
-  // Nothing of the program is in any cache when a sample begins. False: what
-  // the run before left there, but nothing of arguments that exceed the last
-  // cache.
+  // True: no data of the program are in any cache when a sample begins. False:
+  // the caches are as the previous run left them, except that arguments larger
+  // than the last cache were flushed.
   bool cold_cache = false;
   int cores = 1;
   std::string layout = "as_stated";  // or "packed"

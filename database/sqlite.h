@@ -28,16 +28,16 @@ namespace tilefarm::database {
 
 class Connection;
 
-// A prepared statement on loan from its connection's cache; given back, reset,
-// when destroyed. Must not outlive the connection.
+// A prepared statement that its connection's cache lends. The destructor resets
+// and returns it. Must not outlive the connection.
 class Statement {
  public:
   Statement(Statement&& other) noexcept;
   Statement& operator=(Statement&&) = delete;
   ~Statement();
 
-  // Binds the next parameter, left to right. What is bound is copied. A failure
-  // is reported by Step.
+  // Binds the next parameter, left to right, and copies its value. Step reports
+  // a failure.
   Statement& Bind(int64_t value);
   Statement& Bind(int value) { return Bind(static_cast<int64_t>(value)); }
   Statement& Bind(bool value) { return Bind(static_cast<int64_t>(value)); }
@@ -75,7 +75,7 @@ class Statement {
   int bind_error_ = 0;
 };
 
-// One connection. Not thread-safe: its owner locks.
+// One connection. Not thread-safe; the owner synchronizes access.
 class Connection {
  public:
   enum class Access { kReadOnly, kReadWriteCreate };
@@ -93,8 +93,8 @@ class Connection {
   absl::StatusOr<Statement> Prepare(const std::string& sql);
   // The first column of the first row of `sql`; 0 without rows.
   absl::StatusOr<int64_t> QueryInt(const std::string& sql);
-  // Runs `body` between BEGIN IMMEDIATE and COMMIT. Whatever fails, nothing
-  // of it is stored and the connection is usable afterwards.
+  // Runs `body` between BEGIN IMMEDIATE and COMMIT. After any failure nothing
+  // of it is stored and the connection is usable.
   absl::Status Transaction(const std::function<absl::Status()>& body);
   int64_t last_insert_id() const;
   int changes() const;

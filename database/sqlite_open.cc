@@ -65,8 +65,9 @@ absl::Status UseWal(Connection& connection) {
   return absl::OkStatus();
 }
 
-// A reader that may not write cannot make the -shm file that a WAL database
-// needs. With no writer and an empty log, the file alone is everything.
+// A reader without write permission cannot make the -shm file that a WAL
+// database needs. Without a writer and with an empty log, the file alone has
+// the whole content.
 absl::StatusOr<std::unique_ptr<Connection>> ReadCopy(const std::string& path) {
   // A writer that starts now must wait until the copy is made.
   const absl::StatusOr<FileLock> lock =
@@ -107,7 +108,7 @@ absl::StatusOr<OpenFiles> OpenForWriting(const std::string& path) {
   OpenFiles files;
   std::string real = path;
   if (path != kMemory) {
-    // The lock belongs to the file, whatever link led there.
+    // The lock belongs to the file itself, also if a link led to it.
     std::error_code error;
     real = std::filesystem::weakly_canonical(path, error).string();
     if (error) real = path;

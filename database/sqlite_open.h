@@ -15,16 +15,16 @@ struct OpenFiles {
   FileLock lock;  // held by the writer
   // Null for readers. The only connection that writes or checkpoints.
   std::unique_ptr<Connection> writer;
-  // Null for ":memory:", whose content one connection alone sees.
+  // Null for ":memory:", whose content only one connection can see.
   std::unique_ptr<Connection> reader;
 };
 
 // Takes FILE.lock, creates and migrates.
 absl::StatusOr<OpenFiles> OpenForWriting(const std::string& path);
 
-// Never creates, migrates or locks. A database in a place where this user may
-// not write is read beside its writer; where no writer runs, from a copy in
-// memory.
+// Never creates, migrates or locks. If this user may not write to the folder,
+// the database is read beside its running writer; without a running writer,
+// from a copy in memory.
 absl::StatusOr<OpenFiles> OpenForReading(const std::string& path);
 
 }  // namespace tilefarm::database

@@ -88,7 +88,7 @@ class SqliteStore final : public Store, public DeviceTables {
  private:
   static absl::Status InsertAudit(Connection& db,
                                   std::span<const AuditEntry> entries);
-  // Of tokens, or of all else.
+  // Entries about tokens, or all other entries.
   absl::StatusOr<std::vector<AuditEntry>> ReadAuditOf(
       bool tokens, const std::string& subject, int64_t limit) const;
 
@@ -97,7 +97,8 @@ class SqliteStore final : public Store, public DeviceTables {
     Mutex mutex;
     std::unique_ptr<Connection> connection;
   };
-  // What a program's text says about its workload; computed once a text.
+  // The facts about a workload that follow from a program's text; computed once
+  // per text.
   struct ProgramFacts {
     std::string digest;
     std::string workload_hash;  // empty where the text does not parse

@@ -19,7 +19,7 @@ namespace {
 using target::Match;
 using target::Target;
 
-// What re-measurements say about a record.
+// The combined re-measurements of a record.
 struct Remeasured {
   bool failed = false;
   int64_t measurement_id = 0;  // the latest full one; 0: none
@@ -175,7 +175,7 @@ absl::Status CollectContenders(Connection& db, int64_t workload_id,
         c.standing.confirmed = true;
       }
     }
-    // One that was stopped early is as good as its later, full measurement.
+    // A later full measurement makes up for a first one that was stopped early.
     if (query.Bool(17) && !c.standing.confirmed) sound = false;
     if (!sound || !(c.standing.seconds > 0) || std::isinf(c.standing.seconds)) {
       ++refusals.failed;

@@ -16,7 +16,7 @@
 namespace tilefarm::database {
 namespace {
 
-// Records read between two looks at the lock.
+// Records that are read each time the lock is held.
 constexpr int kPage = 256;
 // Programs whose facts are kept; a farm has a few dozen tasks at a time.
 constexpr size_t kMaxFacts = 1024;
@@ -290,8 +290,8 @@ SqliteStore::ProgramFacts SqliteStore::FactsOf(const std::string& program) {
   }
   ProgramFacts facts;
   facts.digest = std::move(digest);
-  // A text that does not parse is stored all the same: the measurement was
-  // made. It just never is an answer.
+  // A text that does not parse is stored, too, because the measurement was
+  // made. It is never returned as an answer.
   const absl::StatusOr<ir::PrimFuncPtr> function = ir::ParseFunction(program);
   if (function.ok()) {
     facts.canonical = ir::Print(*ir::Canonicalize(**function));

@@ -36,8 +36,8 @@ struct JobRow {
   std::string created_at, ended_at;
 };
 
-// A bearer token: what it stands for, and the SHA-256 of the secret. Times as
-// elsewhere ("2026-01-31T12:00:00Z"), "" is never.
+// A bearer token: its name and role, and the SHA-256 of the secret. Times are
+// text ("2026-01-31T12:00:00Z"); "" means never.
 struct TokenRow {
   std::string name;
   std::string role;    // worker, user, admin
@@ -83,7 +83,7 @@ class Store {
       const std::string& path, Mode mode, Clock& clock = Clock::Real());
   virtual ~Store() = default;
 
-  // Random, made with the file; spools of workers belong to it.
+  // Random, made with the file. Workers keep their spooled results by it.
   virtual std::string uuid() const = 0;
   virtual int schema_version() const = 0;
 
@@ -148,7 +148,7 @@ class Store {
   virtual DeviceTables& device_tables() = 0;
 
   // --- Credentials (database/sqlite_store_tokens.cc) ---
-  // Both with their entry in the audit log: `actor` did it.
+  // Both store an entry with `actor` in the audit log in the same transaction.
   // AlreadyExists: the same secret.
   virtual absl::Status AddToken(const TokenRow& token,
                                 const std::string& actor) = 0;

@@ -15,7 +15,7 @@
 namespace tilefarm::transport {
 namespace {
 
-// Between two looks at the files.
+// How often the files are checked for changes.
 constexpr unsigned kReloadSeconds = 1;
 
 // "authorization: Bearer TOKEN" on each call. gRPC itself sends such metadata

@@ -14,9 +14,9 @@ class ChannelArguments;
 
 namespace tilefarm::transport {
 
-// TLS 1.2 or later where the endpoint names a CA, else plain text. Certificate,
-// key and CA are read anew when their files change, the token for each call; so
-// rotated ones need no restart. Errors: see CheckEndpoint.
+// TLS 1.2 or later if the endpoint names a CA, otherwise plain text.
+// Certificate, key and CA are read again when their files change, the token for
+// each call, so rotation needs no restart. Errors: see CheckEndpoint.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(
     const Endpoint& endpoint, const grpc::ChannelArguments& arguments);
 

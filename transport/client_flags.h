@@ -1,5 +1,6 @@
 // The options by which every client (rpc-worker, tune, tunec) names its
-// credentials. Flags win over the environment.
+// credentials. Flags take precedence over the
+// environment.
 #ifndef TILEFARM_TRANSPORT_CLIENT_FLAGS_H_
 #define TILEFARM_TRANSPORT_CLIENT_FLAGS_H_
 

@@ -89,7 +89,7 @@ class Socket {
   int fd_ = -1;
 };
 
-// How far it came.
+// How far the handshake came.
 struct Outcome {
   enum class End { kFine, kTimeout, kClosed, kError };
   End end = End::kFine;
@@ -182,7 +182,7 @@ absl::Status AboutTheServer(SSL* ssl, const Endpoint& endpoint,
   }
 }
 
-// `alert`: the server's word, 0 where it hung up without one.
+// `alert`: the server's TLS alert; 0 if it closed the connection without one.
 absl::Status AboutTheClient(int alert, const ClientSecurity& security) {
   if (security.cert.empty()) {
     return absl::FailedPreconditionError(
@@ -201,7 +201,7 @@ absl::Status AboutTheClient(int alert, const ClientSecurity& security) {
 }
 
 void SetUp(SSL* ssl, const HostAndPort& at) {
-  // As gRPC asks for.
+  // The protocol that gRPC negotiates.
   static const unsigned char kProtocols[] = "\x02h2";
   SSL_set_alpn_protos(ssl, kProtocols, sizeof(kProtocols) - 1);
   unsigned char address[16];
@@ -214,8 +214,8 @@ void SetUp(SSL* ssl, const HostAndPort& at) {
   }
 }
 
-// `hung_up`: the finding rests on the server having closed the connection,
-// which one that is just going does, too.
+// `hung_up`: the only evidence is that the server closed the connection, which
+// a server that shuts down does, too.
 absl::Status DiagnoseOnce(const Endpoint& endpoint, const Deadline& deadline,
                           bool* hung_up) {
   TF_ASSIGN_OR_RETURN(const HostAndPort at, SplitAddress(endpoint.address));
@@ -241,7 +241,7 @@ absl::Status DiagnoseOnce(const Endpoint& endpoint, const Deadline& deadline,
         "--tls-cert ", security.cert, " and --tls-key ", security.key,
         " cannot be read or do not fit each other any more"));
   }
-  // The result is looked at afterwards, so that the handshake goes on.
+  // The verification result is checked later, so that the handshake continues.
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_NONE, nullptr);
   const std::unique_ptr<SSL, FreeSsl> ssl(SSL_new(context.get()));
   if (ssl == nullptr) return absl::OkStatus();

@@ -1,5 +1,5 @@
-// Why a client and a server do not understand each other. gRPC says "Socket
-// closed" for most reasons, so the handshake is made once more by hand.
+// Finds out why a client and a server cannot connect. gRPC reports "Socket
+// closed" for most reasons, so this repeats the handshake by hand.
 #ifndef TILEFARM_TRANSPORT_DIAGNOSE_H_
 #define TILEFARM_TRANSPORT_DIAGNOSE_H_
 
@@ -9,9 +9,10 @@
 
 namespace tilefarm::transport {
 
-// FailedPrecondition with what is wrong with the credentials or the choice of
-// TLS and what to do; OK where nothing is (nobody listens, say: that, gRPC
-// reports well). Takes `limit` at most, apart from looking up the name.
+// FailedPrecondition: what is wrong with the credentials or the choice of TLS,
+// and what to do. OK: nothing of this kind is wrong (for example, nobody
+// listens, which gRPC reports well). Takes `limit` at most, apart from the name
+// lookup.
 absl::Status Diagnose(const Endpoint& endpoint,
                       absl::Duration limit = absl::Seconds(4));
 

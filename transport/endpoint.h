@@ -1,5 +1,5 @@
-// A tune-server as its clients name it: where it is, and how both sides know
-// each other.
+// A tune-server as its clients name it: its address, and the credentials of
+// both sides.
 #ifndef TILEFARM_TRANSPORT_ENDPOINT_H_
 #define TILEFARM_TRANSPORT_ENDPOINT_H_
 
@@ -16,7 +16,7 @@ struct ClientSecurity {
   std::string ca;          // who signs the server's certificate
   std::string cert, key;   // this client's own
   std::string token_file;  // mode 0600; read anew for every call
-  // Of the environment (TUNE_TOKEN); token_file counts where both are given.
+  // From the environment (TUNE_TOKEN); token_file takes precedence.
   std::string token;
 
   bool tls() const { return !ca.empty(); }
@@ -37,12 +37,12 @@ absl::StatusOr<HostAndPort> SplitAddress(std::string_view address);
 // 127.0.0.0/8, ::1 or localhost.
 bool IsLoopback(const std::string& host);
 
-// Whether the endpoint can be dialled as it is said: files that are there and
-// fit each other, and no secret without encryption. InvalidArgument or
+// Whether the endpoint can be dialled as given: the files exist and match each
+// other, and no secret would be sent without encryption. InvalidArgument or
 // NotFound, with what to change.
 absl::Status CheckEndpoint(const Endpoint& endpoint);
 
-// What the environment says about security; see client_flags.h for names.
+// The security options of the environment; see client_flags.h for their names.
 std::string TokenOfEnvironment();
 
 }  // namespace tilefarm::transport

@@ -1,4 +1,4 @@
-// gRPC's own messages, in the form of ours.
+// Writes gRPC's own messages to our log.
 #ifndef TILEFARM_TRANSPORT_GRPC_LOG_H_
 #define TILEFARM_TRANSPORT_GRPC_LOG_H_
 
@@ -6,9 +6,9 @@
 
 namespace tilefarm::transport {
 
-// From now on what gRPC reports (failed handshakes, above all) is logged at
-// this level, ten lines a second at most: strangers cause such lines. Before
-// the first channel or server.
+// From now on gRPC's messages (mostly failed handshakes) are logged at this
+// level, at most ten lines a second, because unauthenticated peers can cause
+// them. Call it before the first channel or server is made.
 void RouteGrpcLog(LogLevel level);
 
 }  // namespace tilefarm::transport

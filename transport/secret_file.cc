@@ -35,7 +35,7 @@ using Bio = std::unique_ptr<BIO, Deleter<BIO_free>>;
 using Certificate = std::unique_ptr<X509, Deleter<X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
 
-// `secret`: nobody but the owner may read it.
+// `secret`: only the owner may read it.
 absl::StatusOr<std::string> ReadFile(const std::string& path,
                                      std::string_view flag, bool secret) {
   const std::string name = absl::StrCat(std::string(flag), " ", path);
@@ -79,7 +79,7 @@ Certificate FirstCertificate(const std::string& pem) {
   return out;
 }
 
-// OpenSSL would ask on the terminal otherwise.
+// Otherwise OpenSSL would ask for a password on the terminal.
 int NoPassword(char* /*buffer*/, int /*size*/, int /*write*/, void* /*data*/) {
   return -1;
 }

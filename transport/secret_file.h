@@ -1,5 +1,5 @@
-// Files of certificates, keys and tokens, checked where they are read: what is
-// wrong with one is said at once and by name, not by a failing handshake.
+// Reads and checks files of certificates, keys and tokens. An error names the
+// file and what is wrong with it, instead of a handshake that fails later.
 #ifndef TILEFARM_TRANSPORT_SECRET_FILE_H_
 #define TILEFARM_TRANSPORT_SECRET_FILE_H_
 
@@ -16,17 +16,17 @@ namespace tilefarm::transport {
 absl::StatusOr<std::string> ReadPem(const std::string& path,
                                     std::string_view flag);
 
-// Certificate and private key that fit each other; nobody but the owner may
-// read the key, and the certificate has not expired. NotFound,
+// A certificate and the private key that belongs to it. Only the owner may read
+// the key, and the certificate has not expired. NotFound,
 // PermissionDenied, InvalidArgument, FailedPrecondition.
 absl::Status CheckKeyPair(const std::string& cert, const std::string& key);
 
-// One token, surrounding white space apart. PermissionDenied unless nobody but
-// the owner may read the file.
+// One token, without surrounding white space. PermissionDenied unless only the
+// owner may read the file.
 absl::StatusOr<std::string> ReadTokenFile(const std::string& path);
 
-// InvalidArgument unless it can be one; `from` names its origin. The token is
-// never part of the message.
+// InvalidArgument unless the text has the form of a token; `from` names its
+// origin. The message never contains the token.
 absl::Status CheckToken(std::string_view token, std::string_view from);
 
 }  // namespace tilefarm::transport

@@ -57,10 +57,11 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
   return transport::OpenChannel(server, arguments);
 }
 
-// Looking for the reason dials the server once more.
-// A change that is not urgent is told within this time, as a rule together with
-// one that is: a message less for each candidate.
+// A change that is not urgent is sent within this time, mostly together with an
+// urgent one, which saves a message for each candidate.
 constexpr absl::Duration kStateDelay = absl::Milliseconds(250);
+// Finding out why the server refuses dials it once more: not more often than
+// this, and for at most so long.
 constexpr absl::Duration kExplainAgain = absl::Seconds(30);
 constexpr absl::Duration kExplainLimit = absl::Seconds(2);
 

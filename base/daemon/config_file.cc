@@ -24,7 +24,7 @@ bool IsFlag(const CLI::Option& option) {
   return option.get_expected_max() == 0;
 }
 
-// Empty: not for a file.
+// The key of an option; empty: the option has none.
 std::string KeyOf(const CLI::Option& option) {
   if (option.get_lnames().empty()) return "";
   const std::string& name = option.get_lnames().front();
@@ -37,7 +37,7 @@ std::string KeyOf(const CLI::Option& option) {
                       plural ? "s" : "");
 }
 
-// Levenshtein's, with a row at a time.
+// Levenshtein distance, one row at a time.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -86,7 +86,7 @@ class Applier {
                                             : " is neither true nor false"));
     }
     TF_ASSIGN_OR_RETURN(std::string text, Text(key, node));
-    // Checked even where a flag or the environment has it better.
+    // Also checked where a flag or the environment takes precedence.
     const CLI::results_t given = option->results();
     TF_RETURN_IF_ERROR(Give(*option, {std::move(text)}, key, node.source()));
     if (given.empty()) return absl::OkStatus();
@@ -107,7 +107,7 @@ class Applier {
       TF_ASSIGN_OR_RETURN(const std::string text, Text(name, value));
       const std::string pair =
           absl::StrCat(std::string(entry.str()), "=", text);
-      // Alone, so that an error has its own line.
+      // One value at a time, so that an error has the right line.
       TF_RETURN_IF_ERROR(Give(option, {pair}, name, entry.source()));
       all.push_back(pair);
     }

@@ -1,15 +1,15 @@
 // A daemon's options from a TOML file. The keys are the options: --tls-cert is
 // `tls_cert`, a flag takes true or false, and an option that may be given any
 // number of times as KEY=VALUE (--timeout) is a table of its plural
-// ([timeouts]; --health is [health]). So no option can be forgotten, and no key
-// means nothing.
+// ([timeouts]; --health is [health]). Every option has a key, and a key without
+// an option is an error.
 //
 //   CLI::App app; app.add_option("--db", db)->envname("TUNE_SERVER_DB"); ...
 //   app.parse(argc, argv);
 //   ApplyConfigFile("/etc/tilefarm/tune-server.toml", app);
 //
-// Flags win over the environment, the environment over the file, the file over
-// defaults; of a table each key by itself.
+// Flags take precedence over the environment, the environment over the file,
+// the file over defaults; for tables this holds for each key separately.
 #ifndef TILEFARM_BASE_DAEMON_CONFIG_FILE_H_
 #define TILEFARM_BASE_DAEMON_CONFIG_FILE_H_
 
@@ -22,12 +22,12 @@
 
 namespace tilefarm::daemon {
 
-// Gives every option that the parsed `app` did not get what the file says.
-// NotFound: no such file. InvalidArgument with FILE:LINE:COLUMN: no TOML, a key
-// that is no option (the message has the nearest one), or a value that its
-// option does not take.
+// Sets every option that neither flags nor environment have set in the parsed
+// `app` to the value of the file. NotFound: no such file. InvalidArgument with
+// FILE:LINE:COLUMN: invalid TOML, a key without an option (the message has the
+// nearest one), or a value that its option does not accept.
 absl::Status ApplyConfigFile(const std::string& path, CLI::App& app);
-// The same of a text; `name` stands for the file in errors.
+// The same for a text; errors name the file `name`.
 absl::Status ApplyConfig(std::string_view text, const std::string& name,
                          CLI::App& app);
 

@@ -22,16 +22,18 @@ struct DaemonFlags {
 void AddDaemonFlags(CLI::App& app, const std::string& config_variable,
                     DaemonFlags& flags);
 
-// The command line, the environment and the file, in this order; then the log
-// is as they say. A value: exit with it, all is said.
+// Reads the command line, the environment and the file, in this order, and sets
+// up the log. If this returns a value, the program exits with it; everything
+// has been printed.
 std::optional<int> ParseDaemon(CLI::App& app, int argc, char** argv,
                                DaemonFlags& flags);
 
-// One line for whoever starts the daemon: "PROGRAM: TEXT" on stderr, or of the
-// log where that is JSON.
+// Prints one line for the person who starts the daemon: "PROGRAM: TEXT" on
+// stderr, or a line of the log if the log is JSON.
 void Complain(std::string_view program, std::string_view text);
 
-// The end of --check-config: every problem is said; 0 without one, 2 otherwise.
+// Ends --check-config: prints every problem; returns 0 if there are none, else
+// 2.
 int ReportCheck(std::string_view program,
                 const std::vector<std::string>& problems);
 

@@ -27,7 +27,7 @@ std::string Take(const char* variable) {
 
 class NotifySocket : public ServiceManager {
  public:
-  // An empty path: there is nobody. Zero: no watchdog.
+  // An empty path: there is no service manager. Zero: no watchdog.
   NotifySocket(std::string path, absl::Duration watchdog)
       : path_(std::move(path)), watchdog_(watchdog) {}
   ~NotifySocket() override { StopWatching(); }
@@ -77,7 +77,8 @@ class NotifySocket : public ServiceManager {
     if (path_.empty() || path_.size() >= sizeof to.sun_path) return;
     to.sun_family = AF_UNIX;
     std::memcpy(to.sun_path, path_.data(), path_.size());
-    // A name that begins with "@" is no file: Linux writes it with a zero.
+    // A name that begins with "@" is in the abstract namespace: the first byte
+    // is 0.
     if (path_[0] == '@') to.sun_path[0] = '\0';
     const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     const auto size =
@@ -107,7 +108,7 @@ std::unique_ptr<ServiceManager> ServiceManager::FromEnvironment() {
   const std::string microseconds = Take("WATCHDOG_USEC");
   const std::string pid = Take("WATCHDOG_PID");
   int64_t watchdog = 0;
-  // It may be meant for another process.
+  // WATCHDOG_PID may name another process.
   if (!absl::SimpleAtoi(microseconds, &watchdog) ||
       (!pid.empty() && pid != absl::StrCat(getpid()))) {
     watchdog = 0;

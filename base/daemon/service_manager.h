@@ -1,5 +1,5 @@
-// What a service manager (systemd, Type=notify) wants to hear: sd_notify(3)'s
-// datagrams, without its library.
+// Notifies a service manager (systemd, Type=notify) by the datagrams of
+// sd_notify(3), without its library.
 #ifndef TILEFARM_BASE_DAEMON_SERVICE_MANAGER_H_
 #define TILEFARM_BASE_DAEMON_SERVICE_MANAGER_H_
 
@@ -12,23 +12,24 @@
 
 namespace tilefarm::daemon {
 
-// Where there is none every call does nothing. Thread-safe.
+// Without a service manager every call does nothing. Thread-safe.
 class ServiceManager {
  public:
-  // What stands still, in words; empty: all moves. `limit`: longer than this.
+  // Names the loop that has not moved for longer than `limit`; empty if all
+  // move.
   using Stuck = std::function<std::string(absl::Duration limit)>;
 
-  // Of the environment (NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID), which it
-  // cleans, so that child processes do not speak for this one. Before threads
-  // are started.
+  // Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID and removes them from
+  // the environment, so that child processes do not notify in place of this
+  // one. Call it before threads are started.
   static std::unique_ptr<ServiceManager> FromEnvironment();
   virtual ~ServiceManager() = default;
 
-  // The daemon serves. From now on it is pinged three times in the time that
-  // its watchdog waits, each time only if nothing has stood still for half of
-  // it; otherwise that is logged, once.
+  // The daemon serves. From now on the watchdog is pinged three times per
+  // watchdog period, each time only if no loop has stood still for half a
+  // period; otherwise that is logged once.
   virtual void Ready(Stuck stuck) = 0;
-  // The daemon ends; no pings after.
+  // The daemon ends; no pings follow.
   virtual void Stopping() = 0;
 };
 

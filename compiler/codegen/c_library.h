@@ -1,6 +1,6 @@
-// What an artifact may need of the system: functions of libc and libm, and of
-// libraries of kernels where its schedule calls one (base/device_libraries.h
-// has the same file names).
+// The system functions that an artifact may need: of libc and libm, and of
+// libraries of kernels if its schedule calls one (base/device_libraries.h has
+// the same file names).
 #ifndef TILEFARM_COMPILER_CODEGEN_C_LIBRARY_H_
 #define TILEFARM_COMPILER_CODEGEN_C_LIBRARY_H_
 

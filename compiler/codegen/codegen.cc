@@ -17,12 +17,12 @@
 namespace tilefarm::codegen {
 namespace {
 
-// Kernels carry a prefix until everything is linked, so that one named "exp"
-// is not taken for the library's.
+// Kernels have a prefix until everything is linked, so that a kernel named
+// "exp" is not confused with the library's function.
 constexpr char kKernelPrefix[] = "tf.kernel.";
 
-// What the module calls of the runtime is linked with it later
-// (runtime_objects.h); it is cleaned up when the artifact is unloaded.
+// The runtime functions that the module calls are linked with it later
+// (runtime_objects.h). They clean up when the artifact is unloaded.
 void UseRuntime(llvm::Module& module) {
   const std::pair<const char*, const char*> cleanups[] = {
       {"tf_rt_parallel_for", "tf_rt_parallel_shutdown"},
@@ -61,7 +61,7 @@ absl::Status ExportKernels(llvm::Module& module,
   return absl::OkStatus();
 }
 
-// Only the kernels' symbols are seen from outside.
+// Only the kernels' symbols are visible from outside.
 void SetLinkage(llvm::Module& module,
                 std::span<const LoweredFunction> functions) {
   for (llvm::Function& function : module) {

@@ -3,9 +3,9 @@
 //   lowered loops --Emitter--> LLVM IR --passes--> object code --+ runtime
 //
 // LLVM's loop vectoriser, SLP vectoriser and unroller are off: the schedule
-// has decided. Floats obey IEEE 754 but for contraction of multiply and add.
-// Each call has its own LLVM context, so calls from several threads do not
-// meet; target machines are cached per thread.
+// has decided. Floats obey IEEE 754, except that multiply and add may be
+// contracted. Each call has its own LLVM context, so calls from several threads
+// do not interfere; target machines are cached per thread.
 #ifndef TILEFARM_COMPILER_CODEGEN_CODEGEN_H_
 #define TILEFARM_COMPILER_CODEGEN_CODEGEN_H_
 
@@ -42,7 +42,7 @@ struct LoweredFunction {
   std::vector<PackedParameter> packed = {};
 };
 
-// Every symbol that the function exports, its own first.
+// Every symbol that the function exports; `symbol` comes first.
 std::vector<std::string> ExportedSymbols(const LoweredFunction& function);
 
 struct Options {
@@ -53,9 +53,9 @@ struct Options {
   bool reference = false;
 };
 
-// ELF object file with the symbols, everything else internal. InvalidArgument:
-// what the target or the lowered form does not have; Internal: LLVM rejected
-// what we made.
+// An ELF object file with the symbols; everything else is internal.
+// InvalidArgument: something that the target or the lowered form does not have.
+// Internal: LLVM rejected our IR.
 absl::StatusOr<std::string> EmitObject(
     std::span<const LoweredFunction> functions, const Options& options);
 // The same module as assembly text.

@@ -47,7 +47,7 @@ llvm::Value* Emitter::EmitFloatBinary(ir::BinaryOp op, llvm::Value* a,
       return floor_quotient();
     case BinaryOp::kFloorMod:
       return builder_.CreateFSub(a, builder_.CreateFMul(floor_quotient(), b));
-    // The machine's own min and max: b where either is NaN.
+    // The semantics of the machine's min and max: b if either is NaN.
     case BinaryOp::kMin:
       return builder_.CreateSelect(builder_.CreateFCmpOLT(a, b), a, b);
     case BinaryOp::kMax:
@@ -106,7 +106,8 @@ llvm::Value* Emitter::EmitIntDivision(ir::BinaryOp op, ir::DataType dtype,
           builder_.CreateICmpEQ(b, llvm::Constant::getAllOnesValue(type)));
       unsafe = builder_.CreateOr(by_zero, overflows);
     }
-    // By one instead: the right answer where it overflows.
+    // Divide by one instead: this gives the right result of the quotient that
+    // overflows.
     b = builder_.CreateSelect(unsafe, one, b);
   }
   llvm::Value* result = nullptr;

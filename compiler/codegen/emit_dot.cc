@@ -107,7 +107,8 @@ llvm::Value* Emitter::EmitTileLoad(llvm::Value* address, llvm::Value* apart) {
   llvm::CallInst* load = builder_.CreateIntrinsic(
       llvm::Intrinsic::x86_tileloadd64_internal, {},
       {builder_.getInt16(16), builder_.getInt16(64), address, apart});
-  // LLVM does not say so itself; an operand of two products is loaded once.
+  // LLVM does not know this by itself; with it, an operand of two products is
+  // loaded once.
   load->setOnlyReadsMemory();
   load->setOnlyAccessesArgMemory();
   load->setDoesNotThrow();
@@ -142,8 +143,8 @@ llvm::Value* Emitter::EmitTileProduct(const ir::CallNode& e) {
         builder_.CreateMul(Emit(stride),
                            builder_.getInt64(first.dtype.bytes())));
   };
-  // Sums are vectors outside of the instruction; LLVM makes tiles of them where
-  // every use is one.
+  // Outside the instruction, sums are vectors; LLVM keeps them as tiles if
+  // every use is a tile.
   llvm::Value* sums = Emit(e.args[4]);
   llvm::Type* vector = sums->getType();
   llvm::Value* tile =

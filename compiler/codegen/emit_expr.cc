@@ -179,8 +179,8 @@ llvm::Value* Emitter::EmitIfThenElse(const ir::CallNode& e) {
     return builder_.CreateSelect(condition, a, b);
   }
   if (condition->getType()->isVectorTy()) {
-    // Lanes that are not chosen touch no memory: every access below carries
-    // the mask.
+    // Lanes that are not selected must not touch memory, so every access below
+    // has the mask.
     const auto masked = [&](const ir::Expr& side, llvm::Value* mask) {
       frame_->masks.push_back(mask);
       llvm::Value* value = Emit(side);
@@ -206,7 +206,7 @@ llvm::Value* Emitter::EmitIfThenElse(const ir::CallNode& e) {
                  [&] { return Emit(else_expr); });
 }
 
-// The upper half on the lower one until one lane is left.
+// Combines the upper half with the lower half until one lane is left.
 llvm::Value* Emitter::EmitLaneReduction(ir::BinaryOp op, ir::DataType dtype,
                                         llvm::Value* vector) {
   int lanes = dtype.lanes;

@@ -33,8 +33,8 @@ llvm::Type* WithLanesOf(llvm::Type* element, llvm::Type* type) {
   return element;
 }
 
-// Half bits (i16) to float without hardware: shifted into a float's place
-// they are off by 2^112, subnormals included.
+// Half bits (i16) to float without hardware: shifted to a float's position they
+// are too small by the factor 2^112, subnormals included.
 llvm::Value* HalfBitsToFloat(llvm::IRBuilder<>& b, llvm::Value* half) {
   llvm::Type* i32 = WithLanesOf(b.getInt32Ty(), half->getType());
   llvm::Type* f32 = WithLanesOf(b.getFloatTy(), half->getType());
@@ -65,7 +65,7 @@ llvm::Value* FloatToHalfBits(llvm::IRBuilder<>& b, llvm::Value* value) {
   llvm::Value* sign =
       b.CreateLShr(b.CreateAnd(bits, constant(0x80000000u)), 16);
   llvm::Value* magnitude = b.CreateAnd(bits, constant(0x7fffffff));
-  // Subnormal results: adding 0.5 makes the unit of the sum half's smallest.
+  // Subnormal results: the last place of a sum with 0.5 is the smallest half.
   llvm::Value* small =
       b.CreateSub(b.CreateBitCast(b.CreateFAdd(b.CreateBitCast(magnitude, f32),
                                                llvm::ConstantFP::get(f32, 0.5)),
@@ -84,8 +84,8 @@ llvm::Value* FloatToHalfBits(llvm::IRBuilder<>& b, llvm::Value* value) {
                        WithLanesOf(b.getInt16Ty(), value->getType()));
 }
 
-// Float to bfloat16 bits (i16), to nearest, ties to even. In integers, since
-// the instruction for it flushes subnormals.
+// Float to bfloat16 bits (i16), to nearest, ties to even. With integer
+// operations, because the instruction for it flushes subnormals.
 llvm::Value* FloatToBFloatBits(llvm::IRBuilder<>& b, llvm::Value* value) {
   llvm::Type* i32 = WithLanesOf(b.getInt32Ty(), value->getType());
   const auto constant = [&](uint32_t v) {
@@ -206,7 +206,7 @@ llvm::Value* Emitter::AccessMask(const ir::Expr& predicate, int lanes) {
   llvm::Value* all = nullptr;
   for (llvm::Value* mask : masks) {
     if (mask->getType()->isVectorTy() && lanes == 1) {
-      // A scalar that every lane shares is needed where any lane runs.
+      // A scalar that all lanes share is needed if any lane is active.
       mask = builder_.CreateOrReduce(mask);
     } else if (!mask->getType()->isVectorTy()) {
       mask = Splat(mask, lanes);
@@ -271,8 +271,8 @@ llvm::Value* Emitter::EmitStored(const ir::LoadNode& e) {
     }
     llvm::Value* address = Address(e.buffer, start);
     if (mask == nullptr) EmitPrefetch(e.buffer, index, address);
-    // Nothing but a matrix unit's tile is as wide. From memory it must be
-    // loaded as one to stay one; locals are registers already.
+    // Only a matrix unit's tile is this wide. A tile in memory must be loaded
+    // as a tile to stay one; locals are in registers already.
     if (lanes == kTileLanes && element.bits == 32 && mask == nullptr &&
         !reversed && e.buffer->scope != "local") {
       return EmitSums(type, address);

@@ -12,7 +12,7 @@
 namespace tilefarm::codegen {
 namespace {
 
-// What SYMBOL_pack answers for a parameter that is not layout-free.
+// The result of SYMBOL_pack for a parameter that is not layout-free.
 constexpr int kNoSuchParameter = -1;
 
 ir::Buffer Workspace(const PackedParameter& param) {
@@ -57,7 +57,7 @@ void Emitter::EmitWhole(const LoweredFunction& kernel, const std::string& name,
   frame.function =
       llvm::Function::Create(packed->getFunctionType(),
                              llvm::GlobalValue::ExternalLinkage, name, module_);
-  // As the kernel's own, so that one rule places all workspace.
+  // Allocated like the kernel's own, so that one rule places all workspace.
   ir::Stmt allocations = ir::NoOp();
   std::vector<ir::Buffer> spaces;
   for (const PackedParameter& param : kernel.packed) {

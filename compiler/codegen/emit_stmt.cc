@@ -67,8 +67,8 @@ void Emitter::EmitFor(const ir::ForNode& loop) {
   }
   llvm::Type* type = RegisterType(loop.var->dtype);
   llvm::Value* end = builder_.CreateAdd(min, Emit(loop.extent));
-  // Where addresses have 32 bits, so has what counts: LLVM narrows what is
-  // computed from it, but no counter.
+  // With 32-bit addresses the counter has 32 bits, too: LLVM narrows values
+  // that are computed from a counter, but not the counter.
   const auto* first = llvm::dyn_cast<llvm::ConstantInt>(min);
   const auto* last = llvm::dyn_cast<llvm::ConstantInt>(end);
   const bool narrow = module_.getDataLayout().getPointerSizeInBits() == 32 &&
@@ -113,7 +113,7 @@ void Emitter::EmitFor(const ir::ForNode& loop) {
       builder_.CreateAdd(var, llvm::ConstantInt::get(type, 1), "",
                          /*HasNUW=*/from_zero, /*HasNSW=*/true);
   var->addIncoming(next, builder_.GetInsertBlock());
-  // There is at least one iteration, so that the end is met.
+  // There is at least one iteration, so the counter reaches the end.
   builder_.CreateCondBr(builder_.CreateICmpNE(next, end), body, after);
   after->moveAfter(builder_.GetInsertBlock());
   builder_.SetInsertPoint(after);
@@ -130,7 +130,7 @@ void Emitter::EmitIf(const ir::IfNode& branch) {
   llvm::BasicBlock* after = NewBlock("endif");
   llvm::BasicBlock* else_block =
       branch.else_case == nullptr ? after : NewBlock("else");
-  // Large buffers are aligned more often than not.
+  // Large buffers are usually aligned.
   llvm::MDNode* weights =
       chooses ? llvm::MDBuilder(context_).createLikelyBranchWeights() : nullptr;
   builder_.CreateCondBr(condition, then_block, else_block, weights);
@@ -157,7 +157,8 @@ void Emitter::EmitAlloc(const ir::AllocNode& alloc) {
   auto* space =
       llvm::dyn_cast<llvm::AllocaInst>(frame_->buffers.at(alloc.buffer.get()));
   if (space == nullptr) return EmitStmt(alloc.body);
-  // The contents end with the scope: no value is carried round outer loops.
+  // The contents end with the scope, so no value is carried over iterations of
+  // outer loops.
   const llvm::DataLayout& layout = module_.getDataLayout();
   llvm::ConstantInt* bytes = builder_.getInt64(
       layout.getTypeAllocSize(space->getAllocatedType()).getFixedValue());

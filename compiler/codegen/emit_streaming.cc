@@ -1,11 +1,12 @@
-// Stores around the caches (ir::kStreamingStores).
+// Stores that bypass the caches (ir::kStreamingStores).
 //
 //   if (every output is aligned) { loop with streaming stores; fence }
 //   else { loop }
 //
 // or, where the loop does much beside these stores, the same choice at each
-// group of them (streaming_choice.h). The alignment of buffers is the caller's,
-// so that it is asked once a call; that of indices must follow from their form.
+// group of them (streaming_choice.h). The alignment of buffers depends on the
+// caller, so it is tested once per call; the alignment of indices must follow
+// from their form.
 #include <numeric>
 #include <set>
 
@@ -19,7 +20,8 @@
 namespace tilefarm::codegen {
 namespace {
 
-// A number that divides the index whatever its variables are; 0 for 0.
+// A number that divides the index for all values of its variables; 0 if the
+// index is 0.
 int64_t DivisorOf(const ir::Expr& index) {
   if (const std::optional<int64_t> value = ir::AsInt(index)) {
     return *value < 0 ? -*value : *value;
@@ -108,7 +110,7 @@ bool Emitter::EmitStreamingLoop(const ir::ForNode& loop) {
   llvm::Value* aligned = builder_.CreateICmpEQ(
       builder_.CreateAnd(address, options_.target.vector_bits / 8 - 1),
       builder_.getInt64(0));
-  // A parallel loop's threads fence what they wrote.
+  // Each thread of a parallel loop executes a fence after its stores.
   const bool fenced = loop.for_kind == ir::ForKind::kParallel &&
                       !frame_->in_parallel && options_.target.cores > 1;
   const ir::Var is_aligned = ir::MakeVar("aligned", ir::DataType::Bool());

@@ -9,8 +9,9 @@
 namespace tilefarm::codegen {
 namespace {
 
-// Small buffers live on the stack, where LLVM's SROA turns what is only
-// accessed at constant places into registers. Threads of the pool have 1 MiB.
+// Small buffers are on the stack, where LLVM's SROA turns those that are
+// accessed only at constant indices into registers. Threads of the pool have 1
+// MiB of stack.
 constexpr int64_t kStackBytesLocal = 16 << 10;  // scope "local"
 constexpr int64_t kStackBytesOther = 4 << 10;
 constexpr int64_t kStackBytesInAll = 128 << 10;

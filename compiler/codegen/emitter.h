@@ -10,8 +10,8 @@
 //   body:   the statements          ->  SYMBOL.parallelN(begin, end, buffers
 //   exit:   release, ret status             as noalias, captured values)
 //
-// A parallel loop's body is a function of its own, whose buffers are noalias
-// parameters again: what LLVM may assume of them is not lost on the way.
+// A parallel loop's body is a function of its own. Its buffers are noalias
+// parameters again, so LLVM keeps what it may assume about them.
 #ifndef TILEFARM_COMPILER_CODEGEN_EMITTER_H_
 #define TILEFARM_COMPILER_CODEGEN_EMITTER_H_
 
@@ -41,8 +41,8 @@ class Emitter {
   Emitter(llvm::Module& module, const Options& options, bool half_hardware,
           bool fuses, const VectorIsa& isa);
 
-  // Adds `i32 name(ptr noalias...)`, externally visible. The first error ends
-  // it; the module is then unusable.
+  // Adds `i32 name(ptr noalias...)`, externally visible. Stops at the first
+  // error; the module is then unusable.
   absl::Status EmitFunction(const ir::PrimFunc& function,
                             const std::string& name);
   // The four functions of one with layout-free parameters (codegen.h), whose
@@ -51,14 +51,14 @@ class Emitter {
                           const std::string& name);
 
  private:
-  // What the body of a loop fetches ahead (ir::kPrefetchBytes).
+  // The addresses that the body of a loop prefetches (ir::kPrefetchBytes).
   struct Prefetch {
     const ir::VarNode* var;
     int64_t bytes;
     // Each address once an iteration.
     std::set<std::pair<const ir::BufferNode*, std::string>> fetched;
   };
-  // The last tile that was read by columns, as it stands in memory.
+  // The last tile that was read by columns, in memory order.
   struct Tile {
     const ir::BufferNode* buffer = nullptr;
     llvm::BasicBlock* block = nullptr;
@@ -78,7 +78,7 @@ class Emitter {
     std::unordered_map<const ir::VarNode*, llvm::Value*> vars;
     std::unordered_map<const ir::BufferNode*, llvm::Value*> buffers;
     bool in_parallel = false;
-    // Lanes that are to run, innermost last; see EmitIfThenElse.
+    // Masks of the active lanes, innermost last; see EmitIfThenElse.
     std::vector<llvm::Value*> masks;
     // Of the loops that ask for it, innermost last.
     std::vector<Prefetch> prefetches;
@@ -88,8 +88,8 @@ class Emitter {
     std::vector<IndexOperation> known_order;
     Tile tile;
   };
-  // Code that runs conditionally or in a loop: what becomes known in it is
-  // forgotten at its end.
+  // A scope of code that runs conditionally or in a loop. At its end the values
+  // that became known in it are forgotten.
   class Nested {
    public:
     explicit Nested(Frame& frame)
@@ -137,11 +137,11 @@ class Emitter {
   void FindStreamable(const ir::PrimFunc& function);
   // Whole vectors side by side, in one of those, where the index is aligned.
   bool CanStream(const ir::StoreNode& store) const;
-  // False, and nothing happens, where the loop asks for nothing of the kind or
+  // False, without an effect, if the loop does not ask for streaming stores or
   // has no such store.
   bool EmitStreamingLoop(const ir::ForNode& loop);
   void EmitStreamingStore(llvm::Value* value, llvm::Value* address);
-  // What was streamed is seen by others after it.
+  // After it, other threads see the streamed stores.
   void EmitStoreFence();
 
   // --- emit_expr.cc ---
@@ -158,7 +158,8 @@ class Emitter {
   // --- emit_dot.cc ---
   llvm::Value* EmitDotProduct(const ir::CallNode& e);
   llvm::Value* EmitTileProduct(const ir::CallNode& e);
-  // A tile whose rows lie `apart` bytes apart; the sums of one, side by side.
+  // A tile whose rows are `apart` bytes apart; the sums of a tile are
+  // contiguous.
   llvm::Value* EmitTileLoad(llvm::Value* address, llvm::Value* apart);
   llvm::Value* EmitSums(llvm::Type* vector, llvm::Value* address);
   llvm::Value* EmitInterleave(llvm::Value* a, llvm::Value* b);
@@ -182,7 +183,7 @@ class Emitter {
 
   // --- emit_memory.cc ---
   llvm::Value* EmitLoad(const ir::LoadNode& e);
-  // The same as it stands in memory.
+  // The same, in memory order.
   llvm::Value* EmitStored(const ir::LoadNode& e);
   void EmitPrefetch(const ir::Buffer& buffer, const ir::Expr& index,
                     llvm::Value* address);
@@ -200,7 +201,7 @@ class Emitter {
   llvm::Value* ToMemory(llvm::Value* value, ir::DataType dtype);
   llvm::Type* MemoryType(ir::DataType dtype);
 
-  // --- small things ---
+  // --- helpers ---
   llvm::Type* RegisterType(ir::DataType dtype);
   llvm::Value* Splat(llvm::Value* value, int lanes);
   // The value of the operation, made by `make` where it is not known yet.
@@ -227,8 +228,8 @@ class Emitter {
   std::string function_name_;
   int parallel_loops_ = 0;
   std::set<const ir::BufferNode*> streamable_;
-  // Inside of a loop that asks for streaming stores: in which copy, or that
-  // there is one copy with choices by `aligned_` in it.
+  // Inside a loop that asks for streaming stores: which copy of the loop this
+  // is, or that there is one copy with branches on `aligned_`.
   enum class Streaming { kUndecided, kByChoice, kStreamed, kPlain };
   Streaming streaming_ = Streaming::kUndecided;
   const ir::VarNode* aligned_ = nullptr;

@@ -113,7 +113,7 @@ Rounded RoundToInteger(Lanes x) {
   return {shifted - magic, integer};
 }
 
-// The instruction for p * 2^n, both floats; not_intrinsic where there is none.
+// The instruction for p * 2^n, both floats; not_intrinsic if there is none.
 llvm::Intrinsic::ID ScalingOf(llvm::Type* type, const VectorIsa& isa) {
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
   if (vector == nullptr || !vector->getElementType()->isFloatTy()) {
@@ -135,9 +135,9 @@ llvm::Intrinsic::ID ScalingOf(llvm::Type* type, const VectorIsa& isa) {
   return llvm::Intrinsic::not_intrinsic;
 }
 
-// p * 2^n for n in [-151, 129], rounded once at most. Where no instruction does
-// it the power is taken in two halves, since it alone may be out of range where
-// the product is not.
+// p * 2^n for n in [-151, 129], rounded at most once. Without an instruction
+// the power is applied in two halves, because 2^n may be out of range when the
+// product is not.
 Lanes ScaleByPowerOfTwo(Lanes p, const Rounded& n, const VectorIsa& isa) {
   llvm::IRBuilder<>& b = p.builder();
   if (const auto id = ScalingOf(p.type(), isa);
@@ -188,7 +188,7 @@ LogParts SplitLog(Lanes x) {
   return {e, f, q * f * square - square * 0.5};
 }
 
-// What a logarithm is outside (0, infinity).
+// The value of a logarithm outside (0, infinity).
 Lanes LogSpecialCases(Lanes x, Lanes result) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const Lanes outside =
@@ -261,7 +261,7 @@ llvm::Value* EmitLog1p(llvm::IRBuilder<>& builder, llvm::Value* value) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const Lanes x(builder, value);
   const Lanes u = x + 1.0;
-  // What the sum lost, to first order.
+  // The rounding error of the sum, to first order.
   const Lanes lost = Select(Greater(x, 1), x.Const(1) - (u - x), x - (u - 1.0));
   const Lanes log(builder, EmitLog(builder, u));
   Lanes result = log + lost / u;

@@ -9,7 +9,7 @@
 
 namespace tilefarm::codegen {
 
-// What the target has beyond LLVM's own operations.
+// Instructions of the target that LLVM's generic operations do not cover.
 struct VectorIsa {
   // p * 2^n in one instruction (AVX-512's vscalefps): of vectors of 512 bits,
   // and of 128 and 256.

@@ -35,7 +35,7 @@ namespace fs = std::filesystem;
 // Of what the runtime defines; names in the symbol table of who calls it.
 constexpr std::string_view kRuntimePrefixes[] = {"tf_rt_", "__aeabi_"};
 
-// A folder of its own that goes away with the object.
+// A temporary folder, which the destructor removes.
 class TemporaryFolder {
  public:
   static absl::StatusOr<TemporaryFolder> Create() {
@@ -84,7 +84,7 @@ absl::StatusOr<std::string> ReadFile(const fs::path& path) {
 }
 
 Mutex lld_mutex;
-// LLD said that its state is beyond repair.
+// LLD reported that it cannot run again.
 bool lld_broken ABSL_GUARDED_BY(lld_mutex) = false;
 
 absl::Status RunLld(const std::vector<std::string>& arguments)
@@ -112,7 +112,7 @@ std::vector<std::string> CommonArguments(const fs::path& output) {
           "--build-id=none", "-o",          output.string()};
 }
 
-// Empty functions under the library's names: all a linker needs to know.
+// Empty functions with the library's names, which is all that a linker needs.
 absl::StatusOr<std::string> StubObject(const SystemLibrary& library,
                                        const target::Target& target) {
   TF_ASSIGN_OR_RETURN(llvm::TargetMachine * machine, GetTargetMachine(target));
@@ -141,8 +141,8 @@ absl::StatusOr<std::string> StubObject(const SystemLibrary& library,
   return std::string(bytes.data(), bytes.size());
 }
 
-// Shared objects that stand for the system's libraries; made once per triple.
-// Real ones would bring the symbol versions of the machine that builds.
+// Stubs of the system's libraries, made once per triple. The real libraries
+// would add the symbol versions of the build machine.
 absl::StatusOr<const std::vector<std::string>*> StubLibraries(
     const target::Target& target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lld_mutex) {
   static auto* made = new std::map<std::string, std::vector<std::string>>;

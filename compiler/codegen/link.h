@@ -10,16 +10,17 @@
 
 namespace tilefarm::codegen {
 
-// A shared object that exports the object's external symbols, has what it calls
-// of the runtime in it, and needs libc and libm at most (by soname, without
-// symbol versions: whichever is there). The same object gives the same bytes.
+// A shared object that exports the object's external symbols, contains the
+// runtime functions that it calls, and needs libc and libm at most (by soname
+// and without symbol versions, so any version will do). The same object gives
+// the same bytes.
 // Thread-safe: links run one at a time, since LLD's state is global. Internal:
 // LLD's message; Unavailable: no space for temporary files.
 absl::StatusOr<std::string> LinkSharedObject(std::string_view object,
                                              const target::Target& target);
 
-// SHA-256 of what the shared object computes: its code, constants and the
-// names it exports and needs, in hexadecimal.
+// SHA-256 of the parts of the shared object that determine what it computes:
+// code, constants, exported and needed names; in hexadecimal.
 absl::StatusOr<std::string> CodeDigest(std::string_view shared_object);
 
 }  // namespace tilefarm::codegen

@@ -45,9 +45,9 @@ void SetTargetAttributes(llvm::Module& module, const target::Target& target) {
     if (target.vector_bits == 512) {
       function.addFnAttr("prefer-vector-width", "512");
     }
-    // A function that spills vectors without having asked for an aligned stack
-    // does so across lines, or not, as its caller's stack lies. Whether it will
-    // is known too late to ask.
+    // Without an aligned stack, spilled vectors cross cache lines or not,
+    // depending on the caller's stack. Whether a function spills is known only
+    // after this point, so all functions align their stack.
     if (target.kind == "x86-64" && target.vector_bits > 128) {
       function.addFnAttr(llvm::Attribute::getWithStackAlignment(
           module.getContext(), llvm::Align(target.vector_bits / 8)));
@@ -57,15 +57,15 @@ void SetTargetAttributes(llvm::Module& module, const target::Target& target) {
 
 namespace {
 
-// What scheduled code needs, each pass once or twice. O2 runs instcombine five
-// times and passes that find nothing here; it takes twice as long for code of
-// the same speed (docs/performance.md). Each of our loops has one counter,
-// which goes up by one: there is nothing for indvars to simplify. Invariants
-// are moved after GVN has made addresses of one base share it: before, each
-// address would become an invariant of its own.
+// The passes that scheduled code needs, each once or twice. O2 runs instcombine
+// five times and other passes that find nothing here; it takes twice as long
+// for code of the same speed (docs/performance.md). Each of our loops has one
+// counter with step one, so indvars has nothing to simplify. LICM runs after
+// GVN, which makes addresses share their base; before GVN each address would
+// become an invariant of its own.
 llvm::ModulePassManager ScheduledCodePipeline() {
   constexpr bool kEagerlyInvalidate = true;
-  // Registers out of allocas, one address computed once.
+  // Turns allocas into registers and removes repeated address computations.
   llvm::FunctionPassManager early;
   early.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
   early.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));

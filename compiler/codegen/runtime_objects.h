@@ -12,8 +12,8 @@ namespace tilefarm::codegen {
 
 // One ELF object a source file of the runtime, optimised for the target, its
 // functions hidden: visible to the kernel that is linked with them and to
-// nobody else. Made once per target in a process, since every candidate wants
-// the same ones. Thread-safe; what is returned lives as long as the program.
+// nobody else. Made once per target and process, because every candidate needs
+// the same objects. Thread-safe; the result lives as long as the program.
 absl::StatusOr<const std::vector<std::string>*> RuntimeObjects(
     const target::Target& target);
 

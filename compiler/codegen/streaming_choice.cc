@@ -10,10 +10,11 @@ namespace {
 
 using ir::Stmt;
 
-// Stores that a second copy of the loop must add beside those that stream;
-// below that it costs nothing to speak of.
+// A second copy of the loop is cheap if it adds fewer stores than this beside
+// those that stream.
 constexpr int64_t kLeastSpared = 16;
-// Vectors that a choice stands before: a branch for each one would cost.
+// Vectors that a choice encloses at least; a branch for each vector would cost
+// time.
 constexpr double kLeastVectors = 4;
 
 class ChoicePlacer : public ir::Mutator {
@@ -72,8 +73,8 @@ class ChoicePlacer : public ir::Mutator {
     return counts;
   }
 
-  // Choices as far inside as may be; null: even one around `stmt` stands before
-  // too few vectors.
+  // Places choices as far inside as possible. Null: even a choice around `stmt`
+  // would enclose too few vectors.
   Stmt Place(const Stmt& stmt) {
     const Counts counts = Count(stmt);
     if (counts.streaming == 0) return stmt;
@@ -87,7 +88,7 @@ class ChoicePlacer : public ir::Mutator {
     return ir::MakeIf(aligned_, stmt, stmt);
   }
 
-  // Of the children of a statement that Place takes apart.
+  // Places choices in the children of a statement.
   Stmt Mutate(const Stmt& stmt) override {
     if (failed_) return stmt;
     Stmt placed = Place(stmt);
@@ -96,7 +97,7 @@ class ChoicePlacer : public ir::Mutator {
   }
 
  protected:
-  // Neighbours that only stream have one choice.
+  // Neighbouring statements that only stream share one choice.
   Stmt MutateSeq(const ir::SeqNode& seq, const Stmt&) override {
     std::vector<Stmt> parts, group;
     const auto end_group = [&] {
@@ -132,7 +133,8 @@ Stmt ChooseAtStores(
   if (counts.stores - counts.streaming < kLeastSpared) return nullptr;
   Stmt placed = placer.Place(body);
   const auto* choice = ir::As<ir::IfNode>(placed);
-  // Around everything: that is two copies of the loop, asked each iteration.
+  // A choice around everything would be two copies of the loop and a branch in
+  // each iteration.
   const bool whole = choice != nullptr && choice->condition == aligned;
   return whole ? nullptr : placed;
 }

@@ -6,7 +6,7 @@
 //     stores of a tile       ->       if (aligned) stores of a tile
 //                                     else stores of a tile
 //
-// What computes then exists once: two copies of the whole loop would be twice
+// The computation then exists once; two copies of the whole loop would double
 // the code to compile. Private; free of LLVM types.
 #ifndef TILEFARM_COMPILER_CODEGEN_STREAMING_CHOICE_H_
 #define TILEFARM_COMPILER_CODEGEN_STREAMING_CHOICE_H_
@@ -19,10 +19,11 @@
 namespace tilefarm::codegen {
 
 // `body` with a choice by the variable `aligned` around each group of streaming
-// stores; both sides are the same statement. `vectors` says how many whole
-// vectors a store streams, 0 for one that does not. A choice stands around four
-// of them at least, more code where need be. Null where two copies of the whole
-// loop are better: they add little, or stores stand too far apart.
+// stores; both sides are the same statement. `vectors` returns how many whole
+// vectors a store streams, 0 if it does not stream. A choice encloses at least
+// four such vectors, and more code if necessary. Null if two copies of the
+// whole loop are better, because they add little code or the stores are too far
+// apart.
 ir::Stmt ChooseAtStores(
     const ir::Stmt& body, const ir::Var& aligned,
     const std::function<int64_t(const ir::StoreNode&)>& vectors);

@@ -50,7 +50,7 @@ absl::StatusOr<llvm::TargetMachine*> GetTargetMachine(
     }
     llvm::TargetOptions options;
     options.MCOptions.AsmVerbose = true;
-    // Off by default: destructors would go to .dtors, which nobody runs.
+    // By default destructors would go to .dtors, which nothing runs.
     options.UseInitArray = true;
     if (const target::Kind* kind = target::FindKind(target.kind)) {
       options.MCOptions.ABIName = std::string(kind->abi);

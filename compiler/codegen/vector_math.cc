@@ -16,7 +16,7 @@ unsigned LaneCount(llvm::Type* type) {
   return 1;
 }
 
-// The C function of float64; null where there is none of this meaning.
+// The C function for float64; null if there is none for this operation.
 const char* LibraryName(Intrinsic op) {
   switch (op) {
     case Intrinsic::kExp:
@@ -115,7 +115,7 @@ llvm::Value* VectorMath::LibraryCall(llvm::IRBuilder<>& builder, Intrinsic op,
   llvm::FunctionCallee callee = module_.getOrInsertFunction(
       name, llvm::FunctionType::get(element, parameters, false));
   if (auto* function = llvm::dyn_cast<llvm::Function>(callee.getCallee())) {
-    // errno is nobody's concern here.
+    // Nobody reads errno here.
     function->setDoesNotAccessMemory();
     function->setDoesNotThrow();
     function->setWillReturn();

@@ -2,9 +2,9 @@
 //
 // Each (function, lanes) becomes one internal function of the module, always
 // inlined, without tables and (but for rare arguments of pow, sin and cos)
-// without branches. Infinities, NaN, zeros and subnormals come out as C's
-// functions give them, but for the sign of NaN. The bounds of their errors
-// stand in runtime/README.md; tests hold them.
+// without branches. Results for infinities, NaN, zeros and subnormals are those
+// of C's functions, except the sign of NaN. runtime/README.md states the error
+// bounds; tests check them.
 //
 // float64, and functions without an approximation here, call the C library
 // lane by lane. Private: has LLVM types.

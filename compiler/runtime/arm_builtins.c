@@ -1,7 +1,7 @@
-/* What the AEABI has functions for where ARMv7 has no instructions: division
- * of 64 bits, and of 32 on cores without `sdiv`, and conversions between
- * floats and 64 bits. An artifact has no compiler's library beside it. Each
- * answers what C says; by zero, zero. */
+/* The functions of the AEABI for operations without an instruction on ARMv7:
+ * 64-bit division, 32-bit division on cores without `sdiv`, and conversions
+ * between floats and 64-bit integers. An artifact is not linked with a
+ * compiler's library. Results are those of C; division by zero gives zero. */
 #include <stdint.h>
 
 struct Quotient {
@@ -40,7 +40,8 @@ static uint32_t Magnitude32(int32_t value) {
   return value < 0 ? 0 - (uint32_t)value : (uint32_t)value;
 }
 
-/* The quotient in r0 and r1, the rest in r2 and r3, which C cannot say. */
+/* The quotient in r0 and r1, the remainder in r2 and r3: C cannot express it.
+ */
 __attribute__((used)) void tf_rt_divide_unsigned(uint64_t n, uint64_t d,
                                                  struct Quotient* result) {
   *result = Divide64(n, d);
@@ -68,7 +69,7 @@ __attribute__((used)) void tf_rt_divide_signed(int64_t n, int64_t d,
 TF_DIVIDE(__aeabi_uldivmod, tf_rt_divide_unsigned)
 TF_DIVIDE(__aeabi_ldivmod, tf_rt_divide_signed)
 
-/* The quotient in r0, the rest in r1: the halves of 64 bits. */
+/* The quotient in r0, the remainder in r1: the two halves of 64 bits. */
 uint64_t __aeabi_uidivmod(uint32_t n, uint32_t d) {
   uint32_t rest = 0;
   const uint32_t quotient = Divide32(n, d, &rest);
@@ -98,8 +99,8 @@ TF_AEABI double __aeabi_ul2d(uint64_t value) {
 TF_AEABI double __aeabi_l2d(int64_t value) {
   return (double)(int32_t)(value >> 32) * 0x1p32 + (double)(uint32_t)value;
 }
-/* What does not fit into a double leaves a bit behind, so that the way over it
- * rounds as one step would. */
+/* Bits that do not fit into a double are kept as one sticky bit, so that the
+ * conversion through double rounds like a direct one. */
 TF_AEABI float __aeabi_ul2f(uint64_t value) {
   if (value < (uint64_t)1 << 53) return (float)__aeabi_ul2d(value);
   const uint64_t folded = value >> 11 | ((value & 0x7ff) != 0);

@@ -1,5 +1,5 @@
-/* Matrix products by OpenBLAS, whose threads belong to the process: their
- * number is set while calls of this artifact run and put back after the last of
+/* Matrix products by OpenBLAS. Its threads belong to the process: their number
+ * is set while calls of this artifact run and restored after the last of
  * them. */
 #include "compiler/runtime/platform.h"
 #include "compiler/runtime/tf_runtime.h"

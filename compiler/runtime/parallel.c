@@ -3,19 +3,19 @@
  * A loop is published by giving `state` a new generation; a worker that sees
  * it in time joins (counts itself into `state`), takes chunks until none is
  * left, and counts itself out. When the caller finds no more chunks it closes
- * the generation and waits only for those who joined: a worker that wakes up
- * late delays nobody.
+ * the generation and waits only for workers that joined, so a worker that wakes
+ * up late causes no delay.
  *
  *   state:  63......32 31      30....0
  *           generation closed  active workers
  *
- * A worker sleeps at home: bound to one cpu, each to another, none to the
- * caller's, until it is awake again. Left to itself the system may wake it on
- * the cpu of the caller, since a guest's halted cpus look as if they were taken
- * away, and there it would not run before the caller has done all the work.
+ * A sleeping worker is bound to a cpu, its home: each to another one, none to
+ * the caller's, until it is awake again. Otherwise the system may wake it on
+ * the caller's cpu, because a guest's halted cpus look as if they were taken
+ * away; there it would not run before the caller has done all the work.
  *
- * The pool lives in a page that the kernel zeroes in a forked child, where its
- * threads do not exist: there it is simply made anew. */
+ * The pool is in a page that the kernel zeroes in a forked child, where its
+ * threads do not exist; the child makes its own. */
 #include "compiler/runtime/platform.h"
 #include "compiler/runtime/tf_runtime.h"
 #include "compiler/runtime/threads.h"
@@ -86,8 +86,8 @@ static void BindTo(int32_t tid, int32_t cpu) {
   sched_setaffinity(tid, sizeof(mask), mask);
 }
 
-/* Homes for the workers: the allowed cpus after the caller's, round and round
- * where there are fewer. */
+/* Homes of the workers: the allowed cpus after the caller's, in a cycle if
+ * there are fewer than workers. */
 static void ChooseHomes(struct Pool* pool, int32_t threads) {
   unsigned long mask[kMaskWords] = {0};
   const int32_t bits = 8 * (int32_t)sizeof(mask[0]), all = kMaskWords * bits;
@@ -105,7 +105,7 @@ static void ChooseHomes(struct Pool* pool, int32_t threads) {
   }
 }
 
-/* Where the caller has moved to a sleeping worker's home, they swap. */
+/* If the caller has moved to a sleeping worker's home, they swap. */
 static void LeaveHomesAlone(struct Pool* pool) {
   const int32_t now = sched_getcpu();
   const int32_t before = __c11_atomic_load(&pool->cpus[0], __ATOMIC_RELAXED);
@@ -132,8 +132,8 @@ static void SleepAtHome(struct Pool* pool, int32_t worker, uint32_t seen,
 
 static void* WorkerMain(void* argument) {
   struct Pool* pool = argument;
-  /* Asked for once, before anybody knows this thread: a caller that takes it
-   * for asleep may bind it when it is awake. */
+  /* Read once, before other threads know this one: later a caller that believes
+   * it to be asleep may bind it although it is awake. */
   unsigned long awake[kMaskWords] = {0};
   const int known = sched_getaffinity(0, sizeof(awake), awake);
   const int32_t worker =
@@ -149,7 +149,8 @@ static void* WorkerMain(void* argument) {
     while (__c11_atomic_load(&pool->generation, __ATOMIC_SEQ_CST) == seen) {
       SleepAtHome(pool, worker, seen, awake, known);
     }
-    /* In this order: whoever has seen the last generation sees the stop. */
+    /* In this order: a thread that has seen the last generation sees the stop.
+     */
     seen = __c11_atomic_load(&pool->generation, __ATOMIC_ACQUIRE);
     if (__c11_atomic_load(&pool->stop, __ATOMIC_ACQUIRE)) return NULL;
     uint64_t state = __c11_atomic_load(&pool->state, __ATOMIC_ACQUIRE);
@@ -180,7 +181,7 @@ static void Start(struct Pool* pool, int32_t cores) {
   for (int i = 0; i < 16; ++i) all_signals[i] = ~(uint64_t)0;
   pthread_attr_init(attributes);
   pthread_attr_setstacksize(attributes, kStackBytes);
-  /* Signals belong to the threads of whoever loaded us. */
+  /* Signals are handled by the threads of the program that loaded us. */
   pthread_sigmask(TF_SIG_SETMASK, all_signals, old_signals);
   while (pool->workers < threads - 1 &&
          pthread_create(&pool->threads[pool->workers], attributes, WorkerMain,

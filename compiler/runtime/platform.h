@@ -1,6 +1,6 @@
-/* The part of the C library and of Linux that the runtime stands on, declared
- * by hand so that it compiles for every triple without that triple's
- * headers. codegen/c_library.cc lists the same names for the linker. */
+/* The part of the C library and of Linux that the runtime uses, declared by
+ * hand so that it compiles for every triple without that triple's headers.
+ * codegen/c_library.cc lists the same names for the linker. */
 #ifndef TILEFARM_COMPILER_RUNTIME_PLATFORM_H_
 #define TILEFARM_COMPILER_RUNTIME_PLATFORM_H_
 

@@ -1,5 +1,6 @@
-/* What generated code calls. Freestanding C: every function of the C library
- * that the runtime uses is declared in platform.h, nothing else is included.
+/* The functions that generated code calls. Freestanding C: platform.h declares
+ * every function of the C library that the runtime uses; no other header is
+ * included.
  *
  * All names start with tf_rt_ and become hidden when a kernel is built, so
  * that two artifacts in one process never share state. */
@@ -39,11 +40,11 @@ int32_t tf_rt_openblas_sgemm(const struct tf_rt_gemm* form, const float* a,
                              const float* b, float* c, int32_t cores);
 
 /* At least `bytes` bytes, 64-byte aligned, exclusively the caller's until it
- * is released. Contents are undefined. Null where memory is out. */
+ * is released. Contents are undefined. Null if there is no memory. */
 void* tf_rt_workspace_acquire(int64_t bytes);
 /* Keeps the block for a later acquire. Null is allowed. */
 void tf_rt_workspace_release(void* block);
-/* Frees what is kept; run when the artifact is unloaded. */
+/* Frees the kept blocks; runs when the artifact is unloaded. */
 void tf_rt_workspace_shutdown(void);
 
 #endif /* TILEFARM_COMPILER_RUNTIME_TF_RUNTIME_H_ */

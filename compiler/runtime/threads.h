@@ -4,7 +4,7 @@
 
 #include "compiler/runtime/platform.h"
 
-/* TILEFARM_NUM_THREADS as a positive number, or 0 where it is none. */
+/* TILEFARM_NUM_THREADS if it is a positive number, otherwise 0. */
 static int32_t ThreadsWanted(void) {
   const char* text = getenv("TILEFARM_NUM_THREADS");
   int32_t value = 0;

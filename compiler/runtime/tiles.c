@@ -1,5 +1,5 @@
-/* The matrix unit's registers are large: Linux saves them only for processes
- * that ask, and kills others that touch them. */
+/* The matrix unit's registers are large. Linux saves them only for processes
+ * that request it, and kills other processes that use them. */
 #include "compiler/runtime/platform.h"
 #include "compiler/runtime/tf_runtime.h"
 

@@ -1,6 +1,6 @@
 /* Workspace of kernels, kept between calls: a small table of free blocks under
- * a spin lock. Whoever cannot have the lock soon (also a forked child whose
- * parent held it) allocates instead of waiting, so the lock can never hang. */
+ * a spin lock. A thread that does not get the lock soon (also in a forked child
+ * whose parent held it) allocates instead of waiting, so nothing can hang. */
 #include "compiler/runtime/platform.h"
 #include "compiler/runtime/tf_runtime.h"
 
@@ -30,7 +30,7 @@ void* tf_rt_workspace_acquire(int64_t bytes) {
     for (int i = 0; i < kSlots; ++i) {
       if (slots[i] == NULL) continue;
       const int64_t capacity = *Capacity(slots[i]);
-      /* A much larger block stays for whoever needs it. */
+      /* A much larger block is kept for a larger request. */
       if (capacity < wanted || capacity > 2 * wanted + 4096) continue;
       if (best < 0 || capacity < *Capacity(slots[best])) best = i;
     }
@@ -45,7 +45,7 @@ void* tf_rt_workspace_acquire(int64_t bytes) {
   char* block = aligned_alloc(64, (size_t)(wanted + kHeaderBytes));
   if (block == NULL) return NULL;
   *Capacity(block) = wanted;
-  /* Not-a-number in every float: shows what is read before it is written. */
+  /* NaN in every float type: reveals reads before the first write. */
   if (getenv("TILEFARM_POISON_WORKSPACE") != NULL) {
     memset(block + kHeaderBytes, 0xff, (size_t)wanted);
   }

@@ -8,9 +8,9 @@
 
 namespace tilefarm::target {
 
-// The processor as it calls itself; empty where it does not say.
+// The processor's brand string; empty if it has none.
 std::string HostBrand();
-// Data caches of cpu 0 from sysfs; defaults for what is not there.
+// Data caches of cpu 0 from sysfs; defaults for missing ones.
 CacheSizes HostCaches();
 // Number of CPUs in this process's affinity mask, at least 1.
 int HostCores();

@@ -30,7 +30,7 @@ constexpr std::array<Kind, 7> kKinds = {{
 }};
 
 // Instruction sets that generated code or tensor intrinsics may depend on;
-// system-level ones (invpcid, sgx, ...) say nothing about a schedule.
+// system-level ones (invpcid, sgx, ...) do not matter to a schedule.
 constexpr std::array<std::string_view, 17> kComputePrefixes = {
     "sse",  "ssse", "avx",     "fma",  "f16c", "amx", "neon", "sve", "sme",
     "bf16", "fp",   "dotprod", "i8mm", "zfh",  "zve", "zvf",  "zvl"};
@@ -202,7 +202,7 @@ absl::StatusOr<CpuFeatures> ResolveCpu(
   } else if (kind.name == "armv7") {
     result.vector_registers = 16;
   } else if (kind.name == "riscv64") {
-    // Without vector registers two lanes share nothing but a loop.
+    // Without vector registers a vector of two lanes is only an unrolled loop.
     const int bits = RiscvVectorBits(*changed);
     result.vector_bits = bits > 0 ? std::min(bits, 1024) : 64;
   }
@@ -241,7 +241,7 @@ std::vector<std::string> HostFeatures() {
   for (const auto& entry : llvm::sys::getHostCPUFeatures()) {
     const std::string name = entry.getKey().str();
     const auto all = host->getAllProcessorFeatures();
-    // The host's list also has names that this LLVM gives no meaning to.
+    // The host's list also has names that this LLVM does not know.
     if (std::any_of(all.begin(), all.end(),
                     [&](const auto& f) { return name == f.Key; })) {
       features.push_back((entry.getValue() ? "+" : "-") + name);

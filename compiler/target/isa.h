@@ -16,8 +16,8 @@ struct Kind {
   std::string_view triple;       // "x86_64-unknown-linux-gnu"
   std::string_view default_cpu;  // the baseline
   bool has_cores;                // false: GPUs and wasm run one queue
-  // LLVM's features that every target of the kind has, since its ABI or the
-  // runtime rests on them: "+d,+m". A cpu without them gets them.
+  // LLVM's features that every target of the kind has, because its ABI or the
+  // runtime needs them: "+d,+m". They are added to a cpu that lacks them.
   std::string_view baseline = "";
   std::string_view abi = "";  // as LLVM names it; empty: the triple's
 };

@@ -19,7 +19,7 @@ namespace {
 constexpr int kMaxCores = 4096;
 constexpr char kKeys[] = "cores, l1_bytes, l2_bytes, l3_bytes";
 
-// What was asked for, before it is resolved.
+// The parsed text, before it is resolved.
 struct Request {
   std::string kind;
   std::string model;
@@ -146,7 +146,7 @@ absl::StatusOr<Target> Resolve(Request request) {
     request.model = HostCpu();
     std::vector<std::string> features = HostFeatures();
     caches = HostCaches();
-    // Of the machine, whatever part of it was asked for.
+    // These belong to the machine, also if the text narrows the target.
     TF_ASSIGN_OR_RETURN(const CpuFeatures all,
                         ResolveCpu(*kind, request.model, features));
     target.device_model =

@@ -53,7 +53,7 @@ Match Compare(const Target& recorded, const Target& wanted) {
     return Match::kNone;
   }
   if (same_cpu) return Match::kMicroarch;
-  // GPUs of another model share no limits that LLVM could tell us.
+  // LLVM does not tell which limits GPUs of different models have in common.
   const Kind* kind = FindKind(recorded.kind);
   return kind != nullptr && kind->has_cores ? Match::kFamily : Match::kNone;
 }

@@ -20,7 +20,7 @@ struct CacheSizes {
   bool operator==(const CacheSizes&) const = default;
 };
 
-// A resolved target: a value, no "host" left in it.
+// A resolved target; never "host". A value type.
 struct Target {
   std::string kind;    // "x86-64", "aarch64", "cuda", "opencl", "wasm32"
   std::string cpu;     // LLVM's cpu name: "znver4", "sapphirerapids"
@@ -30,8 +30,8 @@ struct Target {
   std::vector<std::string> features;
   int cores = 1;  // 1: no thread pool
   CacheSizes caches;
-  // False where `caches` are nobody's: the defaults, since the text named
-  // neither this machine nor a size.
+  // False if `caches` are defaults, because the text named neither this machine
+  // nor a size.
   bool caches_known = false;
   // DeviceModel of this machine, where the text was "host"; otherwise empty.
   // Not part of the key.

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "tests/support/process.h"
+#include "tests/support/until.h"
 
 namespace tilefarm::testing {
 
@@ -116,13 +118,22 @@ class FarmFixture : public ::testing::Test {
     }
     return records;
   }
+  // Spooled results of a worker.
+  std::vector<std::filesystem::path> Spooled(const std::string& worker) const {
+    std::vector<std::filesystem::path> files;
+    std::error_code error;
+    for (std::filesystem::recursive_directory_iterator
+             it(state(worker) + "/spool", error),
+         end;
+         it != end; it.increment(error)) {
+      if (it->path().extension() == ".result") files.push_back(it->path());
+    }
+    return files;
+  }
   // Polls; false where it takes too long.
   static bool Until(const std::function<bool()>& condition, int seconds = 240) {
-    for (int i = 0; i < seconds * 10; ++i) {
-      if (condition()) return true;
-      usleep(100'000);
-    }
-    return false;
+    return tilefarm::Until(condition, absl::Seconds(seconds),
+                           absl::Milliseconds(100));
   }
   bool WaitForTrials(const std::string& id, int trials) {
     return Until([&] { return Job(id)["trials_done"] >= trials; });

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/until.h"
 #include "worker/control_group.h"
 
 namespace tilefarm::worker {
@@ -35,15 +36,6 @@ inline std::string GroupOf(const std::string& pid) {
     if (line.starts_with("0::")) return line.substr(3);
   }
   return "";
-}
-
-// Polls; false where it takes longer than 20 s.
-inline bool Until(const std::function<bool()>& condition) {
-  for (int i = 0; i < 4000; ++i) {
-    if (condition()) return true;
-    usleep(5000);
-  }
-  return false;
 }
 
 // Empty, of this test's own, at the top of the hierarchy, where controllers can

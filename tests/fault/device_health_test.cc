@@ -6,7 +6,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <utility>
 
 #include "tests/e2e/farm_fixture.h"
 
@@ -74,20 +73,17 @@ TEST_F(DeviceHealthTest, DrainedDeviceFinishesAndGetsNothingUntilResumed) {
       TuneJson({"devices", "drain", "w0", "--reason", "a new fan"});
   EXPECT_THAT(std::string(drained["reason"]), HasSubstr("a new fan"));
   ASSERT_TRUE(WaitForDevice("w0", "drained"));
-  // What it held has ended well, and nothing else was begun.
-  // Results come in after their leases have ended.
-  size_t stored = 0;
-  ASSERT_TRUE(Until([&] {
-    const size_t before = std::exchange(stored, Export().size());
-    sleep(1);
-    return stored == before;
-  }));
+  // What it held has ended well, and nothing else was begun. A result leaves
+  // the spool once it is stored, which may be after its lease has ended.
+  ASSERT_TRUE(Until([&] { return Spooled("w0").empty(); }));
+  const size_t stored = Export().size();
   EXPECT_LT(stored, 100u);
   for (const Json& record : Export()) {
     EXPECT_NE(record["status"], "device_lost");
   }
-  sleep(1);
-  EXPECT_EQ(Export().size(), stored);
+  EXPECT_FALSE(Until([&] { return Export().size() != stored; }, 1));
+  EXPECT_EQ(Tune({"measure", program_, "--target", "host,cores=1"}).exit_code,
+            1);
   TuneJson({"devices", "resume", "w0"});
   EXPECT_TRUE(WaitForState(id, "done"));
   EXPECT_EQ(Job(id)["trials_done"], 100);

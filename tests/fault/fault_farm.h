@@ -52,18 +52,6 @@ class FaultFarm : public FarmFixture {
     }
     return times;
   }
-  // Spooled results of a worker.
-  std::vector<std::filesystem::path> Spooled(const std::string& worker) const {
-    std::vector<std::filesystem::path> files;
-    std::error_code error;
-    for (std::filesystem::recursive_directory_iterator
-             it(state(worker) + "/spool", error),
-         end;
-         it != end; it.increment(error)) {
-      if (it->path().extension() == ".result") files.push_back(it->path());
-    }
-    return files;
-  }
   // The candidates after `mark` in a worker's log.
   static std::set<std::string> Logged(Process& worker,
                                       const std::string& mark) {

@@ -5,6 +5,7 @@
 #include "server/jobs/canary.h"
 #include "server/jobs/jobs.h"
 #include "tests/server/jobs_fixture.h"
+#include "tests/support/until.h"
 
 namespace tilefarm::jobs {
 namespace {
@@ -46,14 +47,6 @@ class DeviceDeskTest : public JobsTest {
     }
     ADD_FAILURE() << "no device " << name;
     return {};
-  }
-  template <typename Condition>
-  static bool Until(Condition condition) {
-    for (int i = 0; i < 10'000; ++i) {
-      if (condition()) return true;
-      usleep(1000);
-    }
-    return false;
   }
   std::vector<AuditEntry> Log(const std::string& name = "w") {
     return *jobs_->devices().Log(name, 1000);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tests/server/jobs_fixture.h"
+#include "tests/support/until.h"
 
 namespace tilefarm::jobs {
 namespace {
@@ -153,12 +154,7 @@ TEST_F(JobTargetsTest, CancelTakesTheWorkOfEveryTargetBack) {
     return farm_->Counts(queue).leased;
   };
   const std::string second = id + "/" + kBoard;
-  for (int i = 0; i < 10'000; ++i) {
-    if (leased(id) == 2 && leased(second) == 2) break;
-    usleep(1000);
-  }
-  ASSERT_EQ(leased(id), 2);
-  ASSERT_EQ(leased(second), 2);
+  ASSERT_TRUE(Until([&] { return leased(id) == 2 && leased(second) == 2; }));
   ASSERT_TRUE(jobs_->Cancel(id).ok());
   EXPECT_EQ(WaitForEnd(id).state, JobState::kCancelled);
   EXPECT_THAT(host.link().cancelled(), SizeIs(2));

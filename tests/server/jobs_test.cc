@@ -11,6 +11,7 @@
 #include "compiler/ir/parser.h"
 #include "server/jobs/job_log.h"
 #include "tests/server/jobs_fixture.h"
+#include "tests/support/until.h"
 
 namespace tilefarm::jobs {
 namespace {
@@ -24,6 +25,7 @@ using testing::Measured;
 using ::testing::Pair;
 using ::testing::SizeIs;
 using testing::TestTarget;
+
 TEST_F(JobsTest, RunsExactlyTheTrialsAskedFor) {
   FakeWorker worker(*farm_, "w", Quick);
   const std::string id = *jobs_->Submit(Spec(50));
@@ -283,7 +285,7 @@ TEST_F(JobsTest, ResumesAfterARestartWithoutMeasuringAgain) {
         },
         /*slots=*/3);
     WaitFor(id, [](const JobSnapshot& s) { return s.trials_done >= 20; });
-    while (farm_->Counts(id).leased < 3) usleep(1000);
+    ASSERT_TRUE(Until([&] { return farm_->Counts(id).leased == 3; }));
   }
   ASSERT_THAT(unanswered, SizeIs(3));
   const auto before = Records();
@@ -356,13 +358,10 @@ TEST_F(JobsTest, WatchersAreToldOfTheEnd) {
   });
   ASSERT_TRUE(subscription.ok());
   WaitForEnd(id);
-  for (int i = 0; i < 2000; ++i) {
+  EXPECT_TRUE(Until([&] {
     MutexLock lock(mutex);
-    if (Ended(told.back().state)) break;
-    mutex.Unlock();
-    usleep(1000);
-    mutex.Lock();
-  }
+    return !told.empty() && Ended(told.back().state);
+  }));
   jobs_->Unwatch(*subscription);
   EXPECT_EQ(told.back().state, JobState::kDone);
   EXPECT_EQ(told.back().trials_done, 200);
@@ -429,11 +428,10 @@ TEST_F(JobsTest, MeasuresByHandBeforeTheQueue) {
   for (int round = 1; round <= 2; ++round) {
     const auto ticket = jobs_->Measure(spec, take);
     ASSERT_TRUE(ticket.ok()) << ticket.status();
-    for (int i = 0; i < 2000; ++i) {
-      usleep(1000);
+    EXPECT_TRUE(Until([&] {
       MutexLock lock(mutex);
-      if (static_cast<int>(measured.size()) == round) break;
-    }
+      return static_cast<int>(measured.size()) == round;
+    }));
     jobs_->AbandonMeasure(*ticket);
   }
   ASSERT_THAT(measured, SizeIs(2));
@@ -463,13 +461,13 @@ TEST_F(JobsTest, AJobThatAFullDiskKeepsFromStartingWaitsAlone) {
   full.rlim_cur = std::filesystem::file_size(path + "-wal");
   setrlimit(RLIMIT_FSIZE, &full);
   jobs_->Start();
-  for (int i = 0; i < 20; ++i) {
-    usleep(20'000);
-    // The conductor goes on, and lets others in.
-    const auto all = jobs_->List();
-    ASSERT_TRUE(all.ok());
-    EXPECT_EQ(all->front().state, JobState::kQueued);
-  }
+  // The conductor goes on, and lets others in.
+  EXPECT_FALSE(Until(
+      [&] {
+        const auto all = jobs_->List();
+        return !all.ok() || all->front().state != JobState::kQueued;
+      },
+      absl::Milliseconds(400)));
   setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_EQ(WaitForEnd(id).trials_done, 5);
   worker.reset();

@@ -3,9 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "tests/server/fake_worker.h"
+#include "tests/support/until.h"
 
 namespace tilefarm::jobs {
 namespace {
@@ -181,9 +181,7 @@ class ResultWriterTest : public ::testing::Test {
                               .measurement = Measured(1e-3)});
   }
   void WaitForAcks(size_t count) {
-    for (int i = 0; i < 5000 && link_->acks().size() < count; ++i) {
-      usleep(1000);
-    }
+    Until([&] { return link_->acks().size() >= count; });
     ASSERT_THAT(link_->acks(), SizeIs(count));
   }
 
@@ -199,7 +197,7 @@ class ResultWriterTest : public ::testing::Test {
 TEST_F(ResultWriterTest, AcknowledgesOnlyWhatIsStored) {
   store_.failures = 3;
   Measure("a");
-  while (store_.writes < 2) usleep(1000);
+  ASSERT_TRUE(Until([&] { return store_.writes >= 2; }));
   EXPECT_THAT(link_->acks(), SizeIs(0));
   WaitForAcks(1);
   EXPECT_EQ(store_.writes, 4);
@@ -210,7 +208,7 @@ TEST_F(ResultWriterTest, SaysWhyNothingIsStored) {
   EXPECT_EQ(writer_->problem(), "");
   store_.failures = 1'000'000;
   Measure("a");
-  for (int i = 0; i < 5000 && writer_->problem().empty(); ++i) usleep(1000);
+  ASSERT_TRUE(Until([&] { return !writer_->problem().empty(); }));
   EXPECT_THAT(writer_->problem(), HasSubstr("results cannot be stored"));
   EXPECT_THAT(link_->acks(), SizeIs(0));
   store_.failures = 0;
@@ -240,7 +238,7 @@ TEST_F(ResultWriterTest, SecondRecordOfACandidateIsSuperseded) {
 TEST_F(ResultWriterTest, CommitsInGroupsOfAtMost256) {
   store_.Hold();  // while the first is being written, the others pile up
   Measure("first");
-  while (store_.writes < 1) usleep(1000);
+  ASSERT_TRUE(Until([&] { return store_.writes == 1; }));
   for (int i = 0; i < 600; ++i) Measure(std::to_string(i));
   store_.Release();
   WaitForAcks(601);

@@ -16,6 +16,7 @@
 #include "tests/server/fake_search.h"
 #include "tests/server/fake_worker.h"
 #include "tests/support/process.h"
+#include "tests/support/until.h"
 #include "transport/channel.h"
 
 namespace tilefarm::services {
@@ -73,10 +74,14 @@ class SecureServicesTest : public ::testing::Test {
     EXPECT_TRUE(channel.ok()) << channel.status();
     return *channel;
   }
-  static grpc::Status ListJobs(v1::Tune::Stub& stub) {
-    grpc::ClientContext context;
+  // A call that the server never answers is a failure.
+  static void SetDeadline(grpc::ClientContext& context) {
     context.set_deadline(std::chrono::system_clock::now() +
                          std::chrono::seconds(30));
+  }
+  static grpc::Status ListJobs(v1::Tune::Stub& stub) {
+    grpc::ClientContext context;
+    SetDeadline(context);
     v1::ListJobsResponse response;
     return stub.ListJobs(&context, {}, &response);
   }
@@ -106,7 +111,7 @@ TEST_F(SecureServicesTest, AFloodingUserIsTurnedAwayAndAnotherIsServed) {
       }
     });
   }
-  while (refused < 200) absl::SleepFor(absl::Milliseconds(10));
+  EXPECT_TRUE(Until([&] { return refused >= 200; }));
   const auto calm = v1::Tune::NewStub(Channel("calm"));
   for (int i = 0; i < 15; ++i) {
     const grpc::Status status = ListJobs(*calm);
@@ -139,15 +144,18 @@ TEST_F(SecureServicesTest, StreamsOfOneUserAreCountedOverAllConnections) {
   for (int i = 0; i < 3; ++i) {
     stubs.push_back(v1::Tune::NewStub(Channel("flood")));
     contexts.push_back(std::make_unique<grpc::ClientContext>());
+    SetDeadline(*contexts.back());
     readers.push_back(stubs.back()->Watch(contexts.back().get(), request));
     ASSERT_TRUE(readers.back()->Read(&update));
   }
   grpc::ClientContext fourth;
+  SetDeadline(fourth);
   auto refused = stubs[0]->Watch(&fourth, request);
   EXPECT_FALSE(refused->Read(&update));
   EXPECT_EQ(refused->Finish().error_code(),
             grpc::StatusCode::RESOURCE_EXHAUSTED);
   grpc::ClientContext calm;
+  SetDeadline(calm);
   auto reader = submit->Watch(&calm, request);
   EXPECT_TRUE(reader->Read(&update));
   calm.TryCancel();

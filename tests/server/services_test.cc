@@ -82,6 +82,11 @@ class ServicesTest : public ::testing::Test {
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response.job_id();
   }
+  // A call that the server never answers is a failure.
+  static void SetDeadline(grpc::ClientContext& context) {
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::seconds(60));
+  }
   // Measures everything until the stream ends.
   static void Work(v1::Farm::Stub& stub, grpc::ClientContext& context,
                    const std::string& status, const std::string& layout = "") {
@@ -390,6 +395,7 @@ TEST_F(ServicesTest, ErrorsHaveTheirCodes) {
 
 TEST_F(ServicesTest, CancelledMeasureEnds) {
   grpc::ClientContext working;
+  SetDeadline(working);
   auto stream = farm_->Connect(&working);
   stream->Write(HelloMessage("silent"));
   stream->Write(StateMessage(1));
@@ -420,16 +426,31 @@ TEST_F(ServicesTest, CancelledMeasureEnds) {
 }
 
 TEST_F(ServicesTest, ShutdownEndsStreamsAndWatches) {
-  Submit(Job(5));
   grpc::ClientContext working, watching;
+  for (grpc::ClientContext* context : {&working, &watching}) {
+    SetDeadline(*context);
+  }
   auto stream = farm_->Connect(&working);
   stream->Write(HelloMessage("w"));
   v1::ServerMessage message;
   ASSERT_TRUE(stream->Read(&message));
+  // Of a job that has not ended: the worker takes no leases.
+  v1::WatchRequest request;
+  request.set_job_id(Submit(Job(5)));
+  auto watch = tune_->Watch(&watching, request);
+  v1::JobUpdate update;
+  ASSERT_TRUE(watch->Read(&update));
   server_.reset();
   while (stream->Read(&message)) {
   }
-  EXPECT_FALSE(stream->Finish().ok());
+  const grpc::Status streamed = stream->Finish();
+  EXPECT_EQ(streamed.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(streamed.error_message(), "the server shuts down");
+  while (watch->Read(&update)) {
+    EXPECT_FALSE(jobs::Ended(*jobs::ParseJobState(update.state())));
+  }
+  // Clients connect again after it.
+  EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
 TEST_F(ServicesTest, ASecondServerDoesNotShareThePort) {

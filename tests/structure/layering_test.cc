@@ -1,4 +1,4 @@
-// Who may include whom (docs/architecture.md), held by reading the sources.
+// Who may include whom (docs/architecture.md), checked by reading the sources.
 #include <gtest/gtest.h>
 
 #include <filesystem>

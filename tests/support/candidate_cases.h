@@ -18,8 +18,8 @@ namespace tilefarm::testing {
 
 using Buffers = std::vector<std::vector<std::byte>>;
 
-// Whole numbers from -8 to 8 in floats, but for float16, where they are from -2
-// to 2; any bits for integers.
+// Floats are whole numbers from -8 to 8 (float16: from -2 to 2); integers have
+// any bits.
 std::vector<std::byte> WholeNumbers(const ir::BufferNode& buffer, Rng& rng);
 
 struct CandidateCase {
@@ -32,8 +32,8 @@ absl::StatusOr<CandidateCase> MakeCandidateCase(const std::string& text,
                                                 Rng& rng);
 
 // Applies `count` random candidates of the function's space for the target and
-// calls `check` with each that is legal; how many there were. An error of
-// `check` ends it.
+// calls `check` with each legal one. Returns the number of legal ones, or the
+// first error of `check`.
 absl::StatusOr<int> ForEachCandidate(
     const ir::PrimFuncPtr& function, const std::string& target, int count,
     Rng& rng,

@@ -20,8 +20,8 @@
 namespace tilefarm::testing {
 namespace {
 
-// What waits in one direction of a stalled connection at most; then the
-// sender's socket fills up, as it would.
+// Bytes that wait at most in one direction of a stalled connection; beyond that
+// the sender's socket fills up, as on a real network.
 constexpr size_t kMostBytes = 4 << 20;
 
 sockaddr_in Loopback(int port) {
@@ -205,8 +205,8 @@ void FaultProxy::Main() {
     for (const auto& one : connections_) {
       const bool up = mode == Mode::kPass || mode == Mode::kToServer;
       const bool down = mode == Mode::kPass || mode == Mode::kToClient;
-      // Where nothing is wanted of a socket it is not polled, or its end would
-      // be noticed through the stall.
+      // A stalled socket is not polled, because otherwise its end would be
+      // noticed.
       const short client = wanted(one->to_server, one->to_client, up, down);
       const short server = wanted(one->to_client, one->to_server, down, up);
       fds.push_back({client == 0 ? -1 : one->client, client, 0});

@@ -36,9 +36,9 @@ class FaultProxy {
   FaultProxy& operator=(const FaultProxy&) = delete;
 
   const std::string& address() const { return address_; }
-  // For connections that are and that come.
+  // For existing and future connections.
   void SetMode(Mode mode);
-  // Every byte is so long on its way.
+  // Every byte arrives after this delay.
   void SetDelay(absl::Duration delay);
   void Cut();
   // Connections accepted so far.
@@ -49,7 +49,7 @@ class FaultProxy {
 
   void Main();
   void Accept();
-  // Moves what may move; false where the connection has ended.
+  // Forwards what may be forwarded; false if the connection has ended.
   bool Move(Connection& connection, short client_events, short server_events);
   void Wake();
 

@@ -1,4 +1,5 @@
-// HTTP as bytes on a socket, so that tests can send what no library would.
+// Sends raw bytes of HTTP, so that tests can send requests that no library
+// would.
 #ifndef TILEFARM_TESTS_SUPPORT_HTTP_CLIENT_H_
 #define TILEFARM_TESTS_SUPPORT_HTTP_CLIENT_H_
 
@@ -11,7 +12,7 @@ namespace tilefarm::testing {
 // A connection to 127.0.0.1; fd() is negative where there is none.
 class RawConnection {
  public:
-  // HOST:PORT; the port counts.
+  // HOST:PORT; only the port is used.
   explicit RawConnection(const std::string& address);
   ~RawConnection();
   RawConnection(const RawConnection&) = delete;

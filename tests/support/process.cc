@@ -30,8 +30,8 @@ std::unique_ptr<Process> Process::Spawn(std::vector<std::string> argv,
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, out[1], 1);
   posix_spawn_file_actions_adddup2(&actions, err[1], 2);
-  // Where this process is killed, what it started must hold nothing of its
-  // parents', such as locks.
+  // If this process is killed, its children must not keep its descriptors
+  // open, such as those of locks.
   posix_spawn_file_actions_addclosefrom_np(&actions, 3);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -171,7 +171,7 @@ CommandResult RunCommand(std::vector<std::string> argv,
   const auto code = process->Wait(timeout);
   if (code.has_value()) {
     result.exit_code = *code;
-    // What it left behind may have something to say, too.
+    // Processes that it left behind may also have written something.
     process->WaitForOutput(std::string(1, '\0'), absl::Seconds(2));
   }
   result.output = process->output();

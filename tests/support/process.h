@@ -1,4 +1,4 @@
-// Real processes in tests: spawn, read what they say, kill, wait.
+// Real processes in tests: spawn, read their output, kill, wait.
 //
 //   auto server = Process::Spawn({Bin("tune-server"), "--db", db, ...});
 //   std::string address = *server->WaitForOutput("listening on ");
@@ -45,7 +45,7 @@ class Process {
   std::string errors();
 
  private:
-  // What it says on one of its streams.
+  // The text of one of its output streams.
   struct Stream {
     const int fd;  // the reading end, which does not block; its reader's
     std::string text;

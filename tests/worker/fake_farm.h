@@ -16,6 +16,7 @@
 #include "base/mutex.h"
 #include "proto/tilefarm/v1/farm.grpc.pb.h"
 #include "proto/tilefarm/v1/protocol_version.h"
+#include "tests/support/until.h"
 
 namespace tilefarm::worker {
 
@@ -70,12 +71,7 @@ class FakeFarm : public v1::Farm::Service {
 
   // False where it does not come true within 20 s.
   bool Await(const std::function<bool()>& condition) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(20);
-    while (absl::Now() < deadline) {
-      if (condition()) return true;
-      absl::SleepFor(absl::Milliseconds(2));
-    }
-    return false;
+    return Until(condition, absl::Seconds(20));
   }
   bool AwaitHellos(size_t count) {
     return Await([=, this] { return hellos().size() >= count; });

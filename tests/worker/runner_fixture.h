@@ -50,7 +50,7 @@ inline std::vector<int> ChildrenOf(pid_t pid) {
   return children;
 }
 
-// Ids of processes that have the test's kernels mapped.
+// Ids of the processes that `parent` has started.
 inline std::vector<pid_t> ProcessesWithParent(pid_t parent) {
   std::vector<pid_t> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {

@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/device_libraries.h"
+#include "tests/support/until.h"
 #include "tests/worker/runner_fixture.h"
 #include "worker/runner_query.h"
 
@@ -339,7 +340,10 @@ TEST_F(RunnerTest, CancelEndsARun) {
   request.run_id = 7;
   request.limits.timeout_ms = 60000;
   std::thread canceller([this] {
-    absl::SleepFor(absl::Milliseconds(100));
+    EXPECT_TRUE(Until([] {
+      const std::vector<pid_t> runners = ProcessesWithParent(getpid());
+      return runners.size() == 1 && !ChildrenOf(runners[0]).empty();
+    }));
     client_.Cancel(6);  // of another run
     client_.Cancel(7);
   });
@@ -466,10 +470,7 @@ TEST_F(RunnerTest, EndOfInputEndsTheRunnerAndItsChild) {
                           Encode(load), absl::Seconds(5))
                   .ok());
   std::vector<int> children;
-  for (int i = 0; i < 500 && children.empty(); ++i) {
-    absl::SleepFor(absl::Milliseconds(10));
-    children = ChildrenOf(runner);
-  }
+  Until([&] { return !(children = ChildrenOf(runner)).empty(); });
   ASSERT_THAT(children, testing::SizeIs(1));
   (*started)->CloseInput();
   const absl::StatusOr<Frame> frame = (*started)->Read(absl::Seconds(5));

@@ -13,6 +13,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "tests/support/until.h"
 #include "worker/build_cache.h"
 #include "worker/cpus.h"
 #include "worker/device.h"
@@ -277,13 +278,17 @@ TEST_F(CpuLockTest, OverlappingCoresTakeTurns) {
   EXPECT_EQ(
       CpuLock::Acquire(directory_, {1, 2}, [] { return true; }).status().code(),
       absl::StatusCode::kCancelled);
-  std::thread waiter([this] {
+  std::atomic<bool> acquired = false;
+  std::thread waiter([&] {
     EXPECT_TRUE(
         CpuLock::Acquire(directory_, {1, 2}, [] { return false; }).ok());
+    acquired = true;
   });
-  absl::SleepFor(absl::Milliseconds(20));
+  EXPECT_TRUE(Until([this] { return CpuLock::Wanted(directory_, {1}); }));
+  EXPECT_FALSE(acquired);
   { CpuLock released(*std::move(first)); }
   waiter.join();
+  EXPECT_TRUE(acquired);
 }
 
 TEST_F(CpuLockTest, WhoWaitsIsNoticed) {
@@ -294,9 +299,7 @@ TEST_F(CpuLockTest, WhoWaitsIsNoticed) {
   std::thread waiter([this] {
     EXPECT_TRUE(CpuLock::Acquire(directory_, {1}, [] { return false; }).ok());
   });
-  while (!CpuLock::Wanted(directory_, {0, 1})) {
-    absl::SleepFor(absl::Milliseconds(1));
-  }
+  EXPECT_TRUE(Until([this] { return CpuLock::Wanted(directory_, {0, 1}); }));
   EXPECT_FALSE(CpuLock::Wanted(directory_, {0}));
   { CpuLock released(*std::move(held)); }
   waiter.join();

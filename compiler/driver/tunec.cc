@@ -26,7 +26,7 @@
 #include "compiler/driver/choose_schedule.h"
 #include "compiler/driver/compile.h"
 #include "compiler/driver/remote_best.h"
-#include "compiler/ir/parser.h"
+#include "compiler/lower/check_program.h"
 #include "compiler/target/target.h"
 #include "database/migrations.h"
 #include "database/store.h"
@@ -130,7 +130,7 @@ absl::StatusOr<int> Run(const Flags& flags) {
   TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(flags.target));
   TF_ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.program));
   TF_ASSIGN_OR_RETURN(const ir::IRModule module,
-                      ir::ParseModule(text, flags.program));
+                      lower::ReadProgram(text, flags.program));
   TF_ASSIGN_OR_RETURN(ScheduledModule scheduled,
                       ChooseSchedule(flags, module, target));
   TF_RETURN_IF_ERROR(CheckLibraries(flags.permissions, scheduled));

@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/structural.h"
+#include "compiler/lower/check_program.h"
 #include "compiler/target/target.h"
 
 namespace tilefarm::jobs {
@@ -23,6 +24,7 @@ absl::Status RecordImport::Check(database::Record& record) {
   if (known == hash_of_program_.end()) {
     TF_ASSIGN_OR_RETURN(const ir::PrimFuncPtr function,
                         ir::ParseFunction(record.program));
+    TF_RETURN_IF_ERROR(lower::CheckProgram(ir::IRModule{{function}}));
     if (hash_of_program_.size() >= kMaxPrograms) hash_of_program_.clear();
     known =
         hash_of_program_.emplace(record.program, ir::WorkloadHash(*function))

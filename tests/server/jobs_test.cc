@@ -377,6 +377,10 @@ TEST_F(JobsTest, RefusesBadSubmissions) {
   JobSpec spec = Spec();
   spec.program = "def";
   EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
+  // Every read of the last row of A leaves it.
+  spec = Spec();
+  spec.program.replace(spec.program.find("(16, 16)"), 8, "(15, 16)");
+  EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
   spec = Spec();
   spec.targets[0].key = "host";
   EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);

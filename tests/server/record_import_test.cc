@@ -103,5 +103,15 @@ TEST_F(RecordImportTest, ErrorsNameTheLine) {
   EXPECT_EQ(import_.Add("{}").code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(RecordImportTest, RefusesAProgramThatCannotBeCompiled) {
+  database::Record bad = Good("a");
+  const size_t shape = bad.program.find("(16, 16)");
+  bad.program.replace(shape, 8, "(16, 15)");
+  const absl::Status status = Add(bad);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("index 1 of read of A reaches from 0 to 15"));
+}
+
 }  // namespace
 }  // namespace tilefarm::jobs

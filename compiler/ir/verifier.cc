@@ -13,6 +13,23 @@
 namespace tilefarm::ir {
 namespace {
 
+// Whether two elements may share memory, as with a stride of 0.
+bool ElementsMayOverlap(const BufferNode& buffer) {
+  std::vector<std::pair<int64_t, int64_t>> steps;  // stride, extent
+  for (size_t i = 0; i < buffer.strides.size(); ++i) {
+    if (buffer.shape[i] > 1) {
+      steps.emplace_back(buffer.strides[i], buffer.shape[i]);
+    }
+  }
+  std::sort(steps.begin(), steps.end());
+  int64_t reach = 0;
+  for (const auto& [stride, extent] : steps) {
+    if (stride <= reach) return true;
+    reach += stride * (extent - 1);
+  }
+  return false;
+}
+
 // Walks a function once and keeps the first violation.
 class FunctionVerifier : public Visitor {
  public:
@@ -25,7 +42,7 @@ class FunctionVerifier : public Visitor {
         Report(absl::StrCat("the buffer '", param->name,
                             "' is a parameter twice"));
       }
-      CheckBuffer(*param);
+      CheckBuffer(*param, /*parameter=*/true);
     }
     const BlockNode* root = function.root();
     if (root != nullptr && !root->iters.empty()) {
@@ -110,6 +127,10 @@ class FunctionVerifier : public Visitor {
 
   void VisitStore(const StoreNode& s) override {
     CheckAccess(*s.buffer, s.indices);
+    if (ElementsMayOverlap(*s.buffer)) {
+      Report(absl::StrCat("'", s.buffer->name, "' is written, but its strides ",
+                          "let elements share memory"));
+    }
     if (s.value->dtype.element() != s.buffer->dtype) {
       Report(absl::StrCat("a store to '", s.buffer->name, "' of ",
                           s.buffer->dtype.ToString(), " has dtype ",
@@ -266,13 +287,14 @@ class FunctionVerifier : public Visitor {
     vars_.erase(var.get());
   }
 
-  void CheckBuffer(const BufferNode& buffer) {
+  void CheckBuffer(const BufferNode& buffer, bool parameter = false) {
     if (buffer.ndim() > limits_.max_dims) {
       Report(absl::StrCat("the buffer '", buffer.name, "' has ", buffer.ndim(),
                           " dimensions; the limit is ", limits_.max_dims));
       return;
     }
-    int64_t bytes = buffer.dtype.bytes();
+    // Of the elements alone: strides of 0 need less memory.
+    int64_t dense_bytes = buffer.dtype.bytes();
     bool overflow = false;
     for (int64_t extent : buffer.shape) {
       if (extent < 1) {
@@ -280,17 +302,37 @@ class FunctionVerifier : public Visitor {
                             extent));
         return;
       }
-      overflow |= __builtin_mul_overflow(bytes, extent, &bytes);
+      overflow |= __builtin_mul_overflow(dense_bytes, extent, &dense_bytes);
     }
-    overflow |= bytes > limits_.max_buffer_bytes;
-    if (overflow) {
+    if (!buffer.is_dense()) {
+      const bool negative =
+          std::any_of(buffer.strides.begin(), buffer.strides.end(),
+                      [](int64_t s) { return s < 0; });
+      std::string wrong;
+      if (!parameter) {
+        wrong = "has strides or an offset; only parameters do";
+      } else if (!buffer.strides.empty() &&
+                 buffer.strides.size() != buffer.shape.size()) {
+        wrong = absl::StrCat("has ", buffer.ndim(), " dimensions and ",
+                             buffer.strides.size(), " strides");
+      } else if (negative || buffer.elem_offset < 0) {
+        wrong = "has a negative stride or offset";
+      }
+      if (!wrong.empty()) {
+        Report(absl::StrCat("the buffer '", buffer.name, "' ", wrong));
+        return;
+      }
+    }
+    const std::optional<int64_t> bytes = MemoryBytes(buffer);
+    if (overflow || dense_bytes > limits_.max_buffer_bytes || !bytes ||
+        *bytes > limits_.max_buffer_bytes) {
       Report(absl::StrCat("the buffer '", buffer.name,
                           "' is too large; the "
                           "limit is ",
                           limits_.max_buffer_bytes, " bytes"));
       return;
     }
-    total_bytes_ += bytes;
+    total_bytes_ += *bytes;
   }
 
   bool CheckDeclared(const BufferNode& buffer) {

@@ -305,12 +305,22 @@ absl::Status Parser::ParseAllocate(const std::string& name, size_t offset) {
   return Allocate(name, offset, args);
 }
 
-// Without data memory of the function's own; otherwise the memory of another
-// buffer as a tensor of another shape.
-absl::Status Parser::ParseDeclBuffer(const std::string& name, size_t offset) {
+// T.decl_buffer without data makes memory of the function's own. It,
+// T.buffer_decl and T.Buffer with data are the memory of another buffer as a
+// tensor of another shape.
+absl::Status Parser::ParseDeclBuffer(const Callee& callee,
+                                     const std::string& name, size_t offset) {
   TF_RETURN_IF_ERROR(Expect("(", "for the buffer"));
   TF_ASSIGN_OR_RETURN(BufferArgs args, ParseBufferArgs());
-  if (args.data.empty()) return Allocate(name, offset, args);
+  if (args.data.empty() && callee.name == "decl_buffer") {
+    return Allocate(name, offset, args);
+  }
+  if (args.data.empty()) {
+    return Error(args.offset,
+                 absl::StrCat("T.", callee.name,
+                              " in a body needs data=; T.alloc_buffer makes "
+                              "memory"));
+  }
   const Symbol* symbol = Lookup(args.data);
   if (symbol == nullptr || symbol->kind != Symbol::kBuffer) {
     return Error(args.data_offset,

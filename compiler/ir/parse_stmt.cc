@@ -282,7 +282,7 @@ absl::Status Parser::ParseBufferDeclaration(const Callee& callee,
                                             const std::string& name,
                                             size_t offset) {
   if (callee.name == "allocate") return ParseAllocate(name, offset);
-  return ParseDeclBuffer(name, offset);
+  return ParseDeclBuffer(callee, name, offset);
 }
 
 // x = T.var("int32"): a name that a later T.let gives its value.

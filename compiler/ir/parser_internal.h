@@ -1,8 +1,8 @@
 // The parser's class. Its methods are spread over parse_expr.cc (operators),
 // parse_call.cc (T.something in expressions), parse_stmt.cc (statements),
-// parse_loop.cc, parse_block.cc (blocks and their declarations),
-// parse_buffer.cc (buffers and views of them) and parser.cc (modules,
-// functions).
+// parse_loop.cc, parse_block.cc and parse_old_block.cc (blocks and their
+// declarations), parse_buffer.cc (buffers and views of them), parse_types.cc
+// (dtypes, attributes) and parser.cc (modules, functions).
 //
 // Recursive descent straight into IR, no syntax tree between. Recursion is
 // bounded by limits.max_nesting, the depth of every expression as well, so
@@ -189,7 +189,8 @@ class Parser {
                         const BufferArgs& args);
   absl::Status ParseAllocBuffer(const std::string& name, size_t offset);
   absl::Status ParseAllocate(const std::string& name, size_t offset);
-  absl::Status ParseDeclBuffer(const std::string& name, size_t offset);
+  absl::Status ParseDeclBuffer(const Callee& callee, const std::string& name,
+                               size_t offset);
   absl::Status ParseMatchBuffer(const std::string& name, size_t offset);
   absl::Status ParseMatchRegion(const std::string& name, size_t offset);
   absl::Status ParsePreflattened();

@@ -205,6 +205,8 @@ std::vector<Case> Cases() {
        "are those of its buffer"},
       {"AllocInLoop", Body("for i in range(4):\n    X = T.alloc_buffer((4,))"),
        "4:9", "belongs directly in a block"},
+      {"BufferWithoutData", Body("X = T.Buffer((4,), \"float32\")"), "3:18",
+       "T.Buffer in a body needs data="},
       {"ViewTooLarge", Body("X = T.decl_buffer((17,), data=A.data)"), "3:23",
        "'X' reaches over 17 elements, but 'A' has 16"},
       {"ViewOfAnotherType",

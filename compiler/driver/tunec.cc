@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -210,7 +211,9 @@ int Main(int argc, char** argv) {
       ->required();
   auto* db = app.add_option("--db", flags.db, "tuning database to look in");
   auto* server =
-      app.add_option("--server", flags.server, "HOST:PORT of a tune-server");
+      app.add_option("--server", flags.server,
+                     "HOST:PORT of a tune-server; default: $TUNE_SERVER, where "
+                     "no other way to a schedule is given");
   transport::AddClientFlags(app, flags.security);
   auto* trace =
       app.add_option("--trace", flags.trace, "apply the trace in this file");
@@ -241,6 +244,10 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsageError;
   }
+  const char* known_server = std::getenv("TUNE_SERVER");
+  const bool way_given =
+      db->count() + server->count() + trace->count() + as_is->count() > 0;
+  if (!way_given && known_server != nullptr) flags.server = known_server;
   const absl::StatusOr<int> code = Run(flags);
   if (!code.ok()) {
     std::cerr << "tunec: " << std::string(code.status().message()) << "\n";

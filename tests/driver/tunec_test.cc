@@ -153,6 +153,28 @@ def main(A: T.Buffer((7,), "float32"), B: T.Buffer((7,), "float32")):
   }
 }
 
+TEST_F(Tunec, AsksTheServerOfTheEnvironmentUnlessAnotherWayIsGiven) {
+  // Nobody listens on port 1.
+  ASSERT_EQ(setenv("TUNE_SERVER", "127.0.0.1:1", 1), 0);
+  const Result asked = Run("program.py --target host,cores=1 -o out.so");
+  EXPECT_EQ(asked.code, 1);
+  EXPECT_THAT(asked.err, testing::HasSubstr("127.0.0.1:1"));
+  const Result flag =
+      Run("program.py --target host,cores=1 -o out.so --server 127.0.0.1:2");
+  EXPECT_EQ(flag.code, 1);
+  EXPECT_THAT(flag.err, testing::HasSubstr("127.0.0.1:2"));
+  EXPECT_FALSE(fs::exists(Path("out.so")));
+  ASSERT_TRUE(database::Store::Open(Path("some.db").string(),
+                                    database::Store::Mode::kReadWrite)
+                  .ok());
+  for (const char* way : {"--as-is", "--db some.db"}) {
+    const Result result =
+        Run(absl::StrCat("program.py --target host,cores=1 -o out.so ", way));
+    EXPECT_EQ(result.code, 0) << way << ": " << result.err;
+  }
+  unsetenv("TUNE_SERVER");
+}
+
 TEST_F(Tunec, BadUsageExits2) {
   EXPECT_EQ(Run("").code, 2);
   EXPECT_EQ(Run("program.py -o out.so").code, 2);

@@ -69,6 +69,11 @@ absl::Status RecordImport::Flush() {
   return absl::OkStatus();
 }
 
-absl::Status RecordImport::Finish() { return Flush(); }
+absl::Status RecordImport::Finish() {
+  TF_RETURN_IF_ERROR(Flush());
+  if (added_ + known_ > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "there is no record in it: an export has one on each line");
+}
 
 }  // namespace tilefarm::jobs

@@ -88,6 +88,13 @@ TEST_F(RecordImportTest, AnotherProgramIsAVariantThatIsNeverTheBest) {
   EXPECT_FALSE(stored->front().verified);
 }
 
+TEST_F(RecordImportTest, WhatHasNoRecordIsNoExport) {
+  ASSERT_TRUE(import_.Add("  ").ok());
+  const absl::Status status = import_.Finish();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no record in it"));
+}
+
 TEST_F(RecordImportTest, ErrorsNameTheLine) {
   ASSERT_TRUE(Add(Good("a")).ok());
   database::Record bad = Good("b");

@@ -491,6 +491,10 @@ absl::StatusOr<Parser::Access> Parser::ParseAccess(const Symbol& symbol,
     }
   }
   *depth += 2 * shape->ndim() + 2;
+  if (*depth > limits_.max_nesting) {
+    return Error(offset, absl::StrCat("the expression nests deeper than ",
+                                      limits_.max_nesting, " levels"));
+  }
   for (const Expr& index : out.indices) {
     absl::Status status;
     PostOrderExprs(index, [&](const Expr&) {

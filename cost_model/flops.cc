@@ -7,17 +7,19 @@ namespace tilefarm::cost_model {
 
 double CountFlops(const ir::PrimFunc& program) {
   const LoopNest nest = BuildLoopNest(program);
-  double float_ops = 0, int_ops = 0;
+  // Integers of a store of floats are conditions and indices of its elements,
+  // no work of the program, unless it does no other.
+  double work = 0, other = 0;
   for (const NestStore& store : nest.stores) {
     if (store.is_init) continue;
     double times = 1;
     for (const NestLoop& loop : store.loops) {
       times *= static_cast<double>(loop.extent);
     }
-    float_ops += times * store.ops.float_ops();
-    int_ops += times * store.ops.int_ops();
+    work += times * store.ops.float_ops();
+    (store.integral ? work : other) += times * store.ops.int_ops();
   }
-  return float_ops > 0 ? float_ops : int_ops;
+  return work > 0 ? work : other;
 }
 
 }  // namespace tilefarm::cost_model

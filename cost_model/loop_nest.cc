@@ -268,6 +268,7 @@ class Builder {
     NestStore store;
     store.loops = loops_;
     store.is_init = in_init_;
+    store.integral = node.buffer->dtype.is_integral();
     store.guards = guards_;
     store.domain_size = domain_;
     store.unroll_max_step = unroll_.is_explicit ? unroll_.max_step : 0;

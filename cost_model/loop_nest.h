@@ -77,6 +77,7 @@ struct NestStore {
   std::vector<NestAccess> accesses;  // the written buffer first
   OpCounts ops;
   bool is_init = false;
+  bool integral = false;        // what it stores are integers
   int guards = 0;               // predicates and conditions around it
   double domain_size = 0;       // instances of its block; 0: no block
   int64_t unroll_max_step = 0;  // serial loops within it are unrolled

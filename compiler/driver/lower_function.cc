@@ -24,7 +24,7 @@ absl::StatusOr<codegen::LoweredFunction> LowerFunction(
     const ir::Buffer& source =
         function.params[static_cast<size_t>(param.param)];
     lowered.packed.push_back({param.param,
-                              source->num_elements() * source->dtype.bytes(),
+                              source->memory_elements() * source->dtype.bytes(),
                               param.bytes, std::move(pack)});
   }
   return lowered;

@@ -292,6 +292,8 @@ ir::PrimFuncPtr MakeReference(const ir::PrimFunc& function) {
     shadow->dtype = kAccumulator;
     shadow->name += "_f64";
     shadow->scope = "global";
+    shadow->strides.clear();
+    shadow->elem_offset = 0;
     shadows[buffer.get()] = std::move(shadow);
   }
   // Mutating the root block also moves its allocations to the shadows.

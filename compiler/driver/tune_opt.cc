@@ -21,6 +21,7 @@
 #include "compiler/driver/lower_function.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/printer.h"
+#include "compiler/lower/check_program.h"
 #include "compiler/lower/pipeline.h"
 #include "compiler/lower/split_prepack.h"
 #include "compiler/schedule/schedule.h"
@@ -62,6 +63,7 @@ absl::StatusOr<std::string> Run(const Options& options) {
   TF_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.file));
   TF_ASSIGN_OR_RETURN(ir::IRModule module, ir::ParseModule(text, options.file));
   if (options.stage == "parsed") return ir::Print(module);
+  TF_RETURN_IF_ERROR(lower::CheckProgram(module));
   if (!options.trace.empty()) {
     TF_ASSIGN_OR_RETURN(const std::string trace_text, ReadFile(options.trace));
     TF_ASSIGN_OR_RETURN(const schedule::Trace trace,

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -26,7 +27,7 @@
 #include "compiler/driver/choose_schedule.h"
 #include "compiler/driver/compile.h"
 #include "compiler/driver/remote_best.h"
-#include "compiler/ir/parser.h"
+#include "compiler/lower/check_program.h"
 #include "compiler/target/target.h"
 #include "database/migrations.h"
 #include "database/store.h"
@@ -130,7 +131,7 @@ absl::StatusOr<int> Run(const Flags& flags) {
   TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(flags.target));
   TF_ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.program));
   TF_ASSIGN_OR_RETURN(const ir::IRModule module,
-                      ir::ParseModule(text, flags.program));
+                      lower::ReadProgram(text, flags.program));
   TF_ASSIGN_OR_RETURN(ScheduledModule scheduled,
                       ChooseSchedule(flags, module, target));
   TF_RETURN_IF_ERROR(CheckLibraries(flags.permissions, scheduled));
@@ -210,7 +211,9 @@ int Main(int argc, char** argv) {
       ->required();
   auto* db = app.add_option("--db", flags.db, "tuning database to look in");
   auto* server =
-      app.add_option("--server", flags.server, "HOST:PORT of a tune-server");
+      app.add_option("--server", flags.server,
+                     "HOST:PORT of a tune-server; default: $TUNE_SERVER, where "
+                     "no other way to a schedule is given");
   transport::AddClientFlags(app, flags.security);
   auto* trace =
       app.add_option("--trace", flags.trace, "apply the trace in this file");
@@ -241,6 +244,10 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsageError;
   }
+  const char* known_server = std::getenv("TUNE_SERVER");
+  const bool way_given =
+      db->count() + server->count() + trace->count() + as_is->count() > 0;
+  if (!way_given && known_server != nullptr) flags.server = known_server;
   const absl::StatusOr<int> code = Run(flags);
   if (!code.ok()) {
     std::cerr << "tunec: " << std::string(code.status().message()) << "\n";

@@ -21,8 +21,9 @@ namespace tilefarm::ir {
 
 inline constexpr char kDimAlignKey[] = "buffer_dim_align";
 
-// Elements from one index of each dimension to the next, padding included;
-// nullopt where the buffer would have more bytes than `limits` allow.
+// Elements from one index of each dimension to the next: those that the buffer
+// has of its own, otherwise row-major ones with the padding. nullopt where
+// padding would make more bytes than `limits` allow.
 std::optional<std::vector<int64_t>> PaddedStrides(const BufferNode& buffer,
                                                   const Limits& limits = {});
 

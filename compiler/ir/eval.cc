@@ -138,7 +138,7 @@ void Frame::Fail(absl::StatusCode code, const std::string& message) {
 // --- Places --------------------------------------------------------------
 
 int64_t OffsetEval::Eval(Frame& frame) const {
-  int64_t offset = 0;
+  int64_t offset = start_;
   for (size_t i = 0; i < indices_.size(); ++i) {
     const int64_t index = indices_[i]->Eval(frame);
     if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(extents_[i])) {
@@ -160,12 +160,17 @@ OffsetEval EvalCompiler::Offset(const Buffer& buffer,
   for (const Expr& index : indices) out.indices_.push_back(Int(index));
   if (indices.size() == 1 && buffer->ndim() != 1) {
     // Lowered code sees every buffer as flat.
-    out.extents_ = {buffer->num_elements()};
+    out.extents_ = {buffer->memory_elements()};
     out.strides_ = {1};
     return out;
   }
   TF_CHECK(static_cast<int>(indices.size()) == buffer->ndim());
   out.extents_ = buffer->shape;
+  out.start_ = buffer->elem_offset;
+  if (!buffer->strides.empty()) {
+    out.strides_ = buffer->strides;
+    return out;
+  }
   out.strides_.resize(buffer->shape.size());
   int64_t stride = 1;
   for (size_t i = buffer->shape.size(); i-- > 0;) {

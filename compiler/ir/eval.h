@@ -52,8 +52,8 @@ struct AnyEval {
   DataType dtype;
 };
 
-// An element's place. `Eval` gives its index in row-major order, or -1 after
-// an access out of bounds, which it reports.
+// An element's place. `Eval` gives its offset in memory in elements, or -1
+// after an access out of bounds, which it reports.
 class OffsetEval {
  public:
   int64_t Eval(Frame& frame) const;
@@ -64,6 +64,7 @@ class OffsetEval {
   std::vector<IntEvalPtr> indices_;
   std::vector<int64_t> extents_;
   std::vector<int64_t> strides_;
+  int64_t start_ = 0;
 };
 
 // Compiles expressions; owns the numbering of slots.

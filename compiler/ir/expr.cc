@@ -119,6 +119,34 @@ int64_t BufferNode::num_elements() const {
   return count;
 }
 
+int64_t BufferNode::memory_elements() const {
+  if (strides.empty()) return elem_offset + num_elements();
+  int64_t last = elem_offset;
+  for (size_t i = 0; i < shape.size(); ++i) last += (shape[i] - 1) * strides[i];
+  return last + 1;
+}
+
+std::optional<int64_t> MemoryBytes(const BufferNode& buffer) {
+  int64_t elements = 1;
+  bool overflow = false;
+  for (size_t i = 0; i < buffer.shape.size(); ++i) {
+    if (buffer.strides.empty()) {
+      overflow |= __builtin_mul_overflow(elements, buffer.shape[i], &elements);
+      continue;
+    }
+    int64_t span = 0;
+    overflow |=
+        __builtin_mul_overflow(buffer.shape[i] - 1, buffer.strides[i], &span);
+    overflow |= __builtin_add_overflow(elements, span, &elements);
+  }
+  overflow |= __builtin_add_overflow(elements, buffer.elem_offset, &elements);
+  int64_t bytes = 0;
+  overflow |=
+      __builtin_mul_overflow(elements, int64_t{buffer.dtype.bytes()}, &bytes);
+  if (overflow) return std::nullopt;
+  return bytes;
+}
+
 Buffer MakeBuffer(std::string name, DataType dtype, std::vector<int64_t> shape,
                   std::string scope) {
   return std::make_shared<const BufferNode>(

@@ -160,8 +160,9 @@ struct Range {
 
 // --- Buffers -------------------------------------------------------------
 
-// A dense row-major tensor. Shapes are static. Scope is "global" unless a
-// schedule says otherwise ("shared", "local", ...).
+// A tensor: dense and row-major, unless it is a parameter with strides or an
+// offset of its own. Shapes are static. Scope is "global" unless a schedule
+// says otherwise ("shared", "local", ...).
 struct BufferNode {
   std::string name;
   DataType dtype;
@@ -170,12 +171,24 @@ struct BufferNode {
   // Row stride padding in elements per dimension as set by storage_align:
   // {axis, factor, offset}; empty where none.
   std::vector<std::vector<int64_t>> dim_align = {};
+  // Where the caller of a parameter has its elements: the number of elements
+  // from one index of each dimension to the next (empty: row-major, without
+  // gaps), and from the pointer to the first one. Never negative.
+  std::vector<int64_t> strides = {};
+  int64_t elem_offset = 0;
 
   int ndim() const { return static_cast<int>(shape.size()); }
+  bool is_dense() const { return strides.empty() && elem_offset == 0; }
   // Elements; shapes are checked on entry so that this does not overflow.
   int64_t num_elements() const;
+  // Elements of memory from the pointer to the last element: `num_elements`
+  // where the buffer is dense. Checked on entry, too.
+  int64_t memory_elements() const;
 };
 using Buffer = std::shared_ptr<const BufferNode>;
+
+// Bytes of `memory_elements` elements; nullopt where int64 cannot hold them.
+std::optional<int64_t> MemoryBytes(const BufferNode& buffer);
 
 Buffer MakeBuffer(std::string name, DataType dtype, std::vector<int64_t> shape,
                   std::string scope = "global");

@@ -155,7 +155,7 @@ struct Workspace {
 
   std::unique_ptr<std::byte[]> Allocate(Frame& frame) const {
     const auto bytes =
-        static_cast<size_t>(buffer->num_elements() * buffer->dtype.bytes());
+        static_cast<size_t>(buffer->memory_elements() * buffer->dtype.bytes());
     std::unique_ptr<std::byte[]> data(new (std::nothrow) std::byte[bytes]);
     if (data == nullptr) {
       frame.Fail(absl::StatusCode::kResourceExhausted,
@@ -331,7 +331,7 @@ absl::Status Interpret(const PrimFunc& function,
   ActionCompiler compiler(options.workspace_fill);
   for (size_t i = 0; i < buffers.size(); ++i) {
     const BufferNode& param = *function.params[i];
-    const int64_t bytes = param.num_elements() * param.dtype.bytes();
+    const int64_t bytes = param.memory_elements() * param.dtype.bytes();
     if (static_cast<int64_t>(buffers[i].size()) != bytes) {
       return absl::InvalidArgumentError(
           absl::StrCat("the buffer for '", param.name, "' has ",

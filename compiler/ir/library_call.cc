@@ -48,8 +48,8 @@ absl::Status ReadStrides(const BlockNode& block, const BufferNode& buffer,
   if (buffer.dtype != DataType::Float(32)) {
     return No(absl::StrCat("buffer ", buffer.name, " is not of float32"));
   }
-  if (!buffer.dim_align.empty()) {
-    return No(absl::StrCat("buffer ", buffer.name, " is padded"));
+  if (!buffer.dim_align.empty() || !buffer.is_dense()) {
+    return No(absl::StrCat("buffer ", buffer.name, " is not dense"));
   }
   access.strides.assign(block.iters.size(), 0);
   int64_t stride = 1;

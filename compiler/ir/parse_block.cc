@@ -40,14 +40,15 @@ std::string Parser::UniqueBlockName(const std::string& name) {
   }
 }
 
-absl::Status Parser::ParseBlockName(std::string& name) {
+absl::Status Parser::ParseBlockName(std::string& name,
+                                    std::vector<IterVar>* iters) {
   TF_RETURN_IF_ERROR(Expect("(", "for the block's name"));
   name = "block";
-  if (AtOp("[")) {
-    return ErrorHere(
-        "block variables are declared in the body, with "
-        "T.axis.spatial and T.axis.reduce");
+  if (iters != nullptr && (AtOp("[") || AtOp("("))) {
+    TF_RETURN_IF_ERROR(ParseOldDomains(*iters));
+    if (!TryOp(",") && !AtOp(")")) return NextItem(")");
   }
+  TryKeyword({"name", "name_hint"});
   const size_t offset = Peek().offset;
   if (!AtOp(")")) {
     TF_ASSIGN_OR_RETURN(name, ExpectString("the block's name"));
@@ -67,23 +68,28 @@ absl::Status Parser::ParseBlockName(std::string& name) {
 absl::StatusOr<Stmt> Parser::ParseBlock(size_t offset) {
   TF_RETURN_IF_ERROR(EnterStatement(offset));
   std::string name;
-  TF_RETURN_IF_ERROR(ParseBlockName(name));
-  if (AtName("as")) {
-    return ErrorHere(
-        "block variables are declared in the body, with "
-        "T.axis.spatial and T.axis.reduce");
-  }
+  std::vector<IterVar> old_iters;
+  TF_RETURN_IF_ERROR(ParseBlockName(name, &old_iters));
+  const std::vector<Var> loops =
+      old_iters.empty() ? std::vector<Var>() : LoopsOfBlock();
   BlockState state;
   state.node.name = UniqueBlockName(name);
   state.node.predicate = BoolConst(true);
   state.offset = offset;
   state.suite_depth = suite_depth_ + 1;
   blocks_.push_back(&state);
-  absl::StatusOr<Stmt> body = ParseSuite();
+  const size_t mark = ScopeMark();
+  const absl::Status named = ParseOldNames(old_iters);
+  absl::StatusOr<Stmt> body =
+      named.ok() ? ParseSuite() : absl::StatusOr<Stmt>(named);
+  CloseScope(mark);
   blocks_.pop_back();
   --statement_depth_;
   if (!body.ok()) return body;
   state.node.body = *std::move(body);
+  std::vector<IterVar> made;
+  TF_RETURN_IF_ERROR(CompleteBindings(loops, state, made));
+  if (state.regions_unknown) state.has_reads = state.has_writes = false;
   // Regions that leave out an access are not believed.
   Accesses accesses = DetectAccesses(state.node);
   if (!state.has_reads || !RegionsCover(state.node.reads, accesses.reads)) {
@@ -92,7 +98,13 @@ absl::StatusOr<Stmt> Parser::ParseBlock(size_t offset) {
   if (!state.has_writes || !RegionsCover(state.node.writes, accesses.writes)) {
     state.node.writes = std::move(accesses.writes);
   }
-  return BlockOf(std::move(state.node));
+  Stmt out = BlockOf(std::move(state.node));
+  for (size_t i = made.size(); i-- > 0;) {
+    out = std::make_shared<const ForNode>(made[i].var, made[i].dom.min,
+                                          made[i].dom.extent, ForKind::kSerial,
+                                          std::move(out));
+  }
+  return out;
 }
 
 // with T.block("root"): the function's own block, written out.
@@ -101,7 +113,7 @@ absl::Status Parser::ParseRootBlock(std::vector<Stmt>& out, size_t offset) {
     return Error(offset, "the block \"root\" must hold the whole function");
   }
   std::string name;
-  TF_RETURN_IF_ERROR(ParseBlockName(name));
+  TF_RETURN_IF_ERROR(ParseBlockName(name, nullptr));
   BlockState& root = *blocks_.back();
   root.explicit_root = true;
   ++root.suite_depth;
@@ -187,6 +199,7 @@ absl::Status Parser::AddIter(const std::string& name, size_t offset,
 absl::Status Parser::ParseAxis(const std::string& name, size_t name_offset,
                                IterType type) {
   TF_RETURN_IF_ERROR(Expect("(", "for the axis"));
+  TryKeyword({"dom"});
   const size_t domain_at = Peek().offset;
   int64_t min = 0;
   int64_t extent = 0;
@@ -220,26 +233,11 @@ absl::Status Parser::ParseAxis(const std::string& name, size_t name_offset,
   const absl::Status status = domain();
   in_binding_ = false;
   TF_RETURN_IF_ERROR(status);
-  if (extent < 1 || extent > limits_.max_extent || min > limits_.max_extent ||
-      min < -limits_.max_extent) {
-    return Error(domain_at,
-                 absl::StrCat("axis '", name, "' has extent ", extent,
-                              "; it must be from 1 to ", limits_.max_extent));
-  }
+  TF_RETURN_IF_ERROR(CheckAxisDomain(name, min, extent, domain_at));
   TF_RETURN_IF_ERROR(Expect(",", "between extent and binding of the axis"));
-  const size_t binding_at = Peek().offset;
-  in_binding_ = true;
-  absl::StatusOr<Value> value = ParseExpr();
-  in_binding_ = false;
-  if (!value.ok()) return value.status();
-  TF_ASSIGN_OR_RETURN(Expr binding,
-                      At(binding_at, AsIndex(*value, "the binding")));
-  if (UsesIters(binding, blocks_.back()->node.iters)) {
-    return Error(binding_at,
-                 "an axis is bound to loops, not to other axes of "
-                 "its block");
-  }
-  TryOp(",");
+  TryKeyword({"binding", "value"});
+  TF_ASSIGN_OR_RETURN(Expr binding, ParseBinding());
+  TF_RETURN_IF_ERROR(ParseIndexDType());
   TF_RETURN_IF_ERROR(Expect(")", "after the axis"));
   return AddIter(name, name_offset,
                  {MakeVar(name),
@@ -248,17 +246,57 @@ absl::Status Parser::ParseAxis(const std::string& name, size_t name_offset,
                   std::move(binding)});
 }
 
+absl::Status Parser::CheckAxisDomain(const std::string& name, int64_t min,
+                                     int64_t extent, size_t offset) const {
+  if (extent >= 1 && extent <= limits_.max_extent &&
+      min <= limits_.max_extent && min >= -limits_.max_extent) {
+    return absl::OkStatus();
+  }
+  return Error(offset,
+               absl::StrCat("axis ", name.empty() ? "" : "'" + name + "' ",
+                            "has extent ", extent, "; it must be from 1 to ",
+                            limits_.max_extent));
+}
+
+absl::StatusOr<Expr> Parser::ParseBinding() {
+  const size_t at = Peek().offset;
+  in_binding_ = true;
+  absl::StatusOr<Value> value = ParseExpr();
+  in_binding_ = false;
+  if (!value.ok()) return value.status();
+  TF_ASSIGN_OR_RETURN(Expr binding, At(at, AsIndex(*value, "the binding")));
+  if (UsesIters(binding, blocks_.back()->node.iters)) {
+    return Error(at,
+                 "an axis is bound to loops, not to other axes of "
+                 "its block");
+  }
+  return binding;
+}
+
+// The dtype of indices, which is int64 whatever the text says.
+absl::Status Parser::ParseIndexDType() {
+  if (!TryOp(",") || AtOp(")")) return absl::OkStatus();
+  TryKeyword({"dtype"});
+  const size_t at = Peek().offset;
+  TF_ASSIGN_OR_RETURN(const DataType dtype, ParseDType());
+  TryOp(",");
+  if (dtype.is_integral()) return absl::OkStatus();
+  return Error(at,
+               absl::StrCat("an axis is an integer, not ", dtype.ToString()));
+}
+
 // vi, vj = T.axis.remap("SR", [i, j]).
 absl::Status Parser::ParseRemap(const std::vector<std::string>& names,
                                 const std::vector<size_t>& offsets) {
   TF_RETURN_IF_ERROR(Expect("(", "for the axes"));
+  TryKeyword({"kinds"});
   const size_t kinds_at = Peek().offset;
   TF_ASSIGN_OR_RETURN(std::string kinds, ExpectString("the kinds"));
   for (char c : kinds) {
-    if (c != 'S' && c != 'R') {
+    if (c != 'S' && c != 'R' && c != 'O') {
       return Error(kinds_at, absl::StrCat("axis kind '", std::string(1, c),
-                                          "'; S (spatial) and R (reduce) are "
-                                          "known"));
+                                          "'; S (spatial), R (reduce) and O "
+                                          "(opaque) are known"));
     }
   }
   if (kinds.size() != names.size()) {
@@ -266,6 +304,7 @@ absl::Status Parser::ParseRemap(const std::vector<std::string>& names,
                                         names.size(), " variables"));
   }
   TF_RETURN_IF_ERROR(Expect(",", "after the kinds"));
+  TryKeyword({"bindings"});
   const bool bracket = AtOp("[") || AtOp("(");
   const std::string_view close = AtOp("(") ? ")" : "]";
   if (!bracket) return ErrorHere("expected a list of loop variables");
@@ -284,7 +323,9 @@ absl::Status Parser::ParseRemap(const std::vector<std::string>& names,
     }
     IterVar iter{MakeVar(names[count]),
                  {IntConst(symbol->min), IntConst(symbol->extent)},
-                 kinds[count] == 'S' ? IterType::kSpatial : IterType::kReduce,
+                 kinds[count] == 'S'   ? IterType::kSpatial
+                 : kinds[count] == 'R' ? IterType::kReduce
+                                       : IterType::kOpaque,
                  symbol->var};
     TF_RETURN_IF_ERROR(AddIter(names[count], offsets[count], std::move(iter)));
     ++count;
@@ -295,52 +336,8 @@ absl::Status Parser::ParseRemap(const std::vector<std::string>& names,
         absl::StrCat(count, " loops for ", names.size(), " variables"));
   }
   ++at_;
-  TryOp(",");
+  TF_RETURN_IF_ERROR(ParseIndexDType());
   return Expect(")", "after the axes");
-}
-
-absl::Status Parser::ParseAllocBuffer(const std::string& name, size_t offset) {
-  TF_RETURN_IF_ERROR(RequireBlockLevel(offset, "T.alloc_buffer"));
-  TF_RETURN_IF_ERROR(Expect("(", "for the buffer"));
-  TF_ASSIGN_OR_RETURN(Buffer buffer, ParseBufferArgs(name, ")", true));
-  Symbol symbol{Symbol::kBuffer};
-  symbol.buffer = buffer;
-  TF_RETURN_IF_ERROR(Declare(name, offset, std::move(symbol)));
-  blocks_.back()->node.allocs.push_back(std::move(buffer));
-  return absl::OkStatus();
-}
-
-absl::Status Parser::ParseMatchBuffer(const std::string& name, size_t offset) {
-  TF_RETURN_IF_ERROR(Expect("(", "for the handle"));
-  const size_t handle_at = Peek().offset;
-  TF_ASSIGN_OR_RETURN(std::string handle, ExpectName("a handle"));
-  const Symbol* symbol = Lookup(handle);
-  if (symbol != nullptr && symbol->kind == Symbol::kBuffer) {
-    return Error(handle_at,
-                 "T.match_buffer of a buffer's region is not "
-                 "supported; access the buffer itself");
-  }
-  if (symbol == nullptr || symbol->kind != Symbol::kHandle) {
-    return Error(handle_at,
-                 absl::StrCat("'", handle, "' is no T.handle parameter"));
-  }
-  const size_t index = symbol->param_index;
-  if (function_->params[index] != nullptr) {
-    return Error(handle_at,
-                 absl::StrCat("the handle '", handle, "' is matched twice"));
-  }
-  TF_RETURN_IF_ERROR(Expect(",", "after the handle"));
-  TF_ASSIGN_OR_RETURN(Buffer buffer, ParseBufferArgs(name, ")", true));
-  Symbol matched{Symbol::kBuffer};
-  matched.buffer = buffer;
-  TF_RETURN_IF_ERROR(Declare(name, offset, std::move(matched)));
-  // A match in an inner suite would go out of scope; the function's own level
-  // is where handles are matched.
-  if (blocks_.size() != 1 || suite_depth_ != blocks_[0]->suite_depth) {
-    return Error(offset, "T.match_buffer belongs at the start of the function");
-  }
-  function_->params[index] = std::move(buffer);
-  return absl::OkStatus();
 }
 
 absl::Status Parser::ParseRegions(bool reads) {
@@ -357,8 +354,12 @@ absl::Status Parser::ParseRegions(bool reads) {
   const std::string_view close = list ? "]" : ")";
   std::vector<BufferRegion> regions;
   while (!AtOp(close)) {
-    TF_ASSIGN_OR_RETURN(BufferRegion region, ParseRegion());
-    regions.push_back(std::move(region));
+    TF_ASSIGN_OR_RETURN(std::optional<BufferRegion> region, ParseRegion());
+    if (region) {
+      regions.push_back(*std::move(region));
+    } else {
+      state.regions_unknown = true;
+    }
     TF_RETURN_IF_ERROR(NextItem(close));
   }
   ++at_;
@@ -370,20 +371,21 @@ absl::Status Parser::ParseRegions(bool reads) {
 }
 
 // A[i, j:j + 4], or A alone for all of it.
-absl::StatusOr<BufferRegion> Parser::ParseRegion() {
+absl::StatusOr<std::optional<BufferRegion>> Parser::ParseRegion() {
   const size_t offset = Peek().offset;
   TF_ASSIGN_OR_RETURN(std::string name, ExpectName("a buffer"));
   const Symbol* symbol = Lookup(name);
   if (symbol == nullptr || symbol->kind != Symbol::kBuffer) {
     return Error(offset, absl::StrCat("'", name, "' is no buffer"));
   }
-  BufferRegion out{symbol->buffer, {}};
-  const Buffer& buffer = out.buffer;
+  const Buffer buffer = symbol->buffer;
+  const std::shared_ptr<const View> view = symbol->view;
+  BufferRegion out{buffer, {}};
   if (!AtOp("[")) {
     for (int64_t extent : buffer->shape) {
       out.region.push_back({IntConst(0), IntConst(extent)});
     }
-    return out;
+    return OfBase(std::move(out), view.get());
   }
   ++at_;
   if (AtOp("(") && AtOp(")", 1)) {
@@ -432,6 +434,23 @@ absl::StatusOr<BufferRegion> Parser::ParseRegion() {
     return Error(offset, absl::StrCat("'", buffer->name, "' has ",
                                       buffer->ndim(), " dimensions, but the ",
                                       "region has ", out.region.size()));
+  }
+  return OfBase(std::move(out), view.get());
+}
+
+std::optional<BufferRegion> Parser::OfBase(BufferRegion region,
+                                           const View* view) {
+  if (view == nullptr) return region;
+  if (view->starts.empty()) return std::nullopt;
+  BufferRegion out{view->base, {}};
+  const size_t lead = view->starts.size() - region.region.size();
+  for (size_t i = 0; i < view->starts.size(); ++i) {
+    Range range{view->starts[i], IntConst(1)};
+    if (i >= lead) {
+      range.min = range.min + region.region[i - lead].min;
+      range.extent = region.region[i - lead].extent;
+    }
+    out.region.push_back(std::move(range));
   }
   return out;
 }

@@ -1,7 +1,10 @@
 // Calls in expressions: T.max(...), T.float32(...), T.Cast(...), T.Let(...).
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/ir/parser_internal.h"
@@ -45,33 +48,88 @@ constexpr NamedOp kNamedOps[] = {{"max", BinaryOp::kMax},
                                  {"shift_left", BinaryOp::kShiftLeft},
                                  {"shift_right", BinaryOp::kShiftRight}};
 
+// Names that TVM's functions give to their first, second and third operand.
+constexpr std::array<std::array<std::string_view, 8>, 3> kOperandNames = {{
+    {"a", "x", "x1", "lhs", "cond", "condition", "expr", "arg0"},
+    {"b", "y", "x2", "rhs", "t", "true_value", "arg1", "exponent"},
+    {"c", "z", "f", "false_value", "arg2"},
+}};
+
 // Other names of intrinsics.
 constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
     {"fabs", "abs"}, {"power", "pow"}, {"copy_sign", "copysign"}};
 
 }  // namespace
 
-absl::StatusOr<std::vector<Value>> Parser::ParseArgs(const Callee& callee,
+absl::StatusOr<std::vector<Value>> Parser::ParseArgs(Callee& callee,
                                                      int count) {
   TF_RETURN_IF_ERROR(Expect("(", "for the arguments"));
-  std::vector<Value> args;
+  std::vector<std::optional<Value>> slots;
+  size_t position = 0;
   while (!AtOp(")")) {
+    size_t slot = position++;
     if (Peek().kind == TokenKind::kName && AtOp("=", 1)) {
-      // TVM prints some source locations and dtypes; none means anything here.
-      return ErrorHere(
-          absl::StrCat("T.", callee.name, " takes no keyword arguments"));
+      if (TryKeyword({"dtype"})) {
+        callee.dtype_offset = Peek().offset;
+        TF_ASSIGN_OR_RETURN(callee.dtype, ParseDType());
+        TF_RETURN_IF_ERROR(NextItem(")"));
+        continue;
+      }
+      for (slot = 0; slot < std::size(kOperandNames); ++slot) {
+        const auto& names = kOperandNames[slot];
+        if (std::find(names.begin(), names.end(), Text()) != names.end()) break;
+      }
+      if (static_cast<int>(slot) >= count ||
+          (slot < slots.size() && slots[slot])) {
+        return ErrorHere(absl::StrCat("T.", callee.name, " takes no argument '",
+                                      std::string(Text()), "' here"));
+      }
+      at_ += 2;
     }
     TF_ASSIGN_OR_RETURN(Value value, ParseExpr());
-    args.push_back(std::move(value));
+    slots.resize(std::max(slots.size(), slot + 1));
+    slots[slot] = std::move(value);
     TF_RETURN_IF_ERROR(NextItem(")"));
   }
   TF_RETURN_IF_ERROR(Expect(")", "after the arguments"));
-  if (static_cast<int>(args.size()) != count) {
+  std::vector<Value> args;
+  for (std::optional<Value>& slot : slots) {
+    if (slot) args.push_back(*std::move(slot));
+  }
+  if (static_cast<int>(args.size()) != count || slots.size() != args.size()) {
     return Error(callee.offset,
                  absl::StrCat("T.", callee.name, " takes ", count, " argument",
                               count == 1 ? "" : "s", ", not ", args.size()));
   }
   return args;
+}
+
+// What the call gives, as the dtype that TVM 0.8 to 0.10 printed beside its
+// arguments.
+absl::StatusOr<Value> Parser::WithDType(const Callee& callee, Value value) {
+  const DataType from = value.expr->dtype;
+  const DataType to = *callee.dtype;
+  // Index arithmetic is int64 here, whatever TVM counted in.
+  if (from == to || (from.is_index() && to == DataType::Int(32))) return value;
+  if (value.weak) {
+    TF_ASSIGN_OR_RETURN(value.expr,
+                        At(callee.dtype_offset,
+                           Adapt(value, to, absl::StrCat("T.", callee.name))));
+    value.weak = false;
+    return value;
+  }
+  return Error(callee.dtype_offset,
+               absl::StrCat("T.", callee.name, " gives ", from.ToString(),
+                            " here, not ", to.ToString()));
+}
+
+bool Parser::IsLoweredOnly(std::string_view name) {
+  static constexpr std::string_view kNames[] = {
+      "Broadcast", "Ramp",       "Shuffle",       "allocate_const", "attr",
+      "broadcast", "env_thread", "launch_thread", "load",           "prefetch",
+      "ramp",      "realize",    "store",         "vload",          "vscale"};
+  return std::find(std::begin(kNames), std::end(kNames), name) !=
+         std::end(kNames);
 }
 
 absl::Status Parser::UnknownCall(const Callee& callee) const {
@@ -85,12 +143,12 @@ absl::Status Parser::UnknownCall(const Callee& callee) const {
                                 "program are not part of the language"));
     }
   }
-  for (std::string_view part : {"Ramp", "Broadcast", "vload", "Shuffle"}) {
-    if (name == part) {
-      return Error(callee.offset, absl::StrCat("'T.", name,
-                                               "' exists in lowered code only; "
-                                               "write a T.vectorized loop"));
-    }
+  if (IsLoweredOnly(name)) {
+    return Error(
+        callee.offset,
+        absl::StrCat("'T.", name,
+                     "' exists in lowered code only; write blocks "
+                     "and loops (T.parallel, T.vectorized, T.thread_binding)"));
   }
   if (!callee.prefixed) {
     return Error(callee.offset, absl::StrCat("unknown name '", name, "'"));
@@ -99,7 +157,13 @@ absl::Status Parser::UnknownCall(const Callee& callee) const {
                                            "'; the language is closed"));
 }
 
-absl::StatusOr<Value> Parser::ParseCall(const Callee& callee) {
+absl::StatusOr<Value> Parser::ParseCall(Callee callee) {
+  TF_ASSIGN_OR_RETURN(Value value, ParseCallOf(callee));
+  if (!callee.dtype) return value;
+  return WithDType(callee, std::move(value));
+}
+
+absl::StatusOr<Value> Parser::ParseCallOf(Callee& callee) {
   const std::string& name = callee.name;
   const size_t offset = callee.offset;
   if (!callee.prefixed && name != "max" && name != "min" && name != "abs") {
@@ -117,8 +181,10 @@ absl::StatusOr<Value> Parser::ParseCall(const Callee& callee) {
   if (name == "boolean") return ParseTypedLiteral(callee, DataType::Bool());
   if (name == "Cast" || name == "cast") return ParseCastCall(callee);
   if (name == "Let") return ParseLetExpr(callee);
+  if (name == "let") return ParseOldLetExpr(callee);
   if (name == "infinity" || name == "min_value" || name == "max_value") {
     TF_RETURN_IF_ERROR(Expect("(", "for the dtype"));
+    TryKeyword({"dtype"});
     TF_ASSIGN_OR_RETURN(DataType dtype, ParseDType());
     TF_RETURN_IF_ERROR(Expect(")", "after the dtype"));
     Value value;
@@ -225,18 +291,19 @@ absl::StatusOr<Value> Parser::ParseTypedLiteral(const Callee& callee,
   if (wrapped) at_ += 2;
   if (Peek().kind == TokenKind::kString && dtype.is_float()) {
     TF_ASSIGN_OR_RETURN(std::string text, ExpectString("a number"));
-    double number;
-    if (text == "inf" || text == "+inf") {
-      number = std::numeric_limits<double>::infinity();
-    } else if (text == "-inf") {
-      number = -std::numeric_limits<double>::infinity();
-    } else if (text == "nan") {
-      number = std::numeric_limits<double>::quiet_NaN();
-    } else {
-      return Error(offset, "only \"inf\", \"-inf\" and \"nan\" are known here");
+    double number = 0;
+    if (!absl::SimpleAtod(text, &number)) {
+      return Error(offset, absl::StrCat("'", text, "' is no number"));
     }
+    if (std::isnan(number)) number = std::numeric_limits<double>::quiet_NaN();
     if (wrapped) ++at_;
-    value.expr = FloatConst(number, dtype);
+    value.expr = FloatConst(number, DataType::Float(64));
+    value.weak = true;
+    TF_ASSIGN_OR_RETURN(
+        value.expr,
+        At(offset, Adapt(value, dtype,
+                         absl::StrCat("the argument of T.", callee.name))));
+    value.weak = false;
   } else if (dtype == DataType::UInt(64) && Peek().kind == TokenKind::kInt &&
              AtOp(")", 1) && Peek().length == 20) {
     // Above the range of int64.
@@ -274,19 +341,53 @@ absl::StatusOr<Value> Parser::ParseCastCall(const Callee& callee) {
   TF_RETURN_IF_ERROR(Expect("(", "for the arguments"));
   std::optional<DataType> dtype;
   // T.Cast(dtype, value) and T.cast(value, dtype).
-  if (Peek().kind == TokenKind::kString) {
+  if (TryKeyword({"dtype"}) || Peek().kind == TokenKind::kString) {
     TF_ASSIGN_OR_RETURN(dtype, ParseDType());
     TF_RETURN_IF_ERROR(Expect(",", "after the dtype"));
   }
+  TryKeyword({"value"});
   TF_ASSIGN_OR_RETURN(Value value, ParseExpr());
   if (!dtype) {
     TF_RETURN_IF_ERROR(Expect(",", "after the value"));
-    if (AtName("dtype") && AtOp("=", 1)) at_ += 2;
+    TryKeyword({"dtype"});
     TF_ASSIGN_OR_RETURN(dtype, ParseDType());
   }
   TryOp(",");
   TF_RETURN_IF_ERROR(Expect(")", "after the arguments"));
   return Checked(BuildCast(*dtype, std::move(value)), callee.offset);
+}
+
+// T.let(x, value, body), where x = T.var(...) stands before.
+absl::StatusOr<Value> Parser::ParseOldLetExpr(const Callee& callee) {
+  TF_RETURN_IF_ERROR(Expect("(", "for the arguments"));
+  const size_t name_at = Peek().offset;
+  TF_ASSIGN_OR_RETURN(const std::string name, ExpectName("a variable"));
+  const Symbol* symbol = Lookup(name);
+  if (symbol == nullptr || symbol->kind != Symbol::kUnboundVar) {
+    return Error(name_at,
+                 absl::StrCat("'", name, "' was not declared with T.var"));
+  }
+  TF_RETURN_IF_ERROR(Expect(",", "after the variable"));
+  const size_t value_at = Peek().offset;
+  TF_ASSIGN_OR_RETURN(Value value, ParseExpr());
+  TF_ASSIGN_OR_RETURN(
+      value.expr,
+      At(value_at, Adapt(value, symbol->var->dtype,
+                         absl::StrCat("the value of '", name, "'"))));
+  TF_RETURN_IF_ERROR(Expect(",", "after the value"));
+  const Symbol unbound = BindVar(name);
+  absl::StatusOr<Value> body = ParseExpr();
+  symbols_.at(name) = unbound;
+  if (!body.ok()) return body;
+  TF_RETURN_IF_ERROR(Expect(")", "after the body"));
+  if (body->weak && body->expr->dtype.is_float()) {
+    TF_ASSIGN_OR_RETURN(body->expr,
+                        Adapt(*body, DataType::Float(32), "the body"));
+  }
+  Value out;
+  out.expr = MakeLet(unbound.var, value.expr, body->expr);
+  out.depth = 1 + std::max(value.depth, body->depth);
+  return Checked(std::move(out), callee.offset);
 }
 
 // T.Let(body, where={x: value}): the value stands after the body that uses it.

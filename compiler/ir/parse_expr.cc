@@ -245,7 +245,22 @@ absl::StatusOr<Value> Parser::ParseNumber(bool negative) {
   return Checked(std::move(value), offset);
 }
 
+// An operand, and the casts behind it: A[i].astype("int32").
 absl::StatusOr<Value> Parser::ParsePrimary() {
+  TF_ASSIGN_OR_RETURN(Value value, ParseOperand());
+  while (AtOp(".") && AtName("astype", 1) && AtOp("(", 2)) {
+    const size_t offset = Peek(1).offset;
+    at_ += 3;
+    TryKeyword({"dtype"});
+    TF_ASSIGN_OR_RETURN(const DataType dtype, ParseDType());
+    TF_RETURN_IF_ERROR(Expect(")", "after the dtype"));
+    TF_ASSIGN_OR_RETURN(value,
+                        Checked(BuildCast(dtype, std::move(value)), offset));
+  }
+  return value;
+}
+
+absl::StatusOr<Value> Parser::ParseOperand() {
   const Token& token = Peek();
   switch (token.kind) {
     case TokenKind::kInt:
@@ -303,7 +318,13 @@ absl::StatusOr<Value> Parser::ParseName() {
                                         "indices, as in ",
                                         std::string(name), "[...]"));
     }
-    return ParseLoad(symbol->buffer, offset);
+    return ParseLoad(*symbol, offset);
+  }
+  if (symbol->kind == Symbol::kUnboundVar) {
+    return Error(offset, absl::StrCat("'", std::string(name),
+                                      "' is a symbolic variable without a "
+                                      "value; shapes are static, write the "
+                                      "number"));
   }
   if (!static_context_.empty() &&
       !(static_allows_vars_ && symbol->kind != Symbol::kLet)) {
@@ -325,16 +346,16 @@ absl::StatusOr<Value> Parser::ParseName() {
   return Checked(std::move(value), offset);
 }
 
-absl::StatusOr<Value> Parser::ParseLoad(const Buffer& buffer, size_t offset) {
+absl::StatusOr<Value> Parser::ParseLoad(const Symbol& symbol, size_t offset) {
   if (!static_context_.empty()) {
     return Error(offset, absl::StrCat("a buffer element is not a constant; ",
                                       std::string(static_context_)));
   }
   int depth = 1;
-  TF_ASSIGN_OR_RETURN(std::vector<Expr> indices, ParseIndices(buffer, &depth));
+  TF_ASSIGN_OR_RETURN(Access access, ParseAccess(symbol, &depth));
   Value value;
   value.depth = depth;
-  value.expr = Load(buffer, std::move(indices));
+  value.expr = Load(access.buffer, std::move(access.indices));
   return Checked(std::move(value), offset);
 }
 

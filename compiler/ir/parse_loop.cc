@@ -104,6 +104,20 @@ absl::StatusOr<Parser::LoopRange> Parser::RangeOf(const Expr& begin,
   return out;
 }
 
+absl::StatusOr<std::string> Parser::ParseThreadTag() {
+  static constexpr std::string_view kTags[] = {
+      "blockIdx.x",  "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y",
+      "threadIdx.z", "vthread",    "vthread.x",  "vthread.y",   "vthread.z"};
+  const size_t at = Peek().offset;
+  TF_ASSIGN_OR_RETURN(std::string thread, ExpectString("a thread axis"));
+  if (std::find(std::begin(kTags), std::end(kTags), thread) !=
+      std::end(kTags)) {
+    return thread;
+  }
+  return Error(at, absl::StrCat("unknown thread axis '", thread,
+                                "'; write \"threadIdx.x\" or alike"));
+}
+
 absl::StatusOr<AttrMap> Parser::ParseLoopArgs(const Callee& callee,
                                               std::vector<Expr>& bounds,
                                               std::string& thread) {
@@ -121,21 +135,18 @@ absl::StatusOr<AttrMap> Parser::ParseLoopArgs(const Callee& callee,
         TF_ASSIGN_OR_RETURN(annotations, ParseAttrMap());
       } else if (AtName("thread") && callee.name == "thread_binding") {
         at_ += 2;
-        const size_t at = Peek().offset;
-        TF_ASSIGN_OR_RETURN(thread, ExpectString("a thread axis"));
-        static constexpr std::string_view kTags[] = {
-            "blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
-            "threadIdx.y", "threadIdx.z", "vthread",    "vthread.x",
-            "vthread.y",   "vthread.z"};
-        if (std::find(std::begin(kTags), std::end(kTags), thread) ==
-            std::end(kTags)) {
-          return Error(at, absl::StrCat("unknown thread axis '", thread,
-                                        "'; write \"threadIdx.x\" or alike"));
-        }
+        TF_ASSIGN_OR_RETURN(thread, ParseThreadTag());
+      } else if (callee.name != "grid" && callee.name != "range" &&
+                 TryKeyword({bounds.empty() ? "start" : "stop"})) {
+        TF_ASSIGN_OR_RETURN(Expr bound, ParseBound());
+        bounds.push_back(std::move(bound));
       } else {
         return ErrorHere(absl::StrCat("unknown argument '", std::string(Text()),
                                       "' of a loop"));
       }
+    } else if (callee.name == "thread_binding" &&
+               Peek().kind == TokenKind::kString) {
+      TF_ASSIGN_OR_RETURN(thread, ParseThreadTag());
     } else {
       TF_ASSIGN_OR_RETURN(Expr bound, ParseBound());
       bounds.push_back(std::move(bound));

@@ -115,10 +115,16 @@ absl::Status Parser::ParseStatement(std::vector<Stmt>& out,
     return absl::OkStatus();
   }
   if (TryName("pass")) return ExpectLineEnd();
+  if (AtName("assert") && !AtOp("=", 1) && !AtOp("[", 1)) {
+    const size_t offset = Peek().offset;
+    ++at_;
+    TF_RETURN_IF_ERROR(ParseAssertion(offset));
+    return ExpectLineEnd();
+  }
   for (std::string_view word :
-       {"while", "return", "break", "continue", "def", "class", "assert", "del",
-        "try", "raise", "lambda", "yield", "global", "elif", "else", "async",
-        "await", "match"}) {
+       {"while", "return", "break", "continue", "def", "class", "del", "try",
+        "raise", "lambda", "yield", "global", "elif", "else", "async", "await",
+        "match"}) {
     if (AtName(word) && !AtOp("=", 1) && !AtOp("[", 1)) {
       return ErrorHere(absl::StrCat("'", std::string(word),
                                     "' is not part of the language"));
@@ -155,10 +161,12 @@ absl::Status Parser::ParseStatement(std::vector<Stmt>& out,
 
 absl::StatusOr<Stmt> Parser::ParseStoreStatement() {
   const size_t offset = Peek().offset;
-  const Buffer buffer = Lookup(Text())->buffer;
+  const Symbol symbol = *Lookup(Text());
   ++at_;
   int depth = 1;
-  TF_ASSIGN_OR_RETURN(std::vector<Expr> indices, ParseIndices(buffer, &depth));
+  TF_ASSIGN_OR_RETURN(Access access, ParseAccess(symbol, &depth));
+  const Buffer& buffer = access.buffer;
+  std::vector<Expr>& indices = access.indices;
   const size_t op_at = Peek().offset;
   Value value;
   if (TryOp("=")) {
@@ -241,19 +249,14 @@ absl::Status Parser::ParseAssignment(std::vector<Stmt>& out,
         TF_RETURN_IF_ERROR(ParseMatchBuffer(names[0], offsets[0]));
         return ExpectLineEnd();
       }
-      for (std::string_view other :
-           {"decl_buffer", "allocate", "alloc_local", "alloc_shared",
-            "allocate_const", "buffer_decl", "sblock_decl_buffer"}) {
-        if (callee.name == other) {
-          return Error(callee.offset,
-                       absl::StrCat("T.", callee.name, " is not supported; ",
-                                    "write T.alloc_buffer"));
-        }
+      if (IsBufferDeclaration(callee.name)) {
+        TF_RETURN_IF_ERROR(
+            ParseBufferDeclaration(callee, names[0], offsets[0]));
+        return ExpectLineEnd();
       }
       if ((callee.name == "var" || callee.name == "Var") && AtOp("(")) {
-        return Error(callee.offset,
-                     "symbolic variables are not supported; "
-                     "shapes are static, write the number");
+        TF_RETURN_IF_ERROR(ParseUnboundVar(names[0], offsets[0]));
+        return ExpectLineEnd();
       }
     }
     at_ = before;
@@ -268,6 +271,32 @@ absl::Status Parser::ParseAssignment(std::vector<Stmt>& out,
   }
   at_ = start;
   return ParseLet(lets, out.size());
+}
+
+bool Parser::IsBufferDeclaration(std::string_view name) {
+  return name == "allocate" || name == "decl_buffer" || name == "buffer_decl" ||
+         name == "Buffer";
+}
+
+absl::Status Parser::ParseBufferDeclaration(const Callee& callee,
+                                            const std::string& name,
+                                            size_t offset) {
+  if (callee.name == "allocate") return ParseAllocate(name, offset);
+  return ParseDeclBuffer(callee, name, offset);
+}
+
+// x = T.var("int32"): a name that a later T.let gives its value.
+absl::Status Parser::ParseUnboundVar(const std::string& name, size_t offset) {
+  TF_RETURN_IF_ERROR(Expect("(", "for the dtype"));
+  TryKeyword({"dtype"});
+  DataType dtype = DataType::Int(32);
+  if (!AtOp(")")) {
+    TF_ASSIGN_OR_RETURN(dtype, ParseDType());
+  }
+  TF_RETURN_IF_ERROR(Expect(")", "after the dtype"));
+  Symbol symbol{Symbol::kUnboundVar};
+  symbol.var = MakeVar(name, dtype);
+  return Declare(name, offset, std::move(symbol));
 }
 
 // x = value, or x: T.int32 = value. The rest of the suite is its body.
@@ -339,6 +368,15 @@ absl::Status Parser::ParseCallStatement(std::vector<Stmt>& out) {
         As<FloatConstNode>(value.expr) == nullptr) {
       out.push_back(std::make_shared<const EvaluateNode>(value.expr));
     }
+  } else if (name == "bind") {
+    TF_RETURN_IF_ERROR(RequireBlockLevel(callee.offset, "T.bind"));
+    TF_RETURN_IF_ERROR(ParseBind());
+  } else if (name == "preflattened_buffer") {
+    TF_RETURN_IF_ERROR(ParsePreflattened());
+  } else if (name == "Assert") {
+    TF_RETURN_IF_ERROR(Expect("(", "for the condition"));
+    TF_RETURN_IF_ERROR(ParseAssertion(callee.offset));
+    TF_RETURN_IF_ERROR(Expect(")", "after the assertion"));
   } else if (name.starts_with("axis.")) {
     return Error(callee.offset, "an axis needs a name: v = T.axis....");
   } else if (name.starts_with("block") || name.starts_with("sblock") ||
@@ -370,35 +408,142 @@ absl::Status Parser::ParseWith(std::vector<Stmt>& out) {
   }
   if (callee.prefixed && name == "init") return ParseInit(offset);
   if (callee.prefixed && (name == "LetStmt" || name == "let")) {
-    TF_RETURN_IF_ERROR(Expect("(", "for the value"));
-    TF_ASSIGN_OR_RETURN(Value value, ParseExpr());
-    TF_RETURN_IF_ERROR(Expect(")", "after the value"));
-    if (!TryName("as")) return ErrorHere("expected 'as' and the variable");
-    const size_t name_at = Peek().offset;
-    TF_ASSIGN_OR_RETURN(std::string var_name, ExpectName("a variable"));
-    const DataType dtype = value.weak && value.expr->dtype.is_float()
-                               ? DataType::Float(32)
-                               : value.expr->dtype;
-    TF_ASSIGN_OR_RETURN(Expr adapted,
-                        At(offset, Adapt(value, dtype, "the value")));
-    TF_RETURN_IF_ERROR(EnterStatement(offset));
-    const size_t mark = ScopeMark();
-    Symbol symbol{Symbol::kLet};
-    symbol.var = MakeVar(var_name, dtype);
-    symbol.block_depth = static_cast<int>(blocks_.size());
-    const Var var = symbol.var;
-    TF_RETURN_IF_ERROR(Declare(var_name, name_at, std::move(symbol)));
+    return ParseWithLet(out, offset);
+  }
+  if (callee.prefixed && name == "Assert") {
+    TF_RETURN_IF_ERROR(Expect("(", "for the condition"));
+    TF_RETURN_IF_ERROR(ParseAssertion(callee.offset));
+    TF_RETURN_IF_ERROR(Expect(")", "after the assertion"));
     TF_ASSIGN_OR_RETURN(Stmt body, ParseSuite());
-    CloseScope(mark);
-    --statement_depth_;
-    out.push_back(
-        std::make_shared<const LetStmtNode>(var, adapted, std::move(body)));
+    out.push_back(std::move(body));
     return absl::OkStatus();
   }
+  if (callee.prefixed && IsBufferDeclaration(name)) {
+    const size_t mark = ScopeMark();
+    // The name stands behind the arguments.
+    const size_t arguments = at_;
+    SkipBrackets();
+    if (!TryName("as")) return ErrorHere("expected 'as' and the buffer");
+    const size_t name_at = Peek().offset;
+    TF_ASSIGN_OR_RETURN(const std::string buffer, ExpectName("a buffer"));
+    const size_t body_at = at_;
+    at_ = arguments;
+    TF_RETURN_IF_ERROR(ParseBufferDeclaration(callee, buffer, name_at));
+    at_ = body_at;
+    TF_ASSIGN_OR_RETURN(Stmt body, ParseSuite());
+    CloseScope(mark);
+    out.push_back(std::move(body));
+    return absl::OkStatus();
+  }
+  if (callee.prefixed && IsLoweredOnly(name)) return UnknownCall(callee);
   return Error(callee.offset,
                absl::StrCat("'with ", callee.prefixed ? "T." : "", name,
                             "' is not part of the language; T.block and "
                             "T.init are"));
+}
+
+// with T.LetStmt(value) as x:, or with T.let(x, value): after x = T.var(...).
+absl::Status Parser::ParseWithLet(std::vector<Stmt>& out, size_t offset) {
+  TF_RETURN_IF_ERROR(Expect("(", "for the value"));
+  const Symbol* declared = Peek().kind == TokenKind::kName && AtOp(",", 1)
+                               ? Lookup(Text())
+                               : nullptr;
+  if (declared != nullptr && declared->kind == Symbol::kUnboundVar) {
+    const std::string name(Text());
+    at_ += 2;
+    const size_t value_at = Peek().offset;
+    TF_ASSIGN_OR_RETURN(const Value value, ParseExpr());
+    TF_RETURN_IF_ERROR(Expect(")", "after the value"));
+    TF_ASSIGN_OR_RETURN(
+        Expr adapted,
+        At(value_at, Adapt(value, declared->var->dtype,
+                           absl::StrCat("the value of '", name, "'"))));
+    TF_RETURN_IF_ERROR(EnterStatement(offset));
+    const Symbol unbound = BindVar(name);
+    TF_ASSIGN_OR_RETURN(Stmt body, ParseSuite());
+    symbols_.at(name) = unbound;
+    --statement_depth_;
+    out.push_back(std::make_shared<const LetStmtNode>(
+        unbound.var, std::move(adapted), std::move(body)));
+    return absl::OkStatus();
+  }
+  TF_ASSIGN_OR_RETURN(Value value, ParseExpr());
+  TF_RETURN_IF_ERROR(Expect(")", "after the value"));
+  if (!TryName("as")) return ErrorHere("expected 'as' and the variable");
+  const size_t name_at = Peek().offset;
+  TF_ASSIGN_OR_RETURN(std::string var_name, ExpectName("a variable"));
+  const DataType dtype = value.weak && value.expr->dtype.is_float()
+                             ? DataType::Float(32)
+                             : value.expr->dtype;
+  TF_ASSIGN_OR_RETURN(Expr adapted,
+                      At(offset, Adapt(value, dtype, "the value")));
+  TF_RETURN_IF_ERROR(EnterStatement(offset));
+  const size_t mark = ScopeMark();
+  Symbol symbol{Symbol::kLet};
+  symbol.var = MakeVar(var_name, dtype);
+  symbol.block_depth = static_cast<int>(blocks_.size());
+  const Var var = symbol.var;
+  TF_RETURN_IF_ERROR(Declare(var_name, name_at, std::move(symbol)));
+  TF_ASSIGN_OR_RETURN(Stmt body, ParseSuite());
+  CloseScope(mark);
+  --statement_depth_;
+  out.push_back(
+      std::make_shared<const LetStmtNode>(var, adapted, std::move(body)));
+  return absl::OkStatus();
+}
+
+// Gives `name`, declared with T.var, a variable of its own until its old
+// symbol, which is returned with that variable, is put back.
+Parser::Symbol Parser::BindVar(const std::string& name) {
+  Symbol& symbol = symbols_.at(name);
+  symbol.var = MakeVar(name, symbol.var->dtype);
+  const Symbol unbound = symbol;
+  symbol.kind = Symbol::kLet;
+  symbol.block_depth = static_cast<int>(blocks_.size());
+  return unbound;
+}
+
+// An assertion checks nothing at run time: it must be seen to hold here.
+absl::Status Parser::ParseAssertion(size_t offset) {
+  in_binding_ = true;
+  absl::StatusOr<Expr> condition = ParseCondition("the assertion");
+  in_binding_ = false;
+  if (!condition.ok()) return condition.status();
+  if (TryOp(",") && !AtOp(")") && Peek().kind != TokenKind::kNewline) {
+    TryKeyword({"message"});
+    TF_RETURN_IF_ERROR(ExpectString("the message").status());
+    TryOp(",");
+  }
+  if (Holds(*condition)) return absl::OkStatus();
+  return Error(offset,
+               "the assertion is not seen to hold for all iterations; "
+               "assertions at run time are not part of the language");
+}
+
+bool Parser::Holds(const Expr& condition) const {
+  if (const auto value = AsInt(condition)) return *value != 0;
+  const auto* test = As<BinaryNode>(condition);
+  if (test == nullptr) return false;
+  if (test->op == BinaryOp::kAnd) return Holds(test->a) && Holds(test->b);
+  if (test->op == BinaryOp::kOr) return Holds(test->a) || Holds(test->b);
+  if (!test->a->dtype.is_index()) return false;
+  const auto a = ConstBounds(test->a);
+  const auto b = ConstBounds(test->b);
+  if (!a.ok() || !b.ok()) return false;
+  switch (test->op) {
+    case BinaryOp::kLT:
+      return a->second < b->first;
+    case BinaryOp::kLE:
+      return a->second <= b->first;
+    case BinaryOp::kGT:
+      return a->first > b->second;
+    case BinaryOp::kGE:
+      return a->first >= b->second;
+    case BinaryOp::kNE:
+      return a->second < b->first || a->first > b->second;
+    default:
+      return false;
+  }
 }
 
 }  // namespace tilefarm::ir

@@ -77,6 +77,16 @@ absl::StatusOr<std::string> Parser::ExpectString(std::string_view what) {
   return StringValue(source_, token);
 }
 
+bool Parser::TryKeyword(std::initializer_list<std::string_view> names) {
+  if (!AtOp("=", 1)) return false;
+  for (std::string_view name : names) {
+    if (!AtName(name)) continue;
+    at_ += 2;
+    return true;
+  }
+  return false;
+}
+
 absl::Status Parser::NextItem(std::string_view close) {
   if (TryOp(",") || AtOp(close)) return absl::OkStatus();
   return ErrorHere(absl::StrCat("expected ',' or '", std::string(close),
@@ -145,7 +155,7 @@ const Parser::Symbol* Parser::Lookup(std::string_view name) const {
 
 bool Parser::IsPrefix(std::string_view name) {
   return name == "T" || name == "tir" || name == "tirx" || name == "s_tir" ||
-         name == "I" || name == "tvm" || name == "R";
+         name == "ty" || name == "I" || name == "tvm" || name == "R";
 }
 
 absl::StatusOr<Parser::Callee> Parser::ParseCallee() {
@@ -190,6 +200,8 @@ absl::Status Parser::ParseDecorator(std::string& kind) {
   while (TryOp(".")) {
     TF_ASSIGN_OR_RETURN(kind, ExpectName("a decorator"));
   }
+  // TVM 0.8 wrote @tvm.script.tir before functions and classes alike.
+  if (kind == "tir") kind = ClassFollows() ? "ir_module" : "prim_func";
   if (kind != "ir_module" && kind != "prim_func") {
     return Error(offset, absl::StrCat("unknown decorator '", kind,
                                       "'; @I.ir_module and @T.prim_func are "
@@ -198,6 +210,12 @@ absl::Status Parser::ParseDecorator(std::string& kind) {
   // The arguments (private=True, s_tir=True) mean nothing here.
   if (AtOp("(")) SkipBrackets();
   return ExpectLineEnd();
+}
+
+bool Parser::ClassFollows() const {
+  size_t ahead = 0;
+  while (Peek(ahead).kind == TokenKind::kNewline) ++ahead;
+  return AtName("class", ahead);
 }
 
 absl::Status Parser::ParseTopLevel(IRModule& module) {

@@ -1,8 +1,8 @@
 // The parser's class. Its methods are spread over parse_expr.cc (operators),
 // parse_call.cc (T.something in expressions), parse_stmt.cc (statements),
-// parse_loop.cc,
-// parse_block.cc (blocks and their declarations) and parser.cc (modules,
-// functions, buffers).
+// parse_loop.cc, parse_block.cc and parse_old_block.cc (blocks and their
+// declarations), parse_buffer.cc (buffers and views of them), parse_types.cc
+// (dtypes, attributes) and parser.cc (modules, functions).
 //
 // Recursive descent straight into IR, no syntax tree between. Recursion is
 // bounded by limits.max_nesting, the depth of every expression as well, so
@@ -11,6 +11,8 @@
 #define TILEFARM_COMPILER_IR_PARSER_INTERNAL_H_
 
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,11 +38,18 @@ class Parser {
   absl::StatusOr<IRModule> ParseProgram();
 
  private:
+  // Another name for elements of a buffer: those of a region from `starts` on,
+  // or, without starts, all of them in row-major order.
+  struct View {
+    Buffer base;
+    std::vector<Expr> starts;
+  };
   // What a name stands for.
   struct Symbol {
-    enum Kind { kHandle, kBuffer, kLoop, kBlockVar, kLet } kind;
-    Var var;                      // kLoop, kBlockVar, kLet
-    Buffer buffer;                // kBuffer
+    enum Kind { kHandle, kBuffer, kLoop, kBlockVar, kLet, kUnboundVar } kind;
+    Var var;        // kLoop, kBlockVar, kLet, kUnboundVar
+    Buffer buffer;  // kBuffer; of a view the shape alone counts
+    std::shared_ptr<const View> view;
     int64_t min = 0, extent = 0;  // kLoop, kBlockVar
     int block_depth = 0;          // blocks open where it was declared
     size_t param_index = 0;       // kHandle
@@ -54,6 +63,7 @@ class Parser {
     bool explicit_root = false;
     bool has_reads = false, has_writes = false, has_predicate = false;
     bool reduce_starts_vary = false;
+    bool regions_unknown = false;  // T.reads or T.writes name a flat view
   };
   struct FunctionState {
     PrimFunc func;
@@ -68,12 +78,30 @@ class Parser {
     std::string name;
     bool prefixed = false;  // it had T., tir., ...
     size_t offset = 0;
+    // Where the arguments have a dtype=, as ParseArgs finds it.
+    std::optional<DataType> dtype = std::nullopt;
+    size_t dtype_offset = 0;
   };
   // A let whose body is the rest of its suite.
   struct PendingLet {
     Var var;
     Expr value;
     size_t start;
+  };
+
+  // What a program says about a buffer.
+  struct BufferArgs {
+    std::optional<std::vector<int64_t>> shape;
+    std::optional<DataType> dtype;
+    std::string data;  // the buffer whose memory it names; empty: its own
+    std::optional<std::vector<int64_t>> strides;
+    std::optional<int64_t> elem_offset;
+    std::string scope = "global";
+    size_t offset = 0, data_offset = 0;
+  };
+  struct Access {
+    Buffer buffer;
+    std::vector<Expr> indices;
   };
 
   struct LoopRange {
@@ -101,6 +129,8 @@ class Parser {
   absl::Status ExpectLineEnd();
   absl::StatusOr<std::string> ExpectName(std::string_view what);
   absl::StatusOr<std::string> ExpectString(std::string_view what);
+  // "NAME=" of an argument with one of these names.
+  bool TryKeyword(std::initializer_list<std::string_view> names);
   // The end of an argument list: true after a trailing comma or none.
   absl::Status NextItem(std::string_view close);
   void SkipLine();
@@ -133,21 +163,40 @@ class Parser {
   // --- Modules and functions (parser.cc) ---
   absl::Status ParseTopLevel(IRModule& module);
   absl::Status ParseDecorator(std::string& kind);
+  // Whether the next line that is no decorator starts a class.
+  bool ClassFollows() const;
   absl::Status ParseClass(IRModule& module);
   absl::Status ParseFunction(IRModule& module);
   absl::Status ParseParameters();
+  absl::StatusOr<Attr> ParseAttr(int depth);
+  absl::StatusOr<AttrMap> ParseAttrMap(int depth = 0);
+  absl::StatusOr<DataType> ParseDType();
+
+  // --- Buffers (parse_buffer.cc) ---
   absl::StatusOr<Buffer> ParseBufferType(const std::string& name);
-  absl::StatusOr<Buffer> ParseBufferArgs(const std::string& name,
-                                         std::string_view close,
-                                         bool allow_scope);
+  // "shape, dtype, ...)".
+  absl::StatusOr<BufferArgs> ParseBufferArgs();
+  absl::Status ParseBufferArg(std::string_view key, BufferArgs& args);
   absl::StatusOr<int64_t> ParseDimension();
   absl::StatusOr<std::vector<int64_t>> ParseShape();
-  absl::StatusOr<Buffer> CheckedBuffer(std::string name, DataType dtype,
-                                       std::vector<int64_t> shape,
-                                       std::string scope, size_t offset);
-  absl::StatusOr<Attr> ParseAttr(int depth);
-  absl::StatusOr<AttrMap> ParseAttrMap();
-  absl::StatusOr<DataType> ParseDType();
+  absl::StatusOr<std::vector<int64_t>> ParseStrides();
+  absl::StatusOr<Buffer> BufferOf(std::string name, const BufferArgs& args);
+  absl::Status DeclareBuffer(const std::string& name, size_t offset,
+                             Buffer buffer,
+                             std::shared_ptr<const View> view = nullptr);
+  // Memory of the innermost open block.
+  absl::Status Allocate(const std::string& name, size_t offset,
+                        const BufferArgs& args);
+  absl::Status ParseAllocBuffer(const std::string& name, size_t offset);
+  absl::Status ParseAllocate(const std::string& name, size_t offset);
+  absl::Status ParseDeclBuffer(const Callee& callee, const std::string& name,
+                               size_t offset);
+  absl::Status ParseMatchBuffer(const std::string& name, size_t offset);
+  absl::Status ParseMatchRegion(const std::string& name, size_t offset);
+  absl::Status ParsePreflattened();
+  // "[i, j + 1]": the element of the buffer itself, also where the name is a
+  // view's; raises `depth` to the indices'.
+  absl::StatusOr<Access> ParseAccess(const Symbol& symbol, int* depth);
 
   // --- Statements (parse_stmt.cc) ---
   // ": NEWLINE INDENT statements DEDENT", or one statement on the line.
@@ -165,11 +214,22 @@ class Parser {
   absl::Status ParseLet(std::vector<PendingLet>& lets, size_t stmts);
   absl::Status ParseCallStatement(std::vector<Stmt>& out);
   absl::Status ParseWith(std::vector<Stmt>& out);
+  absl::Status ParseWithLet(std::vector<Stmt>& out, size_t offset);
+  static bool IsBufferDeclaration(std::string_view name);
+  absl::Status ParseBufferDeclaration(const Callee& callee,
+                                      const std::string& name, size_t offset);
+  absl::Status ParseUnboundVar(const std::string& name, size_t offset);
+  Symbol BindVar(const std::string& name);
+  // "condition, message".
+  absl::Status ParseAssertion(size_t offset);
+  // Whether the condition holds for all values of loops and axes in scope.
+  bool Holds(const Expr& condition) const;
   absl::Status CountNode();
   absl::Status EnterStatement(size_t offset, int levels = 1);
   absl::StatusOr<AttrMap> ParseLoopArgs(const Callee& callee,
                                         std::vector<Expr>& bounds,
                                         std::string& thread);
+  absl::StatusOr<std::string> ParseThreadTag();
   absl::StatusOr<Expr> ParseBound();
   // Inclusive bounds over the loops and axes in scope.
   absl::StatusOr<std::pair<int64_t, int64_t>> ConstBounds(
@@ -180,20 +240,33 @@ class Parser {
   absl::StatusOr<Stmt> ParseBlock(size_t offset);
   absl::Status ParseRootBlock(std::vector<Stmt>& out, size_t offset);
   absl::Status ParseInit(size_t offset);
-  absl::Status ParseBlockName(std::string& name);
+  // `iters`: where the domains go that TVM 0.8 wrote before the name; null for
+  // a block that has none.
+  absl::Status ParseBlockName(std::string& name, std::vector<IterVar>* iters);
+  absl::Status ParseOldDomains(std::vector<IterVar>& iters);
+  absl::Status ParseOldNames(const std::vector<IterVar>& iters);
+  absl::Status ParseBind();
+  std::vector<Var> LoopsOfBlock() const;
+  absl::Status CompleteBindings(const std::vector<Var>& loops,
+                                BlockState& state, std::vector<IterVar>& made);
   absl::Status FinishBlock(BlockState& state, Stmt body);
   absl::Status ParseAxisAssignment(const std::vector<std::string>& names,
                                    const std::vector<size_t>& offsets,
                                    const Callee& callee);
   absl::Status ParseAxis(const std::string& name, size_t name_offset,
                          IterType type);
+  absl::Status CheckAxisDomain(const std::string& name, int64_t min,
+                               int64_t extent, size_t offset) const;
+  absl::StatusOr<Expr> ParseBinding();
+  absl::Status ParseIndexDType();
   absl::Status ParseRemap(const std::vector<std::string>& names,
                           const std::vector<size_t>& offsets);
   absl::Status AddIter(const std::string& name, size_t offset, IterVar iter);
-  absl::Status ParseAllocBuffer(const std::string& name, size_t offset);
-  absl::Status ParseMatchBuffer(const std::string& name, size_t offset);
   absl::Status ParseRegions(bool reads);
-  absl::StatusOr<BufferRegion> ParseRegion();
+  // nullopt for a view in row-major order, whose regions are no boxes.
+  absl::StatusOr<std::optional<BufferRegion>> ParseRegion();
+  static std::optional<BufferRegion> OfBase(BufferRegion region,
+                                            const View* view);
   absl::Status ParseWhere();
   absl::Status ParseBlockAttr();
   absl::Status ParseFuncAttr();
@@ -210,9 +283,10 @@ class Parser {
   absl::StatusOr<Value> ParseUnary();
   absl::StatusOr<Value> ParsePower();
   absl::StatusOr<Value> ParsePrimary();
+  absl::StatusOr<Value> ParseOperand();
   absl::StatusOr<Value> ParseNumber(bool negative);
   absl::StatusOr<Value> ParseName();
-  absl::StatusOr<Value> ParseLoad(const Buffer& buffer, size_t offset);
+  absl::StatusOr<Value> ParseLoad(const Symbol& symbol, size_t offset);
   // "[i, j + 1]" for a buffer: rank, dtype and constant indices checked;
   // raises `depth` to the tree's.
   absl::StatusOr<std::vector<Expr>> ParseIndices(const Buffer& buffer,
@@ -225,11 +299,15 @@ class Parser {
                                size_t offset) const;
 
   // --- Calls (parse_call.cc) ---
-  absl::StatusOr<Value> ParseCall(const Callee& callee);
-  absl::StatusOr<std::vector<Value>> ParseArgs(const Callee& callee, int count);
+  absl::StatusOr<Value> ParseCall(Callee callee);
+  absl::StatusOr<Value> ParseCallOf(Callee& callee);
+  absl::StatusOr<std::vector<Value>> ParseArgs(Callee& callee, int count);
+  absl::StatusOr<Value> WithDType(const Callee& callee, Value value);
   absl::StatusOr<Value> ParseTypedLiteral(const Callee& callee, DataType dtype);
   absl::StatusOr<Value> ParseCastCall(const Callee& callee);
   absl::StatusOr<Value> ParseLetExpr(const Callee& callee);
+  absl::StatusOr<Value> ParseOldLetExpr(const Callee& callee);
+  static bool IsLoweredOnly(std::string_view name);
   absl::Status UnknownCall(const Callee& callee) const;
 
   const SourceText& source_;

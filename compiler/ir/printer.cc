@@ -33,7 +33,8 @@ class Printer {
       const Buffer& param = function.params[i];
       if (i > 0) head += ", ";
       head += NameBuffer(param) + ": T.Buffer(" + ShapeText(param->shape) +
-              ", \"" + param->dtype.ToString() + "\"" + ScopeText(*param) + ")";
+              ", \"" + param->dtype.ToString() + "\"" + ScopeText(*param) +
+              LayoutText(*param) + ")";
     }
     Line(head + "):");
     ++indent_;
@@ -73,6 +74,17 @@ class Printer {
     out_.append(static_cast<size_t>(indent_) * 4, ' ');
     out_ += text;
     out_ += '\n';
+  }
+
+  static std::string LayoutText(const BufferNode& buffer) {
+    std::string out;
+    if (!buffer.strides.empty()) {
+      out += ", strides=" + ShapeText(buffer.strides);
+    }
+    if (buffer.elem_offset != 0) {
+      out += ", elem_offset=" + std::to_string(buffer.elem_offset);
+    }
+    return out;
   }
 
   static std::string ScopeText(const BufferNode& buffer) {

@@ -114,6 +114,9 @@ std::string AttrText(const Attr& attr) {
       }
       return out + "]";
     }
+    std::string operator()(const AttrMap& map) const {
+      return AttrMapText(map);
+    }
   };
   return std::visit(Text(), attr.value);
 }

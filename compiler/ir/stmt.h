@@ -34,8 +34,9 @@ struct Attr;
 using AttrList = std::vector<Attr>;
 using AttrMap = std::map<std::string, Attr>;
 struct Attr {
-  // monostate is None. Nested maps are not part of the language.
-  std::variant<std::monostate, bool, int64_t, double, std::string, AttrList>
+  // monostate is None.
+  std::variant<std::monostate, bool, int64_t, double, std::string, AttrList,
+               AttrMap>
       value;
 
   Attr() = default;
@@ -46,6 +47,7 @@ struct Attr {
   Attr(const char* v) : value(std::string(v)) {}
   Attr(std::string v) : value(std::move(v)) {}
   Attr(AttrList v) : value(std::move(v)) {}
+  Attr(AttrMap v) : value(std::move(v)) {}
 
   // Bools read as 0 and 1.
   std::optional<int64_t> AsInt() const;

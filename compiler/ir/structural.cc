@@ -24,7 +24,8 @@ class Comparer {
 
   bool BindBuffer(const Buffer& a, const Buffer& b) {
     if (a->dtype != b->dtype || a->shape != b->shape || a->scope != b->scope ||
-        a->dim_align != b->dim_align) {
+        a->dim_align != b->dim_align || a->strides != b->strides ||
+        a->elem_offset != b->elem_offset) {
       return false;
     }
     return buffers_.emplace(a.get(), b.get()).second &&

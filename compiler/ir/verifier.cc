@@ -16,6 +16,23 @@
 namespace tilefarm::ir {
 namespace {
 
+// Whether two elements may share memory, as with a stride of 0.
+bool ElementsMayOverlap(const BufferNode& buffer) {
+  std::vector<std::pair<int64_t, int64_t>> steps;  // stride, extent
+  for (size_t i = 0; i < buffer.strides.size(); ++i) {
+    if (buffer.shape[i] > 1) {
+      steps.emplace_back(buffer.strides[i], buffer.shape[i]);
+    }
+  }
+  std::sort(steps.begin(), steps.end());
+  int64_t reach = 0;
+  for (const auto& [stride, extent] : steps) {
+    if (stride <= reach) return true;
+    reach += stride * (extent - 1);
+  }
+  return false;
+}
+
 // Walks a function once and keeps the first violation.
 class FunctionVerifier : public Visitor {
  public:
@@ -31,7 +48,7 @@ class FunctionVerifier : public Visitor {
         Report(absl::StrCat("the buffer '", param->name,
                             "' is a parameter twice"));
       }
-      CheckBuffer(*param);
+      CheckBuffer(*param, /*parameter=*/true);
     }
     const BlockNode* root = function.root();
     if (root != nullptr && !root->iters.empty()) {
@@ -116,6 +133,10 @@ class FunctionVerifier : public Visitor {
 
   void VisitStore(const StoreNode& s) override {
     CheckAccess(*s.buffer, s.indices);
+    if (ElementsMayOverlap(*s.buffer)) {
+      Report(absl::StrCat("'", s.buffer->name, "' is written, but its strides ",
+                          "let elements share memory"));
+    }
     if (s.value->dtype.element() != s.buffer->dtype) {
       Report(absl::StrCat("a store to '", s.buffer->name, "' of ",
                           s.buffer->dtype.ToString(), " has dtype ",
@@ -272,13 +293,13 @@ class FunctionVerifier : public Visitor {
     vars_.erase(var.get());
   }
 
-  void CheckBuffer(const BufferNode& buffer) {
-    const absl::Status status = CheckBufferSize(buffer, limits_);
+  void CheckBuffer(const BufferNode& buffer, bool parameter = false) {
+    const absl::Status status = CheckBufferSize(buffer, limits_, parameter);
     if (!status.ok()) {
       Report(std::string(status.message()));
       return;
     }
-    total_bytes_ += buffer.num_elements() * buffer.dtype.bytes();
+    total_bytes_ += *MemoryBytes(buffer);
   }
 
   bool CheckDeclared(const BufferNode& buffer) {
@@ -330,25 +351,43 @@ class FunctionVerifier : public Visitor {
 
 }  // namespace
 
-absl::Status CheckBufferSize(const BufferNode& buffer, const Limits& limits) {
-  if (buffer.ndim() > limits.max_dims) {
+absl::Status CheckBufferSize(const BufferNode& buffer, const Limits& limits,
+                             bool parameter) {
+  const auto refuse = [&](const std::string& what) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the buffer '", buffer.name, "' has ", buffer.ndim(),
-                     " dimensions; the limit is ", limits.max_dims));
+        absl::StrCat("the buffer '", buffer.name, "' ", what));
+  };
+  if (buffer.ndim() > limits.max_dims) {
+    return refuse(absl::StrCat("has ", buffer.ndim(),
+                               " dimensions; the limit is ", limits.max_dims));
   }
-  int64_t bytes = buffer.dtype.bytes();
+  // Of the elements alone: strides of 0 need less memory.
+  int64_t dense_bytes = buffer.dtype.bytes();
   bool overflow = false;
   for (const int64_t extent : buffer.shape) {
-    if (extent < 1) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the buffer '", buffer.name, "' has an extent of ", extent));
-    }
-    overflow |= __builtin_mul_overflow(bytes, extent, &bytes);
+    if (extent < 1) return refuse(absl::StrCat("has an extent of ", extent));
+    overflow |= __builtin_mul_overflow(dense_bytes, extent, &dense_bytes);
   }
-  if (overflow || bytes > limits.max_buffer_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the buffer '", buffer.name, "' is too large; the limit is ",
-        limits.max_buffer_bytes, " bytes"));
+  if (!buffer.is_dense()) {
+    if (!parameter) {
+      return refuse("has strides or an offset; only parameters do");
+    }
+    if (!buffer.strides.empty() &&
+        buffer.strides.size() != buffer.shape.size()) {
+      return refuse(absl::StrCat("has ", buffer.ndim(), " dimensions and ",
+                                 buffer.strides.size(), " strides"));
+    }
+    if (buffer.elem_offset < 0 ||
+        std::any_of(buffer.strides.begin(), buffer.strides.end(),
+                    [](int64_t stride) { return stride < 0; })) {
+      return refuse("has a negative stride or offset");
+    }
+  }
+  const std::optional<int64_t> bytes = MemoryBytes(buffer);
+  if (overflow || dense_bytes > limits.max_buffer_bytes || !bytes ||
+      *bytes > limits.max_buffer_bytes) {
+    return refuse(absl::StrCat("is too large; the limit is ",
+                               limits.max_buffer_bytes, " bytes"));
   }
   return absl::OkStatus();
 }

@@ -22,8 +22,9 @@ absl::Status VerifyScopes(const PrimFunc& function);
 
 // InvalidArgument where the buffer's rank, extents or bytes are beyond the
 // limits; `num_elements` of one that is within them does not overflow.
+// Only parameters may have strides and an offset.
 absl::Status CheckBufferSize(const BufferNode& buffer,
-                             const Limits& limits = {});
+                             const Limits& limits = {}, bool parameter = false);
 
 // Whether schedules and lowering verify what every single step makes: in debug
 // builds, and where the environment has TILEFARM_VERIFY=1, as tests have it.

@@ -31,7 +31,9 @@ class Flattener : public ir::Mutator {
     Buffer& flat = flat_[buffer.get()];
     if (flat == nullptr) {
       const int64_t size =
-          buffer->shape.empty() ? 1 : buffer->shape[0] * Strides(*buffer)[0];
+          buffer->shape.empty() || !buffer->is_dense()
+              ? buffer->memory_elements()
+              : buffer->shape[0] * Strides(*buffer)[0];
       flat = ir::MakeBuffer(buffer->name, buffer->dtype, {size}, buffer->scope);
       // Keeps the key from being freed and reused.
       keep_.push_back(buffer);
@@ -55,7 +57,7 @@ class Flattener : public ir::Mutator {
   std::vector<Expr> Flat(const ir::BufferNode& buffer,
                          const std::vector<Expr>& indices) {
     const std::vector<int64_t> strides = Strides(buffer);
-    Expr offset = ir::IntConst(0);
+    Expr offset = ir::IntConst(buffer.elem_offset);
     for (size_t i = 0; i < indices.size(); ++i) {
       offset = std::move(offset) + Mutate(indices[i]) * strides[i];
     }

@@ -71,7 +71,8 @@ ir::Stmt BoundReductions(const ir::Stmt& stmt);
 // of the iterations or less is not unrolled by pragmas.
 ir::Stmt PartitionGuards(const ir::Stmt& stmt);
 
-// Plain form to flat form, params included; honours storage_align.
+// Plain form to flat form, params included; honours storage_align and the
+// strides and offsets of parameters.
 ir::PrimFunc FlattenBuffers(const ir::PrimFunc& function);
 
 // Flat form. 16-bit floats compute in float32: only loads, stores and casts

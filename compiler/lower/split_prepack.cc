@@ -58,7 +58,7 @@ absl::Status Bad(const ir::BlockNode& block, const std::string& why) {
 }
 
 int64_t PackedBytes(const ir::BufferNode& buffer) {
-  const int64_t bytes = buffer.num_elements() * buffer.dtype.bytes();
+  const int64_t bytes = buffer.memory_elements() * buffer.dtype.bytes();
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 

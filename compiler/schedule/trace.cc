@@ -63,6 +63,16 @@ void AppendAttr(const ir::Attr& attr, std::string& out) {
       }
       out += ']';
     }
+    void operator()(const ir::AttrMap& map) const {
+      out += '{';
+      for (const auto& [key, value] : map) {
+        if (out.back() != '{') out += ", ";
+        AppendString(key, out);
+        out += ": ";
+        AppendAttr(value, out);
+      }
+      out += '}';
+    }
   };
   std::visit(Printer{out}, attr.value);
 }

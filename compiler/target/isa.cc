@@ -18,15 +18,14 @@
 namespace tilefarm::target {
 namespace {
 
-constexpr std::array<Kind, 7> kKinds = {{
-    {"x86-64", "x86_64-unknown-linux-gnu", "x86-64", true},
-    {"aarch64", "aarch64-unknown-linux-gnu", "generic", true},
-    {"armv7", "armv7-unknown-linux-gnueabihf", "generic", true, "+neon"},
-    {"riscv64", "riscv64-unknown-linux-gnu", "generic-rv64", true,
-     "+m,+a,+f,+d,+c", "lp64d"},
-    {"cuda", "nvptx64-nvidia-cuda", "sm_80", false},
-    {"opencl", "", "", false},
-    {"wasm32", "wasm32-unknown-unknown", "generic", false},
+// Those that code generation knows: compiler/runtime has a runtime for each of
+// these triples.
+constexpr std::array<Kind, 4> kKinds = {{
+    {"x86-64", "x86_64-unknown-linux-gnu", "x86-64"},
+    {"aarch64", "aarch64-unknown-linux-gnu", "generic"},
+    {"armv7", "armv7-unknown-linux-gnueabihf", "generic", "+neon"},
+    {"riscv64", "riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c",
+     "lp64d"},
 }};
 
 // Instruction sets that generated code or tensor intrinsics may depend on;
@@ -115,10 +114,10 @@ const Kind* FindKind(std::string_view name) {
   return nullptr;
 }
 
-std::string KindNames() {
+std::vector<std::string> KindNames() {
   std::vector<std::string> names = {"host"};
   for (const Kind& kind : kKinds) names.emplace_back(kind.name);
-  return absl::StrJoin(names, ", ");
+  return names;
 }
 
 const Kind& HostKind() {
@@ -135,13 +134,6 @@ absl::StatusOr<CpuFeatures> ResolveCpu(
     const Kind& kind, const std::string& cpu,
     const std::vector<std::string>& features) {
   CpuFeatures result{{}, 128, 32};
-  if (kind.triple.empty()) {
-    if (!features.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "target ", std::string(kind.name), " takes no features"));
-    }
-    return result;
-  }
   const std::string triple(kind.triple);
   // LLVM prints to stderr where it is asked for a cpu it does not know.
   const auto any = MakeSubtarget(triple, "", {});
@@ -213,7 +205,6 @@ std::vector<std::string> ComputeExtensions(
     const std::string& triple, const std::string& cpu,
     const std::vector<std::string>& features) {
   std::vector<std::string> names;
-  if (triple.empty()) return names;
   const auto subtarget = MakeSubtarget(triple, cpu, features);
   if (subtarget == nullptr) return names;
   for (const auto& feature : subtarget->getAllProcessorFeatures()) {

@@ -10,12 +10,12 @@
 
 namespace tilefarm::target {
 
-// One kind of target: how it is written and what LLVM calls it.
+// One kind of target that this build generates code for: how it is written and
+// what LLVM calls it.
 struct Kind {
   std::string_view name;         // "x86-64"
   std::string_view triple;       // "x86_64-unknown-linux-gnu"
   std::string_view default_cpu;  // the baseline
-  bool has_cores;                // false: GPUs and wasm run one queue
   // LLVM's features that every target of the kind has, because its ABI or the
   // runtime needs them: "+d,+m". They are added to a cpu that lacks them.
   std::string_view baseline = "";
@@ -23,8 +23,8 @@ struct Kind {
 };
 // Null where there is no such kind.
 const Kind* FindKind(std::string_view name);
-// "x86-64, aarch64, ...", for messages.
-std::string KindNames();
+// "host", "x86-64", "aarch64", ...
+std::vector<std::string> KindNames();
 // The kind of the machine this program was compiled for.
 const Kind& HostKind();
 

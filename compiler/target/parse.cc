@@ -157,8 +157,9 @@ absl::StatusOr<Target> Resolve(Request request) {
   }
   if (kind == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat("unknown target kind '", request.kind,
-                     "'; known: ", KindNames(), ", or a FILE.json"));
+        absl::StrCat("this build generates no code for the target kind '",
+                     request.kind, "'; it does for ",
+                     absl::StrJoin(KindNames(), ", "), ", or a FILE.json"));
   }
   if (request.model.empty()) request.model = std::string(kind->default_cpu);
   target.kind = std::string(kind->name);
@@ -171,12 +172,7 @@ absl::StatusOr<Target> Resolve(Request request) {
   target.vector_registers = cpu.vector_registers;
   target.extensions =
       ComputeExtensions(target.triple, target.cpu, target.features);
-  if (kind->has_cores) {
-    target.cores = request.cores > 0 ? request.cores : HostCores();
-  } else if (request.cores > 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "target: cores does not apply to ", std::string(kind->name)));
-  }
+  target.cores = request.cores > 0 ? request.cores : HostCores();
   if (request.l1 > 0) caches.l1_bytes = request.l1;
   if (request.l2 > 0) caches.l2_bytes = request.l2;
   if (request.l3 > 0) caches.l3_bytes = request.l3;
@@ -189,8 +185,8 @@ absl::StatusOr<Target> Resolve(Request request) {
 
 absl::StatusOr<Target> Parse(std::string_view text) {
   if (text.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("empty target; known kinds: ", KindNames()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "empty target; known kinds: ", absl::StrJoin(KindNames(), ", ")));
   }
   Request request;
   if (text.ends_with(".json")) {

@@ -11,10 +11,7 @@ namespace tilefarm::target {
 std::string Target::Key() const {
   std::string key = kind;
   if (!cpu.empty()) absl::StrAppend(&key, ":", cpu);
-  const Kind* known = FindKind(kind);
-  if (known == nullptr || known->has_cores) {
-    absl::StrAppend(&key, ",cores=", cores);
-  }
+  absl::StrAppend(&key, ",cores=", cores);
   for (const std::string& feature : features) {
     absl::StrAppend(&key, ",", feature);
   }
@@ -52,10 +49,7 @@ Match Compare(const Target& recorded, const Target& wanted) {
                      needed.end())) {
     return Match::kNone;
   }
-  if (same_cpu) return Match::kMicroarch;
-  // LLVM does not tell which limits GPUs of different models have in common.
-  const Kind* kind = FindKind(recorded.kind);
-  return kind != nullptr && kind->has_cores ? Match::kFamily : Match::kNone;
+  return same_cpu ? Match::kMicroarch : Match::kFamily;
 }
 
 }  // namespace tilefarm::target

@@ -22,7 +22,7 @@ struct CacheSizes {
 
 // A resolved target; never "host". A value type.
 struct Target {
-  std::string kind;    // "x86-64", "aarch64", "cuda", "opencl", "wasm32"
+  std::string kind;    // "x86-64", "aarch64", "armv7", "riscv64"
   std::string cpu;     // LLVM's cpu name: "znver4", "sapphirerapids"
   std::string triple;  // LLVM's triple
   // LLVM features that differ from the cpu's own: "-amx-tile", "+avx512bf16";

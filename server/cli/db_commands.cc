@@ -1,5 +1,6 @@
 // db stats, db export, db import: through the server, or on a file; db backup.
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -125,14 +126,20 @@ int DbImport(const Common& common, const DbOptions& options) {
   if (options.file == "-") {
     imported = Import(common, options, std::cin);
   } else {
+    // A folder opens like a file and then has no lines.
+    std::error_code error;
     std::ifstream file(options.file, std::ios::binary);
-    if (!file) {
+    if (!file || std::filesystem::is_directory(options.file, error)) {
       return Fail(
           absl::NotFoundError(absl::StrCat(options.file, ": cannot be read")));
     }
     imported = Import(common, options, file);
   }
-  if (!imported.ok()) return Fail(imported.status());
+  if (!imported.ok()) {
+    return Fail(absl::Status(
+        imported.status().code(),
+        absl::StrCat(options.file, ": ", imported.status().message())));
+  }
   if (imported->variants > 0) {
     std::fprintf(stderr,
                  "tune: warning: %lld %s another program than the workload's: "

@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "compiler/ir/limits.h"
-#include "compiler/ir/parser.h"
+#include "compiler/lower/check_program.h"
 #include "compiler/schedule/trace.h"
 #include "compiler/target/target.h"
 
@@ -49,7 +49,7 @@ absl::StatusOr<ProgramInput> ReadProgram(const std::string& path) {
   ProgramInput input;
   input.name = std::filesystem::path(path).filename().string();
   TF_ASSIGN_OR_RETURN(input.text, ReadText(path));
-  TF_ASSIGN_OR_RETURN(input.module, ir::ParseModule(input.text, path));
+  TF_ASSIGN_OR_RETURN(input.module, lower::ReadProgram(input.text, path));
   if (input.module.functions.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ":1:1: error: there is no function in it"));

@@ -16,7 +16,7 @@ struct ProgramInput {
   ir::IRModule module;
 };
 
-// NotFound: no such file. InvalidArgument: see ir::ParseModule; too large.
+// NotFound: no such file. InvalidArgument: see lower::ReadProgram; too large.
 absl::StatusOr<ProgramInput> ReadProgram(const std::string& path);
 // "-" is standard input.
 absl::StatusOr<std::string> ReadText(const std::string& path);

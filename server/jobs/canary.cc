@@ -36,14 +36,9 @@ sch.vectorize(loop=l5)
 b6 = sch.decompose_reduction(block=b0, loop=l3)
 )";
 
-bool IsProcessor(const std::string& kind) {
-  return kind != "cuda" && kind != "opencl" && kind != "wasm32";
-}
-
 }  // namespace
 
 std::optional<farm::WorkItem> MakeCanary(const target::Target& device) {
-  if (!IsProcessor(device.kind)) return std::nullopt;
   database::Record record;
   record.program = kProgram;
   record.trace = kTrace;

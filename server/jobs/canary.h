@@ -11,8 +11,8 @@
 namespace tilefarm::jobs {
 
 // A small matrix product with a fixed schedule, on one core: compute-bound, a
-// fraction of a millisecond, verified. nullopt for targets that it is not
-// written for (no processor).
+// fraction of a millisecond, verified. nullopt where its schedule does not
+// apply, which is logged.
 std::optional<farm::WorkItem> MakeCanary(const target::Target& device);
 
 // MakeCanary that makes each target's once. Thread-safe.

@@ -14,6 +14,7 @@
 #include "compiler/ir/parser.h"
 #include "compiler/ir/printer.h"
 #include "compiler/ir/structural.h"
+#include "compiler/lower/check_program.h"
 #include "compiler/schedule/trace.h"
 #include "compiler/target/target.h"
 #include "server/farm/requirement.h"
@@ -199,7 +200,7 @@ absl::Status ResolveJob(const database::Store& store, JobSpec& spec) {
   const std::string name =
       spec.program_name.empty() ? "<program>" : spec.program_name;
   TF_ASSIGN_OR_RETURN(const ir::IRModule module,
-                      ir::ParseModule(spec.program, name));
+                      lower::ReadProgram(spec.program, name));
   if (module.functions.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(name, ": error: there is no function to tune"));

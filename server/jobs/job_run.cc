@@ -277,6 +277,10 @@ void JobRun::EndByItself() {
     std::string error = task->failure;
     if (error.empty()) {
       error = "no candidate was measured and verified";
+      if (task->failed > 0) {
+        absl::StrAppend(&error, "; ", task->failed, " of ", task->done,
+                        " failed, the first one with ", task->first_error);
+      }
       if (lanes_.size() > 1) error = absl::StrCat(NameOf(*task), ": ", error);
     }
     End(JobState::kFailed, error);

@@ -74,6 +74,13 @@ void JobRun::NoteRecord(Task& task, const database::Record& record,
   if (of_this_job) {
     ++trials_done_;
     ++task.done;
+    if (record.status != database::Status::kOk) {
+      if (++task.failed == 1) {
+        task.first_error =
+            absl::StrCat(std::string(database::StatusName(record.status)),
+                         record.error.empty() ? "" : ": ", record.error);
+      }
+    }
     task.lane->since_gain = gain ? 0 : task.lane->since_gain + 1;
   }
   MutexLock lock(mutex_);

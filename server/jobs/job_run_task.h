@@ -39,6 +39,8 @@ struct JobRun::Task {
   bool has_baseline = false;
   bool exhausted = false;  // nothing more to propose
   std::string failure;     // why it cannot be searched
+  int64_t failed = 0;      // trials without a measurement
+  std::string first_error;  // of them, with its status
   Contenders contenders;
   std::optional<cost_model::RankingMetrics> metrics;
 };

@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/structural.h"
+#include "compiler/lower/check_program.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/trace.h"
 #include "server/farm/random_id.h"
@@ -39,6 +40,7 @@ absl::StatusOr<std::string> Jobs::Measure(const MeasureSpec& spec,
                       ir::ParseFunction(spec.program));
   TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
                       schedule::Trace::Parse(spec.trace));
+  TF_RETURN_IF_ERROR(lower::CheckProgram(ir::IRModule{{submitted}}));
   TF_RETURN_IF_ERROR(CheckNoLibraryMarks(*submitted));
   const TaskSpec task = MakeTask(*submitted);
   TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(spec.target));

@@ -22,7 +22,7 @@ farm::MeasureOptions MeasureOptionsFor(const ir::PrimFunc& function) {
   farm::MeasureOptions options;
   int64_t bytes = 0;
   for (const ir::Buffer& buffer : function.params) {
-    bytes += buffer->num_elements() * buffer->dtype.bytes();
+    bytes += buffer->memory_elements() * buffer->dtype.bytes();
   }
   options.run_memory_bytes += kBufferCopies * bytes;
   const double slow_seconds =

@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/structural.h"
+#include "compiler/lower/check_program.h"
 #include "compiler/target/target.h"
 
 namespace tilefarm::jobs {
@@ -23,6 +24,7 @@ absl::Status RecordImport::Check(database::Record& record) {
   if (known == hash_of_program_.end()) {
     TF_ASSIGN_OR_RETURN(const ir::PrimFuncPtr function,
                         ir::ParseFunction(record.program));
+    TF_RETURN_IF_ERROR(lower::CheckProgram(ir::IRModule{{function}}));
     if (hash_of_program_.size() >= kMaxPrograms) hash_of_program_.clear();
     known =
         hash_of_program_.emplace(record.program, ir::WorkloadHash(*function))
@@ -67,6 +69,11 @@ absl::Status RecordImport::Flush() {
   return absl::OkStatus();
 }
 
-absl::Status RecordImport::Finish() { return Flush(); }
+absl::Status RecordImport::Finish() {
+  TF_RETURN_IF_ERROR(Flush());
+  if (added_ + known_ > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "there is no record in it: an export has one on each line");
+}
 
 }  // namespace tilefarm::jobs

@@ -44,6 +44,38 @@ TEST(CountFlops, IntegerProgramsCountIntegers) {
   EXPECT_EQ(FlopsOf(DataType::Int(32), [](Expr x) { return x * x + x; }), 20);
 }
 
+TEST(CountFlops, AnIntegerProductCountsBesideTheFloatsThatScaleIt) {
+  Buffer a = MakeBuffer("A", DataType::Int(32), {10});
+  Buffer b = MakeBuffer("B", DataType::Int(32), {10});
+  Buffer c = MakeBuffer("C", F32(), {10});
+  Var i = MakeVar("i"), k = MakeVar("k"), j = MakeVar("j");
+  const Stmt product = MakeFor(
+      i, IntConst(10),
+      MakeFor(k, IntConst(8),
+              MakeStore(b, {i}, Load(b, {i}) + Load(a, {i}) * Load(a, {k}))));
+  const Stmt scale = MakeFor(
+      j, IntConst(10),
+      MakeStore(c, {j},
+                MakeCast(F32(), Load(b, {j})) * FloatConst(0.5, F32())));
+  EXPECT_EQ(CountFlops(WithRoot({a, b, c}, MakeSeq({product, scale}))),
+            10 * 8 * 2 + 10);
+}
+
+TEST(CountFlops, ConditionsOfFloatsAreNoArithmetic) {
+  Buffer a = MakeBuffer("A", F32(), {10});
+  Buffer b = MakeBuffer("B", F32(), {10});
+  Var i = MakeVar("i");
+  EXPECT_EQ(
+      CountFlops(WithRoot(
+          {a, b},
+          MakeFor(i, IntConst(10),
+                  MakeStore(b, {i},
+                            IfThenElseExpr(LT(Expr(i) * 2 + 1, IntConst(9)),
+                                           Load(a, {i}) + Load(a, {i}),
+                                           FloatConst(0, F32())))))),
+      10);
+}
+
 TEST(CountFlops, IndicesAreNoArithmetic) {
   Buffer a = MakeBuffer("A", F32(), {64});
   Buffer b = MakeBuffer("B", F32(), {16});

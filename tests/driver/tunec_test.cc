@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "database/store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -120,6 +121,58 @@ TEST_F(Tunec, FailuresAreReportedWithExitCode1) {
   const Result bad = Run("bad.py --target host -o out.so");
   EXPECT_EQ(bad.code, 1);
   EXPECT_THAT(bad.err, testing::HasSubstr("bad.py:2:"));
+}
+
+TEST_F(Tunec, RefusesAProvablyWrongAccessByEveryWayIn) {
+  // The default schedule would vectorize the loop under a guard of its tail,
+  // and a guarded access is no provable error.
+  Write("bad.py", R"(
+@T.prim_func
+def main(A: T.Buffer((7,), "float32"), B: T.Buffer((7,), "float32")):
+    for i in range(1000):
+        with T.block("B"):
+            vi = T.axis.spatial(1000, i)
+            B[vi] = A[vi]
+)");
+  Write("trace.py",
+        "b0 = sch.get_block(\"B\")\nl1, = sch.get_loops(b0)\n"
+        "l2, l3 = sch.split(l1, factors=[None, 16])\n");
+  ASSERT_TRUE(database::Store::Open(Path("some.db").string(),
+                                    database::Store::Mode::kReadWrite)
+                  .ok());
+  for (const char* way : {"", "--as-is", "--trace trace.py", "--db some.db"}) {
+    SCOPED_TRACE(way);
+    const Result result = Run(absl::StrCat(
+        "bad.py --target x86-64:x86-64-v3,cores=1 -o out.so ", way));
+    EXPECT_EQ(result.code, 1);
+    EXPECT_THAT(result.err,
+                testing::HasSubstr("tunec: bad.py: error: function main: block "
+                                   "\"B\": index 0 of read of A reaches from 0 "
+                                   "to 999, outside of 0 to 6"));
+    EXPECT_FALSE(fs::exists(Path("out.so")));
+  }
+}
+
+TEST_F(Tunec, AsksTheServerOfTheEnvironmentUnlessAnotherWayIsGiven) {
+  // Nobody listens on port 1.
+  ASSERT_EQ(setenv("TUNE_SERVER", "127.0.0.1:1", 1), 0);
+  const Result asked = Run("program.py --target host,cores=1 -o out.so");
+  EXPECT_EQ(asked.code, 1);
+  EXPECT_THAT(asked.err, testing::HasSubstr("127.0.0.1:1"));
+  const Result flag =
+      Run("program.py --target host,cores=1 -o out.so --server 127.0.0.1:2");
+  EXPECT_EQ(flag.code, 1);
+  EXPECT_THAT(flag.err, testing::HasSubstr("127.0.0.1:2"));
+  EXPECT_FALSE(fs::exists(Path("out.so")));
+  ASSERT_TRUE(database::Store::Open(Path("some.db").string(),
+                                    database::Store::Mode::kReadWrite)
+                  .ok());
+  for (const char* way : {"--as-is", "--db some.db"}) {
+    const Result result =
+        Run(absl::StrCat("program.py --target host,cores=1 -o out.so ", way));
+    EXPECT_EQ(result.code, 0) << way << ": " << result.err;
+  }
+  unsetenv("TUNE_SERVER");
 }
 
 TEST_F(Tunec, BadUsageExits2) {

@@ -198,7 +198,7 @@ TEST_F(JobsTest, FailsWhenNothingVerified) {
   FakeWorker worker(*farm_, "w", [](const farm::Lease&) {
     farm::Measurement measured;
     measured.status = database::Status::kCompileError;
-    measured.error = "no";
+    measured.error = "index 0 of read of A reaches from 1 to 128";
     return measured;
   });
   const std::string id = *jobs_->Submit(Spec(6));
@@ -206,7 +206,10 @@ TEST_F(JobsTest, FailsWhenNothingVerified) {
   EXPECT_EQ(end.state, JobState::kFailed);
   EXPECT_EQ(end.trials_done, 6);
   EXPECT_THAT(end.by_status, ElementsAre(Pair("compile_error", 6)));
-  EXPECT_THAT(end.error, HasSubstr("verified"));
+  EXPECT_EQ(end.error,
+            "no candidate was measured and verified; 6 of 6 failed, the first "
+            "one with compile_error: index 0 of read of A reaches from 1 to "
+            "128");
 }
 
 TEST_F(JobsTest, WaitsForADeviceAndSaysSo) {
@@ -376,11 +379,17 @@ TEST_F(JobsTest, RefusesBadSubmissions) {
   JobSpec spec = Spec();
   spec.program = "def";
   EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
+  // Every read of the last row of A leaves it.
+  spec = Spec();
+  spec.program.replace(spec.program.find("(16, 16)"), 8, "(15, 16)");
+  EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
   spec = Spec();
   spec.targets[0].key = "host";
   EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
   spec = Spec();
   spec.targets[0].key = "toaster";
+  EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
+  spec.targets[0].key = "cuda:sm_90";
   EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
   spec = Spec(0);
   EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);

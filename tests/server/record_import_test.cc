@@ -88,6 +88,13 @@ TEST_F(RecordImportTest, AnotherProgramIsAVariantThatIsNeverTheBest) {
   EXPECT_FALSE(stored->front().verified);
 }
 
+TEST_F(RecordImportTest, WhatHasNoRecordIsNoExport) {
+  ASSERT_TRUE(import_.Add("  ").ok());
+  const absl::Status status = import_.Finish();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no record in it"));
+}
+
 TEST_F(RecordImportTest, ErrorsNameTheLine) {
   ASSERT_TRUE(Add(Good("a")).ok());
   database::Record bad = Good("b");
@@ -101,6 +108,16 @@ TEST_F(RecordImportTest, ErrorsNameTheLine) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("is not a key"));
   EXPECT_EQ(import_.Add("{}").code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(RecordImportTest, RefusesAProgramThatCannotBeCompiled) {
+  database::Record bad = Good("a");
+  const size_t shape = bad.program.find("(16, 16)");
+  bad.program.replace(shape, 8, "(16, 15)");
+  const absl::Status status = Add(bad);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("index 1 of read of A reaches from 0 to 15"));
 }
 
 }  // namespace

@@ -46,8 +46,8 @@ TEST(Parse, FeaturesComeToNormalForm) {
 TEST(Parse, KeyIsAFixedPoint) {
   for (const char* text :
        {"host", "host,cores=1", "x86-64", "x86-64:skylake-avx512,cores=8",
-        "x86-64:znver4,cores=2,-avx512f", "aarch64:cortex-a72,cores=4",
-        "cuda:sm_90", "opencl", "wasm32"}) {
+        "x86-64:znver4,cores=2,-avx512f", "aarch64:cortex-a72,cores=4", "armv7",
+        "riscv64"}) {
     const auto target = Parse(text);
     ASSERT_TRUE(target.ok()) << text << ": " << target.status();
     const auto again = Parse(target->Key());
@@ -128,7 +128,6 @@ TEST(Parse, ErrorsListWhatIsKnown) {
               testing::HasSubstr("integer"));
   EXPECT_THAT(ErrorOf("x86-64,cores=100000"), testing::HasSubstr("4096"));
   EXPECT_THAT(ErrorOf("host:znver4"), testing::HasSubstr("host"));
-  EXPECT_THAT(ErrorOf("cuda:sm_90,cores=2"), testing::HasSubstr("cores"));
   EXPECT_THAT(ErrorOf("missing.json"), testing::HasSubstr("missing.json"));
 }
 
@@ -162,7 +161,6 @@ TEST(Compare, FallbackOrder) {
   EXPECT_EQ(compare("x86-64:znver4", "x86-64:znver4,-avx512f"), Match::kNone);
   EXPECT_EQ(compare("x86-64:skylake-avx512", "x86-64:haswell"), Match::kNone);
   EXPECT_EQ(compare("aarch64", "x86-64"), Match::kNone);
-  EXPECT_EQ(compare("cuda:sm_80", "cuda:sm_90"), Match::kNone);
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ absl::StatusOr<ProgramSpec> AnalyzeProgram(const ir::PrimFunc& function) {
     buffer.written = reader.written.contains(param.get());
     // One that is never touched gets inputs as well.
     buffer.read = reader.read.contains(param.get()) || !buffer.written;
-    buffer.elements = static_cast<uint64_t>(param->num_elements());
+    buffer.elements = static_cast<uint64_t>(param->memory_elements());
     buffer.epsilon = param->dtype.is_float() ? reader.epsilon : 0;
     if (!IsFloat(*type)) {
       const auto bound = reader.index_bound.find(param.get());

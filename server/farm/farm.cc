@@ -69,7 +69,7 @@ absl::StatusOr<int64_t> Farm::Connect(const WorkerHello& hello,
   if (hello.name.empty() || hello.boot_id.empty()) {
     return absl::InvalidArgumentError("a worker needs a name and a boot id");
   }
-  auto device_target = target::Parse(hello.device.target);
+  auto device_target = target::ParseKey(hello.device.target);
   if (!device_target.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the worker's target '", hello.device.target,
@@ -107,6 +107,7 @@ absl::StatusOr<int64_t> Farm::Connect(const WorkerHello& hello,
   sessions_[worker.session] = &worker;
   worker.link = std::move(link);
   worker.draining = false;
+  worker.clogged = false;
   worker.has_unknown_leases = false;
   worker.last_seen = clock_.Now();
   worker.offline_reason.clear();
@@ -461,6 +462,11 @@ void Farm::Tick() {
   ExpireLeases();
   ReleaseHeld();
   ExpireReservations();
+  for (const auto& [session, worker] : sessions_) {
+    if (!worker->clogged || worker->link->Clogged()) continue;
+    worker->clogged = false;
+    Refresh(*worker);
+  }
   Grant();
   for (const auto& [session, worker] : sessions_) {
     worker->link->FlushAcks(options_.timeouts.ack_delay);

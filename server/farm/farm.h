@@ -89,6 +89,8 @@ class WorkerLink {
   virtual void SendAck(const std::string& lease_id, bool superseded) = 0;
   // ... which those are sent without that have waited for so long.
   virtual void FlushAcks(absl::Duration waited) = 0;
+  // So much waits to be read by the worker that nothing may be handed out to it.
+  virtual bool Clogged() { return false; }
   // Ends the stream; nothing is sent after.
   virtual void Close(const absl::Status& why) = 0;
 };

@@ -143,6 +143,10 @@ bool Farm::GrantOne(Worker& worker) {
     if (best != best_seconds_.end()) lease.best_seconds = best->second;
   }
   worker.link->SendLease(lease);
+  if (worker.link->Clogged()) {
+    worker.clogged = true;
+    Refresh(worker);
+  }
   return true;
 }
 

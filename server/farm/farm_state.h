@@ -61,6 +61,8 @@ struct Farm::Worker {
   bool draining = false;
   // Leases it can hold, itself said so.
   int capacity = 0;
+  // It does not read what it was sent.
+  bool clogged = false;
   // It holds leases that this process did not grant.
   bool has_unknown_leases = false;
   std::set<std::string> leases;
@@ -84,7 +86,9 @@ struct Farm::Worker {
   bool takes_leases(absl::Duration now) const {
     return accepts() && health.works(now);
   }
-  bool has_slot() const { return static_cast<int>(leases.size()) < capacity; }
+  bool has_slot() const {
+    return !clogged && static_cast<int>(leases.size()) < capacity;
+  }
   // Takes leases, or will once its first canary has passed.
   bool is_promising(absl::Duration now) const {
     return accepts() && health.promising(now);

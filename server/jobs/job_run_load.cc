@@ -49,7 +49,7 @@ absl::Status JobRun::LoadLane(size_t index, const LogSummary& log) {
   auto lane = std::make_unique<Lane>();
   lane->key = wanted.key;
   lane->queue = QueueName(job_id_, spec_, index);
-  TF_ASSIGN_OR_RETURN(lane->target, target::Parse(wanted.key));
+  TF_ASSIGN_OR_RETURN(lane->target, target::ParseKey(wanted.key));
   lane->terms.user = spec_.user;
   lane->terms.priority = static_cast<int>(spec_.priority);
   TF_ASSIGN_OR_RETURN(

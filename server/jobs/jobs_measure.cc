@@ -41,7 +41,8 @@ absl::StatusOr<std::string> Jobs::Measure(const MeasureSpec& spec,
                       schedule::Trace::Parse(spec.trace));
   TF_RETURN_IF_ERROR(CheckNoLibraryMarks(*submitted));
   const TaskSpec task = MakeTask(*submitted);
-  TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(spec.target));
+  TF_ASSIGN_OR_RETURN(const target::Target target,
+                      target::ParseKey(spec.target));
   // On the text of the task, as a job would, so that a schedule measured
   // before is recognised. A trace by hand may name what only the user's own
   // text has: its error counts.

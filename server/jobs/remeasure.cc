@@ -27,7 +27,7 @@ absl::StatusOr<std::string> ScheduledHash(const database::Record& record) {
 absl::StatusOr<farm::WorkItem> ItemFromRecord(const database::Record& record) {
   farm::WorkItem item;
   item.purpose = farm::Purpose::kRemeasure;
-  TF_ASSIGN_OR_RETURN(item.target, target::Parse(record.target));
+  TF_ASSIGN_OR_RETURN(item.target, target::ParseKey(record.target));
   TF_ASSIGN_OR_RETURN(const ir::PrimFuncPtr function,
                       ir::ParseFunction(record.program));
   TF_ASSIGN_OR_RETURN(item.scheduled_hash, ScheduledHash(record));

@@ -2,12 +2,12 @@
 
 #include <pthread.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/json.h"
 #include "base/log.h"
 
 namespace tilefarm::jobs {
@@ -28,8 +28,7 @@ bool MayRetry(const absl::Status& status) {
 
 // Says so in the JSON object of the device's state.
 void MarkUnsteady(std::string& device_state) {
-  auto json = nlohmann::ordered_json::parse(device_state, nullptr,
-                                            /*allow_exceptions=*/false);
+  auto json = ParseJson<nlohmann::ordered_json>(device_state);
   if (!json.is_object()) json = nlohmann::ordered_json::object();
   json["unsteady"] = true;
   device_state = json.dump();

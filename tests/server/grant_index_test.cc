@@ -178,6 +178,7 @@ class Life {
   static Timeouts NothingExpires() {
     Timeouts timeouts;
     timeouts.lease_duration = absl::Hours(10'000);
+    timeouts.phase_grace = absl::Hours(10'000);
     return timeouts;
   }
   std::string SomeDevice() { return "w" + std::to_string(rng_.Below(6)); }

@@ -16,19 +16,6 @@ void LogInfo(const std::string& text, std::initializer_list<LogField> fields) {
   Log(LogLevel::kInfo, "farm", text, fields);
 }
 
-absl::Duration PhaseLimit(Phase phase, const MeasureOptions& options,
-                          const Timeouts& timeouts) {
-  switch (phase) {
-    case Phase::kGranted:
-      return absl::InfiniteDuration();  // waits for the worker's other leases
-    case Phase::kBuilding:
-      return options.build_timeout + timeouts.phase_grace;
-    case Phase::kRunning:
-      return options.run_timeout + timeouts.phase_grace;
-  }
-  return absl::InfiniteDuration();
-}
-
 }  // namespace
 
 Farm::Farm(FarmOptions options)
@@ -141,10 +128,7 @@ void Farm::OnState(int64_t session, std::span<const HeldLease> held,
     ActiveLease& lease = it->second;
     if (lease.worker != worker->name) continue;
     lease.expires = now + options_.timeouts.lease_duration;
-    if (lease.phase != one.phase) {
-      lease.phase = one.phase;
-      lease.phase_since = now;
-    }
+    if (lease.phase != one.phase) EnterPhase(lease, one.phase);
   }
   Refresh(*worker);
   if (draining) {
@@ -413,16 +397,47 @@ void Farm::Lose(const std::string& lease_id, bool hung) {
   MakeReady(item, /*front=*/true);
 }
 
+void Farm::EnterPhase(ActiveLease& lease, Phase phase) {
+  const auto build_limit = [&](const ActiveLease& of) {
+    return items_.at(of.candidate_id)->work.options.build_timeout +
+           options_.timeouts.phase_grace;
+  };
+  const auto run_limit = [&](const ActiveLease& of) {
+    return items_.at(of.candidate_id)->work.options.run_timeout +
+           options_.timeouts.phase_grace;
+  };
+  absl::Duration limit;
+  switch (phase) {
+    case Phase::kBuilding:
+      limit = build_limit(lease);
+      break;
+    case Phase::kRunning:
+      limit = run_limit(lease);
+      break;
+    case Phase::kGranted:
+    case Phase::kBuilt: {
+      // It waits for what the worker took before it. That may include leases
+      // of a former server process, whose limits are not known here, so every
+      // place counts as the longest.
+      const Worker& worker = *workers_.at(lease.worker);
+      for (const std::string& id : worker.leases) {
+        const ActiveLease& other = leases_.at(id);
+        limit = std::max(limit, build_limit(other) + run_limit(other));
+      }
+      limit *=
+          std::max(worker.capacity, static_cast<int>(worker.leases.size()));
+      break;
+    }
+  }
+  lease.phase = phase;
+  lease.phase_ends = clock_.Monotonic() + limit;
+}
+
 void Farm::ExpireLeases() {
   const absl::Duration now = clock_.Monotonic();
   std::vector<std::string> lost;
   for (const auto& [id, lease] : leases_) {
-    const Item& item = *items_.at(lease.candidate_id);
-    const absl::Duration limit =
-        PhaseLimit(lease.phase, item.work.options, options_.timeouts);
-    if (now >= lease.expires || now - lease.phase_since > limit) {
-      lost.push_back(id);
-    }
+    if (now >= lease.expires || now > lease.phase_ends) lost.push_back(id);
   }
   std::sort(lost.begin(), lost.end());  // the map has no order of its own
   for (const std::string& id : lost) {

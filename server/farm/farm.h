@@ -9,9 +9,11 @@
 //                                                       v loss while running
 //            Committed: acknowledged  <---------- committing
 //
-// A lease is granted, building, running, then reported, lost or cancelled. It
-// is lost when it is not renewed in time, when its worker restarts, or when a
-// phase exceeds the candidate's own limits. The first result of a candidate
+// A lease is granted, building, built (it waits for the device's cores),
+// running, then reported, lost or cancelled. It is lost when it is not renewed
+// in time, when its worker restarts, or when a phase exceeds its limit: the
+// candidate's own while it is built or runs, those of all that the worker may
+// hold while it waits. The first result of a candidate
 // whose lease was not replaced counts, also if a former server process granted
 // it or the lease was lost but not granted again; others are acknowledged as
 // superseded, so that workers' spools drain.
@@ -47,7 +49,9 @@ namespace tilefarm::farm {
 
 using v1::kProtocolVersion;
 
-enum class Phase { kGranted, kBuilding, kRunning };
+// In the order in which a lease goes through them. What is granted or built
+// waits for what else the worker holds.
+enum class Phase { kGranted, kBuilding, kBuilt, kRunning };
 
 // A candidate as handed to one worker.
 struct Lease {
@@ -150,7 +154,8 @@ struct QueueCounts {
 
 // How much there is of what, for metrics.
 struct FarmFigures {
-  int leases_granted = 0, leases_building = 0, leases_running = 0;
+  int leases_granted = 0, leases_building = 0;
+  int leases_built = 0, leases_running = 0;
   int candidates_held = 0, candidates_ready = 0, candidates_leased = 0;
   int candidates_doubted = 0, candidates_committing = 0;
   // Known times of canaries, by device name.
@@ -256,6 +261,9 @@ class Farm {
   enum class ItemState;
 
   Worker* FindSession(int64_t session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // From now on the phase's limit counts (Timeouts::phase_grace).
+  void EnterPhase(ActiveLease& lease, Phase phase)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // `hung`: the worker is there, but what it does takes too long.
   void Lose(const std::string& lease_id, bool hung = false)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

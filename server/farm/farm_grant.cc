@@ -105,14 +105,15 @@ Lease Farm::MakeLease(Item& item, Worker& worker) {
   SetState(item, Item::State::kLeased);
   item.lease_id = lease.lease_id;
   const absl::Duration now = clock_.Monotonic();
-  leases_[lease.lease_id] = {
+  ActiveLease& active = leases_[lease.lease_id];
+  active = {
       .candidate_id = item.work.candidate_id,
       .worker = worker.name,
-      .phase_since = now,
       .expires = now + options_.timeouts.lease_duration,
       .granted_at = now,
   };
   worker.leases.insert(lease.lease_id);
+  EnterPhase(active, Phase::kGranted);
   Refresh(worker);
   return lease;
 }

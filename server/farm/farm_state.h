@@ -16,7 +16,7 @@ struct Farm::ActiveLease {
   std::string candidate_id;
   std::string worker;  // name
   Phase phase = Phase::kGranted;
-  absl::Duration phase_since;
+  absl::Duration phase_ends;  // it is lost after, although renewed
   absl::Duration expires;
   absl::Duration granted_at;
   absl::Duration charged;  // to its user, in advance

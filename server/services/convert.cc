@@ -154,6 +154,7 @@ std::vector<farm::HeldLease> FromProto(const v1::State& state) {
   for (const v1::State::Held& one : state.held()) {
     farm::Phase phase = farm::Phase::kGranted;
     if (one.phase() == v1::LEASE_PHASE_BUILDING) phase = farm::Phase::kBuilding;
+    if (one.phase() == v1::LEASE_PHASE_BUILT) phase = farm::Phase::kBuilt;
     const bool reported = one.phase() == v1::LEASE_PHASE_REPORTED;
     if (reported || one.phase() == v1::LEASE_PHASE_RUNNING) {
       phase = farm::Phase::kRunning;

@@ -157,7 +157,7 @@ TEST_F(FarmTest, HandsNothingOutWhileTooManyResultsWaitForTheDisk) {
 TEST_F(FarmTest, RenewedLeaseOutlivesItsDuration) {
   Add("a");
   const Connected worker = Connect("w");
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 5; ++i) {
     Pass(absl::Seconds(20));
     Hold(worker, "lease-1", Phase::kGranted);
   }
@@ -191,6 +191,62 @@ TEST_F(FarmTest, PhaseBeyondTheCandidatesLimitsIsLostThoughRenewed) {
   EXPECT_THAT(worker.link->cancelled(), IsEmpty());
   Pass(absl::Seconds(5));
   EXPECT_THAT(worker.link->cancelled(), ElementsAre("lease-1"));
+}
+
+TEST_F(FarmTest, BuiltCandidateOutlastsItsBuildLimitBehindASlowOne) {
+  for (const char* id : {"a", "b", "c"}) Add(id);
+  const Connected worker = Connect("w", 3);
+  const MeasureOptions limits;
+  const absl::Duration run = limits.run_timeout + Timeouts().phase_grace;
+  const auto hold = [&](Phase first, Phase second) {
+    const HeldLease held[] = {
+        {"lease-1", 1, first}, {"lease-2", 1, second}, {"lease-3", 1, second}};
+    farm_.OnState(worker.session, held, /*draining=*/false, 3);
+  };
+  hold(Phase::kRunning, Phase::kBuilding);
+  hold(Phase::kRunning, Phase::kBuilt);
+  // Two kernels before the last, each as slow as it may be: longer than a
+  // build may take.
+  absl::Duration passed;
+  for (; passed + absl::Seconds(5) < run; passed += absl::Seconds(5)) {
+    Pass(absl::Seconds(5));
+    hold(Phase::kRunning, Phase::kBuilt);
+  }
+  Report(worker, "lease-1", "a");
+  for (absl::Duration t; t + absl::Seconds(5) < run; t += absl::Seconds(5)) {
+    Pass(absl::Seconds(5));
+    const HeldLease held[] = {{"lease-2", 1, Phase::kRunning},
+                              {"lease-3", 1, Phase::kBuilt}};
+    farm_.OnState(worker.session, held, /*draining=*/false, 3);
+    passed += absl::Seconds(5);
+  }
+  ASSERT_GT(passed, limits.build_timeout + Timeouts().phase_grace);
+  EXPECT_THAT(worker.link->cancelled(), IsEmpty());
+  EXPECT_EQ(farm_.Figures().leases_built, 1);
+}
+
+TEST_F(FarmTest, NothingWaitsForEverInAWorker) {
+  for (const Phase waiting : {Phase::kGranted, Phase::kBuilt}) {
+    const std::string id = waiting == Phase::kBuilt ? "built" : "granted";
+    Add(id);
+    const Connected worker = Connect(id, 2);
+    ASSERT_THAT(worker.link->leases(), SizeIs(1));
+    const std::string lease = worker.link->leases()[0].lease_id;
+    const MeasureOptions limits;
+    const absl::Duration most = 2 * (limits.build_timeout + limits.run_timeout +
+                                     2 * Timeouts().phase_grace);
+    Hold(worker, lease, waiting, /*slots=*/2);
+    absl::Duration t;
+    for (; t + absl::Seconds(5) <= most; t += absl::Seconds(5)) {
+      ASSERT_THAT(worker.link->cancelled(), IsEmpty()) << id << " " << t;
+      Pass(absl::Seconds(5));
+      Hold(worker, lease, waiting, /*slots=*/2);
+    }
+    Pass(absl::Seconds(5));
+    EXPECT_THAT(worker.link->cancelled(), ElementsAre(lease));
+    farm_.Disconnect(worker.session);
+    farm_.RemoveQueue("job");
+  }
 }
 
 TEST_F(FarmTest, ThirdLossWhileRunningRecordsDeviceLost) {

@@ -99,8 +99,8 @@ void Farm::Refresh(Worker& worker) {
 
 Lease Farm::MakeLease(Item& item, Worker& worker) {
   Lease lease;
-  lease.lease_id = NewLeaseId();
   lease.attempt = ++item.attempts;
+  lease.lease_id = NewLeaseId(item, worker);
   lease.item = item.work;
   SetState(item, Item::State::kLeased);
   item.lease_id = lease.lease_id;
@@ -140,8 +140,10 @@ bool Farm::GrantOne(Worker& worker) {
   Lease lease = MakeLease(item, worker);
   leases_[lease.lease_id].charged = shares_.Grant(queue, now);
   if (item.work.purpose == Purpose::kTrial) {
-    const auto best = best_seconds_.find(item.work.task_id);
-    if (best != best_seconds_.end()) lease.best_seconds = best->second;
+    const auto best = best_.find(item.work.task_id);
+    if (best != best_.end()) {
+      lease.best_seconds = best->second.For(worker.device_id);
+    }
   }
   worker.link->SendLease(lease);
   if (worker.link->Clogged()) {

@@ -40,7 +40,12 @@ struct Farm::Item {
   GrantIndex::Place place;    // while kReady
   std::string lease_id;       // the current one, or the one reported
   // Leases of this process that were lost, in order.
-  std::vector<std::string> lost_leases;
+  struct LostLease {
+    std::string lease_id;
+    std::string device_id;
+    uint32_t attempt = 0;
+  };
+  std::vector<LostLease> lost_leases;
   uint32_t attempts = 0;
   int running_losses = 0;
   int losses = 0;  // in any phase

@@ -277,7 +277,7 @@ database::JobRow JobToRow(const std::string& id, const JobSpec& spec) {
   }
   database::JobRow row;
   row.id = id;
-  row.request_id = spec.request_id;
+  row.request_id = absl::StrCat(spec.user, "\n", spec.request_id);
   row.state = std::string(JobStateName(JobState::kQueued));
   row.user = spec.user;
   row.program = spec.program;
@@ -289,7 +289,8 @@ database::JobRow JobToRow(const std::string& id, const JobSpec& spec) {
 
 absl::StatusOr<JobSpec> JobFromRow(const database::JobRow& row) {
   JobSpec spec;
-  spec.request_id = row.request_id;
+  // Rows of the first releases have the client's part alone.
+  spec.request_id = row.request_id.substr(row.request_id.find('\n') + 1);
   spec.user = row.user;
   spec.program = row.program;
   spec.trials = row.trials;

@@ -14,6 +14,7 @@
 #include "server/jobs/job_run_task.h"
 #include "server/jobs/measure_options.h"
 #include "server/jobs/result_writer.h"
+#include "server/jobs/roofline.h"
 
 namespace tilefarm::jobs {
 namespace {
@@ -242,6 +243,7 @@ farm::WorkItem JobRun::MakeItem(const Task& task, farm::Purpose purpose) const {
   item.workload_hash = task.spec.workload_hash;
   item.target = task.lane->target;
   item.options = MeasureOptionsFor(*task.function);
+  item.least_seconds = LeastSeconds(*task.function, item.target);
   item.options.flush_cache = spec_.flush_cache;
   return item;
 }

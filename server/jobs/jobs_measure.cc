@@ -12,6 +12,7 @@
 #include "server/farm/random_id.h"
 #include "server/jobs/jobs.h"
 #include "server/jobs/measure_options.h"
+#include "server/jobs/roofline.h"
 
 namespace tilefarm::jobs {
 
@@ -87,6 +88,7 @@ absl::StatusOr<std::string> Jobs::Measure(const MeasureSpec& spec,
   item.target = target;
   item.device = spec.device;
   item.options = MeasureOptionsFor(*submitted);
+  item.least_seconds = LeastSeconds(*submitted, target);
   {
     MutexLock lock(route_mutex_);
     measures_[ticket] = std::move(done);

@@ -11,6 +11,7 @@
 #include "compiler/schedule/trace.h"
 #include "server/farm/random_id.h"
 #include "server/jobs/measure_options.h"
+#include "server/jobs/roofline.h"
 #include "server/search/search.h"
 
 namespace tilefarm::jobs {
@@ -42,6 +43,7 @@ absl::StatusOr<farm::WorkItem> ItemFromRecord(const database::Record& record) {
   item.trace = record.trace;
   item.sequence = record.sequence;
   item.options = MeasureOptionsFor(*function);
+  item.least_seconds = LeastSeconds(*function, item.target);
   item.options.flush_cache = record.protocol.cold_cache;
   return item;
 }

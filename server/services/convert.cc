@@ -172,6 +172,7 @@ absl::StatusOr<farm::WorkerResult> FromProto(const v1::Result& result) {
   TF_RETURN_IF_ERROR(CheckDeviceState(in.device_state()));
   farm::WorkerResult out;
   out.lease_id = result.lease_id();
+  out.attempt = result.attempt();
   out.candidate_id = result.candidate_id();
   farm::Measurement& measured = out.measurement;
   measured.isolation = in.isolation();

@@ -253,6 +253,7 @@ class Stream : public Reactor {
     auto hello = FromProto(message_.hello());
     if (!hello.ok()) return hello.status();
     TF_RETURN_IF_ERROR(gate_.CheckWorkerName(caller_, hello->name));
+    hello->owner = caller_.name;
     auto session = farm_.Connect(*hello, link_);
     if (!session.ok()) return session.status();
     session_ = *session;

@@ -306,6 +306,7 @@ TEST_F(JobsTest, ResumesAfterARestartWithoutMeasuringAgain) {
   WaitFor(id, [](const JobSnapshot& s) { return s.trials_done == 21; });
   EXPECT_THAT(link->acks(), ElementsAre(Pair(unanswered[0].lease_id, false)));
   seen.insert(unanswered[0].item.candidate_id);
+  farm_->Disconnect(session);
 
   FakeWorker worker(*farm_, "w2", Quick);
   const JobSnapshot end = WaitForEnd(id);

@@ -79,17 +79,36 @@ TEST(MessageLimitsTest, EveryStringAndListOfARequestHasALimit) {
   }
 }
 
-TEST(MessageLimitsTest, EveryRequestIsReadThroughThem) {
-  for (const Descriptor* request : Requests()) {
-    const google::protobuf::Message* prototype =
-        google::protobuf::MessageFactory::generated_factory()->GetPrototype(
-            request);
-    ASSERT_NE(prototype, nullptr);
-  }
-  EXPECT_TRUE((std::is_base_of_v<RequestTraits,
-                                 grpc::SerializationTraits<WorkerMessage>>));
-  EXPECT_TRUE((std::is_base_of_v<RequestTraits,
-                                 grpc::SerializationTraits<SubmitRequest>>));
+// What gRPC makes of the bytes, as a message of its own type (streams,
+// callbacks) or of the base (synchronous calls).
+template <typename Traits, typename Message>
+bool GrpcRefuses(const std::string& bytes) {
+  const grpc::Slice slice(bytes);
+  grpc::ByteBuffer buffer(&slice, 1);
+  Message message;
+  EXPECT_TRUE(
+      grpc::SerializationTraits<Traits>::Deserialize(&buffer, &message).ok());
+  return RefusalOf(message).has_value();
+}
+
+TEST(MessageLimitsTest, GrpcReadsRequestsThroughThem) {
+  using google::protobuf::MessageLite;
+  for (const Descriptor* request : Requests()) EXPECT_TRUE(IsRequest(*request));
+  EXPECT_FALSE(IsRequest(*SubmitResponse::descriptor()));
+  SubmitRequest submit;
+  submit.set_user(std::string(1000, 'x'));
+  const std::string bytes = submit.SerializeAsString();
+  EXPECT_TRUE((GrpcRefuses<MessageLite, SubmitRequest>(bytes)));
+  EXPECT_TRUE((GrpcRefuses<SubmitRequest, SubmitRequest>(bytes)));
+  WorkerMessage hello;
+  hello.mutable_hello()->set_name(std::string(1000, 'x'));
+  EXPECT_TRUE(
+      (GrpcRefuses<WorkerMessage, WorkerMessage>(hello.SerializeAsString())));
+  // Answers are as long as the server makes them.
+  SubmitResponse answer;
+  answer.set_job_id(std::string(1000, 'x'));
+  EXPECT_FALSE(
+      (GrpcRefuses<MessageLite, SubmitResponse>(answer.SerializeAsString())));
 }
 
 TEST(MessageLimitsTest, AStringIsAsLongAsItMayBe) {

@@ -42,6 +42,26 @@ struct RequestTraits {
 
 namespace grpc {
 
+// Synchronous unary methods, of clients too, know their messages by this base.
+template <>
+class SerializationTraits<protobuf::MessageLite> {
+ public:
+  static Status Serialize(const protobuf::MessageLite& message,
+                          ByteBuffer* buffer, bool* own_buffer) {
+    return tilefarm::v1::RequestTraits::Serialize(message, buffer, own_buffer);
+  }
+  static Status Deserialize(ByteBuffer* buffer,
+                            protobuf::MessageLite* message) {
+    auto* request = dynamic_cast<google::protobuf::Message*>(message);
+    if (request != nullptr &&
+        tilefarm::v1::IsRequest(*request->GetDescriptor())) {
+      return tilefarm::v1::RequestTraits::Deserialize(buffer, request);
+    }
+    return GenericDeserialize<ProtoBufferReader, protobuf::MessageLite>(
+        buffer, message);
+  }
+};
+
 // Workers'.
 template <>
 class SerializationTraits<tilefarm::v1::WorkerMessage>

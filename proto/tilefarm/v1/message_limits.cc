@@ -276,6 +276,19 @@ const FieldLimit* LimitOf(const FieldDescriptor& field) {
   return found == by_name->end() ? nullptr : found->second;
 }
 
+bool IsRequest(const Descriptor& type) {
+  if (type.file()->package() != kPackage.substr(0, kPackage.size() - 1)) {
+    return false;
+  }
+  for (int i = 0; i < type.file()->service_count(); ++i) {
+    const auto& service = *type.file()->service(i);
+    for (int j = 0; j < service.method_count(); ++j) {
+      if (service.method(j)->input_type() == &type) return true;
+    }
+  }
+  return false;
+}
+
 std::optional<Refusal> FindFault(const Descriptor& type,
                                  std::string_view bytes) {
   Walk walk(bytes);

@@ -38,6 +38,9 @@ std::span<const FieldLimit> FieldLimits();
 // none is refused (tests/server/message_limits_test.cc finds it).
 const FieldLimit* LimitOf(const google::protobuf::FieldDescriptor& field);
 
+// Whether a method of ours takes the message.
+bool IsRequest(const google::protobuf::Descriptor& type);
+
 // Why a message is refused.
 struct Refusal {
   enum class Kind {

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/json.h"
 #include "base/status_macros.h"
-#include "nlohmann/json.hpp"
 
 namespace tilefarm::database {
 namespace {
@@ -234,8 +234,7 @@ std::optional<Status> ParseStatus(std::string_view name) {
 
 bool Record::unsteady() const {
   if (device_state.find("unsteady") == std::string::npos) return false;
-  const Json state = Json::parse(device_state, nullptr,
-                                 /*allow_exceptions=*/false);
+  const Json state = ParseJson<Json>(device_state);
   return state.is_object() && state.value("unsteady", Json()) == Json(true);
 }
 
@@ -265,7 +264,7 @@ std::string RecordToJson(const Record& record) {
 }
 
 absl::StatusOr<Record> RecordFromJson(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson<Json>(text);
   if (json.is_discarded()) {
     return absl::InvalidArgumentError("the line is not valid JSON");
   }

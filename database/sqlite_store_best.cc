@@ -119,7 +119,7 @@ class TargetCache {
   const Target* Find(const std::string& key) {
     const auto [it, added] = targets_.try_emplace(key);
     if (added) {
-      absl::StatusOr<Target> parsed = target::Parse(key);
+      absl::StatusOr<Target> parsed = target::ParseKey(key);
       if (parsed.ok()) it->second = *std::move(parsed);
     }
     return it->second ? &*it->second : nullptr;

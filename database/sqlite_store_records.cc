@@ -5,13 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/status_macros.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/printer.h"
 #include "compiler/ir/structural.h"
 #include "database/sqlite_store.h"
 #include "database/trace_text.h"
-#include "nlohmann/json.hpp"
 
 namespace tilefarm::database {
 namespace {
@@ -245,8 +245,7 @@ const char kSelectRecord[] =
     "JOIN devices d ON d.id = r.device_id ";
 
 absl::StatusOr<std::vector<double>> SecondsFromText(const std::string& text) {
-  const nlohmann::json json =
-      nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json json = ParseJson(text);
   if (!json.is_array()) {
     return absl::DataLossError("the samples are not a JSON array");
   }

@@ -25,7 +25,7 @@ namespace tilefarm::database {
 // A tuning job as stored; the server owns the meaning of `spec_json`.
 struct JobRow {
   std::string id;
-  std::string request_id;  // client-made; unique
+  std::string request_id;  // who asked and what he calls it; unique
   std::string state;       // queued, running, done, failed, cancelled
   std::string user;
   std::string program;  // text as submitted

@@ -245,9 +245,13 @@ void Pipeline::BuilderLoop(BuilderClient& builder) {
       Finish(job);
       continue;
     }
-    MutexLock lock(mutex_);
-    ready_.push_back(job);
-    changed_.NotifyAll();
+    {
+      MutexLock lock(mutex_);
+      job->phase = v1::LEASE_PHASE_BUILT;
+      ready_.push_back(job);
+      changed_.NotifyAll();
+    }
+    Progress();
   }
 }
 
@@ -372,7 +376,6 @@ Pipeline::JobPtr Pipeline::NextReady() {
     const JobPtr job = ready_.front();
     ready_.pop_front();
     if (job->cancelled) continue;
-    job->phase = v1::LEASE_PHASE_RUNNING;
     running_ = job;
     return job;
   }
@@ -382,7 +385,6 @@ void Pipeline::RunnerLoop() {
   for (;;) {
     const JobPtr job = NextReady();
     if (job == nullptr) return;
-    options_.on_change();
     TakeBack();
     RunJob(*job);
     {
@@ -430,6 +432,11 @@ void Pipeline::RunJob(Job& job) {
         absl::StrCat("cannot lock the cores: ",
                      std::string(cpu_lock.status().message())));
   }
+  {
+    MutexLock lock(mutex_);
+    job.phase = v1::LEASE_PHASE_RUNNING;
+  }
+  options_.on_change();
   const bool pause = !ClearCpus(cpus);
   if (pause) {
     MutexLock lock(mutex_);

@@ -53,8 +53,8 @@ class Pipeline {
     bool emulated = false;
     // Called from the pipeline's threads, without its lock.
     std::function<void()> on_change;
-    // The same for what can wait a little: a lease was taken, or is being
-    // built. Null: on_change.
+    // The same for what can wait a little: a lease was taken, is being built,
+    // or is built and waits for the cores. Null: on_change.
     std::function<void()> on_progress;
     // The lease stays in Held() until this returns.
     std::function<void(const std::string& database_uuid, v1::Result)> on_result;

@@ -1,17 +1,17 @@
 // Parse: KIND[:MODEL][,cores=N][,+feature][,-feature]... or FILE.json.
 #include <algorithm>
 #include <fstream>
-#include <sstream>
+#include <iterator>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/json.h"
 #include "base/status_macros.h"
 #include "compiler/target/host.h"
 #include "compiler/target/isa.h"
 #include "compiler/target/target.h"
-#include "nlohmann/json.hpp"
 
 namespace tilefarm::target {
 namespace {
@@ -97,13 +97,15 @@ absl::StatusOr<Request> ParseText(std::string_view text) {
   return request;
 }
 
-absl::StatusOr<Request> ParseJson(const std::string& path) {
+absl::StatusOr<Request> ParseFile(const std::string& path) {
   std::ifstream file(path);
   if (!file) {
     return absl::InvalidArgumentError(
         absl::StrCat("target file '", path, "' cannot be read"));
   }
-  const auto json = nlohmann::json::parse(file, nullptr, false);
+  const std::string text((std::istreambuf_iterator<char>(file)),
+                         std::istreambuf_iterator<char>());
+  const auto json = ParseJson(text);
   if (json.is_discarded() || !json.is_object()) {
     return absl::InvalidArgumentError(
         absl::StrCat("target file '", path, "' is not a JSON object"));
@@ -190,11 +192,20 @@ absl::StatusOr<Target> Parse(std::string_view text) {
   }
   Request request;
   if (text.ends_with(".json")) {
-    TF_ASSIGN_OR_RETURN(request, ParseJson(std::string(text)));
+    TF_ASSIGN_OR_RETURN(request, ParseFile(std::string(text)));
   } else {
     TF_ASSIGN_OR_RETURN(request, ParseText(text));
   }
   return Resolve(std::move(request));
+}
+
+absl::StatusOr<Target> ParseKey(std::string_view text) {
+  if (text.ends_with(".json") || text.starts_with("host")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("target '", std::string(text),
+                     "': only the client's machine can resolve it"));
+  }
+  return Parse(text);
 }
 
 }  // namespace tilefarm::target

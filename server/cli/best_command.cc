@@ -1,11 +1,11 @@
 // best: the best schedule known for a program on a target.
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/json.h"
 #include "base/status_macros.h"
 #include "compiler/codegen/codegen.h"
 #include "compiler/driver/compile.h"
@@ -113,9 +113,8 @@ absl::StatusOr<std::string> Render(const Common& common,
   }
   if (options.print == "asm") return Assembly(match.record);
   if (!common.json) return Describe(function, match);
-  auto json = nlohmann::ordered_json::parse(
-      database::RecordToJson(match.record), nullptr,
-      /*allow_exceptions=*/false);
+  auto json = ParseJson<nlohmann::ordered_json>(
+      database::RecordToJson(match.record));
   json["function"] = function.name;
   json["reason"] = match.reason;
   return json.dump() + "\n";

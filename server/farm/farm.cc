@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "server/farm/farm_state.h"
-#include "server/farm/random_id.h"
+#include "server/farm/lease_id.h"
 
 namespace tilefarm::farm {
 namespace {
@@ -16,17 +16,28 @@ void LogInfo(const std::string& text, std::initializer_list<LogField> fields) {
   Log(LogLevel::kInfo, "farm", text, fields);
 }
 
-absl::Duration PhaseLimit(Phase phase, const MeasureOptions& options,
-                          const Timeouts& timeouts) {
-  switch (phase) {
-    case Phase::kGranted:
-      return absl::InfiniteDuration();  // waits for the worker's other leases
-    case Phase::kBuilding:
-      return options.build_timeout + timeouts.phase_grace;
-    case Phase::kRunning:
-      return options.run_timeout + timeouts.phase_grace;
+// A success that no such device can have had, or that other code than this
+// server's compiler makes had, is none.
+void CheckBelievable(const WorkItem& work, const std::string& fingerprint,
+                     Measurement& measured) {
+  if (measured.status != database::Status::kOk) return;
+  double least = measured.median_seconds;
+  for (const double seconds : measured.seconds) {
+    least = std::min(least, seconds);
   }
-  return absl::InfiniteDuration();
+  std::string why;
+  if (measured.fingerprint != fingerprint) {
+    why = absl::StrCat("code of ", measured.fingerprint, " for a lease of ",
+                       fingerprint);
+  } else if (least < work.least_seconds) {
+    why = absl::StrCat(least, " s, where ", work.target.Key(),
+                       " needs more than ", work.least_seconds, " s");
+  } else {
+    return;
+  }
+  measured.status = database::Status::kRunError;
+  measured.error = absl::StrCat("the worker reported ", why);
+  measured.verified = false;
 }
 
 }  // namespace
@@ -48,8 +59,12 @@ void Farm::SetListener(DeviceListener* listener) {
   listener_ = listener;
 }
 
-std::string Farm::NewLeaseId() const {
-  return options_.new_lease_id ? options_.new_lease_id() : RandomId(128);
+std::string Farm::NewLeaseId(const Item& item, const Worker& worker) const {
+  if (options_.new_lease_id) return options_.new_lease_id();
+  return MakeLeaseId(options_.lease_key,
+                     {.candidate_id = item.work.candidate_id,
+                      .attempt = item.attempts,
+                      .device_id = worker.device_id});
 }
 
 // --- Workers ---------------------------------------------------------------
@@ -57,6 +72,26 @@ std::string Farm::NewLeaseId() const {
 Farm::Worker* Farm::FindSession(int64_t session) {
   const auto found = sessions_.find(session);
   return found == sessions_.end() ? nullptr : found->second;
+}
+
+absl::Status Farm::CheckDeviceCount(const WorkerHello& hello) const {
+  if (workers_.contains(hello.name)) return absl::OkStatus();
+  if (static_cast<int>(workers_.size()) >= options_.most_devices) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the server knows ", workers_.size(),
+        " devices, as many as it may; `tune devices forget` makes room"));
+  }
+  if (hello.owner.empty()) return absl::OkStatus();
+  int count = static_cast<int>(workers_.count(hello.owner));
+  const std::string prefix = absl::StrCat(hello.owner, ".");
+  for (auto it = workers_.lower_bound(prefix);
+       it != workers_.end() && it->first.rfind(prefix, 0) == 0; ++it) {
+    ++count;
+  }
+  if (count < options_.most_devices_of_owner) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the credential of ", hello.owner, " has ", count,
+      " devices, as many as one may; `tune devices forget` makes room"));
 }
 
 absl::StatusOr<int64_t> Farm::Connect(const WorkerHello& hello,
@@ -69,7 +104,7 @@ absl::StatusOr<int64_t> Farm::Connect(const WorkerHello& hello,
   if (hello.name.empty() || hello.boot_id.empty()) {
     return absl::InvalidArgumentError("a worker needs a name and a boot id");
   }
-  auto device_target = target::Parse(hello.device.target);
+  auto device_target = target::ParseKey(hello.device.target);
   if (!device_target.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the worker's target '", hello.device.target,
@@ -77,6 +112,7 @@ absl::StatusOr<int64_t> Farm::Connect(const WorkerHello& hello,
   }
 
   MutexLock lock(mutex_);
+  TF_RETURN_IF_ERROR(CheckDeviceCount(hello));
   std::unique_ptr<Worker>& slot = workers_[hello.name];
   if (slot == nullptr) slot = std::make_unique<Worker>();
   Worker& worker = *slot;
@@ -85,7 +121,9 @@ absl::StatusOr<int64_t> Farm::Connect(const WorkerHello& hello,
         absl::StrCat("replaced by another connection of '", hello.name, "'")));
     sessions_.erase(worker.session);
   }
-  const bool restarted = worker.boot_id != hello.boot_id;
+  // Another device under the name holds nothing of what this one held.
+  const bool restarted = worker.boot_id != hello.boot_id ||
+                         worker.device_id != DeviceId(hello.name, hello.device);
   if (!worker.boot_id.empty() && restarted) {
     // Restarted: what it held died with it.
     const std::set<std::string> held = worker.leases;
@@ -107,6 +145,7 @@ absl::StatusOr<int64_t> Farm::Connect(const WorkerHello& hello,
   sessions_[worker.session] = &worker;
   worker.link = std::move(link);
   worker.draining = false;
+  worker.clogged = false;
   worker.has_unknown_leases = false;
   worker.last_seen = clock_.Now();
   worker.offline_reason.clear();
@@ -140,10 +179,8 @@ void Farm::OnState(int64_t session, std::span<const HeldLease> held,
     ActiveLease& lease = it->second;
     if (lease.worker != worker->name) continue;
     lease.expires = now + options_.timeouts.lease_duration;
-    if (lease.phase != one.phase) {
-      lease.phase = one.phase;
-      lease.phase_since = now;
-    }
+    // Phases only go forward: a limit does not start anew.
+    if (lease.phase < one.phase) EnterPhase(lease, one.phase);
   }
   Refresh(*worker);
   if (draining) {
@@ -162,6 +199,24 @@ void Farm::LoseUntaken(const Worker& worker, std::span<const HeldLease> held) {
     --items_.at(leases_.at(lease_id).candidate_id)->losses;  // no fault
     Lose(lease_id);
   }
+}
+
+bool Farm::WasGranted(const Item& item, const Worker& worker,
+                      const WorkerResult& result) const {
+  const auto held = leases_.find(result.lease_id);
+  if (held != leases_.end()) {
+    return held->second.candidate_id == result.candidate_id &&
+           held->second.worker == worker.name &&
+           result.attempt == item.attempts;
+  }
+  for (const Item::LostLease& lost : item.lost_leases) {
+    if (lost.lease_id != result.lease_id) continue;
+    return lost.device_id == worker.device_id && lost.attempt == result.attempt;
+  }
+  return ProvesLease(options_.lease_key, result.lease_id,
+                     {.candidate_id = result.candidate_id,
+                      .attempt = result.attempt,
+                      .device_id = worker.device_id});
 }
 
 void Farm::OnResult(int64_t session, WorkerResult result) {
@@ -183,18 +238,31 @@ void Farm::OnResult(int64_t session, WorkerResult result) {
     if (!current) worker->link->SendAck(result.lease_id, /*superseded=*/true);
     return;
   }
+  if (!WasGranted(item, *worker, result)) {
+    Log(LogLevel::kWarning, "farm",
+        absl::StrCat("device ", worker->name, " has a result of ",
+                     result.candidate_id.substr(0, 12),
+                     " under a lease that it was not granted"),
+        {{"device", worker->name}, {"lease", result.lease_id}});
+    worker->link->SendAck(result.lease_id, /*superseded=*/true);
+    return;
+  }
   if (!current) {
     const auto& lost = item.lost_leases;
     const bool granted_here =
-        std::find(lost.begin(), lost.end(), result.lease_id) != lost.end();
-    const bool replaced = granted_here && (item.state == Item::State::kLeased ||
-                                           lost.back() != result.lease_id);
+        std::any_of(lost.begin(), lost.end(), [&](const Item::LostLease& one) {
+          return one.lease_id == result.lease_id;
+        });
+    const bool replaced =
+        granted_here && (item.state == Item::State::kLeased ||
+                         lost.back().lease_id != result.lease_id);
     if (replaced) {
       worker->link->SendAck(result.lease_id, /*superseded=*/true);
       return;
     }
     // Lost but not granted again, or granted by a former process.
   }
+  CheckBelievable(item.work, options_.fingerprint, result.measurement);
   if (item.state == Item::State::kLeased) {
     const std::string lease_id = item.lease_id;
     auto lease = leases_.find(lease_id);
@@ -360,9 +428,10 @@ void Farm::Committed(std::span<const Commit> commits) {
   if (was_behind) Grant();
 }
 
-void Farm::SetBest(const std::string& task_id, double seconds) {
+void Farm::NoteTime(const std::string& task_id, const std::string& device_id,
+                    double seconds) {
   MutexLock lock(mutex_);
-  best_seconds_[task_id] = seconds;
+  best_[task_id].Note(device_id, seconds);
 }
 
 QueueCounts Farm::Counts(const std::string& queue) const {
@@ -383,7 +452,9 @@ void Farm::Lose(const std::string& lease_id, bool hung) {
     LoseCanary(lease.candidate_id, worker, hung);
     return;
   }
-  item.lost_leases.push_back(lease_id);
+  item.lost_leases.push_back({.lease_id = lease_id,
+                              .device_id = worker.device_id,
+                              .attempt = item.attempts});
   item.lease_id.clear();
   ++item.losses;
   if (lease.phase == Phase::kRunning) ++item.running_losses;
@@ -412,16 +483,47 @@ void Farm::Lose(const std::string& lease_id, bool hung) {
   MakeReady(item, /*front=*/true);
 }
 
+void Farm::EnterPhase(ActiveLease& lease, Phase phase) {
+  const auto build_limit = [&](const ActiveLease& of) {
+    return items_.at(of.candidate_id)->work.options.build_timeout +
+           options_.timeouts.phase_grace;
+  };
+  const auto run_limit = [&](const ActiveLease& of) {
+    return items_.at(of.candidate_id)->work.options.run_timeout +
+           options_.timeouts.phase_grace;
+  };
+  absl::Duration limit;
+  switch (phase) {
+    case Phase::kBuilding:
+      limit = build_limit(lease);
+      break;
+    case Phase::kRunning:
+      limit = run_limit(lease);
+      break;
+    case Phase::kGranted:
+    case Phase::kBuilt: {
+      // It waits for what the worker took before it. That may include leases
+      // of a former server process, whose limits are not known here, so every
+      // place counts as the longest.
+      const Worker& worker = *workers_.at(lease.worker);
+      for (const std::string& id : worker.leases) {
+        const ActiveLease& other = leases_.at(id);
+        limit = std::max(limit, build_limit(other) + run_limit(other));
+      }
+      limit *=
+          std::max(worker.capacity, static_cast<int>(worker.leases.size()));
+      break;
+    }
+  }
+  lease.phase = phase;
+  lease.phase_ends = clock_.Monotonic() + limit;
+}
+
 void Farm::ExpireLeases() {
   const absl::Duration now = clock_.Monotonic();
   std::vector<std::string> lost;
   for (const auto& [id, lease] : leases_) {
-    const Item& item = *items_.at(lease.candidate_id);
-    const absl::Duration limit =
-        PhaseLimit(lease.phase, item.work.options, options_.timeouts);
-    if (now >= lease.expires || now - lease.phase_since > limit) {
-      lost.push_back(id);
-    }
+    if (now >= lease.expires || now > lease.phase_ends) lost.push_back(id);
   }
   std::sort(lost.begin(), lost.end());  // the map has no order of its own
   for (const std::string& id : lost) {
@@ -461,6 +563,11 @@ void Farm::Tick() {
   ExpireLeases();
   ReleaseHeld();
   ExpireReservations();
+  for (const auto& [session, worker] : sessions_) {
+    if (!worker->clogged || worker->link->Clogged()) continue;
+    worker->clogged = false;
+    Refresh(*worker);
+  }
   Grant();
   for (const auto& [session, worker] : sessions_) {
     worker->link->FlushAcks(options_.timeouts.ack_delay);

@@ -9,12 +9,14 @@
 //                                                       v loss while running
 //            Committed: acknowledged  <---------- committing
 //
-// A lease is granted, building, running, then reported, lost or cancelled. It
-// is lost when it is not renewed in time, when its worker restarts, or when a
-// phase exceeds the candidate's own limits. The first result of a candidate
+// A lease is granted, building, built (it waits for the device's cores),
+// running, then reported, lost or cancelled. It is lost when it is not renewed
+// in time, when its worker restarts, or when a phase exceeds its limit: the
+// candidate's own while it is built or runs, those of all that the worker may
+// hold while it waits. The first result of a candidate
 // whose lease was not replaced counts, also if a former server process granted
-// it or the lease was lost but not granted again; others are acknowledged as
-// superseded, so that workers' spools drain.
+// it (lease_id.h) or the lease was lost but not granted again; others are
+// acknowledged as superseded, so that workers' spools drain.
 #ifndef TILEFARM_SERVER_FARM_FARM_H_
 #define TILEFARM_SERVER_FARM_FARM_H_
 
@@ -35,6 +37,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "proto/tilefarm/v1/protocol_version.h"
+#include "server/farm/confirmed_best.h"
 #include "server/farm/device.h"
 #include "server/farm/grant_index.h"
 #include "server/farm/health.h"
@@ -47,7 +50,9 @@ namespace tilefarm::farm {
 
 using v1::kProtocolVersion;
 
-enum class Phase { kGranted, kBuilding, kRunning };
+// In the order in which a lease goes through them. What is granted or built
+// waits for what else the worker holds.
+enum class Phase { kGranted, kBuilding, kBuilt, kRunning };
 
 // A candidate as handed to one worker.
 struct Lease {
@@ -69,11 +74,14 @@ struct WorkerHello {
   std::string name;
   std::string boot_id;
   std::string fingerprint;
+  // The name of the credential that it came with; empty: nobody proved one.
+  std::string owner;
   DeviceProperties device;
 };
 
 struct WorkerResult {
   std::string lease_id;
+  uint32_t attempt = 1;
   std::string candidate_id;
   Measurement measurement;
 };
@@ -89,6 +97,9 @@ class WorkerLink {
   virtual void SendAck(const std::string& lease_id, bool superseded) = 0;
   // ... which those are sent without that have waited for so long.
   virtual void FlushAcks(absl::Duration waited) = 0;
+  // So much waits to be read by the worker that nothing may be handed out to
+  // it.
+  virtual bool Clogged() { return false; }
   // Ends the stream; nothing is sent after.
   virtual void Close(const absl::Status& why) = 0;
 };
@@ -134,8 +145,14 @@ struct FarmOptions {
   Clock* clock = &Clock::Real();
   // The server's compiler; workers of another get no leases.
   std::string fingerprint;
-  // 128 random bits in hexadecimal; empty: the system's random source.
+  // The database's key for lease ids (lease_id.h). Empty: results of a former
+  // process's leases are not taken.
+  std::string lease_key;
+  // In place of MakeLeaseId, for tests.
   std::function<std::string()> new_lease_id;
+  // Names of devices, connected or not: of one owner, and in all.
+  int most_devices_of_owner = 1024;
+  int most_devices = 8192;
 };
 
 struct QueueCounts {
@@ -148,7 +165,8 @@ struct QueueCounts {
 
 // How much there is of what, for metrics.
 struct FarmFigures {
-  int leases_granted = 0, leases_building = 0, leases_running = 0;
+  int leases_granted = 0, leases_building = 0;
+  int leases_built = 0, leases_running = 0;
   int candidates_held = 0, candidates_ready = 0, candidates_leased = 0;
   int candidates_doubted = 0, candidates_committing = 0;
   // Known times of canaries, by device name.
@@ -171,13 +189,16 @@ class Farm {
   // The session that the worker's further messages name. A connected worker of
   // the same name is replaced: its stream is closed; its leases are kept where
   // the boot id is the same, lost otherwise. InvalidArgument: no name, boot id
-  // or target; FailedPrecondition: another protocol version.
+  // or target; FailedPrecondition: another protocol version;
+  // ResourceExhausted: too many devices.
   absl::StatusOr<int64_t> Connect(const WorkerHello& hello,
                                   std::shared_ptr<WorkerLink> link);
   // Renews the leases held. `slots`: leases that the worker wants at once,
   // those held included. Messages of a replaced session are ignored.
   void OnState(int64_t session, std::span<const HeldLease> held, bool draining,
                int slots);
+  // A result that does not belong to a lease of this device, or could not come
+  // from it, is acknowledged as superseded and changes nothing.
   void OnResult(int64_t session, WorkerResult result);
   // The stream broke; leases stay until they expire.
   void Disconnect(int64_t session);
@@ -206,8 +227,10 @@ class Farm {
     const Commit one{candidate_id, superseded};
     Committed({&one, 1});
   }
-  // The best median of a task, sent with its leases.
-  void SetBest(const std::string& task_id, double seconds);
+  // A median of a task, measured in full and verified. The best that is
+  // confirmed (confirmed_best.h) goes with its leases.
+  void NoteTime(const std::string& task_id, const std::string& device_id,
+                double seconds);
   QueueCounts Counts(const std::string& queue) const;
 
   // --- Devices ---
@@ -254,6 +277,9 @@ class Farm {
   enum class ItemState;
 
   Worker* FindSession(int64_t session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // From now on the phase's limit counts (Timeouts::phase_grace).
+  void EnterPhase(ActiveLease& lease, Phase phase)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // `hung`: the worker is there, but what it does takes too long.
   void Lose(const std::string& lease_id, bool hung = false)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -310,7 +336,13 @@ class Farm {
   void FillState(const Worker& worker, absl::Duration now,
                  DeviceStatus& status) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::string NewLeaseId() const;
+  std::string NewLeaseId(const Item& item, const Worker& worker) const;
+  absl::Status CheckDeviceCount(const WorkerHello& hello) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether this device was granted the lease that the result is of.
+  bool WasGranted(const Item& item, const Worker& worker,
+                  const WorkerResult& result) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const FarmOptions options_;
   Clock& clock_;
@@ -326,7 +358,7 @@ class Farm {
       ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, ActiveLease> leases_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Queue> queues_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, double> best_seconds_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, ConfirmedBest> best_ ABSL_GUARDED_BY(mutex_);
   Shares shares_ ABSL_GUARDED_BY(mutex_);
   // What would else be found by looking at every worker and item.
   GrantIndex index_ ABSL_GUARDED_BY(mutex_);

@@ -14,6 +14,9 @@ FarmFigures Farm::Figures() const {
       case Phase::kBuilding:
         ++figures.leases_building;
         break;
+      case Phase::kBuilt:
+        ++figures.leases_built;
+        break;
       case Phase::kRunning:
         ++figures.leases_running;
         break;

@@ -99,20 +99,21 @@ void Farm::Refresh(Worker& worker) {
 
 Lease Farm::MakeLease(Item& item, Worker& worker) {
   Lease lease;
-  lease.lease_id = NewLeaseId();
   lease.attempt = ++item.attempts;
+  lease.lease_id = NewLeaseId(item, worker);
   lease.item = item.work;
   SetState(item, Item::State::kLeased);
   item.lease_id = lease.lease_id;
   const absl::Duration now = clock_.Monotonic();
-  leases_[lease.lease_id] = {
+  ActiveLease& active = leases_[lease.lease_id];
+  active = {
       .candidate_id = item.work.candidate_id,
       .worker = worker.name,
-      .phase_since = now,
       .expires = now + options_.timeouts.lease_duration,
       .granted_at = now,
   };
   worker.leases.insert(lease.lease_id);
+  EnterPhase(active, Phase::kGranted);
   Refresh(worker);
   return lease;
 }
@@ -139,10 +140,16 @@ bool Farm::GrantOne(Worker& worker) {
   Lease lease = MakeLease(item, worker);
   leases_[lease.lease_id].charged = shares_.Grant(queue, now);
   if (item.work.purpose == Purpose::kTrial) {
-    const auto best = best_seconds_.find(item.work.task_id);
-    if (best != best_seconds_.end()) lease.best_seconds = best->second;
+    const auto best = best_.find(item.work.task_id);
+    if (best != best_.end()) {
+      lease.best_seconds = best->second.For(worker.device_id);
+    }
   }
   worker.link->SendLease(lease);
+  if (worker.link->Clogged()) {
+    worker.clogged = true;
+    Refresh(worker);
+  }
   return true;
 }
 

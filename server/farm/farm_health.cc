@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "server/farm/farm.h"
 #include "server/farm/farm_state.h"
+#include "server/farm/random_id.h"
 
 namespace tilefarm::farm {
 namespace {
@@ -81,7 +82,7 @@ bool Farm::GrantCanary(Worker& worker) {
   std::optional<WorkItem> work = options_.canary(worker.target);
   if (!work.has_value()) return false;
   work->purpose = Purpose::kCanary;
-  work->candidate_id = absl::StrCat("canary-", NewLeaseId());
+  work->candidate_id = absl::StrCat("canary-", RandomId(128));
   work->queue.clear();
   work->device = worker.name;
   worker.link->SendLease(MakeLease(NewItem(*std::move(work)), worker));
@@ -150,7 +151,9 @@ void Farm::SettleDoubts(Worker& worker, bool trusted) {
       ++item.doubts;
       worker.link->SendAck(item.lease_id, /*superseded=*/true);
     }
-    item.lost_leases.push_back(std::exchange(item.lease_id, {}));
+    item.lost_leases.push_back({.lease_id = std::exchange(item.lease_id, {}),
+                                .device_id = worker.device_id,
+                                .attempt = item.attempts});
     item.doubted = {};
     MakeReady(item, /*front=*/true);
   }

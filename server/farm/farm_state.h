@@ -16,7 +16,7 @@ struct Farm::ActiveLease {
   std::string candidate_id;
   std::string worker;  // name
   Phase phase = Phase::kGranted;
-  absl::Duration phase_since;
+  absl::Duration phase_ends;  // it is lost after, although renewed
   absl::Duration expires;
   absl::Duration granted_at;
   absl::Duration charged;  // to its user, in advance
@@ -40,7 +40,12 @@ struct Farm::Item {
   GrantIndex::Place place;    // while kReady
   std::string lease_id;       // the current one, or the one reported
   // Leases of this process that were lost, in order.
-  std::vector<std::string> lost_leases;
+  struct LostLease {
+    std::string lease_id;
+    std::string device_id;
+    uint32_t attempt = 0;
+  };
+  std::vector<LostLease> lost_leases;
   uint32_t attempts = 0;
   int running_losses = 0;
   int losses = 0;  // in any phase
@@ -61,6 +66,8 @@ struct Farm::Worker {
   bool draining = false;
   // Leases it can hold, itself said so.
   int capacity = 0;
+  // It does not read what it was sent.
+  bool clogged = false;
   // It holds leases that this process did not grant.
   bool has_unknown_leases = false;
   std::set<std::string> leases;
@@ -84,7 +91,9 @@ struct Farm::Worker {
   bool takes_leases(absl::Duration now) const {
     return accepts() && health.works(now);
   }
-  bool has_slot() const { return static_cast<int>(leases.size()) < capacity; }
+  bool has_slot() const {
+    return !clogged && static_cast<int>(leases.size()) < capacity;
+  }
   // Takes leases, or will once its first canary has passed.
   bool is_promising(absl::Duration now) const {
     return accepts() && health.promising(now);

@@ -1,9 +1,9 @@
 #include "server/farm/grant_index.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 
 namespace tilefarm::farm {
 namespace {
@@ -11,26 +11,15 @@ namespace {
 // Keys that a class remembers; jobs come and go.
 constexpr size_t kMaxFits = 1024;
 
-// Everything that decides what a device may get, but for its name. Fields are
-// printable, so a line break separates them.
-std::string ClassKey(const GrantIndex::Device& device) {
-  const DeviceProperties& is = device.properties;
-  std::string key = absl::StrCat(
-      device.target.Key(), "\n", device.reserved_for, "\n", is.cpu, "\n",
-      is.brand, "\n", is.cores, " ", is.l1_bytes, " ", is.l2_bytes, " ",
-      is.l3_bytes, " ", is.memory_bytes, " ", is.emulated, " ", is.isolation);
-  for (const auto* map : {&is.libraries, &is.labels}) {
-    absl::StrAppend(&key, "\n");
-    for (const auto& [name, value] : *map) {
-      absl::StrAppend(&key, "\n", name, "\n", value);
-    }
-  }
-  return key;
+bool NamesDevice(const Requirement& one) { return one.key == "device"; }
+
+std::string TextOf(const Requirement& one) {
+  return absl::StrCat(one.key, one.at_least ? ">=" : "=", one.value);
 }
 
 std::string OnlyDevice(const Requirements& requirements) {
   for (const Requirement& one : requirements) {
-    if (one.key == "device") return one.value;
+    if (NamesDevice(one)) return one.value;
   }
   return "";
 }
@@ -48,23 +37,61 @@ void GrantIndex::Leave(const std::string& name, Entry& entry) {
   entry.of = nullptr;
 }
 
-void GrantIndex::SetDevice(const std::string& name, const Device& device) {
-  std::string key = ClassKey(device);
-  Entry& entry = devices_[name];
-  if (entry.of != nullptr && entry.class_key == key) return;
-  Leave(name, entry);
-  const auto [at, is_new] = classes_.try_emplace(key);
-  Class& of = at->second;
-  if (is_new) {
-    of.device = device;
-    of.target_key = device.target.Key();
+std::string GrantIndex::ClassKey(const Device& device) const {
+  std::string key =
+      absl::StrCat(device.target.Key(), "\n", device.reserved_for, "\n");
+  for (const auto& [library, version] : device.properties.libraries) {
+    absl::StrAppend(&key, library, "\n");
   }
+  for (const auto& [text, asked] : asked_) {
+    const bool meets =
+        FirstUnmet({asked.requirement}, "", device.properties) == nullptr;
+    key.push_back(meets ? '1' : '0');
+  }
+  return key;
+}
+
+void GrantIndex::Ask(const Requirements& requirements, int change) {
+  const size_t before = asked_.size();
+  for (const Requirement& one : requirements) {
+    if (NamesDevice(one)) continue;
+    const auto at = asked_.try_emplace(TextOf(one)).first;
+    at->second.requirement = one;
+    at->second.queues += change;
+    if (at->second.queues == 0) asked_.erase(at);
+  }
+  // Either of the two changes adds or removes requirements, never both.
+  if (asked_.size() == before) return;
+  for (auto& [name, entry] : devices_) {
+    Leave(name, entry);
+    Enter(name, entry);
+  }
+}
+
+bool GrantIndex::IsAsked(const Requirements& requirements) const {
+  return std::all_of(requirements.begin(), requirements.end(),
+                     [&](const Requirement& one) {
+                       return NamesDevice(one) || asked_.contains(TextOf(one));
+                     });
+}
+
+void GrantIndex::SetDevice(const std::string& name, const Device& device) {
+  Entry& entry = devices_[name];
+  Leave(name, entry);
+  entry.device = device;
+  Enter(name, entry);
+}
+
+void GrantIndex::Enter(const std::string& name, Entry& entry) {
+  entry.class_key = ClassKey(entry.device);
+  const auto [at, is_new] = classes_.try_emplace(entry.class_key);
+  Class& of = at->second;
+  if (is_new) of.device = entry.device;
   ++of.devices;
   if (entry.working) ++of.working;
   of.slots += entry.slots;
   if (entry.free) of.free.insert(name);
   entry.of = &of;
-  entry.class_key = std::move(key);
 }
 
 void GrantIndex::SetState(const std::string& name, bool working, bool free,
@@ -109,11 +136,11 @@ bool GrantIndex::Fits(const std::string& name, const target::Target& wanted,
   return found != devices_.end() && Fits(*found->second.of, wanted, wanted_key);
 }
 
-bool GrantIndex::Admits(const Class& of, const std::string& device,
+bool GrantIndex::Admits(const Device& of, const std::string& name,
                         const std::string& user,
                         const Requirements& requirements) {
-  return (of.device.reserved_for.empty() || of.device.reserved_for == user) &&
-         FirstUnmet(requirements, device, of.device.properties) == nullptr;
+  return (of.reserved_for.empty() || of.reserved_for == user) &&
+         FirstUnmet(requirements, name, of.properties) == nullptr;
 }
 
 int64_t GrantIndex::SlotsFor(const std::string& user,
@@ -124,14 +151,24 @@ int64_t GrantIndex::SlotsFor(const std::string& user,
   if (!only.empty()) {
     const auto found = devices_.find(only);
     return found != devices_.end() &&
-                   Admits(*found->second.of, only, user, requirements) &&
+                   Admits(found->second.device, only, user, requirements) &&
                    Fits(*found->second.of, wanted, key)
                ? found->second.slots
                : 0;
   }
   int64_t slots = 0;
+  if (!IsAsked(requirements)) {
+    // No queue has them: devices of one class may differ in what they meet.
+    for (const auto& [name, entry] : devices_) {
+      if (entry.slots > 0 && Admits(entry.device, name, user, requirements) &&
+          Fits(*entry.of, wanted, key)) {
+        slots += entry.slots;
+      }
+    }
+    return slots;
+  }
   for (const auto& [class_key, of] : classes_) {
-    if (of.slots > 0 && Admits(of, "", user, requirements) &&
+    if (of.slots > 0 && Admits(of.device, "", user, requirements) &&
         Fits(of, wanted, key)) {
       slots += of.slots;
     }
@@ -145,6 +182,8 @@ void GrantIndex::SetTerms(const std::string& queue, const std::string& user,
                           const Requirements& requirements) {
   Queue& entry = queues_[queue];
   entry.user = user;
+  Ask(requirements, 1);
+  Ask(entry.requirements, -1);
   entry.requirements = requirements;
   entry.device = OnlyDevice(requirements);
 }
@@ -179,8 +218,11 @@ void GrantIndex::Remove(const Place& place) {
 }
 
 void GrantIndex::RemoveQueue(const std::string& queue) {
+  const auto found = queues_.find(queue);
+  if (found == queues_.end()) return;
+  Ask(found->second.requirements, -1);
   waiting_.erase(queue);
-  queues_.erase(queue);
+  queues_.erase(found);
 }
 
 // --- Matching ----------------------------------------------------------------
@@ -193,7 +235,7 @@ bool GrantIndex::FindOnly(const Queue& queue, const Group& group,
 
 bool GrantIndex::Matches(const Class& of, const std::string& device,
                          const Queue& queue, const Group& group) const {
-  if (!Admits(of, device, queue.user, queue.requirements)) return false;
+  if (!Admits(of.device, device, queue.user, queue.requirements)) return false;
   const std::string& wanted_key = group.demand->target_key;
   if (!Fits(of, group.target, wanted_key)) return false;
   const std::string& kernels = group.demand->kernels;

@@ -1,16 +1,20 @@
 // Who may get what: devices by what they can measure, ready candidates by what
-// they demand. A thousand boards are of a handful of classes, and a job's
-// candidates demand one thing, so that a grant looks at queues and classes,
-// never at every device or candidate:
+// they demand. A grant looks at queues and classes of devices, never at every
+// device or candidate:
 //
-//   class (target, properties, reservation) --- free devices, by name
+//   class (target, kernels, reservation, answers) --- free devices, by name
 //                |  fits?
 //   queue (user, requirements) --- demand (target, device, kernels) --- ready
 //                                                      candidates, in order
 //
-// The answers are those of looking at every device in order of name, and for
-// each at the candidates of every queue in their order; a property test holds
-// it to that.
+// A device's answers are which of the requirements that queues have now it
+// meets. So a thousand boards of one kind are one class, however their memory
+// and labels differ, until a queue asks for them; a new requirement sorts all
+// devices anew.
+//
+// What is granted is what looking at every device in order of name would grant,
+// and for each at the candidates of every queue in their order; a property test
+// holds it to that.
 //
 // Not thread-safe.
 #ifndef TILEFARM_SERVER_FARM_GRANT_INDEX_H_
@@ -81,6 +85,9 @@ class GrantIndex {
   void Remove(const Place& place);
   void RemoveQueue(const std::string& queue);
 
+  // Classes that the devices are of now.
+  int class_count() const { return static_cast<int>(classes_.size()); }
+
   // --- Matching ---
   bool has_ready() const { return !waiting_.empty(); }
   // The first free device after `after`, by name, that fits some ready
@@ -96,7 +103,6 @@ class GrantIndex {
  private:
   struct Class {
     Device device;  // one of them
-    std::string target_key;
     int devices = 0;
     int working = 0;
     int64_t slots = 0;
@@ -105,6 +111,7 @@ class GrantIndex {
     mutable std::map<std::string, bool> fits;
   };
   struct Entry {
+    Device device;
     std::string class_key;
     Class* of = nullptr;
     bool working = false, free = false;
@@ -124,9 +131,18 @@ class GrantIndex {
     int64_t first = 0, last = 0;     // positions given so far
   };
 
+  // What decides what a device may get, but for its name.
+  std::string ClassKey(const Device& device) const;
+  // Requirements that a queue has, or no longer has: `change` is 1 or -1.
+  void Ask(const Requirements& requirements, int change);
+  // Whether all requirements but the device's name are among those asked, so
+  // that devices of one class meet the same of them.
+  bool IsAsked(const Requirements& requirements) const;
+  // Puts the device into its class.
+  void Enter(const std::string& name, Entry& entry);
   static bool Fits(const Class& of, const target::Target& wanted,
                    const std::string& wanted_key);
-  static bool Admits(const Class& of, const std::string& device,
+  static bool Admits(const Device& of, const std::string& name,
                      const std::string& user, const Requirements& requirements);
   bool Matches(const Class& of, const std::string& device, const Queue& queue,
                const Group& group) const;
@@ -139,6 +155,12 @@ class GrantIndex {
   void Leave(const std::string& name, Entry& entry);
   void Drop(Queue& queue, Group& group, int64_t position);
 
+  struct Asked {
+    Requirement requirement;
+    int queues = 0;  // that have it
+  };
+
+  std::map<std::string, Asked> asked_;  // by TextOf it
   std::map<std::string, Class> classes_;
   std::unordered_map<std::string, Entry> devices_;
   std::map<std::string, Queue> queues_;

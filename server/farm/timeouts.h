@@ -16,9 +16,10 @@ struct Timeouts {
   // A lease that is not renewed for so long is lost, and its candidate is
   // requeued.
   absl::Duration lease_duration = absl::Seconds(30);
-  // What a phase may take beyond the candidate's own build or run limit before
-  // the lease is lost although renewed: waiting for the device's turn, the
-  // reference, a slow machine.
+  // What building and running may take beyond the candidate's own limits
+  // before the lease is lost although renewed: for the reference, and a slow
+  // machine. A lease that waits in the worker may wait as long as everything
+  // that the worker has places for may take.
   absl::Duration phase_grace = absl::Seconds(60);
   // So many leases of one candidate lost while running, and it is recorded as
   // device_lost instead of being tried again.

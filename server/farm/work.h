@@ -54,6 +54,8 @@ struct WorkItem {
   std::string workload_hash;
   target::Target target;
   std::string device;  // name of the only device allowed; empty: any that fits
+  // A device that says it took less is not believed; 0: not known.
+  double least_seconds = 0;
   MeasureOptions options;
   // For the record alone.
   std::string model_score;

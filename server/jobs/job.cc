@@ -4,11 +4,11 @@
 #include <array>
 #include <cmath>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/json.h"
 #include "base/status_macros.h"
 #include "compiler/ir/library_call.h"
 #include "compiler/ir/parser.h"
@@ -85,7 +85,7 @@ absl::Status CheckTargets(JobSpec& spec) {
       return absl::InvalidArgumentError(
           "target: 'host' must be resolved where it is typed");
     }
-    TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(one.key));
+    TF_ASSIGN_OR_RETURN(const target::Target target, target::ParseKey(one.key));
     one.key = target.Key();
     if (!seen.insert(one.key).second) {
       return absl::InvalidArgumentError(
@@ -278,7 +278,7 @@ database::JobRow JobToRow(const std::string& id, const JobSpec& spec) {
   }
   database::JobRow row;
   row.id = id;
-  row.request_id = spec.request_id;
+  row.request_id = absl::StrCat(spec.user, "\n", spec.request_id);
   row.state = std::string(JobStateName(JobState::kQueued));
   row.user = spec.user;
   row.program = spec.program;
@@ -290,12 +290,13 @@ database::JobRow JobToRow(const std::string& id, const JobSpec& spec) {
 
 absl::StatusOr<JobSpec> JobFromRow(const database::JobRow& row) {
   JobSpec spec;
-  spec.request_id = row.request_id;
+  // Rows of the first releases have the client's part alone.
+  spec.request_id = row.request_id.substr(row.request_id.find('\n') + 1);
   spec.user = row.user;
   spec.program = row.program;
   spec.trials = row.trials;
   try {
-    const Json json = Json::parse(row.spec_json);
+    const Json json = ParseJson(row.spec_json);
     json.at("program_name").get_to(spec.program_name);
     json.at("seconds").get_to(spec.seconds);
     json.at("patience").get_to(spec.patience);

@@ -42,7 +42,7 @@ struct TaskSpec {
 
 // As asked for. The store keeps it, so a job can go on after a restart.
 struct JobSpec {
-  std::string request_id;
+  std::string request_id;  // of the user's own making
   std::string user;
   std::string program;       // text
   std::string program_name;  // for people

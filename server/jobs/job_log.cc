@@ -1,10 +1,10 @@
 #include "server/jobs/job_log.h"
 
 #include <array>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/json.h"
 
 namespace tilefarm::jobs {
 namespace {
@@ -79,7 +79,7 @@ absl::StatusOr<LogSummary> ReadLog(std::span<const std::string> lines) {
   LogSummary summary;
   for (size_t i = 0; i < lines.size(); ++i) {
     try {
-      const Json line = Json::parse(lines[i]);
+      const Json line = ParseJson(lines[i]);
       const std::string event = line.at("event");
       if (event == "open") {
         OpenedTarget& opened = summary.opened[line.value("target", "")];

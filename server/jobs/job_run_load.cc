@@ -14,6 +14,7 @@
 #include "server/jobs/job_run_task.h"
 #include "server/jobs/measure_options.h"
 #include "server/jobs/result_writer.h"
+#include "server/jobs/roofline.h"
 
 namespace tilefarm::jobs {
 namespace {
@@ -49,7 +50,7 @@ absl::Status JobRun::LoadLane(size_t index, const LogSummary& log) {
   auto lane = std::make_unique<Lane>();
   lane->key = wanted.key;
   lane->queue = QueueName(job_id_, spec_, index);
-  TF_ASSIGN_OR_RETURN(lane->target, target::Parse(wanted.key));
+  TF_ASSIGN_OR_RETURN(lane->target, target::ParseKey(wanted.key));
   lane->terms.user = spec_.user;
   lane->terms.priority = static_cast<int>(spec_.priority);
   TF_ASSIGN_OR_RETURN(
@@ -242,6 +243,7 @@ farm::WorkItem JobRun::MakeItem(const Task& task, farm::Purpose purpose) const {
   item.workload_hash = task.spec.workload_hash;
   item.target = task.lane->target;
   item.options = MeasureOptionsFor(*task.function);
+  item.least_seconds = LeastSeconds(*task.function, item.target);
   item.options.flush_cache = spec_.flush_cache;
   return item;
 }

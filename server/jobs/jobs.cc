@@ -27,6 +27,13 @@ std::set<std::string> TaskIds(const JobSpec& spec) {
   return ids;
 }
 
+// Of what a spec holds of texts, which are all that can be long.
+int64_t TextBytes(const JobSpec& spec) {
+  size_t bytes = spec.program.size() + spec.space_trace.size();
+  for (const TaskSpec& task : spec.tasks) bytes += task.program.size();
+  return static_cast<int64_t>(bytes);
+}
+
 }  // namespace
 
 Jobs::Jobs(database::Store& store, farm::Farm& farm, JobsOptions options)
@@ -94,7 +101,12 @@ absl::Status Jobs::Recover() {
   }
   for (auto& entry : entries_) {
     if (entry->state != JobState::kRunning) continue;
-    TF_RETURN_IF_ERROR(StartRun(*entry, /*recovered=*/true));
+    entry->recovered = true;
+    const absl::Status started = StartRun(*entry);
+    if (started.ok()) continue;
+    if (!MayPass(started)) return started;
+    // Now it waits like a job that was never started.
+    entry->state = JobState::kQueued;
   }
   return absl::OkStatus();
 }
@@ -192,7 +204,7 @@ void Jobs::RemoveQueues(const Entry& entry) {
   }
 }
 
-absl::Status Jobs::StartRun(Entry& entry, bool recovered) {
+absl::Status Jobs::StartRun(Entry& entry) {
   started_at_[entry.spec.user] = ++starts_;
   entry.run = std::make_unique<JobRun>(Environment(), entry.id, entry.spec,
                                        [this] { Wake(); });
@@ -201,7 +213,7 @@ absl::Status Jobs::StartRun(Entry& entry, bool recovered) {
     runs_[entry.id] = entry.run.get();
   }
   absl::Status status = entry.run->Load();
-  if (status.ok() && !recovered) {
+  if (status.ok() && !entry.recovered) {
     status = store_.UpdateJob(entry.id, "running", "");
   }
   if (!status.ok()) {
@@ -211,7 +223,7 @@ absl::Status Jobs::StartRun(Entry& entry, bool recovered) {
     }
     entry.run.reset();
     RemoveQueues(entry);
-    if (!recovered && MayPass(status)) {
+    if (MayPass(status)) {
       if (entry.error != status.message()) {
         entry.error = std::string(status.message());
         Log(LogLevel::kError, "jobs",
@@ -233,7 +245,7 @@ absl::Status Jobs::StartRun(Entry& entry, bool recovered) {
   entry.state = JobState::kRunning;
   entry.run->Start();
   Log(LogLevel::kInfo, "jobs",
-      absl::StrCat("job ", entry.id, recovered ? " goes on" : " starts"),
+      absl::StrCat("job ", entry.id, entry.recovered ? " goes on" : " starts"),
       {{"job", entry.id}});
   return absl::OkStatus();
 }
@@ -252,10 +264,10 @@ void Jobs::Schedule() {
     RemoveQueues(*entry);
     entry->state = snapshot.state;
     entry->error = snapshot.error;
-    entry->final = snapshot;
+    Conclude(*entry, snapshot);
   }
   while (Entry* entry = NextQueued()) {
-    const absl::Status started = StartRun(*entry, /*recovered=*/false);
+    const absl::Status started = StartRun(*entry);
     if (!started.ok()) {
       // Said once by StartRun where it may pass.
       if (!MayPass(started)) {
@@ -355,14 +367,62 @@ absl::StatusOr<std::string> Jobs::Submit(JobSpec spec) {
   entry->id = absl::StrCat("job-", farm::RandomId(48));
   entry->spec = std::move(spec);
   entry->task_ids = TaskIds(entry->spec);
-  TF_ASSIGN_OR_RETURN(const std::string id,
-                      store_.AddJob(JobToRow(entry->id, entry->spec)));
-  if (id == entry->id) {
+  std::string id;
+  {
     MutexLock lock(mutex_);
-    entries_.push_back(std::move(entry));
+    for (const auto& known : entries_) {
+      if (known->spec.user == entry->spec.user &&
+          known->spec.request_id == entry->spec.request_id) {
+        return known->id;
+      }
+    }
+    TF_RETURN_IF_ERROR(CheckRoom(entry->spec));
+    TF_ASSIGN_OR_RETURN(id, store_.AddJob(JobToRow(entry->id, entry->spec)));
+    if (id == entry->id) entries_.push_back(std::move(entry));
   }
   Wake();
   return id;
+}
+
+absl::Status Jobs::CheckRoom(const JobSpec& spec) {
+  struct Sum {
+    int jobs = 0;
+    int64_t bytes = 0;
+    bool Exceeds(const JobsOptions::Most& most, int64_t more) const {
+      return jobs >= most.jobs || bytes + more > most.text_bytes;
+    }
+  };
+  Sum of_user, of_all;
+  for (const auto& entry : entries_) {
+    if (Ended(entry->state)) continue;
+    const int64_t bytes = TextBytes(entry->spec);
+    ++of_all.jobs;
+    of_all.bytes += bytes;
+    if (entry->spec.user != spec.user) continue;
+    ++of_user.jobs;
+    of_user.bytes += bytes;
+  }
+  const int64_t more = TextBytes(spec);
+  const auto say = [](const std::string& whose, const Sum& sum) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        whose, sum.jobs, " jobs that have not ended, with ", sum.bytes >> 10,
+        " KiB of programs, as many as there may be: wait for one to end, or "
+        "cancel one"));
+  };
+  if (of_user.Exceeds(options_.user_jobs, more)) {
+    return say(absl::StrCat(spec.user, " has "), of_user);
+  }
+  if (of_all.Exceeds(options_.all_jobs, more)) {
+    return say("the server has ", of_all);
+  }
+  return absl::OkStatus();
+}
+
+void Jobs::Conclude(Entry& entry, JobSnapshot snapshot) {
+  entry.final = std::move(snapshot);
+  entry.spec.program = std::string();
+  entry.spec.space_trace = std::string();
+  entry.spec.tasks = std::vector<TaskSpec>();
 }
 
 absl::StatusOr<JobState> Jobs::Cancel(const std::string& job_id) {
@@ -449,7 +509,7 @@ JobSnapshot Jobs::SnapshotOf(Entry& entry) {
   if (entry.final.has_value()) return *entry.final;
   JobSnapshot snapshot = FromRecords(entry);
   if (Ended(entry.state)) {
-    entry.final = snapshot;
+    Conclude(entry, snapshot);
   } else {
     snapshot.error.clear();
     snapshot.message = WhyQueued(entry);

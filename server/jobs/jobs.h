@@ -40,6 +40,13 @@ struct JobsOptions {
   // Each has a thread. Beyond it a user who has none running gets one.
   int max_running = 16;
   int max_running_users = 64;
+  // Jobs that have not ended: of one user, and of all.
+  struct Most {
+    int jobs = 1000;
+    int64_t text_bytes = 64 << 20;  // of their programs and sketches
+  };
+  Most user_jobs;
+  Most all_jobs = {.jobs = 10'000, .text_bytes = 256 << 20};
 };
 
 // Results that were acknowledged since the start.
@@ -80,8 +87,9 @@ class Jobs : public RecordListener {
   // Starts the conductor.
   void Start();
 
-  // The id. A known request id returns its job. InvalidArgument: see
-  // ResolveJob.
+  // The id. A request id that the user gave before returns its job.
+  // InvalidArgument: see ResolveJob. ResourceExhausted: too many jobs that have
+  // not ended.
   absl::StatusOr<std::string> Submit(JobSpec spec);
   // The state after; an ended job stays as it is. NotFound.
   absl::StatusOr<JobState> Cancel(const std::string& job_id);
@@ -129,8 +137,12 @@ class Jobs : public RecordListener {
   const Entry* WaitsFor(const Entry& entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveQueues(const Entry& entry);
-  absl::Status StartRun(Entry& entry, bool recovered)
+  absl::Status CheckRoom(const JobSpec& spec)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What is known of an ended job for good, without its texts.
+  void Conclude(Entry& entry, JobSnapshot snapshot)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status StartRun(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   JobSnapshot SnapshotOf(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   JobSnapshot FromRecords(const Entry& entry) const;
   Entry* NextQueued() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

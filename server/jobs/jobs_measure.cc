@@ -13,6 +13,7 @@
 #include "server/farm/random_id.h"
 #include "server/jobs/jobs.h"
 #include "server/jobs/measure_options.h"
+#include "server/jobs/roofline.h"
 
 namespace tilefarm::jobs {
 
@@ -43,7 +44,8 @@ absl::StatusOr<std::string> Jobs::Measure(const MeasureSpec& spec,
   TF_RETURN_IF_ERROR(lower::CheckProgram(ir::IRModule{{submitted}}));
   TF_RETURN_IF_ERROR(CheckNoLibraryMarks(*submitted));
   const TaskSpec task = MakeTask(*submitted);
-  TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(spec.target));
+  TF_ASSIGN_OR_RETURN(const target::Target target,
+                      target::ParseKey(spec.target));
   // On the text of the task, as a job would, so that a schedule measured
   // before is recognised. A trace by hand may name what only the user's own
   // text has: its error counts.
@@ -88,6 +90,7 @@ absl::StatusOr<std::string> Jobs::Measure(const MeasureSpec& spec,
   item.target = target;
   item.device = spec.device;
   item.options = MeasureOptionsFor(*submitted);
+  item.least_seconds = LeastSeconds(*submitted, target);
   {
     MutexLock lock(route_mutex_);
     measures_[ticket] = std::move(done);

@@ -17,6 +17,8 @@ struct Jobs::Entry {
   JobState state = JobState::kQueued;
   // Of an ended job: why; of a queued one: why it could not be started.
   std::string error;
+  // Running in the store: a former process started it.
+  bool recovered = false;
   std::set<std::string> task_ids;
   std::unique_ptr<JobRun> run;       // while running
   std::optional<JobSnapshot> final;  // once ended, when first asked for

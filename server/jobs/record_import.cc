@@ -36,7 +36,7 @@ absl::Status RecordImport::Check(database::Record& record) {
     for (database::Record& later : record.remeasured) later.verified = false;
   }
   TF_ASSIGN_OR_RETURN(const target::Target target,
-                      target::Parse(record.target));
+                      target::ParseKey(record.target));
   if (target.Key() != record.target) {
     return absl::InvalidArgumentError(
         absl::StrCat("target '", record.target, "' is not a key; its key is '",

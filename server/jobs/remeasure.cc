@@ -11,6 +11,7 @@
 #include "compiler/schedule/trace.h"
 #include "server/farm/random_id.h"
 #include "server/jobs/measure_options.h"
+#include "server/jobs/roofline.h"
 #include "server/search/search.h"
 
 namespace tilefarm::jobs {
@@ -27,7 +28,7 @@ absl::StatusOr<std::string> ScheduledHash(const database::Record& record) {
 absl::StatusOr<farm::WorkItem> ItemFromRecord(const database::Record& record) {
   farm::WorkItem item;
   item.purpose = farm::Purpose::kRemeasure;
-  TF_ASSIGN_OR_RETURN(item.target, target::Parse(record.target));
+  TF_ASSIGN_OR_RETURN(item.target, target::ParseKey(record.target));
   TF_ASSIGN_OR_RETURN(const ir::PrimFuncPtr function,
                       ir::ParseFunction(record.program));
   TF_ASSIGN_OR_RETURN(item.scheduled_hash, ScheduledHash(record));
@@ -42,6 +43,7 @@ absl::StatusOr<farm::WorkItem> ItemFromRecord(const database::Record& record) {
   item.trace = record.trace;
   item.sequence = record.sequence;
   item.options = MeasureOptionsFor(*function);
+  item.least_seconds = LeastSeconds(*function, item.target);
   item.options.flush_cache = record.protocol.cold_cache;
   return item;
 }

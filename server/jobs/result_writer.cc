@@ -2,12 +2,12 @@
 
 #include <pthread.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/json.h"
 #include "base/log.h"
 
 namespace tilefarm::jobs {
@@ -20,16 +20,30 @@ void LogError(const std::string& text) {
   Log(LogLevel::kError, "results", text);
 }
 
-// Whether the same write may succeed later; otherwise the record itself is
-// what the store refuses.
-bool MayRetry(const absl::Status& status) {
-  return status.code() != absl::StatusCode::kInvalidArgument;
+// Of consecutive failures every so many-th is tried in parts, to find out
+// whether one result alone is what fails.
+constexpr int kApartEvery = 4;
+// A result that fails alone so often, while the store is well, is given up.
+constexpr int kMostFailures = 3;
+// A blob that is written to see whether the store is well.
+constexpr char kProbeKey[] = "probe";
+
+// Whether the store is not well; otherwise it is the record that it refuses.
+bool IsOfTheStore(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kDataLoss:
+      return true;
+    default:
+      return false;
+  }
 }
 
 // Says so in the JSON object of the device's state.
 void MarkUnsteady(std::string& device_state) {
-  auto json = nlohmann::ordered_json::parse(device_state, nullptr,
-                                            /*allow_exceptions=*/false);
+  auto json = ParseJson<nlohmann::ordered_json>(device_state);
   if (!json.is_object()) json = nlohmann::ordered_json::object();
   json["unsteady"] = true;
   device_state = json.dump();
@@ -121,7 +135,7 @@ WriterFigures ResultWriter::figures() const {
 
 void ResultWriter::NoteStored(const absl::Status& status) {
   std::string problem;
-  if (!status.ok() && MayRetry(status)) {
+  if (!status.ok() && IsOfTheStore(status)) {
     problem = absl::StrCat(
         "results cannot be stored: ", std::string(status.message()),
         "; workers keep them, and storing is tried again every ",
@@ -141,16 +155,21 @@ void ResultWriter::NoteStored(const absl::Status& status) {
 
 void ResultWriter::Main() {
   pthread_setname_np(pthread_self(), "result-writer");
+  // Not acknowledged until it is durable: the workers keep their copies.
+  std::vector<Completion> group;
+  int failures = 0;          // one after another
+  bool some_stored = false;  // at the latest attempt
   while (true) {
-    std::vector<Completion> group;
     bool stopping = false;
     {
       MutexLock lock(mutex_);
-      while (queue_.empty() && !stopping_) changed_.Wait(mutex_);
-      if (queue_.empty()) return;
+      while (queue_.empty() && group.empty() && !stopping_) {
+        changed_.Wait(mutex_);
+      }
+      if (queue_.empty() && group.empty()) return;
       const absl::Duration deadline =
           clock_.Monotonic() + timeouts_.commit_delay;
-      while (!stopping_ &&
+      while (!stopping_ && group.empty() &&
              static_cast<int>(queue_.size()) < timeouts_.commit_max) {
         const absl::Duration left = deadline - clock_.Monotonic();
         if (left <= absl::ZeroDuration()) break;
@@ -163,72 +182,72 @@ void ResultWriter::Main() {
       }
       stopping = stopping_;
     }
-    // Not acknowledged until it is durable: the workers keep their copies.
-    while (true) {
-      const absl::Duration began = clock_.Monotonic();
-      pulse_.Beat(began);
-      group = Commit(std::move(group));
-      pulse_.Rest();
-      MutexLock lock(mutex_);
-      figures_.commit_seconds.Observe(
-          absl::ToDoubleSeconds(clock_.Monotonic() - began));
-      if (!group.empty()) ++figures_.failures;
-      if (group.empty() || stopping) break;
-      if (!stopping_) changed_.WaitFor(mutex_, timeouts_.commit_retry);
-      stopping = stopping_;
+    const absl::Duration began = clock_.Monotonic();
+    pulse_.Beat(began);
+    const int64_t stored_before = stored_;
+    group = Commit(
+        std::move(group),
+        /*apart=*/some_stored || failures % kApartEvery == kApartEvery - 1);
+    pulse_.Rest();
+    some_stored = !group.empty() && stored_ > stored_before;
+    failures = group.empty() ? 0 : failures + 1;
+    MutexLock lock(mutex_);
+    figures_.commit_seconds.Observe(
+        absl::ToDoubleSeconds(clock_.Monotonic() - began));
+    if (group.empty()) continue;
+    ++figures_.failures;
+    if (stopping) {
+      group.clear();  // what is queued still has its attempt
+      continue;
+    }
+    const absl::Duration again = clock_.Monotonic() + timeouts_.commit_retry;
+    while (!stopping_ && clock_.Monotonic() < again) {
+      changed_.WaitFor(mutex_, again - clock_.Monotonic());
     }
   }
 }
 
-std::vector<Completion> ResultWriter::Commit(std::vector<Completion> group) {
-  std::vector<Completion> left;
+std::vector<Completion> ResultWriter::Commit(std::vector<Completion> group,
+                                             bool apart) {
+  std::set<const Completion*> again;
   std::vector<const Completion*> trials;
   // Good canaries do not speak about what came with them ...
   for (const Completion& completion : group) {
-    if (completion.item.purpose == Purpose::kCanary && completion.trusted) {
-      FinishCanary(completion);
-    }
-  }
-  for (Completion& completion : group) {
     switch (completion.item.purpose) {
+      case Purpose::kCanary:
+        if (completion.trusted) FinishCanary(completion);
+        break;
       case Purpose::kTrial:
         trials.push_back(&completion);
         break;
       case Purpose::kBaseline:
-        if (!CommitBaseline(completion)) left.push_back(std::move(completion));
+        if (!CommitBaseline(completion)) again.insert(&completion);
         break;
       case Purpose::kMeasure:
       case Purpose::kFinalist:
       case Purpose::kRemeasure:
-        if (!CommitMeasure(completion)) left.push_back(std::move(completion));
-        break;
-      case Purpose::kCanary:
+        if (!CommitMeasure(completion)) again.insert(&completion);
         break;
     }
   }
-  if (!CommitRecords(trials)) {
-    for (Completion& completion : group) {
-      if (completion.item.purpose == Purpose::kTrial) {
-        left.push_back(std::move(completion));
-      }
-    }
-  }
-  // ... and bad ones speak about all that came before them.
+  again.merge(CommitRecords(trials, apart));
+  std::vector<Completion> left;
   for (Completion& completion : group) {
-    if (completion.item.purpose != Purpose::kCanary || completion.trusted) {
-      continue;
-    }
-    if (left.empty()) {
+    // ... and bad ones speak about all that came before them.
+    const bool bad_canary =
+        completion.item.purpose == Purpose::kCanary && !completion.trusted;
+    if (bad_canary && left.empty()) {
       FinishCanary(completion);
-    } else {
+    } else if (bad_canary || again.contains(&completion)) {
       left.push_back(std::move(completion));
     }
   }
   return left;
 }
 
-bool ResultWriter::CommitRecords(const std::vector<const Completion*>& group) {
-  if (group.empty()) return true;
+std::set<const Completion*> ResultWriter::CommitRecords(
+    std::span<const Completion* const> group, bool apart) {
+  if (group.empty()) return {};
   std::vector<database::Record> records;
   for (const Completion* completion : group) {
     records.push_back(MakeRecord(*completion, clock_.Now()));
@@ -236,6 +255,7 @@ bool ResultWriter::CommitRecords(const std::vector<const Completion*>& group) {
   const auto added = store_.AddRecords(records);
   NoteStored(added.status());
   if (added.ok()) {
+    ++stored_;
     std::vector<farm::Farm::Commit> commits;
     for (size_t i = 0; i < group.size(); ++i) {
       listener_.OnRecorded(group[i]->item, records[i], (*added)[i]);
@@ -245,21 +265,39 @@ bool ResultWriter::CommitRecords(const std::vector<const Completion*>& group) {
     for (const Completion* completion : group) {
       listener_.OnAcknowledged(completion->item);
     }
-    return true;
+    return {};
   }
-  if (MayRetry(added.status())) return false;
-  LogError(absl::StrCat("commit of ", group.size(),
-                        " results failed: ", added.status().ToString()));
   if (group.size() == 1) {
-    // The store will never take it; the worker need not keep it.
+    if (!GiveUp(*group[0], records[0], added.status())) return {group[0]};
     Finish(*group[0], records[0], /*added=*/false);
-    return true;
+    return {};
   }
-  // One of them is refused; those already stored are found so, not added
-  // again.
-  bool all = true;
-  for (const Completion* completion : group) all &= CommitRecords({completion});
-  return all;
+  if (IsOfTheStore(added.status()) && !apart) {
+    return {group.begin(), group.end()};
+  }
+  const size_t half = group.size() / 2;
+  auto again = CommitRecords(group.first(half), apart);
+  again.merge(CommitRecords(group.subspan(half), apart));
+  return again;
+}
+
+bool ResultWriter::GiveUp(const Completion& completion,
+                          const database::Record& record,
+                          const absl::Status& status) {
+  if (IsOfTheStore(status)) {
+    // Where the store takes as much of something else, the fault is not its
+    // own.
+    const bool well =
+        store_.PutBlob(kProbeKey, database::RecordToJson(record)).ok() &&
+        store_.PutBlob(kProbeKey, "").ok();
+    if (!well) return false;
+    if (++failed_[completion.item.candidate_id] < kMostFailures) return false;
+  }
+  failed_.erase(completion.item.candidate_id);
+  LogError(absl::StrCat(
+      "the result of candidate ", completion.item.candidate_id, " on ",
+      completion.device_id, " is not stored: ", status.ToString()));
+  return true;
 }
 
 bool ResultWriter::CommitBaseline(const Completion& completion) {
@@ -267,10 +305,8 @@ bool ResultWriter::CommitBaseline(const Completion& completion) {
   const absl::Status stored = store_.PutBlob(
       BaselineKey(completion.item.task_id), database::RecordToJson(record));
   NoteStored(stored);
-  if (!stored.ok()) {
-    if (MayRetry(stored)) return false;
-    LogError(absl::StrCat("commit failed: ", stored.ToString()));
-  }
+  if (stored.ok()) ++stored_;
+  if (!stored.ok() && !GiveUp(completion, record, stored)) return false;
   Finish(completion, record, stored.ok());
   return true;
 }
@@ -286,10 +322,8 @@ bool ResultWriter::CommitMeasure(const Completion& completion) {
         known.ok() ? store_.AddMeasurement(*known, record) : known.status();
   }
   NoteStored(status);
-  if (!status.ok()) {
-    if (MayRetry(status)) return false;
-    LogError(absl::StrCat("commit failed: ", status.ToString()));
-  }
+  if (status.ok()) ++stored_;
+  if (!status.ok() && !GiveUp(completion, record, status)) return false;
   Finish(completion, record, status.ok());
   return true;
 }

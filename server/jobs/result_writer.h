@@ -4,10 +4,17 @@
 //                                              |
 //                       job told <-------------+--> farm.Committed:
 //                       acknowledged
+//
+// A group that is not stored is tried again. A result that the store refuses is
+// found by storing parts of its group, named in the log, and acknowledged as
+// superseded; it holds up no other.
 #ifndef TILEFARM_SERVER_JOBS_RESULT_WRITER_H_
 #define TILEFARM_SERVER_JOBS_RESULT_WRITER_H_
 
 #include <deque>
+#include <map>
+#include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -71,12 +78,18 @@ class ResultWriter : public farm::ResultSink {
 
  private:
   void Main();
-  // What must be tried again.
-  std::vector<farm::Completion> Commit(std::vector<farm::Completion> group);
-  // False where it must be tried again, all of it.
-  bool CommitRecords(const std::vector<const farm::Completion*>& group);
+  // What must be tried again, in order. `apart`: where a group fails, its parts
+  // are tried, whatever the reason was.
+  std::vector<farm::Completion> Commit(std::vector<farm::Completion> group,
+                                       bool apart);
+  // Returns those that must be tried again.
+  std::set<const farm::Completion*> CommitRecords(
+      std::span<const farm::Completion* const> group, bool apart);
   bool CommitBaseline(const farm::Completion& completion);
   bool CommitMeasure(const farm::Completion& completion);
+  // After a write of this result alone failed: whether it is given up.
+  bool GiveUp(const farm::Completion& completion,
+              const database::Record& record, const absl::Status& status);
   // Logs what is new about it.
   void NoteStored(const absl::Status& status);
   void FinishCanary(const farm::Completion& completion);
@@ -96,6 +109,10 @@ class ResultWriter : public farm::ResultSink {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   WriterFigures figures_ ABSL_GUARDED_BY(mutex_);
   Pulse pulse_;
+  // Of the thread alone: writes that succeeded, and candidate ids to how often
+  // their results failed while the store took something else of their size.
+  int64_t stored_ = 0;
+  std::map<std::string, int> failed_;
   std::thread thread_;
 };
 

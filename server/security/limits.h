@@ -1,5 +1,6 @@
-// Every limit that holds a stranger, or a user who means no harm, from taking
-// the whole server: sizes, rates and counts. Durations of the farm are in
+// Every limit that keeps a client from taking the whole server: sizes of
+// messages, rates and counts. Limits of single strings and lists are in
+// proto/tilefarm/v1/message_limits.cc, durations of the farm in
 // server/farm/timeouts.h.
 #ifndef TILEFARM_SERVER_SECURITY_LIMITS_H_
 #define TILEFARM_SERVER_SECURITY_LIMITS_H_
@@ -33,6 +34,27 @@ struct Limits {
   int worker_streams = 4096;
   // DbExport and DbImport, each of which takes a thread.
   int user_transfers = 4;
+
+  // --- One stream of a worker ---
+  // Messages at once, and a second after that; 16 KiB of one message count as
+  // one more. A worker that comes back sends all results that waited.
+  double stream_burst = 8192;
+  double stream_messages_per_second = 2000;
+  // What the server has to say and the worker has not read: beyond these the
+  // server reads no more from it, and hands it nothing out.
+  int unread_messages = 256;
+  int64_t unread_bytes = 4 << 20;
+  // Devices of one credential ("NAME", "NAME.SUFFIX"), and in all, connected or
+  // not. What is known of each stays in memory until it is forgotten.
+  int worker_devices = 1024;
+  int devices = 8192;
+
+  // --- Jobs that have not ended ---
+  // Of one user, and in all; and the bytes of their programs and sketches.
+  int user_jobs = 1000;
+  int jobs = 10'000;
+  int64_t user_jobs_bytes = 64 << 20;
+  int64_t jobs_bytes = 256 << 20;
 
   // --- Connections ---
   // Calls on one connection at the same time; more wait at the client.

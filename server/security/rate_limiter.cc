@@ -10,15 +10,15 @@ double RateLimiter::LeftAt(const Bucket& bucket, absl::Duration now) const {
 }
 
 absl::Duration RateLimiter::Take(const std::string& identity,
-                                 absl::Duration now) {
+                                 absl::Duration now, double calls) {
   Bucket& bucket =
       buckets_.try_emplace(identity, Bucket{burst_, now}).first->second;
   bucket.left = LeftAt(bucket, now);
   bucket.at = now;
-  if (bucket.left < 1) {
-    return absl::Seconds((1 - bucket.left) / per_second_);
+  if (bucket.left < calls) {
+    return absl::Seconds((calls - bucket.left) / per_second_);
   }
-  bucket.left -= 1;
+  bucket.left -= calls;
   return absl::ZeroDuration();
 }
 

@@ -15,9 +15,10 @@ class RateLimiter {
   RateLimiter(double burst, double per_second)
       : burst_(burst), per_second_(per_second) {}
 
-  // Zero: one call more is fine, and counted. Otherwise how long to wait for
-  // it; nothing is counted, so that trying in vain does not prolong the wait.
-  absl::Duration Take(const std::string& identity, absl::Duration now);
+  // Zero: `calls` more are fine, and counted. Otherwise how long to wait for
+  // them; nothing is counted, so that trying in vain does not prolong the wait.
+  absl::Duration Take(const std::string& identity, absl::Duration now,
+                      double calls = 1);
   // Forgets those whose bucket is full again.
   void Prune(absl::Duration now);
   size_t size() const { return buckets_.size(); }

@@ -2,7 +2,7 @@
 #ifndef TILEFARM_SERVER_SERVICES_ADMIT_H_
 #define TILEFARM_SERVER_SERVICES_ADMIT_H_
 
-#include <google/protobuf/message_lite.h>
+#include <google/protobuf/message.h>
 #include <grpcpp/server_context.h>
 
 #include <memory>
@@ -10,17 +10,31 @@
 
 #include "absl/status/statusor.h"
 #include "base/status_macros.h"
+#include "proto/tilefarm/v1/message_limits.h"
 #include "server/security/gate.h"
 #include "server/services/credentials.h"
 
 namespace tilefarm::services {
 
-// The caller, whose request is not too large for the method.
+// InvalidArgument or ResourceExhausted where the message was refused when it
+// was read (proto/tilefarm/v1/message_limits.h) or is too large for the method.
+inline absl::Status CheckMessage(const security::Gate& gate,
+                                 std::string_view path,
+                                 const google::protobuf::Message& message) {
+  const auto refusal = v1::RefusalOf(message);
+  if (refusal.has_value()) {
+    return refusal->kind == v1::Refusal::Kind::kTooMuch
+               ? absl::ResourceExhaustedError(refusal->why)
+               : absl::InvalidArgumentError(refusal->why);
+  }
+  return gate.CheckSize(path, static_cast<int64_t>(message.ByteSizeLong()));
+}
+
+// The caller, whose request CheckMessage lets pass.
 inline absl::StatusOr<security::Caller> Admit(
     security::Gate& gate, const grpc::ServerContextBase& context,
-    std::string_view path, const google::protobuf::MessageLite& request) {
-  TF_RETURN_IF_ERROR(
-      gate.CheckSize(path, static_cast<int64_t>(request.ByteSizeLong())));
+    std::string_view path, const google::protobuf::Message& request) {
+  TF_RETURN_IF_ERROR(CheckMessage(gate, path, request));
   return gate.Identify(CredentialsOf(context));
 }
 

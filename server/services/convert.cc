@@ -2,29 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/json.h"
+#include "base/status_macros.h"
 
 namespace tilefarm::services {
 namespace {
 
-constexpr size_t kMaxName = 128;
-constexpr size_t kMaxText = 4096;
 constexpr size_t kMaxErrorText = 16 << 10;
-constexpr int kMaxSamples = 10'000;
-constexpr int kMaxFeatures = 1024;
-constexpr int kMaxLibraries = 64;
-constexpr int kMaxLabels = 64;
-
-bool Printable(const std::string& text, size_t max_size) {
-  return text.size() <= max_size &&
-         std::all_of(text.begin(), text.end(),
-                     [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
-}
+constexpr uint32_t kMaxCores = 4096;
+constexpr uint64_t kMaxDeviceBytes = uint64_t{1} << 50;
+// Of an interval and of the samples that it was made of; texts round.
+constexpr double kRounding = 1e-9;
 
 // A time, an error or a rate that may be stored and compared.
 bool Sane(double value) { return std::isfinite(value) && value >= 0; }
@@ -39,7 +32,7 @@ std::string Nonsense(const v1::Measurement& measurement) {
       measurement.layout() != "packed") {
     return "an unknown layout";
   }
-  if (measurement.seconds_size() > kMaxSamples) return "too many samples";
+  if (measurement.cores() > kMaxCores) return "a number of cores";
   for (const double seconds : measurement.seconds()) {
     if (!Sane(seconds)) return "a sample that is no time";
   }
@@ -49,10 +42,39 @@ std::string Nonsense(const v1::Measurement& measurement) {
       !Sane(measurement.compile_seconds())) {
     return "a time that is none";
   }
-  if (*status == database::Status::kOk && measurement.median_seconds() <= 0) {
-    return "success in no time";
+  if (*status != database::Status::kOk) return "";
+  const double median = measurement.median_seconds();
+  if (median <= 0) return "success in no time";
+  // Of several samples the median is one of them, or lies between two.
+  const auto& samples = measurement.seconds();
+  if (!samples.empty()) {
+    const auto [least, most] =
+        std::minmax_element(samples.begin(), samples.end());
+    if (median < *least * (1 - kRounding) || median > *most * (1 + kRounding)) {
+      return "a median that is none of its samples";
+    }
+  }
+  // An interval of zeros stands for none.
+  const double low = measurement.ci_low_seconds();
+  const double high = measurement.ci_high_seconds();
+  if ((low != 0 || high != 0) &&
+      (low > median * (1 + kRounding) || high < median * (1 - kRounding))) {
+    return "an interval without the median";
   }
   return "";
+}
+
+// What the device said of itself: numbers, texts and flags by name.
+absl::Status CheckDeviceState(const std::string& text) {
+  if (text.empty()) return absl::OkStatus();
+  const auto json = ParseJson(text);
+  const bool flat =
+      json.is_object() &&
+      std::all_of(json.begin(), json.end(),
+                  [](const auto& value) { return value.is_primitive(); });
+  if (flat) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "Measurement.device_state is not a flat JSON object");
 }
 
 std::string Rfc3339(absl::Time time) {
@@ -61,8 +83,7 @@ std::string Rfc3339(absl::Time time) {
 
 // A number of a JSON object that a worker wrote; 0 where there is none.
 double NumberIn(const std::string& object, const char* key) {
-  const auto json = nlohmann::json::parse(object, nullptr,
-                                          /*allow_exceptions=*/false);
+  const auto json = ParseJson(object);
   if (!json.is_object() || !json.contains(key)) return 0;
   const auto& value = json[key];
   return value.is_number() ? value.get<double>() : 0;
@@ -89,21 +110,15 @@ uint32_t Milliseconds(absl::Duration duration) {
 
 absl::StatusOr<farm::WorkerHello> FromProto(const v1::Hello& hello) {
   const v1::DeviceProperties& device = hello.device();
-  if (!Printable(hello.name(), kMaxName) ||
-      !Printable(hello.boot_id(), kMaxName)) {
-    return absl::InvalidArgumentError(
-        "a worker's name and boot id are printable and at most 128 bytes");
-  }
-  for (const std::string* text :
-       {&hello.fingerprint(), &device.target(), &device.triple(), &device.cpu(),
-        &device.brand(), &device.isolation()}) {
-    if (!Printable(*text, kMaxText)) {
-      return absl::InvalidArgumentError(
-          "a worker's properties are printable text");
+  for (const uint64_t bytes : {device.l1_bytes(), device.l2_bytes(),
+                               device.l3_bytes(), device.memory_bytes()}) {
+    if (bytes > kMaxDeviceBytes) {
+      return absl::InvalidArgumentError("a worker's size that no machine has");
     }
   }
-  if (device.features_size() > kMaxFeatures) {
-    return absl::InvalidArgumentError("too many features");
+  if (device.cores() > kMaxCores) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a worker has at most ", kMaxCores, " cores"));
   }
   farm::WorkerHello out;
   out.protocol_version = hello.protocol_version();
@@ -123,24 +138,11 @@ absl::StatusOr<farm::WorkerHello> FromProto(const v1::Hello& hello) {
   out.device.memory_bytes = static_cast<int64_t>(device.memory_bytes());
   out.device.emulated = device.emulated();
   out.device.isolation = device.isolation();
-  if (device.libraries_size() > kMaxLibraries) {
-    return absl::InvalidArgumentError("too many libraries");
-  }
-  for (const auto& [library, version] : device.libraries()) {
-    if (!Printable(library, kMaxName) || !Printable(version, kMaxName)) {
-      return absl::InvalidArgumentError(
-          "a worker's libraries are printable and at most 128 bytes");
-    }
-    out.device.libraries[library] = version;
-  }
-  if (hello.labels_size() > kMaxLabels) {
-    return absl::InvalidArgumentError("too many labels");
-  }
+  out.device.libraries.insert(device.libraries().begin(),
+                              device.libraries().end());
   for (const auto& [label, value] : hello.labels()) {
-    if (label.empty() || !Printable(label, kMaxName) ||
-        !Printable(value, kMaxName)) {
-      return absl::InvalidArgumentError(
-          "a worker's labels are printable and at most 128 bytes");
+    if (label.empty()) {
+      return absl::InvalidArgumentError("a worker's label has no name");
     }
     out.device.labels[label] = value;
   }
@@ -152,6 +154,7 @@ std::vector<farm::HeldLease> FromProto(const v1::State& state) {
   for (const v1::State::Held& one : state.held()) {
     farm::Phase phase = farm::Phase::kGranted;
     if (one.phase() == v1::LEASE_PHASE_BUILDING) phase = farm::Phase::kBuilding;
+    if (one.phase() == v1::LEASE_PHASE_BUILT) phase = farm::Phase::kBuilt;
     const bool reported = one.phase() == v1::LEASE_PHASE_REPORTED;
     if (reported || one.phase() == v1::LEASE_PHASE_RUNNING) {
       phase = farm::Phase::kRunning;
@@ -164,16 +167,18 @@ std::vector<farm::HeldLease> FromProto(const v1::State& state) {
   return held;
 }
 
-farm::WorkerResult FromProto(const v1::Result& result) {
+absl::StatusOr<farm::WorkerResult> FromProto(const v1::Result& result) {
   const v1::Measurement& in = result.measurement();
+  TF_RETURN_IF_ERROR(CheckDeviceState(in.device_state()));
   farm::WorkerResult out;
   out.lease_id = result.lease_id();
+  out.attempt = result.attempt();
   out.candidate_id = result.candidate_id();
   farm::Measurement& measured = out.measurement;
   measured.isolation = in.isolation();
   measured.emulated = in.emulated();
   measured.fingerprint = in.fingerprint();
-  measured.cores = static_cast<int>(in.cores());
+  measured.cores = static_cast<int>(std::min(in.cores(), kMaxCores));
   measured.cold_cache = in.cold_cache();
   if (in.layout() == "packed") measured.layout = in.layout();
   measured.device_state = in.device_state();

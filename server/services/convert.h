@@ -1,5 +1,6 @@
-// Wire messages to and from the farm's and the jobs' own types. What comes
-// from a worker is checked here, and nowhere trusted.
+// Wire messages to and from the farm's and the jobs' own types. Lengths were
+// checked before a message was parsed (proto/tilefarm/v1/message_limits.h);
+// whether what a worker says makes sense is checked here.
 #ifndef TILEFARM_SERVER_SERVICES_CONVERT_H_
 #define TILEFARM_SERVER_SERVICES_CONVERT_H_
 
@@ -13,12 +14,13 @@
 
 namespace tilefarm::services {
 
-// InvalidArgument: a name or text that is too long or not printable.
+// InvalidArgument: a size that no machine has, a label without a name.
 absl::StatusOr<farm::WorkerHello> FromProto(const v1::Hello& hello);
 std::vector<farm::HeldLease> FromProto(const v1::State& state);
 // A measurement that makes no sense (unknown status, times that are no times)
-// becomes a run_error that says so.
-farm::WorkerResult FromProto(const v1::Result& result);
+// becomes a run_error that says so. InvalidArgument: a device state that is no
+// flat JSON object.
+absl::StatusOr<farm::WorkerResult> FromProto(const v1::Result& result);
 jobs::JobSpec FromProto(const v1::SubmitRequest& request);
 
 v1::Lease ToProto(const farm::Lease& lease);

@@ -6,9 +6,12 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
+#include "server/security/rate_limiter.h"
+#include "server/services/admit.h"
 #include "server/services/convert.h"
 #include "server/services/credentials.h"
 #include "server/services/rpc_status.h"
@@ -20,6 +23,9 @@ constexpr char kConnect[] = "/tilefarm.v1.Farm/Connect";
 
 using Reactor = grpc::ServerBidiReactor<v1::WorkerMessage, v1::ServerMessage>;
 
+// So much of a message counts as one message more.
+constexpr double kBytesOfOneMessage = 16 << 10;
+
 // So many acknowledgements do not wait for a message to go with.
 constexpr int kMaxWaitingAcks = 64;
 
@@ -27,14 +33,19 @@ constexpr int kMaxWaitingAcks = 64;
 // lives; sends to an ended stream go nowhere. Each message costs the server a
 // write and two threads a wake-up, so acknowledgements, for which nobody waits,
 // go with the next message: where there is work, that is the next lease.
+//
+// A worker that does not read what it is sent is not read from either, so that
+// what waits for it is bounded.
 class Link : public farm::WorkerLink {
  public:
-  explicit Link(Reactor* reactor) : reactor_(reactor) {}
+  Link(Reactor* reactor, const security::Limits& limits)
+      : reactor_(reactor), limits_(limits) {}
 
   // Sends the first message, then whatever the farm had to say before it.
   void Start(v1::ServerMessage welcome) {
     MutexLock lock(mutex_);
     started_ = true;
+    unsent_bytes_ += BytesOf(welcome);
     queue_.push_front(std::move(welcome));
     WriteNext();
   }
@@ -64,6 +75,10 @@ class Link : public farm::WorkerLink {
     }
     Enqueue({});
   }
+  bool Clogged() override {
+    MutexLock lock(mutex_);
+    return IsClogged();
+  }
   void Close(const absl::Status& why) override {
     MutexLock lock(mutex_);
     if (reactor_ == nullptr || finished_) return;
@@ -74,13 +89,23 @@ class Link : public farm::WorkerLink {
   void OnWriteDone(bool ok) {
     MutexLock lock(mutex_);
     writing_ = false;
+    unsent_bytes_ -= BytesOf(queue_.front());
     queue_.pop_front();
-    if (ok) WriteNext();
+    if (!ok) return;  // the stream is broken, and about to be cancelled
+    WriteNext();
+    if (reading_later_ != nullptr && !IsClogged()) {
+      StartRead(std::exchange(reading_later_, nullptr));
+    }
   }
-  // The next message, unless the stream has been finished.
+  // The next message, once the worker has read enough of what it was sent,
+  // unless the stream has been finished.
   void Read(v1::WorkerMessage* message) {
     MutexLock lock(mutex_);
-    if (reactor_ != nullptr && !finished_) reactor_->StartRead(message);
+    if (IsClogged()) {
+      reading_later_ = message;
+    } else {
+      StartRead(message);
+    }
   }
   // The reactor is about to go.
   void Detach() {
@@ -97,8 +122,20 @@ class Link : public farm::WorkerLink {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (reactor_ == nullptr || finished_) return;
     message.mutable_acks()->Swap(&acks_);
+    unsent_bytes_ += BytesOf(message);
     queue_.push_back(std::move(message));
     WriteNext();
+  }
+  static int64_t BytesOf(const v1::ServerMessage& message) {
+    return static_cast<int64_t>(message.ByteSizeLong());
+  }
+  bool IsClogged() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return static_cast<int>(queue_.size()) >= limits_.unread_messages ||
+           unsent_bytes_ >= limits_.unread_bytes;
+  }
+  void StartRead(v1::WorkerMessage* message)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (reactor_ != nullptr && !finished_) reactor_->StartRead(message);
   }
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!started_ || writing_ || finished_ || queue_.empty() ||
@@ -111,8 +148,12 @@ class Link : public farm::WorkerLink {
 
   Mutex mutex_;
   Reactor* reactor_ ABSL_GUARDED_BY(mutex_);
+  const security::Limits limits_;
   // The front is being written while writing_.
   std::deque<v1::ServerMessage> queue_ ABSL_GUARDED_BY(mutex_);
+  int64_t unsent_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the queue
+  // Where the next message goes that is not asked for yet; null: it is.
+  v1::WorkerMessage* reading_later_ ABSL_GUARDED_BY(mutex_) = nullptr;
   // For the next message.
   google::protobuf::RepeatedPtrField<v1::Ack> acks_ ABSL_GUARDED_BY(mutex_);
   absl::Duration acks_since_ ABSL_GUARDED_BY(mutex_);  // the first of them
@@ -129,7 +170,9 @@ class Stream : public Reactor {
       : farm_(farm),
         gate_(gate),
         options_(options),
-        link_(std::make_shared<Link>(this)) {
+        link_(std::make_shared<Link>(this, gate.limits())),
+        rate_(gate.limits().stream_burst,
+              gate.limits().stream_messages_per_second) {
     const absl::Status entered = Enter(credentials);
     if (!entered.ok()) {
       link_->Close(entered);
@@ -179,15 +222,23 @@ class Stream : public Reactor {
   }
 
   absl::Status Take() {
-    TF_RETURN_IF_ERROR(gate_.CheckSize(
-        kConnect, static_cast<int64_t>(message_.ByteSizeLong())));
+    TF_RETURN_IF_ERROR(CheckMessage(gate_, kConnect, message_));
+    const double cost = 1 + message_.ByteSizeLong() / kBytesOfOneMessage;
+    if (rate_.Take("", Clock::Real().Monotonic(), cost) >
+        absl::ZeroDuration()) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("too many messages: a stream may bring ",
+                       gate_.limits().stream_messages_per_second, " a second"));
+    }
     // One with nothing in it that is known here is of a later protocol.
     if (message_.has_hello()) TF_RETURN_IF_ERROR(TakeHello());
     if (session_ == 0 && (message_.has_result() || message_.has_state())) {
       return absl::InvalidArgumentError("the first message must be a hello");
     }
     if (message_.has_result()) {
-      farm_.OnResult(session_, FromProto(message_.result()));
+      TF_ASSIGN_OR_RETURN(farm::WorkerResult result,
+                          FromProto(message_.result()));
+      farm_.OnResult(session_, std::move(result));
     }
     if (message_.has_state()) {
       const v1::State& state = message_.state();
@@ -202,6 +253,7 @@ class Stream : public Reactor {
     auto hello = FromProto(message_.hello());
     if (!hello.ok()) return hello.status();
     TF_RETURN_IF_ERROR(gate_.CheckWorkerName(caller_, hello->name));
+    hello->owner = caller_.name;
     auto session = farm_.Connect(*hello, link_);
     if (!session.ok()) return session.status();
     session_ = *session;
@@ -223,6 +275,7 @@ class Stream : public Reactor {
   security::Caller caller_;
   std::unique_ptr<security::Gate::Stay> stay_;
   v1::WorkerMessage message_;
+  security::RateLimiter rate_;
   // 0 before the hello. Written by the read that brought it; OnCancel may come
   // meanwhile, and OnDone, which follows every read, disconnects all the same.
   std::atomic<int64_t> session_{0};

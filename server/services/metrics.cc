@@ -37,6 +37,7 @@ void AddFarm(const ServerFigures& figures, MetricsText& text) {
   text.Add("tilefarm_leases", Kind::kGauge, "Leases on devices by phase.");
   text.Sample({{"phase", "granted"}}, farm.leases_granted);
   text.Sample({{"phase", "building"}}, farm.leases_building);
+  text.Sample({{"phase", "built"}}, farm.leases_built);
   text.Sample({{"phase", "running"}}, farm.leases_running);
   text.Add("tilefarm_candidates", Kind::kGauge,
            "Candidates in the farm: ready (wait for a device), leased, held "

@@ -15,6 +15,7 @@
 #include "base/status_macros.h"
 #include "database/store.h"
 #include "server/farm/farm.h"
+#include "server/farm/random_id.h"
 #include "server/http/http_server.h"
 #include "server/jobs/jobs.h"
 #include "server/security/gate.h"
@@ -40,6 +41,8 @@ constexpr int kPingsInInterval = 4;
 constexpr absl::Duration kUnhealthy = absl::Seconds(60);
 // A blob that is written to see whether the database takes writes.
 constexpr char kReadyKey[] = "ready";
+// The blob with the key of lease ids (server/farm/lease_id.h).
+constexpr char kLeaseKey[] = "lease_key";
 
 int64_t BytesOf(const std::string& path) {
   std::error_code error;
@@ -84,16 +87,24 @@ class GrpcServer : public Server {
                                 : security::Gate::Mode::kOpen,
         options_.limits);
     TF_RETURN_IF_ERROR(gate_->Start());
+    TF_ASSIGN_OR_RETURN(const std::string lease_key, LeaseKey());
+    const security::Limits& limits = options_.limits;
     farm_ = std::make_unique<farm::Farm>(
         farm::FarmOptions{.timeouts = options_.timeouts,
                           .health = options_.health,
                           .canary = options_.canary,
-                          .fingerprint = options_.fingerprint});
+                          .fingerprint = options_.fingerprint,
+                          .lease_key = lease_key,
+                          .most_devices_of_owner = limits.worker_devices,
+                          .most_devices = limits.devices});
     jobs_ = std::make_unique<jobs::Jobs>(
         *store_, *farm_,
-        jobs::JobsOptions{.timeouts = options_.timeouts,
-                          .fingerprint = options_.fingerprint,
-                          .search_factory = options_.search_factory});
+        jobs::JobsOptions{
+            .timeouts = options_.timeouts,
+            .fingerprint = options_.fingerprint,
+            .search_factory = options_.search_factory,
+            .user_jobs = {limits.user_jobs, limits.user_jobs_bytes},
+            .all_jobs = {limits.jobs, limits.jobs_bytes}});
     TF_RETURN_IF_ERROR(jobs_->Recover());
     farm_service_ = std::make_unique<FarmService>(
         *farm_, *gate_,
@@ -118,6 +129,15 @@ class GrpcServer : public Server {
   }
 
  private:
+  // Made with the first start on a database.
+  absl::StatusOr<std::string> LeaseKey() {
+    auto key = store_->GetBlob(kLeaseKey);
+    if (!absl::IsNotFound(key.status())) return key;
+    const std::string made = farm::RandomId(256);
+    TF_RETURN_IF_ERROR(store_->PutBlob(kLeaseKey, made));
+    return made;
+  }
+
   absl::Status OpenHttp() {
     TF_ASSIGN_OR_RETURN(const transport::HostAndPort at,
                         transport::SplitAddress(options_.http));

@@ -18,7 +18,7 @@ absl::StatusOr<database::BestMatch> FindBest(const database::Store& store,
                                              const std::string& fingerprint) {
   auto program = ir::ParseFunction(request.program());
   if (!program.ok()) return program.status();
-  auto target = target::Parse(request.target());
+  auto target = target::ParseKey(request.target());
   if (!target.ok()) return target.status();
   return store.FindBest({
       .program = *std::move(program),
@@ -137,7 +137,9 @@ grpc::Status TuneService::DbImport(grpc::ServerContext* context,
   jobs::RecordImport import(store_);
   v1::DbLine line;
   while (reader->Read(&line)) {
-    const absl::Status added = import.Add(line.json());
+    absl::Status added =
+        CheckMessage(gate_, "/tilefarm.v1.Tune/DbImport", line);
+    if (added.ok()) added = import.Add(line.json());
     if (!added.ok()) return ToGrpc(added);
   }
   const absl::Status finished = import.Finish();

@@ -135,6 +135,7 @@ class SimulatedDevice : public farm::WorkerLink {
       measured.verified = true;
       measured.fingerprint = kFingerprint;
       farm.OnResult(session, {.lease_id = lease.lease_id,
+                              .attempt = lease.attempt,
                               .candidate_id = lease.item.candidate_id,
                               .measurement = std::move(measured)});
     }

@@ -60,6 +60,14 @@ class FakeLink : public farm::WorkerLink {
     MutexLock lock(mutex_);
     flushes_.push_back(waited);
   }
+  bool Clogged() override {
+    MutexLock lock(mutex_);
+    return clogged_;
+  }
+  void SetClogged(bool clogged) {
+    MutexLock lock(mutex_);
+    clogged_ = clogged;
+  }
   void Close(const absl::Status& why) override {
     MutexLock lock(mutex_);
     closed_ = why;
@@ -105,6 +113,7 @@ class FakeLink : public farm::WorkerLink {
   std::vector<std::string> cancelled_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<std::string, bool>> acks_ ABSL_GUARDED_BY(mutex_);
   std::vector<absl::Duration> flushes_ ABSL_GUARDED_BY(mutex_);
+  bool clogged_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<absl::Status> closed_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -138,6 +147,7 @@ class FakeWorker {
         auto measured = measure(*lease);
         if (!measured.has_value()) continue;
         farm_.OnResult(session_, {.lease_id = lease->lease_id,
+                                  .attempt = lease->attempt,
                                   .candidate_id = lease->item.candidate_id,
                                   .measurement = *std::move(measured)});
       }

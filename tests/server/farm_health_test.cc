@@ -79,6 +79,7 @@ class FarmHealthTest : public ::testing::Test,
   void Report(const Worker& worker, const Lease& lease,
               const Measurement& measured) {
     farm_.OnResult(worker.session, {.lease_id = lease.lease_id,
+                                    .attempt = lease.attempt,
                                     .candidate_id = lease.item.candidate_id,
                                     .measurement = measured});
   }

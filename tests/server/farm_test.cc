@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/farm/lease_id.h"
 #include "tests/server/fake_worker.h"
 #include "tests/support/fake_clock.h"
 
@@ -20,6 +21,16 @@ using ::testing::SizeIs;
 using testing::TestHello;
 using testing::TestTarget;
 
+constexpr char kLeaseKey[] = "key";
+
+// Of a lease that a former process granted to the worker of this name.
+std::string FormerLease(const std::string& name, const std::string& candidate) {
+  const std::string device = DeviceId(name, TestHello(name).device);
+  return MakeLeaseId(
+      kLeaseKey,
+      {.candidate_id = candidate, .attempt = 1, .device_id = device});
+}
+
 class FakeSink : public ResultSink {
  public:
   void OnResult(Completion completion) override {
@@ -33,6 +44,7 @@ class FarmTest : public ::testing::Test {
   FarmTest()
       : farm_({.clock = &clock_,
                .fingerprint = kFingerprint,
+               .lease_key = kLeaseKey,
                .new_lease_id = [this] {
                  return "lease-" + std::to_string(++leases_made_);
                }}) {
@@ -66,7 +78,12 @@ class FarmTest : public ::testing::Test {
   }
   void Report(const Connected& worker, const std::string& lease,
               const std::string& candidate) {
+    uint32_t attempt = 1;
+    for (const Lease& one : worker.link->leases()) {
+      if (one.lease_id == lease) attempt = one.attempt;
+    }
     farm_.OnResult(worker.session, {.lease_id = lease,
+                                    .attempt = attempt,
                                     .candidate_id = candidate,
                                     .measurement = Measured(1e-3)});
   }
@@ -157,7 +174,7 @@ TEST_F(FarmTest, HandsNothingOutWhileTooManyResultsWaitForTheDisk) {
 TEST_F(FarmTest, RenewedLeaseOutlivesItsDuration) {
   Add("a");
   const Connected worker = Connect("w");
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 5; ++i) {
     Pass(absl::Seconds(20));
     Hold(worker, "lease-1", Phase::kGranted);
   }
@@ -191,6 +208,62 @@ TEST_F(FarmTest, PhaseBeyondTheCandidatesLimitsIsLostThoughRenewed) {
   EXPECT_THAT(worker.link->cancelled(), IsEmpty());
   Pass(absl::Seconds(5));
   EXPECT_THAT(worker.link->cancelled(), ElementsAre("lease-1"));
+}
+
+TEST_F(FarmTest, BuiltCandidateOutlastsItsBuildLimitBehindASlowOne) {
+  for (const char* id : {"a", "b", "c"}) Add(id);
+  const Connected worker = Connect("w", 3);
+  const MeasureOptions limits;
+  const absl::Duration run = limits.run_timeout + Timeouts().phase_grace;
+  const auto hold = [&](Phase first, Phase second) {
+    const HeldLease held[] = {
+        {"lease-1", 1, first}, {"lease-2", 1, second}, {"lease-3", 1, second}};
+    farm_.OnState(worker.session, held, /*draining=*/false, 3);
+  };
+  hold(Phase::kRunning, Phase::kBuilding);
+  hold(Phase::kRunning, Phase::kBuilt);
+  // Two kernels before the last, each as slow as it may be: longer than a
+  // build may take.
+  absl::Duration passed;
+  for (; passed + absl::Seconds(5) < run; passed += absl::Seconds(5)) {
+    Pass(absl::Seconds(5));
+    hold(Phase::kRunning, Phase::kBuilt);
+  }
+  Report(worker, "lease-1", "a");
+  for (absl::Duration t; t + absl::Seconds(5) < run; t += absl::Seconds(5)) {
+    Pass(absl::Seconds(5));
+    const HeldLease held[] = {{"lease-2", 1, Phase::kRunning},
+                              {"lease-3", 1, Phase::kBuilt}};
+    farm_.OnState(worker.session, held, /*draining=*/false, 3);
+    passed += absl::Seconds(5);
+  }
+  ASSERT_GT(passed, limits.build_timeout + Timeouts().phase_grace);
+  EXPECT_THAT(worker.link->cancelled(), IsEmpty());
+  EXPECT_EQ(farm_.Figures().leases_built, 1);
+}
+
+TEST_F(FarmTest, NothingWaitsForEverInAWorker) {
+  for (const Phase waiting : {Phase::kGranted, Phase::kBuilt}) {
+    const std::string id = waiting == Phase::kBuilt ? "built" : "granted";
+    Add(id);
+    const Connected worker = Connect(id, 2);
+    ASSERT_THAT(worker.link->leases(), SizeIs(1));
+    const std::string lease = worker.link->leases()[0].lease_id;
+    const MeasureOptions limits;
+    const absl::Duration most = 2 * (limits.build_timeout + limits.run_timeout +
+                                     2 * Timeouts().phase_grace);
+    Hold(worker, lease, waiting, /*slots=*/2);
+    absl::Duration t;
+    for (; t + absl::Seconds(5) <= most; t += absl::Seconds(5)) {
+      ASSERT_THAT(worker.link->cancelled(), IsEmpty()) << id << " " << t;
+      Pass(absl::Seconds(5));
+      Hold(worker, lease, waiting, /*slots=*/2);
+    }
+    Pass(absl::Seconds(5));
+    EXPECT_THAT(worker.link->cancelled(), ElementsAre(lease));
+    farm_.Disconnect(worker.session);
+    farm_.RemoveQueue("job");
+  }
 }
 
 TEST_F(FarmTest, ThirdLossWhileRunningRecordsDeviceLost) {
@@ -338,10 +411,11 @@ TEST_F(FarmTest, FormerProcessesResultIsAccepted) {
   Add("a", "job", Where::kHeldFromFormerProcess);
   const Connected worker = Connect("w");
   EXPECT_THAT(worker.link->leases(), IsEmpty());
-  Report(worker, "former-lease", "a");
+  const std::string lease = FormerLease("w", "a");
+  Report(worker, lease, "a");
   ASSERT_THAT(sink_.completions, SizeIs(1));
   farm_.Committed("a", false);
-  EXPECT_THAT(worker.link->acks(), ElementsAre(Pair("former-lease", false)));
+  EXPECT_THAT(worker.link->acks(), ElementsAre(Pair(lease, false)));
 }
 
 TEST_F(FarmTest, FormerProcessesCandidateIsGrantedAfterTheHold) {
@@ -353,7 +427,7 @@ TEST_F(FarmTest, FormerProcessesCandidateIsGrantedAfterTheHold) {
   EXPECT_THAT(worker.link->leases(), SizeIs(1));
   // Its former holder reports after all, before the new one.
   const Connected former = Connect("former", 0);
-  Report(former, "former-lease", "a");
+  Report(former, FormerLease("former", "a"), "a");
   EXPECT_THAT(sink_.completions, SizeIs(1));
   EXPECT_THAT(worker.link->cancelled(), ElementsAre("lease-1"));
 }
@@ -476,11 +550,175 @@ TEST_F(FarmTest, WhatADrainingWorkerHasNotTakenIsGrantedAtOnce) {
   EXPECT_EQ(farm_.Counts("job").leased, 2);
 }
 
-TEST_F(FarmTest, SendsTheBestTimeOfTheTask) {
-  farm_.SetBest("task", 2e-3);
+TEST_F(FarmTest, SendsTheConfirmedBestTimeOfTheTask) {
+  farm_.NoteTime("task", "v@1", 1e-3);
+  farm_.NoteTime("task", "w@1", 2e-3);
   Add("a");
   const Connected worker = Connect("w");
   EXPECT_EQ(worker.link->leases()[0].best_seconds, 2e-3);
+}
+
+TEST_F(FarmTest, AResultUnderALeaseThatWasNeverGrantedChangesNothing) {
+  Add("held", "job", Where::kHeldFromFormerProcess);
+  const Connected liar = Connect("liar", 0);
+  Report(liar, "00000000000000000000000000000000", "held");
+  // A true lease, but of another device, candidate or attempt.
+  Report(liar, FormerLease("honest", "held"), "held");
+  Report(liar, FormerLease("liar", "other"), "held");
+  farm_.OnResult(liar.session, {.lease_id = FormerLease("liar", "held"),
+                                .attempt = 2,
+                                .candidate_id = "held",
+                                .measurement = Measured(1e-3)});
+  EXPECT_THAT(sink_.completions, IsEmpty());
+  EXPECT_EQ(farm_.Counts("job").held, 1);
+  EXPECT_THAT(liar.link->acks(), SizeIs(4));
+  Report(liar, FormerLease("liar", "held"), "held");
+  EXPECT_THAT(sink_.completions, SizeIs(1));
+}
+
+TEST_F(FarmTest, OnlyTheDeviceThatHoldsALeaseReportsIt) {
+  Add("a");
+  const Connected holder = Connect("holder");
+  ASSERT_THAT(holder.link->leases(), SizeIs(1));
+  const Connected other = Connect("other", 0);
+  Report(other, "lease-1", "a");
+  EXPECT_THAT(sink_.completions, IsEmpty());
+  EXPECT_EQ(farm_.Counts("job").leased, 1);
+  // Neither does another device under its name.
+  WorkerHello changed = TestHello("holder");
+  changed.device.cores = 2;
+  const Connected back = Connect(changed, 0);
+  Report(back, "lease-1", "a");
+  EXPECT_THAT(sink_.completions, IsEmpty());
+  EXPECT_EQ(farm_.Counts("job").ready, 1);
+}
+
+TEST_F(FarmTest, PhasesThatGoBackAndForthDoNotProlongALease) {
+  Add("a");
+  const Connected worker = Connect("w");
+  const MeasureOptions limits;
+  const absl::Duration most =
+      limits.build_timeout + limits.run_timeout + 2 * Timeouts().phase_grace;
+  for (absl::Duration t; t <= most && worker.link->cancelled().empty();
+       t += absl::Seconds(10)) {
+    Hold(worker, "lease-1", Phase::kBuilding);
+    Pass(absl::Seconds(5));
+    Hold(worker, "lease-1", Phase::kRunning);
+    Pass(absl::Seconds(5));
+  }
+  EXPECT_THAT(worker.link->cancelled(), ElementsAre("lease-1"));
+}
+
+TEST_F(FarmTest, ATimeThatNoSuchDeviceCanHaveIsNoSuccess) {
+  WorkItem item = Item("a");
+  item.least_seconds = 1e-6;
+  ASSERT_TRUE(farm_.Add(item).ok());
+  const Connected worker = Connect("w");
+  farm_.OnResult(worker.session, {.lease_id = "lease-1",
+                                  .candidate_id = "a",
+                                  .measurement = Measured(1e-9)});
+  ASSERT_THAT(sink_.completions, SizeIs(1));
+  const Measurement& measured = sink_.completions[0].measurement;
+  EXPECT_EQ(measured.status, database::Status::kRunError);
+  EXPECT_FALSE(measured.verified);
+  EXPECT_THAT(measured.error, HasSubstr("1e-09 s, where"));
+}
+
+TEST_F(FarmTest, ASuccessOfAnotherCompilersCodeIsNone) {
+  Add("a");
+  const Connected worker = Connect("w");
+  Measurement measured = Measured(1e-3);
+  measured.fingerprint = "another";
+  farm_.OnResult(
+      worker.session,
+      {.lease_id = "lease-1", .candidate_id = "a", .measurement = measured});
+  ASSERT_THAT(sink_.completions, SizeIs(1));
+  EXPECT_EQ(sink_.completions[0].measurement.status,
+            database::Status::kRunError);
+}
+
+TEST_F(FarmTest, AWorkerThatDoesNotReadGetsNothingMore) {
+  for (const char* id : {"a", "b", "c"}) Add(id);
+  const Connected worker = Connect("w", 1);
+  ASSERT_THAT(worker.link->leases(), SizeIs(1));
+  worker.link->SetClogged(true);
+  farm_.OnState(worker.session, {}, false, 3);
+  EXPECT_THAT(worker.link->leases(), SizeIs(2));  // then it was seen
+  Pass(Timeouts().tick);
+  EXPECT_THAT(worker.link->leases(), SizeIs(2));
+  worker.link->SetClogged(false);
+  Pass(Timeouts().tick);
+  EXPECT_THAT(worker.link->leases(), SizeIs(3));
+}
+
+TEST(DeviceNamesTest, OfOneCredentialAndInAllAreBounded) {
+  testing::FakeClock clock;
+  Farm farm({.clock = &clock,
+             .fingerprint = kFingerprint,
+             .most_devices_of_owner = 2,
+             .most_devices = 4});
+  const auto connect = [&](const std::string& name, const std::string& owner) {
+    WorkerHello hello = TestHello(name);
+    hello.owner = owner;
+    return farm.Connect(hello, std::make_shared<FakeLink>()).status().code();
+  };
+  EXPECT_EQ(connect("rack", "rack"), absl::StatusCode::kOk);
+  EXPECT_EQ(connect("rack.1", "rack"), absl::StatusCode::kOk);
+  EXPECT_EQ(connect("rack.2", "rack"), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(connect("rack.1", "rack"), absl::StatusCode::kOk);  // known
+  EXPECT_EQ(connect("racket", "racket"), absl::StatusCode::kOk);
+  EXPECT_EQ(connect("desk", ""), absl::StatusCode::kOk);
+  EXPECT_EQ(connect("sofa", ""), absl::StatusCode::kResourceExhausted);
+  ASSERT_TRUE(farm.Devices().size() == 4);
+}
+
+TEST(ConfirmedBestTest, OneTimeAloneIsHeldAgainstNobody) {
+  ConfirmedBest best;
+  EXPECT_EQ(best.For("v"), 0);
+  best.Note("v", 1e-9);
+  EXPECT_EQ(best.For("v"), 0);
+  EXPECT_EQ(best.For("w"), 0);
+}
+
+TEST(ConfirmedBestTest, ASecondCandidateConfirmsADevicesOwnTime) {
+  ConfirmedBest best;
+  best.Note("v", 1e-3);
+  best.Note("v", 3e-3);
+  EXPECT_EQ(best.For("v"), 3e-3);
+  best.Note("v", 2e-3);
+  EXPECT_EQ(best.For("v"), 2e-3);
+  EXPECT_EQ(best.For("w"), 0);
+}
+
+TEST(ConfirmedBestTest, ALiarIsHeldAgainstItselfAlone) {
+  ConfirmedBest best;
+  for (int i = 0; i < 10; ++i) best.Note("liar", 1e-9);
+  best.Note("a", 2e-3);
+  EXPECT_EQ(best.For("a"), 2e-3);
+  best.Note("b", 1e-3);
+  EXPECT_EQ(best.For("a"), 1e-3);
+  EXPECT_EQ(best.For("new"), 1e-3);
+  EXPECT_EQ(best.For("liar"), 1e-9);
+  best.Note("liar", 1e-10);
+  EXPECT_EQ(best.For("b"), 1e-3);
+}
+
+TEST(LeaseIdTest, ProvesItsTermsAndNoOthers) {
+  const LeaseTerms terms{.candidate_id = "c", .attempt = 2, .device_id = "d@1"};
+  const std::string id = MakeLeaseId("key", terms);
+  EXPECT_THAT(id, SizeIs(32));
+  EXPECT_NE(id, MakeLeaseId("key", terms));
+  EXPECT_TRUE(ProvesLease("key", id, terms));
+  EXPECT_FALSE(ProvesLease("other", id, terms));
+  EXPECT_FALSE(ProvesLease("", MakeLeaseId("", terms), terms));
+  EXPECT_FALSE(ProvesLease("key", id.substr(1), terms));
+  EXPECT_FALSE(ProvesLease("key", "", terms));
+  EXPECT_FALSE(ProvesLease(
+      "key", id, {.candidate_id = "e", .attempt = 2, .device_id = "d@1"}));
+  EXPECT_FALSE(ProvesLease(
+      "key", id, {.candidate_id = "c", .attempt = 1, .device_id = "d@1"}));
+  EXPECT_FALSE(ProvesLease(
+      "key", id, {.candidate_id = "c", .attempt = 2, .device_id = "d@2"}));
 }
 
 TEST_F(FarmTest, LeaseIdsAre128RandomBits) {

@@ -28,8 +28,9 @@ constexpr const char* kTargets[] = {
     "x86-64:znver4,cores=4", "x86-64:znver4,cores=1",
     "x86-64:x86-64-v3,cores=2", "aarch64:cortex-a72,cores=4"};
 constexpr const char* kUsers[] = {"ann", "bob", "cyd"};
-constexpr const char* kRequired[] = {"label.rack=b", "cores>=4", "device=w1",
-                                     "library.openblas=1"};
+constexpr const char* kRequired[] = {
+    "label.rack=b", "label.rack=c", "cores>=4",           "device=w1",
+    "memory>=8GiB", "memory>=9GiB", "library.openblas=1", "library.openblas=2"};
 constexpr char kOpenblas[] =
     "sch.call_library(block=b0, kernel=\"openblas.sgemm\")\n";
 
@@ -178,6 +179,7 @@ class Life {
   static Timeouts NothingExpires() {
     Timeouts timeouts;
     timeouts.lease_duration = absl::Hours(10'000);
+    timeouts.phase_grace = absl::Hours(10'000);
     return timeouts;
   }
   std::string SomeDevice() { return "w" + std::to_string(rng_.Below(6)); }
@@ -214,8 +216,15 @@ class Life {
     if (device.hello.name.empty()) {
       hello.device.target = kTargets[rng_.Below(4)];
       hello.device.cores = static_cast<int>(rng_.Between(1, 8));
-      if (rng_.Chance(0.3)) hello.device.libraries["openblas"] = "1";
-      if (rng_.Chance(0.5)) hello.device.labels["rack"] = "b";
+      if (rng_.Chance(0.3)) {
+        hello.device.libraries["openblas"] = rng_.Chance(0.5) ? "1" : "2";
+      }
+      if (rng_.Chance(0.7)) {
+        hello.device.labels["rack"] = rng_.Chance(0.5) ? "b" : "c";
+      }
+      hello.device.labels["name"] = name;
+      hello.device.memory_bytes =
+          (int64_t{7} << 30) + static_cast<int64_t>(rng_.Below(3u << 30));
       device.hello = hello;
     }
     auto link = std::make_shared<FakeLink>();
@@ -274,7 +283,7 @@ class Life {
     QueueTerms terms{.user = kUsers[rng_.Below(3)],
                      .priority = static_cast<int>(rng_.Between(-2, 2))};
     if (rng_.Chance(0.5)) {
-      const std::string text = kRequired[rng_.Below(4)];
+      const std::string text = kRequired[rng_.Below(std::size(kRequired))];
       terms.requirements =
           *ParseRequirements({&text, 1}, *target::Parse(kTargets[1]));
     }
@@ -391,6 +400,64 @@ TEST(GrantIndexTest, CandidatesOfSeveralTargetsKeepTheirOrder) {
   EXPECT_EQ(index.Take("q", "x86"), std::nullopt);
   EXPECT_EQ(index.Take("q", "arm"), "1");
   EXPECT_FALSE(index.has_ready());
+}
+
+Requirements Required(const std::string& text) {
+  return *ParseRequirements({&text, 1}, *target::Parse(kTargets[1]));
+}
+
+TEST(GrantIndexTest, BoardsOfOneKindAreAsManyClassesAsQueuesAskFor) {
+  const target::Target wanted = *target::Parse(kTargets[1]);
+  GrantIndex index;
+  constexpr int kBoards = 300;
+  for (int i = 0; i < kBoards; ++i) {
+    const std::string name = "board-" + std::to_string(i);
+    GrantIndex::Device board = DeviceOf(kTargets[0]);
+    // What the system keeps for itself differs from boot to boot.
+    board.properties.memory_bytes = (int64_t{8} << 30) - 4096 * (i % 7) - i;
+    board.properties.labels["serial"] = std::to_string(i);
+    board.properties.labels["rack"] = i % 3 == 0 ? "b" : "c";
+    index.SetDevice(name, board);
+    index.SetState(name, /*working=*/true, /*free=*/true, /*slots=*/2);
+  }
+  EXPECT_EQ(index.class_count(), 1);
+  // What nobody asks for yet is looked up all the same.
+  const Requirements rack = Required("label.rack=b");
+  EXPECT_EQ(index.SlotsFor("ann", rack, wanted), 200);
+  index.SetTerms("q1", "ann", rack);
+  EXPECT_EQ(index.class_count(), 2);
+  EXPECT_EQ(index.SlotsFor("ann", rack, wanted), 200);
+  index.SetTerms("q2", "bob", rack);
+  index.SetTerms("q3", "bob", Required("memory>=8GiB"));
+  // The one board with all of its 8 GiB is in rack b.
+  EXPECT_EQ(index.class_count(), 3);
+  index.Push("q3", "c", {.target_key = wanted.Key()}, wanted, false);
+  EXPECT_EQ(index.NextDevice(""), "board-0");
+  EXPECT_EQ(index.NextDevice("board-0"), std::nullopt);
+  index.RemoveQueue("q3");
+  index.RemoveQueue("q1");
+  EXPECT_EQ(index.class_count(), 2);
+  index.SetTerms("q2", "bob", {});
+  EXPECT_EQ(index.class_count(), 1);
+  EXPECT_EQ(index.SlotsFor("bob", {}, wanted), 2 * kBoards);
+}
+
+TEST(GrantIndexTest, TargetsKernelsAndReservationsMakeClasses) {
+  GrantIndex index;
+  index.SetDevice("a", DeviceOf(kTargets[0]));
+  GrantIndex::Device device = DeviceOf(kTargets[0]);
+  device.properties.libraries["openblas"] = "1";
+  index.SetDevice("b", device);
+  device.properties.libraries["openblas"] = "2";  // has the same kernels
+  index.SetDevice("c", device);
+  EXPECT_EQ(index.class_count(), 2);
+  device.reserved_for = "ann";
+  index.SetDevice("c", device);
+  EXPECT_EQ(index.class_count(), 3);
+  index.SetDevice("d", DeviceOf(kTargets[3]));
+  EXPECT_EQ(index.class_count(), 4);
+  for (const char* name : {"b", "c", "d"}) index.ForgetDevice(name);
+  EXPECT_EQ(index.class_count(), 1);
 }
 
 }  // namespace

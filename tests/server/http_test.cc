@@ -238,6 +238,7 @@ tilefarm_device_canary_seconds{device="a\\b\n"} 1.5e-05
 # TYPE tilefarm_leases gauge
 tilefarm_leases{phase="granted"} 0
 tilefarm_leases{phase="building"} 0
+tilefarm_leases{phase="built"} 0
 tilefarm_leases{phase="running"} 1
 # HELP tilefarm_candidates Candidates in the farm: ready (wait for a device), leased, held (wait for a former process's result), doubted (wait for a canary), committing.
 # TYPE tilefarm_candidates gauge

@@ -32,8 +32,10 @@ class JobsTest : public ::testing::Test {
     timeouts.tick = absl::Milliseconds(20);
     timeouts.watch_interval = absl::Milliseconds(20);
     timeouts.search_poll = search_poll_;
-    farm_ = std::make_unique<farm::Farm>(farm::FarmOptions{
-        .timeouts = timeouts, .fingerprint = testing::kFingerprint});
+    farm_ = std::make_unique<farm::Farm>(
+        farm::FarmOptions{.timeouts = timeouts,
+                          .fingerprint = testing::kFingerprint,
+                          .lease_key = "key"});
     jobs_ = std::make_unique<Jobs>(
         *store_, *farm_,
         JobsOptions{.timeouts = timeouts,

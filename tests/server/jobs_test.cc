@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "compiler/ir/parser.h"
 #include "server/jobs/job_log.h"
+#include "tests/server/flaky_store.h"
 #include "tests/server/jobs_fixture.h"
 #include "tests/support/until.h"
 
@@ -302,13 +303,15 @@ TEST_F(JobsTest, ResumesAfterARestartWithoutMeasuringAgain) {
   EXPECT_EQ(jobs_->Get(id)->trials_done, 20);
   // One result of a former lease comes from the worker's spool.
   auto link = std::make_shared<testing::FakeLink>();
-  const int64_t session = *farm_->Connect(testing::TestHello("spool"), link);
+  const int64_t session = *farm_->Connect(testing::TestHello("w"), link);
   farm_->OnResult(session, {.lease_id = unanswered[0].lease_id,
+                            .attempt = unanswered[0].attempt,
                             .candidate_id = unanswered[0].item.candidate_id,
                             .measurement = Measured(2e-3)});
   WaitFor(id, [](const JobSnapshot& s) { return s.trials_done == 21; });
   EXPECT_THAT(link->acks(), ElementsAre(Pair(unanswered[0].lease_id, false)));
   seen.insert(unanswered[0].item.candidate_id);
+  farm_->Disconnect(session);
 
   FakeWorker worker(*farm_, "w2", Quick);
   const JobSnapshot end = WaitForEnd(id);
@@ -451,6 +454,106 @@ TEST_F(JobsTest, MeasuresByHandBeforeTheQueue) {
   elsewhere.target = "aarch64:cortex-a72";
   EXPECT_EQ(jobs_->Measure(elsewhere, take).status().code(),
             absl::StatusCode::kUnavailable);
+}
+
+TEST_F(JobsTest, RequestIdsOfUsersAreTheirOwn) {
+  JobSpec spec = Spec();
+  spec.user = "ann";
+  const std::string anns = *jobs_->Submit(spec);
+  spec.user = "bob";
+  spec.trials = 7;
+  const std::string bobs = *jobs_->Submit(spec);
+  EXPECT_NE(anns, bobs);
+  EXPECT_EQ(jobs_->Get(bobs)->user, "bob");
+  EXPECT_EQ(jobs_->Get(bobs)->trials, 7);
+  EXPECT_EQ(*jobs_->Submit(spec), bobs);
+  Restart(FakeSearchFactory());
+  EXPECT_EQ(*jobs_->Submit(spec), bobs);
+  spec.user = "ann";
+  EXPECT_EQ(*jobs_->Submit(spec), anns);
+}
+
+TEST_F(JobsTest, AUserHasAsManyUnendedJobsAsHeMay) {
+  JobSpec first = Spec();
+  first.user = "ann";
+  std::string last;
+  for (int i = 0; i < JobsOptions().user_jobs.jobs; ++i) {
+    JobSpec spec = i == 0 ? first : Spec();
+    spec.user = "ann";
+    const auto id = jobs_->Submit(spec);
+    ASSERT_TRUE(id.ok()) << id.status();
+    last = *id;
+  }
+  JobSpec more = Spec();
+  more.user = "ann";
+  const auto refused = jobs_->Submit(more);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("ann has 1000 jobs that have not ended"));
+  // A retry is no further job, and others have their own.
+  EXPECT_TRUE(jobs_->Submit(first).ok());
+  more.user = "bob";
+  EXPECT_TRUE(jobs_->Submit(more).ok());
+  ASSERT_TRUE(jobs_->Cancel(last).ok());
+  more.user = "ann";
+  EXPECT_TRUE(jobs_->Submit(more).ok());
+}
+
+TEST_F(JobsTest, AUsersUnendedJobsHoldAsMuchTextAsTheyMay) {
+  JobSpec spec = Spec();
+  spec.user = "ann";
+  spec.program += std::string(3 << 20, '\n');
+  int accepted = 0;
+  absl::Status status;
+  for (; status.ok() && accepted < 100; ++accepted) {
+    spec.request_id = "large-" + std::to_string(accepted);
+    status = jobs_->Submit(spec).status();
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(accepted - 1, 21);  // of 3 MiB in 64
+}
+
+TEST_F(JobsTest, AStoreThatIsBusyAtTheStartFailsNoJob) {
+  auto flaky = std::make_unique<testing::FlakyStore>(std::move(store_));
+  testing::FlakyStore& store = *flaky;
+  store_ = std::move(flaky);
+  Restart(FakeSearchFactory());
+  const std::string id = *jobs_->Submit(Spec(20));
+  {
+    std::atomic<int> measured = 0;
+    FakeWorker worker(*farm_, "w", [&](const farm::Lease& lease) {
+      return ++measured < 8 ? Quick(lease) : std::nullopt;
+    });
+    WaitFor(id, [](const JobSnapshot& s) { return s.trials_done >= 4; });
+  }
+  store.log_failures = 3;
+  Restart(FakeSearchFactory(), /*start=*/false);
+  EXPECT_EQ(jobs_->Get(id)->state, JobState::kQueued);
+  EXPECT_THAT(jobs_->Get(id)->message, HasSubstr("the file is busy"));
+  jobs_->Start();
+  FakeWorker worker(*farm_, "w", Quick);
+  const JobSnapshot end = WaitForEnd(id);
+  EXPECT_EQ(end.state, JobState::kDone);
+  EXPECT_EQ(end.trials_done, 20);
+}
+
+TEST_F(JobsTest, ATimeThatIsTooGoodIsHeldAgainstNobody) {
+  // The first trial's time is a lie that no roofline tells from the truth.
+  std::atomic<bool> lied = false;
+  FakeWorker worker(*farm_, "w", [&](const farm::Lease& lease) {
+    if (lease.item.purpose == farm::Purpose::kTrial && !lied.exchange(true)) {
+      return testing::Measured(1e-5);
+    }
+    return *Quick(lease);
+  });
+  WaitForEnd(*jobs_->Submit(Spec(20)));
+  int held = 0;
+  for (const farm::Lease& lease : worker.link().leases()) {
+    if (lease.best_seconds == 0) continue;
+    ++held;
+    EXPECT_GE(lease.best_seconds, 1e-3);
+  }
+  EXPECT_GT(held, 0);
 }
 
 TEST_F(JobsTest, AJobThatAFullDiskKeepsFromStartingWaitsAlone) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/server/fake_worker.h"
+#include "tests/server/flaky_store.h"
 #include "tests/support/until.h"
 
 namespace tilefarm::jobs {
@@ -12,6 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using testing::FakeLink;
+using testing::FlakyStore;
 using ::testing::HasSubstr;
 using testing::kFingerprint;
 using testing::Measured;
@@ -19,134 +21,6 @@ using ::testing::Pair;
 using ::testing::SizeIs;
 using testing::TestHello;
 using testing::TestTarget;
-
-// A store that refuses to write for a while, or some records for ever, or
-// takes its time.
-class FlakyStore : public database::Store {
- public:
-  explicit FlakyStore(std::unique_ptr<database::Store> store)
-      : store_(std::move(store)) {}
-
-  std::string uuid() const override { return store_->uuid(); }
-  int schema_version() const override { return store_->schema_version(); }
-  absl::StatusOr<std::vector<bool>> AddRecords(
-      std::span<const database::Record> records) override {
-    groups.push_back(records.size());
-    ++writes;
-    {
-      MutexLock lock(mutex_);
-      while (held_) released_.Wait(mutex_);
-    }
-    if (failures > 0) {
-      --failures;
-      return absl::UnavailableError("the disk is full");
-    }
-    for (const database::Record& record : records) {
-      if (record.candidate_id == refused) {
-        return absl::InvalidArgumentError("a record it will not have");
-      }
-    }
-    return store_->AddRecords(records);
-  }
-  absl::Status AddMeasurement(int64_t id,
-                              const database::Record& record) override {
-    return store_->AddMeasurement(id, record);
-  }
-  absl::StatusOr<std::vector<database::Record>> FindMeasurements(
-      int64_t id) const override {
-    return store_->FindMeasurements(id);
-  }
-  absl::Status ForEachRecord(const std::function<bool(const database::Record&)>&
-                                 visit) const override {
-    return store_->ForEachRecord(visit);
-  }
-  absl::StatusOr<std::vector<database::Record>> FindRecords(
-      const std::string& workload, const std::string& target) const override {
-    return store_->FindRecords(workload, target);
-  }
-  absl::StatusOr<bool> HasCandidate(const std::string& id) const override {
-    return store_->HasCandidate(id);
-  }
-  absl::StatusOr<int64_t> RecordOf(const std::string& id) const override {
-    return store_->RecordOf(id);
-  }
-  absl::StatusOr<database::BestMatch> FindBest(
-      const database::BestQuery& query) const override {
-    return store_->FindBest(query);
-  }
-  absl::StatusOr<database::Stats> GetStats() const override {
-    return store_->GetStats();
-  }
-  absl::Status AddToken(const database::TokenRow& token,
-                        const std::string& actor) override {
-    return store_->AddToken(token, actor);
-  }
-  absl::StatusOr<std::vector<database::TokenRow>> ListTokens() const override {
-    return store_->ListTokens();
-  }
-  absl::StatusOr<int> RevokeName(const std::string& name, const std::string& at,
-                                 const std::string& actor) override {
-    return store_->RevokeName(name, at, actor);
-  }
-  absl::StatusOr<std::map<std::string, std::string>> ListRevokedNames()
-      const override {
-    return store_->ListRevokedNames();
-  }
-  absl::StatusOr<std::string> AddJob(const database::JobRow& job) override {
-    return store_->AddJob(job);
-  }
-  absl::Status UpdateJob(const std::string& id, const std::string& state,
-                         const std::string& error) override {
-    return store_->UpdateJob(id, state, error);
-  }
-  absl::StatusOr<std::vector<database::JobRow>> ListJobs() const override {
-    return store_->ListJobs();
-  }
-  absl::StatusOr<database::JobRow> GetJob(
-      const std::string& id) const override {
-    return store_->GetJob(id);
-  }
-  absl::Status AppendJobLog(const std::string& id,
-                            std::span<const std::string> lines) override {
-    return store_->AppendJobLog(id, lines);
-  }
-  absl::StatusOr<std::vector<std::string>> ReadJobLog(
-      const std::string& id) const override {
-    return store_->ReadJobLog(id);
-  }
-  absl::Status PutBlob(const std::string& key,
-                       std::string_view bytes) override {
-    return store_->PutBlob(key, bytes);
-  }
-  absl::StatusOr<std::string> GetBlob(const std::string& key) const override {
-    return store_->GetBlob(key);
-  }
-  database::DeviceTables& device_tables() override {
-    return store_->device_tables();
-  }
-
-  // From now on writes wait, until Release().
-  void Hold() {
-    MutexLock lock(mutex_);
-    held_ = true;
-  }
-  void Release() {
-    MutexLock lock(mutex_);
-    held_ = false;
-    released_.NotifyAll();
-  }
-
-  std::atomic<int> failures = 0;
-  std::atomic<int> writes = 0;  // begun
-  std::string refused;
-  std::vector<size_t> groups;  // of the writer's thread
-
- private:
-  const std::unique_ptr<database::Store> store_;
-  Mutex mutex_;
-  CondVar released_;
-  bool held_ ABSL_GUARDED_BY(mutex_) = false;
-};
 
 class NoListener : public RecordListener {
  public:
@@ -176,7 +50,9 @@ class ResultWriterTest : public ::testing::Test {
     item.program = "program";
     item.target = TestTarget();
     ASSERT_TRUE(farm_.Add(item).ok());
-    farm_.OnResult(session_, {.lease_id = link_->leases().back().lease_id,
+    const farm::Lease lease = link_->leases().back();
+    farm_.OnResult(session_, {.lease_id = lease.lease_id,
+                              .attempt = lease.attempt,
                               .candidate_id = candidate,
                               .measurement = Measured(1e-3)});
   }
@@ -223,6 +99,33 @@ TEST_F(ResultWriterTest, OneRefusedRecordDoesNotHoldUpTheOthers) {
   EXPECT_TRUE(*store_.HasCandidate("a"));
   EXPECT_TRUE(*store_.HasCandidate("b"));
   EXPECT_FALSE(*store_.HasCandidate("bad"));
+}
+
+// Whatever the store says about it.
+TEST_F(ResultWriterTest, ARecordThatIsNeverStoredDoesNotHoldUpTheOthers) {
+  for (const absl::StatusCode code :
+       {absl::StatusCode::kInternal, absl::StatusCode::kUnavailable,
+        absl::StatusCode::kResourceExhausted}) {
+    const std::string name = absl::StatusCodeToString(code);
+    store_.refused = name + "-bad";
+    store_.refusal = absl::Status(code, "it will not have it");
+    const size_t acknowledged = link_->acks().size();
+    store_.Hold();
+    const int begun = store_.writes;
+    for (const char* id : {"-a", "-bad", "-b"}) Measure(name + id);
+    while (store_.writes == begun) usleep(1000);
+    store_.Release();
+    // The others are stored while it is still tried.
+    for (int i = 0; i < 5000 && !*store_.HasCandidate(name + "-b"); ++i) {
+      usleep(1000);
+    }
+    Measure(name + "-c");
+    WaitForAcks(acknowledged + 4);
+    for (const char* id : {"-a", "-b", "-c"}) {
+      EXPECT_TRUE(*store_.HasCandidate(name + id)) << name << id;
+    }
+    EXPECT_FALSE(*store_.HasCandidate(store_.refused));
+  }
 }
 
 TEST_F(ResultWriterTest, SecondRecordOfACandidateIsSuperseded) {

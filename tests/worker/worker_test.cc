@@ -258,7 +258,7 @@ TEST_F(WorkerTest, BuildsAheadWhileOneRuns) {
       [this] { return farm_.phase("loop") == v1::LEASE_PHASE_RUNNING; }));
   for (const char* id : {"b", "c", "d"}) farm_.SendLease(Lease(id, "good"));
   ASSERT_TRUE(farm_.Await([this] {
-    return farm_.phase("d") == v1::LEASE_PHASE_BUILDING &&
+    return farm_.phase("d") == v1::LEASE_PHASE_BUILT &&
            farm_.last_state().free_slots() == 0;
   }));
   v1::ServerMessage cancel;

@@ -1,20 +1,36 @@
 #include "worker/builder_client.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 
 namespace tilefarm::worker {
 namespace {
 
-constexpr absl::Duration kHelloTimeout = absl::Seconds(30);
-constexpr absl::Duration kWriteTimeout = absl::Seconds(30);
-// How closely paused time is kept out of the limit.
+// How closely paused time is kept out of the limits.
 constexpr absl::Duration kSlice = absl::Milliseconds(20);
+
+// What of our environment a builder gets: nothing, since tokens may be in it.
+std::vector<std::string> BuilderEnvironment() {
+  std::vector<std::string> environment;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  for (const char* name : {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr) {
+      environment.push_back(absl::StrCat(name, "=", value));
+    }
+  }
+#endif
+  return environment;
+}
 
 }  // namespace
 
@@ -26,12 +42,12 @@ absl::StatusOr<std::shared_ptr<Process>> BuilderClient::Started() {
       // It owes us nothing: what can be read now is its end. The next request
       // must not pay for that.
       if (!process_->WaitReadable(absl::ZeroDuration())) return process_;
-      process_->Kill();
+      End(*process_);
       process_ = nullptr;
     }
   }
   TF_ASSIGN_OR_RETURN(std::unique_ptr<Process> started,
-                      starter_.Start(command_));
+                      starter_.Start(command_, BuilderEnvironment()));
   const std::shared_ptr<Process> process = std::move(started);
   {
     MutexLock lock(mutex_);
@@ -41,44 +57,72 @@ absl::StatusOr<std::shared_ptr<Process>> BuilderClient::Started() {
     if (paused_) process->Stop();
   }
   const absl::StatusOr<Frame> frame =
-      Ask(*process, BuilderFrame::kHello, "", kHelloTimeout);
+      Ask(*process, BuilderFrame::kHello, "", timeouts_.start);
+  BuilderHelloReply hello;
   if (frame.ok() &&
-      frame->type == static_cast<uint32_t>(BuilderFrame::kHelloReply)) {
+      frame->type == static_cast<uint32_t>(BuilderFrame::kHelloReply) &&
+      Decode(frame->payload, &hello)) {
+    SayConfinement(hello);
+    MutexLock lock(directory_mutex_);
+    directory_ = hello.directory;
     return process;
   }
   return absl::UnavailableError(absl::StrCat(
       "builder ", command_[0], " does not start: ", Drop(*process)));
 }
 
+void BuilderClient::SayConfinement(const BuilderHelloReply& hello) {
+  if (std::exchange(said_confinement_, true)) return;
+  Log(hello.shortfall.empty() ? LogLevel::kDebug : LogLevel::kWarning, "worker",
+      absl::StrCat("builders are confined by ", hello.confinement,
+                   hello.shortfall.empty() ? "" : "; ", hello.shortfall));
+}
+
 absl::StatusOr<Frame> BuilderClient::Ask(Process& process, BuilderFrame type,
                                          const std::string& payload,
                                          absl::Duration timeout) {
   TF_RETURN_IF_ERROR(
-      process.Write(static_cast<uint32_t>(type), payload, kWriteTimeout));
-  absl::Duration spent;
+      process.Write(static_cast<uint32_t>(type), payload, timeouts_.transfer));
+  // Of the answer: until its first byte, and after.
+  absl::Duration waited, read;
   absl::Duration last = Clock::Real().Monotonic();
-  while (!process.WaitReadable(kSlice)) {
+  for (;;) {
+    absl::StatusOr<Frame> frame = process.Read(kSlice);
+    if (!absl::IsDeadlineExceeded(frame.status())) return frame;
     const absl::Duration now = Clock::Real().Monotonic();
     bool paused;
     {
       MutexLock lock(mutex_);
       paused = paused_;
     }
-    if (!paused)
+    absl::Duration& spent = process.in_frame() ? read : waited;
+    if (!paused) {
       spent += std::clamp(now - last, absl::ZeroDuration(), 2 * kSlice);
+    }
     last = now;
-    if (spent > timeout) {
+    if (waited > timeout) {
       return absl::DeadlineExceededError(absl::StrCat(
           "compiling took longer than ", absl::FormatDuration(timeout)));
     }
+    if (read > timeouts_.transfer) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("the builder's answer took longer than ",
+                       absl::FormatDuration(timeouts_.transfer)));
+    }
   }
-  // It answers: what remains is the time to move the bytes, or to be stopped
-  // and continued while it does.
-  return process.Read(absl::InfiniteDuration());
+}
+
+std::string BuilderClient::End(Process& process) {
+  const std::string end = process.Kill();
+  MutexLock lock(directory_mutex_);
+  std::error_code ignored;
+  if (!directory_.empty()) std::filesystem::remove_all(directory_, ignored);
+  directory_.clear();
+  return end;
 }
 
 std::string BuilderClient::Drop(Process& process) {
-  const std::string end = process.Kill();
+  const std::string end = End(process);
   MutexLock lock(mutex_);
   process_ = nullptr;
   return end;
@@ -132,7 +176,7 @@ void BuilderClient::Shutdown() {
     ended_ = true;
     process = process_;
   }
-  if (process != nullptr) process->Kill();
+  if (process != nullptr) End(*process);
 }
 
 }  // namespace tilefarm::worker

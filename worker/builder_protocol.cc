@@ -6,6 +6,9 @@ std::string Encode(const BuilderHelloReply& value) {
   ByteWriter out;
   out.Str(value.version);
   out.Str(value.fingerprint);
+  out.Str(value.confinement);
+  out.Str(value.shortfall);
+  out.Str(value.directory);
   return out.Take();
 }
 
@@ -13,6 +16,9 @@ bool Decode(std::string_view payload, BuilderHelloReply* value) {
   ByteReader in(payload);
   value->version = in.Str();
   value->fingerprint = in.Str();
+  value->confinement = in.Str();
+  value->shortfall = in.Str();
+  value->directory = in.Str();
   return in.Finished();
 }
 

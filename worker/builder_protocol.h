@@ -35,6 +35,10 @@ inline constexpr int kBuilderOutOfMemory = 3;
 struct BuilderHelloReply {
   std::string version;
   std::string fingerprint;  // of the compiler it holds
+  // BuilderConfinement of builder/sandbox.h.
+  std::string confinement;
+  std::string shortfall;
+  std::string directory;
 };
 
 struct BuildRequest {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "worker/monotonic_ms.h"
 
@@ -13,7 +14,7 @@ namespace tilefarm::worker {
 namespace {
 
 constexpr char kMagic[3] = {'T', 'F', 'W'};
-constexpr size_t kReadChunk = size_t{1} << 20;
+constexpr size_t kReadChunk = size_t{64} << 10;  // what a pipe holds
 
 // Waits until `fd` is ready; false where the deadline passed. A negative
 // deadline never passes.
@@ -32,17 +33,17 @@ bool WaitReady(int fd, short events, int64_t deadline_ms) {
   }
 }
 
-// Reads `size` bytes. kEnd: not a single byte was there.
-FrameStatus ReadAll(int fd, int64_t deadline_ms, char* out, size_t size) {
-  size_t done = 0;
-  while (done < size) {
+// Reads until `out` has `size` bytes. kEnd: there is no more.
+FrameStatus FillTo(int fd, int64_t deadline_ms, size_t size, std::string* out) {
+  while (out->size() < size) {
     if (!WaitReady(fd, POLLIN, deadline_ms)) return FrameStatus::kTimeout;
-    const ssize_t n = read(fd, out + done, size - done);
-    if (n > 0) {
-      done += static_cast<size_t>(n);
-    } else if (n == 0) {
-      return done == 0 ? FrameStatus::kEnd : FrameStatus::kMalformed;
-    } else if (errno != EINTR && errno != EAGAIN) {
+    const size_t done = out->size();
+    out->resize(std::min(size, done + kReadChunk));
+    const ssize_t n = read(fd, out->data() + done, out->size() - done);
+    const int error = errno;
+    out->resize(done + static_cast<size_t>(std::max<ssize_t>(n, 0)));
+    if (n == 0) return FrameStatus::kEnd;
+    if (n < 0 && error != EINTR && error != EAGAIN) {
       return FrameStatus::kIoError;
     }
   }
@@ -83,29 +84,32 @@ const char* FrameStatusName(FrameStatus status) {
   return "unknown";
 }
 
-FrameStatus ReadFrame(int fd, int64_t timeout_ms, Frame* frame) {
+FrameStatus FrameReader::Read(int fd, int64_t timeout_ms, Frame* frame) {
   const int64_t deadline_ms = timeout_ms < 0 ? -1 : MonotonicMs() + timeout_ms;
-  char header[kFrameHeaderBytes];
-  FrameStatus status = ReadAll(fd, deadline_ms, header, sizeof header);
-  if (status != FrameStatus::kOk) return status;
-  if (std::memcmp(header, kMagic, sizeof kMagic) != 0 ||
-      static_cast<uint8_t>(header[3]) != kFrameVersion) {
+  FrameStatus status = FillTo(fd, deadline_ms, kFrameHeaderBytes, &header_);
+  if (status == FrameStatus::kEnd && !header_.empty()) {
     return FrameStatus::kMalformed;
   }
-  ByteReader reader(std::string_view(header + 4, sizeof header - 4));
+  if (status != FrameStatus::kOk) return status;
+  if (std::memcmp(header_.data(), kMagic, sizeof kMagic) != 0 ||
+      static_cast<uint8_t>(header_[3]) != kFrameVersion) {
+    return FrameStatus::kMalformed;
+  }
+  ByteReader reader(std::string_view(header_).substr(4));
   frame->type = reader.U32();
   const uint64_t length = reader.U64();
   if (length > kMaxPayloadBytes) return FrameStatus::kMalformed;
-  frame->payload.clear();
-  while (frame->payload.size() < length) {
-    const size_t done = frame->payload.size();
-    const size_t chunk = std::min<size_t>(kReadChunk, length - done);
-    frame->payload.resize(done + chunk);
-    status = ReadAll(fd, deadline_ms, frame->payload.data() + done, chunk);
-    if (status == FrameStatus::kEnd) return FrameStatus::kMalformed;
-    if (status != FrameStatus::kOk) return status;
-  }
+  status = FillTo(fd, deadline_ms, length, &payload_);
+  if (status == FrameStatus::kEnd) return FrameStatus::kMalformed;
+  if (status != FrameStatus::kOk) return status;
+  frame->payload = std::move(payload_);
+  payload_.clear();
+  header_.clear();
   return FrameStatus::kOk;
+}
+
+FrameStatus ReadFrame(int fd, int64_t timeout_ms, Frame* frame) {
+  return FrameReader().Read(fd, timeout_ms, frame);
 }
 
 FrameStatus WriteFrame(int fd, int64_t timeout_ms, uint32_t type,

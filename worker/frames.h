@@ -35,16 +35,28 @@ struct Frame {
 
 enum class FrameStatus {
   kOk,
-  kEnd,        // end of input between two frames
-  kTimeout,    // nothing is lost between frames; mid-frame the stream is
+  kEnd,  // end of input between two frames
+  kTimeout,
   kMalformed,  // wrong magic, version or length, or cut short
   kIoError,
 };
 const char* FrameStatusName(FrameStatus status);
 
-// Reads exactly one frame, no byte beyond it. `timeout_ms` < 0 waits for
-// ever. The descriptor may be blocking or not. Memory grows with the bytes
-// that arrive, not with the length that is claimed.
+// Reads frames of one descriptor, which may be blocking or not. Memory grows
+// with the bytes that arrive, not with the length that is claimed.
+class FrameReader {
+ public:
+  // Exactly one frame, no byte beyond it. `timeout_ms` < 0 waits for ever.
+  // kTimeout loses nothing: the next call goes on where this one ended.
+  FrameStatus Read(int fd, int64_t timeout_ms, Frame* frame);
+  // Whether part of a frame was read.
+  bool in_frame() const { return !header_.empty(); }
+
+ private:
+  std::string header_, payload_;  // what was read of them
+};
+
+// One frame, of a descriptor of which nothing more is read after kTimeout.
 FrameStatus ReadFrame(int fd, int64_t timeout_ms, Frame* frame);
 
 // Writes one frame. kTimeout is only possible on a non-blocking descriptor.

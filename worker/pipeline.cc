@@ -131,8 +131,8 @@ Pipeline::Pipeline(Options options)
       runner_(starter_, options_.runner_command),
       built_(kCachedBuildBytes) {
   for (int i = 0; i < options_.builders; ++i) {
-    builders_.push_back(
-        std::make_unique<BuilderClient>(starter_, options_.builder_command));
+    builders_.push_back(std::make_unique<BuilderClient>(
+        starter_, options_.builder_command, options_.builder_timeouts));
   }
   for (auto& builder : builders_) {
     threads_.emplace_back([this, &builder] { BuilderLoop(*builder); });

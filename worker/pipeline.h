@@ -41,6 +41,7 @@ class Pipeline {
   struct Options {
     std::vector<std::string> builder_command;
     std::vector<std::string> runner_command;
+    BuilderTimeouts builder_timeouts;
     int builders = 1;
     // Leases beyond those in the builders and the runner, built and waiting.
     int ready = 2;

@@ -44,6 +44,16 @@ absl::Status ErrnoError(const char* what, int error) {
   return absl::ErrnoToStatus(error, what);
 }
 
+// As exec takes them; valid as long as the strings.
+std::vector<char*> Pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (const std::string& one : strings) {
+    pointers.push_back(const_cast<char*>(one.c_str()));
+  }
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
 std::string DescribeEnd(int status) {
   if (WIFEXITED(status)) {
     return absl::StrCat("exited with status ", WEXITSTATUS(status));
@@ -75,7 +85,7 @@ bool Process::WaitReadable(absl::Duration timeout) {
 absl::StatusOr<Frame> Process::Read(absl::Duration timeout) {
   Frame frame;
   const absl::Status status =
-      FrameError(ReadFrame(output_fd_, Milliseconds(timeout), &frame));
+      FrameError(reader_.Read(output_fd_, Milliseconds(timeout), &frame));
   if (!status.ok()) return status;
   return frame;
 }
@@ -147,14 +157,15 @@ void ProcessStarter::Loop() {
 }
 
 absl::StatusOr<std::unique_ptr<Process>> ProcessStarter::Start(
-    const std::vector<std::string>& argv) {
+    const std::vector<std::string>& argv,
+    const std::optional<std::vector<std::string>>& environment) {
   absl::StatusOr<std::unique_ptr<Process>> result =
       absl::InternalError("not started");
   MutexLock lock(mutex_);
   while (task_ != nullptr) changed_.Wait(mutex_);
   bool done = false;
   task_ = [&] {
-    result = Spawn(argv);
+    result = Spawn(argv, environment);
     done = true;
   };
   changed_.NotifyAll();
@@ -163,7 +174,8 @@ absl::StatusOr<std::unique_ptr<Process>> ProcessStarter::Start(
 }
 
 absl::StatusOr<std::unique_ptr<Process>> ProcessStarter::Spawn(
-    const std::vector<std::string>& argv) {
+    const std::vector<std::string>& argv,
+    const std::optional<std::vector<std::string>>& environment) {
   // Close-on-exec: an end that leaks into another helper process would keep
   // this one from seeing the end of its input.
   int to_child[2], from_child[2];
@@ -194,14 +206,13 @@ absl::StatusOr<std::unique_ptr<Process>> ProcessStarter::Spawn(
   }
   posix_spawnattr_setsigdefault(&attributes, &signals);
 
-  std::vector<char*> arguments;
-  for (const std::string& arg : argv) {
-    arguments.push_back(const_cast<char*>(arg.c_str()));
-  }
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = Pointers(argv);
+  std::vector<char*> variables;
+  if (environment.has_value()) variables = Pointers(*environment);
   pid_t pid = -1;
-  const int error = posix_spawnp(&pid, arguments[0], &actions, &attributes,
-                                 arguments.data(), environ);
+  const int error =
+      posix_spawnp(&pid, arguments[0], &actions, &attributes, arguments.data(),
+                   environment.has_value() ? variables.data() : environ);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   close(to_child[0]);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -39,8 +40,11 @@ class Process {
   // Waits for the first byte of a frame, or the end: false on a timeout.
   bool WaitReadable(absl::Duration timeout);
   // DeadlineExceeded, Unavailable as above; DataLoss for a malformed frame.
-  // After any error only Kill makes sense.
+  // After DeadlineExceeded the next call goes on with the same frame; after any
+  // other error only Kill makes sense.
   absl::StatusOr<Frame> Read(absl::Duration timeout);
+  // Whether Read has part of a frame.
+  bool in_frame() const { return reader_.in_frame(); }
 
   // SIGKILL, and reaps, within seconds. Returns how it ended: "exited with
   // status 1", "crashed with SIGSEGV", "killed", "does not end when it is
@@ -60,6 +64,7 @@ class Process {
   const pid_t pid_;
   int input_fd_;         // its standard input; -1 once closed
   const int output_fd_;  // its standard output
+  FrameReader reader_;
   Mutex write_mutex_;
   Mutex mutex_;
   bool reaped_ ABSL_GUARDED_BY(mutex_) = false;
@@ -75,15 +80,19 @@ class ProcessStarter {
   ~ProcessStarter();
 
   // argv[0] is a path, or a name found on PATH. The process gets its own
-  // process group and default signals, and shares our standard error.
-  // NotFound, PermissionDenied or Internal where it cannot be started.
+  // process group and default signals, and shares our standard error, and our
+  // environment unless it is given one ("NAME=VALUE"). NotFound,
+  // PermissionDenied or Internal where it cannot be started.
   absl::StatusOr<std::unique_ptr<Process>> Start(
-      const std::vector<std::string>& argv);
+      const std::vector<std::string>& argv,
+      const std::optional<std::vector<std::string>>& environment =
+          std::nullopt);
 
  private:
   void Loop();
   static absl::StatusOr<std::unique_ptr<Process>> Spawn(
-      const std::vector<std::string>& argv);
+      const std::vector<std::string>& argv,
+      const std::optional<std::vector<std::string>>& environment);
 
   Mutex mutex_;
   CondVar changed_;

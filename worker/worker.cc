@@ -102,6 +102,8 @@ Settings TimeoutSettings(WorkerTimeouts& timeouts) {
   settings.Add("await_acks", &timeouts.await_acks);
   settings.Add("end_stream", &timeouts.end_stream);
   settings.Add("spool_retry", &timeouts.spool_retry);
+  settings.Add("builder_start", &timeouts.builder_start);
+  settings.Add("builder_transfer", &timeouts.builder_transfer);
   settings.Add("keepalive_interval", &timeouts.keepalive_interval);
   settings.Add("keepalive_timeout", &timeouts.keepalive_timeout);
   return settings;
@@ -126,6 +128,10 @@ Worker::Worker(Options options, std::unique_ptr<Spool> spool)
   Pipeline::Options pipeline = options_.pipeline;
   pipeline.fingerprint = options_.hello.fingerprint();
   pipeline.emulated = options_.hello.device().emulated();
+  pipeline.builder_timeouts = {
+      .start = options_.timeouts.builder_start,
+      .transfer = options_.timeouts.builder_transfer,
+  };
   pipeline.on_change = [this] { Wake(); };
   pipeline.on_progress = [this] {
     MutexLock lock(mutex_);

@@ -49,6 +49,11 @@ struct WorkerTimeouts {
   // A state directory that took no result (disk full) is tried again after
   // this; until then the worker takes no new work.
   absl::Duration spool_retry = absl::Seconds(2);
+  // A builder process may take so long to start, and so long to take a request
+  // or to hand over an answer; then another one is started. A candidate's own
+  // limit counts until the answer begins.
+  absl::Duration builder_start = absl::Seconds(30);
+  absl::Duration builder_transfer = absl::Seconds(30);
   // A connection on which nothing was heard for so long is asked for a sign of
   // life, and given up where none comes in the time after. The server takes
   // it ill to be asked more than four times in its own keepalive_interval.

@@ -164,14 +164,14 @@ echo '{"metadata": {"labels": {"device.tilefarm.dev/rack": "7",
 
     def pods(self):
         for name, document in self.documents():
-            if document["kind"] in ("StatefulSet", "DaemonSet"):
+            if document["kind"] in ("StatefulSet", "Deployment"):
                 yield name, document, document["spec"]["template"]
 
     def test_manifests_are_complete(self):
         kinds = sorted(document["kind"] for _, document in self.documents())
         self.assertEqual(kinds, [
             "ClusterRole", "ClusterRoleBinding", "ConfigMap", "ConfigMap",
-            "DaemonSet", "NetworkPolicy", "NetworkPolicy", "Service",
+            "Deployment", "NetworkPolicy", "NetworkPolicy", "Service",
             "ServiceAccount", "StatefulSet"])
         for name, document in self.documents():
             self.assertIn("apiVersion", document, name)
@@ -221,17 +221,45 @@ echo '{"metadata": {"labels": {"device.tilefarm.dev/rack": "7",
         maps = {document["metadata"]["name"]: document["data"]
                 for _, document in self.documents()
                 if document["kind"] == "ConfigMap"}
-        for name, owner, pod in self.pods():
+        for name, _, pod in self.pods():
             container = pod["spec"]["containers"][0]
             mounts = [mount["mountPath"]
                       for mount in container["volumeMounts"]]
-            data = maps[owner["metadata"]["name"]]
+            data = maps[next(volume["configMap"]["name"]
+                             for volume in pod["spec"]["volumes"]
+                             if "configMap" in volume)]
             config = tomllib.loads(data[container["name"] + ".toml"])
             for key, value in config.items():
                 if isinstance(value, str) and value.startswith("/"):
                     self.assertTrue(
                         any(value.startswith(mount) for mount in mounts),
                         f"{name}: {key} = {value}")
+
+    def test_every_worker_has_an_identity_of_its_own(self):
+        text = read("kubernetes", "worker-node.yaml")
+        # As the file's head says.
+        self.assertIn('make-certs certs --worker "$node"', text)
+        seen = set()
+        for node in ("n1", "n2.example.org"):
+            workers = list(yaml.safe_load_all(text.replace("NODE", node)))
+            self.assertEqual([one["kind"] for one in workers], ["Deployment"])
+            spec = workers[0]["spec"]["template"]["spec"]
+            self.assertEqual(workers[0]["spec"]["replicas"], 1)
+            self.assertEqual(spec["nodeSelector"],
+                             {"kubernetes.io/hostname": node})
+            args = spec["containers"][0]["args"]
+            # The name that the certificate covers.
+            self.assertEqual(args[args.index("--name") + 1], node)
+            secrets = {volume["secret"]["secretName"]
+                       for volume in spec["volumes"] if "secret" in volume}
+            self.assertEqual(secrets, {f"tilefarm-worker-{node}"})
+            names = secrets | {workers[0]["metadata"]["name"]}
+            self.assertTrue(seen.isdisjoint(names))
+            seen |= names
+        others = [volume["secret"]["secretName"] for name, _, pod in self.pods()
+                  if name != "worker-node.yaml"
+                  for volume in pod["spec"]["volumes"] if "secret" in volume]
+        self.assertEqual(others, ["tilefarm-server"])
 
     def test_policies_and_services_select_pods_that_exist(self):
         labels = [pod["metadata"]["labels"] for _, _, pod in self.pods()]

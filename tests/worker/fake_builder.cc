@@ -4,6 +4,7 @@
 //   NAME          succeed with the kernel of that name
 //   sleep MS NAME the same, later
 //   hang, crash, garbage, invalid, fail
+//   stall         begin an answer and never end it
 //
 // The reference is the kernel that the program names.
 #include <signal.h>
@@ -89,6 +90,11 @@ int Serve(const std::string& object) {
     if (request.trace == "garbage") {
       if (write(1, "garbage garbage garbage", 23) < 0) return 1;
       continue;
+    }
+    if (request.trace == "stall") {
+      const char part[] = "TFW\4\150\0\0\0\0\1\0\0\0\0\0\0only a part";
+      if (write(1, part, sizeof part - 1) < 0) return 1;
+      Sleep(1000000);
     }
     WriteFrame(1, -1, static_cast<uint32_t>(BuilderFrame::kBuildReply),
                Encode(Build(request, object)));

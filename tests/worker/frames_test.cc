@@ -121,6 +121,25 @@ TEST(FramesTest, SilenceTimesOut) {
   EXPECT_EQ(ReadFrame(pipe.reader(), 10, &frame), FrameStatus::kTimeout);
 }
 
+TEST(FramesTest, AReaderGoesOnWithTheFrameItHasPartOf) {
+  Pipe from, to;
+  ASSERT_EQ(WriteFrame(from.writer(), 100, 7, "payload"), FrameStatus::kOk);
+  char bytes[kFrameHeaderBytes + 7];
+  ASSERT_EQ(read(from.reader(), bytes, sizeof bytes),
+            static_cast<ssize_t>(sizeof bytes));
+  FrameReader reader;
+  Frame frame;
+  for (size_t i = 0; i < sizeof bytes; ++i) {
+    ASSERT_EQ(reader.Read(to.reader(), 0, &frame), FrameStatus::kTimeout) << i;
+    EXPECT_EQ(reader.in_frame(), i > 0);
+    to.Write(std::string(1, bytes[i]));
+  }
+  ASSERT_EQ(reader.Read(to.reader(), 0, &frame), FrameStatus::kOk);
+  EXPECT_EQ(frame.type, 7u);
+  EXPECT_EQ(frame.payload, "payload");
+  EXPECT_FALSE(reader.in_frame());
+}
+
 TEST(FramesTest, WritingToAClosedPipeFails) {
   int fds[2];
   ASSERT_EQ(pipe2(fds, O_CLOEXEC), 0);

@@ -77,6 +77,7 @@ class WorkerTest : public testing::Test {
     options.timeouts.reconnect_first = absl::Milliseconds(20);
     options.timeouts.reconnect_last = absl::Milliseconds(100);
     options.timeouts.finish_running = absl::Seconds(2);
+    options.timeouts.builder_transfer = absl::Milliseconds(500);
     return options;
   }
 
@@ -210,6 +211,7 @@ TEST_F(WorkerTest, EveryFaultIsAResultAndTheWorkerGoesOn) {
   for (const Case& c : std::vector<Case>{
            {"crash", "compile_error", "the builder crashed with SIGSEGV"},
            {"hang", "compile_timeout", "longer than 300ms"},
+           {"stall", "compile_timeout", "answer took longer than 500ms"},
            {"garbage", "compile_error", "the builder"},
            {"invalid", "invalid_schedule", "split: does not fit"},
            {"fail", "compile_error", "cannot"},

@@ -1,8 +1,8 @@
 // tune-builder: compiles candidates for rpc-worker, over frames on standard
-// input and output. End of input ends it, and so does its parent's end.
+// input and output. End of input ends it, and so does its parent's end. It
+// confines itself (sandbox.h) before it reads the first frame.
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -15,21 +15,13 @@
 
 #include "compiler/driver/compile.h"
 #include "worker/builder/build.h"
+#include "worker/builder/sandbox.h"
+#include "worker/confinement.h"
 
 namespace tilefarm::worker {
 namespace {
 
 constexpr uint64_t kDefaultMemoryBytes = uint64_t{4} << 30;
-
-// Bytes of address space that the program itself takes.
-uint64_t MappedBytes() {
-  std::FILE* file = std::fopen("/proc/self/statm", "re");
-  if (file == nullptr) return 0;
-  unsigned long pages = 0;
-  if (std::fscanf(file, "%lu", &pages) != 1) pages = 0;
-  std::fclose(file);
-  return uint64_t{pages} * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
 
 // Only the soft limit: the next request may have another one.
 void LimitMemory(uint64_t bytes) {
@@ -41,8 +33,10 @@ void LimitMemory(uint64_t bytes) {
 
 [[noreturn]] void OnOutOfMemory() { _exit(kBuilderOutOfMemory); }
 
-int Serve(int input_fd, int output_fd) {
-  const uint64_t own_bytes = MappedBytes();
+// What every process of this program has mapped.
+uint64_t own_bytes = 0;
+
+int Serve(int input_fd, int output_fd, const BuilderConfinement& confinement) {
   for (;;) {
     Frame frame;
     const FrameStatus status = ReadFrame(input_fd, -1, &frame);
@@ -53,8 +47,9 @@ int Serve(int input_fd, int output_fd) {
     switch (static_cast<BuilderFrame>(frame.type)) {
       case BuilderFrame::kHello:
         type = BuilderFrame::kHelloReply;
-        payload =
-            Encode(BuilderHelloReply{TILEFARM_VERSION, driver::Fingerprint()});
+        payload = Encode(BuilderHelloReply{
+            TILEFARM_VERSION, driver::Fingerprint(), confinement.parts,
+            confinement.shortfall, confinement.directory});
         break;
       case BuilderFrame::kBuild: {
         BuildRequest request;
@@ -86,11 +81,9 @@ int main(int argc, char** argv) {
                 tilefarm::driver::Fingerprint().c_str());
     return 0;
   }
+  pid_t parent = 0;
   if (argc == 3 && std::strcmp(argv[1], "--parent") == 0) {
-    // Dies with its parent, also when stopped or in the middle of a
-    // compilation.
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != std::atoi(argv[2])) return 1;
+    parent = std::atoi(argv[2]);
   } else if (argc != 1) {
     std::fprintf(stderr,
                  "usage: tune-builder [--parent PID]\n"
@@ -100,8 +93,19 @@ int main(int argc, char** argv) {
   }
   signal(SIGPIPE, SIG_IGN);
   std::set_new_handler(tilefarm::worker::OnOutOfMemory);
-  // Whatever a library prints must not end up between frames.
+  // Whatever a library reads or prints must not come between frames.
+  const int input_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
   const int output_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-  dup2(STDERR_FILENO, STDOUT_FILENO);
-  return tilefarm::worker::Serve(STDIN_FILENO, output_fd);
+  const int errors_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+  // While it can be read.
+  tilefarm::worker::own_bytes = tilefarm::worker::MappedBytes();
+  const auto confinement = tilefarm::worker::EnterBuilderSandbox(
+      {input_fd, output_fd, errors_fd}, parent);
+  if (!confinement.ok()) {
+    dprintf(errors_fd, "tune-builder: not confined: %s\n",
+            std::string(confinement.status().message()).c_str());
+    return 1;
+  }
+  close(errors_fd);
+  return tilefarm::worker::Serve(input_fd, output_fd, *confinement);
 }

@@ -2,16 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,90 +16,17 @@
 #include <iterator>
 
 #include "base/device_libraries.h"
+#include "worker/confinement.h"
 
 namespace tilefarm::worker {
 namespace {
 
 constexpr int kPriority = -10;
-// The user and group "nobody" of Linux, who owns nothing.
-constexpr uid_t kNobody = 65534;
 // Of a control group: memory beside what the candidate is given, and threads of
 // the candidate and of libraries that it calls.
 constexpr uint64_t kMemoryBesideBuffers = uint64_t{32} << 20;
 constexpr uint32_t kTasks = 64;
 constexpr uint32_t kTasksOfACpu = 8;
-
-void Limit(decltype(RLIMIT_AS) resource, rlim_t value) {
-  rlimit limit;
-  if (getrlimit(resource, &limit) == 0) {
-    limit.rlim_cur = std::min(value, limit.rlim_max);
-    limit.rlim_max = limit.rlim_cur;
-    setrlimit(resource, &limit);
-  }
-}
-
-// Bytes of address space in use; 0 where unknown.
-uint64_t MappedBytes() {
-  const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  char text[64] = {};
-  const ssize_t n = read(fd, text, sizeof text - 1);
-  close(fd);
-  if (n <= 0) return 0;
-  return strtoull(text, nullptr, 10) *
-         static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
-// From `first` on, up to and with `last`.
-void CloseAll(unsigned first, unsigned last) {
-  if (first > last) return;
-#if defined(SYS_close_range)
-  if (syscall(SYS_close_range, first, last, 0) == 0) return;
-#endif
-  const auto end = static_cast<unsigned>(sysconf(_SC_OPEN_MAX));
-  for (unsigned fd = first; fd <= last && fd < end; ++fd) {
-    close(static_cast<int>(fd));
-  }
-}
-
-bool WriteFile(const char* path, const char* text) {
-  const int fd = open(path, O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const auto size = static_cast<ssize_t>(strlen(text));
-  const bool ok = write(fd, text, strlen(text)) == size;
-  close(fd);
-  return ok;
-}
-
-struct Capabilities {
-  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct data[2] = {};
-};
-
-bool HasCapabilities() {
-  Capabilities now;
-  if (syscall(SYS_capget, &now.header, now.data) != 0) return true;
-  return (now.data[0].permitted | now.data[1].permitted) != 0;
-}
-
-// A network namespace of its own, where there is no interface but a loopback
-// that is down. Without privileges that takes a user namespace as well, which
-// would be the loss of privileges that we have.
-bool LeaveNetwork() {
-  const uid_t user = geteuid();
-  const gid_t group = getegid();
-  if (unshare(CLONE_NEWNET) == 0) return true;
-  if (HasCapabilities()) return false;
-  if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
-  // Who we are is said to the new namespace for the sake of names alone.
-  char map[64];
-  snprintf(map, sizeof map, "%u %u 1", user, user);
-  WriteFile("/proc/self/uid_map", map);
-  WriteFile("/proc/self/setgroups", "deny");
-  snprintf(map, sizeof map, "%u %u 1", group, group);
-  WriteFile("/proc/self/gid_map", map);
-  return true;
-}
 
 // A directory without a name: it is empty, nothing can be made in it, and
 // nobody has to remove it.
@@ -116,19 +39,6 @@ void EnterEmptyDirectory() {
   }
   // Nobody can make a file here either.
   if (chdir("/proc/self/fdinfo") != 0 && chdir("/") != 0) return;
-}
-
-// Root becomes nobody: signals to others, their scheduling and files are out of
-// reach. False where that fails for root with the capability for it.
-bool GiveUpPrivileges() {
-  if (geteuid() == 0 && setgroups(0, nullptr) == 0) {
-    if (setresgid(kNobody, kNobody, kNobody) != 0 ||
-        setresuid(kNobody, kNobody, kNobody) != 0) {
-      return false;
-    }
-  }
-  Capabilities none;
-  return syscall(SYS_capset, &none.header, none.data) == 0 || errno == ENOSYS;
 }
 
 uint32_t CpuCount(const ChildLimits& limits) {
@@ -151,7 +61,7 @@ bool CallsALibrary(const std::string& artifact) {
 Sandbox::Sandbox(const Isolation& most, const std::string& groups)
     : groups_(groups) {
   EnterEmptyDirectory();
-  isolation_.netns = most.netns && LeaveNetwork();
+  isolation_.netns = most.netns && EnterNamespaces(CLONE_NEWNET);
   if (most.netns && !isolation_.netns) {
     AddShortfall("no network namespace may be made");
   }
@@ -214,13 +124,7 @@ std::unique_ptr<ControlGroup> Sandbox::MakeGroup(const ChildLimits& limits,
 bool Sandbox::Enter(const ChildLimits& limits, pid_t parent, int kept_fd,
                     volatile int32_t* refused) const {
   setsid();
-  const int null_fd = open("/dev/null", O_RDWR);
-  if (null_fd < 0) return false;  // 1 is the way to the worker
-  for (int fd = 0; fd < 3; ++fd) dup2(null_fd, fd);
-  const unsigned kept =
-      kept_fd < 3 ? 2 : static_cast<unsigned>(kept_fd);  // 2: none
-  CloseAll(3, kept - 1);
-  CloseAll(kept + 1, ~0u);
+  if (!CloseAllBut({kept_fd})) return false;  // 1 is the way to the worker
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -233,20 +137,18 @@ bool Sandbox::Enter(const ChildLimits& limits, pid_t parent, int kept_fd,
   // whatever else our user runs. The filter refuses new processes; threads are
   // bounded by the address space for their stacks.
   if (limits.memory_bytes > 0) {
-    Limit(RLIMIT_AS, MappedBytes() + limits.memory_bytes);
+    LowerLimit(RLIMIT_AS, MappedBytes() + limits.memory_bytes);
   }
-  Limit(RLIMIT_CORE, 0);
-  Limit(RLIMIT_FSIZE, 0);
-  Limit(RLIMIT_NOFILE, 64);
+  LowerLimit(RLIMIT_CORE, 0);
+  LowerLimit(RLIMIT_FSIZE, 0);
+  LowerLimit(RLIMIT_NOFILE, 64);
   // A backstop to the wall-clock limit, for all threads together.
-  Limit(RLIMIT_CPU,
-        (uint64_t{limits.timeout_ms} / 1000 + 2) * CpuCount(limits));
+  LowerLimit(RLIMIT_CPU,
+             (uint64_t{limits.timeout_ms} / 1000 + 2) * CpuCount(limits));
 
   const bool filters = isolation_.level > IsolationLevel::kRlimits;
   if (isolation_.level >= IsolationLevel::kRlimits) {
     if (!GiveUpPrivileges()) return false;
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return false;
-    prctl(PR_SET_DUMPABLE, 0);
   }
   // After the change of user, which takes it back. It follows the thread that
   // forked us: the runner has one alone.

@@ -13,8 +13,8 @@
 
 #include "base/isolation.h"
 #include "worker/control_group.h"
-#include "worker/runner/syscall_filter.h"
 #include "worker/runner_protocol.h"
+#include "worker/syscall_filter.h"
 
 namespace tilefarm::worker {
 

@@ -1,4 +1,4 @@
-#include "worker/runner/syscall_filter.h"
+#include "worker/syscall_filter.h"
 
 #if TILEFARM_SECCOMP
 #include <errno.h>
@@ -64,6 +64,24 @@ constexpr const char* kLoading[] = {
     "stat64",        "statx",      "sysinfo",
     "uname"};
 
+// To compile and link: LLVM and LLD make, map, rename and remove files, and
+// catch signals.
+constexpr const char* kBuilding[] = {
+    "_llseek",      "access",      "close",      "faccessat",
+    "faccessat2",   "fstat",       "fstat64",    "fstatat64",
+    "fstatfs",      "fstatfs64",   "ftruncate",  "ftruncate64",
+    "fallocate",    "getcwd",      "getdents64", "getegid",
+    "geteuid",      "getgid",      "getppid",    "getrandom",
+    "getrlimit",    "getuid",      "lseek",      "lstat",
+    "lstat64",      "mkdir",       "mkdirat",    "newfstatat",
+    "open",         "openat",      "poll",       "ppoll",
+    "ppoll_time64", "pread64",     "pwrite64",   "read",
+    "readlink",     "readlinkat",  "readv",      "rename",
+    "renameat",     "renameat2",   "rmdir",      "rt_sigaction",
+    "rt_sigreturn", "sigaltstack", "sigreturn",  "stat",
+    "stat64",       "statx",       "sysinfo",    "ugetrlimit",
+    "umask",        "uname",       "unlink",     "unlinkat"};
+
 // Calls that fail, rather than end the process, and how.
 struct Failing {
   const char* name;
@@ -115,7 +133,8 @@ class Rules {
   std::string error_;
 };
 
-void AddRules(bool loading, Rules& rules) {
+// What every process may do.
+void AddCommonRules(Rules& rules) {
   for (const char* name : kAlways) rules.Allow(name);
   for (const Failing& failing : kFailing) {
     rules.Fail(failing.name, failing.error);
@@ -129,6 +148,39 @@ void AddRules(bool loading, Rules& rules) {
   for (const char* name : {"kill", "tgkill"}) {
     rules.Allow(name, SCMP_A0(SCMP_CMP_EQ, kOwnId));
   }
+}
+
+// Changes to memory. Machine code is made where it may be `executable`.
+void AddMemoryRules(bool executable, Rules& rules) {
+  for (const char* name : {"mmap", "mmap2", "mprotect"}) {
+    if (executable) {
+      rules.Allow(name);
+    } else {
+      rules.Allow(name, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+    }
+  }
+}
+
+void AddBuildingRules(Rules& rules) {
+  AddCommonRules(rules);
+  AddMemoryRules(/*executable=*/false, rules);
+  for (const char* name : kBuilding) rules.Allow(name);
+  // Names of threads.
+  rules.Allow("prctl", SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME));
+  for (const int command : {F_GETFD, F_SETFD, F_GETFL}) {
+    for (const char* name : {"fcntl", "fcntl64"}) {
+      rules.Allow(name,
+                  SCMP_A1(SCMP_CMP_EQ, static_cast<scmp_datum_t>(command)));
+    }
+  }
+  // Its own limits, which it cannot raise.
+  rules.Allow("prlimit64", SCMP_A0(SCMP_CMP_EQ, 0));
+  rules.Allow("setrlimit");
+}
+
+void AddCandidateRules(bool loading, Rules& rules) {
+  AddCommonRules(rules);
+  AddMemoryRules(/*executable=*/loading, rules);
   rules.Allow("sched_setaffinity");  // but see kOwnThreadsAlone
   for (int s = kFirstLibrarySignal; s <= kLastLibrarySignal; ++s) {
     rules.Allow("rt_sigaction",
@@ -140,13 +192,6 @@ void AddRules(bool loading, Rules& rules) {
 #if defined(__x86_64__)
   rules.Allow("arch_prctl", SCMP_A0(SCMP_CMP_EQ, kRequestTilePermission));
 #endif
-  for (const char* name : {"mmap", "mmap2", "mprotect"}) {
-    if (loading) {
-      rules.Allow(name);
-    } else {
-      rules.Allow(name, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-    }
-  }
   if (!loading) {
     for (const Failing& failing : kFailingRunning) {
       rules.Fail(failing.name, failing.error);
@@ -189,14 +234,21 @@ void OnRefused(int, siginfo_t* info, void*) {
 }  // namespace
 
 std::string SyscallFilter::Build(Kind kind) {
-  Context context(seccomp_init(SCMP_ACT_TRAP), seccomp_release);
+  const bool building = kind == Kind::kBuilding;
+  Context context(
+      seccomp_init(building ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_TRAP),
+      seccomp_release);
   if (context == nullptr) return "out of memory";
   // Calls by another architecture's numbers.
   seccomp_attr_set(context.get(), SCMP_FLTATR_ACT_BADARCH,
                    SCMP_ACT_KILL_PROCESS);
   seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);
   Rules rules(context.get());
-  AddRules(kind == Kind::kLoading, rules);
+  if (building) {
+    AddBuildingRules(rules);
+  } else {
+    AddCandidateRules(kind == Kind::kLoading, rules);
+  }
   if (!rules.error().empty()) return rules.error();
 
   // libseccomp 2.5 writes programs to files only.

@@ -1,0 +1,186 @@
+#include "worker/confinement.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#if __has_include(<linux/landlock.h>)
+#include <linux/landlock.h>
+#endif
+
+namespace tilefarm::worker {
+namespace {
+
+// From `first` on, up to and with `last`.
+void CloseAll(unsigned first, unsigned last) {
+  if (first > last) return;
+#if defined(SYS_close_range)
+  if (syscall(SYS_close_range, first, last, 0) == 0) return;
+#endif
+  const auto end = static_cast<unsigned>(sysconf(_SC_OPEN_MAX));
+  for (unsigned fd = first; fd <= last && fd < end; ++fd) {
+    close(static_cast<int>(fd));
+  }
+}
+
+bool WriteFile(const char* path, const char* text) {
+  const int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const auto size = static_cast<ssize_t>(strlen(text));
+  const bool ok = write(fd, text, strlen(text)) == size;
+  close(fd);
+  return ok;
+}
+
+struct Capabilities {
+  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2] = {};
+};
+
+bool HasCapabilities() {
+  Capabilities now;
+  if (syscall(SYS_capget, &now.header, now.data) != 0) return true;
+  return (now.data[0].permitted | now.data[1].permitted) != 0;
+}
+
+}  // namespace
+
+void LowerLimit(decltype(RLIMIT_AS) resource, rlim_t value) {
+  rlimit limit;
+  if (getrlimit(resource, &limit) == 0) {
+    limit.rlim_cur = std::min(value, limit.rlim_max);
+    limit.rlim_max = limit.rlim_cur;
+    setrlimit(resource, &limit);
+  }
+}
+
+uint64_t MappedBytes() {
+  const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  char text[64] = {};
+  const ssize_t n = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (n <= 0) return 0;
+  return strtoull(text, nullptr, 10) *
+         static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+bool CloseAllBut(std::vector<int> kept) {
+  const int null_fd = open("/dev/null", O_RDWR);
+  if (null_fd < 0) return false;
+  for (int fd = 0; fd < 3; ++fd) dup2(null_fd, fd);
+  std::sort(kept.begin(), kept.end());
+  unsigned next = 3;
+  for (const int fd : kept) {
+    if (fd < 3) continue;
+    CloseAll(next, static_cast<unsigned>(fd) - 1);
+    next = static_cast<unsigned>(fd) + 1;
+  }
+  CloseAll(next, ~0u);
+  return true;
+}
+
+bool EnterNamespaces(int flags) {
+  const uid_t user = geteuid();
+  const gid_t group = getegid();
+  if (unshare(flags) == 0) return true;
+  if (HasCapabilities()) return false;
+  if (unshare(CLONE_NEWUSER | flags) != 0) return false;
+  // Who we are is said to the new namespace for the sake of names alone.
+  char map[64];
+  snprintf(map, sizeof map, "%u %u 1", user, user);
+  WriteFile("/proc/self/uid_map", map);
+  WriteFile("/proc/self/setgroups", "deny");
+  snprintf(map, sizeof map, "%u %u 1", group, group);
+  WriteFile("/proc/self/gid_map", map);
+  return true;
+}
+
+bool EnterEmptyFileSystem(uint64_t bytes) {
+  // Mounts from now on are this namespace's alone.
+  if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+    return false;
+  }
+  char options[64];
+  snprintf(options, sizeof options, "size=%llu,mode=0755",
+           static_cast<unsigned long long>(bytes));
+  if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+            options) != 0) {
+    return false;
+  }
+  // Nothing outside is open, and the privilege to leave goes with the others.
+  if (chdir("/tmp") != 0 || chroot(".") != 0) return false;
+  return mkdir("/tmp", 0700) == 0 && chmod("/tmp", 01777) == 0;
+}
+
+std::string ForbidFilesOutside(const std::string& directory) {
+#if defined(LANDLOCK_CREATE_RULESET_VERSION) && \
+    defined(SYS_landlock_create_ruleset)
+  const long version = syscall(SYS_landlock_create_ruleset, nullptr, 0,
+                               LANDLOCK_CREATE_RULESET_VERSION);
+  if (version < 1) return std::string("Landlock: ") + strerror(errno);
+  constexpr uint64_t kInside =
+      LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR |
+      LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_FILE |
+      LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
+      LANDLOCK_ACCESS_FS_MAKE_DIR;
+  landlock_ruleset_attr rules = {};
+  // Everything that the first version can forbid.
+  rules.handled_access_fs = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
+  uint64_t inside = kInside;
+#if defined(LANDLOCK_ACCESS_FS_TRUNCATE)
+  if (version >= 3) {
+    rules.handled_access_fs |= LANDLOCK_ACCESS_FS_TRUNCATE;
+    inside |= LANDLOCK_ACCESS_FS_TRUNCATE;
+  }
+#endif
+  const int ruleset = static_cast<int>(
+      syscall(SYS_landlock_create_ruleset, &rules, sizeof rules, 0));
+  if (ruleset < 0) return std::string("Landlock: ") + strerror(errno);
+  landlock_path_beneath_attr beneath = {};
+  beneath.allowed_access = inside;
+  beneath.parent_fd = open(directory.c_str(), O_PATH | O_CLOEXEC);
+  const bool ok = beneath.parent_fd >= 0 &&
+                  syscall(SYS_landlock_add_rule, ruleset,
+                          LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) == 0 &&
+                  syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
+  const std::string error =
+      ok ? "" : std::string("Landlock: ") + strerror(errno);
+  if (beneath.parent_fd >= 0) close(beneath.parent_fd);
+  close(ruleset);
+  return error;
+#else
+  static_cast<void>(directory);
+  return "built without Landlock";
+#endif
+}
+
+bool GiveUpPrivileges() {
+  if (geteuid() == 0 && setgroups(0, nullptr) == 0) {
+    if (setresgid(kNobody, kNobody, kNobody) != 0 ||
+        setresuid(kNobody, kNobody, kNobody) != 0) {
+      return false;
+    }
+  }
+  Capabilities none;
+  if (syscall(SYS_capset, &none.header, none.data) != 0 && errno != ENOSYS) {
+    return false;
+  }
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return false;
+  prctl(PR_SET_DUMPABLE, 0);
+  return true;
+}
+
+}  // namespace tilefarm::worker

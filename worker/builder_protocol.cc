@@ -54,6 +54,7 @@ std::string Encode(const BuildReply& value) {
   out.F64(value.compile_seconds);
   out.U32(value.cores);
   out.Str(Encode(value.program));
+  out.F64(value.spread);
   return out.Take();
 }
 
@@ -68,7 +69,9 @@ bool Decode(std::string_view payload, BuildReply* value) {
   value->code_digest = in.Str();
   value->compile_seconds = in.F64();
   value->cores = in.U32();
-  return Decode(in.Str(), &value->program) && in.Finished();
+  if (!Decode(in.Str(), &value->program)) return false;
+  value->spread = in.F64();
+  return in.Finished();
 }
 
 }  // namespace tilefarm::worker

@@ -48,8 +48,8 @@ struct BuildRequest {
   // ProgramHash that the replayed program must have; empty: not checked.
   std::string scheduled_hash;
   std::string target;
-  // The program as written with float64 accumulators; the reply then
-  // describes the program's buffers.
+  // Its oracle (compiler/oracle/oracle.h); the reply then describes the
+  // program's buffers.
   bool reference = false;
   uint64_t memory_bytes = 0;  // 0: 4 GiB
 };
@@ -69,6 +69,7 @@ struct BuildReply {
   double compile_seconds = 0;
   uint32_t cores = 1;   // of the target
   ProgramSpec program;  // empty unless asked for the reference
+  double spread = 0;    // RunRequest::spread of the candidate
 };
 
 std::string Encode(const BuilderHelloReply& value);

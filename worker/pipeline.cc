@@ -498,6 +498,7 @@ RunReply Pipeline::Measure(const Job& job, const CpuList& cpus) {
   request.key = job.reference->key;
   request.symbol = job.build.symbol;
   request.artifact = job.build.artifact;
+  request.spread = job.build.spread;
   request.limits.timeout_ms =
       options.run_timeout_ms() == 0 ? kRunTimeoutMs : options.run_timeout_ms();
   request.limits.memory_bytes = options.run_memory_bytes() == 0

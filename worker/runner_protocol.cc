@@ -14,14 +14,14 @@ void Put(ByteWriter& out, const ProgramSpec& value) {
     out.U64(b.elements);
     out.I64(b.low);
     out.I64(b.high);
-    out.F64(b.epsilon);
+    out.Bool(b.bounded);
     out.Bool(b.layout_free);
   }
-  out.U64(value.reduction_length);
+  out.U64(value.oracle_bytes);
 }
 
 bool Get(ByteReader& in, ProgramSpec* value) {
-  const uint32_t count = in.ListLength(36);
+  const uint32_t count = in.ListLength(29);
   if (count > kMaxBuffers) return false;
   value->buffers.assign(count, {});
   for (BufferSpec& b : value->buffers) {
@@ -31,14 +31,14 @@ bool Get(ByteReader& in, ProgramSpec* value) {
     b.elements = in.U64();
     b.low = in.I64();
     b.high = in.I64();
-    b.epsilon = in.F64();
+    b.bounded = in.Bool();
     b.layout_free = in.Bool();
     if (ElementBytes(b.type) == 0 || b.elements == 0 ||
         b.elements > kMaxElements || b.low > b.high) {
       return false;
     }
   }
-  value->reduction_length = in.U64();
+  value->oracle_bytes = in.U64();
   return in.ok();
 }
 
@@ -84,6 +84,10 @@ uint64_t ElementBytes(ElementType type) {
 bool IsFloat(ElementType type) {
   return type == ElementType::kFloat16 || type == ElementType::kBFloat16 ||
          type == ElementType::kFloat32 || type == ElementType::kFloat64;
+}
+
+uint64_t BoundBytes(ElementType type) {
+  return type == ElementType::kFloat64 ? 8 : 4;
 }
 
 std::string Encode(const ProgramSpec& value) {
@@ -166,6 +170,7 @@ std::string Encode(const RunRequest& value) {
   out.U32(value.max_samples);
   out.U32(value.target_ms);
   out.F64(value.best_seconds);
+  out.F64(value.spread);
   return out.Take();
 }
 
@@ -182,6 +187,7 @@ bool Decode(std::string_view payload, RunRequest* value) {
   value->max_samples = in.U32();
   value->target_ms = in.U32();
   value->best_seconds = in.F64();
+  value->spread = in.F64();
   return in.Finished();
 }
 

@@ -5,7 +5,8 @@
 //     kHello                 ->
 //                            <-  kHelloReply
 //     kLoadWorkload          ->            runs the reference, keeps inputs
-//                            <-  kLoadReply              and reference outputs
+//                            <-  kLoadReply              and reference outputs,
+//                                                        and their bounds
 //     kRun                   ->            forks, checks, times
 //     (kCancel)              ->            kills the child of that run
 //                            <-  kRunReply
@@ -57,6 +58,8 @@ enum class ElementType : uint8_t {
 // Bytes of one element; 0 for a value that is none of the above.
 uint64_t ElementBytes(ElementType type);
 bool IsFloat(ElementType type);
+// Bytes of one element's bound: it is a float64 for float64, else a float32.
+uint64_t BoundBytes(ElementType type);
 
 // One parameter of the function, in the order of its calling convention.
 struct BufferSpec {
@@ -69,9 +72,9 @@ struct BufferSpec {
   uint64_t elements = 0;
   // Values of integer inputs, both ends included.
   int64_t low = 0, high = 0;
-  // Relative rounding of what the program computes for it (2^-23 for
-  // float32); 0 for integers.
-  double epsilon = 0;
+  // Rounding reaches it: the oracle has a bound for each element. Without, it
+  // is exact.
+  bool bounded = false;
   // Constant in use: SYMBOL_pack lays it out for SYMBOL_packed, which is timed.
   bool layout_free = false;
 };
@@ -79,8 +82,8 @@ struct BufferSpec {
 // What the runner needs to know of a program; made by tune-builder.
 struct ProgramSpec {
   std::vector<BufferSpec> buffers;
-  // K of the verification rule: the length of the reductions.
-  uint64_t reduction_length = 1;
+  // Memory that the oracle allocates.
+  uint64_t oracle_bytes = 0;
 };
 
 struct HelloReply {
@@ -100,7 +103,11 @@ struct LoadWorkload {
   uint64_t run_id = 0;  // of the run that it is for; 0: none
   std::string key;      // names the workload, its seed included, in later kRuns
   std::string symbol;
-  std::string artifact;  // the reference: a shared object
+  // The oracle: a shared object. SYMBOL is called as
+  //   int SYMBOL(void* const* buffers, void* const* bounds)
+  // and gives every output and, where `bounded`, the bound of each element
+  // (compiler/oracle/oracle.h).
+  std::string artifact;
   uint64_t input_seed = 0;
   ProgramSpec program;
   ChildLimits limits;
@@ -126,6 +133,10 @@ struct RunRequest {
   uint32_t max_samples = 0;       // 0: 30
   uint32_t target_ms = 0;         // 0: 40
   double best_seconds = 0;        // 0: none
+  // Of the root mean square of an output's bounds, what is added to each of
+  // them: an algorithm whose rounding depends on neighbouring elements states
+  // it.
+  double spread = 0;
 };
 
 struct CancelRun {
@@ -150,7 +161,7 @@ struct RunReply {
   bool stopped_early = false;
   bool verified = false;
   double max_abs_error = 0;
-  // Largest |difference| / (|ref| + rms(ref)).
+  // Largest |difference| / bound: beyond 1 the result is wrong.
   double max_rel_error = 0;
   // Samples thrown away because the kernel was switched out.
   uint32_t retaken = 0;

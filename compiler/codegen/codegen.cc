@@ -118,7 +118,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> BuildModule(
   TF_RETURN_IF_ERROR(ExportKernels(*module, functions));
   SetTargetAttributes(*module, options.target);
   SetLinkage(*module, functions);
-  Optimize(*module, machine, options.reference);
+  Optimize(*module, machine);
   return module;
 }
 

@@ -47,10 +47,6 @@ std::vector<std::string> ExportedSymbols(const LoweredFunction& function);
 
 struct Options {
   target::Target target;
-  // Code of a reference: no contraction, library functions instead of our
-  // vector approximations, and LLVM's own vectoriser, which never reorders a
-  // floating-point reduction.
-  bool reference = false;
 };
 
 // An ELF object file with the symbols; everything else is internal.

@@ -77,14 +77,12 @@ Emitter::Emitter(llvm::Module& module, const Options& options,
       context_(module.getContext()),
       options_(options),
       half_hardware_(half_hardware),
-      fuses_(fuses && !options.reference),
+      fuses_(fuses),
       builder_(module.getContext()),
-      math_(module, /*library_only=*/options.reference, isa) {
-  if (!options.reference) {
-    llvm::FastMathFlags flags;
-    flags.setAllowContract(true);
-    builder_.setFastMathFlags(flags);
-  }
+      math_(module, isa) {
+  llvm::FastMathFlags flags;
+  flags.setAllowContract(true);
+  builder_.setFastMathFlags(flags);
 }
 
 absl::Status Emitter::EmitFunction(const ir::PrimFunc& function,

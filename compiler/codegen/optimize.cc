@@ -101,10 +101,9 @@ llvm::ModulePassManager ScheduledCodePipeline() {
   return passes;
 }
 
-}  // namespace
-
-void Optimize(llvm::Module& module, llvm::TargetMachine& machine,
-              bool reference) {
+// `make` makes the passes from the builder.
+template <typename Make>
+void Run(llvm::Module& module, llvm::TargetMachine& machine, Make make) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;
@@ -117,11 +116,21 @@ void Optimize(llvm::Module& module, llvm::TargetMachine& machine,
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
-  llvm::ModulePassManager passes =
-      reference
-          ? builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
-          : ScheduledCodePipeline();
+  llvm::ModulePassManager passes = make(builder);
   passes.run(module, modules);
+}
+
+}  // namespace
+
+void Optimize(llvm::Module& module, llvm::TargetMachine& machine) {
+  Run(module, machine,
+      [](llvm::PassBuilder&) { return ScheduledCodePipeline(); });
+}
+
+void OptimizeUnscheduled(llvm::Module& module, llvm::TargetMachine& machine) {
+  Run(module, machine, [](llvm::PassBuilder& builder) {
+    return builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2);
+  });
 }
 
 absl::StatusOr<std::string> EmitCode(llvm::Module& module,

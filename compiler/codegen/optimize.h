@@ -1,5 +1,5 @@
 // LLVM's passes as every module of ours goes through them. Private to this
-// folder: has LLVM types.
+// folder and oracle/: has LLVM types.
 #ifndef TILEFARM_COMPILER_CODEGEN_OPTIMIZE_H_
 #define TILEFARM_COMPILER_CODEGEN_OPTIMIZE_H_
 
@@ -20,10 +20,11 @@ absl::Status VerifyModule(const llvm::Module& module, const char* when);
 void SetTargetAttributes(llvm::Module& module, const target::Target& target);
 
 // Scheduled code: clean-up and redundancy elimination; no vectoriser and no
-// unroller, since the schedule has decided. `reference`: LLVM's O2 but for the
-// SLP vectoriser.
-void Optimize(llvm::Module& module, llvm::TargetMachine& machine,
-              bool reference);
+// unroller, since the schedule has decided.
+void Optimize(llvm::Module& module, llvm::TargetMachine& machine);
+// Other code: LLVM's O2 but for the SLP vectoriser. It never reorders the
+// operations of floats.
+void OptimizeUnscheduled(llvm::Module& module, llvm::TargetMachine& machine);
 
 absl::StatusOr<std::string> EmitCode(llvm::Module& module,
                                      llvm::TargetMachine& machine,

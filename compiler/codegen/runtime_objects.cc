@@ -43,7 +43,7 @@ absl::StatusOr<std::string> Compile(std::string_view bitcode,
       value.setVisibility(llvm::GlobalValue::HiddenVisibility);
     }
   }
-  Optimize(module, *machine, /*reference=*/false);
+  Optimize(module, *machine);
   return EmitCode(module, *machine, llvm::CodeGenFileType::ObjectFile);
 }
 

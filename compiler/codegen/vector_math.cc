@@ -92,7 +92,7 @@ llvm::Value* VectorMath::Emit(llvm::IRBuilder<>& builder, Intrinsic op,
                               const std::vector<llvm::Value*>& args) {
   if (LibraryName(op) == nullptr && op != Intrinsic::kSigmoid) return nullptr;
   llvm::Type* type = args[0]->getType();
-  if (library_only_ || type->getScalarType()->isDoubleTy() ||
+  if (type->getScalarType()->isDoubleTy() ||
       !HasApproximation(op, LaneCount(type))) {
     return LibraryCall(builder, op, args);
   }

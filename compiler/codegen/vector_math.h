@@ -22,9 +22,8 @@ namespace tilefarm::codegen {
 
 class VectorMath {
  public:
-  // `library_only`: every function is the C library's.
-  VectorMath(llvm::Module& module, bool library_only, const VectorIsa& isa)
-      : module_(module), library_only_(library_only), isa_(isa) {}
+  VectorMath(llvm::Module& module, const VectorIsa& isa)
+      : module_(module), isa_(isa) {}
 
   // Null where `op` is not an elementary function (kSqrt, kAbs, ... are plain
   // instructions). Arguments are float or double, scalars or vectors.
@@ -40,7 +39,6 @@ class VectorMath {
   llvm::Function* SlowPath(ir::Intrinsic op, llvm::Type* type);
 
   llvm::Module& module_;
-  bool library_only_;
   VectorIsa isa_;
 };
 

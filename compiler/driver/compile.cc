@@ -12,8 +12,6 @@
 #include "compiler/codegen/codegen.h"
 #include "compiler/codegen/link.h"
 #include "compiler/driver/lower_function.h"
-#include "compiler/driver/reference.h"
-#include "compiler/lower/pipeline.h"
 
 namespace tilefarm::driver {
 namespace {
@@ -89,19 +87,11 @@ absl::StatusOr<Artifact> Compile(const ir::IRModule& module,
   std::set<std::string> exported;
   for (size_t i = 0; i < named.size(); ++i) {
     const codegen::LoweredFunction& function = named[i];
-    if (options.reference) {
-      // Verification calls it as it is written.
-      TF_ASSIGN_OR_RETURN(
-          ir::PrimFuncPtr flat,
-          lower::Lower(*MakeReference(*function.function), options.target));
-      lowered.push_back({std::move(flat), function.symbol});
-    } else {
-      TF_ASSIGN_OR_RETURN(
-          codegen::LoweredFunction made,
-          LowerFunction(*function.function, function.symbol, options.target));
-      described[i].packed = made.packed;
-      lowered.push_back(std::move(made));
-    }
+    TF_ASSIGN_OR_RETURN(
+        codegen::LoweredFunction made,
+        LowerFunction(*function.function, function.symbol, options.target));
+    described[i].packed = made.packed;
+    lowered.push_back(std::move(made));
     artifact.symbols.push_back(function.symbol);
     std::vector<int>& packed = artifact.packed_parameters.emplace_back();
     for (const codegen::PackedParameter& one : lowered.back().packed) {
@@ -114,7 +104,7 @@ absl::StatusOr<Artifact> Compile(const ir::IRModule& module,
       }
     }
   }
-  const codegen::Options codegen_options{options.target, options.reference};
+  const codegen::Options codegen_options{options.target};
   TF_ASSIGN_OR_RETURN(const std::string object,
                       codegen::EmitObject(lowered, codegen_options));
   TF_ASSIGN_OR_RETURN(artifact.shared_object,

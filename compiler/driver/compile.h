@@ -18,9 +18,6 @@ struct CompileOptions {
   // Name of the one function's symbol; empty: the function's own
   // (global_symbol or name), "main" becoming "tilefarm_main".
   std::string symbol;
-  // Compile reductions with float64 accumulators and no reordering: the
-  // reference of verification (DESIGN 3.4).
-  bool reference = false;
 };
 
 struct Artifact {

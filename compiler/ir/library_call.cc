@@ -202,21 +202,6 @@ struct MarkCollector : Visitor {
   }
 };
 
-struct MarkRemover : Mutator {
-  using Mutator::Mutate;
-  Expr Mutate(const Expr& expr) override { return expr; }
-
- protected:
-  Stmt MutateBlock(const BlockNode& block, const Stmt& self) override {
-    const Stmt mutated = Mutator::MutateBlock(block, self);
-    const auto* made = As<BlockNode>(mutated);
-    if (!made->annotations.contains(kLibrary)) return mutated;
-    BlockNode copy(*made);
-    copy.annotations.erase(kLibrary);
-    return BlockOf(std::move(copy));
-  }
-};
-
 }  // namespace
 
 std::span<const LibraryKernel> LibraryKernels() { return kKernels; }
@@ -353,10 +338,6 @@ std::vector<std::string> LibraryCallsIn(const Stmt& stmt) {
   MarkCollector collector;
   collector.Visit(stmt);
   return {collector.names.begin(), collector.names.end()};
-}
-
-Stmt WithoutLibraryCalls(const Stmt& stmt) {
-  return MarkRemover().Mutate(stmt);
 }
 
 }  // namespace tilefarm::ir

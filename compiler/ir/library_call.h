@@ -62,8 +62,6 @@ const CallNode* AsGemmCall(const Stmt& stmt);
 
 // Names of the kernels that marked blocks below ask for, sorted, each once.
 std::vector<std::string> LibraryCallsIn(const Stmt& stmt);
-// The same program without the marks.
-Stmt WithoutLibraryCalls(const Stmt& stmt);
 
 }  // namespace tilefarm::ir
 

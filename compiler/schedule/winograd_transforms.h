@@ -42,6 +42,10 @@ constexpr bool IsWinogradTile(int64_t tile) { return tile == 2 || tile == 4; }
 // one term after the other, has 0.33.
 constexpr double WinogradError(int tile) { return tile == 2 ? 1 : 3; }
 constexpr int64_t WinogradMinTerms(int tile) { return tile == 2 ? 1 : 144; }
+// What verification allows such a convolution beyond the bound of each element
+// of the sum as written (compiler/oracle/README.md), in root mean squares of
+// these bounds: an element is computed from the terms of its whole tile.
+constexpr double WinogradSpread(int tile) { return tile == 2 ? 0.5 : 1; }
 
 using Elements = std::function<ir::Expr(int64_t)>;
 

@@ -92,7 +92,7 @@ std::string Describe(const ir::PrimFunc& function, const BestMatch& match) {
       {"chosen by", match.reason},
       {"measured", record.recorded_at},
       {"compiler", record.fingerprint},
-      {"verified", absl::StrFormat("largest error %.3g absolute, %.3g relative",
+      {"verified", absl::StrFormat("largest error %.3g, %.3g of its bound",
                                    record.max_abs_error, record.max_rel_error)},
   });
 }

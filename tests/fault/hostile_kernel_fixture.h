@@ -131,16 +131,16 @@ class HostileKernelFixture : public ::testing::Test {
   void LoadWorkload() {
     struct LoadWorkload request;
     request.key = "workload";
-    request.symbol = "good";
+    request.symbol = "oracle_good";
     request.artifact = object_;
     request.input_seed = 1;
     BufferSpec input;
     input.elements = 1000;
-    input.epsilon = 0x1p-23;
     input.read = true;
     BufferSpec output = input;
     output.read = false;
     output.written = true;
+    output.bounded = true;
     request.program.buffers = {input, output};
     request.limits.timeout_ms = 5000;
     const absl::StatusOr<LoadReply> reply = client_.Load(request);

@@ -21,6 +21,7 @@
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/printer.h"
+#include "compiler/oracle/oracle.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/target/target.h"
 #include "tests/lower/compiled_program.h"
@@ -131,12 +132,10 @@ TEST(LibraryCall, ComputesWhatTheProgramSays) {
   }
 }
 
-TEST(LibraryCall, TheReferenceDoesNotCallIt) {
-  driver::CompileOptions options;
-  options.target = *target::Parse("host,cores=1");
-  options.reference = true;
+TEST(LibraryCall, TheOracleDoesNotCallIt) {
+  const ir::IRModule module = Scheduled(Text(kForms[0]), "openblas.sgemm");
   const auto artifact =
-      driver::Compile(Scheduled(Text(kForms[0]), "openblas.sgemm"), options);
+      oracle::Compile(*module.functions[0], *target::Parse("host,cores=1"));
   ASSERT_TRUE(artifact.ok()) << artifact.status();
   EXPECT_THAT(artifact->shared_object, ::testing::Not(HasSubstr("openblas")));
 }

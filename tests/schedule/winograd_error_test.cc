@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/rng.h"
-#include "base/tolerance.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/schedule/winograd_transforms.h"
 #include "tests/schedule/block_test_support.h"
@@ -88,9 +87,8 @@ double LargestError(int64_t channels, int tile, uint64_t seed) {
   double squares = 0;
   for (const double y : reference) squares += y * y;
   const double rms = std::sqrt(squares / static_cast<double>(reference.size()));
-  const double unit = RelativeTolerance(std::numeric_limits<float>::epsilon(),
-                                        static_cast<uint64_t>(9 * channels)) /
-                      kToleranceFactor;
+  const double unit = std::numeric_limits<float>::epsilon() *
+                      (4 + std::sqrt(static_cast<double>(9 * channels)));
   double largest = 0;
   for (size_t i = 0; i < reference.size(); ++i) {
     const double error = std::fabs(buffers[2][i] - reference[i]);

@@ -38,6 +38,8 @@ const std::map<std::string, std::set<std::string>>& MayInclude() {
           {"compiler/codegen",
            {"base", "compiler/ir", "compiler/arith", "compiler/lower",
             "compiler/runtime", "compiler/target"}},
+          {"compiler/oracle",
+           {"base", "compiler/ir", "compiler/target", "compiler/codegen"}},
           {"compiler/driver",
            {"base", "compiler", "database", "proto", "transport",
             // the estimate chooses the default schedule

@@ -35,7 +35,6 @@ def main(A: T.Buffer((8, 16), "float32"), B: T.Buffer((8,), "float32")):
   EXPECT_FALSE(spec.buffers[1].read);
   EXPECT_TRUE(spec.buffers[1].written);
   EXPECT_EQ(spec.buffers[0].elements, 128u);
-  EXPECT_EQ(spec.reduction_length, 16u);
 }
 
 TEST(AnalysisTest, ConstantsAreLayoutFree) {
@@ -65,61 +64,6 @@ def main(A: T.Buffer((8,), "float32")):
   ASSERT_EQ(spec.buffers.size(), 1u);
   EXPECT_TRUE(spec.buffers[0].read);
   EXPECT_TRUE(spec.buffers[0].written);
-  EXPECT_EQ(spec.reduction_length, 1u);
-}
-
-TEST(AnalysisTest, ReductionsOfAllStagesAdd) {
-  const ProgramSpec spec = Analyze(R"(
-def main(A: T.Buffer((8, 16), "float32"), C: T.Buffer((1,), "float32")):
-    B = T.alloc_buffer((8,))
-    for i, k in T.grid(8, 16):
-        with T.block("B"):
-            vi, vk = T.axis.remap("SR", [i, k])
-            with T.init():
-                B[vi] = T.float32(0)
-            B[vi] = B[vi] + A[vi, vk]
-    for i, k in T.grid(1, 8):
-        with T.block("C"):
-            vi, vk = T.axis.remap("SR", [i, k])
-            with T.init():
-                C[vi] = T.float32(0)
-            C[vi] = C[vi] + B[vk]
-)");
-  EXPECT_EQ(spec.reduction_length, 24u);
-}
-
-TEST(AnalysisTest, CoarsestFloatGivesEpsilon) {
-  const ProgramSpec spec = Analyze(R"(
-def main(A: T.Buffer((8,), "float16"), B: T.Buffer((8,), "float32"),
-         C: T.Buffer((8,), "int32")):
-    H = T.alloc_buffer((8,), "float16")
-    for i in range(8):
-        with T.block("H"):
-            vi = T.axis.spatial(8, i)
-            H[vi] = A[vi] + A[vi]
-    for i in range(8):
-        with T.block("B"):
-            vi = T.axis.spatial(8, i)
-            B[vi] = T.Cast("float32", H[vi])
-    for i in range(8):
-        with T.block("C"):
-            vi = T.axis.spatial(8, i)
-            C[vi] = 3
-)");
-  ASSERT_EQ(spec.buffers.size(), 3u);
-  EXPECT_EQ(spec.buffers[1].epsilon, 0x1p-10);
-  EXPECT_EQ(spec.buffers[2].epsilon, 0);
-}
-
-TEST(AnalysisTest, HalfInputsAloneDoNotLoosenTheRule) {
-  const ProgramSpec spec = Analyze(R"(
-def main(A: T.Buffer((8,), "float16"), B: T.Buffer((8,), "float32")):
-    for i in range(8):
-        with T.block("B"):
-            vi = T.axis.spatial(8, i)
-            B[vi] = T.Cast("float32", A[vi]) * T.float32(3)
-)");
-  EXPECT_EQ(spec.buffers[1].epsilon, 0x1p-23);
 }
 
 TEST(AnalysisTest, IndexInputsAreInBounds) {

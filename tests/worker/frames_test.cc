@@ -163,9 +163,9 @@ TEST(PayloadTest, RunnerMessagesRoundTrip) {
   load.artifact = std::string("\0elf", 4);
   load.input_seed = ~uint64_t{0};
   load.program.buffers = {
-      {ElementType::kInt8, true, false, 12, -8, 7, 0, true},
-      {ElementType::kBFloat16, false, true, 1, 0, 0, 0x1p-7}};
-  load.program.reduction_length = 99;
+      {ElementType::kInt8, true, false, 12, -8, 7, false, true},
+      {ElementType::kBFloat16, false, true, 1, 0, 0, true}};
+  load.program.oracle_bytes = 99;
   load.limits = {1234, 5678, {0, 3}};
   LoadWorkload copy;
   ASSERT_TRUE(Decode(Encode(load), &copy));
@@ -209,7 +209,7 @@ void TryDamaged(const T& value) {
 TEST(PayloadTest, DamagedPayloadsAreRefused) {
   LoadWorkload load;
   load.key = "key";
-  load.program.buffers = {{ElementType::kFloat32, true, true, 5, 0, 0, 1e-7}};
+  load.program.buffers = {{ElementType::kFloat32, true, true, 5, 0, 0, true}};
   load.limits.cpus = {1};
   TryDamaged(load);
   RunRequest run;

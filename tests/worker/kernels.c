@@ -293,3 +293,53 @@ PACKED_KERNEL(packs_large_past_end, good, 4 * kLarge - 64,
 PACKED_KERNEL(packs_large_twice, good, 8 * kLarge,
               ReverseLarge(source, (float*)packed + kLarge),
               return DoubleLargeReversed((float*)in + kLarge, out))
+
+// Oracles of some of these (compiler/oracle/oracle.h): `oracle_NAME` makes the
+// outputs of NAME and allows each float a millionth of itself.
+static int WithBounds(int code, const float* out, float* bounds, int count) {
+  for (int i = 0; bounds != NULL && i < count; ++i) {
+    bounds[i] = isinf(out[i]) ? 0 : 1e-6f * fabsf(out[i]);
+  }
+  return code;
+}
+
+#define ORACLE(name, call, output, count)                        \
+  int oracle_##name(void* const* b, void* const* bounds) {       \
+    return WithBounds(call, b[output], bounds[output], count);   \
+  }
+
+#define B4(n) b[n], b[n + 1], b[n + 2], b[n + 3]
+ORACLE(good, good(b[0], b[1]), 1, kElements)
+ORACLE(packs, packs(b[0], b[1]), 1, kElements)
+ORACLE(crash, crash(b[0], b[1]), 1, kElements)
+ORACLE(loops, loops(b[0], b[1]), 1, kElements)
+ORACLE(logarithm, logarithm(b[0], b[1]), 1, kElements)
+ORACLE(infinity_everywhere, infinity_everywhere(b[0], b[1]), 1, kElements)
+ORACLE(doubles_in_place, doubles_in_place(b[0]), 0, kElements)
+ORACLE(divides, divides(b[0], b[1], b[2]), 2, kElements)
+ORACLE(forty,
+       forty(B4(0), B4(4), B4(8), B4(12), B4(16), B4(20), B4(24), B4(28),
+             B4(32), B4(36)),
+       39, 1)
+
+// Its last outputs are very large: they give the others no room.
+int masked(void* in, void* out) {
+  Double(in, out);
+  for (int i = 900; i < kElements; ++i) ((float*)out)[i] = -1e9f;
+  return 0;
+}
+ORACLE(masked, masked(b[0], b[1]), 1, kElements)
+
+// One output is a little wrong beside those.
+int masked_wrong_once(void* in, void* out) {
+  masked(in, out);
+  ((float*)out)[5] *= 1.002f;
+  return 0;
+}
+
+// Neighbours' rounding: every output is off by a part of the largest.
+int rounds_by_neighbours(void* in, void* out) {
+  Double(in, out);
+  for (int i = 0; i < kElements; ++i) ((float*)out)[i] += 4e-7f;
+  return 0;
+}

@@ -38,7 +38,7 @@ inline BufferSpec Buffer(ElementType type, bool read, bool written,
   spec.elements = elements;
   spec.low = IsFloat(type) ? 0 : -8;
   spec.high = IsFloat(type) ? 0 : 7;
-  spec.epsilon = IsFloat(type) ? 0x1p-23 : 0;
+  spec.bounded = written && IsFloat(type);
   return spec;
 }
 
@@ -72,11 +72,12 @@ class RunnerTest : public testing::Test {
     signal(SIGPIPE, SIG_IGN);
   }
 
+  // The oracle of the kernel `symbol`.
   LoadReply Load(const std::string& symbol, std::vector<BufferSpec> buffers,
                  uint32_t timeout_ms = 5000) {
     LoadWorkload request;
     request.key = "workload";
-    request.symbol = symbol;
+    request.symbol = "oracle_" + symbol;
     request.artifact = object_;
     request.input_seed = 1;
     request.program.buffers = std::move(buffers);

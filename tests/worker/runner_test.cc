@@ -431,6 +431,26 @@ TEST_F(RunnerTest, InfinitiesInTheSamePlacesAreRight) {
   EXPECT_EQ(Run("good").status, RunStatus::kWrongResult);
 }
 
+TEST_F(RunnerTest, LargeElementsGiveOthersNoRoom) {
+  const std::vector<BufferSpec> buffers = {
+      Buffer(ElementType::kFloat32, true, false),
+      Buffer(ElementType::kFloat32, false, true)};
+  ASSERT_TRUE(Load("masked", buffers).ok);
+  EXPECT_EQ(Run("masked").status, RunStatus::kOk);
+  const RunReply reply = Run("masked_wrong_once");
+  EXPECT_EQ(reply.status, RunStatus::kWrongResult);
+  EXPECT_THAT(reply.error, HasSubstr("element 5 is"));
+}
+
+TEST_F(RunnerTest, AnAlgorithmStatesWhatItRoundsByNeighbours) {
+  LoadDouble();
+  RunRequest request = Request("rounds_by_neighbours");
+  EXPECT_EQ(Run(request).status, RunStatus::kWrongResult);
+  request.spread = 1;
+  const RunReply reply = Run(request);
+  EXPECT_EQ(reply.status, RunStatus::kOk) << reply.error;
+}
+
 TEST_F(RunnerTest, ManyParameters) {
   std::vector<BufferSpec> buffers(
       39, Buffer(ElementType::kFloat32, true, false, 1));
@@ -460,7 +480,7 @@ TEST_F(RunnerTest, EndOfInputEndsTheRunnerAndItsChild) {
   const pid_t runner = (*started)->pid();
   LoadWorkload load;
   load.key = "k";
-  load.symbol = "loops";
+  load.symbol = "oracle_loops";
   load.artifact = object_;
   load.program.buffers = {Buffer(ElementType::kFloat32, true, false),
                           Buffer(ElementType::kFloat32, false, true)};

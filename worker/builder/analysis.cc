@@ -32,34 +32,18 @@ std::optional<ElementType> ElementTypeOf(ir::DataType dtype) {
   return it->second;
 }
 
-double Epsilon(ir::DataType dtype) {
-  if (!dtype.is_float()) return 0;
-  if (dtype.code == ir::TypeCode::kBFloat) return 0x1p-7;
-  switch (dtype.bits) {
-    case 16:
-      return 0x1p-10;
-    case 32:
-      return 0x1p-23;
-    default:
-      return 0x1p-52;
-  }
-}
-
 class ProgramReader : public ir::Visitor {
  public:
   using Visitor::Visit;
 
   std::set<const ir::BufferNode*> read, written;
   std::map<const ir::BufferNode*, int64_t> index_bound;
-  uint64_t reduction_length = 0;
-  double epsilon = 0;
 
  protected:
   void VisitStore(const ir::StoreNode& store) override {
     Visitor::VisitStore(store);  // its loads come first
     NoteIndices(*store.buffer, store.indices);
     written.insert(store.buffer.get());
-    epsilon = std::max(epsilon, Epsilon(store.buffer->dtype));
   }
 
   void VisitLoad(const ir::LoadNode& load) override {
@@ -68,21 +52,7 @@ class ProgramReader : public ir::Visitor {
     if (!written.contains(load.buffer.get())) read.insert(load.buffer.get());
   }
 
-  void VisitCast(const ir::CastNode& cast) override {
-    Visitor::VisitCast(cast);
-    epsilon = std::max(epsilon, Epsilon(cast.dtype));
-  }
-
   void VisitBlock(const ir::BlockNode& block) override {
-    uint64_t length = 1;
-    bool reduces = false;
-    for (const ir::IterVar& iter : block.iters) {
-      if (iter.type != ir::IterType::kReduce) continue;
-      reduces = true;
-      length *= static_cast<uint64_t>(
-          std::max<int64_t>(1, ir::AsInt(iter.dom.extent).value_or(1)));
-    }
-    if (reduces) reduction_length += length;
     for (const ir::IterVar& iter : block.iters) Visit(iter.binding);
     Visit(block.predicate);
     if (block.init != nullptr) Visit(block.init);
@@ -117,7 +87,6 @@ absl::StatusOr<ProgramSpec> AnalyzeProgram(const ir::PrimFunc& function) {
   ProgramReader reader;
   reader.Visit(function.body);
   ProgramSpec spec;
-  spec.reduction_length = std::max<uint64_t>(1, reader.reduction_length);
   for (const ir::Buffer& param : function.params) {
     const std::optional<ElementType> type = ElementTypeOf(param->dtype);
     if (!type.has_value()) {
@@ -131,7 +100,6 @@ absl::StatusOr<ProgramSpec> AnalyzeProgram(const ir::PrimFunc& function) {
     // One that is never touched gets inputs as well.
     buffer.read = reader.read.contains(param.get()) || !buffer.written;
     buffer.elements = static_cast<uint64_t>(param->memory_elements());
-    buffer.epsilon = param->dtype.is_float() ? reader.epsilon : 0;
     if (!IsFloat(*type)) {
       const auto bound = reader.index_bound.find(param.get());
       if (bound != reader.index_bound.end()) {

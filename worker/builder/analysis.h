@@ -1,5 +1,5 @@
-// What the runner must know of a program to make its inputs and judge its
-// outputs.
+// What the runner must know of a program to make its inputs and call it. What
+// it needs to judge outputs comes from the oracle.
 #ifndef TILEFARM_WORKER_BUILDER_ANALYSIS_H_
 #define TILEFARM_WORKER_BUILDER_ANALYSIS_H_
 
@@ -14,9 +14,6 @@ namespace tilefarm::worker {
 //    where a load of it comes before every store to it in program order (a
 //    block's init counts as before its body): a sum that starts from its
 //    init is an output alone, `A[i] = A[i] * 2` works in place.
-//  - The reduction length is the sum over the blocks of the product of their
-//    reduction extents: errors of one stage reach the next.
-//  - epsilon is that of the coarsest float type that is stored to or cast to.
 //  - An integer parameter that is used within an index is in bounds of every
 //    dimension that it indexes.
 // InvalidArgument where the function has more than kMaxBuffers parameters or

@@ -1,5 +1,6 @@
 #include "worker/builder/build.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -11,9 +12,11 @@
 #include "compiler/driver/compile.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/structural.h"
+#include "compiler/oracle/oracle.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/tensor_intrin.h"
 #include "compiler/schedule/trace.h"
+#include "compiler/schedule/winograd_transforms.h"
 #include "compiler/target/target.h"
 #include "worker/builder/analysis.h"
 
@@ -37,12 +40,29 @@ absl::StatusOr<ir::IRModule> ParseProgram(const std::string& text) {
   return module;
 }
 
+// What the algorithms that the trace chooses round relative to neighbouring
+// elements (RunRequest::spread).
+double SpreadOf(const schedule::Trace& trace) {
+  double spread = 0;
+  for (const schedule::Instruction& instruction : trace.instructions) {
+    if (instruction.primitive != "winograd") continue;
+    for (const auto& [name, arg] : instruction.args) {
+      const auto* tile = std::get_if<ir::Attr>(&arg.value);
+      if (name != "tile" || tile == nullptr) continue;
+      spread = std::max(spread, schedule::WinogradSpread(static_cast<int>(
+                                    tile->AsInt().value_or(0))));
+    }
+  }
+  return spread;
+}
+
 absl::StatusOr<ir::IRModule> ApplyTrace(const BuildRequest& request,
                                         const target::Target& target,
-                                        ir::IRModule module) {
+                                        ir::IRModule module, double* spread) {
   if (!request.trace.empty()) {
     TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
                         schedule::Trace::Parse(request.trace));
+    *spread = SpreadOf(trace);
     TF_RETURN_IF_ERROR(schedule::CheckExtensions(trace, target.extensions));
     TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
                         schedule::Replay(trace, std::move(module)));
@@ -58,6 +78,35 @@ absl::StatusOr<ir::IRModule> ApplyTrace(const BuildRequest& request,
   return module;
 }
 
+absl::Status BuildCandidate(const target::Target& target,
+                            const ir::IRModule& module, BuildReply* reply) {
+  driver::CompileOptions options;
+  options.target = target;
+  TF_ASSIGN_OR_RETURN(driver::Artifact artifact,
+                      driver::Compile(module, options));
+  if (artifact.symbols.size() != 1) {
+    return absl::InternalError("the artifact has not one symbol");
+  }
+  reply->artifact = std::move(artifact.shared_object);
+  reply->symbol = std::move(artifact.symbols[0]);
+  reply->code_digest = std::move(artifact.code_digest);
+  return absl::OkStatus();
+}
+
+absl::Status BuildOracle(const target::Target& target,
+                         const ir::PrimFunc& function, BuildReply* reply) {
+  TF_ASSIGN_OR_RETURN(reply->program, AnalyzeProgram(function));
+  TF_ASSIGN_OR_RETURN(oracle::Artifact artifact,
+                      oracle::Compile(function, target));
+  for (size_t i = 0; i < artifact.bounded.size(); ++i) {
+    reply->program.buffers[i].bounded = artifact.bounded[i];
+  }
+  reply->program.oracle_bytes = static_cast<uint64_t>(artifact.workspace_bytes);
+  reply->artifact = std::move(artifact.shared_object);
+  reply->symbol = oracle::kSymbol;
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 BuildReply Build(const BuildRequest& request) {
@@ -68,30 +117,17 @@ BuildReply Build(const BuildRequest& request) {
   if (!module.ok()) return Failed(BuildStatus::kCompileError, module.status());
 
   BuildReply reply;
-  driver::CompileOptions options;
-  options.target = *target;
-  options.reference = request.reference;
+  absl::Status built;
   if (request.reference) {
-    absl::StatusOr<ProgramSpec> spec = AnalyzeProgram(*module->functions[0]);
-    if (!spec.ok()) return Failed(BuildStatus::kCompileError, spec.status());
-    reply.program = *std::move(spec);
+    built = BuildOracle(*target, *module->functions[0], &reply);
   } else {
-    module = ApplyTrace(request, *target, *std::move(module));
+    module = ApplyTrace(request, *target, *std::move(module), &reply.spread);
     if (!module.ok()) {
       return Failed(BuildStatus::kInvalidSchedule, module.status());
     }
+    built = BuildCandidate(*target, *module, &reply);
   }
-  absl::StatusOr<driver::Artifact> artifact = driver::Compile(*module, options);
-  if (!artifact.ok()) {
-    return Failed(BuildStatus::kCompileError, artifact.status());
-  }
-  if (artifact->symbols.size() != 1) {
-    return Failed(BuildStatus::kCompileError,
-                  absl::InternalError("the artifact has not one symbol"));
-  }
-  reply.artifact = std::move(artifact->shared_object);
-  reply.symbol = std::move(artifact->symbols[0]);
-  reply.code_digest = std::move(artifact->code_digest);
+  if (!built.ok()) return Failed(BuildStatus::kCompileError, built);
   reply.cores = static_cast<uint32_t>(target->cores);
   reply.compile_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)

@@ -1,4 +1,4 @@
-// One candidate, or one reference, from text to shared object.
+// One candidate, or one oracle, from text to shared object.
 #ifndef TILEFARM_WORKER_BUILDER_BUILD_H_
 #define TILEFARM_WORKER_BUILDER_BUILD_H_
 

@@ -98,8 +98,11 @@ uint64_t MostPackedBytes(const BufferSpec& spec);
 // The most memory that flushing the caches takes.
 uint64_t FlusherBytes(const RunRequest& request);
 
-// Runs once, for its outputs: the reference. Called in the child.
-void RunOnce(const SharedRun& run, int artifact_fd, const std::string& symbol);
+// Runs the oracle once, for its outputs and the bounds of those that have
+// some: `bounds` has room for them, null elsewhere, one entry a parameter.
+// Called in the child.
+void RunOracle(const SharedRun& run, int artifact_fd, const std::string& symbol,
+               const std::vector<void*>& bounds);
 
 // Runs, times, runs again. Called in the child. The order of things:
 //  1. a first run on poisoned outputs; its outputs are kept. A library makes

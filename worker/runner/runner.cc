@@ -115,6 +115,10 @@ GiveUp GiveUpRule(const RunRequest& request, const ChildReport& report) {
   };
 }
 
+size_t BytesOfBounds(const BufferSpec& spec) {
+  return spec.bounded ? spec.elements * BoundBytes(spec.type) : 0;
+}
+
 size_t Padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // The limits of a child, with room for what we make it map ourselves.
@@ -144,9 +148,13 @@ struct Runner::Workload {
   // empty.
   std::vector<GuardedBuffer> packing;
   std::vector<size_t> output_offsets;
-  Mapping reference;        // outputs at their offsets; private to this process
-  std::vector<double> rms;  // of each output
-  Mapping shared;           // report, first outputs, last outputs
+  Mapping reference;  // outputs at their offsets; private to this process
+  // Of each output: where its bounds are, in what is private, too; null: it is
+  // exact. And the root mean square of those.
+  std::vector<const char*> bounds;
+  std::vector<double> bounds_rms;
+  Mapping all_bounds;
+  Mapping shared;  // report, first outputs, last outputs
   size_t outputs_bytes = 0;
   uint64_t bytes = 0;  // of all the above
 
@@ -289,11 +297,13 @@ LoadReply Runner::Load(LoadWorkload request) {
   const std::vector<BufferSpec>& specs = workload->program.buffers;
   workload->inputs.resize(specs.size());
   workload->packing.resize(specs.size());
+  size_t bounds_bytes = 0;
   for (size_t i = 0; i < specs.size(); ++i) {
     const size_t bytes = specs[i].elements * ElementBytes(specs[i].type);
     if (specs[i].written) {
       workload->output_offsets.push_back(workload->outputs_bytes);
       workload->outputs_bytes += Padded(bytes);
+      bounds_bytes += Padded(BytesOfBounds(specs[i]));
     }
     if (!specs[i].read) continue;
     if (!workload->inputs[i].Allocate(bytes)) {
@@ -309,9 +319,10 @@ LoadReply Runner::Load(LoadWorkload request) {
   }
   const size_t shared_bytes =
       Padded(sizeof(ChildReport)) + 2 * workload->outputs_bytes;
-  workload->bytes += shared_bytes + workload->outputs_bytes;
+  workload->bytes += shared_bytes + workload->outputs_bytes + bounds_bytes;
   if (!workload->shared.Allocate(shared_bytes, /*shared=*/true) ||
-      !workload->reference.Allocate(workload->outputs_bytes, false)) {
+      !workload->reference.Allocate(workload->outputs_bytes, false) ||
+      !workload->all_bounds.Allocate(bounds_bytes, false)) {
     reply.error = "out of memory for the outputs";
     return reply;
   }
@@ -326,12 +337,13 @@ LoadReply Runner::Load(LoadWorkload request) {
                                &reply.reference_seconds, &finite);
   }
   if (!reply.error.empty()) return reply;
-  size_t output = 0;
+  const char* next = static_cast<const char*>(workload->all_bounds.data());
   for (const BufferSpec& spec : specs) {
     if (!spec.written) continue;
-    const char* data = static_cast<const char*>(workload->reference.data());
-    workload->rms.push_back(
-        RootMeanSquare(spec, data + workload->output_offsets[output++]));
+    workload->bounds.push_back(spec.bounded ? next : nullptr);
+    workload->bounds_rms.push_back(spec.bounded ? RootMeanSquare(spec, next)
+                                                : 0);
+    next += Padded(BytesOfBounds(spec));
   }
   workloads_.push_front(std::move(workload));
   EvictBeyondLimit();
@@ -350,11 +362,28 @@ std::string Runner::RunReference(const LoadWorkload& request, bool positive,
     }
   }
   SharedRun run = workload->NewRun();
-  const ChildLimits limits = WithBuffers(request.limits, workload->program, 0);
+  const size_t bounds_bytes = workload->all_bounds.bytes();
+  const ChildLimits limits =
+      WithBuffers(request.limits, workload->program,
+                  workload->program.oracle_bytes + bounds_bytes);
+  // Shared with the oracle's process alone: candidates must not write there.
+  Mapping staged;
+  if (!staged.Allocate(bounds_bytes, /*shared=*/true)) {
+    return "out of memory for the bounds of outputs";
+  }
+  std::vector<void*> bounds;
+  char* next = static_cast<char*>(staged.data());
+  for (const BufferSpec& spec : specs) {
+    const size_t bytes = spec.written ? BytesOfBounds(spec) : 0;
+    bounds.push_back(bytes > 0 ? next : nullptr);
+    next += Padded(bytes);
+  }
   Isolation isolation;
   const ChildOutcome outcome = RunConfined(
       request.artifact, limits, request.run_id, &run,
-      [&](int artifact_fd) { RunOnce(run, artifact_fd, request.symbol); },
+      [&](int artifact_fd) {
+        RunOracle(run, artifact_fd, request.symbol, bounds);
+      },
       nullptr, &isolation);
   const Stage stage = run.report->stage;
   if (stage == Stage::kFailed) {
@@ -367,6 +396,9 @@ std::string Runner::RunReference(const LoadWorkload& request, bool positive,
                       request.limits.timeout_ms * 1e-3, 0);
   memcpy(workload->reference.data(), run.first_outputs,
          workload->outputs_bytes);
+  if (bounds_bytes > 0) {
+    memcpy(workload->all_bounds.data(), staged.data(), bounds_bytes);
+  }
   *finite = true;
   size_t output = 0;
   for (const BufferSpec& spec : specs) {
@@ -420,7 +452,7 @@ RunReply Runner::Run(const RunRequest& request) {
                  0.0, kMostCredit);
   const Stage stage = run.report->stage;
   if (outcome.end == ChildEnd::kReturned && stage == Stage::kDone) {
-    Judge(*workload, run, &reply);
+    Judge(*workload, run, request.spread, &reply);
     return reply;
   }
   reply.status = RunStatus::kRunError;
@@ -454,7 +486,7 @@ void Runner::DescribeCore(uint32_t cpu, bool races, SharedRun* run) const {
 }
 
 void Runner::Judge(const Workload& workload, const SharedRun& run,
-                   RunReply* reply) {
+                   double spread, RunReply* reply) {
   const ChildReport& report = *run.report;
   const uint32_t count = std::min(report.sample_count, kMaxSamples);
   reply->retaken = std::min(report.retaken, kMaxSamples);
@@ -490,8 +522,8 @@ void Runner::Judge(const Workload& workload, const SharedRun& run,
         continue;
       }
       const Comparison comparison =
-          Compare(spec, workload.program.reduction_length, i,
-                  reference + offset, workload.rms[output], outputs + offset);
+          Compare(spec, i, reference + offset, workload.bounds[output],
+                  spread * workload.bounds_rms[output], outputs + offset);
       reply->max_abs_error =
           std::max(reply->max_abs_error, comparison.max_abs_error);
       reply->max_rel_error =

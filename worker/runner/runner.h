@@ -55,14 +55,16 @@ class Runner {
   // Null where the key is unknown; moves it to the front.
   Workload* Find(const std::string& key);
   void EvictBeyondLimit();
-  // Inputs, the reference's outputs, and whether they are all finite. The
-  // error is empty on success.
+  // Inputs, the oracle's outputs and bounds, and whether all outputs are
+  // finite. The error is empty on success.
   std::string RunReference(const LoadWorkload& request, bool positive,
                            Workload* workload, double* seconds, bool* finite);
   // Tells the run how the core is alone, as former children saw it, and how
   // long to wait for that.
   void DescribeCore(uint32_t cpu, bool races, SharedRun* run) const;
-  void Judge(const Workload& workload, const SharedRun& run, RunReply* reply);
+  // `spread` as RunRequest has it.
+  void Judge(const Workload& workload, const SharedRun& run, double spread,
+             RunReply* reply);
 
   const Options options_;
   const Sandbox& sandbox_;

@@ -1,10 +1,10 @@
 #include "worker/runner/verify.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 
-#include "base/tolerance.h"
 #include "worker/runner/numeric.h"
 
 namespace tilefarm::worker {
@@ -73,85 +73,97 @@ std::string Mismatch(uint32_t number, uint64_t element, double got,
   return text;
 }
 
+// Bounds, none where `bounds` is null.
+class Bounds {
+ public:
+  Bounds(const BufferSpec& spec, const void* bounds)
+      : bounds_(bounds), wide_(BoundBytes(spec.type) == 8) {}
+  double At(uint64_t i) const {
+    if (bounds_ == nullptr) return 0;
+    return wide_ ? Plain<double>::At(bounds_, i) : Plain<float>::At(bounds_, i);
+  }
+
+ private:
+  const void* bounds_;
+  bool wide_;
+};
+
+// Notes one element that is compared.
+void Note(uint32_t number, uint64_t element, double got, double expected,
+          double tolerance, bool equal, Comparison* result) {
+  const double difference = std::fabs(got - expected);
+  if (std::isfinite(difference)) {
+    result->max_abs_error = std::max(result->max_abs_error, difference);
+    if (difference > 0) {
+      result->max_rel_error =
+          std::max(result->max_rel_error, difference / tolerance);
+    }
+  }
+  if (equal) return;
+  if (result->equal) {
+    result->error = Mismatch(number, element, got, expected, tolerance);
+  }
+  result->equal = false;
+}
+
 template <typename Type>
-Comparison CompareFloats(Type, const BufferSpec& spec,
-                         uint64_t reduction_length, uint32_t number,
-                         const void* reference, double rms,
-                         const void* output) {
-  const double factor = RelativeTolerance(spec.epsilon, reduction_length);
+Comparison CompareFloats(Type, const BufferSpec& spec, uint32_t number,
+                         const void* reference, const Bounds& bounds,
+                         double slack, const void* output) {
   Comparison result;
   for (uint64_t i = 0; i < spec.elements; ++i) {
     const double expected = Type::At(reference, i);
     const double got = Type::At(output, i);
-    const double difference = std::fabs(got - expected);
-    const double scale = std::fabs(expected) + rms;
-    const double tolerance = factor * scale;
-    // False for NaN on either side and for equal infinities.
-    if (difference <= tolerance && std::isfinite(expected)) {
-      if (difference > result.max_abs_error) result.max_abs_error = difference;
-      if (difference > 0 && difference > result.max_rel_error * scale) {
-        result.max_rel_error = difference / scale;
-      }
-      continue;
-    }
-    const bool same = std::isnan(expected) ? std::isnan(got) : got == expected;
+    if (got == expected) continue;
+    const double tolerance = bounds.At(i) + slack;
+    if (std::isinf(tolerance)) continue;
+    // False for NaN on either side.
+    const bool close =
+        std::isfinite(expected) && std::fabs(got - expected) <= tolerance;
+    const bool same = std::isnan(expected) && std::isnan(got);
     if (same) continue;
-    if (result.equal) {
-      result.error = Mismatch(number, i, got, expected, tolerance);
-    }
-    result.equal = false;
-    if (std::isfinite(difference)) {
-      if (difference > result.max_abs_error) result.max_abs_error = difference;
-      if (scale > 0 && difference > result.max_rel_error * scale) {
-        result.max_rel_error = difference / scale;
-      }
-    }
+    Note(number, i, got, expected, tolerance, close, &result);
   }
   return result;
 }
 
 Comparison CompareIntegers(const BufferSpec& spec, uint32_t number,
-                           const void* reference, const void* output) {
+                           const void* reference, const Bounds& bounds,
+                           const void* output) {
   Comparison result;
   if (std::memcmp(reference, output, spec.elements * ElementBytes(spec.type)) ==
       0) {
     return result;
   }
-  result.equal = false;
   for (uint64_t i = 0; i < spec.elements; ++i) {
     const int64_t expected = IntegerAt(spec.type, reference, i);
     const int64_t got = IntegerAt(spec.type, output, i);
     if (got == expected) continue;
-    const double difference =
-        std::fabs(static_cast<double>(got) - static_cast<double>(expected));
-    if (result.error.empty()) {
-      result.error = Mismatch(number, i, static_cast<double>(got),
-                              static_cast<double>(expected), 0);
-    }
-    if (difference > result.max_abs_error) result.max_abs_error = difference;
-    const double scale = std::fabs(static_cast<double>(expected));
-    if (scale > 0 && difference > result.max_rel_error * scale) {
-      result.max_rel_error = difference / scale;
-    }
+    // Wraps where the difference does not fit, as the computation would.
+    const auto apart = static_cast<int64_t>(static_cast<uint64_t>(got) -
+                                            static_cast<uint64_t>(expected));
+    const double tolerance = bounds.At(i);
+    if (std::isinf(tolerance)) continue;
+    Note(number, i, static_cast<double>(got), static_cast<double>(expected),
+         tolerance, std::fabs(static_cast<double>(apart)) <= tolerance,
+         &result);
   }
   return result;
 }
 
 }  // namespace
 
-double RootMeanSquare(const BufferSpec& spec, const void* data) {
-  if (!IsFloat(spec.type)) return 0;
-  return WithFloatType(spec.type, [&](auto type) {
-    double sum = 0;
-    uint64_t count = 0;
-    for (uint64_t i = 0; i < spec.elements; ++i) {
-      const double v = decltype(type)::At(data, i);
-      if (!std::isfinite(v)) continue;
-      sum += v * v;
-      ++count;
-    }
-    return count == 0 ? 0.0 : std::sqrt(sum / static_cast<double>(count));
-  });
+double RootMeanSquare(const BufferSpec& spec, const void* bounds) {
+  const Bounds values(spec, bounds);
+  double sum = 0;
+  uint64_t count = 0;
+  for (uint64_t i = 0; i < spec.elements; ++i) {
+    const double v = values.At(i);
+    if (!std::isfinite(v)) continue;
+    sum += v * v;
+    ++count;
+  }
+  return count == 0 ? 0 : std::sqrt(sum / static_cast<double>(count));
 }
 
 bool AllFinite(const BufferSpec& spec, const void* data) {
@@ -164,15 +176,15 @@ bool AllFinite(const BufferSpec& spec, const void* data) {
   });
 }
 
-Comparison Compare(const BufferSpec& spec, uint64_t reduction_length,
-                   uint32_t number, const void* reference, double rms,
+Comparison Compare(const BufferSpec& spec, uint32_t number,
+                   const void* reference, const void* bounds, double slack,
                    const void* output) {
+  const Bounds values(spec, bounds);
   if (!IsFloat(spec.type)) {
-    return CompareIntegers(spec, number, reference, output);
+    return CompareIntegers(spec, number, reference, values, output);
   }
   return WithFloatType(spec.type, [&](auto type) {
-    return CompareFloats(type, spec, reduction_length, number, reference, rms,
-                         output);
+    return CompareFloats(type, spec, number, reference, values, slack, output);
   });
 }
 

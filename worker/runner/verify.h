@@ -9,24 +9,25 @@
 
 namespace tilefarm::worker {
 
-// Root of the mean square of the finite elements; 0 for integers.
-double RootMeanSquare(const BufferSpec& spec, const void* data);
+// Root of the mean square of the finite bounds.
+double RootMeanSquare(const BufferSpec& spec, const void* bounds);
 // Floats only: no NaN and no infinity.
 bool AllFinite(const BufferSpec& spec, const void* data);
 
 struct Comparison {
   bool equal = true;
   double max_abs_error = 0;
-  // Largest |difference| / (|ref| + rms(ref)).
+  // Largest |difference| / bound.
   double max_rel_error = 0;
   std::string error;  // the first element that is wrong
 };
 
-// The rule (base/tolerance.h): each float within 4 eps (4 + sqrt(K)) (|ref| +
-// rms(ref)) of the reference, NaN and infinities in the same places; integers
-// exact. `number` is the parameter's, for the message.
-Comparison Compare(const BufferSpec& spec, uint64_t reduction_length,
-                   uint32_t number, const void* reference, double rms,
+// The rule (compiler/oracle/README.md): each element within its bound and
+// `slack` of the reference, NaN and infinities in the same places; where
+// `bounds` is null, exactly. An element with an infinite bound is not judged.
+// `number` is the parameter's, for the message.
+Comparison Compare(const BufferSpec& spec, uint32_t number,
+                   const void* reference, const void* bounds, double slack,
                    const void* output);
 
 }  // namespace tilefarm::worker

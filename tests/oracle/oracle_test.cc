@@ -1,0 +1,710 @@
+// The oracle against the interpreter: exact programs bit for bit, floats within
+// the oracle's own bounds, which must be small.
+#include "compiler/oracle/oracle.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/rng.h"
+#include "compiler/ir/float16.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/parser.h"
+#include "compiler/ir/printer.h"
+#include "tests/property/random_program.h"
+#include "tests/support/host_oracle.h"
+
+namespace tilefarm::testing {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+using Buffers = std::vector<std::vector<std::byte>>;
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+template <typename T>
+std::vector<std::byte> BytesOf(const std::vector<T>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
+template <typename T>
+std::vector<T> ValuesOf(const std::vector<std::byte>& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+// Floats in [-1, 1], integers in [-20, 20] or [0, 40], bools.
+Buffers RandomInputs(const ir::PrimFunc& function, uint64_t seed) {
+  Rng rng(seed);
+  Buffers buffers;
+  for (const ir::Buffer& param : function.params) {
+    const ir::DataType dtype = param->dtype;
+    const auto width = static_cast<size_t>(dtype.bytes());
+    std::vector<std::byte>& data = buffers.emplace_back();
+    for (int64_t i = 0; i < param->num_elements(); ++i) {
+      const double unit = rng.Uniform() * 2 - 1;
+      uint64_t bits = static_cast<uint64_t>(rng.Between(-20, 20) +
+                                            (dtype.is_int() ? 0 : 20));
+      if (dtype.is_bool()) bits = rng.Below(2);
+      if (dtype == ir::DataType::Float(64)) {
+        bits = std::bit_cast<uint64_t>(unit);
+      } else if (dtype.is_float()) {
+        const auto single = static_cast<float>(unit);
+        bits = dtype.bits == 32 ? std::bit_cast<uint32_t>(single)
+               : dtype.code == ir::TypeCode::kBFloat ? ir::FloatToBFloat(single)
+                                                     : ir::FloatToHalf(single);
+      }
+      std::byte bytes[8];
+      std::memcpy(bytes, &bits, 8);
+      data.insert(data.end(), bytes, bytes + width);
+    }
+  }
+  return buffers;
+}
+
+absl::StatusOr<OracleResult> RunOracle(const ir::PrimFuncPtr& function,
+                                       const Buffers& inputs) {
+  absl::StatusOr<HostOracle> oracle = HostOracle::Compile(function);
+  if (!oracle.ok()) return oracle.status();
+  return oracle->Run(inputs);
+}
+
+Buffers Interpreted(const ir::PrimFunc& function, Buffers buffers) {
+  const std::vector<std::span<std::byte>> spans(buffers.begin(), buffers.end());
+  const absl::Status status = ir::Interpret(function, spans);
+  EXPECT_TRUE(status.ok()) << status;
+  return buffers;
+}
+
+ir::PrimFuncPtr Parse(const std::string& parameters, const std::string& body) {
+  const auto function = ir::ParseFunction(
+      absl::StrCat("@T.prim_func\ndef main(", parameters, "):\n", body));
+  EXPECT_TRUE(function.ok()) << function.status();
+  return function.ok() ? *function : nullptr;
+}
+
+// Where the oracle and the interpreter disagree; empty: nowhere.
+std::string Disagreement(const ir::PrimFuncPtr& function, uint64_t seed,
+                         OracleResult* result = nullptr) {
+  const Buffers inputs = RandomInputs(*function, seed);
+  absl::StatusOr<OracleResult> oracle = RunOracle(function, inputs);
+  if (!oracle.ok()) return oracle.status().ToString();
+  if (result != nullptr) *result = *oracle;
+  return DifferenceFromOracle(*function, *oracle,
+                              Interpreted(*function, inputs));
+}
+
+struct Program {
+  const char* name;
+  const char* parameters;
+  const char* body;
+};
+
+// Integers and data movement: nothing has a bound.
+constexpr Program kExact[] = {
+    {"integers_wrap_in_their_width",
+     R"(A: T.Buffer((64,), "int8"), B: T.Buffer((64,), "int8"), C: T.Buffer((64,), "uint8"), D: T.Buffer((64,), "int32"), E: T.Buffer((64,), "int64"))",
+     R"(
+    for i in range(64):
+        with T.block("B"):
+            vi = T.axis.spatial(64, i)
+            B[vi] = A[vi] * T.int8(77) + T.int8(100)
+            C[vi] = T.Cast("uint8", A[vi]) * T.uint8(3) - T.uint8(200)
+            D[vi] = T.Cast("int32", A[vi]) * 123456789 * T.int32(17)
+            E[vi] = T.Cast("int64", A[vi]) * T.int64(9223372036854775807) + T.int64(5)
+)"},
+    {"quotients_floor",
+     R"(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32"), C: T.Buffer((64,), "int32"), D: T.Buffer((64,), "int32"), E: T.Buffer((64,), "int32"))",
+     R"(
+    for i in range(64):
+        with T.block("B"):
+            vi = T.axis.spatial(64, i)
+            B[vi] = A[vi] // 7 + A[vi] // -3
+            C[vi] = A[vi] % 7 * 100 + A[vi] % -3
+            D[vi] = T.truncdiv(A[vi], 7) * 100 + T.truncmod(A[vi], 7)
+            E[vi] = T.shift_right(A[vi], 2) + T.bitwise_and(A[vi], 12) - T.bitwise_xor(A[vi], 3)
+)"},
+    {"padding_is_read_only_where_it_is",
+     R"(A: T.Buffer((5, 6), "float32"), B: T.Buffer((9, 9), "float32"))",
+     R"(
+    for i, j in T.grid(9, 9):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = T.if_then_else(2 <= vi and vi < 7 and 1 <= vj and vj < 7, A[vi - 2, vj - 1], T.float32(0))
+)"},
+    {"predicates_lets_and_ifs",
+     R"(A: T.Buffer((29,), "int32"), B: T.Buffer((29,), "int32"))",
+     R"(
+    for i, j in T.grid(4, 8):
+        with T.block("B"):
+            T.where(i * 8 + j < 29)
+            vi = T.axis.spatial(29, i * 8 + j)
+            x = A[vi] * 3
+            if x > 5:
+                B[vi] = x
+            else:
+                B[vi] = T.Select(x < -5, x - 1, 7)
+)"},
+    {"init_of_the_first_iteration",
+     R"(A: T.Buffer((6, 10), "int32"), C: T.Buffer((6,), "int32"), B: T.Buffer((6,), "int32"))",
+     R"(
+    for k, i in T.grid(12, 6):
+        with T.block("B"):
+            T.where(k < 10)
+            vi = T.axis.spatial(6, i)
+            vk = T.axis.reduce(10, k)
+            with T.init():
+                B[vi] = C[vi] * 2
+            B[vi] = B[vi] + A[vi, vk]
+)"},
+    {"ranges_that_do_not_begin_at_zero",
+     R"(A: T.Buffer((12, 12), "int32"), B: T.Buffer((12,), "int32"))",
+     R"(
+    for i in range(12):
+        with T.block("zero"):
+            vi = T.axis.spatial(12, i)
+            B[vi] = 0
+    for i, k in T.grid(7, 5):
+        with T.block("B"):
+            vi = T.axis.spatial((3, 10), i + 3)
+            vk = T.axis.reduce((2, 7), k + 2)
+            with T.init():
+                B[vi] = 100
+            B[vi] = B[vi] + A[vi, vk]
+)"},
+    {"allocations_of_each_iteration",
+     R"(A: T.Buffer((4, 8), "int32"), B: T.Buffer((4, 8), "int32"))",
+     R"(
+    for i in range(4):
+        with T.block("outer"):
+            vi = T.axis.spatial(4, i)
+            S = T.alloc_buffer((8,), "int32")
+            for j in range(8):
+                with T.block("S"):
+                    vj = T.axis.spatial(8, j)
+                    S[vj] = A[vi, 7 - vj]
+            for j in range(8):
+                with T.block("B"):
+                    vj = T.axis.spatial(8, j)
+                    B[vi, vj] = S[vj] + S[(vj + 3) % 8]
+)"},
+    {"rank_zero",
+     R"(A: T.Buffer((), "int32"), B: T.Buffer((5,), "int32"), C: T.Buffer((), "int32"))",
+     R"(
+    for k in range(5):
+        with T.block("C"):
+            vk = T.axis.reduce(5, k)
+            with T.init():
+                C[()] = A[()]
+            C[()] = C[()] + B[vk]
+)"},
+    {"bools",
+     R"(A: T.Buffer((40,), "int32"), M: T.Buffer((40,), "bool"), B: T.Buffer((40,), "bool"), C: T.Buffer((40,), "int32"))",
+     R"(
+    for i in range(40):
+        with T.block("B"):
+            vi = T.axis.spatial(40, i)
+            B[vi] = M[vi] and A[vi] > 0 or not M[vi] and A[vi] < -10
+            C[vi] = T.Select(M[vi], A[vi], T.Cast("int32", M[vi]))
+)"},
+    {"overlapping_writes_in_order",
+     R"(A: T.Buffer((30,), "int32"), B: T.Buffer((10,), "int32"))",
+     R"(
+    for i in range(30):
+        with T.block("B"):
+            vi = T.axis.opaque(30, i)
+            B[vi // 3] = A[vi]
+)"},
+    {"one_element_for_several_spatial_instances",
+     R"(A: T.Buffer((4, 6), "int32"), B: T.Buffer((2,), "int32"))",
+     R"(
+    for i, k in T.grid(4, 6):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi // 2] = 0
+            B[vi // 2] = B[vi // 2] + A[vi, vk]
+)"},
+    {"in_place", R"(A: T.Buffer((33,), "int32"))",
+     R"(
+    for i in range(33):
+        with T.block("A"):
+            vi = T.axis.spatial(33, i)
+            A[vi] = A[vi] * 3 - 1
+)"},
+    {"scan", R"(A: T.Buffer((33,), "int32"), B: T.Buffer((33,), "int32"))",
+     R"(
+    for i in range(33):
+        with T.block("B"):
+            vi = T.axis.opaque(33, i)
+            B[vi] = A[vi] + T.if_then_else(vi > 0, B[vi - 1], 0)
+)"},
+    {"int8_products",
+     R"(A: T.Buffer((9, 40), "int8"), B: T.Buffer((40, 17), "int8"), C: T.Buffer((9, 17), "int32"))",
+     R"(
+    for i, j, k in T.grid(9, 17, 40):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = 0
+            C[vi, vj] = C[vi, vj] + T.Cast("int32", A[vi, vk]) * T.Cast("int32", B[vk, vj])
+)"},
+    {"gather",
+     R"(I: T.Buffer((20,), "uint8"), A: T.Buffer((41, 3), "float16"), B: T.Buffer((20, 3), "float16"))",
+     R"(
+    for i, j in T.grid(20, 3):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[T.Cast("int64", I[vi]), vj]
+)"},
+    {"largest_of_floats",
+     R"(A: T.Buffer((6, 31), "float32"), B: T.Buffer((6,), "float32"), R: T.Buffer((6, 31), "bfloat16"))",
+     R"(
+    for i, k in T.grid(6, 31):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = T.float32(-3.4e38)
+            B[vi] = T.max(B[vi], A[vi, vk])
+    for i, k in T.grid(6, 31):
+        with T.block("R"):
+            vi, vk = T.axis.remap("SS", [i, k])
+            R[vi, vk] = T.Cast("bfloat16", T.max(A[vi, vk], T.float32(0)))
+)"},
+    {"arguments_of_the_largest",
+     R"(A: T.Buffer((6, 31), "float32"), V: T.Buffer((6,), "float32"), I: T.Buffer((6,), "int32"))",
+     R"(
+    for i, k in T.grid(6, 31):
+        with T.block("V"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                V[vi] = T.float32(-3.4e38)
+                I[vi] = 0
+            I[vi] = T.Select(A[vi, vk] > V[vi], T.Cast("int32", vk), I[vi])
+            V[vi] = T.Select(A[vi, vk] > V[vi], A[vi, vk], V[vi])
+)"},
+};
+
+TEST(Oracle, ExactProgramsAreTheInterpretersBitForBit) {
+  for (const Program& program : kExact) {
+    SCOPED_TRACE(program.name);
+    const ir::PrimFuncPtr function = Parse(program.parameters, program.body);
+    ASSERT_NE(function, nullptr);
+    for (uint64_t seed = 1; seed <= 3; ++seed) {
+      OracleResult result;
+      EXPECT_EQ(Disagreement(function, seed, &result), "");
+      for (const auto& bounds : result.bounds) EXPECT_TRUE(bounds.empty());
+    }
+  }
+}
+
+constexpr Program kFloats[] = {
+    {"matmul",
+     R"(A: T.Buffer((9, 40), "float32"), B: T.Buffer((40, 17), "float32"), C: T.Buffer((9, 17), "float32"))",
+     R"(
+    for i, j, k in T.grid(9, 17, 40):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+)"},
+    {"transposed_matmul_with_consumer",
+     R"(A: T.Buffer((9, 40), "float64"), B: T.Buffer((24, 40), "float64"), D: T.Buffer((9, 24), "float64"))",
+     R"(
+    C = T.alloc_buffer((9, 24), "float64")
+    for i, j, k in T.grid(9, 24, 40):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float64(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vj, vk]
+    for i, j in T.grid(9, 24):
+        with T.block("D"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            D[vi, vj] = T.tanh(C[vi, vj]) * T.float64(0.5)
+)"},
+    {"accumulates_into_what_is_given",
+     R"(A: T.Buffer((9, 40), "float32"), C: T.Buffer((9,), "float32"))",
+     R"(
+    for i, k in T.grid(9, 40):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            C[vi] = C[vi] + A[vi, vk]
+)"},
+    {"low_precision_accumulators",
+     R"(A: T.Buffer((9, 24), "float16"), B: T.Buffer((24,), "float16"), C: T.Buffer((9,), "float16"), D: T.Buffer((9,), "bfloat16"))",
+     R"(
+    for i, k in T.grid(9, 24):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float16(0)
+            C[vi] = C[vi] + A[vi, vk] * B[vk]
+    for i in range(9):
+        with T.block("D"):
+            vi = T.axis.spatial(9, i)
+            D[vi] = T.Cast("bfloat16", C[vi]) + T.bfloat16(1)
+)"},
+    {"softmax",
+     R"(A: T.Buffer((6, 50), "float32"), B: T.Buffer((6, 50), "float32"))",
+     R"(
+    M = T.alloc_buffer((6,), "float32")
+    S = T.alloc_buffer((6,), "float32")
+    for i, k in T.grid(6, 50):
+        with T.block("M"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                M[vi] = T.float32(-3.4e38)
+            M[vi] = T.max(M[vi], A[vi, vk])
+    for i, k in T.grid(6, 50):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = T.float32(0)
+            S[vi] = S[vi] + T.exp(A[vi, vk] - M[vi])
+    for i, k in T.grid(6, 50):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SS", [i, k])
+            B[vi, vk] = T.exp(A[vi, vk] - M[vi]) / S[vi]
+)"},
+    {"functions",
+     R"(A: T.Buffer((200,), "float32"), B: T.Buffer((200,), "float32"), C: T.Buffer((200,), "float32"))",
+     R"(
+    for i in range(200):
+        with T.block("B"):
+            vi = T.axis.spatial(200, i)
+            x = A[vi] * T.float32(3)
+            y = T.abs(x) + T.float32(0.1)
+            B[vi] = T.exp(x) + T.sigmoid(x) * T.erf(x) - T.log(y) + T.sqrt(y) * T.rsqrt(y) + T.sin(x) * T.cos(x) + T.atan(x) + T.log2(y) - T.log10(y) + T.log1p(y) + T.exp2(x)
+            C[vi] = T.pow(y, x) + T.atan2(x, y) + T.sinh(x) - T.cosh(x) + T.tan(A[vi]) + T.asin(A[vi]) * T.acos(A[vi]) + T.copysign(y, x) + T.fma(x, y, x)
+)"},
+    {"floor_of_floats",
+     R"(A: T.Buffer((100,), "float32"), B: T.Buffer((100,), "float32"), C: T.Buffer((100,), "int8"))",
+     R"(
+    for i in range(100):
+        with T.block("B"):
+            vi = T.axis.spatial(100, i)
+            x = A[vi] * T.float32(10.5)
+            B[vi] = T.floor(x) + T.floormod(x, T.float32(3)) - T.ceil(x) * T.round(x) + T.trunc(x) * T.nearbyint(x)
+            C[vi] = T.Cast("int8", T.round(x * T.float32(20)))
+)"},
+    {"scan_of_floats",
+     R"(A: T.Buffer((33,), "float32"), B: T.Buffer((33,), "float32"))",
+     R"(
+    for i in range(33):
+        with T.block("B"):
+            vi = T.axis.opaque(33, i)
+            B[vi] = A[vi] * T.float32(0.7) + T.if_then_else(vi > 0, B[vi - 1], T.float32(0))
+)"},
+    {"branches_on_rounded_numbers",
+     R"(A: T.Buffer((50,), "float32"), B: T.Buffer((50,), "float32"), C: T.Buffer((50,), "int32"))",
+     R"(
+    for i in range(50):
+        with T.block("B"):
+            vi = T.axis.spatial(50, i)
+            x = A[vi] * A[vi] - T.float32(0.25)
+            if x > T.float32(0):
+                B[vi] = x
+            else:
+                B[vi] = T.if_then_else(x < T.float32(-0.1), A[vi], T.float32(2))
+            C[vi] = T.Select(x > T.float32(0.1), 3, T.Cast("int32", x * T.float32(100)))
+)"},
+    {"in_place_of_floats",
+     R"(A: T.Buffer((33,), "float32"), B: T.Buffer((33,), "float16"))",
+     R"(
+    for i in range(33):
+        with T.block("A"):
+            vi = T.axis.spatial(33, i)
+            A[vi] = A[vi] * T.float32(3) - T.float32(1)
+            B[vi] = B[vi] * B[vi]
+)"},
+};
+
+TEST(Oracle, FloatsAreWithinSmallBoundsOfTheInterpreters) {
+  for (const Program& program : kFloats) {
+    SCOPED_TRACE(program.name);
+    const ir::PrimFuncPtr function = Parse(program.parameters, program.body);
+    ASSERT_NE(function, nullptr);
+    for (uint64_t seed = 1; seed <= 3; ++seed) {
+      OracleResult result;
+      EXPECT_EQ(Disagreement(function, seed, &result), "");
+      for (size_t p = 0; p < result.bounds.size(); ++p) {
+        const ir::DataType dtype = function->params[p]->dtype;
+        if (!dtype.is_float()) continue;
+        // Values of these programs are near 1: a few hundred roundings.
+        const double most = dtype.bits == 64   ? 1e-12
+                            : dtype.bits == 32 ? 2e-3
+                                               : 0.3;
+        for (const double bound : result.bounds[p]) {
+          if (std::isinf(bound)) continue;
+          EXPECT_LT(bound, most);
+        }
+      }
+    }
+  }
+}
+
+TEST(Oracle, RandomProgramsAreTheInterpreters) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Rng rng(seed);
+    const ir::PrimFuncPtr function = property::RandomProgram(rng);
+    EXPECT_EQ(Disagreement(function, seed), "") << "seed " << seed << "\n"
+                                                << ir::Print(*function);
+    if (HasFailure()) return;
+  }
+}
+
+TEST(Oracle, NothingTraps) {
+  const ir::PrimFuncPtr function = Parse(
+      R"(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32"), Q: T.Buffer((4,), "int32"), R: T.Buffer((4,), "int32"), S: T.Buffer((4,), "int32"))",
+      R"(
+    for i in range(4):
+        with T.block("Q"):
+            vi = T.axis.spatial(4, i)
+            Q[vi] = A[vi] // B[vi]
+            R[vi] = A[vi] % B[vi]
+            S[vi] = T.shift_left(A[vi], B[vi])
+)");
+  const auto low = std::numeric_limits<int32_t>::min();
+  Buffers inputs = {BytesOf<int32_t>({7, low, -7, 3}),
+                    BytesOf<int32_t>({0, -1, 2, 33})};
+  for (int i = 0; i < 3; ++i) inputs.push_back(BytesOf<int32_t>({9, 9, 9, 9}));
+  const auto result = RunOracle(function, inputs);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(ValuesOf<int32_t>(result->buffers[2]),
+              ElementsAre(0, low, -4, 0));
+  EXPECT_THAT(ValuesOf<int32_t>(result->buffers[3]), ElementsAre(0, 0, 1, 3));
+  EXPECT_THAT(ValuesOf<int32_t>(result->buffers[4]), ElementsAre(7, 0, -28, 6));
+}
+
+TEST(Oracle, ConversionsSaturate) {
+  const ir::PrimFuncPtr function = Parse(
+      R"(A: T.Buffer((6,), "float32"), B: T.Buffer((6,), "int8"), C: T.Buffer((6,), "uint8"), D: T.Buffer((6,), "float16"))",
+      R"(
+    for i in range(6):
+        with T.block("B"):
+            vi = T.axis.spatial(6, i)
+            B[vi] = T.Cast("int8", A[vi])
+            C[vi] = T.Cast("uint8", A[vi])
+            D[vi] = T.Cast("float16", A[vi])
+)");
+  const Buffers inputs = {BytesOf<float>({300, -300, NAN, -1.9f, 65520, 1e-8f}),
+                          std::vector<std::byte>(6), std::vector<std::byte>(6),
+                          std::vector<std::byte>(12)};
+  const auto result = RunOracle(function, inputs);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->buffers, Interpreted(*function, inputs));
+}
+
+TEST(Oracle, EveryHalfIsReadAndWrittenAsItIs) {
+  for (const char* dtype : {"float16", "bfloat16"}) {
+    const std::string buffer =
+        absl::StrCat("T.Buffer((65536,), \"", dtype, "\")");
+    const ir::PrimFuncPtr function =
+        Parse(absl::StrCat("A: ", buffer, ", B: ", buffer,
+                           ", C: T.Buffer((65536,), \"float32\")"),
+              absl::StrCat(R"(
+    for i in range(65536):
+        with T.block("B"):
+            vi = T.axis.spatial(65536, i)
+            C[vi] = T.Cast("float32", A[vi])
+            B[vi] = T.Cast(")",
+                           dtype, R"(", C[vi] * T.float32(0.7))
+)"));
+    std::vector<uint16_t> all(65536);
+    for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint16_t>(i);
+    const Buffers inputs = {BytesOf(all), BytesOf(all),
+                            BytesOf(std::vector<float>(65536))};
+    const auto result = RunOracle(function, inputs);
+    ASSERT_TRUE(result.ok()) << result.status();
+    const Buffers expected = Interpreted(*function, inputs);
+    const auto got = ValuesOf<uint16_t>(result->buffers[1]);
+    const auto want = ValuesOf<uint16_t>(expected[1]);
+    for (size_t i = 0; i < all.size(); ++i) {
+      const bool nan = dtype == std::string("float16")
+                           ? std::isnan(ir::HalfToFloat(want[i]))
+                           : std::isnan(ir::BFloatToFloat(want[i]));
+      ASSERT_TRUE(nan ? std::isnan(dtype == std::string("float16")
+                                       ? ir::HalfToFloat(got[i])
+                                       : ir::BFloatToFloat(got[i]))
+                      : got[i] == want[i])
+          << dtype << " " << i;
+    }
+  }
+}
+
+TEST(Oracle, SumsAreMadeInFloat64) {
+  const ir::PrimFuncPtr function =
+      Parse(R"(A: T.Buffer((4096,), "float32"), S: T.Buffer((1,), "float32"))",
+            R"(
+    for k in range(4096):
+        with T.block("S"):
+            vk = T.axis.reduce(4096, k)
+            with T.init():
+                S[0] = T.float32(0)
+            S[0] = S[0] + A[vk]
+)");
+  std::vector<float> a(4096, 0x1p-25f);
+  a[0] = 1;
+  const auto result =
+      RunOracle(function, {BytesOf(a), BytesOf(std::vector<float>(1))});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(ValuesOf<float>(result->buffers[1]),
+              ElementsAre(static_cast<float>(1 + 4095 * 0x1p-25)));
+}
+
+// Scores with masks beside them: s = q k + mask.
+ir::PrimFuncPtr MaskedScores() {
+  return Parse(
+      R"(Q: T.Buffer((4, 64), "float32"), K: T.Buffer((8, 64), "float32"), M: T.Buffer((4, 8), "float32"), S: T.Buffer((4, 8), "float32"), P: T.Buffer((4, 8), "float32"))",
+      R"(
+    X = T.alloc_buffer((4, 8), "float32")
+    L = T.alloc_buffer((4,), "float32")
+    T_sum = T.alloc_buffer((4,), "float32")
+    for i, j, k in T.grid(4, 8, 64):
+        with T.block("X"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                X[vi, vj] = T.float32(0)
+            X[vi, vj] = X[vi, vj] + Q[vi, vk] * K[vj, vk]
+    for i, j in T.grid(4, 8):
+        with T.block("S"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            S[vi, vj] = X[vi, vj] + M[vi, vj]
+    for i, k in T.grid(4, 8):
+        with T.block("L"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                L[vi] = T.float32(-3.4e38)
+            L[vi] = T.max(L[vi], S[vi, vk])
+    for i, k in T.grid(4, 8):
+        with T.block("sum"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                T_sum[vi] = T.float32(0)
+            T_sum[vi] = T_sum[vi] + T.exp(S[vi, vk] - L[vi])
+    for i, j in T.grid(4, 8):
+        with T.block("P"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            P[vi, vj] = T.exp(S[vi, vj] - L[vi]) / T_sum[vi]
+)");
+}
+
+TEST(Oracle, MasksBoundNobodyElse) {
+  const ir::PrimFuncPtr function = MaskedScores();
+  for (const float mask : {-1e9f, -INFINITY}) {
+    Buffers inputs = RandomInputs(*function, 7);
+    std::vector<float> masks(32, 0);
+    for (int i = 0; i < 32; i += 3) masks[i] = mask;
+    inputs[2] = BytesOf(masks);
+    const auto oracle = RunOracle(function, inputs);
+    ASSERT_TRUE(oracle.ok()) << oracle.status();
+    const Buffers right = Interpreted(*function, inputs);
+    EXPECT_EQ(DifferenceFromOracle(*function, *oracle, right), "");
+    for (const size_t output : {3u, 4u}) {
+      const auto values = ValuesOf<float>(oracle->buffers[output]);
+      for (int i = 0; i < 32; ++i) {
+        if (masks[i] != 0) continue;
+        // A tenth of a percent of one element is an error.
+        Buffers wrong = right;
+        const float moved = values[i] * 1.001f;
+        std::memcpy(wrong[output].data() + 4 * i, &moved, 4);
+        EXPECT_THAT(DifferenceFromOracle(*function, *oracle, wrong),
+                    HasSubstr(absl::StrCat("parameter ", output, ", element ",
+                                           i, " is")))
+            << values[i] << " within " << oracle->bounds[output][i];
+      }
+    }
+  }
+}
+
+TEST(Oracle, BoundsAreOfTheElementsOwnTerms) {
+  // One row of the product has values a million times as large.
+  const ir::PrimFuncPtr function =
+      Parse(kFloats[0].parameters, kFloats[0].body);
+  Buffers inputs = RandomInputs(*function, 3);
+  auto a = ValuesOf<float>(inputs[0]);
+  for (int k = 0; k < 40; ++k) a[k] *= 1e6f;
+  inputs[0] = BytesOf(a);
+  const auto oracle = RunOracle(function, inputs);
+  ASSERT_TRUE(oracle.ok()) << oracle.status();
+  EXPECT_GT(oracle->bounds[2][0], 1);
+  for (size_t i = 17; i < oracle->bounds[2].size(); ++i) {
+    EXPECT_LT(oracle->bounds[2][i], 1e-4);
+    EXPECT_GT(oracle->bounds[2][i], 1e-7);
+  }
+}
+
+TEST(Oracle, DecisionsThatRoundingTurnsHaveRoomForBothSides) {
+  const ir::PrimFuncPtr function = Parse(
+      R"(A: T.Buffer((3,), "float32"), B: T.Buffer((3,), "float32"), C: T.Buffer((3,), "int32"), D: T.Buffer((3,), "float32"), G: T.Buffer((3,), "float32"))",
+      R"(
+    for i in range(3):
+        with T.block("B"):
+            vi = T.axis.spatial(3, i)
+            x = A[vi] * T.float32(3) - T.float32(3)
+            B[vi] = T.Select(x > T.float32(0), T.float32(5), T.float32(-5))
+            C[vi] = T.Cast("int32", T.floor(A[vi] * T.float32(3)))
+            if x > T.float32(0):
+                D[vi] = T.float32(1)
+            G[vi] = A[T.Cast("int64", T.max(T.min(x, T.float32(1)), T.float32(0)))]
+)");
+  Buffers inputs = {BytesOf<float>({0.5, 1, 1.3f})};
+  for (int i = 0; i < 4; ++i) inputs.push_back(BytesOf<float>({0, 0, 0}));
+  const auto oracle = RunOracle(function, inputs);
+  ASSERT_TRUE(oracle.ok()) << oracle.status();
+  const auto near = [](double bound) { return DoubleNear(bound, 1e-4); };
+  EXPECT_THAT(oracle->bounds[1], ElementsAre(0, near(10), 0));
+  EXPECT_THAT(oracle->bounds[2], ElementsAre(0, near(1), 0));
+  EXPECT_THAT(oracle->bounds[3], ElementsAre(0, kInf, 0));
+  EXPECT_THAT(oracle->bounds[4], ElementsAre(0, 0, 0));
+}
+
+TEST(Oracle, NumbersAwayFromBoundariesOfRoundingAreExact) {
+  // 16-bit results change only where a boundary of rounding is near.
+  const ir::PrimFuncPtr function = Parse(
+      R"(A: T.Buffer((1000,), "bfloat16"), B: T.Buffer((1000,), "bfloat16"))",
+      R"(
+    for i in range(1000):
+        with T.block("B"):
+            vi = T.axis.spatial(1000, i)
+            B[vi] = T.Cast("bfloat16", T.Cast("float32", A[vi]) * T.float32(1.7182818))
+)");
+  const auto oracle = RunOracle(function, RandomInputs(*function, 5));
+  ASSERT_TRUE(oracle.ok()) << oracle.status();
+  const auto exact =
+      std::count(oracle->bounds[1].begin(), oracle->bounds[1].end(), 0.0);
+  EXPECT_GT(exact, 990);
+}
+
+TEST(Oracle, RefusesWhatIsNoProgramAsWritten) {
+  const ir::PrimFuncPtr function =
+      Parse(R"(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32"))", R"(
+    for i in range(4):
+        with T.block("B"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = A[vi]
+)");
+  auto lowered = std::make_shared<ir::PrimFunc>(*function);
+  lowered->body = ir::MakeStore(
+      function->params[1], {ir::MakeRamp(ir::IntConst(0), ir::IntConst(1), 4)},
+      ir::MakeBroadcast(ir::IntConst(1, ir::DataType::Int(32)), 4));
+  EXPECT_EQ(HostOracle::Compile(lowered).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace tilefarm::testing

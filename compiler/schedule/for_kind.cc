@@ -62,6 +62,11 @@ bool IsPrivate(const ScheduleState& state, const ir::ForPtr& loop,
   bool written = false;
   for (const ir::BlockPtr& block : state.ChildBlocks(loop.get())) {
     const bool writes = FindRegion(block->writes, buffer) != nullptr;
+    // Behind a condition it may not write at all.
+    if (writes && (!CheckOnlyLoopsAbove(state, "", block.get()).ok() ||
+                   !PredicateOnlyGuardsDomain(state, *block))) {
+      return false;
+    }
     if (FindRegion(block->reads, buffer) != nullptr &&
         (!written || !IsRegionCovered(state, block.get()))) {
       return false;

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""Puts deliberate faults into the compiler and counts how many the tests catch.
+
+    tests/property/seeded_faults.py [--build DIR] [--only NAME ...]
+
+Each fault is one edit of one source. For each, a copy of the tree is edited and
+built, and differential_test and program_fuzz run on it until one of them fails.
+The faults that no test caught are listed; the exit code is 1 where those are
+more than one. Takes about a minute a fault, and needs a tree that is built
+(the copy shares what ccache has compiled).
+"""
+
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# Name, source, what stands there once, and what stands there with the fault.
+FAULTS = [
+    ("split-predicate", "compiler/schedule/split.cc",
+     "PredicateAdder(LT(value, ir::IntConst(extent)))",
+     "PredicateAdder(LE(value, ir::IntConst(extent)))"),
+    ("fuse-modulus", "compiler/schedule/fuse.cc",
+     "FloorMod(value, ir::IntConst(lower * extents[i]))",
+     "FloorMod(value, ir::IntConst(extents[i]))"),
+    ("reorder-any-update", "compiler/schedule/reorder.cc",
+     "if (!HasReduceIter(block.get()) || UpdatesCommute(*block)) {",
+     "if (block != nullptr) {"),
+    ("reorder-repeated-reduction", "compiler/schedule/reorder.cc",
+     "if (RunsAtMostOnce(state, *block, before)) return absl::OkStatus();",
+     "if (!before.empty()) return absl::OkStatus();"),
+    ("reorder-overwrites", "compiler/schedule/reorder.cc",
+     "if (!WritesAreDistinct(*block)) {",
+     "if (block == nullptr) {"),
+    ("decompose-other-blocks", "compiler/schedule/decompose_reduction.cc",
+     "return CheckOtherAccesses(state, block, loop);",
+     "return loop == nullptr ? CheckOtherAccesses(state, block, loop)\n"
+     "                         : absl::OkStatus();"),
+    ("blockize-init", "compiler/schedule/blockize.cc",
+     "  if (block.init != nullptr) {\n    TF_RETURN_IF_ERROR(",
+     "  if (nest.loops.empty()) {\n    TF_RETURN_IF_ERROR("),
+    ("reverse-compute-at-cover", "compiler/schedule/compute_at.cc",
+     "      if (!covered) {",
+     "      if (!covered && move.block == nullptr) {"),
+    ("compute-at-outputs", "compiler/schedule/compute_at.cc",
+     "  if (!reverse && IsOutput(state, move.block.get())) {",
+     "  if (!reverse && move.block == nullptr) {"),
+    ("inline-steps", "compiler/schedule/inline.cc",
+     "if (!analyzer.ProveEqual(element, reached)) {",
+     "if (element == nullptr) {"),
+    ("cache-write-partial", "compiler/schedule/cache.cc",
+     "      !WritesAll(state, *block, write)) {",
+     "      block == nullptr) {"),
+    ("cache-write-later-readers", "compiler/schedule/cache_block.cc",
+     "if (behind || !SharedLoops(state, block.get(), writer.get()).empty()) {",
+     "if (behind) {"),
+    ("reindex-partial", "compiler/schedule/reindex.cc",
+     "if (!WritesAll(state, *block, write)) {",
+     "if (block == nullptr) {"),
+    ("parallel-privacy", "compiler/schedule/for_kind.cc",
+     "(!written || !IsRegionCovered(state, block.get()))) {",
+     "block == nullptr) {"),
+    ("parallel-reduction", "compiler/schedule/for_kind.cc",
+     "      if (iter.type == ir::IterType::kSpatial ||\n"
+     "          (reduce_too &&",
+     "      if (iter.type != ir::IterType::kOpaque ||\n"
+     "          (reduce_too &&"),
+    ("init-own-elements", "compiler/lower/lower_init.cc",
+     "if (!AccessesOnly(block.body, store)) return false;",
+     "if (block.body == nullptr) return false;"),
+    ("init-inputs", "compiler/lower/lower_init.cc",
+     "if (ReadsWhatIsWritten(block.init, loops[first]->body)) return false;",
+     "if (loops.empty()) return false;"),
+    ("allocation-gaps", "compiler/lower/place_allocations.cc",
+     "            FillsBox(access, depth)) {",
+     "            depth < access.loops.size() + 1) {"),
+    ("allocation-hull", "compiler/lower/place_allocations.cc",
+     "const int64_t low = std::min<int64_t>(0, *shift);",
+     "const int64_t low = std::max<int64_t>(0, *shift);"),
+    ("compare-by-one", "compiler/arith/simplify.cc",
+     "      if (NonNegative(minus(diff, -1))) return ir::BoolConst(true);\n"
+     "      if (NonNegative(diff)) return ir::BoolConst(false);",
+     "      if (NonNegative(minus(diff, 0))) return ir::BoolConst(true);\n"
+     "      if (NonNegative(diff)) return ir::BoolConst(false);"),
+    ("guards-partitioned-late", "compiler/lower/partition_guards.cc",
+     "ir::LE(left.ToExpr(), ir::IntConst(-outer.constant))",
+     "ir::LE(left.ToExpr(), ir::IntConst(1 - outer.constant))"),
+]
+
+CAUGHT_BY = [
+    ["tests/bin/differential_test"],
+    ["tests/bin/program_fuzz", "--seed", "1", "--count", "6000", "--seconds",
+     "150", "--max-findings", "1", "--no-shrink"],
+]
+
+
+def run(command, **kwargs):
+    return subprocess.run(command, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False,
+                          **kwargs)
+
+
+def copy_tree(destination):
+    """The tracked files of the tree as they are now."""
+    names = run(["git", "ls-files", "-z"], cwd=ROOT).stdout.split("\0")
+    for name in filter(None, names):
+        source = ROOT / name
+        target = destination / name
+        if not source.is_file():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.is_file() or target.read_bytes() != source.read_bytes():
+            shutil.copy2(source, target)
+
+
+def build(tree):
+    environment = dict(os.environ, CCACHE_BASEDIR=str(tree), CCACHE_NOHASHDIR="1")
+    configured = run(["cmake", "--preset", "release"], cwd=tree,
+                     env=environment)
+    if configured.returncode != 0:
+        sys.exit(configured.stdout)
+    return run(["ninja", "-C", "build/release", "differential_test",
+                "program_fuzz"], cwd=tree, env=environment)
+
+
+def catch(tree):
+    """The test that fails, or None."""
+    environment = dict(os.environ, TILEFARM_VERIFY="1")
+    for command in CAUGHT_BY:
+        program = tree / "build/release" / command[0]
+        result = run([str(program), *command[1:]], env=environment)
+        if result.returncode != 0:
+            return program.name
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path,
+                        default=ROOT / "build" / "seeded_faults",
+                        help="where the copy is made")
+    parser.add_argument("--only", nargs="*", help="names of faults")
+    arguments = parser.parse_args()
+    tree = arguments.build.resolve()
+    tree.mkdir(parents=True, exist_ok=True)
+    copy_tree(tree)
+    built = build(tree)
+    if built.returncode != 0:
+        sys.exit(built.stdout[-4000:])
+    if catch(tree) is not None:
+        sys.exit("the tests fail without a fault")
+    missed = []
+    tried = 0
+    for name, source, right, wrong in FAULTS:
+        if arguments.only and name not in arguments.only:
+            continue
+        path = tree / source
+        text = path.read_text()
+        if text.count(right) != 1:
+            sys.exit(f"{name}: {source} has the text {text.count(right)} times:"
+                     f"\n{right}")
+        tried += 1
+        path.write_text(text.replace(right, wrong))
+        built = build(tree)
+        if built.returncode != 0:
+            sys.exit(f"{name} does not compile:\n{built.stdout[-4000:]}")
+        by = catch(tree)
+        path.write_text(text)
+        print(f"{name}: {'caught by ' + by if by else 'MISSED'}", flush=True)
+        if by is None:
+            missed.append(name)
+    print(f"{tried - len(missed)} of {tried} faults caught")
+    return 1 if len(missed) > 1 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -203,15 +203,18 @@ void Farm::LoseUntaken(const Worker& worker, std::span<const HeldLease> held) {
 
 bool Farm::WasGranted(const Item& item, const Worker& worker,
                       const WorkerResult& result) const {
+  // An id stands for one attempt; 0 says nothing about it.
+  const auto agrees = [&](uint32_t attempt) {
+    return result.attempt == attempt || result.attempt == 0;
+  };
   const auto held = leases_.find(result.lease_id);
   if (held != leases_.end()) {
     return held->second.candidate_id == result.candidate_id &&
-           held->second.worker == worker.name &&
-           result.attempt == item.attempts;
+           held->second.worker == worker.name && agrees(item.attempts);
   }
   for (const Item::LostLease& lost : item.lost_leases) {
     if (lost.lease_id != result.lease_id) continue;
-    return lost.device_id == worker.device_id && lost.attempt == result.attempt;
+    return lost.device_id == worker.device_id && agrees(lost.attempt);
   }
   return ProvesLease(options_.lease_key, result.lease_id,
                      {.candidate_id = result.candidate_id,

@@ -81,7 +81,7 @@ struct WorkerHello {
 
 struct WorkerResult {
   std::string lease_id;
-  uint32_t attempt = 1;
+  uint32_t attempt = 1;  // 0: not said
   std::string candidate_id;
   Measurement measurement;
 };

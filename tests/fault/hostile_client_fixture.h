@@ -266,14 +266,12 @@ class HostileClientFixture : public FarmFixture {
   // The job ends as done, with the trials it was asked for and an honest time.
   void ExpectHonestEnd(const std::string& id) {
     std::optional<v1::Job> job;
-    ASSERT_TRUE(Until(
-        [&] {
-          job = FindJob(id);
-          return job.has_value() &&
-                 (job->state() == "done" || job->state() == "failed");
-        },
-        60))
-        << (job.has_value() ? job->DebugString() : id) << server_->errors();
+    ASSERT_TRUE(Until([&] {
+      job = FindJob(id);
+      return job.has_value() &&
+             (job->state() == "done" || job->state() == "failed");
+    })) << (job.has_value() ? job->DebugString() : id)
+        << server_->errors();
     EXPECT_EQ(job->state(), "done") << job->error();
     EXPECT_EQ(job->trials_done(), job->trials());
     EXPECT_GE(job->best_seconds(), 0.5 * kHonestSeconds);

@@ -68,6 +68,10 @@ class CostModel {
   // Replaces the model. DataLoss: damaged bytes, or those of another kind of
   // model or feature set; the model is left as it was.
   virtual absl::Status Load(std::string_view bytes) = 0;
+  // Adds the samples of another model that this one does not have, from what
+  // Serialize made of it, and retrains. DataLoss as Load. A model that keeps no
+  // samples has nothing to add.
+  virtual absl::Status Merge(std::string_view bytes);
   // False until the first Update or Load.
   virtual bool trained() const = 0;
 };

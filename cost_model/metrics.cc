@@ -66,6 +66,10 @@ RankingMetrics ComputeRankingMetrics(std::span<const float> predicted,
   return metrics;
 }
 
+absl::Status CostModel::Merge(std::string_view /*bytes*/) {
+  return absl::OkStatus();
+}
+
 std::vector<float> CostModel::PredictAll(
     std::span<const FeatureRows* const> candidates) const {
   std::vector<float> scores;

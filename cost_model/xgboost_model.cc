@@ -4,9 +4,11 @@
 //   Update:  samples -> bounded set -> new forest from scratch -> swap
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -100,12 +102,7 @@ class XgboostModel final : public CostModel {
     MutexLock lock(training_mutex_);
     const RankingMetrics metrics = Evaluate(samples);
     for (const Sample& sample : samples) samples_.Add(sample);
-    if (samples_.rows() == 0) return metrics;
-    TrainingOptions options;
-    options.seed = seed_;
-    if (samples_.samples().size() >= kManySamples) ++options.max_depth;
-    TF_ASSIGN_OR_RETURN(TrainingResult result, Train(MakeSet(), options));
-    Swap(std::move(result.forest));
+    TF_RETURN_IF_ERROR(Retrain());
     return metrics;
   }
 
@@ -120,6 +117,45 @@ class XgboostModel final : public CostModel {
   }
 
   absl::Status Load(std::string_view bytes) override {
+    TF_ASSIGN_OR_RETURN(Stored stored, Parse(bytes));
+    MutexLock lock(training_mutex_);
+    samples_.Assign(std::move(stored.samples));
+    Swap(std::move(stored.forest));
+    return absl::OkStatus();
+  }
+
+  absl::Status Merge(std::string_view bytes) override {
+    TF_ASSIGN_OR_RETURN(const Stored other, Parse(bytes));
+    MutexLock lock(training_mutex_);
+    const std::deque<Sample>& mine = samples_.samples();
+    const std::deque<Sample>& theirs = other.samples.samples();
+    std::set<std::pair<int64_t, uint64_t>> known;
+    for (const Sample& sample : mine) known.emplace(sample.group, sample.id);
+    // In turns, by their shares: what is older may be left out of a full set,
+    // and neither is older as a whole.
+    SampleSet both(kMaxSamples, kMaxRows, seed_);
+    size_t i = 0, j = 0;
+    while (i < mine.size() || j < theirs.size()) {
+      if (j < theirs.size() && j * mine.size() <= i * theirs.size()) {
+        const Sample& sample = theirs[j++];
+        if (!known.contains({sample.group, sample.id})) both.Add(sample);
+      } else {
+        both.Add(mine[i++]);
+      }
+    }
+    samples_.Assign(std::move(both));
+    return Retrain();
+  }
+
+  bool trained() const override { return snapshot() != nullptr; }
+
+ private:
+  struct Stored {
+    Forest forest;
+    SampleSet samples;
+  };
+
+  absl::StatusOr<Stored> Parse(std::string_view bytes) const {
     TF_ASSIGN_OR_RETURN(const std::string_view body, Unseal(kKind, bytes));
     ByteReader reader(body);
     const uint32_t columns = reader.U32();
@@ -132,15 +168,20 @@ class XgboostModel final : public CostModel {
     SampleSet samples(kMaxSamples, kMaxRows, seed_);
     TF_RETURN_IF_ERROR(samples.Read(reader, kColumns));
     if (!reader.AtEnd()) return absl::DataLossError("cost model: wrong size");
-    MutexLock lock(training_mutex_);
-    samples_.Assign(std::move(samples));
-    Swap(std::move(forest));
+    return Stored{std::move(forest), std::move(samples)};
+  }
+
+  // A new forest from the samples, where there are any.
+  absl::Status Retrain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(training_mutex_) {
+    if (samples_.rows() == 0) return absl::OkStatus();
+    TrainingOptions options;
+    options.seed = seed_;
+    if (samples_.samples().size() >= kManySamples) ++options.max_depth;
+    TF_ASSIGN_OR_RETURN(TrainingResult result, Train(MakeSet(), options));
+    Swap(std::move(result.forest));
     return absl::OkStatus();
   }
 
-  bool trained() const override { return snapshot() != nullptr; }
-
- private:
   std::shared_ptr<const Forest> snapshot() const {
     MutexLock lock(snapshot_mutex_);
     return forest_;

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/hash.h"
 #include "base/log.h"
+#include "base/status_macros.h"
 #include "server/jobs/job_run_task.h"
 
 namespace tilefarm::jobs {
@@ -326,13 +328,34 @@ void JobRun::SaveModel(Lane& lane, bool now) {
   }
   lane.model_saved_at = time;
   lane.model_changed = false;
-  const auto bytes = lane.model->Serialize();
+  auto bytes = lane.model->Serialize();
+  MutexLock lock(env_.model_mutex);
+  const auto stored = env_.store.GetBlob(ModelKey(lane.key));
+  if (bytes.ok() && stored.ok() && Sha256Hex(*stored) != lane.stored_model) {
+    bytes = MergeModels(*bytes, *stored);
+  }
   const absl::Status saved =
       bytes.ok() ? env_.store.PutBlob(ModelKey(lane.key), *bytes)
                  : bytes.status();
-  if (!saved.ok()) {
+  if (saved.ok()) {
+    lane.stored_model = Sha256Hex(*bytes);
+  } else {
     Warn("cost model not saved: " + saved.ToString());
   }
+}
+
+absl::StatusOr<std::string> JobRun::MergeModels(
+    const std::string& mine, const std::string& stored) const {
+  const auto model = env_.search_factory.make_model(spec_);
+  TF_RETURN_IF_ERROR(model->Load(mine));
+  const absl::Status merged = model->Merge(stored);
+  if (absl::IsDataLoss(merged)) {
+    // Of another release, or damaged: of no use to anybody.
+    Warn("stored cost model replaced: " + merged.ToString());
+    return mine;
+  }
+  TF_RETURN_IF_ERROR(merged);
+  return model->Serialize();
 }
 
 void JobRun::SaveModels() {

@@ -51,6 +51,8 @@ struct RunEnvironment {
   Clock& clock;
   farm::Timeouts timeouts;
   std::string fingerprint;
+  // Of all runs: held while a stored cost model is read, merged and replaced.
+  Mutex& model_mutex;
 };
 
 // The blob with the cost model of a target.
@@ -144,7 +146,12 @@ class JobRun {
   // Ends as done, or as failed where nothing was verified.
   void EndByItself();
   void End(JobState state, const std::string& error);
+  // What another job stored meanwhile is kept: the stored model is then made of
+  // both. The lane's own stays as it is, so that what it proposes depends on
+  // nothing but the job's log.
   void SaveModel(Lane& lane, bool now);
+  absl::StatusOr<std::string> MergeModels(const std::string& mine,
+                                          const std::string& stored) const;
   void SaveModels();
   // For people: its function, and its target where the job has several.
   std::string NameOf(const Task& task) const;

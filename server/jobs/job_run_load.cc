@@ -195,6 +195,7 @@ void JobRun::Open(Lane& lane) {
   if (spec_.model != "random") {
     const auto saved = env_.store.GetBlob(ModelKey(lane.key));
     if (saved.ok()) {
+      lane.stored_model = Sha256Hex(*saved);
       const absl::Status loaded = lane.model->Load(*saved);
       if (!loaded.ok()) {
         Warn("saved cost model not used: " + loaded.ToString());

@@ -59,6 +59,7 @@ struct JobRun::Lane {
   std::shared_ptr<cost_model::CostModel> model;
   absl::Duration model_saved_at = -absl::InfiniteDuration();
   bool model_changed = false;
+  std::string stored_model;  // digest of what it last loaded or stored
   std::vector<Task*> tasks;
   int64_t since_gain = 0;  // trials
   // When waiting for finalists ends; none requested yet: infinite.

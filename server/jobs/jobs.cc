@@ -72,7 +72,8 @@ RunEnvironment Jobs::Environment() {
           .search_factory = options_.search_factory,
           .clock = *options_.clock,
           .timeouts = options_.timeouts,
-          .fingerprint = options_.fingerprint};
+          .fingerprint = options_.fingerprint,
+          .model_mutex = model_mutex_};
 }
 
 absl::Status Jobs::Recover() {
@@ -166,6 +167,11 @@ ResultCounts Jobs::result_counts() {
   return results_;
 }
 
+SchedulingFigures Jobs::scheduling_figures() {
+  MutexLock lock(mutex_);
+  return scheduling_;
+}
+
 std::string Jobs::Stuck(absl::Duration limit) const {
   const absl::Duration now = options_.clock->Monotonic();
   const auto say = [&](const char* loop, const Pulse& pulse,
@@ -185,15 +191,28 @@ std::string Jobs::Stuck(absl::Duration limit) const {
 
 // --- Running ----------------------------------------------------------------
 
-const Jobs::Entry* Jobs::WaitsFor(const Entry& entry) {
-  for (const auto& other : entries_) {
-    if (other.get() == &entry || other->state != JobState::kRunning) continue;
-    for (const std::string& id : entry.task_ids) {
-      if (other->task_ids.contains(id) &&
-          (other->run == nullptr || other->run->HoldsTask(id))) {
-        return other.get();
-      }
+void Jobs::Index() {
+  for (; indexed_ < entries_.size(); ++indexed_) {
+    Entry* const entry = entries_[indexed_].get();
+    by_id_[entry->id] = entry;
+    if (!Ended(entry->state)) open_.push_back(entry);
+  }
+}
+
+Jobs::HeldTasks Jobs::FindHeldTasks() {
+  HeldTasks held;
+  for (const Entry* entry : running_) {
+    for (const std::string& id : entry->task_ids) {
+      if (entry->run->HoldsTask(id)) held.emplace(id, entry);
     }
+  }
+  return held;
+}
+
+const Jobs::Entry* Jobs::WaitsFor(const Entry& entry, const HeldTasks& held) {
+  for (const std::string& id : entry.task_ids) {
+    const auto holder = held.find(id);
+    if (holder != held.end()) return holder->second;
   }
   return nullptr;
 }
@@ -243,6 +262,7 @@ absl::Status Jobs::StartRun(Entry& entry) {
   }
   entry.error.clear();
   entry.state = JobState::kRunning;
+  running_.push_back(&entry);
   entry.run->Start();
   Log(LogLevel::kInfo, "jobs",
       absl::StrCat("job ", entry.id, entry.recovered ? " goes on" : " starts"),
@@ -252,8 +272,7 @@ absl::Status Jobs::StartRun(Entry& entry) {
 
 void Jobs::Schedule() {
   MutexLock lock(mutex_);
-  for (auto& entry : entries_) {
-    if (entry->run == nullptr) continue;
+  for (Entry* entry : running_) {
     const JobSnapshot snapshot = entry->run->Snapshot();
     if (!Ended(snapshot.state)) continue;
     {
@@ -266,7 +285,12 @@ void Jobs::Schedule() {
     entry->error = snapshot.error;
     Conclude(*entry, snapshot);
   }
-  while (Entry* entry = NextQueued()) {
+  std::erase_if(running_,
+                [](const Entry* entry) { return entry->run == nullptr; });
+  Index();
+  std::erase_if(open_, [](const Entry* entry) { return Ended(entry->state); });
+  HeldTasks held = FindHeldTasks();
+  while (Entry* entry = NextQueued(held)) {
     const absl::Status started = StartRun(*entry);
     if (!started.ok()) {
       // Said once by StartRun where it may pass.
@@ -275,17 +299,15 @@ void Jobs::Schedule() {
       }
       return;  // the store: later
     }
+    for (const std::string& id : entry->task_ids) held.emplace(id, entry);
   }
 }
 
-Jobs::Entry* Jobs::NextQueued() {
-  int running = 0;
+Jobs::Entry* Jobs::NextQueued(const HeldTasks& held) {
+  ++scheduling_.choices;
+  const int running = static_cast<int>(running_.size());
   std::map<std::string, int> of_user;
-  for (const auto& entry : entries_) {
-    if (entry->run == nullptr) continue;
-    ++running;
-    ++of_user[entry->spec.user];
-  }
+  for (const Entry* entry : running_) ++of_user[entry->spec.user];
   // Those of users with the fewest jobs running come first, then of those whose
   // last job started longest ago, so that nobody's flood keeps another's job
   // from starting, not even where all tune the same function and so run one
@@ -298,8 +320,10 @@ Jobs::Entry* Jobs::NextQueued() {
     if (a.spec.user == b.spec.user) return a.spec.priority > b.spec.priority;
     return started_at_[a.spec.user] < started_at_[b.spec.user];
   };
-  for (const auto& entry : entries_) {
-    if (entry->state != JobState::kQueued || WaitsFor(*entry) != nullptr) {
+  scheduling_.examined += static_cast<int64_t>(open_.size());
+  for (Entry* entry : open_) {
+    if (entry->state != JobState::kQueued ||
+        WaitsFor(*entry, held) != nullptr) {
       continue;
     }
     const bool first_of_user = of_user[entry->spec.user] == 0;
@@ -307,7 +331,7 @@ Jobs::Entry* Jobs::NextQueued() {
         (first_of_user ? options_.max_running_users : options_.max_running)) {
       continue;
     }
-    if (next == nullptr || before(*entry, *next)) next = entry.get();
+    if (next == nullptr || before(*entry, *next)) next = entry;
   }
   return next;
 }
@@ -354,10 +378,9 @@ void Jobs::OnCanary(const farm::Completion& completion) {
 // ------------------------------------------------------------------
 
 Jobs::Entry* Jobs::Find(const std::string& job_id) {
-  for (auto& entry : entries_) {
-    if (entry->id == job_id) return entry.get();
-  }
-  return nullptr;
+  Index();
+  const auto found = by_id_.find(job_id);
+  return found == by_id_.end() ? nullptr : found->second;
 }
 
 absl::StatusOr<std::string> Jobs::Submit(JobSpec spec) {
@@ -493,7 +516,7 @@ std::string Jobs::WhyQueued(const Entry& entry) {
   if (!entry.error.empty()) {
     return absl::StrCat("waits for the database: ", entry.error);
   }
-  const Entry* other = WaitsFor(entry);
+  const Entry* other = WaitsFor(entry, FindHeldTasks());
   if (other == nullptr) return "waits for its turn";
   return absl::StrCat("waits for job ", other->id,
                       ", which tunes the same program and target");

@@ -16,6 +16,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -55,6 +56,12 @@ struct ResultCounts {
   std::array<int64_t, 8> stored = {};
   // Their candidate has a record, or the database refuses them.
   int64_t not_stored = 0;
+};
+
+// What choosing the next job costs, since the start.
+struct SchedulingFigures {
+  int64_t choices = 0;   // of a job to start, or of none
+  int64_t examined = 0;  // jobs looked at for them
 };
 
 // A program and a schedule to measure by hand.
@@ -121,6 +128,7 @@ class Jobs : public RecordListener {
   std::map<std::string, int> CountByState();
   WriterFigures writer_figures() const { return writer_->figures(); }
   ResultCounts result_counts();
+  SchedulingFigures scheduling_figures();
   // Which loop (conductor, result writer) has not moved for longer than
   // `limit`, in words; empty: none.
   std::string Stuck(absl::Duration limit) const;
@@ -133,9 +141,13 @@ class Jobs : public RecordListener {
   // Starts what may start, ends what has ended.
   void Schedule();
   void Publish();
+  // Tasks by id that running jobs still work on, and which.
+  using HeldTasks = std::unordered_map<std::string, const Entry*>;
+  HeldTasks FindHeldTasks() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A running job that still works on one of its tasks; null: none.
-  const Entry* WaitsFor(const Entry& entry)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static const Entry* WaitsFor(const Entry& entry, const HeldTasks& held);
+  // Takes what `entries_` has gained into the tables below it.
+  void Index() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveQueues(const Entry& entry);
   absl::Status CheckRoom(const JobSpec& spec)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -145,7 +157,9 @@ class Jobs : public RecordListener {
   absl::Status StartRun(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   JobSnapshot SnapshotOf(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   JobSnapshot FromRecords(const Entry& entry) const;
-  Entry* NextQueued() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Looks at each job that has not ended once.
+  Entry* NextQueued(const HeldTasks& held)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string WhyQueued(const Entry& entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Entry* Find(const std::string& job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -158,8 +172,14 @@ class Jobs : public RecordListener {
   DeviceDesk devices_;
 
   Mutex mutex_;
-  // In order of submission.
+  // In order of submission; it only grows.
   std::vector<std::unique_ptr<Entry>> entries_ ABSL_GUARDED_BY(mutex_);
+  // See Index: by id, and those that have not ended, in order of submission.
+  size_t indexed_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::unordered_map<std::string, Entry*> by_id_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Entry*> open_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Entry*> running_ ABSL_GUARDED_BY(mutex_);  // have a run
+  SchedulingFigures scheduling_ ABSL_GUARDED_BY(mutex_);
   // Counted in starts of jobs: when the user's latest one was.
   std::map<std::string, int64_t> started_at_ ABSL_GUARDED_BY(mutex_);
   int64_t starts_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -174,7 +194,8 @@ class Jobs : public RecordListener {
   ResultCounts results_ ABSL_GUARDED_BY(route_mutex_);
   std::map<std::string, MeasureDone> measures_ ABSL_GUARDED_BY(route_mutex_);
 
-  Pulse pulse_;  // the conductor's
+  Mutex model_mutex_;  // see RunEnvironment
+  Pulse pulse_;        // the conductor's
   Mutex wake_mutex_;
   CondVar woken_;
   bool wake_ ABSL_GUARDED_BY(wake_mutex_) = false;

@@ -1,13 +1,15 @@
 // What clients ask of the server. Translates and delegates.
 //
-// Watch and Measure wait for long and use gRPC's callback API; the others are
-// short or stream rows, and are plain synchronous calls on gRPC's bounded pool
-// of threads.
+// Watch and Measure wait for long and use gRPC's callback API, whose few
+// threads serve the workers' streams, too: what these calls parse, replay or
+// read from the database is done by an executor. The others are short or stream
+// rows, and are plain synchronous calls on gRPC's bounded pool of threads.
 #ifndef TILEFARM_SERVER_SERVICES_TUNE_SERVICE_H_
 #define TILEFARM_SERVER_SERVICES_TUNE_SERVICE_H_
 
 #include <string>
 
+#include "base/executor.h"
 #include "database/store.h"
 #include "proto/tilefarm/v1/tune.grpc.pb.h"
 #include "server/farm/farm.h"
@@ -26,7 +28,8 @@ class TuneService
         farm_(farm),
         jobs_(jobs),
         gate_(gate),
-        fingerprint_(std::move(fingerprint)) {}
+        fingerprint_(std::move(fingerprint)),
+        executor_(kExecutorThreads, kMostWaitingCalls) {}
 
   grpc::Status Submit(grpc::ServerContext* context,
                       const v1::SubmitRequest* request,
@@ -66,11 +69,16 @@ class TuneService
                         v1::DbImportResponse* response) override;
 
  private:
+  // Of calls that begin: each may parse and replay for a second.
+  static constexpr int kExecutorThreads = 4;
+  static constexpr int kMostWaitingCalls = 256;
+
   database::Store& store_;
   farm::Farm& farm_;
   jobs::Jobs& jobs_;
   security::Gate& gate_;
   const std::string fingerprint_;
+  Executor executor_;
 };
 
 }  // namespace tilefarm::services

@@ -1,9 +1,12 @@
 // The calls that wait: Watch and Measure.
+#include <atomic>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/executor.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
 #include "server/services/admit.h"
@@ -14,29 +17,69 @@
 namespace tilefarm::services {
 namespace {
 
+// What both calls have in common: a part that may take long and is done by the
+// executor while the call may end at any moment, and an end that may wait.
+// `this` goes when the part and gRPC are both done with it.
+class LongCall {
+ public:
+  explicit LongCall(Executor& executor) : executor_(executor) {}
+  virtual ~LongCall() = default;
+
+ protected:
+  // False where too many calls wait: Begin is not called.
+  bool TryBegin() {
+    ++users_;
+    if (executor_.TryRun([this] {
+          Begin();
+          Release();
+        })) {
+      return true;
+    }
+    --users_;
+    return false;
+  }
+  // gRPC will not call again.
+  void EndLater() {
+    executor_.Run([this] { Release(); });
+  }
+  // On a thread of the executor.
+  virtual void Begin() = 0;
+  // The last that happens.
+  virtual void End() = 0;
+
+ private:
+  void Release() {
+    if (--users_ > 0) return;
+    End();
+    delete this;
+  }
+
+  Executor& executor_;
+  std::atomic<int> users_{1};  // gRPC, and the part while it is not done
+};
+
+absl::Status TooManyCalls() {
+  return absl::ResourceExhaustedError(
+      "too many calls begin at once: try again in a moment");
+}
+
 // Writes the latest snapshot whenever the client has taken the one before;
 // what changed in between is skipped.
-class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate> {
+class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate>,
+                  private LongCall {
  public:
-  WatchCall(jobs::Jobs& jobs, farm::Farm& farm, security::Gate& gate,
-            const grpc::ServerContextBase& context,
+  WatchCall(Executor& executor, jobs::Jobs& jobs, farm::Farm& farm,
+            security::Gate& gate, const grpc::ServerContextBase& context,
             const v1::WatchRequest& request)
-      : jobs_(jobs), farm_(farm) {
-    const absl::Status entered = Enter(gate, context, request);
-    if (!entered.ok()) {
-      MutexLock lock(mutex_);
-      FinishOnce(entered);
-      return;
-    }
-    const std::string& job_id = request.job_id();
-    const auto subscription = jobs_.Watch(
-        job_id, [this](const jobs::JobSnapshot& snapshot) { Tell(snapshot); });
+      : LongCall(executor),
+        jobs_(jobs),
+        farm_(farm),
+        job_id_(request.job_id()) {
+    absl::Status entered = Enter(gate, context, request);
+    if (entered.ok() && !TryBegin()) entered = TooManyCalls();
+    if (entered.ok()) return;
     MutexLock lock(mutex_);
-    if (subscription.ok()) {
-      subscription_ = *subscription;
-    } else {
-      FinishOnce(subscription.status());
-    }
+    FinishOnce(entered);
   }
 
   void OnWriteDone(bool ok) override {
@@ -52,12 +95,7 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate> {
     MutexLock lock(mutex_);
     FinishOnce(absl::CancelledError("cancelled"));
   }
-  void OnDone() override {
-    // Not under the lock: it waits for a running Tell.
-    if (subscription_ != 0) jobs_.Unwatch(subscription_);
-    stay_.reset();  // nobody closes what is being destroyed
-    delete this;
-  }
+  void OnDone() override { EndLater(); }
 
  private:
   absl::Status Enter(security::Gate& gate,
@@ -72,6 +110,21 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate> {
                                             FinishOnce(why);
                                           }));
     return absl::OkStatus();
+  }
+  void Begin() override {
+    const auto subscription = jobs_.Watch(
+        job_id_, [this](const jobs::JobSnapshot& snapshot) { Tell(snapshot); });
+    MutexLock lock(mutex_);
+    if (subscription.ok()) {
+      subscription_ = *subscription;
+    } else {
+      FinishOnce(subscription.status());
+    }
+  }
+  void End() override {
+    // Not under the lock: it waits for a running Tell.
+    if (subscription_ != 0) jobs_.Unwatch(subscription_);
+    stay_.reset();  // nobody closes what is being destroyed
   }
   void Tell(const jobs::JobSnapshot& snapshot) {
     v1::JobUpdate update = ToProto(snapshot, farm_.Devices());
@@ -101,6 +154,7 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate> {
 
   jobs::Jobs& jobs_;
   farm::Farm& farm_;
+  const std::string job_id_;
   Mutex mutex_;
   std::unique_ptr<security::Gate::Stay> stay_;
   int64_t subscription_ = 0;
@@ -111,42 +165,30 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate> {
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-class MeasureCall : public grpc::ServerUnaryReactor {
+class MeasureCall : public grpc::ServerUnaryReactor, private LongCall {
  public:
-  MeasureCall(jobs::Jobs& jobs, security::Gate& gate,
+  MeasureCall(Executor& executor, jobs::Jobs& jobs, security::Gate& gate,
               const grpc::ServerContextBase& context,
               const v1::MeasureRequest& request, v1::MeasureResponse* response)
-      : jobs_(jobs), response_(response) {
-    const absl::Status entered = Enter(gate, context, request);
-    if (!entered.ok()) {
-      MutexLock lock(mutex_);
-      FinishOnce(entered);
-      return;
-    }
-    auto ticket =
-        jobs_.Measure({.program = request.program(),
-                       .trace = request.trace(),
-                       .target = request.target(),
-                       .device = request.device(),
-                       .user = user_},
-                      [this](const database::Record& record) { Take(record); });
+      : LongCall(executor),
+        jobs_(jobs),
+        response_(response),
+        spec_({.program = request.program(),
+               .trace = request.trace(),
+               .target = request.target(),
+               .device = request.device()}) {
+    absl::Status entered = Enter(gate, context, request);
+    if (entered.ok() && !TryBegin()) entered = TooManyCalls();
+    if (entered.ok()) return;
     MutexLock lock(mutex_);
-    if (ticket.ok()) {
-      ticket_ = *std::move(ticket);
-    } else {
-      FinishOnce(ticket.status());
-    }
+    FinishOnce(entered);
   }
 
   void OnCancel() override {
     MutexLock lock(mutex_);
     FinishOnce(absl::CancelledError("cancelled"));
   }
-  void OnDone() override {
-    if (!ticket_.empty()) jobs_.AbandonMeasure(ticket_);
-    stay_.reset();
-    delete this;
-  }
+  void OnDone() override { EndLater(); }
 
  private:
   absl::Status Enter(security::Gate& gate,
@@ -155,13 +197,31 @@ class MeasureCall : public grpc::ServerUnaryReactor {
     TF_ASSIGN_OR_RETURN(
         const security::Caller caller,
         Admit(gate, context, "/tilefarm.v1.Tune/Measure", request));
-    user_ = caller.NameOr(request.user());
+    spec_.user = caller.NameOr(request.user());
     TF_ASSIGN_OR_RETURN(stay_, gate.Enter(caller, security::CallKind::kStream,
                                           [this](const absl::Status& why) {
                                             MutexLock lock(mutex_);
                                             FinishOnce(why);
                                           }));
     return absl::OkStatus();
+  }
+  void Begin() override {
+    {
+      MutexLock lock(mutex_);
+      if (finished_) return;
+    }
+    auto ticket = jobs_.Measure(
+        spec_, [this](const database::Record& record) { Take(record); });
+    MutexLock lock(mutex_);
+    if (ticket.ok()) {
+      ticket_ = *std::move(ticket);
+    } else {
+      FinishOnce(ticket.status());
+    }
+  }
+  void End() override {
+    if (!ticket_.empty()) jobs_.AbandonMeasure(ticket_);
+    stay_.reset();
   }
   void Take(const database::Record& record) {
     MutexLock lock(mutex_);
@@ -178,7 +238,7 @@ class MeasureCall : public grpc::ServerUnaryReactor {
 
   jobs::Jobs& jobs_;
   v1::MeasureResponse* const response_;
-  std::string user_;
+  jobs::MeasureSpec spec_;
   std::string ticket_;
   Mutex mutex_;
   std::unique_ptr<security::Gate::Stay> stay_;
@@ -189,13 +249,13 @@ class MeasureCall : public grpc::ServerUnaryReactor {
 
 grpc::ServerWriteReactor<v1::JobUpdate>* TuneService::Watch(
     grpc::CallbackServerContext* context, const v1::WatchRequest* request) {
-  return new WatchCall(jobs_, farm_, gate_, *context, *request);
+  return new WatchCall(executor_, jobs_, farm_, gate_, *context, *request);
 }
 
 grpc::ServerUnaryReactor* TuneService::Measure(
     grpc::CallbackServerContext* context, const v1::MeasureRequest* request,
     v1::MeasureResponse* response) {
-  return new MeasureCall(jobs_, gate_, *context, *request, response);
+  return new MeasureCall(executor_, jobs_, gate_, *context, *request, response);
 }
 
 }  // namespace tilefarm::services

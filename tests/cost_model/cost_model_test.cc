@@ -155,6 +155,49 @@ TEST(XgboostModel, BytesRoundTrip) {
   EXPECT_GT(AccuracyOn(*copy, test), 0.75);
 }
 
+// Of another kind: it is marked, and its time falls with another feature.
+std::vector<Sample> OtherSamples(uint64_t seed, int n) {
+  std::vector<Sample> samples = RandomSamples(seed, n, /*group=*/2);
+  for (Sample& sample : samples) {
+    sample.features.values[41] = 9;
+    sample.seconds = 1e-3 * (3 - 0.2 * sample.features.values[50]);
+  }
+  return samples;
+}
+
+void NameSamples(std::vector<Sample>& samples) {
+  uint64_t id = 1;
+  for (Sample& sample : samples) sample.id = id++;
+}
+
+TEST(XgboostModel, AMergedModelKnowsWhatEitherKnew) {
+  std::vector<Sample> first = RandomSamples(11, 400, /*group=*/1);
+  std::vector<Sample> second = OtherSamples(13, 400);
+  NameSamples(first);
+  NameSamples(second);
+  const auto mine = MakeXgboostModel(1), theirs = MakeXgboostModel(2);
+  ASSERT_TRUE(mine->Update(first).ok());
+  ASSERT_TRUE(theirs->Update(second).ok());
+  const std::vector<Sample> unseen = RandomSamples(12, 200);
+  const std::vector<Sample> unseen_others = OtherSamples(14, 200);
+  ASSERT_LT(AccuracyOn(*mine, unseen_others), 0.65);
+  ASSERT_TRUE(mine->Merge(*theirs->Serialize()).ok());
+  // As one that learned of all samples itself.
+  const auto both = MakeXgboostModel(1);
+  ASSERT_TRUE(both->Update(first).ok());
+  ASSERT_TRUE(both->Update(second).ok());
+  EXPECT_NEAR(AccuracyOn(*mine, unseen), AccuracyOn(*both, unseen), 0.05);
+  EXPECT_NEAR(AccuracyOn(*mine, unseen_others),
+              AccuracyOn(*both, unseen_others), 0.05);
+  // Once more brings nothing new.
+  const std::string merged = *mine->Serialize();
+  ASSERT_TRUE(mine->Merge(merged).ok());
+  EXPECT_EQ(*mine->Serialize(), merged);
+  // Damaged bytes change nothing.
+  EXPECT_EQ(mine->Merge("damaged").code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(*mine->Serialize(), merged);
+}
+
 TEST(XgboostModel, AnUntrainedModelRoundTrips) {
   const auto bytes = MakeXgboostModel(7)->Serialize();
   ASSERT_TRUE(bytes.ok()) << bytes.status();

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <set>
 
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/mutex.h"
 #include "compiler/ir/parser.h"
 #include "server/jobs/job_log.h"
@@ -351,6 +353,73 @@ TEST_F(JobsTest, SavesTheCostModel) {
   FakeWorker worker(*farm_, "w", Quick);
   WaitForEnd(*jobs_->Submit(Spec(5)));
   EXPECT_EQ(*store_->GetBlob("model/" + TestTarget().Key()), "model");
+}
+
+// A model that is the list of jobs whose samples it has.
+class ListModel : public testing::FakeModel {
+ public:
+  explicit ListModel(const std::string& job) : jobs_({job}) {}
+  absl::StatusOr<std::string> Serialize() const override {
+    return absl::StrJoin(jobs_, " ");
+  }
+  absl::Status Load(std::string_view bytes) override {
+    jobs_.clear();
+    return Merge(bytes);
+  }
+  absl::Status Merge(std::string_view bytes) override {
+    const std::vector<std::string> words = absl::StrSplit(
+        absl::string_view(bytes.data(), bytes.size()), ' ', absl::SkipEmpty());
+    jobs_.insert(words.begin(), words.end());
+    return absl::OkStatus();
+  }
+
+ private:
+  std::set<std::string> jobs_;
+};
+
+TEST_F(JobsTest, JobsOfOneTargetKeepEachOthersCostModel) {
+  SearchFactory factory = FakeSearchFactory();
+  // Neither has seen the other's model when it starts.
+  factory.make_model = [](const JobSpec& spec) {
+    return std::make_unique<ListModel>(spec.request_id);
+  };
+  Restart(std::move(factory));
+  JobSpec first = Spec(100), second = Spec(100);
+  second.program = testing::kAddRelu;
+  const std::string one = *jobs_->Submit(first), other = *jobs_->Submit(second);
+  for (const std::string& id : {one, other}) {
+    WaitFor(id,
+            [](const JobSnapshot& s) { return s.state == JobState::kRunning; });
+  }
+  FakeWorker worker(*farm_, "w", Quick);
+  WaitForEnd(one);
+  WaitForEnd(other);
+  const std::string stored = *store_->GetBlob("model/" + TestTarget().Key());
+  EXPECT_THAT(stored, HasSubstr(first.request_id));
+  EXPECT_THAT(stored, HasSubstr(second.request_id));
+}
+
+TEST_F(JobsTest, ChoosingTheNextJobLooksAtEachOpenJobOnce) {
+  for (int i = 0; i < 60; ++i) jobs_->Cancel(*jobs_->Submit(Spec())).value();
+  // No device: the first of these runs, and the others wait for it.
+  constexpr int kOpen = 40;
+  const std::string first = *jobs_->Submit(Spec());
+  for (int i = 1; i < kOpen; ++i) EXPECT_TRUE(jobs_->Submit(Spec()).ok());
+  WaitFor(first,
+          [](const JobSnapshot& s) { return s.state == JobState::kRunning; });
+  const SchedulingFigures before = jobs_->scheduling_figures();
+  SchedulingFigures after;
+  for (int i = 0; i < 10'000 && after.choices < before.choices + 20; ++i) {
+    usleep(1000);
+    after = jobs_->scheduling_figures();
+  }
+  ASSERT_GE(after.choices, before.choices + 20);
+  EXPECT_LE(after.examined - before.examined,
+            kOpen * (after.choices - before.choices));
+  const std::vector<JobSnapshot> all = *jobs_->List();
+  for (const JobSnapshot& one : all) {
+    if (!Ended(one.state)) jobs_->Cancel(one.id).value();
+  }
 }
 
 TEST_F(JobsTest, WatchersAreToldOfTheEnd) {

@@ -2,10 +2,16 @@
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <stdlib.h>
 
+#include <atomic>
+#include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "proto/tilefarm/v1/farm.grpc.pb.h"
@@ -44,8 +50,9 @@ v1::WorkerMessage StateMessage(int free_slots) {
 
 class ServicesTest : public ::testing::Test {
  public:
-  void SetUp() override {
-    auto server = Server::Start(Options());
+  void SetUp() override { StartServer(Options()); }
+  void StartServer(ServerOptions options) {
+    auto server = Server::Start(std::move(options));
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     channel_ = grpc::CreateChannel(server_->address(),
@@ -423,6 +430,80 @@ TEST_F(ServicesTest, CancelledMeasureEnds) {
     return;
   }
   FAIL() << "the device never had a slot";
+}
+
+// A server whose database another process writes to for as long as this lives.
+class LockedDatabaseTest : public ServicesTest {
+ public:
+  LockedDatabaseTest() {
+    char path[] = "/tmp/tilefarm-services-test-XXXXXX";
+    directory_ = mkdtemp(path);
+  }
+  ~LockedDatabaseTest() override {
+    server_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+  void SetUp() override {
+    ServerOptions options = Options();
+    options.database_path = directory_ + "/tune.db";
+    StartServer(std::move(options));
+  }
+  // Until the result is gone nothing can be written.
+  std::shared_ptr<sqlite3> Lock() {
+    sqlite3* db = nullptr;
+    EXPECT_EQ(sqlite3_open((directory_ + "/tune.db").c_str(), &db), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(db, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr),
+              SQLITE_OK);
+    return {db, sqlite3_close};
+  }
+
+ private:
+  std::string directory_;
+};
+
+TEST_F(LockedDatabaseTest, CallsThatWaitForTheDatabaseHoldUpNoWorker) {
+  Submit(Job(5));                             // runs, without a device
+  const std::string queued = Submit(Job(5));  // waits for it
+  std::shared_ptr<sqlite3> held = Lock();
+  // Waits for the database, and everybody who asks for jobs waits for it.
+  std::atomic<bool> cancelled = false;
+  std::thread canceller([&] {
+    grpc::ClientContext context;
+    v1::CancelRequest request;
+    request.set_job_id(queued);
+    v1::CancelResponse response;
+    tune_->Cancel(&context, request, &response);
+    cancelled = true;
+  });
+  absl::SleepFor(absl::Milliseconds(300));
+  // More of them than gRPC has threads for callbacks.
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReader<v1::JobUpdate>>> watches;
+  for (int i = 0; i < 40; ++i) {
+    v1::WatchRequest request;
+    request.set_job_id(queued);
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    watches.push_back(tune_->Watch(contexts.back().get(), request));
+  }
+  absl::SleepFor(absl::Milliseconds(300));
+  grpc::ClientContext working;
+  auto stream = farm_->Connect(&working);
+  stream->Write(HelloMessage("w"));
+  v1::ServerMessage message;
+  EXPECT_TRUE(stream->Read(&message));
+  EXPECT_TRUE(message.has_welcome());
+  EXPECT_FALSE(cancelled);
+  held.reset();
+  canceller.join();
+  for (const auto& context : contexts) context->TryCancel();
+  for (const auto& watch : watches) {
+    v1::JobUpdate update;
+    while (watch->Read(&update)) {
+    }
+    watch->Finish();
+  }
+  working.TryCancel();
+  stream->Finish();
 }
 
 TEST_F(ServicesTest, ShutdownEndsStreamsAndWatches) {

@@ -74,7 +74,7 @@ TEST(RegisterTile, InnerLoopHasNoSpillAndNoScalarLoad) {
   ASSERT_TRUE(lowered.ok()) << lowered.status();
   const std::vector<codegen::LoweredFunction> functions = {
       {*lowered, "matmul"}};
-  const auto assembly = codegen::EmitAssembly(functions, {*target, false});
+  const auto assembly = codegen::EmitAssembly(functions, {*target});
   ASSERT_TRUE(assembly.ok()) << assembly.status();
   const std::vector<std::string> loop = HottestBlock(*assembly);
   const std::regex stack(R"(\(%rsp)");

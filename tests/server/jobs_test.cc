@@ -358,12 +358,13 @@ TEST_F(JobsTest, SavesTheCostModel) {
 // A model that is the list of jobs whose samples it has.
 class ListModel : public testing::FakeModel {
  public:
-  explicit ListModel(const std::string& job) : jobs_({job}) {}
+  // As if it learned of the job's own results at once.
+  explicit ListModel(const std::string& job) : own_(job), jobs_({job}) {}
   absl::StatusOr<std::string> Serialize() const override {
     return absl::StrJoin(jobs_, " ");
   }
   absl::Status Load(std::string_view bytes) override {
-    jobs_.clear();
+    jobs_ = {own_};
     return Merge(bytes);
   }
   absl::Status Merge(std::string_view bytes) override {
@@ -374,12 +375,12 @@ class ListModel : public testing::FakeModel {
   }
 
  private:
+  const std::string own_;
   std::set<std::string> jobs_;
 };
 
 TEST_F(JobsTest, JobsOfOneTargetKeepEachOthersCostModel) {
   SearchFactory factory = FakeSearchFactory();
-  // Neither has seen the other's model when it starts.
   factory.make_model = [](const JobSpec& spec) {
     return std::make_unique<ListModel>(spec.request_id);
   };

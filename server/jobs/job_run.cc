@@ -331,14 +331,15 @@ void JobRun::SaveModel(Lane& lane, bool now) {
   auto bytes = lane.model->Serialize();
   MutexLock lock(env_.model_mutex);
   const auto stored = env_.store.GetBlob(ModelKey(lane.key));
-  if (bytes.ok() && stored.ok() && Sha256Hex(*stored) != lane.stored_model) {
-    bytes = MergeModels(*bytes, *stored);
-  }
+  const bool merges =
+      bytes.ok() && stored.ok() && Sha256Hex(*stored) != lane.stored_model;
+  if (merges) bytes = MergeModels(*bytes, *stored);
   const absl::Status saved =
       bytes.ok() ? env_.store.PutBlob(ModelKey(lane.key), *bytes)
                  : bytes.status();
   if (saved.ok()) {
-    lane.stored_model = Sha256Hex(*bytes);
+    // The lane's own model has nothing of the other's: it merges from now on.
+    lane.stored_model = merges ? "" : Sha256Hex(*bytes);
   } else {
     Warn("cost model not saved: " + saved.ToString());
   }

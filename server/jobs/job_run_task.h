@@ -59,7 +59,8 @@ struct JobRun::Lane {
   std::shared_ptr<cost_model::CostModel> model;
   absl::Duration model_saved_at = -absl::InfiniteDuration();
   bool model_changed = false;
-  std::string stored_model;  // digest of what it last loaded or stored
+  // Digest of the stored model while that has nothing that `model` lacks.
+  std::string stored_model;
   std::vector<Task*> tasks;
   int64_t since_gain = 0;  // trials
   // When waiting for finalists ends; none requested yet: infinite.

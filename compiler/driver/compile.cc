@@ -19,7 +19,7 @@ namespace {
 // Raised whenever the code made for some program changes: records of another
 // epoch are not taken for measurements of today's code. fingerprint_guard_test
 // fails where that was forgotten.
-constexpr int kCodeGenerationEpoch = 10;
+constexpr int kCodeGenerationEpoch = 11;
 
 absl::Status CheckSymbol(const std::string& symbol) {
   const bool identifier =

@@ -6,6 +6,7 @@
 //   for i_j_fused in range(32): C(i_j_fused // 8, i_j_fused % 8)
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/ir/limits.h"
 #include "compiler/schedule/loop_primitives.h"
 #include "compiler/schedule/loop_rewrite.h"
 
@@ -39,8 +40,10 @@ absl::StatusOr<LoopRv> Fuse(ScheduleState& state,
                          outer->var->name));
       }
     }
-    if (__builtin_mul_overflow(total, extent, &total)) {
-      return state.Illegal("fuse", loop.get(), "the fused extent overflows");
+    if (__builtin_mul_overflow(total, extent, &total) ||
+        total > ir::Limits().max_extent) {
+      return state.Illegal("fuse", loop.get(),
+                           "the fused loop is beyond what a loop may run for");
     }
     loops.push_back(loop);
     extents.push_back(extent);

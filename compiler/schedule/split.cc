@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/ir/limits.h"
 #include "compiler/schedule/loop_primitives.h"
 #include "compiler/schedule/loop_rewrite.h"
 
@@ -56,6 +57,11 @@ absl::StatusOr<std::vector<int64_t>> Resolve(
   if (open >= 0) {
     out[open] = extent / product + (extent % product != 0);
     product *= out[open];
+  }
+  if (product > ir::Limits().max_extent) {
+    return state.Illegal("split", loop.get(),
+                         absl::StrCat("the factors' product ", product,
+                                      " is beyond what a loop may run for"));
   }
   if (product < extent) {
     return state.Illegal("split", loop.get(),

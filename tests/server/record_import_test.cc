@@ -106,7 +106,7 @@ TEST_F(RecordImportTest, ErrorsNameTheLine) {
   bad.target = "host";
   status = Add(bad);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("is not a key"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("target 'host'"));
   EXPECT_EQ(import_.Add("{}").code(), absl::StatusCode::kInvalidArgument);
 }
 

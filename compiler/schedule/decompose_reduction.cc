@@ -159,13 +159,28 @@ absl::StatusOr<ir::Stmt> MakeInit(const ScheduleState& state,
         });
     (used ? kept : dropped).push_back(candidate);
   }
+  // What is said of reduce loops alone does not concern the init; loops of one
+  // iteration are their minimum.
+  ir::VarMap units;
+  std::vector<ir::ForPtr> spatial = kept;
+  for (const ir::ForPtr& outer : cut.outer) {
+    if (LoopFeedsIter(outer.get(), block.get(), ir::IterType::kSpatial)) {
+      spatial.push_back(outer);
+    }
+  }
+  for (const ir::ForPtr& loop_of_one : dropped) {
+    if (ir::IsConstInt(loop_of_one->extent, 1)) {
+      units[loop_of_one->var.get()] = loop_of_one->min;
+    }
+  }
   std::vector<ir::Expr> conditions;
   Conjuncts(block->predicate, &conditions);
   ir::Expr predicate = ir::BoolConst(true);
-  for (const ir::Expr& condition : conditions) {
+  for (const ir::Expr& whole : conditions) {
+    const ir::Expr condition = ir::Substitute(whole, units);
     if (!UsesAny(condition, dropped)) {
       predicate = ir::And(predicate, condition);
-    } else if (UsesAny(condition, kept)) {
+    } else if (UsesAny(condition, spatial)) {
       return state.Illegal(
           kPrimitive, block.get(),
           absl::StrCat("its condition ", ir::ToString(condition),

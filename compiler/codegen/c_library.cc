@@ -14,11 +14,11 @@ std::vector<SystemLibrary> MakeLibraries() {
        "sched_setaffinity", "syscall"}};
   SystemLibrary libm{"libm.so.6", {}};
   for (const char* name :
-       {"acos", "asin",  "atan",  "atan2",     "ceil",  "cos",    "cosh",
-        "erf",  "exp",   "exp10", "exp2",      "expm1", "floor",  "fma",
-        "fmax", "fmin",  "fmod",  "ldexp", "log",   "log10",     "log1p", "log2",   "nearbyint",
-        "pow",  "rint",  "round", "roundeven", "sin",   "sincos", "sinh",
-        "sqrt", "tan",   "tanh",  "trunc"}) {
+       {"acos",   "asin",      "atan",  "atan2", "ceil",  "cos",       "cosh",
+        "erf",    "exp",       "exp10", "exp2",  "expm1", "floor",     "fma",
+        "fmax",   "fmin",      "fmod",  "ldexp", "log",   "log10",     "log1p",
+        "log2",   "nearbyint", "pow",   "rint",  "round", "roundeven", "sin",
+        "sincos", "sinh",      "sqrt",  "tan",   "tanh",  "trunc"}) {
     libm.functions.push_back(name);
     libm.functions.push_back(std::string(name) + "f");
   }

@@ -30,10 +30,9 @@ class Flattener : public ir::Mutator {
   Buffer MutateBuffer(const Buffer& buffer) override {
     Buffer& flat = flat_[buffer.get()];
     if (flat == nullptr) {
-      const int64_t size =
-          buffer->shape.empty() || !buffer->is_dense()
-              ? buffer->memory_elements()
-              : buffer->shape[0] * Strides(*buffer)[0];
+      const int64_t size = buffer->shape.empty() || !buffer->is_dense()
+                               ? buffer->memory_elements()
+                               : buffer->shape[0] * Strides(*buffer)[0];
       flat = ir::MakeBuffer(buffer->name, buffer->dtype, {size}, buffer->scope);
       // Keeps the key from being freed and reused.
       keep_.push_back(buffer);

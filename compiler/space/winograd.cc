@@ -193,7 +193,8 @@ class Sketcher {
     ir::PostOrderExprs(tiles->body, [&](const ir::Expr& expr) {
       const auto* load = ir::As<ir::LoadNode>(expr);
       if (load == nullptr) return;
-      along &= ir::LastIndex(load->indices).get() == tiles->iters.back().var.get();
+      along &=
+          ir::LastIndex(load->indices).get() == tiles->iters.back().var.get();
     });
     return along ? absl::OkStatus() : Unsuitable();
   }

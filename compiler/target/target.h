@@ -58,8 +58,8 @@ struct Target {
 // wrong. "host" reads this machine (cpu and features as LLVM names them,
 // caches from sysfs, cores from the affinity mask).
 absl::StatusOr<Target> Parse(std::string_view text);
-// As Parse, for texts of somebody else: a FILE.json is not opened, and "host" is
-// no target. InvalidArgument says so.
+// As Parse, for texts of somebody else: a FILE.json is not opened, and "host"
+// is no target. InvalidArgument says so.
 absl::StatusOr<Target> ParseKey(std::string_view text);
 
 // Brand, cpu, features (those that differ from the cpu's) and caches as one

@@ -113,8 +113,8 @@ absl::StatusOr<std::string> Render(const Common& common,
   }
   if (options.print == "asm") return Assembly(match.record);
   if (!common.json) return Describe(function, match);
-  auto json = ParseJson<nlohmann::ordered_json>(
-      database::RecordToJson(match.record));
+  auto json =
+      ParseJson<nlohmann::ordered_json>(database::RecordToJson(match.record));
   json["function"] = function.name;
   json["reason"] = match.reason;
   return json.dump() + "\n";

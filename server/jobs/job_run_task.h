@@ -37,9 +37,9 @@ struct JobRun::Task {
   int64_t next_sequence = 1;
   double best_seconds = 0;
   bool has_baseline = false;
-  bool exhausted = false;  // nothing more to propose
-  std::string failure;     // why it cannot be searched
-  int64_t failed = 0;      // trials without a measurement
+  bool exhausted = false;   // nothing more to propose
+  std::string failure;      // why it cannot be searched
+  int64_t failed = 0;       // trials without a measurement
   std::string first_error;  // of them, with its status
   Contenders contenders;
   std::optional<cost_model::RankingMetrics> metrics;

@@ -82,7 +82,8 @@ class HostileClientFixture : public FarmFixture {
     server_options_.insert(server_options_.end(),
                            {"--no-canary", "--http", "127.0.0.1:0"});
     // A sanitizer keeps freed memory for a while to find uses of it.
-    server_environment_.push_back("ASAN_OPTIONS=quarantine_size_mb=8");
+    server_environment_.push_back(
+        "ASAN_OPTIONS=detect_container_overflow=0:quarantine_size_mb=8");
   }
 
   void SetUp() override { ASSERT_NO_FATAL_FAILURE(Begin()); }

@@ -303,9 +303,9 @@ static int WithBounds(int code, const float* out, float* bounds, int count) {
   return code;
 }
 
-#define ORACLE(name, call, output, count)                        \
-  int oracle_##name(void* const* b, void* const* bounds) {       \
-    return WithBounds(call, b[output], bounds[output], count);   \
+#define ORACLE(name, call, output, count)                      \
+  int oracle_##name(void* const* b, void* const* bounds) {     \
+    return WithBounds(call, b[output], bounds[output], count); \
   }
 
 #define B4(n) b[n], b[n + 1], b[n + 2], b[n + 3]

@@ -14,6 +14,9 @@ import re
 import sys
 import xml.etree.ElementTree
 
+# What no XML document may have, as a character or a reference to one.
+INVALID = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|"
+                     "&#x(?:[0-8BCEF]|1[0-9A-F]);", re.IGNORECASE)
 SECTION = re.compile(r"\[where (\S+) exists\]$")
 
 
@@ -40,7 +43,12 @@ def read_results(folder):
     for name in sorted(os.listdir(folder)):
         if not name.endswith(".xml"):
             continue
-        tree = xml.etree.ElementTree.parse(os.path.join(folder, name))
+        # GoogleTest writes the parameters of tests as they are, whatever bytes
+        # those are.
+        with open(os.path.join(folder, name), encoding="utf-8",
+                  errors="replace") as file:
+            tree = xml.etree.ElementTree.fromstring(
+                INVALID.sub("?", file.read()))
         for case in tree.iter("testcase"):
             test = case.get("name")
             if name != "ctest.xml":

@@ -1,5 +1,5 @@
-// Reads the arguments of a trace's instruction for replay.cc. Private to this
-// folder.
+// Reads the arguments of a trace's instruction, for replay.cc and for what runs
+// sketches on numbers (cost_model/skeleton/sketch_plan.cc).
 #ifndef TILEFARM_COMPILER_SCHEDULE_INSTRUCTION_READER_H_
 #define TILEFARM_COMPILER_SCHEDULE_INSTRUCTION_READER_H_
 

@@ -1,7 +1,9 @@
-// Applies a trace: one explicit table from a primitive's name to the call of
-// the Schedule.
-#include <array>
+// Applies a trace: one explicit table from a primitive's name to the method of
+// the Schedule, whose parameters say how to read the arguments.
+#include <optional>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,223 +23,119 @@ class Replayer {
 
 namespace {
 
+using S = Schedule;
+using R = InstructionReader;
+
 // The ids of the results.
 using Ids = absl::StatusOr<std::vector<int>>;
 
+Ids ToIds(const absl::Status& status) {
+  if (!status.ok()) return status;
+  return std::vector<int>();
+}
 template <typename T>
-Ids One(absl::StatusOr<T> result) {
+Ids ToIds(const absl::StatusOr<T>& result) {
   if (!result.ok()) return result.status();
   return std::vector<int>{result->id};
 }
 template <typename T>
-Ids Many(absl::StatusOr<std::vector<T>> result) {
+Ids ToIds(const absl::StatusOr<std::vector<T>>& result) {
   if (!result.ok()) return result.status();
   std::vector<int> ids;
   for (const T& rv : *result) ids.push_back(rv.id);
   return ids;
 }
-Ids None(absl::Status status) {
-  if (!status.ok()) return status;
-  return std::vector<int>();
+
+// Argument `i` as what a method takes; a decision is no argument.
+void Read(R& r, size_t i, BlockRv& out) { out = r.Block(i); }
+void Read(R& r, size_t i, LoopRv& out) { out = r.Loop(i); }
+void Read(R& r, size_t i, BlockOrLoop& out) { out = r.Where(i); }
+void Read(R& r, size_t i, int& out) { out = r.Small(i); }
+void Read(R& r, size_t i, int64_t& out) { out = r.Int(i); }
+void Read(R& r, size_t i, bool& out) { out = r.Bool(i); }
+void Read(R& r, size_t i, std::string& out) { out = r.Text(i); }
+void Read(R& r, size_t i, AnnValue& out) { out = r.Annotation(i); }
+void Read(R& r, size_t i, std::vector<LoopRv>& out) { out = r.Loops(i); }
+void Read(R& r, size_t i, std::vector<Factor>& out) { out = r.Factors(i); }
+void Read(R& r, size_t i, std::vector<int64_t>& out) { out = r.Ints(i); }
+void Read(R& r, size_t i, std::vector<double>& out) { out = r.Floats(i); }
+void Read(R& r, size_t, std::optional<int64_t>& out) { out = r.IntDecision(); }
+void Read(R& r, size_t, std::optional<std::vector<int64_t>>& out) {
+  out = r.ListDecision();
 }
 
-using S = Schedule;
-using R = InstructionReader;
+template <typename T>
+using Stored =
+    std::conditional_t<std::is_same_v<T, std::string_view>, std::string, T>;
+
+template <typename Result, typename... Args, size_t... I>
+Ids Call(Result (S::*method)(Args...), S& s, R& r, std::index_sequence<I...>) {
+  std::tuple<Stored<Args>...> args;
+  (Read(r, I, std::get<I>(args)), ...);
+  // A wrong argument must not reach the call.
+  if (!r.status().ok()) return r.status();
+  return ToIds((s.*method)(std::move(std::get<I>(args))...));
+}
+template <typename Result, typename... Args>
+Ids CallWith(Result (S::*method)(Args...), S& s, R& r) {
+  return Call(method, s, r, std::index_sequence_for<Args...>());
+}
+
+// Reads the arguments that the method takes, then calls it.
+template <auto method>
+Ids Method(S& s, R& r) {
+  return CallWith(method, s, r);
+}
 
 struct Entry {
   std::string_view name;
-  // Reads the arguments, then calls, unless the reader has failed.
   Ids (*call)(S& s, R& r);
 };
 
-// Arguments are read before the call in every entry: a wrong one must not
-// reach it.
-#define TF_READ(r) \
-  if (!(r).status().ok()) return (r).status()
-
 const Entry kEntries[] = {
-    {"get_block",
-     [](S& s, R& r) -> Ids {
-       const std::string name = r.Text(0), function = r.Text(1);
-       TF_READ(r);
-       return One(s.GetBlock(name, function));
-     }},
-    {"get_loops",
-     [](S& s, R& r) -> Ids {
-       const BlockRv block = r.Block(0);
-       TF_READ(r);
-       return Many(s.GetLoops(block));
-     }},
-    {"get_producers",
-     [](S& s, R& r) -> Ids {
-       const BlockRv block = r.Block(0);
-       TF_READ(r);
-       return Many(s.GetProducers(block));
-     }},
-    {"get_consumers",
-     [](S& s, R& r) -> Ids {
-       const BlockRv block = r.Block(0);
-       TF_READ(r);
-       return Many(s.GetConsumers(block));
-     }},
-    {"get_child_blocks",
-     [](S& s, R& r) -> Ids {
-       const BlockOrLoop where = r.Where(0);
-       TF_READ(r);
-       return Many(s.GetChildBlocks(where));
-     }},
-    {"sample_perfect_tile",
-     [](S& s, R& r) -> Ids {
-       const LoopRv loop = r.Loop(0);
-       const int n = r.Small(1), most = r.Small(2);
-       auto decision = r.ListDecision();
-       TF_READ(r);
-       return Many(s.SamplePerfectTile(loop, n, most, std::move(decision)));
-     }},
-    {"sample_tile",
-     [](S& s, R& r) -> Ids {
-       const LoopRv loop = r.Loop(0);
-       const int n = r.Small(1), most = r.Small(2);
-       auto decision = r.ListDecision();
-       TF_READ(r);
-       return Many(s.SampleTile(loop, n, most, std::move(decision)));
-     }},
-    {"sample_categorical",
-     [](S& s, R& r) -> Ids {
-       auto candidates = r.Ints(0);
-       auto probs = r.Floats(1);
-       const auto decision = r.IntDecision();
-       TF_READ(r);
-       return One(s.SampleCategorical(std::move(candidates), std::move(probs),
-                                      decision));
-     }},
-    {"sample_compute_location",
-     [](S& s, R& r) -> Ids {
-       const BlockRv block = r.Block(0);
-       const auto decision = r.IntDecision();
-       TF_READ(r);
-       return One(s.SampleComputeLocation(block, decision));
-     }},
-    {"split",
-     [](S& s, R& r) -> Ids {
-       const LoopRv loop = r.Loop(0);
-       auto factors = r.Factors(1);
-       const bool preserve = r.Bool(2), unguarded = r.Bool(3);
-       TF_READ(r);
-       return Many(s.Split(loop, std::move(factors), preserve, unguarded));
-     }},
-    {"fuse",
-     [](S& s, R& r) -> Ids {
-       auto loops = r.Loops(0);
-       const bool preserve = r.Bool(1);
-       TF_READ(r);
-       return One(s.Fuse(std::move(loops), preserve));
-     }},
-    {"reorder",
-     [](S& s, R& r) -> Ids {
-       auto loops = r.Loops(0);
-       TF_READ(r);
-       return None(s.Reorder(std::move(loops)));
-     }},
-    {"add_unit_loop",
-     [](S& s, R& r) -> Ids {
-       const BlockOrLoop where = r.Where(0);
-       TF_READ(r);
-       return One(s.AddUnitLoop(where));
-     }},
-    {"parallel",
-     [](S& s, R& r) -> Ids {
-       const LoopRv loop = r.Loop(0);
-       TF_READ(r);
-       return None(s.Parallel(loop));
-     }},
-    {"vectorize",
-     [](S& s, R& r) -> Ids {
-       const LoopRv loop = r.Loop(0);
-       TF_READ(r);
-       return None(s.Vectorize(loop));
-     }},
-    {"unroll",
-     [](S& s, R& r) -> Ids {
-       const LoopRv loop = r.Loop(0);
-       TF_READ(r);
-       return None(s.Unroll(loop));
-     }},
-    {"bind",
-     [](S& s, R& r) -> Ids {
-       const LoopRv loop = r.Loop(0);
-       const std::string axis = r.Text(1);
-       TF_READ(r);
-       return None(s.Bind(loop, axis));
-     }},
-    {"compute_at",
-     [](S& s, R& r) -> Ids {
-       const BlockRv block = r.Block(0);
-       const LoopRv loop = r.Loop(1);
-       const bool preserve = r.Bool(2);
-       const int index = r.Small(3);
-       TF_READ(r);
-       return None(s.ComputeAt(block, loop, preserve, index));
-     }},
-    {"reverse_compute_at",
-     [](S& s, R& r) -> Ids {
-       const BlockRv block = r.Block(0);
-       const LoopRv loop = r.Loop(1);
-       const bool preserve = r.Bool(2);
-       const int index = r.Small(3);
-       TF_READ(r);
-       return None(s.ReverseComputeAt(block, loop, preserve, index));
-     }},
-    {"compute_inline",
-     [](S& s, R& r) -> Ids {
-       const BlockRv block = r.Block(0);
-       TF_READ(r);
-       return None(s.ComputeInline(block));
-     }},
-    {"reverse_compute_inline",
-     [](S& s, R& r) -> Ids {
-       const BlockRv block = r.Block(0);
-       TF_READ(r);
-       return None(s.ReverseComputeInline(block));
-     }},
-    {"cache_read",
-     [](S& s, R& r) -> Ids {
-       const BlockRv block = r.Block(0);
-       const int index = r.Small(1);
-       const std::string scope = r.Text(2);
-       TF_READ(r);
-       return One(s.CacheRead(block, index, scope));
-     }},
-    {"cache_write",
-     [](S& s, R& r) -> Ids {
-       const BlockRv block = r.Block(0);
-       const int index = r.Small(1);
-       const std::string scope = r.Text(2);
-       TF_READ(r);
-       return One(s.CacheWrite(block, index, scope));
-     }},
+    {"get_block", Method<&S::GetBlock>},
+    {"get_loops", Method<&S::GetLoops>},
+    {"get_producers", Method<&S::GetProducers>},
+    {"get_consumers", Method<&S::GetConsumers>},
+    {"get_child_blocks", Method<&S::GetChildBlocks>},
+    {"sample_perfect_tile", Method<&S::SamplePerfectTile>},
+    {"sample_tile", Method<&S::SampleTile>},
+    {"sample_categorical", Method<&S::SampleCategorical>},
+    {"sample_compute_location", Method<&S::SampleComputeLocation>},
+    {"split", Method<&S::Split>},
+    {"fuse", Method<&S::Fuse>},
+    {"reorder", Method<&S::Reorder>},
+    {"add_unit_loop", Method<&S::AddUnitLoop>},
+    {"parallel", Method<&S::Parallel>},
+    {"vectorize", Method<&S::Vectorize>},
+    {"unroll", Method<&S::Unroll>},
+    {"bind", Method<&S::Bind>},
+    {"compute_at", Method<&S::ComputeAt>},
+    {"reverse_compute_at", Method<&S::ReverseComputeAt>},
+    {"compute_inline", Method<&S::ComputeInline>},
+    {"reverse_compute_inline", Method<&S::ReverseComputeInline>},
+    {"cache_read", Method<&S::CacheRead>},
+    {"cache_write", Method<&S::CacheWrite>},
+    {"set_scope", Method<&S::SetScope>},
+    {"storage_align", Method<&S::StorageAlign>},
+    {"decompose_reduction", Method<&S::DecomposeReduction>},
+    {"rfactor", Method<&S::Rfactor>},
+    {"skip_zeros", Method<&S::SkipZeros>},
+    {"winograd", Method<&S::Winograd>},
+    {"online_softmax", Method<&S::OnlineSoftmax>},
+    {"pad_einsum", Method<&S::PadEinsum>},
+    {"blockize", Method<&S::Blockize>},
+    {"tensorize", Method<&S::Tensorize>},
+    {"call_library", Method<&S::CallLibrary>},
+    {"annotate", Method<&S::Annotate>},
+    {"unannotate", Method<&S::Unannotate>},
+    {"enter_postproc", Method<&S::EnterPostproc>},
     {"reindex",
      [](S& s, R& r) -> Ids {
        const BlockRv block = r.Block(0);
        const auto [read, index] = r.Buffer(1);
-       TF_READ(r);
-       return One(s.Reindex(block, read, index));
-     }},
-    {"set_scope",
-     [](S& s, R& r) -> Ids {
-       const BlockRv block = r.Block(0);
-       const int index = r.Small(1);
-       const std::string scope = r.Text(2);
-       TF_READ(r);
-       return None(s.SetScope(block, index, scope));
-     }},
-    {"storage_align",
-     [](S& s, R& r) -> Ids {
-       const BlockRv block = r.Block(0);
-       const int index = r.Small(1), axis = r.Small(2), factor = r.Small(3),
-                 offset = r.Small(4);
-       TF_READ(r);
-       return None(s.StorageAlign(block, index, axis, factor, offset));
+       if (!r.status().ok()) return r.status();
+       return ToIds(s.Reindex(block, read, index));
      }},
     {"transform_layout",
      [](S& s, R& r) -> Ids {
@@ -245,90 +143,10 @@ const Entry kEntries[] = {
        const auto [read, index] = r.Buffer(1);
        const std::string map = r.Text(2);
        r.MustBeNone(3);
-       TF_READ(r);
-       return None(s.TransformLayout(block, read, index, map));
+       if (!r.status().ok()) return r.status();
+       return ToIds(s.TransformLayout(block, read, index, map));
      }},
-    {"decompose_reduction",
-     [](S& s, R& r) -> Ids {
-       const BlockRv block = r.Block(0);
-       const LoopRv loop = r.Loop(1);
-       TF_READ(r);
-       return One(s.DecomposeReduction(block, loop));
-     }},
-    {"rfactor",
-     [](S& s, R& r) -> Ids {
-       const LoopRv loop = r.Loop(0);
-       const int axis = r.Small(1);
-       TF_READ(r);
-       return One(s.Rfactor(loop, axis));
-     }},
-    {"skip_zeros",
-     [](S& s, R& r) -> Ids {
-       const BlockRv block = r.Block(0);
-       TF_READ(r);
-       return None(s.SkipZeros(block));
-     }},
-    {"winograd",
-     [](S& s, R& r) -> Ids {
-       const BlockRv block = r.Block(0);
-       const int tile = r.Small(1);
-       TF_READ(r);
-       return Many(s.Winograd(block, tile));
-     }},
-    {"online_softmax",
-     [](S& s, R& r) -> Ids {
-       const BlockRv block = r.Block(0);
-       const int64_t chunk = r.Int(1);
-       const int64_t lanes = r.Int(2);
-       TF_READ(r);
-       return Many(s.OnlineSoftmax(block, chunk, lanes));
-     }},
-    {"pad_einsum",
-     [](S& s, R& r) -> Ids {
-       const BlockRv block = r.Block(0);
-       std::vector<int64_t> padding = r.Ints(1);
-       TF_READ(r);
-       return None(s.PadEinsum(block, std::move(padding)));
-     }},
-    {"blockize",
-     [](S& s, R& r) -> Ids {
-       const LoopRv loop = r.Loop(0);
-       TF_READ(r);
-       return One(s.Blockize(loop));
-     }},
-    {"tensorize",
-     [](S& s, R& r) -> Ids {
-       const BlockOrLoop where = r.Where(0);
-       const std::string intrinsic = r.Text(1);
-       TF_READ(r);
-       return None(s.Tensorize(where, intrinsic));
-     }},
-    {"call_library",
-     [](S& s, R& r) -> Ids {
-       const BlockRv block = r.Block(0);
-       const std::string kernel = r.Text(1);
-       TF_READ(r);
-       return None(s.CallLibrary(block, kernel));
-     }},
-    {"annotate",
-     [](S& s, R& r) -> Ids {
-       const BlockOrLoop where = r.Where(0);
-       const std::string key = r.Text(1);
-       const AnnValue value = r.Annotation(2);
-       TF_READ(r);
-       return None(s.Annotate(where, key, value));
-     }},
-    {"unannotate",
-     [](S& s, R& r) -> Ids {
-       const BlockOrLoop where = r.Where(0);
-       const std::string key = r.Text(1);
-       TF_READ(r);
-       return None(s.Unannotate(where, key));
-     }},
-    {"enter_postproc", [](S& s, R&) -> Ids { return None(s.EnterPostproc()); }},
 };
-
-#undef TF_READ
 
 const Entry* FindEntry(std::string_view name) {
   for (const Entry& entry : kEntries) {

@@ -7,6 +7,7 @@
 #include "compiler/ir/verifier.h"
 #include "compiler/schedule/block_primitives.h"
 #include "compiler/schedule/loop_primitives.h"
+#include "compiler/schedule/primitive_table.h"
 #include "compiler/schedule/schedule_state.h"
 
 namespace tilefarm::schedule {
@@ -69,20 +70,31 @@ Rv ToRv(BlockRv v) { return {RvKind::kBlock, v.id}; }
 Rv ToRv(LoopRv v) { return {RvKind::kLoop, v.id}; }
 Rv ToRv(ExprRv v) { return {RvKind::kExpr, v.id}; }
 
+// One of the buffers that a block reads, or writes: ("read", 0).
+struct BufferOf {
+  bool read;
+  int index;
+};
+
 Arg ToArg(BlockRv v) { return {ToRv(v)}; }
 Arg ToArg(LoopRv v) { return {ToRv(v)}; }
 Arg ToArg(const BlockOrLoop& v) {
   return std::visit([](auto rv) { return ToArg(rv); }, v);
 }
-template <typename T>
-Arg Constant(T value) {
-  return {ir::Attr(std::move(value))};
-}
-Arg Constants(const std::vector<int64_t>& values) {
+Arg ToArg(int v) { return {ir::Attr(v)}; }
+Arg ToArg(int64_t v) { return {ir::Attr(v)}; }
+Arg ToArg(bool v) { return {ir::Attr(v)}; }
+Arg ToArg(const std::string& v) { return {ir::Attr(v)}; }
+Arg ToArg(std::string_view v) { return {ir::Attr(std::string(v))}; }
+Arg ToArg(const std::vector<int64_t>& values) {
   return {ir::Attr(ir::AttrList(values.begin(), values.end()))};
 }
-Arg Constants(const std::vector<double>& values) {
+Arg ToArg(const std::vector<double>& values) {
   return {ir::Attr(ir::AttrList(values.begin(), values.end()))};
+}
+Arg ToArg(const AnnValue& v) {
+  if (const auto* constant = std::get_if<ir::Attr>(&v)) return {*constant};
+  return {ToRv(std::get<ExprRv>(v))};
 }
 // As Parse makes lists: one attribute where all items are constants.
 Arg ToArg(const std::vector<Factor>& factors) {
@@ -93,7 +105,7 @@ Arg ToArg(const std::vector<Factor>& factors) {
       list.push_back(Arg{ir::Attr()});
       constants.push_back(ir::Attr());
     } else if (const auto* number = std::get_if<int64_t>(&*factor)) {
-      list.push_back(Constant(*number));
+      list.push_back(ToArg(*number));
       constants.push_back(ir::Attr(*number));
     } else {
       list.push_back(Arg{ToRv(std::get<ExprRv>(*factor))});
@@ -107,10 +119,9 @@ Arg ToArg(const std::vector<LoopRv>& loops) {
   for (const LoopRv loop : loops) list.push_back(ToArg(loop));
   return {std::move(list)};
 }
-// ("read", 0)
-Arg BufferArg(bool read, int index) {
+Arg ToArg(BufferOf v) {
   return {ir::Attr(
-      ir::AttrList{ir::Attr(read ? "read" : "write"), ir::Attr(index)})};
+      ir::AttrList{ir::Attr(v.read ? "read" : "write"), ir::Attr(v.index)})};
 }
 
 template <typename T>
@@ -133,17 +144,33 @@ ir::Attr ToDecision(const std::optional<std::vector<int64_t>>& decision) {
   return ir::Attr(ir::AttrList(decision->begin(), decision->end()));
 }
 
-using Args = std::vector<std::pair<std::string, Arg>>;
+// The instruction of a primitive: its parameters' names are those of the table,
+// which also gives those that the interface leaves out.
+template <typename... Args>
+Instruction ToInstruction(std::string_view name, const Args&... args) {
+  const Primitive& primitive = *FindPrimitive(name);
+  Instruction instruction;
+  instruction.primitive = std::string(name);
+  std::vector<Arg> values = {ToArg(args)...};
+  for (size_t i = 0; i < primitive.parameters.size(); ++i) {
+    const Parameter& parameter = primitive.parameters[i];
+    instruction.args.emplace_back(std::string(parameter.name),
+                                  i < values.size()
+                                      ? std::move(values[i])
+                                      : Arg{parameter.default_value});
+  }
+  return instruction;
+}
 
-// Runs a primitive that has results, then one that has none.
-template <typename Fn>
-auto Apply(ScheduleState& state, std::string_view name, Args args, Fn&& fn)
-    -> decltype(fn()) {
+// Runs `primitive` on the state and records it.
+template <typename Fn, typename... Args>
+auto Apply(ScheduleState& state, std::string_view name, const Fn& primitive,
+           const Args&... args) -> decltype(primitive(state, args...)) {
   Transaction transaction(state);
-  auto out = fn();
+  auto out = primitive(state, args...);
   if (!out.ok()) return out;
   TF_RETURN_IF_ERROR(transaction.CheckResult(name));
-  Instruction instruction{std::string(name), std::move(args), {}, {}};
+  Instruction instruction = ToInstruction(name, args...);
   if constexpr (!std::is_same_v<decltype(out), absl::Status>) {
     instruction.outputs = ToOutputs(*out);
   }
@@ -151,14 +178,18 @@ auto Apply(ScheduleState& state, std::string_view name, Args args, Fn&& fn)
   return out;
 }
 
-template <typename Decision, typename Fn>
-auto Sample(ScheduleState& state, std::string_view name, Args args,
-            Decision& decision, Fn&& fn) -> decltype(fn(decision)) {
+// The same for samples, which fill in the decision.
+template <typename Fn, typename Decision, typename... Args>
+auto Sample(ScheduleState& state, std::string_view name, const Fn& primitive,
+            Decision& decision, const Args&... args)
+    -> decltype(primitive(state, args..., decision)) {
   Transaction transaction(state);
-  auto out = fn(decision);
+  auto out = primitive(state, args..., decision);
   if (!out.ok()) return out;
-  transaction.Commit({std::string(name), std::move(args), ToOutputs(*out),
-                      ToDecision(decision)});
+  Instruction instruction = ToInstruction(name, args...);
+  instruction.outputs = ToOutputs(*out);
+  instruction.decision = ToDecision(decision);
+  transaction.Commit(std::move(instruction));
   return out;
 }
 
@@ -192,27 +223,20 @@ absl::StatusOr<int64_t> Schedule::Get(ExprRv value) const {
 
 absl::StatusOr<BlockRv> Schedule::GetBlock(std::string_view name,
                                            std::string_view func_name) {
-  return Apply(*state_, "get_block",
-               {{"name", Constant(std::string(name))},
-                {"func_name", Constant(std::string(func_name))}},
-               [&] { return schedule::GetBlock(*state_, name, func_name); });
+  return Apply(*state_, "get_block", schedule::GetBlock, name, func_name);
 }
 absl::StatusOr<std::vector<LoopRv>> Schedule::GetLoops(BlockRv block) {
-  return Apply(*state_, "get_loops", {{"block", ToArg(block)}},
-               [&] { return schedule::GetLoops(*state_, block); });
+  return Apply(*state_, "get_loops", schedule::GetLoops, block);
 }
 absl::StatusOr<std::vector<BlockRv>> Schedule::GetProducers(BlockRv block) {
-  return Apply(*state_, "get_producers", {{"block", ToArg(block)}},
-               [&] { return schedule::GetProducers(*state_, block); });
+  return Apply(*state_, "get_producers", schedule::GetProducers, block);
 }
 absl::StatusOr<std::vector<BlockRv>> Schedule::GetConsumers(BlockRv block) {
-  return Apply(*state_, "get_consumers", {{"block", ToArg(block)}},
-               [&] { return schedule::GetConsumers(*state_, block); });
+  return Apply(*state_, "get_consumers", schedule::GetConsumers, block);
 }
 absl::StatusOr<std::vector<BlockRv>> Schedule::GetChildBlocks(
     BlockOrLoop scope) {
-  return Apply(*state_, "get_child_blocks", {{"block_or_loop", ToArg(scope)}},
-               [&] { return schedule::GetChildBlocks(*state_, scope); });
+  return Apply(*state_, "get_child_blocks", schedule::GetChildBlocks, scope);
 }
 
 // --- Sampling ---
@@ -220,43 +244,25 @@ absl::StatusOr<std::vector<BlockRv>> Schedule::GetChildBlocks(
 absl::StatusOr<std::vector<ExprRv>> Schedule::SamplePerfectTile(
     LoopRv loop, int n, int max_innermost_factor,
     std::optional<std::vector<int64_t>> decision) {
-  return Sample(*state_, "sample_perfect_tile",
-                {{"loop", ToArg(loop)},
-                 {"n", Constant(n)},
-                 {"max_innermost_factor", Constant(max_innermost_factor)}},
-                decision, [&](auto& d) {
-                  return schedule::SamplePerfectTile(*state_, loop, n,
-                                                     max_innermost_factor, d);
-                });
+  return Sample(*state_, "sample_perfect_tile", schedule::SamplePerfectTile,
+                decision, loop, n, max_innermost_factor);
 }
 absl::StatusOr<std::vector<ExprRv>> Schedule::SampleTile(
     LoopRv loop, int n, int max_innermost_factor,
     std::optional<std::vector<int64_t>> decision) {
-  return Sample(*state_, "sample_tile",
-                {{"loop", ToArg(loop)},
-                 {"n", Constant(n)},
-                 {"max_innermost_factor", Constant(max_innermost_factor)}},
-                decision, [&](auto& d) {
-                  return schedule::SampleTile(*state_, loop, n,
-                                              max_innermost_factor, d);
-                });
+  return Sample(*state_, "sample_tile", schedule::SampleTile, decision, loop, n,
+                max_innermost_factor);
 }
 absl::StatusOr<ExprRv> Schedule::SampleCategorical(
     std::vector<int64_t> candidates, std::vector<double> probs,
     std::optional<int64_t> decision) {
-  return Sample(
-      *state_, "sample_categorical",
-      {{"candidates", Constants(candidates)}, {"probs", Constants(probs)}},
-      decision, [&](auto& d) {
-        return schedule::SampleCategorical(*state_, candidates, probs, d);
-      });
+  return Sample(*state_, "sample_categorical", schedule::SampleCategorical,
+                decision, candidates, probs);
 }
 absl::StatusOr<LoopRv> Schedule::SampleComputeLocation(
     BlockRv block, std::optional<int64_t> decision) {
-  return Sample(*state_, "sample_compute_location", {{"block", ToArg(block)}},
-                decision, [&](auto& d) {
-                  return schedule::SampleComputeLocation(*state_, block, d);
-                });
+  return Sample(*state_, "sample_compute_location",
+                schedule::SampleComputeLocation, decision, block);
 }
 
 // --- Loops ---
@@ -265,84 +271,50 @@ absl::StatusOr<std::vector<LoopRv>> Schedule::Split(LoopRv loop,
                                                     std::vector<Factor> factors,
                                                     bool preserve_unit_iters,
                                                     bool disable_predication) {
-  return Apply(*state_, "split",
-               {{"loop", ToArg(loop)},
-                {"factors", ToArg(factors)},
-                {"preserve_unit_iters", Constant(preserve_unit_iters)},
-                {"disable_predication", Constant(disable_predication)}},
-               [&] {
-                 return schedule::Split(*state_, loop, factors,
-                                        preserve_unit_iters,
-                                        disable_predication);
-               });
+  return Apply(*state_, "split", schedule::Split, loop, factors,
+               preserve_unit_iters, disable_predication);
 }
 absl::StatusOr<LoopRv> Schedule::Fuse(std::vector<LoopRv> loops,
                                       bool preserve_unit_iters) {
-  return Apply(
-      *state_, "fuse",
-      {{"loops", ToArg(loops)},
-       {"preserve_unit_iters", Constant(preserve_unit_iters)}},
-      [&] { return schedule::Fuse(*state_, loops, preserve_unit_iters); });
+  return Apply(*state_, "fuse", schedule::Fuse, loops, preserve_unit_iters);
 }
 absl::Status Schedule::Reorder(std::vector<LoopRv> ordered_loops) {
-  return Apply(*state_, "reorder", {{"loops", ToArg(ordered_loops)}},
-               [&] { return schedule::Reorder(*state_, ordered_loops); });
+  return Apply(*state_, "reorder", schedule::Reorder, ordered_loops);
 }
 absl::StatusOr<LoopRv> Schedule::AddUnitLoop(BlockOrLoop where) {
-  return Apply(*state_, "add_unit_loop", {{"block_or_loop", ToArg(where)}},
-               [&] { return schedule::AddUnitLoop(*state_, where); });
+  return Apply(*state_, "add_unit_loop", schedule::AddUnitLoop, where);
 }
 absl::Status Schedule::Parallel(LoopRv loop) {
-  return Apply(*state_, "parallel", {{"loop", ToArg(loop)}},
-               [&] { return schedule::Parallel(*state_, loop); });
+  return Apply(*state_, "parallel", schedule::Parallel, loop);
 }
 absl::Status Schedule::Vectorize(LoopRv loop) {
-  return Apply(*state_, "vectorize", {{"loop", ToArg(loop)}},
-               [&] { return schedule::Vectorize(*state_, loop); });
+  return Apply(*state_, "vectorize", schedule::Vectorize, loop);
 }
 absl::Status Schedule::Unroll(LoopRv loop) {
-  return Apply(*state_, "unroll", {{"loop", ToArg(loop)}},
-               [&] { return schedule::Unroll(*state_, loop); });
+  return Apply(*state_, "unroll", schedule::Unroll, loop);
 }
 absl::Status Schedule::Bind(LoopRv loop, std::string thread_axis) {
-  return Apply(*state_, "bind",
-               {{"loop", ToArg(loop)}, {"thread_axis", Constant(thread_axis)}},
-               [&] { return schedule::Bind(*state_, loop, thread_axis); });
+  return Apply(*state_, "bind", schedule::Bind, loop, thread_axis);
 }
 
 // --- Where a block is computed ---
 
 absl::Status Schedule::ComputeAt(BlockRv block, LoopRv loop,
                                  bool preserve_unit_loops, int index) {
-  return Apply(*state_, "compute_at",
-               {{"block", ToArg(block)},
-                {"loop", ToArg(loop)},
-                {"preserve_unit_loops", Constant(preserve_unit_loops)},
-                {"index", Constant(index)}},
-               [&] {
-                 return schedule::ComputeAt(*state_, block, loop,
-                                            preserve_unit_loops, index);
-               });
+  return Apply(*state_, "compute_at", schedule::ComputeAt, block, loop,
+               preserve_unit_loops, index);
 }
 absl::Status Schedule::ReverseComputeAt(BlockRv block, LoopRv loop,
                                         bool preserve_unit_loops, int index) {
-  return Apply(*state_, "reverse_compute_at",
-               {{"block", ToArg(block)},
-                {"loop", ToArg(loop)},
-                {"preserve_unit_loops", Constant(preserve_unit_loops)},
-                {"index", Constant(index)}},
-               [&] {
-                 return schedule::ReverseComputeAt(*state_, block, loop,
-                                                   preserve_unit_loops, index);
-               });
+  return Apply(*state_, "reverse_compute_at", schedule::ReverseComputeAt, block,
+               loop, preserve_unit_loops, index);
 }
 absl::Status Schedule::ComputeInline(BlockRv block) {
-  return Apply(*state_, "compute_inline", {{"block", ToArg(block)}},
-               [&] { return schedule::ComputeInline(*state_, block); });
+  return Apply(*state_, "compute_inline", schedule::ComputeInline, block);
 }
 absl::Status Schedule::ReverseComputeInline(BlockRv block) {
-  return Apply(*state_, "reverse_compute_inline", {{"block", ToArg(block)}},
-               [&] { return schedule::ReverseComputeInline(*state_, block); });
+  return Apply(*state_, "reverse_compute_inline",
+               schedule::ReverseComputeInline, block);
 }
 
 // --- Memory ---
@@ -350,161 +322,98 @@ absl::Status Schedule::ReverseComputeInline(BlockRv block) {
 absl::StatusOr<BlockRv> Schedule::CacheRead(BlockRv block,
                                             int read_buffer_index,
                                             std::string storage_scope) {
-  return Apply(*state_, "cache_read",
-               {{"block", ToArg(block)},
-                {"read_buffer_index", Constant(read_buffer_index)},
-                {"storage_scope", Constant(storage_scope)}},
-               [&] {
-                 return schedule::CacheRead(*state_, block, read_buffer_index,
-                                            storage_scope);
-               });
+  return Apply(*state_, "cache_read", schedule::CacheRead, block,
+               read_buffer_index, storage_scope);
 }
 absl::StatusOr<BlockRv> Schedule::CacheWrite(BlockRv block,
                                              int write_buffer_index,
                                              std::string storage_scope) {
-  return Apply(*state_, "cache_write",
-               {{"block", ToArg(block)},
-                {"write_buffer_index", Constant(write_buffer_index)},
-                {"storage_scope", Constant(storage_scope)}},
-               [&] {
-                 return schedule::CacheWrite(*state_, block, write_buffer_index,
-                                             storage_scope);
-               });
+  return Apply(*state_, "cache_write", schedule::CacheWrite, block,
+               write_buffer_index, storage_scope);
 }
 absl::StatusOr<BlockRv> Schedule::Reindex(BlockRv block, bool read,
                                           int buffer_index) {
   return Apply(
       *state_, "reindex",
-      {{"block", ToArg(block)}, {"buffer", BufferArg(read, buffer_index)}},
-      [&] { return schedule::Reindex(*state_, block, read, buffer_index); });
+      [](ScheduleState& state, BlockRv of, BufferOf buffer) {
+        return schedule::Reindex(state, of, buffer.read, buffer.index);
+      },
+      block, BufferOf{read, buffer_index});
 }
 absl::Status Schedule::SetScope(BlockRv block, int buffer_index,
                                 std::string scope) {
-  return Apply(
-      *state_, "set_scope",
-      {{"block", ToArg(block)},
-       {"buffer_index", Constant(buffer_index)},
-       {"storage_scope", Constant(scope)}},
-      [&] { return schedule::SetScope(*state_, block, buffer_index, scope); });
+  return Apply(*state_, "set_scope", schedule::SetScope, block, buffer_index,
+               scope);
 }
 absl::Status Schedule::StorageAlign(BlockRv block, int buffer_index, int axis,
                                     int factor, int offset) {
-  return Apply(*state_, "storage_align",
-               {{"block", ToArg(block)},
-                {"buffer_index", Constant(buffer_index)},
-                {"axis", Constant(axis)},
-                {"factor", Constant(factor)},
-                {"offset", Constant(offset)}},
-               [&] {
-                 return schedule::StorageAlign(*state_, block, buffer_index,
-                                               axis, factor, offset);
-               });
+  return Apply(*state_, "storage_align", schedule::StorageAlign, block,
+               buffer_index, axis, factor, offset);
 }
 absl::Status Schedule::TransformLayout(BlockRv block, bool read,
                                        int buffer_index,
                                        std::string index_map) {
-  return Apply(*state_, "transform_layout",
-               {{"block", ToArg(block)},
-                {"buffer", BufferArg(read, buffer_index)},
-                {"index_map", Constant(index_map)},
-                {"pad_value", Arg{ir::Attr()}},
-                {"assume_injective_transform", Constant(false)}},
-               [&] {
-                 return schedule::TransformLayout(*state_, block, read,
-                                                  buffer_index, index_map);
-               });
+  return Apply(
+      *state_, "transform_layout",
+      [](ScheduleState& state, BlockRv of, BufferOf buffer,
+         const std::string& map) {
+        return schedule::TransformLayout(state, of, buffer.read, buffer.index,
+                                         map);
+      },
+      block, BufferOf{read, buffer_index}, index_map);
 }
 
 // --- Reductions ---
 
 absl::StatusOr<BlockRv> Schedule::DecomposeReduction(BlockRv block,
                                                      LoopRv loop) {
-  return Apply(*state_, "decompose_reduction",
-               {{"block", ToArg(block)}, {"loop", ToArg(loop)}}, [&] {
-                 return schedule::DecomposeReduction(*state_, block, loop);
-               });
+  return Apply(*state_, "decompose_reduction", schedule::DecomposeReduction,
+               block, loop);
 }
 absl::StatusOr<BlockRv> Schedule::Rfactor(LoopRv loop, int factor_axis) {
-  return Apply(*state_, "rfactor",
-               {{"loop", ToArg(loop)}, {"factor_axis", Constant(factor_axis)}},
-               [&] { return schedule::Rfactor(*state_, loop, factor_axis); });
+  return Apply(*state_, "rfactor", schedule::Rfactor, loop, factor_axis);
 }
 absl::Status Schedule::SkipZeros(BlockRv block) {
-  return Apply(*state_, "skip_zeros", {{"block", ToArg(block)}},
-               [&] { return schedule::SkipZeros(*state_, block); });
+  return Apply(*state_, "skip_zeros", schedule::SkipZeros, block);
 }
-
 absl::StatusOr<std::vector<BlockRv>> Schedule::Winograd(BlockRv block,
                                                         int tile) {
-  return Apply(*state_, "winograd",
-               {{"block", ToArg(block)}, {"tile", Constant(tile)}},
-               [&] { return schedule::Winograd(*state_, block, tile); });
+  return Apply(*state_, "winograd", schedule::Winograd, block, tile);
 }
-
 absl::StatusOr<std::vector<BlockRv>> Schedule::OnlineSoftmax(BlockRv block,
                                                              int64_t chunk,
                                                              int64_t lanes) {
-  return Apply(
-      *state_, "online_softmax",
-      {{"block", ToArg(block)},
-       {"chunk", Constant(chunk)},
-       {"lanes", Constant(lanes)}},
-      [&] { return schedule::OnlineSoftmax(*state_, block, chunk, lanes); });
+  return Apply(*state_, "online_softmax", schedule::OnlineSoftmax, block, chunk,
+               lanes);
 }
-
 absl::Status Schedule::PadEinsum(BlockRv block, std::vector<int64_t> padding) {
-  return Apply(*state_, "pad_einsum",
-               {{"block", ToArg(block)},
-                {"padding",
-                 Arg{ir::Attr(ir::AttrList(padding.begin(), padding.end()))}}},
-               [&] { return schedule::PadEinsum(*state_, block, padding); });
+  return Apply(*state_, "pad_einsum", schedule::PadEinsum, block, padding);
 }
 
 // --- Tensorization ---
 
 absl::StatusOr<BlockRv> Schedule::Blockize(LoopRv loop) {
-  return Apply(
-      *state_, "blockize",
-      {{"target", ToArg(loop)}, {"preserve_unit_iters", Constant(true)}},
-      [&] { return schedule::Blockize(*state_, loop); });
+  return Apply(*state_, "blockize", schedule::Blockize, loop);
 }
 absl::Status Schedule::Tensorize(BlockOrLoop where, std::string intrinsic) {
-  return Apply(*state_, "tensorize",
-               {{"block_or_loop", ToArg(where)},
-                {"tensor_intrin", Constant(intrinsic)},
-                {"preserve_unit_iters", Constant(true)}},
-               [&] { return schedule::Tensorize(*state_, where, intrinsic); });
+  return Apply(*state_, "tensorize", schedule::Tensorize, where, intrinsic);
 }
-
 absl::Status Schedule::CallLibrary(BlockRv block, std::string kernel) {
-  return Apply(*state_, "call_library",
-               {{"block", ToArg(block)}, {"kernel", Constant(kernel)}},
-               [&] { return schedule::CallLibrary(*state_, block, kernel); });
+  return Apply(*state_, "call_library", schedule::CallLibrary, block, kernel);
 }
 
 // --- Annotations ---
 
 absl::Status Schedule::Annotate(BlockOrLoop where, std::string key,
                                 AnnValue value) {
-  Arg arg;
-  if (const auto* constant = std::get_if<ir::Attr>(&value)) {
-    arg.value = *constant;
-  } else {
-    arg.value = ToRv(std::get<ExprRv>(value));
-  }
-  return Apply(*state_, "annotate",
-               {{"block_or_loop", ToArg(where)},
-                {"ann_key", Constant(key)},
-                {"ann_val", std::move(arg)}},
-               [&] { return schedule::Annotate(*state_, where, key, value); });
+  return Apply(*state_, "annotate", schedule::Annotate, where, key, value);
 }
 absl::Status Schedule::Unannotate(BlockOrLoop where, std::string key) {
-  return Apply(*state_, "unannotate",
-               {{"block_or_loop", ToArg(where)}, {"ann_key", Constant(key)}},
-               [&] { return schedule::Unannotate(*state_, where, key); });
+  return Apply(*state_, "unannotate", schedule::Unannotate, where, key);
 }
 absl::Status Schedule::EnterPostproc() {
-  return Apply(*state_, "enter_postproc", {}, [] { return absl::OkStatus(); });
+  return Apply(*state_, "enter_postproc",
+               [](ScheduleState&) { return absl::OkStatus(); });
 }
 
 }  // namespace tilefarm::schedule

@@ -176,11 +176,14 @@ class PartialReplay {
   // Applies the instructions of the trace from the last one applied on, up to
   // number `end`. After an error it is of no further use.
   absl::Status Advance(const Trace& trace, size_t end);
+  const Schedule& schedule() const { return schedule_; }
+  // The schedule's variables, by those of the trace; -1: none yet.
+  const std::vector<int>& ids() const { return ids_; }
   Schedule Take() && { return std::move(schedule_); }
 
  private:
   Schedule schedule_;
-  std::vector<int> ids_;  // of the schedule's variables, by those of the trace
+  std::vector<int> ids_;
   size_t next_ = 0;
 };
 

@@ -163,13 +163,22 @@ absl::StatusOr<DotProduct> ReadDotProduct(const ir::Attr& name) {
   TF_ASSIGN_OR_RETURN(const schedule::TensorIntrin* intrin,
                       schedule::FindTensorIntrin(text == nullptr ? "" : *text));
   const auto& params = intrin->description->params;
-  if (params.size() != 3 || params[1]->ndim() != 2 || params[2]->ndim() != 1) {
+  // C[lane] += A[k] * B[lane, k] or
+  // C[row, lane] += A[row, k] * B[k // group, lane, k % group].
+  const bool tile = params.size() == 3 && params[2]->ndim() == 2;
+  if (params.size() != 3 || params[1]->ndim() != params[2]->ndim() + 1 ||
+      params[0]->ndim() != params[2]->ndim() || params[2]->ndim() > 2) {
     return absl::UnimplementedError(
         absl::StrCat("the intrinsic ", intrin->name, " is no dot product"));
   }
   DotProduct dot;
-  dot.lanes = params[1]->shape[0];
-  dot.group = params[1]->shape[1];
+  dot.loops = tile ? 3 : 2;
+  dot.lanes = params[2]->shape.back();
+  dot.group = params[1]->shape.back();
+  if (tile) {
+    dot.tile_size = static_cast<double>(params[2]->num_elements() *
+                                        params[0]->shape.back());
+  }
   dot.sum_bytes = params[2]->dtype.bytes();
   (params[2]->dtype.is_float() ? dot.ops.float_fma : dot.ops.int_mul) = 1;
   return dot;
@@ -200,6 +209,22 @@ int BufferNumbers::Add(const ir::Buffer& buffer, bool intermediate) {
 
 int BufferNumbers::Of(const ir::Buffer& buffer) { return Add(buffer, true); }
 
+absl::StatusOr<BlockRegions> ReadBlockRegions(const ir::BlockNode& block,
+                                              BufferNumbers& buffers) {
+  VarNumbers vars;
+  arith::Analyzer analyzer;
+  for (const ir::IterVar& iter : block.iters) {
+    vars.emplace(iter.var.get(), static_cast<int>(vars.size()));
+    analyzer.Bind(iter.var, iter.dom);
+  }
+  BlockRegions regions;
+  TF_ASSIGN_OR_RETURN(regions.reads,
+                      ReadRegions(block.reads, vars, analyzer, buffers));
+  TF_ASSIGN_OR_RETURN(regions.writes,
+                      ReadRegions(block.writes, vars, analyzer, buffers));
+  return regions;
+}
+
 absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
                                     BufferNumbers& buffers) {
   const auto not_expressed = [&](const char* what) {
@@ -209,11 +234,9 @@ absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
   BlockInfo info;
   info.block = block;
   VarNumbers vars;
-  arith::Analyzer analyzer;
   bool reduces = false;
   for (const ir::IterVar& iter : block->iters) {
     vars[iter.var.get()] = static_cast<int>(info.iters.size());
-    analyzer.Bind(iter.var, iter.dom);
     const auto extent = ir::AsInt(iter.dom.extent);
     if (!extent || !ir::IsConstInt(iter.dom.min, 0)) {
       return not_expressed("has a domain that is not constant from 0");
@@ -261,10 +284,9 @@ absl::StatusOr<BlockInfo> ReadBlock(const ir::BlockPtr& block,
     info.is_reduction = reduces;
     if (!reduces) return not_expressed("has an init and no reduction");
   }
-  TF_ASSIGN_OR_RETURN(info.reads,
-                      ReadRegions(block->reads, vars, analyzer, buffers));
-  TF_ASSIGN_OR_RETURN(info.writes,
-                      ReadRegions(block->writes, vars, analyzer, buffers));
+  TF_ASSIGN_OR_RETURN(BlockRegions regions, ReadBlockRegions(*block, buffers));
+  info.reads = std::move(regions.reads);
+  info.writes = std::move(regions.writes);
   if (info.writes.size() != 1) return not_expressed("writes several buffers");
   return info;
 }

@@ -1,17 +1,90 @@
-// Reads off blocks what decisions do not change.
+// What decisions do not change of a block: its accesses, operations and
+// annotations, read off its IR once for each sketch.
 #ifndef TILEFARM_COST_MODEL_SKELETON_BLOCK_INFO_H_
 #define TILEFARM_COST_MODEL_SKELETON_BLOCK_INFO_H_
 
-#include <map>
+#include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
-#include "cost_model/skeleton/skeleton.h"
+#include "cost_model/loop_nest.h"
 
 namespace tilefarm::skeleton {
+
+// One index of an access, over the block's variables.
+struct IndexExpr {
+  ir::Expr expr;
+  bool linear = false;  // sum of `terms` (variable, factor) and the constant
+  std::vector<std::pair<int, double>> terms;
+  double constant = 0;
+  // In regions, where not linear: above 1, the sum divided by it, or the rest.
+  int64_t divisor = 1, modulus = 1;
+};
+
+struct BlockAccess {
+  int buffer = 0;
+  bool writes = false;
+  std::vector<IndexExpr> indices;
+  // Loads that differ from it by constants alone, if any: it stands for all of
+  // them wherever the buffer lies as the program says. The constant of each
+  // index is lower by at most `below`, higher by `above`.
+  std::vector<BlockAccess> alike;
+  std::vector<double> below, above;
+};
+
+// A store of a block: the written buffer first, then what it loads.
+struct BlockStore {
+  cost_model::OpCounts ops;
+  std::vector<BlockAccess> accesses;
+};
+
+struct BlockIter {
+  ir::IterType type = ir::IterType::kSpatial;
+  int64_t extent = 1;
+  const ir::VarNode* var = nullptr;
+};
+
+// What a block declares that it reads or writes of one buffer.
+struct BlockRegion {
+  int buffer = 0;
+  std::vector<IndexExpr> mins;
+  std::vector<int64_t> extents;
+};
+
+// Of a block whose innermost loops become an instruction: a dot product, which
+// sums `group` products in each of its lanes (loops over lanes and the group),
+// or a tile of a matrix unit (loops over rows, lanes and several groups).
+struct DotProduct {
+  size_t loops = 2;
+  int64_t lanes = 0, group = 0;
+  double tile_size = 0;  // products of a tile; 0: it is no tile
+  int sum_bytes = 4;
+  cost_model::OpCounts ops;
+
+  bool is_tile() const { return tile_size > 0; }
+};
+
+struct BlockInfo {
+  ir::BlockPtr block;  // owns the expressions
+  std::vector<BlockIter> iters;
+  BlockStore body;
+  std::optional<BlockStore> init;
+  std::vector<BlockRegion> reads, writes;
+  bool is_reduction = false;
+  bool is_tiled = false;  // in levels: its innermost loops are a register tile
+  bool is_transposed = false;  // tiles whose elements stay apart
+  bool is_packed = false;
+  bool is_prepacked = false;  // copies ahead of time: no part of the nest
+  std::optional<DotProduct> dot;
+
+  // The iteration variable that is the whole last index of the store; -1
+  // where there is none.
+  int last_index_iter = -1;
+};
 
 // Variable -> its number.
 using VarNumbers = std::unordered_map<const ir::VarNode*, int>;
@@ -25,13 +98,22 @@ class BufferNumbers {
  public:
   explicit BufferNumbers(const ir::PrimFunc& function);
   int Of(const ir::Buffer& buffer);
-  std::vector<cost_model::NestBuffer> Take() { return std::move(buffers_); }
+  const std::vector<cost_model::NestBuffer>& buffers() const {
+    return buffers_;
+  }
 
  private:
   int Add(const ir::Buffer& buffer, bool intermediate);
   std::vector<cost_model::NestBuffer> buffers_;
   std::unordered_map<const ir::BufferNode*, int> numbers_;
 };
+
+struct BlockRegions {
+  std::vector<BlockRegion> reads, writes;
+};
+// Unimplemented for regions of varying width.
+absl::StatusOr<BlockRegions> ReadBlockRegions(const ir::BlockNode& block,
+                                              BufferNumbers& buffers);
 
 // Unimplemented for a block whose body is not one store or that carries an
 // annotation of the rules whose meaning is not known here.

@@ -23,19 +23,10 @@ bool Same(const FeatureRows& a, const FeatureRows& b) {
 }  // namespace
 
 struct CandidateEvaluator::Entry {
-  std::optional<Skeleton> skeleton;
+  std::optional<SketchPlan> plan;
   int attempts = 0;
   bool checked = false;       // was right once
   cost_model::LoopNest nest;  // keeps its memory
-
-  bool Holds(const std::vector<int64_t>& numbers) const {
-    for (const Requirement& r : skeleton->requirements) {
-      const int64_t a = numbers[static_cast<size_t>(r.a)];
-      const int64_t b = numbers[static_cast<size_t>(r.b)];
-      if (r.equal ? a != b : a > b) return false;
-    }
-    return true;
-  }
 };
 
 CandidateEvaluator::CandidateEvaluator(
@@ -69,14 +60,14 @@ CandidateEvaluator::Entry* CandidateEvaluator::Find(
   }
   std::unique_ptr<Entry>& entry = entries_[key_];
   if (entry == nullptr) entry = std::make_unique<Entry>();
-  if (!entry->skeleton && entry->attempts < kMostAttempts) {
+  if (!entry->plan && entry->attempts < kMostAttempts) {
     auto built =
         space_->has_postprocs(candidate.sketch)
-            ? BuildSkeleton(space_->program(), space_->sketches()[sketch],
-                            candidate.decisions)
+            ? PlanSketch(space_->program(), space_->sketches()[sketch],
+                         candidate.decisions)
             : absl::UnimplementedError("no skeleton: a sketch by hand");
     if (built.ok()) {
-      entry->skeleton = *std::move(built);
+      entry->plan = *std::move(built);
       ++stats_.skeletons;
     } else {
       // Illegal decisions say nothing about the sketch.
@@ -86,7 +77,7 @@ CandidateEvaluator::Entry* CandidateEvaluator::Find(
       if (!illegal) ++stats_.reasons[std::string(built.status().message())];
     }
   }
-  return entry->skeleton ? entry.get() : nullptr;
+  return entry->plan ? entry.get() : nullptr;
 }
 
 std::optional<FeatureRows> CandidateEvaluator::Replay(
@@ -102,18 +93,17 @@ std::optional<FeatureRows> CandidateEvaluator::Evaluate(
     const space::Candidate& candidate) {
   Entry* entry = Find(candidate);
   if (entry == nullptr) return Replay(candidate);
-  if (!values_.Assign(candidate.decisions) ||
-      !entry->skeleton->formula.Evaluate(values_, numbers_) ||
-      !entry->Holds(numbers_)) {
-    ++stats_.reasons["an illegal decision, or a number out of the usual"];
+  if (!values_.Assign(candidate.decisions)) {
+    ++stats_.reasons["an illegal decision"];
     return Replay(candidate);
   }
-  nest_.Start(*entry->skeleton, numbers_);
-  if (const char* why = nest_.Finish(*entry->skeleton, numbers_, target_)) {
+  const char* why = nest_.Run(*entry->plan, values_);
+  if (why == nullptr) why = nest_.Finish(*entry->plan, target_);
+  if (why != nullptr) {
     ++stats_.reasons[why];
     return Replay(candidate);
   }
-  nest_.Write(*entry->skeleton, entry->nest);
+  nest_.Write(entry->nest);
   FeatureRows rows = cost_model::FeaturesOf(entry->nest, target_);
   absl::flat_hash_set<uint32_t>& checked =
       checked_[static_cast<size_t>(candidate.sketch)];
@@ -128,7 +118,7 @@ std::optional<FeatureRows> CandidateEvaluator::Evaluate(
     if (!replayed) return std::nullopt;
     if (!Same(rows, *replayed)) {
       ++stats_.mismatches;
-      entry->skeleton.reset();
+      entry->plan.reset();
       entry->attempts = kMostAttempts;
       return replayed;
     }
@@ -148,7 +138,7 @@ bool CandidateEvaluator::Check(const space::Candidate& candidate,
   features = std::move(exact);
   ++stats_.mismatches;
   if (Entry* entry = Find(candidate)) {
-    entry->skeleton.reset();
+    entry->plan.reset();
     entry->attempts = kMostAttempts;
   }
   return false;

@@ -24,8 +24,8 @@
 #include "compiler/space/design_space.h"
 #include "compiler/target/target.h"
 #include "cost_model/cost_model.h"
-#include "cost_model/skeleton/finish.h"
-#include "cost_model/skeleton/skeleton.h"
+#include "cost_model/skeleton/nest.h"
+#include "cost_model/skeleton/sketch_plan.h"
 
 namespace tilefarm::skeleton {
 
@@ -76,7 +76,6 @@ class CandidateEvaluator {
   std::vector<absl::flat_hash_set<uint32_t>> checked_;
   std::vector<int64_t> key_;
   DecisionValues values_;
-  std::vector<int64_t> numbers_;
   Nest nest_;
   EvaluatorStats stats_;
 };

@@ -1,9 +1,14 @@
-// The loops of a nest: what the postprocs ask about them, split and fuse.
+// The loops of a nest: what steps and postprocs ask about them, split and fuse.
 #include <algorithm>
 
-#include "cost_model/skeleton/finish.h"
+#include "cost_model/skeleton/nest.h"
 
 namespace tilefarm::skeleton {
+
+bool Nest::IsBelow(const NestedBlock& block, int loop) {
+  return std::find(block.loops.begin(), block.loops.end(), loop) !=
+         block.loops.end();
+}
 
 bool Nest::Uses(const NestedBlock& block, size_t iter, int loop) {
   for (const LoopPart& part : block.bindings[iter]) {
@@ -14,7 +19,7 @@ bool Nest::Uses(const NestedBlock& block, size_t iter, int loop) {
 
 bool Nest::Reduces(const NestedBlock& block, int loop, bool reduce_only) {
   for (size_t i = 0; i < block.bindings.size(); ++i) {
-    const ir::IterType type = block.info->iters[i].type;
+    const ir::IterType type = block.iters[i].type;
     if (reduce_only ? type != ir::IterType::kReduce
                     : type == ir::IterType::kSpatial) {
       continue;
@@ -43,37 +48,63 @@ bool Nest::IsChain(const NestedBlock& block, size_t first, size_t last) const {
 
 int Nest::BlocksBelow(int loop) const {
   int count = 0;
-  for (size_t b = 0; b < order_.size(); ++b) {
-    const std::vector<int>& loops = At(b).loops;
-    count += std::find(loops.begin(), loops.end(), loop) != loops.end();
-  }
+  for (size_t b = 0; b < order_.size(); ++b) count += IsBelow(At(b), loop);
   return count;
 }
 
-void Nest::SplitLoop(int loop, int64_t inner_extent, int* outer, int* inner) {
-  *outer = static_cast<int>(loops_.size());
-  *inner = *outer + 1;
-  const int64_t extent = loops_[loop].extent;
-  loops_.push_back({(extent + inner_extent - 1) / inner_extent});
-  loops_.push_back({inner_extent});
+int Nest::Split(int loop, std::span<const int64_t> extents) {
+  const int first = static_cast<int>(loops_.size());
+  for (const int64_t extent : extents) loops_.push_back({extent});
   for (size_t b = 0; b < order_.size(); ++b) {
     NestedBlock& block = At(b);
     const auto at = std::find(block.loops.begin(), block.loops.end(), loop);
     if (at == block.loops.end()) continue;
-    *at = *outer;
-    block.loops.insert(at + 1, *inner);
+    const auto next =
+        block.loops.insert(block.loops.erase(at), extents.size(), first);
+    for (size_t i = 0; i < extents.size(); ++i) {
+      next[static_cast<ptrdiff_t>(i)] = first + static_cast<int>(i);
+    }
     for (std::vector<LoopPart>& parts : block.bindings) {
       for (size_t p = 0; p < parts.size(); ++p) {
-        if (parts[p].loop != loop) continue;
-        const LoopPart old = parts[p];
-        if (old.lower != 1 || old.upper != 0) unsure_ = "a split fused loop";
-        parts[p] = {*outer, old.coefficient * inner_extent};
-        parts.insert(parts.begin() + static_cast<ptrdiff_t>(p) + 1,
-                     {*inner, old.coefficient});
-        ++p;
+        if (parts[p].loop == loop) p += SplitPart(parts, p, first, extents) - 1;
       }
     }
   }
+  return first;
+}
+
+// Puts the parts of the new loops in place of part `p`; returns how many. In
+// (l_0 * 8 + l_1) % 16 // 2, a digit of a fused loop, each new loop has a digit
+// of its own where its extents divide or are divided.
+size_t Nest::SplitPart(std::vector<LoopPart>& parts, size_t p, int first,
+                       std::span<const int64_t> extents) {
+  const LoopPart old = parts[p];
+  parts.erase(parts.begin() + static_cast<ptrdiff_t>(p));
+  size_t made = 0;
+  int64_t step = 1;
+  for (size_t i = extents.size(); i-- > 0; step *= extents[i]) {
+    LoopPart part{first + static_cast<int>(i), old.coefficient * step};
+    if (old.is_digit()) {
+      const int64_t end = step * extents[i];
+      if (end <= old.lower || (old.upper != 0 && step >= old.upper)) {
+        if (step < old.lower ? old.lower % end != 0 : step % old.upper != 0) {
+          unsure_ = "a split fused loop";
+        }
+        continue;
+      }
+      if ((step < old.lower ? old.lower % step : step % old.lower) != 0 ||
+          (old.upper != 0 && old.upper % step != 0)) {
+        unsure_ = "a split fused loop";
+      }
+      part.coefficient =
+          old.coefficient * std::max<int64_t>(step / old.lower, 1);
+      part.lower = std::max<int64_t>(old.lower / step, 1);
+      part.upper = old.upper == 0 || end <= old.upper ? 0 : old.upper / step;
+    }
+    parts.insert(parts.begin() + static_cast<ptrdiff_t>(p), part);
+    ++made;
+  }
+  return made;
 }
 
 // f // 8 * 16 + f % 8 // 2 * 4 is f // 2 * 4: neighbouring digits of a loop
@@ -154,10 +185,10 @@ bool Nest::HasNoGaps(const std::vector<LoopPart>& parts, bool rightmost) {
   return true;
 }
 
-int Nest::FuseLoops(const NestedBlock& block, size_t count) {
+int Nest::Fuse(const NestedBlock& block, size_t first, size_t count) {
   const int fused = static_cast<int>(loops_.size());
-  const std::vector<int> old(
-      block.loops.begin(), block.loops.begin() + static_cast<ptrdiff_t>(count));
+  const auto begin = block.loops.begin() + static_cast<ptrdiff_t>(first);
+  const std::vector<int> old(begin, begin + static_cast<ptrdiff_t>(count));
   int64_t total = 1;
   std::vector<int64_t> lowers(count);
   for (size_t i = count; i-- > 0;) {
@@ -167,10 +198,11 @@ int Nest::FuseLoops(const NestedBlock& block, size_t count) {
   loops_.push_back({total});
   for (size_t b = 0; b < order_.size(); ++b) {
     NestedBlock& other = At(b);
-    if (other.loops.empty() || other.loops[0] != old[0]) continue;
-    other.loops.erase(other.loops.begin(),
-                      other.loops.begin() + static_cast<ptrdiff_t>(count));
-    other.loops.insert(other.loops.begin(), fused);
+    const auto outer =
+        std::find(other.loops.begin(), other.loops.end(), old[0]);
+    if (outer == other.loops.end()) continue;
+    *outer = fused;
+    other.loops.erase(outer + 1, outer + static_cast<ptrdiff_t>(count));
     for (std::vector<LoopPart>& parts : other.bindings) {
       for (LoopPart& part : parts) {
         const auto at = std::find(old.begin(), old.end(), part.loop);
@@ -182,6 +214,7 @@ int Nest::FuseLoops(const NestedBlock& block, size_t count) {
           part.coefficient = 0;
           continue;
         }
+        if (part.is_digit()) unsure_ = "a fused loop that is fused again";
         part.loop = fused;
         part.lower = lowers[i];
         part.upper = i > 0 ? lowers[i] * extent : 0;

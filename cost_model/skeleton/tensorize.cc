@@ -1,10 +1,12 @@
-// Sums that become dot-product instructions
+// Sums that become dot products or tiles of a matrix unit
 // (compiler/space/rewrite_tensorize.cc on numbers): how their packed operand
 // lies in memory, their register tile, and what the cost model sees of the
 // instruction.
 #include <algorithm>
+#include <array>
 
-#include "cost_model/skeleton/finish.h"
+#include "compiler/space/postprocs.h"
+#include "cost_model/skeleton/nest.h"
 
 namespace tilefarm::skeleton {
 
@@ -72,7 +74,7 @@ void Nest::LayOutDotProducts() {
   for (size_t i = 0; i < order_.size(); ++i) {
     if (!At(i).info->dot) continue;
     current_ = static_cast<uint32_t>(i) + 1;
-    if (At(i).loops.size() < kDotLoops) {
+    if (At(i).loops.size() < At(i).info->dot->loops) {
       unsure_ = "an instruction without its loops";
       return;
     }
@@ -82,7 +84,7 @@ void Nest::LayOutDotProducts() {
 }
 
 void Nest::PackForDot(const NestedBlock& dot) {
-  if (dot.loops.size() <= kDotLoops) return;
+  if (dot.loops.size() <= dot.info->dot->loops) return;
   const int lane = IterOf(dot, LaneLoop(dot));
   const int group = IterOf(dot, GroupLoop(dot));
   if (lane < 0 || group < 0) {
@@ -90,7 +92,10 @@ void Nest::PackForDot(const NestedBlock& dot) {
     return;
   }
   const int64_t lanes = dot.info->dot->lanes;
-  const int64_t vectors = loops_[dot.loops[dot.loops.size() - 3]].extent;
+  // A matrix unit's panels are one register wide.
+  const int64_t vectors = dot.info->dot->is_tile()
+                              ? 1
+                              : loops_[dot.loops[dot.loops.size() - 3]].extent;
   for (size_t i = 0; i < order_.size(); ++i) {
     NestedBlock& copy = At(i);
     if (!copy.info->is_packed && !copy.info->is_prepacked) continue;
@@ -99,8 +104,7 @@ void Nest::PackForDot(const NestedBlock& dot) {
     const int lane_dim = DimOf(*dot.info, buffer, lane);
     const int group_dim = DimOf(*dot.info, buffer, group);
     if (lane_dim < 0 || group_dim < 0) continue;
-    const std::vector<int64_t>& shape =
-        (*buffers_)[static_cast<size_t>(buffer)].shape;
+    const std::vector<int64_t>& shape = shapes_[static_cast<size_t>(buffer)];
     Panels& panels = panels_[static_cast<size_t>(buffer)];
     panels.lanes = lanes;
     panels.group = dot.info->dot->group;
@@ -141,25 +145,26 @@ void Nest::OrderDotCopy(NestedBlock& copy, const Panels& panels, int lane_dim,
     unsure_ = "a panel with a tail";
   }
   if (unsure_) return;
-  int lanes[3], groups[2], rest = 0;
-  SplitLoop(lane, panels.width, &lanes[0], &rest);
-  SplitLoop(rest, panels.lanes, &lanes[1], &lanes[2]);
-  SplitLoop(group, panels.group, &groups[0], &groups[1]);
+  const int lanes =
+      Split(lane, std::array{loops_[lane].extent / panels.width,
+                             panels.width / panels.lanes, panels.lanes});
+  const int groups = Split(
+      group, std::array{loops_[group].extent / panels.group, panels.group});
   copy.loops.resize(copy.loops.size() - (ndim + 3));
-  copy.loops.push_back(lanes[0]);
+  copy.loops.push_back(lanes);
   for (const int loop : own) {
     if (loop != lane && loop != group) copy.loops.push_back(loop);
   }
-  for (const int loop : {groups[0], lanes[1], groups[1], lanes[2]}) {
+  for (const int loop : {groups, lanes + 1, groups + 1, lanes + 2}) {
     copy.loops.push_back(loop);
   }
-  loops_[lanes[1]].kind = ForKind::kUnrolled;
-  loops_[groups[1]].kind = ForKind::kUnrolled;
-  loops_[lanes[2]].kind = ForKind::kVectorized;
+  loops_[lanes + 1].kind = ForKind::kUnrolled;
+  loops_[groups + 1].kind = ForKind::kUnrolled;
+  loops_[lanes + 2].kind = ForKind::kVectorized;
 }
 
 void Nest::UnrollDotTile(NestedBlock& dot) {
-  const size_t own = dot.loops.size() - kDotLoops;
+  const size_t own = dot.loops.size() - dot.info->dot->loops;
   size_t first = own;
   int64_t statements = 1;
   for (; first > 0; --first) {
@@ -172,7 +177,7 @@ void Nest::UnrollDotTile(NestedBlock& dot) {
     NestedLoop& loop = loops_[dot.loops[i]];
     if (loop.extent > 1) loop.kind = ForKind::kUnrolled;
   }
-  if (BlocksBelow(LaneLoop(dot)) != 1) unsure_ = "a block in an instruction";
+  if (BlocksBelow(dot.loops[own]) != 1) unsure_ = "a block in an instruction";
   loops_[LaneLoop(dot)].kind = ForKind::kVectorized;
   Note(kDotTile, statements > space::kMaxTileStatements);
 }
@@ -184,7 +189,15 @@ void Nest::Tensorize(NestedBlock& block) {
     unsure_ = "an instruction that would also initialise";
     return;
   }
+  const DotProduct& dot = *block.info->dot;
   const int group = GroupLoop(block);
+  block.tensorized = true;
+  if (dot.is_tile()) {
+    // The implementation counts the groups, then within one.
+    Split(group, std::array{loops_[group].extent / dot.group, dot.group});
+    Note(kTensorized, 1);
+    return;
+  }
   block.group_iter = IterOf(block, group);
   block.loops.pop_back();
   for (std::vector<LoopPart>& parts : block.bindings) {

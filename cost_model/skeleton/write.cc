@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "cost_model/affine.h"
-#include "cost_model/skeleton/finish.h"
+#include "cost_model/skeleton/nest.h"
 
 namespace tilefarm::skeleton {
 
@@ -94,7 +94,7 @@ Nest::Form& Nest::FormOfIndex(const NestedBlock& block, const IndexExpr& index,
   Resize(form);
   if (index.linear) {
     form.constant = index.constant;
-    for (const auto& [variable, factor] : index.terms) {
+    const auto add = [&](int variable, double factor) {
       const Form& part = variables_[static_cast<size_t>(variable)];
       form.constant += factor * part.constant;
       const double width = std::abs(factor);
@@ -102,6 +102,16 @@ Nest::Form& Nest::FormOfIndex(const NestedBlock& block, const IndexExpr& index,
         if (part.moves[l].stride == 0 && part.moves[l].span == 0) continue;
         AddPart(form, l, part.moves[l].stride * factor,
                 part.moves[l].span * width, part.moves[l].step * width);
+      }
+    };
+    for (const auto& [variable, factor] : index.terms) {
+      if (static_cast<size_t>(variable) < block.iters.size()) {
+        add(variable, factor);
+        continue;
+      }
+      const size_t former = static_cast<size_t>(variable) - block.iters.size();
+      for (const auto& [part, coefficient] : block.written_out[former]) {
+        add(part, factor * static_cast<double>(coefficient));
       }
     }
     return form;
@@ -277,11 +287,12 @@ void Nest::WriteBlock(const NestedBlock& block, bool is_start, NestStore& out) {
   out.alloc_depth = 0;
   double domain = 1;
   bool any = false;
-  for (const BlockIter& iter : info.iters) {
+  for (const NestedIter& iter : block.iters) {
     if (block.is_init && iter.type != ir::IterType::kSpatial) continue;
     domain *= static_cast<double>(iter.extent);
     any = true;
   }
+  if (block.tensorized && info.dot->is_tile()) domain = info.dot->tile_size;
   out.domain_size = any ? domain : 0;
   size_t used = 0;
   for (const BlockAccess& access : store.accesses) {
@@ -295,12 +306,10 @@ void Nest::WriteBlock(const NestedBlock& block, bool is_start, NestStore& out) {
   if (block.group_iter >= 0) WriteDot(block, out);
 }
 
-void Nest::Write(const Skeleton& skeleton, cost_model::LoopNest& out) {
-  if (out.buffers.size() != skeleton.buffers.size()) {
-    out.buffers = skeleton.buffers;
-  }
+void Nest::Write(cost_model::LoopNest& out) {
+  if (out.buffers.size() != buffers_->size()) out.buffers = *buffers_;
   for (size_t b = 0; b < panels_.size(); ++b) {
-    const std::vector<int64_t>& shape = skeleton.buffers[b].shape;
+    const std::vector<int64_t>& shape = shapes_[b];
     std::vector<int64_t>& laid_out = out.buffers[b].shape;
     const Panels& panels = panels_[b];
     if (panels.dims.empty()) {

@@ -1,56 +1,48 @@
-// A skeleton with the numbers of one candidate, and what the postprocs of the
-// design space make of it.
+// A schedule on numbers: the loops around each block and how its variables
+// move with them, with the extents of one candidate. A sketch's steps
+// (sketch_plan.h) and the postprocs of the design space run on it, without IR.
 //
-// The postprocs look at numbers (extents, widths), so they run for every
-// candidate. What they do is stated here once more, on loops and bindings
-// instead of IR; `compiler/space/postprocs.h` is what it must agree with, and
-// the evaluator holds the two against each other (evaluator.h).
-#ifndef TILEFARM_COST_MODEL_SKELETON_FINISH_H_
-#define TILEFARM_COST_MODEL_SKELETON_FINISH_H_
+//   for i_0, i_1: Y (vi = i_0 * 8 + i_1)     loops  i_0: 4, i_1: 8
+//                                            Y      loops {i_0, i_1}
+//     split(i_1, [2, 4])  ->                        vi = {i_0 * 8, i_1 * 1}
+//   for i_0, i_1_0, i_1_1: Y                 Y      loops {i_0, i_1_0, i_1_1}
+//                                                   vi = {8, 4, 1}
+//
+// What the primitives do to it follows from `compiler/schedule`, what the
+// postprocs do from `compiler/space/postprocs.h`. Where numbers alone do not
+// tell what the program would do, the nest says why and the candidate is
+// replayed (evaluator.h).
+#ifndef TILEFARM_COST_MODEL_SKELETON_NEST_H_
+#define TILEFARM_COST_MODEL_SKELETON_NEST_H_
 
 #include <cstdint>
+#include <deque>
 #include <span>
-#include <string>
+#include <utility>
 #include <vector>
 
-#include "compiler/space/postprocs.h"
 #include "compiler/target/target.h"
 #include "cost_model/affine.h"
 #include "cost_model/loop_nest.h"
-#include "cost_model/skeleton/skeleton.h"
+#include "cost_model/skeleton/block_info.h"
+#include "cost_model/skeleton/sketch_plan.h"
 
 namespace tilefarm::skeleton {
 
-// The innermost loops of a block that a dot product takes the place of.
-inline constexpr size_t kDotLoops = 2;
+// The decisions of a candidate as plain integers, site by site.
+class DecisionValues {
+ public:
+  // False where a decision is neither an integer nor a list of integers.
+  bool Assign(std::span<const ir::Attr> decisions);
+  int sites() const { return static_cast<int>(begins_.size()) - 1; }
+  std::span<const int64_t> operator[](int site) const {
+    return std::span<const int64_t>(values_).subspan(
+        begins_[site], begins_[site + 1] - begins_[site]);
+  }
 
-struct NestedLoop {
-  int64_t extent = 1;
-  ir::ForKind kind = ir::ForKind::kSerial;
-  int64_t unroll_steps = -1;  // -1: no annotation
-};
-
-// coefficient * ((loop % upper) // lower); upper 0: no remainder is taken.
-struct LoopPart {
-  int loop = 0;
-  int64_t coefficient = 1;
-  int64_t lower = 1;
-  int64_t upper = 0;
-};
-
-struct NestedBlock {
-  const BlockInfo* info = nullptr;
-  bool is_init = false;     // the initialisation of a decomposed reduction
-  bool decomposed = false;  // a reduction without its initialisation
-  bool guarded = false;     // by the tail of a spatial loop
-  bool cut = false;         // by that of a loop cut for its vectors
-  bool reduce_guarded = false;
-  // Of an instruction, whose loop over a group is gone: the variable that is
-  // summed over; else -1.
-  int group_iter = -1;
-  std::vector<int> loops;  // outermost first
-  std::vector<std::vector<LoopPart>> bindings;
-  std::vector<int64_t> constants;
+ private:
+  std::vector<int64_t> values_;
+  std::vector<size_t> begins_{0};
 };
 
 // A dimension of a packed buffer as it lies in memory: of the program's
@@ -84,21 +76,53 @@ struct Panels {
 // Its vectors keep their memory from candidate to candidate. Not thread-safe.
 class Nest {
  public:
-  // The skeleton's loops with these numbers.
-  void Start(const Skeleton& skeleton, const std::vector<int64_t>& numbers);
-  // Applies the postprocs. Null, or why only the real ones can tell what
-  // happens.
-  const char* Finish(const Skeleton& skeleton,
-                     const std::vector<int64_t>& numbers,
-                     const target::Target& target);
-  // What the cost model sees of it; `out` must be of the same skeleton or
-  // empty.
-  void Write(const Skeleton& skeleton, cost_model::LoopNest& out);
+  // The loops of the plan's sketch with these decisions. Null, or why only a
+  // replay can tell what they make.
+  const char* Run(const SketchPlan& plan, const DecisionValues& decisions);
+  // Applies the postprocs; the same.
+  const char* Finish(const SketchPlan& plan, const target::Target& target);
+  // What the cost model sees of it; `out` must be of the same plan or empty.
+  void Write(cost_model::LoopNest& out);
 
-  // What the postprocs did, block by block; the numbers apart.
+  // What steps and postprocs did, block by block; the numbers apart.
   std::span<const uint32_t> events() const { return events_; }
 
+  // --- The parts of Run, for who makes plans ---
+  void Start(int values);
+  // Buffers that are numbered since the last call.
+  void AddBuffers(const std::vector<cost_model::NestBuffer>& buffers);
+  const char* Do(const Step& step, const DecisionValues& decisions);
+  const std::vector<NestedLoop>& loops() const { return loops_; }
+  const std::vector<int>& order() const { return order_; }
+  const NestedBlock& block(int number) const {
+    return pool_[static_cast<size_t>(number)];
+  }
+
  private:
+  // --- The steps of sketches ---
+  void Apply(const SampleTile& step);
+  void Apply(const SampleChoice& step);
+  void Apply(const SplitLoop& step);
+  void Apply(const FuseLoops& step);
+  void Apply(const ReorderLoops& step);
+  void Apply(const MarkLoop& step);
+  void Apply(const RemoveBlock& step);
+  void Apply(const PlaceBlocks& step);
+  void Apply(const MoveBlock& step);
+  void Apply(const FactorReduction& step);
+  // --- Regions (move.cc) ---
+  // The values of an index while loops of one iteration of `loop` run: from
+  // `constant` and the terms of outer loops on, `width` of them.
+  struct Interval {
+    std::vector<LoopPart> outer;
+    int64_t constant = 0, width = 0;
+  };
+  // Of dimension `d` of what the block accesses.
+  Interval IntervalOf(const NestedBlock& block, const BlockRegion& region,
+                      size_t d, int loop, bool must_be_dense);
+  void Join(Interval& into, const Interval& other);
+  bool RunsOnce(const NestedBlock& block) const;
+
   // --- The postprocs, one a function ---
   // tensorize.cc
   void LayOutDotProducts();
@@ -107,8 +131,8 @@ class Nest {
                     int group_dim);
   void UnrollDotTile(NestedBlock& dot);
   void Tensorize(NestedBlock& block);
-  // finish.cc
-  void PackBuffers(const Skeleton& skeleton);
+  // postprocs.cc
+  void PackBuffers();
   void PackBuffer(NestedBlock& copy);
   void PrepackBuffer(const NestedBlock& copy);
   // The first block that reads the buffer.
@@ -121,6 +145,11 @@ class Nest {
   size_t FirstReduceLoop(const NestedBlock& block) const;
 
   // --- What they ask and do (loops.cc) ---
+  int64_t ValueOf(const Operand& operand) const {
+    return operand.value < 0 ? operand.constant
+                             : values_[static_cast<size_t>(operand.value)];
+  }
+  static bool IsBelow(const NestedBlock& block, int loop);
   static bool Uses(const NestedBlock& block, size_t iter, int loop);
   // The first variable that moves with the loop; -1: none does.
   static int IterOf(const NestedBlock& block, int loop);
@@ -131,16 +160,22 @@ class Nest {
   bool IsChain(const NestedBlock& block, size_t first, size_t last) const;
   int BlocksBelow(int loop) const;
   bool MayRunInParallel(const NestedBlock& block, size_t first, size_t count);
-  void SplitLoop(int loop, int64_t inner_extent, int* outer, int* inner);
+  // Puts new loops with these extents, outermost first, in place of the loop;
+  // returns the first one's number, the others follow.
+  int Split(int loop, std::span<const int64_t> extents);
+  size_t SplitPart(std::vector<LoopPart>& parts, size_t p, int first,
+                   std::span<const int64_t> extents);
+  int NewLoop(int64_t extent);
   void MergeDigits(std::vector<LoopPart>& parts, int loop);
   bool HasNoGaps(const std::vector<LoopPart>& parts, bool rightmost);
-  int FuseLoops(const NestedBlock& block, size_t count);
+  // `count` loops of the block, from number `first` on, become one.
+  int Fuse(const NestedBlock& block, size_t first, size_t count);
   NestedBlock& NewBlock();
   NestedBlock& At(size_t i) { return pool_[static_cast<size_t>(order_[i])]; }
   const NestedBlock& At(size_t i) const {
     return pool_[static_cast<size_t>(order_[i])];
   }
-  enum Step : uint32_t {
+  enum Event : uint32_t {
     kPanel = 1,
     kSplitPanel,
     kVectorLoop,
@@ -157,9 +192,10 @@ class Nest {
     kDotPanel,
     kDotTile,
     kTensorized,
+    kFused,
   };
-  void Note(Step step, uint32_t detail = 0) {
-    events_.push_back(current_ * 65536 + step * 1024 + detail);
+  void Note(Event event, uint32_t detail = 0) {
+    events_.push_back(current_ * 65536 + event * 1024 + detail);
   }
 
   // --- Writing (write.cc) ---
@@ -172,11 +208,14 @@ class Nest {
                    cost_model::NestStore& out, size_t* used);
 
   std::vector<NestedLoop> loops_;
-  std::vector<NestedBlock> pool_;
-  size_t blocks_ = 0;       // of pool_ in use
-  std::vector<int> order_;  // program order, as indices into pool_
+  std::deque<NestedBlock> pool_;  // its blocks stay where they are
+  size_t blocks_ = 0;             // of pool_ in use
+  std::vector<int> order_;        // program order, as indices into pool_
   std::vector<Panels> panels_;
   const std::vector<cost_model::NestBuffer>* buffers_ = nullptr;
+  std::vector<std::vector<int64_t>> shapes_;  // by buffer, before packing
+  const DecisionValues* decisions_ = nullptr;
+  std::vector<int64_t> values_;  // of the sketch's samples
   std::vector<uint32_t> events_;
   uint32_t current_ = 0;  // the block that events are about
   const char* unsure_ = nullptr;
@@ -217,13 +256,14 @@ class Nest {
   std::vector<Form> variables_;
   cost_model::FormMap forms_;  // the same, once an index asks for them
   std::vector<Form> dims_;
-  std::vector<Form> laid_out_;
   std::vector<std::vector<double>> lowest_, highest_;  // offsets, by access
   std::vector<int> snapshot_;
   std::vector<LoopPart> merged_;
   std::vector<bool> taken_;
+  std::vector<int64_t> extents_;
+  std::vector<std::pair<int64_t, int64_t>> steps_;  // and extents
 };
 
 }  // namespace tilefarm::skeleton
 
-#endif  // TILEFARM_COST_MODEL_SKELETON_FINISH_H_
+#endif  // TILEFARM_COST_MODEL_SKELETON_NEST_H_

@@ -1,9 +1,12 @@
-#include "cost_model/skeleton/finish.h"
+// The postprocs of the design space on numbers
+// (compiler/space/rewrite_*.cc).
+#include "compiler/space/postprocs.h"
 
 #include <algorithm>
+#include <array>
 
 #include "compiler/ir/visitor.h"
-#include "compiler/space/postprocs.h"
+#include "cost_model/skeleton/nest.h"
 
 namespace tilefarm::skeleton {
 namespace {
@@ -27,78 +30,23 @@ PanelDim::Part PartOf(space::PrepackDim::Part part) {
 
 }  // namespace
 
-NestedBlock& Nest::NewBlock() {
-  if (blocks_ == pool_.size()) pool_.emplace_back();
-  NestedBlock& block = pool_[blocks_++];
-  block.is_init = block.decomposed = false;
-  block.guarded = block.reduce_guarded = block.cut = false;
-  block.group_iter = -1;
-  return block;
-}
-
-void Nest::Start(const Skeleton& skeleton,
-                 const std::vector<int64_t>& numbers) {
-  events_.clear();
-  current_ = 0;
-  unsure_ = nullptr;
-  blocks_ = 0;
-  order_.clear();
-  buffers_ = &skeleton.buffers;
-  panels_.resize(skeleton.buffers.size());
+const char* Nest::Finish(const SketchPlan& plan, const target::Target& target) {
+  const auto value = [&](const std::optional<Operand>& operand) {
+    return operand ? std::optional(ValueOf(*operand)) : std::nullopt;
+  };
+  const std::optional<int64_t> jobs = value(plan.parallel_jobs);
+  const std::optional<int64_t> vector = value(plan.vectorize);
+  const int64_t unroll = value(plan.unroll_steps).value_or(0);
+  const int64_t lanes = target.vector_lanes(4);
+  panels_.resize(plan.buffers.size());
   for (Panels& panels : panels_) {
     panels.dims.clear();
     panels.lanes = panels.group = 0;
     panels.is_cut = false;
   }
-  loops_.clear();
-  for (size_t l = 0; l < skeleton.extents.size(); ++l) {
-    loops_.push_back(
-        {numbers[static_cast<size_t>(skeleton.extents[l])], skeleton.kinds[l]});
-  }
-  // References into the pool must live through the postprocs: a block and its
-  // initialisation each.
-  pool_.reserve(2 * skeleton.blocks.size());
-  for (const SketchBlock& sketch : skeleton.blocks) {
-    NestedBlock& block = NewBlock();
-    current_ = static_cast<uint32_t>(blocks_);
-    block.info = &skeleton.infos[static_cast<size_t>(sketch.info)];
-    block.loops = sketch.loops;
-    block.constants = sketch.constants;
-    for (const Guard& guard : sketch.guards) {
-      if (numbers[static_cast<size_t>(guard.reached)] <=
-          numbers[static_cast<size_t>(guard.limit)]) {
-        continue;
-      }
-      (guard.reduces ? block.reduce_guarded : block.guarded) = true;
-      Note(kTail, guard.reduces);
-    }
-    block.bindings.resize(sketch.bindings.size());
-    for (size_t i = 0; i < sketch.bindings.size(); ++i) {
-      block.bindings[i].clear();
-      for (const Term& term : sketch.bindings[i]) {
-        if (term.vanishes && loops_[term.loop].extent == 1) continue;
-        block.bindings[i].push_back(
-            {term.loop, numbers[static_cast<size_t>(term.coefficient)]});
-      }
-    }
-    order_.push_back(static_cast<int>(blocks_) - 1);
-  }
-}
-
-const char* Nest::Finish(const Skeleton& skeleton,
-                         const std::vector<int64_t>& numbers,
-                         const target::Target& target) {
-  const auto number = [&](const std::optional<Value>& value) {
-    return value ? std::optional(numbers[static_cast<size_t>(*value)])
-                 : std::nullopt;
-  };
-  const std::optional<int64_t> jobs = number(skeleton.parallel_jobs);
-  const std::optional<int64_t> vector = number(skeleton.vectorize);
-  const int64_t unroll = number(skeleton.unroll_steps).value_or(0);
-  const int64_t lanes = target.vector_lanes(4);
 
   LayOutDotProducts();
-  PackBuffers(skeleton);
+  PackBuffers();
   for (size_t i = 0; i < order_.size(); ++i) {
     NestedBlock& block = At(i);
     if (block.info->is_prepacked) continue;
@@ -124,7 +72,7 @@ const char* Nest::Finish(const Skeleton& skeleton,
 
 // --- rewrite_packing ---------------------------------------------------------
 
-void Nest::PackBuffers(const Skeleton&) {
+void Nest::PackBuffers() {
   for (size_t i = 0; i < order_.size(); ++i) {
     current_ = static_cast<uint32_t>(i) + 1;
     // As its instruction reads it.
@@ -148,8 +96,7 @@ void Nest::PrepackBuffer(const NestedBlock& copy) {
   const int buffer = copy.info->writes[0].buffer;
   const NestedBlock* reader = ReaderOf(buffer);
   if (reader == nullptr || reader->info->dot) return;
-  const std::vector<int64_t>& shape =
-      (*buffers_)[static_cast<size_t>(buffer)].shape;
+  const std::vector<int64_t>& shape = shapes_[static_cast<size_t>(buffer)];
   std::vector<space::PrepackIndex> indices(shape.size());
   for (size_t d = 0; d < shape.size(); ++d) indices[d].extent = shape[d];
   const std::vector<BlockIter>& iters = reader->info->iters;
@@ -204,8 +151,7 @@ void Nest::PackBuffer(NestedBlock& copy) {
     }
   }
   if (dim < 0) return;
-  const std::vector<int64_t>& shape =
-      (*buffers_)[static_cast<size_t>(buffer)].shape;
+  const std::vector<int64_t>& shape = shapes_[static_cast<size_t>(buffer)];
   const int64_t size = shape[static_cast<size_t>(dim)];
   if (size % width != 0) return;
   if (static_cast<size_t>(dim) + 1 == shape.size() && width == size) return;
@@ -222,8 +168,7 @@ void Nest::PackBuffer(NestedBlock& copy) {
   const int last = copy.loops.back();
   const int64_t extent = loops_[last].extent;
   if (extent <= width || extent % width != 0) return;
-  int outer = 0, within = 0;
-  SplitLoop(last, width, &outer, &within);
+  Split(last, std::array{extent / width, width});
   Note(kSplitPanel);
 }
 
@@ -288,8 +233,7 @@ void Nest::Vectorize(NestedBlock& block, int64_t lanes) {
       block.guarded = block.cut = true;
       Note(kGuarded, block.info->is_reduction);
     }
-    int outer = 0;
-    SplitLoop(loop, length, &outer, &loop);
+    loop = Split(loop, std::array{(extent + length - 1) / length, length}) + 1;
     ++at;
     Note(kSplitVector);
   }
@@ -328,7 +272,7 @@ void Nest::Parallelize(NestedBlock& block, int64_t jobs) {
       if (unsure_) return;
       continue;
     }
-    const int loop = count > 1 ? FuseLoops(block, count) : block.loops[0];
+    const int loop = count > 1 ? Fuse(block, 0, count) : block.loops[0];
     loops_[loop].kind = ForKind::kParallel;
     Note(kParallelLoops, static_cast<uint32_t>(count));
     return;
@@ -378,8 +322,8 @@ bool Nest::MayRunInParallel(const NestedBlock& block, size_t first,
       unsure_ = "an update in a parallel loop";
       return false;
     }
-    for (size_t i = 0; i < below.info->iters.size(); ++i) {
-      const bool spatial = below.info->iters[i].type == ir::IterType::kSpatial;
+    for (size_t i = 0; i < below.iters.size(); ++i) {
+      const bool spatial = below.iters[i].type == ir::IterType::kSpatial;
       if (!spatial && !below.info->is_reduction) {
         unsure_ = "a reduction without init in a parallel loop";
       }
@@ -442,7 +386,7 @@ void Nest::AnnotateUnroll(NestedBlock& block, int64_t steps) {
 // Its position; the number of loops where there is none.
 size_t Nest::FirstReduceLoop(const NestedBlock& block) const {
   const size_t depth = block.loops.size();
-  const size_t own = block.info->dot ? kDotLoops : 0;
+  const size_t own = block.info->dot ? block.info->dot->loops : 0;
   size_t unit = depth;
   for (size_t i = 0; i + own < depth; ++i) {
     if (!Reduces(block, block.loops[i], /*reduce_only=*/true)) continue;
@@ -461,13 +405,15 @@ void Nest::Decompose(int number) {
   NestedBlock& block = pool_[static_cast<size_t>(number)];
   const int loop = block.loops[first];
   init.info = block.info;
+  init.iters = block.iters;
+  init.written_out = block.written_out;
   init.is_init = true;
   init.loops.assign(block.loops.begin(),
                     block.loops.begin() + static_cast<ptrdiff_t>(first));
   init.bindings.resize(block.bindings.size());
   for (size_t i = 0; i < block.bindings.size(); ++i) {
     init.bindings[i].clear();
-    if (block.info->iters[i].type == ir::IterType::kSpatial) {
+    if (block.iters[i].type == ir::IterType::kSpatial) {
       init.bindings[i] = block.bindings[i];
     }
   }

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/arith/conjuncts.h"
 #include "compiler/arith/iter_map.h"
 
 namespace tilefarm::arith {
@@ -97,16 +98,8 @@ absl::StatusOr<SubspaceDivision> SubspaceDivide(
     return false;
   };
   std::vector<Expr> conditions;
-  if (predicate != nullptr) conditions.push_back(predicate);
-  while (!conditions.empty()) {
-    const Expr condition = conditions.back();
-    conditions.pop_back();
-    const auto* node = ir::As<ir::BinaryNode>(condition);
-    if (node != nullptr && node->op == ir::BinaryOp::kAnd) {
-      conditions.push_back(node->b);
-      conditions.push_back(node->a);
-      continue;
-    }
+  if (predicate != nullptr) conditions = Conjuncts(predicate);
+  for (const Expr& condition : conditions) {
     if (!uses(condition, true)) {
       out.outer_predicate = And(out.outer_predicate, condition);
     } else if (!uses(condition, false)) {

@@ -371,10 +371,20 @@ absl::Status MoveBlock(ScheduleState& state, const Move& move) {
   return CheckAllRun(state, move, moved, loop, consumers);
 }
 
-// The block and loop of the trace's variables; marks are handled before.
+// As the trace says: `loop` may also be the mark of a sampled location.
 absl::Status MoveByVariables(ScheduleState& state, const char* primitive,
                              Direction direction, BlockRv block, LoopRv loop,
                              bool preserve_unit_loops, int index) {
+  const bool reverse = direction == Direction::kToProducers;
+  switch (state.MarkOf(loop)) {
+    case LoopMark::kRoot:
+      return state.Get(primitive, block).status();
+    case LoopMark::kInline:
+      return reverse ? ReverseComputeInline(state, block)
+                     : ComputeInline(state, block);
+    case LoopMark::kNone:
+      break;
+  }
   Move move{primitive, direction, nullptr, nullptr, preserve_unit_loops, index};
   TF_ASSIGN_OR_RETURN(move.block, state.Get(primitive, block));
   TF_ASSIGN_OR_RETURN(move.loop, state.Get(primitive, loop));
@@ -398,28 +408,12 @@ bool CanMove(const ScheduleState& state, Direction direction,
 
 absl::Status ComputeAt(ScheduleState& state, BlockRv block, LoopRv loop,
                        bool preserve_unit_loops, int index) {
-  switch (state.MarkOf(loop)) {
-    case LoopMark::kRoot:
-      return state.Get("compute_at", block).status();
-    case LoopMark::kInline:
-      return ComputeInline(state, block);
-    case LoopMark::kNone:
-      break;
-  }
   return MoveByVariables(state, "compute_at", Direction::kToConsumers, block,
                          loop, preserve_unit_loops, index);
 }
 
 absl::Status ReverseComputeAt(ScheduleState& state, BlockRv block, LoopRv loop,
                               bool preserve_unit_loops, int index) {
-  switch (state.MarkOf(loop)) {
-    case LoopMark::kRoot:
-      return state.Get("reverse_compute_at", block).status();
-    case LoopMark::kInline:
-      return ReverseComputeInline(state, block);
-    case LoopMark::kNone:
-      break;
-  }
   return MoveByVariables(state, "reverse_compute_at", Direction::kToProducers,
                          block, loop, preserve_unit_loops, index);
 }

@@ -29,6 +29,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/arith/conjuncts.h"
 #include "compiler/ir/regions.h"
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/block_primitives.h"
@@ -40,16 +41,6 @@ namespace tilefarm::schedule {
 namespace {
 
 constexpr char kPrimitive[] = "decompose_reduction";
-
-void Conjuncts(const ir::Expr& condition, std::vector<ir::Expr>* out) {
-  const auto* node = ir::As<ir::BinaryNode>(condition);
-  if (node != nullptr && node->op == ir::BinaryOp::kAnd) {
-    Conjuncts(node->a, out);
-    Conjuncts(node->b, out);
-    return;
-  }
-  out->push_back(condition);
-}
 
 bool UsesAny(const ir::Expr& expr, const std::vector<ir::ForPtr>& loops) {
   return std::any_of(loops.begin(), loops.end(), [&](const ir::ForPtr& loop) {
@@ -173,10 +164,8 @@ absl::StatusOr<ir::Stmt> MakeInit(const ScheduleState& state,
       units[loop_of_one->var.get()] = loop_of_one->min;
     }
   }
-  std::vector<ir::Expr> conditions;
-  Conjuncts(block->predicate, &conditions);
   ir::Expr predicate = ir::BoolConst(true);
-  for (const ir::Expr& whole : conditions) {
+  for (const ir::Expr& whole : arith::Conjuncts(block->predicate)) {
     const ir::Expr condition = ir::Substitute(whole, units);
     if (!UsesAny(condition, dropped)) {
       predicate = ir::And(predicate, condition);

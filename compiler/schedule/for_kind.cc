@@ -171,7 +171,7 @@ absl::Status SetKind(ScheduleState& state, std::string_view primitive,
                      LoopRv loop_rv, ir::ForKind kind) {
   TF_ASSIGN_OR_RETURN(ir::ForPtr loop, SerialLoop(state, primitive, loop_rv));
   TF_RETURN_IF_ERROR(CheckCompactDataflow(state, primitive, loop.get()));
-  TF_RETURN_IF_ERROR(CheckParallelizable(state, primitive, loop, false));
+  // What else must hold, the transaction asks (CheckConcurrentLoops).
   state.Replace(loop.get(), WithKind(*loop, kind));
   return absl::OkStatus();
 }
@@ -226,9 +226,7 @@ absl::Status Bind(ScheduleState& state, LoopRv loop_rv,
         "bind", loop.get(),
         absl::StrCat("unknown thread axis \"", std::string(thread_axis), "\""));
   }
-  const bool is_thread = thread_axis.rfind("threadIdx", 0) == 0;
   TF_RETURN_IF_ERROR(CheckCompactDataflow(state, "bind", loop.get()));
-  TF_RETURN_IF_ERROR(CheckParallelizable(state, "bind", loop, is_thread));
   state.Replace(loop.get(), WithKind(*loop, ir::ForKind::kThreadBinding,
                                      std::string(thread_axis)));
   return absl::OkStatus();

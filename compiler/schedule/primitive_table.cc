@@ -76,7 +76,7 @@ const Primitive kPrimitives[] = {
     {"add_unit_loop", "", kBlockOrLoop, Outputs::kOne, kL},
     {"parallel", "", kLoop},
     {"vectorize", "", kLoop},
-    {"unroll", "", kLoop},
+    {"unroll", "", kLoop, Outputs::kNone, kE, false, true},
     {"bind", "", kBind},
     {"compute_at", "", kComputeAt},
     {"reverse_compute_at", "", kComputeAt},
@@ -86,7 +86,7 @@ const Primitive kPrimitives[] = {
     {"cache_write", "", kCacheWrite, Outputs::kOne, kB},
     {"reindex", "", kReindex, Outputs::kOne, kB},
     {"set_scope", "", kSetScope},
-    {"storage_align", "", kStorageAlign},
+    {"storage_align", "", kStorageAlign, Outputs::kNone, kE, false, true},
     {"transform_layout", "", kTransformLayout},
     {"decompose_reduction", "", kDecompose, Outputs::kOne, kB},
     {"rfactor", "", kRfactor, Outputs::kOne, kB},
@@ -97,8 +97,8 @@ const Primitive kPrimitives[] = {
     {"blockize", "", kBlockize, Outputs::kOne, kB},
     {"tensorize", "", kTensorize},
     {"call_library", "", kCallLibrary},
-    {"annotate", "", kAnnotate},
-    {"unannotate", "", kUnannotate},
+    {"annotate", "", kAnnotate, Outputs::kNone, kE, false, true},
+    {"unannotate", "", kUnannotate, Outputs::kNone, kE, false, true},
     {"enter_postproc", "", {}},
 };
 

@@ -32,6 +32,9 @@ struct Primitive {
   Outputs outputs = Outputs::kNone;
   RvKind output_kind = RvKind::kExpr;
   bool has_decision = false;
+  // Says how to run loops or to lay out buffers, but changes neither what
+  // blocks access nor which iterations run at the same time.
+  bool only_marks = false;
 };
 
 // By either name; null for an unknown one.

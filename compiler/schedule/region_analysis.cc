@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "compiler/arith/conjuncts.h"
 #include "compiler/arith/iter_map.h"
 #include "compiler/schedule/even_domain.h"
 #include "compiler/schedule/scope_edit.h"
@@ -23,17 +24,6 @@ bool SharedAcross(const ir::BufferNode& buffer, const ir::ForNode& loop) {
   return buffer.scope.rfind("shared", 0) == 0 &&
          (loop.thread_tag.rfind("threadIdx", 0) == 0 ||
           loop.thread_tag.rfind("vthread", 0) == 0);
-}
-
-// Splits a conjunction.
-void Conjuncts(const ir::Expr& condition, std::vector<ir::Expr>* out) {
-  const auto* node = ir::As<ir::BinaryNode>(condition);
-  if (node != nullptr && node->op == ir::BinaryOp::kAnd) {
-    Conjuncts(node->a, out);
-    Conjuncts(node->b, out);
-    return;
-  }
-  out->push_back(condition);
 }
 
 // base + [0, extent) for an iter sum with one contiguous split.
@@ -163,8 +153,7 @@ bool PredicateOnlyGuardsDomain(const ScheduleState& state,
     analyzer.Assume(ir::GE(iter.binding, iter.dom.min));
     analyzer.Assume(ir::LT(iter.binding, iter.dom.min + iter.dom.extent));
   }
-  std::vector<ir::Expr> conditions;
-  Conjuncts(block.predicate, &conditions);
+  const std::vector<ir::Expr> conditions = arith::Conjuncts(block.predicate);
   return std::all_of(
       conditions.begin(), conditions.end(),
       [&](const ir::Expr& condition) { return analyzer.CanProve(condition); });

@@ -26,59 +26,49 @@ std::vector<int64_t> PrimeFactors(int64_t value) {
   return primes;
 }
 
-absl::StatusOr<int64_t> TiledExtent(const ScheduleState& state,
-                                    std::string_view primitive, LoopRv loop_rv,
-                                    int n, ir::ForPtr& loop) {
-  TF_ASSIGN_OR_RETURN(loop, state.Get(primitive, loop_rv));
+// Draws the factors where there is no decision; `draw` gets the extent. Checks
+// them: n of them, the innermost not too large, whose product is the extent or,
+// where `tails` are allowed, more.
+template <typename Draw>
+absl::StatusOr<std::vector<ExprRv>> SampleFactors(
+    ScheduleState& state, std::string_view primitive, LoopRv loop_rv, int n,
+    int max_innermost_factor, bool tails,
+    std::optional<std::vector<int64_t>>& decision, const Draw& draw) {
+  TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get(primitive, loop_rv));
+  const auto refuse = [&](const auto&... reason) {
+    return state.Illegal(primitive, loop.get(), absl::StrCat(reason...));
+  };
   if (n < 1 || n > 64) {
     return state.Invalid(primitive, loop.get(),
                          absl::StrCat("n is ", n, ", not within 1 and 64"));
   }
   const auto extent = ExtentOf(loop);
-  if (!extent) {
-    return state.Illegal(primitive, loop.get(),
-                         "the loop's extent is not a constant");
-  }
-  return *extent;
-}
-
-// The product; FailedPrecondition where the decision does not fit.
-absl::StatusOr<int64_t> CheckTile(const ScheduleState& state,
-                                  std::string_view primitive,
-                                  const ir::ForPtr& loop, int n,
-                                  int max_innermost_factor,
-                                  const std::vector<int64_t>& decision) {
-  if (static_cast<int>(decision.size()) != n) {
-    return state.Illegal(primitive, loop.get(),
-                         absl::StrCat("the decision has ", decision.size(),
-                                      " factors, not ", n));
+  if (!extent) return refuse("the loop's extent is not a constant");
+  if (!decision) decision = draw(*extent);
+  if (static_cast<int>(decision->size()) != n) {
+    return refuse("the decision has ", decision->size(), " factors, not ", n);
   }
   int64_t product = 1;
-  for (const int64_t factor : decision) {
+  for (const int64_t factor : *decision) {
     if (factor < 1) {
-      return state.Illegal(
-          primitive, loop.get(),
-          absl::StrCat("factor ", factor, " of the decision is not positive"));
+      return refuse("factor ", factor, " of the decision is not positive");
     }
     if (__builtin_mul_overflow(product, factor, &product)) {
-      return state.Illegal(primitive, loop.get(), "the decision overflows");
+      return refuse("the decision overflows");
     }
   }
   if (n > 1 && max_innermost_factor > 0 &&
-      decision.back() > max_innermost_factor) {
-    return state.Illegal(
-        primitive, loop.get(),
-        absl::StrCat("the innermost factor ", decision.back(),
-                     " exceeds max_innermost_factor ", max_innermost_factor));
+      decision->back() > max_innermost_factor) {
+    return refuse("the innermost factor ", decision->back(),
+                  " exceeds max_innermost_factor ", max_innermost_factor);
   }
-  return product;
-}
-
-std::vector<ExprRv> NewExprs(ScheduleState& state,
-                             const std::vector<int64_t>& values) {
+  if (tails ? product < *extent : product != *extent) {
+    return refuse("the decision's product ", product,
+                  tails ? " is less than the extent " : " is not the extent ",
+                  *extent);
+  }
   std::vector<ExprRv> out;
-  out.reserve(values.size());
-  for (const int64_t value : values) out.push_back(state.NewExpr(value));
+  for (const int64_t value : *decision) out.push_back(state.NewExpr(value));
   return out;
 }
 
@@ -101,66 +91,49 @@ std::vector<int64_t> DrawPerfectTile(Rng& rng, int64_t extent, int n,
   return out;
 }
 
+// Inner factors on a logarithmic scale, the outermost takes the rest.
+std::vector<int64_t> DrawTile(Rng& rng, int64_t extent, int n,
+                              int max_innermost_factor) {
+  std::vector<int64_t> out(static_cast<size_t>(n), 1);
+  int64_t rest = extent;
+  for (int i = n - 1; i > 0; --i) {
+    int64_t limit = rest;
+    if (i == n - 1 && max_innermost_factor > 0) {
+      limit = std::min<int64_t>(limit, max_innermost_factor);
+    }
+    // Integer arithmetic alone: the same on every platform.
+    int bits = 0;
+    while ((int64_t{2} << bits) <= limit) ++bits;
+    const int64_t low = int64_t{1} << rng.Below(bits + 1);
+    const int64_t high = std::min(limit, 2 * low - 1);
+    const int64_t factor = rng.Chance(0.5) ? low : rng.Between(low, high);
+    out[i] = factor;
+    rest = (rest + factor - 1) / factor;
+  }
+  out[0] = rest;
+  return out;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<ExprRv>> SamplePerfectTile(
-    ScheduleState& state, LoopRv loop_rv, int n, int max_innermost_factor,
+    ScheduleState& state, LoopRv loop, int n, int max_innermost_factor,
     std::optional<std::vector<int64_t>>& decision) {
-  constexpr std::string_view kName = "sample_perfect_tile";
-  ir::ForPtr loop;
-  TF_ASSIGN_OR_RETURN(const int64_t extent,
-                      TiledExtent(state, kName, loop_rv, n, loop));
-  if (!decision) {
-    decision = DrawPerfectTile(state.rng(), extent, n, max_innermost_factor);
-  }
-  TF_ASSIGN_OR_RETURN(
-      const int64_t product,
-      CheckTile(state, kName, loop, n, max_innermost_factor, *decision));
-  if (product != extent) {
-    return state.Illegal(kName, loop.get(),
-                         absl::StrCat("the decision's product ", product,
-                                      " is not the extent ", extent));
-  }
-  return NewExprs(state, *decision);
+  return SampleFactors(
+      state, "sample_perfect_tile", loop, n, max_innermost_factor,
+      /*tails=*/false, decision, [&](int64_t extent) {
+        return DrawPerfectTile(state.rng(), extent, n, max_innermost_factor);
+      });
 }
 
 absl::StatusOr<std::vector<ExprRv>> SampleTile(
-    ScheduleState& state, LoopRv loop_rv, int n, int max_innermost_factor,
+    ScheduleState& state, LoopRv loop, int n, int max_innermost_factor,
     std::optional<std::vector<int64_t>>& decision) {
-  constexpr std::string_view kName = "sample_tile";
-  ir::ForPtr loop;
-  TF_ASSIGN_OR_RETURN(const int64_t extent,
-                      TiledExtent(state, kName, loop_rv, n, loop));
-  if (!decision) {
-    // Inner factors on a logarithmic scale, the outermost takes the rest.
-    decision = std::vector<int64_t>(n, 1);
-    int64_t rest = extent;
-    for (int i = n - 1; i > 0; --i) {
-      int64_t limit = rest;
-      if (i == n - 1 && max_innermost_factor > 0) {
-        limit = std::min<int64_t>(limit, max_innermost_factor);
-      }
-      // Integer arithmetic alone: the same on every platform.
-      int bits = 0;
-      while ((int64_t{2} << bits) <= limit) ++bits;
-      const int64_t low = int64_t{1} << state.rng().Below(bits + 1);
-      const int64_t high = std::min(limit, 2 * low - 1);
-      const int64_t factor =
-          state.rng().Chance(0.5) ? low : state.rng().Between(low, high);
-      (*decision)[i] = factor;
-      rest = (rest + factor - 1) / factor;
-    }
-    (*decision)[0] = rest;
-  }
-  TF_ASSIGN_OR_RETURN(
-      const int64_t product,
-      CheckTile(state, kName, loop, n, max_innermost_factor, *decision));
-  if (product < extent) {
-    return state.Illegal(kName, loop.get(),
-                         absl::StrCat("the decision's product ", product,
-                                      " is less than the extent ", extent));
-  }
-  return NewExprs(state, *decision);
+  return SampleFactors(state, "sample_tile", loop, n, max_innermost_factor,
+                       /*tails=*/true, decision, [&](int64_t extent) {
+                         return DrawTile(state.rng(), extent, n,
+                                         max_innermost_factor);
+                       });
 }
 
 absl::StatusOr<ExprRv> SampleCategorical(ScheduleState& state,

@@ -34,7 +34,9 @@ class Transaction {
                          " made an illegal program: ", verified.message()));
       }
     }
-    TF_RETURN_IF_ERROR(CheckConcurrentLoops(state_, primitive));
+    if (!FindPrimitive(primitive)->only_marks) {
+      TF_RETURN_IF_ERROR(CheckConcurrentLoops(state_, primitive));
+    }
     return CheckLibraryBlocks(state_, primitive);
   }
   void Commit(Instruction instruction) {

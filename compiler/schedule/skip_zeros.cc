@@ -32,6 +32,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/arith/conjuncts.h"
+#include "compiler/arith/index_math.h"
 #include "compiler/ir/regions.h"
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/block_primitives.h"
@@ -61,56 +63,6 @@ const ir::CallNode* FindGuard(const ir::Expr& term) {
   return is_zero ? call : nullptr;
 }
 
-void Conjuncts(const ir::Expr& condition, std::vector<ir::Expr>* out) {
-  const auto* node = ir::As<ir::BinaryNode>(condition);
-  if (node != nullptr && node->op == ir::BinaryOp::kAnd) {
-    Conjuncts(node->a, out);
-    Conjuncts(node->b, out);
-  } else {
-    out->push_back(condition);
-  }
-}
-
-// factor * variable + ... + constant.
-struct Linear {
-  std::vector<std::pair<const ir::VarNode*, int64_t>> terms;
-  int64_t constant = 0;
-};
-
-bool AddLinear(const ir::Expr& expr, int64_t factor, Linear* out) {
-  if (const auto* var = ir::As<ir::VarNode>(expr)) {
-    for (auto& [known, coefficient] : out->terms) {
-      if (known == var) {
-        coefficient += factor;
-        return true;
-      }
-    }
-    out->terms.emplace_back(var, factor);
-    return true;
-  }
-  if (const std::optional<int64_t> value = ir::AsInt(expr)) {
-    out->constant += factor * *value;
-    return true;
-  }
-  const auto* node = ir::As<ir::BinaryNode>(expr);
-  if (node == nullptr) return false;
-  switch (node->op) {
-    case ir::BinaryOp::kAdd:
-      return AddLinear(node->a, factor, out) && AddLinear(node->b, factor, out);
-    case ir::BinaryOp::kSub:
-      return AddLinear(node->a, factor, out) &&
-             AddLinear(node->b, -factor, out);
-    case ir::BinaryOp::kMul: {
-      const std::optional<int64_t> by = ir::AsInt(node->b);
-      return by.has_value() && std::abs(*by) <= INT32_MAX &&
-             std::abs(factor) <= INT32_MAX &&
-             AddLinear(node->a, factor * *by, out);
-    }
-    default:
-      return false;
-  }
-}
-
 // reduce % modulus = slope * (spatial % modulus) + offset.
 struct Residues {
   size_t spatial = 0, reduce = 0;  // of the block's variables
@@ -128,18 +80,16 @@ std::optional<Residues> MatchResidues(const ir::BlockNode& block,
     return std::nullopt;
   }
   const std::optional<int64_t> modulus = ir::AsInt(rest->b);
-  Linear sum;
-  if (!modulus || *modulus < 2 || *modulus > kMaxModulus ||
-      !AddLinear(rest->a, 1, &sum) || sum.terms.size() != 2) {
-    return std::nullopt;
-  }
+  if (!modulus || *modulus < 2 || *modulus > kMaxModulus) return std::nullopt;
+  const arith::Linear sum = arith::IndexMath().Decompose(rest->a);
+  if (sum.terms.size() != 2) return std::nullopt;
   Residues result;
   result.modulus = *modulus;
   int64_t of_spatial = 0, of_reduce = 0;
   for (size_t i = 0; i < block.iters.size(); ++i) {
     const ir::IterVar& iter = block.iters[i];
     for (const auto& [var, coefficient] : sum.terms) {
-      if (iter.var.get() != var) continue;
+      if (iter.var != var) continue;
       if (!ir::IsConstInt(iter.dom.min, 0) ||
           ir::AsInt(iter.dom.extent).value_or(1) % *modulus != 0) {
         return std::nullopt;
@@ -214,11 +164,10 @@ absl::Status SkipZeros(ScheduleState& state, BlockRv block_rv) {
                          "it is no sum of products with a factor that is 0 "
                          "under a condition");
   }
-  std::vector<ir::Expr> conditions, matched;
-  Conjuncts(guard->args[0], &conditions);
+  std::vector<ir::Expr> matched;
   std::vector<Residues> residues;
   ir::Expr rest;
-  for (const ir::Expr& condition : conditions) {
+  for (const ir::Expr& condition : arith::Conjuncts(guard->args[0])) {
     std::optional<Residues> match = MatchResidues(*block, condition);
     for (const Residues& other : residues) {
       if (match &&

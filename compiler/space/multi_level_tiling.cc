@@ -13,8 +13,6 @@ using schedule::BlockRv;
 using schedule::LoopRv;
 using schedule::Schedule;
 
-constexpr int kSpatialLevels = 4;
-constexpr int kReduceLevels = 2;
 constexpr int kMaxInnermostFactor = 64;
 // Of reduce loops: accumulators stay in registers all the while.
 constexpr int kMaxReduceFactor = 2048;
@@ -22,12 +20,6 @@ constexpr int kMaxReduceFactor = 2048;
 constexpr int64_t kManyUses = 32;
 // From this length on an incomplete last tile of rows costs next to nothing.
 constexpr int64_t kManyRows = 1024;
-
-// The tiles of one block, by level: outermost first.
-struct Tiles {
-  std::vector<LoopRv> spatial[kSpatialLevels];
-  std::vector<LoopRv> reduce[kReduceLevels];
-};
 
 // Rows of a length like 2048, which no tile divides that fills the registers
 // beside three or four vectors (6 or 7 rows, or twice as many).
@@ -53,7 +45,7 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block) {
       is_last = last_spatial == i;
     }
     const bool reduces = type == ir::IterType::kReduce;
-    const int levels = reduces ? kReduceLevels : kSpatialLevels;
+    const int levels = Tiles::Levels(reduces);
     const bool tails = !reduces && !is_last &&
                        WantsRowTails(ir::AsInt(for_node->extent).value_or(1));
     std::vector<schedule::ExprRv> factors;
@@ -66,20 +58,9 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block) {
                                reduces ? kMaxReduceFactor : kMaxInnermostFactor,
                                reduces));
     }
-    TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts,
-                        schedule.Split(loop, {factors.begin(), factors.end()}));
-    for (int level = 0; level < levels; ++level) {
-      (reduces ? tiles.reduce : tiles.spatial)[level].push_back(parts[level]);
-    }
+    TF_RETURN_IF_ERROR(tiles.Split(schedule, loop, reduces, factors));
   }
-  std::vector<LoopRv> order;
-  // S S R S R S
-  for (const auto* level :
-       {&tiles.spatial[0], &tiles.spatial[1], &tiles.reduce[0],
-        &tiles.spatial[2], &tiles.reduce[1], &tiles.spatial[3]}) {
-    order.insert(order.end(), level->begin(), level->end());
-  }
-  TF_RETURN_IF_ERROR(schedule.Reorder(order));
+  TF_RETURN_IF_ERROR(tiles.Reorder(schedule));
   return tiles;
 }
 
@@ -201,6 +182,26 @@ Alternatives TileInEveryWay(const RuleContext& context,
 }
 
 }  // namespace
+
+absl::Status Tiles::Split(Schedule& schedule, LoopRv loop, bool reduces,
+                          const std::vector<schedule::ExprRv>& factors) {
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> parts,
+                      schedule.Split(loop, {factors.begin(), factors.end()}));
+  for (size_t level = 0; level < parts.size(); ++level) {
+    (reduces ? reduce : spatial)[level].push_back(parts[level]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Tiles::Reorder(Schedule& schedule,
+                            const std::vector<LoopRv>& inner) const {
+  std::vector<LoopRv> order;
+  for (const auto* level : {&spatial[0], &spatial[1], &reduce[0], &spatial[2],
+                            &reduce[1], &spatial[3], &inner}) {
+    order.insert(order.end(), level->begin(), level->end());
+  }
+  return schedule.Reorder(order);
+}
 
 // Tiles a block that reuses data as S S R S R S: two outer levels of every
 // spatial loop, the outer reduce loops, a third spatial level, the inner

@@ -20,8 +20,6 @@ using schedule::LoopRv;
 using schedule::Schedule;
 using schedule::TensorIntrin;
 
-constexpr int kSpatialLevels = 4;
-constexpr int kReduceLevels = 2;
 constexpr int kMaxInnermostFactor = 32;
 // Groups of a reduction that one register tile sums without a store: operands
 // this narrow fit the caches for long.
@@ -213,12 +211,6 @@ std::optional<Match> FindMatch(const ir::BlockNode& block,
   return match;
 }
 
-// The tiles of one block, by level: outermost first.
-struct Tiles {
-  std::vector<LoopRv> spatial[kSpatialLevels];
-  std::vector<LoopRv> reduce[kReduceLevels];
-};
-
 // S S R S R S as in multi_level_tiling, of registers and groups; then the loops
 // of the intrinsic itself. The lane's loops stand last in their levels.
 absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block,
@@ -273,7 +265,7 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block,
       schedule.Annotate(block, kTilingStructure, ir::Attr("SSRSRS")));
   Tiles tiles;
   for (const auto& [loop, reduces] : outer) {
-    const int levels = reduces ? kReduceLevels : kSpatialLevels;
+    const int levels = Tiles::Levels(reduces);
     // Whole registers: panels of the packed operand have no tails.
     const bool whole = loop.id == lanes_outer->id || reduces;
     TF_ASSIGN_OR_RETURN(
@@ -282,22 +274,12 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block,
                     loop, levels,
                     reduces ? kMaxReduceFactor : kMaxInnermostFactor)
               : SampleTiles(schedule, loop, levels, kMaxInnermostFactor));
-    TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts,
-                        schedule.Split(loop, {factors.begin(), factors.end()}));
-    for (int level = 0; level < levels; ++level) {
-      (reduces ? tiles.reduce : tiles.spatial)[level].push_back(parts[level]);
-    }
+    TF_RETURN_IF_ERROR(tiles.Split(schedule, loop, reduces, factors));
   }
-  std::vector<LoopRv> order;
-  for (const auto* level :
-       {&tiles.spatial[0], &tiles.spatial[1], &tiles.reduce[0],
-        &tiles.spatial[2], &tiles.reduce[1], &tiles.spatial[3]}) {
-    order.insert(order.end(), level->begin(), level->end());
-  }
-  if (rows) order.push_back(*rows);
-  order.push_back(*lanes);
-  order.push_back(*group);
-  TF_RETURN_IF_ERROR(schedule.Reorder(order));
+  std::vector<LoopRv> inner;
+  if (rows) inner.push_back(*rows);
+  inner.insert(inner.end(), {*lanes, *group});
+  TF_RETURN_IF_ERROR(tiles.Reorder(schedule, inner));
   return tiles;
 }
 

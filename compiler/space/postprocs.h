@@ -21,48 +21,21 @@
 #include "absl/status/status.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/space/loop_rules.h"
 #include "compiler/target/target.h"
 
 namespace tilefarm::space {
 
-// Statements in a fully unrolled register tile: more do not fit the registers
-// of any target and only make code.
-inline constexpr int64_t kMaxTileStatements = 128;
-// A unit-stride loop up to this extent is vectorised whole.
-inline constexpr int64_t kMaxVectorExtent = 64;
+// The loops around the block, for the rules of loop_rules.h; `rvs`: the loops
+// themselves.
+absl::StatusOr<std::vector<LoopView>> ViewLoops(
+    schedule::Schedule& schedule, schedule::BlockRv block,
+    std::vector<schedule::LoopRv>* rvs);
 
-// How a buffer that is packed ahead of time lies in memory: its dimensions in
-// this order.
-struct PrepackDim {
-  enum Part { kWhole, kPanel, kWithin };  // i; i // width; i % width
-  int dim = 0;
-  Part part = kWhole;
-};
-struct PrepackLayout {
-  std::vector<PrepackDim> dims;
-  int64_t width = 0;  // of a panel
-};
-
-// What decides it: a dimension of the buffer as the reader indexes it, ...
-struct PrepackIndex {
-  bool reduces = false;  // by a variable that is reduced over
-  int last_iter = -1;    // the last of the reader's variables in it; -1: none
-  int only_iter = -1;    // the variable that is the whole index; -1: none is
-  int64_t extent = 1;
-};
-// ... and a loop around the reader, outermost first.
-struct PrepackLoop {
-  int64_t extent = 1;
-  bool reduces = false;
-  std::vector<int> iters;  // of the reader, whose bindings use it
-};
-
-// The order in which the reader's loops read: the dimensions that it does not
-// reduce over; panels as wide as the register tile, which are cut from the
-// dimension that the innermost loop in it walks; the dimensions reduced over,
-// as its variables come; the place within a panel.
-PrepackLayout LayOutAhead(const std::vector<PrepackIndex>& indices,
-                          const std::vector<PrepackLoop>& loops);
+// The dimension of `buffer` whose whole index `var` is where the block reads
+// it; -1: none.
+int DimIndexedBy(const ir::BlockNode& reader, const ir::BufferNode* buffer,
+                 const ir::VarNode* var);
 
 // The block that reads `buffer`, the first in program order; null: none does.
 ir::BlockPtr FindReader(const ir::PrimFunc& function,

@@ -1,11 +1,10 @@
-#include <map>
 #include <optional>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
+#include "compiler/space/panels.h"
 #include "compiler/space/postprocs.h"
 #include "compiler/space/sketch_rules.h"
 
@@ -21,45 +20,36 @@ ir::BlockPtr FindReader(const ir::PrimFunc& function,
   return nullptr;
 }
 
-namespace {
-
-// The extent of the innermost loop around the reader and the block variable it
-// walks: the width of a panel.
-struct Panel {
-  const ir::VarNode* var;
-  int64_t width;
-};
-absl::StatusOr<std::optional<Panel>> FindPanel(schedule::Schedule schedule,
-                                               const std::string& function,
-                                               const ir::BlockNode& reader) {
-  TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
-                      schedule.GetBlock(reader.name, function));
-  TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> loops,
-                      schedule.GetLoops(block));
-  if (loops.empty()) return std::optional<Panel>();
-  TF_ASSIGN_OR_RETURN(ir::ForPtr inner, schedule.Get(loops.back()));
-  const std::optional<int64_t> width = ir::AsInt(inner->extent);
-  for (const ir::IterVar& iter : reader.iters) {
-    if (width && ir::UsesVar(iter.binding, inner->var.get())) {
-      return std::optional<Panel>(Panel{iter.var.get(), *width});
+int DimIndexedBy(const ir::BlockNode& reader, const ir::BufferNode* buffer,
+                 const ir::VarNode* var) {
+  int dim = -1;
+  ir::PostOrderExprs(reader.body, [&](const ir::Expr& expr) {
+    const auto* load = ir::As<ir::LoadNode>(expr);
+    if (load == nullptr || load->buffer.get() != buffer) return;
+    for (size_t i = 0; i < load->indices.size(); ++i) {
+      if (load->indices[i].get() == var) dim = static_cast<int>(i);
     }
-  }
-  return std::optional<Panel>();
+  });
+  return dim;
 }
 
-// "lambda i0, i1: (i1 // 16, i0, i1 % 16)" for dimension 1 in panels of 16.
-std::string PanelMap(int ndim, int dim, int64_t width, int64_t extent) {
-  std::string args, middle;
-  for (int i = 0; i < ndim; ++i) {
-    absl::StrAppend(&args, i == 0 ? "" : ", ", "i", i);
-    if (i != dim) absl::StrAppend(&middle, "i", i, ", ");
-  }
-  std::string outer, inner = absl::StrCat("i", dim);
-  if (width < extent) {
-    outer = absl::StrCat("i", dim, " // ", width, ", ");
-    inner = absl::StrCat("i", dim, " % ", width);
-  }
-  return absl::StrCat("lambda ", args, ": (", outer, middle, inner, ")");
+namespace {
+
+// Panels as wide as the innermost loop around the reader.
+absl::StatusOr<Panels> FindPanels(schedule::Schedule schedule,
+                                  const std::string& function,
+                                  const ir::BlockNode& reader,
+                                  const ir::BufferNode& buffer) {
+  TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
+                      schedule.GetBlock(reader.name, function));
+  std::vector<schedule::LoopRv> rvs;
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
+                      ViewLoops(schedule, block, &rvs));
+  if (loops.empty() || loops.back().iters.empty()) return Panels();
+  const ir::IterVar& iter =
+      reader.iters[static_cast<size_t>(loops.back().iters[0])];
+  return PanelsOf(buffer.shape, DimIndexedBy(reader, &buffer, iter.var.get()),
+                  loops.back().extent);
 }
 
 // The innermost loop of the copy, cut where panels end, so that it writes one
@@ -93,30 +83,17 @@ absl::Status RewritePacking(schedule::Schedule& schedule,
     const ir::Buffer& buffer = copy->writes[0].buffer;
     const ir::BlockPtr reader = FindReader(*program, buffer.get());
     if (reader == nullptr) continue;
-    TF_ASSIGN_OR_RETURN(std::optional<Panel> panel,
-                        FindPanel(schedule, function, *reader));
-    if (!panel || panel->width < 2) continue;
-    int dim = -1;
-    for (const ir::BufferRegion& read : reader->reads) {
-      if (read.buffer != buffer) continue;
-      for (size_t i = 0; i < read.region.size(); ++i) {
-        if (read.region[i].min.get() == panel->var) dim = static_cast<int>(i);
-      }
-    }
-    if (dim < 0 || buffer->shape[dim] % panel->width != 0) continue;
-    // Already in this order: the last dimension, one panel.
-    if (dim + 1 == buffer->ndim() && panel->width == buffer->shape[dim]) {
-      continue;
-    }
+    TF_ASSIGN_OR_RETURN(const Panels panels,
+                        FindPanels(schedule, function, *reader, *buffer));
+    if (panels.empty()) continue;
     // Not every map is legal for every buffer; without it the copy keeps its
     // row-major order.
     schedule::Schedule attempt = schedule;
     if (attempt
-            .TransformLayout(
-                block, /*read=*/false, 0,
-                PanelMap(buffer->ndim(), dim, panel->width, buffer->shape[dim]))
+            .TransformLayout(block, /*read=*/false, 0,
+                             panels.IndexMap(buffer->ndim()))
             .ok() &&
-        SplitAtPanels(attempt, block, panel->width).ok()) {
+        SplitAtPanels(attempt, block, panels.width).ok()) {
       schedule = std::move(attempt);
     }
   }

@@ -17,87 +17,47 @@ using schedule::BlockRv;
 using schedule::LoopRv;
 using schedule::Schedule;
 
-struct LoopInfo {
-  LoopRv rv;
-  ir::ForPtr node;
-  int64_t extent;
-  bool reduces;  // bound to a reduce variable of the block
-};
-
-absl::StatusOr<std::vector<LoopInfo>> LoopsOf(Schedule& schedule,
-                                              BlockRv block) {
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
-  TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, schedule.GetLoops(block));
-  std::vector<LoopInfo> infos;
-  for (const LoopRv& loop : loops) {
-    TF_ASSIGN_OR_RETURN(ir::ForPtr for_node, schedule.Get(loop));
-    bool reduces = false;
-    for (const ir::IterVar& iter : node->iters) {
-      reduces |= iter.type != ir::IterType::kSpatial &&
-                 ir::UsesVar(iter.binding, for_node->var.get());
-    }
-    infos.push_back(
-        {loop, for_node, ir::AsInt(for_node->extent).value_or(0), reduces});
-  }
-  return infos;
-}
-
-bool IsSerial(const LoopInfo& loop) {
-  return loop.node->for_kind == ir::ForKind::kSerial;
-}
-
 // Fuses as many outer loops as it takes to have `jobs` iterations, and runs
 // them in parallel; fewer where that is not legal.
 absl::Status ParallelizeOuter(Schedule& schedule, BlockRv block, int64_t jobs) {
-  TF_ASSIGN_OR_RETURN(std::vector<LoopInfo> loops, LoopsOf(schedule, block));
-  size_t count = 0;
-  int64_t product = 1;
-  while (count < loops.size() && product < jobs && !loops[count].reduces &&
-         IsSerial(loops[count])) {
-    product *= loops[count++].extent;
-  }
+  std::vector<LoopRv> rvs;
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
+                      ViewLoops(schedule, block, &rvs));
+  size_t count = CountParallelLoops(loops, jobs);
   for (; count > 1; --count) {
     Schedule attempt = schedule;
-    std::vector<LoopRv> outer;
-    for (size_t i = 0; i < count; ++i) outer.push_back(loops[i].rv);
-    auto fused = attempt.Fuse(outer);
+    auto fused = attempt.Fuse({rvs.begin(), rvs.begin() + count});
     if (!fused.ok() || !attempt.Parallel(*fused).ok()) continue;
     schedule = std::move(attempt);
     return absl::OkStatus();
   }
   // One step needs no copy: where it is refused nothing changes.
-  if (count == 1) schedule.Parallel(loops[0].rv).IgnoreError();
+  if (count == 1) schedule.Parallel(rvs[0]).IgnoreError();
   return absl::OkStatus();
 }
 
-// The loop that walks the last dimension of what the block writes, with step
-// one: the one to vectorise.
-std::optional<size_t> UnitStrideLoop(const ir::BlockNode& block,
-                                     const std::vector<LoopInfo>& loops) {
+// The variable that walks the last dimension of what the block writes with step
+// one, and the width of its panels.
+struct UnitStride {
+  int iter = -1;
+  int64_t panel_width = 0;
+};
+UnitStride FindUnitStride(const ir::BlockNode& block) {
+  UnitStride result;
   const auto* store = As<ir::StoreNode>(block.body);
-  if (store == nullptr || store->indices.empty()) return std::nullopt;
-  const auto* var = As<ir::VarNode>(ir::LastIndex(store->indices));
-  // In panels of `width` (rewrite_packing) the loop that walks one.
-  int64_t width = 0;
-  if (const auto* rest = As<ir::BinaryNode>(ir::LastIndex(store->indices));
+  if (store == nullptr || store->indices.empty()) return result;
+  const ir::Expr& last = ir::LastIndex(store->indices);
+  const ir::ExprNode* var = last.get();
+  // In panels (rewrite_packing) the loop that walks one.
+  if (const auto* rest = As<ir::BinaryNode>(last);
       rest != nullptr && rest->op == ir::BinaryOp::kFloorMod) {
-    var = As<ir::VarNode>(rest->a);
-    width = ir::AsInt(rest->b).value_or(0);
+    var = rest->a.get();
+    result.panel_width = ir::AsInt(rest->b).value_or(0);
   }
-  if (var == nullptr) return std::nullopt;
-  for (const ir::IterVar& iter : block.iters) {
-    if (iter.var.get() != var) continue;
-    // The innermost loop of its binding moves it by one.
-    for (size_t i = loops.size(); i-- > 0;) {
-      if (loops[i].extent > 1 &&
-          ir::UsesVar(iter.binding, loops[i].node->var.get())) {
-        const bool leaves_panel = width > 0 && width % loops[i].extent != 0;
-        return loops[i].reduces || leaves_panel ? std::nullopt
-                                                : std::optional<size_t>(i);
-      }
-    }
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    if (block.iters[i].var.get() == var) result.iter = static_cast<int>(i);
   }
-  return std::nullopt;
+  return result;
 }
 
 // Vectorises the unit-stride loop of a block: moved innermost where it is not,
@@ -105,31 +65,30 @@ std::optional<size_t> UnitStrideLoop(const ir::BlockNode& block,
 absl::Status VectorizeInner(Schedule& schedule, BlockRv block,
                             int64_t vector_lanes) {
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
-  TF_ASSIGN_OR_RETURN(std::vector<LoopInfo> loops, LoopsOf(schedule, block));
-  const std::optional<size_t> at = UnitStrideLoop(*node, loops);
-  if (!at || !IsSerial(loops[*at])) return absl::OkStatus();
-  if (*at + 1 == loops.size() && loops[*at].extent <= kMaxVectorExtent) {
+  std::vector<LoopRv> rvs;
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
+                      ViewLoops(schedule, block, &rvs));
+  const UnitStride unit = FindUnitStride(*node);
+  if (unit.iter < 0) return absl::OkStatus();
+  const std::optional<VectorLoop> vector =
+      ChooseVectorLoop(loops, unit.iter, unit.panel_width, vector_lanes);
+  if (!vector) return absl::OkStatus();
+  const bool innermost = vector->loop + 1 == loops.size();
+  if (innermost && vector->length == 0) {
     // One step needs no copy: where it is refused nothing changes.
-    schedule.Vectorize(loops[*at].rv).IgnoreError();
+    schedule.Vectorize(rvs.back()).IgnoreError();
     return absl::OkStatus();
   }
-  for (size_t i = *at + 1; i < loops.size(); ++i) {
-    if (!IsSerial(loops[i])) return absl::OkStatus();
-  }
   Schedule attempt = schedule;
-  LoopRv loop = loops[*at].rv;
-  if (loops[*at].extent > kMaxVectorExtent) {
-    const int64_t length =
-        loops[*at].extent >= 4 * vector_lanes ? 4 * vector_lanes : vector_lanes;
-    auto parts = attempt.Split(loop, {std::nullopt, length});
+  LoopRv loop = rvs[vector->loop];
+  if (vector->length > 0) {
+    auto parts = attempt.Split(loop, {std::nullopt, vector->length});
     if (!parts.ok()) return absl::OkStatus();
     loop = (*parts)[1];
   }
-  if (*at + 1 != loops.size()) {
-    std::vector<LoopRv> order;
-    for (size_t i = *at + 1; i < loops.size(); ++i) {
-      order.push_back(loops[i].rv);
-    }
+  if (!innermost) {
+    std::vector<LoopRv> order(
+        rvs.begin() + static_cast<ptrdiff_t>(vector->loop) + 1, rvs.end());
     order.push_back(loop);
     if (!attempt.Reorder(order).ok()) return absl::OkStatus();
   }
@@ -141,21 +100,13 @@ absl::Status VectorizeInner(Schedule& schedule, BlockRv block,
 // reduce loop.
 absl::Status UnrollRegisterTile(Schedule& schedule, BlockRv block,
                                 int64_t vector_lanes) {
-  TF_ASSIGN_OR_RETURN(std::vector<LoopInfo> loops, LoopsOf(schedule, block));
-  size_t first = 0;
-  for (size_t i = 0; i < loops.size(); ++i) {
-    if (loops[i].reduces) first = i + 1;
-  }
-  int64_t statements = 1;
-  for (size_t i = first; i < loops.size(); ++i) {
-    const bool vector = loops[i].node->for_kind == ir::ForKind::kVectorized;
-    statements *= vector ? (loops[i].extent + vector_lanes - 1) / vector_lanes
-                         : loops[i].extent;
-  }
-  if (statements > kMaxTileStatements) return absl::OkStatus();
-  for (size_t i = first; i < loops.size(); ++i) {
-    if (IsSerial(loops[i]) && loops[i].extent > 1) {
-      TF_RETURN_IF_ERROR(schedule.Unroll(loops[i].rv));
+  std::vector<LoopRv> rvs;
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
+                      ViewLoops(schedule, block, &rvs));
+  const std::optional<size_t> first = FindRegisterTile(loops, vector_lanes);
+  for (size_t i = first.value_or(loops.size()); i < loops.size(); ++i) {
+    if (loops[i].kind == ir::ForKind::kSerial && loops[i].extent > 1) {
+      TF_RETURN_IF_ERROR(schedule.Unroll(rvs[i]));
     }
   }
   return absl::OkStatus();
@@ -179,6 +130,28 @@ std::optional<int64_t> TakeAnnotation(Schedule& schedule, BlockRv root,
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<LoopView>> ViewLoops(Schedule& schedule,
+                                                BlockRv block,
+                                                std::vector<LoopRv>* rvs) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  TF_ASSIGN_OR_RETURN(*rvs, schedule.GetLoops(block));
+  std::vector<LoopView> views;
+  for (const LoopRv& rv : *rvs) {
+    TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, schedule.Get(rv));
+    LoopView& view = views.emplace_back();
+    view.extent = ir::AsInt(loop->extent).value_or(0);
+    view.kind = loop->for_kind;
+    for (size_t i = 0; i < node->iters.size(); ++i) {
+      const ir::IterVar& iter = node->iters[i];
+      if (!ir::UsesVar(iter.binding, loop->var.get())) continue;
+      view.iters.push_back(static_cast<int>(i));
+      view.reduces |= iter.type != ir::IterType::kSpatial;
+      view.sums |= iter.type == ir::IterType::kReduce;
+    }
+  }
+  return views;
+}
 
 // Does what the root's annotations ask for: outer loops run in parallel, inner
 // ones in vectors, register tiles unroll, and each nest carries the unroll

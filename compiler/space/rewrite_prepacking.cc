@@ -1,23 +1,16 @@
-#include <algorithm>
-#include <numeric>
-
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
+#include "compiler/space/panels.h"
 #include "compiler/space/postprocs.h"
 #include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::space {
 namespace {
 
-std::vector<PrepackIndex> IndicesOf(const ir::BlockNode& reader,
-                                    const ir::Buffer& buffer) {
-  std::vector<PrepackIndex> indices(buffer->shape.size());
-  for (size_t d = 0; d < indices.size(); ++d) {
-    indices[d].extent = buffer->shape[d];
-  }
+std::vector<ReadIndex> IndicesOf(const ir::BlockNode& reader,
+                                 const ir::Buffer& buffer) {
+  std::vector<ReadIndex> indices(buffer->shape.size());
   for (const ir::BufferRegion& read : reader.reads) {
     if (read.buffer != buffer) continue;
     for (size_t d = 0; d < indices.size(); ++d) {
@@ -35,58 +28,32 @@ std::vector<PrepackIndex> IndicesOf(const ir::BlockNode& reader,
   return indices;
 }
 
-absl::StatusOr<std::vector<PrepackLoop>> LoopsAround(
-    schedule::Schedule schedule, const std::string& function,
-    const ir::BlockNode& reader) {
+absl::StatusOr<Panels> FindPanels(schedule::Schedule schedule,
+                                  const std::string& function,
+                                  const ir::BlockNode& reader,
+                                  const ir::Buffer& buffer) {
   TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
                       schedule.GetBlock(reader.name, function));
-  TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> loops,
-                      schedule.GetLoops(block));
-  std::vector<PrepackLoop> result;
-  for (const schedule::LoopRv& loop : loops) {
-    TF_ASSIGN_OR_RETURN(ir::ForPtr node, schedule.Get(loop));
-    PrepackLoop& made = result.emplace_back();
-    made.extent = ir::AsInt(node->extent).value_or(1);
-    for (size_t i = 0; i < reader.iters.size(); ++i) {
-      const ir::IterVar& iter = reader.iters[i];
-      if (!ir::UsesVar(iter.binding, node->var.get())) continue;
-      made.iters.push_back(static_cast<int>(i));
-      made.reduces |= iter.type != ir::IterType::kSpatial;
-    }
-  }
-  return result;
-}
-
-// "lambda i0, i1: (i1 // 16, i0, i1 % 16)".
-std::string MapText(const PrepackLayout& layout, size_t dims) {
-  std::vector<std::string> inputs, outputs;
-  for (size_t d = 0; d < dims; ++d) inputs.push_back(absl::StrCat("i", d));
-  for (const PrepackDim& dim : layout.dims) {
-    const char* const operation =
-        dim.part == PrepackDim::kPanel ? " // " : " % ";
-    outputs.push_back(
-        dim.part == PrepackDim::kWhole
-            ? absl::StrCat("i", dim.dim)
-            : absl::StrCat("i", dim.dim, operation, layout.width));
-  }
-  return absl::StrCat("lambda ", absl::StrJoin(inputs, ", "), ": (",
-                      absl::StrJoin(outputs, ", "), ")");
+  std::vector<schedule::LoopRv> rvs;
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
+                      ViewLoops(schedule, block, &rvs));
+  return PanelsAheadOfTime(buffer->shape, IndicesOf(reader, buffer), loops);
 }
 
 // The loops of the copy, one a dimension, in the order of what it writes.
 absl::Status OrderCopy(schedule::Schedule& schedule, schedule::BlockRv block,
-                       const PrepackLayout& layout) {
+                       const Panels& panels) {
   TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> loops,
                       schedule.GetLoops(block));
   std::vector<schedule::LoopRv> order;
   std::vector<schedule::LoopRv> parts;
-  for (const PrepackDim& dim : layout.dims) {
+  for (const PanelDim& dim : panels.dims) {
     const schedule::LoopRv loop = loops.at(static_cast<size_t>(dim.dim));
-    if (dim.part == PrepackDim::kWhole) {
+    if (dim.part == PanelDim::kWhole) {
       order.push_back(loop);
-    } else if (dim.part == PrepackDim::kPanel) {
+    } else if (dim.part == PanelDim::kPanel) {
       TF_ASSIGN_OR_RETURN(parts,
-                          schedule.Split(loop, {std::nullopt, layout.width}));
+                          schedule.Split(loop, {std::nullopt, panels.width}));
       order.push_back(parts[0]);
     } else {
       order.push_back(parts[1]);
@@ -96,45 +63,6 @@ absl::Status OrderCopy(schedule::Schedule& schedule, schedule::BlockRv block,
 }
 
 }  // namespace
-
-PrepackLayout LayOutAhead(const std::vector<PrepackIndex>& indices,
-                          const std::vector<PrepackLoop>& loops) {
-  PrepackLayout layout;
-  int panel = -1;
-  for (size_t l = loops.size(); l-- > 0 && panel < 0;) {
-    if (loops[l].extent < 2) continue;
-    if (loops[l].reduces) break;
-    for (size_t d = 0; d < indices.size(); ++d) {
-      if (indices[d].only_iter >= 0 && !indices[d].reduces &&
-          std::find(loops[l].iters.begin(), loops[l].iters.end(),
-                    indices[d].only_iter) != loops[l].iters.end()) {
-        panel = static_cast<int>(d);
-        layout.width = loops[l].extent;
-      }
-    }
-  }
-  std::vector<int> reduced;
-  for (size_t d = 0; d < indices.size(); ++d) {
-    if (indices[d].reduces) {
-      reduced.push_back(static_cast<int>(d));
-    } else if (static_cast<int>(d) != panel) {
-      layout.dims.push_back({static_cast<int>(d), PrepackDim::kWhole});
-    }
-  }
-  std::stable_sort(reduced.begin(), reduced.end(), [&](int a, int b) {
-    return indices[static_cast<size_t>(a)].last_iter <
-           indices[static_cast<size_t>(b)].last_iter;
-  });
-  const bool is_cut =
-      panel >= 0 && layout.width < indices[static_cast<size_t>(panel)].extent;
-  if (is_cut) layout.dims.push_back({panel, PrepackDim::kPanel});
-  for (const int dim : reduced) layout.dims.push_back({dim});
-  if (panel >= 0) {
-    layout.dims.push_back(
-        {panel, is_cut ? PrepackDim::kWithin : PrepackDim::kWhole});
-  }
-  return layout;
-}
 
 absl::Status RewritePrepacking(schedule::Schedule& schedule,
                                const std::string& function,
@@ -146,18 +74,17 @@ absl::Status RewritePrepacking(schedule::Schedule& schedule,
   if (reader == nullptr || reader->annotations.contains(kAutoTensorize)) {
     return absl::OkStatus();
   }
-  TF_ASSIGN_OR_RETURN(const std::vector<PrepackLoop> loops,
-                      LoopsAround(schedule, function, *reader));
-  const PrepackLayout layout = LayOutAhead(IndicesOf(*reader, buffer), loops);
   schedule::Schedule attempt = schedule;
+  TF_ASSIGN_OR_RETURN(const Panels panels,
+                      FindPanels(attempt, function, *reader, buffer));
   TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
                       attempt.GetBlock(copy.name, function));
   // Where the map is not legal the copy keeps its row-major order.
   if (attempt
           .TransformLayout(block, /*read=*/false, 0,
-                           MapText(layout, buffer->shape.size()))
+                           panels.IndexMap(buffer->ndim()))
           .ok() &&
-      OrderCopy(attempt, block, layout).ok()) {
+      OrderCopy(attempt, block, panels).ok()) {
     schedule = std::move(attempt);
   }
   return absl::OkStatus();

@@ -62,29 +62,6 @@ absl::Status ReduceInLanes(schedule::Schedule& schedule,
   return absl::OkStatus();
 }
 
-// Where the initialisation goes: in front of the outermost reduce loop of more
-// than one iteration. A loop of one leaves it next to the inner reduction,
-// where it becomes the accumulators' first value. An intrinsic does not
-// initialise: outside of its loops the innermost one of one iteration will do.
-absl::StatusOr<std::optional<schedule::LoopRv>> FirstReduceLoop(
-    const schedule::Schedule& schedule, const ir::BlockNode& block,
-    const std::vector<schedule::LoopRv>& loops) {
-  const size_t own = IntrinsicLoops(block);
-  std::optional<schedule::LoopRv> unit;
-  for (size_t i = 0; i + own < loops.size(); ++i) {
-    TF_ASSIGN_OR_RETURN(ir::ForPtr node, schedule.Get(loops[i]));
-    const bool reduces = std::any_of(
-        block.iters.begin(), block.iters.end(), [&](const ir::IterVar& iter) {
-          return iter.type == ir::IterType::kReduce &&
-                 ir::UsesVar(iter.binding, node->var.get());
-        });
-    if (!reduces) continue;
-    if (!ir::IsConstInt(node->extent, 1)) return loops[i];
-    if (own > 0) unit = loops[i];
-  }
-  return unit;
-}
-
 }  // namespace
 
 // Gives every reduction its own initialisation, so that the update needs no
@@ -98,12 +75,13 @@ absl::Status RewriteReductions(schedule::Schedule& schedule,
     }
     TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
                         schedule.GetBlock(node->name, function));
-    TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> loops,
-                        schedule.GetLoops(block));
-    TF_ASSIGN_OR_RETURN(const std::optional<schedule::LoopRv> first,
-                        FirstReduceLoop(schedule, *node, loops));
+    std::vector<schedule::LoopRv> rvs;
+    TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
+                        ViewLoops(schedule, block, &rvs));
+    const std::optional<size_t> first =
+        FindFirstReduceLoop(loops, IntrinsicLoops(*node));
     // Where it is refused nothing changes.
-    if (first) schedule.DecomposeReduction(block, *first).IgnoreError();
+    if (first) schedule.DecomposeReduction(block, rvs[*first]).IgnoreError();
     TF_RETURN_IF_ERROR(ReduceInLanes(schedule, block));
   }
   return absl::OkStatus();

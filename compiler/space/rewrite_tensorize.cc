@@ -7,6 +7,7 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/tensor_intrin.h"
 #include "compiler/space/block_analysis.h"
+#include "compiler/space/panels.h"
 #include "compiler/space/postprocs.h"
 #include "compiler/space/sketch_rules.h"
 
@@ -36,11 +37,6 @@ std::vector<ir::BlockPtr> BlocksToTensorize(const ir::PrimFunc& function) {
   return blocks;
 }
 
-absl::StatusOr<int64_t> ExtentOf(const Schedule& schedule, LoopRv loop) {
-  TF_ASSIGN_OR_RETURN(ir::ForPtr node, schedule.Get(loop));
-  return ir::AsInt(node->extent).value_or(0);
-}
-
 // What the postprocs ask of an intrinsic.
 struct Shape {
   size_t loops = 2;   // its own, innermost in the nest: rows, lanes, group
@@ -63,75 +59,20 @@ struct PackedDims {
   int lane = -1;
   int group = -1;
 };
-PackedDims FindDims(const ir::BlockNode& reader, const ir::Buffer& buffer,
-                    const ir::VarNode* lane_loop,
-                    const ir::VarNode* group_loop) {
-  PackedDims dims;
-  const auto iter_of = [&](const ir::VarNode* loop) -> const ir::VarNode* {
-    for (const ir::IterVar& iter : reader.iters) {
-      if (ir::UsesVar(iter.binding, loop)) return iter.var.get();
-    }
-    return nullptr;
-  };
-  const ir::VarNode* lane = iter_of(lane_loop);
-  const ir::VarNode* group = iter_of(group_loop);
-  ir::PostOrderExprs(reader.body, [&](const ir::Expr& e) {
-    const auto* load = ir::As<ir::LoadNode>(e);
-    if (load == nullptr || load->buffer != buffer) return;
-    for (size_t i = 0; i < load->indices.size(); ++i) {
-      if (load->indices[i].get() == lane) dims.lane = static_cast<int>(i);
-      if (load->indices[i].get() == group) dims.group = static_cast<int>(i);
-    }
-  });
-  return dims;
-}
-
-// The shape of a panel.
-struct Panel {
-  int64_t vectors, lanes, group;
-};
-
-// "lambda i0, i1: (i1 // 64, i0 // 4, i1 % 64 // 16, i1 % 16, i0 % 4)" for
-// lanes in dimension 1 and groups in dimension 0: panels, what else there is,
-// groups, registers, lanes, numbers of a group.
-std::string PanelMap(const ir::BufferNode& buffer, const PackedDims& dims,
-                     const Panel& panel) {
-  const int64_t width = panel.vectors * panel.lanes;
-  std::string args, others;
-  for (int i = 0; i < buffer.ndim(); ++i) {
-    absl::StrAppend(&args, i == 0 ? "" : ", ", "i", i);
-    if (i != dims.lane && i != dims.group) {
-      absl::StrAppend(&others, "i", i, ", ");
-    }
-  }
-  const std::string lane = absl::StrCat("i", dims.lane);
-  std::string outer, registers;
-  std::string within = lane;
-  if (width < buffer.shape[static_cast<size_t>(dims.lane)]) {
-    outer = absl::StrCat(lane, " // ", width, ", ");
-    within = absl::StrCat(lane, " % ", width);
-  }
-  if (panel.vectors > 1) {
-    registers = absl::StrCat(within, " // ", panel.lanes, ", ");
-  }
-  return absl::StrCat("lambda ", args, ": (", outer, others, "i", dims.group,
-                      " // ", panel.group, ", ", registers, lane, " % ",
-                      panel.lanes, ", i", dims.group, " % ", panel.group, ")");
-}
 
 // The copy's loops in the order of the panels, a register at a time: the rows
 // of a group are read side by side and written interleaved.
 absl::Status OrderCopy(Schedule& schedule, BlockRv copy, int ndim,
-                       const PackedDims& dims, const Panel& panel) {
+                       const PackedDims& dims, const Panels& panels) {
   TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, schedule.GetLoops(copy));
   loops.erase(loops.begin(), loops.end() - ndim);
-  TF_ASSIGN_OR_RETURN(
-      std::vector<LoopRv> lanes,
-      schedule.Split(loops[static_cast<size_t>(dims.lane)],
-                     {std::nullopt, panel.vectors, panel.lanes}));
+  TF_ASSIGN_OR_RETURN(std::vector<LoopRv> lanes,
+                      schedule.Split(loops[static_cast<size_t>(dims.lane)],
+                                     {std::nullopt, panels.width / panels.lanes,
+                                      panels.lanes}));
   TF_ASSIGN_OR_RETURN(std::vector<LoopRv> groups,
                       schedule.Split(loops[static_cast<size_t>(dims.group)],
-                                     {std::nullopt, panel.group}));
+                                     {std::nullopt, panels.group}));
   std::vector<LoopRv> order = {lanes[0]};
   for (int i = 0; i < ndim; ++i) {
     if (i != dims.lane && i != dims.group) {
@@ -148,22 +89,20 @@ absl::Status OrderCopy(Schedule& schedule, BlockRv copy, int ndim,
 absl::Status PackForIntrin(Schedule& schedule, const std::string& function,
                            const ir::BlockNode& reader) {
   TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(reader.name, function));
-  TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, schedule.GetLoops(block));
+  std::vector<LoopRv> rvs;
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
+                      ViewLoops(schedule, block, &rvs));
   TF_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(reader));
   if (loops.size() <= shape.loops) return absl::OkStatus();
-  const LoopRv group_loop = loops.back();
-  const LoopRv lane_loop = loops[loops.size() - 2];
-  Panel panel;
-  panel.group = shape.group;
-  TF_ASSIGN_OR_RETURN(panel.lanes, ExtentOf(schedule, lane_loop));
+  const LoopView& lanes = loops[loops.size() - 2];
+  const LoopView& group = loops.back();
+  if (lanes.iters.empty() || group.iters.empty()) return absl::OkStatus();
+  const auto dim_of = [&](const ir::Buffer& buffer, const LoopView& loop) {
+    const size_t iter = static_cast<size_t>(loop.iters[0]);
+    return DimIndexedBy(reader, buffer.get(), reader.iters[iter].var.get());
+  };
   // A matrix unit's panels are one register wide.
-  panel.vectors = 1;
-  if (shape.loops == 2) {
-    TF_ASSIGN_OR_RETURN(panel.vectors,
-                        ExtentOf(schedule, loops[loops.size() - 3]));
-  }
-  TF_ASSIGN_OR_RETURN(ir::ForPtr lane_node, schedule.Get(lane_loop));
-  TF_ASSIGN_OR_RETURN(ir::ForPtr group_node, schedule.Get(group_loop));
+  const int64_t vectors = shape.loops == 2 ? loops[loops.size() - 3].extent : 1;
   for (const ir::BlockPtr& copy :
        AllBlocks(*schedule.module().Find(function))) {
     const bool in_call = copy->annotations.contains(kPack);
@@ -174,16 +113,18 @@ absl::Status PackForIntrin(Schedule& schedule, const std::string& function,
                                     return region.buffer == buffer;
                                   });
     if (!read) continue;
-    const PackedDims dims =
-        FindDims(reader, buffer, lane_node->var.get(), group_node->var.get());
+    const PackedDims dims = {dim_of(buffer, lanes), dim_of(buffer, group)};
     if (dims.lane < 0 || dims.group < 0) continue;
     TF_ASSIGN_OR_RETURN(BlockRv copy_rv,
                         schedule.GetBlock(copy->name, function));
     if (in_call) TF_RETURN_IF_ERROR(schedule.Unannotate(copy_rv, kPack));
+    const Panels panels =
+        InstructionPanels(buffer->shape, dims.lane, dims.group, vectors,
+                          lanes.extent, shape.group);
     TF_RETURN_IF_ERROR(schedule.TransformLayout(
-        copy_rv, /*read=*/false, 0, PanelMap(*buffer, dims, panel)));
+        copy_rv, /*read=*/false, 0, panels.IndexMap(buffer->ndim())));
     TF_RETURN_IF_ERROR(
-        OrderCopy(schedule, copy_rv, buffer->ndim(), dims, panel));
+        OrderCopy(schedule, copy_rv, buffer->ndim(), dims, panels));
   }
   return absl::OkStatus();
 }
@@ -194,26 +135,16 @@ absl::Status PackForIntrin(Schedule& schedule, const std::string& function,
 absl::Status UnrollTile(Schedule& schedule, const std::string& function,
                         const ir::BlockNode& tiled) {
   TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(tiled.name, function));
-  TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, schedule.GetLoops(block));
+  std::vector<LoopRv> rvs;
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
+                      ViewLoops(schedule, block, &rvs));
   TF_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(tiled));
-  int64_t statements = 1;
-  size_t first = loops.size() - shape.loops;
-  for (; first > 0; --first) {
-    TF_ASSIGN_OR_RETURN(ir::ForPtr loop, schedule.Get(loops[first - 1]));
-    const bool reduces = std::any_of(
-        tiled.iters.begin(), tiled.iters.end(), [&](const ir::IterVar& iter) {
-          return iter.type == ir::IterType::kReduce &&
-                 ir::UsesVar(iter.binding, loop->var.get());
-        });
-    if (reduces) break;
-    statements *= ir::AsInt(loop->extent).value_or(1);
-    if (statements > kMaxTileStatements) break;
+  const size_t outer = loops.size() - shape.loops;
+  for (size_t i = FindInstructionTile(std::span(loops).first(outer)); i < outer;
+       ++i) {
+    if (loops[i].extent > 1) TF_RETURN_IF_ERROR(schedule.Unroll(rvs[i]));
   }
-  for (size_t i = first; i + shape.loops < loops.size(); ++i) {
-    TF_ASSIGN_OR_RETURN(const int64_t extent, ExtentOf(schedule, loops[i]));
-    if (extent > 1) TF_RETURN_IF_ERROR(schedule.Unroll(loops[i]));
-  }
-  return schedule.Vectorize(loops[loops.size() - 2]);
+  return schedule.Vectorize(rvs[loops.size() - 2]);
 }
 
 }  // namespace

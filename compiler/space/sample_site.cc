@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/status_macros.h"
+#include "compiler/schedule/instruction_reader.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/tensor_intrin.h"
 #include "compiler/space/postprocs.h"
@@ -38,22 +39,6 @@ std::vector<int64_t> Divisors(int64_t n, int64_t limit) {
 }
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-const schedule::Arg* FindArg(const schedule::Instruction& instruction,
-                             const char* name) {
-  for (const auto& [key, arg] : instruction.args) {
-    if (key == name) return &arg;
-  }
-  return nullptr;
-}
-
-std::optional<int64_t> IntArg(const schedule::Instruction& instruction,
-                              const char* name) {
-  const schedule::Arg* arg = FindArg(instruction, name);
-  if (arg == nullptr) return std::nullopt;
-  const auto* attr = std::get_if<ir::Attr>(&arg->value);
-  return attr == nullptr ? std::nullopt : attr->AsInt();
-}
 
 // A random tile width for the innermost level: anything that fits for plain
 // axes, whole vectors most of the time for the vector axis.
@@ -184,59 +169,16 @@ std::optional<std::vector<int64_t>> MutateTile(const SampleSite& site,
   return std::nullopt;
 }
 
-double ToDouble(const ir::Attr& attr) {
-  const auto* value = std::get_if<double>(&attr.value);
-  return value != nullptr ? *value
-                          : static_cast<double>(attr.AsInt().value_or(0));
-}
-
-// A list argument, whether its items stand one by one or as one constant.
-std::vector<double> DoublesArg(const schedule::Instruction& instruction,
-                               const char* name) {
-  std::vector<double> out;
-  const schedule::Arg* arg = FindArg(instruction, name);
-  if (arg == nullptr) return out;
-  if (const auto* items = std::get_if<schedule::ArgList>(&arg->value)) {
-    for (const schedule::Arg& item : *items) {
-      const auto* attr = std::get_if<ir::Attr>(&item.value);
-      out.push_back(attr == nullptr ? 0 : ToDouble(*attr));
-    }
-  } else if (const auto* attr = std::get_if<ir::Attr>(&arg->value)) {
-    if (const ir::AttrList* list = attr->AsList()) {
-      for (const ir::Attr& item : *list) out.push_back(ToDouble(item));
-    }
-  }
-  return out;
-}
-
-bool Annotates(const schedule::Instruction& instruction,
-               std::string_view wanted) {
-  if (instruction.primitive != "annotate") return false;
-  const schedule::Arg* key = FindArg(instruction, "ann_key");
-  const auto* attr =
-      key == nullptr ? nullptr : std::get_if<ir::Attr>(&key->value);
-  return attr != nullptr && attr->AsString() != nullptr &&
-         *attr->AsString() == wanted;
-}
-
-bool AnnotationIs(const schedule::Instruction& instruction,
-                  std::string_view wanted) {
-  const schedule::Arg* value = FindArg(instruction, "ann_val");
-  const auto* attr =
-      value == nullptr ? nullptr : std::get_if<ir::Attr>(&value->value);
-  return attr != nullptr && attr->AsString() != nullptr &&
-         *attr->AsString() == wanted;
-}
-
-// Null where it is none that exists.
-const schedule::TensorIntrin* AnnotatedIntrin(
-    const schedule::Instruction& instruction) {
-  const schedule::Arg* value = FindArg(instruction, "ann_val");
-  const auto* attr =
-      value == nullptr ? nullptr : std::get_if<ir::Attr>(&value->value);
-  if (attr == nullptr || attr->AsString() == nullptr) return nullptr;
-  const auto intrin = schedule::FindTensorIntrin(*attr->AsString());
-  return intrin.ok() ? *intrin : nullptr;
+// What the instruction annotates with `key`; null where that is no text.
+const std::string* Annotation(const schedule::Instruction& instruction,
+                              std::string_view key) {
+  if (instruction.primitive != "annotate") return nullptr;
+  const auto text = [&](size_t i) {
+    const auto* attr = std::get_if<ir::Attr>(&instruction.args[i].second.value);
+    return attr == nullptr ? nullptr : attr->AsString();
+  };
+  const std::string* name = text(1);
+  return name != nullptr && *name == key ? text(2) : nullptr;
 }
 
 // The last spatial loop that was tiled is the vector axis.
@@ -256,7 +198,7 @@ absl::StatusOr<SampleSite> CategoricalSite(
     const schedule::Instruction& instruction) {
   SampleSite site;
   site.kind = SiteKind::kCategorical;
-  site.weights = DoublesArg(instruction, "probs");
+  site.weights = schedule::InstructionReader(instruction, {}).Floats(1);
   if (site.weights.empty()) {
     return absl::InvalidArgumentError(
         "sample_categorical without probs in the sketch");
@@ -297,26 +239,20 @@ SampleSite LocationSite(const schedule::Trace& sketch, size_t at,
 absl::StatusOr<SampleSite> TileSite(const schedule::Trace& sketch, size_t at,
                                     const ir::IRModule& program) {
   const schedule::Instruction& instruction = sketch.instructions[at];
-  const schedule::Arg* loop = FindArg(instruction, "loop");
-  const auto* rv =
-      loop == nullptr ? nullptr : std::get_if<schedule::Rv>(&loop->value);
-  if (rv == nullptr) {
-    return absl::InvalidArgumentError(
-        "a tile sample without a loop in the sketch");
-  }
-  schedule::Trace prefix;
-  prefix.instructions.assign(sketch.instructions.begin(),
-                             sketch.instructions.begin() + at);
-  TF_ASSIGN_OR_RETURN(schedule::Schedule before,
-                      schedule::Replay(prefix, program));
-  TF_ASSIGN_OR_RETURN(ir::ForPtr node, before.Get(schedule::LoopRv{rv->id}));
+  schedule::PartialReplay before(program);
+  TF_RETURN_IF_ERROR(before.Advance(sketch, at));
+  schedule::InstructionReader reader(instruction, before.ids());
+  const schedule::LoopRv loop = reader.Loop(0);
+  TF_RETURN_IF_ERROR(reader.status());
+  TF_ASSIGN_OR_RETURN(ir::ForPtr node, before.schedule().Get(loop));
   SampleSite site;
   site.kind = instruction.primitive == "sample_perfect_tile"
                   ? SiteKind::kPerfectTile
                   : SiteKind::kTile;
   site.extent = ir::AsInt(node->extent).value_or(1);
-  site.factors = static_cast<int>(IntArg(instruction, "n").value_or(2));
-  site.max_innermost = IntArg(instruction, "max_innermost_factor").value_or(64);
+  site.factors = reader.Small(1);
+  site.max_innermost = reader.Int(2);
+  TF_RETURN_IF_ERROR(reader.status());
   return site;
 }
 
@@ -362,12 +298,13 @@ absl::StatusOr<std::vector<SampleSite>> FindSites(const schedule::Trace& sketch,
   bool whole_vectors = false;
   for (size_t i = 0; i < sketch.instructions.size(); ++i) {
     const schedule::Instruction& instruction = sketch.instructions[i];
-    if (Annotates(instruction, kAutoTensorize)) {
-      intrin = AnnotatedIntrin(instruction);
+    if (const std::string* name = Annotation(instruction, kAutoTensorize)) {
+      const auto found = schedule::FindTensorIntrin(*name);
+      intrin = found.ok() ? *found : nullptr;
     }
-    if (Annotates(instruction, kTilingStructure)) {
+    if (const std::string* tiling = Annotation(instruction, kTilingStructure)) {
       group = next_group++;
-      whole_vectors = AnnotationIs(instruction, kVectorTiles);
+      whole_vectors = *tiling == kVectorTiles;
     }
     if (instruction.primitive == "reorder" && group >= 0) {
       MarkVectorAxis(group, intrin, whole_vectors, &sites);

@@ -104,6 +104,26 @@ absl::StatusOr<std::vector<schedule::ExprRv>> SampleTiles(
     schedule::Schedule& schedule, schedule::LoopRv loop, int n,
     int max_innermost_factor, bool reduces = false);
 
+// The loops of a block in levels, outermost first: S S R S R S.
+struct Tiles {
+  static constexpr int kSpatialLevels = 4;
+  static constexpr int kReduceLevels = 2;
+
+  static int Levels(bool reduces) {
+    return reduces ? kReduceLevels : kSpatialLevels;
+  }
+  // Splits the loop by the factors, one a level.
+  absl::Status Split(schedule::Schedule& schedule, schedule::LoopRv loop,
+                     bool reduces,
+                     const std::vector<schedule::ExprRv>& factors);
+  // Orders them, `inner` innermost.
+  absl::Status Reorder(schedule::Schedule& schedule,
+                       const std::vector<schedule::LoopRv>& inner = {}) const;
+
+  std::vector<schedule::LoopRv> spatial[kSpatialLevels];
+  std::vector<schedule::LoopRv> reduce[kReduceLevels];
+};
+
 }  // namespace tilefarm::space
 
 #endif  // TILEFARM_COMPILER_SPACE_SKETCH_RULES_H_

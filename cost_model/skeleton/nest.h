@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/space/panels.h"
 #include "compiler/target/target.h"
 #include "cost_model/affine.h"
 #include "cost_model/loop_nest.h"
@@ -43,34 +44,6 @@ class DecisionValues {
  private:
   std::vector<int64_t> values_;
   std::vector<size_t> begins_{0};
-};
-
-// A dimension of a packed buffer as it lies in memory: of the program's
-// dimension i
-struct PanelDim {
-  enum Part {
-    kWhole,     // i
-    kPanel,     // i // width
-    kWithin,    // i % width
-    kRegister,  // i % width // lanes
-    kLane,      // i % lanes
-    kGroup,     // i // group
-    kOfGroup,   // i % group
-  };
-  int dim = 0;
-  Part part = kWhole;
-};
-
-// Of a packed buffer: its dimensions as they lie in memory, one of them in
-// panels (space/postprocs.h); none where it lies as the program says.
-struct Panels {
-  std::vector<PanelDim> dims;
-  int64_t width = 0;
-  int64_t lanes = 0, group = 0;  // as a dot product reads it
-  bool is_cut = false;           // more than one panel
-
-  // Of a dimension, where the program's has `extent`.
-  int64_t ExtentOf(PanelDim::Part part, int64_t extent) const;
 };
 
 // Its vectors keep their memory from candidate to candidate. Not thread-safe.
@@ -127,8 +100,8 @@ class Nest {
   // tensorize.cc
   void LayOutDotProducts();
   void PackForDot(const NestedBlock& dot);
-  void OrderDotCopy(NestedBlock& copy, const Panels& panels, int lane_dim,
-                    int group_dim);
+  void OrderDotCopy(NestedBlock& copy, const space::Panels& panels,
+                    int lane_dim, int group_dim);
   void UnrollDotTile(NestedBlock& dot);
   void Tensorize(NestedBlock& block);
   // postprocs.cc
@@ -142,7 +115,9 @@ class Nest {
   void UnrollRegisterTile(NestedBlock& block, int64_t lanes);
   void AnnotateUnroll(NestedBlock& block, int64_t steps);
   void Decompose(int number);
-  size_t FirstReduceLoop(const NestedBlock& block) const;
+  // The loops around the block, for compiler/space/loop_rules.h; they live
+  // until the next call.
+  std::span<const space::LoopView> ViewLoops(const NestedBlock& block);
 
   // --- What they ask and do (loops.cc) ---
   int64_t ValueOf(const Operand& operand) const {
@@ -153,6 +128,7 @@ class Nest {
   static bool Uses(const NestedBlock& block, size_t iter, int loop);
   // The first variable that moves with the loop; -1: none does.
   static int IterOf(const NestedBlock& block, int loop);
+  static int DimIndexedBy(const NestedBlock& block, int buffer, int iter);
   // Some variable that is not data parallel (a reduction) moves with it.
   static bool Reduces(const NestedBlock& block, int loop, bool reduce_only);
   // Each of loops[first..last] of the block is the only statement of the one
@@ -211,7 +187,7 @@ class Nest {
   std::deque<NestedBlock> pool_;  // its blocks stay where they are
   size_t blocks_ = 0;             // of pool_ in use
   std::vector<int> order_;        // program order, as indices into pool_
-  std::vector<Panels> panels_;
+  std::vector<space::Panels> panels_;
   const std::vector<cost_model::NestBuffer>* buffers_ = nullptr;
   std::vector<std::vector<int64_t>> shapes_;  // by buffer, before packing
   const DecisionValues* decisions_ = nullptr;
@@ -238,15 +214,15 @@ class Nest {
                     Form& form);
   // Of a dimension of a packed buffer.
   void FormOfPart(const NestedBlock& block, const BlockAccess& access,
-                  const Panels& panels, PanelDim dim, Form& form);
+                  const space::Panels& panels, space::PanelDim dim, Form& form);
   // tensorize.cc: the same in a block that is an instruction.
-  void FormOfDotPart(const Panels& panels, PanelDim::Part part,
+  void FormOfDotPart(const space::Panels& panels, space::PanelDim::Part part,
                      Form& form) const;
   void ScaleForm(Form& form, double factor) const;
   // How far the group's numbers, all of which an instruction reads, are apart
   // in dimension `d` of what it reads.
   double GroupSpan(const NestedBlock& block, const BlockAccess& access,
-                   const Panels& panels, size_t d) const;
+                   const space::Panels& panels, size_t d) const;
   void WriteDot(const NestedBlock& block, cost_model::NestStore& out) const;
   void DivideForm(Form& form, double width) const;
   void RemainderForm(Form& form, double width) const;
@@ -257,6 +233,7 @@ class Nest {
   cost_model::FormMap forms_;  // the same, once an index asks for them
   std::vector<Form> dims_;
   std::vector<std::vector<double>> lowest_, highest_;  // offsets, by access
+  std::vector<space::LoopView> views_;
   std::vector<int> snapshot_;
   std::vector<LoopPart> merged_;
   std::vector<bool> taken_;

@@ -9,26 +9,27 @@
 #include "cost_model/skeleton/nest.h"
 
 namespace tilefarm::skeleton {
-namespace {
 
 using ir::ForKind;
 
-using space::kMaxTileStatements;
-using space::kMaxVectorExtent;
-
-PanelDim::Part PartOf(space::PrepackDim::Part part) {
-  switch (part) {
-    case space::PrepackDim::kPanel:
-      return PanelDim::kPanel;
-    case space::PrepackDim::kWithin:
-      return PanelDim::kWithin;
-    case space::PrepackDim::kWhole:
-      break;
+std::span<const space::LoopView> Nest::ViewLoops(const NestedBlock& block) {
+  if (views_.size() < block.loops.size()) views_.resize(block.loops.size());
+  for (size_t l = 0; l < block.loops.size(); ++l) {
+    space::LoopView& view = views_[l];
+    const NestedLoop& loop = loops_[block.loops[l]];
+    view.extent = loop.extent;
+    view.kind = loop.kind;
+    view.reduces = view.sums = false;
+    view.iters.clear();
+    for (size_t i = 0; i < block.iters.size(); ++i) {
+      if (!Uses(block, i, block.loops[l])) continue;
+      view.iters.push_back(static_cast<int>(i));
+      view.reduces |= block.iters[i].type != ir::IterType::kSpatial;
+      view.sums |= block.iters[i].type == ir::IterType::kReduce;
+    }
   }
-  return PanelDim::kWhole;
+  return std::span(views_).first(block.loops.size());
 }
-
-}  // namespace
 
 const char* Nest::Finish(const SketchPlan& plan, const target::Target& target) {
   const auto value = [&](const std::optional<Operand>& operand) {
@@ -39,7 +40,7 @@ const char* Nest::Finish(const SketchPlan& plan, const target::Target& target) {
   const int64_t unroll = value(plan.unroll_steps).value_or(0);
   const int64_t lanes = target.vector_lanes(4);
   panels_.resize(plan.buffers.size());
-  for (Panels& panels : panels_) {
+  for (space::Panels& panels : panels_) {
     panels.dims.clear();
     panels.lanes = panels.group = 0;
     panels.is_cut = false;
@@ -77,7 +78,7 @@ void Nest::PackBuffers() {
     current_ = static_cast<uint32_t>(i) + 1;
     // As its instruction reads it.
     const int buffer = At(i).info->writes[0].buffer;
-    if (!panels_[static_cast<size_t>(buffer)].dims.empty()) continue;
+    if (!panels_[static_cast<size_t>(buffer)].empty()) continue;
     if (At(i).info->is_packed) PackBuffer(At(i));
     if (At(i).info->is_prepacked) PrepackBuffer(At(i));
   }
@@ -97,8 +98,7 @@ void Nest::PrepackBuffer(const NestedBlock& copy) {
   const NestedBlock* reader = ReaderOf(buffer);
   if (reader == nullptr || reader->info->dot) return;
   const std::vector<int64_t>& shape = shapes_[static_cast<size_t>(buffer)];
-  std::vector<space::PrepackIndex> indices(shape.size());
-  for (size_t d = 0; d < shape.size(); ++d) indices[d].extent = shape[d];
+  std::vector<space::ReadIndex> indices(shape.size());
   const std::vector<BlockIter>& iters = reader->info->iters;
   for (const BlockRegion& read : reader->info->reads) {
     if (read.buffer != buffer) continue;
@@ -113,22 +113,8 @@ void Nest::PrepackBuffer(const NestedBlock& copy) {
       }
     }
   }
-  std::vector<space::PrepackLoop> loops(reader->loops.size());
-  for (size_t l = 0; l < loops.size(); ++l) {
-    loops[l].extent = loops_[reader->loops[l]].extent;
-    for (size_t i = 0; i < iters.size(); ++i) {
-      if (!Uses(*reader, i, reader->loops[l])) continue;
-      loops[l].iters.push_back(static_cast<int>(i));
-      loops[l].reduces |= iters[i].type != ir::IterType::kSpatial;
-    }
-  }
-  space::PrepackLayout layout = space::LayOutAhead(indices, loops);
-  Panels& panels = panels_[static_cast<size_t>(buffer)];
-  for (const space::PrepackDim& dim : layout.dims) {
-    panels.dims.push_back({dim.dim, PartOf(dim.part)});
-  }
-  panels.width = layout.width;
-  panels.is_cut = panels.dims.size() > shape.size();
+  space::Panels& panels = panels_[static_cast<size_t>(buffer)];
+  panels = space::PanelsAheadOfTime(shape, indices, ViewLoops(*reader));
   Note(kPrepacked, panels.is_cut);
 }
 
@@ -137,49 +123,29 @@ void Nest::PackBuffer(NestedBlock& copy) {
   const NestedBlock* reader = ReaderOf(buffer);
   if (reader == nullptr || reader->loops.empty()) return;
   const int inner = reader->loops.back();
-  const int64_t width = loops_[inner].extent;
-  size_t iter = 0;
-  while (iter < reader->bindings.size() && !Uses(*reader, iter, inner)) ++iter;
-  if (iter == reader->bindings.size() || width < 2) return;
-  int dim = -1;
-  for (const BlockRegion& read : reader->info->reads) {
-    if (read.buffer != buffer) continue;
-    for (size_t d = 0; d < read.mins.size(); ++d) {
-      if (read.mins[d].expr.get() == reader->info->iters[iter].var) {
-        dim = static_cast<int>(d);
-      }
-    }
-  }
-  if (dim < 0) return;
-  const std::vector<int64_t>& shape = shapes_[static_cast<size_t>(buffer)];
-  const int64_t size = shape[static_cast<size_t>(dim)];
-  if (size % width != 0) return;
-  if (static_cast<size_t>(dim) + 1 == shape.size() && width == size) return;
-  Panels& panels = panels_[static_cast<size_t>(buffer)];
-  panels.width = width;
-  panels.is_cut = width < size;
-  if (panels.is_cut) panels.dims.push_back({dim, PanelDim::kPanel});
-  for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
-    if (d != dim) panels.dims.push_back({d});
-  }
-  panels.dims.push_back(
-      {dim, panels.is_cut ? PanelDim::kWithin : PanelDim::kWhole});
-  Note(kPanel, width < size);
+  const int iter = IterOf(*reader, inner);
+  if (iter < 0) return;
+  space::Panels& panels = panels_[static_cast<size_t>(buffer)];
+  panels = space::PanelsOf(shapes_[static_cast<size_t>(buffer)],
+                           DimIndexedBy(*reader, buffer, iter),
+                           loops_[inner].extent);
+  if (panels.empty()) return;
+  Note(kPanel, panels.is_cut);
   const int last = copy.loops.back();
   const int64_t extent = loops_[last].extent;
-  if (extent <= width || extent % width != 0) return;
-  Split(last, std::array{extent / width, width});
+  if (extent <= panels.width || extent % panels.width != 0) return;
+  Split(last, std::array{extent / panels.width, panels.width});
   Note(kSplitPanel);
 }
 
 // --- rewrite_parallel_vectorize_unroll ---------------------------------------
 
 void Nest::Vectorize(NestedBlock& block, int64_t lanes) {
-  // The unit-stride loop.
+  // The variable that walks what it writes with step one.
   int iter = block.info->last_index_iter;
-  const Panels& panels =
+  const space::Panels& panels =
       panels_[static_cast<size_t>(block.info->writes[0].buffer)];
-  if (!panels.dims.empty()) {
+  if (!panels.empty()) {
     const auto last = static_cast<size_t>(panels.dims.back().dim);
     const ir::Expr& index = block.info->body.accesses[0].indices[last].expr;
     iter = -1;
@@ -188,29 +154,14 @@ void Nest::Vectorize(NestedBlock& block, int64_t lanes) {
     }
   }
   if (iter < 0) return;
-  size_t at = block.loops.size();
-  while (at > 0 &&
-         !(loops_[block.loops[at - 1]].extent > 1 &&
-           Uses(block, static_cast<size_t>(iter), block.loops[at - 1]))) {
-    --at;
-  }
-  if (at-- == 0) return;
+  const std::optional<space::VectorLoop> vector = space::ChooseVectorLoop(
+      ViewLoops(block), iter, panels.is_cut ? panels.width : 0, lanes);
+  if (!vector) return;
+  size_t at = vector->loop;
   int loop = block.loops[at];
-  if (Reduces(block, loop, false) || loops_[loop].kind != ForKind::kSerial) {
-    return;
-  }
-  const int64_t extent = loops_[loop].extent;
-  // It would leave the panel.
-  if (panels.is_cut && panels.width % extent != 0) return;
-  const bool split = extent > kMaxVectorExtent;
-  if (split && loops_[loop].unroll_steps >= 0) return;
   const bool innermost = at + 1 == block.loops.size();
-  if (!innermost) {
-    for (size_t i = at + 1; i < block.loops.size(); ++i) {
-      if (loops_[block.loops[i]].kind != ForKind::kSerial) return;
-    }
-    if (!IsChain(block, at, block.loops.size() - 1)) return;
-  }
+  if (vector->length > 0 && loops_[loop].unroll_steps >= 0) return;
+  if (!innermost && !IsChain(block, at, block.loops.size() - 1)) return;
   // Several blocks in the loop: all must allow it.
   if (BlocksBelow(loop) != 1) {
     if (!MayRunInParallel(block, at, 1)) return;
@@ -223,9 +174,9 @@ void Nest::Vectorize(NestedBlock& block, int64_t lanes) {
     }
     Note(kSharedVector, innermost);
   }
-  if (split) {
-    const int64_t length = extent >= 4 * lanes ? 4 * lanes : lanes;
-    if (extent % length != 0) {
+  if (vector->length > 0) {
+    const int64_t extent = loops_[loop].extent;
+    if (extent % vector->length != 0) {
       if (BlocksBelow(loop) != 1) {
         unsure_ = "a tail that several blocks share";
         return;
@@ -233,7 +184,10 @@ void Nest::Vectorize(NestedBlock& block, int64_t lanes) {
       block.guarded = block.cut = true;
       Note(kGuarded, block.info->is_reduction);
     }
-    loop = Split(loop, std::array{(extent + length - 1) / length, length}) + 1;
+    loop =
+        Split(loop, std::array{(extent + vector->length - 1) / vector->length,
+                               vector->length}) +
+        1;
     ++at;
     Note(kSplitVector);
   }
@@ -250,16 +204,7 @@ void Nest::Vectorize(NestedBlock& block, int64_t lanes) {
 }
 
 void Nest::Parallelize(NestedBlock& block, int64_t jobs) {
-  size_t count = 0;
-  int64_t product = 1;
-  while (count < block.loops.size() && product < jobs) {
-    const int loop = block.loops[count];
-    if (Reduces(block, loop, false) || loops_[loop].kind != ForKind::kSerial) {
-      break;
-    }
-    product *= loops_[loop].extent;
-    ++count;
-  }
+  size_t count = space::CountParallelLoops(ViewLoops(block), jobs);
   for (; count > 0; --count) {
     if (count > 1) {
       bool plain = IsChain(block, 0, count - 1);
@@ -352,20 +297,11 @@ bool Nest::MayRunInParallel(const NestedBlock& block, size_t first,
 }
 
 void Nest::UnrollRegisterTile(NestedBlock& block, int64_t lanes) {
-  size_t first = 0;
-  for (size_t i = 0; i < block.loops.size(); ++i) {
-    if (Reduces(block, block.loops[i], false)) first = i + 1;
-  }
-  int64_t statements = 1;
-  for (size_t i = first; i < block.loops.size(); ++i) {
-    const NestedLoop& loop = loops_[block.loops[i]];
-    statements *= loop.kind == ForKind::kVectorized
-                      ? (loop.extent + lanes - 1) / lanes
-                      : loop.extent;
-  }
-  if (statements > kMaxTileStatements) return;
+  const std::optional<size_t> first =
+      space::FindRegisterTile(ViewLoops(block), lanes);
+  if (!first) return;
   Note(kUnrolled);
-  for (size_t i = first; i < block.loops.size(); ++i) {
+  for (size_t i = *first; i < block.loops.size(); ++i) {
     NestedLoop& loop = loops_[block.loops[i]];
     if (loop.kind == ForKind::kSerial && loop.extent > 1) {
       loop.kind = ForKind::kUnrolled;
@@ -383,33 +319,20 @@ void Nest::AnnotateUnroll(NestedBlock& block, int64_t steps) {
 
 // --- rewrite_reductions ------------------------------------------------------
 
-// Its position; the number of loops where there is none.
-size_t Nest::FirstReduceLoop(const NestedBlock& block) const {
-  const size_t depth = block.loops.size();
-  const size_t own = block.info->dot ? block.info->dot->loops : 0;
-  size_t unit = depth;
-  for (size_t i = 0; i + own < depth; ++i) {
-    if (!Reduces(block, block.loops[i], /*reduce_only=*/true)) continue;
-    if (loops_[block.loops[i]].extent > 1) return i;
-    if (own > 0) unit = i;
-  }
-  return unit;
-}
-
 void Nest::Decompose(int number) {
-  const size_t depth = pool_[static_cast<size_t>(number)].loops.size();
-  const size_t first = FirstReduceLoop(pool_[static_cast<size_t>(number)]);
-  // Nothing to move the initialisation out of.
-  if (first == depth) return;
-  NestedBlock& init = NewBlock();
   NestedBlock& block = pool_[static_cast<size_t>(number)];
-  const int loop = block.loops[first];
+  const std::optional<size_t> first = space::FindFirstReduceLoop(
+      ViewLoops(block), block.info->dot ? block.info->dot->loops : 0);
+  // Nothing to move the initialisation out of.
+  if (!first) return;
+  NestedBlock& init = NewBlock();
+  const int loop = block.loops[*first];
   init.info = block.info;
   init.iters = block.iters;
   init.written_out = block.written_out;
   init.is_init = true;
   init.loops.assign(block.loops.begin(),
-                    block.loops.begin() + static_cast<ptrdiff_t>(first));
+                    block.loops.begin() + static_cast<ptrdiff_t>(*first));
   init.bindings.resize(block.bindings.size());
   for (size_t i = 0; i < block.bindings.size(); ++i) {
     init.bindings[i].clear();
@@ -419,7 +342,7 @@ void Nest::Decompose(int number) {
   }
   init.constants = block.constants;
   init.guarded = block.guarded;
-  for (size_t l = first; l < depth; ++l) {
+  for (size_t l = *first; l < block.loops.size(); ++l) {
     const int old = block.loops[l];
     bool used = false;
     for (size_t i = 0; i < init.bindings.size(); ++i) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "compiler/space/postprocs.h"
 #include "cost_model/skeleton/nest.h"
 
 namespace tilefarm::skeleton {
@@ -17,22 +16,6 @@ namespace {
 int LaneLoop(const NestedBlock& dot) { return dot.loops[dot.loops.size() - 2]; }
 int GroupLoop(const NestedBlock& dot) { return dot.loops.back(); }
 
-// The dimension of `buffer` that the block indexes by the variable alone; -1
-// where there is none.
-int DimOf(const BlockInfo& info, int buffer, int iter) {
-  int dim = -1;
-  for (const BlockAccess& access : info.body.accesses) {
-    if (access.buffer != buffer || access.writes) continue;
-    for (size_t d = 0; d < access.indices.size(); ++d) {
-      if (access.indices[d].expr.get() ==
-          info.iters[static_cast<size_t>(iter)].var) {
-        dim = static_cast<int>(d);
-      }
-    }
-  }
-  return dim;
-}
-
 bool Reads(const BlockInfo& info, int buffer) {
   return std::any_of(
       info.reads.begin(), info.reads.end(),
@@ -41,24 +24,20 @@ bool Reads(const BlockInfo& info, int buffer) {
 
 }  // namespace
 
-int64_t Panels::ExtentOf(PanelDim::Part part, int64_t extent) const {
-  switch (part) {
-    case PanelDim::kWhole:
-      return extent;
-    case PanelDim::kPanel:
-      return (extent + width - 1) / width;
-    case PanelDim::kWithin:
-      return width;
-    case PanelDim::kRegister:
-      return width / lanes;
-    case PanelDim::kLane:
-      return lanes;
-    case PanelDim::kGroup:
-      return (extent + group - 1) / group;
-    case PanelDim::kOfGroup:
-      return group;
+// The dimension of `buffer` that the block indexes by the variable alone; -1
+// where there is none.
+int Nest::DimIndexedBy(const NestedBlock& block, int buffer, int iter) {
+  int dim = -1;
+  for (const BlockAccess& access : block.info->body.accesses) {
+    if (access.buffer != buffer || access.writes) continue;
+    for (size_t d = 0; d < access.indices.size(); ++d) {
+      if (access.indices[d].expr.get() ==
+          block.info->iters[static_cast<size_t>(iter)].var) {
+        dim = static_cast<int>(d);
+      }
+    }
   }
-  return extent;
+  return dim;
 }
 
 int Nest::IterOf(const NestedBlock& block, int loop) {
@@ -101,24 +80,13 @@ void Nest::PackForDot(const NestedBlock& dot) {
     if (!copy.info->is_packed && !copy.info->is_prepacked) continue;
     const int buffer = copy.info->writes[0].buffer;
     if (!Reads(*dot.info, buffer)) continue;
-    const int lane_dim = DimOf(*dot.info, buffer, lane);
-    const int group_dim = DimOf(*dot.info, buffer, group);
+    const int lane_dim = DimIndexedBy(dot, buffer, lane);
+    const int group_dim = DimIndexedBy(dot, buffer, group);
     if (lane_dim < 0 || group_dim < 0) continue;
-    const std::vector<int64_t>& shape = shapes_[static_cast<size_t>(buffer)];
-    Panels& panels = panels_[static_cast<size_t>(buffer)];
-    panels.lanes = lanes;
-    panels.group = dot.info->dot->group;
-    panels.width = vectors * lanes;
-    panels.is_cut = panels.width < shape[static_cast<size_t>(lane_dim)];
-    panels.dims.clear();
-    if (panels.is_cut) panels.dims.push_back({lane_dim, PanelDim::kPanel});
-    for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
-      if (d != lane_dim && d != group_dim) panels.dims.push_back({d});
-    }
-    panels.dims.push_back({group_dim, PanelDim::kGroup});
-    if (vectors > 1) panels.dims.push_back({lane_dim, PanelDim::kRegister});
-    panels.dims.push_back({lane_dim, PanelDim::kLane});
-    panels.dims.push_back({group_dim, PanelDim::kOfGroup});
+    space::Panels& panels = panels_[static_cast<size_t>(buffer)];
+    panels = space::InstructionPanels(shapes_[static_cast<size_t>(buffer)],
+                                      lane_dim, group_dim, vectors, lanes,
+                                      dot.info->dot->group);
     Note(kDotPanel, (panels.is_cut ? 1u : 0u) | (vectors > 1 ? 2u : 0u) |
                         (copy.info->is_packed ? 4u : 0u));
     if (copy.info->is_packed) OrderDotCopy(copy, panels, lane_dim, group_dim);
@@ -126,8 +94,8 @@ void Nest::PackForDot(const NestedBlock& dot) {
 }
 
 // A register at a time, the panels one after the other.
-void Nest::OrderDotCopy(NestedBlock& copy, const Panels& panels, int lane_dim,
-                        int group_dim) {
+void Nest::OrderDotCopy(NestedBlock& copy, const space::Panels& panels,
+                        int lane_dim, int group_dim) {
   const size_t ndim = copy.info->iters.size();
   if (copy.loops.size() < ndim) {
     unsure_ = "a packed copy without loops of its own";
@@ -165,21 +133,14 @@ void Nest::OrderDotCopy(NestedBlock& copy, const Panels& panels, int lane_dim,
 
 void Nest::UnrollDotTile(NestedBlock& dot) {
   const size_t own = dot.loops.size() - dot.info->dot->loops;
-  size_t first = own;
-  int64_t statements = 1;
-  for (; first > 0; --first) {
-    const int loop = dot.loops[first - 1];
-    if (Reduces(dot, loop, /*reduce_only=*/true)) break;
-    statements *= loops_[loop].extent;
-    if (statements > space::kMaxTileStatements) break;
-  }
+  const size_t first = space::FindInstructionTile(ViewLoops(dot).first(own));
   for (size_t i = first; i < own; ++i) {
     NestedLoop& loop = loops_[dot.loops[i]];
     if (loop.extent > 1) loop.kind = ForKind::kUnrolled;
   }
   if (BlocksBelow(dot.loops[own]) != 1) unsure_ = "a block in an instruction";
   loops_[LaneLoop(dot)].kind = ForKind::kVectorized;
-  Note(kDotTile, statements > space::kMaxTileStatements);
+  Note(kDotTile, first > 0);
 }
 
 // --- rewrite_tensorize -------------------------------------------------------
@@ -220,28 +181,28 @@ void Nest::ScaleForm(Form& form, double factor) const {
 
 // The block counts registers and groups: its variables are those of the loops
 // but the lanes', which stand beside them.
-void Nest::FormOfDotPart(const Panels& panels, PanelDim::Part part,
-                         Form& form) const {
+void Nest::FormOfDotPart(const space::Panels& panels,
+                         space::PanelDim::Part part, Form& form) const {
   const size_t lane = depth_ - 1;
   const auto lanes = static_cast<double>(panels.lanes);
   const auto vectors = static_cast<double>(panels.width / panels.lanes);
   switch (part) {
-    case PanelDim::kWhole:
-    case PanelDim::kWithin:
+    case space::PanelDim::kWhole:
+    case space::PanelDim::kWithin:
       return;
-    case PanelDim::kLane:
+    case space::PanelDim::kLane:
       std::fill(form.moves.begin(), form.moves.end() - 1, LoopMove());
       form.constant = 0;
       return;
-    case PanelDim::kOfGroup:
+    case space::PanelDim::kOfGroup:
       return Resize(form);
-    case PanelDim::kGroup:
+    case space::PanelDim::kGroup:
       return ScaleForm(form, 1 / static_cast<double>(panels.group));
-    case PanelDim::kPanel:
+    case space::PanelDim::kPanel:
       form.moves[lane] = {};
       ScaleForm(form, 1 / lanes);
       return DivideForm(form, vectors);
-    case PanelDim::kRegister:
+    case space::PanelDim::kRegister:
       form.moves[lane] = {};
       ScaleForm(form, 1 / lanes);
       if (panels.is_cut) RemainderForm(form, vectors);
@@ -250,11 +211,11 @@ void Nest::FormOfDotPart(const Panels& panels, PanelDim::Part part,
 }
 
 double Nest::GroupSpan(const NestedBlock& block, const BlockAccess& access,
-                       const Panels& panels, size_t d) const {
+                       const space::Panels& panels, size_t d) const {
   if (block.group_iter < 0) return 0;
   const auto apart = static_cast<double>(block.info->dot->group - 1);
-  if (!panels.dims.empty()) {
-    return panels.dims[d].part == PanelDim::kOfGroup ? apart : 0;
+  if (!panels.empty()) {
+    return panels.dims[d].part == space::PanelDim::kOfGroup ? apart : 0;
   }
   const BlockIter& iter =
       block.info->iters[static_cast<size_t>(block.group_iter)];

@@ -167,7 +167,8 @@ void Nest::RemainderForm(Form& form, double width) const {
 }
 
 void Nest::FormOfPart(const NestedBlock& block, const BlockAccess& access,
-                      const Panels& panels, PanelDim dim, Form& form) {
+                      const space::Panels& panels, space::PanelDim dim,
+                      Form& form) {
   FormOfIndex(block, access.indices[static_cast<size_t>(dim.dim)], form);
   if (block.group_iter >= 0 && panels.lanes > 0) {
     return FormOfDotPart(panels, dim.part, form);
@@ -176,20 +177,20 @@ void Nest::FormOfPart(const NestedBlock& block, const BlockAccess& access,
   const auto lanes = static_cast<double>(panels.lanes);
   const auto group = static_cast<double>(panels.group);
   switch (dim.part) {
-    case PanelDim::kWhole:
+    case space::PanelDim::kWhole:
       return;
-    case PanelDim::kPanel:
+    case space::PanelDim::kPanel:
       return DivideForm(form, width);
-    case PanelDim::kWithin:
+    case space::PanelDim::kWithin:
       return RemainderForm(form, width);
-    case PanelDim::kRegister:
+    case space::PanelDim::kRegister:
       if (panels.is_cut) RemainderForm(form, width);
       return DivideForm(form, lanes);
-    case PanelDim::kLane:
+    case space::PanelDim::kLane:
       return RemainderForm(form, lanes);
-    case PanelDim::kGroup:
+    case space::PanelDim::kGroup:
       return DivideForm(form, group);
-    case PanelDim::kOfGroup:
+    case space::PanelDim::kOfGroup:
       return RemainderForm(form, group);
   }
 }
@@ -197,12 +198,12 @@ void Nest::FormOfPart(const NestedBlock& block, const BlockAccess& access,
 void Nest::WriteAccess(const NestedBlock& block, const BlockAccess& access,
                        NestStore& out, size_t* used) {
   // The index of each dimension, as the buffer lies in memory.
-  const Panels& panels = panels_[static_cast<size_t>(access.buffer)];
+  const space::Panels& panels = panels_[static_cast<size_t>(access.buffer)];
   const size_t dims =
-      panels.dims.empty() ? access.indices.size() : panels.dims.size();
+      panels.empty() ? access.indices.size() : panels.dims.size();
   if (dims_.size() < dims) dims_.resize(dims);
   for (size_t d = 0; d < dims; ++d) {
-    if (panels.dims.empty()) {
+    if (panels.empty()) {
       FormOfIndex(block, access.indices[d], dims_[d]);
       continue;
     }
@@ -217,7 +218,7 @@ void Nest::WriteAccess(const NestedBlock& block, const BlockAccess& access,
     ++entry;
   }
   const bool added = entry == *used;
-  const bool for_all = panels.dims.empty() && !access.alike.empty();
+  const bool for_all = panels.empty() && !access.alike.empty();
   if (added) {
     ++*used;
     if (out.accesses.size() < *used) out.accesses.emplace_back();
@@ -297,7 +298,7 @@ void Nest::WriteBlock(const NestedBlock& block, bool is_start, NestStore& out) {
   size_t used = 0;
   for (const BlockAccess& access : store.accesses) {
     WriteAccess(block, access, out, &used);
-    if (panels_[static_cast<size_t>(access.buffer)].dims.empty()) continue;
+    if (panels_[static_cast<size_t>(access.buffer)].empty()) continue;
     for (const BlockAccess& other : access.alike) {
       WriteAccess(block, other, out, &used);
     }
@@ -311,13 +312,13 @@ void Nest::Write(cost_model::LoopNest& out) {
   for (size_t b = 0; b < panels_.size(); ++b) {
     const std::vector<int64_t>& shape = shapes_[b];
     std::vector<int64_t>& laid_out = out.buffers[b].shape;
-    const Panels& panels = panels_[b];
-    if (panels.dims.empty()) {
+    const space::Panels& panels = panels_[b];
+    if (panels.empty()) {
       laid_out = shape;
       continue;
     }
     laid_out.clear();
-    for (const PanelDim& dim : panels.dims) {
+    for (const space::PanelDim& dim : panels.dims) {
       laid_out.push_back(
           panels.ExtentOf(dim.part, shape[static_cast<size_t>(dim.dim)]));
     }

@@ -205,8 +205,30 @@ std::vector<Workload> Workloads() {
          return Build({a, te::Transpose(a, {1, 0})});
        },
        0},
-      {"row_sum", [] { return space::Norm(64, 512); }, 0},
-      {"softmax", [] { return space::SmallSoftmax(); }, 0},
+      // Partial results (rfactor), of one loop and of two.
+      {"row_sum", [] { return space::Norm(64, 512); }, 0.9},
+      {"row_sum_prime", [] { return space::Norm(7, 1013); }, 0.5},
+      {"row_sum_of_two",
+       [] {
+         const Tensor a = Input("a", {8, 24, 36});
+         return Build(
+             {a, te::ReduceOver(a, te::Reducer::kSum, {1, 2}, false, "S")});
+       },
+       0.3},
+      {"softmax", [] { return space::SmallSoftmax(); }, 0.3},
+      // In one pass (online_softmax), whole chunks and not.
+      {"long_softmax",
+       [] {
+         const Tensor a = Input("a", {4608, 8192});
+         return Build({a, te::Softmax(a)});
+       },
+       0.3},
+      {"long_softmax_tails",
+       [] {
+         const Tensor a = Input("a", {4608, 8009});
+         return Build({a, te::Softmax(a)});
+       },
+       0.3},
       {"layer_norm",
        [] {
          const Tensor a = Input("a", {32, 96});
@@ -243,6 +265,24 @@ std::vector<Workload> Workloads() {
              {1});
        },
        0.8, "cooperlake"},
+      // Tiles of a matrix unit.
+      {"tiles",
+       [] {
+         return space::NarrowMatmul(64, 96, 128, "uint8", "int8", "int32");
+       },
+       0.5, "sapphirerapids"},
+      {"tiles_tails",
+       [] { return space::NarrowMatmul(61, 90, 120, "int8", "int8", "int32"); },
+       0.5, "sapphirerapids"},
+      {"constant_tiles",
+       [] {
+         return space::WithConstants(
+             space::NarrowMatmul(48, 64, 96, "bfloat16", "bfloat16", "float32"),
+             {1});
+       },
+       0.5, "sapphirerapids"},
+      {"tiles_conv", [] { return space::NarrowConvRelu(14, 64, 32); }, 0.4,
+       "sapphirerapids"},
       {"bytes_conv", [] { return space::NarrowConvRelu(12, 16, 48); }, 0.6,
        "cooperlake"},
       {"constant_bytes_conv",

@@ -476,19 +476,6 @@ TEST(RewritePackingTest, PanelsAreAsWideAsTheRegisterTile) {
   ExpectSameOutputs(*Matmul(32, 64, 32), *replayed->module().Find("main"));
 }
 
-// The dimensions as text: "1/4 0 1%4".
-std::string Dims(const PrepackLayout& layout) {
-  std::string text;
-  for (const PrepackDim& dim : layout.dims) {
-    text += text.empty() ? "" : " ";
-    text += std::to_string(dim.dim);
-    if (dim.part == PrepackDim::kWhole) continue;
-    text += dim.part == PrepackDim::kPanel ? "/" : "%";
-    text += std::to_string(layout.width);
-  }
-  return text;
-}
-
 // Matmul in tiles of 4 rows, 32 columns and `inner` steps, the loops between
 // the reductions over rows and panels; as rewrite_prefetch leaves it.
 std::string AfterPrefetch(int64_t rows, int64_t reduction, int64_t inner,
@@ -525,29 +512,6 @@ TEST(RewritePrefetchTest, OthersAreLeft) {
   Schedule untiled = Make(Matmul(2048, 64, 512));
   EXPECT_TRUE(RewritePrefetch(untiled, "main", TestTarget()).ok());
   EXPECT_THAT(Text(untiled), none);
-}
-
-TEST(LayOutAheadTest, FollowsTheReader) {
-  // Variables 0 (rows) and 1 (columns), reduced over 2 and 3; loops as the
-  // tiles are.
-  const PrepackIndex row{false, 0, 0, 20}, column{false, 1, 1, 100};
-  const PrepackIndex k{true, 2, 2, 16}, tap{true, 3, 3, 3};
-  const auto loops = [](int64_t rows, int64_t columns) {
-    return std::vector<PrepackLoop>{{4, false, {1}},
-                                    {8, true, {2}},
-                                    {3, true, {3}},
-                                    {rows, false, {0}},
-                                    {columns, false, {1}}};
-  };
-  EXPECT_EQ(Dims(LayOutAhead({k, column}, loops(4, 48))), "1/48 0 1%48");
-  EXPECT_EQ(Dims(LayOutAhead({column, k}, loops(4, 48))), "0/48 1 0%48");
-  // Taps come after channels where the reader's variables do.
-  EXPECT_EQ(Dims(LayOutAhead({tap, k, column}, loops(4, 16))), "2/16 1 0 2%16");
-  // One panel needs no cut; a scalar column none at all.
-  EXPECT_EQ(Dims(LayOutAhead({k, column}, loops(4, 100))), "0 1");
-  EXPECT_EQ(Dims(LayOutAhead({k, column}, loops(4, 1))), "1 0");
-  // Rows make panels of what the columns do not index.
-  EXPECT_EQ(Dims(LayOutAhead({row, k}, loops(4, 16))), "0/4 1 0%4");
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <numeric>
+#include <utility>
 
 namespace tilefarm::cost_model {
 namespace {
@@ -12,78 +12,27 @@ namespace {
 using ir::As;
 using ir::BinaryOp;
 
-void AddTerm(IndexForm& form, const LoopTerm& term) {
-  for (LoopTerm& t : form.terms) {
-    if (t.loop != term.loop) continue;
-    t.stride += term.stride;
-    t.step = CommonStep(t.step, term.step);
-    // The same loop on both sides of a sum: signs tell whether the parts add.
-    t.span = t.span * term.span == 0
-                 ? t.span + term.span
-                 : std::max({t.span, term.span, std::abs(t.stride)});
-    return;
-  }
-  form.terms.push_back(term);
-}
-
-IndexForm Add(IndexForm a, const IndexForm& b, double sign) {
-  for (LoopTerm term : b.terms) {
-    term.stride *= sign;
-    AddTerm(a, term);
-  }
-  a.constant += sign * b.constant;
-  a.irregular |= b.irregular;
-  return a;
-}
-
-IndexForm Scale(IndexForm form, double factor) {
-  for (LoopTerm& term : form.terms) {
-    term.stride *= factor;
-    term.span *= std::abs(factor);
-    term.step *= std::abs(factor);
-  }
-  form.constant *= factor;
-  return form;
-}
-
-// i % c: whole multiples of c vanish, the rest stays within c.
-IndexForm Modulo(IndexForm form, double modulus) {
-  std::erase_if(form.terms, [&](const LoopTerm& term) {
-    return std::fmod(term.step, modulus) == 0;
-  });
-  for (LoopTerm& term : form.terms) {
-    term.stride = std::fmod(term.stride, modulus);
-    term.span = std::min(term.span, modulus - 1);
-    term.step = CommonStep(term.step, modulus);
-  }
-  form.constant = std::fmod(form.constant, modulus);
-  return form;
-}
-
-// i // c: whole multiples of c divide; the rest vanishes where it stays within
-// one multiple, as the inner part of a split loop does.
-IndexForm FloorDivide(IndexForm form, double divisor) {
-  double rest = std::fmod(form.constant, divisor);
-  bool negative = rest < 0;
-  const auto is_multiple = [&](const LoopTerm& term) {
-    return std::fmod(term.step, divisor) == 0;
+// The step of the sum of two parts.
+double CommonStep(double a, double b) {
+  if (a == 1 || b == 1) return 1;
+  // Products and quotients of constants may be no whole numbers.
+  const auto is_whole = [](double x) {
+    return x == std::floor(x) && x < 0x1p53;
   };
-  for (const LoopTerm& term : form.terms) {
-    if (is_multiple(term)) continue;
-    rest += term.span;
-    negative |= term.stride < 0 && term.span > 0;
-  }
-  if (!negative && rest < divisor) {
-    std::erase_if(form.terms, std::not_fn(is_multiple));
-    form.constant -= std::fmod(form.constant, divisor);
-  }
-  for (LoopTerm& term : form.terms) {
-    term.stride *= 1 / divisor;
-    term.span *= std::abs(1 / divisor);
-    term.step = QuotientStep(term.step, divisor);
-  }
-  form.constant *= 1 / divisor;
-  return form;
+  if (!is_whole(a) || !is_whole(b)) return 1;
+  return static_cast<double>(
+      std::gcd(static_cast<int64_t>(a), static_cast<int64_t>(b)));
+}
+
+bool IsMultiple(const LoopTerm& term, double divisor) {
+  return std::fmod(term.step, divisor) == 0;
+}
+
+template <typename Condition>
+void EraseIf(IndexForm& form, const Condition& condition) {
+  form.terms.erase(
+      std::remove_if(form.terms.begin(), form.terms.end(), condition),
+      form.terms.end());
 }
 
 // Either of two: moves at most as the one that moves more.
@@ -114,26 +63,33 @@ bool IsConstant(const IndexForm& form) {
 
 IndexForm OfBinary(const ir::BinaryNode& node, const FormMap& forms) {
   IndexForm a = FormOf(node.a, forms);
-  const IndexForm b = FormOf(node.b, forms);
+  IndexForm b = FormOf(node.b, forms);
   switch (node.op) {
     case BinaryOp::kAdd:
-      return Add(std::move(a), b, 1);
+      a.Add(b, 1);
+      return a;
     case BinaryOp::kSub:
-      return Add(std::move(a), b, -1);
+      a.Add(b, -1);
+      return a;
     case BinaryOp::kMul:
-      if (IsConstant(b)) return Scale(std::move(a), b.constant);
-      if (IsConstant(a)) return Scale(b, a.constant);
+      if (IsConstant(a)) std::swap(a, b);
+      if (IsConstant(b)) {
+        a.Scale(b.constant);
+        return a;
+      }
       return Irregular(Either(std::move(a), b));
     case BinaryOp::kFloorDiv:
     case BinaryOp::kDiv:
       if (IsConstant(b) && b.constant != 0) {
-        return FloorDivide(std::move(a), b.constant);
+        a.FloorDivide(b.constant);
+        return a;
       }
       return Irregular(std::move(a));
     case BinaryOp::kFloorMod:
     case BinaryOp::kMod:
       if (IsConstant(b) && b.constant >= 1) {
-        return Modulo(std::move(a), b.constant);
+        a.Modulo(b.constant);
+        return a;
       }
       return Irregular(std::move(a));
     case BinaryOp::kMin:
@@ -146,19 +102,76 @@ IndexForm OfBinary(const ir::BinaryNode& node, const FormMap& forms) {
 
 }  // namespace
 
-double CommonStep(double a, double b) {
-  if (a == 1 || b == 1) return 1;
-  // Products and quotients of constants may be no whole numbers.
-  const auto is_whole = [](double x) {
-    return x == std::floor(x) && x < 0x1p53;
-  };
-  if (!is_whole(a) || !is_whole(b)) return 1;
-  return static_cast<double>(
-      std::gcd(static_cast<int64_t>(a), static_cast<int64_t>(b)));
+void IndexForm::Clear() {
+  terms.clear();
+  constant = 0;
+  irregular = false;
 }
 
-double QuotientStep(double step, double divisor) {
-  return std::fmod(step, divisor) == 0 ? step / std::abs(divisor) : 1;
+void IndexForm::Add(const LoopTerm& term) {
+  for (LoopTerm& t : terms) {
+    if (t.loop != term.loop) continue;
+    t.stride += term.stride;
+    t.step = CommonStep(t.step, term.step);
+    // The same loop on both sides of a sum: signs tell whether the parts add.
+    t.span = t.span * term.span == 0
+                 ? t.span + term.span
+                 : std::max({t.span, term.span, std::abs(t.stride)});
+    return;
+  }
+  terms.push_back(term);
+}
+
+void IndexForm::Add(const IndexForm& other, double factor) {
+  const double width = std::abs(factor);
+  for (const LoopTerm& term : other.terms) {
+    Add({term.loop, term.stride * factor, term.span * width,
+         term.step * width});
+  }
+  constant += factor * other.constant;
+  irregular |= other.irregular;
+}
+
+void IndexForm::Scale(double factor) {
+  for (LoopTerm& term : terms) {
+    term.stride *= factor;
+    term.span *= std::abs(factor);
+    term.step *= std::abs(factor);
+  }
+  constant *= factor;
+}
+
+void IndexForm::Modulo(double modulus) {
+  EraseIf(*this,
+          [&](const LoopTerm& term) { return IsMultiple(term, modulus); });
+  for (LoopTerm& term : terms) {
+    term.stride = std::fmod(term.stride, modulus);
+    term.span = std::min(term.span, modulus - 1);
+    term.step = CommonStep(term.step, modulus);
+  }
+  constant = std::fmod(constant, modulus);
+}
+
+void IndexForm::FloorDivide(double divisor) {
+  double rest = std::fmod(constant, divisor);
+  bool negative = rest < 0;
+  for (const LoopTerm& term : terms) {
+    if (IsMultiple(term, divisor)) continue;
+    rest += term.span;
+    negative |= term.stride < 0 && term.span > 0;
+  }
+  if (!negative && rest < divisor) {
+    EraseIf(*this,
+            [&](const LoopTerm& term) { return !IsMultiple(term, divisor); });
+    constant -= std::fmod(constant, divisor);
+  }
+  for (LoopTerm& term : terms) {
+    term.stride *= 1 / divisor;
+    term.span *= std::abs(1 / divisor);
+    // What is left of parts that do not divide is whole, and no more.
+    term.step = IsMultiple(term, divisor) ? term.step / std::abs(divisor) : 1;
+  }
+  constant *= 1 / divisor;
 }
 
 IndexForm FormOf(const ir::Expr& index, const FormMap& forms) {

@@ -5,8 +5,8 @@
 #define TILEFARM_COST_MODEL_AFFINE_H_
 
 #include <unordered_map>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "compiler/ir/expr.h"
 
 namespace tilefarm::cost_model {
@@ -22,17 +22,22 @@ struct LoopTerm {
   double step = 1;
 };
 
-// The step of the sum of two parts.
-double CommonStep(double a, double b);
-// Of a part with `step`: the quotient's step where the divisor divides it. What
-// is left of other parts is whole, and no more.
-double QuotientStep(double step, double divisor);
-
 struct IndexForm {
-  std::vector<LoopTerm> terms;  // one a loop, in no order
+  absl::InlinedVector<LoopTerm, 6> terms;  // one a loop, in no order
   double constant = 0;
   // Depends on data (a gather); strides and spans mean little.
   bool irregular = false;
+
+  void Clear();
+  void Add(const LoopTerm& term);
+  // factor * other.
+  void Add(const IndexForm& other, double factor);
+  void Scale(double factor);
+  // i // divisor: whole multiples of it divide; the rest vanishes where it
+  // stays within one multiple, as the inner part of a split loop does.
+  void FloorDivide(double divisor);
+  // i % modulus: whole multiples of it vanish, the rest stays within it.
+  void Modulo(double modulus);
 };
 
 using FormMap = std::unordered_map<const ir::VarNode*, IndexForm>;

@@ -279,26 +279,12 @@ class Builder {
       AddAccess(store, load->buffer, load->indices, /*writes=*/false);
     }
     store.ops = value.ops;
-    if (in_dot_) CountAsDotProduct(store, node.buffer->dtype);
+    if (in_dot_) {
+      const ir::DataType sum = node.buffer->dtype;
+      CountAsDotProduct(nest_.buffers, sum.bytes(), sum.is_float(), store);
+    }
     store.alloc_depth = alloc_depths_[store.accesses[0].buffer];
     nest_.stores.push_back(std::move(store));
-  }
-
-  // One operation and one load of each operand, whose groups are as wide as the
-  // sums and follow each other as these do.
-  void CountAsDotProduct(NestStore& store, ir::DataType sum) {
-    store.ops = OpCounts();
-    (sum.is_float() ? store.ops.float_fma : store.ops.int_mul) = 1;
-    for (NestAccess& access : store.accesses) {
-      const int width = nest_.buffers[access.buffer].element_bytes;
-      if (access.writes || width >= sum.bytes()) continue;
-      access.loads = 1;
-      access.group = sum.bytes() / width;
-      const size_t loops = store.loops.size();
-      for (size_t at = loops - 1; at < access.strides.size(); at += loops) {
-        access.strides[at] *= static_cast<double>(width) / sum.bytes();
-      }
-    }
   }
 
   void AddAccess(NestStore& store, const ir::Buffer& buffer,
@@ -394,6 +380,20 @@ ValueSummary SummarizeUnpadded(const ir::StoreNode& store) {
   return {visitor.ops, std::move(original.loads)};
 }
 
-OpCounts CountOps(const ir::Expr& value) { return SummarizeValue(value).ops; }
+void CountAsDotProduct(const std::vector<NestBuffer>& buffers, int sum_bytes,
+                       bool is_float, NestStore& store) {
+  store.ops = OpCounts();
+  (is_float ? store.ops.float_fma : store.ops.int_mul) = 1;
+  const size_t loops = store.loops.size();
+  for (NestAccess& access : store.accesses) {
+    const int width = buffers[static_cast<size_t>(access.buffer)].element_bytes;
+    if (access.writes || width >= sum_bytes) continue;
+    access.loads = 1;
+    access.group = sum_bytes / width;
+    for (size_t at = loops - 1; at < access.strides.size(); at += loops) {
+      access.strides[at] *= static_cast<double>(width) / sum_bytes;
+    }
+  }
+}
 
 }  // namespace tilefarm::cost_model

@@ -104,8 +104,11 @@ ValueSummary SummarizeValue(const ir::Expr& value);
 // For a store whose block skips padding (ir::kSkipPadding): without the
 // guarding select, which the interior of the loops does not execute.
 ValueSummary SummarizeUnpadded(const ir::StoreNode& store);
-// Only the operations.
-OpCounts CountOps(const ir::Expr& value);
+// The store is a dot product of a register of sums (of `sum_bytes` each): one
+// operation, and one load of each operand, whose groups are as wide as the sums
+// and follow each other as these do.
+void CountAsDotProduct(const std::vector<NestBuffer>& buffers, int sum_bytes,
+                       bool is_float, NestStore& store);
 
 }  // namespace tilefarm::cost_model
 

@@ -23,19 +23,15 @@ absl::Status ComputeAt(ScheduleState& state, BlockRv block, LoopRv loop,
                        bool preserve_unit_loops, int index);
 absl::Status ReverseComputeAt(ScheduleState& state, BlockRv block, LoopRv loop,
                               bool preserve_unit_loops, int index);
-// Whether ComputeAt (or ReverseComputeAt) there would succeed; changes
-// nothing. What sample_compute_location draws from.
+// Whether ComputeAt there would succeed; changes nothing. What
+// sample_compute_location draws from.
 bool CanComputeAt(const ScheduleState& state, const ir::BlockPtr& block,
                   const ir::ForPtr& loop);
-bool CanReverseComputeAt(const ScheduleState& state, const ir::BlockPtr& block,
-                         const ir::ForPtr& loop);
 
 // inline.cc
 absl::Status ComputeInline(ScheduleState& state, BlockRv block);
 absl::Status ReverseComputeInline(ScheduleState& state, BlockRv block);
 bool CanComputeInline(const ScheduleState& state, const ir::BlockPtr& block);
-bool CanReverseComputeInline(const ScheduleState& state,
-                             const ir::BlockPtr& block);
 
 // cache.cc
 absl::StatusOr<BlockRv> CacheRead(ScheduleState& state, BlockRv block,

@@ -391,19 +391,6 @@ absl::Status MoveByVariables(ScheduleState& state, const char* primitive,
   return MoveBlock(state, move);
 }
 
-bool CanMove(const ScheduleState& state, Direction direction,
-             const ir::BlockPtr& block, const ir::ForPtr& loop) {
-  const Move move{direction == Direction::kToProducers ? "reverse_compute_at"
-                                                       : "compute_at",
-                  direction,
-                  block,
-                  loop,
-                  /*preserve_unit_loops=*/true,
-                  /*index=*/-1};
-  return state.Would(
-      [&](ScheduleState& trial) { return MoveBlock(trial, move); });
-}
-
 }  // namespace
 
 absl::Status ComputeAt(ScheduleState& state, BlockRv block, LoopRv loop,
@@ -420,12 +407,14 @@ absl::Status ReverseComputeAt(ScheduleState& state, BlockRv block, LoopRv loop,
 
 bool CanComputeAt(const ScheduleState& state, const ir::BlockPtr& block,
                   const ir::ForPtr& loop) {
-  return CanMove(state, Direction::kToConsumers, block, loop);
-}
-
-bool CanReverseComputeAt(const ScheduleState& state, const ir::BlockPtr& block,
-                         const ir::ForPtr& loop) {
-  return CanMove(state, Direction::kToProducers, block, loop);
+  const Move move{"compute_at",
+                  Direction::kToConsumers,
+                  block,
+                  loop,
+                  /*preserve_unit_loops=*/true,
+                  /*index=*/-1};
+  return state.Would(
+      [&](ScheduleState& trial) { return MoveBlock(trial, move); });
 }
 
 }  // namespace tilefarm::schedule

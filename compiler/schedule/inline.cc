@@ -420,10 +420,4 @@ bool CanComputeInline(const ScheduleState& state, const ir::BlockPtr& block) {
       [&](ScheduleState& trial) { return InlineBlock(trial, block); });
 }
 
-bool CanReverseComputeInline(const ScheduleState& state,
-                             const ir::BlockPtr& block) {
-  return state.Would(
-      [&](ScheduleState& trial) { return ReverseInlineBlock(trial, block); });
-}
-
 }  // namespace tilefarm::schedule

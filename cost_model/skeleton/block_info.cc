@@ -180,7 +180,7 @@ absl::StatusOr<DotProduct> ReadDotProduct(const ir::Attr& name) {
                                         params[0]->shape.back());
   }
   dot.sum_bytes = params[2]->dtype.bytes();
-  (params[2]->dtype.is_float() ? dot.ops.float_fma : dot.ops.int_mul) = 1;
+  dot.is_float = params[2]->dtype.is_float();
   return dot;
 }
 

@@ -63,7 +63,7 @@ struct DotProduct {
   int64_t lanes = 0, group = 0;
   double tile_size = 0;  // products of a tile; 0: it is no tile
   int sum_bytes = 4;
-  cost_model::OpCounts ops;
+  bool is_float = false;
 
   bool is_tile() const { return tile_size > 0; }
 };

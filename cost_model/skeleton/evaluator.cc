@@ -70,11 +70,12 @@ CandidateEvaluator::Entry* CandidateEvaluator::Find(
       entry->plan = *std::move(built);
       ++stats_.skeletons;
     } else {
-      // Illegal decisions say nothing about the sketch.
-      const bool illegal =
-          built.status().code() != absl::StatusCode::kUnimplemented;
-      entry->attempts = illegal ? entry->attempts + 1 : kMostAttempts;
-      if (!illegal) ++stats_.reasons[std::string(built.status().message())];
+      // Illegal or odd decisions say nothing about the sketch.
+      const bool never = absl::IsUnimplemented(built.status());
+      entry->attempts = never ? kMostAttempts : entry->attempts + 1;
+      if (never || absl::IsOutOfRange(built.status())) {
+        ++stats_.reasons[std::string(built.status().message())];
+      }
     }
   }
   return entry->plan ? entry.get() : nullptr;

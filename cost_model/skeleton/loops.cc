@@ -10,14 +10,27 @@ bool Nest::IsBelow(const NestedBlock& block, int loop) {
          block.loops.end();
 }
 
-bool Nest::Uses(const NestedBlock& block, size_t iter, int loop) {
+bool Nest::IsPartOf(int loop, int whole) const {
+  while (loop >= 0 && loop != whole) loop = loops_[loop].parent;
+  return loop == whole;
+}
+
+int64_t Nest::StepOf(int loop, int whole) const {
+  int64_t step = 1;
+  for (; loop != whole; loop = loops_[loop].parent) step *= loops_[loop].step;
+  return step;
+}
+
+bool Nest::Uses(const NestedBlock& block, size_t iter, int loop) const {
   for (const LoopPart& part : block.bindings[iter]) {
-    if (part.loop == loop) return true;
+    if (part.is_digit() ? IsPartOf(loop, part.loop) : part.loop == loop) {
+      return true;
+    }
   }
   return false;
 }
 
-bool Nest::Reduces(const NestedBlock& block, int loop, bool reduce_only) {
+bool Nest::Reduces(const NestedBlock& block, int loop, bool reduce_only) const {
   for (size_t i = 0; i < block.bindings.size(); ++i) {
     const ir::IterType type = block.iters[i].type;
     if (reduce_only ? type != ir::IterType::kReduce
@@ -54,57 +67,35 @@ int Nest::BlocksBelow(int loop) const {
 
 int Nest::Split(int loop, std::span<const int64_t> extents) {
   const int first = static_cast<int>(loops_.size());
-  for (const int64_t extent : extents) loops_.push_back({extent});
+  const int count = static_cast<int>(extents.size());
+  for (const int64_t extent : extents) {
+    loops_.push_back({extent});
+    loops_.back().parent = loop;
+  }
+  int64_t step = 1;
+  for (int i = first + count; i-- > first; step *= loops_[i].extent) {
+    loops_[i].step = step;
+  }
   for (size_t b = 0; b < order_.size(); ++b) {
     NestedBlock& block = At(b);
     const auto at = std::find(block.loops.begin(), block.loops.end(), loop);
     if (at == block.loops.end()) continue;
     const auto next =
         block.loops.insert(block.loops.erase(at), extents.size(), first);
-    for (size_t i = 0; i < extents.size(); ++i) {
-      next[static_cast<ptrdiff_t>(i)] = first + static_cast<int>(i);
-    }
+    for (int i = 0; i < count; ++i) next[i] = first + i;
     for (std::vector<LoopPart>& parts : block.bindings) {
       for (size_t p = 0; p < parts.size(); ++p) {
-        if (parts[p].loop == loop) p += SplitPart(parts, p, first, extents) - 1;
+        const LoopPart old = parts[p];
+        if (old.loop != loop || old.is_digit()) continue;
+        parts[p] = {first, old.coefficient * loops_[first].step};
+        for (int i = first + 1; i < first + count; ++i) {
+          parts.insert(parts.begin() + static_cast<ptrdiff_t>(++p),
+                       {i, old.coefficient * loops_[i].step});
+        }
       }
     }
   }
   return first;
-}
-
-// Puts the parts of the new loops in place of part `p`; returns how many. In
-// (l_0 * 8 + l_1) % 16 // 2, a digit of a fused loop, each new loop has a digit
-// of its own where its extents divide or are divided.
-size_t Nest::SplitPart(std::vector<LoopPart>& parts, size_t p, int first,
-                       std::span<const int64_t> extents) {
-  const LoopPart old = parts[p];
-  parts.erase(parts.begin() + static_cast<ptrdiff_t>(p));
-  size_t made = 0;
-  int64_t step = 1;
-  for (size_t i = extents.size(); i-- > 0; step *= extents[i]) {
-    LoopPart part{first + static_cast<int>(i), old.coefficient * step};
-    if (old.is_digit()) {
-      const int64_t end = step * extents[i];
-      if (end <= old.lower || (old.upper != 0 && step >= old.upper)) {
-        if (step < old.lower ? old.lower % end != 0 : step % old.upper != 0) {
-          unsure_ = "a split fused loop";
-        }
-        continue;
-      }
-      if ((step < old.lower ? old.lower % step : step % old.lower) != 0 ||
-          (old.upper != 0 && old.upper % step != 0)) {
-        unsure_ = "a split fused loop";
-      }
-      part.coefficient =
-          old.coefficient * std::max<int64_t>(step / old.lower, 1);
-      part.lower = std::max<int64_t>(old.lower / step, 1);
-      part.upper = old.upper == 0 || end <= old.upper ? 0 : old.upper / step;
-    }
-    parts.insert(parts.begin() + static_cast<ptrdiff_t>(p), part);
-    ++made;
-  }
-  return made;
 }
 
 // f // 8 * 16 + f % 8 // 2 * 4 is f // 2 * 4: neighbouring digits of a loop
@@ -206,6 +197,11 @@ int Nest::Fuse(const NestedBlock& block, size_t first, size_t count) {
     for (std::vector<LoopPart>& parts : other.bindings) {
       for (LoopPart& part : parts) {
         const auto at = std::find(old.begin(), old.end(), part.loop);
+        if (part.is_digit() &&
+            std::any_of(old.begin(), old.end(),
+                        [&](int loop) { return IsPartOf(loop, part.loop); })) {
+          unsure_ = "a fused loop that is fused again";
+        }
         if (at == old.end()) continue;
         const auto i = static_cast<size_t>(at - old.begin());
         const int64_t extent = loops_[old[i]].extent;
@@ -214,7 +210,6 @@ int Nest::Fuse(const NestedBlock& block, size_t first, size_t count) {
           part.coefficient = 0;
           continue;
         }
-        if (part.is_digit()) unsure_ = "a fused loop that is fused again";
         part.loop = fused;
         part.lower = lowers[i];
         part.upper = i > 0 ? lowers[i] * extent : 0;

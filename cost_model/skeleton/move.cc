@@ -49,13 +49,18 @@ Nest::Interval Nest::IntervalOf(const NestedBlock& block,
   };
   for (const auto& [variable, factor] : min.terms) {
     const auto scale = static_cast<int64_t>(factor);
-    if (static_cast<size_t>(variable) < block.iters.size()) {
+    const auto count = static_cast<int>(block.iters.size());
+    if (variable < count) {
       add(variable, scale);
       continue;
     }
-    const size_t former = static_cast<size_t>(variable) - block.iters.size();
-    for (const auto& [part, coefficient] : block.written_out[former]) {
-      add(part, scale * coefficient);
+    for (const LoopPart& part :
+         block.written_out[static_cast<size_t>(variable - count)]) {
+      if (part.loop >= count || part.is_digit()) {
+        unsure_ = "a region of a fused loop";
+        break;
+      }
+      add(part.loop, scale * part.coefficient);
     }
   }
   if (interval.constant < 0) unsure_ = "a region that starts below 0";
@@ -96,6 +101,7 @@ bool Nest::RunsOnce(const NestedBlock& block) const {
   for (size_t i = 0; i < block.iters.size(); ++i) {
     int64_t product = 1;
     for (const LoopPart& part : block.bindings[i]) {
+      if (part.is_digit()) return false;
       product *= loops_[part.loop].extent;
     }
     if (product != block.iters[i].extent) return false;

@@ -125,12 +125,16 @@ class Nest {
                              : values_[static_cast<size_t>(operand.value)];
   }
   static bool IsBelow(const NestedBlock& block, int loop);
-  static bool Uses(const NestedBlock& block, size_t iter, int loop);
+  // Whether `loop` is `whole` or a part of it.
+  bool IsPartOf(int loop, int whole) const;
+  // How far one iteration of a part moves the whole.
+  int64_t StepOf(int loop, int whole) const;
+  bool Uses(const NestedBlock& block, size_t iter, int loop) const;
   // The first variable that moves with the loop; -1: none does.
-  static int IterOf(const NestedBlock& block, int loop);
+  int IterOf(const NestedBlock& block, int loop) const;
   static int DimIndexedBy(const NestedBlock& block, int buffer, int iter);
   // Some variable that is not data parallel (a reduction) moves with it.
-  static bool Reduces(const NestedBlock& block, int loop, bool reduce_only);
+  bool Reduces(const NestedBlock& block, int loop, bool reduce_only) const;
   // Each of loops[first..last] of the block is the only statement of the one
   // before.
   bool IsChain(const NestedBlock& block, size_t first, size_t last) const;
@@ -139,8 +143,6 @@ class Nest {
   // Puts new loops with these extents, outermost first, in place of the loop;
   // returns the first one's number, the others follow.
   int Split(int loop, std::span<const int64_t> extents);
-  size_t SplitPart(std::vector<LoopPart>& parts, size_t p, int first,
-                   std::span<const int64_t> extents);
   int NewLoop(int64_t extent);
   void MergeDigits(std::vector<LoopPart>& parts, int loop);
   bool HasNoGaps(const std::vector<LoopPart>& parts, bool rightmost);
@@ -179,7 +181,6 @@ class Nest {
   void WriteBlock(const NestedBlock& block, bool is_start,
                   cost_model::NestStore& out);
   void ReadBindings(const NestedBlock& block);
-  void ReadForms(const NestedBlock& block);
   void WriteAccess(const NestedBlock& block, const BlockAccess& access,
                    cost_model::NestStore& out, size_t* used);
 
@@ -196,42 +197,29 @@ class Nest {
   uint32_t current_ = 0;  // the block that events are about
   const char* unsure_ = nullptr;
 
-  // Of the block that is written: an index by the loops around it, as
-  // cost_model::LoopTerm says what the numbers mean.
-  struct LoopMove {
-    double stride = 0, span = 0, step = 0;
-  };
-  struct Form {
-    std::vector<LoopMove> moves;  // by listed loop
-    std::vector<size_t> places;   // of a variable: where it has parts
-    double constant = 0;
-    bool irregular = false;
-  };
-  void Resize(Form& form) const;
-  void AddPart(Form& to, size_t place, double stride, double span,
-               double step) const;
-  Form& FormOfIndex(const NestedBlock& block, const IndexExpr& index,
-                    Form& form);
+  // Of the block that is written: an index by the loops around it, of which
+  // those of one iteration are left out.
+  void FormOfIndex(const NestedBlock& block, const IndexExpr& index,
+                   cost_model::IndexForm& form);
+  void AddVariable(const NestedBlock& block, size_t variable, double factor,
+                   cost_model::IndexForm& form) const;
   // Of a dimension of a packed buffer.
   void FormOfPart(const NestedBlock& block, const BlockAccess& access,
-                  const space::Panels& panels, space::PanelDim dim, Form& form);
+                  const space::Panels& panels, space::PanelDim dim,
+                  cost_model::IndexForm& form);
   // tensorize.cc: the same in a block that is an instruction.
   void FormOfDotPart(const space::Panels& panels, space::PanelDim::Part part,
-                     Form& form) const;
-  void ScaleForm(Form& form, double factor) const;
+                     cost_model::IndexForm& form) const;
   // How far the group's numbers, all of which an instruction reads, are apart
   // in dimension `d` of what it reads.
   double GroupSpan(const NestedBlock& block, const BlockAccess& access,
                    const space::Panels& panels, size_t d) const;
-  void WriteDot(const NestedBlock& block, cost_model::NestStore& out) const;
-  void DivideForm(Form& form, double width) const;
-  void RemainderForm(Form& form, double width) const;
   std::vector<int> place_;   // of each loop around the block; -1: not listed
   std::vector<int> listed_;  // loops around it of more than one iteration
   size_t depth_ = 0;
-  std::vector<Form> variables_;
+  std::vector<cost_model::IndexForm> variables_;
   cost_model::FormMap forms_;  // the same, once an index asks for them
-  std::vector<Form> dims_;
+  std::vector<cost_model::IndexForm> dims_;
   std::vector<std::vector<double>> lowest_, highest_;  // offsets, by access
   std::vector<space::LoopView> views_;
   std::vector<int> snapshot_;

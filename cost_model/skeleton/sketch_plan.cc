@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/arith/analyzer.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/instruction_reader.h"
 #include "compiler/schedule/schedule.h"
@@ -33,6 +34,53 @@ using schedule::InstructionReader;
 absl::Status NotExpressed(std::string_view what) {
   return absl::UnimplementedError(
       absl::StrCat("no skeleton: ", std::string(what)));
+}
+
+// With these numbers; others may be.
+absl::Status NotWithThese(std::string_view what) {
+  return absl::OutOfRangeError(
+      absl::StrCat("no skeleton: ", std::string(what)));
+}
+
+// `binding` as a sum of loops and of digits of fused ones; false where it is
+// anything else.
+bool ReadParts(const ir::Expr& binding, int64_t factor, const VarNumbers& loops,
+               std::vector<LoopPart>& parts, int64_t& constant) {
+  if (const auto value = ir::AsInt(binding)) {
+    constant += factor * *value;
+    return true;
+  }
+  if (const auto* var = As<ir::VarNode>(binding)) {
+    const auto loop = loops.find(var);
+    if (loop == loops.end()) return false;
+    parts.push_back({loop->second, factor});
+    return true;
+  }
+  const auto* node = As<ir::BinaryNode>(binding);
+  if (node == nullptr) return false;
+  if (node->op == ir::BinaryOp::kAdd) {
+    return ReadParts(node->a, factor, loops, parts, constant) &&
+           ReadParts(node->b, factor, loops, parts, constant);
+  }
+  const auto by = ir::AsInt(node->b);
+  if (!by || *by < 1) return false;
+  if (node->op == ir::BinaryOp::kMul) {
+    return ReadParts(node->a, factor * *by, loops, parts, constant);
+  }
+  const size_t before = parts.size();
+  if (!ReadParts(node->a, factor, loops, parts, constant) ||
+      parts.size() != before + 1 || parts.back().coefficient != factor) {
+    return false;
+  }
+  LoopPart& digit = parts.back();
+  if (node->op == ir::BinaryOp::kFloorDiv) {
+    digit.lower *= *by;
+  } else if (node->op == ir::BinaryOp::kFloorMod && digit.upper == 0) {
+    digit.upper = digit.lower * *by;
+  } else {
+    return false;
+  }
+  return true;
 }
 
 // A block of the program and the loops around it, outermost first.
@@ -67,7 +115,8 @@ class Planner {
     while (next < all.size() && !all[next].is_sample()) ++next;
     TF_RETURN_IF_ERROR(replay_.Advance(sketch_, next));
     for (size_t i = 0; i < next; ++i) {
-      if (all[i].primitive == "annotate") TF_RETURN_IF_ERROR(Annotate(all[i]));
+      if (all[i].primitive != "annotate") continue;
+      TF_RETURN_IF_ERROR(Annotate(InstructionReader(all[i], replay_.ids())));
     }
     TF_RETURN_IF_ERROR(Look());
     TF_RETURN_IF_ERROR(PlaceNew());
@@ -140,7 +189,7 @@ class Planner {
     TF_RETURN_IF_ERROR(Complete(in, *step));
     const size_t known = nest_.loops().size();
     nest_.AddBuffers(buffers_.buffers());
-    if (const char* why = nest_.Do(*step, values_)) return NotExpressed(why);
+    if (const char* why = nest_.Do(*step, values_)) return NotWithThese(why);
     varies_.resize(nest_.loops().size(), true);
     if (const auto* split = std::get_if<SplitLoop>(&*step)) {
       bool varies = varies_[split->loop];
@@ -196,7 +245,7 @@ class Planner {
           name == "unroll" ? ir::ForKind::kUnrolled : ir::ForKind::kVectorized;
       step = mark;
     } else if (name == "annotate") {
-      return Annotate(in);
+      return Annotate(r);
     } else if (name == "compute_at" || name == "reverse_compute_at") {
       return ReadMove(r, name == "reverse_compute_at", step);
     } else if (name == "rfactor") {
@@ -292,7 +341,7 @@ class Planner {
         for (BlockRegion& need : reverse ? theirs.writes : theirs.reads) {
           if (need.buffer != region.buffer) continue;
           const int number = NumberOf(other.node->name);
-          TF_RETURN_IF_ERROR(Regroup(nest_.block(number), need));
+          TF_RETURN_IF_ERROR(Regroup(nest_.block(number), *other.node, need));
           for (const IndexExpr& min : need.mins) {
             if (!min.linear && min.divisor == 1 && min.modulus == 1) {
               return NotExpressed("a region that is not linear");
@@ -394,15 +443,12 @@ class Planner {
       VarNumbers numbers(loop_of_.begin(), loop_of_.end());
       numbers.insert(made.begin(), made.end());
       for (const ir::IterVar& iter : block.node->iters) {
-        const IndexExpr binding = ReadIndex(iter.binding, numbers);
-        if (!binding.linear) {
-          return NotExpressed("a binding that is not linear");
+        placed.bindings.emplace_back();
+        placed.constants.push_back(0);
+        if (!ReadParts(iter.binding, 1, numbers, placed.bindings.back(),
+                       placed.constants.back())) {
+          return NotExpressed("a binding that is no sum of loops");
         }
-        std::vector<LoopPart>& parts = placed.bindings.emplace_back();
-        for (const auto& [loop, factor] : binding.terms) {
-          parts.push_back({loop, static_cast<int64_t>(factor)});
-        }
-        placed.constants.push_back(static_cast<int64_t>(binding.constant));
         placed.iters.push_back(
             {iter.type, ir::AsInt(iter.dom.extent).value_or(1)});
       }
@@ -413,7 +459,7 @@ class Planner {
       return Match();
     }
     nest_.AddBuffers(buffers_.buffers());
-    if (const char* why = nest_.Do(place, values_)) return NotExpressed(why);
+    if (const char* why = nest_.Do(place, values_)) return NotWithThese(why);
     varies_.resize(nest_.loops().size(), false);
     plan_.steps.emplace_back(std::move(place));
     return Match();
@@ -445,14 +491,14 @@ class Planner {
   absl::Status Match() {
     loop_of_.clear();
     if (blocks_.size() != nest_.order().size()) {
-      return NotExpressed("another number of blocks");
+      return NotWithThese("another number of blocks");
     }
     for (size_t i = 0; i < blocks_.size(); ++i) {
       const ProgramBlock& block = blocks_[i];
       const int number = nest_.order()[i];
       const NestedBlock& nested = nest_.block(number);
       if (names_[static_cast<size_t>(number)] != block.node->name) {
-        return NotExpressed("another order of blocks");
+        return NotWithThese("another order of blocks");
       }
       bool same = block.loops.size() == nested.loops.size() &&
                   SameIters(*block.node, nested);
@@ -464,12 +510,12 @@ class Planner {
                    nest_.loops()[nested.loops[l]].extent;
       }
       if (!same) {
-        return NotExpressed(absl::StrCat(
+        return NotWithThese(absl::StrCat(
             "other loops than in the program after ", LastPrimitive()));
       }
       const bool guarded = nested.guarded || nested.reduce_guarded;
       if (guarded == ir::IsConstInt(block.node->predicate, 1)) {
-        return NotExpressed("other guards than in the program");
+        return NotWithThese("other guards than in the program");
       }
     }
     return absl::OkStatus();
@@ -482,11 +528,13 @@ class Planner {
       const int number = NumberOf(block.node->name);
       TF_ASSIGN_OR_RETURN(BlockInfo info, ReadBlock(block.node, buffers_));
       const NestedBlock& nested = nest_.block(number);
-      TF_RETURN_IF_ERROR(Regroup(nested, info.body));
-      if (info.init) TF_RETURN_IF_ERROR(Regroup(nested, *info.init));
+      TF_RETURN_IF_ERROR(Regroup(nested, *block.node, info.body));
+      if (info.init) {
+        TF_RETURN_IF_ERROR(Regroup(nested, *block.node, *info.init));
+      }
       for (auto* regions : {&info.reads, &info.writes}) {
         for (BlockRegion& region : *regions) {
-          TF_RETURN_IF_ERROR(Regroup(nested, region));
+          TF_RETURN_IF_ERROR(Regroup(nested, *block.node, region));
         }
       }
       plan_.infos[static_cast<size_t>(number)] = std::move(info);
@@ -500,60 +548,90 @@ class Planner {
     return absl::OkStatus();
   }
 
-  absl::Status Regroup(const NestedBlock& block, BlockStore& store) const {
+  // Puts former variables in place of their parts, whose coefficients depend on
+  // decisions.
+  absl::Status Regroup(const NestedBlock& nested, const ir::BlockNode& block,
+                       BlockStore& store) const {
     for (BlockAccess& access : store.accesses) {
       for (IndexExpr& index : access.indices) {
-        TF_RETURN_IF_ERROR(Regroup(block, index, /*is_region=*/false));
+        TF_RETURN_IF_ERROR(Regroup(nested, block, index));
       }
       for (BlockAccess& alike : access.alike) {
         for (IndexExpr& index : alike.indices) {
-          TF_RETURN_IF_ERROR(Regroup(block, index, /*is_region=*/false));
+          TF_RETURN_IF_ERROR(Regroup(nested, block, index));
         }
       }
     }
     return absl::OkStatus();
   }
-  absl::Status Regroup(const NestedBlock& block, BlockRegion& region) const {
+  absl::Status Regroup(const NestedBlock& nested, const ir::BlockNode& block,
+                       BlockRegion& region) const {
     for (IndexExpr& index : region.mins) {
-      TF_RETURN_IF_ERROR(Regroup(block, index, /*is_region=*/true));
+      TF_RETURN_IF_ERROR(Regroup(nested, block, index));
     }
     return absl::OkStatus();
   }
 
-  // Puts the former variable in place of its parts, whose coefficients depend
-  // on decisions.
-  absl::Status Regroup(const NestedBlock& block, IndexExpr& index,
-                       bool is_region) const {
-    for (size_t g = 0; g < block.written_out.size(); ++g) {
-      const auto& parts = block.written_out[g];
-      if (parts.size() == 1 && parts[0].second == 1) continue;
-      if (!index.linear && !is_region) {
-        return NotExpressed("an index that divides a factored variable");
-      }
-      std::optional<double> factor;
-      size_t first = index.terms.size(), found = 0;
-      for (const auto& [part, coefficient] : parts) {
-        for (size_t t = 0; t < index.terms.size(); ++t) {
-          if (index.terms[t].first != part) continue;
-          const double own =
-              index.terms[t].second / static_cast<double>(coefficient);
-          if (factor && *factor != own) continue;
-          factor = own;
-          first = std::min(first, t);
-          ++found;
-        }
-      }
-      // By itself the factored loop's variable is the place of a result.
-      if (found < parts.size()) continue;
-      std::erase_if(index.terms, [&](const auto& term) {
-        return std::any_of(parts.begin(), parts.end(), [&](const auto& part) {
-          return part.first == term.first;
-        });
-      });
-      index.terms.insert(index.terms.begin() + static_cast<ptrdiff_t>(first),
-                         {static_cast<int>(block.iters.size() + g), *factor});
+  // The variable as the program has it.
+  static ir::Expr ValueOfVariable(const NestedBlock& nested,
+                                  const ir::BlockNode& block, size_t variable) {
+    if (variable < block.iters.size()) return block.iters[variable].var;
+    ir::Expr value = ir::IntConst(0);
+    for (const LoopPart& part :
+         nested.written_out[variable - block.iters.size()]) {
+      ir::Expr whole =
+          ValueOfVariable(nested, block, static_cast<size_t>(part.loop));
+      if (part.upper != 0)
+        whole = ir::FloorMod(whole, ir::IntConst(part.upper));
+      if (part.lower != 1)
+        whole = ir::FloorDiv(whole, ir::IntConst(part.lower));
+      value = value + whole * part.coefficient;
     }
-    return absl::OkStatus();
+    return value;
+  }
+
+  // An index that is factor * former + other variables + constant.
+  absl::Status Regroup(const NestedBlock& nested, const ir::BlockNode& block,
+                       IndexExpr& index) const {
+    if (nested.written_out.empty()) return absl::OkStatus();
+    // The factored loop's variable is the place of a partial result; other
+    // variables have no former one in them.
+    VarNumbers others;
+    arith::Analyzer analyzer;
+    bool uses_parts = false;
+    for (size_t i = 0; i < block.iters.size(); ++i) {
+      const ir::IterVar& iter = block.iters[i];
+      analyzer.Bind(iter.var, iter.dom);
+      const bool is_part = std::any_of(
+          nested.written_out.begin(), nested.written_out.end(),
+          [&](const std::vector<LoopPart>& parts) {
+            return std::any_of(parts.begin(), parts.end(), [&](LoopPart part) {
+              return part.loop == static_cast<int>(i);
+            });
+          });
+      if (!is_part) others.emplace(iter.var.get(), static_cast<int>(i));
+      uses_parts |= is_part && ir::UsesVar(index.expr, iter.var.get());
+    }
+    const bool is_place =
+        index.linear && index.terms.size() == 1 && index.terms[0].first == 0;
+    if (!uses_parts || is_place) return absl::OkStatus();
+    // Strides and dilations are small.
+    for (int64_t factor = 1; factor <= 8; ++factor) {
+      for (size_t g = 0; g < nested.written_out.size(); ++g) {
+        const size_t former = block.iters.size() + g;
+        IndexExpr rest = ReadIndex(
+            analyzer.Simplify(index.expr -
+                              ValueOfVariable(nested, block, former) * factor),
+            others);
+        if (!rest.linear) continue;
+        rest.expr = index.expr;
+        rest.terms.insert(rest.terms.begin(), {static_cast<int>(former),
+                                               static_cast<double>(factor)});
+        index = std::move(rest);
+        return absl::OkStatus();
+      }
+    }
+    return NotExpressed("an index that divides a factored variable");
   }
 
   // --- Variables of the trace ----------------------------------------------
@@ -578,32 +656,30 @@ class Planner {
 
   // Annotations of blocks are read off the program; the root's are for the
   // postprocs.
-  absl::Status Annotate(const Instruction& in) {
-    const auto* rv = std::get_if<schedule::Rv>(&in.args[0].second.value);
-    const auto* key = std::get_if<ir::Attr>(&in.args[1].second.value);
-    if (rv == nullptr || key == nullptr || key->AsString() == nullptr) {
-      return NotExpressed("an odd annotation");
+  absl::Status Annotate(InstructionReader reader) {
+    const schedule::BlockOrLoop where = reader.Where(0);
+    const std::string key = reader.Text(1);
+    const schedule::AnnValue value = reader.Annotation(2);
+    TF_RETURN_IF_ERROR(reader.status());
+    const auto* block = std::get_if<schedule::BlockRv>(&where);
+    if (block == nullptr) return NotExpressed("an annotated loop");
+    TF_ASSIGN_OR_RETURN(const ir::BlockPtr node,
+                        replay_.schedule().Get(*block));
+    if (node->name != "root" || key == space::kStream) return absl::OkStatus();
+    std::optional<Operand>& operand =
+        key == space::kParallel    ? plan_.parallel_jobs
+        : key == space::kVectorize ? plan_.vectorize
+                                   : plan_.unroll_steps;
+    if (&operand == &plan_.unroll_steps && key != space::kUnrollExplicit) {
+      return NotExpressed(key);
     }
-    if (rv->kind != schedule::RvKind::kBlock) {
-      return NotExpressed("an annotated loop");
-    }
-    const std::string& name = *key->AsString();
-    std::optional<Operand>* slot =
-        name == space::kParallel         ? &plan_.parallel_jobs
-        : name == space::kVectorize      ? &plan_.vectorize
-        : name == space::kUnrollExplicit ? &plan_.unroll_steps
-                                         : nullptr;
-    if (slot == nullptr) return absl::OkStatus();
-    if (const auto* sampled =
-            std::get_if<schedule::Rv>(&in.args[2].second.value)) {
-      const size_t id = static_cast<size_t>(sampled->id);
-      if (id >= replay_.ids().size()) return NotExpressed("an unknown value");
-      TF_ASSIGN_OR_RETURN(*slot, ValueOf({replay_.ids()[id]}));
+    if (const auto* sampled = std::get_if<schedule::ExprRv>(&value)) {
+      TF_ASSIGN_OR_RETURN(operand, ValueOf(*sampled));
       return absl::OkStatus();
     }
-    const auto number = std::get<ir::Attr>(in.args[2].second.value).AsInt();
+    const auto number = std::get<ir::Attr>(value).AsInt();
     if (!number) return NotExpressed("an annotation that is no integer");
-    *slot = Operand{-1, *number};
+    operand = Operand{-1, *number};
     return absl::OkStatus();
   }
 

@@ -36,9 +36,14 @@ struct NestedLoop {
   int64_t extent = 1;
   ir::ForKind kind = ir::ForKind::kSerial;
   int64_t unroll_steps = -1;  // -1: no annotation
+  // The loop that it is a part of, where that was split: `step` of it.
+  int parent = -1;
+  int64_t step = 1;
 };
 
-// coefficient * ((loop % upper) // lower); upper 0: no remainder is taken.
+// coefficient * ((loop % upper) // lower), a digit of a fused loop; upper 0: no
+// remainder is taken. A fused loop that was split stands for the sum of its
+// parts.
 struct LoopPart {
   int loop = 0;
   int64_t coefficient = 1;
@@ -68,10 +73,10 @@ struct NestedBlock {
   std::vector<NestedIter> iters;
   std::vector<std::vector<LoopPart>> bindings;  // by iteration variable
   std::vector<int64_t> constants;
-  // Former variables whose parts rfactor made variables: each is the sum of
-  // (variable, coefficient). Expressions have it as variable number
-  // iters.size() + its place here.
-  std::vector<std::vector<std::pair<int, int64_t>>> written_out;
+  // Former variables, of whose loops rfactor made variables: each is a sum in
+  // which variables are in the place of loops. Variable number iters.size() + n
+  // is the n-th of them.
+  std::vector<std::vector<LoopPart>> written_out;
 };
 
 // --- Steps -----------------------------------------------------------------
@@ -159,6 +164,7 @@ struct SketchPlan {
 // Runs the sketch, whose compute locations are those of `decisions`, on the
 // program, and holds each step against what the instruction made there.
 // FailedPrecondition: the decisions are illegal (others may not be).
+// OutOfRange, with the reason: numbers alone do not tell what these make.
 // Unimplemented, with the reason: the sketch does something that no step
 // expresses.
 absl::StatusOr<SketchPlan> PlanSketch(const ir::PrimFuncPtr& program,

@@ -204,47 +204,70 @@ void Nest::Apply(const FactorReduction& step) {
   const int64_t extent = loops_[step.loop].extent;
   factored.loops.clear();
   for (const int loop : joining.loops) {
-    factored.loops.push_back(NewLoop(loops_[loop].extent));
-    loops_.back().kind = loops_[loop].kind;
+    loops_.push_back(loops_[loop]);
+    factored.loops.push_back(static_cast<int>(loops_.size()) - 1);
   }
   const auto copy_of = [&](int loop) {
     const auto at = std::find(joining.loops.begin(), joining.loops.end(), loop);
     return factored.loops[static_cast<size_t>(at - joining.loops.begin())];
   };
-  factored.iters.assign(1, {ir::IterType::kSpatial, extent});
-  factored.bindings.assign(1, {{copy_of(step.loop)}});
-  factored.constants.assign(1, 0);
+  factored.iters.clear();
+  factored.bindings.clear();
+  factored.constants.clear();
+  // The variable of a loop; made where there is none yet.
+  std::vector<std::pair<int, int>> made;
+  const auto variable_of = [&](int loop) {
+    for (const auto& [known, variable] : made) {
+      if (known == loop) return variable;
+    }
+    made.emplace_back(loop, static_cast<int>(factored.iters.size()));
+    factored.iters.push_back(
+        {loop == step.loop ? ir::IterType::kSpatial : ir::IterType::kReduce,
+         loops_[loop].extent});
+    factored.bindings.push_back({{copy_of(loop)}});
+    factored.constants.push_back(0);
+    return made.back().second;
+  };
+  variable_of(step.loop);
+  // Fused loops, by their place among what is written out.
+  std::vector<std::pair<int, int>> wholes;
+  const auto former_of = [&](int fused) {
+    for (const auto& [known, former] : wholes) {
+      if (known == fused) return former;
+    }
+    std::vector<LoopPart> sum;
+    for (const int loop : joining.loops) {
+      if (!IsPartOf(loop, fused)) continue;
+      sum.push_back({variable_of(loop), StepOf(loop, fused)});
+    }
+    factored.written_out.push_back(std::move(sum));
+    wholes.emplace_back(fused,
+                        static_cast<int>(factored.written_out.size()) - 1);
+    return wholes.back().second;
+  };
   for (size_t i = 0; i < joining.iters.size(); ++i) {
-    const bool reduces = joining.iters[i].type != ir::IterType::kSpatial;
-    if (!reduces || !Uses(joining, i, step.loop)) {
-      factored.iters.push_back(joining.iters[i]);
-      factored.bindings.push_back(joining.bindings[i]);
-      for (LoopPart& part : factored.bindings.back()) {
-        part.loop = copy_of(part.loop);
+    std::vector<LoopPart> parts = joining.bindings[i];
+    if (joining.iters[i].type == ir::IterType::kSpatial ||
+        !Uses(joining, i, step.loop)) {
+      for (LoopPart& part : parts) {
+        if (!part.is_digit()) part.loop = copy_of(part.loop);
       }
+      factored.iters.push_back(joining.iters[i]);
+      factored.bindings.push_back(std::move(parts));
       factored.constants.push_back(joining.constants[i]);
       continue;
     }
-    auto& sum = factored.written_out.emplace_back();
-    for (const LoopPart& part : joining.bindings[i]) {
-      if (part.is_digit() || joining.constants[i] != 0) {
-        unsure_ = "a fused loop that is factored";
-        return;
-      }
-      const int loop = copy_of(part.loop);
-      size_t variable = 0;
-      while (variable < factored.iters.size() &&
-             !(factored.bindings[variable].size() == 1 &&
-               factored.bindings[variable][0].loop == loop)) {
-        ++variable;
-      }
-      if (variable == factored.iters.size()) {
-        factored.iters.push_back(
-            {ir::IterType::kReduce, loops_[part.loop].extent});
-        factored.bindings.push_back({{loop}});
-        factored.constants.push_back(0);
-      }
-      sum.emplace_back(static_cast<int>(variable), part.coefficient);
+    if (joining.constants[i] != 0) unsure_ = "a shifted variable is factored";
+    for (LoopPart& part : parts) {
+      part.loop =
+          part.is_digit() ? -1 - former_of(part.loop) : variable_of(part.loop);
+    }
+    factored.written_out.push_back(std::move(parts));
+  }
+  for (std::vector<LoopPart>& parts : factored.written_out) {
+    for (LoopPart& part : parts) {
+      if (part.loop >= 0) continue;
+      part.loop = static_cast<int>(factored.iters.size()) - 1 - part.loop;
     }
   }
 

@@ -40,7 +40,7 @@ int Nest::DimIndexedBy(const NestedBlock& block, int buffer, int iter) {
   return dim;
 }
 
-int Nest::IterOf(const NestedBlock& block, int loop) {
+int Nest::IterOf(const NestedBlock& block, int loop) const {
   for (size_t i = 0; i < block.bindings.size(); ++i) {
     if (Uses(block, i, loop)) return static_cast<int>(i);
   }
@@ -170,20 +170,19 @@ void Nest::Tensorize(NestedBlock& block) {
 
 // --- What the cost model sees ------------------------------------------------
 
-void Nest::ScaleForm(Form& form, double factor) const {
-  for (size_t l = 0; l < depth_; ++l) {
-    form.moves[l].stride *= factor;
-    form.moves[l].span *= factor;
-    form.moves[l].step *= factor;
-  }
-  form.constant *= factor;
-}
-
 // The block counts registers and groups: its variables are those of the loops
 // but the lanes', which stand beside them.
 void Nest::FormOfDotPart(const space::Panels& panels,
-                         space::PanelDim::Part part, Form& form) const {
-  const size_t lane = depth_ - 1;
+                         space::PanelDim::Part part,
+                         cost_model::IndexForm& form) const {
+  const auto keep = [&](bool lane) {
+    const auto other = [&](const cost_model::LoopTerm& term) {
+      return (term.loop == static_cast<int>(depth_) - 1) != lane;
+    };
+    form.terms.erase(
+        std::remove_if(form.terms.begin(), form.terms.end(), other),
+        form.terms.end());
+  };
   const auto lanes = static_cast<double>(panels.lanes);
   const auto vectors = static_cast<double>(panels.width / panels.lanes);
   switch (part) {
@@ -191,21 +190,21 @@ void Nest::FormOfDotPart(const space::Panels& panels,
     case space::PanelDim::kWithin:
       return;
     case space::PanelDim::kLane:
-      std::fill(form.moves.begin(), form.moves.end() - 1, LoopMove());
+      keep(/*lane=*/true);
       form.constant = 0;
       return;
     case space::PanelDim::kOfGroup:
-      return Resize(form);
+      return form.Clear();
     case space::PanelDim::kGroup:
-      return ScaleForm(form, 1 / static_cast<double>(panels.group));
+      return form.Scale(1 / static_cast<double>(panels.group));
     case space::PanelDim::kPanel:
-      form.moves[lane] = {};
-      ScaleForm(form, 1 / lanes);
-      return DivideForm(form, vectors);
+      keep(/*lane=*/false);
+      form.Scale(1 / lanes);
+      return form.FloorDivide(vectors);
     case space::PanelDim::kRegister:
-      form.moves[lane] = {};
-      ScaleForm(form, 1 / lanes);
-      if (panels.is_cut) RemainderForm(form, vectors);
+      keep(/*lane=*/false);
+      form.Scale(1 / lanes);
+      if (panels.is_cut) form.Modulo(vectors);
       return;
   }
 }
@@ -220,25 +219,6 @@ double Nest::GroupSpan(const NestedBlock& block, const BlockAccess& access,
   const BlockIter& iter =
       block.info->iters[static_cast<size_t>(block.group_iter)];
   return access.indices[d].expr.get() == iter.var ? apart : 0;
-}
-
-// One operation and one load of each operand, whose groups are as wide as the
-// sums and follow each other as these do (cost_model/loop_nest.cc).
-void Nest::WriteDot(const NestedBlock& block,
-                    cost_model::NestStore& out) const {
-  const DotProduct& dot = *block.info->dot;
-  out.ops = dot.ops;
-  out.domain_size = static_cast<double>(dot.lanes);
-  for (cost_model::NestAccess& access : out.accesses) {
-    const int width =
-        (*buffers_)[static_cast<size_t>(access.buffer)].element_bytes;
-    if (access.writes || width >= dot.sum_bytes) continue;
-    access.loads = 1;
-    access.group = dot.sum_bytes / width;
-    for (size_t at = depth_ - 1; at < access.strides.size(); at += depth_) {
-      access.strides[at] *= static_cast<double>(width) / dot.sum_bytes;
-    }
-  }
 }
 
 }  // namespace tilefarm::skeleton

@@ -1,6 +1,6 @@
 // A finished nest as the cost model's LoopNest, without the loops of one
-// iteration (about half of them). The arithmetic on strides is
-// that of cost_model/affine.cc, in the same order, so that no bit differs.
+// iteration (about half of them). Forms of indices are added in the order in
+// which BuildLoopNest adds them, so that no bit differs.
 #include <algorithm>
 #include <cmath>
 
@@ -9,23 +9,21 @@
 
 namespace tilefarm::skeleton {
 
+using cost_model::IndexForm;
 using cost_model::NestAccess;
 using cost_model::NestStore;
 
-void Nest::Resize(Form& form) const {
-  form.moves.assign(depth_, {});
-  form.places.clear();
-  form.constant = 0;
-  form.irregular = false;
+namespace {
+
+// factor * the part of `whole`.
+void AddPart(IndexForm& form, IndexForm whole, const LoopPart& part,
+             double factor) {
+  if (part.upper != 0) whole.Modulo(static_cast<double>(part.upper));
+  if (part.lower != 1) whole.FloorDivide(static_cast<double>(part.lower));
+  form.Add(whole, factor * static_cast<double>(part.coefficient));
 }
 
-void Nest::AddPart(Form& to, size_t place, double stride, double span,
-                   double step) const {
-  auto& [s, w, whole] = to.moves[place];
-  whole = whole == 0 ? step : cost_model::CommonStep(whole, step);
-  s += stride;
-  w = w * span == 0 ? w + span : std::max({w, span, std::abs(s)});
-}
+}  // namespace
 
 void Nest::ReadBindings(const NestedBlock& block) {
   forms_.clear();
@@ -42,133 +40,62 @@ void Nest::ReadBindings(const NestedBlock& block) {
     variables_.resize(block.bindings.size());
   }
   for (size_t i = 0; i < block.bindings.size(); ++i) {
-    Form& form = variables_[i];
-    Resize(form);
+    IndexForm& form = variables_[i];
+    form.Clear();
     form.constant = static_cast<double>(block.constants[i]);
     for (const LoopPart& part : block.bindings[i]) {
-      if (place_[part.loop] < 0) continue;
-      double stride = 1, step = 1;
-      double span = static_cast<double>(loops_[part.loop].extent - 1);
-      if (part.upper != 0) {
-        const auto modulus = static_cast<double>(part.upper);
-        if (std::fmod(step, modulus) == 0) continue;
-        stride = std::fmod(stride, modulus);
-        span = std::min(span, modulus - 1);
-        step = cost_model::CommonStep(step, modulus);
+      IndexForm whole;
+      for (const int loop : listed_) {
+        if (part.is_digit() ? !IsPartOf(loop, part.loop) : loop != part.loop) {
+          continue;
+        }
+        const auto step =
+            static_cast<double>(part.is_digit() ? StepOf(loop, part.loop) : 1);
+        const auto last = static_cast<double>(loops_[loop].extent - 1);
+        whole.Add({place_[static_cast<size_t>(loop)], step, last * step, step});
       }
-      if (part.lower != 1) {
-        const auto lower = static_cast<double>(part.lower);
-        const double factor = 1 / lower;
-        stride *= factor;
-        span *= std::abs(factor);
-        step = cost_model::QuotientStep(step, lower);
-      }
-      const auto coefficient = static_cast<double>(part.coefficient);
-      const auto place = static_cast<size_t>(place_[part.loop]);
-      if (std::find(form.places.begin(), form.places.end(), place) ==
-          form.places.end()) {
-        form.places.push_back(place);
-      }
-      AddPart(form, place, stride * coefficient, span * std::abs(coefficient),
-              step * std::abs(coefficient));
+      AddPart(form, std::move(whole), part, 1);
     }
   }
 }
 
-// The variables as indices that are not linear need them.
-void Nest::ReadForms(const NestedBlock& block) {
-  for (size_t i = 0; i < block.bindings.size(); ++i) {
-    const Form& known = variables_[i];
-    cost_model::IndexForm& made = forms_[block.info->iters[i].var];
-    made.constant = known.constant;
-    for (size_t l = 0; l < depth_; ++l) {
-      if (known.moves[l].stride == 0 && known.moves[l].span == 0) continue;
-      made.terms.push_back({static_cast<int>(l), known.moves[l].stride,
-                            known.moves[l].span, known.moves[l].step});
-    }
+// factor * the variable.
+void Nest::AddVariable(const NestedBlock& block, size_t variable, double factor,
+                       IndexForm& form) const {
+  if (variable < block.iters.size()) {
+    form.Add(variables_[variable], factor);
+    return;
+  }
+  for (const LoopPart& part :
+       block.written_out[variable - block.iters.size()]) {
+    IndexForm whole;
+    AddVariable(block, static_cast<size_t>(part.loop), 1, whole);
+    AddPart(form, std::move(whole), part, factor);
   }
 }
 
-Nest::Form& Nest::FormOfIndex(const NestedBlock& block, const IndexExpr& index,
-                              Form& form) {
-  Resize(form);
-  if (index.linear) {
-    form.constant = index.constant;
-    const auto add = [&](int variable, double factor) {
-      const Form& part = variables_[static_cast<size_t>(variable)];
-      form.constant += factor * part.constant;
-      const double width = std::abs(factor);
-      for (const size_t l : part.places) {
-        if (part.moves[l].stride == 0 && part.moves[l].span == 0) continue;
-        AddPart(form, l, part.moves[l].stride * factor,
-                part.moves[l].span * width, part.moves[l].step * width);
-      }
-    };
-    for (const auto& [variable, factor] : index.terms) {
-      if (static_cast<size_t>(variable) < block.iters.size()) {
-        add(variable, factor);
-        continue;
-      }
-      const size_t former = static_cast<size_t>(variable) - block.iters.size();
-      for (const auto& [part, coefficient] : block.written_out[former]) {
-        add(part, factor * static_cast<double>(coefficient));
+void Nest::FormOfIndex(const NestedBlock& block, const IndexExpr& index,
+                       IndexForm& form) {
+  form.Clear();
+  if (!index.linear) {
+    // Expressions name the variables.
+    if (forms_.empty()) {
+      for (size_t i = 0; i < block.bindings.size(); ++i) {
+        forms_[block.info->iters[i].var] = variables_[i];
       }
     }
-    return form;
+    form = cost_model::FormOf(index.expr, forms_);
+    return;
   }
-  if (forms_.empty()) ReadForms(block);
-  const cost_model::IndexForm result = cost_model::FormOf(index.expr, forms_);
-  form.constant = result.constant;
-  form.irregular = result.irregular;
-  for (const cost_model::LoopTerm& term : result.terms) {
-    form.moves[static_cast<size_t>(term.loop)] = {term.stride, term.span,
-                                                  term.step};
+  form.constant = index.constant;
+  for (const auto& [variable, factor] : index.terms) {
+    AddVariable(block, static_cast<size_t>(variable), factor, form);
   }
-  return form;
-}
-
-// i // width: what stays within a panel vanishes.
-void Nest::DivideForm(Form& form, double width) const {
-  double rest = std::fmod(form.constant, width);
-  bool negative = rest < 0;
-  for (size_t l = 0; l < depth_; ++l) {
-    if (std::fmod(form.moves[l].step, width) == 0) continue;
-    rest += form.moves[l].span;
-    negative |= form.moves[l].stride < 0 && form.moves[l].span > 0;
-  }
-  if (!negative && rest < width) {
-    for (size_t l = 0; l < depth_; ++l) {
-      if (std::fmod(form.moves[l].step, width) == 0) continue;
-      form.moves[l] = {};
-    }
-    form.constant -= std::fmod(form.constant, width);
-  }
-  const double factor = 1 / width;
-  for (size_t l = 0; l < depth_; ++l) {
-    form.moves[l].stride *= factor;
-    form.moves[l].span *= std::abs(factor);
-    form.moves[l].step = cost_model::QuotientStep(form.moves[l].step, width);
-  }
-  form.constant *= factor;
-}
-
-// i % width.
-void Nest::RemainderForm(Form& form, double width) const {
-  for (size_t l = 0; l < depth_; ++l) {
-    if (std::fmod(form.moves[l].step, width) == 0) {
-      form.moves[l] = {};
-    } else {
-      form.moves[l].stride = std::fmod(form.moves[l].stride, width);
-      form.moves[l].span = std::min(form.moves[l].span, width - 1);
-      form.moves[l].step = cost_model::CommonStep(form.moves[l].step, width);
-    }
-  }
-  form.constant = std::fmod(form.constant, width);
 }
 
 void Nest::FormOfPart(const NestedBlock& block, const BlockAccess& access,
                       const space::Panels& panels, space::PanelDim dim,
-                      Form& form) {
+                      IndexForm& form) {
   FormOfIndex(block, access.indices[static_cast<size_t>(dim.dim)], form);
   if (block.group_iter >= 0 && panels.lanes > 0) {
     return FormOfDotPart(panels, dim.part, form);
@@ -180,18 +107,18 @@ void Nest::FormOfPart(const NestedBlock& block, const BlockAccess& access,
     case space::PanelDim::kWhole:
       return;
     case space::PanelDim::kPanel:
-      return DivideForm(form, width);
+      return form.FloorDivide(width);
     case space::PanelDim::kWithin:
-      return RemainderForm(form, width);
+      return form.Modulo(width);
     case space::PanelDim::kRegister:
-      if (panels.is_cut) RemainderForm(form, width);
-      return DivideForm(form, lanes);
+      if (panels.is_cut) form.Modulo(width);
+      return form.FloorDivide(lanes);
     case space::PanelDim::kLane:
-      return RemainderForm(form, lanes);
+      return form.Modulo(lanes);
     case space::PanelDim::kGroup:
-      return DivideForm(form, group);
+      return form.FloorDivide(group);
     case space::PanelDim::kOfGroup:
-      return RemainderForm(form, group);
+      return form.Modulo(group);
   }
 }
 
@@ -244,14 +171,15 @@ void Nest::WriteAccess(const NestedBlock& block, const BlockAccess& access,
     into.loads += for_all ? 1 + static_cast<int>(access.alike.size()) : 1;
   }
   for (size_t d = 0; d < dims; ++d) {
-    const Form& form = dims_[d];
+    const IndexForm& form = dims_[d];
     into.irregular |= form.irregular;
-    for (size_t l = 0; l < depth_; ++l) {
-      if (out.loops[l].extent == 1) continue;
-      const size_t at = d * depth_ + l;
-      if (added || form.moves[l].span > into.spans[at]) {
-        into.spans[at] = form.moves[l].span;
-        into.strides[at] = form.moves[l].stride;
+    for (const cost_model::LoopTerm& term : form.terms) {
+      const auto place = static_cast<size_t>(term.loop);
+      if (out.loops[place].extent == 1) continue;
+      const size_t at = d * depth_ + place;
+      if (added || term.span > into.spans[at]) {
+        into.spans[at] = term.span;
+        into.strides[at] = term.stride;
       }
     }
     double& low = lowest_[entry][d];
@@ -304,7 +232,11 @@ void Nest::WriteBlock(const NestedBlock& block, bool is_start, NestStore& out) {
     }
   }
   out.accesses.resize(used);
-  if (block.group_iter >= 0) WriteDot(block, out);
+  if (block.group_iter >= 0) {
+    const DotProduct& dot = *info.dot;
+    out.domain_size = static_cast<double>(dot.lanes);
+    cost_model::CountAsDotProduct(*buffers_, dot.sum_bytes, dot.is_float, out);
+  }
 }
 
 void Nest::Write(cost_model::LoopNest& out) {

@@ -89,11 +89,23 @@ TEST_F(AffineTest, APartOfAFusedLoopStaysAtTheStartOfAPanel) {
 }
 
 TEST_F(AffineTest, StepsOfSumsDivideBoth) {
-  EXPECT_EQ(CommonStep(28, 2), 2);
-  EXPECT_EQ(CommonStep(12, 18), 6);
-  EXPECT_EQ(CommonStep(0.5, 2), 1);
-  EXPECT_EQ(QuotientStep(48, 16), 3);
-  EXPECT_EQ(QuotientStep(8, 16), 1);
+  const auto sum = [](double a, double b) {
+    IndexForm form;
+    form.Add({0, 1, 7, a});
+    form.Add({0, 1, 7, b});
+    return form.terms[0].step;
+  };
+  EXPECT_EQ(sum(28, 2), 2);
+  EXPECT_EQ(sum(12, 18), 6);
+  EXPECT_EQ(sum(0.5, 2), 1);
+  const auto quotient = [](double step, double divisor) {
+    IndexForm form;
+    form.Add({0, step, 1000, step});
+    form.FloorDivide(divisor);
+    return form.terms[0].step;
+  };
+  EXPECT_EQ(quotient(48, 16), 3);
+  EXPECT_EQ(quotient(8, 16), 1);
   const IndexForm form = FormOf(Expr(i_) * 28 + Expr(i_) * 2, forms_);
   EXPECT_EQ(TermOf(form, 0).step, 2);
 }

@@ -1,5 +1,5 @@
-// Text -> tokens of the TVMScript dialect, with Python's indentation rules.
-// Private to the parser.
+// Text -> tokens of the TVMScript dialect, with Python's indentation rules. For
+// the parsers of programs and of traces.
 #ifndef TILEFARM_COMPILER_IR_LEXER_H_
 #define TILEFARM_COMPILER_IR_LEXER_H_
 

@@ -398,18 +398,26 @@ bool IsOutput(const ScheduleState& state, const BlockNode* block) {
   return false;
 }
 
-absl::StatusOr<ir::Buffer> NthBuffer(const ScheduleState& state,
-                                     std::string_view primitive,
-                                     const BlockNode* block, bool read,
-                                     int index) {
+absl::StatusOr<BlockBuffer> GetBuffer(const ScheduleState& state,
+                                      std::string_view primitive, BlockRv rv,
+                                      bool read, int index) {
+  TF_ASSIGN_OR_RETURN(const BlockPtr block, state.Get(primitive, rv));
   const auto& regions = read ? block->reads : block->writes;
   if (index < 0 || index >= static_cast<int>(regions.size())) {
     return state.Invalid(
-        primitive, block,
+        primitive, block.get(),
         absl::StrCat("there is no ", read ? "read" : "write", " buffer ", index,
                      ", the block has ", regions.size()));
   }
-  return regions[index].buffer;
+  return BlockBuffer{block, regions[index].buffer};
+}
+
+absl::StatusOr<BlockPtr> ScopeOf(const ScheduleState& state,
+                                 std::string_view primitive,
+                                 const BlockPtr& block) {
+  BlockPtr scope = state.Scope(block.get());
+  if (scope != nullptr) return scope;
+  return state.Illegal(primitive, block.get(), "the root block has no scope");
 }
 
 bool HasReduceIter(const BlockNode* block) {

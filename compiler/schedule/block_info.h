@@ -110,11 +110,19 @@ absl::Status CheckStagePipeline(const ScheduleState& state,
 
 // Writes a parameter or a buffer allocated outside of the scope.
 bool IsOutput(const ScheduleState& state, const ir::BlockNode* block);
-// InvalidArgument where the block has no such read or write.
-absl::StatusOr<ir::Buffer> NthBuffer(const ScheduleState& state,
+// A block, and one of the buffers that it reads or writes. InvalidArgument
+// where it has no such read or write.
+struct BlockBuffer {
+  ir::BlockPtr block;
+  ir::Buffer buffer;
+};
+absl::StatusOr<BlockBuffer> GetBuffer(const ScheduleState& state,
+                                      std::string_view primitive, BlockRv block,
+                                      bool read, int index);
+// The block around it; FailedPrecondition for the root.
+absl::StatusOr<ir::BlockPtr> ScopeOf(const ScheduleState& state,
                                      std::string_view primitive,
-                                     const ir::BlockNode* block, bool read,
-                                     int index);
+                                     const ir::BlockPtr& block);
 // A reduce iteration variable, or any binding that needs order.
 bool HasReduceIter(const ir::BlockNode* block);
 // The loop occurs in the binding of a variable of that type.

@@ -62,17 +62,6 @@ std::string CacheBlockName(const ScheduleState& state,
   return absl::StrCat(base, "_", i);
 }
 
-// Buffers of all blocks of the scope that access `buffer`, redirected.
-void RedirectReaders(const std::vector<ir::BlockPtr>& readers,
-                     const ir::Buffer& from, const ir::Buffer& to,
-                     ScopeEditor& edit, BlockReuse& reuse) {
-  for (const ir::BlockPtr& reader : readers) {
-    const ir::Stmt redirected = RedirectBuffer(reader, from, to);
-    reuse.emplace_back(reader.get(), ir::As<ir::BlockNode>(redirected));
-    edit.Replace(reader.get(), redirected);
-  }
-}
-
 // Steps 1 and 3 of cache_read for a buffer with a writer in the scope.
 absl::Status CheckCacheReadOfWritten(const ScheduleState& state,
                                      const BlockScope& deps,
@@ -113,22 +102,37 @@ absl::Status CheckCacheReadOfWritten(const ScheduleState& state,
   return absl::OkStatus();
 }
 
+// Puts the copy in its place; `users` access `to` instead of `from` from then
+// on.
+BlockRv InsertCopy(ScheduleState& state, const ir::BlockPtr& scope,
+                   const CopyPlace& place, const CopyNest& copy,
+                   const std::vector<ir::BlockPtr>& users,
+                   const ir::Buffer& from, const ir::Buffer& to) {
+  ScopeEditor edit;
+  BlockReuse reuse;
+  edit.Insert(place.parent.get(), place.position, copy.nest);
+  for (const ir::BlockPtr& user : users) {
+    const ir::Stmt redirected = RedirectBuffer(user, from, to);
+    reuse.emplace_back(user.get(), ir::As<ir::BlockNode>(redirected));
+    edit.Replace(user.get(), redirected);
+  }
+  edit.AddAlloc(to);
+  state.Replace(scope.get(), edit.Apply(*scope), reuse);
+  return state.NewBlock(copy.block);
+}
+
 }  // namespace
 
 absl::StatusOr<BlockRv> CacheRead(ScheduleState& state, BlockRv block_rv,
                                   int read_buffer_index,
                                   std::string_view storage_scope) {
   constexpr char kPrimitive[] = "cache_read";
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
-                      state.Get(kPrimitive, block_rv));
-  TF_ASSIGN_OR_RETURN(const ir::Buffer buffer,
-                      NthBuffer(state, kPrimitive, block.get(), /*read=*/true,
-                                read_buffer_index));
-  const ir::BlockPtr scope = state.Scope(block.get());
-  if (scope == nullptr) {
-    return state.Illegal(kPrimitive, block.get(),
-                         "the root block has no scope to copy in");
-  }
+  TF_ASSIGN_OR_RETURN(
+      const auto found,
+      GetBuffer(state, kPrimitive, block_rv, /*read=*/true, read_buffer_index));
+  const auto& [block, buffer] = found;
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope,
+                      ScopeOf(state, kPrimitive, block));
   const BlockScope deps(state, scope.get());
   const std::vector<ir::BlockPtr> writers = deps.Writers(buffer.get());
   if (writers.size() > 1) {
@@ -162,29 +166,19 @@ absl::StatusOr<BlockRv> CacheRead(ScheduleState& state, BlockRv block_rv,
   const CopyNest copy =
       MakeCopy(CacheBlockName(state, block, cache->name), buffer, cache, region,
                arith::FullRegion(buffer), analyzer);
-  ScopeEditor edit;
-  BlockReuse reuse;
-  edit.Insert(place.parent.get(), place.position, copy.nest);
-  RedirectReaders(readers, buffer, cache, edit, reuse);
-  edit.AddAlloc(cache);
-  state.Replace(scope.get(), edit.Apply(*scope), reuse);
-  return state.NewBlock(copy.block);
+  return InsertCopy(state, scope, place, copy, readers, buffer, cache);
 }
 
 absl::StatusOr<BlockRv> CacheWrite(ScheduleState& state, BlockRv block_rv,
                                    int write_buffer_index,
                                    std::string_view storage_scope) {
   constexpr char kPrimitive[] = "cache_write";
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
-                      state.Get(kPrimitive, block_rv));
-  TF_ASSIGN_OR_RETURN(const ir::Buffer buffer,
-                      NthBuffer(state, kPrimitive, block.get(), /*read=*/false,
+  TF_ASSIGN_OR_RETURN(const auto found,
+                      GetBuffer(state, kPrimitive, block_rv, /*read=*/false,
                                 write_buffer_index));
-  const ir::BlockPtr scope = state.Scope(block.get());
-  if (scope == nullptr) {
-    return state.Illegal(kPrimitive, block.get(),
-                         "the root block has no scope to copy in");
-  }
+  const auto& [block, buffer] = found;
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope,
+                      ScopeOf(state, kPrimitive, block));
   const BlockScope deps(state, scope.get());
   // Only then is the block the one writer, and never reads what was there.
   TF_RETURN_IF_ERROR(
@@ -217,13 +211,7 @@ absl::StatusOr<BlockRv> CacheWrite(ScheduleState& state, BlockRv block_rv,
       place.outer.empty() ? arith::ClipRegion(analyzer, *region, buffer->shape)
                           : *region,
       *whole, analyzer);
-  ScopeEditor edit;
-  BlockReuse reuse;
-  edit.Insert(place.parent.get(), place.position, copy.nest);
-  RedirectReaders({block}, buffer, cache, edit, reuse);
-  edit.AddAlloc(cache);
-  state.Replace(scope.get(), edit.Apply(*scope), reuse);
-  return state.NewBlock(copy.block);
+  return InsertCopy(state, scope, place, copy, {block}, buffer, cache);
 }
 
 }  // namespace tilefarm::schedule

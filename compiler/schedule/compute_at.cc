@@ -324,11 +324,8 @@ absl::Status CheckOrder(const ScheduleState& state, const Move& move,
 
 absl::Status MoveBlock(ScheduleState& state, const Move& move) {
   const bool reverse = move.direction == Direction::kToProducers;
-  const ir::BlockPtr scope = state.Scope(move.block.get());
-  if (scope == nullptr) {
-    return state.Illegal(move.primitive, move.block.get(),
-                         "the root block cannot be moved");
-  }
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope,
+                      ScopeOf(state, move.primitive, move.block));
   const BlockScope deps(state, scope.get());
   TF_RETURN_IF_ERROR(CheckMove(state, move, scope, deps));
   if (!reverse && IsOutput(state, move.block.get())) {

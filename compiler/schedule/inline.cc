@@ -202,11 +202,8 @@ absl::Status CheckInputsAt(const ScheduleState& state, const char* primitive,
 
 absl::Status InlineBlock(ScheduleState& state, const ir::BlockPtr& block) {
   constexpr char kPrimitive[] = "compute_inline";
-  const ir::BlockPtr scope = state.Scope(block.get());
-  if (scope == nullptr) {
-    return state.Illegal(kPrimitive, block.get(),
-                         "the root block cannot be inlined");
-  }
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope,
+                      ScopeOf(state, kPrimitive, block));
   const BlockScope deps(state, scope.get());
   TF_RETURN_IF_ERROR(CheckElementwise(state, kPrimitive, block, scope, deps));
   if (IsOutput(state, block.get())) {
@@ -294,11 +291,8 @@ ir::Expr ConsumerPredicate(const ScheduleState& state,
 absl::Status ReverseInlineBlock(ScheduleState& state,
                                 const ir::BlockPtr& block) {
   constexpr char kPrimitive[] = "reverse_compute_inline";
-  const ir::BlockPtr scope = state.Scope(block.get());
-  if (scope == nullptr) {
-    return state.Illegal(kPrimitive, block.get(),
-                         "the root block cannot be inlined");
-  }
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope,
+                      ScopeOf(state, kPrimitive, block));
   const BlockScope deps(state, scope.get());
   TF_RETURN_IF_ERROR(CheckElementwise(state, kPrimitive, block, scope, deps));
   const std::vector<ir::BlockPtr> producers = deps.Producers(block.get());

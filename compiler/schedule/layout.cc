@@ -150,11 +150,10 @@ class LayoutRewriter : public ir::Mutator {
 absl::Status SetScope(ScheduleState& state, BlockRv block_rv, int buffer_index,
                       std::string_view scope) {
   constexpr char kPrimitive[] = "set_scope";
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
-                      state.Get(kPrimitive, block_rv));
   TF_ASSIGN_OR_RETURN(
-      const ir::Buffer buffer,
-      NthBuffer(state, kPrimitive, block.get(), /*read=*/false, buffer_index));
+      const auto found,
+      GetBuffer(state, kPrimitive, block_rv, /*read=*/false, buffer_index));
+  const auto& [block, buffer] = found;
   if (!IsKnownScope(scope)) {
     return state.Invalid(
         kPrimitive, block.get(),
@@ -176,11 +175,10 @@ absl::Status SetScope(ScheduleState& state, BlockRv block_rv, int buffer_index,
 absl::Status StorageAlign(ScheduleState& state, BlockRv block_rv,
                           int buffer_index, int axis, int factor, int offset) {
   constexpr char kPrimitive[] = "storage_align";
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
-                      state.Get(kPrimitive, block_rv));
   TF_ASSIGN_OR_RETURN(
-      const ir::Buffer buffer,
-      NthBuffer(state, kPrimitive, block.get(), /*read=*/false, buffer_index));
+      const auto found,
+      GetBuffer(state, kPrimitive, block_rv, /*read=*/false, buffer_index));
+  const auto& [block, buffer] = found;
   const int ndim = buffer->ndim();
   const int dim = axis < 0 ? axis + ndim : axis;
   if (dim < 0 || dim >= ndim) {
@@ -234,11 +232,9 @@ absl::Status StorageAlign(ScheduleState& state, BlockRv block_rv,
 absl::Status TransformLayout(ScheduleState& state, BlockRv block_rv, bool read,
                              int buffer_index, std::string_view index_map) {
   constexpr char kPrimitive[] = "transform_layout";
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
-                      state.Get(kPrimitive, block_rv));
-  TF_ASSIGN_OR_RETURN(
-      const ir::Buffer buffer,
-      NthBuffer(state, kPrimitive, block.get(), read, buffer_index));
+  TF_ASSIGN_OR_RETURN(const auto found, GetBuffer(state, kPrimitive, block_rv,
+                                                  read, buffer_index));
+  const auto& [block, buffer] = found;
   auto map = IndexMap::Parse(index_map);
   if (!map.ok()) {
     return state.Invalid(kPrimitive, block.get(),

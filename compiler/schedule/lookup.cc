@@ -15,16 +15,6 @@ std::vector<BlockRv> NewBlocks(ScheduleState& state,
   return out;
 }
 
-absl::StatusOr<ir::BlockPtr> ScopeOf(const ScheduleState& state,
-                                     std::string_view primitive,
-                                     const ir::BlockPtr& block) {
-  ir::BlockPtr scope = state.Scope(block.get());
-  if (scope == nullptr) {
-    return state.Illegal(primitive, block.get(), "the root block has no scope");
-  }
-  return scope;
-}
-
 }  // namespace
 
 absl::StatusOr<BlockRv> GetBlock(ScheduleState& state, std::string_view name,

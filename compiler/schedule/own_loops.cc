@@ -15,10 +15,8 @@ namespace tilefarm::schedule {
 absl::StatusOr<std::vector<ir::ForPtr>> CheckOwnLoops(
     const ScheduleState& state, std::string_view primitive,
     const ir::BlockPtr& block) {
-  const ir::BlockPtr scope = state.Scope(block.get());
-  if (scope == nullptr) {
-    return state.Illegal(primitive, block.get(), "the root block sums nothing");
-  }
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope,
+                      ScopeOf(state, primitive, block));
   const BlockScope deps(state, scope.get());
   TF_RETURN_IF_ERROR(CheckReduction(state, primitive, deps, block.get()));
   TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, primitive, block.get()));

@@ -35,6 +35,7 @@
 #include "compiler/schedule/cache_block.h"
 #include "compiler/schedule/ir_copy.h"
 #include "compiler/schedule/loop_rewrite.h"
+#include "compiler/schedule/own_loops.h"
 #include "compiler/schedule/reducer.h"
 #include "compiler/schedule/region_analysis.h"
 #include "compiler/schedule/scope_edit.h"
@@ -51,25 +52,11 @@ using Grown = std::map<const ir::VarNode*, int64_t>;
 absl::StatusOr<std::vector<ir::ForPtr>> CheckNest(const ScheduleState& state,
                                                   const ir::BlockPtr& block,
                                                   const ir::BlockPtr& scope) {
-  const BlockScope deps(state, scope.get());
-  TF_RETURN_IF_ERROR(CheckReduction(state, kPrimitive, deps, block.get()));
-  const std::vector<ir::ForPtr> loops = state.LoopsAbove(block.get());
-  if (loops.size() != block->iters.size() ||
-      !ir::IsConstInt(block->predicate, 1) ||
-      state.Parent(loops[0].get()) != scope ||
-      !IsOnlyChild(state, loops[0].get(), block.get())) {
+  TF_ASSIGN_OR_RETURN(std::vector<ir::ForPtr> loops,
+                      CheckOwnLoops(state, kPrimitive, block));
+  if (state.Parent(loops[0].get()) != scope) {
     return state.Illegal(kPrimitive, block.get(),
                          "its loops are not its own, one for each variable");
-  }
-  for (const ir::ForPtr& loop : loops) {
-    TF_RETURN_IF_ERROR(CheckPlainLoop(state, kPrimitive, loop).status());
-    const bool bound =
-        std::any_of(block->iters.begin(), block->iters.end(),
-                    [&](const auto& i) { return i.binding == loop->var; });
-    if (!bound || loop->for_kind != ir::ForKind::kSerial) {
-      return state.Illegal(kPrimitive, loop.get(),
-                           "the loop is not serial or not a variable's own");
-    }
   }
   return loops;
 }
@@ -201,11 +188,8 @@ absl::Status PadEinsum(ScheduleState& state, BlockRv block_rv,
                        const std::vector<int64_t>& padding) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
                       state.Get(kPrimitive, block_rv));
-  const ir::BlockPtr scope = state.Scope(block.get());
-  if (scope == nullptr) {
-    return state.Illegal(kPrimitive, block.get(),
-                         "the root block sums nothing");
-  }
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope,
+                      ScopeOf(state, kPrimitive, block));
   TF_ASSIGN_OR_RETURN(const std::vector<ir::ForPtr> loops,
                       CheckNest(state, block, scope));
   const std::optional<Reducer> reducer = MatchReducer(*block);

@@ -204,16 +204,11 @@ absl::StatusOr<CopyPlace> PlaceFor(const ScheduleState& state,
 
 absl::StatusOr<BlockRv> Reindex(ScheduleState& state, BlockRv block_rv,
                                 bool read, int buffer_index) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
-                      state.Get(kPrimitive, block_rv));
-  TF_ASSIGN_OR_RETURN(
-      const ir::Buffer buffer,
-      NthBuffer(state, kPrimitive, block.get(), read, buffer_index));
-  const ir::BlockPtr scope = state.Scope(block.get());
-  if (scope == nullptr) {
-    return state.Illegal(kPrimitive, block.get(),
-                         "the root block has no scope to copy in");
-  }
+  TF_ASSIGN_OR_RETURN(const auto found, GetBuffer(state, kPrimitive, block_rv,
+                                                  read, buffer_index));
+  const auto& [block, buffer] = found;
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope,
+                      ScopeOf(state, kPrimitive, block));
   const auto indices = CommonIndices(*block, buffer.get());
   if (!indices.has_value()) {
     return state.Illegal(kPrimitive, block.get(),

@@ -33,6 +33,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/arith/conjuncts.h"
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/block_primitives.h"
 #include "compiler/schedule/ir_copy.h"
@@ -144,16 +145,7 @@ absl::Status CheckInitReached(const ScheduleState& state, const Factoring& f) {
     analyzer.Assume(ir::GE(iter.binding, iter.dom.min));
     analyzer.Assume(ir::LT(iter.binding, iter.dom.min + iter.dom.extent));
   }
-  std::vector<ir::Expr> stack = {f.block->predicate};
-  while (!stack.empty()) {
-    const ir::Expr condition = stack.back();
-    stack.pop_back();
-    const auto* node = ir::As<ir::BinaryNode>(condition);
-    if (node != nullptr && node->op == ir::BinaryOp::kAnd) {
-      stack.push_back(node->a);
-      stack.push_back(node->b);
-      continue;
-    }
+  for (const ir::Expr& condition : arith::Conjuncts(f.block->predicate)) {
     if (!analyzer.CanProve(ir::Substitute(condition, starts))) {
       return state.Illegal(
           kPrimitive, f.loop.get(),
@@ -269,16 +261,7 @@ ir::BlockPtr MakeJoining(const Factoring& f) {
   }
   // Conditions that mention a reduce loop are the factored block's business.
   ir::Expr predicate = ir::BoolConst(true);
-  std::vector<ir::Expr> conditions = {f.block->predicate};
-  while (!conditions.empty()) {
-    const ir::Expr condition = conditions.back();
-    conditions.pop_back();
-    const auto* node = ir::As<ir::BinaryNode>(condition);
-    if (node != nullptr && node->op == ir::BinaryOp::kAnd) {
-      conditions.push_back(node->b);
-      conditions.push_back(node->a);
-      continue;
-    }
+  for (const ir::Expr& condition : arith::Conjuncts(f.block->predicate)) {
     const bool reduce = std::any_of(
         f.loops.begin(), f.loops.end(), [&](const ir::ForPtr& loop) {
           return FeedsReduce(*f.block, loop) &&

@@ -361,8 +361,7 @@ void ScheduleState::FollowBlocks(const Stmt& old_root, const Stmt& new_root,
 
 absl::StatusOr<BlockPtr> ScheduleState::Get(std::string_view primitive,
                                             BlockRv block) const {
-  if (block.id < 0 || block.id >= static_cast<int>(variables_.size()) ||
-      variables_[block.id].kind != RvKind::kBlock) {
+  if (!Is(RvKind::kBlock, block.id)) {
     return absl::InvalidArgumentError(
         absl::StrCat(Text(primitive), ": b", block.id, " is not a block"));
   }
@@ -376,8 +375,7 @@ absl::StatusOr<BlockPtr> ScheduleState::Get(std::string_view primitive,
 
 absl::StatusOr<ForPtr> ScheduleState::Get(std::string_view primitive,
                                           LoopRv loop) const {
-  if (loop.id < 0 || loop.id >= static_cast<int>(variables_.size()) ||
-      variables_[loop.id].kind != RvKind::kLoop) {
+  if (!Is(RvKind::kLoop, loop.id)) {
     return absl::InvalidArgumentError(
         absl::StrCat(Text(primitive), ": l", loop.id, " is not a loop"));
   }
@@ -399,8 +397,7 @@ absl::StatusOr<ForPtr> ScheduleState::Get(std::string_view primitive,
 
 absl::StatusOr<int64_t> ScheduleState::Get(std::string_view primitive,
                                            ExprRv value) const {
-  if (value.id < 0 || value.id >= static_cast<int>(variables_.size()) ||
-      variables_[value.id].kind != RvKind::kExpr) {
+  if (!Is(RvKind::kExpr, value.id)) {
     return absl::InvalidArgumentError(
         absl::StrCat(Text(primitive), ": v", value.id, " is not a value"));
   }
@@ -408,10 +405,8 @@ absl::StatusOr<int64_t> ScheduleState::Get(std::string_view primitive,
 }
 
 LoopMark ScheduleState::MarkOf(LoopRv loop) const {
-  if (loop.id < 0 || loop.id >= static_cast<int>(variables_.size())) {
-    return LoopMark::kNone;
-  }
-  return variables_[loop.id].mark;
+  return Is(RvKind::kLoop, loop.id) ? variables_[loop.id].mark
+                                    : LoopMark::kNone;
 }
 
 BlockRv ScheduleState::NewBlock(const BlockPtr& block) {

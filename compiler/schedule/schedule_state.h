@@ -208,6 +208,11 @@ class ScheduleState {
   Trace trace_;
   // Blocks that variables stand for; null once gone.
   std::vector<ir::BlockPtr> blocks_;
+  bool Is(RvKind kind, int id) const {
+    return id >= 0 && id < static_cast<int>(variables_.size()) &&
+           variables_[id].kind == kind;
+  }
+
   std::vector<Variable> variables_;  // by id
   // Of the last Replace, for Latest().
   std::unordered_map<const ir::BlockNode*, const ir::BlockNode*> followed_;

@@ -243,6 +243,26 @@ const std::vector<TensorIntrin>& TensorIntrins() {
   return intrins;
 }
 
+std::optional<ProductShape> ShapeOf(const TensorIntrin& intrin) {
+  const auto& params = intrin.description->params;
+  if (params.size() != 3) return std::nullopt;
+  const ir::BufferNode &a = *params[0], &b = *params[1], &sum = *params[2];
+  if (sum.ndim() < 1 || sum.ndim() > 2 || a.ndim() != sum.ndim() ||
+      b.ndim() != sum.ndim() + 1 ||
+      b.shape[b.shape.size() - 2] != sum.shape.back()) {
+    return std::nullopt;
+  }
+  ProductShape shape;
+  if (sum.ndim() == 2) shape.rows = sum.shape[0];
+  shape.lanes = sum.shape.back();
+  shape.products = a.shape.back();
+  shape.group = b.shape.back();
+  shape.a = a.dtype;
+  shape.b = b.dtype;
+  shape.sum = sum.dtype;
+  return shape;
+}
+
 absl::StatusOr<const TensorIntrin*> FindTensorIntrin(std::string_view name) {
   std::string known;
   for (const TensorIntrin& intrin : TensorIntrins()) {

@@ -5,6 +5,7 @@
 #ifndef TILEFARM_COMPILER_SCHEDULE_TENSOR_INTRIN_H_
 #define TILEFARM_COMPILER_SCHEDULE_TENSOR_INTRIN_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,20 @@ struct TensorIntrin {
   // Registers of the unit that computes it; 0: the target's vector registers.
   int registers = 0;
 };
+
+// What an intrinsic multiplies that sums products: a dot product,
+// C[lane] += A[k] * B[lane, k], or, with rows, a tile of a matrix unit,
+// C[row, lane] += A[row, k] * B[k // group, lane, k % group].
+struct ProductShape {
+  int64_t rows = 0, lanes = 0, products = 0, group = 0;
+  ir::DataType a, b, sum;
+
+  bool is_tile() const { return rows > 0; }
+  // Its own loops: rows, lanes, products.
+  size_t loops() const { return is_tile() ? 3 : 2; }
+};
+// nullopt where it is another computation.
+std::optional<ProductShape> ShapeOf(const TensorIntrin& intrin);
 
 // NotFound, with the names that exist. The result lives for ever.
 absl::StatusOr<const TensorIntrin*> FindTensorIntrin(std::string_view name);

@@ -1,7 +1,6 @@
-// Text -> Trace. A hand-written reader of straight-line calls: never evaluates
-// anything as Python.
+// Text -> Trace: straight-line calls, in tokens of the language's lexer. Never
+// evaluates anything as Python.
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <optional>
 #include <string>
@@ -9,190 +8,133 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/ir/lexer.h"
 #include "compiler/schedule/primitive_table.h"
 #include "compiler/schedule/trace.h"
 
 namespace tilefarm::schedule {
 namespace {
 
-constexpr size_t kMaxTextBytes = 4 << 20;
-constexpr int kMaxListDepth = 32;
+using ir::Token;
+using ir::TokenKind;
 
-bool IsNameStart(char c) {
-  return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-bool IsNameChar(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-bool IsDigit(char c) {
-  return std::isdigit(static_cast<unsigned char>(c)) != 0;
-}
+constexpr int kMaxListDepth = 32;
 
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit Parser(std::string_view text) : source_(text, "trace") {}
 
   absl::StatusOr<Trace> Parse() {
-    if (text_.size() > kMaxTextBytes) {
-      return absl::InvalidArgumentError("trace: the text exceeds 4 MiB");
-    }
+    TF_ASSIGN_OR_RETURN(tokens_, ir::Tokenize(source_, ir::Limits()));
     Trace trace;
-    while (true) {
-      SkipBlank(/*newlines=*/true);
-      if (AtEnd()) return trace;
-      const std::string_view word = PeekName();
+    while (Peek().kind != TokenKind::kEnd) {
+      if (Peek().kind == TokenKind::kNewline ||
+          Peek().kind == TokenKind::kIndent ||
+          Peek().kind == TokenKind::kDedent) {
+        ++next_;
+        continue;
+      }
+      const std::string_view word = Text();
       if (word == "def" || word == "from" || word == "import") {
-        SkipLine();
+        while (Peek().kind != TokenKind::kNewline) ++next_;
         continue;
       }
       TF_ASSIGN_OR_RETURN(Instruction instruction, Line());
       trace.instructions.push_back(std::move(instruction));
     }
+    return trace;
   }
 
  private:
-  // --- Characters ---
-  bool AtEnd() const { return pos_ >= text_.size(); }
-  char Peek() const { return AtEnd() ? '\0' : text_[pos_]; }
-
-  void SkipLine() {
-    while (!AtEnd() && Peek() != '\n') ++pos_;
+  // --- Tokens ---
+  const Token& Peek(size_t ahead = 0) const {
+    return tokens_[std::min(next_ + ahead, tokens_.size() - 1)];
   }
-  // Spaces and comments, and newlines where they mean nothing.
-  void SkipBlank(bool newlines) {
-    while (!AtEnd()) {
-      const char c = Peek();
-      if (c == '#') {
-        SkipLine();
-      } else if (c == ' ' || c == '\t' || c == '\r' ||
-                 (c == '\n' && newlines)) {
-        ++pos_;
-      } else if (c == '\\' && pos_ + 1 < text_.size() &&
-                 text_[pos_ + 1] == '\n') {
-        pos_ += 2;
-      } else {
-        return;
-      }
-    }
+  std::string_view Text() const { return source_.Of(Peek()); }
+  bool At(std::string_view op, size_t ahead = 0) const {
+    return Peek(ahead).kind == TokenKind::kOp && source_.Of(Peek(ahead)) == op;
   }
-  bool Take(char c) {
-    SkipBlank(depth_ > 0);
-    if (Peek() != c) return false;
-    ++pos_;
+  bool Take(std::string_view op) {
+    if (!At(op)) return false;
+    ++next_;
     return true;
   }
-  absl::Status Expect(char c, std::string_view where) {
-    if (Take(c)) return absl::OkStatus();
-    return Error(pos_, absl::StrCat("expected '", std::string(1, c), "' ",
-                                    std::string(where)));
+  absl::Status Expect(std::string_view op, std::string_view where) {
+    if (Take(op)) return absl::OkStatus();
+    return Error(
+        absl::StrCat("expected '", std::string(op), "' ", std::string(where)));
   }
-  std::string_view PeekName() const {
-    size_t end = pos_;
-    if (end < text_.size() && IsNameStart(text_[end])) {
-      while (end < text_.size() && IsNameChar(text_[end])) ++end;
-    }
-    return text_.substr(pos_, end - pos_);
+  absl::StatusOr<Token> Name(std::string_view what) {
+    if (Peek().kind == TokenKind::kName) return tokens_[next_++];
+    return Error(absl::StrCat("expected ", std::string(what)));
   }
-
-  absl::Status Error(size_t where, std::string_view what) const {
-    size_t line = 1;
-    size_t start = 0;
-    for (size_t i = 0; i < where && i < text_.size(); ++i) {
-      if (text_[i] != '\n') continue;
-      ++line;
-      start = i + 1;
-    }
-    const size_t end = std::min(text_.find('\n', start), text_.size());
-    const size_t column = where - start + 1;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "trace:", line, ":", column, ": error: ", std::string(what), "\n",
-        std::string(text_.substr(start, end - start)), "\n",
-        std::string(column - 1, ' '), "^"));
+  absl::Status Error(const Token& at, std::string_view what) const {
+    return source_.Error(at.offset, what);
+  }
+  absl::Status Error(std::string_view what) const {
+    return Error(Peek(), what);
   }
 
   // --- Lines ---
   // [outputs =] sch.primitive(arguments)
   absl::StatusOr<Instruction> Line() {
-    depth_ = 0;
-    std::vector<std::pair<std::string_view, size_t>> names;
+    std::vector<Token> names;
     bool tuple = false;
-    while (true) {
-      SkipBlank(false);
-      const std::string_view name = PeekName();
-      if (name.empty()) return Error(pos_, "expected a name");
-      names.push_back({name, pos_});
-      pos_ += name.size();
-      if (Take(',')) {
-        tuple = true;
-        SkipBlank(false);
-        if (Peek() != '=') continue;
-      }
-      break;
-    }
-    const bool assigns = Take('=');
-    std::string_view receiver = names.back().first;
+    do {
+      TF_ASSIGN_OR_RETURN(const Token name, Name("a name"));
+      names.push_back(name);
+      tuple |= At(",");
+    } while (Take(",") && !At("="));
+    const bool assigns = Take("=");
     if (assigns) {
-      SkipBlank(false);
-      receiver = PeekName();
-      if (receiver.empty()) return Error(pos_, "expected a call");
-      pos_ += receiver.size();
+      TF_RETURN_IF_ERROR(Name("a call").status());
     } else if (names.size() != 1) {
-      return Error(pos_, "expected '=' after the results' names");
+      return Error("expected '=' after the results' names");
     }
-    TF_RETURN_IF_ERROR(Expect('.', "after the schedule's name"));
-    const size_t call_pos = pos_;
-    const std::string_view call = PeekName();
-    const Primitive* primitive = FindPrimitive(call);
+    TF_RETURN_IF_ERROR(Expect(".", "after the schedule's name"));
+    const Token call = Peek();
+    const Primitive* primitive = FindPrimitive(Text());
     if (primitive == nullptr) {
-      return Error(call_pos, absl::StrCat("unknown primitive \"",
-                                          std::string(call), "\""));
+      return Error(
+          absl::StrCat("unknown primitive \"", std::string(Text()), "\""));
     }
-    pos_ += call.size();
+    ++next_;
     Instruction instruction;
     instruction.primitive = std::string(primitive->name);
-    TF_RETURN_IF_ERROR(Arguments(*primitive, call_pos, instruction));
-    SkipBlank(false);
-    if (!AtEnd() && Peek() != '\n') {
-      return Error(pos_, "expected the end of the line");
+    TF_RETURN_IF_ERROR(Arguments(*primitive, call, instruction));
+    if (Peek().kind != TokenKind::kNewline) {
+      return Error("expected the end of the line");
     }
     if (!assigns) return instruction;
     if (primitive->outputs == Outputs::kNone) {
-      return Error(names[0].second,
+      return Error(names[0],
                    absl::StrCat(instruction.primitive, " has no result"));
     }
     if (primitive->outputs == Outputs::kOne && (names.size() != 1 || tuple)) {
-      return Error(names[0].second,
+      return Error(names[0],
                    absl::StrCat(instruction.primitive, " has one result"));
     }
-    for (const auto& [name, where] : names) {
+    for (const Token& name : names) {
       const Rv rv{primitive->output_kind, next_id_++};
-      variables_[std::string(name)] = rv;
+      variables_[std::string(source_.Of(name))] = rv;
       instruction.outputs.push_back(rv);
     }
     return instruction;
   }
 
-  absl::Status Arguments(const Primitive& primitive, size_t call_pos,
+  absl::Status Arguments(const Primitive& primitive, const Token& call,
                          Instruction& instruction) {
     const size_t count = primitive.parameters.size();
     std::vector<std::optional<Arg>> values(count);
-    TF_RETURN_IF_ERROR(Expect('(', "after the primitive's name"));
-    depth_ = 1;
+    TF_RETURN_IF_ERROR(Expect("(", "after the primitive's name"));
     size_t next = 0;
     bool keywords = false;
-    while (!Take(')')) {
-      SkipBlank(true);
-      const size_t where = pos_;
-      const std::string_view word = PeekName();
+    while (!Take(")")) {
+      const Token where = Peek();
       std::string_view keyword;
-      if (!word.empty()) {
-        const size_t back = pos_;
-        pos_ += word.size();
-        if (Take('=')) {
-          keyword = word;
-        } else {
-          pos_ = back;
-        }
+      if (where.kind == TokenKind::kName && At("=", 1)) {
+        keyword = Text();
+        next_ += 2;
       }
       TF_ASSIGN_OR_RETURN(Arg arg, Value(0));
       if (keyword == "decision" && primitive.has_decision) {
@@ -220,11 +162,10 @@ class Parser {
       } else {
         values[next++] = std::move(arg);
       }
-      if (Take(',')) continue;
-      TF_RETURN_IF_ERROR(Expect(')', "after the arguments"));
+      if (Take(",")) continue;
+      TF_RETURN_IF_ERROR(Expect(")", "after the arguments"));
       break;
     }
-    depth_ = 0;
     for (size_t i = 0; i < count; ++i) {
       const Parameter& parameter = primitive.parameters[i];
       if (!values[i].has_value()) {
@@ -233,7 +174,7 @@ class Parser {
         } else if (parameter.variadic) {
           values[i] = Arg{ArgList{}};
         } else {
-          return Error(call_pos,
+          return Error(call,
                        absl::StrCat(instruction.primitive, " needs argument \"",
                                     std::string(parameter.name), "\""));
         }
@@ -252,7 +193,7 @@ class Parser {
     return parameters.size();
   }
 
-  absl::StatusOr<ir::Attr> Constant(const Arg& arg, size_t where) {
+  absl::StatusOr<ir::Attr> Constant(const Arg& arg, const Token& where) {
     if (const auto* attr = std::get_if<ir::Attr>(&arg.value)) return *attr;
     const auto* list = std::get_if<ArgList>(&arg.value);
     if (list == nullptr) return Error(where, "a decision is a constant");
@@ -266,42 +207,43 @@ class Parser {
 
   // --- Values ---
   absl::StatusOr<Arg> Value(int nesting) {
-    SkipBlank(true);
-    if (nesting > kMaxListDepth) return Error(pos_, "lists nest too deeply");
-    const char c = Peek();
-    if (c == '"' || c == '\'') return String();
-    if (c == '[' || c == '(') return List(nesting);
-    if (c == '-' || c == '+' || c == '.' || IsDigit(c)) return Number();
-    const size_t where = pos_;
-    const std::string_view name = PeekName();
-    if (name.empty()) return Error(where, "expected a value");
+    if (nesting > kMaxListDepth) return Error("lists nest too deeply");
+    const Token token = Peek();
+    if (token.kind == TokenKind::kString) {
+      ++next_;
+      TF_ASSIGN_OR_RETURN(std::string value, ir::StringValue(source_, token));
+      return Arg{ir::Attr(std::move(value))};
+    }
+    if (At("[") || At("(")) return List(nesting);
+    if (At("-") || At("+") || token.kind == TokenKind::kInt ||
+        token.kind == TokenKind::kFloat) {
+      return Number();
+    }
+    if (token.kind != TokenKind::kName) return Error("expected a value");
+    const std::string_view name = Text();
     if (name == "lambda") return Lambda();
-    pos_ += name.size();
-    if (Peek() == '.') return IndexMapCall(where);
+    ++next_;
+    if (At(".")) return IndexMapCall(token);
     if (name == "None") return Arg{ir::Attr()};
     if (name == "True") return Arg{ir::Attr(true)};
     if (name == "False") return Arg{ir::Attr(false)};
     const auto found = variables_.find(std::string(name));
-    if (found == variables_.end()) {
-      return Error(where,
-                   absl::StrCat("unknown name \"", std::string(name), "\""));
-    }
-    return Arg{found->second};
+    if (found != variables_.end()) return Arg{found->second};
+    return Error(token,
+                 absl::StrCat("unknown name \"", std::string(name), "\""));
   }
 
   absl::StatusOr<Arg> List(int nesting) {
-    const char close = Peek() == '[' ? ']' : ')';
-    ++pos_;
-    ++depth_;
+    const std::string_view close = At("[") ? "]" : ")";
+    ++next_;
     ArgList list;
     while (!Take(close)) {
       TF_ASSIGN_OR_RETURN(Arg item, Value(nesting + 1));
       list.push_back(std::move(item));
-      if (Take(',')) continue;
+      if (Take(",")) continue;
       TF_RETURN_IF_ERROR(Expect(close, "after the list"));
       break;
     }
-    --depth_;
     // Constants are one attribute, so that equal texts give equal traces.
     ir::AttrList constants;
     for (const Arg& item : list) {
@@ -312,111 +254,69 @@ class Parser {
     return Arg{ir::Attr(std::move(constants))};
   }
 
-  absl::StatusOr<Arg> String() {
-    const size_t where = pos_;
-    const char quote = text_[pos_++];
-    std::string out;
-    while (!AtEnd() && Peek() != quote && Peek() != '\n') {
-      char c = text_[pos_++];
-      if (c == '\\' && !AtEnd()) {
-        c = text_[pos_++];
-        if (c == 'n') c = '\n';
-        if (c == 't') c = '\t';
-      }
-      out += c;
-    }
-    if (AtEnd() || Peek() != quote) return Error(where, "the string is open");
-    ++pos_;
-    return Arg{ir::Attr(std::move(out))};
-  }
-
   absl::StatusOr<Arg> Number() {
-    const size_t where = pos_;
-    size_t end = pos_;
-    if (text_[end] == '-' || text_[end] == '+') ++end;
-    bool is_float = false;
-    while (end < text_.size() &&
-           (IsNameChar(text_[end]) || text_[end] == '.' ||
-            ((text_[end] == '-' || text_[end] == '+') &&
-             (text_[end - 1] == 'e' || text_[end - 1] == 'E')))) {
-      is_float |= text_[end] == '.' || text_[end] == 'e' || text_[end] == 'E';
-      ++end;
-    }
-    size_t start = pos_;
-    if (text_[start] == '+') ++start;
-    const char* first = text_.data() + start;
-    const char* last = text_.data() + end;
-    pos_ = end;
-    if (is_float) {
-      double value = 0;
-      const auto result = std::from_chars(first, last, value);
-      if (result.ec != std::errc() || result.ptr != last) {
-        return Error(where, "not a number");
-      }
+    const Token where = Peek();
+    std::string text = Take("-") ? "-" : "";
+    if (text.empty()) Take("+");
+    const TokenKind kind = Peek().kind;
+    absl::StrAppend(&text, std::string(Text()));
+    const auto read = [&](auto value) -> std::optional<Arg> {
+      const char* end = text.data() + text.size();
+      const auto result = std::from_chars(text.data(), end, value);
+      if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
       return Arg{ir::Attr(value)};
+    };
+    const std::optional<Arg> number =
+        kind == TokenKind::kFloat ? read(double{}) : read(int64_t{});
+    if (!number) {
+      return Error(where, kind == TokenKind::kFloat ? "not a number"
+                                                    : "not a 64-bit integer");
     }
-    int64_t value = 0;
-    const auto result = std::from_chars(first, last, value);
-    if (result.ec != std::errc() || result.ptr != last) {
-      return Error(where, "not a 64-bit integer");
-    }
-    return Arg{ir::Attr(value)};
+    ++next_;
+    return *number;
   }
 
   // tvm.tirx.IndexMap.from_func(lambda ..., inverse_index_map=...): the map is
   // the first argument, and its inverse follows from it.
-  absl::StatusOr<Arg> IndexMapCall(size_t where) {
+  absl::StatusOr<Arg> IndexMapCall(const Token& where) {
     std::string_view name;
-    while (Peek() == '.') {
-      ++pos_;
-      name = PeekName();
-      pos_ += name.size();
+    while (Take(".")) {
+      TF_ASSIGN_OR_RETURN(const Token part, Name("a name"));
+      name = source_.Of(part);
     }
-    if (name != "from_func" || !Take('(')) {
+    if (name != "from_func" || !Take("(")) {
       return Error(where, "unknown name or call");
     }
-    ++depth_;
-    SkipBlank(true);
-    if (PeekName() != "lambda") return Error(pos_, "expected a lambda");
+    if (Text() != "lambda") return Error("expected a lambda");
     TF_ASSIGN_OR_RETURN(Arg map, Lambda());
-    while (Take(',')) {
-      SkipBlank(true);
-      const std::string_view keyword = PeekName();
-      pos_ += keyword.size();
-      if (keyword.empty()) break;
-      TF_RETURN_IF_ERROR(Expect('=', "after the argument's name"));
+    while (Take(",") && !At(")")) {
+      TF_RETURN_IF_ERROR(Name("an argument's name").status());
+      TF_RETURN_IF_ERROR(Expect("=", "after the argument's name"));
       TF_RETURN_IF_ERROR(Value(kMaxListDepth).status());
     }
-    TF_RETURN_IF_ERROR(Expect(')', "after the index map"));
-    --depth_;
+    TF_RETURN_IF_ERROR(Expect(")", "after the index map"));
     return map;
   }
 
   // The text of `lambda i, j: expression`, up to the comma or parenthesis
   // that ends it.
   absl::StatusOr<Arg> Lambda() {
-    const size_t where = pos_;
-    while (!AtEnd() && Peek() != ':' && Peek() != '\n') ++pos_;
-    int nesting = 0;
-    while (!AtEnd()) {
-      const char c = Peek();
-      if (c == '(' || c == '[') ++nesting;
-      if (c == ')' || c == ']') {
-        if (nesting == 0) break;
-        --nesting;
-      }
-      if (c == ',' && nesting == 0) break;
-      ++pos_;
+    const Token first = Peek();
+    while (Peek().kind != TokenKind::kNewline && !At(":")) ++next_;
+    size_t end = first.offset;
+    for (int nesting = 0; Peek().kind != TokenKind::kNewline; ++next_) {
+      if (At("(") || At("[")) ++nesting;
+      if ((At(")") || At("]")) && nesting-- == 0) break;
+      if (At(",") && nesting == 0) break;
+      end = Peek().offset + Peek().length;
     }
-    if (AtEnd()) return Error(where, "the lambda is open");
-    size_t end = pos_;
-    while (end > where && text_[end - 1] == ' ') --end;
-    return Arg{ir::Attr(std::string(text_.substr(where, end - where)))};
+    return Arg{ir::Attr(
+        std::string(source_.text().substr(first.offset, end - first.offset)))};
   }
 
-  const std::string_view text_;
-  size_t pos_ = 0;
-  int depth_ = 0;  // of parentheses: newlines inside mean nothing
+  const ir::SourceText source_;
+  std::vector<Token> tokens_;
+  size_t next_ = 0;
   int next_id_ = 0;
   std::unordered_map<std::string, Rv> variables_;
 };

@@ -1,6 +1,7 @@
 #include "base/status_macros.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
+#include "compiler/space/postprocs.h"
 #include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::space {
@@ -119,18 +120,11 @@ Alternatives AddRfactor(const RuleContext& context, schedule::Schedule schedule,
     schedule::Schedule attempt = results[0];
     TF_ASSIGN_OR_RETURN(schedule::BlockRv reduction,
                         attempt.GetBlock(name, context.function));
-    TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> loops,
-                        attempt.GetLoops(reduction));
-    std::vector<schedule::LoopRv> reduce_loops;
-    std::vector<schedule::LoopRv> order;
-    for (const schedule::LoopRv& loop : loops) {
-      TF_ASSIGN_OR_RETURN(ir::ForPtr for_node, attempt.Get(loop));
-      bool reduces = false;
-      for (const ir::IterVar& iter : node->iters) {
-        reduces |=
-            iter.binding == for_node->var && iter.type == ir::IterType::kReduce;
-      }
-      (reduces ? reduce_loops : order).push_back(loop);
+    std::vector<schedule::LoopRv> loops, reduce_loops, order;
+    TF_ASSIGN_OR_RETURN(const std::vector<LoopView> views,
+                        ViewLoops(attempt, reduction, &loops));
+    for (size_t i = 0; i < loops.size(); ++i) {
+      (views[i].sums ? reduce_loops : order).push_back(loops[i]);
     }
     order.insert(order.end(), reduce_loops.begin(), reduce_loops.end());
     if (order.size() > 1 && !attempt.Reorder(order).ok()) continue;

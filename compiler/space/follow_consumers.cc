@@ -4,6 +4,7 @@
 #include "base/status_macros.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
+#include "compiler/space/postprocs.h"
 #include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::space {
@@ -15,12 +16,11 @@ using schedule::Schedule;
 
 // Iterations of the loops around the block.
 absl::StatusOr<int64_t> Iterations(Schedule schedule, BlockRv block) {
-  TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, schedule.GetLoops(block));
+  std::vector<LoopRv> rvs;
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
+                      ViewLoops(schedule, block, &rvs));
   int64_t product = 1;
-  for (const LoopRv& loop : loops) {
-    TF_ASSIGN_OR_RETURN(ir::ForPtr node, schedule.Get(loop));
-    product *= ir::AsInt(node->extent).value_or(1);
-  }
+  for (const LoopView& loop : loops) product *= loop.extent;
   return product;
 }
 
@@ -50,18 +50,11 @@ absl::StatusOr<std::optional<Schedule>> Follow(const RuleContext& context,
     TF_ASSIGN_OR_RETURN(ir::BlockPtr reader, start.Get(consumer));
     if (IsTiled(*reader)) return std::optional<Schedule>();
   }
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr reader, start.Get(consumers[0]));
-  TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, start.GetLoops(consumers[0]));
+  std::vector<LoopRv> loops;
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> views,
+                      ViewLoops(start, consumers[0], &loops));
   size_t depth = 0;
-  for (; depth + 1 < loops.size(); ++depth) {
-    TF_ASSIGN_OR_RETURN(ir::ForPtr loop, start.Get(loops[depth]));
-    const bool reduces = std::any_of(
-        reader->iters.begin(), reader->iters.end(), [&](const auto& iter) {
-          return iter.type != ir::IterType::kSpatial &&
-                 ir::UsesVar(iter.binding, loop->var.get());
-        });
-    if (reduces) break;
-  }
+  while (depth + 1 < loops.size() && !views[depth].reduces) ++depth;
   while (depth-- > 0) {
     Schedule attempt = start;
     if (!attempt.ComputeAt(block, loops[depth], /*preserve_unit_loops=*/true)

@@ -4,6 +4,7 @@
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
+#include "compiler/space/postprocs.h"
 #include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::space {
@@ -30,24 +31,21 @@ bool WantsRowTails(int64_t extent) {
 absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block) {
   Tiles tiles;
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
-  TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, schedule.GetLoops(block));
-  std::optional<size_t> last_spatial;
+  std::vector<LoopRv> loops;
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> views,
+                      ViewLoops(schedule, block, &loops));
+  int last_spatial = -1;
   for (size_t i = 0; i < node->iters.size(); ++i) {
-    if (node->iters[i].type == ir::IterType::kSpatial) last_spatial = i;
-  }
-  for (const LoopRv& loop : loops) {
-    TF_ASSIGN_OR_RETURN(ir::ForPtr for_node, schedule.Get(loop));
-    ir::IterType type = ir::IterType::kSpatial;
-    bool is_last = false;  // spatial: in vectors
-    for (size_t i = 0; i < node->iters.size(); ++i) {
-      if (node->iters[i].binding != for_node->var) continue;
-      type = node->iters[i].type;
-      is_last = last_spatial == i;
+    if (node->iters[i].type == ir::IterType::kSpatial) {
+      last_spatial = static_cast<int>(i);
     }
-    const bool reduces = type == ir::IterType::kReduce;
+  }
+  for (size_t i = 0; i < loops.size(); ++i) {
+    const LoopRv loop = loops[i];
+    const bool reduces = views[i].sums;
+    const bool is_last = views[i].Moves(last_spatial);  // in vectors
     const int levels = Tiles::Levels(reduces);
-    const bool tails = !reduces && !is_last &&
-                       WantsRowTails(ir::AsInt(for_node->extent).value_or(1));
+    const bool tails = !reduces && !is_last && WantsRowTails(views[i].extent);
     std::vector<schedule::ExprRv> factors;
     if (tails) {
       TF_ASSIGN_OR_RETURN(

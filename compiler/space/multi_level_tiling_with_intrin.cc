@@ -9,6 +9,7 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/tensor_intrin.h"
 #include "compiler/space/block_analysis.h"
+#include "compiler/space/postprocs.h"
 #include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::space {
@@ -88,16 +89,12 @@ void ChooseIntrin(const target::Target& target, const ir::LoadNode& a,
                   int64_t group_extent, bool pad, Match* match) {
   int64_t fewest = INT64_MAX;
   for (const TensorIntrin& intrin : schedule::TensorIntrins()) {
-    const auto& params = intrin.description->params;
-    const bool dot = params.size() == 3 && params[0]->ndim() == 1 &&
-                     params[1]->ndim() == 2 && params[2]->ndim() == 1 &&
-                     params[1]->shape[0] == params[2]->shape[0] &&
-                     params[1]->shape[1] == params[0]->shape[0];
-    if (!dot || intrin.extensions.empty() || params[0]->dtype != a.dtype ||
-        params[1]->dtype != b.dtype || params[2]->dtype != sum) {
+    const auto shape = schedule::ShapeOf(intrin);
+    if (!shape || shape->is_tile() || intrin.extensions.empty() ||
+        shape->a != a.dtype || shape->b != b.dtype || shape->sum != sum) {
       continue;
     }
-    const int64_t lanes = params[1]->shape[0], group = params[1]->shape[1];
+    const int64_t lanes = shape->lanes, group = shape->group;
     if (!TargetHas(target, intrin)) continue;
     const int64_t instructions =
         CeilDiv(lane_extent, lanes) * CeilDiv(group_extent, group);
@@ -144,22 +141,19 @@ void ChooseTile(const target::Target& target, const ir::BlockNode& block,
     return;
   }
   for (const TensorIntrin& intrin : schedule::TensorIntrins()) {
-    const auto& params = intrin.description->params;
-    if (params.size() != 3 || params[0]->ndim() != 2 ||
-        params[1]->ndim() != 3 || params[2]->ndim() != 2 ||
-        params[0]->dtype != a.dtype || params[1]->dtype != b.dtype ||
-        params[2]->dtype != store.value->dtype || !TargetHas(target, intrin) ||
-        !TilesFit(
-            {IterExtent(*row), IterExtent(lane), IterExtent(group)},
-            {params[2]->shape[0], params[2]->shape[1], params[0]->shape[1]},
-            pad)) {
+    const auto shape = schedule::ShapeOf(intrin);
+    if (!shape || !shape->is_tile() || shape->a != a.dtype ||
+        shape->b != b.dtype || shape->sum != store.value->dtype ||
+        !TargetHas(target, intrin) ||
+        !TilesFit({IterExtent(*row), IterExtent(lane), IterExtent(group)},
+                  {shape->rows, shape->lanes, shape->products}, pad)) {
       continue;
     }
     match->intrin = &intrin;
     match->row = row->var.get();
-    match->rows = params[2]->shape[0];
-    match->lanes = params[2]->shape[1];
-    match->group_size = params[0]->shape[1];
+    match->rows = shape->rows;
+    match->lanes = shape->lanes;
+    match->group_size = shape->products;
   }
 }
 
@@ -216,42 +210,34 @@ std::optional<Match> FindMatch(const ir::BlockNode& block,
 absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block,
                                 const Match& match) {
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
-  TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, schedule.GetLoops(block));
-  const auto is_bound = [&](const ir::VarNode* loop, const ir::VarNode* iter) {
-    return std::any_of(node->iters.begin(), node->iters.end(),
-                       [&](const ir::IterVar& v) {
-                         return v.binding.get() == loop && v.var.get() == iter;
-                       });
-  };
+  std::vector<LoopRv> loops;
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> views,
+                      ViewLoops(schedule, block, &loops));
   // The loops to tile and the intrinsic's own.
   std::vector<std::pair<LoopRv, bool>> outer;  // whether it reduces
   std::optional<LoopRv> rows, lanes_outer, lanes, group;
-  for (const LoopRv& loop : loops) {
-    TF_ASSIGN_OR_RETURN(ir::ForPtr for_node, schedule.Get(loop));
-    const ir::VarNode* var = for_node->var.get();
-    if (is_bound(var, match.lane)) {
-      TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts,
-                          schedule.Split(loop, {std::nullopt, match.lanes}));
+  for (size_t i = 0; i < loops.size(); ++i) {
+    const ir::VarNode* iter =
+        views[i].iters.size() == 1
+            ? node->iters[static_cast<size_t>(views[i].iters[0])].var.get()
+            : nullptr;
+    const auto split = [&](int64_t size) {
+      return schedule.Split(loops[i], {std::nullopt, size});
+    };
+    if (iter == match.lane) {
+      TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts, split(match.lanes));
       lanes_outer = parts[0];
       lanes = parts[1];
-    } else if (match.row != nullptr && is_bound(var, match.row)) {
-      TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts,
-                          schedule.Split(loop, {std::nullopt, match.rows}));
+    } else if (match.row != nullptr && iter == match.row) {
+      TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts, split(match.rows));
       outer.emplace_back(parts[0], false);
       rows = parts[1];
-    } else if (is_bound(var, match.group)) {
-      TF_ASSIGN_OR_RETURN(
-          std::vector<LoopRv> parts,
-          schedule.Split(loop, {std::nullopt, match.group_size}));
+    } else if (iter == match.group) {
+      TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts, split(match.group_size));
       outer.emplace_back(parts[0], true);
       group = parts[1];
     } else {
-      bool reduces = false;
-      for (const ir::IterVar& iter : node->iters) {
-        reduces |=
-            iter.binding == for_node->var && iter.type == ir::IterType::kReduce;
-      }
-      outer.emplace_back(loop, reduces);
+      outer.emplace_back(loops[i], views[i].sums);
     }
   }
   if (!lanes || !group) {

@@ -20,7 +20,7 @@ constexpr int64_t kLeastRowBytes = 256;
 // A parameter, too large for the second cache, whose last index moves with the
 // reduction.
 bool IsReadByRows(const ir::PrimFunc& function, const ir::BlockNode& block,
-                  const ir::BufferRegion& read, const ir::ForNode& inner,
+                  const ir::BufferRegion& read, const LoopView& inner,
                   const target::Target& target) {
   const ir::BufferNode& buffer = *read.buffer;
   if (std::find(function.params.begin(), function.params.end(), read.buffer) ==
@@ -29,32 +29,19 @@ bool IsReadByRows(const ir::PrimFunc& function, const ir::BlockNode& block,
       read.region.empty()) {
     return false;
   }
-  const int64_t row =
-      ir::AsInt(inner.extent).value_or(0) * buffer.dtype.bytes();
-  if (row < kLeastRowBytes || read.region.empty()) return false;
-  return std::any_of(
-      block.iters.begin(), block.iters.end(), [&](const ir::IterVar& iter) {
-        return iter.type == ir::IterType::kReduce &&
-               ir::UsesVar(iter.binding, inner.var.get()) &&
-               ir::UsesVar(read.region.back().min, iter.var.get());
-      });
+  if (inner.extent * buffer.dtype.bytes() < kLeastRowBytes) return false;
+  return std::any_of(inner.iters.begin(), inner.iters.end(), [&](int i) {
+    const ir::IterVar& iter = block.iters[static_cast<size_t>(i)];
+    return iter.type == ir::IterType::kReduce &&
+           ir::UsesVar(read.region.back().min, iter.var.get());
+  });
 }
 
 bool Moves(const ir::BlockNode& block, const ir::BufferRegion& read,
-           const ir::ForNode& loop) {
-  return std::any_of(block.iters.begin(), block.iters.end(),
-                     [&](const ir::IterVar& iter) {
-                       return ir::UsesVar(iter.binding, loop.var.get()) &&
-                              RegionUses(read, iter.var.get());
-                     });
-}
-
-bool Reduces(const ir::BlockNode& block, const ir::ForNode& loop) {
-  return std::any_of(block.iters.begin(), block.iters.end(),
-                     [&](const ir::IterVar& iter) {
-                       return iter.type != ir::IterType::kSpatial &&
-                              ir::UsesVar(iter.binding, loop.var.get());
-                     });
+           const LoopView& loop) {
+  return std::any_of(loop.iters.begin(), loop.iters.end(), [&](int i) {
+    return RegionUses(read, block.iters[static_cast<size_t>(i)].var.get());
+  });
 }
 
 absl::Status PrefetchRows(schedule::Schedule& schedule,
@@ -64,28 +51,25 @@ absl::Status PrefetchRows(schedule::Schedule& schedule,
   const ir::PrimFuncPtr program = schedule.module().Find(function);
   TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
                       schedule.GetBlock(node.name, function));
-  TF_ASSIGN_OR_RETURN(std::vector<LoopRv> rvs, schedule.GetLoops(block));
-  std::vector<ir::ForPtr> loops;
-  for (const LoopRv& rv : rvs) {
-    TF_ASSIGN_OR_RETURN(ir::ForPtr loop, schedule.Get(rv));
-    loops.push_back(std::move(loop));
-  }
+  std::vector<LoopRv> rvs;
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
+                      ViewLoops(schedule, block, &rvs));
   size_t inner = loops.size();
-  while (inner > 0 && (ir::IsConstInt(loops[inner - 1]->extent, 1) ||
-                       !Reduces(node, *loops[inner - 1]))) {
+  while (inner > 0 &&
+         (loops[inner - 1].extent == 1 || !loops[inner - 1].reduces)) {
     --inner;
   }
   if (inner == 0) return absl::OkStatus();
   --inner;
   for (const ir::BufferRegion& read : node.reads) {
-    if (!IsReadByRows(*program, node, read, *loops[inner], target)) continue;
+    if (!IsReadByRows(*program, node, read, loops[inner], target)) continue;
     for (size_t l = inner; l-- > 0;) {
-      if (ir::IsConstInt(loops[l]->extent, 1) || Reduces(node, *loops[l]) ||
-          !Moves(node, read, *loops[l])) {
+      if (loops[l].extent == 1 || loops[l].reduces ||
+          !Moves(node, read, loops[l])) {
         continue;
       }
       // What threads read next is not known.
-      if (loops[l]->for_kind != ir::ForKind::kSerial) break;
+      if (loops[l].kind != ir::ForKind::kSerial) break;
       return schedule.Annotate(rvs[l], ir::kPrefetchNext, ir::Attr(1));
     }
   }

@@ -37,21 +37,13 @@ std::vector<ir::BlockPtr> BlocksToTensorize(const ir::PrimFunc& function) {
   return blocks;
 }
 
-// What the postprocs ask of an intrinsic.
-struct Shape {
-  size_t loops = 2;   // its own, innermost in the nest: rows, lanes, group
-  int64_t group = 0;  // numbers side by side in the packed operand
-};
-absl::StatusOr<Shape> ShapeOf(const ir::BlockNode& block) {
+absl::StatusOr<schedule::ProductShape> ShapeOf(const ir::BlockNode& block) {
   TF_ASSIGN_OR_RETURN(const schedule::TensorIntrin* intrin,
                       schedule::FindTensorIntrin(*IntrinOf(block)));
-  const auto& params = intrin->description->params;
-  if (params.size() != 3) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("intrinsic ", intrin->name, " is no dot product"));
-  }
-  return Shape{static_cast<size_t>(params[2]->ndim()) + 1,
-               params[1]->shape.back()};
+  const auto shape = schedule::ShapeOf(*intrin);
+  if (shape) return *shape;
+  return absl::FailedPreconditionError(
+      absl::StrCat("intrinsic ", intrin->name, " is no dot product"));
 }
 
 // Dimensions of the packed operand, as the reader indexes it.
@@ -92,8 +84,8 @@ absl::Status PackForIntrin(Schedule& schedule, const std::string& function,
   std::vector<LoopRv> rvs;
   TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
                       ViewLoops(schedule, block, &rvs));
-  TF_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(reader));
-  if (loops.size() <= shape.loops) return absl::OkStatus();
+  TF_ASSIGN_OR_RETURN(const schedule::ProductShape shape, ShapeOf(reader));
+  if (loops.size() <= shape.loops()) return absl::OkStatus();
   const LoopView& lanes = loops[loops.size() - 2];
   const LoopView& group = loops.back();
   if (lanes.iters.empty() || group.iters.empty()) return absl::OkStatus();
@@ -102,7 +94,7 @@ absl::Status PackForIntrin(Schedule& schedule, const std::string& function,
     return DimIndexedBy(reader, buffer.get(), reader.iters[iter].var.get());
   };
   // A matrix unit's panels are one register wide.
-  const int64_t vectors = shape.loops == 2 ? loops[loops.size() - 3].extent : 1;
+  const int64_t vectors = !shape.is_tile() ? loops[loops.size() - 3].extent : 1;
   for (const ir::BlockPtr& copy :
        AllBlocks(*schedule.module().Find(function))) {
     const bool in_call = copy->annotations.contains(kPack);
@@ -138,8 +130,8 @@ absl::Status UnrollTile(Schedule& schedule, const std::string& function,
   std::vector<LoopRv> rvs;
   TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
                       ViewLoops(schedule, block, &rvs));
-  TF_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(tiled));
-  const size_t outer = loops.size() - shape.loops;
+  TF_ASSIGN_OR_RETURN(const schedule::ProductShape shape, ShapeOf(tiled));
+  const size_t outer = loops.size() - shape.loops();
   for (size_t i = FindInstructionTile(std::span(loops).first(outer)); i < outer;
        ++i) {
     if (loops[i].extent > 1) TF_RETURN_IF_ERROR(schedule.Unroll(rvs[i]));
@@ -151,8 +143,8 @@ absl::Status UnrollTile(Schedule& schedule, const std::string& function,
 
 size_t IntrinsicLoops(const ir::BlockNode& block) {
   if (IntrinOf(block) == nullptr) return 0;
-  const absl::StatusOr<Shape> shape = ShapeOf(block);
-  return shape.ok() ? shape->loops : 0;
+  const absl::StatusOr<schedule::ProductShape> shape = ShapeOf(block);
+  return shape.ok() ? shape->loops() : 0;
 }
 
 bool IntrinsicsFit(schedule::Schedule schedule) {
@@ -201,11 +193,11 @@ absl::Status RewriteTensorize(schedule::Schedule& schedule,
        BlocksToTensorize(*schedule.module().Find(function))) {
     const std::string intrin = *IntrinOf(*node);
     TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(node->name, function));
-    TF_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(*node));
+    TF_ASSIGN_OR_RETURN(const schedule::ProductShape shape, ShapeOf(*node));
     TF_RETURN_IF_ERROR(schedule.Unannotate(block, kAutoTensorize));
     TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, schedule.GetLoops(block));
     TF_RETURN_IF_ERROR(
-        schedule.Tensorize(loops[loops.size() - shape.loops], intrin));
+        schedule.Tensorize(loops[loops.size() - shape.loops()], intrin));
   }
   return absl::OkStatus();
 }

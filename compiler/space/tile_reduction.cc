@@ -1,6 +1,7 @@
 #include "base/status_macros.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
+#include "compiler/space/postprocs.h"
 #include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::space {
@@ -45,15 +46,12 @@ Alternatives TileReduction(const RuleContext& context,
     return results;
   }
   TF_ASSIGN_OR_RETURN(block, schedule.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> loops,
-                      schedule.GetLoops(block));
-  std::vector<schedule::LoopRv> spatial, reduce;
-  for (const schedule::LoopRv& loop : loops) {
-    TF_ASSIGN_OR_RETURN(ir::ForPtr for_node, schedule.Get(loop));
-    for (const ir::IterVar& iter : node->iters) {
-      if (iter.binding != for_node->var) continue;
-      (iter.type == ir::IterType::kReduce ? reduce : spatial).push_back(loop);
-    }
+  std::vector<schedule::LoopRv> loops, spatial, reduce;
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> views,
+                      ViewLoops(schedule, block, &loops));
+  for (size_t i = 0; i < loops.size(); ++i) {
+    if (views[i].iters.empty()) continue;
+    (views[i].sums ? reduce : spatial).push_back(loops[i]);
   }
   if (spatial.empty() || spatial.size() + reduce.size() != loops.size()) {
     return results;

@@ -4,6 +4,7 @@
 #include "base/status_macros.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
+#include "compiler/space/postprocs.h"
 #include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::space {
@@ -45,6 +46,12 @@ Axes TransposedAxes(const ir::BlockNode& block) {
   return axes.written != nullptr && axes.read != nullptr ? axes : Axes{};
 }
 
+// The variable that the loop moves; null where it moves none.
+const ir::VarNode* IterOf(const ir::BlockNode& block, const LoopView& loop) {
+  if (loop.iters.empty()) return nullptr;
+  return block.iters[static_cast<size_t>(loop.iters[0])].var.get();
+}
+
 // Registers of the output's rows, their lanes from as many rows of the input,
 // which are read along. `nullopt` where lanes do not divide.
 absl::StatusOr<std::optional<schedule::Schedule>> WholeRegisters(
@@ -53,20 +60,18 @@ absl::StatusOr<std::optional<schedule::Schedule>> WholeRegisters(
   TF_ASSIGN_OR_RETURN(const schedule::BlockRv block,
                       schedule.GetBlock(name, context.function));
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
-  TF_ASSIGN_OR_RETURN(const std::vector<schedule::LoopRv> loops,
-                      schedule.GetLoops(block));
+  std::vector<schedule::LoopRv> loops;
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> views,
+                      ViewLoops(schedule, block, &loops));
   const auto* store = ir::As<ir::StoreNode>(node->body);
   const int64_t lanes =
       context.target.vector_lanes(store->buffer->dtype.bytes());
   std::vector<schedule::LoopRv> outer, written, read;
-  for (const schedule::LoopRv& loop : loops) {
-    TF_ASSIGN_OR_RETURN(const ir::ForPtr for_node, schedule.Get(loop));
-    const ir::IterVar* iter = nullptr;
-    for (const ir::IterVar& one : node->iters) {
-      if (one.binding == for_node->var) iter = &one;
-    }
-    if (iter != nullptr && iter->var.get() == axes.written) {
-      if (IterExtent(*iter) % lanes != 0) return std::nullopt;
+  for (size_t l = 0; l < loops.size(); ++l) {
+    const schedule::LoopRv loop = loops[l];
+    const ir::VarNode* var = IterOf(*node, views[l]);
+    if (var == axes.written) {
+      if (views[l].extent % lanes != 0) return std::nullopt;
       TF_ASSIGN_OR_RETURN(const std::vector<schedule::LoopRv> registers,
                           schedule.Split(loop, {std::nullopt, lanes}));
       TF_ASSIGN_OR_RETURN(const std::vector<schedule::ExprRv> factors,
@@ -74,7 +79,7 @@ absl::StatusOr<std::optional<schedule::Schedule>> WholeRegisters(
       TF_ASSIGN_OR_RETURN(
           written, schedule.Split(registers[0], {factors[0], factors[1]}));
       written.push_back(registers[1]);
-    } else if (iter != nullptr && iter->var.get() == axes.read) {
+    } else if (var == axes.read) {
       TF_ASSIGN_OR_RETURN(const std::vector<schedule::ExprRv> factors,
                           SampleTiles(schedule, loop, 2, kMaxTile));
       TF_ASSIGN_OR_RETURN(read, schedule.Split(loop, {factors[0], factors[1]}));
@@ -114,16 +119,13 @@ Alternatives TileTransposed(const RuleContext& context,
   if (axes.read == nullptr) return std::vector{std::move(schedule)};
   schedule::Schedule attempt = schedule;
   TF_ASSIGN_OR_RETURN(block, attempt.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> loops,
-                      attempt.GetLoops(block));
-  std::vector<schedule::LoopRv> outer, inner;
-  for (const schedule::LoopRv& loop : loops) {
-    TF_ASSIGN_OR_RETURN(ir::ForPtr for_node, attempt.Get(loop));
-    bool tiled = false;
-    for (const ir::IterVar& iter : node->iters) {
-      tiled |= iter.binding == for_node->var &&
-               (iter.var.get() == axes.read || iter.var.get() == axes.written);
-    }
+  std::vector<schedule::LoopRv> loops, outer, inner;
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> views,
+                      ViewLoops(attempt, block, &loops));
+  for (size_t l = 0; l < loops.size(); ++l) {
+    const schedule::LoopRv loop = loops[l];
+    const ir::VarNode* var = IterOf(*node, views[l]);
+    const bool tiled = var == axes.read || var == axes.written;
     if (!tiled) {
       outer.push_back(loop);
       continue;

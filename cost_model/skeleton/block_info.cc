@@ -158,30 +158,16 @@ absl::StatusOr<std::vector<BlockRegion>> ReadRegions(
 }
 
 // What features tell of the instruction; those of matrix units have rows, too.
-absl::StatusOr<DotProduct> ReadDotProduct(const ir::Attr& name) {
+absl::StatusOr<schedule::ProductShape> ReadDotProduct(const ir::Attr& name) {
   const std::string* text = name.AsString();
   TF_ASSIGN_OR_RETURN(const schedule::TensorIntrin* intrin,
                       schedule::FindTensorIntrin(text == nullptr ? "" : *text));
-  const auto& params = intrin->description->params;
-  // C[lane] += A[k] * B[lane, k] or
-  // C[row, lane] += A[row, k] * B[k // group, lane, k % group].
-  const bool tile = params.size() == 3 && params[2]->ndim() == 2;
-  if (params.size() != 3 || params[1]->ndim() != params[2]->ndim() + 1 ||
-      params[0]->ndim() != params[2]->ndim() || params[2]->ndim() > 2) {
+  const auto shape = schedule::ShapeOf(*intrin);
+  if (!shape) {
     return absl::UnimplementedError(
         absl::StrCat("the intrinsic ", intrin->name, " is no dot product"));
   }
-  DotProduct dot;
-  dot.loops = tile ? 3 : 2;
-  dot.lanes = params[2]->shape.back();
-  dot.group = params[1]->shape.back();
-  if (tile) {
-    dot.tile_size = static_cast<double>(params[2]->num_elements() *
-                                        params[0]->shape.back());
-  }
-  dot.sum_bytes = params[2]->dtype.bytes();
-  dot.is_float = params[2]->dtype.is_float();
-  return dot;
+  return *shape;
 }
 
 }  // namespace

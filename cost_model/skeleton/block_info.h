@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/schedule/tensor_intrin.h"
 #include "cost_model/loop_nest.h"
 
 namespace tilefarm::skeleton {
@@ -55,19 +56,6 @@ struct BlockRegion {
   std::vector<int64_t> extents;
 };
 
-// Of a block whose innermost loops become an instruction: a dot product, which
-// sums `group` products in each of its lanes (loops over lanes and the group),
-// or a tile of a matrix unit (loops over rows, lanes and several groups).
-struct DotProduct {
-  size_t loops = 2;
-  int64_t lanes = 0, group = 0;
-  double tile_size = 0;  // products of a tile; 0: it is no tile
-  int sum_bytes = 4;
-  bool is_float = false;
-
-  bool is_tile() const { return tile_size > 0; }
-};
-
 struct BlockInfo {
   ir::BlockPtr block;  // owns the expressions
   std::vector<BlockIter> iters;
@@ -79,7 +67,8 @@ struct BlockInfo {
   bool is_transposed = false;  // tiles whose elements stay apart
   bool is_packed = false;
   bool is_prepacked = false;  // copies ahead of time: no part of the nest
-  std::optional<DotProduct> dot;
+  // Of a block whose innermost loops become an instruction.
+  std::optional<schedule::ProductShape> dot;
 
   // The iteration variable that is the whole last index of the store; -1
   // where there is none.

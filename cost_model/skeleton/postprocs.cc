@@ -322,7 +322,7 @@ void Nest::AnnotateUnroll(NestedBlock& block, int64_t steps) {
 void Nest::Decompose(int number) {
   NestedBlock& block = pool_[static_cast<size_t>(number)];
   const std::optional<size_t> first = space::FindFirstReduceLoop(
-      ViewLoops(block), block.info->dot ? block.info->dot->loops : 0);
+      ViewLoops(block), block.info->dot ? block.info->dot->loops() : 0);
   // Nothing to move the initialisation out of.
   if (!first) return;
   NestedBlock& init = NewBlock();

@@ -53,7 +53,7 @@ void Nest::LayOutDotProducts() {
   for (size_t i = 0; i < order_.size(); ++i) {
     if (!At(i).info->dot) continue;
     current_ = static_cast<uint32_t>(i) + 1;
-    if (At(i).loops.size() < At(i).info->dot->loops) {
+    if (At(i).loops.size() < At(i).info->dot->loops()) {
       unsure_ = "an instruction without its loops";
       return;
     }
@@ -63,7 +63,7 @@ void Nest::LayOutDotProducts() {
 }
 
 void Nest::PackForDot(const NestedBlock& dot) {
-  if (dot.loops.size() <= dot.info->dot->loops) return;
+  if (dot.loops.size() <= dot.info->dot->loops()) return;
   const int lane = IterOf(dot, LaneLoop(dot));
   const int group = IterOf(dot, GroupLoop(dot));
   if (lane < 0 || group < 0) {
@@ -132,7 +132,7 @@ void Nest::OrderDotCopy(NestedBlock& copy, const space::Panels& panels,
 }
 
 void Nest::UnrollDotTile(NestedBlock& dot) {
-  const size_t own = dot.loops.size() - dot.info->dot->loops;
+  const size_t own = dot.loops.size() - dot.info->dot->loops();
   const size_t first = space::FindInstructionTile(ViewLoops(dot).first(own));
   for (size_t i = first; i < own; ++i) {
     NestedLoop& loop = loops_[dot.loops[i]];
@@ -150,7 +150,7 @@ void Nest::Tensorize(NestedBlock& block) {
     unsure_ = "an instruction that would also initialise";
     return;
   }
-  const DotProduct& dot = *block.info->dot;
+  const schedule::ProductShape& dot = *block.info->dot;
   const int group = GroupLoop(block);
   block.tensorized = true;
   if (dot.is_tile()) {

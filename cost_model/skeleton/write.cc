@@ -221,7 +221,9 @@ void Nest::WriteBlock(const NestedBlock& block, bool is_start, NestStore& out) {
     domain *= static_cast<double>(iter.extent);
     any = true;
   }
-  if (block.tensorized && info.dot->is_tile()) domain = info.dot->tile_size;
+  if (block.tensorized && info.dot->is_tile())
+    domain = static_cast<double>(info.dot->rows * info.dot->lanes *
+                                 info.dot->products);
   out.domain_size = any ? domain : 0;
   size_t used = 0;
   for (const BlockAccess& access : store.accesses) {
@@ -233,9 +235,10 @@ void Nest::WriteBlock(const NestedBlock& block, bool is_start, NestStore& out) {
   }
   out.accesses.resize(used);
   if (block.group_iter >= 0) {
-    const DotProduct& dot = *info.dot;
+    const schedule::ProductShape& dot = *info.dot;
     out.domain_size = static_cast<double>(dot.lanes);
-    cost_model::CountAsDotProduct(*buffers_, dot.sum_bytes, dot.is_float, out);
+    cost_model::CountAsDotProduct(*buffers_, dot.sum.bytes(),
+                                  dot.sum.is_float(), out);
   }
 }
 

@@ -103,12 +103,14 @@ TEST(TraceTest, SaysWhereTextIsWrong) {
   ExpectInvalid(error("b0 = sch.get_block(name='C', 'x')"),
                 "positional argument after");
   ExpectInvalid(error("b0 = sch.get_block('C' 'x')"), "expected ')'");
-  ExpectInvalid(error("b0 = sch.get_block('C"), "the string is open");
+  ExpectInvalid(error("b0 = sch.get_block('C"), "string is never closed");
   ExpectInvalid(error("b0 = sch.get_block('C') + 1"), "end of the line");
   ExpectInvalid(error("b0 = sch.get_block(99999999999999999999)"),
                 "not a 64-bit integer");
-  ExpectInvalid(error("b0 = sch.get_block(" + std::string(100, '[')),
+  ExpectInvalid(error("b0 = sch.get_block(" + std::string(100, '[') +
+                      std::string(100, ']') + ")"),
                 "nest too deeply");
+  ExpectInvalid(error("b0 = sch.get_block(["), "bracket is never closed");
   ExpectInvalid(error("os.system('rm')"), "unknown primitive \"system\"");
 }
 

@@ -29,6 +29,7 @@
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/block_primitives.h"
 #include "compiler/schedule/cache_block.h"
+#include "compiler/schedule/ir_copy.h"
 #include "compiler/schedule/region_analysis.h"
 #include "compiler/schedule/scope_edit.h"
 
@@ -49,17 +50,6 @@ ir::Buffer CacheBuffer(const ScheduleState& state, const ir::BlockPtr& block,
   const std::string name = absl::StrCat(buffer->name, "_", std::string(scope));
   return ir::MakeBuffer(FreshBufferName(*state.FunctionOf(block.get()), name),
                         buffer->dtype, buffer->shape, std::string(scope));
-}
-
-std::string CacheBlockName(const ScheduleState& state,
-                           const ir::BlockPtr& block, std::string base) {
-  const ir::PrimFuncPtr function = state.FunctionOf(block.get());
-  if (state.CountBlocks(function.get(), base) == 0) return base;
-  int i = 1;
-  while (state.CountBlocks(function.get(), absl::StrCat(base, "_", i)) > 0) {
-    ++i;
-  }
-  return absl::StrCat(base, "_", i);
 }
 
 // Steps 1 and 3 of cache_read for a buffer with a writer in the scope.
@@ -164,8 +154,8 @@ absl::StatusOr<BlockRv> CacheRead(ScheduleState& state, BlockRv block_rv,
   }
   const ir::Buffer cache = CacheBuffer(state, block, buffer, storage_scope);
   const CopyNest copy =
-      MakeCopy(CacheBlockName(state, block, cache->name), buffer, cache, region,
-               arith::FullRegion(buffer), analyzer);
+      MakeCopy(FreshBlockName(state.FunctionOf(block.get())->body, cache->name),
+               buffer, cache, region, arith::FullRegion(buffer), analyzer);
   return InsertCopy(state, scope, place, copy, readers, buffer, cache);
 }
 
@@ -207,7 +197,8 @@ absl::StatusOr<BlockRv> CacheWrite(ScheduleState& state, BlockRv block_rv,
   const ir::Buffer cache = CacheBuffer(state, block, buffer, storage_scope);
   // At the scope itself nothing but the domain bounds the region.
   const CopyNest copy = MakeCopy(
-      CacheBlockName(state, block, cache->name), cache, buffer,
+      FreshBlockName(state.FunctionOf(block.get())->body, cache->name), cache,
+      buffer,
       place.outer.empty() ? arith::ClipRegion(analyzer, *region, buffer->shape)
                           : *region,
       *whole, analyzer);

@@ -61,19 +61,17 @@ absl::StatusOr<std::vector<LoopRv>> GetLoops(ScheduleState& state,
 }
 
 absl::StatusOr<std::vector<BlockRv>> GetProducers(ScheduleState& state,
-                                                  BlockRv block_rv) {
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr block, state.Get("get_producers", block_rv));
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr scope,
-                      ScopeOf(state, "get_producers", block));
+                                                  BlockRv rv) {
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr block, state.Get("get_producers", rv));
+  TF_ASSIGN_OR_RETURN(auto scope, ScopeOf(state, "get_producers", block));
   return NewBlocks(state,
                    BlockScope(state, scope.get()).Producers(block.get()));
 }
 
 absl::StatusOr<std::vector<BlockRv>> GetConsumers(ScheduleState& state,
-                                                  BlockRv block_rv) {
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr block, state.Get("get_consumers", block_rv));
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr scope,
-                      ScopeOf(state, "get_consumers", block));
+                                                  BlockRv rv) {
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr block, state.Get("get_consumers", rv));
+  TF_ASSIGN_OR_RETURN(auto scope, ScopeOf(state, "get_consumers", block));
   return NewBlocks(state,
                    BlockScope(state, scope.get()).Consumers(block.get()));
 }

@@ -32,6 +32,11 @@ absl::StatusOr<std::vector<LoopView>> ViewLoops(
     schedule::Schedule& schedule, schedule::BlockRv block,
     std::vector<schedule::LoopRv>* rvs);
 
+// The same for the block of that name, without a trace.
+absl::StatusOr<std::vector<LoopView>> LoopsAround(schedule::Schedule schedule,
+                                                  const std::string& function,
+                                                  const ir::BlockNode& block);
+
 // The dimension of `buffer` whose whole index `var` is where the block reads
 // it; -1: none.
 int DimIndexedBy(const ir::BlockNode& reader, const ir::BufferNode* buffer,

@@ -36,15 +36,12 @@ int DimIndexedBy(const ir::BlockNode& reader, const ir::BufferNode* buffer,
 namespace {
 
 // Panels as wide as the innermost loop around the reader.
-absl::StatusOr<Panels> FindPanels(schedule::Schedule schedule,
+absl::StatusOr<Panels> FindPanels(const schedule::Schedule& schedule,
                                   const std::string& function,
                                   const ir::BlockNode& reader,
                                   const ir::BufferNode& buffer) {
-  TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
-                      schedule.GetBlock(reader.name, function));
-  std::vector<schedule::LoopRv> rvs;
   TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
-                      ViewLoops(schedule, block, &rvs));
+                      LoopsAround(schedule, function, reader));
   if (loops.empty() || loops.back().iters.empty()) return Panels();
   const ir::IterVar& iter =
       reader.iters[static_cast<size_t>(loops.back().iters[0])];

@@ -153,6 +153,15 @@ absl::StatusOr<std::vector<LoopView>> ViewLoops(Schedule& schedule,
   return views;
 }
 
+absl::StatusOr<std::vector<LoopView>> LoopsAround(Schedule schedule,
+                                                  const std::string& function,
+                                                  const ir::BlockNode& block) {
+  TF_ASSIGN_OR_RETURN(const BlockRv rv,
+                      schedule.GetBlock(block.name, function));
+  std::vector<LoopRv> rvs;
+  return ViewLoops(schedule, rv, &rvs);
+}
+
 // Does what the root's annotations ask for: outer loops run in parallel, inner
 // ones in vectors, register tiles unroll, and each nest carries the unroll
 // limit for lowering.

@@ -28,18 +28,6 @@ std::vector<ReadIndex> IndicesOf(const ir::BlockNode& reader,
   return indices;
 }
 
-absl::StatusOr<Panels> FindPanels(schedule::Schedule schedule,
-                                  const std::string& function,
-                                  const ir::BlockNode& reader,
-                                  const ir::Buffer& buffer) {
-  TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
-                      schedule.GetBlock(reader.name, function));
-  std::vector<schedule::LoopRv> rvs;
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
-                      ViewLoops(schedule, block, &rvs));
-  return PanelsAheadOfTime(buffer->shape, IndicesOf(reader, buffer), loops);
-}
-
 // The loops of the copy, one a dimension, in the order of what it writes.
 absl::Status OrderCopy(schedule::Schedule& schedule, schedule::BlockRv block,
                        const Panels& panels) {
@@ -75,8 +63,10 @@ absl::Status RewritePrepacking(schedule::Schedule& schedule,
     return absl::OkStatus();
   }
   schedule::Schedule attempt = schedule;
-  TF_ASSIGN_OR_RETURN(const Panels panels,
-                      FindPanels(attempt, function, *reader, buffer));
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
+                      LoopsAround(schedule, function, *reader));
+  const Panels panels =
+      PanelsAheadOfTime(buffer->shape, IndicesOf(*reader, buffer), loops);
   TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
                       attempt.GetBlock(copy.name, function));
   // Where the map is not legal the copy keeps its row-major order.

@@ -186,7 +186,7 @@ class Planner {
     if (in.is_sample()) NoteOutputs(in);
     TF_RETURN_IF_ERROR(Look());
     if (!step) return PlaceNew();
-    TF_RETURN_IF_ERROR(Complete(in, *step));
+    TF_RETURN_IF_ERROR(Complete(*step));
     const size_t known = nest_.loops().size();
     nest_.AddBuffers(buffers_.buffers());
     if (const char* why = nest_.Do(*step, values_)) return NotWithThese(why);
@@ -341,7 +341,8 @@ class Planner {
         for (BlockRegion& need : reverse ? theirs.writes : theirs.reads) {
           if (need.buffer != region.buffer) continue;
           const int number = NumberOf(other.node->name);
-          TF_RETURN_IF_ERROR(Regroup(nest_.block(number), *other.node, need));
+          TF_RETURN_IF_ERROR(
+              Regroup(nest_.block(number), *other.node, need.mins));
           for (const IndexExpr& min : need.mins) {
             if (!min.linear && min.divisor == 1 && min.modulus == 1) {
               return NotExpressed("a region that is not linear");
@@ -369,7 +370,7 @@ class Planner {
   }
 
   // What only the program after the instruction tells.
-  absl::Status Complete(const Instruction&, Step& step) {
+  absl::Status Complete(Step& step) {
     if (auto* move = std::get_if<MoveBlock>(&step)) {
       const std::string& name = names_[static_cast<size_t>(move->block)];
       while (move->position < blocks_.size() &&
@@ -528,13 +529,20 @@ class Planner {
       const int number = NumberOf(block.node->name);
       TF_ASSIGN_OR_RETURN(BlockInfo info, ReadBlock(block.node, buffers_));
       const NestedBlock& nested = nest_.block(number);
-      TF_RETURN_IF_ERROR(Regroup(nested, *block.node, info.body));
-      if (info.init) {
-        TF_RETURN_IF_ERROR(Regroup(nested, *block.node, *info.init));
+      for (BlockStore* store :
+           {&info.body, info.init ? &*info.init : nullptr}) {
+        for (size_t i = 0; store != nullptr && i < store->accesses.size();
+             ++i) {
+          BlockAccess& access = store->accesses[i];
+          TF_RETURN_IF_ERROR(Regroup(nested, *block.node, access.indices));
+          for (BlockAccess& alike : access.alike) {
+            TF_RETURN_IF_ERROR(Regroup(nested, *block.node, alike.indices));
+          }
+        }
       }
       for (auto* regions : {&info.reads, &info.writes}) {
         for (BlockRegion& region : *regions) {
-          TF_RETURN_IF_ERROR(Regroup(nested, *block.node, region));
+          TF_RETURN_IF_ERROR(Regroup(nested, *block.node, region.mins));
         }
       }
       plan_.infos[static_cast<size_t>(number)] = std::move(info);
@@ -551,22 +559,8 @@ class Planner {
   // Puts former variables in place of their parts, whose coefficients depend on
   // decisions.
   absl::Status Regroup(const NestedBlock& nested, const ir::BlockNode& block,
-                       BlockStore& store) const {
-    for (BlockAccess& access : store.accesses) {
-      for (IndexExpr& index : access.indices) {
-        TF_RETURN_IF_ERROR(Regroup(nested, block, index));
-      }
-      for (BlockAccess& alike : access.alike) {
-        for (IndexExpr& index : alike.indices) {
-          TF_RETURN_IF_ERROR(Regroup(nested, block, index));
-        }
-      }
-    }
-    return absl::OkStatus();
-  }
-  absl::Status Regroup(const NestedBlock& nested, const ir::BlockNode& block,
-                       BlockRegion& region) const {
-    for (IndexExpr& index : region.mins) {
+                       std::vector<IndexExpr>& indices) const {
+    for (IndexExpr& index : indices) {
       TF_RETURN_IF_ERROR(Regroup(nested, block, index));
     }
     return absl::OkStatus();

@@ -232,6 +232,7 @@ absl::StatusOr<nlohmann::json> MeasureProgram(const std::string& path,
       {"illegal", rates.illegal},
       {"by_skeleton", rates.stats.by_skeleton},
       {"by_replay", rates.stats.by_replay},
+      {"reasons", rates.stats.reasons},
       {"skeletons", rates.stats.skeletons},
       {"mismatches", rates.stats.mismatches},
       {"microseconds",
@@ -253,9 +254,13 @@ int Main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (options.programs.empty()) {
     options.programs = {root + "/examples/mm_relu.py",
-                        root + "/tests/perf/programs/mm_relu_1024.py",
-                        root + "/examples/conv2d_3x3.py",
-                        root + "/tests/perf/programs/conv2d_3x3_bias_relu.py"};
+                        root + "/examples/conv2d_3x3.py"};
+    for (const char* name :
+         {"mm_relu_1024", "conv2d_3x3_bias_relu", "int8_gemm_1024",
+          "row_sums_4096", "norm_256", "softmax_4608x8192"}) {
+      options.programs.push_back(
+          absl::StrCat(root, "/tests/perf/programs/", name, ".py"));
+    }
   }
   for (const std::string& path : options.programs) {
     auto result = MeasureProgram(path, options);

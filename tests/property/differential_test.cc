@@ -303,6 +303,16 @@ def f(A: T.Buffer((5, 2), "float16"), O: T.Buffer((6,), "float16")):
             O[v] = T.max(A[v // 3, v % 2], T.float16(2.0)) - T.min(A[v // 2, 0], T.float16(1.0))
 )",
      "", ""},
+    {"CastsToHalfs", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), O: T.Buffer((8,), "float32"), P: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("O"):
+            v = T.axis.spatial(8, i)
+            O[v] = T.Cast("float32", T.Cast("float16", A[v] * T.float32(0.01)))
+            P[v] = T.Cast("float32", T.Cast("bfloat16", A[v] * T.float32(0.01)))
+)",
+     "", ""},
     {"DataOfSixtyFourBitsWraps", R"(
 @T.prim_func
 def f(A: T.Buffer((4,), "int64"), O: T.Buffer((4,), "bool"), P: T.Buffer((4,), "int64")):
@@ -423,6 +433,130 @@ def f(A: T.Buffer((4, 8), "float32"), O: T.Buffer((4, 8), "float32")):
                 O[vi, vj] = B[vj]
 )",
      "", ""},
+    {"RfactorOfABlockWithTails", R"(
+@T.prim_func
+def f(A: T.Buffer((10, 7), "float32"), C: T.Buffer((10,), "float32")):
+    for i0, i1, k0, k1 in T.grid(3, 4, 2, 4):
+        with T.block("C"):
+            vi = T.axis.spatial(10, i0 * 4 + i1)
+            vk = T.axis.reduce(7, k0 * 4 + k1)
+            T.where(i0 * 4 + i1 < 10 and k0 * 4 + k1 < 7)
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+)",
+     R"(b0 = sch.get_block("C")
+l1, l2, l3, l4 = sch.get_loops(b0)
+b5 = sch.rfactor(l3, factor_axis=0)
+)",
+     ""},
+    {"RfactorOfAGuardThatIsNoTail", R"(
+@T.prim_func
+def f(A: T.Buffer((10, 7), "float32"), C: T.Buffer((10,), "float32")):
+    for i, k0, k1 in T.grid(10, 2, 4):
+        with T.block("C"):
+            vi = T.axis.spatial(10, i)
+            vk = T.axis.reduce(7, k0 * 4 + k1)
+            T.where(k0 * 4 + k1 < 3)
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+)",
+     R"(b0 = sch.get_block("C")
+l1, l2, l3 = sch.get_loops(b0)
+b4 = sch.rfactor(l2, factor_axis=0)
+)",
+     "its partial result is not initialised"},
+    {"RfactorOfAReductionThatNeverBegins", R"(
+@T.prim_func
+def f(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4,), "float32")):
+    for i, k in T.grid(4, 6):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            vk = T.axis.reduce(8, k + 2)
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+)",
+     R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+b3 = sch.rfactor(l2, factor_axis=0)
+)",
+     "its init may never run"},
+    {"DecomposedReductionThatNeverBegins", R"(
+@T.prim_func
+def f(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4,), "float32")):
+    for i, k in T.grid(4, 6):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            vk = T.axis.reduce(8, k + 2)
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+)",
+     R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+b3 = sch.decompose_reduction(b0, l2)
+)",
+     "init"},
+    {"AnIterationThatReadsWhatTheLastOneLeft", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), O: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((2,), "float32")
+    for i in range(8):
+        with T.block("W"):
+            vi = T.axis.spatial(8, i)
+            B[0] = A[vi]
+        with T.block("O"):
+            vi = T.axis.spatial(8, i)
+            O[vi] = B[0] + T.if_then_else(vi > 0, B[1], T.float32(0))
+        for j in range(2):
+            with T.block("U"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vj] = A[vi] * T.float32(2)
+)",
+     R"(b0 = sch.get_block("O")
+l1, = sch.get_loops(b0)
+sch.parallel(l1)
+)",
+     "parallel"},
+    {"IterationsThatGiveOneElementTwoValues", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), O: T.Buffer((4,), "float32")):
+    B = T.alloc_buffer((1,), "float32")
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[0] = A[vi]
+        with T.block("O"):
+            vo = T.axis.spatial(4, i // 2)
+            O[vo] = B[0]
+)",
+     R"(b0 = sch.get_block("O")
+l1, = sch.get_loops(b0)
+sch.parallel(l1)
+)",
+     "write the same elements at the same time"},
+    {"WorkspaceOfANestedBlock", R"(
+@T.prim_func
+def f(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
+    for i in range(4):
+        with T.block("outer"):
+            vi = T.axis.spatial(4, i)
+            S = T.alloc_buffer((1,), "float32")
+            for j in range(8):
+                with T.block("S"):
+                    vj = T.axis.spatial(8, j)
+                    S[0] = A[vi, vj] * T.float32(2)
+                with T.block("B"):
+                    vj = T.axis.spatial(8, j)
+                    B[vi, vj] = S[0] + T.float32(1)
+)",
+     R"(b0 = sch.get_block("B")
+l1, = sch.get_loops(b0)
+sch.parallel(l1)
+)",
+     ""},
 };
 
 class GivenTest : public ::testing::TestWithParam<Given> {};

@@ -34,9 +34,9 @@ ir::Stmt Simplify(const ir::Stmt& stmt);
 // where an unconditional access certainly leaves its buffer.
 absl::StatusOr<ir::Stmt> GuardBounds(const ir::Stmt& root);
 
-// Block form. Moves each allocation to the innermost loop that contains all its
-// accesses and where everything read was written before, and shrinks it to the
-// region that one iteration touches.
+// Block form. Moves each allocation, of the root block and of those in it, to
+// the innermost loop that contains all its accesses and where everything read
+// was written before, and shrinks it to the region that one iteration touches.
 ir::Stmt PlaceAllocations(const ir::Stmt& root);
 
 // Block form. `init` of reduction blocks becomes a nest of its own before the

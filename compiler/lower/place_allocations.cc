@@ -50,8 +50,10 @@ class AccessCollector : public ir::Visitor {
 
   void VisitBlock(const ir::BlockNode& s) override {
     for (const ir::IterVar& iter : s.iters) {
+      Visit(iter.binding);
       bindings_[iter.var.get()] = ir::Substitute(iter.binding, bindings_);
     }
+    Visit(s.predicate);
     const size_t outer = conditions_.size();
     if (!ir::IsConstInt(s.predicate, 1)) {
       conditions_.push_back(ir::Substitute(s.predicate, bindings_));
@@ -76,6 +78,18 @@ class AccessCollector : public ir::Visitor {
     }
     Visit(s.body);
     conditions_.resize(outer);
+  }
+
+  // Indices are looked at in terms of loops, whatever names they have.
+  void VisitLetStmt(const ir::LetStmtNode& s) override {
+    Visit(s.value);
+    bindings_[s.var.get()] = ir::Substitute(s.value, bindings_);
+    Visit(s.body);
+  }
+  void VisitLet(const ir::LetNode& e) override {
+    Visit(e.value);
+    bindings_[e.var.get()] = ir::Substitute(e.value, bindings_);
+    Visit(e.body);
   }
 
   void VisitIf(const ir::IfNode& s) override {
@@ -228,9 +242,10 @@ struct Placement {
   Box box;  // of all accesses in one iteration
 };
 
-// The innermost loop that owns the buffer; nullopt: the function does.
-std::optional<Placement> Place(const Buffer& buffer, const Stmt& body) {
-  IndexMath math;
+// The innermost loop of `body` that owns the buffer; nullopt: what is around
+// the body does. `math` knows the variables from there, and more afterwards.
+std::optional<Placement> Place(const Buffer& buffer, const Stmt& body,
+                               IndexMath& math) {
   AccessCollector collector(buffer.get(), math);
   collector.Visit(body);
   const std::vector<Access>& accesses = collector.accesses();
@@ -322,6 +337,8 @@ class Compactor : public ir::Mutator {
     };
     drop(block.reads);
     drop(block.writes);
+    for (ir::IterVar& iter : block.iters) iter.binding = Mutate(iter.binding);
+    block.predicate = Mutate(s.predicate);
     if (s.init != nullptr) block.init = Mutate(s.init);
     block.body = Mutate(s.body);
     return ir::BlockOf(std::move(block));
@@ -374,22 +391,60 @@ class LoopBodyAllocator : public ir::Mutator {
   const Placement& placement_;
 };
 
+// The allocations of all blocks, innermost first.
+class AllocationPlacer : public ir::Mutator {
+ public:
+  using Mutator::Mutate;
+  Expr Mutate(const Expr& expr) override { return expr; }
+
+ protected:
+  Stmt MutateFor(const ForNode& s, const Stmt& self) override {
+    const size_t mark = math_.Mark();
+    BindLoop(math_, s);
+    Stmt out = Mutator::MutateFor(s, self);
+    math_.Restore(mark);
+    return out;
+  }
+
+  Stmt MutateBlock(const ir::BlockNode& s, const Stmt& self) override {
+    const size_t mark = math_.Mark();
+    for (const ir::IterVar& iter : s.iters) {
+      const auto min = ir::AsInt(iter.dom.min);
+      const auto extent = ir::AsInt(iter.dom.extent);
+      if (min && extent && *extent > 0) {
+        math_.Bind(iter.var.get(), *min, *min + *extent - 1);
+      }
+    }
+    const Stmt changed = Mutator::MutateBlock(s, self);
+    // What an init leaves holds for later instances, too.
+    if (s.allocs.empty() || s.init != nullptr) {
+      math_.Restore(mark);
+      return changed;
+    }
+    ir::BlockNode block(*ir::As<ir::BlockNode>(changed));
+    block.allocs.clear();
+    for (const Buffer& buffer : s.allocs) {
+      const size_t outside = math_.Mark();
+      const auto placement = Place(buffer, block.body, math_);
+      math_.Restore(outside);
+      if (!placement) {
+        block.allocs.push_back(buffer);
+        continue;
+      }
+      block.body = LoopBodyAllocator(buffer, *placement).Mutate(block.body);
+    }
+    math_.Restore(mark);
+    return ir::BlockOf(std::move(block));
+  }
+
+ private:
+  IndexMath math_;
+};
+
 }  // namespace
 
 Stmt PlaceAllocations(const Stmt& root) {
-  const auto* block = ir::As<ir::BlockNode>(root);
-  if (block == nullptr) return root;
-  ir::BlockNode out(*block);
-  out.allocs.clear();
-  for (const Buffer& buffer : block->allocs) {
-    const auto placement = Place(buffer, out.body);
-    if (!placement) {
-      out.allocs.push_back(buffer);
-      continue;
-    }
-    out.body = LoopBodyAllocator(buffer, *placement).Mutate(out.body);
-  }
-  return ir::BlockOf(std::move(out));
+  return AllocationPlacer().Mutate(root);
 }
 
 }  // namespace tilefarm::lower

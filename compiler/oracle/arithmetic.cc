@@ -323,9 +323,10 @@ Value Arithmetic::Select(DataType dtype, const Value& condition, const Value& a,
 
 Value Arithmetic::Cast(DataType to, DataType from, const Value& a) {
   if (to.is_float() && from.is_float()) {
-    const bool narrower = to.bits < from.bits || (to.bits == 16 && to != from);
-    // What is accumulated is rounded where it is read.
-    return narrower && !a.accumulator ? Round(to, a) : a;
+    // 16-bit floats are numbers of float32 until they are stored. What is
+    // accumulated is rounded where it is read.
+    const bool narrower = IsDouble(from) && !IsDouble(to);
+    return narrower && !a.accumulator ? Round(DataType::Float(32), a) : a;
   }
   llvm::Type* type = RegisterType(to);
   Value result;
@@ -356,7 +357,7 @@ Value Arithmetic::Cast(DataType to, DataType from, const Value& a) {
     if (error != nullptr) {
       result.error = b_.CreateFAdd(error, Own(to, result.value, 1));
     }
-    return to.bits == 16 ? Round(to, result) : result;
+    return result;
   }
   if (!from.is_float()) {
     result.value = from.is_int() ? b_.CreateSExtOrTrunc(a.value, type)

@@ -84,7 +84,8 @@ Value Translator::EmitLoad(const ir::LoadNode& load) {
   }
   llvm::Value* doubt = nullptr;
   llvm::Value* offset = Offset(*buffer, load.indices, &doubt);
-  const bool own = buffer == accumulating_;
+  const bool own =
+      accumulating_ != nullptr && ReadsElementOf(load, *accumulating_);
   Value result = ReadPlace(*buffer, offset, /*raw=*/own);
   result.accumulator = own;
   if (doubt == nullptr) return result;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "compiler/ir/structural.h"
 #include "compiler/oracle/translator_internal.h"
 
 namespace tilefarm::oracle {
@@ -13,11 +14,20 @@ using ir::As;
 using ir::Expr;
 using ir::Stmt;
 
-bool Reads(const Expr& expr, const ir::BufferNode* buffer) {
+bool ReadsElementOf(const ir::LoadNode& load, const ir::StoreNode& store) {
+  return load.buffer == store.buffer &&
+         std::equal(load.indices.begin(), load.indices.end(),
+                    store.indices.begin(), store.indices.end(),
+                    [](const Expr& a, const Expr& b) {
+                      return ir::StructuralEqual(a, b);
+                    });
+}
+
+bool Updates(const ir::StoreNode& store) {
   bool found = false;
-  ir::PostOrderExprs(expr, [&](const Expr& e) {
+  ir::PostOrderExprs(store.value, [&](const Expr& e) {
     const auto* load = As<ir::LoadNode>(e);
-    found |= load != nullptr && load->buffer.get() == buffer;
+    found |= load != nullptr && ReadsElementOf(*load, store);
   });
   return found;
 }
@@ -138,8 +148,8 @@ void Translator::EmitStore(const ir::StoreNode& store) {
     return set_error(math_.Double(INFINITY), offset);
   }
   const bool accumulates =
-      in_reduction_ && IsAccumulator(buffer) && Reads(store.value, buffer);
-  if (accumulates) accumulating_ = buffer;
+      in_reduction_ && IsAccumulator(buffer) && Updates(store);
+  if (accumulates) accumulating_ = &store;
   math_.set_unrounded(accumulates);
   Value value = Emit(store.value);
   accumulating_ = nullptr;

@@ -24,7 +24,10 @@ using Buffers = std::unordered_set<const ir::BufferNode*>;
 // Elements of memory that the buffer spans. What strides and offsets mean is
 // said here and in Translator::Offset alone.
 int64_t Span(const ir::BufferNode& buffer);
-bool Reads(const ir::Expr& expr, const ir::BufferNode* buffer);
+// The load reads the element that the store writes.
+bool ReadsElementOf(const ir::LoadNode& load, const ir::StoreNode& store);
+// The value is computed from the element that the store writes.
+bool Updates(const ir::StoreNode& store);
 bool Reduces(const ir::BlockNode& block);
 
 // What is written, what reductions accumulate floats into, and what is
@@ -44,8 +47,7 @@ class FindBuffers : public ir::Visitor {
   }
   void VisitStore(const ir::StoreNode& store) override {
     written.insert(store.buffer.get());
-    if (in_reduction_ && store.buffer->dtype.is_float() &&
-        Reads(store.value, store.buffer.get())) {
+    if (in_reduction_ && store.buffer->dtype.is_float() && Updates(store)) {
       accumulators.insert(store.buffer.get());
     }
   }
@@ -150,7 +152,9 @@ class Translator {
   std::unordered_map<const ir::BufferNode*, Place> places_;
   std::vector<llvm::Value*> allocations_;
   int64_t workspace_bytes_ = 0;
-  const ir::BufferNode* accumulating_ = nullptr;
+  // The update of an accumulator that is being translated. Its own element is
+  // read as it is, others are rounded to the buffer's dtype.
+  const ir::StoreNode* accumulating_ = nullptr;
   bool in_reduction_ = false;
   double terms_ = 1;  // of the sums of the blocks around
   // Loops within the block, around the statement.

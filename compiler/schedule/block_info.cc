@@ -110,6 +110,23 @@ bool InitialisesAll(const ScheduleState& state, const BlockNode* block) {
   return true;
 }
 
+// The first iteration of the loops has every reduction variable at its start,
+// where the init runs. The bindings are affine.
+bool InitRuns(const ScheduleState& state, const BlockNode* block) {
+  ir::VarMap first;
+  for (const ir::ForPtr& loop : state.LoopsAbove(block)) {
+    first[loop->var.get()] = loop->min;
+  }
+  return std::all_of(
+      block->iters.begin(), block->iters.end(), [&](const IterVar& iter) {
+        if (iter.type != IterType::kReduce) return true;
+        const ir::Expr begin = ir::Substitute(iter.binding, first);
+        const auto known = ir::AsInt(begin), start = ir::AsInt(iter.dom.min);
+        if (known.has_value() && start.has_value()) return *known == *start;
+        return arith::Analyzer().ProveEqual(begin, iter.dom.min);
+      });
+}
+
 // Why the init and the updates are not those of a reduction, whatever else
 // stands in the scope; empty where they are.
 std::string WhyInitIsNotApart(const ScheduleState& state,
@@ -148,6 +165,10 @@ std::string WhyNotReduction(const ScheduleState& state, const BlockScope& scope,
   }
   if (!IsDominant(scope, block)) {
     return "not a reduction block: another block writes its output too";
+  }
+  if (!InitRuns(state, block)) {
+    return "not a reduction block: its init may never run, since a reduction "
+           "variable does not begin where its range does";
   }
   return WhyInitIsNotApart(state, block);
 }

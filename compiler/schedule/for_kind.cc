@@ -44,21 +44,41 @@ absl::StatusOr<ir::ForPtr> SerialLoop(ScheduleState& state,
   return loop;
 }
 
+// Whether anything outside of a loop reads or writes a buffer.
+class OutsideAccess : public ir::Visitor {
+ public:
+  OutsideAccess(const ir::ForNode* loop, const ir::BufferNode* buffer)
+      : loop_(loop), buffer_(buffer) {}
+  using Visitor::Visit;
+  bool found = false;
+
+ protected:
+  void VisitFor(const ir::ForNode& loop) override {
+    if (&loop != loop_) Visitor::VisitFor(loop);
+  }
+  void VisitLoad(const ir::LoadNode& load) override {
+    found |= load.buffer.get() == buffer_;
+    Visitor::VisitLoad(load);
+  }
+  void VisitStore(const ir::StoreNode& store) override {
+    found |= store.buffer.get() == buffer_;
+    Visitor::VisitStore(store);
+  }
+
+ private:
+  const ir::ForNode* loop_;
+  const ir::BufferNode* buffer_;
+};
+
 // Each iteration of the loop has a copy of the buffer of its own (schedule
 // semantics, and what lowering allocates): every access lies below the loop,
 // and an iteration reads nothing that it has not written before.
 bool IsPrivate(const ScheduleState& state, const ir::ForPtr& loop,
                const ir::BufferNode* buffer) {
   if (state.AllocSite(buffer) == nullptr) return false;
-  const ir::PrimFuncPtr function = state.FunctionOf(loop.get());
-  for (const ir::BlockPtr& other : state.BlocksOf(function.get())) {
-    if ((FindRegion(other->reads, buffer) != nullptr ||
-         FindRegion(other->writes, buffer) != nullptr) &&
-        !state.IsBelow(other.get(), loop.get()) &&
-        !state.IsBelow(loop.get(), other.get())) {
-      return false;
-    }
-  }
+  OutsideAccess outside(loop.get(), buffer);
+  outside.Visit(state.FunctionOf(loop.get())->body);
+  if (outside.found) return false;
   bool written = false;
   for (const ir::BlockPtr& block : state.ChildBlocks(loop.get())) {
     const bool writes = FindRegion(block->writes, buffer) != nullptr;
@@ -129,6 +149,30 @@ bool MovesInstances(const ScheduleState& state, const ir::ForPtr& loop,
       });
 }
 
+// An instance of the block computes the same value in whichever iteration of
+// the loop it runs: what it reads of buffers that blocks below the loop write,
+// and what these read in turn, depends on the element alone.
+bool RepeatsItsValues(const ScheduleState& state, const ir::ForPtr& loop,
+                      const ir::BlockPtr& block) {
+  const std::vector<ir::BlockPtr> below = state.ChildBlocks(loop.get());
+  std::vector<ir::BlockPtr> readers = {block};
+  for (size_t i = 0; i < readers.size(); ++i) {
+    for (const ir::BlockPtr& writer : below) {
+      const bool feeds = std::any_of(
+          writer->writes.begin(), writer->writes.end(),
+          [&](const ir::BufferRegion& write) {
+            return FindRegion(readers[i]->reads, write.buffer.get()) != nullptr;
+          });
+      if (!feeds) continue;
+      if (!WritesAreDistinct(*writer)) return false;
+      if (std::find(readers.begin(), readers.end(), writer) == readers.end()) {
+        readers.push_back(writer);
+      }
+    }
+  }
+  return true;
+}
+
 // Iterations may run at the same time: the blocks below use the loop in
 // data-parallel variables alone (`reduce_too`: the threads of one GPU block may
 // also share a reduction), and no two iterations write one element, unless it
@@ -155,7 +199,8 @@ absl::Status CheckParallelizable(const ScheduleState& state,
     // tiles overlap, but not the same elements in every iteration.
     if (WritesAreDistinct(*block) &&
         ((IsComplete(scope, block.get()) &&
-          MovesInstances(state, loop, block.get())) ||
+          MovesInstances(state, loop, block.get()) &&
+          RepeatsItsValues(state, loop, block)) ||
          SeparatesIterations(state, loop, block.get()))) {
       continue;
     }

@@ -1,6 +1,6 @@
 // Region cover (block_info.h): everything that a block reads has been written
 // before, surely and in the same iteration of the loops that it shares with the
-// writers.
+// writers. A block that writes it later does not count.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -73,10 +73,13 @@ bool WrittenTogether(const ScheduleState& state,
              arith::ClipRegion(analyzer, needed, buffer->shape));
 }
 
-// Of a consumer within the scope, and the loops that `places` lists.
-bool FindRegionCovered(const ScheduleState& state, const BlockScope& scope,
-                       const BlockNode* consumer,
+// A consumer and the blocks of its scope that write what it reads, in program
+// order: `places[0]` is the consumer, which stands again where it runs among
+// the writers.
+bool FindRegionCovered(const ScheduleState& state,
                        const BlockFacts::Places& places) {
+  const BlockNode* consumer = places.front().block.get();
+  const std::vector<ir::ForPtr>& consumer_loops = places.front().loops;
   const auto loops_above =
       [&](const BlockNode* block) -> const std::vector<ir::ForPtr>& {
     return std::find_if(places.begin(), places.end(),
@@ -85,28 +88,50 @@ bool FindRegionCovered(const ScheduleState& state, const BlockScope& scope,
                         })
         ->loops;
   };
-  const std::vector<ir::ForPtr>& consumer_loops = loops_above(consumer);
+  const auto shared_loops = [&](const std::vector<ir::ForPtr>& loops) {
+    size_t common = 0;
+    while (common < loops.size() && common < consumer_loops.size() &&
+           loops[common] == consumer_loops[common]) {
+      ++common;
+    }
+    return common;
+  };
   for (const BufferRegion& read : consumer->reads) {
-    // Writers by their lowest common loop with the consumer.
+    // Writers that run before the consumer, by the number of loops that they
+    // share with it.
     std::vector<std::pair<size_t, std::vector<BlockPtr>>> groups;
-    for (const BlockPtr& writer : scope.Writers(read.buffer.get())) {
-      if (writer.get() == consumer) continue;
-      const std::vector<ir::ForPtr>& loops = loops_above(writer.get());
-      size_t common = 0;
-      while (common < loops.size() && common < consumer_loops.size() &&
-             loops[common] == consumer_loops[common]) {
-        ++common;
+    bool written_later = false;
+    bool before = true;
+    for (size_t i = 1; i < places.size(); ++i) {
+      const BlockFacts::Place& place = places[i];
+      if (place.block.get() == consumer) {
+        before = false;
+        continue;
+      }
+      if (FindRegion(place.block->writes, read.buffer.get()) == nullptr) {
+        continue;
+      }
+      const size_t common = shared_loops(place.loops);
+      if (!before) {
+        // The consumer may read what the iteration before left.
+        written_later |= std::any_of(
+            consumer_loops.begin(),
+            consumer_loops.begin() + static_cast<std::ptrdiff_t>(common),
+            [](const ir::ForPtr& loop) {
+              return !ir::IsConstInt(loop->extent, 1);
+            });
+        continue;
       }
       const auto group =
           std::find_if(groups.begin(), groups.end(),
                        [&](const auto& g) { return g.first == common; });
       if (group == groups.end()) {
-        groups.push_back({common, {writer}});
+        groups.push_back({common, {place.block}});
       } else {
-        group->second.push_back(writer);
+        group->second.push_back(place.block);
       }
     }
-    if (groups.empty()) continue;
+    if (groups.empty() && !written_later) continue;
     bool covered = false;
     for (const auto& [common, writers] : groups) {
       arith::Analyzer analyzer;
@@ -134,20 +159,20 @@ bool FindRegionCovered(const ScheduleState& state, const BlockScope& scope,
 bool IsRegionCovered(const ScheduleState& state, const BlockScope& scope,
                      const BlockPtr& consumer) {
   if (consumer->reads.empty()) return true;
-  // The consumer and all who write what it reads.
   BlockFacts::Places places{{consumer, state.LoopsAbove(consumer.get())}};
-  for (const BufferRegion& read : consumer->reads) {
-    for (const BlockPtr& writer : scope.Writers(read.buffer.get())) {
-      const bool listed = std::any_of(places.begin(), places.end(),
-                                      [&](const BlockFacts::Place& place) {
-                                        return place.block == writer;
-                                      });
-      if (!listed) places.push_back({writer, state.LoopsAbove(writer.get())});
+  for (const BlockPtr& block : scope.children()) {
+    const bool writes = std::any_of(
+        consumer->reads.begin(), consumer->reads.end(),
+        [&](const BufferRegion& read) {
+          return FindRegion(block->writes, read.buffer.get()) != nullptr;
+        });
+    if (writes || block == consumer) {
+      places.push_back({block, state.LoopsAbove(block.get())});
     }
   }
   BlockFacts& facts = state.facts().covered;
   if (const auto known = facts.Find(places)) return *known;
-  const bool covered = FindRegionCovered(state, scope, consumer.get(), places);
+  const bool covered = FindRegionCovered(state, places);
   facts.Remember(std::move(places), covered);
   return covered;
 }

@@ -380,6 +380,22 @@ constexpr Program kFloats[] = {
             vi, vk = T.axis.remap("SS", [i, k])
             B[vi, vk] = T.exp(A[vi, vk] - M[vi]) / S[vi]
 )"},
+    {"reductions_that_read_other_elements",
+     R"(A: T.Buffer((24,), "float16"), W: T.Buffer((24,), "float16"), V: T.Buffer((24,), "float32"))",
+     R"(
+    for i, k in T.grid(12, 24):
+        with T.block("W"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                W[vi] = T.float16(-0.3)
+            W[vi] = T.max(W[vi], W[vk] * A[vk])
+    for i, k in T.grid(12, 24):
+        with T.block("V"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                V[vi] = T.float32(0.1)
+            V[vi] = V[vi] + T.Cast("float32", T.Cast("float16", V[23 - vi] * T.float32(0.01))) * T.Cast("float32", A[vk])
+)"},
     {"functions",
      R"(A: T.Buffer((200,), "float32"), B: T.Buffer((200,), "float32"), C: T.Buffer((200,), "float32"))",
      R"(

@@ -1,14 +1,17 @@
 #include "tests/property/differential.h"
 
 #include <dlfcn.h>
+#include <malloc.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
 #include <utility>
+#include <variant>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -23,6 +26,7 @@
 #include "compiler/ir/printer.h"
 #include "compiler/ir/verifier.h"
 #include "compiler/schedule/schedule.h"
+#include "compiler/schedule/winograd_transforms.h"
 #include "compiler/target/target.h"
 
 namespace tilefarm::property {
@@ -31,6 +35,7 @@ namespace {
 // Floats above this may have been rounded on the way.
 constexpr double kExactBelow = 1e6;
 constexpr int64_t kMaxSteps = 4'000'000;
+constexpr size_t kMostParameters = 16;
 
 struct Library {
   void* handle = nullptr;
@@ -65,25 +70,39 @@ int CallWith(void* symbol, void** p, std::index_sequence<kIndex...>) {
       symbol)(p[kIndex]...);
 }
 
-int Call(void* symbol, std::vector<Bytes>& buffers) {
-  std::vector<void*> p;
-  for (Bytes& bytes : buffers) p.push_back(bytes.data());
-  switch (p.size()) {
-    case 1:
-      return CallWith(symbol, p.data(), std::make_index_sequence<1>());
-    case 2:
-      return CallWith(symbol, p.data(), std::make_index_sequence<2>());
-    case 3:
-      return CallWith(symbol, p.data(), std::make_index_sequence<3>());
-    case 4:
-      return CallWith(symbol, p.data(), std::make_index_sequence<4>());
-    case 5:
-      return CallWith(symbol, p.data(), std::make_index_sequence<5>());
-    case 6:
-      return CallWith(symbol, p.data(), std::make_index_sequence<6>());
-    default:
-      return -1;
+template <size_t kCount = 1>
+int Call(void* symbol, std::vector<void*>& p) {
+  if constexpr (kCount > kMostParameters) {
+    return -1;
+  } else if (p.size() == kCount) {
+    return CallWith(symbol, p.data(), std::make_index_sequence<kCount>());
+  } else {
+    return Call<kCount + 1>(symbol, p);
   }
+}
+
+// Fills what the next call will use as its stack.
+[[gnu::noinline]] void FillStack(uint8_t fill) {
+  constexpr size_t kBytes = size_t{192} << 10;
+  uint8_t below[kBytes];
+  std::memset(below, fill, kBytes);
+  asm volatile("" : : "r"(below) : "memory");  // or it is left out
+}
+
+// Calls a kernel whose workspace, on the stack and on the heap, begins with
+// bytes that depend on `seed`. What the kernel's threads have on their own
+// stacks is not filled.
+int CallWithFill(void* symbol, std::vector<Bytes>& buffers, uint64_t seed) {
+  std::vector<void*> arguments;
+  for (Bytes& bytes : buffers) arguments.push_back(bytes.data());
+  Rng rng(seed);
+  // 0 turns glibc's filling off.
+  const auto fill = static_cast<uint8_t>(rng.Between(1, 255));
+  mallopt(M_PERTURB, fill);
+  FillStack(static_cast<uint8_t>(~fill));
+  const int result = Call(symbol, arguments);
+  mallopt(M_PERTURB, 0);
+  return result;
 }
 
 absl::StatusOr<driver::Artifact> CompileAll(
@@ -105,11 +124,29 @@ CaseReport Differ(const Variant& variant, std::string what) {
   return {Verdict::kDiffer, variant.name, std::move(what), variant.trace};
 }
 
+// What the algorithms that the trace chooses round relative to neighbouring
+// elements.
+double SpreadOf(const Variant& variant) {
+  double spread = 0;
+  const auto trace = schedule::Trace::Parse(variant.trace);
+  if (!trace.ok()) return spread;
+  for (const schedule::Instruction& instruction : trace->instructions) {
+    if (instruction.primitive != "winograd") continue;
+    for (const auto& [name, arg] : instruction.args) {
+      const auto* tile = std::get_if<ir::Attr>(&arg.value);
+      if (name != "tile" || tile == nullptr) continue;
+      spread = std::max(spread, schedule::WinogradSpread(static_cast<int>(
+                                    tile->AsInt().value_or(0))));
+    }
+  }
+  return spread;
+}
+
 // What the scheduled programs compute when interpreted. Tiles far beyond the
 // extents make a program that runs too long for that: `too_long`.
 std::optional<CaseReport> InterpretVariant(const Case& c,
                                            const ir::PrimFunc& program,
-                                           const std::vector<Bytes>& want,
+                                           const Expected& want,
                                            const Variant& variant,
                                            bool* too_long) {
   *too_long = false;
@@ -124,7 +161,8 @@ std::optional<CaseReport> InterpretVariant(const Case& c,
   if (!status.ok()) {
     return Differ(variant, absl::StrCat("interpreter: ", status.ToString()));
   }
-  const std::string difference = Difference(program, want, got, c.exact);
+  const std::string difference =
+      DifferenceFromExpected(program, want, got, c.exact, SpreadOf(variant));
   if (difference.empty()) return std::nullopt;
   return Differ(variant, absl::StrCat("interpreted: ", difference));
 }
@@ -152,10 +190,11 @@ bool RunsOnThisMachine(const Variant& variant) {
   return !absl::StrContains(variant.trace, "sch.bind(");
 }
 
-// Compiles the variants together and runs each.
+// Compiles the variants together and runs each. The library is loaded anew for
+// each, so that none finds the workspace that another one filled.
 std::optional<CaseReport> RunVariants(const Case& c,
                                       const ir::PrimFunc& program,
-                                      const std::vector<Bytes>& want,
+                                      const Expected& want,
                                       const std::vector<Variant>& variants,
                                       const target::Target& target) {
   const auto artifact = CompileAll(variants, target);
@@ -171,17 +210,20 @@ std::optional<CaseReport> RunVariants(const Case& c,
                   absl::StrCat("the variants do not compile together: ",
                                artifact.status().ToString()));
   }
-  Library library;
-  if (const absl::Status status = Load(artifact->shared_object, library);
-      !status.ok()) {
-    return Differ(variants.back(), std::string(status.message()));
-  }
   for (size_t i = 0; i < variants.size(); ++i) {
+    Library library;
+    if (const absl::Status status = Load(artifact->shared_object, library);
+        !status.ok()) {
+      return Differ(variants.back(), std::string(status.message()));
+    }
     void* symbol = dlsym(library.handle, absl::StrCat("f", i).c_str());
     if (symbol == nullptr) return Differ(variants[i], "has no symbol");
     std::vector<Bytes> got = SmallInputs(program, c.input_seed);
-    if (Call(symbol, got) != 0) return Differ(variants[i], "returns an error");
-    const std::string difference = Difference(program, want, got, c.exact);
+    if (CallWithFill(symbol, got, c.input_seed + i) != 0) {
+      return Differ(variants[i], "returns an error");
+    }
+    const std::string difference = DifferenceFromExpected(
+        program, want, got, c.exact, SpreadOf(variants[i]));
     if (!difference.empty()) {
       return Differ(variants[i], absl::StrCat("compiled: ", difference));
     }
@@ -253,6 +295,18 @@ std::string Difference(const ir::PrimFunc& program,
   return "";
 }
 
+std::string DifferenceFromExpected(const ir::PrimFunc& program,
+                                   const Expected& want,
+                                   const std::vector<Bytes>& got, bool exact,
+                                   double spread) {
+  const std::string difference =
+      Difference(program, want.interpreted, got, exact && spread == 0);
+  if (!difference.empty()) return difference;
+  const std::string from_oracle =
+      testing::DifferenceFromOracle(program, want.oracle, got, spread);
+  return from_oracle.empty() ? "" : absl::StrCat("oracle: ", from_oracle);
+}
+
 CaseReport CheckCase(const Case& c) {
   const Variant as_is_name{"as-is", nullptr, ""};
   const auto parsed = ir::ParseFunction(c.text);
@@ -273,15 +327,17 @@ CaseReport CheckCase(const Case& c) {
                                printed, "becomes\n", ir::Print(**again)));
   }
 
-  std::vector<Bytes> want = SmallInputs(*program, c.input_seed);
-  if (const absl::Status status = Interpret(*program, want); !status.ok()) {
+  Expected want;
+  want.interpreted = SmallInputs(*program, c.input_seed);
+  if (const absl::Status status = Interpret(*program, want.interpreted);
+      !status.ok()) {
     return {Verdict::kRefused, "interpreter", status.ToString(), ""};
   }
   // Small and large, positive and negative, as integers and as floats.
-  for (const int fill : {0x00, 0x01, 0x40, 0x80, 0xBF}) {
+  for (const int fill : {0x00, 0x01, 0x40, 0x4F, 0x80, 0xBF, 0xC4}) {
     std::vector<Bytes> other = SmallInputs(*program, c.input_seed);
     if (!Interpret(*program, other, fill).ok() ||
-        !Difference(*program, want, other, c.exact).empty()) {
+        !Difference(*program, want.interpreted, other, c.exact).empty()) {
       return {Verdict::kUndefined, "", "", ""};
     }
   }
@@ -310,6 +366,20 @@ CaseReport CheckCase(const Case& c) {
   }
   if (!draft.ok()) {
     return Differ({"default", nullptr, ""}, draft.status().ToString());
+  }
+  const Variant reference{"oracle", program, ""};
+  const auto oracle = testing::HostOracle::Compile(program);
+  if (!oracle.ok()) return Differ(reference, oracle.status().ToString());
+  auto reference_run = oracle->Run(SmallInputs(*program, c.input_seed));
+  if (!reference_run.ok()) {
+    return Differ(reference, reference_run.status().ToString());
+  }
+  want.oracle = *std::move(reference_run);
+  if (const std::string difference = testing::DifferenceFromOracle(
+          *program, want.oracle, want.interpreted);
+      !difference.empty()) {
+    return Differ(reference,
+                  absl::StrCat("the interpreter differs: ", difference));
   }
   variants.push_back(
       {"default", draft->module().functions[0], draft->trace().Print()});

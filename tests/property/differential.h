@@ -1,6 +1,6 @@
 // One program, every way it can be run, and whether they agree: interpreter,
-// compiled as written, compiled with the default schedule, and any number of
-// traces, each interpreted and compiled.
+// oracle, compiled as written, compiled with the default schedule, and any
+// number of traces, each interpreted and compiled.
 #ifndef TILEFARM_TESTS_PROPERTY_DIFFERENTIAL_H_
 #define TILEFARM_TESTS_PROPERTY_DIFFERENTIAL_H_
 
@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "compiler/ir/stmt.h"
+#include "tests/support/host_oracle.h"
 
 namespace tilefarm::property {
 
@@ -29,6 +30,21 @@ absl::Status Interpret(const ir::PrimFunc& program, std::vector<Bytes>& buffers,
 std::string Difference(const ir::PrimFunc& program,
                        const std::vector<Bytes>& want,
                        const std::vector<Bytes>& got, bool exact);
+
+// What every run of a program must compute.
+struct Expected {
+  std::vector<Bytes> interpreted;
+  testing::OracleResult oracle;
+};
+
+// Empty where `got` agrees with the interpreter by Difference and with the
+// oracle within the bound of every element. `spread` is what the trace's
+// algorithms add to the bounds (testing::DifferenceFromOracle); where it is not
+// 0, the interpreter's floats are met by rounding alone, so `exact` is ignored.
+std::string DifferenceFromExpected(const ir::PrimFunc& program,
+                                   const Expected& want,
+                                   const std::vector<Bytes>& got, bool exact,
+                                   double spread = 0);
 
 // A variant of a program that was compiled, or could not be.
 struct Variant {

@@ -5,7 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstring>
+#include <limits>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "compiler/ir/parser.h"
 #include "compiler/schedule/schedule.h"
@@ -303,6 +308,16 @@ def f(A: T.Buffer((5, 2), "float16"), O: T.Buffer((6,), "float16")):
             O[v] = T.max(A[v // 3, v % 2], T.float16(2.0)) - T.min(A[v // 2, 0], T.float16(1.0))
 )",
      "", ""},
+    {"CastsToHalfs", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), O: T.Buffer((8,), "float32"), P: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("O"):
+            v = T.axis.spatial(8, i)
+            O[v] = T.Cast("float32", T.Cast("float16", A[v] * T.float32(0.01)))
+            P[v] = T.Cast("float32", T.Cast("bfloat16", A[v] * T.float32(0.01)))
+)",
+     "", ""},
     {"DataOfSixtyFourBitsWraps", R"(
 @T.prim_func
 def f(A: T.Buffer((4,), "int64"), O: T.Buffer((4,), "bool"), P: T.Buffer((4,), "int64")):
@@ -423,6 +438,130 @@ def f(A: T.Buffer((4, 8), "float32"), O: T.Buffer((4, 8), "float32")):
                 O[vi, vj] = B[vj]
 )",
      "", ""},
+    {"RfactorOfABlockWithTails", R"(
+@T.prim_func
+def f(A: T.Buffer((10, 7), "float32"), C: T.Buffer((10,), "float32")):
+    for i0, i1, k0, k1 in T.grid(3, 4, 2, 4):
+        with T.block("C"):
+            vi = T.axis.spatial(10, i0 * 4 + i1)
+            vk = T.axis.reduce(7, k0 * 4 + k1)
+            T.where(i0 * 4 + i1 < 10 and k0 * 4 + k1 < 7)
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+)",
+     R"(b0 = sch.get_block("C")
+l1, l2, l3, l4 = sch.get_loops(b0)
+b5 = sch.rfactor(l3, factor_axis=0)
+)",
+     ""},
+    {"RfactorOfAGuardThatIsNoTail", R"(
+@T.prim_func
+def f(A: T.Buffer((10, 7), "float32"), C: T.Buffer((10,), "float32")):
+    for i, k0, k1 in T.grid(10, 2, 4):
+        with T.block("C"):
+            vi = T.axis.spatial(10, i)
+            vk = T.axis.reduce(7, k0 * 4 + k1)
+            T.where(k0 * 4 + k1 < 3)
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+)",
+     R"(b0 = sch.get_block("C")
+l1, l2, l3 = sch.get_loops(b0)
+b4 = sch.rfactor(l2, factor_axis=0)
+)",
+     "its partial result is not initialised"},
+    {"RfactorOfAReductionThatNeverBegins", R"(
+@T.prim_func
+def f(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4,), "float32")):
+    for i, k in T.grid(4, 6):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            vk = T.axis.reduce(8, k + 2)
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+)",
+     R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+b3 = sch.rfactor(l2, factor_axis=0)
+)",
+     "its init may never run"},
+    {"DecomposedReductionThatNeverBegins", R"(
+@T.prim_func
+def f(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4,), "float32")):
+    for i, k in T.grid(4, 6):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            vk = T.axis.reduce(8, k + 2)
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+)",
+     R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+b3 = sch.decompose_reduction(b0, l2)
+)",
+     "init"},
+    {"AnIterationThatReadsWhatTheLastOneLeft", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), O: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((2,), "float32")
+    for i in range(8):
+        with T.block("W"):
+            vi = T.axis.spatial(8, i)
+            B[0] = A[vi]
+        with T.block("O"):
+            vi = T.axis.spatial(8, i)
+            O[vi] = B[0] + T.if_then_else(vi > 0, B[1], T.float32(0))
+        for j in range(2):
+            with T.block("U"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vj] = A[vi] * T.float32(2)
+)",
+     R"(b0 = sch.get_block("O")
+l1, = sch.get_loops(b0)
+sch.parallel(l1)
+)",
+     "parallel"},
+    {"IterationsThatGiveOneElementTwoValues", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), O: T.Buffer((4,), "float32")):
+    B = T.alloc_buffer((1,), "float32")
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[0] = A[vi]
+        with T.block("O"):
+            vo = T.axis.spatial(4, i // 2)
+            O[vo] = B[0]
+)",
+     R"(b0 = sch.get_block("O")
+l1, = sch.get_loops(b0)
+sch.parallel(l1)
+)",
+     "write the same elements at the same time"},
+    {"WorkspaceOfANestedBlock", R"(
+@T.prim_func
+def f(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
+    for i in range(4):
+        with T.block("outer"):
+            vi = T.axis.spatial(4, i)
+            S = T.alloc_buffer((1,), "float32")
+            for j in range(8):
+                with T.block("S"):
+                    vj = T.axis.spatial(8, j)
+                    S[0] = A[vi, vj] * T.float32(2)
+                with T.block("B"):
+                    vj = T.axis.spatial(8, j)
+                    B[vi, vj] = S[0] + T.float32(1)
+)",
+     R"(b0 = sch.get_block("B")
+l1, = sch.get_loops(b0)
+sch.parallel(l1)
+)",
+     ""},
 };
 
 class GivenTest : public ::testing::TestWithParam<Given> {};
@@ -458,6 +597,134 @@ INSTANTIATE_TEST_SUITE_P(CompiledWronglyOnce, GivenTest,
                          ::testing::ValuesIn(kGiven), [](const auto& info) {
                            return std::string(info.param.name);
                          });
+
+// --- What is compared, and how ---
+
+// Sums of products, an integer and a bool for each row; numbers that are not
+// finite where A is 3.
+constexpr char kCompared[] = R"(
+@T.prim_func
+def f(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4,), "float32"), D: T.Buffer((4,), "int32"), E: T.Buffer((4,), "bool"), F: T.Buffer((4, 8), "float32")):
+    for i, k in T.grid(4, 8):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk] * T.exp(A[vi, vk])
+    for i in range(4):
+        with T.block("D"):
+            vi = T.axis.spatial(4, i)
+            D[vi] = T.Cast("int32", vi) + 5
+            E[vi] = A[vi, 0] > T.float32(0)
+    for i, k in T.grid(4, 8):
+        with T.block("F"):
+            vi, vk = T.axis.remap("SS", [i, k])
+            F[vi, vk] = T.log(T.float32(2) - A[vi, vk])
+)";
+
+class Comparison : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto program = ir::ParseFunction(kCompared);
+    ASSERT_TRUE(program.ok()) << program.status();
+    program_ = *program;
+    const std::vector<Bytes> inputs = SmallInputs(*program_, 7);
+    want_.interpreted = inputs;
+    ASSERT_TRUE(Interpret(*program_, want_.interpreted).ok());
+    const auto oracle = testing::HostOracle::Compile(program_);
+    ASSERT_TRUE(oracle.ok()) << oracle.status();
+    auto run = oracle->Run(inputs);
+    ASSERT_TRUE(run.ok()) << run.status();
+    want_.oracle = *std::move(run);
+    got_ = want_.interpreted;
+  }
+
+  template <typename T>
+  T At(int param, int element) const {
+    T value;
+    std::memcpy(&value, &got_[param][element * sizeof(T)], sizeof(T));
+    return value;
+  }
+  template <typename T>
+  void Set(int param, int element, T value) {
+    std::memcpy(&got_[param][element * sizeof(T)], &value, sizeof(T));
+  }
+  std::string Compare(bool exact = false) const {
+    return DifferenceFromExpected(*program_, want_, got_, exact);
+  }
+  // An element of F that is finite, or is not.
+  int ElementOfF(bool finite) const {
+    for (int i = 0; i < 32; ++i) {
+      if (std::isfinite(At<float>(4, i)) == finite) return i;
+    }
+    ADD_FAILURE() << "F has no such element";
+    return 0;
+  }
+
+  ir::PrimFuncPtr program_;
+  Expected want_;
+  std::vector<Bytes> got_;
+};
+
+TEST_F(Comparison, AgreesWithWhatIsRight) {
+  EXPECT_EQ(Compare(), "");
+  EXPECT_EQ(Compare(/*exact=*/true), "");
+}
+
+TEST_F(Comparison, LetsRoundingPass) {
+  Set(1, 2, std::nextafter(At<float>(1, 2), 1e30f));
+  EXPECT_EQ(Compare(), "");
+}
+
+TEST_F(Comparison, ReportsRoundingWhereNothingRounds) {
+  Set(1, 2, std::nextafter(At<float>(1, 2), 1e30f));
+  EXPECT_NE(Compare(/*exact=*/true), "");
+}
+
+TEST_F(Comparison, ReportsAWrongElement) {
+  Set(1, 3, At<float>(1, 3) * 1.001f);
+  EXPECT_NE(Compare(), "");
+}
+
+// The interpreter is met within a fixed relative difference; the oracle's bound
+// of an element is smaller.
+TEST_F(Comparison, ReportsWhatOnlyTheBoundsShow) {
+  const double bound = want_.oracle.bounds[1][3];
+  ASSERT_LT(bound, 5e-5 * std::abs(At<float>(1, 3)));
+  Set(1, 3, At<float>(1, 3) + static_cast<float>(4 * bound));
+  EXPECT_EQ(Difference(*program_, want_.interpreted, got_, false), "");
+  EXPECT_NE(Compare().find("oracle"), std::string::npos) << Compare();
+}
+
+TEST_F(Comparison, ReportsAnIntegerThatIsOffByOne) {
+  Set(2, 1, At<int32_t>(2, 1) + 1);
+  EXPECT_NE(Compare(), "");
+}
+
+TEST_F(Comparison, ReportsABoolThatIsTheOther) {
+  Set(3, 0, static_cast<uint8_t>(1 - At<uint8_t>(3, 0)));
+  EXPECT_NE(Compare(), "");
+}
+
+TEST_F(Comparison, ReportsNotANumber) {
+  Set(4, ElementOfF(true), std::numeric_limits<float>::quiet_NaN());
+  EXPECT_NE(Compare(), "");
+}
+
+TEST_F(Comparison, ReportsAnInfinity) {
+  Set(1, 0, std::numeric_limits<float>::infinity());
+  EXPECT_NE(Compare(), "");
+}
+
+TEST_F(Comparison, ReportsANumberWhereThereIsNone) {
+  Set(4, ElementOfF(false), 1.0f);
+  EXPECT_NE(Compare(), "");
+}
+
+TEST_F(Comparison, ReportsAnInputThatWasChanged) {
+  Set(0, 5, At<float>(0, 5) + 1);
+  EXPECT_NE(Compare(), "");
+}
 
 }  // namespace
 }  // namespace tilefarm::property

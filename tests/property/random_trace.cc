@@ -1,6 +1,9 @@
 #include "tests/property/random_trace.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -36,10 +39,9 @@ class Stepper {
  public:
   Stepper(Schedule& schedule, Rng& rng) : s_(schedule), rng_(rng) {}
 
-  absl::Status Run(const std::string& primitive) {
+  absl::Status Run(const std::string& primitive, const std::string& name) {
     const std::vector<std::string> names = BlockNames(s_);
-    if (names.empty()) return absl::NotFoundError("no block");
-    auto block = s_.GetBlock(Pick(names, rng_));
+    auto block = s_.GetBlock(name);
     if (!block.ok()) return block.status();
     auto loops = s_.GetLoops(*block);
     if (!loops.ok()) return loops.status();
@@ -60,6 +62,7 @@ class Stepper {
       return s_.SetScope(*block, 0, rng_.Chance(0.5) ? "local" : "shared");
     }
     if (primitive == "tensorize") {
+      if (rng_.Chance(0.8)) return TensorizeTile(*block, *loops);
       return s_.Tensorize(loops->empty() || rng_.Chance(0.2)
                               ? schedule::BlockOrLoop(*block)
                               : schedule::BlockOrLoop(Pick(*loops, rng_)),
@@ -184,6 +187,79 @@ class Stepper {
     return *names;
   }
 
+  // The loop whose variable the binding is.
+  std::optional<LoopRv> LoopOf(const ir::IterVar& iter,
+                               const std::vector<LoopRv>& loops) {
+    for (const LoopRv loop : loops) {
+      const auto node = s_.Get(loop);
+      if (node.ok() && iter.binding.get() == (*node)->var.get()) return loop;
+    }
+    return std::nullopt;
+  }
+
+  // The block's last loops are split in tiles of an intrinsic's extents, these
+  // become its innermost loops, and the intrinsic takes their place.
+  absl::Status TensorizeTile(BlockRv block, const std::vector<LoopRv>& loops) {
+    std::vector<std::string> names = IntrinsicNames();
+    rng_.Shuffle(names);
+    for (const std::string& name : names) {
+      const auto intrin = schedule::FindTensorIntrin(name);
+      if (!intrin.ok()) return intrin.status();
+      Schedule trial = s_;
+      if (!TensorizeWith(trial, block, loops, **intrin).ok()) continue;
+      s_ = std::move(trial);
+      return absl::OkStatus();
+    }
+    return absl::NotFoundError("no intrinsic fits");
+  }
+
+  absl::Status TensorizeWith(Schedule& schedule, BlockRv block,
+                             const std::vector<LoopRv>& loops,
+                             const schedule::TensorIntrin& intrin) {
+    const auto node = s_.Get(block);
+    if (!node.ok()) return node.status();
+    if ((*node)->writes.empty() ||
+        (*node)->writes[0].buffer->dtype !=
+            intrin.description->params.back()->dtype) {
+      return absl::NotFoundError("another dtype");
+    }
+    const ir::BlockNode* described = nullptr;
+    ir::PreOrder(intrin.description->root()->body, [&](const ir::Stmt& stmt) {
+      if (const auto* inner = ir::As<ir::BlockNode>(stmt)) described = inner;
+      return true;
+    });
+    // From the last variable of each kind on, backwards.
+    std::vector<LoopRv> outer, inner, rest = loops;
+    std::vector<ir::IterVar> ours = (*node)->iters;
+    for (size_t i = described->iters.size(); i-- > 0;) {
+      const ir::IterVar& want = described->iters[i];
+      auto found = ours.end();
+      while (found != ours.begin() && std::prev(found)->type != want.type) {
+        --found;
+      }
+      if (found == ours.begin()) return absl::NotFoundError("no variable");
+      const std::optional<LoopRv> loop = LoopOf(*std::prev(found), loops);
+      const auto extent = ir::AsInt(want.dom.extent);
+      if (!loop.has_value()) return absl::NotFoundError("no plain loop");
+      const auto ours_extent = ir::AsInt(std::prev(found)->dom.extent);
+      if (!ours_extent.has_value() || *ours_extent % *extent != 0) {
+        return absl::NotFoundError("no whole tiles");
+      }
+      ours.erase(std::prev(found));
+      std::erase_if(rest, [&](const LoopRv& l) { return l.id == loop->id; });
+      const auto parts = schedule.Split(*loop, {std::nullopt, *extent});
+      if (!parts.ok()) return parts.status();
+      outer.insert(outer.begin(), (*parts)[0]);
+      inner.insert(inner.begin(), (*parts)[1]);
+    }
+    std::vector<LoopRv> order = rest;
+    order.insert(order.end(), outer.begin(), outer.end());
+    order.insert(order.end(), inner.begin(), inner.end());
+    const absl::Status reordered = schedule.Reorder(order);
+    if (!reordered.ok()) return reordered;
+    return schedule.Tensorize(inner.front(), intrin.name);
+  }
+
   absl::Status Split(LoopRv loop) {
     std::vector<schedule::Factor> factors;
     const int parts = static_cast<int>(rng_.Between(2, 3));
@@ -266,6 +342,35 @@ class Stepper {
   Rng& rng_;
 };
 
+// Wanted by few blocks: all are tried.
+const std::vector<std::string>& RarePrimitives() {
+  static const auto& names = *new std::vector<std::string>{
+      "tensorize",  "winograd",   "online_softmax",
+      "skip_zeros", "pad_einsum", "call_library"};
+  return names;
+}
+
+// One attempt; what is accepted changes `schedule`.
+bool Attempt(const std::string& primitive, Schedule& schedule, Rng& rng,
+             PrimitiveCounts* counts) {
+  std::vector<std::string> blocks = BlockNames(schedule);
+  ++counts->tried[primitive];
+  if (blocks.empty()) return false;
+  rng.Shuffle(blocks);
+  const std::vector<std::string>& rare = RarePrimitives();
+  if (std::find(rare.begin(), rare.end(), primitive) == rare.end()) {
+    blocks.resize(1);
+  }
+  for (const std::string& block : blocks) {
+    Schedule next = schedule;
+    if (!Stepper(next, rng).Run(primitive, block).ok()) continue;
+    ++counts->accepted[primitive];
+    schedule = std::move(next);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 schedule::Schedule RandomSchedule(const ir::PrimFuncPtr& program, int steps,
@@ -318,14 +423,12 @@ schedule::Schedule RandomSchedule(const ir::PrimFuncPtr& program, int steps,
   module.functions.push_back(program);
   Schedule schedule(module, rng.Next());
   int accepted = 0;
+  // Most of the rare ones want a program as it was written.
+  if (rng.Chance(0.3)) {
+    accepted += Attempt(Pick(RarePrimitives(), rng), schedule, rng, counts);
+  }
   for (int attempt = 0; attempt < 6 * steps && accepted < steps; ++attempt) {
-    const std::string& primitive = Pick(primitives, rng);
-    Schedule next = schedule;
-    ++counts->tried[primitive];
-    if (!Stepper(next, rng).Run(primitive).ok()) continue;
-    ++counts->accepted[primitive];
-    ++accepted;
-    schedule = std::move(next);
+    accepted += Attempt(Pick(primitives, rng), schedule, rng, counts);
   }
   return schedule;
 }

@@ -36,27 +36,26 @@ bool ReadsAlong(const ir::BlockNode& block, const ir::VarNode* var) {
 absl::Status ReduceInLanes(schedule::Schedule& schedule,
                            schedule::BlockRv block) {
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
-  TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> loops,
-                      schedule.GetLoops(block));
+  std::vector<schedule::LoopRv> rvs;
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
+                      ViewLoops(schedule, block, &rvs));
   if (loops.empty() || node->annotations.contains(kTilingStructure)) {
     return absl::OkStatus();
   }
   // Partial results that moved below a loop of their reader leave loops of one
   // iteration inside the one that counts.
-  TF_ASSIGN_OR_RETURN(ir::ForPtr inner, schedule.Get(loops.back()));
-  while (loops.size() > 1 && ir::IsConstInt(inner->extent, 1)) {
-    loops.pop_back();
-    TF_ASSIGN_OR_RETURN(inner, schedule.Get(loops.back()));
-  }
-  const int64_t extent = ir::AsInt(inner->extent).value_or(0);
-  if (extent < 4 || extent > kMaxReduceLanes ||
-      inner->for_kind != ir::ForKind::kSerial) {
+  size_t at = loops.size() - 1;
+  while (at > 0 && loops[at].extent == 1) --at;
+  if (loops[at].extent < 4 || loops[at].extent > kMaxReduceLanes ||
+      loops[at].kind != ir::ForKind::kSerial) {
     return absl::OkStatus();
   }
-  for (const ir::IterVar& iter : node->iters) {
-    if (iter.type == ir::IterType::kReduce && iter.binding == inner->var &&
+  for (const int i : loops[at].iters) {
+    const ir::IterVar& iter = node->iters[static_cast<size_t>(i)];
+    if (iter.type == ir::IterType::kReduce &&
+        ir::As<ir::VarNode>(iter.binding) != nullptr &&
         ReadsAlong(*node, iter.var.get())) {
-      return schedule.Annotate(loops.back(), ir::kReduceLanes, ir::Attr(1));
+      return schedule.Annotate(rvs[at], ir::kReduceLanes, ir::Attr(1));
     }
   }
   return absl::OkStatus();

@@ -132,6 +132,7 @@ class Nest {
   bool Uses(const NestedBlock& block, size_t iter, int loop) const;
   // The first variable that moves with the loop; -1: none does.
   int IterOf(const NestedBlock& block, int loop) const;
+  static bool Reads(const NestedBlock& block, int buffer);
   static int DimIndexedBy(const NestedBlock& block, int buffer, int iter);
   // Some variable that is not data parallel (a reduction) moves with it.
   bool Reduces(const NestedBlock& block, int loop, bool reduce_only) const;

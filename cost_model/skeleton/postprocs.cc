@@ -86,9 +86,7 @@ void Nest::PackBuffers() {
 
 const NestedBlock* Nest::ReaderOf(int buffer) const {
   for (size_t i = 0; i < order_.size(); ++i) {
-    for (const BlockRegion& read : At(i).info->reads) {
-      if (read.buffer == buffer) return &At(i);
-    }
+    if (Reads(At(i), buffer)) return &At(i);
   }
   return nullptr;
 }
@@ -249,21 +247,13 @@ bool Nest::MayRunInParallel(const NestedBlock& block, size_t first,
     bool is_private = (*buffers_)[static_cast<size_t>(buffer)].intermediate;
     for (size_t o = 0; o < order_.size() && is_private; ++o) {
       const NestedBlock& other = At(o);
-      if (is_below(other)) continue;
-      for (const auto* regions : {&other.info->reads, &other.info->writes}) {
-        for (const BlockRegion& region : *regions) {
-          is_private = is_private && region.buffer != buffer;
-        }
-      }
+      is_private = is_below(other) || (!Reads(other, buffer) &&
+                                       other.info->writes[0].buffer != buffer);
     }
     if (is_private || one) continue;
     // A complete block writes each element once for all; a reduction must be
     // told apart by the loops.
-    bool reads_own = false;
-    for (const BlockRegion& read : below.info->reads) {
-      reads_own |= read.buffer == buffer;
-    }
-    if (reads_own) {
+    if (Reads(below, buffer)) {
       unsure_ = "an update in a parallel loop";
       return false;
     }

@@ -80,42 +80,35 @@ const char* Nest::Run(const SketchPlan& plan, const DecisionValues& decisions) {
 }
 
 void Nest::Apply(const SampleTile& step) {
-  static constexpr char kIllegal[] = "an illegal decision";
-  if (step.site >= decisions_->sites()) {
-    unsure_ = kIllegal;
-    return;
-  }
+  unsure_ = "an illegal decision";
+  if (step.site >= decisions_->sites()) return;
   const std::span<const int64_t> decision = (*decisions_)[step.site];
-  if (decision.size() != static_cast<size_t>(step.count)) {
-    unsure_ = kIllegal;
-    return;
-  }
-  const int64_t extent = loops_[step.loop].extent;
+  if (decision.size() != static_cast<size_t>(step.count)) return;
   int64_t product = 1;
   for (int i = 0; i < step.count; ++i) {
     const int64_t factor = decision[static_cast<size_t>(i)];
-    if (factor < 1 || __builtin_mul_overflow(product, factor, &product)) {
-      unsure_ = kIllegal;
-      return;
-    }
+    if (factor < 1 || __builtin_mul_overflow(product, factor, &product)) return;
     values_[static_cast<size_t>(step.first_value + i)] = factor;
   }
-  if ((step.max_innermost > 0 && decision.back() > step.max_innermost) ||
-      (step.perfect ? product != extent : product < extent)) {
-    unsure_ = kIllegal;
+  const int64_t extent = loops_[step.loop].extent;
+  if ((step.count == 1 || step.max_innermost <= 0 ||
+       decision.back() <= step.max_innermost) &&
+      (step.perfect ? product == extent : product >= extent)) {
+    unsure_ = nullptr;
   }
 }
 
 void Nest::Apply(const SampleChoice& step) {
-  if (step.site >= decisions_->sites() ||
-      (*decisions_)[step.site].size() != 1 || (*decisions_)[step.site][0] < 0 ||
-      (*decisions_)[step.site][0] >=
-          static_cast<int64_t>(step.choices.size())) {
-    unsure_ = "an illegal decision";
+  unsure_ = "an illegal decision";
+  if (step.site >= decisions_->sites()) return;
+  const std::span<const int64_t> decision = (*decisions_)[step.site];
+  if (decision.size() != 1 || decision[0] < 0 ||
+      decision[0] >= static_cast<int64_t>(step.choices.size())) {
     return;
   }
   values_[static_cast<size_t>(step.value)] =
-      step.choices[static_cast<size_t>((*decisions_)[step.site][0])];
+      step.choices[static_cast<size_t>(decision[0])];
+  unsure_ = nullptr;
 }
 
 void Nest::Apply(const SplitLoop& step) {

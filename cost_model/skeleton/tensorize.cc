@@ -16,12 +16,6 @@ namespace {
 int LaneLoop(const NestedBlock& dot) { return dot.loops[dot.loops.size() - 2]; }
 int GroupLoop(const NestedBlock& dot) { return dot.loops.back(); }
 
-bool Reads(const BlockInfo& info, int buffer) {
-  return std::any_of(
-      info.reads.begin(), info.reads.end(),
-      [&](const BlockRegion& read) { return read.buffer == buffer; });
-}
-
 }  // namespace
 
 // The dimension of `buffer` that the block indexes by the variable alone; -1
@@ -38,6 +32,12 @@ int Nest::DimIndexedBy(const NestedBlock& block, int buffer, int iter) {
     }
   }
   return dim;
+}
+
+bool Nest::Reads(const NestedBlock& block, int buffer) {
+  return std::any_of(
+      block.info->reads.begin(), block.info->reads.end(),
+      [&](const BlockRegion& read) { return read.buffer == buffer; });
 }
 
 int Nest::IterOf(const NestedBlock& block, int loop) const {
@@ -79,7 +79,7 @@ void Nest::PackForDot(const NestedBlock& dot) {
     NestedBlock& copy = At(i);
     if (!copy.info->is_packed && !copy.info->is_prepacked) continue;
     const int buffer = copy.info->writes[0].buffer;
-    if (!Reads(*dot.info, buffer)) continue;
+    if (!Reads(dot, buffer)) continue;
     const int lane_dim = DimIndexedBy(dot, buffer, lane);
     const int group_dim = DimIndexedBy(dot, buffer, group);
     if (lane_dim < 0 || group_dim < 0) continue;

@@ -24,7 +24,7 @@ target::CacheSizes DeviceProperties::caches() const {
   return caches;
 }
 
-const std::string& PeoplesModel(const DeviceProperties& properties) {
+const std::string& DisplayModel(const DeviceProperties& properties) {
   return properties.brand.empty() ? properties.cpu : properties.brand;
 }
 

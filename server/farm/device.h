@@ -37,8 +37,8 @@ struct DeviceProperties {
   target::CacheSizes caches() const;
 };
 
-// The processor's brand, or its cpu.
-const std::string& PeoplesModel(const DeviceProperties& properties);
+// The processor's brand, or its cpu where the brand is not known.
+const std::string& DisplayModel(const DeviceProperties& properties);
 
 // target::DeviceModel of what the worker announced.
 std::string DeviceModel(const DeviceProperties& properties);
@@ -77,6 +77,13 @@ inline constexpr DeviceState kDeviceStates[] = {
 std::string_view DeviceStateName(DeviceState state);
 // Whether it measures, or will in a moment.
 bool IsWorking(DeviceState state);
+
+// What a device may get now.
+struct Availability {
+  bool works = false;  // it may hold leases of candidates
+  bool free = false;   // it works, and has a place for another lease
+  int slots = 0;       // leases that it can hold, now or after its first canary
+};
 
 // What an operator decided about a device; outlives connections.
 enum class Order { kNone, kDrained, kQuarantined };

@@ -25,7 +25,7 @@
 #include "base/pulse.h"
 #include "database/store.h"
 #include "server/farm/farm.h"
-#include "server/jobs/device_desk.h"
+#include "server/jobs/device_administration.h"
 #include "server/jobs/job.h"
 #include "server/jobs/job_run.h"
 #include "server/jobs/result_writer.h"
@@ -122,7 +122,7 @@ class Jobs : public RecordListener {
   void OnAcknowledged(const farm::WorkItem& item) override;
   void OnCanary(const farm::Completion& completion) override;
 
-  DeviceDesk& devices() { return devices_; }
+  DeviceAdministration& devices() { return devices_; }
 
   // Jobs in each state; every state is there.
   std::map<std::string, int> CountByState();
@@ -169,7 +169,7 @@ class Jobs : public RecordListener {
   database::Store& store_;
   farm::Farm& farm_;
   const JobsOptions options_;
-  DeviceDesk devices_;
+  DeviceAdministration devices_;
 
   Mutex mutex_;
   // In order of submission; it only grows.

@@ -32,7 +32,7 @@ absl::Status TokenExpired(const std::string& name) {
 
 }  // namespace
 
-Gate::Stay::~Stay() { gate_.Leave(id_); }
+Gate::LiveCall::~LiveCall() { gate_.Leave(id_); }
 
 Gate::Gate(database::Store& store, Mode mode, Limits limits, Clock& clock)
     : store_(store),
@@ -256,9 +256,8 @@ absl::Status Gate::CheckSize(std::string_view path, int64_t bytes) const {
 
 // --- Calls that last --------------------------------------------------------
 
-absl::StatusOr<std::unique_ptr<Gate::Stay>> Gate::Enter(const Caller& caller,
-                                                        CallKind kind,
-                                                        Close close) {
+absl::StatusOr<std::unique_ptr<Gate::LiveCall>> Gate::Enter(
+    const Caller& caller, CallKind kind, Close close) {
   MutexLock lock(mutex_);
   TF_RETURN_IF_ERROR(StillValid(caller));
   int& count = counts_[{IdentityOf(caller), kind}];
@@ -277,7 +276,7 @@ absl::StatusOr<std::unique_ptr<Gate::Stay>> Gate::Enter(const Caller& caller,
   ++count;
   const int64_t id = next_live_++;
   live_.emplace(id, Live{caller, kind, std::move(close)});
-  return std::unique_ptr<Stay>(new Stay(*this, id));
+  return std::unique_ptr<LiveCall>(new LiveCall(*this, id));
 }
 
 void Gate::Leave(int64_t id) {

@@ -67,15 +67,15 @@ class Gate {
 
   // One call that lasts. It has left when this is destroyed; by then `close` is
   // not running and will not run.
-  class Stay {
+  class LiveCall {
    public:
-    ~Stay();
-    Stay(const Stay&) = delete;
-    Stay& operator=(const Stay&) = delete;
+    ~LiveCall();
+    LiveCall(const LiveCall&) = delete;
+    LiveCall& operator=(const LiveCall&) = delete;
 
    private:
     friend class Gate;
-    Stay(Gate& gate, int64_t id) : gate_(gate), id_(id) {}
+    LiveCall(Gate& gate, int64_t id) : gate_(gate), id_(id) {}
     Gate& gate_;
     const int64_t id_;
   };
@@ -105,11 +105,11 @@ class Gate {
   // ResourceExhausted for a message larger than the method's limit.
   absl::Status CheckSize(std::string_view path, int64_t bytes) const;
 
-  // Until the Stay ends, `close` is called when the caller's credential is
+  // Until the LiveCall ends, `close` is called when the caller's credential is
   // revoked or expires. ResourceExhausted: too many such calls already;
   // Unauthenticated: revoked just now.
-  absl::StatusOr<std::unique_ptr<Stay>> Enter(const Caller& caller,
-                                              CallKind kind, Close close);
+  absl::StatusOr<std::unique_ptr<LiveCall>> Enter(const Caller& caller,
+                                                  CallKind kind, Close close);
 
   // --- For admins, `actor` being the one; both are in the audit log ---
   // The token, shown this once.

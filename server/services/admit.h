@@ -40,7 +40,7 @@ inline absl::StatusOr<security::Caller> Admit(
 
 // For an import or export, which takes a thread: cut off where the caller's
 // credential goes. The context outlives the answer.
-inline absl::StatusOr<std::unique_ptr<security::Gate::Stay>> EnterTransfer(
+inline absl::StatusOr<std::unique_ptr<security::Gate::LiveCall>> EnterTransfer(
     security::Gate& gate, grpc::ServerContext& context) {
   TF_ASSIGN_OR_RETURN(const security::Caller caller,
                       gate.Identify(CredentialsOf(context)));

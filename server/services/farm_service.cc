@@ -213,7 +213,7 @@ class Stream : public Reactor {
  private:
   absl::Status Enter(const security::Credentials& credentials) {
     TF_ASSIGN_OR_RETURN(caller_, gate_.Identify(credentials));
-    TF_ASSIGN_OR_RETURN(stay_,
+    TF_ASSIGN_OR_RETURN(live_call_,
                         gate_.Enter(caller_, security::CallKind::kStream,
                                     [link = link_](const absl::Status& why) {
                                       link->Close(why);
@@ -273,7 +273,7 @@ class Stream : public Reactor {
   const FarmServiceOptions& options_;
   const std::shared_ptr<Link> link_;
   security::Caller caller_;
-  std::unique_ptr<security::Gate::Stay> stay_;
+  std::unique_ptr<security::Gate::LiveCall> live_call_;
   v1::WorkerMessage message_;
   security::RateLimiter rate_;
   // 0 before the hello. Written by the read that brought it; OnCancel may come

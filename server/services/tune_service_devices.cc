@@ -38,7 +38,8 @@ absl::Status CheckMayChange(const security::Caller& caller,
       "an admin"));
 }
 
-absl::Status Change(jobs::DeviceDesk& devices, const std::string& user,
+absl::Status Change(jobs::DeviceAdministration& devices,
+                    const std::string& user,
                     const v1::ChangeDeviceRequest& request) {
   const std::string& name = request.name();
   if (name.empty()) return absl::InvalidArgumentError("name: there is none");

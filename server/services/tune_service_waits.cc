@@ -104,11 +104,12 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate>,
     TF_ASSIGN_OR_RETURN(
         const security::Caller caller,
         Admit(gate, context, "/tilefarm.v1.Tune/Watch", request));
-    TF_ASSIGN_OR_RETURN(stay_, gate.Enter(caller, security::CallKind::kStream,
-                                          [this](const absl::Status& why) {
-                                            MutexLock lock(mutex_);
-                                            FinishOnce(why);
-                                          }));
+    TF_ASSIGN_OR_RETURN(live_call_,
+                        gate.Enter(caller, security::CallKind::kStream,
+                                   [this](const absl::Status& why) {
+                                     MutexLock lock(mutex_);
+                                     FinishOnce(why);
+                                   }));
     return absl::OkStatus();
   }
   void Begin() override {
@@ -124,7 +125,7 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate>,
   void End() override {
     // Not under the lock: it waits for a running Tell.
     if (subscription_ != 0) jobs_.Unwatch(subscription_);
-    stay_.reset();  // nobody closes what is being destroyed
+    live_call_.reset();  // nobody closes what is being destroyed
   }
   void Tell(const jobs::JobSnapshot& snapshot) {
     v1::JobUpdate update = ToProto(snapshot, farm_.Devices());
@@ -156,7 +157,7 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate>,
   farm::Farm& farm_;
   const std::string job_id_;
   Mutex mutex_;
-  std::unique_ptr<security::Gate::Stay> stay_;
+  std::unique_ptr<security::Gate::LiveCall> live_call_;
   int64_t subscription_ = 0;
   std::optional<v1::JobUpdate> next_ ABSL_GUARDED_BY(mutex_);
   v1::JobUpdate current_ ABSL_GUARDED_BY(mutex_);
@@ -198,11 +199,12 @@ class MeasureCall : public grpc::ServerUnaryReactor, private LongCall {
         const security::Caller caller,
         Admit(gate, context, "/tilefarm.v1.Tune/Measure", request));
     spec_.user = caller.NameOr(request.user());
-    TF_ASSIGN_OR_RETURN(stay_, gate.Enter(caller, security::CallKind::kStream,
-                                          [this](const absl::Status& why) {
-                                            MutexLock lock(mutex_);
-                                            FinishOnce(why);
-                                          }));
+    TF_ASSIGN_OR_RETURN(live_call_,
+                        gate.Enter(caller, security::CallKind::kStream,
+                                   [this](const absl::Status& why) {
+                                     MutexLock lock(mutex_);
+                                     FinishOnce(why);
+                                   }));
     return absl::OkStatus();
   }
   void Begin() override {
@@ -221,7 +223,7 @@ class MeasureCall : public grpc::ServerUnaryReactor, private LongCall {
   }
   void End() override {
     if (!ticket_.empty()) jobs_.AbandonMeasure(ticket_);
-    stay_.reset();
+    live_call_.reset();
   }
   void Take(const database::Record& record) {
     MutexLock lock(mutex_);
@@ -241,7 +243,7 @@ class MeasureCall : public grpc::ServerUnaryReactor, private LongCall {
   jobs::MeasureSpec spec_;
   std::string ticket_;
   Mutex mutex_;
-  std::unique_ptr<security::Gate::Stay> stay_;
+  std::unique_ptr<security::Gate::LiveCall> live_call_;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

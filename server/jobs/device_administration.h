@@ -7,8 +7,8 @@
 //   canary --OnCanary: good: records up to here hold
 //                      bad:  those since the last good one are suspect
 //                      good again: they are queued, on the same device
-#ifndef TILEFARM_SERVER_JOBS_DEVICE_DESK_H_
-#define TILEFARM_SERVER_JOBS_DEVICE_DESK_H_
+#ifndef TILEFARM_SERVER_JOBS_DEVICE_ADMINISTRATION_H_
+#define TILEFARM_SERVER_JOBS_DEVICE_ADMINISTRATION_H_
 
 #include <cstdint>
 #include <deque>
@@ -27,12 +27,12 @@
 namespace tilefarm::jobs {
 
 // Thread-safe. Flush writes; whoever drives it calls it again and again.
-class DeviceDesk : public farm::DeviceListener {
+class DeviceAdministration : public farm::DeviceListener {
  public:
   // All outlive it.
-  DeviceDesk(database::Store& store, farm::Farm& farm, std::string fingerprint,
-             Clock& clock);
-  ~DeviceDesk() override;
+  DeviceAdministration(database::Store& store, farm::Farm& farm,
+                       std::string fingerprint, Clock& clock);
+  ~DeviceAdministration() override;
 
   // Tells the farm what the store knows. Before workers connect.
   absl::Status Recover();
@@ -103,4 +103,4 @@ class DeviceDesk : public farm::DeviceListener {
 
 }  // namespace tilefarm::jobs
 
-#endif  // TILEFARM_SERVER_JOBS_DEVICE_DESK_H_
+#endif  // TILEFARM_SERVER_JOBS_DEVICE_ADMINISTRATION_H_

@@ -8,7 +8,8 @@
 namespace tilefarm::farm {
 namespace {
 
-// LLVM's names of instruction set levels, which no device has as its cpu.
+// Whether this is LLVM's name of an instruction set level, which is not the cpu
+// of any device.
 bool IsInstructionSetLevel(const std::string& cpu) {
   return cpu.empty() || cpu == "generic" || cpu == "x86-64" ||
          absl::StartsWith(cpu, "x86-64-v");

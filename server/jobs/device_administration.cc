@@ -15,11 +15,11 @@ namespace {
 constexpr char kTime[] = "%Y-%m-%dT%H:%M:%SZ";
 constexpr size_t kMostReasonBytes = 1024;
 constexpr absl::Duration kLongestReservation = absl::Hours(24 * 7);
-// Events that wait for a disk that is full; older ones are dropped, and that
-// is logged.
+// Events kept while they cannot be stored, as on a full disk. Older ones are
+// dropped with a line in the log.
 constexpr size_t kMostEvents = 10'000;
-// Re-measurements that the farm holds of one device at once, so that the
-// conductor is never long at it.
+// Re-measurements of one device that are in the farm at once. The conductor
+// adds them, and must not be busy for long.
 constexpr int kMostOutstanding = 8;
 constexpr int kSamples = 5;
 
@@ -118,7 +118,7 @@ absl::Status DeviceAdministration::Recover() {
   MutexLock lock(mutex_);
   for (const database::CanaryRow& row : canaries) {
     canaries_[row.device] = row;
-    // Another compiler makes other code, and so another time.
+    // Another compiler makes other code with another time.
     if (row.fingerprint == fingerprint_) {
       farm_.KnowCanary(row.device, row.seconds);
     }
@@ -211,7 +211,7 @@ absl::Status DeviceAdministration::Forget(const std::string& name,
                                           const std::string& actor) {
   MutexLock lock(order_mutex_);
   TF_RETURN_IF_ERROR(RowOf(name).status());
-  // Its last words first: they would bring the row back.
+  // Its last events are stored first; later they would restore the row.
   TF_RETURN_IF_ERROR(FlushEvents());
   TF_RETURN_IF_ERROR(farm_.Forget(name));
   {
@@ -294,8 +294,8 @@ void DeviceAdministration::Flush() {
   StoreCanaries();
 }
 
-// The rows of devices that came, went or were released: all in one
-// transaction, since a thousand may come at once.
+// Stores the rows of devices that connected, disconnected or were released, in
+// one transaction, because a thousand may connect at once.
 void DeviceAdministration::StoreSeen(const std::set<std::string>& names) {
   MutexLock lock(order_mutex_);
   auto stored = tables().ListDevices();
@@ -343,10 +343,11 @@ void DeviceAdministration::OnCanary(const std::string& device_id,
   } else {
     if (row.suspect_through == 0) row.suspect_after = row.good_through;
     row.suspect_through = std::max(*last, int64_t{1});
-    // What was measured again meanwhile is no better.
+    // New measurements on this device are suspect as well.
     StopRemeasuring(NameOf(device_id));
   }
-  // Stored by and by: an older row makes more records suspect, never fewer.
+  // StoreCanaries may store it later: an older row makes more records suspect,
+  // never fewer.
   changed_canaries_.insert(device_id);
 }
 
@@ -365,7 +366,7 @@ void DeviceAdministration::StoreCanaries() {
   MutexLock lock(mutex_);
   for (const database::CanaryRow& row : rows) {
     const auto now = canaries_.find(row.device);
-    // Changed again meanwhile: next time.
+    // A row that has changed meanwhile is stored the next time.
     if (now == canaries_.end() || now->second == row) {
       changed_canaries_.erase(row.device);
     }
@@ -380,7 +381,7 @@ bool DeviceAdministration::LoadSuspects(Remeasuring& work) {
     Warn(suspects.status(), "suspect records are not read");
     return false;
   }
-  // Of the others no time counts.
+  // The times of other records never count.
   std::erase_if(*suspects, [](const database::Record& record) {
     return record.status != database::Status::kOk || !record.verified ||
            record.stopped_early;
@@ -392,7 +393,7 @@ bool DeviceAdministration::LoadSuspects(Remeasuring& work) {
                                         " records since the good canary "
                                         "before")});
   work.loaded = true;
-  // From the back, the newest first: jobs that run want them.
+  // Taken from the back, the newest first, because running jobs use them.
   work.waiting = *std::move(suspects);
   return true;
 }

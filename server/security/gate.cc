@@ -91,7 +91,7 @@ absl::StatusOr<Caller> Gate::ByToken(std::string_view header) {
         "the authorization is no bearer token: \"Bearer TOKEN\"");
   }
   const std::string hash = TokenHash(header.substr(kBearer.size()));
-  // All of them, whichever it is.
+  // Compares with all of them, so that the time does not depend on which fits.
   const database::TokenRow* found = nullptr;
   for (const database::TokenRow& token : tokens_) {
     if (SameHash(token.sha256, hash)) found = &token;
@@ -261,7 +261,7 @@ absl::StatusOr<std::unique_ptr<Gate::LiveCall>> Gate::Enter(
   MutexLock lock(mutex_);
   TF_RETURN_IF_ERROR(StillValid(caller));
   int& count = counts_[{IdentityOf(caller), kind}];
-  // Where nothing is proved everybody shares one identity.
+  // Without credentials all callers share one identity.
   const int most = caller.open || caller.role == Role::kWorker
                        ? limits_.worker_streams
                    : kind == CallKind::kTransfer ? limits_.user_transfers

@@ -1,4 +1,4 @@
-// What operators ask about devices.
+// Calls of operators about devices.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kMostEntries = 1000;
 
-// A user may keep a device for himself, and give it back.
+// Users may reserve a device for themselves, and release it.
 absl::Status CheckMayChange(const security::Caller& caller,
                             const std::string& user,
                             const v1::ChangeDeviceRequest& request,

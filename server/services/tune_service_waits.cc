@@ -1,4 +1,4 @@
-// The calls that wait: Watch and Measure.
+// The lasting calls: Watch and Measure.
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -17,16 +17,16 @@
 namespace tilefarm::services {
 namespace {
 
-// What both calls have in common: a part that may take long and is done by the
-// executor while the call may end at any moment, and an end that may wait.
-// `this` goes when the part and gRPC are both done with it.
+// The common base of both calls. One part of the call may block and runs on the
+// executor, while the call may end at any time. `this` is deleted when that
+// part and gRPC are both done with it.
 class LongCall {
  public:
   explicit LongCall(Executor& executor) : executor_(executor) {}
   virtual ~LongCall() = default;
 
  protected:
-  // False where too many calls wait: Begin is not called.
+  // False: too many calls wait, and Begin is not called.
   bool TryBegin() {
     ++users_;
     if (executor_.TryRun([this] {
@@ -38,13 +38,13 @@ class LongCall {
     --users_;
     return false;
   }
-  // gRPC will not call again.
+  // gRPC makes no more calls.
   void EndLater() {
     executor_.Run([this] { Release(); });
   }
-  // On a thread of the executor.
+  // Runs on a thread of the executor.
   virtual void Begin() = 0;
-  // The last that happens.
+  // Runs last, before `this` is deleted.
   virtual void End() = 0;
 
  private:
@@ -55,7 +55,7 @@ class LongCall {
   }
 
   Executor& executor_;
-  std::atomic<int> users_{1};  // gRPC, and the part while it is not done
+  std::atomic<int> users_{1};  // gRPC, and the executor's part until it is done
 };
 
 absl::Status TooManyCalls() {
@@ -63,8 +63,8 @@ absl::Status TooManyCalls() {
       "too many calls begin at once: try again in a moment");
 }
 
-// Writes the latest snapshot whenever the client has taken the one before;
-// what changed in between is skipped.
+// Writes the latest snapshot when the client has read the previous one, and
+// skips those in between.
 class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate>,
                   private LongCall {
  public:
@@ -123,7 +123,7 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate>,
     }
   }
   void End() override {
-    // Not under the lock: it waits for a running Tell.
+    // Not under the lock, because it waits for a running Tell.
     if (subscription_ != 0) jobs_.Unwatch(subscription_);
     live_call_.reset();  // nobody closes what is being destroyed
   }

@@ -1,4 +1,4 @@
-// Waiting until nothing else uses the core of a measurement.
+// Waits until nothing else uses the core of a measurement.
 #ifndef TILEFARM_WORKER_RUNNER_SOLITUDE_H_
 #define TILEFARM_WORKER_RUNNER_SOLITUDE_H_
 
@@ -8,29 +8,29 @@
 
 namespace tilefarm::worker {
 
-// A measurement in full waits for its core, within limits. A race does not at
-// first: the first few samples of a shared core are set aside, and only where
-// they leave a chance that the candidate wins does it wait, too.
+// A measurement in full waits for its core, within limits. A race does not wait
+// at first: the first few samples on a shared core are set aside, and it waits
+// only if the candidate may still win after them.
 class Solitude {
  public:
-  // A shared core makes a kernel slower by less than this, hence so many
-  // samples of one that are all slower by more lose the race.
+  // A shared core slows a kernel down by less than this factor. A candidate
+  // loses the race if so many samples are all slower than the best by more.
   static constexpr double kSharedFactor = 1.6;
   static constexpr uint32_t kSharedSamples = 3;
-  // `alone_contention` as QuietCore's; best_seconds 0: no race; waits
-  // `patience` seconds in all.
+  // `alone_contention`: see QuietCore. best_seconds 0: no race. Waits
+  // `patience` seconds in total at most.
   Solitude(double alone_contention, double best_seconds, double patience);
 
-  // Whether the core is alone now, or is before `most` seconds and patience
-  // are over. Sets `waited` where time has passed.
+  // Whether the core is unshared now, or becomes so within `most` seconds and
+  // the remaining patience. Sets `waited` if time has passed.
   bool Await(double most, bool* waited);
   bool IsAlone() const { return core_.IsQuiet(); }
   bool HasPatience() const { return patience_ > 0; }
   double waited_seconds() const { return waited_seconds_; }
 
-  // Of a sample that was taken on a shared core: whether it is one of the first
-  // few of a race, and does not count. Sets `lost` with the last of them where
-  // they rule out that the candidate wins.
+  // For a sample on a shared core: whether it is one of the first few of a race
+  // and does not count. With the last of these, sets `lost` if they rule out
+  // that the candidate wins.
   bool SetsAside(double seconds, bool* lost);
 
  private:
@@ -40,7 +40,7 @@ class Solitude {
   double patience_;
   double waited_seconds_ = 0;
   uint32_t aside_ = 0;
-  double least_ = 0;  // of those set aside
+  double least_ = 0;  // of the samples that were set aside
 };
 
 }  // namespace tilefarm::worker

@@ -187,7 +187,8 @@ class DeviceRegistry {
 
   // --- Availability ---
   // To be called after every change to the device or to the number of its
-  // leases: what it may get now. Notes when that changes by time alone.
+  // leases. Returns what the device may get now, and records when that will
+  // change by time alone.
   Availability Refresh(const std::string& name, int leases);
   // Devices that may be available again without a change, because their rest
   // ends: by name.
@@ -198,8 +199,7 @@ class DeviceRegistry {
   // --- What operators decide ---
   // A device that may connect later, as the database remembers it.
   void Know(const KnownDevice& device);
-  // NotFound: no such device. Without an order, the device's canaries start
-  // anew.
+  // NotFound: no such device. Order::kNone resets the device's health.
   absl::Status SetOrder(const std::string& name, Order order,
                         const std::string& reason);
   absl::Status Reserve(const std::string& name, const std::string& user,

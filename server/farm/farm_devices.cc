@@ -191,7 +191,7 @@ absl::Status Farm::Forget(const std::string& name) {
   for (const std::string& id : leases_.LeasesOf(name)) {
     Lose(id, Loss::kWorkerGone);
   }
-  // Results that are being committed find nobody to acknowledge.
+  // Results of the device that are being committed are not acknowledged.
   registry_.Forget(name);
   scheduler_.ForgetDevice(name);
   GrantAll();

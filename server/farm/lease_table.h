@@ -160,7 +160,7 @@ class LeaseTable {
     // After max_losses, or max_running_losses while running, the candidate is
     // not tried again: it is in kCommitting instead of kReady.
     bool given_up = false;
-    std::string error;  // where given up: what its record says
+    std::string error;  // if given up: the error of its record
   };
   // From kLeased to kReady. `counts`: the loss may be the candidate's fault.
   Loss Lose(const std::string& lease_id, bool counts);

@@ -409,7 +409,7 @@ absl::Status Jobs::CheckRoom(const JobSpec& spec) {
   struct Sum {
     int jobs = 0;
     int64_t bytes = 0;
-    bool Exceeds(const JobsOptions::Most& most, int64_t more) const {
+    bool Exceeds(const JobsOptions::JobLimit& most, int64_t more) const {
       return jobs >= most.jobs || bytes + more > most.text_bytes;
     }
   };

@@ -43,12 +43,12 @@ struct JobsOptions {
   int max_running = 16;
   int max_running_users = 64;
   // Limits on jobs that have not ended: of one user, and of all.
-  struct Most {
+  struct JobLimit {
     int jobs = 1000;
     int64_t text_bytes = 64 << 20;  // of their programs and sketches
   };
-  Most user_jobs;
-  Most all_jobs = {.jobs = 10'000, .text_bytes = 256 << 20};
+  JobLimit user_jobs;
+  JobLimit all_jobs = {.jobs = 10'000, .text_bytes = 256 << 20};
 };
 
 // Results that were acknowledged since the start.

@@ -125,7 +125,7 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate>,
   void End() override {
     // Not under the lock, because it waits for a running Tell.
     if (subscription_ != 0) jobs_.Unwatch(subscription_);
-    live_call_.reset();  // nobody closes what is being destroyed
+    live_call_.reset();  // so that the gate does not close it any more
   }
   void Tell(const jobs::JobSnapshot& snapshot) {
     v1::JobUpdate update = ToProto(snapshot, farm_.Devices());

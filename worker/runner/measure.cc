@@ -18,8 +18,8 @@
 
 #include "base/cache_flush.h"
 #include "base/quiet_core.h"
+#include "worker/runner/core_wait.h"
 #include "worker/runner/sample_race.h"
-#include "worker/runner/solitude.h"
 
 namespace tilefarm::worker {
 namespace {
@@ -553,11 +553,11 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
   uint32_t taken = 0;
   uint32_t placed = 0;  // samples before the buffers were placed
   bool may_place = true;
-  Solitude solitude(alone_contention, request.best_seconds, run.patience);
+  CoreWait core_wait(alone_contention, request.best_seconds, run.patience);
   for (;;) {
     bool cold = false;
-    const bool alone = solitude.Await(end - 3 * sample_seconds - Now(), &cold);
-    report.waited_seconds = solitude.waited_seconds();
+    const bool alone = core_wait.Await(end - 3 * sample_seconds - Now(), &cold);
+    report.waited_seconds = core_wait.waited_seconds();
     if (may_place && taken - placed >= kSamplesOfAPlacement) {
       may_place = kernel.PlaceAnew();
       placed = taken;
@@ -572,21 +572,21 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
     switches = InvoluntarySwitches();
     const double seconds = kernel.TimedRuns(iterations);
     disturbed = InvoluntarySwitches() != switches;
-    const bool shared = !alone || !solitude.IsAlone();
+    const bool shared = !alone || !core_wait.IsAlone();
     const bool time_left = Now() + 3 * sample_seconds < end;
-    const bool joined = alone && shared && solitude.HasPatience();
+    const bool joined = alone && shared && core_wait.HasPatience();
     if ((disturbed || joined) && report.retaken < most_retakes && time_left) {
       ++report.retaken;
       continue;
     }
     bool lost = false;
-    if (shared && !last && time_left && solitude.SetsAside(seconds, &lost)) {
+    if (shared && !last && time_left && core_wait.SetsAside(seconds, &lost)) {
       if (!lost) continue;
       report.stopped_early = last = true;
     }
     if (shared) {
       ++report.shared;
-      race.Excuse(Solitude::kSharedFactor);
+      race.Excuse(CoreWait::kSharedFactor);
     }
     report.samples[taken++] = seconds;
     if (lost) continue;

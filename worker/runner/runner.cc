@@ -111,7 +111,7 @@ GiveUp GiveUpRule(const RunRequest& request, const ChildReport& report) {
       left -= std::min(Now() - report.first_run_start,
                        CpuSecondsOf(child) - report.first_run_cpu);
     }
-    // What the child's code may have written there is any number at all.
+    // The child's code may have written any number there.
     if (!(left > 0)) return 0;
     return kGiveUpStepMs + static_cast<int64_t>(std::min(left, patience) * 1e3);
   };
@@ -446,7 +446,7 @@ RunReply Runner::Run(const RunRequest& request) {
     seen.push_back(contention);
     if (seen.size() > kContentionsKept) seen.pop_front();
   }
-  // What the child may have written there is any number at all.
+  // The child may have written any number there.
   const double waited = run.report->waited_seconds;
   credit_ =
       std::clamp(credit_ + kShareOfWaiting * reply.child_seconds -

@@ -1,6 +1,6 @@
 // Waits until nothing else uses the core of a measurement.
-#ifndef TILEFARM_WORKER_RUNNER_SOLITUDE_H_
-#define TILEFARM_WORKER_RUNNER_SOLITUDE_H_
+#ifndef TILEFARM_WORKER_RUNNER_CORE_WAIT_H_
+#define TILEFARM_WORKER_RUNNER_CORE_WAIT_H_
 
 #include <cstdint>
 
@@ -11,7 +11,7 @@ namespace tilefarm::worker {
 // A measurement in full waits for its core, within limits. A race does not wait
 // at first: the first few samples on a shared core are set aside, and it waits
 // only if the candidate may still win after them.
-class Solitude {
+class CoreWait {
  public:
   // A shared core slows a kernel down by less than this factor. A candidate
   // loses the race if so many samples are all slower than the best by more.
@@ -19,7 +19,7 @@ class Solitude {
   static constexpr uint32_t kSharedSamples = 3;
   // `alone_contention`: see QuietCore. best_seconds 0: no race. Waits
   // `patience` seconds in total at most.
-  Solitude(double alone_contention, double best_seconds, double patience);
+  CoreWait(double alone_contention, double best_seconds, double patience);
 
   // Whether the core is unshared now, or becomes so within `most` seconds and
   // the remaining patience. Sets `waited` if time has passed.
@@ -45,4 +45,4 @@ class Solitude {
 
 }  // namespace tilefarm::worker
 
-#endif  // TILEFARM_WORKER_RUNNER_SOLITUDE_H_
+#endif  // TILEFARM_WORKER_RUNNER_CORE_WAIT_H_

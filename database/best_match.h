@@ -44,7 +44,7 @@ struct Contender {
 enum class Step { kDeviceModel = 0, kMicroarchitecture = 1, kFamily = 2 };
 Step StepOf(const Contender& contender);
 
-// The index of the best one; nullopt where there are none.
+// The index of the best one; nullopt: there are none.
 //
 //  1. Timed on a real device before emulated; then by step; within a step
 //     equal cores first, then the closer target, then fresh before stale.

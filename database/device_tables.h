@@ -1,5 +1,5 @@
-// What the database stores about devices beside their records: orders of
-// operators, results of canaries, and the audit log.
+// What the database stores about devices in addition to their records: orders
+// of operators, results of canaries, and the audit log.
 #ifndef TILEFARM_DATABASE_DEVICE_TABLES_H_
 #define TILEFARM_DATABASE_DEVICE_TABLES_H_
 
@@ -20,7 +20,7 @@ struct DeviceRow {
   // What operators want: "" (nothing), "drained" or "quarantined".
   std::string operator_state;
   std::string reason;  // in the operator's words
-  std::string actor;   // who
+  std::string actor;   // who gave the order
   std::string reserved_for;
   std::string reserved_until;
   // As last seen, so that the device can be listed while it is offline.
@@ -40,7 +40,7 @@ struct CanaryRow {
   // The last record before the last good canary.
   int64_t good_through = 0;
   // Records of the device in (suspect_after, suspect_through] are to be
-  // measured again; none where suspect_through is 0.
+  // measured again. suspect_through 0: none.
   int64_t suspect_after = 0;
   int64_t suspect_through = 0;
 
@@ -77,14 +77,15 @@ class DeviceTables {
   virtual absl::Status PutCanaries(std::span<const CanaryRow> rows) = 0;
   virtual absl::StatusOr<std::vector<CanaryRow>> ListCanaries() const = 0;
 
-  // The latest `limit` of the device, oldest first; an empty name: of all.
+  // The latest `limit` entries of the device, oldest first; an empty name: of
+  // all devices.
   virtual absl::StatusOr<std::vector<AuditEntry>> ReadAudit(
       const std::string& subject, int64_t limit) const = 0;
-  // The same of tokens (see Store::AddToken), by the name they stand for.
+  // The same for tokens (see Store::AddToken), by the name of the token.
   virtual absl::StatusOr<std::vector<AuditEntry>> ReadTokenAudit(
       const std::string& name, int64_t limit) const = 0;
 
-  // The id of the newest record; 0 where there is none.
+  // The id of the newest record; 0: there is none.
   virtual absl::StatusOr<int64_t> LastRecordId() const = 0;
   // Records of the device id with ids in (after, through], in order.
   virtual absl::StatusOr<std::vector<Record>> RecordsOfDevice(

@@ -14,7 +14,7 @@ class FileLock {
   enum class Kind { kShared, kExclusive };
 
   // Creates the lock file for kExclusive, which writes the process id into it;
-  // kShared on a missing file is NotFound. Does not wait: Unavailable where
+  // kShared on a missing file is NotFound. Does not wait: Unavailable if
   // another open of the file (also by this process) holds the lock.
   static absl::StatusOr<FileLock> Acquire(const std::string& path, Kind kind);
 

@@ -84,7 +84,7 @@ struct Record {
 // One self-contained JSON object on one line, keys `workload, program, target,
 // trace, device, status, seconds, ...` as documented in docs/formats.md.
 std::string RecordToJson(const Record& record);
-// InvalidArgument where a key is missing or of the wrong type; unknown keys are
+// InvalidArgument: a key is missing or of the wrong type. Unknown keys are
 // ignored.
 absl::StatusOr<Record> RecordFromJson(std::string_view json);
 

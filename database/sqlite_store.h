@@ -117,7 +117,7 @@ class SqliteStore final : public Store, public DeviceTables {
                             const ProgramFacts& facts);
 
   Clock& clock_;
-  FileLock lock_;  // first in, last out: released after the connections
+  FileLock lock_;  // declared first, so that it is released last
   mutable Channel writer_;
   mutable Channel own_reader_;
   Channel* reader_ = nullptr;  // own_reader_, or writer_ in memory

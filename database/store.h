@@ -25,7 +25,7 @@ namespace tilefarm::database {
 // A tuning job as stored; the server owns the meaning of `spec_json`.
 struct JobRow {
   std::string id;
-  std::string request_id;  // who asked and what he calls it; unique
+  std::string request_id;  // the user and the client's own id; unique
   std::string state;       // queued, running, done, failed, cancelled
   std::string user;
   std::string program;  // text as submitted
@@ -77,13 +77,13 @@ class Store {
   enum class Mode { kReadOnly, kReadWrite };
   // ":memory:" for tests. kReadWrite creates and migrates, and is Unavailable
   // where another process has the file open for writing; kReadOnly on a
-  // missing file is NotFound and never migrates. `clock` dates what is stored
-  // without a date and outlives the store.
+  // missing file is NotFound and never migrates. `clock` dates rows that are
+  // stored without a date, and outlives the store.
   static absl::StatusOr<std::unique_ptr<Store>> Open(
       const std::string& path, Mode mode, Clock& clock = Clock::Real());
   virtual ~Store() = default;
 
-  // Random, made with the file. Workers keep their spooled results by it.
+  // Random, made with the file. Workers keep results in a spool for each UUID.
   virtual std::string uuid() const = 0;
   virtual int schema_version() const = 0;
 
@@ -100,9 +100,8 @@ class Store {
   // NotFound: no such record.
   virtual absl::Status AddMeasurement(int64_t record_id,
                                       const Record& measured) = 0;
-  // The re-measurements of a record, oldest first: their own `id` and what was
-  // measured; the fields that identify the candidate are empty. Empty where
-  // there are none.
+  // The re-measurements of a record, oldest first. They have their own `id` and
+  // the measured values; the fields that identify the candidate are empty.
   virtual absl::StatusOr<std::vector<Record>> FindMeasurements(
       int64_t record_id) const = 0;
   // In order of id, with their re-measurements; the callback returns false to
@@ -115,10 +114,10 @@ class Store {
       const std::string& target_key) const = 0;
   virtual absl::StatusOr<bool> HasCandidate(
       const std::string& candidate_id) const = 0;
-  // The id of the candidate's record; NotFound where it has none.
+  // The id of the candidate's record; NotFound: it has none.
   virtual absl::StatusOr<int64_t> RecordOf(
       const std::string& candidate_id) const = 0;
-  // DESIGN 3.3's fallback order; NotFound where nothing may be used.
+  // DESIGN 3.3's fallback order; NotFound: no record may be used.
   virtual absl::StatusOr<BestMatch> FindBest(const BestQuery& query) const = 0;
   virtual absl::StatusOr<Stats> GetStats() const = 0;
 
@@ -159,7 +158,7 @@ class Store {
   virtual absl::StatusOr<int> RevokeName(const std::string& name,
                                          const std::string& at,
                                          const std::string& actor) = 0;
-  // Names to the last time that RevokeName got for them.
+  // For each name, the last time that RevokeName got for it.
   virtual absl::StatusOr<std::map<std::string, std::string>> ListRevokedNames()
       const = 0;
 };

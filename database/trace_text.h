@@ -21,15 +21,15 @@ namespace tilefarm::database {
 
 struct SplitTrace {
   std::string sketch;
-  // Absent where the sketch is the whole trace, as it stands.
+  // Absent if the sketch is the whole trace.
   std::optional<std::string> decisions;
 };
 
-// Never fails: a text whose decisions cannot be told apart is kept whole.
+// Never fails: a text whose decisions cannot be separated is kept whole.
 // JoinTrace gives back the same bytes.
 SplitTrace SplitTraceText(std::string_view trace);
 
-// DataLoss where the decisions do not fit the sketch.
+// DataLoss: the decisions do not fit the sketch.
 absl::StatusOr<std::string> JoinTraceText(const SplitTrace& split);
 
 }  // namespace tilefarm::database

@@ -1,6 +1,5 @@
 // The options by which every client (rpc-worker, tune, tunec) names its
-// credentials. Flags take precedence over the
-// environment.
+// credentials. Flags take precedence over the environment.
 #ifndef TILEFARM_TRANSPORT_CLIENT_FLAGS_H_
 #define TILEFARM_TRANSPORT_CLIENT_FLAGS_H_
 

@@ -8,8 +8,8 @@
 namespace tilefarm::worker {
 namespace {
 
-// Everything but the memory limit, which decides whether there is a reply, not
-// which. Lengths keep the parts apart.
+// Everything except the memory limit, which decides only whether there is a
+// reply. Lengths separate the parts.
 std::string KeyOf(const BuildRequest& request) {
   return absl::StrCat(request.reference ? "reference " : "candidate ",
                       request.scheduled_hash.size(), " ", request.target.size(),

@@ -1,5 +1,5 @@
-// Artifacts of candidates that were built a while ago: the fastest of them are
-// measured again, several times.
+// A cache of built artifacts, because the fastest candidates are measured again
+// several times.
 #ifndef TILEFARM_WORKER_BUILD_CACHE_H_
 #define TILEFARM_WORKER_BUILD_CACHE_H_
 
@@ -14,16 +14,16 @@
 
 namespace tilefarm::worker {
 
-// The most recently used successful builds, of no more than so many bytes
-// together. A build is a function of its request (builds are deterministic), so
-// what is here is what a builder would make. Thread-safe.
+// The most recently used successful builds, up to a total size. Builds are
+// deterministic, so a cached artifact is what a builder would make.
+// Thread-safe.
 class BuildCache {
  public:
   explicit BuildCache(size_t most_bytes) : most_bytes_(most_bytes) {}
 
-  // Nullopt: not here, or a request without the hash that tells programs apart.
+  // Nullopt: not cached, or the request has no program hash.
   std::optional<BuildReply> Find(const BuildRequest& request);
-  // Ignored where the build failed or the request has no hash.
+  // Ignored if the build failed or the request has no hash.
   void Add(const BuildRequest& request, const BuildReply& reply);
 
  private:

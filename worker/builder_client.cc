@@ -15,10 +15,10 @@
 namespace tilefarm::worker {
 namespace {
 
-// How closely paused time is kept out of the limits.
+// The precision with which paused time is excluded from the limits.
 constexpr absl::Duration kSlice = absl::Milliseconds(20);
 
-// What of our environment a builder gets: nothing, since tokens may be in it.
+// A builder gets nothing of our environment, which may contain tokens.
 std::vector<std::string> BuilderEnvironment() {
   std::vector<std::string> environment;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -39,8 +39,8 @@ absl::StatusOr<std::shared_ptr<Process>> BuilderClient::Started() {
     MutexLock lock(mutex_);
     if (ended_) return absl::UnavailableError("shutting down");
     if (process_ != nullptr) {
-      // It owes us nothing: what can be read now is its end. The next request
-      // must not pay for that.
+      // No answer is due, so readable input means that it has ended. It is
+      // replaced now, so that the next request does not fail.
       if (!process_->WaitReadable(absl::ZeroDuration())) return process_;
       End(*process_);
       process_ = nullptr;
@@ -83,7 +83,7 @@ absl::StatusOr<Frame> BuilderClient::Ask(Process& process, BuilderFrame type,
                                          absl::Duration timeout) {
   TF_RETURN_IF_ERROR(
       process.Write(static_cast<uint32_t>(type), payload, timeouts_.transfer));
-  // Of the answer: until its first byte, and after.
+  // Limits of the answer: until its first byte, and after that.
   absl::Duration waited, read;
   absl::Duration last = Clock::Real().Monotonic();
   for (;;) {

@@ -1,4 +1,4 @@
-// rpc-worker's side of the conversation with tune-builder.
+// rpc-worker's side of the protocol with tune-builder.
 #ifndef TILEFARM_WORKER_BUILDER_CLIENT_H_
 #define TILEFARM_WORKER_BUILDER_CLIENT_H_
 
@@ -16,7 +16,8 @@
 
 namespace tilefarm::worker {
 
-// What a builder may take beside compiling; time while paused is not counted.
+// Limits for a builder apart from compiling. Time while it is paused does not
+// count.
 struct BuilderTimeouts {
   // From its start to its first answer.
   absl::Duration start = absl::Seconds(30);
@@ -24,9 +25,9 @@ struct BuilderTimeouts {
   absl::Duration transfer = absl::Seconds(30);
 };
 
-// Keeps one builder process, with an empty environment, restarted whenever it
-// crashes, answers nonsense or takes too long. Build is called by one thread;
-// the others by any.
+// Owns one builder process with an empty environment, and restarts it when it
+// crashes, sends an invalid answer or takes too long. Build is called by one
+// thread, the other methods by any.
 class BuilderClient {
  public:
   BuilderClient(ProcessStarter& starter, std::vector<std::string> command,
@@ -35,40 +36,40 @@ class BuilderClient {
 
   ~BuilderClient() { Shutdown(); }
 
-  // DeadlineExceeded: it took longer than `timeout`, time while paused not
-  // counted, or than BuilderTimeouts, and was killed. Aborted: it crashed on
-  // this request, the message says how. Unavailable: no builder can be started.
+  // DeadlineExceeded: it took longer than `timeout`, without time while paused,
+  // or than BuilderTimeouts, and was killed. Aborted: it crashed on this
+  // request; the message says how. Unavailable: no builder can be started.
   absl::StatusOr<BuildReply> Build(const BuildRequest& request,
                                    absl::Duration timeout);
 
   // Keeps the process, and those that replace it, on these cores.
   void RunOn(CpuList cpus);
-  // Stops and continues the process, so that it leaves the cores alone.
+  // Stops and continues the process, so that it does not use the cores.
   void Pause();
   void Resume();
-  // Kills it for good: calls fail from now on.
+  // Kills it without a replacement: all later calls fail.
   void Shutdown();
 
  private:
   absl::StatusOr<std::shared_ptr<Process>> Started();
-  // One request and its answer; `timeout` without the time while paused.
+  // One request and its answer. `timeout` does not count time while paused.
   absl::StatusOr<Frame> Ask(Process& process, BuilderFrame type,
                             const std::string& payload, absl::Duration timeout);
-  // Tells people once how builders are confined.
+  // Logs once how builders are confined.
   void SayConfinement(const BuilderHelloReply& hello);
-  // Forgets the process; how it ended.
+  // Forgets the process, and returns how it ended.
   std::string Drop(Process& process);
-  // Kills it and removes what it leaves.
+  // Kills it and removes its files.
   std::string End(Process& process);
 
   ProcessStarter& starter_;
   const std::vector<std::string> command_;
   const BuilderTimeouts timeouts_;
-  bool said_confinement_ = false;  // of the thread that builds
+  bool said_confinement_ = false;  // used by the thread that builds
   Mutex directory_mutex_;
   Mutex mutex_;
   std::shared_ptr<Process> process_ ABSL_GUARDED_BY(mutex_);
-  // Of that process: where its files are; empty: nowhere that outlives it.
+  // The directory of that process's files; empty: no files outlive it.
   std::string directory_ ABSL_GUARDED_BY(directory_mutex_);
   CpuList cpus_ ABSL_GUARDED_BY(mutex_);  // empty: as inherited
   bool paused_ ABSL_GUARDED_BY(mutex_) = false;

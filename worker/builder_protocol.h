@@ -7,8 +7,8 @@
 //     kBuild                 ->            parses, replays, compiles
 //                            <-  kBuildReply
 //
-// One request at a time. There is no cancelling: a builder that takes too
-// long, or too much memory, is killed and another one started.
+// One request at a time. A request cannot be cancelled: a builder that takes
+// too long or too much memory is killed, and another one is started.
 #ifndef TILEFARM_WORKER_BUILDER_PROTOCOL_H_
 #define TILEFARM_WORKER_BUILDER_PROTOCOL_H_
 
@@ -28,13 +28,13 @@ enum class BuilderFrame : uint32_t {
   kBuildReply = 104,
 };
 
-// Exit status of a builder that ran into its memory limit: what is left of
-// its state cannot be trusted.
+// Exit status of a builder that exceeded its memory limit, after which its
+// state cannot be trusted.
 inline constexpr int kBuilderOutOfMemory = 3;
 
 struct BuilderHelloReply {
   std::string version;
-  std::string fingerprint;  // of the compiler it holds
+  std::string fingerprint;  // of its compiler
   // BuilderConfinement of builder/sandbox.h.
   std::string confinement;
   std::string shortfall;
@@ -43,13 +43,13 @@ struct BuilderHelloReply {
 
 struct BuildRequest {
   std::string program;
-  // Complete trace. Ignored where `reference` is set.
+  // Complete trace. Ignored if `reference` is set.
   std::string trace;
   // ProgramHash that the replayed program must have; empty: not checked.
   std::string scheduled_hash;
   std::string target;
-  // Its oracle (compiler/oracle/oracle.h); the reply then describes the
-  // program's buffers.
+  // Build the program's oracle (compiler/oracle/oracle.h). The reply then
+  // describes the program's buffers.
   bool reference = false;
   uint64_t memory_bytes = 0;  // 0: 4 GiB
 };
@@ -68,7 +68,7 @@ struct BuildReply {
   std::string code_digest;
   double compile_seconds = 0;
   uint32_t cores = 1;   // of the target
-  ProgramSpec program;  // empty unless asked for the reference
+  ProgramSpec program;  // empty unless the reference was requested
   double spread = 0;    // RunRequest::spread of the candidate
 };
 
@@ -76,7 +76,7 @@ std::string Encode(const BuilderHelloReply& value);
 std::string Encode(const BuildRequest& value);
 std::string Encode(const BuildReply& value);
 
-// False where the payload is not exactly one such value.
+// False: the payload is not exactly one such value.
 bool Decode(std::string_view payload, BuilderHelloReply* value);
 bool Decode(std::string_view payload, BuildRequest* value);
 bool Decode(std::string_view payload, BuildReply* value);

@@ -34,7 +34,7 @@ std::string ReadFile(const std::string& path) {
   return ReadGroupFile(path, &text) ? text : "";
 }
 
-// errno, or 0.
+// Returns errno, or 0.
 int WriteFile(const std::string& path, const std::string& text) {
   return WriteGroupFile(path, text) ? 0 : errno;
 }
@@ -47,8 +47,8 @@ bool HasAttribute(const std::string& directory, const char* name) {
   return n > 0 && value[0] == '1';
 }
 
-// "0::PATH" of /proc/self/cgroup: the group of cgroup v2, as this process's
-// namespace names it.
+// Finds "0::PATH" in /proc/self/cgroup: the group of cgroup v2, as named in the
+// namespace of this process.
 std::optional<std::string> OwnPath(const std::string& groups) {
   for (const absl::string_view line : absl::StrSplit(groups, '\n')) {
     if (absl::StartsWith(line, "0::/")) return std::string(line.substr(3));
@@ -56,7 +56,7 @@ std::optional<std::string> OwnPath(const std::string& groups) {
   return std::nullopt;
 }
 
-// The directory where the mounts (proc(5), mountinfo) show that group.
+// The directory of that group, according to the mounts (proc(5), mountinfo).
 std::optional<std::string> DirectoryOf(const std::string& path,
                                        const std::string& mounts) {
   for (const absl::string_view line : absl::StrSplit(mounts, '\n')) {
@@ -67,7 +67,7 @@ std::optional<std::string> DirectoryOf(const std::string& path,
     }
     const std::vector<std::string> fields = absl::StrSplit(halves[0], ' ');
     if (fields.size() < 5) continue;
-    // What the mount shows of the hierarchy, and where.
+    // Which part of the hierarchy is mounted, and where.
     absl::string_view below = path;
     const std::string& root = fields[3];
     if (root != "/") {
@@ -98,8 +98,8 @@ std::string ProcessesIn(const std::string& directory) {
   return absl::StrJoin(found, ", ");
 }
 
-// Has the groups in `directory` limit what they can. Which they cannot, and
-// why; empty where they can both.
+// Enables the controllers for the groups in `directory`. Returns which limits
+// are not possible, and why; empty: all are.
 std::string Enable(const std::string& directory) {
   const std::vector<std::string> there = absl::StrSplit(
       absl::StripSuffix(ReadFile(directory + "/cgroup.controllers"), "\n"),
@@ -114,7 +114,7 @@ std::string Enable(const std::string& directory) {
     const int error =
         WriteFile(directory + "/cgroup.subtree_control", "+" + controller);
     if (error == 0) continue;
-    // EBUSY: it has processes itself.
+    // EBUSY: the group has processes itself.
     const std::string others = error == EBUSY ? ProcessesIn(directory) : "";
     lacking.push_back(
         absl::StrCat(controller, ": ",
@@ -127,7 +127,7 @@ std::string Enable(const std::string& directory) {
                       absl::StrJoin(lacking, "; "));
 }
 
-// Of an option that is a path.
+// Checks an option that is a path.
 std::string PathOf(const std::string& option) {
   return std::string(absl::StripSuffix(option, "/"));
 }
@@ -137,7 +137,7 @@ std::string PathOf(const std::string& option) {
 CandidateGroups::System CandidateGroups::RealSystem() {
   System system;
   system.is_delegated = [](const std::string& directory) {
-    // The second: systemd before 251, for root alone.
+    // The second name is that of systemd before 251, for root only.
     return HasAttribute(directory, "user.delegate") ||
            HasAttribute(directory, "trusted.delegate");
   };
@@ -157,7 +157,7 @@ absl::Status CandidateGroups::Check(const std::string& option,
         "--cgroup ", option, " is neither auto, off nor an absolute path"));
   }
   const std::string directory = PathOf(option);
-  // It may be made in its parent.
+  // The group may be made in its parent.
   const std::string parent = directory.substr(0, directory.rfind('/'));
   if (system.is_group(Exists(directory) ? directory : parent)) {
     return absl::OkStatus();
@@ -187,7 +187,7 @@ absl::Status CandidateGroups::Take(const std::string& directory,
                                    const std::string& own) {
   lock_fd_ = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock_fd_ < 0) return absl::ErrnoToStatus(errno, directory);
-  // The system lets go of it with this process, whatever ends that.
+  // The system releases the lock when this process ends in any way.
   if (flock(lock_fd_, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     close(std::exchange(lock_fd_, -1));

@@ -1,12 +1,12 @@
-// Where on this machine control groups for candidates may be made: rpc-worker's
-// part of worker/control_group.h.
+// Finds the directory for the control groups of candidates on this machine:
+// rpc-worker's part of worker/control_group.h.
 //
 //   DIRECTORY/               the worker's own group, or one that it was given
-//     worker/                rpc-worker and its helpers, where they were above
+//     worker/                rpc-worker and its helpers, moved from DIRECTORY
 //     candidate-1/           made by tune-runner
 //
-// Only cgroup v2. Its rule is that a group which limits others in it has no
-// processes itself, which is why the worker moves.
+// Only for cgroup v2, where a group that limits the groups in it may have no
+// processes itself. Therefore the worker moves.
 #ifndef TILEFARM_WORKER_CANDIDATE_GROUPS_H_
 #define TILEFARM_WORKER_CANDIDATE_GROUPS_H_
 
@@ -19,16 +19,16 @@
 
 namespace tilefarm::worker {
 
-// A directory that is locked against other workers for as long as this lives.
-// The destructor ends and removes what candidates left in it; it is to run once
-// the runner is gone.
+// A directory that is locked against other workers during its lifetime. The
+// destructor ends processes and removes groups that candidates left there; it
+// must run after the runner has ended.
 class CandidateGroups {
  public:
-  // What is asked of the system, so that tests may answer.
+  // Questions to the system, which tests may answer.
   struct System {
     std::string own_groups = "/proc/self/cgroup";
     std::string mounts = "/proc/self/mountinfo";
-    // Whether the group's manager has given it away (systemd's Delegate=).
+    // Whether the group's manager has delegated it (systemd's Delegate=).
     std::function<bool(const std::string& directory)> is_delegated;
     // Whether it is a directory of a cgroup v2 hierarchy.
     std::function<bool(const std::string& directory)> is_group;
@@ -36,22 +36,21 @@ class CandidateGroups {
   static System RealSystem();
 
   // `option`:
-  //   auto   the group that this process is in, where systemd delegated it or
-  //   it
-  //          is the root of a container's hierarchy that can be written to;
-  //          otherwise none, and shortfall() says why
+  //   auto   the group of this process, if systemd delegated it, or if it is
+  //   the
+  //          writable root of a container's hierarchy; otherwise none, and
+  //          shortfall() says why
   //   off    none
-  //   /PATH  that group, made where its parent is there. InvalidArgument where
-  //          it is in no cgroup v2 hierarchy; FailedPrecondition where it is
-  //          the root of one, has other processes in it, or is another
-  //          worker's; what the system says where it cannot be written to.
-  // To be called once, before the helpers are started, which are to be in the
-  // group that this process moves to. Controllers that the system does not have
-  // for the group are part of the shortfall, whatever the option.
+  //   /PATH  that group, which is made if its parent exists. InvalidArgument:
+  //          it is not in a cgroup v2 hierarchy; FailedPrecondition: it is the
+  //          root of one, has other processes in it, or is another worker's;
+  //          an error of the system: it is not writable.
+  // To be called once, before the helpers are started, which inherit the group
+  // that this process moves to. Controllers that the system does not offer for
+  // the group are part of the shortfall, for every option.
   static absl::StatusOr<CandidateGroups> Prepare(
       const std::string& option, const System& system = RealSystem());
-  // What can be said of the option without changing anything: InvalidArgument,
-  // as above.
+  // Checks the option without changing anything: InvalidArgument as above.
   static absl::Status Check(const std::string& option,
                             const System& system = RealSystem());
 
@@ -63,8 +62,8 @@ class CandidateGroups {
 
   // Empty: none.
   const std::string& directory() const { return directory_; }
-  // Why there is none, or which limits its groups cannot have, and why. Empty
-  // where nothing is amiss, or "off".
+  // Why there is none, or which limits its groups cannot have, and why. Empty:
+  // nothing is missing, or "off".
   const std::string& shortfall() const { return shortfall_; }
 
  private:

@@ -23,7 +23,7 @@
 namespace tilefarm::worker {
 namespace {
 
-// From `first` on, up to and with `last`.
+// Closes descriptors from `first` to `last`, both included.
 void CloseAll(unsigned first, unsigned last) {
   if (first > last) return;
 #if defined(SYS_close_range)
@@ -98,7 +98,7 @@ bool EnterNamespaces(int flags) {
   if (unshare(flags) == 0) return true;
   if (HasCapabilities()) return false;
   if (unshare(CLONE_NEWUSER | flags) != 0) return false;
-  // Who we are is said to the new namespace for the sake of names alone.
+  // Maps our ids into the new namespace, which matters only for names.
   char map[64];
   snprintf(map, sizeof map, "%u %u 1", user, user);
   WriteFile("/proc/self/uid_map", map);
@@ -109,7 +109,7 @@ bool EnterNamespaces(int flags) {
 }
 
 bool EnterEmptyFileSystem(uint64_t bytes) {
-  // Mounts from now on are this namespace's alone.
+  // Mounts are private to this namespace from here on.
   if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
     return false;
   }
@@ -120,7 +120,8 @@ bool EnterEmptyFileSystem(uint64_t bytes) {
             options) != 0) {
     return false;
   }
-  // Nothing outside is open, and the privilege to leave goes with the others.
+  // Nothing outside is open, and the privilege to leave is dropped with the
+  // others.
   if (chdir("/tmp") != 0 || chroot(".") != 0) return false;
   return mkdir("/tmp", 0700) == 0 && chmod("/tmp", 01777) == 0;
 }
@@ -137,7 +138,7 @@ std::string ForbidFilesOutside(const std::string& directory) {
       LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
       LANDLOCK_ACCESS_FS_MAKE_DIR;
   landlock_ruleset_attr rules = {};
-  // Everything that the first version can forbid.
+  // Everything that the first version of Landlock can forbid.
   rules.handled_access_fs = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
   uint64_t inside = kInside;
 #if defined(LANDLOCK_ACCESS_FS_TRUNCATE)

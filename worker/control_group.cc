@@ -51,7 +51,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "candidate-";
 constexpr int kMostGroups = 1000;
-// What the destructor waits for processes that were just killed.
+// How long the destructor waits for processes that it has killed.
 constexpr int64_t kRemovalMs = 1000;
 
 void Pause() {
@@ -59,7 +59,8 @@ void Pause() {
   nanosleep(&millisecond, nullptr);
 }
 
-// The number after "KEY " at the beginning of a line; `otherwise` without one.
+// The number after "KEY " at the beginning of a line; `otherwise`: there is
+// none.
 uint64_t ValueOf(const std::string& text, const std::string& key,
                  uint64_t otherwise) {
   const std::string start = key + " ";
@@ -93,7 +94,7 @@ std::vector<std::string> Subdirectories(const std::string& directory) {
   return names;
 }
 
-// Of the groups below, too.
+// Also kills the processes of the groups below.
 bool Populated(const std::string& group) {
   std::string text;
   if (!ReadGroupFile(group + "/cgroup.events", &text)) return errno != ENOENT;
@@ -107,7 +108,7 @@ void KillEach(const std::string& group) {
     for (char* end = nullptr;; at = end) {
       const long pid = strtol(at, &end, 10);
       if (end == at) break;
-      // 0: of another pid namespace.
+      // 0: a process of another pid namespace.
       if (pid > 1) kill(static_cast<pid_t>(pid), SIGKILL);
     }
   }
@@ -122,8 +123,8 @@ bool EndGroup(const std::string& group, int64_t milliseconds) {
   for (bool first = true; Populated(group); first = false) {
     if (first) at_once = WriteGroupFile(group + "/cgroup.kill", "1");
     if (!at_once) {
-      // Linux before 5.14: what is frozen makes no new processes, and dies all
-      // the same.
+      // For Linux before 5.14: a frozen process makes no new ones, but can be
+      // killed.
       WriteGroupFile(group + "/cgroup.freeze", "1");
       KillEach(group);
     }
@@ -133,7 +134,8 @@ bool EndGroup(const std::string& group, int64_t milliseconds) {
   return true;
 }
 
-// With the groups in it, which only a process of the group can have made.
+// Also removes the groups in it, which only a process of the group can have
+// made.
 bool RemoveTree(const std::string& group) {
   for (const std::string& name : Subdirectories(group)) {
     RemoveTree(group + "/" + name);
@@ -147,7 +149,7 @@ bool EndAndRemove(const std::string& group, int64_t milliseconds) {
     errno = EBUSY;
     return false;
   }
-  // The last process may still be on its way out.
+  // The last process may still be ending.
   while (!RemoveTree(group)) {
     if (errno != EBUSY || MonotonicMs() >= deadline) return false;
     Pause();
@@ -155,8 +157,7 @@ bool EndAndRemove(const std::string& group, int64_t milliseconds) {
   return true;
 }
 
-// Where a limit is not kept by this kernel, or switched off, there is nothing
-// to set either.
+// Sets a limit. Does nothing if the kernel lacks it, or it is switched off.
 bool WriteWhereThere(const std::string& path, const std::string& text) {
   return WriteGroupFile(path, text) || errno == ENOENT;
 }
@@ -196,11 +197,11 @@ constexpr uint64_t kChildClearTid = 0x00200000;  // CLONE_CHILD_CLEARTID
 constexpr uint64_t kChildSetTid = 0x01000000;    // CLONE_CHILD_SETTID
 constexpr uint64_t kIntoGroup = 0x200000000;     // CLONE_INTO_CGROUP
 
-// Where the C library keeps the id of this thread, which a forked child has to
-// see changed: the address that it has told the kernel. 0 where unknown.
+// The address of the thread id in the C library, which must change in a forked
+// child. The C library has told it to the kernel. 0: not known.
 [[maybe_unused]] uint64_t ThreadIdAddress() {
 #if defined(PR_GET_TID_ADDRESS)
-  // The kernel writes a pointer of its own size.
+  // The kernel writes a pointer of the kernel's size.
   uint64_t address = 0;
   if (prctl(PR_GET_TID_ADDRESS, &address, 0, 0, 0) != 0 || address == 0) {
     return 0;
@@ -213,12 +214,12 @@ constexpr uint64_t kIntoGroup = 0x200000000;     // CLONE_INTO_CGROUP
   return 0;
 }
 
-// fork() as the C library makes it, but into a group. -1 and errno; ENOSYS
-// where it cannot be done so.
+// As fork() of the C library, but into a group. -1 with errno: failed; ENOSYS:
+// not possible in this way.
 pid_t ForkInto([[maybe_unused]] const std::string& group) {
   errno = ENOSYS;
-  // Other C libraries keep more of a process than that id. A sanitizer must see
-  // each fork.
+  // Other C libraries keep more state of a process than that id, and a
+  // sanitizer must see each fork.
 #if defined(SYS_clone3) && defined(__GLIBC__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   CloneArguments arguments;
@@ -267,7 +268,7 @@ std::unique_ptr<ControlGroup> ControlGroup::Make(const std::string& directory,
     std::string path =
         directory + "/" + std::string(kPrefix) + std::to_string(n);
     if (mkdir(path.c_str(), 0755) != 0) {
-      // One that could not be removed yet.
+      // The name of a group that could not be removed yet.
       if (errno == EEXIST) continue;
       *error = path + ": " + strerror(errno);
       return nullptr;
@@ -291,9 +292,8 @@ pid_t ControlGroup::Fork(bool* joined) {
   *joined = true;
   pid_t child = ForkInto(path_);
   if (child >= 0) return child;
-  // Systems that do not know the call or that argument, or allow nobody to
-  // make it. Moving a process takes milliseconds where creating one there does
-  // not.
+  // For systems that lack the call or the argument, or do not permit it. Moving
+  // a process takes milliseconds; creating one in the group does not.
   if (errno != ENOSYS && errno != EINVAL && errno != E2BIG && errno != EPERM) {
     return -1;
   }

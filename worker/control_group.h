@@ -1,10 +1,10 @@
-// Control groups (cgroup v2) around processes that are not to be trusted.
+// Control groups (cgroup v2) for untrusted processes.
 //
-//   DIRECTORY/        given; nothing runs in it itself
-//     candidate-1/    one for each candidate, for as long as it runs
+//   DIRECTORY/        given; has no processes itself
+//     candidate-1/    one for each candidate while it runs
 //
 // A process cannot leave its group by changing its parent, session or process
-// group. What the files mean: the kernel's Documentation/admin-guide/cgroup-v2.
+// group. The kernel's Documentation/admin-guide/cgroup-v2 describes the files.
 //
 // Knows the C and C++ standard libraries and Linux only: tune-runner links
 // nothing else.
@@ -19,16 +19,17 @@
 
 namespace tilefarm::worker {
 
-// In a runner's environment: the directory for its candidates' groups. Local
-// runners inherit it whatever command starts them; ssh and adb pass it to none.
+// The variable in a runner's environment with the directory for its candidates'
+// groups. Local runners inherit it through any command; ssh and adb do not pass
+// it on.
 inline constexpr char kCandidateGroupsVariable[] = "TUNE_RUNNER_CGROUP";
 
-// A file of a group or of /proc: read whole, or written to as one write where
-// it is there. False, with errno.
+// A file of a group or of /proc: reads it whole, or writes to an existing one
+// with one write. False: failed, with errno.
 bool ReadGroupFile(const std::string& path, std::string* text);
 bool WriteGroupFile(const std::string& path, const std::string& text);
 
-// What DIRECTORY lets the groups in it limit.
+// Which limits the groups in DIRECTORY can have.
 struct GroupControllers {
   bool memory = false;
   bool pids = false;
@@ -37,29 +38,29 @@ GroupControllers EnabledControllers(const std::string& directory);
 
 // 0: not limited.
 struct GroupLimits {
-  uint64_t memory_bytes = 0;  // of all its processes; swap: none
+  uint64_t memory_bytes = 0;  // of all its processes, without swap
   uint32_t tasks = 0;         // processes and threads
 };
 
-// What the limits of a group did. All 0 where it has none.
+// How often the limits of a group took effect. All 0 if it has none.
 struct GroupEvents {
-  uint64_t oom_kills = 0;      // processes ended since memory ran out
-  uint64_t limit_hits = 0;     // that its own limit was why; else the machine's
-  uint64_t refused_tasks = 0;  // processes and threads that were not made
+  uint64_t oom_kills = 0;      // processes killed because memory ran out
+  uint64_t limit_hits = 0;     // kills by its own limit, not the machine's
+  uint64_t refused_tasks = 0;  // processes and threads that were refused
   GroupLimits limits;
 
-  // What it means for whom SIGKILL ended; empty where memory was not why.
+  // Why SIGKILL ended a process; empty: memory was not the reason.
   std::string WhyKilled() const;
-  // ", after 3 processes or threads beyond ..."; empty where none was refused.
+  // ", after 3 processes or threads beyond ..."; empty: none was refused.
   std::string Refusals() const;
 };
 
-// One group. Single-threaded. The destructor ends what is in it, and removes
-// it.
+// One group. Single-threaded. The destructor ends all processes in it, and
+// removes it.
 class ControlGroup {
  public:
-  // DIRECTORY/candidate-N with the first N that is free. Null, and why, where
-  // the system does not let us, a limit cannot be set, or DIRECTORY is none of
+  // Makes DIRECTORY/candidate-N with the first free N. Null, with the reason:
+  // the system does not allow it, a limit cannot be set, or DIRECTORY is not in
   // a cgroup v2 hierarchy.
   static std::unique_ptr<ControlGroup> Make(const std::string& directory,
                                             const GroupLimits& limits,
@@ -68,18 +69,18 @@ class ControlGroup {
   ControlGroup(const ControlGroup&) = delete;
   ControlGroup& operator=(const ControlGroup&) = delete;
 
-  // As fork, for a process of a single thread, with the child in the group
-  // before its first instruction, or where the system cannot do that, before
-  // this returns in it. Only the child looks at `*joined`: false where it is
-  // not in the group, so that it must end.
+  // As fork, for a process with a single thread. The child is in the group
+  // before its first instruction, or, if the system cannot do that, before this
+  // returns in the child. For the child, `*joined` says whether it is in the
+  // group; otherwise it must end.
   pid_t Fork(bool* joined);
 
-  // Whether any process in it runs.
+  // Whether any process is in it.
   bool IsPopulated() const;
-  // Ends every process in it at once, new ones included. False where some do
-  // not end in time.
+  // Kills every process in it, new ones included. False: some did not end in
+  // time.
   bool End(int64_t milliseconds);
-  // What happened so far.
+  // The events so far.
   GroupEvents Events() const;
 
   const std::string& path() const { return path_; }
@@ -93,7 +94,7 @@ class ControlGroup {
 };
 
 // Ends and removes every candidate-N in `directory`, whoever made it. False,
-// and why, where one is still there after so long.
+// with the reason: one still exists after the timeout.
 bool RemoveLeftovers(const std::string& directory, int64_t milliseconds,
                      std::string* error);
 

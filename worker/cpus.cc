@@ -24,7 +24,7 @@ namespace {
 constexpr uint32_t kMaxCpu = 4095;
 constexpr absl::Duration kLockPoll = absl::Milliseconds(1);
 
-// A set of CPUs as the system call takes it, for any number of them.
+// A set of any number of CPUs, in the form of the system call.
 class CpuMask {
  public:
   CpuMask() : set_(CPU_ALLOC(kMaxCpu + 1)) { CPU_ZERO_S(bytes(), set_); }
@@ -109,10 +109,10 @@ CpuList Without(const CpuList& all, const CpuList& taken) {
 
 namespace {
 
-// Opens one of the lock files of a core, made where it is missing.
+// Opens one of the lock files of a core, and makes it if it is missing.
 int OpenLockFile(const std::string& path) {
-  // Not O_CREAT for one that is there: in a sticky directory the kernel may
-  // refuse that for another user's file.
+  // An existing file is opened without O_CREAT: in a sticky directory the
+  // kernel may refuse that for another user's file.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd >= 0 || errno != ENOENT) return fd;
   return open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
@@ -122,7 +122,7 @@ std::string LockPath(const std::string& directory, uint32_t cpu) {
   return absl::StrCat(directory, "/cpu", cpu, ".lock");
 }
 
-// Held by those who wait for the core, shared.
+// A lock that all workers that wait for the core hold as shared.
 std::string WaitPath(const std::string& directory, uint32_t cpu) {
   return absl::StrCat(directory, "/cpu", cpu, ".wanted");
 }
@@ -136,7 +136,7 @@ CpuLock::~CpuLock() {
 absl::StatusOr<CpuLock> CpuLock::Acquire(const std::string& directory,
                                          const CpuList& cpus,
                                          const std::function<bool()>& give_up) {
-  // Workers of other users lock here as well.
+  // Workers of other users use the same files.
   if (mkdir(directory.c_str(), 0777) == 0) {
     chmod(directory.c_str(), 01777);
   }

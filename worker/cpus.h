@@ -1,5 +1,5 @@
-// Which cores do what: a measurement owns its cores, everything else keeps
-// off them, and workers whose cores overlap take turns.
+// Assigns cores: a measurement has its cores for itself, everything else runs
+// on other cores, and workers whose cores overlap take turns.
 #ifndef TILEFARM_WORKER_CPUS_H_
 #define TILEFARM_WORKER_CPUS_H_
 
@@ -18,30 +18,29 @@ namespace tilefarm::worker {
 
 using CpuList = std::vector<uint32_t>;  // sorted, no repeats
 
-// "0-3,8". InvalidArgument where it is not such a list.
+// "0-3,8". InvalidArgument: not such a list.
 absl::StatusOr<CpuList> ParseCpuList(std::string_view text);
-// Those the calling thread may run on.
+// The cores that the calling thread may run on.
 CpuList AllowedCpus();
-// Of the calling thread and those it starts. FailedPrecondition where the
-// system has none of them for us.
+// Restricts the calling thread, and those that it starts. FailedPrecondition:
+// the system permits none of the cores.
 absl::Status RunOnCpus(const CpuList& cpus);
 
-// Of all threads of a process, and those they start. Quiet where the process
-// is gone or has a thread that is not ours to move.
+// Restricts all threads of a process, and those that they start. Ignores a
+// process that has ended, and threads of other users.
 void KeepProcessOnCpus(pid_t pid, const CpuList& cpus);
 
-// The last `cores` of `all`: where measurements run. All where there are not
-// more.
+// The cores for a measurement: the last `cores` of `all`, or all of them.
 CpuList MeasurementCpus(const CpuList& all, uint32_t cores);
-// `all` without its last one, which single-core measurements use; all of
-// them where there is one only.
+// `all` without the last core, which single-core measurements use; all if there
+// is only one.
 CpuList OtherCpus(const CpuList& all);
-// Those of `all` that are not in `taken`; both sorted.
+// The cores of `all` that are not in `taken`. Both are sorted.
 CpuList Without(const CpuList& all, const CpuList& taken);
 
-// Holds one lock file per core, so that measurements of all workers of this
-// machine on a core take turns. Released by the destructor, and by the system
-// when the process dies.
+// Locks one file per core, so that measurements of all workers on this machine
+// take turns on a core. Released by the destructor, or by the system when the
+// process ends.
 class CpuLock {
  public:
   CpuLock() = default;
@@ -51,14 +50,14 @@ class CpuLock {
   CpuLock& operator=(CpuLock&&) = delete;
   ~CpuLock();
 
-  // Waits until `cpus` are free; in ascending order, so that two workers
-  // never wait for each other. `directory` is made where it is missing.
-  // Cancelled where `give_up` became true while waiting.
+  // Waits until `cpus` are free, in ascending order, so that two workers never
+  // wait for each other. Makes `directory` if it is missing. Cancelled:
+  // `give_up` became true while waiting.
   static absl::StatusOr<CpuLock> Acquire(const std::string& directory,
                                          const CpuList& cpus,
                                          const std::function<bool()>& give_up);
 
-  // Whether someone waits in Acquire for one of `cpus`.
+  // Whether another worker waits in Acquire for one of `cpus`.
   static bool Wanted(const std::string& directory, const CpuList& cpus);
 
  private:

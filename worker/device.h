@@ -1,4 +1,4 @@
-// What this device is, and how it is doing.
+// The properties of this device, and its current state.
 #ifndef TILEFARM_WORKER_DEVICE_H_
 #define TILEFARM_WORKER_DEVICE_H_
 
@@ -12,9 +12,10 @@ namespace tilefarm::worker {
 uint64_t MemoryBytes();
 
 // JSON for Measurement.device_state: {"clock_mhz", "temperature_c", "load",
-// "canary_seconds", "retaken", "shared"}; what cannot be read is absent. Clock
-// and temperature are of the first of `cpus`, where the measurement ran;
-// "shared" counts samples during which something else used the core.
+// "canary_seconds", "retaken", "shared"}. Values that cannot be read are
+// absent. Clock and temperature are those of the first of `cpus`, where the
+// measurement ran. "shared" counts samples during which something else used the
+// core.
 std::string DeviceState(const CpuList& cpus, const RunReply& reply);
 
 }  // namespace tilefarm::worker

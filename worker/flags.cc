@@ -27,7 +27,7 @@ std::string CheckTimeout(const std::string& pair) {
   return std::string(settings.SetPair(pair).message());
 }
 
-// A folder that is there or can be made, and takes files.
+// Checks that a folder exists or can be made, and is writable.
 absl::Status CheckFolder(const char* flag, const std::string& path) {
   fs::path existing = path;
   std::error_code error;
@@ -46,7 +46,7 @@ absl::Status CheckFolder(const char* flag, const std::string& path) {
                        : " is no folder"));
 }
 
-// The command's first word, as the shell finds programs.
+// Finds the command's first word as a shell does.
 absl::Status CheckCommand(const std::string& command) {
   const std::vector<std::string> words =
       absl::StrSplit(command, ' ', absl::SkipEmpty());

@@ -1,4 +1,4 @@
-// The options of rpc-worker, and what can be said of them without starting.
+// The options of rpc-worker, and checks of them without starting it.
 #ifndef TILEFARM_WORKER_FLAGS_H_
 #define TILEFARM_WORKER_FLAGS_H_
 
@@ -15,7 +15,7 @@ namespace tilefarm::worker {
 struct Flags {
   std::string server = "127.0.0.1:7070";
   transport::ClientSecurity security;
-  std::string name;  // empty: the host's
+  std::string name;  // empty: the name of the host
   std::vector<std::string> labels;
   std::string state_dir;  // empty: DefaultStateDirectory
   std::string cores;
@@ -23,7 +23,7 @@ struct Flags {
   std::string runner_command;
   std::string cgroup = "auto";
   std::string target = "host";
-  int builders = 0;  // 0: one a core, four at most
+  int builders = 0;  // 0: one for each core, at most four
   std::string timeline;
   bool emulated = false;
   std::vector<std::string> timeouts;
@@ -32,19 +32,19 @@ struct Flags {
   std::string StateDirectory() const;
 };
 
-// All but --version and the daemons' common ones.
+// All except --version and the common options of daemons.
 void AddFlags(CLI::App& app, Flags& flags);
 
-// "KEY=VALUE" in its parts. InvalidArgument.
+// The parts of "KEY=VALUE". InvalidArgument.
 absl::StatusOr<std::pair<std::string, std::string>> ParseLabel(
     const std::string& label);
 
-// The path of a program that must be beside this one. NotFound where it is not:
-// an installation to repair, not a reason to fail candidate after candidate.
+// The path of a program in the folder of this one. NotFound: the installation
+// is damaged, so the worker must not start and fail every candidate.
 absl::StatusOr<std::string> HelperProgram(const std::string& name);
 
-// Every problem found, as a sentence; empty where a worker would start. Asks
-// neither the server nor the device; changes nothing.
+// Every problem found, as a sentence; empty: a worker would start. Contacts
+// neither the server nor the device, and changes nothing.
 std::vector<std::string> CheckFlags(const Flags& flags);
 
 }  // namespace tilefarm::worker

@@ -14,10 +14,10 @@ namespace tilefarm::worker {
 namespace {
 
 constexpr char kMagic[3] = {'T', 'F', 'W'};
-constexpr size_t kReadChunk = size_t{64} << 10;  // what a pipe holds
+constexpr size_t kReadChunk = size_t{64} << 10;  // size of a pipe's buffer
 
-// Waits until `fd` is ready; false where the deadline passed. A negative
-// deadline never passes.
+// Waits until `fd` is ready. False: the deadline has passed; a negative one
+// never does.
 bool WaitReady(int fd, short events, int64_t deadline_ms) {
   for (;;) {
     int64_t wait_ms = -1;
@@ -26,14 +26,14 @@ bool WaitReady(int fd, short events, int64_t deadline_ms) {
     }
     pollfd p{fd, events, 0};
     const int n = poll(&p, 1, static_cast<int>(wait_ms));
-    if (n > 0) return true;  // also errors: the call that follows reports them
+    if (n > 0) return true;  // also for errors, which the next call reports
     if (n == 0 && deadline_ms >= 0 && MonotonicMs() >= deadline_ms)
       return false;
     if (n < 0 && errno != EINTR) return true;
   }
 }
 
-// Reads until `out` has `size` bytes. kEnd: there is no more.
+// Reads until `out` has `size` bytes. kEnd: end of input.
 FrameStatus FillTo(int fd, int64_t deadline_ms, size_t size, std::string* out) {
   while (out->size() < size) {
     if (!WaitReady(fd, POLLIN, deadline_ms)) return FrameStatus::kTimeout;

@@ -1,6 +1,6 @@
-// Versioned binary frames: how rpc-worker talks to tune-runner and
-// tune-builder over their standard input and output. Nothing else is ever
-// written there, so any command prefix that carries a byte stream works.
+// Versioned binary frames, which rpc-worker exchanges with tune-runner and
+// tune-builder over their standard input and output. Nothing else is written
+// there, so any command prefix that transports a byte stream works.
 //
 //   offset  bytes  meaning (integers little-endian)
 //   0       3      'T' 'F' 'W'
@@ -9,10 +9,10 @@
 //   8       8      length of the payload, at most kMaxPayloadBytes
 //   16      length payload
 //
-// Payload fields stand one after another without padding: u8, u32, u64, i64
-// (two's complement) and f64 (IEEE 754) little-endian; a string is its length
-// as u64, then its bytes; a list is its length as u32, then its elements.
-// A frame of another version or with other first bytes ends the conversation.
+// Payload fields follow each other without padding: u8, u32, u64, i64 (two's
+// complement) and f64 (IEEE 754) little-endian; a string is its length as u64,
+// then its bytes; a list is its length as u32, then its elements. A frame of
+// another version or with other first bytes ends the connection.
 //
 // Knows the C and C++ standard libraries only: tune-runner links nothing else.
 #ifndef TILEFARM_WORKER_FRAMES_H_
@@ -42,21 +42,21 @@ enum class FrameStatus {
 };
 const char* FrameStatusName(FrameStatus status);
 
-// Reads frames of one descriptor, which may be blocking or not. Memory grows
-// with the bytes that arrive, not with the length that is claimed.
+// Reads frames from one descriptor, which may be blocking or not. Memory use
+// grows with the bytes that arrive, not with the announced length.
 class FrameReader {
  public:
-  // Exactly one frame, no byte beyond it. `timeout_ms` < 0 waits for ever.
-  // kTimeout loses nothing: the next call goes on where this one ended.
+  // Reads exactly one frame, and no byte beyond it. `timeout_ms` < 0: no limit.
+  // After kTimeout the next call continues with the same frame.
   FrameStatus Read(int fd, int64_t timeout_ms, Frame* frame);
   // Whether part of a frame was read.
   bool in_frame() const { return !header_.empty(); }
 
  private:
-  std::string header_, payload_;  // what was read of them
+  std::string header_, payload_;  // the bytes read so far
 };
 
-// One frame, of a descriptor of which nothing more is read after kTimeout.
+// Reads one frame. After kTimeout nothing more can be read.
 FrameStatus ReadFrame(int fd, int64_t timeout_ms, Frame* frame);
 
 // Writes one frame. kTimeout is only possible on a non-blocking descriptor.
@@ -81,8 +81,8 @@ class ByteWriter {
   std::string bytes_;
 };
 
-// Takes payload fields off. Reading past the end gives zeros and makes ok()
-// false for good, so a decoder checks once, at its end.
+// Reads payload fields. Reading past the end gives zeros and makes ok() false
+// permanently, so a decoder needs a single check at its end.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : rest_(bytes) {}
@@ -93,11 +93,11 @@ class ByteReader {
   double F64();
   bool Bool() { return U8() != 0; }
   std::string Str();
-  // The length of a list whose elements take at least `element_bytes` each;
-  // a length that cannot fit in what is left fails.
+  // The length of a list with elements of at least `element_bytes` each. Fails
+  // for a length that does not fit into the rest of the payload.
   uint32_t ListLength(size_t element_bytes);
   bool ok() const { return ok_; }
-  // Everything was read and nothing is left.
+  // All reads succeeded, and nothing is left.
   bool Finished() const { return ok_ && rest_.empty(); }
 
  private:

@@ -1,4 +1,4 @@
-// Which libraries of kernels candidates may call on this device.
+// Finds the libraries of kernels that candidates may call on this device.
 #ifndef TILEFARM_WORKER_LIBRARIES_H_
 #define TILEFARM_WORKER_LIBRARIES_H_
 
@@ -9,13 +9,13 @@
 
 namespace tilefarm::worker {
 
-// Names and versions as the runner that this command starts finds them
-// (runner/libraries.h): in a process of its own, on the device itself. None
-// where it does not answer within some seconds.
+// Names and versions that a runner started by this command finds
+// (runner/libraries.h): in a separate process, on the device itself. Empty: it
+// does not answer within some seconds.
 std::map<std::string, std::string> RunnersLibraries(
     std::vector<std::string> runner_command);
 
-// Its answer, one "NAME VERSION" a line; other lines are ignored.
+// Parses its answer, one "NAME VERSION" per line; other lines are ignored.
 std::map<std::string, std::string> ParseLibraries(std::string_view text);
 
 }  // namespace tilefarm::worker

@@ -50,8 +50,8 @@ void FillDevice(const target::Target& target, bool is_host,
   for (const std::string& feature : target.features) {
     device->add_features(feature);
   }
-  // Another device's runner cannot say what LLVM calls its processor, so its
-  // --target stands for the brand.
+  // A runner on another device does not know LLVM's name of its processor, so
+  // --target replaces the brand.
   device->set_brand(is_host ? target::HostBrand() : target.cpu);
   device->set_cores(static_cast<uint32_t>(target.cores));
   device->set_l1_bytes(static_cast<uint64_t>(target.caches.l1_bytes));
@@ -60,9 +60,8 @@ void FillDevice(const target::Target& target, bool is_host,
   if (is_host) device->set_memory_bytes(MemoryBytes());
 }
 
-// What the runner and its candidates have of `groups`, which came from
-// --cgroup. FailedPrecondition where a group was named and the runner does not
-// use it.
+// Checks whether the runner uses `groups`, which are from --cgroup.
+// FailedPrecondition: a group was named, and the runner does not use it.
 absl::Status CheckGroups(const Flags& flags, const CandidateGroups& groups,
                          const std::string& isolation) {
   const bool named = flags.cgroup != "auto" && flags.cgroup != "off";
@@ -122,7 +121,7 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags,
   pipeline.last_cache_bytes =
       static_cast<uint64_t>(std::max<int64_t>(device.caches.l3_bytes, 0));
 
-  // Beyond a few, a measurement is all they wait for.
+  // More than a few builders only wait for measurements.
   pipeline.builders =
       flags.builders > 0
           ? flags.builders
@@ -134,7 +133,7 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags,
                                     });
     if (file == nullptr) return absl::ErrnoToStatus(errno, flags.timeline);
     pipeline.on_timeline = [file](const std::string& line) {
-      // One write a line, whole in whatever thread.
+      // Each line is a single write, so that threads do not mix lines.
       std::fprintf(file.get(), "%s\n", line.c_str());
       std::fflush(file.get());
     };
@@ -156,7 +155,7 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags,
   TF_RETURN_IF_ERROR(CheckGroups(flags, groups, isolation));
   options.hello.mutable_device()->set_isolation(isolation);
   pipeline.moves_this_process = true;
-  // Where single-core measurements leave them, from the start.
+  // Uses only the cores that single-core measurements leave, from the start.
   RunOnCpus(OtherCpus(pipeline.cpus)).IgnoreError();
   Log(LogLevel::kInfo, "worker",
       absl::StrCat(name, " is ", options.hello.device().target(),
@@ -166,11 +165,12 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags,
   return options;
 }
 
-// `groups` is to outlive the worker, whose last runner it cleans up after.
+// `groups` must outlive the worker, because it removes what the last runner
+// left.
 absl::StatusOr<std::unique_ptr<Worker>> StartWorker(
     const Flags& flags, std::optional<CandidateGroups>& groups) {
   TF_ASSIGN_OR_RETURN(groups, CandidateGroups::Prepare(flags.cgroup));
-  // Also where it was set by whoever started this process.
+  // Replaces a value that was set by the parent of this process.
   if (groups->directory().empty()) {
     unsetenv(kCandidateGroupsVariable);
   } else {
@@ -181,7 +181,8 @@ absl::StatusOr<std::unique_ptr<Worker>> StartWorker(
 }
 
 int Run(const Flags& flags) {
-  // Before any thread: all of them leave these signals to the wait below.
+  // Before any thread is started, so that all threads block these signals and
+  // the wait below gets them.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
@@ -197,7 +198,7 @@ int Run(const Flags& flags) {
     daemon::Complain(kProgram, std::string(worker.status().message()));
     return absl::IsInvalidArgument(worker.status()) ? 2 : 1;
   }
-  // Its lock is what everything of the worker passes through.
+  // Every part of the worker uses its lock.
   manager->Ready([&](absl::Duration /*limit*/) {
     (*worker)->connected();
     return std::string();
@@ -206,7 +207,7 @@ int Run(const Flags& flags) {
   sigwait(&signals, &signal);
   Log(LogLevel::kInfo, "worker", "ending");
   manager->Stopping();
-  // A second signal ends it at once; the helper processes follow.
+  // A second signal ends the worker at once, and the helper processes with it.
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   (*worker)->Shutdown();
   return 0;

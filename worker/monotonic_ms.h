@@ -1,4 +1,4 @@
-// The clock of tune-runner's deadlines. Knows the C library only.
+// The clock for tune-runner's deadlines. Uses the C library only.
 #ifndef TILEFARM_WORKER_MONOTONIC_MS_H_
 #define TILEFARM_WORKER_MONOTONIC_MS_H_
 
@@ -8,7 +8,7 @@
 
 namespace tilefarm::worker {
 
-// Milliseconds since some moment in the past, never set back.
+// Milliseconds since an arbitrary moment in the past; never goes back.
 inline int64_t MonotonicMs() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);

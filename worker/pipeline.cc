@@ -17,22 +17,23 @@
 namespace tilefarm::worker {
 namespace {
 
-// Where a lease gives no limit of its own.
+// Limits for leases without their own.
 constexpr absl::Duration kBuildTimeout = absl::Seconds(10);
 constexpr uint32_t kRunTimeoutMs = 10000;
 constexpr uint64_t kRunMemoryBytes = uint64_t{2} << 30;
-// The reference is made once per workload, unoptimised where it must be.
+// Limits for the reference, which is made once per workload, and how many are
+// cached.
 constexpr absl::Duration kReferenceBuildTimeout = absl::Seconds(60);
 constexpr uint32_t kReferenceRunTimeoutMs = 120000;
 constexpr size_t kCachedReferences = 32;
-// A few hundred artifacts.
+// Enough for a few hundred artifacts.
 constexpr size_t kCachedBuildBytes = size_t{32} << 20;
-// A builder that cannot be started is a fault of this installation, or of
-// a moment without memory: patience, then an error in the record.
+// A builder cannot be started if the installation is damaged, or for a moment
+// if memory is short: starting is tried so often, and then recorded as an
+// error.
 constexpr int kStartAttempts = 4;
 // How soon a worker that waits for lent cores is noticed, and how long cores
-// are lent: builders that take longer than that for one candidate do not need
-// them.
+// are lent. Builders that need longer for one candidate do not need the cores.
 constexpr absl::Duration kLendingPoll = absl::Milliseconds(20);
 constexpr absl::Duration kLongestLoan = absl::Seconds(1);
 
@@ -76,7 +77,7 @@ RunReply RunError(std::string error) {
   return reply;
 }
 
-// From and to, in seconds of one clock.
+// Start and end, in seconds of one clock.
 struct Span {
   double from = 0, to = 0;
 };
@@ -94,7 +95,7 @@ struct Pipeline::Reference {
   std::string key;
   BuildReply build;
 
-  // What of the protocol the program decides.
+  // The part of the protocol that the program decides.
   const char* layout() const {
     const std::vector<BufferSpec>& buffers = build.program.buffers;
     return std::any_of(buffers.begin(), buffers.end(),
@@ -108,8 +109,8 @@ struct Pipeline::Job {
   v1::Lease lease;
   std::string database_uuid;
   uint64_t run_id = 0;
-  v1::LeasePhase phase = v1::LEASE_PHASE_GRANTED;  // under the lock
-  bool cancelled = false;                          // under the lock
+  v1::LeasePhase phase = v1::LEASE_PHASE_GRANTED;  // guarded by the lock
+  bool cancelled = false;                          // guarded by the lock
   ReferencePtr reference;
   BuildReply build;
   v1::Measurement measurement;
@@ -301,7 +302,7 @@ absl::StatusOr<Pipeline::ReferencePtr> Pipeline::ReferenceFor(
   reference->key = key;
   reference->build = std::move(reply);
   MutexLock lock(mutex_);
-  // Another builder may have made it meanwhile; they are the same.
+  // Another builder may have made it meanwhile; both are equal.
   references_.push_front(std::move(reference));
   if (references_.size() > kCachedReferences) references_.pop_back();
   return references_.front();
@@ -398,7 +399,7 @@ void Pipeline::RunnerLoop() {
 bool Pipeline::ClearCpus(const CpuList& cpus) {
   CpuList rest = Without(options_.cpus, cpus);
   const bool clear = !rest.empty();
-  // Stopped while it measures, a builder may be anywhere.
+  // A builder that is stopped during the measurement may be on any core.
   if (!clear) rest = options_.cpus;
   if (rest == builder_cpus_) return clear;
   for (auto& builder : builders_) builder->RunOn(rest);
@@ -427,7 +428,8 @@ void Pipeline::RunJob(Job& job) {
       options_.lock_directory, cpus, [&] { return IsCancelled(job); });
   if (absl::IsCancelled(cpu_lock.status())) return;
   if (!cpu_lock.ok()) {
-    // Measuring beside another worker is better than not at all.
+    // The cores could not be locked: measuring concurrently with another worker
+    // is better than not measuring.
     Log(LogLevel::kWarning, "worker",
         absl::StrCat("cannot lock the cores: ",
                      std::string(cpu_lock.status().message())));
@@ -512,8 +514,8 @@ RunReply Pipeline::Measure(const Job& job, const CpuList& cpus) {
   request.target_ms = options.target_ms();
   request.best_seconds = options.best_seconds();
 
-  // Twice at most: the runner may have dropped the workload, or died of
-  // something that was not this candidate's doing.
+  // At most twice: the runner may have dropped the workload, or ended for a
+  // reason other than this candidate.
   for (int attempt = 1;; ++attempt) {
     if (!loaded_.contains(request.key)) {
       const LoadReply load = LoadReference(job, cpus);
@@ -543,7 +545,7 @@ void Pipeline::Finish(const JobPtr& job) {
   const std::string lease_id = job->lease.lease_id();
   if (!IsCancelled(*job)) {
     v1::Measurement& measurement = job->measurement;
-    // Where it never ran: what it would have had.
+    // It never ran: the isolation that it would have had.
     if (measurement.isolation().empty()) {
       measurement.set_isolation(runner_.isolation());
     }

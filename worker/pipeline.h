@@ -1,13 +1,13 @@
-// What happens to a lease within the worker: several builders compile the
-// next candidates while one runner measures.
+// The path of a lease through the worker: several builders compile the next
+// candidates while one runner measures.
 //
 //   Add -> queue -> builders (threads, one process each) -> ready -> runner
 //                      |                                               |
 //                      +---- failed to build ----> on_result <---------+
 //
-// Builders keep off the cores of a measurement. While none is ready to be
-// measured, those cores are lent to the builders, so that the next one comes
-// sooner; another worker that waits for them is served first.
+// Builders do not run on the cores of a measurement. While no candidate is
+// ready, the builders may use these cores as well, so that the next candidate
+// is ready sooner; another worker that waits for the cores is served first.
 #ifndef TILEFARM_WORKER_PIPELINE_H_
 #define TILEFARM_WORKER_PIPELINE_H_
 
@@ -34,8 +34,8 @@
 
 namespace tilefarm::worker {
 
-// Thread-safe. Owns its threads and processes. Whatever a candidate does
-// comes out as a measurement; nothing here fails.
+// Thread-safe. Owns its threads and processes. Everything that a candidate does
+// becomes a measurement; no method fails.
 class Pipeline {
  public:
   struct Options {
@@ -43,10 +43,10 @@ class Pipeline {
     std::vector<std::string> runner_command;
     BuilderTimeouts builder_timeouts;
     int builders = 1;
-    // Leases beyond those in the builders and the runner, built and waiting.
+    // Built leases that wait, in addition to those in builders and runner.
     int ready = 2;
     CpuList cpus;  // all that the worker may use
-    // Keep this whole process, too, off the cores of the last measurement.
+    // Keeps this whole process off the cores of the last measurement as well.
     bool moves_this_process = false;
     std::string lock_directory;
     uint64_t last_cache_bytes = 0;  // the device's; 0: not known
@@ -54,33 +54,34 @@ class Pipeline {
     bool emulated = false;
     // Called from the pipeline's threads, without its lock.
     std::function<void()> on_change;
-    // The same for what can wait a little: a lease was taken, is being built,
-    // or is built and waits for the cores. Null: on_change.
+    // The same for changes that are not urgent: a lease was taken, is being
+    // built, or is built and waits for the cores. Null: on_change is called.
     std::function<void()> on_progress;
-    // The lease stays in Held() until this returns.
+    // Called with a result. The lease stays in Held() until this returns.
     std::function<void(const std::string& database_uuid, v1::Result)> on_result;
-    // Where the time went, one line of JSON a lease that has ended; null: not
-    // wanted. Seconds of one clock:
+    // Called with one line of JSON for each ended lease, which says how long
+    // its stages took; null: not wanted. Seconds of one clock:
     //   {"candidate":ID,"status":S,"added":T,"built":[FROM,TO],
     //    "ran":[FROM,TO],"child":SECONDS}
-    // A stage that it did not come to is null.
+    // A stage that was not reached is null.
     std::function<void(const std::string& line)> on_timeline;
   };
 
   explicit Pipeline(Options options);
-  // Kills all processes; leases that are not done have no result.
+  // Kills all processes; unfinished leases get no result.
   ~Pipeline();
 
-  // A lease id that is already held is ignored.
+  // Ignored if the lease id is held already.
   void Add(const std::string& database_uuid, v1::Lease lease);
-  // No result will come, unless it is on its way already.
+  // Drops the lease. No result follows, unless it is being delivered already.
   void Cancel(const std::string& lease_id);
-  // Drops every lease that nobody has begun to build.
+  // Drops every lease whose build has not begun.
   void DropWaiting();
 
   std::vector<v1::State::Held> Held() const;
   int free_slots() const;
-  // Leases wanted at once: one to run, the others building or ready.
+  // Leases that the worker wants to hold: one to run, the others building or
+  // ready.
   int capacity() const;
   bool empty() const;
 
@@ -92,28 +93,29 @@ class Pipeline {
 
   void BuilderLoop(BuilderClient& builder);
   void RunnerLoop();
-  // Fills the job's build, or its measurement and false.
+  // Fills in the job's build. False: it failed, and the measurement is filled
+  // in.
   bool BuildJob(BuilderClient& builder, Job& job);
-  // The reference of the job's workload, built where it is not cached.
+  // The reference of the job's workload, built unless it is cached.
   absl::StatusOr<ReferencePtr> ReferenceFor(BuilderClient& builder,
                                             const Job& job);
   absl::StatusOr<BuildReply> BuildOnce(BuilderClient& builder,
                                        const BuildRequest& request,
                                        absl::Duration timeout);
-  // Waits for the cores, keeps everything else off them, runs.
+  // Waits for the cores, moves everything else away from them, and runs.
   void RunJob(Job& job);
-  // Lets builders use `cpus` until TakeBack, for a second at most; `lock` is
-  // held as long.
+  // Lets builders use `cpus` until TakeBack, for a second at most, while `lock`
+  // is held.
   void Lend(CpuLock lock, const CpuList& cpus);
   void TakeBack();
   // The next job to run; null at the end.
   JobPtr NextReady();
-  // Moves the builders, and this process, away from `cpus`. False where there
-  // is nowhere to go: then the builders must stop.
+  // Moves the builders and this process away from `cpus`. False: there are no
+  // other cores, so the builders must stop.
   bool ClearCpus(const CpuList& cpus);
   RunReply Measure(const Job& job, const CpuList& cpus);
   LoadReply LoadReference(const Job& job, const CpuList& cpus);
-  // Hands the measurement over, unless nobody wants it any more.
+  // Delivers the measurement, unless the lease was dropped.
   void Finish(const JobPtr& job);
   bool IsCancelled(const Job& job) const;
   void Progress() const;
@@ -123,10 +125,10 @@ class Pipeline {
   std::vector<std::unique_ptr<BuilderClient>> builders_;
   RunnerClient runner_;
   BuildCache built_;
-  // Workloads that the runner was given; runner thread only.
+  // Workloads that the runner has loaded. Used by the runner thread only.
   std::set<std::string> loaded_;
-  // Runner thread only: where the builders are kept, and the cores they may
-  // use as well.
+  // Used by the runner thread only: the cores of the builders, and the cores
+  // that are lent to them.
   CpuList builder_cpus_;
   CpuList lent_cpus_;
   std::optional<CpuLock> lent_lock_;

@@ -44,7 +44,7 @@ absl::Status ErrnoError(const char* what, int error) {
   return absl::ErrnoToStatus(error, what);
 }
 
-// As exec takes them; valid as long as the strings.
+// The strings in the form of exec; valid as long as they are.
 std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   std::vector<char*> pointers;
   for (const std::string& one : strings) {
@@ -98,7 +98,7 @@ std::string Process::Kill() {
   if (!had_ended) {
     kill(-pid_, SIGKILL);
     kill(pid_, SIGKILL);
-    // One that hangs in the system is left to it: nobody waits for ever.
+    // A process that hangs in the kernel is not waited for any longer.
     const absl::Time deadline = absl::Now() + kReapTimeout;
     pid_t ended = 0;
     while ((ended = waitpid(pid_, &status, WNOHANG)) != pid_) {
@@ -111,8 +111,8 @@ std::string Process::Kill() {
     }
   }
   reaped_ = true;
-  // A crash whose pipes closed a moment before it could be reaped also
-  // counts as its own end.
+  // A process that crashed may have closed its pipes before it can be reaped;
+  // it has ended by itself.
   const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   end_ = killed ? "killed" : DescribeEnd(status);
   return end_;
@@ -176,8 +176,8 @@ absl::StatusOr<std::unique_ptr<Process>> ProcessStarter::Start(
 absl::StatusOr<std::unique_ptr<Process>> ProcessStarter::Spawn(
     const std::vector<std::string>& argv,
     const std::optional<std::vector<std::string>>& environment) {
-  // Close-on-exec: an end that leaks into another helper process would keep
-  // this one from seeing the end of its input.
+  // Close-on-exec: if another helper process inherited an end of the pipe, this
+  // one would never see the end of its input.
   int to_child[2], from_child[2];
   if (pipe2(to_child, O_CLOEXEC) != 0) return ErrnoError("pipe", errno);
   if (pipe2(from_child, O_CLOEXEC) != 0) {

@@ -1,5 +1,5 @@
-// Helper processes: started by exec (gRPC does not survive a plain fork),
-// spoken to in frames.
+// Helper processes, which are started with exec (gRPC does not survive a fork
+// alone) and exchange frames with us.
 #ifndef TILEFARM_WORKER_PROCESS_H_
 #define TILEFARM_WORKER_PROCESS_H_
 
@@ -34,25 +34,25 @@ class Process {
 
   pid_t pid() const { return pid_; }
 
-  // DeadlineExceeded; Unavailable where the process is gone.
+  // DeadlineExceeded; Unavailable: the process has ended.
   absl::Status Write(uint32_t type, std::string_view payload,
                      absl::Duration timeout);
   // Waits for the first byte of a frame, or the end: false on a timeout.
   bool WaitReadable(absl::Duration timeout);
   // DeadlineExceeded, Unavailable as above; DataLoss for a malformed frame.
-  // After DeadlineExceeded the next call goes on with the same frame; after any
-  // other error only Kill makes sense.
+  // After DeadlineExceeded the next call continues with the same frame; after
+  // any other error the process can only be killed.
   absl::StatusOr<Frame> Read(absl::Duration timeout);
-  // Whether Read has part of a frame.
+  // Whether Read has read part of a frame.
   bool in_frame() const { return reader_.in_frame(); }
 
-  // SIGKILL, and reaps, within seconds. Returns how it ended: "exited with
-  // status 1", "crashed with SIGSEGV", "killed", "does not end when it is
-  // killed". Idempotent.
+  // Sends SIGKILL and reaps, within seconds. Returns how the process ended:
+  // "exited with status 1", "crashed with SIGSEGV", "killed", "does not end
+  // when it is killed". Idempotent.
   std::string Kill();
   void Stop();
   void Continue();
-  // The end of its input; no Write may follow.
+  // Closes its input; no Write may follow.
   void CloseInput();
 
  private:
@@ -71,18 +71,18 @@ class Process {
   std::string end_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Starts processes from one thread that lives as long as this object: a
-// process that asks to be killed with its parent (PR_SET_PDEATHSIG) is killed
-// with the *thread* that started it. Thread-safe.
+// Starts processes from one thread that lives as long as this object, because a
+// process with PR_SET_PDEATHSIG is killed when the *thread* that started it
+// ends. Thread-safe.
 class ProcessStarter {
  public:
   ProcessStarter();
   ~ProcessStarter();
 
-  // argv[0] is a path, or a name found on PATH. The process gets its own
-  // process group and default signals, and shares our standard error, and our
-  // environment unless it is given one ("NAME=VALUE"). NotFound,
-  // PermissionDenied or Internal where it cannot be started.
+  // argv[0] is a path, or a name found on PATH. The process has its own process
+  // group and default signals. It shares our standard error, and our
+  // environment unless one is given ("NAME=VALUE"). NotFound, PermissionDenied
+  // or Internal: it cannot be started.
   absl::StatusOr<std::unique_ptr<Process>> Start(
       const std::vector<std::string>& argv,
       const std::optional<std::vector<std::string>>& environment =

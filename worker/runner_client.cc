@@ -11,7 +11,8 @@ namespace {
 
 constexpr absl::Duration kHelloTimeout = absl::Seconds(20);
 constexpr absl::Duration kWriteTimeout = absl::Seconds(60);
-// What making inputs and comparing outputs may take beyond the child's limit.
+// Time for making inputs and comparing outputs, in addition to the child's
+// limit.
 constexpr absl::Duration kSlack = absl::Seconds(60);
 
 absl::StatusOr<Frame> Ask(Process& process, RunnerFrame type,
@@ -61,8 +62,8 @@ absl::StatusOr<Frame> RunnerClient::Exchange(RunnerFrame type, uint64_t run_id,
   }
   TF_ASSIGN_OR_RETURN(const std::shared_ptr<Process> process, Started());
   {
-    // A Cancel that came earlier is seen here; one that comes later finds
-    // the process, and tells it.
+    // An earlier Cancel is seen here; a later one finds the process and sends
+    // it a frame.
     MutexLock lock(mutex_);
     if (run_id != 0 && run_id == cancelled_run_) {
       return absl::CancelledError("cancelled");
@@ -81,7 +82,7 @@ absl::StatusOr<Frame> RunnerClient::Exchange(RunnerFrame type, uint64_t run_id,
 }
 
 absl::StatusOr<LoadReply> RunnerClient::Load(const LoadWorkload& request) {
-  // It may run the reference twice.
+  // The runner may run the reference twice.
   const absl::Duration timeout =
       2 * absl::Milliseconds(request.limits.timeout_ms) + kSlack;
   TF_ASSIGN_OR_RETURN(
@@ -121,7 +122,7 @@ void RunnerClient::Cancel(uint64_t run_id) {
     process = process_;
   }
   if (process == nullptr) return;
-  // A runner that does not even read is killed at its deadline.
+  // A runner that does not read is killed at its deadline.
   process
       ->Write(static_cast<uint32_t>(RunnerFrame::kCancel),
               Encode(CancelRun{run_id}), absl::Seconds(1))

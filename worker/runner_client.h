@@ -1,4 +1,4 @@
-// rpc-worker's side of the conversation with tune-runner.
+// rpc-worker's side of the protocol with tune-runner.
 #ifndef TILEFARM_WORKER_RUNNER_CLIENT_H_
 #define TILEFARM_WORKER_RUNNER_CLIENT_H_
 
@@ -15,33 +15,32 @@
 
 namespace tilefarm::worker {
 
-// Keeps one runner process, restarted whenever it dies or stops answering.
-// Load and Run are called by one thread; Cancel and Shutdown by any.
+// Owns one runner process, and restarts it when it ends or does not answer.
+// Load and Run are called by one thread, Cancel and Shutdown by any.
 class RunnerClient {
  public:
   // `command` starts a runner: its path, or a prefix such as ssh and a path.
   RunnerClient(ProcessStarter& starter, std::vector<std::string> command)
       : starter_(starter), command_(std::move(command)) {}
 
-  // Both start a runner where there is none. Unavailable: it cannot be
-  // started, died or did not answer; it is then restarted by the next call,
-  // with no workload loaded. A Load that was cancelled before it began is
-  // Cancelled.
+  // Both start a runner if there is none. Unavailable: it cannot be started,
+  // has ended or did not answer. The next call then restarts it, without a
+  // loaded workload. Cancelled: a Load that was cancelled before it began.
   absl::StatusOr<LoadReply> Load(const LoadWorkload& request);
   absl::StatusOr<RunReply> Run(const RunRequest& request);
 
   // Ends the Run or Load of that run_id early, or as soon as it begins.
   void Cancel(uint64_t run_id);
-  // Kills the runner for good: calls fail from now on.
+  // Kills the runner without a replacement: all later calls fail.
   void Shutdown();
 
-  // The most that its candidates have (isolation.h); empty before a runner has
-  // answered.
+  // The strongest isolation of its candidates (isolation.h); empty before a
+  // runner has answered.
   std::string isolation();
 
  private:
   absl::StatusOr<std::shared_ptr<Process>> Started();
-  // Cancelled where run_id was cancelled before it was asked for.
+  // Cancelled: run_id was cancelled before it was requested.
   absl::StatusOr<Frame> Exchange(RunnerFrame type, uint64_t run_id,
                                  const std::string& payload,
                                  RunnerFrame expected, absl::Duration timeout);

@@ -11,10 +11,10 @@
 //     (kCancel)              ->            kills the child of that run
 //                            <-  kRunReply
 //
-// One request at a time; kCancel alone may come before its run, while it is
-// not answered yet, or after it: the run that it names is answered with
-// kCancelled as soon as may be, or is over already. End of input ends the
-// runner, a running child included.
+// One request at a time. Only kCancel may be sent before its run, during it, or
+// after it: the run that it names is answered with kCancelled as soon as
+// possible, or is over already. The end of input ends the runner and a running
+// child.
 //
 // Knows the C and C++ standard libraries only.
 #ifndef TILEFARM_WORKER_RUNNER_PROTOCOL_H_
@@ -64,22 +64,23 @@ uint64_t BoundBytes(ElementType type);
 // One parameter of the function, in the order of its calling convention.
 struct BufferSpec {
   ElementType type = ElementType::kFloat32;
-  // Its first contents matter: it is filled with inputs. Otherwise it starts
-  // poisoned.
+  // The function reads its initial contents, which are inputs. Otherwise it
+  // starts poisoned.
   bool read = false;
   // An output: compared with the reference.
   bool written = false;
   uint64_t elements = 0;
   // Values of integer inputs, both ends included.
   int64_t low = 0, high = 0;
-  // Rounding reaches it: the oracle has a bound for each element. Without, it
-  // is exact.
+  // Its values are rounded, and the oracle has a bound for each element.
+  // Otherwise they are exact.
   bool bounded = false;
-  // Constant in use: SYMBOL_pack lays it out for SYMBOL_packed, which is timed.
+  // It is constant in use: SYMBOL_pack changes its layout for SYMBOL_packed,
+  // which is timed.
   bool layout_free = false;
 };
 
-// What the runner needs to know of a program; made by tune-builder.
+// What the runner needs to know about a program; made by tune-builder.
 struct ProgramSpec {
   std::vector<BufferSpec> buffers;
   // Memory that the oracle allocates.
@@ -88,10 +89,10 @@ struct ProgramSpec {
 
 struct HelloReply {
   std::string version;    // of the release
-  std::string isolation;  // the most that its children have (isolation.h)
+  std::string isolation;  // strongest isolation of children (isolation.h)
 };
 
-// Limits of a forked child. memory_bytes is what it may map beyond the
+// Limits of a forked child. memory_bytes: what it may map in addition to the
 // buffers. cpus empty: as inherited.
 struct ChildLimits {
   uint32_t timeout_ms = 10000;
@@ -133,9 +134,9 @@ struct RunRequest {
   uint32_t max_samples = 0;       // 0: 30
   uint32_t target_ms = 0;         // 0: 40
   double best_seconds = 0;        // 0: none
-  // Of the root mean square of an output's bounds, what is added to each of
-  // them: an algorithm whose rounding depends on neighbouring elements states
-  // it.
+  // This fraction of the root mean square of an output's bounds is added to
+  // each bound, for an algorithm whose rounding depends on neighbouring
+  // elements.
   double spread = 0;
 };
 
@@ -163,15 +164,16 @@ struct RunReply {
   double max_abs_error = 0;
   // Largest |difference| / bound: beyond 1 the result is wrong.
   double max_rel_error = 0;
-  // Samples thrown away because the kernel was switched out.
+  // Samples discarded because the kernel was switched out.
   uint32_t retaken = 0;
   // Samples taken while something else used the core (base/quiet_core.h).
   uint32_t shared = 0;
-  // Time of a fixed chain of multiplications: the clock as this core had it.
+  // Time of a fixed chain of multiplications, which shows the core's clock
+  // rate.
   double canary_seconds = 0;
-  // What the child took in all; the rest was making it and judging it.
+  // Total time of the child, without starting it and judging its outputs.
   double child_seconds = 0;
-  std::string isolation;  // what the candidate had (isolation.h)
+  std::string isolation;  // of the candidate (isolation.h)
 };
 
 std::string Encode(const ProgramSpec& value);
@@ -182,8 +184,8 @@ std::string Encode(const RunRequest& value);
 std::string Encode(const RunReply& value);
 std::string Encode(const CancelRun& value);
 
-// False where the payload is not exactly one such value, or a value is
-// outside its range (element types, sizes that overflow).
+// False: the payload is not exactly one such value, or a value is out of range
+// (element types, sizes that overflow).
 bool Decode(std::string_view payload, ProgramSpec* value);
 bool Decode(std::string_view payload, HelloReply* value);
 bool Decode(std::string_view payload, LoadWorkload* value);
@@ -192,7 +194,7 @@ bool Decode(std::string_view payload, RunRequest* value);
 bool Decode(std::string_view payload, RunReply* value);
 bool Decode(std::string_view payload, CancelRun* value);
 
-// The most parameters a function can be called with.
+// The largest number of parameters of a function.
 inline constexpr uint32_t kMaxBuffers = 512;
 
 }  // namespace tilefarm::worker

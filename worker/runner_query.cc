@@ -24,7 +24,7 @@ namespace {
 constexpr absl::Duration kTimeout = absl::Seconds(20);
 constexpr size_t kMostBytes = 4096;
 
-// What the process writes until it ends or time is up.
+// Reads what the process writes until it ends, or the time is over.
 std::string ReadAll(int fd) {
   std::string text;
   Clock& clock = Clock::Real();

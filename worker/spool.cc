@@ -28,14 +28,14 @@ namespace fs = std::filesystem;
 constexpr size_t kDigestBytes = 64;
 constexpr char kSuffix[] = ".result";
 constexpr char kTemporary[] = ".tmp";
-// No result is larger: messages end there too.
+// No result is larger, because messages have the same limit.
 constexpr uintmax_t kMaxFileBytes = uintmax_t{64} << 20;
-// Nobody ever gets so far; beyond it numbers would start over.
+// Far beyond any real number of results.
 constexpr uint64_t kMostNumber = uint64_t{1} << 62;
-// Some results more.
+// Space for several more results.
 constexpr size_t kProbeBytes = 64 << 10;
 
-// Names come from the wire: anything that is not plain becomes its hash.
+// Names come from the wire: those with unusual characters become their hash.
 std::string SafeName(const std::string& name) {
   const bool plain = !name.empty() && name.size() <= 64 &&
                      std::all_of(name.begin(), name.end(), [](char c) {
@@ -64,7 +64,7 @@ absl::Status WriteDurably(const std::string& path, const std::string& bytes) {
     unlink(temporary.c_str());
     return absl::ErrnoToStatus(why, path);
   }
-  // The name is durable once its directory is.
+  // The name is durable after its directory is synced.
   const int directory = open(fs::path(path).parent_path().c_str(),
                              O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory >= 0) {
@@ -119,14 +119,14 @@ Spool::~Spool() { close(lock_fd_); }
 void Spool::LoadFile(const std::string& database, const fs::path& path) {
   const std::string name = path.filename().string();
   if (path.extension() == kTemporary) {
-    unlink(path.c_str());  // of a worker that was killed while it wrote
+    unlink(path.c_str());  // a partial file of a worker that was killed
     return;
   }
   uint64_t number = 0;
   if (path.extension() != kSuffix ||
       !absl::SimpleAtoi(name.substr(0, name.find('-')), &number) ||
       number > kMostNumber || entries_[database].contains(number)) {
-    return;  // none of ours
+    return;  // not a file of ours
   }
   std::optional<v1::Result> result = ReadResult(path);
   if (!result.has_value()) {
@@ -146,7 +146,7 @@ absl::Status Spool::Load() {
   std::error_code error;
   for (const auto& database :
        fs::directory_iterator(fs::path(directory_) / "spool", error)) {
-    std::error_code other;  // a file that is none of ours
+    std::error_code other;  // of a file that is not ours
     for (const auto& file : fs::directory_iterator(database.path(), other)) {
       LoadFile(database.path().filename().string(), file.path());
     }
@@ -217,10 +217,10 @@ absl::Status Spool::Retry() {
     if (entry != entries.end()) {
       entry->second.path = path;
     } else {
-      unlink(path.c_str());  // acknowledged meanwhile
+      unlink(path.c_str());  // it was acknowledged meanwhile
     }
   }
-  // Not for the few bytes that the last acknowledgement freed.
+  // The test file is larger than the space that one acknowledgement frees.
   const std::string probe = absl::StrCat(directory_, "/spool/probe");
   TF_RETURN_IF_ERROR(WriteDurably(probe, std::string(kProbeBytes, 'x')));
   unlink(probe.c_str());
@@ -239,8 +239,8 @@ std::vector<std::string> Spool::Acknowledge(const std::string& database_uuid,
       ++it;
       continue;
     }
-    // Where the system dies before this is durable, the result is sent once
-    // more and acknowledged as superseded.
+    // If the system crashes before this is durable, the result is sent again
+    // and acknowledged as superseded.
     if (!it->second.path.empty()) unlink(it->second.path.c_str());
     candidates.push_back(it->second.result->candidate_id());
     it = entries.erase(it);

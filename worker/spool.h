@@ -1,13 +1,13 @@
-// Results that no server has acknowledged yet, on disk: they survive the end
-// of the stream, of the server and of this worker.
+// Results without an acknowledgement of the server, on disk, so that they
+// survive the end of the stream, of the server and of this worker.
 //
 //   DIR/lock                              held while a worker uses DIR
 //   DIR/spool/<database uuid>/<number>-<lease id>.result
 //
 // A file is 64 hexadecimal digits, the SHA-256 of what follows: the Result
 // message as serialised. Numbers grow in the order of the results. A file
-// that does not match its digest is renamed to *.corrupt and reported. Where
-// the disk takes no more, results are kept in memory until it does.
+// that does not match its digest is renamed to *.corrupt and reported. While
+// the disk is full, results are kept in memory.
 #ifndef TILEFARM_WORKER_SPOOL_H_
 #define TILEFARM_WORKER_SPOOL_H_
 
@@ -29,7 +29,7 @@ namespace tilefarm::worker {
 // Thread-safe.
 class Spool {
  public:
-  // Makes the directories and reads what is there. FailedPrecondition where
+  // Makes the directories and reads existing results. FailedPrecondition:
   // another worker uses `directory`.
   static absl::StatusOr<std::unique_ptr<Spool>> Open(
       const std::string& directory);
@@ -37,26 +37,26 @@ class Spool {
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
 
-  // Durable when it returns OK. Otherwise the result is kept in memory alone,
-  // and the error says why.
+  // OK: the result is durable. Otherwise it is kept only in memory, and the
+  // error says why.
   absl::Status Put(const std::string& database_uuid, const v1::Result& result);
-  // Forgets the lease's results for that database, and returns the candidates
-  // they were of.
+  // Removes the lease's results for that database, and returns their
+  // candidates.
   std::vector<std::string> Acknowledge(const std::string& database_uuid,
                                        const std::string& lease_id);
-  // Of one database, oldest first.
+  // The results for one database, oldest first.
   std::vector<std::shared_ptr<const v1::Result>> Pending(
       const std::string& database_uuid) const;
 
   // False after a result that could not be written, until Retry succeeds.
   bool writable() const;
-  // Writes what is kept in memory alone, and a file that it removes again. Not
-  // beside Put.
+  // Writes the results that are only in memory, and a test file that it removes
+  // again. Must not run concurrently with Put.
   absl::Status Retry();
 
  private:
   struct Entry {
-    std::string path;  // empty: in memory alone
+    std::string path;  // empty: only in memory
     std::shared_ptr<const v1::Result> result;
   };
   Spool(std::string directory, int lock_fd)

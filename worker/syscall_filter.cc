@@ -25,18 +25,18 @@ namespace tilefarm::worker {
 
 namespace {
 
-// Stands in a program for the id of the process that installs it. No process
-// has it: ids have 22 bits.
+// Placeholder in a program for the id of the process that installs it. It is
+// not the id of any process, because ids have 22 bits.
 constexpr uint32_t kOwnId = 0x5e1f1d00;
 
 constexpr int kRequestTilePermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
 constexpr int kFromFilter = 1;                  // SYS_SECCOMP
 constexpr int kNameMapping = 0x53564d41;        // PR_SET_VMA
-// Where the C library gives signals a meaning of its own.
+// Signals that the C library uses itself.
 constexpr int kFirstLibrarySignal = 32, kLastLibrarySignal = 33;
 
-// Allowed whatever their arguments. The lists name the calls of every
-// architecture; libseccomp leaves out those that this one lacks.
+// Allowed with any arguments. The lists name the calls of all architectures;
+// libseccomp ignores those that this one lacks.
 constexpr const char* kAlways[] = {
     // Memory
     "brk", "madvise", "mremap", "munmap",
@@ -48,10 +48,11 @@ constexpr const char* kAlways[] = {
     "clock_getres", "clock_getres_time64", "clock_gettime", "clock_gettime64",
     "clock_nanosleep", "clock_nanosleep_time64", "getrusage", "gettimeofday",
     "nanosleep", "time",
-    // What a dying C library says: there is nothing open but /dev/null
+    // The C library's message when it aborts; only /dev/null is open
     "write", "writev"};
 
-// To load shared objects, and what libraries of kernels ask the system.
+// For loading shared objects, and for libraries of kernels that query the
+// system.
 constexpr const char* kLoading[] = {
     "_llseek",       "access",     "close",
     "faccessat",     "faccessat2", "fstat",
@@ -64,8 +65,8 @@ constexpr const char* kLoading[] = {
     "stat64",        "statx",      "sysinfo",
     "uname"};
 
-// To compile and link: LLVM and LLD make, map, rename and remove files, and
-// catch signals.
+// For compiling and linking: LLVM and LLD make, map, rename and remove files,
+// and catch signals.
 constexpr const char* kBuilding[] = {
     "_llseek",      "access",      "close",      "faccessat",
     "faccessat2",   "fstat",       "fstat64",    "fstatat64",
@@ -82,17 +83,18 @@ constexpr const char* kBuilding[] = {
     "stat64",       "statx",       "sysinfo",    "ugetrlimit",
     "umask",        "uname",       "unlink",     "unlinkat"};
 
-// Calls that fail, rather than end the process, and how.
+// Calls that fail instead of ending the process, and their errors.
 struct Failing {
   const char* name;
   int error;
 };
 constexpr Failing kFailing[] = {{"clone3", ENOSYS}};
-// The C library does without: printf asks what its output is.
+// The C library continues without these: printf asks what kind of file it
+// writes to.
 constexpr Failing kFailingRunning[] = {
     {"fstat", EACCES},      {"fstat64", EACCES}, {"fstatat64", EACCES},
     {"newfstatat", EACCES}, {"statx", EACCES},   {"ioctl", ENOTTY}};
-// Memory of other nodes is a library's wish, not its need.
+// A library continues without placing memory on other nodes.
 constexpr Failing kFailingLoading[] = {{"get_mempolicy", ENOSYS},
                                        {"ioctl", ENOTTY},
                                        {"mbind", ENOSYS},
@@ -100,7 +102,7 @@ constexpr Failing kFailingLoading[] = {{"get_mempolicy", ENOSYS},
 
 using Context = std::unique_ptr<void, decltype(&seccomp_release)>;
 
-// Collects rules; remembers the first that libseccomp does not take.
+// Collects rules, and remembers the first one that libseccomp refuses.
 class Rules {
  public:
   explicit Rules(scmp_filter_ctx context) : context_(context) {}
@@ -121,7 +123,7 @@ class Rules {
   void Add(uint32_t action, const char* name, unsigned count,
            scmp_arg_cmp condition) {
     const int number = seccomp_syscall_resolve_name(name);
-    // Of another architecture.
+    // A call of another architecture.
     if (number == __NR_SCMP_ERROR || number < 0) return;
     const int result =
         seccomp_rule_add_array(context_, action, number, count, &condition);
@@ -133,13 +135,13 @@ class Rules {
   std::string error_;
 };
 
-// What every process may do.
+// Rules for every process.
 void AddCommonRules(Rules& rules) {
   for (const char* name : kAlways) rules.Allow(name);
   for (const Failing& failing : kFailing) {
     rules.Fail(failing.name, failing.error);
   }
-  // New threads of this process, in the namespaces that it has.
+  // Permits new threads of this process, in its present namespaces.
   constexpr uint64_t kNewNamespaces = 0x7e020080;  // CLONE_NEWTIME and others
   rules.Allow("clone", SCMP_A0(SCMP_CMP_MASKED_EQ,
                                CLONE_THREAD | CLONE_VFORK | CLONE_PTRACE |
@@ -150,7 +152,7 @@ void AddCommonRules(Rules& rules) {
   }
 }
 
-// Changes to memory. Machine code is made where it may be `executable`.
+// Changes to memory. `executable`: machine code may be made.
 void AddMemoryRules(bool executable, Rules& rules) {
   for (const char* name : {"mmap", "mmap2", "mprotect"}) {
     if (executable) {
@@ -165,7 +167,7 @@ void AddBuildingRules(Rules& rules) {
   AddCommonRules(rules);
   AddMemoryRules(/*executable=*/false, rules);
   for (const char* name : kBuilding) rules.Allow(name);
-  // Names of threads.
+  // Permits naming threads.
   rules.Allow("prctl", SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME));
   for (const int command : {F_GETFD, F_SETFD, F_GETFL}) {
     for (const char* name : {"fcntl", "fcntl64"}) {
@@ -173,7 +175,7 @@ void AddBuildingRules(Rules& rules) {
                   SCMP_A1(SCMP_CMP_EQ, static_cast<scmp_datum_t>(command)));
     }
   }
-  // Its own limits, which it cannot raise.
+  // Permits changing its own limits, which it cannot raise.
   rules.Allow("prlimit64", SCMP_A0(SCMP_CMP_EQ, 0));
   rules.Allow("setrlimit");
 }
@@ -181,12 +183,12 @@ void AddBuildingRules(Rules& rules) {
 void AddCandidateRules(bool loading, Rules& rules) {
   AddCommonRules(rules);
   AddMemoryRules(/*executable=*/loading, rules);
-  rules.Allow("sched_setaffinity");  // but see kOwnThreadsAlone
+  rules.Allow("sched_setaffinity");  // kOwnThreadsAlone restricts it
   for (int s = kFirstLibrarySignal; s <= kLastLibrarySignal; ++s) {
     rules.Allow("rt_sigaction",
                 SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(s)));
   }
-  // Asks for a limit, sets none.
+  // Permits reading a limit, not setting it.
   rules.Allow("prlimit64", SCMP_A2(SCMP_CMP_EQ, 0));
   rules.Fail("prctl", EINVAL, SCMP_A0(SCMP_CMP_EQ, kNameMapping));
 #if defined(__x86_64__)
@@ -202,17 +204,17 @@ void AddCandidateRules(bool loading, Rules& rules) {
   for (const Failing& failing : kFailingLoading) {
     rules.Fail(failing.name, failing.error);
   }
-  // To read, and nothing that makes, empties or locks a file.
+  // Permits opening for reading, without flags that make, empty or lock a file.
   constexpr uint64_t kUnnamed = O_TMPFILE & ~O_DIRECTORY;
   constexpr uint64_t kReading = O_ACCMODE | O_CREAT | O_TRUNC | kUnnamed;
   rules.Allow("open", SCMP_A1(SCMP_CMP_MASKED_EQ, kReading, O_RDONLY));
   rules.Allow("openat", SCMP_A2(SCMP_CMP_MASKED_EQ, kReading, O_RDONLY));
 }
 
-// Goes before the rules. Of its own threads a process may say where they run:
-// their ids are larger than its own, until ids start again. A thread pool does
-// without what fails; rules cannot say "fails unless one of two things holds".
-// Little-endian, as every triple is.
+// Runs before the rules. A process may set the cores of its own threads, whose
+// ids are larger than its own until ids wrap around; a thread pool continues
+// after a failure. Rules cannot say "fails unless one of two conditions holds".
+// Little-endian, like all our triples.
 constexpr uint32_t kArgument = offsetof(seccomp_data, args);
 constexpr sock_filter kOwnThreadsAlone[] = {
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -225,7 +227,8 @@ constexpr sock_filter kOwnThreadsAlone[] = {
 
 volatile int32_t* refused_where = nullptr;
 
-// The same call again: as SIGSYS is blocked here, it ends the process by it.
+// Makes the refused call again: because SIGSYS is blocked here, that ends the
+// process by SIGSYS.
 void OnRefused(int, siginfo_t* info, void*) {
   if (info->si_code == kFromFilter) *refused_where = info->si_syscall + 1;
   for (;;) syscall(SYS_ptrace, 0, 0, 0, 0);
@@ -239,7 +242,7 @@ std::string SyscallFilter::Build(Kind kind) {
       seccomp_init(building ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_TRAP),
       seccomp_release);
   if (context == nullptr) return "out of memory";
-  // Calls by another architecture's numbers.
+  // Calls with the numbers of another architecture.
   seccomp_attr_set(context.get(), SCMP_FLTATR_ACT_BADARCH,
                    SCMP_ACT_KILL_PROCESS);
   seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);
@@ -251,7 +254,7 @@ std::string SyscallFilter::Build(Kind kind) {
   }
   if (!rules.error().empty()) return rules.error();
 
-  // libseccomp 2.5 writes programs to files only.
+  // libseccomp 2.5 can write programs only to files.
   const int fd = memfd_create("filter", MFD_CLOEXEC);
   if (fd < 0) return std::string("no memory file: ") + strerror(errno);
   struct stat status = {};
@@ -279,8 +282,8 @@ bool SyscallFilter::Install() const {
   }
   const sock_fprog filter = {static_cast<unsigned short>(program.size()),
                              program.data()};
-  // Without SPEC_ALLOW older systems switch off speculation past stores for
-  // every filtered process: kernels would be measured slower than they are.
+  // Without SPEC_ALLOW, older systems disable speculation past stores for every
+  // filtered process, so that measured kernels would be slower than real ones.
   for (const unsigned speculation : {SECCOMP_FILTER_FLAG_SPEC_ALLOW, 0ul}) {
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
                 SECCOMP_FILTER_FLAG_TSYNC | speculation, &filter) == 0) {

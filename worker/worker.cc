@@ -24,7 +24,7 @@ namespace {
 using v1::kProtocolVersion;
 constexpr int kMaxMessageBytes = 64 << 20;
 
-// Never the wall clock, which may be stepped by hours.
+// The monotonic clock, because the wall clock may be stepped by hours.
 absl::Duration Monotonic() { return Clock::Real().Monotonic(); }
 
 uint64_t RandomBits() {
@@ -52,7 +52,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
-  // Otherwise attempts share one subchannel with a back-off of its own.
+  // Otherwise attempts share a subchannel, which has its own back-off.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return transport::OpenChannel(server, arguments);
 }
@@ -60,20 +60,21 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
 // A change that is not urgent is sent within this time, mostly together with an
 // urgent one, which saves a message for each candidate.
 constexpr absl::Duration kStateDelay = absl::Milliseconds(250);
-// Finding out why the server refuses dials it once more: not more often than
-// this, and for at most so long.
+// Finding out why the server refuses a connection needs another connection: at
+// most this often, and for at most so long.
 constexpr absl::Duration kExplainAgain = absl::Seconds(30);
 constexpr absl::Duration kExplainLimit = absl::Seconds(2);
 
 }  // namespace
 
-// One bidirectional stream. One thread reads, one writes; Cancel from any.
+// One bidirectional stream. One thread reads and one writes; any may call
+// Cancel.
 class FarmStream {
  public:
   explicit FarmStream(const std::shared_ptr<grpc::Channel>& channel)
       : stub_(v1::Farm::NewStub(channel)), stream_(stub_->Connect(&context_)) {}
 
-  // `more`: another one follows at once, and both may go together.
+  // `more`: another message follows at once, and both may be sent together.
   bool Write(const v1::WorkerMessage& message, bool more = false) {
     grpc::WriteOptions options;
     if (more) options.set_buffer_hint();
@@ -82,7 +83,7 @@ class FarmStream {
   void WritesDone() { stream_->WritesDone(); }
   bool Read(v1::ServerMessage* message) { return stream_->Read(message); }
   void Cancel() { context_.TryCancel(); }
-  // After Read said false.
+  // To be called after Read has returned false.
   absl::Status Finish() { return FromGrpc(stream_->Finish()); }
 
  private:
@@ -228,7 +229,8 @@ void Worker::Report(const std::string& database_uuid, v1::Result result) {
   changed_.NotifyAll();
 }
 
-// Apart from the pipeline, so that the device does not wait for the disk.
+// A thread separate from the pipeline, so that the device does not wait for the
+// disk.
 void Worker::ReportLoop() {
   for (;;) {
     if (!spool_->writable()) RetrySpool();
@@ -290,7 +292,7 @@ void Worker::ConnectLoop() {
           absl::StrCat("no stream to ", options_.server, ": ", error));
       last_error = std::move(error);
     }
-    // A stream that held for a while was a good one.
+    // A stream that lasted for a while resets the pause.
     if (Monotonic() - start > options_.timeouts.reconnect_last) {
       pause = options_.timeouts.reconnect_first;
       last_error.clear();
@@ -308,7 +310,7 @@ void Worker::ConnectLoop() {
 absl::Status Worker::ServeOneStream() {
   const transport::Endpoint server{options_.server, options_.security};
   const auto channel = MakeChannel(server, options_.timeouts);
-  if (!channel.ok()) return channel.status();  // files may come back
+  if (!channel.ok()) return channel.status();  // its files may be restored
   FarmStream stream(*channel);
   {
     MutexLock lock(mutex_);
@@ -350,8 +352,8 @@ absl::Status Worker::ServeOneStream() {
     while (stream.Read(&message)) {
     }
   }
-  // A message that cannot be parsed ends reading here, while the server may
-  // know nothing of it and keep the stream open.
+  // A message that cannot be parsed ends reading here, but the server may not
+  // notice and keep the stream open.
   bool finished = false;
   std::thread impatient([&] {
     const absl::Duration end = Monotonic() + options_.timeouts.end_stream;
@@ -403,7 +405,7 @@ void Worker::Take(const v1::ServerMessage& message) {
       std::string uuid;
       {
         MutexLock lock(mutex_);
-        if (draining_) return;  // lost with the stream, and granted elsewhere
+        if (draining_) return;  // the server grants it to another device
         uuid = database_uuid_;
       }
       pipeline_->Add(uuid, message.lease());
@@ -421,7 +423,7 @@ void Worker::Take(const v1::ServerMessage& message) {
     }
     case v1::ServerMessage::kWelcome:
     case v1::ServerMessage::MESSAGE_NOT_SET:
-      return;  // nothing new; acknowledgements alone; of a later protocol
+      return;  // only acknowledgements, or a message of a later protocol
   }
 }
 
@@ -447,8 +449,8 @@ v1::State Worker::ComposeState() {
     *state.add_held() = std::move(held);
   }
   MutexLock lock(mutex_);
-  // A lease is held until its result is acknowledged: nobody else need
-  // measure what is measured.
+  // A lease is held until its result is acknowledged, so that the candidate is
+  // not measured again.
   const auto add_done = [&](const std::string& lease_id, uint32_t attempt) {
     if (!listed.insert(lease_id).second) return;
     v1::State::Held& held = *state.add_held();
@@ -494,7 +496,7 @@ void Worker::WriteLoop(FarmStream& stream) {
       state_by_ = absl::InfiniteDuration();
       next_state = Monotonic() + state_interval_;
     }
-    // With the last result: the state may offer a free slot for it.
+    // Sent with the last result, which frees a slot.
     if (messages.empty()) messages.emplace_back();
     *messages.back().mutable_state() = ComposeState();
     for (const v1::WorkerMessage& message : messages) {

@@ -4,9 +4,9 @@
 //   Pipeline        -> results -> Spool (durable) -> stream (writes)
 //   stream (reads)  -> acks    -> Spool (forgets)
 //
-// The stream may break at any moment and for any time: the pipeline goes on
-// with the leases it has, results wait in the spool, and a new stream under
-// the same boot id takes over.
+// The stream may break at any time. The pipeline then continues with its
+// leases, results wait in the spool, and a new stream with the same boot id
+// continues.
 #ifndef TILEFARM_WORKER_WORKER_H_
 #define TILEFARM_WORKER_WORKER_H_
 
@@ -33,36 +33,38 @@ namespace tilefarm::worker {
 
 class FarmStream;  // worker.cc: one gRPC stream
 
-// Every wait of the worker.
+// All durations of the worker.
 struct WorkerTimeouts {
-  // Between attempts to connect: doubled from first to last, each with up to
-  // half of it taken off at random, so that a farm does not return at once.
+  // The pause between attempts to connect, doubled each time from first to
+  // last. Each is shortened at random by up to a half, so that not all workers
+  // of a farm reconnect at the same time.
   absl::Duration reconnect_first = absl::Milliseconds(200);
   absl::Duration reconnect_last = absl::Seconds(10);
-  // Where the server does not say.
+  // Used if the server does not say.
   absl::Duration state_interval = absl::Seconds(5);
-  // On shutdown, for what runs, for its acknowledgement, and for the stream to
-  // end in order: together well within ten seconds.
+  // Limits at shutdown: for the running candidate, for its acknowledgement, and
+  // for the orderly end of the stream. Together much less than ten seconds.
   absl::Duration finish_running = absl::Seconds(5);
   absl::Duration await_acks = absl::Seconds(1);
   absl::Duration end_stream = absl::Seconds(1);
-  // A state directory that took no result (disk full) is tried again after
-  // this; until then the worker takes no new work.
+  // A state directory that could not store a result (disk full) is tried again
+  // after this; until then the worker takes no new work.
   absl::Duration spool_retry = absl::Seconds(2);
-  // A builder process may take so long to start, and so long to take a request
-  // or to hand over an answer; then another one is started. A candidate's own
-  // limit counts until the answer begins.
+  // Limits for a builder process: to start, and to read a request or to write
+  // an answer. After them another one is started. A candidate's own limit
+  // counts until the answer begins.
   absl::Duration builder_start = absl::Seconds(30);
   absl::Duration builder_transfer = absl::Seconds(30);
-  // A connection on which nothing was heard for so long is asked for a sign of
-  // life, and given up where none comes in the time after. The server takes
-  // it ill to be asked more than four times in its own keepalive_interval.
+  // A keepalive ping is sent on a connection without traffic for so long; the
+  // connection is closed if no answer comes within keepalive_timeout. The
+  // server closes connections with more than four pings in its own
+  // keepalive_interval.
   absl::Duration keepalive_interval = absl::Seconds(30);
   absl::Duration keepalive_timeout = absl::Seconds(10);
 };
 
-// Every member under its own name: for `--timeout KEY=DURATION` and for the
-// configuration file. Points into `timeouts`.
+// Every member under its own name, for `--timeout KEY=DURATION` and for the
+// configuration file. The settings point into `timeouts`.
 Settings TimeoutSettings(WorkerTimeouts& timeouts);
 
 // Thread-safe. Owns pipeline, spool and threads.
@@ -71,7 +73,7 @@ class Worker {
   struct Options {
     std::string server;  // HOST:PORT
     transport::ClientSecurity security;
-    v1::Hello hello;  // all but protocol version and boot id
+    v1::Hello hello;  // without protocol version and boot id
     std::string state_directory;
     Pipeline::Options pipeline;  // without its callbacks and fingerprint
     WorkerTimeouts timeouts;
@@ -80,11 +82,11 @@ class Worker {
   // FailedPrecondition or another error of Spool::Open; errors of
   // transport::CheckEndpoint.
   static absl::StatusOr<std::unique_ptr<Worker>> Start(Options options);
-  // Without waiting for anything: see Shutdown.
+  // Ends without waiting for anything; see Shutdown.
   ~Worker();
 
-  // Takes nothing new, drops what nobody has begun, finishes the rest as far
-  // as the timeouts allow, and ends the stream.
+  // Takes no new leases, drops those that have not begun, finishes the others
+  // as far as the timeouts permit, and ends the stream.
   void Shutdown();
 
   bool connected() const;
@@ -93,10 +95,10 @@ class Worker {
   Worker(Options options, std::unique_ptr<Spool> spool);
 
   void ConnectLoop();
-  // From connecting to the end of the stream; why it ended.
+  // Runs one stream from connecting to its end, and returns why it ended.
   absl::Status ServeOneStream();
-  // UNAVAILABLE is all that gRPC knows of a handshake that fails; what is
-  // behind it, where there is more. Of the connecting thread alone.
+  // gRPC reports every failed handshake as UNAVAILABLE. Returns the cause, if
+  // it can be found. Used by the connecting thread alone.
   absl::Status Explain(const absl::Status& status,
                        const transport::Endpoint& server);
   void WriteLoop(FarmStream& stream);
@@ -107,7 +109,7 @@ class Worker {
   void Report(const std::string& database_uuid, v1::Result result);
   v1::State ComposeState();
   void Wake();
-  // False where the time ran out first.
+  // False: the time is over.
   bool WaitUntil(const std::function<bool()>& condition,
                  absl::Duration timeout);
 
@@ -118,25 +120,25 @@ class Worker {
   CondVar changed_;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   bool no_more_reports_ ABSL_GUARDED_BY(mutex_) = false;
-  bool draining_ ABSL_GUARDED_BY(mutex_) = false;       // on our own account
-  bool server_drains_ ABSL_GUARDED_BY(mutex_) = false;  // asked to
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;       // by Shutdown
+  bool server_drains_ ABSL_GUARDED_BY(mutex_) = false;  // by the server
   bool connected_ ABSL_GUARDED_BY(mutex_) = false;
   bool state_due_ ABSL_GUARDED_BY(mutex_) = false;
-  // When a change that is not urgent is told at the latest.
+  // The latest time to report a change that is not urgent.
   absl::Duration state_by_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
   FarmStream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::string database_uuid_ ABSL_GUARDED_BY(mutex_);
   absl::Duration state_interval_ ABSL_GUARDED_BY(mutex_);
-  // Leases whose results went out on this stream.
+  // Leases whose results were sent on this stream.
   std::set<std::string> sent_ ABSL_GUARDED_BY(mutex_);
   bool results_due_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<std::pair<std::string, v1::Result>> reports_
       ABSL_GUARDED_BY(mutex_);
-  // Lease ids on their way into the spool, with their attempts.
+  // Lease ids and attempts of results that are being written to the spool.
   std::map<std::string, uint32_t> reporting_ ABSL_GUARDED_BY(mutex_);
 
-  absl::Duration spool_tried_ = -absl::InfiniteDuration();  // reporter alone
-  // See Explain: the last error, and what was behind it.
+  absl::Duration spool_tried_ = -absl::InfiniteDuration();  // by reporter only
+  // See Explain: the last error, and its cause.
   absl::Status unexplained_, explained_;
   absl::Duration explained_at_ = -absl::InfiniteDuration();  // monotonic
 

@@ -309,7 +309,7 @@ Tensor Pool2d(const Tensor& data, Pooling kind, const PoolOptions& options,
   const bool is_max = kind == Pooling::kMax;
   Expr outside = ir::ConstOf(type, 0);
   if (is_max) {
-    // Lower than anything that is compared.
+    // Lower than every value that it is compared with.
     outside = type.is_float()
                   ? ir::FloatConst(
                         type.bits == 16 && type.code == ir::TypeCode::kFloat

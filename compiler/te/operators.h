@@ -1,6 +1,6 @@
 // The operator library: the usual operators as tensor expressions. Shapes must
-// fit (checked: programs are built by code, not from users' input); layouts
-// are in the names.
+// fit, which is checked with CHECK, because code builds these programs, not
+// users. Layouts are in the names.
 #ifndef TILEFARM_COMPILER_TE_OPERATORS_H_
 #define TILEFARM_COMPILER_TE_OPERATORS_H_
 
@@ -87,18 +87,18 @@ Tensor GlobalAveragePoolNchw(const Tensor& data);
 
 // --- Reductions, normalisation, movement ---------------------------------
 
-// Over `axes` (ascending); `keep_dims` leaves extents of one.
+// Reduces over `axes` (ascending); `keep_dims` keeps them with extent one.
 Tensor ReduceOver(const Tensor& a, Reducer reducer, std::vector<int> axes,
                   bool keep_dims = false, std::string name = "T_reduce");
 Tensor Mean(const Tensor& a, std::vector<int> axes, bool keep_dims = false);
-// Over the last axis, with the maximum subtracted.
+// Softmax over the last axis, with the maximum subtracted.
 Tensor Softmax(const Tensor& a);
-// Over the last axis; gamma and beta are [last].
+// Normalises over the last axis; gamma and beta are [last].
 Tensor LayerNorm(const Tensor& a, const Tensor& gamma, const Tensor& beta,
                  double epsilon = 1e-5);
 // result[i...] = a[permuted i...]: dimension d of the result is axes[d] of a.
 Tensor Transpose(const Tensor& a, std::vector<int> axes);
-// Zeros around the dimensions: `before` and `after` per dimension.
+// Pads with zeros: `before` and `after` for each dimension.
 Tensor Pad(const Tensor& a, std::vector<int64_t> before,
            std::vector<int64_t> after, ir::Expr value,
            std::string name = "T_pad");

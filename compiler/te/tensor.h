@@ -1,5 +1,5 @@
-// Tensor expressions: what to compute, element by element; CreatePrimFunc makes
-// the program of it.
+// Tensor expressions: define tensors element by element. CreatePrimFunc makes
+// the program.
 //
 //   Tensor a = Placeholder("A", {128, 64}, DataType::Float(32));
 //   Tensor b = Placeholder("B", {64, 32}, DataType::Float(32));
@@ -23,8 +23,7 @@ namespace tilefarm::te {
 
 using Indices = std::vector<ir::Expr>;
 
-// A variable that a reduction runs over, from 0 to extent. Reads as an
-// expression.
+// The variable of a reduction, from 0 to extent. Converts to an expression.
 class ReduceAxis {
  public:
   ReduceAxis(std::string name, int64_t extent)
@@ -57,7 +56,7 @@ Body MaxOver(ir::Expr value, std::vector<ReduceAxis> axes);
 
 struct ComputeOp;
 
-// A tensor: a parameter, or computed from others. A cheap value; immutable.
+// A tensor: a parameter, or computed from others. Immutable and cheap to copy.
 class Tensor {
  public:
   Tensor(ir::Buffer buffer, std::shared_ptr<const ComputeOp> op)
@@ -91,10 +90,11 @@ Tensor Placeholder(std::string name, std::vector<int64_t> shape,
 Tensor Compute(std::string name, std::vector<int64_t> shape,
                const std::function<Body(const Indices&)>& element);
 
-// The program that computes every non-placeholder of `params` and what they
-// need. Parameters keep their order; the tensors between become allocations.
-// Each tensor is one block, named after it, `root` excepted. InvalidArgument:
-// a placeholder that is used but is no parameter.
+// The program that computes every tensor of `params` that is not a placeholder,
+// and the tensors that they need. Parameters keep their order; other tensors
+// become allocations. Each tensor is one block with its name; one called `root`
+// becomes `root_1`. InvalidArgument: a placeholder is used but is not a
+// parameter.
 absl::StatusOr<ir::PrimFuncPtr> CreatePrimFunc(
     std::string name, const std::vector<Tensor>& params);
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr absl::Duration kCallTimeout = absl::Seconds(60);
 constexpr absl::Duration kMeasureTimeout = absl::Minutes(30);
-// A server that restarts is back by then; one that is not there is soon told.
+// Long enough for a server that restarts, short enough if there is none.
 constexpr absl::Duration kSubmitPatience = absl::Seconds(8);
 constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
 constexpr int kMaxMessageBytes = 64 << 20;
@@ -27,7 +27,7 @@ void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
                        absl::ToChronoMilliseconds(timeout));
 }
 
-// The server went away or is going; a later call may find it again.
+// Whether a later call may succeed: the server is not there, or is stopping.
 bool MayReconnect(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNAVAILABLE ||
          status.error_code() == grpc::StatusCode::CANCELLED ||
@@ -40,7 +40,7 @@ Client::Client(const transport::Endpoint& endpoint) : endpoint_(endpoint) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
-  // A server that comes back is found soon.
+  // Finds a restarted server soon.
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -60,7 +60,7 @@ absl::Status Client::Explain(const grpc::Status& status) const {
   const absl::Status found = transport::Diagnose(endpoint_);
   if (!found.ok()) return found;
   const std::string& message = status.error_message();
-  // Of the channel, not of the server.
+  // The error is the channel's, not the server's.
   if (message.find("connect") == std::string::npos &&
       message.find("ocket") == std::string::npos &&
       message.find("resolution") == std::string::npos) {

@@ -1,4 +1,4 @@
-// The way to the server.
+// The client's calls of the server.
 #ifndef TILEFARM_SERVER_CLI_CLIENT_H_
 #define TILEFARM_SERVER_CLI_CLIENT_H_
 
@@ -15,11 +15,11 @@
 
 namespace tilefarm::cli {
 
-// Not thread-safe. Every call is Unavailable, saying where, when the server
-// cannot be reached.
+// Not thread-safe. Every call returns Unavailable with the address if the
+// server cannot be reached.
 class Client {
  public:
-  // What is wrong with the endpoint is the answer of every call.
+  // An error in the endpoint is returned by every call.
   explicit Client(const transport::Endpoint& endpoint);
 
   absl::StatusOr<v1::ListJobsResponse> ListJobs();
@@ -34,12 +34,12 @@ class Client {
   // May wait for a device's turn.
   absl::StatusOr<v1::MeasureResponse> Measure(
       const v1::MeasureRequest& request);
-  // Tries again while the server is away for a moment; the request id makes
+  // Retries while the server is unavailable for a moment; the request id makes
   // that safe. Returns the job's id.
   absl::StatusOr<std::string> Submit(const v1::SubmitRequest& request);
-  // One call of `take` per update until the job has ended; the last update.
-  // Reconnects while the server is away, for `patience` at a time, and says so
-  // through `say`.
+  // Calls `take` for each update until the job has ended, and returns the last
+  // update. Reconnects if the server is unavailable, for up to `patience` each
+  // time, and reports that through `say`.
   absl::StatusOr<v1::JobUpdate> Watch(
       const std::string& job_id,
       const std::function<void(const v1::JobUpdate&)>& take,

@@ -1,5 +1,4 @@
-// What `tune` can do: one function a command, from its options to its exit
-// code.
+// The commands of `tune`: one function each, from options to exit code.
 #ifndef TILEFARM_SERVER_CLI_COMMANDS_H_
 #define TILEFARM_SERVER_CLI_COMMANDS_H_
 
@@ -12,7 +11,7 @@
 
 namespace tilefarm::cli {
 
-// Of every command.
+// Options of every command.
 struct Common {
   transport::Endpoint server;
   bool json = false;
@@ -54,8 +53,8 @@ struct MeasureOptions {
 struct DeviceOptions {
   std::string name;
   std::string reason;
-  std::string time;  // of a reservation
-  std::string user;  // it is for; empty: who asks
+  std::string time;  // duration of a reservation
+  std::string user;  // whom it is for; empty: the caller
   int64_t limit = 100;
 };
 
@@ -97,10 +96,10 @@ int DbExport(const Common& common, const DbOptions& options);
 int DbImport(const Common& common, const DbOptions& options);
 int DbBackup(const Common& common, const DbOptions& options);
 
-// Who asks: the account's name.
+// The name of the caller's account.
 std::string UserName();
 
-// Says "tune: MESSAGE" on stderr; the exit code of a failure.
+// Writes "tune: MESSAGE" to stderr, and returns the exit code of a failure.
 int Fail(const absl::Status& status);
 
 }  // namespace tilefarm::cli

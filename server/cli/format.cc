@@ -19,7 +19,7 @@ Json NumberOrNull(double number) {
 
 template <typename Map>
 Json Counts(const Map& counts) {
-  // In order of name; a protobuf map has none.
+  // Sorted by name, because a protobuf map has no order.
   const std::map<std::string, int64_t> sorted(counts.begin(), counts.end());
   Json json = Json::object();
   for (const auto& [name, count] : sorted) json[name] = count;
@@ -43,7 +43,7 @@ std::string Trials(int64_t done, int64_t wanted) {
   return wanted > 0 ? absl::StrCat(done, "/", wanted) : absl::StrCat(done);
 }
 
-// Of a job: the keys, whose first one is `target`.
+// The target keys of a job, which begin with `target`.
 template <typename Message>
 std::vector<std::string> Targets(const Message& job) {
   std::vector<std::string> targets = {job.target()};
@@ -59,7 +59,7 @@ bool HasSeveralTargets(const v1::JobUpdate& update) {
                      });
 }
 
-// What became of one target's tasks together: "KEY: 12 trials, 1.234 ms".
+// The sums over one target's tasks: "KEY: 12 trials, 1.234 ms".
 std::vector<std::string> TargetParts(const v1::JobUpdate& update) {
   struct Sum {
     int64_t trials = 0;
@@ -87,7 +87,7 @@ std::vector<std::string> TargetParts(const v1::JobUpdate& update) {
 template <typename Map>
 Json Texts(const Map& texts) {
   Json object = Json::object();
-  // In the order of names: a map of the wire has none.
+  // Sorted by name, because a map on the wire has no order.
   for (const auto& [name, text] :
        std::map<std::string, std::string>(texts.begin(), texts.end())) {
     object[name] = text;
@@ -288,7 +288,7 @@ std::string ProgressLine(const v1::JobUpdate& update) {
                                Trials(update.trials_done(), update.trials()),
                                " trials"));
   if (HasSeveralTargets(update)) {
-    // The sum of their times is nobody's.
+    // The sum of times on different targets means nothing.
     for (std::string& part : TargetParts(update)) {
       parts.push_back(std::move(part));
     }

@@ -16,8 +16,8 @@ namespace tilefarm::cli {
 
 // --- JSON ---
 // [{id, state, user, program, target, trials, trials_done, best_seconds,
-// error}]; best_seconds is null where there is none. A job of several targets
-// has `targets` as well, and in an update each task has its `target`.
+// error}]; best_seconds may be null. A job of several targets also has
+// `targets`, and in an update each task has its `target`.
 nlohmann::ordered_json JobsJson(const v1::ListJobsResponse& jobs);
 // [{name, state, reason, model, target, last_seen, trials_per_second,
 // libraries: {name: version}, ...}]; docs/formats.md has all of it.
@@ -38,17 +38,17 @@ nlohmann::ordered_json StatsJson(
 // "1.234 ms"
 std::string Seconds(double seconds);
 std::string JobsTable(const v1::ListJobsResponse& jobs);
-// `subject`: the head of what the entries are about.
+// `subject`: the heading of the column with the entries' subjects.
 std::string AuditTable(const AuditEntries& entries, const std::string& subject);
 std::string TokensTable(const v1::ListTokensResponse& tokens);
 std::string DevicesTable(const v1::ListDevicesResponse& devices);
-// One line: trials, best time and GFLOPS, speed-up over the unscheduled
-// program (or trials and best time of each target, where there are several),
-// results by status, rate, time left, devices.
+// One line: trials, best time and GFLOPS, speed-up over the unscheduled program
+// (with several targets: trials and best time of each), results by status,
+// rate, time left, devices.
 std::string ProgressLine(const v1::JobUpdate& update);
-// What a job came to, a few lines.
+// The result of a job in a few lines.
 std::string Summary(const v1::JobUpdate& update);
-// Columns padded to their widest cell, the first row being the heads.
+// Columns padded to their widest cell. The first row has the headings.
 std::string Table(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace tilefarm::cli

@@ -1,5 +1,5 @@
-// What the user hands over, checked here before anything is sent: errors have
-// file, line and column, and come at once.
+// Reads and checks the user's input before anything is sent. Errors have file,
+// line and column.
 #ifndef TILEFARM_SERVER_CLI_INPUT_H_
 #define TILEFARM_SERVER_CLI_INPUT_H_
 
@@ -20,7 +20,7 @@ struct ProgramInput {
 absl::StatusOr<ProgramInput> ReadProgram(const std::string& path);
 // "-" is standard input.
 absl::StatusOr<std::string> ReadText(const std::string& path);
-// A trace, parsed once for its errors; its text.
+// The text of a trace, which is parsed to find errors.
 absl::StatusOr<std::string> ReadTrace(const std::string& path);
 // The canonical key; "host" becomes this machine.
 absl::StatusOr<std::string> ResolveTarget(const std::string& text);

@@ -27,7 +27,7 @@
 namespace tilefarm::cli {
 namespace {
 
-// How long a watcher waits for a server that went away.
+// How long `watch` waits for an unavailable server.
 constexpr absl::Duration kReconnectPatience = absl::Minutes(10);
 
 // Progress on stderr: one line that is rewritten on a terminal, a line per
@@ -72,8 +72,9 @@ class Progress {
   std::string last_;
 };
 
-// Ctrl-C ends this program alone and says how to come back to the job. Made
-// before the first call, since gRPC's threads inherit the blocked signals.
+// Ends the program at Ctrl-C, with a message how to watch the job again. To be
+// made before the first call, because gRPC's threads inherit the blocked
+// signals.
 class CtrlC {
  public:
   explicit CtrlC(const Common& common) : shared_(std::make_shared<Shared>()) {
@@ -96,7 +97,7 @@ class CtrlC {
                      "--server %s\n",
                      id, id, server, id, server);
       }
-      // The main thread waits for the server and has nothing to clean up.
+      // The main thread waits for the server, and needs no cleanup.
       _exit(kInterrupted);
     }).detach();
   }
@@ -113,7 +114,7 @@ class CtrlC {
   const std::shared_ptr<Shared> shared_;
 };
 
-// In a request or in one of its further targets.
+// `message` is the request, or one of its further targets.
 template <typename Message>
 void SetTarget(const target::Target& target, Message& message) {
   message.set_target(target.Key());
@@ -123,7 +124,7 @@ void SetTarget(const target::Target& target, Message& message) {
   message.mutable_caches()->set_l3_bytes(target.caches.l3_bytes);
 }
 
-// AlreadyExists: one of them is given twice, perhaps by another name.
+// AlreadyExists: a target is given twice, perhaps under another name.
 absl::Status SetTargets(const std::vector<std::string>& texts,
                         v1::SubmitRequest& request) {
   std::map<std::string, std::string> seen;  // text by key
@@ -174,7 +175,7 @@ absl::Status FillRequest(const JobOptions& options,
   return absl::OkStatus();
 }
 
-// The exit code; kSuccess where the request is complete.
+// Returns the exit code; kSuccess: the request is complete.
 int MakeRequest(const JobOptions& options, v1::SubmitRequest& request) {
   const absl::Status filled = FillRequest(options, request);
   if (filled.ok()) return kSuccess;

@@ -123,8 +123,8 @@ absl::StatusOr<int> Revoke(const Common& common, const TokenOptions& options) {
                            UserName());
 }
 
-// A new file that its owner alone may read; made before the token is, so that
-// none is lost to a folder that cannot be written.
+// A new file that only its owner may read. It is created before the token, so
+// that no token is lost if the folder is not writable.
 absl::StatusOr<int> NewSecretFile(const std::string& path) {
   const int fd =
       open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

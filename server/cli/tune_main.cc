@@ -14,7 +14,7 @@
 namespace tilefarm::cli {
 namespace {
 
-// Trials of a job for which neither trials, time nor patience is given.
+// Trials of a job without trials, time and patience.
 constexpr int64_t kDefaultTrials = 200;
 constexpr int64_t kMostTrials = 100'000'000;
 
@@ -85,7 +85,7 @@ void AddJobOptions(CLI::App& command, JobOptions& options) {
       ->allow_extra_args(false);
 }
 
-// `tune devices` and what comes after it.
+// `tune devices` and its subcommands.
 class DeviceCommands {
  public:
   DeviceCommands(CLI::App& devices, DeviceOptions& options) {
@@ -248,7 +248,7 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? kSuccess : kBadUsage;
   }
   signal(SIGPIPE, SIG_IGN);
-  // Client says it in words.
+  // Client reports such errors in words.
   transport::RouteGrpcLog(LogLevel::kDebug);
   if (job.trials == 0 && job.time.empty() && job.patience == 0) {
     job.trials = kDefaultTrials;

@@ -1,10 +1,10 @@
-// The best time of a task that others may be held against.
+// The best time of a task that other candidates are compared with.
 //
-// A candidate that cannot reach the best time is given up early, so one time
-// that is too good to be true, by chance or by a lie, would make every honest
-// candidate look hopeless. A time therefore counts only once a second one is as
+// A measurement is stopped early if its candidate cannot reach the best time.
+// One wrong time that is too low, by chance or by a lie, would stop every
+// honest candidate. A time is therefore confirmed by a second one that is as
 // good: of another device, or, for a device's own candidates, of another
-// candidate that the same device measured at another moment.
+// candidate that the same device measured.
 #ifndef TILEFARM_SERVER_FARM_CONFIRMED_BEST_H_
 #define TILEFARM_SERVER_FARM_CONFIRMED_BEST_H_
 
@@ -18,8 +18,9 @@ class ConfirmedBest {
  public:
   // A candidate's time, measured in full and verified.
   void Note(const std::string& device_id, double seconds);
-  // The time that candidates on the device are held against: the second best of
-  // its own times, or of the devices' best times, whichever is less. 0: none.
+  // The time that candidates on the device are compared with: the second best
+  // of its own times, or of the devices' best times, whichever is less. 0:
+  // none.
   double For(const std::string& device_id) const;
 
  private:

@@ -8,7 +8,8 @@
 namespace tilefarm::farm {
 namespace {
 
-// LLVM's names of instruction set levels, which no device has as its cpu.
+// Whether this is LLVM's name of an instruction set level, which is not the cpu
+// of any device.
 bool IsInstructionSetLevel(const std::string& cpu) {
   return cpu.empty() || cpu == "generic" || cpu == "x86-64" ||
          absl::StartsWith(cpu, "x86-64-v");
@@ -24,7 +25,7 @@ target::CacheSizes DeviceProperties::caches() const {
   return caches;
 }
 
-const std::string& PeoplesModel(const DeviceProperties& properties) {
+const std::string& DisplayModel(const DeviceProperties& properties) {
   return properties.brand.empty() ? properties.cpu : properties.brand;
 }
 

@@ -27,18 +27,18 @@ struct DeviceProperties {
   int64_t memory_bytes = 0;
   bool emulated = false;
   std::string isolation;
-  // Libraries of kernels that it can load, and their versions. No part of what
-  // it is: installing one makes no new device.
+  // Libraries of kernels that it can load, and their versions. Not part of its
+  // identity: installing one does not make a new device.
   std::map<std::string, std::string> libraries;
-  // What its operator says of it, in his own words. No part either.
+  // Labels that its operator gave it. Not part of its identity.
   std::map<std::string, std::string> labels;
 
-  // Where a size was not announced, the default.
+  // Sizes that were not announced are the defaults.
   target::CacheSizes caches() const;
 };
 
-// The processor's brand, or its cpu.
-const std::string& PeoplesModel(const DeviceProperties& properties);
+// The processor's brand, or its cpu where the brand is not known.
+const std::string& DisplayModel(const DeviceProperties& properties);
 
 // target::DeviceModel of what the worker announced.
 std::string DeviceModel(const DeviceProperties& properties);
@@ -47,14 +47,14 @@ std::string DeviceModel(const DeviceProperties& properties);
 // hardware under an old name is a new device.
 std::string DeviceId(std::string_view name, const DeviceProperties& properties);
 
-// Whether a time measured on `device` is one for `wanted`: the same kind and
+// Whether a time measured on `device` is valid for `wanted`: same kind, same
 // cpu with every feature, and enough cores. A wanted target that names an
 // instruction set level instead of a cpu ("x86-64-v3", "generic") may be
 // measured on any cpu that has it.
 bool DeviceFits(const target::Target& device, const target::Target& wanted);
 
-// Whether the device has the libraries of these kernels, as
-// database::LibraryOf names those that a trace calls.
+// Whether the device has the libraries of these kernels, which are named as by
+// database::LibraryOf.
 bool HasKernels(const DeviceProperties& device, std::string_view kernels);
 
 enum class DeviceState {
@@ -63,7 +63,7 @@ enum class DeviceState {
   kChecking,  // waits for its first canary
   kDraining,  // finishes what it holds
   kDrained,   // by an operator, and holds nothing
-  kPaused,    // drifts, or rests
+  kPaused,    // its canaries are slow, or it rests
   kQuarantined,
   kOffline,
   kIncompatible,
@@ -75,21 +75,28 @@ inline constexpr DeviceState kDeviceStates[] = {
     DeviceState::kQuarantined, DeviceState::kOffline,
     DeviceState::kIncompatible};
 std::string_view DeviceStateName(DeviceState state);
-// Whether it measures, or will in a moment.
+// Whether it measures, or will after its canary.
 bool IsWorking(DeviceState state);
 
-// What an operator decided about a device; outlives connections.
+// What a device may get now.
+struct Availability {
+  bool works = false;  // it may hold leases of candidates
+  bool free = false;   // it works, and has a place for another lease
+  int slots = 0;       // leases that it can hold, now or after its first canary
+};
+
+// An operator's order about a device. It outlives connections.
 enum class Order { kNone, kDrained, kQuarantined };
 std::string_view OrderName(Order order);  // "", "drained", "quarantined"
 
-// What a device's name stands for, connected or not.
+// What the server remembers of a device, connected or not.
 struct KnownDevice {
   std::string name;
   Order order = Order::kNone;
   std::string order_reason;  // "by ann: the fan is broken"
   std::string reserved_for;  // a user; empty: nobody
   absl::Time reserved_until;
-  // As last seen.
+  // As of its last connection.
   std::string model;
   std::string target;
   absl::Time last_seen;
@@ -99,7 +106,7 @@ struct KnownDevice {
 struct DeviceStatus {
   std::string name;
   DeviceState state = DeviceState::kOffline;
-  std::string reason;  // why it gets no work, where it does not
+  std::string reason;  // why it gets no work; empty: it does
   std::string model;   // the processor's brand, or its cpu
   std::string target;
   absl::Time last_seen;

@@ -1,120 +1,91 @@
-// What the farm says about its devices.
-#include <algorithm>
+// What the farm says about its devices, and what operators decide about them.
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "server/farm/farm.h"
-#include "server/farm/farm_state.h"
 
 namespace tilefarm::farm {
-namespace {
 
-// What it gets no work for, where there are several reasons, is the one that
-// people can do something about.
-std::string Both(const std::string& first, const std::string& second) {
-  return first.empty() || second.empty() ? absl::StrCat(first, second)
-                                         : absl::StrCat(first, "; ", second);
+LeaseTable::Holder Farm::HolderOf(const Device& device) const {
+  return {.name = device.name(),
+          .device_id = device.device_id,
+          .capacity = device.capacity};
 }
 
-}  // namespace
-
-void Farm::FillState(const Worker& worker, absl::Duration now,
-                     DeviceStatus& status) const {
-  const std::string health = worker.health.reason(now);
-  const bool idle = worker.leases.empty();
-  std::string& reason = status.reason;
-  if (!worker.known.reserved_for.empty()) {
-    reason = absl::StrCat(
-        "reserved for ", worker.known.reserved_for, " until ",
-        absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", worker.known.reserved_until,
-                         absl::UTCTimeZone()));
-  }
-  const std::string order =
-      worker.known.order == Order::kNone
-          ? ""
-          : absl::StrCat(std::string(OrderName(worker.known.order)), " ",
-                         worker.known.order_reason);
-  if (worker.session == 0) {
-    status.state = DeviceState::kOffline;
-    reason = Both(Both(worker.offline_reason, order), reason);
-  } else if (!worker.incompatible.empty()) {
-    status.state = DeviceState::kIncompatible;
-    reason = worker.incompatible;
-  } else if (worker.known.order == Order::kQuarantined) {
-    status.state = DeviceState::kQuarantined;
-    reason = Both(order, reason);
-  } else if (worker.known.order == Order::kDrained) {
-    status.state = idle ? DeviceState::kDrained : DeviceState::kDraining;
-    reason = Both(order, reason);
-  } else if (worker.draining) {
-    status.state = DeviceState::kDraining;
-    reason = "finishes what it holds";
-  } else if (worker.health.state() == DeviceHealth::State::kQuarantined) {
-    status.state = DeviceState::kQuarantined;
-    reason = Both(health, reason);
-  } else if (!worker.health.promising(now)) {
-    status.state = DeviceState::kPaused;
-    reason = Both(health, reason);
-  } else if (!worker.health.works(now)) {
-    status.state = DeviceState::kChecking;
-    reason = Both(health, reason);
-  } else {
-    status.state = idle ? DeviceState::kIdle : DeviceState::kBusy;
-    reason =
-        Both(health.empty() ? "" : absl::StrCat("unsteady: ", health), reason);
-  }
+void Farm::Refresh(const std::string& name) {
+  scheduler_.SetAvailability(name,
+                             registry_.Refresh(name, leases_.CountOf(name)));
 }
+
+void Farm::Classify(const std::string& name) {
+  const Device& device = *registry_.Find(name);
+  if (device.device_id.empty()) return;
+  scheduler_.SetDevice(name, {.target = device.target,
+                              .properties = device.properties,
+                              .reserved_for = device.known.reserved_for});
+}
+
+bool Farm::Admits(const Device& device, const QueueTerms& terms) {
+  return (device.known.reserved_for.empty() ||
+          device.known.reserved_for == terms.user) &&
+         FirstUnmet(terms.requirements, device.name(), device.properties) ==
+             nullptr;
+}
+
+// --- Answers -----------------------------------------------------------------
 
 int Farm::SlotsFor(const target::Target& target,
                    const QueueTerms& terms) const {
   MutexLock lock(mutex_);
   const absl::Duration now = clock_.Monotonic();
-  int64_t slots = index_.SlotsFor(terms.user, terms.requirements, target);
-  // Whose rest is over since it was looked at.
-  for (const std::string& name : resting_) {
-    const Worker& worker = *workers_.at(name);
-    if (worker.is_promising(now) && Admits(worker, terms) &&
-        index_.Fits(name, target, target.Key())) {
-      slots += worker.capacity;
+  const std::string key = target.Key();
+  int64_t slots = scheduler_.SlotsFor(target, terms);
+  // Their rest may have ended since the scheduler was told.
+  for (const std::string& name : registry_.resting()) {
+    const Device& device = *registry_.Find(name);
+    if (device.is_promising(now) && Admits(device, terms) &&
+        scheduler_.Fits(name, target, key)) {
+      slots += device.capacity;
     }
   }
   return static_cast<int>(slots);
 }
 
+const Farm::Device* Farm::FirstFit(const target::Target& target,
+                                   const QueueTerms& terms) const {
+  const absl::Duration now = clock_.Monotonic();
+  const std::string key = target.Key();
+  for (const auto& [name, device] : registry_.devices()) {
+    if (device.is_promising(now) && scheduler_.Fits(name, target, key) &&
+        Admits(device, terms)) {
+      return &device;
+    }
+  }
+  return nullptr;
+}
+
 std::optional<target::CacheSizes> Farm::CachesFor(
     const target::Target& target, const QueueTerms& terms) const {
   MutexLock lock(mutex_);
-  const absl::Duration now = clock_.Monotonic();
-  const std::string key = target.Key();
-  for (const auto& [name, worker] : workers_) {
-    if (worker->is_promising(now) && index_.Fits(name, target, key) &&
-        Admits(*worker, terms)) {
-      return worker->properties.caches();
-    }
-  }
-  return std::nullopt;
+  const Device* const device = FirstFit(target, terms);
+  if (device == nullptr) return std::nullopt;
+  return device->properties.caches();
 }
 
 std::optional<std::vector<std::string>> Farm::LibrariesFor(
     const target::Target& target, const QueueTerms& terms) const {
   MutexLock lock(mutex_);
-  const absl::Duration now = clock_.Monotonic();
-  const std::string key = target.Key();
-  for (const auto& [name, worker] : workers_) {
-    if (!worker->is_promising(now) || !index_.Fits(name, target, key) ||
-        !Admits(*worker, terms)) {
-      continue;
-    }
-    std::vector<std::string> libraries;
-    for (const auto& [library, version] : worker->properties.libraries) {
-      libraries.push_back(library);
-    }
-    return libraries;
+  const Device* const device = FirstFit(target, terms);
+  if (device == nullptr) return std::nullopt;
+  std::vector<std::string> libraries;
+  for (const auto& [library, version] : device->properties.libraries) {
+    libraries.push_back(library);
   }
-  return std::nullopt;
+  return libraries;
 }
 
 std::string Farm::WhyNoDevice(const target::Target& target,
@@ -123,28 +94,28 @@ std::string Farm::WhyNoDevice(const target::Target& target,
   const absl::Duration now = clock_.Monotonic();
   const std::string key = target.Key();
   std::vector<std::string> reasons;
-  for (const auto& [name, worker] : workers_) {
+  for (const auto& [name, device] : registry_.devices()) {
     const Requirement* unmet =
-        FirstUnmet(terms.requirements, name, worker->properties);
+        FirstUnmet(terms.requirements, name, device.properties);
     std::string reason;
-    if (worker->session == 0) {
+    if (!device.connected()) {
       reason = "is offline";
-    } else if (!worker->incompatible.empty()) {
-      reason = worker->incompatible;
-    } else if (worker->known.order != Order::kNone) {
-      reason = absl::StrCat("is ", std::string(OrderName(worker->known.order)),
-                            " ", worker->known.order_reason);
-    } else if (worker->draining) {
+    } else if (!device.incompatible.empty()) {
+      reason = device.incompatible;
+    } else if (device.known.order != Order::kNone) {
+      reason = absl::StrCat("is ", std::string(OrderName(device.known.order)),
+                            " ", device.known.order_reason);
+    } else if (device.draining) {
       reason = "is draining";
-    } else if (!index_.Fits(name, target, key)) {
-      reason = absl::StrCat("is ", worker->target.Key());
+    } else if (!scheduler_.Fits(name, target, key)) {
+      reason = absl::StrCat("is ", device.target.Key());
     } else if (unmet != nullptr) {
       reason = absl::StrCat("has not ", unmet->text);
-    } else if (!Admits(*worker, terms)) {
-      reason = absl::StrCat("is reserved for ", worker->known.reserved_for);
-    } else if (!worker->health.promising(now)) {
-      reason = absl::StrCat("rests: ", worker->health.reason(now));
-    } else if (worker->capacity == 0) {
+    } else if (!Admits(device, terms)) {
+      reason = absl::StrCat("is reserved for ", device.known.reserved_for);
+    } else if (!device.health.promising(now)) {
+      reason = absl::StrCat("rests: ", device.health.reason(now));
+    } else if (device.capacity == 0) {
       reason = "takes no leases now";
     } else {
       continue;
@@ -162,44 +133,69 @@ std::string Farm::WhyNoDevice(const target::Target& target,
 
 std::vector<DeviceStatus> Farm::Devices() const {
   MutexLock lock(mutex_);
-  const absl::Duration now = clock_.Monotonic();
   std::vector<DeviceStatus> devices;
-  for (const auto& [name, worker] : workers_) {
-    DeviceStatus status;
-    status.name = name;
-    const DeviceProperties& properties = worker->properties;
-    if (properties.target.empty()) {  // not seen by this process
-      status.model = worker->known.model;
-      status.target = worker->known.target;
-    } else {
-      status.model = PeoplesModel(properties);
-      status.target = worker->target.Key();
-    }
-    status.labels = properties.labels;
-    status.isolation = properties.isolation;
-    status.reserved_for = worker->known.reserved_for;
-    status.reserved_until = worker->known.reserved_until;
-    status.device_state = worker->device_state;
-    status.unsteady = worker->health.state() == DeviceHealth::State::kUnsteady;
-    status.last_seen = worker->last_seen;
-    status.libraries = worker->properties.libraries;
-    status.leases = static_cast<int>(worker->leases.size());
-    const auto recent =
-        std::count_if(worker->reported_at.begin(), worker->reported_at.end(),
-                      [&](absl::Duration at) {
-                        return now - at <= options_.timeouts.rate_window;
-                      });
-    if (recent > 1) {
-      const absl::Duration span =
-          std::max(now - worker->reported_at.front(), absl::Seconds(1));
-      status.trials_per_second =
-          static_cast<double>(recent) /
-          absl::ToDoubleSeconds(std::min(span, options_.timeouts.rate_window));
-    }
-    FillState(*worker, now, status);
-    devices.push_back(std::move(status));
+  for (const auto& [name, device] : registry_.devices()) {
+    devices.push_back(registry_.Status(name, leases_.CountOf(name)));
   }
   return devices;
+}
+
+FarmFigures Farm::Figures() const {
+  MutexLock lock(mutex_);
+  FarmFigures figures{leases_.Figures(), {}};
+  for (const auto& [name, device] : registry_.devices()) {
+    const double seconds = device.health.known_seconds();
+    if (seconds > 0) figures.canary_seconds.emplace_back(name, seconds);
+  }
+  return figures;
+}
+
+// --- What operators decide ---------------------------------------------------
+
+void Farm::Know(const KnownDevice& device) {
+  MutexLock lock(mutex_);
+  registry_.Know(device);
+}
+
+void Farm::KnowCanary(const std::string& device_id, double seconds) {
+  MutexLock lock(mutex_);
+  registry_.SetCanarySeconds(device_id, seconds);
+}
+
+double Farm::CanarySeconds(const std::string& device_id) const {
+  MutexLock lock(mutex_);
+  return registry_.CanarySeconds(device_id);
+}
+
+absl::Status Farm::SetOrder(const std::string& name, Order order,
+                            const std::string& reason) {
+  MutexLock lock(mutex_);
+  TF_RETURN_IF_ERROR(registry_.SetOrder(name, order, reason));
+  Refresh(name);
+  GrantAll();
+  return absl::OkStatus();
+}
+
+absl::Status Farm::Reserve(const std::string& name, const std::string& user,
+                           absl::Time until) {
+  MutexLock lock(mutex_);
+  TF_RETURN_IF_ERROR(registry_.Reserve(name, user, until));
+  Classify(name);
+  GrantAll();
+  return absl::OkStatus();
+}
+
+absl::Status Farm::Forget(const std::string& name) {
+  MutexLock lock(mutex_);
+  TF_RETURN_IF_ERROR(registry_.CheckForget(name));
+  for (const std::string& id : leases_.LeasesOf(name)) {
+    Lose(id, Loss::kWorkerGone);
+  }
+  // Results of the device that are being committed are not acknowledged.
+  registry_.Forget(name);
+  scheduler_.ForgetDevice(name);
+  GrantAll();
+  return absl::OkStatus();
 }
 
 }  // namespace tilefarm::farm

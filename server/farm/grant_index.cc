@@ -8,7 +8,7 @@
 namespace tilefarm::farm {
 namespace {
 
-// Keys that a class remembers; jobs come and go.
+// Maximum number of target keys in the cache of a class.
 constexpr size_t kMaxFits = 1024;
 
 bool NamesDevice(const Requirement& one) { return one.key == "device"; }
@@ -60,7 +60,8 @@ void GrantIndex::Ask(const Requirements& requirements, int change) {
     at->second.queues += change;
     if (at->second.queues == 0) asked_.erase(at);
   }
-  // Either of the two changes adds or removes requirements, never both.
+  // A call either adds or removes requirements, so an equal size means no
+  // change.
   if (asked_.size() == before) return;
   for (auto& [name, entry] : devices_) {
     Leave(name, entry);
@@ -158,7 +159,7 @@ int64_t GrantIndex::SlotsFor(const std::string& user,
   }
   int64_t slots = 0;
   if (!IsAsked(requirements)) {
-    // No queue has them: devices of one class may differ in what they meet.
+    // No queue has these requirements, so devices of one class may differ.
     for (const auto& [name, entry] : devices_) {
       if (entry.slots > 0 && Admits(entry.device, name, user, requirements) &&
           Fits(*entry.of, wanted, key)) {
@@ -240,8 +241,8 @@ bool GrantIndex::Matches(const Class& of, const std::string& device,
   if (!Fits(of, group.target, wanted_key)) return false;
   const std::string& kernels = group.demand->kernels;
   if (kernels.empty() || HasKernels(of.device.properties, kernels)) return true;
-  // It waits for a device that has the libraries. Where nobody has them any
-  // more the candidate fails, and says why.
+  // The candidate waits for a device with the libraries. If no working device
+  // has them, any device gets it, and it fails with the reason.
   for (const auto& [key, other] : classes_) {
     if (other.working > 0 && Fits(other, group.target, wanted_key) &&
         HasKernels(other.device.properties, kernels)) {

@@ -1,20 +1,20 @@
-// Who may get what: devices by what they can measure, ready candidates by what
-// they demand. A grant looks at queues and classes of devices, never at every
-// device or candidate:
+// Which device may get which candidate: devices by what they can measure, ready
+// candidates by what they demand. A grant examines queues and classes of
+// devices, never every device or candidate:
 //
 //   class (target, kernels, reservation, answers) --- free devices, by name
 //                |  fits?
 //   queue (user, requirements) --- demand (target, device, kernels) --- ready
 //                                                      candidates, in order
 //
-// A device's answers are which of the requirements that queues have now it
-// meets. So a thousand boards of one kind are one class, however their memory
-// and labels differ, until a queue asks for them; a new requirement sorts all
-// devices anew.
+// A device's answers say which of the queues' current requirements it meets. A
+// thousand boards of one kind are one class, even if their memory and labels
+// differ, until a queue has a requirement on these. A new requirement
+// classifies all devices again.
 //
-// What is granted is what looking at every device in order of name would grant,
-// and for each at the candidates of every queue in their order; a property test
-// holds it to that.
+// The grants are the same as those of examining every device in order of name,
+// and for each the candidates of every queue in their order. A property test
+// checks this.
 //
 // Not thread-safe.
 #ifndef TILEFARM_SERVER_FARM_GRANT_INDEX_H_
@@ -48,35 +48,35 @@ class GrantIndex {
     DeviceProperties properties;
     std::string reserved_for;  // a user; empty: nobody
   };
-  // A new one neither works nor is free; of a known one that stays as it is.
+  // A new device neither works nor is free; a known one keeps its state.
   void SetDevice(const std::string& name, const Device& device);
-  // Working: it may hold leases. Free: it works, and has a slot. `slots`: that
-  // SlotsFor counts. Nothing happens where the device is not known.
+  // `working`: it may hold leases. `free`: it works and has a free slot.
+  // `slots`: its share of SlotsFor. Nothing happens if the device is not known.
   void SetState(const std::string& name, bool working, bool free,
                 int slots = 0);
   void ForgetDevice(const std::string& name);
-  // DeviceFits for a device that is known; remembers what it found.
+  // DeviceFits for a known device, with a cache. False: it is not known.
   bool Fits(const std::string& name, const target::Target& wanted,
             const std::string& wanted_key) const;
-  // Of all devices that may have the user's candidates for the target.
+  // The slots of all devices that may get the user's candidates for the target.
   int64_t SlotsFor(const std::string& user, const Requirements& requirements,
                    const target::Target& wanted) const;
 
   // --- Ready candidates ---
-  // What a candidate demands, besides what its queue does.
+  // What a candidate demands in addition to its queue.
   struct Demand {
     std::string target_key;
     std::string device;   // name of the only one; empty: any
     std::string kernels;  // database::LibraryOf its trace
     auto operator<=>(const Demand&) const = default;
   };
-  // Where a candidate stands; void once it was removed or taken.
+  // Where a candidate waits. Invalid after it was removed or taken.
   struct Place {
     Queue* queue = nullptr;
     Group* group = nullptr;
     int64_t position = 0;
   };
-  // A queue that is not known demands nothing and is nobody's.
+  // A queue without terms demands nothing and has no user.
   void SetTerms(const std::string& queue, const std::string& user,
                 const Requirements& requirements);
   // `target` is that of the demand's key.
@@ -85,7 +85,7 @@ class GrantIndex {
   void Remove(const Place& place);
   void RemoveQueue(const std::string& queue);
 
-  // Classes that the devices are of now.
+  // The number of classes that the devices have now.
   int class_count() const { return static_cast<int>(classes_.size()); }
 
   // --- Matching ---
@@ -93,8 +93,8 @@ class GrantIndex {
   // The first free device after `after`, by name, that fits some ready
   // candidate; nullopt: none.
   std::optional<std::string> NextDevice(const std::string& after) const;
-  // The queues that have something for the device, by name. Pointers are valid
-  // until the next call of a non-const method.
+  // The queues with a candidate that the device fits, by name. Pointers are
+  // valid until the next call of a non-const method.
   std::vector<const std::string*> QueuesFor(const std::string& device) const;
   // Removes the queue's first candidate that the device fits.
   std::optional<std::string> Take(const std::string& queue,
@@ -107,7 +107,7 @@ class GrantIndex {
     int working = 0;
     int64_t slots = 0;
     std::set<std::string> free;
-    // Comparing targets is slow: what was found, by the key wanted.
+    // Cached results of DeviceFits, which is slow, by the key of the target.
     mutable std::map<std::string, bool> fits;
   };
   struct Entry {
@@ -131,12 +131,12 @@ class GrantIndex {
     int64_t first = 0, last = 0;     // positions given so far
   };
 
-  // What decides what a device may get, but for its name.
+  // Everything that decides what a device may get, except its name.
   std::string ClassKey(const Device& device) const;
-  // Requirements that a queue has, or no longer has: `change` is 1 or -1.
+  // Adds (`change` 1) or removes (-1) the requirements of a queue.
   void Ask(const Requirements& requirements, int change);
-  // Whether all requirements but the device's name are among those asked, so
-  // that devices of one class meet the same of them.
+  // Whether all requirements except the device's name are among those of
+  // queues, so that all devices of a class meet the same ones.
   bool IsAsked(const Requirements& requirements) const;
   // Puts the device into its class.
   void Enter(const std::string& name, Entry& entry);
@@ -146,10 +146,11 @@ class GrantIndex {
                      const std::string& user, const Requirements& requirements);
   bool Matches(const Class& of, const std::string& device, const Queue& queue,
                const Group& group) const;
-  // The only device that may have it; empty: any. False: none may.
+  // Finds the only device that may get it; empty: any device may. False: none.
   static bool FindOnly(const Queue& queue, const Group& group,
                        std::string& device);
-  // Of those that the device fits, the one whose front is first; null: none.
+  // The group with the first candidate of those that the device fits; null:
+  // none.
   const Group* GroupFor(const Queue& queue, const std::string& name,
                         const Class& of) const;
   void Leave(const std::string& name, Entry& entry);

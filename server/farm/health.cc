@@ -64,12 +64,12 @@ std::optional<HealthChange> DeviceHealth::OnConnect(absl::Duration now,
   connected_at_ = now;
   if (!has_canary_) return std::nullopt;
   const bool worked = state_ == State::kSteady || state_ == State::kUnsteady;
-  // A connection that was only cut leaves the device what it was.
+  // A reconnect after a cut connection does not change the state.
   if (worked && (restarted || now - last_canary_ >= rules_.canary_period)) {
     state_ = State::kUnchecked;
   }
   if (state_ == State::kUnchecked) next_canary_ = now;
-  // One that comes back while it rests gains nothing, and loses nothing.
+  // A reconnect during a rest neither shortens nor prolongs it.
   if (now < rests_until_ || barren_ < rules_.barren_connections) {
     return std::nullopt;
   }

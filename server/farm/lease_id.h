@@ -1,8 +1,7 @@
 // Lease ids that prove what was granted.
 //
-// A result may come from a lease of a former server process, of which this one
-// knows nothing. So that nobody can make such a lease up, an id carries a
-// proof:
+// A result may come from a lease of a former server process, which this process
+// does not know. So that nobody can invent such a lease, an id carries a proof:
 //
 //   16 hexadecimal digits, random | 16 of HMAC(key, random, terms)
 //
@@ -17,8 +16,8 @@
 
 namespace tilefarm::farm {
 
-// What a lease permits: this device to report this attempt at this candidate.
-// A candidate's id stands for its program, target and fingerprint.
+// A lease permits this device to report this attempt at this candidate. A
+// candidate's id stands for its program, target and fingerprint.
 struct LeaseTerms {
   std::string_view candidate_id;
   uint32_t attempt = 0;
@@ -27,8 +26,8 @@ struct LeaseTerms {
 
 // 32 hexadecimal digits.
 std::string MakeLeaseId(std::string_view key, const LeaseTerms& terms);
-// Whether MakeLeaseId made it with this key for these terms. Never with an
-// empty key.
+// Whether MakeLeaseId made it with this key for these terms. False for an empty
+// key.
 bool ProvesLease(std::string_view key, std::string_view lease_id,
                  const LeaseTerms& terms);
 

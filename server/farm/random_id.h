@@ -1,4 +1,4 @@
-// Identifiers nobody can guess or repeat.
+// Random identifiers that nobody can guess.
 #ifndef TILEFARM_SERVER_FARM_RANDOM_ID_H_
 #define TILEFARM_SERVER_FARM_RANDOM_ID_H_
 

@@ -1,13 +1,14 @@
-// What a job demands of a device beside its target.
+// What a job requires of a device in addition to its target.
 //
 //   cores>=4   memory>=8GiB   isolation>=seccomp+cgroup   device=board-3
 //   emulated=false   library.openblas=0.3.21   label.rack=b2
 //
-// KEY=VALUE demands exactly that, KEY>=VALUE at least that: numbers, sizes, and
-// isolation, whose level and parts (base/isolation.h) must all be had. Typed
-// keys: cores, memory, l1, l2, l3, cpu, brand, isolation, emulated, device.
-// `library.NAME=VERSION` and `label.NAME=VALUE` compare text; labels are what
-// `rpc-worker --label` says. Sizes take B, KiB, MiB, GiB or TiB.
+// KEY=VALUE requires exactly this value, KEY>=VALUE at least this: for numbers,
+// sizes, and isolation, which must have at least the level and all parts
+// (base/isolation.h). Typed keys: cores, memory, l1, l2, l3, cpu, brand,
+// isolation, emulated, device. `library.NAME=VERSION` and `label.NAME=VALUE`
+// compare text; labels are set by `rpc-worker --label`. Units of sizes are B,
+// KiB, MiB, GiB and TiB.
 #ifndef TILEFARM_SERVER_FARM_REQUIREMENT_H_
 #define TILEFARM_SERVER_FARM_REQUIREMENT_H_
 
@@ -34,13 +35,13 @@ struct Requirement {
 
 using Requirements = std::vector<Requirement>;
 
-// InvalidArgument, naming the requirement, where it is malformed or no device
-// on earth could meet them all: an unknown key, 4 and at least 8 cores, fewer
-// cores than the target has.
+// InvalidArgument, with the name of the requirement: it is malformed, or no
+// device can meet all of them. Examples: an unknown key, 4 and at least 8
+// cores, fewer cores than the target has.
 absl::StatusOr<Requirements> ParseRequirements(
     std::span<const std::string> texts, const target::Target& target);
 
-// The first that the device does not meet; null: it meets all.
+// The first requirement that the device does not meet; null: it meets all.
 const Requirement* FirstUnmet(const Requirements& requirements,
                               const std::string& name,
                               const DeviceProperties& device);

@@ -6,16 +6,16 @@
 namespace tilefarm::farm {
 namespace {
 
-// Device time of a lease before any was settled.
+// The charge for a lease before any was settled.
 constexpr absl::Duration kFirstGuess = absl::Milliseconds(200);
-// What the last lease says against those before.
+// Weight of the newest lease in the average of a queue.
 constexpr double kNewest = 0.25;
 
 }  // namespace
 
 void Shares::Open(const std::string& queue, const std::string& user,
                   int priority, bool urgent, absl::Duration now) {
-  // Who was away and owes nothing any more is as good as new.
+  // Forgets users without queues who owe no device time.
   std::erase_if(users_, [&](const auto& entry) {
     return entry.second.queues == 0 &&
            entry.second.virtual_time <= virtual_now_;
@@ -40,8 +40,8 @@ void Shares::Close(const std::string& queue) {
   const auto person = users_.find(at->second.user);
   queues_.erase(at);
   if (--person->second.queues > 0) return;
-  // Kept while it owes time, so that a job after the other is no way around
-  // the shares.
+  // A user who owes device time is kept, so that submitting jobs one after the
+  // other does not avoid the shares.
   if (person->second.virtual_time <= virtual_now_) users_.erase(person);
 }
 

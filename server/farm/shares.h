@@ -2,14 +2,15 @@
 // priorities with aging between the queues of one user.
 //
 // Users: start-time fair queueing (Goyal, Vin, Cheng 1996). Each user has a
-// virtual time that grows with the device time used, and the one furthest
-// behind is next; who comes anew starts where the service is, with no claim on
-// the past. So a user who waits gets a turn after at most one lease of each
-// other user, whatever they have queued.
+// virtual time that grows with the device time used; the user with the least
+// virtual time is next. A new user starts with the current virtual time,
+// without a claim on the past. A waiting user therefore gets a turn after at
+// most one lease of each other user, whatever they have queued.
 //
 // Queues of one user: urgent ones first, then by priority, which grows by one
-// for every `aging` that the queue has waited; so a low one waits at most
-// (difference + 1) * aging for its next turn. Equal ones take turns.
+// for every `aging` that the queue has waited. A queue of low priority
+// therefore waits at most (difference + 1) * aging for its next turn. Equal
+// queues take turns.
 //
 // Not thread-safe.
 #ifndef TILEFARM_SERVER_FARM_SHARES_H_
@@ -32,18 +33,18 @@ class Shares {
  public:
   explicit Shares(absl::Duration aging) : aging_(aging) {}
 
-  // Opens the queue, or changes what is known of it.
+  // Opens the queue, or changes its user, priority and urgency.
   void Open(const std::string& queue, const std::string& user, int priority,
             bool urgent, absl::Duration now);
   void Close(const std::string& queue);
 
-  // Of these, which are open and in order of name, the one to be served first;
-  // null: there is none.
+  // The queue to be served first, of open queues in order of name; null: the
+  // list is empty.
   const std::string* First(std::span<const std::string* const> queues,
                            absl::Duration now) const;
 
-  // The queue got a lease. Returns the device time that the user is charged
-  // for it in advance, to be given to Settle with what it really was.
+  // The queue got a lease. Returns the device time that its user is charged in
+  // advance, to be given to Settle together with the time used.
   absl::Duration Grant(const std::string& queue, absl::Duration now);
   // The queue may be closed by now.
   void Settle(const std::string& user, const std::string& queue,
@@ -54,7 +55,7 @@ class Shares {
     std::string user;
     int priority = 0;
     bool urgent = false;
-    absl::Duration served_at;  // or opened
+    absl::Duration served_at;  // when it was last served, or opened
     int64_t turn = 0;          // of the last lease
     absl::Duration typical;    // use of device time; zero: not known
   };
@@ -64,7 +65,7 @@ class Shares {
     int queues = 0;
   };
 
-  // Less is served first.
+  // The least key is served first.
   using Key = std::tuple<absl::Duration, int64_t, bool, int64_t, int64_t>;
   Key KeyOf(const std::string& queue, absl::Duration now) const;
 

@@ -1,4 +1,4 @@
-// What goes to a device and what comes back, free of any wire format.
+// Work for a device and its result, independent of the wire format.
 #ifndef TILEFARM_SERVER_FARM_WORK_H_
 #define TILEFARM_SERVER_FARM_WORK_H_
 
@@ -25,27 +25,26 @@ struct MeasureOptions {
   uint64_t input_seed = 0;
 };
 
-// Why something is measured, and so where its result is kept.
+// Why something is measured, which decides where its result is kept.
 enum class Purpose {
-  kTrial,     // a candidate of a job: a record
-  kBaseline,  // the program as written: kept beside the records
-  kMeasure,   // asked for by hand: a record, or a row of an old one
-  kFinalist,  // one of a job's best once more: a row of its record
-  // What was measured while the device was not well, once more: a row.
+  kTrial,     // a candidate of a job: becomes a record
+  kBaseline,  // the program as written: kept apart from the records
+  kMeasure,   // requested by hand: a record, or a row of an existing one
+  kFinalist,  // one of a job's best candidates again: a row of its record
+  // A record that was measured while its device was not well: a row of it.
   kRemeasure,
-  kCanary,  // a known kernel: tells about the device, and is not kept
+  kCanary,  // the canary kernel: tests the device, and is not kept
 };
 
 // One thing to build, verify and time.
 struct WorkItem {
   // Unique in the farm; identifies it to the worker.
   std::string candidate_id;
-  // The candidate id of the record, where it is another one (kMeasure,
-  // kFinalist).
+  // The candidate id of the record, if it differs (kMeasure, kFinalist).
   std::string recorded_as;
-  // Queues take turns.
+  // The queue that it waits in (scheduler.h).
   std::string queue;
-  std::string job;  // that asked for it; empty: no job did
+  std::string job;  // the job that requested it; empty: none
   std::string task_id;
   Purpose purpose = Purpose::kTrial;
   std::string program;
@@ -54,15 +53,15 @@ struct WorkItem {
   std::string workload_hash;
   target::Target target;
   std::string device;  // name of the only device allowed; empty: any that fits
-  // A device that says it took less is not believed; 0: not known.
+  // A device that reports less time is not believed; 0: not known.
   double least_seconds = 0;
   MeasureOptions options;
-  // For the record alone.
+  // Only for the record.
   std::string model_score;
   int64_t sequence = 0;
 };
 
-// What the device found.
+// The result of a measurement.
 struct Measurement {
   database::Status status = database::Status::kOk;
   std::string error;
@@ -91,7 +90,7 @@ struct Completion {
   std::string device_model;
   // The device was unsteady when it measured.
   bool unsteady = false;
-  // Of a canary: whether it passed, that is whether what came before holds.
+  // Of a canary: whether it passed, so that earlier records are trusted.
   bool trusted = true;
 };
 

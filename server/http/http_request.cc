@@ -27,7 +27,7 @@ bool IsVisible(char c) {
   return absl::ascii_isgraph(static_cast<unsigned char>(c));
 }
 
-// The text up to `separator`, which is dropped; all of it without one.
+// Removes and returns the text up to `separator`, or all of it without one.
 std::string_view TakeUntil(std::string_view& text, std::string_view separator) {
   const size_t at = text.find(separator);
   const std::string_view first = text.substr(0, at);

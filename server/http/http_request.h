@@ -1,5 +1,5 @@
-// The head of an HTTP/1 request: as much of the protocol as a page for scrapers
-// and probes takes. Pure: bytes in, request or refusal out.
+// Parses the head of an HTTP/1 request: the part of the protocol that scrapers
+// and probes need. A pure function of the bytes.
 #ifndef TILEFARM_SERVER_HTTP_HTTP_REQUEST_H_
 #define TILEFARM_SERVER_HTTP_HTTP_REQUEST_H_
 
@@ -26,16 +26,16 @@ struct Response {
 // A refusal: the status and its reason as the body.
 Response Refusal(int status, std::string_view why);
 
-// `head` ends with the empty line. 200 and the request, or what to answer: 400
-// (malformed, no or several Host), 403 (a browser's page asks: Origin), 405
-// (not GET or HEAD), 413 (with a body), 505.
+// `head` ends with the empty line. Returns the request, or the answer: 400
+// (malformed, no Host or several), 403 (a browser's page asks: it has an
+// Origin), 405 (not GET or HEAD), 413 (with a body), 505.
 Response ParseRequest(std::string_view head, Request& request);
 
-// The bytes of an answer after which the connection is closed.
+// The bytes of an answer. The connection is closed after it.
 std::string Serialize(const Response& response, bool head);
 
-// Whether a request for this host is meant for us, and not for a name that a
-// page in a browser has had pointed here: an address, localhost, or `own`.
+// Whether the host is an address, localhost, or `own`. Other names may be those
+// of web pages that resolve them to our address (DNS rebinding).
 bool IsOurHost(std::string_view host, std::string_view own);
 
 }  // namespace tilefarm::http

@@ -24,14 +24,14 @@ namespace tilefarm::http {
 namespace {
 
 constexpr int kBacklog = 128;
-// Of what a client goes on sending after its request.
+// Bytes read of what a client sends after its request.
 constexpr size_t kMostDrained = 64 << 10;
 
 constexpr absl::Duration kNoDescriptors = absl::Milliseconds(50);
 
 using Step = TlsSession::Step;
 
-// Closes on the way out.
+// A file descriptor, closed by the destructor.
 class Socket {
  public:
   explicit Socket(int fd = -1) : fd_(fd) {}
@@ -187,13 +187,13 @@ class PollingServer : public HttpServer {
   }
 
   void AcceptAll(absl::Duration now) {
-    // Not more than a few before others have their turn.
+    // Accepts a few at most before other connections are served.
     for (int i = 0; i < 16; ++i) {
       Socket socket(accept4(listener_.fd(), nullptr, nullptr,
                             SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (socket.fd() < 0) {
-        // Without descriptors the oldest one must go. Where others of this
-        // process have them all, poll must not spin.
+        // No descriptors are left: closes the oldest connection. If the rest of
+        // the process holds them all, waits, so that poll does not spin.
         if (errno == EMFILE || errno == ENFILE) {
           if (connections_.empty()) {
             absl::SleepFor(kNoDescriptors);
@@ -249,7 +249,7 @@ class PollingServer : public HttpServer {
     size_t size = 0;
     const Step step = ReadSome(connection, buffer, sizeof buffer, size);
     if (step != Step::kDone) return step;
-    if (size == 0) return Step::kFailed;  // nobody is there to be answered
+    if (size == 0) return Step::kFailed;  // the client has closed
     connection.in.append(buffer, size);
     const size_t end = connection.in.find("\r\n\r\n");
     if (end == std::string::npos &&
@@ -316,7 +316,7 @@ class PollingServer : public HttpServer {
   std::unique_ptr<TlsServer> tls_;
   Socket listener_, wake_;
   std::string address_;
-  // Of the thread alone. Oldest first.
+  // Used by the thread alone. Oldest first.
   std::list<Connection> connections_;
   Answers answers_;
   std::thread thread_;

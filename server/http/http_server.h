@@ -1,12 +1,12 @@
-// A small HTTP server for scrapers and probes: GET and HEAD, one request a
-// connection, one thread for all of them.
+// A small HTTP server for scrapers and probes: GET and HEAD, one request per
+// connection, one thread for all connections.
 //
 //   accept -> [TLS handshake] -> head -> handler -> answer -> closed
 //
-// Nothing waits for a client: sockets do not block, and from its first byte to
-// its last a connection has `lifetime`. Where there are too many, the one that
-// has had the longest goes. So slow clients, silent ones and floods cost at
-// most `connections` times `head_bytes`, and others are served meanwhile.
+// The thread never waits for one client: sockets do not block, and a connection
+// lasts `lifetime` at most. If there are too many, the oldest one is closed.
+// Slow clients, silent ones and floods therefore cost at most `connections`
+// times `head_bytes`, and other clients are served meanwhile.
 #ifndef TILEFARM_SERVER_HTTP_HTTP_SERVER_H_
 #define TILEFARM_SERVER_HTTP_HTTP_SERVER_H_
 
@@ -36,23 +36,23 @@ struct HttpOptions {
   HttpLimits limits;
 };
 
-// How many there were so far, by status.
+// Numbers of answers so far, by status.
 using Answers = std::map<int, int64_t>;
 
 class HttpServer {
  public:
-  // Called on the server's thread, with a request that is well-formed and meant
-  // for us; others wait for it.
+  // Called on the server's thread with a well-formed request for this host; all
+  // other connections wait for it.
   using Handler = std::function<Response(const Request&, const Answers&)>;
 
-  // Serves when it returns. InvalidArgument: no address; Unavailable: in use,
-  // or not this machine's; errors of TlsServer::Open.
+  // The server serves when this returns. InvalidArgument: not an address;
+  // Unavailable: in use, or not this machine's; errors of TlsServer::Open.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(HttpOptions options,
                                                            Handler handler);
-  // Cuts what is there.
+  // Closes all connections.
   virtual ~HttpServer() = default;
 
-  // HOST:PORT with the real port.
+  // HOST:PORT with the actual port.
   virtual const std::string& address() const = 0;
 };
 

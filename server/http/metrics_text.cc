@@ -13,7 +13,8 @@ absl::string_view View(std::string_view text) {
   return absl::string_view(text.data(), text.size());
 }
 
-// Whole where it is whole, otherwise with all digits that count.
+// Without a fraction if it is an integer, otherwise with all significant
+// digits.
 std::string Number(double value) {
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
   if (value == std::floor(value) && std::abs(value) < 1e15) {

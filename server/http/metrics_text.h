@@ -25,10 +25,10 @@ class MetricsText {
   using Labels =
       std::initializer_list<std::pair<std::string_view, std::string_view>>;
 
-  // A metric; the samples after it are its.
+  // Begins a metric; the following samples belong to it.
   void Add(std::string_view name, Kind kind, std::string_view help);
   void Sample(Labels labels, double value);
-  // Of a kHistogram: buckets, sum and count.
+  // The samples of a kHistogram: buckets, sum and count.
   void Sample(const Histogram& histogram);
   // A metric with one sample.
   void Add(std::string_view name, Kind kind, std::string_view help,

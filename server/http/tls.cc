@@ -24,7 +24,7 @@ struct FreeContext {
 };
 using Context = std::unique_ptr<SSL_CTX, FreeContext>;
 
-// What changes when somebody moves a new file over an old one.
+// The identity of a file, which changes when a new file replaces it.
 std::vector<int64_t> StampOf(const TlsFiles& files) {
   std::vector<int64_t> stamp;
   for (const std::string& path : {files.cert, files.key, files.client_ca}) {

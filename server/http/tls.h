@@ -1,5 +1,5 @@
-// TLS of the HTTP port: the same files and rules as the gRPC port's
-// (server/services/credentials.h), on OpenSSL directly.
+// TLS of the HTTP port, on OpenSSL directly. Files and rules are those of the
+// gRPC port (server/services/credentials.h).
 #ifndef TILEFARM_SERVER_HTTP_TLS_H_
 #define TILEFARM_SERVER_HTTP_TLS_H_
 
@@ -16,7 +16,7 @@ struct TlsFiles {
   std::string client_ca;  // empty: no client certificate is asked for
 };
 
-// One connection's side of it. Never blocks; `fd` does not either.
+// TLS of one connection. Never blocks; `fd` must be non-blocking.
 class TlsSession {
  public:
   enum class Step { kDone, kWantsRead, kWantsWrite, kFailed };
@@ -29,7 +29,7 @@ class TlsSession {
   virtual void SayGoodbye() = 0;
   // The client's, PEM; empty: none.
   virtual std::string PeerCertificate() const = 0;
-  // Whether our certificate is one for this host.
+  // Whether our certificate is valid for this host.
   virtual bool IsFor(const std::string& host) const = 0;
 };
 
@@ -39,8 +39,8 @@ class TlsServer {
   virtual ~TlsServer() = default;
   // NotFound, InvalidArgument, PermissionDenied, FailedPrecondition: the files.
   static absl::StatusOr<std::unique_ptr<TlsServer>> Open(TlsFiles files);
-  // Null where memory runs out. Takes up changed files first; where they are
-  // no good it goes on with what it had, and says so.
+  // Null: out of memory. Loads changed files first; if they are invalid, it
+  // logs that and keeps those that it has.
   virtual std::unique_ptr<TlsSession> Accept(int fd) = 0;
 };
 

@@ -27,7 +27,7 @@ def main(A: T.Buffer((96, 96), "float32"),
             C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 )";
 
-// Sixteen columns of a row at a time, in vectors.
+// Computes sixteen columns of a row at a time, vectorised.
 constexpr char kTrace[] = R"(b0 = sch.get_block(name="C", func_name="main")
 l1, l2, l3 = sch.get_loops(block=b0)
 l4, l5 = sch.split(loop=l2, factors=[6, 16])

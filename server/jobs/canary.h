@@ -1,4 +1,4 @@
-// The kernel with a known time that tells whether a device is well.
+// The canary kernel, whose time tells whether a device is well.
 #ifndef TILEFARM_SERVER_JOBS_CANARY_H_
 #define TILEFARM_SERVER_JOBS_CANARY_H_
 
@@ -15,7 +15,7 @@ namespace tilefarm::jobs {
 // apply, which is logged.
 std::optional<farm::WorkItem> MakeCanary(const target::Target& device);
 
-// MakeCanary that makes each target's once. Thread-safe.
+// MakeCanary that remembers the canary of each target. Thread-safe.
 std::function<std::optional<farm::WorkItem>(const target::Target&)>
 CanaryMaker();
 

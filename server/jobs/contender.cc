@@ -12,16 +12,19 @@ namespace {
 using database::Standing;
 
 constexpr size_t kMostContenders = 16;
-// Of the first round, whatever their times are; and of all rounds together.
+// Numbers of candidates: in the first round, whatever their times are, and in
+// all rounds together.
 constexpr size_t kFirstEntrants = 3;
 constexpr size_t kMostEntrants = 8;
 constexpr int kRounds = 3;
-// A first time this much slower than the fastest may be the better one's.
+// A candidate whose first time is slower than the fastest by this factor may
+// still be the better one.
 constexpr double kCloseBehind = 1.05;
 
-// How far behind the leader's interval one must be to be proven slower. The
-// samples of one process lie closer together than those of two: where its
-// memory is stays the same, and so does what its machine's other guests do.
+// How far behind the leader's interval a candidate must be to be proven slower.
+// Samples of one process differ less than samples of two processes, because the
+// placement of its memory and the load by the machine's other guests stay the
+// same.
 constexpr double kBehindInOneProcess = 1.3;
 constexpr double kBehindInMore = 1.02;
 
@@ -53,7 +56,7 @@ void Contenders::Add(const database::Record& record) {
                        });
   list_.insert(place, {record});
   if (list_.size() <= kMostContenders) return;
-  // The slowest goes, but not the only one that can win.
+  // Removes the slowest, unless it is the only one that can win.
   const bool keep =
       list_.back().can_win() &&
       std::none_of(list_.begin(), list_.end() - 1,
@@ -102,7 +105,7 @@ void Contenders::NoteStored(const database::Store& store,
 
 std::vector<const Contender*> Contenders::NextRound(const std::string& job_id) {
   if (list_.empty()) return {};
-  // Rounds of this job that a former process asked for.
+  // Rounds that a former process requested for this job.
   for (Contender& one : list_) {
     if (one.rounds.job_id() != job_id) continue;
     one.requested = std::max(one.requested, one.rounds.count());
@@ -110,7 +113,7 @@ std::vector<const Contender*> Contenders::NextRound(const std::string& job_id) {
   const bool first_round = std::none_of(list_.begin(), list_.end(), InRace);
   size_t entrants = std::count_if(list_.begin(), list_.end(), InRace);
   const Contender* leader = winner();
-  // With nobody in the lead, whoever was seen may enter.
+  // Without a leader every candidate may enter.
   constexpr double kNever = std::numeric_limits<double>::infinity();
   const Standing leading = leader == nullptr
                                ? Standing{.seconds = kNever, .high = kNever}
@@ -120,9 +123,9 @@ std::vector<const Contender*> Contenders::NextRound(const std::string& job_id) {
                    [](const Contender& c) { return c.can_win(); });
   const double fastest_first =
       fastest == list_.end() ? kNever : fastest->record.median_seconds;
-  // Those not proven slower than the leader, while they have rounds to run. One
-  // that is left alone runs on, too: its time is what the record promises, and
-  // where a process has its memory is a matter of luck.
+  // Candidates that are not proven slower than the leader and have rounds left.
+  // A single one runs its rounds as well: the record promises its time, which
+  // depends on where a process has its memory.
   std::vector<Contender*> round;
   for (Contender& one : list_) {
     const Standing standing = one.standing();
@@ -138,7 +141,7 @@ std::vector<const Contender*> Contenders::NextRound(const std::string& job_id) {
       round.push_back(&one);
       continue;
     }
-    // Not yet measured in this job: it failed for no fault of its own.
+    // Requested, but without a result: it failed for no fault of its own.
     const bool known = one.rounds.job_id() == job_id;
     const double behind =
         one.rounds.count() > 1 ? kBehindInMore : kBehindInOneProcess;

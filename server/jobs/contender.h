@@ -1,5 +1,5 @@
-// Records that may be the best of their task, and the race between them once
-// the trials are done.
+// Records that may be the best of their task, and the race between them after
+// the last trial.
 #ifndef TILEFARM_SERVER_JOBS_CONTENDER_H_
 #define TILEFARM_SERVER_JOBS_CONTENDER_H_
 
@@ -18,40 +18,40 @@ struct Contender {
   int requested = 0;        // rounds asked for by this job
 
   database::Standing standing() const;
-  // Not while all that is known is a measurement that was stopped early.
+  // False while the only measurement was stopped early.
   bool can_win() const { return rounds.count() > 0 || !record.stopped_early; }
 };
 
-// The fastest few. A value type.
+// The fastest few records of a task. A value type.
 //
-// The fastest of many noisy times is too good to be true, so the fastest
-// candidates are measured again, in rounds that interleave them: what slows the
-// machine for a while slows them all. A round leaves out whoever the rounds
-// before proved slower; whoever is left after three has its time from three
-// processes. The winner is database::PickWinner's.
+// The minimum of many noisy times is too low. Therefore the fastest candidates
+// are measured again in rounds that interleave them, so that a disturbance of
+// the machine slows all of them. A round leaves out candidates that earlier
+// rounds proved slower; those that are left after three rounds have times from
+// three processes. database::PickWinner chooses the winner.
 //
-// One that was stopped early lost to a time that may have been luck, too, or of
-// a better hour: it enters where the leader's rounds are no faster than what
-// was seen of it.
+// A candidate whose measurement was stopped early lost to a time that may have
+// been too low as well. It enters the race if the leader's rounds are no faster
+// than the samples that it has.
 class Contenders {
  public:
   // A record for which MayCountAsBest holds.
   void Add(const database::Record& record);
-  // A measurement of one of them: one more round, or rules it out where it
-  // failed for a reason that lies in the code. Others are ignored.
+  // A new measurement of one of them. It counts as a round, or rules the
+  // candidate out if its code failed. Measurements of others are ignored.
   void NoteMeasurement(const std::string& candidate_id,
                        const database::Record& measured,
                        const std::string& fingerprint);
   bool Contains(const std::string& candidate_id) const;
-  // Takes in the measurements that the store has.
+  // Adds the measurements that are in the store.
   void NoteStored(const database::Store& store, const std::string& fingerprint);
 
-  // Those that run in the next round of the job, fastest first, counted as
-  // requested; to be called when the round before has ended. Empty: the race is
-  // over. Pointers are valid until the next call of a non-const method.
+  // The candidates of the job's next round, fastest first, counted as
+  // requested. To be called when the previous round has ended. Empty: the race
+  // is over. Pointers are valid until the next call of a non-const method.
   std::vector<const Contender*> NextRound(const std::string& job_id);
 
-  // Null: none that can win.
+  // Null: none can win.
   const Contender* winner() const;
   double best_seconds() const;  // 0: none
 

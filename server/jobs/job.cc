@@ -245,7 +245,8 @@ absl::Status ResolveJob(const database::Store& store, JobSpec& spec) {
 }
 
 database::JobRow JobToRow(const std::string& id, const JobSpec& spec) {
-  // What a job of one target has is as it was when there was no other.
+  // A job of one target is stored in the form of the first releases, which had
+  // no other jobs.
   const JobTarget& first = spec.targets.front();
   Json tasks = Json::array();
   for (const TaskSpec& task : spec.tasks) {
@@ -290,7 +291,7 @@ database::JobRow JobToRow(const std::string& id, const JobSpec& spec) {
 
 absl::StatusOr<JobSpec> JobFromRow(const database::JobRow& row) {
   JobSpec spec;
-  // Rows of the first releases have the client's part alone.
+  // Rows of the first releases have only the client's part of the request id.
   spec.request_id = row.request_id.substr(row.request_id.find('\n') + 1);
   spec.user = row.user;
   spec.program = row.program;
@@ -305,7 +306,7 @@ absl::StatusOr<JobSpec> JobFromRow(const database::JobRow& row) {
     json.at("search").get_to(spec.search);
     json.at("space_trace").get_to(spec.space_trace);
     json.at("flush_cache").get_to(spec.flush_cache);
-    // Jobs of the first releases have none.
+    // Jobs of the first releases have no user.
     spec.allow_library = json.value("allow_library", false);
     spec.priority = json.value("priority", int64_t{0});
     spec.requirements = json.value("requirements", std::vector<std::string>());

@@ -1,4 +1,4 @@
-// What a job is, and how it stands.
+// A job: what was asked for, and a snapshot of its progress.
 #ifndef TILEFARM_SERVER_JOBS_JOB_H_
 #define TILEFARM_SERVER_JOBS_JOB_H_
 
@@ -25,7 +25,7 @@ inline bool Ended(JobState state) { return state >= JobState::kDone; }
 // One of the targets that a job tunes for.
 struct JobTarget {
   std::string key;  // canonical
-  // Of the device that is tuned for, where the client knew it; otherwise the
+  // Caches of the device to tune for, if the client knows them. Otherwise the
   // run takes those of the first device that matches, and logs them.
   std::optional<target::CacheSizes> caches;
 };
@@ -35,18 +35,17 @@ struct TaskSpec {
   std::string function;  // its name in the program as submitted
   std::string target;    // key
   std::string workload_hash;
-  // A module of the one function, named "main": the text that traces are made
-  // on.
+  // A module with this function alone, named "main". Traces apply to this text.
   std::string program;
 };
 
-// As asked for. The store keeps it, so a job can go on after a restart.
+// A job as it was submitted. The store keeps it for restarts.
 struct JobSpec {
-  std::string request_id;  // of the user's own making
+  std::string request_id;  // made by the client, unique for its user
   std::string user;
   std::string program;       // text
   std::string program_name;  // for people
-  // At least one; each is tuned for on its own and has an even share of the
+  // At least one. Each is tuned for separately, with an even share of the
   // trials.
   std::vector<JobTarget> targets;
   int64_t trials = 0;    // in all; 0: no limit
@@ -55,43 +54,42 @@ struct JobSpec {
   uint64_t seed = 0;
   std::string model = "xgboost";        // or "random"
   std::string search = "evolutionary";  // or "random"
-  std::string space_trace;              // a sketch by hand; empty: the rules'
+  std::string space_trace;              // a sketch by hand; empty: by rules
   bool flush_cache = false;
   // Whether kernels of the device's libraries are candidates.
   bool allow_library = false;
   // Among the user's own jobs; see farm/shares.h.
   int64_t priority = 0;
-  // Of every device; see farm/requirement.h.
+  // What a device must meet; see farm/requirement.h.
   std::vector<std::string> requirements;
   std::vector<TaskSpec> tasks;  // filled by ResolveJob
 };
 
 inline constexpr int kMostTargets = 16;
 
-// Checks what a client sent and fills in target keys and tasks, whose texts are
-// those of TaskProgram unless there is a sketch by hand.
+// Checks what a client sent, and fills in target keys and tasks. The texts of
+// tasks are those of TaskProgram unless there is a sketch by hand.
 // InvalidArgument names the field; a bad program's error has line and column.
 absl::Status ResolveJob(const database::Store& store, JobSpec& spec);
 
-// InvalidArgument where the program itself has marks of call_library: what a
-// record calls must stand in its trace.
+// InvalidArgument: the program contains annotations of call_library. Only a
+// trace may call a library, so that its record says so.
 absl::Status CheckNoLibraryMarks(const ir::PrimFunc& function);
 
 // The function of a task, and its text.
 absl::StatusOr<ir::PrimFuncPtr> ParseTask(const TaskSpec& task);
-// On no target yet.
+// The tasks of a program, without targets.
 TaskSpec MakeTask(const ir::PrimFunc& function);
 std::string TaskId(const TaskSpec& task);
 // The farm's queue of the job's work for one of its targets, by index.
 std::string QueueName(const std::string& job_id, const JobSpec& spec,
                       size_t target);
-// The text that the workload's first record on the target was made on, where
-// there is one, so that equal schedules have equal hashes; otherwise the
-// task's own.
+// The program text of the workload's first record on the target, so that equal
+// schedules have equal hashes. Without a record: the task's own text.
 std::string TaskProgram(const database::Store& store, const TaskSpec& task,
                         const std::string& target_key);
 
-// To and from the store's row. DataLoss where the stored text is damaged.
+// To and from the store's row. DataLoss: the stored text is damaged.
 database::JobRow JobToRow(const std::string& id, const JobSpec& spec);
 absl::StatusOr<JobSpec> JobFromRow(const database::JobRow& row);
 
@@ -102,7 +100,7 @@ bool CountsAsBest(const database::Record& record,
 // The same for a job: a library's kernel only where it permits it.
 bool CountsAsBest(const database::Record& record,
                   const std::string& fingerprint, const JobSpec& spec);
-// Whether it counts, or would if it were measured in full.
+// As MayCountAsBest, but the record need not be measured in full.
 bool MayCountAsBest(const database::Record& record,
                     const std::string& fingerprint);
 bool MayCountAsBest(const database::Record& record,

@@ -1,6 +1,6 @@
 // The ordered log of a job's proposals and results, one JSON object a line.
-// It makes the search replayable, and after a restart it says which candidates
-// had been handed out.
+// It makes the search replayable. After a restart it says which candidates were
+// handed out.
 //
 //   {"event":"open","target":"...","at":"2026-...","fingerprint":"...",
 //    "caches":[L1,L2,L3],"known":{TASK:N},"libraries":["openblas"]}
@@ -35,40 +35,40 @@ struct LoggedProposal {
   int64_t sequence = 0;  // within the task
 };
 
-// The searches of one target are made: `caches` are those that they were made
-// for, `libraries` those whose kernels were among their candidates.
+// The searches of one target are made. `caches`: those of their target.
+// `libraries`: those whose kernels are among their candidates.
 std::string OpenLine(absl::Time at, const std::string& fingerprint,
                      const target::Target& target,
                      const std::map<std::string, int64_t>& known,
                      const std::vector<std::string>& libraries = {});
-// `asked` of the search; it may have returned fewer, or some that a former
-// process had handed out.
+// `asked`: how many the search was asked for. It may have returned fewer, or
+// some that a former process had handed out.
 std::string ProposeLine(const std::string& task_id, int asked,
                         std::span<const LoggedProposal> proposals);
 std::string ReportLine(const std::string& task_id,
                        std::span<const std::string> candidate_ids);
-// They were measured again; the search learned the new times.
+// The candidates were measured again, and the search learned the new times.
 std::string CorrectLine(const std::string& task_id,
                         std::span<const std::string> candidate_ids);
 std::string EndLine(const std::string& state);
 
-// Of a target's last open line.
+// The content of a target's last "open" line.
 struct OpenedTarget {
   std::optional<target::CacheSizes> caches;
   std::optional<std::vector<std::string>> libraries;
 };
 
-// What a log says to a server that goes on with the job.
+// What a server needs from the log to continue the job.
 struct LogSummary {
   std::optional<absl::Time> first_opened;
-  // By key. Logs of the first releases name no target: theirs is "".
+  // By target key. Logs of the first releases name no target; their key is "".
   std::map<std::string, OpenedTarget> opened;
   std::vector<LoggedProposal> proposals;  // in order
 
-  // Of the target, where there is one; `only` if the job has no other.
+  // What was opened for the target. `only`: the job has no other target.
   OpenedTarget Opened(const std::string& key, bool only) const;
 };
-// DataLoss where a line is damaged.
+// DataLoss: a line is damaged.
 absl::StatusOr<LogSummary> ReadLog(std::span<const std::string> lines);
 
 }  // namespace tilefarm::jobs

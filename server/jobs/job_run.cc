@@ -123,7 +123,8 @@ void JobRun::Main() {
   pthread_setschedparam(pthread_self(), SCHED_IDLE, &idle);
 
   while (true) {
-    // Counted before the inbox is taken: what was committing then is in it.
+    // Counted before the inbox is read, so that results which were committing
+    // then are in the inbox.
     for (const auto& lane : lanes_) {
       lane->outstanding = env_.farm.Counts(lane->queue).outstanding();
     }
@@ -136,7 +137,7 @@ void JobRun::Main() {
       cancelled = cancelled_;
       acknowledged_ = false;
     }
-    // Before the outcomes, so that there are searches to learn of them.
+    // Before outcomes are reported, so that there are searches to report to.
     if (!cancelled) OpenLanes();
     TakeOutcomes(std::move(outcomes));
     bool again = false, finished = true;
@@ -180,7 +181,7 @@ bool JobRun::Step(Lane& lane, bool cancelled) {
 }
 
 bool JobRun::StepOpen(Lane& lane, bool cancelled) {
-  // A trial budget is met to the last trial; nothing else waits.
+  // A job with a budget of trials waits for its last trial; other jobs do not.
   const bool all_done = lane.pending() == 0 && TrialsLeft(lane) == 0;
   const bool enough = env_.clock.Monotonic() >= deadline_ ||
                       (spec_.patience > 0 && lane.since_gain >= spec_.patience);
@@ -221,7 +222,7 @@ void JobRun::Finish(Lane& lane) {
 int64_t JobRun::TrialsLeft(const Lane& lane) const {
   if (lane.exhausted()) return 0;
   if (spec_.trials == 0) return std::numeric_limits<int>::max();
-  // What lanes that propose no more left of their shares goes to the others.
+  // Trials that lanes did not use and no longer propose go to the others.
   int64_t shared = spec_.trials, sharing = 0, place = 0;
   for (const auto& one : lanes_) {
     if (one.get() == &lane) place = sharing;
@@ -270,7 +271,8 @@ void JobRun::Warn(const std::string& what) const {
 }
 
 void JobRun::EndByItself() {
-  // Where nothing could be searched, what is known of old is no result.
+  // If there was no search, records of earlier jobs are not a result of this
+  // one.
   const bool searched =
       std::any_of(tasks_.begin(), tasks_.end(),
                   [](const auto& task) { return task->search != nullptr; });
@@ -338,7 +340,8 @@ void JobRun::SaveModel(Lane& lane, bool now) {
       bytes.ok() ? env_.store.PutBlob(ModelKey(lane.key), *bytes)
                  : bytes.status();
   if (saved.ok()) {
-    // The lane's own model has nothing of the other's: it merges from now on.
+    // The lane's model lacks the other model's samples: it stores mergers from
+    // now on.
     lane.stored_model = merges ? "" : Sha256Hex(*bytes);
   } else {
     Warn("cost model not saved: " + saved.ToString());
@@ -351,7 +354,7 @@ absl::StatusOr<std::string> JobRun::MergeModels(
   TF_RETURN_IF_ERROR(model->Load(mine));
   const absl::Status merged = model->Merge(stored);
   if (absl::IsDataLoss(merged)) {
-    // Of another release, or damaged: of no use to anybody.
+    // It is of another release, or damaged, and cannot be used.
     Warn("stored cost model replaced: " + merged.ToString());
     return mine;
   }

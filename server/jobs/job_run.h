@@ -5,17 +5,19 @@
 //                     -> measure the finalists once more -> end
 //
 // A job of several targets has a lane for each: a queue in the farm, a cost
-// model, searches, an even share of the trials. Lanes go their own ways: one
-// whose device is not there waits, and one that has done its share measures its
-// finalists and lets go of its tasks, while the others go on. What a lane
-// leaves of its share (its space is exhausted) goes to those still at work.
+// model, searches, and an even share of the trials. Lanes are independent: a
+// lane without a device waits, and a lane that has used its share measures its
+// finalists and releases its tasks, while the others continue. Trials that a
+// lane cannot use, because its space is exhausted, go to the lanes still at
+// work.
 //
-//   waiting (for a device's facts) -> open -> closing (finalists) -> finished
+//   waiting (for facts of a device) -> open -> closing (finalists) -> finished
 //
-// The thread has the idle scheduling class, so that search and training take
-// only what measurements and builds leave, except while devices are about to
-// run out of candidates. Proposals are logged before the farm sees
-// them: a candidate that a device may hold is always known after a restart.
+// The thread has the idle scheduling class, so that search and training use
+// only the time that measurements and builds leave, except while devices are
+// about to run out of candidates. Proposals are logged before the farm gets
+// them, so that after a restart every candidate that a device may hold is
+// known.
 #ifndef TILEFARM_SERVER_JOBS_JOB_RUN_H_
 #define TILEFARM_SERVER_JOBS_JOB_RUN_H_
 
@@ -51,7 +53,8 @@ struct RunEnvironment {
   Clock& clock;
   farm::Timeouts timeouts;
   std::string fingerprint;
-  // Of all runs: held while a stored cost model is read, merged and replaced.
+  // Shared by all runs. Held while a stored cost model is read, merged and
+  // replaced.
   Mutex& model_mutex;
 };
 
@@ -62,15 +65,15 @@ std::string ModelKey(const std::string& target_key);
 class JobRun {
  public:
   // `on_end` is called once, on the run's thread, when the job has ended by
-  // itself or by Cancel and the store says so; not after Stop.
+  // itself or by Cancel and its end is stored. It is not called after Stop.
   JobRun(RunEnvironment environment, std::string job_id, JobSpec spec,
          std::function<void()> on_end);
   // Stops and joins.
   ~JobRun();
 
   // Reads what the database knows of the job. Candidates that were handed out
-  // and have no record go to the farm, held for their results. Before Start,
-  // and before workers connect.
+  // and have no record are added to the farm, which holds them for their
+  // results. To be called before Start, and before workers connect.
   absl::Status Load();
   void Start();
   void Cancel();
@@ -80,12 +83,12 @@ class JobRun {
   // A result of this job's queue is durable.
   void OnRecorded(const farm::WorkItem& item, const database::Record& record,
                   bool added);
-  // The farm has let go of results of this job's queue.
+  // Results of this job's queue were acknowledged and have left the farm.
   void OnAcknowledged();
 
-  // Whether one of the job's tasks is this one.
+  // Whether the task is one of the job's.
   bool HasTask(const std::string& task_id) const;
-  // ... and is still worked on.
+  // Whether the task is one of the job's that have not ended.
   bool HoldsTask(const std::string& task_id) const;
 
   JobSnapshot Snapshot() const;
@@ -103,7 +106,8 @@ class JobRun {
   };
 
   void Main();
-  // One step of a lane's way. True where it may take another at once.
+  // Takes a lane to its next state if it can. True: it may take another step at
+  // once.
   bool Step(Lane& lane, bool cancelled);
   bool StepOpen(Lane& lane, bool cancelled);
   bool StepClosing(Lane& lane, bool cancelled);
@@ -114,10 +118,9 @@ class JobRun {
   absl::Status LoadTask(const TaskSpec& spec, Lane& lane);
   void UseRemeasured(std::vector<database::Record>& known) const;
   void HoldFormer(const LogSummary& log);
-  // Makes the searches of lanes that wait once what they need is known: the
-  // caches of the first device that matches, where neither the client nor an
-  // earlier run said which they are, and the libraries whose kernels the job
-  // permits. Nothing can be measured before.
+  // Makes the searches of waiting lanes whose facts are known: the caches of
+  // the first device that matches, unless the client or an earlier run gave
+  // them, and the libraries whose kernels the job permits.
   void OpenLanes();
   bool LearnDevice(Lane& lane);
   void Open(Lane& lane);
@@ -127,13 +130,13 @@ class JobRun {
   void NoteRecord(Task& task, const database::Record& record, bool of_this_job);
   void NoteFinalist(Task& task, const database::Record& record);
   void NoteRemeasured(Task& task, const database::Record& record);
-  // Has the next round of the race between the fastest candidates measured
-  // (contender.h), now that nothing is built beside them. False where every
-  // task's race is over.
+  // Requests the next round of the race between the fastest candidates
+  // (contender.h). Nothing is built beside them. False: the races of all tasks
+  // are over.
   bool RequestFinalists(Lane& lane);
   bool RequestFinalist(Task& task, const Contender& contender);
   void ShowBest(const Task& task);
-  // Whether its devices have soon nothing to do.
+  // Whether its devices are about to run out of candidates.
   bool RunsLow(const Lane& lane) const;
   // Candidates of a lane to be kept ready for its devices' slots.
   int ReadyWanted(int slots) const;
@@ -141,26 +144,26 @@ class JobRun {
   bool Propose(Lane& lane);
   bool ProposeFrom(Task& task, int count);
   farm::WorkItem MakeItem(const Task& task, farm::Purpose purpose) const;
-  // Trials that the lane may still propose; without a budget very many.
+  // Trials that the lane may still propose; very many without a budget.
   int64_t TrialsLeft(const Lane& lane) const;
-  // Ends as done, or as failed where nothing was verified.
+  // Ends as done, or as failed if nothing was verified.
   void EndByItself();
   void End(JobState state, const std::string& error);
-  // What another job stored meanwhile is kept: the stored model is then made of
-  // both. The lane's own stays as it is, so that what it proposes depends on
-  // nothing but the job's log.
+  // Stores the lane's model. If another job has stored one meanwhile, the
+  // merger of both is stored. The lane's own model does not change, so that its
+  // proposals depend on the job's log alone.
   void SaveModel(Lane& lane, bool now);
   absl::StatusOr<std::string> MergeModels(const std::string& mine,
                                           const std::string& stored) const;
   void SaveModels();
-  // For people: its function, and its target where the job has several.
+  // Name for people: the function, and the target if the job has several.
   std::string NameOf(const Task& task) const;
   void GiveUp(Task& task, const std::string& why);
   // A line of the log about this job.
   void Warn(const std::string& what) const;
-  // Tells which lanes wait for a device.
+  // Sets the message about lanes that wait for a device.
   void ShowWaits();
-  // Lines that cannot be stored now are kept, and go before the next.
+  // Lines that cannot be stored now are kept and stored before the next ones.
   absl::Status AppendLog(std::string line);
   absl::Status FlushLog();
   void SetMessage(std::string message);
@@ -171,12 +174,12 @@ class JobRun {
   const JobSpec spec_;
   const std::function<void()> on_end_;
 
-  // Of the thread alone (and of Load before it starts).
+  // Used by the thread alone, and by Load before it starts.
   std::vector<std::unique_ptr<Lane>> lanes_;  // as the spec's targets
   std::vector<std::unique_ptr<Task>> tasks_;  // as the spec's tasks
-  // Proposed and without a record: candidate id to task.
+  // Proposed candidates without a record: candidate id to task.
   std::unordered_map<std::string, Task*> pending_;
-  // Handed out by a former process; the search does not know them.
+  // Candidates that a former process handed out; the search does not know them.
   std::set<std::string> former_;
   int64_t trials_done_ = 0;
   // By the monotonic clock.
@@ -190,7 +193,7 @@ class JobRun {
   bool acknowledged_ ABSL_GUARDED_BY(mutex_) = false;  // since the last step
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   JobSnapshot snapshot_ ABSL_GUARDED_BY(mutex_);
-  // Why lanes wait; goes before any other message.
+  // Why lanes wait; shown in place of any other message.
   std::string waits_ ABSL_GUARDED_BY(mutex_);
   // Tasks of lanes that are not finished.
   std::set<std::string> held_tasks_ ABSL_GUARDED_BY(mutex_);

@@ -10,8 +10,8 @@
 namespace tilefarm::jobs {
 namespace {
 
-// Samples of a finalist, at least. Those of quick ones cost nothing, and the
-// more there are the more places in memory they were taken in.
+// Minimum number of samples of a finalist. Samples of fast candidates are
+// cheap, and more samples cover more placements of buffers in memory.
 constexpr int kFinalistSamples = 5;
 constexpr int kQuickFinalistSamples = 15;
 constexpr double kQuickSeconds = 2e-3;
@@ -28,7 +28,7 @@ bool JobRun::RequestFinalists(Lane& lane) {
   if (env_.clock.Monotonic() > lane.finalists_until) return false;
   bool any = false;
   for (Task* task : lane.tasks) {
-    // Nothing new was measured: the best one stands as it is.
+    // Nothing was measured: the best record stays as it is.
     if (task->done == 0) continue;
     for (const Contender* contender : task->contenders.NextRound(job_id_)) {
       any |= RequestFinalist(*task, *contender);
@@ -47,7 +47,7 @@ bool JobRun::RequestFinalist(Task& task, const Contender& contender) {
     Warn("finalist is not replayed: " + hash.status().ToString());
     return false;
   }
-  // Only times of one device compare.
+  // Only times of the same device can be compared.
   const std::string device = record.device.substr(0, record.device.rfind('@'));
   bool connected = false;
   for (const farm::DeviceStatus& status : env_.farm.Devices()) {
@@ -64,7 +64,7 @@ bool JobRun::RequestFinalist(Task& task, const Contender& contender) {
   item.scheduled_hash = *hash;
   item.device = device;
   item.sequence = record.sequence;
-  // In every round, and without a best to race against: in full.
+  // Every round is measured in full, without a best time that could stop it.
   item.options.min_samples = record.median_seconds < kQuickSeconds
                                  ? kQuickFinalistSamples
                                  : kFinalistSamples;
@@ -74,7 +74,7 @@ bool JobRun::RequestFinalist(Task& task, const Contender& contender) {
 }
 
 void JobRun::NoteRemeasured(Task& task, const database::Record& record) {
-  // It is a contender, or its time was too bad for that.
+  // Its record is a contender, or was too slow to become one.
   const bool counts = CountsAsBest(record, env_.fingerprint, spec_);
   if (counts && !task.contenders.Contains(record.candidate_id)) {
     task.contenders.Add(record);

@@ -1,5 +1,5 @@
-// The start of a run: what the database knows of the job, and what devices say
-// of themselves.
+// The start of a run: reads the job's state from the database, and facts of
+// devices from the farm.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -19,8 +19,8 @@
 namespace tilefarm::jobs {
 namespace {
 
-// For the program as written: of a large one it may take minutes, and no trial
-// needs it. Then the job does without.
+// Limits for measuring the program as written. A large one may take minutes;
+// the job then has no such time, which no trial needs.
 constexpr absl::Duration kBaselineTimeout = absl::Seconds(5);
 
 }  // namespace
@@ -33,8 +33,8 @@ absl::Status JobRun::Load() {
     TF_RETURN_IF_ERROR(LoadLane(i, log));
   }
   if (spec_.seconds > 0) {
-    // Across restarts only the wall clock counts on; a step of it meanwhile
-    // neither adds time nor takes more than there is.
+    // Only the wall clock spans restarts. The clamp keeps a step of that clock
+    // from adding time, or from taking more than there is.
     const absl::Duration budget = absl::Seconds(spec_.seconds);
     const absl::Time now = env_.clock.Now();
     const absl::Duration spent = std::clamp(
@@ -64,7 +64,7 @@ absl::Status JobRun::LoadLane(size_t index, const LogSummary& log) {
     lane->target.caches = *caches;
     lane->target.caches_known = true;
   }
-  // Without a permission there is none to learn.
+  // Without a permission, no libraries are needed.
   if (!spec_.allow_library) {
     lane->libraries = std::vector<std::string>();
   } else if (opened.libraries.has_value()) {
@@ -77,8 +77,8 @@ absl::Status JobRun::LoadLane(size_t index, const LogSummary& log) {
   return absl::OkStatus();
 }
 
-// What the search is to learn of old records: where one was measured again, on
-// the same device and in full, that time.
+// The time that the search uses for an old record: the newest measurement in
+// full on the same device, if there is one.
 void JobRun::UseRemeasured(std::vector<database::Record>& known) const {
   for (database::Record& record : known) {
     if (!MayCountAsBest(record, env_.fingerprint)) continue;
@@ -134,8 +134,8 @@ absl::Status JobRun::LoadTask(const TaskSpec& spec, Lane& lane) {
   return absl::OkStatus();
 }
 
-// What a former process handed out and has no record goes to the farm, held for
-// its result.
+// Adds candidates that a former process handed out and that have no record to
+// the farm, which holds them for their results.
 void JobRun::HoldFormer(const LogSummary& log) {
   std::set<std::string> recorded;
   for (const auto& task : tasks_) {
@@ -226,7 +226,7 @@ void JobRun::Open(Lane& lane) {
   }
   AppendLog(OpenLine(env_.clock.Now(), env_.fingerprint, lane.target, known,
                      *lane.libraries))
-      .IgnoreError();  // goes before the first proposal
+      .IgnoreError();  // kept and stored with the first proposal
   if (lane.exhausted()) {
     Finish(lane);
   } else {
@@ -256,7 +256,7 @@ void JobRun::RequestBaselines(const Lane& lane) {
     item.candidate_id = Sha256Hex(
         absl::StrCat("unscheduled\n", task->id, "\n", env_.fingerprint));
     item.scheduled_hash = ir::ProgramHash(*task->function);
-    // Slow by its nature: a look is enough, and trials wait for it.
+    // It is slow, and trials wait for it: one sample is enough.
     item.options.min_samples = 1;
     item.options.max_samples = 3;
     item.options.run_timeout = kBaselineTimeout;

@@ -15,24 +15,25 @@
 namespace tilefarm::jobs {
 namespace {
 
-// The number of candidates kept ready, in slots of the matching devices: none
-// of them waits while the search thinks. Where trials are quick, as many as are
-// measured while a disk that others use takes its time: none is handed out
-// before it is stored. No more than that: what is proposed early is proposed
-// without the results that are still to come.
+// The number of candidates kept ready, per slot of the matching devices, so
+// that no device waits for the search. If trials are fast, as many are kept as
+// are measured during a slow write to the disk, because proposals are stored
+// before they are handed out. Not more than that, because an early proposal is
+// made without the results that arrive later.
 constexpr int kReadySlots = 1;
 constexpr int kMostReadySlots = 3;
 constexpr double kStoringSeconds = 0.4;
-// Proposed together, so that a generation of the search pays.
+// Candidates proposed at once, which share the cost of a generation.
 constexpr int kMinBatch = 8;
-// Spent on samples of a trial, where it may win. The fastest are measured anew
-// at the end, at more length.
+// Time for the samples of a trial that may be the best. The fastest ones are
+// measured again at the end, for longer.
 constexpr absl::Duration kTrialTime = absl::Milliseconds(25);
-// Lines of the log that wait for the next proposal, at most.
+// Maximum number of lines of the log that wait for the next proposal.
 constexpr size_t kMostUnlogged = 64;
 
-// While it lives the thread competes with builders for the processor, where
-// that is allowed: otherwise devices would soon have nothing to do.
+// During its lifetime the thread competes with builders for the processor,
+// where the system permits it, because devices are about to run out of
+// candidates.
 class Urgent {
  public:
   explicit Urgent(bool urgent) : urgent_(urgent) {
@@ -120,7 +121,7 @@ void JobRun::UpdateRate() {
 
 void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
   if (outcomes.empty()) return;
-  // By task, in order of arrival.
+  // Outcomes by task, in order of arrival.
   for (const auto& task : tasks_) {
     std::vector<search::Outcome> reports, corrections;
     std::vector<std::string> ids, corrected_ids;
@@ -150,8 +151,8 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
         MutexLock lock(mutex_);
         recorded_at_.push_back(env_.clock.Monotonic());
       }
-      // Where it was recorded before, the earlier record stands and this was
-      // no trial.
+      // If the candidate has an earlier record, that one is kept, and this was
+      // not a trial.
       if (outcome.added) NoteRecord(*task, record, /*of_this_job=*/true);
       reports.push_back(ToOutcome(record));
       ids.push_back(record.candidate_id);
@@ -159,8 +160,8 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
     if (task->search == nullptr) continue;
     absl::Status reported;
     const Urgent urgent(!reports.empty() && RunsLow(*task->lane));
-    // They say what was known when the next candidates were proposed, and go
-    // with them: a commit of its own for every result would be too much.
+    // The lines say what was known when the next candidates were proposed, and
+    // are stored with those. A commit for every result would cost too much.
     if (!reports.empty()) {
       unlogged_.push_back(ReportLine(task->id, ids));
       reported = task->search->Report(reports);
@@ -241,7 +242,7 @@ bool JobRun::ProposeFrom(Task& task, int count) {
   }
   std::vector<LoggedProposal> logged;
   for (const search::Proposal& proposal : *proposals) {
-    // After a restart the search may find again what a device held then.
+    // After a restart the search may propose what a device already held.
     if (former_.contains(proposal.candidate_id)) continue;
     logged.push_back(
         {.candidate_id = proposal.candidate_id,

@@ -17,8 +17,8 @@
 
 namespace tilefarm::jobs {
 
-// Whether a measurement of the program as written settles the matter: where it
-// takes too long, it would the next time as well.
+// Whether a measurement of the program as written is final: a time, or the fact
+// that it takes too long, which would not change.
 inline bool IsBaseline(database::Status status) {
   return status == database::Status::kOk ||
          status == database::Status::kRunTimeout;
@@ -31,16 +31,16 @@ struct JobRun::Task {
   Lane* lane = nullptr;
   ir::PrimFuncPtr function;
   std::unique_ptr<search::Search> search;
-  std::vector<database::Record> known;  // at the start; dropped then
+  std::vector<database::Record> known;  // at the start; empty afterwards
   int64_t done = 0;                     // trials of this job
   int64_t pending = 0;
   int64_t next_sequence = 1;
   double best_seconds = 0;
   bool has_baseline = false;
   bool exhausted = false;   // nothing more to propose
-  std::string failure;      // why it cannot be searched
+  std::string failure;      // why there is no search for it
   int64_t failed = 0;       // trials without a measurement
-  std::string first_error;  // of them, with its status
+  std::string first_error;  // of the failed trials, with its status
   Contenders contenders;
   std::optional<cost_model::RankingMetrics> metrics;
 };
@@ -54,19 +54,19 @@ struct JobRun::Lane {
   std::string queue;  // in the farm
   farm::QueueTerms terms;
   target::Target target;  // with the caches that the searches are made for
-  // Whose kernels are candidates; nullopt: not learnt yet.
+  // Libraries whose kernels are candidates; nullopt: not known yet.
   std::optional<std::vector<std::string>> libraries;
   std::shared_ptr<cost_model::CostModel> model;
   absl::Duration model_saved_at = -absl::InfiniteDuration();
   bool model_changed = false;
-  // Digest of the stored model while that has nothing that `model` lacks.
+  // Digest of the stored model, if it holds nothing that `model` lacks.
   std::string stored_model;
   std::vector<Task*> tasks;
   int64_t since_gain = 0;  // trials
-  // When waiting for finalists ends; none requested yet: infinite.
+  // When waiting for finalists ends; infinite before any were requested.
   absl::Duration finalists_until = absl::InfiniteDuration();
   int outstanding = 0;  // in the farm, at the start of a step
-  std::string waits;    // why no device takes its work; empty: one does
+  std::string waits;    // why no device can take its work; empty: one can
 
   int64_t done() const {
     int64_t sum = 0;
@@ -83,7 +83,7 @@ struct JobRun::Lane {
     return std::all_of(tasks.begin(), tasks.end(),
                        [](const Task* task) { return task->exhausted; });
   }
-  // The task to propose from next; null: none.
+  // The task that proposes next; null: none.
   Task* NextTask() const {
     Task* next = nullptr;
     for (Task* task : tasks) {

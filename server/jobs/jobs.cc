@@ -16,7 +16,7 @@
 namespace tilefarm::jobs {
 namespace {
 
-// Of the disk, say, not of the job.
+// Whether the error may end by itself: it is one of the disk, not of the job.
 bool MayPass(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
 }
@@ -27,7 +27,7 @@ std::set<std::string> TaskIds(const JobSpec& spec) {
   return ids;
 }
 
-// Of what a spec holds of texts, which are all that can be long.
+// The size of the texts of a spec; everything else in it is short.
 int64_t TextBytes(const JobSpec& spec) {
   size_t bytes = spec.program.size() + spec.space_trace.size();
   for (const TaskSpec& task : spec.tasks) bytes += task.program.size();
@@ -53,7 +53,7 @@ Jobs::~Jobs() {
     woken_.NotifyAll();
   }
   if (conductor_.joinable()) conductor_.join();
-  // What has arrived is committed while the runs are there to be told.
+  // Commits results that have arrived while the runs can still be told.
   farm_.SetSink(nullptr);
   writer_.reset();
   MutexLock lock(mutex_);
@@ -106,14 +106,14 @@ absl::Status Jobs::Recover() {
     const absl::Status started = StartRun(*entry);
     if (started.ok()) continue;
     if (!MayPass(started)) return started;
-    // Now it waits like a job that was never started.
+    // It waits like a job that was never started.
     entry->state = JobState::kQueued;
   }
   return absl::OkStatus();
 }
 
 void Jobs::Start() {
-  // One that never comes to life stands still, too.
+  // Set here, so that a thread that never starts counts as stuck as well.
   pulse_.Beat(options_.clock->Monotonic());
   conductor_ = std::thread([this] { Main(); });
 }
@@ -182,7 +182,7 @@ std::string Jobs::Stuck(absl::Duration limit) const {
         loop, " has not moved for ",
         absl::FormatDuration(absl::Trunc(still, absl::Milliseconds(1))));
   };
-  // The conductor waits on its own account as long as this.
+  // The conductor itself waits for up to watch_interval.
   std::string stuck =
       say("the conductor", pulse_, limit + options_.timeouts.watch_interval);
   if (stuck.empty()) stuck = say("the result writer", writer_->pulse(), limit);
@@ -252,7 +252,7 @@ absl::Status Jobs::StartRun(Entry& entry) {
       }
       return status;
     }
-    // The store is there but the job is not well: say so and go on.
+    // The error is the job's, not the store's: the job fails.
     entry.state = JobState::kFailed;
     entry.error = std::string(status.message());
     Log(LogLevel::kError, "jobs",
@@ -293,11 +293,11 @@ void Jobs::Schedule() {
   while (Entry* entry = NextQueued(held)) {
     const absl::Status started = StartRun(*entry);
     if (!started.ok()) {
-      // Said once by StartRun where it may pass.
+      // StartRun has logged errors that may pass, once.
       if (!MayPass(started)) {
         Log(LogLevel::kError, "jobs", started.ToString());
       }
-      return;  // the store: later
+      return;  // an error of the store: tried again later
     }
     for (const std::string& id : entry->task_ids) held.emplace(id, entry);
   }
@@ -308,11 +308,10 @@ Jobs::Entry* Jobs::NextQueued(const HeldTasks& held) {
   const int running = static_cast<int>(running_.size());
   std::map<std::string, int> of_user;
   for (const Entry* entry : running_) ++of_user[entry->spec.user];
-  // Those of users with the fewest jobs running come first, then of those whose
-  // last job started longest ago, so that nobody's flood keeps another's job
-  // from starting, not even where all tune the same function and so run one
-  // after the other; then by the user's own priority, then in order of
-  // submission.
+  // The order: the user with the fewest running jobs; the user whose last job
+  // started longest ago; the user's own priority; the order of submission. Many
+  // jobs of one user thus do not keep another user's job from starting, even if
+  // all tune the same function and run one after the other.
   Entry* next = nullptr;
   const auto before = [&](const Entry& a, const Entry& b) {
     const int of_a = of_user[a.spec.user], of_b = of_user[b.spec.user];
@@ -343,7 +342,7 @@ void Jobs::OnRecorded(const farm::WorkItem& item,
     ++(added ? results_.stored.at(static_cast<size_t>(record.status))
              : results_.not_stored);
     if (item.purpose == farm::Purpose::kRemeasure) {
-      // Jobs that tune the same may have a new best.
+      // Jobs with the same task may have a new best.
       for (auto& [id, run] : runs_) {
         if (run->HasTask(item.task_id)) run->OnRecorded(item, record, added);
       }
@@ -359,7 +358,7 @@ void Jobs::OnRecorded(const farm::WorkItem& item,
     if (measure == measures_.end()) return;
     const MeasureDone done = std::move(measure->second);
     measures_.erase(measure);
-    // Under the lock, so that nothing is called after AbandonMeasure.
+    // Called under the lock, so that it is not called after AbandonMeasure.
     done(record);
   }
 }
@@ -374,8 +373,7 @@ void Jobs::OnCanary(const farm::Completion& completion) {
   devices_.OnCanary(completion.device_id, completion.trusted);
 }
 
-// --- Clients
-// ------------------------------------------------------------------
+// --- Clients -----------------------------------------------------------------
 
 Jobs::Entry* Jobs::Find(const std::string& job_id) {
   Index();
@@ -411,7 +409,7 @@ absl::Status Jobs::CheckRoom(const JobSpec& spec) {
   struct Sum {
     int jobs = 0;
     int64_t bytes = 0;
-    bool Exceeds(const JobsOptions::Most& most, int64_t more) const {
+    bool Exceeds(const JobsOptions::JobLimit& most, int64_t more) const {
       return jobs >= most.jobs || bytes + more > most.text_bytes;
     }
   };
@@ -554,59 +552,6 @@ absl::StatusOr<JobSnapshot> Jobs::Get(const std::string& job_id) {
     return absl::NotFoundError(absl::StrCat("there is no job ", job_id));
   }
   return SnapshotOf(*entry);
-}
-
-// --- Watching
-// -----------------------------------------------------------------
-
-absl::StatusOr<int64_t> Jobs::Watch(const std::string& job_id,
-                                    Watcher watcher) {
-  MutexLock lock(mutex_);
-  Entry* entry = Find(job_id);
-  if (entry == nullptr) {
-    return absl::NotFoundError(absl::StrCat("there is no job ", job_id));
-  }
-  const JobSnapshot snapshot = SnapshotOf(*entry);
-  MutexLock watch_lock(watch_mutex_);
-  const int64_t subscription = next_subscription_++;
-  watcher(snapshot);
-  if (!Ended(snapshot.state)) {
-    watchers_[subscription] = {.job_id = job_id,
-                               .watcher = std::move(watcher),
-                               .message = snapshot.message,
-                               .told_at = options_.clock->Monotonic()};
-  }
-  return subscription;
-}
-
-void Jobs::Unwatch(int64_t subscription) {
-  MutexLock lock(watch_mutex_);
-  watchers_.erase(subscription);
-}
-
-void Jobs::Publish() {
-  MutexLock lock(mutex_);
-  MutexLock watch_lock(watch_mutex_);
-  const absl::Duration now = options_.clock->Monotonic();
-  const std::string problem = writer_->problem();
-  for (auto it = watchers_.begin(); it != watchers_.end();) {
-    Watching& watching = it->second;
-    Entry* entry = Find(watching.job_id);
-    const int64_t version = entry->run != nullptr ? entry->run->version() : -1;
-    const bool due =
-        now - watching.told_at >= options_.timeouts.watch_idle_interval;
-    bool ended = Ended(entry->state);
-    const bool problem_changed = watching.problem != problem;
-    watching.problem = problem;
-    if (ended || due || problem_changed || version != watching.version) {
-      const JobSnapshot snapshot = SnapshotOf(*entry);
-      ended = Ended(snapshot.state);
-      watching.version = version;
-      watching.told_at = now;
-      watching.watcher(snapshot);
-    }
-    it = ended ? watchers_.erase(it) : std::next(it);
-  }
 }
 
 }  // namespace tilefarm::jobs

@@ -19,7 +19,7 @@ namespace tilefarm::jobs {
 
 namespace {
 
-// A text of the program, and the schedule that the trace makes of it.
+// A program's text, and the schedule that the trace makes of it.
 struct Scheduled {
   std::string program;
   schedule::Schedule schedule;
@@ -46,9 +46,9 @@ absl::StatusOr<std::string> Jobs::Measure(const MeasureSpec& spec,
   const TaskSpec task = MakeTask(*submitted);
   TF_ASSIGN_OR_RETURN(const target::Target target,
                       target::ParseKey(spec.target));
-  // On the text of the task, as a job would, so that a schedule measured
-  // before is recognised. A trace by hand may name what only the user's own
-  // text has: its error counts.
+  // Replays on the text of the task, as a job does, so that a schedule which
+  // was measured before is recognised. A trace by hand may use names that only
+  // the user's own text has: then the error of the replay on that text counts.
   auto scheduled = Apply(trace, TaskProgram(store_, task, target.Key()));
   if (!scheduled.ok()) scheduled = Apply(trace, task.program);
   if (!scheduled.ok()) scheduled = Apply(trace, spec.program);

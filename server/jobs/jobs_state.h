@@ -15,9 +15,9 @@ struct Jobs::Entry {
   std::string id;
   JobSpec spec;
   JobState state = JobState::kQueued;
-  // Of an ended job: why; of a queued one: why it could not be started.
+  // Why an ended job failed, or why a queued job could not be started.
   std::string error;
-  // Running in the store: a former process started it.
+  // A former process started it: the store says that it runs.
   bool recovered = false;
   std::set<std::string> task_ids;
   std::unique_ptr<JobRun> run;       // while running

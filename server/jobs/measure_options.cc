@@ -7,13 +7,13 @@
 namespace tilefarm::jobs {
 namespace {
 
-// Copies of the parameters that a verified run needs at most: inputs, outputs,
-// reference, their guarded and poisoned twins.
+// Upper bound on the copies of the parameters in a verified run: inputs,
+// outputs, the reference, and guarded and poisoned copies of them.
 constexpr int64_t kBufferCopies = 6;
-// A candidate at this rate or better finishes in time; a scalar loop nest does
-// one operation in a few nanoseconds.
+// A candidate with this rate or a better one finishes in time. A scalar loop
+// nest needs a few nanoseconds for an operation.
 constexpr double kSlowestFlops = 0.5e9;
-// Runs of one candidate: first, timed, checked.
+// Runs of one candidate: the first, the timed, and the checked ones.
 constexpr double kRuns = 4;
 
 }  // namespace

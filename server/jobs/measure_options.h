@@ -1,4 +1,4 @@
-// Limits of one measurement, from the size of what is measured.
+// Limits of one measurement, derived from the function's size.
 #ifndef TILEFARM_SERVER_JOBS_MEASURE_OPTIONS_H_
 #define TILEFARM_SERVER_JOBS_MEASURE_OPTIONS_H_
 
@@ -7,8 +7,8 @@
 
 namespace tilefarm::jobs {
 
-// Memory for several copies of the function's buffers on top of the usual;
-// more time for functions that compute or move much.
+// Adds memory for several copies of the function's buffers to the default, and
+// time for functions with many operations or bytes.
 farm::MeasureOptions MeasureOptionsFor(const ir::PrimFunc& function);
 
 }  // namespace tilefarm::jobs

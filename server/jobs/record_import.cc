@@ -14,7 +14,7 @@ namespace tilefarm::jobs {
 namespace {
 
 constexpr size_t kGroup = 256;
-// Distinct programs remembered as checked.
+// Number of programs that are remembered as checked.
 constexpr size_t kMaxPrograms = 1024;
 
 }  // namespace

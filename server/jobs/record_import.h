@@ -1,4 +1,4 @@
-// Takes records from JSON Lines into the database, checked.
+// Imports records from JSON Lines into the database, with checks.
 #ifndef TILEFARM_SERVER_JOBS_RECORD_IMPORT_H_
 #define TILEFARM_SERVER_JOBS_RECORD_IMPORT_H_
 
@@ -13,24 +13,23 @@
 
 namespace tilefarm::jobs {
 
-// Not thread-safe. Lines are stored in groups; Finish stores the last one.
+// Not thread-safe. Lines are stored in groups; Finish stores the last group.
 class RecordImport {
  public:
   explicit RecordImport(database::Store& store) : store_(store) {}
 
   // InvalidArgument with the line's number: not a record, a program that does
-  // not parse, or a target that is no key. What earlier groups held is stored
-  // all the same.
+  // not parse, or a target that is not a key. Earlier groups stay stored.
   //
   // A program that is not the workload itself may be an algorithm variant of
-  // it. That it computes the same rests on the rule that made it, which a file
-  // cannot show: it is stored as not verified, so that it is never the best.
+  // it. The file cannot show that a rule of ours made it, so that it computes
+  // the same: such a record is stored as not verified and is never the best.
   absl::Status Add(std::string_view line);
   absl::Status Finish();
 
   int64_t added() const { return added_; }
   int64_t known() const { return known_; }
-  // Lines that were taken as variants.
+  // Lines that were imported as variants.
   int64_t variants() const { return variants_; }
 
  private:

@@ -1,4 +1,4 @@
-// Work items of schedules that have a record.
+// Work items that measure schedules of existing records again.
 #ifndef TILEFARM_SERVER_JOBS_REMEASURE_H_
 #define TILEFARM_SERVER_JOBS_REMEASURE_H_
 
@@ -10,12 +10,12 @@
 
 namespace tilefarm::jobs {
 
-// The hash of the program that the record's trace makes.
+// The hash of the program that the record's trace produces.
 absl::StatusOr<std::string> ScheduledHash(const database::Record& record);
 
-// What measures the record's schedule once more and in full: a kRemeasure with
-// a candidate id of its own. The caller sets queue and device. An error where
-// the stored text does not parse or replay any more.
+// A work item that measures the record's schedule again in full: a kRemeasure
+// with a new candidate id. The caller sets queue and device. Error: the stored
+// text no longer parses or replays.
 absl::StatusOr<farm::WorkItem> ItemFromRecord(const database::Record& record);
 
 }  // namespace tilefarm::jobs

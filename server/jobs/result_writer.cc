@@ -20,15 +20,16 @@ void LogError(const std::string& text) {
   Log(LogLevel::kError, "results", text);
 }
 
-// Of consecutive failures every so many-th is tried in parts, to find out
-// whether one result alone is what fails.
+// After every so many consecutive failures, the group is stored in parts, to
+// find out whether a single result causes them.
 constexpr int kApartEvery = 4;
-// A result that fails alone so often, while the store is well, is given up.
+// A result is given up after it has failed alone so often while the store
+// accepted other writes.
 constexpr int kMostFailures = 3;
-// A blob that is written to see whether the store is well.
+// Key of a blob that is written to test the store.
 constexpr char kProbeKey[] = "probe";
 
-// Whether the store is not well; otherwise it is the record that it refuses.
+// Whether the error is the store's own; otherwise the store refuses the record.
 bool IsOfTheStore(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
@@ -41,7 +42,7 @@ bool IsOfTheStore(const absl::Status& status) {
   }
 }
 
-// Says so in the JSON object of the device's state.
+// Adds "unsteady" to the JSON object of the device's state.
 void MarkUnsteady(std::string& device_state) {
   auto json = ParseJson<nlohmann::ordered_json>(device_state);
   if (!json.is_object()) json = nlohmann::ordered_json::object();
@@ -155,9 +156,9 @@ void ResultWriter::NoteStored(const absl::Status& status) {
 
 void ResultWriter::Main() {
   pthread_setname_np(pthread_self(), "result-writer");
-  // Not acknowledged until it is durable: the workers keep their copies.
+  // Results are acknowledged when they are durable, so the workers keep copies.
   std::vector<Completion> group;
-  int failures = 0;          // one after another
+  int failures = 0;          // in a row
   bool some_stored = false;  // at the latest attempt
   while (true) {
     bool stopping = false;
@@ -197,7 +198,7 @@ void ResultWriter::Main() {
     if (group.empty()) continue;
     ++figures_.failures;
     if (stopping) {
-      group.clear();  // what is queued still has its attempt
+      group.clear();  // queued results still get one attempt
       continue;
     }
     const absl::Duration again = clock_.Monotonic() + timeouts_.commit_retry;
@@ -211,7 +212,7 @@ std::vector<Completion> ResultWriter::Commit(std::vector<Completion> group,
                                              bool apart) {
   std::set<const Completion*> again;
   std::vector<const Completion*> trials;
-  // Good canaries do not speak about what came with them ...
+  // Good canaries are placed before the records of their group ...
   for (const Completion& completion : group) {
     switch (completion.item.purpose) {
       case Purpose::kCanary:
@@ -233,7 +234,7 @@ std::vector<Completion> ResultWriter::Commit(std::vector<Completion> group,
   again.merge(CommitRecords(trials, apart));
   std::vector<Completion> left;
   for (Completion& completion : group) {
-    // ... and bad ones speak about all that came before them.
+    // ... and bad ones after them, so that these records are suspect.
     const bool bad_canary =
         completion.item.purpose == Purpose::kCanary && !completion.trusted;
     if (bad_canary && left.empty()) {
@@ -285,8 +286,7 @@ bool ResultWriter::GiveUp(const Completion& completion,
                           const database::Record& record,
                           const absl::Status& status) {
   if (IsOfTheStore(status)) {
-    // Where the store takes as much of something else, the fault is not its
-    // own.
+    // If the store accepts other data of the same size, the result is at fault.
     const bool well =
         store_.PutBlob(kProbeKey, database::RecordToJson(record)).ok() &&
         store_.PutBlob(kProbeKey, "").ok();
@@ -316,7 +316,7 @@ bool ResultWriter::CommitMeasure(const Completion& completion) {
   auto added = store_.AddRecords({&record, 1});
   absl::Status status = added.status();
   if (added.ok() && !added->front()) {
-    // Measured before: one more row of that record.
+    // The candidate has a record: the result becomes one more row of it.
     const auto known = store_.RecordOf(record.candidate_id);
     status =
         known.ok() ? store_.AddMeasurement(*known, record) : known.status();

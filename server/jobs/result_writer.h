@@ -2,12 +2,12 @@
 //
 //   farm --OnResult--> queue --one thread--> Store (one transaction a group)
 //                                              |
-//                       job told <-------------+--> farm.Committed:
-//                       acknowledged
+//                       RecordListener <-------+--> farm.Committed:
+//                                                   acknowledged
 //
-// A group that is not stored is tried again. A result that the store refuses is
-// found by storing parts of its group, named in the log, and acknowledged as
-// superseded; it holds up no other.
+// A group that cannot be stored is tried again. If the store refuses one
+// result, the writer finds it by storing parts of the group, logs it, and
+// acknowledges it as superseded, so that it does not block the others.
 #ifndef TILEFARM_SERVER_JOBS_RESULT_WRITER_H_
 #define TILEFARM_SERVER_JOBS_RESULT_WRITER_H_
 
@@ -28,18 +28,18 @@
 
 namespace tilefarm::jobs {
 
-// Told of every result once it is durable and before it is acknowledged, and
-// again after, on the writer's thread; must not block.
+// Called on the writer's thread for every result: when it is durable, and again
+// when it is acknowledged. Must not block.
 class RecordListener {
  public:
   virtual ~RecordListener() = default;
-  // `added` is false where the candidate had a record already, which stays.
+  // `added` is false if the candidate had a record already, which is kept.
   virtual void OnRecorded(const farm::WorkItem& item,
                           const database::Record& record, bool added) = 0;
-  // It was acknowledged, and the farm knows it no longer.
+  // The result was acknowledged and has left the farm.
   virtual void OnAcknowledged(const farm::WorkItem& /*item*/) {}
-  // A canary came back. Of a bad one whatever its device reported before is
-  // durable; of a good one whatever is durable was reported before.
+  // The result of a canary. If it is bad, all earlier results of its device are
+  // durable. If it is good, all durable results of its device are earlier ones.
   virtual void OnCanary(const farm::Completion& /*completion*/) {}
 };
 
@@ -47,8 +47,8 @@ class RecordListener {
 database::Record MakeRecord(const farm::Completion& completion,
                             absl::Time recorded_at);
 
-// Where the measurement of a program as written is kept: a blob with the JSON
-// of a record. It is no trial and no schedule, so it is not among the records.
+// Key of the blob with the measurement of a program as written, as JSON of a
+// record. It is not a trial, so it is not among the records.
 std::string BaselineKey(const std::string& task_id);
 
 // Since the start.
@@ -69,28 +69,28 @@ class ResultWriter : public farm::ResultSink {
 
   void OnResult(farm::Completion completion) override;
 
-  // Why results cannot be stored now, and what to do, for people; empty: they
-  // can. Thread-safe.
+  // Why results cannot be stored now, and what to do about it, for people;
+  // empty: they can. Thread-safe.
   std::string problem() const;
   WriterFigures figures() const;
-  // Still while a commit takes its time.
+  // Makes no progress while a commit runs.
   const Pulse& pulse() const { return pulse_; }
 
  private:
   void Main();
-  // What must be tried again, in order. `apart`: where a group fails, its parts
-  // are tried, whatever the reason was.
+  // Returns the results that must be tried again, in order. `apart`: if a group
+  // fails, its parts are tried, whatever the reason was.
   std::vector<farm::Completion> Commit(std::vector<farm::Completion> group,
                                        bool apart);
-  // Returns those that must be tried again.
+  // Returns the results that must be tried again.
   std::set<const farm::Completion*> CommitRecords(
       std::span<const farm::Completion* const> group, bool apart);
   bool CommitBaseline(const farm::Completion& completion);
   bool CommitMeasure(const farm::Completion& completion);
-  // After a write of this result alone failed: whether it is given up.
+  // Whether to give up a result that could not be written alone.
   bool GiveUp(const farm::Completion& completion,
               const database::Record& record, const absl::Status& status);
-  // Logs what is new about it.
+  // Logs the status if it differs from the last one.
   void NoteStored(const absl::Status& status);
   void FinishCanary(const farm::Completion& completion);
   void Finish(const farm::Completion& completion,
@@ -109,8 +109,8 @@ class ResultWriter : public farm::ResultSink {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   WriterFigures figures_ ABSL_GUARDED_BY(mutex_);
   Pulse pulse_;
-  // Of the thread alone: writes that succeeded, and candidate ids to how often
-  // their results failed while the store took something else of their size.
+  // Used by the thread alone: writes that succeeded, and for candidate ids how
+  // often their results failed while the store accepted others of their size.
   int64_t stored_ = 0;
   std::map<std::string, int> failed_;
   std::thread thread_;

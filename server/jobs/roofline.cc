@@ -7,22 +7,23 @@
 namespace tilefarm::jobs {
 namespace {
 
-// No processor's clock is as fast.
+// Faster than the clock of any processor.
 constexpr double kMostHertz = 10e9;
-// Vector multiply-adds that a core begins in a cycle, at most; two operations
-// each.
+// Upper bound on the vector multiply-adds that a core begins in a cycle. Each
+// counts as two operations.
 constexpr double kVectorUnits = 4;
-// Operations a cycle of a matrix unit: AMX multiplies tiles of 16 x 64 and 64 x
-// 16 bytes in 16 cycles.
+// Operations of a matrix unit per cycle: AMX multiplies tiles of 16 x 64 and
+// 64 x 16 bytes in 16 cycles.
 constexpr double kMatrixOperations = 2048;
-// So many times fewer operations than stated may do. Winograd's F(4x4, 3x3)
-// saves four times; products with padding are left out beside it.
+// A schedule may need fewer operations than stated by up to this factor:
+// Winograd's F(4x4, 3x3) saves a factor of four, and products with padding may
+// be left out as well.
 constexpr double kSavings = 16;
 
 }  // namespace
 
 double LeastSeconds(const ir::PrimFunc& program, const target::Target& target) {
-  // Others' units are counted in another way.
+  // Operations of other kinds of targets are counted in another way.
   if (target.kind == "cuda" || target.kind == "opencl") return 0;
   int bits = 64;
   bool floats = false;

@@ -1,5 +1,4 @@
-// The least time that a program can need on a target: what is faster was not
-// measured.
+// A lower bound on the time of a program on a target.
 #ifndef TILEFARM_SERVER_JOBS_ROOFLINE_H_
 #define TILEFARM_SERVER_JOBS_ROOFLINE_H_
 
@@ -9,11 +8,10 @@
 namespace tilefarm::jobs {
 
 // In seconds, from the device class alone: its cores, the width of its vectors,
-// its matrix units, and a clock that no processor reaches. A program may be
-// computed with fewer operations than it states (Winograd, padding that is
-// skipped), so the bound is far below what any schedule reaches; it is there
-// for times that are wrong by orders of magnitude. 0: nothing is known of the
-// target.
+// its matrix units, and a clock that no processor reaches. A schedule may need
+// fewer operations than the program states (Winograd, skipped padding), so the
+// bound is far below what any schedule reaches; it detects times that are wrong
+// by orders of magnitude. 0: nothing is known about the target.
 double LeastSeconds(const ir::PrimFunc& program, const target::Target& target);
 
 }  // namespace tilefarm::jobs

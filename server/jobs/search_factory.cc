@@ -30,15 +30,15 @@ absl::StatusOr<std::unique_ptr<search::Search>> MakeSearch(
                                              std::move(sketch)));
   }
   search::SearchOptions options;
-  // Tasks of one job draw from different streams.
+  // Each task of a job has its own random stream.
   options.seed = request.job.seed ^ Sha256Prefix(request.task_id);
   options.strategy = request.job.search == "random"
                          ? search::Strategy::kRandom
                          : search::Strategy::kEvolutionary;
   options.fingerprint = request.fingerprint;
-  // What a user without records gets, and the heuristic, which knows nothing of
-  // the estimate that ranks the first candidates. A sketch by hand is searched
-  // alone.
+  // The schedule that a user without records gets, and that of the heuristic,
+  // which does not depend on the estimate that ranks the first candidates. With
+  // a sketch by hand, only that sketch is searched.
   if (request.job.space_trace.empty()) {
     for (const auto& schedule :
          {driver::DraftSchedule(request.function, request.target),

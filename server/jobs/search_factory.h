@@ -1,4 +1,4 @@
-// Makes the search of a task; injected, so that jobs are tested without one.
+// Makes the search of a task. Injected, so that tests of jobs need no search.
 #ifndef TILEFARM_SERVER_JOBS_SEARCH_FACTORY_H_
 #define TILEFARM_SERVER_JOBS_SEARCH_FACTORY_H_
 
@@ -24,9 +24,9 @@ struct SearchRequest {
   ir::PrimFuncPtr function;
   target::Target target;
   std::string fingerprint;
-  std::shared_ptr<cost_model::CostModel> model;  // one a job
+  std::shared_ptr<cost_model::CostModel> model;  // shared by a lane's tasks
   std::span<const database::Record> known;
-  // Libraries whose kernels are candidates, too.
+  // Libraries whose kernels are candidates as well.
   std::vector<std::string> libraries = {};
 };
 
@@ -38,8 +38,8 @@ struct SearchFactory {
       make_search;
 };
 
-// The design space's rules (or the job's own sketch), its search and its cost
-// model.
+// The factory of the server: the rules of the design space or the job's own
+// sketch, the search that the job names, and its cost model.
 SearchFactory RealSearchFactory();
 
 }  // namespace tilefarm::jobs

@@ -10,28 +10,29 @@
 namespace tilefarm::search {
 namespace {
 
-// Candidates evaluated in a call and for each one proposed, at least.
+// Minimum number of candidates evaluated in a call for each one proposed.
 constexpr int64_t kMinEvaluations = 64;
 constexpr int64_t kMinEvaluationsPerProposal = 24;
-// One more of them for so many outcomes.
+// One more is evaluated for each so many outcomes.
 constexpr int64_t kOutcomesPerEvaluation = 4;
-// What featurising costs by way of a program, in evaluations by skeleton.
+// Cost of featurising through a program, in evaluations by skeleton.
 constexpr int64_t kReplayCost = 8;
 // Fast measured candidates that stay parents.
 constexpr size_t kElite = 48;
-// One proposal in so many is a neighbour of the fastest measured candidates.
-// Where the measured best stands, the next step is worth a measurement whatever
-// the model says. Where the best stayed for so many outcomes, what the model
-// hopes for has had its chance.
+// One proposal in so many is a neighbour of the fastest measured candidates,
+// because a step from the measured best is worth a measurement whatever the
+// model predicts. More are, after so many outcomes without a new best: by then
+// the model's favourites were measured.
 constexpr size_t kProposalsPerNeighbour = 4;
 constexpr size_t kProposalsPerNeighbourLater = 2;
 constexpr int64_t kPatience = 32;
-// What counts as a new best.
+// A time below the best by this factor counts as a new best.
 constexpr double kGain = 0.99;
 // One proposal in so many goes to a sketch that has not had its share.
 constexpr size_t kProposalsPerShare = 4;
-// Of those by the model alone, one in so many has a register tile that none had
-// before: what breeds from the fastest keeps to their tiles.
+// Of the proposals chosen by the model alone, one in so many has a register
+// tile that no candidate had before: descendants of the fastest keep their
+// tiles.
 constexpr size_t kProposalsPerNewTile = 4;
 // Past records that are featurised to train the model at the start.
 constexpr size_t kMaxWarmRecords = 2048;
@@ -68,8 +69,8 @@ absl::Status EvolutionarySearch::Warm(std::span<const database::Record> known) {
       --skip;
       continue;
     }
-    // Records of another space (an older rule set, a trace by hand) still
-    // count as measured, but teach nothing.
+    // Records of another space (an older rule set, a trace by hand) count as
+    // measured, but the model cannot train on them.
     auto trace = schedule::Trace::Parse(record.trace);
     if (!trace.ok()) continue;
     auto candidate = space_->FromRecord(*trace);
@@ -131,7 +132,7 @@ absl::Status EvolutionarySearch::Take(Individual individual,
   seen_.insert(individual.candidate.Fingerprint());
   tried_.insert(individual.candidate.Fingerprint());
   auto schedule = space_->Apply(individual.candidate);
-  // What a skeleton lets pass may still be illegal.
+  // A candidate that its skeleton accepts may still be illegal.
   if (!schedule.ok()) return absl::OkStatus();
   const ir::PrimFuncPtr scheduled =
       schedule->module().Find(space_->program()->name);
@@ -180,7 +181,7 @@ absl::StatusOr<std::vector<Proposal>> EvolutionarySearch::Propose(int count) {
     TF_RETURN_IF_ERROR(TakeDrafts(want, &proposals));
   }
   if (proposals.size() < want) TF_RETURN_IF_ERROR(TakeRandom(want, &proposals));
-  // What evolution left over is part of the space, too.
+  // The rest of the population is part of the space as well.
   while (proposals.size() < want && !population_.empty()) {
     Individual individual = std::move(population_.back());
     population_.pop_back();

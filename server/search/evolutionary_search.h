@@ -42,14 +42,13 @@ class EvolutionarySearch : public Search {
   double best_seconds() const override { return best_seconds_; }
 
  private:
-  // Featurises a candidate never seen before; nullopt where it was, or where
-  // it is illegal.
+  // Featurises a candidate; nullopt: it was seen before, or is illegal.
   std::optional<Individual> Evaluate(space::Candidate candidate);
-  // Whether it was or not.
+  // As above, whether it was seen before or not.
   std::optional<Individual> Featurize(space::Candidate candidate);
-  // What the evaluations so far cost, in those by skeleton.
+  // Cost of the evaluations so far, in evaluations by skeleton.
   int64_t EvaluationCost() const;
-  // Into `proposals` unless its program was proposed before.
+  // Adds it to `proposals` unless its program was proposed before.
   void ProposeOnce(const ir::PrimFunc& scheduled, std::string trace,
                    Individual individual, std::vector<Proposal>* proposals);
   absl::Status Take(Individual individual, std::vector<Proposal>* proposals);
@@ -69,12 +68,12 @@ class EvolutionarySearch : public Search {
   // Untried candidates one step away from the fastest measured ones, best
   // predicted first; several for each of `want`.
   std::vector<Individual> Neighbours(size_t want);
-  // Of them, up to `want` in all.
+  // Proposes up to `want` of them.
   absl::Status TakeNeighbours(size_t want, std::vector<Proposal>* proposals);
   // New candidates of the sketch, best predicted first: neighbours of its
   // fastest, and points drawn at random.
   std::vector<Individual> CandidatesOf(int sketch);
-  // One proposal of each sketch that deserves it, up to `want`.
+  // One proposal of each sketch that deserves a trial, up to `want`.
   absl::Status TakeShares(size_t want, std::vector<Proposal>* proposals);
 
   // evolutionary_search_first.cc:
@@ -84,7 +83,7 @@ class EvolutionarySearch : public Search {
   absl::Status TakeFirst(size_t want, std::vector<Proposal>* proposals);
   absl::Status TakeTrace(const std::string& text,
                          std::vector<Proposal>* proposals);
-  // The best of many random candidates by EstimateCycles.
+  // The best by EstimateCycles of many random candidates.
   absl::Status TakeDrafts(size_t want, std::vector<Proposal>* proposals);
 
   const std::shared_ptr<const space::DesignSpace> space_;
@@ -94,16 +93,16 @@ class EvolutionarySearch : public Search {
   const SearchOptions options_;
   skeleton::CandidateEvaluator evaluator_;
   SketchShares shares_;
-  // The fastest measured of each sketch; those far behind are no elite.
+  // The fastest measured candidates of each sketch, without those far behind.
   std::vector<std::optional<Individual>> best_of_sketch_;
   Rng rng_;
   const int64_t group_;  // of the task, in the model
 
-  // Evaluated or illegal, by Fingerprint: thousands come with every batch.
+  // Evaluated or illegal candidates, by Fingerprint; thousands for every batch.
   absl::flat_hash_set<uint64_t> seen_;
   absl::flat_hash_set<uint64_t> tried_;       // applied, by Fingerprint
   std::unordered_set<std::string> proposed_;  // candidate ids
-  // Proposed, by RegisterTile; and of those the neighbours.
+  // Proposed candidates by RegisterTile, and the neighbours among them.
   absl::flat_hash_set<uint64_t> tiles_, near_tiles_;
   std::unordered_map<std::string, Individual> pending_;  // by candidate id
   std::vector<Individual> population_;  // not proposed, best predicted first
@@ -113,7 +112,7 @@ class EvolutionarySearch : public Search {
   StepShares steps_;
   int64_t near_taken_ = 0;  // neighbours proposed
   int64_t measured_ = 0;
-  int64_t gained_at_ = 0;  // of measured_, when the best was last beaten
+  int64_t gained_at_ = 0;  // measured_ when there was last a new best
   double best_seconds_ = 0;
   std::optional<cost_model::RankingMetrics> last_metrics_;
 };

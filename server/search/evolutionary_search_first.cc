@@ -1,5 +1,4 @@
-// What the search proposes before the model knows anything, and what it
-// proposes blindly.
+// Proposals before the model is trained, and random proposals.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -13,11 +12,11 @@ namespace tilefarm::search {
 namespace {
 
 // Random candidates evaluated for each draft proposed, and the share of drafts
-// that are drawn blindly all the same.
+// that are drawn at random nevertheless.
 constexpr int kDraftsPerProposal = 16;
 constexpr double kBlindDrafts = 0.25;
-// Of the drafts, so many go to sketches by their shares, whatever the estimate
-// says of one against the other: every second one.
+// One draft in so many goes to the sketch that deserves a trial (SketchShares),
+// whatever the estimates of the sketches are.
 constexpr size_t kDraftsPerShare = 2;
 
 }  // namespace
@@ -43,7 +42,7 @@ absl::Status EvolutionarySearch::TakeTrace(const std::string& text,
       schedule.module().Find(space_->program()->name);
   Individual individual;
   individual.features = cost_model::ExtractFeatures(*scheduled, target_);
-  // The drafted default is a point of the space, and breeds as others do.
+  // The default schedule is a point of the space, and breeds like others.
   absl::StatusOr<space::Candidate> candidate = space_->FromRecord(trace);
   individual.in_space = candidate.ok();
   if (candidate.ok()) {
@@ -57,8 +56,8 @@ absl::Status EvolutionarySearch::TakeTrace(const std::string& text,
 
 absl::Status EvolutionarySearch::TakeRandom(size_t want,
                                             std::vector<Proposal>* proposals) {
-  // In a small space the last points are hard to hit: draw until a run of
-  // repeats makes it all but certain that none is left.
+  // In a small space the last points are rarely drawn: the loop ends after so
+  // many repeats in a row that hardly any point is left.
   const int64_t size = std::min<int64_t>(space_->ApproximateSize(), 20000);
   const int64_t max_repeats = 1000 + 12 * size;
   for (int64_t repeats = 0; proposals->size() < want && repeats < max_repeats;
@@ -94,7 +93,7 @@ absl::Status EvolutionarySearch::TakeDrafts(size_t want,
   std::stable_sort(
       drafts.begin(), drafts.end(),
       [](const Draft& x, const Draft& y) { return x.cycles < y.cycles; });
-  // The first draft left of the sketch that deserves a trial, if one does.
+  // The first remaining draft of the sketch that deserves a trial, if any does.
   const auto deserving = [&]() -> std::optional<size_t> {
     std::vector<double> guesses(space_->sketches().size(),
                                 std::numeric_limits<double>::infinity());
@@ -117,7 +116,7 @@ absl::Status EvolutionarySearch::TakeDrafts(size_t want,
     drafts.erase(drafts.begin() + static_cast<std::ptrdiff_t>(*at));
     TF_RETURN_IF_ERROR(Take(std::move(individual), proposals));
   }
-  // What is not taken may still be by the model, once it knows more.
+  // Drafts that are not proposed stay in the population for the model.
   for (Draft& draft : drafts) {
     if (static_cast<int>(population_.size()) >= options_.population) break;
     population_.push_back(std::move(draft.individual));

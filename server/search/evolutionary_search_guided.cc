@@ -1,5 +1,5 @@
-// What the search proposes once the model knows something: of the population,
-// of the neighbours of the fastest, and of sketches that deserve a trial.
+// Proposals by the trained model: from the population, from neighbours of the
+// fastest candidates, and from sketches that deserve a trial.
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -11,15 +11,15 @@
 namespace tilefarm::search {
 namespace {
 
-// Neighbours are of the fastest measured candidate of so many register tiles:
-// what one tile needs to be fast another may show. So many are made for each
-// proposal.
+// Neighbours are made of the fastest measured candidates of so many register
+// tiles, because one tile may show which decisions another one needs. So many
+// are made for each proposal.
 constexpr size_t kNeighbourParents = 4;
 constexpr size_t kNeighboursPerProposal = 16;
-// One of them in so many has a register tile that none had before; the others
-// go by StepShares.
+// One neighbour in so many has a register tile that no candidate had before;
+// StepShares chooses the others.
 constexpr int64_t kNeighboursPerNewTile = 2;
-// A sketch that deserves a trial sends its best by the model out of so many new
+// A sketch that deserves a trial proposes the best by the model of so many new
 // candidates.
 constexpr int kCandidatesPerShare = 32;
 
@@ -98,8 +98,8 @@ std::vector<Individual> EvolutionarySearch::Neighbours(size_t want) {
         parents[rng_.Below(parents.size())]->candidate;
     auto child = space_->Mutate(parent, rng_);
     if (!child.ok()) continue;
-    // Evolution saw most of them, and forgot those that the model of the day
-    // had no hopes for.
+    // Evolution has evaluated most of them, and dropped those that an earlier
+    // model ranked low.
     const uint64_t fingerprint = child->Fingerprint();
     if (tried_.contains(fingerprint) || !drawn.insert(fingerprint).second) {
       continue;
@@ -118,7 +118,7 @@ absl::Status EvolutionarySearch::TakeNeighbours(
   std::vector<Individual> neighbours = Neighbours(want);
   while (proposals->size() < want && !neighbours.empty()) {
     const bool new_tile = ++near_taken_ % kNeighboursPerNewTile == 0;
-    // Tiles that were tried in other company are new here.
+    // A tile that was tried with other decisions counts as new here.
     const size_t next = new_tile ? FirstWithNewTile(neighbours, near_tiles_)
                                  : steps_.Next(neighbours);
     if (!new_tile) steps_.Proposed(neighbours[next]);
@@ -141,7 +141,7 @@ std::vector<Individual> EvolutionarySearch::CandidatesOf(int sketch) {
       add(space_->Mutate(best_of_sketch_[index]->candidate, rng_));
     }
   }
-  // Draws are of any sketch, and cheap beside an evaluation.
+  // A draw may be of any sketch; it is cheap compared with an evaluation.
   const size_t draws = 2 * kCandidatesPerShare * space_->sketches().size();
   for (size_t i = 0; i < draws && made.size() < kCandidatesPerShare; ++i) {
     add(space_->Sample(rng_));
@@ -152,8 +152,8 @@ std::vector<Individual> EvolutionarySearch::CandidatesOf(int sketch) {
 
 absl::Status EvolutionarySearch::TakeShares(size_t want,
                                             std::vector<Proposal>* proposals) {
-  // Sketches are told apart by their trials alone, the candidates of each by
-  // the model.
+  // Sketches are compared by their trials alone, and the candidates of one
+  // sketch by the model.
   std::vector<double> guesses(space_->sketches().size(), 1);
   while (proposals->size() < want) {
     const std::optional<int> sketch = shares_.Next(guesses);

@@ -7,8 +7,8 @@
 namespace tilefarm::search {
 namespace {
 
-// Of a sample whose device was unsteady, against others: it says something
-// where nothing better does.
+// Weight of a sample whose device was unsteady: low, so that it matters only
+// where there are no better samples.
 constexpr float kUnsteadyWeight = 0.25f;
 
 }  // namespace
@@ -46,7 +46,7 @@ cost_model::Sample MakeSample(const Individual& individual, int64_t group,
   cost_model::Sample sample;
   sample.features = individual.features;
   sample.group = group;
-  sample.id = Sha256Prefix(candidate_id) | 1;  // 0 would be none
+  sample.id = Sha256Prefix(candidate_id) | 1;  // 0 means no id
   if (unsteady) sample.weight = kUnsteadyWeight;
   // The model compares seconds with the best of the group, and does so again
   // when a better one comes.

@@ -1,4 +1,4 @@
-// A candidate as the search carries it.
+// A candidate of the search, with its features.
 #ifndef TILEFARM_SERVER_SEARCH_INDIVIDUAL_H_
 #define TILEFARM_SERVER_SEARCH_INDIVIDUAL_H_
 
@@ -13,10 +13,10 @@
 
 namespace tilefarm::search {
 
-// From a candidate to one of the same sketch with one other decision.
+// The difference between two candidates of one sketch: one decision.
 struct Step {
   int decision = -1;  // which one; -1: more than one, or none
-  // What it is now: of a tiling its innermost factor.
+  // Its new value; for a tiling, the innermost factor.
   int64_t to = 0;
   auto operator<=>(const Step&) const = default;
 };
@@ -27,8 +27,8 @@ struct Individual {
   cost_model::FeatureRows features;
   float predicted = 0;
   double seconds = 0;    // measured; 0: not yet
-  bool in_space = true;  // has a candidate, so that it may breed
-  Step step;             // of a neighbour, from its parent
+  bool in_space = true;  // a point of the design space, so that it may breed
+  Step step;             // of a neighbour: from its parent
 };
 
 void Predict(const cost_model::CostModel& model,
@@ -39,7 +39,7 @@ void SortByPrediction(std::vector<Individual>& individuals);
 void Rank(const cost_model::CostModel& model,
           std::vector<Individual>& individuals);
 
-// What the model learns of one that took so many seconds; 0: it failed.
+// The training sample of a candidate that took so many seconds; 0: it failed.
 // `unsteady`: its device was not well.
 cost_model::Sample MakeSample(const Individual& individual, int64_t group,
                               const std::string& candidate_id, double seconds,
@@ -53,7 +53,7 @@ Step StepBetween(const space::Candidate& parent, const space::Candidate& child);
 // Equal for candidates of one sketch whose deepest tilings (those of spatial
 // loops) have the same innermost factors.
 uint64_t RegisterTile(const space::Candidate& candidate);
-// The first whose register tile is not one of these; 0 where there is none.
+// The index of the first whose register tile is not one of these; 0: none.
 size_t FirstWithNewTile(const std::vector<Individual>& individuals,
                         const absl::flat_hash_set<uint64_t>& tiles);
 

@@ -1,5 +1,5 @@
-// What a search remembers of candidates that were measured: the fastest, which
-// breed, and the latest, whose times may be corrected.
+// The measured candidates that a search remembers: the fastest, which breed,
+// and the latest, whose times may be corrected.
 #ifndef TILEFARM_SERVER_SEARCH_MEASURED_CANDIDATES_H_
 #define TILEFARM_SERVER_SEARCH_MEASURED_CANDIDATES_H_
 
@@ -14,18 +14,20 @@
 
 namespace tilefarm::search {
 
-// A value; bounded.
+// A value type of bounded size.
 class MeasuredCandidates {
  public:
-  // More than a device measures between two canaries, as a rule.
+  // Usually more than a device measures between two canaries.
   static constexpr size_t kMostRecent = 512;
 
   explicit MeasuredCandidates(size_t elite, size_t recent = kMostRecent)
       : most_elite_(elite), most_recent_(recent) {}
 
-  // Unless it failed (`seconds` 0). One outside of the space does not breed.
+  // Adds a candidate unless it failed (`seconds` 0). One outside the space does
+  // not breed.
   void Add(const std::string& candidate_id, Individual individual);
-  // Forgets it, among the elite as well; nullopt: it is not remembered.
+  // Removes and returns it, from the elite as well; nullopt: it is not
+  // remembered.
   std::optional<Individual> Take(const std::string& candidate_id);
 
   // Fastest first.

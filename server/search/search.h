@@ -28,9 +28,9 @@ struct SearchOptions {
   Strategy strategy = Strategy::kEvolutionary;
   int population = 512;  // candidates kept between generations
   int generations = 4;   // per call that needs new candidates
-  // Candidates looked at for each one proposed, at most: fewer while little is
-  // measured, since the best of very many by a model of few samples is mostly
-  // the model's error.
+  // Maximum number of candidates evaluated for each one proposed. It is lower
+  // while little is measured: the best of very many by a model of few samples
+  // is mostly an error of the model.
   int evaluations_per_proposal = 125;
   double mutation_probability = 0.85;
   double crossover_probability = 0.1;
@@ -38,14 +38,15 @@ struct SearchOptions {
   int initial_random = 32;  // trials before the model is trusted
   int retrain_every = 8;    // outcomes between trainings, growing with size
   std::string fingerprint;  // part of the candidate id
-  // Complete traces that are proposed before all others, of the space or not:
-  // what a user without records gets, so that tuning does not end below it.
+  // Complete traces that are proposed before all others, in the space or not:
+  // the schedules that a user without records gets, so that the result of
+  // tuning is not slower.
   std::vector<std::string> first_traces;
 };
 
 // A candidate about to be leased.
 struct Proposal {
-  space::Candidate candidate;  // none of first_traces outside of the space
+  space::Candidate candidate;  // empty for first_traces outside of the space
   std::string candidate_id;    // hash of (task, scheduled program, fingerprint)
   std::string trace;           // complete text
   std::string scheduled_hash;  // ir::ProgramHash
@@ -56,7 +57,7 @@ struct Outcome {
   std::string candidate_id;
   database::Status status = database::Status::kOk;
   double seconds = 0;  // median; only with kOk
-  // Its device was slow, a little or for a while: the time is less certain.
+  // Its device was unsteady: the time is less certain.
   bool unsteady = false;
 };
 
@@ -64,9 +65,9 @@ struct Outcome {
 // milliseconds (evolution, training): call them from the search thread.
 class Search {
  public:
-  // `known` are the task's records so far, with the times that hold now: never
-  // proposed again, and the first training set where their traces belong to the
-  // space. `model` may be shared with other tasks.
+  // `known`: the task's records so far, with their current times. They are not
+  // proposed again, and those in the space are the first training set. `model`
+  // may be shared with other tasks.
   static absl::StatusOr<std::unique_ptr<Search>> Create(
       std::shared_ptr<const space::DesignSpace> space,
       const target::Target& target, const std::string& task_id,
@@ -77,9 +78,8 @@ class Search {
   // Up to `count` candidates never proposed before; fewer, or none, only when
   // the space is exhausted.
   virtual absl::StatusOr<std::vector<Proposal>> Propose(int count) = 0;
-  // What came of a proposal. Once more for one that was measured again: from
-  // then on that time holds. (Of old ones that are not remembered any more
-  // nothing changes.)
+  // The outcome of a proposal. A second outcome of the same one replaces its
+  // time, unless the search no longer remembers it.
   virtual absl::Status Report(std::span<const Outcome> outcomes) = 0;
 
   // Metrics of the latest retraining, on results the model had not seen.

@@ -24,7 +24,7 @@ std::optional<int> SketchShares::Next(std::span<const double> guesses) const {
     leader = i;
   }
   std::optional<int> next;
-  // (trials up to kMinTrials, guess or seconds hoped for): the least.
+  // The least (trials up to kMinTrials, guess or hoped-for seconds).
   std::pair<int64_t, double> least;
   for (size_t i = 0; i < states_.size(); ++i) {
     if (!std::isfinite(guesses[i])) continue;

@@ -1,10 +1,10 @@
 // Which step away from the fastest candidates is taken next.
 //
-// A model that has seen a decision fail in bad company has no hopes for it in
-// good company, and by its word alone the same few decisions would be changed
-// again and again. So of the neighbours of the fastest every decision has its
-// turn, and in its turns everything it may become; only between steps alike
-// does the model choose.
+// A model that saw a decision together with bad ones predicts it to be bad
+// everywhere. By its predictions alone, the same few decisions would be changed
+// again and again. Therefore every decision of the fastest candidates gets its
+// turn, and so does each value of a decision; the model chooses only between
+// steps with equal claims.
 #ifndef TILEFARM_SERVER_SEARCH_STEP_SHARES_H_
 #define TILEFARM_SERVER_SEARCH_STEP_SHARES_H_
 
@@ -20,14 +20,13 @@ namespace tilefarm::search {
 
 class StepShares {
  public:
-  // The index of the one that is due, of neighbours ranked by the model; there
-  // is at least one.
+  // The index of the neighbour that is due. `ranked` by the model; not empty.
   size_t Next(std::span<const Individual> ranked) const;
   // The neighbour was proposed.
   void Proposed(const Individual& neighbour);
 
  private:
-  // Sketch and decision; the same and what it became.
+  // Counts by sketch and decision, and by these and the new value.
   std::map<std::pair<int, int>, int64_t> by_decision_;
   std::map<std::pair<int, Step>, int64_t> by_step_;
 };

@@ -1,5 +1,4 @@
-// What a client's certificate says about its owner. The handshake has verified
-// it already.
+// Name and role in a client's certificate, which the handshake has verified.
 #ifndef TILEFARM_SERVER_SECURITY_CERTIFICATE_H_
 #define TILEFARM_SERVER_SECURITY_CERTIFICATE_H_
 
@@ -22,7 +21,7 @@ struct CertificateFacts {
   absl::Time not_before, not_after;
 };
 
-// Unauthenticated where it has not exactly one common name and one role.
+// Unauthenticated: it does not have exactly one common name and one role.
 absl::StatusOr<CertificateFacts> ReadCertificate(std::string_view pem);
 
 }  // namespace tilefarm::security

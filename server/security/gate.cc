@@ -32,7 +32,7 @@ absl::Status TokenExpired(const std::string& name) {
 
 }  // namespace
 
-Gate::Stay::~Stay() { gate_.Leave(id_); }
+Gate::LiveCall::~LiveCall() { gate_.Leave(id_); }
 
 Gate::Gate(database::Store& store, Mode mode, Limits limits, Clock& clock)
     : store_(store),
@@ -91,7 +91,7 @@ absl::StatusOr<Caller> Gate::ByToken(std::string_view header) {
         "the authorization is no bearer token: \"Bearer TOKEN\"");
   }
   const std::string hash = TokenHash(header.substr(kBearer.size()));
-  // All of them, whichever it is.
+  // Compares with all of them, so that the time does not depend on which fits.
   const database::TokenRow* found = nullptr;
   for (const database::TokenRow& token : tokens_) {
     if (SameHash(token.sha256, hash)) found = &token;
@@ -256,13 +256,12 @@ absl::Status Gate::CheckSize(std::string_view path, int64_t bytes) const {
 
 // --- Calls that last --------------------------------------------------------
 
-absl::StatusOr<std::unique_ptr<Gate::Stay>> Gate::Enter(const Caller& caller,
-                                                        CallKind kind,
-                                                        Close close) {
+absl::StatusOr<std::unique_ptr<Gate::LiveCall>> Gate::Enter(
+    const Caller& caller, CallKind kind, Close close) {
   MutexLock lock(mutex_);
   TF_RETURN_IF_ERROR(StillValid(caller));
   int& count = counts_[{IdentityOf(caller), kind}];
-  // Where nothing is proved everybody shares one identity.
+  // Without credentials all callers share one identity.
   const int most = caller.open || caller.role == Role::kWorker
                        ? limits_.worker_streams
                    : kind == CallKind::kTransfer ? limits_.user_transfers
@@ -277,7 +276,7 @@ absl::StatusOr<std::unique_ptr<Gate::Stay>> Gate::Enter(const Caller& caller,
   ++count;
   const int64_t id = next_live_++;
   live_.emplace(id, Live{caller, kind, std::move(close)});
-  return std::unique_ptr<Stay>(new Stay(*this, id));
+  return std::unique_ptr<LiveCall>(new LiveCall(*this, id));
 }
 
 void Gate::Leave(int64_t id) {

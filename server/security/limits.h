@@ -1,5 +1,5 @@
-// Every limit that keeps a client from taking the whole server: sizes of
-// messages, rates and counts. Limits of single strings and lists are in
+// The limits that keep one client from using up the server: sizes of messages,
+// rates and counts. Limits of single strings and lists are in
 // proto/tilefarm/v1/message_limits.cc, durations of the farm in
 // server/farm/timeouts.h.
 #ifndef TILEFARM_SERVER_SECURITY_LIMITS_H_
@@ -13,44 +13,45 @@ namespace tilefarm::security {
 
 struct Limits {
   // --- Sizes of one message from a client ---
-  // A program (ir::Limits: 4 MiB) and a trace.
+  // Holds a program (ir::Limits: 4 MiB) and a trace.
   int64_t program_bytes = 8 << 20;
-  // A result with its samples, or the leases held.
+  // Holds a result with its samples, or the list of held leases.
   int64_t farm_bytes = 4 << 20;
-  // One record as JSON; it holds a program and a trace.
+  // Holds one record as JSON, with a program and a trace.
   int64_t record_bytes = 16 << 20;
-  // Everything else: names and numbers.
+  // For all other messages: names and numbers.
   int64_t small_bytes = 64 << 10;
 
   // --- Calls of one identity (a name in a role) ---
-  // A token bucket: so many calls at once, and so many a second after that.
+  // A token bucket: its size in calls, and calls per second.
   double user_burst = 200;
   double user_calls_per_second = 50;
-  // Workers may share one identity and come back all at once.
+  // Workers may share one identity and reconnect at the same time.
   double worker_burst = 2000;
   double worker_calls_per_second = 200;
-  // Calls that last (Watch, Measure, the farm's stream) at the same time.
+  // Lasting calls (Watch, Measure, the farm's stream) at the same time.
   int user_streams = 64;
   int worker_streams = 4096;
   // DbExport and DbImport, each of which takes a thread.
   int user_transfers = 4;
 
   // --- One stream of a worker ---
-  // Messages at once, and a second after that; 16 KiB of one message count as
-  // one more. A worker that comes back sends all results that waited.
+  // A token bucket: its size in messages, and messages per second. Each 16 KiB
+  // of a message count as one more message. A worker that reconnects sends all
+  // results that it has kept.
   double stream_burst = 8192;
   double stream_messages_per_second = 2000;
-  // What the server has to say and the worker has not read: beyond these the
-  // server reads no more from it, and hands it nothing out.
+  // Messages that the worker has not read. Beyond these limits the server reads
+  // nothing from the worker and grants it no leases.
   int unread_messages = 256;
   int64_t unread_bytes = 4 << 20;
-  // Devices of one credential ("NAME", "NAME.SUFFIX"), and in all, connected or
-  // not. What is known of each stays in memory until it is forgotten.
+  // Devices of one credential ("NAME", "NAME.SUFFIX"), and of all, connected or
+  // not. Each one uses memory until it is forgotten.
   int worker_devices = 1024;
   int devices = 8192;
 
   // --- Jobs that have not ended ---
-  // Of one user, and in all; and the bytes of their programs and sketches.
+  // Numbers of one user and of all, and the bytes of programs and sketches.
   int user_jobs = 1000;
   int jobs = 10'000;
   int64_t user_jobs_bytes = 64 << 20;
@@ -63,12 +64,12 @@ struct Limits {
   absl::Duration handshake = absl::Seconds(10);
   // A connection without calls is closed after this.
   absl::Duration connection_idle = absl::Minutes(15);
-  // Threads of gRPC for calls that are short.
+  // gRPC's threads for short calls.
   int threads = 64;
 
-  // How often live calls are held against revocation and expiry.
+  // How often the credentials of live calls are checked again.
   absl::Duration sweep = absl::Milliseconds(500);
-  // Between two looks at certificate, key and CA files.
+  // How often certificate, key and CA files are checked for changes.
   absl::Duration reload = absl::Seconds(1);
 };
 

@@ -1,4 +1,4 @@
-// Token buckets, one an identity.
+// Token buckets, one for each identity.
 #ifndef TILEFARM_SERVER_SECURITY_RATE_LIMITER_H_
 #define TILEFARM_SERVER_SECURITY_RATE_LIMITER_H_
 
@@ -15,11 +15,11 @@ class RateLimiter {
   RateLimiter(double burst, double per_second)
       : burst_(burst), per_second_(per_second) {}
 
-  // Zero: `calls` more are fine, and counted. Otherwise how long to wait for
-  // them; nothing is counted, so that trying in vain does not prolong the wait.
+  // Zero: `calls` more are permitted, and counted. Otherwise the time to wait
+  // for them; nothing is counted then, so that retries do not prolong the wait.
   absl::Duration Take(const std::string& identity, absl::Duration now,
                       double calls = 1);
-  // Forgets those whose bucket is full again.
+  // Forgets identities whose bucket is full.
   void Prune(absl::Duration now);
   size_t size() const { return buckets_.size(); }
 

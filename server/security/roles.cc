@@ -9,17 +9,17 @@ constexpr Method kMethods[] = {
     {"/tilefarm.v1.Tune/Submit", Access::kUsers, Size::kProgram},
     {"/tilefarm.v1.Tune/Watch", Access::kUsers},
     {"/tilefarm.v1.Tune/ListJobs", Access::kUsers},
-    // Users: their own jobs.
+    // Users may change only their own jobs.
     {"/tilefarm.v1.Tune/Cancel", Access::kUsers},
     {"/tilefarm.v1.Tune/ListDevices", Access::kUsers},
-    // Users: reservations of their own; the rest is the admins'.
+    // Users may make reservations for themselves; other orders need an admin.
     {"/tilefarm.v1.Tune/ChangeDevice", Access::kUsers},
     {"/tilefarm.v1.Tune/DeviceLog", Access::kUsers},
     {"/tilefarm.v1.Tune/Best", Access::kUsers, Size::kProgram},
     {"/tilefarm.v1.Tune/Measure", Access::kUsers, Size::kProgram},
     {"/tilefarm.v1.Tune/DbStats", Access::kUsers},
     {"/tilefarm.v1.Tune/DbExport", Access::kUsers},
-    // What is imported is believed.
+    // Imported records are believed, so this needs an admin.
     {"/tilefarm.v1.Tune/DbImport", Access::kAdmins, Size::kRecord},
 
     {"/tilefarm.v1.Admin/CreateToken", Access::kAdmins},
@@ -27,14 +27,14 @@ constexpr Method kMethods[] = {
     {"/tilefarm.v1.Admin/Revoke", Access::kAdmins},
     {"/tilefarm.v1.Admin/TokenLog", Access::kAdmins},
 
-    // A probe learns that the server lives, and nothing else. Watching takes a
-    // stream, so it takes a credential.
+    // A probe learns only that the server is alive. Watch needs a stream, and
+    // therefore a credential.
     {"/grpc.health.v1.Health/Check", Access::kAnyone},
     {"/grpc.health.v1.Health/Watch", Access::kUsers},
     {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
      Access::kUsers},
 
-    // The pages of the HTTP port, by the same rules.
+    // The pages of the HTTP port have the same rules.
     {"/healthz", Access::kAnyone},
     {"/readyz", Access::kAnyone},
     {"/metrics", Access::kUsers},

@@ -1,4 +1,4 @@
-// Who may call what: the one table.
+// The table that says which role may call which method.
 #ifndef TILEFARM_SERVER_SECURITY_ROLES_H_
 #define TILEFARM_SERVER_SECURITY_ROLES_H_
 
@@ -17,7 +17,7 @@ enum class Role { kWorker, kUser, kAdmin };
 std::string_view RoleName(Role role);
 std::optional<Role> ParseRole(std::string_view name);
 
-// Who may call a method, the least of them: an admin may call all of them.
+// The lowest role that may call a method. An admin may call all methods.
 enum class Access {
   kAnyone,  // without credentials, also beyond loopback
   kWorkers,
@@ -25,7 +25,7 @@ enum class Access {
   kAdmins,
 };
 
-// How large one message of a client may be.
+// Which limit applies to the size of a client's message.
 enum class Size { kSmall, kProgram, kFarm, kRecord };
 
 struct Method {
@@ -36,7 +36,7 @@ struct Method {
 
 // Every method of every service that the server offers.
 std::span<const Method> Methods();
-// Null where there is no such method: nobody may call it.
+// Null: there is no such method, and nobody may call it.
 const Method* FindMethod(std::string_view path);
 
 bool MayCall(Role role, Access access);

@@ -75,7 +75,7 @@ absl::Time TimeOfText(const std::string& text, absl::Time when_empty) {
   if (text.empty()) return when_empty;
   absl::Time time;
   std::string error;
-  // What cannot be read has passed: a damaged date must not let anybody in.
+  // An unreadable date counts as passed: a damaged row must not admit anybody.
   if (!absl::ParseTime(kTimeFormat, text, &time, &error)) {
     return absl::InfinitePast();
   }

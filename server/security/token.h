@@ -1,5 +1,5 @@
-// Bearer tokens: secrets that stand for a name in a role. The server keeps
-// their SHA-256 alone.
+// Bearer tokens: secrets that stand for a name and a role. The server stores
+// only their SHA-256.
 #ifndef TILEFARM_SERVER_SECURITY_TOKEN_H_
 #define TILEFARM_SERVER_SECURITY_TOKEN_H_
 
@@ -16,17 +16,17 @@ namespace tilefarm::security {
 // "tilefarm_" and 256 random bits in hexadecimal; the prefix lets scanners for
 // leaked secrets find one.
 std::string NewToken();
-// In hexadecimal; what is stored.
+// The hash that is stored, in hexadecimal.
 std::string TokenHash(std::string_view token);
-// Takes the same time wherever they differ.
+// Compares in constant time.
 bool SameHash(std::string_view a, std::string_view b);
 
-// InvalidArgument unless it can name a credential: 1 to 64 letters, digits,
-// '.', '-', '_', '@'.
+// InvalidArgument unless it is a valid name of a credential: 1 to 64 letters,
+// digits, '.', '-', '_', '@'.
 absl::Status CheckName(std::string_view name);
 
-// A row to store, and the token, which is not in it. `lifetime` may be
-// infinite. InvalidArgument: bad name, or a lifetime that is none.
+// A row to store, and the token, which the row does not contain. `lifetime` may
+// be infinite. InvalidArgument: bad name or lifetime.
 struct NewTokenRow {
   database::TokenRow row;
   std::string token;
@@ -34,7 +34,7 @@ struct NewTokenRow {
 absl::StatusOr<NewTokenRow> MakeToken(const std::string& name, Role role,
                                       absl::Duration lifetime, absl::Time now);
 
-// Times in the database: RFC 3339 in UTC; "" is never.
+// Times in the database: RFC 3339 in UTC; "" means never.
 std::string TimeText(absl::Time time);
 absl::Time TimeOfText(const std::string& text, absl::Time when_empty);
 

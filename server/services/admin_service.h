@@ -1,4 +1,4 @@
-// Tokens and revocation over the wire. Translates and delegates.
+// The gRPC service for tokens and revocation. Translates and delegates.
 #ifndef TILEFARM_SERVER_SERVICES_ADMIN_SERVICE_H_
 #define TILEFARM_SERVER_SERVICES_ADMIN_SERVICE_H_
 

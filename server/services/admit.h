@@ -1,4 +1,4 @@
-// What a handler asks of the gate before it does anything.
+// Checks that a handler makes at the gate before it does anything.
 #ifndef TILEFARM_SERVER_SERVICES_ADMIT_H_
 #define TILEFARM_SERVER_SERVICES_ADMIT_H_
 
@@ -16,8 +16,8 @@
 
 namespace tilefarm::services {
 
-// InvalidArgument or ResourceExhausted where the message was refused when it
-// was read (proto/tilefarm/v1/message_limits.h) or is too large for the method.
+// InvalidArgument or ResourceExhausted: the message was refused when it was
+// read (proto/tilefarm/v1/message_limits.h), or is too large for the method.
 inline absl::Status CheckMessage(const security::Gate& gate,
                                  std::string_view path,
                                  const google::protobuf::Message& message) {
@@ -30,7 +30,7 @@ inline absl::Status CheckMessage(const security::Gate& gate,
   return gate.CheckSize(path, static_cast<int64_t>(message.ByteSizeLong()));
 }
 
-// The caller, whose request CheckMessage lets pass.
+// The caller, after CheckMessage has accepted the request.
 inline absl::StatusOr<security::Caller> Admit(
     security::Gate& gate, const grpc::ServerContextBase& context,
     std::string_view path, const google::protobuf::Message& request) {
@@ -38,9 +38,10 @@ inline absl::StatusOr<security::Caller> Admit(
   return gate.Identify(CredentialsOf(context));
 }
 
-// For an import or export, which takes a thread: cut off where the caller's
-// credential goes. The context outlives the answer.
-inline absl::StatusOr<std::unique_ptr<security::Gate::Stay>> EnterTransfer(
+// For an import or export, which occupies a thread: the call is cancelled when
+// the caller's credential is revoked or expires. The context outlives the
+// returned object.
+inline absl::StatusOr<std::unique_ptr<security::Gate::LiveCall>> EnterTransfer(
     security::Gate& gate, grpc::ServerContext& context) {
   TF_ASSIGN_OR_RETURN(const security::Caller caller,
                       gate.Identify(CredentialsOf(context)));

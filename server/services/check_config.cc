@@ -24,7 +24,7 @@ absl::Status CheckDatabase(const std::string& path) {
     return database::Store::Open(path, database::Store::Mode::kReadOnly)
         .status();
   }
-  // SQLite keeps files of its own beside it.
+  // SQLite creates further files in the same folder.
   std::string folder = std::filesystem::path(path).parent_path().string();
   if (folder.empty()) folder = ".";
   if (access(folder.c_str(), W_OK | X_OK) != 0) {

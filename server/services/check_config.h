@@ -1,4 +1,4 @@
-// What can be said of a server's options without starting one.
+// Checks a server's options without starting it.
 #ifndef TILEFARM_SERVER_SERVICES_CHECK_CONFIG_H_
 #define TILEFARM_SERVER_SERVICES_CHECK_CONFIG_H_
 
@@ -9,10 +9,10 @@
 
 namespace tilefarm::services {
 
-// Every problem found, as a sentence; empty where a server would start: where
-// it may listen, files of certificates and keys (there, private, fitting each
-// other, not expired), the database (there or to be made, readable, a schema
-// that this server knows). Changes nothing; a server may be running.
+// Every problem found, as a sentence; empty: a server would start. Checks where
+// it may listen, the files of certificates and keys (present, private,
+// matching, not expired), and the database (present or possible to create,
+// readable, with a known schema). Changes nothing; a server may be running.
 std::vector<std::string> CheckConfig(const ServerOptions& options);
 
 }  // namespace tilefarm::services

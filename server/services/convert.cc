@@ -16,13 +16,13 @@ namespace {
 constexpr size_t kMaxErrorText = 16 << 10;
 constexpr uint32_t kMaxCores = 4096;
 constexpr uint64_t kMaxDeviceBytes = uint64_t{1} << 50;
-// Of an interval and of the samples that it was made of; texts round.
+// Relative error allowed between an interval and its samples: JSON rounds.
 constexpr double kRounding = 1e-9;
 
-// A time, an error or a rate that may be stored and compared.
+// Whether a time, an error or a rate can be stored and compared.
 bool Sane(double value) { return std::isfinite(value) && value >= 0; }
 
-// What is wrong with it; empty: nothing.
+// The problem of the measurement; empty: none.
 std::string Nonsense(const v1::Measurement& measurement) {
   const auto status = database::ParseStatus(measurement.status());
   if (!status.has_value()) {
@@ -45,7 +45,7 @@ std::string Nonsense(const v1::Measurement& measurement) {
   if (*status != database::Status::kOk) return "";
   const double median = measurement.median_seconds();
   if (median <= 0) return "success in no time";
-  // Of several samples the median is one of them, or lies between two.
+  // The median is one of the samples, or lies between two of them.
   const auto& samples = measurement.seconds();
   if (!samples.empty()) {
     const auto [least, most] =
@@ -54,7 +54,7 @@ std::string Nonsense(const v1::Measurement& measurement) {
       return "a median that is none of its samples";
     }
   }
-  // An interval of zeros stands for none.
+  // An interval of zeros means that there is none.
   const double low = measurement.ci_low_seconds();
   const double high = measurement.ci_high_seconds();
   if ((low != 0 || high != 0) &&
@@ -64,7 +64,7 @@ std::string Nonsense(const v1::Measurement& measurement) {
   return "";
 }
 
-// What the device said of itself: numbers, texts and flags by name.
+// What the device announced: numbers, texts and flags by name.
 absl::Status CheckDeviceState(const std::string& text) {
   if (text.empty()) return absl::OkStatus();
   const auto json = ParseJson(text);
@@ -81,7 +81,7 @@ std::string Rfc3339(absl::Time time) {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone());
 }
 
-// A number of a JSON object that a worker wrote; 0 where there is none.
+// A number in a worker's JSON object; 0: it is not there.
 double NumberIn(const std::string& object, const char* key) {
   const auto json = ParseJson(object);
   if (!json.is_object() || !json.contains(key)) return 0;
@@ -89,7 +89,7 @@ double NumberIn(const std::string& object, const char* key) {
   return value.is_number() ? value.get<double>() : 0;
 }
 
-// Of a SubmitRequest or a JobTarget: both say what its caches are.
+// The caches in a SubmitRequest or a JobTarget.
 template <typename Message>
 jobs::JobTarget ToTarget(const std::string& key, const Message& message) {
   jobs::JobTarget target = {.key = key, .caches = std::nullopt};
@@ -196,7 +196,7 @@ absl::StatusOr<farm::WorkerResult> FromProto(const v1::Result& result) {
   measured.ci_high_seconds = in.ci_high_seconds();
   measured.stopped_early = in.stopped_early();
   measured.verified = in.verified() && measured.status == database::Status::kOk;
-  // Of a wrong result they may be infinite or no number, and are kept so.
+  // The errors of a wrong result may be infinite or NaN, and are kept.
   measured.max_abs_error = in.max_abs_error();
   measured.max_rel_error = in.max_rel_error();
   measured.compile_seconds = in.compile_seconds();

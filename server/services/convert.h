@@ -1,6 +1,6 @@
-// Wire messages to and from the farm's and the jobs' own types. Lengths were
+// Converts between wire messages and the types of farm and jobs. Lengths were
 // checked before a message was parsed (proto/tilefarm/v1/message_limits.h);
-// whether what a worker says makes sense is checked here.
+// values from workers are checked here.
 #ifndef TILEFARM_SERVER_SERVICES_CONVERT_H_
 #define TILEFARM_SERVER_SERVICES_CONVERT_H_
 
@@ -14,12 +14,11 @@
 
 namespace tilefarm::services {
 
-// InvalidArgument: a size that no machine has, a label without a name.
+// InvalidArgument: an impossible size, or a label without a name.
 absl::StatusOr<farm::WorkerHello> FromProto(const v1::Hello& hello);
 std::vector<farm::HeldLease> FromProto(const v1::State& state);
-// A measurement that makes no sense (unknown status, times that are no times)
-// becomes a run_error that says so. InvalidArgument: a device state that is no
-// flat JSON object.
+// An invalid measurement (unknown status, impossible times) becomes a run_error
+// with the reason. InvalidArgument: the device state is not a flat JSON object.
 absl::StatusOr<farm::WorkerResult> FromProto(const v1::Result& result);
 jobs::JobSpec FromProto(const v1::SubmitRequest& request);
 

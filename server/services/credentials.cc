@@ -30,7 +30,7 @@ template <typename Metadata>
 std::string ValueOf(const Metadata& metadata, const char* key) {
   const auto [begin, end] = metadata.equal_range(key);
   if (begin == end) return "";
-  // Two of them: neither counts, but something was said.
+  // Two headers: neither counts, but the call is not one without credentials.
   return std::next(begin) == end ? ToString(begin->second) : "twice";
 }
 
@@ -38,7 +38,7 @@ class Processor : public grpc::AuthMetadataProcessor {
  public:
   explicit Processor(security::Gate& gate) : gate_(gate) {}
 
-  // All of it is looking things up in memory.
+  // Only looks things up in memory, so it does not block gRPC.
   bool IsBlocking() const override { return false; }
 
   grpc::Status Process(const InputMetadata& metadata,

@@ -1,4 +1,4 @@
-// Between gRPC's security and server/security.
+// Connects gRPC's security with server/security.
 #ifndef TILEFARM_SERVER_SERVICES_CREDENTIALS_H_
 #define TILEFARM_SERVER_SERVICES_CREDENTIALS_H_
 
@@ -13,13 +13,14 @@
 
 namespace tilefarm::services {
 
-// Plain text without TLS files. With them every call passes the gate before its
-// first message is read, and rotated files are taken up by themselves. The gate
-// outlives the server. NotFound, InvalidArgument, PermissionDenied: the files.
+// Plain text without TLS files. With them, every call passes the gate before
+// its first message is read, and changed files are loaded automatically. The
+// gate outlives the server. NotFound, InvalidArgument, PermissionDenied: the
+// files are missing, invalid or not private.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
     const ListenSecurity& security, security::Gate& gate);
 
-// What a call brought along.
+// The credentials of a call.
 security::Credentials CredentialsOf(const grpc::ServerContextBase& context);
 
 }  // namespace tilefarm::services

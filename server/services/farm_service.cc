@@ -23,25 +23,25 @@ constexpr char kConnect[] = "/tilefarm.v1.Farm/Connect";
 
 using Reactor = grpc::ServerBidiReactor<v1::WorkerMessage, v1::ServerMessage>;
 
-// So much of a message counts as one message more.
+// Each so many bytes of a message count as one more message.
 constexpr double kBytesOfOneMessage = 16 << 10;
 
-// So many acknowledgements do not wait for a message to go with.
+// So many acknowledgements are sent without waiting for another message.
 constexpr int kMaxWaitingAcks = 64;
 
-// The sending half of a stream. The farm may hold it longer than the stream
-// lives; sends to an ended stream go nowhere. Each message costs the server a
-// write and two threads a wake-up, so acknowledgements, for which nobody waits,
-// go with the next message: where there is work, that is the next lease.
+// The sending half of a stream. The farm may hold it after the stream has
+// ended; it then drops what it is given. Each message costs the server a write
+// and two wake-ups of threads. Acknowledgements, for which nobody waits, are
+// therefore sent with the next message, which is usually the next lease.
 //
-// A worker that does not read what it is sent is not read from either, so that
-// what waits for it is bounded.
+// While a worker does not read what it is sent, nothing is read from it either,
+// so that the queue of its messages is bounded.
 class Link : public farm::WorkerLink {
  public:
   Link(Reactor* reactor, const security::Limits& limits)
       : reactor_(reactor), limits_(limits) {}
 
-  // Sends the first message, then whatever the farm had to say before it.
+  // Sends the first message, then those that the farm has queued before it.
   void Start(v1::ServerMessage welcome) {
     MutexLock lock(mutex_);
     started_ = true;
@@ -97,8 +97,8 @@ class Link : public farm::WorkerLink {
       StartRead(std::exchange(reading_later_, nullptr));
     }
   }
-  // The next message, once the worker has read enough of what it was sent,
-  // unless the stream has been finished.
+  // Reads the next message, when the worker has read enough of its own
+  // messages, unless the stream has ended.
   void Read(v1::WorkerMessage* message) {
     MutexLock lock(mutex_);
     if (IsClogged()) {
@@ -107,7 +107,7 @@ class Link : public farm::WorkerLink {
       StartRead(message);
     }
   }
-  // The reactor is about to go.
+  // The reactor is about to be destroyed.
   void Detach() {
     MutexLock lock(mutex_);
     reactor_ = nullptr;
@@ -149,14 +149,14 @@ class Link : public farm::WorkerLink {
   Mutex mutex_;
   Reactor* reactor_ ABSL_GUARDED_BY(mutex_);
   const security::Limits limits_;
-  // The front is being written while writing_.
+  // While writing_, the front is being written.
   std::deque<v1::ServerMessage> queue_ ABSL_GUARDED_BY(mutex_);
   int64_t unsent_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the queue
-  // Where the next message goes that is not asked for yet; null: it is.
+  // The target of a read that waits for the worker; null: none waits.
   v1::WorkerMessage* reading_later_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  // For the next message.
+  // Acknowledgements for the next message.
   google::protobuf::RepeatedPtrField<v1::Ack> acks_ ABSL_GUARDED_BY(mutex_);
-  absl::Duration acks_since_ ABSL_GUARDED_BY(mutex_);  // the first of them
+  absl::Duration acks_since_ ABSL_GUARDED_BY(mutex_);  // time of the first one
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
@@ -213,7 +213,7 @@ class Stream : public Reactor {
  private:
   absl::Status Enter(const security::Credentials& credentials) {
     TF_ASSIGN_OR_RETURN(caller_, gate_.Identify(credentials));
-    TF_ASSIGN_OR_RETURN(stay_,
+    TF_ASSIGN_OR_RETURN(live_call_,
                         gate_.Enter(caller_, security::CallKind::kStream,
                                     [link = link_](const absl::Status& why) {
                                       link->Close(why);
@@ -230,7 +230,7 @@ class Stream : public Reactor {
           absl::StrCat("too many messages: a stream may bring ",
                        gate_.limits().stream_messages_per_second, " a second"));
     }
-    // One with nothing in it that is known here is of a later protocol.
+    // A message without known content is of a later protocol.
     if (message_.has_hello()) TF_RETURN_IF_ERROR(TakeHello());
     if (session_ == 0 && (message_.has_result() || message_.has_state())) {
       return absl::InvalidArgumentError("the first message must be a hello");
@@ -273,11 +273,11 @@ class Stream : public Reactor {
   const FarmServiceOptions& options_;
   const std::shared_ptr<Link> link_;
   security::Caller caller_;
-  std::unique_ptr<security::Gate::Stay> stay_;
+  std::unique_ptr<security::Gate::LiveCall> live_call_;
   v1::WorkerMessage message_;
   security::RateLimiter rate_;
-  // 0 before the hello. Written by the read that brought it; OnCancel may come
-  // meanwhile, and OnDone, which follows every read, disconnects all the same.
+  // 0 before the hello. Written by the read of the hello. OnCancel may run at
+  // the same time; OnDone, which follows every read, disconnects in any case.
   std::atomic<int64_t> session_{0};
 };
 

@@ -1,4 +1,4 @@
-// The farm's protocol on gRPC: one stream a worker. Translates and delegates.
+// The farm's protocol on gRPC: one stream per worker. Translates and delegates.
 #ifndef TILEFARM_SERVER_SERVICES_FARM_SERVICE_H_
 #define TILEFARM_SERVER_SERVICES_FARM_SERVICE_H_
 

@@ -12,7 +12,8 @@
 namespace tilefarm::services {
 namespace {
 
-// An answer about the database holds so long; who asks waits so long for one.
+// How long an answer about the database is valid, and how long a request waits
+// for one.
 constexpr absl::Duration kFresh = absl::Seconds(1);
 constexpr absl::Duration kPatience = absl::Seconds(2);
 
@@ -29,8 +30,8 @@ int StatusOf(const absl::Status& refused) {
 
 }  // namespace
 
-// Writes on a thread of its own, since a disk that hangs must not take the
-// other pages along; only when somebody asks.
+// Writes to the database on a thread of its own, so that a disk that hangs does
+// not block the other pages. It writes only on request.
 class Pages::WriteProbe {
  public:
   explicit WriteProbe(std::function<absl::Status()> write)
@@ -48,7 +49,7 @@ class Pages::WriteProbe {
     MutexLock lock(mutex_);
     const absl::Duration now = Clock::Real().Monotonic();
     if (last_.has_value() && !wanted_ && now - at_ < kFresh) return *last_;
-    // Whoever asked before has waited for this one already.
+    // An earlier request has already waited for this answer.
     const bool hangs = wanted_;
     wanted_ = true;
     changed_.NotifyAll();
@@ -96,7 +97,8 @@ Pages::~Pages() = default;
 
 http::Response Pages::Answer(const http::Request& request,
                              const http::Answers& answers) {
-  // Nothing is looked up for a caller who may not know that it is there.
+  // Checked before anything is looked up, so that a caller without permission
+  // cannot tell which pages exist.
   if (options_.gate != nullptr) {
     const absl::Status allowed = options_.gate->Authorize(
         request.path, {.certificate = request.certificate,

@@ -1,8 +1,8 @@
 // The pages of the HTTP port:
 //
-//   /metrics  Prometheus' text                          users
-//   /healthz  the process answers, and its loops move   anyone
-//   /readyz   and the database takes writes             anyone
+//   /metrics  Prometheus' text                              users
+//   /healthz  the process answers, its loops make progress  anyone
+//   /readyz   and the database accepts writes               anyone
 //
 // On loopback, and with --insecure, everything is open, as it is for gRPC.
 #ifndef TILEFARM_SERVER_SERVICES_HTTP_PAGES_H_
@@ -23,15 +23,15 @@ namespace tilefarm::services {
 struct PagesOptions {
   // Null: no credentials are asked for.
   security::Gate* gate = nullptr;
-  // All but http_answers.
+  // Fills in all but http_answers.
   std::function<ServerFigures()> figures;
-  // The loop that does not move, in words; empty: all do.
+  // A text that names the loop without progress; empty: none.
   std::function<std::string()> stuck;
-  // Writes to the database; may take as long as the disk does.
+  // Writes to the database. May take as long as the disk.
   std::function<absl::Status()> write;
 };
 
-// Of one thread.
+// Not thread-safe.
 class Pages {
  public:
   explicit Pages(PagesOptions options);

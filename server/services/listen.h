@@ -1,5 +1,5 @@
-// Where a server may listen, and on which conditions. The same rule for every
-// port that it opens.
+// Where a server may listen, and under which conditions. The rule applies to
+// every port that it opens.
 #ifndef TILEFARM_SERVER_SERVICES_LISTEN_H_
 #define TILEFARM_SERVER_SERVICES_LISTEN_H_
 
@@ -14,21 +14,21 @@ namespace tilefarm::services {
 struct ListenSecurity {
   std::string tls_cert, tls_key;
   std::string tls_client_ca;  // demand client certificates that it signed
-  // Beyond loopback a token is enough, no client certificate.
+  // Beyond loopback, a token suffices instead of a client certificate.
   bool tokens_only = false;
-  // Beyond loopback without TLS or authentication.
+  // Allows listening beyond loopback without TLS or authentication.
   bool insecure = false;
 
   bool tls() const { return !tls_cert.empty(); }
 };
 
 // InvalidArgument unless the address is HOST:PORT and either loopback
-// (127.0.0.0/8, ::1, localhost), or encrypted and authenticated, or knowingly
-// neither. The message says which option is missing.
+// (127.0.0.0/8, ::1, localhost), or encrypted and authenticated, or explicitly
+// insecure. The message says which option is missing.
 absl::Status CheckListenAddress(std::string_view address,
                                 const ListenSecurity& security = {});
 
-// What --insecure means, for people; empty where it changes nothing.
+// The effect of --insecure, for people; empty: it has none.
 std::string InsecureWarning(std::string_view address,
                             const ListenSecurity& security);
 

@@ -135,7 +135,7 @@ ProcessFigures ReadProcessFigures() {
   ProcessFigures figures;
   std::stringstream stat;
   stat << std::ifstream("/proc/self/stat").rdbuf();
-  // The name, in parentheses, may hold spaces; behind it is field 3.
+  // The name, in parentheses, may contain spaces; field 3 follows it.
   const std::string text = stat.str();
   std::istringstream rest(text.substr(text.rfind(')') + 1));
   std::string word;

@@ -1,5 +1,4 @@
-// What the server says of itself in numbers: collected from its parts, written
-// as Prometheus' text.
+// The server's metrics: collected from its parts, written as Prometheus' text.
 #ifndef TILEFARM_SERVER_SERVICES_METRICS_H_
 #define TILEFARM_SERVER_SERVICES_METRICS_H_
 
@@ -14,7 +13,7 @@
 
 namespace tilefarm::services {
 
-// Of /proc/self; what the system does not tell is 0.
+// From /proc/self; 0 where the system does not tell.
 struct ProcessFigures {
   double cpu_seconds = 0;
   double start_time = 0;  // Unix
@@ -25,7 +24,7 @@ ProcessFigures ReadProcessFigures();
 
 struct ServerFigures {
   std::string release, fingerprint;
-  // Every state is there, also with none.
+  // All states are present, also those with no device.
   std::map<std::string, int> jobs, devices;
   farm::FarmFigures farm;
   jobs::WriterFigures writer;

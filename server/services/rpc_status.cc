@@ -5,8 +5,8 @@
 namespace tilefarm::services {
 namespace {
 
-// Well below the 8 KiB of metadata that a peer accepts, percent-encoding
-// included.
+// Far below the 8 KiB of metadata that a peer accepts, including
+// percent-encoding.
 constexpr size_t kMaxMessage = 2000;
 
 }  // namespace

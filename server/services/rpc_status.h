@@ -1,5 +1,5 @@
-// absl::Status on one side of an RPC, grpc::Status on the other. The codes are
-// the same numbers.
+// Converts between absl::Status and grpc::Status, whose codes are the same
+// numbers.
 #ifndef TILEFARM_SERVER_SERVICES_RPC_STATUS_H_
 #define TILEFARM_SERVER_SERVICES_RPC_STATUS_H_
 
@@ -9,7 +9,7 @@
 
 namespace tilefarm::services {
 
-// Messages are cut where gRPC's limit on metadata would drop the whole status.
+// Long messages are cut, because gRPC drops a status above its metadata limit.
 grpc::Status ToGrpc(const absl::Status& status);
 absl::Status FromGrpc(const grpc::Status& status);
 

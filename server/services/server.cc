@@ -30,18 +30,18 @@
 namespace tilefarm::services {
 namespace {
 
-// Of what the server sends: records and schedules.
+// Size limit of messages that the server sends: records and schedules.
 constexpr int kMaxSendBytes = 64 << 20;
-// What a peer may send on a stream before it is read.
+// Bytes that a peer may send on a stream before they are read.
 constexpr int kStreamWindowBytes = 256 << 10;
-// A peer may ask for signs of life so many times as often as the server does.
+// A peer may send keepalive pings so many times as often as the server.
 constexpr int kPingsInInterval = 4;
 
-// A loop that has not moved for so long is one to restart the server for.
+// The server must be restarted if a loop has made no progress for so long.
 constexpr absl::Duration kUnhealthy = absl::Seconds(60);
-// A blob that is written to see whether the database takes writes.
+// Key of a blob that is written to test whether the database accepts writes.
 constexpr char kReadyKey[] = "ready";
-// The blob with the key of lease ids (server/farm/lease_id.h).
+// Key of the blob with the key of lease ids (server/farm/lease_id.h).
 constexpr char kLeaseKey[] = "lease_key";
 
 int64_t BytesOf(const std::string& path) {
@@ -59,7 +59,7 @@ class GrpcServer : public Server {
   explicit GrpcServer(ServerOptions options) : options_(std::move(options)) {}
 
   ~GrpcServer() override {
-    // Before what its pages ask.
+    // The HTTP server stops before the parts that its pages use.
     http_.reset();
     if (farm_ != nullptr) {
       farm_->CloseAll(absl::UnavailableError("the server shuts down"));
@@ -142,7 +142,8 @@ class GrpcServer : public Server {
     TF_ASSIGN_OR_RETURN(const transport::HostAndPort at,
                         transport::SplitAddress(options_.http));
     const ListenSecurity& security = options_.security;
-    // Loopback is plain and open, so that probes need no certificates.
+    // Loopback has no TLS and needs no credentials, so that probes need no
+    // certificates.
     const bool secure = security.tls() && !transport::IsLoopback(at.host);
     pages_ = std::make_unique<Pages>(PagesOptions{
         .gate = secure ? gate_.get() : nullptr,
@@ -200,7 +201,7 @@ class GrpcServer : public Server {
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
-    // Otherwise a second server would share the port in silence.
+    // Otherwise a second server would share the port without an error.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     SetLimits(builder);
     int port = 0;
@@ -230,9 +231,9 @@ class GrpcServer : public Server {
     set(GRPC_ARG_KEEPALIVE_TIME_MS, timeouts.keepalive_interval);
     set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, timeouts.keepalive_timeout);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-    // Probing the bandwidth takes a ping and its answer for nearly every small
-    // message. Without, imports over long lines need a window that is larger
-    // than the default.
+    // Probing the bandwidth costs a ping and its answer for nearly every small
+    // message. Without it, imports over slow networks need a larger window than
+    // the default.
     builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
                                kStreamWindowBytes);
@@ -242,7 +243,7 @@ class GrpcServer : public Server {
     set(GRPC_ARG_MAX_CONNECTION_IDLE_MS, limits.connection_idle);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                                limits.connection_streams);
-    // The largest of any method; each checks its own.
+    // The largest limit of all methods; each method checks its own.
     int64_t most = 0;
     for (const security::Method& method : security::Methods()) {
       most = std::max(most, security::MaxBytes(method.size, limits));

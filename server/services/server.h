@@ -24,7 +24,7 @@ struct ServerOptions {
   std::string release;
   farm::Timeouts timeouts;
   farm::HealthRules health;
-  // See FarmOptions; null: devices are trusted without.
+  // See FarmOptions; null: devices are trusted without canaries.
   std::function<std::optional<farm::WorkItem>(const target::Target&)> canary;
   ListenSecurity security;
   security::Limits limits;
@@ -34,16 +34,16 @@ struct ServerOptions {
 // Thread-safe.
 class Server {
  public:
-  // Serves when it returns. Errors of CheckListenAddress and of the TLS files
-  // (server/services/credentials.h). Unavailable: the port is taken or the
-  // database is another server's; otherwise see Store::Open.
+  // The server serves when this returns. Errors of CheckListenAddress and of
+  // the TLS files (server/services/credentials.h). Unavailable: the port is in
+  // use, or another server has the database; otherwise see Store::Open.
   static absl::StatusOr<std::unique_ptr<Server>> Start(ServerOptions options);
-  // Ends every call and stream; running jobs go on at the next start.
+  // Ends every call and stream; running jobs continue at the next start.
   virtual ~Server() = default;
 
-  // HOST:PORT with the real port.
+  // HOST:PORT with the actual port.
   virtual const std::string& address() const = 0;
-  // The same of the HTTP port; empty: none.
+  // The same for the HTTP port; empty: none.
   virtual std::string http_address() const = 0;
   // See jobs::Jobs::Stuck.
   virtual std::string Stuck(absl::Duration limit) const = 0;

@@ -29,7 +29,7 @@
 namespace tilefarm {
 namespace {
 
-// Well within the 10 s that a service manager waits.
+// Less than the 10 s that a service manager waits.
 constexpr absl::Duration kShutdownLimit = absl::Seconds(7);
 
 constexpr char kProgram[] = "tune-server";
@@ -149,9 +149,9 @@ int Main(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
   signal(SIGPIPE, SIG_IGN);
 
-  RaiseFileLimit();  // one a worker
-  // Debian's Abseil looks for deadlocks at every lock of gRPC's: some 5 % of
-  // what a result costs.
+  RaiseFileLimit();  // each worker needs a descriptor
+  // Debian's Abseil checks for deadlocks at every lock of gRPC, which is about
+  // 5 % of the cost of a result.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const auto manager = daemon::ServiceManager::FromEnvironment();
   transport::RouteGrpcLog(LogLevel::kWarning);
@@ -171,8 +171,8 @@ int Main(int argc, char** argv) {
   sigwait(&ends, &signal_number);
   Log(LogLevel::kInfo, "server", "shutting down");
   manager->Stopping();
-  // Search threads have the idle scheduling class; on a busy machine they may
-  // take for ever to notice. Everything acknowledged is durable by now.
+  // Search threads have the idle scheduling class, and on a busy machine may
+  // never notice that they should stop. Everything acknowledged is durable.
   std::thread([] {
     absl::SleepFor(kShutdownLimit);
     Log(LogLevel::kWarning, "server", "a search does not end; leaving it");

@@ -116,8 +116,8 @@ grpc::Status TuneService::DbStats(grpc::ServerContext* /*context*/,
 grpc::Status TuneService::DbExport(grpc::ServerContext* context,
                                    const v1::DbExportRequest* /*request*/,
                                    grpc::ServerWriter<v1::DbLine>* writer) {
-  const auto stay = EnterTransfer(gate_, *context);
-  if (!stay.ok()) return ToGrpc(stay.status());
+  const auto live_call = EnterTransfer(gate_, *context);
+  if (!live_call.ok()) return ToGrpc(live_call.status());
   v1::DbLine line;
   bool written = true;
   const absl::Status status =
@@ -132,8 +132,8 @@ grpc::Status TuneService::DbExport(grpc::ServerContext* context,
 grpc::Status TuneService::DbImport(grpc::ServerContext* context,
                                    grpc::ServerReader<v1::DbLine>* reader,
                                    v1::DbImportResponse* response) {
-  const auto stay = EnterTransfer(gate_, *context);
-  if (!stay.ok()) return ToGrpc(stay.status());
+  const auto live_call = EnterTransfer(gate_, *context);
+  if (!live_call.ok()) return ToGrpc(live_call.status());
   jobs::RecordImport import(store_);
   v1::DbLine line;
   while (reader->Read(&line)) {

@@ -1,9 +1,9 @@
-// What clients ask of the server. Translates and delegates.
+// The gRPC service for clients. Translates and delegates.
 //
-// Watch and Measure wait for long and use gRPC's callback API, whose few
-// threads serve the workers' streams, too: what these calls parse, replay or
-// read from the database is done by an executor. The others are short or stream
-// rows, and are plain synchronous calls on gRPC's bounded pool of threads.
+// Watch and Measure last long and use gRPC's callback API. Its few threads also
+// serve the workers' streams, so an executor does what may block: parsing,
+// replaying, reading from the database. The other calls are short or stream
+// rows; they are synchronous calls on gRPC's bounded pool of threads.
 #ifndef TILEFARM_SERVER_SERVICES_TUNE_SERVICE_H_
 #define TILEFARM_SERVER_SERVICES_TUNE_SERVICE_H_
 
@@ -69,7 +69,7 @@ class TuneService
                         v1::DbImportResponse* response) override;
 
  private:
-  // Of calls that begin: each may parse and replay for a second.
+  // For calls that begin: each may parse and replay for a second.
   static constexpr int kExecutorThreads = 4;
   static constexpr int kMostWaitingCalls = 256;
 

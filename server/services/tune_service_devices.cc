@@ -1,4 +1,4 @@
-// What operators ask about devices.
+// Calls of operators about devices.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kMostEntries = 1000;
 
-// A user may keep a device for himself, and give it back.
+// Users may reserve a device for themselves, and release it.
 absl::Status CheckMayChange(const security::Caller& caller,
                             const std::string& user,
                             const v1::ChangeDeviceRequest& request,
@@ -38,7 +38,8 @@ absl::Status CheckMayChange(const security::Caller& caller,
       "an admin"));
 }
 
-absl::Status Change(jobs::DeviceDesk& devices, const std::string& user,
+absl::Status Change(jobs::DeviceAdministration& devices,
+                    const std::string& user,
                     const v1::ChangeDeviceRequest& request) {
   const std::string& name = request.name();
   if (name.empty()) return absl::InvalidArgumentError("name: there is none");

@@ -1,4 +1,4 @@
-// The calls that wait: Watch and Measure.
+// The lasting calls: Watch and Measure.
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -17,16 +17,16 @@
 namespace tilefarm::services {
 namespace {
 
-// What both calls have in common: a part that may take long and is done by the
-// executor while the call may end at any moment, and an end that may wait.
-// `this` goes when the part and gRPC are both done with it.
+// The common base of both calls. One part of the call may block and runs on the
+// executor, while the call may end at any time. `this` is deleted when that
+// part and gRPC are both done with it.
 class LongCall {
  public:
   explicit LongCall(Executor& executor) : executor_(executor) {}
   virtual ~LongCall() = default;
 
  protected:
-  // False where too many calls wait: Begin is not called.
+  // False: too many calls wait, and Begin is not called.
   bool TryBegin() {
     ++users_;
     if (executor_.TryRun([this] {
@@ -38,13 +38,13 @@ class LongCall {
     --users_;
     return false;
   }
-  // gRPC will not call again.
+  // gRPC makes no more calls.
   void EndLater() {
     executor_.Run([this] { Release(); });
   }
-  // On a thread of the executor.
+  // Runs on a thread of the executor.
   virtual void Begin() = 0;
-  // The last that happens.
+  // Runs last, before `this` is deleted.
   virtual void End() = 0;
 
  private:
@@ -55,7 +55,7 @@ class LongCall {
   }
 
   Executor& executor_;
-  std::atomic<int> users_{1};  // gRPC, and the part while it is not done
+  std::atomic<int> users_{1};  // gRPC, and the executor's part until it is done
 };
 
 absl::Status TooManyCalls() {
@@ -63,8 +63,8 @@ absl::Status TooManyCalls() {
       "too many calls begin at once: try again in a moment");
 }
 
-// Writes the latest snapshot whenever the client has taken the one before;
-// what changed in between is skipped.
+// Writes the latest snapshot when the client has read the previous one, and
+// skips those in between.
 class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate>,
                   private LongCall {
  public:
@@ -104,11 +104,12 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate>,
     TF_ASSIGN_OR_RETURN(
         const security::Caller caller,
         Admit(gate, context, "/tilefarm.v1.Tune/Watch", request));
-    TF_ASSIGN_OR_RETURN(stay_, gate.Enter(caller, security::CallKind::kStream,
-                                          [this](const absl::Status& why) {
-                                            MutexLock lock(mutex_);
-                                            FinishOnce(why);
-                                          }));
+    TF_ASSIGN_OR_RETURN(live_call_,
+                        gate.Enter(caller, security::CallKind::kStream,
+                                   [this](const absl::Status& why) {
+                                     MutexLock lock(mutex_);
+                                     FinishOnce(why);
+                                   }));
     return absl::OkStatus();
   }
   void Begin() override {
@@ -122,9 +123,9 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate>,
     }
   }
   void End() override {
-    // Not under the lock: it waits for a running Tell.
+    // Not under the lock, because it waits for a running Tell.
     if (subscription_ != 0) jobs_.Unwatch(subscription_);
-    stay_.reset();  // nobody closes what is being destroyed
+    live_call_.reset();  // so that the gate does not close it any more
   }
   void Tell(const jobs::JobSnapshot& snapshot) {
     v1::JobUpdate update = ToProto(snapshot, farm_.Devices());
@@ -156,7 +157,7 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate>,
   farm::Farm& farm_;
   const std::string job_id_;
   Mutex mutex_;
-  std::unique_ptr<security::Gate::Stay> stay_;
+  std::unique_ptr<security::Gate::LiveCall> live_call_;
   int64_t subscription_ = 0;
   std::optional<v1::JobUpdate> next_ ABSL_GUARDED_BY(mutex_);
   v1::JobUpdate current_ ABSL_GUARDED_BY(mutex_);
@@ -198,11 +199,12 @@ class MeasureCall : public grpc::ServerUnaryReactor, private LongCall {
         const security::Caller caller,
         Admit(gate, context, "/tilefarm.v1.Tune/Measure", request));
     spec_.user = caller.NameOr(request.user());
-    TF_ASSIGN_OR_RETURN(stay_, gate.Enter(caller, security::CallKind::kStream,
-                                          [this](const absl::Status& why) {
-                                            MutexLock lock(mutex_);
-                                            FinishOnce(why);
-                                          }));
+    TF_ASSIGN_OR_RETURN(live_call_,
+                        gate.Enter(caller, security::CallKind::kStream,
+                                   [this](const absl::Status& why) {
+                                     MutexLock lock(mutex_);
+                                     FinishOnce(why);
+                                   }));
     return absl::OkStatus();
   }
   void Begin() override {
@@ -221,7 +223,7 @@ class MeasureCall : public grpc::ServerUnaryReactor, private LongCall {
   }
   void End() override {
     if (!ticket_.empty()) jobs_.AbandonMeasure(ticket_);
-    stay_.reset();
+    live_call_.reset();
   }
   void Take(const database::Record& record) {
     MutexLock lock(mutex_);
@@ -241,7 +243,7 @@ class MeasureCall : public grpc::ServerUnaryReactor, private LongCall {
   jobs::MeasureSpec spec_;
   std::string ticket_;
   Mutex mutex_;
-  std::unique_ptr<security::Gate::Stay> stay_;
+  std::unique_ptr<security::Gate::LiveCall> live_call_;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

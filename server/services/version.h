@@ -1,4 +1,4 @@
-// What every program of the server side says of itself.
+// The version of the programs of the server.
 #ifndef TILEFARM_SERVER_SERVICES_VERSION_H_
 #define TILEFARM_SERVER_SERVICES_VERSION_H_
 

@@ -237,10 +237,10 @@ TEST_F(GateTest, TokensAreStoredAsHashesAlone) {
 TEST_F(GateTest, ExpiredTokenIsRefusedAndItsStreamsAreClosed) {
   const Credentials user = Token("u", Role::kUser, absl::Minutes(10));
   absl::Status closed;
-  const auto stay =
+  const auto live_call =
       gate_->Enter(gate_->Identify(user).value(), CallKind::kStream,
                    [&](const absl::Status& why) { closed = why; });
-  ASSERT_TRUE(stay.ok());
+  ASSERT_TRUE(live_call.ok());
   clock_.Advance(absl::Minutes(9));
   gate_->Sweep();
   EXPECT_TRUE(closed.ok());
@@ -255,13 +255,13 @@ TEST_F(GateTest, RevocationClosesLiveStreamsOfThatNameAlone) {
   const Credentials worker = Token("w1", Role::kWorker);
   const Credentials other = Token("w2", Role::kWorker);
   int closed = 0, closed_other = 0;
-  const auto stay =
+  const auto live_call =
       gate_->Enter(gate_->Identify(worker).value(), CallKind::kStream,
                    [&](const absl::Status& why) {
                      EXPECT_TRUE(absl::IsUnauthenticated(why));
                      ++closed;
                    });
-  const auto stay_other =
+  const auto other_live_call =
       gate_->Enter(gate_->Identify(other).value(), CallKind::kStream,
                    [&](const absl::Status&) { ++closed_other; });
   EXPECT_EQ(gate_->Revoke("w1", "bob").value(), 1);
@@ -424,7 +424,7 @@ TEST_F(CertificateTest, CertificatesExpireAndAreRevokedByNameUpToNow) {
   const Credentials alice{.certificate = Read("user-alice.crt")};
   const Caller caller = gate_->Identify(alice).value();
   absl::Status closed;
-  const auto stay =
+  const auto live_call =
       gate_->Enter(caller, CallKind::kStream,
                    [&](const absl::Status& why) { closed = why; });
   EXPECT_EQ(gate_->Revoke("alice", "bob").value(), 0);

@@ -9,10 +9,10 @@
 
 #include "base/quiet_core.h"
 #include "base/statistics.h"
+#include "worker/runner/core_wait.h"
 #include "worker/runner/inputs.h"
 #include "worker/runner/numeric.h"
 #include "worker/runner/sample_race.h"
-#include "worker/runner/solitude.h"
 #include "worker/runner/verify.h"
 
 namespace tilefarm::worker {
@@ -282,35 +282,35 @@ TEST(QuietCore, WaitsNoLongerThanItMay) {
   EXPECT_FALSE(QuietCore(1e-6).Await(0.002));
 }
 
-TEST(Solitude, AMeasurementInFullCountsEverySample) {
-  Solitude solitude(1e-6, /*best_seconds=*/0, /*patience=*/0.25);
+TEST(CoreWait, AMeasurementInFullCountsEverySample) {
+  CoreWait core_wait(1e-6, /*best_seconds=*/0, /*patience=*/0.25);
   bool waited = false, lost = false;
-  EXPECT_FALSE(solitude.Await(0.002, &waited));
+  EXPECT_FALSE(core_wait.Await(0.002, &waited));
   EXPECT_TRUE(waited);
-  EXPECT_GE(solitude.waited_seconds(), 0.002);
-  EXPECT_FALSE(solitude.SetsAside(1, &lost));
+  EXPECT_GE(core_wait.waited_seconds(), 0.002);
+  EXPECT_FALSE(core_wait.SetsAside(1, &lost));
 }
 
-TEST(Solitude, ARaceThatMayBeWonIsWorthWaiting) {
-  Solitude solitude(1e-6, /*best_seconds=*/1, /*patience=*/0.25);
+TEST(CoreWait, ARaceThatMayBeWonIsWorthWaiting) {
+  CoreWait core_wait(1e-6, /*best_seconds=*/1, /*patience=*/0.25);
   bool waited = false, lost = false;
-  EXPECT_FALSE(solitude.Await(0.002, &waited));
+  EXPECT_FALSE(core_wait.Await(0.002, &waited));
   EXPECT_FALSE(waited) << "no patience before the first samples";
-  EXPECT_TRUE(solitude.SetsAside(1.7, &lost));
-  EXPECT_TRUE(solitude.SetsAside(1.5, &lost));
-  EXPECT_TRUE(solitude.SetsAside(1.7, &lost));
+  EXPECT_TRUE(core_wait.SetsAside(1.7, &lost));
+  EXPECT_TRUE(core_wait.SetsAside(1.5, &lost));
+  EXPECT_TRUE(core_wait.SetsAside(1.7, &lost));
   EXPECT_FALSE(lost);
-  EXPECT_FALSE(solitude.SetsAside(1.7, &lost)) << "it waits; now all count";
-  EXPECT_FALSE(solitude.Await(0.002, &waited));
+  EXPECT_FALSE(core_wait.SetsAside(1.7, &lost)) << "it waits; now all count";
+  EXPECT_FALSE(core_wait.Await(0.002, &waited));
   EXPECT_TRUE(waited);
 }
 
-TEST(Solitude, ARaceWithoutPatienceTakesWhatItGets) {
-  Solitude solitude(1e-6, /*best_seconds=*/1, /*patience=*/0);
+TEST(CoreWait, ARaceWithoutPatienceTakesWhatItGets) {
+  CoreWait core_wait(1e-6, /*best_seconds=*/1, /*patience=*/0);
   bool waited = false, lost = false;
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(solitude.SetsAside(1.2, &lost));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(core_wait.SetsAside(1.2, &lost));
   EXPECT_FALSE(lost);
-  EXPECT_FALSE(solitude.Await(0.002, &waited));
+  EXPECT_FALSE(core_wait.Await(0.002, &waited));
   EXPECT_FALSE(waited);
 }
 
@@ -329,10 +329,10 @@ TEST(SampleRace, SamplesOfASharedCoreAreExcused) {
   EXPECT_EQ(slow.Add(2.5, 1e-3), RaceVerdict::kCannotWin);
 }
 
-TEST(Solitude, ARaceThatIsLostOnASharedCoreIsLost) {
-  Solitude solitude(1e-6, /*best_seconds=*/1, /*patience=*/0.25);
+TEST(CoreWait, ARaceThatIsLostOnASharedCoreIsLost) {
+  CoreWait core_wait(1e-6, /*best_seconds=*/1, /*patience=*/0.25);
   bool lost = false;
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(solitude.SetsAside(1.7, &lost));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(core_wait.SetsAside(1.7, &lost));
   EXPECT_TRUE(lost);
 }
 

@@ -13,8 +13,8 @@
 namespace tilefarm::worker {
 namespace {
 
-// Ranges of integer inputs that no index depends on: sums of products stay
-// far from overflow, and both signs occur.
+// Ranges of integer inputs that no index depends on. Sums of products stay far
+// from overflow, and both signs occur.
 constexpr int64_t kIntLow = -8, kIntHigh = 7, kUIntHigh = 15;
 
 std::optional<ElementType> ElementTypeOf(ir::DataType dtype) {
@@ -97,7 +97,7 @@ absl::StatusOr<ProgramSpec> AnalyzeProgram(const ir::PrimFunc& function) {
     BufferSpec buffer;
     buffer.type = *type;
     buffer.written = reader.written.contains(param.get());
-    // One that is never touched gets inputs as well.
+    // A parameter that is never accessed gets inputs as well.
     buffer.read = reader.read.contains(param.get()) || !buffer.written;
     buffer.elements = static_cast<uint64_t>(param->memory_elements());
     if (!IsFloat(*type)) {
@@ -105,7 +105,7 @@ absl::StatusOr<ProgramSpec> AnalyzeProgram(const ir::PrimFunc& function) {
       if (bound != reader.index_bound.end()) {
         buffer.low = 0;
         buffer.high = bound->second;
-        if (param->dtype.bits < 64) {  // what the type can hold
+        if (param->dtype.bits < 64) {  // the range of the type
           const int value_bits = param->dtype.bits - param->dtype.is_int();
           buffer.high = std::min(buffer.high, (int64_t{1} << value_bits) - 1);
         }

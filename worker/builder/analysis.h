@@ -1,5 +1,5 @@
-// What the runner must know of a program to make its inputs and call it. What
-// it needs to judge outputs comes from the oracle.
+// Derives what the runner must know about a program to make its inputs and to
+// call it. Outputs are judged by what the oracle computes.
 #ifndef TILEFARM_WORKER_BUILDER_ANALYSIS_H_
 #define TILEFARM_WORKER_BUILDER_ANALYSIS_H_
 
@@ -10,14 +10,14 @@
 namespace tilefarm::worker {
 
 // `function` is a program as written, not lowered.
-//  - A parameter is written where a store to it stands anywhere, and read
-//    where a load of it comes before every store to it in program order (a
-//    block's init counts as before its body): a sum that starts from its
-//    init is an output alone, `A[i] = A[i] * 2` works in place.
-//  - An integer parameter that is used within an index is in bounds of every
-//    dimension that it indexes.
-// InvalidArgument where the function has more than kMaxBuffers parameters or
-// a type that the runner does not know.
+//  - A parameter is written if the function contains a store to it. It is read
+//    if a load of it comes before every store to it in program order, where a
+//    block's init comes before its body. A sum that starts from its init is
+//    therefore only an output, and `A[i] = A[i] * 2` works in place.
+//  - Values of an integer parameter that is used within an index are in bounds
+//    of every dimension that it indexes.
+// InvalidArgument: the function has more than kMaxBuffers parameters, or a type
+// that the runner does not know.
 absl::StatusOr<ProgramSpec> AnalyzeProgram(const ir::PrimFunc& function);
 
 }  // namespace tilefarm::worker

@@ -40,8 +40,8 @@ absl::StatusOr<ir::IRModule> ParseProgram(const std::string& text) {
   return module;
 }
 
-// What the algorithms that the trace chooses round relative to neighbouring
-// elements (RunRequest::spread).
+// The rounding errors, relative to neighbouring elements, of the algorithms
+// that the trace chooses (RunRequest::spread).
 double SpreadOf(const schedule::Trace& trace) {
   double spread = 0;
   for (const schedule::Instruction& instruction : trace.instructions) {

@@ -1,4 +1,5 @@
-// One candidate, or one oracle, from text to shared object.
+// Builds a shared object from the text of a candidate, or the oracle of a
+// program.
 #ifndef TILEFARM_WORKER_BUILDER_BUILD_H_
 #define TILEFARM_WORKER_BUILDER_BUILD_H_
 
@@ -6,10 +7,10 @@
 
 namespace tilefarm::worker {
 
-// Parses, replays the trace, checks that it made the program which the lease
-// names, compiles. Whatever fails is data in the reply: kInvalidSchedule for
-// the trace, kCompileError for everything else. Not thread-safe in effect:
-// code generation is serialised.
+// Parses the program, replays the trace, checks that the result is the program
+// that the lease names, and compiles it. Failures are data in the reply:
+// kInvalidSchedule for the trace, kCompileError for everything else. Calls from
+// several threads do not run in parallel: code generation is serialised.
 BuildReply Build(const BuildRequest& request);
 
 }  // namespace tilefarm::worker

@@ -1,5 +1,5 @@
 // tune-builder: compiles candidates for rpc-worker, over frames on standard
-// input and output. End of input ends it, and so does its parent's end. It
+// input and output. It ends at the end of input, and with its parent. It
 // confines itself (sandbox.h) before it reads the first frame.
 #include <fcntl.h>
 #include <signal.h>
@@ -33,7 +33,7 @@ void LimitMemory(uint64_t bytes) {
 
 [[noreturn]] void OnOutOfMemory() { _exit(kBuilderOutOfMemory); }
 
-// What every process of this program has mapped.
+// The address space that every process of this program uses.
 uint64_t own_bytes = 0;
 
 int Serve(int input_fd, int output_fd, const BuilderConfinement& confinement) {
@@ -93,11 +93,11 @@ int main(int argc, char** argv) {
   }
   signal(SIGPIPE, SIG_IGN);
   std::set_new_handler(tilefarm::worker::OnOutOfMemory);
-  // Whatever a library reads or prints must not come between frames.
+  // Libraries must not read or write between frames.
   const int input_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
   const int output_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   const int errors_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-  // While it can be read.
+  // Read before the sandbox hides /proc.
   tilefarm::worker::own_bytes = tilefarm::worker::MappedBytes();
   const auto confinement = tilefarm::worker::EnterBuilderSandbox(
       {input_fd, output_fd, errors_fd}, parent);

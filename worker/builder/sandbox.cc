@@ -18,7 +18,7 @@
 namespace tilefarm::worker {
 namespace {
 
-// What the linker writes in all: artifacts have kilobytes.
+// Limit on the files of the linker; artifacts have kilobytes.
 constexpr uint64_t kFileBytes = uint64_t{1} << 30;
 constexpr uint64_t kOpenFiles = 64;
 
@@ -32,7 +32,7 @@ void Note(BuilderConfinement& confinement, const char* part, bool has,
   }
 }
 
-// A directory of this process alone, which nobody can enter otherwise.
+// A new directory that only this user can enter.
 absl::StatusOr<std::string> MakeDirectory() {
   char path[] = "/tmp/tilefarm-builder-XXXXXX";
   if (mkdtemp(path) == nullptr) {
@@ -61,7 +61,7 @@ absl::StatusOr<BuilderConfinement> EnterBuilderSandbox(
   if (!mntns) {
     TF_ASSIGN_OR_RETURN(confinement.directory, MakeDirectory());
   }
-  // After the change of user, which takes it back.
+  // Set after the change of user, which resets it.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (parent != 0 && getppid() != parent) {
     return absl::UnavailableError("the process that started it has ended");

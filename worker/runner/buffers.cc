@@ -8,7 +8,7 @@
 namespace tilefarm::worker {
 namespace {
 
-// Addresses that a buffer may be put to, in pages or huge pages.
+// Number of addresses that a buffer may get, in pages or huge pages.
 constexpr size_t kPlaces = 31;
 
 size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
@@ -39,7 +39,7 @@ bool GuardedBuffer::AllocateHuge(size_t bytes) {
   if (bytes < kHugePageBytes) return Allocate(bytes);
   if (!Map(bytes, bytes, /*skip=*/0, kHugePageBytes)) return false;
   const size_t usable = RoundUp(bytes, PageBytes());
-  // Small ones are as good, but slower.
+  // Small pages work as well, but are slower.
   madvise(static_cast<char*>(data_) + bytes - usable, usable, MADV_HUGEPAGE);
   return true;
 }
@@ -96,7 +96,7 @@ void* MovePages(void* data, size_t bytes, uint64_t random) {
   const auto start = reinterpret_cast<uintptr_t>(data);
   const uintptr_t first = start / page * page;
   const size_t size = RoundUp(start + bytes, page) - first;
-  // Huge pages stay whole where both places are alike.
+  // Huge pages stay whole if both addresses have the same offset in one.
   const size_t step = size < kHugePageBytes ? page : kHugePageBytes;
   const size_t total = size + (kPlaces + 1) * step;
   void* hole = mmap(nullptr, total, PROT_NONE,
@@ -132,8 +132,9 @@ Mapping::~Mapping() {
 
 bool Mapping::Allocate(size_t bytes, bool shared) {
   const size_t size = bytes == 0 ? 1 : bytes;
-  // A page counts as memory of the control group whose process touches it
-  // first, for as long as it exists: a shared one shall be ours, not a child's.
+  // A page counts for the control group whose process touches it first, as long
+  // as it exists. Shared pages are touched here, so that they do not count for
+  // a child.
   const int flags =
       (shared ? MAP_SHARED | MAP_POPULATE : MAP_PRIVATE) | MAP_ANONYMOUS;
   void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, -1, 0);

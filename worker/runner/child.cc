@@ -18,13 +18,13 @@
 namespace tilefarm::worker {
 namespace {
 
-// Distinguishes a body that returned from an exit() within it.
+// Exit status of a body that returned, which differs from an exit() within it.
 constexpr int kReturnedStatus = 93;
 constexpr int kNotConfinedStatus = 94;
-// What a child has to end by itself after SIGTERM.
+// Time for a child to end by itself after SIGTERM.
 constexpr int64_t kGraceMs = 50;
 
-void OnChildSignal(int) {}  // only there to end ppoll
+void OnChildSignal(int) {}  // a handler that only interrupts ppoll
 
 void Pin(const std::vector<uint32_t>& cpus) {
   if (cpus.empty()) return;
@@ -38,8 +38,9 @@ void Pin(const std::vector<uint32_t>& cpus) {
   CPU_FREE(set);
 }
 
-// Kills what the child's descendants left: orphans are ours, since this
-// process is a subreaper, and every child of ours but `child` is one.
+// Kills the orphans that the child's descendants left. They are our children,
+// because this process is a subreaper; every child of ours except `child` is an
+// orphan.
 void KillOrphans() {
   char path[64];
   snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
@@ -61,8 +62,8 @@ void KillOrphans() {
   }
 }
 
-// Waits until `child` has ended, and leaves its zombie: that keeps its process
-// group's number from being given away. False where it has not by then.
+// Waits until `child` has ended, and leaves its zombie, so that the number of
+// its process group is not reused. False: it has not ended in time.
 bool AwaitEnd(pid_t child, int64_t milliseconds) {
   const int64_t deadline = MonotonicMs() + milliseconds;
   sigset_t none;
@@ -80,22 +81,22 @@ bool AwaitEnd(pid_t child, int64_t milliseconds) {
   }
 }
 
-// The group as well as the child, which is not in it before its setsid.
+// Signals the process group, and the child, which joins it only by its setsid.
 void Signal(pid_t child, int signal) {
   kill(-child, signal);
   kill(child, signal);
 }
 
-// False where it is still there afterwards.
+// False: it still exists afterwards.
 bool EndChild(pid_t child) {
   Signal(child, SIGTERM);
-  Signal(child, SIGCONT);  // one that has stopped itself
+  Signal(child, SIGCONT);  // it may have stopped itself
   if (AwaitEnd(child, kGraceMs)) return true;
   Signal(child, SIGKILL);
   return AwaitEnd(child, kReapMs);
 }
 
-// What the worker wants while a child runs.
+// What the worker has sent while a child runs.
 enum class Control { kNothing, kCancel, kGone };
 Control ReadControl(int fd, uint64_t run_id) {
   Frame frame;
@@ -196,7 +197,7 @@ ChildOutcome RunChild(const ChildSetup& setup, const ChildLimits& limits,
       pollfd p{control_fd, POLLIN, 0};
       const timespec wait{left / 1000, left % 1000 * 1000000};
       const int n = ppoll(&p, control_fd < 0 ? 0 : 1, &wait, &none);
-      if (n <= 0) continue;  // a child's signal, or the deadline
+      if (n <= 0) continue;  // SIGCHLD, or the deadline
       const Control control = ReadControl(control_fd, run_id);
       if (control == Control::kNothing) continue;
       outcome.end = control == Control::kCancel ? ChildEnd::kCancelled
@@ -206,10 +207,10 @@ ChildOutcome RunChild(const ChildSetup& setup, const ChildLimits& limits,
     break;
   }
   const bool ended = !killed || EndChild(child);
-  kill(-child, SIGKILL);  // what it left in its process group
-  // And what left that, before it is asked what happened.
+  kill(-child, SIGKILL);  // processes that it left in its process group
+  // Ends the processes that left the group before its events are read.
   if (!ended || (group != nullptr && !group->End(kReapMs))) {
-    // Nothing waits for a worker that is gone.
+    // The worker has ended, so nobody waits for a result.
     if (outcome.end != ChildEnd::kParentGone) outcome.end = ChildEnd::kStuck;
     return outcome;
   }

@@ -22,7 +22,7 @@ class SplitMix {
   uint64_t state_;
 };
 
-// In [-1, 1], or (0, 1]; a multiple of 2^-23, so exact in a float.
+// In [-1, 1], or (0, 1]. A multiple of 2^-23, which is exact in a float.
 float Unit(SplitMix& rng, bool positive) {
   const auto bits = static_cast<int32_t>(rng.Next() >> 40);  // 24 bits
   if (positive) return static_cast<float>(bits / 2 + 1) * 0x1p-23f;
@@ -35,7 +35,7 @@ void FillIntegers(const BufferSpec& spec, SplitMix& rng, bool positive,
   int64_t low = spec.low;
   if (positive) low = std::clamp<int64_t>(1, low, spec.high);
   const uint64_t range = static_cast<uint64_t>(spec.high) -
-                         static_cast<uint64_t>(low) + 1;  // 0: all of them
+                         static_cast<uint64_t>(low) + 1;  // 0: all 2^64 values
   T* out = static_cast<T*>(data);
   for (uint64_t i = 0; i < spec.elements; ++i) {
     const uint64_t x = rng.Next() >> 8;

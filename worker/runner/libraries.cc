@@ -9,7 +9,7 @@
 namespace tilefarm::worker {
 namespace {
 
-// What dnnl_version() returns, as of oneDNN 1.
+// The result of dnnl_version() since oneDNN 1.
 struct OnednnVersion {
   int major, minor, patch;
   const char* hash;
@@ -17,8 +17,8 @@ struct OnednnVersion {
 };
 constexpr unsigned kOnednnOpenMp = 2;
 
-// Empty where the library is not built for OpenMP: its threads would not be
-// ours to count.
+// Empty: the library is not built for OpenMP, so that we could not control the
+// number of its threads.
 std::string VersionOfOnednn(void* library) {
   using Function = const OnednnVersion* (*)();
   const auto function =
@@ -32,7 +32,7 @@ std::string VersionOfOnednn(void* library) {
   return text;
 }
 
-// "OpenBLAS 0.3.21 DYNAMIC_ARCH ..."; empty where its integers have 64 bits.
+// Parses "OpenBLAS 0.3.21 DYNAMIC_ARCH ..."; empty: its integers have 64 bits.
 std::string VersionOfOpenblas(void* library) {
   using Function = const char* (*)();
   const auto function =

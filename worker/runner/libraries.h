@@ -1,4 +1,4 @@
-// Which libraries of kernels this device has (base/device_libraries.h).
+// Finds the libraries of kernels on this device (base/device_libraries.h).
 #ifndef TILEFARM_WORKER_RUNNER_LIBRARIES_H_
 #define TILEFARM_WORKER_RUNNER_LIBRARIES_H_
 
@@ -7,9 +7,9 @@
 
 namespace tilefarm::worker {
 
-// By name, with their versions: those that load and are built in the way that
-// the calls of compiler/runtime expect. Loads them into this process, which
-// had better end soon.
+// Names and versions of the libraries that can be loaded and are built as the
+// calls of compiler/runtime expect. Loads them into this process, which should
+// end soon.
 std::map<std::string, std::string> FindLibraries();
 
 }  // namespace tilefarm::worker

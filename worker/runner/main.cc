@@ -1,5 +1,5 @@
 // tune-runner: loads, checks and times candidates for rpc-worker, over frames
-// on standard input and output. End of input ends it.
+// on standard input and output. It ends at the end of input.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ int Main(int argc, char** argv) {
     if (strcmp(argv[at], "--cgroup") != 0) break;
     groups = value;
   }
-  // It does not stay where it was started.
+  // The sandbox changes the current directory.
   if (groups[0] != '\0' && groups[0] != '/') {
     fprintf(stderr, "tune-runner: --cgroup %s is no absolute path\n", groups);
     return 2;

@@ -18,32 +18,33 @@
 
 #include "base/cache_flush.h"
 #include "base/quiet_core.h"
+#include "worker/runner/core_wait.h"
 #include "worker/runner/sample_race.h"
-#include "worker/runner/solitude.h"
 
 namespace tilefarm::worker {
 namespace {
 
-constexpr double kSampleSeconds = 1e-3;  // what a sample should at least take
+constexpr double kSampleSeconds = 1e-3;  // shortest sample
 constexpr double kWarmUpSeconds = 1e-3;
-// A first run this much slower than the best so far is hopeless.
+// A first run slower than the best so far by this factor is hopeless.
 constexpr double kHopelessFactor = 3;
-// ... unless it was switched out meanwhile and is not slower by this as well.
+// If it was switched out, it is hopeless only beyond this factor.
 constexpr double kBeyondDoubtFactor = 1.5;
-// A run as long as this is sample enough, start-up included.
+// The time of such a long first run is a valid sample, including start-up.
 constexpr double kLongRunSeconds = 0.5;
-// What a first run may take that later ones do not: beyond this a run's time
-// is its own.
+// Upper bound on the start-up time in a first run. A longer run is slow by
+// itself.
 constexpr double kStartUpSeconds = 20e-3;
-// Samples between two placements of the buffers. Where they lie in physical
-// memory decides which of them share sets of the second-level cache, and their
-// addresses which lines the first one confuses; what a user's process gets is
-// the luck of the draw. Fresh pages for so many bytes: more do not live there.
+// Samples between two placements of the buffers. Their place in physical memory
+// decides which of them share sets of the second-level cache, and their
+// addresses decide about conflicts in the first-level cache; both are chance in
+// a user's process. Buffers up to so many bytes get new pages; larger ones do
+// not stay in the second-level cache.
 constexpr uint32_t kSamplesOfAPlacement = 3;
 constexpr size_t kMostPlacedBytes = size_t{4} << 20;
-// Looks at the core where former runs have not told how it is alone.
+// Measurements of the core's contention if former runs have not shown it.
 constexpr int kLooks = 16;
-// Of the wall-clock limit, for everything but the last sample.
+// Share of the wall-clock limit for everything except the last sample.
 constexpr double kTimeShare = 0.6;
 constexpr uint64_t kDefaultLastCacheBytes = uint64_t{32} << 20;
 
@@ -53,7 +54,7 @@ double Now() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-// Of this process.
+// The CPU time of this process.
 double CpuSeconds() {
   timespec t;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -66,9 +67,9 @@ long InvoluntarySwitches() {
   return usage.ru_nivcsw;
 }
 
-// The time of a chain of dependent multiplications: the same number of
-// cycles on every call, so it tells the clock. The best of a few, since one
-// may be interrupted.
+// The time of a chain of dependent multiplications, which takes the same number
+// of cycles on every call and so shows the clock rate. The least of a few,
+// because one may be interrupted.
 double Canary() {
   volatile uint64_t sink;
   uint64_t x = 88172645463325252;
@@ -89,9 +90,9 @@ int CallWith(void* function, void* const* args, std::index_sequence<I...>) {
   return reinterpret_cast<Function>(function)(args[I]...);
 }
 
-// Calls with at least as many arguments as there are parameters: in the C
-// calling conventions of our targets the caller cleans up, so further ones do
-// no harm.
+// Calls a function with at least as many arguments as it has parameters.
+// Further arguments are harmless, because in the C calling conventions of our
+// targets the caller removes them.
 int Call(void* function, void* const* args, size_t count) {
   if (count <= 6)
     return CallWith(function, args, std::make_index_sequence<6>());
@@ -101,7 +102,7 @@ int Call(void* function, void* const* args, size_t count) {
   return CallWith(function, args, std::make_index_sequence<kMaxBuffers>());
 }
 
-// One loaded function with its buffers. Errors end the child: `Fail` does not
+// A loaded function with its buffers. Errors end the child: `Fail` does not
 // return.
 class Kernel {
  public:
@@ -134,10 +135,10 @@ class Kernel {
     mallopt(M_PERTURB, 1);
   }
 
-  // From now on runs call SYMBOL_packed, with every layout-free parameter as
-  // SYMBOL_pack makes it of the first contents; in the rooms of `run` where
-  // `reuse_rooms` and there is one, in fresh memory otherwise. False, and
-  // nothing happens, where there are none.
+  // Makes later runs call SYMBOL_packed, with layout-free parameters that
+  // SYMBOL_pack makes from the initial contents. They are in the memory of
+  // run.packing if `reuse_rooms` and it is there, otherwise in new memory.
+  // False: there are no layout-free parameters, and nothing changes.
   bool PackConstants(const std::string& symbol, bool reuse_rooms) {
     const std::vector<BufferSpec>& specs = run_.program->buffers;
     if (std::none_of(specs.begin(), specs.end(),
@@ -166,7 +167,7 @@ class Kernel {
         }
         into = packed_[i].data();
       }
-      // Fresh memory is 0, which inputs are not: poisoning it would only cost.
+      // New memory is 0, which no input is, so it needs no poison.
       CheckCode(pack(param, args_[i], into));
       args_[i] = into;
       bytes_[i] = bytes;
@@ -174,14 +175,14 @@ class Kernel {
     return true;
   }
 
-  // Puts every buffer elsewhere: small ones to fresh pages, which are not those
-  // they had, and there to where an allocator would put them; large ones keep
-  // their pages and have other addresses. So far nothing was read or written
-  // past an end, or the guard pages would have told. False where memory ends
-  // before all small ones have moved.
+  // Moves every buffer. Small ones get new pages, at an offset that an
+  // allocator would choose; large ones keep their pages and get new addresses.
+  // The guard pages have shown until now that nothing is accessed past an end.
+  // False: out of memory before all small ones have moved.
   bool PlaceAnew() {
     size_t placed = 0;
-    // The old ones are there until all the new ones are touched.
+    // The old buffers exist until all new ones are touched, so that these get
+    // other pages.
     std::vector<GuardedBuffer> old;
     for (std::vector<GuardedBuffer>* list : {&buffers_, &packed_}) {
       for (GuardedBuffer& buffer : *list) {
@@ -200,7 +201,7 @@ class Kernel {
         old.push_back(std::move(fresh));
       }
     }
-    // This process's view of what the parent made.
+    // This process's mapping of the parent's memory.
     for (size_t i = 0; i < args_.size(); ++i) {
       if (lent_[i] == 0) continue;
       void* moved = MovePages(args_[i], lent_[i], Random());
@@ -209,7 +210,7 @@ class Kernel {
     return true;
   }
 
-  // Of what the function is called with.
+  // Total size of the function's arguments.
   uint64_t ArgumentBytes() const {
     return std::accumulate(bytes_.begin(), bytes_.end(), uint64_t{0});
   }
@@ -219,10 +220,10 @@ class Kernel {
     }
   }
 
-  // A parameter is both input and output, so runs do not repeat each other.
+  // Whether a parameter is both input and output, so that runs differ.
   bool in_place() const { return in_place_; }
 
-  // Gives every output its first contents.
+  // Gives every output its initial contents.
   void RestoreOutputs() {
     for (size_t i = 0; i < buffers_.size(); ++i) {
       if (run_.program->buffers[i].written) Restore(i);
@@ -237,7 +238,7 @@ class Kernel {
     return seconds;
   }
 
-  // The loaded function is an oracle.
+  // Calls the loaded function as an oracle.
   double TimedOracle(const std::vector<void*>& bounds) {
     using Oracle = int (*)(void* const*, void* const*);
     const double start = Now();
@@ -283,14 +284,16 @@ class Kernel {
     return found;
   }
 
-  // Ends at the guard page. Null: too small, or none.
+  // Memory that ends at the guard page. Null: it is too small, or there is
+  // none.
   void* RoomFor(size_t i, size_t bytes) const {
     const SharedRun::Room& room = run_.packing[i];
     if (room.end == nullptr || bytes > room.most) return nullptr;
     char* start = room.end - bytes;
     const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
     const uintptr_t first = reinterpret_cast<uintptr_t>(start) / page * page;
-    // At once rather than fault by fault; where the system cannot, by fault.
+    // Maps all pages at once, which is faster than by faults. If the system
+    // cannot, faults do it.
     madvise(reinterpret_cast<void*>(first),
             reinterpret_cast<uintptr_t>(room.end) - first, MADV_POPULATE_WRITE);
     return start;
@@ -342,9 +345,9 @@ uint64_t LastCacheBytes(const RunRequest& request) {
                                        : request.last_cache_bytes;
 }
 
-// Between samples, pushes out of the caches everything, where that is asked
-// for; else arguments that exceed the last one, so that every sample finds as
-// much of them there: nothing.
+// Flushes the caches between samples: everything if that was requested,
+// otherwise arguments larger than the last cache, so that no sample finds parts
+// of them in a cache.
 class CacheFlusher {
  public:
   CacheFlusher(const RunRequest& request, const Kernel& kernel)
@@ -370,7 +373,7 @@ class CacheFlusher {
   unsigned char fill_ = 0;
 };
 
-// Runs until a run's time is known and the core has woken up.
+// Runs until the time of a run is known and the core has its full clock rate.
 double WarmUp(Kernel& kernel, double first_seconds) {
   double best = first_seconds;
   double spent = first_seconds;
@@ -382,7 +385,7 @@ double WarmUp(Kernel& kernel, double first_seconds) {
   return best;
 }
 
-// Of one run each, or so many that a sample takes long enough.
+// Takes samples of one run each, or of so many that a sample is long enough.
 int64_t IterationsFor(bool single_runs, double run_seconds) {
   if (single_runs) return 1;
   return std::clamp<int64_t>(
@@ -450,7 +453,8 @@ uint64_t MostPackedBytes(const BufferSpec& spec) {
 }
 
 uint64_t FlusherBytes(const RunRequest& request) {
-  // Twice the last cache: whatever its replacement policy, nothing stays.
+  // Twice the size of the last cache, so that nothing stays under any
+  // replacement policy.
   return request.flush_cache || !CanFlushFromCaches()
              ? 2 * LastCacheBytes(request)
              : 0;
@@ -467,7 +471,8 @@ void RunOracle(const SharedRun& run, int artifact_fd, const std::string& symbol,
 
 void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
   ChildReport& report = *run.report;
-  // With several cores, those of the threads count as much, unseen.
+  // With several cores, the other threads' cores matter as much, and are not
+  // checked.
   const bool one_core = request.limits.cpus.size() == 1;
   double alone_contention = 0;
   if (one_core) {
@@ -476,7 +481,7 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
                                                 : LearnAloneContention(kLooks);
   }
   Kernel kernel(run, artifact_fd, request.symbol);
-  // Further samples are not worth a run_timeout: they end well before it.
+  // Samples end well before the limit, so that they do not cause a run_timeout.
   const double start = Now();
   const double end = start + kTimeShare * request.limits.timeout_ms * 1e-3;
   const auto finish = [&](uint32_t samples) {
@@ -511,8 +516,8 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
   report.first_seconds = first;
   report.stage = Stage::kTiming;
 
-  // The first run pays for workspace and threads, so alone it condemns
-  // nothing that is quick; nor does one that was switched out.
+  // The first run includes making workspace and threads, so it does not suffice
+  // to give up a fast candidate; neither does a run that was switched out.
   const double hopeless = request.best_seconds * kHopelessFactor;
   for (int i = 0; i < 2 && hopeless > 0 && first > hopeless &&
                   (first < kStartUpSeconds ||
@@ -538,7 +543,7 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
   const int64_t iterations =
       IterationsFor(flusher.flushes() || kernel.in_place(), run_seconds);
   const double sample_seconds = run_seconds * static_cast<double>(iterations);
-  // Once the race is decided, one further sample has its outputs checked.
+  // After the race is decided, the outputs of one more sample are checked.
   RaceRules rules = RulesFor(request);
   const uint32_t most_retakes = rules.most;
   bool last = rules.most == 1 || Now() + 3 * sample_seconds > end;
@@ -548,17 +553,17 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
   uint32_t taken = 0;
   uint32_t placed = 0;  // samples before the buffers were placed
   bool may_place = true;
-  Solitude solitude(alone_contention, request.best_seconds, run.patience);
+  CoreWait core_wait(alone_contention, request.best_seconds, run.patience);
   for (;;) {
     bool cold = false;
-    const bool alone = solitude.Await(end - 3 * sample_seconds - Now(), &cold);
-    report.waited_seconds = solitude.waited_seconds();
+    const bool alone = core_wait.Await(end - 3 * sample_seconds - Now(), &cold);
+    report.waited_seconds = core_wait.waited_seconds();
     if (may_place && taken - placed >= kSamplesOfAPlacement) {
       may_place = kernel.PlaceAnew();
       placed = taken;
       cold |= may_place;
     }
-    // Into the caches again.
+    // Brings the moved buffers into the caches again.
     if (cold && !flusher.flushes() && !kernel.in_place()) kernel.TimedRun();
     if (kernel.in_place() || last) kernel.RestoreOutputs();
     const double flush_start = Now();
@@ -567,21 +572,21 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
     switches = InvoluntarySwitches();
     const double seconds = kernel.TimedRuns(iterations);
     disturbed = InvoluntarySwitches() != switches;
-    const bool shared = !alone || !solitude.IsAlone();
+    const bool shared = !alone || !core_wait.IsAlone();
     const bool time_left = Now() + 3 * sample_seconds < end;
-    const bool joined = alone && shared && solitude.HasPatience();
+    const bool joined = alone && shared && core_wait.HasPatience();
     if ((disturbed || joined) && report.retaken < most_retakes && time_left) {
       ++report.retaken;
       continue;
     }
     bool lost = false;
-    if (shared && !last && time_left && solitude.SetsAside(seconds, &lost)) {
+    if (shared && !last && time_left && core_wait.SetsAside(seconds, &lost)) {
       if (!lost) continue;
       report.stopped_early = last = true;
     }
     if (shared) {
       ++report.shared;
-      race.Excuse(Solitude::kSharedFactor);
+      race.Excuse(CoreWait::kSharedFactor);
     }
     report.samples[taken++] = seconds;
     if (lost) continue;

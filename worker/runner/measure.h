@@ -1,6 +1,6 @@
-// The child's half of a measurement: loads an artifact, runs it on fresh
-// buffers and times it. Nothing it reports is believed without a look by the
-// parent, which alone compares the outputs.
+// The child's part of a measurement: loads an artifact, runs it on fresh
+// buffers and times it. The parent checks everything that the child reports,
+// and only the parent compares the outputs.
 #ifndef TILEFARM_WORKER_RUNNER_MEASURE_H_
 #define TILEFARM_WORKER_RUNNER_MEASURE_H_
 
@@ -16,7 +16,7 @@ namespace tilefarm::worker {
 
 inline constexpr uint32_t kMaxSamples = 1024;
 
-// How far the child came.
+// The stage that the child has reached.
 enum class Stage : uint32_t {
   kStarted = 0,
   kLoading,  // dlopen: the artifact's constructors
@@ -28,14 +28,14 @@ enum class Stage : uint32_t {
 };
 const char* StageName(Stage stage);
 
-// In shared memory, written by the child: by the candidate's code, too, where
-// that wants to, so any field may hold any bits.
+// In shared memory, written by the child. The candidate's code can write it as
+// well, so every field may hold any bits.
 struct ChildReport {
   Stage stage;
   int32_t refused;  // number of the system call that ended it, plus 1
   uint32_t sample_count;
   uint32_t retaken;
-  uint32_t shared;  // samples with something else on the core
+  uint32_t shared;  // samples during which something else used the core
   uint32_t stopped_early;
   // Both set before the stage: CLOCK_MONOTONIC, and the CPU time of the
   // process.
@@ -43,29 +43,29 @@ struct ChildReport {
   double first_seconds;
   double canary_seconds;
   double contention;      // of the core, before the artifact is loaded
-  double waited_seconds;  // for the core to be alone
+  double waited_seconds;  // for the core to be unused by others
   double samples[kMaxSamples];
   char error[256];
 };
 
-// What both halves share: the inputs, made before the fork, and room for what
-// comes back.
+// Data shared by both parts: the inputs, made before the fork, and space for
+// the results.
 struct SharedRun {
   const ProgramSpec* program = nullptr;
-  // Of the core alone (base/quiet_core.h); 0: not known.
+  // Contention of the unshared core (base/quiet_core.h); 0: not known.
   double alone_contention = 0;
-  // Seconds that may pass waiting for the core to be alone.
+  // The longest wait until nothing else uses the core, in seconds.
   double patience = 0;
   bool calls_a_library = false;
-  // First contents of each parameter that is read, ending at a guard page;
-  // null otherwise.
+  // The initial contents of each parameter that is read, which end at a guard
+  // page; null for other parameters.
   std::vector<const void*> inputs;
-  // Large inputs that the function may be called with as they are, between
-  // guard pages: what it writes there stays in the child. Null: make a copy.
+  // Large inputs, between guard pages, that are passed to the function without
+  // a copy: its writes stay in the child. Null: copy the input.
   std::vector<void*> inherited;
-  // Where large layout-free parameters are packed, unless the measurement is in
-  // full: room of `most` bytes before a guard page, in huge pages, since
-  // touching as many small ones takes longer than packing.
+  // Memory for packing large layout-free parameters, unless the measurement is
+  // in full: `most` bytes before a guard page. In huge pages, because touching
+  // as much memory in small pages takes longer than packing.
   struct Room {
     char* end = nullptr;  // null: none
     size_t most = 0;
@@ -73,8 +73,8 @@ struct SharedRun {
   std::vector<Room> packing;
   // Outputs in parameter order, each from an offset that is a multiple of 64.
   std::vector<size_t> output_offsets;
-  // Called in the child once the artifact is loaded, before any of its
-  // functions. False: it must not run.
+  // Called in the child after the artifact is loaded and before any of its
+  // functions. False: they must not run.
   std::function<bool()> confine;
   ChildReport* report = nullptr;
   char* first_outputs = nullptr;  // of the first run
@@ -87,44 +87,46 @@ struct LoadedArtifact {
   LoadedArtifact(const LoadedArtifact&) = delete;
   LoadedArtifact& operator=(const LoadedArtifact&) = delete;
   ~LoadedArtifact();
-  // False where no file can be made.
+  // False: no file can be made.
   bool Store(const std::string& bytes);
 };
 
-// The most that SYMBOL_packed_bytes may ask for a layout-free parameter: room
-// for padding.
+// The largest SYMBOL_packed_bytes of a layout-free parameter, with space for
+// padding.
 uint64_t MostPackedBytes(const BufferSpec& spec);
 
-// The most memory that flushing the caches takes.
+// An upper bound on the memory for flushing the caches.
 uint64_t FlusherBytes(const RunRequest& request);
 
-// Runs the oracle once, for its outputs and the bounds of those that have
-// some: `bounds` has room for them, null elsewhere, one entry a parameter.
-// Called in the child.
+// Runs the oracle once, for its outputs and their bounds. `bounds` has one
+// entry for each parameter: memory for its bounds, or null. Called in the
+// child.
 void RunOracle(const SharedRun& run, int artifact_fd, const std::string& symbol,
                const std::vector<void*>& bounds);
 
-// Runs, times, runs again. Called in the child. The order of things:
-//  1. a first run on poisoned outputs; its outputs are kept. A library makes
-//     its kernels in its first call: an artifact that calls one runs once
-//     before. Where parameters are layout-free everything but this run is of
-//     SYMBOL_packed. It packs the same way and runs the same code, so in a race
-//     (best_seconds) the first run is SYMBOL_packed's, too; a measurement in
-//     full has it of SYMBOL, and packs into fresh memory as a user's program
-//     does;
-//  2. where it is much slower than best_seconds, and so are two more in case
-//     it was quick or switched out, or where the time limit allows no further
-//     run, that is the answer;
-//  3. warm-up until the time of a run is known, then samples of at least
-//     about a millisecond or one run, retaken where the kernel was switched
-//     out meanwhile, until the race is decided (sample_race.h), or well before
-//     the time limit; every few of them small buffers are placed anew, as an
-//     allocator would place them. Arguments that exceed the last cache are
-//     flushed from every cache before each sample, of one run then: how much
-//     of them earlier runs left there is chance. On one core a measurement in
-//     full waits for the core to be alone; so does a race once a few samples of
-//     a shared core have not ruled out that the candidate wins;
-//  4. before one last sample outputs are poisoned again; after it they are
+// Runs, times, and runs again. Called in the child. The steps:
+//  1. The first run starts with poisoned outputs, and its outputs are kept. An
+//     artifact that calls a library runs once before, because the library makes
+//     its kernels in its first call. With layout-free parameters, all later
+//     runs are of SYMBOL_packed. In a race (best_seconds) the first run is as
+//     well, because it packs in the same way and runs the same code; a
+//     measurement in full runs SYMBOL first, and packs into fresh memory as a
+//     user's program does.
+//  2. If the first run is much slower than best_seconds, it is the result. It
+//  is
+//     repeated twice if it was short or switched out. It is also the result if
+//     the time limit permits no further run.
+//  3. Warm-up runs find the time of a run. Samples follow, of one run or of at
+//     least about a millisecond. A sample is repeated if the kernel was
+//     switched out. Samples end when the race is decided (sample_race.h), or
+//     well before the time limit. After every few samples, small buffers get
+//     new addresses, as an allocator would choose them. Arguments larger than
+//     the last cache are flushed from all caches before each sample, which is
+//     of one run then, because it is chance how much of them earlier runs left
+//     there. On one core, a measurement in full waits until nothing else uses
+//     the core. A race does so after a few samples on a shared core, unless
+//     they rule out that the candidate wins.
+//  4. Before one last sample the outputs are poisoned again; after it they are
 //     kept.
 void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request);
 

@@ -1,4 +1,4 @@
-// 16-bit floats, which the compiler has no types for.
+// Conversion to 16-bit floats, for which the compiler has no types.
 #ifndef TILEFARM_WORKER_RUNNER_NUMERIC_H_
 #define TILEFARM_WORKER_RUNNER_NUMERIC_H_
 
@@ -22,7 +22,7 @@ inline float HalfToFloat(uint16_t h) {
   return (h & 0x8000) != 0 ? -v : v;
 }
 
-// Rounds to nearest, ties to even, of a value in [-1, 1].
+// Rounds a value in [-1, 1] to nearest, ties to even.
 inline uint16_t UnitToHalf(float v) {
   const uint16_t sign = std::signbit(v) ? 0x8000 : 0;
   const float a = std::fabs(v);
@@ -40,7 +40,7 @@ inline float BFloat16ToFloat(uint16_t b) {
   return std::bit_cast<float>(uint32_t{b} << 16);
 }
 
-// Rounds to nearest, ties to even, of a finite value.
+// Rounds a finite value to nearest, ties to even.
 inline uint16_t FloatToBFloat16(float v) {
   const uint32_t bits = std::bit_cast<uint32_t>(v);
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);

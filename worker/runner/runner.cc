@@ -21,25 +21,25 @@
 namespace tilefarm::worker {
 namespace {
 
-// A private copy: the child's report may change under our eyes only while
-// the child lives, but then every check must see one value.
+// Makes a private copy. While the child lives, its report may change at any
+// time, but every check must see the same value.
 std::string ReportedError(const ChildReport& report) {
   char text[sizeof report.error];
   memcpy(text, report.error, sizeof text);
   text[sizeof text - 1] = '\0';
-  // Records are text.
+  // Records must be text, so other bytes are replaced.
   for (char* c = text; *c != '\0'; ++c) {
     if (*c < ' ' || *c > '~') *c = '?';
   }
   return text;
 }
 
-// A number that a child reports: `otherwise` where it cannot be.
+// A number that a child reports; `otherwise`: it is impossible.
 double Possible(double value, double least, double most, double otherwise) {
   return value >= least && value <= most ? value : otherwise;
 }
 
-// How a child ended that did not come to its end.
+// Describes how a child ended that did not finish.
 std::string DescribeEnd(const ChildOutcome& outcome, const ChildLimits& limits,
                         const ChildReport& report) {
   std::string end = outcome.Describe(limits);
@@ -53,8 +53,8 @@ std::string DescribeEnd(const ChildOutcome& outcome, const ChildLimits& limits,
   return end + " " + StageName(report.stage) + outcome.events.Refusals();
 }
 
-// Inputs this large are not copied for every candidate: touching so many pages
-// takes longer than measuring.
+// Inputs of this size are not copied for every candidate, because touching so
+// many pages takes longer than measuring.
 constexpr size_t kInheritedBytes = size_t{4} << 20;
 
 double Now() {
@@ -63,23 +63,25 @@ double Now() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-// The first run of a candidate is given up after this many times the best
-// known time, and a pause that covers what starts up. Both of the clock and of
-// the CPU: a machine that stalls, or that reads a library from its disk, says
-// nothing of a candidate.
+// The first run of a candidate is given up after the best known time multiplied
+// by this factor, plus a pause for starting. The limit applies to the CPU time
+// as well as to the clock, because a machine that stalls or reads a library
+// from its disk says nothing about a candidate.
 constexpr double kGiveUpFactor = 10;
 constexpr double kGiveUpPauseSeconds = 0.5;
 constexpr int64_t kGiveUpStepMs = 5;
 
-// Contentions of a core: how many tell how it is alone, how many are kept, so
-// that a change of the machine shows, and which are possible.
+// Contentions of a core: how many are needed to know its contention when it is
+// unshared, how many are kept, so that changes of the machine are noticed, and
+// the possible range.
 constexpr size_t kContentionsNeeded = 20;
 constexpr size_t kContentionsKept = 200;
 bool IsPossibleContention(double c) { return c > 1e-3 && c < 1e3; }
-// Waiting for a core to be alone: the most of one measurement in full, and of a
-// race, where the core often is. All of it together takes a share of the time
-// of all runs, and what is given in advance; races leave something for those in
-// full, which are few and decide.
+// Waiting for an unshared core: the longest wait of one measurement in full,
+// and of a race, if the core is often unshared. All waits together may take
+// this share of the time of all runs; time that was not used is kept, up to
+// kMostCredit. Races leave a part for measurements in full, which are few and
+// decide.
 constexpr double kPatienceSeconds = 0.5;
 constexpr double kRacePatienceSeconds = 0.25;
 constexpr double kOften = 0.2;
@@ -87,7 +89,7 @@ constexpr double kShareOfWaiting = 0.15;
 constexpr double kMostCredit = 3;
 constexpr double kLeftByRaces = 1.5;
 
-// Infinite where the system does not say.
+// Infinite if the system does not tell.
 double CpuSecondsOf(pid_t process) {
   clockid_t clock;
   timespec t;
@@ -102,14 +104,14 @@ GiveUp GiveUpRule(const RunRequest& request, const ChildReport& report) {
   if (!(request.best_seconds > 0)) return nullptr;
   const double patience =
       kGiveUpPauseSeconds + kGiveUpFactor * request.best_seconds;
-  // Once the first run is over, its time has the say (sample_race.h).
+  // After the first run, sample_race.h decides.
   return [&report, patience](pid_t child) -> int64_t {
     double left = patience;
     if (report.stage == Stage::kFirstRun) {
       left -= std::min(Now() - report.first_run_start,
                        CpuSecondsOf(child) - report.first_run_cpu);
     }
-    // What the child's code may have written there is any number at all.
+    // The child's code may have written any number there.
     if (!(left > 0)) return 0;
     return kGiveUpStepMs + static_cast<int64_t>(std::min(left, patience) * 1e3);
   };
@@ -121,7 +123,7 @@ size_t BytesOfBounds(const BufferSpec& spec) {
 
 size_t Padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// The limits of a child, with room for what we make it map ourselves.
+// The limits of a child, plus the memory that it maps for our buffers.
 ChildLimits WithBuffers(ChildLimits limits, const ProgramSpec& program,
                         uint64_t further_bytes) {
   constexpr uint64_t kBesideEachBuffer = 3 * 65536;  // guards, rounding
@@ -144,13 +146,13 @@ struct Runner::Workload {
   std::string key;
   ProgramSpec program;
   std::vector<GuardedBuffer> inputs;  // of the parameters that are read
-  // Of large layout-free parameters, for every child to fill anew; elsewhere
-  // empty.
+  // Memory for packed large layout-free parameters, which every child fills
+  // again; empty for other parameters.
   std::vector<GuardedBuffer> packing;
   std::vector<size_t> output_offsets;
   Mapping reference;  // outputs at their offsets; private to this process
-  // Of each output: where its bounds are, in what is private, too; null: it is
-  // exact. And the root mean square of those.
+  // For each output: its bounds, in private memory; null: it is exact. And the
+  // root mean square of the bounds.
   std::vector<const char*> bounds;
   std::vector<double> bounds_rms;
   Mapping all_bounds;
@@ -219,7 +221,7 @@ int Runner::Serve() {
         break;
       }
       case RunnerFrame::kCancel: {
-        // Its run has ended, or is about to be asked for.
+        // Its run has ended, or will be requested next.
         CancelRun cancel;
         if (!Decode(frame.payload, &cancel)) return 2;
         cancelled_run_ = cancel.run_id;
@@ -277,7 +279,7 @@ void Runner::EvictBeyondLimit() {
   uint64_t total = 0;
   for (auto it = workloads_.begin(); it != workloads_.end();) {
     total += (*it)->bytes;
-    // The one in use stays, however large.
+    // The workload in use stays, even if it is too large.
     it = total > options_.cache_bytes && it != workloads_.begin()
              ? workloads_.erase(it)
              : std::next(it);
@@ -311,7 +313,7 @@ LoadReply Runner::Load(LoadWorkload request) {
       return reply;
     }
     workload->bytes += bytes;
-    // Address space only, of which a candidate touches what it packs.
+    // Reserves only address space; a candidate touches what it packs.
     if (specs[i].layout_free && bytes >= kInheritedBytes &&
         workload->packing[i].AllocateHuge(MostPackedBytes(specs[i]))) {
       workload->bytes += bytes;
@@ -331,7 +333,7 @@ LoadReply Runner::Load(LoadWorkload request) {
   reply.error = RunReference(request, /*positive=*/false, workload.get(),
                              &reply.reference_seconds, &finite);
   if ((!reply.error.empty() || !finite) && !worker_gone_) {
-    // log, sqrt, division: such programs mean positive inputs.
+    // Programs with log, sqrt or division are meant for positive inputs.
     reply.positive_inputs = true;
     reply.error = RunReference(request, /*positive=*/true, workload.get(),
                                &reply.reference_seconds, &finite);
@@ -366,7 +368,7 @@ std::string Runner::RunReference(const LoadWorkload& request, bool positive,
   const ChildLimits limits =
       WithBuffers(request.limits, workload->program,
                   workload->program.oracle_bytes + bounds_bytes);
-  // Shared with the oracle's process alone: candidates must not write there.
+  // Shared only with the oracle's process: candidates must not write there.
   Mapping staged;
   if (!staged.Allocate(bounds_bytes, /*shared=*/true)) {
     return "out of memory for the bounds of outputs";
@@ -444,7 +446,7 @@ RunReply Runner::Run(const RunRequest& request) {
     seen.push_back(contention);
     if (seen.size() > kContentionsKept) seen.pop_front();
   }
-  // What the child may have written there is any number at all.
+  // The child may have written any number there.
   const double waited = run.report->waited_seconds;
   credit_ =
       std::clamp(credit_ + kShareOfWaiting * reply.child_seconds -
@@ -516,7 +518,7 @@ void Runner::Judge(const Workload& workload, const SharedRun& run,
     const size_t offset = workload.output_offsets[output];
     const size_t bytes = spec.elements * ElementBytes(spec.type);
     for (const char* outputs : {run.first_outputs, run.last_outputs}) {
-      // The usual case: the last run repeated the first one bit for bit.
+      // Usually the last run repeated the first one bit for bit.
       if (outputs == run.last_outputs &&
           memcmp(run.first_outputs + offset, outputs + offset, bytes) == 0) {
         continue;

@@ -1,5 +1,5 @@
-// The runner's conversation with its worker: keeps workloads, forks a child
-// per candidate, and judges what comes back.
+// Answers the worker's requests: keeps workloads, forks a child for each
+// candidate, and judges its results.
 #ifndef TILEFARM_WORKER_RUNNER_RUNNER_H_
 #define TILEFARM_WORKER_RUNNER_RUNNER_H_
 
@@ -20,8 +20,8 @@
 
 namespace tilefarm::worker {
 
-// Single-threaded, and the process must be: it forks without exec. Owns its
-// workloads; the least recently used are dropped beyond `cache_bytes`.
+// The process must have a single thread, because it forks without exec. Owns
+// its workloads; beyond `cache_bytes` the least recently used are dropped.
 class Runner {
  public:
   struct Options {
@@ -33,18 +33,18 @@ class Runner {
   Runner(const Options& options, const Sandbox& sandbox);
   ~Runner();
 
-  // Answers requests until the end of input (0), until the peer breaks the
-  // protocol (2), or until a child has been left that nothing ends (3), which
-  // the end of this process may: the exit status of the program.
+  // Answers requests, and returns the exit status of the program: 0 at the end
+  // of input, 2 if the peer breaks the protocol, 3 if a child cannot be ended.
+  // The end of this process may end that child.
   int Serve();
 
-  // 4 GiB, or a quarter of a smaller machine's memory.
+  // 4 GiB, or a quarter of the memory of a smaller machine.
   static uint64_t DefaultCacheBytes();
 
  private:
   struct Workload;
 
-  // Has a child run `body` with the artifact; says what it had of the sandbox.
+  // Runs `body` with the artifact in a child, and returns its isolation.
   ChildOutcome RunConfined(const std::string& bytes, const ChildLimits& limits,
                            uint64_t run_id, SharedRun* run,
                            const std::function<void(int artifact_fd)>& body,
@@ -52,15 +52,15 @@ class Runner {
   bool Reply(RunnerFrame type, const std::string& payload);
   LoadReply Load(LoadWorkload request);
   RunReply Run(const RunRequest& request);
-  // Null where the key is unknown; moves it to the front.
+  // Moves the workload to the front; null: the key is unknown.
   Workload* Find(const std::string& key);
   void EvictBeyondLimit();
-  // Inputs, the oracle's outputs and bounds, and whether all outputs are
-  // finite. The error is empty on success.
+  // Makes the inputs, the oracle's outputs and bounds, and finds out whether
+  // all outputs are finite. The error is empty on success.
   std::string RunReference(const LoadWorkload& request, bool positive,
                            Workload* workload, double* seconds, bool* finite);
-  // Tells the run how the core is alone, as former children saw it, and how
-  // long to wait for that.
+  // Gives the run the contention of the unshared core, as former children
+  // measured it, and how long to wait for an unshared core.
   void DescribeCore(uint32_t cpu, bool races, SharedRun* run) const;
   // `spread` as RunRequest has it.
   void Judge(const Workload& workload, const SharedRun& run, double spread,
@@ -69,12 +69,12 @@ class Runner {
   const Options options_;
   const Sandbox& sandbox_;
   std::list<std::unique_ptr<Workload>> workloads_;  // most recent first
-  // What children saw of each core, latest last.
+  // The contentions that children measured on each core, latest last.
   std::map<uint32_t, std::deque<double>> contentions_;
-  double credit_ = 1.5;  // seconds that runs may wait for a core to be alone
+  double credit_ = 1.5;  // seconds that runs may wait for an unshared core
   uint64_t cancelled_run_ = 0;  // named by the last kCancel between runs
   bool worker_gone_ = false;
-  bool stuck_ = false;  // a child does not end
+  bool stuck_ = false;  // a child cannot be ended
 };
 
 }  // namespace tilefarm::worker

@@ -13,10 +13,11 @@ struct Look {
 };
 constexpr Look kLooks[] = {{2, 1.5}, {3, 1.25}, {5, 1.1}};
 
-// From so many samples on there is a 95 % interval.
+// The smallest number of samples with a 95 % interval.
 constexpr size_t kIntervalSamples = 6;
 constexpr double kCloseTogether = 0.01;
-// Behind the best by this, surely: how far exactly decides nothing.
+// A candidate that is certainly slower than the best by this factor needs no
+// more exact time.
 constexpr double kSurelyBehind = 1.03;
 
 }  // namespace

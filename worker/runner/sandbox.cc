@@ -22,14 +22,14 @@ namespace tilefarm::worker {
 namespace {
 
 constexpr int kPriority = -10;
-// Of a control group: memory beside what the candidate is given, and threads of
-// the candidate and of libraries that it calls.
+// Limits of a control group: memory in addition to the candidate's, and threads
+// of the candidate and of libraries that it calls.
 constexpr uint64_t kMemoryBesideBuffers = uint64_t{32} << 20;
 constexpr uint32_t kTasks = 64;
 constexpr uint32_t kTasksOfACpu = 8;
 
-// A directory without a name: it is empty, nothing can be made in it, and
-// nobody has to remove it.
+// Enters a directory without a name: it is empty, nothing can be made in it,
+// and it need not be removed.
 void EnterEmptyDirectory() {
   char path[] = "/tmp/tilefarm-runner-XXXXXX";
   if (mkdtemp(path) != nullptr) {
@@ -70,7 +70,8 @@ Sandbox::Sandbox(const Isolation& most, const std::string& groups)
     isolation_.cgroup = true;
     isolation_.memory = most.memory && enabled.memory;
     isolation_.pids = most.pids && enabled.pids;
-    // What hangs in the system keeps its group, and others are free.
+    // A process that hangs in the kernel keeps its group; other groups are
+    // free.
     std::string error;
     if (!RemoveLeftovers(groups, kReapMs, &error)) {
       AddShortfall("left by another runner: " + error);
@@ -96,8 +97,8 @@ Sandbox::Sandbox(const Isolation& most, const std::string& groups)
 Isolation Sandbox::IsolationOf(bool calls_a_library) const {
   Isolation isolation = isolation_;
   if (isolation.level <= IsolationLevel::kSeccompLibraries) return isolation;
-  // One that names a library without need has the looser filter, and its
-  // record says so.
+  // An artifact that names a library without need has the weaker filter, and
+  // its record says so.
   if (calls_a_library) {
     isolation.level = IsolationLevel::kSeccompLibraries;
   }
@@ -110,8 +111,8 @@ std::unique_ptr<ControlGroup> Sandbox::MakeGroup(const ChildLimits& limits,
   if (!isolation_.cgroup) return nullptr;
   GroupLimits group;
   if (isolation_.memory && limits.memory_bytes > 0) {
-    // RLIMIT_AS counts addresses, this what stands behind them: page tables,
-    // stacks in the system and copies of pages of ours, too.
+    // RLIMIT_AS counts addresses; the group counts memory, which includes page
+    // tables, kernel stacks and copies of our pages.
     group.memory_bytes =
         limits.memory_bytes + limits.memory_bytes / 64 + kMemoryBesideBuffers;
   }
@@ -124,25 +125,25 @@ std::unique_ptr<ControlGroup> Sandbox::MakeGroup(const ChildLimits& limits,
 bool Sandbox::Enter(const ChildLimits& limits, pid_t parent, int kept_fd,
                     volatile int32_t* refused) const {
   setsid();
-  if (!CloseAllBut({kept_fd})) return false;  // 1 is the way to the worker
+  if (!CloseAllBut({kept_fd})) return false;  // 1 is the pipe to the worker
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   signal(SIGCHLD, SIG_DFL);
   signal(SIGPIPE, SIG_DFL);
-  // Where we may: whatever else wants this core waits.
+  // If permitted, takes precedence over other processes on this core.
   setpriority(PRIO_PROCESS, 0, kPriority);
   unsetenv("TILEFARM_NUM_THREADS");
-  // RLIMIT_NPROC is not among the limits: it does not bind root, and counts
-  // whatever else our user runs. The filter refuses new processes; threads are
-  // bounded by the address space for their stacks.
+  // RLIMIT_NPROC is not set: it does not limit root, and counts all processes
+  // of our user. The filter refuses new processes, and the address space for
+  // stacks limits threads.
   if (limits.memory_bytes > 0) {
     LowerLimit(RLIMIT_AS, MappedBytes() + limits.memory_bytes);
   }
   LowerLimit(RLIMIT_CORE, 0);
   LowerLimit(RLIMIT_FSIZE, 0);
   LowerLimit(RLIMIT_NOFILE, 64);
-  // A backstop to the wall-clock limit, for all threads together.
+  // A limit for all threads together, in case the wall-clock limit fails.
   LowerLimit(RLIMIT_CPU,
              (uint64_t{limits.timeout_ms} / 1000 + 2) * CpuCount(limits));
 
@@ -150,10 +151,10 @@ bool Sandbox::Enter(const ChildLimits& limits, pid_t parent, int kept_fd,
   if (isolation_.level >= IsolationLevel::kRlimits) {
     if (!GiveUpPrivileges()) return false;
   }
-  // After the change of user, which takes it back. It follows the thread that
-  // forked us: the runner has one alone.
+  // Set after the change of user, which resets it. It refers to the thread that
+  // forked us, which is the only one of the runner.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it died before the line above
+  if (getppid() != parent) _exit(1);  // it ended before the line above
   if (!filters) return true;
   NoteRefusedCalls(refused);
   return loading_.Install();
@@ -177,7 +178,7 @@ bool Sandbox::Try(IsolationLevel level) const {
     ok = ok && trial.Close(level, -1);
     const char byte = 1;
     if (!ok || write(ready[1], &byte, 1) != 1) _exit(1);
-    // Ended from outside, as one that is not us any more.
+    // The child waits until its parent ends it, as a process of another user.
     for (;;) {
       const timespec hour = {3600, 0};
       nanosleep(&hour, nullptr);
@@ -220,7 +221,7 @@ std::string Sandbox::TryGroup() const {
   if (child < 0) {
     return "no process can be made in " + group->path() + ": " + error;
   }
-  // As every child's descendants are ended: by the group alone.
+  // Ends the child by its group alone, as descendants of children are ended.
   const bool ended = entered && group->IsPopulated() && group->End(kReapMs);
   kill(child, SIGKILL);
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {

@@ -1,7 +1,7 @@
-// What keeps the runner's children from everything else (base/isolation.h).
+// Isolates the runner's children (base/isolation.h).
 //
-// A child is untrusted from the moment that an artifact is loaded: its code
-// may do whatever the system lets it do.
+// A child is untrusted as soon as an artifact is loaded: the artifact's code
+// may do whatever the system permits.
 #ifndef TILEFARM_WORKER_RUNNER_SANDBOX_H_
 #define TILEFARM_WORKER_RUNNER_SANDBOX_H_
 
@@ -18,50 +18,50 @@
 
 namespace tilefarm::worker {
 
-// What the system has to end processes after SIGKILL.
+// How long processes may take to end after SIGKILL.
 inline constexpr int64_t kReapMs = 5000;
 
-// Whether it names a library of kernels that devices may have
-// (base/device_libraries.h): what an artifact needs, it names.
+// Whether the artifact names a library of kernels that devices may have
+// (base/device_libraries.h). An artifact names every library that it needs.
 bool CallsALibrary(const std::string& artifact);
 
 class Sandbox {
  public:
-  // To be called by the single thread of the process, once. Confines it, too,
-  // where that costs the children nothing: it goes into a network namespace and
-  // an empty directory that no longer has a name. Then learns by a trial what
-  // else works here. Nothing beyond `most` is tried. Control groups are made in
-  // `groups`, an absolute path, where nobody else may make any: what another
-  // runner left there is ended. Empty: there are none.
+  // To be called once by the single thread of the process. Also confines this
+  // process where that costs the children nothing: it enters a network
+  // namespace and an empty directory without a name. Then finds out by trial
+  // what else works here. Nothing beyond `most` is tried. Control groups are
+  // made in `groups`, an absolute path that no other program may use: processes
+  // that another runner left there are ended. Empty: no control groups.
   explicit Sandbox(const Isolation& most, const std::string& groups = "");
 
-  // The most that children can have.
+  // The strongest isolation that children can have.
   const Isolation& isolation() const { return isolation_; }
-  // What a child with an artifact has, by whether that CallsALibrary.
+  // The isolation of a child with an artifact, which depends on CallsALibrary.
   Isolation IsolationOf(bool calls_a_library) const;
-  // Why not all of `most` works; empty where it does.
+  // Why not all of `most` works; empty: it does.
   const std::string& shortfall() const { return shortfall_; }
 
-  // The group that the next child must be forked into; null where isolation()
-  // has none. Where it should have one and cannot, null and why in `*error`.
+  // The group that the next child must be forked into; null: isolation() has
+  // none, or, with a reason in `*error`, it cannot be made.
   std::unique_ptr<ControlGroup> MakeGroup(const ChildLimits& limits,
                                           std::string* error) const;
 
-  // In a forked child of `parent`, before an artifact is loaded. Of all open
-  // files it keeps `kept_fd` alone. The number of a system call that is refused
-  // from now on, plus 1, is written to `*refused`. False where the child would
-  // be less confined than it should.
+  // To be called in a forked child of `parent`, before an artifact is loaded.
+  // Closes all files except `kept_fd`. The number of a system call that is
+  // refused afterwards, plus 1, is written to `*refused`. False: the child is
+  // less confined than it should be.
   bool Enter(const ChildLimits& limits, pid_t parent, int kept_fd,
              volatile int32_t* refused) const;
-  // In the child, with the artifact loaded and before any of its functions is
-  // called: closes `kept_fd`. False as above.
+  // To be called in the child after the artifact is loaded, before any of its
+  // functions is called. Closes `kept_fd`. False as above.
   bool Close(IsolationLevel level, int kept_fd) const;
 
  private:
-  // Whether a child can be confined to `level`, and be ended by us.
+  // Whether a child can be confined to `level`, and we can still end it.
   bool Try(IsolationLevel level) const;
-  // Why children cannot be forked into groups and be ended with them; empty
-  // where they can.
+  // Why children cannot be forked into groups and be ended with them; empty:
+  // they can.
   std::string TryGroup() const;
   void AddShortfall(const std::string& what);
 

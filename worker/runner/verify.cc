@@ -10,7 +10,8 @@
 namespace tilefarm::worker {
 namespace {
 
-// Element access by type, so that each loop below is compiled per type.
+// Access to elements by type, so that each loop below is compiled for each
+// type.
 struct Half {
   static double At(const void* data, uint64_t i) {
     return HalfToFloat(static_cast<const uint16_t*>(data)[i]);
@@ -73,7 +74,7 @@ std::string Mismatch(uint32_t number, uint64_t element, double got,
   return text;
 }
 
-// Bounds, none where `bounds` is null.
+// Access to bounds, which are 0 if `bounds` is null.
 class Bounds {
  public:
   Bounds(const BufferSpec& spec, const void* bounds)
@@ -88,7 +89,7 @@ class Bounds {
   bool wide_;
 };
 
-// Notes one element that is compared.
+// Takes one compared element into account.
 void Note(uint32_t number, uint64_t element, double got, double expected,
           double tolerance, bool equal, Comparison* result) {
   const double difference = std::fabs(got - expected);
@@ -139,7 +140,7 @@ Comparison CompareIntegers(const BufferSpec& spec, uint32_t number,
     const int64_t expected = IntegerAt(spec.type, reference, i);
     const int64_t got = IntegerAt(spec.type, output, i);
     if (got == expected) continue;
-    // Wraps where the difference does not fit, as the computation would.
+    // Wraps around if the difference does not fit, as the computation does.
     const auto apart = static_cast<int64_t>(static_cast<uint64_t>(got) -
                                             static_cast<uint64_t>(expected));
     const double tolerance = bounds.At(i);

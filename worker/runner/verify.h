@@ -1,4 +1,4 @@
-// Is an output what the reference computed?
+// Compares an output with the reference.
 #ifndef TILEFARM_WORKER_RUNNER_VERIFY_H_
 #define TILEFARM_WORKER_RUNNER_VERIFY_H_
 
@@ -9,9 +9,9 @@
 
 namespace tilefarm::worker {
 
-// Root of the mean square of the finite bounds.
+// The root mean square of the finite bounds.
 double RootMeanSquare(const BufferSpec& spec, const void* bounds);
-// Floats only: no NaN and no infinity.
+// Whether there is no NaN and no infinity. For floats only.
 bool AllFinite(const BufferSpec& spec, const void* data);
 
 struct Comparison {
@@ -22,10 +22,10 @@ struct Comparison {
   std::string error;  // the first element that is wrong
 };
 
-// The rule (compiler/oracle/README.md): each element within its bound and
-// `slack` of the reference, NaN and infinities in the same places; where
-// `bounds` is null, exactly. An element with an infinite bound is not judged.
-// `number` is the parameter's, for the message.
+// The rule (compiler/oracle/README.md): each element differs from the reference
+// by at most its bound plus `slack`, and NaN and infinities are in the same
+// places. If `bounds` is null, elements are equal. An element with an infinite
+// bound is not judged. `number` is the parameter's, for the message.
 Comparison Compare(const BufferSpec& spec, uint32_t number,
                    const void* reference, const void* bounds, double slack,
                    const void* output);

@@ -1,14 +1,14 @@
-// Where devices meet the database: what operators decide is stored before it
-// holds, what the farm finds out goes into the audit log, and what was measured
-// while a device was not well is measured again.
+// Keeps the state of devices in the database: operators' orders are stored
+// before they take effect, events of the farm go into the audit log, and
+// records that were measured while a device was not well are measured again.
 //
 //   operator --> Drain, Reserve, ... --> store, then farm
 //   farm --OnDeviceEvent--> queue --Flush--> audit log
-//   canary --OnCanary: good: records up to here hold
-//                      bad:  those since the last good one are suspect
-//                      good again: they are queued, on the same device
-#ifndef TILEFARM_SERVER_JOBS_DEVICE_DESK_H_
-#define TILEFARM_SERVER_JOBS_DEVICE_DESK_H_
+//   canary --OnCanary: good: all records so far are trusted
+//                      bad:  those since the last good canary are suspect
+//                      good again: suspect records are measured again there
+#ifndef TILEFARM_SERVER_JOBS_DEVICE_ADMINISTRATION_H_
+#define TILEFARM_SERVER_JOBS_DEVICE_ADMINISTRATION_H_
 
 #include <cstdint>
 #include <deque>
@@ -26,38 +26,39 @@
 
 namespace tilefarm::jobs {
 
-// Thread-safe. Flush writes; whoever drives it calls it again and again.
-class DeviceDesk : public farm::DeviceListener {
+// Thread-safe. The caller calls Flush periodically; only Flush writes events.
+class DeviceAdministration : public farm::DeviceListener {
  public:
   // All outlive it.
-  DeviceDesk(database::Store& store, farm::Farm& farm, std::string fingerprint,
-             Clock& clock);
-  ~DeviceDesk() override;
+  DeviceAdministration(database::Store& store, farm::Farm& farm,
+                       std::string fingerprint, Clock& clock);
+  ~DeviceAdministration() override;
 
-  // Tells the farm what the store knows. Before workers connect.
+  // Tells the farm what the store knows. To be called before workers connect.
   absl::Status Recover();
 
-  // What operators ask for. NotFound: no such device. InvalidArgument: a text
-  // or time that is none. FailedPrecondition: see Farm::Forget. Otherwise
-  // durable on return, with its entry in the audit log.
+  // Operators' orders. NotFound: no such device. InvalidArgument: an invalid
+  // text or time. FailedPrecondition: see Farm::Forget. On success the order
+  // and its entry in the audit log are durable.
   absl::Status SetOrder(const std::string& name, farm::Order order,
                         const std::string& actor, const std::string& reason);
   absl::Status Reserve(const std::string& name, const std::string& user,
                        absl::Duration time, const std::string& actor);
   absl::Status Release(const std::string& name, const std::string& actor);
   absl::Status Forget(const std::string& name, const std::string& actor);
-  // The latest entries, oldest first; an empty name: of every device.
-  // NotFound: neither a device nor an entry has the name.
+  // The latest `limit` entries, oldest first; an empty name: of all devices.
+  // NotFound: no device and no entry has the name.
   absl::StatusOr<std::vector<database::AuditEntry>> Log(const std::string& name,
                                                         int64_t limit);
 
   void OnDeviceEvent(const farm::DeviceEvent& event) override;
   // A canary's result; see RecordListener.
   void OnCanary(const std::string& device_id, bool trusted);
-  // A kRemeasure is stored.
+  // The result of a kRemeasure is stored.
   void OnRemeasured(const farm::WorkItem& item);
 
-  // Writes the audit log; queues a few re-measurements. Of one thread.
+  // Writes the audit log and queues a few re-measurements. Always called by the
+  // same thread.
   void Flush();
 
  private:
@@ -86,9 +87,9 @@ class DeviceDesk : public farm::DeviceListener {
   const std::string fingerprint_;
   Clock& clock_;
 
-  // Operators one at a time, so that store and farm agree.
+  // Held for a whole order, so that store and farm agree.
   Mutex order_mutex_;
-  // The farm waits for this one: nothing is called while it is held.
+  // The farm waits for this mutex: nothing else is called while it is held.
   Mutex events_mutex_;
   std::deque<farm::DeviceEvent> events_ ABSL_GUARDED_BY(events_mutex_);
   Mutex mutex_ ABSL_ACQUIRED_AFTER(order_mutex_);
@@ -97,10 +98,10 @@ class DeviceDesk : public farm::DeviceListener {
   std::set<std::string> changed_canaries_ ABSL_GUARDED_BY(mutex_);
   // By device name.
   std::map<std::string, Remeasuring> remeasuring_ ABSL_GUARDED_BY(mutex_);
-  // The audit log could not be written the last time; Flush alone.
+  // The last write of the audit log failed. Used by Flush alone.
   bool events_wait_ = false;
 };
 
 }  // namespace tilefarm::jobs
 
-#endif  // TILEFARM_SERVER_JOBS_DEVICE_DESK_H_
+#endif  // TILEFARM_SERVER_JOBS_DEVICE_ADMINISTRATION_H_

@@ -1,18 +1,18 @@
-#include "worker/runner/solitude.h"
+#include "worker/runner/core_wait.h"
 
 #include <algorithm>
 #include <chrono>
 
 namespace tilefarm::worker {
 
-Solitude::Solitude(double alone_contention, double best_seconds,
+CoreWait::CoreWait(double alone_contention, double best_seconds,
                    double patience)
     : core_(alone_contention),
       best_seconds_(best_seconds),
       patience_of_races_(patience),
       patience_(best_seconds > 0 ? 0 : patience) {}
 
-bool Solitude::Await(double most, bool* waited) {
+bool CoreWait::Await(double most, bool* waited) {
   if (core_.IsQuiet()) return true;
   most = std::min(most, patience_);
   if (!(most > 0)) return false;
@@ -26,7 +26,7 @@ bool Solitude::Await(double most, bool* waited) {
   return quiet;
 }
 
-bool Solitude::SetsAside(double seconds, bool* lost) {
+bool CoreWait::SetsAside(double seconds, bool* lost) {
   if (best_seconds_ <= 0 || aside_ == kSharedSamples) return false;
   least_ = aside_ == 0 ? seconds : std::min(least_, seconds);
   if (++aside_ < kSharedSamples) return true;

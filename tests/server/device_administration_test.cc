@@ -17,9 +17,9 @@ using ::testing::Field;
 using ::testing::HasSubstr;
 using testing::Measured;
 
-class DeviceDeskTest : public JobsTest {
+class DeviceAdministrationTest : public JobsTest {
  protected:
-  DeviceDeskTest() { RestartWithCanary(); }
+  DeviceAdministrationTest() { RestartWithCanary(); }
 
   void RestartWithCanary() {
     jobs_.reset();
@@ -55,14 +55,14 @@ class DeviceDeskTest : public JobsTest {
   farm::HealthRules rules_;
 };
 
-TEST_F(DeviceDeskTest, TheCanaryRunsOnOneCore) {
+TEST_F(DeviceAdministrationTest, TheCanaryRunsOnOneCore) {
   const auto item = MakeCanary(testing::TestTarget());
   ASSERT_TRUE(item.has_value());
   EXPECT_EQ(item->target.cores, 1);
   EXPECT_FALSE(item->scheduled_hash.empty());
 }
 
-TEST_F(DeviceDeskTest, OrdersOutliveTheServer) {
+TEST_F(DeviceAdministrationTest, OrdersOutliveTheServer) {
   {
     FakeWorker worker(*farm_, "w", Quick);
     ASSERT_TRUE(jobs_->devices()
@@ -89,7 +89,7 @@ TEST_F(DeviceDeskTest, OrdersOutliveTheServer) {
                                         Field(&AuditEntry::action, "resume"))));
 }
 
-TEST_F(DeviceDeskTest, ReservationsOutliveTheServerAndEnd) {
+TEST_F(DeviceAdministrationTest, ReservationsOutliveTheServerAndEnd) {
   {
     FakeWorker worker(*farm_, "w", Quick);
     ASSERT_TRUE(
@@ -108,8 +108,8 @@ TEST_F(DeviceDeskTest, ReservationsOutliveTheServerAndEnd) {
   EXPECT_EQ(WaitForEnd(id).state, JobState::kDone);
 }
 
-TEST_F(DeviceDeskTest, ClearErrorsForWhatIsNotThere) {
-  DeviceDesk& devices = jobs_->devices();
+TEST_F(DeviceAdministrationTest, ClearErrorsForWhatIsNotThere) {
+  DeviceAdministration& devices = jobs_->devices();
   for (const absl::Status& status :
        {devices.SetOrder("x", farm::Order::kDrained, "ann", ""),
         devices.Reserve("x", "ann", absl::Minutes(1), "ann"),
@@ -127,7 +127,7 @@ TEST_F(DeviceDeskTest, ClearErrorsForWhatIsNotThere) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(DeviceDeskTest, AForgottenDeviceLeavesOnlyItsLog) {
+TEST_F(DeviceAdministrationTest, AForgottenDeviceLeavesOnlyItsLog) {
   { FakeWorker worker(*farm_, "w", Quick); }
   ASSERT_TRUE(jobs_->devices().Forget("w", "ann").ok());
   EXPECT_TRUE(farm_->Devices().empty());
@@ -137,7 +137,7 @@ TEST_F(DeviceDeskTest, AForgottenDeviceLeavesOnlyItsLog) {
 }
 
 // A device slows down after its canary; the next one shows it, and it recovers.
-TEST_F(DeviceDeskTest, SuspectMeasurementsAreMeasuredAgain) {
+TEST_F(DeviceAdministrationTest, SuspectMeasurementsAreMeasuredAgain) {
   rules_.canary_period = absl::Hours(1);
   rules_.first_retry = absl::Milliseconds(50);
   rules_.last_retry = absl::Milliseconds(50);
@@ -214,7 +214,7 @@ TEST_F(DeviceDeskTest, SuspectMeasurementsAreMeasuredAgain) {
 }
 
 // The same while a job runs: its search learns what was measured again.
-TEST_F(DeviceDeskTest, ARunningSearchLearnsWhatWasMeasuredAgain) {
+TEST_F(DeviceAdministrationTest, ARunningSearchLearnsWhatWasMeasuredAgain) {
   rules_.canary_period = absl::Hours(1);
   rules_.first_retry = rules_.last_retry = absl::Milliseconds(50);
   RestartWithCanary();
@@ -256,7 +256,7 @@ TEST_F(DeviceDeskTest, ARunningSearchLearnsWhatWasMeasuredAgain) {
   EXPECT_DOUBLE_EQ(jobs_->Get(id)->best_seconds(), 1e-3);
 }
 
-TEST_F(DeviceDeskTest, TheKnownTimeOutlivesTheServer) {
+TEST_F(DeviceAdministrationTest, TheKnownTimeOutlivesTheServer) {
   {
     FakeWorker worker(*farm_, "w", [](const farm::Lease&) {
       return std::make_optional(Measured(1e-4));
@@ -275,7 +275,7 @@ TEST_F(DeviceDeskTest, TheKnownTimeOutlivesTheServer) {
   EXPECT_THAT(Device().reason, HasSubstr("5.0 times its known 100.0 us"));
 }
 
-TEST_F(DeviceDeskTest, UnsteadyRecordsSaySo) {
+TEST_F(DeviceAdministrationTest, UnsteadyRecordsSaySo) {
   farm::Completion completion;
   completion.measurement = Measured(1e-3);
   completion.measurement.device_state = R"({"clock_mhz":3000.0})";
@@ -286,7 +286,8 @@ TEST_F(DeviceDeskTest, UnsteadyRecordsSaySo) {
             R"({"clock_mhz":3000.0,"unsteady":true})");
 }
 
-TEST_F(DeviceDeskTest, AUsersFloodOfJobsDoesNotKeepAnothersFromStarting) {
+TEST_F(DeviceAdministrationTest,
+       AUsersFloodOfJobsDoesNotKeepAnothersFromStarting) {
   // No device: whatever starts goes on running.
   for (int i = 0; i < 40; ++i) {
     JobSpec spec = Spec(1'000'000);
@@ -306,7 +307,7 @@ TEST_F(DeviceDeskTest, AUsersFloodOfJobsDoesNotKeepAnothersFromStarting) {
             JobState::kRunning);
 }
 
-TEST_F(DeviceDeskTest, UsersWhoTuneTheSameTakeTurns) {
+TEST_F(DeviceAdministrationTest, UsersWhoTuneTheSameTakeTurns) {
   // One after the other, since they share what is measured. No device: only
   // cancelling ends them.
   const auto submit = [&](const std::string& user) {

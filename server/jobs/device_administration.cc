@@ -1,4 +1,4 @@
-#include "server/jobs/device_desk.h"
+#include "server/jobs/device_administration.h"
 
 #include <algorithm>
 #include <utility>
@@ -15,11 +15,11 @@ namespace {
 constexpr char kTime[] = "%Y-%m-%dT%H:%M:%SZ";
 constexpr size_t kMostReasonBytes = 1024;
 constexpr absl::Duration kLongestReservation = absl::Hours(24 * 7);
-// Events that wait for a disk that is full; older ones are dropped, and that
-// is logged.
+// Events kept while they cannot be stored, as on a full disk. Older ones are
+// dropped with a line in the log.
 constexpr size_t kMostEvents = 10'000;
-// Re-measurements that the farm holds of one device at once, so that the
-// conductor is never long at it.
+// Re-measurements of one device that are in the farm at once. The conductor
+// adds them, and must not be busy for long.
 constexpr int kMostOutstanding = 8;
 constexpr int kSamples = 5;
 
@@ -84,8 +84,10 @@ std::string_view Verb(farm::Order order) {
 
 }  // namespace
 
-DeviceDesk::DeviceDesk(database::Store& store, farm::Farm& farm,
-                       std::string fingerprint, Clock& clock)
+DeviceAdministration::DeviceAdministration(database::Store& store,
+                                           farm::Farm& farm,
+                                           std::string fingerprint,
+                                           Clock& clock)
     : store_(store),
       farm_(farm),
       fingerprint_(std::move(fingerprint)),
@@ -93,12 +95,12 @@ DeviceDesk::DeviceDesk(database::Store& store, farm::Farm& farm,
   farm_.SetListener(this);
 }
 
-DeviceDesk::~DeviceDesk() {
+DeviceAdministration::~DeviceAdministration() {
   farm_.SetListener(nullptr);
   Flush();
 }
 
-absl::Status DeviceDesk::Recover() {
+absl::Status DeviceAdministration::Recover() {
   TF_ASSIGN_OR_RETURN(const std::vector<database::DeviceRow> rows,
                       tables().ListDevices());
   for (const database::DeviceRow& row : rows) {
@@ -116,7 +118,7 @@ absl::Status DeviceDesk::Recover() {
   MutexLock lock(mutex_);
   for (const database::CanaryRow& row : canaries) {
     canaries_[row.device] = row;
-    // Another compiler makes other code, and so another time.
+    // Another compiler makes other code with another time.
     if (row.fingerprint == fingerprint_) {
       farm_.KnowCanary(row.device, row.seconds);
     }
@@ -124,10 +126,9 @@ absl::Status DeviceDesk::Recover() {
   return absl::OkStatus();
 }
 
-database::AuditEntry DeviceDesk::Entry(const std::string& actor,
-                                       const std::string& action,
-                                       const std::string& name,
-                                       const std::string& detail) const {
+database::AuditEntry DeviceAdministration::Entry(
+    const std::string& actor, const std::string& action,
+    const std::string& name, const std::string& detail) const {
   return {.at = TimeText(clock_.Now()),
           .actor = actor,
           .action = action,
@@ -135,7 +136,8 @@ database::AuditEntry DeviceDesk::Entry(const std::string& actor,
           .detail = detail};
 }
 
-absl::StatusOr<database::DeviceRow> DeviceDesk::RowOf(const std::string& name) {
+absl::StatusOr<database::DeviceRow> DeviceAdministration::RowOf(
+    const std::string& name) {
   for (const farm::DeviceStatus& device : farm_.Devices()) {
     if (device.name != name) continue;
     TF_ASSIGN_OR_RETURN(std::vector<database::DeviceRow> rows,
@@ -151,9 +153,10 @@ absl::StatusOr<database::DeviceRow> DeviceDesk::RowOf(const std::string& name) {
       "there is no device '", name, "'; `tune devices` lists those there are"));
 }
 
-absl::Status DeviceDesk::SetOrder(const std::string& name, farm::Order order,
-                                  const std::string& actor,
-                                  const std::string& reason) {
+absl::Status DeviceAdministration::SetOrder(const std::string& name,
+                                            farm::Order order,
+                                            const std::string& actor,
+                                            const std::string& reason) {
   TF_RETURN_IF_ERROR(CheckText("reason", reason));
   MutexLock lock(order_mutex_);
   TF_ASSIGN_OR_RETURN(database::DeviceRow row, RowOf(name));
@@ -167,9 +170,10 @@ absl::Status DeviceDesk::SetOrder(const std::string& name, farm::Order order,
   return farm_.SetOrder(name, order, By(actor, reason));
 }
 
-absl::Status DeviceDesk::Reserve(const std::string& name,
-                                 const std::string& user, absl::Duration time,
-                                 const std::string& actor) {
+absl::Status DeviceAdministration::Reserve(const std::string& name,
+                                           const std::string& user,
+                                           absl::Duration time,
+                                           const std::string& actor) {
   TF_RETURN_IF_ERROR(CheckText("user", user));
   if (user.empty()) {
     return absl::InvalidArgumentError("user: nobody to reserve it for");
@@ -190,8 +194,8 @@ absl::Status DeviceDesk::Reserve(const std::string& name,
   return farm_.Reserve(name, user, until);
 }
 
-absl::Status DeviceDesk::Release(const std::string& name,
-                                 const std::string& actor) {
+absl::Status DeviceAdministration::Release(const std::string& name,
+                                           const std::string& actor) {
   MutexLock lock(order_mutex_);
   TF_ASSIGN_OR_RETURN(database::DeviceRow row, RowOf(name));
   const database::AuditEntry entry =
@@ -203,11 +207,11 @@ absl::Status DeviceDesk::Release(const std::string& name,
   return farm_.Reserve(name, "", absl::InfinitePast());
 }
 
-absl::Status DeviceDesk::Forget(const std::string& name,
-                                const std::string& actor) {
+absl::Status DeviceAdministration::Forget(const std::string& name,
+                                          const std::string& actor) {
   MutexLock lock(order_mutex_);
   TF_RETURN_IF_ERROR(RowOf(name).status());
-  // Its last words first: they would bring the row back.
+  // Its last events are stored first; later they would restore the row.
   TF_RETURN_IF_ERROR(FlushEvents());
   TF_RETURN_IF_ERROR(farm_.Forget(name));
   {
@@ -223,7 +227,7 @@ absl::Status DeviceDesk::Forget(const std::string& name,
   return tables().ForgetDevice(name, {&entry, 1});
 }
 
-absl::StatusOr<std::vector<database::AuditEntry>> DeviceDesk::Log(
+absl::StatusOr<std::vector<database::AuditEntry>> DeviceAdministration::Log(
     const std::string& name, int64_t limit) {
   TF_RETURN_IF_ERROR(FlushEvents());
   TF_ASSIGN_OR_RETURN(std::vector<database::AuditEntry> entries,
@@ -236,7 +240,7 @@ absl::StatusOr<std::vector<database::AuditEntry>> DeviceDesk::Log(
 
 // --- What the farm finds out -------------------------------------------------
 
-void DeviceDesk::OnDeviceEvent(const farm::DeviceEvent& event) {
+void DeviceAdministration::OnDeviceEvent(const farm::DeviceEvent& event) {
   MutexLock lock(events_mutex_);
   events_.push_back(event);
   if (events_.size() > kMostEvents) {
@@ -246,7 +250,7 @@ void DeviceDesk::OnDeviceEvent(const farm::DeviceEvent& event) {
   }
 }
 
-absl::Status DeviceDesk::FlushEvents() {
+absl::Status DeviceAdministration::FlushEvents() {
   std::deque<farm::DeviceEvent> events;
   {
     MutexLock lock(events_mutex_);
@@ -268,7 +272,7 @@ absl::Status DeviceDesk::FlushEvents() {
   return stored;
 }
 
-void DeviceDesk::Flush() {
+void DeviceAdministration::Flush() {
   std::set<std::string> seen;
   {
     MutexLock lock(events_mutex_);
@@ -290,9 +294,9 @@ void DeviceDesk::Flush() {
   StoreCanaries();
 }
 
-// The rows of devices that came, went or were released: all in one
-// transaction, since a thousand may come at once.
-void DeviceDesk::StoreSeen(const std::set<std::string>& names) {
+// Stores the rows of devices that connected, disconnected or were released, in
+// one transaction, because a thousand may connect at once.
+void DeviceAdministration::StoreSeen(const std::set<std::string>& names) {
   MutexLock lock(order_mutex_);
   auto stored = tables().ListDevices();
   if (!stored.ok()) {
@@ -317,7 +321,8 @@ void DeviceDesk::StoreSeen(const std::set<std::string>& names) {
 
 // --- Suspect measurements ----------------------------------------------------
 
-void DeviceDesk::OnCanary(const std::string& device_id, bool trusted) {
+void DeviceAdministration::OnCanary(const std::string& device_id,
+                                    bool trusted) {
   const auto last = tables().LastRecordId();
   if (!last.ok()) {
     Warn(last.status(), "a canary is not noted");
@@ -338,14 +343,15 @@ void DeviceDesk::OnCanary(const std::string& device_id, bool trusted) {
   } else {
     if (row.suspect_through == 0) row.suspect_after = row.good_through;
     row.suspect_through = std::max(*last, int64_t{1});
-    // What was measured again meanwhile is no better.
+    // New measurements on this device are suspect as well.
     StopRemeasuring(NameOf(device_id));
   }
-  // Stored by and by: an older row makes more records suspect, never fewer.
+  // StoreCanaries may store it later: an older row makes more records suspect,
+  // never fewer.
   changed_canaries_.insert(device_id);
 }
 
-void DeviceDesk::StoreCanaries() {
+void DeviceAdministration::StoreCanaries() {
   std::vector<database::CanaryRow> rows;
   {
     MutexLock lock(mutex_);
@@ -360,14 +366,14 @@ void DeviceDesk::StoreCanaries() {
   MutexLock lock(mutex_);
   for (const database::CanaryRow& row : rows) {
     const auto now = canaries_.find(row.device);
-    // Changed again meanwhile: next time.
+    // A row that has changed meanwhile is stored the next time.
     if (now == canaries_.end() || now->second == row) {
       changed_canaries_.erase(row.device);
     }
   }
 }
 
-bool DeviceDesk::LoadSuspects(Remeasuring& work) {
+bool DeviceAdministration::LoadSuspects(Remeasuring& work) {
   const database::CanaryRow& row = canaries_[work.device_id];
   auto suspects = tables().RecordsOfDevice(row.device, row.suspect_after,
                                            row.suspect_through);
@@ -375,7 +381,7 @@ bool DeviceDesk::LoadSuspects(Remeasuring& work) {
     Warn(suspects.status(), "suspect records are not read");
     return false;
   }
-  // Of the others no time counts.
+  // The times of other records never count.
   std::erase_if(*suspects, [](const database::Record& record) {
     return record.status != database::Status::kOk || !record.verified ||
            record.stopped_early;
@@ -387,17 +393,17 @@ bool DeviceDesk::LoadSuspects(Remeasuring& work) {
                                         " records since the good canary "
                                         "before")});
   work.loaded = true;
-  // From the back, the newest first: jobs that run want them.
+  // Taken from the back, the newest first, because running jobs use them.
   work.waiting = *std::move(suspects);
   return true;
 }
 
-void DeviceDesk::StopRemeasuring(const std::string& name) {
+void DeviceAdministration::StopRemeasuring(const std::string& name) {
   if (remeasuring_.erase(name) == 0) return;
   farm_.RemoveQueue(absl::StrCat("remeasure/", name));
 }
 
-void DeviceDesk::QueueSome() {
+void DeviceAdministration::QueueSome() {
   MutexLock lock(mutex_);
   std::vector<std::string> done;
   for (auto& [name, work] : remeasuring_) {
@@ -426,7 +432,7 @@ void DeviceDesk::QueueSome() {
   }
 }
 
-void DeviceDesk::OnRemeasured(const farm::WorkItem& item) {
+void DeviceAdministration::OnRemeasured(const farm::WorkItem& item) {
   MutexLock lock(mutex_);
   const auto found = remeasuring_.find(item.device);
   if (found != remeasuring_.end()) --found->second.outstanding;

@@ -38,6 +38,7 @@ struct TaskSpec {
   // A module of the one function, named "main": the text that traces are made
   // on.
   std::string program;
+  double flops = 0;  // of one run
 };
 
 // As asked for. The store keeps it, so a job can go on after a restart.

@@ -26,6 +26,8 @@ class RecordImport {
   // it. That it computes the same rests on the rule that made it, which a file
   // cannot show: it is stored as not verified, so that it is never the best.
   absl::Status Add(std::string_view line);
+  // InvalidArgument where there were lines and none had a record. The export of
+  // an empty database has no lines.
   absl::Status Finish();
 
   int64_t added() const { return added_; }

@@ -20,7 +20,8 @@
 namespace tilefarm::worker {
 
 // In a runner's environment: the directory for its candidates' groups. Local
-// runners inherit it whatever command starts them; ssh and adb pass it to none.
+// runners are given it whatever command starts them; ssh and adb pass it to
+// none.
 inline constexpr char kCandidateGroupsVariable[] = "TUNE_RUNNER_CGROUP";
 
 // A file of a group or of /proc: read whole, or written to as one write where

@@ -150,6 +150,9 @@ absl::StatusOr<int64_t> Farm::Connect(const WorkerHello& hello,
   worker.last_seen = clock_.Now();
   worker.offline_reason.clear();
   HealthOnConnect(worker, restarted);
+  // Its digest and its model have taken them in; nothing else asks for them,
+  // and a worker may announce many.
+  worker.properties.features = std::vector<std::string>();
   Classify(worker);
   Refresh(worker);
   LogInfo(absl::StrCat("device ", worker.name,

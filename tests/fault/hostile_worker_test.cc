@@ -201,7 +201,7 @@ TEST_F(HostileWorkerTest, AManifoldOfNamesIsBounded) {
   // As large as hellos may be.
   for (int i = 0; i < 1000; ++i) {
     v1::WorkerMessage hello = HelloOf("name-" + std::to_string(i));
-    for (int j = 0; j < 240; ++j) {
+    for (int j = 0; j < 125; ++j) {
       hello.mutable_hello()->mutable_device()->add_features(
           std::string(120, 'f'));
     }

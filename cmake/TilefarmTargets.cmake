@@ -42,9 +42,9 @@ add_custom_target(sanitizer_tests)
 
 # tilefarm_test(NAME LABEL unit SOURCES x_test.cc DEPS x [TIMEOUT 60])
 # A GoogleTest program, which is one ctest test. LABEL is one or more of unit,
-# golden, property, e2e, fault, fuzz, farm, database, threads; unit, fuzz, farm
-# and database tests also run under ASan and UBSan, those with threads under
-# TSan.
+# golden, property, e2e, fault, abuse, fuzz, farm, database, threads; unit,
+# abuse, fuzz, farm and database tests also run under ASan and UBSan, those with
+# threads under TSan.
 function(tilefarm_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "LABEL;SOURCES;DEPS" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -61,7 +61,7 @@ function(tilefarm_test name)
   # One thread alone has no races: TSan takes the tests that have several.
   set(sanitized farm database threads)
   if(NOT TILEFARM_SANITIZE STREQUAL "thread")
-    list(APPEND sanitized unit fuzz)
+    list(APPEND sanitized abuse fuzz unit)
   endif()
   foreach(label IN LISTS sanitized)
     if(label IN_LIST ARG_LABEL AND NOT sanitize IN_LIST ARG_LABEL)

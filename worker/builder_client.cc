@@ -1,7 +1,6 @@
 #include "worker/builder_client.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -11,26 +10,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "worker/helper_environment.h"
 
 namespace tilefarm::worker {
 namespace {
 
 // The precision with which paused time is excluded from the limits.
 constexpr absl::Duration kSlice = absl::Milliseconds(20);
-
-// A builder gets nothing of our environment, which may contain tokens.
-std::vector<std::string> BuilderEnvironment() {
-  std::vector<std::string> environment;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  for (const char* name : {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
-    const char* value = std::getenv(name);
-    if (value != nullptr) {
-      environment.push_back(absl::StrCat(name, "=", value));
-    }
-  }
-#endif
-  return environment;
-}
 
 }  // namespace
 

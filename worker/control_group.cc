@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/sanitizers.h"
 #include "worker/monotonic_ms.h"
 
 namespace tilefarm::worker {
@@ -220,8 +221,7 @@ pid_t ForkInto([[maybe_unused]] const std::string& group) {
   errno = ENOSYS;
   // Other C libraries keep more state of a process than that id, and a
   // sanitizer must see each fork.
-#if defined(SYS_clone3) && defined(__GLIBC__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(SYS_clone3) && defined(__GLIBC__) && !TILEFARM_SANITIZED
   CloneArguments arguments;
   arguments.child_tid = ThreadIdAddress();
   if (arguments.child_tid == 0) return errno = ENOSYS, -1;

@@ -20,8 +20,8 @@
 namespace tilefarm::worker {
 
 // The variable in a runner's environment with the directory for its candidates'
-// groups. Local runners inherit it through any command; ssh and adb do not pass
-// it on.
+// groups. Local runners get it whatever command starts them; ssh and adb do not
+// pass it on.
 inline constexpr char kCandidateGroupsVariable[] = "TUNE_RUNNER_CGROUP";
 
 // A file of a group or of /proc: reads it whole, or writes to an existing one

@@ -15,8 +15,6 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
-extern char** environ;
-
 namespace tilefarm::worker {
 namespace {
 
@@ -158,7 +156,7 @@ void ProcessStarter::Loop() {
 
 absl::StatusOr<std::unique_ptr<Process>> ProcessStarter::Start(
     const std::vector<std::string>& argv,
-    const std::optional<std::vector<std::string>>& environment) {
+    const std::vector<std::string>& environment) {
   absl::StatusOr<std::unique_ptr<Process>> result =
       absl::InternalError("not started");
   MutexLock lock(mutex_);
@@ -175,7 +173,7 @@ absl::StatusOr<std::unique_ptr<Process>> ProcessStarter::Start(
 
 absl::StatusOr<std::unique_ptr<Process>> ProcessStarter::Spawn(
     const std::vector<std::string>& argv,
-    const std::optional<std::vector<std::string>>& environment) {
+    const std::vector<std::string>& environment) {
   // Close-on-exec: if another helper process inherited an end of the pipe, this
   // one would never see the end of its input.
   int to_child[2], from_child[2];
@@ -207,12 +205,10 @@ absl::StatusOr<std::unique_ptr<Process>> ProcessStarter::Spawn(
   posix_spawnattr_setsigdefault(&attributes, &signals);
 
   const std::vector<char*> arguments = Pointers(argv);
-  std::vector<char*> variables;
-  if (environment.has_value()) variables = Pointers(*environment);
+  const std::vector<char*> variables = Pointers(environment);
   pid_t pid = -1;
-  const int error =
-      posix_spawnp(&pid, arguments[0], &actions, &attributes, arguments.data(),
-                   environment.has_value() ? variables.data() : environ);
+  const int error = posix_spawnp(&pid, arguments[0], &actions, &attributes,
+                                 arguments.data(), variables.data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   close(to_child[0]);

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -79,20 +78,19 @@ class ProcessStarter {
   ProcessStarter();
   ~ProcessStarter();
 
-  // argv[0] is a path, or a name found on PATH. The process has its own process
-  // group and default signals. It shares our standard error, and our
-  // environment unless one is given ("NAME=VALUE"). NotFound, PermissionDenied
-  // or Internal: it cannot be started.
+  // argv[0] is a path, or a name found on our PATH. The process has its own
+  // process group, default signals and this environment ("NAME=VALUE"; see
+  // helper_environment.h), and shares our standard error. NotFound,
+  // PermissionDenied or Internal: it cannot be started.
   absl::StatusOr<std::unique_ptr<Process>> Start(
       const std::vector<std::string>& argv,
-      const std::optional<std::vector<std::string>>& environment =
-          std::nullopt);
+      const std::vector<std::string>& environment);
 
  private:
   void Loop();
   static absl::StatusOr<std::unique_ptr<Process>> Spawn(
       const std::vector<std::string>& argv,
-      const std::optional<std::vector<std::string>>& environment);
+      const std::vector<std::string>& environment);
 
   Mutex mutex_;
   CondVar changed_;

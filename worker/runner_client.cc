@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
+#include "worker/helper_environment.h"
 
 namespace tilefarm::worker {
 namespace {
@@ -31,7 +32,7 @@ absl::StatusOr<std::shared_ptr<Process>> RunnerClient::Started() {
     if (process_ != nullptr) return process_;
   }
   TF_ASSIGN_OR_RETURN(std::unique_ptr<Process> started,
-                      starter_.Start(command_));
+                      starter_.Start(command_, RunnerEnvironment()));
   const std::shared_ptr<Process> process = std::move(started);
   {
     MutexLock lock(mutex_);

@@ -15,8 +15,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/isolation.h"
-
-extern char** environ;
+#include "worker/helper_environment.h"
 
 namespace tilefarm::worker {
 namespace {
@@ -50,6 +49,12 @@ std::string AskRunner(std::vector<std::string> runner_command,
   std::vector<char*> argv;
   for (std::string& word : runner_command) argv.push_back(word.data());
   argv.push_back(nullptr);
+  std::vector<std::string> environment = RunnerEnvironment();
+  std::vector<char*> variables;
+  for (std::string& variable : environment) {
+    variables.push_back(variable.data());
+  }
+  variables.push_back(nullptr);
   int pipe_fds[2];
   if (pipe2(pipe_fds, O_CLOEXEC) != 0) return "";
   posix_spawn_file_actions_t actions;
@@ -57,8 +62,8 @@ std::string AskRunner(std::vector<std::string> runner_command,
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], 1);
   pid_t pid = 0;
-  const bool started =
-      posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), environ) == 0;
+  const bool started = posix_spawnp(&pid, argv[0], &actions, nullptr,
+                                    argv.data(), variables.data()) == 0;
   posix_spawn_file_actions_destroy(&actions);
   close(pipe_fds[1]);
   std::string text;

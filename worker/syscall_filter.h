@@ -30,7 +30,9 @@
 #include <string>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#include "base/sanitizers.h"
+
+#if TILEFARM_SANITIZED
 #undef TILEFARM_SECCOMP
 #endif
 #ifndef TILEFARM_SECCOMP

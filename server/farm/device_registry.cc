@@ -222,6 +222,9 @@ const DeviceRegistry::Device& DeviceRegistry::Connect(
   device.known.name = hello.name;
   device.known.model = DisplayModel(device.properties);
   device.known.target = device.target.Key();
+  // The device's digest and its model contain them; nothing else asks for them,
+  // and a worker may announce many.
+  device.properties.features = std::vector<std::string>();
   LogInfo(absl::StrCat("device ", hello.name,
                        " connected: ", device.properties.target,
                        device.incompatible.empty() ? "" : "; no leases: ",

@@ -17,6 +17,7 @@
 #include "compiler/lower/check_program.h"
 #include "compiler/schedule/trace.h"
 #include "compiler/target/target.h"
+#include "cost_model/features.h"
 #include "server/farm/requirement.h"
 #include "server/farm/shares.h"
 #include "server/search/search.h"
@@ -117,6 +118,11 @@ double SumOrNone(const std::vector<TaskSnapshot>& tasks,
   return sum;
 }
 
+double FlopsOf(const TaskSpec& task) {
+  const auto function = ParseTask(task);
+  return function.ok() ? cost_model::CountFlops(**function) : 0;
+}
+
 bool CallsLibrary(const schedule::Trace& trace) {
   return std::any_of(trace.instructions.begin(), trace.instructions.end(),
                      [](const schedule::Instruction& instruction) {
@@ -146,7 +152,8 @@ TaskSpec MakeTask(const ir::PrimFunc& function) {
   }
   return {.function = function.name,
           .workload_hash = ir::WorkloadHash(*main),
-          .program = ir::Print(ir::IRModule{{main}})};
+          .program = ir::Print(ir::IRModule{{main}}),
+          .flops = cost_model::CountFlops(*main)};
 }
 
 std::string TaskId(const TaskSpec& task) {
@@ -252,7 +259,8 @@ database::JobRow JobToRow(const std::string& id, const JobSpec& spec) {
   for (const TaskSpec& task : spec.tasks) {
     tasks.push_back({{"function", task.function},
                      {"workload_hash", task.workload_hash},
-                     {"program", task.program}});
+                     {"program", task.program},
+                     {"flops", task.flops}});
     if (task.target != first.key) tasks.back()["target"] = task.target;
   }
   Json json = {
@@ -318,7 +326,11 @@ absl::StatusOr<JobSpec> JobFromRow(const database::JobRow& row) {
       spec.tasks.push_back({.function = task.at("function"),
                             .target = task.value("target", row.target),
                             .workload_hash = task.at("workload_hash"),
-                            .program = task.at("program")});
+                            .program = task.at("program"),
+                            .flops = task.value("flops", -1.0)});
+      TaskSpec& read = spec.tasks.back();
+      // Rows of earlier releases do not have it.
+      if (read.flops < 0) read.flops = FlopsOf(read);
     }
   } catch (const Json::exception& error) {
     return absl::DataLossError(

@@ -37,6 +37,7 @@ struct TaskSpec {
   std::string workload_hash;
   // A module with this function alone, named "main". Traces apply to this text.
   std::string program;
+  double flops = 0;  // of one run
 };
 
 // A job as it was submitted. The store keeps it for restarts.

@@ -8,10 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "cost_model/features.h"
 #include "server/farm/random_id.h"
-#include "server/jobs/contender.h"
 #include "server/jobs/jobs_state.h"
+#include "server/jobs/recorded_tasks.h"
 
 namespace tilefarm::jobs {
 namespace {
@@ -463,7 +462,7 @@ absl::StatusOr<JobState> Jobs::Cancel(const std::string& job_id) {
   return entry->state;
 }
 
-JobSnapshot Jobs::FromRecords(const Entry& entry) const {
+JobSnapshot Jobs::FromRecords(const Entry& entry, RecordedTasks& recorded) {
   JobSnapshot snapshot;
   snapshot.id = entry.id;
   snapshot.state = entry.state;
@@ -475,52 +474,40 @@ JobSnapshot Jobs::FromRecords(const Entry& entry) const {
   snapshot.trials = entry.spec.trials;
   snapshot.error = entry.error;
   for (const TaskSpec& spec : entry.spec.tasks) {
+    const RecordedTask& known = recorded.Find(spec);
     TaskSnapshot task;
     task.function = spec.function;
     task.target = spec.target;
     task.workload_hash = spec.workload_hash;
-    const auto function = ParseTask(spec);
-    if (function.ok()) task.flops = cost_model::CountFlops(**function);
-    const auto records = store_.FindRecords(spec.workload_hash, spec.target);
-    if (records.ok()) {
-      Contenders contenders;
-      for (const database::Record& record : *records) {
-        if (record.job_id == entry.id) {
-          ++task.trials_done;
-          ++snapshot
-                .by_status[std::string(database::StatusName(record.status))];
-        }
-        if (MayCountAsBest(record, options_.fingerprint, entry.spec)) {
-          contenders.Add(record);
-        }
-      }
-      contenders.NoteStored(store_, options_.fingerprint);
-      task.best_seconds = contenders.best_seconds();
-    }
-    const auto baseline = store_.GetBlob(BaselineKey(TaskId(spec)));
-    if (baseline.ok()) {
-      const auto record = database::RecordFromJson(*baseline);
-      if (record.ok() && record->status == database::Status::kOk) {
-        task.unscheduled_seconds = record->median_seconds;
+    task.flops = spec.flops;
+    const auto trials = known.trials.find(entry.id);
+    if (trials != known.trials.end()) {
+      for (const auto& [status, count] : trials->second) {
+        task.trials_done += count;
+        snapshot.by_status[status] += count;
       }
     }
+    task.best_seconds = entry.spec.allow_library ? known.best_with_library
+                                                 : known.best_without_library;
+    task.unscheduled_seconds = known.unscheduled_seconds;
     snapshot.trials_done += task.trials_done;
     snapshot.tasks.push_back(std::move(task));
   }
   return snapshot;
 }
 
-std::string Jobs::WhyQueued(const Entry& entry) {
+std::string Jobs::WhyQueued(const Entry& entry, const HeldTasks& held) {
   if (!entry.error.empty()) {
     return absl::StrCat("waits for the database: ", entry.error);
   }
-  const Entry* other = WaitsFor(entry, FindHeldTasks());
+  const Entry* other = WaitsFor(entry, held);
   if (other == nullptr) return "waits for its turn";
   return absl::StrCat("waits for job ", other->id,
                       ", which tunes the same program and target");
 }
 
-JobSnapshot Jobs::SnapshotOf(Entry& entry) {
+JobSnapshot Jobs::SnapshotOf(Entry& entry, RecordedTasks& recorded,
+                             const HeldTasks& held) {
   if (entry.run != nullptr) {
     JobSnapshot snapshot = entry.run->Snapshot();
     const std::string problem = writer_->problem();
@@ -528,20 +515,29 @@ JobSnapshot Jobs::SnapshotOf(Entry& entry) {
     return snapshot;
   }
   if (entry.final.has_value()) return *entry.final;
-  JobSnapshot snapshot = FromRecords(entry);
+  JobSnapshot snapshot = FromRecords(entry, recorded);
   if (Ended(entry.state)) {
     Conclude(entry, snapshot);
   } else {
     snapshot.error.clear();
-    snapshot.message = WhyQueued(entry);
+    snapshot.message = WhyQueued(entry, held);
   }
   return snapshot;
 }
 
+JobSnapshot Jobs::SnapshotOf(Entry& entry) {
+  RecordedTasks recorded(store_, options_.fingerprint);
+  return SnapshotOf(entry, recorded, FindHeldTasks());
+}
+
 absl::StatusOr<std::vector<JobSnapshot>> Jobs::List() {
   MutexLock lock(mutex_);
+  RecordedTasks recorded(store_, options_.fingerprint);
+  const HeldTasks held = FindHeldTasks();
   std::vector<JobSnapshot> all;
-  for (auto& entry : entries_) all.push_back(SnapshotOf(*entry));
+  for (auto& entry : entries_) {
+    all.push_back(SnapshotOf(*entry, recorded, held));
+  }
   return all;
 }
 

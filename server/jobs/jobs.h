@@ -33,6 +33,8 @@
 
 namespace tilefarm::jobs {
 
+class RecordedTasks;
+
 struct JobsOptions {
   farm::Timeouts timeouts;
   Clock* clock = &Clock::Real();
@@ -158,12 +160,15 @@ class Jobs : public RecordListener {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status StartRun(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   JobSnapshot SnapshotOf(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  JobSnapshot FromRecords(const Entry& entry) const;
+  // The same with what several jobs have in common.
+  JobSnapshot SnapshotOf(Entry& entry, RecordedTasks& recorded,
+                         const HeldTasks& held)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static JobSnapshot FromRecords(const Entry& entry, RecordedTasks& recorded);
   // Examines each job that has not ended once.
   Entry* NextQueued(const HeldTasks& held)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::string WhyQueued(const Entry& entry)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static std::string WhyQueued(const Entry& entry, const HeldTasks& held);
   Entry* Find(const std::string& job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   RunEnvironment Environment();
   void Wake();

@@ -71,7 +71,7 @@ absl::Status RecordImport::Flush() {
 
 absl::Status RecordImport::Finish() {
   TF_RETURN_IF_ERROR(Flush());
-  if (added_ + known_ > 0) return absl::OkStatus();
+  if (added_ + known_ > 0 || line_ == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "there is no record in it: an export has one on each line");
 }

@@ -25,6 +25,8 @@ class RecordImport {
   // it. The file cannot show that a rule of ours made it, so that it computes
   // the same: such a record is stored as not verified and is never the best.
   absl::Status Add(std::string_view line);
+  // InvalidArgument where there were lines and none had a record. The export of
+  // an empty database has no lines.
   absl::Status Finish();
 
   int64_t added() const { return added_; }

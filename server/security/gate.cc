@@ -260,6 +260,19 @@ absl::StatusOr<std::unique_ptr<Gate::LiveCall>> Gate::Enter(
     const Caller& caller, CallKind kind, Close close) {
   MutexLock lock(mutex_);
   TF_RETURN_IF_ERROR(StillValid(caller));
+  // Authorize counts nobody who proves nothing, so they are counted here, all
+  // as one.
+  if (caller.open) {
+    const absl::Duration wait =
+        worker_rate_.Take(IdentityOf(caller), clock_.Monotonic());
+    if (wait > absl::ZeroDuration()) {
+      ++refused_.resource_exhausted;
+      return absl::ResourceExhaustedError(absl::StrFormat(
+          "too many streams and measurements begin on the open server: wait "
+          "%.2f s",
+          absl::ToDoubleSeconds(wait)));
+    }
+  }
   int& count = counts_[{IdentityOf(caller), kind}];
   // Without credentials all callers share one identity.
   const int most = caller.open || caller.role == Role::kWorker

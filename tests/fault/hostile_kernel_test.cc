@@ -97,6 +97,22 @@ TEST_F(HostileKernelTest, KernelThatUsesUpFileDescriptors) {
 TEST_F(HostileKernelTest, NoFileOfTheRunnersIsOpenInAKernel) {
   ExpectHarmless("finds_descriptors");
 }
+// Of a worker that was told its token by the environment.
+class SecretiveKernelTest : public HostileKernelTest {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(setenv("TUNE_TOKEN", "tilefarm_secret", 1), 0);
+    ASSERT_NO_FATAL_FAILURE(HostileKernelTest::SetUp());
+  }
+  void TearDown() override { unsetenv("TUNE_TOKEN"); }
+};
+TEST_F(SecretiveKernelTest, NoSecretOfTheWorkersIsInAKernelsEnvironment) {
+  ExpectHarmless("finds_secrets");
+  const std::string environment =
+      ReadWhole("/proc/" + std::to_string(runner_) + "/environ");
+  EXPECT_THAT(environment, HasSubstr("PATH="));
+  EXPECT_THAT(environment, testing::Not(HasSubstr("tilefarm_secret")));
+}
 TEST_F(HostileKernelTest, KernelThatPrintsWithoutEnd) {
   ExpectHarmless("prints_a_lot");
 }

@@ -213,6 +213,14 @@ static int finds_descriptors(void) {
   return 0;
 }
 
+// What the worker was told and its candidates are not.
+static int finds_secrets(void) {
+  for (char** variable = environ; *variable != NULL; ++variable) {
+    if (strstr(*variable, "tilefarm_secret") != NULL) return kHarmDone;
+  }
+  return getenv("PATH") == NULL ? ENOENT : 0;
+}
+
 static int prints_a_lot(void) {
   char line[4096];
   memset(line, 'x', sizeof line);
@@ -305,6 +313,7 @@ static int overflows_stack(void) {
   DO(connects)                 \
   DO(uses_up_descriptors)      \
   DO(finds_descriptors)        \
+  DO(finds_secrets)            \
   DO(prints_a_lot)             \
   DO(changes_priority)         \
   DO(moves_others)             \

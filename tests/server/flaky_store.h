@@ -2,6 +2,8 @@
 #ifndef TILEFARM_TESTS_SERVER_FLAKY_STORE_H_
 #define TILEFARM_TESTS_SERVER_FLAKY_STORE_H_
 
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <functional>
 #include <map>
@@ -11,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "database/store.h"
 
@@ -31,7 +35,12 @@ class FlakyStore : public database::Store {
     ++writes;
     {
       MutexLock lock(mutex_);
-      while (held_) released_.Wait(mutex_);
+      // A test that fails while it holds the store ends all the same.
+      const absl::Duration end = Clock::Real().Monotonic() + absl::Seconds(60);
+      while (held_ && Clock::Real().Monotonic() < end) {
+        released_.WaitFor(mutex_, absl::Seconds(1));
+      }
+      EXPECT_FALSE(held_) << "the store was not released";
     }
     if (failures > 0) {
       --failures;
@@ -56,6 +65,7 @@ class FlakyStore : public database::Store {
   }
   absl::StatusOr<std::vector<database::Record>> FindRecords(
       const std::string& workload, const std::string& target) const override {
+    ++searches;
     return store_->FindRecords(workload, target);
   }
   absl::StatusOr<bool> HasCandidate(const std::string& id) const override {
@@ -137,7 +147,8 @@ class FlakyStore : public database::Store {
 
   std::atomic<int> failures = 0;
   mutable std::atomic<int> log_failures = 0;
-  std::atomic<int> writes = 0;  // begun
+  std::atomic<int> writes = 0;            // begun
+  mutable std::atomic<int> searches = 0;  // for the records of a task
   std::string refused;
   absl::Status refusal = absl::InvalidArgumentError("it will not have it");
   std::vector<size_t> groups;  // of the writer's thread

@@ -443,6 +443,39 @@ TEST_F(JobsTest, MeasuresByHandBeforeTheQueue) {
             absl::StatusCode::kUnavailable);
 }
 
+TEST_F(JobsTest, ListingReadsTheRecordsOfATaskOnceForAllItsJobs) {
+  auto flaky = std::make_unique<testing::FlakyStore>(std::move(store_));
+  testing::FlakyStore& store = *flaky;
+  store_ = std::move(flaky);
+  Restart(FakeSearchFactory());
+  {
+    FakeWorker worker(*farm_, "w", Quick);
+    const std::string id = *jobs_->Submit(Spec(20));
+    WaitForEnd(id);
+    ASSERT_TRUE(Until([&] { return store.GetJob(id)->state == "done"; }));
+  }
+  // Nothing runs, so that List alone asks the store.
+  Restart(FakeSearchFactory(), /*start=*/false);
+  JobSpec other = Spec();
+  other.program = testing::kAddRelu;
+  ASSERT_TRUE(jobs_->Submit(other).ok());
+  for (int i = 0; i < 40; ++i) ASSERT_TRUE(jobs_->Submit(Spec()).ok());
+  store.searches = 0;
+  const std::vector<JobSnapshot> all = *jobs_->List();
+  EXPECT_EQ(store.searches, 3);  // matmul, add, relu
+  ASSERT_THAT(all, SizeIs(42));
+  EXPECT_EQ(all[0].trials_done, 20);
+  EXPECT_THAT(all[0].by_status, ElementsAre(Pair("ok", 20)));
+  EXPECT_EQ(all[1].best_seconds(), 0);
+  for (size_t i = 2; i < all.size(); ++i) {
+    EXPECT_EQ(all[i].state, JobState::kQueued);
+    EXPECT_EQ(all[i].trials_done, 0);
+    EXPECT_EQ(all[i].best_seconds(), all[0].best_seconds());
+    EXPECT_GT(all[i].best_gflops(), 0);
+    EXPECT_EQ(all[i].best_gflops(), all[0].best_gflops());
+  }
+}
+
 TEST_F(JobsTest, AStoreThatIsBusyAtTheStartFailsNoJob) {
   auto flaky = std::make_unique<testing::FlakyStore>(std::move(store_));
   testing::FlakyStore& store = *flaky;

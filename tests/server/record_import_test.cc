@@ -95,6 +95,11 @@ TEST_F(RecordImportTest, WhatHasNoRecordIsNoExport) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("no record in it"));
 }
 
+TEST_F(RecordImportTest, TheExportOfAnEmptyDatabaseIsTaken) {
+  EXPECT_TRUE(import_.Finish().ok());
+  EXPECT_EQ(import_.added() + import_.known(), 0);
+}
+
 TEST_F(RecordImportTest, ErrorsNameTheLine) {
   ASSERT_TRUE(Add(Good("a")).ok());
   database::Record bad = Good("b");

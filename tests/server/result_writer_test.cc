@@ -57,7 +57,7 @@ class ResultWriterTest : public ::testing::Test {
                               .measurement = Measured(1e-3)});
   }
   void WaitForAcks(size_t count) {
-    Until([&] { return link_->acks().size() >= count; });
+    ASSERT_TRUE(Until([&] { return link_->acks().size() >= count; }));
     ASSERT_THAT(link_->acks(), SizeIs(count));
   }
 
@@ -113,12 +113,10 @@ TEST_F(ResultWriterTest, ARecordThatIsNeverStoredDoesNotHoldUpTheOthers) {
     store_.Hold();
     const int begun = store_.writes;
     for (const char* id : {"-a", "-bad", "-b"}) Measure(name + id);
-    while (store_.writes == begun) usleep(1000);
+    EXPECT_TRUE(Until([&] { return store_.writes > begun; }));
     store_.Release();
     // The others are stored while it is still tried.
-    for (int i = 0; i < 5000 && !*store_.HasCandidate(name + "-b"); ++i) {
-      usleep(1000);
-    }
+    EXPECT_TRUE(Until([&] { return *store_.HasCandidate(name + "-b"); }));
     Measure(name + "-c");
     WaitForAcks(acknowledged + 4);
     for (const char* id : {"-a", "-b", "-c"}) {

@@ -128,6 +128,7 @@ TEST_F(SecureServicesTest, StreamsOfOneUserAreCountedOverAllConnections) {
   std::vector<std::unique_ptr<grpc::ClientReader<v1::JobUpdate>>> readers;
   const auto submit = v1::Tune::NewStub(Channel("calm"));
   grpc::ClientContext context;
+  SetDeadline(context);
   v1::SubmitRequest job;
   job.set_request_id("r");
   job.set_user("somebody else");
@@ -164,6 +165,7 @@ TEST_F(SecureServicesTest, StreamsOfOneUserAreCountedOverAllConnections) {
   for (auto& one : readers) one->Finish();
 
   grpc::ClientContext list;
+  SetDeadline(list);
   v1::ListJobsResponse jobs;
   ASSERT_TRUE(submit->ListJobs(&list, {}, &jobs).ok());
   EXPECT_EQ(jobs.jobs(0).user(), "calm");  // as proved, not as claimed
@@ -173,6 +175,7 @@ TEST_F(SecureServicesTest, ImportsWaitForNobodyAndTakeAnAdmin) {
   // Refused before a message is sent or read.
   const auto stub = v1::Tune::NewStub(Channel("flood"));
   grpc::ClientContext context;
+  SetDeadline(context);
   v1::DbImportResponse response;
   auto writer = stub->DbImport(&context, &response);
   EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::PERMISSION_DENIED);
@@ -182,6 +185,7 @@ TEST_F(SecureServicesTest, TooLargeMessagesAreRefusedByTheirMethod) {
   const auto stub = v1::Tune::NewStub(Channel("calm"));
   const security::Limits limits;
   grpc::ClientContext context;
+  SetDeadline(context);
   v1::CancelRequest request;
   request.set_job_id(std::string(limits.small_bytes + 1, 'x'));
   v1::CancelResponse response;
@@ -191,6 +195,7 @@ TEST_F(SecureServicesTest, TooLargeMessagesAreRefusedByTheirMethod) {
 
   const auto farm = v1::Farm::NewStub(Channel("w"));
   grpc::ClientContext connecting;
+  SetDeadline(connecting);
   auto stream = farm->Connect(&connecting);
   v1::WorkerMessage hello;
   hello.mutable_hello()->set_name(std::string(limits.farm_bytes + 1, 'x'));
@@ -205,6 +210,7 @@ TEST_F(SecureServicesTest, WithoutATokenNothingIsReadAndTheProbeAnswers) {
   const auto channel = Channel("");
   const auto farm = v1::Farm::NewStub(channel);
   grpc::ClientContext context;
+  SetDeadline(context);
   auto stream = farm->Connect(&context);
   v1::ServerMessage message;
   EXPECT_FALSE(stream->Read(&message));  // it never said hello

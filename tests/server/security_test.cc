@@ -375,6 +375,24 @@ TEST_F(GateTest, OnOpenLoopbackTheClaimedNameCounts) {
   EXPECT_FALSE(proved.admin());
 }
 
+TEST_F(GateTest, OnOpenLoopbackCallsThatLastBeginAtALimitedRate) {
+  limits_.worker_burst = 5;
+  limits_.worker_calls_per_second = 1;
+  Gate open(*store_, Gate::Mode::kOpen, limits_, clock_);
+  const Caller caller = open.Identify({}).value();
+  const auto enters = [&] {
+    // It ends at once, as the stream of a worker that connects again.
+    return open.Enter(caller, CallKind::kStream, [](const absl::Status&) {})
+        .status();
+  };
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(enters().ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(enters()));
+  EXPECT_EQ(open.figures().resource_exhausted, 1);
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_TRUE(enters().ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(enters()));
+}
+
 class CertificateTest : public GateTest {
  protected:
   std::string Read(const std::string& name) {

@@ -84,6 +84,7 @@ class ServicesTest : public ::testing::Test {
   }
   std::string Submit(const v1::SubmitRequest& request) {
     grpc::ClientContext context;
+    SetDeadline(context);
     v1::SubmitResponse response;
     const grpc::Status status = tune_->Submit(&context, request, &response);
     EXPECT_TRUE(status.ok()) << status.error_message();
@@ -121,6 +122,7 @@ class ServicesTest : public ::testing::Test {
   }
   v1::JobUpdate WatchToTheEnd(const std::string& id) {
     grpc::ClientContext context;
+    SetDeadline(context);
     v1::WatchRequest request;
     request.set_job_id(id);
     auto reader = tune_->Watch(&context, request);
@@ -146,6 +148,7 @@ TEST_F(ServicesTest, AJobsFurtherTargetsTravel) {
   board.mutable_caches()->set_l3_bytes(2 << 20);
   const std::string id = Submit(request);
   grpc::ClientContext context;
+  SetDeadline(context);
   v1::ListJobsResponse jobs;
   ASSERT_TRUE(tune_->ListJobs(&context, {}, &jobs).ok());
   ASSERT_EQ(jobs.jobs_size(), 1);
@@ -153,6 +156,7 @@ TEST_F(ServicesTest, AJobsFurtherTargetsTravel) {
   ASSERT_EQ(jobs.jobs(0).more_targets_size(), 1);
   EXPECT_EQ(jobs.jobs(0).more_targets(0), board.target());
   grpc::ClientContext watching;
+  SetDeadline(watching);
   v1::WatchRequest watch;
   watch.set_job_id(id);
   auto reader = tune_->Watch(&watching, watch);
@@ -169,6 +173,7 @@ TEST_F(ServicesTest, AJobsFurtherTargetsTravel) {
   request.set_request_id("other");
   board.mutable_caches()->set_l2_bytes(0);
   grpc::ClientContext refused;
+  SetDeadline(refused);
   v1::SubmitResponse response;
   EXPECT_EQ(tune_->Submit(&refused, request, &response).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
@@ -177,6 +182,7 @@ TEST_F(ServicesTest, AJobsFurtherTargetsTravel) {
 TEST_F(ServicesTest, WelcomeComesFirstThenTheLeaseThenTheAck) {
   Submit(Job(1));
   grpc::ClientContext context;
+  SetDeadline(context);
   auto stream = farm_->Connect(&context);
   ASSERT_TRUE(stream->Write(HelloMessage("w")));
   v1::ServerMessage message;
@@ -215,6 +221,9 @@ TEST(AcknowledgementsTest, GoWithTheNextLease) {
   const auto channel = grpc::CreateChannel((*server)->address(),
                                            grpc::InsecureChannelCredentials());
   grpc::ClientContext submitting, working;
+  for (grpc::ClientContext* context : {&submitting, &working}) {
+    ServicesTest::SetDeadline(*context);
+  }
   v1::SubmitResponse submitted;
   ASSERT_TRUE(
       v1::Tune::NewStub(channel)
@@ -244,6 +253,7 @@ TEST(AcknowledgementsTest, GoWithTheNextLease) {
 
 TEST_F(ServicesTest, RefusesAStreamThatDoesNotStartWithAHello) {
   grpc::ClientContext context;
+  SetDeadline(context);
   auto stream = farm_->Connect(&context);
   stream->Write(StateMessage(1));
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
@@ -251,6 +261,7 @@ TEST_F(ServicesTest, RefusesAStreamThatDoesNotStartWithAHello) {
 
 TEST_F(ServicesTest, RefusesASecondHelloAndAnotherProtocol) {
   grpc::ClientContext context;
+  SetDeadline(context);
   auto stream = farm_->Connect(&context);
   stream->Write(HelloMessage("w"));
   stream->Write(HelloMessage("w"));
@@ -259,6 +270,7 @@ TEST_F(ServicesTest, RefusesASecondHelloAndAnotherProtocol) {
   }
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   grpc::ClientContext later;
+  SetDeadline(later);
   auto other = farm_->Connect(&later);
   v1::WorkerMessage hello = HelloMessage("w");
   hello.mutable_hello()->set_protocol_version(v1::kProtocolVersion + 1);
@@ -269,6 +281,7 @@ TEST_F(ServicesTest, RefusesASecondHelloAndAnotherProtocol) {
 
 TEST_F(ServicesTest, JobRunsToItsEndAndItsRecordsTravel) {
   grpc::ClientContext working;
+  SetDeadline(working);
   std::thread worker([&] { Work(*farm_, working, "ok"); });
   const std::string id = Submit(Job(25));
   const v1::JobUpdate last = WatchToTheEnd(id);
@@ -283,6 +296,7 @@ TEST_F(ServicesTest, JobRunsToItsEndAndItsRecordsTravel) {
   std::vector<std::string> lines;
   {
     grpc::ClientContext context;
+    SetDeadline(context);
     auto reader = tune_->DbExport(&context, v1::DbExportRequest());
     v1::DbLine line;
     while (reader->Read(&line)) lines.push_back(line.json());
@@ -291,6 +305,7 @@ TEST_F(ServicesTest, JobRunsToItsEndAndItsRecordsTravel) {
   EXPECT_THAT(lines, SizeIs(25));
   lines.push_back("{\"not\": \"a record\"}");
   grpc::ClientContext context;
+  SetDeadline(context);
   v1::DbImportResponse response;
   auto writer = tune_->DbImport(&context, &response);
   v1::DbLine line;
@@ -306,6 +321,7 @@ TEST_F(ServicesTest, JobRunsToItsEndAndItsRecordsTravel) {
   // The lookup says how close the device is to the one that was measured.
   const auto reason = [&](const std::string& device_model) {
     grpc::ClientContext asking;
+    SetDeadline(asking);
     v1::BestRequest request;
     request.set_program(testing::kMatmul);
     request.set_target(TestTarget().Key());
@@ -323,12 +339,14 @@ TEST_F(ServicesTest, JobRunsToItsEndAndItsRecordsTravel) {
 TEST_F(ServicesTest, LayoutsOfMeasurementsAreRecorded) {
   const auto layouts = [&](const std::string& reported) {
     grpc::ClientContext working;
+    SetDeadline(working);
     std::thread worker([&] { Work(*farm_, working, "ok", reported); });
     const v1::JobUpdate last = WatchToTheEnd(Submit(Job(3)));
     working.TryCancel();
     worker.join();
     std::string all = last.state();
     grpc::ClientContext context;
+    SetDeadline(context);
     auto reader = tune_->DbExport(&context, v1::DbExportRequest());
     v1::DbLine line;
     while (reader->Read(&line)) {
@@ -343,6 +361,7 @@ TEST_F(ServicesTest, LayoutsOfMeasurementsAreRecorded) {
 
 TEST_F(ServicesTest, AnUnknownLayoutIsARunError) {
   grpc::ClientContext working;
+  SetDeadline(working);
   std::thread worker([&] { Work(*farm_, working, "ok", "diagonal"); });
   const v1::JobUpdate last = WatchToTheEnd(Submit(Job(3)));
   EXPECT_EQ(last.by_status().at("run_error"), 3);
@@ -354,6 +373,7 @@ TEST_F(ServicesTest, CachesOfASubmitAreChecked) {
   v1::SubmitRequest request = Job(5);
   request.mutable_caches()->set_l1_bytes(32 << 10);
   grpc::ClientContext context;
+  SetDeadline(context);
   v1::SubmitResponse response;
   EXPECT_EQ(tune_->Submit(&context, request, &response).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
@@ -364,6 +384,7 @@ TEST_F(ServicesTest, CachesOfASubmitAreChecked) {
 
 TEST_F(ServicesTest, NonsenseFromAWorkerIsARunError) {
   grpc::ClientContext working;
+  SetDeadline(working);
   std::thread worker([&] { Work(*farm_, working, "splendid"); });
   const v1::JobUpdate last = WatchToTheEnd(Submit(Job(3)));
   EXPECT_EQ(last.state(), "failed");
@@ -376,15 +397,18 @@ TEST_F(ServicesTest, ErrorsHaveTheirCodes) {
   v1::SubmitRequest bad = Job(1);
   bad.set_program("x = ");
   grpc::ClientContext first;
+  SetDeadline(first);
   v1::SubmitResponse submitted;
   EXPECT_EQ(tune_->Submit(&first, bad, &submitted).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
   grpc::ClientContext second;
+  SetDeadline(second);
   v1::WatchRequest watch;
   watch.set_job_id("job-none");
   auto reader = tune_->Watch(&second, watch);
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
   grpc::ClientContext third;
+  SetDeadline(third);
   v1::BestRequest best;
   best.set_program(testing::kMatmul);
   best.set_target(TestTarget().Key());
@@ -392,6 +416,7 @@ TEST_F(ServicesTest, ErrorsHaveTheirCodes) {
   EXPECT_EQ(tune_->Best(&third, best, &found).error_code(),
             grpc::StatusCode::NOT_FOUND);
   grpc::ClientContext fourth;
+  SetDeadline(fourth);
   v1::MeasureRequest measure;
   measure.set_program(testing::kMatmul);
   measure.set_target(TestTarget().Key());
@@ -469,6 +494,7 @@ TEST_F(LockedDatabaseTest, CallsThatWaitForTheDatabaseHoldUpNoWorker) {
   std::atomic<bool> cancelled = false;
   std::thread canceller([&] {
     grpc::ClientContext context;
+    SetDeadline(context);
     v1::CancelRequest request;
     request.set_job_id(queued);
     v1::CancelResponse response;
@@ -483,10 +509,12 @@ TEST_F(LockedDatabaseTest, CallsThatWaitForTheDatabaseHoldUpNoWorker) {
     v1::WatchRequest request;
     request.set_job_id(queued);
     contexts.push_back(std::make_unique<grpc::ClientContext>());
+    SetDeadline(*contexts.back());
     watches.push_back(tune_->Watch(contexts.back().get(), request));
   }
   absl::SleepFor(absl::Milliseconds(300));
   grpc::ClientContext working;
+  SetDeadline(working);
   auto stream = farm_->Connect(&working);
   stream->Write(HelloMessage("w"));
   v1::ServerMessage message;

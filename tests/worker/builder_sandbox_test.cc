@@ -16,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/sanitizers.h"
 #include "tests/worker/programs.h"
 #include "worker/builder_client.h"
 #include "worker/process.h"
@@ -28,11 +29,7 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kFiltered = false;
-#else
-constexpr bool kFiltered = true;
-#endif
+constexpr bool kFiltered = !TILEFARM_SANITIZED;
 
 const std::string kBuilder = std::string(TILEFARM_BIN_DIR) + "/tune-builder";
 

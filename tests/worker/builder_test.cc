@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/sanitizers.h"
 #include "tests/worker/programs.h"
 #include "worker/builder_client.h"
 #include "worker/runner_client.h"
@@ -198,7 +199,7 @@ TEST_F(BuilderTest, BadProgramOrTargetIsACompileError) {
 }
 
 TEST_F(BuilderTest, TooLittleMemoryIsACompileError) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if TILEFARM_SANITIZED
   GTEST_SKIP() << "a sanitizer's own memory does not fit any such limit";
 #endif
   BuildRequest request = Request(kTrace);

@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "tests/worker/fake_farm.h"
 #include "tests/worker/programs.h"
+#include "worker/helper_environment.h"
 #include "worker/process.h"
 #include "worker/runner_query.h"
 
@@ -75,7 +76,7 @@ class RpcWorkerTest : public testing::Test {
   void StartWorker() {
     const size_t before = farm_.hellos().size();
     absl::StatusOr<std::unique_ptr<Process>> process =
-        starter_.Start(Command());
+        starter_.Start(Command(), RunnerEnvironment());
     ASSERT_TRUE(process.ok()) << process.status();
     process_ = *std::move(process);
     ASSERT_TRUE(farm_.AwaitHellos(before + 1));
@@ -204,7 +205,8 @@ TEST_F(RpcWorkerTest, BadUsageExitsWithTwo) {
         std::vector<std::string>{"--no-such-flag"}}) {
     std::vector<std::string> command = Command();
     command.insert(command.end(), flags.begin(), flags.end());
-    absl::StatusOr<std::unique_ptr<Process>> process = starter_.Start(command);
+    absl::StatusOr<std::unique_ptr<Process>> process =
+        starter_.Start(command, RunnerEnvironment());
     ASSERT_TRUE(process.ok());
     EXPECT_EQ((*process)->Read(absl::Seconds(20)).status().code(),
               absl::StatusCode::kUnavailable);

@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "base/rng.h"
+#include "worker/helper_environment.h"
 #include "worker/process.h"
 #include "worker/runner_protocol.h"
 
@@ -79,8 +80,8 @@ TEST(RunnerFuzzTest, DamagedConversations) {
   ProcessStarter starter;
   int answers = 0;
   for (int i = 0; i < kConversations; ++i) {
-    absl::StatusOr<std::unique_ptr<Process>> process =
-        starter.Start({std::string(TILEFARM_BIN_DIR) + "/tune-runner"});
+    absl::StatusOr<std::unique_ptr<Process>> process = starter.Start(
+        {std::string(TILEFARM_BIN_DIR) + "/tune-runner"}, RunnerEnvironment());
     ASSERT_TRUE(process.ok()) << process.status();
     const int messages = static_cast<int>(rng.Between(1, 4));
     for (int m = 0; m < messages; ++m) {

@@ -16,6 +16,7 @@
 #include "base/device_libraries.h"
 #include "tests/support/until.h"
 #include "tests/worker/runner_fixture.h"
+#include "worker/helper_environment.h"
 #include "worker/runner_query.h"
 
 namespace tilefarm::worker {
@@ -474,8 +475,8 @@ TEST_F(RunnerTest, ReferenceThatFailsIsSaid) {
 }
 
 TEST_F(RunnerTest, EndOfInputEndsTheRunnerAndItsChild) {
-  absl::StatusOr<std::unique_ptr<Process>> started =
-      starter_.Start({std::string(TILEFARM_BIN_DIR) + "/tune-runner"});
+  absl::StatusOr<std::unique_ptr<Process>> started = starter_.Start(
+      {std::string(TILEFARM_BIN_DIR) + "/tune-runner"}, RunnerEnvironment());
   ASSERT_TRUE(started.ok()) << started.status();
   const pid_t runner = (*started)->pid();
   LoadWorkload load;
@@ -509,7 +510,8 @@ TEST_F(RunnerTest, MalformedFramesEndTheRunner) {
     for (RunnerFrame type : {RunnerFrame::kRun, RunnerFrame::kLoadWorkload,
                              static_cast<RunnerFrame>(999)}) {
       absl::StatusOr<std::unique_ptr<Process>> process =
-          starter_.Start({std::string(TILEFARM_BIN_DIR) + "/tune-runner"});
+          starter_.Start({std::string(TILEFARM_BIN_DIR) + "/tune-runner"},
+                         RunnerEnvironment());
       ASSERT_TRUE(process.ok());
       ASSERT_TRUE(
           (*process)
@@ -533,7 +535,7 @@ TEST_F(RunnerTest, ARunnerThatIsKilledIsStartedAgain) {
 
 TEST(ProcessTest, AProgramThatIsNotThereCannotBeStarted) {
   ProcessStarter starter;
-  EXPECT_EQ(starter.Start({"/no/such/program"}).status().code(),
+  EXPECT_EQ(starter.Start({"/no/such/program"}, {}).status().code(),
             absl::StatusCode::kNotFound);
 }
 

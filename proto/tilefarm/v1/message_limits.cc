@@ -29,13 +29,13 @@ constexpr int64_t kRecord = 64 << 20;
 constexpr FieldLimit kLimits[] = {
     // --- Workers ---
     // As many devices as one credential may name keep theirs in memory.
-    {"WorkerMessage.hello", 32 << 10},
+    {"WorkerMessage.hello", 16 << 10},
     {"WorkerMessage.state", 1 << 20},
     {"WorkerMessage.result", 2 << 20},
     {"Hello.name", kName},
     {"Hello.boot_id", kId},
     {"Hello.fingerprint", kId},
-    {"Hello.device", 32 << 10},
+    {"Hello.device", 16 << 10},
     {"Hello.labels", 512, 64},
     {"Hello.LabelsEntry.key", kName},
     {"Hello.LabelsEntry.value", kName},

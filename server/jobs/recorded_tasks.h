@@ -1,0 +1,45 @@
+// What the database has of tasks, for the jobs that have no run: queued ones,
+// and those that ended before the server started.
+#ifndef TILEFARM_SERVER_JOBS_RECORDED_TASKS_H_
+#define TILEFARM_SERVER_JOBS_RECORDED_TASKS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "database/store.h"
+#include "server/jobs/job.h"
+
+namespace tilefarm::jobs {
+
+struct RecordedTask {
+  using ByStatus = std::map<std::string, int64_t>;
+  std::map<std::string, ByStatus> trials;  // by job
+  // The best for a job that permits a library's kernels, and for one that does
+  // not; 0: none.
+  double best_with_library = 0;
+  double best_without_library = 0;
+  double unscheduled_seconds = 0;  // 0: not measured
+};
+
+// Reads each task from the store once, however many jobs have it. It does not
+// see what is recorded afterwards, so it lives for one answer to a client. Not
+// thread-safe. A task that cannot be read has no records.
+class RecordedTasks {
+ public:
+  // The store outlives it.
+  RecordedTasks(const database::Store& store, std::string fingerprint);
+  // Valid until the object ends.
+  const RecordedTask& Find(const TaskSpec& task);
+
+ private:
+  RecordedTask Read(const TaskSpec& task) const;
+
+  const database::Store& store_;
+  const std::string fingerprint_;
+  std::map<std::string, RecordedTask> read_;  // by task id
+};
+
+}  // namespace tilefarm::jobs
+
+#endif  // TILEFARM_SERVER_JOBS_RECORDED_TASKS_H_

@@ -99,6 +99,26 @@ def f(A: T.Buffer((8,), "float32"), W: T.Buffer((8,), "float32")):
             W[vi] = W[vi] + T.abs(W[vk]) + A[vk]
 )",
      "", ""},
+    {"GapsKeepWhatAnotherIterationLeft", R"(
+@T.prim_func
+def f(A: T.Buffer((8, 4), "float32"), O: T.Buffer((8, 7), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    for i in T.parallel(8):
+        for j in range(8):
+            with T.block("Z"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                if vi == 0:
+                    B[vj] = T.float32(5)
+        for j in range(4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vj * 2] = A[vi, vj]
+        for j in range(7):
+            with T.block("O"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                O[vi, vj] = B[vj]
+)",
+     "", ""},
     {"OuterReductionReadsElementsThatAreYetToBegin", R"(
 @T.prim_func
 def f(A: T.Buffer((6,), "float32"), W: T.Buffer((4,), "float32")):

@@ -99,6 +99,37 @@ def f(A: T.Buffer((8,), "float32"), W: T.Buffer((8,), "float32")):
             W[vi] = W[vi] + T.abs(W[vk]) + A[vk]
 )",
      "", ""},
+    {"GapsKeepWhatAnotherIterationLeft", R"(
+@T.prim_func
+def f(A: T.Buffer((8, 4), "float32"), O: T.Buffer((8, 7), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    for i in T.parallel(8):
+        for j in range(8):
+            with T.block("Z"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                if vi == 0:
+                    B[vj] = T.float32(5)
+        for j in range(4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vj * 2] = A[vi, vj]
+        for j in range(7):
+            with T.block("O"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                O[vi, vj] = B[vj]
+)",
+     "", ""},
+    {"OuterReductionReadsElementsThatAreYetToBegin", R"(
+@T.prim_func
+def f(A: T.Buffer((6,), "float32"), W: T.Buffer((4,), "float32")):
+    for k, i in T.grid(6, 4):
+        with T.block("C"):
+            vk, vi = T.axis.remap("RS", [k, i])
+            with T.init():
+                W[vi] = T.float32(0.5)
+            W[vi] = T.max(W[vi], W[3 - vi]) + A[vk]
+)",
+     "", ""},
     {"BlockizedReductionReadsOtherElements", R"(
 @T.prim_func
 def f(A: T.Buffer((8,), "float32"), W: T.Buffer((8,), "float32")):
@@ -542,6 +573,73 @@ l1, = sch.get_loops(b0)
 sch.parallel(l1)
 )",
      "write the same elements at the same time"},
+    {"ComputeAtOfAnOutputThatIsReadInPart", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), O: T.Buffer((8,), "float32"), P: T.Buffer((4,), "float32")):
+    for i in range(8):
+        with T.block("O"):
+            v = T.axis.spatial(8, i)
+            O[v] = A[v] * T.float32(2)
+    for i in range(4):
+        with T.block("P"):
+            v = T.axis.spatial(4, i)
+            P[v] = O[v * 2] + T.float32(1)
+)",
+     R"(b0 = sch.get_block("O")
+b1 = sch.get_block("P")
+l2, = sch.get_loops(b1)
+sch.compute_at(b0, l2)
+)",
+     "writes an output of its scope"},
+    {"ReverseComputeAtOfAReaderOfLaterElements", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), O: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v] * T.float32(2)
+    for i in range(8):
+        with T.block("O"):
+            v = T.axis.spatial(8, i)
+            O[v] = B[v] + B[7]
+)",
+     R"(b0 = sch.get_block("O")
+b1 = sch.get_block("B")
+l2, = sch.get_loops(b1)
+sch.reverse_compute_at(b0, l2)
+)",
+     "reads more of buffer B"},
+    {"CacheWriteOfWhatTheNextIterationReads", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), O: T.Buffer((8,), "float32"), P: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("O"):
+            v = T.axis.spatial(8, i)
+            O[v] = T.if_then_else(v > 0, P[v - 1], T.float32(0))
+        with T.block("P"):
+            v = T.axis.spatial(8, i)
+            P[v] = A[v] * T.float32(2)
+)",
+     R"(b0 = sch.get_block("P")
+b1 = sch.cache_write(b0, write_buffer_index=0, storage_scope="global")
+)",
+     ""},
+    {"ParallelOverTheTermsOfASum", R"(
+@T.prim_func
+def f(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4,), "float32")):
+    for i, k in T.grid(4, 8):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+)",
+     R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+sch.parallel(l2)
+)",
+     "which is not data parallel"},
     {"WorkspaceOfANestedBlock", R"(
 @T.prim_func
 def f(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):

@@ -1,9 +1,12 @@
 #include "tests/lower/compiled_program.h"
 
 #include <dlfcn.h>
-#include <sys/mman.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <filesystem>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -19,15 +22,21 @@ absl::StatusOr<CompiledProgram> CompiledProgram::Compile(
   TF_ASSIGN_OR_RETURN(options.target, target::Parse(target));
   TF_ASSIGN_OR_RETURN(const driver::Artifact artifact,
                       driver::Compile(module, options));
-  const int file = memfd_create("program", MFD_CLOEXEC);
-  if (file < 0) return absl::InternalError("memfd_create failed");
+  // A name of its own: dlopen answers with what is loaded under a name already,
+  // and the name of a descriptor is used again once it is closed.
+  std::string path =
+      (std::filesystem::temp_directory_path() / "tilefarm-program-XXXXXX")
+          .string();
+  const int file = mkostemp(path.data(), O_CLOEXEC);
+  if (file < 0) return absl::ErrnoToStatus(errno, path);
   const std::string& bytes = artifact.shared_object;
   const bool written = write(file, bytes.data(), bytes.size()) ==
                        static_cast<ssize_t>(bytes.size());
-  const std::string path = absl::StrCat("/proc/self/fd/", file);
+  close(file);
   void* handle =
       written ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
-  close(file);
+  unlink(path.c_str());
+  if (!written) return absl::InternalError(absl::StrCat("cannot write ", path));
   if (handle == nullptr) return absl::InternalError(dlerror());
   CompiledProgram out;
   out.library_ = std::shared_ptr<void>(handle, [](void* h) { dlclose(h); });

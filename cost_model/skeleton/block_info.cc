@@ -14,53 +14,6 @@ namespace {
 
 using ir::As;
 
-void Accumulate(const ir::Expr& expr, double factor, const VarNumbers& vars,
-                IndexExpr& out) {
-  if (const auto* var = As<ir::VarNode>(expr)) {
-    const auto found = vars.find(var);
-    if (found == vars.end()) {
-      out.linear = false;
-      return;
-    }
-    // A variable that comes twice: the order of the two matters to spans.
-    for (const auto& [number, known] : out.terms) {
-      if (number == found->second) out.linear = false;
-    }
-    out.terms.emplace_back(found->second, factor);
-    return;
-  }
-  if (const auto value = ir::AsInt(expr)) {
-    out.constant += factor * static_cast<double>(*value);
-    return;
-  }
-  const auto* node = As<ir::BinaryNode>(expr);
-  if (node == nullptr) {
-    out.linear = false;
-    return;
-  }
-  switch (node->op) {
-    case ir::BinaryOp::kAdd:
-      Accumulate(node->a, factor, vars, out);
-      Accumulate(node->b, factor, vars, out);
-      return;
-    case ir::BinaryOp::kSub:
-      Accumulate(node->a, factor, vars, out);
-      Accumulate(node->b, -factor, vars, out);
-      return;
-    case ir::BinaryOp::kMul:
-      if (const auto b = ir::AsInt(node->b)) {
-        return Accumulate(node->a, factor * static_cast<double>(*b), vars, out);
-      }
-      if (const auto a = ir::AsInt(node->a)) {
-        return Accumulate(node->b, factor * static_cast<double>(*a), vars, out);
-      }
-      break;
-    default:
-      break;
-  }
-  out.linear = false;
-}
-
 BlockAccess ReadAccess(const ir::Buffer& buffer,
                        const std::vector<ir::Expr>& indices, bool writes,
                        const VarNumbers& vars, BufferNumbers& buffers) {
@@ -172,11 +125,68 @@ absl::StatusOr<schedule::ProductShape> ReadDotProduct(const ir::Attr& name) {
 
 }  // namespace
 
+bool ReadParts(const ir::Expr& expr, int64_t factor, const VarNumbers& vars,
+               std::vector<LoopPart>& parts, int64_t& constant) {
+  const auto is_small = [](int64_t x) { return x == static_cast<int32_t>(x); };
+  if (const auto value = ir::AsInt(expr)) {
+    int64_t product = 0;
+    return !__builtin_mul_overflow(factor, *value, &product) &&
+           !__builtin_add_overflow(constant, product, &constant);
+  }
+  if (const auto* var = As<ir::VarNode>(expr)) {
+    const auto found = vars.find(var);
+    if (found == vars.end()) return false;
+    parts.push_back({found->second, factor});
+    return true;
+  }
+  const auto* node = As<ir::BinaryNode>(expr);
+  if (node == nullptr) return false;
+  if (node->op == ir::BinaryOp::kAdd || node->op == ir::BinaryOp::kSub) {
+    const int64_t sign = node->op == ir::BinaryOp::kAdd ? 1 : -1;
+    return ReadParts(node->a, factor, vars, parts, constant) &&
+           ReadParts(node->b, sign * factor, vars, parts, constant);
+  }
+  const bool constant_first =
+      node->op == ir::BinaryOp::kMul && !ir::AsInt(node->b);
+  const ir::Expr& rest = constant_first ? node->b : node->a;
+  const auto by = ir::AsInt(constant_first ? node->a : node->b);
+  if (!by || !is_small(*by) || !is_small(factor)) return false;
+  if (node->op == ir::BinaryOp::kMul) {
+    return ReadParts(rest, factor * *by, vars, parts, constant);
+  }
+  // A digit of one variable.
+  const size_t before = parts.size();
+  const int64_t constant_before = constant;
+  if (*by < 1 || !ReadParts(rest, factor, vars, parts, constant) ||
+      parts.size() != before + 1 || parts.back().coefficient != factor ||
+      constant != constant_before) {
+    return false;
+  }
+  LoopPart& digit = parts.back();
+  if (node->op == ir::BinaryOp::kFloorDiv) {
+    digit.lower *= *by;
+    return true;
+  }
+  if (node->op != ir::BinaryOp::kFloorMod || digit.upper != 0) return false;
+  digit.upper = digit.lower * *by;
+  return true;
+}
+
 IndexExpr ReadIndex(const ir::Expr& expr, const VarNumbers& vars) {
   IndexExpr index;
   index.expr = expr;
-  index.linear = true;
-  Accumulate(expr, 1, vars, index);
+  std::vector<LoopPart> parts;
+  int64_t constant = 0;
+  index.linear = ReadParts(expr, 1, vars, parts, constant);
+  index.constant = static_cast<double>(constant);
+  for (const LoopPart& part : parts) {
+    // A variable that comes twice: the order of the two matters to spans.
+    index.linear &=
+        !part.is_digit() &&
+        std::none_of(index.terms.begin(), index.terms.end(),
+                     [&](const auto& term) { return term.first == part.loop; });
+    index.terms.emplace_back(part.loop, static_cast<double>(part.coefficient));
+  }
   return index;
 }
 

@@ -16,6 +16,18 @@
 
 namespace tilefarm::skeleton {
 
+// coefficient * ((loop % upper) // lower), a digit of a fused loop; upper 0: no
+// remainder is taken. A fused loop that was split stands for the sum of its
+// parts. In sums of variables one of these is in the place of the loop.
+struct LoopPart {
+  int loop = 0;
+  int64_t coefficient = 1;
+  int64_t lower = 1;
+  int64_t upper = 0;
+
+  bool is_digit() const { return lower != 1 || upper != 0; }
+};
+
 // One index of an access, over the block's variables.
 struct IndexExpr {
   ir::Expr expr;
@@ -77,6 +89,11 @@ struct BlockInfo {
 
 // Variable -> its number.
 using VarNumbers = std::unordered_map<const ir::VarNode*, int>;
+
+// factor * `expr` as a sum of parts and a constant; false where it is anything
+// else.
+bool ReadParts(const ir::Expr& expr, int64_t factor, const VarNumbers& vars,
+               std::vector<LoopPart>& parts, int64_t& constant);
 
 // `expr` as a sum of (variable, factor) and a constant; not linear where it is
 // anything else.

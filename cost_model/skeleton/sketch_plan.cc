@@ -17,11 +17,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "compiler/arith/analyzer.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/instruction_reader.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/space/sketch_rules.h"
+#include "cost_model/skeleton/former_variables.h"
 #include "cost_model/skeleton/nest.h"
 
 namespace tilefarm::skeleton {
@@ -40,47 +40,6 @@ absl::Status NotExpressed(std::string_view what) {
 absl::Status NotWithThese(std::string_view what) {
   return absl::OutOfRangeError(
       absl::StrCat("no skeleton: ", std::string(what)));
-}
-
-// `binding` as a sum of loops and of digits of fused ones; false where it is
-// anything else.
-bool ReadParts(const ir::Expr& binding, int64_t factor, const VarNumbers& loops,
-               std::vector<LoopPart>& parts, int64_t& constant) {
-  if (const auto value = ir::AsInt(binding)) {
-    constant += factor * *value;
-    return true;
-  }
-  if (const auto* var = As<ir::VarNode>(binding)) {
-    const auto loop = loops.find(var);
-    if (loop == loops.end()) return false;
-    parts.push_back({loop->second, factor});
-    return true;
-  }
-  const auto* node = As<ir::BinaryNode>(binding);
-  if (node == nullptr) return false;
-  if (node->op == ir::BinaryOp::kAdd) {
-    return ReadParts(node->a, factor, loops, parts, constant) &&
-           ReadParts(node->b, factor, loops, parts, constant);
-  }
-  const auto by = ir::AsInt(node->b);
-  if (!by || *by < 1) return false;
-  if (node->op == ir::BinaryOp::kMul) {
-    return ReadParts(node->a, factor * *by, loops, parts, constant);
-  }
-  const size_t before = parts.size();
-  if (!ReadParts(node->a, factor, loops, parts, constant) ||
-      parts.size() != before + 1 || parts.back().coefficient != factor) {
-    return false;
-  }
-  LoopPart& digit = parts.back();
-  if (node->op == ir::BinaryOp::kFloorDiv) {
-    digit.lower *= *by;
-  } else if (node->op == ir::BinaryOp::kFloorMod && digit.upper == 0) {
-    digit.upper = digit.lower * *by;
-  } else {
-    return false;
-  }
-  return true;
 }
 
 // A block of the program and the loops around it, outermost first.
@@ -342,7 +301,7 @@ class Planner {
           if (need.buffer != region.buffer) continue;
           const int number = NumberOf(other.node->name);
           TF_RETURN_IF_ERROR(
-              Regroup(nest_.block(number), *other.node, need.mins));
+              FindFormerVariables(nest_.block(number), *other.node, need.mins));
           for (const IndexExpr& min : need.mins) {
             if (!min.linear && min.divisor == 1 && min.modulus == 1) {
               return NotExpressed("a region that is not linear");
@@ -534,15 +493,18 @@ class Planner {
         for (size_t i = 0; store != nullptr && i < store->accesses.size();
              ++i) {
           BlockAccess& access = store->accesses[i];
-          TF_RETURN_IF_ERROR(Regroup(nested, *block.node, access.indices));
+          TF_RETURN_IF_ERROR(
+              FindFormerVariables(nested, *block.node, access.indices));
           for (BlockAccess& alike : access.alike) {
-            TF_RETURN_IF_ERROR(Regroup(nested, *block.node, alike.indices));
+            TF_RETURN_IF_ERROR(
+                FindFormerVariables(nested, *block.node, alike.indices));
           }
         }
       }
       for (auto* regions : {&info.reads, &info.writes}) {
         for (BlockRegion& region : *regions) {
-          TF_RETURN_IF_ERROR(Regroup(nested, *block.node, region.mins));
+          TF_RETURN_IF_ERROR(
+              FindFormerVariables(nested, *block.node, region.mins));
         }
       }
       plan_.infos[static_cast<size_t>(number)] = std::move(info);
@@ -554,78 +516,6 @@ class Planner {
           false;
     }
     return absl::OkStatus();
-  }
-
-  // Puts former variables in place of their parts, whose coefficients depend on
-  // decisions.
-  absl::Status Regroup(const NestedBlock& nested, const ir::BlockNode& block,
-                       std::vector<IndexExpr>& indices) const {
-    for (IndexExpr& index : indices) {
-      TF_RETURN_IF_ERROR(Regroup(nested, block, index));
-    }
-    return absl::OkStatus();
-  }
-
-  // The variable as the program has it.
-  static ir::Expr ValueOfVariable(const NestedBlock& nested,
-                                  const ir::BlockNode& block, size_t variable) {
-    if (variable < block.iters.size()) return block.iters[variable].var;
-    ir::Expr value = ir::IntConst(0);
-    for (const LoopPart& part :
-         nested.written_out[variable - block.iters.size()]) {
-      ir::Expr whole =
-          ValueOfVariable(nested, block, static_cast<size_t>(part.loop));
-      if (part.upper != 0)
-        whole = ir::FloorMod(whole, ir::IntConst(part.upper));
-      if (part.lower != 1)
-        whole = ir::FloorDiv(whole, ir::IntConst(part.lower));
-      value = value + whole * part.coefficient;
-    }
-    return value;
-  }
-
-  // An index that is factor * former + other variables + constant.
-  absl::Status Regroup(const NestedBlock& nested, const ir::BlockNode& block,
-                       IndexExpr& index) const {
-    if (nested.written_out.empty()) return absl::OkStatus();
-    // The factored loop's variable is the place of a partial result; other
-    // variables have no former one in them.
-    VarNumbers others;
-    arith::Analyzer analyzer;
-    bool uses_parts = false;
-    for (size_t i = 0; i < block.iters.size(); ++i) {
-      const ir::IterVar& iter = block.iters[i];
-      analyzer.Bind(iter.var, iter.dom);
-      const bool is_part = std::any_of(
-          nested.written_out.begin(), nested.written_out.end(),
-          [&](const std::vector<LoopPart>& parts) {
-            return std::any_of(parts.begin(), parts.end(), [&](LoopPart part) {
-              return part.loop == static_cast<int>(i);
-            });
-          });
-      if (!is_part) others.emplace(iter.var.get(), static_cast<int>(i));
-      uses_parts |= is_part && ir::UsesVar(index.expr, iter.var.get());
-    }
-    const bool is_place =
-        index.linear && index.terms.size() == 1 && index.terms[0].first == 0;
-    if (!uses_parts || is_place) return absl::OkStatus();
-    // Strides and dilations are small.
-    for (int64_t factor = 1; factor <= 8; ++factor) {
-      for (size_t g = 0; g < nested.written_out.size(); ++g) {
-        const size_t former = block.iters.size() + g;
-        IndexExpr rest = ReadIndex(
-            analyzer.Simplify(index.expr -
-                              ValueOfVariable(nested, block, former) * factor),
-            others);
-        if (!rest.linear) continue;
-        rest.expr = index.expr;
-        rest.terms.insert(rest.terms.begin(), {static_cast<int>(former),
-                                               static_cast<double>(factor)});
-        index = std::move(rest);
-        return absl::OkStatus();
-      }
-    }
-    return NotExpressed("an index that divides a factored variable");
   }
 
   // --- Variables of the trace ----------------------------------------------

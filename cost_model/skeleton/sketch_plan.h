@@ -41,18 +41,6 @@ struct NestedLoop {
   int64_t step = 1;
 };
 
-// coefficient * ((loop % upper) // lower), a digit of a fused loop; upper 0: no
-// remainder is taken. A fused loop that was split stands for the sum of its
-// parts.
-struct LoopPart {
-  int loop = 0;
-  int64_t coefficient = 1;
-  int64_t lower = 1;
-  int64_t upper = 0;
-
-  bool is_digit() const { return lower != 1 || upper != 0; }
-};
-
 struct NestedIter {
   ir::IterType type = ir::IterType::kSpatial;
   int64_t extent = 1;

@@ -19,7 +19,6 @@
 //      redirect this block alone.
 #include <algorithm>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -68,33 +67,20 @@ std::optional<std::vector<ir::Expr>> CommonIndices(
     });
   }
   if (first || !equal) return std::nullopt;
-  // Variables that are declared inside the block mean nothing outside of it.
-  std::unordered_set<const ir::VarNode*> inside;
-  for (const ir::Stmt& part : {block.init, block.body}) {
-    if (part == nullptr) continue;
-    ir::PreOrder(part, [&](const ir::Stmt& stmt) {
-      if (const auto* loop = ir::As<ir::ForNode>(stmt)) {
-        inside.insert(loop->var.get());
-      } else if (const auto* let = ir::As<ir::LetStmtNode>(stmt)) {
-        inside.insert(let->var.get());
-      } else if (const auto* nested = ir::As<ir::BlockNode>(stmt)) {
-        for (const ir::IterVar& iter : nested->iters) {
-          inside.insert(iter.var.get());
-        }
-      }
-      return true;
-    });
-    ir::PostOrderExprs(part, [&](const ir::Expr& expr) {
-      if (const auto* let = ir::As<ir::LetNode>(expr)) {
-        inside.insert(let->var.get());
-      }
-    });
-  }
+  // Outside of the block its variables alone mean something, and what an index
+  // loads may not have been computed yet.
+  bool outside = true;
   for (const ir::Expr& index : common) {
-    for (const ir::VarNode* var : inside) {
-      if (ir::UsesVar(index, var)) return std::nullopt;
-    }
+    ir::PostOrderExprs(index, [&](const ir::Expr& expr) {
+      outside &= expr->kind != ir::ExprKind::kLoad &&
+                 (expr->kind != ir::ExprKind::kVar ||
+                  std::any_of(block.iters.begin(), block.iters.end(),
+                              [&](const ir::IterVar& iter) {
+                                return iter.var == expr;
+                              }));
+    });
   }
+  if (!outside) return std::nullopt;
   return common;
 }
 
@@ -213,7 +199,8 @@ absl::StatusOr<BlockRv> Reindex(ScheduleState& state, BlockRv block_rv,
   if (!indices.has_value()) {
     return state.Illegal(kPrimitive, block.get(),
                          absl::StrCat("it accesses buffer ", buffer->name,
-                                      " at different indices"));
+                                      " at different indices, or at ones "
+                                      "that do not follow from its variables"));
   }
   // The copy runs for every instance, also where the block's access is guarded.
   ir::BufferRegion point{buffer, {}};

@@ -40,6 +40,23 @@ def f(X: T.Buffer((8,), "float32"), A: T.Buffer((8, 8), "float32"), D: T.Buffer(
             C[vi] = C[vi] + A[vi, vk]
 )",
      "", ""},
+    {"ReindexOfAnIndexThatIsComputed", R"(
+@T.prim_func
+def f(X: T.Buffer((4,), "int32"), A: T.Buffer((16,), "float32"), C: T.Buffer((4,), "float32")):
+    Q = T.alloc_buffer((4,), "int32")
+    for i in range(4):
+        with T.block("Q"):
+            vi = T.axis.spatial(4, i)
+            Q[vi] = X[vi] * 2
+    for i in range(4):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            C[vi] = A[T.min(T.max(T.Cast("int64", Q[vi]), 0), 15)]
+)",
+     R"(b0 = sch.get_block("C")
+b1 = sch.reindex(b0, buffer=["read", 0])
+)",
+     "that do not follow from its variables"},
     {"DecomposedInitReadsWhatABlockBesideItWrites", R"(
 @T.prim_func
 def f(X: T.Buffer((8,), "float32"), A: T.Buffer((8, 8), "float32"), D: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):

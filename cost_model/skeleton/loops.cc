@@ -23,9 +23,7 @@ int64_t Nest::StepOf(int loop, int whole) const {
 
 bool Nest::Uses(const NestedBlock& block, size_t iter, int loop) const {
   for (const LoopPart& part : block.bindings[iter]) {
-    if (part.is_digit() ? IsPartOf(loop, part.loop) : part.loop == loop) {
-      return true;
-    }
+    if (Moves(part, loop)) return true;
   }
   return false;
 }

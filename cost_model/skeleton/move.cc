@@ -7,14 +7,14 @@
 
 namespace tilefarm::skeleton {
 
-Nest::Interval Nest::IntervalOf(const NestedBlock& block,
-                                const BlockRegion& region, size_t d, int loop,
-                                bool must_be_dense) {
+void Nest::IntervalOf(const NestedBlock& block, const BlockRegion& region,
+                      size_t d, int loop, bool must_be_dense,
+                      Interval& interval) {
   const IndexExpr& min = region.mins[d];
   // Of a quotient or a remainder: by what, and what its small part reaches.
   const int64_t by = std::max(min.divisor, min.modulus);
   int64_t small = 0;
-  Interval interval;
+  interval.outer.clear();
   interval.constant = static_cast<int64_t>(min.constant);
   interval.width = region.extents[d];
   const auto cut = std::find(block.loops.begin(), block.loops.end(), loop);
@@ -76,7 +76,6 @@ Nest::Interval Nest::IntervalOf(const NestedBlock& block,
       covered = step * extent;
     }
   }
-  return interval;
 }
 
 void Nest::Join(Interval& into, const Interval& other) {
@@ -116,34 +115,29 @@ void Nest::Apply(const MoveBlock& step) {
   current_ = static_cast<uint32_t>(step.block) + 1;
   std::erase(order_, step.block);
 
-  // What is needed, by variable. A quotient and a remainder by the same number
-  // add up to the variable.
-  struct Domain {
-    Interval interval;
-    bool whole = false;
-    int64_t divisor = 0, modulus = 0;
-    int64_t limit = 0;
-  };
-  std::vector<Domain> domains(block.iters.size());
+  // What is needed, by variable.
+  if (domains_.size() < block.iters.size()) domains_.resize(block.iters.size());
+  for (Domain& domain : domains_) {
+    domain.interval.outer.clear();
+    domain.interval.constant = domain.interval.width = 0;
+    domain.whole = false;
+    domain.divisor = domain.modulus = domain.limit = 0;
+  }
   for (const MoveBlock::Access& access : step.accesses) {
     const std::vector<int64_t>& shape =
         shapes_[static_cast<size_t>(access.region.buffer)];
     for (size_t d = 0; d < access.region.mins.size(); ++d) {
       const IndexExpr& own = access.region.mins[d];
       if (own.terms.empty()) continue;
-      Interval need;
+      Interval& need = need_;
       for (size_t n = 0; n < access.needs.size(); ++n) {
         const MoveBlock::Need& from = access.needs[n];
-        Interval interval = IntervalOf(pool_[static_cast<size_t>(from.block)],
-                                       from.region, d, step.loop, step.reverse);
-        if (n == 0) {
-          need = std::move(interval);
-        } else {
-          Join(need, interval);
-        }
+        IntervalOf(pool_[static_cast<size_t>(from.block)], from.region, d,
+                   step.loop, step.reverse, n == 0 ? need : other_need_);
+        if (n > 0) Join(need, other_need_);
       }
       if (unsure_) return;
-      Domain& domain = domains[static_cast<size_t>(own.terms[0].first)];
+      Domain& domain = domains_[static_cast<size_t>(own.terms[0].first)];
       const bool part = own.divisor > 1 || own.modulus > 1;
       if (domain.whole || (part ? (own.divisor > 1 && domain.divisor > 0) ||
                                       (own.modulus > 1 && domain.modulus > 0)
@@ -180,8 +174,8 @@ void Nest::Apply(const MoveBlock& step) {
     block.loops.assign(loops.begin(), at + 1);
     break;
   }
-  for (size_t i = 0; i < domains.size(); ++i) {
-    Domain& domain = domains[i];
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    Domain& domain = domains_[i];
     const int64_t extent = block.iters[i].extent;
     std::vector<LoopPart>& parts = block.bindings[i];
     parts.clear();

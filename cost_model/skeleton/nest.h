@@ -91,9 +91,17 @@ class Nest {
     int64_t constant = 0, width = 0;
   };
   // Of dimension `d` of what the block accesses.
-  Interval IntervalOf(const NestedBlock& block, const BlockRegion& region,
-                      size_t d, int loop, bool must_be_dense);
+  void IntervalOf(const NestedBlock& block, const BlockRegion& region, size_t d,
+                  int loop, bool must_be_dense, Interval& interval);
   void Join(Interval& into, const Interval& other);
+  // What a moved block computes there, by variable. A quotient and a remainder
+  // by the same number add up to the variable.
+  struct Domain {
+    Interval interval;
+    bool whole = false;
+    int64_t divisor = 0, modulus = 0;
+    int64_t limit = 0;
+  };
   bool RunsOnce(const NestedBlock& block) const;
 
   // --- The postprocs, one a function ---
@@ -127,6 +135,9 @@ class Nest {
   static bool IsBelow(const NestedBlock& block, int loop);
   // Whether `loop` is `whole` or a part of it.
   bool IsPartOf(int loop, int whole) const;
+  bool Moves(const LoopPart& part, int loop) const {
+    return part.is_digit() ? IsPartOf(loop, part.loop) : part.loop == loop;
+  }
   // How far one iteration of a part moves the whole.
   int64_t StepOf(int loop, int whole) const;
   bool Uses(const NestedBlock& block, size_t iter, int loop) const;
@@ -228,6 +239,8 @@ class Nest {
   std::vector<bool> taken_;
   std::vector<int64_t> extents_;
   std::vector<std::pair<int64_t, int64_t>> steps_;  // and extents
+  std::vector<Domain> domains_;
+  Interval need_, other_need_;
 };
 
 }  // namespace tilefarm::skeleton

@@ -13,22 +13,31 @@ namespace tilefarm::skeleton {
 using ir::ForKind;
 
 std::span<const space::LoopView> Nest::ViewLoops(const NestedBlock& block) {
-  if (views_.size() < block.loops.size()) views_.resize(block.loops.size());
-  for (size_t l = 0; l < block.loops.size(); ++l) {
+  const size_t count = block.loops.size();
+  if (views_.size() < count) views_.resize(count);
+  for (size_t l = 0; l < count; ++l) {
     space::LoopView& view = views_[l];
     const NestedLoop& loop = loops_[block.loops[l]];
     view.extent = loop.extent;
     view.kind = loop.kind;
     view.reduces = view.sums = false;
     view.iters.clear();
-    for (size_t i = 0; i < block.iters.size(); ++i) {
-      if (!Uses(block, i, block.loops[l])) continue;
-      view.iters.push_back(static_cast<int>(i));
-      view.reduces |= block.iters[i].type != ir::IterType::kSpatial;
-      view.sums |= block.iters[i].type == ir::IterType::kReduce;
+  }
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    for (const LoopPart& part : block.bindings[i]) {
+      for (size_t l = 0; l < count; ++l) {
+        space::LoopView& view = views_[l];
+        if (!Moves(part, block.loops[l]) ||
+            (!view.iters.empty() && view.iters.back() == static_cast<int>(i))) {
+          continue;
+        }
+        view.iters.push_back(static_cast<int>(i));
+        view.reduces |= block.iters[i].type != ir::IterType::kSpatial;
+        view.sums |= block.iters[i].type == ir::IterType::kReduce;
+      }
     }
   }
-  return std::span(views_).first(block.loops.size());
+  return std::span(views_).first(count);
 }
 
 const char* Nest::Finish(const SketchPlan& plan, const target::Target& target) {

@@ -46,9 +46,7 @@ void Nest::ReadBindings(const NestedBlock& block) {
     for (const LoopPart& part : block.bindings[i]) {
       IndexForm whole;
       for (const int loop : listed_) {
-        if (part.is_digit() ? !IsPartOf(loop, part.loop) : loop != part.loop) {
-          continue;
-        }
+        if (!Moves(part, loop)) continue;
         const auto step =
             static_cast<double>(part.is_digit() ? StepOf(loop, part.loop) : 1);
         const auto last = static_cast<double>(loops_[loop].extent - 1);

@@ -21,7 +21,6 @@
 //   4. Insert, redirect, allocate.
 #include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

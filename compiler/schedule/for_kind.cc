@@ -62,8 +62,8 @@ int CountAccesses(const ir::Stmt& stmt, const ir::BufferNode* buffer) {
 // Each iteration of the loop has a copy of the buffer of its own (schedule
 // semantics, and what lowering allocates): every access lies below the loop,
 // and an iteration reads nothing that it has not written before.
-bool IsPrivate(const ScheduleState& state, const ir::ForPtr& loop,
-               const ir::BufferNode* buffer) {
+bool IsPrivate(const ScheduleState& state, const BlockScope& scope,
+               const ir::ForPtr& loop, const ir::BufferNode* buffer) {
   if (state.AllocSite(buffer) == nullptr) return false;
   if (CountAccesses(state.FunctionOf(loop.get())->body, buffer) !=
       CountAccesses(loop, buffer)) {
@@ -72,9 +72,11 @@ bool IsPrivate(const ScheduleState& state, const ir::ForPtr& loop,
   bool written = false;
   for (const ir::BlockPtr& block : state.ChildBlocks(loop.get())) {
     const bool writes = FindRegion(block->writes, buffer) != nullptr;
-    // Behind a condition it may not write at all.
+    // Behind a condition it may not write at all; an init may begin another
+    // element than the one that is updated.
     if (writes && (!CheckOnlyLoopsAbove(state, "", block.get()).ok() ||
-                   !PredicateOnlyGuardsDomain(state, *block))) {
+                   !PredicateOnlyGuardsDomain(state, *block) ||
+                   (block->init && !IsReduction(state, scope, block.get())))) {
       return false;
     }
     if (FindRegion(block->reads, buffer) != nullptr &&
@@ -86,8 +88,8 @@ bool IsPrivate(const ScheduleState& state, const ir::ForPtr& loop,
       std::vector<ir::ForPtr> loops = state.LoopsAbove(loop.get());
       loops.push_back(loop);
       for (const ir::ForPtr& outer : loops) {
-        if (ExtentOf(outer) != 1 &&
-            LoopFeedsIter(outer.get(), block.get(), ir::IterType::kReduce)) {
+        if (ExtentOf(outer) == 1) continue;
+        if (LoopFeedsIter(outer.get(), block.get(), ir::IterType::kReduce)) {
           return false;
         }
       }
@@ -97,11 +99,11 @@ bool IsPrivate(const ScheduleState& state, const ir::ForPtr& loop,
   return true;
 }
 
-bool WritesArePrivate(const ScheduleState& state, const ir::ForPtr& loop,
-                      const ir::BlockNode* block) {
+bool WritesArePrivate(const ScheduleState& state, const BlockScope& scope,
+                      const ir::ForPtr& loop, const ir::BlockNode* block) {
   return std::all_of(block->writes.begin(), block->writes.end(),
                      [&](const ir::BufferRegion& write) {
-                       return IsPrivate(state, loop, write.buffer.get());
+                       return IsPrivate(state, scope, loop, write.buffer.get());
                      });
 }
 
@@ -184,7 +186,8 @@ absl::Status CheckParallelizable(const ScheduleState& state,
           absl::StrCat("block ", block->name, " uses the loop in ",
                        iter.var->name, ", which is not data parallel"));
     }
-    if (reduce_too || WritesArePrivate(state, loop, block.get())) continue;
+    if (reduce_too || WritesArePrivate(state, scope, loop, block.get()))
+      continue;
     // A complete block may write an element again, with the same value, where
     // tiles overlap, but not the same elements in every iteration.
     if (WritesAreDistinct(*block) &&

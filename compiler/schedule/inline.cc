@@ -25,7 +25,6 @@
 //
 // A value that was rounded to a 16-bit float by the store is rounded by two
 // casts in its place, so that inlining changes no result.
-#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>

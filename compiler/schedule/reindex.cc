@@ -80,8 +80,7 @@ std::optional<std::vector<ir::Expr>> CommonIndices(
                               }));
     });
   }
-  if (!outside) return std::nullopt;
-  return common;
+  return outside ? std::optional(common) : std::nullopt;
 }
 
 // The copy block: `copied` is the reindexed buffer.

@@ -3,7 +3,6 @@
 // they check it and never change it.
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"

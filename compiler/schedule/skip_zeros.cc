@@ -23,7 +23,6 @@
 // What is left out is `0 * y` for factors y of the term: nothing in integers
 // and for finite y. Where y is infinite or not a number the program as written
 // is not a number there; after this primitive it is not.
-#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <string>

@@ -2,7 +2,6 @@
 #include <optional>
 
 #include "base/status_macros.h"
-#include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/postprocs.h"
 #include "compiler/space/sketch_rules.h"

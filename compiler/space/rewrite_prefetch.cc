@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <optional>
 
 #include "base/status_macros.h"
 #include "compiler/ir/annotations.h"

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <optional>
 
 #include "base/status_macros.h"

@@ -27,6 +27,11 @@ struct CandidateEvaluator::Entry {
   int attempts = 0;
   bool checked = false;       // was right once
   cost_model::LoopNest nest;  // keeps its memory
+
+  void Drop() {
+    plan.reset();
+    attempts = kMostAttempts;
+  }
 };
 
 CandidateEvaluator::CandidateEvaluator(
@@ -94,12 +99,11 @@ std::optional<FeatureRows> CandidateEvaluator::Evaluate(
     const space::Candidate& candidate) {
   Entry* entry = Find(candidate);
   if (entry == nullptr) return Replay(candidate);
-  if (!values_.Assign(candidate.decisions)) {
-    ++stats_.reasons["an illegal decision"];
-    return Replay(candidate);
+  const char* why = "an illegal decision";
+  if (values_.Assign(candidate.decisions)) {
+    why = nest_.Run(*entry->plan, values_);
+    if (why == nullptr) why = nest_.Finish(*entry->plan, target_);
   }
-  const char* why = nest_.Run(*entry->plan, values_);
-  if (why == nullptr) why = nest_.Finish(*entry->plan, target_);
   if (why != nullptr) {
     ++stats_.reasons[why];
     return Replay(candidate);
@@ -119,8 +123,7 @@ std::optional<FeatureRows> CandidateEvaluator::Evaluate(
     if (!replayed) return std::nullopt;
     if (!Same(rows, *replayed)) {
       ++stats_.mismatches;
-      entry->plan.reset();
-      entry->attempts = kMostAttempts;
+      entry->Drop();
       return replayed;
     }
     entry->checked = true;
@@ -138,10 +141,7 @@ bool CandidateEvaluator::Check(const space::Candidate& candidate,
   if (Same(features, exact)) return true;
   features = std::move(exact);
   ++stats_.mismatches;
-  if (Entry* entry = Find(candidate)) {
-    entry->plan.reset();
-    entry->attempts = kMostAttempts;
-  }
+  if (Entry* entry = Find(candidate)) entry->Drop();
   return false;
 }
 

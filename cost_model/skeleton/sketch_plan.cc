@@ -17,7 +17,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "compiler/ir/visitor.h"
 #include "compiler/schedule/instruction_reader.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/space/sketch_rules.h"

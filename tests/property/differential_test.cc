@@ -40,6 +40,27 @@ def f(X: T.Buffer((8,), "float32"), A: T.Buffer((8, 8), "float32"), D: T.Buffer(
             C[vi] = C[vi] + A[vi, vk]
 )",
      "", ""},
+    {"AnInitOfAnotherElementThanTheUpdate", R"(
+@T.prim_func
+def f(P: T.Buffer((3,), "float32"), O: T.Buffer((8,), "float32")):
+    W = T.alloc_buffer((7, 4), "float32")
+    for i in range(8):
+        with T.block("O"):
+            vi = T.axis.spatial(8, i)
+            O[vi] = P[vi % 3]
+    for i in range(8):
+        with T.block("W"):
+            vi = T.axis.spatial(8, i)
+            vk = T.axis.reduce(1, 0)
+            with T.init():
+                W[vk * 2 + 1, vk] = T.float32(-1)
+            W[T.min(vi, 6), (vi + 1) % 4] = W[T.min(vi, 6), (vi + 1) % 4] + P[vk]
+)",
+     R"(b0 = sch.get_block("W")
+l1, = sch.get_loops(b0)
+sch.parallel(l1)
+)",
+     "would write the same elements at the same time"},
     {"ReindexOfAnIndexThatIsComputed", R"(
 @T.prim_func
 def f(X: T.Buffer((4,), "int32"), A: T.Buffer((16,), "float32"), C: T.Buffer((4,), "float32")):

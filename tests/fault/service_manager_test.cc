@@ -84,8 +84,11 @@ TEST_F(ServiceManagerTest, AServerWhoseLoopStandsStillIsNotAlive) {
   ASSERT_NO_FATAL_FAILURE(StartServer());
   ASSERT_TRUE(Hears("WATCHDOG=1"));
   // One thread alone is stopped; the rest of the server goes on.
-  const pid_t conductor = ThreadOf(server_->pid(), "conductor");
-  ASSERT_NE(conductor, 0);
+  pid_t conductor = 0;
+  ASSERT_TRUE(Until([&] {
+    conductor = ThreadOf(server_->pid(), "conductor");
+    return conductor != 0;
+  }));
   if (ptrace(PTRACE_SEIZE, conductor, nullptr, nullptr) != 0) {
     GTEST_SKIP() << "this system lets nobody trace: " << strerror(errno);
   }

@@ -95,8 +95,10 @@ void TuneAndReplay(const std::vector<std::string>& targets) {
       const auto proposals = *search.Propose(line["asked"].get<int>());
       ASSERT_EQ(proposals.size(), line["candidates"].size());
       for (size_t i = 0; i < proposals.size(); ++i) {
-        ASSERT_EQ(proposals[i].trace, line["candidates"][i]["trace"]);
-        EXPECT_EQ(proposals[i].candidate_id, line["candidates"][i]["id"]);
+        ASSERT_EQ(proposals[i].trace,
+                  line["candidates"][i]["trace"].get<std::string>());
+        EXPECT_EQ(proposals[i].candidate_id,
+                  line["candidates"][i]["id"].get<std::string>());
         hash_of[proposals[i].candidate_id] = proposals[i].scheduled_hash;
         ++replayed[line["task"]];
       }

@@ -1,7 +1,6 @@
 #include "cost_model/loop_nest.h"
 
 #include <algorithm>
-#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>

@@ -23,7 +23,6 @@
 //
 // The result is the init block; the old block's variables follow the update.
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -44,20 +44,31 @@ absl::StatusOr<ir::ForPtr> SerialLoop(ScheduleState& state,
   return loop;
 }
 
-// How many loads and stores of the buffer the statement has.
-int CountAccesses(const ir::Stmt& stmt, const ir::BufferNode* buffer) {
-  int count = 0;
-  ir::PreOrder(stmt, [&](const ir::Stmt& s) {
-    const auto* store = ir::As<ir::StoreNode>(s);
-    count += store != nullptr && store->buffer.get() == buffer;
-    return true;
-  });
-  ir::PostOrderExprs(stmt, [&](const ir::Expr& expr) {
-    const auto* load = ir::As<ir::LoadNode>(expr);
-    count += load != nullptr && load->buffer.get() == buffer;
-  });
-  return count;
-}
+// Whether anything outside of a loop reads or writes a buffer.
+class OutsideAccess : public ir::Visitor {
+ public:
+  OutsideAccess(const ir::ForNode* loop, const ir::BufferNode* buffer)
+      : loop_(loop), buffer_(buffer) {}
+  using Visitor::Visit;
+  bool found = false;
+
+ protected:
+  void VisitFor(const ir::ForNode& loop) override {
+    if (&loop != loop_ && !found) Visitor::VisitFor(loop);
+  }
+  void VisitLoad(const ir::LoadNode& load) override {
+    found |= load.buffer.get() == buffer_;
+    Visitor::VisitLoad(load);
+  }
+  void VisitStore(const ir::StoreNode& store) override {
+    found |= store.buffer.get() == buffer_;
+    Visitor::VisitStore(store);
+  }
+
+ private:
+  const ir::ForNode* loop_;
+  const ir::BufferNode* buffer_;
+};
 
 // Each iteration of the loop has a copy of the buffer of its own (schedule
 // semantics, and what lowering allocates): every access lies below the loop,
@@ -65,10 +76,9 @@ int CountAccesses(const ir::Stmt& stmt, const ir::BufferNode* buffer) {
 bool IsPrivate(const ScheduleState& state, const BlockScope& scope,
                const ir::ForPtr& loop, const ir::BufferNode* buffer) {
   if (state.AllocSite(buffer) == nullptr) return false;
-  if (CountAccesses(state.FunctionOf(loop.get())->body, buffer) !=
-      CountAccesses(loop, buffer)) {
-    return false;
-  }
+  OutsideAccess outside(loop.get(), buffer);
+  outside.Visit(state.FunctionOf(loop.get())->body);
+  if (outside.found) return false;
   bool written = false;
   for (const ir::BlockPtr& block : state.ChildBlocks(loop.get())) {
     const bool writes = FindRegion(block->writes, buffer) != nullptr;

@@ -27,7 +27,6 @@
 // casts in its place, so that inlining changes no result.
 #include <functional>
 #include <optional>
-#include <string>
 #include <unordered_set>
 #include <utility>
 #include <vector>

@@ -27,7 +27,6 @@
 // joining one. The order of a floating-point reduction changes, no more.
 #include <algorithm>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -25,7 +25,6 @@
 // is not a number there; after this primitive it is not.
 #include <cstdlib>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // The oracle against the interpreter: exact programs bit for bit, floats within
-// the oracle's own bounds, which must be small.
+// the oracle's own bounds, which must be small. Half of the file are two tables
+// of programs.
 #include "compiler/oracle/oracle.h"
 
 #include <gmock/gmock.h>

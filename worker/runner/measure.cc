@@ -32,8 +32,7 @@ constexpr double kHopelessFactor = 3;
 constexpr double kBeyondDoubtFactor = 1.5;
 // The time of such a long first run is a valid sample, including start-up.
 constexpr double kLongRunSeconds = 0.5;
-// Upper bound on the start-up time in a first run. A longer run is slow by
-// itself.
+// At most this much of a first run is start-up.
 constexpr double kStartUpSeconds = 20e-3;
 // Samples between two placements of the buffers. Their place in physical memory
 // decides which of them share sets of the second-level cache, and their

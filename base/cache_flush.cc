@@ -14,8 +14,8 @@ namespace {
 
 constexpr size_t kLineBytes = 64;
 
-// CLFLUSHOPT instructions are not ordered among each other, unlike CLFLUSH, so
-// the memory bandwidth is the limit.
+// Unlike CLFLUSH, CLFLUSHOPT instructions are not ordered among each other, so
+// only the memory bandwidth is the limit.
 __attribute__((target("clflushopt"))) void FlushUnordered(const char* line,
                                                           const char* end) {
   for (; line < end; line += kLineBytes) {

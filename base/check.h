@@ -1,5 +1,5 @@
-// Checks of invariants of our own code. Input from users, wire or disk is never
-// checked with these; errors there are an absl::Status.
+// Checks of invariants of this code. Never used for input from users, wire or
+// disk, whose errors are an absl::Status.
 #ifndef TILEFARM_BASE_CHECK_H_
 #define TILEFARM_BASE_CHECK_H_
 

@@ -1,4 +1,4 @@
-// Time as an input: code that waits, or whose data expire, takes a Clock, so
+// Time as an input: code that waits, or whose data expires, takes a Clock, so
 // that tests can advance it.
 #ifndef TILEFARM_BASE_CLOCK_H_
 #define TILEFARM_BASE_CLOCK_H_

@@ -1,14 +1,13 @@
-// Libraries of kernels that a device may have and that a schedule may call,
-// where the user permits it.
+// Kernel libraries that a device may have and that a schedule may call if the
+// user permits it.
 #ifndef TILEFARM_BASE_DEVICE_LIBRARIES_H_
 #define TILEFARM_BASE_DEVICE_LIBRARIES_H_
 
 namespace tilefarm {
 
 struct DeviceLibrary {
-  const char* name;  // as workers announce it and kernels begin: "openblas"
-  const char*
-      file;  // as the loader finds it; an artifact that calls it says so
+  const char* name;  // announced by workers; prefix of kernel names
+  const char* file;  // for the loader; artifacts that call it list it
 };
 
 inline constexpr DeviceLibrary kDeviceLibraries[] = {

@@ -1,5 +1,5 @@
-// A few threads that do what must not be done where it came up: on a thread of
-// gRPC's, say, which serves every stream.
+// A few threads for work that must not run on the thread that requests it, such
+// as a gRPC thread, which serves every stream.
 #ifndef TILEFARM_BASE_EXECUTOR_H_
 #define TILEFARM_BASE_EXECUTOR_H_
 
@@ -13,17 +13,17 @@
 
 namespace tilefarm {
 
-// Thread-safe. Tasks start in the order in which they were given.
+// Thread-safe. Tasks start in the order of the calls.
 class Executor {
  public:
   // At most `most_waiting` tasks of TryRun wait for a thread.
   Executor(int threads, int most_waiting);
-  // Runs everything that was given to the end.
+  // Runs all given tasks to the end.
   ~Executor();
 
-  // False where too many tasks wait: it is not run.
+  // False, without running the task, if too many tasks wait.
   bool TryRun(std::function<void()> task);
-  // Whatever waits: for tasks that end what TryRun began.
+  // Ignores the limit: for tasks that finish what TryRun started.
   void Run(std::function<void()> task);
 
  private:

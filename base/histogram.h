@@ -12,8 +12,7 @@ namespace tilefarm {
 // A value type; the owner synchronizes access.
 class Histogram {
  public:
-  // Upper bounds in seconds; durations above the last bound have one more
-  // count.
+  // Upper bounds in seconds; one more bucket counts longer durations.
   static constexpr std::array<double, 11> kBounds = {
       0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30};
 

@@ -1,5 +1,5 @@
-// How strongly a measured candidate is isolated. Devices announce it, records
-// keep it, and jobs can demand it, in these words:
+// The isolation of measured candidates. Devices announce it, records keep it,
+// and jobs can demand it, in this notation:
 //
 //   LEVEL[+netns][+cgroup[+memory][+pids]]
 //

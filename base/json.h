@@ -1,11 +1,11 @@
-// Reading JSON that somebody else wrote: from the wire, the database, a file.
+// Parses JSON from other sources: the wire, the database, a file.
 //
 //   const auto json = ParseJson(text);
 //   if (json.is_discarded()) return absl::InvalidArgumentError("...");
 //
-// nlohmann's own functions follow the nesting of a value by recursion where
-// they copy, compare or print it, so a deeply nested text ends the process by a
-// stack overflow, long after it was parsed. Such a text is refused here.
+// nlohmann's functions that copy, compare or print a value are recursive, so a
+// deeply nested text would end the process by a stack overflow, long after it
+// was parsed. Such a text is rejected here.
 #ifndef TILEFARM_BASE_JSON_H_
 #define TILEFARM_BASE_JSON_H_
 
@@ -14,15 +14,15 @@
 
 namespace tilefarm {
 
-// Ours nest a handful of levels.
+// The project's own JSON nests only a few levels.
 inline constexpr int kMostJsonDepth = 32;
 
-// Whether arrays and objects are nested in each other more than `most` deep.
-// For any text, whether it is JSON or not.
+// Whether arrays and objects are nested more than `most` deep, in any text,
+// whether it is JSON or not.
 bool NestsDeeper(std::string_view text, int most = kMostJsonDepth);
 
-// A discarded value where the text is not JSON or nests deeper than
-// kMostJsonDepth; throws nothing.
+// A discarded value if the text is not JSON or nests deeper than
+// kMostJsonDepth; does not throw.
 template <typename Json = nlohmann::json>
 Json ParseJson(std::string_view text) {
   if (NestsDeeper(text)) return Json(nlohmann::detail::value_t::discarded);

@@ -38,13 +38,13 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
 
 class CondVar {
  public:
-  // Call with `mutex` held; spurious wake-ups happen: loop on the condition.
+  // `mutex` must be held. Wake-ups may be spurious: loop on the condition.
   void Wait(Mutex& mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
     cv_.wait(lock);
     lock.release();
   }
-  // As Wait; false where the time ran out.
+  // As Wait; false after a timeout.
   bool WaitFor(Mutex& mutex, absl::Duration timeout) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
 #ifdef __SANITIZE_THREAD__

@@ -1,4 +1,4 @@
-// Records that a loop makes progress, so that a watchdog can ask.
+// Records that a loop makes progress, for a watchdog.
 #ifndef TILEFARM_BASE_PULSE_H_
 #define TILEFARM_BASE_PULSE_H_
 
@@ -13,9 +13,10 @@ namespace tilefarm {
 class Pulse {
  public:
   void Beat(absl::Duration now) { at_ = absl::ToInt64Nanoseconds(now); }
-  // The loop waits for work, for any time.
+  // The loop waits for work, for an unlimited time.
   void Rest() { at_ = kResting; }
-  // Since the last beat; zero while it rests, and before the first beat.
+  // Time since the last beat; zero while the loop rests and before the first
+  // beat.
   absl::Duration Still(absl::Duration now) const {
     const int64_t at = at_;
     return at == kResting ? absl::ZeroDuration() : now - absl::Nanoseconds(at);

@@ -12,8 +12,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The core counts as shared above this multiple of its contention when
-// unshared.
+// The core counts as shared if its contention exceeds the unshared one by this
+// factor.
 constexpr double kShared = 1.1;
 constexpr std::chrono::microseconds kPause{200};
 
@@ -21,7 +21,7 @@ double Since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The median of several attempts: one attempt may be interrupted, and the first
+// The median of several attempts: an attempt may be interrupted, and the first
 // one finds other data in the caches.
 template <typename Work>
 double MedianSeconds(const Work& work) {
@@ -45,8 +45,8 @@ struct Line {
 
 double CoreContention() {
   constexpr int kMultiplications = 800;
-  // 128 KiB: more than a first-level cache, less than a second-level one. It is
-  // written to, because untouched memory would all be the one page of zeros.
+  // 128 KiB: more than an L1 cache, less than an L2 cache. Written first,
+  // because untouched memory would all be the same page of zeros.
   constexpr size_t kLines = 2048;
   static const std::vector<Line> lines(kLines, Line{1, {}});
   uint64_t x = 88172645463325252;

@@ -1,4 +1,4 @@
-// Durations and counts that can be set by name: from a command line, from a
+// Durations and counts that can be set by name, from a command line or a
 // configuration file.
 //
 //   Settings settings;
@@ -23,7 +23,7 @@ class Settings {
  public:
   enum class Zero { kRefused, kAllowed };
 
-  // Written as Go and Abseil do: "500ms", "1m30s".
+  // In the notation of Go and Abseil: "500ms", "1m30s".
   void Add(std::string key, absl::Duration* value, Zero zero = Zero::kRefused);
   // At least 1.
   void Add(std::string key, int* value);
@@ -31,10 +31,10 @@ class Settings {
   void Add(std::string key, double* value);
 
   // InvalidArgument, without a change: an unknown key (the message lists the
-  // known ones), or a value that cannot be parsed, is negative, not finite or
-  // more than a year.
+  // known ones), or a value that cannot be parsed, is negative, is not finite,
+  // or exceeds a year.
   absl::Status Set(std::string_view key, std::string_view value);
-  // "KEY=VALUE", spaces around both ignored.
+  // "KEY=VALUE"; spaces around both are ignored.
   absl::Status SetPair(std::string_view pair);
 
   // The keys, sorted, joined by ", ".

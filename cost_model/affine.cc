@@ -12,10 +12,10 @@ namespace {
 using ir::As;
 using ir::BinaryOp;
 
-// The step of the sum of two parts.
+// The step of the sum of two index parts.
 double CommonStep(double a, double b) {
   if (a == 1 || b == 1) return 1;
-  // Products and quotients of constants may be no whole numbers.
+  // Products and quotients of constants may not be whole numbers.
   const auto is_whole = [](double x) {
     return x == std::floor(x) && x < 0x1p53;
   };
@@ -35,7 +35,7 @@ void EraseIf(IndexForm& form, const Condition& condition) {
       form.terms.end());
 }
 
-// Either of two: moves at most as the one that moves more.
+// Either of two forms: changes at most as much as the one that changes more.
 IndexForm Either(IndexForm a, const IndexForm& b) {
   for (const LoopTerm& term : b.terms) {
     bool found = false;
@@ -168,7 +168,7 @@ void IndexForm::FloorDivide(double divisor) {
   for (LoopTerm& term : terms) {
     term.stride *= 1 / divisor;
     term.span *= std::abs(1 / divisor);
-    // What is left of parts that do not divide is whole, and no more.
+    // The quotient of parts that the divisor does not divide is whole, no more.
     term.step = IsMultiple(term, divisor) ? term.step / std::abs(divisor) : 1;
   }
   constant *= 1 / divisor;
@@ -221,6 +221,7 @@ IndexForm FormOf(const ir::Expr& index, const FormMap& forms) {
       return FormOf(As<ir::BroadcastNode>(index)->value, forms);
     case ir::ExprKind::kFloatConst:
     case ir::ExprKind::kNot:
+    case ir::ExprKind::kMachineOp:
       return Irregular(std::move(form));
   }
   return form;

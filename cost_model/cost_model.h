@@ -14,16 +14,16 @@
 
 namespace tilefarm::cost_model {
 
-// Features of one candidate: one row of kColumns floats a buffer store (see
+// Features of one candidate: one row of kColumns floats per buffer store (see
 // feature_columns.h for every column).
 struct FeatureRows {
   std::vector<float> values;  // rows x columns, row-major
   int rows = 0;
 };
 
-// A measured candidate. Rows of one `group` (task) are compared with each
-// other only. `score` is higher for faster: best_seconds / seconds in (0, 1],
-// 0 for a failed one.
+// A measured candidate. Only rows of the same `group` (task) are compared with
+// each other. `score` is higher for faster ones: best_seconds / seconds in (0,
+// 1], 0 for a failed one.
 struct Sample {
   FeatureRows features;
   int64_t group = 0;
@@ -38,8 +38,7 @@ struct Sample {
   float weight = 1;
 };
 
-// How well the scores that were predicted before a training ranked its new
-// samples.
+// How well the scores predicted before a training ranked its new samples.
 struct RankingMetrics {
   int samples = 0;
   double pairwise_accuracy = 0;  // of pairs with different scores
@@ -51,8 +50,8 @@ struct RankingMetrics {
 class CostModel {
  public:
   virtual ~CostModel() = default;
-  // Higher is better; only the order means something. All equal until trained;
-  // candidates whose rows have another number of columns get the lowest score.
+  // Higher is better; only the order is meaningful. All equal until trained.
+  // Candidates whose rows have another number of columns get the lowest score.
   virtual std::vector<float> Predict(
       std::span<const FeatureRows> candidates) const = 0;
   // The same for candidates given by pointers, none of which is null.
@@ -65,28 +64,28 @@ class CostModel {
       std::span<const Sample> samples) = 0;
   // The trees and the samples that the next training starts from.
   virtual absl::StatusOr<std::string> Serialize() const = 0;
-  // Replaces the model. DataLoss: damaged bytes, or those of another kind of
-  // model or feature set; the model is left as it was.
+  // Replaces the model. DataLoss, without a change: damaged bytes, or those of
+  // another kind of model or feature set.
   virtual absl::Status Load(std::string_view bytes) = 0;
-  // Adds the samples of another model that this one does not have, from what
-  // Serialize made of it, and retrains. DataLoss as Load. A model that keeps no
-  // samples has nothing to add.
+  // Adds the samples of another model, as serialized, that this one does not
+  // have, and retrains. DataLoss as for Load. A model that keeps no samples has
+  // nothing to add.
   virtual absl::Status Merge(std::string_view bytes);
   // False until the first Update or Load.
   virtual bool trained() const = 0;
 };
 
-// Of samples of one group. A pair that is tied in the prediction counts half;
-// where ties leave open which ones are the predicted top k, the recall is the
-// expected one. Without a pair of different scores the accuracy is 0.5. `k` is
-// at most the number of samples.
+// For samples of one group. A pair with equal predictions counts half; if ties
+// make the predicted top k ambiguous, the recall is the expected one. Without a
+// pair of different scores, the accuracy is 0.5. `k` is at most the number of
+// samples.
 RankingMetrics ComputeRankingMetrics(std::span<const float> predicted,
                                      std::span<const float> truth, int k);
 
 // Gradient-boosted trees. The result depends only on the seed, the samples and
 // their order.
 std::unique_ptr<CostModel> MakeXgboostModel(uint64_t seed);
-// Random scores, which depend only on the seed and the candidate's features.
+// Random scores that depend only on the seed and the candidate's features.
 std::unique_ptr<CostModel> MakeRandomModel(uint64_t seed);
 
 }  // namespace tilefarm::cost_model

@@ -54,7 +54,7 @@ struct Columns {
 };
 
 int Find(const std::vector<std::string>& names, const std::string& name) {
-  const auto found = std::find(names.begin(), names.end(), name);
+  const auto found = std::ranges::find(names, name);
   TF_CHECK(found != names.end());
   return static_cast<int>(found - names.begin());
 }

@@ -5,7 +5,7 @@
 namespace tilefarm::cost_model {
 namespace {
 
-// Operations of all executions of the store together; log of the count.
+// Operations of all executions of the store; log of the count.
 constexpr FeatureColumn kOps[] = {
     {"float_add", "float additions and subtractions"},
     {"float_mul", "float multiplications that are not part of a multiply-add"},
@@ -110,8 +110,8 @@ constexpr FeatureColumn kCache[] = {
     {"intensity", "log of the arithmetic operations per byte of traffic"},
 };
 
-// The innermost band of vectorized and unrolled loops (serial ones within the
-// auto-unroll limit included): what stays in registers.
+// The innermost band of vectorized and unrolled loops (including serial ones
+// within the auto-unroll limit), whose data stays in registers.
 constexpr FeatureColumn kRegister[] = {
     {"band_iterations", "log of the iterations of the band"},
     {"accumulators", "log of the vectors that the band writes"},
@@ -137,7 +137,7 @@ constexpr FeatureColumn kParallel[] = {
     {"task_ops", "log of the operations of one parallel iteration"},
 };
 
-// What estimate.h makes of the columns above.
+// Columns that estimate.h computes from the columns above.
 constexpr FeatureColumn kEstimate[] = {
     {"cycles", "log of the cycles of the store"},
     {"total", "log of the cycles of all stores"},

@@ -17,8 +17,8 @@ struct FeatureColumn {
   const char* meaning;
 };
 
-// Numbers of columns of each group and repeats of the group, in the order of a
-// row.
+// The number of columns of each group, and how often each group repeats, in the
+// order of a row.
 inline constexpr int kOpColumns = 15;
 inline constexpr int kLoopKindColumns = 5;
 inline constexpr int kLoopKinds = 3;  // vectorized, unrolled, parallel
@@ -40,8 +40,8 @@ inline constexpr int kColumns = kOpColumns + kLoopKindColumns * kLoopKinds +
                                 kCacheColumns * kCaches + kRegisterColumns +
                                 kParallelColumns + kEstimateColumns;
 
-// "float_add", "vectorized.product", "buffer0.unique_bytes", ...: kColumns of
-// them, all different.
+// "float_add", "vectorized.product", "buffer0.unique_bytes", ...: kColumns
+// different names.
 std::vector<std::string> FeatureNames();
 // The meanings, in the same order.
 std::vector<std::string> FeatureMeanings();

@@ -15,13 +15,13 @@ namespace tilefarm::cost_model {
 FeatureRows ExtractFeatures(const ir::PrimFunc& scheduled,
                             const target::Target& target);
 
-// One row of kColumns a store, in program order; every value is finite. In
-// the manner of Ansor (Zheng et al., 2020), with columns for caches and
+// One row of kColumns values per store, in program order; every value is
+// finite. Similar to Ansor (Zheng et al., 2020), with columns for caches and
 // registers of the target.
 FeatureRows FeaturesOf(const LoopNest& nest, const target::Target& target);
 
-// Floating-point (or integer) arithmetic operations of the program as written:
-// what GFLOPS are computed from. A multiply-add is two, a math function one.
+// Floating-point (or integer) arithmetic operations of the unscheduled program,
+// from which GFLOPS are computed. A multiply-add is two, a math function one.
 double CountFlops(const ir::PrimFunc& program);
 
 }  // namespace tilefarm::cost_model

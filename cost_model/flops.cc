@@ -7,8 +7,8 @@ namespace tilefarm::cost_model {
 
 double CountFlops(const ir::PrimFunc& program) {
   const LoopNest nest = BuildLoopNest(program);
-  // Integers of a store of floats are conditions and indices of its elements,
-  // no work of the program, unless it does no other.
+  // Integer operations of a float store are conditions and indices. They only
+  // count if the program has no other operations.
   double work = 0, other = 0;
   for (const NestStore& store : nest.stores) {
     if (store.is_init) continue;

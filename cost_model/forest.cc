@@ -52,7 +52,7 @@ float Forest::Walk(int32_t root, const float* row) const {
   const TreeNode* node = nodes + root;
   while (node->column >= 0) {
     const float value = row[node->column];
-    // The direction is unpredictable, so it is a select and not a branch.
+    // The direction is unpredictable: use a select instead of a branch.
     const bool left =
         (value == 0) ? node->missing_goes_left : (value < node->threshold);
     node = nodes + (left ? node->left : node->right);

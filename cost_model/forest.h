@@ -1,5 +1,5 @@
-// Our own form of regression trees: prediction needs no lock and no library,
-// and stored trees are checked before they are used.
+// A representation of regression trees for prediction without locks and without
+// XGBoost. Stored trees are checked before they are used.
 #ifndef TILEFARM_COST_MODEL_FOREST_H_
 #define TILEFARM_COST_MODEL_FOREST_H_
 
@@ -17,7 +17,7 @@ namespace tilefarm::cost_model {
 
 // A value 0 of a feature counts as missing, as in training.
 struct TreeNode {
-  // -1: a leaf, whose value `threshold` is.
+  // -1: a leaf, whose value is `threshold`.
   int32_t column = -1;
   float threshold = 0;
   // Children come after their parent, so every walk ends.
@@ -37,14 +37,14 @@ class Forest {
   float PredictRow(std::span<const float> row) const;
   // The sum over a candidate's rows.
   float Predict(const FeatureRows& candidate) const;
-  // The same for many at once, whose rows have as many columns as the forest.
-  // Every number is that of Predict.
+  // The same for many candidates, whose rows have as many columns as the
+  // forest. The results are exactly those of Predict.
   std::vector<float> PredictAll(
       std::span<const FeatureRows* const> candidates) const;
   int trees() const { return static_cast<int>(roots_.size()); }
 
   void Write(ByteWriter& writer) const;
-  // DataLoss where the bytes are no forest.
+  // DataLoss if the bytes are not a forest.
   static absl::StatusOr<Forest> Read(ByteReader& reader, int columns);
 
  private:

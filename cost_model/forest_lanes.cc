@@ -27,7 +27,7 @@ size_t ForestLanes::OffsetOf(Seen seen) {
   if (seen.zero == Zero::kAsIs) {
     return static_cast<size_t>(seen.column) * kRowsTogether;
   }
-  const auto found = std::find(replaced_.begin(), replaced_.end(), seen);
+  const auto found = std::ranges::find(replaced_, seen);
   const auto at = static_cast<size_t>(found - replaced_.begin());
   if (found == replaced_.end()) replaced_.push_back(seen);
   return (columns + at) * kRowsTogether;
@@ -48,8 +48,8 @@ bool ForestLanes::Add(std::span<const TreeNode> nodes) {
   return true;
 }
 
-// The part of the tree from `from` on becomes `levels` levels below `node`,
-// which counts within the tree, level by level.
+// Copies the part of the tree from `from` on to `levels` levels below `node`,
+// which is numbered within the tree, level by level.
 void ForestLanes::Fill(std::span<const TreeNode> nodes, size_t from, int levels,
                        size_t node, const Tree& tree) {
   const TreeNode& source = nodes[from];
@@ -86,8 +86,7 @@ void ForestLanes::ReadBlock(std::span<const float* const> rows,
     return lanes;
   };
   for (size_t r = 0; r < rows.size(); r += kLanes) {
-    // The block is filled up with copies of the last row, whose sums are not
-    // used.
+    // Fill the block with copies of the last row, whose sums are not used.
     const float* from[kLanes];
     for (size_t i = 0; i < kLanes; ++i) {
       from[i] = rows[std::min(r + i, rows.size() - 1)];
@@ -134,8 +133,8 @@ void ForestLanes::ReadBlock(std::span<const float* const> rows,
 
 // --- Trees -------------------------------------------------------------------
 
-// Of the part of a tree of `kLevels` levels below `node`; the tree's lowest
-// level begins at node `kLowest`.
+// The leaf of the part of a tree with `kLevels` levels below `node`; the lowest
+// level of the tree begins at node `kLowest`.
 template <int kLevels, size_t kLowest>
 [[gnu::always_inline]] inline ForestLanes::Bits ForestLanes::Leaf(
     const Node* nodes, const Pair* pairs, size_t node, const float* block) {

@@ -20,17 +20,17 @@ namespace tilefarm::cost_model {
 
 struct TreeNode;
 
-// Immutable but for Add; thread-safe to read.
+// Immutable except for Add; thread-safe to read.
 class ForestLanes {
  public:
-  // Deeper trees are refused: evaluating all their nodes costs more than a
+  // Deeper trees are rejected: evaluating all their nodes costs more than a
   // walk.
   static constexpr int kMaxLevels = 5;
 
   explicit ForestLanes(int columns = 0) : columns_(columns) {}
 
-  // A tree whose children come after their parent, their indices from `nodes`'
-  // start. False, and nothing changes, where it is too deep.
+  // Adds a tree whose children come after their parent; indices count from the
+  // start of `nodes`. False, without a change, if it is too deep.
   bool Add(std::span<const TreeNode> nodes);
 
   // Adds to each row's sum the trees' values in the order of Add: the same
@@ -40,15 +40,15 @@ class ForestLanes {
 
  private:
   static constexpr size_t kLanes = 4;
-  // Rows whose columns lie together: what fits the first cache.
+  // Rows per block: a block of columns fits into the L1 cache.
   static constexpr size_t kRowsTogether = 32;
 
   using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
   using Bits = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));
 
-  // A column as a node reads it. 0 counts as missing. If a node sends missing
-  // values to the other side than the comparison with 0 would, it reads an
-  // infinity instead.
+  // How a node reads a column, in which 0 counts as missing. If a node sends
+  // missing values in another direction than the comparison with 0 would, it
+  // reads an infinity instead of 0.
   enum class Zero { kAsIs, kLowest, kHighest };
   struct Seen {
     int32_t column;
@@ -56,8 +56,8 @@ class ForestLanes {
     bool operator==(const Seen&) const = default;
   };
 
-  // A complete tree: a leaf further up is put below a node whose result does
-  // not matter.
+  // A complete tree: a leaf on a higher level is moved below nodes whose
+  // results do not matter.
   struct Tree {
     int32_t levels = 0;
     int32_t nodes = 0;   // first of 2^levels - 1, each level from left to right
@@ -67,7 +67,7 @@ class ForestLanes {
     Floats threshold;
     int64_t offset;  // of its column in a block
   };
-  // Of the two leaves below a node.
+  // The two leaves below a node.
   struct Pair {
     Bits right;
     Bits change;  // right ^ change is the left one
@@ -88,7 +88,7 @@ class ForestLanes {
   std::vector<Tree> trees_;
   std::vector<Node> nodes_;
   std::vector<Pair> pairs_;
-  std::vector<Seen> replaced_;  // behind the columns as they are
+  std::vector<Seen> replaced_;  // appended to the original columns
 };
 
 }  // namespace tilefarm::cost_model

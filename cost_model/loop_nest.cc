@@ -117,7 +117,7 @@ class ValueVisitor : public ir::Visitor {
 };
 
 class Builder {
-  // Annotations in force.
+  // The annotations in force.
   struct Unroll {
     int64_t max_step = 0;
     bool is_explicit = false;
@@ -226,12 +226,12 @@ class Builder {
     const Unroll unroll = unroll_;
     ReadUnroll(node.annotations);
     const double outer_domain = domain_;
-    // The root block has no variables, and says nothing about its stores.
+    // The root block has no variables and gives no domain to its stores.
     if (!node.iters.empty()) domain_ = domain;
     const bool guarded = !ir::IsConstInt(node.predicate, 1);
     if (guarded) ++guards_;
     if (node.init != nullptr) {
-      // Runs where the reduction starts: its loops count once.
+      // Runs where the reduction starts, so its loops count once.
       std::vector<NestLoop> all = loops_;
       for (const int loop : reduce_loops) loops_[loop].extent = 1;
       in_init_ = true;
@@ -248,8 +248,8 @@ class Builder {
     unroll_ = unroll;
   }
 
-  // As lowering reads them: inner annotations override outer ones, and a limit
-  // counts only with the flag that asks for unrolled code.
+  // Reads annotations as lowering does: inner ones override outer ones, and a
+  // limit counts only with the flag for explicit unrolling.
   void ReadUnroll(const ir::AttrMap& annotations) {
     for (const auto& [key, value] : annotations) {
       const int64_t number = value.AsInt().value_or(0);
@@ -305,7 +305,7 @@ class Builder {
       access.irregular |= form.irregular;
       offsets[d] = form.constant;
       for (const LoopTerm& term : form.terms) {
-        // A loop that an init leaves out does not move it.
+        // A loop that is left out for an init does not change the index.
         if (loops_[term.loop].extent == 1) continue;
         access.strides[d * loops + term.loop] = term.stride;
         access.spans[d * loops + term.loop] = term.span;
@@ -373,7 +373,7 @@ ValueSummary SummarizeUnpadded(const ir::StoreNode& store) {
   if (!term) return SummarizeValue(store.value);
   ValueVisitor visitor;
   visitor.Visit(term->value);
-  // The match is a new expression: its loads would not outlive it.
+  // The match is a new expression, so pointers to its loads would dangle.
   ValueVisitor original;
   original.Visit(store.value);
   return {visitor.ops, std::move(original.loads)};

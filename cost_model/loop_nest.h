@@ -20,7 +20,7 @@ namespace tilefarm::cost_model {
 struct OpCounts {
   double float_add = 0;  // and subtract
   double float_mul = 0;
-  double float_fma = 0;  // a multiplication whose result is added at once
+  double float_fma = 0;  // a multiplication whose result is added directly
   double float_div = 0;
   double float_compare = 0;  // min, max, comparisons
   double float_math = 0;     // exp, sqrt, ...
@@ -44,7 +44,7 @@ struct OpCounts {
 struct NestLoop {
   int64_t extent = 1;
   ir::ForKind kind = ir::ForKind::kSerial;
-  // Loops of one iteration right inside of it that the store does not list.
+  // The number of unlisted loops of one iteration directly inside of it.
   int ones = 0;
 };
 
@@ -54,34 +54,34 @@ struct NestBuffer {
   bool intermediate = false;  // allocated by the program
 };
 
-// All accesses of a store to one buffer. `strides` and `spans` have a row of
-// one value a loop for each dimension: the change of the index from one
-// iteration to the next, and over the whole loop.
+// All accesses of a store to one buffer. `strides` and `spans` have, for each
+// dimension, one value per loop: the change of the index from one iteration to
+// the next, and over the whole loop.
 struct NestAccess {
   int buffer = 0;  // index into LoopNest::buffers
   bool reads = false;
   bool writes = false;
   bool irregular = false;
   int loads = 0;  // distinct load expressions
-  int group = 1;  // elements that a load reads for a lane (a dot product's)
+  int group = 1;  // elements per lane of a load (dot products)
   std::vector<double> strides;
   std::vector<double> spans;
-  // Per dimension: how far constant offsets of several loads are apart.
+  // Per dimension: the distance between constant offsets of several loads.
   std::vector<double> offset_spans;
 };
 
 struct NestStore {
-  // Outermost first. Those of one iteration may be left out: features do not
-  // depend on it.
+  // Outermost first. Loops of one iteration may be omitted: features do not
+  // depend on them.
   std::vector<NestLoop> loops;
   std::vector<NestAccess> accesses;  // the written buffer first
   OpCounts ops;
   bool is_init = false;
-  bool integral = false;        // what it stores are integers
+  bool integral = false;        // it stores integers
   int guards = 0;               // predicates and conditions around it
   double domain_size = 0;       // instances of its block; 0: no block
   int64_t unroll_max_step = 0;  // serial loops within it are unrolled
-  int64_t alloc_depth = 0;      // listed loops around what is written
+  int64_t alloc_depth = 0;      // listed loops around the written buffer
 };
 
 struct LoopNest {
@@ -89,13 +89,13 @@ struct LoopNest {
   std::vector<NestStore> stores;  // in program order
 };
 
-// One pass over the program. Works on anything that verifies; extents that are
-// not constant count as 1. What runs ahead of time (ir::kPrepack) is left out,
-// and what it makes counts as a parameter.
+// Takes one pass over any verified program; extents that are not constant count
+// as 1. Work that runs ahead of time (ir::kPrepack) is left out, and its
+// results count as parameters.
 LoopNest BuildLoopNest(const ir::PrimFunc& function);
 
-// Operations of an expression's value, and its loads in the order in which a
-// store lists them; loads' indices do not count, what a gather loads does.
+// Operations of an expression's value, and its loads in a store's order.
+// Operations of load indices do not count, but loads in them do (gathers).
 struct ValueSummary {
   OpCounts ops;
   std::vector<const ir::LoadNode*> loads;
@@ -104,9 +104,9 @@ ValueSummary SummarizeValue(const ir::Expr& value);
 // For a store whose block skips padding (ir::kSkipPadding): without the
 // guarding select, which the interior of the loops does not execute.
 ValueSummary SummarizeUnpadded(const ir::StoreNode& store);
-// The store is a dot product of a register of sums (of `sum_bytes` each): one
-// operation, and one load of each operand, whose groups are as wide as the sums
-// and follow each other as these do.
+// Counts the store as a dot product into a register of sums (of `sum_bytes`
+// each): one operation, and one load of each operand, whose groups are as wide
+// as the sums and have the same order.
 void CountAsDotProduct(const std::vector<NestBuffer>& buffers, int sum_bytes,
                        bool is_float, NestStore& store);
 

@@ -22,7 +22,7 @@ double TopKRecall(std::span<const float> predicted,
   const float predicted_bar = KthLargest(predicted, k);
   int above = 0, above_hits = 0, tied = 0, tied_hits = 0;
   for (size_t i = 0; i < truth.size(); ++i) {
-    // Of tied true values each one is a right answer.
+    // Any of several tied true values is correct.
     const bool right = truth[i] >= true_bar;
     if (predicted[i] > predicted_bar) {
       ++above;
@@ -32,7 +32,7 @@ double TopKRecall(std::span<const float> predicted,
       tied_hits += right ? 1 : 0;
     }
   }
-  // The ranks that the tied ones share.
+  // The ranks that the tied values share.
   const double places = k - above;
   return (above_hits + places * tied_hits / tied) / k;
 }

@@ -27,7 +27,8 @@ class ByteWriter {
   std::string bytes_;
 };
 
-// Reads what a ByteWriter wrote. Past the end every value is 0 and ok() false.
+// Reads the output of a ByteWriter. Past the end, every value is 0 and ok()
+// false.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : rest_(bytes) {}

@@ -40,7 +40,7 @@ class RandomModel final : public CostModel {
         std::memcpy(&bits, &value, sizeof(bits));
         state = Mix(state ^ bits);
       }
-      // 24 bits are what a float holds.
+      // A float has 24 bits of precision.
       scores.push_back(static_cast<float>(state >> 40) / 16777216.0f);
     }
     return scores;

@@ -11,7 +11,7 @@ namespace {
 
 // Attempts to find a sample to evict that is not among the best of its group.
 constexpr int kEvictionTries = 8;
-// A sample at least this good is kept while others can go.
+// A sample at least this good is kept while others can be evicted.
 constexpr float kGoodScore = 0.7f;
 
 }  // namespace
@@ -20,10 +20,9 @@ void SampleSet::Add(const Sample& sample) {
   const auto same =
       sample.id == 0
           ? samples_.end()
-          : std::find_if(
-                samples_.begin(), samples_.end(), [&](const Sample& other) {
-                  return other.id == sample.id && other.group == sample.group;
-                });
+          : std::ranges::find_if(samples_, [&](const Sample& other) {
+              return other.id == sample.id && other.group == sample.group;
+            });
   Sample& place = same == samples_.end() ? samples_.emplace_back() : *same;
   rows_ += static_cast<size_t>(sample.features.rows);
   rows_ -= static_cast<size_t>(place.features.rows);

@@ -1,5 +1,5 @@
-// The samples that trainings use: bounded, so that one more trial costs the
-// same after a million as after a thousand.
+// The bounded set of samples for trainings: the cost of a training does not
+// grow with the number of trials.
 #ifndef TILEFARM_COST_MODEL_SAMPLE_SET_H_
 #define TILEFARM_COST_MODEL_SAMPLE_SET_H_
 
@@ -38,7 +38,7 @@ class SampleSet {
 
   // At most `max` samples, chosen as when the set is full.
   void Write(ByteWriter& writer, size_t max) const;
-  // Replaces the content. DataLoss: no samples of this set's column count.
+  // Replaces the content. DataLoss: no valid samples of `columns` columns.
   absl::Status Read(ByteReader& reader, int columns);
 
  private:

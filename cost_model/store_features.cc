@@ -37,7 +37,7 @@ class RecentLogs {
  private:
   static constexpr int kBits = 9;
   struct Entry {
-    uint64_t bits = 0;  // of no number above 0
+    uint64_t bits = 0;  // matches no number above 0
     double log = 0;
   };
   std::array<Entry, size_t{1} << kBits> entries_;
@@ -77,15 +77,15 @@ class RowWriter {
   size_t at_ = 0;
 };
 
-// What one access touches in the inner part of the nest from depth d on.
+// The elements that one access touches in the nest from depth d on.
 struct Footprint {
-  double elements;  // different ones
+  double elements;  // distinct ones
   double bytes;
   double lines;
 };
 
-// Everything about a store that several groups need. Index d of a per-depth
-// vector is the part of the nest inside of the first d loops.
+// Shared data of a store for several groups. Index d of a per-depth vector is
+// the part of the nest inside of the first d loops.
 class StoreView {
  public:
   StoreView(const LoopNest& nest, const NestStore& store)
@@ -119,19 +119,19 @@ class StoreView {
   const NestBuffer& BufferOf(size_t access) const {
     return nest_.buffers[store_.accesses[access].buffer];
   }
-  // The first loop of the innermost band: loops that become straight code.
+  // The first loop of the innermost band, which becomes straight-line code.
   size_t band() const { return band_; }
   // Access numbers: the written one, then by bytes touched.
   std::span<const size_t> order() const { return order_; }
 
-  // Whether the access moves with the loop.
+  // Whether the index of the access changes with the loop.
   bool Moves(size_t access, size_t l) const {
     return moves_[access * depth_ + l] != 0;
   }
   bool IsReduction(size_t l) const {
     return loop(l).extent > 1 && !Moves(0, l);
   }
-  // Elements from one iteration of the loop to the next, in memory.
+  // The distance in memory, in elements, between iterations of the loop.
   double Stride(size_t access, size_t l) const {
     const NestAccess& a = store_.accesses[access];
     const std::vector<int64_t>& shape = BufferOf(access).shape;
@@ -160,7 +160,7 @@ class StoreView {
     const NestBuffer& buffer = BufferOf(access);
     const size_t dims = a.offset_spans.size();
     const double element = buffer.element_bytes;
-    // How far the index of each dimension ranges, and the elements within.
+    // The range of each dimension's index, and the number of elements in it.
     absl::InlinedVector<double, 8> ranges(a.offset_spans.begin(),
                                           a.offset_spans.end());
     absl::InlinedVector<double, 8> counts(dims);
@@ -172,10 +172,10 @@ class StoreView {
       counts[dim] = std::min(std::floor(ranges[dim]) + 1, size(dim));
     };
     for (size_t dim = 0; dim < dims; ++dim) count(dim);
-    double elements = 1, run = 1;  // of them, adjacent
+    double elements = 1, run = 1;  // touched, and adjacent
     for (size_t d = depth_ + 1; d-- > 0;) {
       const bool moves = d < depth_ && Moves(access, d);
-      // A loop of one iteration around it changes nothing.
+      // A loop of one iteration around the part changes nothing.
       if (d < depth_ && !moves && store_.loops[d].extent == 1) {
         footprints_.push_back(Footprint(footprints_.back()));
         continue;
@@ -230,7 +230,7 @@ class StoreView {
   const NestStore& store_;
   const size_t depth_;
   size_t band_ = 0;
-  // Inline for all nests but very deep ones.
+  // Stored inline except for very deep nests.
   absl::InlinedVector<double, 40> iterations_;
   absl::InlinedVector<double, 40> total_bytes_;
   absl::InlinedVector<Footprint, 160> footprints_;  // innermost part first
@@ -265,7 +265,7 @@ void WriteLoopKind(const StoreView& view, ForKind kind, RowWriter& row) {
   row.Add(count);
   row.AddLog(product);
   row.AddLog(static_cast<double>(view.loop(innermost).extent));
-  // Its place, counted from the inside.
+  // The loop's position, counted from the innermost one.
   int place = 0;
   for (size_t l = innermost; l < view.depth(); ++l) {
     place += 1 + view.loop(l).ones;
@@ -329,7 +329,7 @@ void WriteNest(const StoreView& view, RowWriter& row) {
   row.Add(static_cast<double>(store.accesses.size()));
 }
 
-// The loop whose lanes are a vector; depth() where there is none.
+// The loop whose lanes form a vector; depth() if there is none.
 size_t VectorLoop(const StoreView& view) {
   for (size_t l = view.depth(); l-- > 0;) {
     if (view.loop(l).kind == ForKind::kVectorized && view.loop(l).extent > 1) {
@@ -406,7 +406,7 @@ double OpsPerExecution(const NestStore& store) {
 
 void WriteCurve(const StoreView& view, RowWriter& row) {
   const double ops = OpsPerExecution(view.store());
-  // Of each depth: share of the whole, and intensity.
+  // For each depth: share of the whole, and intensity.
   absl::InlinedVector<double, 40> x(view.depth() + 1), y(view.depth() + 1);
   for (size_t d = view.depth() + 1; d-- > 0;) {
     const bool same = d < view.depth() &&
@@ -420,7 +420,7 @@ void WriteCurve(const StoreView& view, RowWriter& row) {
   const double start = row.LogOf(ops / view.total_bytes(view.depth()));
   for (int point = 1; point <= kCurvePoints; ++point) {
     const double wanted = whole * point / kCurvePoints;
-    // Between the two depths around the wanted share.
+    // Interpolate between the two depths around the wanted share.
     double x0 = 0, y0 = start;
     double value = y0;
     for (size_t d = view.depth() + 1; d-- > 0;) {
@@ -547,7 +547,7 @@ void WriteStoreFeatures(const LoopNest& nest, const NestStore& store,
   WriteCache(view, static_cast<double>(target.caches.l3_bytes), row);
   WriteRegisters(view, target, row);
   WriteParallel(view, target, row);
-  // Filled in later, from all stores together: estimate.h.
+  // Computed later, from all stores together: estimate.h.
   row.Skip(kEstimateColumns);
   TF_CHECK(row.full());
 }

@@ -131,8 +131,8 @@ class XgboostModel final : public CostModel {
     const std::deque<Sample>& theirs = other.samples.samples();
     std::set<std::pair<int64_t, uint64_t>> known;
     for (const Sample& sample : mine) known.emplace(sample.group, sample.id);
-    // In turns, by their shares: what is older may be left out of a full set,
-    // and neither is older as a whole.
+    // Add alternately, in proportion to their sizes: a full set drops older
+    // samples, and neither set is older as a whole.
     SampleSet both(kMaxSamples, kMaxRows, seed_);
     size_t i = 0, j = 0;
     while (i < mine.size() || j < theirs.size()) {
@@ -171,7 +171,7 @@ class XgboostModel final : public CostModel {
     return Stored{std::move(forest), std::move(samples)};
   }
 
-  // A new forest from the samples, where there are any.
+  // Grows a new forest from the samples, if there are any.
   absl::Status Retrain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(training_mutex_) {
     if (samples_.rows() == 0) return absl::OkStatus();
     TrainingOptions options;

@@ -188,9 +188,9 @@ absl::StatusOr<TrainingResult> Train(const TrainingSet& set,
     const std::vector<float> sums = SumsOf(set, margins);
     gradients.clear();
     hessians.clear();
-    // Weighted squared error of the sums. All rows of a candidate move at
-    // once, so each takes the curvature of moving all: with less, their steps
-    // would add up to too long a one.
+    // Weighted squared error of the sums. All rows of a candidate change at
+    // once, so each row gets the curvature of changing all of them: with less,
+    // their steps would add up to too large a step.
     for (size_t c = 0; c < set.rows.size(); ++c) {
       const float gradient = set.weights[c] * (sums[c] - set.targets[c]);
       const float hessian = set.weights[c] * static_cast<float>(set.rows[c]);

@@ -11,8 +11,8 @@
 
 namespace tilefarm::cost_model {
 
-// Candidates with their rows of a matrix. The model learns the sum over the
-// rows of a candidate.
+// Candidates and their rows in a matrix. The model learns the sum over the rows
+// of a candidate.
 struct TrainingSet {
   int columns = 0;
   std::vector<float> values;   // row-major
@@ -21,15 +21,15 @@ struct TrainingSet {
   std::vector<float> weights;  // of each candidate, mean about 1
 };
 
-// The defaults did best on measured schedules of a matmul: many small trees
-// rank candidates better than few large ones, and cost less.
+// The defaults gave the best results on measured schedules of a matmul: many
+// small trees rank candidates better than few large ones, and cost less.
 struct TrainingOptions {
   uint64_t seed = 0;
   int rounds = 100;
   int max_depth = 3;
   double learning_rate = 0.2;
   int max_bins = 32;
-  double column_share = 0.3;  // of the columns, tried at each split
+  double column_share = 0.3;  // share of the columns tried at each split
   double l2_penalty = 2;
 };
 
@@ -39,7 +39,7 @@ struct TrainingResult {
   std::vector<float> fitted;
 };
 
-// One thread, the same result every time. Internal: the library failed.
+// Uses one thread and is deterministic. Internal: the library failed.
 absl::StatusOr<TrainingResult> Train(const TrainingSet& set,
                                      const TrainingOptions& options);
 

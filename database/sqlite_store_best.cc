@@ -31,6 +31,7 @@ struct Refusals {
   int failed = 0;  // not ok, unverified, stopped early
   int stale = 0;   // another fingerprint
   int emulated = 0;
+  int floats = 0;   // change what floats come out
   int library = 0;  // call a library's kernel
   std::set<std::string> kernels;
   int unfit = 0;  // another target
@@ -129,6 +130,17 @@ class TargetCache {
   std::map<std::string, std::optional<Target>> targets_;
 };
 
+// BestQuery::keeps_floats of the record.
+absl::StatusOr<bool> KeepsFloats(Connection& db, const BestQuery& wanted,
+                                 int64_t record_id) {
+  TF_ASSIGN_OR_RETURN(Statement select, db.Prepare(absl::StrCat(
+                                            kSelectRecord, "WHERE r.id = ?")));
+  TF_ASSIGN_OR_RETURN(const bool found, select.Bind(record_id).Step());
+  if (!found) return absl::DataLossError("a record is gone");
+  TF_ASSIGN_OR_RETURN(const Record record, ReadRecord(select));
+  return wanted.keeps_floats(record.program, record.trace);
+}
+
 absl::Status CollectContenders(Connection& db, int64_t workload_id,
                                const BestQuery& wanted,
                                const std::map<int64_t, Remeasured>& remeasured,
@@ -155,6 +167,8 @@ absl::Status CollectContenders(Connection& db, int64_t workload_id,
     if (added) it->second = CountInstructions(row.Text(12));
     return it->second;
   };
+  // Decisions change nothing about it: asked once for each sketch.
+  std::map<int64_t, bool> keeps_floats;
   while (true) {
     TF_ASSIGN_OR_RETURN(const bool row, query.Step());
     if (!row) return absl::OkStatus();
@@ -209,6 +223,16 @@ absl::Status CollectContenders(Connection& db, int64_t workload_id,
       ++refusals.emulated;
       continue;
     }
+    if (wanted.keeps_floats != nullptr) {
+      const auto [it, added] = keeps_floats.try_emplace(query.Int(13));
+      if (added) {
+        TF_ASSIGN_OR_RETURN(it->second, KeepsFloats(db, wanted, c.record_id));
+      }
+      if (!it->second) {
+        ++refusals.floats;
+        continue;
+      }
+    }
     c.device = query.Text(2);
     c.device_model = query.Text(3);
     c.same_model =
@@ -224,10 +248,20 @@ absl::Status CollectContenders(Connection& db, int64_t workload_id,
   }
 }
 
-std::string LeftOut(const Refusals& refusals) {
-  return absl::StrCat(refusals.library, " that call ",
-                      absl::StrJoin(refusals.kernels, ", "),
-                      " (--allow-library takes them)");
+// Those that a flag of the user decides about; empty: none.
+std::vector<std::string> LeftOut(const Refusals& refusals) {
+  std::vector<std::string> reasons;
+  if (refusals.library > 0) {
+    reasons.push_back(absl::StrCat(refusals.library, " that call ",
+                                   absl::StrJoin(refusals.kernels, ", "),
+                                   " (--allow-library takes them)"));
+  }
+  if (refusals.floats > 0) {
+    reasons.push_back(absl::StrCat(
+        refusals.floats,
+        " that round differently or leave out terms (--strict-fp)"));
+  }
+  return reasons;
 }
 
 std::string Explain(const std::string& hash, const Refusals& refusals) {
@@ -245,7 +279,9 @@ std::string Explain(const std::string& hash, const Refusals& refusals) {
                      " timed by an emulator (--allow-emulated takes "
                      "them)"));
   }
-  if (refusals.library > 0) reasons.push_back(LeftOut(refusals));
+  for (std::string& reason : LeftOut(refusals)) {
+    reasons.push_back(std::move(reason));
+  }
   if (refusals.unfit > 0) {
     reasons.push_back(absl::StrCat(refusals.unfit,
                                    " of targets that do not fit (",
@@ -314,8 +350,8 @@ absl::StatusOr<BestMatch> SqliteStore::FindBest(const BestQuery& query) const {
     if (!found) return absl::DataLossError("a record is gone");
     TF_ASSIGN_OR_RETURN(best.record, ReadRecord(select));
     best.reason = ReasonFor(winner);
-    if (refusals.library > 0) {
-      absl::StrAppend(&best.reason, ", without ", LeftOut(refusals));
+    for (const std::string& left_out : LeftOut(refusals)) {
+      absl::StrAppend(&best.reason, ", without ", left_out);
     }
     const auto it = remeasured.find(winner.record_id);
     if (it != remeasured.end() && it->second.measurement_id != 0) {

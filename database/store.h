@@ -68,6 +68,10 @@ struct BestQuery {
   bool allow_library = false;
   // Also records timed on an emulated device, where no other fits.
   bool allow_emulated = false;
+  // Where set, only records of whose program and trace, as text, it is true:
+  // driver::KeepsFloats.
+  std::function<bool(const std::string& program, const std::string& trace)>
+      keeps_floats;
 };
 
 // All methods are thread-safe. Unavailable: the file is busy or the disk is

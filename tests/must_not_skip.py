@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Fails where a test that must run was skipped, or did not run.
+"""Fails if a test that must run was skipped or did not run.
 
   must_not_skip.py RESULTS LIST
 
 RESULTS is a folder of JUnit files: those of GoogleTest programs
 (GTEST_OUTPUT=xml:RESULTS/) and, as RESULTS/ctest.xml, that of ctest. LIST is
-tests/must_not_skip.txt, which describes itself. Exit code 1 where a test is
-missing or was skipped, 2 where RESULTS or LIST cannot be read.
+tests/must_not_skip.txt, which describes its format. Exit code 1 if a test is
+missing or was skipped, 2 if RESULTS or LIST cannot be read.
 """
 import fnmatch
 import os

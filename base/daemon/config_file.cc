@@ -24,7 +24,7 @@ bool IsFlag(const CLI::Option& option) {
   return option.get_expected_max() == 0;
 }
 
-// The key of an option; empty: the option has none.
+// The key of an option; empty if it has none.
 std::string KeyOf(const CLI::Option& option) {
   if (option.get_lnames().empty()) return "";
   const std::string& name = option.get_lnames().front();
@@ -86,7 +86,7 @@ class Applier {
                                             : " is neither true nor false"));
     }
     TF_ASSIGN_OR_RETURN(std::string text, Text(key, node));
-    // Also checked where a flag or the environment takes precedence.
+    // Check this even if a flag or the environment takes precedence.
     const CLI::results_t given = option->results();
     TF_RETURN_IF_ERROR(Give(*option, {std::move(text)}, key, node.source()));
     if (given.empty()) return absl::OkStatus();
@@ -107,11 +107,11 @@ class Applier {
       TF_ASSIGN_OR_RETURN(const std::string text, Text(name, value));
       const std::string pair =
           absl::StrCat(std::string(entry.str()), "=", text);
-      // One value at a time, so that an error has the right line.
+      // Add one value at a time, so that an error names the right line.
       TF_RETURN_IF_ERROR(Give(option, {pair}, name, entry.source()));
       all.push_back(pair);
     }
-    // The last one of a key counts.
+    // The last value of a key takes precedence.
     all.insert(all.end(), given.begin(), given.end());
     if (all.empty()) return absl::OkStatus();
     return Give(option, std::move(all), key, node.source());

@@ -1,5 +1,5 @@
-// What the command lines of both daemons have in common: the configuration
-// file and the log.
+// Shared command-line options of both daemons: the configuration file and the
+// log.
 #ifndef TILEFARM_BASE_DAEMON_DAEMON_FLAGS_H_
 #define TILEFARM_BASE_DAEMON_DAEMON_FLAGS_H_
 
@@ -23,8 +23,8 @@ void AddDaemonFlags(CLI::App& app, const std::string& config_variable,
                     DaemonFlags& flags);
 
 // Reads the command line, the environment and the file, in this order, and sets
-// up the log. If this returns a value, the program exits with it; everything
-// has been printed.
+// up the log. If this returns a value, the program must exit with it; all
+// messages have been printed.
 std::optional<int> ParseDaemon(CLI::App& app, int argc, char** argv,
                                DaemonFlags& flags);
 

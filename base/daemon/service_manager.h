@@ -15,8 +15,8 @@ namespace tilefarm::daemon {
 // Without a service manager every call does nothing. Thread-safe.
 class ServiceManager {
  public:
-  // Names the loop that has not moved for longer than `limit`; empty if all
-  // move.
+  // Returns the name of a loop that made no progress for longer than `limit`;
+  // empty if there is none.
   using Stuck = std::function<std::string(absl::Duration limit)>;
 
   // Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID and removes them from
@@ -25,9 +25,9 @@ class ServiceManager {
   static std::unique_ptr<ServiceManager> FromEnvironment();
   virtual ~ServiceManager() = default;
 
-  // The daemon serves. From now on the watchdog is pinged three times per
-  // watchdog period, each time only if no loop has stood still for half a
-  // period; otherwise that is logged once.
+  // The daemon is ready. From now on, the watchdog is pinged three times per
+  // watchdog period, each time only if all loops made progress within half a
+  // period; otherwise this is logged once.
   virtual void Ready(Stuck stuck) = 0;
   // The daemon ends; no pings follow.
   virtual void Stopping() = 0;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "compiler/arith/canonical.h"
+#include "compiler/ir/machine_op.h"
 
 namespace tilefarm::arith {
 namespace {
@@ -70,6 +71,11 @@ bool ExprEqual(const Expr& a, const Expr& b) {
     case ExprKind::kCall: {
       const auto& x = static_cast<const ir::CallNode&>(*a);
       const auto& y = static_cast<const ir::CallNode&>(*b);
+      return x.op == y.op && AllEqual(x.args, y.args);
+    }
+    case ExprKind::kMachineOp: {
+      const auto& x = static_cast<const ir::MachineOpNode&>(*a);
+      const auto& y = static_cast<const ir::MachineOpNode&>(*b);
       return x.op == y.op && AllEqual(x.args, y.args);
     }
     case ExprKind::kLoad: {

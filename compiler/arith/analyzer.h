@@ -6,14 +6,14 @@
 //   analyzer.CanProve(LT(i, IntConst(4)))  // true
 //
 // Simplify brings int64 expressions into one canonical form: a sum of
-// `constant * atom` terms in descending order of the constants, an atom being
-// a variable, `(index % upper) // lower` of another sum, or an expression it
-// knows nothing about. Expressions of other types keep their structure; only
-// what is below them is simplified, so no floating-point value ever changes.
+// `constant * atom` terms in descending order of the constants. An atom is a
+// variable, `(index % upper) // lower` of another sum, or an opaque expression.
+// Expressions of other types keep their structure and only their operands are
+// simplified, so no floating-point value ever changes.
 // Index arithmetic is assumed not to overflow int64.
 //
 // The canonical form follows the canonical simplifier of Chen et al., TVM
-// (OSDI 2018); the result of equal input is equal on every platform.
+// (OSDI 2018). Equal input gives equal results on every platform.
 #ifndef TILEFARM_COMPILER_ARITH_ANALYZER_H_
 #define TILEFARM_COMPILER_ARITH_ANALYZER_H_
 
@@ -28,7 +28,7 @@
 
 namespace tilefarm::arith {
 
-// min <= value <= max, both inclusive; kNegInf / kPosInf where unknown.
+// min <= value <= max, both inclusive; kNegInf / kPosInf if unknown.
 struct ConstBound {
   static constexpr int64_t kPosInf = INT64_MAX;
   static constexpr int64_t kNegInf = INT64_MIN;
@@ -48,45 +48,45 @@ struct ModularSet {
   bool operator==(const ModularSet&) const = default;
 };
 
-// The ranges of loop variables, in an order that matters where iterators are
-// listed (outermost first).
+// The ranges of loop variables; lists of iterators are ordered from the
+// outermost to the innermost.
 using VarRanges = std::vector<std::pair<ir::Var, ir::Range>>;
 
 // Equal trees; variables and buffers by pointer.
 bool ExprEqual(const ir::Expr& a, const ir::Expr& b);
 
-// Knows bounds of variables and facts about them. A value type; not
-// thread-safe. Rebinding a variable replaces what was known.
+// Stores bounds of variables and facts about them. A value type; not
+// thread-safe. Binding a variable again replaces its bounds.
 class Analyzer {
  public:
   Analyzer() = default;
   explicit Analyzer(const VarRanges& ranges);
 
-  // The range's ends may be expressions; what is known are their bounds.
+  // The ends of the range may be expressions; only their bounds are stored.
   void Bind(const ir::Var& var, const ir::Range& range);
   // min <= var < min + extent.
   void Bind(const ir::Var& var, int64_t min, int64_t extent);
-  // The variable is that expression: Simplify substitutes it.
+  // The variable equals the expression: Simplify substitutes it.
   void BindValue(const ir::Var& var, const ir::Expr& value);
-  // What holds from here on: comparisons, and conjunctions of them.
+  // Assumes comparisons, or conjunctions of them, from now on.
   void Assume(const ir::Expr& condition);
   // Forgets every assumption made since `mark` (from NumAssumptions()).
   size_t NumAssumptions() const { return facts_.size(); }
   void DropAssumptions(size_t mark) { facts_.resize(mark); }
 
-  // The canonical form; a statement below a `Select` or `if_then_else` is
-  // not assumed to know its condition.
+  // The canonical form. The operands of a `Select` or `if_then_else` are
+  // simplified without assuming its condition.
   ir::Expr Simplify(const ir::Expr& expr);
-  // Every expression of the statement.
+  // Simplifies every expression of the statement.
   ir::Stmt Simplify(const ir::Stmt& stmt);
 
-  // True only where the condition holds for every value in bounds; false
-  // where it does not or cannot be shown.
+  // True only if the condition holds for all values within bounds; false if it
+  // does not hold or cannot be proven.
   bool CanProve(const ir::Expr& condition);
   bool ProveEqual(const ir::Expr& a, const ir::Expr& b);
   bool ProveLE(const ir::Expr& a, const ir::Expr& b);
   bool ProveLT(const ir::Expr& a, const ir::Expr& b);
-  // a - b where it is constant.
+  // a - b if that is a constant.
   std::optional<int64_t> ConstDifference(const ir::Expr& a, const ir::Expr& b);
 
   ConstBound Bounds(const ir::Expr& expr);
@@ -98,7 +98,7 @@ class Analyzer {
 
   std::unordered_map<const ir::VarNode*, ConstBound> bounds_;
   ir::VarMap values_;
-  // Each is known to be >= 0, in canonical form.
+  // Each fact is an expression >= 0 in canonical form.
   std::vector<ir::Expr> facts_;
 };
 

@@ -21,8 +21,8 @@ int64_t Clamp(__int128 value) {
   return static_cast<int64_t>(value);
 }
 
-// `a` and `b` are both lower or both upper ends: opposite infinities do not
-// meet.
+// `a` and `b` are both lower or both upper ends, so infinities of opposite sign
+// do not occur together.
 int64_t AddEnd(int64_t a, int64_t b) {
   if (IsInf(a)) return a;
   if (IsInf(b)) return b;
@@ -82,7 +82,7 @@ bool SameAtom(const Term& a, const Term& b) {
          ExprEqual(a.index, b.index);
 }
 
-// What the type alone says.
+// The bounds implied by the type alone.
 ConstBound TypeBound(ir::DataType dtype) {
   if (dtype.is_bool()) return {0, 1};
   if (!dtype.is_integral() || dtype.bits >= 64) return {};
@@ -99,7 +99,7 @@ ConstBound Divided(ConstBound bound, int64_t base, int64_t factor) {
     bound = Negate(bound);
     factor = -factor;
   }
-  // Rounded to the inside.
+  // Rounded inwards.
   return {NegEnd(DivEnd(NegEnd(bound.min), factor)), DivEnd(bound.max, factor)};
 }
 
@@ -141,7 +141,7 @@ ConstBound Canonicalizer::NarrowedBy(size_t first, int depth, const Sum& sum,
   for (size_t i = first; i < ranges.size(); ++i) {
     const auto& parts = ranges[i].sum.terms;
     if (parts.size() < 2 || parts.size() > sum.terms.size()) continue;
-    // Whether a multiple of the fact's sum is part of this one.
+    // Check whether this sum contains a multiple of the fact's sum.
     int64_t ratio = 0;
     Sum rest = sum;
     for (const Term& part : parts) {
@@ -242,7 +242,7 @@ ConstBound Canonicalizer::Bounds(const Expr& expr) {
         return type;
       }
       const ConstBound value = Bounds(node.value);
-      // Where the value may not fit, the cast wraps.
+      // If the value may not fit, the cast wraps.
       return value.min >= type.min && value.max <= type.max ? value : type;
     }
     default:

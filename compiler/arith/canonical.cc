@@ -122,7 +122,7 @@ void Canonicalizer::Normalize(Sum& sum) {
       sum.terms.erase(sum.terms.begin() + i);
       return Add(sum, ToSum(term.index), term.scale);
     }
-    // k * x + ... - k * l * (x // l) for a compound x.
+    // k * x + ... - k * l * (x // l) for an x that is a sum.
     if (term.upper != Term::kNoUpper || term.scale % term.lower != 0) continue;
     const int64_t k = -(term.scale / term.lower);
     const Sum index = ToSum(term.index);
@@ -190,7 +190,7 @@ Expr Canonicalizer::ToExpr(const Sum& sum) {
   for (const Term& term : terms) {
     if (term.scale > 0) continue;
     if (out == nullptr) {
-      // Nothing positive: 0 - x would read worse than x * -1.
+      // No positive term: x * -1 is more readable than 0 - x.
       out = ToExpr(term, term.scale);
     } else {
       out = std::move(out) - ToExpr(term, -term.scale);
@@ -203,7 +203,7 @@ Expr Canonicalizer::ToExpr(const Sum& sum) {
 void Canonicalizer::FoldKnown(Sum& sum) {
   for (size_t i = 0; i < sum.terms.size();) {
     const Term& term = sum.terms[i];
-    // Variables of one value were replaced when they were met.
+    // Variables with one value were already replaced.
     const bool is_variable =
         term.is_plain() && term.index->kind == ExprKind::kVar;
     const ConstBound bound = is_variable ? ConstBound() : BoundOfAtom(term);
@@ -222,7 +222,7 @@ Sum Canonicalizer::Opaque(const Expr& expr) {
   return out;
 }
 
-// (index % upper) // lower of a sum that is not one term.
+// (index % upper) // lower for a sum of several terms.
 Sum Canonicalizer::Split(const Sum& index, int64_t lower, int64_t upper) {
   Sum out;
   out.terms.push_back(Term{ToExpr(index), 1, lower, upper});
@@ -236,7 +236,7 @@ Sum Canonicalizer::DivConst(Sum sum, int64_t divisor) {
     out.base = FloorDivInt(sum.base, divisor);
     return out;
   }
-  // What the divisor divides comes out; the rest stays below.
+  // Terms that the divisor divides leave the quotient; the rest stays.
   Sum whole;
   Sum rest;
   for (const Term& term : sum.terms) {
@@ -316,7 +316,7 @@ Sum Canonicalizer::ModConst(Sum sum, int64_t divisor) {
   rest.base = FloorModInt(sum.base, divisor);
   for (const Term& term : sum.terms) {
     Term part = term;
-    // Small negative scales stay, so that x - y keeps its look.
+    // Small negative scales stay as they are, so that x - y keeps its form.
     if (std::abs(part.scale) >= divisor) {
       part.scale = FloorModInt(part.scale, divisor);
     }
@@ -373,7 +373,7 @@ Sum Canonicalizer::ModConst(Sum sum, int64_t divisor) {
 
 bool Canonicalizer::NonNegative(const Sum& sum) {
   if (BoundOf(sum).min >= 0) return !overflow_;
-  // A fact that has a minimum would ask for facts again, without end.
+  // A fact that contains a minimum would use facts again, endlessly.
   if (in_fact_) return false;
   for (const Expr& fact : analyzer_.facts_) {
     in_fact_ = true;
@@ -394,7 +394,7 @@ Sum Canonicalizer::MinMax(const BinaryNode& node, const Expr& self) {
   Sum b_minus_a;
   Add(b_minus_a, a_minus_b, -1);
   if (NonNegative(b_minus_a)) return is_min ? a : b;
-  // Common terms come out: min(x + y, x + z) is x + min(y, z).
+  // Factor out common terms: min(x + y, x + z) is x + min(y, z).
   Sum common;
   for (size_t i = 0; i < a.terms.size();) {
     const auto twin =

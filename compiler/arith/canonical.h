@@ -20,8 +20,8 @@ namespace tilefarm::arith {
 struct Term {
   static constexpr int64_t kNoUpper = 0;
 
-  // A variable, an opaque expression, or (where there is a lower or an upper)
-  // a canonical sum.
+  // A variable, an opaque expression, or a canonical sum (only with `lower` or
+  // `upper`).
   ir::Expr index;
   int64_t scale = 1;
   int64_t lower = 1;
@@ -39,36 +39,36 @@ struct Sum {
 
 class IndexMath;
 
-// What an IndexMath knows beside the bounds of variables.
+// The facts of an IndexMath besides bounds of variables.
 struct ScopedFacts {
   struct Range {
-    Sum sum;  // without a base
+    Sum sum;  // without a constant
     ConstBound bound;
   };
   std::vector<Range> ranges;
-  // Conditions that are no comparisons of indices, and whether they hold.
+  // Conditions other than comparisons of indices, and whether they hold.
   std::vector<std::pair<ir::Expr, bool>> conditions;
   IndexMath* owner = nullptr;
 };
 
-// Works for one call of the analyzer. Where int64 arithmetic on constants
-// overflowed, `overflow()` says so and the result must not be used.
+// Created for one call of the analyzer. If int64 arithmetic on constants
+// overflowed, `overflow()` is true and the result must not be used.
 class Canonicalizer {
  public:
-  // With `scoped`, whose owner learns conditions on the way down.
+  // `scoped`, if given, has the facts that its owner learned on the way down.
   explicit Canonicalizer(const Analyzer& analyzer,
                          const ScopedFacts* scoped = nullptr)
       : analyzer_(analyzer), scoped_(scoped) {}
 
   bool overflow() const { return overflow_; }
 
-  // Of an int64 expression.
+  // Converts an int64 expression.
   Sum ToSum(const ir::Expr& expr);
   static ir::Expr ToExpr(const Sum& sum);
   static ir::Expr ToExpr(const Term& term, int64_t scale);
-  // The way back from ToExpr(term, 1).
+  // The inverse of ToExpr(term, 1).
   static Term ToTerm(const ir::Expr& atom, int64_t scale);
-  // Of any expression.
+  // Simplifies an expression of any type.
   ir::Expr Simplify(const ir::Expr& expr);
 
   ConstBound BoundOf(const Sum& sum);
@@ -77,33 +77,33 @@ class Canonicalizer {
 
   void Add(Sum& to, const Sum& from, int64_t scale);
   Sum Difference(const Sum& a, const Sum& b);
-  // Whether the sum is >= 0 by bounds or by a fact.
+  // Whether bounds or a fact prove that the sum is >= 0.
   bool NonNegative(const Sum& sum);
 
  private:
   void AddTerm(Sum& to, Term term);
-  // Expands plain terms whose index is a sum; recovers x % c from
-  // x - x // c * c where x is a sum.
+  // Expands plain terms whose index is a sum; recovers x % c from x - x // c *
+  // c if x is a sum.
   void Normalize(Sum& sum);
   Sum DivConst(Sum sum, int64_t divisor);
   Sum ModConst(Sum sum, int64_t divisor);
-  // Terms that facts leave one value become that value.
+  // Replaces terms that facts restrict to one value by that value.
   void FoldKnown(Sum& sum);
   Sum Opaque(const ir::Expr& expr);
   Sum Split(const Sum& index, int64_t lower, int64_t upper);
-  // Data of 64 bits may wrap where indices do not: some sum, difference or
-  // product in it has operands from memory and no bounds.
+  // 64-bit data may wrap, unlike indices: whether a sum, difference or product
+  // in `expr` has operands from memory and no bounds.
   bool MayWrap(const ir::Expr& expr);
   Sum MinMax(const ir::BinaryNode& node, const ir::Expr& self);
   Sum BinarySum(const ir::BinaryNode& node, const ir::Expr& self);
   ir::Expr SimplifyChildren(const ir::Expr& expr);
   ir::Expr SimplifyCompare(const ir::BinaryNode& node, const ir::Expr& self);
   ir::Expr SimplifyIfThenElse(const ir::CallNode& node, const ir::Expr& self);
-  // The bound, less what facts from the `first` on say about parts of the sum.
+  // The bound, narrowed by facts from the `first` on about parts of the sum.
   ConstBound NarrowedBy(size_t first, int depth, const Sum& sum,
                         ConstBound bound);
   ConstBound BoundOfAtom(const Term& term);
-  // A condition that a surrounding one decides.
+  // Replaces conditions that a surrounding condition decides.
   ir::Expr Known(ir::Expr expr) const;
   ir::Expr SimplifyBool(const ir::BinaryNode& node, const ir::Expr& self);
 
@@ -113,7 +113,7 @@ class Canonicalizer {
   const Analyzer& analyzer_;
   const ScopedFacts* const scoped_;
   bool overflow_ = false;
-  bool in_fact_ = false;  // a fact is being brought into canonical form
+  bool in_fact_ = false;  // while a fact is brought into canonical form
   int depth_ = 0;
 };
 
@@ -127,11 +127,12 @@ inline int64_t FloorModInt(int64_t a, int64_t b) {
   return rest < 0 ? rest + b : rest;
 }
 
-// A sum in disguise: what a plain term must not have as its index.
+// Whether it is an arithmetic expression, which a plain term cannot have as its
+// index.
 bool IsArithmetic(const ir::Expr& expr);
-// The comparison that holds where `op` does not.
+// The comparison that holds if `op` does not.
 ir::BinaryOp Negated(ir::BinaryOp op);
-// Of x where `bound` holds of factor * x + base; factor is not 0.
+// The bound of x, given the `bound` of factor * x + base; factor is not 0.
 ConstBound Divided(ConstBound bound, int64_t base, int64_t factor);
 
 }  // namespace tilefarm::arith

@@ -8,9 +8,8 @@
 
 namespace tilefarm::arith {
 
-// `a and (b and c)` as {a, b, c}: conditions that all hold where the whole one
-// does, from left to right. Anything else is its own only part; the constant
-// true has none.
+// Splits `a and (b and c)` into {a, b, c}, from left to right. Any other
+// expression is its own only part; the constant true has none.
 std::vector<ir::Expr> Conjuncts(const ir::Expr& condition);
 
 }  // namespace tilefarm::arith

@@ -22,7 +22,7 @@ Interval ToInterval(const ConstBound& bound) {
           std::clamp(bound.max, -kUnbounded, kUnbounded)};
 }
 
-// Values x for which `x op 0` holds; nullopt for kNE.
+// The values x for which `x op 0` holds; nullopt for kNE.
 std::optional<ConstBound> SolutionSet(BinaryOp op) {
   ConstBound out;
   switch (op) {
@@ -162,7 +162,7 @@ void IndexMath::AddComparison(const BinaryNode& comparison, bool holds) {
   if (const auto solutions = SolutionSet(op)) {
     bound = *solutions;
   } else {
-    // x != 0 narrows an interval that ends there.
+    // x != 0 narrows an interval that starts or ends at 0.
     bound = canonicalizer.BoundOf(sum);
     if (bound.min == 0) bound.min = 1;
     if (bound.max == 0) bound.max = -1;

@@ -1,5 +1,5 @@
-// The analyzer with scopes: what is known grows on the way into loops and
-// conditions and is forgotten on the way out. For passes that walk a program.
+// An analyzer with scopes, for passes that walk a program: facts are added on
+// entry to loops and conditions and removed on exit.
 //
 //   IndexMath math;
 //   const size_t mark = math.Mark();
@@ -9,9 +9,9 @@
 //   math.Bounds(i * 4 + j)           ->  [.., 49]
 //   math.Restore(mark);
 //
-// It judges by the analyzer's canonical form (analyzer.h). Beyond it, sums know
-// the ranges that conditions gave to parts of them, a conjunction's right side
-// knows its left one, and the arms of if_then_else know its condition. Not
+// It uses the analyzer's canonical form (analyzer.h). In addition, sums use the
+// ranges that conditions give to parts of them, the right side of a conjunction
+// uses its left side, and the operands of if_then_else use its condition. Not
 // thread-safe.
 #ifndef TILEFARM_COMPILER_ARITH_INDEX_MATH_H_
 #define TILEFARM_COMPILER_ARITH_INDEX_MATH_H_
@@ -30,7 +30,7 @@ namespace tilefarm::arith {
 
 struct ScopedFacts;
 
-// Inclusive bounds; +-kUnbounded where unknown. Ends can be added without
+// Inclusive bounds; +-kUnbounded if unknown. Ends can be added without
 // overflow.
 struct Interval {
   static constexpr int64_t kUnbounded = int64_t{1} << 60;
@@ -45,7 +45,7 @@ struct Interval {
   }
 };
 
-// A canonical sum taken apart: sum(coefficient * atom) + constant. An atom is a
+// A canonical sum in parts: sum(coefficient * atom) + constant. An atom is a
 // variable, (x % upper) // lower, or opaque; no two are the same expression and
 // no coefficient is 0.
 struct Linear {
@@ -56,7 +56,7 @@ struct Linear {
   // Adds scale * other.
   void Add(const Linear& other, int64_t scale);
   void AddTerm(const ir::Expr& atom, int64_t coefficient);
-  // 0 where `atom` does not occur.
+  // 0 if `atom` does not occur.
   int64_t CoefficientOf(const ir::ExprNode* atom) const;
   ir::Expr ToExpr() const;
 };
@@ -68,29 +68,29 @@ class IndexMath {
   IndexMath(const IndexMath&) = delete;
   IndexMath& operator=(const IndexMath&) = delete;
 
-  // min <= var <= max, beside what is known of it already. The variable must
-  // outlive the scope.
+  // Adds min <= var <= max to the known bounds. The variable must outlive the
+  // scope.
   void Bind(const ir::VarNode* var, int64_t min, int64_t max);
-  // The condition holds, or does not hold, from here on.
+  // The condition holds (does not hold) from now on.
   void Assume(const ir::Expr& condition) { AddCondition(condition, true); }
   void AssumeNot(const ir::Expr& condition) { AddCondition(condition, false); }
   size_t Mark() const { return log_.size(); }
   void Restore(size_t mark);
 
-  // An equal expression in canonical form; touches int64 index arithmetic and
-  // the conditions on it, and leaves other arithmetic as it is.
+  // An equal expression in canonical form. Simplifies int64 index arithmetic
+  // and conditions on it; other arithmetic does not change.
   ir::Expr Simplify(const ir::Expr& expr);
-  // Of an int64 scalar. Unknown where the arithmetic overflows.
+  // Bounds of an int64 scalar; unknown if the arithmetic overflows.
   Interval Bounds(const ir::Expr& expr);
   Interval Bounds(const Linear& linear);
   Linear Decompose(const ir::Expr& expr);
-  // a - b where that is a constant.
+  // a - b if that is a constant.
   std::optional<int64_t> Difference(const ir::Expr& a, const ir::Expr& b);
   // Whether a bool expression is known to hold.
   bool CanProve(const ir::Expr& condition);
 
  private:
-  // What Restore undoes: a narrower variable, or the last fact of a list.
+  // An undo record for Restore: bounds of a variable, or a list's last fact.
   struct Step {
     enum Kind { kVariable, kRange, kCondition } kind;
     const ir::VarNode* var = nullptr;

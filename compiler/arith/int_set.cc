@@ -16,8 +16,8 @@ Expr AddEnds(const Expr& a, const Expr& b) {
   return a == nullptr || b == nullptr ? nullptr : a + b;
 }
 
-// Interval arithmetic with symbolic ends. Expressions come in canonical form,
-// so that an iterator that occurs twice has already been merged where it can.
+// Interval arithmetic with symbolic ends. Input is in canonical form, in which
+// repeated occurrences of an iterator are merged if possible.
 class Evaluator {
  public:
   Evaluator(Analyzer& analyzer, const VarRanges& relaxed)
@@ -33,8 +33,8 @@ class Evaluator {
   }
 
   IntSet Eval(const Expr& expr) {
-    // Simplified knowing the relaxed ranges, which is what drops the modulo
-    // of i * 4 + j by 8 and the like.
+    // Simplifies with the relaxed ranges, which removes the modulo from (i * 4
+    // + j) % 8 and similar expressions.
     IntSet set = EvalCanonical(all_.Simplify(expr));
     if (set.min != nullptr) set.min = analyzer_.Simplify(set.min);
     if (set.max != nullptr) set.max = analyzer_.Simplify(set.max);
@@ -139,7 +139,7 @@ class Evaluator {
         const auto end = [&](const Expr& x, const Expr& y, bool either) {
           if (x != nullptr && y != nullptr)
             return is_min ? Min(x, y) : Max(x, y);
-          // The one known end bounds the result from its own side.
+          // The known end bounds the result in its own direction.
           if (either) return x != nullptr ? x : y;
           return Expr();
         };

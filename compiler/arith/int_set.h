@@ -1,5 +1,5 @@
-// Which values an expression takes while some variables run over their
-// ranges, and the same for buffer regions.
+// The values of an expression while some variables run over their ranges, and
+// the same for buffer regions.
 //
 //   // j in [0, 8): the values of i * 16 + j
 //   EvalSet(analyzer, i * 16 + j, {{j, {0, 8}}})   // [i * 16, i * 16 + 7]
@@ -14,8 +14,8 @@
 
 namespace tilefarm::arith {
 
-// All integers from min to max, both included; a null end is unbounded. An
-// interval is a superset of the values meant: never too small.
+// All integers from min to max, both inclusive; a null end is unbounded. An
+// interval may be a superset of the exact values.
 struct IntSet {
   ir::Expr min;
   ir::Expr max;
@@ -26,30 +26,30 @@ struct IntSet {
   bool is_bounded() const { return min != nullptr && max != nullptr; }
 };
 
-// The values of `expr` while each of `relaxed` runs over its range. Ends are
-// expressions of the other variables, simplified by `analyzer`, which should
-// know the bounds of those.
+// The values of `expr` while each of `relaxed` runs over its range. The ends
+// are expressions of the other variables, simplified by `analyzer`, which
+// should know their bounds.
 IntSet EvalSet(Analyzer& analyzer, const ir::Expr& expr,
                const VarRanges& relaxed);
 // The same for a range: from the least min to the greatest end.
 IntSet EvalSet(Analyzer& analyzer, const ir::Range& range,
                const VarRanges& relaxed);
 
-// The hull of both. Ends that cannot be compared give min()/max() of them.
+// The hull of both. Ends that cannot be compared become min() / max() of both.
 IntSet Union(Analyzer& analyzer, const IntSet& a, const IntSet& b);
 
 using Region = std::vector<ir::Range>;
 
-// The hull of the region over the relaxed variables; a dimension that is not
-// bounded becomes the whole dimension of `buffer`. The result is not clipped
-// to the buffer.
+// The hull of the region over the relaxed variables. An unbounded dimension
+// becomes the whole dimension of `buffer`. The result is not clipped to the
+// buffer.
 Region RelaxRegion(Analyzer& analyzer, const ir::BufferRegion& region,
                    const VarRanges& relaxed);
 
 // The hull of two regions of equal rank.
 Region UnionRegion(Analyzer& analyzer, const Region& a, const Region& b);
 
-// Cut to [0, shape) in each dimension.
+// The region cut to [0, shape) in each dimension.
 Region ClipRegion(Analyzer& analyzer, const Region& region,
                   const std::vector<int64_t>& shape);
 

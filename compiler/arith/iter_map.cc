@@ -63,7 +63,7 @@ class Detector {
     return absl::OkStatus();
   }
 
-  // Conjunctions of `sum < c`; each becomes a mark of a smaller extent.
+  // Splits conjunctions of `sum < c`; each adds a mark of a smaller extent.
   absl::Status AddPredicate(const Expr& predicate) {
     std::vector<std::pair<IterSum, int64_t>> limits;
     TF_RETURN_IF_ERROR(CollectLimits(predicate, limits));
@@ -89,7 +89,7 @@ class Detector {
       mark.extent = extent;
       Constraint constraint;
       constraint.mark = NewMark(std::move(mark));
-      // What a binding shows of it: the parts before they were fused.
+      // The form in which bindings contain it: its parts before fusion.
       constraint.parts = Scaled(Unfused(sum), split.scale);
       constraints_.push_back(std::move(constraint));
     }
@@ -106,7 +106,7 @@ class Detector {
     return fused;
   }
 
-  // Every mark's splits are disjoint and (by level) fill it.
+  // Checks that every mark's splits are disjoint and (by level) cover it.
   absl::Status CheckIndependent(const std::vector<IterSum>& sums,
                                 IterMapLevel level) {
     std::map<size_t, std::vector<IterSplit>, std::greater<>> uses;
@@ -117,7 +117,7 @@ class Detector {
       for (const IterSplit& split : sum.splits) use(split);
     }
     std::unordered_set<const IterMark*> reached;
-    // Marks come after what they are made of: latest first.
+    // Marks follow their parts in the list, so visit the latest first.
     for (auto it = uses.begin(); it != uses.end(); ++it) {
       const MarkPtr mark = marks_[it->first];
       reached.insert(mark.get());
@@ -290,7 +290,7 @@ class Detector {
     return out;
   }
 
-  // The parts of the sum, constrained ones replaced by their marks.
+  // The parts of the sum, with constrained sums replaced by their marks.
   IterSum Unfused(const IterSum& sum) const {
     IterSum out = sum;
     for (const Constraint& constraint : constraints_) {
@@ -328,7 +328,7 @@ class Detector {
     return out;
   }
 
-  // x // 4 * 4 + x % 4 is x: neighbours of one mark become one split.
+  // x // 4 * 4 + x % 4 is x: merges adjacent splits of one mark.
   static void MergeNeighbours(IterSum& parts) {
     std::vector<IterSplit>& splits = parts.splits;
     for (size_t i = 0; i < splits.size(); ++i) {
@@ -349,7 +349,8 @@ class Detector {
     }
   }
 
-  // The split of the smallest scale, the rightmost of those, extent 1 first.
+  // The split with the smallest scale; of several, extent 1 first, then the
+  // rightmost.
   static size_t BaseOf(const std::vector<IterSplit>& splits) {
     size_t base = splits.size() - 1;
     for (size_t i = base; i-- > 0;) {
@@ -362,8 +363,8 @@ class Detector {
     return base;
   }
 
-  // The split of that very scale, extent 1 first, else (`overlap`) of the
-  // largest scale below; the rightmost of those. -1 where there is none.
+  // The split with exactly this scale, or (`overlap`) the largest scale below;
+  // of several, extent 1 first, then the rightmost. -1 if there is none.
   static int NextOf(const std::vector<IterSplit>& splits,
                     const std::vector<bool>& taken, int64_t scale,
                     bool overlap) {
@@ -383,9 +384,9 @@ class Detector {
     return exact >= 0 || !overlap ? exact : below;
   }
 
-  // One split (of a fused mark) plus the base. `overlap`: the parts may step
-  // by less than the inner ones fill, as rows and taps of a convolution do;
-  // every value of the sum is still reached.
+  // One split (of a fused mark) plus the base. `overlap`: a part may step by
+  // less than the range of the inner ones, as the rows and taps of a
+  // convolution do; every value of the sum is still reached.
   absl::StatusOr<IterSum> Fuse(const IterSum& sum, bool overlap = false) {
     IterSum parts = Unfused(sum);
     MergeNeighbours(parts);
@@ -470,14 +471,14 @@ class Detector {
   Analyzer& analyzer_;
   const bool simplify_trivial_;
   absl::flat_hash_map<const ir::VarNode*, Iter> iters_;
-  std::vector<MarkPtr> marks_;  // parts before what they make up
+  std::vector<MarkPtr> marks_;  // parts before marks made of them
   absl::flat_hash_map<const IterMark*, size_t> order_;
   std::vector<MarkPtr> fused_;
   std::vector<Constraint> constraints_;
 };
 
-// An analyzer that knows the iterators; those of extent 1 stay visible unless
-// they are to go.
+// An analyzer with the iterators bound; with `simplify_trivial`, those of
+// extent 1 are replaced by their value.
 Analyzer WithIters(const Analyzer& analyzer, const VarRanges& iters,
                    bool simplify_trivial) {
   Analyzer out = analyzer;
@@ -519,8 +520,8 @@ absl::StatusOr<std::vector<IterSum>> DetectIterMap(
     }
     return sums;
   };
-  // As written first: (a * 64 + b) // 48 and % 48 share a fused iterator,
-  // which simplifying each would hide.
+  // Try the original form first: (a * 64 + b) // 48 and % 48 share a fused
+  // iterator, which simplifying each would hide.
   auto written = detect(analyzer, false);
   if (written.ok()) return written;
   Analyzer knowing = WithIters(analyzer, iters, simplify_trivial);
@@ -535,7 +536,7 @@ std::vector<Expr> IterMapSimplify(const std::vector<Expr>& bindings,
                            simplify_trivial);
   if (!map.ok() && predicate != nullptr && !ir::IsConstInt(predicate, 1) &&
       level != IterMapLevel::kBijective) {
-    // A predicate that is no part of a map still leaves one without it.
+    // If the predicate does not fit a map, find a map without it.
     map = DetectIterMap(bindings, iters, nullptr, level, analyzer,
                         simplify_trivial);
   }

@@ -1,5 +1,5 @@
 // Quasi-affine iteration maps: whether a list of expressions (block bindings)
-// is made of independent splits and fusions of loop iterators, so that every
+// consists of independent splits and fusions of loop iterators, so that every
 // combination of values is visited.
 //
 //   loops i < 4, j < 8:   [i * 8 + j]            one fused iterator
@@ -40,7 +40,7 @@ struct IterSum {
   ir::Expr base;  // never null
 };
 
-// Runs over [0, extent): `var - var_min`, or the value of `sum` where `var` is
+// Runs over [0, extent): the value of `var - var_min`, or of `sum` if `var` is
 // null.
 struct IterMark {
   ir::Var var;
@@ -50,15 +50,15 @@ struct IterMark {
 };
 
 enum class IterMapLevel : uint8_t {
-  kNone,        // each binding is an iter sum, nothing about independence
+  kNone,        // each binding is an iter sum, perhaps not independent
   kSurjective,  // independent and every value of the product is reached,
                 // some perhaps several times: i * 2 + j with j < 3
   kBijective,   // ... exactly once: every iterator of extent > 1 is used
 };
 
-// The iter sum of each binding. InvalidArgument with the reason where there is
-// no such map. `predicate` (may be null) is a conjunction of `sum < constant`
-// comparisons, as guarded splits make them. Variables that are not in `iters`
+// The iter sum of each binding. InvalidArgument with the reason if there is no
+// such map. `predicate` (may be null) is a conjunction of `sum < constant`
+// comparisons, as made by guarded splits. Variables that are not in `iters`
 // count as constants. `simplify_trivial`: iterators of extent 1 are replaced by
 // their minimum.
 absl::StatusOr<std::vector<IterSum>> DetectIterMap(
@@ -66,9 +66,9 @@ absl::StatusOr<std::vector<IterSum>> DetectIterMap(
     const ir::Expr& predicate, IterMapLevel level, Analyzer& analyzer,
     bool simplify_trivial = true);
 
-// The bindings rewritten through their iter map where there is one, else each
-// on its own; one that is no map stays as it is. Splits of one iterator merge;
-// what has been fused and split unevenly stays so, as TVM writes it.
+// Rewrites the bindings through their iter map; if there is none, each on its
+// own if possible. Splits of one iterator merge; iterators that were fused and
+// split unevenly stay in TVM's form.
 std::vector<ir::Expr> IterMapSimplify(const std::vector<ir::Expr>& bindings,
                                       const VarRanges& iters,
                                       const ir::Expr& predicate,
@@ -79,13 +79,13 @@ std::vector<ir::Expr> IterMapSimplify(const std::vector<ir::Expr>& bindings,
 ir::Expr ToExpr(const IterSum& sum);
 ir::Expr ToExpr(const IterSplit& split);
 
-// For a bijective map, the value of each loop variable in terms of
-// `outputs` (one a binding, its value). Variables of extent 1 may be absent.
+// For a bijective map, the value of each loop variable in terms of `outputs`,
+// the values of the bindings. Variables of extent 1 may be absent.
 ir::VarMap InverseIterMap(const std::vector<IterSum>& map,
                           const std::vector<ir::Expr>& outputs);
 
-// Each binding as `outer * inner.extent + inner`, where inner is made of
-// `inner_iters` alone and outer of the other iterators; the core of blockize.
+// Each binding as `outer * inner.extent + inner`, where inner uses only
+// `inner_iters` and outer only the other iterators; used by blockize.
 struct Division {
   ir::Expr outer;
   int64_t outer_extent = 1;
@@ -94,11 +94,11 @@ struct Division {
 };
 struct SubspaceDivision {
   std::vector<Division> bindings;
-  // The part of the predicate on outer and on inner iterators; never null.
+  // The predicate's conjuncts on outer and on inner iterators; never null.
   ir::Expr outer_predicate;
   ir::Expr inner_predicate;
 };
-// InvalidArgument with the reason where the space cannot be divided.
+// InvalidArgument with the reason if the space cannot be divided.
 absl::StatusOr<SubspaceDivision> SubspaceDivide(
     const std::vector<ir::Expr>& bindings, const VarRanges& iters,
     const std::vector<ir::Var>& inner_iters, const ir::Expr& predicate,

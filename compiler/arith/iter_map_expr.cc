@@ -1,4 +1,4 @@
-// From iteration maps back to expressions, and their inverses.
+// Converts iteration maps back to expressions, and inverts them.
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -32,7 +32,7 @@ Expr ToExpr(const IterSum& sum) {
 
 ir::VarMap InverseIterMap(const std::vector<IterSum>& map,
                           const std::vector<Expr>& outputs) {
-  // Marks in an order where each comes before what it is made of.
+  // Order the marks such that each comes before its parts.
   std::vector<const IterMark*> order;
   std::unordered_set<const IterMark*> seen;
   const auto visit = [&](const auto& self, const IterMark* mark) -> void {
@@ -51,7 +51,7 @@ ir::VarMap InverseIterMap(const std::vector<IterSum>& map,
   for (size_t i = 0; i < map.size(); ++i) {
     for (const IterSplit& split : map[i].splits) {
       visit(visit, split.mark.get());
-      // A binding is one fused split.
+      // Each binding consists of one fused split.
       add(split,
           ir::FloorDiv(outputs[i] - map[i].base, ir::IntConst(split.scale)));
     }

@@ -1,5 +1,5 @@
-// Simplification of expressions of any type: comparisons, logic, and what
-// lies below opaque nodes.
+// Simplification of expressions of any type: comparisons, logic, and operands
+// of opaque nodes.
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
@@ -7,6 +7,7 @@
 
 #include "compiler/arith/canonical.h"
 #include "compiler/arith/index_math.h"
+#include "compiler/ir/machine_op.h"
 #include "compiler/ir/visitor.h"
 
 namespace tilefarm::arith {
@@ -17,7 +18,7 @@ using ir::BinaryOp;
 using ir::Expr;
 using ir::ExprKind;
 
-// The other way round: a op b is b Mirrored(op) a.
+// The mirrored comparison: a op b is b Mirrored(op) a.
 BinaryOp Mirrored(BinaryOp op) {
   switch (op) {
     case BinaryOp::kLT:
@@ -87,7 +88,7 @@ Expr Canonicalizer::SimplifyCompare(const BinaryNode& node, const Expr& self) {
     sum.base += offset;
     return sum;
   };
-  // a - b >= 0, > 0, <= 0, < 0.
+  // Handles a - b >= 0, > 0, <= 0, < 0.
   switch (node.op) {
     case BinaryOp::kLT:
       if (NonNegative(minus(diff, -1))) return ir::BoolConst(true);
@@ -120,7 +121,7 @@ Expr Canonicalizer::SimplifyCompare(const BinaryNode& node, const Expr& self) {
       break;
     }
   }
-  // A constant side takes all constants; terms on both sides cancel.
+  // Constants move to one side; terms on both sides cancel.
   Sum left = a;
   Sum right = b;
   if (b.is_const() || a.is_const()) {
@@ -178,7 +179,7 @@ Expr Canonicalizer::SimplifyBool(const BinaryNode& node, const Expr& self) {
   Expr a = Simplify(node.a);
   Expr b;
   if (scoped_ != nullptr && !self->dtype.is_vector()) {
-    // The right side matters only where the left one leaves it open.
+    // The right side is evaluated only if the left one does not decide.
     const bool is_and = node.op == BinaryOp::kAnd;
     const size_t mark = scoped_->owner->Mark();
     if (is_and) {
@@ -188,7 +189,7 @@ Expr Canonicalizer::SimplifyBool(const BinaryNode& node, const Expr& self) {
     }
     b = Simplify(node.b);
     scoped_->owner->Restore(mark);
-    // Nothing has effects, so the left side need not run either.
+    // Expressions have no side effects, so the left side can be dropped.
     if (ir::IsConstInt(b, is_and ? 0 : 1)) return b;
   } else {
     b = Simplify(node.b);
@@ -276,6 +277,12 @@ Expr Canonicalizer::SimplifyChildren(const Expr& expr) {
       std::vector<Expr> args = all(node.args);
       return args == node.args ? expr : ir::MakeCall(node.op, std::move(args));
     }
+    case ExprKind::kMachineOp: {
+      const auto& node = static_cast<const ir::MachineOpNode&>(*expr);
+      std::vector<Expr> args = all(node.args);
+      return args == node.args ? expr
+                               : ir::MakeMachineOp(node.op, std::move(args));
+    }
     case ExprKind::kLoad: {
       const auto& node = static_cast<const ir::LoadNode&>(*expr);
       std::vector<Expr> indices = all(node.indices);
@@ -323,7 +330,7 @@ Expr Canonicalizer::Simplify(const Expr& expr) {
     }
     if (MayWrap(expr)) return SimplifyChildren(expr);
     Expr out = ToExpr(ToSum(expr));
-    // Keep the pointer where nothing changed: callers compare pointers.
+    // Keep the pointer if nothing changed: callers compare pointers.
     return ExprEqual(out, expr) ? expr : out;
   }
   if (const auto* node = ir::As<BinaryNode>(expr)) {

@@ -1,4 +1,4 @@
-// SubspaceDivide: the bindings of a loop nest as an outer and an inner space.
+// SubspaceDivide: divides the bindings of a loop nest into two spaces.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -55,7 +55,7 @@ class Divider {
           absl::StrCat("an iterator of outer and inner loops is split: ",
                        ir::ToString(ToExpr(split))));
     }
-    // Parts run from the outermost to the innermost.
+    // Parts are ordered from the outermost to the innermost.
     bool inner_seen = false;
     for (const IterSplit& part : split.mark->sum.splits) {
       TF_ASSIGN_OR_RETURN(Division piece, Divide(part));

@@ -8,7 +8,7 @@
 namespace tilefarm::codegen {
 namespace {
 
-// The prototypes beside SYMBOL where it has layout-free parameters.
+// Appends the additional prototypes of a function with layout-free parameters.
 void AppendPacked(const LoweredFunction& function, const std::string& list,
                   std::string* text) {
   const std::string& symbol = function.symbol;
@@ -75,7 +75,8 @@ std::string CHeader(std::span<const LoweredFunction> functions,
                         " elements after the pointer");
       }
       absl::StrAppend(&comment, "\n");
-      // The program's names may be C keywords; a number makes them none.
+      // A parameter's name may be a C keyword; the number makes it a legal
+      // name.
       parameters.push_back(absl::StrCat("void* ", buffer->name, "_", number++));
     }
     const std::string list =

@@ -10,8 +10,8 @@
 
 namespace tilefarm::codegen {
 
-// Prototypes with each buffer's dtype and shape in comments. The functions are
-// those before lowering, whose buffers still have their shapes.
+// Prototypes, with each buffer's dtype and shape in comments. `functions` are
+// not lowered, so that their buffers still have shapes.
 std::string CHeader(std::span<const LoweredFunction> functions,
                     const target::Target& target);
 

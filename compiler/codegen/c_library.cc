@@ -4,14 +4,31 @@ namespace tilefarm::codegen {
 namespace {
 
 std::vector<SystemLibrary> MakeLibraries() {
-  // The runtime's (runtime/platform.h) and what LLVM itself calls.
-  SystemLibrary libc{
-      "libc.so.6",
-      {"aligned_alloc", "free", "getenv", "madvise", "memcpy", "memmove",
-       "memset", "mmap", "munmap", "pthread_attr_destroy", "pthread_attr_init",
-       "pthread_attr_setstacksize", "pthread_create", "pthread_join",
-       "pthread_sigmask", "sched_getaffinity", "sched_getcpu",
-       "sched_setaffinity", "syscall"}};
+  // Functions that the runtime (runtime/platform.h) and LLVM's code call.
+  SystemLibrary libc{"libc.so.6",
+                     {"aligned_alloc",
+                      "free",
+                      "getenv",
+                      "madvise",
+                      "memcpy",
+                      "memmove",
+                      "memset",
+                      "mmap",
+                      "munmap",
+                      "pthread_attr_destroy",
+                      "pthread_attr_init",
+                      "pthread_attr_setstacksize",
+                      "pthread_create",
+                      "pthread_getspecific",
+                      "pthread_join",
+                      "pthread_key_create",
+                      "pthread_key_delete",
+                      "pthread_setspecific",
+                      "pthread_sigmask",
+                      "sched_getaffinity",
+                      "sched_getcpu",
+                      "sched_setaffinity",
+                      "syscall"}};
   SystemLibrary libm{"libm.so.6", {}};
   for (const char* name :
        {"acos",   "asin",      "atan",  "atan2", "ceil",  "cos",       "cosh",
@@ -24,7 +41,7 @@ std::vector<SystemLibrary> MakeLibraries() {
   }
   return {libc,
           libm,
-          // Of kernels that the user permits (runtime/onednn.c, openblas.c).
+          // For kernels that the user permits (runtime/onednn.c, openblas.c).
           {"libdnnl.so.2", {"dnnl_sgemm"}},
           {"libgomp.so.1", {"omp_get_max_threads", "omp_set_num_threads"}},
           {"libopenblas.so.0",

@@ -1,6 +1,6 @@
-// The system functions that an artifact may need: of libc and libm, and of
-// libraries of kernels if its schedule calls one (base/device_libraries.h has
-// the same file names).
+// The system functions that an artifact may need: from libc and libm, and from
+// kernel libraries if its schedule calls one (base/device_libraries.h has the
+// same file names).
 #ifndef TILEFARM_COMPILER_CODEGEN_C_LIBRARY_H_
 #define TILEFARM_COMPILER_CODEGEN_C_LIBRARY_H_
 
@@ -14,7 +14,7 @@ struct SystemLibrary {
   std::vector<std::string> functions;
 };
 
-// For Linux; the same names on every architecture.
+// The libraries on Linux; their names are the same on every architecture.
 const std::vector<SystemLibrary>& SystemLibraries();
 
 }  // namespace tilefarm::codegen

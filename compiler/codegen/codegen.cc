@@ -63,7 +63,7 @@ absl::Status ExportKernels(llvm::Module& module,
 
 // Only the kernels' symbols are visible from outside.
 void SetLinkage(llvm::Module& module,
-                std::span<const LoweredFunction> functions) {
+                std::span<const LoweredFunction> functions, bool hidden) {
   for (llvm::Function& function : module) {
     if (!function.isDeclaration()) {
       function.setLinkage(llvm::GlobalValue::InternalLinkage);
@@ -76,8 +76,11 @@ void SetLinkage(llvm::Module& module,
   }
   for (const LoweredFunction& kernel : functions) {
     for (const std::string& symbol : ExportedSymbols(kernel)) {
-      module.getFunction(symbol)->setLinkage(
-          llvm::GlobalValue::ExternalLinkage);
+      llvm::Function* exported = module.getFunction(symbol);
+      exported->setLinkage(llvm::GlobalValue::ExternalLinkage);
+      if (hidden) {
+        exported->setVisibility(llvm::GlobalValue::HiddenVisibility);
+      }
     }
   }
 }
@@ -89,18 +92,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> BuildModule(
   module->setTargetTriple(options.target.triple);
   module->setDataLayout(machine.createDataLayout());
   module->setPICLevel(llvm::PICLevel::BigPIC);
-  const bool half_hardware =
-      options.target.kind == "x86-64"
-          ? HasFeature(machine, "f16c") || HasFeature(machine, "avx512f")
-          : options.target.kind == "aarch64";
-  const bool fuses =
-      options.target.kind == "armv7" && HasFeature(machine, "vfp4");
-  VectorIsa isa;
-  if (options.target.kind == "x86-64") {
-    isa.scales_512 = HasFeature(machine, "avx512f");
-    isa.scales_256 = HasFeature(machine, "avx512vl");
-  }
-  Emitter emitter(*module, options, half_hardware, fuses, isa);
+  Emitter emitter(*module, options);
   for (const LoweredFunction& kernel : functions) {
     const std::string name = kKernelPrefix + kernel.symbol;
     if (kernel.packed.empty()) {
@@ -117,7 +109,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> BuildModule(
   UseRuntime(*module);
   TF_RETURN_IF_ERROR(ExportKernels(*module, functions));
   SetTargetAttributes(*module, options.target);
-  SetLinkage(*module, functions);
+  SetLinkage(*module, functions, options.hidden);
   Optimize(*module, machine);
   return module;
 }

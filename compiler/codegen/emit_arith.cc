@@ -1,16 +1,16 @@
-// Arithmetic. Nothing here traps: division by zero gives zero, the quotient
-// that overflows wraps, shift counts are taken modulo the width.
+// Arithmetic. No operation traps: division by zero gives zero, an overflowing
+// quotient wraps, shift counts are taken modulo the width.
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/emitter.h"
 #include "llvm/IR/PatternMatch.h"
 
 namespace tilefarm::codegen {
 
-// On NEON of ARMv7 LLVM leaves products and sums apart. Null: no product.
+// LLVM does not fuse products and sums on ARMv7's NEON. Null if no product.
 llvm::Value* Emitter::EmitFused(llvm::Value* product, llvm::Value* other,
                                 bool negated) {
   auto* multiply = llvm::dyn_cast<llvm::BinaryOperator>(product);
-  if (!fuses_ || multiply == nullptr ||
+  if (!Has(target::Capability::kExplicitFma) || multiply == nullptr ||
       multiply->getOpcode() != llvm::Instruction::FMul ||
       !multiply->hasAllowContract() || !multiply->getType()->isVectorTy() ||
       !multiply->getType()->getScalarType()->isFloatTy()) {
@@ -106,8 +106,8 @@ llvm::Value* Emitter::EmitIntDivision(ir::BinaryOp op, ir::DataType dtype,
           builder_.CreateICmpEQ(b, llvm::Constant::getAllOnesValue(type)));
       unsafe = builder_.CreateOr(by_zero, overflows);
     }
-    // Divide by one instead: this gives the right result of the quotient that
-    // overflows.
+    // Divide by one instead: this also gives the right result for the quotient
+    // that overflows.
     b = builder_.CreateSelect(unsafe, one, b);
   }
   llvm::Value* result = nullptr;

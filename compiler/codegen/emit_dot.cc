@@ -10,16 +10,17 @@
 #include "compiler/codegen/emitter.h"
 #include "llvm/IR/IntrinsicsAArch64.h"
 #include "llvm/IR/IntrinsicsX86.h"
+#include "llvm/TargetParser/Triple.h"
 
 namespace tilefarm::codegen {
 namespace {
 
 struct Instruction {
   llvm::Intrinsic::ID id = llvm::Intrinsic::not_intrinsic;
-  bool swapped = false;  // the second operand of ours is its first
+  bool swapped = false;  // its first operand is our second
 };
 
-// By lanes: 4, 8 or 16.
+// Chooses the intrinsic for 4, 8 or 16 lanes.
 llvm::Intrinsic::ID ByLanes(int lanes, llvm::Intrinsic::ID four,
                             llvm::Intrinsic::ID eight,
                             llvm::Intrinsic::ID sixteen) {
@@ -64,17 +65,16 @@ Instruction FindAarch64(ir::DataType a, ir::DataType b, int lanes) {
 
 }  // namespace
 
-llvm::Value* Emitter::EmitDotProduct(const ir::CallNode& e) {
+llvm::Value* Emitter::EmitDotProduct(const ir::MachineOpNode& e) {
   const auto* a = ir::As<ir::LoadNode>(e.args[0]);
   const auto* b = ir::As<ir::LoadNode>(e.args[1]);
   const int lanes = e.dtype.lanes;
+  const llvm::Triple triple(module_.getTargetTriple());
+  const bool neon = triple.isAArch64();
   Instruction found;
-  if (a != nullptr && b != nullptr && options_.target.kind == "x86-64") {
-    found = FindX86(a->dtype.element(), b->dtype.element(), lanes);
-  }
-  const bool neon = options_.target.kind == "aarch64";
-  if (a != nullptr && b != nullptr && neon) {
-    found = FindAarch64(a->dtype.element(), b->dtype.element(), lanes);
+  if (a != nullptr && b != nullptr && (neon || triple.isX86())) {
+    found = (neon ? FindAarch64 : FindX86)(a->dtype.element(),
+                                           b->dtype.element(), lanes);
   }
   if (found.id == llvm::Intrinsic::not_intrinsic) {
     return Fail(absl::InternalError("no instruction for a dot product"),
@@ -107,8 +107,8 @@ llvm::Value* Emitter::EmitTileLoad(llvm::Value* address, llvm::Value* apart) {
   llvm::CallInst* load = builder_.CreateIntrinsic(
       llvm::Intrinsic::x86_tileloadd64_internal, {},
       {builder_.getInt16(16), builder_.getInt16(64), address, apart});
-  // LLVM does not know this by itself; with it, an operand of two products is
-  // loaded once.
+  // LLVM does not infer this. It allows loading an operand of two products only
+  // once.
   load->setOnlyReadsMemory();
   load->setOnlyAccessesArgMemory();
   load->setDoesNotThrow();
@@ -122,12 +122,14 @@ llvm::Value* Emitter::EmitSums(llvm::Type* vector, llvm::Value* address) {
       {EmitTileLoad(address, builder_.getInt64(64))});
 }
 
-// LLVM allocates the tiles and puts their configuration in front of the nest.
-llvm::Value* Emitter::EmitTileProduct(const ir::CallNode& e) {
+// LLVM allocates the tiles and configures them in front of the nest.
+llvm::Value* Emitter::EmitTileProduct(const ir::MachineOpNode& e) {
   namespace I = llvm::Intrinsic;
   const auto* a = ir::As<ir::LoadNode>(e.args[0]);
   const auto* b = ir::As<ir::LoadNode>(e.args[2]);
-  if (a == nullptr || b == nullptr || options_.target.kind != "x86-64") {
+  if (a == nullptr || b == nullptr ||
+      !Has(a->dtype.is_float() ? target::Capability::kBFloat16Tile
+                               : target::Capability::kByteTile)) {
     return Fail(absl::InternalError("no instruction for a tile product"),
                 RegisterType(e.dtype));
   }

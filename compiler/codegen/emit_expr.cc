@@ -1,9 +1,19 @@
 // Expressions: constants, conversions, conditions, calls.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/emitter.h"
 #include "compiler/ir/visitor.h"
 
 namespace tilefarm::codegen {
+namespace {
+
+bool AnyHasLoad(const std::vector<ir::Expr>& exprs) {
+  return std::any_of(exprs.begin(), exprs.end(), HasLoad);
+}
+
+}  // namespace
+
 bool HasLoad(const ir::Expr& expr) {
   switch (expr->kind) {
     case ir::ExprKind::kLoad:
@@ -25,12 +35,10 @@ bool HasLoad(const ir::Expr& expr) {
       return HasLoad(e->condition) || HasLoad(e->true_value) ||
              HasLoad(e->false_value);
     }
-    case ir::ExprKind::kCall: {
-      for (const ir::Expr& arg : ir::As<ir::CallNode>(expr)->args) {
-        if (HasLoad(arg)) return true;
-      }
-      return false;
-    }
+    case ir::ExprKind::kCall:
+      return AnyHasLoad(ir::As<ir::CallNode>(expr)->args);
+    case ir::ExprKind::kMachineOp:
+      return AnyHasLoad(ir::As<ir::MachineOpNode>(expr)->args);
     case ir::ExprKind::kLet: {
       const auto* e = ir::As<ir::LetNode>(expr);
       return HasLoad(e->value) || HasLoad(e->body);
@@ -106,6 +114,8 @@ llvm::Value* Emitter::Emit(const ir::Expr& expr) {
     }
     case ir::ExprKind::kCall:
       return EmitCall(*ir::As<ir::CallNode>(expr));
+    case ir::ExprKind::kMachineOp:
+      return EmitMachineOp(*ir::As<ir::MachineOpNode>(expr));
     case ir::ExprKind::kLoad:
       return EmitLoad(*ir::As<ir::LoadNode>(expr));
     case ir::ExprKind::kLet: {
@@ -137,8 +147,9 @@ llvm::Value* Emitter::EmitConstant(const ir::FloatConstNode& e) {
   return llvm::ConstantFP::get(RegisterType(e.dtype.element()), e.value);
 }
 
-// Memory that nothing wrote holds undefined values. To branch on one would be
-// undefined behaviour of the whole function; frozen it is one of both.
+// Uninitialised memory has undefined values, and a branch on one would be
+// undefined behaviour of the whole function. Freezing makes it a definite
+// value.
 llvm::Value* Emitter::EmitCondition(const ir::Expr& condition) {
   bool from_memory = false;
   ir::PostOrderExprs(condition, [&](const ir::Expr& e) {
@@ -179,8 +190,8 @@ llvm::Value* Emitter::EmitIfThenElse(const ir::CallNode& e) {
     return builder_.CreateSelect(condition, a, b);
   }
   if (condition->getType()->isVectorTy()) {
-    // Lanes that are not selected must not touch memory, so every access below
-    // has the mask.
+    // Inactive lanes must not access memory, so the mask applies to every
+    // access below.
     const auto masked = [&](const ir::Expr& side, llvm::Value* mask) {
       frame_->masks.push_back(mask);
       llvm::Value* value = Emit(side);
@@ -229,30 +240,45 @@ llvm::Value* Emitter::EmitLaneReduction(ir::BinaryOp op, ir::DataType dtype,
   return result;
 }
 
+llvm::Value* Emitter::EmitMachineOp(const ir::MachineOpNode& e) {
+  using ir::MachineOp;
+  const auto reduce = [&](ir::BinaryOp op) {
+    return EmitLaneReduction(op, e.args[0]->dtype, Emit(e.args[0]));
+  };
+  switch (e.op) {
+    case MachineOp::kDotProduct:
+      return EmitDotProduct(e);
+    case MachineOp::kTileProduct:
+      return EmitTileProduct(e);
+    case MachineOp::kTransposed:
+      return EmitTransposed(e);
+    case MachineOp::kInterleave: {
+      llvm::Value* a = Emit(e.args[0]);
+      return EmitInterleave(a, Emit(e.args[1]));
+    }
+    case MachineOp::kLaneSum:
+      return reduce(ir::BinaryOp::kAdd);
+    case MachineOp::kLaneProduct:
+      return reduce(ir::BinaryOp::kMul);
+    case MachineOp::kLaneMin:
+      return reduce(ir::BinaryOp::kMin);
+    case MachineOp::kLaneMax:
+      return reduce(ir::BinaryOp::kMax);
+    case MachineOp::kLibraryGemm:
+      break;  // a statement
+  }
+  return Fail(absl::InternalError(absl::StrCat(
+                  "T.", std::string(ir::MachineOpName(e.op)), " has no value")),
+              RegisterType(e.dtype));
+}
+
 llvm::Value* Emitter::EmitCall(const ir::CallNode& e) {
   using ir::Intrinsic;
   if (e.op == Intrinsic::kIfThenElse) return EmitIfThenElse(e);
-  if (e.op == Intrinsic::kDotProduct) return EmitDotProduct(e);
-  if (e.op == Intrinsic::kTileProduct) return EmitTileProduct(e);
-  if (e.op == Intrinsic::kTransposed) return EmitTransposed(e);
   std::vector<llvm::Value*> args;
   for (const ir::Expr& arg : e.args) args.push_back(Emit(arg));
   llvm::Value* x = args[0];
   const ir::DataType dtype = e.args[0]->dtype;
-  switch (e.op) {
-    case Intrinsic::kInterleave:
-      return EmitInterleave(x, args[1]);
-    case Intrinsic::kLaneSum:
-      return EmitLaneReduction(ir::BinaryOp::kAdd, dtype, x);
-    case Intrinsic::kLaneProduct:
-      return EmitLaneReduction(ir::BinaryOp::kMul, dtype, x);
-    case Intrinsic::kLaneMin:
-      return EmitLaneReduction(ir::BinaryOp::kMin, dtype, x);
-    case Intrinsic::kLaneMax:
-      return EmitLaneReduction(ir::BinaryOp::kMax, dtype, x);
-    default:
-      break;
-  }
   const auto unary = [&](llvm::Intrinsic::ID id) {
     return builder_.CreateUnaryIntrinsic(id, x);
   };

@@ -1,4 +1,4 @@
-// Calls of kernels of libraries (ir/library_call.h), through the runtime.
+// Calls of library kernels (ir/library_call.h), through the runtime.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -19,9 +19,9 @@ std::string RuntimeName(std::string_view kernel) {
 
 }  // namespace
 
-void Emitter::EmitGemmCall(const ir::CallNode& e) {
+void Emitter::EmitGemmCall(const ir::MachineOpNode& e) {
   constexpr size_t kOperands = 4;  // the kernel's number and three matrices
-  // struct tf_rt_gemm, a constant of the artifact.
+  // The struct tf_rt_gemm, as a constant of the artifact.
   std::vector<uint64_t> numbers;
   for (size_t i = kOperands; i < e.args.size(); ++i) {
     numbers.push_back(static_cast<uint64_t>(*ir::AsInt(e.args[i])));

@@ -25,7 +25,7 @@ llvm::Value* Reverse(llvm::IRBuilder<>& builder, llvm::Value* value,
   return builder.CreateShuffleVector(value, order);
 }
 
-// A vector type with `type`'s lanes.
+// A vector type with the lane count of `type`.
 llvm::Type* WithLanesOf(llvm::Type* element, llvm::Type* type) {
   if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type)) {
     return llvm::FixedVectorType::get(element, vector->getNumElements());
@@ -33,8 +33,8 @@ llvm::Type* WithLanesOf(llvm::Type* element, llvm::Type* type) {
   return element;
 }
 
-// Half bits (i16) to float without hardware: shifted to a float's position they
-// are too small by the factor 2^112, subnormals included.
+// Half bits (i16) to float without hardware support: bits shifted to a float's
+// position give the value divided by 2^112, for subnormals, too.
 llvm::Value* HalfBitsToFloat(llvm::IRBuilder<>& b, llvm::Value* half) {
   llvm::Type* i32 = WithLanesOf(b.getInt32Ty(), half->getType());
   llvm::Type* f32 = WithLanesOf(b.getFloatTy(), half->getType());
@@ -65,7 +65,7 @@ llvm::Value* FloatToHalfBits(llvm::IRBuilder<>& b, llvm::Value* value) {
   llvm::Value* sign =
       b.CreateLShr(b.CreateAnd(bits, constant(0x80000000u)), 16);
   llvm::Value* magnitude = b.CreateAnd(bits, constant(0x7fffffff));
-  // Subnormal results: the last place of a sum with 0.5 is the smallest half.
+  // Subnormal results: the last bit of a sum with 0.5 is the smallest half.
   llvm::Value* small =
       b.CreateSub(b.CreateBitCast(b.CreateFAdd(b.CreateBitCast(magnitude, f32),
                                                llvm::ConstantFP::get(f32, 0.5)),
@@ -141,7 +141,7 @@ llvm::Type* Emitter::MemoryType(ir::DataType dtype) {
   } else if (dtype.is_float()) {
     element = dtype.bits == 64   ? builder_.getDoubleTy()
               : dtype.bits == 32 ? builder_.getFloatTy()
-              : half_hardware_
+              : Has(target::Capability::kHalfConversion)
                   ? builder_.getHalfTy()
                   : static_cast<llvm::Type*>(builder_.getInt16Ty());
   } else {
@@ -163,7 +163,8 @@ llvm::Value* Emitter::FromMemory(llvm::Value* value, ir::DataType dtype) {
         builder_.CreateShl(builder_.CreateZExt(value, i32), 16),
         WithLanesOf(builder_.getFloatTy(), value->getType()));
   }
-  if (!half_hardware_) return HalfBitsToFloat(builder_, value);
+  if (!Has(target::Capability::kHalfConversion))
+    return HalfBitsToFloat(builder_, value);
   return builder_.CreateFPExt(
       value, WithLanesOf(builder_.getFloatTy(), value->getType()));
 }
@@ -177,12 +178,13 @@ llvm::Value* Emitter::ToMemory(llvm::Value* value, ir::DataType dtype) {
   if (dtype.code == ir::TypeCode::kBFloat) {
     return FloatToBFloatBits(builder_, value);
   }
-  if (!half_hardware_) return FloatToHalfBits(builder_, value);
+  if (!Has(target::Capability::kHalfConversion))
+    return FloatToHalfBits(builder_, value);
   return builder_.CreateFPTrunc(
       value, WithLanesOf(builder_.getHalfTy(), value->getType()));
 }
 
-// Beside the operators of ir::BinaryOp.
+// An operator besides those of ir::BinaryOp.
 constexpr int kAddress = -1;
 
 llvm::Value* Emitter::Address(const ir::Buffer& buffer, llvm::Value* index) {
@@ -206,7 +208,7 @@ llvm::Value* Emitter::AccessMask(const ir::Expr& predicate, int lanes) {
   llvm::Value* all = nullptr;
   for (llvm::Value* mask : masks) {
     if (mask->getType()->isVectorTy() && lanes == 1) {
-      // A scalar that all lanes share is needed if any lane is active.
+      // A scalar shared by all lanes is needed if any lane is active.
       mask = builder_.CreateOrReduce(mask);
     } else if (!mask->getType()->isVectorTy()) {
       mask = Splat(mask, lanes);
@@ -271,8 +273,9 @@ llvm::Value* Emitter::EmitStored(const ir::LoadNode& e) {
     }
     llvm::Value* address = Address(e.buffer, start);
     if (mask == nullptr) EmitPrefetch(e.buffer, index, address);
-    // Only a matrix unit's tile is this wide. A tile in memory must be loaded
-    // as a tile to stay one; locals are in registers already.
+    // Only tiles of a matrix unit are this wide. A tile in memory must be
+    // loaded by a tile instruction to become one; locals are already in
+    // registers.
     if (lanes == kTileLanes && element.bits == 32 && mask == nullptr &&
         !reversed && e.buffer->scope != "local") {
       return EmitSums(type, address);
@@ -312,7 +315,7 @@ void Emitter::EmitPrefetch(const ir::Buffer& buffer, const ir::Expr& index,
 
 void Emitter::EmitPrefetchOf(llvm::Value* address, int64_t bytes_ahead) {
   constexpr int kRead = 0, kAllCaches = 3, kData = 1;
-  // Beyond the end of the buffer it does nothing: no inbounds.
+  // It may be beyond the end of the buffer: no inbounds.
   builder_.CreateIntrinsic(
       llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
       {builder_.CreateGEP(builder_.getInt8Ty(), address,

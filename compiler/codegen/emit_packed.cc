@@ -1,5 +1,5 @@
-// The entry points of a function with layout-free parameters. There is one
-// copy of its code, SYMBOL_packed; SYMBOL packs into workspace and calls it:
+// The entry points of a function with layout-free parameters. Its code exists
+// once, as SYMBOL_packed; SYMBOL packs into workspace and calls it:
 //
 //   int SYMBOL(A, B, C) {
 //     P = workspace;  SYMBOL.pack1(B, P);  return SYMBOL_packed(A, P, C);
@@ -57,7 +57,7 @@ void Emitter::EmitWhole(const LoweredFunction& kernel, const std::string& name,
   frame.function =
       llvm::Function::Create(packed->getFunctionType(),
                              llvm::GlobalValue::ExternalLinkage, name, module_);
-  // Allocated like the kernel's own, so that one rule places all workspace.
+  // Allocated like the kernel's buffers, so that one rule places all workspace.
   ir::Stmt allocations = ir::NoOp();
   std::vector<ir::Buffer> spaces;
   for (const PackedParameter& param : kernel.packed) {

@@ -29,8 +29,8 @@ void Emitter::EmitStmt(const ir::Stmt& stmt) {
     case ir::StmtKind::kAlloc:
       return EmitAlloc(*ir::As<ir::AllocNode>(stmt));
     case ir::StmtKind::kEvaluate:
-      // No expression of the language has an effect.
-      if (const ir::CallNode* call = ir::AsGemmCall(stmt)) EmitGemmCall(*call);
+      // Expressions of the language have no side effects and need no code here.
+      if (const auto* call = ir::AsGemmCall(stmt)) EmitGemmCall(*call);
       return;
     case ir::StmtKind::kBlock:
       return Fail(absl::InternalError("a block was left by lowering"));
@@ -113,7 +113,7 @@ void Emitter::EmitFor(const ir::ForNode& loop) {
       builder_.CreateAdd(var, llvm::ConstantInt::get(type, 1), "",
                          /*HasNUW=*/from_zero, /*HasNSW=*/true);
   var->addIncoming(next, builder_.GetInsertBlock());
-  // There is at least one iteration, so the counter reaches the end.
+  // There is at least one iteration, so test at the end only.
   builder_.CreateCondBr(builder_.CreateICmpNE(next, end), body, after);
   after->moveAfter(builder_.GetInsertBlock());
   builder_.SetInsertPoint(after);
@@ -130,7 +130,7 @@ void Emitter::EmitIf(const ir::IfNode& branch) {
   llvm::BasicBlock* after = NewBlock("endif");
   llvm::BasicBlock* else_block =
       branch.else_case == nullptr ? after : NewBlock("else");
-  // Large buffers are usually aligned.
+  // Large buffers are usually aligned, so weight the branch.
   llvm::MDNode* weights =
       chooses ? llvm::MDBuilder(context_).createLikelyBranchWeights() : nullptr;
   builder_.CreateCondBr(condition, then_block, else_block, weights);
@@ -157,8 +157,8 @@ void Emitter::EmitAlloc(const ir::AllocNode& alloc) {
   auto* space =
       llvm::dyn_cast<llvm::AllocaInst>(frame_->buffers.at(alloc.buffer.get()));
   if (space == nullptr) return EmitStmt(alloc.body);
-  // The contents end with the scope, so no value is carried over iterations of
-  // outer loops.
+  // The lifetime ends with the scope, so no value is carried across iterations
+  // of outer loops.
   const llvm::DataLayout& layout = module_.getDataLayout();
   llvm::ConstantInt* bytes = builder_.getInt64(
       layout.getTypeAllocSize(space->getAllocatedType()).getFixedValue());

@@ -3,7 +3,7 @@
 //   if (every output is aligned) { loop with streaming stores; fence }
 //   else { loop }
 //
-// or, where the loop does much beside these stores, the same choice at each
+// or, if the loop does much besides these stores, the same choice at each
 // group of them (streaming_choice.h). The alignment of buffers depends on the
 // caller, so it is tested once per call; the alignment of indices must follow
 // from their form.
@@ -68,7 +68,7 @@ struct Stores : ir::Visitor {
 
 void Emitter::FindStreamable(const ir::PrimFunc& function) {
   streamable_.clear();
-  if (options_.target.kind != "x86-64") return;
+  if (!Has(target::Capability::kStreamingStores)) return;
   LoadedBuffers reads;
   reads.Visit(function.body);
   for (const ir::Buffer& param : function.params) {

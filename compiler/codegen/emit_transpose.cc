@@ -1,11 +1,11 @@
-// Rows of a tile that is read by columns (ir::Intrinsic::kTransposed):
+// Rows of a tile that is read by columns (ir::MachineOp::kTransposed):
 //
-//   one vector a lane: the elements from its address on
+//   one vector per lane: the elements from its address on
 //   within 16 bytes:   pairs of vectors are interleaved, chunks of 1, 2, ...
 //                      elements (punpck, unpck, zip)
 //   between them:      even and odd groups of 16 bytes (vshuff32x4, vperm2f128)
 //
-// n log2(n) shuffles for n rows, where loads of single lanes take n * n.
+// n log2(n) shuffles for n rows, instead of n * n loads of single lanes.
 #include <bit>
 #include <vector>
 
@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kGroupBytes = 16;
 
-// Chunks of a's and b's elements by turns within each group of `group`
-// elements: of their lower halves, or of their upper ones.
+// Interleaves chunks of a and b within each group of `group` elements: those of
+// their lower halves, or of their upper halves.
 std::vector<int> Zip(int lanes, int group, int chunk, bool upper) {
   std::vector<int> order;
   for (int at = 0; at < lanes; at += group) {
@@ -31,7 +31,7 @@ std::vector<int> Zip(int lanes, int group, int chunk, bool upper) {
   return order;
 }
 
-// The even groups of a and of b, or the odd ones.
+// The even groups of a and of b, or the odd groups.
 std::vector<int> Unzip(int lanes, int group, bool odd) {
   std::vector<int> order;
   for (int vector = 0; vector < 2; ++vector) {
@@ -42,8 +42,8 @@ std::vector<int> Unzip(int lanes, int group, bool odd) {
   return order;
 }
 
-// Vectors at `distance` in pairs: the first of a pair's results where the first
-// vector was.
+// Combines vectors at `distance` in pairs; the first result of a pair replaces
+// its first vector.
 template <typename Shuffle>
 void Butterfly(std::vector<llvm::Value*>& vectors, int distance,
                Shuffle shuffle) {
@@ -58,7 +58,7 @@ void Butterfly(std::vector<llvm::Value*>& vectors, int distance,
 
 }  // namespace
 
-llvm::Value* Emitter::EmitTransposed(const ir::CallNode& e) {
+llvm::Value* Emitter::EmitTransposed(const ir::MachineOpNode& e) {
   const auto* load = ir::As<ir::LoadNode>(e.args[1]);
   const std::optional<int64_t> row = ir::AsInt(e.args[0]);
   const std::optional<RampForm> ramp =
@@ -107,8 +107,8 @@ void Emitter::Transpose(std::vector<llvm::Value*>& rows, int bytes) {
       return shuffle(a, b, Unzip(lanes, group, odd));
     });
   }
-  // Within a group the last choice was between neighbours: the bits of their
-  // numbers are in the opposite order.
+  // Within a group, the last step chose between neighbours, so the bits of the
+  // row numbers are in reverse order.
   std::vector<llvm::Value*> ordered(lanes);
   const int bits = std::countr_zero(static_cast<unsigned>(group));
   for (int i = 0; i < lanes; ++i) {

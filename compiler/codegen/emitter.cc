@@ -42,7 +42,7 @@ class FreeUses : public ir::Visitor {
   std::unordered_set<const void*> seen_;
 };
 
-// The allocations of a frame: those of nested parallel loops belong to theirs.
+// The allocations of a frame, without those of nested parallel loops.
 void CollectAllocs(const ir::Stmt& stmt, bool outline_parallel,
                    std::vector<ir::Buffer>& allocs) {
   ir::PreOrder(stmt, [&](const ir::Stmt& s) {
@@ -59,8 +59,8 @@ void CollectAllocs(const ir::Stmt& stmt, bool outline_parallel,
 bool UsesTiles(const ir::Stmt& stmt) {
   bool uses = false;
   ir::PostOrderExprs(stmt, [&](const ir::Expr& e) {
-    const auto* call = ir::As<ir::CallNode>(e);
-    uses |= call != nullptr && call->op == ir::Intrinsic::kTileProduct;
+    const auto* op = ir::As<ir::MachineOpNode>(e);
+    uses |= op != nullptr && op->op == ir::MachineOp::kTileProduct;
   });
   return uses;
 }
@@ -71,15 +71,12 @@ int64_t Bytes(const ir::BufferNode& buffer) {
 
 }  // namespace
 
-Emitter::Emitter(llvm::Module& module, const Options& options,
-                 bool half_hardware, bool fuses, const VectorIsa& isa)
+Emitter::Emitter(llvm::Module& module, const Options& options)
     : module_(module),
       context_(module.getContext()),
       options_(options),
-      half_hardware_(half_hardware),
-      fuses_(fuses),
       builder_(module.getContext()),
-      math_(module, isa) {
+      math_(module, options.target.capabilities) {
   llvm::FastMathFlags flags;
   flags.setAllowContract(true);
   builder_.setFastMathFlags(flags);

@@ -1,8 +1,8 @@
 // Walks lowered statements and emits LLVM IR. Private: has LLVM types.
 //
-// Values in registers: int64 indices as i64; bool as i1; float16 and bfloat16
-// as float (they compute in float32 and round when stored). Vectors
-// are LLVM vectors of any lane count; LLVM cuts them to the register width.
+// Values in registers: int64 indices are i64, bool is i1, float16 and bfloat16
+// are float (they compute in float32 and round when stored). Vectors are LLVM
+// vectors of any lane count, which LLVM splits to the register width.
 //
 // Every LLVM function under construction is a Frame:
 //
@@ -10,8 +10,8 @@
 //   body:   the statements          ->  SYMBOL.parallelN(begin, end, buffers
 //   exit:   release, ret status             as noalias, captured values)
 //
-// A parallel loop's body is a function of its own. Its buffers are noalias
-// parameters again, so LLVM keeps what it may assume about them.
+// A parallel loop's body becomes a function of its own. Its buffers are noalias
+// parameters, so LLVM can still assume that they do not overlap.
 #ifndef TILEFARM_COMPILER_CODEGEN_EMITTER_H_
 #define TILEFARM_COMPILER_CODEGEN_EMITTER_H_
 
@@ -28,6 +28,7 @@
 #include "absl/status/status.h"
 #include "compiler/codegen/codegen.h"
 #include "compiler/codegen/vector_math.h"
+#include "compiler/ir/machine_op.h"
 #include "compiler/ir/stmt.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
@@ -36,17 +37,14 @@ namespace tilefarm::codegen {
 
 class Emitter {
  public:
-  // `half_hardware`: the cpu converts between half and float. `fuses`: products
-  // in sums of vectors are to be fused here, since LLVM's back end does not.
-  Emitter(llvm::Module& module, const Options& options, bool half_hardware,
-          bool fuses, const VectorIsa& isa);
+  Emitter(llvm::Module& module, const Options& options);
 
   // Adds `i32 name(ptr noalias...)`, externally visible. Stops at the first
   // error; the module is then unusable.
   absl::Status EmitFunction(const ir::PrimFunc& function,
                             const std::string& name);
-  // The four functions of one with layout-free parameters (codegen.h), whose
-  // names begin with `name`.
+  // Adds the four functions for a kernel with layout-free parameters
+  // (codegen.h); their names begin with `name`.
   absl::Status EmitPacked(const LoweredFunction& kernel,
                           const std::string& name);
 
@@ -55,7 +53,7 @@ class Emitter {
   struct Prefetch {
     const ir::VarNode* var;
     int64_t bytes;
-    // Each address once an iteration.
+    // Avoids repeated prefetches of an address in one iteration.
     std::set<std::pair<const ir::BufferNode*, std::string>> fetched;
   };
   // The last tile that was read by columns, in memory order.
@@ -66,30 +64,30 @@ class Emitter {
     llvm::Value* step = nullptr;  // between its rows
     std::vector<llvm::Value*> columns;
   };
-  // Operator, or type of the elements of an address, and operands.
+  // An operator, or the element type of an address, and the operands.
   using IndexOperation =
       std::tuple<int, llvm::Type*, llvm::Value*, llvm::Value*>;
   struct Frame {
     llvm::Function* function = nullptr;
     llvm::BasicBlock* entry = nullptr;
     llvm::BasicBlock* exit = nullptr;
-    llvm::Value* status = nullptr;  // where i32 is stored before exit
+    llvm::Value* status = nullptr;  // i32 returned at exit
     std::vector<llvm::Value*> workspace;
     std::unordered_map<const ir::VarNode*, llvm::Value*> vars;
     std::unordered_map<const ir::BufferNode*, llvm::Value*> buffers;
     bool in_parallel = false;
     // Masks of the active lanes, innermost last; see EmitIfThenElse.
     std::vector<llvm::Value*> masks;
-    // Of the loops that ask for it, innermost last.
+    // For loops that prefetch, innermost last.
     std::vector<Prefetch> prefetches;
-    // Index arithmetic that was emitted where it dominates the insertion
-    // point, so that it is emitted once, and in which order (Known).
+    // Index arithmetic that was emitted at a point which dominates the
+    // insertion point, to be reused, in the order of emission (Known).
     std::map<IndexOperation, llvm::Value*> known;
     std::vector<IndexOperation> known_order;
     Tile tile;
   };
-  // A scope of code that runs conditionally or in a loop. At its end the values
-  // that became known in it are forgotten.
+  // A scope of code that runs conditionally or in a loop. The values emitted in
+  // it are not reused after its end.
   class Nested {
    public:
     explicit Nested(Frame& frame)
@@ -133,15 +131,16 @@ class Emitter {
   void EmitAlloc(const ir::AllocNode& alloc);
 
   // --- emit_streaming.cc ---
-  // The parameters that the function never reads.
+  // Finds the parameters that the function never reads.
   void FindStreamable(const ir::PrimFunc& function);
-  // Whole vectors side by side, in one of those, where the index is aligned.
+  // Whether the store writes whole contiguous vectors at an aligned index of
+  // one of these parameters.
   bool CanStream(const ir::StoreNode& store) const;
-  // False, without an effect, if the loop does not ask for streaming stores or
-  // has no such store.
+  // False, without emitting code, if the loop is not annotated for streaming
+  // stores or has no such store.
   bool EmitStreamingLoop(const ir::ForNode& loop);
   void EmitStreamingStore(llvm::Value* value, llvm::Value* address);
-  // After it, other threads see the streamed stores.
+  // Makes the streamed stores visible to other threads.
   void EmitStoreFence();
 
   // --- emit_expr.cc ---
@@ -150,27 +149,28 @@ class Emitter {
   llvm::Value* EmitCondition(const ir::Expr& condition);
   llvm::Value* EmitIfThenElse(const ir::CallNode& e);
   llvm::Value* EmitCall(const ir::CallNode& e);
+  llvm::Value* EmitMachineOp(const ir::MachineOpNode& e);
   llvm::Value* EmitLaneReduction(ir::BinaryOp op, ir::DataType dtype,
                                  llvm::Value* vector);
   llvm::Value* EmitCast(ir::DataType to, ir::DataType from, llvm::Value* value);
   llvm::Value* EmitConstant(const ir::FloatConstNode& e);
 
   // --- emit_dot.cc ---
-  llvm::Value* EmitDotProduct(const ir::CallNode& e);
-  llvm::Value* EmitTileProduct(const ir::CallNode& e);
-  // A tile whose rows are `apart` bytes apart; the sums of a tile are
+  llvm::Value* EmitDotProduct(const ir::MachineOpNode& e);
+  llvm::Value* EmitTileProduct(const ir::MachineOpNode& e);
+  // Loads a tile whose rows are `apart` bytes apart; the sums of a tile are
   // contiguous.
   llvm::Value* EmitTileLoad(llvm::Value* address, llvm::Value* apart);
   llvm::Value* EmitSums(llvm::Type* vector, llvm::Value* address);
   llvm::Value* EmitInterleave(llvm::Value* a, llvm::Value* b);
 
   // --- emit_transpose.cc ---
-  llvm::Value* EmitTransposed(const ir::CallNode& e);
-  // As many vectors as each has elements, of `bytes` each.
+  llvm::Value* EmitTransposed(const ir::MachineOpNode& e);
+  // Transposes as many vectors as each has elements, of `bytes` each.
   void Transpose(std::vector<llvm::Value*>& rows, int bytes);
 
   // --- emit_library.cc ---
-  void EmitGemmCall(const ir::CallNode& e);
+  void EmitGemmCall(const ir::MachineOpNode& e);
 
   // --- emit_arith.cc: dtype-directed arithmetic ---
   llvm::Value* EmitBinary(ir::BinaryOp op, ir::DataType dtype, llvm::Value* a,
@@ -183,32 +183,35 @@ class Emitter {
 
   // --- emit_memory.cc ---
   llvm::Value* EmitLoad(const ir::LoadNode& e);
-  // The same, in memory order.
+  // The same, but the elements in memory order.
   llvm::Value* EmitStored(const ir::LoadNode& e);
   void EmitPrefetch(const ir::Buffer& buffer, const ir::Expr& index,
                     llvm::Value* address);
-  // At the head of a loop: what it asks for with ir::kPrefetchLines.
+  // At the head of a loop: emits prefetches for ir::kPrefetchLines.
   void EmitPrefetchLines(const ir::ForNode& loop);
-  // All its variables have values here, and it reads no memory.
+  // Whether all variables of the index are defined here and it has no loads.
   bool IsDefined(const ir::Expr& index) const;
   void EmitPrefetchOf(llvm::Value* address, int64_t bytes_ahead);
   void EmitStore(const ir::StoreNode& s);
-  // All masks on this access as one i1 or vector of `lanes`; null: none.
+  // All masks of this access as one i1 or vector of `lanes`; null: none.
   llvm::Value* AccessMask(const ir::Expr& predicate, int lanes);
   llvm::Value* Address(const ir::Buffer& buffer, llvm::Value* index);
-  // Between registers and memory.
+  // Conversions between the formats of registers and memory.
   llvm::Value* FromMemory(llvm::Value* value, ir::DataType dtype);
   llvm::Value* ToMemory(llvm::Value* value, ir::DataType dtype);
   llvm::Type* MemoryType(ir::DataType dtype);
 
   // --- helpers ---
+  bool Has(target::Capability capability) const {
+    return options_.target.Has(capability);
+  }
   llvm::Type* RegisterType(ir::DataType dtype);
   llvm::Value* Splat(llvm::Value* value, int lanes);
-  // The value of the operation, made by `make` where it is not known yet.
+  // The value of the operation; calls `make` if it was not emitted yet.
   template <typename Make>
   llvm::Value* Known(const IndexOperation& operation, Make make);
-  // A block that runs where `condition` (i1) holds. `make` returns the value
-  // of a phi whose other side is `otherwise`; both null for none.
+  // Emits a block that runs if `condition` (i1) holds. `make` returns one value
+  // of a phi, `otherwise` is the other one; both null for no phi.
   template <typename Make>
   llvm::Value* Guarded(llvm::Value* condition, llvm::Value* otherwise,
                        Make make);
@@ -220,15 +223,13 @@ class Emitter {
   llvm::Module& module_;
   llvm::LLVMContext& context_;
   const Options& options_;
-  const bool half_hardware_;
-  const bool fuses_;
   llvm::IRBuilder<> builder_;
   VectorMath math_;
   Frame* frame_ = nullptr;
   std::string function_name_;
   int parallel_loops_ = 0;
   std::set<const ir::BufferNode*> streamable_;
-  // Inside a loop that asks for streaming stores: which copy of the loop this
+  // Inside a loop annotated for streaming stores: which copy of the loop this
   // is, or that there is one copy with branches on `aligned_`.
   enum class Streaming { kUndecided, kByChoice, kStreamed, kPlain };
   Streaming streaming_ = Streaming::kUndecided;
@@ -236,10 +237,10 @@ class Emitter {
   absl::Status status_;
 };
 
-// Sums of a matrix unit's tile.
+// The number of sums in a matrix unit's tile.
 inline constexpr int kTileLanes = 256;
 
-// An index of the form base + stride * lane, scalars both.
+// An index of the form base + stride * lane, where both are scalars.
 struct RampForm {
   ir::Expr base;
   ir::Expr stride;
@@ -247,7 +248,7 @@ struct RampForm {
 // Recognises Ramp, Broadcast and their sums and products; nullopt otherwise.
 std::optional<RampForm> AsRamp(const ir::Expr& index);
 
-// Whether evaluating the expression touches memory.
+// Whether evaluating the expression reads memory.
 bool HasLoad(const ir::Expr& expr);
 
 template <typename Make>

@@ -10,8 +10,8 @@
 namespace tilefarm::codegen {
 namespace {
 
-// A value together with the builder that combines it. Float operators and
-// constants only; the lane count is that of the operand.
+// A value and the builder that combines it, with float operators and constants
+// only; constants get the lane count of the operand.
 class Lanes {
  public:
   Lanes(llvm::IRBuilder<>& builder, llvm::Value* value)
@@ -24,7 +24,7 @@ class Lanes {
   Lanes Const(double value) const {
     return Make(llvm::ConstantFP::get(type(), value));
   }
-  // The integer vector type of the same widths.
+  // The integer vector type with the same lanes and width.
   llvm::Type* IntType() const {
     llvm::Type* element = builder_->getIntNTy(type()->getScalarSizeInBits());
     if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type())) {
@@ -38,7 +38,7 @@ class Lanes {
   llvm::Value* Bits() const {
     return builder_->CreateBitCast(value_, IntType());
   }
-  // Integer bits as a float of this type.
+  // The integer bits as a float of this type.
   Lanes FromBits(llvm::Value* bits) const {
     return Make(builder_->CreateBitCast(bits, type()));
   }
@@ -76,7 +76,7 @@ llvm::Value* Greater(Lanes a, double b) {
 llvm::Value* Equal(Lanes a, double b) {
   return a.builder().CreateFCmpOEQ(a, a.Const(b));
 }
-// Keeps NaN.
+// NaN stays NaN.
 Lanes Clamp(Lanes x, double low, double high) {
   x = Select(Greater(x, high), x.Const(high), x);
   return Select(Less(x, low), x.Const(low), x);
@@ -97,9 +97,9 @@ Lanes Polynomial(Lanes x, std::initializer_list<double> coefficients) {
   return sum;
 }
 
-// The nearest integer to x, |x| < 2^21, as a float and as an integer: adding
-// this constant leaves no room for a fraction. Unlike a conversion it has no
-// undefined case: NaN gives NaN and some integer.
+// The nearest integer to x, |x| < 2^21, as a float and as an integer: after
+// adding this constant, the float has no fraction bits left. Unlike a
+// conversion it has no undefined case: NaN gives NaN and some integer.
 struct Rounded {
   Lanes value;
   llvm::Value* integer;
@@ -114,21 +114,23 @@ Rounded RoundToInteger(Lanes x) {
 }
 
 // The instruction for p * 2^n, both floats; not_intrinsic if there is none.
-llvm::Intrinsic::ID ScalingOf(llvm::Type* type, const VectorIsa& isa) {
+llvm::Intrinsic::ID ScalingOf(llvm::Type* type,
+                              const target::Capabilities& target) {
+  using enum target::Capability;
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
   if (vector == nullptr || !vector->getElementType()->isFloatTy()) {
     return llvm::Intrinsic::not_intrinsic;
   }
   switch (vector->getNumElements()) {
     case 4:
-      if (isa.scales_256) return llvm::Intrinsic::x86_avx512_mask_scalef_ps_128;
-      break;
+      if (!target.Has(kScaling128)) break;
+      return llvm::Intrinsic::x86_avx512_mask_scalef_ps_128;
     case 8:
-      if (isa.scales_256) return llvm::Intrinsic::x86_avx512_mask_scalef_ps_256;
-      break;
+      if (!target.Has(kScaling256)) break;
+      return llvm::Intrinsic::x86_avx512_mask_scalef_ps_256;
     case 16:
-      if (isa.scales_512) return llvm::Intrinsic::x86_avx512_mask_scalef_ps_512;
-      break;
+      if (!target.Has(kScaling512)) break;
+      return llvm::Intrinsic::x86_avx512_mask_scalef_ps_512;
     default:
       break;
   }
@@ -138,12 +140,13 @@ llvm::Intrinsic::ID ScalingOf(llvm::Type* type, const VectorIsa& isa) {
 // p * 2^n for n in [-151, 129], rounded at most once. Without an instruction
 // the power is applied in two halves, because 2^n may be out of range when the
 // product is not.
-Lanes ScaleByPowerOfTwo(Lanes p, const Rounded& n, const VectorIsa& isa) {
+Lanes ScaleByPowerOfTwo(Lanes p, const Rounded& n,
+                        const target::Capabilities& target) {
   llvm::IRBuilder<>& b = p.builder();
-  if (const auto id = ScalingOf(p.type(), isa);
+  if (const auto id = ScalingOf(p.type(), target);
       id != llvm::Intrinsic::not_intrinsic) {
     const bool wide = id == llvm::Intrinsic::x86_avx512_mask_scalef_ps_512;
-    // Every lane of the mask; what lanes left out would get.
+    // The mask has all lanes, so the value for others is unused.
     std::vector<llvm::Value*> args = {
         p, n.value, llvm::PoisonValue::get(p.type()),
         llvm::ConstantInt::getSigned(b.getIntNTy(wide ? 16 : 8), -1)};
@@ -188,7 +191,7 @@ LogParts SplitLog(Lanes x) {
   return {e, f, q * f * square - square * 0.5};
 }
 
-// The value of a logarithm outside (0, infinity).
+// The value of a logarithm for x outside of (0, infinity).
 Lanes LogSpecialCases(Lanes x, Lanes result) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const Lanes outside =
@@ -215,26 +218,26 @@ Lanes ToDouble(Lanes x) {
 }  // namespace
 
 llvm::Value* EmitExp(llvm::IRBuilder<>& builder, llvm::Value* value,
-                     const VectorIsa& isa) {
-  // Beyond these the result is 0 or infinity anyway.
+                     const target::Capabilities& target) {
+  // Outside of these bounds, the result is 0 or infinity.
   const Lanes x = Clamp(Lanes(builder, value), -104.5, 89.5);
   const Rounded n = RoundToInteger(x * kLog2E);
   const Lanes r = x - n.value * kLn2High - n.value * kLn2Low;
   const Lanes q =
       Polynomial(r, {4.999999404e-01, 1.666651517e-01, 4.166845605e-02,
                      8.369418792e-03, 1.381314476e-03});
-  return ScaleByPowerOfTwo(q * (r * r) + r + 1.0, n, isa);
+  return ScaleByPowerOfTwo(q * (r * r) + r + 1.0, n, target);
 }
 
 llvm::Value* EmitExp2(llvm::IRBuilder<>& builder, llvm::Value* value,
-                      const VectorIsa& isa) {
+                      const target::Capabilities& target) {
   const Lanes x = Clamp(Lanes(builder, value), -151, 129);
   const Rounded n = RoundToInteger(x);
   const Lanes r = x - n.value;
   const Lanes q = Polynomial(
       r, {6.931471825e-01, 2.402265072e-01, 5.550410226e-02, 9.618034586e-03,
           1.333395019e-03, 1.546802232e-04, 1.519502803e-05});
-  return ScaleByPowerOfTwo(q * r + 1.0, n, isa);
+  return ScaleByPowerOfTwo(q * r + 1.0, n, target);
 }
 
 llvm::Value* EmitLog(llvm::IRBuilder<>& builder, llvm::Value* value) {
@@ -271,7 +274,7 @@ llvm::Value* EmitLog1p(llvm::IRBuilder<>& builder, llvm::Value* value) {
 }
 
 llvm::Value* EmitTanh(llvm::IRBuilder<>& builder, llvm::Value* value,
-                      const VectorIsa& isa) {
+                      const target::Capabilities& target) {
   const Lanes x(builder, value);
   const Lanes magnitude = Abs(x);
   const Lanes t = x * x;
@@ -281,21 +284,21 @@ llvm::Value* EmitTanh(llvm::IRBuilder<>& builder, llvm::Value* value,
   const Lanes small = q * t * x + x;
   // tanh is 1 in float32 from 9.02 on.
   const Lanes doubled = Clamp(magnitude, 0, 10) * 2.0;
-  const Lanes e(builder, EmitExp(builder, doubled, isa));
+  const Lanes e(builder, EmitExp(builder, doubled, target));
   const Lanes large = x.Const(1) - x.Const(2) / (e + 1.0);
   return Select(Less(magnitude, 0.625), small, CopySign(large, x));
 }
 
 llvm::Value* EmitSigmoid(llvm::IRBuilder<>& builder, llvm::Value* value,
-                         const VectorIsa& isa) {
+                         const target::Capabilities& target) {
   const Lanes x(builder, value);
   // exp of a negative number neither overflows nor cancels.
-  const Lanes e(builder, EmitExp(builder, x.Const(-0.0) - Abs(x), isa));
+  const Lanes e(builder, EmitExp(builder, x.Const(-0.0) - Abs(x), target));
   return Select(Less(x, 0), e, x.Const(1)) / (e + 1.0);
 }
 
 llvm::Value* EmitErf(llvm::IRBuilder<>& builder, llvm::Value* value,
-                     const VectorIsa& isa) {
+                     const target::Capabilities& target) {
   const Lanes x(builder, value);
   const Lanes magnitude = Abs(x);
   const Lanes small =
@@ -308,7 +311,7 @@ llvm::Value* EmitErf(llvm::IRBuilder<>& builder, llvm::Value* value,
       Clamp(magnitude, 0, 4),
       {-1.880360942e-04, 1.129578352e+00, 6.332198977e-01, 1.084185466e-01,
        -2.520823665e-02, 4.204554483e-03, -4.413349961e-04, 2.168673927e-05});
-  const Lanes e(builder, EmitExp(builder, x.Const(-0.0) - q, isa));
+  const Lanes e(builder, EmitExp(builder, x.Const(-0.0) - q, target));
   return Select(Less(magnitude, 1), small, CopySign(x.Const(1) - e, x));
 }
 

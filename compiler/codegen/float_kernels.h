@@ -5,34 +5,27 @@
 #ifndef TILEFARM_COMPILER_CODEGEN_FLOAT_KERNELS_H_
 #define TILEFARM_COMPILER_CODEGEN_FLOAT_KERNELS_H_
 
+#include "compiler/target/capability.h"
 #include "llvm/IR/IRBuilder.h"
 
 namespace tilefarm::codegen {
 
-// Instructions of the target that LLVM's generic operations do not cover.
-struct VectorIsa {
-  // p * 2^n in one instruction (AVX-512's vscalefps): of vectors of 512 bits,
-  // and of 128 and 256.
-  bool scales_512 = false;
-  bool scales_256 = false;
-};
-
 llvm::Value* EmitExp(llvm::IRBuilder<>& builder, llvm::Value* x,
-                     const VectorIsa& isa);
+                     const target::Capabilities& target);
 llvm::Value* EmitExp2(llvm::IRBuilder<>& builder, llvm::Value* x,
-                      const VectorIsa& isa);
+                      const target::Capabilities& target);
 llvm::Value* EmitLog(llvm::IRBuilder<>& builder, llvm::Value* x);
 llvm::Value* EmitLog2(llvm::IRBuilder<>& builder, llvm::Value* x);
 llvm::Value* EmitLog10(llvm::IRBuilder<>& builder, llvm::Value* x);
 llvm::Value* EmitLog1p(llvm::IRBuilder<>& builder, llvm::Value* x);
 llvm::Value* EmitTanh(llvm::IRBuilder<>& builder, llvm::Value* x,
-                      const VectorIsa& isa);
+                      const target::Capabilities& target);
 llvm::Value* EmitSigmoid(llvm::IRBuilder<>& builder, llvm::Value* x,
-                         const VectorIsa& isa);
+                         const target::Capabilities& target);
 llvm::Value* EmitErf(llvm::IRBuilder<>& builder, llvm::Value* x,
-                     const VectorIsa& isa);
+                     const target::Capabilities& target);
 
-// Right where the second value (a bool per lane) is true; anything elsewhere.
+// The value is valid in lanes where the second one (a bool) is true.
 struct Partial {
   llvm::Value* value;
   llvm::Value* valid;

@@ -32,7 +32,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of what the runtime defines; names in the symbol table of who calls it.
+// Prefixes of functions that the runtime defines, in the caller's symbol table.
 constexpr std::string_view kRuntimePrefixes[] = {"tf_rt_", "__aeabi_"};
 
 // A temporary folder, which the destructor removes.
@@ -112,7 +112,7 @@ std::vector<std::string> CommonArguments(const fs::path& output) {
           "--build-id=none", "-o",          output.string()};
 }
 
-// Empty functions with the library's names, which is all that a linker needs.
+// Empty functions with the library's names, which is all the linker needs.
 absl::StatusOr<std::string> StubObject(const SystemLibrary& library,
                                        const target::Target& target) {
   TF_ASSIGN_OR_RETURN(llvm::TargetMachine * machine, GetTargetMachine(target));
@@ -165,23 +165,30 @@ absl::StatusOr<const std::vector<std::string>*> StubLibraries(
 
 }  // namespace
 
-absl::StatusOr<std::string> LinkSharedObject(std::string_view object,
-                                             const target::Target& target) {
+absl::StatusOr<std::string> LinkSharedObject(
+    std::span<const std::string> objects, const target::Target& target) {
   static const std::vector<std::string> kNone;
   const std::vector<std::string>* runtime = &kNone;
-  for (const std::string_view prefix : kRuntimePrefixes) {
-    if (object.find(prefix) == std::string_view::npos) continue;
-    TF_ASSIGN_OR_RETURN(runtime, RuntimeObjects(target));
+  for (const std::string& object : objects) {
+    for (const std::string_view prefix : kRuntimePrefixes) {
+      if (object.find(prefix) == std::string::npos) continue;
+      TF_ASSIGN_OR_RETURN(runtime, RuntimeObjects(target));
+      break;
+    }
   }
   MutexLock lock(lld_mutex);
   TF_ASSIGN_OR_RETURN(const std::vector<std::string>* stubs,
                       StubLibraries(target));
   TF_ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::Create());
-  TF_RETURN_IF_ERROR(WriteFile(folder / "kernel.o", object));
   std::vector<std::string> arguments = CommonArguments(folder / "kernel.so");
-  arguments.insert(arguments.end(), {"-z", "defs", "--as-needed", "-Bsymbolic",
-                                     (folder / "kernel.o").string()});
-  // As in an archive: only what is called becomes part of the artifact.
+  arguments.insert(arguments.end(),
+                   {"-z", "defs", "--as-needed", "-Bsymbolic"});
+  for (size_t i = 0; i < objects.size(); ++i) {
+    const fs::path object_file = folder / absl::StrCat("kernel", i, ".o");
+    TF_RETURN_IF_ERROR(WriteFile(object_file, objects[i]));
+    arguments.push_back(object_file.string());
+  }
+  // As from an archive: only called functions become part of the artifact.
   arguments.push_back("--start-lib");
   for (size_t i = 0; i < runtime->size(); ++i) {
     const fs::path object_file = folder / absl::StrCat("runtime", i, ".o");
@@ -207,7 +214,7 @@ absl::StatusOr<std::string> CodeDigest(std::string_view shared_object) {
     return absl::InternalError(
         absl::StrCat("not an ELF file: ", llvm::toString(file.takeError())));
   }
-  // Code, its constants, and the names of the functions it calls.
+  // Hash code, its constants, and the names of the functions it calls.
   std::string content;
   bool has_text = false;
   for (const llvm::object::SectionRef& section : (*file)->sections()) {

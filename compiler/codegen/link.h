@@ -2,6 +2,7 @@
 #ifndef TILEFARM_COMPILER_CODEGEN_LINK_H_
 #define TILEFARM_COMPILER_CODEGEN_LINK_H_
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -10,14 +11,14 @@
 
 namespace tilefarm::codegen {
 
-// A shared object that exports the object's external symbols, contains the
-// runtime functions that it calls, and needs libc and libm at most (by soname
-// and without symbol versions, so any version will do). The same object gives
-// the same bytes.
-// Thread-safe: links run one at a time, since LLD's state is global. Internal:
-// LLD's message; Unavailable: no space for temporary files.
-absl::StatusOr<std::string> LinkSharedObject(std::string_view object,
-                                             const target::Target& target);
+// A shared object that exports the objects' external symbols, contains the
+// runtime functions that it calls, and needs at most libc and libm (by soname
+// and without symbol versions, so that any version will do) and libraries of
+// kernels. The same objects give the same bytes. Thread-safe: links run one at
+// a time, since LLD's state is global. Internal: LLD's message; Unavailable: no
+// space for temporary files.
+absl::StatusOr<std::string> LinkSharedObject(
+    std::span<const std::string> objects, const target::Target& target);
 
 // SHA-256 of the parts of the shared object that determine what it computes:
 // code, constants, exported and needed names; in hexadecimal.

@@ -33,6 +33,7 @@ absl::Status VerifyModule(const llvm::Module& module, const char* when) {
 }
 
 void SetTargetAttributes(llvm::Module& module, const target::Target& target) {
+  const bool x86 = llvm::Triple(module.getTargetTriple()).isX86();
   for (llvm::Function& function : module) {
     if (function.isDeclaration()) continue;
     function.setComdat(nullptr);
@@ -41,14 +42,14 @@ void SetTargetAttributes(llvm::Module& module, const target::Target& target) {
     function.removeFnAttr("frame-pointer");
     function.addFnAttr("target-cpu", target.cpu);
     function.addFnAttr("target-features", target.LlvmFeatures());
-    // Without this LLVM cuts 512-bit vectors in half on several cpus.
+    // Without this, LLVM splits 512-bit vectors into halves on several cpus.
     if (target.vector_bits == 512) {
       function.addFnAttr("prefer-vector-width", "512");
     }
-    // Without an aligned stack, spilled vectors cross cache lines or not,
+    // Without an aligned stack, spilled vectors may cross cache lines,
     // depending on the caller's stack. Whether a function spills is known only
     // after this point, so all functions align their stack.
-    if (target.kind == "x86-64" && target.vector_bits > 128) {
+    if (x86 && target.vector_bits > 128) {
       function.addFnAttr(llvm::Attribute::getWithStackAlignment(
           module.getContext(), llvm::Align(target.vector_bits / 8)));
     }
@@ -101,7 +102,7 @@ llvm::ModulePassManager ScheduledCodePipeline() {
   return passes;
 }
 
-// `make` makes the passes from the builder.
+// `make` creates the passes from the builder.
 template <typename Make>
 void Run(llvm::Module& module, llvm::TargetMachine& machine, Make make) {
   llvm::LoopAnalysisManager loops;

@@ -1,5 +1,5 @@
-// LLVM's passes as every module of ours goes through them. Private to this
-// folder and oracle/: has LLVM types.
+// LLVM's passes for all generated modules. Private to this folder and oracle/:
+// has LLVM types.
 #ifndef TILEFARM_COMPILER_CODEGEN_OPTIMIZE_H_
 #define TILEFARM_COMPILER_CODEGEN_OPTIMIZE_H_
 
@@ -13,17 +13,17 @@
 
 namespace tilefarm::codegen {
 
-// Internal: LLVM's verifier, which is asked `when`, rejects the module.
+// Internal if LLVM's verifier rejects the module; `when` is for the message.
 absl::Status VerifyModule(const llvm::Module& module, const char* when);
 
-// The target's cpu and features, on every function that has a body.
+// Sets the target's cpu and features on every function that has a body.
 void SetTargetAttributes(llvm::Module& module, const target::Target& target);
 
 // Scheduled code: clean-up and redundancy elimination; no vectoriser and no
 // unroller, since the schedule has decided.
 void Optimize(llvm::Module& module, llvm::TargetMachine& machine);
-// Other code: LLVM's O2 but for the SLP vectoriser. It never reorders the
-// operations of floats.
+// Other code: LLVM's O2 without the SLP vectoriser. It never reorders
+// floating-point operations.
 void OptimizeUnscheduled(llvm::Module& module, llvm::TargetMachine& machine);
 
 absl::StatusOr<std::string> EmitCode(llvm::Module& module,

@@ -10,10 +10,10 @@
 
 namespace tilefarm::codegen {
 
-// One ELF object a source file of the runtime, optimised for the target, its
-// functions hidden: visible to the kernel that is linked with them and to
-// nobody else. Made once per target and process, because every candidate needs
-// the same objects. Thread-safe; the result lives as long as the program.
+// One ELF object for each source file of the runtime, optimised for the target.
+// Its functions are hidden: only the kernel that is linked with them can call
+// them. Made once per target and process, because every candidate needs the
+// same objects. Thread-safe; the result lives as long as the process.
 absl::StatusOr<const std::vector<std::string>*> RuntimeObjects(
     const target::Target& target);
 

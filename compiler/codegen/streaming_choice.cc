@@ -10,10 +10,10 @@ namespace {
 
 using ir::Stmt;
 
-// A second copy of the loop is cheap if it adds fewer stores than this beside
-// those that stream.
+// A second copy of the loop is cheap if it adds fewer stores than this besides
+// the streaming ones.
 constexpr int64_t kLeastSpared = 16;
-// Vectors that a choice encloses at least; a branch for each vector would cost
+// The minimum number of vectors per choice; a branch for each vector would cost
 // time.
 constexpr double kLeastVectors = 4;
 
@@ -26,8 +26,8 @@ class ChoicePlacer : public ir::Mutator {
   ir::Expr Mutate(const ir::Expr& expr) override { return expr; }
 
   struct Counts {
-    int64_t stores = 0;     // in the text
-    int64_t streaming = 0;  // of these
+    int64_t stores = 0;     // in the code
+    int64_t streaming = 0;  // the streaming ones
     double vectors = 0;     // streamed by one execution
   };
   Counts Count(const Stmt& stmt) const {

@@ -1,5 +1,5 @@
-// Where a loop that asks for streaming stores decides whether memory is
-// aligned.
+// Places the run-time choice, in a loop annotated for streaming stores, between
+// aligned and unaligned memory.
 //
 //   for tiles:                      for tiles:
 //     sums of a tile                  sums of a tile
@@ -19,11 +19,11 @@
 namespace tilefarm::codegen {
 
 // `body` with a choice by the variable `aligned` around each group of streaming
-// stores; both sides are the same statement. `vectors` returns how many whole
-// vectors a store streams, 0 if it does not stream. A choice encloses at least
-// four such vectors, and more code if necessary. Null if two copies of the
-// whole loop are better, because they add little code or the stores are too far
-// apart.
+// stores; both branches are the same statement. `vectors` returns how many
+// whole vectors a store streams, 0 if it does not stream. A choice encloses at
+// least four such vectors, and more code if necessary. Null if two copies of
+// the whole loop are better, because they add little code or the stores are too
+// far apart.
 ir::Stmt ChooseAtStores(
     const ir::Stmt& body, const ir::Var& aligned,
     const std::function<int64_t(const ir::StoreNode&)>& vectors);

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/runtime/embedded.h"
 #include "compiler/target/isa.h"
-#include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
 
@@ -50,7 +49,7 @@ absl::StatusOr<llvm::TargetMachine*> GetTargetMachine(
     }
     llvm::TargetOptions options;
     options.MCOptions.AsmVerbose = true;
-    // By default destructors would go to .dtors, which nothing runs.
+    // By default, destructors would go to .dtors, which is not run.
     options.UseInitArray = true;
     if (const target::Kind* kind = target::FindKind(target.kind)) {
       options.MCOptions.ABIName = std::string(kind->abi);
@@ -64,16 +63,6 @@ absl::StatusOr<llvm::TargetMachine*> GetTargetMachine(
     }
   }
   return machine.get();
-}
-
-bool HasFeature(const llvm::TargetMachine& machine, std::string_view name) {
-  const llvm::MCSubtargetInfo* subtarget = machine.getMCSubtargetInfo();
-  for (const auto& feature : subtarget->getAllProcessorFeatures()) {
-    if (name == feature.Key) {
-      return subtarget->getFeatureBits()[feature.Value];
-    }
-  }
-  return false;
 }
 
 }  // namespace tilefarm::codegen

@@ -75,7 +75,7 @@ bool HasApproximation(Intrinsic op, unsigned lanes) {
     case Intrinsic::kSin:
     case Intrinsic::kCos:
     case Intrinsic::kPow:
-      return lanes > 1;  // the library's scalars are as fast
+      return lanes > 1;  // the library's scalar functions are as fast
     default:
       return false;
   }
@@ -115,7 +115,7 @@ llvm::Value* VectorMath::LibraryCall(llvm::IRBuilder<>& builder, Intrinsic op,
   llvm::FunctionCallee callee = module_.getOrInsertFunction(
       name, llvm::FunctionType::get(element, parameters, false));
   if (auto* function = llvm::dyn_cast<llvm::Function>(callee.getCallee())) {
-    // Nobody reads errno here.
+    // Generated code does not read errno.
     function->setDoesNotAccessMemory();
     function->setDoesNotThrow();
     function->setWillReturn();
@@ -171,10 +171,10 @@ llvm::Function* VectorMath::Approximation(Intrinsic op, llvm::Type* type) {
   llvm::Value* result = nullptr;
   switch (op) {
     case Intrinsic::kExp:
-      result = EmitExp(builder, x, isa_);
+      result = EmitExp(builder, x, target_);
       break;
     case Intrinsic::kExp2:
-      result = EmitExp2(builder, x, isa_);
+      result = EmitExp2(builder, x, target_);
       break;
     case Intrinsic::kLog:
       result = EmitLog(builder, x);
@@ -189,13 +189,13 @@ llvm::Function* VectorMath::Approximation(Intrinsic op, llvm::Type* type) {
       result = EmitLog1p(builder, x);
       break;
     case Intrinsic::kTanh:
-      result = EmitTanh(builder, x, isa_);
+      result = EmitTanh(builder, x, target_);
       break;
     case Intrinsic::kSigmoid:
-      result = EmitSigmoid(builder, x, isa_);
+      result = EmitSigmoid(builder, x, target_);
       break;
     case Intrinsic::kErf:
-      result = EmitErf(builder, x, isa_);
+      result = EmitErf(builder, x, target_);
       break;
     case Intrinsic::kSin:
       partial = EmitSine(builder, x, 0);

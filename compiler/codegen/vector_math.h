@@ -1,7 +1,7 @@
 // Elementary functions on float32 vectors of any width, as LLVM IR.
 //
 // Each (function, lanes) becomes one internal function of the module, always
-// inlined, without tables and (but for rare arguments of pow, sin and cos)
+// inlined, without tables and (except for rare arguments of pow, sin and cos)
 // without branches. Results for infinities, NaN, zeros and subnormals are those
 // of C's functions, except the sign of NaN. runtime/README.md states the error
 // bounds; tests check them.
@@ -22,10 +22,10 @@ namespace tilefarm::codegen {
 
 class VectorMath {
  public:
-  VectorMath(llvm::Module& module, const VectorIsa& isa)
-      : module_(module), isa_(isa) {}
+  VectorMath(llvm::Module& module, const target::Capabilities& target)
+      : module_(module), target_(target) {}
 
-  // Null where `op` is not an elementary function (kSqrt, kAbs, ... are plain
+  // Null if `op` is not an elementary function (kSqrt, kAbs, ... are single
   // instructions). Arguments are float or double, scalars or vectors.
   llvm::Value* Emit(llvm::IRBuilder<>& builder, ir::Intrinsic op,
                     const std::vector<llvm::Value*>& args);
@@ -34,12 +34,12 @@ class VectorMath {
   llvm::Value* LibraryCall(llvm::IRBuilder<>& builder, ir::Intrinsic op,
                            const std::vector<llvm::Value*>& args);
   llvm::Function* Approximation(ir::Intrinsic op, llvm::Type* type);
-  // Calls the C library for all lanes: the out-of-line path for arguments
-  // that an approximation leaves out.
+  // Calls the C library for all lanes: the out-of-line path for arguments that
+  // an approximation does not support.
   llvm::Function* SlowPath(ir::Intrinsic op, llvm::Type* type);
 
   llvm::Module& module_;
-  VectorIsa isa_;
+  target::Capabilities target_;
 };
 
 }  // namespace tilefarm::codegen

@@ -7,6 +7,8 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "compiler/driver/draft_schedule.h"
+#include "compiler/driver/kept_floats.h"
+#include "compiler/driver/zero_terms.h"
 #include "compiler/ir/library_call.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/visitor.h"
@@ -17,8 +19,8 @@
 namespace tilefarm::driver {
 namespace {
 
-// The scheduled function under the user's names: function, symbol and
-// parameters. Structure, shapes and dtypes were found equal by the lookup.
+// The scheduled function with the user's names for function, symbol and
+// parameters. The lookup ensured equal structure, shapes and dtypes.
 absl::StatusOr<ir::PrimFuncPtr> WithUsersNames(const ir::PrimFunc& scheduled,
                                                const ir::PrimFunc& user) {
   if (scheduled.params.size() != user.params.size()) {
@@ -75,17 +77,26 @@ absl::StatusOr<ScheduledModule> ScheduleFromRecords(
     query.allow_stale = permissions.allow_stale;
     query.allow_library = permissions.allow_library;
     query.allow_emulated = permissions.allow_emulated;
+    if (permissions.strict_fp) query.keeps_floats = KeepsFloats;
     const absl::StatusOr<database::BestMatch> best = find(query);
     if (best.status().code() == absl::StatusCode::kNotFound) {
       TF_ASSIGN_OR_RETURN(
           ScheduledModule fallback,
           ScheduleByDefault(ir::IRModule{{function}}, target,
+                            permissions.floats(),
                             std::string(best.status().message())));
       result.module.functions.push_back(fallback.module.functions[0]);
       result.choices.push_back(std::move(fallback.choices[0]));
       continue;
     }
     TF_RETURN_IF_ERROR(best.status());
+    if (permissions.strict_fp &&
+        !KeepsFloats(best->record.program, best->record.trace)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the server's record of ", function->name,
+          " changes floats, although --strict-fp was asked for: the server is "
+          "older than this tunec"));
+    }
     absl::StatusOr<ir::PrimFuncPtr> scheduled =
         ReplayRecord(best->record, *function);
     if (!scheduled.ok()) {
@@ -106,11 +117,15 @@ absl::StatusOr<ScheduledModule> ScheduleFromRecords(
 
 absl::StatusOr<ScheduledModule> ScheduleByDefault(const ir::IRModule& module,
                                                   const target::Target& target,
+                                                  ir::FloatRule floats,
                                                   const std::string& reason) {
   ScheduledModule result;
   for (const ir::PrimFuncPtr& function : module.functions) {
     TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
-                        DraftSchedule(function, target));
+                        DraftSchedule(floats == ir::FloatRule::kAsWritten
+                                          ? WithZeroTermsApart(function)
+                                          : function,
+                                      target, floats));
     result.module.functions.push_back(scheduled.module().functions[0]);
     result.choices.push_back(
         {.function = function->name, .schedule = "default", .reason = reason});
@@ -120,12 +135,13 @@ absl::StatusOr<ScheduledModule> ScheduleByDefault(const ir::IRModule& module,
 
 absl::StatusOr<ScheduledModule> ScheduleByTrace(const ir::IRModule& module,
                                                 const target::Target& target,
+                                                ir::FloatRule floats,
                                                 const std::string& trace_text) {
   TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
                       schedule::Trace::Parse(trace_text));
-  TF_RETURN_IF_ERROR(schedule::CheckExtensions(trace, target.extensions));
+  TF_RETURN_IF_ERROR(schedule::CheckCapabilities(trace, target.capabilities));
   TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
-                      schedule::Replay(trace, module));
+                      schedule::Replay(trace, module, /*seed=*/0, floats));
   ScheduledModule result{scheduled.module(), {}};
   for (const ir::PrimFuncPtr& function : module.functions) {
     result.choices.push_back(

@@ -1,4 +1,4 @@
-// Which schedule each function of a module is built with.
+// Chooses the schedule for each function of a module.
 #ifndef TILEFARM_COMPILER_DRIVER_CHOOSE_SCHEDULE_H_
 #define TILEFARM_COMPILER_DRIVER_CHOOSE_SCHEDULE_H_
 
@@ -7,65 +7,79 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/ir/float_rule.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/target/target.h"
 #include "database/store.h"
 
 namespace tilefarm::driver {
 
-// What was decided for one function, and why.
+// The decision for one function, and its reason.
 struct Choice {
   std::string function;
   std::string schedule;  // "record", "default", "trace", "as-is"
-  std::string reason;    // for people
-  // Of a record:
+  std::string reason;    // for the user
+  // Only for records:
   std::string candidate_id;
   double median_seconds = 0;
-  // Kernels of libraries that it calls; the artifact needs them to load.
+  // The kernel libraries that it calls; the artifact needs them to load.
   std::vector<std::string> libraries;
 };
 
-// What the user permits beyond fresh records of our own code.
+// What the user permits in addition to records that are up to date and call no
+// library.
 struct Permissions {
   bool allow_stale = false;     // records of other compilers
   bool allow_library = false;   // calls of libraries' kernels
-  bool allow_emulated = false;  // where no record of a real device fits
+  bool allow_emulated = false;  // if no record of a real device fits
+  // For schedules without a record; those of records were verified.
+  bool allow_rounding = false;
+  bool strict_fp = false;  // only records that keep floats as written
+
+  // The rule for schedules without a record.
+  ir::FloatRule floats() const {
+    return allow_rounding ? ir::FloatRule::kMayDiffer
+                          : ir::FloatRule::kAsWritten;
+  }
 };
 
 struct ScheduledModule {
   ir::IRModule module;
-  std::vector<Choice> choices;  // one a function
+  std::vector<Choice> choices;  // one per function
 };
 
-// The best record for a query; NotFound where nothing may be used. The
-// database's or the server's.
+// Returns the best record for a query from the database or the server; NotFound
+// if there is no usable one.
 using FindBest = std::function<absl::StatusOr<database::BestMatch>(
     const database::BestQuery&)>;
 
-// The lookup names the device where the target was "host". Every function with
-// its best record's trace, replayed on the program text that the record holds;
-// names stay the user's. A function without a record gets the default schedule,
-// and `choices` says so. Errors of the lookup itself, and of a record that does
-// not replay, are returned.
+// Replays the trace of every function's best record on the program text of the
+// record; names stay the user's. If the target was "host", the lookup names the
+// device. A function without a record gets the default schedule, and `choices`
+// says so. Returns errors of the lookup itself, and of a record that does not
+// replay.
 absl::StatusOr<ScheduledModule> ScheduleFromRecords(
     const ir::IRModule& module, const target::Target& target,
     const std::string& fingerprint, const Permissions& permissions,
     const FindBest& find);
 
-// The schedule that is chosen without records (draft_schedule.h) for every
-// function.
+// Gives every function the schedule for functions without records
+// (draft_schedule.h); `floats` says what it may change.
 absl::StatusOr<ScheduledModule> ScheduleByDefault(const ir::IRModule& module,
                                                   const target::Target& target,
+                                                  ir::FloatRule floats,
                                                   const std::string& reason);
 
-// One trace, as text, applied to the module. InvalidArgument where it names an
-// intrinsic that the target lacks.
+// Applies one trace, as text, to the module. InvalidArgument if it names an
+// intrinsic that the target does not have; FailedPrecondition if `floats`
+// forbids it.
 absl::StatusOr<ScheduledModule> ScheduleByTrace(const ir::IRModule& module,
                                                 const target::Target& target,
+                                                ir::FloatRule floats,
                                                 const std::string& trace_text);
 
-// Fills in what the scheduled functions call of libraries. FailedPrecondition
-// where they do and it is not permitted.
+// Fills in which libraries the scheduled functions call. FailedPrecondition if
+// they call one without permission.
 absl::Status CheckLibraries(const Permissions& permissions,
                             ScheduledModule& scheduled);
 

@@ -16,29 +16,10 @@
 namespace tilefarm::driver {
 namespace {
 
-// Raised whenever the code made for some program changes: records of another
-// epoch are not taken for measurements of today's code. fingerprint_guard_test
-// fails where that was forgotten.
+// Must be increased when the generated code of any program changes: records of
+// other epochs are not used as measurements of the current code.
+// fingerprint_guard_test fails if this was forgotten.
 constexpr int kCodeGenerationEpoch = 11;
-
-absl::Status CheckSymbol(const std::string& symbol) {
-  const bool identifier =
-      !symbol.empty() && !std::isdigit(static_cast<unsigned char>(symbol[0])) &&
-      std::all_of(symbol.begin(), symbol.end(),
-                  [](unsigned char c) { return std::isalnum(c) || c == '_'; });
-  if (!identifier) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the symbol '", symbol, "' is no C identifier"));
-  }
-  const auto& names = codegen::SystemLibraries()[0].functions;
-  if (std::find(names.begin(), names.end(), symbol) != names.end()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the symbol '", symbol,
-                     "' is a function of the C library; choose "
-                     "another"));
-  }
-  return absl::OkStatus();
-}
 
 std::string SymbolOf(const ir::PrimFunc& function) {
   std::string symbol = function.name;
@@ -49,7 +30,7 @@ std::string SymbolOf(const ir::PrimFunc& function) {
   return symbol == "main" ? "tilefarm_main" : symbol;
 }
 
-// Every function before lowering, under its symbol.
+// All functions before lowering, with their symbols.
 absl::StatusOr<std::vector<codegen::LoweredFunction>> NameFunctions(
     const ir::IRModule& module, const CompileOptions& options) {
   if (module.functions.empty()) {
@@ -76,6 +57,25 @@ absl::StatusOr<std::vector<codegen::LoweredFunction>> NameFunctions(
 }
 
 }  // namespace
+
+absl::Status CheckSymbol(const std::string& symbol) {
+  const bool identifier =
+      !symbol.empty() && !std::isdigit(static_cast<unsigned char>(symbol[0])) &&
+      std::all_of(symbol.begin(), symbol.end(),
+                  [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+  if (!identifier) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the symbol '", symbol, "' is no C identifier"));
+  }
+  const auto& names = codegen::SystemLibraries()[0].functions;
+  if (std::find(names.begin(), names.end(), symbol) != names.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the symbol '", symbol,
+                     "' is a function of the C library; choose "
+                     "another"));
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<Artifact> Compile(const ir::IRModule& module,
                                  const CompileOptions& options) {
@@ -108,7 +108,7 @@ absl::StatusOr<Artifact> Compile(const ir::IRModule& module,
   TF_ASSIGN_OR_RETURN(const std::string object,
                       codegen::EmitObject(lowered, codegen_options));
   TF_ASSIGN_OR_RETURN(artifact.shared_object,
-                      codegen::LinkSharedObject(object, options.target));
+                      codegen::LinkSharedObject({&object, 1}, options.target));
   TF_ASSIGN_OR_RETURN(artifact.code_digest,
                       codegen::CodeDigest(artifact.shared_object));
   artifact.header = codegen::CHeader(described, options.target);

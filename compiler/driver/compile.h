@@ -1,5 +1,5 @@
-// Program text in, deployable library out: what tunec, tune-builder and the
-// tests call.
+// Compiles program text to a deployable library; called by tunec, tune-builder
+// and tests.
 #ifndef TILEFARM_COMPILER_DRIVER_COMPILE_H_
 #define TILEFARM_COMPILER_DRIVER_COMPILE_H_
 
@@ -15,29 +15,32 @@ namespace tilefarm::driver {
 
 struct CompileOptions {
   target::Target target;
-  // Name of the one function's symbol; empty: the function's own
-  // (global_symbol or name), "main" becoming "tilefarm_main".
+  // The symbol of the only function; empty: the function's own (global_symbol
+  // or name), where "main" becomes "tilefarm_main".
   std::string symbol;
 };
 
 struct Artifact {
   std::string shared_object;         // ELF bytes
   std::string header;                // C header text
-  std::vector<std::string> symbols;  // one a function
-  // By function: the parameters with SYMBOL_pack; where there are any, the
-  // artifact has SYMBOL_packed and SYMBOL_packed_bytes too (lower_function.h).
+  std::vector<std::string> symbols;  // one per function
+  // For each function, the parameters with SYMBOL_pack; if there are any, the
+  // artifact also has SYMBOL_packed and SYMBOL_packed_bytes (lower_function.h).
   std::vector<std::vector<int>> packed_parameters;
   std::string code_digest;  // SHA-256 of code, constants and symbol names
 };
 
-// Compiles every function exactly as scheduled. Byte-deterministic: the same
-// input gives the same artifact. Thread-safe but serialised inside (LLD).
-// InvalidArgument: an access that cannot be proven in bounds, an unsupported
-// construct; Internal: LLVM rejected our code.
+// Compiles every function exactly as scheduled. Deterministic: the same input
+// gives the same bytes. Thread-safe, but calls are serialised (LLD).
+// InvalidArgument: an access that cannot be proven in bounds, or an unsupported
+// construct. Internal: LLVM rejected the generated code.
 absl::StatusOr<Artifact> Compile(const ir::IRModule& module,
                                  const CompileOptions& options);
 
-// LLVM's version and our code-generation epoch: "llvm-19.1.7+tf1".
+// InvalidArgument: the text is no C identifier, or a function of the C library.
+absl::Status CheckSymbol(const std::string& symbol);
+
+// LLVM's version and the code-generation epoch: "llvm-19.1.7+tf1".
 std::string Fingerprint();
 
 }  // namespace tilefarm::driver

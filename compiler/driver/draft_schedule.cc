@@ -16,15 +16,15 @@
 namespace tilefarm::driver {
 namespace {
 
-// Looked at: points drawn, then neighbours of the best ones, round by round.
+// The number of random points, then of neighbours of the best in each round.
 constexpr int kDraws = 512;
 constexpr int kRounds = 8;
 constexpr int kNeighbours = 64;
 constexpr size_t kKept = 8;
-// A point that needs its program costs as much as fifty that do not.
+// Evaluating a point that needs its program costs as much as fifty others.
 constexpr int64_t kMaxReplays = 128;
 // The estimate ranks points of one sketch better than it compares them with
-// another program: only a clear gain counts.
+// another program, so only a clear gain counts.
 constexpr double kMargin = 0.9;
 
 struct Point {
@@ -32,7 +32,7 @@ struct Point {
   space::Candidate candidate;
 };
 
-// The best points of the space by the estimate, best first.
+// The best points of the space according to the estimate, best first.
 std::vector<Point> BestPoints(
     const std::shared_ptr<const space::DesignSpace>& space,
     const target::Target& target) {
@@ -73,10 +73,12 @@ double Cycles(const schedule::Schedule& schedule,
 }  // namespace
 
 absl::StatusOr<schedule::Schedule> DraftSchedule(
-    const ir::PrimFuncPtr& function, const target::Target& target) {
-  TF_ASSIGN_OR_RETURN(schedule::Schedule heuristic,
-                      space::DefaultSchedule(ir::IRModule{{function}}, target));
-  auto made = space::DesignSpace::Create(function, target);
+    const ir::PrimFuncPtr& function, const target::Target& target,
+    ir::FloatRule floats) {
+  TF_ASSIGN_OR_RETURN(
+      schedule::Schedule heuristic,
+      space::DefaultSchedule(ir::IRModule{{function}}, target, floats));
+  auto made = space::DesignSpace::Create(function, target, floats);
   if (!made.ok()) return heuristic;
   const std::shared_ptr<const space::DesignSpace> space = *std::move(made);
   const double bound = kMargin * Cycles(heuristic, target);

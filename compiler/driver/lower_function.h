@@ -1,4 +1,4 @@
-// One scheduled function as code generation takes it.
+// Lowers one scheduled function for code generation.
 #ifndef TILEFARM_COMPILER_DRIVER_LOWER_FUNCTION_H_
 #define TILEFARM_COMPILER_DRIVER_LOWER_FUNCTION_H_
 
@@ -11,8 +11,8 @@
 
 namespace tilefarm::driver {
 
-// Splits what may run ahead of time off (lower/split_prepack.h) and lowers the
-// parts. InvalidArgument: as both of them.
+// Splits off what may run ahead of time (lower/split_prepack.h) and lowers the
+// parts. InvalidArgument as for both steps.
 absl::StatusOr<codegen::LoweredFunction> LowerFunction(
     const ir::PrimFunc& function, const std::string& symbol,
     const target::Target& target);

@@ -41,6 +41,7 @@ FindBest BestOfServer(const transport::Endpoint& server) {
     request.set_allow_stale(query.allow_stale);
     request.set_allow_library(query.allow_library);
     request.set_allow_emulated(query.allow_emulated);
+    request.set_strict_fp(query.keeps_floats != nullptr);
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kTimeout);
     v1::BestResponse response;
@@ -49,7 +50,7 @@ FindBest BestOfServer(const transport::Endpoint& server) {
       if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
         TF_RETURN_IF_ERROR(transport::Diagnose(server));
       }
-      // gRPC's codes are Abseil's, number by number.
+      // gRPC's codes and Abseil's have the same numbers.
       return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                           absl::StrCat("server ", server.address, ": ",
                                        status.error_message()));

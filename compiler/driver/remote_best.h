@@ -1,4 +1,4 @@
-// The best record, asked of a tune-server.
+// Looks up the best record on a tune-server.
 #ifndef TILEFARM_COMPILER_DRIVER_REMOTE_BEST_H_
 #define TILEFARM_COMPILER_DRIVER_REMOTE_BEST_H_
 
@@ -7,9 +7,9 @@
 
 namespace tilefarm::driver {
 
-// Asks the server. Unavailable where it does not answer within ten seconds;
-// NotFound where it has no record that may be used; FailedPrecondition or
-// errors of transport::CheckEndpoint where the credentials are at fault.
+// Queries the server. Unavailable if it does not answer within ten seconds;
+// NotFound if it has no usable record; FailedPrecondition or errors of
+// transport::CheckEndpoint for wrong credentials.
 FindBest BestOfServer(const transport::Endpoint& server);
 
 }  // namespace tilefarm::driver

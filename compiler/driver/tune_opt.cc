@@ -2,9 +2,9 @@
 //
 //   tune-opt FILE [--trace FILE] [--target T] [--stage NAME] [--function F]
 //
-// Stages: parsed, scheduled (the trace applied), split (what packs layout-free
-// parameters as functions of their own), every stage of lowering, llvm (as
-// emitted), llvm-opt and asm. Golden tests pipe it into FileCheck.
+// Stages: parsed, scheduled (the trace applied), split (functions that pack
+// layout-free parameters split off), every stage of lowering, llvm (as
+// emitted), llvm-opt and asm. Golden tests pipe the output into FileCheck.
 // Exit codes: 0, 1 for a bad program or trace, 2 for bad usage.
 #include <CLI/CLI.hpp>
 #include <fstream>
@@ -39,7 +39,8 @@ struct Options {
   std::string function;
 };
 
-// What runs ahead of time cut out (lower/split_prepack.h).
+// The stage after splitting off what runs ahead of time
+// (lower/split_prepack.h).
 constexpr char kSplit[] = "split";
 
 std::vector<std::string> Stages() {

@@ -2,7 +2,8 @@
 //
 //   tunec PROGRAM --target T [--db FILE | --server ADDR | --trace FILE |
 //         --as-is] -o OUT.so [--symbol NAME] [--require-tuned]
-//         [--allow-stale] [--allow-library] [--header FILE] [--json]
+//         [--allow-stale] [--allow-library] [--allow-rounding | --strict-fp]
+//         [--header FILE] [--json]
 //
 // Exit codes: 0; 1 for a failure it reports (a bad program included); 2 for bad
 // usage; 3 where --require-tuned finds a function without a record.
@@ -24,9 +25,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "compiler/driver/choose_schedule.h"
 #include "compiler/driver/compile.h"
-#include "compiler/driver/remote_best.h"
+#include "compiler/driver/files.h"
+#include "compiler/driver/read_model.h"
+#include "compiler/driver/tunec_flags.h"
+#include "compiler/driver/tunec_model.h"
 #include "compiler/lower/check_program.h"
 #include "compiler/target/target.h"
 #include "database/migrations.h"
@@ -40,121 +43,23 @@ namespace tilefarm::driver {
 namespace {
 
 constexpr int kUsageError = 2;
-constexpr int kNothingFound = 3;
-
-struct Flags {
-  std::string program;
-  std::string target;
-  std::string db, server, trace;
-  transport::ClientSecurity security;
-  std::string output;
-  std::string header;
-  std::string symbol;
-  bool as_is = false;
-  bool require_tuned = false;
-  Permissions permissions;
-  bool json = false;
-};
-
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file) {
-    return absl::NotFoundError(
-        absl::StrCat("cannot read ", path, ": ", std::strerror(errno)));
-  }
-  return std::move(text).str();
-}
-
-// All or nothing: written beside the file, then renamed over it.
-absl::Status WriteFile(const std::string& path, const std::string& bytes,
-                       bool executable) {
-  const std::string temporary = absl::StrCat(path, ".tmp", getpid());
-  std::ofstream file(temporary, std::ios::binary);
-  file << bytes;
-  file.close();
-  std::error_code error;
-  if (file && executable) {
-    namespace fs = std::filesystem;
-    fs::permissions(
-        temporary,
-        fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec,
-        fs::perm_options::add, error);
-  }
-  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    const std::string reason = std::strerror(errno);
-    std::filesystem::remove(temporary, error);
-    return absl::UnavailableError(
-        absl::StrCat("cannot write ", path, ": ", reason));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<ScheduledModule> ChooseSchedule(const Flags& flags,
-                                               const ir::IRModule& module,
-                                               const target::Target& target) {
-  if (flags.as_is) {
-    ScheduledModule result{module, {}};
-    for (const ir::PrimFuncPtr& function : module.functions) {
-      result.choices.push_back(
-          {.function = function->name, .schedule = "as-is", .reason = "given"});
-    }
-    return result;
-  }
-  if (!flags.trace.empty()) {
-    TF_ASSIGN_OR_RETURN(const std::string trace, ReadFile(flags.trace));
-    return ScheduleByTrace(module, target, trace);
-  }
-  if (!flags.server.empty()) {
-    return ScheduleFromRecords(module, target, Fingerprint(), flags.permissions,
-                               BestOfServer({flags.server, flags.security}));
-  }
-  if (!flags.db.empty()) {
-    absl::StatusOr<std::unique_ptr<database::Store>> store =
-        database::Store::Open(flags.db, database::Store::Mode::kReadOnly);
-    if (!store.ok()) {
-      return absl::Status(store.status().code(),
-                          absl::StrCat("database ", flags.db, ": ",
-                                       std::string(store.status().message())));
-    }
-    return ScheduleFromRecords(module, target, Fingerprint(), flags.permissions,
-                               [&](const database::BestQuery& query) {
-                                 return (*store)->FindBest(query);
-                               });
-  }
-  return ScheduleByDefault(module, target, "no database was given");
-}
 
 // The exit code, or an error.
-absl::StatusOr<int> Run(const Flags& flags) {
+absl::StatusOr<int> Run(const TunecFlags& flags) {
+  if (IsModel(flags.program)) return RunModel(flags);
+  if (!flags.dims.empty() || !flags.run_inputs.empty() || !flags.save.empty() ||
+      !flags.print_after.empty() || !flags.dot.empty()) {
+    return absl::InvalidArgumentError(
+        "--dim, --run, --save, --print-after and --dot are for models (.onnx)");
+  }
   TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(flags.target));
   TF_ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.program));
   TF_ASSIGN_OR_RETURN(const ir::IRModule module,
                       lower::ReadProgram(text, flags.program));
   TF_ASSIGN_OR_RETURN(ScheduledModule scheduled,
                       ChooseSchedule(flags, module, target));
-  TF_RETURN_IF_ERROR(CheckLibraries(flags.permissions, scheduled));
-  bool all_tuned = true;
-  for (const Choice& choice : scheduled.choices) {
-    if (choice.schedule == "default") {
-      all_tuned = false;
-      std::cerr << "tunec: " << choice.function << ": default schedule, since "
-                << choice.reason << "\n";
-    } else if (choice.schedule == "record") {
-      std::cerr << "tunec: " << choice.function << ": record of "
-                << choice.median_seconds * 1e3 << " ms (" << choice.reason
-                << ")\n";
-    }
-    if (!choice.libraries.empty()) {
-      std::cerr << "tunec: " << choice.function << ": calls "
-                << absl::StrJoin(choice.libraries, ", ") << "\n";
-    }
-  }
-  if (flags.require_tuned && !all_tuned) {
-    std::cerr << "tunec: --require-tuned: nothing was built\n";
-    return kNothingFound;
-  }
+  TF_ASSIGN_OR_RETURN(const bool build, ReportChoices(flags, scheduled));
+  if (!build) return kNothingFound;
   CompileOptions options;
   options.target = target;
   options.symbol = flags.symbol;
@@ -197,7 +102,7 @@ absl::StatusOr<int> Run(const Flags& flags) {
 }
 
 int Main(int argc, char** argv) {
-  Flags flags;
+  TunecFlags flags;
   CLI::App app("Builds a program into a library with the best known schedule.",
                "tunec");
   app.set_version_flag("--version", [] {
@@ -206,7 +111,8 @@ int Main(int argc, char** argv) {
                         database::SchemaVersion(), "\nfingerprint ",
                         Fingerprint());
   });
-  app.add_option("program", flags.program, "program text")->required();
+  app.add_option("program", flags.program, "program text, or a model (.onnx)")
+      ->required();
   app.add_option("--target", flags.target, "KIND[:MODEL][,key=value...]")
       ->required();
   auto* db = app.add_option("--db", flags.db, "tuning database to look in");
@@ -224,7 +130,9 @@ int Main(int argc, char** argv) {
       if (a != b) a->excludes(b);
     }
   }
-  app.add_option("-o,--output", flags.output, "the shared object")->required();
+  auto* output = app.add_option("-o,--output", flags.output,
+                                "the shared object; --run, --print-after "
+                                "and --dot need none");
   app.add_option("--header", flags.header, "the C header; default: OUT.h");
   app.add_option("--symbol", flags.symbol, "symbol of the one function");
   app.add_flag("--require-tuned", flags.require_tuned,
@@ -236,6 +144,25 @@ int Main(int argc, char** argv) {
                "artifact then needs");
   app.add_flag("--allow-emulated", flags.permissions.allow_emulated,
                "also schedules timed by an emulator, where no other fits");
+  auto* allow_rounding = app.add_flag(
+      "--allow-rounding", flags.permissions.allow_rounding,
+      "default schedules may round differently than the program, and leave out "
+      "products with zeros that NaN or infinity would show in");
+  app.add_flag("--strict-fp", flags.permissions.strict_fp,
+               "no such schedules from records or --trace, either")
+      ->excludes(allow_rounding);
+  app.add_option("--dim", flags.dims,
+                 "NAME=SIZE: the size of an open dimension of the model");
+  auto* run =
+      app.add_option("--run", flags.run_inputs,
+                     "INPUT=FILE.npy for every input: run the model once");
+  app.add_option("--save", flags.save,
+                 "folder for the outputs of --run, one .npy file each");
+  auto* print_after = app.add_option(
+      "--print-after", flags.print_after,
+      "print the model's graph after import or one of its passes");
+  auto* dot = app.add_option("--dot", flags.dot,
+                             "write the optimised graph for Graphviz");
   app.add_flag("--json", flags.json, "describe the result on stdout");
   transport::RouteGrpcLog(LogLevel::kDebug);
   signal(SIGPIPE, SIG_IGN);  // a server that hangs up is an error to report
@@ -243,6 +170,11 @@ int Main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsageError;
+  }
+  if (output->count() + run->count() + print_after->count() + dot->count() ==
+      0) {
+    std::cerr << "tunec: --output is required\n";
+    return kUsageError;
   }
   const char* known_server = std::getenv("TUNE_SERVER");
   const bool way_given =

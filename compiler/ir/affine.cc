@@ -8,8 +8,8 @@
 namespace tilefarm::ir {
 namespace {
 
-// sum(coefficient * term) + constant; terms are variables and whatever is not
-// linear.
+// sum(coefficient * term) + constant; a term is a variable or any expression
+// that is not linear.
 struct Affine {
   std::vector<std::pair<Expr, int64_t>> terms;
   int64_t constant = 0;

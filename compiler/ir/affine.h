@@ -1,6 +1,6 @@
-// The little index arithmetic that the IR itself needs: differences of
-// expressions and bounds over loops. compiler/arith is the real thing; this
-// library must not depend on it.
+// The index arithmetic that the IR itself needs: differences of expressions and
+// bounds over loops. compiler/arith is more powerful, but depends on this
+// library.
 #ifndef TILEFARM_COMPILER_IR_AFFINE_H_
 #define TILEFARM_COMPILER_IR_AFFINE_H_
 
@@ -13,15 +13,15 @@
 
 namespace tilefarm::ir {
 
-// a - b where it is the same constant for all values of the variables.
+// a - b if it is the same constant for all values of the variables.
 std::optional<int64_t> ConstDifference(const Expr& a, const Expr& b);
 
 // Inclusive constant bounds of variables.
 using VarBounds =
     std::unordered_map<const VarNode*, std::pair<int64_t, int64_t>>;
 
-// Inclusive bounds of `expr` over the variables in `bounds`, in terms of the
-// other ones; nullopt where they are not known to be monotone.
+// Inclusive bounds of `expr` over the variables in `bounds`, as expressions of
+// the other variables; nullopt if `expr` is not known to be monotone.
 std::optional<std::pair<Expr, Expr>> BoundsOver(const Expr& expr,
                                                 const VarBounds& bounds);
 

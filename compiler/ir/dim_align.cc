@@ -44,7 +44,7 @@ std::optional<std::vector<int64_t>> PaddedStrides(const BufferNode& buffer,
                                                   const Limits& limits) {
   if (!buffer.strides.empty()) return buffer.strides;
   std::vector<int64_t> strides(buffer.shape.size(), 1);
-  // One limit for every stride: nothing below can overflow.
+  // The same limit for every stride: nothing below can overflow.
   const __int128 most = limits.max_buffer_bytes / buffer.dtype.bytes();
   __int128 elements = 1;
   for (size_t i = strides.size(); i-- > 0;) {

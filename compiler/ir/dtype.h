@@ -11,8 +11,8 @@ namespace tilefarm::ir {
 
 enum class TypeCode : uint8_t { kInt, kUInt, kFloat, kBFloat };
 
-// A value type. bool is a one-bit unsigned integer that takes one byte in
-// memory. Programs have one lane; only lowering makes vectors.
+// A value type. bool is a one-bit unsigned integer that uses one byte of
+// memory. Types in programs have one lane; only lowering makes vectors.
 struct DataType {
   TypeCode code = TypeCode::kInt;
   uint8_t bits = 64;
@@ -29,7 +29,7 @@ struct DataType {
   }
   static constexpr DataType BFloat16() { return {TypeCode::kBFloat, 16, 1}; }
   static constexpr DataType Bool() { return {TypeCode::kUInt, 1, 1}; }
-  // Loop variables, extents and indices.
+  // The type of loop variables, extents and indices.
   static constexpr DataType Index() { return Int(64); }
 
   bool is_bool() const { return code == TypeCode::kUInt && bits == 1; }
@@ -52,7 +52,7 @@ struct DataType {
   // "float32", "bool", "bfloat16"; vectors as "float32x8".
   std::string ToString() const;
   // The dtypes of the language (float16/32/64, bfloat16, int8/16/32/64,
-  // uint8/16/32/64, bool) without lanes; nullopt for anything else.
+  // uint8/16/32/64, bool) without lanes; nullopt for other texts.
   static std::optional<DataType> Parse(std::string_view text);
 
   bool operator==(const DataType&) const = default;

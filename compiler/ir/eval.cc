@@ -159,7 +159,7 @@ OffsetEval EvalCompiler::Offset(const Buffer& buffer,
   out.buffer_ = buffer;
   for (const Expr& index : indices) out.indices_.push_back(Int(index));
   if (indices.size() == 1 && buffer->ndim() != 1) {
-    // Lowered code sees every buffer as flat.
+    // Lowered code accesses every buffer as flat.
     out.extents_ = {buffer->memory_elements()};
     out.strides_ = {1};
     return out;
@@ -350,7 +350,7 @@ IntEvalPtr EvalCompiler::IntCall(const CallNode& node) {
     default:
       break;
   }
-  // The remaining ones are functions of floats; the verifier has said so.
+  // The others are float functions, as the verifier has checked.
   return MakeInt([](Frame& frame) {
     frame.Fail(absl::StatusCode::kInvalidArgument,
                "a function of floats has an integer dtype");
@@ -368,6 +368,7 @@ IntEvalPtr EvalCompiler::Int(const Expr& expr) {
     case ExprKind::kIntConst:
       return MakeInt([value = *AsInt(expr)](Frame&) { return value; });
     case ExprKind::kFloatConst:
+    case ExprKind::kMachineOp:
       break;
     case ExprKind::kBinary:
       return IntBinary(*As<BinaryNode>(expr));

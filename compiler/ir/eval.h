@@ -18,8 +18,8 @@
 
 namespace tilefarm::ir {
 
-// What a running program has. The first error wins; evaluation goes on with
-// zeros until the next statement looks at `failed`.
+// The state of a running program. The first error is kept; evaluation continues
+// with zeros until the next statement checks `failed`.
 struct Frame {
   std::vector<int64_t> ints;     // by variable slot
   std::vector<double> floats;    // by variable slot
@@ -44,16 +44,16 @@ struct FloatEval {
 using IntEvalPtr = std::unique_ptr<IntEval>;
 using FloatEvalPtr = std::unique_ptr<FloatEval>;
 
-// An expression of either kind; bools and integers are kept as int64,
-// unsigned 64-bit ones as their bits.
+// An expression of either kind; bools and integers are int64, unsigned 64-bit
+// integers as their bits.
 struct AnyEval {
   IntEvalPtr integer;
   FloatEvalPtr real;
   DataType dtype;
 };
 
-// An element's place. `Eval` gives its offset in memory in elements, or -1
-// after an access out of bounds, which it reports.
+// The address of an element. `Eval` gives its offset in memory in elements, or
+// -1 after an access out of bounds, which it reports.
 class OffsetEval {
  public:
   int64_t Eval(Frame& frame) const;
@@ -67,7 +67,7 @@ class OffsetEval {
   int64_t start_ = 0;
 };
 
-// Compiles expressions; owns the numbering of slots.
+// Compiles expressions and numbers variable and buffer slots.
 class EvalCompiler {
  public:
   int Slot(const VarNode* var);
@@ -92,7 +92,7 @@ class EvalCompiler {
   std::unordered_map<const BufferNode*, int> buffers_;
 };
 
-// Elements in memory; any alignment. Float dtypes only for the double ones.
+// Elements in memory, of any alignment. Those with double are for floats only.
 int64_t ReadInt(const std::byte* data, int64_t index, DataType dtype);
 double ReadFloat(const std::byte* data, int64_t index, DataType dtype);
 void WriteInt(std::byte* data, int64_t index, DataType dtype, int64_t value);

@@ -1,5 +1,5 @@
-// Expressions of floating-point dtypes. Everything but float64 computes in
-// float32, rounding each operation.
+// Expressions of floating-point dtypes. All but float64 compute in float32 and
+// round each operation.
 #include <cmath>
 #include <utility>
 
@@ -69,13 +69,13 @@ FloatEvalPtr EvalCompiler::FloatCall(const CallNode& node) {
       const double x = a->Eval(frame);
       const double y = b->Eval(frame);
       const double z = c->Eval(frame);
-      // In float it must be rounded once, not through double.
+      // A float result must be rounded once, so do not compute it in double.
       return single ? std::fma(static_cast<float>(x), static_cast<float>(y),
                                static_cast<float>(z))
                     : std::fma(x, y, z);
     });
   }
-  // In double, then rounded: at most one unit in the last place from exact.
+  // Computed in double, then rounded: at most one ulp from the exact value.
   const auto round = [single](double value) {
     return single ? static_cast<float>(value) : value;
   };

@@ -1,4 +1,4 @@
-// Elements in memory.
+// Reads and writes elements in memory.
 #include <cstring>
 
 #include "compiler/ir/eval.h"

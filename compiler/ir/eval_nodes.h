@@ -30,7 +30,7 @@ FloatEvalPtr MakeFloat(F f) {
   return std::make_unique<FloatNode<F>>(std::move(f));
 }
 
-// Everything but float64 computes in float32.
+// All dtypes but float64 compute in float32.
 inline bool IsSingle(DataType dtype) { return dtype.bits < 64; }
 
 inline bool IsUnsigned64(DataType dtype) {

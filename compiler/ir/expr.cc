@@ -14,27 +14,18 @@ struct IntrinsicInfo {
 };
 
 // In the order of the enum.
-constexpr std::array<IntrinsicInfo, 43> kIntrinsics = {{
-    {"if_then_else", 3},  {"exp", 1},          {"exp2", 1},
-    {"log", 1},           {"log2", 1},         {"log10", 1},
-    {"log1p", 1},         {"sqrt", 1},         {"rsqrt", 1},
-    {"tanh", 1},          {"sigmoid", 1},      {"erf", 1},
-    {"sin", 1},           {"cos", 1},          {"tan", 1},
-    {"sinh", 1},          {"cosh", 1},         {"atan", 1},
-    {"asin", 1},          {"acos", 1},         {"atan2", 2},
-    {"pow", 2},           {"abs", 1},          {"floor", 1},
-    {"ceil", 1},          {"round", 1},        {"nearbyint", 1},
-    {"trunc", 1},         {"fma", 3},          {"copysign", 2},
-    {"isnan", 1},         {"isinf", 1},        {"popcount", 1},
-    {"clz", 1},           {"dot_product", 3},  {"tile_product", 5},
-    {"library_gemm", 16}, {"interleave", 2},   {"transposed", 2},
-    {"lane_sum", 1},      {"lane_product", 1}, {"lane_min", 1},
-    {"lane_max", 1},
+constexpr std::array<IntrinsicInfo, 34> kIntrinsics = {{
+    {"if_then_else", 3}, {"exp", 1},      {"exp2", 1},      {"log", 1},
+    {"log2", 1},         {"log10", 1},    {"log1p", 1},     {"sqrt", 1},
+    {"rsqrt", 1},        {"tanh", 1},     {"sigmoid", 1},   {"erf", 1},
+    {"sin", 1},          {"cos", 1},      {"tan", 1},       {"sinh", 1},
+    {"cosh", 1},         {"atan", 1},     {"asin", 1},      {"acos", 1},
+    {"atan2", 2},        {"pow", 2},      {"abs", 1},       {"floor", 1},
+    {"ceil", 1},         {"round", 1},    {"nearbyint", 1}, {"trunc", 1},
+    {"fma", 3},          {"copysign", 2}, {"isnan", 1},     {"isinf", 1},
+    {"popcount", 1},     {"clz", 1},
 }};
-static_assert(kIntrinsics.size() ==
-              static_cast<size_t>(Intrinsic::kLaneMax) + 1);
-// Those that programs may name.
-constexpr size_t kNamedIntrinsics = static_cast<size_t>(Intrinsic::kClz) + 1;
+static_assert(kIntrinsics.size() == static_cast<size_t>(Intrinsic::kClz) + 1);
 
 bool IsLogical(BinaryOp op) {
   return op == BinaryOp::kAnd || op == BinaryOp::kOr;
@@ -49,7 +40,7 @@ int64_t WrapToWidth(int64_t value, DataType dtype) {
                          : static_cast<int64_t>(up) >> shift;
 }
 
-// Constants of 64-bit unsigned type are left alone: their order and division
+// Does not fold constants of 64-bit unsigned type: their order and division
 // differ from the signed ones computed here.
 std::optional<int64_t> EvalInt(BinaryOp op, int64_t a, int64_t b) {
   int64_t out;
@@ -201,7 +192,7 @@ Expr FoldBinary(BinaryOp op, Expr a, Expr b) {
     const DataType result = boolean ? DataType::Bool() : dtype;
     if (const auto value = EvalInt(op, *x, *y)) {
       const int64_t wrapped = WrapToWidth(*value, result);
-      // Signed overflow of narrow types is left for code generation.
+      // The overflow of narrow signed types is left to code generation.
       if (wrapped == *value || result.is_uint()) {
         return IntConst(wrapped, result);
       }
@@ -280,10 +271,6 @@ Expr MakeCall(Intrinsic op, std::vector<Expr> args) {
   DataType dtype = args.back()->dtype;
   if (op == Intrinsic::kIsNan || op == Intrinsic::kIsInf) {
     dtype = DataType::Bool().with_lanes(dtype.lanes);
-  } else if (op == Intrinsic::kInterleave) {
-    dtype = dtype.with_lanes(2 * dtype.lanes);
-  } else if (op >= Intrinsic::kLaneSum) {
-    dtype = dtype.element();
   }
   return std::make_shared<const CallNode>(op, std::move(args), dtype);
 }
@@ -382,7 +369,7 @@ std::string_view IntrinsicName(Intrinsic op) {
 }
 
 std::optional<Intrinsic> FindIntrinsic(std::string_view name) {
-  for (size_t i = 0; i < kNamedIntrinsics; ++i) {
+  for (size_t i = 0; i < kIntrinsics.size(); ++i) {
     if (kIntrinsics[i].name == name) return static_cast<Intrinsic>(i);
   }
   return std::nullopt;

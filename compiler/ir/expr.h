@@ -9,7 +9,8 @@
 // int64 unless their context gives them another type.
 //
 // The language is closed: everything a program can compute is one of the
-// kinds below or an intrinsic of `Intrinsic`.
+// kinds below or an intrinsic of `Intrinsic`. Lowered code has some kinds of
+// its own.
 #ifndef TILEFARM_COMPILER_IR_EXPR_H_
 #define TILEFARM_COMPILER_IR_EXPR_H_
 
@@ -39,6 +40,7 @@ enum class ExprKind : uint8_t {
   // Lowered code only:
   kRamp,
   kBroadcast,
+  kMachineOp,  // machine_op.h
 };
 
 enum class BinaryOp : uint8_t {
@@ -103,31 +105,6 @@ enum class Intrinsic : uint8_t {
   kIsInf,
   kPopcount,
   kClz,
-  // Lowered programs alone have those from here on; the language does not.
-  //
-  // (a, b, sums): adds to lane i of `sums` the products of the i-th groups of
-  // `a` and `b`, four bytes or two 16-bit numbers a group. An operand of one
-  // group means that group for every lane. Both are loads.
-  kDotProduct,
-  // (a, a_rows, b, b_rows, sums): the product of two tiles of a matrix unit,
-  // added to `sums`, 16 rows of 16 lanes. A row of a tile is 64 bytes of groups
-  // as above; row i of a holds the groups for row i of the sums, row k of b the
-  // k-th groups for their columns. `a` and `b` are loads of a tile's first
-  // element, its rows lie `a_rows` and `b_rows` elements apart.
-  kTileProduct,
-  // A matrix product by a library: library_call.h. An effect, no value.
-  kLibraryGemm,
-  // (a, b): lane 0 of a, lane 0 of b, lane 1 of a, ...
-  kInterleave,
-  // (row, tile): `tile` loads the first elements of n rows of n side by side,
-  // n lanes; each lane's value is the `row`-th element of its row instead. All
-  // of the tile's elements are there.
-  kTransposed,
-  // One number from the lanes of a vector, combined in halves.
-  kLaneSum,
-  kLaneProduct,
-  kLaneMin,
-  kLaneMax,
 };
 
 struct ExprNode {

@@ -18,14 +18,14 @@ inline uint16_t FloatToHalf(float value) {
   if (magnitude < 0x33000000) return static_cast<uint16_t>(sign);
   const int exponent = static_cast<int>(magnitude >> 23) - 127;
   const uint32_t fraction = (magnitude & 0x7FFFFF) | 0x800000;
-  // Subnormals lose more of the fraction.
+  // Subnormals have fewer fraction bits.
   const int drop = exponent < -14 ? 13 + (-14 - exponent) : 13;
   uint32_t out = fraction >> drop;
   const uint32_t rest = fraction & ((1u << drop) - 1);
   const uint32_t half = 1u << (drop - 1);
   if (rest > half || (rest == half && (out & 1) != 0)) ++out;
   if (exponent >= -14) {
-    // The implicit bit adds one to the exponent field, rounding may carry.
+    // The implicit bit adds one to the exponent field; rounding may carry.
     out += static_cast<uint32_t>(exponent + 14) << 10;
   }
   return static_cast<uint16_t>(sign | out);

@@ -11,13 +11,14 @@ int64_t LowestInt(DataType type) {
   return type.bits == 64 ? INT64_MIN : -(int64_t{1} << (type.bits - 1));
 }
 
-// As the bit pattern that IntConst stores.
+// The bit pattern that IntConst stores.
 int64_t HighestInt(DataType type) {
   const int bits = type.is_int() ? type.bits - 1 : type.bits;
   return bits == 64 ? -1 : static_cast<int64_t>((uint64_t{1} << bits) - 1);
 }
 
-// The largest finite value.
+}  // namespace
+
 double HighestFloat(DataType type) {
   if (type == DataType::BFloat16()) return 0x1.FEp127;
   switch (type.bits) {
@@ -29,8 +30,6 @@ double HighestFloat(DataType type) {
       return std::numeric_limits<double>::max();
   }
 }
-
-}  // namespace
 
 bool IsIdentity(BinaryOp op, const Expr& identity) {
   if (const auto* value = As<IntConstNode>(identity)) {

@@ -1,5 +1,5 @@
-// Identities of commutative, associative operations: combined with one, every
-// value stays what it is.
+// Identities of commutative, associative operations: combining one with a value
+// gives that value.
 #ifndef TILEFARM_COMPILER_IR_IDENTITY_H_
 #define TILEFARM_COMPILER_IR_IDENTITY_H_
 
@@ -7,9 +7,12 @@
 
 namespace tilefarm::ir {
 
-// Whether `value` is a constant that is the identity of `op`. In min and max of
-// floats the lowest (highest) finite value counts as one beside infinity.
+// Whether `value` is a constant that is the identity of `op`. For min (max) of
+// floats, the highest (lowest) finite value also counts, besides infinity.
 bool IsIdentity(BinaryOp op, const Expr& value);
+
+// The largest finite value of a type of floats.
+double HighestFloat(DataType type);
 
 }  // namespace tilefarm::ir
 

@@ -14,7 +14,7 @@
 namespace tilefarm::ir {
 namespace {
 
-// A statement, compiled. False once the frame has failed.
+// A compiled statement. Returns false once the frame has failed.
 struct Action {
   virtual ~Action() = default;
   virtual bool Run(Frame& frame) const = 0;
@@ -49,7 +49,7 @@ struct StoreAction : Action {
       Write(frame, at, real, integer);
       return true;
     }
-    // All lanes are read before any is written.
+    // Read all lanes before writing any.
     struct Lane {
       int64_t at;
       double real;
@@ -83,13 +83,14 @@ struct ForAction : Action {
   IntEvalPtr min, extent;
   size_t slot;
   ActionPtr body;
+  bool backwards = false;
 
   bool Run(Frame& frame) const override {
     const int64_t first = min->Eval(frame);
     const int64_t count = extent->Eval(frame);
     if (frame.failed) return false;
     for (int64_t i = 0; i < count; ++i) {
-      frame.ints[slot] = first + i;
+      frame.ints[slot] = first + (backwards ? count - 1 - i : i);
       if (!Step(frame) || !body->Run(frame)) return false;
     }
     return true;
@@ -147,7 +148,7 @@ struct EvaluateAction : Action {
   }
 };
 
-// Workspace, filled so that reading before writing shows: NaN, or 0x7f...
+// Workspace, filled with NaN or 0x7f... so that uninitialised reads show.
 struct Workspace {
   size_t slot;
   Buffer buffer;
@@ -219,8 +220,8 @@ struct BlockAction : Action {
 
 class ActionCompiler {
  public:
-  explicit ActionCompiler(std::optional<std::byte> workspace_fill)
-      : workspace_fill_(workspace_fill) {}
+  explicit ActionCompiler(const InterpretOptions& options)
+      : options_(options) {}
 
   EvalCompiler eval;
 
@@ -235,6 +236,9 @@ class ActionCompiler {
         out->extent = eval.Int(node.extent);
         out->slot = static_cast<size_t>(eval.Slot(node.var.get()));
         out->body = Compile(node.body);
+        out->backwards = options_.reverse_concurrent_loops &&
+                         (node.for_kind == ForKind::kParallel ||
+                          node.for_kind == ForKind::kVectorized);
         return out;
       }
       case StmtKind::kBlock:
@@ -271,7 +275,7 @@ class ActionCompiler {
         const auto& node = *As<AllocNode>(stmt);
         auto out = std::make_unique<AllocAction>();
         out->workspace = {static_cast<size_t>(eval.Slot(node.buffer.get())),
-                          node.buffer, workspace_fill_};
+                          node.buffer, options_.workspace_fill};
         out->body = Compile(node.body);
         return out;
       }
@@ -308,14 +312,14 @@ class ActionCompiler {
     }
     for (const Buffer& buffer : node.allocs) {
       out->workspaces.push_back({static_cast<size_t>(eval.Slot(buffer.get())),
-                                 buffer, workspace_fill_});
+                                 buffer, options_.workspace_fill});
     }
     if (node.init != nullptr) out->init = Compile(node.init);
     out->body = Compile(node.body);
     return out;
   }
 
-  const std::optional<std::byte> workspace_fill_;
+  const InterpretOptions& options_;
 };
 
 }  // namespace
@@ -328,7 +332,7 @@ absl::Status Interpret(const PrimFunc& function,
         absl::StrCat("'", function.name, "' takes ", function.params.size(),
                      " buffers, not ", buffers.size()));
   }
-  ActionCompiler compiler(options.workspace_fill);
+  ActionCompiler compiler(options);
   for (size_t i = 0; i < buffers.size(); ++i) {
     const BufferNode& param = *function.params[i];
     const int64_t bytes = param.memory_elements() * param.dtype.bytes();

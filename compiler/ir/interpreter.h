@@ -1,5 +1,5 @@
 // The reference semantics of a program, executed one element at a time. Slow;
-// the yardstick of tests.
+// tests compare with it.
 #ifndef TILEFARM_COMPILER_IR_INTERPRETER_H_
 #define TILEFARM_COMPILER_IR_INTERPRETER_H_
 
@@ -17,9 +17,13 @@ namespace tilefarm::ir {
 struct InterpretOptions {
   // Bounds the number of statements executed (ResourceExhausted).
   int64_t max_steps = int64_t{1} << 32;
-  // Every byte of fresh workspace; without it NaN in floats, 0x7f in the rest.
-  // A program whose results depend on it reads what nothing wrote.
+  // The value of every byte of new workspace; by default NaN for floats and
+  // 0x7f for others. If the results depend on it, the program reads
+  // uninitialised memory.
   std::optional<std::byte> workspace_fill = std::nullopt;
+  // Parallel and vectorized loops run from the last iteration to the first. A
+  // program whose results depend on it has iterations that are not independent.
+  bool reverse_concurrent_loops = false;
 };
 
 // Runs `function` (scheduled or not; loops of every kind run serially) on raw

@@ -1,4 +1,4 @@
-// Parameters that are constant in use and may be laid out ahead of time:
+// Parameters that are constant across calls and may be packed ahead of time:
 //
 //   T.func_attr({"layout_free_buffers": [1, 2]})   parameters 1 and 2
 #ifndef TILEFARM_COMPILER_IR_LAYOUT_FREE_H_
@@ -13,12 +13,12 @@ namespace tilefarm::ir {
 
 inline constexpr char kLayoutFreeBuffers[] = "layout_free_buffers";
 
-// The declared parameters, ascending; empty where none are. InvalidArgument:
-// the attribute is no list of numbers of different parameters.
+// The declared parameters, ascending; empty if there are none. InvalidArgument:
+// the attribute is not a list of indices of different parameters.
 absl::StatusOr<std::vector<int>> LayoutFreeParams(const PrimFunc& function);
 
-// Whether `buffer` is a declared parameter; false where the attribute is not
-// well-formed.
+// Whether `buffer` is a declared parameter; false if the attribute is
+// malformed.
 bool IsLayoutFree(const PrimFunc& function, const BufferNode* buffer);
 
 // InvalidArgument: as above, or the function writes a declared parameter.

@@ -20,7 +20,7 @@ int HexValue(char c) {
   return -1;
 }
 
-// Bytes of the well-formed UTF-8 sequence at `at`; 0 where there is none.
+// The length of the well-formed UTF-8 sequence at `at`; 0 if there is none.
 size_t Utf8Length(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
@@ -44,7 +44,7 @@ size_t Utf8Length(std::string_view text, size_t at) {
   return 0;
 }
 
-// A line for people: one column a code point, nothing that moves the cursor.
+// A printable line: one column per code point, without control characters.
 std::string Displayable(std::string_view line) {
   std::string out;
   for (size_t i = 0; i < line.size();) {
@@ -114,7 +114,7 @@ class Lexer {
     while (!AtLineEnd()) ++at_;
   }
 
-  // One physical line. Inside brackets, indentation and ends mean nothing.
+  // One physical line. Inside brackets, indentation and line ends are ignored.
   absl::Status Line() {
     const size_t start = at_;
     while (Peek() == ' ') ++at_;
@@ -325,7 +325,7 @@ absl::Status SourceText::Error(size_t offset, std::string_view message) const {
   std::string suffix;
   if (offset - begin > kBefore) {
     begin = offset - kBefore;
-    // Not in the middle of a code point.
+    // Do not start in the middle of a code point.
     while (begin < offset && (text_[begin] & 0xC0) == 0x80) ++begin;
     prefix = "...";
   }

@@ -1,5 +1,5 @@
-// Text -> tokens of the TVMScript dialect, with Python's indentation rules. For
-// the parsers of programs and of traces.
+// Splits text of the TVMScript dialect into tokens, with Python's indentation
+// rules. For the parsers of programs and of traces.
 #ifndef TILEFARM_COMPILER_IR_LEXER_H_
 #define TILEFARM_COMPILER_IR_LEXER_H_
 
@@ -26,15 +26,15 @@ enum class TokenKind : uint8_t {
   kEnd,
 };
 
-// Twelve bytes, since a program may have millions of them; the text is found
-// through SourceText.
+// Only twelve bytes, since a program may have millions of tokens; SourceText
+// gives the text.
 struct Token {
   uint32_t offset;
   uint32_t length;
   TokenKind kind;
 };
 
-// The program's text and the one place where errors get their position.
+// The program's text; the only place that adds positions to errors.
 class SourceText {
  public:
   SourceText(std::string_view text, std::string_view file_name)
@@ -45,7 +45,7 @@ class SourceText {
     return text_.substr(token.offset, token.length);
   }
   // InvalidArgument in the format of parser.h. Long lines are cut around the
-  // caret, bytes that a terminal cannot show are replaced.
+  // caret, and bytes that a terminal cannot show are replaced.
   absl::Status Error(size_t offset, std::string_view message) const;
 
  private:
@@ -54,11 +54,11 @@ class SourceText {
 };
 
 // The tokens, ending with kEnd. Every error has a position. Brackets nest at
-// most limits.max_nesting deep; comments and lines without tokens vanish.
+// most limits.max_nesting deep; comments and empty lines produce no tokens.
 absl::StatusOr<std::vector<Token>> Tokenize(const SourceText& source,
                                             const Limits& limits);
 
-// The value of a string token, escapes resolved.
+// The value of a string token, with escapes resolved.
 absl::StatusOr<std::string> StringValue(const SourceText& source,
                                         const Token& token);
 

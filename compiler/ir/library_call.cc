@@ -23,14 +23,14 @@ absl::Status No(std::string_view reason) {
   return absl::FailedPreconditionError(std::string(reason));
 }
 
-// How far one step of each of the block's variables moves an access.
+// One access: how far a step of each block variable moves it.
 struct Access {
   const LoadNode* load = nullptr;
   std::vector<int64_t> strides;  // by position in the block's iters; 0: unused
 };
 
-// The variables of one role (rows, columns, sums, batch) as one: extent, and
-// stride in each access that has it.
+// The variables of one role (rows, columns, sums, batch), fused: the extent,
+// and the stride in each access that uses them.
 struct Role {
   int64_t extent = 1;
   int64_t strides[3] = {0, 0, 0};  // of a, b, c
@@ -119,7 +119,8 @@ absl::StatusOr<Product> ReadProduct(const BlockNode& block) {
   return result;
 }
 
-// The variables as one, which walks each access in even steps.
+// Fuses the variables; fails if the result does not have a constant stride in
+// each access.
 absl::StatusOr<Role> Collapse(const BlockNode& block,
                               const std::vector<int>& iters,
                               const Product& product, std::string_view what) {
@@ -133,7 +134,7 @@ absl::StatusOr<Role> Collapse(const BlockNode& block,
         {*AsInt(block.iters[i].dom.extent),
          {product.a.strides[i], product.b.strides[i], product.c.strides[i]}});
   }
-  // Innermost first, by the first access that has them all.
+  // Sort innermost first, by the first access that uses all of them.
   std::sort(parts.begin(), parts.end(), [](const Part& x, const Part& y) {
     return std::max({x.strides[0], x.strides[1]}) <
            std::max({y.strides[0], y.strides[1]});
@@ -158,8 +159,8 @@ struct Layout {
   int64_t leading = 1;
 };
 
-// rows x columns with these strides as a row-major matrix or the transpose of
-// one.
+// The layout of a matrix of rows x columns with these strides: row-major, or
+// the transpose of a row-major one.
 absl::StatusOr<Layout> LayoutOf(int64_t rows, int64_t row_stride,
                                 int64_t columns, int64_t column_stride,
                                 std::string_view name) {
@@ -247,7 +248,7 @@ absl::StatusOr<GemmForm> MatchGemm(const BlockNode& block) {
   TF_ASSIGN_OR_RETURN(Role k, Collapse(block, of_k, product, "sums"));
   TF_ASSIGN_OR_RETURN(Role batch,
                       Collapse(block, of_batch, product, "batches"));
-  // Where the output's columns are contiguous: the transposed product.
+  // If the output's columns are contiguous, compute the transposed product.
   if ((n.extent > 1 && n.strides[2] != 1) ||
       (n.extent == 1 && m.strides[2] == 1)) {
     std::swap(product.a, product.b);
@@ -296,7 +297,7 @@ absl::Status CheckLibraryNest(const BlockNode& block,
   };
   size_t bound = 0;
   for (const IterVar& iter : block.iters) {
-    // Loops of one iteration may have been dissolved.
+    // Loops of one iteration may have been removed.
     if (IsConstInt(iter.binding, 0) && IsConstInt(iter.dom.extent, 1)) continue;
     const ForNode* loop = loop_of(iter);
     if (loop == nullptr || AsInt(loop->extent) != AsInt(iter.dom.extent)) {
@@ -322,15 +323,15 @@ Stmt MakeGemmCall(int kernel, const GemmForm& form) {
         form.batch_a, form.batch_b, form.batch_c}) {
     args.push_back(IntConst(number));
   }
-  return std::make_shared<const EvaluateNode>(std::make_shared<const CallNode>(
-      Intrinsic::kLibraryGemm, std::move(args), DataType::Index()));
+  return std::make_shared<const EvaluateNode>(
+      MakeMachineOp(MachineOp::kLibraryGemm, std::move(args)));
 }
 
-const CallNode* AsGemmCall(const Stmt& stmt) {
+const MachineOpNode* AsGemmCall(const Stmt& stmt) {
   const auto* evaluate = As<EvaluateNode>(stmt);
   const auto* call =
-      evaluate == nullptr ? nullptr : As<CallNode>(evaluate->value);
-  return call != nullptr && call->op == Intrinsic::kLibraryGemm ? call
+      evaluate == nullptr ? nullptr : As<MachineOpNode>(evaluate->value);
+  return call != nullptr && call->op == MachineOp::kLibraryGemm ? call
                                                                 : nullptr;
 }
 

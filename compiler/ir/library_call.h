@@ -1,6 +1,6 @@
-// Blocks that a kernel of a library may compute: what call_library marks
-// (ir::kLibrary) and lowering turns into a call. The marked block stays an
-// ordinary one, so that everything else reads the program as before.
+// Blocks that a library kernel may compute: call_library marks them
+// (ir::kLibrary) and lowering turns them into calls. A marked block is still an
+// ordinary block, so that other code reads the program as before.
 #ifndef TILEFARM_COMPILER_IR_LIBRARY_CALL_H_
 #define TILEFARM_COMPILER_IR_LIBRARY_CALL_H_
 
@@ -12,24 +12,25 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/ir/machine_op.h"
 #include "compiler/ir/stmt.h"
 
 namespace tilefarm::ir {
 
 struct LibraryKernel {
-  std::string_view name;     // "openblas.sgemm"
+  std::string_view name;     // for example "openblas.sgemm"
   std::string_view library;  // base/device_libraries.h: "openblas"
 };
 
-// All of them; their positions are those of GemmCall::kernel.
+// All kernels; GemmCall::kernel is a position in this list.
 std::span<const LibraryKernel> LibraryKernels();
-// The position; nullopt for an unknown name.
+// The position of the kernel; nullopt for an unknown name.
 std::optional<int> FindLibraryKernel(std::string_view name);
 
 // C = A B of float32 matrices in row-major order, `batch` times: A is m x k (or
-// its transpose is), B k x n, C m x n. Leading dimensions and the distances
-// from one of the batch to the next are in elements. Every number fits int32
-// but the distances.
+// stored transposed), B k x n, C m x n. Leading dimensions and the distances
+// between the matrices of a batch are in elements. All numbers except the
+// distances fit int32.
 struct GemmForm {
   // Loads of the first elements.
   Expr a, b, c;
@@ -40,27 +41,27 @@ struct GemmForm {
   int64_t batch_a = 0, batch_b = 0, batch_c = 0;
 };
 
-// FailedPrecondition, with the reason, where the block is no such product:
+// FailedPrecondition, with the reason, if the block is not such a product:
 //
 //   C[b, i, j] = 0; C[b, i, j] += A[b, i, k] * B[b, k, j]
 //
-// with any number of variables of each kind and any order of dimensions that
-// leaves matrices with contiguous rows or columns.
+// with any number of variables of each kind and any order of dimensions, as
+// long as rows or columns of each matrix are contiguous.
 absl::StatusOr<GemmForm> MatchGemm(const BlockNode& block);
 
-// FailedPrecondition where the loops are not those of the block's variables,
-// each of them serial, from 0 and bound to a whole variable.
+// FailedPrecondition unless each loop is serial, starts at 0 and is bound to
+// one whole variable of the block.
 absl::Status CheckLibraryNest(const BlockNode& block,
                               std::span<const ForNode* const> loops);
 
-// Lowered: Evaluate(T.library_gemm(kernel, a, b, c, m, n, k, lda, ldb, ldc,
-// transpose_a, transpose_b, batch, batch_a, batch_b, batch_c)).
+// The lowered form: Evaluate(T.library_gemm(kernel, a, b, c, m, n, k, lda, ldb,
+// ldc, transpose_a, transpose_b, batch, batch_a, batch_b, batch_c)).
 inline constexpr int kGemmNumbers = 12;
 Stmt MakeGemmCall(int kernel, const GemmForm& form);
-// Null where the statement is another one.
-const CallNode* AsGemmCall(const Stmt& stmt);
+// The call if the statement is one; else null.
+const MachineOpNode* AsGemmCall(const Stmt& stmt);
 
-// Names of the kernels that marked blocks below ask for, sorted, each once.
+// The kernels that marked blocks below use, sorted, without duplicates.
 std::vector<std::string> LibraryCallsIn(const Stmt& stmt);
 
 }  // namespace tilefarm::ir

@@ -1,4 +1,4 @@
-// Size limits of programs: one struct that parser, server and import use.
+// Size limits of programs, shared by parser, server and import.
 #ifndef TILEFARM_COMPILER_IR_LIMITS_H_
 #define TILEFARM_COMPILER_IR_LIMITS_H_
 

@@ -1,4 +1,4 @@
-// Blocks of the parser and the declarations inside of them.
+// Parses blocks and the declarations inside of them.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -90,7 +90,7 @@ absl::StatusOr<Stmt> Parser::ParseBlock(size_t offset) {
   std::vector<IterVar> made;
   TF_RETURN_IF_ERROR(CompleteBindings(loops, state, made));
   if (state.regions_unknown) state.has_reads = state.has_writes = false;
-  // Regions that leave out an access are not believed.
+  // Replace declared regions that do not cover all accesses.
   Accesses accesses = DetectAccesses(state.node);
   if (!state.has_reads || !RegionsCover(state.node.reads, accesses.reads)) {
     state.node.reads = std::move(accesses.reads);
@@ -107,7 +107,7 @@ absl::StatusOr<Stmt> Parser::ParseBlock(size_t offset) {
   return out;
 }
 
-// with T.block("root"): the function's own block, written out.
+// with T.block("root"): the root block, explicitly.
 absl::Status Parser::ParseRootBlock(std::vector<Stmt>& out, size_t offset) {
   if (!out.empty()) {
     return Error(offset, "the block \"root\" must hold the whole function");
@@ -217,9 +217,9 @@ absl::Status Parser::ParseAxis(const std::string& name, size_t name_offset,
     } else {
       TF_ASSIGN_OR_RETURN(end, ParseBound());
     }
-    // A domain that depends on outer variables is widened; the bindings and
-    // predicates say what runs. A reduction's start must stay what it is,
-    // since T.init runs there.
+    // Widens a domain that depends on outer variables; bindings and predicates
+    // determine what runs. A reduction's start must not change, since T.init
+    // runs there.
     TF_ASSIGN_OR_RETURN(const auto begins, At(domain_at, ConstBounds(begin)));
     TF_ASSIGN_OR_RETURN(const auto ends, At(domain_at, ConstBounds(end)));
     min = begins.first;
@@ -273,7 +273,7 @@ absl::StatusOr<Expr> Parser::ParseBinding() {
   return binding;
 }
 
-// The dtype of indices, which is int64 whatever the text says.
+// Parses the dtype of indices, which is int64 whatever the text says.
 absl::Status Parser::ParseIndexDType() {
   if (!TryOp(",") || AtOp(")")) return absl::OkStatus();
   TryKeyword({"dtype"});
@@ -364,13 +364,13 @@ absl::Status Parser::ParseRegions(bool reads) {
   }
   ++at_;
   if (list) TF_RETURN_IF_ERROR(Expect(")", "after the regions"));
-  // What the root touches is what its blocks touch.
+  // The regions of the root are the union of its blocks' regions.
   if (state.is_root) return absl::OkStatus();
   (reads ? state.node.reads : state.node.writes) = std::move(regions);
   return absl::OkStatus();
 }
 
-// A[i, j:j + 4], or A alone for all of it.
+// A[i, j:j + 4], or A for the whole buffer.
 absl::StatusOr<std::optional<BufferRegion>> Parser::ParseRegion() {
   const size_t offset = Peek().offset;
   TF_ASSIGN_OR_RETURN(std::string name, ExpectName("a buffer"));

@@ -1,7 +1,7 @@
-// Buffers of the parser: types, allocations, matched handles, and views.
+// Parses buffers: types, allocations, matched handles, and views.
 //
-// A view is another name for elements of a buffer. It makes no buffer: each
-// access through it becomes an access of the buffer itself.
+// A view is another name for elements of a buffer, not a buffer of its own:
+// each access through it becomes an access of the buffer itself.
 //
 //   X = T.match_buffer(A[8:16, 0:4], (8, 4))      X[i, j]  ->  A[8 + i, j]
 //   Y = T.decl_buffer((64,), data=M.data)         Y[i]     ->  M[i // 8, i % 8]
@@ -69,7 +69,7 @@ absl::StatusOr<Buffer> Parser::ParseBufferType(const std::string& name) {
 }
 
 absl::StatusOr<Parser::BufferArgs> Parser::ParseBufferArgs() {
-  // TVM's order.
+  // In TVM's order.
   static constexpr std::string_view kKeys[] = {
       "shape", "dtype", "data",          "strides",     "elem_offset",
       "scope", "align", "offset_factor", "buffer_type", "axis_separators"};
@@ -140,7 +140,7 @@ absl::Status Parser::ParseBufferArg(std::string_view key, BufferArgs& args) {
     return absl::OkStatus();
   }
   if (key == "align" || key == "offset_factor") {
-    // What the caller promises of its pointers; nothing here relies on it.
+    // Promises about the caller's pointers, which are not used here.
     return ParseConstInt(key).status();
   }
   if (key == "buffer_type") {
@@ -149,7 +149,7 @@ absl::Status Parser::ParseBufferArg(std::string_view key, BufferArgs& args) {
     return Error(at, absl::StrCat("buffer_type \"", type,
                                   "\" is not supported; write the strides"));
   }
-  // axis_separators
+  // axis_separators, if empty
   if (TryOp("[") && TryOp("]")) return absl::OkStatus();
   return Error(at, "axis_separators are not supported; buffers are flat");
 }
@@ -228,7 +228,7 @@ absl::StatusOr<Buffer> Parser::BufferOf(std::string name,
                               args.strides->size(), " strides"));
     }
     buffer.strides = *args.strides;
-    // One way to say one layout: the stride of a single index says nothing.
+    // Normalise: the stride of a dimension of extent 1 has no meaning.
     for (size_t i = buffer.shape.size(); i-- > 0;) {
       if (buffer.strides[i] < 0) {
         return bad("has a negative stride; strides are from 0 on");
@@ -285,8 +285,8 @@ absl::Status Parser::ParseAllocBuffer(const std::string& name, size_t offset) {
   return Allocate(name, offset, args);
 }
 
-// T.allocate([16], "float32", "global"): as T.alloc_buffer, at any place in a
-// block.
+// T.allocate([16], "float32", "global"): like T.alloc_buffer, but allowed at
+// any place in a block.
 absl::Status Parser::ParseAllocate(const std::string& name, size_t offset) {
   TF_RETURN_IF_ERROR(Expect("(", "for the buffer"));
   BufferArgs args;
@@ -305,9 +305,9 @@ absl::Status Parser::ParseAllocate(const std::string& name, size_t offset) {
   return Allocate(name, offset, args);
 }
 
-// T.decl_buffer without data makes memory of the function's own. It,
-// T.buffer_decl and T.Buffer with data are the memory of another buffer as a
-// tensor of another shape.
+// T.decl_buffer without data allocates memory of the function. With data,
+// T.decl_buffer, T.buffer_decl and T.Buffer declare another shape for the
+// memory of another buffer.
 absl::Status Parser::ParseDeclBuffer(const Callee& callee,
                                      const std::string& name, size_t offset) {
   TF_RETURN_IF_ERROR(Expect("(", "for the buffer"));
@@ -380,8 +380,8 @@ absl::Status Parser::ParseMatchBuffer(const std::string& name, size_t offset) {
   }
   TF_ASSIGN_OR_RETURN(Buffer buffer, BufferOf(name, args));
   TF_RETURN_IF_ERROR(DeclareBuffer(name, offset, buffer));
-  // A match in an inner suite would go out of scope; the function's own level
-  // is where handles are matched.
+  // A match in an inner suite would go out of scope, so handles are matched at
+  // the function's own level only.
   if (blocks_.size() != 1 || suite_depth_ != blocks_[0]->suite_depth) {
     return Error(offset, "T.match_buffer belongs at the start of the function");
   }
@@ -414,7 +414,7 @@ absl::Status Parser::ParseMatchRegion(const std::string& name, size_t offset) {
     extents.push_back(*extent);
     starts.push_back(range.min);
   }
-  // Leading dimensions of one index may be left out.
+  // Leading dimensions of extent 1 may be omitted.
   const size_t lead =
       extents.size() - std::min(extents.size(), shape->shape.size());
   const bool fits =
@@ -433,8 +433,8 @@ absl::Status Parser::ParseMatchRegion(const std::string& name, size_t offset) {
       std::make_shared<const View>(View{base, std::move(starts)}));
 }
 
-// T.preflattened_buffer(A, (8, 8), data=A.data): the shape that A had before
-// lowering made it flat. It says nothing about the accesses.
+// T.preflattened_buffer(A, (8, 8), data=A.data): the shape of A before it was
+// flattened. It does not affect accesses.
 absl::Status Parser::ParsePreflattened() {
   TF_RETURN_IF_ERROR(Expect("(", "for the buffer"));
   const size_t at = Peek().offset;
@@ -471,7 +471,7 @@ absl::StatusOr<Parser::Access> Parser::ParseAccess(const Symbol& symbol,
     }
   } else {
     const std::vector<int64_t>& extents = view->base->shape;
-    // Each dimension repeats the index.
+    // The index is repeated for each dimension.
     if (extents.size() > 1 && ReadsABuffer(indices)) {
       return Error(offset, absl::StrCat("an index of '", shape->name,
                                         "' reads a buffer; index '",

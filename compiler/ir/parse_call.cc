@@ -1,4 +1,5 @@
-// Calls in expressions: T.max(...), T.float32(...), T.Cast(...), T.Let(...).
+// Parses calls in expressions: T.max(...), T.float32(...), T.Cast(...),
+// T.Let(...).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,7 +17,7 @@ struct NamedOp {
   std::string_view name;
   BinaryOp op;
 };
-// Operators by name, in TVM's function and node spellings.
+// Operators by the names of TVM's functions and nodes.
 constexpr NamedOp kNamedOps[] = {{"max", BinaryOp::kMax},
                                  {"min", BinaryOp::kMin},
                                  {"Max", BinaryOp::kMax},
@@ -48,7 +49,7 @@ constexpr NamedOp kNamedOps[] = {{"max", BinaryOp::kMax},
                                  {"shift_left", BinaryOp::kShiftLeft},
                                  {"shift_right", BinaryOp::kShiftRight}};
 
-// Names that TVM's functions give to their first, second and third operand.
+// Keywords that TVM's functions have for their first, second and third operand.
 constexpr std::array<std::array<std::string_view, 8>, 3> kOperandNames = {{
     {"a", "x", "x1", "lhs", "cond", "condition", "expr", "arg0"},
     {"b", "y", "x2", "rhs", "t", "true_value", "arg1", "exponent"},
@@ -104,12 +105,12 @@ absl::StatusOr<std::vector<Value>> Parser::ParseArgs(Callee& callee,
   return args;
 }
 
-// What the call gives, as the dtype that TVM 0.8 to 0.10 printed beside its
-// arguments.
+// Converts the result of a call to the dtype that TVM 0.8 to 0.10 printed
+// besides its arguments.
 absl::StatusOr<Value> Parser::WithDType(const Callee& callee, Value value) {
   const DataType from = value.expr->dtype;
   const DataType to = *callee.dtype;
-  // Index arithmetic is int64 here, whatever TVM counted in.
+  // Index arithmetic is int64 here, independent of TVM's index type.
   if (from == to || (from.is_index() && to == DataType::Int(32))) return value;
   if (value.weak) {
     TF_ASSIGN_OR_RETURN(value.expr,
@@ -306,7 +307,7 @@ absl::StatusOr<Value> Parser::ParseTypedLiteral(const Callee& callee,
     value.weak = false;
   } else if (dtype == DataType::UInt(64) && Peek().kind == TokenKind::kInt &&
              AtOp(")", 1) && Peek().length == 20) {
-    // Above the range of int64.
+    // A literal above the range of int64.
     uint64_t number = 0;
     for (char c : Text()) {
       if (c < '0' || c > '9' ||
@@ -357,7 +358,7 @@ absl::StatusOr<Value> Parser::ParseCastCall(const Callee& callee) {
   return Checked(BuildCast(*dtype, std::move(value)), callee.offset);
 }
 
-// T.let(x, value, body), where x = T.var(...) stands before.
+// T.let(x, value, body) after x = T.var(...).
 absl::StatusOr<Value> Parser::ParseOldLetExpr(const Callee& callee) {
   TF_RETURN_IF_ERROR(Expect("(", "for the arguments"));
   const size_t name_at = Peek().offset;
@@ -390,7 +391,7 @@ absl::StatusOr<Value> Parser::ParseOldLetExpr(const Callee& callee) {
   return Checked(std::move(out), callee.offset);
 }
 
-// T.Let(body, where={x: value}): the value stands after the body that uses it.
+// T.Let(body, where={x: value}): the value follows the body that uses it.
 absl::StatusOr<Value> Parser::ParseLetExpr(const Callee& callee) {
   TF_RETURN_IF_ERROR(Expect("(", "for the arguments"));
   const size_t body_at = at_;

@@ -1,4 +1,4 @@
-// Expressions of the parser: operators, literals, variables and loads.
+// Parses expressions: operators, literals, variables and loads.
 #include <algorithm>
 #include <cstdlib>
 
@@ -14,7 +14,7 @@ struct Operator {
   BinaryOp op;
   int precedence;
 };
-// Python's precedences; comparisons, `not` and `**` have their own methods.
+// Python's precedences; comparisons, `not` and `**` have methods of their own.
 constexpr Operator kOperators[] = {
     {"|", BinaryOp::kBitOr, 4},       {"^", BinaryOp::kBitXor, 5},
     {"&", BinaryOp::kBitAnd, 6},      {"<<", BinaryOp::kShiftLeft, 7},
@@ -100,7 +100,7 @@ absl::StatusOr<Value> Parser::ParseBinary(int min_precedence) {
           return Error(offset,
                        "'/' of integers; write // (floor) or T.truncdiv");
         }
-        // Python's true division of two literals.
+        // True division of two literals, as in Python.
         const double quotient = static_cast<double>(*AsInt(value.expr)) /
                                 static_cast<double>(*AsInt(right.expr));
         if (*AsInt(right.expr) == 0) return Error(offset, "division by zero");
@@ -245,7 +245,7 @@ absl::StatusOr<Value> Parser::ParseNumber(bool negative) {
   return Checked(std::move(value), offset);
 }
 
-// An operand, and the casts behind it: A[i].astype("int32").
+// An operand and casts after it: A[i].astype("int32").
 absl::StatusOr<Value> Parser::ParsePrimary() {
   TF_ASSIGN_OR_RETURN(Value value, ParseOperand());
   while (AtOp(".") && AtName("astype", 1) && AtOp("(", 2)) {

@@ -1,8 +1,8 @@
-// Loops of the parser.
+// Parses loops.
 //
-// Extents are constants. A bound that depends on outer variables, as TVM's
-// compute_at and adaptive pooling write, becomes the largest extent that it
-// can have and a guard:
+// Extents are constants. A bound that depends on outer variables, as in the
+// output of TVM's compute_at and adaptive pooling, becomes the largest possible
+// extent and a guard:
 //
 //   for j in range(T.min(4, 10 - i * 4)):     for j in range(4):
 //       with T.block("b"):               ->       with T.block("b"):
@@ -29,8 +29,8 @@ std::optional<ForKind> LoopKind(std::string_view name) {
   return std::nullopt;
 }
 
-// Runs `stmt` where `condition` holds: blocks get it as their predicate,
-// other statements an if around them.
+// Runs `stmt` only if `condition` holds: blocks get it as their predicate,
+// other statements are put inside an `if`.
 Stmt Guard(const Stmt& stmt, const Expr& condition) {
   if (const auto* loop = As<ForNode>(stmt)) {
     return std::make_shared<const ForNode>(
@@ -52,7 +52,7 @@ Stmt Guard(const Stmt& stmt, const Expr& condition) {
 
 }  // namespace
 
-// An int64 expression of outer variables that reads no buffer.
+// An int64 expression of outer variables without loads.
 absl::StatusOr<Expr> Parser::ParseBound() {
   const size_t offset = Peek().offset;
   static_context_ = "loop bounds are constants, write the number";

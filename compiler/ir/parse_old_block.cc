@@ -1,5 +1,5 @@
-// Blocks as TVM 0.8 wrote them: domains before the name, names behind it, and
-// bindings in the body or left out.
+// Parses blocks in the syntax of TVM 0.8: domains before the name, variables
+// after it, and bindings in the body or omitted.
 //
 //   with T.block([8, T.reduce_axis(0, 8)], "C") as [vi, vk]:
 //       T.bind(vi, i)
@@ -12,8 +12,7 @@
 
 namespace tilefarm::ir {
 
-// The variables of a block as TVM 0.8 wrote them, before their names:
-// [128, T.reduce_axis(0, 64)].
+// The domains of a block in the syntax of TVM 0.8: [128, T.reduce_axis(0, 64)].
 absl::Status Parser::ParseOldDomains(std::vector<IterVar>& iters) {
   const std::string_view close = AtOp("[") ? "]" : ")";
   ++at_;
@@ -76,7 +75,7 @@ absl::Status Parser::ParseOldNames(const std::vector<IterVar>& iters) {
       at, absl::StrCat(count, " names for ", iters.size(), " block variables"));
 }
 
-// T.bind(vi, i): the value of a variable that stands before the block.
+// T.bind(vi, i): binds a variable of the block.
 absl::Status Parser::ParseBind() {
   TF_RETURN_IF_ERROR(Expect("(", "for the variable"));
   const size_t at = Peek().offset;
@@ -111,9 +110,9 @@ std::vector<Var> Parser::LoopsOfBlock() const {
   return loops;
 }
 
-// As TVM 0.8 completed what T.bind left out: variables stand for the loops
-// around the block in their order, and where there are none, for loops of their
-// own, which are `made`.
+// Completes missing T.bind calls as TVM 0.8 did: variables are bound to the
+// loops around the block in their order or, if there are none, to new loops,
+// which are returned in `made`.
 absl::Status Parser::CompleteBindings(const std::vector<Var>& loops,
                                       BlockState& state,
                                       std::vector<IterVar>& made) {

@@ -1,4 +1,4 @@
-// Statements of the parser: suites, conditions, assignments.
+// Parses statements: suites, conditions, assignments.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -285,7 +285,7 @@ absl::Status Parser::ParseBufferDeclaration(const Callee& callee,
   return ParseDeclBuffer(callee, name, offset);
 }
 
-// x = T.var("int32"): a name that a later T.let gives its value.
+// x = T.var("int32"): a name to which a later T.let gives a value.
 absl::Status Parser::ParseUnboundVar(const std::string& name, size_t offset) {
   TF_RETURN_IF_ERROR(Expect("(", "for the dtype"));
   TryKeyword({"dtype"});
@@ -299,7 +299,7 @@ absl::Status Parser::ParseUnboundVar(const std::string& name, size_t offset) {
   return Declare(name, offset, std::move(symbol));
 }
 
-// x = value, or x: T.int32 = value. The rest of the suite is its body.
+// x = value, or x: T.int32 = value. The let's body is the rest of the suite.
 absl::Status Parser::ParseLet(std::vector<PendingLet>& lets, size_t stmts) {
   const size_t offset = Peek().offset;
   TF_ASSIGN_OR_RETURN(std::string name, ExpectName("a name"));
@@ -420,7 +420,7 @@ absl::Status Parser::ParseWith(std::vector<Stmt>& out) {
   }
   if (callee.prefixed && IsBufferDeclaration(name)) {
     const size_t mark = ScopeMark();
-    // The name stands behind the arguments.
+    // The name follows the arguments.
     const size_t arguments = at_;
     SkipBrackets();
     if (!TryName("as")) return ErrorHere("expected 'as' and the buffer");
@@ -492,8 +492,8 @@ absl::Status Parser::ParseWithLet(std::vector<Stmt>& out, size_t offset) {
   return absl::OkStatus();
 }
 
-// Gives `name`, declared with T.var, a variable of its own until its old
-// symbol, which is returned with that variable, is put back.
+// Binds `name`, declared with T.var, to a new variable. Returns the symbol to
+// restore at the end of the scope.
 Parser::Symbol Parser::BindVar(const std::string& name) {
   Symbol& symbol = symbols_.at(name);
   symbol.var = MakeVar(name, symbol.var->dtype);
@@ -503,7 +503,7 @@ Parser::Symbol Parser::BindVar(const std::string& name) {
   return unbound;
 }
 
-// An assertion checks nothing at run time: it must be seen to hold here.
+// An assertion is not checked at run time: it must be provable here.
 absl::Status Parser::ParseAssertion(size_t offset) {
   in_binding_ = true;
   absl::StatusOr<Expr> condition = ParseCondition("the assertion");

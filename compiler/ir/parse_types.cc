@@ -1,4 +1,4 @@
-// Dtypes and attribute values of the parser.
+// Parses dtypes and attribute values.
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/ir/parser_internal.h"
@@ -34,7 +34,7 @@ absl::StatusOr<Attr> Parser::ParseAttr(int depth) {
     return Attr(std::move(text));
   }
   if (TryName("None")) return Attr();
-  // TVM's layout_free_placeholders lists buffers; their names stand for them.
+  // TVM's layout_free_placeholders lists buffers; store their names.
   if (Peek().kind == TokenKind::kName && !AtOp("[", 1)) {
     const Symbol* symbol = Lookup(Text());
     if (symbol != nullptr && symbol->kind == Symbol::kBuffer) {
@@ -58,8 +58,8 @@ absl::StatusOr<Attr> Parser::ParseAttr(int depth) {
     TF_ASSIGN_OR_RETURN(AttrMap map, ParseAttrMap(depth + 1));
     return Attr(std::move(map));
   }
-  // T.target("llvm") and T.target({"kind": "llvm"}) are kept as what they say;
-  // what a program is compiled for is the user's choice.
+  // T.target("llvm") and T.target({"kind": "llvm"}) become their arguments; the
+  // user chooses the target, not the program.
   if (Peek().kind == TokenKind::kName && Lookup(Text()) == nullptr &&
       AtOp(".", 1)) {
     const size_t start = at_;

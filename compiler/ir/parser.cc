@@ -1,4 +1,4 @@
-// Modules, functions, parameters, attributes, and the parser's basics.
+// Parses modules, functions, parameters and attributes; the parser's basics.
 #include "compiler/ir/parser.h"
 
 #include <algorithm>
@@ -112,7 +112,7 @@ void Parser::SkipBrackets() {
 absl::Status Parser::At(size_t offset, const absl::Status& status) const {
   if (status.ok()) return status;
   const absl::string_view message = status.message();
-  // Statuses of inner expressions have their position already.
+  // Errors of inner expressions already have a position.
   if (message.find(": error: ") != absl::string_view::npos) return status;
   return Error(offset, std::string(message));
 }
@@ -200,14 +200,14 @@ absl::Status Parser::ParseDecorator(std::string& kind) {
   while (TryOp(".")) {
     TF_ASSIGN_OR_RETURN(kind, ExpectName("a decorator"));
   }
-  // TVM 0.8 wrote @tvm.script.tir before functions and classes alike.
+  // TVM 0.8 printed @tvm.script.tir before functions and before classes.
   if (kind == "tir") kind = ClassFollows() ? "ir_module" : "prim_func";
   if (kind != "ir_module" && kind != "prim_func") {
     return Error(offset, absl::StrCat("unknown decorator '", kind,
                                       "'; @I.ir_module and @T.prim_func are "
                                       "known"));
   }
-  // The arguments (private=True, s_tir=True) mean nothing here.
+  // The arguments (private=True, s_tir=True) have no meaning here.
   if (AtOp("(")) SkipBrackets();
   return ExpectLineEnd();
 }
@@ -273,7 +273,7 @@ absl::Status Parser::ParseClass(IRModule& module) {
       continue;
     }
     if (AtName("I") && AtOp(".", 1)) {
-      // I.module_attrs({...}) and the like say nothing about programs.
+      // I.module_attrs({...}) and similar calls do not affect programs.
       TF_RETURN_IF_ERROR(ParseCallee().status());
       if (!AtOp("(")) return ErrorHere("expected a call");
       SkipBrackets();

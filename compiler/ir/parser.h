@@ -1,4 +1,4 @@
-// TVMScript text -> IRModule.
+// Parses TVMScript text to an IRModule.
 #ifndef TILEFARM_COMPILER_IR_PARSER_H_
 #define TILEFARM_COMPILER_IR_PARSER_H_
 

@@ -4,8 +4,8 @@
 // declarations), parse_buffer.cc (buffers and views of them), parse_types.cc
 // (dtypes, attributes) and parser.cc (modules, functions).
 //
-// Recursive descent straight into IR, no syntax tree between. Recursion is
-// bounded by limits.max_nesting, the depth of every expression as well, so
+// A recursive-descent parser that builds IR directly, without a syntax tree.
+// limits.max_nesting bounds recursion and the depth of every expression, so
 // that later passes may recurse.
 #ifndef TILEFARM_COMPILER_IR_PARSER_INTERNAL_H_
 #define TILEFARM_COMPILER_IR_PARSER_INTERNAL_H_
@@ -39,22 +39,22 @@ class Parser {
 
  private:
   // Another name for elements of a buffer: those of a region from `starts` on,
-  // or, without starts, all of them in row-major order.
+  // or, without starts, all elements in row-major order.
   struct View {
     Buffer base;
     std::vector<Expr> starts;
   };
-  // What a name stands for.
+  // The meaning of a name.
   struct Symbol {
     enum Kind { kHandle, kBuffer, kLoop, kBlockVar, kLet, kUnboundVar } kind;
     Var var;        // kLoop, kBlockVar, kLet, kUnboundVar
-    Buffer buffer;  // kBuffer; of a view the shape alone counts
+    Buffer buffer;  // kBuffer; for a view only its shape is used
     std::shared_ptr<const View> view;
     int64_t min = 0, extent = 0;  // kLoop, kBlockVar
     int block_depth = 0;          // blocks open where it was declared
     size_t param_index = 0;       // kHandle
   };
-  // A block being read.
+  // A block that is being parsed.
   struct BlockState {
     BlockNode node;
     size_t offset = 0;
@@ -69,16 +69,16 @@ class Parser {
     PrimFunc func;
     std::vector<Buffer> params;  // null until a handle is matched
     std::vector<std::string> param_names;
-    // Names that blocks of the text have, and those that were handed out.
+    // Names of blocks in the text, and names that were assigned.
     std::unordered_set<std::string> given_names, used_names;
     std::unordered_map<std::string, int> suffixes;
   };
   // A call's name: "T.axis.spatial" is "axis.spatial", "T.max" is "max".
   struct Callee {
     std::string name;
-    bool prefixed = false;  // it had T., tir., ...
+    bool prefixed = false;  // it had a prefix: T., tir., ...
     size_t offset = 0;
-    // Where the arguments have a dtype=, as ParseArgs finds it.
+    // The dtype= among the arguments, set by ParseArgs.
     std::optional<DataType> dtype = std::nullopt;
     size_t dtype_offset = 0;
   };
@@ -89,11 +89,11 @@ class Parser {
     size_t start;
   };
 
-  // What a program says about a buffer.
+  // The arguments of a buffer declaration.
   struct BufferArgs {
     std::optional<std::vector<int64_t>> shape;
     std::optional<DataType> dtype;
-    std::string data;  // the buffer whose memory it names; empty: its own
+    std::string data;  // the buffer whose memory it uses; empty: its own
     std::optional<std::vector<int64_t>> strides;
     std::optional<int64_t> elem_offset;
     std::string scope = "global";
@@ -106,7 +106,7 @@ class Parser {
 
   struct LoopRange {
     int64_t min = 0, extent = 0;
-    Expr stop;  // where it is no constant; `extent` is then the largest
+    Expr stop;  // if not constant; `extent` is then the largest
   };
 
   // --- Tokens (parser.cc) ---
@@ -129,9 +129,9 @@ class Parser {
   absl::Status ExpectLineEnd();
   absl::StatusOr<std::string> ExpectName(std::string_view what);
   absl::StatusOr<std::string> ExpectString(std::string_view what);
-  // "NAME=" of an argument with one of these names.
+  // Takes "NAME=" of an argument with one of these names.
   bool TryKeyword(std::initializer_list<std::string_view> names);
-  // The end of an argument list: true after a trailing comma or none.
+  // Takes the end of a list item: an error unless a comma or `close` follows.
   absl::Status NextItem(std::string_view close);
   void SkipLine();
   // Skips to the token after the bracket that closes the one at `at_`.
@@ -142,7 +142,7 @@ class Parser {
   absl::Status ErrorHere(std::string_view message) const {
     return Error(Peek().offset, message);
   }
-  // Gives a status without position one.
+  // Adds a position to a status without one.
   absl::Status At(size_t offset, const absl::Status& status) const;
   template <typename T>
   absl::StatusOr<T> At(size_t offset, absl::StatusOr<T> value) const {
@@ -156,14 +156,14 @@ class Parser {
   size_t ScopeMark() const { return declared_.size(); }
   void CloseScope(size_t mark);
   const Symbol* Lookup(std::string_view name) const;
-  // NAME(.NAME)* that is no variable.
+  // NAME(.NAME)* that is not a variable.
   absl::StatusOr<Callee> ParseCallee();
   static bool IsPrefix(std::string_view name);
 
   // --- Modules and functions (parser.cc) ---
   absl::Status ParseTopLevel(IRModule& module);
   absl::Status ParseDecorator(std::string& kind);
-  // Whether the next line that is no decorator starts a class.
+  // Whether the next line that is not a decorator starts a class.
   bool ClassFollows() const;
   absl::Status ParseClass(IRModule& module);
   absl::Status ParseFunction(IRModule& module);
@@ -184,7 +184,7 @@ class Parser {
   absl::Status DeclareBuffer(const std::string& name, size_t offset,
                              Buffer buffer,
                              std::shared_ptr<const View> view = nullptr);
-  // Memory of the innermost open block.
+  // Allocates memory in the innermost open block.
   absl::Status Allocate(const std::string& name, size_t offset,
                         const BufferArgs& args);
   absl::Status ParseAllocBuffer(const std::string& name, size_t offset);
@@ -194,8 +194,8 @@ class Parser {
   absl::Status ParseMatchBuffer(const std::string& name, size_t offset);
   absl::Status ParseMatchRegion(const std::string& name, size_t offset);
   absl::Status ParsePreflattened();
-  // "[i, j + 1]": the element of the buffer itself, also where the name is a
-  // view's; raises `depth` to the indices'.
+  // "[i, j + 1]": the element of the buffer itself, even if the name is a view;
+  // raises `depth` to that of the indices.
   absl::StatusOr<Access> ParseAccess(const Symbol& symbol, int* depth);
 
   // --- Statements (parse_stmt.cc) ---
@@ -240,8 +240,8 @@ class Parser {
   absl::StatusOr<Stmt> ParseBlock(size_t offset);
   absl::Status ParseRootBlock(std::vector<Stmt>& out, size_t offset);
   absl::Status ParseInit(size_t offset);
-  // `iters`: where the domains go that TVM 0.8 wrote before the name; null for
-  // a block that has none.
+  // `iters`: output for domains before the name, as in TVM 0.8; null for a
+  // block without domains.
   absl::Status ParseBlockName(std::string& name, std::vector<IterVar>* iters);
   absl::Status ParseOldDomains(std::vector<IterVar>& iters);
   absl::Status ParseOldNames(const std::vector<IterVar>& iters);
@@ -263,16 +263,16 @@ class Parser {
                           const std::vector<size_t>& offsets);
   absl::Status AddIter(const std::string& name, size_t offset, IterVar iter);
   absl::Status ParseRegions(bool reads);
-  // nullopt for a view in row-major order, whose regions are no boxes.
+  // nullopt for a view in row-major order, whose regions are not boxes.
   absl::StatusOr<std::optional<BufferRegion>> ParseRegion();
   static std::optional<BufferRegion> OfBase(BufferRegion region,
                                             const View* view);
   absl::Status ParseWhere();
   absl::Status ParseBlockAttr();
   absl::Status ParseFuncAttr();
-  // An error where the current statement is not directly in a block.
+  // An error unless the current statement is directly in a block.
   absl::Status RequireBlockLevel(size_t offset, std::string_view what) const;
-  // The given name, or one with a suffix where the function had it before.
+  // The given name, with a suffix if the function already uses it.
   std::string UniqueBlockName(const std::string& name);
 
   // --- Expressions (parse_expr.cc) ---
@@ -287,8 +287,8 @@ class Parser {
   absl::StatusOr<Value> ParseNumber(bool negative);
   absl::StatusOr<Value> ParseName();
   absl::StatusOr<Value> ParseLoad(const Symbol& symbol, size_t offset);
-  // "[i, j + 1]" for a buffer: rank, dtype and constant indices checked;
-  // raises `depth` to the tree's.
+  // "[i, j + 1]" for a buffer: checks rank, dtype and constant indices; raises
+  // `depth` to the tree's.
   absl::StatusOr<std::vector<Expr>> ParseIndices(const Buffer& buffer,
                                                  int* depth);
   absl::StatusOr<Expr> ParseCondition(std::string_view what);
@@ -319,10 +319,10 @@ class Parser {
   int loops_ = 0;
   int suite_depth_ = 0;      // indented suites that are open
   int statement_depth_ = 0;  // loops, blocks, ifs and lets that are open
-  // Where names stand for numbers only: shapes, extents.
+  // Describes a context where names must be numbers: shapes, extents.
   std::string_view static_context_ = {};
-  bool static_allows_vars_ = false;  // but loops and axes may appear
-  bool in_binding_ = false;          // axis bindings and T.where see the loops
+  bool static_allows_vars_ = false;  // but loops and axes may occur
+  bool in_binding_ = false;  // axis bindings and T.where may use the loops
   std::unordered_map<std::string, Symbol> symbols_;
   std::vector<std::string> declared_;
   FunctionState* function_ = nullptr;

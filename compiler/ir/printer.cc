@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/machine_op.h"
 #include "compiler/ir/printer_text.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
@@ -63,6 +64,8 @@ class Printer {
 
   void Statement(const Stmt& stmt);
   void Expression(const Expr& expr, int min_precedence, std::string& out);
+  void Call(std::string_view name, const std::vector<Expr>& args,
+            std::string& out);
   std::string Text(const Expr& expr, int min_precedence = 0) {
     std::string out;
     Expression(expr, min_precedence, out);
@@ -108,7 +111,7 @@ class Printer {
     return name;
   }
 
-  // A variable's name holds until Release.
+  // Gives a variable a name that is valid until Release.
   std::string Bind(const Var& var) {
     std::string name = Unique(var->name);
     vars_[var.get()] = name;
@@ -119,8 +122,8 @@ class Printer {
     if (found == vars_.end()) return;
     used_.erase(found->second);
     vars_.erase(found);
-    // Names are handed out afresh, so that a name never depends on what was
-    // printed in a scope that has ended.
+    // Reset the suffixes, so that a name never depends on scopes that have
+    // ended.
     suffixes_.clear();
   }
 
@@ -147,7 +150,7 @@ class Printer {
     }
     return out + "]";
   }
-  // min + extent, tidy.
+  // min + extent, simplified.
   static Expr End(const Expr& min, const Expr& extent) {
     const auto* sub = As<BinaryNode>(extent);
     if (sub != nullptr && sub->op == BinaryOp::kSub &&
@@ -200,7 +203,7 @@ class Printer {
   std::unordered_map<const BufferNode*, std::string> buffers_;
   std::unordered_set<std::string> used_;
   std::unordered_map<std::string, int> suffixes_;
-  // Extents of loops from 0 that are open, for T.axis.remap.
+  // Extents of open loops that start at 0, for T.axis.remap.
   std::unordered_map<const VarNode*, int64_t> loops_;
 };
 
@@ -218,7 +221,7 @@ void Printer::Binary(const BinaryNode& binary, int min_precedence,
   }
   const bool parens = precedence < min_precedence;
   if (parens) out += "(";
-  // Comparisons chain in Python, everything else associates to the left.
+  // Comparisons chain in Python; other operators associate to the left.
   Expression(binary.a,
              precedence == kPrecComparison ? precedence + 1 : precedence, out);
   out += " ";
@@ -226,6 +229,18 @@ void Printer::Binary(const BinaryNode& binary, int min_precedence,
   out += " ";
   Expression(binary.b, precedence + 1, out);
   if (parens) out += ")";
+}
+
+void Printer::Call(std::string_view name, const std::vector<Expr>& args,
+                   std::string& out) {
+  out += "T.";
+  out += name;
+  out += "(";
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (i > 0) out += ", ";
+    Expression(args[i], 0, out);
+  }
+  out += ")";
 }
 
 void Printer::Expression(const Expr& expr, int min_precedence,
@@ -287,15 +302,11 @@ void Printer::Expression(const Expr& expr, int min_precedence,
     }
     case ExprKind::kCall: {
       const auto& node = static_cast<const CallNode&>(*expr);
-      out += "T.";
-      out += IntrinsicName(node.op);
-      out += "(";
-      for (size_t i = 0; i < node.args.size(); ++i) {
-        if (i > 0) out += ", ";
-        Expression(node.args[i], 0, out);
-      }
-      out += ")";
-      return;
+      return Call(IntrinsicName(node.op), node.args, out);
+    }
+    case ExprKind::kMachineOp: {
+      const auto& node = static_cast<const MachineOpNode&>(*expr);
+      return Call(MachineOpName(node.op), node.args, out);
     }
     case ExprKind::kLoad: {
       const auto& node = static_cast<const LoadNode&>(*expr);
@@ -403,7 +414,7 @@ void Printer::Axes(const BlockNode& block) {
     const auto found = loops_.find(loop);
     return found != loops_.end() && IsConstInt(iter.dom.extent, found->second);
   };
-  // Bindings are printed before the block's own names exist.
+  // Print bindings before the block's own names are declared.
   std::vector<std::string> bindings;
   for (const IterVar& iter : block.iters) {
     bindings.push_back(Text(iter.binding));
@@ -444,7 +455,7 @@ void Printer::Axes(const BlockNode& block) {
 void Printer::Block(const BlockNode& block) {
   Line("with T.block(" + Quoted(block.name) + "):");
   ++indent_;
-  // The predicate too is in terms of the outer names.
+  // The predicate also uses the outer names.
   const std::string predicate =
       IsConstInt(block.predicate, 1) ? "" : Text(block.predicate);
   Axes(block);
@@ -508,7 +519,7 @@ void Printer::Statement(const Stmt& stmt) {
       const auto& node = static_cast<const LetStmtNode&>(*stmt);
       const std::string value = Text(node.value);
       const std::string name = Bind(node.var);
-      // Its own suite, since statements may follow that do not see it.
+      // In a suite of its own, since later statements do not see the name.
       Line("with T.LetStmt(" + value + ") as " + name + ":");
       Body(node.body);
       Release(node.var);

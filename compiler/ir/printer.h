@@ -1,5 +1,5 @@
-// IR -> TVMScript text. For programs (not lowered ones) printing, parsing and
-// printing again gives the same bytes.
+// Prints IR as TVMScript text. For programs (not lowered ones), printing,
+// parsing and printing again gives the same bytes.
 #ifndef TILEFARM_COMPILER_IR_PRINTER_H_
 #define TILEFARM_COMPILER_IR_PRINTER_H_
 

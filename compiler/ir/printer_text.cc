@@ -7,7 +7,7 @@
 namespace tilefarm::ir {
 namespace {
 
-// Shortest text that reads back as the same value, always with a point or an
+// The shortest text that parses as the same value, always with a point or an
 // exponent.
 template <typename Float>
 std::string ShortestFloat(Float value) {

@@ -16,20 +16,20 @@ inline constexpr int kPrecOr = 0;
 inline constexpr int kPrecAnd = 1;
 inline constexpr int kPrecNot = 2;
 inline constexpr int kPrecComparison = 3;
-// Of an operator, or -1 where it is printed as a call.
+// The precedence of an operator; -1 if it is printed as a call.
 int Precedence(BinaryOp op, bool is_float);
-// "T.min" for such a one.
+// The name of such a call: "T.min".
 std::string_view CallName(BinaryOp op);
 
-// The argument of T.float32(...): shortest text that reads back as the same
-// value, "inf" and "nan" in quotes.
+// The argument of T.float32(...): the shortest text that parses as the same
+// value, with "inf" and "nan" in quotes.
 std::string FloatText(double value, DataType dtype);
 std::string Quoted(const std::string& text);
 std::string AttrText(const Attr& attr);
 std::string AttrMapText(const AttrMap& attrs);
 // "(128, 128)", "(128,)", "()".
 std::string ShapeText(const std::vector<int64_t>& shape);
-// The name, or the nearest that is an identifier and no reserved word.
+// The name, or a similar one that is an identifier and not a reserved word.
 std::string Identifier(const std::string& name);
 
 }  // namespace tilefarm::ir

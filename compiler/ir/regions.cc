@@ -9,8 +9,8 @@
 namespace tilefarm::ir {
 namespace {
 
-// What is known of one buffer: per dimension inclusive bounds, or nothing
-// where the accesses have no common affine bounds.
+// The hull of a buffer's accesses: inclusive bounds per dimension, or none if
+// the accesses have no common affine bounds.
 struct Region {
   Buffer buffer;
   struct Dim {
@@ -45,7 +45,8 @@ class RegionSet {
         const auto& [low, high] = region.dims[i];
         std::optional<int64_t> length;
         if (low != nullptr) length = ConstDifference(high, low);
-        // Beyond the buffer, behind a guard or in vain: some of it, at most.
+        // Guarded or dead accesses may exceed the buffer: use all of the
+        // dimension.
         const auto start = low != nullptr ? AsInt(low) : std::nullopt;
         const bool beyond =
             length && start &&
@@ -123,7 +124,7 @@ class AccessDetector : public Visitor {
     unknown_.erase(loop.var.get());
   }
 
-  // A nested block answers for its body with its declared regions.
+  // A nested block's declared regions represent its body.
   void VisitBlock(const BlockNode& block) override {
     VarMap bindings;
     for (const IterVar& iter : block.iters) {
@@ -150,8 +151,8 @@ class AccessDetector : public Visitor {
   }
 
  private:
-  // Indices that go through functions or floats are anywhere in the buffer,
-  // and so are those over loops without constant bounds.
+  // Indices with function calls or floats, or with loops without constant
+  // bounds, may be anywhere in the buffer.
   bool IsTractable(const Expr& index) const {
     bool tractable = true;
     PostOrderExprs(index, [&](const Expr& e) {
@@ -205,8 +206,8 @@ Accesses DetectAccesses(const BlockNode& block) {
   for (const Buffer& buffer : block.allocs) excluded.insert(buffer.get());
   Accesses out;
   out.writes = detector.writes.Finish(excluded);
-  // With an init the block starts its own accumulator; what it reads back is
-  // not a read of the outside.
+  // A block with an init initialises its own accumulator, so reading it back is
+  // not a read from outside.
   if (block.init != nullptr) {
     for (const Region& region : detector.writes.regions()) {
       excluded.insert(region.buffer.get());

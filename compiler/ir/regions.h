@@ -1,4 +1,4 @@
-// What statements read and write.
+// The accesses of statements.
 #ifndef TILEFARM_COMPILER_IR_REGIONS_H_
 #define TILEFARM_COMPILER_IR_REGIONS_H_
 
@@ -14,23 +14,22 @@ struct Accesses {
   std::vector<BufferRegion> writes;
 };
 
-// The regions a block's init and body touch, in terms of its block variables
-// and outer variables, one region a buffer in order of first access; loops
-// inside the body are widened to their bounds. Reads of the block's own
-// reduction target are listed as TVM lists them: not in a block with init,
-// listed in an update block. Buffers that the block itself allocates do not
-// count.
+// The regions that a block's init and body access, as expressions of its block
+// variables and outer variables: one region per buffer, in order of first
+// access; loops inside the body are widened to their bounds. Reads of the
+// block's own reduction target are listed as in TVM: in an update block, but
+// not in a block with init. Excludes buffers that the block itself allocates.
 Accesses DetectAccesses(const BlockNode& block);
 
-// The initialisation as it runs: where every reduce variable is at its minimum.
+// The initialisation with every reduce variable at its minimum, where it runs.
 // The block must have one.
 Stmt InitAtStart(const BlockNode& block);
 
-// `block` with its reads and writes as detected.
+// `block` with detected reads and writes.
 BlockPtr BlockWithAccesses(BlockNode block);
 
-// Every region of `detected` lies within a region of `declared`, as far as
-// constants and equal expressions show it.
+// Whether every region of `detected` is within a region of `declared`, as far
+// as constants and equal expressions prove it.
 bool RegionsCover(const std::vector<BufferRegion>& declared,
                   const std::vector<BufferRegion>& detected);
 

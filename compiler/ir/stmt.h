@@ -49,7 +49,7 @@ struct Attr {
   Attr(AttrList v) : value(std::move(v)) {}
   Attr(AttrMap v) : value(std::move(v)) {}
 
-  // Bools read as 0 and 1.
+  // Bools give 0 and 1.
   std::optional<int64_t> AsInt() const;
   const std::string* AsString() const {
     return std::get_if<std::string>(&value);
@@ -143,13 +143,13 @@ enum class IterType : uint8_t {
   kOpaque,   // ordered or unknown: 'O' (T.axis.opaque, T.axis.scan)
 };
 
-// A block variable: `T.axis.spatial(extent, binding)`. The domain is
-// [min, min + extent).
+// A block variable: `T.axis.spatial(extent, binding)`. Its domain is [min, min
+// + extent).
 struct IterVar {
   Var var;
   Range dom;
   IterType type = IterType::kSpatial;
-  Expr binding;  // the value, in terms of the surrounding loops
+  Expr binding;  // its value, using the surrounding loops
 };
 
 struct BufferRegion {
@@ -157,14 +157,14 @@ struct BufferRegion {
   std::vector<Range> region;  // one per dimension
 };
 
-// The unit of computation. `init` (may be null) runs where every reduce
-// variable is at its minimum. Accesses in the body stay within `reads` and
-// `writes`. A block with `predicate` false does nothing.
+// The unit of computation. `init` (may be null) runs if every reduce variable
+// is at its minimum. Accesses in the body stay within `reads` and `writes`. A
+// block whose `predicate` is false does nothing.
 struct BlockNode : StmtNode {
   static constexpr StmtKind kKind = StmtKind::kBlock;
   std::string name;
   std::vector<IterVar> iters;
-  Expr predicate;  // in terms of the surrounding loops; never null
+  Expr predicate;  // uses the surrounding loops; never null
   std::vector<BufferRegion> reads, writes;
   std::vector<Buffer> allocs;
   AttrMap annotations;
@@ -206,7 +206,7 @@ struct LetStmtNode : StmtNode {
         body(std::move(b)) {}
 };
 
-// An expression for its effect, or nothing: `Evaluate(0)` is the empty
+// An expression evaluated for its side effect; `Evaluate(0)` is the empty
 // statement.
 struct EvaluateNode : StmtNode {
   static constexpr StmtKind kKind = StmtKind::kEvaluate;
@@ -233,7 +233,7 @@ Stmt MakeIf(Expr condition, Stmt then_case, Stmt else_case = nullptr);
 Stmt MakeAlloc(Buffer buffer, Stmt body);
 Stmt NoOp();
 bool IsNoOp(const Stmt& stmt);
-// Flattens nested sequences and drops no-ops; one statement stays itself.
+// Flattens nested sequences and drops no-ops; returns a single statement as is.
 Stmt MakeSeq(std::vector<Stmt> stmts);
 // A copy of the block for editing; wrap it with BlockOf.
 BlockPtr BlockOf(BlockNode block);
@@ -257,7 +257,7 @@ using PrimFuncPtr = std::shared_ptr<const PrimFunc>;
 struct IRModule {
   std::vector<PrimFuncPtr> functions;
 
-  // Null where there is none.
+  // Null if there is none.
   PrimFuncPtr Find(std::string_view name) const;
 };
 

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "compiler/ir/dim_align.h"
 #include "compiler/ir/layout_free.h"
+#include "compiler/ir/machine_op.h"
 #include "compiler/ir/printer.h"
 #include "compiler/ir/regions.h"
 #include "compiler/ir/visitor.h"
@@ -15,8 +16,8 @@
 namespace tilefarm::ir {
 namespace {
 
-// Walks two trees in step. Variables and buffers correspond once they have
-// been declared at the same place; others are equal by pointer.
+// Compares two trees in parallel. Variables and buffers correspond if they were
+// declared at the same place; free ones must be equal by pointer.
 class Comparer {
  public:
   bool Equal(const Expr& a, const Expr& b);
@@ -125,6 +126,11 @@ bool Comparer::Equal(const Expr& a, const Expr& b) {
       const auto& y = static_cast<const CallNode&>(*b);
       return x.op == y.op && Equal(x.args, y.args);
     }
+    case ExprKind::kMachineOp: {
+      const auto& x = static_cast<const MachineOpNode&>(*a);
+      const auto& y = static_cast<const MachineOpNode&>(*b);
+      return x.op == y.op && Equal(x.args, y.args);
+    }
     case ExprKind::kLoad: {
       const auto& x = static_cast<const LoadNode&>(*a);
       const auto& y = static_cast<const LoadNode&>(*b);
@@ -226,12 +232,12 @@ bool Comparer::Equal(const Stmt& a, const Stmt& b) {
   return false;
 }
 
-// Attributes that say something about the workload itself.
+// The attributes that are part of the workload.
 AttrMap Meaningful(const AttrMap& attrs) {
   AttrMap out;
   for (const auto& [key, value] : attrs) {
     if (key == kLayoutFreeBuffers && value.AsList() != nullptr) {
-      // A set: the order says nothing, and an empty one is none.
+      // This is a set: sort it, and drop it if it is empty.
       AttrList params = *value.AsList();
       std::stable_sort(params.begin(), params.end(),
                        [](const Attr& a, const Attr& b) {
@@ -245,7 +251,7 @@ AttrMap Meaningful(const AttrMap& attrs) {
   return out;
 }
 
-// Declares everything anew, under names given in program order.
+// Redeclares everything under names given in program order.
 class Canonicalizer : public Mutator {
  public:
   PrimFuncPtr Run(const PrimFunc& function) {

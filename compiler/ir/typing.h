@@ -1,6 +1,6 @@
-// Dtypes of expressions while they are parsed: bare literals are weak and take
-// the dtype of what they meet. Private to the parser. Errors carry no
-// position; the parser adds it.
+// Dtypes of expressions during parsing: bare literals are weak and take the
+// dtype of the other operand. Private to the parser. Errors have no position;
+// the parser adds it.
 #ifndef TILEFARM_COMPILER_IR_TYPING_H_
 #define TILEFARM_COMPILER_IR_TYPING_H_
 
@@ -13,7 +13,8 @@
 namespace tilefarm::ir {
 
 // An expression under construction. A weak one consists of bare literals only
-// (a constant, or a choice between constants): int64 or float32 on its own.
+// (a constant, or a choice between constants); by itself it is int64 or
+// float32.
 struct Value {
   Expr expr;
   bool weak = false;
@@ -21,12 +22,12 @@ struct Value {
   uint32_t offset = 0;  // in the text
 };
 
-// Any number as a constant of `dtype`, rounded to it; an error where an
-// integer does not fit.
+// Converts a number to a constant of `dtype`, rounded; an error if an integer
+// does not fit.
 absl::StatusOr<Expr> ConvertConst(const Expr& constant, DataType dtype);
 
 // Makes the dtypes equal or says which T.Cast to write. A weak operand takes
-// the other's dtype; int32 meeting int64 becomes int64.
+// the other's dtype; int32 with int64 becomes int64.
 absl::Status Unify(Value& a, Value& b);
 
 // `value` as `dtype`, for a store, an annotated variable or an argument:
@@ -43,13 +44,13 @@ absl::StatusOr<Expr> AsIndex(const Value& value, const std::string& what);
 absl::StatusOr<Value> BuildBinary(BinaryOp op, Value a, Value b);
 // A call of an elementwise intrinsic other than if_then_else.
 absl::StatusOr<Value> BuildCall(Intrinsic op, std::vector<Value> args);
-// asinh, acosh or atanh, which are no intrinsics, from logarithms.
+// asinh, acosh or atanh, expressed by logarithms, since they are no intrinsics.
 absl::StatusOr<Value> BuildInverseHyperbolic(const std::string& name, Value a);
 // if_then_else or Select.
 absl::StatusOr<Value> BuildChoice(bool select, Value condition, Value a,
                                   Value b);
 absl::StatusOr<Value> BuildNegation(Value a);
-// ~a of an integer, not a of a bool.
+// ~a for an integer, not a for a bool.
 absl::StatusOr<Value> BuildComplement(Value a);
 absl::StatusOr<Value> BuildCast(DataType dtype, Value a);
 

@@ -11,12 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/ir/layout_free.h"
+#include "compiler/ir/machine_op.h"
 #include "compiler/ir/visitor.h"
 
 namespace tilefarm::ir {
 namespace {
 
-// Whether two elements may share memory, as with a stride of 0.
+// Whether two elements may share memory, for example with a stride of 0.
 bool ElementsMayOverlap(const BufferNode& buffer) {
   std::vector<std::pair<int64_t, int64_t>> steps;  // stride, extent
   for (size_t i = 0; i < buffer.strides.size(); ++i) {
@@ -33,11 +34,11 @@ bool ElementsMayOverlap(const BufferNode& buffer) {
   return false;
 }
 
-// Walks a function once and keeps the first violation.
+// Walks a function and keeps the first violation.
 class FunctionVerifier : public Visitor {
  public:
-  // `in_lowering`: blocks see the loops around them, and their regions may name
-  // buffers that have moved.
+  // `in_lowering`: blocks may use the loops around them, and their regions may
+  // name buffers that have moved.
   explicit FunctionVerifier(const Limits& limits, bool in_lowering = false)
       : limits_(limits), in_lowering_(in_lowering) {}
 
@@ -81,7 +82,7 @@ class FunctionVerifier : public Visitor {
       return;
     }
     if (in_lowering_ || in_binding_ || block_stack_.empty()) return;
-    // Only an opaque block, one without variables, sees the loops around it.
+    // Only an opaque block, which has no variables, may use outer loops.
     const OpenBlock& block = block_stack_.back();
     if (!block.node->iters.empty() && block.hidden.contains(&var)) {
       Report(absl::StrCat("loop variable '", var.name,
@@ -115,6 +116,19 @@ class FunctionVerifier : public Visitor {
       Report("the condition of a T.if_then_else is not bool");
     }
     Visitor::VisitCall(e);
+  }
+
+  void VisitMachineOp(const MachineOpNode& e) override {
+    const std::string name =
+        absl::StrCat("T.", std::string(MachineOpName(e.op)));
+    if (!in_lowering_) {
+      Report(absl::StrCat(name,
+                          " is not part of the language: only lowering "
+                          "makes it"));
+    } else if (static_cast<int>(e.args.size()) != MachineOpArity(e.op)) {
+      Report(absl::StrCat(name, " has ", e.args.size(), " arguments"));
+    }
+    Visitor::VisitMachineOp(e);
   }
 
   void VisitLoad(const LoadNode& e) override {
@@ -163,7 +177,7 @@ class FunctionVerifier : public Visitor {
   void VisitBlock(const BlockNode& b) override {
     const bool root = block_stack_.empty();
     const auto in_binding = in_binding_;
-    // Bindings and predicate belong to the outside, where the loops are.
+    // Bindings and predicate are in the scope of the outer loops.
     in_binding_ = true;
     for (const IterVar& iter : b.iters) {
       Visit(iter.dom.min);
@@ -269,7 +283,7 @@ class FunctionVerifier : public Visitor {
       Report(absl::StrCat("more than ", limits_.max_nodes, " nodes"));
       return false;
     }
-    // Statements and the expression in them each nest to the limit.
+    // Statements and their expressions may each nest to the limit.
     if (++depth_ > 4 * limits_.max_nesting) {
       Report(
           absl::StrCat("nested deeper than ", limits_.max_nesting, " levels"));
@@ -361,7 +375,7 @@ absl::Status CheckBufferSize(const BufferNode& buffer, const Limits& limits,
     return refuse(absl::StrCat("has ", buffer.ndim(),
                                " dimensions; the limit is ", limits.max_dims));
   }
-  // Of the elements alone: strides of 0 need less memory.
+  // Without the effect of strides: strides of 0 need less memory.
   int64_t dense_bytes = buffer.dtype.bytes();
   bool overflow = false;
   for (const int64_t extent : buffer.shape) {

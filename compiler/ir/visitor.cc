@@ -1,5 +1,7 @@
 #include "compiler/ir/visitor.h"
 
+#include "compiler/ir/machine_op.h"
+
 namespace tilefarm::ir {
 
 // --- Visitor -------------------------------------------------------------
@@ -30,6 +32,8 @@ void Visitor::Visit(const Expr& expr) {
       return VisitRamp(static_cast<const RampNode&>(*expr));
     case ExprKind::kBroadcast:
       return VisitBroadcast(static_cast<const BroadcastNode&>(*expr));
+    case ExprKind::kMachineOp:
+      return VisitMachineOp(static_cast<const MachineOpNode&>(*expr));
   }
 }
 
@@ -81,6 +85,9 @@ void Visitor::VisitRamp(const RampNode& e) {
   Visit(e.stride);
 }
 void Visitor::VisitBroadcast(const BroadcastNode& e) { Visit(e.value); }
+void Visitor::VisitMachineOp(const MachineOpNode& e) {
+  for (const Expr& arg : e.args) Visit(arg);
+}
 
 void Visitor::VisitStore(const StoreNode& s) {
   for (const Expr& index : s.indices) Visit(index);
@@ -153,6 +160,8 @@ Expr Mutator::Mutate(const Expr& expr) {
       return MutateRamp(static_cast<const RampNode&>(*expr), expr);
     case ExprKind::kBroadcast:
       return MutateBroadcast(static_cast<const BroadcastNode&>(*expr), expr);
+    case ExprKind::kMachineOp:
+      return MutateMachineOp(static_cast<const MachineOpNode&>(*expr), expr);
   }
   return expr;
 }
@@ -257,6 +266,10 @@ Expr Mutator::MutateBroadcast(const BroadcastNode& e, const Expr& self) {
   Expr value = Mutate(e.value);
   return value == e.value ? self
                           : MakeBroadcast(std::move(value), e.dtype.lanes);
+}
+Expr Mutator::MutateMachineOp(const MachineOpNode& e, const Expr& self) {
+  std::vector<Expr> args = MutateAll(e.args);
+  return args == e.args ? self : MakeMachineOp(e.op, std::move(args));
 }
 
 Stmt Mutator::MutateStore(const StoreNode& s, const Stmt& self) {

@@ -8,9 +8,9 @@
 //     }
 //   };
 //
-// A Mutator returns its argument itself (same pointer) where nothing changed,
-// so unchanged subtrees stay shared. Depth is bounded by the parser's nesting
-// limit.
+// A Mutator returns its argument itself (the same pointer) if nothing changed,
+// so unchanged subtrees stay shared. The parser's nesting limit bounds the
+// depth.
 #ifndef TILEFARM_COMPILER_IR_VISITOR_H_
 #define TILEFARM_COMPILER_IR_VISITOR_H_
 
@@ -21,9 +21,11 @@
 
 namespace tilefarm::ir {
 
-// Visits every child by default. Loop variables, block variables and buffers
-// are not expressions that are visited where they are declared; bindings,
-// predicates, regions, extents are.
+struct MachineOpNode;  // machine_op.h
+
+// Visits all children by default. Declarations of loop variables, block
+// variables and buffers are not visited as expressions; bindings, predicates,
+// regions and extents are.
 class Visitor {
  public:
   virtual ~Visitor() = default;
@@ -43,6 +45,7 @@ class Visitor {
   virtual void VisitLet(const LetNode&);
   virtual void VisitRamp(const RampNode&);
   virtual void VisitBroadcast(const BroadcastNode&);
+  virtual void VisitMachineOp(const MachineOpNode&);
 
   virtual void VisitStore(const StoreNode&);
   virtual void VisitFor(const ForNode&);
@@ -80,6 +83,7 @@ class Mutator {
   virtual Expr MutateLet(const LetNode&, const Expr& self);
   virtual Expr MutateRamp(const RampNode&, const Expr& self);
   virtual Expr MutateBroadcast(const BroadcastNode&, const Expr& self);
+  virtual Expr MutateMachineOp(const MachineOpNode&, const Expr& self);
 
   virtual Stmt MutateStore(const StoreNode&, const Stmt& self);
   virtual Stmt MutateFor(const ForNode&, const Stmt& self);
@@ -90,8 +94,8 @@ class Mutator {
   virtual Stmt MutateEvaluate(const EvaluateNode&, const Stmt& self);
   virtual Stmt MutateAlloc(const AllocNode&, const Stmt& self);
 
-  // Called for every buffer that is accessed, in regions or allocated; the
-  // default keeps it.
+  // Called for every buffer in accesses, regions and allocations; the default
+  // returns the buffer.
   virtual Buffer MutateBuffer(const Buffer& buffer) { return buffer; }
   std::vector<Expr> MutateAll(const std::vector<Expr>& exprs);
   BufferRegion MutateRegion(const BufferRegion& region);
@@ -100,7 +104,7 @@ class Mutator {
 using VarMap = std::unordered_map<const VarNode*, Expr>;
 using BufferMap = std::unordered_map<const BufferNode*, Buffer>;
 
-// Replaces variables (not at their declarations) and buffers.
+// Replaces variables (except at their declarations) and buffers.
 Expr Substitute(const Expr& expr, const VarMap& vars);
 Stmt Substitute(const Stmt& stmt, const VarMap& vars);
 Stmt ReplaceBuffers(const Stmt& stmt, const BufferMap& buffers);

@@ -20,16 +20,16 @@ using ir::ForKind;
 using ir::ForNode;
 using ir::Stmt;
 
-// Runs of a nest in which guards may not hold, of all, for these to be edges
-// that share one copy of the code. More often than that each edge has its own.
+// The maximum share of a nest's runs in which guards may fail, for all edges to
+// share one copy of the code. Above it, each edge has its own copy.
 constexpr double kMaxEdges = 1.0 / 8;
 
-// Elements that a tile must have left at an edge to be computed there as it is
-// inside, without one of its dimensions: some vectors, so that each need not
-// wait for the one before.
+// The minimum number of elements that a tile must have at an edge after it lost
+// a dimension, for that copy to pay: several vectors, whose operations are
+// independent of each other.
 constexpr int64_t kMinTile = 64;
 
-// A nest of nothing but loops and conditions around one store.
+// A nest that contains only loops and conditions around one store.
 struct Nest {
   std::vector<const ForNode*> loops;
   std::vector<Expr> guards;
@@ -66,7 +66,7 @@ bool Addresses(const ir::StoreNode& store, const ir::VarNode* var) {
                      [&](const Expr& e) { return ir::UsesVar(e, var); });
 }
 
-// Takes conditions away from the guards of a nest.
+// Removes conditions from the guards of a nest.
 class GuardRemover : public ir::Mutator {
  public:
   explicit GuardRemover(const std::vector<Expr>& gone) : gone_(gone) {}
@@ -108,12 +108,12 @@ class LoopRemover : public ir::Mutator {
   const std::set<const ir::VarNode*>& gone_;
 };
 
-// A guard of a reduction nest that holds throughout where `steady` does.
+// A guard of a reduction nest that always holds if `steady` does.
 struct EdgeGuard {
   Expr guard;
   Expr steady;
-  double edge_share;    // of the nest's runs in which it may not hold
-  const ForNode* tile;  // the unrolled loop that it depends on, or null
+  double edge_share;    // share of the nest's runs in which it may fail
+  const ForNode* tile;  // unrolled loop that it depends on, or null
 };
 
 class ReductionBounder : public ir::Mutator {
@@ -179,16 +179,17 @@ class ReductionBounder : public ir::Mutator {
                                            s.annotations, s.thread_tag);
   }
 
-  // Whether a loop tells elements of the nest apart, by their indices or as one
-  // in which they live.
+  // Whether different iterations of a loop access different elements, by their
+  // indices or because the buffer is allocated inside of the loop.
   bool IsSpatial(const Nest& nest, size_t i) const {
     const auto lives = scopes_.find(nest.store->buffer.get());
     return (lives != scopes_.end() && i < lives->second) ||
            Addresses(*nest.store, around_[i]);
   }
 
-  // Whether the guard says which terms of a sum an element has: where only
-  // elements or only terms meet, cutting loops gives constant bounds.
+  // Whether the guard selects the terms of a sum for each element: it uses
+  // spatial and reduce loops. For guards on only one kind, cutting loops gives
+  // constant bounds.
   bool IsOfTerms(const Nest& nest, const Expr& guard) const {
     bool spatial = false, reduces = false;
     for (size_t i = 0; i < around_.size(); ++i) {
@@ -198,7 +199,7 @@ class ReductionBounder : public ir::Mutator {
     return spatial && reduces;
   }
 
-  // Serial reduction loops, inside them what is unrolled or vectorized.
+  // Serial reduction loops that contain the unrolled or vectorized ones.
   bool IsReductionNest(const ForNode& s) const {
     if (s.for_kind != ForKind::kSerial) return false;
     const std::optional<Nest> nest = MatchNest(s.body);
@@ -215,10 +216,10 @@ class ReductionBounder : public ir::Mutator {
         });
   }
 
-  // The nest for where its guards hold, and one other copy for all its edges:
-  // there, bounds of the reductions say what is to be added, for each row of a
-  // tile of rows by itself. The widest dimension of the tile that has guards
-  // keeps them: without it too little of the tile would be left.
+  // Makes a copy of the nest without guards, for where they hold, and one other
+  // copy for all edges, in which the bounds of the reductions select the terms,
+  // for each row of the tile by itself. The widest guarded dimension of the
+  // tile keeps its guards: without it, the tile would be too small.
   Stmt ShareEdges(const Stmt& root) {
     const std::optional<Nest> nest = MatchNest(root);
     if (!nest) return root;
@@ -272,8 +273,8 @@ class ReductionBounder : public ir::Mutator {
                                            s.thread_tag);
   }
 
-  // The guards that depend on a reduction of the nest, on one dimension of its
-  // tile at most, and on what is around it.
+  // The guards that depend on a reduction of the nest and on at most one
+  // dimension of its tile, besides loops around the nest.
   std::vector<EdgeGuard> EdgeGuards(const Nest& nest) {
     const size_t mark = math_.Mark();
     for (const ForNode* loop : nest.loops) {
@@ -288,8 +289,8 @@ class ReductionBounder : public ir::Mutator {
     return out;
   }
 
-  // Whether the nest computes the same, each element in the same order, with
-  // this loop outside.
+  // Whether the nest computes the same, in the same order for each element, if
+  // this loop becomes the outermost one.
   bool MayGoFirst(const Nest& nest, const ForNode& loop) {
     bool updates = true;
     ir::PostOrderExprs(nest.store->value, [&](const Expr& e) {
@@ -354,7 +355,7 @@ class ReductionBounder : public ir::Mutator {
                      edges / runs, tile};
   }
 
-  // Takes one comparison of the loop's variable into its bounds.
+  // Turns one comparison with the loop's variable into a bound of the loop.
   bool Take(const ForNode& s, const Expr& guard, Expr& from, Expr& end) {
     auto bound = AsUpperBound(math_, guard);
     if (!bound) return false;
@@ -380,7 +381,7 @@ class ReductionBounder : public ir::Mutator {
   UnrollPragma pragma_;
   bool in_nest_ = false;
   std::vector<const ir::VarNode*> around_;
-  // How many loops are around the allocation.
+  // The number of loops around each allocation.
   std::map<const ir::BufferNode*, size_t> scopes_;
 };
 

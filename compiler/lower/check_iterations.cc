@@ -20,15 +20,15 @@ using ir::Stmt;
 enum class Verdict { kIndependent, kUnknown, kConflict };
 
 struct Access {
-  AccessDims dims;   // terms that vary inside the loop, and the constant
-  AccessDims fixed;  // the others
+  AccessDims dims;   // terms that vary in the loop, and the constant
+  AccessDims fixed;  // the other terms
 };
 
 struct BufferAccesses {
   const ir::BufferNode* buffer = nullptr;
   std::vector<Access> accesses;
   bool stored = false;
-  // A store that every iteration makes at a place that does not depend on it.
+  // Some store runs in every iteration and writes the same element in each.
   bool same_place = false;
 };
 
@@ -95,7 +95,7 @@ class AccessCollector : public ir::Visitor {
     BufferAccesses& known = buffers_[at->second];
     Access access;
     bool varies = false;
-    // The offset tells apart what x // 40 and x % 40 do not alone.
+    // The offset distinguishes elements that x // 40 or x % 40 alone does not.
     Expr offset = ir::IntConst(0);
     for (size_t d = 0; d < indices.size(); ++d) {
       offset = offset * buffer->shape[d] + indices[d];
@@ -107,7 +107,7 @@ class AccessCollector : public ir::Visitor {
     known.accesses.push_back(std::move(access));
   }
 
-  // Whether the index depends on the loop or what is in it.
+  // Whether the index varies inside the loop.
   bool AddDimension(const Expr& index, Access& access) {
     const Linear linear = math_.Decompose(index);
     Linear variant, fixed;
@@ -141,7 +141,7 @@ bool SameLinear(const Linear& a, const Linear& b) {
   return difference.is_constant() && difference.constant == 0;
 }
 
-// `where` names a buffer that keeps the loop from being independent.
+// `where` gets the name of a buffer that makes the loop dependent.
 Verdict Judge(const ir::ForNode& loop, std::string& where) {
   const auto extent = ir::AsInt(loop.extent);
   if (extent && *extent <= 1) return Verdict::kIndependent;
@@ -149,7 +149,7 @@ Verdict Judge(const ir::ForNode& loop, std::string& where) {
   Verdict verdict = Verdict::kIndependent;
   for (const BufferAccesses& known : collector.buffers()) {
     if (!known.stored) continue;
-    // Dimensions whose fixed parts agree are comparable.
+    // Dimensions are comparable if their fixed terms are equal.
     std::vector<AccessDims> accesses(known.accesses.size());
     for (size_t d = 0; d < known.accesses[0].dims.size(); ++d) {
       bool comparable = true;

@@ -12,7 +12,7 @@
 namespace tilefarm::lower {
 namespace {
 
-// The last stage that can refuse a program. No stage up to it asks the target.
+// The last stage that can reject a program. No stage up to it uses the target.
 constexpr char kLastCheck[] = "iterations";
 
 absl::Status CheckFunction(const ir::PrimFunc& function) {

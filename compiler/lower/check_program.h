@@ -1,5 +1,5 @@
-// Whether a program can be compiled: the one answer that tunec, tune-opt,
-// submit and import give.
+// Whether a program can be compiled: the check shared by tunec, tune-opt,
+// submit and import.
 #ifndef TILEFARM_COMPILER_LOWER_CHECK_PROGRAM_H_
 #define TILEFARM_COMPILER_LOWER_CHECK_PROGRAM_H_
 
@@ -12,14 +12,14 @@
 
 namespace tilefarm::lower {
 
-// InvalidArgument, naming the function, where compiling it as it is written
-// would fail: an access that certainly leaves its buffer, a loop that a CPU
-// cannot run as asked, a parallel loop whose iterations write one element. A
-// schedule may hide such an error behind a guard, so this looks at the program
-// before any schedule is applied.
+// InvalidArgument, naming the function, if the unscheduled program cannot be
+// compiled: an access that certainly leaves its buffer, a loop kind that a CPU
+// cannot run, or a parallel loop whose iterations write the same element. A
+// schedule may hide such an error behind a guard, so the check is done before
+// any schedule is applied.
 absl::Status CheckProgram(const ir::IRModule& module);
 
-// ir::ParseModule, which verifies too, and CheckProgram.
+// ir::ParseModule, which also verifies, and CheckProgram.
 absl::StatusOr<ir::IRModule> ReadProgram(
     std::string_view text, std::string_view file_name = "<program>",
     const ir::Limits& limits = {});

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/machine_op.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/lane_vectorizer.h"
 
@@ -62,23 +63,24 @@ size_t GroupOf(DataType a, DataType b, DataType sum) {
 }
 
 bool TargetHas(const Target& target, DataType a, DataType b, int64_t lanes) {
-  const bool mixed = a.is_int() != b.is_int();
-  if (target.kind == "aarch64") {
-    return a.bits == 8 && lanes == 4 && target.Has(mixed ? "i8mm" : "dotprod");
-  }
-  if (target.kind != "x86-64") return false;
-  const bool narrow = lanes == 4 || lanes == 8;
-  const bool masked_forms = target.Has("avx512vl");
+  using enum target::Capability;
   if (a == DataType::BFloat16()) {
-    return target.Has("avx512bf16") &&
-           (lanes == 16 || (narrow && masked_forms));
+    return (lanes == 4 && target.Has(kBFloat16Dot128)) ||
+           (lanes == 8 && target.Has(kBFloat16Dot256)) ||
+           (lanes == 16 && target.Has(kBFloat16Dot512));
   }
-  if (a.bits == 8 && !mixed) {
-    return narrow && target.Has("avxvnniint8");
+  if (a.bits == 16) {
+    return (lanes == 4 && target.Has(kInt16Dot128)) ||
+           (lanes == 8 && target.Has(kInt16Dot256)) ||
+           (lanes == 16 && target.Has(kInt16Dot512));
   }
-  return (lanes == 16 && target.Has("avx512vnni")) ||
-         (narrow && (target.Has("avxvnni") ||
-                     (target.Has("avx512vnni") && masked_forms)));
+  if (a.is_int() == b.is_int()) {
+    return (lanes == 4 && target.Has(kByteDot128)) ||
+           (lanes == 8 && target.Has(kByteDot256));
+  }
+  return (lanes == 4 && target.Has(kMixedByteDot128)) ||
+         (lanes == 8 && target.Has(kMixedByteDot256)) ||
+         (lanes == 16 && target.Has(kMixedByteDot512));
 }
 
 // One side of all products: consecutive elements, group after group.
@@ -182,7 +184,7 @@ ir::Stmt DotLanes(IndexMath& math, const ir::ForNode& loop,
   }
   return ir::MakeStore(
       store->buffer, {whole->indices[0]},
-      ir::MakeCall(ir::Intrinsic::kDotProduct, {left, right, into}));
+      ir::MakeMachineOp(ir::MachineOp::kDotProduct, {left, right, into}));
 }
 
 }  // namespace tilefarm::lower

@@ -14,7 +14,7 @@ using ir::Buffer;
 using ir::Expr;
 using ir::Stmt;
 
-// Those of the program were checked when it was read or scheduled.
+// Parsing or scheduling has checked these strides already.
 std::vector<int64_t> Strides(const ir::BufferNode& buffer) {
   ir::Limits any_size;
   any_size.max_buffer_bytes = std::numeric_limits<int64_t>::max();
@@ -34,7 +34,7 @@ class Flattener : public ir::Mutator {
                                ? buffer->memory_elements()
                                : buffer->shape[0] * Strides(*buffer)[0];
       flat = ir::MakeBuffer(buffer->name, buffer->dtype, {size}, buffer->scope);
-      // Keeps the key from being freed and reused.
+      // Keeps the buffer alive, so that no other one gets its address as a key.
       keep_.push_back(buffer);
     }
     return flat;

@@ -1,3 +1,4 @@
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,8 +34,8 @@ class BoundsGuard : public ir::Mutator {
     return out;
   }
 
-  // Block variables stand for their bindings, so that what is known about the
-  // loops counts.
+  // Replaces block variables by their bindings, so that bounds of the loops
+  // apply.
   Stmt MutateBlock(const ir::BlockNode& s, const Stmt&) override {
     const std::string outer_name = std::exchange(block_, s.name);
     for (const ir::IterVar& iter : s.iters) {
@@ -101,7 +102,8 @@ class BoundsGuard : public ir::Mutator {
   }
 
   Expr MutateSelect(const ir::SelectNode& e, const Expr& self) override {
-    // Both sides run, but a side that is not chosen may leave its buffer.
+    // Both operands are evaluated, but one that is not selected may be out of
+    // bounds.
     const bool outer = std::exchange(conditional_, true);
     Expr out = Mutator::MutateSelect(e, self);
     conditional_ = outer;
@@ -148,12 +150,21 @@ class BoundsGuard : public ir::Mutator {
     bool reads = false;
     ir::PostOrderExprs(
         value, [&](const Expr& e) { reads |= e->kind == ir::ExprKind::kLoad; });
-    if (var->dtype.is_index() && !reads) {
-      bindings_[var.get()] = ir::Substitute(value, bindings_);
+    if (!var->dtype.is_index()) return;
+    const Expr known = ir::Substitute(value, bindings_);
+    if (!reads) {
+      bindings_[var.get()] = known;
+      return;
     }
+    // What is read may have changed where the variable is used, so that the
+    // variable stays. Its bounds are those of the value, which is known no
+    // better.
+    const Interval reach = math_.Bounds(known);
+    math_.Bind(var.get(), reach.lo, reach.hi);
+    read_.insert(var.get());
   }
 
-  // The indices as a condition, where they are not proven to be in bounds.
+  // The condition that the indices are in bounds; null if that is proven.
   Expr Guard(const ir::BufferNode& buffer, const std::vector<Expr>& indices,
              const char* what) {
     Expr guard;
@@ -180,10 +191,14 @@ class BoundsGuard : public ir::Mutator {
     return guard;
   }
 
-  // Bounds of a sum of independent variables are reached.
-  static bool Exact(const Linear& linear) {
+  // A sum of independent variables takes both of its bounds, unless data
+  // decides the value of one.
+  bool Exact(const Linear& linear) const {
     for (const auto& [atom, scale] : linear.terms) {
-      if (atom->kind != ir::ExprKind::kVar) return false;
+      if (atom->kind != ir::ExprKind::kVar ||
+          read_.contains(static_cast<const ir::VarNode*>(atom.get()))) {
+        return false;
+      }
     }
     return true;
   }
@@ -194,9 +209,10 @@ class BoundsGuard : public ir::Mutator {
 
   IndexMath math_;
   ir::VarMap bindings_;
+  std::set<const ir::VarNode*> read_;  // variables whose value reads buffers
   std::string block_;
   bool conditional_ = false;
-  bool empty_ = false;  // in a loop without iterations
+  bool empty_ = false;  // inside a loop without iterations
 };
 
 }  // namespace

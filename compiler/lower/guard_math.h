@@ -1,4 +1,4 @@
-// Guards (conditions on indices) as passes take them apart.
+// Decomposes guards (conditions on indices) for passes.
 #ifndef TILEFARM_COMPILER_LOWER_GUARD_MATH_H_
 #define TILEFARM_COMPILER_LOWER_GUARD_MATH_H_
 
@@ -17,25 +17,25 @@ ir::Expr Conjunction(const std::vector<ir::Expr>& conditions);
 
 bool ReadsMemory(const ir::Expr& e);
 
-// A comparison of indices as `linear <= 0`; nullopt for others.
+// A comparison of indices as `linear <= 0`; nullopt for other conditions.
 std::optional<Linear> AsUpperBound(IndexMath& math, const ir::Expr& condition);
 
-// The stores of a statement once T.unroll is done.
+// The number of stores of a statement after T.unroll loops are unrolled.
 int64_t CountStores(const ir::Stmt& stmt);
 
-// Of a loop, at most, as far as that is known; all lanes of a vector are one.
+// The known maximum of a loop's iterations; all lanes of a vector count as one.
 double Iterations(IndexMath& math, const ir::ForNode& loop);
-// How often its stores run, by the same count.
+// The number of store executions, counted in the same way.
 double StoresRun(IndexMath& math, const ir::Stmt& stmt);
 
-// What the pragmas of the loops around a place ask for there.
+// The unroll pragma in force at a place, from the loops around it.
 struct UnrollPragma {
   bool is_explicit = false;
   int64_t max_step = 0;
 
   void Enter(const ir::ForNode& loop);
-  // Whether UnrollLoops may replicate a serial loop, entered, of constant
-  // extent. It counts vectors, this counts stores: true where in doubt.
+  // Whether UnrollLoops may unroll a serial loop of constant extent, once it is
+  // entered. UnrollLoops counts vectors, this counts stores: true if unsure.
   bool Unrolls(const ir::ForNode& loop) const;
 };
 

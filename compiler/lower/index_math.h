@@ -15,7 +15,7 @@ inline bool SameExpr(const ir::Expr& a, const ir::Expr& b) {
   return arith::ExprEqual(a, b);
 }
 
-// What the variable of a loop may be, until the mark from before is restored.
+// Binds the loop's variable to its range, until an earlier mark is restored.
 inline void BindLoop(IndexMath& math, const ir::ForNode& loop) {
   const Interval first = math.Bounds(loop.min);
   const Interval count = math.Bounds(loop.extent);

@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/machine_op.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/index_math.h"
 #include "compiler/lower/passes.h"
@@ -12,7 +13,7 @@ namespace {
 using ir::Expr;
 using ir::Stmt;
 
-// A store of a vector whose elements lie `stride` apart.
+// A store of a vector whose elements are `stride` apart.
 struct Strided {
   const ir::StoreNode* store;
   const ir::RampNode* ramp;
@@ -57,7 +58,7 @@ class Interleaver : public ir::Mutator {
   }
 
  private:
-  // The stores from `at` on as one; null where they do not fill their gaps.
+  // The stores from `at` on as one store; null if they leave gaps.
   Stmt Merge(const std::vector<Stmt>& stmts, size_t at, size_t* count) {
     const std::optional<Strided> first = AsStrided(stmts[at]);
     if (!first || at + first->stride > stmts.size()) return nullptr;
@@ -74,8 +75,8 @@ class Interleaver : public ir::Mutator {
     }
     *count = values.size();
     const auto pair = [](Expr a, Expr b) {
-      return ir::MakeCall(ir::Intrinsic::kInterleave,
-                          {std::move(a), std::move(b)});
+      return ir::MakeMachineOp(ir::MachineOp::kInterleave,
+                               {std::move(a), std::move(b)});
     };
     Expr value = values.size() == 2 ? pair(values[0], values[1])
                                     : pair(pair(values[0], values[2]),

@@ -9,7 +9,7 @@
 namespace tilefarm::lower {
 namespace {
 
-// var // low % (high / low): the digits of var from weight low up to high.
+// var // low % (high / low): the digits of var with weights from low to high.
 struct Digits {
   int64_t low;
   int64_t high;
@@ -33,7 +33,7 @@ std::optional<Digits> DigitsOf(const ir::Expr& atom, const ir::VarNode* var,
   return std::nullopt;
 }
 
-// The digits of `var` that dimension `d` fixes.
+// The digits of `var` that the index of dimension `d` determines.
 void AddFixedDigits(IndexMath& math, const std::vector<AccessDims>& accesses,
                     size_t d, const ir::VarNode* var, int64_t extent,
                     std::vector<Digits>& fixed) {
@@ -41,7 +41,7 @@ void AddFixedDigits(IndexMath& math, const std::vector<AccessDims>& accesses,
     const auto digits = DigitsOf(atom, var, extent);
     if (!digits) continue;
     // Smaller terms must not reach the next step of this one, and larger ones
-    // must step over everything that this and the smaller reach.
+    // must step over the range of this and the smaller ones.
     const int64_t weight = std::abs(coefficient);
     int64_t step = 0;
     Interval below{Interval::kUnbounded, -Interval::kUnbounded};
@@ -82,7 +82,7 @@ bool Determines(IndexMath& math, const std::vector<AccessDims>& accesses,
   for (size_t d = 0; d < accesses[0].size(); ++d) {
     AddFixedDigits(math, accesses, d, var, extent, fixed);
   }
-  // The digits must cover the variable from the lowest up.
+  // The digits must cover the variable from the lowest one up.
   int64_t covered = 1;
   for (bool progress = true; progress && covered < extent;) {
     progress = false;

@@ -1,4 +1,4 @@
-// When do different values of a loop variable mean different elements?
+// Whether different values of a loop variable access different elements.
 #ifndef TILEFARM_COMPILER_LOWER_ITERATION_ANALYSIS_H_
 #define TILEFARM_COMPILER_LOWER_ITERATION_ANALYSIS_H_
 
@@ -10,15 +10,15 @@
 
 namespace tilefarm::lower {
 
-// One linear form per dimension of an access. Terms that do not change between
-// the iterations compared must have been left out.
+// One linear form for each dimension of an access. The caller leaves out terms
+// that are equal in the compared iterations.
 using AccessDims = std::vector<Linear>;
 
-// Whether two accesses of the list can meet at one element only in the same
-// iteration of `var`, a loop of `extent` iterations from 0, whatever the other
-// variables are within their bounds. Sees digits of a fused variable (v // 8,
-// v % 8, v // 4 % 2). False where it cannot tell. All accesses have the same
-// number of dimensions.
+// Whether two accesses of the list can reach the same element only in the same
+// iteration of `var`, a loop of `extent` iterations from 0, for any values of
+// the other variables within their bounds. Recognises digits of a fused
+// variable (v // 8, v % 8, v // 4 % 2). False if unknown. All accesses must
+// have the same number of dimensions.
 bool Determines(IndexMath& math, const std::vector<AccessDims>& accesses,
                 const ir::VarNode* var, int64_t extent);
 

@@ -17,8 +17,8 @@ bool IsIntegerDivision(BinaryOp op) {
          op == BinaryOp::kFloorDiv || op == BinaryOp::kFloorMod;
 }
 
-// Turns scalar expressions into vectors where they depend on the lane
-// variable; what does not stays scalar.
+// Turns scalar expressions that depend on the lane variable into vectors;
+// others stay scalar.
 class LaneMutator {
  public:
   LaneMutator(IndexMath& math, const ir::Var& lane, int lanes, int active)
@@ -75,6 +75,10 @@ class LaneMutator {
       }
       case ir::ExprKind::kCall:
         return Call(*ir::As<ir::CallNode>(e), e);
+      case ir::ExprKind::kMachineOp:
+        // Its lanes are those of a loop inside of this one.
+        failed_ |= Varies(e);
+        return e;
       case ir::ExprKind::kLoad:
         return Load(*ir::As<ir::LoadNode>(e), e);
       case ir::ExprKind::kLet: {
@@ -93,7 +97,18 @@ class LaneMutator {
     return e;
   }
 
-  // Of an int64 index: a scalar, a Ramp where it is linear, or any vector.
+  // Whether the value differs between lanes.
+  bool Varies(const Expr& e) const {
+    bool varies = false;
+    ir::PostOrderExprs(e, [&](const Expr& x) {
+      varies |= x.get() == lane_.get() ||
+                (x->kind == ir::ExprKind::kVar &&
+                 lets_.count(static_cast<const ir::VarNode*>(x.get())));
+    });
+    return varies;
+  }
+
+  // An int64 index: a scalar, a Ramp if it is linear, or any vector.
   Expr Index(const Expr& e) {
     const Linear linear = math_.Decompose(e);
     Linear rest;
@@ -105,11 +120,7 @@ class LaneMutator {
         stride = scale;
         continue;
       }
-      ir::PostOrderExprs(atom, [&](const Expr& x) {
-        nonlinear |= x.get() == lane_.get() ||
-                     (x->kind == ir::ExprKind::kVar &&
-                      lets_.count(static_cast<const ir::VarNode*>(x.get())));
-      });
+      nonlinear |= Varies(atom);
       rest.terms.emplace_back(atom, scale);
     }
     if (!nonlinear) {
@@ -150,8 +161,8 @@ class LaneMutator {
       }
     }
     if (logical && a->dtype.is_vector()) {
-      // The right side counts, and may touch memory, only in lanes where the
-      // left one leaves the result open.
+      // The right side is evaluated, and may access memory, only in lanes where
+      // the left side does not decide the result.
       const Expr outer = mask_;
       Narrow(e.op == BinaryOp::kAnd ? a : ir::MakeNot(a));
       b = Vec(e.b);
@@ -249,13 +260,13 @@ class LaneMutator {
         std::move(predicate));
   }
 
-  // Whether every lane, switched off or not, stays inside the buffer: reading
-  // more than asked is harmless there.
+  // Whether every lane, even an inactive one, is inside the buffer: then
+  // inactive lanes may read, too.
   bool InBounds(const ir::LoadNode& e) {
     const Linear index = math_.Decompose(e.indices[0]);
     Interval reach = math_.Bounds(index);
     if (active_ < lanes_) {
-      // The lane's bounds count the active ones alone.
+      // The lane's bounds include active lanes only.
       for (const auto& [atom, scale] : index.terms) {
         if (atom.get() == lane_.get()) {
           const int64_t beyond = scale * (lanes_ - active_);
@@ -282,7 +293,7 @@ class LaneMutator {
   bool failed_ = false;
 };
 
-// The chunk's variable as start + lane.
+// Replaces the chunk's variable by start + lane.
 Expr AtLane(IndexMath& math, const Expr& e, const LaneChunk& chunk,
             const ir::Var& lane) {
   return math.Simplify(
@@ -335,7 +346,7 @@ ir::Stmt VectorizeStore(IndexMath& math, const ir::StoreNode& store,
   if (guard == nullptr || !ir::IsConstInt(guard, 0)) {
     Expr index = mutator.Index(AtLane(math, store.indices[0], chunk, lane));
     Expr value = mutator.Vec(AtLane(math, store.value, chunk, lane));
-    // Lanes past the end of the loop may read, never write.
+    // Lanes beyond the end of the loop may read, but never write.
     if (index->dtype.is_vector() && !mutator.failed()) {
       out = ir::MakeStore(store.buffer, {std::move(index)}, mutator.Wide(value),
                           mask);
@@ -377,7 +388,7 @@ bool LinearInLanes(IndexMath& math, const ir::StoreNode& store,
   check(store.indices[0]);
   ir::PostOrderExprs(store.value, [&](const Expr& e) {
     if (const auto* load = ir::As<ir::LoadNode>(e)) check(load->indices[0]);
-    // A condition on linear operands is one comparison, or none.
+    // A comparison of linear operands is one vector comparison, or constant.
     const auto* binary = ir::As<ir::BinaryNode>(e);
     if (binary != nullptr && ir::IsComparison(binary->op) &&
         binary->a->dtype.is_index()) {

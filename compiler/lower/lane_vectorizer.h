@@ -1,5 +1,5 @@
-// Scalar expressions of one loop variable -> vectors over consecutive values
-// of it.
+// Turns scalar expressions of a loop variable into vectors over consecutive
+// values of it.
 #ifndef TILEFARM_COMPILER_LOWER_LANE_VECTORIZER_H_
 #define TILEFARM_COMPILER_LOWER_LANE_VECTORIZER_H_
 
@@ -10,8 +10,8 @@
 
 namespace tilefarm::lower {
 
-// A store for the `active` first of `lanes` values start, start + 1, ... of
-// `var`, under `condition` (bool; may be null).
+// The first `active` of `lanes` values start, start + 1, ... of `var`, for a
+// store under `condition` (bool; may be null).
 struct LaneChunk {
   const ir::VarNode* var;
   ir::Expr start;
@@ -19,14 +19,14 @@ struct LaneChunk {
   int active;
 };
 
-// Null where the store cannot be vectorized without running what a scalar
-// execution would not (an integer division in a lane that is switched off).
-// Lanes where the condition or a T.if_then_else is false touch no memory.
+// Null if the store cannot be vectorized without an operation that scalar
+// execution would not do (an integer division in an inactive lane). Lanes in
+// which the condition or a T.if_then_else is false access no memory.
 ir::Stmt VectorizeStore(IndexMath& math, const ir::StoreNode& store,
                         const ir::Expr& condition, const LaneChunk& chunk);
 
-// The values of `value` in a chunk whose lanes are all active, as a vector.
-// Null where they cannot be computed as one.
+// The values of `value`, as a vector, in a chunk whose lanes are all active.
+// Null if they cannot be computed as one.
 ir::Expr VectorizeValue(IndexMath& math, const ir::Expr& value,
                         const LaneChunk& chunk);
 

@@ -13,8 +13,8 @@ using ir::Expr;
 using ir::ForKind;
 using ir::Stmt;
 
-// A loop below that keeps this one from being vectorized, or a block that
-// reduces, or orders its iterations, over it.
+// Whether a loop below prevents vectorizing this loop, or a block reduces over
+// it or has an opaque variable on it.
 bool NeedsOrder(const ir::ForNode& loop) {
   bool found = false;
   ir::PreOrder(loop.body, [&](const Stmt& s) {

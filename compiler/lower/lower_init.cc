@@ -17,14 +17,14 @@ using ir::ForNode;
 using ir::IterType;
 using ir::Stmt;
 
-// Finds accesses in everything that is evaluated: stores, values, indices,
-// conditions, lets, bounds of loops and bindings of blocks. Regions are no
+// Finds accesses in all evaluated parts: stores, values, indices, conditions,
+// lets, bounds of loops and bindings of blocks. Declared regions are not
 // accesses.
 class AccessFinder : public ir::Visitor {
  public:
   bool reads = false, writes = false;
 
-  // `except` and what is below it do not count.
+  // Ignores `except` and the statements below it.
   AccessFinder(const ir::BufferNode* buffer, const BlockNode* except)
       : buffer_(buffer), except_(except) {}
   using Visitor::Visit;
@@ -60,7 +60,7 @@ bool Writes(const Stmt& stmt, const ir::BufferNode* buffer) {
   return finder.writes;
 }
 
-// All accesses to the buffer of `init` in the body are of its element.
+// Whether all accesses to the buffer of `init` in the body are to its element.
 bool AccessesOnly(const Stmt& body, const ir::StoreNode& init) {
   bool only = true;
   const auto look = [&](const ir::Buffer& buffer,
@@ -84,7 +84,7 @@ bool AccessesOnly(const Stmt& body, const ir::StoreNode& init) {
   return only;
 }
 
-// `init` reads a buffer that is written somewhere below `loop_body`.
+// Whether `init` reads a buffer that is written somewhere below `loop_body`.
 bool ReadsWhatIsWritten(const Stmt& init, const Stmt& loop_body) {
   bool found = false;
   ir::PostOrderExprs(init, [&](const Expr& e) {
@@ -94,12 +94,12 @@ bool ReadsWhatIsWritten(const Stmt& init, const Stmt& loop_body) {
   return found;
 }
 
-// The initialisation of one block as its own nest: what to put before which
-// loop.
+// Makes the initialisation of one block a nest of its own and determines the
+// loop to put it before.
 class InitNest {
  public:
-  // `loops` surround the block, outermost first, with nothing but sequences
-  // between them. False where the nest cannot be split off.
+  // `loops` surround the block, outermost first, with only sequences between
+  // them. False if the nest cannot be split off.
   bool Build(const std::vector<const ForNode*>& loops, const BlockNode& block) {
     if (!ir::As<ir::StoreNode>(block.init)) return false;
     const Stmt at_start = ir::InitAtStart(block);
@@ -109,11 +109,12 @@ class InitNest {
       if (UsedBy(block, loops[i], IterType::kReduce)) first = i;
     }
     if (first == loops.size()) return false;
-    // Another statement may not see the elements early.
+    // No other statement may see the initialised elements early.
     if (Touches(loops[first]->body, store.buffer.get(), &block)) return false;
-    // Nor may another iteration of the block itself.
+    // No other iteration of the block itself may see them early.
     if (!AccessesOnly(block.body, store)) return false;
-    // What the initialisation reads must be there before the loop begins.
+    // The inputs of the initialisation must be available before the loop
+    // starts.
     if (ReadsWhatIsWritten(block.init, loops[first]->body)) return false;
     ir::VarMap binding, zero;
     AccessDims reduce_dims, store_dims;
@@ -135,7 +136,7 @@ class InitNest {
       }
     }
     std::vector<Expr> indices = store.indices;
-    // The offset tells apart what x // 40 and x % 40 do not alone.
+    // The offset distinguishes elements that x // 40 or x % 40 alone does not.
     indices.push_back(ir::IntConst(0));
     for (size_t d = 0; d < store.indices.size(); ++d) {
       indices.back() =
@@ -154,7 +155,7 @@ class InitNest {
       const ForNode* loop = loops[i];
       const bool reduce = UsedBy(block, loop, IterType::kReduce);
       if (reduce && UsedBy(block, loop, IterType::kSpatial)) return false;
-      // A loop that the block does not use repeats its initialisation.
+      // A loop that the block does not use would repeat its initialisation.
       const int64_t extent = *ir::AsInt(loop->extent);
       if (!Determines(math, {reduce ? reduce_dims : store_dims},
                       loop->var.get(), extent)) {
@@ -197,7 +198,7 @@ class InitNest {
     return false;
   }
 
-  // The spatial loops again, with variables of their own.
+  // Copies the spatial loops with fresh variables.
   static Stmt Nest(const BlockNode& block,
                    const std::vector<const ForNode*>& spatial,
                    const ir::VarMap& zero) {
@@ -256,7 +257,7 @@ class InitLowerer : public ir::Mutator {
     return ir::MakeSeq(std::move(before));
   }
 
-  // Nothing leaves a condition or an inner scope.
+  // No nest moves out of a condition or an inner scope.
   Stmt MutateIf(const ir::IfNode& s, const Stmt& self) override {
     const auto outer = std::exchange(loops_, {});
     Stmt out = Mutator::MutateIf(s, self);

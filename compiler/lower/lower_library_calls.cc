@@ -17,7 +17,7 @@ absl::Status Bad(const std::string& what, const std::string& why) {
       absl::StrCat(what, " (", ir::kLibrary, "): ", why));
 }
 
-// The marked block at the bottom of a nest that holds nothing else.
+// The marked block at the bottom of a nest that contains nothing else.
 const ir::BlockNode* MarkedBlock(const ir::Stmt& stmt,
                                  std::vector<const ir::ForNode*>& loops) {
   const ir::Stmt* at = &stmt;
@@ -31,7 +31,7 @@ const ir::BlockNode* MarkedBlock(const ir::Stmt& stmt,
              : nullptr;
 }
 
-// The nest as a call; itself where no block of it is marked.
+// Replaces the nest by a call, if one of its blocks is marked.
 absl::StatusOr<ir::Stmt> LowerNest(const ir::Stmt& stmt) {
   std::vector<const ir::ForNode*> loops;
   const ir::BlockNode* block = MarkedBlock(stmt, loops);

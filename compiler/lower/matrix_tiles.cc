@@ -3,6 +3,8 @@
 #include <optional>
 #include <vector>
 
+#include "compiler/ir/machine_op.h"
+
 namespace tilefarm::lower {
 namespace {
 
@@ -45,15 +47,14 @@ const ir::LoadNode* WidenedLoad(const Expr& e) {
 
 bool TargetHas(const target::Target& target, DataType a, DataType b,
                DataType sum) {
-  if (target.kind != "x86-64") return false;
   if (a == DataType::BFloat16() && b == a && sum == DataType::Float(32)) {
-    return target.Has("amx-bf16");
+    return target.Has(target::Capability::kBFloat16Tile);
   }
   const auto is_byte = [](DataType t) {
     return t.is_integral() && !t.is_bool() && t.bits == 8;
   };
   return is_byte(a) && is_byte(b) && sum == DataType::Int(32) &&
-         target.Has("amx-int8");
+         target.Has(target::Capability::kByteTile);
 }
 
 // An index that is base + sum of stride * loop.
@@ -127,8 +128,8 @@ ir::Stmt MatrixTiles(IndexMath& math, const ir::ForNode& loop,
   const Expr sums = ir::MakeRamp(into->base, ir::IntConst(1), kRows * kRows);
   return ir::MakeStore(
       store.buffer, {sums},
-      ir::MakeCall(
-          ir::Intrinsic::kTileProduct,
+      ir::MakeMachineOp(
+          ir::MachineOp::kTileProduct,
           {ir::Load(a->buffer, {left->base}), ir::IntConst(left->strides[0]),
            ir::Load(b->buffer, {right->base}), ir::IntConst(right->strides[2]),
            ir::Load(store.buffer, {sums})}));

@@ -18,36 +18,37 @@ using ir::ForKind;
 using ir::ForNode;
 using ir::Stmt;
 
-// Stores, replicated as T.unroll asks, that copies may add to a function.
+// The maximum number of stores, after T.unroll, that copies may add to a
+// function.
 constexpr int64_t kMaxAddedStores = 1024;
 
-// Up to this many iterations at a border, each of them becomes code of its own:
-// the guards of the register tiles inside are decided where it is made.
+// Up to this many iterations at a border are peeled, so that the guards of
+// register tiles inside are decided at compile time.
 constexpr int64_t kMaxPeeledIterations = 4;
 
-// Copies that run for no more of a nest's iterations than this are not unrolled
-// by pragmas: that gains nothing there, and compiling them would take longer
-// than the rest of the kernel.
+// Copies that run for at most this share of a nest's iterations are not
+// unrolled by pragmas: unrolling them gains nothing and would take longer to
+// compile than the rest of the kernel.
 constexpr double kSeldom = 1.0 / 16;
 
-// Guards over no more of the function's work than this stay where they are: to
-// ask costs less than it takes to compile the copies, and the copies hold the
-// work beside them, too. (Winograd's transforms beside its products.)
+// Guards of at most this share of the function's work stay: evaluating them
+// costs less than compiling the copies, which would also copy work without
+// guards (such as Winograd's products next to its transforms).
 constexpr double kSmallShare = 1.0 / 64;
 
-// Where the guards below a loop hold throughout.
+// A condition under which guards below a loop always hold.
 struct Steady {
-  Linear bound;  // <= 0; in terms of what is known at the loop
+  Linear bound;  // <= 0; in terms known at the loop
   Expr condition;
-  bool is_sole;  // of guards that depend on no loop inside
+  bool is_sole;  // no inner loop occurs in its guards
 };
 
-// Guards below a loop that depend on it: the conditions, in terms of what is
-// known at the loop, under which they hold throughout.
+// Collects the guards below a loop that depend on it: the conditions, in terms
+// known at the loop, under which they always hold.
 class SteadyConditions : public ir::Visitor {
  public:
-  // `runs` of the loop's body; guards over fewer stores than `least` do not
-  // count.
+  // `runs`: executions of the loop's body. Ignores guards of fewer than `least`
+  // store executions.
   SteadyConditions(IndexMath& math, const ForNode& loop, double runs,
                    double least)
       : math_(math), loop_(loop), runs_(runs), least_(least) {
@@ -75,7 +76,7 @@ class SteadyConditions : public ir::Visitor {
   }
   void VisitIf(const ir::IfNode& s) override {
     std::vector<Expr> parts;
-    // With two cases it is a choice that is meant to be made there.
+    // A statement with two cases is a choice that the program makes.
     if (s.else_case == nullptr &&
         runs_ * StoresRun(math_, s.then_case) >= least_) {
       SplitConjunction(s.condition, parts);
@@ -106,7 +107,7 @@ class SteadyConditions : public ir::Visitor {
     const Interval reach = math_.Bounds(inner);
     if (!reach.has_hi()) return;
     outer.constant += reach.hi;
-    // Never true, or always: a copy gains nothing.
+    // The guard never or always holds: a copy gains nothing.
     const Interval known = math_.Bounds(outer);
     if (known.lo > 0 || known.hi <= 0) return;
     Linear left = outer;
@@ -166,7 +167,7 @@ class GuardPartitioner : public ir::Mutator {
   Stmt PartitionFor(const ForNode& s) {
     const size_t mark = math_.Mark();
     BindLoop(math_, s);
-    // In lanes a choice of code costs more than a mask.
+    // In vector code, a branch costs more than a mask.
     std::vector<Steady> conditions;
     if (s.for_kind != ForKind::kVectorized) {
       conditions =
@@ -179,8 +180,8 @@ class GuardPartitioner : public ir::Mutator {
     return Partition(s, conditions);
   }
 
-  // The iterations of a serial loop at which some guard begins or ceases to
-  // hold whatever loops around it do; those at a border one by one.
+  // The iterations of a serial loop at which some guard starts or stops to
+  // hold, independent of outer loops; iterations at a border singly.
   std::vector<int64_t> Cuts(const ForNode& s, std::vector<Steady>& conditions) {
     const auto extent = ir::AsInt(s.extent);
     if (s.for_kind != ForKind::kSerial || !extent ||
@@ -258,12 +259,11 @@ class GuardPartitioner : public ir::Mutator {
     return Tighten(s, std::move(body));
   }
 
-  // if steady: body without the guards, else: body with what is known of the
-  // edge.
+  // if steady: body without the guards, else: body simplified for the edge.
   Stmt Split(const Stmt& body, const std::vector<Steady>& conditions,
              size_t next) {
     if (next == conditions.size()) return body;
-    // A guard of this loop alone says itself what it would say.
+    // A guard that depends on this loop alone equals the condition.
     if (conditions[next].is_sole) return Split(body, conditions, next + 1);
     const int64_t stores = CountStores(body);
     if (added_stores_ + stores > kMaxAddedStores) return body;
@@ -308,7 +308,7 @@ class GuardPartitioner : public ir::Mutator {
     return ir::MakeIf(Conjunction(outside), std::move(loop));
   }
 
-  // Takes an upper bound of the loop's variable into its extent.
+  // Turns an upper bound of the loop's variable into its extent.
   bool Shorten(const ForNode& s, const Expr& condition, Expr& extent) {
     auto bound = AsUpperBound(math_, condition);
     if (!bound) return false;
@@ -335,11 +335,11 @@ class GuardPartitioner : public ir::Mutator {
   }
 
   IndexMath math_;
-  const double least_;  // stores run
-  double runs_ = 1;     // of this place
+  const double least_;  // store executions
+  double runs_ = 1;     // executions of this place
   int64_t added_stores_ = 0;
-  bool unrolls_ = false;  // a pragma asks for it here
-  double share_ = 1;      // of the iterations of what was cut around here
+  bool unrolls_ = false;  // a pragma applies here
+  double share_ = 1;  // share of the original loops' iterations in this part
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
-// The passes of lowering, one per file of the same name. pipeline.cc calls
-// them in this order and says why. Each takes and returns whole functions or
-// statements and changes nothing else.
+// The passes of lowering, each in the file of the same name. pipeline.cc calls
+// them in this order and explains the order. Each takes and returns whole
+// functions or statements and has no side effects.
 //
-// "Block form" is what schedules work on; "plain form" has no blocks but still
-// multi-dimensional buffers and loops of every kind; "flat form" has
+// "Block form" is the form that schedules work on. "Plain form" has no blocks,
+// but still multi-dimensional buffers and loops of every kind. "Flat form" has
 // one-dimensional buffers.
 #ifndef TILEFARM_COMPILER_LOWER_PASSES_H_
 #define TILEFARM_COMPILER_LOWER_PASSES_H_
@@ -15,102 +15,103 @@
 
 namespace tilefarm::lower {
 
-// Block form. Nests below the root that a library is to compute become calls
-// (ir/library_call.h). InvalidArgument where a marked block is no product in a
-// nest of its own any more.
+// Block form. Replaces nests below the root that a library computes by calls
+// (ir/library_call.h). InvalidArgument if a marked block is no longer a product
+// in a nest of its own.
 absl::StatusOr<ir::Stmt> LowerLibraryCalls(const ir::Stmt& root);
 
-// Block form. Loops that a CPU cannot run as asked: InvalidArgument for thread
-// bindings; a parallel loop inside a parallel one, a vectorized loop around
-// another or around a parallel one, and one over a reduction become serial.
+// Block form. Handles loop kinds that a CPU cannot run: InvalidArgument for
+// thread bindings. These become serial: a parallel loop inside a parallel one,
+// a vectorized loop around a vectorized or parallel one, and one over a
+// reduction.
 absl::StatusOr<ir::Stmt> LegalizeLoops(const ir::PrimFunc& function);
 
-// Any form. Canonical index arithmetic, conditions decided by what is known,
-// loops of extent 1 and 0 dissolved (unroll pragmas move to the loops below).
+// Any form. Simplifies index arithmetic to canonical form, decides conditions,
+// and removes loops of extent 1 and 0 (unroll pragmas move to the loops below).
 ir::Stmt Simplify(const ir::Stmt& stmt);
 
-// Block form. Every access is proven in bounds or gets a guard: a load reads 0
-// and a store does nothing where it would be out of bounds. InvalidArgument
-// where an unconditional access certainly leaves its buffer.
+// Block form. Proves every access in bounds or guards it: out of bounds, a load
+// gives 0 and a store does nothing. InvalidArgument if an unconditional access
+// certainly leaves its buffer.
 absl::StatusOr<ir::Stmt> GuardBounds(const ir::Stmt& root);
 
-// Block form. Moves each allocation, of the root block and of those in it, to
-// the innermost loop that contains all its accesses and where everything read
-// was written before, and shrinks it to the region that one iteration touches.
+// Block form. Moves each allocation, in the root block and blocks below, to the
+// innermost loop that contains all its accesses and in which every read is
+// preceded by a write. Shrinks it to the region that one iteration accesses.
 ir::Stmt PlaceAllocations(const ir::Stmt& root);
 
 // Block form. `init` of reduction blocks becomes a nest of its own before the
-// reduction loops where that changes nothing, else a condition in the block.
+// reduction loops if that preserves the results, else a condition in the block.
 ir::Stmt LowerInit(const ir::Stmt& root);
 
-// Block form. In blocks with the annotation for it, terms that padding makes 0
-// stand under a condition instead of being added.
+// Block form. In blocks annotated for it, guards terms that padding makes 0, so
+// that they are skipped.
 ir::Stmt SkipPadding(const ir::Stmt& root);
 
-// Block form to plain form: block variables are substituted, predicates become
-// conditions and allocations Alloc statements.
+// Block form to plain form: substitutes block variables; predicates become
+// conditions, allocations Alloc statements.
 ir::Stmt ConvertBlocks(const ir::Stmt& root);
 
-// Plain form. A vectorized loop whose iterations depend on one another becomes
-// serial; so does a parallel one, but InvalidArgument where its iterations
-// certainly write the same element.
+// Plain form. Vectorized and parallel loops with dependent iterations become
+// serial. InvalidArgument if iterations of a parallel loop certainly write the
+// same element.
 absl::StatusOr<ir::Stmt> CheckIterations(const ir::Stmt& stmt);
 
-// Plain form. Guards that say which terms of a sum an element has become bounds
-// of serial loops, computed where these begin. Where that would cost something
-// inside (the loop is unrolled, or a register tile has such guards in two
-// dimensions) and edges are seldom, they share a copy of the reduction: `if`
+// Plain form. Guards that select the terms of a sum for each element become
+// bounds of serial loops, computed at loop entry. If that would make inner code
+// slower (the loop is unrolled, or a register tile has such guards in two
+// dimensions) and edges are rare, all edges share a copy of the reduction: `if`
 // inside, the nest without guards; `else` the nest with bounds. Guards along
 // the widest dimension of a tile stay.
 ir::Stmt BoundReductions(const ir::Stmt& stmt);
 
-// Plain form. Removes guards from the steady state: loops get exact extents,
-// serial ones are cut where a guard below begins or ceases to hold, and where
-// else a tile is full a copy of its code runs that has no guard. Guards over a
-// small share of all that runs stay. A part cut off that runs for a sixteenth
-// of the iterations or less is not unrolled by pragmas.
+// Plain form. Removes guards from the steady state: loops get exact extents;
+// serial loops are cut where a guard below starts or stops to hold; otherwise
+// full tiles run a copy of the code without guards. Guards of a small share of
+// all work stay. Parts with at most a sixteenth of the iterations are not
+// unrolled by pragmas.
 ir::Stmt PartitionGuards(const ir::Stmt& stmt);
 
-// Plain form to flat form, params included; honours storage_align and the
+// Plain form to flat form, including parameters; applies storage_align and the
 // strides and offsets of parameters.
 ir::PrimFunc FlattenBuffers(const ir::PrimFunc& function);
 
-// Flat form. 16-bit floats compute in float32: only loads, stores and casts
-// keep the narrow type. Intermediate copies of them are kept in float32.
+// Flat form. Computes 16-bit floats in float32: only loads, stores and casts
+// keep the narrow type. Intermediate copies of them are stored as float32.
 ir::Stmt WidenHalf(const ir::Stmt& stmt);
 
 // Flat form. Vectorized loops become vector code of the target's widths.
 ir::Stmt VectorizeLoops(const ir::Stmt& stmt, const target::Target& target);
 
-// Flat form. Replicates T.unroll loops and those that an unroll pragma covers.
+// Flat form. Unrolls T.unroll loops and loops with an unroll pragma.
 ir::Stmt UnrollLoops(const ir::Stmt& stmt);
 
-// Flat form. Stores one after another that each write every second or every
-// fourth element, and fill each other's gaps, become one of all elements.
+// Flat form. Merges consecutive stores that each write every second or every
+// fourth element and together write all elements.
 ir::Stmt InterleaveStores(const ir::Stmt& stmt);
 
-// Flat form. Small allocations that are only accessed at constant indices, cut
-// into the same vectors everywhere, get scope "local"; all others "global".
+// Flat form. Small allocations that are only accessed at constant indices,
+// always as the same vectors, get scope "local"; all others "global".
 ir::Stmt PlaceRegisters(const ir::Stmt& stmt, const target::Target& target);
 
-// Flat form. Elements that a loop updates at the same place in every iteration
-// live in a buffer of scope "local" with constant indices meanwhile.
+// Flat form. Elements that a loop updates in every iteration are kept in a
+// buffer of scope "local", with constant indices, during the loop.
 ir::Stmt PromoteAccumulators(const ir::Stmt& stmt,
                              const target::Target& target);
 
-// Flat form. Innermost loops below a loop with the annotation for it are cut
-// into cache lines and say what to fetch (ir::kPrefetchNext).
+// Flat form. Below a loop annotated for it, splits innermost loops by cache
+// lines and adds prefetches (ir::kPrefetchNext).
 ir::Stmt PrefetchNext(const ir::Stmt& stmt);
 
-// Flat form. Stores one after another, or in a loop, whose values are columns
-// of a tile, as many as a vector has lanes, read its rows instead, once
-// (ir::Intrinsic::kTransposed).
+// Flat form. Consecutive stores, or stores in a loop, whose values are columns
+// of a tile with as many rows as a vector has lanes, read each row once instead
+// (ir::MachineOp::kTransposed).
 ir::Stmt TransposeLoads(const ir::Stmt& stmt, const target::Target& target);
 
-// Any form. Copies of code get loop variables and allocations of their own.
+// Any form. Gives copies of code their own loop variables and allocations.
 ir::Stmt RenewScopes(const ir::Stmt& stmt);
 
-// Internal where the result is not in the form that pipeline.h promises.
+// Internal if the result is not in the form that pipeline.h promises.
 absl::Status VerifyLowered(const ir::PrimFunc& function);
 
 }  // namespace tilefarm::lower

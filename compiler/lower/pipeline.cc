@@ -29,7 +29,7 @@ absl::StatusOr<ir::PrimFuncPtr> Lower(const ir::PrimFunc& function,
   }
   ir::PrimFunc f = function;
   const auto done = [&](std::string_view stage) { return stage == last_stage; };
-  // Which pass broke a program is worth more than that one did.
+  // Verifying after each pass tells which pass broke a program.
   const auto check = [&](std::string_view pass) -> absl::Status {
     if (!ir::VerifiesEveryStep()) return absl::OkStatus();
     const absl::Status scopes = ir::VerifyScopes(f);
@@ -41,38 +41,38 @@ absl::StatusOr<ir::PrimFuncPtr> Lower(const ir::PrimFunc& function,
     return std::make_shared<const ir::PrimFunc>(std::move(f));
   };
 
-  // While their nests stand as the schedule left them.
+  // First, while nests still have the form that the schedule left.
   TF_ASSIGN_OR_RETURN(f.body, LowerLibraryCalls(f.body));
   TF_RETURN_IF_ERROR(check("LowerLibraryCalls"));
   TF_ASSIGN_OR_RETURN(f.body, LegalizeLoops(f));
   TF_RETURN_IF_ERROR(check("LegalizeLoops"));
-  // Loops of one iteration hide structure from every pass below.
+  // Loops of one iteration hide structure from all later passes.
   f.body = Simplify(f.body);
   TF_RETURN_IF_ERROR(check("Simplify"));
   if (done("legalize")) return result();
-  // Before indices are rewritten, so that messages speak of the program's.
+  // Before indices are rewritten, so that messages show the program's indices.
   TF_ASSIGN_OR_RETURN(f.body, GuardBounds(f.body));
   TF_RETURN_IF_ERROR(check("GuardBounds"));
   if (done("bounds")) return result();
-  // Blocks with init still say where a reduction begins.
+  // While init still shows where a reduction starts.
   f.body = PlaceAllocations(f.body);
   TF_RETURN_IF_ERROR(check("PlaceAllocations"));
   if (done("allocate")) return result();
-  // While blocks still say which variables reduce.
+  // While blocks still show which variables are reduced.
   f.body = LowerInit(f.body);
   TF_RETURN_IF_ERROR(check("LowerInit"));
   if (done("init")) return result();
-  // After init, which padding does not spare; while annotations of blocks live.
+  // After init, which runs for padding, too; while blocks have annotations.
   f.body = Simplify(ConvertBlocks(SkipPadding(f.body)));
   TF_RETURN_IF_ERROR(check("Simplify"));
   if (done("plain")) return result();
-  // After allocation: what belongs to an iteration is no conflict. Before
-  // flattening: dimensions tell more than offsets.
+  // After allocation: a buffer inside of an iteration is no conflict. Before
+  // flattening: separate dimensions are easier to analyse than offsets.
   TF_ASSIGN_OR_RETURN(f.body, CheckIterations(f.body));
   TF_RETURN_IF_ERROR(check("CheckIterations"));
   if (done("iterations")) return result();
-  // Before loops are replicated, so that what is replicated has no guards; what
-  // bounds of loops can say needs no copies.
+  // Before unrolling, so that copies have no guards; loop bounds come first,
+  // since they need no copies.
   f.body = Simplify(PartitionGuards(BoundReductions(f.body)));
   TF_RETURN_IF_ERROR(check("Simplify"));
   if (done("partition")) return result();
@@ -87,24 +87,24 @@ absl::StatusOr<ir::PrimFuncPtr> Lower(const ir::PrimFunc& function,
   if (done("vectorize")) return result();
   f.body = Simplify(UnrollLoops(f.body));
   TF_RETURN_IF_ERROR(check("Simplify"));
-  // Panels whose groups of rows are side by side are written by unrolled loops.
+  // After unrolling: unrolled loops write the interleaved rows of panels.
   f.body = InterleaveStores(f.body);
   TF_RETURN_IF_ERROR(check("InterleaveStores"));
   if (done("unroll")) return result();
-  // Only now are the indices of register tiles constants.
+  // After unrolling, which makes the indices of register tiles constant.
   f.body = PlaceRegisters(f.body, target);
   TF_RETURN_IF_ERROR(check("PlaceRegisters"));
   f.body = PromoteAccumulators(f.body, target);
   TF_RETURN_IF_ERROR(check("PromoteAccumulators"));
   if (done("promote")) return result();
-  // Only now is it known which loops are innermost and what they still read.
+  // Now innermost loops and their remaining loads are final.
   f.body = PrefetchNext(f.body);
   TF_RETURN_IF_ERROR(check("PrefetchNext"));
-  // Not before registers have their place: here a tile's first column stands
-  // for all.
+  // After registers are placed: from here on, the load of a tile's first column
+  // represents the whole tile.
   f.body = TransposeLoads(f.body, target);
   TF_RETURN_IF_ERROR(check("TransposeLoads"));
-  // Last, since most passes copy code: each definition stands once.
+  // Last, since most passes copy code: afterwards each definition is unique.
   f.body = RenewScopes(Simplify(f.body));
   TF_RETURN_IF_ERROR(check("RenewScopes"));
   TF_RETURN_IF_ERROR(VerifyLowered(f));

@@ -1,8 +1,7 @@
 // Lowering: a scheduled function becomes flat loops, loads, stores and
-// allocations, one documented pass after another. pipeline.cc reads as the
-// story of it.
+// allocations, by a sequence of documented passes in pipeline.cc.
 //
-// Contract of the result ("lowered form", what codegen takes):
+// The form of the result ("lowered form", the input of codegen):
 //  - no Block nodes, no Unrolled or Vectorized loops (they are replicated, or
 //    turned into Ramp/Broadcast vector code); loops are Serial or Parallel;
 //  - buffers are flat, parameters included: one index, in elements;
@@ -14,7 +13,7 @@
 //    no memory; a load gives 0 there. Operands of one operation have equal
 //    lanes, but for T.if_then_else: its condition is always a scalar, its
 //    values may be vectors (lane-wise choices are Selects); and for dot
-//    products and interleavings (ir::Intrinsic);
+//    products and interleavings (ir::MachineOp);
 //  - loops start at 0 and may have a computed extent; vector widths are powers
 //    of two within the target's registers where the data is concerned (index
 //    and condition vectors have the same number of lanes), or the 256 sums of

@@ -18,16 +18,16 @@ using ir::Expr;
 using ir::ForNode;
 using ir::Stmt;
 
-// One access, with block variables replaced by what they are bound to.
+// One access, with block variables replaced by their bindings.
 struct Access {
   bool store = false;
-  // Runs in every iteration of the loops around it, wherever the element lies
-  // inside the buffer.
+  // Runs in every iteration of the loops around it if the element is inside the
+  // buffer.
   bool certain = true;
   std::vector<Expr> indices;
   std::vector<const ForNode*> loops;  // around it, outermost first
-  // Innermost loop of a reduction that has its init in the same block: only
-  // the iterations of loops inside may rely on what was written there.
+  // For an init: one plus the position of the outermost reduction loop. Only
+  // loops inside of that loop may rely on the written value. 0: no init.
   size_t initialised_from = 0;
 };
 
@@ -59,8 +59,8 @@ class AccessCollector : public ir::Visitor {
       conditions_.push_back(ir::Substitute(s.predicate, bindings_));
     }
     if (s.init != nullptr) {
-      // The first reduction loop from outside: what init writes holds for the
-      // iterations inside of it alone.
+      // The outermost reduction loop: init writes hold only for iterations
+      // inside.
       initialised_from_ = 0;
       for (size_t i = loops_.size(); i-- > 0;) {
         for (const ir::IterVar& iter : s.iters) {
@@ -80,7 +80,7 @@ class AccessCollector : public ir::Visitor {
     conditions_.resize(outer);
   }
 
-  // Indices are looked at in terms of loops, whatever names they have.
+  // Indices are analysed in terms of loops, so let variables are replaced.
   void VisitLetStmt(const ir::LetStmtNode& s) override {
     Visit(s.value);
     bindings_[s.var.get()] = ir::Substitute(s.value, bindings_);
@@ -129,8 +129,8 @@ class AccessCollector : public ir::Visitor {
     accesses_.push_back(std::move(access));
   }
 
-  // Whether the condition holds for every element inside the buffer: then it
-  // only cuts off what lies outside.
+  // Whether the condition holds for every element inside the buffer, so that it
+  // only excludes elements outside.
   bool OnlyKeepsInside(const Expr& condition,
                        const std::vector<Expr>& indices) {
     const auto* both = ir::As<ir::BinaryNode>(condition);
@@ -158,14 +158,14 @@ class AccessCollector : public ir::Visitor {
   size_t initialised_from_ = 0;
 };
 
-// first + [0, extent) per dimension.
+// first + [0, extent) in each dimension.
 struct Box {
   std::vector<Linear> first;
   std::vector<int64_t> extent;
 };
 
-// What an access covers in one iteration of loops[0..depth], in terms of those
-// loops; nullopt where that is not a box.
+// The elements of an access in one iteration of loops[0..depth], in terms of
+// those loops; nullopt if they are not a box.
 std::optional<Box> RegionBelow(IndexMath& math, const Access& access,
                                size_t depth) {
   Box box;
@@ -193,8 +193,8 @@ std::optional<Box> RegionBelow(IndexMath& math, const Access& access,
   return box;
 }
 
-// Whether the loops inside of loops[0..depth] reach every element of the box
-// that RegionBelow gives.
+// Whether the loops inside of loops[0..depth] access every element of the box
+// of RegionBelow.
 bool FillsBox(const Access& access, size_t depth) {
   arith::VarRanges inner;
   arith::Analyzer analyzer;
@@ -219,7 +219,7 @@ std::optional<int64_t> Distance(const Linear& from, const Linear& to) {
   return difference.constant;
 }
 
-// Whether `inner`, as far as it lies inside the buffer, lies inside `outer`.
+// Whether the part of `inner` inside the buffer is contained in `outer`.
 bool Covers(IndexMath& math, const ir::BufferNode& buffer, const Box& outer,
             const Box& inner) {
   for (size_t d = 0; d < outer.first.size(); ++d) {
@@ -227,7 +227,7 @@ bool Covers(IndexMath& math, const ir::BufferNode& buffer, const Box& outer,
     if (start && *start >= 0 && *start + inner.extent[d] <= outer.extent[d]) {
       continue;
     }
-    // All of the dimension is covered.
+    // `outer` covers the whole dimension.
     const Interval first = math.Bounds(outer.first[d]);
     if (first.hi <= 0 && first.lo + outer.extent[d] >= buffer.shape[d]) {
       continue;
@@ -242,8 +242,8 @@ struct Placement {
   Box box;  // of all accesses in one iteration
 };
 
-// The innermost loop of `body` that owns the buffer; nullopt: what is around
-// the body does. `math` knows the variables from there, and more afterwards.
+// The innermost loop of `body` that can own the buffer; nullopt: only the
+// statement around `body` can. Binds more variables in `math`.
 std::optional<Placement> Place(const Buffer& buffer, const Stmt& body,
                                IndexMath& math) {
   AccessCollector collector(buffer.get(), math);
@@ -253,7 +253,7 @@ std::optional<Placement> Place(const Buffer& buffer, const Stmt& body,
   size_t common = accesses[0].loops.size();
   for (const Access& access : accesses) {
     common = std::min(common, access.loops.size());
-    // An init may leave the loops of its reduction.
+    // An init may move out of the loops of its reduction.
     if (access.initialised_from > 0) {
       common = std::min(common, access.initialised_from - 1);
     }
@@ -294,7 +294,7 @@ std::optional<Placement> Place(const Buffer& buffer, const Stmt& body,
       for (size_t d = 0; d < box->first.size(); ++d) {
         const auto shift = Distance(all->first[d], box->first[d]);
         if (!shift) {
-          // Not comparable: keep the whole dimension.
+          // Incomparable starts: keep the whole dimension.
           all->first[d] = Linear();
           all->extent[d] = buffer->shape[d];
           continue;
@@ -316,7 +316,7 @@ std::optional<Placement> Place(const Buffer& buffer, const Stmt& body,
   return std::nullopt;
 }
 
-// Subtracts the box's start from the indices of one buffer.
+// Subtracts the start of the box from the indices of one buffer.
 class Compactor : public ir::Mutator {
  public:
   Compactor(const Buffer& buffer, Buffer compact, const Box& box)
@@ -329,7 +329,7 @@ class Compactor : public ir::Mutator {
   }
   Stmt MutateBlock(const ir::BlockNode& s, const Stmt&) override {
     ir::BlockNode block(s);
-    // What a block touches is not stated in the compact buffer's terms.
+    // Declared regions still refer to the original buffer, so drop them.
     const auto drop = [&](std::vector<ir::BufferRegion>& regions) {
       std::erase_if(regions, [&](const ir::BufferRegion& region) {
         return region.buffer == buffer_;
@@ -416,7 +416,7 @@ class AllocationPlacer : public ir::Mutator {
       }
     }
     const Stmt changed = Mutator::MutateBlock(s, self);
-    // What an init leaves holds for later instances, too.
+    // Values that an init writes are also used by later instances.
     if (s.allocs.empty() || s.init != nullptr) {
       math_.Restore(mark);
       return changed;

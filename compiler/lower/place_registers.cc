@@ -11,8 +11,8 @@ namespace {
 using ir::Expr;
 using ir::Stmt;
 
-// Whether every access to one buffer is at constant indices that cut it into
-// the same pieces everywhere, by the thread that owns it.
+// Whether all accesses to a buffer are at constant indices, always in the same
+// pieces, and by the thread that owns it.
 class PieceChecker : public ir::Visitor {
  public:
   explicit PieceChecker(const ir::BufferNode* buffer) : buffer_(buffer) {}

@@ -18,7 +18,7 @@ using ir::Stmt;
 using ir::Var;
 
 constexpr int64_t kLineBytes = 64;
-// Shorter rows are not worth the loop around their lines.
+// For rows of fewer cache lines, the loop over lines does not pay.
 constexpr int64_t kLeastLines = 2;
 
 bool HasLoop(const Stmt& stmt) {
@@ -50,14 +50,14 @@ class Prefetcher : public ir::Mutator {
   }
 
  private:
-  // By how much `index` moves where `var` does by one; nullopt: it varies.
+  // The change of `index` if `var` grows by one; nullopt: not constant.
   std::optional<int64_t> Step(const Expr& index, const Var& var) {
     return math_.Difference(
         ir::Substitute(index, {{var.get(), var + ir::IntConst(1)}}), index);
   }
 
-  // The loop in lines, where it reads what a loop around it asks for; null:
-  // it does not.
+  // Splits the loop by cache lines if it reads data of an annotated outer loop;
+  // null if it does not.
   Stmt Cut(const ir::ForNode& loop) {
     const std::optional<int64_t> extent = ir::AsInt(loop.extent);
     if (loop.for_kind != ir::ForKind::kSerial || !extent ||
@@ -113,7 +113,7 @@ class Prefetcher : public ir::Mutator {
   }
 
   IndexMath math_;
-  std::vector<Var> asking_;  // loops around, innermost last
+  std::vector<Var> asking_;  // annotated outer loops, innermost last
 };
 
 }  // namespace

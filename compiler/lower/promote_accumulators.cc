@@ -15,14 +15,14 @@ using ir::Buffer;
 using ir::Expr;
 using ir::Stmt;
 
-// Consecutive elements that a loop accesses at one place in every iteration.
+// Consecutive elements that a loop accesses in every iteration.
 struct Slot {
   Expr base;  // index of the first element
   int lanes = 1;
   Expr predicate;      // lanes that exist; null: all
   int64_t offset = 0;  // from the first slot of the buffer
   bool loaded = false, stored = false;
-  // Some access happens in every iteration; else all stand under `guard`.
+  // Some access runs in every iteration; else all are under `guard`.
   bool always = false;
   Expr guard;
   int64_t local_offset = 0;
@@ -41,7 +41,7 @@ int64_t VectorsOf(const Slot& slot, const Buffer& buffer,
   return (bits + target.vector_bits - 1) / target.vector_bits;
 }
 
-// The first index of a scalar or contiguous access; null for others.
+// The first index of a scalar or contiguous access; null for other accesses.
 Expr BaseOf(const Expr& index) {
   if (!index->dtype.is_vector()) return index;
   const auto* ramp = ir::As<ir::RampNode>(index);
@@ -49,7 +49,7 @@ Expr BaseOf(const Expr& index) {
                                                             : nullptr;
 }
 
-// Finds the slots of every buffer that is accessed in a loop.
+// Finds the slots of all buffers that a loop accesses.
 class SlotCollector : public ir::Visitor {
  public:
   SlotCollector(IndexMath& math, const ir::ForNode& loop) : math_(math) {
@@ -200,23 +200,23 @@ class SlotCollector : public ir::Visitor {
   std::map<const ir::BufferNode*, Candidate> candidates_;
   std::set<const ir::VarNode*> variant_;
   std::set<const ir::BufferNode*> inner_;
-  // Around the access; null where one is not a plain condition.
+  // The conditions around the access; null if one is not a plain condition.
   std::vector<Expr> conditions_;
-  // Threads share no registers.
+  // Threads do not share registers.
   bool in_parallel_ = false;
 };
 
 bool Worthwhile(const Candidate& candidate) {
   bool updated = false;
   for (const Slot& slot : candidate.slots) {
-    // Touching memory that the program might not have touched is not ours.
+    // A promotion must not access memory that the program might not access.
     if (!slot.always && slot.guard == nullptr) return false;
     updated |= slot.loaded && slot.stored;
   }
   return candidate.legal && updated;
 }
 
-// Sends the accesses of the promoted buffers to their local ones.
+// Redirects accesses of promoted buffers to their local buffers.
 class AccessRewriter : public ir::Mutator {
  public:
   AccessRewriter(IndexMath& math,
@@ -236,7 +236,7 @@ class AccessRewriter : public ir::Mutator {
     const auto found = promoted_.find(s.buffer.get());
     if (found == promoted_.end()) return Mutator::MutateStore(s, self);
     const auto& [candidate, local] = found->second;
-    // Lanes that do not exist are never written back, so need no mask here.
+    // No mask: lanes that do not exist are never written back.
     return ir::MakeStore(local, {LocalIndex(candidate, s.indices[0])},
                          Mutate(s.value));
   }
@@ -258,7 +258,7 @@ class AccessRewriter : public ir::Mutator {
       promoted_;
 };
 
-// One vector access, masked as the slot is.
+// One vector access with the slot's mask.
 Stmt Copy(const Slot& slot, const Buffer& buffer, const Buffer& local,
           bool into_local) {
   const auto index = [&](const Expr& base) {
@@ -286,7 +286,7 @@ class Promoter : public ir::Mutator {
   Expr Mutate(const Expr& expr) override { return expr; }
 
  protected:
-  // Outermost loops first: the further out, the fewer copies.
+  // Outermost loops first: fewer copies run further out.
   Stmt MutateFor(const ir::ForNode& s, const Stmt& self) override {
     const bool runs = math_.Bounds(s.extent).lo >= 1;
     const size_t mark = math_.Mark();
@@ -345,7 +345,7 @@ class Promoter : public ir::Mutator {
       }
     }
     Stmt out = ir::MakeSeq(std::move(stmts));
-    // Without an iteration nothing may be touched.
+    // Without an iteration, nothing may be accessed.
     if (!runs) out = ir::MakeIf(ir::GT(s.extent, ir::IntConst(0)), out);
     for (size_t i = order.size(); i-- > 0;) {
       out = ir::MakeAlloc(promoted.at(order[i]).second, std::move(out));

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/machine_op.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/lane_vectorizer.h"
 
@@ -15,16 +16,16 @@ using ir::Expr;
 
 constexpr int64_t kMaxVectors = 16;
 
-std::optional<ir::Intrinsic> LaneReduction(BinaryOp op) {
+std::optional<ir::MachineOp> LaneReduction(BinaryOp op) {
   switch (op) {
     case BinaryOp::kAdd:
-      return ir::Intrinsic::kLaneSum;
+      return ir::MachineOp::kLaneSum;
     case BinaryOp::kMul:
-      return ir::Intrinsic::kLaneProduct;
+      return ir::MachineOp::kLaneProduct;
     case BinaryOp::kMin:
-      return ir::Intrinsic::kLaneMin;
+      return ir::MachineOp::kLaneMin;
     case BinaryOp::kMax:
-      return ir::Intrinsic::kLaneMax;
+      return ir::MachineOp::kLaneMax;
     default:
       return std::nullopt;
   }
@@ -85,9 +86,10 @@ ir::Stmt ReduceLanes(IndexMath& math, const ir::ForNode& loop,
     if (vectors.size() % 2 == 1) sums.push_back(vectors.back());
     vectors = std::move(sums);
   }
-  return ir::MakeStore(store->buffer, {store->indices[0]},
-                       ir::MakeBinary(update->op, element,
-                                      ir::MakeCall(*reduction, {vectors[0]})));
+  return ir::MakeStore(
+      store->buffer, {store->indices[0]},
+      ir::MakeBinary(update->op, element,
+                     ir::MakeMachineOp(*reduction, {vectors[0]})));
 }
 
 }  // namespace tilefarm::lower

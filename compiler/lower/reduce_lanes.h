@@ -1,4 +1,4 @@
-// Short reductions in vectors.
+// Vectorises short reductions.
 #ifndef TILEFARM_COMPILER_LOWER_REDUCE_LANES_H_
 #define TILEFARM_COMPILER_LOWER_REDUCE_LANES_H_
 
@@ -8,9 +8,9 @@
 
 namespace tilefarm::lower {
 
-// The loop, annotated with ir::kReduceLanes and with `body` in place of its
-// own, as one statement: vectors combined pairwise, then their lanes. Null
-// where the body is not a reduction into one element or is not whole vectors.
+// The loop, annotated with ir::kReduceLanes and with `body` as its body, as one
+// statement that combines vectors pairwise, then their lanes. Null if the body
+// is not a reduction into one element or is not a multiple of vectors.
 ir::Stmt ReduceLanes(IndexMath& math, const ir::ForNode& loop,
                      const ir::Stmt& body, const target::Target& target);
 

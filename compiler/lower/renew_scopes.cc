@@ -65,7 +65,7 @@ class ScopeRenewer : public ir::Mutator {
   }
 
   std::set<const void*> seen_;
-  // The latest definition is the one in scope: copies never nest.
+  // The latest definition is in scope, since copies are never nested.
   ir::VarMap vars_;
   ir::BufferMap buffers_;
 };

@@ -14,8 +14,8 @@ using ir::Expr;
 using ir::ForKind;
 using ir::Stmt;
 
-// Gives the annotations to the topmost loops of `stmt`; what a loop already
-// has wins.
+// Adds the annotations to the topmost loops of `stmt`; those that a loop
+// already has take precedence.
 Stmt Annotate(const Stmt& stmt, const ir::AttrMap& annotations) {
   if (annotations.empty()) return stmt;
   if (const auto* loop = ir::As<ir::ForNode>(stmt)) {
@@ -124,7 +124,7 @@ class Simplifier : public ir::Mutator {
   }
 
   Stmt MutateStore(const ir::StoreNode& s, const Stmt& self) override {
-    // A store whose predicate is constant needs none, or does nothing.
+    // A constant predicate is dropped, or removes the store.
     if (s.predicate != nullptr) {
       const Expr predicate = Mutate(s.predicate);
       if (ir::IsConstInt(predicate, 0)) return ir::NoOp();

@@ -1,4 +1,4 @@
-// Simplify (passes.h) under facts that hold around the statement.
+// Simplify (passes.h) with facts that hold around the statement.
 #ifndef TILEFARM_COMPILER_LOWER_SIMPLIFY_H_
 #define TILEFARM_COMPILER_LOWER_SIMPLIFY_H_
 

@@ -64,8 +64,8 @@ int64_t PackedBytes(const ir::BufferNode& buffer) {
 
 bool IsHalf(ir::DataType dtype) { return dtype.is_float() && dtype.bits == 16; }
 
-// Whether the statement may have the buffer of 16-bit floats in float32: its
-// every load is widened at once, and what is stored is computed from nothing.
+// Whether the buffer of 16-bit floats may become float32 in the statement:
+// every load is widened at once, and stores copy without arithmetic.
 bool MayBeFloat32(const ir::Stmt& stmt, const ir::BufferNode* buffer) {
   int loads = 0, widened = 0;
   bool copies = true;
@@ -88,7 +88,7 @@ bool MayBeFloat32(const ir::Stmt& stmt, const ir::BufferNode* buffer) {
   return copies && loads == widened;
 }
 
-// Reads and writes `to`, of float32, in place of `from`, of 16-bit floats.
+// Replaces `from`, of 16-bit floats, by `to`, of float32.
 class Float32Copy : public ir::Mutator {
  public:
   Float32Copy(const ir::BufferNode* from, ir::Buffer to)
@@ -118,8 +118,8 @@ class Float32Copy : public ir::Mutator {
   const ir::Buffer to_;
 };
 
-// As a parameter: without the padding of storage_align, which is for buffers of
-// the function's own; of float32 where the block says so.
+// The buffer as a parameter: without the padding of storage_align, which is for
+// the function's own buffers; as float32 if the block says so.
 ir::Buffer AsParameter(const ir::Buffer& buffer, bool float32) {
   if (buffer->dim_align.empty() && !float32) return buffer;
   auto made = std::make_shared<ir::BufferNode>(*buffer);
@@ -128,7 +128,7 @@ ir::Buffer AsParameter(const ir::Buffer& buffer, bool float32) {
   return made;
 }
 
-// A function of the statement alone, which reads `from` and writes `to`.
+// Makes a function of the statement, which reads `from` and writes `to`.
 ir::PrimFuncPtr PackFunction(const std::string& name, const ir::Stmt& nest,
                              const ir::Buffer& from, const ir::Buffer& to) {
   ir::BlockNode root;

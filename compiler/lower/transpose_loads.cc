@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/machine_op.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/index_math.h"
 #include "compiler/lower/passes.h"
@@ -13,13 +14,13 @@ namespace {
 using ir::Expr;
 using ir::Stmt;
 
-// A tile has as many rows as a vector has lanes, and all are in registers.
+// A tile has as many rows as a vector has lanes; all are in registers.
 constexpr int kMinLanes = 4;
 constexpr int kMaxLanes = 16;
-// Registers of a row.
+// The maximum number of registers per row.
 constexpr size_t kMostTiles = 4;
 
-// A load of a vector whose elements lie apart, all of them there.
+// A strided vector load without a predicate.
 struct Apart {
   const ir::LoadNode* load;
   const ir::RampNode* ramp;
@@ -37,19 +38,19 @@ std::optional<Apart> AsApart(const Expr& expr) {
       (ramp->dtype.lanes & (ramp->dtype.lanes - 1)) != 0) {
     return std::nullopt;
   }
-  // Where the tile begins may not depend on what its stores write.
+  // The start of the tile must not depend on what its stores write.
   bool reads = false;
   ir::PostOrderExprs(ramp->base, [&](const Expr& e) {
     reads |= e->kind == ir::ExprKind::kLoad;
   });
   if (reads) return std::nullopt;
   const std::optional<int64_t> stride = ir::AsInt(ramp->stride);
-  // Rows that overlap are no tile.
+  // Overlapping rows are not a tile.
   if (!stride || std::abs(*stride) < ramp->dtype.lanes) return std::nullopt;
   return Apart{load, ramp};
 }
 
-// Those of the value that are computed whatever its other parts are.
+// The strided loads of the value; none if some are evaluated conditionally.
 std::vector<Apart> LoadsApart(const Expr& value) {
   std::vector<Apart> loads;
   bool conditional = false;
@@ -66,7 +67,7 @@ std::vector<Apart> LoadsApart(const Expr& value) {
   return loads;
 }
 
-// Puts `calls[i].second` for the load that is calls[i].first.
+// Replaces the load calls[i].first by `calls[i].second`.
 class Replacer : public ir::Mutator {
  public:
   explicit Replacer(
@@ -134,9 +135,9 @@ class Transposer : public ir::Mutator {
   }
 
  private:
-  // The stores from `at` on that make whole tiles, as stores of their rows at
-  // the end of `out`; how many they were, or 0. A row may be several registers,
-  // of a tile each.
+  // Appends the longest run of stores from `at` on that forms whole tiles to
+  // `out`, rewritten to read rows. Returns their number, or 0. A row may have
+  // several registers, each of its own tile.
   size_t Transpose(const std::vector<Stmt>& stmts, size_t at,
                    std::vector<Stmt>& out) {
     const auto* first = ir::As<ir::StoreNode>(stmts[at]);
@@ -154,7 +155,7 @@ class Transposer : public ir::Mutator {
     return 0;
   }
 
-  // Tile by tile; empty where one is none.
+  // Rewrites stores tile by tile; empty if some tile does not match.
   std::vector<Stmt> Tiles(const std::vector<Stmt>& stmts, size_t at,
                           size_t tiles, size_t rows) {
     std::vector<Stmt> stores;
@@ -169,12 +170,12 @@ class Transposer : public ir::Mutator {
         stores.push_back(std::move(store));
       }
     }
-    // In another order than they were.
+    // The order of the stores has changed.
     if (tiles > 1 && !AreApart(stores)) return {};
     return stores;
   }
 
-  // No two write the same element, and none reads what another writes.
+  // Whether no two stores overlap and none reads what another one writes.
   bool AreApart(const std::vector<Stmt>& stores) {
     const auto* first = ir::As<ir::StoreNode>(stores[0]);
     std::vector<int64_t> starts;
@@ -206,8 +207,8 @@ class Transposer : public ir::Mutator {
     return true;
   }
 
-  // The store with row `row` of the tiles that begin with `firsts`, those of
-  // that many lanes; null where it is none of their stores.
+  // The store with row `row` of the tiles whose first loads are `firsts` and
+  // have `lanes` lanes; null if it does not belong to them.
   Stmt WithRows(const Stmt& stmt, const std::vector<Apart>& firsts,
                 size_t lanes, int64_t row) {
     const auto* store = ir::As<ir::StoreNode>(stmt);
@@ -219,7 +220,7 @@ class Transposer : public ir::Mutator {
       const ir::LoadNode& load = *loads[i].load;
       const ir::LoadNode& first = *firsts[i].load;
       if (firsts[i].ramp->dtype.lanes != static_cast<int>(lanes)) continue;
-      // What the tile's first store writes, a later one may not read.
+      // A store must not write what a later one of the tile reads.
       if (load.buffer != first.buffer || load.buffer == store->buffer ||
           ir::AsInt(loads[i].ramp->stride) !=
               ir::AsInt(firsts[i].ramp->stride) ||
@@ -227,10 +228,10 @@ class Transposer : public ir::Mutator {
           math_.Difference(loads[i].ramp->base, firsts[i].ramp->base) != row) {
         return nullptr;
       }
-      calls.emplace_back(&load,
-                         ir::MakeCall(ir::Intrinsic::kTransposed,
-                                      {ir::IntConst(row),
-                                       ir::Load(first.buffer, first.indices)}));
+      calls.emplace_back(
+          &load, ir::MakeMachineOp(ir::MachineOp::kTransposed,
+                                   {ir::IntConst(row),
+                                    ir::Load(first.buffer, first.indices)}));
     }
     return ir::MakeStore(store->buffer, store->indices,
                          Replacer(calls).Mutate(store->value));
@@ -242,8 +243,8 @@ class Transposer : public ir::Mutator {
 }  // namespace
 
 Stmt TransposeLoads(const Stmt& stmt, const target::Target& target) {
-  // Others have loads of elements that lie apart, or no shuffles to speak of.
-  if (target.kind != "x86-64" && target.kind != "aarch64") return stmt;
+  // Other targets have strided loads, or no suitable shuffles.
+  if (!target.Has(target::Capability::kTransposingShuffles)) return stmt;
   return Transposer().Mutate(stmt);
 }
 

@@ -12,13 +12,13 @@ namespace {
 using ir::ForKind;
 using ir::Stmt;
 
-// Copies of one store that one loop nest may be replicated to. Past this a
-// kernel leaves the instruction cache and compile time grows without gain.
+// The maximum number of copies of one store in an unrolled loop nest. Larger
+// code exceeds the instruction cache and only increases compile time.
 constexpr int64_t kMaxReplicatedStores = 4096;
-// Loops, one inside another, that a pragma unrolls.
+// The maximum depth of nested loops that a pragma unrolls.
 constexpr int kMaxPragmaDepth = 8;
 
-// What a statement costs and whether a loop remains in it.
+// The size of a statement and whether it still contains a loop.
 struct Size {
   int64_t stores = 0;
   bool has_loop = false;
@@ -92,7 +92,7 @@ class Unroller : public ir::Mutator {
       size_.has_loop = true;
       const ForKind kind =
           s.for_kind == ForKind::kUnrolled ? ForKind::kSerial : s.for_kind;
-      // The rest is for those who come later.
+      // Keep the annotations of later passes.
       ir::AttrMap annotations = s.annotations;
       annotations.erase(ir::kUnrollMaxStep);
       annotations.erase(ir::kUnrollExplicit);

@@ -18,7 +18,7 @@ using ir::Expr;
 using ir::ForKind;
 using ir::Stmt;
 
-// More chunks than this run in a loop.
+// More chunks than this become a loop instead of copies.
 constexpr int64_t kMaxReplicatedChunks = 16;
 
 int PowerOfTwoAtMost(int64_t n) {
@@ -29,7 +29,7 @@ int PowerOfTwoAtMost(int64_t n) {
 
 bool IsPowerOfTwo(int64_t n) { return (n & (n - 1)) == 0; }
 
-// Bytes of the widest element that a store computes with.
+// The size of the widest element type that a store computes with.
 int WidestBytes(const ir::StoreNode& store) {
   int bytes = store.buffer->dtype.bytes();
   ir::PostOrderExprs(store.value, [&](const Expr& e) {
@@ -40,15 +40,15 @@ int WidestBytes(const ir::StoreNode& store) {
   return bytes;
 }
 
-// Vectorizes the body of one loop, leaf by leaf: loops and conditions that do
-// not depend on the lane stay around the vector code.
+// Vectorizes the stores of one loop's body; loops and conditions that do not
+// depend on the lane stay around the vector code.
 class LoopVectorizer {
  public:
   LoopVectorizer(IndexMath& math, const ir::ForNode& loop, int64_t extent,
                  const target::Target& target)
       : math_(math), loop_(loop), extent_(extent), target_(target) {}
 
-  // Null where some part cannot be vectorized.
+  // Null if some part cannot be vectorized.
   Stmt Vectorize(const Stmt& stmt, const Expr& condition) {
     switch (stmt->kind) {
       case ir::StmtKind::kStore:
@@ -87,7 +87,7 @@ class LoopVectorizer {
           return ir::MakeIf(branch.condition, std::move(then_case),
                             std::move(else_case));
         }
-        // The condition is tested again for each part: no part may change it.
+        // Each part tests the condition again, so no part may change it.
         if (ReadsMemory(branch.condition)) return nullptr;
         const auto both = [&](const Expr& more) {
           return condition == nullptr ? more : ir::And(condition, more);
@@ -129,7 +129,7 @@ class LoopVectorizer {
   }
 
   // The widest chunk, a power of two, in which every index is linear; the
-  // native width where only very narrow ones would be.
+  // native width if only very narrow chunks are linear.
   int ChunkLanes(const ir::StoreNode& store) {
     const int native = std::max(1, target_.vector_lanes(WidestBytes(store)));
     const int widest = std::min<int64_t>(

@@ -19,10 +19,10 @@ DataType Widened(DataType dtype) {
   return IsHalf(dtype) ? DataType::Float(32).with_lanes(dtype.lanes) : dtype;
 }
 
-// Intermediate buffers that hold nothing but copies of 16-bit floats, such as
-// packed operands: they may hold the widened numbers instead, which are the
-// same, so that what reads them again and again does not widen them each time.
-// Not those that dot products of the narrow type read.
+// Finds intermediate buffers that contain only copies of 16-bit floats, such as
+// packed operands. They may contain the widened values instead, so that readers
+// need not widen an element repeatedly. Excludes buffers that dot products of
+// the narrow type read.
 class CopyFinder : public ir::Visitor {
  public:
   using Visitor::Visit;
@@ -56,7 +56,7 @@ class CopyFinder : public ir::Visitor {
   }
 
  private:
-  // One of several values as they stand in memory.
+  // A selection of values without arithmetic on them.
   static bool IsCopy(const Expr& e) {
     if (e->kind == ir::ExprKind::kLoad ||
         e->kind == ir::ExprKind::kFloatConst) {
@@ -74,7 +74,7 @@ class CopyFinder : public ir::Visitor {
   bool in_dot_ = false;
 };
 
-// Every expression comes out with the widened type of what went in.
+// The result of every expression has the widened type.
 class HalfWidener : public ir::Mutator {
  public:
   explicit HalfWidener(std::set<const ir::BufferNode*> copies)
@@ -91,7 +91,7 @@ class HalfWidener : public ir::Mutator {
     return IsHalf(e.dtype) ? ir::FloatConst(e.value, Widened(e.dtype)) : self;
   }
   Expr MutateCast(const ir::CastNode& e, const Expr&) override {
-    // Code generation holds 16-bit floats in float32: no cast rounds to them.
+    // Code generation keeps 16-bit floats as float32: no cast rounds to them.
     return Wide(ir::MakeCast(e.dtype, Mutate(e.value)));
   }
   ir::Stmt MutateAlloc(const ir::AllocNode& s, const ir::Stmt& self) override {

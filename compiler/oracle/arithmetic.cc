@@ -73,7 +73,7 @@ llvm::Value* Arithmetic::Library(const char* name,
   llvm::FunctionCallee callee = module_.getOrInsertFunction(
       name, llvm::FunctionType::get(b_.getDoubleTy(), types, false));
   if (auto* function = llvm::dyn_cast<llvm::Function>(callee.getCallee())) {
-    // errno is nobody's concern here.
+    // errno is not used here.
     function->setDoesNotAccessMemory();
     function->setDoesNotThrow();
     function->setWillReturn();
@@ -81,7 +81,7 @@ llvm::Value* Arithmetic::Library(const char* name,
   return b_.CreateCall(callee, args);
 }
 
-// What rounding adds to the bound of a computed value.
+// The rounding error that computing a value adds to its bound.
 llvm::Value* Arithmetic::Own(DataType dtype, llvm::Value* value,
                              double roundings) {
   const double factor = kToleranceFactor * ComputedEpsilon(dtype) * roundings;
@@ -158,7 +158,8 @@ Value Arithmetic::FloatBinary(BinaryOp op, DataType dtype, const Value& a,
       if (!unrounded_ || a.accumulator == b.accumulator) {
         return Rounded(dtype, sum, sum_of_errors());
       }
-      // Other orders have other partial sums: BoundOfSum bounds their rounding.
+      // The schedule may choose another order with other partial sums, whose
+      // rounding BoundOfSum bounds.
       return {sum, sum_of_errors(), /*accumulator=*/true, /*summed=*/true};
     }
     case BinaryOp::kMul: {
@@ -304,13 +305,13 @@ Value Arithmetic::Select(DataType dtype, const Value& condition, const Value& a,
   }
   result.error = b_.CreateSelect(condition.value, ErrorOf(a), ErrorOf(b));
   if (condition.error == nullptr) return result;
-  // Either side, then.
+  // The condition may turn, so either operand may be selected.
   llvm::Value* both;
   if (dtype.is_bool()) {
     both = b_.CreateOr(b_.CreateXor(a.value, b.value),
                        b_.CreateOr(ErrorOf(a), ErrorOf(b)));
   } else {
-    // Of a number and none, and of two infinities, it is no number.
+    // NaN if one is NaN or both are infinite: their distance is infinite.
     llvm::Value* apart =
         Abs(b_.CreateFSub(AsDouble(dtype, a.value), AsDouble(dtype, b.value)));
     apart = b_.CreateSelect(b_.CreateFCmpORD(apart, apart), apart,
@@ -323,8 +324,8 @@ Value Arithmetic::Select(DataType dtype, const Value& condition, const Value& a,
 
 Value Arithmetic::Cast(DataType to, DataType from, const Value& a) {
   if (to.is_float() && from.is_float()) {
-    // 16-bit floats are numbers of float32 until they are stored. What is
-    // accumulated is rounded where it is read.
+    // 16-bit floats are float32 values until they are stored. An accumulated
+    // value is rounded when it is read.
     const bool narrower = IsDouble(from) && !IsDouble(to);
     return narrower && !a.accumulator ? Round(DataType::Float(32), a) : a;
   }
@@ -343,13 +344,13 @@ Value Arithmetic::Cast(DataType to, DataType from, const Value& a) {
     }
     return result;
   }
-  // Bools from here on count as integers.
+  // From here on, bools count as integers.
   llvm::Value* error = a.error;
   if (error != nullptr && from.is_bool()) {
     error = b_.CreateSelect(error, Double(1), Double(0));
   }
   if (to.is_float()) {
-    // Rounded once, not through float64.
+    // Round once, not through float64.
     llvm::Type* computed = IsDouble(to) ? b_.getDoubleTy() : b_.getFloatTy();
     result.value = from.is_int() ? b_.CreateSIToFP(a.value, computed)
                                  : b_.CreateUIToFP(a.value, computed);

@@ -13,48 +13,48 @@
 namespace tilefarm::oracle {
 
 struct Value {
-  // Floats of every dtype are doubles, integers have their own width, bools
-  // one bit.
+  // Floats of every dtype are doubles, integers have their own width, bools are
+  // i1.
   llvm::Value* value = nullptr;
-  // How far a correct implementation's value may be from `value`: a double. Of
-  // a bool: whether it may be the other one, a bit. Null: it is exact.
+  // The maximum distance of a correct implementation's value from `value`, a
+  // double; for a bool, an i1: whether it may be the opposite. Null: exact.
   llvm::Value* error = nullptr;
-  // It is computed from the element that a reduction accumulates into; in
-  // particular by adding to it.
+  // Whether it is computed from the element that a reduction accumulates into,
+  // and whether only by adding to it.
   bool accumulator = false;
   bool summed = false;
 };
 
-// Of what computes in float64; all others, 16-bit floats too, do in float32.
+// Whether it computes in float64; other floats, 16-bit ones too, use float32.
 inline bool IsDouble(ir::DataType dtype) { return dtype.bits == 64; }
 
-// Emits operations where the builder stands.
+// Emits operations at the builder's insertion point.
 class Arithmetic {
  public:
   Arithmetic(llvm::Module& module, llvm::IRBuilder<>& builder)
       : module_(module), b_(builder) {}
 
-  // Floats are not rounded to their dtype: in what a reduction accumulates,
-  // whose order is the schedule's to choose.
+  // Floats are not rounded to their dtype: for accumulated values, since the
+  // schedule chooses the order of accumulation.
   void set_unrounded(bool unrounded) { unrounded_ = unrounded; }
 
-  // `dtype` is that of the operands. The right side of kAnd and kOr is
-  // evaluated already.
+  // `dtype` is that of the operands. The right operand of kAnd and kOr is
+  // already evaluated.
   Value Binary(ir::BinaryOp op, ir::DataType dtype, const Value& a,
                const Value& b);
   Value Not(const Value& a);
   Value Cast(ir::DataType to, ir::DataType from, const Value& a);
   Value Select(ir::DataType dtype, const Value& condition, const Value& a,
                const Value& b);
-  // Every intrinsic but kIfThenElse. `dtype` is that of the operands.
-  // InvalidArgument in `status` where it is not defined for it.
+  // Every intrinsic except kIfThenElse. `dtype` is that of the operands. Sets
+  // `status` to InvalidArgument if the intrinsic is not defined for it.
   Value Call(ir::Intrinsic op, ir::DataType dtype,
              const std::vector<Value>& args, absl::Status* status);
-  // A float rounded to its dtype.
+  // Rounds a float to its dtype.
   Value Round(ir::DataType dtype, const Value& a);
-  // The bound of `sum`, of `terms` numbers in any order, after one more was
-  // added to what was `before`. Its error is that of the numbers alone: this
-  // adds what the rounding of partial sums to `dtype` makes.
+  // The bound of `sum`, of `terms` terms in any order, whose value was `before`
+  // without the latest term. The error of `sum` is that of the terms alone;
+  // this adds the effect of rounding partial sums to `dtype`.
   llvm::Value* BoundOfSum(ir::DataType dtype, const Value& sum,
                           llvm::Value* before, double terms);
 
@@ -63,16 +63,16 @@ class Arithmetic {
   llvm::Value* FromMemory(ir::DataType dtype, llvm::Value* stored);
   // `value` is rounded to the dtype.
   llvm::Value* ToMemory(ir::DataType dtype, llvm::Value* value);
-  // What a Value of the dtype holds.
+  // The type of a Value of the dtype.
   llvm::Type* RegisterType(ir::DataType dtype);
 
-  // 0 or false where it is null.
+  // The error; 0 or false if it is null.
   llvm::Value* ErrorOf(const Value& a);
   llvm::Value* Double(double value);
-  // The larger one, infinity where either is not a number.
+  // The larger one; infinity if either is NaN.
   llvm::Value* Larger(llvm::Value* a, llvm::Value* b);
-  // 0 where `value` is no finite number, which is compared for its place alone;
-  // infinity where `error` is no number.
+  // The error; 0 if `value` is not finite, since only its position is compared;
+  // infinity if `error` is NaN.
   llvm::Value* WhereFinite(llvm::Value* value, llvm::Value* error);
 
  private:
@@ -87,7 +87,7 @@ class Arithmetic {
   llvm::Value* AsDouble(ir::DataType dtype, llvm::Value* value);
   Value Rounded(ir::DataType dtype, llvm::Value* value, llvm::Value* error,
                 double roundings = 1);
-  // `positive`: f has no value below 0.
+  // `positive`: f is not defined below 0.
   Value Monotone(const Value& x, const Function& f, bool positive = false);
   Value FloatBinary(ir::BinaryOp op, ir::DataType dtype, const Value& a,
                     const Value& b);
@@ -104,7 +104,7 @@ class Arithmetic {
                 const std::vector<Value>& args, absl::Status* status);
   Value TwoArguments(ir::Intrinsic op, ir::DataType dtype, const Value& x,
                      const Value& y);
-  // Null where it is no function of one float.
+  // Null if it is not a function of one float.
   Function FunctionOf(ir::Intrinsic op);
 
   llvm::Module& module_;

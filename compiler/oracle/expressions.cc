@@ -1,4 +1,4 @@
-// Expressions: where elements are, and what is evaluated where.
+// Expressions: addresses of elements, and the conditions of evaluation.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -52,7 +52,7 @@ llvm::Value* Translator::Offset(const ir::BufferNode& buffer,
   return offset;
 }
 
-// `raw`: what is accumulated, as it is, and not rounded to the buffer's dtype.
+// `raw`: an accumulated value without rounding to the buffer's dtype.
 Value Translator::ReadPlace(const ir::BufferNode& buffer, llvm::Value* offset,
                             bool raw) {
   const Place& place = places_.at(&buffer);
@@ -98,7 +98,7 @@ Value Translator::EmitLoad(const ir::LoadNode& load) {
   return result;
 }
 
-// The right side is evaluated where it matters.
+// Evaluates the right operand only if the left one does not decide.
 Value Translator::EmitLogical(const ir::BinaryNode& e) {
   const Value a = Emit(e.a);
   Value b;
@@ -112,7 +112,7 @@ Value Translator::EmitLogical(const ir::BinaryNode& e) {
   return math_.Binary(e.op, e.dtype, a, b);
 }
 
-// Touches memory only where a correct implementation may.
+// Accesses memory only if a correct implementation may.
 Value Translator::EmitIfThenElse(const ir::CallNode& e) {
   const Value condition = Emit(e.args[0]);
   if (!status_.ok()) return condition;
@@ -192,9 +192,10 @@ Value Translator::Emit(const Expr& expr) {
     }
     case ir::ExprKind::kRamp:
     case ir::ExprKind::kBroadcast:
+    case ir::ExprKind::kMachineOp:
       break;
   }
-  return Fail(std::string("a vector is not part of a program as written"),
+  return Fail(std::string("lowered code is not part of a program as written"),
               nothing);
 }
 

@@ -1,4 +1,4 @@
-// Elements in memory, and rounding to their formats.
+// Memory formats of elements, and rounding to them.
 #include <cmath>
 
 #include "compiler/oracle/arithmetic_internal.h"
@@ -23,7 +23,7 @@ llvm::Value* Arithmetic::RoundTo(DataType dtype, llvm::Value* value) {
   llvm::Type* wide = b_.getDoubleTy();
   llvm::Value* single = b_.CreateFPTrunc(value, b_.getFloatTy());
   if (dtype.bits == 32) return b_.CreateFPExt(single, wide);
-  // To nearest, ties to even, by adding just less than half a unit to the bits.
+  // To nearest, ties to even: adds just less than half a unit to the bits.
   llvm::Type* bits_type = b_.getInt32Ty();
   const int dropped = dtype.code == ir::TypeCode::kBFloat ? 16 : 13;
   llvm::Value* bits = b_.CreateBitCast(single, bits_type);
@@ -66,8 +66,8 @@ llvm::Value* Arithmetic::FromMemory(DataType dtype, llvm::Value* stored) {
   if (dtype.code == ir::TypeCode::kBFloat) {
     return as_double(b_.CreateShl(bits, 16));
   }
-  // Fraction and exponent in float32's places have 2^-112 of the value, but
-  // for the largest exponent, which is that of infinity and not-a-number.
+  // Fraction and exponent at float32's positions give 2^-112 times the value,
+  // except for the largest exponent, which means infinity and NaN.
   llvm::Value* sign = b_.CreateShl(b_.CreateAnd(bits, 0x8000), 16);
   llvm::Value* rest = b_.CreateShl(b_.CreateAnd(bits, 0x7FFF), 13);
   llvm::Value* special =
@@ -91,8 +91,8 @@ llvm::Value* Arithmetic::ToMemory(DataType dtype, llvm::Value* value) {
   llvm::Value* normal =
       b_.CreateSub(b_.CreateLShr(b_.CreateAnd(bits, 0x7FFFFFFF), 13),
                    b_.getInt32(112 << 10));
-  // At most 1024, which carries into the exponent by itself. No poison for
-  // what another format is chosen for.
+  // At most 1024, which then carries into the exponent. Saturate: no poison for
+  // values that use another format.
   llvm::Value* tiny = b_.CreateIntrinsic(
       llvm::Intrinsic::fptoui_sat, {b_.getInt32Ty(), b_.getDoubleTy()},
       {b_.CreateFMul(Abs(value), Double(0x1p24))});

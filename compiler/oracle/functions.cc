@@ -1,4 +1,4 @@
-// Functions of floats. The C library computes them in float64.
+// Float functions, computed by the C library in float64.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -80,7 +80,7 @@ Value Arithmetic::Call(ir::Intrinsic op, DataType dtype,
                        const std::vector<Value>& args, absl::Status* status) {
   using ir::Intrinsic;
   if (!dtype.is_float()) return IntCall(op, dtype, args, status);
-  // Of the approximations in generated code, in units in the last place.
+  // Error of the approximations in generated code, in units in the last place.
   constexpr double kFunctionRoundings = 3;
   const Value& x = args[0];
   switch (op) {
@@ -94,7 +94,7 @@ Value Arithmetic::Call(ir::Intrinsic op, DataType dtype,
       Value result =
           FloatBinary(BinaryOp::kAdd, dtype,
                       FloatBinary(BinaryOp::kMul, dtype, x, args[1]), args[2]);
-      // The bound is that of both operations, the value rounded once.
+      // The bound is that of both operations, but the value is rounded once.
       llvm::Type* type = IsDouble(dtype) ? b_.getDoubleTy() : b_.getFloatTy();
       std::vector<llvm::Value*> operands;
       for (const Value& arg : args) {
@@ -120,7 +120,7 @@ Value Arithmetic::Call(ir::Intrinsic op, DataType dtype,
       return Rounded(dtype, value, x.error, kFunctionRoundings);
     }
     case Intrinsic::kCosh: {
-      // It grows with the magnitude.
+      // It grows with the magnitude of x.
       const Function f = FunctionOf(op);
       llvm::Value* value = f(x.value);
       llvm::Value* error = nullptr;
@@ -167,8 +167,8 @@ Value Arithmetic::TwoArguments(ir::Intrinsic op, DataType dtype, const Value& x,
   if (op == Intrinsic::kPow) {
     llvm::Value* power = Library("pow", {x.value, y.value});
     llvm::Value* error = nullptr;
-    // Monotone in each argument where the base keeps its sign: the extremes are
-    // at the corners.
+    // Monotone in each argument if the sign of the base does not change: the
+    // extremes are at the corners.
     for (const int dx : {-1, 1}) {
       for (const int dy : {-1, 1}) {
         if (!any || (x.error == nullptr && dx > 0) ||
@@ -186,7 +186,7 @@ Value Arithmetic::TwoArguments(ir::Intrinsic op, DataType dtype, const Value& x,
     }
     return Rounded(dtype, power, error, kRoundings);
   }
-  // kAtan2 of (x, y): the angle changes by what moves across the radius.
+  // kAtan2 of (x, y): only movement across the radius changes the angle.
   llvm::Value* angle = Library("atan2", {x.value, y.value});
   llvm::Value* error = nullptr;
   if (any) {
@@ -196,7 +196,8 @@ Value Arithmetic::TwoArguments(ir::Intrinsic op, DataType dtype, const Value& x,
         b_.CreateFAdd(b_.CreateFMul(Abs(x.value), ErrorOf(y)),
                       b_.CreateFMul(Abs(y.value), ErrorOf(x)));
     error = b_.CreateFDiv(b_.CreateFAdd(across, across), squares);
-    // Beside the negative axis it may be that of the other side.
+    // Near the negative axis, x may change its sign, which turns the angle by 2
+    // pi.
     llvm::Value* beside =
         b_.CreateAnd(b_.CreateFCmpOLT(y.value, Double(0)),
                      b_.CreateFCmpOLE(Abs(x.value), ErrorOf(x)));

@@ -1,5 +1,5 @@
-// Operations on integers and bools. Nothing traps: division by zero is zero,
-// what overflows wraps, and shift counts are taken modulo the width.
+// Operations on integers and bools. No operation traps: division by zero is
+// zero, overflow wraps, and shift counts are taken modulo the width.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -19,7 +19,7 @@ llvm::Value* Arithmetic::IntDivision(BinaryOp op, bool is_signed,
   llvm::Value* by_zero = b_.CreateICmpEQ(b, zero);
   llvm::Value* unsafe = by_zero;
   if (is_signed) {
-    // The lowest by -1 wraps to itself, which is what it is by 1.
+    // The lowest value divided by -1 wraps to itself, as if divided by 1.
     llvm::Value* lowest = llvm::ConstantInt::get(
         type, llvm::APInt::getSignedMinValue(type->getIntegerBitWidth()));
     unsafe = b_.CreateOr(

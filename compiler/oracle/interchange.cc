@@ -9,7 +9,7 @@ namespace {
 
 using ir::As;
 
-// Whether `var` moves every access by one element or not at all.
+// Whether a step of `var` moves every access by one element or not at all.
 bool IsContiguous(const ir::StoreNode& store, const ir::VarNode* var) {
   bool contiguous = true;
   const auto check = [&](const std::vector<ir::Expr>& indices) {
@@ -40,7 +40,7 @@ const ir::IterVar* BoundTo(const ir::BlockNode& block,
   return found;
 }
 
-// Every value of the variable, once.
+// Whether the loop takes every value of the variable exactly once.
 bool CoversDomain(const ir::ForNode& loop, const ir::IterVar& iter) {
   const auto min = ir::AsInt(loop.min), extent = ir::AsInt(loop.extent);
   return min.has_value() && extent.has_value() && *extent > 0 &&
@@ -64,7 +64,8 @@ bool ReadsOnly(const ir::Expr& value, const ir::StoreNode& store, bool own) {
   return only;
 }
 
-// The stores of init and body, and one element for each spatial instance.
+// Whether init and body are one store each, to one element for each spatial
+// instance.
 bool IsPlain(const ir::BlockNode& block) {
   const auto* init = As<ir::StoreNode>(block.init);
   const auto* update = As<ir::StoreNode>(block.body);

@@ -28,7 +28,7 @@ absl::StatusOr<Artifact> Compile(const ir::PrimFunc& function,
       codegen::EmitCode(module, *machine, llvm::CodeGenFileType::ObjectFile));
   Artifact artifact;
   TF_ASSIGN_OR_RETURN(artifact.shared_object,
-                      codegen::LinkSharedObject(object, target));
+                      codegen::LinkSharedObject({&object, 1}, target));
   artifact.bounded = std::move(translation.bounded);
   artifact.workspace_bytes = translation.workspace_bytes;
   return artifact;

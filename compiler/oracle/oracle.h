@@ -1,12 +1,12 @@
-// The oracle of verification: what a program computes, and how far a correct
-// implementation may be from it, element by element.
+// The oracle of verification: the result of a program and, for each element,
+// the bound of a correct implementation's distance from it.
 //
 //   program --translate--> LLVM IR --LLVM's O2--> shared object
 //
-// The translation takes the program as written. It shares no pass of lower/,
+// The translation takes the unscheduled program. It shares no pass of lower/,
 // no simplification of arith/ and no part of the code generator with the
-// candidates that it judges; tests hold it to the interpreter. README.md says
-// which value and which bound an expression gets.
+// candidates that it verifies; tests compare it with the interpreter. README.md
+// defines the value and the bound of each expression.
 //
 // Thread-safe; linking is serialised (codegen/link.h).
 #ifndef TILEFARM_COMPILER_ORACLE_ORACLE_H_
@@ -22,34 +22,34 @@
 
 namespace tilefarm::oracle {
 
-// The one symbol of the artifact:
+// The only symbol of the artifact:
 //
 //   int tilefarm_oracle(void* const* buffers, void* const* bounds)
 //
-// `buffers` are the parameters, as the program's own function takes them.
-// `bounds` has an entry a parameter: where `bounded` is true, room for one
-// number an element, float64 for a parameter of float64 and float32 for others;
-// elsewhere ignored. Returns 0, or 1 where there is no memory.
+// `buffers` are the parameters of the program's function. `bounds` has one
+// entry per parameter: if `bounded` is true, an array with one number per
+// element, float64 for a parameter of float64 and float32 for others;
+// otherwise ignored. Returns 0, or 1 if memory is exhausted.
 //
-// After the call a correct implementation has every element within its bound of
-// the one in `buffers`. Not-a-number and infinities have the bound 0: they must
-// stand in the same places. An infinite bound says that the element cannot be
-// judged, since what is computed for it depends on a comparison of rounded
-// numbers that may fall either way.
+// A correct implementation's elements are within their bounds of those in
+// `buffers`. NaN and infinities have the bound 0: they must be at the same
+// positions. An infinite bound means that the element cannot be judged, since
+// its computation depends on a comparison of rounded values that may turn out
+// either way.
 inline constexpr char kSymbol[] = "tilefarm_oracle";
 
 struct Artifact {
   std::string shared_object;
-  // By parameter: it is written, and rounding reaches it. All other written
-  // parameters are exact.
+  // For each parameter, whether it is written and affected by rounding. All
+  // other written parameters are exact.
   std::vector<bool> bounded;
-  // What it allocates while it runs.
+  // The memory that it allocates while it runs.
   int64_t workspace_bytes = 0;
 };
 
-// InvalidArgument: what a program as written does not have (vectors, calls of
-// libraries), or an intrinsic on a dtype that it is not defined for. Internal:
-// LLVM rejects the translation.
+// InvalidArgument: constructs that an unscheduled program does not have
+// (vectors, calls of libraries), or an intrinsic on a dtype that it is not
+// defined for. Internal: LLVM rejected the translation.
 absl::StatusOr<Artifact> Compile(const ir::PrimFunc& function,
                                  const target::Target& target);
 

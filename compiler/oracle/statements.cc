@@ -68,7 +68,7 @@ void Translator::Guard(llvm::Value* condition, const Body& body) {
   b_.SetInsertPoint(after);
 }
 
-// Zero, exactly, where the condition is false.
+// Exactly zero if the condition is false.
 Value Translator::Guarded(llvm::Value* condition, ir::DataType dtype,
                           const std::function<Value()>& body) {
   llvm::BasicBlock* before = b_.GetInsertBlock();
@@ -117,7 +117,7 @@ void Translator::Emit(const Stmt& stmt) {
       return Emit(node.body);
     }
     case ir::StmtKind::kEvaluate:
-      // A value without an effect.
+      // The expression has no side effects.
       Emit(As<ir::EvaluateNode>(stmt)->value);
       return;
     case ir::StmtKind::kAlloc:
@@ -221,7 +221,8 @@ void Translator::EmitNest(const ReductionNest& nest) {
       if (iter.binding.get() == loop.var.get()) vars_[iter.var.get()] = {i};
     }
   };
-  // `body` runs in each iteration, of the innermost spatial loop `together`.
+  // Runs `body` in each iteration, for `together` iterations of the innermost
+  // spatial loop at a time.
   const auto nested = [&](const std::vector<const ir::ForNode*>& loops,
                           int64_t together, const Body& body) {
     llvm::Value* first = nullptr;
@@ -307,7 +308,7 @@ void Translator::EmitBlock(const ir::BlockNode& block) {
     }
     if (!marking_) {
       for (const ir::Buffer& buffer : block.allocs) {
-        // So that reading before writing shows.
+        // Fill it, so that a read before the first write is visible.
         const Place& place = places_.at(buffer.get());
         const auto bytes =
             static_cast<int64_t>(place.type->getPrimitiveSizeInBits()) / 8;

@@ -1,4 +1,4 @@
-// The function around a program: its buffers, what is copied, and its module.
+// The function around a program: its buffers, their copies, and the module.
 #include <algorithm>
 #include <utility>
 
@@ -103,7 +103,7 @@ void Translator::PlaceBuffers(llvm::Function* body) {
   for (const ir::Buffer& buffer : found_.allocated) {
     place(buffer.get(), nullptr);
   }
-  // All of it, or nothing runs.
+  // If an allocation fails, release the others and return.
   llvm::Value* failed = b_.getFalse();
   for (llvm::Value* allocation : allocations_) {
     failed = b_.CreateOr(failed, b_.CreateIsNull(allocation));
@@ -115,7 +115,7 @@ void Translator::PlaceBuffers(llvm::Function* body) {
       b_.CreateCall(release, {allocation});
     }
     b_.CreateRet(b_.getInt32(1));
-    b_.SetInsertPoint(NewBlock());  // nobody comes here
+    b_.SetInsertPoint(NewBlock());  // unreachable
   });
 }
 
@@ -151,7 +151,7 @@ void Translator::CopyOut(const ir::BufferNode& param, const Place& place,
                      At(type, to, i));
     }
     if (place.errors == nullptr) return;
-    // Rounding must not make it smaller.
+    // Rounding must not reduce the bound.
     llvm::Value* bound =
         param.dtype.is_bool()
             ? b_.CreateSelect(element.error, math_.Double(1), math_.Double(0))
@@ -165,8 +165,8 @@ absl::StatusOr<Translation> Translate(const ir::PrimFunc& function,
                                       llvm::LLVMContext& context) {
   FindBuffers found;
   found.Visit(function.body);
-  // What rounding reaches is known once everything is translated: it is done
-  // again until no further buffer is found.
+  // Which buffers rounding affects is known only after translation, so the
+  // translation is repeated until no more buffers are found.
   Buffers inexact;
   for (;;) {
     Translation result;

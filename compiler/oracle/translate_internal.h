@@ -13,7 +13,7 @@ namespace tilefarm::oracle {
 
 struct Translation {
   std::unique_ptr<llvm::Module> module;
-  std::vector<bool> bounded;  // as oracle.h has it, and this
+  std::vector<bool> bounded;  // as in oracle.h
   int64_t workspace_bytes = 0;
 };
 

@@ -1,4 +1,4 @@
-// The walk over a program. Private: has LLVM types.
+// Translates a program. Private: has LLVM types.
 #ifndef TILEFARM_COMPILER_ORACLE_TRANSLATOR_INTERNAL_H_
 #define TILEFARM_COMPILER_ORACLE_TRANSLATOR_INTERNAL_H_
 
@@ -21,17 +21,17 @@ namespace tilefarm::oracle {
 
 using Buffers = std::unordered_set<const ir::BufferNode*>;
 
-// Elements of memory that the buffer spans. What strides and offsets mean is
-// said here and in Translator::Offset alone.
+// The number of elements of memory that the buffer spans. Only this and
+// Translator::Offset interpret strides and offsets.
 int64_t Span(const ir::BufferNode& buffer);
-// The load reads the element that the store writes.
+// Whether the load reads the element that the store writes.
 bool ReadsElementOf(const ir::LoadNode& load, const ir::StoreNode& store);
-// The value is computed from the element that the store writes.
+// Whether the value is computed from the element that the store writes.
 bool Updates(const ir::StoreNode& store);
 bool Reduces(const ir::BlockNode& block);
 
-// What is written, what reductions accumulate floats into, and what is
-// allocated, in program order.
+// Finds buffers that are written, that reductions accumulate floats into, and
+// that are allocated, in program order.
 class FindBuffers : public ir::Visitor {
  public:
   Buffers written, accumulators;
@@ -68,8 +68,8 @@ class Translator {
         b_(module.getContext()),
         math_(module, b_) {}
 
-  // True: a buffer turned out to be inexact that was not known to be, so the
-  // module is of no use.
+  // True: another buffer turned out to be inexact, so the module must not be
+  // used.
   absl::StatusOr<bool> Run();
   // Whether the module has a bound for the parameter.
   bool Bounded(const ir::BufferNode* param) const {
@@ -78,12 +78,12 @@ class Translator {
   int64_t workspace_bytes() const { return workspace_bytes_; }
 
  private:
-  // Where a buffer's elements are. Floats that are accumulated are float64, so
-  // that their order does not show; 16-bit ones are float32, rounded.
+  // The memory of a buffer. Accumulated floats are float64, so that their order
+  // has little effect; 16-bit ones are float32, rounded.
   struct Place {
     llvm::Value* values = nullptr;
     llvm::Type* type = nullptr;
-    bool own_format = true;         // as the program's buffer has them
+    bool own_format = true;         // in the format of the program's buffer
     llvm::Value* errors = nullptr;  // float64; null: exact
   };
   using Body = std::function<void()>;
@@ -121,8 +121,8 @@ class Translator {
     return b_.CreateInBoundsGEP(type, base, offset);
   }
 
-  // The element's number in memory; in `doubt` whether it depends on rounding,
-  // null: it does not.
+  // The element's offset in memory; `doubt` gets whether it depends on
+  // rounding, null: it does not.
   llvm::Value* Offset(const ir::BufferNode& buffer,
                       const std::vector<ir::Expr>& indices,
                       llvm::Value** doubt);
@@ -153,13 +153,13 @@ class Translator {
   std::vector<llvm::Value*> allocations_;
   int64_t workspace_bytes_ = 0;
   // The update of an accumulator that is being translated. Its own element is
-  // read as it is, others are rounded to the buffer's dtype.
+  // read without rounding, others are rounded to the buffer's dtype.
   const ir::StoreNode* accumulating_ = nullptr;
   bool in_reduction_ = false;
-  double terms_ = 1;  // of the sums of the blocks around
-  // Loops within the block, around the statement.
+  double terms_ = 1;  // summed by the surrounding blocks
+  // Loops inside the block around the statement.
   std::vector<std::pair<const ir::VarNode*, double>> inner_loops_;
-  // Stores only say that their element cannot be judged.
+  // Stores only mark that their element cannot be judged.
   bool marking_ = false;
 };
 

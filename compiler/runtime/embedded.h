@@ -7,8 +7,8 @@
 
 namespace tilefarm::runtime {
 
-// The modules to link into a kernel of this triple, one a source file; empty
-// where the triple has no runtime. The bytes live as long as the program.
+// The modules to link into a kernel of this triple, one per source file; empty
+// if there is no runtime for the triple. The bytes live as long as the process.
 std::vector<std::string_view> Bitcode(std::string_view triple);
 
 }  // namespace tilefarm::runtime

@@ -86,8 +86,8 @@ static void BindTo(int32_t tid, int32_t cpu) {
   sched_setaffinity(tid, sizeof(mask), mask);
 }
 
-/* Homes of the workers: the allowed cpus after the caller's, in a cycle if
- * there are fewer than workers. */
+/* Assigns homes to the workers: the allowed cpus after the caller's, cyclically
+ * if there are fewer cpus than workers. */
 static void ChooseHomes(struct Pool* pool, int32_t threads) {
   unsigned long mask[kMaskWords] = {0};
   const int32_t bits = 8 * (int32_t)sizeof(mask[0]), all = kMaskWords * bits;
@@ -105,7 +105,7 @@ static void ChooseHomes(struct Pool* pool, int32_t threads) {
   }
 }
 
-/* If the caller has moved to a sleeping worker's home, they swap. */
+/* If the caller has moved to a sleeping worker's home, they swap cpus. */
 static void LeaveHomesAlone(struct Pool* pool) {
   const int32_t now = sched_getcpu();
   const int32_t before = __c11_atomic_load(&pool->cpus[0], __ATOMIC_RELAXED);
@@ -132,8 +132,8 @@ static void SleepAtHome(struct Pool* pool, int32_t worker, uint32_t seen,
 
 static void* WorkerMain(void* argument) {
   struct Pool* pool = argument;
-  /* Read once, before other threads know this one: later a caller that believes
-   * it to be asleep may bind it although it is awake. */
+  /* Read the affinity once, before other threads know this one: later, a caller
+   * that considers it asleep may bind it although it is awake. */
   unsigned long awake[kMaskWords] = {0};
   const int known = sched_getaffinity(0, sizeof(awake), awake);
   const int32_t worker =
@@ -149,7 +149,7 @@ static void* WorkerMain(void* argument) {
     while (__c11_atomic_load(&pool->generation, __ATOMIC_SEQ_CST) == seen) {
       SleepAtHome(pool, worker, seen, awake, known);
     }
-    /* In this order: a thread that has seen the last generation sees the stop.
+    /* In this order, a thread that sees the last generation also sees the stop.
      */
     seen = __c11_atomic_load(&pool->generation, __ATOMIC_ACQUIRE);
     if (__c11_atomic_load(&pool->stop, __ATOMIC_ACQUIRE)) return NULL;
@@ -181,7 +181,7 @@ static void Start(struct Pool* pool, int32_t cores) {
   for (int i = 0; i < 16; ++i) all_signals[i] = ~(uint64_t)0;
   pthread_attr_init(attributes);
   pthread_attr_setstacksize(attributes, kStackBytes);
-  /* Signals are handled by the threads of the program that loaded us. */
+  /* Only threads of the program that loaded the artifact handle signals. */
   pthread_sigmask(TF_SIG_SETMASK, all_signals, old_signals);
   while (pool->workers < threads - 1 &&
          pthread_create(&pool->threads[pool->workers], attributes, WorkerMain,
@@ -216,7 +216,7 @@ static void WaitForWorkers(struct Pool* pool) {
     state = __c11_atomic_load(&pool->state, __ATOMIC_ACQUIRE);
   }
   if (!(state & TF_ACTIVE)) return;
-  /* For the same reason the caller stays where it is while it sleeps. */
+  /* For the same reason, the caller is bound to its cpu while it sleeps. */
   unsigned long mask[kMaskWords] = {0};
   const int known = sched_getaffinity(0, sizeof(mask), mask);
   if (known >= 0) BindTo(0, sched_getcpu());

@@ -25,6 +25,10 @@ int pthread_join(unsigned long thread, void** result);
 int pthread_attr_init(void* attributes);
 int pthread_attr_setstacksize(void* attributes, size_t bytes);
 int pthread_attr_destroy(void* attributes);
+int pthread_key_create(uint32_t* key, void (*destructor)(void*));
+int pthread_key_delete(uint32_t key);
+void* pthread_getspecific(uint32_t key);
+int pthread_setspecific(uint32_t key, const void* value);
 int pthread_sigmask(int how, const void* set, void* old_set);
 
 /* Linux's numbers, the same on every architecture we build for. */

@@ -15,16 +15,17 @@ typedef int32_t (*tf_rt_body)(int64_t begin, int64_t end, void* context);
 
 /* Runs iterations [0, n) on up to `cores` threads of the artifact's pool,
  * caller included, in chunks that are handed out as threads become free.
- * Returns when all are done: 0, or a failing body's status. Where the pool is
- * busy with another caller's loop, or cannot be made, the caller runs it all.
+ * Returns when all are done: 0, or a failing body's status. If the pool is busy
+ * with another caller's loop, or cannot be made, the caller runs all
+ * iterations.
  */
 int32_t tf_rt_parallel_for(tf_rt_body body, void* context, int64_t n,
                            int32_t cores);
 /* Ends and joins the pool's threads; run when the artifact is unloaded. */
 void tf_rt_parallel_shutdown(void);
 
-/* Asks the system, once, for the use of the matrix unit in this process and the
- * threads it makes from then on. Non-zero where there is none to use. */
+/* Requests, once, the use of the matrix unit in this process and in threads
+ * that it creates afterwards. Non-zero if there is no matrix unit to use. */
 int32_t tf_rt_enable_tiles(void);
 
 /* A matrix product, `batch` times: C[m, n] = A[m, k] B[k, n], row-major, either
@@ -33,18 +34,45 @@ struct tf_rt_gemm {
   int64_t m, n, k, lda, ldb, ldc, transpose_a, transpose_b;
   int64_t batch, batch_a, batch_b, batch_c;
 };
-/* By a library, on up to `cores` threads. Non-zero where it refuses. */
+/* Calls the library's kernel on up to `cores` threads. Non-zero if it fails. */
 int32_t tf_rt_onednn_sgemm(const struct tf_rt_gemm* form, const float* a,
                            const float* b, float* c, int32_t cores);
 int32_t tf_rt_openblas_sgemm(const struct tf_rt_gemm* form, const float* a,
                              const float* b, float* c, int32_t cores);
 
-/* At least `bytes` bytes, 64-byte aligned, exclusively the caller's until it
- * is released. Contents are undefined. Null if there is no memory. */
+/* At least `bytes` bytes, 64-byte aligned, owned by the caller until it
+ * releases them. Contents are undefined. Null if there is no memory. */
 void* tf_rt_workspace_acquire(int64_t bytes);
 /* Keeps the block for a later acquire. Null is allowed. */
 void tf_rt_workspace_release(void* block);
 /* Frees the kept blocks; runs when the artifact is unloaded. */
 void tf_rt_workspace_shutdown(void);
+
+/* A compiled model, constant in its artifact. */
+struct tf_rt_model {
+  /* Runs the kernels in order. Non-zero if one failed. */
+  int32_t (*steps)(const void* const* inputs, void* const* outputs, char* arena,
+                   const char* weights);
+  const char* weights; /* null if there are none */
+  int64_t arena_bytes; /* a multiple of 64 */
+};
+/* tf_model_options of the model's header. */
+struct tf_rt_model_options {
+  size_t size;
+  const char* weights;
+  int32_t threads;
+  int32_t spin_us;
+};
+/* 0, or non-zero if tf_rt_model_error() describes an error. */
+int32_t tf_rt_model_create(const struct tf_rt_model* model,
+                           const struct tf_rt_model_options* options,
+                           void** result);
+int32_t tf_rt_model_run(void* instance, const void* const* inputs,
+                        void* const* outputs);
+void tf_rt_model_destroy(void* instance);
+/* The last error of this thread; never null. */
+const char* tf_rt_model_error(void);
+/* Runs when the artifact is unloaded. */
+void tf_rt_model_shutdown(void);
 
 #endif /* TILEFARM_COMPILER_RUNTIME_TF_RUNTIME_H_ */

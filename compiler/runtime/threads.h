@@ -1,4 +1,4 @@
-/* How many threads a kernel may have. */
+/* The maximum number of threads of a kernel. */
 #ifndef TILEFARM_COMPILER_RUNTIME_THREADS_H_
 #define TILEFARM_COMPILER_RUNTIME_THREADS_H_
 

@@ -6,7 +6,7 @@
 int32_t tf_rt_enable_tiles(void) {
 #if defined(__x86_64__)
   enum { kSysArchPrctl = 158, kRequestPermission = 0x1023, kTileData = 18 };
-  /* 0: not asked yet. Asking twice does no harm. */
+  /* 0: not requested yet. Requesting twice has no effect. */
   static _Atomic(int) granted;
   if (__c11_atomic_load(&granted, __ATOMIC_ACQUIRE)) return 0;
   if (syscall(kSysArchPrctl, kRequestPermission, kTileData) != 0) return 1;

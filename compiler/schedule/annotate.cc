@@ -1,17 +1,17 @@
-// annotate, unannotate: attributes of blocks and loops. As in TVM, annotating
-// with a key that is there already keeps the old value.
+// annotate, unannotate: attributes of blocks and loops. As in TVM, annotating a
+// key that is already present keeps the old value.
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/ir/annotations.h"
+#include "compiler/ir/padding.h"
 #include "compiler/schedule/ir_copy.h"
 #include "compiler/schedule/loop_primitives.h"
 
 namespace tilefarm::schedule {
 namespace {
 
-// Replaces the annotations of a block or loop by `edit` of them.
+// Replaces the annotations of a block or loop by the result of `edit`.
 template <typename Edit>
 absl::Status EditAnnotations(ScheduleState& state, std::string_view primitive,
                              const BlockOrLoop& where, const Edit& edit) {
@@ -39,7 +39,7 @@ absl::Status EditAnnotations(ScheduleState& state, std::string_view primitive,
 absl::Status Annotate(ScheduleState& state, BlockOrLoop where,
                       std::string_view key, const AnnValue& value) {
   if (key == ir::kLibrary) {
-    // Traces say by call_library what a library computes.
+    // Only call_library may set this annotation: it checks the block.
     return absl::InvalidArgumentError(
         "annotate: the annotation \"tilefarm.library\" is call_library's");
   }
@@ -53,7 +53,13 @@ absl::Status Annotate(ScheduleState& state, BlockOrLoop where,
   }
   return EditAnnotations(
       state, "annotate", where,
-      [&](ir::AttrMap& annotations, const ir::StmtNode*) -> absl::Status {
+      [&](ir::AttrMap& annotations, const ir::StmtNode* stmt) -> absl::Status {
+        const auto* block = ir::As<ir::BlockNode>(stmt);
+        if (key == ir::kSkipPadding && block != nullptr &&
+            !ir::SkipsExactly(*block)) {
+          TF_RETURN_IF_ERROR(
+              state.CheckMayDiffer("annotate", stmt, state.kLeavesOut));
+        }
         annotations.insert({std::string(key), attr});
         return absl::OkStatus();
       });
@@ -65,9 +71,8 @@ absl::Status Unannotate(ScheduleState& state, BlockOrLoop where,
       state, "unannotate", where,
       [&](ir::AttrMap& annotations, const ir::StmtNode* stmt) -> absl::Status {
         if (annotations.erase(std::string(key)) == 0) {
-          return state.Illegal(
-              "unannotate", stmt,
-              absl::StrCat("it has no annotation \"", std::string(key), "\""));
+          return state.Illegal("unannotate", stmt, "it has no annotation \"",
+                               std::string(key), "\"");
         }
         return absl::OkStatus();
       });

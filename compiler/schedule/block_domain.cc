@@ -13,7 +13,7 @@ namespace {
 
 using arith::IntSet;
 
-// What is known of one variable while accesses are looked at.
+// What the accesses seen so far say about one variable.
 struct Partial {
   std::optional<IntSet> dom;
   std::optional<IntSet> bound;
@@ -64,7 +64,7 @@ class DomainSolver {
         partial.bound ? arith::Union(analyzer_, *partial.bound, bound) : bound;
   }
 
-  // Keeps the bound only where it cuts something off.
+  // Keeps the bound only where it excludes values of `dom`.
   VarDomain Tighten(const std::optional<IntSet>& dom, const IntSet& bound) {
     if (!dom.has_value()) return {bound, std::nullopt};
     const IntSet wanted = Simplified(*dom);
@@ -74,8 +74,8 @@ class DomainSolver {
     return {wanted, bound};
   }
 
-  // Points whose index is a bijection of the block variables: the inverse
-  // gives every variable.
+  // Handles an access to single elements whose indices are a bijection of the
+  // block variables: the inverse gives the value of every variable.
   bool AddByInverse(const ir::BufferRegion& access,
                     const arith::Region& needed) {
     std::vector<ir::Expr> indices;
@@ -109,8 +109,8 @@ class DomainSolver {
     return true;
   }
 
-  // Otherwise each dimension must be about one variable: v, v * c, v // c,
-  // v % c, or a constant.
+  // Handles an access dimension by dimension: each index must be v, v * c, v //
+  // c, v % c or a constant.
   absl::Status AddByDimension(const ir::BufferRegion& access,
                               const arith::Region& needed) {
     for (size_t i = 0; i < access.region.size(); ++i) {
@@ -152,7 +152,7 @@ class DomainSolver {
   }
 
   bool UsesBlockVar(const ir::Expr& expr) const {
-    return std::any_of(vars_.begin(), vars_.end(), [&](const auto& entry) {
+    return std::ranges::any_of(vars_, [&](const auto& entry) {
       return ir::UsesVar(expr, entry.first);
     });
   }
@@ -162,8 +162,8 @@ class DomainSolver {
   std::unordered_map<const ir::VarNode*, Partial> vars_;
 };
 
-// min and number of values of a domain; loops have constant extents, so a
-// width that varies is replaced by a bound of it or by the whole domain.
+// The minimum and extent of a domain. Loop extents are constants, so a width
+// that varies becomes a constant bound of it or the whole domain.
 struct LoopRange {
   ir::Expr min;
   int64_t extent;

@@ -17,8 +17,8 @@
 
 namespace tilefarm::schedule {
 
-// The values of a block variable: those of `dom` that are also in `bound`
-// (where there is one). Ends are inclusive and never null.
+// The values of a block variable: `dom`, intersected with `bound` if there is
+// one. Ends are inclusive and never null.
 struct VarDomain {
   arith::IntSet dom;
   std::optional<arith::IntSet> bound;
@@ -29,19 +29,19 @@ struct NeededRegion {
   arith::Region region;
 };
 
-// One domain for each iteration variable of the block, so that its `accesses`
-// (its writes or its reads) over them include every needed region; the whole
-// domain where nothing constrains a variable. `analyzer` knows the loops that
-// the needed regions are written in. InvalidArgument with the reason where an
-// access cannot be inverted.
+// One domain for each iteration variable of the block, such that its `accesses`
+// (its writes or its reads) over these domains include every needed region. A
+// variable that no access constrains gets its whole domain. `analyzer` knows
+// the loops in the needed regions. InvalidArgument with the reason if an access
+// cannot be inverted.
 absl::StatusOr<std::vector<VarDomain>> SolveBlockDomain(
     arith::Analyzer& analyzer, const ir::BlockNode& block,
     const std::vector<ir::BufferRegion>& accesses,
     const std::vector<NeededRegion>& needed);
 
-// A loop nest ax0, ax1, ... that runs the block over the domains, its bindings
-// and predicate rewritten. Loops of one iteration are left out unless
-// `preserve_unit_loops`.
+// A loop nest ax0, ax1, ... that runs the block over the domains, with its
+// bindings and predicate rewritten. Loops of one iteration are left out unless
+// `preserve_unit_loops` is set.
 ir::Stmt MakeNestOver(arith::Analyzer analyzer, const ir::BlockNode& block,
                       const std::vector<VarDomain>& domains,
                       bool preserve_unit_loops, ir::BlockPtr* new_block);

@@ -6,8 +6,8 @@
 namespace tilefarm::schedule {
 namespace {
 
-// Blocks that are gone leave their answers behind: enough for every program,
-// and not for ever.
+// Answers about removed blocks stay in the map, so it is cleared when it
+// reaches this size.
 constexpr size_t kMostAnswers = 256;
 
 bool IsSame(const ir::ForPtr& a, const ir::ForPtr& b) {
@@ -17,11 +17,10 @@ bool IsSame(const ir::ForPtr& a, const ir::ForPtr& b) {
 
 bool IsSame(const BlockFacts::Place& a, const BlockFacts::Place& b) {
   return a.block == b.block &&
-         std::equal(a.loops.begin(), a.loops.end(), b.loops.begin(),
-                    b.loops.end(),
-                    [](const ir::ForPtr& x, const ir::ForPtr& y) {
-                      return IsSame(x, y);
-                    });
+         std::ranges::equal(a.loops, b.loops,
+                            [](const ir::ForPtr& x, const ir::ForPtr& y) {
+                              return IsSame(x, y);
+                            });
 }
 
 }  // namespace
@@ -30,9 +29,9 @@ std::optional<bool> BlockFacts::Find(const Places& places) const {
   const auto found = answers_.find(places.front().block.get());
   if (found == answers_.end()) return std::nullopt;
   const Places& known = found->second.places;
-  const bool same =
-      std::equal(known.begin(), known.end(), places.begin(), places.end(),
-                 [](const Place& x, const Place& y) { return IsSame(x, y); });
+  const bool same = std::ranges::equal(
+      known, places,
+      [](const Place& x, const Place& y) { return IsSame(x, y); });
   return same ? std::optional(found->second.answer) : std::nullopt;
 }
 

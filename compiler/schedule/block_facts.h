@@ -1,13 +1,14 @@
-// Answers about blocks, kept while they must still be true.
+// A cache of answers about blocks, valid while their inputs are unchanged.
 //
-// A check of legality asks the same of every block of a scope, before each of
-// many moves, and most blocks have not changed since: their nodes are the same,
-// and so are the loops around them but for their bodies. What a question looks
-// at is listed as places; where they are the same again, so is the answer.
+// A legality check asks the same question about every block of a scope, before
+// each of many moves. Most blocks have not changed since: their nodes and the
+// headers of the loops around them are the same. A question lists the places
+// that it depends on; if all of them are unchanged, so is the answer.
 #ifndef TILEFARM_COMPILER_SCHEDULE_BLOCK_FACTS_H_
 #define TILEFARM_COMPILER_SCHEDULE_BLOCK_FACTS_H_
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -15,22 +16,31 @@
 
 namespace tilefarm::schedule {
 
-// A value; keeps the nodes that its answers are about. Not thread-safe.
+// A value type; keeps the nodes of its answers alive. Not thread-safe.
 class BlockFacts {
  public:
-  // A block and the loops around it that count, outermost first: their
-  // variables and ranges, not what else they are.
+  // A block and the surrounding loops that matter, outermost first. Of a loop,
+  // only its variable and range are compared.
   struct Place {
     ir::BlockPtr block;
     std::vector<ir::ForPtr> loops;
   };
-  // The first place is the block in question.
+  // The first place is the block that the question is about.
   using Places = std::vector<Place>;
 
-  // nullopt: not known, or some place has changed.
+  // nullopt: no answer is known, or some place has changed.
   std::optional<bool> Find(const Places& places) const;
-  // Takes the place of an earlier answer about the block.
+  // Replaces an earlier answer about the block.
   void Remember(Places places, bool answer);
+  // The known answer; else that of `find_out`, a callable of the places, which
+  // is then remembered.
+  template <typename FindOut>
+  bool Ask(Places places, const FindOut& find_out) {
+    if (const std::optional<bool> known = Find(places)) return *known;
+    const bool answer = find_out(places);
+    Remember(std::move(places), answer);
+    return answer;
+  }
 
  private:
   struct Answer {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/arith/int_set.h"
@@ -23,13 +24,12 @@ using ir::IterVar;
 
 bool Touches(const std::vector<BufferRegion>& regions,
              const BufferNode* buffer) {
-  return std::any_of(regions.begin(), regions.end(),
-                     [&](const BufferRegion& region) {
-                       return region.buffer.get() == buffer;
-                     });
+  return std::ranges::any_of(regions, [&](const BufferRegion& region) {
+    return region.buffer.get() == buffer;
+  });
 }
 
-// Why the block is not complete or no reduction; empty where it is.
+// Why the block is not complete; empty if it is.
 std::string WhyNotComplete(const BlockScope& scope, const BlockNode* block) {
   for (const IterVar& iter : block->iters) {
     if (iter.type != IterType::kSpatial) {
@@ -81,8 +81,8 @@ bool SameRegion(const BufferRegion& a, const BufferRegion& b) {
   return same;
 }
 
-// The body of a block with init reads, of what it writes, the elements that it
-// writes and no others; null where that holds, else the read that is different.
+// A buffer that the body of a block with init both writes and reads, where the
+// elements read are not exactly those written; null if there is none.
 const ir::BufferNode* ReadsOtherElements(const BlockNode* block) {
   BlockNode update = *block;
   update.init = nullptr;
@@ -98,7 +98,7 @@ const ir::BufferNode* ReadsOtherElements(const BlockNode* block) {
   return nullptr;
 }
 
-// The init surely gives a value to every element that the body updates.
+// Whether the init surely writes every element that the body updates.
 bool InitialisesAll(const ScheduleState& state, const BlockNode* block) {
   BlockNode update = *block;
   update.init = nullptr;
@@ -110,25 +110,24 @@ bool InitialisesAll(const ScheduleState& state, const BlockNode* block) {
   return true;
 }
 
-// The first iteration of the loops has every reduction variable at its start,
-// where the init runs. The bindings are affine.
+// Whether the first iteration of the loops has every reduction variable at its
+// start, where the init runs. The bindings must be affine.
 bool InitRuns(const ScheduleState& state, const BlockNode* block) {
   ir::VarMap first;
   for (const ir::ForPtr& loop : state.LoopsAbove(block)) {
     first[loop->var.get()] = loop->min;
   }
-  return std::all_of(
-      block->iters.begin(), block->iters.end(), [&](const IterVar& iter) {
-        if (iter.type != IterType::kReduce) return true;
-        const ir::Expr begin = ir::Substitute(iter.binding, first);
-        const auto known = ir::AsInt(begin), start = ir::AsInt(iter.dom.min);
-        if (known.has_value() && start.has_value()) return *known == *start;
-        return arith::Analyzer().ProveEqual(begin, iter.dom.min);
-      });
+  return std::ranges::all_of(block->iters, [&](const IterVar& iter) {
+    if (iter.type != IterType::kReduce) return true;
+    const ir::Expr begin = ir::Substitute(iter.binding, first);
+    const auto known = ir::AsInt(begin), start = ir::AsInt(iter.dom.min);
+    if (known.has_value() && start.has_value()) return *known == *start;
+    return arith::Analyzer().ProveEqual(begin, iter.dom.min);
+  });
 }
 
-// Why the init and the updates are not those of a reduction, whatever else
-// stands in the scope; empty where they are.
+// Why init and updates are not those of a reduction, regardless of the rest of
+// the scope; empty if they are.
 std::string WhyInitIsNotApart(const ScheduleState& state,
                               const BlockNode* block) {
   if (const ir::BufferNode* buffer = ReadsOtherElements(block)) {
@@ -170,7 +169,10 @@ std::string WhyNotReduction(const ScheduleState& state, const BlockScope& scope,
     return "not a reduction block: its init may never run, since a reduction "
            "variable does not begin where its range does";
   }
-  return WhyInitIsNotApart(state, block);
+  const bool apart = state.facts().init_apart.Ask(
+      {{state.Ref(block), {}}},
+      [&](const auto&) { return WhyInitIsNotApart(state, block).empty(); });
+  return apart ? "" : WhyInitIsNotApart(state, block);
 }
 
 absl::Status Require(const ScheduleState& state, std::string_view primitive,
@@ -180,9 +182,7 @@ absl::Status Require(const ScheduleState& state, std::string_view primitive,
 }
 
 void PushOnce(std::vector<BlockPtr>& blocks, const BlockPtr& block) {
-  if (std::find(blocks.begin(), blocks.end(), block) == blocks.end()) {
-    blocks.push_back(block);
-  }
+  if (!absl::c_linear_search(blocks, block)) blocks.push_back(block);
 }
 
 }  // namespace
@@ -213,20 +213,16 @@ BlockScope::BlockScope(const ScheduleState& state, const BlockNode* scope)
 
 std::vector<BlockPtr> BlockScope::Producers(const BlockNode* block) const {
   std::vector<BlockPtr> out;
-  for (const Dependency& dep : deps_) {
-    if (dep.dst.get() == block && dep.kind != DepKind::kWar) {
-      PushOnce(out, dep.src);
-    }
+  for (const auto& [src, dst, kind] : deps_) {
+    if (dst.get() == block && kind != DepKind::kWar) PushOnce(out, src);
   }
   return out;
 }
 
 std::vector<BlockPtr> BlockScope::Consumers(const BlockNode* block) const {
   std::vector<BlockPtr> out;
-  for (const Dependency& dep : deps_) {
-    if (dep.src.get() == block && dep.kind != DepKind::kWar) {
-      PushOnce(out, dep.dst);
-    }
+  for (const auto& [src, dst, kind] : deps_) {
+    if (src.get() == block && kind != DepKind::kWar) PushOnce(out, dst);
   }
   return out;
 }
@@ -261,9 +257,8 @@ absl::Status CheckAffineBindings(const ScheduleState& state,
       arith::DetectIterMap(bindings, RangesOf(loops), block->predicate,
                            arith::IterMapLevel::kSurjective, analyzer);
   if (!map.ok()) {
-    return state.Illegal(primitive, block,
-                         absl::StrCat("its bindings are not affine: ",
-                                      std::string(map.status().message())));
+    return state.Illegal(primitive, block, "its bindings are not affine: ",
+                         std::string(map.status().message()));
   }
   for (const arith::IterSum& sum : *map) {
     if (!sum.splits.empty() && sum.splits[0].scale != 1) {
@@ -276,12 +271,9 @@ absl::Status CheckAffineBindings(const ScheduleState& state,
 }
 
 bool HasAffineBindings(const ScheduleState& state, const BlockNode* block) {
-  BlockFacts::Places places{{state.Ref(block), state.LoopsAbove(block)}};
-  BlockFacts& facts = state.facts().affine;
-  if (const auto known = facts.Find(places)) return *known;
-  const bool affine = CheckAffineBindings(state, "", block).ok();
-  facts.Remember(std::move(places), affine);
-  return affine;
+  return state.facts().affine.Ask(
+      {{state.Ref(block), state.LoopsAbove(block)}},
+      [&](const auto&) { return CheckAffineBindings(state, "", block).ok(); });
 }
 
 // --- Kinds of blocks -----------------------------------------------------
@@ -324,28 +316,24 @@ absl::Status CheckCompleteOrReduction(const ScheduleState& state,
   if (complete.empty()) return absl::OkStatus();
   const std::string reduction = WhyNotReduction(state, scope, block);
   if (reduction.empty()) return absl::OkStatus();
-  return state.Illegal(primitive, block,
-                       absl::StrCat(complete, "; ", reduction));
+  return state.Illegal(primitive, block, complete, "; ", reduction);
 }
 
 absl::Status CheckIterationsCommute(const ScheduleState& state,
                                     std::string_view primitive,
                                     const BlockNode* block) {
-  // Regions leave out what a block with init reads of its own results.
+  // `reads` of a block with init omits reads of its own results.
   if (const ir::BufferNode* buffer =
           block->init == nullptr ? nullptr : ReadsOtherElements(block)) {
-    return state.Illegal(primitive, block,
-                         absl::StrCat("it reads elements of ", buffer->name,
-                                      " that other iterations write"));
+    return state.Illegal(primitive, block, "it reads elements of ",
+                         buffer->name, " that other iterations write");
   }
   for (const BufferRegion& write : block->writes) {
     for (const BufferRegion& read : block->reads) {
       if (read.buffer != write.buffer) continue;
       if (!SameRegion(read, write)) {
-        return state.Illegal(
-            primitive, block,
-            absl::StrCat("it reads elements of ", read.buffer->name,
-                         " that other iterations write"));
+        return state.Illegal(primitive, block, "it reads elements of ",
+                             read.buffer->name, " that other iterations write");
       }
     }
   }
@@ -381,14 +369,14 @@ absl::Status CheckCompactDataflow(const ScheduleState& state,
   const BlockScope scope(state, scope_block.get());
   const std::vector<BlockPtr> blocks = state.ChildBlocks(stmt);
   const auto below = [&](const BlockPtr& block) {
-    return std::find(blocks.begin(), blocks.end(), block) != blocks.end();
+    return absl::c_linear_search(blocks, block);
   };
   for (const BlockPtr& block : blocks) {
     if (IsComplete(scope, block.get()) ||
         IsReduction(state, scope, block.get())) {
       continue;
     }
-    // An init and its update, say: together they are the only writers.
+    // Several blocks may together be the only writers: an init and its update.
     for (const BufferRegion& write : block->writes) {
       for (const BlockPtr& writer : scope.Writers(write.buffer.get())) {
         if (!below(writer)) {
@@ -410,13 +398,9 @@ absl::Status CheckCompactDataflow(const ScheduleState& state,
 bool IsOutput(const ScheduleState& state, const BlockNode* block) {
   const BlockPtr scope = state.Scope(block);
   if (scope == nullptr) return true;
-  for (const BufferRegion& write : block->writes) {
-    if (std::find(scope->allocs.begin(), scope->allocs.end(), write.buffer) ==
-        scope->allocs.end()) {
-      return true;
-    }
-  }
-  return false;
+  return std::ranges::any_of(block->writes, [&](const BufferRegion& write) {
+    return !absl::c_linear_search(scope->allocs, write.buffer);
+  });
 }
 
 absl::StatusOr<BlockBuffer> GetBuffer(const ScheduleState& state,
@@ -425,10 +409,9 @@ absl::StatusOr<BlockBuffer> GetBuffer(const ScheduleState& state,
   TF_ASSIGN_OR_RETURN(const BlockPtr block, state.Get(primitive, rv));
   const auto& regions = read ? block->reads : block->writes;
   if (index < 0 || index >= static_cast<int>(regions.size())) {
-    return state.Invalid(
-        primitive, block.get(),
-        absl::StrCat("there is no ", read ? "read" : "write", " buffer ", index,
-                     ", the block has ", regions.size()));
+    return state.Invalid(primitive, block.get(), "there is no ",
+                         read ? "read" : "write", " buffer ", index,
+                         ", the block has ", regions.size());
   }
   return BlockBuffer{block, regions[index].buffer};
 }
@@ -442,17 +425,16 @@ absl::StatusOr<BlockPtr> ScopeOf(const ScheduleState& state,
 }
 
 bool HasReduceIter(const BlockNode* block) {
-  return std::any_of(
-      block->iters.begin(), block->iters.end(),
-      [](const IterVar& iter) { return iter.type != IterType::kSpatial; });
+  return std::ranges::any_of(block->iters, [](const IterVar& iter) {
+    return iter.type != IterType::kSpatial;
+  });
 }
 
 bool LoopFeedsIter(const ir::ForNode* loop, const BlockNode* block,
                    IterType type) {
-  return std::any_of(
-      block->iters.begin(), block->iters.end(), [&](const IterVar& iter) {
-        return iter.type == type && ir::UsesVar(iter.binding, loop->var.get());
-      });
+  return std::ranges::any_of(block->iters, [&](const IterVar& iter) {
+    return iter.type == type && ir::UsesVar(iter.binding, loop->var.get());
+  });
 }
 
 bool IsOnlyChild(const ScheduleState& state, const ir::StmtNode* stmt,

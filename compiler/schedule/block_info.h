@@ -21,19 +21,19 @@ struct Dependency {
   DepKind kind;
 };
 
-// The dependences between the child blocks of a block, by the buffers they
-// read and write.
+// The dependences between the child blocks of a block, through the buffers that
+// they read and write.
 class BlockScope {
  public:
   BlockScope(const ScheduleState& state, const ir::BlockNode* scope);
 
   const std::vector<ir::BlockPtr>& children() const { return children_; }
   const std::vector<Dependency>& dependencies() const { return deps_; }
-  // Blocks this one reads from or overwrites (RAW, WAW), and the other way
-  // round, each once, in the order of the dependences.
+  // The blocks that this one reads from or overwrites (RAW, WAW), and the
+  // reverse; each once, in the order of the dependences.
   std::vector<ir::BlockPtr> Producers(const ir::BlockNode* block) const;
   std::vector<ir::BlockPtr> Consumers(const ir::BlockNode* block) const;
-  // Children that write the buffer.
+  // The child blocks that write the buffer.
   std::vector<ir::BlockPtr> Writers(const ir::BufferNode* buffer) const;
   std::vector<ir::BlockPtr> Readers(const ir::BufferNode* buffer) const;
 
@@ -42,24 +42,25 @@ class BlockScope {
   std::vector<Dependency> deps_;
 };
 
-// The bindings are quasi-affine, independent and surjective on the loops
-// above the block (up to its scope), given its predicate and those loops'
-// ranges.
+// Whether the bindings are quasi-affine, independent and surjective over the
+// loops between the block and its scope, given its predicate and the ranges of
+// these loops.
 bool HasAffineBindings(const ScheduleState& state, const ir::BlockNode* block);
 // FailedPrecondition with the reason.
 absl::Status CheckAffineBindings(const ScheduleState& state,
                                  std::string_view primitive,
                                  const ir::BlockNode* block);
 
-// The only writer, within its scope, of every buffer it writes.
+// The block is the only writer in its scope of every buffer it writes.
 bool IsDominant(const BlockScope& scope, const ir::BlockNode* block);
-// All variables spatial, dominant, and no buffer both read and written.
+// All variables are spatial, the block is dominant and does not read its
+// outputs.
 bool IsComplete(const BlockScope& scope, const ir::BlockNode* block);
-// Has an init, affine bindings, only spatial and reduce variables, is
-// dominant, and indexes its outputs with spatial variables alone.
+// The block has an init, affine bindings and only spatial and reduce variables,
+// is dominant, and indexes its outputs with spatial variables alone.
 bool IsReduction(const ScheduleState& state, const BlockScope& scope,
                  const ir::BlockNode* block);
-// FailedPrecondition that says which condition fails.
+// FailedPrecondition that names the violated condition.
 absl::Status CheckComplete(const ScheduleState& state,
                            std::string_view primitive, const BlockScope& scope,
                            const ir::BlockNode* block);
@@ -71,47 +72,46 @@ absl::Status CheckCompleteOrReduction(const ScheduleState& state,
                                       const BlockScope& scope,
                                       const ir::BlockNode* block);
 
-// Where the block reads a buffer that it writes, each iteration reads only what
-// itself writes (an in-place update or a reduction), so that the order of
-// iterations does not matter. Else FailedPrecondition.
+// If the block reads a buffer that it writes, each iteration reads only the
+// elements that it writes itself (an in-place update or a reduction), so that
+// the order of iterations does not matter. Otherwise FailedPrecondition.
 absl::Status CheckIterationsCommute(const ScheduleState& state,
                                     std::string_view primitive,
                                     const ir::BlockNode* block);
 
-// What the init reads, in terms of the block's variables.
+// What the init reads, as regions over the block's variables.
 std::vector<ir::BufferRegion> InitReads(const ir::BlockNode& block);
 
 // All initialisations below `loops`, which surround the block, may run before
-// its first update there: every instance runs once, starts an element of its
-// own, updates nothing else, and no initialisation reads what an update writes.
-// Else FailedPrecondition.
+// its first update there: every instance runs once, initialises its own
+// element, updates nothing else, and no initialisation reads what an update
+// writes. Otherwise FailedPrecondition.
 absl::Status CheckInitSeparates(const ScheduleState& state,
                                 std::string_view primitive,
                                 const ir::BlockPtr& block,
                                 const std::vector<ir::ForPtr>& loops);
 
-// The blocks below `stmt` (a loop or block), as one, dominate what they write
-// within the scope: each is complete or a reduction, or all writers of a
-// buffer lie below.
+// The blocks below `stmt` (a loop or block), taken as one, are the only writers
+// in the scope of what they write: each is complete or a reduction, or all
+// writers of a buffer lie below `stmt`.
 absl::Status CheckCompactDataflow(const ScheduleState& state,
                                   std::string_view primitive,
                                   const ir::StmtNode* stmt);
 
-// Everything that `consumer` reads from producers in its scope has been
-// written by them before, in the same iteration of their common loops.
-// An answer is remembered in the state's facts, as that of HasAffineBindings
-// is.
+// Everything that `consumer` reads from producers in its scope was written
+// before by them, in the same iteration of their common loops. The state's
+// facts cache the answer, as they do for HasAffineBindings.
 bool IsRegionCovered(const ScheduleState& state, const ir::BlockNode* consumer);
-// All children of the scope are complete or reductions and all reads of them
-// are covered: blocks may be moved across each other.
+// All children of the scope are complete or reductions, and all their reads are
+// covered, so blocks may be moved across each other.
 absl::Status CheckStagePipeline(const ScheduleState& state,
                                 std::string_view primitive,
                                 const ir::BlockNode* scope);
 
-// Writes a parameter or a buffer allocated outside of the scope.
+// Whether it writes a parameter or a buffer allocated outside of the scope.
 bool IsOutput(const ScheduleState& state, const ir::BlockNode* block);
-// A block, and one of the buffers that it reads or writes. InvalidArgument
-// where it has no such read or write.
+// A block and one of the buffers that it reads or writes. InvalidArgument if
+// the block has no such read or write.
 struct BlockBuffer {
   ir::BlockPtr block;
   ir::Buffer buffer;
@@ -123,13 +123,13 @@ absl::StatusOr<BlockBuffer> GetBuffer(const ScheduleState& state,
 absl::StatusOr<ir::BlockPtr> ScopeOf(const ScheduleState& state,
                                      std::string_view primitive,
                                      const ir::BlockPtr& block);
-// A reduce iteration variable, or any binding that needs order.
+// Whether it has a reduce variable, or an opaque one.
 bool HasReduceIter(const ir::BlockNode* block);
-// The loop occurs in the binding of a variable of that type.
+// Whether the loop occurs in the binding of a variable of this type.
 bool LoopFeedsIter(const ir::ForNode* loop, const ir::BlockNode* block,
                    ir::IterType type);
-// Only one child statement lies on the way from `stmt` down to `descendant`:
-// nothing else happens inside.
+// Whether each statement on the path from `stmt` down to `descendant` is the
+// only child of its parent.
 bool IsOnlyChild(const ScheduleState& state, const ir::StmtNode* stmt,
                  const ir::StmtNode* descendant);
 

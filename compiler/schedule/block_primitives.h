@@ -1,7 +1,7 @@
 // The primitives that move blocks, their buffers and their reductions. Each
-// checks its preconditions and rewrites the state as schedule_state.h says;
-// arguments are Schedule's methods'. The nests before and after stand with the
-// implementations.
+// checks its preconditions and rewrites the state as described in
+// schedule_state.h; arguments are those of Schedule's methods. The
+// implementation files show the loop nests before and after.
 #ifndef TILEFARM_COMPILER_SCHEDULE_BLOCK_PRIMITIVES_H_
 #define TILEFARM_COMPILER_SCHEDULE_BLOCK_PRIMITIVES_H_
 
@@ -16,15 +16,16 @@
 
 namespace tilefarm::schedule {
 
-// compute_at.cc. A root mark as the loop does nothing, an inline mark
-// inlines; `index` is the position among the loop body's statements, -1: the
-// last possible for compute_at (just before the consumers), -2: the first.
+// compute_at.cc. With a root mark as `loop` nothing happens; an inline mark
+// inlines. `index` is a position among the statements of the loop body; -1 is
+// the last possible one (for compute_at, just before the consumers), -2 the
+// first.
 absl::Status ComputeAt(ScheduleState& state, BlockRv block, LoopRv loop,
                        bool preserve_unit_loops, int index);
 absl::Status ReverseComputeAt(ScheduleState& state, BlockRv block, LoopRv loop,
                               bool preserve_unit_loops, int index);
-// Whether ComputeAt there would succeed; changes nothing. What
-// sample_compute_location draws from.
+// Whether ComputeAt would succeed there; changes nothing.
+// sample_compute_location draws from such loops.
 bool CanComputeAt(const ScheduleState& state, const ir::BlockPtr& block,
                   const ir::ForPtr& loop);
 
@@ -81,8 +82,8 @@ absl::Status Tensorize(ScheduleState& state, BlockOrLoop where,
 // call_library.cc
 absl::Status CallLibrary(ScheduleState& state, BlockRv block,
                          std::string_view kernel);
-// Blocks that a library computes stand as CallLibrary wants them. Else
-// FailedPrecondition: the primitive may not touch such a block.
+// Checks that blocks which a library computes are still as CallLibrary
+// requires. FailedPrecondition: the primitive must not change such a block.
 absl::Status CheckLibraryBlocks(const ScheduleState& state,
                                 std::string_view primitive);
 

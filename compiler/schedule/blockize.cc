@@ -1,5 +1,5 @@
-// blockize: the nest at and below a loop becomes a block of its own, so that
-// the outside sees one unit.
+// blockize: the nest at and below a loop becomes a block of its own, which
+// outer scopes see as one unit.
 //
 //   blockize(i_1)
 //
@@ -12,12 +12,12 @@
 //                                                C[v_i_o * 4 + v_i_i] += ...
 //
 // Steps:
-//   1. Check that the nest below the loop has one block and nothing else.
-//   2. Divide each binding into `outer * extent + inner`, the inner part made
-//      of the loops of the nest alone.
+//   1. Check that the nest below the loop contains one block and nothing else.
+//   2. Divide each binding into `outer * extent + inner`, where the inner part
+//      uses only loops of the nest.
 //   3. The outer block gets the outer parts; its reads and writes are the hull
-//      over the inner ones. The old block gets the inner parts and loses its
-//      init, which becomes the outer block's, a nest over the spatial ones.
+//      over the inner ones. The old block gets the inner parts. Its init
+//      becomes the outer block's, as a nest over the inner spatial variables.
 //
 // The result is the outer block; the old block's variables stay with the inner
 // one.
@@ -28,7 +28,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/arith/iter_map.h"
 #include "compiler/ir/regions.h"
@@ -67,7 +66,7 @@ absl::StatusOr<Nest> FindNest(const ScheduleState& state,
   return nest;
 }
 
-// The variables of both blocks for the variables of the old one.
+// The variables of the outer and inner block that replace the old ones.
 struct Divided {
   std::vector<ir::IterVar> outer, inner;
   ir::VarMap vars;  // old block variable -> outer * extent + inner
@@ -82,7 +81,7 @@ Divided DivideVariables(const ir::BlockNode& block,
     const ir::IterVar& iter = block.iters[i];
     const arith::Division& part = division.bindings[i];
     const ir::Var outer = ir::MakeVar(iter.var->name + "_o");
-    // A part of a buffer, which a copy covers, begins somewhere.
+    // A copy of a part of a buffer has a domain that need not start at 0.
     const int64_t first = std::max<int64_t>(analyzer.Bounds(part.outer).min, 0);
     result.outer.push_back(
         {outer,
@@ -105,7 +104,7 @@ Divided DivideVariables(const ir::BlockNode& block,
   return result;
 }
 
-// The hull over the inner variables of a region in terms of the old ones.
+// The hulls, over the inner variables, of regions of the old block.
 std::vector<ir::BufferRegion> OuterRegions(
     const std::vector<ir::BufferRegion>& regions, const Divided& divided) {
   arith::Analyzer analyzer;
@@ -135,7 +134,7 @@ std::vector<ir::BufferRegion> InnerRegions(
   return result;
 }
 
-// The old init over the inner spatial variables, in copies of their loops.
+// The old init as a nest over copies of the inner spatial loops.
 ir::Stmt MakeInitNest(const ir::BlockNode& old_block, const Nest& nest,
                       const Divided& divided) {
   ir::BlockNode init;
@@ -160,8 +159,8 @@ ir::Stmt MakeInitNest(const ir::BlockNode& old_block, const Nest& nest,
   ir::VarMap loop_vars;
   std::vector<ir::Var> fresh;
   for (const ir::ForPtr& loop : nest.loops) {
-    const bool used = std::any_of(
-        init.iters.begin(), init.iters.end(), [&](const ir::IterVar& iter) {
+    const bool used =
+        std::ranges::any_of(init.iters, [&](const ir::IterVar& iter) {
           return ir::UsesVar(iter.binding, loop->var.get());
         });
     if (!used) continue;
@@ -195,9 +194,8 @@ absl::StatusOr<ir::BlockPtr> BlockizeLoop(ScheduleState& state,
   std::vector<ir::Expr> bindings;
   for (const ir::IterVar& iter : block.iters) {
     if (!ir::IsConstInt(iter.dom.min, 0)) {
-      return state.Illegal(kPrimitive, &block,
-                           absl::StrCat("the domain of ", iter.var->name,
-                                        " does not start at 0"));
+      return state.Illegal(kPrimitive, &block, "the domain of ", iter.var->name,
+                           " does not start at 0");
     }
     bindings.push_back(iter.binding);
   }
@@ -208,20 +206,17 @@ absl::StatusOr<ir::BlockPtr> BlockizeLoop(ScheduleState& state,
       arith::IterMapLevel::kSurjective, analyzer);
   if (!division.ok()) {
     return state.Illegal(
-        kPrimitive, loop.get(),
-        absl::StrCat("the bindings of block ", block.name,
-                     " cannot be divided there: ",
-                     std::string(division.status().message())));
+        kPrimitive, loop.get(), "the bindings of block ", block.name,
+        " cannot be divided there: ", std::string(division.status().message()));
   }
-  // Overlapping iterators (a halo) have no such form.
+  // Overlapping iterators (a halo) cannot be written in this form.
   for (size_t i = 0; i < bindings.size(); ++i) {
     const arith::Division& part = division->bindings[i];
     if (!analyzer.ProveEqual(part.outer * part.inner_extent + part.inner,
                              bindings[i])) {
-      return state.Illegal(
-          kPrimitive, loop.get(),
-          absl::StrCat("the binding ", ir::ToString(bindings[i]), " of block ",
-                       block.name, " cannot be divided there"));
+      return state.Illegal(kPrimitive, loop.get(), "the binding ",
+                           ir::ToString(bindings[i]), " of block ", block.name,
+                           " cannot be divided there");
     }
   }
   if (block.init != nullptr) {
@@ -229,11 +224,20 @@ absl::StatusOr<ir::BlockPtr> BlockizeLoop(ScheduleState& state,
         CheckInitSeparates(state, kPrimitive, nest.block, nest.loops));
   }
   if (block.init != nullptr && !ir::IsConstInt(division->inner_predicate, 1)) {
-    return state.Illegal(kPrimitive, loop.get(),
-                         absl::StrCat("the initialisation of block ",
-                                      block.name, " would lose its predicate"));
+    return state.Illegal(kPrimitive, loop.get(), "the initialisation of block ",
+                         block.name, " would lose its predicate");
   }
   const Divided divided = DivideVariables(block, *division, analyzer);
+  for (const ir::IterVar& iter : divided.outer) {
+    // The new domain would start where the old one goes on: an init that never
+    // runs would run.
+    if (block.init != nullptr && iter.type == ir::IterType::kReduce &&
+        !ir::IsConstInt(iter.dom.min, 0)) {
+      return state.Illegal(kPrimitive, loop.get(), "the reduction of block ",
+                           block.name,
+                           " does not start at its first term there");
+    }
+  }
 
   ir::BlockNode inner = block;
   inner.iters = divided.inner;

@@ -1,4 +1,4 @@
-// blockize without the trace's variables, for tensorize.
+// blockize on loops instead of trace variables, for tensorize.
 #ifndef TILEFARM_COMPILER_SCHEDULE_BLOCKIZE_H_
 #define TILEFARM_COMPILER_SCHEDULE_BLOCKIZE_H_
 
@@ -7,7 +7,7 @@
 
 namespace tilefarm::schedule {
 
-// The new outer block. Errors as blockize's.
+// Returns the new outer block; errors as for blockize.
 absl::StatusOr<ir::BlockPtr> BlockizeLoop(ScheduleState& state,
                                           const ir::ForPtr& loop);
 

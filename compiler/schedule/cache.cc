@@ -16,8 +16,8 @@
 //   2. Find the place: for a buffer that comes from outside the start of the
 //      scope, else right after the writer, in the innermost body that has a
 //      reader too.
-//   3. The region to copy is what the writer writes in an iteration there. A
-//      copy that goes back must not touch an element that is not written.
+//   3. The region to copy is what the writer writes in one iteration there. A
+//      copy back to the original buffer must cover only written elements.
 //   4. Insert, redirect, allocate.
 #include <algorithm>
 #include <string>
@@ -35,7 +35,7 @@
 namespace tilefarm::schedule {
 namespace {
 
-// The position of each child in program order.
+// The position of the block among the children, in program order.
 size_t OrderOf(const BlockScope& deps, const ir::BlockNode* block) {
   const auto& children = deps.children();
   for (size_t i = 0; i < children.size(); ++i) {
@@ -60,39 +60,36 @@ absl::Status CheckCacheReadOfWritten(const ScheduleState& state,
                                      const CopyPlace& place) {
   constexpr char kPrimitive[] = "cache_read";
   TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, kPrimitive, writer.get()));
-  const bool parallel = std::any_of(
-      place.outer.begin(), place.outer.end(), [](const ir::ForPtr& loop) {
+  const bool parallel =
+      std::ranges::any_of(place.outer, [](const ir::ForPtr& loop) {
         return loop->for_kind != ir::ForKind::kSerial &&
                loop->for_kind != ir::ForKind::kUnrolled;
       });
   for (const ir::BlockPtr& reader : deps.Readers(buffer.get())) {
     if (OrderOf(deps, reader.get()) <= OrderOf(deps, writer.get())) {
-      return state.Illegal(
-          kPrimitive, block.get(),
-          absl::StrCat("block ", reader->name, " reads buffer ", buffer->name,
-                       " before block ", writer->name, " has written it"));
+      return state.Illegal(kPrimitive, block.get(), "block ", reader->name,
+                           " reads buffer ", buffer->name, " before block ",
+                           writer->name, " has written it");
     }
     const bool local =
         state.AllocSite(buffer.get()) == state.Scope(block.get());
     if (!local && !IsRegionCovered(state, reader.get())) {
-      return state.Illegal(
-          kPrimitive, block.get(),
-          absl::StrCat("block ", reader->name, " reads elements of buffer ",
-                       buffer->name, " that block ", writer->name,
-                       " does not write"));
+      return state.Illegal(kPrimitive, block.get(), "block ", reader->name,
+                           " reads elements of buffer ", buffer->name,
+                           " that block ", writer->name, " does not write");
     }
     if (parallel && !state.IsBelow(reader.get(), place.parent.get())) {
       return state.Illegal(
           kPrimitive, block.get(),
-          absl::StrCat("the copy would be made in a parallel loop and block ",
-                       reader->name, " reads it outside"));
+          "the copy would be made in a parallel loop and block ", reader->name,
+          " reads it outside");
     }
   }
   return absl::OkStatus();
 }
 
-// Puts the copy in its place; `users` access `to` instead of `from` from then
-// on.
+// Inserts the copy at its place and redirects the accesses of `users` from
+// buffer `from` to buffer `to`.
 BlockRv InsertCopy(ScheduleState& state, const ir::BlockPtr& scope,
                    const CopyPlace& place, const CopyNest& copy,
                    const std::vector<ir::BlockPtr>& users,
@@ -125,9 +122,8 @@ absl::StatusOr<BlockRv> CacheRead(ScheduleState& state, BlockRv block_rv,
   const BlockScope deps(state, scope.get());
   const std::vector<ir::BlockPtr> writers = deps.Writers(buffer.get());
   if (writers.size() > 1) {
-    return state.Illegal(kPrimitive, block.get(),
-                         absl::StrCat("buffer ", buffer->name, " has ",
-                                      writers.size(), " writers in the scope"));
+    return state.Illegal(kPrimitive, block.get(), "buffer ", buffer->name,
+                         " has ", writers.size(), " writers in the scope");
   }
   const std::vector<ir::BlockPtr> readers = deps.Readers(buffer.get());
   CopyPlace place{scope, 0, {}, {}};
@@ -169,7 +165,7 @@ absl::StatusOr<BlockRv> CacheWrite(ScheduleState& state, BlockRv block_rv,
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope,
                       ScopeOf(state, kPrimitive, block));
   const BlockScope deps(state, scope.get());
-  // Only then is the block the one writer, and never reads what was there.
+  // This ensures that the block is the only writer and never reads old values.
   TF_RETURN_IF_ERROR(
       CheckCompleteOrReduction(state, kPrimitive, deps, block.get()));
   TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, kPrimitive, block.get()));
@@ -186,15 +182,14 @@ absl::StatusOr<BlockRv> CacheWrite(ScheduleState& state, BlockRv block_rv,
   if (!whole.has_value() || !region.has_value() ||
       !PredicateOnlyGuardsDomain(state, *block) ||
       !WritesAll(state, *block, write)) {
-    return state.Illegal(
-        kPrimitive, block.get(),
-        absl::StrCat("it does not surely write every element "
-                     "of the region of buffer ",
-                     buffer->name, " that would be copied back"));
+    return state.Illegal(kPrimitive, block.get(),
+                         "it does not surely write every element "
+                         "of the region of buffer ",
+                         buffer->name, " that would be copied back");
   }
   whole = arith::ClipRegion(domain_analyzer, *whole, buffer->shape);
   const ir::Buffer cache = CacheBuffer(state, block, buffer, storage_scope);
-  // At the scope itself nothing but the domain bounds the region.
+  // At the root of the scope, only the domain bounds the region.
   const CopyNest copy = MakeCopy(
       FreshBlockName(state.FunctionOf(block.get())->body, cache->name), cache,
       buffer,

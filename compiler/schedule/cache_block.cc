@@ -75,7 +75,7 @@ CopyPlace PlaceAfter(const ScheduleState& state, const ir::BlockPtr& scope,
     place.parent = scope;
     place.position = static_cast<int>(Statements(scope->body).size());
   } else {
-    // Up from the writer to the first body that has a reader too.
+    // Walk up from the writer to the first body that also contains a reader.
     for (ir::Stmt parent = state.Parent(writer.get()); parent != nullptr;
          parent = state.Parent(parent.get())) {
       bool has_reader = parent == scope;

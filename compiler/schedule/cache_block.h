@@ -1,5 +1,5 @@
-// Making and placing blocks that copy a buffer into another one: what
-// cache_read, cache_write and reindex share.
+// Builds and places blocks that copy a buffer into another one; shared by
+// cache_read, cache_write and reindex.
 #ifndef TILEFARM_COMPILER_SCHEDULE_CACHE_BLOCK_H_
 #define TILEFARM_COMPILER_SCHEDULE_CACHE_BLOCK_H_
 
@@ -19,27 +19,27 @@ struct CopyNest {
 };
 
 // for ax0, ax1, ...: to[v0, v1, ...] = from[v0, v1, ...] over the region,
-// guarded where it may leave `whole`, the elements that may be copied.
+// guarded if the region may exceed `whole`, the elements that may be copied.
 CopyNest MakeCopy(const std::string& name, const ir::Buffer& from,
                   const ir::Buffer& to, const arith::Region& region,
                   const arith::Region& whole, arith::Analyzer analyzer);
 
-// Where a copy of what `writer` writes goes: in `parent` (a loop or the scope
-// block), before statement `position` of its body. That is right after the
-// writer, in the innermost body that also has one of `readers`; at the end of
-// the scope where there are none.
+// Where to put a copy of what `writer` writes: in `parent` (a loop or the scope
+// block), before statement `position` of its body. This is right after the
+// writer, in the innermost body that also contains one of `readers`, or at the
+// end of the scope if there are no readers.
 struct CopyPlace {
   ir::Stmt parent;
   int position;
-  // The loops at or above the place, and those from there to the writer.
+  // The loops at or above the place, and those between it and the writer.
   std::vector<ir::ForPtr> outer, inner;
 };
 CopyPlace PlaceAfter(const ScheduleState& state, const ir::BlockPtr& scope,
                      const ir::BlockPtr& writer,
                      const std::vector<ir::BlockPtr>& readers);
 
-// The other blocks that read what `writer` writes to the buffer: those behind
-// it, and, in a later iteration, those that share a loop with it.
+// The other blocks that read what `writer` writes to the buffer: blocks after
+// it, and blocks that share a loop with it and read in a later iteration.
 std::vector<ir::BlockPtr> ReadersOfResult(const ScheduleState& state,
                                           const BlockScope& deps,
                                           const ir::BlockPtr& writer,

@@ -8,13 +8,13 @@
 //                                           "openblas.sgemm"}
 //                                          C[i, j] += A[i, k] * B[k, j]
 //
-// The program stays what it computes; lowering makes the call of the nest. So
-// nothing else may happen to the block: its loops are its variables' own.
+// The semantics of the program do not change; lowering turns the nest into the
+// call. No other transformation of the block is allowed: each loop must be
+// bound to one variable of the block.
 //
 // Steps:
-//   1. Check that the kernel exists, that the block stands below the root in a
-//      nest that holds nothing else, and that it is a product which the kernel
-//      computes.
+//   1. Check that the kernel exists, that the block is below the root in a nest
+//      that contains nothing else, and that the kernel computes its product.
 //   2. Mark the block.
 #include <string>
 #include <vector>
@@ -31,7 +31,7 @@ namespace {
 
 constexpr char kPrimitive[] = "call_library";
 
-// Step 1: the nest and the product.
+// Step 1: check the nest and the product.
 absl::Status CheckStands(const ScheduleState& state, std::string_view primitive,
                          const ir::BlockPtr& block) {
   const ir::BlockPtr scope = state.Scope(block.get());
@@ -69,9 +69,8 @@ absl::Status CallLibrary(ScheduleState& state, BlockRv block_rv,
     for (const ir::LibraryKernel& one : ir::LibraryKernels()) {
       absl::StrAppend(&known, known.empty() ? "" : ", ", std::string(one.name));
     }
-    return state.Invalid(kPrimitive, block.get(),
-                         absl::StrCat("no kernel \"", std::string(kernel),
-                                      "\"; there are: ", known));
+    return state.Invalid(kPrimitive, block.get(), "no kernel \"",
+                         std::string(kernel), "\"; there are: ", known);
   }
   TF_RETURN_IF_ERROR(CheckStands(state, kPrimitive, block));
   if (block->annotations.contains(ir::kLibrary)) {

@@ -1,6 +1,6 @@
 // compute_at and reverse_compute_at: a block moves below a loop of its
-// consumers (producers), where each iteration computes just what is needed
-// (what can be).
+// consumers (producers), where each iteration computes just what the consumers
+// need (what the producers have made available).
 //
 //   compute_at(B, i_0)                     reverse_compute_at(D, i_0)
 //
@@ -12,29 +12,28 @@
 //     for ax0, ax1: B                        for ax0, ax1: D
 //     for i_1, j: C
 //
-// The loops ax0, ax1, ... run over the block's variables; where tiles do not
-// divide, a predicate keeps them in the domain.
+// The loops ax0, ax1, ... run over the block's variables; if tiles do not
+// divide the extents, a predicate keeps the variables in their domain.
 //
 // Steps of both:
 //   1. Check that the scope is a pipeline of complete and reduction blocks,
-//      that loop and block share it, and that nothing but loops is in between.
+//      that loop and block share it, and that only loops are in between.
 //   2. Find the positions in the loop's body between the last producer and the
 //      first consumer.
 //   3. The region needed there (compute_at: the hull of what the consumers
 //      below the loop read; reverse: of what the producers write) gives the
 //      domain of the block's variables.
-//   4. Move, and check what could only be seen afterwards.
+//   4. Move the block, then check the conditions on the new program.
 //
-// compute_at may compute an element several times: its block is complete or a
-// reduction, so it gives the same value, and the buffer belongs to an
-// iteration of the loop then. reverse_compute_at must run every instance (a
-// reduction: exactly once), after what it reads has got its final value.
+// compute_at may compute an element several times. Its block is complete or a
+// reduction, so each time gives the same value, and each iteration of the loop
+// then has its own buffer. reverse_compute_at must run every instance (of a
+// reduction: exactly once), after the values that it reads are final.
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/schedule/block_domain.h"
 #include "compiler/schedule/block_info.h"
@@ -57,7 +56,7 @@ struct Move {
   int index;
 };
 
-// Step 1.
+// Step 1: check that the move is possible.
 absl::Status CheckMove(const ScheduleState& state, const Move& move,
                        const ir::BlockPtr& scope, const BlockScope& deps) {
   const ir::BlockNode* block = move.block.get();
@@ -85,11 +84,22 @@ absl::Status CheckMove(const ScheduleState& state, const Move& move,
                          "instances write the same element, so their order "
                          "matters");
   }
-  // Its loops are made anew, in the order of its variables.
-  if (HasReduceIter(block) && !UpdatesCommute(*block)) {
-    return state.Illegal(move.primitive, block,
-                         "its update is not commutative, so the order of its "
-                         "iterations matters");
+  // The block gets new loops, in the order of its variables.
+  if (HasReduceIter(block)) {
+    if (!UpdatesCommute(*block)) {
+      return state.Illegal(move.primitive, block,
+                           "its update is not commutative, so the order of "
+                           "its iterations matters");
+    }
+    std::vector<ir::ForPtr> loops = state.LoopsAbove(block);
+    loops.erase(
+        loops.begin(), std::ranges::find_if(loops, [&](const ir::ForPtr& loop) {
+          return LoopFeedsIter(loop.get(), block, ir::IterType::kReduce);
+        }));
+    if (!RunsAtMostOnce(state, *block, loops)) {
+      return state.Illegal(move.primitive, block,
+                           "its loops repeat updates of an element");
+    }
   }
   std::vector<ir::ForPtr> loops = state.LoopsAbove(move.loop.get());
   loops.push_back(move.loop);
@@ -100,17 +110,50 @@ absl::Status CheckMove(const ScheduleState& state, const Move& move,
                            "loop");
     }
   }
-  // Earlier or later than now, it would meet other values.
+  // The block must not move across an anti-dependence.
   for (const Dependency& dep : deps.dependencies()) {
     if (dep.kind != DepKind::kWar || dep.src == dep.dst) continue;
     if (dep.dst == move.block || dep.src == move.block) {
-      return state.Illegal(
-          move.primitive, block,
-          absl::StrCat("block ", dep.dst->name, " overwrites what block ",
-                       dep.src->name, " reads before it"));
+      return state.Illegal(move.primitive, block, "block ", dep.dst->name,
+                           " overwrites what block ", dep.src->name,
+                           " reads before it");
     }
   }
   return absl::OkStatus();
+}
+
+// The block with its variables' domains reduced to the instances that run at
+// its present place. Other instances must not run at the new place.
+absl::StatusOr<ir::BlockNode> WithInstancesThatRun(const ScheduleState& state,
+                                                   const Move& move) {
+  ir::BlockNode block = *move.block;
+  const std::vector<ir::ForPtr> loops = state.LoopsAbove(move.block.get());
+  const bool whole =
+      state.facts().whole.Ask({{move.block, loops}}, [&](const auto&) {
+        return CoversDomain(state, *move.block, /*exactly_once=*/false);
+      });
+  if (whole) return block;
+  ir::BufferRegion instance;
+  for (const ir::IterVar& iter : block.iters) {
+    instance.region.push_back({iter.binding, ir::IntConst(1)});
+  }
+  arith::Analyzer analyzer;
+  const auto box = DenseRegion(instance, {}, RangesOf(loops), analyzer);
+  for (size_t i = 0; box.has_value() && i < block.iters.size(); ++i) {
+    ir::Range& dom = block.iters[i].dom;
+    const ir::Expr min = analyzer.Simplify(ir::Max(dom.min, (*box)[i].min));
+    const ir::Expr end = analyzer.Simplify(
+        ir::Min(dom.min + dom.extent, (*box)[i].min + (*box)[i].extent));
+    // A reduction begins where its variables do.
+    if (block.iters[i].type != ir::IterType::kSpatial &&
+        !analyzer.ProveEqual(min, dom.min)) {
+      break;
+    }
+    dom = {min, analyzer.Simplify(end - min)};
+    if (i + 1 == block.iters.size()) return block;
+  }
+  return state.Illegal(move.primitive, move.block.get(),
+                       "it is not known which of its instances run");
 }
 
 // Step 2: the position of the new nest among the loop body's statements.
@@ -120,11 +163,9 @@ absl::StatusOr<int> FindPosition(const ScheduleState& state, const Move& move,
   const bool reverse = move.direction == Direction::kToProducers;
   for (const ir::BlockPtr& required : reverse ? producers : consumers) {
     if (!state.IsBelow(required.get(), move.loop.get())) {
-      return state.Illegal(
-          move.primitive, move.block.get(),
-          absl::StrCat("its ", reverse ? "producer " : "consumer ",
-                       required->name, " is not below loop ",
-                       move.loop->var->name));
+      return state.Illegal(move.primitive, move.block.get(), "its ",
+                           reverse ? "producer " : "consumer ", required->name,
+                           " is not below loop ", move.loop->var->name);
     }
   }
   const int size = static_cast<int>(Statements(move.loop->body).size());
@@ -139,41 +180,23 @@ absl::StatusOr<int> FindPosition(const ScheduleState& state, const Move& move,
   }
   if (first > last) {
     return state.Illegal(move.primitive, move.block.get(),
-                         absl::StrCat("a consumer comes before a producer in "
-                                      "the body of loop ",
-                                      move.loop->var->name));
+                         "a consumer comes before a producer in "
+                         "the body of loop ",
+                         move.loop->var->name);
   }
   if (move.index == -1) return last;
   if (move.index == -2) return first;
   if (move.index < first || move.index > last) {
-    return state.Illegal(move.primitive, move.block.get(),
-                         absl::StrCat("index ", move.index,
-                                      " is not a legal position: -1, -2 "
-                                      "or ",
-                                      first, " to ", last));
+    return state.Illegal(move.primitive, move.block.get(), "index ", move.index,
+                         " is not a legal position: -1, -2 "
+                         "or ",
+                         first, " to ", last);
   }
   return move.index;
 }
 
-// compute_at out of loops that the block shares with a producer: what it reads
-// must have one value in all their iterations.
-absl::Status CheckReadsOutside(const ScheduleState& state, const Move& move,
-                               const std::vector<ir::BlockPtr>& producers) {
-  for (const ir::BlockPtr& producer : producers) {
-    std::vector<ir::ForPtr> left =
-        SharedLoops(state, producer.get(), move.block.get());
-    std::erase_if(left, [&](const ir::ForPtr& loop) {
-      return state.IsBelow(move.loop.get(), loop.get());
-    });
-    for (const ir::BufferRegion& read : move.block->reads) {
-      TF_RETURN_IF_ERROR(CheckFinalIn(state, move.primitive, *producer,
-                                      read.buffer.get(), left));
-    }
-  }
-  return absl::OkStatus();
-}
-
-// Step 3: the regions of buffers that the loop's iteration needs or provides.
+// Step 3: the regions of buffers that an iteration of the loop needs (for
+// reverse_compute_at: provides).
 std::vector<NeededRegion> NeededRegions(
     const ScheduleState& state, const Move& move, arith::Analyzer& analyzer,
     const std::vector<ir::BlockPtr>& others) {
@@ -194,22 +217,30 @@ std::vector<NeededRegion> NeededRegions(
   return needed;
 }
 
-// reverse_compute_at before the move: what the block will read in an iteration
-// of `outer` is final there.
+// Before the move: the values that the block reads are final in an iteration of
+// `outer`. compute_at reads them earlier, so they must be the same in all
+// iterations of the loops that it shares with a producer and leaves.
 absl::Status CheckReadsFinal(const ScheduleState& state, const Move& move,
                              const std::vector<ir::BlockPtr>& producers,
                              const std::vector<ir::ForPtr>& outer) {
   for (const ir::BlockPtr& producer : producers) {
+    std::vector<ir::ForPtr> loops = outer;
+    if (move.direction == Direction::kToConsumers) {
+      loops = SharedLoops(state, producer.get(), move.block.get());
+      std::erase_if(loops, [&](const ir::ForPtr& loop) {
+        return state.IsBelow(move.loop.get(), loop.get());
+      });
+    }
     for (const ir::BufferRegion& read : move.block->reads) {
       TF_RETURN_IF_ERROR(CheckFinalIn(state, move.primitive, *producer,
-                                      read.buffer.get(), outer));
+                                      read.buffer.get(), loops));
     }
   }
   return absl::OkStatus();
 }
 
-// reverse_compute_at after the move: the reads of an iteration are written in
-// it.
+// reverse_compute_at, after the move: the elements that the block reads in an
+// iteration are written in the same iteration.
 absl::Status CheckReadsWritten(const ScheduleState& state, const Move& move,
                                const ir::BlockPtr& moved,
                                const ir::ForPtr& loop,
@@ -229,11 +260,9 @@ absl::Status CheckReadsWritten(const ScheduleState& state, const Move& move,
           SurelyWrites(state, *producer, *write, theirs.inner, hull, analyzer);
       if (!covered) {
         return state.Illegal(
-            move.primitive, moved.get(),
-            absl::StrCat("it reads more of buffer ", read.buffer->name,
-                         " than block ", producer->name,
-                         " surely writes in an iteration of loop ",
-                         loop->var->name));
+            move.primitive, moved.get(), "it reads more of buffer ",
+            read.buffer->name, " than block ", producer->name,
+            " surely writes in an iteration of loop ", loop->var->name);
       }
     }
   }
@@ -246,11 +275,10 @@ absl::Status CheckAllRun(const ScheduleState& state, const Move& move,
                          const std::vector<ir::BlockPtr>& consumers) {
   const bool reduces = HasReduceIter(moved.get());
   if (!CoversDomain(state, *moved, /*exactly_once=*/reduces)) {
-    return state.Illegal(
-        move.primitive, moved.get(),
-        absl::StrCat("not every instance would run ",
-                     reduces ? "exactly once" : "at least once", " below loop ",
-                     loop->var->name));
+    return state.Illegal(move.primitive, moved.get(),
+                         "not every instance would run ",
+                         reduces ? "exactly once" : "at least once",
+                         " below loop ", loop->var->name);
   }
   const LoopCut cut = CutLoops(state, moved.get(), loop.get());
   for (const ir::ForPtr& outer : cut.outer) {
@@ -274,10 +302,9 @@ absl::Status CheckAllRun(const ScheduleState& state, const Move& move,
     }
     for (const ir::BlockPtr& consumer : consumers) {
       if (state.IsBelow(state.Latest(consumer).get(), outer.get())) {
-        return state.Illegal(
-            move.primitive, outer.get(),
-            absl::StrCat("block ", consumer->name,
-                         " below it would read an incomplete reduction"));
+        return state.Illegal(move.primitive, outer.get(), "block ",
+                             consumer->name,
+                             " below it would read an incomplete reduction");
       }
     }
   }
@@ -285,16 +312,15 @@ absl::Status CheckAllRun(const ScheduleState& state, const Move& move,
     const ir::BlockPtr consumer = state.Latest(old_consumer);
     if (SharedLoops(state, consumer.get(), moved.get()).empty()) continue;
     if (!IsRegionCovered(state, consumer.get())) {
-      return state.Illegal(
-          move.primitive, moved.get(),
-          absl::StrCat("its consumer ", consumer->name,
-                       " would read what has not been computed yet"));
+      return state.Illegal(move.primitive, moved.get(), "its consumer ",
+                           consumer->name,
+                           " would read what has not been computed yet");
     }
   }
   return absl::OkStatus();
 }
 
-// After the move: producers come before the block and consumers after it, also
+// After the move, producers come before the block and consumers after it, also
 // those outside of the loop.
 absl::Status CheckOrder(const ScheduleState& state, const Move& move,
                         const ir::BlockPtr& moved,
@@ -303,20 +329,18 @@ absl::Status CheckOrder(const ScheduleState& state, const Move& move,
   const std::vector<ir::BlockPtr> order =
       state.ChildBlocks(state.Scope(moved.get()).get());
   const auto place_of = [&](const ir::BlockPtr& block) {
-    return std::find(order.begin(), order.end(), block) - order.begin();
+    return std::ranges::find(order, block) - order.begin();
   };
   for (const ir::BlockPtr& producer : producers) {
     if (place_of(state.Latest(producer)) > place_of(moved)) {
-      return state.Illegal(
-          move.primitive, moved.get(),
-          absl::StrCat("it would run before its producer ", producer->name));
+      return state.Illegal(move.primitive, moved.get(),
+                           "it would run before its producer ", producer->name);
     }
   }
   for (const ir::BlockPtr& consumer : consumers) {
     if (place_of(state.Latest(consumer)) < place_of(moved)) {
-      return state.Illegal(
-          move.primitive, moved.get(),
-          absl::StrCat("it would run after its consumer ", consumer->name));
+      return state.Illegal(move.primitive, moved.get(),
+                           "it would run after its consumer ", consumer->name);
     }
   }
   return absl::OkStatus();
@@ -339,22 +363,22 @@ absl::Status MoveBlock(ScheduleState& state, const Move& move) {
 
   std::vector<ir::ForPtr> outer = state.LoopsAbove(move.loop.get());
   outer.push_back(move.loop);
-  TF_RETURN_IF_ERROR(reverse ? CheckReadsFinal(state, move, producers, outer)
-                             : CheckReadsOutside(state, move, producers));
+  TF_RETURN_IF_ERROR(CheckReadsFinal(state, move, producers, outer));
   arith::Analyzer analyzer;
   BindLoops(analyzer, outer);
   const std::vector<NeededRegion> needed =
       NeededRegions(state, move, analyzer, reverse ? producers : consumers);
-  auto domains = SolveBlockDomain(
-      analyzer, *move.block, reverse ? move.block->reads : move.block->writes,
-      needed);
+  TF_ASSIGN_OR_RETURN(const ir::BlockNode block,
+                      WithInstancesThatRun(state, move));
+  auto domains = SolveBlockDomain(analyzer, block,
+                                  reverse ? block.reads : block.writes, needed);
   if (!domains.ok()) {
     return state.Illegal(move.primitive, move.block.get(),
                          std::string(domains.status().message()));
   }
   ir::BlockPtr moved;
-  ir::Stmt nest = MakeNestOver(analyzer, *move.block, *domains,
-                               move.preserve_unit_loops, &moved);
+  ir::Stmt nest =
+      MakeNestOver(analyzer, block, *domains, move.preserve_unit_loops, &moved);
 
   ScopeEditor edit;
   edit.Replace(move.block.get(), ir::NoOp());
@@ -368,7 +392,7 @@ absl::Status MoveBlock(ScheduleState& state, const Move& move) {
   return CheckAllRun(state, move, moved, loop, consumers);
 }
 
-// As the trace says: `loop` may also be the mark of a sampled location.
+// Takes trace variables; `loop` may also be the mark of a sampled location.
 absl::Status MoveByVariables(ScheduleState& state, const char* primitive,
                              Direction direction, BlockRv block, LoopRv loop,
                              bool preserve_unit_loops, int index) {

@@ -10,23 +10,22 @@
 //                                       C_update: C += ...
 //
 // Steps:
-//   1. Check that the block is a reduction, that no loop above the given one
-//      (but loops of one iteration) feeds a reduce variable, that no instance
+//   1. Check that the block is a reduction; that no loop above the given one
+//      feeds a reduce variable, except loops of one iteration; that no instance
 //      runs twice below the loop (its first accumulation would be counted
-//      again), and that no other block below the loop sees the buffer before it
-//      is written.
+//      again); and that no other block below the loop accesses the buffer
+//      before it is written.
 //   2. Make the init block from the spatial variables, below copies of the
-//      loops that they use; conditions about other loops are dropped from its
+//      loops that they use. Conditions about other loops are dropped from its
 //      predicate.
 //   3. Put it before the loop. The old block loses its init, is renamed, and
-//      reads what it writes.
+//      now declares reads of what it writes.
 //
-// The result is the init block; the old block's variables follow the update.
+// The result is the init block; variables of the old block follow the update.
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/arith/conjuncts.h"
 #include "compiler/ir/regions.h"
@@ -42,7 +41,7 @@ namespace {
 constexpr char kPrimitive[] = "decompose_reduction";
 
 bool UsesAny(const ir::Expr& expr, const std::vector<ir::ForPtr>& loops) {
-  return std::any_of(loops.begin(), loops.end(), [&](const ir::ForPtr& loop) {
+  return std::ranges::any_of(loops, [&](const ir::ForPtr& loop) {
     return ir::UsesVar(expr, loop->var.get());
   });
 }
@@ -60,11 +59,10 @@ absl::Status CheckOtherAccesses(const ScheduleState& state,
     }
     for (const ir::BufferRegion& read : init_reads) {
       if (FindRegion(other->writes, read.buffer.get()) == nullptr) continue;
-      return state.Illegal(
-          kPrimitive, block.get(),
-          absl::StrCat("its initialisation reads buffer ", read.buffer->name,
-                       ", which block ", other->name, " writes below loop ",
-                       loop->var->name));
+      return state.Illegal(kPrimitive, block.get(),
+                           "its initialisation reads buffer ",
+                           read.buffer->name, ", which block ", other->name,
+                           " writes below loop ", loop->var->name);
     }
     for (const ir::BufferRegion& write : block->writes) {
       const bool reads =
@@ -73,11 +71,10 @@ absl::Status CheckOtherAccesses(const ScheduleState& state,
           FindRegion(other->writes, write.buffer.get()) != nullptr;
       if (!reads && !writes) continue;
       if (writes || !seen || !IsRegionCovered(state, other.get())) {
-        return state.Illegal(
-            kPrimitive, block.get(),
-            absl::StrCat("block ", other->name, " below loop ", loop->var->name,
-                         " uses buffer ", write.buffer->name,
-                         " and would see the initialisation"));
+        return state.Illegal(kPrimitive, block.get(), "block ", other->name,
+                             " below loop ", loop->var->name, " uses buffer ",
+                             write.buffer->name,
+                             " and would see the initialisation");
       }
     }
   }
@@ -93,9 +90,8 @@ absl::Status CheckDecompose(const ScheduleState& state,
   }
   if (!state.IsBelow(block.get(), loop.get()) ||
       state.Scope(loop.get()) != scope) {
-    return state.Illegal(
-        kPrimitive, block.get(),
-        absl::StrCat("the block is not below loop ", loop->var->name));
+    return state.Illegal(kPrimitive, block.get(),
+                         "the block is not below loop ", loop->var->name);
   }
   const BlockScope deps(state, scope.get());
   TF_RETURN_IF_ERROR(CheckReduction(state, kPrimitive, deps, block.get()));
@@ -103,11 +99,9 @@ absl::Status CheckDecompose(const ScheduleState& state,
   for (const ir::ForPtr& above : state.LoopsAbove(loop.get())) {
     if (!ir::IsConstInt(above->extent, 1) &&
         LoopFeedsIter(above.get(), block.get(), ir::IterType::kReduce)) {
-      return state.Illegal(
-          kPrimitive, loop.get(),
-          absl::StrCat("loop ", above->var->name,
-                       " above it belongs to the reduction, so the "
-                       "initialisation would run more than once"));
+      return state.Illegal(kPrimitive, loop.get(), "loop ", above->var->name,
+                           " above it belongs to the reduction, so the "
+                           "initialisation would run more than once");
     }
   }
   const LoopCut below = CutLoops(state, block.get(), loop.get());
@@ -117,7 +111,7 @@ absl::Status CheckDecompose(const ScheduleState& state,
   return CheckOtherAccesses(state, block, loop);
 }
 
-// Step 2.
+// Step 2: make the init nest.
 absl::StatusOr<ir::Stmt> MakeInit(const ScheduleState& state,
                                   const ir::BlockPtr& block,
                                   const ir::ForPtr& loop,
@@ -143,14 +137,12 @@ absl::StatusOr<ir::Stmt> MakeInit(const ScheduleState& state,
   below.insert(below.begin(), loop);
   std::vector<ir::ForPtr> kept, dropped;
   for (const ir::ForPtr& candidate : below) {
-    const bool used = std::any_of(
-        init.iters.begin(), init.iters.end(), [&](const ir::IterVar& iter) {
-          return ir::UsesVar(iter.binding, candidate->var.get());
-        });
+    const bool used =
+        LoopFeedsIter(candidate.get(), block.get(), ir::IterType::kSpatial);
     (used ? kept : dropped).push_back(candidate);
   }
-  // What is said of reduce loops alone does not concern the init; loops of one
-  // iteration are their minimum.
+  // Conditions on reduce loops alone do not apply to the init; loops of one
+  // iteration are replaced by their minimum.
   ir::VarMap units;
   std::vector<ir::ForPtr> spatial = kept;
   for (const ir::ForPtr& outer : cut.outer) {
@@ -169,10 +161,9 @@ absl::StatusOr<ir::Stmt> MakeInit(const ScheduleState& state,
     if (!UsesAny(condition, dropped)) {
       predicate = ir::And(predicate, condition);
     } else if (UsesAny(condition, spatial)) {
-      return state.Illegal(
-          kPrimitive, block.get(),
-          absl::StrCat("its condition ", ir::ToString(condition),
-                       " mixes reduce and spatial loops"));
+      return state.Illegal(kPrimitive, block.get(), "its condition ",
+                           ir::ToString(condition),
+                           " mixes reduce and spatial loops");
     }
   }
 
@@ -197,7 +188,7 @@ absl::StatusOr<ir::Stmt> MakeInit(const ScheduleState& state,
   return nest;
 }
 
-// Step 3: the block without init.
+// Step 3: the update, which is the block without its init.
 ir::BlockPtr MakeUpdate(const ir::BlockNode& block) {
   ir::BlockNode update = block;
   update.name = block.name + "_update";

@@ -1,4 +1,4 @@
-// Indices that are one to one on a domain are so on every part of it.
+// Indices that are one to one on a domain are also one to one on its subsets.
 #ifndef TILEFARM_COMPILER_SCHEDULE_EVEN_DOMAIN_H_
 #define TILEFARM_COMPILER_SCHEDULE_EVEN_DOMAIN_H_
 
@@ -10,10 +10,9 @@
 
 namespace tilefarm::schedule {
 
-// The smallest domain around `domain` on which `i // c` and `i % c` of its
-// variables come out even in `indices`: i < 100 with i // 48 becomes i < 144.
-// nullopt where nothing would change, or where an extent would more than
-// double.
+// The smallest domain that contains `domain` and whose extents the divisors c
+// of `i // c` and `i % c` in `indices` divide: for i // 48, i < 100 becomes
+// i < 144. nullopt if nothing would change or an extent would more than double.
 std::optional<arith::VarRanges> EvenDomain(const std::vector<ir::Expr>& indices,
                                            const arith::VarRanges& domain);
 

@@ -1,5 +1,5 @@
-// fuse: a nest of loops, each the only statement of the one around it, becomes
-// one loop.
+// fuse: a nest of loops, each the only statement in the body of the previous
+// one, becomes one loop.
 //
 //   for i, j in T.grid(4, 8): C(i, j)
 //   -> fuse(i, j)
@@ -18,7 +18,7 @@ absl::StatusOr<LoopRv> Fuse(ScheduleState& state,
   if (loop_rvs.empty()) {
     return absl::InvalidArgumentError("fuse: it needs a loop");
   }
-  // 1. A chain of plain loops.
+  //   1. Check that the loops are a chain of plain loops.
   std::vector<ir::ForPtr> loops;
   std::vector<int64_t> extents;
   int64_t total = 1;
@@ -29,15 +29,14 @@ absl::StatusOr<LoopRv> Fuse(ScheduleState& state,
     if (!loops.empty()) {
       const ir::ForPtr& outer = loops.back();
       if (state.Parent(loop.get()) != outer) {
-        return state.Illegal(
-            "fuse", loop.get(),
-            absl::StrCat("it is not directly inside loop ", outer->var->name));
+        return state.Illegal("fuse", loop.get(),
+                             "it is not directly inside loop ",
+                             outer->var->name);
       }
       if (outer->body != loop) {
-        return state.Illegal(
-            "fuse", loop.get(),
-            absl::StrCat("it is not the only statement of loop ",
-                         outer->var->name));
+        return state.Illegal("fuse", loop.get(),
+                             "it is not the only statement of loop ",
+                             outer->var->name);
       }
     }
     if (__builtin_mul_overflow(total, extent, &total) ||
@@ -49,7 +48,7 @@ absl::StatusOr<LoopRv> Fuse(ScheduleState& state,
     extents.push_back(extent);
   }
 
-  // 2. The old variables in terms of the fused one.
+  //   2. Express the old variables in terms of the fused one.
   std::string name = loops[0]->var->name;
   for (size_t i = 1; i < loops.size(); ++i) {
     absl::StrAppend(&name, "_", loops[i]->var->name);
@@ -68,7 +67,7 @@ absl::StatusOr<LoopRv> Fuse(ScheduleState& state,
     lower *= extents[i];
   }
 
-  // 3. The loop.
+  //   3. Make the loop.
   ir::Stmt body = ir::MakeFor(fused, ir::IntConst(total),
                               Substitute(loops.back()->body, values));
   body = SimplifyBindings(body, RangesOf(state.LoopsAbove(loops[0].get())),

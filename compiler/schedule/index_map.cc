@@ -83,7 +83,7 @@ class MapParser {
   }
 
   // A tuple, a list, or one expression. `(i + j) * 2` begins like a tuple: a
-  // tuple is what has a comma at its top level or ends the text.
+  // bracket is a tuple if the text ends after it.
   absl::Status Body(std::vector<ir::Expr>* outputs) {
     const size_t start = at_;
     for (const auto& [open, close] :
@@ -268,7 +268,7 @@ absl::StatusOr<std::vector<int64_t>> IndexMap::BijectiveShape(
           "the index ", ir::ToString(output), " does not start at 0"));
     }
     result.push_back(bounds.max + 1);
-    // Cannot overflow: stops as soon as it is larger than the buffer.
+    // Cannot overflow: the loop stops once the product exceeds the buffer.
     if (result.back() > elements || new_elements > elements) break;
     new_elements *= result.back();
   }

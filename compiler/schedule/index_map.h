@@ -20,7 +20,7 @@ namespace tilefarm::schedule {
 
 class IndexMap {
  public:
-  // InvalidArgument with the column where the text is wrong.
+  // InvalidArgument with the column of the error.
   static absl::StatusOr<IndexMap> Parse(std::string_view text);
 
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
@@ -29,10 +29,10 @@ class IndexMap {
   // `indices`: one per input. Not simplified.
   std::vector<ir::Expr> Apply(const std::vector<ir::Expr>& indices) const;
 
-  // The shape after the map of a buffer of `shape`. Where a dimension is cut by
-  // a number that does not divide it, the last piece has elements that are
-  // never used. FailedPrecondition where elements would collide or there would
-  // be other gaps.
+  // The shape of a buffer of `shape` after the map. If a dimension is divided
+  // by a number that does not divide its extent, the last piece has unused
+  // elements. FailedPrecondition if two elements would get the same index or if
+  // there would be other gaps.
   absl::StatusOr<std::vector<int64_t>> OutputShape(
       const std::vector<int64_t>& shape) const;
 

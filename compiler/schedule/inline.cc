@@ -1,5 +1,5 @@
-// compute_inline and reverse_compute_inline: an elementwise block disappears
-// into those that read it, or into the one that it reads from.
+// compute_inline and reverse_compute_inline: an elementwise block is inlined
+// into the blocks that read it, or into the block whose result it reads.
 //
 //   compute_inline(B)                       reverse_compute_inline(C)
 //
@@ -9,31 +9,33 @@
 //   for j: C[j] = g(f(A[j + 1]))            for i: C[i] = g(f(A[i]))
 //
 // Steps of compute_inline:
-//   1. Check that the block is complete, no output, one store of one buffer,
-//      whose indices determine all block variables.
-//   2. Check that what it reads still has the same value wherever it goes.
-//   3. Remove it, replace each load of its buffer by its value at those
-//      indices, and drop the buffer.
+//   1. Check that the block is complete, is no output, and consists of one
+//      store to one buffer, whose indices determine all block variables.
+//   2. Check that its inputs have the same values at each place where they will
+//      be read.
+//   3. Remove it, replace each load of its buffer by its value at the indices
+//      of the load, and drop the buffer.
 //
 // Steps of reverse_compute_inline:
-//   1. Check that the block is complete, one store, and reads one buffer that
-//      one complete block writes and nobody else reads, at indices that
-//      determine all its variables.
-//   2. Replace the producer's store by the block's, at the instance that
-//      reads the stored element; where the block does not read all elements,
-//      a predicate says which.
+//   1. Check that the block is complete, consists of one store, and reads one
+//      buffer, which one complete block writes and no other block reads, at
+//      indices that determine all its variables.
+//   2. Replace the producer's store by the block's, at the instance that reads
+//      the stored element. If the block does not read all elements, add a
+//      predicate that selects the ones it reads.
 //
-// A value that was rounded to a 16-bit float by the store is rounded by two
-// casts in its place, so that inlining changes no result.
+// Two casts replace a store's rounding to a 16-bit float, so results stay
+// equal.
 #include <functional>
 #include <optional>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/arith/iter_map.h"
+#include "compiler/ir/annotations.h"
+#include "compiler/ir/padding.h"
 #include "compiler/ir/regions.h"
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/block_primitives.h"
@@ -48,10 +50,10 @@ namespace {
 using IndexInverse =
     std::function<ir::VarMap(const std::vector<ir::Expr>& indices)>;
 
-// Nullopt where the indices do not determine the variables.
+// nullopt if the indices do not determine the variables.
 std::optional<IndexInverse> InvertIndices(
     const ir::BlockNode& block, const std::vector<ir::Expr>& indices) {
-  // The usual case: each index is a variable of its own or a constant.
+  // The common case: each index is a variable of its own or a constant.
   std::vector<std::pair<const ir::VarNode*, size_t>> direct;
   std::unordered_set<const ir::VarNode*> seen;
   bool plain = true;
@@ -90,7 +92,7 @@ std::optional<IndexInverse> InvertIndices(
   };
 }
 
-// Gives every let of a copied expression a variable of its own.
+// Replaces the variable of every let in a copied expression by a new one.
 class LetRefresher : public ir::Mutator {
  public:
   using Mutator::Mutate;
@@ -108,7 +110,7 @@ ir::Expr ValueAt(const ir::Expr& value, const ir::VarMap& vars) {
   return LetRefresher().Mutate(ir::Substitute(value, vars));
 }
 
-// The value that a load gives after the store of `value` to the buffer.
+// The value that a load returns after `value` was stored to the buffer.
 ir::Expr Rounded(const ir::BufferNode& buffer, const ir::Expr& value) {
   if (!buffer.dtype.is_float() || buffer.dtype.bits != 16 ||
       ir::As<ir::LoadNode>(value) != nullptr ||
@@ -120,13 +122,13 @@ ir::Expr Rounded(const ir::BufferNode& buffer, const ir::Expr& value) {
                       ir::MakeCast(ir::DataType::Float(32), value));
 }
 
-// The one store that the block consists of; null where it is something else.
+// The only statement of the block, if it is a store; else null.
 const ir::StoreNode* OnlyStore(const ir::BlockNode& block) {
   if (block.init != nullptr || !block.allocs.empty()) return nullptr;
   return ir::As<ir::StoreNode>(block.body);
 }
 
-// Nothing but block variables and let variables occur.
+// Whether only block variables and let variables occur.
 bool UsesOnlyBlockVars(const ir::BlockNode& block) {
   std::unordered_set<const ir::VarNode*> known;
   for (const ir::IterVar& iter : block.iters) known.insert(iter.var.get());
@@ -142,7 +144,7 @@ bool UsesOnlyBlockVars(const ir::BlockNode& block) {
   return only;
 }
 
-// Loads of the buffer in the block; false where an index differs.
+// Collects the indices of the loads of the buffer; false if they differ.
 bool AllLoadsEqual(const ir::BlockNode& block, const ir::BufferNode* buffer,
                    std::vector<ir::Expr>* indices) {
   bool equal = true;
@@ -213,15 +215,13 @@ absl::Status InlineBlock(ScheduleState& state, const ir::BlockPtr& block) {
       InvertIndices(*block, store.indices);
   if (!inverse.has_value()) {
     return state.Illegal(
-        kPrimitive, block.get(),
-        absl::StrCat("the indices it stores to in buffer ", store.buffer->name,
-                     " do not determine its block variables"));
+        kPrimitive, block.get(), "the indices it stores to in buffer ",
+        store.buffer->name, " do not determine its block variables");
   }
   for (const Dependency& dep : deps.dependencies()) {
     if (dep.kind == DepKind::kWar && dep.src == block) {
-      return state.Illegal(
-          kPrimitive, block.get(),
-          absl::StrCat("block ", dep.dst->name, " overwrites what it reads"));
+      return state.Illegal(kPrimitive, block.get(), "block ", dep.dst->name,
+                           " overwrites what it reads");
     }
   }
   for (const ir::BlockPtr& consumer : deps.Consumers(block.get())) {
@@ -236,15 +236,21 @@ absl::Status InlineBlock(ScheduleState& state, const ir::BlockPtr& block) {
     return Rounded(*store.buffer, ValueAt(store.value, (*inverse)(indices)));
   };
   for (const ir::BlockPtr& reader : deps.Readers(store.buffer.get())) {
-    edit.Replace(reader.get(), RewriteAccesses(reader, rewrite));
+    const ir::Stmt made = RewriteAccesses(reader, rewrite);
+    if (reader->annotations.contains(ir::kSkipPadding) &&
+        ir::SkipsExactly(*reader) &&
+        !ir::SkipsExactly(*ir::As<ir::BlockNode>(made))) {
+      TF_RETURN_IF_ERROR(
+          state.CheckMayDiffer(kPrimitive, reader.get(), state.kLeavesOut));
+    }
+    edit.Replace(reader.get(), made);
   }
   state.Replace(scope.get(), edit.Apply(*scope));
   return absl::OkStatus();
 }
 
-// The producer's predicate restricted to elements that the consumer reads.
-// `read` are the indices that the consumer reads at, `stored` those that the
-// producer stores to.
+// The producer's predicate, restricted to the elements that the consumer reads.
+// The consumer reads at the indices `read`, the producer stores to `stored`.
 ir::Expr ConsumerPredicate(const ScheduleState& state,
                            const ir::BlockNode& producer,
                            const ir::BlockNode& consumer,
@@ -260,7 +266,7 @@ ir::Expr ConsumerPredicate(const ScheduleState& state,
     analyzer.Assume(ir::GE(iter.binding, iter.dom.min));
     analyzer.Assume(ir::LT(iter.binding, iter.dom.min + iter.dom.extent));
   }
-  // An access with steps reads some of the elements.
+  // A strided access reads only some of the elements.
   for (size_t d = 0; d < read.size(); ++d) {
     const ir::Expr element = ir::Substitute(stored[d], bindings);
     const ir::Expr reached =
@@ -295,39 +301,38 @@ absl::Status ReverseInlineBlock(ScheduleState& state,
   TF_RETURN_IF_ERROR(CheckElementwise(state, kPrimitive, block, scope, deps));
   const std::vector<ir::BlockPtr> producers = deps.Producers(block.get());
   if (producers.size() != 1) {
-    return state.Illegal(
-        kPrimitive, block.get(),
-        absl::StrCat("it must have one producer and has ", producers.size()));
+    return state.Illegal(kPrimitive, block.get(),
+                         "it must have one producer and has ",
+                         producers.size());
   }
   const ir::BlockPtr& producer = producers[0];
   TF_RETURN_IF_ERROR(CheckComplete(state, kPrimitive, deps, producer.get()));
   const ir::StoreNode* store = OnlyStore(*producer);
   if (store == nullptr || IsOutput(state, producer.get())) {
-    return state.Illegal(kPrimitive, block.get(),
-                         absl::StrCat("its producer ", producer->name,
-                                      " is not one store to an intermediate "
-                                      "buffer"));
+    return state.Illegal(kPrimitive, block.get(), "its producer ",
+                         producer->name,
+                         " is not one store to an intermediate "
+                         "buffer");
   }
   if (deps.Consumers(producer.get()).size() != 1 ||
       deps.Readers(store->buffer.get()).size() != 1) {
-    return state.Illegal(
-        kPrimitive, block.get(),
-        absl::StrCat("its producer ", producer->name, " has other consumers"));
+    return state.Illegal(kPrimitive, block.get(), "its producer ",
+                         producer->name, " has other consumers");
   }
   std::vector<ir::Expr> indices;
   const bool one_access = AllLoadsEqual(*block, store->buffer.get(), &indices);
   const std::optional<IndexInverse> inverse =
       one_access ? InvertIndices(*block, indices) : std::nullopt;
-  // Its own elements must have one value each: it will run elsewhere.
+  // The block will run inside the producer, so each of its elements must be
+  // written by one instance.
   if (!inverse.has_value() || !WritesAreDistinct(*producer) ||
       !WritesAreDistinct(*block)) {
-    return state.Illegal(
-        kPrimitive, block.get(),
-        absl::StrCat("the elements of buffer ", store->buffer->name,
-                     " and the instances that read them do not correspond "
-                     "one to one"));
+    return state.Illegal(kPrimitive, block.get(), "the elements of buffer ",
+                         store->buffer->name,
+                         " and the instances that read them do not correspond "
+                         "one to one");
   }
-  // Constant indices: only that slice of the producer's buffer is read.
+  // With a constant index, it reads only a slice of the producer's buffer.
   for (size_t i = 0; i < indices.size(); ++i) {
     if (ir::AsInt(indices[i]).has_value() && store->buffer->shape[i] != 1) {
       return state.Illegal(kPrimitive, block.get(),
@@ -336,12 +341,12 @@ absl::Status ReverseInlineBlock(ScheduleState& state,
   }
   if (!PredicateOnlyGuardsDomain(state, *block) ||
       !CoversDomain(state, *producer, /*exactly_once=*/false)) {
-    return state.Illegal(kPrimitive, block.get(),
-                         absl::StrCat("its producer ", producer->name,
-                                      " or its predicate leaves out part of "
-                                      "the domain"));
+    return state.Illegal(kPrimitive, block.get(), "its producer ",
+                         producer->name,
+                         " or its predicate leaves out part of "
+                         "the domain");
   }
-  // Everything the block reads must be written by an instance of the producer.
+  // An instance of the producer must write each element that the block reads.
   arith::Analyzer analyzer;
   const auto written =
       DenseRegion(producer->writes[0], {}, DomainOf(*producer), analyzer);
@@ -350,15 +355,13 @@ absl::Status ReverseInlineBlock(ScheduleState& state,
       !arith::RegionCovers(
           analyzer, *written,
           arith::RelaxRegion(analyzer, *read, DomainOf(*block)))) {
-    return state.Illegal(kPrimitive, block.get(),
-                         absl::StrCat("its producer ", producer->name,
-                                      " does not write all that it reads"));
+    return state.Illegal(kPrimitive, block.get(), "its producer ",
+                         producer->name, " does not write all that it reads");
   }
   for (const Dependency& dep : deps.dependencies()) {
     if (dep.kind == DepKind::kWar && dep.dst == block) {
-      return state.Illegal(kPrimitive, block.get(),
-                           absl::StrCat("it overwrites what block ",
-                                        dep.src->name, " reads before it"));
+      return state.Illegal(kPrimitive, block.get(), "it overwrites what block ",
+                           dep.src->name, " reads before it");
     }
   }
 
@@ -368,7 +371,7 @@ absl::Status ReverseInlineBlock(ScheduleState& state,
   const ir::VarMap consumer_vars = (*inverse)(store->indices);
   const ir::Expr stored = Rounded(*store->buffer, store->value);
   read_stored.on_load = [&](const std::vector<ir::Expr>&) { return stored; };
-  // Substitute first: the stored value has no variables of the consumer.
+  // Substitute the variables first: the stored value has none of them.
   const ir::Stmt moved = ir::Substitute(
       ir::Stmt(ir::MakeStore(target.buffer, target.indices, target.value)),
       consumer_vars);

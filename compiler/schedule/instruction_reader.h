@@ -1,4 +1,4 @@
-// Reads the arguments of a trace's instruction, for replay.cc and for what runs
+// Reads the arguments of a trace's instruction, for replay.cc and for running
 // sketches on numbers (cost_model/skeleton/sketch_plan.cc).
 #ifndef TILEFARM_COMPILER_SCHEDULE_INSTRUCTION_READER_H_
 #define TILEFARM_COMPILER_SCHEDULE_INSTRUCTION_READER_H_
@@ -17,8 +17,8 @@
 
 namespace tilefarm::schedule {
 
-// The arguments of one instruction, the variables renamed from the trace's
-// ids to the schedule's. The first wrong one is kept as the status.
+// The arguments of one instruction, with variables renamed from the trace's ids
+// to the schedule's. The status keeps the first error.
 class InstructionReader {
  public:
   InstructionReader(const Instruction& instruction, const std::vector<int>& ids)
@@ -37,7 +37,7 @@ class InstructionReader {
   std::vector<LoopRv> Loops(size_t i) {
     std::vector<LoopRv> out;
     const Arg* arg = At(i);
-    // An empty list reads as a constant.
+    // The parser reads an empty list as a constant.
     if (arg != nullptr && std::get_if<ir::Attr>(&arg->value) != nullptr &&
         ConstList(i).empty()) {
       return out;
@@ -87,7 +87,7 @@ class InstructionReader {
     if (!value) Fail(i, "is not an integer");
     return value.value_or(0);
   }
-  // For what the interface takes as an int.
+  // For parameters of type int.
   int Small(size_t i) {
     const int64_t value = Int(i);
     if (value < INT32_MIN || value > INT32_MAX) Fail(i, "is out of range");
@@ -126,7 +126,7 @@ class InstructionReader {
     }
     return out;
   }
-  // ("read", 0) as {true, 0}.
+  // Reads ("read", 0) as {true, 0}.
   std::pair<bool, int> Buffer(size_t i) {
     const ir::AttrList list = ConstList(i);
     if (list.size() == 2 && list[0].AsString() != nullptr) {
@@ -140,7 +140,7 @@ class InstructionReader {
     Fail(i, "is not (\"read\" or \"write\", index)");
     return {true, 0};
   }
-  // An option of TVM's that is no part of ours.
+  // For an option of TVM that is not supported.
   void MustBeNone(size_t i) {
     const ir::Attr* attr = ConstAt(i);
     if (attr != nullptr && *attr != ir::Attr()) Fail(i, "must be None");

@@ -11,12 +11,12 @@
 
 namespace tilefarm::schedule {
 
-// A copy with fresh loop variables and block variables of the same names, the
-// suffix appended to the names of loop variables. `vars` is applied as well.
+// A copy with fresh loop and block variables of the same names, `loop_suffix`
+// appended to the names of loop variables. Also applies `vars`.
 ir::Stmt CopyWithFreshVars(const ir::Stmt& stmt, const ir::VarMap& vars = {},
                            std::string_view loop_suffix = "");
 
-// A copy of the loop with another body; everything else as it was.
+// A copy of the loop with another body.
 ir::ForPtr WithBody(const ir::ForNode& loop, ir::Stmt body);
 ir::ForPtr WithKind(const ir::ForNode& loop, ir::ForKind kind,
                     std::string thread_tag = "");

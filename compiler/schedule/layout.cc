@@ -1,5 +1,5 @@
-// set_scope, storage_align, transform_layout: how an intermediate buffer lies
-// in memory. None changes what is computed.
+// set_scope, storage_align, transform_layout: the memory layout of an
+// intermediate buffer. None of them changes what is computed.
 //
 //   set_scope(C, 0, "shared")      the buffer becomes C_shared of that scope
 //   storage_align(C, 0, 0, 32, 8)  strides of dimension 0: 32 * n + 8
@@ -10,16 +10,16 @@
 //   for i, j: D[i, j] = C[i, j]          for i, j: D[i, j] = C[i // 16, j, ...]
 //
 // Steps of each: check the arguments and that the buffer is allocated in the
-// function (a parameter's layout is its caller's); make the new buffer;
+// function (the caller determines a parameter's layout); make the new buffer;
 // replace it everywhere below the block that allocates it. transform_layout
-// takes only maps that are one to one; the only gaps are at the end of a
-// dimension that is cut by a number which does not divide it.
-#include <algorithm>
+// takes only one-to-one maps; gaps are allowed only at the end of a dimension
+// that is divided by a number which does not divide its extent.
 #include <array>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/ir/dim_align.h"
@@ -41,15 +41,14 @@ absl::StatusOr<ir::BlockPtr> OwnAllocation(const ScheduleState& state,
                                            const ir::Buffer& buffer) {
   ir::BlockPtr site = state.AllocSite(buffer.get());
   if (site == nullptr) {
-    return state.Illegal(primitive, block.get(),
-                         absl::StrCat("buffer ", buffer->name,
-                                      " is a parameter, whose layout is the "
-                                      "caller's"));
+    return state.Illegal(primitive, block.get(), "buffer ", buffer->name,
+                         " is a parameter, whose layout is the "
+                         "caller's");
   }
   return site;
 }
 
-// The site with another buffer in place of `old_buffer`.
+// Replaces `old_buffer` by another buffer in the block that allocates it.
 void ReplaceBuffer(ScheduleState& state, const ir::BlockPtr& site,
                    const ir::Buffer& old_buffer, const ir::Buffer& new_buffer) {
   state.Replace(site.get(), RedirectBuffer(site, old_buffer, new_buffer));
@@ -58,11 +57,11 @@ void ReplaceBuffer(ScheduleState& state, const ir::BlockPtr& site,
 bool IsKnownScope(std::string_view scope) {
   static constexpr std::array<std::string_view, 5> kScopes = {
       "global", "shared", "shared.dyn", "local", "warp"};
-  return std::find(kScopes.begin(), kScopes.end(), scope) != kScopes.end();
+  return absl::c_linear_search(kScopes, scope);
 }
 
-// Moves every access of one buffer through an index map and recomputes the
-// regions of the buffer, each from the accesses of its block.
+// Moves every access to one buffer through an index map, and recomputes the
+// buffer's regions in each block from the accesses.
 class LayoutRewriter : public ir::Mutator {
  public:
   LayoutRewriter(ir::Buffer from, ir::Buffer to, const IndexMap& map)
@@ -109,7 +108,7 @@ class LayoutRewriter : public ir::Mutator {
     for (ir::Expr& index : result) index = analyzer_.Simplify(index);
     return result;
   }
-  // The new layout has none; nor may the text speak of any.
+  // The new layout has no padding, so its annotation must go, too.
   void DropPadding(ir::BlockNode& block) {
     const auto found = block.annotations.find(ir::kDimAlignKey);
     if (found == block.annotations.end() || found->second.AsList() == nullptr) {
@@ -155,9 +154,8 @@ absl::Status SetScope(ScheduleState& state, BlockRv block_rv, int buffer_index,
       GetBuffer(state, kPrimitive, block_rv, /*read=*/false, buffer_index));
   const auto& [block, buffer] = found;
   if (!IsKnownScope(scope)) {
-    return state.Invalid(
-        kPrimitive, block.get(),
-        absl::StrCat("unknown storage scope \"", std::string(scope), "\""));
+    return state.Invalid(kPrimitive, block.get(), "unknown storage scope \"",
+                         std::string(scope), "\"");
   }
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr site,
                       OwnAllocation(state, kPrimitive, block, buffer));
@@ -182,15 +180,13 @@ absl::Status StorageAlign(ScheduleState& state, BlockRv block_rv,
   const int ndim = buffer->ndim();
   const int dim = axis < 0 ? axis + ndim : axis;
   if (dim < 0 || dim >= ndim) {
-    return state.Invalid(kPrimitive, block.get(),
-                         absl::StrCat("axis ", axis, " is not within [", -ndim,
-                                      ", ", ndim, ")"));
+    return state.Invalid(kPrimitive, block.get(), "axis ", axis,
+                         " is not within [", -ndim, ", ", ndim, ")");
   }
   if (factor <= 0 || offset < 0) {
-    return state.Invalid(
-        kPrimitive, block.get(),
-        absl::StrCat("factor ", factor, " must be positive and offset ", offset,
-                     " not negative"));
+    return state.Invalid(kPrimitive, block.get(), "factor ", factor,
+                         " must be positive and offset ", offset,
+                         " not negative");
   }
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr site,
                       OwnAllocation(state, kPrimitive, block, buffer));
@@ -201,11 +197,10 @@ absl::Status StorageAlign(ScheduleState& state, BlockRv block_rv,
   });
   copy.dim_align.push_back({dim, factor, offset});
   if (!ir::PaddedStrides(copy)) {
-    return state.Invalid(
-        kPrimitive, block.get(),
-        absl::StrCat("buffer ", buffer->name, " would be too large"));
+    return state.Invalid(kPrimitive, block.get(), "buffer ", buffer->name,
+                         " would be too large");
   }
-  // The text carries it as an annotation of the block.
+  // In the text, padding is an annotation of the block.
   constexpr const char* kKey = ir::kDimAlignKey;
   ir::AttrList entries;
   if (const auto it = block->annotations.find(kKey);
@@ -241,10 +236,9 @@ absl::Status TransformLayout(ScheduleState& state, BlockRv block_rv, bool read,
                          std::string(map.status().message()));
   }
   if (map->num_inputs() != buffer->ndim()) {
-    return state.Invalid(kPrimitive, block.get(),
-                         absl::StrCat("the index map takes ", map->num_inputs(),
-                                      " indices, buffer ", buffer->name,
-                                      " has ", buffer->ndim()));
+    return state.Invalid(kPrimitive, block.get(), "the index map takes ",
+                         map->num_inputs(), " indices, buffer ", buffer->name,
+                         " has ", buffer->ndim());
   }
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr site,
                       OwnAllocation(state, kPrimitive, block, buffer));

@@ -22,7 +22,7 @@ absl::StatusOr<BlockRv> GetBlock(ScheduleState& state, std::string_view name,
   ir::PrimFuncPtr function = state.module().Find(func_name);
   if (function == nullptr && func_name == "main" &&
       state.module().functions.size() == 1) {
-    // Traces say "main" where they mean the only function.
+    // Traces may call the only function "main", whatever its name is.
     function = state.module().functions[0];
   }
   if (function == nullptr) {

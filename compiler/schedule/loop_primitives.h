@@ -1,7 +1,7 @@
 // The primitives that look up, sample, and rewrite loops. Each checks its
-// preconditions and rewrites the state as schedule_state.h says; arguments are
-// Schedule's methods'. The nests before and after stand with the
-// implementations.
+// preconditions and rewrites the state as described in schedule_state.h;
+// arguments are those of Schedule's methods. The implementation files show the
+// loop nests before and after.
 #ifndef TILEFARM_COMPILER_SCHEDULE_LOOP_PRIMITIVES_H_
 #define TILEFARM_COMPILER_SCHEDULE_LOOP_PRIMITIVES_H_
 
@@ -29,7 +29,7 @@ absl::StatusOr<std::vector<BlockRv>> GetConsumers(ScheduleState& state,
 absl::StatusOr<std::vector<BlockRv>> GetChildBlocks(ScheduleState& state,
                                                     BlockOrLoop scope);
 
-// sampling.cc. `decision` is what to use, and afterwards what was used.
+// sampling.cc. An empty `decision` is drawn and stored.
 absl::StatusOr<std::vector<ExprRv>> SamplePerfectTile(
     ScheduleState& state, LoopRv loop, int n, int max_innermost_factor,
     std::optional<std::vector<int64_t>>& decision);
@@ -63,9 +63,9 @@ absl::Status Vectorize(ScheduleState& state, LoopRv loop);
 absl::Status Unroll(ScheduleState& state, LoopRv loop);
 absl::Status Bind(ScheduleState& state, LoopRv loop,
                   std::string_view thread_axis);
-// Every loop whose iterations run at the same time may still do so: what a
-// primitive moves can end the privacy of a buffer that each iteration had to
-// itself.
+// Checks that every loop whose iterations run at the same time may still do so:
+// a primitive that moves code can make a buffer shared between iterations that
+// was private to each of them.
 absl::Status CheckConcurrentLoops(const ScheduleState& state,
                                   std::string_view primitive);
 

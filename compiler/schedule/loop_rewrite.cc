@@ -25,7 +25,7 @@ class BindingSimplifier : public ir::Mutator {
 
   ir::Stmt MutateBlock(const ir::BlockNode& block,
                        const ir::Stmt& self) override {
-    // A block without variables is transparent: its loops go on below.
+    // A block without variables is transparent: visit its loops, too.
     if (block.iters.empty()) return ir::Mutator::MutateBlock(block, self);
     std::vector<ir::Expr> bindings;
     for (const ir::IterVar& iter : block.iters) {

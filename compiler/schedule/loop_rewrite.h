@@ -1,4 +1,4 @@
-// What split and fuse share.
+// Shared by split and fuse.
 #ifndef TILEFARM_COMPILER_SCHEDULE_LOOP_REWRITE_H_
 #define TILEFARM_COMPILER_SCHEDULE_LOOP_REWRITE_H_
 
@@ -9,15 +9,15 @@
 
 namespace tilefarm::schedule {
 
-// The constant extent of a loop from 0 without annotations or thread axis;
-// else FailedPrecondition. The loops made of it are serial, whatever it was.
+// The constant extent of a loop that starts at 0 and has no annotations or
+// thread axis; else FailedPrecondition. The loops made of it are serial.
 absl::StatusOr<int64_t> CheckPlainLoop(const ScheduleState& state,
                                        std::string_view primitive,
                                        const ir::ForPtr& loop);
 
-// The bindings of the blocks next below `stmt`, simplified as iteration maps
-// of the loops in `outer` and below. Loops of extent 1 stay in them where
-// `preserve_unit_iters`.
+// Simplifies the bindings of the nearest blocks below `stmt` as iteration maps
+// of the loops in `outer` and below. With `preserve_unit_iters`, loops of
+// extent 1 stay in the bindings.
 ir::Stmt SimplifyBindings(const ir::Stmt& stmt, const arith::VarRanges& outer,
                           bool preserve_unit_iters);
 

@@ -1,6 +1,6 @@
 // online_softmax: a sum of exponentials, relative to the largest exponent, in
-// one pass over the exponents (Milakov and Gimelshein, 2018), in partial
-// results that are vectors.
+// one pass over the exponents (Milakov and Gimelshein, 2018), with vectors of
+// partial results.
 //
 //   b1, b2 = sch.online_softmax(total, chunk=c, lanes=l)
 //
@@ -18,24 +18,24 @@
 //     total[i] += total_part[i, k_0, k_2] *
 //                 exp(largest_part[i, k_0, k_2] - largest[i])
 //
-// With the first two below one loop k_0, a chunk comes from memory once. What
-// the last chunk lacks counts as the lowest number, and adds nothing.
+// With the first two below one loop k_0, a chunk is read from memory once.
+// Terms beyond the end of the last chunk count as the lowest number and add 0.
 //
 // Steps:
-//   1. Check that the block is such a sum, in float32 or float64, whose loops
-//      are its own.
-//   2. Find the block of the largest: the one writer of what the exponents are
-//      relative to, a maximum over the same range of the same values, that
-//      starts from a finite number: relative to -inf, the exponents of a chunk
-//      of nothing but -inf would be no numbers.
-//   3. Write the four blocks.
+//   1. Check that the block is such a sum, in float32 or float64, and that each
+//      of its loops is bound to one of its variables.
+//   2. Find the block of the maximum: the only writer of the value that is
+//      subtracted from the exponents, a maximum over the same range of the same
+//      values, with a finite initial value: with -inf, the difference of two
+//      exponents in a chunk that contains only -inf would be NaN.
+//   3. Build the four blocks.
 //
-// What is computed differs by rounding. A term exp(x - m) is made as
-// exp(x - p) * exp(p - m), p <= m: two differences, each rounded by half a unit
-// u of itself, so that the exponents add up to x - m within |x - m| * u, as one
-// difference does; two exponentials and a product where there was one
-// exponential. With exponentials within e, a sum is within (e + 2u) relative
-// more of the exact one.
+// The result differs by rounding. A term exp(x - m) is computed as exp(x - p) *
+// exp(p - m), p <= m. Both differences are rounded with relative error u (the
+// unit roundoff), so that their sum is within |x - m| * u of x - m, the same
+// bound as for one difference. Two exponentials and a product replace one
+// exponential: if an exponential has relative error e, that of a sum grows by
+// at most e + 2u.
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -61,7 +61,7 @@ namespace {
 
 constexpr char kPrimitive[] = "online_softmax";
 
-// One of the two reductions as it was.
+// One of the two reductions of the program.
 struct Reduction {
   ir::BlockPtr block;
   std::vector<ir::ForPtr> loops;
@@ -127,8 +127,8 @@ absl::StatusOr<Reduction> CheckReductionOver(const ScheduleState& state,
   return result;
 }
 
-// Which variable of `total` each of `largest` is, by the place that `total`
-// reads; refused where they do not correspond.
+// Maps variables of `total` to those of `largest` by the indices at which
+// `total` reads; an error if they do not correspond.
 absl::Status MatchVariables(const ScheduleState& state, Softmax& softmax) {
   const auto refuse = [&](std::string_view reason) {
     return state.Illegal(kPrimitive, softmax.total.block.get(), reason);
@@ -194,8 +194,8 @@ absl::StatusOr<Softmax> Match(const ScheduleState& state,
       softmax.largest,
       CheckReductionOver(state, writers[0], ir::BinaryOp::kMax, no_maximum));
   const Reduction& largest = softmax.largest;
-  // Both are made in one pass: what the maximum reads may not change before the
-  // sum reads it, nor be written again later.
+  // Both are computed in one pass, so nothing may overwrite the input of the
+  // maximum, neither before the sum reads it nor later.
   const BlockScope deps(state, scope.get());
   for (const Dependency& dep : deps.dependencies()) {
     if (dep.src != largest.block || dep.kind != DepKind::kWar) continue;
@@ -216,7 +216,7 @@ absl::StatusOr<Softmax> Match(const ScheduleState& state,
   }
   TF_RETURN_IF_ERROR(MatchVariables(state, softmax));
   softmax.extent = *ir::AsInt(softmax.total.reduce->dom.extent);
-  // Variables of one element may be written as such or as 0.
+  // A variable of extent 1 may appear as itself or as 0.
   ir::VarMap vars = softmax.to_largest, zeros;
   vars[softmax.total.reduce->var.get()] = largest.reduce->var;
   for (const ir::BlockPtr& each : {block, largest.block}) {
@@ -238,7 +238,7 @@ absl::StatusOr<Softmax> Match(const ScheduleState& state,
   return softmax;
 }
 
-// Step 3.
+// Step 3: build the blocks.
 class Writer {
  public:
   Writer(const ScheduleState& state, const Softmax& softmax, int64_t chunk,
@@ -305,8 +305,8 @@ class Writer {
     return NewIter(absl::StrCat(name_, "_2"), lanes_, type);
   }
 
-  // part[i, k_0, k_2] reduces value(exponent, largest_part[i, k_0, k_2]);
-  // what is beyond the range is `identity`.
+  // part[i, k_0, k_2] reduces value(exponent, largest_part[i, k_0, k_2]). Terms
+  // beyond the range are `identity`.
   template <typename Value>
   Made Part(const Reduction& whole, const ir::Buffer& part,
             const ir::Expr& identity, const Value& value) const {
@@ -352,8 +352,8 @@ class Writer {
     return made;
   }
 
-  // The block with the name, loops and variables of `whole`, over partial
-  // results instead of what it reduced.
+  // The block that reduces the partial results, with the name, loops and
+  // spatial variables of `whole`.
   template <typename Value>
   Made Joined(const Reduction& whole, const Value& value) const {
     const ir::IterVar chunk = ChunkIter(ir::IterType::kReduce);
@@ -397,7 +397,7 @@ class Writer {
   }
 
   const Softmax& softmax_;
-  const std::string name_;  // of the loop over the range
+  const std::string name_;  // name of the reduced range's loop
   const int64_t chunk_, lanes_, chunks_;
   ir::Buffer largest_part_, total_part_;
 };
@@ -411,16 +411,16 @@ absl::StatusOr<std::vector<BlockRv>> OnlineSoftmax(ScheduleState& state,
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
                       state.Get(kPrimitive, block_rv));
   if (lanes < 1 || chunk < lanes || chunk % lanes != 0) {
-    return state.Invalid(
-        kPrimitive, block.get(),
-        absl::StrCat("a chunk of ", chunk, " in lanes of ", lanes,
-                     ": whole lanes are needed, one or more"));
+    return state.Invalid(kPrimitive, block.get(), "a chunk of ", chunk,
+                         " in lanes of ", lanes,
+                         ": whole lanes are needed, one or more");
   }
   TF_ASSIGN_OR_RETURN(const Softmax softmax, Match(state, block));
+  TF_RETURN_IF_ERROR(
+      state.CheckMayDiffer(kPrimitive, block.get(), "it rounds differently"));
   if (chunk > softmax.extent) {
-    return state.Invalid(
-        kPrimitive, block.get(),
-        absl::StrCat("a chunk of ", chunk, " of a sum of ", softmax.extent));
+    return state.Invalid(kPrimitive, block.get(), "a chunk of ", chunk,
+                         " of a sum of ", softmax.extent);
   }
   const Writer writer(state, softmax, chunk, lanes);
   const Writer::Made largest_part = writer.LargestPart();

@@ -29,9 +29,8 @@ absl::StatusOr<std::vector<ir::ForPtr>> CheckOwnLoops(
   }
   for (const ir::ForPtr& loop : loops) {
     TF_RETURN_IF_ERROR(CheckPlainLoop(state, primitive, loop).status());
-    const bool bound =
-        std::any_of(block->iters.begin(), block->iters.end(),
-                    [&](const auto& i) { return i.binding == loop->var; });
+    const bool bound = std::ranges::any_of(
+        block->iters, [&](const auto& i) { return i.binding == loop->var; });
     if (!bound || loop->for_kind != ir::ForKind::kSerial) {
       return state.Illegal(primitive, loop.get(),
                            "the loop is not serial or not a variable's own");

@@ -1,5 +1,5 @@
-// What primitives that rewrite a whole reduction ask of the loops above it, and
-// the loops of the blocks that they write instead.
+// Shared by primitives that rewrite a whole reduction: a check of the loops
+// above it, and loops for the blocks that replace it.
 #ifndef TILEFARM_COMPILER_SCHEDULE_OWN_LOOPS_H_
 #define TILEFARM_COMPILER_SCHEDULE_OWN_LOOPS_H_
 
@@ -13,23 +13,23 @@
 
 namespace tilefarm::schedule {
 
-// The loops above a reduction, outermost first: plain, serial, one for each of
-// its variables, and nothing else below them. FailedPrecondition otherwise.
+// The loops above a reduction, outermost first: plain, serial, each bound to
+// one variable, with nothing else below them. FailedPrecondition otherwise.
 absl::StatusOr<std::vector<ir::ForPtr>> CheckOwnLoops(
     const ScheduleState& state, std::string_view primitive,
     const ir::BlockPtr& block);
 
-// What the loop is called that `iter` is bound to; where it is bound to
-// something else, what the variable is called.
+// The name of the loop that `iter` is bound to, or of the variable if it is
+// bound to another expression.
 std::string LoopName(const ir::IterVar& iter);
 
-// A variable of a new block, and the loop of its own that it is bound to.
+// A variable of a new block, bound to a new loop.
 ir::IterVar NewIter(const std::string& name, int64_t extent, ir::IterType type);
 
-// The loop that `iter`, one of NewIter's, is bound to.
+// The loop that `iter`, made by NewIter, is bound to.
 ir::Stmt LoopOver(const ir::IterVar& iter, ir::Stmt body);
 
-// `body` in the loops of `iters`, outermost first.
+// `body` inside the loops of `iters`, outermost first.
 ir::Stmt LoopsOver(const std::vector<ir::IterVar>& iters, ir::Stmt body);
 
 }  // namespace tilefarm::schedule

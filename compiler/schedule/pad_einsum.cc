@@ -1,4 +1,4 @@
-// pad_einsum: a reduction runs over whole tiles, on copies that zeros fill up.
+// pad_einsum: a reduction runs over whole tiles, on copies padded with zeros.
 //
 //   pad_einsum(C, padding=[1, 16, 4])
 //
@@ -9,18 +9,19 @@
 //                                                           B_pad[k, j]
 //                                          for ax0, ax1 in (5, 20): C = C_pad
 //
-// `padding` has a number for each of the block's variables, of which its
-// extent becomes a multiple. A buffer that no variable which grows indexes
-// stays what it is.
+// `padding` has one number for each variable of the block; the extent is
+// rounded up to a multiple of it. Buffers that no enlarged variable indexes are
+// not copied.
 //
 // Steps:
-//   1. Check that the block is a sum whose variables are bound to one plain
-//      loop each, in a nest of its own right below the scope.
-//   2. Check that variables which grow are whole indices, of dimensions as long
-//      as they, spatial ones of what is written, too, and that each factor of
-//      the term is zero where a variable that is summed over has grown: it
-//      reads the padding there.
-//   3. Make the copies, and the nest over them.
+//   1. Check that the block is a sum, that each of its variables is bound to
+//      one plain loop, and that these loops are a nest of their own right below
+//      the scope.
+//   2. Check that each enlarged variable is an index by itself, in dimensions
+//      of its extent; that enlarged spatial variables index the output; and
+//      that for each enlarged reduce variable, a factor of the term reads
+//      padding, which is zero.
+//   3. Make the copies and the nest over them.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -28,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/schedule/block_info.h"
@@ -45,10 +47,10 @@ namespace {
 
 constexpr char kPrimitive[] = "pad_einsum";
 
-// The extents that variables of the block grow to; others are not in it.
+// The new extents of the enlarged variables.
 using Grown = std::map<const ir::VarNode*, int64_t>;
 
-// Step 1: the loops above the block, one for each variable.
+// Step 1: check the loops above the block, one for each variable.
 absl::StatusOr<std::vector<ir::ForPtr>> CheckNest(const ScheduleState& state,
                                                   const ir::BlockPtr& block,
                                                   const ir::BlockPtr& scope) {
@@ -65,24 +67,21 @@ absl::StatusOr<Grown> GrowVariables(const ScheduleState& state,
                                     const ir::BlockPtr& block,
                                     const std::vector<int64_t>& padding) {
   if (padding.size() != block->iters.size()) {
-    return state.Invalid(
-        kPrimitive, block.get(),
-        absl::StrCat("padding has ", padding.size(), " numbers for ",
-                     block->iters.size(), " variables"));
+    return state.Invalid(kPrimitive, block.get(), "padding has ",
+                         padding.size(), " numbers for ", block->iters.size(),
+                         " variables");
   }
   Grown grown;
   for (size_t i = 0; i < padding.size(); ++i) {
     const ir::IterVar& iter = block->iters[i];
     const std::optional<int64_t> extent = ir::AsInt(iter.dom.extent);
     if (padding[i] < 1 || padding[i] > INT32_MAX) {
-      return state.Invalid(
-          kPrimitive, block.get(),
-          absl::StrCat("padding ", padding[i], " is out of range"));
+      return state.Invalid(kPrimitive, block.get(), "padding ", padding[i],
+                           " is out of range");
     }
     if (!extent || !ir::IsConstInt(iter.dom.min, 0)) {
-      return state.Illegal(
-          kPrimitive, block.get(),
-          absl::StrCat("variable ", iter.var->name, " has no constant extent"));
+      return state.Illegal(kPrimitive, block.get(), "variable ", iter.var->name,
+                           " has no constant extent");
     }
     const int64_t whole = (*extent + padding[i] - 1) / padding[i] * padding[i];
     if (whole != *extent) grown[iter.var.get()] = whole;
@@ -90,7 +89,7 @@ absl::StatusOr<Grown> GrowVariables(const ScheduleState& state,
   return grown;
 }
 
-// The factors of a term, casts aside.
+// The factors of a term, without casts around them.
 void Factors(const ir::Expr& term, std::vector<ir::Expr>* out) {
   if (const auto* cast = ir::As<ir::CastNode>(term)) {
     return Factors(cast->value, out);
@@ -104,8 +103,8 @@ void Factors(const ir::Expr& term, std::vector<ir::Expr>* out) {
   }
 }
 
-// Step 2, for the accesses to one buffer: the shape of its copy; nullopt where
-// it needs none.
+// Step 2 for the accesses to one buffer: the shape of its copy; nullopt if it
+// needs none.
 absl::StatusOr<std::optional<std::vector<int64_t>>> PaddedShape(
     const ScheduleState& state, const ir::BlockPtr& block,
     const ir::BufferNode& buffer, const Grown& grown) {
@@ -136,20 +135,19 @@ absl::StatusOr<std::optional<std::vector<int64_t>>> PaddedShape(
       }
     });
   };
-  // Both are stores: the block is a known reduction.
+  // Both are stores, since MatchReducer accepted the block.
   check_all(block->body);
   check_all(block->init);
   if (!legal) {
-    return state.Illegal(
-        kPrimitive, block.get(),
-        absl::StrCat("a variable that grows is not a whole dimension of ",
-                     buffer.name));
+    return state.Illegal(kPrimitive, block.get(),
+                         "a variable that grows is not a whole dimension of ",
+                         buffer.name);
   }
   if (shape == buffer.shape) return std::optional<std::vector<int64_t>>();
   return std::optional(std::move(shape));
 }
 
-// for ax0, ax1: to[v0, v1] = from[v0, v1], or 0 where there is none.
+// for ax0, ax1: to[v0, v1] = from[v0, v1], or 0 outside of `from`.
 CopyNest MakePaddedCopy(const std::string& name, const ir::Buffer& from,
                         const ir::Buffer& to) {
   CopyNest copy = MakeCopy(name, from, to, arith::FullRegion(to),
@@ -197,21 +195,20 @@ absl::Status PadEinsum(ScheduleState& state, BlockRv block_rv,
     return state.Illegal(kPrimitive, block.get(), "it is no sum");
   }
   TF_ASSIGN_OR_RETURN(const Grown grown, GrowVariables(state, block, padding));
-  // What a variable adds where it grows must be cut off again.
+  // Results for the added values of a spatial variable must be cut off again.
   const auto* store = ir::As<ir::StoreNode>(block->body);
   for (const ir::IterVar& iter : block->iters) {
     if (iter.type != ir::IterType::kSpatial ||
         !grown.contains(iter.var.get())) {
       continue;
     }
-    const bool told_apart =
-        std::any_of(store->indices.begin(), store->indices.end(),
-                    [&](const ir::Expr& index) { return index == iter.var; });
+    const bool told_apart = std::ranges::any_of(
+        store->indices,
+        [&](const ir::Expr& index) { return index == iter.var; });
     if (!told_apart) {
-      return state.Illegal(kPrimitive, block.get(),
-                           absl::StrCat("variable ", iter.var->name,
-                                        " grows, and is no index "
-                                        "of what is written"));
+      return state.Illegal(kPrimitive, block.get(), "variable ", iter.var->name,
+                           " grows, and is no index "
+                           "of what is written");
     }
   }
   std::vector<ir::Expr> factors;
@@ -226,19 +223,17 @@ absl::Status PadEinsum(ScheduleState& state, BlockRv block_rv,
           ir::UsesVar(factor, iter.var.get())) {
         continue;
       }
-      return state.Illegal(kPrimitive, block.get(),
-                           absl::StrCat("factor ", ir::ToString(factor),
-                                        " is not zero where variable ",
-                                        iter.var->name, " grows"));
+      return state.Illegal(kPrimitive, block.get(), "factor ",
+                           ir::ToString(factor), " is not zero where variable ",
+                           iter.var->name, " grows");
     }
   }
 
-  // Step 3.
+  // Step 3: make the copies and the nest.
   const ir::Buffer out = block->writes[0].buffer;
   std::vector<ir::Buffer> buffers;
   for (const ir::BufferRegion& read : block->reads) {
-    if (read.buffer != out && std::find(buffers.begin(), buffers.end(),
-                                        read.buffer) == buffers.end()) {
+    if (read.buffer != out && !absl::c_linear_search(buffers, read.buffer)) {
       buffers.push_back(read.buffer);
     }
   }

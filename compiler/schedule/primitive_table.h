@@ -1,5 +1,5 @@
-// The calls a trace may make: names, arguments, defaults and results. What
-// printing, parsing and recording share.
+// The calls that a trace may contain: names, arguments, defaults and results.
+// Shared by printing, parsing and recording.
 #ifndef TILEFARM_COMPILER_SCHEDULE_PRIMITIVE_TABLE_H_
 #define TILEFARM_COMPILER_SCHEDULE_PRIMITIVE_TABLE_H_
 
@@ -15,9 +15,9 @@ namespace tilefarm::schedule {
 
 struct Parameter {
   std::string_view name;
-  // Printed without its keyword, before those that have one.
+  // Printed without its keyword, before keyword arguments.
   bool positional = false;
-  // Takes every positional argument: fuse(l1, l2), reorder(l1, l2).
+  // Takes all positional arguments: fuse(l1, l2), reorder(l1, l2).
   bool variadic = false;
   bool has_default = false;
   ir::Attr default_value = {};
@@ -27,17 +27,17 @@ enum class Outputs : uint8_t { kNone, kOne, kMany };
 
 struct Primitive {
   std::string_view name;
-  std::string_view other_name;  // as newer TVM spells it; may be empty
+  std::string_view other_name;  // spelling in newer TVM; may be empty
   std::span<const Parameter> parameters;
   Outputs outputs = Outputs::kNone;
   RvKind output_kind = RvKind::kExpr;
   bool has_decision = false;
-  // Says how to run loops or to lay out buffers, but changes neither what
-  // blocks access nor which iterations run at the same time.
-  bool only_marks = false;
+  // The primitive changes neither the accesses of blocks nor which iterations
+  // run at the same time, or it checks by itself which iterations may.
+  bool keeps_concurrency = false;
 };
 
-// By either name; null for an unknown one.
+// Finds it by either name; null if unknown.
 const Primitive* FindPrimitive(std::string_view name);
 std::span<const Primitive> AllPrimitives();
 

@@ -45,7 +45,7 @@ bool Commutes(ir::BinaryOp op) {
   }
 }
 
-// Looks for anything that makes the order of updates matter.
+// Looks for stores and loads that make the order of updates matter.
 class UpdateVisitor : public ir::Visitor {
  public:
   explicit UpdateVisitor(const ir::BlockNode& block) : block_(block) {}
@@ -73,7 +73,7 @@ class UpdateVisitor : public ir::Visitor {
     }
     Visitor::VisitLoad(load);
   }
-  // What a nested block declares is no access.
+  // Ignore the declared regions of nested blocks: they are not accesses.
   void VisitBlock(const ir::BlockNode& nested) override {
     commute = commute && nested.init == nullptr;
     Visit(nested.predicate);

@@ -1,4 +1,4 @@
-// Commutative, associative reductions that are known with their identities.
+// Commutative, associative reductions with a known identity.
 #ifndef TILEFARM_COMPILER_SCHEDULE_REDUCER_H_
 #define TILEFARM_COMPILER_SCHEDULE_REDUCER_H_
 
@@ -16,17 +16,17 @@ struct Reducer {
   ir::Expr Combine(ir::Expr accumulator, ir::Expr other) const;
 };
 
-// The reducer of a block whose body is one such store and whose init stores
-// the identity to the same element; nullopt for anything else. In min and max
-// of floats the lowest (highest) finite value counts as an identity beside
-// infinity: with it a reduction over nothing but -inf (inf) is that value
-// however the reduction is split.
+// The reducer of a block whose body is one such store and whose init stores the
+// identity to the same element; nullopt for other blocks. For min and max of
+// floats, the largest (lowest) finite value also counts as an identity, besides
+// infinity: a maximum that starts from the lowest finite value gives that value
+// for nothing but -inf, however the reduction is split.
 std::optional<Reducer> MatchReducer(const ir::BlockNode& block);
 
-// Instances of the block may update an element in any order: every store of
-// the body is `element = element OP value` with a commutative OP, or a
-// subtraction of a value, and neither values nor conditions read what the
-// block writes.
+// Whether instances of the block may update an element in any order: every
+// store of the body is `element = element OP value` with a commutative OP, or
+// subtracts a value, and neither values nor conditions read what the block
+// writes.
 bool UpdatesCommute(const ir::BlockNode& block);
 
 }  // namespace tilefarm::schedule

@@ -17,8 +17,8 @@ namespace {
 
 bool IsOne(const ir::Expr& extent) { return ir::IsConstInt(extent, 1); }
 
-// A buffer of the scope is shared between the iterations of that loop when it
-// is bound to threads of a group that the memory belongs to.
+// Whether iterations of the loop share the buffer: the loop is bound to threads
+// of a group, and the buffer is in that group's shared memory.
 bool SharedAcross(const ir::BufferNode& buffer, const ir::ForNode& loop) {
   if (loop.for_kind != ir::ForKind::kThreadBinding) return false;
   return buffer.scope.rfind("shared", 0) == 0 &&
@@ -130,7 +130,7 @@ std::optional<arith::Region> DenseRegion(const ir::BufferRegion& region,
     if (!width.has_value()) return std::nullopt;
     widths.push_back(*width);
   }
-  // Independent, since dimensions that share an iterator make no box.
+  // Independent maps: dimensions that share an iterator form no box.
   auto map = arith::DetectIterMap(mins, iters, nullptr,
                                   arith::IterMapLevel::kSurjective, analyzer);
   if (!map.ok()) return std::nullopt;
@@ -154,9 +154,9 @@ bool PredicateOnlyGuardsDomain(const ScheduleState& state,
     analyzer.Assume(ir::LT(iter.binding, iter.dom.min + iter.dom.extent));
   }
   const std::vector<ir::Expr> conditions = arith::Conjuncts(block.predicate);
-  return std::all_of(
-      conditions.begin(), conditions.end(),
-      [&](const ir::Expr& condition) { return analyzer.CanProve(condition); });
+  return std::ranges::all_of(conditions, [&](const ir::Expr& condition) {
+    return analyzer.CanProve(condition);
+  });
 }
 
 bool RegionInImage(const ir::BlockNode& block, const ir::BufferRegion& write,
@@ -221,7 +221,7 @@ bool SurelyWrites(const ScheduleState& state, const ir::BlockNode& block,
       !CheckOnlyLoopsAbove(state, "", &block).ok()) {
     return false;
   }
-  // Tails reach beyond the buffer on both sides alike.
+  // Tails may reach beyond the buffer in both regions, so clip both.
   const auto& shape = write.buffer->shape;
   const arith::Region clipped = arith::ClipRegion(analyzer, needed, shape);
   return RegionInImage(block, write, clipped, analyzer) &&
@@ -285,7 +285,7 @@ bool WritesAreDistinct(const ir::BlockNode& block) {
         if (IsOne(range.extent)) told_apart.insert(var);
         continue;
       }
-      // A tile: `v * e` of width at most e.
+      // A tile `v * e` that is at most e wide.
       const auto* mul = ir::As<ir::BinaryNode>(index);
       if (mul == nullptr || mul->op != ir::BinaryOp::kMul) continue;
       const auto* var = ir::As<ir::VarNode>(mul->a);
@@ -329,24 +329,20 @@ absl::Status CheckFinalIn(const ScheduleState& state,
     for (const ir::IterVar& iter : producer.iters) {
       if (!ir::UsesVar(iter.binding, loop->var.get())) continue;
       if (iter.type != ir::IterType::kSpatial) {
-        return state.Illegal(
-            primitive, loop.get(),
-            absl::StrCat("the loop runs over the reduction of block ",
-                         producer.name,
-                         ", whose result is not complete in "
-                         "one iteration of it"));
+        return state.Illegal(primitive, loop.get(),
+                             "the loop runs over the reduction of block ",
+                             producer.name,
+                             ", whose result is not complete in "
+                             "one iteration of it");
       }
       const bool in_index =
-          std::any_of(write->region.begin(), write->region.end(),
-                      [&](const ir::Range& range) {
-                        return ir::UsesVar(range.min, iter.var.get());
-                      });
+          std::ranges::any_of(write->region, [&](const ir::Range& range) {
+            return ir::UsesVar(range.min, iter.var.get());
+          });
       if (!distinct && !in_index) {
-        return state.Illegal(
-            primitive, loop.get(),
-            absl::StrCat("block ", producer.name,
-                         " overwrites elements of buffer ", buffer->name,
-                         " in different iterations of the loop"));
+        return state.Illegal(primitive, loop.get(), "block ", producer.name,
+                             " overwrites elements of buffer ", buffer->name,
+                             " in different iterations of the loop");
       }
     }
   }
@@ -360,8 +356,8 @@ absl::Status CheckOnlyLoopsAbove(const ScheduleState& state,
   for (ir::Stmt parent = state.Parent(stmt); parent != nullptr;
        parent = state.Parent(parent.get())) {
     const std::vector<ir::Stmt> stmts = Statements(BodyOf(parent.get()));
-    if (std::none_of(stmts.begin(), stmts.end(),
-                     [&](const ir::Stmt& s) { return s.get() == child; })) {
+    if (std::ranges::none_of(
+            stmts, [&](const ir::Stmt& s) { return s.get() == child; })) {
       return state.Illegal(primitive, stmt,
                            "a condition or a let statement stands between it "
                            "and the block around it");

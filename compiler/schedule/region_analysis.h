@@ -1,10 +1,9 @@
-// What primitives that move or copy blocks must know about regions: what a
-// block touches while some of its loops run, whether it surely writes all of
-// it, and whether a value is final.
+// Region analysis for primitives that move or copy blocks: what a block
+// accesses while some of its loops run, whether it surely writes all of a
+// region, and whether a value is final.
 //
-// Two directions of error matter. A *hull* may be too large: good for what is
-// needed. A *dense* region is written in every element: good for what is
-// there.
+// A *hull* may be too large, so it is used for what is needed. In a *dense*
+// region, every element is written, so it is used for what is available.
 #ifndef TILEFARM_COMPILER_SCHEDULE_REGION_ANALYSIS_H_
 #define TILEFARM_COMPILER_SCHEDULE_REGION_ANALYSIS_H_
 
@@ -20,8 +19,8 @@
 
 namespace tilefarm::schedule {
 
-// Binds the variables to the loops' ranges; a loop of one iteration is its
-// minimum.
+// Binds the variables to the loops' ranges; the variable of a loop of one
+// iteration is replaced by its minimum.
 void BindLoops(arith::Analyzer& analyzer, const std::vector<ir::ForPtr>& loops);
 
 // Block variable -> binding.
@@ -30,15 +29,15 @@ ir::VarMap BindingsOf(const ir::BlockNode& block);
 arith::VarRanges DomainOf(const ir::BlockNode& block,
                           bool spatial_only = false);
 
-// The loops above `stmt` that are at or above `loop`, and those below it;
-// both outermost first. `loop` null: all of them are below.
+// The loops above `stmt` up to `loop` (`outer`, which includes it) and below it
+// (`inner`), outermost first. If `loop` is null, all of them are inner.
 struct LoopCut {
   std::vector<ir::ForPtr> outer;
   std::vector<ir::ForPtr> inner;
 };
 LoopCut CutLoops(const ScheduleState& state, const ir::StmtNode* stmt,
                  const ir::ForNode* loop);
-// The loops that have both statements below them, within their scope.
+// The loops, within their scope, that contain both statements.
 std::vector<ir::ForPtr> SharedLoops(const ScheduleState& state,
                                     const ir::StmtNode* a,
                                     const ir::StmtNode* b);
@@ -47,57 +46,57 @@ std::vector<ir::ForPtr> SharedLoops(const ScheduleState& state,
 ir::BufferRegion SubstituteRegion(const ir::BufferRegion& region,
                                   const ir::VarMap& vars);
 
-// The hull of the block's accesses while `inner` loops run. Thread loops in
-// `outer` count as running where the buffer is shared between their threads.
+// The hull of the block's accesses while the `inner` loops run. Thread loops in
+// `outer` also run if their threads share the buffer.
 arith::Region HullOf(arith::Analyzer& analyzer, const ir::BlockNode& block,
                      const ir::BufferRegion& region,
                      const std::vector<ir::ForPtr>& inner,
                      const std::vector<ir::ForPtr>& outer = {});
 
-// The region that `region`, over `iters`, writes in every element; nullopt
-// where that is not a box or cannot be shown. `vars` is substituted first.
+// The set of elements that `region` covers completely while `iters` run;
+// nullopt if it is not a box or cannot be determined. Applies `vars` first.
 std::optional<arith::Region> DenseRegion(const ir::BufferRegion& region,
                                          const ir::VarMap& vars,
                                          const arith::VarRanges& iters,
                                          arith::Analyzer& analyzer);
 
-// The block's predicate is false only where a binding leaves its variable's
-// domain: it guards a tail and nothing else.
+// The block's predicate is false only if a binding leaves its variable's
+// domain: it only guards tails.
 bool PredicateOnlyGuardsDomain(const ScheduleState& state,
                                const ir::BlockNode& block);
 
-// The region lies in what `write` covers while the block's variables run over
-// their domains: beyond it the predicate keeps the block from running.
+// The region is inside the region that `write` covers while the block's
+// variables run over their domains; outside of it, the predicate is false.
 bool RegionInImage(const ir::BlockNode& block, const ir::BufferRegion& write,
                    const arith::Region& region, arith::Analyzer& analyzer);
 
 // An instance of the block surely writes every element of `write`, one of its
-// declared regions, which is only a hull where blocks are nested.
+// declared regions. A declared region may be only a hull if blocks are nested.
 bool WritesAll(const ScheduleState& state, const ir::BlockNode& block,
                const ir::BufferRegion& write);
 
 // While the loops `inner` run, the block surely writes every element of
-// `needed` through `write`: no condition, predicate or gap leaves one out.
+// `needed` through `write`: no condition, predicate or gap excludes any.
 bool SurelyWrites(const ScheduleState& state, const ir::BlockNode& block,
                   const ir::BufferRegion& write,
                   const std::vector<ir::ForPtr>& inner,
                   const arith::Region& needed, arith::Analyzer& analyzer);
 
 // Every instance in the domain of the block's variables runs at least once
-// (`exactly_once`: and no more) while `inner` runs; bindings' other variables
-// count as constants, so with fewer than all loops this holds only for
-// dimensions bound to none of them.
+// (with `exactly_once`, exactly once) while `inner` runs. Other variables in
+// the bindings count as constants, so if `inner` is not all loops, this holds
+// only for dimensions that are bound to none of the others.
 bool CoversDomain(const ScheduleState& state, const ir::BlockNode& block,
                   bool exactly_once);
 
-// No instance runs twice while the loops run.
+// No instance runs more than once while the loops run.
 bool RunsAtMostOnce(const ScheduleState& state, const ir::BlockNode& block,
                     const std::vector<ir::ForPtr>& loops);
 
-// Elements of `buffer` that `producer` writes in one iteration of `loops` are
-// not written again, with another value, in another one: no loop of more than
-// one iteration feeds a reduce variable or a spatial one that the index does
-// not tell apart.
+// Checks that elements of `buffer` that `producer` writes in one iteration of
+// `loops` are not overwritten in another iteration: no loop of more than one
+// iteration feeds a reduce variable, or a spatial variable on which the written
+// element does not depend.
 absl::Status CheckFinalIn(const ScheduleState& state,
                           std::string_view primitive,
                           const ir::BlockNode& producer,
@@ -107,12 +106,12 @@ absl::Status CheckFinalIn(const ScheduleState& state,
 // Different spatial instances write different elements.
 bool WritesAreDistinct(const ir::BlockNode& block);
 
-// Nothing but loops and sequences stands between the statement and its scope.
+// Only loops and sequences are between the statement and its scope.
 absl::Status CheckOnlyLoopsAbove(const ScheduleState& state,
                                  std::string_view primitive,
                                  const ir::StmtNode* stmt);
 
-// The region of the block's access to the buffer; null where there is none.
+// The region of the buffer in the list; null if there is none.
 const ir::BufferRegion* FindRegion(const std::vector<ir::BufferRegion>& regions,
                                    const ir::BufferNode* buffer);
 

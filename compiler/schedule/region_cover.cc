@@ -1,6 +1,6 @@
-// Region cover (block_info.h): everything that a block reads has been written
-// before, surely and in the same iteration of the loops that it shares with the
-// writers. A block that writes it later does not count.
+// Region cover (block_info.h): everything that a block reads was surely written
+// before, in the same iteration of the loops that it shares with the writers.
+// Blocks that write it later do not count.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -18,7 +18,7 @@ using ir::BlockNode;
 using ir::BlockPtr;
 using ir::BufferRegion;
 
-// The union of two boxes with constant bounds where that is a box.
+// The union of two boxes with constant bounds; nullopt if it is not a box.
 std::optional<arith::Region> JoinBoxes(const arith::Region& a,
                                        const arith::Region& b) {
   arith::Region joined;
@@ -41,8 +41,8 @@ std::optional<arith::Region> JoinBoxes(const arith::Region& a,
   return joined;
 }
 
-// The writers, each in the loops that `below` gives, surely write `needed`: one
-// of them all of it, or boxes that are adjacent.
+// Whether the writers, each inside the loops that `below` returns, surely write
+// `needed`: one of them alone, or several that write adjacent boxes.
 template <typename Below>
 bool WrittenTogether(const ScheduleState& state,
                      const std::vector<BlockPtr>& writers,
@@ -73,19 +73,19 @@ bool WrittenTogether(const ScheduleState& state,
              arith::ClipRegion(analyzer, needed, buffer->shape));
 }
 
-// A consumer and the blocks of its scope that write what it reads, in program
-// order: `places[0]` is the consumer, which stands again where it runs among
-// the writers.
+// `places[0]` is the consumer. The other places are the blocks of its scope
+// that write what it reads, in program order, with the consumer among them at
+// its position.
 bool FindRegionCovered(const ScheduleState& state,
                        const BlockFacts::Places& places) {
   const BlockNode* consumer = places.front().block.get();
   const std::vector<ir::ForPtr>& consumer_loops = places.front().loops;
   const auto loops_above =
       [&](const BlockNode* block) -> const std::vector<ir::ForPtr>& {
-    return std::find_if(places.begin(), places.end(),
-                        [&](const BlockFacts::Place& place) {
-                          return place.block.get() == block;
-                        })
+    return std::ranges::find_if(places,
+                                [&](const BlockFacts::Place& place) {
+                                  return place.block.get() == block;
+                                })
         ->loops;
   };
   const auto shared_loops = [&](const std::vector<ir::ForPtr>& loops) {
@@ -97,7 +97,7 @@ bool FindRegionCovered(const ScheduleState& state,
     return common;
   };
   for (const BufferRegion& read : consumer->reads) {
-    // Writers that run before the consumer, by the number of loops that they
+    // Writers before the consumer, grouped by the number of loops that they
     // share with it.
     std::vector<std::pair<size_t, std::vector<BlockPtr>>> groups;
     bool written_later = false;
@@ -113,7 +113,7 @@ bool FindRegionCovered(const ScheduleState& state,
       }
       const size_t common = shared_loops(place.loops);
       if (!before) {
-        // The consumer may read what the iteration before left.
+        // The consumer may read a value of an earlier iteration.
         written_later |= std::any_of(
             consumer_loops.begin(),
             consumer_loops.begin() + static_cast<std::ptrdiff_t>(common),
@@ -122,9 +122,8 @@ bool FindRegionCovered(const ScheduleState& state,
             });
         continue;
       }
-      const auto group =
-          std::find_if(groups.begin(), groups.end(),
-                       [&](const auto& g) { return g.first == common; });
+      const auto group = std::ranges::find_if(
+          groups, [&](const auto& g) { return g.first == common; });
       if (group == groups.end()) {
         groups.push_back({common, {place.block}});
       } else {
@@ -161,20 +160,18 @@ bool IsRegionCovered(const ScheduleState& state, const BlockScope& scope,
   if (consumer->reads.empty()) return true;
   BlockFacts::Places places{{consumer, state.LoopsAbove(consumer.get())}};
   for (const BlockPtr& block : scope.children()) {
-    const bool writes = std::any_of(
-        consumer->reads.begin(), consumer->reads.end(),
-        [&](const BufferRegion& read) {
+    const bool writes =
+        std::ranges::any_of(consumer->reads, [&](const BufferRegion& read) {
           return FindRegion(block->writes, read.buffer.get()) != nullptr;
         });
     if (writes || block == consumer) {
       places.push_back({block, state.LoopsAbove(block.get())});
     }
   }
-  BlockFacts& facts = state.facts().covered;
-  if (const auto known = facts.Find(places)) return *known;
-  const bool covered = FindRegionCovered(state, places);
-  facts.Remember(std::move(places), covered);
-  return covered;
+  return state.facts().covered.Ask(std::move(places),
+                                   [&](const BlockFacts::Places& asked) {
+                                     return FindRegionCovered(state, asked);
+                                   });
 }
 
 }  // namespace

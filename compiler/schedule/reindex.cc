@@ -1,5 +1,5 @@
-// reindex: a block reads (writes) a buffer through a copy that is indexed by
-// the block's own variables, one dimension each.
+// reindex: a block reads (writes) a buffer through a copy whose indices are the
+// block's own variables, one for each dimension.
 //
 //   reindex(C, read buffer 0)
 //
@@ -9,14 +9,14 @@
 //
 // The new dimensions are the block variables that the access uses, in the
 // block's order. Steps:
-//   1. Check that the buffer is accessed at one element of equal indices
-//      everywhere in the block, in bounds for every instance.
-//   2. For a read, that its writer (if any, only one) comes before and the
-//      value is final at the place of the copy. For a write, that the block is
-//      the only writer, runs all instances, and each writes an element of its
-//      own.
+//   1. Check that all accesses to the buffer in the block are to the same
+//      element, in bounds for every instance.
+//   2. For a read, check that the buffer has at most one writer, which comes
+//      before and whose value is final at the place of the copy. For a write,
+//      check that the block is the only writer, runs all instances, and writes
+//      a different element in each.
 //   3. Put the copy at the start of the scope or after the writer, and
-//      redirect this block alone.
+//      redirect this block only.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -35,7 +35,7 @@ namespace {
 
 constexpr char kPrimitive[] = "reindex";
 
-// The indices of all accesses to the buffer in the block; nullopt where they
+// The indices of all accesses to the buffer in the block; nullopt if they
 // differ or change within an instance of the block.
 std::optional<std::vector<ir::Expr>> CommonIndices(
     const ir::BlockNode& block, const ir::BufferNode* buffer) {
@@ -67,23 +67,23 @@ std::optional<std::vector<ir::Expr>> CommonIndices(
     });
   }
   if (first || !equal) return std::nullopt;
-  // Outside of the block its variables alone mean something, and what an index
-  // loads may not have been computed yet.
+  // The copy is outside of the block, where only the block's variables have a
+  // counterpart, and loads in an index may read values not yet computed.
   bool outside = true;
   for (const ir::Expr& index : common) {
     ir::PostOrderExprs(index, [&](const ir::Expr& expr) {
-      outside &= expr->kind != ir::ExprKind::kLoad &&
-                 (expr->kind != ir::ExprKind::kVar ||
-                  std::any_of(block.iters.begin(), block.iters.end(),
-                              [&](const ir::IterVar& iter) {
-                                return iter.var == expr;
-                              }));
+      outside &=
+          expr->kind != ir::ExprKind::kLoad &&
+          (expr->kind != ir::ExprKind::kVar ||
+           std::ranges::any_of(block.iters, [&](const ir::IterVar& iter) {
+             return iter.var == expr;
+           }));
     });
   }
   return outside ? std::optional(common) : std::nullopt;
 }
 
-// The copy block: `copied` is the reindexed buffer.
+// The copy block; `copied` is the reindexed buffer.
 CopyNest MakeReindexCopy(const ir::Buffer& buffer, const ir::Buffer& copied,
                          const std::vector<ir::Expr>& indices,
                          const std::vector<ir::IterVar>& used, bool read,
@@ -128,7 +128,7 @@ CopyNest MakeReindexCopy(const ir::Buffer& buffer, const ir::Buffer& copied,
   return result;
 }
 
-// Step 2 and the place.
+// Step 2; returns the place of the copy.
 absl::StatusOr<CopyPlace> PlaceFor(const ScheduleState& state,
                                    const ir::BlockPtr& block,
                                    const ir::BlockPtr& scope,
@@ -141,10 +141,9 @@ absl::StatusOr<CopyPlace> PlaceFor(const ScheduleState& state,
     TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, kPrimitive, block.get()));
     const ir::BufferRegion& write = *FindRegion(block->writes, buffer.get());
     if (!WritesAll(state, *block, write)) {
-      return state.Illegal(
-          kPrimitive, block.get(),
-          absl::StrCat("it does not write every element of buffer ",
-                       buffer->name, " that would be copied back"));
+      return state.Illegal(kPrimitive, block.get(),
+                           "it does not write every element of buffer ",
+                           buffer->name, " that would be copied back");
     }
     if (!WritesAreDistinct(*block) ||
         !CoversDomain(state, *block, HasReduceIter(block.get()))) {
@@ -155,32 +154,27 @@ absl::StatusOr<CopyPlace> PlaceFor(const ScheduleState& state,
     CopyPlace place = PlaceAfter(
         state, scope, block, ReadersOfResult(state, deps, block, buffer.get()));
     if (!place.outer.empty()) {
-      return state.Illegal(kPrimitive, block.get(),
-                           absl::StrCat("buffer ", buffer->name,
-                                        " is read in a loop around it"));
+      return state.Illegal(kPrimitive, block.get(), "buffer ", buffer->name,
+                           " is read in a loop around it");
     }
     return place;
   }
   if (writers.empty()) return CopyPlace{scope, 0, {}, {}};
   if (writers.size() > 1 || writers[0] == block) {
-    return state.Illegal(kPrimitive, block.get(),
-                         absl::StrCat("buffer ", buffer->name,
-                                      " has other writers in the scope or is "
-                                      "written by the block itself"));
+    return state.Illegal(kPrimitive, block.get(), "buffer ", buffer->name,
+                         " has other writers in the scope or is "
+                         "written by the block itself");
   }
   TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, kPrimitive, writers[0].get()));
   TF_RETURN_IF_ERROR(CheckStagePipeline(state, kPrimitive, scope.get()));
   if (!SharedLoops(state, writers[0].get(), block.get()).empty()) {
-    return state.Illegal(kPrimitive, block.get(),
-                         absl::StrCat("buffer ", buffer->name,
-                                      " is written in a loop around it"));
+    return state.Illegal(kPrimitive, block.get(), "buffer ", buffer->name,
+                         " is written in a loop around it");
   }
   const auto& order = deps.children();
-  if (std::find(order.begin(), order.end(), writers[0]) >
-      std::find(order.begin(), order.end(), block)) {
-    return state.Illegal(
-        kPrimitive, block.get(),
-        absl::StrCat("buffer ", buffer->name, " is overwritten later"));
+  if (std::ranges::find(order, writers[0]) > std::ranges::find(order, block)) {
+    return state.Illegal(kPrimitive, block.get(), "buffer ", buffer->name,
+                         " is overwritten later");
   }
   return PlaceAfter(state, scope, writers[0], {block});
 }
@@ -196,12 +190,12 @@ absl::StatusOr<BlockRv> Reindex(ScheduleState& state, BlockRv block_rv,
                       ScopeOf(state, kPrimitive, block));
   const auto indices = CommonIndices(*block, buffer.get());
   if (!indices.has_value()) {
-    return state.Illegal(kPrimitive, block.get(),
-                         absl::StrCat("it accesses buffer ", buffer->name,
-                                      " at different indices, or at ones "
-                                      "that do not follow from its variables"));
+    return state.Illegal(kPrimitive, block.get(), "it accesses buffer ",
+                         buffer->name,
+                         " at different indices, or at ones "
+                         "that do not follow from its variables");
   }
-  // The copy runs for every instance, also where the block's access is guarded.
+  // The copy runs for every instance, even if the block's access is guarded.
   ir::BufferRegion point{buffer, {}};
   for (const ir::Expr& index : *indices) {
     point.region.push_back({index, ir::IntConst(1)});
@@ -211,8 +205,8 @@ absl::StatusOr<BlockRv> Reindex(ScheduleState& state, BlockRv block_rv,
           analyzer, arith::FullRegion(buffer),
           arith::RelaxRegion(analyzer, point, DomainOf(*block)))) {
     return state.Illegal(kPrimitive, block.get(),
-                         absl::StrCat("not every instance accesses buffer ",
-                                      buffer->name, " in bounds"));
+                         "not every instance accesses buffer ", buffer->name,
+                         " in bounds");
   }
   const BlockScope deps(state, scope.get());
   TF_ASSIGN_OR_RETURN(const CopyPlace place,
@@ -227,9 +221,8 @@ absl::StatusOr<BlockRv> Reindex(ScheduleState& state, BlockRv block_rv,
                                     });
     if (!occurs) continue;
     if (!ir::IsConstInt(iter.dom.min, 0)) {
-      return state.Illegal(kPrimitive, block.get(),
-                           absl::StrCat("the domain of ", iter.var->name,
-                                        " does not start at 0"));
+      return state.Illegal(kPrimitive, block.get(), "the domain of ",
+                           iter.var->name, " does not start at 0");
     }
     used.push_back(iter);
     shape.push_back(ir::AsInt(iter.dom.extent).value_or(1));
@@ -258,7 +251,7 @@ absl::StatusOr<BlockRv> Reindex(ScheduleState& state, BlockRv block_rv,
   };
   ir::BlockNode redirected =
       *ir::As<ir::BlockNode>(RewriteAccesses(block, rewrite));
-  // Other accesses keep the regions that they had.
+  // The regions of other accesses do not change.
   redirected.reads = block->reads;
   redirected.writes = block->writes;
   std::vector<ir::Range> own_region;

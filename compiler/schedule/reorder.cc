@@ -1,16 +1,18 @@
-// reorder: another order for the loops of a chain. add_unit_loop: a loop of
-// extent 1 around a block or loop.
+// reorder: changes the order of the loops of a chain. add_unit_loop: adds a
+// loop of extent 1 around a block or loop.
 //
 //   for i, j, k in T.grid(4, 8, 16): C(i, j, k)
 //   -> reorder(k, i)
 //   for k, j, i in T.grid(16, 8, 4): C(i, j, k)
 //
-// The loops that are named take each other's places; others stay.
+// The named loops exchange their positions; other loops keep theirs.
 #include <algorithm>
+#include <string>
 
-#include "absl/strings/str_cat.h"
+#include "absl/algorithm/container.h"
 #include "base/status_macros.h"
 #include "compiler/schedule/block_info.h"
+#include "compiler/schedule/independence.h"
 #include "compiler/schedule/ir_copy.h"
 #include "compiler/schedule/loop_primitives.h"
 #include "compiler/schedule/reducer.h"
@@ -21,94 +23,63 @@ namespace {
 
 size_t PositionOf(const std::vector<ir::ForPtr>& loops,
                   const ir::ForPtr& loop) {
-  return std::find(loops.begin(), loops.end(), loop) - loops.begin();
+  return std::ranges::find(loops, loop) - loops.begin();
 }
 
-// Where the chain repeats instances of a reduction, each repetition of the
-// first one starts it again: what that leaves depends on the order of the
-// reduce loops and all others.
-absl::Status CheckReduceLoopsStay(const ScheduleState& state,
-                                  const ir::BlockPtr& block,
-                                  const std::vector<ir::ForPtr>& before,
-                                  const std::vector<ir::ForPtr>& after) {
-  if (RunsAtMostOnce(state, *block, before)) return absl::OkStatus();
-  const auto reduces = [&](const ir::ForPtr& loop) {
-    return LoopFeedsIter(loop.get(), block.get(), ir::IterType::kReduce);
-  };
-  for (const ir::ForPtr& reduce : before) {
-    if (!reduces(reduce)) continue;
-    for (const ir::ForPtr& other : before) {
-      if (ExtentOf(reduce) == 1 || ExtentOf(other) == 1) continue;
-      if ((PositionOf(before, other) < PositionOf(before, reduce)) !=
-          (PositionOf(after, other) < PositionOf(after, reduce))) {
-        return state.Illegal(
-            "reorder", reduce.get(),
-            absl::StrCat("block ", block->name, " repeats its instances: loop ",
-                         other->var->name,
-                         " must stay on its side of this one"));
-      }
-    }
-  }
-  return absl::OkStatus();
-}
-
-// Loops that feed both a spatial and a reduce variable (parts of a fused one)
-// count up to the instance that initialises only in the order that they have.
-absl::Status CheckMixedLoopsStay(const ScheduleState& state,
-                                 const ir::BlockPtr& block,
-                                 const std::vector<ir::ForPtr>& before,
-                                 const std::vector<ir::ForPtr>& after) {
-  std::vector<ir::ForPtr> mixed;
-  for (const ir::ForPtr& loop : before) {
-    if (ExtentOf(loop) != 1 &&
-        LoopFeedsIter(loop.get(), block.get(), ir::IterType::kReduce) &&
-        LoopFeedsIter(loop.get(), block.get(), ir::IterType::kSpatial)) {
-      mixed.push_back(loop);
-    }
-  }
-  for (size_t i = 1; i < mixed.size(); ++i) {
-    if (PositionOf(after, mixed[i - 1]) > PositionOf(after, mixed[i])) {
-      return state.Illegal(
-          "reorder", mixed[i].get(),
-          absl::StrCat("block ", block->name, " reduces over it and loop ",
-                       mixed[i - 1]->var->name,
-                       " together with spatial variables: they must keep "
-                       "their order"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-// Instances that write one element (of a reduction, or of a block that repeats)
-// may change places only where the order of their updates does not matter.
+// Whether the block's updates allow the new order. Three orders of loops
+// matter: where the chain repeats instances of a reduction, each repetition
+// initialises the element again, so the reduce loops keep their order relative
+// to all others; loops that feed both a spatial and a reduce variable (parts of
+// a fused loop) reach the instance that initialises first only in the present
+// order; and instances that write the same element keep theirs unless updates
+// commute.
 absl::Status CheckUpdatesStay(const ScheduleState& state,
                               const ir::BlockPtr& block,
                               const std::vector<ir::ForPtr>& before,
                               const std::vector<ir::ForPtr>& after) {
-  if (!HasReduceIter(block.get()) || UpdatesCommute(*block)) {
-    return absl::OkStatus();
-  }
-  ir::ForPtr last;
-  for (const ir::ForPtr& loop : before) {
-    const bool separates =
-        LoopFeedsIter(loop.get(), block.get(), ir::IterType::kSpatial) &&
-        !LoopFeedsIter(loop.get(), block.get(), ir::IterType::kReduce);
-    if (separates || ExtentOf(loop) == 1) continue;
-    if (last != nullptr && PositionOf(after, last) > PositionOf(after, loop)) {
-      return state.Illegal(
-          "reorder", loop.get(),
-          absl::StrCat("block ", block->name,
-                       " updates an element in the "
-                       "order of this loop and loop ",
-                       last->var->name, ", and its update is not commutative"));
+  if (!HasReduceIter(block.get())) return absl::OkStatus();
+  const bool repeats = !RunsAtMostOnce(state, *block, before);
+  const bool commutes = UpdatesCommute(*block);
+  const auto feeds = [&](const ir::ForPtr& loop, ir::IterType type) {
+    return LoopFeedsIter(loop.get(), block.get(), type);
+  };
+  for (size_t i = 0; i < before.size(); ++i) {
+    const ir::ForPtr& inner = before[i];
+    const bool reduces = feeds(inner, ir::IterType::kReduce);
+    const bool spatial = feeds(inner, ir::IterType::kSpatial);
+    for (size_t j = 0; j < i; ++j) {
+      const ir::ForPtr& outer = before[j];
+      if (ExtentOf(inner) == 1 || ExtentOf(outer) == 1 ||
+          PositionOf(after, outer) < PositionOf(after, inner)) {
+        continue;
+      }
+      const bool outer_reduces = feeds(outer, ir::IterType::kReduce);
+      const bool outer_spatial = feeds(outer, ir::IterType::kSpatial);
+      std::string why;
+      if (!commutes && (reduces || !spatial) &&
+          (outer_reduces || !outer_spatial)) {
+        why =
+            " updates an element in the order of these loops, and its update "
+            "is not commutative";
+      } else if (block->init != nullptr && reduces && spatial &&
+                 outer_reduces && outer_spatial) {
+        why =
+            " reduces over these loops together with spatial variables: they "
+            "must keep their order";
+      } else if (repeats && (reduces || outer_reduces)) {
+        why = " repeats its instances: these loops must keep their order";
+      } else {
+        continue;
+      }
+      return state.Illegal("reorder", inner.get(), "with loop ",
+                           outer->var->name, ": block ", block->name, why);
     }
-    last = loop;
   }
   return absl::OkStatus();
 }
 
-// Blocks that share a chain keep their order within an iteration; what one
-// reads of another must come from the same iteration.
+// Blocks in one chain keep their order within an iteration, so values that pass
+// from one to another must come from the same iteration.
 absl::Status CheckBlocks(const ScheduleState& state,
                          const std::vector<ir::ForPtr>& chain,
                          const std::vector<ir::ForPtr>& placed,
@@ -118,10 +89,9 @@ absl::Status CheckBlocks(const ScheduleState& state,
   for (const ir::BlockPtr& block : blocks) {
     for (const ir::IterVar& iter : block->iters) {
       if (iter.type == ir::IterType::kOpaque) {
-        return state.Illegal(
-            "reorder", block.get(),
-            absl::StrCat("variable ", iter.var->name,
-                         " is neither data parallel nor a reduction"));
+        return state.Illegal("reorder", block.get(), "variable ",
+                             iter.var->name,
+                             " is neither data parallel nor a reduction");
       }
     }
     TF_RETURN_IF_ERROR(CheckAffineBindings(state, "reorder", block.get()));
@@ -132,17 +102,11 @@ absl::Status CheckBlocks(const ScheduleState& state,
                            "one must stay the last");
     }
     TF_RETURN_IF_ERROR(CheckUpdatesStay(state, block, chain, placed));
-    if (block->init != nullptr) {
-      TF_RETURN_IF_ERROR(CheckMixedLoopsStay(state, block, chain, placed));
-    }
-    if (HasReduceIter(block.get())) {
-      TF_RETURN_IF_ERROR(CheckReduceLoopsStay(state, block, chain, placed));
-    }
   }
   if (blocks.size() < 2) return absl::OkStatus();
   const BlockScope scope(state, state.Scope(top.get()).get());
   const auto below = [&](const ir::BlockPtr& block) {
-    return std::find(blocks.begin(), blocks.end(), block) != blocks.end();
+    return absl::c_linear_search(blocks, block);
   };
   for (const Dependency& dep : scope.dependencies()) {
     if (dep.kind != DepKind::kRaw || !below(dep.src) || !below(dep.dst)) {
@@ -150,36 +114,31 @@ absl::Status CheckBlocks(const ScheduleState& state,
     }
     for (const ir::ForPtr& loop : moved) {
       if (LoopFeedsIter(loop.get(), dep.src.get(), ir::IterType::kReduce)) {
-        return state.Illegal(
-            "reorder", loop.get(),
-            absl::StrCat("block ", dep.dst->name, " reads what block ",
-                         dep.src->name, " has not finished reducing"));
+        return state.Illegal("reorder", loop.get(), "block ", dep.dst->name,
+                             " reads what block ", dep.src->name,
+                             " has not finished reducing");
       }
     }
-    if (!IsRegionCovered(state, dep.dst.get())) {
-      return state.Illegal("reorder", dep.dst.get(),
-                           absl::StrCat("it reads what block ", dep.src->name,
-                                        " writes in another iteration"));
-    }
   }
-  return absl::OkStatus();
+  return CheckIterationsIndependent(state, "reorder", scope, chain.back(),
+                                    moved);
 }
 
 }  // namespace
 
 absl::Status Reorder(ScheduleState& state, const std::vector<LoopRv>& order) {
-  // 1. The loops, each once.
+  //   1. Get the loops; each may occur once.
   std::vector<ir::ForPtr> wanted;
   for (const LoopRv rv : order) {
     TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get("reorder", rv));
-    if (std::find(wanted.begin(), wanted.end(), loop) != wanted.end()) {
+    if (absl::c_linear_search(wanted, loop)) {
       return state.Invalid("reorder", loop.get(), "the loop is named twice");
     }
     wanted.push_back(loop);
   }
   if (wanted.size() < 2) return absl::OkStatus();
 
-  // 2. The chain from the outermost to the innermost of them.
+  //   2. Find the chain from the outermost to the innermost of them.
   ir::ForPtr bottom = wanted[0];
   size_t depth = 0;
   for (const ir::ForPtr& loop : wanted) {
@@ -193,30 +152,27 @@ absl::Status Reorder(ScheduleState& state, const std::vector<LoopRv>& order) {
   chain.push_back(bottom);
   size_t first = chain.size();
   for (const ir::ForPtr& loop : wanted) {
-    const auto found = std::find(chain.begin(), chain.end(), loop);
+    const auto found = std::ranges::find(chain, loop);
     if (found == chain.end()) {
-      return state.Illegal(
-          "reorder", loop.get(),
-          absl::StrCat("it is in no chain with loop ", bottom->var->name));
+      return state.Illegal("reorder", loop.get(),
+                           "it is in no chain with loop ", bottom->var->name);
     }
     first = std::min<size_t>(first, found - chain.begin());
   }
   chain.erase(chain.begin(), chain.begin() + first);
   for (size_t i = 0; i + 1 < chain.size(); ++i) {
     if (chain[i]->body != chain[i + 1]) {
-      return state.Illegal("reorder", chain[i].get(),
-                           absl::StrCat("loop ", chain[i + 1]->var->name,
-                                        " is not its only statement"));
+      return state.Illegal("reorder", chain[i].get(), "loop ",
+                           chain[i + 1]->var->name,
+                           " is not its only statement");
     }
   }
 
-  // 3. The new order, and what the blocks below allow.
+  //   3. Make the new order and check that the blocks below allow it.
   std::vector<ir::ForPtr> placed = chain;
   size_t next = 0;
   for (ir::ForPtr& slot : placed) {
-    if (std::find(wanted.begin(), wanted.end(), slot) != wanted.end()) {
-      slot = wanted[next++];
-    }
+    if (absl::c_linear_search(wanted, slot)) slot = wanted[next++];
   }
   TF_RETURN_IF_ERROR(CheckBlocks(state, chain, placed, wanted));
   for (size_t i = 0; i < placed.size(); ++i) {
@@ -224,14 +180,13 @@ absl::Status Reorder(ScheduleState& state, const std::vector<LoopRv>& order) {
       const ir::VarNode* inner = placed[j]->var.get();
       if (ir::UsesVar(placed[i]->min, inner) ||
           ir::UsesVar(placed[i]->extent, inner)) {
-        return state.Illegal(
-            "reorder", placed[i].get(),
-            absl::StrCat("its bounds depend on loop ", inner->name));
+        return state.Illegal("reorder", placed[i].get(),
+                             "its bounds depend on loop ", inner->name);
       }
     }
   }
 
-  // 4. The new nest, from the inside.
+  //   4. Build the new nest from the inside.
   ir::Stmt body = bottom->body;
   for (size_t i = placed.size(); i-- > 0;) {
     body = WithBody(*placed[i], std::move(body));

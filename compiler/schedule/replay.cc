@@ -210,8 +210,8 @@ absl::Status PartialReplay::Advance(const Trace& trace, size_t end) {
 }
 
 absl::StatusOr<Schedule> Replay(const Trace& trace, ir::IRModule module,
-                                uint64_t seed) {
-  PartialReplay replay(std::move(module), seed);
+                                uint64_t seed, ir::FloatRule floats) {
+  PartialReplay replay(std::move(module), seed, floats);
   TF_RETURN_IF_ERROR(replay.Advance(trace, trace.instructions.size()));
   return std::move(replay).Take();
 }

@@ -1,5 +1,5 @@
-// rfactor: a reduction over a loop is split in partial results, one for each
-// iteration of that loop, and a second reduction that joins them.
+// rfactor: a reduction is split into partial results, one for each iteration of
+// a loop, and a second reduction that combines them.
 //
 //   rfactor(k_0, factor_axis=1)
 //
@@ -12,25 +12,24 @@
 //
 // Steps:
 //   1. Check that the block is a reduction with a known commutative reducer
-//      whose init is its identity, that it is the only one below its loops,
-//      and that the loop feeds reduce variables alone.
-//   2. Check that each iteration of the loop reaches an element: it would not
-//      be initialised else.
-//   3. Make the factored block: the loop becomes a spatial variable, reduce
-//      variables that use it are written out in the loops they are made of.
-//      Where no reduction is left it just stores each value.
-//   4. Make the joining block: the loop becomes its reduce variable.
-//   5. Both get copies of the loops; the joining one's keep the old variables,
-//      without the other reduce loops.
+//      whose init is its identity, that it is the only block below its loops,
+//      and that the loop feeds only reduce variables.
+//   2. Check that each iteration of the loop runs an instance for every output
+//      element: otherwise a partial result would not be initialised.
+//   3. Make the factored block: the loop becomes a spatial variable, and reduce
+//      variables that use it are expressed by the loops in their bindings. If
+//      no reduction is left, the block just stores each value.
+//   4. Make the combining block: the loop becomes its reduce variable.
+//   5. Copy the loops for both blocks; those of the combining block keep the
+//      old variables, without the other reduce loops.
 //
-// The result is the factored block; variables of the old block follow the
-// joining one. The order of a floating-point reduction changes, no more.
+// The result is the factored block; trace variables of the old block follow the
+// combining one. Only the order of the reduction changes.
 #include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/arith/conjuncts.h"
 #include "compiler/schedule/block_info.h"
@@ -52,7 +51,7 @@ struct Factoring {
   std::vector<ir::ForPtr> loops;  // all above the block, in its scope
   Reducer reducer;
   ir::Buffer buffer;   // the reduction's target
-  ir::Buffer partial;  // the new one
+  ir::Buffer partial;  // new buffer of the partial results
   int axis = 0;
 };
 
@@ -60,7 +59,7 @@ bool FeedsReduce(const ir::BlockNode& block, const ir::ForPtr& loop) {
   return LoopFeedsIter(loop.get(), &block, ir::IterType::kReduce);
 }
 
-// Step 1.
+// Step 1: check the block and the loop.
 absl::StatusOr<Factoring> CheckFactoring(const ScheduleState& state,
                                          const ir::ForPtr& loop,
                                          int factor_axis) {
@@ -118,17 +117,15 @@ absl::StatusOr<Factoring> CheckFactoring(const ScheduleState& state,
   f.buffer = f.block->writes[0].buffer;
   const int ndim = f.buffer->ndim();
   if (factor_axis < -(ndim + 1) || factor_axis > ndim) {
-    return state.Invalid(
-        kPrimitive, f.block.get(),
-        absl::StrCat("factor_axis ", factor_axis, " is not within [",
-                     -(ndim + 1), ", ", ndim, "]"));
+    return state.Invalid(kPrimitive, f.block.get(), "factor_axis ", factor_axis,
+                         " is not within [", -(ndim + 1), ", ", ndim, "]");
   }
   f.axis = factor_axis < 0 ? factor_axis + ndim + 1 : factor_axis;
   return f;
 }
 
-// Step 2: with all other reduce loops at their start the predicate holds
-// wherever the spatial ones are in their domains.
+// Step 2: with all other reduce loops at their start, the predicate must hold
+// wherever the spatial variables are in their domains.
 absl::Status CheckInitReached(const ScheduleState& state, const Factoring& f) {
   if (ir::IsConstInt(f.block->predicate, 1)) return absl::OkStatus();
   arith::Analyzer analyzer;
@@ -146,11 +143,10 @@ absl::Status CheckInitReached(const ScheduleState& state, const Factoring& f) {
   }
   for (const ir::Expr& condition : arith::Conjuncts(f.block->predicate)) {
     if (!analyzer.CanProve(ir::Substitute(condition, starts))) {
-      return state.Illegal(
-          kPrimitive, f.loop.get(),
-          absl::StrCat("where ", ir::ToString(condition),
-                       " is false for a whole iteration of the loop, its "
-                       "partial result is not initialised"));
+      return state.Illegal(kPrimitive, f.loop.get(), "where ",
+                           ir::ToString(condition),
+                           " is false for a whole iteration of the loop, its "
+                           "partial result is not initialised");
     }
   }
   return absl::OkStatus();
@@ -163,7 +159,7 @@ ir::IterVar IterOf(const ir::ForPtr& loop, ir::IterType type) {
           loop->var};
 }
 
-// Step 3, its loops aside. `loop_vars`: fresh variables for the loops.
+// Step 3, without the loops. `loop_vars`: fresh variables for the loops.
 ir::BlockPtr MakeFactored(const Factoring& f, const ir::VarMap& loop_vars) {
   ir::BlockNode block;
   block.name = f.block->name + "_rf";
@@ -213,17 +209,17 @@ ir::BlockPtr MakeFactored(const Factoring& f, const ir::VarMap& loop_vars) {
                             const ir::Expr& value) {
     return ir::MakeStore(f.partial, at_factor(indices), value);
   };
-  const bool reduces = std::any_of(block.iters.begin(), block.iters.end(),
-                                   [](const ir::IterVar& iter) {
-                                     return iter.type == ir::IterType::kReduce;
-                                   });
+  const bool reduces =
+      std::ranges::any_of(block.iters, [](const ir::IterVar& iter) {
+        return iter.type == ir::IterType::kReduce;
+      });
   if (reduces) {
     block.init =
         RewriteAccesses(CopyWithFreshVars(f.block->init, vars), to_partial);
     block.body =
         RewriteAccesses(CopyWithFreshVars(f.block->body, vars), to_partial);
   } else {
-    // One value for each partial result: nothing to accumulate.
+    // Each partial result has one value: nothing to accumulate.
     const auto* store = ir::As<ir::StoreNode>(f.block->body);
     std::vector<ir::Expr> indices;
     for (const ir::Expr& index : store->indices) {
@@ -243,7 +239,7 @@ ir::BlockPtr MakeFactored(const Factoring& f, const ir::VarMap& loop_vars) {
   return ir::BlockOf(std::move(block));
 }
 
-// Step 4.
+// Step 4: make the combining block.
 ir::BlockPtr MakeJoining(const Factoring& f) {
   ir::BlockNode block;
   block.name = f.block->name;
@@ -258,11 +254,11 @@ ir::BlockPtr MakeJoining(const Factoring& f) {
     vars[iter.var.get()] = copy.var;
     block.iters.push_back(std::move(copy));
   }
-  // Conditions that mention a reduce loop are the factored block's business.
+  // The factored block keeps the conditions on reduce loops.
   ir::Expr predicate = ir::BoolConst(true);
   for (const ir::Expr& condition : arith::Conjuncts(f.block->predicate)) {
-    const bool reduce = std::any_of(
-        f.loops.begin(), f.loops.end(), [&](const ir::ForPtr& loop) {
+    const bool reduce =
+        std::ranges::any_of(f.loops, [&](const ir::ForPtr& loop) {
           return FeedsReduce(*f.block, loop) &&
                  ir::UsesVar(condition, loop->var.get());
         });
@@ -306,7 +302,7 @@ absl::StatusOr<BlockRv> Rfactor(ScheduleState& state, LoopRv loop_rv,
       FreshBufferName(*state.FunctionOf(f.block.get()), f.buffer->name + "_rf"),
       f.buffer->dtype, std::move(shape), f.buffer->scope);
 
-  // Step 5.
+  // Step 5: make the loops.
   ir::VarMap fresh;
   std::vector<ir::Var> fresh_vars;
   for (const ir::ForPtr& old : f.loops) {

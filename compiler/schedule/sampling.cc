@@ -1,6 +1,6 @@
 // sample_perfect_tile, sample_tile, sample_categorical,
-// sample_compute_location: the random choices of a trace. Given a decision
-// they check it and never change it.
+// sample_compute_location: the random choices of a trace. A given decision is
+// checked and never changed.
 #include <algorithm>
 #include <cmath>
 
@@ -25,25 +25,69 @@ std::vector<int64_t> PrimeFactors(int64_t value) {
   return primes;
 }
 
-// Draws the factors where there is no decision; `draw` gets the extent. Checks
-// them: n of them, the innermost not too large, whose product is the extent or,
-// where `tails` are allowed, more.
-template <typename Draw>
+// Multiplies each prime factor into a random level. If the innermost factor is
+// too large, draws again, and at last moves it to the outermost level.
+std::vector<int64_t> DrawPerfectTile(Rng& rng, int64_t extent, int n,
+                                     int max_innermost_factor) {
+  const std::vector<int64_t> primes = PrimeFactors(extent);
+  std::vector<int64_t> out;
+  for (int attempt = 0; attempt < 16; ++attempt) {
+    out.assign(n, 1);
+    for (const int64_t prime : primes) out[rng.Below(n)] *= prime;
+    if (n == 1 || max_innermost_factor <= 0 ||
+        out.back() <= max_innermost_factor) {
+      return out;
+    }
+  }
+  out[0] *= out.back();
+  out.back() = 1;
+  return out;
+}
+
+// Draws inner factors on a logarithmic scale; the outermost takes the rest.
+std::vector<int64_t> DrawTile(Rng& rng, int64_t extent, int n,
+                              int max_innermost_factor) {
+  std::vector<int64_t> out(static_cast<size_t>(n), 1);
+  int64_t rest = extent;
+  for (int i = n - 1; i > 0; --i) {
+    int64_t limit = rest;
+    if (i == n - 1 && max_innermost_factor > 0) {
+      limit = std::min<int64_t>(limit, max_innermost_factor);
+    }
+    // Integer arithmetic only, for the same result on every platform.
+    int bits = 0;
+    while ((int64_t{2} << bits) <= limit) ++bits;
+    const int64_t low = int64_t{1} << rng.Below(bits + 1);
+    const int64_t high = std::min(limit, 2 * low - 1);
+    const int64_t factor = rng.Chance(0.5) ? low : rng.Between(low, high);
+    out[i] = factor;
+    rest = (rest + factor - 1) / factor;
+  }
+  out[0] = rest;
+  return out;
+}
+
+// Draws the factors if there is no decision. Checks that there are n of them,
+// that the innermost is not too large, and that the product is the extent or,
+// with `tails`, at least the extent.
 absl::StatusOr<std::vector<ExprRv>> SampleFactors(
     ScheduleState& state, std::string_view primitive, LoopRv loop_rv, int n,
     int max_innermost_factor, bool tails,
-    std::optional<std::vector<int64_t>>& decision, const Draw& draw) {
+    std::optional<std::vector<int64_t>>& decision) {
   TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get(primitive, loop_rv));
   const auto refuse = [&](const auto&... reason) {
-    return state.Illegal(primitive, loop.get(), absl::StrCat(reason...));
+    return state.Illegal(primitive, loop.get(), reason...);
   };
   if (n < 1 || n > 64) {
-    return state.Invalid(primitive, loop.get(),
-                         absl::StrCat("n is ", n, ", not within 1 and 64"));
+    return state.Invalid(primitive, loop.get(), "n is ", n,
+                         ", not within 1 and 64");
   }
   const auto extent = ExtentOf(loop);
   if (!extent) return refuse("the loop's extent is not a constant");
-  if (!decision) decision = draw(*extent);
+  if (!decision) {
+    decision = (tails ? DrawTile : DrawPerfectTile)(state.rng(), *extent, n,
+                                                    max_innermost_factor);
+  }
   if (static_cast<int>(decision->size()) != n) {
     return refuse("the decision has ", decision->size(), " factors, not ", n);
   }
@@ -71,68 +115,20 @@ absl::StatusOr<std::vector<ExprRv>> SampleFactors(
   return out;
 }
 
-// Each prime factor goes to a random place; too large innermost factors are
-// drawn again, at last moved outwards.
-std::vector<int64_t> DrawPerfectTile(Rng& rng, int64_t extent, int n,
-                                     int max_innermost_factor) {
-  const std::vector<int64_t> primes = PrimeFactors(extent);
-  std::vector<int64_t> out;
-  for (int attempt = 0; attempt < 16; ++attempt) {
-    out.assign(n, 1);
-    for (const int64_t prime : primes) out[rng.Below(n)] *= prime;
-    if (n == 1 || max_innermost_factor <= 0 ||
-        out.back() <= max_innermost_factor) {
-      return out;
-    }
-  }
-  out[0] *= out.back();
-  out.back() = 1;
-  return out;
-}
-
-// Inner factors on a logarithmic scale, the outermost takes the rest.
-std::vector<int64_t> DrawTile(Rng& rng, int64_t extent, int n,
-                              int max_innermost_factor) {
-  std::vector<int64_t> out(static_cast<size_t>(n), 1);
-  int64_t rest = extent;
-  for (int i = n - 1; i > 0; --i) {
-    int64_t limit = rest;
-    if (i == n - 1 && max_innermost_factor > 0) {
-      limit = std::min<int64_t>(limit, max_innermost_factor);
-    }
-    // Integer arithmetic alone: the same on every platform.
-    int bits = 0;
-    while ((int64_t{2} << bits) <= limit) ++bits;
-    const int64_t low = int64_t{1} << rng.Below(bits + 1);
-    const int64_t high = std::min(limit, 2 * low - 1);
-    const int64_t factor = rng.Chance(0.5) ? low : rng.Between(low, high);
-    out[i] = factor;
-    rest = (rest + factor - 1) / factor;
-  }
-  out[0] = rest;
-  return out;
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<ExprRv>> SamplePerfectTile(
     ScheduleState& state, LoopRv loop, int n, int max_innermost_factor,
     std::optional<std::vector<int64_t>>& decision) {
-  return SampleFactors(
-      state, "sample_perfect_tile", loop, n, max_innermost_factor,
-      /*tails=*/false, decision, [&](int64_t extent) {
-        return DrawPerfectTile(state.rng(), extent, n, max_innermost_factor);
-      });
+  return SampleFactors(state, "sample_perfect_tile", loop, n,
+                       max_innermost_factor, /*tails=*/false, decision);
 }
 
 absl::StatusOr<std::vector<ExprRv>> SampleTile(
     ScheduleState& state, LoopRv loop, int n, int max_innermost_factor,
     std::optional<std::vector<int64_t>>& decision) {
   return SampleFactors(state, "sample_tile", loop, n, max_innermost_factor,
-                       /*tails=*/true, decision, [&](int64_t extent) {
-                         return DrawTile(state.rng(), extent, n,
-                                         max_innermost_factor);
-                       });
+                       /*tails=*/true, decision);
 }
 
 absl::StatusOr<ExprRv> SampleCategorical(ScheduleState& state,
@@ -171,7 +167,7 @@ absl::StatusOr<ExprRv> SampleCategorical(ScheduleState& state,
 
 namespace {
 
-// What the blocks below use the loop for; kOpaque where for both.
+// The type of the variables that the loop feeds; kOpaque for both types.
 ir::IterType LoopType(const ScheduleState& state, const ir::ForPtr& loop) {
   bool spatial = false;
   bool reduce = false;
@@ -186,7 +182,7 @@ ir::IterType LoopType(const ScheduleState& state, const ir::ForPtr& loop) {
   return reduce ? ir::IterType::kReduce : ir::IterType::kSpatial;
 }
 
-// The loops around the first consumer that are around all consumers.
+// The loops that surround all consumers.
 std::vector<ir::ForPtr> CommonLoops(const ScheduleState& state,
                                     const ir::BlockPtr& block) {
   const ir::BlockPtr scope_block = state.Scope(block.get());
@@ -207,8 +203,8 @@ std::vector<ir::ForPtr> CommonLoops(const ScheduleState& state,
   return loops;
 }
 
-// Indices of the loops worth trying: no unit loops, none below a reduction
-// that only repeats the work, none that compute_at rejects.
+// Indices of the loops worth trying: excludes unit loops, loops where a
+// reduction would only repeat the work, and loops that compute_at rejects.
 std::vector<int64_t> Locations(const ScheduleState& state,
                                const ir::BlockPtr& block,
                                const std::vector<ir::ForPtr>& loops) {
@@ -252,16 +248,13 @@ absl::StatusOr<LoopRv> SampleComputeLocation(ScheduleState& state,
     return state.Illegal(kName, block.get(), "it cannot be inlined");
   } else if (*decision < -2 ||
              *decision >= static_cast<int64_t>(loops.size())) {
-    return state.Illegal(kName, block.get(),
-                         absl::StrCat("decision ", *decision,
-                                      " is no loop around its consumers: "
-                                      "there are ",
-                                      loops.size()));
+    return state.Illegal(kName, block.get(), "decision ", *decision,
+                         " is no loop around its consumers: "
+                         "there are ",
+                         loops.size());
   } else if (*decision >= 0 && !CanComputeAt(state, block, loops[*decision])) {
-    return state.Illegal(
-        kName, block.get(),
-        absl::StrCat("it cannot be computed at loop ",
-                     loops[*decision]->var->name, ", decision ", *decision));
+    return state.Illegal(kName, block.get(), "it cannot be computed at loop ",
+                         loops[*decision]->var->name, ", decision ", *decision);
   }
   if (*decision == -2) return state.NewMark(LoopMark::kInline);
   if (*decision == -1) return state.NewMark(LoopMark::kRoot);

@@ -13,7 +13,7 @@
 namespace tilefarm::schedule {
 namespace {
 
-// Undoes everything unless committed; committing records the instruction.
+// Restores the state unless committed. Commit records the instruction.
 class Transaction {
  public:
   explicit Transaction(ScheduleState& state)
@@ -21,7 +21,7 @@ class Transaction {
   ~Transaction() {
     if (!committed_) state_.Restore(std::move(before_));
   }
-  // What every primitive must leave behind, whatever it changed.
+  // Checks the invariants that every primitive must keep.
   absl::Status CheckResult(std::string_view primitive) const {
     const bool changed = state_.module().functions != before_.module.functions;
     if (!changed) return absl::OkStatus();
@@ -34,7 +34,7 @@ class Transaction {
                          " made an illegal program: ", verified.message()));
       }
     }
-    if (!FindPrimitive(primitive)->only_marks) {
+    if (!FindPrimitive(primitive)->keeps_concurrency) {
       TF_RETURN_IF_ERROR(CheckConcurrentLoops(state_, primitive));
     }
     return CheckLibraryBlocks(state_, primitive);
@@ -45,7 +45,7 @@ class Transaction {
   }
 
  private:
-  // Copies, padding and partial results may outgrow what a program may have.
+  // Copies, padding and partial results may exceed the size limits of programs.
   absl::Status CheckSizes(std::string_view primitive) const {
     for (const ir::PrimFuncPtr& function : state_.module().functions) {
       for (const ir::BlockPtr& block : state_.BlocksOf(function.get())) {
@@ -72,7 +72,7 @@ Rv ToRv(BlockRv v) { return {RvKind::kBlock, v.id}; }
 Rv ToRv(LoopRv v) { return {RvKind::kLoop, v.id}; }
 Rv ToRv(ExprRv v) { return {RvKind::kExpr, v.id}; }
 
-// One of the buffers that a block reads, or writes: ("read", 0).
+// A buffer among the reads or writes of a block: ("read", 0).
 struct BufferOf {
   bool read;
   int index;
@@ -98,7 +98,7 @@ Arg ToArg(const AnnValue& v) {
   if (const auto* constant = std::get_if<ir::Attr>(&v)) return {*constant};
   return {ToRv(std::get<ExprRv>(v))};
 }
-// As Parse makes lists: one attribute where all items are constants.
+// Makes lists as Parse does: one attribute if all items are constants.
 Arg ToArg(const std::vector<Factor>& factors) {
   ArgList list;
   ir::AttrList constants;
@@ -146,8 +146,8 @@ ir::Attr ToDecision(const std::optional<std::vector<int64_t>>& decision) {
   return ir::Attr(ir::AttrList(decision->begin(), decision->end()));
 }
 
-// The instruction of a primitive: its parameters' names are those of the table,
-// which also gives those that the interface leaves out.
+// The instruction for a call of a primitive. Parameter names come from the
+// table, and so do the values of parameters that the method does not have.
 template <typename... Args>
 Instruction ToInstruction(std::string_view name, const Args&... args) {
   const Primitive& primitive = *FindPrimitive(name);
@@ -180,7 +180,7 @@ auto Apply(ScheduleState& state, std::string_view name, const Fn& primitive,
   return out;
 }
 
-// The same for samples, which fill in the decision.
+// The same for samples, which return their decision.
 template <typename Fn, typename Decision, typename... Args>
 auto Sample(ScheduleState& state, std::string_view name, const Fn& primitive,
             Decision& decision, const Args&... args)
@@ -197,8 +197,9 @@ auto Sample(ScheduleState& state, std::string_view name, const Fn& primitive,
 
 }  // namespace
 
-Schedule::Schedule(ir::IRModule module, uint64_t seed)
-    : state_(std::make_unique<ScheduleState>(std::move(module), seed)) {}
+Schedule::Schedule(ir::IRModule module, uint64_t seed, ir::FloatRule floats)
+    : state_(std::make_unique<ScheduleState>(std::move(module), seed, floats)) {
+}
 Schedule::Schedule(const Schedule& other)
     : state_(std::make_unique<ScheduleState>(*other.state_)) {}
 Schedule::Schedule(Schedule&&) noexcept = default;

@@ -1,9 +1,9 @@
-// A program under transformation. Every call appends to the trace; an illegal
-// one is FailedPrecondition (primitive, block, loop, reason), an ill-formed
-// one InvalidArgument; both leave the schedule as it was. A value type: copies
-// share the immutable IR. Not thread-safe.
+// A program under transformation. Every call appends to the trace. An illegal
+// call returns FailedPrecondition (primitive, block, loop, reason), an
+// ill-formed one InvalidArgument; both leave the schedule unchanged. A value
+// type: copies share the immutable IR. Not thread-safe.
 //
-// Names, block order and loop counts that a primitive makes are TVM's.
+// Names, block order and loop counts that a primitive makes are those of TVM.
 #ifndef TILEFARM_COMPILER_SCHEDULE_SCHEDULE_H_
 #define TILEFARM_COMPILER_SCHEDULE_SCHEDULE_H_
 
@@ -18,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/rng.h"
+#include "compiler/ir/float_rule.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/schedule/trace.h"
 
@@ -33,8 +34,10 @@ using BlockOrLoop = std::variant<BlockRv, LoopRv>;
 
 class Schedule {
  public:
-  // `seed` drives the sample_* calls that get no decision.
-  explicit Schedule(ir::IRModule module, uint64_t seed = 0);
+  // `seed` drives the sample_* calls that get no decision. What `floats` rules
+  // out is illegal.
+  explicit Schedule(ir::IRModule module, uint64_t seed = 0,
+                    ir::FloatRule floats = ir::FloatRule::kMayDiffer);
   Schedule(const Schedule&);
   Schedule(Schedule&&) noexcept;
   Schedule& operator=(const Schedule&);
@@ -43,7 +46,7 @@ class Schedule {
 
   ir::IRModule module() const;
   const Trace& trace() const;
-  // What a variable now stands for.
+  // The block, loop or value that a variable stands for now.
   absl::StatusOr<ir::BlockPtr> Get(BlockRv block) const;
   absl::StatusOr<ir::ForPtr> Get(LoopRv loop) const;
   absl::StatusOr<int64_t> Get(ExprRv value) const;
@@ -60,7 +63,7 @@ class Schedule {
   absl::StatusOr<std::vector<ExprRv>> SamplePerfectTile(
       LoopRv loop, int n, int max_innermost_factor,
       std::optional<std::vector<int64_t>> decision = std::nullopt);
-  // As above but the product may exceed the extent; the split guards the tail.
+  // As above, but the product may exceed the extent; the split guards the tail.
   absl::StatusOr<std::vector<ExprRv>> SampleTile(
       LoopRv loop, int n, int max_innermost_factor,
       std::optional<std::vector<int64_t>> decision = std::nullopt);
@@ -68,7 +71,7 @@ class Schedule {
   absl::StatusOr<ExprRv> SampleCategorical(
       std::vector<int64_t> candidates, std::vector<double> probs,
       std::optional<int64_t> decision = std::nullopt);
-  // -1: root (compute_at does nothing), -2: inline, else a loop index.
+  // -1: at the root (compute_at does nothing), -2: inline, else a loop index.
   absl::StatusOr<LoopRv> SampleComputeLocation(
       BlockRv block, std::optional<int64_t> decision = std::nullopt);
 
@@ -100,47 +103,47 @@ class Schedule {
                                     std::string storage_scope);
   absl::StatusOr<BlockRv> CacheWrite(BlockRv block, int write_buffer_index,
                                      std::string storage_scope);
-  // `read`: of the reads or the writes of the block.
+  // `read` selects the reads or the writes of the block.
   absl::StatusOr<BlockRv> Reindex(BlockRv block, bool read, int buffer_index);
   absl::Status SetScope(BlockRv block, int buffer_index, std::string scope);
   absl::Status StorageAlign(BlockRv block, int buffer_index, int axis,
                             int factor, int offset);
-  // `index_map` in TVM's lambda syntax: "lambda i, j: (i // 16, j, i % 16)".
+  // `index_map` uses TVM's lambda syntax: "lambda i, j: (i // 16, j, i % 16)".
   absl::Status TransformLayout(BlockRv block, bool read, int buffer_index,
                                std::string index_map);
 
   // --- Reductions ---
   absl::StatusOr<BlockRv> DecomposeReduction(BlockRv block, LoopRv loop);
   absl::StatusOr<BlockRv> Rfactor(LoopRv loop, int factor_axis);
-  // Iterations whose term is a guard's zero, by a remainder, are left out of a
-  // sum; for finite factors the result is the same.
+  // Leaves out the iterations of a sum whose term is zero because of a guard on
+  // a remainder. For finite factors the result is the same.
   absl::Status SkipZeros(BlockRv block);
-  // A 3x3 convolution of stride 1 in float32 by Winograd's algorithm, `tile` (2
-  // or 4) outputs a dimension at a time. Rounds differently: the bound stands
-  // in winograd_transforms.h. Returns the blocks that make, in this order, the
-  // transformed kernel, the tiles of the data, their transform along rows and
-  // along both dimensions, the sums of products, and the inverse transform
-  // along rows; `block` finishes it.
+  // Computes a 3x3 convolution of stride 1 in float32 by Winograd's algorithm,
+  // with `tile` (2 or 4) outputs in each dimension. The rounding differs;
+  // winograd_transforms.h gives the bound. Returns the blocks for, in this
+  // order, the transformed kernel, the data tiles, their transform along rows,
+  // then along both dimensions, the sums of products, and the inverse transform
+  // along rows; `block` becomes the last step.
   absl::StatusOr<std::vector<BlockRv>> Winograd(BlockRv block, int tile);
-  // A sum of exp(x - largest) and the block of the largest x, by chunks of
-  // `chunk` terms that are each relative to their own largest ones, in `lanes`
-  // partial results side by side: one pass over x. Rounds differently: the
-  // bound stands in online_softmax.cc. Returns the blocks of the partial
-  // maxima and of the partial sums.
+  // Computes a sum of exp(x - largest) and the largest x in one pass over x, by
+  // chunks of `chunk` terms, each relative to the maximum of its partial
+  // result, in `lanes` parallel partial results. The rounding differs;
+  // online_softmax.cc gives the bound. Returns the blocks of the partial maxima
+  // and the partial sums.
   absl::StatusOr<std::vector<BlockRv>> OnlineSoftmax(BlockRv block,
                                                      int64_t chunk,
                                                      int64_t lanes);
 
-  // A sum runs over multiples of `padding`, one number for each variable of the
-  // block, on copies that zeros fill up, and is copied back.
+  // Rounds the extents of a sum up to multiples of `padding` (one number for
+  // each variable), using zero-padded copies, and copies the result back.
   absl::Status PadEinsum(BlockRv block, std::vector<int64_t> padding);
 
   // --- Tensorization ---
   absl::StatusOr<BlockRv> Blockize(LoopRv loop);
   // Replaces the computation by an intrinsic of schedule/tensor_intrin.h.
   absl::Status Tensorize(BlockOrLoop where, std::string intrinsic);
-  // The block, a matrix product below the root with its plain loops, is
-  // computed by a kernel of ir/library_call.h: "openblas.sgemm".
+  // Lets a kernel of ir/library_call.h, such as "openblas.sgemm", compute the
+  // block, a matrix product below the root with its plain loops.
   absl::Status CallLibrary(BlockRv block, std::string kernel);
 
   // --- Annotations ---
@@ -153,31 +156,33 @@ class Schedule {
   std::unique_ptr<ScheduleState> state_;
 };
 
-// Applies a trace to a module. Decisions that are absent are sampled with
-// `seed`; ones that do not fit are FailedPrecondition: replay never repairs.
-// Names the instruction's number and text in errors.
+// Applies a trace to a module. Missing decisions are sampled with `seed`;
+// decisions that do not fit are FailedPrecondition: replay never repairs them.
+// Errors name the number and text of the instruction.
 absl::StatusOr<Schedule> Replay(const Trace& trace, ir::IRModule module,
-                                uint64_t seed = 0);
+                                uint64_t seed = 0,
+                                ir::FloatRule = ir::FloatRule::kMayDiffer);
 
-// The same in parts: where many traces begin alike, a copy of what has replayed
-// their beginning goes on with the rest of each.
+// Replay in parts: many traces may share a beginning, which is replayed once; a
+// copy of the result continues with the rest of each trace.
 //
 //   PartialReplay start(module);
 //   start.Advance(trace, 10);            // instructions 1 to 10
 //   PartialReplay rest = start;
 //   rest.Advance(other, other.instructions.size());
 //
-// Copies may go on in different threads, but the original must rest meanwhile.
+// Copies may continue in different threads while the original does not change.
 class PartialReplay {
  public:
-  explicit PartialReplay(ir::IRModule module, uint64_t seed = 0)
-      : schedule_(std::move(module), seed) {}
+  explicit PartialReplay(ir::IRModule module, uint64_t seed = 0,
+                         ir::FloatRule floats = ir::FloatRule::kMayDiffer)
+      : schedule_(std::move(module), seed, floats) {}
 
-  // Applies the instructions of the trace from the last one applied on, up to
-  // number `end`. After an error it is of no further use.
+  // Applies the instructions of the trace after the last one applied, up to
+  // number `end`. After an error the object must not be used again.
   absl::Status Advance(const Trace& trace, size_t end);
   const Schedule& schedule() const { return schedule_; }
-  // The schedule's variables, by those of the trace; -1: none yet.
+  // The schedule's variables, indexed by those of the trace; -1: none yet.
   const std::vector<int>& ids() const { return ids_; }
   Schedule Take() && { return std::move(schedule_); }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "compiler/ir/visitor.h"
@@ -19,7 +20,7 @@ using ir::ForPtr;
 using ir::Stmt;
 using ir::StmtNode;
 
-// absl::StrCat of Debian's Abseil does not know std::string_view.
+// absl::StrCat in Debian's Abseil does not accept std::string_view.
 std::string Text(std::string_view text) { return std::string(text); }
 
 BlockPtr AsBlock(const Stmt& stmt) {
@@ -33,8 +34,8 @@ ForPtr AsFor(const Stmt& stmt) {
              : std::static_pointer_cast<const ForNode>(stmt);
 }
 
-// Statements only; expressions are never entered. `visit` gets each block and
-// loop with the block or loop around it.
+// Visits statements, not expressions. `visit` gets each block and loop with the
+// block or loop around it.
 template <typename Visit>
 void Walk(const Stmt& stmt, const StmtNode* parent, const Visit& visit) {
   switch (stmt->kind) {
@@ -105,9 +106,6 @@ class PathReplacer : public ir::Mutator {
 
 }  // namespace
 
-ScheduleState::ScheduleState(ir::IRModule module, uint64_t seed)
-    : module_(std::move(module)), rng_(seed) {}
-
 // --- Index ---------------------------------------------------------------
 
 const ScheduleState::Index& ScheduleState::index() const {
@@ -158,7 +156,7 @@ std::vector<ForPtr> ScheduleState::LoopsAbove(const StmtNode* stmt) const {
     loops.push_back(AsFor(*info.stmt));
     node = info.parent;
   }
-  std::reverse(loops.begin(), loops.end());
+  std::ranges::reverse(loops);
   return loops;
 }
 
@@ -172,7 +170,7 @@ std::vector<BlockPtr> ScheduleState::ChildBlocks(const StmtNode* stmt) const {
     return false;
   });
   if (const auto* block = As<BlockNode>(stmt)) {
-    // The init of a block is no place for child blocks.
+    // Blocks inside an init do not count as child blocks.
     if (block->init != nullptr) {
       std::erase_if(blocks,
                     [&](const BlockPtr& b) { return !Contains(b.get()); });
@@ -337,10 +335,9 @@ void ScheduleState::FollowBlocks(const Stmt& old_root, const Stmt& new_root,
   take([&](const BlockPtr& from) -> BlockPtr {
     if (from->iters.empty()) return nullptr;
     return only([&](const BlockPtr& to) {
-      return std::any_of(to->iters.begin(), to->iters.end(),
-                         [&](const ir::IterVar& iter) {
-                           return iter.var == from->iters.front().var;
-                         });
+      return std::ranges::any_of(to->iters, [&](const ir::IterVar& iter) {
+        return iter.var == from->iters.front().var;
+      });
     });
   });
   take([&](const BlockPtr& from) -> BlockPtr {
@@ -351,9 +348,7 @@ void ScheduleState::FollowBlocks(const Stmt& old_root, const Stmt& new_root,
   });
   for (BlockPtr& tracked : blocks_) {
     if (tracked == nullptr) continue;
-    if (std::find(olds.begin(), olds.end(), tracked) != olds.end()) {
-      tracked = nullptr;
-    }
+    if (absl::c_linear_search(olds, tracked)) tracked = nullptr;
   }
 }
 
@@ -411,7 +406,7 @@ LoopMark ScheduleState::MarkOf(LoopRv loop) const {
 
 BlockRv ScheduleState::NewBlock(const BlockPtr& block) {
   TF_CHECK(Contains(block.get()));
-  auto slot = std::find(blocks_.begin(), blocks_.end(), block);
+  auto slot = std::ranges::find(blocks_, block);
   if (slot == blocks_.end()) slot = blocks_.insert(slot, block);
   Variable variable;
   variable.kind = RvKind::kBlock;
@@ -475,6 +470,14 @@ absl::Status ScheduleState::Invalid(std::string_view primitive,
                                     std::string_view reason) const {
   return absl::InvalidArgumentError(
       Illegal(primitive, where, reason).message());
+}
+
+absl::Status ScheduleState::CheckMayDiffer(std::string_view primitive,
+                                           const StmtNode* where,
+                                           std::string_view change) const {
+  if (floats_ == ir::FloatRule::kMayDiffer) return absl::OkStatus();
+  return Illegal(primitive, where, Text(change),
+                 ", but floats are to come out as written");
 }
 
 // --- Transactions --------------------------------------------------------

@@ -1,5 +1,5 @@
-// What primitives work on: the module under transformation, the way up from
-// any statement, and what the variables of the trace stand for.
+// The state that primitives work on: the module under transformation, the
+// parents of its statements, and what the variables of the trace stand for.
 //
 // A primitive is a free function of ScheduleState: it checks its
 // preconditions, builds the new statement, and calls Replace. It records
@@ -13,12 +13,13 @@
 //     return absl::OkStatus();
 //   }
 //
-// Identity. A loop is its loop variable: a new loop with the same variable is
-// the same loop, and variables of the trace follow it. A block is followed by
-// Replace: by pointer, by `reuse`, by its iteration variables, at last by a
-// name that only one old and one new block have. What is gone is an error
-// that says so when it is used again. Loop variables, block variables, loop
-// and block nodes occur once in a module: copies need fresh ones (ir_copy.h).
+// Identity. A loop is identified by its loop variable: a new loop with the same
+// variable is the same loop, and variables of the trace follow it. Replace
+// tracks blocks, in this order: by pointer, by `reuse`, by their iteration
+// variables, by a name that only one old and one new block have. Using a
+// variable whose block or loop is gone is an error that says so. Loop
+// variables, block variables, loop nodes and block nodes must be unique in a
+// module: copies need fresh ones (ir_copy.h).
 //
 // Pointers from a lookup are valid until the next Replace, after which the
 // statement may have been rebuilt: look it up again through Latest().
@@ -37,25 +38,28 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "base/rng.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/float_rule.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/schedule/block_facts.h"
 #include "compiler/schedule/trace.h"
 
 namespace tilefarm::schedule {
 
-// old block -> the block that carries its identity on.
+// Maps an old block to the new block that takes over its identity.
 using BlockReuse =
     std::vector<std::pair<const ir::BlockNode*, const ir::BlockNode*>>;
 
-// What sample_compute_location answers besides loops.
+// Results of sample_compute_location that are not loops.
 enum class LoopMark : uint8_t { kNone, kRoot, kInline };
 
 // A value type: copies share the immutable IR. Not thread-safe.
 class ScheduleState {
  public:
-  ScheduleState(ir::IRModule module, uint64_t seed);
+  ScheduleState(ir::IRModule module, uint64_t seed, ir::FloatRule floats)
+      : module_(std::move(module)), rng_(seed), floats_(floats) {}
 
   const ir::IRModule& module() const { return module_; }
   Rng& rng() { return rng_; }
@@ -63,8 +67,8 @@ class ScheduleState {
   const Trace& trace() const { return trace_; }
 
   // --- Variables of the trace ---
-  // InvalidArgument "PRIMITIVE: ..." where the variable is unknown, of another
-  // kind, or its block or loop no longer exists.
+  // InvalidArgument "PRIMITIVE: ..." if the variable is unknown or of another
+  // kind, or if its block or loop no longer exists.
   absl::StatusOr<ir::BlockPtr> Get(std::string_view primitive,
                                    BlockRv block) const;
   // A mark (root, inline) is not a loop: InvalidArgument.
@@ -77,47 +81,47 @@ class ScheduleState {
   LoopRv NewLoop(const ir::ForPtr& loop);
   LoopRv NewMark(LoopMark mark);
   ExprRv NewExpr(int64_t value);
-  // Takes back the newest variables, which nothing may use.
+  // Removes the newest variables, which nothing may use yet.
   void ForgetLastVariables(size_t count) {
     variables_.resize(variables_.size() - count);
   }
 
   // --- Finding one's way ---
-  // `stmt` is a block or a loop of the module, unless said otherwise.
+  // `stmt` is a block or a loop of the module unless stated otherwise.
   bool Contains(const ir::StmtNode* stmt) const;
-  // The next block or loop around it; null for a root block.
+  // The nearest block or loop around it; null for a root block.
   ir::Stmt Parent(const ir::StmtNode* stmt) const;
-  // The next block around it (its scope); null for a root block.
+  // The nearest block around it (its scope); null for a root block.
   ir::BlockPtr Scope(const ir::StmtNode* stmt) const;
-  // Loops between the scope and the statement, outermost first; itself not
-  // included.
+  // The loops between the scope and the statement, which is not included,
+  // outermost first.
   std::vector<ir::ForPtr> LoopsAbove(const ir::StmtNode* stmt) const;
-  // The blocks below it that are not inside other blocks below it, in program
-  // order.
+  // The nearest blocks below it, which are in no other block below it, in
+  // program order.
   std::vector<ir::BlockPtr> ChildBlocks(const ir::StmtNode* stmt) const;
   // Every block of the function, in pre-order.
   std::vector<ir::BlockPtr> BlocksOf(const ir::PrimFunc* function) const;
-  // `inner` lies below `outer` or is it.
+  // Whether `inner` is `outer` or lies below it.
   bool IsBelow(const ir::StmtNode* inner, const ir::StmtNode* outer) const;
   ir::PrimFuncPtr FunctionOf(const ir::StmtNode* stmt) const;
-  // The loop that now has this variable; null where there is none.
+  // The current loop with this variable; null if there is none.
   ir::ForPtr LoopOf(const ir::VarNode* var) const;
-  // The statement as it is now, after Replace rebuilt it; null where gone.
-  // Follows loops for ever and blocks across the last Replace only.
+  // The current version of a statement that Replace rebuilt; null if it is
+  // gone. Loops can be tracked across any number of calls, blocks across one.
   ir::ForPtr Latest(const ir::ForPtr& loop) const;
   ir::BlockPtr Latest(const ir::BlockPtr& block) const;
-  // The shared pointer of a node of the module.
+  // The shared pointer to a node of the module.
   ir::BlockPtr Ref(const ir::BlockNode* block) const;
   ir::ForPtr Ref(const ir::ForNode* loop) const;
-  // The block whose allocs have the buffer; null for parameters.
+  // The block that allocates the buffer; null for parameters.
   ir::BlockPtr AllocSite(const ir::BufferNode* buffer) const;
-  // The number of times that `name` is a block's name in the function.
+  // The number of blocks of this name in the function.
   int CountBlocks(const ir::PrimFunc* function, std::string_view name) const;
 
-  // What checks have found out (block_info.cc); they hold for copies of the
-  // state and after Restore, too.
+  // Cached results of checks (block_info.cc). They stay valid in copies of the
+  // state and after Restore.
   struct Facts {
-    BlockFacts affine, covered;
+    BlockFacts affine, covered, init_apart, whole;
   };
   Facts& facts() const { return facts_; }
 
@@ -127,20 +131,20 @@ class ScheduleState {
   bool Would(const Step& step) const {
     ScheduleState trial(*this, Trial{});
     const bool can = step(trial).ok();
-    // The step itself will ask the same.
+    // Keep the new facts: the step itself will need them.
     facts_ = std::move(trial.facts_);
     return can;
   }
 
   // --- Rewriting ---
-  // Puts `new_stmt` where the block or loop `old_stmt` is and rebuilds what is
-  // around it. `old_stmt` may be a root block, its replacement a block. An
-  // empty new statement (NoOp) removes the old one together with loops that
-  // then have an empty body.
+  // Replaces the block or loop `old_stmt` by `new_stmt` and rebuilds the
+  // statements around it. `old_stmt` may be a root block if `new_stmt` is a
+  // block. An empty statement (NoOp) removes the old one together with loops
+  // whose body becomes empty.
   void Replace(const ir::StmtNode* old_stmt, ir::Stmt new_stmt,
                const BlockReuse& reuse = {});
-  // The same for a whole function body, or for several edits at once made by a
-  // Mutator from the root.
+  // The same for a whole function body, or for several edits that a Mutator
+  // made at once from the root.
   void ReplaceRoot(const ir::PrimFunc* function, ir::Stmt new_root,
                    const BlockReuse& reuse = {});
 
@@ -153,11 +157,31 @@ class ScheduleState {
   // InvalidArgument in the same form: a wrong argument, not an illegal use.
   absl::Status Invalid(std::string_view primitive, const ir::StmtNode* where,
                        std::string_view reason) const;
+  // The same with reasons that are put together.
+  template <typename A, typename B, typename... Parts>
+  absl::Status Illegal(std::string_view primitive, const ir::StmtNode* where,
+                       const A& a, const B& b, const Parts&... parts) const {
+    return Illegal(primitive, where,
+                   static_cast<std::string_view>(absl::StrCat(a, b, parts...)));
+  }
+  template <typename A, typename B, typename... Parts>
+  absl::Status Invalid(std::string_view primitive, const ir::StmtNode* where,
+                       const A& a, const B& b, const Parts&... parts) const {
+    return Invalid(primitive, where,
+                   static_cast<std::string_view>(absl::StrCat(a, b, parts...)));
+  }
+  // Illegal if floats must keep the values that the program gives them;
+  // `change` is a sentence.
+  absl::Status CheckMayDiffer(std::string_view primitive,
+                              const ir::StmtNode* where,
+                              std::string_view change) const;
+  static constexpr char kLeavesOut[] =
+      "it leaves out terms 0 * y where y may be infinite or not a number";
   std::string Describe(const ir::StmtNode* where) const;
 
   // --- Transactions ---
-  // What a failed primitive must restore. The trace and the names of variables
-  // are only ever appended to.
+  // The data that a failed primitive must restore. The trace and the table of
+  // variable names only grow.
   struct Snapshot {
     ir::IRModule module;
     std::vector<ir::BlockPtr> blocks;
@@ -173,6 +197,7 @@ class ScheduleState {
   ScheduleState(const ScheduleState& other, Trial)
       : module_(other.module_),
         rng_(other.rng_),
+        floats_(other.floats_),
         blocks_(other.blocks_),
         variables_(other.variables_),
         followed_(other.followed_),
@@ -180,7 +205,7 @@ class ScheduleState {
         facts_(std::move(other.facts_)) {}
 
   struct Node {
-    // Within the node around it, which the module keeps alive.
+    // Points into the parent node, which the module keeps alive.
     const ir::Stmt* stmt = nullptr;
     const ir::StmtNode* parent = nullptr;
     int function = 0;
@@ -191,8 +216,7 @@ class ScheduleState {
     int64_t value = 0;  // expressions: the value; blocks: index in blocks_
     ir::Var loop_var;
   };
-  // The way up and the loops by variable, rebuilt after each Replace when it
-  // is first asked for.
+  // Parents, and loops by variable; rebuilt on first use after a Replace.
   struct Index {
     absl::flat_hash_map<const ir::StmtNode*, Node> nodes;
     absl::flat_hash_map<const ir::VarNode*, const ir::ForNode*> loops;
@@ -205,8 +229,9 @@ class ScheduleState {
 
   ir::IRModule module_;
   Rng rng_;
+  ir::FloatRule floats_;
   Trace trace_;
-  // Blocks that variables stand for; null once gone.
+  // The blocks that variables stand for; null once gone.
   std::vector<ir::BlockPtr> blocks_;
   bool Is(RvKind kind, int id) const {
     return id >= 0 && id < static_cast<int>(variables_.size()) &&
@@ -214,7 +239,7 @@ class ScheduleState {
   }
 
   std::vector<Variable> variables_;  // by id
-  // Of the last Replace, for Latest().
+  // Block replacements of the last Replace, for Latest().
   std::unordered_map<const ir::BlockNode*, const ir::BlockNode*> followed_;
   mutable Index index_;
   mutable Facts facts_;
@@ -222,7 +247,7 @@ class ScheduleState {
 
 // The ranges of the loops, in their order.
 arith::VarRanges RangesOf(const std::vector<ir::ForPtr>& loops);
-// The constant extent; nullopt where it is an expression.
+// The constant extent; nullopt if it is an expression.
 std::optional<int64_t> ExtentOf(const ir::ForPtr& loop);
 
 }  // namespace tilefarm::schedule

@@ -123,12 +123,11 @@ class AccessRewriter : public ir::Mutator {
                        const ir::Stmt& self) override {
     ir::Stmt init = block.init == nullptr ? nullptr : Mutate(block.init);
     ir::Stmt body = Mutate(block.body);
-    // A region may be left of an access that was folded away.
+    // The declared regions may mention an access that was folded away.
     const auto mentions = [&](const std::vector<ir::BufferRegion>& regions) {
-      return std::any_of(regions.begin(), regions.end(),
-                         [&](const ir::BufferRegion& region) {
-                           return region.buffer.get() == rewrite_.buffer;
-                         });
+      return std::ranges::any_of(regions, [&](const ir::BufferRegion& region) {
+        return region.buffer.get() == rewrite_.buffer;
+      });
     };
     if (init == block.init && body == block.body && !mentions(block.reads) &&
         !mentions(block.writes)) {

@@ -1,5 +1,5 @@
-// Several edits below one scope block made at once: what moving a block takes
-// (it leaves one place and appears at another).
+// Collects several edits below one scope block and applies them at once: moving
+// a block removes it in one place and inserts it in another.
 //
 //   ScopeEditor edit;
 //   edit.Replace(block, ir::NoOp());       // leaves, with its empty loops
@@ -22,8 +22,8 @@ namespace tilefarm::schedule {
 // The statements of a body in order: those of a sequence, or the body itself.
 std::vector<ir::Stmt> Statements(const ir::Stmt& body);
 
-// The position of the body's statement that is or contains `node`; -1 where
-// none does.
+// The position of the statement of the body that is or contains `node`; -1 if
+// there is none.
 int PositionOf(const ir::Stmt& body, const ir::StmtNode* node);
 
 // The body of a loop or block.
@@ -31,8 +31,8 @@ const ir::Stmt& BodyOf(const ir::StmtNode* loop_or_block);
 
 class ScopeEditor : public ir::Mutator {
  public:
-  // Positions count the statements of the body as they were; an insertion
-  // goes before that statement.
+  // Positions refer to the original statements of the body; the new statement
+  // goes before that position.
   void Insert(const ir::StmtNode* parent, int position, ir::Stmt stmt);
   void Replace(const ir::StmtNode* old_stmt, ir::Stmt new_stmt);
   // Adds and removes allocations of the scope block.
@@ -41,8 +41,7 @@ class ScopeEditor : public ir::Mutator {
     removed_allocs_.insert(buffer);
   }
 
-  // A copy of the scope block with the edits. Loops that became empty are
-  // gone.
+  // A copy of the scope block with the edits, without loops that became empty.
   ir::BlockPtr Apply(const ir::BlockNode& scope);
 
  protected:
@@ -63,9 +62,8 @@ class ScopeEditor : public ir::Mutator {
 };
 
 // Rewrites every access to one buffer below a statement, and recomputes the
-// reads and writes of the blocks in which something changed. `on_load` and
-// `on_store` may be null: such accesses stay. Indices and stored values
-// arrive rewritten.
+// reads and writes of changed blocks. `on_load` or `on_store` may be null: such
+// accesses stay. Both get rewritten indices and values.
 struct AccessRewrite {
   const ir::BufferNode* buffer = nullptr;
   std::function<ir::Expr(const std::vector<ir::Expr>& indices)> on_load;

@@ -32,6 +32,7 @@
 #include "base/status_macros.h"
 #include "compiler/arith/conjuncts.h"
 #include "compiler/arith/index_math.h"
+#include "compiler/ir/padding.h"
 #include "compiler/ir/regions.h"
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/block_primitives.h"
@@ -162,6 +163,10 @@ absl::Status SkipZeros(ScheduleState& state, BlockRv block_rv) {
                          "it is no sum of products with a factor that is 0 "
                          "under a condition");
   }
+  if (!ir::VanishesWithItsFactors(reducer->value)) {
+    TF_RETURN_IF_ERROR(
+        state.CheckMayDiffer(kPrimitive, block.get(), state.kLeavesOut));
+  }
   std::vector<ir::Expr> matched;
   std::vector<Residues> residues;
   ir::Expr rest;
@@ -182,10 +187,9 @@ absl::Status SkipZeros(ScheduleState& state, BlockRv block_rv) {
   }
   if (residues.empty()) {
     return state.Illegal(
-        kPrimitive, block.get(),
-        absl::StrCat("in ", ir::ToString(guard->args[0]),
-                     " no spatial variable decides the remainder of a reduce "
-                     "variable"));
+        kPrimitive, block.get(), "in ", ir::ToString(guard->args[0]),
+        " no spatial variable decides the remainder of a reduce "
+        "variable");
   }
 
   // Step 3.
@@ -232,10 +236,8 @@ absl::Status SkipZeros(ScheduleState& state, BlockRv block_rv) {
   for (const ir::IterVar& iter : made.iters) analyzer.Bind(iter.var, iter.dom);
   for (const ir::Expr& condition : matched) {
     if (!analyzer.CanProve(ir::Substitute(condition, values))) {
-      return state.Illegal(
-          kPrimitive, block.get(),
-          absl::StrCat("cannot show that ", ir::ToString(condition),
-                       " holds where it is kept"));
+      return state.Illegal(kPrimitive, block.get(), "cannot show that ",
+                           ir::ToString(condition), " holds where it is kept");
     }
   }
   ReplaceExpr replace;

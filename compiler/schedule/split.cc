@@ -4,8 +4,8 @@
 //   -> split(i, factors=[None, 8])
 //   for i_0, i_1 in T.grid(4, 8): C(i_0 * 8 + i_1)
 //
-// Where the factors' product exceeds the extent, the blocks below get the
-// predicate `i_0 * 8 + i_1 < extent`; without predication that is refused,
+// If the product of the factors exceeds the extent, the blocks below get the
+// predicate `i_0 * 8 + i_1 < extent`. Without predication this is an error,
 // since iterations would run that the loop does not have.
 #include <functional>
 #include <numeric>
@@ -19,7 +19,7 @@
 namespace tilefarm::schedule {
 namespace {
 
-// Integers for the factors, the open one inferred.
+// The factors as integers, the open one inferred.
 absl::StatusOr<std::vector<int64_t>> Resolve(
     const ScheduleState& state, const ir::ForPtr& loop, int64_t extent,
     const std::vector<Factor>& factors) {
@@ -46,8 +46,8 @@ absl::StatusOr<std::vector<int64_t>> Resolve(
       TF_ASSIGN_OR_RETURN(value, state.Get("split", std::get<ExprRv>(*factor)));
     }
     if (value <= 0) {
-      return state.Invalid("split", loop.get(),
-                           absl::StrCat("factor ", value, " is not positive"));
+      return state.Invalid("split", loop.get(), "factor ", value,
+                           " is not positive");
     }
     if (__builtin_mul_overflow(product, value, &product)) {
       return state.Invalid("split", loop.get(), "the factors overflow");
@@ -59,19 +59,17 @@ absl::StatusOr<std::vector<int64_t>> Resolve(
     product *= out[open];
   }
   if (product > ir::Limits().max_extent) {
-    return state.Illegal("split", loop.get(),
-                         absl::StrCat("the factors' product ", product,
-                                      " is beyond what a loop may run for"));
+    return state.Illegal("split", loop.get(), "the factors' product ", product,
+                         " is beyond what a loop may run for");
   }
   if (product < extent) {
-    return state.Illegal("split", loop.get(),
-                         absl::StrCat("the factors' product ", product,
-                                      " is less than the extent ", extent));
+    return state.Illegal("split", loop.get(), "the factors' product ", product,
+                         " is less than the extent ", extent);
   }
   return out;
 }
 
-// The blocks next below, guarded by one more condition.
+// Adds a condition to the predicates of the nearest blocks below.
 class PredicateAdder : public ir::Mutator {
  public:
   explicit PredicateAdder(const ir::Expr& condition) : condition_(condition) {}
@@ -104,13 +102,12 @@ absl::StatusOr<std::vector<LoopRv>> Split(ScheduleState& state, LoopRv loop_rv,
   if (disable_predication &&
       std::accumulate(sizes.begin(), sizes.end(), int64_t{1},
                       std::multiplies<>()) > extent) {
-    return state.Illegal(
-        "split", loop.get(),
-        absl::StrCat("the factors' product exceeds the extent ", extent,
-                     ", and disable_predication leaves the tail unguarded"));
+    return state.Illegal("split", loop.get(),
+                         "the factors' product exceeds the extent ", extent,
+                         ", and disable_predication leaves the tail unguarded");
   }
 
-  // 1. The old variable in terms of the new ones.
+  //   1. Express the old variable in terms of the new ones.
   std::vector<ir::Var> vars;
   ir::Expr value = ir::IntConst(0);
   int64_t product = 1;
@@ -121,12 +118,12 @@ absl::StatusOr<std::vector<LoopRv>> Split(ScheduleState& state, LoopRv loop_rv,
   }
   ir::Stmt body = Substitute(loop->body, {{loop->var.get(), value}});
 
-  // 2. The tail.
+  //   2. Guard the tail.
   if (product > extent) {
     body = PredicateAdder(LT(value, ir::IntConst(extent))).Mutate(body);
   }
 
-  // 3. The nest.
+  //   3. Build the nest.
   for (size_t i = sizes.size(); i-- > 0;) {
     body = ir::MakeFor(vars[i], ir::IntConst(sizes[i]), std::move(body));
   }

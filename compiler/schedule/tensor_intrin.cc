@@ -1,11 +1,9 @@
 #include "compiler/schedule/tensor_intrin.h"
 
-#include <algorithm>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/substitute.h"
 #include "base/check.h"
 #include "compiler/ir/parser.h"
@@ -79,49 +77,31 @@ struct DotIntrin {
   const char* a;
   const char* b;
   const char* sum;
-  std::vector<std::string> extensions;
+  target::Capability capability;
 };
 
-const std::vector<DotIntrin>& DotIntrins() {
-  static const auto& intrins = *new std::vector<DotIntrin>{
-      // vpdpbusd. Narrower registers have it without AVX-512, too.
-      {"dot_16x4_vnni", 16, 4, "uint8", "int8", "int32", {"avx512vnni"}},
-      {"dot_8x4_vnni",
-       8,
-       4,
-       "uint8",
-       "int8",
-       "int32",
-       {"avxvnni", "avx512vnni"}},
-      // vpdpbssd, vpdpbuud.
-      {"dot_8x4_i8i8s32_vnni", 8, 4, "int8", "int8", "int32", {"avxvnniint8"}},
-      {"dot_8x4_u8u8s32_vnni",
-       8,
-       4,
-       "uint8",
-       "uint8",
-       "int32",
-       {"avxvnniint8"}},
-      // vpdpwssd.
-      {"dot_16x2_vnni", 16, 2, "int16", "int16", "int32", {"avx512vnni"}},
-      // vdpbf16ps. It adds the second product first, rounds after each, and
-      // takes subnormal numbers for zero on both ends: an error below 2^-125 a
-      // product, far within what verification allows for rounding unless all of
-      // an output is that small.
-      {"dot_16x2_bf16",
-       16,
-       2,
-       "bfloat16",
-       "bfloat16",
-       "float32",
-       {"avx512bf16"}},
-      // sdot, udot, usdot.
-      {"dot_4x4_i8i8s32_sdot", 4, 4, "int8", "int8", "int32", {"dotprod"}},
-      {"dot_4x4_u8u8s32_udot", 4, 4, "uint8", "uint8", "int32", {"dotprod"}},
-      {"dot_4x4_u8i8s32_usdot", 4, 4, "uint8", "int8", "int32", {"i8mm"}},
-  };
-  return intrins;
-}
+using enum target::Capability;
+
+constexpr DotIntrin kDotIntrins[] = {
+    // vpdpbusd. Narrower registers have it without AVX-512, too.
+    {"dot_16x4_vnni", 16, 4, "uint8", "int8", "int32", kMixedByteDot512},
+    {"dot_8x4_vnni", 8, 4, "uint8", "int8", "int32", kMixedByteDot256},
+    // vpdpbssd, vpdpbuud.
+    {"dot_8x4_i8i8s32_vnni", 8, 4, "int8", "int8", "int32", kByteDot256},
+    {"dot_8x4_u8u8s32_vnni", 8, 4, "uint8", "uint8", "int32", kByteDot256},
+    // vpdpwssd.
+    {"dot_16x2_vnni", 16, 2, "int16", "int16", "int32", kInt16Dot512},
+    // vdpbf16ps. It adds the second product first, rounds after each, and
+    // takes subnormal numbers for zero on both ends: an error below 2^-125 a
+    // product, far within what verification allows for rounding unless all of
+    // an output is that small.
+    {"dot_16x2_bf16", 16, 2, "bfloat16", "bfloat16", "float32",
+     kBFloat16Dot512},
+    // sdot, udot, usdot.
+    {"dot_4x4_i8i8s32_sdot", 4, 4, "int8", "int8", "int32", kByteDot128},
+    {"dot_4x4_u8u8s32_udot", 4, 4, "uint8", "uint8", "int32", kByteDot128},
+    {"dot_4x4_u8i8s32_usdot", 4, 4, "uint8", "int8", "int32", kMixedByteDot128},
+};
 
 std::string DotDescription(const DotIntrin& dot) {
   return absl::Substitute(R"(
@@ -166,16 +146,16 @@ struct TileIntrin {
   const char* a;
   const char* b;
   const char* sum;
-  const char* extension;
+  target::Capability capability;
 };
 
 constexpr int kTileRegisters = 8;
 
 constexpr TileIntrin kTileIntrins[] = {
     // tdpbusd, tdpbssd, tdpbf16ps.
-    {"amx_16x16x64_u8i8s32", 4, "uint8", "int8", "int32", "amx-int8"},
-    {"amx_16x16x64_i8i8s32", 4, "int8", "int8", "int32", "amx-int8"},
-    {"amx_16x16x32_bf16", 2, "bfloat16", "bfloat16", "float32", "amx-bf16"},
+    {"amx_16x16x64_u8i8s32", 4, "uint8", "int8", "int32", kByteTile},
+    {"amx_16x16x64_i8i8s32", 4, "int8", "int8", "int32", kByteTile},
+    {"amx_16x16x32_bf16", 2, "bfloat16", "bfloat16", "float32", kBFloat16Tile},
 };
 
 std::string TileDescription(const TileIntrin& tile) {
@@ -211,26 +191,26 @@ def main(A: T.Buffer((16, $1), "$2"), B: T.Buffer((16, 16, $0), "$3"),
 
 TensorIntrin Parse(const std::string& name, const std::string& description,
                    const std::string& implementation,
-                   std::vector<std::string> extensions) {
+                   std::optional<target::Capability> capability) {
   auto described = ir::ParseFunction(description, name);
   auto implemented = ir::ParseFunction(implementation, name);
   TF_CHECK(described.ok() && implemented.ok());
-  return {name, *described, *implemented, std::move(extensions), 0};
+  return {name, *described, *implemented, capability, 0};
 }
 
 std::vector<TensorIntrin> ParseAll() {
   std::vector<TensorIntrin> result;
   for (const IntrinText& text : kIntrins) {
     result.push_back(
-        Parse(text.name, text.description, text.implementation, {}));
+        Parse(text.name, text.description, text.implementation, std::nullopt));
   }
-  for (const DotIntrin& dot : DotIntrins()) {
+  for (const DotIntrin& dot : kDotIntrins) {
     result.push_back(Parse(dot.name, DotDescription(dot),
-                           DotImplementation(dot), dot.extensions));
+                           DotImplementation(dot), dot.capability));
   }
   for (const TileIntrin& tile : kTileIntrins) {
     result.push_back(Parse(tile.name, TileDescription(tile),
-                           TileImplementation(tile), {tile.extension}));
+                           TileImplementation(tile), tile.capability));
     result.back().registers = kTileRegisters;
   }
   return result;
@@ -273,8 +253,8 @@ absl::StatusOr<const TensorIntrin*> FindTensorIntrin(std::string_view name) {
       "no tensor intrinsic \"", std::string(name), "\"; there are: ", known));
 }
 
-absl::Status CheckExtensions(const Trace& trace,
-                             const std::vector<std::string>& extensions) {
+absl::Status CheckCapabilities(const Trace& trace,
+                               const target::Capabilities& capabilities) {
   for (const Instruction& instruction : trace.instructions) {
     if (instruction.primitive != "tensorize") continue;
     for (const auto& [key, arg] : instruction.args) {
@@ -285,13 +265,12 @@ absl::Status CheckExtensions(const Trace& trace,
       }
       const auto intrin = FindTensorIntrin(*attr->AsString());
       // Unknown ones are replay's to refuse.
-      if (!intrin.ok() || (*intrin)->extensions.empty()) continue;
-      const std::vector<std::string>& any = (*intrin)->extensions;
-      if (std::find_first_of(any.begin(), any.end(), extensions.begin(),
-                             extensions.end()) == any.end()) {
+      if (!intrin.ok() || !(*intrin)->capability) continue;
+      const target::Capability needed = *(*intrin)->capability;
+      if (!capabilities.Has(needed)) {
         return absl::InvalidArgumentError(
             absl::StrCat("tensorize: intrinsic ", (*intrin)->name,
-                         " needs a target with ", absl::StrJoin(any, " or ")));
+                         " needs a target with ", target::Requirement(needed)));
       }
     }
   }

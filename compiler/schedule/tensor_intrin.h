@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/schedule/trace.h"
+#include "compiler/target/capability.h"
 
 namespace tilefarm::schedule {
 
@@ -22,11 +23,10 @@ struct TensorIntrin {
   ir::PrimFuncPtr description;
   // Any statements on the same parameters that compute the same.
   ir::PrimFuncPtr implementation;
-  // What a target must have for the intrinsic to be worth its name, any one of
-  // them, by LLVM's names: "avx512vnni". Empty: nothing. The implementation is
-  // right everywhere; a trace that names the intrinsic belongs to targets that
-  // have the instruction.
-  std::vector<std::string> extensions;
+  // What a target must have for the intrinsic to be worth its name; nullopt:
+  // nothing. The implementation is right everywhere; a trace that names the
+  // intrinsic belongs to targets that have the instruction.
+  std::optional<target::Capability> capability;
   // Registers of the unit that computes it; 0: the target's vector registers.
   int registers = 0;
 };
@@ -49,9 +49,9 @@ std::optional<ProductShape> ShapeOf(const TensorIntrin& intrin);
 absl::StatusOr<const TensorIntrin*> FindTensorIntrin(std::string_view name);
 
 // InvalidArgument where the trace tensorizes by an intrinsic that needs what a
-// target with these instruction set extensions (target::Target) lacks.
-absl::Status CheckExtensions(const Trace& trace,
-                             const std::vector<std::string>& extensions);
+// target with these capabilities lacks.
+absl::Status CheckCapabilities(const Trace& trace,
+                               const target::Capabilities& capabilities);
 
 // All of them, in the order of the list.
 const std::vector<TensorIntrin>& TensorIntrins();

@@ -1,5 +1,5 @@
-// tensorize: a nest that computes what an intrinsic describes becomes the
-// intrinsic's implementation.
+// tensorize: a nest that computes the description of an intrinsic is replaced
+// by the intrinsic's implementation.
 //
 //   tensorize(i_1, "matmul4x4")
 //
@@ -9,14 +9,14 @@
 //                                                C[v_i_o * 4 + ...], ...
 //
 // Steps:
-//   1. A loop is blockized first.
-//   2. Compare the body of the block with the description: the same loops,
-//      the same blocks, the same expressions; each buffer of the description
-//      is a tile of one of ours, at the start of the region that the block
-//      declares for it. Dimensions that the description lacks are leading and
-//      one element wide.
-//   3. Put the implementation in place of the body, its buffers replaced by
-//      the tiles. An init stays what it was.
+//   1. If given a loop, blockize it first.
+//   2. Compare the body of the block with the description: loops, blocks and
+//      expressions must be equal. Each buffer of the description stands for a
+//      tile of one of the program's buffers, at the start of the region that
+//      the block declares for it. Dimensions that the description lacks must be
+//      leading ones of extent 1.
+//   3. Replace the body by the implementation, and the implementation's buffers
+//      by the tiles. The init does not change.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -24,7 +24,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/block_primitives.h"
@@ -39,14 +38,14 @@ namespace {
 
 constexpr char kPrimitive[] = "tensorize";
 
-// What a buffer of the description stands for: our buffer from `base` on.
+// The program's tile, starting at `base`, that a description's buffer matches.
 struct Tile {
   ir::Buffer buffer;
   std::vector<ir::Expr> base;
 };
 using Tiles = std::unordered_map<const ir::BufferNode*, Tile>;
 
-// base + index, the index's dimensions being the last ones.
+// base + index, where the index has the last dimensions only.
 std::vector<ir::Expr> IndexInTile(const Tile& tile,
                                   const std::vector<ir::Expr>& indices) {
   std::vector<ir::Expr> result = tile.base;
@@ -57,7 +56,7 @@ std::vector<ir::Expr> IndexInTile(const Tile& tile,
   return result;
 }
 
-// Step 2. Compares statements of the description with ours.
+// Step 2. Compares statements of the description with the program's.
 class Matcher {
  public:
   explicit Matcher(const ir::BlockNode& block) : block_(block) {
@@ -89,9 +88,8 @@ class Matcher {
     }
     if (const auto* seq = ir::As<ir::SeqNode>(theirs)) {
       const auto* our_seq = ir::As<ir::SeqNode>(ours);
-      return std::equal(
-          seq->stmts.begin(), seq->stmts.end(), our_seq->stmts.begin(),
-          our_seq->stmts.end(),
+      return std::ranges::equal(
+          seq->stmts, our_seq->stmts,
           [&](const ir::Stmt& a, const ir::Stmt& b) { return Match(a, b); });
     }
     return false;
@@ -142,11 +140,10 @@ class Matcher {
         const auto* a = ir::As<ir::CallNode>(theirs);
         const auto* b = ir::As<ir::CallNode>(ours);
         return a->op == b->op &&
-               std::equal(a->args.begin(), a->args.end(), b->args.begin(),
-                          b->args.end(),
-                          [&](const ir::Expr& x, const ir::Expr& y) {
-                            return Match(x, y);
-                          });
+               std::ranges::equal(a->args, b->args,
+                                  [&](const ir::Expr& x, const ir::Expr& y) {
+                                    return Match(x, y);
+                                  });
       }
       default:
         return arith::ExprEqual(theirs, ours);
@@ -181,11 +178,11 @@ class Matcher {
     return true;
   }
 
-  // The tile that the block's declared region begins.
+  // The tile at the start of the block's declared region.
   std::optional<Tile> TileOf(const ir::BufferNode& theirs,
                              const ir::Buffer& ours) const {
-    // Two buffers of the description must not be one of ours: the
-    // implementation may store to one before it reads the other.
+    // Two buffers of the description must not stand for one of the program's:
+    // the implementation may store to one before it reads the other.
     for (const auto& [other, tile] : tiles_) {
       if (tile.buffer == ours) return std::nullopt;
     }
@@ -210,7 +207,7 @@ class Matcher {
   Tiles tiles_;
 };
 
-// Step 3. Puts tiles in place of the implementation's buffers.
+// Step 3. Replaces buffers of the implementation by tiles.
 class TileReplacer : public ir::Mutator {
  public:
   explicit TileReplacer(const Tiles& tiles) : tiles_(tiles) {}
@@ -261,18 +258,18 @@ absl::Status TensorizeBlock(ScheduleState& state, const ir::BlockPtr& block,
   Matcher matcher(*block);
   if (!matcher.Match(intrin.description->root()->body, block->body)) {
     return state.Illegal(kPrimitive, block.get(),
-                         absl::StrCat("its body is not what intrinsic ",
-                                      intrin.name, " computes"));
+                         "its body is not what intrinsic ", intrin.name,
+                         " computes");
   }
-  // The implementation has buffers of its own, in the same order.
+  // The implementation has its own buffers, in the same order.
   Tiles tiles;
   for (size_t i = 0; i < intrin.description->params.size(); ++i) {
     const auto it = matcher.tiles().find(intrin.description->params[i].get());
     if (it == matcher.tiles().end()) {
       return state.Illegal(kPrimitive, block.get(),
-                           absl::StrCat("it does not use every operand of "
-                                        "intrinsic ",
-                                        intrin.name));
+                           "it does not use every operand of "
+                           "intrinsic ",
+                           intrin.name);
     }
     tiles[intrin.implementation->params[i].get()] = it->second;
   }

@@ -37,7 +37,7 @@ void AppendString(const std::string& text, std::string& out) {
   out += '"';
 }
 
-// The shortest text that reads back as the same number, and as a float.
+// The shortest text that parses as the same number, and as a float.
 void AppendFloat(double value, std::string& out) {
   char buffer[64];
   const auto [end, error] = std::to_chars(buffer, buffer + 64, value);

@@ -49,10 +49,10 @@ struct Arg {
 
 struct Instruction {
   std::string primitive;  // canonical name: "get_block", "split", ...
-  // Every argument under its canonical keyword, in the primitive's order.
+  // All arguments by canonical keyword, in the primitive's order.
   std::vector<std::pair<std::string, Arg>> args;
   std::vector<Rv> outputs;
-  // Of a sample_* primitive: an int or a list of ints; None where undecided.
+  // For sample_* primitives: an int or a list of ints; None if undecided.
   ir::Attr decision;
 
   bool is_sample() const { return primitive.rfind("sample_", 0) == 0; }
@@ -61,17 +61,17 @@ struct Instruction {
 struct Trace {
   std::vector<Instruction> instructions;
 
-  // One line an instruction, in the spelling above; Parse(Print(t)) == t and
-  // Print is a fixed point.
+  // One line for each instruction, in the spelling above. Parse(Print(t)) == t,
+  // and Print is a fixed point.
   std::string Print() const;
-  // Takes our spelling and TVM's (`sch.get_sblock(name=..., func_name=...)`,
+  // Accepts this spelling and TVM's (`sch.get_sblock(name=..., func_name=...)`,
   // keyword arguments, the `def apply_trace` wrapper, comments).
-  // InvalidArgument with line, column and the line where it is wrong.
+  // InvalidArgument with line, column and the text of the wrong line.
   static absl::StatusOr<Trace> Parse(std::string_view text);
 
   // The decisions of the sample instructions, in order.
   std::vector<ir::Attr> Decisions() const;
-  // Replaces them; sizes must agree.
+  // Replaces all decisions; their number must match.
   absl::Status SetDecisions(const std::vector<ir::Attr>& decisions);
 };
 

@@ -1,5 +1,5 @@
-// Text -> Trace: straight-line calls, in tokens of the language's lexer. Never
-// evaluates anything as Python.
+// Parses the text of a trace: straight-line calls, in tokens of ir's lexer.
+// Never evaluates anything as Python.
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -244,7 +244,7 @@ class Parser {
       TF_RETURN_IF_ERROR(Expect(close, "after the list"));
       break;
     }
-    // Constants are one attribute, so that equal texts give equal traces.
+    // Constants become one attribute, so that equal texts give equal traces.
     ir::AttrList constants;
     for (const Arg& item : list) {
       const auto* attr = std::get_if<ir::Attr>(&item.value);
@@ -276,8 +276,8 @@ class Parser {
     return *number;
   }
 
-  // tvm.tirx.IndexMap.from_func(lambda ..., inverse_index_map=...): the map is
-  // the first argument, and its inverse follows from it.
+  // tvm.tirx.IndexMap.from_func(lambda ..., inverse_index_map=...): only the
+  // first argument, the map, is used, since its inverse follows from it.
   absl::StatusOr<Arg> IndexMapCall(const Token& where) {
     std::string_view name;
     while (Take(".")) {
@@ -298,8 +298,8 @@ class Parser {
     return map;
   }
 
-  // The text of `lambda i, j: expression`, up to the comma or parenthesis
-  // that ends it.
+  // The text of `lambda i, j: expression`, up to the comma or parenthesis that
+  // ends it.
   absl::StatusOr<Arg> Lambda() {
     const Token first = Peek();
     while (Peek().kind != TokenKind::kNewline && !At(":")) ++next_;

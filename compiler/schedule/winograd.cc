@@ -300,13 +300,14 @@ absl::StatusOr<std::vector<BlockRv>> Winograd(ScheduleState& state,
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
                       state.Get(kPrimitive, block_rv));
   if (!IsWinogradTile(tile)) {
-    return state.Invalid(
-        kPrimitive, block.get(),
-        absl::StrCat("the tile is ", tile, "; there are 2 and 4"));
+    return state.Invalid(kPrimitive, block.get(), "the tile is ", tile,
+                         "; there are 2 and 4");
   }
   TF_ASSIGN_OR_RETURN(const std::vector<ir::ForPtr> loops,
                       CheckOwnLoops(state, kPrimitive, block));
   TF_ASSIGN_OR_RETURN(const Convolution conv, Match(state, block));
+  TF_RETURN_IF_ERROR(
+      state.CheckMayDiffer(kPrimitive, block.get(), "it rounds differently"));
   const int64_t side = tile + kWinogradKernel - 1;
   const Axis& rows = conv.axes[0];
   const Axis& columns = conv.axes[1];

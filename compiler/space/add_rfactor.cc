@@ -7,18 +7,18 @@
 namespace tilefarm::space {
 namespace {
 
-// Reductions with at least this many outputs a core have parallel and vector
-// work enough without factoring.
+// A reduction with at least this many outputs per core has enough parallelism
+// and vector work without rfactor.
 constexpr int64_t kEnoughOutputsPerCore = 64;
 constexpr int64_t kMinReduction = 16;
-// Of dot products: lanes of partial results, outputs side by side, and rows
-// beyond which a packed operand (multi_level_tiling) is the better way.
+// Limits for dot products: lanes of partial results, outputs per tile, and
+// rows. With more rows, packing an operand (multi_level_tiling) is better.
 constexpr int kMaxLanes = 64;
 constexpr int kMaxOutputs = 16;
 constexpr int64_t kMaxRows = 8;
 
-// Every operand runs along the same, only reduce variable, and few outputs
-// share an operand: y[j] += x[k] * W[j, k]. Lanes along j would gather.
+// Whether every operand is contiguous along the only reduce variable and few
+// outputs share one: y[j] += x[k] * W[j, k]. Vectors along j would gather.
 bool IsDotProduct(const ir::BlockNode& block) {
   const auto* store = ir::As<ir::StoreNode>(block.body);
   if (store == nullptr || !IsReduction(block) || !HasTrivialBindings(block)) {
@@ -47,7 +47,7 @@ bool IsDotProduct(const ir::BlockNode& block) {
          block.iters.size() >= 2;
 }
 
-// Dot products side by side, each in vectors of partial results:
+// Computes several dot products at once, each in vectors of partial results:
 //
 //   for i, j, k: y[j] += x[k] * W[j, k]
 //   ->  for i, j0:
@@ -86,9 +86,9 @@ absl::StatusOr<schedule::Schedule> FactorDotProducts(
 
 }  // namespace
 
-// A reduction with few outputs and a long reduce loop may also be computed in
-// partial results: the fused reduce loop is split in two and either half
-// becomes a spatial loop (rfactor). Keeps the plain program as a first way.
+// A reduction with few outputs and a long reduce loop may also compute partial
+// results: the fused reduce loop is split in two, and either half becomes a
+// spatial loop (rfactor). The first alternative is the unchanged program.
 //
 //   for b, i, j: C[b] += A[b, i, j]
 //   ->  for b, r0, r1: C_rf[b, r1] += A[b, r0 .. r1]
@@ -110,8 +110,8 @@ Alternatives AddRfactor(const RuleContext& context, schedule::Schedule schedule,
       InTiledNest(*schedule.module().Find(context.function), *node)) {
     return results;
   }
-  // Vector lanes along the reduction pay even with many outputs, since the
-  // outputs are rarely contiguous in the input.
+  // Vector lanes along the reduction are worth trying even with many outputs,
+  // which are rarely contiguous in the input.
   for (const bool inner : {false, true}) {
     if (!inner && ProductOf(*node, ir::IterType::kSpatial) >=
                       kEnoughOutputsPerCore * context.target.cores) {
@@ -138,7 +138,7 @@ Alternatives AddRfactor(const RuleContext& context, schedule::Schedule schedule,
     if (!factors.ok()) continue;
     auto halves = attempt.Split(fused, {(*factors)[0], (*factors)[1]});
     if (!halves.ok()) continue;
-    // The partial results of one output lie side by side, for vectors.
+    // The partial results of one output are contiguous, for vector loads.
     const int last_axis = node->writes[0].buffer->ndim();
     auto partial = attempt.Rfactor((*halves)[inner ? 1 : 0], last_axis);
     if (!partial.ok()) continue;

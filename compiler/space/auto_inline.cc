@@ -11,16 +11,17 @@ using schedule::Schedule;
 
 namespace {
 
-// Marks the blocks among `readers` that may skip what is 0; false where one of
-// them adds no products.
+// Marks the blocks among `readers`, which may skip what is 0; false where one
+// of them adds no products, or must add those that are not 0.
 absl::StatusOr<bool> SkipPadding(Schedule& schedule,
                                  const std::vector<BlockRv>& readers) {
   for (const BlockRv reader : readers) {
     TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(reader));
     const auto* store = ir::As<ir::StoreNode>(node->body);
-    if (store == nullptr || !ir::MatchPaddedTerm(*store)) return false;
-    TF_RETURN_IF_ERROR(
-        schedule.Annotate(reader, ir::kSkipPadding, ir::Attr(1)));
+    if (store == nullptr || !ir::MatchPaddedTerm(*store) ||
+        !schedule.Annotate(reader, ir::kSkipPadding, ir::Attr(1)).ok()) {
+      return false;
+    }
   }
   return true;
 }

@@ -13,7 +13,7 @@ using ir::As;
 
 namespace {
 
-// Terms of a sum for each element of what may be streamed.
+// Maximum number of summed terms per streamed element.
 constexpr int64_t kMostStreamedTerms = 32;
 
 }  // namespace
@@ -31,10 +31,9 @@ bool HasTrivialBindings(const ir::BlockNode& block) {
 
 bool IsReduction(const ir::BlockNode& block) {
   return block.init != nullptr &&
-         std::any_of(block.iters.begin(), block.iters.end(),
-                     [](const ir::IterVar& iter) {
-                       return iter.type == ir::IterType::kReduce;
-                     });
+         std::ranges::any_of(block.iters, [](const ir::IterVar& iter) {
+           return iter.type == ir::IterType::kReduce;
+         });
 }
 
 bool IsElementwise(const ir::BlockNode& block) {
@@ -62,11 +61,9 @@ bool IsElementwise(const ir::BlockNode& block) {
 bool WritesAtVariables(const ir::BlockNode& block) {
   const auto* store = As<ir::StoreNode>(block.body);
   return store != nullptr &&
-         std::all_of(store->indices.begin(), store->indices.end(),
-                     [](const ir::Expr& index) {
-                       return As<ir::VarNode>(index) != nullptr ||
-                              ir::IsConstInt(index, 0);
-                     });
+         std::ranges::all_of(store->indices, [](const ir::Expr& index) {
+           return As<ir::VarNode>(index) != nullptr || ir::IsConstInt(index, 0);
+         });
 }
 
 namespace {
@@ -203,8 +200,8 @@ std::vector<int> OperandsToPrepack(const ir::PrimFunc& function,
   std::vector<int> operands;
   for (size_t i = 0; i < block.reads.size(); ++i) {
     const ir::BufferRegion& read = block.reads[i];
-    const bool reduces = std::any_of(
-        block.iters.begin(), block.iters.end(), [&](const ir::IterVar& iter) {
+    const bool reduces =
+        std::ranges::any_of(block.iters, [&](const ir::IterVar& iter) {
           return iter.type == ir::IterType::kReduce &&
                  RegionUses(read, iter.var.get());
         });
@@ -241,8 +238,8 @@ std::vector<ir::BlockPtr> AllBlocks(const ir::PrimFunc& function) {
 }
 
 bool IsOutput(const ir::PrimFunc& function, const ir::BufferNode* buffer) {
-  return std::any_of(function.params.begin(), function.params.end(),
-                     [&](const ir::Buffer& p) { return p.get() == buffer; });
+  return std::ranges::any_of(
+      function.params, [&](const ir::Buffer& p) { return p.get() == buffer; });
 }
 
 std::vector<std::string> StreamedBlocks(const ir::PrimFunc& function,
@@ -276,7 +273,7 @@ std::vector<std::string> StreamedBlocks(const ir::PrimFunc& function,
       names.push_back(block->name);
     }
   }
-  // A matrix product: its time is not in its stores.
+  // In a matrix product, stores take a negligible part of the time.
   if (most_terms > kMostStreamedTerms * elements) return {};
   return names;
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "base/status_macros.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/library_call.h"
@@ -105,9 +106,9 @@ absl::Status ScheduleFunction(Schedule& schedule, const std::string& function,
                               const std::string& kernel) {
   const RuleContext context{function, target};
   std::vector<std::string> names;
-  for (const SketchRule rule : {AutoInline, SkipZeros}) {
+  for (SketchRule* const rule : {AutoInline, SkipZeros}) {
     names = TopBlockNames(*schedule.module().Find(function));
-    std::reverse(names.begin(), names.end());
+    std::ranges::reverse(names);
     for (const std::string& name : names) {
       TF_ASSIGN_OR_RETURN(std::vector<Schedule> results,
                           rule(context, schedule, name));
@@ -144,9 +145,10 @@ absl::Status ScheduleFunction(Schedule& schedule, const std::string& function,
 
 }  // namespace
 
-absl::StatusOr<schedule::Schedule> DefaultSchedule(
-    const ir::IRModule& module, const target::Target& target) {
-  Schedule schedule(module);
+absl::StatusOr<schedule::Schedule> DefaultSchedule(const ir::IRModule& module,
+                                                   const target::Target& target,
+                                                   ir::FloatRule floats) {
+  Schedule schedule(module, /*seed=*/0, floats);
   for (const ir::PrimFuncPtr& function : module.functions) {
     // A function that the heuristic cannot take stays as it is written.
     Schedule attempt = schedule;
@@ -159,14 +161,11 @@ absl::StatusOr<schedule::Schedule> DefaultSchedule(
 
 std::vector<schedule::Schedule> LibrarySchedules(
     const ir::PrimFuncPtr& function, const target::Target& target,
-    const std::vector<std::string>& libraries) {
+    const std::vector<std::string>& libraries, ir::FloatRule floats) {
   std::vector<Schedule> schedules;
   for (const ir::LibraryKernel& kernel : ir::LibraryKernels()) {
-    if (std::find(libraries.begin(), libraries.end(), kernel.library) ==
-        libraries.end()) {
-      continue;
-    }
-    Schedule attempt(ir::IRModule{{function}});
+    if (!absl::c_linear_search(libraries, kernel.library)) continue;
+    Schedule attempt(ir::IRModule{{function}}, /*seed=*/0, floats);
     if (ScheduleFunction(attempt, function->name, target,
                          std::string(kernel.name))
             .ok()) {

@@ -5,7 +5,6 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/schedule/tensor_intrin.h"
 #include "compiler/space/block_analysis.h"
@@ -24,21 +23,6 @@ constexpr double kRetilings = 0.15;
 // Blocks that cannot all be explored: past this many, rules only look at the
 // first alternative of each.
 constexpr int kMaxBlocks = 64;
-
-void AppendAttr(const ir::Attr& attr, std::string* out) {
-  if (const ir::AttrList* list = attr.AsList()) {
-    out->push_back('[');
-    for (const ir::Attr& item : *list) {
-      AppendAttr(item, out);
-      out->push_back(',');
-    }
-    out->push_back(']');
-  } else if (const auto value = attr.AsInt()) {
-    absl::StrAppend(out, *value);
-  } else {
-    out->append("None");
-  }
-}
 
 struct Sketch {
   schedule::Trace trace;  // without decisions
@@ -66,10 +50,12 @@ std::string TraceFingerprint(schedule::Trace trace) {
 
 class DesignSpaceImpl : public DesignSpace {
  public:
-  DesignSpaceImpl(ir::PrimFuncPtr program, target::Target target)
-      : program_(std::move(program)), target_(std::move(target)) {
-    module_.functions.push_back(program_);
-  }
+  DesignSpaceImpl(ir::PrimFuncPtr program, target::Target target,
+                  ir::FloatRule floats)
+      : program_(std::move(program)),
+        target_(std::move(target)),
+        floats_(floats),
+        module_{{program_}} {}
 
   absl::Status AddSketch(schedule::Trace trace, bool by_hand) {
     Sketch sketch;
@@ -223,10 +209,10 @@ class DesignSpaceImpl : public DesignSpace {
   absl::StatusOr<schedule::PartialReplay> Start(
       const schedule::Trace& trace) const {
     const auto& instructions = trace.instructions;
-    const auto first = std::find_if(
-        instructions.begin(), instructions.end(),
+    const auto first = std::ranges::find_if(
+        instructions,
         [](const schedule::Instruction& one) { return one.is_sample(); });
-    schedule::PartialReplay start(module_);
+    schedule::PartialReplay start(module_, /*seed=*/0, floats_);
     TF_RETURN_IF_ERROR(start.Advance(
         trace, static_cast<size_t>(first - instructions.begin())));
     return start;
@@ -234,6 +220,7 @@ class DesignSpaceImpl : public DesignSpace {
 
   ir::PrimFuncPtr program_;
   target::Target target_;
+  ir::FloatRule floats_;
   ir::IRModule module_;
   std::vector<Sketch> sketches_;
   std::vector<schedule::Trace> traces_;
@@ -242,16 +229,15 @@ class DesignSpaceImpl : public DesignSpace {
 // Every way to apply the rules: consumers first, so that a block is tiled
 // before its producers look for a place under it.
 absl::StatusOr<std::vector<schedule::Schedule>> GenerateSketches(
-    const RuleContext& context, const ir::PrimFuncPtr& program) {
-  ir::IRModule module;
-  module.functions.push_back(program);
+    const RuleContext& context, const ir::PrimFuncPtr& program,
+    ir::FloatRule floats) {
   std::vector<schedule::Schedule> states{
-      schedule::Schedule(module, /*seed=*/0)};
+      schedule::Schedule(ir::IRModule{{program}}, /*seed=*/0, floats)};
   std::vector<std::string> names = TopBlockNames(*program);
   const bool many = names.size() > kMaxBlocks;
-  std::reverse(names.begin(), names.end());
+  std::ranges::reverse(names);
 
-  const auto apply = [&](SketchRule rule,
+  const auto apply = [&](SketchRule* rule,
                          const std::string& name) -> absl::Status {
     std::vector<schedule::Schedule> next;
     for (schedule::Schedule& state : states) {
@@ -274,7 +260,7 @@ absl::StatusOr<std::vector<schedule::Schedule>> GenerateSketches(
   };
   // Inlining first and everywhere: it decides what the consumers of a block
   // are.
-  for (const SketchRule rule :
+  for (SketchRule* const rule :
        {AutoInline, SkipZeros, Winograd, OnlineSoftmax, AddRfactor,
         MultiLevelTilingWithIntrin, WidenOperands, MultiLevelTiling,
         TileReduction, TileTransposed}) {
@@ -292,7 +278,7 @@ absl::StatusOr<std::vector<schedule::Schedule>> GenerateSketches(
          AllBlocks(*state.module().Find(context.function))) {
       blocks.push_back(block->name);
     }
-    std::reverse(blocks.begin(), blocks.end());
+    std::ranges::reverse(blocks);
     for (const std::string& name : blocks) {
       TF_ASSIGN_OR_RETURN(std::vector<schedule::Schedule> result,
                           RandomComputeLocation(context, state, name));
@@ -304,15 +290,6 @@ absl::StatusOr<std::vector<schedule::Schedule>> GenerateSketches(
 }
 
 }  // namespace
-
-std::string Candidate::Key() const {
-  std::string key = absl::StrCat(sketch, ":");
-  for (const ir::Attr& decision : decisions) {
-    AppendAttr(decision, &key);
-    key.push_back(';');
-  }
-  return key;
-}
 
 uint64_t Candidate::Fingerprint() const {
   uint64_t hash = static_cast<uint64_t>(sketch);
@@ -338,11 +315,12 @@ uint64_t Candidate::Fingerprint() const {
 }
 
 absl::StatusOr<std::unique_ptr<DesignSpace>> DesignSpace::Create(
-    ir::PrimFuncPtr program, const target::Target& target) {
+    ir::PrimFuncPtr program, const target::Target& target,
+    ir::FloatRule floats) {
   const RuleContext context{program->name, target};
-  auto space = std::make_unique<DesignSpaceImpl>(program, target);
+  auto space = std::make_unique<DesignSpaceImpl>(program, target, floats);
   TF_ASSIGN_OR_RETURN(std::vector<schedule::Schedule> sketches,
-                      GenerateSketches(context, program));
+                      GenerateSketches(context, program, floats));
   for (const schedule::Schedule& sketch : sketches) {
     TF_RETURN_IF_ERROR(space->AddSketch(sketch.trace(), /*by_hand=*/false));
   }
@@ -351,12 +329,10 @@ absl::StatusOr<std::unique_ptr<DesignSpace>> DesignSpace::Create(
 
 absl::StatusOr<std::unique_ptr<DesignSpace>> DesignSpace::FromTrace(
     ir::PrimFuncPtr program, const target::Target& target,
-    schedule::Trace sketch) {
-  TF_RETURN_IF_ERROR(schedule::CheckExtensions(sketch, target.extensions));
+    schedule::Trace sketch, ir::FloatRule floats) {
+  TF_RETURN_IF_ERROR(schedule::CheckCapabilities(sketch, target.capabilities));
   // Sites are read off a replay with decisions, drawn where there are none.
-  ir::IRModule module;
-  module.functions.push_back(program);
-  auto space = std::make_unique<DesignSpaceImpl>(program, target);
+  auto space = std::make_unique<DesignSpaceImpl>(program, target, floats);
   TF_RETURN_IF_ERROR(space->AddSketch(std::move(sketch), /*by_hand=*/true));
   return space;
 }

@@ -27,8 +27,6 @@ struct Candidate {
   int sketch = 0;                   // index into DesignSpace::sketches()
   std::vector<ir::Attr> decisions;  // one a sample instruction
 
-  // Stable text of both, for people.
-  std::string Key() const;
   // 64 bits of both, the same on every platform: the key of de-duplication.
   uint64_t Fingerprint() const;
   bool operator==(const Candidate&) const = default;
@@ -38,14 +36,16 @@ struct Candidate {
 class DesignSpace {
  public:
   // Applies the rules for the target's kind to the program. A program that no
-  // rule improves has one sketch without samples.
+  // rule improves has one sketch without samples. What `floats` rules out is
+  // not in the space.
   static absl::StatusOr<std::unique_ptr<DesignSpace>> Create(
-      ir::PrimFuncPtr program, const target::Target& target);
+      ir::PrimFuncPtr program, const target::Target& target,
+      ir::FloatRule floats = ir::FloatRule::kMayDiffer);
   // One sketch, given by hand (`tune run --space FILE`). Decisions that its
   // text carries are kept; the others are sampled.
   static absl::StatusOr<std::unique_ptr<DesignSpace>> FromTrace(
       ir::PrimFuncPtr program, const target::Target& target,
-      schedule::Trace sketch);
+      schedule::Trace sketch, ir::FloatRule floats = ir::FloatRule::kMayDiffer);
   virtual ~DesignSpace() = default;
 
   virtual const ir::PrimFuncPtr& program() const = 0;
@@ -80,15 +80,16 @@ class DesignSpace {
 // The heuristic schedule used without records: fuse and parallelise outer
 // loops, vectorise inner ones, tile reductions. Never fails on a legal
 // program.
-absl::StatusOr<schedule::Schedule> DefaultSchedule(
-    const ir::IRModule& module, const target::Target& target);
+absl::StatusOr<schedule::Schedule> DefaultSchedule(const ir::IRModule& module,
+                                                   const target::Target& target,
+                                                   ir::FloatRule floats);
 
 // The same around calls of what these libraries (base/device_libraries.h) have
 // for blocks of the function: one schedule a kernel, none where there is
 // nothing for it. For devices that have them, where the user permits it.
 std::vector<schedule::Schedule> LibrarySchedules(
     const ir::PrimFuncPtr& function, const target::Target& target,
-    const std::vector<std::string>& libraries);
+    const std::vector<std::string>& libraries, ir::FloatRule floats);
 
 }  // namespace tilefarm::space
 

@@ -13,7 +13,7 @@ using schedule::BlockRv;
 using schedule::LoopRv;
 using schedule::Schedule;
 
-// Iterations of the loops around the block.
+// The number of iterations of the loops around the block.
 absl::StatusOr<int64_t> Iterations(Schedule schedule, BlockRv block) {
   std::vector<LoopRv> rvs;
   TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
@@ -23,9 +23,10 @@ absl::StatusOr<int64_t> Iterations(Schedule schedule, BlockRv block) {
   return product;
 }
 
-// The schedule with the block under the deepest loop of its consumers where
-// nothing is computed twice; nullopt where there is none. The innermost loop
-// of a consumer stays its own, for vectors, and so do its reduce loops.
+// The schedule with the block below the deepest loop of its consumers where
+// nothing is computed twice; nullopt if there is none. Reduce loops of
+// consumers and their innermost loops, which are for vectors, are not
+// candidates.
 absl::StatusOr<std::optional<Schedule>> Follow(const RuleContext& context,
                                                const Schedule& schedule,
                                                const std::string& name) {
@@ -44,7 +45,7 @@ absl::StatusOr<std::optional<Schedule>> Follow(const RuleContext& context,
   TF_ASSIGN_OR_RETURN(std::vector<BlockRv> consumers,
                       start.GetConsumers(block));
   if (consumers.empty()) return std::optional<Schedule>();
-  // Their tiles are decided later, and with them what is computed twice.
+  // Their tiles, decided later, determine what would be computed twice.
   for (const BlockRv& consumer : consumers) {
     TF_ASSIGN_OR_RETURN(ir::BlockPtr reader, start.Get(consumer));
     if (IsTiled(*reader)) return std::optional<Schedule>();
@@ -68,11 +69,11 @@ absl::StatusOr<std::optional<Schedule>> Follow(const RuleContext& context,
 
 }  // namespace
 
-// A second way for chains of blocks that are not tiled, such as softmax and
-// norms: every producer follows its consumers row by row, so that a row stays
-// in the nearest cache from the first block to the last. The first way leaves
-// each producer's place open (random_compute_location), where this one is a
-// single point among hundreds.
+// A second alternative for chains of blocks that are not tiled, such as softmax
+// and norms: every producer is computed row by row with its consumers, so that
+// a row stays in the L1 cache from the first block to the last. In the first
+// alternative, random_compute_location samples each place independently, and
+// this combination is one among hundreds.
 //
 //   for i, k: M[i] = max(M[i], A[i, k])       for i:
 //   for i, k: S[i] += exp(A[i, k] - M[i])  ->   for k: M[i] = ...
@@ -85,7 +86,7 @@ Alternatives FollowConsumers(const RuleContext& context,
        AllBlocks(*schedule.module().Find(context.function))) {
     names.push_back(block->name);
   }
-  std::reverse(names.begin(), names.end());
+  std::ranges::reverse(names);
   Schedule followed = schedule;
   int moved = 0;
   for (const std::string& name : names) {

@@ -1,13 +1,13 @@
 #include "compiler/space/loop_rules.h"
 
-#include <algorithm>
+#include "absl/algorithm/container.h"
 
 namespace tilefarm::space {
 
 using ir::ForKind;
 
 bool LoopView::Moves(int iter) const {
-  return std::find(iters.begin(), iters.end(), iter) != iters.end();
+  return absl::c_linear_search(iters, iter);
 }
 
 std::optional<VectorLoop> ChooseVectorLoop(std::span<const LoopView> loops,

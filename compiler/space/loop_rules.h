@@ -1,6 +1,6 @@
-// What the postprocs decide by numbers. Programs (rewrite_*.cc) and candidates
-// that are numbers alone (cost_model/skeleton/nest.h) are asked the same
-// questions, and what is done about the answers differs.
+// The numeric decisions of the postprocs, used both for programs (rewrite_*.cc)
+// and for candidates without programs (cost_model/skeleton/nest.h), which apply
+// the answers in different ways.
 #ifndef TILEFARM_COMPILER_SPACE_LOOP_RULES_H_
 #define TILEFARM_COMPILER_SPACE_LOOP_RULES_H_
 
@@ -14,51 +14,52 @@
 
 namespace tilefarm::space {
 
-// Statements in a fully unrolled register tile: more do not fit the registers
-// of any target and only make code.
+// The maximum number of statements in a fully unrolled register tile: more do
+// not fit the registers of any target and only increase code size.
 inline constexpr int64_t kMaxTileStatements = 128;
-// A unit-stride loop up to this extent is vectorised whole.
+// A unit-stride loop up to this extent is vectorised as a whole.
 inline constexpr int64_t kMaxVectorExtent = 64;
 
-// A loop around a block; lists of them are outermost first.
+// A loop around a block. Lists of loops are outermost first.
 struct LoopView {
   int64_t extent = 1;
   ir::ForKind kind = ir::ForKind::kSerial;
-  bool reduces = false;  // moves a variable that is not data parallel
-  bool sums = false;     // moves a reduce variable
-  absl::InlinedVector<int, 2> iters;  // the variables that it moves
+  bool reduces = false;               // feeds a variable that is not spatial
+  bool sums = false;                  // feeds a reduce variable
+  absl::InlinedVector<int, 2> iters;  // the variables that it feeds
 
   bool Moves(int iter) const;
 };
 
-// The loop to vectorise: the innermost one that moves `iter`, the variable that
-// walks what the block writes with step one, in panels of `panel_width` (0:
-// none).
+// The loop to vectorise: the innermost one that feeds `iter`, the variable that
+// walks the block's output with unit stride, in panels of `panel_width` (0: no
+// panels).
 struct VectorLoop {
   size_t loop = 0;
-  int64_t length = 0;  // cut to that; 0: whole
+  int64_t length = 0;  // split to this length; 0: not split
 };
 std::optional<VectorLoop> ChooseVectorLoop(std::span<const LoopView> loops,
                                            int iter, int64_t panel_width,
                                            int64_t vector_lanes);
 
-// How many outer loops it takes to have `jobs` iterations that may run in
-// parallel; as many as there are where that is not enough.
+// How many outer loops have `jobs` iterations together and may run in parallel;
+// all such loops if they have fewer.
 size_t CountParallelLoops(std::span<const LoopView> loops, int64_t jobs);
 
-// The first loop of the register tile, those inside the innermost reduce loop;
-// nullopt: it has too many statements.
+// The index of the first loop of the register tile, which is inside the
+// innermost reduce loop; nullopt if the tile has too many statements.
 std::optional<size_t> FindRegisterTile(std::span<const LoopView> loops,
                                        int64_t vector_lanes);
-// The same of a block whose innermost loops, not among `loops`, become an
-// instruction: as many loops as may be unrolled.
+// The same for a block whose innermost loops, not in `loops`, become an
+// instruction: takes as many loops as may be unrolled.
 size_t FindInstructionTile(std::span<const LoopView> loops);
 
-// Where the initialisation goes: in front of the outermost reduce loop of more
-// than one iteration. A loop of one leaves it next to the inner reduction,
-// where it becomes the accumulators' first value. An instruction, of the `own`
-// innermost loops, does not initialise: outside of these the innermost reduce
-// loop of one iteration will do. nullopt: it stays in the block.
+// The loop to put the initialisation in front of: the outermost reduce loop of
+// more than one iteration. Loops of one iteration are skipped, so that the init
+// stays next to the inner reduction and becomes the accumulators' first value.
+// An instruction, which replaces the `own` innermost loops, cannot initialise,
+// so there the innermost reduce loop of one iteration is used if there is no
+// other. nullopt: the init stays in the block.
 std::optional<size_t> FindFirstReduceLoop(std::span<const LoopView> loops,
                                           size_t own);
 

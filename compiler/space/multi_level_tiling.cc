@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "base/status_macros.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
@@ -15,15 +16,15 @@ using schedule::LoopRv;
 using schedule::Schedule;
 
 constexpr int kMaxInnermostFactor = 64;
-// Of reduce loops: accumulators stay in registers all the while.
+// Larger for reduce loops: accumulators stay in registers across them.
 constexpr int kMaxReduceFactor = 2048;
-// With fewer uses of each of its numbers a product is bound by reading them.
+// With less reuse per element, a product is memory-bound.
 constexpr int64_t kManyUses = 32;
-// From this length on an incomplete last tile of rows costs next to nothing.
+// From this extent on, an incomplete last tile of rows costs very little.
 constexpr int64_t kManyRows = 1024;
 
-// Rows of a length like 2048, which no tile divides that fills the registers
-// beside three or four vectors (6 or 7 rows, or twice as many).
+// Whether no tile of rows divides the extent, such as 2048, and also fills the
+// registers with three or four vectors per row (6 or 7 rows or twice as many).
 bool WantsRowTails(int64_t extent) {
   return extent >= kManyRows && extent % 6 != 0 && extent % 7 != 0;
 }
@@ -43,7 +44,7 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block) {
   for (size_t i = 0; i < loops.size(); ++i) {
     const LoopRv loop = loops[i];
     const bool reduces = views[i].sums;
-    const bool is_last = views[i].Moves(last_spatial);  // in vectors
+    const bool is_last = views[i].Moves(last_spatial);  // vectorised
     const int levels = Tiles::Levels(reduces);
     const bool tails = !reduces && !is_last && WantsRowTails(views[i].extent);
     std::vector<schedule::ExprRv> factors;
@@ -68,7 +69,7 @@ absl::StatusOr<bool> HasFusibleConsumer(Schedule schedule, BlockRv block) {
   return consumer.has_value();
 }
 
-// A copy of the operand, packed for the tile, under the outer reduce loops.
+// Packs a copy of the operand for the tile, under the outer reduce loops.
 absl::Status PackOperand(Schedule& schedule, BlockRv block, int operand,
                          const Tiles& tiles) {
   TF_ASSIGN_OR_RETURN(BlockRv copy,
@@ -78,8 +79,8 @@ absl::Status PackOperand(Schedule& schedule, BlockRv block, int operand,
   return schedule.Annotate(copy, kPack, ir::Attr(1));
 }
 
-// Whether the operand, of 16-bit floats, is multiplied in float32 so often that
-// widening it in every register tile costs more than reading twice the bytes.
+// Whether the operand has 16-bit floats, used in float32 so often that widening
+// in every register tile costs more than reading twice the bytes.
 bool IsWorthWidening(const ir::BlockNode& block, int operand) {
   const ir::BufferRegion& read = block.reads[static_cast<size_t>(operand)];
   const ir::DataType dtype = read.buffer->dtype;
@@ -98,7 +99,7 @@ bool IsWorthWidening(const ir::BlockNode& block, int operand) {
   return loads == widened && UsesOfRead(block, operand) >= kManyUses;
 }
 
-// A copy of the operand that is made ahead of time, at the root.
+// Makes a copy of the operand, at the root, that is computed ahead of time.
 absl::Status PrepackOperand(Schedule& schedule, BlockRv block, int operand) {
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   TF_ASSIGN_OR_RETURN(BlockRv copy,
@@ -110,30 +111,29 @@ absl::Status PrepackOperand(Schedule& schedule, BlockRv block, int operand) {
   return schedule.Annotate(copy, ir::kPrepack, ir::Attr(1));
 }
 
-// The operands that are packed: one under the outer reduce loops, or not; -1:
-// none may. Those ahead of time always.
+// `operand`, if not -1, may be packed under the outer reduce loops; those in
+// `ahead` are always packed ahead of time.
 struct Packing {
   int operand = -1;
   std::vector<int> ahead;
 };
 Packing FindPacking(const ir::PrimFunc& function, const ir::BlockNode& block) {
   Packing packing{OperandToPack(block), OperandsToPrepack(function, block)};
-  if (std::find(packing.ahead.begin(), packing.ahead.end(), packing.operand) !=
-      packing.ahead.end()) {
+  if (absl::c_linear_search(packing.ahead, packing.operand)) {
     packing.operand = -1;
   }
   return packing;
 }
 
-// The ways to tile the block. `fuse`: what follows comes along; `in_place`: the
-// result goes where the program says alone, since a tile of it may have gaps.
+// All alternatives to tile the block. `fuse`: fuse the consumer; `in_place`:
+// write the result only to its final place, since a tile of it may have gaps.
 Alternatives TileInEveryWay(const RuleContext& context,
                             const Schedule& schedule, const std::string& name,
                             const Packing& packing, bool fuse, bool in_place) {
   std::vector<Schedule> results;
   for (const bool pack : {true, false}) {
     if (pack && packing.operand < 0) continue;
-    // -1: the result goes where the program says.
+    // -1: the result is written to its final place.
     for (const int write_level : {1, 0, -1}) {
       Schedule attempt = schedule;
       TF_ASSIGN_OR_RETURN(BlockRv tiled,
@@ -202,12 +202,12 @@ absl::Status Tiles::Reorder(Schedule& schedule,
 }
 
 // Tiles a block that reuses data as S S R S R S: two outer levels of every
-// spatial loop, the outer reduce loops, a third spatial level, the inner
-// reduce loops, and the register tile. The ways to go on differ in where the
-// result is written (a fused elementwise consumer or a write cache, after the
-// second spatial level or the first) and in whether an operand is packed under
-// the outer reduce loops (Ansor, OSDI 2020; packing as in GotoBLAS, 2008).
-// Operands that may be packed ahead of time always are.
+// spatial loop, the outer reduce loops, a third spatial level, the inner reduce
+// loops, and the register tile. The alternatives differ in where the result is
+// written (a fused elementwise consumer or a write cache, after the first or
+// second spatial level) and in whether an operand is packed under the outer
+// reduce loops (Ansor, OSDI 2020; packing as in GotoBLAS, 2008). Operands that
+// may be packed ahead of time always are.
 Alternatives MultiLevelTiling(const RuleContext& context,
                               schedule::Schedule schedule,
                               const std::string& name) {
@@ -217,7 +217,7 @@ Alternatives MultiLevelTiling(const RuleContext& context,
 
   const Packing packing =
       FindPacking(*schedule.module().Find(context.function), *node);
-  // Where a consumer cannot follow tile by tile it stays behind.
+  // If a consumer cannot be fused tile by tile, it is not fused at all.
   for (const bool fuse : {true, false}) {
     TF_ASSIGN_OR_RETURN(std::vector<Schedule> results,
                         TileInEveryWay(context, schedule, name, packing, fuse,
@@ -243,8 +243,8 @@ absl::StatusOr<std::vector<schedule::ExprRv>> SampleTiles(
     int max_innermost_factor, bool reduces) {
   TF_ASSIGN_OR_RETURN(ir::ForPtr node, schedule.Get(loop));
   const int64_t extent = ir::AsInt(node->extent).value_or(1);
-  // A tile from 4 to 64 must divide the extent, or tails are worth it; of a few
-  // rows, as where an image has 7, some part of them.
+  // Sample perfect tiles if a tile from 4 to 64 divides the extent; for short
+  // extents, such as an image of 7 rows, if any proper part does.
   const bool few = extent <= 16;
   const int64_t least = few ? 2 : 4;
   const int64_t most =

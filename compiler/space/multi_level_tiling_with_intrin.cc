@@ -22,34 +22,37 @@ using schedule::Schedule;
 using schedule::TensorIntrin;
 
 constexpr int kMaxInnermostFactor = 32;
-// Groups of a reduction that one register tile sums without a store: operands
-// this narrow fit the caches for long.
+// The maximum number of groups that one register tile sums without a store.
+// Operands are so narrow that long reductions still fit the caches.
 constexpr int kMaxReduceFactor = 1024;
-// Packing an operand costs about as much as this many products of each of its
-// numbers without the instruction.
+// Packing an operand costs about as much as this many products of each element
+// without the instruction.
 constexpr int64_t kFewUses = 8;
-// A matrix unit is some eight times as fast as dot products: worth having where
-// zeros at most double the work.
+// Dot products on 128-bit vectors are used by schedules written by hand only:
+// tiles and padding were measured with wider vectors.
+constexpr int64_t kLeastLanes = 8;
+// A matrix unit is about eight times as fast as dot-product instructions, so it
+// is worthwhile if padding at most doubles the work.
 constexpr double kMostPaddedWork = 2;
 
-// A block that sums products of narrow numbers as a dot product of registers or
-// a matrix unit does, and the intrinsic for it.
+// An intrinsic (dot product or matrix unit) and the variables of a block that
+// computes the same sum of products of narrow numbers.
 struct Match {
   const TensorIntrin* intrin = nullptr;
-  const ir::VarNode* row = nullptr;    // of a matrix unit's tile; else null
+  const ir::VarNode* row = nullptr;    // of a matrix unit's tile, or null
   const ir::VarNode* lane = nullptr;   // output elements of one register
   const ir::VarNode* group = nullptr;  // reduced within an element
-  int packed = 0;                      // index into reads: the operand of lanes
+  int packed = 0;                      // the read indexed by lanes
   int64_t rows = 0, lanes = 0, group_size = 0;
 };
 
-// The buffer and indices of `T.cast(load, dtype)`.
+// The load in `T.cast(load, dtype)`; null if it is something else.
 const ir::LoadNode* CastLoad(const ir::Expr& e) {
   const auto* cast = As<ir::CastNode>(e);
   return cast == nullptr ? nullptr : As<ir::LoadNode>(cast->value);
 }
 
-// How often the variable occurs, counting a bare index only where it is alone.
+// Whether the variable occurs exactly once, as an index by itself.
 bool IsAloneOnce(const std::vector<ir::Expr>& indices, const ir::VarNode* var) {
   int alone = 0, used = 0;
   for (const ir::Expr& index : indices) {
@@ -61,9 +64,8 @@ bool IsAloneOnce(const std::vector<ir::Expr>& indices, const ir::VarNode* var) {
 
 bool UsesVarAnywhere(const std::vector<ir::Expr>& indices,
                      const ir::VarNode* var) {
-  return std::any_of(
-      indices.begin(), indices.end(),
-      [&](const ir::Expr& index) { return ir::UsesVar(index, var); });
+  return std::ranges::any_of(
+      indices, [&](const ir::Expr& index) { return ir::UsesVar(index, var); });
 }
 
 const ir::IterVar* FindIter(const ir::BlockNode& block, const ir::Expr& var,
@@ -77,20 +79,19 @@ const ir::IterVar* FindIter(const ir::BlockNode& block, const ir::Expr& var,
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 bool TargetHas(const target::Target& target, const TensorIntrin& intrin) {
-  return std::any_of(intrin.extensions.begin(), intrin.extensions.end(),
-                     [&](const std::string& name) { return target.Has(name); });
+  return intrin.capability && target.Has(*intrin.capability);
 }
 
-// Of the intrinsics of the form C[lane] += A[k] * B[lane, k] the widest that
-// the target has and that divides the block's extents; with `pad`, of those
-// that fit into the extents, the one that takes the fewest instructions.
+// Chooses an intrinsic C[lane] += A[k] * B[lane, k] that the target has: the
+// widest one that divides the block's extents; with `pad`, among those that are
+// no larger than the extents, the one that needs the fewest instructions.
 void ChooseIntrin(const target::Target& target, const ir::LoadNode& a,
                   const ir::LoadNode& b, ir::DataType sum, int64_t lane_extent,
                   int64_t group_extent, bool pad, Match* match) {
   int64_t fewest = INT64_MAX;
   for (const TensorIntrin& intrin : schedule::TensorIntrins()) {
     const auto shape = schedule::ShapeOf(intrin);
-    if (!shape || shape->is_tile() || intrin.extensions.empty() ||
+    if (!shape || shape->is_tile() || shape->lanes < kLeastLanes ||
         shape->a != a.dtype || shape->b != b.dtype || shape->sum != sum) {
       continue;
     }
@@ -111,8 +112,8 @@ void ChooseIntrin(const target::Target& target, const ir::LoadNode& a,
   }
 }
 
-// Whether tiles of so many rows, lanes and numbers of a group divide the
-// extents; with `pad`, whether they have no more than as much to do again.
+// Whether these tile sizes (rows, lanes, group) divide the extents; with `pad`,
+// whether padding to them at most doubles the work.
 bool TilesFit(const int64_t (&extents)[3], const int64_t (&tile)[3], bool pad) {
   double work = 1;
   bool divide = true;
@@ -124,9 +125,9 @@ bool TilesFit(const int64_t (&extents)[3], const int64_t (&tile)[3], bool pad) {
   return pad ? work <= kMostPaddedWork : divide;
 }
 
-// An intrinsic of the form C[row, lane] += A[row, k] * B[k // g, lane, k % g],
-// where the target has one that fits the block's extents; else leaves the match
-// as it is.
+// Chooses an intrinsic C[row, lane] += A[row, k] * B[k // g, lane, k % g] that
+// the target has and that fits the block's extents; leaves the match unchanged
+// if there is none.
 void ChooseTile(const target::Target& target, const ir::BlockNode& block,
                 const ir::LoadNode& a, const ir::LoadNode& b,
                 const ir::StoreNode& store, const ir::IterVar& lane,
@@ -159,8 +160,6 @@ void ChooseTile(const target::Target& target, const ir::BlockNode& block,
 
 std::optional<Match> FindMatch(const ir::BlockNode& block,
                                const target::Target& target, bool pad) {
-  // Lowering knows the dot products of x86 alone.
-  if (target.kind != "x86-64") return std::nullopt;
   const auto* store = As<ir::StoreNode>(block.body);
   if (store == nullptr || store->indices.empty() || !HasDataReuse(block)) {
     return std::nullopt;
@@ -179,7 +178,7 @@ std::optional<Match> FindMatch(const ir::BlockNode& block,
       a->buffer == b->buffer) {
     return std::nullopt;
   }
-  // Side by side in the output, and in the left operand.
+  // The lanes must be contiguous in the output; k must be in the left operand.
   const ir::IterVar* lane =
       FindIter(block, ir::LastIndex(store->indices), ir::IterType::kSpatial);
   const ir::IterVar* group =
@@ -205,15 +204,15 @@ std::optional<Match> FindMatch(const ir::BlockNode& block,
   return match;
 }
 
-// S S R S R S as in multi_level_tiling, of registers and groups; then the loops
-// of the intrinsic itself. The lane's loops stand last in their levels.
+// S S R S R S as in multi_level_tiling, on registers and groups, then the loops
+// of the intrinsic. The lane's loops are the last ones in their levels.
 absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block,
                                 const Match& match) {
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   std::vector<LoopRv> loops;
   TF_ASSIGN_OR_RETURN(const std::vector<LoopView> views,
                       ViewLoops(schedule, block, &loops));
-  // The loops to tile and the intrinsic's own.
+  // The loops to tile, and those of the intrinsic.
   std::vector<std::pair<LoopRv, bool>> outer;  // whether it reduces
   std::optional<LoopRv> rows, lanes_outer, lanes, group;
   for (size_t i = 0; i < loops.size(); ++i) {
@@ -252,7 +251,7 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block,
   Tiles tiles;
   for (const auto& [loop, reduces] : outer) {
     const int levels = Tiles::Levels(reduces);
-    // Whole registers: panels of the packed operand have no tails.
+    // Perfect tiles: panels of the packed operand have no tails.
     const bool whole = loop.id == lanes_outer->id || reduces;
     TF_ASSIGN_OR_RETURN(
         std::vector<schedule::ExprRv> factors,
@@ -269,8 +268,8 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block,
   return tiles;
 }
 
-// Whether the block is one that pad_einsum makes of an operand: a buffer as it
-// is, and zeros behind it.
+// Whether pad_einsum made the block from an operand: a copy of a buffer with
+// zeros behind it.
 bool IsZeroPadding(const ir::BlockNode& block) {
   const auto* store = As<ir::StoreNode>(block.body);
   const auto* choice =
@@ -291,7 +290,7 @@ bool IsZeroPadding(const ir::BlockNode& block) {
 // Where the operand is copied into the intrinsic's layout.
 enum class PackAt { kAheadOfTime, kBeforeTheNest, kUnderReduceLoops };
 
-// The block that copies the operand: the one that pads it already does.
+// The block that copies the operand; a block that pads it is such a copy.
 absl::StatusOr<BlockRv> CopyOf(Schedule& schedule, BlockRv block, int operand) {
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   const ir::Buffer& buffer = node->reads[static_cast<size_t>(operand)].buffer;
@@ -306,7 +305,7 @@ absl::StatusOr<BlockRv> CopyOf(Schedule& schedule, BlockRv block, int operand) {
   return schedule.CacheRead(block, operand, "global");
 }
 
-// A postproc gives the copy its layout.
+// Makes the copy; a postproc chooses its layout.
 absl::Status PackOperand(Schedule& schedule, BlockRv block, int operand,
                          const Tiles& tiles, PackAt at) {
   TF_ASSIGN_OR_RETURN(BlockRv copy, CopyOf(schedule, block, operand));
@@ -318,8 +317,8 @@ absl::Status PackOperand(Schedule& schedule, BlockRv block, int operand,
       copy, at == PackAt::kAheadOfTime ? ir::kPrepack : kPack, ir::Attr(1));
 }
 
-// Each tile of the result side by side: "lambda i0, i1: (i0 // 16, i1 // 16,
-// i0 % 16, i1 % 16)" for tiles of 16 x 16.
+// A layout in which each tile of the result is contiguous: "lambda i0, i1: (i0
+// // 16, i1 // 16, i0 % 16, i1 % 16)" for tiles of 16 x 16.
 std::string TileMap(int ndim, const Match& match) {
   std::string args, leading;
   for (int i = 0; i < ndim; ++i) {
@@ -331,7 +330,7 @@ std::string TileMap(int ndim, const Match& match) {
       ndim - 2, ndim - 1, match.rows, match.lanes);
 }
 
-// The result in a tile of its own: of a consumer that is fused, or copied out.
+// Puts the result into a tile, read by a fused consumer or by a copy.
 absl::StatusOr<bool> PlaceResult(Schedule& schedule, BlockRv block,
                                  const Match& match,
                                  const std::vector<LoopRv>& level) {
@@ -356,8 +355,8 @@ absl::StatusOr<bool> PlaceResult(Schedule& schedule, BlockRv block,
       .ok();
 }
 
-// Whole registers, groups and tiles: copies that zeros fill up. What only
-// copies the result back is put into what reads it.
+// Pads operands and result to whole registers, groups and tiles. A block that
+// only copies the result back is inlined into its consumer.
 absl::Status PadBlock(Schedule& schedule, BlockRv block, const Match& match) {
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   std::vector<int64_t> padding;
@@ -378,8 +377,8 @@ absl::Status PadBlock(Schedule& schedule, BlockRv block, const Match& match) {
   return absl::OkStatus();
 }
 
-// Whether the operand, or what its padded copy reads, may be laid out ahead of
-// time.
+// Whether the operand, or the source of its padded copy, may be laid out ahead
+// of time.
 absl::StatusOr<bool> IsConstant(const std::string& function, Schedule schedule,
                                 BlockRv block, int operand) {
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
@@ -400,15 +399,14 @@ absl::StatusOr<bool> IsConstant(const std::string& function, Schedule schedule,
 
 }  // namespace
 
-// Tiles a sum of products of narrow numbers around a dot-product instruction or
-// that of a matrix unit: multi_level_tiling of registers and groups instead of
-// elements, the operand of the lanes always packed, a group after the other:
-// ahead of time where it is a constant, else under the outer reduce loops or
-// all of it before the nest. The instruction is several times as fast as
-// multiply and add, so the block is left to multi_level_tiling only where there
-// is too little to do to make up for packing in the call. Where registers,
-// groups or tiles have tails, the operands and the result are copies that zeros
-// fill up.
+// Tiles a sum of products of narrow numbers around a dot-product or matrix-unit
+// instruction: as multi_level_tiling, but on registers and groups instead of
+// elements. The operand indexed by lanes is always packed by groups: ahead of
+// time if it is constant, else under the outer reduce loops or as a whole
+// before the nest. The instruction is several times as fast as multiply and
+// add, so plain multi_level_tiling is an alternative only if too little reuse
+// may not pay for packing in the call. If registers, groups or tiles would have
+// tails, the operands and the result are zero-padded copies.
 Alternatives MultiLevelTilingWithIntrin(const RuleContext& context,
                                         schedule::Schedule schedule,
                                         const std::string& name) {
@@ -416,7 +414,7 @@ Alternatives MultiLevelTilingWithIntrin(const RuleContext& context,
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   const Schedule plain = schedule;
   std::optional<Match> match = FindMatch(*node, context.target, /*pad=*/false);
-  // Whole registers need no padding, but may be far from whole tiles.
+  // If whole registers fit without padding, whole tiles may still need it.
   if (!match || match->row == nullptr) {
     const std::optional<Match> padded =
         FindMatch(*node, context.target, /*pad=*/true);
@@ -440,7 +438,7 @@ Alternatives MultiLevelTilingWithIntrin(const RuleContext& context,
                : std::vector{PackAt::kBeforeTheNest, PackAt::kUnderReduceLoops};
   std::vector<Schedule> results;
   for (const PackAt place : places) {
-    // -1: the result goes where the program says.
+    // -1: the result is written to its final place.
     for (const int write_level : {1, 0, -1}) {
       Schedule attempt = schedule;
       TF_ASSIGN_OR_RETURN(BlockRv tiled,
@@ -449,7 +447,7 @@ Alternatives MultiLevelTilingWithIntrin(const RuleContext& context,
         Schedule look = attempt;
         TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> consumer,
                             FusibleConsumer(look, tiled));
-        // A matrix unit's sums lie side by side, as no parameter does.
+        // A matrix unit needs contiguous tiles of sums; no parameter has them.
         if (consumer || match->row != nullptr) continue;
       }
       const absl::StatusOr<Tiles> tiles = TileLoops(attempt, tiled, *match);

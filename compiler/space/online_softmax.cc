@@ -1,7 +1,7 @@
-#include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "base/status_macros.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
@@ -14,24 +14,24 @@ using schedule::BlockRv;
 using schedule::LoopRv;
 using schedule::Schedule;
 
-// Partial results are this many vectors side by side, so that additions need
-// not wait for each other; a chunk has this many of those, so that the joining,
-// an exponential for each partial result, is a small part of the work.
+// The number of vectors of partial results, so that additions are independent
+// of each other. A chunk has kRowsOfLanes such groups, so that combining
+// partial results, with one exponential for each, is a small part of the work.
 constexpr int64_t kVectors = 4;
 constexpr int64_t kRowsOfLanes = 16;
-// Shorter rows stay in the first cache from one pass to the next.
+// Shorter rows stay in the L1 cache from one pass to the next.
 constexpr int64_t kMinRowBytes = 16 << 10;
 
-// Whether passes over the terms come from memory: rows beyond the first cache,
-// of an array that with the result beside it is beyond the last one.
+// Whether passes over the terms read from memory: rows exceed the L1 cache, and
+// the input and the result together exceed the last-level cache.
 bool ComesFromMemory(const ir::BlockNode& sum, const target::Target& target) {
   const int64_t row = 4 * ProductOf(sum, ir::IterType::kReduce);
   const int64_t rows = ProductOf(sum, ir::IterType::kSpatial);
   return row >= kMinRowBytes && 2 * row * rows > target.caches.l3_bytes;
 }
 
-// The exponentials, where a block of their own makes them, are computed where
-// they are read: twice, but neither written nor read.
+// If a block of its own computes the exponentials, inlines it: they are
+// computed twice, but neither written nor read.
 absl::Status InlineTerms(Schedule& schedule, BlockRv sum) {
   TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> producers,
                       schedule.GetProducers(sum));
@@ -44,7 +44,7 @@ absl::Status InlineTerms(Schedule& schedule, BlockRv sum) {
   return absl::OkStatus();
 }
 
-// Blocks that read what `producers` make, `producers` left out, in the order
+// Blocks that read results of `producers` and are not among them, in the order
 // in which they are found.
 absl::StatusOr<std::vector<BlockRv>> Readers(
     Schedule& schedule, const std::vector<BlockRv>& producers) {
@@ -59,9 +59,7 @@ absl::StatusOr<std::vector<BlockRv>> Readers(
                         schedule.GetConsumers(producer));
     for (const BlockRv reader : readers) {
       TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(reader));
-      if (std::find(known.begin(), known.end(), node.get()) != known.end()) {
-        continue;
-      }
+      if (absl::c_linear_search(known, node.get())) continue;
       known.push_back(node.get());
       result.push_back(reader);
     }
@@ -87,14 +85,14 @@ absl::StatusOr<Schedule> Online(const RuleContext& context, Schedule schedule,
   TF_RETURN_IF_ERROR(schedule.ReverseComputeAt(parts[1], loops[chunks],
                                                /*preserve_unit_loops=*/true));
   if (chunks == 0) return schedule;
-  // The rest of a row where its parts are: the largest, the sum, and what
-  // reads them.
+  // Moves the other blocks of a row to its partial results: the maximum, the
+  // sum, and their readers.
   const LoopRv row = loops[chunks - 1];
   TF_ASSIGN_OR_RETURN(std::vector<BlockRv> found, Readers(schedule, parts));
   std::vector<BlockRv> all = parts;
   while (!found.empty()) {
     for (const BlockRv reader : found) {
-      // Refused, it stays where it is.
+      // If this is refused, the reader is not moved.
       schedule.ReverseComputeAt(reader, row, /*preserve_unit_loops=*/true)
           .IgnoreError();
     }
@@ -106,10 +104,10 @@ absl::StatusOr<Schedule> Online(const RuleContext& context, Schedule schedule,
 
 }  // namespace
 
-// Softmax, and sums of exponentials like it, in one pass over the exponents as
-// a second way, where a pass comes from memory. The exponentials are computed
-// a second time where the program keeps them, which costs less than to write
-// them and to read them again (Dukhan and Ablavatski, 2020).
+// A second alternative for softmax and similar sums of exponentials if a pass
+// reads from memory: one pass over the exponents. If the program stores the
+// exponentials, they are computed a second time, which costs less than writing
+// and reading them (Dukhan and Ablavatski, 2020).
 //
 //   for i:
 //     for k_0:                      a chunk

@@ -125,7 +125,7 @@ Panels PanelsAheadOfTime(std::span<const int64_t> shape,
       panels.dims.push_back({static_cast<int>(d)});
     }
   }
-  std::stable_sort(reduced.begin(), reduced.end(), [&](int a, int b) {
+  std::ranges::stable_sort(reduced, [&](int a, int b) {
     return indices[static_cast<size_t>(a)].last_iter <
            indices[static_cast<size_t>(b)].last_iter;
   });

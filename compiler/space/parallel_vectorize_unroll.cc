@@ -4,10 +4,9 @@
 
 namespace tilefarm::space {
 
-// Writes on the root what the postproc of the same name is to do: how many
-// parallel jobs a core at most, how far to unroll beyond the register tile,
-// and, where outputs are too large for the caches, whether they are written
-// around them.
+// Annotates the root for the postproc of the same name: the maximum number of
+// parallel jobs per core, the unroll limit beyond the register tile, and, if
+// outputs are too large for the caches, whether to use streaming stores.
 Alternatives ParallelVectorizeUnroll(const RuleContext& context,
                                      schedule::Schedule schedule,
                                      const std::string&) {
@@ -29,7 +28,7 @@ Alternatives ParallelVectorizeUnroll(const RuleContext& context,
       schedule.SampleCategorical({0, 16, 64}, {0.5, 0.25, 0.25}));
   TF_RETURN_IF_ERROR(schedule.Annotate(root, kUnrollExplicit, steps));
   const ir::PrimFuncPtr function = schedule.module().Find(context.function);
-  if (context.target.kind == "x86-64" &&
+  if (context.target.Has(target::Capability::kStreamingStores) &&
       !StreamedBlocks(*function, context.target.caches.l2_bytes).empty()) {
     TF_ASSIGN_OR_RETURN(schedule::ExprRv streams,
                         schedule.SampleCategorical({0, 1}, {0.5, 0.5}));

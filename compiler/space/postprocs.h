@@ -1,16 +1,16 @@
-// Postprocs: what finishes a candidate once its decisions are known. They
-// append to the trace after `enter_postproc()`, so that a complete trace
-// replays without them. In order:
+// Postprocs complete a candidate once its decisions are known. They append to
+// the trace after `enter_postproc()`, so that a complete trace replays without
+// them. In order:
 //
-//   rewrite_tensorize (layout)  the operands and registers of an intrinsic
+//   rewrite_tensorize (layout)  layouts for an intrinsic, its register tile
 //   rewrite_packing     panels as wide as the register tile
 //   rewrite_parallel_vectorize_unroll
-//   rewrite_prefetch    the next rows of large operands, while tiles run
+//   rewrite_prefetch    prefetches the next rows of large operands
 //   rewrite_reductions  initialisation before the first reduce loop
-//   rewrite_streaming   outputs around the caches
-//   rewrite_tensorize   the intrinsic itself, in place of the loops
+//   rewrite_streaming   streaming stores for outputs
+//   rewrite_tensorize   replaces the loops by the intrinsic
 //
-// Each does what is legal and leaves the rest: "does not apply" is no error.
+// Each applies what is legal: a step that does not apply is no error.
 #ifndef TILEFARM_COMPILER_SPACE_POSTPROCS_H_
 #define TILEFARM_COMPILER_SPACE_POSTPROCS_H_
 
@@ -26,55 +26,51 @@
 
 namespace tilefarm::space {
 
-// The loops around the block, for the rules of loop_rules.h; `rvs`: the loops
-// themselves.
+using Postproc = absl::Status(schedule::Schedule& schedule,
+                              const std::string& function);
+
+// The loops around the block, for the rules of loop_rules.h; `rvs` are their
+// trace variables.
 absl::StatusOr<std::vector<LoopView>> ViewLoops(
     schedule::Schedule& schedule, schedule::BlockRv block,
     std::vector<schedule::LoopRv>* rvs);
 
-// The same for the block of that name, without a trace.
+// The same for the block of this name, without recording calls.
 absl::StatusOr<std::vector<LoopView>> LoopsAround(schedule::Schedule schedule,
                                                   const std::string& function,
                                                   const ir::BlockNode& block);
 
-// The dimension of `buffer` whose whole index `var` is where the block reads
-// it; -1: none.
+// The dimension of `buffer` that the block indexes with just `var` when it
+// reads; -1: there is none.
 int DimIndexedBy(const ir::BlockNode& reader, const ir::BufferNode* buffer,
                  const ir::VarNode* var);
 
-// The block that reads `buffer`, the first in program order; null: none does.
+// The first block in program order that reads `buffer`; null if none does.
 ir::BlockPtr FindReader(const ir::PrimFunc& function,
                         const ir::BufferNode* buffer);
 
-// rewrite_packing for what is packed ahead of time.
+// rewrite_packing for buffers that are packed ahead of time.
 absl::Status RewritePrepacking(schedule::Schedule& schedule,
                                const std::string& function,
                                const ir::BlockNode& copy);
-// The innermost loops of a block that an intrinsic is to take the place of; 0
-// where none is.
+// The number of innermost loops of a block that its intrinsic replaces; 0 if
+// the block has no intrinsic.
 size_t IntrinsicLoops(const ir::BlockNode& block);
-// Whether each block that is to be tensorized is alone in the loops that its
-// intrinsic takes the place of, and has no producer inlined.
+// Whether each block to be tensorized is alone in the loops that its intrinsic
+// replaces and has no producer inlined.
 bool IntrinsicsFit(schedule::Schedule schedule);
-// For blocks that are to be tensorized: lays their packed operand out as the
-// intrinsic reads it, and unrolls the register tile.
-absl::Status RewriteTensorizeLayout(schedule::Schedule& schedule,
-                                    const std::string& function);
-// FailedPrecondition where a block that is to be tensorized cannot be.
-absl::Status RewriteTensorize(schedule::Schedule& schedule,
-                              const std::string& function);
-absl::Status RewritePacking(schedule::Schedule& schedule,
-                            const std::string& function);
+// For blocks to be tensorized: gives their packed operand the layout that the
+// intrinsic reads, and unrolls the register tile.
+Postproc RewriteTensorizeLayout;
+// FailedPrecondition if a block to be tensorized cannot be.
+Postproc RewriteTensorize;
+Postproc RewritePacking, RewriteReductions, RewriteStreaming;
 absl::Status RewriteParallelVectorizeUnroll(schedule::Schedule& schedule,
                                             const std::string& function,
                                             const target::Target& target);
 absl::Status RewritePrefetch(schedule::Schedule& schedule,
                              const std::string& function,
                              const target::Target& target);
-absl::Status RewriteReductions(schedule::Schedule& schedule,
-                               const std::string& function);
-absl::Status RewriteStreaming(schedule::Schedule& schedule,
-                              const std::string& function);
 
 }  // namespace tilefarm::space
 

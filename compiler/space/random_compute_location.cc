@@ -18,8 +18,8 @@ int CountBlocks(const ir::Stmt& stmt) {
 
 }  // namespace
 
-// Lets a producer that was neither inlined nor tiled move below its consumer:
-// padding next to the tile that reads it, partial results next to their sum.
+// Lets a producer that was neither inlined nor tiled move below its consumer,
+// such as padding to the tile that reads it, or partial results to their sum.
 Alternatives RandomComputeLocation(const RuleContext& context,
                                    schedule::Schedule schedule,
                                    const std::string& name) {
@@ -35,7 +35,7 @@ Alternatives RandomComputeLocation(const RuleContext& context,
                node->writes[0].buffer.get())) {
     return std::vector{std::move(schedule)};
   }
-  // Only whole nests of their own move.
+  // Moves only blocks that are alone in their nest.
   TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> loops,
                       attempt.GetLoops(block));
   TF_ASSIGN_OR_RETURN(std::vector<schedule::BlockRv> consumers,
@@ -47,8 +47,8 @@ Alternatives RandomComputeLocation(const RuleContext& context,
   if (CountBlocks(outer->body) > 1) return std::vector{std::move(schedule)};
   schedule::Schedule moved = schedule;
   TF_ASSIGN_OR_RETURN(block, moved.GetBlock(name, context.function));
-  // At the root: the one decision that every candidate allows; the others are
-  // drawn when the sketch is sampled.
+  // The root is legal in every candidate; other locations are drawn when the
+  // sketch is sampled.
   auto location = moved.SampleComputeLocation(block, -1);
   if (!location.ok() ||
       !moved.ComputeAt(block, *location, /*preserve_unit_loops=*/true).ok()) {

@@ -35,7 +35,7 @@ int DimIndexedBy(const ir::BlockNode& reader, const ir::BufferNode* buffer,
 
 namespace {
 
-// Panels as wide as the innermost loop around the reader.
+// Panels that are as wide as the innermost loop around the reader.
 absl::StatusOr<Panels> FindPanels(const schedule::Schedule& schedule,
                                   const std::string& function,
                                   const ir::BlockNode& reader,
@@ -49,8 +49,8 @@ absl::StatusOr<Panels> FindPanels(const schedule::Schedule& schedule,
                   loops.back().extent);
 }
 
-// The innermost loop of the copy, cut where panels end, so that it writes one
-// panel with unit steps.
+// Splits the innermost loop of the copy at panels, so that it writes one panel
+// with unit stride.
 absl::Status SplitAtPanels(schedule::Schedule& schedule,
                            schedule::BlockRv block, int64_t width) {
   TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> loops,
@@ -64,8 +64,8 @@ absl::Status SplitAtPanels(schedule::Schedule& schedule,
 }  // namespace
 
 // Lays a packed copy out in panels: the dimension that the register tile walks
-// becomes panel number and place in the panel, and the reduction runs along a
-// panel with unit steps of its width.
+// is split into panel number and position in the panel, and the reduction runs
+// along a panel with a stride of its width.
 absl::Status RewritePacking(schedule::Schedule& schedule,
                             const std::string& function) {
   const ir::PrimFuncPtr program = schedule.module().Find(function);
@@ -83,8 +83,7 @@ absl::Status RewritePacking(schedule::Schedule& schedule,
     TF_ASSIGN_OR_RETURN(const Panels panels,
                         FindPanels(schedule, function, *reader, *buffer));
     if (panels.empty()) continue;
-    // Not every map is legal for every buffer; without it the copy keeps its
-    // row-major order.
+    // If the map is illegal here, the copy keeps its row-major order.
     schedule::Schedule attempt = schedule;
     if (attempt
             .TransformLayout(block, /*read=*/false, 0,

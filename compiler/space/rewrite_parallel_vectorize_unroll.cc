@@ -16,8 +16,8 @@ using schedule::BlockRv;
 using schedule::LoopRv;
 using schedule::Schedule;
 
-// Fuses as many outer loops as it takes to have `jobs` iterations, and runs
-// them in parallel; fewer where that is not legal.
+// Fuses enough outer loops for `jobs` iterations and runs them in parallel;
+// uses fewer loops if that is illegal.
 absl::Status ParallelizeOuter(Schedule& schedule, BlockRv block, int64_t jobs) {
   std::vector<LoopRv> rvs;
   TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
@@ -30,13 +30,13 @@ absl::Status ParallelizeOuter(Schedule& schedule, BlockRv block, int64_t jobs) {
     schedule = std::move(attempt);
     return absl::OkStatus();
   }
-  // One step needs no copy: where it is refused nothing changes.
+  // A single step needs no copy: an error leaves the schedule unchanged.
   if (count == 1) schedule.Parallel(rvs[0]).IgnoreError();
   return absl::OkStatus();
 }
 
-// The variable that walks the last dimension of what the block writes with step
-// one, and the width of its panels.
+// The variable that walks the last dimension of the block's output with unit
+// stride, and the width of its panels.
 struct UnitStride {
   int iter = -1;
   int64_t panel_width = 0;
@@ -47,7 +47,7 @@ UnitStride FindUnitStride(const ir::BlockNode& block) {
   if (store == nullptr || store->indices.empty()) return result;
   const ir::Expr& last = ir::LastIndex(store->indices);
   const ir::ExprNode* var = last.get();
-  // In panels (rewrite_packing) the loop that walks one.
+  // In panels (rewrite_packing), the variable that walks one panel.
   if (const auto* rest = As<ir::BinaryNode>(last);
       rest != nullptr && rest->op == ir::BinaryOp::kFloorMod) {
     var = rest->a.get();
@@ -59,8 +59,8 @@ UnitStride FindUnitStride(const ir::BlockNode& block) {
   return result;
 }
 
-// Vectorises the unit-stride loop of a block: moved innermost where it is not,
-// cut to a vector length where it is longer.
+// Vectorises the unit-stride loop of a block, after moving it innermost and
+// splitting it to a vector length if needed.
 absl::Status VectorizeInner(Schedule& schedule, BlockRv block,
                             int64_t vector_lanes) {
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
@@ -74,7 +74,7 @@ absl::Status VectorizeInner(Schedule& schedule, BlockRv block,
   if (!vector) return absl::OkStatus();
   const bool innermost = vector->loop + 1 == loops.size();
   if (innermost && vector->length == 0) {
-    // One step needs no copy: where it is refused nothing changes.
+    // A single step needs no copy: an error leaves the schedule unchanged.
     schedule.Vectorize(rvs.back()).IgnoreError();
     return absl::OkStatus();
   }
@@ -95,7 +95,7 @@ absl::Status VectorizeInner(Schedule& schedule, BlockRv block,
   return absl::OkStatus();
 }
 
-// Unrolls the serial loops of the register tile: those inside the innermost
+// Unrolls the serial loops of the register tile, which are inside the innermost
 // reduce loop.
 absl::Status UnrollRegisterTile(Schedule& schedule, BlockRv block,
                                 int64_t vector_lanes) {
@@ -161,9 +161,9 @@ absl::StatusOr<std::vector<LoopView>> LoopsAround(Schedule schedule,
   return ViewLoops(schedule, rv, &rvs);
 }
 
-// Does what the root's annotations ask for: outer loops run in parallel, inner
-// ones in vectors, register tiles unroll, and each nest carries the unroll
-// limit for lowering.
+// Applies the root's annotations: runs outer loops in parallel, vectorises
+// inner loops, unrolls register tiles, and sets the unroll limit for lowering
+// on each nest.
 absl::Status RewriteParallelVectorizeUnroll(schedule::Schedule& schedule,
                                             const std::string& function,
                                             const target::Target& target) {
@@ -177,7 +177,7 @@ absl::Status RewriteParallelVectorizeUnroll(schedule::Schedule& schedule,
   std::set<const ir::VarNode*> annotated;
   for (const ir::BlockPtr& node :
        AllBlocks(*schedule.module().Find(function))) {
-    // Its loops are the library's.
+    // A library call replaces its loops.
     if (node->annotations.contains(ir::kLibrary)) continue;
     TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(node->name, function));
     const bool tiled = node->annotations.contains(kTilingStructure);
@@ -185,7 +185,7 @@ absl::Status RewriteParallelVectorizeUnroll(schedule::Schedule& schedule,
       TF_RETURN_IF_ERROR(
           VectorizeInner(schedule, block, target.vector_lanes(4)));
     }
-    // After vectors, so that a short nest keeps its innermost loop for them.
+    // After vectorising: short nests keep their innermost loop for that.
     if (jobs && target.cores > 1) {
       TF_RETURN_IF_ERROR(ParallelizeOuter(schedule, block, *jobs));
     }
@@ -193,7 +193,7 @@ absl::Status RewriteParallelVectorizeUnroll(schedule::Schedule& schedule,
       TF_RETURN_IF_ERROR(
           UnrollRegisterTile(schedule, block, target.vector_lanes(4)));
     }
-    // What runs ahead of time need not be fast, but compiled.
+    // Ahead-of-time work need not be fast, but must compile quickly.
     const bool ahead = node->annotations.contains(ir::kPrepack);
     if (unroll.value_or(0) > 0 && !ahead) {
       TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, schedule.GetLoops(block));

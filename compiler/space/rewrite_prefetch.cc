@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "base/status_macros.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
@@ -12,24 +13,22 @@ namespace {
 
 using schedule::LoopRv;
 
-// Reduced over in shorter runs, the loops over rows are the ones that hardware
-// sees.
+// For shorter rows, the hardware prefetcher detects the loops over rows.
 constexpr int64_t kLeastRowBytes = 256;
 
-// A parameter, too large for the second cache, whose last index moves with the
-// reduction.
+// Whether it reads a parameter that exceeds the L2 cache, with a last index
+// that follows the reduction.
 bool IsReadByRows(const ir::PrimFunc& function, const ir::BlockNode& block,
                   const ir::BufferRegion& read, const LoopView& inner,
                   const target::Target& target) {
   const ir::BufferNode& buffer = *read.buffer;
-  if (std::find(function.params.begin(), function.params.end(), read.buffer) ==
-          function.params.end() ||
+  if (!absl::c_linear_search(function.params, read.buffer) ||
       buffer.num_elements() * buffer.dtype.bytes() <= target.caches.l2_bytes ||
       read.region.empty()) {
     return false;
   }
   if (inner.extent * buffer.dtype.bytes() < kLeastRowBytes) return false;
-  return std::any_of(inner.iters.begin(), inner.iters.end(), [&](int i) {
+  return std::ranges::any_of(inner.iters, [&](int i) {
     const ir::IterVar& iter = block.iters[static_cast<size_t>(i)];
     return iter.type == ir::IterType::kReduce &&
            ir::UsesVar(read.region.back().min, iter.var.get());
@@ -38,7 +37,7 @@ bool IsReadByRows(const ir::PrimFunc& function, const ir::BlockNode& block,
 
 bool Moves(const ir::BlockNode& block, const ir::BufferRegion& read,
            const LoopView& loop) {
-  return std::any_of(loop.iters.begin(), loop.iters.end(), [&](int i) {
+  return std::ranges::any_of(loop.iters, [&](int i) {
     return RegionUses(read, block.iters[static_cast<size_t>(i)].var.get());
   });
 }
@@ -67,7 +66,7 @@ absl::Status PrefetchRows(schedule::Schedule& schedule,
           !Moves(node, read, loops[l])) {
         continue;
       }
-      // What threads read next is not known.
+      // The next iteration of other threads is not known.
       if (loops[l].kind != ir::ForKind::kSerial) break;
       return schedule.Annotate(rvs[l], ir::kPrefetchNext, ir::Attr(1));
     }
@@ -77,9 +76,9 @@ absl::Status PrefetchRows(schedule::Schedule& schedule,
 
 }  // namespace
 
-// The rows of a large operand that is not packed, one tile ahead: the loop that
-// moves it from tile to tile, outside of the innermost reduction, is asked to
-// fetch what its next iteration reads.
+// Prefetches the rows of a large operand that is not packed, one tile ahead:
+// annotates the loop that moves from tile to tile, outside of the innermost
+// reduction, to fetch what its next iteration reads.
 absl::Status RewritePrefetch(schedule::Schedule& schedule,
                              const std::string& function,
                              const target::Target& target) {

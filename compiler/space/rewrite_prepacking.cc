@@ -28,7 +28,7 @@ std::vector<ReadIndex> IndicesOf(const ir::BlockNode& reader,
   return indices;
 }
 
-// The loops of the copy, one a dimension, in the order of what it writes.
+// Reorders the copy's loops as the dimensions of the layout that it writes.
 absl::Status OrderCopy(schedule::Schedule& schedule, schedule::BlockRv block,
                        const Panels& panels) {
   TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> loops,
@@ -58,7 +58,7 @@ absl::Status RewritePrepacking(schedule::Schedule& schedule,
   const ir::PrimFuncPtr program = schedule.module().Find(function);
   const ir::Buffer& buffer = copy.writes[0].buffer;
   const ir::BlockPtr reader = FindReader(*program, buffer.get());
-  // What an intrinsic reads lies as that reads it (rewrite_tensorize).
+  // rewrite_tensorize chooses the layout of an intrinsic's operands.
   if (reader == nullptr || reader->annotations.contains(kAutoTensorize)) {
     return absl::OkStatus();
   }
@@ -69,7 +69,7 @@ absl::Status RewritePrepacking(schedule::Schedule& schedule,
       PanelsAheadOfTime(buffer->shape, IndicesOf(*reader, buffer), loops);
   TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
                       attempt.GetBlock(copy.name, function));
-  // Where the map is not legal the copy keeps its row-major order.
+  // If the map is illegal, the copy keeps its row-major order.
   if (attempt
           .TransformLayout(block, /*read=*/false, 0,
                            panels.IndexMap(buffer->ndim()))

@@ -10,10 +10,10 @@
 namespace tilefarm::space {
 namespace {
 
-// Longer reductions have partial results (add_rfactor) where lanes pay.
+// For longer reductions, add_rfactor offers partial results in vectors.
 constexpr int64_t kMaxReduceLanes = 64;
 
-// Whether everything the block reads by `var` is side by side.
+// Whether all loads that `var` indexes are contiguous along it.
 bool ReadsAlong(const ir::BlockNode& block, const ir::VarNode* var) {
   bool along = false;
   bool other = false;
@@ -30,8 +30,8 @@ bool ReadsAlong(const ir::BlockNode& block, const ir::VarNode* var) {
   return along && !other;
 }
 
-// A short reduction over neighbours, such as the sum of partial results, is
-// one of vectors.
+// Vectorises a short reduction over contiguous elements, such as the sum of
+// partial results.
 absl::Status ReduceInLanes(schedule::Schedule& schedule,
                            schedule::BlockRv block) {
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
@@ -41,8 +41,8 @@ absl::Status ReduceInLanes(schedule::Schedule& schedule,
   if (loops.empty() || node->annotations.contains(kTilingStructure)) {
     return absl::OkStatus();
   }
-  // Partial results that moved below a loop of their reader leave loops of one
-  // iteration inside the one that counts.
+  // Partial results moved below a loop of their reader leave loops of one
+  // iteration inside the reduce loop.
   size_t at = loops.size() - 1;
   while (at > 0 && loops[at].extent == 1) --at;
   if (loops[at].extent < 4 || loops[at].extent > kMaxReduceLanes ||
@@ -62,7 +62,7 @@ absl::Status ReduceInLanes(schedule::Schedule& schedule,
 
 }  // namespace
 
-// Gives every reduction its own initialisation, so that the update needs no
+// Splits the initialisation off every reduction, so that the update needs no
 // test.
 absl::Status RewriteReductions(schedule::Schedule& schedule,
                                const std::string& function) {
@@ -78,7 +78,7 @@ absl::Status RewriteReductions(schedule::Schedule& schedule,
                         ViewLoops(schedule, block, &rvs));
     const std::optional<size_t> first =
         FindFirstReduceLoop(loops, IntrinsicLoops(*node));
-    // Where it is refused nothing changes.
+    // An error leaves the schedule unchanged.
     if (first) schedule.DecomposeReduction(block, rvs[*first]).IgnoreError();
     TF_RETURN_IF_ERROR(ReduceInLanes(schedule, block));
   }

@@ -6,8 +6,8 @@
 
 namespace tilefarm::space {
 
-// Where the root's annotation says so, the nests that write outputs which
-// nothing reads ask for streaming stores.
+// If the root is annotated so, the nests that write outputs which no block
+// reads get streaming stores.
 absl::Status RewriteStreaming(schedule::Schedule& schedule,
                               const std::string& function) {
   TF_ASSIGN_OR_RETURN(const schedule::BlockRv root,
@@ -18,7 +18,7 @@ absl::Status RewriteStreaming(schedule::Schedule& schedule,
   const bool streams = found->second.AsInt().value_or(0) != 0;
   TF_RETURN_IF_ERROR(schedule.Unannotate(root, kStream));
   if (!streams) return absl::OkStatus();
-  // The rule has asked for their size.
+  // The rule that set the annotation has checked the size of the outputs.
   for (const std::string& name :
        StreamedBlocks(*schedule.module().Find(function), /*bytes=*/0)) {
     TF_ASSIGN_OR_RETURN(const schedule::BlockRv block,

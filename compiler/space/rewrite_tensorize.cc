@@ -23,13 +23,13 @@ const std::string* IntrinOf(const ir::BlockNode& block) {
   return found == block.annotations.end() ? nullptr : found->second.AsString();
 }
 
-// The blocks to tensorize; initialisations of their own have the annotation,
-// too, but reduce nothing.
+// The blocks to tensorize. Initialisations that were split off have the
+// annotation, too, but no reduce variable.
 std::vector<ir::BlockPtr> BlocksToTensorize(const ir::PrimFunc& function) {
   std::vector<ir::BlockPtr> blocks;
   for (const ir::BlockPtr& block : AllBlocks(function)) {
-    const bool reduces = std::any_of(
-        block->iters.begin(), block->iters.end(), [](const ir::IterVar& iter) {
+    const bool reduces =
+        std::ranges::any_of(block->iters, [](const ir::IterVar& iter) {
           return iter.type == ir::IterType::kReduce;
         });
     if (IntrinOf(*block) != nullptr && reduces) blocks.push_back(block);
@@ -46,14 +46,14 @@ absl::StatusOr<schedule::ProductShape> ShapeOf(const ir::BlockNode& block) {
       absl::StrCat("intrinsic ", intrin->name, " is no dot product"));
 }
 
-// Dimensions of the packed operand, as the reader indexes it.
+// Dimensions of the packed operand, in the reader's indices.
 struct PackedDims {
   int lane = -1;
   int group = -1;
 };
 
-// The copy's loops in the order of the panels, a register at a time: the rows
-// of a group are read side by side and written interleaved.
+// Orders the copy's loops as the panels, one register at a time: reads the rows
+// of a group one after the other and writes them interleaved.
 absl::Status OrderCopy(Schedule& schedule, BlockRv copy, int ndim,
                        const PackedDims& dims, const Panels& panels) {
   TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, schedule.GetLoops(copy));
@@ -93,17 +93,17 @@ absl::Status PackForIntrin(Schedule& schedule, const std::string& function,
     const size_t iter = static_cast<size_t>(loop.iters[0]);
     return DimIndexedBy(reader, buffer.get(), reader.iters[iter].var.get());
   };
-  // A matrix unit's panels are one register wide.
+  // Panels of a matrix unit are one register wide.
   const int64_t vectors = !shape.is_tile() ? loops[loops.size() - 3].extent : 1;
   for (const ir::BlockPtr& copy :
        AllBlocks(*schedule.module().Find(function))) {
     const bool in_call = copy->annotations.contains(kPack);
     if (!in_call && !copy->annotations.contains(ir::kPrepack)) continue;
     const ir::Buffer& buffer = copy->writes[0].buffer;
-    const bool read = std::any_of(reader.reads.begin(), reader.reads.end(),
-                                  [&](const ir::BufferRegion& region) {
-                                    return region.buffer == buffer;
-                                  });
+    const bool read =
+        std::ranges::any_of(reader.reads, [&](const ir::BufferRegion& region) {
+          return region.buffer == buffer;
+        });
     if (!read) continue;
     const PackedDims dims = {dim_of(buffer, lanes), dim_of(buffer, group)};
     if (dims.lane < 0 || dims.group < 0) continue;
@@ -121,9 +121,9 @@ absl::Status PackForIntrin(Schedule& schedule, const std::string& function,
   return absl::OkStatus();
 }
 
-// The register tile: what lies between the innermost reduce loop and the
-// intrinsic's own. The lanes are a vector from here on, so that an
-// initialisation split off writes vectors.
+// Unrolls the register tile, which is between the innermost reduce loop and the
+// intrinsic's loops. Also vectorises the lanes, so that an initialisation split
+// off later writes vectors.
 absl::Status UnrollTile(Schedule& schedule, const std::string& function,
                         const ir::BlockNode& tiled) {
   TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(tiled.name, function));
@@ -162,7 +162,7 @@ bool IntrinsicsFit(schedule::Schedule schedule) {
       blocks += stmt->kind == ir::StmtKind::kBlock;
       return true;
     });
-    // Padding that is inlined is a call.
+    // An inlined zero padding is a call.
     bool calls = false;
     ir::PostOrderExprs(node.body, [&](const ir::Expr& expr) {
       calls |= expr->kind == ir::ExprKind::kCall;

@@ -16,21 +16,21 @@ namespace tilefarm::space {
 namespace {
 
 constexpr int64_t kSaturated = INT64_MAX;
-// Of a tiled block's spatial loops, at least; its reductions have fewer.
+// Spatial loops of a tiled block have at least this many, reductions fewer.
 constexpr int kSpatialLevels = 4;
-// Of the mutations of a tiling: those that draw it anew, and those that draw
-// its innermost factor.
+// Shares of a tiling's mutations: those that draw the whole tiling again, and
+// those that draw its innermost factor again.
 constexpr double kOtherTilings = 0.15;
 constexpr double kOtherWidths = 0.25;
 
-// In ascending order.
+// The divisors of `n` up to `limit`, in ascending order.
 std::vector<int64_t> Divisors(int64_t n, int64_t limit) {
   std::vector<int64_t> out;
   int64_t d = 1;
   for (; d <= n / d && d <= limit; ++d) {
     if (n % d == 0) out.push_back(d);
   }
-  // Each of them has a partner above the root of n.
+  // For each of them there is a divisor above the square root of n.
   for (size_t i = out.size(); i-- > 0;) {
     const int64_t partner = n / out[i];
     if (partner >= d && partner <= limit) out.push_back(partner);
@@ -40,8 +40,8 @@ std::vector<int64_t> Divisors(int64_t n, int64_t limit) {
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// A random tile width for the innermost level: anything that fits for plain
-// axes, whole vectors most of the time for the vector axis.
+// Draws the innermost tile width: any that fits for plain axes, whole vectors
+// in most cases for the vector axis.
 int64_t DrawInnermost(const SampleSite& site, const target::Target& target,
                       const std::vector<int64_t>& choices, Rng& rng) {
   if (site.vector_axis && !site.whole_vectors) {
@@ -71,8 +71,8 @@ std::vector<int64_t> Factors(const ir::Attr& attr) {
   return out;
 }
 
-// Widths worth trying where they need not divide: small ones, and multiples of
-// four and of the vector length.
+// Candidate widths if they need not divide the extent: small ones, and
+// multiples of the vector length.
 std::vector<int64_t> TailWidths(const SampleSite& site,
                                 const target::Target& target) {
   std::vector<int64_t> out;
@@ -83,14 +83,14 @@ std::vector<int64_t> TailWidths(const SampleSite& site,
   return out;
 }
 
-// Fills levels 0..n-2 so that with the innermost one the product is (perfect)
-// or covers (tail) the extent.
+// Draws levels 0..n-2 such that the product of all levels is the extent
+// (perfect) or at least the extent (tail).
 std::vector<int64_t> FillOuter(const SampleSite& site, int64_t innermost,
                                Rng& rng) {
   std::vector<int64_t> factors(site.factors, 1);
   factors.back() = innermost;
   int64_t left = CeilDiv(site.extent, innermost);
-  // Levels are visited in random order, so that none is favoured.
+  // Visit levels in random order, so that none is preferred.
   std::vector<int> order;
   for (int i = 0; i + 1 < site.factors; ++i) order.push_back(i);
   rng.Shuffle(order);
@@ -118,8 +118,8 @@ std::vector<int64_t> DrawTile(const SampleSite& site,
   return FillOuter(site, DrawInnermost(site, target, rng), rng);
 }
 
-// Another innermost factor, and outside of it what was there as far as it still
-// divides; what is left goes to the largest.
+// Replaces the innermost factor and keeps the outer ones as far as they still
+// divide; the largest outer factor takes the rest.
 std::vector<int64_t> ReplaceInnermost(std::vector<int64_t> factors,
                                       int64_t extent, int64_t innermost) {
   const auto outer = factors.end() - 1;
@@ -139,19 +139,19 @@ std::optional<std::vector<int64_t>> MutateTile(const SampleSite& site,
                                                const target::Target& target,
                                                Rng& rng) {
   if (site.factors < 2 || site.extent <= 1) return std::nullopt;
-  // Now and then another tile altogether.
+  // Sometimes draw another tiling.
   if (static_cast<int>(factors.size()) != site.factors ||
       rng.Chance(kOtherTilings)) {
     return DrawTile(site, target, rng);
   }
-  // Or another width: moving factors from 2 to 7 leads over 1 or 14.
+  // Or draw another width: moving factors gets from 2 to 7 only by 1 or 14.
   if (rng.Chance(kOtherWidths)) {
     const int64_t width = DrawInnermost(site, target, rng);
     if (width != factors.back()) {
       return ReplaceInnermost(std::move(factors), site.extent, width);
     }
   }
-  // Else part of one level's factor goes to another level.
+  // Otherwise move a part of one level's factor to another level.
   for (int attempt = 0; attempt < 16; ++attempt) {
     const size_t from = rng.Below(factors.size());
     const size_t to = rng.Below(factors.size());
@@ -169,7 +169,7 @@ std::optional<std::vector<int64_t>> MutateTile(const SampleSite& site,
   return std::nullopt;
 }
 
-// What the instruction annotates with `key`; null where that is no text.
+// The text that the instruction annotates with `key`; null if it is no text.
 const std::string* Annotation(const schedule::Instruction& instruction,
                               std::string_view key) {
   if (instruction.primitive != "annotate") return nullptr;
@@ -181,7 +181,7 @@ const std::string* Annotation(const schedule::Instruction& instruction,
   return name != nullptr && *name == key ? text(2) : nullptr;
 }
 
-// The last spatial loop that was tiled is the vector axis.
+// The last tiled spatial loop is the vector axis.
 void MarkVectorAxis(int group, const schedule::TensorIntrin* intrin,
                     bool whole_vectors, std::vector<SampleSite>* sites) {
   for (auto site = sites->rbegin(); site != sites->rend(); ++site) {
@@ -206,11 +206,11 @@ absl::StatusOr<SampleSite> CategoricalSite(
   return site;
 }
 
-// The locations that the program allows: those that replay together with what
-// follows, usually the compute_at that uses them, and leave intrinsics alone.
+// The locations at which the sketch replays, up to the next instruction,
+// usually the compute_at that uses them, and at which intrinsics still fit.
 SampleSite LocationSite(const schedule::Trace& sketch, size_t at,
                         const ir::IRModule& program) {
-  // A run of illegal ones this long ends the loops of the nest.
+  // This many illegal locations in a row end the search.
   constexpr int kMisses = 8;
   constexpr int64_t kMostLoops = 64;
   SampleSite site;
@@ -268,7 +268,7 @@ int64_t SampleSite::Count() const {
     case SiteKind::kTile:
       return kSaturated;
     case SiteKind::kPerfectTile: {
-      // Ordered factorisations: a product over primes of binomials.
+      // Number of ordered factorisations: a product of binomials over primes.
       int64_t count = 1;
       int64_t rest = extent;
       for (int64_t p = 2; p <= rest; ++p) {
@@ -290,7 +290,7 @@ int64_t SampleSite::Count() const {
 absl::StatusOr<std::vector<SampleSite>> FindSites(const schedule::Trace& sketch,
                                                   const ir::IRModule& program) {
   std::vector<SampleSite> sites;
-  // The loops of one tiled block follow each other in the trace, between its
+  // The loops of a tiled block are consecutive in the trace, between its
   // `annotate tiling_structure` and its `reorder`.
   int group = -1;
   int next_group = 0;
@@ -421,7 +421,7 @@ bool FitsRegisters(const std::vector<SampleSite>& sites,
   const int64_t lanes = target.vector_lanes(4);
   const auto fits = [&](int group) {
     int64_t rows = 1, vectors = 1;
-    // Of the group alone; 0: the target's.
+    // Registers of the group; 0: it uses the target's.
     int64_t registers = 0;
     for (size_t i = 0; i < sites.size(); ++i) {
       const SampleSite& site = sites[i];
@@ -441,12 +441,12 @@ bool FitsRegisters(const std::vector<SampleSite>& sites,
       }
     }
     const int64_t used = rows * vectors + vectors;
-    // Multiply-add takes the operand that all columns share from memory; an
-    // intrinsic has it in a register.
+    // Multiply-add can read the operand shared by all columns from memory; an
+    // intrinsic needs a register for it.
     return registers == 0 ? used <= target.vector_registers
                           : used + 1 <= registers;
   };
-  // Sites of a group stand together.
+  // Sites of a group are adjacent.
   int group = -1;
   for (const SampleSite& site : sites) {
     if (!site.register_tile || site.tile_group == group) continue;

@@ -10,7 +10,7 @@ namespace {
 constexpr int kMaxVectorTile = 256;
 constexpr int kMaxRowTile = 8;
 
-// Neighbouring outputs read neighbouring inputs: pooling, sums over outer
+// Whether contiguous outputs read contiguous inputs: pooling, sums over outer
 // axes.
 bool ReadsAlongOutput(const ir::BlockNode& block) {
   const auto* store = ir::As<ir::StoreNode>(block.body);
@@ -27,10 +27,10 @@ bool ReadsAlongOutput(const ir::BlockNode& block) {
 
 }  // namespace
 
-// A reduction that reuses no data, with outputs side by side: a tile of the
-// last two spatial loops goes inside of the reduce loops, to be accumulated in
-// registers, and an elementwise consumer follows tile by tile. Keeps the plain
-// program as a first way.
+// A reduction without data reuse and with contiguous outputs: a tile of the
+// last two spatial loops moves inside of the reduce loops, to accumulate in
+// registers, and an elementwise consumer is fused tile by tile. The first
+// alternative is the unchanged program.
 //
 //   for h, w, c, r: B[h, w, c] = max(B[h, w, c], A[h + r, w, c])
 //   ->  for h, w0, c0: for r: for w1, c1: ...

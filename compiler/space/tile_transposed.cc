@@ -14,11 +14,11 @@ constexpr int kMaxTile = 64;
 constexpr int64_t kMinExtent = 8;
 
 struct Axes {
-  const ir::VarNode* written = nullptr;  // walks the rows of the output
-  const ir::VarNode* read = nullptr;     // walks the rows of the input
+  const ir::VarNode* written = nullptr;  // last index of the output
+  const ir::VarNode* read = nullptr;     // last index of the input
 };
 
-// The two axes of a block that reads by columns what it writes by rows.
+// The axes of a block that reads by columns and writes by rows.
 Axes TransposedAxes(const ir::BlockNode& block) {
   const auto* store = ir::As<ir::StoreNode>(block.body);
   if (store == nullptr || block.init != nullptr || !HasTrivialBindings(block)) {
@@ -46,14 +46,14 @@ Axes TransposedAxes(const ir::BlockNode& block) {
   return axes.written != nullptr && axes.read != nullptr ? axes : Axes{};
 }
 
-// The variable that the loop moves; null where it moves none.
+// The variable that the loop feeds; null if it feeds none.
 const ir::VarNode* IterOf(const ir::BlockNode& block, const LoopView& loop) {
   if (loop.iters.empty()) return nullptr;
   return block.iters[static_cast<size_t>(loop.iters[0])].var.get();
 }
 
-// Registers of the output's rows, their lanes from as many rows of the input,
-// which are read along. `nullopt` where lanes do not divide.
+// Tiles the output's rows in whole registers, which as many rows of the input
+// fill, read with unit stride. `nullopt` if lanes do not divide the rows.
 absl::StatusOr<std::optional<schedule::Schedule>> WholeRegisters(
     const RuleContext& context, schedule::Schedule schedule,
     const std::string& name, const Axes& axes) {
@@ -96,16 +96,16 @@ absl::StatusOr<std::optional<schedule::Schedule>> WholeRegisters(
 
 }  // namespace
 
-// A block that reads along one axis and writes along another goes through
-// square tiles, so that the lines of both sides stay in the cache until all of
-// them is used:
+// Tiles a block that reads along one axis and writes along another in squares,
+// so that the cache lines of both sides stay in the cache until all of their
+// elements are used:
 //
 //   for i, j: B[i, j] = A[j, i]
 //   ->  for i0, j0, i1, j1: B[i0 i1, j0 j1] = A[j0 j1, i0 i1]
 //
-// Or, where rows are whole registers, register by register, so that tiles of as
-// many rows are transposed in registers (lower::TransposeLoads), and what is
-// written can go around the caches:
+// Alternatively, if rows are whole registers, tiles of as many rows are
+// transposed in registers (lower::TransposeLoads), so that stores write whole
+// vectors and can be streaming stores:
 //
 //   ->  for j0, i0, j1, i1, j2 (lanes):
 //         B[i0 i1, j0 j1 j2] = A[j0 j1 j2, i0 i1]

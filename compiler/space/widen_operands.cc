@@ -1,6 +1,6 @@
-#include <algorithm>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "base/status_macros.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
@@ -9,9 +9,9 @@
 namespace tilefarm::space {
 
 // Copies the 16-bit operands of a product that reuses them and sums in float32.
-// Lowering keeps copies in float32, so that a number is widened once instead of
-// in every tile; where the copies are made is the search's to decide. What
-// multi_level_tiling packs is a copy already, in the call or ahead of time.
+// Lowering keeps the copies in float32, so that an element is widened once
+// instead of in every tile; the search decides where to make the copies.
+// Operands that multi_level_tiling packs have a copy already.
 Alternatives WidenOperands(const RuleContext& context,
                            schedule::Schedule schedule,
                            const std::string& name) {
@@ -36,9 +36,8 @@ Alternatives WidenOperands(const RuleContext& context,
   bool copied = false;
   for (size_t i = 0; i < node->reads.size(); ++i) {
     const ir::BufferNode* buffer = node->reads[i].buffer.get();
-    if (std::find(packed.begin(), packed.end(), static_cast<int>(i)) !=
-            packed.end() ||
-        std::find(narrow.begin(), narrow.end(), buffer) == narrow.end()) {
+    if (absl::c_linear_search(packed, static_cast<int>(i)) ||
+        !absl::c_linear_search(narrow, buffer)) {
       continue;
     }
     if (!attempt.CacheRead(block, static_cast<int>(i), "global").ok()) {

@@ -74,9 +74,9 @@ absl::Status PrepackKernel(Schedule& schedule, const std::string& function,
   const ir::BufferNode* weight = node->reads[0].buffer.get();
   int readers = 0;
   for (const ir::BlockPtr& block : AllBlocks(*program)) {
-    readers += std::any_of(
-        block->reads.begin(), block->reads.end(),
-        [&](const auto& read) { return read.buffer.get() == weight; });
+    readers += std::ranges::any_of(block->reads, [&](const auto& read) {
+      return read.buffer.get() == weight;
+    });
   }
   if (readers != 1 || !ir::IsLayoutFree(*program, weight)) {
     return absl::OkStatus();
@@ -185,7 +185,7 @@ class Sketcher {
         ir::LastIndex(store->indices).get() == variables.back() &&
         IterExtent(product->iters[variables.size() - 1]) % lanes_ == 0 &&
         IterExtent(input->iters.back()) % lanes_ == 0 &&
-        std::count_if(dims_.begin(), dims_.end(), [](const Dim& dim) {
+        std::ranges::count_if(dims_, [](const Dim& dim) {
           return dim.kind == DimKind::kAxis;
         }) == 2;
     if (!suits) return Unsuitable();
@@ -281,9 +281,8 @@ class Sketcher {
       }
     }
     // In the register tile rows come first, vectors last.
-    const auto outputs = std::count_if(
-        dims_.begin(), dims_.end(),
-        [](const Dim& dim) { return dim.kind == DimKind::kOutput; });
+    const auto outputs = std::ranges::count_if(
+        dims_, [](const Dim& dim) { return dim.kind == DimKind::kOutput; });
     std::rotate(spatial[3].begin(), spatial[3].begin() + outputs,
                 spatial[3].end());
     for (size_t d = 0; d < dims_.size(); ++d) {

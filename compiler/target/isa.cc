@@ -5,10 +5,10 @@
 #include <map>
 #include <memory>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/check.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -26,6 +26,30 @@ constexpr std::array<Kind, 4> kKinds = {{
     {"armv7", "armv7-unknown-linux-gnueabihf", "generic", "+neon"},
     {"riscv64", "riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c",
      "lp64d"},
+}};
+
+// The first row of the kind whose feature the target has, or that needs none.
+struct VectorRegisters {
+  std::string_view kind;
+  std::string_view feature;
+  int bits;
+  int count;
+};
+constexpr std::array<VectorRegisters, 12> kVectorRegisters = {{
+    {"x86-64", "avx512f", 512, 32},
+    {"x86-64", "avx", 256, 16},
+    {"x86-64", "", 128, 16},
+    {"aarch64", "", 128, 32},
+    {"armv7", "", 128, 16},
+    // They have at least so many bits. Longer ones are not used to their end.
+    {"riscv64", "zvl1024b", 1024, 32},
+    {"riscv64", "zvl512b", 512, 32},
+    {"riscv64", "zvl256b", 256, 32},
+    {"riscv64", "zvl128b", 128, 32},
+    {"riscv64", "zvl64b", 64, 32},
+    {"riscv64", "zvl32b", 32, 32},
+    // Without vector registers a vector of two lanes is only an unrolled loop.
+    {"riscv64", "", 64, 32},
 }};
 
 // Instruction sets that generated code or tensor intrinsics may depend on;
@@ -80,29 +104,14 @@ std::string Nearest(std::string_view wanted, std::vector<std::string> known) {
   return absl::StrJoin(known, ", ");
 }
 
-// RISC-V's vector registers have at least so many bits ("zvl256b"); 0: none.
-int RiscvVectorBits(const llvm::MCSubtargetInfo& subtarget) {
-  int bits = 0;
-  for (const auto& feature : subtarget.getAllProcessorFeatures()) {
-    const std::string_view name = feature.Key;
-    int value = 0;
-    if (name.starts_with("zvl") && name.ends_with("b") &&
-        subtarget.getFeatureBits()[feature.Value] &&
-        absl::SimpleAtoi(absl::string_view(name.data() + 3, name.size() - 4),
-                         &value)) {
-      bits = std::max(bits, value);
-    }
-  }
-  return bits;
-}
-
+// Of a feature that LLVM knows.
 bool Has(const llvm::MCSubtargetInfo& subtarget, std::string_view name) {
-  for (const auto& feature : subtarget.getAllProcessorFeatures()) {
-    if (std::string_view(feature.Key) == name) {
-      return subtarget.getFeatureBits()[feature.Value];
-    }
-  }
-  return false;
+  const auto all = subtarget.getAllProcessorFeatures();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& f) {
+    return std::string_view(f.Key) == name;
+  });
+  TF_CHECK(found != all.end());
+  return subtarget.getFeatureBits()[found->Value];
 }
 
 }  // namespace
@@ -133,7 +142,7 @@ const Kind& HostKind() {
 absl::StatusOr<CpuFeatures> ResolveCpu(
     const Kind& kind, const std::string& cpu,
     const std::vector<std::string>& features) {
-  CpuFeatures result{{}, 128, 32};
+  CpuFeatures result;
   const std::string triple(kind.triple);
   // LLVM prints to stderr where it is asked for a cpu it does not know.
   const auto any = MakeSubtarget(triple, "", {});
@@ -187,17 +196,17 @@ absl::StatusOr<CpuFeatures> ResolveCpu(
   for (const auto& [name, on] : differences) {
     result.differences.push_back((on ? "+" : "-") + name);
   }
-  if (kind.name == "x86-64") {
-    const bool avx512 = Has(*changed, "avx512f");
-    result.vector_bits = avx512 ? 512 : Has(*changed, "avx") ? 256 : 128;
-    result.vector_registers = avx512 ? 32 : 16;
-  } else if (kind.name == "armv7") {
-    result.vector_registers = 16;
-  } else if (kind.name == "riscv64") {
-    // Without vector registers a vector of two lanes is only an unrolled loop.
-    const int bits = RiscvVectorBits(*changed);
-    result.vector_bits = bits > 0 ? std::min(bits, 1024) : 64;
-  }
+  const auto has = [&](std::string_view name) { return Has(*changed, name); };
+  const auto* registers =
+      std::find_if(kVectorRegisters.begin(), kVectorRegisters.end(),
+                   [&](const VectorRegisters& row) {
+                     return row.kind == kind.name &&
+                            (row.feature.empty() || has(row.feature));
+                   });
+  TF_CHECK(registers != kVectorRegisters.end());
+  result.vector_bits = registers->bits;
+  result.vector_registers = registers->count;
+  result.capabilities = ResolveCapabilities(kind.name, has);
   return result;
 }
 

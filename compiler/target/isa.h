@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/target/capability.h"
 
 namespace tilefarm::target {
 
@@ -32,8 +33,9 @@ struct CpuFeatures {
   // The requested features brought to normal form: everything in which the
   // resulting instruction set differs from the cpu's own, sorted by name.
   std::vector<std::string> differences;
-  int vector_bits;
-  int vector_registers;
+  int vector_bits = 0;
+  int vector_registers = 0;
+  Capabilities capabilities;
 };
 
 // Applies `features` ("+a", "-b") to the cpu. InvalidArgument with near names
@@ -43,7 +45,7 @@ absl::StatusOr<CpuFeatures> ResolveCpu(
     const std::vector<std::string>& features);
 
 // The vector and matrix instruction sets that the cpu with these features has,
-// sorted: what schedules may rely on.
+// by LLVM's names, sorted: whatever a schedule made for it may rely on.
 std::vector<std::string> ComputeExtensions(
     const std::string& triple, const std::string& cpu,
     const std::vector<std::string>& features);

@@ -172,8 +172,7 @@ absl::StatusOr<Target> Resolve(Request request) {
   target.features = std::move(cpu.differences);
   target.vector_bits = cpu.vector_bits;
   target.vector_registers = cpu.vector_registers;
-  target.extensions =
-      ComputeExtensions(target.triple, target.cpu, target.features);
+  target.capabilities = cpu.capabilities;
   target.cores = request.cores > 0 ? request.cores : HostCores();
   if (request.l1 > 0) caches.l1_bytes = request.l1;
   if (request.l2 > 0) caches.l2_bytes = request.l2;

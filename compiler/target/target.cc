@@ -22,10 +22,6 @@ std::string Target::LlvmFeatures() const {
   return absl::StrJoin(features, ",");
 }
 
-bool Target::Has(std::string_view extension) const {
-  return std::binary_search(extensions.begin(), extensions.end(), extension);
-}
-
 std::string DeviceModel(std::string_view brand, std::string_view cpu,
                         const std::vector<std::string>& features,
                         const CacheSizes& caches) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/target/capability.h"
 
 namespace tilefarm::target {
 
@@ -39,11 +40,10 @@ struct Target {
   // Width of vector registers in bits and their number, from cpu and features.
   int vector_bits = 128;
   int vector_registers = 16;
-  // The vector and matrix instruction sets that cpu and features have, by
-  // LLVM's names, sorted: "avx512vnni", "dotprod".
-  std::vector<std::string> extensions;
+  // From kind, cpu and features.
+  Capabilities capabilities;
 
-  bool Has(std::string_view extension) const;
+  bool Has(Capability capability) const { return capabilities.Has(capability); }
   // Canonical text, the key of a record: kind, cpu, features, cores. Parsing
   // it gives the same target, but for the facts of the device.
   std::string Key() const;

@@ -39,21 +39,6 @@ Expr SmallestValue(DataType dtype) {
                       dtype);
 }
 
-Expr Identity(Reducer reducer, DataType dtype) {
-  switch (reducer) {
-    case Reducer::kProduct:
-      return ir::ConstOf(dtype, 1);
-    case Reducer::kMin:
-      return LargestValue(dtype);
-    case Reducer::kMax:
-      return SmallestValue(dtype);
-    case Reducer::kNone:
-    case Reducer::kSum:
-      break;
-  }
-  return ir::ConstOf(dtype, 0);
-}
-
 Expr Combine(Reducer reducer, Expr old, Expr value) {
   switch (reducer) {
     case Reducer::kSum:
@@ -98,8 +83,11 @@ ir::Stmt MakeNest(const Tensor& tensor, const std::string& block_name) {
   }
   Expr value = ir::Substitute(op.body.value, vars);
   if (op.body.reducer != Reducer::kNone) {
-    block.init = ir::MakeStore(tensor.buffer(), indices,
-                               Identity(op.body.reducer, tensor.dtype()));
+    block.init =
+        ir::MakeStore(tensor.buffer(), indices,
+                      op.body.init != nullptr
+                          ? op.body.init
+                          : ReducerIdentity(op.body.reducer, tensor.dtype()));
     value = Combine(op.body.reducer, ir::Load(tensor.buffer(), indices),
                     std::move(value));
   }
@@ -112,6 +100,21 @@ ir::Stmt MakeNest(const Tensor& tensor, const std::string& block_name) {
 }
 
 }  // namespace
+
+Expr ReducerIdentity(Reducer reducer, DataType dtype) {
+  switch (reducer) {
+    case Reducer::kProduct:
+      return ir::ConstOf(dtype, 1);
+    case Reducer::kMin:
+      return LargestValue(dtype);
+    case Reducer::kMax:
+      return SmallestValue(dtype);
+    case Reducer::kNone:
+    case Reducer::kSum:
+      break;
+  }
+  return ir::ConstOf(dtype, 0);
+}
 
 Body Sum(Expr value, std::vector<ReduceAxis> axes) {
   return Body(std::move(value), Reducer::kSum, std::move(axes));

@@ -38,12 +38,17 @@ class ReduceAxis {
 };
 
 enum class Reducer { kNone, kSum, kProduct, kMin, kMax };
+// The value that reductions start from: of kMin and kMax the largest and the
+// smallest finite value.
+ir::Expr ReducerIdentity(Reducer reducer, ir::DataType dtype);
 
 // The value of one element: an expression, or its reduction over axes.
 struct Body {
   ir::Expr value;
   Reducer reducer = Reducer::kNone;
   std::vector<ReduceAxis> axes;
+  // What the reduction starts from; null: ReducerIdentity.
+  ir::Expr init = nullptr;
 
   Body(ir::Expr v) : value(std::move(v)) {}
   Body(ir::Expr v, Reducer r, std::vector<ReduceAxis> a)

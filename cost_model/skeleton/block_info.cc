@@ -181,10 +181,10 @@ IndexExpr ReadIndex(const ir::Expr& expr, const VarNumbers& vars) {
   index.constant = static_cast<double>(constant);
   for (const LoopPart& part : parts) {
     // A variable that comes twice: the order of the two matters to spans.
-    index.linear &=
-        !part.is_digit() &&
-        std::none_of(index.terms.begin(), index.terms.end(),
-                     [&](const auto& term) { return term.first == part.loop; });
+    index.linear &= !part.is_digit() &&
+                    std::ranges::none_of(index.terms, [&](const auto& term) {
+                      return term.first == part.loop;
+                    });
     index.terms.emplace_back(part.loop, static_cast<double>(part.coefficient));
   }
   return index;

@@ -113,10 +113,10 @@ std::optional<FeatureRows> CandidateEvaluator::Evaluate(
   absl::flat_hash_set<uint32_t>& checked =
       checked_[static_cast<size_t>(candidate.sketch)];
   const auto events = nest_.events();
-  const bool known = entry->checked &&
-                     std::all_of(events.begin(), events.end(), [&](uint32_t e) {
-                       return checked.contains(e);
-                     });
+  const bool known =
+      entry->checked && std::ranges::all_of(events, [&](uint32_t e) {
+        return checked.contains(e);
+      });
   if (!known) {
     ++stats_.checks;
     std::optional<FeatureRows> replayed = Replay(candidate);

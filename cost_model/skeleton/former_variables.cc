@@ -47,9 +47,9 @@ absl::Status FindFormerVariables(const NestedBlock& nested,
     // By itself the factored loop's variable is the place of a partial result.
     const bool is_place =
         index.linear && index.terms.size() == 1 && index.terms[0].first == 0;
-    const bool uses_parts = std::any_of(
-        parts.begin(), parts.end(),
-        [&](const auto& part) { return ir::UsesVar(index.expr, part.first); });
+    const bool uses_parts = std::ranges::any_of(parts, [&](const auto& part) {
+      return ir::UsesVar(index.expr, part.first);
+    });
     if (is_place || !uses_parts) continue;
     bool found = false;
     // Strides and dilations are small.

@@ -1,13 +1,13 @@
 // The loops of a nest: what steps and postprocs ask about them, split and fuse.
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "cost_model/skeleton/nest.h"
 
 namespace tilefarm::skeleton {
 
 bool Nest::IsBelow(const NestedBlock& block, int loop) {
-  return std::find(block.loops.begin(), block.loops.end(), loop) !=
-         block.loops.end();
+  return absl::c_linear_search(block.loops, loop);
 }
 
 bool Nest::IsPartOf(int loop, int whole) const {
@@ -76,7 +76,7 @@ int Nest::Split(int loop, std::span<const int64_t> extents) {
   }
   for (size_t b = 0; b < order_.size(); ++b) {
     NestedBlock& block = At(b);
-    const auto at = std::find(block.loops.begin(), block.loops.end(), loop);
+    const auto at = std::ranges::find(block.loops, loop);
     if (at == block.loops.end()) continue;
     const auto next =
         block.loops.insert(block.loops.erase(at), extents.size(), first);
@@ -187,17 +187,16 @@ int Nest::Fuse(const NestedBlock& block, size_t first, size_t count) {
   loops_.push_back({total});
   for (size_t b = 0; b < order_.size(); ++b) {
     NestedBlock& other = At(b);
-    const auto outer =
-        std::find(other.loops.begin(), other.loops.end(), old[0]);
+    const auto outer = std::ranges::find(other.loops, old[0]);
     if (outer == other.loops.end()) continue;
     *outer = fused;
     other.loops.erase(outer + 1, outer + static_cast<ptrdiff_t>(count));
     for (std::vector<LoopPart>& parts : other.bindings) {
       for (LoopPart& part : parts) {
-        const auto at = std::find(old.begin(), old.end(), part.loop);
-        if (part.is_digit() &&
-            std::any_of(old.begin(), old.end(),
-                        [&](int loop) { return IsPartOf(loop, part.loop); })) {
+        const auto at = std::ranges::find(old, part.loop);
+        if (part.is_digit() && std::ranges::any_of(old, [&](int loop) {
+              return IsPartOf(loop, part.loop);
+            })) {
           unsure_ = "a fused loop that is fused again";
         }
         if (at == old.end()) continue;

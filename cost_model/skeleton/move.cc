@@ -17,7 +17,7 @@ void Nest::IntervalOf(const NestedBlock& block, const BlockRegion& region,
   interval.outer.clear();
   interval.constant = static_cast<int64_t>(min.constant);
   interval.width = region.extents[d];
-  const auto cut = std::find(block.loops.begin(), block.loops.end(), loop);
+  const auto cut = std::ranges::find(block.loops, loop);
   if (cut == block.loops.end()) unsure_ = "a neighbour elsewhere";
   steps_.clear();
   const auto add = [&](int variable, int64_t scale) {
@@ -69,7 +69,7 @@ void Nest::IntervalOf(const NestedBlock& block, const BlockRegion& region,
   }
   // A consumer needs what surely is written: steps may leave gaps.
   if (must_be_dense) {
-    std::sort(steps_.begin(), steps_.end());
+    std::ranges::sort(steps_);
     int64_t covered = region.extents[d];
     for (const auto& [step, extent] : steps_) {
       if (step != covered) unsure_ = "a region that may have gaps";
@@ -105,7 +105,7 @@ bool Nest::RunsOnce(const NestedBlock& block) const {
     }
     if (product != block.iters[i].extent) return false;
   }
-  return std::all_of(block.loops.begin(), block.loops.end(), [&](int loop) {
+  return std::ranges::all_of(block.loops, [&](int loop) {
     return loops_[loop].extent == 1 || IterOf(block, loop) >= 0;
   });
 }
@@ -169,7 +169,7 @@ void Nest::Apply(const MoveBlock& step) {
   block.guarded = block.reduce_guarded = false;
   for (size_t b = 0; b < order_.size(); ++b) {
     const std::vector<int>& loops = At(b).loops;
-    const auto at = std::find(loops.begin(), loops.end(), step.loop);
+    const auto at = std::ranges::find(loops, step.loop);
     if (at == loops.end()) continue;
     block.loops.assign(loops.begin(), at + 1);
     break;
@@ -209,10 +209,10 @@ void Nest::Apply(const MoveBlock& step) {
   order_.insert(order_.begin() + static_cast<ptrdiff_t>(step.position),
                 step.block);
   if (!step.reverse) return;
-  const bool reduces = std::any_of(block.iters.begin(), block.iters.end(),
-                                   [](const NestedIter& iter) {
-                                     return iter.type != ir::IterType::kSpatial;
-                                   });
+  const bool reduces =
+      std::ranges::any_of(block.iters, [](const NestedIter& iter) {
+        return iter.type != ir::IterType::kSpatial;
+      });
   if (reduces && !RunsOnce(block)) {
     unsure_ = "a reduction that moves to its producer";
   }

@@ -2,9 +2,9 @@
 // (compiler/space/rewrite_*.cc).
 #include "compiler/space/postprocs.h"
 
-#include <algorithm>
 #include <array>
 
+#include "absl/algorithm/container.h"
 #include "compiler/ir/visitor.h"
 #include "cost_model/skeleton/nest.h"
 
@@ -175,7 +175,7 @@ void Nest::Vectorize(NestedBlock& block, int64_t lanes) {
     for (size_t b = 0; b < order_.size(); ++b) {
       const std::vector<int>& loops = At(b).loops;
       if ((At(b).guarded || At(b).reduce_guarded) &&
-          std::find(loops.begin(), loops.end(), loop) != loops.end()) {
+          absl::c_linear_search(loops, loop)) {
         unsure_ = "guarded blocks below a vector loop";
       }
     }
@@ -359,8 +359,7 @@ void Nest::Decompose(int number) {
   }
   block.decomposed = true;
   size_t at = 0;
-  while (std::find(At(at).loops.begin(), At(at).loops.end(), loop) ==
-         At(at).loops.end()) {
+  while (!absl::c_linear_search(At(at).loops, loop)) {
     ++at;
   }
   order_.insert(order_.begin() + static_cast<ptrdiff_t>(at),

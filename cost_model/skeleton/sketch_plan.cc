@@ -15,6 +15,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/schedule/instruction_reader.h"
@@ -130,7 +131,7 @@ class Planner {
   }
 
   int NumberOf(std::string_view name) const {
-    const auto at = std::find(names_.begin(), names_.end(), name);
+    const auto at = std::ranges::find(names_, name);
     return at == names_.end() ? -1 : static_cast<int>(at - names_.begin());
   }
 
@@ -213,9 +214,7 @@ class Planner {
       factor.block = -1;
       for (const int block : nest_.order()) {
         const std::vector<int>& loops = nest_.block(block).loops;
-        if (std::find(loops.begin(), loops.end(), factor.loop) != loops.end()) {
-          factor.block = block;
-        }
+        if (absl::c_linear_search(loops, factor.loop)) factor.block = block;
       }
       step = factor;
     }
@@ -439,11 +438,11 @@ class Planner {
   }
 
   static bool SameIters(const ir::BlockNode& block, const NestedBlock& nested) {
-    return std::equal(
-        block.iters.begin(), block.iters.end(), nested.iters.begin(),
-        nested.iters.end(), [](const ir::IterVar& a, const NestedIter& b) {
-          return a.type == b.type && ir::AsInt(a.dom.extent) == b.extent;
-        });
+    return std::ranges::equal(block.iters, nested.iters,
+                              [](const ir::IterVar& a, const NestedIter& b) {
+                                return a.type == b.type &&
+                                       ir::AsInt(a.dom.extent) == b.extent;
+                              });
   }
 
   // Step 4; notes which loops are which.

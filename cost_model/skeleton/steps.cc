@@ -2,6 +2,7 @@
 // programs). move.cc has those that move blocks.
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "cost_model/skeleton/nest.h"
 
 namespace tilefarm::skeleton {
@@ -145,7 +146,7 @@ void Nest::Apply(const SplitLoop& step) {
 void Nest::Apply(const FuseLoops& step) {
   for (size_t b = 0; b < order_.size(); ++b) {
     const std::vector<int>& loops = At(b).loops;
-    const auto at = std::find(loops.begin(), loops.end(), step.loops[0]);
+    const auto at = std::ranges::find(loops, step.loops[0]);
     if (at == loops.end()) continue;
     Fuse(At(b), static_cast<size_t>(at - loops.begin()), step.loops.size());
     return;
@@ -157,10 +158,7 @@ void Nest::Apply(const ReorderLoops& step) {
     std::vector<int>& loops = At(b).loops;
     size_t next = 0;
     for (int& loop : loops) {
-      if (std::find(step.loops.begin(), step.loops.end(), loop) ==
-          step.loops.end()) {
-        continue;
-      }
+      if (!absl::c_linear_search(step.loops, loop)) continue;
       loop = step.loops[next++];
     }
     // Legal only where every block below the first is below all of them.
@@ -201,7 +199,7 @@ void Nest::Apply(const FactorReduction& step) {
     factored.loops.push_back(static_cast<int>(loops_.size()) - 1);
   }
   const auto copy_of = [&](int loop) {
-    const auto at = std::find(joining.loops.begin(), joining.loops.end(), loop);
+    const auto at = std::ranges::find(joining.loops, loop);
     return factored.loops[static_cast<size_t>(at - joining.loops.begin())];
   };
   factored.iters.clear();
@@ -283,7 +281,7 @@ void Nest::Apply(const FactorReduction& step) {
                           std::vector<LoopPart>{{step.loop}});
   joining.constants.insert(joining.constants.begin(), 0);
 
-  const auto at = std::find(order_.begin(), order_.end(), step.block);
+  const auto at = std::ranges::find(order_, step.block);
   order_.insert(at, static_cast<int>(blocks_) - 1);
   shapes_[static_cast<size_t>(step.buffer)][static_cast<size_t>(step.axis)] =
       extent;

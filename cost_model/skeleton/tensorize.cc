@@ -35,9 +35,9 @@ int Nest::DimIndexedBy(const NestedBlock& block, int buffer, int iter) {
 }
 
 bool Nest::Reads(const NestedBlock& block, int buffer) {
-  return std::any_of(
-      block.info->reads.begin(), block.info->reads.end(),
-      [&](const BlockRegion& read) { return read.buffer == buffer; });
+  return std::ranges::any_of(block.info->reads, [&](const BlockRegion& read) {
+    return read.buffer == buffer;
+  });
 }
 
 int Nest::IterOf(const NestedBlock& block, int loop) const {

@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "compiler/codegen/codegen.h"
 #include "compiler/driver/compile.h"
+#include "compiler/driver/kept_floats.h"
 #include "compiler/driver/lower_function.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/printer.h"
@@ -41,6 +42,7 @@ absl::StatusOr<BestMatch> FindOnServer(const Common& common,
   request.set_allow_stale(options.allow_stale);
   request.set_allow_library(options.allow_library);
   request.set_allow_emulated(options.allow_emulated);
+  request.set_strict_fp(options.strict_fp);
   Client client(common.server);
   TF_ASSIGN_OR_RETURN(const v1::BestResponse response, client.Best(request));
   BestMatch match;
@@ -144,7 +146,10 @@ int Best(const Common& common, const BestOptions& options) {
                                .fingerprint = driver::Fingerprint(),
                                .allow_stale = options.allow_stale,
                                .allow_library = options.allow_library,
-                               .allow_emulated = options.allow_emulated});
+                               .allow_emulated = options.allow_emulated,
+                               .keeps_floats = options.strict_fp
+                                                   ? driver::KeepsFloats
+                                                   : nullptr});
     if (absl::IsNotFound(match.status())) {
       std::fprintf(stderr, "tune: %s: %s\n", function->name.c_str(),
                    std::string(match.status().message()).c_str());

@@ -19,6 +19,7 @@ struct Common {
 
 struct JobOptions {
   std::string program;
+  std::vector<std::string> dims;  // of a model: NAME=SIZE
   std::vector<std::string> targets = {"host"};
   int64_t trials = 0;  // of all targets together
   std::string time;    // "90s"; empty: no limit
@@ -29,6 +30,7 @@ struct JobOptions {
   std::string space;  // file of a sketch
   bool flush_cache = false;
   bool allow_library = false;
+  bool strict_fp = false;
   int priority = 0;
   std::vector<std::string> require;
 };
@@ -41,6 +43,7 @@ struct BestOptions {
   bool allow_stale = false;
   bool allow_library = false;
   bool allow_emulated = false;
+  bool strict_fp = false;
 };
 
 struct MeasureOptions {

@@ -12,7 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
+#include "compiler/driver/compile_model.h"
+#include "compiler/driver/read_model.h"
 #include "compiler/ir/limits.h"
+#include "compiler/ir/printer.h"
 #include "compiler/lower/check_program.h"
 #include "compiler/schedule/trace.h"
 #include "compiler/target/target.h"
@@ -53,6 +56,26 @@ absl::StatusOr<ProgramInput> ReadProgram(const std::string& path) {
   if (input.module.functions.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ":1:1: error: there is no function in it"));
+  }
+  return input;
+}
+
+absl::StatusOr<ProgramInput> ReadModelProgram(
+    const std::string& path, const std::vector<std::string>& dims) {
+  TF_ASSIGN_OR_RETURN(const graph::Graph graph, driver::ReadModel(path, dims));
+  ProgramInput input;
+  input.name = std::filesystem::path(path).filename().string();
+  input.module = driver::ExtractKernels(graph).module;
+  if (input.module.functions.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": the model has nothing to tune"));
+  }
+  input.text = ir::Print(input.module);
+  const int64_t limit = ir::Limits().max_text_bytes;
+  if (static_cast<int64_t>(input.text.size()) > limit) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": its functions have ", input.text.size(),
+                     " bytes of text; at most ", limit, " are taken"));
   }
   return input;
 }

@@ -4,6 +4,7 @@
 #define TILEFARM_SERVER_CLI_INPUT_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
@@ -18,6 +19,9 @@ struct ProgramInput {
 
 // NotFound: no such file. InvalidArgument: see lower::ReadProgram; too large.
 absl::StatusOr<ProgramInput> ReadProgram(const std::string& path);
+// The distinct functions of an ONNX model (driver::ReadModel), as one program.
+absl::StatusOr<ProgramInput> ReadModelProgram(
+    const std::string& path, const std::vector<std::string>& dims);
 // "-" is standard input.
 absl::StatusOr<std::string> ReadText(const std::string& path);
 // The text of a trace, which is parsed to find errors.

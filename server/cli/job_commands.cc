@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
+#include "compiler/driver/read_model.h"
 #include "compiler/target/target.h"
 #include "server/cli/client.h"
 #include "server/cli/commands.h"
@@ -148,7 +149,13 @@ absl::Status SetTargets(const std::vector<std::string>& texts,
 absl::Status FillRequest(const JobOptions& options,
                          v1::SubmitRequest& request) {
   TF_RETURN_IF_ERROR(SetTargets(options.targets, request));
-  TF_ASSIGN_OR_RETURN(ProgramInput program, ReadProgram(options.program));
+  if (!driver::IsModel(options.program) && !options.dims.empty()) {
+    return absl::InvalidArgumentError("--dim is for models (.onnx)");
+  }
+  TF_ASSIGN_OR_RETURN(ProgramInput program,
+                      driver::IsModel(options.program)
+                          ? ReadModelProgram(options.program, options.dims)
+                          : ReadProgram(options.program));
   request.set_request_id(farm::RandomId(128));
   request.set_user(UserName());
   request.set_program(std::move(program.text));
@@ -168,6 +175,7 @@ absl::Status FillRequest(const JobOptions& options,
   }
   request.set_flush_cache(options.flush_cache);
   request.set_allow_library(options.allow_library);
+  request.set_strict_fp(options.strict_fp);
   request.set_priority(options.priority);
   for (const std::string& one : options.require) {
     request.add_requirements(one);

@@ -31,8 +31,12 @@ void AddProgramAndTarget(CLI::App& command, std::string& program,
 void AddJobOptions(CLI::App& command, JobOptions& options) {
   command
       .add_option("program", options.program,
-                  "File with the program (TVMScript)")
+                  "File with the program (TVMScript), or a model (.onnx)")
       ->required();
+  command
+      .add_option("--dim", options.dims,
+                  "NAME=SIZE: the size of an open dimension of the model")
+      ->allow_extra_args(false);
   command
       .add_option("--target", options.targets,
                   "KIND[:MODEL][,key=value...], host, or a JSON file; given "
@@ -71,6 +75,10 @@ void AddJobOptions(CLI::App& command, JobOptions& options) {
   command.add_flag("--allow-library", options.allow_library,
                    "Also try kernels of oneDNN and OpenBLAS, where the device "
                    "has them");
+  command.add_flag("--strict-fp", options.strict_fp,
+                   "No candidate that rounds differently than the program, or "
+                   "leaves out products with zeros that NaN or infinity would "
+                   "show in");
   command
       .add_option("--priority", options.priority,
                   "Among your own jobs: -10 (last) to 10 (first)")
@@ -193,6 +201,9 @@ int Main(int argc, char** argv) {
                  "Also records that call a library's kernel");
   find->add_flag("--allow-emulated", best.allow_emulated,
                  "Also records timed by an emulator, where no other fits");
+  find->add_flag("--strict-fp", best.strict_fp,
+                 "No records that round differently than the program or leave "
+                 "out products with zeros");
 
   auto* time = app.add_subcommand("measure", "Measure one schedule now");
   AddProgramAndTarget(*time, measure.program, measure.target);

@@ -274,10 +274,10 @@ void Farm::Committed(std::span<const Commit> commits) {
   if (was_behind) GrantAll();
 }
 
-void Farm::NoteTime(const std::string& task_id, const std::string& device_id,
+void Farm::NoteTime(const std::string& race, const std::string& device_id,
                     double seconds) {
   MutexLock lock(mutex_);
-  best_[task_id].Note(device_id, seconds);
+  best_[race].Note(device_id, seconds);
 }
 
 QueueCounts Farm::Counts(const std::string& queue) const {
@@ -293,7 +293,7 @@ void Farm::Grant(const Scheduler::Grant& grant) {
       leases_.Grant(grant.candidate_id, HolderOf(device), grant.charged);
   Refresh(grant.device);
   if (lease.item.purpose == Purpose::kTrial) {
-    const auto best = best_.find(lease.item.task_id);
+    const auto best = best_.find(lease.item.race);
     if (best != best_.end()) {
       lease.best_seconds = best->second.For(device.device_id);
     }

@@ -131,9 +131,9 @@ class Farm {
     const Commit one{candidate_id, superseded};
     Committed({&one, 1});
   }
-  // A median of a task, measured in full and verified. The confirmed best time
-  // (confirmed_best.h) is sent with the task's leases.
-  void NoteTime(const std::string& task_id, const std::string& device_id,
+  // A median of a race (WorkItem), measured in full and verified. The confirmed
+  // best time (confirmed_best.h) is sent with the race's leases.
+  void NoteTime(const std::string& race, const std::string& device_id,
                 double seconds);
   QueueCounts Counts(const std::string& queue) const;
 

@@ -46,6 +46,9 @@ struct WorkItem {
   std::string queue;
   std::string job;  // the job that requested it; empty: none
   std::string task_id;
+  // Candidates whose best time it is compared with (Farm::NoteTime). Not the
+  // task: a job's candidates race only with what the job may use.
+  std::string race;
   Purpose purpose = Purpose::kTrial;
   std::string program;
   std::string trace;

@@ -10,11 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/json.h"
 #include "base/status_macros.h"
+#include "compiler/driver/kept_floats.h"
 #include "compiler/ir/library_call.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/printer.h"
 #include "compiler/ir/structural.h"
 #include "compiler/lower/check_program.h"
+#include "compiler/schedule/schedule.h"
 #include "compiler/schedule/trace.h"
 #include "compiler/target/target.h"
 #include "cost_model/features.h"
@@ -227,6 +229,17 @@ absl::Status ResolveJob(const database::Store& store, JobSpec& spec) {
           "space: the sketch calls a library, which the job does not permit "
           "(--allow-library)");
     }
+    if (spec.strict_fp) {
+      const absl::Status kept =
+          schedule::Replay(sketch, module, spec.seed, FloatsOf(spec)).status();
+      // A sketch that is illegal for other reasons too is the search's to
+      // report: its decisions are not known here.
+      if (!kept.ok() && schedule::Replay(sketch, module, spec.seed).ok()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "space: the job keeps floats as written (--strict-fp): ",
+            kept.message()));
+      }
+    }
   }
   std::vector<TaskSpec> functions;
   std::set<std::string> seen;
@@ -273,6 +286,7 @@ database::JobRow JobToRow(const std::string& id, const JobSpec& spec) {
       {"space_trace", spec.space_trace},
       {"flush_cache", spec.flush_cache},
       {"allow_library", spec.allow_library},
+      {"strict_fp", spec.strict_fp},
       {"priority", spec.priority},
       {"requirements", spec.requirements},
       {"tasks", std::move(tasks)},
@@ -316,6 +330,7 @@ absl::StatusOr<JobSpec> JobFromRow(const database::JobRow& row) {
     json.at("flush_cache").get_to(spec.flush_cache);
     // Jobs of the first releases have no user.
     spec.allow_library = json.value("allow_library", false);
+    spec.strict_fp = json.value("strict_fp", false);
     spec.priority = json.value("priority", int64_t{0});
     spec.requirements = json.value("requirements", std::vector<std::string>());
     spec.targets.push_back({row.target, CachesIn(json)});
@@ -357,8 +372,16 @@ bool CountsAsBest(const database::Record& record,
 
 bool MayCountAsBest(const database::Record& record,
                     const std::string& fingerprint, const JobSpec& spec) {
-  return MayCountAsBest(record, fingerprint) &&
-         (spec.allow_library || record.library().empty());
+  return MayCountAsBest(record, fingerprint) && MayUse(record, spec);
+}
+
+bool MayUse(const database::Record& record, const JobSpec& spec) {
+  return (spec.allow_library || record.library().empty()) &&
+         (!spec.strict_fp || driver::KeepsFloats(record.program, record.trace));
+}
+
+ir::FloatRule FloatsOf(const JobSpec& spec) {
+  return spec.strict_fp ? ir::FloatRule::kAsWritten : ir::FloatRule::kMayDiffer;
 }
 
 double JobSnapshot::best_seconds() const {

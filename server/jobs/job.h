@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/ir/float_rule.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/target/target.h"
 #include "database/store.h"
@@ -59,6 +60,8 @@ struct JobSpec {
   bool flush_cache = false;
   // Whether kernels of the device's libraries are candidates.
   bool allow_library = false;
+  // Whether floats come out as the program writes them (ir::FloatRule).
+  bool strict_fp = false;
   // Among the user's own jobs; see farm/shares.h.
   int64_t priority = 0;
   // What a device must meet; see farm/requirement.h.
@@ -79,6 +82,10 @@ absl::Status CheckNoLibraryMarks(const ir::PrimFunc& function);
 
 // The function of a task, and its text.
 absl::StatusOr<ir::PrimFuncPtr> ParseTask(const TaskSpec& task);
+// Whether the job may use the record's schedule at all, whatever its time.
+bool MayUse(const database::Record& record, const JobSpec& spec);
+// The rule for the job's schedules.
+ir::FloatRule FloatsOf(const JobSpec& spec);
 // The tasks of a program, without targets.
 TaskSpec MakeTask(const ir::PrimFunc& function);
 std::string TaskId(const TaskSpec& task);
@@ -98,7 +105,8 @@ absl::StatusOr<JobSpec> JobFromRow(const database::JobRow& row);
 // by this compiler.
 bool CountsAsBest(const database::Record& record,
                   const std::string& fingerprint);
-// The same for a job: a library's kernel only where it permits it.
+// The same for a job: a library's kernel only where it permits it, and no
+// schedule that changes floats where it is strict.
 bool CountsAsBest(const database::Record& record,
                   const std::string& fingerprint, const JobSpec& spec);
 // As MayCountAsBest, but the record need not be measured in full.

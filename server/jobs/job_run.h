@@ -143,6 +143,8 @@ class JobRun {
   // True where something was proposed.
   bool Propose(Lane& lane);
   bool ProposeFrom(Task& task, int count);
+  // farm::WorkItem::race: jobs that may use the same schedules share one.
+  std::string RaceOf(const Task& task) const;
   farm::WorkItem MakeItem(const Task& task, farm::Purpose purpose) const;
   // Trials that the lane may still propose; very many without a budget.
   int64_t TrialsLeft(const Lane& lane) const;

@@ -116,6 +116,10 @@ absl::Status JobRun::LoadTask(const TaskSpec& spec, Lane& lane) {
     NoteRecord(*task, record, record.job_id == job_id_);
   }
   lane.since_gain = 0;
+  // No warm start from schedules that the job's own space leaves out.
+  std::erase_if(task->known, [&](const database::Record& record) {
+    return !MayUse(record, spec_);
+  });
   UseRemeasured(task->known);
   task->contenders.NoteStored(env_.store, env_.fingerprint);
   task->best_seconds = task->contenders.best_seconds();
@@ -234,11 +238,17 @@ void JobRun::Open(Lane& lane) {
   }
 }
 
+std::string JobRun::RaceOf(const Task& task) const {
+  return absl::StrCat(task.id, spec_.allow_library ? " library" : "",
+                      spec_.strict_fp ? " strict" : "");
+}
+
 farm::WorkItem JobRun::MakeItem(const Task& task, farm::Purpose purpose) const {
   farm::WorkItem item;
   item.queue = task.lane->queue;
   item.job = job_id_;
   item.task_id = task.id;
+  item.race = RaceOf(task);
   item.purpose = purpose;
   item.program = task.spec.program;
   item.workload_hash = task.spec.workload_hash;

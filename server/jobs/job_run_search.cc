@@ -66,7 +66,7 @@ void JobRun::NoteRecord(Task& task, const database::Record& record,
   const bool gain = counts && (task.best_seconds == 0 ||
                                record.median_seconds < task.best_seconds);
   if (counts) {
-    env_.farm.NoteTime(task.id, record.device, record.median_seconds);
+    env_.farm.NoteTime(RaceOf(task), record.device, record.median_seconds);
   }
   if (gain) task.best_seconds = record.median_seconds;
   if (MayCountAsBest(record, env_.fingerprint, spec_)) {

@@ -474,7 +474,7 @@ JobSnapshot Jobs::FromRecords(const Entry& entry, RecordedTasks& recorded) {
   snapshot.trials = entry.spec.trials;
   snapshot.error = entry.error;
   for (const TaskSpec& spec : entry.spec.tasks) {
-    const RecordedTask& known = recorded.Find(spec);
+    const RecordedTask& known = recorded.Find(spec, entry.spec);
     TaskSnapshot task;
     task.function = spec.function;
     task.target = spec.target;
@@ -487,8 +487,7 @@ JobSnapshot Jobs::FromRecords(const Entry& entry, RecordedTasks& recorded) {
         snapshot.by_status[status] += count;
       }
     }
-    task.best_seconds = entry.spec.allow_library ? known.best_with_library
-                                                 : known.best_without_library;
+    task.best_seconds = known.best_seconds;
     task.unscheduled_seconds = known.unscheduled_seconds;
     snapshot.trials_done += task.trials_done;
     snapshot.tasks.push_back(std::move(task));

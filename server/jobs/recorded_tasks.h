@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 
 #include "database/store.h"
 #include "server/jobs/job.h"
@@ -15,29 +16,28 @@ namespace tilefarm::jobs {
 struct RecordedTask {
   using ByStatus = std::map<std::string, int64_t>;
   std::map<std::string, ByStatus> trials;  // by job
-  // The best for a job that permits a library's kernels, and for one that does
-  // not; 0: none.
-  double best_with_library = 0;
-  double best_without_library = 0;
-  double unscheduled_seconds = 0;  // 0: not measured
+  double best_seconds = 0;                 // that the job may use; 0: none
+  double unscheduled_seconds = 0;          // 0: not measured
 };
 
-// Reads each task from the store once, however many jobs have it. It does not
-// see what is recorded afterwards, so it lives for one answer to a client. Not
-// thread-safe. A task that cannot be read has no records.
+// Reads each task from the store once for all jobs that may use the same of its
+// records. It does not see what is recorded afterwards, so it lives for one
+// answer to a client. Not thread-safe. A task that cannot be read has no
+// records.
 class RecordedTasks {
  public:
   // The store outlives it.
   RecordedTasks(const database::Store& store, std::string fingerprint);
   // Valid until the object ends.
-  const RecordedTask& Find(const TaskSpec& task);
+  const RecordedTask& Find(const TaskSpec& task, const JobSpec& job);
 
  private:
-  RecordedTask Read(const TaskSpec& task) const;
+  RecordedTask Read(const TaskSpec& task, const JobSpec& job) const;
 
   const database::Store& store_;
   const std::string fingerprint_;
-  std::map<std::string, RecordedTask> read_;  // by task id
+  // By task id and what the job permits.
+  std::map<std::tuple<std::string, bool, bool>, RecordedTask> read_;
 };
 
 }  // namespace tilefarm::jobs

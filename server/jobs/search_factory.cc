@@ -18,16 +18,17 @@ std::unique_ptr<cost_model::CostModel> MakeModel(const JobSpec& job) {
 
 absl::StatusOr<std::unique_ptr<search::Search>> MakeSearch(
     const SearchRequest& request) {
+  const ir::FloatRule floats = FloatsOf(request.job);
   std::unique_ptr<space::DesignSpace> space;
   if (request.job.space_trace.empty()) {
-    TF_ASSIGN_OR_RETURN(
-        space, space::DesignSpace::Create(request.function, request.target));
+    TF_ASSIGN_OR_RETURN(space, space::DesignSpace::Create(
+                                   request.function, request.target, floats));
   } else {
     TF_ASSIGN_OR_RETURN(schedule::Trace sketch,
                         schedule::Trace::Parse(request.job.space_trace));
     TF_ASSIGN_OR_RETURN(
         space, space::DesignSpace::FromTrace(request.function, request.target,
-                                             std::move(sketch)));
+                                             std::move(sketch), floats));
   }
   search::SearchOptions options;
   // Each task of a job has its own random stream.
@@ -36,20 +37,23 @@ absl::StatusOr<std::unique_ptr<search::Search>> MakeSearch(
                          ? search::Strategy::kRandom
                          : search::Strategy::kEvolutionary;
   options.fingerprint = request.fingerprint;
-  // The schedule that a user without records gets, and that of the heuristic,
-  // which does not depend on the estimate that ranks the first candidates. With
-  // a sketch by hand, only that sketch is searched.
+  // The schedule that a user without records gets; where the job may round, the
+  // same without its restriction; and that of the heuristic, which does not
+  // depend on the estimate that ranks the first candidates. With a sketch by
+  // hand, only that sketch is searched.
   if (request.job.space_trace.empty()) {
     for (const auto& schedule :
-         {driver::DraftSchedule(request.function, request.target),
+         {driver::DraftSchedule(request.function, request.target,
+                                ir::FloatRule::kAsWritten),
+          driver::DraftSchedule(request.function, request.target, floats),
           space::DefaultSchedule(ir::IRModule{{request.function}},
-                                 request.target)}) {
+                                 request.target, floats)}) {
       if (schedule.ok()) {
         options.first_traces.push_back(schedule->trace().Print());
       }
     }
     for (const schedule::Schedule& schedule : space::LibrarySchedules(
-             request.function, request.target, request.libraries)) {
+             request.function, request.target, request.libraries, floats)) {
       options.first_traces.push_back(schedule.trace().Print());
     }
   }

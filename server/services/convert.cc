@@ -219,6 +219,7 @@ jobs::JobSpec FromProto(const v1::SubmitRequest& request) {
   spec.space_trace = request.space_trace();
   spec.flush_cache = request.flush_cache();
   spec.allow_library = request.allow_library();
+  spec.strict_fp = request.strict_fp();
   spec.priority = request.priority();
   spec.requirements.assign(request.requirements().begin(),
                            request.requirements().end());

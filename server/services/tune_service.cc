@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/driver/kept_floats.h"
 #include "compiler/ir/parser.h"
 #include "compiler/target/target.h"
 #include "server/jobs/record_import.h"
@@ -29,6 +30,7 @@ absl::StatusOr<database::BestMatch> FindBest(const database::Store& store,
       .allow_stale = request.allow_stale(),
       .allow_library = request.allow_library(),
       .allow_emulated = request.allow_emulated(),
+      .keeps_floats = request.strict_fp() ? driver::KeepsFloats : nullptr,
   });
 }
 

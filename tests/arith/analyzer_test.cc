@@ -139,7 +139,7 @@ TEST(AnalyzerExtentOneTest, ReplacesTheVariable) {
   EXPECT_EQ(ToString(analyzer.Simplify(Expr(i) * 4 + 3)), "3");
 }
 
-// Random expressions keep their values.
+// Simplifying random expressions does not change their values.
 class RandomExpr {
  public:
   RandomExpr(Rng& rng, std::vector<Var> vars) : rng_(rng), vars_(vars) {}
@@ -177,7 +177,7 @@ class RandomExpr {
 };
 
 int64_t Evaluate(const Expr& e, const ir::VarMap& values) {
-  // Substitute folds constants of scalars; a Select needs its condition.
+  // Substitute folds scalar constants; a Select needs a constant condition.
   const Expr folded = Substitute(e, values);
   if (const auto value = ir::AsInt(folded)) return *value;
   if (const auto* select = ir::As<ir::SelectNode>(folded)) {

@@ -81,17 +81,17 @@ TEST_F(IndexMathTest, FactsLeaveAQuotientOneValue) {
 }
 
 TEST_F(IndexMathTest, KnowsWhatAConjunctionAndAConditionSay) {
-  // The right side under the left one.
+  // The right side is simplified under the left one.
   const Expr both = ir::And(ir::LT(n, IntConst(4)), ir::LT(n, IntConst(9)));
   EXPECT_TRUE(ExprEqual(math.Simplify(both), ir::LT(n, IntConst(4))));
   const Expr either = ir::Or(ir::LT(n, IntConst(4)), ir::GE(n, IntConst(3)));
   EXPECT_TRUE(ir::IsConstInt(math.Simplify(either), 1));
-  // Each arm under the condition.
+  // Each operand is simplified under the condition.
   const Expr picked = ir::IfThenElseExpr(
       ir::LT(n, IntConst(4)), ir::Min(n, IntConst(4)), ir::Max(n, IntConst(4)));
   EXPECT_TRUE(ExprEqual(math.Simplify(picked),
                         ir::IfThenElseExpr(ir::LT(n, IntConst(4)), n, n)));
-  // And nothing stays known.
+  // Facts do not remain afterwards.
   EXPECT_FALSE(math.CanProve(ir::LT(n, IntConst(9))));
   EXPECT_EQ(math.Mark(), 2u);
 }

@@ -89,7 +89,7 @@ TEST_F(IterMapTest, FollowsPredicatesOfGuardedSplits) {
 }
 
 TEST_F(IterMapTest, FollowsNestedPredicates) {
-  // 30 split by 8, then the outer 4 by 3.
+  // 30 split by 8, then the outer loop of 4 split by 3.
   const Var a = MakeVar("a"), b = MakeVar("b"), c = MakeVar("c");
   const VarRanges loops = {{a, {IntConst(0), IntConst(2)}},
                            {b, {IntConst(0), IntConst(3)}},

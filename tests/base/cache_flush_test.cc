@@ -1,4 +1,4 @@
-// Flushing changes where bytes are, never what they are.
+// Flushing moves bytes and never changes them.
 #include "base/cache_flush.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ TEST(FlushFromCaches, KeepsContents) {
   }
 }
 
-// What is written and read around it, another core's cache included, is seen.
+// Data written before and after, also by another core, stays visible.
 TEST(FlushFromCaches, WritesBackWhatWasWritten) {
   std::vector<int> numbers(1 << 16);
   for (int round = 1; round <= 10; ++round) {

@@ -31,7 +31,7 @@ class ConfigFileTest : public ::testing::Test {
   ~ConfigFileTest() override { unsetenv("TILEFARM_TEST_DB"); }
 
   absl::Status Apply(const std::string& text, std::vector<std::string> args) {
-    // CLI11 takes them from behind.
+    // CLI11 takes the arguments in reverse order.
     std::reverse(args.begin(), args.end());
     app_.parse(args);
     return ApplyConfig(text, "f.toml", app_);
@@ -80,7 +80,7 @@ TEST_F(ConfigFileTest, OfATableEachKeyIsOverriddenByItself) {
   ASSERT_TRUE(
       Apply("[timeouts]\ntick = '1s'\nlease = 3\n", {"--timeout", "tick=2s"})
           .ok());
-  // Later ones count.
+  // Later values override.
   EXPECT_THAT(timeouts_, ElementsAre("lease=3", "tick=1s", "tick=2s"));
 }
 
@@ -89,7 +89,7 @@ TEST_F(ConfigFileTest, AnUnknownKeyIsNamedWithItsPlaceAndTheNearestOne) {
             "f.toml:2:1: there is no option 'tls_crt'; the nearest is "
             "'tls_cert'");
   EXPECT_THAT(ErrorOf("timeout = 'tick=2s'"), HasSubstr("'timeouts'"));
-  // What a file cannot say.
+  // Options that a file cannot set.
   for (const char* key : {"config", "version", "help"}) {
     EXPECT_THAT(ErrorOf(std::string(key) + " = 'x'"), HasSubstr("no option"));
   }
@@ -98,7 +98,7 @@ TEST_F(ConfigFileTest, AnUnknownKeyIsNamedWithItsPlaceAndTheNearestOne) {
 TEST_F(ConfigFileTest, ABadValueIsNamedWithItsPlace) {
   EXPECT_THAT(ErrorOf("builders = 9"), StartsWith("f.toml:1:12: builders: "));
   EXPECT_THAT(ErrorOf("builders = 'many'"), StartsWith("f.toml:1:12: "));
-  // Also where a flag has it better.
+  // Also if a flag takes precedence.
   EXPECT_FALSE(Apply("builders = 9", {"--builders", "2"}).ok());
   EXPECT_THAT(ErrorOf("[timeouts]\na = '1s'\nb = 'never'"),
               StartsWith("f.toml:3:1: timeouts.b: "));

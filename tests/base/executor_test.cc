@@ -10,7 +10,7 @@
 namespace tilefarm {
 namespace {
 
-// A door that tasks wait at.
+// A door at which tasks wait.
 class Door {
  public:
   void Open() {
@@ -18,7 +18,7 @@ class Door {
     open_ = true;
     changed_.NotifyAll();
   }
-  // Says that somebody stands here.
+  // Reports that a task waits here.
   void Pass() {
     MutexLock lock(mutex_);
     ++waiting_;
@@ -39,7 +39,7 @@ class Door {
 
 TEST(ExecutorTest, BoundsWhatWaitsAndRunsItInOrder) {
   Door door;
-  std::vector<int> done;  // of the one thread
+  std::vector<int> done;  // by the only thread
   {
     Executor executor(/*threads=*/1, /*most_waiting=*/2);
     ASSERT_TRUE(executor.TryRun([&] { door.Pass(); }));

@@ -9,7 +9,7 @@
 namespace tilefarm {
 namespace {
 
-// All that there are.
+// All isolations.
 std::vector<Isolation> Isolations() {
   std::vector<Isolation> all;
   for (const IsolationLevel level :
@@ -50,7 +50,7 @@ TEST(IsolationTest, OtherWordsMeanNothing) {
   EXPECT_EQ(parsed, (Isolation{IsolationLevel::kRlimits}));
 }
 
-// A higher level and more parts are at least as much; nothing else is.
+// A higher level, or more parts, covers; nothing else does.
 TEST(IsolationTest, CoversIsAnOrderByLevelAndParts) {
   for (const Isolation& a : Isolations()) {
     for (const Isolation& b : Isolations()) {

@@ -26,7 +26,7 @@ TEST(JsonTest, DiscardsWhatNestsDeeper) {
 TEST(JsonTest, BracketsInStringsNestNothing) {
   const std::string brackets = "\"" + Nested(100) + "\\\"" + Nested(100) + "\"";
   EXPECT_TRUE(ParseJson(brackets).is_string());
-  // Neither does a string hide what comes after it.
+  // A string does not hide what follows it.
   EXPECT_TRUE(NestsDeeper("\"\\\\\"" + Nested(kMostJsonDepth + 1)));
 }
 

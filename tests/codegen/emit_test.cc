@@ -1,4 +1,4 @@
-// Lowered functions, made by hand, run on this machine.
+// Lowered functions, built by hand, run on this machine.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -160,7 +160,7 @@ TEST(Emit, VectorIndexShapes) {
     EXPECT_EQ(std::vector<float>(got.begin(), got.begin() + kLanes),
               c.expected);
     EXPECT_EQ(got[kLanes], -1);
-    // Storing with the same shape puts the lanes there.
+    // Storing with the same index shape writes the lanes there.
     const auto store = Kernel::Build(
         Function({a, out}, ir::MakeStore(out, {c.index}, ir::Load(a, {to}))),
         HostOptions());
@@ -180,7 +180,7 @@ TEST(Emit, PredicatesMaskLanesAndTouchNothingElse) {
   const Expr lanes = ir::MakeRamp(IntConst(0), IntConst(1), kLanes);
   const Expr below = ir::MakeBinary(BinaryOp::kLT, lanes,
                                     ir::MakeBroadcast(IntConst(5), kLanes));
-  // Lane 5 and up would read and write past the end of the page.
+  // Lanes from 5 on would read and write past the end of the page.
   const long page = sysconf(_SC_PAGESIZE);
   char* pages =
       static_cast<char*>(mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE,
@@ -188,7 +188,7 @@ TEST(Emit, PredicatesMaskLanesAndTouchNothingElse) {
   ASSERT_EQ(mprotect(pages + page, page, PROT_NONE), 0);
   auto* edge = reinterpret_cast<float*>(pages + page) - 5;
   std::vector<float> in(kLanes, 2), zeros(kLanes, 7);
-  // The read side; masked lanes read as zero.
+  // Loads: masked lanes read as zero.
   const auto reader = Kernel::Build(
       Function({a, out},
                ir::MakeStore(out, {lanes}, VectorLoad(a, lanes, below))),
@@ -197,7 +197,7 @@ TEST(Emit, PredicatesMaskLanesAndTouchNothingElse) {
   for (int i = 0; i < 5; ++i) edge[i] = 3;
   ASSERT_EQ(reader->Call("kernel", edge, zeros.data()), 0);
   for (int i = 0; i < kLanes; ++i) EXPECT_EQ(zeros[i], i < 5 ? 3 : 0);
-  // The write side.
+  // Stores.
   const auto writer = Kernel::Build(
       Function({a, out},
                ir::MakeStore(out, {lanes}, ir::Load(a, {lanes}), below)),
@@ -316,7 +316,7 @@ TEST(Emit, LoopsFetchAheadWhatTheyStream) {
   };
   EXPECT_EQ(count({}), 0);
   EXPECT_EQ(count({{ir::kPrefetchBytes, ir::Attr(0)}}), 0);
-  // Once, though it is read twice; b does not move.
+  // One prefetch, although it is read twice; b does not move.
   EXPECT_EQ(count({{ir::kPrefetchBytes, ir::Attr(4096)}}), 1);
 }
 
@@ -345,11 +345,11 @@ TEST(Emit, LoopsOverLinesFetchTheNextRow) {
                           ir::ForKind::kSerial,
                           {{ir::kPrefetchLines, std::move(value)}})));
   };
-  // Once, though it is read twice; b is the same for every line.
+  // One prefetch, although it is read twice; b is the same for every line.
   EXPECT_EQ(count(ir::AttrList{"a", 4096, "b", 64}), 1);
   EXPECT_EQ(count(ir::AttrList{"b", 64}), 0);
   EXPECT_EQ(count(ir::AttrList{"no such buffer", 64}), 0);
-  // What is not such a list is nothing.
+  // Other lists are ignored.
   EXPECT_EQ(count(ir::AttrList{"a"}), 0);
   EXPECT_EQ(count(ir::AttrList{4096, "a"}), 0);
   EXPECT_EQ(count(ir::AttrList{"a", "b"}), 0);
@@ -506,8 +506,8 @@ TEST(Emit, StreamingStoresWriteTheSameAtAnyAlignment) {
   }
 }
 
-// The same where the sums of a tile stand before its stores: they are there
-// once, and the choice is at the stores.
+// The same if a tile's sums precede its stores: the sums exist once, and the
+// choice is at the stores.
 TEST(Emit, StreamingStoresOfTilesWriteTheSameAtAnyAlignment) {
   constexpr int64_t kTiles = 6, kRows = 16, kWidth = 16;
   constexpr int64_t kTile = kRows * kWidth;

@@ -21,11 +21,11 @@
 
 namespace tilefarm::codegen {
 
-// A shared object; unloaded with the object.
+// A shared object; unloaded by the destructor.
 class Kernel {
  public:
   static absl::StatusOr<Kernel> Load(const std::string& bytes) {
-    // A file of its own: dlopen takes one path for one library.
+    // A unique file, since dlopen returns the loaded library for a known path.
     std::string path = testing::TempDir() + "/kernel-XXXXXX";
     const int fd = mkstemp(path.data());
     if (fd < 0 || write(fd, bytes.data(), bytes.size()) !=
@@ -45,7 +45,7 @@ class Kernel {
     TF_ASSIGN_OR_RETURN(const std::string object,
                         EmitObject(functions, options));
     TF_ASSIGN_OR_RETURN(const std::string bytes,
-                        LinkSharedObject(object, options.target));
+                        LinkSharedObject({&object, 1}, options.target));
     return Load(bytes);
   }
 

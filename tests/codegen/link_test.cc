@@ -1,5 +1,5 @@
-// The artifact as a file: what it exports, needs, and that it is the same
-// bytes every time.
+// The artifact as a file: its exports and needed libraries, and that its bytes
+// are deterministic.
 #include "compiler/codegen/link.h"
 
 #include <cstdlib>
@@ -45,7 +45,7 @@ absl::StatusOr<std::string> Build(const ir::PrimFuncPtr& function,
                                   const Options& options = TestOptions()) {
   const std::vector<LoweredFunction> functions = {{function, symbol}};
   TF_ASSIGN_OR_RETURN(const std::string object, EmitObject(functions, options));
-  return LinkSharedObject(object, options.target);
+  return LinkSharedObject({&object, 1}, options.target);
 }
 
 struct Dynamic {
@@ -117,8 +117,10 @@ TEST(Link, CodeDigestOfGarbageIsAnError) {
 }
 
 TEST(Link, GarbageObjectIsAnErrorAndTheLinkerGoesOn) {
-  EXPECT_EQ(LinkSharedObject("garbage", TestOptions().target).status().code(),
-            absl::StatusCode::kInternal);
+  const std::string garbage = "garbage";
+  EXPECT_EQ(
+      LinkSharedObject({&garbage, 1}, TestOptions().target).status().code(),
+      absl::StatusCode::kInternal);
   EXPECT_TRUE(Build(Elementwise(ir::Intrinsic::kExp)).ok());
 }
 

@@ -1,5 +1,5 @@
-// The error bounds that runtime/README.md states, measured against float64 on
-// a seeded sample of all float32 bit patterns and on the special values.
+// The error bounds of runtime/README.md, measured against float64 on a seeded
+// sample of all float32 bit patterns and on special values.
 #include <cmath>
 #include <cstring>
 
@@ -15,7 +15,7 @@ using ir::Intrinsic;
 
 constexpr ir::DataType kF32 = ir::DataType::Float(32);
 constexpr uint64_t kSeed = 20240607;
-constexpr int64_t kSamples = 1 << 20;  // a function and target
+constexpr int64_t kSamples = 1 << 20;  // per function and target
 constexpr int kLanes = 16;
 
 // out[i] = op(x[i], y[i]) in vectors.
@@ -76,7 +76,7 @@ double Reference(Intrinsic op, double x, double y) {
   }
 }
 
-// Distance in units in the last place of float32 at the exact value.
+// The error in float32 units in the last place at the exact value.
 double UlpError(float got, double exact) {
   const float rounded = static_cast<float>(exact);
   if (std::isnan(exact)) return std::isnan(got) ? 0 : INFINITY;
@@ -126,10 +126,10 @@ TEST_P(MathBounds, HoldsOnTheSample) {
     if (i < kSpecial * kSpecial) {
       x[i] = special[i / kSpecial];
       y[i] = special[i % kSpecial];
-    } else if (i % 2 == 0) {  // every bit pattern alike
+    } else if (i % 2 == 0) {  // all bit patterns
       x[i] = FromBits(static_cast<uint32_t>(rng.Next()));
       y[i] = FromBits(static_cast<uint32_t>(rng.Next()));
-    } else {  // where programs are
+    } else {  // typical values of programs
       x[i] = static_cast<float>(rng.Uniform() * 40 - 20);
       y[i] = static_cast<float>(rng.Uniform() * 40 - 20);
     }
@@ -165,7 +165,8 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 // AVX-512 multiplies by a power of two in one instruction, in vectors of any of
-// its lengths; others make the power by shifts, and round the same.
+// its lengths; other targets compute the power by shifts, with the same
+// rounding.
 TEST(PowersOfTwo, TakeOneInstructionWhereThereIsOne) {
   for (const int lanes : {4, 8, 16}) {
     const std::vector<LoweredFunction> functions = {
@@ -185,11 +186,11 @@ TEST(PowersOfTwo, AreTheSameBothWays) {
   constexpr int64_t kCount = 1 << 20;
   for (const Intrinsic op : {Intrinsic::kExp, Intrinsic::kExp2}) {
     const auto with = BuildMap(op, kCount, kLanes, "host,cores=1");
-    // Two registers at once are cut up by LLVM: the other way.
+    // LLVM splits vectors of two registers, so these take the other path.
     const auto without = BuildMap(op, kCount, 2 * kLanes, "host,cores=1");
     ASSERT_TRUE(with.ok() && without.ok()) << with.status();
     std::vector<float> x(kCount), a(kCount), b(kCount);
-    // Where the result is subnormal, zero, infinite; and everywhere.
+    // Subnormal, zero and infinite results, and the whole range.
     for (int64_t i = 0; i < kCount; ++i) {
       const auto at = static_cast<float>(i) / kCount;
       x[i] = i % 4 == 0   ? -152 + 70 * at

@@ -28,8 +28,8 @@ constexpr DataType kI64 = DataType::Int(64);
 constexpr int64_t kRows = 1000;
 constexpr int64_t kColumns = 3000;
 
-// out[i] = sum over j of (tmp[j] = i + j), tmp private to an iteration and
-// too large for the stack.
+// out[i] = sum over j of (tmp[j] = i + j), where tmp is private to an iteration
+// and too large for the stack.
 ir::PrimFuncPtr RowSums(ir::ForKind inner_kind = ir::ForKind::kSerial) {
   const auto out = ir::MakeBuffer("out", kI64, {kRows});
   const auto tmp = ir::MakeBuffer("tmp", kI64, {kColumns});
@@ -103,15 +103,16 @@ TEST(Parallel, PoolIsLazyAndJoinedOnUnload) {
     ASSERT_EQ(kernel->Call("kernel", got.data()), 0);
     EXPECT_LE(ThreadCount(), before + 1);
   }
-  // The kernel's list of a process may lag behind the join.
+  // The kernel's list of threads may lag behind the join.
   for (int wait = 0; wait < 1000 && ThreadCount() > before; ++wait) {
     usleep(1000);
   }
   EXPECT_EQ(ThreadCount(), before);
 }
 
-// Unloaded right after a loop that its threads had hardly heard of. In a child,
-// so that one that waits for ever is a failure and not a test without an end.
+// Unloads the artifact right after a loop that its threads have hardly noticed.
+// Runs in a child, so that a thread that waits forever is a failure instead of
+// an endless test.
 TEST(Parallel, ThreadsThatWakeUpLateEndOnUnload) {
   const auto out = ir::MakeBuffer("out", kI64, {2});
   const auto i = ir::MakeVar("i");
@@ -123,7 +124,7 @@ TEST(Parallel, ThreadsThatWakeUpLateEndOnUnload) {
   const std::vector<LoweredFunction> functions = {{function, "kernel"}};
   const auto object = EmitObject(functions, Cores(8));
   ASSERT_TRUE(object.ok()) << object.status();
-  const auto bytes = LinkSharedObject(*object, Cores(8).target);
+  const auto bytes = LinkSharedObject({&*object, 1}, Cores(8).target);
   ASSERT_TRUE(bytes.ok()) << bytes.status();
   const pid_t child = fork();
   ASSERT_GE(child, 0);
@@ -135,7 +136,7 @@ TEST(Parallel, ThreadsThatWakeUpLateEndOnUnload) {
           got != std::vector<int64_t>{0, 1}) {
         _exit(1);
       }
-      // From none to 120 us: as long as a thread takes to begin.
+      // 0 to 120 us, as long as a thread takes to start.
       const auto begin = std::chrono::steady_clock::now();
       while (std::chrono::steady_clock::now() - begin <
              std::chrono::nanoseconds(repeat % 1000 * 120)) {
@@ -162,7 +163,7 @@ std::set<int> CpusOf(pid_t thread) {
   return cpus;
 }
 
-// What each other thread may run on, once all of them are asleep: bound to one.
+// The cpus of each other thread once all of them sleep: one each.
 std::vector<std::set<int>> HomesOfSleepers() {
   std::vector<std::set<int>> homes;
   size_t bound = 0;
@@ -182,8 +183,8 @@ std::vector<std::set<int>> HomesOfSleepers() {
   return homes;
 }
 
-// Asleep each worker is bound to a cpu of its own; the caller, and who is
-// awake, to none.
+// While asleep, each worker is bound to a cpu of its own; the caller and awake
+// workers are not bound.
 TEST(Parallel, WorkersSleepOnCpusOfTheirOwn) {
   const std::set<int> all = CpusOf(0);
   if (all.size() < 2) GTEST_SKIP() << "one core";
@@ -244,8 +245,8 @@ TEST(Parallel, WorksInAForkedChildOfAUser) {
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   std::vector<int64_t> got(kRows);
   ASSERT_EQ(kernel->Call("kernel", got.data()), 0);
-  // A thread that begins or ends may hold locks of a sanitizer's allocator,
-  // which the child would wait for in vain.
+  // A thread that starts or ends may hold locks of a sanitizer's allocator, for
+  // which the child would wait forever.
   if (CpusOf(0).size() > 1) HomesOfSleepers();
   const pid_t child = fork();
   if (child == 0) {

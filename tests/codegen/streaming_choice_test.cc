@@ -1,4 +1,4 @@
-// Where choices between streaming and plain stores are put.
+// The placement of choices between streaming and plain stores.
 #include "compiler/codegen/streaming_choice.h"
 
 #include <vector>
@@ -22,7 +22,7 @@ Stmt StoreTo(const ir::Buffer& buffer, int64_t at) {
                        ir::ConstOf(ir::DataType::Float(32), 0));
 }
 
-// `count` stores one after another.
+// `count` consecutive stores.
 std::vector<Stmt> Stores(const ir::Buffer& buffer, int64_t count) {
   std::vector<Stmt> stores;
   for (int64_t i = 0; i < count; ++i) stores.push_back(StoreTo(buffer, i));
@@ -43,7 +43,7 @@ Stmt Choose(const Stmt& body) {
 struct Found {
   int choices = 0;
   int sums = 0;    // stores to it
-  int beside = 0;  // of them, inside of a choice
+  int beside = 0;  // those inside of a choice
 };
 Found Look(const Stmt& stmt) {
   Found found;
@@ -86,7 +86,7 @@ TEST(ChooseAtStoresTest, EachTileHasItsOwn) {
     tile.push_back(Loop(8, StoreTo(kOut, i)));
     tiles.push_back(Loop(4, ir::MakeAlloc(kSums, ir::MakeSeq(tile))));
   }
-  // A tile at the border, whose rows are guarded.
+  // A tile at the border, with guarded rows.
   tiles.push_back(
       ir::MakeIf(ir::MakeVar("inside", ir::DataType::Bool()),
                  ir::MakeSeq({StoreTo(kSums, 0), Loop(4, StoreTo(kOut, 3))})));
@@ -98,7 +98,7 @@ TEST(ChooseAtStoresTest, EachTileHasItsOwn) {
 }
 
 TEST(ChooseAtStoresTest, AChoiceStandsBeforeFourVectors) {
-  // Three in each tile, eight tiles: around the loop of tiles, not in it.
+  // Eight tiles with three sums each: around the loop of tiles.
   std::vector<Stmt> tile = Stores(kSums, 2);
   for (Stmt& store : Stores(kOut, 3)) tile.push_back(std::move(store));
   std::vector<Stmt> all = Stores(kSums, 16);
@@ -108,7 +108,7 @@ TEST(ChooseAtStoresTest, AChoiceStandsBeforeFourVectors) {
   const Found found = Look(chosen);
   EXPECT_EQ(found.choices, 1);
   EXPECT_EQ(found.beside, 2);
-  // With a fourth it is in it.
+  // With a fourth: inside of the loop.
   tile.push_back(StoreTo(kOut, 3));
   all.back() = Loop(8, ir::MakeSeq(tile));
   EXPECT_EQ(Look(Choose(Loop(5, ir::MakeSeq(all)))).beside, 0);
@@ -128,7 +128,7 @@ TEST(ChooseAtStoresTest, WhatStandsTooFarApartIsCopiedWhole) {
     mixed.push_back(StoreTo(kOut, i));
   }
   EXPECT_EQ(Choose(ir::MakeSeq(mixed)), nullptr);
-  // Nothing that streams at all.
+  // No streaming stores at all.
   EXPECT_EQ(Look(Choose(ir::MakeSeq(Stores(kSums, 20)))).choices, 0);
 }
 

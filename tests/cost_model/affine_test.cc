@@ -56,7 +56,7 @@ TEST_F(AffineTest, AFusedLoopTakenApartAgain) {
 }
 
 TEST_F(AffineTest, APanelIsLeftByItsOuterLoopAlone) {
-  // Panels of 16: (i * 16 + j) // 16 ignores j; one that starts at 8 does not.
+  // Panels of 16: (i * 16 + j) // 16 ignores j; panels that start at 8 do not.
   const Expr inside = Expr(i_) * 16 + Expr(j_);
   const IndexForm panel =
       FormOf(ir::FloorDiv(inside, ir::IntConst(16)), forms_);
@@ -81,7 +81,7 @@ TEST_F(AffineTest, APartOfAFusedLoopStaysAtTheStartOfAPanel) {
       FormOf(ir::FloorMod(index, ir::IntConst(16)), forms_);
   EXPECT_EQ(TermOf(within, 0).span, 0);
   EXPECT_EQ(TermOf(within, 1).stride, 1);
-  // Steps of 8 do leave it.
+  // Steps of 8 leave the panel.
   const Expr halves = ir::FloorDiv(Expr(f), ir::IntConst(14)) * 8 + Expr(j_);
   EXPECT_GT(
       TermOf(FormOf(ir::FloorDiv(halves, ir::IntConst(16)), forms_), 1).span,

@@ -13,7 +13,7 @@
 namespace tilefarm::cost_model {
 namespace {
 
-// A made-up machine: time falls with two features, up to a cliff in a third.
+// An invented machine: time falls with two features, up to a cliff in a third.
 Sample RandomSample(Rng& rng, int64_t group = 0) {
   Sample sample;
   sample.group = group;
@@ -22,7 +22,7 @@ Sample RandomSample(Rng& rng, int64_t group = 0) {
   for (float& value : sample.features.values) {
     if (rng.Chance(0.5)) value = static_cast<float>(rng.Uniform() * 10);
   }
-  // The two rows are told apart by a flag, as an init store is.
+  // A flag distinguishes the two rows, as for an init store.
   sample.features.values[14] = 1;
   sample.features.values[kColumns + 14] = 0;
   const auto& v = sample.features.values;
@@ -100,7 +100,7 @@ TEST(XgboostModel, GroupsAreComparedWithThemselvesOnly) {
 }
 
 TEST(XgboostModel, FailuresAreLearnt) {
-  // Candidates with the mark fail.
+  // Candidates with this flag fail.
   const auto model = MakeXgboostModel(1);
   std::vector<Sample> samples = RandomSamples(11, 300);
   for (size_t i = 0; i < samples.size(); ++i) {
@@ -125,7 +125,7 @@ TEST(XgboostModel, TheSameEveryTime) {
     const auto other = MakeXgboostModel(8);
     for (int i = 0; i < 3; ++i) {
       ASSERT_TRUE(model->Update(RandomSamples(20 + i, 64)).ok());
-      // What else is trained meanwhile does not matter.
+      // Trainings of other models do not matter.
       if (run == 1) {
         ASSERT_TRUE(other->Update(RandomSamples(30 + i, 32)).ok());
       }
@@ -150,12 +150,13 @@ TEST(XgboostModel, BytesRoundTrip) {
   const std::vector<Sample> test = RandomSamples(12, 50);
   EXPECT_EQ(PredictAll(*copy, test), PredictAll(*model, test));
   EXPECT_EQ(copy->Serialize().value(), *bytes);
-  // What it had learnt is not lost with a training on little.
+  // Earlier knowledge survives a training on few samples.
   ASSERT_TRUE(copy->Update(RandomSamples(14, 8)).ok());
   EXPECT_GT(AccuracyOn(*copy, test), 0.75);
 }
 
-// Of another kind: it is marked, and its time falls with another feature.
+// Samples of another kind: they are flagged, and time falls with another
+// feature.
 std::vector<Sample> OtherSamples(uint64_t seed, int n) {
   std::vector<Sample> samples = RandomSamples(seed, n, /*group=*/2);
   for (Sample& sample : samples) {
@@ -182,14 +183,14 @@ TEST(XgboostModel, AMergedModelKnowsWhatEitherKnew) {
   const std::vector<Sample> unseen_others = OtherSamples(14, 200);
   ASSERT_LT(AccuracyOn(*mine, unseen_others), 0.65);
   ASSERT_TRUE(mine->Merge(*theirs->Serialize()).ok());
-  // As one that learned of all samples itself.
+  // Like a model trained on all samples.
   const auto both = MakeXgboostModel(1);
   ASSERT_TRUE(both->Update(first).ok());
   ASSERT_TRUE(both->Update(second).ok());
   EXPECT_NEAR(AccuracyOn(*mine, unseen), AccuracyOn(*both, unseen), 0.05);
   EXPECT_NEAR(AccuracyOn(*mine, unseen_others),
               AccuracyOn(*both, unseen_others), 0.05);
-  // Once more brings nothing new.
+  // Merging again changes nothing.
   const std::string merged = *mine->Serialize();
   ASSERT_TRUE(mine->Merge(merged).ok());
   EXPECT_EQ(*mine->Serialize(), merged);
@@ -222,7 +223,7 @@ TEST(XgboostModel, BadBytesAreDataLossAndChangeNothing) {
     bad.push_back(damaged);
     bad.push_back(good.substr(0, rng.Below(good.size())));
   }
-  // A right checksum over wrong content: nothing in it is believed.
+  // A valid checksum over invalid content: all of it is rejected.
   for (int i = 0; i < 200; ++i) {
     std::string body(Unseal("xgboost", good).value());
     for (int n = 0; n < 3; ++n) {
@@ -243,8 +244,7 @@ TEST(XgboostModel, BadBytesAreDataLossAndChangeNothing) {
   EXPECT_EQ(PredictAll(*model, test), before);
 }
 
-// Samples with ids whose times are upside down, as if measured by a machine
-// that was not well.
+// Samples with ids and inverted times, as if measured by a faulty machine.
 std::vector<Sample> Disturbed(std::vector<Sample> samples) {
   for (size_t i = 0; i < samples.size(); ++i) {
     samples[i].id = i + 1;
@@ -265,10 +265,10 @@ TEST(XgboostModel, WhatWasMeasuredAgainTakesTheOldTimesPlace) {
   }
   ASSERT_TRUE(model->Update(corrected).ok());
   ASSERT_TRUE(untouched->Update(corrected).ok());
-  // As if the disturbed times had never been.
+  // As if the disturbed times had never existed.
   EXPECT_EQ(PredictAll(*model, unseen), PredictAll(*untouched, unseen));
   EXPECT_EQ(*model->Serialize(), *untouched->Serialize());
-  // Also after its bytes were read; ids of other groups are others.
+  // Also after loading its bytes; equal ids of other groups are different.
   const auto small = MakeXgboostModel(1), loaded = MakeXgboostModel(1);
   corrected.resize(100);
   ASSERT_TRUE(small->Update(corrected).ok());
@@ -283,7 +283,7 @@ TEST(XgboostModel, WhatWasMeasuredAgainTakesTheOldTimesPlace) {
 
 TEST(XgboostModel, WhatIsLessTrustedWeighsLess) {
   const std::vector<Sample> good = RandomSamples(11, 200);
-  // The same candidates, measured twice, and the two disagree.
+  // The same candidates, measured twice with different results.
   std::vector<Sample> bad = Disturbed(good);
   for (Sample& sample : bad) sample.weight = 0.01f;
   const auto model = MakeXgboostModel(1);

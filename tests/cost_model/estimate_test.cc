@@ -61,7 +61,7 @@ TEST(EstimateCycles, TilesThatOverflowACacheCostTraffic) {
 }
 
 TEST(EstimateCycles, UnrollingDoesNotRemoveWork) {
-  // Two multiply-adds of a vector a cycle at best.
+  // At best two vector multiply-adds per cycle.
   MatmulTiles tiles{.m0 = 64, .m1 = 8, .n0 = 16, .n1 = 32, .k0 = 64};
   const double least =
       64.0 * 8 * 16 * 32 * 64 * static_cast<double>(tiles.k1) / 16 / 2;
@@ -78,7 +78,7 @@ TEST(EstimateCycles, AFewMoreAccumulatorsThanRegistersCost) {
 }
 
 TEST(EstimateCycles, LongRunsInRegistersAreCheaperThanShortOnes) {
-  // The same tile in registers for 256 steps of the reduction, or for 4.
+  // The same register tile for 256 steps of the reduction, or for 4.
   const MatmulTiles longer{.m0 = 64, .m1 = 1, .n1 = 64, .k0 = 1, .k1 = 256};
   const MatmulTiles shorter{.m0 = 1, .m1 = 64, .n1 = 64, .k0 = 64, .k1 = 4};
   EXPECT_LT(Cycles(longer), Cycles(shorter));
@@ -92,7 +92,7 @@ TEST(EstimateCycles, StoresOfOneParallelLoopStartItOnce) {
   FeatureRows twice = one;
   twice.rows *= 2;
   twice.values.insert(twice.values.end(), one.values.begin(), one.values.end());
-  // The work twice, the start once: it takes thousands of cycles.
+  // Twice the work but one start, which takes thousands of cycles.
   EXPECT_LT(EstimateCycles(twice, target),
             2 * EstimateCycles(one, target) - 1000);
 }
@@ -122,7 +122,7 @@ TEST(WriteEstimate, RowsSayWhatEachStoreAndAllOfThemTake) {
     sum += std::exp2(row[column("estimate.cycles")]) - 1;
   }
   EXPECT_NEAR(sum / all, 1, 1e-3);
-  // What they say does not change the estimate.
+  // The columns of the estimate do not change the estimate.
   FeatureRows again = rows;
   WriteEstimate(again, target);
   EXPECT_EQ(again.values, rows.values);

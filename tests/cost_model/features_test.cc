@@ -24,7 +24,7 @@ target::Target Avx512() {
 
 double Log(double x) { return std::log2(1 + x); }
 
-// A row by name.
+// A row with named columns.
 using Row = std::map<std::string, float>;
 std::vector<Row> RowsOf(const FeatureRows& features) {
   const std::vector<std::string> names = FeatureNames();
@@ -74,8 +74,8 @@ TEST(BuildLoopNest, SeesLoopsAccessesAndOperations) {
   EXPECT_EQ(b.strides[1 * 6 + 5], 1);
 }
 
-// A copy of the nest with `ones` loops of one iteration behind each loop of a
-// store, as loops or as numbers.
+// A copy of the nest with `ones` loops of one iteration inside each loop of a
+// store, as loops or as counts.
 LoopNest WithOnes(LoopNest nest, int ones, bool as_loops) {
   for (NestStore& store : nest.stores) {
     const std::vector<NestLoop> loops = std::move(store.loops);
@@ -154,7 +154,7 @@ def main(A: T.Buffer((8,), "uint8"), B: T.Buffer((2, 16, 4), "int8"), C: T.Buffe
   EXPECT_EQ(store.ops.int_ops(), 1);
   EXPECT_EQ(store.ops.casts, 0);
   ASSERT_EQ(store.accesses.size(), 3u);
-  // A group of A for all lanes; lane after lane of B, a group apart.
+  // One group of A for all lanes; the lanes of B are a group apart.
   const NestAccess& a = store.accesses[1];
   EXPECT_EQ(a.loads, 1);
   EXPECT_EQ(a.group, 4);
@@ -196,14 +196,14 @@ TEST(Features, DescribeTheMatmul) {
   EXPECT_EQ(row.at("parallel.count"), 0);
   EXPECT_NEAR(row.at("nest.reduction_iterations"), Log(64), 1e-4);
   EXPECT_EQ(row.at("inner1.is_reduction"), 1);  // k1
-  // C first: updated, in lanes side by side, repeated by k1.
+  // First C: updated, in contiguous lanes, repeated by k1.
   EXPECT_EQ(row.at("buffer0.updates"), 1);
   EXPECT_NEAR(row.at("buffer0.unique_bytes"), Log(64 * 64 * 4), 1e-4);
   EXPECT_EQ(row.at("buffer0.vector_contiguous"), 1);
   EXPECT_EQ(row.at("buffer0.reused"), 1);
   EXPECT_NEAR(row.at("buffer0.reuse_iterations"), Log(16), 1e-4);
   EXPECT_NEAR(row.at("buffer0.reuse_count"), Log(8), 1e-4);
-  // A is spread over the lanes.
+  // A is broadcast to the lanes.
   EXPECT_EQ(
       row.at("buffer1.vector_broadcast") + row.at("buffer2.vector_broadcast"),
       1);
@@ -251,7 +251,7 @@ TEST(Features, SeeTilesThatAPragmaUnrolls) {
   EXPECT_EQ(unrolled.at("register.accumulators"),
             tile.at("register.accumulators"));
   EXPECT_NEAR(unrolled.at("nest.body_unrolled"), Log(6), 1e-4);
-  // Too many copies, or only a hint: the loop stays.
+  // With too many copies, or only a hint, the loop stays.
   ir::AttrMap small = pragmas;
   small["pragma_auto_unroll_max_step"] = 4;
   EXPECT_NEAR(
@@ -280,12 +280,12 @@ TEST(Features, SeeCores) {
 }
 
 TEST(Features, SeeWhatFitsIntoCaches) {
-  MatmulTiles small;  // 48 KiB in all
+  MatmulTiles small;  // 48 KiB in total
   MatmulTiles large = small;
   large.k0 = 512;
   EXPECT_LT(MatmulRow(small).at("l2.traffic"),
             MatmulRow(large).at("l2.traffic"));
-  // All of the small one fits into L2: every byte is moved once.
+  // The small one fits into L2 as a whole: every byte is moved once.
   EXPECT_NEAR(MatmulRow(small).at("l2.traffic"), Log(3 * 64 * 64 * 4), 1e-4);
   target::Target tiny = Avx512();
   tiny.caches.l1_bytes = 4 << 10;

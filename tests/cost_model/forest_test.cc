@@ -43,18 +43,18 @@ TEST(Forest, SumsTheRowsOfACandidate) {
   EXPECT_EQ(forest->Predict({}), 0);
 }
 
-// Appends a random tree of at most so many levels.
+// Appends a random tree of at most `levels` levels.
 void GrowTree(Rng& rng, int levels, int columns, std::vector<TreeNode>* tree) {
   const size_t at = tree->size();
   tree->emplace_back();
-  // Leaves stand at every depth, and a tree may be one.
+  // Leaves occur at every depth; a tree may be one leaf.
   if (levels == 0 || rng.Chance(0.15)) {
     (*tree)[at].threshold = static_cast<float>(rng.Uniform() - 0.5);
     return;
   }
   TreeNode node;
   node.column = static_cast<int32_t>(rng.Below(columns));
-  // Values of rows among them, 0 included.
+  // Includes values of rows, and 0.
   node.threshold = static_cast<float>(rng.Between(-2, 3));
   node.missing_goes_left = rng.Chance(0.5);
   node.left = static_cast<int32_t>(tree->size());
@@ -64,8 +64,8 @@ void GrowTree(Rng& rng, int levels, int columns, std::vector<TreeNode>* tree) {
   (*tree)[at] = node;
 }
 
-// Many rows at once and row by row, also where one tree is too deep for
-// ForestLanes.
+// Many rows at once give the same as row by row, also if one tree is too deep
+// for ForestLanes.
 TEST(Forest, ManyAtOnceAreEachAlone) {
   const uint64_t seed = 11;
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
@@ -106,7 +106,7 @@ TEST(Forest, ManyAtOnceAreEachAlone) {
 
 TEST(ForestLanes, LeavesOutWhatIsTooDeep) {
   ForestLanes lanes(1);
-  std::vector<TreeNode> tree;  // one leaf a level
+  std::vector<TreeNode> tree;  // one leaf per level
   for (int level = 0; level <= ForestLanes::kMaxLevels; ++level) {
     const auto at = static_cast<int32_t>(tree.size());
     tree.push_back({0, static_cast<float>(level), at + 1, at + 2, false});
@@ -132,7 +132,7 @@ TEST(Forest, RefusesTreesThatAreNone) {
   };
   EXPECT_EQ(code({}), absl::StatusCode::kInvalidArgument);
   auto tree = SmallTree();
-  tree[2].left = 0;  // a circle
+  tree[2].left = 0;  // a cycle
   EXPECT_EQ(code(tree), absl::StatusCode::kInvalidArgument);
   tree = SmallTree();
   tree[2].right = 5;
@@ -162,7 +162,7 @@ TEST(Forest, BytesRoundTrip) {
   }
 }
 
-// Our walk gives the sums of the library that grew the trees.
+// Forest gives the same sums as the library that grew the trees.
 TEST(Train, TheForestReproducesTheLibrary) {
   const uint64_t seed = 5;
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));

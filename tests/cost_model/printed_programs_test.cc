@@ -1,4 +1,4 @@
-// Features of every program and schedule that TVM printed for us.
+// Features of every program and schedule in the printed TVM set.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -50,7 +50,7 @@ TEST_P(PrintedProgramsTest, HaveFiniteFeatures) {
     const std::string text{std::istreambuf_iterator<char>(in),
                            std::istreambuf_iterator<char>()};
     const auto module = ir::ParseModule(text, file.string());
-    // What the parser takes is the parser's tests' affair.
+    // The parser's tests check which programs it accepts.
     if (!module.ok()) {
       std::printf("skipped %s\n", file.filename().c_str());
       continue;
@@ -64,7 +64,7 @@ TEST_P(PrintedProgramsTest, HaveFiniteFeatures) {
       for (size_t i = 0; i < features.values.size(); ++i) {
         ASSERT_TRUE(std::isfinite(features.values[i]))
             << file << " " << FeatureNames()[i % kColumns];
-        // Logarithms of anything that fits into a machine.
+        // Logarithms of quantities that a machine can have.
         ASSERT_LT(std::abs(features.values[i]), 200)
             << file << " " << FeatureNames()[i % kColumns];
       }

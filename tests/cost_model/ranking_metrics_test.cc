@@ -26,9 +26,9 @@ TEST(RankingMetrics, PairsOfEqualTruthDoNotCount) {
 
 TEST(RankingMetrics, TiedPredictionsCountHalf) {
   EXPECT_EQ(Of({1, 1}, {10, 20}).pairwise_accuracy, 0.5);
-  // Two places among four: half of the right ones can be expected.
+  // Two of four tied places: half of the right ones are expected.
   EXPECT_EQ(Of({1, 1, 1, 1}, {10, 20, 30, 40}).top_k_recall, 0.5);
-  // One is above, the other place is shared by two of which one is right.
+  // One is above; two share the other place, and one of them is right.
   EXPECT_EQ(Of({0, 5, 5, 9}, {10, 20, 30, 40}).top_k_recall, 0.75);
 }
 

@@ -18,8 +18,8 @@ struct LoopSpec {
   ir::ForKind kind = ir::ForKind::kSerial;
 };
 
-// Tiles of a matmul C[m, n] += A[m, k] * B[k, n] in the order
-// m0 n0 k0 m1 k1 n1, the shape being the product of the tiles.
+// Tiles of a matmul C[m, n] += A[m, k] * B[k, n], with loops in the order m0 n0
+// k0 m1 k1 n1; the shape is the product of the tiles.
 struct MatmulTiles {
   int64_t m0 = 8, m1 = 8, n0 = 4, n1 = 16, k0 = 8, k1 = 8;
   ir::ForKind outer = ir::ForKind::kSerial;

@@ -1,6 +1,6 @@
-// Code for other architectures computes what the interpreter does: random
-// candidates of each target's own design space, built here, run by qemu. Inputs
-// are small whole numbers, so that sums are exact in any order.
+// Code for other architectures computes the same as the interpreter: random
+// candidates of each target's own design space, built here and run by qemu.
+// Inputs are small whole numbers, so that sums are exact in any order.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ constexpr int kCandidates = 5;
 
 struct Machine {
   const char* target;
-  const char* runner;  // run_artifact for it
+  const char* runner;  // program that runs its artifacts
   std::vector<std::string> emulator;
 };
 
@@ -37,7 +37,7 @@ const std::vector<Machine>& Machines() {
        TILEFARM_RUN_ARTIFACT_AARCH64,
        {"/usr/bin/env", "qemu-aarch64-static", "-cpu", "cortex-a72", "-L",
         "/usr/aarch64-linux-gnu"}},
-      // Dot products, those of mixed signs too, and threads.
+      // Dot products, including mixed signs, and threads.
       {"aarch64:cortex-a76,cores=2,+i8mm",
        TILEFARM_RUN_ARTIFACT_AARCH64,
        {"/usr/bin/env", "qemu-aarch64-static", "-cpu", "max", "-L",
@@ -46,7 +46,7 @@ const std::vector<Machine>& Machines() {
        TILEFARM_RUN_ARTIFACT_ARMV7,
        {"/usr/bin/env", "qemu-arm-static", "-cpu", "cortex-a7", "-L",
         "/usr/arm-linux-gnueabihf"}},
-      // Neither division nor fused multiply-add, and threads.
+      // No division and no fused multiply-add instructions; threads.
       {"armv7:cortex-a9,cores=2",
        TILEFARM_RUN_ARTIFACT_ARMV7,
        {"/usr/bin/env", "qemu-arm-static", "-cpu", "cortex-a9", "-L",
@@ -113,7 +113,7 @@ def main(A: T.Buffer((18, 32), ")" +
 )";
 }
 
-// Divisions and conversions that ARMv7 has no instructions for.
+// Divisions and conversions for which ARMv7 has no instructions.
 constexpr char kLong[] = R"(
 @T.prim_func
 def main(A: T.Buffer((257,), "int64"), B: T.Buffer((257,), "int64"), C: T.Buffer((257,), "int64"), D: T.Buffer((257,), "float32")):
@@ -178,7 +178,7 @@ class CrossProperty : public ::testing::TestWithParam<size_t> {
                      : absl::DataLossError("the buffers did not come back");
   }
 
-  // `tolerance` 0: bit for bit; otherwise relative, of float32.
+  // `tolerance` 0: bit for bit; otherwise relative to float32 values.
   void ExpectAgreement(const std::string& text, double tolerance = 0) {
     Rng rng(kSeed);
     const auto made = MakeCandidateCase(text, rng);

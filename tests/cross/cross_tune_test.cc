@@ -1,5 +1,5 @@
-// Two kinds of devices in one job: this machine, and an AArch64 board that qemu
-// stands in for. Each gets its own best schedule.
+// Two kinds of devices in one job: this machine, and an AArch64 board emulated
+// by qemu. Each gets its own best schedule.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -23,7 +23,7 @@ using ::testing::Not;
 
 constexpr char kBoard[] = "aarch64:cortex-a72,cores=1";
 constexpr int kSize = 128;   // of kMmRelu
-constexpr int kTrials = 12;  // of both together
+constexpr int kTrials = 12;  // for both together
 
 class CrossTuneTest : public FarmFixture {
  protected:
@@ -90,7 +90,7 @@ TEST_F(CrossTuneTest, OneJobTunesForBothAndTheBoardsLibraryRuns) {
     EXPECT_EQ(record["verified"], true) << record;
     EXPECT_THAT(record["device"].get<std::string>(),
                 ::testing::StartsWith(boards ? "board@" : "host@"));
-    // Each record says how its candidate was confined where it ran.
+    // Each record has the isolation of its device.
     EXPECT_NE(record["isolation"], "");
   }
   EXPECT_GT(of_board, 0);
@@ -103,7 +103,7 @@ TEST_F(CrossTuneTest, OneJobTunesForBothAndTheBoardsLibraryRuns) {
   EXPECT_EQ(best("host,cores=1")["target"], host_target);
   EXPECT_EQ(best(kBoard)["target"], kBoard);
 
-  // An emulator's times order nothing, unless one says so.
+  // An emulator's times rank schedules only if the user permits it.
   const std::string library = dir_.File("board.so");
   const CommandResult refused = Tunec({}, library);
   EXPECT_EQ(refused.exit_code, 3);
@@ -148,7 +148,7 @@ TEST_F(CrossTuneTest, OneJobTunesForBothAndTheBoardsLibraryRuns) {
 }
 
 TEST_F(CrossTuneTest, TheSameTargetTwiceIsBadUsage) {
-  address_ = "127.0.0.1:1";  // nobody is asked
+  address_ = "127.0.0.1:1";  // must not be called
   const CommandResult twice =
       Tune({"submit", program_, "--target", kBoard, "--target",
             "aarch64:cortex-a72,cores=1", "--trials", "4"});

@@ -28,7 +28,7 @@ class BackupTest : public ::testing::Test {
     EXPECT_TRUE(store.ok()) << store.status();
     return store.ok() ? *std::move(store) : nullptr;
   }
-  // Everything in the folder that is neither the database nor wanted.
+  // Files in the folder other than the database and the wanted one.
   std::vector<std::string> Strays(const std::string& wanted = "") {
     std::vector<std::string> names;
     for (const auto& file : std::filesystem::directory_iterator(dir_.path())) {
@@ -51,7 +51,7 @@ TEST_F(BackupTest, BackupsWhileTheServerWritesAreSoundAndOfOneMoment) {
   std::atomic<bool> stop = false;
   std::thread writer([&] {
     for (int i = 0; !stop; ++i) {
-      // Two at a time: a backup has both or neither.
+      // Written in pairs: a backup has both records or neither.
       const std::vector<Record> pair = {MakeRecord(absl::StrCat("a", i)),
                                         MakeRecord(absl::StrCat("b", i))};
       ASSERT_TRUE(store->AddRecords(pair).ok());
@@ -69,7 +69,7 @@ TEST_F(BackupTest, BackupsWhileTheServerWritesAreSoundAndOfOneMoment) {
     ASSERT_EQ(stat(to.c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0600u);
     EXPECT_EQ(info.st_size, facts->bytes);
-    // A server can start on it: the same database, all of it readable.
+    // A server can start on the copy: the same database, fully readable.
     const auto copy = Open(to, Store::Mode::kReadWrite);
     ASSERT_NE(copy, nullptr);
     EXPECT_EQ(copy->uuid(), store->uuid());

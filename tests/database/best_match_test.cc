@@ -43,7 +43,7 @@ TEST(ChooseBest, FollowsTheFallbackOrder) {
   family.match = Match::kFamily;
   Contender microarch = Exact(2, 1e-5);
   microarch.match = Match::kMicroarch;
-  Contender key = Exact(3, 1e-4);  // same key, measured on another model
+  Contender key = Exact(3, 1e-4);  // same key, but measured on another model
   key.same_model = false;
   const Contender exact = Exact(4, 1e-3);
   EXPECT_EQ(Winner({family, microarch, key, exact}), 4);
@@ -57,11 +57,11 @@ TEST(ChooseBest, EqualCoresFirstAtEachStep) {
   other_cores.equal_cores = false;
   const Contender exact = Exact(2, 1e-3);
   EXPECT_EQ(Winner({other_cores, exact}), 2);
-  // The device model still comes before the number of cores.
+  // The device model takes precedence over the number of cores.
   Contender microarch = Exact(3, 1e-6);
   microarch.same_model = false;
   EXPECT_EQ(Winner({other_cores, microarch}), 1);
-  // Within the step, equal cores come before the closer target.
+  // Within the step, equal cores take precedence over the closer target.
   Contender same_key = other_cores;
   same_key.same_model = false;
   Contender same_cpu = Exact(4, 1e-3);
@@ -85,14 +85,14 @@ TEST(ChooseBest, RanksWithinOneProtocol) {
 }
 
 TEST(ChooseBest, RanksWithinOneDeviceModel) {
-  // Two machines of one microarchitecture: the faster one's medians do not
-  // make its schedules better.
+  // Two machines of one microarchitecture: lower medians of the faster machine
+  // do not make its schedules better.
   std::vector<Contender> contenders = {Exact(1, 5e-3), Exact(2, 4e-3),
                                        Exact(3, 1e-3)};
   for (Contender& c : contenders) c.same_model = false;
   contenders[2].device_model = "a faster machine";
   EXPECT_EQ(Winner(contenders), 2);
-  // Equally tuned: the one tuned last.
+  // If equally tuned, the latest one wins.
   contenders.erase(contenders.begin());
   EXPECT_EQ(Winner(contenders), 3);
 }

@@ -28,15 +28,15 @@ TEST(PickWinner, TheFastestMedian) {
 }
 
 TEST(PickWinner, AFirstTimeClaimsItsUpperEndAlone) {
-  // The luckiest median of many does not beat one that was confirmed ...
+  // The luckiest median of many does not beat a confirmed one ...
   EXPECT_EQ(
       PickWinner(std::vector{First(0.9, 0.8, 1.2), Confirmed(1, 0.9, 1.1)}),
       1u);
-  // ... but one that is faster beyond doubt does.
+  // ... but a candidate that is faster beyond doubt does.
   EXPECT_EQ(
       PickWinner(std::vector{First(0.5, 0.4, 0.6), Confirmed(1, 0.9, 1.1)}),
       0u);
-  // Without an interval the median is all there is.
+  // Without an interval, only the median counts.
   EXPECT_EQ(PickWinner(std::vector{First(2, 0, 0), First(1, 0, 0)}), 1u);
 }
 
@@ -45,7 +45,7 @@ TEST(PickWinner, TiesGoToTheSimplerSchedule) {
                                    Confirmed(1.004, 0.99, 1.02, 20),
                                    Confirmed(1.008, 0.99, 1.02, 30)}),
             1u);
-  // As simple: the faster, then the first.
+  // Of equally simple ones: the faster, then the first.
   EXPECT_EQ(PickWinner(std::vector{Confirmed(1.001, 0.99, 1.02),
                                    Confirmed(1.000, 0.99, 1.02),
                                    Confirmed(1.000, 0.99, 1.02)}),
@@ -53,15 +53,15 @@ TEST(PickWinner, TiesGoToTheSimplerSchedule) {
 }
 
 TEST(PickWinner, NoTieBeyondTheIntervalOrAPercent) {
-  // The leader's interval tells them apart.
+  // The leader's interval distinguishes them.
   EXPECT_EQ(PickWinner(std::vector{Confirmed(1.000, 0.999, 1.001, 40),
                                    Confirmed(1.004, 1.003, 1.005, 20)}),
             0u);
-  // It does not, but speed is not given away for simplicity.
+  // It does not, but a slower candidate does not win by simplicity.
   EXPECT_EQ(PickWinner(std::vector{Confirmed(1.00, 0.8, 1.2, 40),
                                    Confirmed(1.05, 0.8, 1.2, 20)}),
             0u);
-  // A first time is no party to a tie.
+  // A candidate with only a first time does not count as tied.
   Standing simple = First(1.001, 0.99, 1.02);
   simple.instructions = 1;
   EXPECT_EQ(PickWinner(std::vector{Confirmed(1, 0.99, 1.02, 40), simple}), 0u);

@@ -164,7 +164,7 @@ TEST(RecordTest, NamesTheKernelsOfLibraries) {
   record.trace = "sch.call_library(b0, kernel=\"openblas.sgemm\")\n";
   EXPECT_NE(RecordToJson(record).find("\"library\":\"openblas.sgemm\""),
             std::string::npos);
-  // It follows from the trace, whatever a file says.
+  // It is derived from the trace, whatever a file contains.
   EXPECT_EQ(RecordFromJson(RecordToJson(record))->library(), "openblas.sgemm");
 }
 

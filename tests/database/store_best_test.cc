@@ -95,12 +95,12 @@ TEST_F(StoreBestTest, NamesDoNotCount) {
 }
 
 TEST_F(StoreBestTest, AHashCollisionIsAMiss) {
-  // A record that claims this workload's hash, but holds another program.
+  // A record with this workload's hash that contains another program.
   Record forged = Good("forged", 1e-6);
   forged.program = kOtherProgram;
   Add(forged);
   EXPECT_EQ(Best(), "NOT_FOUND");
-  // Beside the true one it is a variant of the same workload.
+  // With the true record present, it is a variant of the same workload.
   Add(Good("true", 1e-3));
   EXPECT_NE(Best(), "NOT_FOUND");
 }
@@ -130,7 +130,7 @@ TEST_F(StoreBestTest, OneThatWasStoppedEarlyCountsOnceItWasMeasuredInFull) {
   Add(early);
   Add(Good("slow", 4e-3));
   EXPECT_EQ(Best(), "slow");
-  // A second one that was stopped says no more than the first.
+  // A second measurement that was stopped adds no information.
   ASSERT_TRUE(store_->AddMeasurement(IdOf("early"), early).ok());
   EXPECT_EQ(Best(), "slow");
   ASSERT_TRUE(store_->AddMeasurement(IdOf("early"), Good("early", 2e-3)).ok());
@@ -157,7 +157,7 @@ TEST_F(StoreBestTest, EmulatedOnesOnlyWhereAllowedAndNoRealOneFits) {
   ASSERT_TRUE(best.ok()) << best.status();
   EXPECT_EQ(best->record.candidate_id, "emulated");
   EXPECT_THAT(best->reason, HasSubstr("timed by an emulator"));
-  // Of the same family only, and slower: still the one to take.
+  // Only of the same family, and slower: still the best match.
   r = Good("real", 1e-3);
   r.target = TargetOf("x86-64:haswell,cores=1").Key();
   Add(r);
@@ -224,7 +224,7 @@ TEST_F(StoreBestTest, ReMeasurementsCorrectTheMedian) {
   ASSERT_TRUE(best.ok()) << best.status();
   EXPECT_EQ(best->record.median_seconds, 2.5e-3);
   EXPECT_EQ(best->record.seconds[1], 2.5e-3);
-  // One of another device or protocol says nothing about the record's.
+  // A measurement on another device or protocol does not affect the record.
   Record elsewhere = Good("steady", 9.0);
   elsewhere.device = "other#1";
   ASSERT_TRUE(store_->AddMeasurement(IdOf("steady"), elsewhere).ok());
@@ -264,7 +264,7 @@ TEST_F(StoreBestTest, ALibrarysKernelOnlyWherePermitted) {
   Record library = Good("library", 1e-4);
   library.trace = kLibraryTrace;
   Add(library);
-  // Alone it is no answer, and the answer says so.
+  // Without other records there is no answer, and the message says so.
   const absl::Status none = store_->FindBest(query_).status();
   EXPECT_EQ(none.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(none.message()),
@@ -276,6 +276,34 @@ TEST_F(StoreBestTest, ALibrarysKernelOnlyWherePermitted) {
   query_.allow_library = true;
   EXPECT_EQ(Best(), "library");
   EXPECT_EQ(store_->FindBest(query_)->record.library(), "openblas.sgemm");
+  EXPECT_EQ(store_->FindBest(query_)->reason, "exact device model");
+}
+
+TEST_F(StoreBestTest, OnlyRecordsThatKeepFloatsWhereAskedFor) {
+  Record changed = Good("changed", 1e-4);
+  changed.trace += "b1 = sch.get_block(name=\"C\", func_name=\"main\")\n";
+  Add(changed);
+  int asked = 0;
+  query_.keeps_floats = [&](const std::string& program,
+                            const std::string& trace) {
+    ++asked;
+    EXPECT_EQ(program, changed.program);
+    return trace != changed.trace;
+  };
+  const absl::Status none = store_->FindBest(query_).status();
+  EXPECT_EQ(none.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(none.message()),
+              HasSubstr("1 that round differently or leave out terms "
+                        "(--strict-fp)"));
+  Add(Good("kept", 2e-4));
+  Add(Good("kept, too", 3e-4));
+  asked = 0;
+  EXPECT_EQ(Best(), "kept");
+  EXPECT_EQ(asked, 2) << "once for each sketch";
+  EXPECT_THAT(store_->FindBest(query_)->reason,
+              HasSubstr("without 1 that round differently"));
+  query_.keeps_floats = nullptr;
+  EXPECT_EQ(Best(), "changed");
   EXPECT_EQ(store_->FindBest(query_)->reason, "exact device model");
 }
 

@@ -13,11 +13,12 @@
 namespace tilefarm::database {
 namespace {
 
-// Files of this process may not grow beyond `bytes` while it lives.
+// While it lives, files of this process cannot grow beyond `bytes`.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
-    // The default is to die; ignored, the write fails as on a full disk.
+    // By default the process would die; with the signal ignored, the write
+    // fails as on a full disk.
     std::signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &before_);
     rlimit now = before_;
@@ -47,7 +48,7 @@ TEST(StoreFaultTest, AFullDiskIsUnavailableAndPasses) {
     full = (*store)->AddRecords(many).status();
   }
   EXPECT_EQ(full.code(), absl::StatusCode::kUnavailable) << full;
-  // Nothing of the batch is there, and the same batch goes in afterwards.
+  // No record of the batch is stored, and the same batch succeeds afterwards.
   EXPECT_EQ((*store)->GetStats()->records, 1);
   const auto added = (*store)->AddRecords(many);
   ASSERT_TRUE(added.ok()) << added.status();

@@ -1,4 +1,4 @@
-// How files are opened: creation, locks, readers, versions, damage.
+// Opening files: creation, locks, readers, versions, damage.
 #include <sqlite3.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -122,7 +122,7 @@ TEST_F(StoreOpenTest, ReadersSeeWhatIsCommittedMeanwhile) {
   EXPECT_EQ(reader->GetStats()->records, 2);
 }
 
-// Runs `body` as a user who may read the folder, but not write it.
+// Runs `body` as a user who can read the folder but not write to it.
 template <typename Body>
 int AsNobody(const Body& body) {
   const pid_t child = fork();

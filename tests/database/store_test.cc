@@ -17,7 +17,7 @@ class FakeClock : public Clock {
   absl::Duration Monotonic() override { return absl::ZeroDuration(); }
 };
 
-// Every case in memory and in a file: the latter reads on another connection.
+// Every case in memory and in a file, which reads on another connection.
 class StoreTest : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -207,7 +207,7 @@ TEST_P(StoreTest, LinesCarryEverythingToAnotherDatabase) {
   }
   EXPECT_EQ(lines_of(**other), lines);
 
-  // A second import of a record brings only what is new.
+  // A second import of a record adds only new data.
   ASSERT_TRUE(store_->AddMeasurement(All()[0].id, MakeRecord("c1", 3.0)).ok());
   const std::vector<std::string> later = lines_of(*store_);
   for (const std::string& line : later) {

@@ -1,4 +1,4 @@
-// Records and files that the database tests share.
+// Records and files for the database tests.
 #ifndef TILEFARM_TESTS_DATABASE_TEST_RECORDS_H_
 #define TILEFARM_TESTS_DATABASE_TEST_RECORDS_H_
 
@@ -11,7 +11,7 @@
 
 namespace tilefarm::database {
 
-// A folder that goes with the test.
+// A folder that is removed at the end of the test.
 class TempFolder {
  public:
   TempFolder() {

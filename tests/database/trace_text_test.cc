@@ -56,7 +56,7 @@ TEST(TraceText, QuotedTextIsNoDecision) {
   EXPECT_EQ(split.decisions, "-2");
 }
 
-// Whatever the bytes, joining gives them back.
+// Joining returns the original bytes for any text.
 TEST(TraceText, RandomTextsRoundTrip) {
   const uint64_t seed = 20260101;
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));

@@ -26,13 +26,13 @@ class ChooseSchedule : public testing::Test {
       : module_(*ir::ParseModule(kProgram)),
         target_(*target::Parse("x86-64:znver4,cores=1")) {}
 
-  // A record on the canonical program, whose only loop is made vectors.
+  // A record for the canonical program that vectorizes its only loop.
   database::BestMatch Best() const {
     database::BestMatch best;
     best.record.candidate_id = "c1";
     best.record.median_seconds = 1e-6;
     best.record.program = ir::Print(*ir::Canonicalize(*module_.functions[0]));
-    // The block's name is the canonical form's; take it from there.
+    // The canonical form names the block.
     const auto canonical = ir::Canonicalize(*module_.functions[0]);
     const auto* loop = ir::As<ir::ForNode>(canonical->root()->body);
     const auto* block =
@@ -79,7 +79,7 @@ TEST_F(ChooseSchedule, TheLookupNamesTheDeviceWhereTheTargetWasHost) {
   };
   ASSERT_TRUE(Choose(find).ok());
   EXPECT_THAT(asked, testing::HasSubstr(";cpu=" + target_.cpu + ";"));
-  // The same machine by its key is any of its kind.
+  // The same machine, identified by its key only, is any of its kind.
   target_ = *target::Parse(target_.Key());
   ASSERT_TRUE(Choose(find).ok());
   EXPECT_EQ(asked, "");

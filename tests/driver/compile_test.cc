@@ -1,4 +1,4 @@
-// driver::Compile from text to a library that is called.
+// driver::Compile, from text to a library that is called.
 #include "compiler/driver/compile.h"
 
 #include <cmath>
@@ -109,7 +109,7 @@ std::string WithConstants(const char* text, const std::string& params) {
   return out;
 }
 
-// Panels of 40 columns, three with a short last one.
+// Panels of 40 columns; the last of three is shorter.
 constexpr char kPackB[] = R"t(
 b0 = sch.get_block("Y")
 b1 = sch.cache_read(b0, 1, "global")
@@ -159,7 +159,7 @@ TEST(Compile, ConstantsArePackedAheadOfTime) {
   EXPECT_NE(pack(0, a.data(), panels.data()), 0);
   EXPECT_NE(pack(-1, a.data(), panels.data()), 0);
   ASSERT_EQ(kernel->Call("tilefarm_main", a.data(), b.data(), whole.data()), 0);
-  // At the alignment of an element.
+  // Aligned to an element only.
   float* const odd = panels.data() + 1;
   ASSERT_EQ(pack(1, b.data(), odd), 0);
   EXPECT_EQ(odd[(128 + 5) * 40 + 7], b[5 * 96 + 47]);

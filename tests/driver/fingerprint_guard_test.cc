@@ -1,18 +1,17 @@
-// Records say which compiler made the code they measured (DESIGN 3.4): LLVM's
-// version and kCodeGenerationEpoch of compiler/driver/compile.cc. This test
-// fails where the code made for some sample program has changed and the epoch
-// has not. golden_code.txt holds the epoch, LLVM's version and a line for each
-// sample:
+// Records name the compiler of the code they measured: LLVM's version and
+// kCodeGenerationEpoch of compiler/driver/compile.cc. This test fails if the
+// code of some sample program has changed without a new epoch. golden_code.txt
+// has the epoch, LLVM's version and a line for each sample:
 //
 //   PROGRAM TARGET program=DIGEST llvm=DIGEST optimised=DIGEST
 //
 // of the program as printed, of the LLVM IR as emitted, and of the IR after
-// LLVM's passes. The IR stands for lowering too:
-// what does not reach it changes no code. Targets are fixed: the machine that
-// runs the test does not matter.
+// LLVM's passes. The IR represents lowering, too: a change that does not affect
+// it changes no code. Targets are fixed, so the machine that runs the test does
+// not matter.
 //
-// TILEFARM_RENEW_GOLDEN_CODE=1 in the environment writes the file anew, where
-// that is allowed.
+// With TILEFARM_RENEW_GOLDEN_CODE=1 in the environment, the test writes a new
+// file if that is allowed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -136,7 +135,7 @@ TEST(FingerprintGuard, TheEpochIsRaisedWhenTheCodeChanges) {
   now.epoch = CurrentEpoch();
   now.llvm_version = codegen::LlvmVersion();
   ASSERT_GE(now.epoch, golden.epoch) << "kCodeGenerationEpoch never goes back";
-  // Another LLVM is another fingerprint by itself.
+  // Another LLVM version is another fingerprint already.
   const bool same_llvm = now.llvm_version == golden.llvm_version;
   std::string changed;
   bool outdated = now.epoch != golden.epoch;
@@ -145,7 +144,7 @@ TEST(FingerprintGuard, TheEpochIsRaisedWhenTheCodeChanges) {
     ASSERT_TRUE(made.ok()) << sample << ": " << made.status();
     now.samples[sample] = *made;
     if (made->program != old.program) {
-      outdated = true;  // another program; its code says nothing
+      outdated = true;  // another program: its code need not match
     } else if (made->llvm != old.llvm ||
                (same_llvm && made->optimised != old.optimised)) {
       absl::StrAppend(&changed, "  ", sample, "\n");

@@ -1,5 +1,5 @@
-// The inner loop of a register-tiled matmul is what the machine can do: fused
-// multiply-adds with memory operands or broadcasts, no spill, no reload.
+// The inner loop of a register-tiled matmul is optimal: fused multiply-adds
+// with memory operands or broadcasts, no spill, no reload.
 #include <regex>
 #include <sstream>
 

@@ -7,10 +7,16 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/driver/compile.h"
+#include "compiler/ir/parser.h"
+#include "compiler/ir/printer.h"
+#include "compiler/ir/structural.h"
+#include "compiler/target/target.h"
 #include "database/store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/database/test_records.h"
 
 namespace tilefarm {
 namespace {
@@ -124,8 +130,8 @@ TEST_F(Tunec, FailuresAreReportedWithExitCode1) {
 }
 
 TEST_F(Tunec, RefusesAProvablyWrongAccessByEveryWayIn) {
-  // The default schedule would vectorize the loop under a guard of its tail,
-  // and a guarded access is no provable error.
+  // The default schedule would vectorize the loop with a guard for its tail,
+  // and an error in a guarded access cannot be proven.
   Write("bad.py", R"(
 @T.prim_func
 def main(A: T.Buffer((7,), "float32"), B: T.Buffer((7,), "float32")):
@@ -154,7 +160,7 @@ def main(A: T.Buffer((7,), "float32"), B: T.Buffer((7,), "float32")):
 }
 
 TEST_F(Tunec, AsksTheServerOfTheEnvironmentUnlessAnotherWayIsGiven) {
-  // Nobody listens on port 1.
+  // No process listens on port 1.
   ASSERT_EQ(setenv("TUNE_SERVER", "127.0.0.1:1", 1), 0);
   const Result asked = Run("program.py --target host,cores=1 -o out.so");
   EXPECT_EQ(asked.code, 1);
@@ -175,7 +181,95 @@ TEST_F(Tunec, AsksTheServerOfTheEnvironmentUnlessAnotherWayIsGiven) {
   unsetenv("TUNE_SERVER");
 }
 
+// One dimension of a convolution of stride 1: without a copy of the padding its
+// schedule loses NaN at the border.
+constexpr char kConvolution[] = R"(
+@T.prim_func
+def main(A: T.Buffer((64,), "float32"), W: T.Buffer((3,), "float32"), C: T.Buffer((64,), "float32")):
+    P = T.alloc_buffer((66,), "float32")
+    for i in range(66):
+        with T.block("P"):
+            v = T.axis.spatial(66, i)
+            P[v] = T.if_then_else(1 <= v and v < 65, A[v - 1], T.float32(0))
+    for i, k in T.grid(64, 3):
+        with T.block("C"):
+            v, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[v] = T.float32(0)
+            C[v] = C[v] + P[v + vk] * W[vk]
+)";
+constexpr char kSkips[] =
+    "b0 = sch.get_block(\"P\")\nsch.compute_inline(b0)\n"
+    "b1 = sch.get_block(\"C\")\n"
+    "sch.annotate(b1, \"tilefarm.skip_padding\", 1)\n";
+
+TEST_F(Tunec, StrictFpPassesOverRecordsThatChangeFloats) {
+  Write("conv.py", kConvolution);
+  const auto function = ir::ParseFunction(kConvolution);
+  ASSERT_TRUE(function.ok()) << function.status();
+  const auto target = target::Parse("x86-64:x86-64-v3,cores=1");
+  const auto add = [&](const std::string& id, double seconds,
+                       const std::string& trace) {
+    database::Record record = database::MakeRecord(id, seconds);
+    record.workload_hash = ir::WorkloadHash(**function);
+    record.program = ir::Print(**function);
+    record.target = target->Key();
+    record.trace = trace;
+    record.fingerprint = driver::Fingerprint();
+    auto store = database::Store::Open(Path("some.db").string(),
+                                       database::Store::Mode::kReadWrite);
+    ASSERT_TRUE(store.ok()) << store.status();
+    const auto added = (*store)->AddRecords(std::vector{record});
+    ASSERT_TRUE(added.ok()) << added.status();
+  };
+  const std::string build =
+      "conv.py --target x86-64:x86-64-v3,cores=1 -o out.so --db some.db ";
+  add("skips", 1e-6, kSkips);
+  // As it was verified.
+  EXPECT_THAT(Run(build).err, testing::HasSubstr("record of 0.001 ms"));
+  const Result none = Run(build + "--strict-fp");
+  EXPECT_EQ(none.code, 0) << none.err;
+  EXPECT_THAT(none.err,
+              testing::HasSubstr("default schedule, since no usable record"));
+  EXPECT_THAT(none.err, testing::HasSubstr("1 that round differently or leave "
+                                           "out terms (--strict-fp)"));
+  add("copies", 2e-6, "b0 = sch.get_block(\"C\")\n");
+  const Result next = Run(build + "--strict-fp");
+  EXPECT_EQ(next.code, 0) << next.err;
+  EXPECT_THAT(next.err, testing::HasSubstr("record of 0.002 ms"));
+  EXPECT_THAT(next.err, testing::HasSubstr("without 1 that round differently"));
+}
+
+TEST_F(Tunec, StrictFpRefusesATraceThatChangesFloats) {
+  Write("conv.py", kConvolution);
+  Write("trace.py", kSkips);
+  const std::string build = "conv.py --target host --trace trace.py -o out.so ";
+  EXPECT_EQ(Run(build).code, 0);
+  fs::remove(Path("out.so"));
+  const Result strict = Run(build + "--strict-fp");
+  EXPECT_EQ(strict.code, 1);
+  EXPECT_THAT(strict.err, testing::HasSubstr("it leaves out terms"));
+  EXPECT_FALSE(fs::exists(Path("out.so")));
+}
+
+TEST_F(Tunec, AllowRoundingChangesTheDefaultSchedule) {
+  Write("conv.py", kConvolution);
+  const std::string build =
+      "conv.py --target x86-64:x86-64-v3,cores=1 -o out.so --json ";
+  const auto digest = [&](const std::string& flag) {
+    const Result result = Run(build + flag);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return nlohmann::json::parse(result.out)["code_digest"].dump();
+  };
+  EXPECT_NE(digest(""), digest("--allow-rounding"));
+  EXPECT_EQ(digest(""), digest("--strict-fp"));
+}
+
 TEST_F(Tunec, BadUsageExits2) {
+  EXPECT_EQ(Run("program.py --target host -o out.so --strict-fp "
+                "--allow-rounding")
+                .code,
+            2);
   EXPECT_EQ(Run("").code, 2);
   EXPECT_EQ(Run("program.py -o out.so").code, 2);
   EXPECT_EQ(Run("program.py --target host").code, 2);

@@ -1,5 +1,5 @@
 // The daemons' configuration: every option has its key in the files of
-// deploy/config, which are sound and say the defaults; --check-config.
+// deploy/config, which are valid and contain the defaults; --check-config.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The example with all comments removed: what was commented out counts.
+// The example with all commented-out lines activated.
 std::string WithoutComments(const std::string& program) {
   std::istringstream in(ReadFile(
       absl::StrCat(TILEFARM_SOURCE_DIR "/deploy/config/", program, ".toml")));
@@ -85,7 +85,7 @@ std::map<std::string, HelpOption> OptionsOf(const std::string& program) {
 
 class ConfigTest : public SecureFarmFixture {
  protected:
-  // Both sides make certificates; the names are those of the examples.
+  // Makes certificates for both sides, with the names of the examples.
   void SetUp() override {
     ASSERT_EQ(MakeCerts({"--worker", "board1"}).exit_code, 0);
     dir_.Write("certs/board1.token", "tilefarm_" + std::string(64, 'a'));
@@ -101,7 +101,7 @@ class ConfigTest : public SecureFarmFixture {
                        dir_.Write("config.toml", text)});
   }
 
-  // `defaults`: of the keys of each table.
+  // `defaults`: for the keys of each table.
   using Values = std::map<std::string, std::string>;
   void ExampleIsWhole(const std::string& program,
                       const std::map<std::string, Values>& defaults) {
@@ -130,7 +130,7 @@ class ConfigTest : public SecureFarmFixture {
     }
     const CommandResult sound = Check(program, Localised(text));
     EXPECT_EQ(sound.exit_code, 0) << program << ": " << sound.errors;
-    // As it is, too; a server needs a database.
+    // The unmodified file is valid, too, but a server needs a database.
     const CommandResult commented = RunCommand(
         {Bin(program), "--check-config", "--config",
          absl::StrCat(TILEFARM_SOURCE_DIR "/deploy/config/", program, ".toml")},
@@ -163,7 +163,7 @@ TEST_F(ConfigTest, CheckConfigNamesEverythingThatIsWrong) {
   EXPECT_THAT(result.errors, HasSubstr(missing));
   EXPECT_EQ(result.output, "");
 
-  // A key that others may read, and one that is another certificate's.
+  // A key that others can read, and one of another certificate.
   ASSERT_EQ(chmod(Cert("server.key").c_str(), 0644), 0);
   result = Check("tune-server", Localised(WithoutComments("tune-server")));
   EXPECT_EQ(result.exit_code, 2);
@@ -182,7 +182,7 @@ TEST_F(ConfigTest, CheckConfigNamesEverythingThatIsWrong) {
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.errors, HasSubstr("ca.key"));
 
-  // A file that is no database.
+  // A file that is not a database.
   dir_.Write("tune.db",
              "nothing of the kind, in many words: " + std::string(1000, '.'));
   result = Check("tune-server", absl::StrCat("db = '", db(), "'"));

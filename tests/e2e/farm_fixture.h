@@ -55,7 +55,7 @@ class FarmFixture : public ::testing::Test {
     return dir_.File("state-" + worker);
   }
 
-  // On the port of the server before, if there was one.
+  // Uses the port of the previous server, if there was one.
   void StartServer() {
     const std::string listen = address_.empty() ? "127.0.0.1:0" : address_;
     for (int attempt = 0; attempt < 50; ++attempt) {
@@ -75,7 +75,7 @@ class FarmFixture : public ::testing::Test {
     }
     FAIL() << "the server does not start: " << server_->errors();
   }
-  // At `server`; empty: the server's own address.
+  // Connects to `server`; empty: the server's own address.
   std::unique_ptr<Process> StartWorker(const std::string& name,
                                        const std::string& server = "") {
     std::vector<std::string> command = {
@@ -93,7 +93,7 @@ class FarmFixture : public ::testing::Test {
     args.insert(args.begin(), Bin("tune"));
     return RunCommand(std::move(args), {"TUNE_SERVER=" + address_});
   }
-  // A command with --json; fails the test unless it exits 0.
+  // Runs a command with --json; fails the test unless it exits with 0.
   Json TuneJson(std::vector<std::string> args) {
     args.push_back("--json");
     const CommandResult result = Tune(std::move(args));
@@ -130,7 +130,7 @@ class FarmFixture : public ::testing::Test {
     }
     return files;
   }
-  // Polls; false where it takes too long.
+  // Polls; false after a timeout.
   static bool Until(const std::function<bool()>& condition, int seconds = 240) {
     return tilefarm::Until(condition, absl::Seconds(seconds),
                            absl::Milliseconds(100));
@@ -144,7 +144,7 @@ class FarmFixture : public ::testing::Test {
 
   TempDir dir_;
   const std::string program_;
-  // Of every server and worker that is started from then on.
+  // For all servers and workers that are started from then on.
   std::vector<std::string> server_options_, server_environment_;
   std::vector<std::string> worker_options_, worker_environment_;
   std::string database_ = dir_.File("tune.db");

@@ -1,5 +1,5 @@
-// A product of bytes tuned on real processes: the search finds the dot-product
-// instruction where this machine has one, and what it finds is verified.
+// Tunes a product of bytes on real processes: the search finds the dot-product
+// instruction if this machine has one, and the result is verified.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,11 +55,11 @@ TEST_F(LowPrecisionTest, TheSearchFindsTheInstruction) {
   }
   EXPECT_THAT(best("trace"), HasSubstr("tensor_intrin=\"dot_16x4_vnni\""));
   EXPECT_THAT(best("asm"), HasSubstr("vpdpbusd"));
-  // No other machine gets it that lacks the instruction.
+  // Machines without the instruction do not get the schedule.
   EXPECT_EQ(Tune({"best", program, "--target", "x86-64:skylake-avx512,cores=1"})
                 .exit_code,
             3);
-  // Nor does a user who asks for it by hand.
+  // Neither does a user who passes the trace explicitly.
   const std::string trace = dir_.Write("best.trace", best("trace"));
   const CommandResult elsewhere = RunCommand(
       {Bin("tunec"), program, "--target", "x86-64:skylake-avx512,cores=1",

@@ -1,5 +1,5 @@
-// Every operator and model function that TVM printed compiles with `tunec`,
-// without records, into a library with its symbol.
+// Every operator and model function of the printed TVM set compiles with
+// `tunec`, without records, into a library with its symbol.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 

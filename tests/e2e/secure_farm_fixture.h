@@ -1,4 +1,4 @@
-// A farm of real processes whose parts prove who they are: certificates by
+// A farm of real processes with authentication: certificates by
 // deploy/make-certs, tokens by `tune tokens`.
 #ifndef TILEFARM_TESTS_E2E_SECURE_FARM_FIXTURE_H_
 #define TILEFARM_TESTS_E2E_SECURE_FARM_FIXTURE_H_
@@ -23,7 +23,7 @@ class SecureFarmFixture : public FarmFixture {
     return a;
   }
 
-  // In the folder "certs" unless told otherwise.
+  // By default in the folder "certs".
   CommandResult MakeCerts(const Args& args,
                           const std::string& folder = "certs") {
     return RunCommand(Join(

@@ -1,4 +1,4 @@
-// A program from its text to the tuned library, on real processes.
+// From a program's text to the tuned library, on real processes.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 class TuneTest : public FarmFixture {};
 
 // Calls the library's function and returns the largest error of relu(A B);
-// `packed`: SYMBOL_packed, with B as SYMBOL_pack lays it out.
+// `packed`: calls SYMBOL_packed, with B packed by SYMBOL_pack.
 double LargestError(const std::string& library, const std::string& symbol,
                     bool packed = false) {
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -69,7 +69,7 @@ TEST_F(TuneTest, FromTheProgramToTheLibrary) {
   const CommandResult run = Tune({"run", program_, "--target", "host,cores=1",
                                   "--trials", "24", "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
-  // One object a line; the last one says how it ended.
+  // One object per line; the last one has the result.
   std::istringstream lines(run.output);
   Json last;
   for (std::string line; std::getline(lines, line);) {
@@ -90,11 +90,11 @@ TEST_F(TuneTest, FromTheProgramToTheLibrary) {
   EXPECT_EQ(job["state"], "done");
   EXPECT_EQ(job["program"], "mm_relu.py");
 
-  // The best one, in every form.
+  // The best record, in every output form.
   Json best = TuneJson({"best", program_, "--target", "host,cores=1"});
   EXPECT_EQ(best["status"], "ok");
   EXPECT_EQ(best["verified"], true);
-  // "host" names the very device; its key any of the kind.
+  // "host" names this device; its key any of the kind.
   EXPECT_EQ(best["reason"], "exact device model");
   EXPECT_THAT(std::string(TuneJson(
                   {"best", program_, "--target", best["target"]})["reason"]),
@@ -109,7 +109,7 @@ TEST_F(TuneTest, FromTheProgramToTheLibrary) {
       Tune({"best", program_, "--target", "x86-64:skylake,cores=1"}).exit_code,
       3);
 
-  // Its trace by hand: another measurement of the same record.
+  // Its trace, given explicitly: another measurement of the same record.
   const std::string trace = dir_.Write(
       "best.trace",
       Tune({"best", program_, "--target", "host,cores=1", "--print", "trace"})
@@ -119,10 +119,10 @@ TEST_F(TuneTest, FromTheProgramToTheLibrary) {
   EXPECT_EQ(measured["status"], "ok");
   EXPECT_EQ(measured["candidate_id"], best["candidate_id"]);
   EXPECT_EQ(TuneJson({"db", "stats"})["records"], 24);
-  // Which counts, and may leave another one the fastest.
+  // The measurement counts, and may make another record the fastest.
   best = TuneJson({"best", program_, "--target", "host,cores=1"});
 
-  // Another database made of its export answers the same, without a server.
+  // Another database, made of the export, answers the same, without a server.
   const std::string copy = dir_.File("copy.db");
   const std::string jsonl =
       dir_.Write("all.jsonl", Tune({"db", "export"}).output);
@@ -138,8 +138,8 @@ TEST_F(TuneTest, FromTheProgramToTheLibrary) {
                       copy})["reason"],
             "exact device model");
 
-  // A record that says it holds another program for the workload is kept, and
-  // never believed.
+  // A record that claims to hold another program for the workload is stored,
+  // but never used.
   Json variant =
       Json::parse(ReadFile(jsonl).substr(0, ReadFile(jsonl).find('\n')));
   std::string text = variant["program"];
@@ -156,7 +156,7 @@ TEST_F(TuneTest, FromTheProgramToTheLibrary) {
             (Json{{"added", 1}, {"known", 0}, {"variants", 1}}));
   EXPECT_EQ(TuneJson({"db", "import", variants})["variants"], 1);
 
-  // The library, from the database beside the running server.
+  // The library, built from the database of the running server.
   const std::string library = dir_.File("mm_relu.so");
   const CommandResult compiled =
       RunCommand({Bin("tunec"), program_, "--target", "host,cores=1", "--db",
@@ -165,7 +165,7 @@ TEST_F(TuneTest, FromTheProgramToTheLibrary) {
   EXPECT_LT(LargestError(library, "mm_relu"), 1e-3);
   EXPECT_THAT(compiled.errors, HasSubstr("exact device model"));
 
-  // The same library, with the server's answer.
+  // The same library, built from the server's answer.
   const std::string asked = dir_.File("asked.so");
   const CommandResult by_server = RunCommand(
       {Bin("tunec"), program_, "--target", "host,cores=1", "--server", address_,
@@ -210,7 +210,7 @@ TEST_F(TuneTest, ConstantsAreLaidOutAheadOfTime) {
     EXPECT_LT(LargestError(library, "mm_relu", /*packed=*/true), 1e-3);
   };
   build({"--db", db(), "--require-tuned"});
-  // The default schedule packs nothing; its callers need not know.
+  // The default schedule packs nothing; its callers need not know this.
   build({});
 }
 
@@ -229,7 +229,7 @@ TEST_F(TuneTest, TunecWithoutARecordOnTheServer) {
   EXPECT_EQ(fallback.exit_code, 0) << fallback.errors;
   EXPECT_THAT(fallback.errors, HasSubstr("default schedule, since"));
   EXPECT_LT(LargestError(dir_.File("out.so"), "mm_relu"), 1e-3);
-  // A server that does not answer is no reason to build something slower.
+  // If the server does not answer, tunec must not build something slower.
   server_->Kill(SIGKILL);
   server_->Wait();
   const CommandResult away = tunec({});
@@ -334,7 +334,7 @@ TEST_F(TuneTest, ALibrarysKernelIsACandidateWherePermitted) {
   for (const Json& record : Export()) {
     if (record.contains("library")) called[record["library"]] = record;
   }
-  // Each library of the device was tried, and nothing that it has not.
+  // Each library of the device was tried, and no other one.
   EXPECT_EQ(called.size(), libraries.size());
   for (const auto& [kernel, record] : called) {
     EXPECT_TRUE(libraries.contains(kernel.substr(0, kernel.find('.'))));
@@ -351,14 +351,14 @@ TEST_F(TuneTest, ALibrarysKernelIsACandidateWherePermitted) {
     command.insert(command.end(), more.begin(), more.end());
     return RunCommand(std::move(command), {});
   };
-  // Without the permission the best of our own.
+  // Without the permission, the best schedule without a library.
   const CommandResult ours = build({"--db", db(), "--require-tuned"});
   ASSERT_EQ(ours.exit_code, 0) << ours.errors;
   EXPECT_FALSE(Json::parse(ours.output)["functions"][0].contains("libraries"));
   EXPECT_LT(LargestError(dir_.File("mm.so"), "mm_relu"), 1e-3);
   if (called.empty()) GTEST_SKIP() << "this machine has no library";
 
-  // One that was a contender is said to be left out.
+  // A library record that would have won is reported as left out.
   for (const auto& [kernel, record] : called) {
     if (!record["stopped_early"]) {
       EXPECT_THAT(ours.errors, HasSubstr("--allow-library"));
@@ -373,7 +373,7 @@ TEST_F(TuneTest, ALibrarysKernelIsACandidateWherePermitted) {
   EXPECT_EQ(Json::parse(library.output)["functions"][0]["libraries"][0],
             called.begin()->first);
   EXPECT_LT(LargestError(dir_.File("mm.so"), "mm_relu"), 1e-3);
-  // The best known, whatever it is, for those who permit it.
+  // With the permission, the best known record of any kind.
   EXPECT_EQ(
       Tune({"best", matmul, "--target", "host,cores=1", "--allow-library"})
           .exit_code,

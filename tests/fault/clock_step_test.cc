@@ -1,5 +1,6 @@
-// The wall clock of a server or a worker is set by an hour, either way, while
-// they work: nothing expires, nothing hangs, records keep their order.
+// The wall clock of a server or a worker is stepped by an hour, in either
+// direction, while it works: nothing expires or hangs, and records keep their
+// order.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,12 +21,12 @@ class ClockStepTest : public FaultFarm {
  protected:
   ClockStepTest() {
     SetClock(0);
-    // Not in the folder of the job's clients: they keep their clocks.
+    // Not in the folder of the job's clients, which keep their clocks.
     shifted_ = {"LD_PRELOAD=" TILEFARM_TEST_CLOCK_SHIM,
                 "CLOCK_SHIM_FILE=" + dir_.File("clock")};
   }
 
-  // In place: it is mapped.
+  // Write in place, since the file is mapped.
   void SetClock(int64_t seconds) {
     const std::string path = dir_.File("clock");
     std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
@@ -43,26 +44,26 @@ class ClockStepTest : public FaultFarm {
     for (const int64_t step : {kHour, -kHour, int64_t{0}}) {
       const int before = Job(id)["trials_done"];
       SetClock(step);
-      // By more than what was on the device at that moment.
+      // More than the device held at that moment.
       ASSERT_TRUE(WaitForTrials(id, before + 10))
           << worker->errors() << server_->errors();
-      // Longer than a lease: it must be renewed meanwhile.
+      // Longer than a lease, so it must be renewed meanwhile.
       EXPECT_FALSE(Until(
           [&] { return TuneJson({"devices"})[0]["state"] == "offline"; }, 3));
     }
     EXPECT_EQ(Tune({"cancel", id}).exit_code, 0);
     EXPECT_TRUE(WaitForState(id, "cancelled"));
-    // Every wait had its length: nothing was lost, no stream ended.
+    // Every timeout had its length: nothing was lost, no stream ended.
     EXPECT_THAT(server_->errors(), Not(HasSubstr(" lost (")));
     EXPECT_EQ(Count(worker->errors(), "connected to"), 1) << worker->errors();
-    // Each has a number of its own, in whatever hour.
+    // Each has a unique number, whatever the hour.
     std::set<int64_t> sequences;
     const std::vector<Json> records = Export();
     for (const Json& record : records) {
       sequences.insert(record["sequence"].get<int64_t>());
     }
     EXPECT_EQ(sequences.size(), records.size());
-    // Without work a worker is heard of all the same.
+    // The server hears of a worker without work, too.
     SetClock(-2 * kHour);
     for (int i = 0; i < 3; ++i) {
       const Json seen = TuneJson({"devices"})[0]["last_seen"];

@@ -1,5 +1,6 @@
-// Candidates in real control groups: what a candidate starts ends with it, even
-// where runner and worker were killed; limits; which group a worker takes.
+// Candidates in real control groups: processes that a candidate starts end with
+// it, even if runner and worker were killed; limits; the group that a worker
+// chooses.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -27,7 +28,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// A group, without a runner: no threads in this process.
+// --- A group without a runner: this process has no other threads ---
 
 class BareGroupTest : public ::testing::Test {
  protected:
@@ -83,14 +84,14 @@ TEST_F(BareGroupTest, AChildIsInItFromTheStartAndEndsWithIt) {
   EXPECT_FALSE(group->IsPopulated());
 }
 
-// What the C library knows of a process after fork holds for this one, too.
+// The C library's data about a process after fork is valid for this one, too.
 TEST_F(BareGroupTest, AChildIsAProcessLikeAnyOther) {
   const auto group = Make();
   ASSERT_NE(group, nullptr);
   const pid_t child = Start(*group, [] {
     int result = 0;
     std::thread([&] { result = 1; }).join();
-    // By the thread's id that the C library keeps.
+    // Uses the thread id that the C library stores.
     cpu_set_t cpus;
     CPU_ZERO(&cpus);
     const int error =
@@ -108,7 +109,7 @@ TEST_F(BareGroupTest, AChildIsAProcessLikeAnyOther) {
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGUSR1) << status;
 }
 
-// Containers and emulators know no clone3.
+// Containers and emulators may not have clone3.
 TEST_F(BareGroupTest, WithoutTheCallThatForksIntoAGroupAChildMovesThere) {
   const auto group = Make();
   ASSERT_NE(group, nullptr);
@@ -153,7 +154,7 @@ TEST_F(BareGroupTest, GroupsInItAndTheirProcessesGoWithIt) {
     ASSERT_TRUE(Until([&] {
       return TextOf(inner + "/cgroup.procs") == std::to_string(child) + "\n";
     }));
-    // The destructor, without having been asked to end anything.
+    // The destructor ends the processes without an explicit call.
     EXPECT_TRUE(group->IsPopulated());
   }
   EXPECT_FALSE(std::filesystem::exists(inner));
@@ -171,7 +172,7 @@ TEST_F(BareGroupTest, AGroupThatIsTakenIsNotTheNext) {
 
 TEST_F(BareGroupTest, ALimitThatCannotBeSetIsAnError) {
   std::string error;
-  // Nothing is enabled for the groups in it.
+  // No controller is enabled for groups in it.
   EXPECT_EQ(ControlGroup::Make(place_.path(), {uint64_t{1} << 30, 0}, &error),
             nullptr);
   EXPECT_THAT(error, HasSubstr("/memory.max: No such file or directory"));
@@ -180,7 +181,7 @@ TEST_F(BareGroupTest, ALimitThatCannotBeSetIsAnError) {
   EXPECT_THAT(place_.Candidates(), IsEmpty());
 }
 
-// The real tune-runner.
+// --- The real tune-runner ---
 
 class GroupedRunnerTest : public HostileKernelFixture {
  protected:
@@ -199,7 +200,7 @@ class GroupedRunnerTest : public HostileKernelFixture {
   const std::unique_ptr<TestGroup> place_;
 
  private:
-  // Made before the runner is.
+  // Create the group before the runner.
   GroupedRunnerTest(const std::string& at_most,
                     std::unique_ptr<TestGroup> place)
       : HostileKernelFixture({"--at-most", at_most, "--cgroup", place->path()}),
@@ -241,7 +242,7 @@ TEST_F(GroupedRunnerTest, WhatAKilledRunnerLeavesIsEndedByTheNext) {
   ExpectRunnerGone("kernel_leaves_daemons_and_hangs");
   kills.join();
   ASSERT_EQ(left.size(), 4u);
-  // Nobody but the group knows them.
+  // Only the group can find them.
   EXPECT_EQ(place_->Processes(), left);
   ASSERT_NO_FATAL_FAILURE(LoadWorkload());
   EXPECT_THAT(place_->Candidates(), IsEmpty());
@@ -262,7 +263,7 @@ TEST_F(GroupedRunnerTest, WhatNothingEndsKeepsItsGroupAndOthersAreUsed) {
               HasSubstr("does not end when it is killed"));
   freeze.join();
   ASSERT_TRUE(frozen);
-  // The runner has gone, and the next one works beside what it left.
+  // The runner has gone, and the next one works despite the remains.
   ExpectRunnerGone("good");
   ASSERT_NO_FATAL_FAILURE(LoadWorkload());
   EXPECT_EQ(client_.isolation(), "rlimits+cgroup");
@@ -271,7 +272,7 @@ TEST_F(GroupedRunnerTest, WhatNothingEndsKeepsItsGroupAndOthersAreUsed) {
 }
 
 TEST_F(GroupedRunnerTest, ARunnerWithoutItsGroupMeasuresNothing) {
-  // Somebody removes what the runner was given.
+  // Another process removes the group that the runner was given.
   ASSERT_EQ(rmdir(place_->path().c_str()), 0) << std::strerror(errno);
   const RunReply reply = Run("good", object_);
   EXPECT_EQ(reply.status, RunStatus::kRunError);
@@ -282,7 +283,7 @@ TEST_F(GroupedRunnerTest, ARunnerWithoutItsGroupMeasuresNothing) {
   EXPECT_EQ(Run("good", object_).status, RunStatus::kOk);
 }
 
-// With all that there is.
+// With all parts of isolation.
 class WholeSandboxTest : public GroupedRunnerTest {
  protected:
   WholeSandboxTest() : GroupedRunnerTest("seccomp+netns+cgroup+memory+pids") {}
@@ -319,7 +320,7 @@ TEST_F(LimitedGroupTest, MemoryOfAllProcessesTogetherIsLimited) {
               ::testing::MatchesRegex("was killed since it needed more memory "
                                       "than its [0-9]+ MiB in the first run"));
   ExpectNothingLeft("allocates_in_children");
-  // One process alone meets its own limit before, which is no kill.
+  // A single process reaches its own limit first, which does not kill it.
   EXPECT_EQ(RunAct("allocates_without_end").error, "the function returned 12");
   ExpectNothingLeft("allocates_without_end");
 }
@@ -345,7 +346,7 @@ TEST(RunnerGroupTest, AGroupThatCannotBeUsedIsNotAnnounced) {
             "");
 }
 
-// The real rpc-worker, with a farm that the test plays.
+// --- The real rpc-worker, with a farm that the test simulates ---
 
 class GroupedWorkerTest : public ::testing::Test {
  protected:
@@ -372,7 +373,8 @@ class GroupedWorkerTest : public ::testing::Test {
          directory_.File(name), "--lock-dir", directory_.File("locks")});
     return options;
   }
-  // In which every candidate but those of the first workload leaves daemons.
+  // A directory where every candidate except those of the first workload leaves
+  // daemons.
   std::vector<std::string> Daemons() const {
     return {"--cgroup", place_.path(), "--runner-command",
             absl::StrCat(TILEFARM_TEST_MEDDLING_RUNNER, " daemons ",
@@ -386,7 +388,7 @@ class GroupedWorkerTest : public ::testing::Test {
     ASSERT_TRUE(
         farm_.Await([this] { return farm_.last_state().free_slots() > 0; }));
   }
-  // As one that a shell starts in that group.
+  // A command that a shell starts in that group.
   std::vector<std::string> In(const std::string& group,
                               const std::vector<std::string>& command) const {
     std::vector<std::string> shell = {
@@ -440,7 +442,7 @@ TEST_F(GroupedWorkerTest, WhatAKilledWorkersCandidateLeftEndsAtTheNextStart) {
   ASSERT_NO_FATAL_FAILURE(LeaveDaemons("first"));
   worker_->Kill(SIGKILL);
   EXPECT_EQ(worker_->Wait(), -SIGKILL);
-  // Runner and candidate follow it; the daemons have no such tie.
+  // Runner and candidate end with it; the daemons do not.
   ASSERT_TRUE(Until([&] { return place_.Processes().size() == 4; }));
   for (const pid_t pid : place_.Processes()) EXPECT_EQ(kill(pid, 0), 0);
   ASSERT_NO_FATAL_FAILURE(StartWorker(Command("w", Daemons())));
@@ -465,7 +467,7 @@ TEST_F(GroupedWorkerTest, ADelegatedGroupIsTakenByItself) {
     GTEST_SKIP() << "no attributes on groups: " << std::strerror(errno);
   }
   ASSERT_NO_FATAL_FAILURE(StartWorker(In(place_.path(), Command("w", {}))));
-  // It has gone to a subgroup, and its helpers with it.
+  // It moved to a subgroup together with its helpers.
   EXPECT_EQ(TextOf(place_.path() + "/cgroup.procs"), "");
   EXPECT_THAT(GroupOf(std::to_string(worker_->pid())),
               ::testing::EndsWith("/worker"));
@@ -478,7 +480,7 @@ TEST_F(GroupedWorkerTest, ADelegatedGroupIsTakenByItself) {
   size_t processes = 0;
   for (pid_t pid; own >> pid;) ++processes;
   EXPECT_GE(processes, 3u);
-  // What the machine can limit is limited, and the rest is said.
+  // Sets the limits that the machine supports and reports the others.
   const GroupControllers enabled = EnabledControllers(place_.path());
   EXPECT_EQ(Isolation("a").find("+memory") != std::string::npos,
             enabled.memory);
@@ -510,7 +512,7 @@ TEST_F(GroupedWorkerTest,
         HasSubstr(absl::StrCat("pids: other processes are in ", place_.path(),
                                ": ", other->pid(), " (sleep)")));
   }
-  // Named, it is refused.
+  // If the group is named explicitly, this is an error.
   worker_->Kill(SIGTERM);
   EXPECT_EQ(worker_->Wait(), 0);
   ExpectRefused({"--cgroup", place_.path()}, 1,
@@ -539,7 +541,7 @@ TEST_F(GroupedWorkerTest, ANamedGroupThatCannotBeUsedIsRefused) {
       StartWorker(Command("w", {"--cgroup", place_.path()})));
   ExpectRefused({"--cgroup", place_.path()}, 1,
                 "is used by another rpc-worker");
-  // And says so before it starts.
+  // It reports this before it starts.
   const auto check = tilefarm::testing::RunCommand(
       Command("w", {"--cgroup", directory_.path(), "--check-config"}));
   EXPECT_EQ(check.exit_code, 2);

@@ -1,5 +1,4 @@
-// A real control group (cgroup v2) for a test, where this machine lets it make
-// one.
+// A real control group (cgroup v2) for a test, if this machine can create one.
 #ifndef TILEFARM_TESTS_FAULT_CONTROL_GROUP_FIXTURE_H_
 #define TILEFARM_TESTS_FAULT_CONTROL_GROUP_FIXTURE_H_
 
@@ -29,7 +28,7 @@ inline std::string TextOf(const std::string& path) {
   return text.str();
 }
 
-// The group of cgroup v2 that a process is in, as the hierarchy names it.
+// The cgroup v2 group of a process, as a path in the hierarchy.
 inline std::string GroupOf(const std::string& pid) {
   std::istringstream lines(TextOf("/proc/" + pid + "/cgroup"));
   for (std::string line; std::getline(lines, line);) {
@@ -38,8 +37,8 @@ inline std::string GroupOf(const std::string& pid) {
   return "";
 }
 
-// Empty, of this test's own, at the top of the hierarchy, where controllers can
-// be had. The destructor ends and removes all that is in it.
+// An empty group for this test, at the top of the hierarchy, where controllers
+// are available. The destructor ends all processes in it and removes it.
 class TestGroup {
  public:
   TestGroup() {
@@ -79,10 +78,10 @@ class TestGroup {
   TestGroup(const TestGroup&) = delete;
   TestGroup& operator=(const TestGroup&) = delete;
 
-  // Empty: there is none, and why_not() says why.
+  // Empty: there is none, and why_not() gives the reason.
   const std::string& path() const { return path_; }
   const std::string& why_not() const { return why_not_; }
-  // Has groups in it limit that, where the machine can.
+  // Enables a controller for groups inside it, if the machine can.
   bool Enable(const std::string& controller) const {
     if (path_.empty()) return false;
     Write("cgroup.subtree_control", "+" + controller);
@@ -98,7 +97,7 @@ class TestGroup {
     }
     return found;
   }
-  // In all candidates' groups.
+  // The processes in all candidates' groups.
   std::vector<pid_t> Processes() const {
     std::vector<pid_t> pids;
     for (const std::string& group : Candidates()) {

@@ -1,5 +1,5 @@
-// Wrong, expired, revoked and rotated credentials, and strangers at the port:
-// real processes over real TLS.
+// Wrong, expired, revoked and rotated credentials, and unknown clients at the
+// port: real processes over real TLS.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -29,7 +29,7 @@ class CredentialsTest : public SecureFarmFixture {
                                  "bob", "--admin", "root"});
     ASSERT_EQ(made.exit_code, 0) << made.errors;
   }
-  // Of somebody else: same names, another CA.
+  // Certificates of another farm: same names, another CA.
   void MakeForeignCerts() {
     const auto made = MakeCerts({"--user", "alice", "--worker", "w0"}, "other");
     ASSERT_EQ(made.exit_code, 0) << made.errors;
@@ -37,7 +37,7 @@ class CredentialsTest : public SecureFarmFixture {
   int Port() const {
     return std::stoi(address_.substr(address_.rfind(':') + 1));
   }
-  // A connection to the server; -1 where there is none.
+  // A connection to the server; -1 if it fails.
   int Dial() const {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in to = {};
@@ -49,7 +49,8 @@ class CredentialsTest : public SecureFarmFixture {
     close(fd);
     return -1;
   }
-  // What openssl's client says of a handshake with this client's certificate.
+  // The output of openssl's client for a handshake with this client
+  // certificate.
   CommandResult Handshake(const std::string& stem, const Args& options) {
     return RunCommand(
         Join({"/usr/bin/openssl", "s_client", "-connect", address_, "-alpn",
@@ -75,7 +76,7 @@ TEST_F(CredentialsTest, AFarmOverMutualTlsTunesUnderProvedNames) {
   EXPECT_EQ(run.exit_code, 0) << run.errors << worker->errors();
   const Json jobs = TuneJsonWith(alice, {"jobs"});
   ASSERT_EQ(jobs.size(), 1u);
-  EXPECT_EQ(jobs[0]["user"], "alice");  // not this process's user
+  EXPECT_EQ(jobs[0]["user"], "alice");  // not the user of this process
   EXPECT_EQ(jobs[0]["trials_done"], 4);
   const std::string out = dir_.File("mm.so");
   const auto built =
@@ -105,7 +106,7 @@ TEST_F(CredentialsTest, ClientsThatDoNotFitTheServerAreToldWhatToChange) {
                        dir_.File("other/user-alice.crt"), "--tls-key",
                        dir_.File("other/user-alice.key")}),
               HasSubstr("does not take this client's certificate"));
-  // `tune watch` waits for a server that is away, but not for this.
+  // `tune watch` waits for a server that is down, but not in this case.
   const auto watch = TuneWith({}, {"watch", "job-1"});
   EXPECT_EQ(watch.exit_code, 1);
   EXPECT_THAT(watch.errors, HasSubstr("speaks TLS"));
@@ -114,7 +115,7 @@ TEST_F(CredentialsTest, ClientsThatDoNotFitTheServerAreToldWhatToChange) {
                   address_, "-o", dir_.File("x.so")});
   EXPECT_EQ(tunec.exit_code, 1);
   EXPECT_THAT(tunec.errors, HasSubstr("speaks TLS"));
-  // A worker goes on trying, since the server may be the one to change.
+  // A worker keeps trying, since the server may change.
   const auto worker = StartWorkerWith("w0", {});
   EXPECT_TRUE(Says(*worker, "speaks TLS")) << worker->errors();
   EXPECT_FALSE(worker->Wait(absl::Milliseconds(200)).has_value());
@@ -150,7 +151,8 @@ TEST_F(CredentialsTest, RolesAreHeldAndNamesCannotBeBorrowed) {
       TuneWith(alice, {"db", "import", dir_.Write("none.jsonl", "")});
   EXPECT_EQ(import.exit_code, 1);
   EXPECT_THAT(import.errors, HasSubstr("that takes an admin"));
-  // The server's own certificate is no client's, not even for its key's owner.
+  // The server's certificate is not a client's, not even for the owner of its
+  // key.
   EXPECT_EQ(TuneWith(ClientTls("server"), {"jobs"}).exit_code, 1);
 
   const auto user = StartWorkerWith("alice", alice);
@@ -193,8 +195,8 @@ TEST_F(CredentialsTest, RevokedCertificateLosesItsLiveStream) {
   const time_t revoked = time(nullptr);
   EXPECT_TRUE(Says(*worker, "were revoked")) << worker->errors();
   EXPECT_TRUE(Until([&] { return DeviceState(root) == "offline"; }, 30));
-  // A new certificate for the same name lets it in again; the worker reads it
-  // by itself. Certificates count whole seconds.
+  // A new certificate for the same name is accepted again; the worker reads it
+  // by itself. Certificates have a resolution of whole seconds.
   ASSERT_TRUE(Until([&] { return time(nullptr) > revoked; }));
   for (const char* file : {"worker-w0.crt", "worker-w0.key"}) {
     fs::remove(Cert(file));
@@ -226,7 +228,7 @@ TEST_F(CredentialsTest, RotatedServerCertificateAndCaNeedNoRestart) {
         return !now.empty() && now != certificate(before);
       },
       30));
-  // A second CA beside the first: its clients come in.
+  // A second CA in addition to the first: its clients are accepted.
   const Args foreign = {"--tls-ca",   Cert("ca.crt"),
                         "--tls-cert", dir_.File("other/user-alice.crt"),
                         "--tls-key",  dir_.File("other/user-alice.key")};
@@ -237,7 +239,7 @@ TEST_F(CredentialsTest, RotatedServerCertificateAndCaNeedNoRestart) {
   }
   EXPECT_TRUE(
       Until([&] { return TuneWith(foreign, {"jobs"}).exit_code == 0; }, 30));
-  // Whoever was connected has noticed nothing.
+  // Connected clients were not affected.
   EXPECT_EQ(DeviceState(ClientTls("user-alice")), "idle");
   EXPECT_THAT(worker->errors(), Not(HasSubstr("no stream")));
 }
@@ -247,7 +249,7 @@ TEST_F(CredentialsTest, RotatedServerCertificateAndCaNeedNoRestart) {
 
 class TokensTest : public CredentialsTest {
  protected:
-  // The very first one is made while no server runs.
+  // The first token is made while no server runs.
   void SetUp() override {
     CredentialsTest::SetUp();
     const auto made =
@@ -258,7 +260,7 @@ class TokensTest : public CredentialsTest {
         StartServerWith(Join(ServerTls(), {"--tokens-only"})));
   }
   Args Root() { return TokenOf(dir_.File("root.token")); }
-  // Its file.
+  // Returns the path of its file.
   std::string Create(const std::string& role, const std::string& name,
                      const std::string& file, const Args& more = {}) {
     const auto made =
@@ -282,7 +284,7 @@ TEST_F(TokensTest, TokensAreShownOnceAndOpenWhatTheirRoleMay) {
   const auto list = TuneWith(Root(), {"tokens", "list", "--json"});
   EXPECT_THAT(list.output, AllOf(HasSubstr("\"carol\""), Not(HasSubstr(token)),
                                  Not(HasSubstr("sha256"))));
-  // The file of the database holds no token either.
+  // The database file does not contain a token, either.
   std::string stored;
   for (const auto& entry : fs::directory_iterator(dir_.path())) {
     if (entry.path().string().find("tune.db") == std::string::npos) continue;
@@ -317,7 +319,7 @@ TEST_F(TokensTest, TokenFileThatOthersMayReadIsRefusedBeforeAnythingIsSent) {
 }
 
 TEST_F(TokensTest, TokenOverPlainTextIsRefused) {
-  address_ = "192.0.2.1:7070";  // nobody's; it is never dialled
+  address_ = "192.0.2.1:7070";  // unused address; it is never dialled
   const auto refused =
       TuneWith({"--token-file", dir_.File("root.token")}, {"jobs"});
   EXPECT_EQ(refused.exit_code, 1);
@@ -332,7 +334,7 @@ TEST_F(TokensTest, RevocationEndsLiveStreamsAndARotatedTokenBringsThemBack) {
   const std::string user = Create("user", "carol", "carol.token");
   const auto worker = StartWorkerWith("w0", TokenOf(file));
   ASSERT_TRUE(Says(*worker, "connected to")) << worker->errors();
-  // A job that nobody here can do, watched.
+  // Watches a job that no device here can do.
   const Json job = TuneJsonWith(
       TokenOf(user),
       {"submit", program_, "--target", "aarch64:cortex-a72", "--trials", "4"});
@@ -400,12 +402,12 @@ TEST_F(CredentialsTest, InsecureListensEverywhereAndSaysWhatThatMeans) {
 
 TEST_F(CredentialsTest, OldTlsIsRefused) {
   ASSERT_NO_FATAL_FAILURE(StartServerWith(MutualTls()));
-  // A client that would speak it.
+  // A client that would use it.
   const Args weak = {"-cipher", "ALL:@SECLEVEL=0"};
   const auto old = Handshake("user-alice", Join({"-tls1_1"}, weak));
   EXPECT_NE(old.exit_code, 0);
   EXPECT_THAT(old.output, Not(HasSubstr("BEGIN CERTIFICATE")));
-  // gRPC hangs up without an alert; the server says why.
+  // gRPC closes the connection without an alert; the server logs the reason.
   EXPECT_TRUE(Says(*server_, "unsupported protocol")) << server_->errors();
   const auto good = Handshake("user-alice", Join({"-tls1_2"}, weak));
   EXPECT_THAT(good.output, HasSubstr("BEGIN CERTIFICATE")) << good.errors;
@@ -419,7 +421,7 @@ TEST_F(CredentialsTest, GarbageAndSilenceAtThePortHarmNobody) {
   for (int i = 0; i < 100; ++i) {
     const int fd = Dial();
     ASSERT_GE(fd, 0);
-    // Half of them begin as TLS or HTTP/2 would.
+    // Half of them start like TLS or HTTP/2.
     std::string bytes = i % 4 == 0 ? std::string("\x16\x03\x01\x02\x00\x01", 6)
                         : i % 4 == 1 ? "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
                                      : "";
@@ -431,7 +433,7 @@ TEST_F(CredentialsTest, GarbageAndSilenceAtThePortHarmNobody) {
     close(fd);
   }
   EXPECT_EQ(TuneWith(ClientTls("user-alice"), {"jobs"}).exit_code, 0);
-  // Who says nothing is cut off by the handshake's limit.
+  // The handshake timeout closes silent connections.
   for (const int fd : silent) {
     ASSERT_GE(fd, 0);
     timeval limit = {60, 0};

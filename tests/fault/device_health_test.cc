@@ -1,4 +1,4 @@
-// Devices that break, come and go, and are administered, with real processes.
+// Devices that fail, come and go, and are administered, with real processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -39,7 +39,7 @@ class DeviceHealthTest : public FarmFixture {
     }
     return false;
   }
-  // A runner that fails while the file `broken` is there, and notes its pid.
+  // A runner that fails while the file `broken` exists, and records its pid.
   std::string BreakableRunner() {
     const std::string script = dir_.Write(
         "runner.sh", "#!/bin/sh\n[ -e " + dir_.File("broken") +
@@ -73,7 +73,7 @@ TEST_F(DeviceHealthTest, DrainedDeviceFinishesAndGetsNothingUntilResumed) {
       TuneJson({"devices", "drain", "w0", "--reason", "a new fan"});
   EXPECT_THAT(std::string(drained["reason"]), HasSubstr("a new fan"));
   ASSERT_TRUE(WaitForDevice("w0", "drained"));
-  // What it held has ended well, and nothing else was begun. A result leaves
+  // Its leases have ended properly, and no other was started. A result leaves
   // the spool once it is stored, which may be after its lease has ended.
   ASSERT_TRUE(Until([&] { return Spooled("w0").empty(); }));
   const size_t stored = Export().size();
@@ -128,7 +128,7 @@ TEST_F(DeviceHealthTest, BrokenRunnerIsQuarantinedAndComesBackWhenRepaired) {
   EXPECT_EQ(Job(id)["trials_done"], 40);
   EXPECT_TRUE(Logged("w0", "quarantine"));
   EXPECT_TRUE(Logged("w0", "recover"));
-  // No candidate is blamed for the runner.
+  // Candidates are not blamed for the runner's failure.
   for (const Json& record : Export()) {
     EXPECT_NE(record["status"], "run_error") << record["error"];
   }
@@ -186,7 +186,7 @@ TEST_F(DeviceHealthTest, FlappingDeviceRestsAndTheReasonSaysSo) {
     ASSERT_TRUE(WaitForDevice("w0", "offline"));
   }
   EXPECT_TRUE(Logged("w0", "rest"));
-  // No failure: it works again by itself.
+  // Not a failure: it works again by itself.
   const auto worker = StartWorker("w0");
   EXPECT_TRUE(WaitForWork("w0")) << worker->errors();
   EXPECT_FALSE(Logged("w0", "quarantine"));
@@ -202,7 +202,7 @@ TEST_F(DeviceHealthTest, AReservedDeviceIsForOneUser) {
   EXPECT_NE(Tune({"measure", program_, "--target", "host,cores=1"}).exit_code,
             0);
   EXPECT_EQ(Job(id)["trials_done"], 0);
-  // For who asks, where nobody is named.
+  // If no user is named, for the user who asks.
   TuneJson({"devices", "reserve", "w0", "--for", "30m"});
   EXPECT_TRUE(WaitForState(id, "done"));
   TuneJson({"devices", "release", "w0"});
@@ -231,7 +231,8 @@ TEST_F(DeviceHealthTest, CommandLineSaysWhatIsWrong) {
   EXPECT_EQ(TuneJson({"devices", "forget", "w0"})["state"], "forgotten");
   EXPECT_TRUE(TuneJson({"devices"}).empty());
 
-  // What no device could have is an error; what none has now is a wait.
+  // A requirement that no device can have is an error; one that no device has
+  // now is a wait.
   const std::vector<std::string> submit = {
       "submit", program_, "--target", "host,cores=1", "--trials", "3"};
   const auto with = [&](std::vector<std::string> more) {

@@ -1,5 +1,5 @@
-// Disks that take no more, directories that cannot be written, files that are
-// damaged or somebody else's.
+// Full disks, directories that cannot be written, files that are damaged or
+// belong to another user.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// A small file system of its own, gone with it.
+// A small file system, removed by the destructor.
 class SmallDisk {
  public:
   SmallDisk(const std::string& path, const char* size) : path_(path) {
@@ -31,7 +31,7 @@ class SmallDisk {
   }
   bool mounted() const { return mounted_; }
 
-  // To the last byte.
+  // Fills it to the last byte.
   void Fill() {
     std::ofstream file(path_ + "/ballast", std::ios::binary | std::ios::app);
     for (const size_t size : {size_t{1} << 16, size_t{256}, size_t{1}}) {
@@ -53,7 +53,7 @@ constexpr char kNoMount[] =
 
 class DiskFaultTest : public FaultFarm {
  protected:
-  // Results are counted here, and a canary's is no record.
+  // Results are counted here, and a canary's result is not a record.
   DiskFaultTest() { server_options_.push_back("--no-canary"); }
 };
 
@@ -66,7 +66,7 @@ TEST_F(DiskFaultTest, FullDiskOfTheServerRefusesClearlyAndRecovers) {
   const std::string id = Submit(60);
   ASSERT_TRUE(WaitForTrials(id, 10)) << server_->errors();
   disk.Fill();
-  // The client is told why, and so is the log.
+  // The client gets the reason, and so does the log.
   ASSERT_TRUE(Until([&] {
     return Count(server_->errors(), "results cannot be stored") > 0;
   })) << server_->errors();
@@ -81,11 +81,11 @@ TEST_F(DiskFaultTest, FullDiskOfTheServerRefusesClearlyAndRecovers) {
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.errors, HasSubstr("free space"));
   EXPECT_EQ(TuneJson({"jobs"}).size(), 1u);
-  // What is acknowledged is stored; the rest waits with the worker.
+  // Acknowledged results are stored; the others wait in the worker.
   const auto acknowledged = Logged(*worker, "acknowledged");
   const auto stored = Records();
   for (const std::string& candidate : acknowledged) {
-    // The program as written is measured too, and is no record.
+    // The unscheduled program is measured, too, but is not a record.
     if (stored.contains(candidate)) continue;
     EXPECT_EQ(Measured()[candidate], 1);
     EXPECT_LT(acknowledged.size(), stored.size() + 2);
@@ -93,7 +93,7 @@ TEST_F(DiskFaultTest, FullDiskOfTheServerRefusesClearlyAndRecovers) {
   EXPECT_THAT(Spooled("w0"), Not(IsEmpty()));
   EXPECT_TRUE(
       Until([&] { return Job(id)["trials_done"] == Records().size(); }));
-  // By itself, once there is space.
+  // It recovers by itself once there is space.
   disk.Free();
   ExpectDone(id, 60, *worker);
   EXPECT_TRUE(Until([&] { return Spooled("w0").empty(); }));
@@ -106,7 +106,7 @@ TEST_F(DiskFaultTest, FullDiskOfTheServerRefusesClearlyAndRecovers) {
 }
 
 TEST_F(DiskFaultTest, FullDiskOfTheWorkerTakesNoNewWorkAndLosesNothing) {
-  constexpr int kTrials = 200;  // more than pass while the disk fills
+  constexpr int kTrials = 200;  // more than finish while the disk fills up
   SmallDisk disk(state("w0"), "1m");
   if (!disk.mounted()) GTEST_SKIP() << kNoMount;
   ASSERT_NO_FATAL_FAILURE(StartServer());
@@ -114,7 +114,7 @@ TEST_F(DiskFaultTest, FullDiskOfTheWorkerTakesNoNewWorkAndLosesNothing) {
   const std::string id = Submit(kTrials);
   ASSERT_TRUE(WaitForTrials(id, 10)) << worker->errors();
   disk.Fill();
-  // Results are sent all the same; then nothing more comes.
+  // Results are still sent; then no more leases come.
   ASSERT_TRUE(Until([&] {
     return Count(worker->errors(), "kept in memory alone") > 0;
   })) << worker->errors();
@@ -123,7 +123,7 @@ TEST_F(DiskFaultTest, FullDiskOfTheWorkerTakesNoNewWorkAndLosesNothing) {
   EXPECT_TRUE(Until([&] {
     return Count(watch->output(), "w0 takes no leases now") > 0;
   })) << watch->output();
-  // What was leased before is still sent, and stored.
+  // Results of earlier leases are still sent and stored.
   EXPECT_TRUE(
       Until([&] { return Job(id)["trials_done"] == Records().size(); }));
   EXPECT_LT(Records().size(), static_cast<size_t>(kTrials));

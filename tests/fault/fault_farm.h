@@ -1,4 +1,4 @@
-// A farm of real processes whose waits are short, for tests that break it.
+// A farm of real processes with short timeouts, for fault tests.
 #ifndef TILEFARM_TESTS_FAULT_FAULT_FARM_H_
 #define TILEFARM_TESTS_FAULT_FAULT_FARM_H_
 
@@ -32,7 +32,7 @@ class FaultFarm : public FarmFixture {
                            {"--builders", "1", "--timeline", timeline()});
   }
 
-  // "KEY=DURATION"; a later one wins.
+  // "KEY=DURATION"; a later one overrides.
   void SetServer(const std::string& timeout) {
     server_options_.insert(server_options_.end(), {"--timeout", timeout});
   }
@@ -40,9 +40,9 @@ class FaultFarm : public FarmFixture {
     worker_options_.insert(worker_options_.end(), {"--timeout", timeout});
   }
 
-  // What workers measured, one line a lease.
+  // The measurements of the workers, one line per lease.
   std::string timeline() const { return dir_.File("timeline"); }
-  // Candidate ids to how often they were measured.
+  // Maps candidate ids to the number of their measurements.
   std::map<std::string, int> Measured() const {
     std::map<std::string, int> times;
     std::ifstream file(timeline());
@@ -73,7 +73,7 @@ class FaultFarm : public FarmFixture {
     return count;
   }
 
-  // Records by candidate; fails the test where one is there twice.
+  // Records by candidate; fails the test if a candidate has two.
   std::map<std::string, Json> Records() {
     std::map<std::string, Json> records;
     for (Json& record : Export()) {
@@ -84,7 +84,7 @@ class FaultFarm : public FarmFixture {
     }
     return records;
   }
-  // The job has ended as it should, with one record a trial.
+  // Expects that the job is done, with one record per trial.
   void ExpectDone(const std::string& id, int trials, Process& worker) {
     EXPECT_TRUE(WaitForState(id, "done")) << Job(id).dump() << "\n"
                                           << worker.errors() << "\n--- server\n"

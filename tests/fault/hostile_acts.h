@@ -1,5 +1,5 @@
-// What meddling_runner makes candidates of a farm do, and what is recorded of
-// them.
+// The acts that meddling_runner makes candidates of a farm do, and the records
+// they must get.
 #ifndef TILEFARM_TESTS_FAULT_HOSTILE_ACTS_H_
 #define TILEFARM_TESTS_FAULT_HOSTILE_ACTS_H_
 
@@ -8,7 +8,7 @@ namespace tilefarm::testing {
 struct Act {
   const char* name;  // in hostile_kernels.c
   const char* status;
-  const char* error;  // a part of it
+  const char* error;  // a part of the recorded error
 };
 
 inline constexpr Act kActs[] = {

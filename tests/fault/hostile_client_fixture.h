@@ -1,5 +1,5 @@
 // A real tune-server and clients in this process that speak gRPC to it: honest
-// ones, and ones that send what no program of ours would.
+// ones, and ones that send what no program of Tilefarm would send.
 //
 // The workers answer leases without building anything, so a test needs no
 // compiler and no device, and runs under sanitizers too.
@@ -35,10 +35,10 @@
 namespace tilefarm::testing {
 
 inline constexpr char kTargetKey[] = "x86-64:znver4,cores=1";
-// A time that the device of these tests could well need for mm_relu.
+// A plausible time of mm_relu on the device of these tests.
 inline constexpr double kHonestSeconds = 1e-3;
 
-// A call that the server never answers is a failure.
+// A call that the server never answers becomes a failure.
 inline void SetDeadline(grpc::ClientContext& context,
                         std::chrono::seconds limit = std::chrono::minutes(2)) {
   context.set_deadline(std::chrono::system_clock::now() + limit);
@@ -59,7 +59,7 @@ class WorkerStream {
     return stream_->Write(message);
   }
   bool Read(v1::ServerMessage* message) { return stream_->Read(message); }
-  // Messages are read until the server ends the stream; why it did.
+  // Reads messages until the server ends the stream; returns the reason.
   grpc::Status Finish() {
     v1::ServerMessage message;
     while (Read(&message)) {
@@ -78,7 +78,7 @@ class WorkerStream {
 
 class HostileClientFixture : public FarmFixture {
  protected:
-  // Beyond what the server took before the first hostile message.
+  // Maximum growth over the memory before the first hostile message.
   static constexpr int64_t kMostGrowthKib = 200 << 10;
 
   HostileClientFixture() {
@@ -90,9 +90,9 @@ class HostileClientFixture : public FarmFixture {
     }
     server_options_.insert(server_options_.end(),
                            {"--no-canary", "--http", "127.0.0.1:0"});
-    // ASan keeps freed memory for a while to find uses of it: 256 MiB unless it
-    // is told otherwise, more than the server may grow. Its redzones and shadow
-    // count as the server's own memory.
+    // ASan keeps freed memory for a while to detect uses of it: by default 256
+    // MiB, more than the server may grow. Its redzones and shadow count as the
+    // server's memory.
     server_environment_.push_back(
         "ASAN_OPTIONS=detect_container_overflow=0:quarantine_size_mb=8");
   }
@@ -102,7 +102,7 @@ class HostileClientFixture : public FarmFixture {
     if (!HasFatalFailure()) ExpectUnharmed();
   }
 
-  // Starts the server, with the memory that honest work takes.
+  // Starts the server and measures the memory that honest work takes.
   void Begin() {
     ASSERT_NO_FATAL_FAILURE(Start());
     ASSERT_NO_FATAL_FAILURE(DoHonestJob("before"));
@@ -111,7 +111,7 @@ class HostileClientFixture : public FarmFixture {
   void Start() {
     ASSERT_NO_FATAL_FAILURE(StartServer());
     http_ = server_->WaitForOutput("http on ").value_or("");
-    // Not the connection to the server before.
+    // Do not reuse the connection to the previous server.
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetMaxSendMessageSize(-1);
@@ -142,7 +142,7 @@ class HostileClientFixture : public FarmFixture {
 
   // --- Honest clients ---
 
-  // Each as after a restart: what the worker held before is lost at once.
+  // A hello as after a restart: leases that the worker held are lost at once.
   v1::WorkerMessage HelloOf(const std::string& name) const {
     v1::WorkerMessage message;
     v1::Hello& hello = *message.mutable_hello();
@@ -160,7 +160,7 @@ class HostileClientFixture : public FarmFixture {
     message.mutable_state()->set_slots(slots);
     return message;
   }
-  // A result that says the lease's candidate took so long.
+  // A result that reports this time for the lease's candidate.
   v1::WorkerMessage ResultOf(const v1::Lease& lease,
                              double seconds = kHonestSeconds) const {
     v1::WorkerMessage message;
@@ -181,7 +181,7 @@ class HostileClientFixture : public FarmFixture {
     message.mutable_state()->set_slots(1);
     return message;
   }
-  // A connected worker that has said hello and been welcomed.
+  // A connected worker that has sent its hello and received the welcome.
   std::unique_ptr<WorkerStream> Connect(const std::string& name) {
     auto stream = std::make_unique<WorkerStream>(channel_);
     v1::ServerMessage message;
@@ -190,7 +190,7 @@ class HostileClientFixture : public FarmFixture {
     EXPECT_TRUE(message.has_welcome());
     return stream;
   }
-  // Connected, and the lease it got.
+  // A connected worker and the lease it got.
   struct Held {
     std::unique_ptr<WorkerStream> stream;
     v1::Lease lease;
@@ -207,7 +207,7 @@ class HostileClientFixture : public FarmFixture {
     ADD_FAILURE() << "no lease: " << held.stream->Finish().error_message();
     return held;
   }
-  // Answers every lease at once while it lives.
+  // Answers every lease at once as long as it lives.
   class HonestWorker {
    public:
     using Seconds = std::function<double(const v1::Lease&)>;
@@ -238,7 +238,7 @@ class HostileClientFixture : public FarmFixture {
     std::thread thread_;
   };
 
-  // Each of a workload of its own: jobs on the same one take turns.
+  // Each job has a workload of its own, since jobs on the same one take turns.
   v1::SubmitRequest JobOf(const std::string& request_id, int trials) {
     std::string program = kMmRelu;
     const std::string rows = std::to_string(128 + 8 * ++workloads_);
@@ -260,7 +260,7 @@ class HostileClientFixture : public FarmFixture {
     request.set_search("random");
     return request;
   }
-  // The job's id; empty where it is refused.
+  // The job's id; empty if it is refused.
   std::string Send(const v1::SubmitRequest& request,
                    grpc::Status* status = nullptr) {
     grpc::ClientContext context;
@@ -280,7 +280,7 @@ class HostileClientFixture : public FarmFixture {
     }
     return std::nullopt;
   }
-  // The job ends as done, with the trials it was asked for and an honest time.
+  // Expects that the job is done, with all requested trials and an honest time.
   void ExpectHonestEnd(const std::string& id) {
     std::optional<v1::Job> job;
     ASSERT_TRUE(Until([&] {
@@ -313,8 +313,8 @@ class HostileClientFixture : public FarmFixture {
     EXPECT_TRUE(reader->Finish().ok());
     return records;
   }
-  // Every measurement that is told to users as good was an honest one, except
-  // those of devices whose lies nobody can tell from the truth.
+  // Every measurement that users see as good was an honest one, except those of
+  // devices whose lies cannot be detected.
   void ExpectHonestRecords() {
     for (const Json& record : Records()) {
       if (record["status"] != "ok") continue;
@@ -334,8 +334,8 @@ class HostileClientFixture : public FarmFixture {
     ASSERT_GT(most, 0);
     EXPECT_LT(most - rss_before_kib_, kMostGrowthKib);
   }
-  // After whatever a hostile client did: the server is alive, took no more
-  // memory than it may, works for honest users, and does so after a restart.
+  // After any action of a hostile client: the server is alive, its memory is
+  // within the limit, it serves honest users, and also does so after a restart.
   void ExpectUnharmed() {
     ASSERT_FALSE(server_->Wait(absl::ZeroDuration()).has_value())
         << "the server ended: " << server_->errors();
@@ -356,7 +356,7 @@ class HostileClientFixture : public FarmFixture {
     const grpc::Slice slice(bytes);
     return grpc::ByteBuffer(&slice, 1);
   }
-  // A call of the method with this as its one message, and nothing after.
+  // Calls the method with only this message.
   grpc::Status SendRaw(const std::string& method, const std::string& bytes) {
     grpc::GenericStub stub(channel_);
     grpc::ClientContext context;
@@ -390,7 +390,7 @@ class HostileClientFixture : public FarmFixture {
   int64_t rss_before_kib_ = 0;
   mutable std::atomic<int> boots_ = 0;
   int workloads_ = 0;
-  std::vector<std::string> believed_liars_;  // names of devices
+  std::vector<std::string> believed_liars_;  // device names
 };
 
 }  // namespace tilefarm::testing

@@ -1,5 +1,5 @@
-// Strangers' programs and greedy users in a farm of real processes: what they
-// do ends as their own trouble.
+// Hostile programs and greedy users in a farm of real processes: only they are
+// affected.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 class HostileFarmTest : public FaultFarm {
  protected:
-  // What is recorded of those that are not ok.
+  // The error records.
   static std::string Trouble(const std::map<std::string, Json>& records) {
     std::string text;
     for (const auto& [candidate, record] : records) {
@@ -54,7 +54,7 @@ TEST_F(HostileFarmTest, KernelsThatWantToDoHarmAreRecordedAndTheJobGoesOn) {
         }))
         << act.name << " is none of " << Trouble(records);
   }
-  // Nobody else had to suffer, and the farm still has its device.
+  // Other users are not affected, and the farm still has its device.
   const auto bad = std::count_if(
       records.begin(), records.end(),
       [](const auto& entry) { return entry.second["status"] != "ok"; });
@@ -83,7 +83,7 @@ TEST_F(CrowdedFarmTest, AUserWhoFloodsTheFarmLeavesOthersTheirShare) {
         .value("id", "");
   };
   for (int i = 0; i < kFlood; ++i) submit(alice, kFloodTrials, i);
-  // What jobs of a user have recorded.
+  // The number of records of a user's jobs.
   const auto done = [&](const std::string& user) {
     int trials = 0;
     for (const Json& job : TuneJsonWith(bob, {"jobs"})) {
@@ -96,8 +96,8 @@ TEST_F(CrowdedFarmTest, AUserWhoFloodsTheFarmLeavesOthersTheirShare) {
   const int before = done("alice");
   const std::string id = submit(bob, kTrials, 100);
   ASSERT_TRUE(Until([&] { return done("bob") == kTrials; }));
-  // About as many as bob's; a job that waits for its turn among the others'
-  // would come after 720.
+  // About as many as bob's; if bob's job waited for its turn among the others,
+  // 720 of alice's trials would come first.
   EXPECT_LT(done("alice") - before, 8 * kTrials);
 }
 

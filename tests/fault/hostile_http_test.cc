@@ -1,4 +1,4 @@
-// What a client of the HTTP port can do to the server: nothing.
+// No client of the HTTP port can harm the server.
 #include "tests/fault/hostile_client_fixture.h"
 #include "tests/support/http_client.h"
 
@@ -44,7 +44,7 @@ TEST_F(HostileHttpTest, ConnectionsThatSayNothingMakeRoomForOthers) {
     if (i % 2 == 0) silent.back()->Send("GET /metrics HTTP/1.1\r\nHost: lo");
   }
   ExpectPages();
-  // Readers who take nothing of the answer.
+  // Clients that do not read the answer.
   for (int i = 0; i < 200; ++i) {
     silent.push_back(std::make_unique<RawConnection>(http_));
     silent.back()->Send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");

@@ -1,5 +1,5 @@
-// A real tune-runner, given kernels that want to do harm. Whatever they do, it
-// ends as data, the next ordinary candidate is measured, and nothing is left.
+// A real tune-runner with hostile kernels. Whatever they do, the run ends with
+// a reply, the next ordinary candidate is measured, and nothing is left behind.
 #ifndef TILEFARM_TESTS_FAULT_HOSTILE_KERNEL_FIXTURE_H_
 #define TILEFARM_TESTS_FAULT_HOSTILE_KERNEL_FIXTURE_H_
 
@@ -43,7 +43,7 @@ inline std::vector<pid_t> ChildrenOf(pid_t pid) {
   return children;
 }
 
-// What a process has open, as links.
+// The open files of a process, as link targets.
 inline std::multiset<std::string> OpenFiles(pid_t pid) {
   std::multiset<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(
@@ -68,8 +68,8 @@ inline std::set<std::string> FilesOfOurs() {
   return files;
 }
 
-// Processes that a freezer (of cgroup v1) holds take no signal, as those take
-// none that hang in the system.
+// Processes in a freezer (cgroup v1) handle no signals, like processes that
+// hang in a system call.
 class Freezer {
  public:
   Freezer()
@@ -123,7 +123,8 @@ class HostileKernelFixture : public ::testing::Test {
         << client_.isolation();
   }
 
-  // Where the runner is built with a sanitizer, or the system has no filters.
+  // False if the runner is built with a sanitizer, or the system has no
+  // filters.
   bool HasFilter() const {
     return isolation_.level == IsolationLevel::kSeccomp;
   }
@@ -168,12 +169,12 @@ class HostileKernelFixture : public ::testing::Test {
     EXPECT_TRUE(reply.ok()) << symbol << ": " << reply.status();
     return reply.ok() ? *reply : RunReply{};
   }
-  // `act` of hostile_kernels.c, as the kernel.
+  // Runs `act` of hostile_kernels.c as the kernel.
   RunReply RunAct(const std::string& act, uint32_t timeout_ms = 10000) {
     return Run("kernel_" + act, object_, timeout_ms);
   }
 
-  // Asked to run that, it ends or has ended; the client says so once.
+  // Expects that the runner ends, and that the client reports it once.
   void ExpectRunnerGone(const std::string& symbol) {
     EXPECT_EQ(client_.Run(Request(symbol, object_, /*timeout_ms=*/10000))
                   .status()
@@ -181,7 +182,7 @@ class HostileKernelFixture : public ::testing::Test {
               absl::StatusCode::kUnavailable);
   }
 
-  // The artifact with `act` done while it is loaded.
+  // The artifact, with `act` executed when it is loaded.
   std::string WithConstructor(std::string act) const {
     std::string object = object_;
     const size_t at = object.find("hostile act:");
@@ -191,7 +192,7 @@ class HostileKernelFixture : public ::testing::Test {
     return object;
   }
 
-  // After any of them.
+  // Checks to make after any of the acts.
   void ExpectUnharmed(const std::string& act) {
     const RunReply reply = Run("good", object_);
     EXPECT_EQ(reply.status, RunStatus::kOk) << act << ": " << reply.error;
@@ -211,7 +212,7 @@ class HostileKernelFixture : public ::testing::Test {
   std::set<std::string> files_before_;
 
  private:
-  // Of all threads of this process: the runner alone.
+  // Children of all threads of this process: only the runner.
   static std::vector<pid_t> AllChildren() {
     std::vector<pid_t> found;
     for (const auto& entry :

@@ -1,5 +1,4 @@
-// Kernels that want to do harm, against the real tune-runner: each harms itself
-// alone.
+// Hostile kernels against the real tune-runner: each one affects only itself.
 #include <algorithm>
 #include <cstdlib>
 #include <thread>
@@ -15,7 +14,7 @@ using testing::MatchesRegex;
 
 class HostileKernelTest : public HostileKernelFixture {
  protected:
-  // The act is refused by the filter, whatever it is that was asked for.
+  // The filter refuses the act, whatever it is.
   void ExpectRefused(const std::string& act, const std::string& call) {
     if (!HasFilter()) GTEST_SKIP() << "no system call filter here";
     const RunReply reply = RunAct(act);
@@ -27,7 +26,7 @@ class HostileKernelTest : public HostileKernelFixture {
     ExpectUnharmed(act);
   }
 
-  // The act ends as the system has it, or by itself.
+  // The system rejects the act, or it ends by itself.
   void ExpectError(const std::string& act, const std::string& pattern) {
     const RunReply reply = RunAct(act);
     EXPECT_EQ(reply.status, RunStatus::kRunError) << act;
@@ -42,7 +41,7 @@ class HostileKernelTest : public HostileKernelFixture {
   }
 };
 
-// Processes
+// --- Processes ---
 
 TEST_F(HostileKernelTest, KernelThatForks) {
   ExpectRefused("forks_once", "clone");
@@ -64,7 +63,7 @@ TEST_F(HostileKernelTest, KernelThatSignalsOtherProcesses) {
   ExpectRefused("signals_thread", "tgkill");
 }
 
-// Memory
+// --- Memory ---
 
 TEST_F(HostileKernelTest, AllocationOf100Gib) {
   ExpectError("allocates_100_gib", "the function returned 12");  // ENOMEM
@@ -78,7 +77,7 @@ TEST_F(HostileKernelTest, KernelThatMakesMachineCode) {
   ExpectRefused("makes_executable", "mprotect");
 }
 
-// Files and the network
+// --- Files and the network ---
 
 TEST_F(HostileKernelTest, KernelThatOpensAFile) {
   ExpectRefused("reads_file", "openat");
@@ -97,7 +96,7 @@ TEST_F(HostileKernelTest, KernelThatUsesUpFileDescriptors) {
 TEST_F(HostileKernelTest, NoFileOfTheRunnersIsOpenInAKernel) {
   ExpectHarmless("finds_descriptors");
 }
-// Of a worker that was told its token by the environment.
+// With a worker that got its token in the environment.
 class SecretiveKernelTest : public HostileKernelTest {
  protected:
   void SetUp() override {
@@ -117,7 +116,7 @@ TEST_F(HostileKernelTest, KernelThatPrintsWithoutEnd) {
   ExpectHarmless("prints_a_lot");
 }
 
-// The machine
+// --- The machine ---
 
 TEST_F(HostileKernelTest, KernelThatChangesPriorities) {
   ExpectRefused("changes_priority", "setpriority");
@@ -129,7 +128,7 @@ TEST_F(HostileKernelTest, KernelThatMovesOtherProcesses) {
 TEST_F(HostileKernelTest, TheFilterCannotBeTurnedOff) {
   ExpectRefused("leaves_handler", "rt_sigaction");
 }
-// Without the handler that notes which call it was.
+// Without the handler that records the system call.
 TEST_F(HostileKernelTest, ARefusedCallIsTheEndWithSignalsBlockedToo) {
   if (!HasFilter()) GTEST_SKIP() << "no system call filter here";
   ExpectError("blocks_and_opens_socket",
@@ -137,7 +136,7 @@ TEST_F(HostileKernelTest, ARefusedCallIsTheEndWithSignalsBlockedToo) {
               "run");
 }
 
-// Ends
+// --- Ends ---
 
 TEST_F(HostileKernelTest, HungKernelThatIgnoresSignals) {
   for (const char* act : {"hangs_without_signals", "sleeps_long"}) {
@@ -187,13 +186,13 @@ TEST_F(HostileKernelTest, ARunnerWhoseChildNothingEndsIsReplaced) {
   EXPECT_EQ(reply.status, RunStatus::kRunError);
   EXPECT_THAT(reply.error, HasSubstr("does not end when it is killed"));
   EXPECT_LT(reply.child_seconds, 30);
-  // The runner has gone, and the next one works beside what it left.
+  // The runner has gone, and the next one works despite the remains.
   ExpectRunnerGone("good");
   ASSERT_NO_FATAL_FAILURE(LoadWorkload());
   EXPECT_EQ(Run("good", object_).status, RunStatus::kOk);
 }
 
-// Memory that it shares with the runner
+// --- Memory shared with the runner ---
 
 class HostileReportTest : public HostileKernelTest {
  protected:
@@ -234,7 +233,7 @@ TEST_F(HostileReportTest, ANameOfARefusedCallThatCannotBe) {
   ExpectUnharmed("spoils_and_opens_socket");
 }
 
-// While the artifact is loaded
+// --- While the artifact is loaded ---
 
 class HostileConstructorTest : public HostileKernelTest {
  protected:
@@ -272,7 +271,7 @@ TEST_F(HostileConstructorTest, ConstructorThatHangs) {
   ExpectUnharmed("hangs_without_signals");
 }
 
-// Levels
+// --- Levels ---
 
 TEST_F(HostileKernelTest, ARunnerIsOutOfReachOfTheNetworkAndOfFiles) {
   const std::string proc = "/proc/" + std::to_string(runner_);
@@ -302,7 +301,7 @@ TEST_F(HostileKernelTest, AnArtifactThatNamesALibraryHasTheLooserFilter) {
   ExpectUnharmed("all of these");
 }
 
-// The runner, as it is started for what a filter would break.
+// The runner, started without a filter, for acts that a filter would prevent.
 class RlimitsTest : public HostileKernelFixture {
  protected:
   RlimitsTest() : HostileKernelFixture({"--at-most", "rlimits"}) {}
@@ -310,7 +309,7 @@ class RlimitsTest : public HostileKernelFixture {
 
 TEST_F(RlimitsTest, WithoutAFilterLimitsHoldAndLeftoversAreHuntedDown) {
   EXPECT_EQ(client_.isolation(), "rlimits");
-  // What a forked process of its own session leaves is found all the same.
+  // Processes that left a candidate's session are found, too.
   EXPECT_EQ(RunAct("forks_once").error, "the function returned 66");
   ExpectUnharmed("forks_once");
   EXPECT_EQ(RunAct("allocates_100_gib").error, "the function returned 12");
@@ -323,15 +322,15 @@ TEST_F(RlimitsTest, WithoutAFilterLimitsHoldAndLeftoversAreHuntedDown) {
             RunStatus::kRunTimeout);
   ExpectUnharmed("hangs_without_signals");
   if (geteuid() != 0) return;
-  // Root's powers are given up.
+  // Root's capabilities are dropped.
   EXPECT_EQ(RunAct("signals_others").error, "the function returned 1");
   EXPECT_EQ(RunAct("moves_others").error, "the function returned 1");
   EXPECT_EQ(RunAct("creates_file_here").error, "the function returned 13");
 }
 
-// It goes onto boards alone.
+// The runner is copied to boards by itself.
 TEST(RunnerProgramTest, IsSmallAndNeedsNoLibraryButThoseOfC) {
-#ifdef NDEBUG  // as it is released
+#ifdef NDEBUG  // in release builds
   const std::string stripped = testing::TempDir() +
                                "tilefarm-stripped-runner-" +
                                std::to_string(getpid());

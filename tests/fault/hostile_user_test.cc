@@ -1,4 +1,4 @@
-// What a user can do to the server and to others by what he sends: nothing.
+// No request of a user can harm the server or other users.
 #include "tests/fault/hostile_client_fixture.h"
 
 namespace tilefarm::testing {
@@ -34,7 +34,7 @@ TEST_F(HostileUserTest, DeepTextsAreErrorsOfTheOneWhoSentThem) {
     std::string text = kMmRelu;
     text.replace(text.find("T.float32(0)"), 12, deep + "T.float32(0)");
     program.set_program(text);
-    // Signs before a number are one number.
+    // Several signs before a number are one number.
     EXPECT_EQ(Submit(program).ok(), open == "-");
     v1::SubmitRequest sketch = JobOf("sketch", 4);
     sketch.set_space_trace("b0 = sch.get_block(" + deep + ")\n");
@@ -74,7 +74,7 @@ TEST_F(HostileUserTest, HugeListsOfEachRequestAreRefusedUnparsed) {
     EXPECT_EQ(Submit(targets).error_code(),
               grpc::StatusCode::RESOURCE_EXHAUSTED);
   }
-  // Fields that nobody knows, in requests of every method.
+  // Unknown fields in requests of every method.
   v1::CancelRequest unknown;
   auto& fields = *unknown.GetReflection()->MutableUnknownFields(&unknown);
   for (int i = 0; i < 2'000'000; ++i) fields.AddLengthDelimited(1000, "");
@@ -101,7 +101,7 @@ TEST_F(HostileUserTest, StringsBeyondTheirLimitsAreRefused) {
   }
   v1::SubmitRequest lines = JobOf("two\nlines", 4);
   EXPECT_EQ(Submit(lines).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  // A file of the server's machine is no target.
+  // A file on the server's machine is not a target.
   v1::SubmitRequest file = JobOf("file", 4);
   file.set_target("/etc/passwd.json");
   const grpc::Status status = Submit(file);
@@ -131,7 +131,7 @@ TEST_F(HostileUserTest, AnothersRequestIdIsNotHis) {
   EXPECT_NE(other, "");
   EXPECT_NE(other, id);
   EXPECT_EQ(Send(honest), id);
-  // Before an honest job begins after this one.
+  // Serves both jobs, and ends before TearDown starts another honest job.
   const HonestWorker worker(*this, "honest",
                             [](const v1::Lease&) { return kHonestSeconds; });
   ExpectHonestEnd(id);
@@ -153,7 +153,7 @@ TEST_F(HostileUserTest, WatchersWhoDoNotReadTakeNoMemory) {
     SetDeadline(*contexts.back());
     readers.push_back(tune_->Watch(contexts.back().get(), request));
   }
-  // Each result is an update for every watcher.
+  // Each result sends an update to every watcher.
   ASSERT_TRUE(Until([&] { return worker.leases() >= 300; }));
   for (const auto& context : contexts) context->TryCancel();
   for (const auto& reader : readers) reader->Finish();

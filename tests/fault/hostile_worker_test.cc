@@ -1,5 +1,4 @@
-// What a worker can do to the server and to other people's jobs by what it
-// sends: nothing.
+// No message of a worker can harm the server or other users' jobs.
 #include "base/mutex.h"
 #include "tests/fault/hostile_client_fixture.h"
 #include "tests/support/http_client.h"
@@ -11,13 +10,13 @@ using ::testing::HasSubstr;
 
 class HostileWorkerTest : public HostileClientFixture {
  protected:
-  // A job that waits for devices, so that there is something to lease.
+  // Submits a job that waits for devices, so that there are leases to grant.
   void SubmitWaiting(int trials = 4) {
     grpc::Status status;
     Send(JobOf("waiting", trials), &status);
     ASSERT_TRUE(status.ok()) << status.error_message();
   }
-  // On devices now, in any phase.
+  // The number of leases on devices now, in any phase.
   int Leases() {
     int sum = 0;
     const std::string page = HttpGet(http_, "/metrics");
@@ -104,7 +103,7 @@ TEST_F(HostileWorkerTest, MessagesOutOfOrderEndTheStreamAlone) {
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
     EXPECT_EQ(status.error_message(), "a second hello");
   }
-  // Bytes that are no message, and one that says a thing twice.
+  // Bytes that are not a message, and a message with a repeated field.
   const std::string state = StateOf(1).SerializeAsString();
   for (const std::string& bytes :
        {std::string("\xff\xff\xff\xff"), std::string(1000, '\x0b'),
@@ -117,7 +116,7 @@ TEST_F(HostileWorkerTest, MessagesOutOfOrderEndTheStreamAlone) {
 TEST_F(HostileWorkerTest, ResultsOfLeasesThatNobodyGrantedAreNotRecorded) {
   SubmitWaiting(2);
   Held held = TakeLease("honest");
-  // The program as written comes first, and is no trial.
+  // The unscheduled program comes first, and is not a trial.
   while (held.lease.trace().empty()) {
     held.stream->Write(ResultOf(held.lease));
     v1::ServerMessage message;
@@ -127,7 +126,7 @@ TEST_F(HostileWorkerTest, ResultsOfLeasesThatNobodyGrantedAreNotRecorded) {
     held.lease = message.lease();
   }
   const std::string lease = held.lease.lease_id();
-  // A restart: the server knows the candidate, and no lease of it.
+  // A restarted server knows the candidate, but no lease of it.
   server_->Kill(SIGKILL);
   server_->Wait();
   held.stream->Cancel();
@@ -152,7 +151,7 @@ TEST_F(HostileWorkerTest, ResultsOfLeasesThatNobodyGrantedAreNotRecorded) {
   for (const Json& record : Records()) {
     EXPECT_NE(record["candidate_id"], held.lease.candidate_id());
   }
-  // The device that was granted it may report it, and once.
+  // The device that got the lease may report it, once.
   const auto holder = Connect("honest");
   v1::WorkerMessage truth = ResultOf(held.lease);
   truth.mutable_state()->set_slots(0);
@@ -170,7 +169,7 @@ TEST_F(HostileWorkerTest, ResultsOfLeasesThatNobodyGrantedAreNotRecorded) {
 
 TEST_F(HostileWorkerTest, EndlessMessagesEndTheStream) {
   const auto stream = Connect("endless");
-  // What is sent back is read, so that only the rate ends it.
+  // Read the answers, so that only the rate limit ends the stream.
   std::thread reader([&] {
     v1::ServerMessage message;
     while (stream->Read(&message)) {
@@ -192,13 +191,13 @@ TEST_F(HostileWorkerTest, LeasesThatNobodyReadsTakeNoMemory) {
     deaf.push_back(Connect("deaf-" + std::to_string(i)));
     for (int j = 0; j < 100; ++j) deaf.back()->Write(StateOf(1024));
   }
-  // More than the server keeps for one stream that is not read.
+  // More than the server buffers for a stream that is not read.
   EXPECT_TRUE(Until([&] { return Leases() >= 300; })) << Leases();
   deaf.clear();
 }
 
 TEST_F(HostileWorkerTest, AManifoldOfNamesIsBounded) {
-  // As large as hellos may be.
+  // As large as a hello may be.
   for (int i = 0; i < 1000; ++i) {
     v1::WorkerMessage hello = HelloOf("name-" + std::to_string(i));
     for (int j = 0; j < 125; ++j) {
@@ -234,8 +233,8 @@ TEST_F(HostileWorkerTest, ALieOfANanosecondIsNotBelieved) {
   EXPECT_GE(least_best, 0.5 * kHonestSeconds);
 }
 
-// One that a roofline does not tell from the truth harms nobody else either,
-// until the end: then it is measured again, where it was measured.
+// A lie that a roofline cannot detect does not harm others: at the end, it is
+// measured again on the same device.
 TEST_F(HostileWorkerTest, ALieIsHeldAgainstNobodyElse) {
   const HonestWorker liar(*this, "liar", [](const v1::Lease&) { return 1e-5; });
   std::atomic<int> misled = 0;

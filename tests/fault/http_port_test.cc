@@ -1,4 +1,5 @@
-// A real server's HTTP port: open on loopback, by certificate or token beyond.
+// A real server's HTTP port: open on loopback, otherwise by certificate or
+// token.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -26,7 +27,7 @@ class HttpPortTest : public SecureFarmFixture {
     ASSERT_TRUE(pages.has_value()) << server_->errors();
     pages_ = *pages;
   }
-  // "200" and the like; "000" where there is no answer.
+  // The status, such as "200"; "000" if there is no answer.
   std::string Curl(const std::string& path, const Args& args) {
     const std::string port = pages_.substr(pages_.rfind(':'));
     return RunCommand(Join({kCurl, "-s", "-m", "30", "-o", "/dev/null", "-w",
@@ -38,7 +39,7 @@ class HttpPortTest : public SecureFarmFixture {
   Args CertOf(const std::string& stem) const {
     return {"--cert", Cert(stem + ".crt"), "--key", Cert(stem + ".key")};
   }
-  // In a header file, as no secret belongs on a command line.
+  // In a header file, since secrets must not be on a command line.
   Args BearerOf(const std::string& token_file) {
     return {"-H", "@" + dir_.Write("header", "Authorization: Bearer " +
                                                  ReadFile(token_file))};
@@ -65,7 +66,7 @@ TEST_F(HttpPortTest, OnLoopbackPagesNeedNoSetUp) {
         "\nprocess_resident_memory_bytes "}) {
     EXPECT_THAT(page, HasSubstr(line));
   }
-  // Trials, and what else was measured.
+  // Trials and other measurements.
   const std::string count = "\ntilefarm_results_total{status=\"ok\"} ";
   const size_t at = page.find(count);
   ASSERT_NE(at, std::string::npos);
@@ -75,7 +76,7 @@ TEST_F(HttpPortTest, OnLoopbackPagesNeedNoSetUp) {
     return HttpGet(pages_, "/readyz").rfind("HTTP/1.1 200 ", 0) == 0;
   }));
   EXPECT_THAT(HttpGet(pages_, "/"), StartsWith("HTTP/1.1 404 "));
-  // What a page in somebody's browser could send.
+  // A request that a page in a browser could send.
   EXPECT_THAT(HttpGet(pages_, "/metrics", "rebound.example.org"),
               StartsWith("HTTP/1.1 403 "));
   EXPECT_THAT(HttpGet(pages_, "/metrics", "localhost",
@@ -115,7 +116,7 @@ TEST_F(HttpPortTest, WithMutualTlsUsersReadMetricsAndStrangersNothing) {
             0);
   EXPECT_EQ(Curl("/metrics", CertOf("user-alice")), "401");
 
-  // A renewed certificate, of a CA that clients of the old one do not know.
+  // A renewed certificate, of a CA that is unknown to clients of the old one.
   ASSERT_EQ(MakeCerts({"--user", "alice"}, "fresh").exit_code, 0);
   namespace fs = std::filesystem;
   for (const char* file : {"server.key", "server.crt"}) {

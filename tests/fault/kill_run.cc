@@ -1,8 +1,8 @@
 // kill_run --kills N --seed S: a server and workers tune small kernels while
 // random ones of them get SIGKILL at random moments and are started again.
 //
-// After each end of the server its files are copied, the copy recovered as
-// SQLite does, and held to:
+// After each end of the server, its files are copied, the copy is recovered by
+// SQLite, and these conditions are checked:
 //   - PRAGMA integrity_check says ok;
 //   - every record seen before is there, unchanged, and none twice;
 //   - every candidate whose acknowledgement a worker has seen has its record;
@@ -50,7 +50,7 @@ std::string Bin(const std::string& program) {
   return std::string(TILEFARM_BIN_DIR) + "/" + program;
 }
 
-// Different numbers are different workloads.
+// Different numbers give different workloads.
 std::string Program(int number) {
   const std::string n = std::to_string(32 + 16 * number);
   std::string text = R"(from tvm.script import tir as T
@@ -72,7 +72,7 @@ def mm(A: T.Buffer((64, 48), "float32"), B: T.Buffer((48, N), "float32"),
   return text;
 }
 
-// Rows of a query, each as its columns.
+// The rows of a query, each as a list of columns.
 class Database {
  public:
   using Row = std::vector<std::string>;
@@ -127,11 +127,11 @@ class KillRun {
   struct Worker {
     std::string name;
     std::unique_ptr<Process> process;
-    size_t read = 0;  // of its log, for acknowledgements
+    size_t read = 0;  // size of its log that was read for acknowledgements
   };
   struct Submission {
     std::unique_ptr<Process> process;
-    std::string id;  // once its client has been told
+    std::string id;  // set once its client knows it
   };
 
   std::string File(const std::string& name) const {
@@ -150,12 +150,12 @@ class KillRun {
   void KillServer();
   void KillWorker(Worker& worker);
   void Submit();
-  // Ids of clients that have ended.
+  // Collects ids of clients that have ended.
   void CollectSubmissions();
   void TakeAcks(Worker& worker);
-  // Of jobs that have not ended; the server lives.
+  // The number of jobs that have not ended; the server must run.
   int UnfinishedJobs();
-  // The server does not live.
+  // The server must not run.
   void CheckDatabase();
   void CheckEnd();
   Json TuneJson(const std::string& command);
@@ -190,7 +190,7 @@ bool KillRun::StartServer() {
       address_ = *address;
       return true;
     }
-    // Its port may be busy for a moment; anything else is a fault.
+    // Its port may be busy for a moment; any other failure is an error.
     server_->Wait();
     if (server_->errors().find("cannot listen") == std::string::npos) break;
     usleep(20'000);
@@ -225,7 +225,7 @@ void KillRun::TakeAcks(Worker& worker) {
 void KillRun::KillWorker(Worker& worker) {
   worker.process->Kill(SIGKILL);
   worker.process->Wait();
-  // All of its output, up to the end of its helpers.
+  // Reads all of its output, until its helpers have ended.
   worker.process->WaitForOutput(std::string(1, '\0'), absl::Seconds(5));
   TakeAcks(worker);
   StartWorker(worker);
@@ -245,7 +245,7 @@ void KillRun::CheckDatabase() {
   for (const char* suffix : {"", "-wal", "-shm"}) fs::remove(copy + suffix);
   fs::copy_file(db(), copy);
   if (fs::exists(db() + "-wal")) fs::copy_file(db() + "-wal", copy + "-wal");
-  // After the copy: what it cannot hold is not expected of it.
+  // After the copy: later acknowledgements need not be in it.
   for (Worker& worker : workers_) TakeAcks(worker);
   CollectSubmissions();
 
@@ -278,7 +278,7 @@ void KillRun::CheckDatabase() {
     }
   }
   for (const std::string& id : acknowledged_) {
-    // Finalists and the program as written are no records.
+    // Finalists and the unscheduled program are not records.
     if (!proposed_.contains(id)) continue;
     ++checked_acks_;
     if (!records.contains(id)) Fail("acknowledged and lost: " + id);
@@ -298,14 +298,14 @@ void KillRun::CheckDatabase() {
 
 void KillRun::Submit() {
   const int number = static_cast<int>(submissions_.size());
-  // Every fifth one tunes further what an earlier one did.
+  // Every fifth job continues tuning the workload of an earlier one.
   const int workload = number % 5 == 4 ? number - 2 : number;
   const std::string path = File("mm" + std::to_string(number) + ".py");
   if (std::FILE* file = std::fopen(path.c_str(), "w")) {
     std::fputs(Program(workload).c_str(), file);
     std::fclose(file);
   }
-  // Not waited for: the server may be killed under it.
+  // Do not wait for it: the server may be killed during it.
   submissions_.push_back({Process::Spawn(
       {Bin("tune"), "submit", path, "--target", "host,cores=1", "--trials",
        std::to_string(kTrials), "--model",

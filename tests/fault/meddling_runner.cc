@@ -1,14 +1,13 @@
 // meddling_runner poison RUNNER FILE | hostile RUNNER OBJECT | daemons RUNNER
-// OBJECT: a tune-runner that is given something else than the worker sent.
-// Frames go to and come from the real RUNNER; the canary, which comes first, is
-// left alone.
+// OBJECT: a tune-runner that replaces the worker's requests. It passes frames
+// to and from the real RUNNER, and does not change the canary, which comes
+// first.
 //
-// poison: the fifth artifact to run is remembered in FILE, and takes the whole
-// worker down whenever it is to run.
-// hostile: every third run is of a kernel of OBJECT (hostile_kernels.c) that
-// wants to do harm, until each of kActs had its turn.
-// daemons: every run leaves processes and hangs. RUNNER confines by no more
-// than limits and control groups, or it could not.
+// poison: FILE remembers the fifth artifact that runs, and each later run of it
+// kills the whole worker. hostile: every third run is of a hostile kernel of
+// OBJECT (hostile_kernels.c), until each of kActs has run. daemons: every run
+// leaves processes and hangs. RUNNER must be limited to resource limits and
+// control groups for that.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -55,7 +54,7 @@ Meddle Poison(std::string path) {
       poison = run.artifact;
     }
     if (run.artifact != poison) return;
-    // It did run for a moment.
+    // It ran for a moment.
     usleep(50'000);
     kill(worker, SIGKILL);
   };
@@ -129,7 +128,7 @@ int main(int argc, char** argv) {
   if (mode == "daemons") {
     runner.insert(runner.end(), {"--at-most", "rlimits+cgroup+memory+pids"});
   }
-  // Asked for libraries and isolation at the worker's start.
+  // The libraries and the isolation, set when the worker starts.
   if (argc > 4) runner.push_back(argv[4]);
   runner.push_back(nullptr);
   if (argc > 4) Execute(runner);

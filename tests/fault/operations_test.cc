@@ -1,6 +1,6 @@
-// The commands of docs/operations.md, run as they stand there: machines are
-// network namespaces with a cable (veth) to the server's, a home folder, and
-// names in an /etc/hosts of their own.
+// Runs the commands of docs/operations.md unchanged: machines are network
+// namespaces with a cable (veth) to the server's, a home folder, and an
+// /etc/hosts of their own.
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -33,7 +33,7 @@ struct Block {
   std::string commands;
 };
 
-// ```sh blocks behind a line "<!-- run: MACHINE -->".
+// The ```sh blocks after a line "<!-- run: MACHINE -->".
 std::vector<Block> ReadBlocks(const std::string& text) {
   std::vector<Block> blocks;
   std::istringstream in(text);
@@ -77,7 +77,7 @@ class OperationsTest : public ::testing::Test {
     made_.push_back(Space(kServer));
     MakeHome(kServer);
     Run({"-n", Space(kServer), "link", "set", "lo", "up"});
-    // scp without a network of sshd's: machines are folders here.
+    // An scp without sshd, since machines are folders here.
     MakeProgram("scp", R"(#!/bin/bash
 set -e
 for last; do :; done
@@ -88,7 +88,7 @@ cp -- "$@" "$MACHINES/${last%%:*}/${last#*:}"
   void TearDown() override {
     processes_.clear();
     for (const std::string& space : made_) {
-      // What a killed shell left behind.
+      // Processes that a killed shell left behind.
       std::istringstream pids(Ip({"netns", "pids", space}).output);
       for (pid_t pid; pids >> pid;) kill(pid, SIGKILL);
       Ip({"netns", "del", space});
@@ -108,7 +108,7 @@ cp -- "$@" "$MACHINES/${last%%:*}/${last#*:}"
     Run({"link", "add", a, "type", "veth", "peer", "name", b});
     Run({"link", "set", a, "netns", Space(kServer)});
     Run({"link", "set", b, "netns", space});
-    // One address of the server's on every cable.
+    // An address of the server on every cable.
     Run({"-n", Space(kServer), "addr", "add", AddressOf(1), "peer", address,
          "dev", a});
     Run({"-n", space, "addr", "add", address, "peer", AddressOf(1), "dev", b});
@@ -117,11 +117,11 @@ cp -- "$@" "$MACHINES/${last%%:*}/${last#*:}"
     Run({"-n", space, "link", "set", "lo", "up"});
   }
 
-  // Whether all its commands succeeded; stays in the environment that earlier
-  // blocks of the machine made.
+  // Expects that all commands of the block succeed. Keeps the environment of
+  // earlier blocks of the machine.
   void RunBlock(const Block& block) {
-    // Behind as many lines as the document has before it, so that bash names
-    // the document's lines.
+    // Prepend as many lines as the document has before the block, so that bash
+    // reports the document's line numbers.
     const std::string text = absl::StrCat(
         "mount --bind \"$MACHINES/hosts\" /etc/hosts; cd \"$HOME\"; ",
         "shopt -s expand_aliases; set -eE; ",
@@ -130,7 +130,7 @@ cp -- "$@" "$MACHINES/${last%%:*}/${last#*:}"
         std::string(block.line - 1, '\n'), block.commands,
         "{ export -p; alias -p; } > .environment\n");
     const std::string script = dir_.Write("block.sh", text);
-    // Of this process's environment it gets nothing.
+    // It gets nothing of this process's environment.
     auto process = Process::Spawn(
         {"/usr/bin/env", "-i", absl::StrCat("HOME=", Home(block.machine)),
          absl::StrCat("MACHINES=", dir_.File("machines")),
@@ -152,7 +152,7 @@ cp -- "$@" "$MACHINES/${last%%:*}/${last#*:}"
     EXPECT_EQ(code.value_or(-1), 0)
         << where << "\n"
         << process->output() << process->errors() << Logs();
-    // With what it started in the background.
+    // Keep it, since it may have started background processes.
     processes_.push_back(std::move(process));
   }
 
@@ -218,7 +218,7 @@ TEST_F(OperationsTest, TheCommandsOfTheDocumentWorkAsWritten) {
     all += block.commands;
     AddMachine(block.machine);
   }
-  // Otherwise the marks were lost on the way.
+  // Otherwise the marks are missing in the document.
   for (const char* part :
        {"make-certs", "tune-server", "rpc-worker", "tune run", "revoke"}) {
     ASSERT_NE(all.find(part), std::string::npos) << part;

@@ -1,4 +1,4 @@
-// From nothing to a secured farm over a network: server and worker in network
+// Sets up a secured farm over a network: server and worker are in network
 // namespaces of their own, with a cable (veth) between them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -33,7 +33,7 @@ class ServiceManagerTest : public FarmFixture {
   }
   void TearDown() override { close(fd_); }
 
-  // What was said since the last call.
+  // The notifications since the last call.
   std::vector<std::string> Said() {
     std::vector<std::string> all;
     char buffer[256];
@@ -69,7 +69,7 @@ TEST_F(ServiceManagerTest, TheServerIsReadyAliveAndStopping) {
   server_environment_ = environment_;
   ASSERT_NO_FATAL_FAILURE(StartServer());
   EXPECT_TRUE(Hears("READY=1"));
-  // More than the first, which comes with it.
+  // Another one than the first, which comes with READY=1.
   EXPECT_TRUE(Hears("WATCHDOG=1"));
   EXPECT_TRUE(Hears("WATCHDOG=1"));
   server_->Kill(SIGTERM);
@@ -83,7 +83,7 @@ TEST_F(ServiceManagerTest, AServerWhoseLoopStandsStillIsNotAlive) {
   server_environment_ = environment_;
   ASSERT_NO_FATAL_FAILURE(StartServer());
   ASSERT_TRUE(Hears("WATCHDOG=1"));
-  // One thread alone is stopped; the rest of the server goes on.
+  // Stop only one thread; the rest of the server continues.
   pid_t conductor = 0;
   ASSERT_TRUE(Until([&] {
     conductor = ThreadOf(server_->pid(), "conductor");
@@ -100,12 +100,12 @@ TEST_F(ServiceManagerTest, AServerWhoseLoopStandsStillIsNotAlive) {
            std::string::npos;
   })) << server_->errors();
   Said();
-  // In a time for several of them.
+  // Within the time for several pings.
   EXPECT_FALSE(Hears("WATCHDOG=1", 2));
-  // Calls are still answered: this is no dead process.
+  // Calls are still answered: the process is not dead.
   EXPECT_EQ(Tune({"db", "stats"}).exit_code, 0);
   EXPECT_TRUE(Said().empty());
-  // It comes back to life by itself.
+  // It recovers by itself.
   ASSERT_EQ(ptrace(PTRACE_DETACH, conductor, nullptr, nullptr), 0);
   EXPECT_TRUE(Hears("WATCHDOG=1"));
 }
@@ -117,7 +117,7 @@ TEST_F(ServiceManagerTest, TheWorkerIsReadyAliveAndStopping) {
   EXPECT_TRUE(Hears("READY=1"));
   EXPECT_TRUE(Hears("WATCHDOG=1"));
   EXPECT_TRUE(Hears("WATCHDOG=1"));
-  // Its builders do not speak for it.
+  // Its builders do not send notifications.
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const std::string path = entry.path().string();
     if (ReadFile(path + "/comm") != "tune-builder\n") continue;

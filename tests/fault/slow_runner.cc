@@ -1,6 +1,5 @@
-// A runner whose kernels take longer than they should: passes everything to and
-// from a tune-runner, and multiplies the times by the number in a file (absent:
-// 1).
+// A runner with slow kernels: passes everything to and from a tune-runner, and
+// multiplies the times by the number in a file (if absent, 1).
 //   slow-runner FILE RUNNER [ARGUMENT...]
 #include <signal.h>
 #include <sys/prctl.h>
@@ -47,7 +46,7 @@ int Main(int argc, char** argv) {
   const pid_t child = fork();
   if (child < 0) return 2;
   if (child == 0) {
-    // It reads what this one is given, and ends with it.
+    // The child reads this process's input and ends with it.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(out[1], STDOUT_FILENO);
     close(out[0]);

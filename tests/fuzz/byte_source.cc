@@ -43,7 +43,7 @@ double AnyReal(ByteSource& source) {
   return kOdd[source.Below(std::size(kOdd))];
 }
 
-// `field` of `message`, once: set, or added where it is repeated.
+// Sets `field` of `message`, or adds a value if it is repeated.
 void FillField(ByteSource& source, const Words& words,
                const FieldDescriptor* field, Message* message) {
   const Reflection& r = *message->GetReflection();
@@ -147,7 +147,7 @@ std::string Damaged(ByteSource& source, std::string text) {
         break;
       }
       default: {
-        // A number becomes another one.
+        // Replace a number by another one.
         const size_t digit = text.find_first_of("0123456789", at);
         if (digit == std::string::npos) break;
         text.replace(digit, 1, std::to_string(AnyNumber(source)));
@@ -167,7 +167,7 @@ std::string AnyText(ByteSource& source, const Words& words) {
 
 void FillMessage(ByteSource& source, const Words& words, Message* message) {
   const google::protobuf::Descriptor& type = *message->GetDescriptor();
-  // Of a oneof, one.
+  // For a oneof, choose one field.
   for (int i = 0; i < type.real_oneof_decl_count(); ++i) {
     const auto* choice = type.oneof_decl(i);
     if (source.Chance(250)) {

@@ -1,5 +1,5 @@
-// Choices out of bytes: a fuzzer's, or random ones of a seed. After the last
-// byte every choice is the first.
+// Makes choices from bytes: a fuzzer's, or random ones of a seed. After the
+// last byte, every choice is the first option.
 #ifndef TILEFARM_TESTS_FUZZ_BYTE_SOURCE_H_
 #define TILEFARM_TESTS_FUZZ_BYTE_SOURCE_H_
 
@@ -19,23 +19,23 @@ class ByteSource {
   bool empty() const { return bytes_.empty(); }
   uint8_t Byte();
   uint64_t Bits();
-  // Below `count`, which is 1 at least.
+  // A number below `count`, which is at least 1.
   size_t Below(size_t count);
-  // True for `n` in 256.
+  // True with a probability of `n` in 256.
   bool Chance(int n) { return Byte() < n; }
 
  private:
   std::string_view bytes_;
 };
 
-// Strings worth saying: those heard, and odd ones.
+// Interesting strings: those received, and unusual ones.
 using Words = std::vector<std::string>;
 
-// One of `words`, perhaps damaged; at times long, empty or not UTF-8 at all.
+// One of `words`, perhaps damaged; sometimes long, empty or not UTF-8.
 std::string AnyText(ByteSource& source, const Words& words);
 // A text with some bytes changed, cut, doubled or moved.
 std::string Damaged(ByteSource& source, std::string text);
-// Sets every field to something, or leaves it as it is.
+// Sets every field to some value, or leaves it unset.
 void FillMessage(ByteSource& source, const Words& words,
                  google::protobuf::Message* message);
 

@@ -1,4 +1,4 @@
-// What must hold for any text given to the parser.
+// Conditions that hold for any text given to the parser.
 #ifndef TILEFARM_TESTS_FUZZ_CHECK_PROGRAM_H_
 #define TILEFARM_TESTS_FUZZ_CHECK_PROGRAM_H_
 
@@ -9,7 +9,7 @@ namespace tilefarm::fuzz {
 
 struct Outcome {
   bool accepted = false;
-  std::string violation;  // empty: everything held
+  std::string violation;  // empty: all conditions hold
 };
 
 // An error is InvalidArgument with a position. An accepted program verifies,

@@ -1,4 +1,4 @@
-// Programs that use the whole language, to be mutated.
+// Programs that use the whole language, as input for mutations.
 #ifndef TILEFARM_TESTS_FUZZ_CORPUS_H_
 #define TILEFARM_TESTS_FUZZ_CORPUS_H_
 
@@ -7,11 +7,10 @@
 
 namespace tilefarm::fuzz {
 
-// The embedded programs, and the small printed ones where the checkout has
-// them.
+// The embedded programs, and the small printed ones if the checkout has them.
 std::vector<std::string> Corpus();
 
-// Words and symbols of the language, and some that are not.
+// Words and symbols of the language, and some others.
 const std::vector<std::string>& Vocabulary();
 
 }  // namespace tilefarm::fuzz

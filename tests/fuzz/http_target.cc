@@ -48,7 +48,7 @@ std::string MadeHead(ByteSource& source) {
   return head + "\r\n";
 }
 
-// How many fields of this name the head has, by lines alone.
+// The number of fields of this name in the head, counted by lines.
 int Fields(const std::string& head, absl::string_view name) {
   int count = 0;
   for (absl::string_view line : absl::StrSplit(head, "\r\n")) {
@@ -61,7 +61,7 @@ int Fields(const std::string& head, absl::string_view name) {
   return count;
 }
 
-// Of an accepted one.
+// Checks an accepted request.
 std::string Check(const std::string& head, const http::Request& request) {
   if (request.path.empty() || request.path.front() != '/' ||
       !std::all_of(request.path.begin(), request.path.end(), [](char c) {
@@ -73,7 +73,7 @@ std::string Check(const std::string& head, const http::Request& request) {
   if (request.head != is_head || !(is_head || absl::StartsWith(head, "GET "))) {
     return "another method is taken";
   }
-  // The lines after the first empty one are no part of the head.
+  // The lines after the first empty one are not part of the head.
   const std::string lines = head.substr(0, head.find("\r\n\r\n"));
   if (Fields(lines, "host") != 1) return "one Host is demanded";
   if (Fields(lines, "authorization") > 1) return "two credentials are taken";

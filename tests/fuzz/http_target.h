@@ -1,4 +1,4 @@
-// What must hold for any bytes that arrive at the HTTP port.
+// Conditions that hold for any bytes at the HTTP port.
 #ifndef TILEFARM_TESTS_FUZZ_HTTP_TARGET_H_
 #define TILEFARM_TESTS_FUZZ_HTTP_TARGET_H_
 
@@ -8,10 +8,10 @@
 
 namespace tilefarm::fuzz {
 
-// One head of a request, made of what heads are made of and then damaged, or
-// the bytes themselves. It is answered: 200 for what has a path, one Host and
-// neither body nor Origin, otherwise a refusal. The answer is framed as it
-// says. Returns what was violated; empty: nothing.
+// One request head, either made from typical parts and then damaged, or
+// arbitrary bytes. The answer is 200 for a head with a path, exactly one Host
+// and neither body nor Origin, otherwise a refusal. The answer must be well
+// framed. Returns the violated condition; empty: none.
 std::string HttpHead(ByteSource& source);
 
 }  // namespace tilefarm::fuzz

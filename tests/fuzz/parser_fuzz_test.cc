@@ -23,7 +23,7 @@ bool IsWord(char c) {
          (c >= '0' && c <= '9') || c == '_' || c == '.';
 }
 
-// Words, single symbols and runs of spaces, which join to the text again.
+// Words, single symbols and runs of spaces, which together are the text.
 std::vector<std::string> Split(const std::string& text) {
   std::vector<std::string> out;
   for (size_t i = 0; i < text.size();) {
@@ -94,7 +94,7 @@ class Mutator {
         }
         break;
       default: {
-        // Another program's piece.
+        // Insert a piece of another program.
         const std::string& donor = corpus_[rng_.Below(corpus_.size())];
         const std::vector<std::string> pieces =
             lines ? Lines(donor) : Split(donor);
@@ -114,7 +114,7 @@ class Mutator {
         text.resize(at);
         break;
       case 2: {
-        // Many copies of a piece: nesting, length.
+        // Insert many copies of a piece: nesting, length.
         const size_t length = rng_.Below(8) + 1;
         const std::string piece = text.substr(at, length);
         const uint64_t copies = rng_.Below(rng_.Chance(0.1) ? 4000 : 20);

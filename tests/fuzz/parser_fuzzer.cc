@@ -1,4 +1,4 @@
-// The libFuzzer entry point; built where the compiler is Clang (preset fuzz).
+// The libFuzzer entry point; built if the compiler is Clang (preset fuzz).
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

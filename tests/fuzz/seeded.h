@@ -27,9 +27,9 @@ inline void RunSeeded(double seconds,
   std::cout << "seed " << seed << "\n";
   const absl::Duration end = Clock::Real().Monotonic() + absl::Seconds(seconds);
   int64_t runs = 0;
-  // The first ones in any case.
+  // At least the first ones.
   for (; runs < 20 || Clock::Real().Monotonic() < end; ++runs) {
-    // Each run has a seed of its own: the last one can be had alone.
+    // Each run has a seed of its own, so that one can be repeated by itself.
     Rng rng(seed + static_cast<uint64_t>(runs));
     std::string bytes(rng.Below(2000) + 20, '\0');
     for (char& byte : bytes) byte = static_cast<char>(rng.Below(256));

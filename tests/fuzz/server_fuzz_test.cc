@@ -1,4 +1,4 @@
-// Structure-aware fuzzing of what the server reads, from seeds.
+// Structure-aware fuzzing of the server's input, from seeds.
 #include "tests/fuzz/http_target.h"
 #include "tests/fuzz/seeded.h"
 #include "tests/fuzz/server_targets.h"

@@ -1,5 +1,5 @@
-// The libFuzzer entry point; built where the compiler is Clang (preset fuzz).
-// The first byte chooses the target.
+// The libFuzzer entry point; built if the compiler is Clang (preset fuzz). The
+// first byte chooses the target.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -75,7 +75,7 @@ std::string GoodRecord() {
   return database::RecordToJson(record);
 }
 
-// A stream as the worker sees it.
+// The worker's side of a stream.
 class WorkerSide {
  public:
   explicit WorkerSide(v1::Farm::Stub& stub) {
@@ -89,7 +89,7 @@ class WorkerSide {
       }
     });
   }
-  // The status of the end.
+  // Ends the stream and returns its status.
   grpc::Status End(bool in_order) {
     if (in_order) {
       stream_->WritesDone();
@@ -289,7 +289,7 @@ std::string ServerTarget::OneCall(ByteSource& source,
       return "";
     }
     default: {
-      // Gone in the middle.
+      // Disconnect in the middle.
       auto reader = tune_->DbExport(&context, v1::DbExportRequest());
       v1::DbLine line;
       for (size_t n = source.Below(4); n > 0 && reader->Read(&line); --n) {

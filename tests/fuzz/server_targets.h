@@ -1,5 +1,5 @@
-// What a stranger may send to a server, made out of bytes. Each target returns
-// what was violated; empty: nothing.
+// Arbitrary input from a client to a server, made from bytes. Each target
+// returns the violated condition; empty: none.
 #ifndef TILEFARM_TESTS_FUZZ_SERVER_TARGETS_H_
 #define TILEFARM_TESTS_FUZZ_SERVER_TARGETS_H_
 
@@ -13,33 +13,34 @@
 
 namespace tilefarm::fuzz {
 
-// A whole server in this process, with a job that never ends, over real gRPC.
+// A whole server in this process, with an endless job, over real gRPC.
 class ServerTarget {
  public:
   ServerTarget();
   ~ServerTarget();
 
-  // One worker's stream: a sequence of messages, whole or not in order.
+  // One worker's stream: a sequence of messages, some incomplete or out of
+  // order.
   std::string WorkerStream(ByteSource& source);
   // Calls of a client.
   std::string ClientCalls(ByteSource& source);
 
  private:
   std::string Submit(const v1::SubmitRequest& request);
-  // It answers.
+  // Checks that the server answers.
   std::string Health();
   std::string OneCall(ByteSource& source, grpc::ClientContext& context);
 
   std::unique_ptr<services::Server> server_;
   std::unique_ptr<v1::Farm::Stub> farm_;
   std::unique_ptr<v1::Tune::Stub> tune_;
-  Words words_;  // what clients know
+  Words words_;  // known to clients
 };
 
-// The text of a trace, applied where it parses: what is printed parses again
-// to the same.
+// A trace as text: if it parses, it is applied, and the printed result parses
+// to the same trace.
 std::string TraceText(ByteSource& source);
-// Lines of an import; what was taken is exported and taken again.
+// Lines of an import: accepted ones are exported and imported again.
 std::string ImportLines(ByteSource& source);
 
 }  // namespace tilefarm::fuzz

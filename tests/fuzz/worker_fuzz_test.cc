@@ -1,4 +1,4 @@
-// Structure-aware fuzzing of what the worker reads, from seeds.
+// Structure-aware fuzzing of the worker's input, from seeds.
 #include "tests/fuzz/seeded.h"
 #include "tests/fuzz/worker_targets.h"
 

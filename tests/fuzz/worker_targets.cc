@@ -33,7 +33,7 @@ v1::Lease GoodLease(const std::string& id) {
   return lease;
 }
 
-// Decodes the payload as a T; what was taken must go around once more.
+// Decodes the payload as a T; if it is accepted, a round trip must succeed.
 template <typename T>
 bool GoesAround(const std::string& payload) {
   T value, again;
@@ -156,8 +156,8 @@ std::string WorkerTarget::ServerStream(ByteSource& source) {
     message.mutable_cancel()->set_lease_id(lease);
     farm_.Send(message);
   }
-  // A stream that a message broke is replaced by the worker itself; until then
-  // what is sent goes nowhere.
+  // The worker itself replaces a stream that a message broke; messages sent
+  // before that are lost.
   const v1::Lease good = GoodLease(name + "-good");
   int polls = 0;
   const bool answered = farm_.Await([&] {

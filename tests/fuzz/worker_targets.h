@@ -1,5 +1,5 @@
-// What a worker reads of its server, its helpers and its disk, made out of
-// bytes. Each target returns what was violated; empty: nothing.
+// Input of a worker from its server, its helpers and its disk, made from bytes.
+// Each target returns the violated condition; empty: none.
 #ifndef TILEFARM_TESTS_FUZZ_WORKER_TARGETS_H_
 #define TILEFARM_TESTS_FUZZ_WORKER_TARGETS_H_
 
@@ -13,15 +13,15 @@
 
 namespace tilefarm::fuzz {
 
-// A whole worker in this process, whose builder hands out test kernels, and
-// the farm that it is connected to.
+// A whole worker in this process, whose builder returns test kernels, and the
+// farm that it is connected to.
 class WorkerTarget {
  public:
   WorkerTarget();
   ~WorkerTarget();
 
-  // A sequence of messages of the server; the worker measures a good lease
-  // after it.
+  // A sequence of the server's messages; afterwards the worker still measures a
+  // good lease.
   std::string ServerStream(ByteSource& source);
 
  private:
@@ -31,10 +31,10 @@ class WorkerTarget {
   int conversations_ = 0;
 };
 
-// Payloads of frames of runner and builder: what decodes encodes again to
-// something that decodes.
+// Payloads of frames of runner and builder: what is decoded can be encoded and
+// decoded again.
 std::string FramePayloads(ByteSource& source);
-// A state directory: whole results are taken, anything else is set aside.
+// A state directory: complete results are sent, anything else is set aside.
 std::string SpoolFiles(ByteSource& source);
 
 }  // namespace tilefarm::fuzz

@@ -1,4 +1,4 @@
-// layout_free_buffers: which parameters are constant in use.
+// layout_free_buffers: which parameters are constant across calls.
 #include "compiler/ir/layout_free.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Which blocks are matrix products, and how their operands lie in memory.
+// Which blocks are matrix products, and the memory layout of their operands.
 #include "compiler/ir/library_call.h"
 
 #include <gmock/gmock.h>
@@ -87,7 +87,7 @@ TEST(MatchGemm, ATransposedOutputIsTheTransposedProduct) {
 }
 
 TEST(MatchGemm, DimensionsThatFollowEachOtherAreOne) {
-  // A convolution of one tap: rows are places, which only A has.
+  // A convolution with one tap: the rows are positions, which only A has.
   const auto form = Match(Buffers("3, 8, 4", "4, 16", "3, 8, 16"),
                           "C[vb, vi, vj]", "A[vb, vi, vk] * B[vk, vj]");
   ASSERT_TRUE(form.ok()) << form.status();

@@ -1,4 +1,4 @@
-// Malformed programs: each is InvalidArgument with the place and the reason.
+// Malformed programs: each is InvalidArgument with position and reason.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,11 +29,11 @@ std::string Repeat(const std::string& text, int count) {
   return out;
 }
 
-// In the body of a function whose body starts at line 3, column 5.
+// Puts `body` into a function whose body starts at line 3, column 5.
 std::string Body(const std::string& body) { return WithBuffers(body); }
 
-// In a block over a spatial v (0..8) and a reduction k (0..8), starting at
-// line 6, column 13.
+// Puts `body` into a block over a spatial v (0..8) and a reduction k (0..8),
+// starting at line 6, column 13.
 std::string Block(const std::string& body) {
   std::string out =
       "for i, j in T.grid(8, 8):\n"
@@ -256,6 +256,8 @@ std::vector<Case> Cases() {
        Body("for i in T.serial(4, annotations={\"pragma_import_llvm\": "
             "\"x\"}):\n    C[i] = 1"),
        "3:39", "imports of code"},
+      {"MachineOp", Body("C[0] = T.lane_sum(A[0])"), "3:12",
+       "unknown function 'T.lane_sum'"},
       {"LoweredNode", Body("C[0] = T.Ramp(0, 1, 4)"), "3:12",
        "lowered code only"},
       {"BufferAsValue", Body("C[0] = A"), "3:12", "'A' is a buffer"},
@@ -488,7 +490,7 @@ TEST_P(MalformedProgram, IsAClearErrorAtItsPlace) {
   const size_t first_line = message.find('\n');
   ASSERT_NE(first_line, std::string::npos) << message;
   EXPECT_THAT(message.substr(0, first_line), HasSubstr(c.message));
-  // The offending line and a caret below the column.
+  // The wrong line and a caret below the column.
   const size_t second_line = message.find('\n', first_line + 1);
   ASSERT_NE(second_line, std::string::npos) << message;
   const std::string caret = message.substr(second_line + 1);

@@ -1,5 +1,5 @@
-// The programs that TVM printed: every one parses, prints to a fixed point,
-// has the regions we would compute, and the small ones compute what TVM did.
+// The printed TVM set: every program parses, prints to a fixed point, and has
+// the computed regions; the small ones compute the same as in TVM.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -63,7 +63,7 @@ TEST_P(PrintedSet, ParsesAndPrintsToAFixedPoint) {
     for (size_t i = 0; i < module->functions.size(); ++i) {
       EXPECT_TRUE(StructuralEqual(*module->functions[i], *again->functions[i]));
     }
-    // Our regions are TVM's.
+    // The computed regions are TVM's.
     const auto computed = ParseModule(WithoutRegions(*text), path);
     ASSERT_TRUE(computed.ok()) << computed.status().message();
     EXPECT_EQ(Print(*computed), printed);

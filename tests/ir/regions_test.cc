@@ -8,7 +8,7 @@
 namespace tilefarm::ir {
 namespace {
 
-// The T.reads and T.writes lines that were computed for the only block.
+// The computed T.reads and T.writes lines of the only block.
 std::string Computed(const std::string& body) {
   const std::string text = Print(*ParseOrDie(WithBuffers(body)));
   const size_t from = text.find("T.reads");

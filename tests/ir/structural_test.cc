@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "compiler/ir/machine_op.h"
 #include "compiler/ir/printer.h"
 #include "tests/ir/parse_or_die.h"
 
@@ -60,7 +61,7 @@ TEST(WorkloadHash, IgnoresNamesCommentsSpellingsAndRegions) {
 }
 
 TEST(WorkloadHash, IsTheSameEverywhere) {
-  // A change here re-identifies every workload of every database.
+  // A change here changes the identity of every workload of every database.
   EXPECT_EQ(WorkloadHash(*ParseOrDie(kMatmul)),
             "2c65b1932d559c25dff5da7e472c49f42bdb505de3de4915e09890ca70b42e99");
 }
@@ -122,6 +123,18 @@ TEST(StructuralEqual, FreeVariablesByPointer) {
   EXPECT_FALSE(StructuralEqual(Expr(x) + 1, Expr(x) + 2));
   EXPECT_FALSE(StructuralEqual(FloatConst(0.0, DataType::Float(32)),
                                FloatConst(-0.0, DataType::Float(32))));
+}
+
+TEST(StructuralEqual, MachineOpsByOperationAndArguments) {
+  const Buffer a = MakeBuffer("A", DataType::Float(32), {16});
+  const auto reduced = [&](MachineOp op, int64_t first) {
+    return MakeMachineOp(
+        op, {Load(a, {MakeRamp(IntConst(first), IntConst(1), 8)})});
+  };
+  const Expr sum = reduced(MachineOp::kLaneSum, 0);
+  EXPECT_TRUE(StructuralEqual(sum, reduced(MachineOp::kLaneSum, 0)));
+  EXPECT_FALSE(StructuralEqual(sum, reduced(MachineOp::kLaneMax, 0)));
+  EXPECT_FALSE(StructuralEqual(sum, reduced(MachineOp::kLaneSum, 8)));
 }
 
 TEST(StructuralEqual, LoopKindsAndAnnotationsCount) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "compiler/ir/machine_op.h"
 #include "tests/ir/parse_or_die.h"
 
 namespace tilefarm::ir {
@@ -99,6 +100,20 @@ TEST_F(VerifierTest, LoopVariableInsideABlockWithAxes) {
   block.body = MakeStore(a_, {i_}, zero_);
   ExpectInvalid(Function({a_}, MakeFor(i_, IntConst(8), BlockOf(block))),
                 "block \"C\": loop variable 'i' is used inside of the block");
+}
+
+TEST_F(VerifierTest, OperationOfLoweredPrograms) {
+  const Expr lanes = Load(a_, {MakeRamp(IntConst(0), IntConst(1), 8)});
+  const auto stored = [&](Expr value) {
+    return Function({a_, b_}, MakeStore(b_, {IntConst(0)}, std::move(value)));
+  };
+  const PrimFunc lowered = stored(MakeMachineOp(MachineOp::kLaneSum, {lanes}));
+  ExpectInvalid(lowered, "T.lane_sum is not part of the language");
+  EXPECT_TRUE(VerifyScopes(lowered).ok()) << VerifyScopes(lowered);
+  const PrimFunc wrong = stored(std::make_shared<const MachineOpNode>(
+      MachineOp::kLaneSum, std::vector<Expr>{lanes, lanes}, kF32));
+  EXPECT_THAT(std::string(VerifyScopes(wrong).message()),
+              HasSubstr("T.lane_sum has 2 arguments"));
 }
 
 TEST_F(VerifierTest, Limits) {

@@ -22,8 +22,8 @@ absl::StatusOr<CompiledProgram> CompiledProgram::Compile(
   TF_ASSIGN_OR_RETURN(options.target, target::Parse(target));
   TF_ASSIGN_OR_RETURN(const driver::Artifact artifact,
                       driver::Compile(module, options));
-  // A name of its own: dlopen answers with what is loaded under a name already,
-  // and the name of a descriptor is used again once it is closed.
+  // A unique name: dlopen returns the loaded library for a known name, and the
+  // name of a descriptor is reused once it is closed.
   std::string path =
       (std::filesystem::temp_directory_path() / "tilefarm-program-XXXXXX")
           .string();
@@ -50,7 +50,7 @@ absl::Status CompiledProgram::Run(
   if (buffers.size() > 8) {
     return absl::InvalidArgumentError("more than eight buffers");
   }
-  // Arguments that a C function does not take are ignored on our platforms.
+  // On the supported platforms, a C function ignores additional arguments.
   using Function =
       int (*)(void*, void*, void*, void*, void*, void*, void*, void*);
   void* b[8] = {};

@@ -15,12 +15,12 @@ namespace tilefarm::testing {
 
 class CompiledProgram {
  public:
-  // For the target text, the module's only function, as scheduled. The target
-  // must run here.
+  // Compiles the module's only function, as scheduled, for the target text. The
+  // target must run on this machine.
   static absl::StatusOr<CompiledProgram> Compile(const ir::IRModule& module,
                                                  std::string_view target);
 
-  // Buffers in parameter order. At most eight.
+  // `buffers` in parameter order; at most eight.
   absl::Status Run(std::span<const std::span<std::byte>> buffers) const;
 
  private:

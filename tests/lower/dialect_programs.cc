@@ -6,7 +6,7 @@ namespace {
 constexpr char kParameters[] =
     R"(A: T.Buffer((16,), "float32"), I: T.Buffer((16,), "int32"), M: T.Buffer((8, 8), "float32"), C: T.Buffer((16,), "float32"))";
 
-// Indented by four in a function of the standard parameters.
+// Indents the body by four in a function of the standard parameters.
 std::string Function(const std::string& body) {
   std::string out = "@T.prim_func\ndef f(";
   out += kParameters;
@@ -18,7 +18,7 @@ std::string Function(const std::string& body) {
   return out + "\n";
 }
 
-// An element of C that the expression gives.
+// Stores the expression to an element of C.
 std::string Element(const std::string& expression) {
   return Function(
       "\nfor i in range(16):\n"
@@ -28,7 +28,7 @@ std::string Element(const std::string& expression) {
       expression);
 }
 
-// A program of one expression, of one body, and whole ones.
+// Programs made of one expression, made of one body, and whole programs.
 std::vector<DialectProgram> Expressions() {
   return {
       {"IfThenElseWithDtype",

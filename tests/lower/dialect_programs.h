@@ -1,5 +1,5 @@
-// Programs as TVM 0.8 to 0.27 and its tutorials wrote them, each beside the
-// same program in the spelling that we print.
+// Programs in the syntax of TVM 0.8 to 0.27 and its tutorials, each with the
+// same program in the printer's spelling.
 #ifndef TILEFARM_TESTS_LOWER_DIALECT_PROGRAMS_H_
 #define TILEFARM_TESTS_LOWER_DIALECT_PROGRAMS_H_
 
@@ -19,8 +19,8 @@ inline void PrintTo(const DialectProgram& program, std::ostream* out) {
   *out << program.dialect;
 }
 
-// Functions of a float32 A and C of 16 elements, an int32 I of 16 and a float32
-// M of 8x8, unless their text says otherwise.
+// Functions with float32 A and C of 16 elements, int32 I of 16 and float32 M of
+// 8x8, unless their text declares others.
 std::vector<DialectProgram> DialectPrograms();
 
 }  // namespace tilefarm::testing

@@ -1,6 +1,6 @@
-// What TVM 0.8 to 0.27 printed is read: each form is the program that its
-// modern spelling is, prints to a fixed point, and computes, compiled, what the
-// interpreter says.
+// Programs printed by TVM 0.8 to 0.27 can be parsed: each form gives the same
+// program as its modern spelling, prints to a fixed point, and computes,
+// compiled, the same as in the interpreter.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -87,8 +87,8 @@ INSTANTIATE_TEST_SUITE_P(All, DialectTest,
 
 // --- Strides and offsets of parameters ---------------------------------------
 
-// A has rows of 4 elements, 6 apart, from element 5 on; B repeats one row; C
-// has its columns side by side.
+// A has rows of 4 elements with stride 6, from element 5 on; B repeats one row;
+// C has contiguous columns.
 constexpr char kStrided[] = R"(
 @T.prim_func
 def f(A: T.Buffer((3, 4), "float32", strides=(6, 1), elem_offset=5),
@@ -111,7 +111,7 @@ TEST(StridedParameters, KeepTheirLayoutInTheText) {
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(ir::Print(**again), printed);
   EXPECT_TRUE(ir::StructuralEqual(**function, **again));
-  // The layout is part of what the program is.
+  // The layout is part of the program's identity.
   std::string other = printed;
   other.replace(other.find("strides=(6, 1)"), 14, "strides=(7, 1)");
   const auto wider = ir::ParseFunction(other);

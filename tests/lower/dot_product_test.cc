@@ -1,5 +1,5 @@
-// Dot products by one instruction compute what the interpreter says, on
-// targets with the instruction (where this machine has it) and without.
+// Dot-product instructions compute the same as the interpreter, on targets with
+// the instruction (if this machine has it) and without.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -12,6 +12,9 @@
 #include "base/rng.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/parser.h"
+#include "compiler/ir/verifier.h"
+#include "compiler/lower/passes.h"
+#include "compiler/lower/pipeline.h"
 #include "compiler/target/target.h"
 #include "tests/lower/compiled_program.h"
 
@@ -37,7 +40,7 @@ constexpr Kind kKinds[] = {
     {"int16", "int16", "int32", 8, 2},
     {"bfloat16", "bfloat16", "float32", 16, 2},
     {"bfloat16", "bfloat16", "float32", 8, 2},
-    // No instruction has these; plain vectors do.
+    // No instruction supports these; they use plain vectors.
     {"uint8", "int8", "int32", 32, 4},
     {"uint8", "int8", "int32", 5, 4},
     {"uint8", "int8", "int32", 16, 2},
@@ -66,7 +69,7 @@ def main(A: T.Buffer((3, $0), "$2"), B: T.Buffer((8, $5, $1), "$3"), C: T.Buffer
                           kind.lanes, sum);
 }
 
-// Any integers; floats that add up without rounding.
+// Arbitrary integers; floats whose sums need no rounding.
 void Fill(const ir::BufferNode& buffer, Rng& rng,
           std::vector<std::byte>& data) {
   const size_t width = static_cast<size_t>(buffer.dtype.bytes());
@@ -112,6 +115,21 @@ TEST(DotProduct, ComputesWhatTheInterpreterSays) {
       EXPECT_TRUE(actual == expected) << target << text;
     }
   }
+}
+
+// What lowering makes of a program is none any more.
+TEST(DotProduct, IsPartOfLoweredProgramsAlone) {
+  const auto function = ir::ParseFunction(ProgramText(kKinds[0]), "main.py");
+  ASSERT_TRUE(function.ok()) << function.status();
+  const auto lowered =
+      lower::Lower(**function, *target::Parse("x86-64:cascadelake,cores=1"));
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  EXPECT_TRUE(lower::VerifyLowered(**lowered).ok());
+  const absl::Status status = ir::Verify(**lowered);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(std::string(status.message()),
+            "T.dot_product is not part of the language: only lowering makes "
+            "it");
 }
 
 }  // namespace

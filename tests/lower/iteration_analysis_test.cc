@@ -24,13 +24,13 @@ TEST(Determines, IterationsAreToldApart) {
     for (const Expr& index : indices) out.push_back(math.Decompose(index));
     return out;
   };
-  // Tiles do not overlap; halos do.
+  // Tiles do not overlap, but halos do.
   EXPECT_TRUE(Determines(math, {dims({Expr(i) * 8 + j})}, i.get(), 16));
   EXPECT_FALSE(Determines(math, {dims({Expr(i) * 7 + j})}, i.get(), 16));
   // Both digits of a fused loop are needed.
   EXPECT_TRUE(Determines(math, {dims({div(i, 4), mod(i, 4)})}, i.get(), 16));
   EXPECT_FALSE(Determines(math, {dims({div(i, 4), j})}, i.get(), 16));
-  // Another access may not reach into the neighbour.
+  // Another access must not reach into the neighbour.
   EXPECT_FALSE(
       Determines(math, {dims({Expr(i) * 8 + j}), dims({Expr(i) * 8 + j + 1})},
                  i.get(), 16));

@@ -1,5 +1,5 @@
-// Programs with calls of libraries compute what the interpreter says, where
-// this machine has the library, and do not load where it is gone.
+// Programs with library calls compute the same as the interpreter if this
+// machine has the library, and do not load if it is missing.
 #include "compiler/ir/library_call.h"
 
 #include <dlfcn.h>
@@ -38,7 +38,7 @@ struct Form {
   const char* b_at;
 };
 
-// A by B in every form, twice, with an epilogue.
+// A times B in every form, twice, with an epilogue.
 constexpr Form kForms[] = {
     {"2, 9, 21", "2, 21, 35", "vb, vi, vk", "vb, vk, vj"},
     {"2, 9, 21", "2, 35, 21", "vb, vi, vk", "vb, vj, vk"},
@@ -90,7 +90,7 @@ std::vector<std::vector<float>> Inputs(const ir::PrimFunc& function,
       value = static_cast<float>(rng.Below(2001)) / 1000 - 1;
     }
   }
-  // What is not written shows.
+  // Make elements that are not written visible.
   for (float& value : buffers.back()) value = NAN;
   return buffers;
 }
@@ -146,7 +146,7 @@ TEST(LibraryCall, AnArtifactWithoutItsLibraryDoesNotLoad) {
   auto artifact =
       driver::Compile(Scheduled(Text(kForms[0]), "openblas.sgemm"), options);
   ASSERT_TRUE(artifact.ok()) << artifact.status();
-  // It names what it needs; a name that no machine has stands for one without.
+  // It names the library it needs; a non-existing name simulates its absence.
   std::string bytes = artifact->shared_object;
   const std::string name = "libopenblas.so.0";
   const size_t at = bytes.find(name);

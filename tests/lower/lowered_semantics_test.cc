@@ -1,5 +1,5 @@
-// Programs that are hard on lowering compute what the interpreter says, on
-// targets with wide, narrow and no masked vectors.
+// Programs that are difficult for lowering compute the same as in the
+// interpreter, on targets with wide, narrow and no masked vectors.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -47,6 +47,19 @@ constexpr Program kPrograms[] = {
                 vi = T.axis.spatial(8, f // 16)
                 vj = T.axis.spatial(16, f % 16)
                 B[vi, vj] = T.if_then_else(1 <= vi and vi < 7 and 1 <= vj and vj < 15, A[vi - 1, vj - 1], T.float32(-1))
+)"},
+    {"place_that_data_decides",
+     R"(A: T.Buffer((9,), "int32"), B: T.Buffer((9,), "float32"), C: T.Buffer((4,), "float32"))",
+     R"(
+        for i in range(4):
+            with T.block("zero"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = T.float32(0)
+        for i in range(9):
+            with T.block("scatter"):
+                vi = T.axis.opaque(9, i)
+                place = T.max(T.min(A[vi], 3), 0)
+                C[place] = C[place] + B[vi]
 )"},
     {"padding_skipped",
      R"(A: T.Buffer((9, 9, 4), "float32"), W: T.Buffer((3, 5, 4, 24), "float32"), C: T.Buffer((9, 5, 24), "float32"))",
@@ -206,7 +219,7 @@ constexpr Program kPrograms[] = {
                         C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 )"},
     {"repeated_reduction",
-     // r repeats the block, initialisation included.
+     // r repeats the block, including its initialisation.
      R"(A: T.Buffer((8, 8), "float32"), C: T.Buffer((8,), "float32"))",
      R"(
         for k, r, i in T.grid(8, 2, 8):
@@ -218,7 +231,7 @@ constexpr Program kPrograms[] = {
                 C[vi] = C[vi] + A[vi, vk]
 )"},
     {"carried_over_iterations",
-     // B keeps what an earlier iteration wrote: it is not an iteration's own.
+     // B keeps values of an earlier iteration, so an iteration does not own it.
      R"(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32"))",
      R"(
         B = T.alloc_buffer((1,))
@@ -268,7 +281,7 @@ constexpr Program kPrograms[] = {
                     B[vi] = T.max(B[vi], A[vi, vk])
 )"},
     {"shifted_in_place",
-     // Each element depends on the one before: no vectors.
+     // Each element depends on the previous one: no vectors.
      R"(A: T.Buffer((40,), "float32"))",
      R"(
         for i in T.vectorized(39):
@@ -392,7 +405,7 @@ TEST_P(LoweredSemanticsTest, ComputesWhatTheInterpreterSays) {
   }
 }
 
-// Baseline features need no special machine; "host" has what there is.
+// Baseline features run on any machine; "host" has all of this one's.
 INSTANTIATE_TEST_SUITE_P(
     Programs, LoweredSemanticsTest,
     ::testing::Combine(::testing::ValuesIn(kPrograms),

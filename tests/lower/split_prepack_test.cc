@@ -1,4 +1,4 @@
-// What cannot run ahead of time is refused, with the place and the reason.
+// Blocks that cannot run ahead of time are errors with place and reason.
 #include "compiler/lower/split_prepack.h"
 
 #include <gmock/gmock.h>
@@ -131,7 +131,7 @@ TEST(SplitPrepack, RefusesWhatIsNotOfTheParameterAlone) {
   }
 }
 
-// Half floats, packed to be float32; `store` and `use` as given.
+// Half floats, packed as float32, with the given `store` and `use`.
 ir::PrimFuncPtr ParseHalf(const std::string& store, const std::string& use,
                           const std::string& dtype = "float16") {
   auto parsed = ir::ParseFunction(absl::Substitute(

@@ -1,5 +1,5 @@
-// The printed set, compiled as it stands, gives the recorded results; every
-// operator and model function goes through lowering.
+// The printed TVM set, compiled without changes, gives the recorded results;
+// every operator and model function can be lowered.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,7 +26,7 @@ std::string BaseName(const std::string& path) {
   return path.substr(slash == std::string::npos ? 0 : slash + 1);
 }
 
-// Empty where the program gives the recorded arrays.
+// Empty if the program computes the recorded arrays.
 std::string Check(const std::string& program, const std::string& data) {
   const auto text = ReadTextFile(program);
   if (!text.ok()) return text.status().ToString();

@@ -1,6 +1,6 @@
-// The oracle against the interpreter: exact programs bit for bit, floats within
-// the oracle's own bounds, which must be small. Half of the file are two tables
-// of programs.
+// Compares the oracle with the interpreter: exact programs bit for bit, floats
+// within the oracle's own bounds, which must be small. Two tables of programs
+// make up half of the file.
 #include "compiler/oracle/oracle.h"
 
 #include <gmock/gmock.h>
@@ -96,7 +96,7 @@ ir::PrimFuncPtr Parse(const std::string& parameters, const std::string& body) {
   return function.ok() ? *function : nullptr;
 }
 
-// Where the oracle and the interpreter disagree; empty: nowhere.
+// Describes a difference between oracle and interpreter; empty: none.
 std::string Disagreement(const ir::PrimFuncPtr& function, uint64_t seed,
                          OracleResult* result = nullptr) {
   const Buffers inputs = RandomInputs(*function, seed);
@@ -113,7 +113,7 @@ struct Program {
   const char* body;
 };
 
-// Integers and data movement: nothing has a bound.
+// Integers and data movement: all results are exact.
 constexpr Program kExact[] = {
     {"integers_wrap_in_their_width",
      R"(A: T.Buffer((64,), "int8"), B: T.Buffer((64,), "int8"), C: T.Buffer((64,), "uint8"), D: T.Buffer((64,), "int32"), E: T.Buffer((64,), "int64"))",
@@ -461,7 +461,8 @@ TEST(Oracle, FloatsAreWithinSmallBoundsOfTheInterpreters) {
       for (size_t p = 0; p < result.bounds.size(); ++p) {
         const ir::DataType dtype = function->params[p]->dtype;
         if (!dtype.is_float()) continue;
-        // Values of these programs are near 1: a few hundred roundings.
+        // Values of these programs are near 1: the bound is a few hundred
+        // roundings.
         const double most = dtype.bits == 64   ? 1e-12
                             : dtype.bits == 32 ? 2e-3
                                                : 0.3;
@@ -583,7 +584,7 @@ TEST(Oracle, SumsAreMadeInFloat64) {
               ElementsAre(static_cast<float>(1 + 4095 * 0x1p-25)));
 }
 
-// Scores with masks beside them: s = q k + mask.
+// Scores that are partly masked: s = q k + mask.
 ir::PrimFuncPtr MaskedScores() {
   return Parse(
       R"(Q: T.Buffer((4, 64), "float32"), K: T.Buffer((8, 64), "float32"), M: T.Buffer((4, 8), "float32"), S: T.Buffer((4, 8), "float32"), P: T.Buffer((4, 8), "float32"))",
@@ -649,7 +650,7 @@ TEST(Oracle, MasksBoundNobodyElse) {
 }
 
 TEST(Oracle, BoundsAreOfTheElementsOwnTerms) {
-  // One row of the product has values a million times as large.
+  // The values of one row of the product are a million times as large.
   const ir::PrimFuncPtr function =
       Parse(kFloats[0].parameters, kFloats[0].body);
   Buffers inputs = RandomInputs(*function, 3);
@@ -691,7 +692,7 @@ TEST(Oracle, DecisionsThatRoundingTurnsHaveRoomForBothSides) {
 }
 
 TEST(Oracle, NumbersAwayFromBoundariesOfRoundingAreExact) {
-  // 16-bit results change only where a boundary of rounding is near.
+  // 16-bit results differ only near a rounding boundary.
   const ir::PrimFuncPtr function = Parse(
       R"(A: T.Buffer((1000,), "bfloat16"), B: T.Buffer((1000,), "bfloat16"))",
       R"(

@@ -1,5 +1,5 @@
-// Legal schedules stay within the oracle's bounds, and a small error in one
-// element does not: random candidates of the design space, compiled.
+// The error of legal schedules is within the oracle's bounds, but a small error
+// in one element is not: random compiled candidates of the design space.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -197,7 +197,7 @@ TEST(Tolerance, LegalSchedulesAreRightAndSmallErrorsAreWrong) {
     std::cout << program.name << ": " << *tried << " candidates, " << spread
               << " with a spread, within " << largest << " of their bounds\n";
     EXPECT_GT(largest, 0);
-    // Three thousandths of the element with the largest value.
+    // 0.3 % of the element with the largest value.
     const ir::Buffer& output = (*function)->params.back();
     if (output->dtype.bits != 32) continue;
     Buffers wrong = expected->buffers;

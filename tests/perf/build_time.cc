@@ -1,4 +1,4 @@
-// Where the time of building a candidate goes.
+// Measures the time of each step of building a candidate.
 //
 //   build_time PROGRAM.py TRACE...
 //
@@ -75,7 +75,7 @@ absl::Status Build(const std::string& program, const std::string& trace_text,
   TF_ASSIGN_OR_RETURN(const std::string object,
                       codegen::EmitObject(lowered, {target}));
   note(2);
-  TF_RETURN_IF_ERROR(codegen::LinkSharedObject(object, target).status());
+  TF_RETURN_IF_ERROR(codegen::LinkSharedObject({&object, 1}, target).status());
   note(3);
   return absl::OkStatus();
 }
@@ -101,7 +101,7 @@ int Main(int argc, char** argv) {
   nlohmann::json results = nlohmann::json::array();
   for (const std::string& path : traces) {
     std::vector<std::vector<double>> steps(std::size(kSteps));
-    // The first time makes what a builder keeps.
+    // The first repetition fills the caches that a builder keeps.
     for (int i = 0; i <= repeat; ++i) {
       if (i == 1) {
         for (std::vector<double>& step : steps) step.clear();

@@ -1,5 +1,5 @@
-// Calls a compiled function many times and says how long one call takes: what
-// vs_tvm.py loads, so that both sides are called from the same kind of loop.
+// Calls a compiled function many times and returns the time of one call.
+// vs_tvm.py loads it, so that both sides are called from the same kind of loop.
 #include <chrono>
 #include <cstdint>
 
@@ -23,7 +23,7 @@ double TimePlain(void* function, int64_t repeats, P*... buffers) {
   return SecondsPerCall(repeats, [&] { return call(buffers...); });
 }
 
-// What TVM's functions leave their result in (a TVMFFIAny).
+// The result of TVM's functions (a TVMFFIAny).
 struct Result {
   int64_t type = 0;
   int64_t value = 0;
@@ -31,8 +31,8 @@ struct Result {
 
 }  // namespace
 
-// Of `int function(void*, ...)` with 2 to 6 buffers; -1 where a call fails or
-// the count is another.
+// For `int function(void*, ...)` with 2 to 6 buffers; -1 if a call fails or for
+// another count.
 extern "C" double tilefarm_seconds_plain(void* function, void** buffers,
                                          int count, int64_t repeats) {
   void** const b = buffers;
@@ -52,7 +52,7 @@ extern "C" double tilefarm_seconds_plain(void* function, void** buffers,
   }
 }
 
-// Of TVM's calling convention: handle, packed arguments, their count, result.
+// For TVM's calling convention: handle, packed arguments, their count, result.
 extern "C" double tilefarm_seconds_packed(void* function, const void* arguments,
                                           int count, int64_t repeats) {
   const auto call =

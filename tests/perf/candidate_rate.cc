@@ -1,15 +1,15 @@
-// How fast the search looks at candidates, on one thread:
+// Measures the rate at which the search evaluates candidates, on one thread:
 //
 //   candidate_rate [--json] [--choices] [--target T] [--seconds S]
 //                  [PROGRAM.py ...]
 //
-// For each program: candidates sampled or mutated, scheduled, featurised and
-// scored a second, with the share of each step and of the candidates that had
-// to be replayed (made into programs), the rate when all are, and the time to
-// choose 64 proposals out of 8,000 candidates; with --choices the last alone.
-// "chosen" is a hash of all proposals in their order: two builds that say the
-// same chose alike. Without arguments: the examples and the programs beside
-// this file. Reports; asserts nothing.
+// For each program: candidates per second that are sampled or mutated,
+// scheduled, featurised and scored; the share of each step and of candidates
+// that had to be replayed (made into programs); the rate if all are replayed;
+// and the time to choose 64 proposals out of 8,000 candidates. With --choices,
+// only the last one. "chosen" is a hash of all proposals in their order: two
+// builds with equal hashes made the same choices. Without arguments: the
+// examples and the programs next to this file. Only reports.
 #include <time.h>
 
 #include <CLI/CLI.hpp>
@@ -42,7 +42,7 @@ namespace {
 constexpr int kTrained = 512;
 constexpr int kBatch = 256;  // candidates scored together
 constexpr int kChosen = 64;
-// Until the search looks at 125 candidates for each that it proposes.
+// Until the search evaluates 125 candidates for each one that it proposes.
 constexpr int kRounds = 8;
 
 struct Options {
@@ -50,10 +50,10 @@ struct Options {
   double seconds = 2;
   std::vector<std::string> programs;
   bool json = false;
-  bool choices = false;  // nothing else
+  bool choices = false;  // only the choices
 };
 
-// CPU time of this thread: other load on the machine does not count.
+// CPU time of this thread, so that other load does not count.
 double Now() {
   timespec time;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -61,7 +61,7 @@ double Now() {
          static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// A made-up device: tiles near 8 x 32 with a long inner reduction are fast.
+// An invented device: tiles near 8 x 32 with a long inner reduction are fast.
 double FakeSeconds(const space::Candidate& candidate) {
   double penalty = 1;
   for (const ir::Attr& decision : candidate.decisions) {
@@ -84,7 +84,7 @@ struct Rates {
 
 struct Choice {
   double seconds = 0;        // of the last Propose, CPU time
-  double total_seconds = 0;  // of all rounds, trainings included
+  double total_seconds = 0;  // of all rounds, including trainings
   std::string chosen;        // Sha256Hex of the candidates' ids
 };
 
@@ -154,7 +154,7 @@ class Bench {
     return rates;
   }
 
-  // One Propose(64) of a search that has been going on for a while.
+  // Propose(64) in a search that has run for a while.
   absl::StatusOr<Choice> MeasureChoice() {
     search::SearchOptions options;
     options.seed = 3;

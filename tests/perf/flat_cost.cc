@@ -1,12 +1,12 @@
-// What one more trial costs the server, as trials add up:
+// Measures the server's cost of one more trial as trials add up:
 //
 //   flat_cost [--json] [--trials N] [--target T] [PROGRAM.py]
 //
 // Runs one job of N trials on a simulated device that answers at once, through
-// the real search, cost model, farm, job log and database file; wire and device
-// alone are missing. Reports seconds a trial around trials 500 and 5,000 and
-// at the end, by the clock and in CPU time, and the memory of the process.
-// Reports; asserts nothing.
+// the real search, cost model, farm, job log and database file; only network
+// and device are missing. Reports the time per trial around trials 500 and
+// 5,000 and at the end, in wall and CPU time, and the memory of the process.
+// Only reports.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -41,7 +41,7 @@ namespace {
 
 constexpr char kFingerprint[] = "simulated";
 constexpr int kSlots = 8;
-// Trials around a mark that its time is taken from.
+// The number of trials around a mark over which time is measured.
 constexpr int kAround = 250;
 
 struct Options {
@@ -51,7 +51,7 @@ struct Options {
   bool json = false;
 };
 
-// By the innermost tiles that a trace decides, and by chance.
+// Depends on the innermost tiles of a trace's decisions, and on chance.
 double SimulatedSeconds(const std::string& trace) {
   double penalty = 1;
   for (size_t at = trace.find("decision=["); at != std::string::npos;
@@ -65,7 +65,7 @@ double SimulatedSeconds(const std::string& trace) {
   return 1e-4 * penalty * (1 + 0.1 * chance);
 }
 
-// How far the process had come when a trial was handed out.
+// The state of the process when a trial was granted.
 struct Mark {
   double wall, cpu;
 };
@@ -92,7 +92,7 @@ double MemoryMib(const std::string& field) {
   return 0;
 }
 
-// Measures every lease at once, on a thread of its own.
+// Measures every lease at once, in a thread of its own.
 class SimulatedDevice : public farm::WorkerLink {
  public:
   void SendLease(const farm::Lease& lease) override {

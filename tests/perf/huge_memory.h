@@ -1,4 +1,4 @@
-// Memory of weights that are laid out ahead of time, ours and the peers'.
+// Memory for weights that are packed ahead of time, for Tilefarm and peers.
 #ifndef TILEFARM_TESTS_PERF_HUGE_MEMORY_H_
 #define TILEFARM_TESTS_PERF_HUGE_MEMORY_H_
 
@@ -10,8 +10,8 @@
 
 namespace tilefarm::perf {
 
-// As the headers of artifacts advise: in huge pages from a megabyte or two on,
-// where the system has them. Null: out of memory. For std::free.
+// In huge pages for more than a megabyte or two, if the system has them, as the
+// headers of artifacts advise. Null: out of memory. Release with std::free.
 inline void* AllocateConstants(size_t bytes) {
   constexpr size_t kHugePageBytes = size_t{2} << 20;
   if (bytes < kHugePageBytes) {

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""The recorded time of every winner against a fresh measurement.
+"""Compares the recorded time of every winner with a new measurement.
 
-Tunes the suite's entries (or takes --db as it is), builds each with tunec, and
-times it in several new processes, whose medians' median is compared with the
-record: fresh / recorded, 1 where a record promises what a user gets. Both
-sides run on the last core, nothing beside them, with warm caches or, where the
-parameters exceed the last one, from memory.
+Tunes the suite's entries (or uses the records of --db), builds each with tunec, and
+times it in several new processes. Prints the median of their medians over the
+record: fresh / recorded, 1 if a user gets the recorded speed. Both sides run on
+the last core without other load, with warm caches or, if the parameters exceed
+the last-level cache, from memory.
 
 Other guests of the host may slow its memory by a third for minutes. With
---by-turns the farm records the winner's schedule again before each of the
-processes: "by turns" is the median of fresh / recorded then.
+--by-turns, the farm records the winner's schedule again before each of the
+processes: "by turns" is then the median of fresh / recorded.
 
   tests/perf/recorded_vs_fresh.py [--only gemm] [--trials 128]
   tests/perf/recorded_vs_fresh.py --db suite.db --no-tuning --by-turns

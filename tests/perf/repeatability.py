@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Whether tuning twice with different seeds ends with the same speed.
 
-Tunes each entry with two seeds, builds both winners, and times them in turns on
-the same buffers, in several new processes: neither what the machine did while
-the one was tuned nor where the buffers lie counts. The median of the processes'
-ratios, as that of the slower to the faster, and the share of entries where it is
-at most 1.05.
+Tunes each entry with two seeds, builds both winners, and times them alternately on
+the same buffers, in several new processes, so that neither the machine's load
+during tuning nor the location of buffers matters. Prints the median of the
+processes' ratios, slower over faster, and the share of entries where it is at
+most 1.05.
 
   tests/perf/repeatability.py [--only gemm conv] [--trials 128]
 """

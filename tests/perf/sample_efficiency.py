@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""How many trials of a tuning were needed for most of its gain.
+"""The number of trials that a tuning needs for most of its gain.
 
-Tunes each entry with several seeds, and says after how many trials 95 % of the
-final speed was reached, the best after all --trials: the median of the seeds,
-and the share of the entries where that is at most --within.
+Tunes each entry with several seeds, and prints the number of trials until 95 % of
+the final speed, that of the best after all --trials: the median of the seeds,
+and the share of the entries where it is at most --within.
 
   tests/perf/sample_efficiency.py [--only gemm conv] [--trials 256] [--seeds 3]
 """

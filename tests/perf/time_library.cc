@@ -1,27 +1,28 @@
-// Times one function of a shared object as a user's program would call it, in
-// a process of its own: memory from the allocator, touched and filled with
-// random values; the caches warm from the run before, or, where the parameters
-// exceed the last one, with nothing of them in any.
+// Times one function of a shared object as a user's program would call it, in a
+// process of its own: memory from the allocator, touched and filled with random
+// values; caches warm from the previous run or, if the parameters exceed the
+// last-level cache, completely cold.
 //
 //   time_library --symbol S (--library LIB.so | --packed LIB.so)...
 //                [--samples N] [--alone C] [--cores N] TYPE:COUNT...
 //
-// TYPE:COUNT is a parameter, "float32:1048576". Several libraries take turns,
-// sample by sample, on the same buffers, so that what the machine does and
-// where the buffers lie is the same for all, and before each sample the caches
-// are made warm again. --packed calls S_packed, on constants laid out ahead of
-// time, in huge pages as their header advises.
+// TYPE:COUNT is a parameter, "float32:1048576". Several libraries alternate,
+// sample by sample, on the same buffers, so that the machine's state and the
+// buffers' location are the same for all; before each sample, the caches are
+// warmed again. --packed calls S_packed, on constants packed ahead of time, in
+// huge pages as their header advises.
 // Prints one JSON object:
 // {"libraries": [{"seconds": [...], "median_seconds": S, "shared": N}...],
 //  "alone_contention": C, "canary_seconds": S}.
 //
-// The protocol is the runner's: the last N cores (1), a first run, a
-// millisecond of warm-up, samples of a millisecond or one run, or of one run
-// on flushed parameters where these exceed the last cache, taken again where
-// the process was switched out, and waiting until nothing else uses the core.
-// "shared" of the samples were taken although something did, since waiting took
-// too long. How the core is alone is the least of C and what this process sees
-// itself: callers hand on what former processes printed.
+// The protocol is the runner's: the last N cores (default 1), a first run, a
+// millisecond of warm-up, then samples of a millisecond or one run, or of one
+// run on flushed parameters if these exceed the last-level cache. Samples are
+// repeated if the process was switched out, and wait until no other process
+// uses the core. "shared" counts samples with interference, taken when the
+// waiting time was used up. The contention of the unshared core is the smaller
+// of C and the own measurement: callers pass on the value that earlier
+// processes printed.
 #include <dlfcn.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -54,12 +55,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr double kSampleSeconds = 1e-3;
-// Untimed, before a sample that does not follow one of the same library: where
-// two working sets do not fit into the last cache together, one run leaves some
-// of the other's there.
+// Untimed runs before a sample that does not follow one of the same library: if
+// two working sets do not fit into the last-level cache together, one run
+// leaves a part of the other set there.
 constexpr double kIntoCachesSeconds = 5e-3;
 constexpr size_t kMostParameters = 16;
-// To learn how the core is alone, and of waiting for that, in all.
+// The number of measurements of the unshared core, and the total waiting time.
 constexpr int kLooks = 200;
 constexpr double kPatienceSeconds = 15;
 
@@ -96,7 +97,7 @@ void* MakeBuffer(const std::string& type, size_t count, std::mt19937& random) {
     } else if (type == "float64") {
       static_cast<double*>(data)[i] = value;
     } else if (type == "bfloat16" || type == "float16") {
-      // Between 0.25 and 2 in either format, of either sign.
+      // Between 0.25 and 2 in either format, with either sign.
       const uint16_t one = type == "bfloat16" ? 0x3f80 : 0x3c00;
       static_cast<uint16_t*>(data)[i] =
           static_cast<uint16_t>((one ^ (bits & 0x7f)) | (bits & 0x8000));
@@ -114,7 +115,7 @@ long InvoluntarySwitches() {
   return usage.ru_nivcsw;
 }
 
-// As the runner does: the last `count` cores.
+// As in the runner: the last `count` cores.
 void UseLastCores(int count) {
   cpu_set_t allowed, last;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
@@ -125,7 +126,7 @@ void UseLastCores(int count) {
   sched_setaffinity(0, sizeof last, &last);
 }
 
-// As the runner's: a fixed chain of multiplications tells the clock.
+// As in the runner: a fixed chain of multiplications shows the clock.
 double Canary() {
   volatile uint64_t sink;
   uint64_t x = 88172645463325252;
@@ -143,13 +144,13 @@ double Canary() {
 using Arguments = std::array<void*, kMostParameters>;
 using Sizes = std::array<size_t, kMostParameters>;
 
-// One library's function, and what was seen of it.
+// One library's function and its samples.
 struct Contender {
   void* handle = nullptr;
   void* function = nullptr;
   Arguments args = {};
   Sizes bytes = {};
-  int iterations = 1;  // a sample
+  int iterations = 1;  // per sample
   bool flushes = false;
   std::vector<double> seconds;
   int shared = 0;
@@ -168,7 +169,7 @@ struct Contender {
       FlushFromCaches(args[i], bytes[i]);
     }
   }
-  // Returns the least time of a run.
+  // Returns the minimum time of a run.
   double RunFor(double seconds) const {
     double best = Run();
     for (double spent = best; spent < seconds;) {
@@ -189,7 +190,7 @@ void* Find(const Contender& contender, const std::string& symbol) {
   return found;
 }
 
-// With S_packed, the layout-free parameters as S_pack makes them.
+// With S_packed: the layout-free parameters are packed by S_pack.
 Contender Load(const std::string& path, const std::string& symbol, bool packed,
                const Arguments& args, const Sizes& bytes, int parameters) {
   Contender contender;
@@ -231,8 +232,8 @@ void WarmUp(Contender& contender) {
       static_cast<int>(kSampleSeconds / std::max(best, 1e-9)), 1, 1 << 20);
 }
 
-// One sample more, once the core is alone or `patience` has run out; taken
-// again, up to `*retakes` times, where something else ran meanwhile.
+// Takes one more sample, once the core is unshared or `patience` has run out;
+// repeats it up to `*retakes` times if another process ran meanwhile.
 void TakeSample(Contender& contender, const QuietCore& core, bool warm,
                 double* patience, int* retakes) {
   for (;;) {
@@ -267,7 +268,7 @@ void TakeSample(Contender& contender, const QuietCore& core, bool warm,
 
 struct Options {
   std::vector<std::string> libraries;
-  std::vector<bool> packed;  // of each
+  std::vector<bool> packed;  // one per library
   std::string symbol;
   std::vector<std::string> parameters;
   int samples = 25;
@@ -299,7 +300,8 @@ int Run(const Options& options) {
                               options.packed[i], args, bytes,
                               static_cast<int>(options.parameters.size())));
   }
-  // With several cores, those of the threads count as much, unseen.
+  // With several cores, interference on the threads' cores matters as much but
+  // is not visible here.
   const double learned = options.cores > 1 ? 0 : LearnAloneContention(kLooks);
   const double alone =
       options.alone > 0 ? std::min(options.alone, learned) : learned;

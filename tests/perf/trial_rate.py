@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Trials a second, and where their time goes.
+"""Trials per second, and the time of their steps.
 
 Tunes each entry on a fresh farm and reads the worker's timeline. "all" counts
-everything from `tune run` to its end, reference, baseline and finalists
-included; "sustained" is from the first trial's end to the last one's. The
-shares are of the sustained time: "busy" a measurement runs or a builder
-compiles, "measure" a child process runs, "judge" its outputs are compared (and
-it is made), "compile" a builder works (several may, at once).
+everything from `tune run` to its end, including reference, baseline and
+finalists; "sustained" is from the first trial's end to the last one's. The
+shares are of the sustained time: "busy" if a measurement runs or a builder
+compiles, "measure" if a child process runs, "judge" if its outputs are compared
+(including its start), "compile" if a builder works (several may, at once).
 
   tests/perf/trial_rate.py [--only softmax] [--trials 128]
 """

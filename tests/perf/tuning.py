@@ -1,5 +1,5 @@
-"""What the perf scripts share: entries of the suite, tuned on a farm of their
-own, and what the records say afterwards."""
+"""Shared by the perf scripts: tunes entries of the suite on a farm of their own
+and reads the records."""
 
 import argparse
 import json

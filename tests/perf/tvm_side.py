@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What needs TVM in its process: tuning a program with MetaSchedule, and timing
-two libraries beside each other. Run by vs_tvm.py with the Python that has TVM.
+"""The steps that need TVM in their process: tuning a program with MetaSchedule, and
+timing two libraries together. Run by vs_tvm.py with the Python that has TVM.
 
   tvm_side.py tune JOB.json    {"program", "folder", "trials", "cpu", "cores"}
   tvm_side.py time JOB.json    {"ours", "symbol", "theirs", "shapes", "timer",

@@ -1,4 +1,5 @@
-// What differential.h compares, and how: each kind of wrong output is reported.
+// Tests the comparisons of differential.h: each kind of wrong output is
+// reported.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +16,7 @@
 namespace tilefarm::property {
 namespace {
 
-// Sums of products, an integer and a bool for each row; numbers that are not
+// A sum of products, an integer and a bool for each row; values that are not
 // finite where A is 3.
 constexpr char kCompared[] = R"(
 @T.prim_func
@@ -67,7 +68,7 @@ class Comparison : public ::testing::Test {
   std::string Compare(bool exact = false) const {
     return DifferenceFromExpected(*program_, want_, got_, exact);
   }
-  // An element of F that is finite, or is not.
+  // The index of an element of F that is finite, or of one that is not.
   int ElementOfF(bool finite) const {
     for (int i = 0; i < 32; ++i) {
       if (std::isfinite(At<float>(4, i)) == finite) return i;
@@ -101,8 +102,8 @@ TEST_F(Comparison, ReportsAWrongElement) {
   EXPECT_NE(Compare(), "");
 }
 
-// The interpreter is met within a fixed relative difference; the oracle's bound
-// of an element is smaller.
+// The comparison with the interpreter uses a fixed relative tolerance; the
+// oracle's bound of an element is smaller.
 TEST_F(Comparison, ReportsWhatOnlyTheBoundsShow) {
   const double bound = want_.oracle.bounds[1][3];
   ASSERT_LT(bound, 5e-5 * std::abs(At<float>(1, 3)));

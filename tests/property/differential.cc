@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,12 +20,14 @@
 #include "base/rng.h"
 #include "compiler/driver/compile.h"
 #include "compiler/driver/draft_schedule.h"
+#include "compiler/driver/zero_terms.h"
 #include "compiler/ir/eval.h"
 #include "compiler/ir/float16.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/printer.h"
 #include "compiler/ir/verifier.h"
+#include "compiler/ir/visitor.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/winograd_transforms.h"
 #include "compiler/target/target.h"
@@ -32,7 +35,7 @@
 namespace tilefarm::property {
 namespace {
 
-// Floats above this may have been rounded on the way.
+// Floats above this may have been rounded during the computation.
 constexpr double kExactBelow = 1e6;
 constexpr int64_t kMaxSteps = 4'000'000;
 constexpr size_t kMostParameters = 16;
@@ -81,22 +84,22 @@ int Call(void* symbol, std::vector<void*>& p) {
   }
 }
 
-// Fills what the next call will use as its stack.
+// Fills memory that the next call will use as its stack.
 [[gnu::noinline]] void FillStack(uint8_t fill) {
   constexpr size_t kBytes = size_t{192} << 10;
   uint8_t below[kBytes];
   std::memset(below, fill, kBytes);
-  asm volatile("" : : "r"(below) : "memory");  // or it is left out
+  asm volatile("" : : "r"(below) : "memory");  // prevents its removal
 }
 
-// Calls a kernel whose workspace, on the stack and on the heap, begins with
-// bytes that depend on `seed`. What the kernel's threads have on their own
-// stacks is not filled.
+// Calls a kernel whose workspace, on the stack and on the heap, starts with
+// bytes that depend on `seed`. The stacks of the kernel's threads are not
+// filled.
 int CallWithFill(void* symbol, std::vector<Bytes>& buffers, uint64_t seed) {
   std::vector<void*> arguments;
   for (Bytes& bytes : buffers) arguments.push_back(bytes.data());
   Rng rng(seed);
-  // 0 turns glibc's filling off.
+  // 0 would turn glibc's filling off.
   const auto fill = static_cast<uint8_t>(rng.Between(1, 255));
   mallopt(M_PERTURB, fill);
   FillStack(static_cast<uint8_t>(~fill));
@@ -124,8 +127,8 @@ CaseReport Differ(const Variant& variant, std::string what) {
   return {Verdict::kDiffer, variant.name, std::move(what), variant.trace};
 }
 
-// What the algorithms that the trace chooses round relative to neighbouring
-// elements.
+// The rounding error relative to neighbouring elements of the algorithms that
+// the trace uses.
 double SpreadOf(const Variant& variant) {
   double spread = 0;
   const auto trace = schedule::Trace::Parse(variant.trace);
@@ -142,8 +145,8 @@ double SpreadOf(const Variant& variant) {
   return spread;
 }
 
-// What the scheduled programs compute when interpreted. Tiles far beyond the
-// extents make a program that runs too long for that: `too_long`.
+// Interprets the scheduled programs. Tiles far beyond the extents make a
+// program that runs too long for that: `too_long`.
 std::optional<CaseReport> InterpretVariant(const Case& c,
                                            const ir::PrimFunc& program,
                                            const Expected& want,
@@ -155,7 +158,9 @@ std::optional<CaseReport> InterpretVariant(const Case& c,
                                         std::string(status.message())));
   }
   std::vector<Bytes> got = SmallInputs(program, c.input_seed);
-  const absl::Status status = Interpret(*variant.program, got);
+  ir::InterpretOptions options;
+  options.reverse_concurrent_loops = true;
+  const absl::Status status = Interpret(*variant.program, got, options);
   *too_long = status.code() == absl::StatusCode::kResourceExhausted;
   if (*too_long) return std::nullopt;
   if (!status.ok()) {
@@ -163,12 +168,44 @@ std::optional<CaseReport> InterpretVariant(const Case& c,
   }
   const std::string difference =
       DifferenceFromExpected(program, want, got, c.exact, SpreadOf(variant));
-  if (difference.empty()) return std::nullopt;
-  return Differ(variant, absl::StrCat("interpreted: ", difference));
+  if (!difference.empty()) {
+    return Differ(variant, absl::StrCat("interpreted: ", difference));
+  }
+  if (!variant.keeps_floats || want.special.empty()) return std::nullopt;
+  got = SpecialInputs(program, c.input_seed);
+  if (const absl::Status run = Interpret(*variant.program, got); !run.ok()) {
+    return Differ(variant, absl::StrCat("interpreter: ", run.ToString()));
+  }
+  const std::string special =
+      Difference(program, want.special, got, /*exact=*/false);
+  if (special.empty()) return std::nullopt;
+  return Differ(variant,
+                absl::StrCat("interpreted, on special values: ", special));
 }
 
-// The trace's schedule, or nullopt where it is refused; a trace must replay to
-// the same trace.
+// Whether a maximum or minimum of floats is updated in place: which of its
+// operands are not numbers decides what it is, so the order does.
+bool HasExtremumOfFloats(const ir::PrimFunc& program) {
+  bool has = false;
+  ir::PreOrder(program.body, [&](const ir::Stmt& stmt) {
+    const auto* store = ir::As<ir::StoreNode>(stmt);
+    if (store == nullptr || !store->buffer->dtype.is_float()) return true;
+    const auto* value = ir::As<ir::BinaryNode>(store->value);
+    if (value == nullptr ||
+        (value->op != ir::BinaryOp::kMax && value->op != ir::BinaryOp::kMin)) {
+      return true;
+    }
+    for (const ir::Expr& side : {value->a, value->b}) {
+      const auto* load = ir::As<ir::LoadNode>(side);
+      has |= load != nullptr && load->buffer == store->buffer;
+    }
+    return true;
+  });
+  return has;
+}
+
+// Applies the trace's schedule; nullopt if it is rejected. A trace must replay
+// to the same trace.
 std::optional<CaseReport> Replay(const ir::PrimFuncPtr& program,
                                  const std::string& text, size_t number,
                                  std::vector<Variant>& variants) {
@@ -185,13 +222,13 @@ std::optional<CaseReport> Replay(const ir::PrimFuncPtr& program,
   return std::nullopt;
 }
 
-// Thread bindings are for GPUs: the interpreter alone runs those here.
+// Thread bindings are for GPUs: only the interpreter runs those here.
 bool RunsOnThisMachine(const Variant& variant) {
   return !absl::StrContains(variant.trace, "sch.bind(");
 }
 
-// Compiles the variants together and runs each. The library is loaded anew for
-// each, so that none finds the workspace that another one filled.
+// Compiles the variants together and runs each. Loads the library anew for
+// each, so that no variant gets the workspace that another one filled.
 std::optional<CaseReport> RunVariants(const Case& c,
                                       const ir::PrimFunc& program,
                                       const Expected& want,
@@ -227,6 +264,17 @@ std::optional<CaseReport> RunVariants(const Case& c,
     if (!difference.empty()) {
       return Differ(variants[i], absl::StrCat("compiled: ", difference));
     }
+    if (!variants[i].keeps_floats || want.special.empty()) continue;
+    got = SpecialInputs(program, c.input_seed);
+    if (CallWithFill(symbol, got, c.input_seed + i) != 0) {
+      return Differ(variants[i], "returns an error on special values");
+    }
+    const std::string special =
+        Difference(program, want.special, got, /*exact=*/false);
+    if (!special.empty()) {
+      return Differ(variants[i],
+                    absl::StrCat("compiled, on special values: ", special));
+    }
   }
   return std::nullopt;
 }
@@ -255,14 +303,27 @@ std::vector<Bytes> SmallInputs(const ir::PrimFunc& program, uint64_t seed) {
   return buffers;
 }
 
-absl::Status Interpret(const ir::PrimFunc& program, std::vector<Bytes>& buffers,
-                       int workspace_fill) {
-  std::vector<std::span<std::byte>> spans(buffers.begin(), buffers.end());
-  ir::InterpretOptions options;
-  options.max_steps = kMaxSteps;
-  if (workspace_fill >= 0) {
-    options.workspace_fill = static_cast<std::byte>(workspace_fill);
+std::vector<Bytes> SpecialInputs(const ir::PrimFunc& program, uint64_t seed) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double kSpecial[] = {kInfinity, -kInfinity,
+                                 std::numeric_limits<double>::quiet_NaN()};
+  std::vector<Bytes> buffers = SmallInputs(program, seed);
+  Rng rng(seed ^ 0x5eed);
+  for (size_t p = 0; p < buffers.size(); ++p) {
+    const ir::Buffer& param = program.params[p];
+    for (int64_t i = 0; i < param->num_elements(); ++i) {
+      if (!param->dtype.is_float() || !rng.Chance(0.1)) continue;
+      ir::WriteFloat(buffers[p].data(), i, param->dtype,
+                     kSpecial[rng.Below(std::size(kSpecial))]);
+    }
   }
+  return buffers;
+}
+
+absl::Status Interpret(const ir::PrimFunc& program, std::vector<Bytes>& buffers,
+                       ir::InterpretOptions options) {
+  std::vector<std::span<std::byte>> spans(buffers.begin(), buffers.end());
+  options.max_steps = kMaxSteps;
   return ir::Interpret(program, spans, options);
 }
 
@@ -333,22 +394,48 @@ CaseReport CheckCase(const Case& c) {
       !status.ok()) {
     return {Verdict::kRefused, "interpreter", status.ToString(), ""};
   }
-  // Small and large, positive and negative, as integers and as floats.
-  for (const int fill : {0x00, 0x01, 0x40, 0x4F, 0x80, 0xBF, 0xC4}) {
+  // A program is undefined if its results depend on the old contents of its
+  // workspace, or on the order of iterations that it declares concurrent. The
+  // fills are small and large, positive and negative, as integers and as
+  // floats, and have different remainders.
+  std::vector<ir::InterpretOptions> others(10);
+  size_t at = 0;
+  for (const int fill :
+       {0x00, 0x01, 0x02, 0x40, 0x4F, 0x53, 0x80, 0xBF, 0xC4}) {
+    others[at++].workspace_fill = static_cast<std::byte>(fill);
+  }
+  others[at].reverse_concurrent_loops = true;
+  for (const ir::InterpretOptions& options : others) {
     std::vector<Bytes> other = SmallInputs(*program, c.input_seed);
-    if (!Interpret(*program, other, fill).ok() ||
+    if (!Interpret(*program, other, options).ok() ||
         !Difference(*program, want.interpreted, other, c.exact).empty()) {
       return {Verdict::kUndefined, "", "", ""};
     }
   }
 
-  std::vector<Variant> variants{{"as-is", program, ""}};
+  if (!HasExtremumOfFloats(*program)) {
+    want.special = SpecialInputs(*program, c.input_seed);
+    if (!Interpret(*program, want.special).ok()) want.special.clear();
+    // Special values may reach what other values do not.
+    for (const ir::InterpretOptions& options : others) {
+      if (want.special.empty()) break;
+      std::vector<Bytes> other = SpecialInputs(*program, c.input_seed);
+      if (!Interpret(*program, other, options).ok() ||
+          !Difference(*program, want.special, other, c.exact).empty()) {
+        return {Verdict::kUndefined, "", "", ""};
+      }
+    }
+  }
+
+  std::vector<Variant> variants{{"as-is", program, "", /*keeps_floats=*/true}};
   const auto target = target::Parse("host,cores=2");
   if (!target.ok()) return Differ(as_is_name, target.status().ToString());
   const auto as_is = CompileAll(variants, *target);
-  const auto draft = driver::DraftSchedule(program, *target);
+  const auto draft = driver::DraftSchedule(driver::WithZeroTermsApart(program),
+                                           *target, ir::FloatRule::kAsWritten);
   if (!as_is.ok()) {
-    // Whoever refuses the program as it is refuses it however it is scheduled.
+    // If the compiler rejects the unscheduled program, it must reject every
+    // schedule of it.
     if (as_is.status().code() == absl::StatusCode::kInvalidArgument) {
       if (draft.ok()) {
         const Variant scheduled{"default", draft->module().functions[0], ""};
@@ -381,8 +468,9 @@ CaseReport CheckCase(const Case& c) {
     return Differ(reference,
                   absl::StrCat("the interpreter differs: ", difference));
   }
-  variants.push_back(
-      {"default", draft->module().functions[0], draft->trace().Print()});
+  variants.push_back({"default", draft->module().functions[0],
+                      draft->trace().Print(),
+                      /*keeps_floats=*/true});
   for (size_t i = 0; i < c.traces.size(); ++i) {
     if (auto report = Replay(program, c.traces[i], i, variants)) return *report;
   }

@@ -1,6 +1,6 @@
-// One program, every way it can be run, and whether they agree: interpreter,
-// oracle, compiled as written, compiled with the default schedule, and any
-// number of traces, each interpreted and compiled.
+// Runs one program in every possible way and compares the results: interpreter,
+// oracle, compiled without a schedule, compiled with the default schedule, and
+// any number of traces, each interpreted and compiled.
 #ifndef TILEFARM_TESTS_PROPERTY_DIFFERENTIAL_H_
 #define TILEFARM_TESTS_PROPERTY_DIFFERENTIAL_H_
 
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "compiler/ir/interpreter.h"
 #include "compiler/ir/stmt.h"
 #include "tests/support/host_oracle.h"
 
@@ -20,55 +21,64 @@ using Bytes = std::vector<std::byte>;
 // Contents for the parameters: integers of magnitude 3 or less in every dtype.
 std::vector<Bytes> SmallInputs(const ir::PrimFunc& program, uint64_t seed);
 
-// Runs the interpreter in place.
-absl::Status Interpret(const ir::PrimFunc& program, std::vector<Bytes>& buffers,
-                       int workspace_fill = -1);
+// The same, but some floats are infinite or NaN.
+std::vector<Bytes> SpecialInputs(const ir::PrimFunc& program, uint64_t seed);
 
-// Empty where `got` is what `want` says: integers bit for bit; floats equal
-// where `exact` and they are small enough to be, else within what the order of
-// a short sum and the dtype allow.
+// Runs the interpreter in place with these options and a bound of its steps.
+absl::Status Interpret(const ir::PrimFunc& program, std::vector<Bytes>& buffers,
+                       ir::InterpretOptions options = {});
+
+// Empty if `got` equals `want`: integers bit for bit; floats exactly if `exact`
+// is set and they are small enough, else within a tolerance for the order of a
+// short sum and the dtype.
 std::string Difference(const ir::PrimFunc& program,
                        const std::vector<Bytes>& want,
                        const std::vector<Bytes>& got, bool exact);
 
-// What every run of a program must compute.
+// The expected result of every run of a program.
 struct Expected {
   std::vector<Bytes> interpreted;
   testing::OracleResult oracle;
+  // On SpecialInputs, what is computed as written must equal in NaN and
+  // infinity. Empty where these depend on the order of a reduction, which is
+  // left open.
+  std::vector<Bytes> special;
 };
 
-// Empty where `got` agrees with the interpreter by Difference and with the
-// oracle within the bound of every element. `spread` is what the trace's
-// algorithms add to the bounds (testing::DifferenceFromOracle); where it is not
-// 0, the interpreter's floats are met by rounding alone, so `exact` is ignored.
+// Empty if `got` agrees with the interpreter by Difference, and with the oracle
+// within the bound of every element. `spread` is what the trace's algorithms
+// add to the bounds (testing::DifferenceFromOracle); if it is not 0, floats
+// agree with the interpreter only up to rounding, so `exact` is ignored.
 std::string DifferenceFromExpected(const ir::PrimFunc& program,
                                    const Expected& want,
                                    const std::vector<Bytes>& got, bool exact,
                                    double spread = 0);
 
-// A variant of a program that was compiled, or could not be.
+// A variant of a program, compiled or rejected by the compiler.
 struct Variant {
   std::string name;         // "as-is", "default", "trace 0"
   ir::PrimFuncPtr program;  // as scheduled
   std::string trace;
+  // As ir::FloatRule::kAsWritten.
+  bool keeps_floats = false;
 };
 
 enum class Verdict : uint8_t {
   kAgree,
-  kUndefined,  // the program reads what nothing wrote: nothing is said of it
-  kRefused,    // the compiler refuses the program, in every way alike
+  kUndefined,  // the program reads uninitialised memory: not judged
+  kRefused,    // the compiler rejects every variant of the program
   kDiffer,
 };
 
 struct CaseReport {
   Verdict verdict = Verdict::kAgree;
-  // Of kRefused and kDiffer: which variant, and what is wrong.
+  // For kRefused and kDiffer: the variant, and the reason.
   std::string variant;
   std::string what;
   std::string trace;
 };
 
-// A program and traces that were accepted on it.
+// A program and traces that were accepted for it.
 struct Case {
   std::string text;
   bool exact = true;
@@ -76,9 +86,9 @@ struct Case {
   uint64_t input_seed = 0;
 };
 
-// Replays the traces (one that is refused is skipped) and compares everything.
-// Prints what stands in `text` nowhere; never throws, but the compiler may end
-// the process: call it in a child.
+// Replays the traces (rejected ones are skipped) and compares all variants.
+// Prints nothing and does not throw, but the compiler may end the process, so
+// call it in a child process.
 CaseReport CheckCase(const Case& c);
 
 }  // namespace tilefarm::property

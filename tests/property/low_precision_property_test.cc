@@ -1,5 +1,5 @@
 // Random candidates of low-precision products and convolutions compute the same
-// as plain loops, bit for bit: integers, and floats that add up without
+// as plain loops, bit for bit: integers, and floats whose sums need no
 // rounding.
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ using space::NarrowMatmulText;
 constexpr uint64_t kSeed = 20261121;
 constexpr int kCandidates = 12;
 
-// Constants: parameters that are laid out ahead of time.
+// Constants: parameters that are packed ahead of time.
 constexpr char kWeights[] = "[1]";
 
 // A padded 3x3 convolution, and the sums narrowed to bytes.
@@ -57,7 +57,7 @@ def main(A: T.Buffer((1, $0, $0, $2), "uint8"), W: T.Buffer((3, 3, $2, $3), "int
       size, size + 2, cin, cout, constants);
 }
 
-// What pack and packed compute, one after the other, by the interpreter.
+// Interprets pack and packed, one after the other.
 absl::Status RunSplit(const ir::PrimFunc& scheduled, Buffers& buffers) {
   TF_ASSIGN_OR_RETURN(const auto split, lower::SplitPrepack(scheduled));
   Buffers packed(buffers.size());
@@ -77,7 +77,7 @@ absl::Status RunSplit(const ir::PrimFunc& scheduled, Buffers& buffers) {
   return ir::Interpret(*split.packed, views);
 }
 
-// Of the space for `space_of`, or for the target itself.
+// Candidates of the space for `space_of`, or for the target itself.
 void ExpectCandidatesAgree(const std::string& text, const std::string& target,
                            Rng& rng, const std::string& space_of = "") {
   const auto made = MakeCandidateCase(text, rng);
@@ -109,7 +109,7 @@ void ExpectCandidatesAgree(const std::string& text, const std::string& target,
 
 constexpr char kMatrixUnit[] = "x86-64:sapphirerapids,cores=1";
 
-// With this machine's instructions and with none for dot products.
+// This machine's instructions, and no instructions for dot products.
 constexpr const char* kTargets[] = {"host,cores=1", "host,cores=2",
                                     "x86-64:x86-64-v3,cores=1"};
 
@@ -134,8 +134,8 @@ TEST(LowPrecision, ProductsAgreeWithPlainLoops) {
   }
 }
 
-// Candidates for a matrix unit are right without one: the intrinsic's program
-// is. Machines with one run the instruction.
+// Candidates for a matrix unit are correct without one, since the intrinsic is
+// defined by a program. Machines with a matrix unit run the instruction.
 TEST(LowPrecision, TilesAgreeWithPlainLoops) {
   Rng rng(kSeed + 3);
   for (const char* run_on : {"x86-64:x86-64-v3,cores=1", "host,cores=1"}) {

@@ -1,5 +1,5 @@
-// What is packed ahead of time changes nothing: for random candidates of
-// workloads with constant parameters
+// Packing ahead of time changes no result: for random candidates of workloads
+// with constant parameters
 //   interpreter(program) = interpreter(scheduled) = interpreter(pack, packed)
 //                        = compiled SYMBOL = compiled SYMBOL_pack, _packed.
 #include <gtest/gtest.h>
@@ -15,6 +15,7 @@
 #include "compiler/space/design_space.h"
 #include "tests/codegen/kernel.h"
 #include "tests/space/space_test_programs.h"
+#include "tests/support/candidate_text.h"
 
 namespace tilefarm::property {
 namespace {
@@ -52,8 +53,8 @@ std::vector<Workload> Workloads() {
          return WithConstants(
              space::Build({data, weight, te::Conv2dNchw(data, weight)}), {1});
        }},
-      // Winograd's algorithm is among its candidates, tiles beyond the border
-      // too.
+      // Winograd's algorithm is among its candidates, also with tiles beyond
+      // the border.
       {"winograd",
        [] {
          const Tensor data = Input("data", {1, 9, 11, 16});
@@ -130,7 +131,7 @@ void CheckInterpreted(const ir::PrimFunc& scheduled, std::vector<Floats> in,
     if (param.pack == nullptr) continue;
     const ir::Buffer& buffer = split->packed->params[at];
     ASSERT_GE(param.bytes, buffer->num_elements() * 4);
-    // What is padding is never read.
+    // Padding must never be read.
     packed[at].assign(buffer->num_elements(), NAN);
     ASSERT_TRUE(Interpret(*param.pack, {&in[at], &packed[at]}).ok());
     args[at] = &packed[at];
@@ -199,7 +200,7 @@ TEST_P(PrepackPropertyTest, BothEntryPointsComputeTheProgram) {
     const std::string text = ir::Print(*scheduled);
     SCOPED_TRACE(testing::Message()
                  << workload.name << ", seed " << seed << ", candidate " << i
-                 << ": " << candidate->Key() << "\n"
+                 << ": " << space::CandidateText(*candidate) << "\n"
                  << text);
     packed += text.find(ir::kPrepack) != std::string::npos;
     std::vector<Floats> buffers = inputs;

@@ -1,12 +1,12 @@
-// Random programs with random traces, each run every way there is
-// (differential.h). Reports what differs, made small, with the seed:
+// Runs random programs with random traces in every possible way
+// (differential.h). Reports differences, reduced, with the seed:
 //
 //   program_fuzz --count 20000 --jobs 2
 //   program_fuzz --seed 4711 --count 1        one case again
 //   program_fuzz --program F.py [--trace T]   a given one
 //
 // Cases run in child processes, so that a crash of the compiler is a finding.
-// Exits with 1 where anything differs.
+// Exits with 1 if there is a difference.
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -54,9 +54,9 @@ struct Flags {
 };
 
 // One program in six is made of operators: only those reach primitives that
-// want a whole convolution or softmax.
+// need a whole convolution or softmax.
 constexpr double kOperatorShare = 1.0 / 6;
-// Of a case, and of one that is being made small.
+// Time limits of a case, and of reducing one.
 constexpr unsigned kCaseSeconds = 60;
 constexpr int kChunk = 16;
 
@@ -84,7 +84,7 @@ Case MakeCase(uint64_t seed, int traces, PrimitiveCounts* counts) {
 
 // --- Children ------------------------------------------------------------
 
-// What `work` writes to its stream, from a child; `crashed` tells how it ended.
+// Returns the output of `work`, run in a child; `crashed` says how it ended.
 std::string InChild(const std::function<void(std::ostream&)>& work,
                     unsigned seconds, std::string* crashed) {
   int fds[2];
@@ -123,13 +123,13 @@ std::string InChild(const std::function<void(std::ostream&)>& work,
   return text;
 }
 
-// A failure's kind: numbers and names of elements do not count.
+// The kind of a failure: without numbers and names of elements.
 std::string KindOf(const std::string& variant, const std::string& what) {
   const std::string head = what.substr(0, what.find(':'));
   return absl::StrCat(variant.substr(0, variant.find(' ')), "/", head);
 }
 
-// The finding as text, empty where there is none; kind first, one line.
+// The finding as text, empty if there is none; its first line is the kind.
 std::string FindingOf(const Case& c, Verdict* verdict) {
   std::string crashed;
   const std::string text = InChild(
@@ -163,7 +163,7 @@ void PrintCase(const Case& c) {
   std::cout << std::flush;
 }
 
-// Prints the finding where it is one.
+// Prints the finding if there is one.
 Verdict Report(const Flags& flags, uint64_t seed, const Case& c) {
   Verdict verdict;
   const std::string finding = FindingOf(c, &verdict);
@@ -187,7 +187,7 @@ Verdict Report(const Flags& flags, uint64_t seed, const Case& c) {
 
 struct Tally {
   int agree = 0, undefined = 0, refused = 0, differ = 0;
-  std::map<std::string, int> reasons;  // of refusals
+  std::map<std::string, int> reasons;  // of rejections
   PrimitiveCounts counts;
 
   void Count(Verdict verdict) {
@@ -208,7 +208,7 @@ struct Tally {
   }
 };
 
-// A chunk's cases, one line each, to `out`.
+// Writes the cases of a chunk to `out`, one line each.
 void RunChunk(const Flags& flags, uint64_t first, int count,
               std::ostream& out) {
   PrimitiveCounts counts;
@@ -281,7 +281,7 @@ void Take(const Flags& flags, Job& job, Tally& tally) {
       in >> seed >> verdict;
       std::string reason;
       std::getline(in, reason);
-      if (status != 0) continue;  // all of them are run again
+      if (status != 0) continue;  // all of them run again
       if (static_cast<Verdict>(verdict) == Verdict::kDiffer) {
         suspects.push_back(seed);
         continue;
@@ -297,7 +297,7 @@ void Take(const Flags& flags, Job& job, Tally& tally) {
       ++tally.differ;
       continue;
     }
-    // Making a case may be what crashes.
+    // Generating a case may crash, too.
     std::string crashed;
     InChild(
         [&](std::ostream&) {
@@ -371,7 +371,7 @@ int RunMany(const Flags& flags) {
     std::cout << "  " << name << ": " << tally.counts.accepted[name] << " of "
               << tried << " accepted\n";
   }
-  // A generator whose programs are refused, or drop out, tests little.
+  // A generator whose programs are rejected, or left out, tests little.
   const int checked = tally.agree + tally.differ;
   if (started >= 500 && 2 * checked < started) {
     std::cout << "fewer than half of the programs were checked\n";

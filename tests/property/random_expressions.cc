@@ -204,7 +204,7 @@ Value RandomExpressions::Leaf(const std::string& dtype) {
               static_cast<double>(v.high)};
     }
   }
-  // A cast of what there is.
+  // A cast of an existing element.
   if (!readable_.empty() && rng_.Chance(0.8)) {
     const TensorDecl& other = tensors_[readable_[rng_.Below(readable_.size())]];
     const bool safe = other.exact && other.magnitude < 100 &&

@@ -1,5 +1,5 @@
-// The parts that random programs are made of: tensors, index expressions that
-// stay within bounds, and values whose magnitude is known.
+// The parts of random programs: tensors, index expressions that stay within
+// bounds, and values of known magnitude.
 #ifndef TILEFARM_TESTS_PROPERTY_RANDOM_EXPRESSIONS_H_
 #define TILEFARM_TESTS_PROPERTY_RANDOM_EXPRESSIONS_H_
 
@@ -50,8 +50,8 @@ struct LoopDecl {
 };
 
 bool IsFloat(const std::string& dtype);
-// Beyond this, values are brought back before they are stored: float32 counts
-// to 2^24 without a gap, float16 to 2^11, bfloat16 to 2^8.
+// Values beyond this magnitude are reduced before they are stored: float32 has
+// all integers up to 2^24, float16 up to 2^11, bfloat16 up to 2^8.
 double ExactMagnitude(const std::string& dtype);
 
 // An axis of a block with a loop of its own.
@@ -60,8 +60,8 @@ struct Axis {
   bool reduces = false;
 };
 
-// A program that is being written, line by line. What expressions may use is
-// what stands in `tensors_`, `indices_` and `scalars_` at that time.
+// A program that is written line by line. Expressions may use the current
+// contents of `tensors_`, `indices_` and `scalars_`.
 class RandomExpressions {
  protected:
   explicit RandomExpressions(Rng& rng) : rng_(rng) {}
@@ -84,10 +84,10 @@ class RandomExpressions {
   Value Constant(const std::string& dtype);
   const TensorDecl* ReadableOf(const std::string& dtype);
   Value Leaf(const std::string& dtype);
-  // A bool that is the same in every order of computation.
+  // A bool that does not depend on the order of computation.
   std::string Condition();
   Value Expr(const std::string& dtype, int depth);
-  // Brings a value back into the range in which floats are exact.
+  // Reduces a value to the range in which floats are exact.
   Value Bounded(const Value& value, const TensorDecl& t);
   void Wrote(TensorDecl& t, const Value& value);
   TensorDecl& Target(bool to_output);
@@ -96,8 +96,8 @@ class RandomExpressions {
   void OpenLoop(int64_t extent, int64_t low);
   static std::string ElementOf(const TensorDecl& t,
                                const std::vector<std::string>& at);
-  // Loops and a block over the axes, whose variables it returns; the loops
-  // stand in any order where `shuffled`. CloseBlock ends it all.
+  // Opens loops and a block over the axes and returns the block's variables;
+  // with `shuffled`, the loops have a random order. CloseBlock closes them.
   std::vector<std::string> OpenBlock(const char* name,
                                      const std::vector<Axis>& axes,
                                      bool shuffled);
@@ -106,7 +106,7 @@ class RandomExpressions {
   Rng& rng_;
   std::vector<TensorDecl> tensors_;
   std::vector<int> readable_;          // tensors that reads may choose
-  std::vector<int> pending_readable_;  // written in the nest at hand
+  std::vector<int> pending_readable_;  // written in the current nest
   std::vector<LoopDecl> loops_;
   std::vector<IndexVar> indices_;
   std::vector<ScalarVar> scalars_;

@@ -15,7 +15,7 @@ struct ProductTypes {
   int64_t group;  // products that one instruction adds
 };
 
-// What dot products and matrix units multiply, and plain float32.
+// Operand types of dot products and matrix units, and plain float32.
 constexpr ProductTypes kProducts[] = {
     {"float32", "float32", "float32", 1},
     {"float32", "float32", "float32", 1},
@@ -92,8 +92,8 @@ void RandomMotifs::Motif() {
   }
 }
 
-// C[.., i, j] += A[.., i, k] * B[k, j], with B as it is, transposed, or in
-// groups of k as matrix units read it.
+// C[.., i, j] += A[.., i, k] * B[k, j], with B as given, transposed, or in the
+// groups of k that matrix units read.
 void RandomMotifs::Product() {
   const ProductTypes& types = kProducts[rng_.Below(std::size(kProducts))];
   const int64_t group = types.group;
@@ -146,7 +146,7 @@ void RandomMotifs::Product() {
   Written(c, static_cast<double>(9 * k), true);
 }
 
-// The largest of each row, the sum of exponentials relative to it, and their
+// The maximum of each row, the sum of exponentials relative to it, and their
 // quotient. The exponentials may have a block of their own.
 void RandomMotifs::Softmax() {
   const bool wide = rng_.Chance(0.25);
@@ -212,8 +212,8 @@ void RandomMotifs::Softmax() {
   Written(out, 1, false);
 }
 
-// A sum over a window of two dimensions and the channels; the border is read
-// as zeros, from a padded copy or under a guard.
+// A sum over a window of two dimensions and the channels; the border reads
+// zeros, from a padded copy or by a guard.
 void RandomMotifs::Convolution() {
   const bool channels_last = rng_.Chance(0.5);
   const int64_t window = rng_.Chance(0.85) ? 3 : 2;

@@ -1,7 +1,7 @@
-// Nests of the kinds that some primitives want: products of matrices whose
-// elements and extents fit tensor intrinsics, softmax, 3x3 convolutions, and
-// transposed convolutions. Their shapes, layouts, dtypes, order of loops and
-// terms are random, so that not every one fits.
+// Nests for primitives that need special forms: matrix products whose elements
+// and extents fit tensor intrinsics, softmax, 3x3 convolutions, and transposed
+// convolutions. Shapes, layouts, dtypes, order of loops and terms are random,
+// so not all of them fit.
 #ifndef TILEFARM_TESTS_PROPERTY_RANDOM_MOTIFS_H_
 #define TILEFARM_TESTS_PROPERTY_RANDOM_MOTIFS_H_
 
@@ -17,8 +17,8 @@ class RandomMotifs : protected RandomExpressions {
  protected:
   explicit RandomMotifs(Rng& rng) : RandomExpressions(rng) {}
 
-  // Writes one, with inputs and an output of its own; what it computes may be
-  // read from then on.
+  // Writes one nest, with its own inputs and output; later reads may use its
+  // results.
   void Motif();
 
  private:
@@ -33,9 +33,9 @@ class RandomMotifs : protected RandomExpressions {
   int Temporary(const std::string& dtype, std::vector<int64_t> shape);
   int NewTensor(const char* prefix, const std::string& dtype,
                 std::vector<int64_t> shape, bool parameter, bool input);
-  // All of the tensor is written, with values of that magnitude.
+  // Declares that all of the tensor is written, with values of this magnitude.
   void Written(int tensor, double magnitude, bool exact);
-  // init and update of the open block: `element` starts at `first`.
+  // Writes init and update of the open block: `element` starts at `first`.
   void Reduce(const std::string& element, const std::string& first,
               const std::string& update);
   std::string At(int tensor, const std::vector<std::string>& indices) const {

@@ -24,7 +24,7 @@ DataType RandomType(Rng& rng) {
   return kTypes[rng.Below(std::size(kTypes))];
 }
 
-// A cheap function of one value that keeps it in range.
+// A cheap function of one value that keeps its range small.
 Expr RandomUnary(Rng& rng, Expr x) {
   const DataType t = x->dtype;
   if (!t.is_float()) {
@@ -116,8 +116,8 @@ std::vector<Tensor> ConvProgram(Rng& rng) {
   return {data, weight, out};
 }
 
-// A transposed convolution of one dimension, as frameworks state it: most taps
-// meet no input.
+// A transposed convolution of one dimension, in the form of frameworks: most
+// taps meet no input.
 std::vector<Tensor> StridedProgram(Rng& rng) {
   const int64_t stride = rng.Between(2, 3);
   const int64_t taps = stride * rng.Between(1, 2);
@@ -189,7 +189,7 @@ std::vector<Tensor> ChainProgram(Rng& rng) {
         break;
       }
       case 2:
-        // The first parameter again, where the shapes still agree.
+        // Use the first parameter again if the shapes still agree.
         if (out.shape() == a.shape()) {
           out = te::Add(out, a, name + "_add");
           break;

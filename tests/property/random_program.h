@@ -8,8 +8,8 @@
 
 namespace tilefarm::property {
 
-// A legal program named "main"; its last parameter is the output. At most some
-// twenty thousand block executions, so that the interpreter keeps up.
+// A legal program named "main"; its last parameter is the output. It has at
+// most some twenty thousand block executions, so that interpreting it is fast.
 ir::PrimFuncPtr RandomProgram(Rng& rng);
 
 }  // namespace tilefarm::property

@@ -29,7 +29,7 @@ class Generator : private RandomMotifs {
     for (int i = 0; i < temporaries; ++i) {
       AddTensor(absl::StrCat("W", i), /*parameter=*/false, /*input=*/false);
     }
-    // Most temporaries get their elements before anything reads them.
+    // Most temporaries are fully written before they are read.
     std::vector<int> unfilled;
     for (size_t t = 0; t < tensors_.size(); ++t) {
       if (!tensors_[t].parameter && rng_.Chance(0.85)) {
@@ -38,8 +38,8 @@ class Generator : private RandomMotifs {
     }
     readable_ = ParameterIndices();
     const int nests = static_cast<int>(rng_.Between(1, 4));
-    // Half of the programs are mostly of the kind that operators are made of:
-    // primitives that move blocks refuse most of the others.
+    // Half of the programs mostly have regular nests, as operators do:
+    // primitives that move blocks reject most of the others.
     const double regular = rng_.Chance(0.5) ? 0.85 : 0.0;
     const int motif_at =
         rng_.Chance(0.3) ? static_cast<int>(rng_.Below(nests)) : -1;
@@ -55,7 +55,7 @@ class Generator : private RandomMotifs {
         Nest();
       }
     }
-    // Something must come out.
+    // The program must have an output.
     if (!wrote_output_ && rng_.Chance(regular)) {
       unfilled.clear();
       RegularNest(unfilled);
@@ -111,13 +111,13 @@ class Generator : private RandomMotifs {
       Store(t, Access(t, rng_.Chance(0.7)),
             Expr(t.dtype, static_cast<int>(rng_.Below(4))));
     }
-    // What a branch or a loop declared is gone after it.
+    // Declarations of a branch or a loop end with it.
     indices_.resize(indices);
     scalars_.resize(scalars);
   }
 
-  // init and update of a reduction into one element; the indices use spatial
-  // variables alone where `proper`.
+  // init and update of a reduction into one element; if `proper`, the indices
+  // use only spatial variables.
   void Reduction(bool to_output, const std::vector<IndexVar>& spatial,
                  int64_t terms) {
     const bool proper = rng_.Chance(0.85);
@@ -131,7 +131,7 @@ class Generator : private RandomMotifs {
     ReduceInto(t, at, init_at, read_at, proper ? spatial : all, terms);
   }
 
-  // `init_at` gets the first value; `at` becomes `read_at` and a term.
+  // `init_at` gets the first value; `at` gets `read_at` plus a term.
   void ReduceInto(TensorDecl& t, const std::string& at,
                   const std::string& init_at, const std::string& read_at,
                   const std::vector<IndexVar>& init_indices, int64_t terms) {
@@ -237,13 +237,13 @@ class Generator : private RandomMotifs {
         ++i;
       }
       if (where.empty() && high - low > 2 && rng_.Chance(0.08)) {
-        // A tail: the domain is smaller than what the loops reach.
+        // A tail: the domain is smaller than the range of the loops.
         high -= rng_.Between(1, (high - low) / 2);
         where = absl::StrCat(binding, " < ", high);
       }
       const bool reduce = wants_reduction && rng_.Chance(0.5);
       const std::string name = Fresh("v");
-      // Seldom the range begins before the binding does.
+      // Rarely, the range starts before the binding does.
       const std::string domain = rng_.Chance(low == 0 ? 0.95 : 0.1)
                                      ? absl::StrCat(high)
                                      : absl::StrCat("(", low, ", ", high, ")");
@@ -259,7 +259,7 @@ class Generator : private RandomMotifs {
       }
     }
     if (axes.empty() || (wants_reduction && !reduces)) {
-      // A variable over a constant.
+      // A variable bound to a constant.
       const std::string name = Fresh("v");
       axes.push_back(absl::StrCat(name, " = T.axis.",
                                   wants_reduction ? "reduce" : "spatial",
@@ -292,7 +292,7 @@ class Generator : private RandomMotifs {
     --depth_;
   }
 
-  // The first writer of a temporary: every element, one each.
+  // The first writer of a temporary: writes every element once.
   void FillNest(int tensor) {
     TensorDecl& t = tensors_[tensor];
     std::vector<Axis> axes;
@@ -303,8 +303,8 @@ class Generator : private RandomMotifs {
     CloseBlock();
   }
 
-  // A complete block or a reduction into every element of a temporary of
-  // `unfilled`, which is taken from there, or of an output.
+  // A complete block or a reduction into every element of an output, or of a
+  // temporary of `unfilled`, which is removed from there.
   void RegularNest(std::vector<int>& unfilled) {
     int target = -1;
     if (!unfilled.empty()) {
@@ -341,7 +341,7 @@ class Generator : private RandomMotifs {
         indices_.begin(),
         indices_.begin() + static_cast<std::ptrdiff_t>(t.shape.size()));
     const std::string element = ElementOf(t, at);
-    // A block of its own reads other buffers alone.
+    // A block of its own reads only other buffers.
     const std::vector<int> readable = readable_;
     std::erase(readable_, target);
     if (reduce > 0) {
@@ -363,7 +363,7 @@ class Generator : private RandomMotifs {
     pending_readable_.clear();
     const int count = static_cast<int>(rng_.Between(0, 4));
     int64_t iterations = 1;
-    // Extents that fit a tensor make plain accesses possible.
+    // Extents of a tensor make plain accesses possible.
     const TensorDecl& like = tensors_[rng_.Below(tensors_.size())];
     for (int i = 0; i < count; ++i) {
       int64_t extent =
@@ -373,7 +373,7 @@ class Generator : private RandomMotifs {
       if (iterations * extent > kMaxIterations) extent = 1;
       iterations *= extent;
       OpenLoop(extent, rng_.Chance(0.03) ? rng_.Between(1, 3) : 0);
-      // A block beside the loops that follow.
+      // A block next to the loops that follow.
       if (rng_.Chance(0.07)) Block(to_output);
     }
     const int blocks = rng_.Chance(0.75) ? 1 : 2;

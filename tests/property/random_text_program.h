@@ -15,15 +15,16 @@ namespace tilefarm::property {
 struct TextProgram {
   // One function "main" whose accesses are all in bounds. It may read elements
   // of intermediate buffers that nothing wrote: the caller must interpret it
-  // with two contents of the workspace and drop it where they differ.
+  // with two different contents of the workspace and drop it if the results
+  // differ.
   std::string text;
-  // Every float is a small integer (or a multiple of a half) in inputs that
-  // are small integers, so that sums are exact in any order.
+  // For inputs that are small integers, every float is a small integer (or a
+  // multiple of a half), so that sums are exact in any order.
   bool exact = true;
 };
 
-// Inputs are expected to be integers of magnitude 3 or less. The interpreter
-// needs at most some hundred thousand steps.
+// Inputs must be integers of magnitude 3 or less. The interpreter needs at most
+// some hundred thousand steps.
 TextProgram RandomTextProgram(Rng& rng);
 
 }  // namespace tilefarm::property

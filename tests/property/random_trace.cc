@@ -98,7 +98,7 @@ class Stepper {
     }
     if (primitive == "online_softmax") {
       const int64_t lanes = rng_.Between(1, 4);
-      // The exponentials first, where a block of their own makes them.
+      // The exponentials first, if a block of their own computes them.
       auto producers = s_.GetProducers(*block);
       if (!producers.ok()) return producers.status();
       for (const BlockRv producer : *producers) {
@@ -161,8 +161,8 @@ class Stepper {
   }
 
  private:
-  // A block that reads what `block` writes (or writes what it reads), as a
-  // rule: others are refused.
+  // Usually a block that reads what `block` writes (or the reverse), since
+  // primitives reject others.
   absl::StatusOr<BlockRv> Partner(BlockRv block, bool consumer,
                                   const std::vector<std::string>& names) {
     if (rng_.Chance(0.8)) {
@@ -187,7 +187,7 @@ class Stepper {
     return *names;
   }
 
-  // The loop whose variable the binding is.
+  // The loop whose variable is the binding.
   std::optional<LoopRv> LoopOf(const ir::IterVar& iter,
                                const std::vector<LoopRv>& loops) {
     for (const LoopRv loop : loops) {
@@ -197,8 +197,8 @@ class Stepper {
     return std::nullopt;
   }
 
-  // The block's last loops are split in tiles of an intrinsic's extents, these
-  // become its innermost loops, and the intrinsic takes their place.
+  // Splits the block's last loops into tiles of an intrinsic's extents, makes
+  // these the innermost loops, and replaces them by the intrinsic.
   absl::Status TensorizeTile(BlockRv block, const std::vector<LoopRv>& loops) {
     std::vector<std::string> names = IntrinsicNames();
     rng_.Shuffle(names);
@@ -228,7 +228,7 @@ class Stepper {
       if (const auto* inner = ir::As<ir::BlockNode>(stmt)) described = inner;
       return true;
     });
-    // From the last variable of each kind on, backwards.
+    // Go backwards from the last variable of each kind.
     std::vector<LoopRv> outer, inner, rest = loops;
     std::vector<ir::IterVar> ours = (*node)->iters;
     for (size_t i = described->iters.size(); i-- > 0;) {
@@ -342,7 +342,7 @@ class Stepper {
   Rng& rng_;
 };
 
-// Wanted by few blocks: all are tried.
+// Primitives that apply to few blocks: all are tried.
 const std::vector<std::string>& RarePrimitives() {
   static const auto& names = *new std::vector<std::string>{
       "tensorize",  "winograd",   "online_softmax",
@@ -350,7 +350,7 @@ const std::vector<std::string>& RarePrimitives() {
   return names;
 }
 
-// One attempt; what is accepted changes `schedule`.
+// One attempt; if it is accepted, `schedule` changes.
 bool Attempt(const std::string& primitive, Schedule& schedule, Rng& rng,
              PrimitiveCounts* counts) {
   std::vector<std::string> blocks = BlockNames(schedule);
@@ -423,7 +423,7 @@ schedule::Schedule RandomSchedule(const ir::PrimFuncPtr& program, int steps,
   module.functions.push_back(program);
   Schedule schedule(module, rng.Next());
   int accepted = 0;
-  // Most of the rare ones want a program as it was written.
+  // Most of the rare ones need an unscheduled program.
   if (rng.Chance(0.3)) {
     accepted += Attempt(Pick(RarePrimitives(), rng), schedule, rng, counts);
   }

@@ -1,5 +1,5 @@
-// Random legal schedules: primitives with random arguments, kept where the
-// schedule accepts them.
+// Random legal schedules: primitives with random arguments, of which those that
+// the schedule accepts are kept.
 #ifndef TILEFARM_TESTS_PROPERTY_RANDOM_TRACE_H_
 #define TILEFARM_TESTS_PROPERTY_RANDOM_TRACE_H_
 

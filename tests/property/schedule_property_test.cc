@@ -62,8 +62,8 @@ absl::Status Interpret(const ir::PrimFunc& program,
   return ir::Interpret(program, spans);
 }
 
-// Empty where they agree: integers bit for bit, floats within what another
-// order of a short sum may differ by.
+// Empty if they agree: integers bit for bit, floats within the difference that
+// another order of a short sum may cause.
 std::string Difference(const ir::PrimFunc& program,
                        const std::vector<Bytes>& want,
                        const std::vector<Bytes>& got) {
@@ -110,7 +110,7 @@ struct Case {
   }
 };
 
-// One pair up to the interpreter's verdict.
+// Makes one pair and compares it in the interpreter.
 std::optional<Case> MakeCase(uint64_t seed, PrimitiveCounts* counts) {
   Rng rng(seed);
   Case c;
@@ -135,7 +135,7 @@ std::optional<Case> MakeCase(uint64_t seed, PrimitiveCounts* counts) {
   const std::string difference = Difference(*c.program, c.want, got);
   EXPECT_EQ(difference, "") << "scheduled program\n" << c.Describe();
 
-  // The trace alone makes the same program, byte for byte.
+  // The trace by itself gives the same program, byte for byte.
   auto trace = schedule::Trace::Parse(c.trace);
   EXPECT_TRUE(trace.ok()) << trace.status() << "\n" << c.trace;
   if (trace.ok()) {
@@ -235,7 +235,7 @@ TEST(SchedulePropertyTest, LegalTracesKeepWhatProgramsCompute) {
     for (int i = 0; i < kBatch && done < pairs; ++i, ++done) {
       std::optional<Case> c = MakeCase(kFirstSeed + done, &counts);
       if (HasFailure()) return;
-      // Thread bindings are for GPUs: the interpreter alone runs those.
+      // Thread bindings are for GPUs: only the interpreter runs those.
       if (c && c->trace.find("sch.bind(") == std::string::npos) {
         batch.push_back(*std::move(c));
       }
@@ -247,7 +247,7 @@ TEST(SchedulePropertyTest, LegalTracesKeepWhatProgramsCompute) {
   for (const auto& [name, tried] : counts.tried) {
     std::cout << "  " << name << ": " << counts.accepted[name] << " of "
               << tried << " accepted\n";
-    // No random loops match an intrinsic; tensorize_test has those that do.
+    // Random loops do not match an intrinsic; tensorize_test has matching ones.
     if (name == "tensorize") continue;
     EXPECT_GT(counts.accepted[name], 0)
         << name << " was never legal: the test does not reach it";

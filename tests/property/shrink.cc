@@ -19,7 +19,7 @@ size_t IndentOf(const std::string& line) {
   return first == std::string::npos ? line.size() : first;
 }
 
-// One past the last line that lies below line `i`.
+// The end of the lines that are nested below line `i`.
 size_t EndOfSuite(const Lines& lines, size_t i) {
   size_t end = i + 1;
   while (end < lines.size() && !lines[end].empty() &&
@@ -29,7 +29,7 @@ size_t EndOfSuite(const Lines& lines, size_t i) {
   return end;
 }
 
-// Without line `i` and what lies below it.
+// Removes line `i` and the lines nested below it.
 Lines WithoutSuite(const Lines& lines, size_t i) {
   Lines result(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(i));
   result.insert(
@@ -39,7 +39,7 @@ Lines WithoutSuite(const Lines& lines, size_t i) {
   return result;
 }
 
-// Without line `i`; what lay below it moves up by one level.
+// Removes line `i` and moves the lines nested below it up by one level.
 Lines Unwrapped(const Lines& lines, size_t i) {
   Lines result = lines;
   const size_t end = EndOfSuite(lines, i);

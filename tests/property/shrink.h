@@ -1,5 +1,5 @@
-// Makes a failing case small: lines of the program and of its traces go as long
-// as the same kind of failure stays.
+// Reduces a failing case: removes lines of the program and of its traces as
+// long as the kind of failure stays the same.
 #ifndef TILEFARM_TESTS_PROPERTY_SHRINK_H_
 #define TILEFARM_TESTS_PROPERTY_SHRINK_H_
 
@@ -9,7 +9,7 @@
 
 namespace tilefarm::property {
 
-// Whether a smaller case still fails as the first one did.
+// Whether a smaller case fails in the same way as the first one.
 using StillFails = std::function<bool(const Case&)>;
 
 // Tries at most `max_tries` smaller cases.

@@ -29,7 +29,7 @@ class BlockFactsTest : public testing::Test {
     return {Block(name), state_.LoopsAbove(Block(name).get())};
   }
 
-  ScheduleState state_{ModuleOf(kChain), 0};
+  ScheduleState state_{ModuleOf(kChain), 0, ir::FloatRule::kMayDiffer};
 };
 
 TEST_F(BlockFactsTest, AnAnswerHoldsForTheSamePlaces) {
@@ -75,7 +75,8 @@ TEST_F(BlockFactsTest, ForgetsBeforeItGrowsWithoutBound) {
   EXPECT_TRUE(forgot);
 }
 
-// The consumer's node stays while its producer's loop ends early, and back.
+// The consumer's node does not change while its producer's loop is shortened
+// and restored.
 TEST_F(BlockFactsTest, WhatChangesElsewhereChangesTheAnswer) {
   for (int round = 0; round < 3; ++round) {
     EXPECT_TRUE(IsRegionCovered(state_, Block("C").get()));
@@ -84,7 +85,7 @@ TEST_F(BlockFactsTest, WhatChangesElsewhereChangesTheAnswer) {
     state_.Replace(whole.get(), WithExtent(*whole, 29));
     EXPECT_EQ(Block("C"), consumer);
     EXPECT_FALSE(IsRegionCovered(state_, consumer.get()));
-    // Twice: found out, then remembered.
+    // The second call uses the cache.
     EXPECT_FALSE(IsRegionCovered(state_, consumer.get()));
     const ir::ForPtr part = state_.LoopsAbove(Block("B").get())[0];
     state_.Replace(part.get(), WithExtent(*part, 30));
@@ -100,7 +101,7 @@ def main(A: T.Buffer((30,), "float32")):
             v = T.axis.spatial(30, i * 6 + j)
             A[v] = T.float32(1)
 )"),
-                      0);
+                      0, ir::FloatRule::kMayDiffer);
   const ir::BlockPtr block =
       state.BlocksOf(state.module().functions[0].get()).back();
   for (const bool affine : {true, false, true, false}) {

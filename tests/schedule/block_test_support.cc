@@ -23,8 +23,8 @@ constexpr uint64_t kSeed = 20261121;
 
 using Arrays = std::vector<std::vector<std::byte>>;
 
-// Small integers are exact in every dtype and make sums of floats exact too,
-// so that results can be compared bit by bit.
+// Small integers are exact in every dtype, and so are float sums of them, so
+// that results can be compared bit by bit.
 Arrays RandomArrays(const ir::PrimFunc& function) {
   Rng rng(kSeed);
   Arrays arrays;

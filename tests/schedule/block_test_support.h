@@ -1,6 +1,6 @@
-// What tests of block primitives share: a program, a schedule written as a
-// trace, and the three things to say about the result: the program that it
-// must be, that it computes the same, and why it is refused.
+// Shared by tests of block primitives: programs, schedules written as traces,
+// and three checks of the result: the resulting program, equal results, and the
+// reason of a refusal.
 #ifndef TILEFARM_TESTS_SCHEDULE_BLOCK_TEST_SUPPORT_H_
 #define TILEFARM_TESTS_SCHEDULE_BLOCK_TEST_SUPPORT_H_
 
@@ -24,16 +24,16 @@ ir::IRModule ParseProgram(const std::string& text);
 absl::StatusOr<schedule::Schedule> Apply(const ir::IRModule& module,
                                          std::string_view trace);
 
-// The result of the trace is `expected` (up to names) and computes what the
-// program computes, on seeded inputs, in the reference interpreter.
+// Checks that the result of the trace is `expected` (up to names) and computes
+// the same as the program, on seeded inputs, in the reference interpreter.
 void ExpectBecomes(const std::string& program, std::string_view trace,
                    const std::string& expected);
 
-// Computes the same; the text does not matter.
+// Only checks that it computes the same.
 void ExpectSameResults(const std::string& program, std::string_view trace);
 
-// The last primitive of the trace is refused with this code, and the message
-// contains each of `parts`.
+// Checks that the last primitive of the trace fails with this code and that the
+// message contains each of `parts`.
 void ExpectRefused(const std::string& program, std::string_view trace,
                    absl::StatusCode code,
                    const std::vector<std::string>& parts);

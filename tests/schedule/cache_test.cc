@@ -1,4 +1,4 @@
-// cache_read, cache_write, reindex: rewrites and refusals.
+// cache_read, cache_write, reindex: rewrites and rejections.
 #include <gtest/gtest.h>
 
 #include "tests/schedule/block_test_support.h"
@@ -243,7 +243,7 @@ b1 = sch.reindex(b0, ("read", 0))
                 kIllegal, {"reindex", "block C", "different indices"});
 }
 
-// The copy would run where the block's own guard keeps it from reading.
+// The copy would also run where the guard of the block prevents the read.
 TEST(Reindex, RefusesGuardedAccesses) {
   ExpectRefused(Program("A: T.Buffer((8,), \"float32\"), "
                         "C: T.Buffer((8,), \"float32\")",

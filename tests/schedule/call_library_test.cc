@@ -1,4 +1,4 @@
-// call_library: what is marked, and refusals.
+// call_library: marks and rejections.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ constexpr char kParams[] =
     "A: T.Buffer((8, 4), \"float32\"), B: T.Buffer((4, 16), \"float32\"), "
     "C: T.Buffer((8, 16), \"float32\")";
 
-// `attribute` stands before the computation.
+// `attribute` precedes the computation.
 std::string Matmul(const std::string& attribute = "") {
   return Program(kParams, absl::StrCat(R"(for i, j, k in T.grid(8, 16, 4):
     with T.block("C"):

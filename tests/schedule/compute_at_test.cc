@@ -1,4 +1,4 @@
-// compute_at and reverse_compute_at: rewrites and refusals.
+// compute_at and reverse_compute_at: rewrites and rejections.
 #include <gtest/gtest.h>
 
 #include "tests/schedule/block_test_support.h"
@@ -183,7 +183,7 @@ sch.compute_at(b0, l2)
                 kIllegal, {"compute_at", "already below the loop"});
 }
 
-// The consumer overwrites what the producer reads: later is too late.
+// The consumer overwrites the producer's input, so the producer cannot move.
 TEST(ComputeAt, RefusesToReadWhatIsOverwrittenBefore) {
   const std::string program =
       Program("A: T.Buffer((8,), \"float32\"), C: T.Buffer((8,), \"float32\")",
@@ -208,7 +208,7 @@ sch.compute_at(b0, l2)
                 kIllegal, {"compute_at", "block B", "overwrites"});
 }
 
-// X has another value in each iteration of i.
+// The value of X changes in each iteration of i.
 TEST(ComputeAt, RefusesToLeaveALoopWithItsProducer) {
   ExpectRefused(Program("A: T.Buffer((4, 8), \"float32\"), "
                         "C: T.Buffer((4, 8), \"float32\")",
@@ -276,7 +276,7 @@ for i_0, j_0 in T.grid(4, 2):
             D[vi, vj] = T.max(C[vi, vj], T.float32(0)))"));
 }
 
-// A row sum of tiles: the reduction goes on from tile to tile.
+// A row sum of tiles: the reduction continues from tile to tile.
 TEST(ReverseComputeAt, ContinuesAReductionInOrder) {
   const std::string program = Program(
       "A: T.Buffer((8, 16), \"float32\"), C: T.Buffer((8,), \"float32\")",
@@ -336,7 +336,7 @@ sch.reverse_compute_at(b1, l2)
                 kIllegal, {"reverse_compute_at", "block C", "inverted"});
 }
 
-// A consumer that reads B[i // 2]: twice below the loop, each instance once.
+// The consumer reads B[i // 2], so each loop iteration has two instances.
 TEST(ReverseComputeAt, InvertsAFloorDivision) {
   ExpectSameResults(
       Program("A: T.Buffer((8,), \"float32\"), C: T.Buffer((16,), \"float32\")",
@@ -356,7 +356,8 @@ sch.reverse_compute_at(b1, l2)
 )");
 }
 
-// The producer writes less than the consumer reads: the rest would not run.
+// The producer writes less than the consumer reads: other instances would not
+// run.
 TEST(ReverseComputeAt, RefusesWhereInstancesWouldBeLost) {
   ExpectRefused(
       Program(
@@ -378,8 +379,7 @@ sch.reverse_compute_at(b1, l2)
       kIllegal, {"reverse_compute_at"});
 }
 
-// Without producers of its own nothing holds the block back from running after
-// those that read it.
+// The block has no producers, so only its readers limit how late it can run.
 TEST(ReverseComputeAt, RefusesToPassConsumers) {
   const std::string two = Program(
       "A: T.Buffer((8,), \"float32\"), D: T.Buffer((8,), \"float32\"), "

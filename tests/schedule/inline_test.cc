@@ -1,4 +1,4 @@
-// compute_inline and reverse_compute_inline: rewrites and refusals.
+// compute_inline and reverse_compute_inline: rewrites and rejections.
 #include <gtest/gtest.h>
 
 #include "tests/schedule/block_test_support.h"
@@ -101,7 +101,7 @@ for i, j in T.grid(32, 32):
         vi, vj = T.axis.remap("SS", [i, j])
         C[vi, vj] = B[vi, vj])"),
                 kInlineB, kIllegal, {"compute_inline", "block A overwrites"});
-  // X has another value in each iteration of i.
+  // The value of X changes in each iteration of i.
   ExpectRefused(Square(R"(X = T.alloc_buffer((32,), "float32")
 B = T.alloc_buffer((32, 32), "float32")
 for i in range(32):
@@ -120,8 +120,8 @@ for i, j in T.grid(32, 32):
                 kInlineB, kIllegal, {"compute_inline"});
 }
 
-// Each iteration of the parallel loop has a copy of all of P; once D reads P
-// itself there is one for all of them, which all of them write.
+// Each iteration of the parallel loop has its own copy of P. If D reads P
+// itself, there is only one P, which all iterations write.
 TEST(ComputeInline, RefusesToTakeAReaderOutOfAParallelLoop) {
   const std::string program =
       Program("A: T.Buffer((4,), \"float32\"), D: T.Buffer((4,), \"float32\")",

@@ -56,7 +56,7 @@ sch.storage_align(b0, 0, axis=-2, factor=32, offset=8)
   ASSERT_EQ(root->allocs.size(), 1u);
   EXPECT_EQ(root->allocs[0]->dim_align,
             (std::vector<std::vector<int64_t>>{{0, 32, 8}}));
-  // The text says it all.
+  // The text contains all of it.
   const auto again = ir::ParseModule(text);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->functions[0]->root()->allocs[0]->dim_align,

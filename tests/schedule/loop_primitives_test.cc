@@ -1,4 +1,4 @@
-// The rewrite of each loop primitive, and what each refuses.
+// The rewrite of each loop primitive, and its rejections.
 #include "tests/schedule/schedule_testing.h"
 
 namespace tilefarm::schedule {
@@ -147,7 +147,7 @@ TEST_F(LoopPrimitivesTest, ReorderRefuses) {
   const auto other = *schedule_->GetLoops(*schedule_->GetBlock("C"));
   ExpectIllegal(schedule_->Reorder({loops_[0], other[0]}),
                 "in no chain with loop");
-  // A running sum: iterations in order.
+  // A running sum depends on the order of iterations.
   schedule_.emplace(ModuleOf(R"(
 @T.prim_func
 def main(A: T.Buffer((9, 9), "float32")):
@@ -176,8 +176,8 @@ def main(A: T.Buffer((4, 4), "float32"), C: T.Buffer((4,), "float32")):
 )"));
   const auto loops = *schedule_->GetLoops(*schedule_->GetBlock("C"));
   ExpectIllegal(schedule_->Reorder({loops[2], loops[1]}),
-                "reorder: loop k (block C): block C repeats its instances: "
-                "loop t must stay on its side of this one");
+                "reorder: loop k (block C): with loop t: block C repeats its "
+                "instances: these loops must keep their order");
   EXPECT_TRUE(schedule_->Reorder({loops[1], loops[0]}).ok());
 }
 

@@ -1,5 +1,5 @@
-// online_softmax: what it makes, that it computes the same but for rounding,
-// refusals.
+// online_softmax: the resulting blocks, equal results up to rounding,
+// rejections.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -74,7 +74,7 @@ std::string Trace(int chunk, int lanes, const std::string& before = "") {
                       chunk, ", lanes=", lanes, ")\n");
 }
 
-// All float32 parameters of the function after it ran on `first` and zeros.
+// All float32 parameters of the function after a run on `first` and zeros.
 std::vector<std::vector<float>> Run(const ir::PrimFunc& function,
                                     const std::vector<float>& first) {
   std::vector<std::vector<float>> arrays;
@@ -91,8 +91,8 @@ std::vector<std::vector<float>> Run(const ir::PrimFunc& function,
   return arrays;
 }
 
-// Both within the rounding of a sum of `terms` terms of each other; where one
-// is infinite or not a number, so is the other.
+// Expects that both results differ at most by the rounding of a sum of `terms`
+// terms, and that infinite values and NaN are at the same positions.
 void ExpectSameButForRounding(const std::string& program,
                               const std::string& trace,
                               const std::vector<float>& first, int terms) {
@@ -197,13 +197,14 @@ TEST(OnlineSoftmax, WhatIsBeyondTheRangeIsNotRead) {
                         "T.float32(-3.4028235e+38))"));
 }
 
-// Masks: parts of a row, whole chunks and a whole row of -inf; infinity and
-// not-a-number spread as before.
+// Masks: parts of a row, whole chunks and a whole row are -inf; infinity and
+// NaN propagate as before.
 TEST(OnlineSoftmax, InfiniteExponents) {
   const Sum sum;
   std::vector<float> numbers = Numbers(72, 3);
   for (size_t i = 0; i < 24; ++i) {
-    if (i < 8 || i % 3 == 0) numbers[i] = -kInfinity;  // two whole lanes too
+    if (i < 8 || i % 3 == 0)
+      numbers[i] = -kInfinity;  // includes two whole lanes
     numbers[24 + i] = -kInfinity;
   }
   ExpectSameButForRounding(sum.Text(), Trace(8, 4), numbers, sum.terms);
@@ -212,8 +213,8 @@ TEST(OnlineSoftmax, InfiniteExponents) {
   ExpectSameButForRounding(sum.Text(), Trace(8, 4), numbers, sum.terms);
 }
 
-// The exponentials as a block of their own, read twice; kept dimensions, and
-// two that tell rows apart.
+// The exponentials are a block of their own, read twice; reduced dimensions are
+// kept, and two dimensions distinguish rows.
 TEST(OnlineSoftmax, WorksOnInlinedSoftmax) {
   const std::string program = Program(
       "A: T.Buffer((2, 3, 20), \"float32\"), B: T.Buffer((2, 3, 20), "
@@ -269,7 +270,7 @@ TEST(OnlineSoftmax, RefusesOtherSums) {
                 {"no sum of exp(x - largest)"});
   sum.term = "T.exp(A[vi, vk] - A[vi, 0])";
   ExpectRefused(sum.Text(), Trace(8, 4), kIllegal, {"no one block makes A"});
-  // Relative to the largest of others, of another row.
+  // Relative to the maximum of other values, or of another row.
   sum.term = "T.exp(A[vi, vk] * T.float32(2) - M[vi])";
   ExpectRefused(sum.Text(), Trace(8, 4), kIllegal,
                 {"block M", "no maximum of the exponents of S"});

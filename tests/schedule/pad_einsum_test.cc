@@ -1,4 +1,4 @@
-// pad_einsum: rewrites and refusals.
+// pad_einsum: rewrites and rejections.
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
@@ -74,7 +74,7 @@ for ax0, ax1 in T.grid(5, 9):
         v0, v1 = T.axis.remap("SS", [ax0, ax1])
         C[v0, v1] = C_pad[v0, v1])");
   ExpectBecomes(Sum("A[vi, vk] * B[vk, vj]"), Pad("[5, 4, 3]"), expected);
-  // Nothing grows.
+  // No extent is enlarged.
   ExpectBecomes(Sum("A[vi, vk] * B[vk, vj]"), Pad("[5, 9, 6]"),
                 Sum("A[vi, vk] * B[vk, vj]"));
 }
@@ -90,7 +90,7 @@ sch.compute_at(b1, l5, preserve_unit_loops=True)
 b2 = sch.get_block("C_pad")
 sch.reverse_compute_at(b2, l3, preserve_unit_loops=True)
 )");
-  // Only the variables that grow must be plain indices.
+  // Only enlarged variables must be plain indices.
   ExpectSameResults(Sum("A[(vi + vj) % 5, vk] * B[vk, vj]"), Pad("[1, 1, 4]"));
 }
 
@@ -98,7 +98,7 @@ TEST(PadEinsum, RefusesTermsThatAreNotZeroInThePadding) {
   const char* kAdded = "(A[vi, vk] + B[vk, vj])";
   ExpectRefused(Sum(kAdded), Pad("[1, 1, 4]"), kIllegal,
                 {"pad_einsum", "block C", "not zero where variable vk grows"});
-  // Such a term may grow where it is not summed over.
+  // Such a term may be enlarged in a dimension that is not summed over.
   ExpectSameResults(Sum(kAdded), Pad("[1, 4, 1]"));
   ExpectRefused(Sum("A[vi, vk] * B[0, vj]"), Pad("[1, 1, 4]"), kIllegal,
                 {"pad_einsum", "B[0, vj] is not zero"});
@@ -111,8 +111,8 @@ TEST(PadEinsum, RefusesVariablesThatAreNoWholeDimension) {
                 {"pad_einsum", "not a whole dimension of A"});
 }
 
-// A dimension of one element may be written as 0: rows beyond the first would
-// end in it, too.
+// The index of a dimension of extent 1 may be 0: padded rows would be summed
+// into it.
 TEST(PadEinsum, RefusesVariablesThatAreNoIndexOfTheResult) {
   const std::string program = Program(
       "A: T.Buffer((1, 6), \"float32\"), B: T.Buffer((6, 9), \"float32\"), "

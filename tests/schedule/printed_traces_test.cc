@@ -1,5 +1,5 @@
-// Every trace that TVM printed, applied to its program: the module is the one
-// TVM made and computes the recorded result.
+// Every trace of the printed TVM set, applied to its program: the module equals
+// TVM's and computes the recorded result.
 #include <cmath>
 #include <cstring>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// decompose_reduction and rfactor: rewrites and refusals.
+// decompose_reduction and rfactor: rewrites and rejections.
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
@@ -76,7 +76,7 @@ b5 = sch.decompose_reduction(b0, l1)
                 kIllegal, {"decompose_reduction", "loop i", "loop k"});
 }
 
-// An outer reduce loop of one iteration repeats nothing.
+// A reduce loop of one iteration outside does not repeat the reduction.
 TEST(DecomposeReduction, PassesLoopsOfOneIteration) {
   ExpectSameResults(RowSum(), R"(b0 = sch.get_block("C")
 l1, l2 = sch.get_loops(b0)
@@ -93,7 +93,7 @@ b5 = sch.decompose_reduction(b0, l1)
                 kIllegal, {"decompose_reduction", "block B", "initialisation"});
 }
 
-// Computed again for each j: the init must run as often.
+// The reduction repeats for each j, so the init must run as often.
 TEST(DecomposeReduction, RefusesLoopsThatRepeatTheReduction) {
   const std::string program = Program(
       "A: T.Buffer((8, 12), \"float32\"), D: T.Buffer((8, 4), \"float32\")",
@@ -215,7 +215,7 @@ b5 = sch.rfactor(l3, factor_axis=0)
                 kIllegal, {"rfactor", "other blocks"});
 }
 
-// 9 * 5 covers 40 and the last iteration nothing: no partial result there.
+// 9 * 5 exceeds 40: the last iteration has no element and no partial result.
 TEST(Rfactor, RefusesIterationsWithoutAnyElement) {
   ExpectRefused(Program("A: T.Buffer((8, 36), \"float32\"), "
                         "C: T.Buffer((8,), \"float32\")",

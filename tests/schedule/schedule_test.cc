@@ -46,7 +46,7 @@ def main(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
   if (!found.ok()) {
     ExpectInvalid(found.status(), "2 blocks of main are named \"X\"");
   } else {
-    // The parser numbered them.
+    // The parser numbers repeated names.
     EXPECT_TRUE(schedule.GetBlock("X_1").ok());
   }
 }
@@ -196,7 +196,7 @@ TEST(ReplayTest, DrawsAbsentDecisionsFromTheSeed) {
   EXPECT_NE(a->trace().Decisions()[0], ir::Attr());
 }
 
-// Copies of one beginning go on apart from each other.
+// Copies of the same beginning continue independently.
 TEST(ReplayTest, GoesOnFromACopyOfItsBeginning) {
   const auto trace = [](int inner) {
     return *Trace::Parse(absl::StrCat(

@@ -1,4 +1,4 @@
-// Programs as text for the tests of primitives, and matchers on what comes out.
+// Programs as text for the tests of primitives, and matchers for results.
 #ifndef TILEFARM_TESTS_SCHEDULE_SCHEDULE_TESTING_H_
 #define TILEFARM_TESTS_SCHEDULE_SCHEDULE_TESTING_H_
 
@@ -16,7 +16,7 @@
 
 namespace tilefarm::schedule {
 
-// Aborts with the parser's message where the text is no program.
+// Aborts with the parser's message if the text is not a program.
 inline ir::IRModule ModuleOf(const std::string& text) {
   auto module = ir::ParseModule(text);
   if (!module.ok()) {
@@ -53,8 +53,8 @@ def main(A: T.Buffer((30,), "float32"), C: T.Buffer((30,), "float32")):
             C[v] = B[v] * T.float32(2)
 )";
 
-// The lines from the first loop to the last line of the first block's
-// bindings and predicate: what loop primitives change.
+// The lines from the first loop to the last binding or predicate of the first
+// block: the part that loop primitives change.
 inline std::string Nest(const Schedule& schedule) {
   const std::string text = ir::Print(*schedule.module().functions[0]);
   std::string out;

@@ -1,4 +1,4 @@
-// skip_zeros: rewrites and refusals.
+// skip_zeros: rewrites and rejections.
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
@@ -43,14 +43,14 @@ TEST(SkipZeros, KeepsTheTermsOfOneRemainder) {
 }
 
 TEST(SkipZeros, OtherOffsetsAndStrides) {
-  // A guard shifted by one: the other remainder.
+  // A guard shifted by one selects the other remainder.
   ExpectSameResults(Sum("T.if_then_else((vh + vr + 1) % 2 == 0, "
                         "A[(vh + vr + 1) // 2], T.float32(0)) * W[vr]"),
                     kTrace);
   ExpectSameResults(Sum("W[vr] * T.if_then_else((vh - vr) % 2 == 1, "
                         "A[vh], T.float32(0))"),
                     kTrace);
-  // No product: nothing but the guard.
+  // Only the guard, without a product.
   ExpectSameResults(
       Sum("T.if_then_else((vh + vr) % 4 == 3, A[vr], T.float32(0))"), kTrace);
 }
@@ -81,10 +81,10 @@ TEST(SkipZeros, TwoDimensions) {
 }
 
 TEST(SkipZeros, RefusesOtherTerms) {
-  // The guarded side is not zero.
+  // The guarded operand is not zero.
   ExpectRefused(Sum("T.if_then_else((vh + vr) % 2 == 0, A[vh], T.float32(1))"),
                 kTrace, kIllegal, {"skip_zeros", "block C", "no sum"});
-  // A zero that is added to, not multiplied.
+  // The zero is a summand, not a factor.
   ExpectRefused(
       Sum("(T.if_then_else((vh + vr) % 2 == 0, A[vh], T.float32(0)) + W[vr])"),
       kTrace, kIllegal, {"skip_zeros", "no sum of products"});
@@ -103,7 +103,7 @@ TEST(SkipZeros, RefusesOtherConditions) {
   refuse("vr % 2 == 0");             // no spatial variable
   refuse("(vh + vr) % 3 == 0");      // does not divide the extents
   refuse("(vh + 2 * vr) % 4 == 0");  // none or two remainders fit
-  refuse("(vh + vr) % 4 == 0");      // remainders do not follow each other
+  refuse("(vh + vr) % 4 == 0");      // not linear in the remainder
 }
 
 TEST(SkipZeros, RefusesLoopsThatAreNotItsOwn) {

@@ -1,4 +1,4 @@
-// winograd: what it makes, that it computes the same, refusals.
+// winograd: the resulting blocks, equal results, rejections.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -74,11 +74,11 @@ TEST(Winograd, TransformsMultipliesAndTransformsBack) {
         "T.Select(vx == 0, T.float32(-1.0), T.Select(vx == 1, T.float32(0.5), "
         "T.Select(vx == 2, T.float32(0.5), T.float32(0.0)))) * "
         "W[0, 0, vk, vc]",
-        // Tiles of 4 x 4 of the data, every second element.
+        // Data tiles of 4 x 4 that start at every second element.
         "for x, y, n, th, tw, k in T.grid(4, 4, 2, 2, 2, 2):",
         "C_tile[vx, vy, vn, vth, vtw, vk] = A[vn, vth * 2 + vx, vtw * 2 + vy, "
         "vk]",
-        // Additions alone.
+        // Only additions.
         "T.Select(vx == 0, C_tile[2, vy, vn, vth, vtw, vk] - C_tile[0, vy, vn, "
         "vth, vtw, vk], T.Select(vx == 1, C_tile[2, vy, vn, vth, vtw, vk] + "
         "C_tile[1, vy, vn, vth, vtw, vk]",
@@ -87,7 +87,7 @@ TEST(Winograd, TransformsMultipliesAndTransformsBack) {
         "C_product[vx, vy, vn, vth, vtw, vc] + C_input[vx, vy, vn, vth, vtw, "
         "vk] * C_kernel[vx, vy, vk, vc]",
         "for x, y, n, th, tw, c in T.grid(2, 4, 2, 2, 2, 3):",
-        // The block itself, over its own loops.
+        // The original block, over its own loops.
         "for n, h, w, c in T.grid(2, 4, 4, 3):",
         "C[vn, vh, vw, vc] = T.Select(vw % 2 == 0, C_product_rows[vh % 2, 0, "
         "vn, vh // 2, vw // 2, vc] + (C_product_rows[vh % 2, 1, vn, vh // 2, "
@@ -98,10 +98,10 @@ TEST(Winograd, TransformsMultipliesAndTransformsBack) {
   EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("if_then_else")));
 }
 
-// With tiles of 2 and small integers nothing is rounded.
+// With tiles of 2 and small integers, no operation rounds.
 TEST(Winograd, ComputesTheSame) {
   ExpectSameResults(Conv().Text(), Trace(2));
-  // The last tiles are not full: nothing beyond the data is read.
+  // The last tiles are incomplete: nothing beyond the data is read.
   for (const auto& [height, width] :
        {std::pair{5, 4}, {4, 7}, {7, 5}, {1, 3}}) {
     Conv odd;
@@ -119,8 +119,8 @@ TEST(Winograd, ReadsThroughConditionsAndOtherLayouts) {
       "T.if_then_else(1 <= vh + vr and vh + vr < 5 and 1 <= vw + vs, "
       "A[vn, vh + vr - 1, vw + vs - 1, vk], T.float32(0))";
   ExpectSameResults(conv.Text(), Trace(2));
-  // The kernel first, turned and transposed; data with its channels first and
-  // its dimensions swapped.
+  // The kernel comes first, turned and transposed; the data has its channels
+  // first and its dimensions swapped.
   conv.term = "KERNEL * DATA";
   conv.data = "A[vn, vw + vs, vh + vr, 3 - vk]";
   conv.kernel = "W[2 - vs, vr, vk, 2 - vc]";
@@ -152,7 +152,7 @@ TEST(Winograd, ThreeChannelsAreNoWindow) {
                     Trace(2));
 }
 
-// The blocks are ordinary ones: what else is done with them keeps the result.
+// Other primitives on the resulting blocks preserve the result.
 TEST(Winograd, ItsBlocksAreScheduled) {
   ExpectSameResults(Conv().Text(), absl::StrCat(Trace(2), R"(
 n, h, w, c = sch.get_loops(b0)

@@ -15,7 +15,7 @@ ir::Attr Tiling(const std::vector<int64_t>& factors) {
   return ir::Attr(std::move(list));
 }
 
-// Two spatial tilings, one of a reduction, a choice.
+// Two spatial tilings, one reduction tiling, one choice.
 space::Candidate Of(int64_t rows, int64_t columns, int64_t reduced,
                     int64_t choice) {
   return {

@@ -21,7 +21,7 @@ namespace {
 
 using space::DesignSpace;
 
-// A made-up device: tiles near 8 x 32 with a long inner reduction are fast.
+// An invented device: tiles near 8 x 32 with a long inner reduction are fast.
 double FakeSeconds(const Proposal& proposal) {
   double penalty = 1;
   for (const ir::Attr& decision : proposal.candidate.decisions) {
@@ -71,7 +71,7 @@ class SearchTest : public testing::Test {
   std::shared_ptr<const DesignSpace> space_;
 };
 
-// Notes what it is taught.
+// Records the samples it is trained on.
 class NotingModel : public cost_model::CostModel {
  public:
   std::vector<float> Predict(
@@ -117,7 +117,7 @@ TEST_F(SearchTest, ACandidateMeasuredAgainIsLearntAgain) {
   EXPECT_EQ(model->taught[0].weight, 1);
   EXPECT_LT(model->taught[1].weight, 0.5);
   EXPECT_EQ(search->best_seconds(), 2e-3);
-  // All of them again, one of which fails this time; an unknown one is none.
+  // All of them again, one of which fails this time; an unknown id is ignored.
   for (Outcome& outcome : outcomes) {
     outcome.seconds = 1e-3;
     outcome.unsteady = false;
@@ -134,7 +134,7 @@ TEST_F(SearchTest, ACandidateMeasuredAgainIsLearntAgain) {
     EXPECT_EQ(again.seconds, i == 2 ? 0 : 1e-3);
   }
   EXPECT_EQ(search->best_seconds(), 1e-3);
-  // It was no proposal of its own.
+  // It was not one of its proposals.
   const std::vector<Proposal> more = *search->Propose(8);
   for (const Proposal& one : more) {
     for (const Proposal& old : proposals) {
@@ -203,8 +203,8 @@ TEST_F(SearchTest, GuidedFindsBetterThanRandomOnAverage) {
   EXPECT_LE(guided, random);
 }
 
-// Decisions in which two candidates differ; all of them where they are of
-// different sketches.
+// The number of decisions in which two candidates differ; all of them if their
+// sketches differ.
 size_t Distance(const space::Candidate& a, const space::Candidate& b) {
   if (a.sketch != b.sketch || a.decisions.size() != b.decisions.size()) {
     return std::max(a.decisions.size(), b.decisions.size());
@@ -216,7 +216,7 @@ size_t Distance(const space::Candidate& a, const space::Candidate& b) {
   return distance;
 }
 
-// The fastest with each of the four fastest register tiles.
+// The fastest candidates with each of the four fastest register tiles.
 std::vector<space::Candidate> FastestByTile(
     std::vector<std::pair<double, space::Candidate>> measured) {
   std::stable_sort(
@@ -236,7 +236,8 @@ std::vector<space::Candidate> FastestByTile(
 TEST_F(SearchTest, AQuarterOfTheProposalsAreNextToTheFastest) {
   SearchOptions options;
   options.seed = 3;
-  // Too few to remember what the model had no hopes for.
+  // A population too small to keep candidates that the model predicted to be
+  // slow.
   options.population = 4;
   const auto search = Make(options);
   std::vector<std::pair<double, space::Candidate>> measured;
@@ -268,9 +269,11 @@ TEST_F(SearchTest, AQuarterOfTheProposalsAreNextToTheFastest) {
     }
     ASSERT_TRUE(search->Report(outcomes).ok());
   }
-  // A mutation may change a second decision with the first, so not in each.
+  // A mutation may change a second decision with the first, so this does not
+  // hold in each batch.
   EXPECT_GE(all_near, 2 * guided_batches);
-  // Every decision of theirs was tried otherwise, whatever the model says.
+  // Each of its decisions was changed in some trial, whatever the model
+  // predicts.
   const space::Candidate best = FastestByTile(measured).front();
   for (size_t i = 0; i < best.decisions.size(); ++i) {
     const auto at = std::make_pair(best.sketch, static_cast<int>(i));
@@ -304,7 +307,7 @@ TEST_F(SearchTest, EverySketchIsTriedEarly) {
 }
 
 // A device on which one sketch is the fastest, but only with tiles that its
-// first trials do not have, and the others alike from the start.
+// first trials do not have; the other sketches are equal from the start.
 TEST_F(SearchTest, ASketchThatStartsBadlyIsNotGivenUp) {
   int found = 0;
   constexpr int kSeeds = 6;
@@ -321,7 +324,7 @@ TEST_F(SearchTest, ASketchThatStartsBadlyIsNotGivenUp) {
       for (const Proposal& proposal : *proposals) {
         const bool mine = proposal.candidate.sketch == last;
         trials += mine;
-        // From 1.6 down to 0.6, as the tiles come near; else 1.
+        // From 1.6 down to 0.6 as the tiles get closer; otherwise 1.
         const double seconds =
             mine ? 0.6 + std::min(1.0, FakeSeconds(proposal) * 500 - 0.05)
                  : 1 + 10 * FakeSeconds(proposal);
@@ -358,8 +361,8 @@ TEST_F(SearchTest, KnownRecordsAreNotProposedAgain) {
 
 TEST_F(SearchTest, TheFirstTraceIsProposedFirstAndOnce) {
   const ir::PrimFuncPtr program = space::MatmulRelu(64, 64, 64);
-  const auto schedule =
-      space::DefaultSchedule(ir::IRModule{{program}}, space::TestTarget());
+  const auto schedule = space::DefaultSchedule(
+      ir::IRModule{{program}}, space::TestTarget(), ir::FloatRule::kMayDiffer);
   ASSERT_TRUE(schedule.ok()) << schedule.status();
   SearchOptions options;
   options.first_traces = {schedule->trace().Print()};
@@ -371,7 +374,7 @@ TEST_F(SearchTest, TheFirstTraceIsProposedFirstAndOnce) {
   EXPECT_EQ(first.trace, options.first_traces[0]);
   EXPECT_EQ(first.scheduled_hash,
             ir::ProgramHash(*schedule->module().functions.front()));
-  // Its time counts, although it may lie outside the space.
+  // Its time counts, although it may be outside of the space.
   ASSERT_TRUE(
       search->Report({{{first.candidate_id, database::Status::kOk, 1e-9}}})
           .ok());
@@ -408,7 +411,7 @@ TEST_F(SearchTest, AFirstTraceOfTheSpaceBreeds) {
         EXPECT_EQ(proposal.candidate, *start);
       }
       near += !first && Distance(proposal.candidate, *start) <= 1;
-      // By far the fastest: the neighbours are its.
+      // By far the fastest, so the proposals are its neighbours.
       outcomes.push_back({proposal.candidate_id, database::Status::kOk,
                           first ? 1e-6 : FakeSeconds(proposal)});
     }

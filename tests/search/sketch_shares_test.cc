@@ -28,7 +28,7 @@ TEST(SketchSharesTest, EachIsTriedBeforeAnyIsJudged) {
     shares.Proposed(*next);
   }
   EXPECT_EQ(order, (std::vector<int>{1, 2, 0, 1, 2, 0}));
-  // All on their way, nothing measured.
+  // All are being measured, none has a result.
   EXPECT_EQ(shares.Next(guesses), std::nullopt);
   EXPECT_EQ(shares.trials(1), SketchShares::kMinTrials);
 }
@@ -43,13 +43,13 @@ TEST(SketchSharesTest, WhatMayBecomeTheFastestIsTriedOn) {
   SketchShares shares(2);
   const std::vector<double> guesses = {1, 1};
   Try(shares, 0, 8, 1.0);
-  // Half as fast: a factor of 2 is within reach after two trials, and no more
+  // Half as fast: after two trials, a factor of 2 is still possible, but not
   // after three.
   Try(shares, 1, 2, 1.9);
   EXPECT_EQ(shares.Next(guesses), 1);
   Try(shares, 1, 1, 1.9);
   EXPECT_EQ(shares.Next(guesses), std::nullopt);
-  // A better tile brings it back.
+  // A better tile makes it a candidate again.
   Try(shares, 1, 1, 1.2);
   EXPECT_EQ(shares.Next(guesses), 1);
   Try(shares, 1, 20, 1.2);
@@ -62,7 +62,7 @@ TEST(SketchSharesTest, TheFastestNeedsNoShare) {
   Try(shares, 0, 2, 1.0);
   Try(shares, 1, 2, 100);
   EXPECT_EQ(shares.Next(guesses), std::nullopt);
-  // The one that was ahead until now.
+  // The sketch that led so far.
   Try(shares, 1, 1, 0.9);
   EXPECT_EQ(shares.Next(guesses), 0);
 }

@@ -23,7 +23,7 @@ TEST(StepSharesTest, TheModelChoosesBetweenStepsAlike) {
 }
 
 TEST(StepSharesTest, EveryDecisionHasItsTurnAndInItEverythingItMayBecome) {
-  // The model likes the first best: whatever it is asked, it would take that.
+  // The model ranks the first best and would always choose it.
   const std::vector<Individual> ranked = {
       Neighbour(0, {0, 2}), Neighbour(0, {0, 4}), Neighbour(0, {1, 1}),
       Neighbour(0, {1, 2}), Neighbour(0, {1, 3}), Neighbour(0, {})};

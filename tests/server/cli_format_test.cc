@@ -157,7 +157,7 @@ TEST(CliFormatTest, UpdateJson) {
       R"("devices":[{"name":"w0","state":"busy"}]})");
 }
 
-// Of a job for two targets, of which the second has nothing yet.
+// An update of a job for two targets, of which the second has no results yet.
 v1::JobUpdate UpdateOfTwoTargets() {
   v1::JobUpdate update = Update();
   update.set_best_seconds(0);

@@ -36,7 +36,7 @@ database::Record Early(const std::string& id, std::vector<double> seconds) {
   return record;
 }
 
-// Six samples within `spread` of the time, on either side.
+// Six samples at distances up to `spread` below and above the time.
 std::vector<double> Around(double seconds, double spread = 0) {
   return {seconds - spread, seconds - spread, seconds,
           seconds,          seconds + spread, seconds + spread};
@@ -105,7 +105,7 @@ TEST_F(ContenderTest, OneProcessMayBeUnlucky) {
   EXPECT_THAT(NextRound(), ElementsAre("a", "b"));
   Note("a", Around(1.00, 0.001));
   Note("b", Around(1.08, 0.001));
-  // Twice is proof enough.
+  // Two measurements are enough.
   EXPECT_THAT(NextRound(), ElementsAre("a"));
 }
 
@@ -117,7 +117,7 @@ TEST_F(ContenderTest, ThoseAbreastRunThreeRoundsThatCountTogether) {
     const std::vector<std::string> runners = NextRound();
     EXPECT_EQ(runners.size(), round == 1 ? 3u : 2u) << round;
     for (const std::string& id : runners) {
-      // What was lucky at first is not again.
+      // The lucky first time is not repeated.
       if (id == "a") Note("a", Around(1.05, 0.02));
       if (id == "b") Note("b", Around(1.03, 0.02));
       if (id == "c") Note("c", Around(2.00, 0.02));
@@ -158,7 +158,7 @@ TEST_F(ContenderTest, OneThatWasStoppedEarlyEntersWhereTheLeaderWasLucky) {
   contenders_.Add(Full("a", Around(1.0)));
   contenders_.Add(Early("b", Around(1.2)));
   contenders_.Add(Early("c", Around(1.6)));
-  // Until then it is nobody's rival, and never the winner.
+  // Until then it is no rival and cannot win.
   EXPECT_THAT(NextRound(), ElementsAre("a"));
   Note("a", Around(1.5, 0.01));
   EXPECT_THAT(NextRound(), ElementsAre("b", "a"));
@@ -182,7 +182,7 @@ TEST_F(ContenderTest, OneThatWasStoppedEarlyStaysOutWhereTheLeaderHeldItsTime) {
 TEST_F(ContenderTest, ThoseStoppedEarlyAreWhatIsLeftWhenTheFastestFails) {
   contenders_.Add(Full("a", Around(1.0)));
   for (int i = 0; i < 40; ++i) contenders_.Add(Early("x", Around(0.9)));
-  // However many they are, the one that can win stays.
+  // Regardless of their number, the one that can win stays.
   EXPECT_EQ(Winner(), "a");
   contenders_ = {};
   contenders_.Add(Full("a", Around(1.0)));

@@ -1,5 +1,5 @@
-// Devices and the database: orders that outlive the server, the audit log, and
-// what is measured again.
+// Devices and the database: orders that survive the server, the audit log, and
+// measurements that are repeated.
 #include <gmock/gmock.h>
 
 #include "server/jobs/canary.h"
@@ -136,7 +136,8 @@ TEST_F(DeviceAdministrationTest, AForgottenDeviceLeavesOnlyItsLog) {
   EXPECT_THAT(Log(), Contains(Field(&AuditEntry::action, "forget")));
 }
 
-// A device slows down after its canary; the next one shows it, and it recovers.
+// A device slows down after its canary; the next canary detects it, and it
+// recovers.
 TEST_F(DeviceAdministrationTest, SuspectMeasurementsAreMeasuredAgain) {
   rules_.canary_period = absl::Hours(1);
   rules_.first_retry = absl::Milliseconds(50);
@@ -156,8 +157,8 @@ TEST_F(DeviceAdministrationTest, SuspectMeasurementsAreMeasuredAgain) {
     EXPECT_EQ(WaitForEnd(trusted).trials_done, 5);
   }
   {
-    // A canary at each connection of a new process: what was measured so far
-    // holds, what comes next does not.
+    // Each connection of a new process gets a canary: earlier measurements stay
+    // valid, later ones do not.
     FakeWorker worker(*farm_, testing::TestHello("w", "boot-2"), measure);
     ASSERT_TRUE(
         Until([&] { return Device().state == farm::DeviceState::kIdle; }));
@@ -197,7 +198,7 @@ TEST_F(DeviceAdministrationTest, SuspectMeasurementsAreMeasuredAgain) {
     }
     return text;
   }();
-  // Those from before the last good canary are left alone.
+  // Records before the last good canary do not change.
   const std::vector<database::Record> after = Records();
   for (size_t i = 0; i < before.size(); ++i) {
     if (before[i].job_id != trusted) continue;
@@ -213,13 +214,13 @@ TEST_F(DeviceAdministrationTest, SuspectMeasurementsAreMeasuredAgain) {
   }));
 }
 
-// The same while a job runs: its search learns what was measured again.
+// The same during a job: its search gets the repeated measurements.
 TEST_F(DeviceAdministrationTest, ARunningSearchLearnsWhatWasMeasuredAgain) {
   rules_.canary_period = absl::Hours(1);
   rules_.first_retry = rules_.last_retry = absl::Milliseconds(50);
   RestartWithCanary();
   std::atomic<double> factor = 1;
-  // The job has no end: trials stop when the test says so.
+  // The job does not end by itself: trials stop when the test sets this.
   std::atomic<bool> mute = false;
   const auto measure =
       [&](const farm::Lease& lease) -> std::optional<farm::Measurement> {
@@ -288,7 +289,7 @@ TEST_F(DeviceAdministrationTest, UnsteadyRecordsSaySo) {
 
 TEST_F(DeviceAdministrationTest,
        AUsersFloodOfJobsDoesNotKeepAnothersFromStarting) {
-  // No device: whatever starts goes on running.
+  // Without a device, started jobs keep running.
   for (int i = 0; i < 40; ++i) {
     JobSpec spec = Spec(1'000'000);
     spec.user = "ann";
@@ -308,7 +309,7 @@ TEST_F(DeviceAdministrationTest,
 }
 
 TEST_F(DeviceAdministrationTest, UsersWhoTuneTheSameTakeTurns) {
-  // One after the other, since they share what is measured. No device: only
+  // One after the other, since they share measurements. Without a device, only
   // cancelling ends them.
   const auto submit = [&](const std::string& user) {
     JobSpec spec = Spec(1'000'000);

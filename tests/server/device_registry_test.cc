@@ -1,4 +1,4 @@
-// The device registry alone, under a fake clock.
+// The device registry by itself, under a fake clock.
 #include "server/farm/device_registry.h"
 
 #include <gmock/gmock.h>
@@ -153,7 +153,7 @@ TEST_F(DeviceRegistryTest, KnowsWhetherSomeDeviceHasUnknownLeases) {
 
 TEST_F(DeviceRegistryTest, ADeviceHasAsManySlotsAsItsWorkerSays) {
   Connect("w", 2);
-  // Promising, but not before its canary passed.
+  // Connected, but not usable before its canary passed.
   EXPECT_FALSE(registry_.Refresh("w", 0).works);
   EXPECT_EQ(registry_.Refresh("w", 0).slots, 2);
   PassCanary("w");
@@ -229,7 +229,7 @@ TEST_F(DeviceRegistryTest, ACanaryIsDueAtFirstAndAgainAfterThePeriod) {
   EXPECT_EQ(StateOf("w"), DeviceState::kIdle);
   clock_.Advance(HealthRules().canary_period);
   EXPECT_THAT(registry_.DueCanaries(), ElementsAre("w"));
-  // A device that holds all it can cannot take one.
+  // A device whose slots are all used cannot take one.
   registry_.Refresh("w", 1);
   EXPECT_THAT(registry_.DueCanaries(), IsEmpty());
 }
@@ -276,7 +276,7 @@ TEST_F(DeviceRegistryTest, CountsTrialsOverTheWindow) {
   EXPECT_EQ(registry_.Status("w", 0).trials_per_second, 0);
 }
 
-// --- What operators decide ---------------------------------------------------
+// --- Operators' orders -------------------------------------------------------
 
 TEST_F(DeviceRegistryTest, RemembersADeviceThatHasNotConnectedYet) {
   registry_.Know({.name = "w",

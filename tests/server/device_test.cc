@@ -18,7 +18,8 @@ TEST(DeviceTest, FitsByCpuFeaturesAndCores) {
   EXPECT_FALSE(DeviceFits(zen4, parse("x86-64:sapphirerapids,cores=1")));
   EXPECT_FALSE(DeviceFits(zen4, parse("aarch64:cortex-a72,cores=1")));
   EXPECT_TRUE(DeviceFits(zen4, parse("x86-64:x86-64-v3,cores=1")));
-  // Times of another microarchitecture do not count, even if it could run.
+  // Times of another microarchitecture do not count, even if it could run the
+  // code.
   EXPECT_FALSE(DeviceFits(zen4, parse("x86-64:znver3,cores=1")));
 }
 

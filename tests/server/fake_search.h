@@ -1,4 +1,4 @@
-// A search over made-up candidates, for tests of jobs.
+// A search over invented candidates, for tests of jobs.
 #ifndef TILEFARM_TESTS_SERVER_FAKE_SEARCH_H_
 #define TILEFARM_TESTS_SERVER_FAKE_SEARCH_H_
 
@@ -29,7 +29,7 @@ class FakeModel : public cost_model::CostModel {
   bool trained() const override { return true; }
 };
 
-// Proposes task/0, task/1, ... up to `size`, skipping what is known.
+// Proposes task/0, task/1, ... up to `size`, without known ones.
 class FakeSearch : public search::Search {
  public:
   FakeSearch(const jobs::SearchRequest& request, int size)

@@ -1,4 +1,4 @@
-// Workers without a wire, for tests of farm and jobs.
+// Workers without a connection, for tests of farm and jobs.
 #ifndef TILEFARM_TESTS_SERVER_FAKE_WORKER_H_
 #define TILEFARM_TESTS_SERVER_FAKE_WORKER_H_
 
@@ -40,7 +40,7 @@ inline farm::WorkerHello TestHello(const std::string& name,
   return hello;
 }
 
-// Records what the farm sends.
+// Records the messages that the farm sends.
 class FakeLink : public farm::WorkerLink {
  public:
   void SendLease(const farm::Lease& lease) override {
@@ -86,7 +86,7 @@ class FakeLink : public farm::WorkerLink {
     MutexLock lock(mutex_);
     return acks_;
   }
-  // How long what was sent had waited at least.
+  // The arguments of all calls of FlushAcks.
   std::vector<absl::Duration> flushes() {
     MutexLock lock(mutex_);
     return flushes_;
@@ -95,7 +95,7 @@ class FakeLink : public farm::WorkerLink {
     MutexLock lock(mutex_);
     return closed_;
   }
-  // The next lease in order, once each; nullopt once told to stop.
+  // Each lease once, in order; nullopt once `stop` is set.
   std::optional<farm::Lease> Take(const std::atomic<bool>& stop) {
     MutexLock lock(mutex_);
     while (next_ == leases_.size()) {
@@ -127,13 +127,13 @@ inline farm::Measurement Measured(double seconds) {
   return measured;
 }
 
-// Measures every lease it gets, at once, on a thread of its own.
+// Measures every lease at once, in a thread of its own.
 class FakeWorker {
  public:
   using Measure =
       std::function<std::optional<farm::Measurement>(const farm::Lease& lease)>;
 
-  // `measure` returns nullopt for a result that never comes.
+  // `measure` returns nullopt to send no result.
   FakeWorker(farm::Farm& farm, const std::string& name, Measure measure,
              int slots = 2)
       : FakeWorker(farm, TestHello(name), std::move(measure), slots) {}

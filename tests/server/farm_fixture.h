@@ -1,4 +1,4 @@
-// A farm under a fake clock, with workers that tests play themselves.
+// A farm under a fake clock, with workers simulated by the tests.
 #ifndef TILEFARM_TESTS_SERVER_FARM_FIXTURE_H_
 #define TILEFARM_TESTS_SERVER_FARM_FIXTURE_H_
 
@@ -17,7 +17,7 @@ namespace tilefarm::farm {
 
 inline constexpr char kLeaseKey[] = "key";
 
-// Keeps the completions that it is given.
+// Stores the completions that it gets.
 class FakeSink : public ResultSink {
  public:
   void OnResult(Completion completion) override {
@@ -58,6 +58,7 @@ class FarmTest : public ::testing::Test {
     item.candidate_id = id;
     item.queue = queue;
     item.task_id = "task";
+    item.race = "race";
     item.target = testing::TestTarget();
     return item;
   }
@@ -65,7 +66,7 @@ class FarmTest : public ::testing::Test {
            Where where = Where::kBack) {
     ASSERT_TRUE(farm_.Add(Item(id, queue), where).ok());
   }
-  // Reports a success under the attempt that the worker was sent.
+  // Reports a success with the attempt that the worker got.
   void Report(const Connected& worker, const std::string& lease,
               const std::string& candidate) {
     uint32_t attempt = 1;
@@ -77,7 +78,7 @@ class FarmTest : public ::testing::Test {
                                     .candidate_id = candidate,
                                     .measurement = testing::Measured(1e-3)});
   }
-  // A state with one lease.
+  // Sends a state with one lease.
   void Hold(const Connected& worker, const std::string& lease, Phase phase,
             int slots = 1) {
     const HeldLease held[] = {{lease, 1, phase}};

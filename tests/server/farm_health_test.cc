@@ -159,7 +159,7 @@ TEST_F(FarmHealthTest, ADriftingDeviceIsPausedAndItsRecordsAreSuspect) {
   Pass(absl::Minutes(1));
   EXPECT_TRUE(Canary(worker, Measured(1.7e-3)));
   EXPECT_THAT(canaries, ::testing::ElementsAre(true, false));
-  // Unsteady: it works on, and its records say so.
+  // An unsteady device keeps working, and its records have a flag.
   EXPECT_TRUE(Device().unsteady);
   EXPECT_THAT(Device().reason,
               HasSubstr("unsteady: its canary took 1700.0 us"));
@@ -224,7 +224,8 @@ TEST_F(FarmHealthTest, ADoubtedResultDoesNotWaitForAWorkerThatIsGone) {
   EXPECT_EQ(Trial(worker, Failed(database::Status::kRunError)), "a");
   farm_.Disconnect(worker.session);
   EXPECT_EQ(farm_.Counts("job").ready, 1);
-  // Not acknowledged, so it comes again from the spool; now its canary passes.
+  // The result was not acknowledged, so the spool sends it again; now the
+  // canary passes.
   Worker back = Connect("w", /*slots=*/0);
   farm_.OnResult(back.session,
                  {.lease_id = worker.link->leases().back().lease_id,
@@ -249,7 +250,7 @@ TEST_F(FarmHealthTest, RemovingAQueueForgetsItsDoubtedResults) {
 }
 
 TEST_F(FarmHealthTest, AKilledWorkerIsNoFailureOfTheDevice) {
-  Worker worker = Connect("w");  // and its canary is on its way
+  Worker worker = Connect("w");  // its canary is being measured
   Worker back = Connect("w", 2, "boot-2");
   EXPECT_EQ(Device().state, DeviceState::kChecking);
   EXPECT_TRUE(Canary(back, Measured(1e-3)));
@@ -282,7 +283,7 @@ TEST_F(FarmHealthTest, DrainedDeviceFinishesWhatItHoldsAndGetsNothing) {
   EXPECT_EQ(Device().state, DeviceState::kDrained);
   Pass(absl::Minutes(10));
   EXPECT_EQ(Next(worker), std::nullopt);
-  // Resumed, it shows first that it is well.
+  // After resuming, it must first pass a canary.
   ASSERT_TRUE(farm_.SetOrder("w", Order::kNone, "").ok());
   EXPECT_TRUE(Canary(worker, Measured(1e-3)));
   EXPECT_EQ(Trial(worker, Measured(1e-3)), "b");
@@ -314,7 +315,7 @@ TEST_F(FarmHealthTest, AReservedDeviceWorksForOneUserUntilTheTimeIsOver) {
   EXPECT_THAT(Device().reason, HasSubstr("reserved for ann until 20"));
   Add("a", "anns");
   EXPECT_EQ(Trial(worker, Measured(1e-3)), "a");
-  // Its canaries go on meanwhile.
+  // Its canaries continue meanwhile.
   Pass(absl::Minutes(29));
   EXPECT_TRUE(Canary(worker, Measured(1e-3)));
   EXPECT_EQ(Next(worker), std::nullopt);
@@ -352,7 +353,7 @@ TEST_F(FarmHealthTest, ADeviceThatComesAndGoesHoldsNoWorkHostage) {
   Add("c");
   EXPECT_EQ(Next(worker), std::nullopt);
   EXPECT_EQ(Trial(steady, Measured(1e-3)), "a");
-  Add("d");  // the steady one has its hands full
+  Add("d");  // the steady one has no free slot
   EXPECT_EQ(Next(worker), std::nullopt);
   Pass(absl::Seconds(1));
   EXPECT_EQ(Trial(worker, Measured(1e-3)), "d");
@@ -391,7 +392,7 @@ TEST_F(FarmHealthTest, OneUsersFloodDoesNotKeepAnotherWaiting) {
   }
   farm_.OpenQueue("bobs", {.user = "bob", .priority = -10});
   Add("bob", "bobs");
-  // At most what the worker holds already, and one more.
+  // At most the leases that the worker already has, and one more.
   int waited = 0;
   while (Trial(worker, Measured(1e-3)) != "bob") {
     clock_.Advance(absl::Milliseconds(100));

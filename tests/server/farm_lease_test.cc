@@ -20,7 +20,7 @@ using testing::TestHello;
 
 using FarmLeaseTest = FarmTest;
 
-// The id of a lease of the candidate that a former process granted to the
+// The id of a lease for the candidate that a former process granted to the
 // worker of this name.
 std::string FormerLease(const std::string& name, const std::string& candidate) {
   const std::string device = DeviceId(name, TestHello(name).device);
@@ -80,8 +80,8 @@ TEST_F(FarmLeaseTest, BuiltCandidateOutlastsItsBuildLimitBehindASlowOne) {
   };
   hold(Phase::kRunning, Phase::kBuilding);
   hold(Phase::kRunning, Phase::kBuilt);
-  // Two kernels before the last, each as slow as it may be: longer than a
-  // build may take.
+  // Two kernels before the last one, each with the maximum run time: longer
+  // than a build may take.
   absl::Duration passed;
   for (; passed + absl::Seconds(5) < run; passed += absl::Seconds(5)) {
     Pass(absl::Seconds(5));
@@ -272,7 +272,7 @@ TEST_F(FarmLeaseTest, FormerProcessesCandidateIsGrantedAfterTheHold) {
   EXPECT_THAT(worker.link->leases(), IsEmpty());
   Pass(absl::Seconds(1));
   EXPECT_THAT(worker.link->leases(), SizeIs(1));
-  // Its former holder reports after all, before the new one.
+  // The former holder reports after all, before the new one does.
   const Connected former = Connect("former", 0);
   Report(former, FormerLease("former", "a"), "a");
   EXPECT_THAT(sink_.completions, SizeIs(1));
@@ -304,7 +304,7 @@ TEST_F(FarmLeaseTest, AResultUnderALeaseThatWasNeverGrantedChangesNothing) {
   Add("held", "job", Where::kHeldFromFormerProcess);
   const Connected liar = Connect("liar", 0);
   Report(liar, "00000000000000000000000000000000", "held");
-  // A true lease, but of another device, candidate or attempt.
+  // A valid lease, but of another device, candidate or attempt.
   Report(liar, FormerLease("honest", "held"), "held");
   Report(liar, FormerLease("liar", "other"), "held");
   farm_.OnResult(liar.session, {.lease_id = FormerLease("liar", "held"),

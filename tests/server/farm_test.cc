@@ -29,7 +29,7 @@ TEST_F(FarmTest, GrantsAsManyLeasesAsTheWorkerHasSlots) {
   EXPECT_EQ(worker.link->leases()[0].attempt, 1u);
   EXPECT_EQ(farm_.Counts("job").ready, 1);
   EXPECT_EQ(farm_.Counts("job").leased, 2);
-  // A result frees a slot at once; the next State need not come first.
+  // A result frees a slot at once; no State has to come first.
   Report(worker, "lease-1", "a");
   EXPECT_THAT(worker.link->leases(), SizeIs(3));
 }
@@ -93,7 +93,7 @@ TEST_F(FarmTest, HelloUnderAConnectedNameReplacesTheOldStream) {
   ASSERT_TRUE(old.link->closed().has_value());
   EXPECT_EQ(old.link->closed()->code(), absl::StatusCode::kAborted);
   EXPECT_FALSE(back.link->closed().has_value());
-  // What the old stream still says changes nothing.
+  // Later messages of the old stream have no effect.
   farm_.Disconnect(old.session);
   EXPECT_EQ(farm_.Devices()[0].state, DeviceState::kIdle);
 }
@@ -174,9 +174,12 @@ TEST_F(FarmTest, WhatADrainingWorkerHasNotTakenIsGrantedAtOnce) {
   EXPECT_EQ(farm_.Counts("job").leased, 2);
 }
 
-TEST_F(FarmTest, SendsTheConfirmedBestTimeOfTheTask) {
-  farm_.NoteTime("task", "v@1", 1e-3);
-  farm_.NoteTime("task", "w@1", 2e-3);
+TEST_F(FarmTest, SendsTheConfirmedBestTimeOfTheRace) {
+  farm_.NoteTime("race", "v@1", 1e-3);
+  farm_.NoteTime("race", "w@1", 2e-3);
+  // Of candidates that the job may not use.
+  farm_.NoteTime("another race", "v@1", 1e-6);
+  farm_.NoteTime("another race", "w@1", 1e-6);
   Add("a");
   const Connected worker = Connect("w");
   EXPECT_EQ(worker.link->leases()[0].best_seconds, 2e-3);

@@ -1,4 +1,4 @@
-// A store that is not always well, for tests.
+// A store with faults, for tests.
 #ifndef TILEFARM_TESTS_SERVER_FLAKY_STORE_H_
 #define TILEFARM_TESTS_SERVER_FLAKY_STORE_H_
 
@@ -20,8 +20,8 @@
 
 namespace tilefarm::testing {
 
-// A store that refuses to write or to read logs for a while, or some records
-// for ever, or takes its time.
+// A store that can refuse to write or to read logs for a while, refuse some
+// records permanently, or be slow.
 class FlakyStore : public database::Store {
  public:
   explicit FlakyStore(std::unique_ptr<database::Store> store)
@@ -35,7 +35,7 @@ class FlakyStore : public database::Store {
     ++writes;
     {
       MutexLock lock(mutex_);
-      // A test that fails while it holds the store ends all the same.
+      // A test that fails while it holds the store must still end.
       const absl::Duration end = Clock::Real().Monotonic() + absl::Seconds(60);
       while (held_ && Clock::Real().Monotonic() < end) {
         released_.WaitFor(mutex_, absl::Seconds(1));
@@ -134,7 +134,7 @@ class FlakyStore : public database::Store {
     return store_->device_tables();
   }
 
-  // From now on writes wait, until Release().
+  // From now on, writes block until Release().
   void Hold() {
     MutexLock lock(mutex_);
     held_ = true;
@@ -147,8 +147,8 @@ class FlakyStore : public database::Store {
 
   std::atomic<int> failures = 0;
   mutable std::atomic<int> log_failures = 0;
-  std::atomic<int> writes = 0;            // begun
-  mutable std::atomic<int> searches = 0;  // for the records of a task
+  std::atomic<int> writes = 0;            // started
+  mutable std::atomic<int> searches = 0;  // for records of a task
   std::string refused;
   absl::Status refusal = absl::InvalidArgumentError("it will not have it");
   std::vector<size_t> groups;  // of the writer's thread

@@ -1,4 +1,4 @@
-// The index against looking at everything.
+// Compares the index with a search over everything.
 #include "server/farm/grant_index.h"
 
 #include <gmock/gmock.h>
@@ -34,8 +34,9 @@ constexpr const char* kRequired[] = {
 constexpr char kOpenblas[] =
     "sch.call_library(block=b0, kernel=\"openblas.sgemm\")\n";
 
-// A farm's grants by the plain rule: rounds over all devices in order of name;
-// each gets the first candidate that it fits, of the first queue that has one.
+// A farm's grants by the simple rule: rounds over all devices in the order of
+// their names; each gets the first suitable candidate of the first queue that
+// has one.
 class PlainFarm {
  public:
   struct Device {
@@ -70,7 +71,7 @@ class PlainFarm {
     return true;
   }
 
-  // What is granted now: (device, candidate), in order.
+  // The grants now: (device, candidate), in order.
   std::vector<std::pair<std::string, std::string>> Grant(absl::Duration now) {
     std::vector<std::pair<std::string, std::string>> grants;
     for (bool granted = true; granted;) {
@@ -133,7 +134,7 @@ class NullSink : public ResultSink {
   std::vector<std::string> done;
 };
 
-// A random life of a farm, beside the plain one.
+// Random operations on a farm and on the simple one.
 class Life {
  public:
   explicit Life(uint64_t seed)
@@ -185,10 +186,10 @@ class Life {
   std::string SomeDevice() { return "w" + std::to_string(rng_.Below(6)); }
   std::string SomeQueue() { return "q" + std::to_string(rng_.Below(5)); }
 
-  // What both have handed out since the last time, per device in order.
+  // Compares what both granted since the last call, per device in order.
   void Compare() {
     std::map<std::string, std::vector<std::string>> plain, real;
-    farm_.Tick();  // whatever the operation did not grant
+    farm_.Tick();  // grants what the operation did not
     for (const auto& [device, candidate] : plain_.Grant(clock_.Monotonic())) {
       plain[device].push_back(candidate);
       ++granted_;
@@ -212,7 +213,7 @@ class Life {
     PlainFarm::Device& device = plain_.devices[name];
     if (device.connected) return;
     WorkerHello hello = TestHello(name);
-    // The same boot id: what it holds stays.
+    // With the same boot id, its leases stay.
     if (device.hello.name.empty()) {
       hello.device.target = kTargets[rng_.Below(4)];
       hello.device.cores = static_cast<int>(rng_.Between(1, 8));
@@ -246,7 +247,8 @@ class Life {
   }
   void Disconnect() {
     const std::string name = SomeDevice();
-    // One that holds something would lose it by and by: not the point here.
+    // A device with leases would lose them eventually, which is not tested
+    // here.
     if (!plain_.devices[name].connected || !plain_.devices[name].held.empty()) {
       return;
     }
@@ -413,7 +415,7 @@ TEST(GrantIndexTest, BoardsOfOneKindAreAsManyClassesAsQueuesAskFor) {
   for (int i = 0; i < kBoards; ++i) {
     const std::string name = "board-" + std::to_string(i);
     GrantIndex::Device board = DeviceOf(kTargets[0]);
-    // What the system keeps for itself differs from boot to boot.
+    // The memory that the system reserves differs from boot to boot.
     board.properties.memory_bytes = (int64_t{8} << 30) - 4096 * (i % 7) - i;
     board.properties.labels["serial"] = std::to_string(i);
     board.properties.labels["rack"] = i % 3 == 0 ? "b" : "c";
@@ -421,7 +423,7 @@ TEST(GrantIndexTest, BoardsOfOneKindAreAsManyClassesAsQueuesAskFor) {
     index.SetState(name, /*working=*/true, /*free=*/true, /*slots=*/2);
   }
   EXPECT_EQ(index.class_count(), 1);
-  // What nobody asks for yet is looked up all the same.
+  // Requirements without a job are looked up, too.
   const Requirements rack = Required("label.rack=b");
   EXPECT_EQ(index.SlotsFor("ann", rack, wanted), 200);
   index.SetTerms("q1", "ann", rack);
@@ -429,7 +431,7 @@ TEST(GrantIndexTest, BoardsOfOneKindAreAsManyClassesAsQueuesAskFor) {
   EXPECT_EQ(index.SlotsFor("ann", rack, wanted), 200);
   index.SetTerms("q2", "bob", rack);
   index.SetTerms("q3", "bob", Required("memory>=8GiB"));
-  // The one board with all of its 8 GiB is in rack b.
+  // The only board with all of its 8 GiB is in rack b.
   EXPECT_EQ(index.class_count(), 3);
   index.Push("q3", "c", {.target_key = wanted.Key()}, wanted, false);
   EXPECT_EQ(index.NextDevice(""), "board-0");

@@ -1,4 +1,4 @@
-// Rules of device health, on times given by the tests.
+// The rules of device health, with times set by the tests.
 #include "server/farm/health.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ class HealthTest : public ::testing::Test {
     return health_.OnCanary(now_, {.kind = CanaryResult::Kind::kFailed,
                                    .error = "run_error: signal 11"});
   }
-  // Passes time until a canary is due; how long that was.
+  // Advances the time until a canary is due; returns the duration.
   absl::Duration UntilCanary() {
     const absl::Duration from = now_;
     while (!health_.canary_due(now_)) now_ += absl::Milliseconds(250);
@@ -115,7 +115,7 @@ TEST_F(HealthTest, OtherFailuresWaitOnlyWhereManyComeInARow) {
   }
   EXPECT_TRUE(health_.OnResult(now_, false, false));
   Canary(1);
-  // A success between them ends the row.
+  // A success between failures resets the count.
   for (int i = 1; i < rules_.failures_in_a_row; ++i) {
     health_.OnResult(now_, false, false);
   }
@@ -156,7 +156,7 @@ TEST_F(HealthTest, MuchSlowerPausesAtOnceUntilACanaryPasses) {
   UntilCanary();
   EXPECT_EQ(Canary(4)->action, "pause");
   EXPECT_FALSE(health_.promising(now_));
-  // Still slow is not good enough to come back.
+  // A device that is still slow does not come back.
   UntilCanary();
   Canary(1.6);
   EXPECT_EQ(health_.state(), State::kPaused);
@@ -165,7 +165,7 @@ TEST_F(HealthTest, MuchSlowerPausesAtOnceUntilACanaryPasses) {
   EXPECT_TRUE(health_.works(now_));
 }
 
-// A machine that has become slow, or never was alone when it was fast.
+// A machine that became slow for good, or whose fast time was an exception.
 TEST_F(HealthTest, SlowForAMinuteOfItsPauseItWorksOnUntilACanaryIsGood) {
   for (const double factor : {1.6, 4.0}) {
     Canary(1);
@@ -180,7 +180,7 @@ TEST_F(HealthTest, SlowForAMinuteOfItsPauseItWorksOnUntilACanaryIsGood) {
     }
     EXPECT_GE(now_ - since, rules_.pause_limit);
     EXPECT_EQ(change->action, "unsteady");
-    // Not for a minute alone.
+    // Not only for a minute.
     const absl::Duration until = now_ + 3 * rules_.unsteady_limit;
     while (now_ < until) {
       EXPECT_TRUE(health_.works(now_));
@@ -189,13 +189,13 @@ TEST_F(HealthTest, SlowForAMinuteOfItsPauseItWorksOnUntilACanaryIsGood) {
       EXPECT_EQ(Canary(factor), std::nullopt);
     }
     EXPECT_EQ(Canary(1)->action, "recover");
-    // The next time it is paused again first.
+    // Next time, it is paused again first.
     now_ += rules_.forgiven_after;
     EXPECT_EQ(Canary(5)->action, "pause");
     UntilCanary();
     EXPECT_EQ(Canary(1)->action, "recover");
   }
-  // A failure is no slowness.
+  // A failure does not count as slowness.
   Canary(5);
   for (int i = 0; i < 10; ++i) {
     UntilCanary();
@@ -234,7 +234,7 @@ TEST_F(HealthTest, FlappingBetweenGoodAndBadRestsLongerAndLonger) {
   }
   EXPECT_THAT(waits, ::testing::ElementsAre(1, 2, 4, 8));
   EXPECT_THAT(health_.reason(now_), "");
-  // Good for long: forgiven.
+  // After a long good time, it is forgiven.
   now_ += rules_.forgiven_after;
   CanaryFails();
   EXPECT_EQ(absl::ToDoubleSeconds(UntilCanary()), 1);
@@ -283,7 +283,7 @@ TEST_F(HealthTest, ADeviceThatComesAndGoesRestsLongerAndLonger) {
   EXPECT_THAT(health_.reason(now_), HasSubstr("rests for another 1s"));
   now_ += rules_.first_rest;
   EXPECT_TRUE(health_.works(now_));
-  // Each further one doubles the rest; coming back while it rests does not.
+  // Each further one doubles the pause; reconnecting during it does not.
   Flap();
   Canary(1);
   EXPECT_THAT(health_.reason(now_), HasSubstr("rests for another 2s"));
@@ -328,7 +328,7 @@ TEST_F(HealthTest, AnOperatorsResumeStartsAnew) {
   CanaryFails();
   health_.Reset(now_);
   EXPECT_TRUE(health_.canary_due(now_));
-  // Whatever time it takes now is the known one.
+  // The present time becomes the reference.
   EXPECT_EQ(Canary(10), std::nullopt);
   EXPECT_TRUE(health_.works(now_));
 }

@@ -1,5 +1,5 @@
-// The HTTP port: what it takes for a request, whom it serves while others
-// misbehave, and what its pages say.
+// The HTTP port: which requests it accepts, which clients it serves while
+// others misbehave, and the contents of its pages.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -125,13 +125,13 @@ TEST_F(HttpServerTest, AnswersAndCloses) {
   EXPECT_THAT(head, Not(HasSubstr("page")));
   EXPECT_THAT(HttpGet(server_->address(), "/a", "evil.example.org"),
               StartsWith("HTTP/1.1 403 "));
-  // Byte by byte is fine, too.
+  // Byte by byte is accepted, too.
   RawConnection slow(server_->address());
   for (const char c : std::string("GET /a HTTP/1.1\r\nHost: ::1\r\n\r\n")) {
     ASSERT_TRUE(slow.Send(std::string(1, c)));
   }
   EXPECT_THAT(slow.ReadAll(), StartsWith("HTTP/1.1 4"));  // "::1" has colons
-  // A second server cannot have the port.
+  // A second server cannot use the port.
   EXPECT_EQ(HttpServer::Start({.listen = server_->address()}, nullptr)
                 .status()
                 .code(),
@@ -145,7 +145,7 @@ TEST_F(HttpServerTest, WhatIsTooLargeIsRefusedAndReadNoFurther) {
               StartsWith("HTTP/1.1 431 "));
   RawConnection flood(server_->address());
   const std::string block(1 << 16, 'x');
-  // Ends: the server closes after its answer.
+  // This ends, since the server closes after its answer.
   for (int i = 0; i < 10000 && flood.Send(block); ++i) {
   }
   EXPECT_TRUE(Serves());
@@ -162,14 +162,14 @@ TEST_F(HttpServerTest, SlowAndSilentClientsHoldUpNobody) {
       EXPECT_TRUE(Serves());
     }
   }
-  // The first ones had to go: there are eight places.
+  // The oldest connections were closed: there are eight places.
   EXPECT_EQ(idle.front()->ReadAll(), "");
 }
 
 TEST_F(HttpServerTest, AConnectionHasItsTimeAndNotMore) {
   Start({.lifetime = absl::Milliseconds(200)});
   RawConnection trickle(server_->address());
-  // Ends, however often a byte comes.
+  // This ends, however often a byte arrives.
   int sent = 0;
   while (trickle.Send("x") && ++sent < 3000)
     absl::SleepFor(absl::Milliseconds(10));
@@ -186,7 +186,7 @@ TEST_F(HttpServerTest, GarbageHarmsNobody) {
       bytes.push_back(static_cast<char>(rng.Below(256)));
     }
     RawConnection connection(server_->address());
-    connection.Send(bytes);  // and away, answered or not
+    connection.Send(bytes);  // then disconnect, answered or not
   }
   EXPECT_TRUE(Serves()) << "seed 5";
 }

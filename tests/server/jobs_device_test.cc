@@ -1,4 +1,4 @@
-// What searches learn of the devices they tune for.
+// What searches get to know about the devices they tune for.
 #include <gmock/gmock.h>
 
 #include "absl/base/thread_annotations.h"
@@ -13,8 +13,8 @@ using ::testing::ElementsAre;
 using testing::FakeSearchFactory;
 using testing::FakeWorker;
 using ::testing::SizeIs;
-// The caches of the targets that searches were made for. Shared with the search
-// threads, which outlive a test's body.
+// Records the caches of the targets that searches were created for. Shared with
+// search threads, which outlive a test's body.
 class NotedCaches {
  public:
   void Add(const target::CacheSizes& caches) {
@@ -25,7 +25,7 @@ class NotedCaches {
     MutexLock lock(mutex_);
     return all_;
   }
-  // Waits until that many searches were made.
+  // Waits until this many searches were created.
   std::vector<target::CacheSizes> WaitFor(size_t count) const {
     for (int i = 0; i < 30'000 && all().size() < count; ++i) usleep(1000);
     return all();
@@ -87,7 +87,7 @@ TEST_F(JobsTest, AResumedJobKeepsTheCachesItStartedWith) {
     WaitFor(id, [](const JobSnapshot& s) { return s.trials_done > 3; });
   }
   Restart(NotesCaches(caches));
-  // Another device is there now.
+  // Another device is connected now.
   farm::WorkerHello hello = testing::TestHello("x");
   hello.device.l2_bytes *= 2;
   ASSERT_TRUE(
@@ -97,7 +97,7 @@ TEST_F(JobsTest, AResumedJobKeepsTheCachesItStartedWith) {
   EXPECT_EQ(all.front(), all.back());
 }
 
-// A factory that notes which libraries the search is asked to consider.
+// A factory that records which libraries the search may use.
 SearchFactory NotesLibraries(std::vector<std::vector<std::string>>& noted) {
   SearchFactory factory = FakeSearchFactory();
   factory.make_search = [make = factory.make_search,
@@ -117,7 +117,7 @@ TEST_F(JobsTest, LibrariesAreOfferedWherePermittedAndThere) {
   EXPECT_EQ(WaitForEnd(*jobs_->Submit(Spec(3))).state, JobState::kDone);
   JobSpec spec = Spec(3);
   spec.allow_library = true;
-  // The client knows the caches, but not what the device has.
+  // The client knows the caches, but not the device's libraries.
   spec.targets[0].caches = target::CacheSizes();
   const std::string id = *jobs_->Submit(spec);
   EXPECT_EQ(WaitForEnd(id).state, JobState::kDone);
@@ -129,7 +129,7 @@ TEST_F(JobsTest, LibrariesAreOfferedWherePermittedAndThere) {
 TEST_F(JobsTest, AJobWithoutThePermissionDoesNotTakeALibrarysTime) {
   FakeWorker worker(*farm_, "w", Quick);
   EXPECT_EQ(WaitForEnd(*jobs_->Submit(Spec(3))).state, JobState::kDone);
-  // Someone else's record of the same task, much faster.
+  // Another user's record of the same task, which is much faster.
   database::Record fast = Records().front();
   fast.candidate_id = "library";
   fast.trace = "sch.call_library(b0, kernel=\"openblas.sgemm\")\n";
@@ -141,6 +141,30 @@ TEST_F(JobsTest, AJobWithoutThePermissionDoesNotTakeALibrarysTime) {
   JobSpec spec = Spec(3);
   spec.allow_library = true;
   EXPECT_LT(WaitForEnd(*jobs_->Submit(spec)).best_seconds(), 1e-4);
+}
+
+TEST_F(JobsTest, AStrictJobDoesNotTakeTheTimeOfAScheduleThatChangesFloats) {
+  std::optional<FakeWorker> worker;
+  worker.emplace(*farm_, "w", Quick);
+  EXPECT_EQ(WaitForEnd(*jobs_->Submit(Spec(3))).state, JobState::kDone);
+  database::Record fast = Records().front();
+  fast.candidate_id = "winograd";
+  fast.trace = "b1, b2, b3, b4, b5, b6 = sch.winograd(b0, tile=2)\n";
+  fast.seconds = {1e-6};
+  fast.median_seconds = fast.ci_low_seconds = fast.ci_high_seconds = 1e-6;
+  fast.remeasured.clear();
+  ASSERT_TRUE(store_->AddRecords(std::vector{fast}).ok());
+  JobSpec strict = Spec(3);
+  strict.strict_fp = true;
+  const std::string id = *jobs_->Submit(strict);
+  EXPECT_GT(WaitForEnd(id).best_seconds(), 1e-4);
+  const std::string rounds = *jobs_->Submit(Spec(3));
+  EXPECT_LT(WaitForEnd(rounds).best_seconds(), 1e-4);
+  // The same after a restart, when jobs are read from the database.
+  worker.reset();
+  Restart(testing::FakeSearchFactory());
+  EXPECT_GT(jobs_->Get(id)->best_seconds(), 1e-4);
+  EXPECT_LT(jobs_->Get(rounds)->best_seconds(), 1e-4);
 }
 
 }  // namespace

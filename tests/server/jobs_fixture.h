@@ -69,7 +69,7 @@ class JobsTest : public ::testing::Test {
                   << snapshot.trials_done << " trials";
     return snapshot;
   }
-  // What the job's log says of the test's target.
+  // The entry for the test's target in the job's log.
   OpenedTarget Opened(const std::string& id) {
     return ReadLog(*store_->ReadJobLog(id))
         ->Opened(testing::TestTarget().Key(), /*only=*/false);
@@ -90,7 +90,7 @@ class JobsTest : public ::testing::Test {
   std::unique_ptr<farm::Farm> farm_;
   std::unique_ptr<Jobs> jobs_;
   int requests_ = 0;
-  absl::Duration search_poll_ = absl::Milliseconds(5);  // from Restart on
+  absl::Duration search_poll_ = absl::Milliseconds(5);  // used by Restart
 };
 
 }  // namespace tilefarm::jobs

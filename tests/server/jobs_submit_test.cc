@@ -1,4 +1,4 @@
-// Which jobs are accepted, how many, and how one of them is chosen to start.
+// Which jobs are accepted, how many, and which one starts next.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -17,6 +17,22 @@ using testing::FakeSearchFactory;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
+constexpr char kConv[] = R"(
+@T.prim_func
+def main(A: T.Buffer((64,), "float32"), W: T.Buffer((3,), "float32"), C: T.Buffer((64,), "float32")):
+    P = T.alloc_buffer((66,), "float32")
+    for i in range(66):
+        with T.block("P"):
+            v = T.axis.spatial(66, i)
+            P[v] = T.if_then_else(1 <= v and v < 65, A[v - 1], T.float32(0))
+    for i, k in T.grid(64, 3):
+        with T.block("C"):
+            v, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[v] = T.float32(0)
+            C[v] = C[v] + P[v + vk] * W[vk]
+)";
+
 TEST_F(JobsTest, RetriedSubmitReturnsTheSameJob) {
   const JobSpec spec = Spec();
   const std::string id = *jobs_->Submit(spec);
@@ -27,7 +43,7 @@ TEST_F(JobsTest, RetriedSubmitReturnsTheSameJob) {
 
 TEST_F(JobsTest, ChoosingTheNextJobLooksAtEachOpenJobOnce) {
   for (int i = 0; i < 60; ++i) jobs_->Cancel(*jobs_->Submit(Spec())).value();
-  // No device: the first of these runs, and the others wait for it.
+  // Without a device, the first of these runs and the others wait for it.
   constexpr int kOpen = 40;
   const std::string first = *jobs_->Submit(Spec());
   for (int i = 1; i < kOpen; ++i) EXPECT_TRUE(jobs_->Submit(Spec()).ok());
@@ -55,7 +71,7 @@ TEST_F(JobsTest, RefusesBadSubmissions) {
   JobSpec spec = Spec();
   spec.program = "def";
   EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
-  // Every read of the last row of A leaves it.
+  // Every read of the last row of A is out of bounds.
   spec = Spec();
   spec.program.replace(spec.program.find("(16, 16)"), 8, "(15, 16)");
   EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
@@ -83,6 +99,16 @@ TEST_F(JobsTest, RefusesBadSubmissions) {
   spec = Spec();
   spec.program = testing::kAddRelu;
   spec.space_trace = "b0 = sch.get_block(\"C\")";
+  EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
+  // A sketch that a strict job forbids.
+  spec = Spec();
+  spec.program = kConv;
+  spec.space_trace =
+      "b0 = sch.get_block(\"P\")\nsch.compute_inline(b0)\n"
+      "b1 = sch.get_block(\"C\")\n"
+      "sch.annotate(b1, \"tilefarm.skip_padding\", 1)\n";
+  ASSERT_TRUE(ResolveJob(*store_, spec).ok());
+  spec.strict_fp = true;
   EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
   // A library without permission, in a sketch or in the program itself.
   spec = Spec();
@@ -134,7 +160,7 @@ TEST_F(JobsTest, AUserHasAsManyUnendedJobsAsHeMay) {
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.status().message()),
               HasSubstr("ann has 1000 jobs that have not ended"));
-  // A retry is no further job, and others have their own.
+  // A retry is not another job, and other users have their own limit.
   EXPECT_TRUE(jobs_->Submit(first).ok());
   more.user = "bob";
   EXPECT_TRUE(jobs_->Submit(more).ok());
@@ -154,7 +180,7 @@ TEST_F(JobsTest, AUsersUnendedJobsHoldAsMuchTextAsTheyMay) {
     status = jobs_->Submit(spec).status();
   }
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(accepted - 1, 21);  // of 3 MiB in 64
+  EXPECT_EQ(accepted - 1, 21);  // 3 MiB each, in 64
 }
 
 }  // namespace

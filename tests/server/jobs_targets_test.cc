@@ -33,7 +33,7 @@ farm::WorkerHello BoardHello(const std::string& name = "board") {
   return hello;
 }
 
-// Ten times what Quick measures.
+// Ten times the time of Quick.
 std::optional<farm::Measurement> Slow(const farm::Lease& lease) {
   return testing::Measured(1e-2 +
                            1e-5 * static_cast<double>(lease.item.sequence));
@@ -46,7 +46,7 @@ class JobTargetsTest : public JobsTest {
     spec.targets.push_back({kBoard, std::nullopt});
     return spec;
   }
-  // Trials by target, of one job.
+  // The number of one job's trials per target.
   std::map<std::string, int> TrialsOf(const std::string& id) {
     std::map<std::string, int> trials;
     std::set<std::string> candidates;
@@ -88,7 +88,7 @@ TEST_F(JobTargetsTest, EachHasAnEvenShareAndItsOwnBest) {
   EXPECT_EQ(*Opened(id).caches, testing::TestHello("host").device.caches());
   EXPECT_EQ(*ReadLog(*store_->ReadJobLog(id))->Opened(kBoard, false).caches,
             BoardHello().device.caches());
-  // What an ended job says comes from the database after a restart.
+  // After a restart, the state of an ended job comes from the database.
   Restart(FakeSearchFactory());
   const JobSnapshot stored = *jobs_->Get(id);
   EXPECT_EQ(stored.targets, end.targets);
@@ -108,7 +108,7 @@ TEST_F(JobTargetsTest, OneWithoutADeviceWaitsAlone) {
               AllOf(StartsWith("waits for a device"), HasSubstr(kBoard)));
   EXPECT_EQ(waiting.tasks[0].trials_done, 20);
   EXPECT_EQ(waiting.tasks[1].trials_done, 0);
-  // The target that is done is free for other jobs, the one that waits is not.
+  // The finished target is free for other jobs, the waiting one is not.
   EXPECT_EQ(WaitForEnd(*jobs_->Submit(Spec(5))).state, JobState::kDone);
   JobSpec spec = Spec(5);
   spec.targets = {{kBoard, std::nullopt}};
@@ -143,7 +143,7 @@ TEST_F(JobTargetsTest, AJobOfWhichOneTargetWaitsIsCancelledOrRunsOutOfTime) {
 }
 
 TEST_F(JobTargetsTest, CancelTakesTheWorkOfEveryTargetBack) {
-  // Results that never come.
+  // A worker that sends no results.
   const auto mute = [](const farm::Lease& lease) {
     return lease.item.purpose == farm::Purpose::kBaseline ? Quick(lease)
                                                           : std::nullopt;
@@ -166,7 +166,7 @@ TEST_F(JobTargetsTest, CancelTakesTheWorkOfEveryTargetBack) {
 TEST_F(JobTargetsTest, ResumesAfterARestartWithoutMeasuringAgain) {
   const std::string id = *jobs_->Submit(BothSpec(60));
   {
-    // Each answers some and keeps the rest to itself.
+    // Each returns some results and withholds the others.
     std::atomic<int> of_host = 0, of_board = 0;
     FakeWorker host(*farm_, "host", [&](const farm::Lease& lease) {
       return ++of_host > 12 ? std::nullopt : Quick(lease);
@@ -184,7 +184,7 @@ TEST_F(JobTargetsTest, ResumesAfterARestartWithoutMeasuringAgain) {
   EXPECT_EQ(resumed.tasks[0].trials_done, 11);
   EXPECT_EQ(resumed.tasks[1].trials_done, 5);
   {
-    // The share of the one is done while the other's device is away.
+    // One target's trials are done while the other's device is away.
     FakeWorker host(*farm_, "host", Quick);
     const JobSnapshot half = WaitFor(
         id, [](const JobSnapshot& s) { return s.tasks[0].trials_done == 30; });
@@ -265,7 +265,7 @@ TEST_F(JobTargetsTest, OneDeviceMayServeSeveral) {
   EXPECT_EQ(end.state, JobState::kDone);
   ASSERT_THAT(end.tasks, SizeIs(3));
   for (const TaskSnapshot& task : end.tasks) EXPECT_EQ(task.trials_done, 10);
-  // None of them is served only once the others are done.
+  // No target waits until the others are done.
   std::set<std::string> early;
   const auto leases = worker.link().leases();
   for (size_t i = 0; i < leases.size() / 2; ++i) {
@@ -327,7 +327,7 @@ TEST_F(JobTargetsTest, StoredJobsKeepTheirTargetsAndOldOnesAreRead) {
   EXPECT_EQ(read.tasks[0].target, TestTarget().Key());
   EXPECT_EQ(read.tasks[1].target, kBoard);
   EXPECT_EQ(TaskId(read.tasks[1]), TaskId(spec.tasks[1]));
-  // A job of one target is stored as it was before there were more.
+  // A job for one target is stored in the format from before several targets.
   spec.targets.pop_back();
   ASSERT_TRUE(ResolveJob(*store_, spec).ok());
   const database::JobRow row = JobToRow("job-2", spec);
@@ -336,6 +336,18 @@ TEST_F(JobTargetsTest, StoredJobsKeepTheirTargetsAndOldOnesAreRead) {
   EXPECT_FALSE(json["tasks"][0].contains("target"));
   EXPECT_EQ(row.target, TestTarget().Key());
   EXPECT_EQ(JobFromRow(row)->tasks[0].target, TestTarget().Key());
+}
+
+TEST_F(JobTargetsTest, StoredJobsStayStrictAndOldOnesAreNot) {
+  JobSpec spec = BothSpec(5);
+  spec.strict_fp = true;
+  ASSERT_TRUE(ResolveJob(*store_, spec).ok());
+  database::JobRow row = JobToRow("job-1", spec);
+  EXPECT_TRUE(JobFromRow(row)->strict_fp);
+  auto json = nlohmann::json::parse(row.spec_json);
+  json.erase("strict_fp");
+  row.spec_json = json.dump();
+  EXPECT_FALSE(JobFromRow(row)->strict_fp);
 }
 
 TEST(JobLogTargetsTest, LogsOfTheFirstReleasesNameNoTarget) {

@@ -93,8 +93,8 @@ TEST_F(JobsTest, AProgramTooSlowToMeasureAsWrittenIsTriedOnce) {
 }
 
 TEST_F(JobsTest, FinalistsAreMeasuredOnceMore) {
-  // The first candidate's time was a stroke of luck, the second one's output
-  // is wrong now and then, the others are as they seem.
+  // The first candidate's time was lucky, the second one's output is sometimes
+  // wrong, the others are as measured.
   auto worker =
       std::make_unique<FakeWorker>(*farm_, "w", [](const farm::Lease& lease) {
         const int64_t sequence = lease.item.sequence;
@@ -119,20 +119,20 @@ TEST_F(JobsTest, FinalistsAreMeasuredOnceMore) {
     finalists.push_back(lease.item.sequence);
   }
   EXPECT_THAT(finalists, ElementsAre(1, 2, 3, 3, 3));
-  // The database draws the same conclusion.
+  // The database reaches the same conclusion.
   const auto best =
       store_->FindBest({.program = *ir::ParseFunction(testing::kMatmul),
                         .target = TestTarget(),
                         .fingerprint = kFingerprint});
   ASSERT_TRUE(best.ok()) << best.status();
   EXPECT_EQ(best->record.sequence, 3);
-  // And so does the next server.
+  // So does the next server.
   worker.reset();
   Restart(FakeSearchFactory());
   EXPECT_DOUBLE_EQ(jobs_->Get(id)->best_seconds(), 1.3e-3);
 }
 
-// From the first candidate to the last round of finalists, a device has its
+// From the first candidate to the last round of finalists, a device gets its
 // next work as soon as results allow.
 TEST_F(JobsTest, NoStepWaitsForThePoll) {
   search_poll_ = absl::Hours(1);
@@ -347,10 +347,10 @@ TEST_F(JobsTest, SavesTheCostModel) {
   EXPECT_EQ(*store_->GetBlob("model/" + TestTarget().Key()), "model");
 }
 
-// A model that is the list of jobs whose samples it has.
+// A model that is a list of the jobs whose samples it was trained on.
 class ListModel : public testing::FakeModel {
  public:
-  // As if it learned of the job's own results at once.
+  // As if it was trained on the job's own results at once.
   explicit ListModel(const std::string& job) : own_(job), jobs_({job}) {}
   absl::StatusOr<std::string> Serialize() const override {
     return absl::StrJoin(jobs_, " ");
@@ -435,7 +435,7 @@ TEST_F(JobsTest, MeasuresByHandBeforeTheQueue) {
   }
   ASSERT_THAT(measured, SizeIs(2));
   EXPECT_EQ(measured[0].candidate_id, measured[1].candidate_id);
-  // The second time is another measurement of the same record.
+  // The second time adds a measurement to the same record.
   EXPECT_THAT(Records(), SizeIs(1));
   MeasureSpec elsewhere = spec;
   elsewhere.target = "aarch64:cortex-a72";
@@ -454,7 +454,7 @@ TEST_F(JobsTest, ListingReadsTheRecordsOfATaskOnceForAllItsJobs) {
     WaitForEnd(id);
     ASSERT_TRUE(Until([&] { return store.GetJob(id)->state == "done"; }));
   }
-  // Nothing runs, so that List alone asks the store.
+  // Nothing runs, so that only List queries the store.
   Restart(FakeSearchFactory(), /*start=*/false);
   JobSpec other = Spec();
   other.program = testing::kAddRelu;
@@ -501,7 +501,7 @@ TEST_F(JobsTest, AStoreThatIsBusyAtTheStartFailsNoJob) {
 }
 
 TEST_F(JobsTest, ATimeThatIsTooGoodIsHeldAgainstNobody) {
-  // The first trial's time is a lie that no roofline tells from the truth.
+  // The first trial's time is a lie that a roofline cannot detect.
   std::atomic<bool> lied = false;
   FakeWorker worker(*farm_, "w", [&](const farm::Lease& lease) {
     if (lease.item.purpose == farm::Purpose::kTrial && !lied.exchange(true)) {
@@ -509,7 +509,7 @@ TEST_F(JobsTest, ATimeThatIsTooGoodIsHeldAgainstNobody) {
     }
     return *Quick(lease);
   });
-  // Enough that leases are granted after the first results.
+  // Enough trials that leases are granted after the first results.
   WaitForEnd(*jobs_->Submit(Spec(400)));
   int held = 0;
   for (const farm::Lease& lease : worker.link().leases()) {
@@ -529,7 +529,7 @@ TEST_F(JobsTest, AJobThatAFullDiskKeepsFromStartingWaitsAlone) {
   Restart(FakeSearchFactory(), /*start=*/false);
   auto worker = std::make_unique<FakeWorker>(*farm_, "w", Quick);
   const std::string id = *jobs_->Submit(Spec(5));
-  // Nothing can be written: as on a full disk, once the signal is ignored.
+  // Writes fail as on a full disk, once the signal is ignored.
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
@@ -537,7 +537,7 @@ TEST_F(JobsTest, AJobThatAFullDiskKeepsFromStartingWaitsAlone) {
   full.rlim_cur = std::filesystem::file_size(path + "-wal");
   setrlimit(RLIMIT_FSIZE, &full);
   jobs_->Start();
-  // The conductor goes on, and lets others in.
+  // The conductor continues, and other calls get the lock.
   EXPECT_FALSE(Until(
       [&] {
         const auto all = jobs_->List();

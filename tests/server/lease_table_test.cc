@@ -1,4 +1,4 @@
-// The lease table alone, under a fake clock: devices are names.
+// The lease table by itself, under a fake clock: devices are names.
 #include "server/farm/lease_table.h"
 
 #include <gmock/gmock.h>
@@ -242,7 +242,7 @@ TEST_F(LeaseTableTest, OnlyTheHolderMayReportAndOnlyItsAttempt) {
   EXPECT_EQ(Judge("b", "lease-1"), Verdict::kNotGranted);
   EXPECT_EQ(Judge("a", "made-up"), Verdict::kNotGranted);
   EXPECT_EQ(Judge("a", ""), Verdict::kNotGranted);
-  // A result that does not say its attempt.
+  // A result without its attempt.
   EXPECT_EQ(Judge("a", "lease-1", "w", /*attempt=*/0), Verdict::kAccepted);
 }
 

@@ -1,4 +1,4 @@
-// Every request's strings and lists have a limit, and it holds.
+// Every string and list of a request has a limit, which is enforced.
 #include "proto/tilefarm/v1/message_limits.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using ::testing::HasSubstr;
 
-// What clients send: the requests of every method.
+// The messages that clients send: the requests of every method.
 std::set<const Descriptor*> Requests() {
   std::set<const Descriptor*> requests;
   for (const auto* file :
@@ -79,8 +79,8 @@ TEST(MessageLimitsTest, EveryStringAndListOfARequestHasALimit) {
   }
 }
 
-// What gRPC makes of the bytes, as a message of its own type (streams,
-// callbacks) or of the base (synchronous calls).
+// The result of gRPC for the bytes, as a message of its own type (streams,
+// callbacks) or of the base type (synchronous calls).
 template <typename Traits, typename Message>
 bool GrpcRefuses(const std::string& bytes) {
   const grpc::Slice slice(bytes);
@@ -104,7 +104,7 @@ TEST(MessageLimitsTest, GrpcReadsRequestsThroughThem) {
   hello.mutable_hello()->set_name(std::string(1000, 'x'));
   EXPECT_TRUE(
       (GrpcRefuses<WorkerMessage, WorkerMessage>(hello.SerializeAsString())));
-  // Answers are as long as the server makes them.
+  // The server decides how long its answers are.
   SubmitResponse answer;
   answer.set_job_id(std::string(1000, 'x'));
   EXPECT_FALSE(
@@ -153,7 +153,7 @@ TEST(MessageLimitsTest, AListThatIsSentInPiecesIsOneList) {
   for (int i = 0; i < 3000; ++i) piece.mutable_state()->add_held();
   const std::string bytes = piece.SerializeAsString();
   EXPECT_EQ(WhyRefused<WorkerMessage>(bytes), "");
-  // A parser merges the two.
+  // A parser merges both messages.
   EXPECT_EQ(WhyRefused<WorkerMessage>(bytes + bytes),
             "WorkerMessage.state is given twice");
 }

@@ -1,4 +1,4 @@
-// What import takes, refuses, and takes with a grain of salt.
+// Which records an import accepts, rejects, or accepts with restrictions.
 #include "server/jobs/record_import.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ class RecordImportTest : public ::testing::Test {
     record.fingerprint = kFingerprint;
     return record;
   }
-  // The same shapes, another function.
+  // The same shapes, but another function.
   database::Record Variant(const std::string& id) const {
     database::Record record = Good(id);
     const size_t product = record.program.find("A[vi, vk] * B");

@@ -1,5 +1,5 @@
-// The log of a job makes its search replayable (DESIGN 3.4): the same seed,
-// database and order of results give the same candidates.
+// A job's log makes its search replayable: the same seed, database and order of
+// results give the same candidates.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,26 +11,17 @@
 #include "server/jobs/search_factory.h"
 #include "tests/server/fake_search.h"
 #include "tests/server/fake_worker.h"
+#include "tests/server/made_up_times.h"
 
 namespace tilefarm::jobs {
 namespace {
 
 using Json = nlohmann::json;
+using testing::HelloFor;
+using testing::MadeUpSeconds;
 
-// A made-up time that depends on the schedule alone.
-double MadeUpSeconds(const std::string& scheduled_hash) {
-  return 1e-3 * (1 + static_cast<double>(Sha256Prefix(scheduled_hash) % 1000));
-}
-
-farm::WorkerHello HelloFor(const std::string& target, int index) {
-  farm::WorkerHello hello = testing::TestHello("w" + std::to_string(index));
-  hello.device.target = target;
-  hello.device.l2_bytes <<= index;  // each its own
-  return hello;
-}
-
-// Tunes for the targets, each on a device of its own, and then asks new
-// searches for the same in the order of the log.
+// Tunes for the targets, each on its own device, and then creates new searches
+// and repeats the requests in the order of the log.
 void TuneAndReplay(const std::vector<std::string>& targets) {
   auto store =
       *database::Store::Open(":memory:", database::Store::Mode::kReadWrite);
@@ -72,7 +63,8 @@ void TuneAndReplay(const std::vector<std::string>& targets) {
   std::map<std::string, std::unique_ptr<search::Search>> searches;
   for (const TaskSpec& task : spec.tasks) {
     target::Target target = *target::Parse(task.target);
-    // Of the device that measured, which the job's own text does not name.
+    // The caches of the device that measured, which the job's own text does not
+    // have.
     target.caches = summary.Opened(task.target, /*only=*/false).caches.value();
     const int index = static_cast<int>(searches.size());
     EXPECT_EQ(target.caches, HelloFor(task.target, index).device.caches());

@@ -1,4 +1,4 @@
-// What jobs may demand of devices.
+// Requirements of jobs on devices.
 #include "server/farm/requirement.h"
 
 #include <gmock/gmock.h>
@@ -56,7 +56,7 @@ TEST(RequirementTest, TextsLabelsAndLibraries) {
   EXPECT_FALSE(Met("library.onednn=2.6"));
   EXPECT_TRUE(Met("label.rack=b2"));
   EXPECT_FALSE(Met("label.rack=b3"));
-  // Nobody has it now; someone may.
+  // No device has it now, but one may have it later.
   EXPECT_FALSE(Met("label.fan=quiet"));
 }
 
@@ -79,10 +79,10 @@ TEST(RequirementTest, IsolationIsAtLeastAllThatIsDemanded) {
   EXPECT_FALSE(met("seccomp+netns", "seccomp+cgroup"));
   EXPECT_FALSE(met("seccomp+cgroup", "seccomp+cgroup+memory"));
   EXPECT_FALSE(met("rlimits+netns+cgroup+memory+pids", "seccomp"));
-  // What a worker of another release may announce.
+  // Names that a worker of another release may announce.
   EXPECT_FALSE(met("vm", "none"));
   EXPECT_FALSE(met("", "none"));
-  // Both kinds of demand together.
+  // Both kinds of requirements together.
   EXPECT_TRUE(Parse({"isolation=seccomp+netns", "isolation>=rlimits"}).ok());
   EXPECT_TRUE(
       Parse({"isolation>=seccomp+netns", "isolation>=rlimits+cgroup"}).ok());

@@ -101,7 +101,7 @@ TEST_F(ResultWriterTest, OneRefusedRecordDoesNotHoldUpTheOthers) {
   EXPECT_FALSE(*store_.HasCandidate("bad"));
 }
 
-// Whatever the store says about it.
+// Whatever error the store returns.
 TEST_F(ResultWriterTest, ARecordThatIsNeverStoredDoesNotHoldUpTheOthers) {
   for (const absl::StatusCode code :
        {absl::StatusCode::kInternal, absl::StatusCode::kUnavailable,
@@ -115,7 +115,7 @@ TEST_F(ResultWriterTest, ARecordThatIsNeverStoredDoesNotHoldUpTheOthers) {
     for (const char* id : {"-a", "-bad", "-b"}) Measure(name + id);
     EXPECT_TRUE(Until([&] { return store_.writes > begun; }));
     store_.Release();
-    // The others are stored while it is still tried.
+    // The others are stored while this one is retried.
     EXPECT_TRUE(Until([&] { return *store_.HasCandidate(name + "-b"); }));
     Measure(name + "-c");
     WaitForAcks(acknowledged + 4);
@@ -137,7 +137,7 @@ TEST_F(ResultWriterTest, SecondRecordOfACandidateIsSuperseded) {
 }
 
 TEST_F(ResultWriterTest, CommitsInGroupsOfAtMost256) {
-  store_.Hold();  // while the first is being written, the others pile up
+  store_.Hold();  // the others queue up while the first is being written
   Measure("first");
   ASSERT_TRUE(Until([&] { return store_.writes == 1; }));
   for (int i = 0; i < 600; ++i) Measure(std::to_string(i));

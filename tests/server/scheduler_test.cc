@@ -1,4 +1,4 @@
-// The scheduler alone: devices are names with an availability, and a grant
+// The scheduler by itself: devices are names with an availability, and a grant
 // fills one slot.
 #include "server/farm/scheduler.h"
 
@@ -48,7 +48,7 @@ class SchedulerTest : public ::testing::Test {
   void Push(const std::string& id, const std::string& queue = "job") {
     scheduler_.Push(Work(id, queue), /*front=*/false);
   }
-  // What is granted now, as "device:candidate".
+  // The grants now, as "device:candidate".
   std::vector<std::string> GrantAll() {
     std::vector<std::string> grants;
     Scheduler::Rounds rounds;
@@ -110,7 +110,7 @@ TEST_F(SchedulerTest, RemovedCandidatesAndQueuesAreNotGranted) {
   Push("b");
   Push("c", "other");
   scheduler_.Remove(Work("a"));
-  scheduler_.Remove(Work("a"));  // it does not wait any more
+  scheduler_.Remove(Work("a"));  // no longer waits
   scheduler_.Remove(Work("x", "unknown"));
   scheduler_.RemoveQueue("other");
   scheduler_.Remove(Work("c", "other"));
@@ -142,7 +142,7 @@ TEST_F(SchedulerTest, AUserPaysForTheDeviceTimeThatALeaseTook) {
   for (const char* id : {"b1", "b2", "b3"}) Push(id, "bob");
   Connect("w", 1);
   EXPECT_THAT(GrantAll(), ElementsAre("w:a1"));
-  // Much longer than what ann was charged in advance.
+  // Much longer than the time that ann was charged in advance.
   scheduler_.Settle("ann", charged_, charged_ + absl::Seconds(10));
   scheduler_.Settle("unknown", charged_, absl::Hours(1));
   slots_["w"] = 3;
@@ -160,7 +160,7 @@ TEST_F(SchedulerTest, PrioritiesOrderTheQueuesOfOneUserAndAgeWhileTheyWait) {
   clock_.Advance(absl::Seconds(30));
   slots_["w"] = 1;
   Tell("w");
-  // Both have aged; they take turns where they are equal.
+  // Both have aged equally, so they take turns.
   EXPECT_THAT(GrantAll(), ElementsAre("w:h2"));
   slots_["w"] = 1;
   Tell("w");

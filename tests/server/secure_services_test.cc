@@ -1,5 +1,5 @@
-// A server with TLS and tokens in this process: limits that one user meets and
-// another does not.
+// A server with TLS and tokens in this process: limits that apply to one user
+// and not to another.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -74,7 +74,7 @@ class SecureServicesTest : public ::testing::Test {
     EXPECT_TRUE(channel.ok()) << channel.status();
     return *channel;
   }
-  // A call that the server never answers is a failure.
+  // A call that the server never answers becomes a failure.
   static void SetDeadline(grpc::ClientContext& context) {
     context.set_deadline(std::chrono::system_clock::now() +
                          std::chrono::seconds(30));
@@ -168,11 +168,12 @@ TEST_F(SecureServicesTest, StreamsOfOneUserAreCountedOverAllConnections) {
   SetDeadline(list);
   v1::ListJobsResponse jobs;
   ASSERT_TRUE(submit->ListJobs(&list, {}, &jobs).ok());
-  EXPECT_EQ(jobs.jobs(0).user(), "calm");  // as proved, not as claimed
+  EXPECT_EQ(jobs.jobs(0).user(),
+            "calm");  // the authenticated user, not the claimed one
 }
 
 TEST_F(SecureServicesTest, ImportsWaitForNobodyAndTakeAnAdmin) {
-  // Refused before a message is sent or read.
+  // Rejected before a message is sent or read.
   const auto stub = v1::Tune::NewStub(Channel("flood"));
   grpc::ClientContext context;
   SetDeadline(context);
@@ -213,7 +214,7 @@ TEST_F(SecureServicesTest, WithoutATokenNothingIsReadAndTheProbeAnswers) {
   SetDeadline(context);
   auto stream = farm->Connect(&context);
   v1::ServerMessage message;
-  EXPECT_FALSE(stream->Read(&message));  // it never said hello
+  EXPECT_FALSE(stream->Read(&message));  // it never sent a hello
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
   const auto tune = v1::Tune::NewStub(channel);
   EXPECT_EQ(ListJobs(*tune).error_code(), grpc::StatusCode::UNAUTHENTICATED);

@@ -1,4 +1,4 @@
-// Who may call what, for how long, and how often: the gate under a fake clock.
+// Access control, expiry and rate limits: the gate under a fake clock.
 #include <gmock/gmock.h>
 #include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ constexpr char kCreate[] = "/tilefarm.v1.Admin/CreateToken";
 // --- The table --------------------------------------------------------------
 
 TEST(RolesTest, EveryMethodOfEveryServiceStandsInTheTable) {
-  // Linked in by name, found by file, so that a new service is found as well.
+  // Link in by name and find by file, so that a new service is found, too.
   v1::CreateTokenRequest::descriptor();
   v1::Hello::descriptor();
   v1::SubmitRequest::descriptor();
@@ -67,7 +67,7 @@ TEST(RolesTest, EveryMethodOfEveryServiceStandsInTheTable) {
         << path << " is missing in server/security/roles.cc: nobody beyond "
         << "open loopback may call it";
   }
-  // And nothing of ours in it that there is not.
+  // The table has no method of Tilefarm that does not exist.
   for (const Method& method : Methods()) {
     const std::string path = method.path;
     EXPECT_TRUE(path.rfind("/tilefarm.", 0) != 0 || paths.contains(path))
@@ -95,7 +95,7 @@ TEST(TokenTest, TokensAre256RandomBitsAndStoredAsTheirHash) {
   const std::string token = NewToken();
   EXPECT_THAT(token, SizeIs(9 + 64));
   EXPECT_NE(token, NewToken());
-  // sha256sum's answer for "abc".
+  // The output of sha256sum for "abc".
   EXPECT_EQ(TokenHash("abc"),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_TRUE(SameHash("abcd", "abcd"));
@@ -105,7 +105,7 @@ TEST(TokenTest, TokensAre256RandomBitsAndStoredAsTheirHash) {
   EXPECT_FALSE(CheckName("a b").ok());
   EXPECT_FALSE(CheckName(std::string(65, 'a')).ok());
   EXPECT_TRUE(CheckName("board-7.rack_2@lab").ok());
-  // A date that cannot be read has passed.
+  // A date that cannot be parsed counts as past.
   EXPECT_EQ(TimeOfText("rubbish", absl::InfiniteFuture()),
             absl::InfinitePast());
 }
@@ -117,7 +117,7 @@ TEST(RateLimiterTest, ABurstThenASteadyRateForEachAlone) {
     EXPECT_EQ(limiter.Take("a", now), absl::ZeroDuration());
   }
   EXPECT_EQ(limiter.Take("a", now), absl::Milliseconds(500));
-  // In vain is free.
+  // Rejected calls are not counted.
   EXPECT_EQ(limiter.Take("a", now), absl::Milliseconds(500));
   EXPECT_EQ(limiter.Take("b", now), absl::ZeroDuration());
   now += absl::Milliseconds(500);
@@ -201,7 +201,7 @@ TEST_F(GateTest, WithoutOrWithAWrongCredentialNobodyComesIn) {
   }
   EXPECT_TRUE(absl::IsUnauthenticated(
       Call(kSubmit, {.certificate = "-----BEGIN CERTIFICATE-----\nrubbish"})));
-  // What needs none.
+  // Methods that need no credentials.
   EXPECT_TRUE(Call("/grpc.health.v1.Health/Check", {}).ok());
   EXPECT_FALSE(Call("/grpc.health.v1.Health/Watch", {}).ok());
 }
@@ -270,7 +270,7 @@ TEST_F(GateTest, RevocationClosesLiveStreamsOfThatNameAlone) {
   EXPECT_EQ(closed_other, 0);
   EXPECT_TRUE(absl::IsUnauthenticated(Call(kConnect, worker)));
   EXPECT_TRUE(Call(kConnect, other).ok());
-  // A second time there is nothing left to revoke, and a new one is good.
+  // Revoking again revokes nothing, and a new one is valid.
   EXPECT_EQ(gate_->Revoke("w1", "bob").value(), 0);
   EXPECT_TRUE(Call(kConnect, Token("w1", Role::kWorker)).ok());
 }
@@ -280,7 +280,7 @@ TEST_F(GateTest, TokensMadeAndRevokedAreInTheAuditLog) {
   clock_.Advance(absl::Seconds(5));
   Token("w2", Role::kUser, absl::Hours(1));
   ASSERT_TRUE(gate_->Revoke("w1", "bob").ok());
-  // What is refused leaves no trace.
+  // Rejected calls are not logged.
   EXPECT_FALSE(gate_->Revoke("no name\n", "bob").ok());
   const auto log = *gate_->TokenLog("", 10);
   ASSERT_EQ(log.size(), 3u);
@@ -297,7 +297,7 @@ TEST_F(GateTest, TokensMadeAndRevokedAreInTheAuditLog) {
   EXPECT_EQ(log[2].detail, "1 tokens");
   EXPECT_EQ(gate_->TokenLog("w1", 10)->size(), 2u);
   EXPECT_EQ(gate_->TokenLog("", 1)->front().action, "token revoke");
-  // A device of that name has a log of its own.
+  // A device of that name has a separate log.
   EXPECT_TRUE(store_->device_tables().ReadAudit("w1", 10)->empty());
 }
 
@@ -381,7 +381,7 @@ TEST_F(GateTest, OnOpenLoopbackCallsThatLastBeginAtALimitedRate) {
   Gate open(*store_, Gate::Mode::kOpen, limits_, clock_);
   const Caller caller = open.Identify({}).value();
   const auto enters = [&] {
-    // It ends at once, as the stream of a worker that connects again.
+    // It ends at once, like the stream of a worker that reconnects.
     return open.Enter(caller, CallKind::kStream, [](const absl::Status&) {})
         .status();
   };
@@ -406,7 +406,7 @@ class CertificateTest : public GateTest {
         RunCommand({TILEFARM_SOURCE_DIR "/deploy/make-certs", dir_.path(),
                     "--worker", "w1", "--user", "alice", "--admin", "root"});
     ASSERT_EQ(made.exit_code, 0) << made.errors;
-    // The certificates are of today.
+    // The certificates were issued now.
     clock_.Advance(absl::Now() - clock_.Now() + absl::Minutes(1));
   }
   TempDir dir_;
@@ -419,7 +419,7 @@ TEST_F(CertificateTest, NameAndRoleAreReadFromTheCertificate) {
   EXPECT_EQ(worker->role, Role::kWorker);
   EXPECT_LT(worker->not_before, worker->not_after);
   EXPECT_EQ(ReadCertificate(Read("admin-root.crt"))->role, Role::kAdmin);
-  // The server's own is no client's.
+  // The server's certificate is not a client's.
   const auto server = ReadCertificate(Read("server.crt"));
   EXPECT_TRUE(absl::IsUnauthenticated(server.status()));
   EXPECT_THAT(std::string(server.status().message()), HasSubstr("one role"));
@@ -431,7 +431,7 @@ TEST_F(CertificateTest, CertificatesOpenWhatTheirRoleMay) {
   EXPECT_TRUE(absl::IsPermissionDenied(Call(kConnect, alice)));
   EXPECT_TRUE(absl::IsPermissionDenied(
       Call(kSubmit, {.certificate = Read("worker-w1.crt")})));
-  // With a token beside it, the token counts.
+  // If there is a token, too, the token counts.
   Credentials both = Token("carol", Role::kAdmin);
   both.certificate = alice.certificate;
   EXPECT_EQ(gate_->Identify(both)->name, "carol");
@@ -448,7 +448,7 @@ TEST_F(CertificateTest, CertificatesExpireAndAreRevokedByNameUpToNow) {
   EXPECT_EQ(gate_->Revoke("alice", "bob").value(), 0);
   EXPECT_TRUE(absl::IsUnauthenticated(closed));
   EXPECT_TRUE(absl::IsUnauthenticated(Call(kSubmit, alice)));
-  // One issued later is good: this one, had it been revoked an hour before.
+  // A later one is valid: this one, if it had been revoked an hour earlier.
   ASSERT_TRUE(store_
                   ->RevokeName("root",
                                TimeText(caller.not_before - absl::Hours(1)),

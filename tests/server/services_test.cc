@@ -1,4 +1,4 @@
-// A whole server in this process, spoken to over real gRPC.
+// A whole server in this process, called over real gRPC.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -90,7 +90,7 @@ class ServicesTest : public ::testing::Test {
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response.job_id();
   }
-  // A call that the server never answers is a failure.
+  // A call that the server never answers becomes a failure.
   static void SetDeadline(grpc::ClientContext& context) {
     context.set_deadline(std::chrono::system_clock::now() +
                          std::chrono::seconds(60));
@@ -169,7 +169,7 @@ TEST_F(ServicesTest, AJobsFurtherTargetsTravel) {
   EXPECT_EQ(update.tasks(1).target(), board.target());
   watching.TryCancel();
   reader->Finish();
-  // Caches that are none, of the further target alone.
+  // Invalid caches, only of the additional target.
   request.set_request_id("other");
   board.mutable_caches()->set_l2_bytes(0);
   grpc::ClientContext refused;
@@ -207,7 +207,7 @@ TEST_F(ServicesTest, WelcomeComesFirstThenTheLeaseThenTheAck) {
   EXPECT_EQ(message.acks(0).lease_id(), lease_id);
   EXPECT_FALSE(message.acks(0).superseded());
   stream->WritesDone();
-  // The next lease may be on its way; a status comes after all messages.
+  // The next lease may already be sent; a status comes after all messages.
   while (stream->Read(&message)) {
   }
   EXPECT_TRUE(stream->Finish().ok());
@@ -215,7 +215,8 @@ TEST_F(ServicesTest, WelcomeComesFirstThenTheLeaseThenTheAck) {
 
 TEST(AcknowledgementsTest, GoWithTheNextLease) {
   ServerOptions options = ServicesTest::Options();
-  options.timeouts.ack_delay = absl::Hours(1);  // and then alone
+  options.timeouts.ack_delay =
+      absl::Hours(1);  // then only acknowledgements are sent
   auto server = Server::Start(options);
   ASSERT_TRUE(server.ok()) << server.status();
   const auto channel = grpc::CreateChannel((*server)->address(),
@@ -318,7 +319,7 @@ TEST_F(ServicesTest, JobRunsToItsEndAndItsRecordsTravel) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(status.error_message(), HasSubstr("line 26"));
 
-  // The lookup says how close the device is to the one that was measured.
+  // The lookup reports how similar the device is to the measured one.
   const auto reason = [&](const std::string& device_model) {
     grpc::ClientContext asking;
     SetDeadline(asking);
@@ -457,7 +458,7 @@ TEST_F(ServicesTest, CancelledMeasureEnds) {
   FAIL() << "the device never had a slot";
 }
 
-// A server whose database another process writes to for as long as this lives.
+// A server whose database is locked by another process while this lives.
 class LockedDatabaseTest : public ServicesTest {
  public:
   LockedDatabaseTest() {
@@ -473,7 +474,7 @@ class LockedDatabaseTest : public ServicesTest {
     options.database_path = directory_ + "/tune.db";
     StartServer(std::move(options));
   }
-  // Until the result is gone nothing can be written.
+  // While the result lives, nothing can be written.
   std::shared_ptr<sqlite3> Lock() {
     sqlite3* db = nullptr;
     EXPECT_EQ(sqlite3_open((directory_ + "/tune.db").c_str(), &db), SQLITE_OK);
@@ -490,7 +491,7 @@ TEST_F(LockedDatabaseTest, CallsThatWaitForTheDatabaseHoldUpNoWorker) {
   Submit(Job(5));                             // runs, without a device
   const std::string queued = Submit(Job(5));  // waits for it
   std::shared_ptr<sqlite3> held = Lock();
-  // Waits for the database, and everybody who asks for jobs waits for it.
+  // Waits for the database, and all calls about jobs wait for it.
   std::atomic<bool> cancelled = false;
   std::thread canceller([&] {
     grpc::ClientContext context;
@@ -502,7 +503,7 @@ TEST_F(LockedDatabaseTest, CallsThatWaitForTheDatabaseHoldUpNoWorker) {
     cancelled = true;
   });
   absl::SleepFor(absl::Milliseconds(300));
-  // More of them than gRPC has threads for callbacks.
+  // More than gRPC has threads for callbacks.
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
   std::vector<std::unique_ptr<grpc::ClientReader<v1::JobUpdate>>> watches;
   for (int i = 0; i < 40; ++i) {
@@ -543,7 +544,7 @@ TEST_F(ServicesTest, ShutdownEndsStreamsAndWatches) {
   stream->Write(HelloMessage("w"));
   v1::ServerMessage message;
   ASSERT_TRUE(stream->Read(&message));
-  // Of a job that has not ended: the worker takes no leases.
+  // For a job that has not ended: the worker takes no leases.
   v1::WatchRequest request;
   request.set_job_id(Submit(Job(5)));
   auto watch = tune_->Watch(&watching, request);
@@ -558,7 +559,7 @@ TEST_F(ServicesTest, ShutdownEndsStreamsAndWatches) {
   while (watch->Read(&update)) {
     EXPECT_FALSE(jobs::Ended(*jobs::ParseJobState(update.state())));
   }
-  // Clients connect again after it.
+  // Clients reconnect after it.
   EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 

@@ -1,4 +1,4 @@
-// Who is served next.
+// Which queue is served next.
 #include "server/farm/shares.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ class SharesTest : public ::testing::Test {
     for (const auto& [queue, user] : users_) queues.push_back(&queue);
     return *shares_.First(queues, now_);
   }
-  // One device serves the first queue for that long; which one it was.
+  // Serves the first queue for this time on one device; returns its name.
   std::string Serve(absl::Duration time) {
     const std::string queue = First();
     const absl::Duration charged = shares_.Grant(queue, now_);
@@ -43,7 +43,8 @@ class SharesTest : public ::testing::Test {
 };
 
 TEST_F(SharesTest, UsersShareDeviceTimeAndNotJobs) {
-  // Ann floods with a hundred queues; each of hers takes four times as long.
+  // Ann submits a hundred queues; each candidate of hers takes four times as
+  // long.
   for (int i = 0; i < 100; ++i) Open("ann-" + std::to_string(i), "ann");
   Open("bob", "bob");
   std::map<std::string, absl::Duration> time;

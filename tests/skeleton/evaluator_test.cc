@@ -4,6 +4,7 @@
 
 #include "cost_model/features.h"
 #include "tests/space/space_test_programs.h"
+#include "tests/support/candidate_text.h"
 
 namespace tilefarm::skeleton {
 namespace {
@@ -48,7 +49,7 @@ TEST(CandidateEvaluatorTest, ADecisionThatDoesNotFitIsIllegal) {
     auto candidate = space->Sample(rng);
     ASSERT_TRUE(candidate.ok());
     ASSERT_TRUE(evaluator.Evaluate(*candidate).has_value());
-    // Not the extent, too wide inside, too few.
+    // A wrong product, an inner factor that is too large, too few factors.
     for (const ir::AttrList& tile :
          {ir::AttrList{ir::Attr(3), ir::Attr(1), ir::Attr(1), ir::Attr(8)},
           ir::AttrList{ir::Attr(-8), ir::Attr(-1), ir::Attr(1), ir::Attr(8)},
@@ -60,8 +61,8 @@ TEST(CandidateEvaluatorTest, ADecisionThatDoesNotFitIsIllegal) {
   }
 }
 
-// 100 columns are cut into vectors of 64: the second cut reaches into the next
-// hundred, so that only the hundreds run in parallel.
+// 100 columns are split into vectors of 64. The second split reaches into the
+// next hundred, so only the hundreds run in parallel.
 TEST(CandidateEvaluatorTest, ATailAmongParallelLoopsIsReplayed) {
   const target::Target target = space::TestTarget(/*cores=*/4);
   auto made = space::DesignSpace::Create(space::Dense(1, 200, 384), target);
@@ -87,7 +88,8 @@ TEST(CandidateEvaluatorTest, ATailAmongParallelLoopsIsReplayed) {
     const auto schedule = space->Apply(*candidate);
     const auto rows = evaluator.Evaluate(*candidate);
     ASSERT_EQ(schedule.ok(), rows.has_value()) << schedule.status();
-    ASSERT_EQ(evaluator.stats().mismatches, 0) << candidate->Key();
+    ASSERT_EQ(evaluator.stats().mismatches, 0)
+        << space::CandidateText(*candidate);
     ++seen;
   }
   EXPECT_GT(seen, 10);

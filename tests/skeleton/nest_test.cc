@@ -1,4 +1,4 @@
-// Steps of sketches on numbers, one by one.
+// The steps of sketches on numbers, one by one.
 #include "cost_model/skeleton/nest.h"
 
 #include <gmock/gmock.h>
@@ -113,7 +113,7 @@ l7, l8 = sch.split(l4, factors=[v5, v6])
   Nest nest;
   ASSERT_EQ(LoopsOf(*plan, {List({4, 12})}, nest).substr(0, 6), "4 12 4");
   const NestedBlock& block = nest.block(nest.order()[0]);
-  // Both variables are digits of the fused loop, of which both loops are parts.
+  // Both variables are digits of the fused loop, which both loops are parts of.
   const LoopPart high = block.bindings[0][0], low = block.bindings[1][0];
   EXPECT_EQ(high.lower, 8);
   EXPECT_EQ(low.upper, 8);
@@ -142,7 +142,7 @@ TEST(NestTest, FactorsReductions) {
   const NestedBlock& factored = nest.block(nest.order()[0]);
   EXPECT_EQ(factored.iters[0].type, ir::IterType::kSpatial);
   EXPECT_EQ(factored.iters[3].type, ir::IterType::kReduce);
-  // The former variable, as expressions need it.
+  // The old variable, expressed by new ones for use in expressions.
   ASSERT_EQ(factored.written_out.size(), 1u);
   EXPECT_EQ(factored.written_out[0][0].coefficient, 16);
   EXPECT_EQ(nest.block(nest.order()[1]).iters[0].extent, 16);
@@ -163,7 +163,7 @@ sch.reverse_compute_at(b1, l7, preserve_unit_loops=True)
   Nest nest;
   EXPECT_EQ(LoopsOf(*plan, {List({4, 15})}, nest),
             "4 15 8 4 | 15*l0+1*l1 1*l2 1*l3; 4 15 8 | 15*l0+1*l1 1*l2");
-  // Where one tile is all there is, no loop moves it.
+  // If one tile covers everything, no loop feeds the variable.
   EXPECT_EQ(LoopsOf(*plan, {List({1, 60})}, nest),
             "1 60 8 4 | 60*l0+1*l1 1*l2 1*l3; 1 60 8 | 1*l1 1*l2");
 }
@@ -175,12 +175,12 @@ TEST(NestTest, RefusesWhatNoStepExpresses) {
         Plan(space::Matmul(60, 8, 4), std::string(kTiles) + rest, decisions);
     return absl::StrCat(plan.status().ToString());
   };
-  // It makes blocks out of loops that decisions have reached.
+  // It makes blocks from loops that depend on decisions.
   const std::string status =
       refused("b8 = sch.decompose_reduction(b0, l3)\n", {List({4, 15})});
   EXPECT_THAT(status, HasSubstr("UNIMPLEMENTED"));
   EXPECT_THAT(status, HasSubstr("decompose_reduction"));
-  // Illegal in the program, not unknown.
+  // The program rejects it, too, so it is not unknown.
   EXPECT_THAT(refused("sch.parallel(l3)\n", {List({4, 15})}),
               HasSubstr("FAILED_PRECONDITION"));
 }

@@ -1,6 +1,6 @@
-// The features of a skeleton are those of the replayed program, bit for bit,
-// and what it calls legal is: random sketches and decisions of several
-// workloads.
+// The features of a skeleton equal those of the replayed program bit for bit,
+// and both agree on which candidates are legal: random sketches and decisions
+// of several workloads.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -9,6 +9,7 @@
 #include "cost_model/features.h"
 #include "cost_model/skeleton/evaluator.h"
 #include "tests/space/space_test_programs.h"
+#include "tests/support/candidate_text.h"
 
 namespace tilefarm::skeleton {
 namespace {
@@ -21,7 +22,7 @@ constexpr int kCandidates = 300;
 struct Workload {
   const char* name;
   std::function<ir::PrimFuncPtr()> make;
-  // The least share of candidates that a skeleton must express.
+  // The minimum share of candidates that a skeleton must support.
   double by_skeleton;
   const char* cpu = "skylake-avx512";
 };
@@ -39,7 +40,7 @@ std::vector<Workload> Workloads() {
   return {
       {"matmul_relu", [] { return space::MatmulRelu(128, 96, 64); }, 0.5},
       {"matmul", [] { return space::Matmul(256, 512, 128); }, 0.5},
-      // Tails: no tile divides.
+      // Tails: no tile divides the extents.
       {"matmul_prime", [] { return space::MatmulRelu(61, 67, 64); }, 0.3},
       {"matmul_all_prime", [] { return space::Matmul(127, 131, 109); }, 0.3},
       {"dense_gelu",
@@ -50,7 +51,7 @@ std::vector<Workload> Workloads() {
              {x, w, bias, te::Dense(x, w, &bias, te::Activation::kGelu)});
        },
        0.2},
-      // Larger than the second cache: with and without streaming stores.
+      // Exceeds the L2 cache: with and without streaming stores.
       {"large_relu",
        [] {
          const Tensor x = Input("x", {2048, 1024});
@@ -152,7 +153,8 @@ std::vector<Workload> Workloads() {
              {1, 2});
        },
        0.1},
-      // Winograd's algorithm among them: tiles that fill the outputs, and not.
+      // Includes Winograd's algorithm: with tiles that cover the outputs
+      // exactly, and not.
       {"winograd",
        [] {
          const Tensor data = Input("data", {1, 8, 24, 32});
@@ -216,7 +218,7 @@ std::vector<Workload> Workloads() {
        },
        0.3},
       {"softmax", [] { return space::SmallSoftmax(); }, 0.3},
-      // In one pass (online_softmax), whole chunks and not.
+      // One pass (online_softmax), with complete chunks and incomplete ones.
       {"long_softmax",
        [] {
          const Tensor a = Input("a", {4608, 8192});
@@ -239,7 +241,7 @@ std::vector<Workload> Workloads() {
       // Dot products.
       {"bytes", Bytes, 0.7, "cooperlake"},
       {"bytes_8_lanes", Bytes, 0.7, "alderlake"},
-      // Rows have tails; what zeros fill up has none.
+      // Rows have tails; zero-padded dimensions have none.
       {"bytes_tails",
        [] { return space::NarrowMatmul(37, 75, 54, "uint8", "int8", "int32"); },
        0.7, "cooperlake"},
@@ -315,8 +317,9 @@ TEST_P(SkeletonPropertyTest, FeaturesAreThoseOfTheProgram) {
     if (!candidate.ok()) candidate = space->Sample(rng);
     ASSERT_TRUE(candidate.ok()) << candidate.status();
     last = *candidate;
-    SCOPED_TRACE(testing::Message() << "seed " << seed << ", candidate " << i
-                                    << ": " << candidate->Key());
+    SCOPED_TRACE(testing::Message()
+                 << "seed " << seed << ", candidate " << i << ": "
+                 << space::CandidateText(*candidate));
     const auto schedule = space->Apply(*candidate);
     const auto rows = evaluator.Evaluate(*candidate);
     ASSERT_EQ(schedule.ok(), rows.has_value()) << schedule.status();
@@ -327,7 +330,7 @@ TEST_P(SkeletonPropertyTest, FeaturesAreThoseOfTheProgram) {
     ASSERT_EQ(std::memcmp(rows->values.data(), want.values.data(),
                           want.values.size() * sizeof(float)),
               0);
-    // A skeleton that was wrong, and caught.
+    // No skeleton gave a wrong result, not even one that was detected.
     ASSERT_EQ(evaluator.stats().mismatches, 0);
   }
   const double share =

@@ -6,6 +6,8 @@
 #include <set>
 
 #include "tests/space/space_test_programs.h"
+#include "tests/space/special_values.h"
+#include "tests/support/candidate_text.h"
 
 namespace tilefarm::space {
 namespace {
@@ -40,8 +42,8 @@ class EveryProgramTest : public testing::TestWithParam<std::tuple<int, int>> {
   int cores() const { return std::get<1>(GetParam()); }
 };
 
-// Whatever is sampled, mutated or crossed computes what the program computes,
-// and its complete trace replays to the same program without the space.
+// All sampled, mutated or crossed candidates compute the same as the program,
+// and their complete traces replay to the same program without the space.
 TEST_P(EveryProgramTest, CandidatesComputeTheSame) {
   const ir::PrimFuncPtr program = Program();
   const auto space = Space(program, cores());
@@ -75,7 +77,7 @@ TEST_P(EveryProgramTest, CandidatesComputeTheSame) {
               ir::Print(*scheduled));
     auto back = space->FromRecord(*trace);
     ASSERT_TRUE(back.ok()) << back.status();
-    EXPECT_EQ(back->Key(), candidate->Key());
+    EXPECT_EQ(CandidateText(*back), CandidateText(*candidate));
   }
   EXPECT_GE(legal, 20);
 }
@@ -89,7 +91,7 @@ TEST(DesignSpaceTest, SamplingDependsOnTheSeedAlone) {
   const auto b = Space(MatmulRelu(32, 32, 32));
   Rng x(3), y(3);
   for (int i = 0; i < 20; ++i) {
-    EXPECT_EQ(a->Sample(x)->Key(), b->Sample(y)->Key());
+    EXPECT_EQ(CandidateText(*a->Sample(x)), CandidateText(*b->Sample(y)));
   }
 }
 
@@ -97,12 +99,12 @@ TEST(DesignSpaceTest, MutationChangesOneOrMoreDecisionsOfTheSameSketch) {
   const auto space = Space(MatmulRelu(32, 32, 32));
   Rng rng(5);
   const Candidate parent = *space->Sample(rng);
-  std::set<std::string> children;
+  std::set<uint64_t> children;
   for (int i = 0; i < 50; ++i) {
     auto child = space->Mutate(parent, rng);
     ASSERT_TRUE(child.ok()) << child.status();
     EXPECT_EQ(child->sketch, parent.sketch);
-    children.insert(child->Key());
+    children.insert(child->Fingerprint());
   }
   EXPECT_GT(children.size(), 10u);
 }
@@ -139,13 +141,13 @@ l10, l11 = sch.split(l2, factors=[v8, v9])
   ASSERT_TRUE(space.ok()) << space.status();
   EXPECT_EQ((*space)->ApproximateSize(), 4);
   Rng rng(1);
-  std::set<std::string> keys;
+  std::set<uint64_t> keys;
   for (int i = 0; i < 100; ++i) {
     auto candidate = (*space)->Sample(rng);
     ASSERT_TRUE(candidate.ok());
     EXPECT_EQ(candidate->decisions[1], ir::Attr(ir::AttrList{4, 2}));
     ASSERT_TRUE((*space)->Apply(*candidate).ok());
-    keys.insert(candidate->Key());
+    keys.insert(candidate->Fingerprint());
   }
   EXPECT_EQ(keys.size(), 4u);
 }
@@ -162,6 +164,54 @@ TEST(DesignSpaceTest, DecisionsOfTheWrongNumberAreRejected) {
   EXPECT_FALSE(space->Apply(Candidate{0, {}}).ok());
   EXPECT_EQ(space->Apply(Candidate{99, {}}).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+// Whether a trace of the space may change what floats come out.
+bool HasChangedFloats(const DesignSpace& space) {
+  for (const schedule::Trace& sketch : space.sketches()) {
+    const std::string text = sketch.Print();
+    for (const char* mark :
+         {"winograd(", "skip_zeros(", "online_softmax(", "skip_padding"}) {
+      if (text.find(mark) != std::string::npos) return true;
+    }
+  }
+  return false;
+}
+
+TEST(DesignSpaceTest, KeepsFloatsWhereTheyComeOutAsWritten) {
+  for (const ir::PrimFuncPtr& program : {PaddedConv(), TransposedConv()}) {
+    const auto all = DesignSpace::Create(program, TestTarget());
+    const auto strict =
+        DesignSpace::Create(program, TestTarget(), ir::FloatRule::kAsWritten);
+    ASSERT_TRUE(all.ok() && strict.ok());
+    EXPECT_TRUE(HasChangedFloats(**all));
+    EXPECT_FALSE(HasChangedFloats(**strict));
+    // Not by way of records and mutations, either.
+    Rng rng(3);
+    int kept = 0, refused = 0;
+    for (int i = 0; i < 40; ++i) {
+      const auto candidate = (*all)->Sample(rng);
+      ASSERT_TRUE(candidate.ok()) << candidate.status();
+      const auto schedule = (*all)->Apply(*candidate);
+      if (!schedule.ok()) continue;
+      const bool changes =
+          SpecialDifferences(*program, *schedule->module().Find("main")) > 0;
+      const auto record = (*strict)->FromRecord(schedule->trace());
+      ++(record.ok() ? kept : refused);
+      EXPECT_FALSE(record.ok() && changes) << schedule->trace().Print();
+    }
+    EXPECT_GT(refused, 0);
+    auto parent = (*strict)->Sample(rng);
+    for (int i = 0; i < 10 && parent.ok(); ++i) {
+      const auto schedule = (*strict)->Apply(*parent);
+      if (schedule.ok()) {
+        EXPECT_EQ(
+            SpecialDifferences(*program, *schedule->module().Find("main")), 0)
+            << schedule->trace().Print();
+      }
+      parent = (*strict)->Mutate(*parent, rng);
+    }
+  }
 }
 
 }  // namespace

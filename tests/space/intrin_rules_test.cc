@@ -1,5 +1,5 @@
-// Sums of narrow products: which become dot products, how their tiles are
-// bounded, and what the postprocs make of them.
+// Sums of narrow products: which ones become dot products, the bounds of their
+// tiles, and the results of the postprocs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include "compiler/space/sample_site.h"
 #include "compiler/space/sketch_rules.h"
 #include "tests/space/space_test_programs.h"
+#include "tests/support/candidate_text.h"
 
 namespace tilefarm::space {
 namespace {
@@ -29,7 +30,7 @@ std::unique_ptr<DesignSpace> Space(const ir::PrimFuncPtr& program,
   return *std::move(space);
 }
 
-// The intrinsic that every sketch names; "" where none does.
+// The intrinsic that all sketches use; "" if there is none.
 std::string IntrinOf(const DesignSpace& space) {
   std::string found;
   for (const schedule::Trace& sketch : space.sketches()) {
@@ -59,7 +60,7 @@ TEST(MultiLevelTilingWithIntrinTest, EveryPlaceOfAProducerIsLegal) {
     ASSERT_TRUE(candidate.ok()) << candidate.status();
     for (size_t site = 0; site < sites->size(); ++site) {
       if ((*sites)[site].kind != SiteKind::kComputeLocation) continue;
-      // Not only outside of everything.
+      // Not only the root.
       EXPECT_GT((*sites)[site].locations.size(), 4u);
       for (const int64_t location : (*sites)[site].locations) {
         candidate->decisions[site] = ir::Attr(location);
@@ -89,8 +90,21 @@ TEST(MultiLevelTilingWithIntrinTest, TakesTheWidestThatTheTargetHas) {
   EXPECT_EQ(IntrinOf(*Space(floats, kVnni)), "");
 }
 
+TEST(MultiLevelTilingWithIntrinTest, LeavesVectorsOf128BitsAlone) {
+  const auto mixed = NarrowMatmul(32, 4, 32, "uint8", "int8", "int32");
+  const auto equal = NarrowMatmul(32, 64, 32, "int8", "int8", "int32");
+  for (const char* target :
+       {"x86-64:alderlake,cores=1", "aarch64:cortex-x2,cores=1"}) {
+    ASSERT_TRUE(
+        target::Parse(target)->Has(target::Capability::kMixedByteDot128));
+    EXPECT_EQ(IntrinOf(*Space(mixed, target)), "") << target;
+    EXPECT_EQ(IntrinOf(*Space(equal, target)), "") << target;
+  }
+}
+
 TEST(MultiLevelTilingWithIntrinTest, LeavesOtherProductsAlone) {
-  // Fewer columns or products than an instruction has; types without one.
+  // Fewer columns or products than an instruction has; types without an
+  // instruction.
   for (const auto& program :
        {NarrowMatmul(32, 7, 32, "uint8", "int8", "int32"),
         NarrowMatmul(32, 64, 3, "uint8", "int8", "int32"),
@@ -105,8 +119,7 @@ TEST(MultiLevelTilingWithIntrinTest, LeavesOtherProductsAlone) {
   }
 }
 
-// Copies that zeros fill up, of what has tails alone, and in the place of other
-// copies.
+// Operands with tails get zero-padded copies, which replace other copies.
 TEST(MultiLevelTilingWithIntrinTest, TailsArePadded) {
   const struct {
     ir::PrimFuncPtr program;
@@ -122,12 +135,12 @@ TEST(MultiLevelTilingWithIntrinTest, TailsArePadded) {
       // Two registers of sixteen, not three of eight.
       {NarrowMatmul(9, 23, 30, "uint8", "int8", "int32"), kVnni,
        "dot_16x4_vnni", "padding=[1, 16, 4]", true, true},
-      // Too few for sixteen; what they grow to is not.
+      // Less than sixteen, but sixteen after padding.
       {NarrowMatmul(9, 15, 32, "uint8", "int8", "int32"), kVnni,
        "dot_16x4_vnni", "padding=[1, 8, 4]", false, true},
       {NarrowMatmul(33, 37, 13, "bfloat16", "bfloat16", "float32"), kBf16,
        "dot_16x2_bf16", "padding=[1, 16, 2]", true, true},
-      // Rows alone, and everything.
+      // Rows only, and all dimensions.
       {NarrowMatmul(24, 64, 64, "uint8", "int8", "int32"), kAmx,
        "amx_16x16x64_u8i8s32", "padding=[16, 16, 64]", true, false},
       {NarrowMatmul(61, 75, 100, "bfloat16", "bfloat16", "float32"), kAmx,
@@ -143,7 +156,8 @@ TEST(MultiLevelTilingWithIntrinTest, TailsArePadded) {
         const auto candidate = space->Sample(rng);
         ASSERT_TRUE(candidate.ok()) << candidate.status();
         const auto scheduled = space->Apply(*candidate);
-        ASSERT_TRUE(scheduled.ok()) << scheduled.status() << candidate->Key();
+        ASSERT_TRUE(scheduled.ok())
+            << scheduled.status() << CandidateText(*candidate);
         const std::string trace = scheduled->trace().Print();
         EXPECT_THAT(trace, HasSubstr(test.padding));
         EXPECT_THAT(trace, HasSubstr(test.intrin));
@@ -185,7 +199,7 @@ TEST(MultiLevelTilingWithIntrinTest, TilesFitTheRegisters) {
       return *candidate->decisions[site].AsList()->back().AsInt();
     };
     const int64_t rows = innermost(0), vectors = innermost(2);
-    EXPECT_LE(rows * vectors + vectors + 1, 32) << candidate->Key();
+    EXPECT_LE(rows * vectors + vectors + 1, 32) << CandidateText(*candidate);
   }
 }
 
@@ -199,12 +213,13 @@ TEST(RewriteTensorizeTest, EveryCandidateIsTensorizedAndReplays) {
     const auto candidate = space->Sample(rng);
     ASSERT_TRUE(candidate.ok()) << candidate.status();
     const auto scheduled = space->Apply(*candidate);
-    ASSERT_TRUE(scheduled.ok()) << scheduled.status() << candidate->Key();
+    ASSERT_TRUE(scheduled.ok())
+        << scheduled.status() << CandidateText(*candidate);
     const std::string trace = scheduled->trace().Print();
     EXPECT_THAT(trace, HasSubstr("tensor_intrin=\"dot_16x4_vnni\""));
     const std::string text = ir::Print(scheduled->module());
     EXPECT_THAT(text, HasSubstr("\"tilefarm.dot_product\": 1"));
-    // Nothing that is left to do says so.
+    // No annotation of unfinished work is left.
     EXPECT_THAT(text, Not(HasSubstr("tilefarm.pack")));
     const auto parsed = schedule::Trace::Parse(trace);
     ASSERT_TRUE(parsed.ok()) << parsed.status();
@@ -217,7 +232,7 @@ TEST(RewriteTensorizeTest, EveryCandidateIsTensorizedAndReplays) {
   }
 }
 
-// Ahead of time or not at all, in the intrinsic's own layout.
+// Constants are packed ahead of time in the intrinsic's layout.
 TEST(RewriteTensorizeTest, ConstantsAreLaidOutAheadOfTime) {
   const struct {
     const char* target;
@@ -226,7 +241,7 @@ TEST(RewriteTensorizeTest, ConstantsAreLaidOutAheadOfTime) {
   } kCases[] = {
       {kVnni, NarrowMatmul(24, 128, 32, "uint8", "int8", "int32"),
        "\"tilefarm.dot_product\": 1"},
-      // Too few rows to pack for in the call.
+      // Too few rows for packing in the call.
       {kVnni, NarrowMatmul(2, 128, 32, "uint8", "int8", "int32"),
        "\"tilefarm.dot_product\": 1"},
       {kBf16, NarrowMatmul(24, 128, 32, "bfloat16", "bfloat16", "float32"),
@@ -242,7 +257,8 @@ TEST(RewriteTensorizeTest, ConstantsAreLaidOutAheadOfTime) {
       const auto candidate = space->Sample(rng);
       ASSERT_TRUE(candidate.ok()) << candidate.status();
       const auto scheduled = space->Apply(*candidate);
-      ASSERT_TRUE(scheduled.ok()) << scheduled.status() << candidate->Key();
+      ASSERT_TRUE(scheduled.ok())
+          << scheduled.status() << CandidateText(*candidate);
       const ir::PrimFuncPtr function = scheduled->module().Find("main");
       const std::string text = ir::Print(*function);
       EXPECT_THAT(text, HasSubstr(test.tensorized));
@@ -286,14 +302,15 @@ TEST(RewriteTensorizeTest, MatrixUnitsHaveEightTiles) {
       };
       EXPECT_LE(innermost(0) * innermost(2) + innermost(2) + 1, 8);
       const auto scheduled = space->Apply(*candidate);
-      ASSERT_TRUE(scheduled.ok()) << scheduled.status() << candidate->Key();
+      ASSERT_TRUE(scheduled.ok())
+          << scheduled.status() << CandidateText(*candidate);
       const auto lowered =
           lower::Lower(*scheduled->module().Find("main"), target);
       ASSERT_TRUE(lowered.ok()) << lowered.status();
       EXPECT_THAT(ir::Print(**lowered), HasSubstr("= T.tile_product("));
     }
   }
-  // Too few rows for a tile, also where there is more to pad: a dot product.
+  // Too few rows for a tile, even with padding: a dot product.
   for (const auto& few : {NarrowMatmul(7, 64, 64, "uint8", "int8", "int32"),
                           NarrowMatmul(9, 24, 64, "uint8", "int8", "int32")}) {
     EXPECT_EQ(IntrinOf(*Space(WithConstants(few, {1}), kAmx)).substr(0, 4),
@@ -301,8 +318,8 @@ TEST(RewriteTensorizeTest, MatrixUnitsHaveEightTiles) {
   }
 }
 
-// A reduction of one group has no loop around the intrinsic's own but those of
-// one iteration.
+// A reduction of one group has only loops of one iteration around the
+// intrinsic's loops.
 TEST(RewriteTensorizeTest, OneGroupIsInitialisedOutside) {
   for (const auto& [program, target] :
        {std::pair{NarrowMatmul(16, 64, 4, "uint8", "int8", "int32"), kVnni},
@@ -313,7 +330,8 @@ TEST(RewriteTensorizeTest, OneGroupIsInitialisedOutside) {
       const auto candidate = space->Sample(rng);
       ASSERT_TRUE(candidate.ok()) << candidate.status();
       const auto scheduled = space->Apply(*candidate);
-      ASSERT_TRUE(scheduled.ok()) << scheduled.status() << candidate->Key();
+      ASSERT_TRUE(scheduled.ok())
+          << scheduled.status() << CandidateText(*candidate);
       EXPECT_THAT(ir::Print(scheduled->module()), HasSubstr("C_update_o"));
     }
   }
@@ -350,8 +368,8 @@ TEST(WidenOperandsTest, CopiesTheOperandThatIsNotPacked) {
   EXPECT_THAT(apply(Matmul(32, 64, 32)), Not(HasSubstr("A_global")));
 }
 
-// Constants of 16 bits are float32 ahead of time where they are used often;
-// nothing widens them before.
+// 16-bit constants that are used often become float32 ahead of time; nothing
+// widens them before.
 TEST(WidenOperandsTest, ConstantsAreWidenedAheadOfTime) {
   const auto first = [](const ir::PrimFuncPtr& program) {
     const auto space = Space(program, kNeither);
@@ -368,7 +386,7 @@ TEST(WidenOperandsTest, ConstantsAreWidenedAheadOfTime) {
       NarrowMatmul(8, 64, 32, "float16", "float16", "float32"), {1});
   EXPECT_THAT(first(seldom), HasSubstr("tilefarm.prepack"));
   EXPECT_THAT(first(seldom), Not(HasSubstr("tilefarm.prepack_float32")));
-  // Both sides constant: no copy in the call.
+  // Both operands are constant: no copy in the call.
   const auto both = WithConstants(
       NarrowMatmul(64, 64, 32, "bfloat16", "bfloat16", "float32"), {0, 1});
   EXPECT_THAT(first(both), Not(HasSubstr("A_global_global")));

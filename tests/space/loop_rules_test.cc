@@ -49,7 +49,7 @@ TEST(VectorLoopTest, NeedsSerialDataParallelLoops) {
   EXPECT_EQ(Describe(ChooseVectorLoop(reduces, 0, 0, 16)), "none");
   const std::vector<LoopView> taken = {Spatial(0, 8, ForKind::kUnrolled)};
   EXPECT_EQ(Describe(ChooseVectorLoop(taken, 0, 0, 16)), "none");
-  // It would have to move past a loop that is not serial.
+  // It would have to move across a loop that is not serial.
   const std::vector<LoopView> outer = {Spatial(0, 8),
                                        Spatial(1, 4, ForKind::kUnrolled)};
   EXPECT_EQ(Describe(ChooseVectorLoop(outer, 0, 0, 16)), "none");
@@ -77,7 +77,7 @@ TEST(RegisterTileTest, IsInsideTheInnermostReduction) {
                                        Spatial(0, 6),
                                        Spatial(1, 64, ForKind::kVectorized)};
   EXPECT_EQ(FindRegisterTile(loops, 16), 2u);
-  // 6 rows of 4 vectors are 24 statements; of 64 lanes one by one, 384.
+  // 6 rows of 4 vectors are 24 statements; with one lane per vector, 384.
   EXPECT_EQ(FindRegisterTile(loops, 1), std::nullopt);
 }
 
@@ -95,7 +95,7 @@ TEST(FirstReduceLoopTest, HasMoreThanOneIteration) {
   const std::vector<LoopView> loops = {Spatial(0, 4), Reduce(1, 1), Unused(3),
                                        Reduce(1, 8)};
   EXPECT_EQ(FindFirstReduceLoop(loops, 0), 3u);
-  // The instruction's own loop is no place; the one of one iteration is.
+  // Not the instruction's own loop, but the loop of one iteration.
   EXPECT_EQ(FindFirstReduceLoop(loops, 1), 1u);
   const std::vector<LoopView> units = {Spatial(0, 4), Reduce(1, 1)};
   EXPECT_EQ(FindFirstReduceLoop(units, 0), std::nullopt);
@@ -106,7 +106,7 @@ TEST(PanelsTest, CutADimension) {
   EXPECT_EQ(PanelsOf(shape, 1, 16).IndexMap(2),
             "lambda i0, i1: (i1 // 16, i0, i1 % 16)");
   EXPECT_EQ(PanelsOf(shape, 0, 64).IndexMap(2), "lambda i0, i1: (i1, i0)");
-  // As it lies already, of one element, with a tail, none.
+  // The present layout, panels of one element, a tail, no dimension.
   EXPECT_TRUE(PanelsOf(shape, 1, 32).empty());
   EXPECT_TRUE(PanelsOf(shape, 0, 1).empty());
   EXPECT_TRUE(PanelsOf(shape, 0, 48).empty());
@@ -145,8 +145,8 @@ std::string Dims(const Panels& panels) {
 }
 
 TEST(PanelsTest, AheadOfTimeFollowTheReader) {
-  // Variables 0 (rows) and 1 (columns), reduced over 2 and 3; loops as the
-  // tiles are.
+  // Variables 0 (rows) and 1 (columns), reduced over 2 and 3; the loops are
+  // those of the tiles.
   struct Index {
     ReadIndex index;
     int64_t extent;
@@ -168,12 +168,12 @@ TEST(PanelsTest, AheadOfTimeFollowTheReader) {
   };
   EXPECT_EQ(dims({k, column}, 4, 48), "1/48 0 1%48");
   EXPECT_EQ(dims({column, k}, 4, 48), "0/48 1 0%48");
-  // Taps come after channels where the reader's variables do.
+  // Taps come after channels if the reader's variables do.
   EXPECT_EQ(dims({tap, k, column}, 4, 16), "2/16 1 0 2%16");
-  // One panel needs no cut; a scalar column none at all.
+  // One panel is not split; scalar columns have no panels.
   EXPECT_EQ(dims({k, column}, 4, 100), "0 1");
   EXPECT_EQ(dims({k, column}, 4, 1), "1 0");
-  // Rows make panels of what the columns do not index.
+  // Rows make panels of operands that the columns do not index.
   EXPECT_EQ(dims({row, k}, 4, 16), "0/4 1 0%4");
 }
 

@@ -1,4 +1,4 @@
-// Each rule and postproc: what it makes, and where it does not apply.
+// Each rule and postproc: its result, and where it does not apply.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ Schedule Make(const ir::PrimFuncPtr& program) {
   return Schedule(ir::IRModule{{program}});
 }
 
-std::vector<Schedule> Apply(SketchRule rule, const ir::PrimFuncPtr& program,
+std::vector<Schedule> Apply(SketchRule* rule, const ir::PrimFuncPtr& program,
                             const std::string& block, int cores = 1) {
   const RuleContext context{"main", TestTarget(cores)};
   auto results = rule(context, Make(program), block);
@@ -94,7 +94,7 @@ TEST(SkipZerosTest, OtherSumsStay) {
             Text(Make(PaddedConv())));
 }
 
-// 16 into 32 channels, with a ReLU behind.
+// 16 into 32 channels, followed by a ReLU.
 ir::PrimFuncPtr ConvOf(int64_t kernel, int64_t stride, int64_t channels) {
   const auto type = ir::DataType::Float(32);
   const te::Tensor data = te::Placeholder("data", {1, 10, 9, channels}, type);
@@ -133,7 +133,7 @@ TEST(WinogradTest, OtherConvolutionsStay) {
   EXPECT_EQ(Apply(Winograd, Matmul(32, 32, 32), "C").size(), 1u);
 }
 
-// Softmax of rows of `terms`, on a machine with small caches.
+// Softmax over rows of `terms`, on a machine with small caches.
 std::vector<Schedule> OnlineSoftmaxOf(const ir::PrimFuncPtr& program,
                                       const std::string& block,
                                       int64_t l3_bytes) {
@@ -160,7 +160,7 @@ TEST(OnlineSoftmaxTest, IsASecondWayForRowsFromMemory) {
         Blocks(results[1]),
         ElementsAre("T_softmax_maxelem_part", "T_softmax_expsum_part",
                     "T_softmax_maxelem", "T_softmax_expsum", "T_softmax_norm"));
-    // One nest: a row after the other, and in it a chunk after the other.
+    // One nest: row by row, and chunk by chunk within a row.
     EXPECT_THAT(
         Text(results[1]),
         HasSubstr(absl::StrCat("for k0_0 in range(", (terms + 1023) / 1024,
@@ -168,9 +168,9 @@ TEST(OnlineSoftmaxTest, IsASecondWayForRowsFromMemory) {
     EXPECT_THAT(Text(results[1]),
                 HasSubstr(absl::StrCat("for ax0, ax1 in T.grid(1, ", terms)));
     ExpectSameOutputs(*softmax, *results[1].module().Find("main"));
-    // Its places are chosen: other rules leave it as it is.
+    // Its location is chosen: other rules do not change it.
     const RuleContext context{"main", TestTarget(1)};
-    for (const SketchRule rule :
+    for (SketchRule* const rule :
          {AddRfactor, TileReduction, FollowConsumers, RandomComputeLocation}) {
       for (const char* name :
            {"T_softmax_maxelem", "T_softmax_expsum", "T_softmax_expsum_part"}) {
@@ -192,7 +192,7 @@ TEST(OnlineSoftmaxTest, OneRowRunsChunkByChunk) {
 
 TEST(OnlineSoftmaxTest, OtherProgramsStay) {
   const ir::PrimFuncPtr softmax = SoftmaxOf(3, 6144);
-  // In a cache; short rows; other blocks; other sums.
+  // Data in a cache; short rows; other blocks; other sums.
   EXPECT_EQ(OnlineSoftmaxOf(softmax, "T_softmax_expsum", 1 << 20).size(), 1u);
   EXPECT_EQ(
       OnlineSoftmaxOf(SoftmaxOf(64, 384), "T_softmax_expsum", 64 << 10).size(),
@@ -203,13 +203,13 @@ TEST(OnlineSoftmaxTest, OtherProgramsStay) {
 }
 
 TEST(MultiLevelTilingTest, FusesTheConsumerOrCachesTheResult) {
-  // Packing or not, times the consumer below the second or first level.
+  // With or without packing, with the consumer below the second or first level.
   const auto fused = Apply(MultiLevelTiling, MatmulRelu(32, 32, 32), "C");
   EXPECT_EQ(fused.size(), 4u);
   for (const Schedule& sketch : fused) {
     EXPECT_THAT(Text(sketch), Not(HasSubstr("C_global")));
   }
-  // Without a consumer: cached at either level, or written in place.
+  // Without a consumer: a write cache at either level, or in place.
   const auto cached = Apply(MultiLevelTiling, Matmul(32, 32, 32), "C");
   EXPECT_EQ(cached.size(), 6u);
   EXPECT_THAT(Text(cached[0]), HasSubstr("C_global"));
@@ -221,7 +221,7 @@ TEST(MultiLevelTilingTest, FusesTheConsumerOrCachesTheResult) {
 TEST(MultiLevelTilingTest, ConstantsArePackedAtTheRoot) {
   const ir::PrimFuncPtr program = WithConstants(Matmul(32, 32, 32), {1});
   const auto sketches = Apply(MultiLevelTiling, program, "C");
-  // Never in the call, never as they are.
+  // Never packed in the call, never left unpacked.
   EXPECT_EQ(sketches.size(), 3u);
   for (const Schedule& sketch : sketches) {
     EXPECT_THAT(Text(sketch), HasSubstr("tilefarm.prepack"));
@@ -250,13 +250,13 @@ TEST(MultiLevelTilingTest, PrimeExtentsGetTails) {
 }
 
 TEST(MultiLevelTilingTest, ManyRowsMayEndInAnIncompleteTile) {
-  // 2048 rows in tiles of 6, but vectors and reductions as they divide.
+  // 2048 rows in tiles of 6, but perfect tiles for vectors and reductions.
   const std::string trace =
       Apply(MultiLevelTiling, Matmul(2048, 2048, 2048), "C")[0].trace().Print();
   EXPECT_THAT(trace, HasSubstr("sch.sample_tile(l2, n=4"));
   EXPECT_THAT(trace, HasSubstr("sch.sample_perfect_tile(l3, n=4"));
   EXPECT_THAT(trace, HasSubstr("sch.sample_perfect_tile(l4, n=2"));
-  // 1536 is a multiple of 6; 512 rows are few.
+  // 1536 is a multiple of 6; 512 rows are too few.
   for (const int64_t rows : {1536, 512}) {
     EXPECT_THAT(
         Apply(MultiLevelTiling, Matmul(rows, 64, 64), "C")[0].trace().Print(),
@@ -265,7 +265,7 @@ TEST(MultiLevelTilingTest, ManyRowsMayEndInAnIncompleteTile) {
 }
 
 TEST(MultiLevelTilingTest, LongReductionsStayInRegisters) {
-  // All of it innermost may be drawn; a prime length has tails all the same.
+  // The whole extent may be the innermost tile; a prime length still has tails.
   EXPECT_THAT(
       Apply(MultiLevelTiling, Matmul(32, 32, 512), "C")[0].trace().Print(),
       HasSubstr("n=2, max_innermost_factor=2048"));
@@ -275,7 +275,7 @@ TEST(MultiLevelTilingTest, LongReductionsStayInRegisters) {
 }
 
 TEST(MultiLevelTilingTest, FewRowsMayBeCutAnywhere) {
-  // 7 rows in tiles of 2; a kernel of 7 in whole.
+  // 7 rows in tiles of 2; a kernel of 7 as a whole.
   const te::Tensor data =
       te::Placeholder("data", {1, 13, 14, 4}, ir::DataType::Float(32));
   const te::Tensor weight =
@@ -302,17 +302,17 @@ TEST(AddRfactorTest, FewOutputsAreFactoredEitherWay) {
 TEST(AddRfactorTest, ShortReductionsAndMatmulsStay) {
   EXPECT_EQ(Apply(AddRfactor, Norm(2, 8), "S").size(), 1u);
   EXPECT_EQ(Apply(AddRfactor, Matmul(8, 8, 64), "C").size(), 1u);
-  // Outputs enough for the cores: only the way that makes vectors.
+  // Enough outputs for the cores: only the alternative for vectors.
   EXPECT_EQ(Apply(AddRfactor, Norm(512, 64), "S").size(), 2u);
 }
 
-// y[i, j] += x[i, k] * W[j, k]: lanes along k, outputs side by side.
+// y[i, j] += x[i, k] * W[j, k]: lanes along k, several outputs at once.
 TEST(AddRfactorTest, DotProductsOfFewRowsAreFactored) {
   const auto results = Apply(AddRfactor, Dense(1, 48, 256), "C");
   ASSERT_EQ(results.size(), 2u);
   EXPECT_THAT(results[1].trace().Print(), HasSubstr("sch.rfactor("));
   EXPECT_THAT(results[1].trace().Print(), HasSubstr("sch.reverse_compute_at("));
-  // With many rows a packed operand is used often enough.
+  // With many rows, a packed operand is reused often enough.
   EXPECT_EQ(Apply(AddRfactor, Dense(64, 48, 256), "C").size(), 1u);
 }
 
@@ -322,15 +322,16 @@ TEST(TileTransposedTest, BothAxesAreCutAndOthersAreLeft) {
   const std::string trace = results[0].trace().Print();
   EXPECT_THAT(trace, HasSubstr("sch.reorder("));
   EXPECT_THAT(trace, HasSubstr(kTilingStructure));
-  // By registers: no mark, so that lanes are made of the innermost loop.
+  // By registers: without the annotation, so that the innermost loop is
+  // vectorized.
   const std::string registers = results[1].trace().Print();
   EXPECT_THAT(registers, HasSubstr("sch.reorder("));
   EXPECT_THAT(registers, Not(HasSubstr(kTilingStructure)));
   ExpectSameOutputs(*Transposed(64, 48), *results[1].module().Find("main"));
-  // Rows that are no whole registers are only cut in squares.
+  // Rows that are not a multiple of registers are only tiled in squares.
   EXPECT_EQ(Apply(TileTransposed, Transposed(63, 49), "T_transpose").size(),
             1u);
-  // Too short to matter; no transposition.
+  // Too short, or not a transposition.
   for (const auto& unchanged :
        {Apply(TileTransposed, Transposed(64, 4), "T_transpose"),
         Apply(TileTransposed, MatmulRelu(16, 16, 16), "D")}) {
@@ -349,12 +350,12 @@ TEST(TileReductionTest, OutputsSideBySideAreTiledWithTheirConsumer) {
   const std::string trace = results[1].trace().Print();
   EXPECT_THAT(trace, HasSubstr("sch.reorder("));
   EXPECT_THAT(trace, HasSubstr("sch.reverse_compute_at("));
-  // Along the reduction lanes need rfactor; with reuse there are other tiles.
+  // Lanes along the reduction need rfactor; blocks with reuse have other tiles.
   EXPECT_EQ(Apply(TileReduction, Norm(64, 64), "S").size(), 1u);
   EXPECT_EQ(Apply(TileReduction, Matmul(8, 8, 8), "C").size(), 1u);
 }
 
-// Every block of a softmax under one loop over its rows.
+// Every block of a softmax is below one loop over its rows.
 TEST(FollowConsumersTest, ChainsGoRowByRow) {
   const auto results = Apply(FollowConsumers, SmallSoftmax(), "root");
   ASSERT_EQ(results.size(), 2u);
@@ -365,7 +366,7 @@ TEST(FollowConsumersTest, ChainsGoRowByRow) {
 }
 
 TEST(FollowConsumersTest, NothingIsComputedTwice) {
-  // The rows of a window overlap; a matmul alone has no producers.
+  // The rows of a window overlap; a single matmul has no producers.
   EXPECT_EQ(Apply(FollowConsumers, PaddedConv(), "pad_temp").size(), 2u);
   const auto conv = Apply(FollowConsumers, PaddedConv(), "pad_temp");
   EXPECT_THAT(Text(conv[1]), HasSubstr("in T.grid(1, 8, 8, 4):"));
@@ -408,7 +409,8 @@ TEST(RewriteReductionsTest, InitialisationMovesBeforeTheReduceLoops) {
 }
 
 TEST(RewriteReductionsTest, ShortRowsAreSummedInVectors) {
-  // As partial results leave their reader: a loop of one iteration inside.
+  // A loop of one iteration inside, as partial results leave it in their
+  // reader.
   for (const bool unit_loop : {false, true}) {
     Schedule schedule = Make(SmallSoftmax());
     const auto block = schedule.GetBlock("T_softmax_expsum", "main");
@@ -441,7 +443,7 @@ TEST(RewriteParallelVectorizeUnrollTest, DoesWhatTheRootAsksFor) {
   EXPECT_THAT(text, HasSubstr("T.parallel("));
   EXPECT_THAT(text, HasSubstr("T.vectorized("));
   EXPECT_THAT(text, HasSubstr("\"pragma_auto_unroll_max_step\": 64"));
-  // The requests themselves are gone.
+  // The annotations are removed.
   EXPECT_THAT(text, Not(HasSubstr("meta_schedule")));
   ExpectSameOutputs(*MatmulRelu(64, 64, 8), *schedule.module().Find("main"));
 }
@@ -476,8 +478,8 @@ TEST(RewritePackingTest, PanelsAreAsWideAsTheRegisterTile) {
   ExpectSameOutputs(*Matmul(32, 64, 32), *replayed->module().Find("main"));
 }
 
-// Matmul in tiles of 4 rows, 32 columns and `inner` steps, the loops between
-// the reductions over rows and panels; as rewrite_prefetch leaves it.
+// A matmul in tiles of 4 rows, 32 columns and `inner` steps, with loops over
+// rows and panels between the reductions, after rewrite_prefetch.
 std::string AfterPrefetch(int64_t rows, int64_t reduction, int64_t inner,
                           bool parallel = false) {
   Schedule schedule = Make(Matmul(rows, 64, reduction));
@@ -504,9 +506,9 @@ TEST(RewritePrefetchTest, RowsOfLargeOperandsAreFetchedAhead) {
 
 TEST(RewritePrefetchTest, OthersAreLeft) {
   const auto none = Not(HasSubstr("prefetch"));
-  // In the second cache anyway.
+  // It fits the L2 cache.
   EXPECT_THAT(AfterPrefetch(256, 512, 256), none);
-  // A tile reads less than a few lines of each row.
+  // A tile reads fewer than a few lines of each row.
   EXPECT_THAT(AfterPrefetch(2048, 512, 32), none);
   EXPECT_THAT(AfterPrefetch(2048, 512, 256, /*parallel=*/true), none);
   Schedule untiled = Make(Matmul(2048, 64, 512));

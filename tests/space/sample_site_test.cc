@@ -43,7 +43,7 @@ TEST(DrawDecisionTest, PerfectTilesDivideAndTailsCover) {
       const auto tail = Factors(
           DrawDecision(Tile(SiteKind::kTile, extent), TestTarget(), rng));
       EXPECT_GE(Product(tail), extent);
-      // No outer iteration is empty.
+      // Outer iterations are not empty.
       EXPECT_LT(Product(tail) - tail.back(), extent);
     }
   }
@@ -82,7 +82,7 @@ TEST(MutateDecisionTest, TilesStayLegalAndMove) {
 }
 
 TEST(MutateDecisionTest, EveryWidthIsOneStepAway) {
-  // 2 to 7 by moving factors leads over 1 or 14.
+  // Moving factors gets from 2 to 7 only by 1 or 14.
   const SampleSite site = Tile(SiteKind::kPerfectTile, 28);
   const ir::Attr old(ir::AttrList{1, 14, 1, 2});
   Rng rng(1);
@@ -174,7 +174,7 @@ TEST(RetileTest, AllSpatialLoopsOfOneBlockAtOnce) {
   bool both = false, other = false;
   for (int i = 0; i < 300; ++i) {
     const auto next = Retile(sites, decisions, TestTarget(), rng);
-    if (!next) continue;  // drew what it was
+    if (!next) continue;  // drew the same
     EXPECT_NE(*next, decisions);
     EXPECT_TRUE((*next)[2] == decisions[2]);
     const bool first =
@@ -192,7 +192,7 @@ TEST(RetileTest, AllSpatialLoopsOfOneBlockAtOnce) {
 }
 
 TEST(RetileTest, DecisionsOfAnotherShapeAreDrawn) {
-  // As a record of other rules may have them.
+  // As a record of other rules may contain.
   SampleSite site = Tile(SiteKind::kPerfectTile, 28);
   site.register_tile = true;
   site.tile_group = 0;

@@ -1,4 +1,4 @@
-// Programs and helpers that the tests of the design space share.
+// Programs and helpers for the tests of the design space.
 #ifndef TILEFARM_TESTS_SPACE_SPACE_TEST_PROGRAMS_H_
 #define TILEFARM_TESTS_SPACE_SPACE_TEST_PROGRAMS_H_
 
@@ -82,7 +82,7 @@ inline ir::PrimFuncPtr PaddedConv() {
   return Build({data, weight, te::Relu(te::Conv2dNhwc(data, weight, options))});
 }
 
-// Stride 2, with a ReLU behind; of four taps in a row two meet an input.
+// Stride 2, followed by a ReLU; two of four taps in a row meet an input.
 inline ir::PrimFuncPtr TransposedConv() {
   auto function = ir::ParseFunction(R"(
 @T.prim_func
@@ -135,7 +135,7 @@ inline ir::PrimFuncPtr NarrowMatmul(int m, int n, int k, const char* a,
   return *function;
 }
 
-// Bytes, padded by one, with a ReLU behind.
+// A byte convolution with padding of one, followed by a ReLU.
 inline ir::PrimFuncPtr NarrowConvRelu(int size, int in, int out) {
   auto function = ir::ParseFunction(absl::Substitute(R"(
 @T.prim_func
@@ -174,8 +174,11 @@ inline ir::PrimFuncPtr SmallSoftmax() {
   return Build({a, te::Softmax(a)});
 }
 
-// The last buffer after running the program on random numbers.
-inline std::vector<float> Outputs(const ir::PrimFunc& function) {
+// The contents of the last buffer after running the program on random numbers.
+// `special`, if not 0, replaces a few elements of the second parameter: so few
+// that sums show each of them.
+inline std::vector<float> Outputs(const ir::PrimFunc& function,
+                                  float special = 0) {
   Rng rng(7);
   std::vector<std::vector<float>> buffers;
   std::vector<std::span<std::byte>> spans;
@@ -185,6 +188,9 @@ inline std::vector<float> Outputs(const ir::PrimFunc& function) {
       value = static_cast<float>(rng.Uniform() * 2 - 1);
     }
     buffers.push_back(std::move(values));
+  }
+  for (size_t i = 0; special != 0 && i < buffers[1].size(); i += 1009) {
+    buffers[1][i] = special;
   }
   for (std::vector<float>& values : buffers) {
     spans.push_back(std::as_writable_bytes(std::span(values)));

@@ -1,5 +1,4 @@
-// Stores around the caches: where the space offers them, and what is made of
-// it.
+// Streaming stores: where the space offers them, and the resulting code.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +24,7 @@ ir::PrimFuncPtr Relu(int64_t rows, int64_t columns) {
   return Build({a, te::Relu(a, "B")});
 }
 
-// The space's sketches with a site for it.
+// The number of sketch sites for it.
 size_t Sites(const ir::PrimFuncPtr& program, const target::Target& target) {
   const auto space = DesignSpace::Create(program, target);
   EXPECT_TRUE(space.ok()) << space.status();
@@ -42,7 +41,7 @@ TEST(StreamingTest, OfferedWhereAnOutputIsLargerThanTheCache) {
   const int64_t rows = target.caches.l2_bytes / 4 / 1024;
   EXPECT_GT(Sites(Relu(2 * rows, 1024), target), 0u);
   EXPECT_EQ(Sites(Relu(rows, 1024), target), 0u);
-  // Reused operands: the time is not in the stores.
+  // Operands are reused, so stores take little of the time.
   EXPECT_EQ(Sites(Matmul(2 * rows, 1024, 64), target), 0u);
   target::Target other = *target::Parse("aarch64:neoverse-v1,cores=1");
   other.caches = target.caches;
@@ -69,7 +68,7 @@ def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
   ASSERT_TRUE(tiled.ok()) << tiled.status();
   EXPECT_THAT(StreamedBlocks(*tiled->front().module().Find("main"), 1),
               IsEmpty());
-  // By registers it may be.
+  // By registers, streaming is possible.
   ASSERT_EQ(tiled->size(), 2u);
   EXPECT_THAT(StreamedBlocks(*tiled->back().module().Find("main"), 1),
               testing::SizeIs(1));
@@ -83,7 +82,7 @@ TEST(StreamingTest, TheDecisionMarksTheOutermostLoop) {
     ASSERT_TRUE(schedule.Annotate(*root, kStream, ir::Attr(streams)).ok());
     ASSERT_TRUE(RewriteStreaming(schedule, "main").ok());
     const std::string text = ir::Print(*schedule.module().Find("main"));
-    // What it has done is taken off the root.
+    // The processed annotation is removed from the root.
     EXPECT_THAT(text, Not(HasSubstr("\"tilefarm.stream\"")));
     if (streams != 0) {
       EXPECT_THAT(text, HasSubstr(kMark));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Units, container files and manifests of deploy/ say what the programs know.
+"""Checks units, container files and manifests of deploy/ against the programs.
 
   deploy_test.py SOURCE_DIR BIN_DIR
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Documents name files that exist, and decisions are complete and listed.
+"""Checks that documents name existing files, and decisions are complete and listed.
 
   documents_test.py SOURCE_DIR
 """

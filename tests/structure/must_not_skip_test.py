@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""must_not_skip.py against a program of GoogleTest, and against files of ctest.
+"""Tests must_not_skip.py with a GoogleTest program and with files of ctest.
 
   must_not_skip_test.py SOURCE_DIR SKIPPING_PROGRAM
 """

@@ -1,4 +1,4 @@
-// What must_not_skip_test.py looks at: a case that runs and cases that do not.
+// Input of must_not_skip_test.py: one case that runs and others that skip.
 #include <gtest/gtest.h>
 
 namespace tilefarm {

@@ -1,5 +1,5 @@
-// Programs with inputs that add up exactly in any order, and random candidates
-// of their design spaces: what property tests of generated code compare.
+// Programs with inputs whose sums are exact in any order, and random candidates
+// of their design spaces, for property tests of generated code.
 #ifndef TILEFARM_TESTS_SUPPORT_CANDIDATE_CASES_H_
 #define TILEFARM_TESTS_SUPPORT_CANDIDATE_CASES_H_
 
@@ -25,9 +25,9 @@ std::vector<std::byte> WholeNumbers(const ir::BufferNode& buffer, Rng& rng);
 struct CandidateCase {
   ir::PrimFuncPtr function;
   Buffers inputs;    // of every parameter
-  Buffers expected;  // what the interpreter makes of them
+  Buffers expected;  // results of the interpreter
 };
-// Of the text of one function.
+// Makes a case from the text of one function.
 absl::StatusOr<CandidateCase> MakeCandidateCase(const std::string& text,
                                                 Rng& rng);
 

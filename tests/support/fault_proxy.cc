@@ -20,8 +20,8 @@
 namespace tilefarm::testing {
 namespace {
 
-// Bytes that wait at most in one direction of a stalled connection; beyond that
-// the sender's socket fills up, as on a real network.
+// The maximum number of bytes that wait in one direction of a stalled
+// connection; beyond that, the sender's socket fills up, as on a real network.
 constexpr size_t kMostBytes = 4 << 20;
 
 sockaddr_in Loopback(int port) {
@@ -43,9 +43,9 @@ struct Pipe {
   int from = -1, to = -1;
   std::deque<Chunk> chunks;
   size_t size = 0;
-  bool open = true;  // `from` may say more
+  bool open = true;  // `from` may send more
 
-  // False where either end is gone.
+  // False if either end is gone.
   bool Read(absl::Duration due) {
     std::string bytes(64 << 10, '\0');
     const ssize_t n = recv(from, bytes.data(), bytes.size(), MSG_DONTWAIT);
@@ -205,8 +205,8 @@ void FaultProxy::Main() {
     for (const auto& one : connections_) {
       const bool up = mode == Mode::kPass || mode == Mode::kToServer;
       const bool down = mode == Mode::kPass || mode == Mode::kToClient;
-      // A stalled socket is not polled, because otherwise its end would be
-      // noticed.
+      // A stalled socket is not polled, because otherwise the proxy would
+      // detect its end.
       const short client = wanted(one->to_server, one->to_client, up, down);
       const short server = wanted(one->to_client, one->to_server, down, up);
       fds.push_back({client == 0 ? -1 : one->client, client, 0});

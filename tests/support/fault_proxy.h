@@ -1,15 +1,14 @@
-// A TCP proxy between a client and a server of a test, which can be told to
-// misbehave:
+// A TCP proxy between a client and a server of a test that can cause faults:
 //
 //   worker --> FaultProxy(address of the server) --> server
 //
 //   kPass     bytes go both ways
-//   kStall    none do, nothing is closed; they wait, as in a cable that is
-//             unplugged for a moment
+//   kStall    no bytes go either way and nothing is closed; bytes wait, as if
+//             a cable is unplugged for a moment
 //   kToClient kToServer
-//             only this way; the other one is stalled
+//             bytes go only this way; the other one is stalled
 //
-// Cut() closes what is connected; bytes that waited are lost.
+// Cut() closes all connections; waiting bytes are lost.
 #ifndef TILEFARM_TESTS_SUPPORT_FAULT_PROXY_H_
 #define TILEFARM_TESTS_SUPPORT_FAULT_PROXY_H_
 
@@ -23,20 +22,20 @@
 
 namespace tilefarm::testing {
 
-// Thread-safe; one thread of its own.
+// Thread-safe; has a thread of its own.
 class FaultProxy {
  public:
   enum class Mode { kPass, kStall, kToClient, kToServer };
 
-  // Listens on a free port of the loopback interface, of which `server` is a
-  // HOST:PORT, connected to anew for each connection.
+  // Listens on a free port of the loopback interface. Connects to `server`, a
+  // HOST:PORT on this interface, for each connection.
   explicit FaultProxy(std::string server);
   ~FaultProxy();
   FaultProxy(const FaultProxy&) = delete;
   FaultProxy& operator=(const FaultProxy&) = delete;
 
   const std::string& address() const { return address_; }
-  // For existing and future connections.
+  // Applies to existing and future connections.
   void SetMode(Mode mode);
   // Every byte arrives after this delay.
   void SetDelay(absl::Duration delay);
@@ -49,7 +48,7 @@ class FaultProxy {
 
   void Main();
   void Accept();
-  // Forwards what may be forwarded; false if the connection has ended.
+  // Forwards bytes as the mode allows; false if the connection has ended.
   bool Move(Connection& connection, short client_events, short server_events);
   void Wake();
 
@@ -57,7 +56,7 @@ class FaultProxy {
   std::string address_;
   int listen_fd_ = -1;
   int wake_[2] = {-1, -1};
-  // The thread's alone.
+  // Used by the thread only.
   std::list<std::unique_ptr<Connection>> connections_;
 
   mutable Mutex mutex_;

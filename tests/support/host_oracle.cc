@@ -19,7 +19,7 @@ absl::StatusOr<HostOracle> HostOracle::Compile(
   TF_ASSIGN_OR_RETURN(const target::Target host, target::Parse("host,cores=1"));
   TF_ASSIGN_OR_RETURN(const oracle::Artifact artifact,
                       oracle::Compile(*function, host));
-  // A name of its own: dlopen takes one path for one library.
+  // A unique name, since dlopen returns the loaded library for a known path.
   std::string path = "/tmp/tilefarm-oracle-XXXXXX";
   const int file = mkstemp(path.data());
   if (file < 0) return absl::UnavailableError("no temporary file");

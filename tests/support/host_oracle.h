@@ -13,10 +13,10 @@
 
 namespace tilefarm::testing {
 
-// What a correct implementation computes.
+// The values and bounds of a correct implementation.
 struct OracleResult {
   std::vector<std::vector<std::byte>> buffers;  // of every parameter
-  // Of every element of each parameter; empty where it is exact.
+  // For every element of each parameter; empty if the parameter is exact.
   std::vector<std::vector<double>> bounds;
 };
 
@@ -24,7 +24,7 @@ class HostOracle {
  public:
   static absl::StatusOr<HostOracle> Compile(const ir::PrimFuncPtr& function);
 
-  // `inputs` are the first contents of every parameter.
+  // `inputs` are the initial contents of every parameter.
   absl::StatusOr<OracleResult> Run(
       std::span<const std::vector<std::byte>> inputs) const;
 
@@ -35,10 +35,10 @@ class HostOracle {
   void* oracle_ = nullptr;
 };
 
-// Empty where `got`, the contents of every parameter after a run, are what the
-// oracle says, by the rule of verification; otherwise the first element that is
-// not. `spread` as in worker::RunRequest. `largest` (may be null) becomes the
-// largest |difference| / bound if that is more.
+// Empty if `got`, the contents of every parameter after a run, agree with the
+// oracle by the rule of verification; otherwise describes the first element
+// that does not. `spread` as in worker::RunRequest. `largest` (may be null) is
+// raised to the largest |difference| / bound.
 std::string DifferenceFromOracle(const ir::PrimFunc& function,
                                  const OracleResult& oracle,
                                  std::span<const std::vector<std::byte>> got,

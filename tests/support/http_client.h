@@ -1,5 +1,5 @@
-// Sends raw bytes of HTTP, so that tests can send requests that no library
-// would.
+// Sends raw HTTP bytes, so that tests can send requests that no library would
+// send.
 #ifndef TILEFARM_TESTS_SUPPORT_HTTP_CLIENT_H_
 #define TILEFARM_TESTS_SUPPORT_HTTP_CLIENT_H_
 
@@ -9,7 +9,7 @@
 
 namespace tilefarm::testing {
 
-// A connection to 127.0.0.1; fd() is negative where there is none.
+// A connection to 127.0.0.1; fd() is negative if there is none.
 class RawConnection {
  public:
   // HOST:PORT; only the port is used.
@@ -19,18 +19,18 @@ class RawConnection {
   RawConnection& operator=(const RawConnection&) = delete;
 
   int fd() const { return fd_; }
-  // False where the peer has gone.
+  // False if the peer has closed the connection.
   bool Send(const std::string& bytes);
-  // All until the peer closes, or the time is up.
+  // All bytes until the peer closes or the time limit.
   std::string ReadAll(absl::Duration limit = absl::Seconds(30));
 
  private:
   int fd_ = -1;
 };
 
-// What the server at `address` answers to these bytes.
+// The answer of the server at `address` to these bytes.
 std::string Exchange(const std::string& address, const std::string& bytes);
-// GET with this Host and further lines ("Origin: x\r\n").
+// GET with this Host and additional lines ("Origin: x\r\n").
 std::string HttpGet(const std::string& address, const std::string& path,
                     const std::string& host = "localhost",
                     const std::string& lines = "");

@@ -31,7 +31,7 @@ uint64_t LittleEndian(std::string_view bytes, size_t at, size_t count) {
 absl::StatusOr<std::string> Inflate(std::string_view packed, size_t size) {
   std::string out(size, '\0');
   z_stream stream = {};
-  // A raw deflate stream, as zip holds it.
+  // A raw deflate stream, as in zip files.
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return Damaged("zlib");
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
   stream.avail_in = static_cast<uInt>(packed.size());
@@ -133,7 +133,7 @@ absl::StatusOr<std::map<std::string, NpyArray>> ReadNpz(
   content << file.rdbuf();
   const std::string zip = std::move(content).str();
   const std::string_view bytes = zip;
-  // The end record, then the central directory, then each entry's own header.
+  // First the end record, then the central directory, then each entry's header.
   const size_t end = bytes.rfind("PK\x05\x06");
   if (end == std::string_view::npos || end + 22 > bytes.size()) {
     return Damaged("no end record");

@@ -26,8 +26,8 @@ struct NpyArray {
 
 absl::StatusOr<NpyArray> ParseNpy(std::string_view bytes);
 
-// By name without ".npy": "arr_0", ... DataLoss for a damaged archive,
-// NotFound where there is no file.
+// Arrays by name without ".npy": "arr_0", ... DataLoss for a damaged archive,
+// NotFound if there is no file.
 absl::StatusOr<std::map<std::string, NpyArray>> ReadNpz(
     const std::string& path);
 

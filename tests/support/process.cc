@@ -30,8 +30,8 @@ std::unique_ptr<Process> Process::Spawn(std::vector<std::string> argv,
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, out[1], 1);
   posix_spawn_file_actions_adddup2(&actions, err[1], 2);
-  // If this process is killed, its children must not keep its descriptors
-  // open, such as those of locks.
+  // If this process is killed, its children must not keep its descriptors open,
+  // such as those of locks.
   posix_spawn_file_actions_addclosefrom_np(&actions, 3);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -55,7 +55,7 @@ std::unique_ptr<Process> Process::Spawn(std::vector<std::string> argv,
   posix_spawnattr_destroy(&attributes);
   close(out[1]);
   close(err[1]);
-  // Its own ends block.
+  // The child's ends block.
   fcntl(out[0], F_SETFL, O_NONBLOCK);
   fcntl(err[0], F_SETFL, O_NONBLOCK);
   if (failed != 0) {
@@ -76,7 +76,7 @@ Process::Process(pid_t pid, int out, int err)
 Process::~Process() {
   kill(-pid_, SIGKILL);
   if (!status_.has_value()) Reap(/*block=*/true);
-  // The group again: helpers that outlived their parent hold the pipes.
+  // Kill the group again: helpers that outlived their parent hold the pipes.
   kill(-pid_, SIGKILL);
   out_reader_.join();
   err_reader_.join();

@@ -22,7 +22,7 @@ namespace tilefarm::testing {
 // Leads a process group of its own; the destructor kills the whole group.
 class Process {
  public:
-  // Null where it cannot be started. `env` adds NAME=VALUE to this process's
+  // Null if it cannot be started. `env` adds NAME=VALUE to this process's
   // environment.
   static std::unique_ptr<Process> Spawn(std::vector<std::string> argv,
                                         std::vector<std::string> env = {});
@@ -32,15 +32,15 @@ class Process {
 
   pid_t pid() const { return pid_; }
   // The rest of the first line of standard output that starts with `prefix`;
-  // nullopt where the time runs out or the output ends without one.
+  // nullopt after a timeout, or if the output ends without such a line.
   std::optional<std::string> WaitForOutput(
       const std::string& prefix, absl::Duration timeout = absl::Seconds(30));
-  // Sends the signal to the process alone.
+  // Sends the signal to this process only, not to its group.
   void Kill(int signal);
   // Exit code, or minus the signal that ended it; nullopt: still running.
   std::optional<int> Wait(absl::Duration timeout = absl::Seconds(60));
 
-  // All that it has written so far.
+  // The whole output so far.
   std::string output();
   std::string errors();
 
@@ -53,9 +53,9 @@ class Process {
   };
 
   Process(pid_t pid, int out, int err);
-  // Until the stream ends.
+  // Reads until the stream ends.
   void Read(Stream& stream);
-  // Takes what is there to be read.
+  // Reads the available bytes.
   void Drain(Stream& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Reap(bool block);
 

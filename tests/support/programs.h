@@ -1,4 +1,4 @@
-// Programs and data for tests: the printed TVM set and running functions on
+// Programs and data for tests: the printed TVM set, and calls of functions on
 // named arrays.
 #ifndef TILEFARM_TESTS_SUPPORT_PROGRAMS_H_
 #define TILEFARM_TESTS_SUPPORT_PROGRAMS_H_
@@ -10,11 +10,11 @@
 
 namespace tilefarm::testing {
 
-// The folder of the printed programs; empty where this checkout has none.
+// The folder of the printed programs; empty if this checkout has none.
 std::string PrintedSetFolder();
 
-// The files of a folder of that set with the given ending, sorted;
-// ".trace.py" files only where asked for.
+// The files of a folder of that set with the given ending, sorted; ".trace.py"
+// files only if requested.
 std::vector<std::string> PrintedFiles(const std::string& folder,
                                       const std::string& ending);
 

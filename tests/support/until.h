@@ -1,4 +1,4 @@
-// Waiting for what another thread or process does, with an end.
+// Waits for another thread or process, with a timeout.
 #ifndef TILEFARM_TESTS_SUPPORT_UNTIL_H_
 #define TILEFARM_TESTS_SUPPORT_UNTIL_H_
 
@@ -10,7 +10,7 @@
 
 namespace tilefarm {
 
-// Polls. False where the condition does not come true within `limit`.
+// Polls. False if the condition does not become true within `limit`.
 inline bool Until(const std::function<bool()>& condition,
                   absl::Duration limit = absl::Seconds(60),
                   absl::Duration interval = absl::Milliseconds(1)) {

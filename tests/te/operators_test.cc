@@ -1,4 +1,5 @@
-// Operators against plain loops over the same numbers, by the interpreter.
+// Compares operators with plain loops over the same numbers, in the
+// interpreter.
 #include "compiler/te/operators.h"
 
 #include <gmock/gmock.h>
@@ -41,7 +42,7 @@ Values Evaluate(const std::vector<Tensor>& params, std::vector<Values> inputs) {
   const absl::Status status = ir::Interpret(**function, buffers);
   EXPECT_TRUE(status.ok()) << status;
 
-  // What te makes is a program like any other: its text parses to the same.
+  // te makes ordinary programs: their text parses to the same program.
   const std::string text = ir::Print(**function);
   auto parsed = ir::ParseFunction(text);
   EXPECT_TRUE(parsed.ok()) << parsed.status() << "\n" << text;

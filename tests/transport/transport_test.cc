@@ -1,4 +1,4 @@
-// What may be dialled, and files of secrets.
+// Addresses that may be dialled, and files of secrets.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -24,7 +24,7 @@ std::string MessageOf(const absl::Status& status) {
 
 class TransportTest : public ::testing::Test {
  protected:
-  // A folder of certificates by the program that users run.
+  // Makes a folder of certificates with the program that users run.
   void MakeCerts(const std::string& folder) {
     const auto made = RunCommand({TILEFARM_SOURCE_DIR "/deploy/make-certs",
                                   dir_.File(folder), "--user", "alice"});
@@ -90,7 +90,7 @@ TEST_F(TransportTest, TokenFileWithoutATokenIsRefusedAndNotShown) {
 TEST_F(TransportTest, TokenNeverGoesToAnotherMachineWithoutTls) {
   Endpoint endpoint;
   endpoint.security.token = kToken;
-  EXPECT_TRUE(CheckEndpoint(endpoint).ok());  // loopback: it stays unsent
+  EXPECT_TRUE(CheckEndpoint(endpoint).ok());  // loopback: it is not sent
   endpoint.address = "10.1.2.3:7070";
   const absl::Status status = CheckEndpoint(endpoint);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);

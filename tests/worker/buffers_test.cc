@@ -1,4 +1,4 @@
-// Memory that kernels run on, and where it is put.
+// The memory that kernels use, and its addresses.
 #include "worker/runner/buffers.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ uintptr_t Address(const void* data) {
   return reinterpret_cast<uintptr_t>(data);
 }
 
-// Whether the page that holds the address is mapped.
+// Whether the page of the address is mapped.
 bool IsMapped(uintptr_t address) {
   unsigned char resident = 0;
   return mincore(reinterpret_cast<void*>(address / Page() * Page()), 1,
@@ -83,7 +83,7 @@ TEST(GuardedBuffer, MovesWithItsContents) {
       const uintptr_t before = Address(buffer.data());
       ASSERT_TRUE(buffer.Move(7 * random));
       EXPECT_NE(Address(buffer.data()), before);
-      // Within a page it stays: what an address decides there is the caller's.
+      // The offset in the page does not change, since the caller chose it.
       EXPECT_EQ(Address(buffer.data()) % Page(), before % Page());
       EXPECT_EQ(buffer.bytes(), bytes);
       EXPECT_TRUE(HoldsIndex(buffer.data(), bytes));
@@ -97,7 +97,7 @@ TEST(GuardedBuffer, MovesWithItsContents) {
 }
 
 TEST(MovePages, TakesPartOfAMapping) {
-  // Four pages, of which the middle two move.
+  // Four pages; the middle two move.
   const size_t page = Page();
   char* all = static_cast<char*>(mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE,
                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

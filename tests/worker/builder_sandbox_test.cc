@@ -1,5 +1,5 @@
-// What a builder can do that a flaw in parser, lowering or LLVM made hostile:
-// nothing but compile.
+// A builder that hostile input took over by a flaw in parser, lowering or LLVM
+// can only compile.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ std::string ReadAll(const std::string& path) {
   return text.str();
 }
 
-// A port of the loopback interface on which somebody listens.
+// A port of the loopback interface on which a process listens.
 class Listener {
  public:
   Listener() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -65,7 +65,7 @@ class BuilderSandboxTest : public testing::Test {
  protected:
   BuilderSandboxTest() { signal(SIGPIPE, SIG_IGN); }
 
-  // How a started builder says that it is confined.
+  // The reply in which a started builder reports its confinement.
   BuilderHelloReply Hello(Process& process) {
     BuilderHelloReply hello;
     EXPECT_TRUE(process
@@ -85,7 +85,7 @@ class HostileBuilderTest : public BuilderSandboxTest {
  protected:
   HostileBuilderTest() : builder_(starter_, {TILEFARM_TEST_HOSTILE_BUILDER}) {}
 
-  // What comes of an act (hostile_builder.cc).
+  // The result of an act (hostile_builder.cc).
   std::string Try(const std::string& act) {
     BuildRequest request;
     request.trace = act;
@@ -104,7 +104,7 @@ TEST_F(HostileBuilderTest, ReadsNeitherTokensNorKeys) {
   ASSERT_GE(fd, 0);
   ASSERT_EQ(write(fd, "tilefarm_secret", 15), 15);
   close(fd);
-  // As `rpc-worker --token-file` demands.
+  // Required by `rpc-worker --token-file`.
   ASSERT_EQ(chmod(path, 0600), 0);
   for (const std::string& file : {std::string(path), std::string("/etc/passwd"),
                                   absl::StrCat("/proc/", getpid(), "/environ"),
@@ -134,7 +134,7 @@ TEST_F(HostileBuilderTest, HasNoNetwork) {
 }
 
 TEST_F(HostileBuilderTest, HasNoFilesOpenButItsFrames) {
-  // Beside the frames: input, output and errors, which are /dev/null.
+  // Besides the frames: input, output and errors, which are /dev/null.
   EXPECT_EQ(Try("files"), "0 1 2 ");
 }
 

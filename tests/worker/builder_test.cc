@@ -1,5 +1,5 @@
-// tune-builder and tune-runner, the real programs, on small programs: from
-// text to a verified time.
+// The real tune-builder and tune-runner on small programs: from text to a
+// verified time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -45,7 +45,7 @@ class BuilderTest : public testing::Test {
     return reply.ok() ? *reply : BuildReply{};
   }
 
-  // `candidate`, as it is written, judged by the oracle of `program`.
+  // Runs `candidate` unscheduled, verified by the oracle of `program`.
   RunReply Verify(const std::string& program, const std::string& candidate) {
     BuildRequest request = Request("", /*reference=*/true);
     request.program = program;
@@ -137,7 +137,7 @@ def main(Q: T.Buffer((16, 32), "float32"), K: T.Buffer((16, 32), "float32"), S: 
 )");
 }
 
-// A fifth of a percent is an error, also beside elements of -1e9.
+// A fifth of a percent is an error, even next to elements of -1e9.
 TEST_F(BuilderTest, SmallErrorsBesideMasksAreFound) {
   const RunReply right = Verify(CausalScores("0.125"), CausalScores("0.125"));
   EXPECT_EQ(right.status, RunStatus::kOk) << right.error;

@@ -1,5 +1,5 @@
-// What control groups' files mean and where groups may be made, on plain files:
-// what the kernel does is tests/fault/control_group_fault_test.
+// The meaning of control groups' files, and where groups can be created, on
+// plain files; tests/fault/control_group_fault_test tests the kernel.
 #include "worker/control_group.h"
 
 #include <gmock/gmock.h>
@@ -113,7 +113,7 @@ TEST(GroupEventsTest, TellWhyAProcessWasKilled) {
             "were refused");
 }
 
-// A machine of plain files: this process is in /unit.
+// A machine simulated by plain files: this process is in /unit.
 class CandidateGroupsTest : public ControlGroupFilesTest {
  protected:
   CandidateGroupsTest() {
@@ -128,11 +128,11 @@ class CandidateGroupsTest : public ControlGroupFilesTest {
       return directory.starts_with(root_ + "/cgroup");
     };
     MakeGroup("/cgroup/unit");
-    // As the kernel has it in each group that is made.
+    // As the kernel does in each group that is created.
     Write("/cgroup/unit/worker/cgroup.procs", "");
   }
 
-  // What the mount shows of the hierarchy.
+  // The part of the hierarchy that the mount shows.
   void MountAt(const std::string& shown) {
     Write("/proc/mountinfo",
           absl::StrCat("22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
@@ -200,7 +200,7 @@ TEST_F(CandidateGroupsTest, ThereIsNoCgroupV2) {
   MountAt("/");
   Write("/proc/cgroup", "4:memory:/elsewhere\n");
   ExpectNone("no cgroup v2 hierarchy");
-  // A hierarchy that shows another part than ours.
+  // A mount that shows another part of the hierarchy than this process's.
   Write("/proc/cgroup", "0::/unit\n");
   MountAt("/un");
   ExpectNone("no cgroup v2 hierarchy");
@@ -258,9 +258,9 @@ TEST_F(CandidateGroupsTest, ANamedGroupIsUsedWithoutBeingEntered) {
     EXPECT_EQ(Read("/cgroup/mine/cgroup.subtree_control"), "+memory");
     EXPECT_FALSE(Exists("/cgroup/mine/worker"));
   }
-  // At its end it clears up.
+  // It cleans up at its end.
   EXPECT_FALSE(Exists("/cgroup/mine/candidate-4"));
-  // The one that this process is in is left first.
+  // First, this process leaves its own group.
   EXPECT_TRUE(Prepare(root_ + "/cgroup/unit").ok());
   EXPECT_EQ(Read("/cgroup/unit/worker/cgroup.procs"), "0");
 }

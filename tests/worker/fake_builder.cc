@@ -1,4 +1,4 @@
-// A tune-builder for tests: it "compiles" by handing out a library of
+// A tune-builder for tests: instead of compiling, it returns a library of
 // hand-written kernels (argv[1]). The trace says what to do:
 //
 //   NAME          succeed with the kernel of that name
@@ -46,7 +46,7 @@ BuildReply Build(const BuildRequest& request, const std::string& object) {
     input.elements = 1000;
     input.read = true;
     BufferSpec output = input;
-    // The test kernels whose reference is called so.
+    // The test kernels with this reference.
     input.layout_free = request.program == "packs";
     output.read = false;
     output.written = true;

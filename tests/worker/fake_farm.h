@@ -1,5 +1,5 @@
-// A farm for tests, on a real port: says what it is told to and remembers
-// what it hears.
+// A farm for tests, on a real port: sends messages as instructed and records
+// those it receives.
 #ifndef TILEFARM_TESTS_WORKER_FAKE_FARM_H_
 #define TILEFARM_TESTS_WORKER_FAKE_FARM_H_
 
@@ -24,7 +24,7 @@ class FakeFarm : public v1::Farm::Service {
  public:
   ~FakeFarm() override { Stop(); }
 
-  // On `address`, or a free port of the loopback interface.
+  // Listens on `address`, by default a free port of the loopback interface.
   void Start(const std::string& address = "127.0.0.1:0") {
     grpc::ServerBuilder builder;
     int port = 0;
@@ -69,7 +69,7 @@ class FakeFarm : public v1::Farm::Service {
     Send(message);
   }
 
-  // False where it does not come true within 20 s.
+  // False if the condition does not become true within 20 s.
   bool Await(const std::function<bool()>& condition) {
     return Until(condition, absl::Seconds(20));
   }
@@ -99,8 +99,8 @@ class FakeFarm : public v1::Farm::Service {
     MutexLock lock(mutex_);
     return results_.size();
   }
-  // The phase in which the worker last said to hold the lease; UNSPECIFIED
-  // where it does not.
+  // The phase of the lease in the worker's last state; UNSPECIFIED if the state
+  // does not have the lease.
   v1::LeasePhase phase(const std::string& lease_id) {
     MutexLock lock(mutex_);
     for (const v1::State::Held& held : last_state_.held()) {

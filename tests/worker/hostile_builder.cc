@@ -1,6 +1,6 @@
-// A tune-builder whose compiler was taken over: it confines itself as the real
-// one does, and then does what a request's trace says. What came of it is the
-// reply's error.
+// A tune-builder whose compiler was taken over: it confines itself like the
+// real one and then does what a request's trace says. The reply's error is the
+// result.
 //
 //   read PATH, make PATH, environ, files, network PORT, socket, signal PID,
 //   run, code, thread
@@ -50,7 +50,7 @@ std::string Connect(int port) {
   return Outcome(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
 }
 
-// Open descriptors, but for those of the frames.
+// Open descriptors without those of the frames.
 std::string Files(int input_fd, int output_fd) {
   std::string open_files;
   for (int fd = 0; fd < 1024; ++fd) {

@@ -1,5 +1,5 @@
-// The real rpc-worker with its real helpers, against a farm that the test
-// plays: device properties, real candidates, signals and kills.
+// The real rpc-worker with its real helpers and a simulated farm: device
+// properties, real candidates, signals and kills.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -173,7 +173,7 @@ TEST_F(RpcWorkerTest, SigkillTakesTheHelpersWithIt) {
   EXPECT_TRUE(AwaitGone(all));
   process_.reset();
 
-  // The next one brings what was not acknowledged.
+  // The next one sends the results that were not acknowledged.
   farm_.set_acknowledges(true);
   StartWorker();
   EXPECT_TRUE(farm_.AwaitResult("a", 2));
@@ -191,7 +191,7 @@ TEST_F(RpcWorkerTest, StoppedBuildersDieToo) {
     if (pid != process_->pid()) kill(pid, SIGSTOP);
   }
   kill(process_->pid(), SIGKILL);
-  // The runner is continued by hand: nothing in the worker ever stops it.
+  // Continue the runner explicitly, since the worker never does.
   for (pid_t pid : all) kill(pid, SIGCONT);
   EXPECT_TRUE(AwaitGone(all));
 }

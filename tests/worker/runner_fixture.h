@@ -1,4 +1,4 @@
-// The real tune-runner, and what tests ask of it.
+// The real tune-runner, and helpers for its tests.
 #ifndef TILEFARM_TESTS_WORKER_RUNNER_FIXTURE_H_
 #define TILEFARM_TESTS_WORKER_RUNNER_FIXTURE_H_
 
@@ -50,7 +50,7 @@ inline std::vector<int> ChildrenOf(pid_t pid) {
   return children;
 }
 
-// Ids of the processes that `parent` has started.
+// Ids of the child processes of `parent`.
 inline std::vector<pid_t> ProcessesWithParent(pid_t parent) {
   std::vector<pid_t> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -114,7 +114,7 @@ class RunnerTest : public testing::Test {
   }
   RunReply Run(const std::string& symbol) { return Run(Request(symbol)); }
 
-  // After a fault: the runner still measures.
+  // After a fault: expects that the runner still measures.
   void ExpectStillWorks() {
     const RunReply reply = Run("good");
     EXPECT_EQ(reply.status, RunStatus::kOk) << reply.error;

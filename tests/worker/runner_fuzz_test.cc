@@ -1,5 +1,5 @@
-// tune-runner fed damaged conversations: it answers or ends by itself, it
-// never dies of a signal and never hangs.
+// tune-runner with damaged conversations: it answers or exits by itself, and
+// never dies of a signal or hangs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -86,7 +86,7 @@ TEST(RunnerFuzzTest, DamagedConversations) {
     const int messages = static_cast<int>(rng.Between(1, 4));
     for (int m = 0; m < messages; ++m) {
       const auto type = static_cast<RunnerFrame>(rng.Between(1, 8));
-      // Damage that changes sizes sits within a frame that is whole.
+      // Damage that changes sizes is inside of a complete frame.
       if (!(*process)
                ->Write(static_cast<uint32_t>(type),
                        Damage(RandomPayload(type, rng), rng), absl::Seconds(5))

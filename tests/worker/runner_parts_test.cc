@@ -180,7 +180,7 @@ TEST(VerifyTest, PoisonIsNotFinite) {
   }
 }
 
-// Verdicts on samples that take as long as they say.
+// The verdicts of a race on samples with these times.
 std::vector<RaceVerdict> Race(const RaceRules& rules,
                               const std::vector<double>& samples) {
   SampleRace race(rules);
@@ -232,17 +232,17 @@ TEST(SampleRaceTest, WhatIsSurelyBehindIsMeasuredBriefly) {
   const auto last = [](const std::vector<RaceVerdict>& verdicts) {
     return verdicts.back();
   };
-  // Six samples, none within 3 % of the best: it is not out, only known.
+  // Six samples, none within 3 % of the best: not excluded, only known.
   EXPECT_THAT(Race(rules, {1.09, 1.05, 1.04, 1.08, 1.06, 1.07}),
               ElementsAre(kGoOn, kGoOn, kGoOn, kGoOn, kGoOn, kEnough));
-  // One is: of nine samples the interval leaves it out.
+  // One is: with nine samples, the interval excludes it.
   EXPECT_EQ(last(Race(rules, {1.09, 1.02, 1.04, 1.08, 1.06, 1.07})), kGoOn);
   EXPECT_EQ(last(Race(rules, {1.09, 1.02, 1.04, 1.08, 1.06, 1.07, 1.05, 1.1})),
             kGoOn);
   EXPECT_EQ(
       last(Race(rules, {1.09, 1.02, 1.04, 1.08, 1.06, 1.07, 1.05, 1.1, 1.06})),
       kEnough);
-  // Without a best there is nothing to be behind of.
+  // Without a best time, a candidate cannot be slower than it.
   const RaceRules alone = {.least = 5, .most = 30, .target_seconds = 100};
   EXPECT_EQ(last(Race(alone, {1.09, 1.05, 1.04, 1.08, 1.06, 1.07})), kGoOn);
 }
@@ -255,7 +255,7 @@ TEST(StatisticsTest, MedianAndInterval) {
   EXPECT_EQ(few.median, 3);
   EXPECT_EQ(few.low, 1);
   EXPECT_EQ(few.high, 5);
-  // Tables of the sign test: n = 20 gives the 6th and the 15th.
+  // Tables of the sign test: n = 20 gives the 6th and the 15th value.
   std::vector<double> twenty;
   for (int i = 1; i <= 20; ++i) twenty.push_back(i);
   const MedianInterval many = MedianOf(twenty);
@@ -267,7 +267,8 @@ TEST(StatisticsTest, MedianAndInterval) {
 TEST(QuietCore, TheCoreAloneIsALowOneOfWhatWasSeen) {
   EXPECT_EQ(AloneContention({}), 0);
   EXPECT_EQ(AloneContention({1.5}), 1.5);
-  // One look in a hundred in which the neighbour hindered the chain more.
+  // One measurement in a hundred in which the neighbour slowed down the chain
+  // more.
   std::vector<double> seen(95, 1.4);
   seen.push_back(0.7);
   for (int i = 0; i < 4; ++i) seen.push_back(1.0);

@@ -1,5 +1,5 @@
-// tune-runner, the real program, with kernels that behave and kernels that
-// do not. Each fault must end as data, and the next candidate must run.
+// The real tune-runner with good and faulty kernels. Each fault must end with a
+// reply, and the next candidate must run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -50,7 +50,7 @@ TEST_F(RunnerTest, FlushesTheCache) {
   EXPECT_EQ(reply.max_abs_error, 0);
 }
 
-// So a sample is one run; of what the caches hold it would be thousands.
+// Then a sample is one run; with arguments in the caches it would be thousands.
 TEST_F(RunnerTest, FlushesArgumentsThatExceedTheLastCache) {
   LoadDouble();
   RunRequest request = Request("tires");
@@ -93,7 +93,7 @@ TEST_F(RunnerTest, FirstRunsFarBehindTheBestAreGivenUp) {
               HasSubstr("given up, many times slower than the best, "
                         "in the first run"));
   EXPECT_LT(reply.child_seconds, 30);
-  // The next one is measured as ever.
+  // The next one is measured as usual.
   EXPECT_EQ(Run(Request("good")).status, RunStatus::kOk);
 }
 
@@ -106,8 +106,8 @@ TEST_F(RunnerTest, AStallIsNotTheCandidates) {
   EXPECT_EQ(reply.status, RunStatus::kOk) << reply.error;
 }
 
-// What starts up is part of an artifact's own time, and no part of a library's,
-// which makes its kernels in its first call.
+// Start-up is part of an artifact's own time, but not of a library's, which
+// generates its kernels in its first call.
 TEST_F(RunnerTest, LibrariesStartUpBeforeTheFirstRun) {
   LoadDouble();
   RunRequest request = Request("starts_up");
@@ -200,8 +200,8 @@ TEST_F(PackedRunnerTest, MissingEntryPoints) {
                "no such symbol: good_packed_bytes");
 }
 
-// SYMBOL packs as SYMBOL_pack does and runs the same code: a race leaves it
-// out.
+// SYMBOL packs as SYMBOL_pack does and runs the same code, so a race does not
+// verify it.
 TEST_F(PackedRunnerTest, ARaceVerifiesThePackedOneAlone) {
   LoadPacked();
   RunRequest request = Request("whole_is_wrong");
@@ -345,19 +345,19 @@ TEST_F(RunnerTest, CancelEndsARun) {
       const std::vector<pid_t> runners = ProcessesWithParent(getpid());
       return runners.size() == 1 && !ChildrenOf(runners[0]).empty();
     }));
-    client_.Cancel(6);  // of another run
+    client_.Cancel(6);  // another run
     client_.Cancel(7);
   });
   EXPECT_EQ(Run(request).status, RunStatus::kCancelled);
   canceller.join();
-  client_.Cancel(7);  // long over
-  client_.Cancel(9);  // to come
+  client_.Cancel(7);  // already ended
+  client_.Cancel(9);  // a later run
   request.run_id = 9;
   EXPECT_EQ(Run(request).status, RunStatus::kCancelled);
   ExpectStillWorks();
 }
 
-// Where no filter keeps a kernel from making any.
+// With a system where no filter prevents kernels from creating processes.
 class UnfilteredRunnerTest : public RunnerTest {
  protected:
   UnfilteredRunnerTest() : RunnerTest({kRunner, "--at-most", "rlimits"}) {}
@@ -501,7 +501,7 @@ TEST_F(RunnerTest, EndOfInputEndsTheRunnerAndItsChild) {
 }
 
 TEST_F(RunnerTest, MalformedFramesEndTheRunner) {
-  ByteWriter claim;  // a list of buffers that is not there
+  ByteWriter claim;  // claims a list of buffers that is missing
   for (int i = 0; i < 3; ++i) claim.Str("");
   claim.U64(1);
   claim.U32(~uint32_t{0});

@@ -1,4 +1,4 @@
-// Spool, cores and locks, builds that are kept.
+// Spool, cores and locks, and the cache of builds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -84,7 +84,8 @@ TEST(BuildCacheTest, DropsTheLeastRecentlyUsedBeyondItsSize) {
   EXPECT_TRUE(cache.Find(Request("a")).has_value());
   EXPECT_FALSE(cache.Find(Request("b")).has_value());
   EXPECT_TRUE(cache.Find(Request("c")).has_value());
-  // The same again takes no more room; one that is too large stays out.
+  // The same entry again takes no more space; one that is too large is not
+  // kept.
   cache.Add(Request("c"), Reply(std::string(1000, 'D')));
   EXPECT_TRUE(cache.Find(Request("a")).has_value());
   EXPECT_EQ(cache.Find(Request("c"))->artifact[0], 'D');
@@ -186,7 +187,7 @@ TEST_F(SpoolTest, DamagedFileIsSetAside) {
 
 TEST_F(SpoolTest, WhatCannotBeWrittenIsKeptAndWrittenLater) {
   auto spool = Open();
-  // In the way of the database's directory.
+  // A file in place of the database's directory.
   const std::string blocked = directory_ + "/spool/uuid";
   std::ofstream(blocked) << "x";
   EXPECT_FALSE(spool->Put("uuid", Result("a")).ok());
@@ -210,7 +211,7 @@ TEST_F(SpoolTest, OddFilesAreLeftAloneAndHalfWrittenOnesRemoved) {
   spool.reset();
   const std::string folder = directory_ + "/spool/uuid/";
   const auto whole = Files(".result").front();
-  // Numbers that would start over, or that are taken.
+  // Numbers that would overflow, or that are in use.
   std::filesystem::copy_file(whole, folder + "18446744073709551615-b.result");
   std::filesystem::copy_file(whole, folder + "000000000001-c.result");
   std::ofstream(folder + "000000000002-d.result.tmp") << "half";
@@ -265,7 +266,7 @@ TEST(CpusTest, ProcessesAreMovedWithAllTheirThreads) {
   EXPECT_THAT(seen, ElementsAre(all.back()));
   EXPECT_THAT(AllowedCpus(), ElementsAre(all.back()));
   KeepProcessOnCpus(getpid(), all);
-  KeepProcessOnCpus(-5, all);  // nobody: nothing happens
+  KeepProcessOnCpus(-5, all);  // no such process: nothing happens
 }
 
 class CpuLockTest : public DirectoryTest {};
@@ -273,7 +274,7 @@ class CpuLockTest : public DirectoryTest {};
 TEST_F(CpuLockTest, OverlappingCoresTakeTurns) {
   auto first = CpuLock::Acquire(directory_, {0, 1}, [] { return false; });
   ASSERT_TRUE(first.ok()) << first.status();
-  // Others go on meanwhile.
+  // Other locks can be acquired meanwhile.
   EXPECT_TRUE(CpuLock::Acquire(directory_, {2}, [] { return false; }).ok());
   EXPECT_EQ(
       CpuLock::Acquire(directory_, {1, 2}, [] { return true; }).status().code(),

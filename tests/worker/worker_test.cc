@@ -1,5 +1,5 @@
-// The whole worker against a farm that the test plays: candidates that
-// misbehave, streams that break, acknowledgements that get lost.
+// The whole worker with a simulated farm: candidates that misbehave, streams
+// that break, acknowledgements that get lost.
 #include "worker/worker.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Processes, zombies too, whose parent is this one.
+// Child processes of this one, including zombies.
 std::vector<pid_t> Children() {
   std::vector<pid_t> children;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -70,8 +70,7 @@ class WorkerTest : public testing::Test {
                                         TILEFARM_TEST_KERNELS};
     options.pipeline.runner_command = {std::string(TILEFARM_BIN_DIR) +
                                        "/tune-runner"};
-    // Two, whatever this machine has: pinning to one that is not there does
-    // nothing.
+    // Two, whatever this machine has: pinning to a missing cpu does nothing.
     options.pipeline.cpus = {0, 1};
     options.pipeline.lock_directory = directory_ + "/locks";
     options.timeouts.reconnect_first = absl::Milliseconds(20);
@@ -122,7 +121,7 @@ class WorkerTest : public testing::Test {
     EXPECT_EQ(m.status(), "ok") << m.error();
   }
 
-  // Result files of every database.
+  // Result files of all databases.
   size_t Spooled() const {
     size_t count = 0;
     for (const auto& entry :
@@ -159,7 +158,7 @@ TEST_F(WorkerTest, TheTimelineSaysWhatWasDoneWhen) {
 
 TEST_F(WorkerTest, LentCoresAreGivenBackToWhoWaits) {
   StartWorker();
-  // Nothing more is ready after this: builders may use all cores.
+  // Nothing else is ready after this, so builders may use all cores.
   Measure(Lease("a", "good"));
   EXPECT_TRUE(CpuLock::Acquire(directory_ + "/locks", {0, 1}, [] {
                 return false;
@@ -194,7 +193,7 @@ TEST_F(WorkerTest, SaysHowConstantsWereLaidOut) {
   const v1::Measurement m = Measure(lease);
   EXPECT_EQ(m.status(), "ok") << m.error();
   EXPECT_EQ(m.layout(), "packed");
-  // Its failures as well: ranks compare within one protocol.
+  // So do its failures: ranks are only compared within one protocol.
   lease.set_lease_id("c");
   lease.set_trace("fail");
   EXPECT_EQ(Measure(lease).layout(), "packed");
@@ -294,7 +293,7 @@ TEST_F(WorkerTest, LostAcknowledgementIsMadeGoodAfterReconnecting) {
   farm_.SendLease(Lease("a", "good"));
   ASSERT_TRUE(farm_.AwaitResult("a"));
   EXPECT_EQ(Spooled(), 1u);
-  // Still held, so that nobody else measures it.
+  // Still held, so that no other device measures it.
   EXPECT_TRUE(farm_.Await([this] {
     return farm_.phase("a") == v1::LEASE_PHASE_REPORTED &&
            farm_.last_state().free_slots() == 4;
@@ -311,7 +310,7 @@ TEST_F(WorkerTest, LostAcknowledgementIsMadeGoodAfterReconnecting) {
 TEST_F(WorkerTest, AMessageThatCannotBeReadIsMadeGoodByReconnecting) {
   StartWorker();
   v1::ServerMessage unreadable;
-  // Strings are UTF-8, or the message is refused.
+  // Strings must be UTF-8; otherwise the message is rejected.
   unreadable.mutable_cancel()->set_lease_id("\xff");
   farm_.Send(unreadable);
   ASSERT_TRUE(farm_.AwaitHellos(2));
@@ -416,12 +415,12 @@ TEST_F(WorkerTest, HelpersThatAreKilledAreReplaced) {
     }
     return true;
   }));
-  // Between two candidates, so neither pays for it.
+  // The restart is between two candidates, so neither is affected.
   ExpectStillWorks();
 }
 
 TEST_F(WorkerTest, CoresAreFreeForTheMeasurement) {
-  // With one core to use, builders stop while the kernel runs.
+  // With only one core, builders stop while the kernel runs.
   Worker::Options options = Options();
   options.pipeline.cpus = {options.pipeline.cpus.front()};
   StartWorker(std::move(options));

@@ -63,7 +63,7 @@ absl::StatusOr<ir::IRModule> ApplyTrace(const BuildRequest& request,
     TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
                         schedule::Trace::Parse(request.trace));
     *spread = SpreadOf(trace);
-    TF_RETURN_IF_ERROR(schedule::CheckExtensions(trace, target.extensions));
+    TF_RETURN_IF_ERROR(schedule::CheckCapabilities(trace, target.capabilities));
     TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
                         schedule::Replay(trace, std::move(module)));
     module = scheduled.module();

@@ -1,19 +1,19 @@
-// How much of a farm one server carries:
+// Measures how large a farm one server can serve:
 //
 //   farm_load [--json FILE] [--seconds S] [--rate R] [--workers N,...]
 //   farm_load --check --workers 60 --seconds 2 --rate 300
 //
 // A real tune-server with mutual TLS, in a process and on a core of its own,
-// and simulated workers (fleet.h) in this process on the other. Each is a TCP
-// connection, which is counted at the server. The work is that of jobs whose
-// candidates a former server had proposed and not handed out (prepared_jobs.h):
-// the search is not what is measured here, everything else is real.
+// and simulated workers (fleet.h) in this process on the other core. Each has a
+// TCP connection, which is counted at the server. The work is that of jobs
+// whose candidates a former server had proposed and not granted
+// (prepared_jobs.h): the search is not measured here, everything else is real.
 //
-// Reports, for each number of workers at the same rate, durable results a
-// second, server CPU a result, lease hand-out latency and memory a worker; then
-// for the first and the last number what the server does at most, and what the
-// disk would do. With --check it says no times, but fails unless every result
-// acknowledged is in the database exactly once, and every worker had its share.
+// Reports, for each number of workers at the same rate, durable results per
+// second, server CPU per result, lease latency and memory per worker; then, for
+// the first and the last number, the server's maximum rate and that of the
+// disk. With --check it reports no times, but fails unless every acknowledged
+// result is in the database exactly once and every worker had its share.
 #include <sched.h>
 #include <signal.h>
 
@@ -74,7 +74,7 @@ struct Place {
   }
 };
 
-// Results a second offered by N workers; one answers no lease sooner.
+// The service time for this rate with N workers; one worker answers no earlier.
 absl::Duration ServiceFor(int workers, double rate) {
   return absl::Seconds(workers / rate);
 }
@@ -148,7 +148,7 @@ class Run {
           std::string("--timeout"), std::string("former_hold=0")}) {
       command.push_back(part);
     }
-    // The child has the affinity of the thread that makes it.
+    // The child inherits the affinity of the thread that starts it.
     if (options_.pin) PinTo(kServerCpu);
     server_ = testing::Process::Spawn(std::move(command));
     if (options_.pin) PinTo(kFleetCpu);
@@ -193,8 +193,8 @@ class Run {
     report["durable_per_second"] =
         static_cast<double>(seen.acknowledged) / took;
     report["server_load"] = (last.cpu_seconds - first.cpu_seconds) / took;
-    // All that the server did for all results, jobs' own bookkeeping (which
-    // may come late) included.
+    // All CPU time of the server for these results, including the jobs' own
+    // bookkeeping (which may come late).
     report["cpu_seconds_from_first_lease"] = end.cpu_seconds - idle.cpu_seconds;
     report["lease_p50_ms"] = Percentile(seen.lease_milliseconds, 0.5);
     report["lease_p99_ms"] = Percentile(seen.lease_milliseconds, 0.99);
@@ -206,7 +206,7 @@ class Run {
     return absl::OkStatus();
   }
 
-  // Waits until the server has nothing to do, for a while at most.
+  // Waits, for a limited time, until the server is idle.
   void Quiet() {
     for (int i = 0; i < 40; ++i) {
       const double before = Look(server_->pid()).cpu_seconds;

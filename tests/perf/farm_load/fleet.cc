@@ -25,9 +25,9 @@
 namespace tilefarm::load {
 namespace {
 
-// What a canary's and a candidate's time is: plausible, and never drifting.
+// The time of canaries and candidates: plausible and without drift.
 constexpr double kSeconds = 1e-3;
-// As the worker's own.
+// As in the real worker.
 constexpr absl::Duration kStateDelay = absl::Milliseconds(250);
 
 std::string ReadAll(const std::string& path) {
@@ -39,8 +39,8 @@ std::string ReadAll(const std::string& path) {
 
 absl::Duration Now() { return Clock::Real().Monotonic(); }
 
-// Candidate ids of jobs, and of the program as written, are digests; only the
-// former are asked for several times here. Canaries say what they are.
+// Candidate ids of jobs, and of the unscheduled program, are digests; only the
+// former are requested several times here. Ids of canaries have another form.
 bool IsCanary(const std::string& candidate_id) {
   return candidate_id.rfind("canary-", 0) == 0;
 }
@@ -84,7 +84,7 @@ struct Fleet::Shared {
   std::string why ABSL_GUARDED_BY(mutex);
 };
 
-// Wakes workers at their times.
+// Wakes workers at set times.
 class Fleet::Timer {
  public:
   using Wake = std::function<void()>;
@@ -156,7 +156,7 @@ class Fleet::Worker
         rng_(static_cast<uint64_t>(index)) {
     name_ = absl::StrFormat("%s.%04d", options.name, index);
     grpc::ChannelArguments arguments;
-    // Otherwise channels to one address share one connection.
+    // Otherwise channels to one address would share a connection.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
     arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
@@ -187,7 +187,7 @@ class Fleet::Worker
       device.set_isolation("seccomp");
       WriteNext();
     }
-    // Timers write, too: until RemoveHold the reactor lives.
+    // Timers write, too: the reactor lives until RemoveHold.
     AddHold();
     StartRead(&in_);
     StartCall();
@@ -258,7 +258,7 @@ class Fleet::Worker
     uint32_t attempt = 0;
     std::string candidate;
     v1::LeasePhase phase = v1::LEASE_PHASE_BUILDING;
-    bool reported = false;  // and not acknowledged
+    bool reported = false;  // but not acknowledged
     bool trial = false;
   };
 
@@ -311,12 +311,12 @@ class Fleet::Worker
     held_[lease.lease_id()] = {.attempt = lease.attempt(),
                                .candidate = lease.candidate_id(),
                                .trial = trial};
-    // That it builds is told by the way, as a real worker does.
+    // Reports building with the next message, as a real worker does.
     if (!lazy_) {
       lazy_ = true;
       timer_.At(now + kStateDelay, [this] { Tell(); });
     }
-    // Kernels differ: without, workers would go in step.
+    // Kernels differ; otherwise workers would run in lockstep.
     const absl::Duration service = options_.service * (0.5 + rng_.Uniform());
     const absl::Duration start = std::max(now + service / 2, runner_free_);
     runner_free_ = start + service;
@@ -359,9 +359,9 @@ class Fleet::Worker
     WriteNext();
   }
 
-  // Every change of a lease goes with the leases held, as a real worker's.
+  // Every change of a lease sends the leases held, as a real worker does.
   void QueueState() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    // Into a message that is yet to be written, where there is one.
+    // Use a message that is not written yet, if there is one.
     if (!Unwritten()) out_.emplace_back();
     lazy_ = false;
     v1::State& state = *out_.back().mutable_state();
@@ -378,7 +378,7 @@ class Fleet::Worker
     state.set_free_slots(static_cast<uint32_t>(std::max(0, slots_ - busy)));
   }
 
-  // Whether the last message of the queue is not being written.
+  // Whether the last message of the queue can still be changed.
   bool Unwritten() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return out_.size() > (writing_ ? 1u : 0u);
   }
@@ -387,7 +387,7 @@ class Fleet::Worker
     if (writing_ || out_.empty() || done_) return;
     writing_ = true;
     grpc::WriteOptions options;
-    // What follows goes with it.
+    // Send it together with the next one.
     if (out_.size() > 1) options.set_buffer_hint();
     StartWrite(&out_.front(), options);
   }
@@ -403,7 +403,7 @@ class Fleet::Worker
 
   Mutex mutex_;
   CondVar changed_;
-  // The front is being written while writing_.
+  // While writing_, the front is being written.
   std::deque<v1::WorkerMessage> out_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool lazy_ ABSL_GUARDED_BY(mutex_) = false;  // a state that can wait is due
@@ -455,7 +455,7 @@ absl::Status Fleet::Connect(absl::Duration timeout) {
 }
 
 void Fleet::Go(int slots) {
-  // Over one service time, as if they had long been at it.
+  // Spread over one service time, as in a steady state.
   const absl::Duration gap = options_.service / options_.workers;
   absl::Duration at = Now();
   for (auto& worker : workers_) {

@@ -20,7 +20,7 @@ absl::Status Failed(sqlite3* db, const std::string& what) {
       absl::StrCat(what, ": ", db == nullptr ? "" : sqlite3_errmsg(db)));
 }
 
-// A connection that closes itself.
+// A connection that the destructor closes.
 class Database {
  public:
   ~Database() { sqlite3_close(db_); }
@@ -51,7 +51,7 @@ ProcessView Look(pid_t pid) {
     std::ifstream file(folder + "/stat");
     std::string text;
     std::getline(file, text);
-    // The second field, the name, may hold blanks.
+    // The second field, the name, may contain blanks.
     std::istringstream fields(text.substr(text.rfind(')') + 1));
     std::vector<std::string> field;
     for (std::string one; fields >> one;) field.push_back(one);

@@ -1,5 +1,5 @@
-// What can be seen of a server from outside: its process, its database, and
-// what the disk under it could do at best.
+// Observes a server from outside: its process, its database, and the best
+// possible rate of its disk.
 #ifndef TILEFARM_TESTS_PERF_FARM_LOAD_OBSERVE_H_
 #define TILEFARM_TESTS_PERF_FARM_LOAD_OBSERVE_H_
 
@@ -27,11 +27,11 @@ struct DatabaseView {
   bool intact = false;  // PRAGMA integrity_check
 };
 double FileBytes(const std::string& path);
-// Of a database that nobody has open.
+// Reads a database that no process has open.
 absl::StatusOr<DatabaseView> LookAtDatabase(const std::string& path);
 
-// Rows a second that plain SQLite commits durably (WAL, synchronous=FULL) in
-// groups of so many rows of so many bytes, in a file in `folder`.
+// Rows per second that plain SQLite commits durably (WAL, synchronous=FULL), in
+// groups of this many rows of this many bytes, in a file in `folder`.
 absl::StatusOr<double> DurableRowsPerSecond(const std::string& folder,
                                             int group, int bytes,
                                             double seconds);

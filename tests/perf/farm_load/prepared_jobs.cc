@@ -19,8 +19,8 @@
 namespace tilefarm::load {
 namespace {
 
-constexpr int kDistinct = 64;   // a job
-constexpr int64_t kLine = 256;  // candidates a line of the log
+constexpr int kDistinct = 64;   // per job
+constexpr int64_t kLine = 256;  // candidates per line of the log
 
 constexpr char kMatmul[] = R"(from tvm.script import tir as T
 

@@ -1,5 +1,5 @@
-// The interfaces of CBLAS, of OpenBLAS's and of MKL's extensions are declared
-// here, as far as they are used: neither library is needed to build this.
+// Declares the used parts of CBLAS and of the extensions of OpenBLAS and MKL,
+// so that neither library is needed for building.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -72,13 +72,13 @@ class Library {
   std::vector<Peer> peers_;
 };
 
-// What is fused elsewhere: the bias is written first and added to, the
-// activation is a pass of its own.
+// What other libraries fuse: the bias is written first and added to, and the
+// activation is a separate pass.
 struct Epilogue {
   int64_t m, n;
   const float* bias;  // or null
   std::string activation;
-  VectorCdf* cdf;  // for "gelu" alone
+  VectorCdf* cdf;  // only for "gelu"
   VectorMul* mul;
   std::shared_ptr<std::vector<float>> scratch;
 
@@ -175,7 +175,7 @@ void OfferProduct(const Json& s, const std::vector<float*>& in, float* out,
   auto* create = to.Find<JitCreate>("mkl_cblas_jit_create_sgemm");
   auto* get = to.Find<JitGet>("mkl_jit_get_sgemm_ptr");
   void* jitter = nullptr;
-  // Zero: code was made for these sizes, which must be small.
+  // Zero: the library generated code for these sizes, which must be small.
   if (create != nullptr && get != nullptr &&
       create(&jitter, kRowMajor, kPlain, transpose, m, n, k, 1.f, k, ldb,
              epilogue.beta(), n) == 0) {
@@ -185,7 +185,7 @@ void OfferProduct(const Json& s, const std::vector<float*>& in, float* out,
   }
 }
 
-// Sums over the columns of a matrix times `scale`, or else over its rows.
+// Sums over the columns of a matrix, times `scale`, or over its rows.
 void OfferSums(int rows, int columns, bool over_columns, float scale,
                const float* in, float* out, Library& to) {
   auto* sgemv = to.Find<Sgemv>("cblas_sgemv");

@@ -1,10 +1,9 @@
 """Convolutions of the suite with activations in nChw16c.
 
-Channels stand in blocks of 16: activations are [n, c / 16, h, w, 16], weights
-[out / 16, in / 16, height, width, 16 in, 16 out] (OIhw16i16o), a depthwise
-one's [c / 16, height, width, 16]. An image of three channels stays in NHWC.
-Weights are constant, as in NHWC: either side may lay them out anew ahead of
-time.
+Channels are in blocks of 16: activations are [n, c / 16, h, w, 16], weights
+[out / 16, in / 16, height, width, 16 in, 16 out] (OIhw16i16o), depthwise
+weights [c / 16, height, width, 16]. An image of three channels stays in NHWC.
+Weights are constant, as in NHWC: either side may pack them ahead of time.
 """
 
 import programs

@@ -12,7 +12,7 @@ namespace {
 constexpr int kSteps = 200000;
 constexpr auto kChains = std::make_integer_sequence<int, 16>();
 
-// The best of several runs of independent chains that live in registers.
+// The best of several runs of independent chains in registers.
 template <typename Sum, typename Step, int... I>
 double Peak(Sum zero, double operations, Step step,
             std::integer_sequence<int, I...>) {

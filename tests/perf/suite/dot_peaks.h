@@ -1,4 +1,4 @@
-// What the machine's dot-product instructions can do.
+// Peak rates of the machine's dot-product instructions.
 #ifndef TILEFARM_TESTS_PERF_SUITE_DOT_PEAKS_H_
 #define TILEFARM_TESTS_PERF_SUITE_DOT_PEAKS_H_
 
@@ -7,8 +7,8 @@
 
 namespace tilefarm::perf {
 
-// Operations a second of one core by the dtype of the left operand ("uint8",
-// "bfloat16"), for those that it has an instruction for.
+// Operations per second of one core, by the dtype of the left operand ("uint8",
+// "bfloat16"), for supported types.
 std::map<std::string, double> DotPeaks();
 
 }  // namespace tilefarm::perf

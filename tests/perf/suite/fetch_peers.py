@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fetches oneDNN 3.2 and MKL from PyPI, peers that the suite can do without.
+"""Fetches oneDNN 3.2 and MKL, optional peers of the suite, from PyPI.
 
   tests/perf/suite/fetch_peers.py DIR     (260 MB to load, 0.8 GB unpacked)
   cmake --preset release -DTILEFARM_ONEDNN3_ROOT=DIR/onednn3

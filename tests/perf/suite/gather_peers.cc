@@ -20,8 +20,9 @@ void Append(std::vector<Peer> more, std::vector<Peer>& to) {
   std::move(more.begin(), more.end(), std::back_inserter(to));
 }
 
-// These libraries share symbols, two oneDNN as two BLAS: each must see its own
-// first, and nobody else may see them. Null, and dlerror(), where it fails.
+// These libraries share symbols (two versions of oneDNN, two BLAS): each must
+// use its own, and no other library may use them. Null, and dlerror(), on
+// failure.
 void* Load(const std::string& file) {
   return dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
 }
@@ -41,8 +42,8 @@ void AppendPlugIn(const std::string& file, const Json& spec,
                                                       to);
 }
 
-// Coarse enough for any order of summing and for Winograd's algorithm: this
-// finds operands taken for others.
+// Large enough for any order of summing and for Winograd's algorithm; detects
+// wrong operands.
 constexpr double kTolerance = 1e-2;
 
 void CheckResults(const std::vector<Peer>& peers, const std::string& dtype,
@@ -62,7 +63,7 @@ void CheckResults(const std::vector<Peer>& peers, const std::string& dtype,
     for (size_t i = 0; i < count; ++i) {
       const double difference =
           std::abs(ElementAt(dtype, output, i) - first[i]);
-      // Written so that a NaN fails.
+      // This form also fails for NaN.
       if (!(difference <= kTolerance * largest)) {
         throw std::runtime_error(peer.name + " and " + peers[0].name +
                                  " differ by " + std::to_string(difference) +
@@ -92,7 +93,7 @@ std::vector<Peer> GatherPeers(const Json& job,
   } else {
     all = MakeLowPrecisionPeers(spec, buffers, output);
   }
-  const std::string plug_in = SUITE_ONEDNN3;  // empty where there is none
+  const std::string plug_in = SUITE_ONEDNN3;  // empty if not available
   if (!plug_in.empty()) AppendPlugIn(plug_in, spec, buffers, output, all);
   CheckResults(all, dtypes.empty() ? "float32" : dtypes.back(), output,
                output_count);

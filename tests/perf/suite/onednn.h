@@ -1,6 +1,6 @@
-// What peers made of oneDNN's primitives share, for versions 2 and 3 of its
-// interface alike: the same sources are compiled against either, version 3 into
-// a plug-in of its own (plug_in.cc), since both have the same symbols.
+// Shared by peers made of oneDNN's primitives, for versions 2 and 3 of its
+// interface: the same sources are compiled against either. Version 3 is in a
+// plug-in of its own (plug_in.cc), since both have the same symbols.
 #ifndef TILEFARM_TESTS_PERF_SUITE_ONEDNN_H_
 #define TILEFARM_TESTS_PERF_SUITE_ONEDNN_H_
 
@@ -28,18 +28,18 @@ inline dnnl::stream& Stream() {
   return *stream;
 }
 
-// "onednn-2.6", of the library that is called.
+// For example "onednn-2.6", from the library that is called.
 inline std::string OneDnnName() {
   const dnnl_version_t* const version = dnnl_version();
   return "onednn-" + std::to_string(version->major) + "." +
          std::to_string(version->minor);
 }
 
-// `plain` in the layout that the primitive wants, copied where they differ.
+// `plain` in the layout that the primitive needs; a copy if they differ.
 inline dnnl::memory LaidOut(dnnl::memory plain,
                             const dnnl::memory::desc& wanted) {
   if (plain.get_desc() == wanted) return plain;
-  // For as long as the process lives.
+  // Lives as long as the process.
   void* data = AllocateConstants(wanted.get_size());
   if (data == nullptr) throw std::bad_alloc();
   dnnl::memory result(wanted, Cpu(), data);
@@ -50,8 +50,8 @@ inline dnnl::memory LaidOut(dnnl::memory plain,
 
 class Collector {
  public:
-  // `name` is that of the primitive; `make` returns the function to run. What
-  // throws is not offered: this library has no such implementation.
+  // `name` is that of the primitive; `make` returns the function to run. If it
+  // throws, the library has no such implementation and the peer is left out.
   template <typename Make>
   void Offer(const std::string& name, bool plain, Make make) {
     try {
@@ -67,8 +67,8 @@ class Collector {
   std::vector<Peer> peers_;
 };
 
-// For some types, layouts and chains there is a reference implementation alone:
-// that is no peer.
+// Some types, layouts and chains have only a reference implementation, which is
+// not a useful peer.
 template <typename Descriptor>
 void RefuseReference(const Descriptor& primitive) {
   const std::string kind = primitive.impl_info_str();
@@ -87,8 +87,8 @@ inline std::function<void()> Execute(const dnnl::primitive& primitive,
   };
 }
 
-// The descriptor of a primitive of `arguments`, which have one order in both
-// interfaces but where a function below says otherwise.
+// The descriptor of a primitive of `arguments`, whose order is the same in both
+// interfaces except for the functions below.
 template <typename Primitive, typename... Arguments>
 typename Primitive::primitive_desc Describe(
     const dnnl::primitive_attr& attributes, const Arguments&... arguments) {

@@ -31,7 +31,7 @@ dnnl::primitive_attr Fused(const std::string& activation) {
   return attributes;
 }
 
-// A matrix product with constant weights, as layers of networks have it.
+// A matrix product with constant weights, as in layers of networks.
 void InnerProduct(const Json& s, const std::vector<float*>& in, float* out,
                   Collector& to) {
   const int64_t m = s["m"], n = s["n"], k = s["k"];
@@ -106,8 +106,8 @@ void Gemm(const Json& s, const std::vector<float*>& in, float* out,
   if (!batch) InnerProduct(s, in, out, to);
 }
 
-// Activations in the layout that a primitive wants, where it is another than
-// the stated one reordered in every call.
+// Activations in the layout that a primitive needs; if this is not the given
+// one, they are reordered in every call.
 class Reordered {
  public:
   enum Direction { kInto, kOutOf };
@@ -130,14 +130,14 @@ class Reordered {
   std::function<void()> reorder_;
 };
 
-// oneDNN names dimensions in the order n, c, h, w whatever their layout.
+// oneDNN orders dimensions as n, c, h, w in any layout.
 void Conv(const Json& s, const std::vector<float*>& in, float* out,
           Collector& to) {
   const int64_t size = s["size"], kernel = s["kernel"], stride = s["stride"],
                 pad = s["pad"], cin = s["cin"], cout = s["cout"],
                 rows = s["out"];
   const bool depthwise = s["depthwise"];
-  // Activations in blocks of 16 channels, but for an image's three.
+  // Activations in blocks of 16 channels, except an image's three channels.
   const bool blocked = s.value("blocked", false);
   const Tag layout = blocked ? Tag::nChw16c : Tag::nhwc;
   const bool image = cin % 16 != 0;
@@ -146,15 +146,15 @@ void Conv(const Json& s, const std::vector<float*>& in, float* out,
   const memory data = Plain(data_dims, image ? Tag::nhwc : layout, in[0]);
   const Dims weight_dims = depthwise ? Dims{cin, 1, 1, kernel, kernel}
                                      : Dims{cout, cin, kernel, kernel};
-  // Ours are height, width, (in,) out, in blocks as blocked.py says.
+  // The program's order is height, width, (in,) out, in blocks as in
+  // blocked.py.
   Tag weight_layout = depthwise ? Tag::decab : Tag::cdba;
   if (blocked) {
     weight_layout = depthwise ? Tag::Goihw16g
                     : image   ? Tag::Ohwi16o
                               : Tag::OIhw16i16o;
   }
-  // By way of the plain layout: there is no reorder from every one to every
-  // one.
+  // Goes through the plain layout, since not every reorder exists.
   const memory weight =
       LaidOut(Plain(weight_dims, weight_layout, in[1]),
               {weight_dims, kF32, depthwise ? Tag::abcde : Tag::abcd});
@@ -189,7 +189,7 @@ void Conv(const Json& s, const std::vector<float*>& in, float* out,
         std::pair{"winograd", dnnl::algorithm::convolution_winograd},
         std::pair{"auto", dnnl::algorithm::convolution_auto}}) {
     offer(name, algorithm, false);
-    // There are no others for some layouts.
+    // Some layouts have no other algorithms.
     if (algorithm == dnnl::algorithm::convolution_winograd ||
         (image && blocked)) {
       offer(std::string(name) + " between reorders", algorithm, true);
@@ -260,11 +260,11 @@ void Transpose(const Json& s, const std::vector<float*>& in, float* out,
   });
 }
 
-// One primitive with the other operations after it, and one for each operation
-// of one operand.
+// One primitive with the other operations as post-ops, and one for each
+// operation of one operand.
 void Chain(const Json& s, const std::vector<float*>& in, float* out,
            Collector& to) {
-  // Rows, since there is a reference alone for one of 16 million.
+  // Use rows, since one row of 16 million has only a reference implementation.
   constexpr int64_t kColumns = 4096;
   const Dims dims = {s["count"].get<int64_t>() / kColumns, kColumns};
   const memory x = Plain(dims, Tag::ab, in[0]);

@@ -1,5 +1,5 @@
-// Peers for low_precision.py: oneDNN's primitives of narrow operands. Which
-// instruction set they take is oneDNN's choice; DNNL_MAX_CPU_ISA lowers it.
+// Peers for low_precision.py: oneDNN's primitives with narrow operands. oneDNN
+// chooses the instruction set; DNNL_MAX_CPU_ISA limits it.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -45,8 +45,8 @@ void Narrow(const std::vector<float>& from, void* to) {
   }
 }
 
-// Where the library has no product of this type: its float32 one between
-// conversions, of the weights ahead of time or not.
+// If the library has no product of this type: its float32 product between
+// conversions, where weights are converted ahead of time or in the call.
 void OfferFloat32(Collector& to, int64_t size, const std::vector<float*>& in,
                   float* out) {
   for (const bool ahead : {false, true}) {

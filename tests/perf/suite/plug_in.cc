@@ -1,5 +1,5 @@
-// Peers of another version of oneDNN than the one that suite_bench is linked
-// with: peers.cc and peers_low_precision.cc compiled against its headers.
+// Peers of another version of oneDNN than the one linked with suite_bench:
+// peers.cc and peers_low_precision.cc compiled with its headers.
 #include <type_traits>
 #include <utility>
 

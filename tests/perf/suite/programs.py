@@ -1,8 +1,8 @@
 """The programs of the float32 suite, as TVMScript text.
 
 ENTRIES maps a name to an Entry: the program, its function's name, the shapes of
-its parameters (the last is the output), the work, and what peers need to do
-the same (`spec`).
+its parameters (the last is the output), the work, and the description for
+peers (`spec`).
 """
 
 import dataclasses

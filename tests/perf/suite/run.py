@@ -3,10 +3,10 @@
 
 Each entry is tuned for --trials on --cores, compiled with tunec, and timed in
 one process with the peers, interleaved, on the same buffers; weights are
-declared constant, and laid out once, ahead of time, by all. Prints a table and
-the geometric mean of best peer / ours: above one, ours is faster. Needs
-libdnnl-dev; OpenBLAS is used where it is found, oneDNN 3 where suite_bench was
-built with it, MKL where --mkl says (fetch_peers.py fetches both).
+declared constant, and all sides pack them once, ahead of time. Prints a table
+and the geometric mean of best peer / ours: above one, ours is faster. Needs
+libdnnl-dev; uses OpenBLAS if it is found, oneDNN 3 if suite_bench was built
+with it, and the MKL of --mkl (fetch_peers.py fetches both).
 
   tests/perf/suite/run.py [--only gemm conv] [--trials 256] [--cores 1]
   tests/perf/suite/run.py --untuned          # the default schedules

@@ -1,11 +1,12 @@
 // Times one library function against its peers, interleaved in one process.
 //
-// The protocol is the same for both sides: in every round each gets one call
+// The protocol is the same for both sides: in every round, each gets one call
 // that is not timed, which brings its code and operands back into the caches,
-// and right after it two milliseconds of timed calls, or one; the median of the
-// rounds counts. Activations are shared, fresh, touched and random. On one core
-// every call waits until nothing else uses the core, for at most "patience"
-// seconds in all; "shared" is the share of timings during which something did.
+// and right after it timed calls for two milliseconds, or one call; the result
+// is the median of the rounds. Activations are shared, new, touched and random.
+// On one core, every call waits until no other process uses the core, for at
+// most "patience" seconds in total; "shared" is the share of timings with
+// interference.
 //
 //   suite_bench SPEC.json      prints one JSON object
 //
@@ -13,12 +14,12 @@
 //        "spec": {...}, "weights": [1], "rounds": N, "cores": N,
 //        "patience": S, "mkl": "libmkl_rt.so"}
 //
-// With more than one core each contender is given 20 milliseconds of quiet and
-// a millisecond of untimed calls first: OpenMP threads spin for some
-// milliseconds after a loop, on the cores that the next one needs.
+// With more than one core, each contender first gets 20 milliseconds of rest
+// and a millisecond of untimed calls: OpenMP threads spin for some milliseconds
+// after a loop, on the cores that the next contender needs.
 //
-// Parameters in "weights" are laid out once, ahead of time. They are float32,
-// or what "dtypes" of the inner spec says.
+// Parameters in "weights" are packed once, ahead of time. They are float32, or
+// have the inner spec's "dtypes".
 #include <dlfcn.h>
 #include <sched.h>
 
@@ -47,7 +48,7 @@ namespace {
 using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-// To learn how the core is alone.
+// The number of measurements of the unshared core.
 constexpr int kLooks = 400;
 
 double Seconds(const std::function<void()>& run, int repeats) {
@@ -62,7 +63,7 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-// Huge enough for every entry, aligned as the runner aligns.
+// Aligned as in the runner.
 float* Allocate(size_t bytes) {
   return static_cast<float*>(::operator new[](bytes, std::align_val_t(64)));
 }
@@ -73,7 +74,7 @@ float* Constants(size_t bytes) {
   return static_cast<float*>(data);
 }
 
-// A constant parameter as the library wants it, made ahead of time.
+// A constant parameter, packed ahead of time by the library.
 float* LayOut(void* library, const std::string& name, int parameter,
               const float* source) {
   const auto bytes = reinterpret_cast<size_t (*)(int)>(
@@ -96,7 +97,7 @@ using Vector = float __attribute__((vector_size(64)));
 
 void Keep(Vector& value) { asm volatile("" : "+v"(value)); }
 
-// Independent chains of multiply-adds that live in registers.
+// Independent chains of multiply-adds in registers.
 template <int... I>
 void MultiplyAdd(int steps, std::integer_sequence<int, I...>) {
   Vector sums[] = {(Vector{} + static_cast<float>(I))...};
@@ -120,7 +121,7 @@ double PeakFlops() {
   return best;
 }
 
-// Bytes read and written a second by memcpy out of the caches.
+// Bytes per second that memcpy reads and writes outside of the caches.
 double CopyBandwidth() {
   constexpr size_t kBytes = 256 << 20;
   std::vector<char> from(kBytes, 1), into(kBytes, 2);
@@ -140,14 +141,14 @@ int Main(const char* path) {
   std::vector<size_t> counts;
   std::mt19937 random(1);
   const auto dtypes = job["spec"].value("dtypes", std::vector<std::string>());
-  std::string dtype = "float32";  // of the last parameter, in the end
+  std::string dtype = "float32";  // of the last parameter
   const auto weights = job.value("weights", std::vector<size_t>());
   for (const Json& shape : job["shapes"]) {
     size_t count = 1;
     for (const Json& extent : shape) count *= extent.get<size_t>();
     if (!dtypes.empty()) dtype = dtypes[counts.size()];
     counts.push_back(count);
-    // Weights lie as well for a peer that takes them as they are.
+    // The peers get weights with the same alignment.
     const bool constant = std::find(weights.begin(), weights.end(),
                                     buffers.size()) != weights.end();
     const size_t bytes = count * ElementBytes(dtype);
@@ -223,10 +224,10 @@ int Main(const char* path) {
       for (bool again = true; again;) {
         const auto start = Clock::now();
         const bool quiet = core.Await(patience);
-        all[i].run();  // brings its code and operands back
+        all[i].run();  // brings its code and operands into the caches
         const double seconds = Seconds(all[i].run, repeats[i]);
         const bool alone = quiet && core.IsQuiet();
-        // Taken again at the cost of patience, which ends.
+        // Repeat this while there is patience left.
         again = quiet && !alone && patience > 0;
         if (again || !quiet) {
           patience -=

@@ -1,0 +1,64 @@
+// The code around the kernels of a model: the functions that its callers see,
+// the sequence of kernels, and the weights.
+#ifndef TILEFARM_COMPILER_CODEGEN_MODEL_OBJECT_H_
+#define TILEFARM_COMPILER_CODEGEN_MODEL_OBJECT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/codegen/codegen.h"
+
+namespace tilefarm::codegen {
+
+// An input or output as the C API describes it.
+struct ModelTensor {
+  std::string name;
+  int32_t dtype = 0;  // number of ONNX's TensorProto.DataType
+  std::vector<int64_t> shape;
+};
+
+struct ModelOperand {
+  enum class Kind : uint8_t { kInput, kOutput, kArena, kWeights };
+  Kind kind = Kind::kArena;
+  // Number of the input or output; offset in bytes.
+  int64_t at = 0;
+};
+
+// Calls a kernel; or copies, if it has no name.
+struct ModelStep {
+  std::string kernel;
+  std::vector<ModelOperand> operands;  // of a copy: to, from
+  int64_t copied_bytes = 0;
+};
+
+struct ModelWeights {
+  int64_t offset = 0;  // a multiple of 64
+  std::span<const std::byte> bytes;
+};
+
+struct ModelDescription {
+  std::string symbol;
+  std::vector<ModelTensor> inputs, outputs;
+  std::vector<ModelStep> steps;
+  int64_t arena_bytes = 0;
+  std::vector<ModelWeights> weights;  // ascending, without overlap
+};
+
+// The functions of model.h for the symbol (SYMBOL_create, ...).
+std::vector<std::string> ModelSymbols(const std::string& symbol);
+
+// An ELF object that exports these functions, and needs the kernels and the
+// runtime.
+absl::StatusOr<std::string> EmitModelObject(const ModelDescription& model,
+                                            const Options& options);
+
+// The C header of the model.
+std::string ModelHeader(const ModelDescription& model);
+
+}  // namespace tilefarm::codegen
+
+#endif  // TILEFARM_COMPILER_CODEGEN_MODEL_OBJECT_H_

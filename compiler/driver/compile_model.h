@@ -1,0 +1,53 @@
+// Compiles a graph to a library with the C API of docs/formats.md ("Model
+// artifacts").
+//
+//   graph --ExtractKernels--> functions --schedule--> functions
+//         --CompileModel--> kernels + sequence + weights --link--> library
+#ifndef TILEFARM_COMPILER_DRIVER_COMPILE_MODEL_H_
+#define TILEFARM_COMPILER_DRIVER_COMPILE_MODEL_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/graph/graph.h"
+#include "compiler/ir/stmt.h"
+#include "compiler/target/target.h"
+
+namespace tilefarm::driver {
+
+// The distinct functions of a graph: equal programs are one kernel. Parameters
+// that are constants of the graph are declared layout-free (ir/layout_free.h).
+struct ModelKernels {
+  ir::IRModule module;
+  std::vector<int> kernel_of_call;  // per call of the graph; -1: needs no code
+  std::vector<int> uses;            // per kernel: calls
+};
+ModelKernels ExtractKernels(const graph::Graph& graph);
+
+struct ModelArtifact {
+  std::string shared_object;  // ELF bytes
+  std::string header;         // C header text
+  std::string code_digest;    // SHA-256 of code, constants and symbol names
+  int64_t weight_bytes = 0;
+  int64_t arena_bytes = 0;
+  int64_t largest_live_bytes = 0;  // no arena can be smaller
+};
+
+struct ModelOptions {
+  target::Target target;
+  std::string symbol = "model";
+};
+
+// `scheduled` has a scheduled function for every one of `kernels.module`.
+// Constants that a schedule packs are packed now, on this machine.
+// Errors as those of Compile (compile.h).
+absl::StatusOr<ModelArtifact> CompileModel(const graph::Graph& graph,
+                                           const ModelKernels& kernels,
+                                           const ir::IRModule& scheduled,
+                                           const ModelOptions& options);
+
+}  // namespace tilefarm::driver
+
+#endif  // TILEFARM_COMPILER_DRIVER_COMPILE_MODEL_H_

@@ -1,0 +1,50 @@
+#include "compiler/driver/files.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+
+namespace tilefarm::driver {
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  if (!file) {
+    return absl::NotFoundError(
+        absl::StrCat("cannot read ", path, ": ", std::strerror(errno)));
+  }
+  return std::move(text).str();
+}
+
+absl::Status WriteFile(const std::string& path, const std::string& bytes,
+                       bool executable) {
+  const std::string temporary = absl::StrCat(path, ".tmp", getpid());
+  std::ofstream file(temporary, std::ios::binary);
+  file << bytes;
+  file.close();
+  std::error_code error;
+  if (file && executable) {
+    namespace fs = std::filesystem;
+    fs::permissions(
+        temporary,
+        fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec,
+        fs::perm_options::add, error);
+  }
+  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    const std::string reason = std::strerror(errno);
+    std::filesystem::remove(temporary, error);
+    return absl::UnavailableError(
+        absl::StrCat("cannot write ", path, ": ", reason));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tilefarm::driver

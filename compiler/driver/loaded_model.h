@@ -1,0 +1,39 @@
+// A compiled model, loaded into this process.
+#ifndef TILEFARM_COMPILER_DRIVER_LOADED_MODEL_H_
+#define TILEFARM_COMPILER_DRIVER_LOADED_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compiler/driver/loaded_library.h"
+
+namespace tilefarm::driver {
+
+// One instance. Not thread-safe.
+class LoadedModel {
+ public:
+  // Loads the library and creates an instance. Unavailable: the loader rejects
+  // the library, or there is no memory. InvalidArgument: no model of this name.
+  static absl::StatusOr<LoadedModel> Load(std::string_view shared_object,
+                                          const std::string& symbol);
+
+  // Buffers as SYMBOL_run takes them. Internal: the model's error.
+  absl::Status Run(std::span<const void* const> inputs,
+                   std::span<void* const> outputs) const;
+
+ private:
+  LoadedLibrary library_;
+  std::shared_ptr<void> instance_;  // destroyed before the library
+  int (*run_)(void*, const void* const*, void* const*) = nullptr;
+  const char* (*error_)() = nullptr;
+};
+
+}  // namespace tilefarm::driver
+
+#endif  // TILEFARM_COMPILER_DRIVER_LOADED_MODEL_H_

@@ -1,0 +1,51 @@
+// The flags of tunec, and what programs and models have in common. Private to
+// tunec.
+#ifndef TILEFARM_COMPILER_DRIVER_TUNEC_FLAGS_H_
+#define TILEFARM_COMPILER_DRIVER_TUNEC_FLAGS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/driver/choose_schedule.h"
+#include "compiler/target/target.h"
+#include "transport/client_flags.h"
+
+namespace tilefarm::driver {
+
+// Exit code for --require-tuned without a record.
+constexpr int kNothingFound = 3;
+
+struct TunecFlags {
+  std::string program;
+  std::string target;
+  std::string db, server, trace;
+  transport::ClientSecurity security;
+  std::string output;
+  std::string header;
+  std::string symbol;
+  bool as_is = false;
+  bool require_tuned = false;
+  Permissions permissions;
+  bool json = false;
+  // Models only:
+  std::vector<std::string> dims;        // NAME=SIZE
+  std::vector<std::string> run_inputs;  // INPUT=FILE.npy
+  std::string save;                     // directory of --run's outputs
+  std::string print_after;              // name of a pass, or "import"
+  std::string dot;                      // file
+};
+
+// The schedules that the flags ask for.
+absl::StatusOr<ScheduledModule> ChooseSchedule(const TunecFlags& flags,
+                                               const ir::IRModule& module,
+                                               const target::Target& target);
+
+// Tells the user how each function was scheduled. False if --require-tuned
+// forbids the build; FailedPrecondition if a schedule needs a permission.
+absl::StatusOr<bool> ReportChoices(const TunecFlags& flags,
+                                   ScheduledModule& scheduled);
+
+}  // namespace tilefarm::driver
+
+#endif  // TILEFARM_COMPILER_DRIVER_TUNEC_FLAGS_H_

@@ -1,0 +1,178 @@
+#include "compiler/driver/tunec_model.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "compiler/driver/compile.h"
+#include "compiler/driver/compile_model.h"
+#include "compiler/driver/files.h"
+#include "compiler/driver/loaded_model.h"
+#include "compiler/driver/npy.h"
+#include "compiler/driver/read_model.h"
+#include "compiler/graph/passes.h"
+#include "compiler/graph/printer.h"
+#include "nlohmann/json.hpp"
+
+namespace tilefarm::driver {
+namespace {
+
+absl::StatusOr<std::vector<graph::TensorData>> ReadInputs(
+    const TunecFlags& flags, const graph::Graph& graph) {
+  std::map<std::string, std::string> files;
+  for (const std::string& input : flags.run_inputs) {
+    TF_ASSIGN_OR_RETURN(auto parts, SplitNamed(input, "--run"));
+    const std::string name = parts.first;
+    if (!files.insert(std::move(parts)).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--run: ", name, " is given twice"));
+    }
+  }
+  std::vector<graph::TensorData> inputs;
+  for (graph::ValueId id : graph.inputs) {
+    const graph::Value& value = graph.values[id];
+    const auto file = files.find(value.name);
+    if (file == files.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--run: no file for the input ", value.name, ", ",
+                       value.type.ToString()));
+    }
+    TF_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(file->second));
+    const absl::StatusOr<NpyArray> array = ParseNpy(bytes);
+    if (!array.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(file->second, ": ", array.status().message()));
+    }
+    if (array->type != value.type) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          file->second, " is ", array->type.ToString(), "; the input ",
+          value.name, " is ", value.type.ToString()));
+    }
+    inputs.push_back(array->data);
+    files.erase(file);
+  }
+  if (!files.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--run: the model has no input '", files.begin()->first, "'"));
+  }
+  return inputs;
+}
+
+// Names of outputs may have characters that names of files may not.
+std::string FileName(std::string name) {
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name + ".npy";
+}
+
+absl::Status RunOnce(const TunecFlags& flags, const graph::Graph& graph,
+                     const ModelArtifact& artifact, const std::string& symbol) {
+  TF_ASSIGN_OR_RETURN(const std::vector<graph::TensorData> inputs,
+                      ReadInputs(flags, graph));
+  TF_ASSIGN_OR_RETURN(const LoadedModel model,
+                      LoadedModel::Load(artifact.shared_object, symbol));
+  std::vector<const void*> in;
+  for (const graph::TensorData& input : inputs) {
+    in.push_back(input.bytes().data());
+  }
+  std::vector<std::vector<std::byte>> storage;
+  std::vector<void*> out;
+  for (graph::ValueId id : graph.outputs) {
+    storage.emplace_back(
+        static_cast<size_t>(graph.values[id].type.num_bytes()));
+    out.push_back(storage.back().data());
+  }
+  TF_RETURN_IF_ERROR(model.Run(in, out));
+  if (flags.save.empty()) return absl::OkStatus();
+  std::error_code error;
+  std::filesystem::create_directories(flags.save, error);
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    const std::string path =
+        (std::filesystem::path(flags.save) / FileName(graph.output_names[i]))
+            .string();
+    TF_RETURN_IF_ERROR(
+        WriteFile(path, PrintNpy(graph.values[graph.outputs[i]].type,
+                                 graph::TensorData(std::move(storage[i])))));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPass(const std::string& name) {
+  if (name.empty() || name == kImportPass) return absl::OkStatus();
+  std::vector<std::string> names{std::string(kImportPass)};
+  for (const graph::Pass& pass : graph::AllPasses()) {
+    if (pass.name == name) return absl::OkStatus();
+    names.emplace_back(pass.name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--print-after ", name, ": the passes are ", absl::StrJoin(names, ", ")));
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunModel(const TunecFlags& flags) {
+  if (flags.as_is || !flags.trace.empty()) {
+    return absl::InvalidArgumentError(
+        "--as-is and --trace are for programs, not for models");
+  }
+  TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(flags.target));
+  TF_RETURN_IF_ERROR(CheckPass(flags.print_after));
+  const auto print = [&](std::string_view pass, const graph::Graph& now) {
+    if (pass == flags.print_after) std::cout << graph::Print(now);
+  };
+  TF_ASSIGN_OR_RETURN(const graph::Graph graph,
+                      ReadModel(flags.program, flags.dims, print));
+  if (!flags.dot.empty()) {
+    TF_RETURN_IF_ERROR(WriteFile(flags.dot, graph::PrintDot(graph)));
+  }
+  if (flags.output.empty() && flags.run_inputs.empty()) return 0;
+  const ModelKernels kernels = ExtractKernels(graph);
+  TF_ASSIGN_OR_RETURN(ScheduledModule scheduled,
+                      ChooseSchedule(flags, kernels.module, target));
+  TF_ASSIGN_OR_RETURN(const bool build, ReportChoices(flags, scheduled));
+  if (!build) return kNothingFound;
+  ModelOptions options;
+  options.target = target;
+  options.symbol = flags.symbol.empty() ? "model" : flags.symbol;
+  TF_ASSIGN_OR_RETURN(const ModelArtifact artifact,
+                      CompileModel(graph, kernels, scheduled.module, options));
+  if (!flags.output.empty()) {
+    const std::string header = !flags.header.empty()
+                                   ? flags.header
+                                   : std::filesystem::path(flags.output)
+                                         .replace_extension(".h")
+                                         .string();
+    TF_RETURN_IF_ERROR(WriteFile(header, artifact.header));
+    TF_RETURN_IF_ERROR(WriteFile(flags.output, artifact.shared_object, true));
+  }
+  if (!flags.run_inputs.empty() || !flags.save.empty()) {
+    TF_RETURN_IF_ERROR(RunOnce(flags, graph, artifact, options.symbol));
+  }
+  if (flags.json) {
+    nlohmann::json functions = nlohmann::json::array();
+    for (size_t i = 0; i < scheduled.choices.size(); ++i) {
+      functions.push_back({{"function", scheduled.choices[i].function},
+                           {"uses", kernels.uses[i]},
+                           {"schedule", scheduled.choices[i].schedule},
+                           {"reason", scheduled.choices[i].reason}});
+    }
+    std::cout << nlohmann::json{{"output", flags.output},
+                                {"target", target.Key()},
+                                {"fingerprint", Fingerprint()},
+                                {"code_digest", artifact.code_digest},
+                                {"weight_bytes", artifact.weight_bytes},
+                                {"arena_bytes", artifact.arena_bytes},
+                                {"largest_live_bytes",
+                                 artifact.largest_live_bytes},
+                                {"functions", std::move(functions)}}
+                     .dump()
+              << "\n";
+  }
+  return 0;
+}
+
+}  // namespace tilefarm::driver

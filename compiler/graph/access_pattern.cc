@@ -1,0 +1,81 @@
+#include "compiler/graph/access_pattern.h"
+
+#include <algorithm>
+
+#include "compiler/ir/visitor.h"
+
+namespace tilefarm::graph {
+namespace {
+
+// The loads of one parameter, compared with the store's indices.
+class LoadsAt : public ir::Visitor {
+ public:
+  LoadsAt(const ir::BufferNode* buffer, const std::vector<ir::Expr>& indices)
+      : buffer_(buffer), indices_(indices) {}
+
+  bool all_equal() const { return all_equal_; }
+
+ protected:
+  void VisitLoad(const ir::LoadNode& load) override {
+    if (load.buffer.get() == buffer_) {
+      for (size_t d = 0; d < load.indices.size(); ++d) {
+        all_equal_ &= IsEqual(load, d);
+      }
+    }
+    ir::Visitor::VisitLoad(load);
+  }
+
+ private:
+  bool IsEqual(const ir::LoadNode& load, size_t d) const {
+    if (load.indices.size() != indices_.size()) return false;
+    // Broadcasting operators read dimensions of extent one at 0.
+    return load.indices[d] == indices_[d] ||
+           (load.buffer->shape[d] == 1 && ir::IsConstInt(load.indices[d], 0));
+  }
+
+  const ir::BufferNode* buffer_;
+  const std::vector<ir::Expr>& indices_;
+  bool all_equal_ = true;
+};
+
+// The only block below the loops of `stmt`; null if there is another statement.
+const ir::BlockNode* OnlyBlock(const ir::StmtNode* stmt) {
+  while (const auto* loop = ir::As<ir::ForNode>(stmt)) stmt = loop->body.get();
+  return ir::As<ir::BlockNode>(stmt);
+}
+
+}  // namespace
+
+AccessPattern PatternOf(const ir::PrimFunc& function) {
+  AccessPattern pattern;
+  pattern.elementwise.resize(function.params.size());
+  const ir::BlockNode* root = function.root();
+  if (root == nullptr || !root->allocs.empty()) return pattern;
+  const ir::BlockNode* block = OnlyBlock(root->body.get());
+  if (block == nullptr || block->init != nullptr) return pattern;
+  const auto* store = ir::As<ir::StoreNode>(block->body);
+  if (store == nullptr || store->buffer != function.params.back()) {
+    return pattern;
+  }
+  // The block's variables are the indices, each with its whole extent.
+  const ir::BufferNode& result = *store->buffer;
+  if (block->iters.size() != result.shape.size()) return pattern;
+  for (size_t i = 0; i < block->iters.size(); ++i) {
+    const ir::IterVar& iter = block->iters[i];
+    if (iter.type != ir::IterType::kSpatial || iter.var != store->indices[i] ||
+        !ir::IsConstInt(iter.dom.min, 0) ||
+        !ir::IsConstInt(iter.dom.extent, result.shape[i])) {
+      return pattern;
+    }
+  }
+  pattern.injective = true;
+  for (size_t i = 0; i + 1 < function.params.size(); ++i) {
+    const ir::BufferNode& param = *function.params[i];
+    LoadsAt loads(&param, store->indices);
+    loads.Visit(store->value);
+    pattern.elementwise[i] = param.shape == result.shape && loads.all_equal();
+  }
+  return pattern;
+}
+
+}  // namespace tilefarm::graph

@@ -1,0 +1,24 @@
+// How a function reads its inputs, found from its program.
+#ifndef TILEFARM_COMPILER_GRAPH_ACCESS_PATTERN_H_
+#define TILEFARM_COMPILER_GRAPH_ACCESS_PATTERN_H_
+
+#include <vector>
+
+#include "compiler/ir/stmt.h"
+
+namespace tilefarm::graph {
+
+struct AccessPattern {
+  // The function has one result, one block, and no reduction: each element is
+  // computed once, from elements of the inputs.
+  bool injective = false;
+  // Per parameter, of an injective function: whether element [i, j, ...] of the
+  // result reads this parameter at [i, j, ...] only, and the shapes are equal.
+  std::vector<bool> elementwise;
+};
+
+AccessPattern PatternOf(const ir::PrimFunc& function);
+
+}  // namespace tilefarm::graph
+
+#endif  // TILEFARM_COMPILER_GRAPH_ACCESS_PATTERN_H_

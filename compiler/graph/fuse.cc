@@ -1,0 +1,149 @@
+// Fusion: calls that pass a value on element by element become one function, so
+// that the value stays in registers or in the cache.
+//
+// A group grows from its first call along the consumers of its value. Each
+// consumer must be elementwise in what it reads of the group. If a value has
+// several consumers, all of them must end in one value again (the group is a
+// region with one exit: post-dominance, as in TVM's FuseOps); the group keeps
+// what it had at the last such point.
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "compiler/graph/access_pattern.h"
+#include "compiler/graph/merge_calls.h"
+#include "compiler/graph/passes.h"
+
+namespace tilefarm::graph {
+namespace {
+
+class Fuser {
+ public:
+  explicit Fuser(const Graph& graph)
+      : graph_(graph),
+        consumers_(graph.values.size()),
+        is_output_(graph.values.size()),
+        group_(graph.calls.size(), -1) {
+    for (size_t i = 0; i < graph.calls.size(); ++i) {
+      patterns_.push_back(PatternOf(*graph.calls[i].function));
+      for (ValueId id : graph.calls[i].inputs) {
+        std::vector<int>& list = consumers_[id];
+        const int call = static_cast<int>(i);
+        if (list.empty() || list.back() != call) list.push_back(call);
+      }
+    }
+    for (ValueId id : graph.outputs) is_output_[id] = true;
+  }
+
+  // Groups of at least two calls, each ascending.
+  std::vector<std::vector<int>> Groups() {
+    std::vector<std::vector<int>> groups;
+    for (size_t i = 0; i < graph_.calls.size(); ++i) {
+      if (group_[i] >= 0 || !MayBegin(graph_.calls[i])) continue;
+      std::vector<int> members = Grow(static_cast<int>(i));
+      if (members.size() < 2) continue;
+      for (int member : members) {
+        group_[member] = static_cast<int>(groups.size());
+      }
+      groups.push_back(std::move(members));
+    }
+    return groups;
+  }
+
+ private:
+  bool MayBegin(const Call& call) const {
+    // A reshape alone costs nothing; in a group it would be computed.
+    return call.outputs.size() == 1 && call.op != "reshape";
+  }
+
+  // Whether the call may join a group that computes `values`.
+  bool MayJoin(int call, const std::set<ValueId>& values) const {
+    const Call& candidate = graph_.calls[call];
+    if (group_[call] >= 0 || candidate.op == "reshape" ||
+        !patterns_[call].injective) {
+      return false;
+    }
+    for (size_t i = 0; i < candidate.inputs.size(); ++i) {
+      if (values.count(candidate.inputs[i]) != 0 &&
+          !patterns_[call].elementwise[i]) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  std::vector<int> Grow(int first) const {
+    std::vector<int> members = {first};
+    std::vector<int> accepted = members;
+    std::set<ValueId> computed = {graph_.calls[first].outputs[0]};
+    // Computed values that a call outside the members needs.
+    std::set<ValueId> open = computed;
+    while (true) {
+      int next = -1;
+      for (ValueId id : open) {
+        if (is_output_[id]) return accepted;
+        for (int consumer : consumers_[id]) {
+          if (std::find(members.begin(), members.end(), consumer) !=
+              members.end()) {
+            continue;
+          }
+          if (next < 0 || consumer < next) next = consumer;
+        }
+      }
+      if (next < 0 || !MayJoin(next, computed)) return accepted;
+      members.push_back(next);
+      computed.insert(graph_.calls[next].outputs[0]);
+      open.insert(graph_.calls[next].outputs[0]);
+      for (auto id = open.begin(); id != open.end();) {
+        const auto inside = [&](int consumer) {
+          return std::find(members.begin(), members.end(), consumer) !=
+                 members.end();
+        };
+        const bool closed =
+            !is_output_[*id] && !consumers_[*id].empty() &&
+            std::all_of(consumers_[*id].begin(), consumers_[*id].end(), inside);
+        id = closed ? open.erase(id) : std::next(id);
+      }
+      if (open.size() == 1 &&
+          *open.begin() == graph_.calls[members.back()].outputs[0]) {
+        accepted = members;
+      }
+    }
+  }
+
+  const Graph& graph_;
+  std::vector<std::vector<int>> consumers_;  // per value: calls, ascending
+  std::vector<bool> is_output_;
+  std::vector<AccessPattern> patterns_;  // per call
+  std::vector<int> group_;               // per call; -1: none
+};
+
+}  // namespace
+
+absl::StatusOr<Graph> FuseCalls(Graph graph) {
+  const std::vector<std::vector<int>> groups = Fuser(graph).Groups();
+  // A group's function runs where its last member ran.
+  std::vector<int> group_at(graph.calls.size(), -1);
+  std::vector<bool> is_member(graph.calls.size());
+  for (size_t g = 0; g < groups.size(); ++g) {
+    for (int member : groups[g]) is_member[member] = true;
+    group_at[groups[g].back()] = static_cast<int>(g);
+  }
+  std::vector<Call> calls;
+  for (size_t i = 0; i < graph.calls.size(); ++i) {
+    if (group_at[i] >= 0) {
+      TF_ASSIGN_OR_RETURN(Call merged, MergeCalls(graph, groups[group_at[i]],
+                                                  graph.calls[i].outputs));
+      calls.push_back(std::move(merged));
+    } else if (!is_member[i]) {
+      calls.push_back(graph.calls[i]);
+    }
+  }
+  graph.calls = std::move(calls);
+  TF_RETURN_IF_ERROR(Verify(graph));
+  return graph;
+}
+
+}  // namespace tilefarm::graph

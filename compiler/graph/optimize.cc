@@ -1,0 +1,41 @@
+#include <utility>
+
+#include "base/status_macros.h"
+#include "compiler/graph/passes.h"
+
+namespace tilefarm::graph {
+namespace {
+
+constexpr Pass kPasses[] = {
+    {"fold-constants", FoldConstants},
+    // Equal calls must be one before fusion looks at the uses of values.
+    {"merge-equal-calls",
+     [](Graph graph, const RunFunction&) -> absl::StatusOr<Graph> {
+       return MergeEqualCalls(std::move(graph));
+     }},
+    {"drop-unused",
+     [](Graph graph, const RunFunction&) -> absl::StatusOr<Graph> {
+       return DropUnused(std::move(graph));
+     }},
+    {"fuse-calls",
+     [](Graph graph, const RunFunction&) {
+       return FuseCalls(std::move(graph));
+     }},
+};
+
+}  // namespace
+
+std::span<const Pass> AllPasses() { return kPasses; }
+
+absl::StatusOr<Graph> Optimize(
+    Graph graph, const RunFunction& run,
+    const std::function<void(std::string_view pass, const Graph&)>& after) {
+  for (const Pass& pass : kPasses) {
+    TF_ASSIGN_OR_RETURN(graph, pass.apply(std::move(graph), run));
+    TF_RETURN_IF_ERROR(Verify(graph));
+    if (after) after(pass.name, graph);
+  }
+  return graph;
+}
+
+}  // namespace tilefarm::graph

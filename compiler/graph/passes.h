@@ -1,0 +1,43 @@
+// Passes over graphs. Each keeps what the graph computes.
+#ifndef TILEFARM_COMPILER_GRAPH_PASSES_H_
+#define TILEFARM_COMPILER_GRAPH_PASSES_H_
+
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "compiler/graph/builder.h"
+#include "compiler/graph/graph.h"
+
+namespace tilefarm::graph {
+
+// Replaces calls whose inputs are constants by their results. A result larger
+// than `kMaxGrowth` times its inputs stays a call: a broadcast is cheaper than
+// its bytes in the artifact.
+absl::StatusOr<Graph> FoldConstants(Graph graph, const RunFunction& run);
+
+// Computes equal calls of equal inputs once.
+Graph MergeEqualCalls(Graph graph);
+
+// Drops calls and constants that no output needs.
+Graph DropUnused(Graph graph);
+
+// Merges calls with the elementwise calls that use their results (fuse.cc).
+absl::StatusOr<Graph> FuseCalls(Graph graph);
+
+// The passes in their order, by the names that `tunec --print-after` takes.
+struct Pass {
+  std::string_view name;
+  absl::StatusOr<Graph> (*apply)(Graph graph, const RunFunction& run);
+};
+std::span<const Pass> AllPasses();
+
+// All passes, in order. `after` (may be empty) sees the graph after each.
+absl::StatusOr<Graph> Optimize(
+    Graph graph, const RunFunction& run,
+    const std::function<void(std::string_view pass, const Graph&)>& after = {});
+
+}  // namespace tilefarm::graph
+
+#endif  // TILEFARM_COMPILER_GRAPH_PASSES_H_

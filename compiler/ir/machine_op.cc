@@ -1,0 +1,64 @@
+#include "compiler/ir/machine_op.h"
+
+#include <array>
+
+#include "base/check.h"
+
+namespace tilefarm::ir {
+namespace {
+
+struct MachineOpInfo {
+  std::string_view name;
+  int arity;
+};
+
+// In the order of the enum.
+constexpr std::array<MachineOpInfo, 9> kMachineOps = {{
+    {"dot_product", 3},
+    {"tile_product", 5},
+    {"library_gemm", 16},
+    {"interleave", 2},
+    {"transposed", 2},
+    {"lane_sum", 1},
+    {"lane_product", 1},
+    {"lane_min", 1},
+    {"lane_max", 1},
+}};
+static_assert(kMachineOps.size() ==
+              static_cast<size_t>(MachineOp::kLaneMax) + 1);
+
+DataType ResultOf(MachineOp op, DataType last) {
+  switch (op) {
+    case MachineOp::kDotProduct:
+    case MachineOp::kTileProduct:
+    case MachineOp::kLibraryGemm:
+    case MachineOp::kTransposed:
+      return last;
+    case MachineOp::kInterleave:
+      return last.with_lanes(2 * last.lanes);
+    case MachineOp::kLaneSum:
+    case MachineOp::kLaneProduct:
+    case MachineOp::kLaneMin:
+    case MachineOp::kLaneMax:
+      return last.element();
+  }
+  return last;
+}
+
+}  // namespace
+
+Expr MakeMachineOp(MachineOp op, std::vector<Expr> args) {
+  TF_CHECK(static_cast<int>(args.size()) == MachineOpArity(op));
+  const DataType dtype = ResultOf(op, args.back()->dtype);
+  return std::make_shared<const MachineOpNode>(op, std::move(args), dtype);
+}
+
+std::string_view MachineOpName(MachineOp op) {
+  return kMachineOps[static_cast<size_t>(op)].name;
+}
+
+int MachineOpArity(MachineOp op) {
+  return kMachineOps[static_cast<size_t>(op)].arity;
+}
+
+}  // namespace tilefarm::ir

@@ -1,0 +1,61 @@
+// What instructions of a target or a library compute at once. Lowering puts
+// these in place of expressions and loops of a program and code generation
+// translates them; the language has none of them, and Verify refuses a program
+// that has one.
+#ifndef TILEFARM_COMPILER_IR_MACHINE_OP_H_
+#define TILEFARM_COMPILER_IR_MACHINE_OP_H_
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "compiler/ir/expr.h"
+
+namespace tilefarm::ir {
+
+enum class MachineOp : uint8_t {
+  // (a, b, sums): adds to lane i of `sums` the products of the i-th groups of
+  // `a` and `b`, four bytes or two 16-bit numbers a group. An operand of one
+  // group means that group for every lane. Both are loads.
+  kDotProduct,
+  // (a, a_rows, b, b_rows, sums): the product of two tiles of a matrix unit,
+  // added to `sums`, 16 rows of 16 lanes. A row of a tile is 64 bytes of groups
+  // as above; row i of a holds the groups for row i of the sums, row k of b the
+  // k-th groups for their columns. `a` and `b` are loads of a tile's first
+  // element, its rows lie `a_rows` and `b_rows` elements apart.
+  kTileProduct,
+  // A matrix product by a library: library_call.h. An effect, no value.
+  kLibraryGemm,
+  // (a, b): lane 0 of a, lane 0 of b, lane 1 of a, ...
+  kInterleave,
+  // (row, tile): `tile` loads the first elements of n rows of n side by side,
+  // n lanes; each lane's value is the `row`-th element of its row instead. All
+  // of the tile's elements are there.
+  kTransposed,
+  // One number from the lanes of a vector, combined in halves.
+  kLaneSum,
+  kLaneProduct,
+  kLaneMin,
+  kLaneMax,
+};
+
+struct MachineOpNode : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::kMachineOp;
+  MachineOp op;
+  std::vector<Expr> args;
+  MachineOpNode(MachineOp o, std::vector<Expr> a, DataType t)
+      : ExprNode(kKind, t), op(o), args(std::move(a)) {}
+};
+
+// The dtype follows from the arguments, whose number is checked (our
+// invariant).
+Expr MakeMachineOp(MachineOp op, std::vector<Expr> args);
+
+// As lowered programs are printed, without the prefix: "dot_product".
+std::string_view MachineOpName(MachineOp op);
+int MachineOpArity(MachineOp op);
+
+}  // namespace tilefarm::ir
+
+#endif  // TILEFARM_COMPILER_IR_MACHINE_OP_H_

@@ -1,0 +1,209 @@
+// tunec with a model, as a process: exit codes, output files, messages. The
+// models are those of ONNX's own tests (package libonnx-testdata).
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/driver/npy.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/graph/test_graphs.h"
+
+namespace tilefarm {
+namespace {
+
+namespace fs = std::filesystem;
+
+using testing::HasSubstr;
+
+const fs::path kModels = "/usr/share/libonnx-testdata/data/node";
+
+struct Result {
+  int code;
+  std::string out, err;
+};
+
+class TunecModel : public testing::Test {
+ protected:
+  TunecModel() {
+    std::string pattern = testing::TempDir() + "/tunec-XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~TunecModel() override { fs::remove_all(folder_); }
+
+  // Copies the model of one of ONNX's tests to model.onnx.
+  bool Fetch(const std::string& test) {
+    std::error_code error;
+    fs::copy_file(kModels / test / "model.onnx", folder_ / "model.onnx",
+                  fs::copy_options::overwrite_existing, error);
+    return !error;
+  }
+  void Write(const std::string& name, const std::string& bytes) {
+    std::ofstream(folder_ / name, std::ios::binary) << bytes;
+  }
+  void WriteFloats(const std::string& name, std::vector<int64_t> shape,
+                   float value) {
+    const graph::TensorType type = graph::F32(std::move(shape));
+    const std::vector<float> values(static_cast<size_t>(type.num_elements()),
+                                    value);
+    Write(name, driver::PrintNpy(type, graph::DataOf(values)));
+  }
+  std::string Read(const std::string& name) const {
+    std::ifstream file(folder_ / name, std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+  Result Run(const std::string& arguments) {
+    const std::string command = absl::StrCat(
+        "cd ", folder_.string(), " && env -u TUNE_SERVER ", TILEFARM_BIN_DIR,
+        "/tunec model.onnx --target host,cores=1 ", arguments,
+        " >out.txt 2>err.txt");
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Read("out.txt"),
+            Read("err.txt")};
+  }
+  void ExpectError(const std::string& arguments, const std::string& message) {
+    const Result result = Run(arguments);
+    EXPECT_EQ(result.code, 1);
+    EXPECT_THAT(result.err, HasSubstr(message));
+    EXPECT_FALSE(fs::exists(folder_ / "out.so"));
+  }
+
+  fs::path folder_;
+};
+
+// y = x + z, all float32 [3, 4, 5].
+#define FETCH_ADD() \
+  if (!Fetch("test_add")) GTEST_SKIP() << "no models in " << kModels
+
+TEST_F(TunecModel, BuildsALibraryAndItsHeader) {
+  FETCH_ADD();
+  const Result result = Run("-o out.so --symbol add --json");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("default schedule"));
+  EXPECT_TRUE(fs::exists(folder_ / "out.so"));
+  EXPECT_THAT(Read("out.h"), HasSubstr("int add_create("));
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["output"], "out.so");
+  ASSERT_EQ(json["functions"].size(), 1u);
+  EXPECT_EQ(json["functions"][0]["uses"], 1);
+  EXPECT_EQ(json["functions"][0]["schedule"], "default");
+  EXPECT_EQ(json["weight_bytes"], 0);
+}
+
+TEST_F(TunecModel, RunsOnceAndSavesTheOutputs) {
+  FETCH_ADD();
+  WriteFloats("x.npy", {3, 4, 5}, 1.5f);
+  WriteFloats("y.npy", {3, 4, 5}, 2);
+  const Result result = Run("--run x=x.npy --run y=y.npy --save results");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto sum = driver::ParseNpy(Read("results/sum.npy"));
+  ASSERT_TRUE(sum.ok()) << sum.status();
+  EXPECT_EQ(sum->type, graph::F32({3, 4, 5}));
+  EXPECT_THAT(graph::Elements<float>(sum->data), testing::Each(3.5f));
+}
+
+TEST_F(TunecModel, ChecksTheInputsOfARun) {
+  FETCH_ADD();
+  WriteFloats("x.npy", {3, 4, 5}, 1);
+  WriteFloats("small.npy", {3, 4}, 1);
+  Write("text.npy", "no numbers");
+  ExpectError("--run x=x.npy", "no file for the input y, R.Tensor((3, 4, 5)");
+  ExpectError("--run x=x.npy y=x.npy z=x.npy", "the model has no input 'z'");
+  ExpectError("--run x=x.npy y=x.npy x=x.npy", "x is given twice");
+  ExpectError("--run x=x.npy y=small.npy",
+              "small.npy is R.Tensor((3, 4), dtype=\"float32\"); the input y");
+  ExpectError("--run x=x.npy y=text.npy", "text.npy: not a usable .npy file");
+  ExpectError("--run x=x.npy y=absent.npy", "absent.npy");
+  ExpectError("--run x.npy y=x.npy", "NAME=... is expected");
+}
+
+TEST_F(TunecModel, ChecksDimensions) {
+  FETCH_ADD();
+  ExpectError("-o out.so --dim N", "NAME=... is expected");
+  ExpectError("-o out.so --dim N=0", "must be a positive integer");
+  ExpectError("-o out.so --dim N=-2", "must be a positive integer");
+  ExpectError("-o out.so --dim N=two", "must be a positive integer");
+}
+
+TEST_F(TunecModel, RefusesFlagsThatAreForPrograms) {
+  FETCH_ADD();
+  ExpectError("-o out.so --as-is", "are for programs, not for models");
+  Write("trace.txt", "");
+  ExpectError("-o out.so --trace trace.txt", "not for models");
+  ExpectError("-o out.so --symbol 'my net'", "is no C identifier");
+}
+
+TEST_F(TunecModel, RefusesFlagsThatAreForModels) {
+  Write("program.py", "");
+  const std::string command =
+      absl::StrCat("cd ", folder_.string(), " && ", TILEFARM_BIN_DIR,
+                   "/tunec program.py --target host -o out.so --dim N=1 "
+                   "2>err.txt");
+  EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 1);
+  EXPECT_THAT(Read("err.txt"), HasSubstr("are for models"));
+}
+
+TEST_F(TunecModel, RequireTunedBuildsNothingWithoutRecords) {
+  FETCH_ADD();
+  EXPECT_EQ(Run("-o out.so --require-tuned").code, 3);
+  EXPECT_FALSE(fs::exists(folder_ / "out.so"));
+}
+
+TEST_F(TunecModel, PrintsTheGraph) {
+  FETCH_ADD();
+  const Result result = Run("--print-after import --dot graph.dot");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("R.call_tir("));
+  EXPECT_THAT(Read("graph.dot"), HasSubstr("digraph"));
+  ExpectError("--print-after nothing", "the passes are import,");
+}
+
+TEST_F(TunecModel, NeedsSomethingToDo) { EXPECT_EQ(Run("").code, 2); }
+
+TEST_F(TunecModel, RejectsFilesThatAreNoModels) {
+  ExpectError("-o out.so", "cannot read model.onnx");
+  Write("model.onnx", "this is text");
+  ExpectError("-o out.so", "not an ONNX model");
+  Write("model.onnx", "");
+  ExpectError("-o out.so", "not an ONNX model");
+}
+
+TEST_F(TunecModel, RejectsATruncatedModel) {
+  FETCH_ADD();
+  const std::string whole = Read("model.onnx");
+  Write("model.onnx", whole.substr(0, whole.size() / 2));
+  ExpectError("-o out.so", "not an ONNX model");
+}
+
+// One field of a protobuf message: a message or a string.
+std::string Field(int number, const std::string& bytes) {
+  std::string text;
+  text += static_cast<char>(number << 3 | 2);
+  text += static_cast<char>(bytes.size());  // below 128
+  return text + bytes;
+}
+
+TEST_F(TunecModel, ListsEveryOperatorThatItDoesNotKnow) {
+  // GraphProto: node = 1, output = 12; NodeProto: input, output, name, op_type.
+  const auto node = [](const char* op) {
+    return Field(1, Field(2, op) + Field(3, "first") + Field(4, op));
+  };
+  const std::string graph =
+      node("NoSuchOperator") + node("NeitherThis") + Field(12, Field(1, "o"));
+  // ModelProto: graph = 7, opset_import = 8 (version 13).
+  Write("model.onnx", Field(7, graph) + Field(8, "\x10\x0d"));
+  const Result result = Run("-o out.so");
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("NoSuchOperator"));
+  EXPECT_THAT(result.err, HasSubstr("NeitherThis"));
+}
+
+}  // namespace
+}  // namespace tilefarm

@@ -1,0 +1,142 @@
+// Small graphs for tests, their inputs, and their results by the interpreter.
+#ifndef TILEFARM_TESTS_GRAPH_TEST_GRAPHS_H_
+#define TILEFARM_TESTS_GRAPH_TEST_GRAPHS_H_
+
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/rng.h"
+#include "compiler/graph/builder.h"
+#include "compiler/graph/graph.h"
+#include "compiler/graph/run_graph.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/te/operators.h"
+#include "gtest/gtest.h"
+
+namespace tilefarm::graph {
+
+inline absl::Status Interpreted(const ir::PrimFunc& function,
+                                std::span<const std::span<std::byte>> buffers) {
+  return ir::Interpret(function, buffers);
+}
+
+inline TensorType F32(std::vector<int64_t> shape) {
+  return {ir::DataType::Float(32), std::move(shape)};
+}
+
+template <typename T>
+std::vector<T> Elements(const TensorData& data) {
+  std::vector<T> values(data.bytes().size() / sizeof(T));
+  if (!values.empty()) {
+    std::memcpy(values.data(), data.bytes().data(), data.bytes().size());
+  }
+  return values;
+}
+
+template <typename T>
+TensorData DataOf(const std::vector<T>& values) {
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(values));
+  return TensorData(std::vector(bytes.begin(), bytes.end()));
+}
+
+// Floats in [-1, 1) for every input, which must be float32.
+inline std::vector<TensorData> RandomInputs(const Graph& graph, Rng& rng) {
+  std::vector<TensorData> inputs;
+  for (ValueId id : graph.inputs) {
+    std::vector<float> values(
+        static_cast<size_t>(graph.values[id].type.num_elements()));
+    for (float& value : values) {
+      value = static_cast<float>(2 * rng.Uniform() - 1);
+    }
+    inputs.push_back(DataOf(values));
+  }
+  return inputs;
+}
+
+inline ValueId Must(absl::StatusOr<ValueId> value) {
+  EXPECT_TRUE(value.ok()) << value.status();
+  return value.value();
+}
+
+// One call of a unary or binary operator, with the operator's tag.
+inline ValueId Unary(GraphBuilder& builder, const std::string& op, ValueId x,
+                     te::Tensor (*define)(const te::Tensor&, std::string)) {
+  return Must(builder.Compute(op, {}, {x}, [&](const Tensors& in) {
+    return define(in[0], "T_unary");
+  }));
+}
+inline ValueId Relu(GraphBuilder& builder, ValueId x) {
+  return Unary(builder, "nn.relu", x, te::Relu);
+}
+inline ValueId Sigmoid(GraphBuilder& builder, ValueId x) {
+  return Unary(builder, "sigmoid", x, te::Sigmoid);
+}
+inline ValueId Add(GraphBuilder& builder, ValueId a, ValueId b) {
+  return Must(builder.Compute("add", {}, {a, b}, [](const Tensors& in) {
+    return te::Add(in[0], in[1]);
+  }));
+}
+inline ValueId Multiply(GraphBuilder& builder, ValueId a, ValueId b) {
+  return Must(builder.Compute("multiply", {}, {a, b}, [](const Tensors& in) {
+    return te::Multiply(in[0], in[1]);
+  }));
+}
+inline ValueId Matmul(GraphBuilder& builder, ValueId a, ValueId b) {
+  return Must(builder.Compute("matmul", {}, {a, b}, [](const Tensors& in) {
+    return te::Matmul(in[0], in[1]);
+  }));
+}
+inline ValueId Transpose(GraphBuilder& builder, ValueId x) {
+  return Must(builder.Compute("transpose", {}, {x}, [](const Tensors& in) {
+    return te::Transpose(in[0], {1, 0});
+  }));
+}
+
+// From one shape to another with as many elements.
+inline ValueId Reshape(GraphBuilder& builder, ValueId x,
+                       std::vector<int64_t> shape) {
+  return Must(builder.Compute("reshape", {}, {x}, [&](const Tensors& in) {
+    return te::Compute("T_reshape", shape, [&](const te::Indices& i) {
+      ir::Expr position = ir::IntConst(0);
+      for (size_t d = 0; d < shape.size(); ++d) {
+        position = position * shape[d] + i[d];
+      }
+      te::Indices at(in[0].shape().size());
+      for (size_t d = at.size(); d-- > 0;) {
+        const ir::Expr extent = ir::IntConst(in[0].shape()[d]);
+        at[d] = ir::FloorMod(position, extent);
+        position = ir::FloorDiv(position, extent);
+      }
+      return in[0](at);
+    });
+  }));
+}
+
+// The outputs of both graphs for the same random inputs are equal bit by bit.
+inline void ExpectEqualResults(const Graph& a, const Graph& b, uint64_t seed) {
+  Rng rng(seed);
+  const std::vector<TensorData> inputs = RandomInputs(a, rng);
+  const auto expected = RunGraph(a, inputs, Interpreted);
+  const auto actual = RunGraph(b, inputs, Interpreted);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  ASSERT_TRUE(actual.ok()) << actual.status();
+  ASSERT_EQ(expected->size(), actual->size());
+  for (size_t i = 0; i < expected->size(); ++i) {
+    EXPECT_EQ(Elements<std::byte>((*expected)[i]),
+              Elements<std::byte>((*actual)[i]))
+        << "output " << i << ", seed " << seed;
+  }
+}
+
+inline std::vector<std::string> Ops(const Graph& graph) {
+  std::vector<std::string> ops;
+  for (const Call& call : graph.calls) ops.push_back(call.op);
+  return ops;
+}
+
+}  // namespace tilefarm::graph
+
+#endif  // TILEFARM_TESTS_GRAPH_TEST_GRAPHS_H_

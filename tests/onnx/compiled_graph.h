@@ -1,0 +1,37 @@
+// A graph compiled as tunec compiles it, loaded into this process.
+#ifndef TILEFARM_TESTS_ONNX_COMPILED_GRAPH_H_
+#define TILEFARM_TESTS_ONNX_COMPILED_GRAPH_H_
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/driver/loaded_model.h"
+#include "compiler/graph/graph.h"
+
+namespace tilefarm::testing {
+
+// Not thread-safe.
+class CompiledGraph {
+ public:
+  // All passes over the graph, the default schedule for each kernel, and code
+  // for one core of this machine.
+  static absl::StatusOr<CompiledGraph> Compile(graph::Graph graph);
+
+  // The outputs for the inputs, each dense and row-major, as RunGraph. Bytes
+  // around the outputs are checked: Internal if the model wrote them.
+  absl::StatusOr<std::vector<graph::TensorData>> Run(
+      std::span<const graph::TensorData> inputs) const;
+
+ private:
+  CompiledGraph(graph::Graph graph, driver::LoadedModel model)
+      : graph_(std::move(graph)), model_(std::move(model)) {}
+
+  graph::Graph graph_;
+  driver::LoadedModel model_;
+};
+
+}  // namespace tilefarm::testing
+
+#endif  // TILEFARM_TESTS_ONNX_COMPILED_GRAPH_H_

@@ -32,6 +32,9 @@ constexpr double kRunCycles = 64;
 // If a tile is larger than the registers by this share, all of it is spilled
 // and reloaded: the register allocator spills more than the excess.
 constexpr double kAllSpilled = 0.125;
+// A masked store is not forwarded to the load of the next update, which waits
+// for the cache.
+constexpr double kMaskedUpdateCycles = 12;
 // Conditions on loop variables are mostly known before the inner loop.
 constexpr double kConditionShare = 0.25;
 // Cycles per iteration of a loop that is neither vectorized nor unrolled.
@@ -45,10 +48,10 @@ struct Columns {
       casts, selects;
   int vector_product, vectors_per_loop, parallel_product;
   int iterations, guards;
-  int band, accumulators, kept, load_vectors, broadcasts, pressure, spills;
+  int band, accumulators, kept, load_vectors, broadcasts, more_loads, pressure,
+      spills;
   int traffic[kCaches];
-  int gather[kBuffers];
-  int updates;
+  int updates, scatter, lane_waste;
   int imbalance;
   int estimated, estimated_total;
 };
@@ -85,16 +88,16 @@ Columns FindColumns() {
   c.kept = at("register.kept_iterations");
   c.load_vectors = at("register.load_vectors");
   c.broadcasts = at("register.broadcasts");
+  c.more_loads = at("register.more_loads");
   c.pressure = at("register.pressure");
   c.spills = at("register.spills");
   const char* const caches[] = {"l1.", "l2.", "l3."};
   for (int i = 0; i < kCaches; ++i) {
     c.traffic[i] = at(std::string(caches[i]) + "traffic");
   }
-  for (int i = 0; i < kBuffers; ++i) {
-    c.gather[i] = at("buffer" + std::to_string(i) + ".vector_gather");
-  }
   c.updates = at("buffer0.updates");
+  c.scatter = at("buffer0.vector_gather");
+  c.lane_waste = at("register.lane_waste");
   c.imbalance = at("parallel_work.imbalance");
   c.estimated = at("estimate.cycles");
   c.estimated_total = at("estimate.total");
@@ -114,7 +117,8 @@ double StoreCycles(const Columns& c, const float* row,
   const double bands = std::max(iterations / band, 1.0);
   const bool vector = row[c.vector_product] > 0;
   const double accumulators = std::max(Exp(row[c.accumulators]), 1.0);
-  const double loads = Exp(row[c.load_vectors]) + Exp(row[c.broadcasts]);
+  const double loads = Exp(row[c.load_vectors]) + Exp(row[c.broadcasts]) +
+                       Exp(row[c.more_loads]);
   const double kept = std::max(Exp(row[c.kept]), 1.0);
 
   const bool updates = row[c.updates] > 0;
@@ -130,12 +134,10 @@ double StoreCycles(const Columns& c, const float* row,
       per_execution(c.int_mul) + per_execution(c.casts) +
       kConditionShare *
           (per_execution(c.int_compare) + per_execution(c.selects));
-  double instructions = band;
-  if (vector) {
-    const double lanes = std::max(Exp(row[c.vector_product]), 1.0) /
-                         std::max(Exp(row[c.vectors_per_loop]), 1.0);
-    instructions = std::max(band / lanes, accumulators);
-  }
+  const double lanes = std::max(Exp(row[c.vector_product]), 1.0) /
+                       std::max(Exp(row[c.vectors_per_loop]), 1.0);
+  const double instructions =
+      vector ? std::max(band / lanes, accumulators) : band;
   double compute = instructions * (simple / kVectorOps +
                                    per_execution(c.div) * kDivisionCycles +
                                    per_execution(c.int_div) * kDivisionCycles +
@@ -146,13 +148,15 @@ double StoreCycles(const Columns& c, const float* row,
     compute = std::max(compute, instructions / accumulators * kLatency);
   }
 
-  double memory = loads / kLoads + accumulators / kStores / kept;
-  if (updates) memory += accumulators / kLoads / kept;
-  for (const int gather : c.gather) {
-    if (vector && row[gather] > 0) {
-      // The access is to one element at a time.
-      memory += band / kLoads;
-    }
+  // Where the lanes of a result are apart, each is stored by itself.
+  const double results =
+      (vector && row[c.scatter] > 0 ? lanes : 1) * accumulators / kept;
+  double memory = loads / kLoads + results / kStores;
+  if (updates) memory += results / kLoads;
+  if (updates && row[c.lane_waste] > 0) {
+    // The last vector of each row is masked.
+    memory += accumulators / std::max(Exp(row[c.vectors_per_loop]), 1.0) /
+              kept * kMaskedUpdateCycles;
   }
   if (row[c.spills] > 0 && kept > 1) {
     const double share = std::min(1.0, (row[c.pressure] - 1) / kAllSpilled);

@@ -30,7 +30,7 @@ inline constexpr int kBuffers = 5;
 inline constexpr int kCurvePoints = 10;
 inline constexpr int kCacheColumns = 5;
 inline constexpr int kCaches = 3;  // L1, L2, L3
-inline constexpr int kRegisterColumns = 10;
+inline constexpr int kRegisterColumns = 11;
 inline constexpr int kParallelColumns = 3;
 inline constexpr int kEstimateColumns = 2;
 

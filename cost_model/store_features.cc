@@ -9,6 +9,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "base/check.h"
+#include "compiler/target/strided_loads.h"
 #include "cost_model/feature_columns.h"
 
 namespace tilefarm::cost_model {
@@ -461,6 +462,15 @@ void WriteCache(const StoreView& view, double capacity, RowWriter& row) {
              std::max(traffic, 1.0));
 }
 
+// The loads of one run of the vectorized loop, which fills `registers`.
+double LoadsOf(const StoreView& view, size_t access, size_t vector,
+               double length, double registers) {
+  if (view.store().accesses[access].irregular) return length;
+  const double stride = std::abs(view.Stride(access, vector));
+  if (stride <= 1) return registers;
+  return stride <= target::kMostLoadsOfStrided ? stride * registers : length;
+}
+
 void WriteRegisters(const StoreView& view, const target::Target& target,
                     RowWriter& row) {
   const size_t band = view.band();
@@ -478,7 +488,7 @@ void WriteRegisters(const StoreView& view, const target::Target& target,
       has_vector ? static_cast<double>(view.loop(vector).extent) : 1;
   const double registers_per_run = CeilDiv(length, lanes);
 
-  double accumulators = 0, load_vectors = 0, broadcasts = 0;
+  double accumulators = 0, load_vectors = 0, broadcasts = 0, more_loads = 0;
   for (size_t a = 0; a < view.store().accesses.size(); ++a) {
     const double elements =
         view.At(a, band).elements / view.store().accesses[a].group;
@@ -489,6 +499,9 @@ void WriteRegisters(const StoreView& view, const target::Target& target,
       accumulators = vectors;
     } else if (moves) {
       load_vectors += vectors;
+      more_loads += elements / length *
+                    (LoadsOf(view, a, vector, length, registers_per_run) -
+                     registers_per_run);
     } else {
       broadcasts += vectors;
     }
@@ -498,6 +511,7 @@ void WriteRegisters(const StoreView& view, const target::Target& target,
   row.AddLog(kept);
   row.AddLog(load_vectors);
   row.AddLog(broadcasts);
+  row.AddLog(more_loads);
   // The accumulators, one row of loads, one broadcast.
   const double held =
       accumulators + std::min(load_vectors, registers_per_run) + 1;

@@ -3,7 +3,8 @@
 //   Ramp, stride 1    one unaligned vector access (masked where predicated)
 //   Ramp, stride -1   the same and a reversal
 //   Broadcast         one scalar access, splat
-//   Ramp, other       one scalar access a lane; gather/scatter under a mask
+//   Ramp, other       a small stride: emit_strided.cc; else one scalar access a
+//                     lane, gather/scatter under a mask
 //   anything else     gather/scatter
 #include <map>
 #include <numeric>
@@ -286,6 +287,9 @@ llvm::Value* Emitter::EmitStored(const ir::LoadNode& e) {
                   builder_.CreateAlignedLoad(type, address, align))
             : builder_.CreateMaskedLoad(type, address, align, mask, zero);
     if (reversed) value = Reverse(builder_, value, lanes);
+    return value;
+  }
+  if (llvm::Value* value = EmitStridedLoad(e.buffer, *ramp, lanes, mask)) {
     return value;
   }
   if (mask != nullptr) {

@@ -35,6 +35,14 @@
 
 namespace tilefarm::codegen {
 
+// An index of the form base + stride * lane, where both are scalars.
+struct RampForm {
+  ir::Expr base;
+  ir::Expr stride;
+};
+// Recognises Ramp, Broadcast and their sums and products; nullopt otherwise.
+std::optional<RampForm> AsRamp(const ir::Expr& index);
+
 class Emitter {
  public:
   Emitter(llvm::Module& module, const Options& options);
@@ -185,6 +193,10 @@ class Emitter {
   llvm::Value* EmitLoad(const ir::LoadNode& e);
   // The same, but the elements in memory order.
   llvm::Value* EmitStored(const ir::LoadNode& e);
+  // emit_strided.cc: lanes that are a few elements apart. Null: they are too
+  // far apart, or which of them exist is not known while compiling.
+  llvm::Value* EmitStridedLoad(const ir::Buffer& buffer, const RampForm& ramp,
+                               int lanes, llvm::Value* mask);
   void EmitPrefetch(const ir::Buffer& buffer, const ir::Expr& index,
                     llvm::Value* address);
   // At the head of a loop: emits prefetches for ir::kPrefetchLines.
@@ -239,14 +251,6 @@ class Emitter {
 
 // The number of sums in a matrix unit's tile.
 inline constexpr int kTileLanes = 256;
-
-// An index of the form base + stride * lane, where both are scalars.
-struct RampForm {
-  ir::Expr base;
-  ir::Expr stride;
-};
-// Recognises Ramp, Broadcast and their sums and products; nullopt otherwise.
-std::optional<RampForm> AsRamp(const ir::Expr& index);
 
 // Whether evaluating the expression reads memory.
 bool HasLoad(const ir::Expr& expr);

@@ -26,6 +26,8 @@ class LaneMutator {
 
   bool failed() const { return failed_; }
   void set_mask(Expr mask) { mask_ = std::move(mask); }
+  // The buffer that the store writes.
+  void set_stored(const ir::BufferNode* buffer) { stored_ = buffer; }
 
   Expr Wide(const Expr& e) {
     return e->dtype.is_vector() ? e : ir::MakeBroadcast(e, lanes_);
@@ -242,7 +244,9 @@ class LaneMutator {
   Expr Load(const ir::LoadNode& e, const Expr& self) {
     Expr index = Index(e.indices[0]);
     Expr predicate = e.predicate == nullptr ? nullptr : Vec(e.predicate);
-    if (mask_ != nullptr && !InBounds(e)) {
+    // An update reads the lanes that it writes, no others: its vector may stay
+    // in a register while its neighbours' lanes are written.
+    if (mask_ != nullptr && (e.buffer.get() == stored_ || !InBounds(e))) {
       predicate = predicate == nullptr
                       ? mask_
                       : ir::MakeBinary(BinaryOp::kAnd, mask_, Wide(predicate));
@@ -289,6 +293,7 @@ class LaneMutator {
   const int lanes_;
   const int active_;
   Expr mask_;
+  const ir::BufferNode* stored_ = nullptr;
   ir::VarMap lets_;
   bool failed_ = false;
 };
@@ -320,6 +325,7 @@ ir::Stmt VectorizeStore(IndexMath& math, const ir::StoreNode& store,
   const size_t mark = math.Mark();
   math.Bind(lane.get(), 0, chunk.active - 1);
   LaneMutator mutator(math, lane, chunk.lanes, chunk.active);
+  mutator.set_stored(store.buffer.get());
   Expr mask;
   const auto add_mask = [&](Expr more) {
     mask = mask == nullptr ? std::move(more)

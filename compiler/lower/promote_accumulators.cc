@@ -15,13 +15,16 @@ using ir::Buffer;
 using ir::Expr;
 using ir::Stmt;
 
-// Consecutive elements that a loop accesses in every iteration.
+// Consecutive elements that a region accesses: a loop in every iteration, or a
+// sequence of stores.
 struct Slot {
   Expr base;  // index of the first element
   int lanes = 1;
   Expr predicate;      // lanes that exist; null: all
+  int64_t reach = 1;   // lanes past this number never exist
   int64_t offset = 0;  // from the first slot of the buffer
-  bool loaded = false, stored = false;
+  bool loaded = false;
+  int stores = 0;
   // Some access runs in every iteration; else all are under `guard`.
   bool always = false;
   Expr guard;
@@ -49,12 +52,31 @@ Expr BaseOf(const Expr& index) {
                                                             : nullptr;
 }
 
-// Finds the slots of all buffers that a loop accesses.
+// The number of leading lanes outside of which the predicate is false.
+int64_t ReachOf(IndexMath& math, const Expr& predicate, int lanes) {
+  const auto* compare = ir::As<ir::BinaryNode>(predicate);
+  if (compare == nullptr) return lanes;
+  if (compare->op == ir::BinaryOp::kAnd) {
+    return std::min(ReachOf(math, compare->a, lanes),
+                    ReachOf(math, compare->b, lanes));
+  }
+  const auto* lane = ir::As<ir::RampNode>(compare->a);
+  const auto* end = ir::As<ir::BroadcastNode>(compare->b);
+  if (compare->op != ir::BinaryOp::kLT || lane == nullptr || end == nullptr ||
+      !ir::IsConstInt(lane->stride, 1)) {
+    return lanes;
+  }
+  return std::clamp<int64_t>(math.Bounds(end->value - lane->base).hi, 0, lanes);
+}
+
+// Finds the slots of all buffers that a region accesses.
 class SlotCollector : public ir::Visitor {
  public:
-  SlotCollector(IndexMath& math, const ir::ForNode& loop) : math_(math) {
-    variant_.insert(loop.var.get());
-    Visit(loop.body);
+  // `var`: of the loop whose body the region is; null: it is none.
+  SlotCollector(IndexMath& math, const Stmt& region, const ir::VarNode* var)
+      : math_(math) {
+    if (var != nullptr) variant_.insert(var);
+    Visit(region);
   }
   using Visitor::Visit;
 
@@ -155,6 +177,8 @@ class SlotCollector : public ir::Visitor {
     slot.base = base;
     slot.lanes = index->dtype.lanes;
     slot.predicate = predicate;
+    slot.reach = predicate == nullptr ? slot.lanes
+                                      : ReachOf(math_, predicate, slot.lanes);
     slot.always = conditions_.empty();
     if (!slot.always) {
       slot.guard = ir::BoolConst(true);
@@ -166,7 +190,8 @@ class SlotCollector : public ir::Visitor {
         slot.guard = ir::And(slot.guard, condition);
       }
     }
-    (store ? slot.stored : slot.loaded) = true;
+    slot.loaded = !store;
+    slot.stores = store ? 1 : 0;
     if (!candidate.slots.empty()) {
       const auto offset = math_.Difference(base, candidate.slots.front().base);
       if (!offset) {
@@ -176,8 +201,10 @@ class SlotCollector : public ir::Visitor {
       slot.offset = *offset;
     }
     for (Slot& known : candidate.slots) {
-      if (known.offset >= slot.offset + slot.lanes ||
-          slot.offset >= known.offset + known.lanes) {
+      // Vectors in memory may overlap where lanes do not exist.
+      if (known.offset != slot.offset &&
+          (known.offset >= slot.offset + slot.reach ||
+           slot.offset >= known.offset + known.reach)) {
         continue;
       }
       if (known.offset != slot.offset || known.lanes != slot.lanes ||
@@ -186,7 +213,7 @@ class SlotCollector : public ir::Visitor {
         return;
       }
       known.loaded |= slot.loaded;
-      known.stored |= slot.stored;
+      known.stores += slot.stores;
       if (!known.always && !slot.always && !SameExpr(known.guard, slot.guard)) {
         known.guard = nullptr;
       }
@@ -206,14 +233,26 @@ class SlotCollector : public ir::Visitor {
   bool in_parallel_ = false;
 };
 
-bool Worthwhile(const Candidate& candidate) {
-  bool updated = false;
+bool IsLegal(const Candidate& candidate) {
   for (const Slot& slot : candidate.slots) {
     // A promotion must not access memory that the program might not access.
     if (!slot.always && slot.guard == nullptr) return false;
-    updated |= slot.loaded && slot.stored;
   }
-  return candidate.legal && updated;
+  return candidate.legal;
+}
+
+// A loop repeats its updates.
+bool IsUpdated(const Slot& slot) { return slot.loaded && slot.stores > 0; }
+// In a sequence, code generators forward what was stored to the next load, but
+// not under a mask.
+bool IsUpdatedUnderMask(const Slot& slot) {
+  return slot.loaded && slot.stores > 1 && slot.predicate != nullptr;
+}
+
+bool AreStores(const ir::SeqNode& seq) {
+  return std::ranges::all_of(seq.stmts, [](const Stmt& stmt) {
+    return stmt->kind == ir::StmtKind::kStore;
+  });
 }
 
 // Redirects accesses of promoted buffers to their local buffers.
@@ -279,6 +318,12 @@ Stmt Copy(const Slot& slot, const Buffer& buffer, const Buffer& local,
   return slot.always ? copy : ir::MakeIf(slot.guard, std::move(copy));
 }
 
+// What is promoted around a region, with the buffers that hold it.
+struct Promotion {
+  std::map<const ir::BufferNode*, std::pair<Candidate, Buffer>> promoted;
+  std::vector<const ir::BufferNode*> order;
+};
+
 class Promoter : public ir::Mutator {
  public:
   explicit Promoter(const target::Target& target) : target_(target) {}
@@ -295,20 +340,45 @@ class Promoter : public ir::Mutator {
     math_.Restore(mark);
     return out;
   }
+  Stmt MutateSeq(const ir::SeqNode& s, const Stmt& self) override {
+    if (!AreStores(s)) return Mutator::MutateSeq(s, self);
+    SlotCollector collector(math_, self, nullptr);
+    const Promotion promotion = Choose(collector, IsUpdatedUnderMask);
+    if (promotion.order.empty()) return self;
+    return WithAllocations(
+        promotion,
+        WithCopies(promotion,
+                   AccessRewriter(math_, promotion.promoted).Mutate(self)));
+  }
 
  private:
   Stmt Promote(const ir::ForNode& s, const Stmt& self, bool runs) {
     if (s.for_kind != ir::ForKind::kSerial) return Mutator::MutateFor(s, self);
+    SlotCollector collector(math_, s.body, s.var.get());
+    const Promotion promotion = Choose(collector, IsUpdated);
+    if (promotion.order.empty()) return Mutator::MutateFor(s, self);
+    Stmt body =
+        Mutate(AccessRewriter(math_, promotion.promoted).Mutate(s.body));
+    Stmt out = WithCopies(promotion, std::make_shared<const ir::ForNode>(
+                                         s.var, s.min, s.extent, s.for_kind,
+                                         std::move(body), s.annotations));
+    // Without an iteration, nothing may be accessed.
+    if (!runs) out = ir::MakeIf(ir::GT(s.extent, ir::IntConst(0)), out);
+    return WithAllocations(promotion, std::move(out));
+  }
+
+  // Of the buffers that may be promoted, those with a slot that gains by it,
+  // as far as there are registers.
+  Promotion Choose(SlotCollector& collector, bool (*gains)(const Slot&)) const {
     std::vector<Candidate> chosen;
-    SlotCollector collector(math_, s);
     for (auto& [node, candidate] : collector.candidates()) {
-      if (Worthwhile(candidate)) chosen.push_back(std::move(candidate));
+      if (IsLegal(candidate) && std::ranges::any_of(candidate.slots, gains)) {
+        chosen.push_back(std::move(candidate));
+      }
     }
-    std::sort(chosen.begin(), chosen.end(),
-              [](const auto& a, const auto& b) { return a.order < b.order; });
+    std::ranges::sort(chosen, {}, &Candidate::order);
     int64_t budget = 2 * target_.vector_registers;
-    std::map<const ir::BufferNode*, std::pair<Candidate, Buffer>> promoted;
-    std::vector<const ir::BufferNode*> order;
+    Promotion promotion;
     for (Candidate& candidate : chosen) {
       int64_t vectors = 0, elements = 0;
       for (Slot& slot : candidate.slots) {
@@ -321,36 +391,41 @@ class Promoter : public ir::Mutator {
       Buffer local =
           ir::MakeBuffer(candidate.buffer->name + "_acc",
                          candidate.buffer->dtype, {elements}, "local");
-      order.push_back(candidate.buffer.get());
       const ir::BufferNode* key = candidate.buffer.get();
-      promoted.emplace(key, std::make_pair(std::move(candidate), local));
+      promotion.order.push_back(key);
+      promotion.promoted.emplace(key,
+                                 std::make_pair(std::move(candidate), local));
     }
-    if (promoted.empty()) return Mutator::MutateFor(s, self);
-    Stmt body = Mutate(AccessRewriter(math_, promoted).Mutate(s.body));
+    return promotion;
+  }
+
+  // The region between copies into the local buffers and back.
+  static Stmt WithCopies(const Promotion& promotion, Stmt region) {
     std::vector<Stmt> stmts;
-    for (const ir::BufferNode* node : order) {
-      const auto& [candidate, local] = promoted.at(node);
+    for (const ir::BufferNode* node : promotion.order) {
+      const auto& [candidate, local] = promotion.promoted.at(node);
       for (const Slot& slot : candidate.slots) {
         stmts.push_back(Copy(slot, candidate.buffer, local, true));
       }
     }
-    stmts.push_back(std::make_shared<const ir::ForNode>(
-        s.var, s.min, s.extent, s.for_kind, std::move(body), s.annotations));
-    for (const ir::BufferNode* node : order) {
-      const auto& [candidate, local] = promoted.at(node);
+    stmts.push_back(std::move(region));
+    for (const ir::BufferNode* node : promotion.order) {
+      const auto& [candidate, local] = promotion.promoted.at(node);
       for (const Slot& slot : candidate.slots) {
-        if (slot.stored) {
+        if (slot.stores > 0) {
           stmts.push_back(Copy(slot, candidate.buffer, local, false));
         }
       }
     }
-    Stmt out = ir::MakeSeq(std::move(stmts));
-    // Without an iteration, nothing may be accessed.
-    if (!runs) out = ir::MakeIf(ir::GT(s.extent, ir::IntConst(0)), out);
-    for (size_t i = order.size(); i-- > 0;) {
-      out = ir::MakeAlloc(promoted.at(order[i]).second, std::move(out));
+    return ir::MakeSeq(std::move(stmts));
+  }
+
+  static Stmt WithAllocations(const Promotion& promotion, Stmt region) {
+    for (size_t i = promotion.order.size(); i-- > 0;) {
+      region = ir::MakeAlloc(promotion.promoted.at(promotion.order[i]).second,
+                             std::move(region));
     }
-    return out;
+    return region;
   }
 
   const target::Target& target_;

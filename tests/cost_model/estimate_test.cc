@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_format.h"
+#include "compiler/ir/parser.h"
 #include "cost_model/feature_columns.h"
 #include "cost_model/features.h"
 #include "gtest/gtest.h"
@@ -82,6 +84,43 @@ TEST(EstimateCycles, LongRunsInRegistersAreCheaperThanShortOnes) {
   const MatmulTiles longer{.m0 = 64, .m1 = 1, .n1 = 64, .k0 = 1, .k1 = 256};
   const MatmulTiles shorter{.m0 = 1, .m1 = 64, .n1 = 64, .k0 = 64, .k1 = 4};
   EXPECT_LT(Cycles(longer), Cycles(shorter));
+}
+
+TEST(EstimateCycles, LoadsOfLanesThatAreApartCostByTheVector) {
+  // One vector of A, whose lanes are apart, serves eight rows of the result.
+  const auto cycles = [](int stride) {
+    const auto module = ir::ParseModule(absl::StrFormat(R"(
+@I.ir_module
+class Module:
+    @T.prim_func
+    def main(A: T.Buffer((256, %d), "float32"), B: T.Buffer((8, 256), "float32"), C: T.Buffer((8, 32), "float32")):
+        for k in range(256):
+            for i in T.unroll(8):
+                for j in T.vectorized(32):
+                    with T.block("C"):
+                        vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                        C[vi, vj] = C[vi, vj] + A[vk, vj * %d] * B[vi, vk]
+)",
+                                                        32 * stride, stride));
+    EXPECT_TRUE(module.ok()) << module.status();
+    const target::Target target = Avx512(1);
+    return EstimateCycles(ExtractFeatures(*module->functions[0], target),
+                          target);
+  };
+  EXPECT_LT(cycles(1), cycles(2));
+  EXPECT_LT(cycles(2), 2 * cycles(1));
+  EXPECT_LT(cycles(2), cycles(16));
+  EXPECT_LT(cycles(16), 10 * cycles(1));
+}
+
+TEST(EstimateCycles, MaskedSumsInMemoryAreSlow) {
+  // Sums that change with every iteration around the tile are in memory.
+  const MatmulTiles whole{.n1 = 16, .k1 = 1}, masked{.n1 = 14, .k1 = 1};
+  EXPECT_GT(Cycles(masked), 2 * Cycles(whole));
+  // In registers, a mask costs nothing but its lanes.
+  MatmulTiles kept = masked;
+  kept.k1 = 64;
+  EXPECT_LT(Cycles(kept) / 64, Cycles(masked) / 2);
 }
 
 TEST(EstimateCycles, StoresOfOneParallelLoopStartItOnce) {

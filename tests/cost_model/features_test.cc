@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "absl/strings/str_format.h"
 #include "compiler/ir/parser.h"
 #include "gtest/gtest.h"
 #include "tests/cost_model/test_programs.h"
@@ -262,6 +263,33 @@ TEST(Features, SeeTilesThatAPragmaUnrolls) {
   EXPECT_NEAR(
       RegisterTileRow(ir::ForKind::kSerial, hint).at("register.accumulators"),
       Log(4), 1e-4);
+}
+
+TEST(Features, SeeLoadsOfLanesThatAreApart) {
+  const auto more_loads = [](int stride) {
+    const auto module = ir::ParseModule(absl::StrFormat(R"(
+@I.ir_module
+class Module:
+    @T.prim_func
+    def main(A: T.Buffer((64, %d), "float32"), B: T.Buffer((64, 32), "float32")):
+        for i in range(64):
+            for j in T.vectorized(32):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj * %d]
+)",
+                                                        32 * stride, stride));
+    EXPECT_TRUE(module.ok()) << module.status();
+    return RowsOf(ExtractFeatures(*module->functions[0], Avx512()))
+        .at(0)
+        .at("register.more_loads");
+  };
+  // Two registers: as many loads as elements from one lane to the next, then
+  // one a lane.
+  EXPECT_EQ(more_loads(1), 0);
+  EXPECT_NEAR(more_loads(2), Log(2 * 1), 1e-4);
+  EXPECT_NEAR(more_loads(4), Log(2 * 3), 1e-4);
+  EXPECT_NEAR(more_loads(5), Log(32 - 2), 1e-4);
 }
 
 TEST(Features, SeeLanesThatIdle) {

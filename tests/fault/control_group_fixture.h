@@ -37,6 +37,15 @@ inline std::string GroupOf(const std::string& pid) {
   return "";
 }
 
+// 0: there is no such process.
+inline pid_t ParentOf(pid_t pid) {
+  const std::string stat = TextOf("/proc/" + std::to_string(pid) + "/stat");
+  const size_t name_end = stat.rfind(") ");
+  // After the name: the state, then the parent.
+  return name_end == std::string::npos ? 0
+                                       : std::stoi(stat.substr(name_end + 4));
+}
+
 // An empty group for this test, at the top of the hierarchy, where controllers
 // are available. The destructor ends all processes in it and removes it.
 class TestGroup {

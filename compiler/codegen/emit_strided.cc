@@ -14,25 +14,6 @@
 #include "llvm/IR/Constants.h"
 
 namespace tilefarm::codegen {
-namespace {
-
-// Which lanes exist. Empty: not known while compiling.
-std::vector<bool> LanesOf(const llvm::Value* mask, int lanes) {
-  if (mask == nullptr)
-    return std::vector<bool>(static_cast<size_t>(lanes), true);
-  const auto* constant = llvm::dyn_cast<llvm::Constant>(mask);
-  std::vector<bool> known;
-  for (int lane = 0; constant != nullptr && lane < lanes; ++lane) {
-    const llvm::Constant* bit =
-        constant->getAggregateElement(static_cast<unsigned>(lane));
-    if (!llvm::isa_and_nonnull<llvm::ConstantInt>(bit)) return {};
-    known.push_back(bit->isOneValue());
-  }
-  return known;
-}
-
-}  // namespace
-
 llvm::Value* Emitter::EmitStridedLoad(const ir::Buffer& buffer,
                                       const RampForm& ramp, int lanes,
                                       llvm::Value* mask) {
@@ -45,62 +26,53 @@ llvm::Value* Emitter::EmitStridedLoad(const ir::Buffer& buffer,
       lanes % width == 1) {
     return nullptr;
   }
-  const std::vector<bool> exists = LanesOf(mask, lanes);
-  if (exists.empty()) return nullptr;
+  // Without mask registers, rearranging a mask costs as much as it saves.
+  if (mask != nullptr && !llvm::isa<llvm::Constant>(mask) &&
+      options_.target.vector_bits < 512) {
+    return nullptr;
+  }
 
   llvm::Value* start = Emit(ramp.base);
   llvm::Type* scalar = MemoryType(element);
   const llvm::Align align(element.bytes());
-  // Elements [at, at + count) from the first lane, of which those in `wanted`
-  // are read.
-  const auto load = [&](int at, const std::vector<bool>& wanted) {
-    const auto count = static_cast<unsigned>(wanted.size());
-    auto* type = llvm::FixedVectorType::get(scalar, count);
-    llvm::Value* address = Address(
-        buffer, builder_.CreateAdd(
-                    start, llvm::ConstantInt::get(start->getType(), at)));
-    if (mask == nullptr) {
-      return static_cast<llvm::Value*>(
-          builder_.CreateAlignedLoad(type, address, align));
-    }
-    std::vector<llvm::Constant*> bits;
-    for (const bool bit : wanted) bits.push_back(builder_.getInt1(bit));
-    return static_cast<llvm::Value*>(builder_.CreateMaskedLoad(
-        type, address, align, llvm::ConstantVector::get(bits),
-        llvm::Constant::getNullValue(type)));
-  };
-
   // One register, of the lanes [first, first + count).
   const auto part = [&](int first, int count) {
     const int span = stride * (count - 1) + 1;
     auto* type =
         llvm::FixedVectorType::get(scalar, static_cast<unsigned>(count));
     llvm::Value* value = llvm::Constant::getNullValue(type);
-    bool is_empty = true;
     for (int window = 0; window * count < span; ++window) {
+      // The elements [at, at + count) from the first lane.
       const int at = mask == nullptr ? std::min(window * count, span - count)
                                      : window * count;
-      std::vector<bool> wanted(static_cast<size_t>(count));
+      llvm::Value* address = Address(
+          buffer, builder_.CreateAdd(
+                      start, llvm::ConstantInt::get(start->getType(),
+                                                    stride * first + at)));
       // The lanes that this load has, then those that are there already.
       std::vector<int> order(static_cast<size_t>(count));
-      bool any = false;
+      // For each element, the lane whose mask counts; `lanes`: none.
+      std::vector<int> owner(static_cast<size_t>(count), lanes);
       for (int lane = 0; lane < count; ++lane) {
         const int position = stride * lane - at;
-        const bool here = position >= 0 && position < count &&
-                          stride * lane >= window * count &&
-                          exists[static_cast<size_t>(first + lane)];
+        const bool here = position < count && stride * lane >= window * count;
         order[static_cast<size_t>(lane)] = here ? count + position : lane;
-        if (here) wanted[static_cast<size_t>(position)] = true;
-        any |= here;
+        if (here) owner[static_cast<size_t>(position)] = first + lane;
       }
-      if (!any) continue;
-      llvm::Value* loaded = load(stride * first + at, wanted);
+      llvm::Value* loaded = nullptr;
+      if (mask == nullptr) {
+        loaded = builder_.CreateAlignedLoad(type, address, align);
+      } else {
+        llvm::Value* wanted = builder_.CreateShuffleVector(
+            mask, llvm::Constant::getNullValue(mask->getType()), owner);
+        const auto* known = llvm::dyn_cast<llvm::Constant>(wanted);
+        if (known != nullptr && known->isNullValue()) continue;
+        loaded = builder_.CreateMaskedLoad(type, address, align, wanted,
+                                           llvm::Constant::getNullValue(type));
+      }
       value = builder_.CreateShuffleVector(value, loaded, order);
-      is_empty = false;
     }
-    return is_empty
-               ? static_cast<llvm::Value*>(llvm::Constant::getNullValue(type))
-               : value;
+    return value;
   };
 
   llvm::Value* value = part(0, width);

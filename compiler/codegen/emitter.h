@@ -194,7 +194,8 @@ class Emitter {
   // The same, but the elements in memory order.
   llvm::Value* EmitStored(const ir::LoadNode& e);
   // emit_strided.cc: lanes that are a few elements apart. Null: they are too
-  // far apart, or which of them exist is not known while compiling.
+  // far apart, or a target without mask registers has a mask that is not known
+  // while compiling.
   llvm::Value* EmitStridedLoad(const ir::Buffer& buffer, const RampForm& ramp,
                                int lanes, llvm::Value* mask);
   void EmitPrefetch(const ir::Buffer& buffer, const ir::Expr& index,

@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <iterator>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
@@ -179,6 +182,70 @@ Alternatives TileInEveryWay(const RuleContext& context,
   return results;
 }
 
+// The axis of the result that only one operand has, which is packed ahead of
+// time: along it, a vector of that operand meets one element of the others. -1:
+// there is none, it is the last axis already, or it does not fill a vector.
+int PackedAxis(const ir::BlockNode& block, const Packing& packing,
+               const target::Target& target) {
+  const auto* store = ir::As<ir::StoreNode>(block.body);
+  if (packing.ahead.size() != 1 || !WritesAtVariables(block)) return -1;
+  const int lanes = target.vector_lanes(store->buffer->dtype.bytes());
+  for (size_t axis = 0; axis + 1 < store->indices.size(); ++axis) {
+    const auto* var = ir::As<ir::VarNode>(store->indices[axis]);
+    if (var == nullptr || store->buffer->shape[axis] < lanes) continue;
+    bool alone = true;
+    for (size_t i = 0; i < block.reads.size(); ++i) {
+      if (block.reads[i].buffer == store->buffer) continue;
+      const bool packed = static_cast<int>(i) == packing.ahead[0];
+      alone &= RegionUses(block.reads[i], var) == packed;
+    }
+    if (alone) return static_cast<int>(axis);
+  }
+  return -1;
+}
+
+// Makes the axis of the result the last one, and its loops the last spatial
+// ones. The consumer puts the axes back in order; without one, a copy does.
+absl::Status MoveAxisLast(const RuleContext& context, Schedule& schedule,
+                          const std::string& name, int axis) {
+  TF_ASSIGN_OR_RETURN(const BlockRv block,
+                      schedule.GetBlock(name, context.function));
+  TF_ASSIGN_OR_RETURN(const bool fusible, HasFusibleConsumer(schedule, block));
+  if (!fusible) {
+    TF_RETURN_IF_ERROR(schedule.CacheWrite(block, 0, "global").status());
+  }
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  const auto* store = ir::As<ir::StoreNode>(node->body);
+  std::vector<std::string> from, to;
+  for (size_t i = 0; i < store->indices.size(); ++i) {
+    from.push_back(absl::StrCat("i", i));
+    if (static_cast<int>(i) != axis) to.push_back(from.back());
+  }
+  to.push_back(absl::StrCat("i", axis));
+  TF_RETURN_IF_ERROR(schedule.TransformLayout(
+      block, /*read=*/false, 0,
+      absl::StrCat("lambda ", absl::StrJoin(from, ", "), ": (",
+                   absl::StrJoin(to, ", "), ")")));
+  int iter = 0;
+  while (node->iters[static_cast<size_t>(iter)].var.get() !=
+         store->indices[static_cast<size_t>(axis)].get()) {
+    ++iter;
+  }
+  std::vector<LoopRv> loops;
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> views,
+                      ViewLoops(schedule, block, &loops));
+  std::vector<LoopRv> others, last, sums;
+  for (size_t i = 0; i < loops.size(); ++i) {
+    (views[i].sums          ? sums
+     : views[i].Moves(iter) ? last
+                            : others)
+        .push_back(loops[i]);
+  }
+  others.insert(others.end(), last.begin(), last.end());
+  others.insert(others.end(), sums.begin(), sums.end());
+  return schedule.Reorder(others);
+}
+
 }  // namespace
 
 absl::Status Tiles::Split(Schedule& schedule, LoopRv loop, bool reduces,
@@ -207,7 +274,9 @@ absl::Status Tiles::Reorder(Schedule& schedule,
 // written (a fused elementwise consumer or a write cache, after the first or
 // second spatial level) and in whether an operand is packed under the outer
 // reduce loops (Ansor, OSDI 2020; packing as in GotoBLAS, 2008). Operands that
-// may be packed ahead of time always are.
+// may be packed ahead of time always are; where one has an axis of the result
+// for itself, such as the output channels of an NCHW convolution, the sums may
+// also be vectors along that axis.
 Alternatives MultiLevelTiling(const RuleContext& context,
                               schedule::Schedule schedule,
                               const std::string& name) {
@@ -222,7 +291,16 @@ Alternatives MultiLevelTiling(const RuleContext& context,
     TF_ASSIGN_OR_RETURN(std::vector<Schedule> results,
                         TileInEveryWay(context, schedule, name, packing, fuse,
                                        /*in_place=*/!WritesAtVariables(*node)));
-    if (!results.empty()) return results;
+    if (results.empty()) continue;
+    const int axis = PackedAxis(*node, packing, context.target);
+    Schedule moved = schedule;
+    if (axis >= 0 && MoveAxisLast(context, moved, name, axis).ok()) {
+      TF_ASSIGN_OR_RETURN(std::vector<Schedule> more,
+                          TileInEveryWay(context, moved, name, packing,
+                                         /*fuse=*/true, /*in_place=*/false));
+      absl::c_move(more, std::back_inserter(results));
+    }
+    return results;
   }
   return std::vector{std::move(schedule)};
 }

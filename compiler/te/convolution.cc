@@ -132,34 +132,59 @@ Tensor ConvTranspose(const Tensor& data, const Tensor& weight,
   const Tensor kernel =
       stuffed == window.kernel ? weight : StuffKernel(weight, window, stuffed);
 
+  // Results whose positions have one remainder by the stride read consecutive
+  // data and the same taps: [N, Cout, remainders..., quotients...].
   const ReduceAxis rc("rc", group_in);
   std::vector<ReduceAxis> axes{rc};
   axes.insert(axes.end(), taps.begin(), taps.end());
-  std::vector<int64_t> shape{data.dim(0), group_out * groups};
-  shape.insert(shape.end(), out.begin(), out.end());
-  return Compute(
-      ConvName("conv_transpose", ndim), shape, [&](const Indices& i) {
+  const std::vector<int64_t> channels{data.dim(0), group_out * groups};
+  std::vector<int64_t> phases = channels, positions;
+  for (int d = 0; d < ndim; ++d) {
+    const int64_t stride = window.strides[d];
+    const int64_t first = window.before[d] / stride;
+    const int64_t last = (out[d] - 1 + window.before[d]) / stride;
+    if (stride > 1) phases.push_back(stride);
+    positions.push_back(last - first + 1);
+  }
+  const size_t first_position = phases.size();
+  phases.insert(phases.end(), positions.begin(), positions.end());
+  const bool split = phases.size() > channels.size() + out.size();
+  const std::string name = ConvName("conv_transpose", ndim);
+  const Tensor sums =
+      Compute(split ? name + "_phases" : name, phases, [&](const Indices& i) {
         const Expr channel =
             InputChannel(i[1], rc, group_in, group_out, groups);
         Indices at{i[0], channel};
         Indices w{channel,
                   groups == 1 ? i[1] : ir::FloorMod(i[1], IntConst(group_out))};
+        size_t phase = 2;
         for (int d = 0; d < ndim; ++d) {
-          const Expr y = i[d + 2] + window.before[d];
-          const Expr stride = IntConst(window.strides[d]);
+          const int64_t stride = window.strides[d];
+          const Expr quotient = i[first_position + static_cast<size_t>(d)] +
+                                window.before[d] / stride;
           const Expr tap = taps[d];
-          if (window.strides[d] == 1) {
-            at.push_back(y + padding.before[d] - tap * step[d]);
-            w.push_back(tap);
-          } else {
-            at.push_back(ir::FloorDiv(y, stride) + padding.before[d] - tap);
-            w.push_back(ir::FloorMod(y, stride) + tap * window.strides[d]);
-          }
+          at.push_back(quotient + padding.before[d] - tap * step[d]);
+          w.push_back(stride == 1 ? tap : i[phase++] + tap * stride);
         }
         return Sum(Times(ir::MakeCast(accumulate, in(at)),
                          ir::MakeCast(accumulate, kernel(w))),
                    axes);
       });
+  if (!split) return sums;
+  std::vector<int64_t> shape = channels;
+  shape.insert(shape.end(), out.begin(), out.end());
+  return Compute(name, shape, [&](const Indices& i) {
+    Indices at{i[0], i[1]}, quotients;
+    for (int d = 0; d < ndim; ++d) {
+      const Expr y = i[static_cast<size_t>(d) + 2] + window.before[d];
+      const int64_t stride = window.strides[d];
+      const Expr quotient = stride == 1 ? y : ir::FloorDiv(y, IntConst(stride));
+      if (stride > 1) at.push_back(ir::FloorMod(y, IntConst(stride)));
+      quotients.push_back(quotient - window.before[d] / stride);
+    }
+    at.insert(at.end(), quotients.begin(), quotients.end());
+    return sums(at);
+  });
 }
 
 namespace {

@@ -50,7 +50,8 @@ constexpr Shape kShapes[] = {{2, 2},   {3, 3},   {4, 4},   {4, 1},   {5, 5},
 
 struct Load {
   Shape shape;
-  int64_t first = 0;  // element of lane 0
+  int64_t first = 0;   // element of lane 0
+  bool known = false;  // which lanes exist, while compiling
 };
 
 class StridedLoad
@@ -69,22 +70,32 @@ void Check(const std::string& target, int stride, DataType dtype) {
     const int64_t lowest = reach < 0 ? -reach : 0;
     const int64_t highest = elements - 1 - (reach > 0 ? reach : 0);
     for (const int64_t first : {lowest, highest}) {
-      loads.push_back({shape, first});
-      total += shape.lanes;
+      for (const bool known : {true, false}) {
+        loads.push_back({shape, first, known});
+        total += shape.lanes;
+      }
     }
   }
   const auto in = ir::MakeBuffer("in", dtype, {elements});
   const auto out = ir::MakeBuffer("out", dtype, {total});
+  const auto actives = ir::MakeBuffer("actives", DataType::Int(64),
+                                      {static_cast<int64_t>(loads.size())});
+  std::vector<int64_t> counts;
   std::vector<ir::Stmt> stmts;
   int64_t at = 0;
-  for (const auto& [shape, first] : loads) {
+  for (const auto& [shape, first, known] : loads) {
     Expr exists;
-    if (shape.active < shape.lanes) {
+    if (!known || shape.active < shape.lanes) {
       exists = ir::MakeBinary(
           ir::BinaryOp::kLT,
           ir::MakeRamp(IntConst(0), IntConst(1), shape.lanes),
-          ir::MakeBroadcast(IntConst(shape.active), shape.lanes));
+          ir::MakeBroadcast(
+              known ? IntConst(shape.active)
+                    : ir::Load(actives,
+                               {IntConst(static_cast<int64_t>(counts.size()))}),
+              shape.lanes));
     }
+    counts.push_back(shape.active);
     const Expr value = std::make_shared<const ir::LoadNode>(
         in,
         std::vector<Expr>{
@@ -96,7 +107,7 @@ void Check(const std::string& target, int stride, DataType dtype) {
   }
   auto function = std::make_shared<ir::PrimFunc>();
   function->name = "kernel";
-  function->params = {in, out};
+  function->params = {in, actives, out};
   function->body = ir::MakeSeq(std::move(stmts));
   Options options;
   options.target = *target::Parse(target);
@@ -106,14 +117,15 @@ void Check(const std::string& target, int stride, DataType dtype) {
   auto* data = reinterpret_cast<T*>(pages.data());
   for (int64_t i = 0; i < elements; ++i) data[i] = static_cast<T>(i * 7 + 1);
   std::vector<T> got(static_cast<size_t>(total), T{99});
-  ASSERT_EQ(kernel->Call("kernel", pages.data(), got.data()), 0);
+  ASSERT_EQ(kernel->Call("kernel", pages.data(), counts.data(), got.data()), 0);
   at = 0;
-  for (const auto& [shape, first] : loads) {
+  for (const auto& [shape, first, known] : loads) {
     for (int lane = 0; lane < shape.lanes; ++lane, ++at) {
       const T want = lane < shape.active ? data[first + stride * lane] : T{0};
       ASSERT_EQ(got[static_cast<size_t>(at)], want)
           << shape.lanes << " lanes, " << shape.active
-          << " of which exist, from " << first << ": lane " << lane;
+          << " of which exist, from " << first << ": lane " << lane
+          << (known ? "" : ", mask not known while compiling");
     }
   }
 }

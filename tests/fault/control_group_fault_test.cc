@@ -197,15 +197,15 @@ class GroupedRunnerTest : public HostileKernelFixture {
     EXPECT_THAT(place_->Candidates(), IsEmpty()) << act;
     ExpectUnharmed(act);
   }
-  // Processes of the group whose parents have gone. The candidate is the
-  // runner's child, and a process on its way to become a daemon has a parent in
-  // the group.
+  // Processes of the group whose parents have gone. The candidate leads its
+  // session, and a process on its way to become a daemon leads one or has a
+  // parent in the group.
   int64_t CountDaemons() const {
     const std::vector<pid_t> all = place_->Processes();
     return std::ranges::count_if(all, [&](pid_t pid) {
       const pid_t parent = ParentOf(pid);
-      return parent > 0 && parent != runner_ &&
-             std::ranges::count(all, parent) == 0;
+      return parent > 0 && std::ranges::count(all, parent) == 0 &&
+             getsid(pid) != pid;
     });
   }
 

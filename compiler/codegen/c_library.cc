@@ -7,6 +7,7 @@ std::vector<SystemLibrary> MakeLibraries() {
   // Functions that the runtime (runtime/platform.h) and LLVM's code call.
   SystemLibrary libc{"libc.so.6",
                      {"aligned_alloc",
+                      "clock_gettime",
                       "free",
                       "getenv",
                       "madvise",

@@ -306,8 +306,9 @@ std::string ModelHeader(const ModelDescription& model) {
       "typedef struct tf_model_options {\n"
       "  size_t size; /* sizeof(tf_model_options) */\n"
       "  const char* weights; /* null: inside the library */\n"
-      "  int32_t threads; /* 0: as many as there are cores */\n"
-      "  int32_t spin_us; /* 0: the default */\n"
+      "  int32_t threads; /* at most; 0: as many as there are cores */\n"
+      "  int32_t spin_us; /* of idle threads before they sleep; 0: the "
+      "default */\n"
       "} tf_model_options;\n#endif\n\n"
       "typedef struct ",
       s, "_model ", s,

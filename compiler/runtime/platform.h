@@ -16,6 +16,10 @@ void* mmap(void* at, size_t bytes, int protection, int flags, int fd,
 int munmap(void* at, size_t bytes);
 int madvise(void* at, size_t bytes, int advice);
 long syscall(long number, ...);
+struct tf_timespec { /* struct timespec, whose fields are one word each */
+  long seconds, nanoseconds;
+};
+int clock_gettime(int clock, struct tf_timespec* time);
 int sched_getaffinity(int pid, size_t bytes, void* mask);
 int sched_setaffinity(int pid, size_t bytes, const void* mask);
 int sched_getcpu(void);
@@ -37,6 +41,7 @@ enum {
   TF_MAP_PRIVATE_ANONYMOUS = 0x22,
   TF_MADV_WIPEONFORK = 18,
   TF_SIG_SETMASK = 2,
+  TF_CLOCK_MONOTONIC = 1,
   TF_FUTEX_WAIT_PRIVATE = 128,
   TF_FUTEX_WAKE_PRIVATE = 129,
 };

@@ -14,15 +14,31 @@
 typedef int32_t (*tf_rt_body)(int64_t begin, int64_t end, void* context);
 
 /* Runs iterations [0, n) on up to `cores` threads of the artifact's pool,
- * caller included, in chunks that are handed out as threads become free.
- * Returns when all are done: 0, or a failing body's status. If the pool is busy
- * with another caller's loop, or cannot be made, the caller runs all
- * iterations.
+ * caller included, in chunks that are handed out as threads become free; on
+ * fewer threads if the caller has limits. Returns when all are done: 0, or a
+ * failing body's status. If the pool is busy with another caller's loop, or
+ * cannot be made, the caller runs all iterations.
  */
 int32_t tf_rt_parallel_for(tf_rt_body body, void* context, int64_t n,
                            int32_t cores);
 /* Ends and joins the pool's threads; run when the artifact is unloaded. */
 void tf_rt_parallel_shutdown(void);
+
+/* Limits of the loops and library calls that a thread starts. */
+struct tf_rt_limits {
+  int32_t threads; /* at most, the caller included; 0: no limit */
+  int32_t spin_us; /* of idle threads after a loop; 0: the default */
+};
+/* The calling thread's limits; null if it has none. */
+const struct tf_rt_limits* tf_rt_limits(void);
+/* Must succeed before tf_rt_set_limits is called. Non-zero if the process has
+ * no more thread-specific keys. */
+int32_t tf_rt_limits_prepare(void);
+/* Sets (null: removes) the calling thread's limits, which must outlive their
+ * use. Non-zero if there is no memory. */
+int32_t tf_rt_set_limits(const struct tf_rt_limits* limits);
+/* Runs when the artifact is unloaded. */
+void tf_rt_limits_shutdown(void);
 
 /* Requests, once, the use of the matrix unit in this process and in threads
  * that it creates afterwards. Non-zero if there is no matrix unit to use. */

@@ -9,12 +9,15 @@ enum { kArenaAlignment = 64, kMaxThreads = 1024, kMaxSpinUs = 1000000 };
 struct Instance {
   const struct tf_rt_model* model;
   char* arena;
+  const char* weights;
   struct tf_rt_limits limits;
   _Atomic(int32_t) running;
 };
+_Static_assert(sizeof(struct Instance) <= kArenaAlignment, "too small");
 
-/* This thread's last error. */
-static struct ThreadKey last_error;
+/* This thread's last error: a constant text, or one of its own. Each thread
+ * that had an error with a text of its own keeps the room for it. */
+static struct ThreadKey last_error, last_text;
 
 static int32_t Fail(const char* message) {
   if (MakeThreadKey(&last_error, NULL) == 0) {
@@ -23,12 +26,27 @@ static int32_t Fail(const char* message) {
   return 1;
 }
 
+/* TF_RT_ERROR_BYTES bytes for this thread's next error; null if there is no
+ * memory. */
+static char* ErrorText(void) {
+  char* text = ThreadValue(&last_text);
+  if (text != NULL) return text;
+  if (MakeThreadKey(&last_text, free) != 0) return NULL;
+  text = aligned_alloc(kArenaAlignment, TF_RT_ERROR_BYTES);
+  if (text == NULL) return NULL;
+  if (SetThreadValue(&last_text, text) == 0) return text;
+  free(text);
+  return NULL;
+}
+
 const char* tf_rt_model_error(void) {
   const char* message = ThreadValue(&last_error);
   return message == NULL ? "no error" : message;
 }
 
 void tf_rt_model_shutdown(void) {
+  free(ThreadValue(&last_text));
+  DeleteThreadKey(&last_text);
   DeleteThreadKey(&last_error);
   tf_rt_limits_shutdown();
 }
@@ -38,11 +56,12 @@ static int HasLimits(const struct Instance* instance) {
 }
 
 /* 0, or the result of Fail. */
-static int32_t CheckOptions(const struct tf_rt_model_options* options) {
+static int32_t CheckOptions(const struct tf_rt_model* model,
+                            const struct tf_rt_model_options* options) {
   if (options->size < sizeof(struct tf_rt_model_options)) {
     return Fail("create: options.size is not the size of the options");
   }
-  if (options->weights != NULL) {
+  if (options->weights != NULL && model->file == NULL) {
     return Fail("create: the weights of this model are inside its library");
   }
   if (options->threads < 0 || options->threads > kMaxThreads) {
@@ -63,13 +82,14 @@ int32_t tf_rt_model_create(const struct tf_rt_model* model,
                            void** result) {
   if (result == NULL) return Fail("create: the place for the model is null");
   *result = NULL;
-  if (options != NULL && CheckOptions(options) != 0) return 1;
+  if (options != NULL && CheckOptions(model, options) != 0) return 1;
   struct Instance* instance = aligned_alloc(kArenaAlignment, kArenaAlignment);
   if (instance == NULL) return Fail("create: no memory");
   instance->model = model;
   instance->arena = NULL;
   instance->limits.threads = options == NULL ? 0 : options->threads;
   instance->limits.spin_us = options == NULL ? 0 : options->spin_us;
+  instance->weights = model->weights;
   if (HasLimits(instance) && tf_rt_limits_prepare() != 0) {
     free(instance);
     return Fail(
@@ -89,6 +109,18 @@ int32_t tf_rt_model_create(const struct tf_rt_model* model,
       memset(instance->arena, 0xff, (size_t)model->arena_bytes);
     }
   }
+  if (model->file != NULL) {
+    char* error = ErrorText();
+    if (error != NULL) {
+      instance->weights = model->open(
+          model->file, options == NULL ? NULL : options->weights, error);
+    }
+    if (instance->weights == NULL) {
+      free(instance->arena);
+      free(instance);
+      return Fail(error != NULL ? error : "create: no memory");
+    }
+  }
   *result = instance;
   return 0;
 }
@@ -105,7 +137,7 @@ int32_t tf_rt_model_run(void* model, const void* const* inputs,
     return Fail("run: no memory for the limits of the instance");
   }
   const int32_t status = instance->model->steps(
-      inputs, outputs, instance->arena, instance->model->weights);
+      inputs, outputs, instance->arena, instance->weights);
   if (HasLimits(instance)) tf_rt_set_limits(NULL);
   __c11_atomic_store(&instance->running, 0, __ATOMIC_RELEASE);
   return status == 0 ? 0 : Fail("run: a kernel failed for want of memory");
@@ -114,6 +146,8 @@ int32_t tf_rt_model_run(void* model, const void* const* inputs,
 void tf_rt_model_destroy(void* model) {
   struct Instance* instance = model;
   if (instance == NULL) return;
+  const struct tf_rt_model* made_of = instance->model;
+  if (made_of->file != NULL) made_of->close(made_of->file);
   free(instance->arena);
   free(instance);
 }

@@ -64,13 +64,32 @@ void tf_rt_workspace_release(void* block);
 /* Frees the kept blocks; runs when the artifact is unloaded. */
 void tf_rt_workspace_shutdown(void);
 
+enum { TF_RT_ERROR_BYTES = 4608 }; /* room for the longest path, and more */
+/* Weights outside of the artifact. */
+struct tf_rt_weights_file {
+  const char* name; /* beside the library */
+  int64_t bytes;    /* without the header */
+  uint8_t digest[32];
+};
+/* Maps the file at `path` (null: beside the library). Null if that fails; then
+ * `error`, of TF_RT_ERROR_BYTES, says why. Each success needs a close. */
+const char* tf_rt_weights_open(const struct tf_rt_weights_file* file,
+                               const char* path, char* error);
+void tf_rt_weights_close(const struct tf_rt_weights_file* file);
+
 /* A compiled model, constant in its artifact. */
 struct tf_rt_model {
   /* Runs the kernels in order. Non-zero if one failed. */
   int32_t (*steps)(const void* const* inputs, void* const* outputs, char* arena,
                    const char* weights);
-  const char* weights; /* null if there are none */
+  const char* weights; /* null if there are none inside */
   int64_t arena_bytes; /* a multiple of 64 */
+  /* Null if the weights are inside. Otherwise the two functions above, which
+   * only such an artifact has. */
+  const struct tf_rt_weights_file* file;
+  const char* (*open)(const struct tf_rt_weights_file* file, const char* path,
+                      char* error);
+  void (*close)(const struct tf_rt_weights_file* file);
 };
 /* tf_model_options of the model's header. */
 struct tf_rt_model_options {

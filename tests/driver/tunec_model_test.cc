@@ -131,6 +131,20 @@ TEST_F(TunecModel, ChecksDimensions) {
   ExpectError("-o out.so --dim N=0", "must be a positive integer");
   ExpectError("-o out.so --dim N=-2", "must be a positive integer");
   ExpectError("-o out.so --dim N=two", "must be a positive integer");
+  ExpectError("-o out.so --dim N=2 --dim N=3", "N is given twice");
+  // All of this model's dimensions have sizes.
+  ExpectError(
+      "-o out.so --dim N=2",
+      "--dim N=2: the model has no symbolic dimension 'N'; it has none");
+}
+
+TEST_F(TunecModel, ListsTheDimensionsOfTheModel) {
+  Write("model.onnx", onnx::ClassifierModel());
+  ExpectError("-o out.so", "--dim batch=1");
+  ExpectError("-o out.so --dim batch=1 --dim seq=8",
+              "--dim seq=8: the model has no symbolic dimension 'seq'; it has "
+              "batch");
+  EXPECT_EQ(Run("-o out.so --dim batch=2").code, 0);
 }
 
 TEST_F(TunecModel, WritesTheWeightsIntoAFile) {

@@ -6,15 +6,23 @@ namespace {
 std::vector<SystemLibrary> MakeLibraries() {
   // Functions that the runtime (runtime/platform.h) and LLVM's code call.
   SystemLibrary libc{"libc.so.6",
-                     {"aligned_alloc",
+                     {"__errno_location",
+                      "aligned_alloc",
+                      "clock_gettime",
+                      "close",
+                      "dladdr",
                       "free",
                       "getenv",
+                      "lseek",
                       "madvise",
+                      "memcmp",
                       "memcpy",
                       "memmove",
                       "memset",
                       "mmap",
                       "munmap",
+                      "open",
+                      "pread",
                       "pthread_attr_destroy",
                       "pthread_attr_init",
                       "pthread_attr_setstacksize",
@@ -28,6 +36,8 @@ std::vector<SystemLibrary> MakeLibraries() {
                       "sched_getaffinity",
                       "sched_getcpu",
                       "sched_setaffinity",
+                      "snprintf",
+                      "strerror",
                       "syscall"}};
   SystemLibrary libm{"libm.so.6", {}};
   for (const char* name :

@@ -163,16 +163,20 @@ class ModelEmitter {
     return function;
   }
 
+  llvm::Constant* Null() { return llvm::ConstantPointerNull::get(ptr_); }
+
+  llvm::Constant* Text(const std::string& text, const char* name) {
+    return Global(
+        llvm::ConstantDataArray::getString(module_.getContext(), text), name);
+  }
+
+  // Null if there are none, or they are in a file.
   llvm::Constant* EmitWeights() {
-    if (model_.weights.empty()) return llvm::ConstantPointerNull::get(ptr_);
-    const ModelWeights& last = model_.weights.back();
-    std::string bytes(static_cast<size_t>(last.offset) + last.bytes.size(),
-                      '\0');
-    for (const ModelWeights& piece : model_.weights) {
-      std::copy_n(reinterpret_cast<const char*>(piece.bytes.data()),
-                  piece.bytes.size(),
-                  bytes.begin() + static_cast<ptrdiff_t>(piece.offset));
+    if (model_.weights.empty() || model_.weights_file.has_value()) {
+      return Null();
     }
+    std::string bytes;
+    AppendWeights(model_.weights, bytes);
     llvm::GlobalVariable* weights =
         Global(llvm::ConstantDataArray::getString(module_.getContext(), bytes,
                                                   /*AddNull=*/false),
@@ -181,12 +185,39 @@ class ModelEmitter {
     return weights;
   }
 
+  // struct tf_rt_weights_file and the functions for it (runtime/tf_runtime.h);
+  // nulls if the weights are inside.
+  std::vector<llvm::Constant*> WeightsFile() {
+    if (!model_.weights_file.has_value()) return {Null(), Null(), Null()};
+    int64_t bytes = 0;
+    if (!model_.weights.empty()) {
+      const ModelWeights& last = model_.weights.back();
+      bytes = last.offset + static_cast<int64_t>(last.bytes.size());
+    }
+    llvm::Constant* file =
+        Global(llvm::ConstantStruct::getAnon(
+                   {Text(model_.weights_file->name, "weights_name"),
+                    b_.getInt64(static_cast<uint64_t>(bytes)),
+                    llvm::ConstantDataArray::getString(
+                        module_.getContext(), model_.weights_file->digest,
+                        /*AddNull=*/false)}),
+               "weights_file");
+    const auto function = [&](const char* name, llvm::FunctionType* type) {
+      return llvm::cast<llvm::Constant>(Hidden(name, type).getCallee());
+    };
+    return {file,
+            function("tf_rt_weights_open",
+                     llvm::FunctionType::get(ptr_, {ptr_, ptr_, ptr_}, false)),
+            function("tf_rt_weights_close",
+                     llvm::FunctionType::get(b_.getVoidTy(), {ptr_}, false))};
+  }
+
   // struct tf_rt_model (runtime/tf_runtime.h).
   llvm::Constant* Descriptor(llvm::Function* steps, llvm::Constant* weights) {
-    return Global(llvm::ConstantStruct::getAnon(
-                      {steps, weights,
-                       b_.getInt64(static_cast<uint64_t>(model_.arena_bytes))}),
-                  "model");
+    std::vector<llvm::Constant*> fields = {
+        steps, weights, b_.getInt64(static_cast<uint64_t>(model_.arena_bytes))};
+    for (llvm::Constant* field : WeightsFile()) fields.push_back(field);
+    return Global(llvm::ConstantStruct::getAnon(fields), "model");
   }
 
   // struct tf_tensor_info of every tensor, and the functions that return them.
@@ -199,16 +230,13 @@ class ModelEmitter {
     for (const ModelTensor& tensor : tensors) {
       std::vector<uint64_t> shape(tensor.shape.begin(), tensor.shape.end());
       llvm::Constant* extents = shape.empty()
-                                    ? static_cast<llvm::Constant*>(
-                                          llvm::ConstantPointerNull::get(ptr_))
+                                    ? Null()
                                     : Global(llvm::ConstantDataArray::get(
                                                  module_.getContext(), shape),
                                              "shape");
       infos.push_back(llvm::ConstantStruct::get(
           type,
-          {Global(llvm::ConstantDataArray::getString(module_.getContext(),
-                                                     tensor.name),
-                  "name"),
+          {Text(tensor.name, "name"),
            b_.getInt32(static_cast<uint32_t>(tensor.dtype)),
            b_.getInt32(static_cast<uint32_t>(tensor.shape.size())), extents}));
     }
@@ -261,6 +289,20 @@ std::string Describe(const std::vector<ModelTensor>& tensors) {
 
 }  // namespace
 
+void AppendWeights(const std::vector<ModelWeights>& weights, std::string& to) {
+  const size_t begin = to.size();
+  if (!weights.empty()) {
+    const ModelWeights& last = weights.back();
+    to.resize(begin + static_cast<size_t>(last.offset) + last.bytes.size());
+  }
+  for (const ModelWeights& piece : weights) {
+    std::copy_n(reinterpret_cast<const char*>(piece.bytes.data()),
+                piece.bytes.size(),
+                to.begin() + static_cast<ptrdiff_t>(begin) +
+                    static_cast<ptrdiff_t>(piece.offset));
+  }
+}
+
 std::vector<std::string> ModelSymbols(const std::string& symbol) {
   std::vector<std::string> all;
   for (const char* suffix : {"_inputs", "_outputs", "_input", "_output",
@@ -305,9 +347,11 @@ std::string ModelHeader(const ModelDescription& model) {
       "} tf_tensor_info;\n\n"
       "typedef struct tf_model_options {\n"
       "  size_t size; /* sizeof(tf_model_options) */\n"
-      "  const char* weights; /* null: inside the library */\n"
-      "  int32_t threads; /* 0: as many as there are cores */\n"
-      "  int32_t spin_us; /* 0: the default */\n"
+      "  const char* weights; /* file; null: inside the library or beside it "
+      "*/\n"
+      "  int32_t threads; /* at most; 0: as many as there are cores */\n"
+      "  int32_t spin_us; /* of idle threads before they sleep; 0: the "
+      "default */\n"
       "} tf_model_options;\n#endif\n\n"
       "typedef struct ",
       s, "_model ", s,

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,13 +41,24 @@ struct ModelWeights {
   std::span<const std::byte> bytes;
 };
 
+// Weights outside of the library (driver/weights_file.h).
+struct ModelWeightsFile {
+  std::string name;    // of the file beside the library
+  std::string digest;  // 32 bytes
+};
+
 struct ModelDescription {
   std::string symbol;
   std::vector<ModelTensor> inputs, outputs;
   std::vector<ModelStep> steps;
   int64_t arena_bytes = 0;
   std::vector<ModelWeights> weights;  // ascending, without overlap
+  // If set, `weights` are not in the object.
+  std::optional<ModelWeightsFile> weights_file = std::nullopt;
 };
+
+// Appends the weights, with zeros between them.
+void AppendWeights(const std::vector<ModelWeights>& weights, std::string& to);
 
 // The functions of model.h for the symbol (SYMBOL_create, ...).
 std::vector<std::string> ModelSymbols(const std::string& symbol);

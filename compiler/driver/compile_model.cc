@@ -11,6 +11,7 @@
 #include "compiler/codegen/model_object.h"
 #include "compiler/driver/compile.h"
 #include "compiler/driver/model_weights.h"
+#include "compiler/driver/weights_file.h"
 #include "compiler/graph/plan_memory.h"
 #include "compiler/ir/layout_free.h"
 #include "compiler/ir/structural.h"
@@ -200,8 +201,14 @@ absl::StatusOr<ModelArtifact> CompileModel(const Graph& graph,
   const codegen::Options codegen_options{options.target, /*hidden=*/true};
   ModelWeights weights(graph);
   TF_ASSIGN_OR_RETURN(
-      const codegen::ModelDescription model,
+      codegen::ModelDescription model,
       DescribeModel(graph, kernels, code, plan, options.symbol, weights));
+  ModelArtifact artifact;
+  if (!options.weights_name.empty()) {
+    WeightsFile file = MakeWeightsFile(model.weights);
+    artifact.weights_file = std::move(file.bytes);
+    model.weights_file = {options.weights_name, std::move(file.digest)};
+  }
   std::vector<std::string> objects(1);
   TF_ASSIGN_OR_RETURN(objects[0],
                       codegen::EmitModelObject(model, codegen_options));
@@ -210,7 +217,6 @@ absl::StatusOr<ModelArtifact> CompileModel(const Graph& graph,
                         codegen::EmitObject(code.lowered, codegen_options));
     objects.push_back(std::move(object));
   }
-  ModelArtifact artifact;
   TF_ASSIGN_OR_RETURN(artifact.shared_object,
                       codegen::LinkSharedObject(objects, options.target));
   TF_ASSIGN_OR_RETURN(artifact.code_digest,

@@ -29,6 +29,7 @@ ModelKernels ExtractKernels(const graph::Graph& graph);
 struct ModelArtifact {
   std::string shared_object;  // ELF bytes
   std::string header;         // C header text
+  std::string weights_file;   // the file's bytes; empty if they are inside
   std::string code_digest;    // SHA-256 of code, constants and symbol names
   int64_t weight_bytes = 0;
   int64_t arena_bytes = 0;
@@ -38,6 +39,9 @@ struct ModelArtifact {
 struct ModelOptions {
   target::Target target;
   std::string symbol = "model";
+  // If not empty, the weights are in a file of this name beside the library
+  // (weights_file.h).
+  std::string weights_name = {};
 };
 
 // `scheduled` has a scheduled function for every one of `kernels.module`.

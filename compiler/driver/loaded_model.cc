@@ -4,9 +4,21 @@
 #include "base/status_macros.h"
 
 namespace tilefarm::driver {
+namespace {
+
+// tf_model_options (docs/formats.md, "Model artifacts").
+struct Options {
+  size_t size;
+  const char* weights;
+  int32_t threads;
+  int32_t spin_us;
+};
+
+}  // namespace
 
 absl::StatusOr<LoadedModel> LoadedModel::Load(std::string_view shared_object,
-                                              const std::string& symbol) {
+                                              const std::string& symbol,
+                                              const std::string& weights) {
   LoadedModel model;
   TF_ASSIGN_OR_RETURN(model.library_, LoadedLibrary::Load(shared_object));
   const auto find = [&]<typename T>(const char* suffix, T& function) {
@@ -21,7 +33,9 @@ absl::StatusOr<LoadedModel> LoadedModel::Load(std::string_view shared_object,
         absl::StrCat("the library has no model '", symbol, "'"));
   }
   void* instance = nullptr;
-  if (create(nullptr, &instance) != 0) {
+  const Options options = {sizeof(Options),
+                           weights.empty() ? nullptr : weights.c_str(), 0, 0};
+  if (create(&options, &instance) != 0) {
     return absl::UnavailableError(model.error_());
   }
   model.instance_ = std::shared_ptr<void>(instance, destroy);

@@ -18,10 +18,13 @@ namespace tilefarm::driver {
 // One instance. Not thread-safe.
 class LoadedModel {
  public:
-  // Loads the library and creates an instance. Unavailable: the loader rejects
-  // the library, or there is no memory. InvalidArgument: no model of this name.
+  // Loads the library and creates an instance. `weights` is the file of weights
+  // outside of the library; empty if they are inside. Unavailable: the loader
+  // rejects the library, there is no memory, or the weights are not the
+  // library's. InvalidArgument: no model of this name.
   static absl::StatusOr<LoadedModel> Load(std::string_view shared_object,
-                                          const std::string& symbol);
+                                          const std::string& symbol,
+                                          const std::string& weights = "");
 
   // Buffers as SYMBOL_run takes them. Internal: the model's error.
   absl::Status Run(std::span<const void* const> inputs,

@@ -21,7 +21,10 @@ absl::StatusOr<onnx::ImportOptions> Dims(const std::vector<std::string>& dims) {
       return absl::InvalidArgumentError(
           absl::StrCat("--dim ", dim, ": the size must be a positive integer"));
     }
-    options.dims[parts.first] = size;
+    if (!options.dims.emplace(parts.first, size).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--dim ", dim, ": ", parts.first, " is given twice"));
+    }
   }
   return options;
 }

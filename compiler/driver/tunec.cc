@@ -48,9 +48,11 @@ constexpr int kUsageError = 2;
 absl::StatusOr<int> Run(const TunecFlags& flags) {
   if (IsModel(flags.program)) return RunModel(flags);
   if (!flags.dims.empty() || !flags.run_inputs.empty() || !flags.save.empty() ||
-      !flags.print_after.empty() || !flags.dot.empty()) {
+      !flags.print_after.empty() || !flags.dot.empty() ||
+      !flags.weights.empty()) {
     return absl::InvalidArgumentError(
-        "--dim, --run, --save, --print-after and --dot are for models (.onnx)");
+        "--dim, --run, --save, --weights, --print-after and --dot are for "
+        "models (.onnx)");
   }
   TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(flags.target));
   TF_ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.program));
@@ -156,6 +158,10 @@ int Main(int argc, char** argv) {
   auto* run =
       app.add_option("--run", flags.run_inputs,
                      "INPUT=FILE.npy for every input: run the model once");
+  app.add_option("--weights", flags.weights,
+                 "write the model's weights into this file, not into the "
+                 "library, which looks for it in its own folder")
+      ->needs(output);
   app.add_option("--save", flags.save,
                  "folder for the outputs of --run, one .npy file each");
   auto* print_after = app.add_option(

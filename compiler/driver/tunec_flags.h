@@ -31,6 +31,7 @@ struct TunecFlags {
   // Models only:
   std::vector<std::string> dims;        // NAME=SIZE
   std::vector<std::string> run_inputs;  // INPUT=FILE.npy
+  std::string weights;                  // file beside the library
   std::string save;                     // directory of --run's outputs
   std::string print_after;              // name of a pass, or "import"
   std::string dot;                      // file

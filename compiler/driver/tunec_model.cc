@@ -73,8 +73,9 @@ absl::Status RunOnce(const TunecFlags& flags, const graph::Graph& graph,
                      const ModelArtifact& artifact, const std::string& symbol) {
   TF_ASSIGN_OR_RETURN(const std::vector<graph::TensorData> inputs,
                       ReadInputs(flags, graph));
-  TF_ASSIGN_OR_RETURN(const LoadedModel model,
-                      LoadedModel::Load(artifact.shared_object, symbol));
+  TF_ASSIGN_OR_RETURN(
+      const LoadedModel model,
+      LoadedModel::Load(artifact.shared_object, symbol, flags.weights));
   std::vector<const void*> in;
   for (const graph::TensorData& input : inputs) {
     in.push_back(input.bytes().data());
@@ -112,6 +113,25 @@ absl::Status CheckPass(const std::string& name) {
       "--print-after ", name, ": the passes are ", absl::StrJoin(names, ", ")));
 }
 
+// What the library calls its weights file; empty if there is none.
+absl::StatusOr<std::string> WeightsName(const TunecFlags& flags) {
+  if (flags.weights.empty()) return "";
+  const std::filesystem::path path(flags.weights);
+  if (path.filename().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--weights ", flags.weights, ": the name of a file is expected"));
+  }
+  const auto whole = [](const std::filesystem::path& name) {
+    std::error_code error;
+    return std::filesystem::absolute(name, error).lexically_normal();
+  };
+  if (whole(path) == whole(flags.output)) {
+    return absl::InvalidArgumentError(
+        "--weights and --output name the same file");
+  }
+  return path.filename().string();
+}
+
 }  // namespace
 
 absl::StatusOr<int> RunModel(const TunecFlags& flags) {
@@ -138,6 +158,7 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
   ModelOptions options;
   options.target = target;
   options.symbol = flags.symbol.empty() ? "model" : flags.symbol;
+  TF_ASSIGN_OR_RETURN(options.weights_name, WeightsName(flags));
   TF_ASSIGN_OR_RETURN(const ModelArtifact artifact,
                       CompileModel(graph, kernels, scheduled.module, options));
   if (!flags.output.empty()) {
@@ -147,6 +168,9 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
                                          .replace_extension(".h")
                                          .string();
     TF_RETURN_IF_ERROR(WriteFile(header, artifact.header));
+    if (!flags.weights.empty()) {
+      TF_RETURN_IF_ERROR(WriteFile(flags.weights, artifact.weights_file));
+    }
     TF_RETURN_IF_ERROR(WriteFile(flags.output, artifact.shared_object, true));
   }
   if (!flags.run_inputs.empty() || !flags.save.empty()) {
@@ -161,6 +185,7 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
                            {"reason", scheduled.choices[i].reason}});
     }
     std::cout << nlohmann::json{{"output", flags.output},
+                                {"weights", flags.weights},
                                 {"target", target.Key()},
                                 {"fingerprint", Fingerprint()},
                                 {"code_digest", artifact.code_digest},

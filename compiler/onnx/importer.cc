@@ -1,11 +1,16 @@
 #include "compiler/onnx/importer.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <span>
 #include <sstream>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -22,6 +27,9 @@ namespace {
 // Operators changed their rules of broadcasting in operator set 7.
 constexpr int64_t kOldestOpset = 7;
 
+// Exporters declare a name for each intermediate dimension; inputs come first.
+constexpr size_t kShownSymbols = 20;
+
 absl::StatusOr<std::map<std::string, int64_t>> Opsets(
     const pb::ModelProto& model) {
   std::map<std::string, int64_t> opsets;
@@ -35,6 +43,84 @@ absl::StatusOr<std::map<std::string, int64_t>> Opsets(
         " or newer is supported: convert it with onnx.version_converter"));
   }
   return opsets;
+}
+
+// The name of an open dimension of an input.
+std::string InputSymbol(const pb::ValueInfoProto& input, int dimension) {
+  const auto& dim = input.type().tensor_type().shape().dim(dimension);
+  return dim.dim_param().empty()
+             ? absl::StrCat(input.name(), "[", dimension, "]")
+             : dim.dim_param();
+}
+
+// Names in the order in which they were found, each once.
+struct Symbols {
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+
+  void Add(const std::string& name) {
+    if (!name.empty() && seen.insert(name).second) names.push_back(name);
+  }
+};
+
+// Names in declared types of the graph and its subgraphs.
+void AddDeclared(const pb::GraphProto& graph, Symbols& symbols) {
+  for (const auto* infos : {&graph.output(), &graph.value_info()}) {
+    for (const pb::ValueInfoProto& info : *infos) {
+      for (const auto& dim : info.type().tensor_type().shape().dim()) {
+        symbols.Add(dim.dim_param());
+      }
+    }
+  }
+  for (const pb::NodeProto& node : graph.node()) {
+    for (const pb::AttributeProto& attribute : node.attribute()) {
+      if (attribute.has_g()) AddDeclared(attribute.g(), symbols);
+      for (const pb::GraphProto& subgraph : attribute.graphs()) {
+        AddDeclared(subgraph, symbols);
+      }
+    }
+  }
+}
+
+// Inputs come first.
+Symbols SymbolsOf(const pb::GraphProto& graph,
+                  const std::set<std::string>& initialized) {
+  Symbols symbols;
+  for (const pb::ValueInfoProto& input : graph.input()) {
+    if (initialized.contains(input.name())) continue;
+    const auto& shape = input.type().tensor_type().shape();
+    for (int i = 0; i < shape.dim_size(); ++i) {
+      if (!shape.dim(i).has_dim_value()) symbols.Add(InputSymbol(input, i));
+    }
+  }
+  AddDeclared(graph, symbols);
+  return symbols;
+}
+
+// An error that lists the model's symbolic dimensions if the options have
+// another one.
+absl::Status CheckDims(const pb::GraphProto& graph,
+                       const std::set<std::string>& initialized,
+                       const ImportOptions& options) {
+  if (options.dims.empty()) return absl::OkStatus();
+  const Symbols symbols = SymbolsOf(graph, initialized);
+  for (const auto& [name, size] : options.dims) {
+    if (symbols.seen.contains(name)) continue;
+    std::string known = "it has none";
+    if (!symbols.names.empty()) {
+      const size_t shown = std::min(symbols.names.size(), kShownSymbols);
+      known = absl::StrCat(
+          "it has ",
+          absl::StrJoin(std::span(symbols.names).first(shown), ", "));
+      if (shown < symbols.names.size()) {
+        absl::StrAppend(&known, " and ", symbols.names.size() - shown, " more");
+      }
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--dim ", name, "=", size, ": the model has no symbolic dimension '",
+        name, "'; ", known));
+  }
+  return absl::OkStatus();
 }
 
 // Replaces symbolic dimensions; the error says how to give the missing ones.
@@ -63,9 +149,7 @@ absl::StatusOr<TensorType> InputType(const pb::ValueInfoProto& info,
     const auto& dim = tensor.shape().dim(i);
     int64_t extent = dim.dim_value();
     if (!dim.has_dim_value()) {
-      const std::string symbol = dim.dim_param().empty()
-                                     ? absl::StrCat(info.name(), "[", i, "]")
-                                     : dim.dim_param();
+      const std::string symbol = InputSymbol(info, i);
       const auto given = options.dims.find(symbol);
       if (given == options.dims.end()) {
         return fail("dimension ", i, " is open; give it a size: --dim ", symbol,
@@ -104,6 +188,7 @@ absl::StatusOr<graph::Graph> Import(const pb::ModelProto& model,
   for (const auto& tensor : proto.initializer()) {
     initialized.insert(tensor.name());
   }
+  TF_RETURN_IF_ERROR(CheckDims(proto, initialized, options));
   for (const pb::ValueInfoProto& input : proto.input()) {
     // An input with an initialiser has a default, which is what is compiled.
     if (initialized.contains(input.name())) continue;

@@ -2,50 +2,79 @@
  * errors of its functions. codegen/model_object.h emits the callers. */
 #include "compiler/runtime/platform.h"
 #include "compiler/runtime/tf_runtime.h"
+#include "compiler/runtime/thread_key.h"
 
-enum { kArenaAlignment = 64 };
+enum { kArenaAlignment = 64, kMaxThreads = 1024, kMaxSpinUs = 1000000 };
 
 struct Instance {
   const struct tf_rt_model* model;
   char* arena;
+  const char* weights;
+  struct tf_rt_limits limits;
   _Atomic(int32_t) running;
 };
+_Static_assert(sizeof(struct Instance) <= kArenaAlignment, "too small");
 
-/* This thread's last error is the value of a thread-specific key, which is made
- * at the first error. Key 0 is a valid key, so `key` is one more. */
-static _Atomic(int32_t) key_lock;
-static _Atomic(uint32_t) key;
-
-static uint32_t ErrorKey(void) {
-  uint32_t known = __c11_atomic_load(&key, __ATOMIC_ACQUIRE);
-  if (known != 0) return known;
-  while (__c11_atomic_exchange(&key_lock, 1, __ATOMIC_ACQUIRE)) TF_PAUSE();
-  known = __c11_atomic_load(&key, __ATOMIC_ACQUIRE);
-  uint32_t made = 0;
-  if (known == 0 && pthread_key_create(&made, NULL) == 0) {
-    known = made + 1;
-    __c11_atomic_store(&key, known, __ATOMIC_RELEASE);
-  }
-  __c11_atomic_store(&key_lock, 0, __ATOMIC_RELEASE);
-  return known;
-}
+/* This thread's last error: a constant text, or one of its own. Each thread
+ * that had an error with a text of its own keeps the room for it. */
+static struct ThreadKey last_error, last_text;
 
 static int32_t Fail(const char* message) {
-  const uint32_t known = ErrorKey();
-  if (known != 0) pthread_setspecific(known - 1, message);
+  if (MakeThreadKey(&last_error, NULL) == 0) {
+    SetThreadValue(&last_error, message);
+  }
   return 1;
 }
 
+/* TF_RT_ERROR_BYTES bytes for this thread's next error; null if there is no
+ * memory. */
+static char* ErrorText(void) {
+  char* text = ThreadValue(&last_text);
+  if (text != NULL) return text;
+  if (MakeThreadKey(&last_text, free) != 0) return NULL;
+  text = aligned_alloc(kArenaAlignment, TF_RT_ERROR_BYTES);
+  if (text == NULL) return NULL;
+  if (SetThreadValue(&last_text, text) == 0) return text;
+  free(text);
+  return NULL;
+}
+
 const char* tf_rt_model_error(void) {
-  const uint32_t known = __c11_atomic_load(&key, __ATOMIC_ACQUIRE);
-  const char* message =
-      known == 0 ? NULL : (const char*)pthread_getspecific(known - 1);
+  const char* message = ThreadValue(&last_error);
   return message == NULL ? "no error" : message;
 }
 
 void tf_rt_model_shutdown(void) {
-  const uint32_t known = __c11_atomic_exchange(&key, 0, __ATOMIC_ACQ_REL);
-  if (known != 0) pthread_key_delete(known - 1);
+  free(ThreadValue(&last_text));
+  DeleteThreadKey(&last_text);
+  DeleteThreadKey(&last_error);
+  tf_rt_limits_shutdown();
+}
+
+static int HasLimits(const struct Instance* instance) {
+  return instance->limits.threads != 0 || instance->limits.spin_us != 0;
+}
+
+/* 0, or the result of Fail. */
+static int32_t CheckOptions(const struct tf_rt_model* model,
+                            const struct tf_rt_model_options* options) {
+  if (options->size < sizeof(struct tf_rt_model_options)) {
+    return Fail("create: options.size is not the size of the options");
+  }
+  if (options->weights != NULL && model->file == NULL) {
+    return Fail("create: the weights of this model are inside its library");
+  }
+  if (options->threads < 0 || options->threads > kMaxThreads) {
+    return Fail(
+        "create: options.threads must be 0 (no limit) or a number of threads"
+        " up to 1024");
+  }
+  if (options->spin_us < 0 || options->spin_us > kMaxSpinUs) {
+    return Fail(
+        "create: options.spin_us must be 0 (the default) or a number of"
+        " microseconds up to 1000000");
+  }
+  return 0;
 }
 
 int32_t tf_rt_model_create(const struct tf_rt_model* model,
@@ -53,23 +82,20 @@ int32_t tf_rt_model_create(const struct tf_rt_model* model,
                            void** result) {
   if (result == NULL) return Fail("create: the place for the model is null");
   *result = NULL;
-  if (options != NULL) {
-    if (options->size < sizeof(struct tf_rt_model_options)) {
-      return Fail("create: options.size is not the size of the options");
-    }
-    if (options->weights != NULL) {
-      return Fail("create: the weights of this model are inside its library");
-    }
-    if (options->threads != 0 || options->spin_us != 0) {
-      return Fail(
-          "create: threads and spin_us cannot be set for this library;"
-          " TILEFARM_NUM_THREADS sets the number of threads");
-    }
-  }
+  if (options != NULL && CheckOptions(model, options) != 0) return 1;
   struct Instance* instance = aligned_alloc(kArenaAlignment, kArenaAlignment);
   if (instance == NULL) return Fail("create: no memory");
   instance->model = model;
   instance->arena = NULL;
+  instance->limits.threads = options == NULL ? 0 : options->threads;
+  instance->limits.spin_us = options == NULL ? 0 : options->spin_us;
+  instance->weights = model->weights;
+  if (HasLimits(instance) && tf_rt_limits_prepare() != 0) {
+    free(instance);
+    return Fail(
+        "create: options.threads and options.spin_us need a thread-specific"
+        " key, and the process has no more");
+  }
   __c11_atomic_init(&instance->running, 0);
   if (model->arena_bytes > 0) {
     instance->arena =
@@ -83,6 +109,18 @@ int32_t tf_rt_model_create(const struct tf_rt_model* model,
       memset(instance->arena, 0xff, (size_t)model->arena_bytes);
     }
   }
+  if (model->file != NULL) {
+    char* error = ErrorText();
+    if (error != NULL) {
+      instance->weights = model->open(
+          model->file, options == NULL ? NULL : options->weights, error);
+    }
+    if (instance->weights == NULL) {
+      free(instance->arena);
+      free(instance);
+      return Fail(error != NULL ? error : "create: no memory");
+    }
+  }
   *result = instance;
   return 0;
 }
@@ -94,8 +132,13 @@ int32_t tf_rt_model_run(void* model, const void* const* inputs,
   if (__c11_atomic_exchange(&instance->running, 1, __ATOMIC_ACQUIRE)) {
     return Fail("run: this instance runs in another thread");
   }
+  if (HasLimits(instance) && tf_rt_set_limits(&instance->limits) != 0) {
+    __c11_atomic_store(&instance->running, 0, __ATOMIC_RELEASE);
+    return Fail("run: no memory for the limits of the instance");
+  }
   const int32_t status = instance->model->steps(
-      inputs, outputs, instance->arena, instance->model->weights);
+      inputs, outputs, instance->arena, instance->weights);
+  if (HasLimits(instance)) tf_rt_set_limits(NULL);
   __c11_atomic_store(&instance->running, 0, __ATOMIC_RELEASE);
   return status == 0 ? 0 : Fail("run: a kernel failed for want of memory");
 }
@@ -103,6 +146,8 @@ int32_t tf_rt_model_run(void* model, const void* const* inputs,
 void tf_rt_model_destroy(void* model) {
   struct Instance* instance = model;
   if (instance == NULL) return;
+  const struct tf_rt_model* made_of = instance->model;
+  if (made_of->file != NULL) made_of->close(made_of->file);
   free(instance->arena);
   free(instance);
 }

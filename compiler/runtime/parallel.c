@@ -1,4 +1,5 @@
-/* One lazy thread pool per artifact.
+/* One lazy thread pool per artifact. It has as many threads as the widest loop
+ * so far asked for.
  *
  * A loop is published by giving `state` a new generation; a worker that sees
  * it in time joins (counts itself into `state`), takes chunks until none is
@@ -27,6 +28,7 @@ enum {
   kStackBytes = 1 << 20,
   kSpins = 2000, /* before a waiting thread sleeps: some 50 us */
   kChunksPerThread = 4,
+  kSpinsPerLook = 32, /* at the clock */
 };
 
 #define TF_CLOSED ((uint64_t)1 << 31)
@@ -42,7 +44,12 @@ struct Pool {
   _Atomic(int32_t) arrived; /* workers that have begun */
   int32_t started;
   int32_t workers;
+  int32_t cores;  /* the threads of an unlimited loop; 0: not known yet */
+  int32_t widest; /* the most threads that a loop asked for */
+  /* Idle workers spin that long; 0: kSpins. Of the last loop. */
+  _Atomic(int32_t) spin_us;
   /* The loop, constant while its generation is open. */
+  _Atomic(int32_t) helpers; /* workers that may be active at once */
   tf_rt_body body;
   void* context;
   int64_t n, chunk;
@@ -60,9 +67,10 @@ static _Atomic(struct Pool*) pool_page;
 static void FutexWait(void* word, uint32_t seen) {
   syscall(TF_SYS_FUTEX, word, TF_FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
 }
-static void FutexWakeAll(void* word) {
-  syscall(TF_SYS_FUTEX, word, TF_FUTEX_WAKE_PRIVATE, 0x7fffffff, NULL, NULL, 0);
+static void FutexWake(void* word, int32_t threads) {
+  syscall(TF_SYS_FUTEX, word, TF_FUTEX_WAKE_PRIVATE, threads, NULL, NULL, 0);
 }
+static void FutexWakeAll(void* word) { FutexWake(word, 0x7fffffff); }
 
 static void TakeChunks(struct Pool* pool) {
   for (;;) {
@@ -130,6 +138,27 @@ static void SleepAtHome(struct Pool* pool, int32_t worker, uint32_t seen,
   if (known >= 0) sched_setaffinity(0, kMaskWords * sizeof(*awake), awake);
 }
 
+static int64_t Microseconds(void) {
+  struct tf_timespec now = {0, 0};
+  clock_gettime(TF_CLOCK_MONOTONIC, &now);
+  return (int64_t)now.seconds * 1000000 + now.nanoseconds / 1000;
+}
+
+/* Returns when there is a generation other than `seen`, or after the time. */
+static void SpinIdle(struct Pool* pool, uint32_t seen) {
+  const int32_t spin_us = __c11_atomic_load(&pool->spin_us, __ATOMIC_RELAXED);
+  const int64_t end = spin_us > 0 ? Microseconds() + spin_us : 0;
+  const int32_t spins = spin_us > 0 ? kSpinsPerLook : kSpins;
+  do {
+    for (int i = 0; i < spins; ++i) {
+      if (__c11_atomic_load(&pool->generation, __ATOMIC_ACQUIRE) != seen) {
+        return;
+      }
+      TF_PAUSE();
+    }
+  } while (spin_us > 0 && Microseconds() < end);
+}
+
 static void* WorkerMain(void* argument) {
   struct Pool* pool = argument;
   /* Read the affinity once, before other threads know this one: later, a caller
@@ -142,10 +171,7 @@ static void* WorkerMain(void* argument) {
                      __ATOMIC_RELAXED);
   uint32_t seen = 0;
   for (;;) {
-    for (int i = 0; i < kSpins; ++i) {
-      if (__c11_atomic_load(&pool->generation, __ATOMIC_ACQUIRE) != seen) break;
-      TF_PAUSE();
-    }
+    SpinIdle(pool, seen);
     while (__c11_atomic_load(&pool->generation, __ATOMIC_SEQ_CST) == seen) {
       SleepAtHome(pool, worker, seen, awake, known);
     }
@@ -155,7 +181,9 @@ static void* WorkerMain(void* argument) {
     if (__c11_atomic_load(&pool->stop, __ATOMIC_ACQUIRE)) return NULL;
     uint64_t state = __c11_atomic_load(&pool->state, __ATOMIC_ACQUIRE);
     int joined = 0;
-    while (!(state & TF_CLOSED) && !joined) {
+    while (!(state & TF_CLOSED) && !joined &&
+           (int64_t)(state & TF_ACTIVE) <
+               __c11_atomic_load(&pool->helpers, __ATOMIC_RELAXED)) {
       joined = __c11_atomic_compare_exchange_weak(
           &pool->state, &state, state + 1, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     }
@@ -169,12 +197,9 @@ static void* WorkerMain(void* argument) {
   }
 }
 
-static void Start(struct Pool* pool, int32_t cores) {
-  int32_t threads = ThreadsFor(cores);
-  if (threads > kMaxWorkers) threads = kMaxWorkers;
-  pool->started = 1;
-  ChooseHomes(pool, threads);
-  __c11_atomic_store(&pool->state, TF_CLOSED, __ATOMIC_RELAXED);
+/* Creates workers until the pool has `threads` threads, the caller included. */
+static void Grow(struct Pool* pool, int32_t threads) {
+  pool->widest = threads;
   /* pthread_attr_t has at most 64 bytes on Linux. */
   _Alignas(16) char attributes[128];
   uint64_t all_signals[16], old_signals[16]; /* glibc's sigset_t */
@@ -190,6 +215,15 @@ static void Start(struct Pool* pool, int32_t cores) {
   }
   pthread_sigmask(TF_SIG_SETMASK, old_signals, NULL);
   pthread_attr_destroy(attributes);
+}
+
+static void Start(struct Pool* pool, int32_t cores) {
+  int32_t threads = ThreadsWithoutLimits(cores);
+  if (threads > kMaxWorkers) threads = kMaxWorkers;
+  pool->started = 1;
+  pool->cores = threads;
+  ChooseHomes(pool, threads);
+  __c11_atomic_store(&pool->state, TF_CLOSED, __ATOMIC_RELAXED);
 }
 
 static struct Pool* GetPool(void) {
@@ -234,19 +268,31 @@ static void WaitForWorkers(struct Pool* pool) {
 int32_t tf_rt_parallel_for(tf_rt_body body, void* context, int64_t n,
                            int32_t cores) {
   if (n <= 0) return 0;
+  const struct tf_rt_limits* limits = n > 1 ? tf_rt_limits() : NULL;
+  if (limits != NULL && limits->threads == 1) return body(0, n, context);
   struct Pool* pool = n > 1 ? GetPool() : NULL;
   if (pool == NULL || __c11_atomic_exchange(&pool->busy, 1, __ATOMIC_ACQUIRE)) {
     return body(0, n, context);
   }
   if (!pool->started) Start(pool, cores);
-  if (pool->workers == 0) {
+  int32_t threads = pool->cores;
+  if (limits != NULL && limits->threads > 0 && threads > limits->threads) {
+    threads = limits->threads;
+  }
+  if (threads > pool->widest) Grow(pool, threads);
+  /* Fewer if threads could not be created. */
+  if (threads > pool->workers + 1) threads = pool->workers + 1;
+  if (threads == 1) {
     __c11_atomic_store(&pool->busy, 0, __ATOMIC_RELEASE);
     return body(0, n, context);
   }
+  __c11_atomic_store(&pool->spin_us, limits != NULL ? limits->spin_us : 0,
+                     __ATOMIC_RELAXED);
+  __c11_atomic_store(&pool->helpers, threads - 1, __ATOMIC_RELAXED);
   pool->body = body;
   pool->context = context;
   pool->n = n;
-  pool->chunk = n / ((int64_t)(pool->workers + 1) * kChunksPerThread);
+  pool->chunk = n / ((int64_t)threads * kChunksPerThread);
   if (pool->chunk < 1) pool->chunk = 1;
   __c11_atomic_store(&pool->next, 0, __ATOMIC_RELAXED);
   __c11_atomic_store(&pool->status, 0, __ATOMIC_RELAXED);
@@ -257,7 +303,7 @@ int32_t tf_rt_parallel_for(tf_rt_body body, void* context, int64_t n,
   __c11_atomic_store(&pool->generation, generation, __ATOMIC_SEQ_CST);
   if (__c11_atomic_load(&pool->sleepers, __ATOMIC_SEQ_CST) != 0) {
     LeaveHomesAlone(pool);
-    FutexWakeAll(&pool->generation);
+    FutexWake(&pool->generation, threads - 1);
   }
   TakeChunks(pool);
   WaitForWorkers(pool);

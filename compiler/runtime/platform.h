@@ -10,12 +10,31 @@
 void* aligned_alloc(size_t alignment, size_t bytes);
 void free(void* block);
 void* memset(void* to, int byte, size_t bytes);
+int memcmp(const void* a, const void* b, size_t bytes);
+int snprintf(char* to, size_t bytes, const char* format, ...);
+char* strerror(int number);
+int* __errno_location(void);
+int open(const char* path, int flags, ...);
+int close(int fd);
+long pread(int fd, void* to, size_t bytes, long offset);
+long lseek(int fd, long offset, int whence);
+struct tf_dl_info { /* Dl_info */
+  const char* file;
+  void* base;
+  const char* symbol;
+  void* address;
+};
+int dladdr(const void* address, struct tf_dl_info* info);
 char* getenv(const char* name);
 void* mmap(void* at, size_t bytes, int protection, int flags, int fd,
            long offset);
 int munmap(void* at, size_t bytes);
 int madvise(void* at, size_t bytes, int advice);
 long syscall(long number, ...);
+struct tf_timespec { /* struct timespec, whose fields are one word each */
+  long seconds, nanoseconds;
+};
+int clock_gettime(int clock, struct tf_timespec* time);
 int sched_getaffinity(int pid, size_t bytes, void* mask);
 int sched_setaffinity(int pid, size_t bytes, const void* mask);
 int sched_getcpu(void);
@@ -33,10 +52,17 @@ int pthread_sigmask(int how, const void* set, void* old_set);
 
 /* Linux's numbers, the same on every architecture we build for. */
 enum {
+  TF_O_RDONLY = 0,
+  TF_O_NONBLOCK = 04000,
+  TF_O_CLOEXEC = 02000000,
+  TF_SEEK_END = 2,
+  TF_PROT_READ = 1,
   TF_PROT_READ_WRITE = 3,
+  TF_MAP_SHARED = 1,
   TF_MAP_PRIVATE_ANONYMOUS = 0x22,
   TF_MADV_WIPEONFORK = 18,
   TF_SIG_SETMASK = 2,
+  TF_CLOCK_MONOTONIC = 1,
   TF_FUTEX_WAIT_PRIVATE = 128,
   TF_FUTEX_WAKE_PRIVATE = 129,
 };

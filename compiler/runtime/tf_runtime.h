@@ -14,15 +14,31 @@
 typedef int32_t (*tf_rt_body)(int64_t begin, int64_t end, void* context);
 
 /* Runs iterations [0, n) on up to `cores` threads of the artifact's pool,
- * caller included, in chunks that are handed out as threads become free.
- * Returns when all are done: 0, or a failing body's status. If the pool is busy
- * with another caller's loop, or cannot be made, the caller runs all
- * iterations.
+ * caller included, in chunks that are handed out as threads become free; on
+ * fewer threads if the caller has limits. Returns when all are done: 0, or a
+ * failing body's status. If the pool is busy with another caller's loop, or
+ * cannot be made, the caller runs all iterations.
  */
 int32_t tf_rt_parallel_for(tf_rt_body body, void* context, int64_t n,
                            int32_t cores);
 /* Ends and joins the pool's threads; run when the artifact is unloaded. */
 void tf_rt_parallel_shutdown(void);
+
+/* Limits of the loops and library calls that a thread starts. */
+struct tf_rt_limits {
+  int32_t threads; /* at most, the caller included; 0: no limit */
+  int32_t spin_us; /* of idle threads after a loop; 0: the default */
+};
+/* The calling thread's limits; null if it has none. */
+const struct tf_rt_limits* tf_rt_limits(void);
+/* Must succeed before tf_rt_set_limits is called. Non-zero if the process has
+ * no more thread-specific keys. */
+int32_t tf_rt_limits_prepare(void);
+/* Sets (null: removes) the calling thread's limits, which must outlive their
+ * use. Non-zero if there is no memory. */
+int32_t tf_rt_set_limits(const struct tf_rt_limits* limits);
+/* Runs when the artifact is unloaded. */
+void tf_rt_limits_shutdown(void);
 
 /* Requests, once, the use of the matrix unit in this process and in threads
  * that it creates afterwards. Non-zero if there is no matrix unit to use. */
@@ -48,13 +64,32 @@ void tf_rt_workspace_release(void* block);
 /* Frees the kept blocks; runs when the artifact is unloaded. */
 void tf_rt_workspace_shutdown(void);
 
+enum { TF_RT_ERROR_BYTES = 4608 }; /* room for the longest path, and more */
+/* Weights outside of the artifact. */
+struct tf_rt_weights_file {
+  const char* name; /* beside the library */
+  int64_t bytes;    /* without the header */
+  uint8_t digest[32];
+};
+/* Maps the file at `path` (null: beside the library). Null if that fails; then
+ * `error`, of TF_RT_ERROR_BYTES, says why. Each success needs a close. */
+const char* tf_rt_weights_open(const struct tf_rt_weights_file* file,
+                               const char* path, char* error);
+void tf_rt_weights_close(const struct tf_rt_weights_file* file);
+
 /* A compiled model, constant in its artifact. */
 struct tf_rt_model {
   /* Runs the kernels in order. Non-zero if one failed. */
   int32_t (*steps)(const void* const* inputs, void* const* outputs, char* arena,
                    const char* weights);
-  const char* weights; /* null if there are none */
+  const char* weights; /* null if there are none inside */
   int64_t arena_bytes; /* a multiple of 64 */
+  /* Null if the weights are inside. Otherwise the two functions above, which
+   * only such an artifact has. */
+  const struct tf_rt_weights_file* file;
+  const char* (*open)(const struct tf_rt_weights_file* file, const char* path,
+                      char* error);
+  void (*close)(const struct tf_rt_weights_file* file);
 };
 /* tf_model_options of the model's header. */
 struct tf_rt_model_options {

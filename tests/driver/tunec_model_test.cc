@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/graph/test_graphs.h"
+#include "tests/onnx/classifier_model.h"
 
 namespace tilefarm {
 namespace {
@@ -130,6 +131,55 @@ TEST_F(TunecModel, ChecksDimensions) {
   ExpectError("-o out.so --dim N=0", "must be a positive integer");
   ExpectError("-o out.so --dim N=-2", "must be a positive integer");
   ExpectError("-o out.so --dim N=two", "must be a positive integer");
+  ExpectError("-o out.so --dim N=2 --dim N=3", "N is given twice");
+  // All of this model's dimensions have sizes.
+  ExpectError(
+      "-o out.so --dim N=2",
+      "--dim N=2: the model has no symbolic dimension 'N'; it has none");
+}
+
+TEST_F(TunecModel, ListsTheDimensionsOfTheModel) {
+  Write("model.onnx", onnx::ClassifierModel());
+  ExpectError("-o out.so", "--dim batch=1");
+  ExpectError("-o out.so --dim batch=1 --dim seq=8",
+              "--dim seq=8: the model has no symbolic dimension 'seq'; it has "
+              "batch");
+  EXPECT_EQ(Run("-o out.so --dim batch=2").code, 0);
+}
+
+TEST_F(TunecModel, WritesTheWeightsIntoAFile) {
+  Write("model.onnx", onnx::ClassifierModel());
+  WriteFloats("image.npy", {1, 4}, 0.25f);
+  const std::string run = "--dim batch=1 --run image=image.npy --json ";
+  const Result inside = Run(run + "--save inside");
+  ASSERT_EQ(inside.code, 0) << inside.err;
+  EXPECT_EQ(nlohmann::json::parse(inside.out)["weights"], "");
+  fs::create_directory(folder_ / "other");
+  const Result outside =
+      Run(run + "--save outside -o out.so --weights other/net.weights");
+  ASSERT_EQ(outside.code, 0) << outside.err;
+  const auto json = nlohmann::json::parse(outside.out);
+  EXPECT_EQ(json["weights"], "other/net.weights");
+  EXPECT_GT(Read("other/net.weights").size(), 64u);
+  EXPECT_LE(Read("other/net.weights").size(),
+            64 + json["weight_bytes"].get<size_t>());
+  EXPECT_EQ(Read("other/net.weights").substr(0, 8), "TFWEIGHT");
+  EXPECT_EQ(Read("inside/scores.npy"), Read("outside/scores.npy"));
+  EXPECT_NE(Read("outside/scores.npy"), "");
+  // The library knows the file's name, without its folder.
+  EXPECT_THAT(Read("out.so"), HasSubstr("net.weights"));
+  EXPECT_THAT(Read("out.so"), testing::Not(HasSubstr("other/net.weights")));
+}
+
+TEST_F(TunecModel, ChecksTheNameOfTheWeightsFile) {
+  Write("model.onnx", onnx::ClassifierModel());
+  ExpectError("-o out.so --dim batch=1 --weights folder/",
+              "--weights folder/: the name of a file is expected");
+  ExpectError("-o out.so --dim batch=1 --weights ./out.so",
+              "--weights and --output name the same file");
+  ExpectError("-o out.so --dim batch=1 --weights absent/net.weights",
+              "cannot write absent/net.weights");
+  EXPECT_EQ(Run("--dim batch=1 --weights net.weights").code, 2);
 }
 
 TEST_F(TunecModel, RefusesFlagsThatAreForPrograms) {

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -111,6 +112,50 @@ TEST(HostileModelTest, DimensionsMustBeSensible) {
                AllOf(HasSubstr("input 'w'"), HasSubstr("--dim batch=1")));
   EXPECT_ERROR(with_input("dim { }"), kInvalidArgument,
                HasSubstr("--dim w[0]=1"));
+}
+
+TEST(HostileModelTest, AnUnknownDimensionIsAnErrorThatListsTheModels) {
+  const auto with_dims = [](const std::string& graph,
+                            std::map<std::string, int64_t> dims) {
+    return ImportBytes(
+               Model(absl::StrCat(graph,
+                                  "node { op_type: 'Add' input: ['x', 'y']"
+                                  " output: 'z' }",
+                                  kOutput)),
+               "", {.dims = std::move(dims)}, RunBriefly)
+        .status();
+  };
+  const std::string type = " type { tensor_type { elem_type: 1 shape { ";
+  const std::string open = absl::StrCat(
+      "input { name: 'w'", type,
+      "dim { dim_param: 'batch' } dim { } dim { dim_param: 'batch' } } } } }"
+      "value_info { name: 'z'",
+      type, "dim { dim_param: 'inner' } } } } } ");
+  EXPECT_TRUE(with_dims(open, {{"batch", 1}, {"w[1]", 2}, {"inner", 2}}).ok());
+  EXPECT_ERROR(with_dims(open, {{"batch", 1}, {"w[1]", 2}, {"Batch", 2}}),
+               kInvalidArgument,
+               HasSubstr("--dim Batch=2: the model has no symbolic dimension "
+                         "'Batch'; it has batch, w[1], inner"));
+  EXPECT_ERROR(with_dims(open, {{"w[0]", 1}}), kInvalidArgument,
+               HasSubstr("no symbolic dimension 'w[0]'"));
+  EXPECT_ERROR(with_dims("", {{"batch", 1}}), kInvalidArgument,
+               HasSubstr("it has none"));
+  // The input's default is compiled, so its dimensions are not open.
+  EXPECT_ERROR(
+      with_dims(absl::StrCat("input { name: 'w'", type,
+                             "dim { dim_param: 'batch' } } } } }"
+                             " initializer { name: 'w' data_type: 1 dims: 1"
+                             " float_data: 1 }"),
+                {{"batch", 1}}),
+      kInvalidArgument, HasSubstr("it has none"));
+  std::string many;
+  for (int i = 0; i < 30; ++i) {
+    absl::StrAppend(&many, "dim { dim_param: 'n", i, "' } ");
+  }
+  EXPECT_ERROR(
+      with_dims(absl::StrCat("value_info { name: 'v'", type, many, "} } } }"),
+                {{"batch", 1}}),
+      kInvalidArgument, HasSubstr("n18, n19 and 10 more"));
 }
 
 TEST(HostileModelTest, AnInitialiserMustFitItsShape) {

@@ -1,0 +1,196 @@
+// The programs of examples/model and the C++ wrapper, with a small model that
+// tunec compiles.
+#include <dlfcn.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "examples/model/tilefarm_model.hpp"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/onnx/classifier_model.h"
+
+namespace tilefarm {
+namespace {
+
+namespace fs = std::filesystem;
+
+using testing::HasSubstr;
+
+struct Result {
+  int code;
+  std::string out;  // and err
+};
+
+Result Shell(const fs::path& folder, const std::string& command) {
+  const int status = std::system(
+      absl::StrCat("cd ", folder.string(), " && ", command, " >out.txt 2>&1")
+          .c_str());
+  std::ifstream file(folder / "out.txt");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text.str()};
+}
+
+std::string Floats(const std::vector<float>& values) {
+  return {reinterpret_cast<const char*>(values.data()),
+          values.size() * sizeof(float)};
+}
+
+// A folder with the examples, model.so, model.h and model.weights, and inputs.
+class ModelExamples : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    std::string pattern = testing::TempDir() + "/examples-XXXXXX";
+    folder_ = new fs::path(mkdtemp(pattern.data()));
+    fs::copy(fs::path(TILEFARM_SOURCE_DIR) / "examples/model", *folder_);
+    Write("model.onnx", onnx::ClassifierModel());
+    const Result built =
+        Run(absl::StrCat("env -u TUNE_SERVER ", TILEFARM_BIN_DIR,
+                         "/tunec model.onnx --target host,cores=1 --dim batch=1"
+                         " -o model.so --weights model.weights"));
+    ASSERT_EQ(built.code, 0) << built.out;
+    Write("input", Floats({0, 3, 1, 0}));
+    Write("short", Floats({0, 3, 1}));
+    Write("long", Floats({0, 3, 1, 0, 0}));
+    Write("labels", "cat\ndog\nbird\n");
+    Write("few", "cat\n");
+  }
+  static void TearDownTestSuite() {
+    fs::remove_all(*folder_);
+    delete folder_;
+  }
+
+  static Result Run(const std::string& command) {
+    return Shell(*folder_, command);
+  }
+  static void Write(const std::string& name, const std::string& bytes) {
+    std::ofstream(*folder_ / name, std::ios::binary) << bytes;
+  }
+  // What every one of the programs does; `size_error` is for inputs of the
+  // wrong size.
+  static void ExpectClassifies(const std::string& program,
+                               const std::string& size_error) {
+    const Result result = Run(program + " input labels");
+    EXPECT_EQ(result.code, 0);
+    // exp(3) / (exp(0) + exp(3) + exp(1))
+    EXPECT_EQ(result.out, "dog 0.844\n");
+    const auto expect_error = [&](const std::string& arguments, int code,
+                                  const std::string& message) {
+      const Result failed = Run(program + arguments);
+      EXPECT_EQ(failed.code, code) << program << arguments;
+      EXPECT_THAT(failed.out, HasSubstr(message));
+    };
+    expect_error(" short labels", 1, size_error);
+    expect_error(" long labels", 1, size_error);
+    expect_error(" absent labels", 1, "absent");
+    expect_error(" input absent", 1, "absent");
+    expect_error(" input few", 1, "few: has fewer labels than the model");
+    expect_error("", 2, "usage: classify");
+    fs::rename(*folder_ / "model.weights", *folder_ / "hidden");
+    expect_error(" input labels", 1, "options.weights names another place");
+    fs::rename(*folder_ / "hidden", *folder_ / "model.weights");
+  }
+
+  static fs::path* folder_;
+};
+fs::path* ModelExamples::folder_ = nullptr;
+
+TEST_F(ModelExamples, TheCProgramPrintsTheLabel) {
+  const Result built = Run(TILEFARM_C_COMPILER
+                           " -std=c99 -Wall -Wextra -pedantic -Werror"
+                           " classify.c ./model.so -o classify_c");
+  ASSERT_EQ(built.code, 0) << built.out;
+  ExpectClassifies("./classify_c", "is not as large as the model's input");
+}
+
+TEST_F(ModelExamples, TheCxxProgramPrintsTheLabel) {
+  const Result built = Run(TILEFARM_CXX_COMPILER
+                           " -std=c++20 -Wall -Wextra -pedantic -Werror"
+                           " classify.cc ./model.so -o classify_cxx");
+  ASSERT_EQ(built.code, 0) << built.out;
+  ExpectClassifies("./classify_cxx", "is not as large as the model's input");
+}
+
+TEST_F(ModelExamples, ThePythonProgramPrintsTheLabel) {
+  ExpectClassifies("python3 classify.py model.so",
+                   "the tensor image has 4 elements");
+}
+
+// Without packages, as where there is no NumPy.
+TEST_F(ModelExamples, ThePythonProgramNeedsTheStandardLibraryAlone) {
+  EXPECT_EQ(Run("python3 -I -S classify.py model.so input labels").out,
+            "dog 0.844\n");
+  Write("input.npy", "");
+  EXPECT_THAT(Run("python3 -I -S classify.py model.so input.npy labels").out,
+              HasSubstr(".npy files need NumPy"));
+}
+
+class CxxModel : public ModelExamples {
+ protected:
+  CxxModel()
+      : library_(dlopen((*folder_ / "model.so").c_str(), RTLD_NOW | RTLD_LOCAL),
+                 &dlclose) {}
+
+  template <typename Function>
+  static std::string ErrorOf(const Function& function) {
+    try {
+      function();
+    } catch (const ModelError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  std::shared_ptr<void> library_;
+};
+
+TEST_F(CxxModel, RunsALibraryThatIsOpenedAtRunTime) {
+  Model model(FindModel(library_.get(), "model"));
+  ASSERT_EQ(model.inputs().size(), 1u);
+  EXPECT_EQ(model.inputs()[0].name, "image");
+  EXPECT_EQ(model.inputs()[0].dtype, 1);
+  EXPECT_THAT(model.outputs().at(0).shape, testing::ElementsAre(1, 3));
+  const std::vector<float> image = {0, 0, 5, 0};
+  std::vector<float> scores(3);
+  model.SetInput<float>("image", image);
+  model.SetOutput<float>("scores", scores);
+  Model moved = std::move(model);
+  moved.Run();
+  EXPECT_GT(scores[2], 0.9f);
+  EXPECT_NEAR(scores[0] + scores[1] + scores[2], 1, 1e-5);
+}
+
+TEST_F(CxxModel, NamesWhatIsWrong) {
+  EXPECT_THAT(ErrorOf([&] { FindModel(library_.get(), "net"); }),
+              HasSubstr("no function net_inputs"));
+  const ModelFunctions functions = FindModel(library_.get(), "model");
+  EXPECT_THAT(ErrorOf([&] { Model(functions, {.threads = -1}); }),
+              HasSubstr("options.threads must be"));
+  EXPECT_THAT(ErrorOf([&] { Model(functions, {.weights = "absent"}); }),
+              HasSubstr("the weights file absent cannot be opened"));
+  Model model(functions, {.weights = *folder_ / "model.weights", .threads = 1});
+  std::vector<float> image(4), scores(3);
+  EXPECT_EQ(ErrorOf([&] { model.Run(); }), "the input 'image' is not set");
+  EXPECT_EQ(ErrorOf([&] { model.SetInput<float>("picture", image); }),
+            "the model has no input 'picture'; it has image");
+  EXPECT_EQ(ErrorOf([&] { model.SetInput<float>("image", scores); }),
+            "the input 'image' has 4 elements, and 3 are given");
+  const std::vector<double> doubles(4);
+  EXPECT_THAT(ErrorOf([&] { model.SetInput<double>("image", doubles); }),
+              HasSubstr("another element type"));
+  model.SetInput<float>("image", image);
+  EXPECT_EQ(ErrorOf([&] { model.Run(); }), "the output 'scores' is not set");
+  model.SetOutput<float>("scores", scores);
+  EXPECT_EQ(ErrorOf([&] { model.Run(); }), "no error");
+}
+
+}  // namespace
+}  // namespace tilefarm

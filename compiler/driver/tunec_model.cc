@@ -148,6 +148,7 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
                                          .string();
     TF_RETURN_IF_ERROR(WriteFile(header, artifact.header));
     TF_RETURN_IF_ERROR(WriteFile(flags.output, artifact.shared_object, true));
+    TF_RETURN_IF_ERROR(WriteLock(flags, kernels.module, target, scheduled));
   }
   if (!flags.run_inputs.empty() || !flags.save.empty()) {
     TF_RETURN_IF_ERROR(RunOnce(flags, graph, artifact, options.symbol));

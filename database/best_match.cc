@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -42,14 +41,16 @@ Step StepOf(const Contender& contender) {
                                                       : Step::kFamily;
 }
 
-std::optional<size_t> ChooseBest(std::span<const Contender> contenders) {
-  if (contenders.empty()) return std::nullopt;
+std::vector<size_t> KeepFitting(std::span<const Contender> contenders) {
   std::vector<size_t> kept(contenders.size());
   for (size_t i = 0; i < kept.size(); ++i) kept[i] = i;
   KeepLeast(contenders, kept, FitOf);
   KeepLeast(contenders, kept, ProtocolOf);
+  return kept;
+}
 
-  // One device model: the one that was tuned most.
+std::vector<size_t> KeepOneModel(std::span<const Contender> contenders,
+                                 std::vector<size_t> kept) {
   struct Tally {
     int64_t count = 0;
     int64_t last_id = 0;
@@ -57,13 +58,19 @@ std::optional<size_t> ChooseBest(std::span<const Contender> contenders) {
   std::map<std::string, Tally> models;
   for (const size_t i : kept) {
     Tally& tally = models[contenders[i].device_model];
-    ++tally.count;
+    tally.count += contenders[i].records;
     tally.last_id = std::max(tally.last_id, contenders[i].record_id);
   }
   KeepLeast(contenders, kept, [&](const Contender& c) {
     const Tally& tally = models[c.device_model];
     return std::make_tuple(-tally.count, -tally.last_id);
   });
+  return kept;
+}
+
+std::optional<size_t> ChooseBest(std::span<const Contender> contenders) {
+  if (contenders.empty()) return std::nullopt;
+  std::vector<size_t> kept = KeepOneModel(contenders, KeepFitting(contenders));
   // Of one model's devices the winner also names the device.
   std::sort(kept.begin(), kept.end(), [&](size_t a, size_t b) {
     return contenders[a].record_id < contenders[b].record_id;

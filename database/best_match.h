@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "compiler/target/target.h"
 #include "database/race.h"
@@ -38,6 +39,8 @@ struct Contender {
   std::string kind, cpu;
   int cores = 1;
   std::string fingerprint;
+  // How many records it stands for, the latest of which is record_id.
+  int64_t records = 1;
 };
 
 // The step of the fallback order; smaller is better.
@@ -55,6 +58,13 @@ Step StepOf(const Contender& contender);
 //     the winner.
 //  3. Among those, PickWinner's; the older record on a tie.
 std::optional<size_t> ChooseBest(std::span<const Contender> contenders);
+
+// Its parts, for contenders that stand for many records each: the contenders
+// that step 1 and the protocol of step 2 leave, and those of them whose device
+// model step 2 chooses.
+std::vector<size_t> KeepFitting(std::span<const Contender> contenders);
+std::vector<size_t> KeepOneModel(std::span<const Contender> contenders,
+                                 std::vector<size_t> kept);
 
 // "exact device model", "same microarchitecture (znver4), tuned for 8 cores".
 std::string ReasonFor(const Contender& contender);

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "database/series_migration.h"
 
 namespace tilefarm::database {
 namespace {
@@ -214,6 +215,7 @@ constexpr Migration kMigrations[] = {
     {1, kVersion1},
     {2, kVersion2},
     {3, kVersion3},
+    {4, kSeriesTables, FillSeries},
 };
 
 struct Header {
@@ -269,6 +271,9 @@ absl::Status Migrate(Connection& connection,
       TF_RETURN_IF_ERROR(connection.Execute(
           absl::StrCat("PRAGMA application_id = ", kApplicationId)));
       TF_RETURN_IF_ERROR(connection.Execute(migration.sql));
+      if (migration.then != nullptr) {
+        TF_RETURN_IF_ERROR(migration.then(connection));
+      }
       // Written with the tables: a crash leaves the old version whole.
       return connection.Execute(
           absl::StrCat("PRAGMA user_version = ", migration.version));
@@ -291,6 +296,17 @@ absl::Status CheckReadable(Connection& connection) {
         absl::StrCat("the database has schema version ", header.version,
                      "; this program reads ", known - 1, " and ", known,
                      ": open it once with tune-server, which migrates it"));
+  }
+  if (header.version < 4) {
+    TF_ASSIGN_OR_RETURN(
+        const int64_t later,
+        connection.QueryInt("SELECT count(*) FROM sqlite_master "
+                            "WHERE name = 'stored_records'"));
+    if (later > 0) {
+      return absl::DataLossError(
+          absl::StrCat("the database says that it has schema version ",
+                       header.version, ", but it has tables of a later one"));
+    }
   }
   return absl::OkStatus();
 }

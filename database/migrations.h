@@ -16,6 +16,8 @@ namespace tilefarm::database {
 struct Migration {
   int version;
   const char* sql;
+  // Runs after `sql`, in the same transaction; for what SQL alone cannot do.
+  absl::Status (*then)(Connection& connection) = nullptr;
 };
 
 // In order of version, without gaps, from 1.

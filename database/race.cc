@@ -4,16 +4,11 @@
 #include <tuple>
 
 namespace tilefarm::database {
-namespace {
 
-constexpr double kTied = 1.01;
-
-double Claim(const Standing& standing) {
+double ClaimOf(const Standing& standing) {
   return standing.confirmed ? standing.seconds
                             : std::max(standing.seconds, standing.high);
 }
-
-}  // namespace
 
 bool RulesOut(Status status) {
   return status == Status::kWrongResult || status == Status::kRunError ||
@@ -47,7 +42,7 @@ int64_t CountInstructions(std::string_view trace) {
 size_t PickWinner(std::span<const Standing> standings) {
   size_t leader = 0;
   for (size_t i = 1; i < standings.size(); ++i) {
-    if (Claim(standings[i]) < Claim(standings[leader])) leader = i;
+    if (ClaimOf(standings[i]) < ClaimOf(standings[leader])) leader = i;
   }
   const Standing& first = standings[leader];
   if (!first.confirmed) return leader;

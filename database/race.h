@@ -52,10 +52,16 @@ struct Standing {
 // Instructions of a trace's text, one a line.
 int64_t CountInstructions(std::string_view trace);
 
+// What a candidate is ordered by: the median of a confirmed one, the upper end
+// of the interval of any other.
+double ClaimOf(const Standing& standing);
+// Confirmed candidates are tied with the leader up to this ratio.
+inline constexpr double kTied = 1.01;
+
 // The index of the winner; there is at least one.
 //
-//  1. The fastest leads: by the median of a confirmed one, by the upper end of
-//     the interval of any other, since the fastest of many first times is
+//  1. The one with the least claim leads. An unconfirmed one claims only the
+//     upper end of its interval, since the fastest of many first times is
 //     mostly the luckiest.
 //  2. Confirmed ones within 1 % of a confirmed leader that its interval does
 //     not tell from it are tied with it; of those the one with the fewest

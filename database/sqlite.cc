@@ -105,6 +105,10 @@ bool Statement::IsNull(int column) const {
   return sqlite3_column_type(handle_, column) == SQLITE_NULL;
 }
 
+bool Statement::IsBlob(int column) const {
+  return sqlite3_column_type(handle_, column) == SQLITE_BLOB;
+}
+
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(
     const std::string& path, Access access) {
   sqlite3* db = nullptr;
@@ -179,6 +183,47 @@ absl::StatusOr<int64_t> Connection::QueryInt(const std::string& sql) {
   TF_ASSIGN_OR_RETURN(Statement query, Prepare(sql));
   TF_ASSIGN_OR_RETURN(const bool row, query.Step());
   return row ? query.Int(0) : 0;
+}
+
+absl::Status Connection::DefinePacking(
+    const char* name, std::optional<std::string> (*pack)(std::string_view)) {
+  const auto call = [](sqlite3_context* context, int /*count*/,
+                       sqlite3_value** values) {
+    const auto convert =
+        reinterpret_cast<std::optional<std::string> (*)(std::string_view)>(
+            sqlite3_user_data(context));
+    const auto* text =
+        reinterpret_cast<const char*>(sqlite3_value_text(values[0]));
+    const int size = sqlite3_value_bytes(values[0]);
+    const std::optional<std::string> packed =
+        text == nullptr ? std::nullopt
+                        : convert({text, static_cast<size_t>(size)});
+    if (!packed) {
+      sqlite3_result_value(context, values[0]);
+      return;
+    }
+    sqlite3_result_blob64(context, packed->data(), packed->size(),
+                          SQLITE_TRANSIENT);
+  };
+  const int code = sqlite3_create_function_v2(
+      db_, name, 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC,
+      reinterpret_cast<void*>(pack), call, nullptr, nullptr, nullptr);
+  return SqliteStatus(db_, code, absl::StrCat("define ", name).c_str());
+}
+
+absl::Status Connection::Snapshot(const std::function<absl::Status()>& body) {
+  const auto run = [&](const char* sql) -> absl::Status {
+    TF_ASSIGN_OR_RETURN(Statement statement, Prepare(sql));
+    return statement.Run();
+  };
+  TF_RETURN_IF_ERROR(run("BEGIN"));
+  const absl::Status status = body();
+  const absl::Status ended = run("COMMIT");
+  // Nothing was written, so that a failure to end it loses nothing.
+  if (!ended.ok() && sqlite3_get_autocommit(db_) == 0) {
+    TF_RETURN_IF_ERROR(run("ROLLBACK"));
+  }
+  return status.ok() ? ended : status;
 }
 
 absl::Status Connection::Transaction(

@@ -62,6 +62,7 @@ class Statement {
   double Double(int column) const;
   std::string Text(int column) const;
   bool IsNull(int column) const;
+  bool IsBlob(int column) const;
 
  private:
   friend class Connection;
@@ -93,6 +94,12 @@ class Connection {
   absl::StatusOr<Statement> Prepare(const std::string& sql);
   // The first column of the first row of `sql`; 0 without rows.
   absl::StatusOr<int64_t> QueryInt(const std::string& sql);
+  // Defines the SQL function NAME(text): a blob of what `pack` gives, or, where
+  // it gives nothing, the text itself.
+  absl::Status DefinePacking(
+      const char* name, std::optional<std::string> (*pack)(std::string_view));
+  // Runs `body`, whose queries all see one state of the file.
+  absl::Status Snapshot(const std::function<absl::Status()>& body);
   // Runs `body` between BEGIN IMMEDIATE and COMMIT. After any failure nothing
   // of it is stored and the connection is usable.
   absl::Status Transaction(const std::function<absl::Status()>& body);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,10 @@
 #include "database/store.h"
 
 namespace tilefarm::database {
+
+// Queries of complete records, up to WHERE, of schema 4 and 3.
+extern const char kSelectRecord[];
+extern const char kSelectRecord3[];
 
 class SqliteStore final : public Store, public DeviceTables {
  public:
@@ -38,6 +43,9 @@ class SqliteStore final : public Store, public DeviceTables {
       int64_t record_id) const override;
   absl::Status ForEachRecord(
       const std::function<bool(const Record&)>& visit) const override;
+  absl::StatusOr<std::vector<Record>> NextRecords(
+      const std::string& workload_hash, int64_t after) const override;
+  absl::StatusOr<std::vector<Task>> ListTasks() const override;
   absl::StatusOr<std::vector<Record>> FindRecords(
       const std::string& workload_hash,
       const std::string& target_key) const override;
@@ -112,6 +120,24 @@ class SqliteStore final : public Store, public DeviceTables {
   absl::Status Read(const std::function<absl::Status(Connection&)>& body) const;
   std::string NowText() const;
 
+  // Whether the file has the tables of schema 4.
+  bool packs() const { return schema_version_ >= 4; }
+  const char* select_record() const {
+    return packs() ? kSelectRecord : kSelectRecord3;
+  }
+  // The answer where no property of a sketch decides, from the ranks of the
+  // series alone; nullopt: FindAmongAll must answer. Schema 4.
+  absl::StatusOr<std::optional<BestMatch>> FindByRank(
+      Connection& db, const std::vector<int64_t>& workloads,
+      const BestQuery& query) const;
+  // By reading every record of the workloads; `hash` is for the message.
+  absl::StatusOr<BestMatch> FindAmongAll(Connection& db,
+                                         const std::string& hash,
+                                         const std::vector<int64_t>& workloads,
+                                         const BestQuery& query) const;
+  // A record with the samples of its re-measurements.
+  absl::StatusOr<Record> ReadBest(Connection& db, int64_t record_id) const;
+
   ProgramFacts FactsOf(const std::string& program);
   absl::Status InsertRecord(Connection& db, const Record& record,
                             const ProgramFacts& facts);
@@ -128,12 +154,16 @@ class SqliteStore final : public Store, public DeviceTables {
   std::map<std::string, ProgramFacts> facts_ ABSL_GUARDED_BY(facts_mutex_);
 };
 
-// Shared by the sources of the store.
+// The measured columns of `measurements`, in the order in which they are read.
+extern const char kMeasurementColumns[];
 
-// A record from a row of `kSelectRecord`.
-extern const char kSelectRecord[];
+// The id of the candidate's record, in a file that packs digests or not; 0:
+// none.
+absl::StatusOr<int64_t> RecordIdOf(Connection& db, bool packs,
+                                   const std::string& candidate_id);
+
+// A record from a row of SqliteStore::select_record.
 absl::StatusOr<Record> ReadRecord(const Statement& row);
-absl::StatusOr<std::vector<double>> SecondsFromText(const std::string& text);
 
 }  // namespace tilefarm::database
 

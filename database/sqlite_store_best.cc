@@ -1,5 +1,4 @@
 // The lookup of the best record.
-#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -11,20 +10,15 @@
 #include "compiler/ir/printer.h"
 #include "compiler/ir/structural.h"
 #include "database/best_match.h"
+#include "database/record_rank.h"
 #include "database/sqlite_store.h"
+#include "database/target_fit.h"
 
 namespace tilefarm::database {
 namespace {
 
 using target::Match;
 using target::Target;
-
-// The combined re-measurements of a record.
-struct Remeasured {
-  bool failed = false;
-  int64_t measurement_id = 0;  // the latest full one; 0: none
-  Rounds rounds;
-};
 
 // Why records of the workload were passed over, for the answer "none".
 struct Refusals {
@@ -63,86 +57,19 @@ absl::StatusOr<std::vector<int64_t>> WorkloadIds(Connection& db,
   }
 }
 
-absl::StatusOr<std::map<int64_t, Remeasured>> ReadRemeasured(
-    Connection& db, int64_t workload_id) {
-  TF_ASSIGN_OR_RETURN(
-      Statement query,
-      db.Prepare("SELECT m.id, m.record_id, m.status, m.median_seconds, "
-                 "m.job_id, m.seconds, "
-                 "m.verified AND NOT m.stopped_early "
-                 "AND m.emulated = r.emulated AND m.device = r.device AND "
-                 "m.cold_cache = r.cold_cache "
-                 "AND m.cores = r.cores AND m.layout = r.layout "
-                 "FROM measurements m JOIN records r ON r.id = m.record_id "
-                 "WHERE r.workload_id = ? ORDER BY m.id"));
-  query.Bind(workload_id);
-  std::map<int64_t, Remeasured> result;
-  while (true) {
-    TF_ASSIGN_OR_RETURN(const bool row, query.Step());
-    if (!row) return result;
-    Remeasured& entry = result[query.Int(1)];
-    const std::optional<Status> status = ParseStatus(query.Text(2));
-    if (status && RulesOut(*status)) entry.failed = true;
-    const double median = query.Double(3);
-    if (status == Status::kOk && query.Bool(6) && median > 0) {
-      entry.measurement_id = query.Int(0);
-      TF_ASSIGN_OR_RETURN(std::vector<double> seconds,
-                          SecondsFromText(query.Text(5)));
-      if (seconds.empty()) seconds = {median};
-      entry.rounds.Add(query.Text(4), seconds);
-    }
-  }
-}
-
-bool Contains(const std::vector<std::string>& features,
-              const std::string& feature) {
-  for (const std::string& f : features) {
-    if (f == feature) return true;
-  }
-  return false;
-}
-
-// The same cpu with features masked may lack an intrinsic of the trace.
-bool LacksFeatures(const Target& wanted, const Target& recorded) {
-  for (const std::string& feature : wanted.features) {
-    if (feature[0] == '-' && !Contains(recorded.features, feature)) return true;
-  }
-  for (const std::string& feature : recorded.features) {
-    if (feature[0] == '+' && !Contains(wanted.features, feature)) return true;
-  }
-  return false;
-}
-
-// Parses each target key of a query once.
-class TargetCache {
- public:
-  // Null where the key is not understood.
-  const Target* Find(const std::string& key) {
-    const auto [it, added] = targets_.try_emplace(key);
-    if (added) {
-      absl::StatusOr<Target> parsed = target::ParseKey(key);
-      if (parsed.ok()) it->second = *std::move(parsed);
-    }
-    return it->second ? &*it->second : nullptr;
-  }
-
- private:
-  std::map<std::string, std::optional<Target>> targets_;
-};
-
 // BestQuery::keeps_floats of the record.
-absl::StatusOr<bool> KeepsFloats(Connection& db, const BestQuery& wanted,
-                                 int64_t record_id) {
+absl::StatusOr<bool> KeepsFloats(Connection& db, const char* select_record,
+                                 const BestQuery& wanted, int64_t record_id) {
   TF_ASSIGN_OR_RETURN(Statement select, db.Prepare(absl::StrCat(
-                                            kSelectRecord, "WHERE r.id = ?")));
+                                            select_record, "WHERE r.id = ?")));
   TF_ASSIGN_OR_RETURN(const bool found, select.Bind(record_id).Step());
   if (!found) return absl::DataLossError("a record is gone");
   TF_ASSIGN_OR_RETURN(const Record record, ReadRecord(select));
   return wanted.keeps_floats(record.program, record.trace);
 }
 
-absl::Status CollectContenders(Connection& db, int64_t workload_id,
-                               const BestQuery& wanted,
+absl::Status CollectContenders(Connection& db, const char* select_record,
+                               int64_t workload_id, const BestQuery& wanted,
                                const std::map<int64_t, Remeasured>& remeasured,
                                TargetCache& targets,
                                std::vector<Contender>& contenders,
@@ -174,35 +101,24 @@ absl::Status CollectContenders(Connection& db, int64_t workload_id,
     if (!row) return absl::OkStatus();
     Contender c;
     c.record_id = query.Int(0);
-    c.standing = {.seconds = query.Double(4),
-                  .low = query.Double(10),
-                  .high = query.Double(11),
-                  .instructions = instructions_of(query)};
-    bool sound = query.Bool(14);
-    if (const auto it = remeasured.find(c.record_id); it != remeasured.end()) {
-      if (it->second.failed) sound = false;
-      if (it->second.measurement_id != 0) {
-        const MedianInterval interval = it->second.rounds.interval();
-        c.standing.seconds = interval.median;
-        c.standing.low = interval.low;
-        c.standing.high = interval.high;
-        c.standing.confirmed = true;
-      }
-    }
-    // A later full measurement makes up for a first one that was stopped early.
-    if (query.Bool(17) && !c.standing.confirmed) sound = false;
-    if (!sound || !(c.standing.seconds > 0) || std::isinf(c.standing.seconds)) {
+    const auto again = remeasured.find(c.record_id);
+    const std::optional<Standing> standing =
+        StandingOf({.verified = query.Bool(14),
+                    .stopped_early = query.Bool(17),
+                    .median = query.Double(4),
+                    .low = query.Double(10),
+                    .high = query.Double(11)},
+                   again == remeasured.end() ? nullptr : &again->second);
+    if (!standing) {
       ++refusals.failed;
       continue;
     }
+    c.standing = *standing;
+    c.standing.instructions = instructions_of(query);
     const std::string key = query.Text(1);
     const Target* recorded = targets.Find(key);
-    c.match = recorded == nullptr ? Match::kNone
-                                  : target::Compare(*recorded, wanted.target);
-    const bool tensorized = query.Bool(9);
-    if (c.match == Match::kNone ||
-        (tensorized && c.match == Match::kMicroarch &&
-         LacksFeatures(wanted.target, *recorded))) {
+    c.match = TargetFit(recorded, wanted.target, /*tensorized=*/query.Bool(9));
+    if (c.match == Match::kNone) {
       ++refusals.unfit;
       refusals.targets.insert(key);
       continue;
@@ -226,7 +142,8 @@ absl::Status CollectContenders(Connection& db, int64_t workload_id,
     if (wanted.keeps_floats != nullptr) {
       const auto [it, added] = keeps_floats.try_emplace(query.Int(13));
       if (added) {
-        TF_ASSIGN_OR_RETURN(it->second, KeepsFloats(db, wanted, c.record_id));
+        TF_ASSIGN_OR_RETURN(
+            it->second, KeepsFloats(db, select_record, wanted, c.record_id));
       }
       if (!it->second) {
         ++refusals.floats;
@@ -317,47 +234,100 @@ absl::Status UseMeasurements(Connection& db, const Remeasured& remeasured,
   return absl::OkStatus();
 }
 
+// The one workload with a hash, without a program to compare it to.
+absl::StatusOr<std::vector<int64_t>> WorkloadOfHash(Connection& db,
+                                                    const std::string& hash) {
+  TF_ASSIGN_OR_RETURN(Statement query,
+                      db.Prepare("SELECT id FROM workloads WHERE hash = ? "
+                                 "AND canonical <> '' ORDER BY id"));
+  query.Bind(hash);
+  std::vector<int64_t> ids;
+  while (true) {
+    TF_ASSIGN_OR_RETURN(const bool row, query.Step());
+    if (!row) break;
+    ids.push_back(query.Int(0));
+  }
+  if (ids.size() > 1) {
+    return absl::NotFoundError(
+        absl::StrCat("several programs have the workload hash ",
+                     hash.substr(0, 12), ": look it up with the program"));
+  }
+  return ids;
+}
+
 }  // namespace
 
-absl::StatusOr<BestMatch> SqliteStore::FindBest(const BestQuery& query) const {
-  if (query.program == nullptr) {
-    return absl::InvalidArgumentError("the query has no program");
-  }
-  const ir::PrimFuncPtr canonical = ir::Canonicalize(*query.program);
-  const std::string hash = ir::WorkloadHash(*query.program);
-  BestMatch best;
-  TF_RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
-    TF_ASSIGN_OR_RETURN(const std::vector<int64_t> workloads,
-                        WorkloadIds(db, hash, *canonical));
-    std::vector<Contender> contenders;
-    std::map<int64_t, Remeasured> remeasured;
-    Refusals refusals;
-    TargetCache targets;
-    for (const int64_t workload : workloads) {
-      TF_ASSIGN_OR_RETURN(const auto more, ReadRemeasured(db, workload));
-      remeasured.insert(more.begin(), more.end());
-      TF_RETURN_IF_ERROR(CollectContenders(db, workload, query, remeasured,
-                                           targets, contenders, refusals));
-    }
-    const std::optional<size_t> chosen = ChooseBest(contenders);
-    if (!chosen) return absl::NotFoundError(Explain(hash, refusals));
-    const Contender& winner = contenders[*chosen];
-
+absl::StatusOr<Record> SqliteStore::ReadBest(Connection& db,
+                                             int64_t record_id) const {
+  Record record;
+  {
     TF_ASSIGN_OR_RETURN(
         Statement select,
-        db.Prepare(absl::StrCat(kSelectRecord, "WHERE r.id = ?")));
-    TF_ASSIGN_OR_RETURN(const bool found, select.Bind(winner.record_id).Step());
+        db.Prepare(absl::StrCat(select_record(), "WHERE r.id = ?")));
+    TF_ASSIGN_OR_RETURN(const bool found, select.Bind(record_id).Step());
     if (!found) return absl::DataLossError("a record is gone");
-    TF_ASSIGN_OR_RETURN(best.record, ReadRecord(select));
-    best.reason = ReasonFor(winner);
-    for (const std::string& left_out : LeftOut(refusals)) {
-      absl::StrAppend(&best.reason, ", without ", left_out);
-    }
-    const auto it = remeasured.find(winner.record_id);
-    if (it != remeasured.end() && it->second.measurement_id != 0) {
-      return UseMeasurements(db, it->second, best.record);
-    }
-    return absl::OkStatus();
+    TF_ASSIGN_OR_RETURN(record, ReadRecord(select));
+  }
+  TF_ASSIGN_OR_RETURN(const Remeasured remeasured,
+                      RemeasuredOfRecord(db, record_id));
+  if (remeasured.measurement_id != 0) {
+    TF_RETURN_IF_ERROR(UseMeasurements(db, remeasured, record));
+  }
+  return record;
+}
+
+absl::StatusOr<BestMatch> SqliteStore::FindAmongAll(
+    Connection& db, const std::string& hash,
+    const std::vector<int64_t>& workloads, const BestQuery& query) const {
+  std::vector<Contender> contenders;
+  Refusals refusals;
+  TargetCache targets;
+  for (const int64_t workload : workloads) {
+    TF_ASSIGN_OR_RETURN(const auto remeasured,
+                        RemeasuredOfWorkload(db, workload));
+    TF_RETURN_IF_ERROR(CollectContenders(db, select_record(), workload, query,
+                                         remeasured, targets, contenders,
+                                         refusals));
+  }
+  const std::optional<size_t> chosen = ChooseBest(contenders);
+  if (!chosen) return absl::NotFoundError(Explain(hash, refusals));
+  BestMatch best;
+  TF_ASSIGN_OR_RETURN(best.record, ReadBest(db, contenders[*chosen].record_id));
+  best.reason = ReasonFor(contenders[*chosen]);
+  for (const std::string& left_out : LeftOut(refusals)) {
+    absl::StrAppend(&best.reason, ", without ", left_out);
+  }
+  return best;
+}
+
+absl::StatusOr<BestMatch> SqliteStore::FindBest(const BestQuery& query) const {
+  if ((query.program == nullptr) == query.workload_hash.empty()) {
+    return absl::InvalidArgumentError(
+        "the query needs either a program or a workload hash");
+  }
+  ir::PrimFuncPtr canonical;
+  std::string hash = query.workload_hash;
+  if (query.program != nullptr) {
+    canonical = ir::Canonicalize(*query.program);
+    hash = ir::WorkloadHash(*query.program);
+  }
+  BestMatch best;
+  TF_RETURN_IF_ERROR(Read([&](Connection& db) {
+    return db.Snapshot([&]() -> absl::Status {
+      TF_ASSIGN_OR_RETURN(const std::vector<int64_t> workloads,
+                          canonical == nullptr
+                              ? WorkloadOfHash(db, hash)
+                              : WorkloadIds(db, hash, *canonical));
+      if (packs() && !query.examine_all) {
+        TF_ASSIGN_OR_RETURN(auto ranked, FindByRank(db, workloads, query));
+        if (ranked) {
+          best = *std::move(ranked);
+          return absl::OkStatus();
+        }
+      }
+      TF_ASSIGN_OR_RETURN(best, FindAmongAll(db, hash, workloads, query));
+      return absl::OkStatus();
+    });
   }));
   return best;
 }

@@ -169,8 +169,9 @@ absl::StatusOr<std::vector<AuditEntry>> SqliteStore::ReadAuditOf(
 absl::StatusOr<int64_t> SqliteStore::LastRecordId() const {
   int64_t id = 0;
   TF_RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
-    TF_ASSIGN_OR_RETURN(id,
-                        db.QueryInt("SELECT ifnull(max(id), 0) FROM records"));
+    TF_ASSIGN_OR_RETURN(
+        id, db.QueryInt(absl::StrCat("SELECT ifnull(max(id), 0) FROM ",
+                                     packs() ? "stored_records" : "records")));
     return absl::OkStatus();
   }));
   return id;
@@ -182,9 +183,9 @@ absl::StatusOr<std::vector<Record>> SqliteStore::RecordsOfDevice(
   TF_RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
     TF_ASSIGN_OR_RETURN(
         Statement query,
-        db.Prepare(absl::StrCat(
-            kSelectRecord,
-            "WHERE r.id > ? AND r.id <= ? AND r.device = ? ORDER BY r.id")));
+        db.Prepare(
+            absl::StrCat(select_record(), "WHERE r.id > ? AND r.id <= ? AND ",
+                         packs() ? "d" : "r", ".device = ? ORDER BY r.id")));
     query.Bind(after).Bind(through).Bind(device);
     while (true) {
       TF_ASSIGN_OR_RETURN(const bool found, query.Step());

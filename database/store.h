@@ -58,8 +58,17 @@ struct BestMatch {
   std::string reason;
 };
 
+// A workload and a target key that have records.
+struct Task {
+  std::string workload_hash;
+  std::string target;
+};
+
 struct BestQuery {
+  // Either the program, or its workload hash, which is faster. With the hash
+  // alone, two stored programs of that hash are a miss.
   ir::PrimFuncPtr program;
+  std::string workload_hash;
   target::Target target;
   std::string device_model;  // empty: unknown
   std::string fingerprint;
@@ -72,6 +81,9 @@ struct BestQuery {
   // driver::KeepsFloats.
   std::function<bool(const std::string& program, const std::string& trace)>
       keeps_floats;
+  // Compares all records instead of using their stored ranks. The answer is the
+  // same; tests hold the two to it.
+  bool examine_all = false;
 };
 
 // All methods are thread-safe. Unavailable: the file is busy or the disk is
@@ -112,6 +124,13 @@ class Store {
   // stop, and may call the store. Records added meanwhile are visited too.
   virtual absl::Status ForEachRecord(
       const std::function<bool(const Record&)>& visit) const = 0;
+  // The next records after the id `after`, in order of id, with their
+  // re-measurements: of one workload, or, where it is empty, of all. Empty at
+  // the end.
+  virtual absl::StatusOr<std::vector<Record>> NextRecords(
+      const std::string& workload_hash, int64_t after) const = 0;
+  // Every task with records, in order of workload and target.
+  virtual absl::StatusOr<std::vector<Task>> ListTasks() const = 0;
   // Every record of the workload and target key, in order of id.
   virtual absl::StatusOr<std::vector<Record>> FindRecords(
       const std::string& workload_hash,

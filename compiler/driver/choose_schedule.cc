@@ -110,7 +110,9 @@ absl::StatusOr<ScheduledModule> ScheduleFromRecords(
                               .schedule = "record",
                               .reason = best->reason,
                               .candidate_id = best->record.candidate_id,
-                              .median_seconds = best->record.median_seconds});
+                              .median_seconds = best->record.median_seconds,
+                              .program = best->record.program,
+                              .trace = best->record.trace});
   }
   return result;
 }

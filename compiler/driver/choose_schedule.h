@@ -22,6 +22,7 @@ struct Choice {
   // Only for records:
   std::string candidate_id;
   double median_seconds = 0;
+  std::string program, trace;
   // The kernel libraries that it calls; the artifact needs them to load.
   std::vector<std::string> libraries;
 };

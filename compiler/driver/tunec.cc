@@ -1,7 +1,8 @@
 // tunec: builds a program into a library, with the best schedule known.
 //
 //   tunec PROGRAM --target T [--db FILE | --server ADDR | --trace FILE |
-//         --as-is] -o OUT.so [--symbol NAME] [--require-tuned]
+//         --as-is | --locked FILE] -o OUT.so [--symbol NAME]
+//         [--write-lock FILE] [--require-tuned]
 //         [--allow-stale] [--allow-library] [--allow-rounding | --strict-fp]
 //         [--header FILE] [--json]
 //
@@ -74,6 +75,7 @@ absl::StatusOr<int> Run(const TunecFlags& flags) {
                                        .string();
   TF_RETURN_IF_ERROR(WriteFile(header, artifact.header, false));
   TF_RETURN_IF_ERROR(WriteFile(flags.output, artifact.shared_object, true));
+  TF_RETURN_IF_ERROR(WriteLock(flags, module, target, scheduled));
   if (flags.json) {
     nlohmann::json functions = nlohmann::json::array();
     for (size_t i = 0; i < scheduled.choices.size(); ++i) {
@@ -127,14 +129,22 @@ int Main(int argc, char** argv) {
       app.add_option("--trace", flags.trace, "apply the trace in this file");
   auto* as_is =
       app.add_flag("--as-is", flags.as_is, "keep the program's own schedule");
-  for (CLI::Option* a : {db, server, trace, as_is}) {
-    for (CLI::Option* b : {db, server, trace, as_is}) {
+  auto* locked = app.add_option("--locked", flags.locked,
+                                "build exactly as this lock file says");
+  for (CLI::Option* a : {db, server, trace, as_is, locked}) {
+    for (CLI::Option* b : {db, server, trace, as_is, locked}) {
       if (a != b) a->excludes(b);
     }
   }
   auto* output = app.add_option("-o,--output", flags.output,
                                 "the shared object; --run, --print-after "
                                 "and --dot need none");
+  app.add_option("--write-lock", flags.write_lock,
+                 "write what was chosen for every function, for --locked")
+      ->excludes(trace)
+      ->excludes(as_is)
+      ->excludes(locked)
+      ->needs(output);
   app.add_option("--header", flags.header, "the C header; default: OUT.h");
   app.add_option("--symbol", flags.symbol, "symbol of the one function");
   app.add_flag("--require-tuned", flags.require_tuned,
@@ -183,8 +193,9 @@ int Main(int argc, char** argv) {
     return kUsageError;
   }
   const char* known_server = std::getenv("TUNE_SERVER");
-  const bool way_given =
-      db->count() + server->count() + trace->count() + as_is->count() > 0;
+  const bool way_given = db->count() + server->count() + trace->count() +
+                             as_is->count() + locked->count() >
+                         0;
   if (!way_given && known_server != nullptr) flags.server = known_server;
   const absl::StatusOr<int> code = Run(flags);
   if (!code.ok()) {

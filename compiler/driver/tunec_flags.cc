@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "compiler/driver/compile.h"
 #include "compiler/driver/files.h"
+#include "compiler/driver/lock_file.h"
 #include "compiler/driver/remote_best.h"
 #include "database/store.h"
 
@@ -33,6 +34,12 @@ absl::StatusOr<ScheduledModule> ChooseSchedule(const TunecFlags& flags,
                                : ir::FloatRule::kMayDiffer,
                            trace);
   }
+  if (!flags.locked.empty()) {
+    TF_ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.locked));
+    TF_ASSIGN_OR_RETURN(const LockFile lock, ParseLock(text, flags.locked));
+    return ScheduleFromLock(module, target, Fingerprint(), flags.permissions,
+                            lock);
+  }
   if (!flags.server.empty()) {
     return ScheduleFromRecords(module, target, Fingerprint(), flags.permissions,
                                BestOfServer({flags.server, flags.security}));
@@ -52,6 +59,15 @@ absl::StatusOr<ScheduledModule> ChooseSchedule(const TunecFlags& flags,
   }
   return ScheduleByDefault(module, target, flags.permissions.floats(),
                            "no database was given");
+}
+
+absl::Status WriteLock(const TunecFlags& flags, const ir::IRModule& module,
+                       const target::Target& target,
+                       const ScheduledModule& scheduled) {
+  if (flags.write_lock.empty()) return absl::OkStatus();
+  return WriteFile(
+      flags.write_lock,
+      PrintLock(MakeLock(module, target, Fingerprint(), scheduled)));
 }
 
 absl::StatusOr<bool> ReportChoices(const TunecFlags& flags,

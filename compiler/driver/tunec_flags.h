@@ -20,6 +20,8 @@ struct TunecFlags {
   std::string program;
   std::string target;
   std::string db, server, trace;
+  std::string locked;      // a lock file to build by
+  std::string write_lock;  // a lock file to write
   transport::ClientSecurity security;
   std::string output;
   std::string header;
@@ -41,6 +43,12 @@ struct TunecFlags {
 absl::StatusOr<ScheduledModule> ChooseSchedule(const TunecFlags& flags,
                                                const ir::IRModule& module,
                                                const target::Target& target);
+
+// Writes --write-lock's file, if there is one, after `module` was built with
+// these schedules.
+absl::Status WriteLock(const TunecFlags& flags, const ir::IRModule& module,
+                       const target::Target& target,
+                       const ScheduledModule& scheduled);
 
 // Tells the user how each function was scheduled. False if --require-tuned
 // forbids the build; FailedPrecondition if a schedule needs a permission.

@@ -172,6 +172,7 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
       TF_RETURN_IF_ERROR(WriteFile(flags.weights, artifact.weights_file));
     }
     TF_RETURN_IF_ERROR(WriteFile(flags.output, artifact.shared_object, true));
+    TF_RETURN_IF_ERROR(WriteLock(flags, kernels.module, target, scheduled));
   }
   if (!flags.run_inputs.empty() || !flags.save.empty()) {
     TF_RETURN_IF_ERROR(RunOnce(flags, graph, artifact, options.symbol));

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "compiler/driver/kept_floats.h"
 #include "compiler/ir/parser.h"
 #include "compiler/target/target.h"
@@ -17,12 +18,19 @@ namespace {
 absl::StatusOr<database::BestMatch> FindBest(const database::Store& store,
                                              const v1::BestRequest& request,
                                              const std::string& fingerprint) {
-  auto program = ir::ParseFunction(request.program());
-  if (!program.ok()) return program.status();
+  if (request.program().empty() == request.workload().empty()) {
+    return absl::InvalidArgumentError(
+        "BestRequest needs either program or workload");
+  }
+  ir::PrimFuncPtr program;
+  if (request.workload().empty()) {
+    TF_ASSIGN_OR_RETURN(program, ir::ParseFunction(request.program()));
+  }
   auto target = target::ParseKey(request.target());
   if (!target.ok()) return target.status();
   return store.FindBest({
-      .program = *std::move(program),
+      .program = std::move(program),
+      .workload_hash = request.workload(),
       .target = *std::move(target),
       .device_model = request.device_model(),
       .fingerprint =
@@ -116,19 +124,24 @@ grpc::Status TuneService::DbStats(grpc::ServerContext* /*context*/,
 }
 
 grpc::Status TuneService::DbExport(grpc::ServerContext* context,
-                                   const v1::DbExportRequest* /*request*/,
+                                   const v1::DbExportRequest* request,
                                    grpc::ServerWriter<v1::DbLine>* writer) {
   const auto live_call = EnterTransfer(gate_, *context);
   if (!live_call.ok()) return ToGrpc(live_call.status());
   v1::DbLine line;
-  bool written = true;
-  const absl::Status status =
-      store_.ForEachRecord([&](const database::Record& record) {
-        line.set_json(database::RecordToJson(record));
-        return written = writer->Write(line);
-      });
-  if (!written) return {grpc::StatusCode::CANCELLED, "the client went away"};
-  return ToGrpc(status);
+  int64_t last = 0;
+  while (true) {
+    const auto page = store_.NextRecords(request->workload(), last);
+    if (!page.ok()) return ToGrpc(page.status());
+    if (page->empty()) return grpc::Status::OK;
+    for (const database::Record& record : *page) {
+      line.set_json(database::RecordToJson(record));
+      if (!writer->Write(line)) {
+        return {grpc::StatusCode::CANCELLED, "the client went away"};
+      }
+    }
+    last = page->back().id;
+  }
 }
 
 grpc::Status TuneService::DbImport(grpc::ServerContext* context,

@@ -110,6 +110,20 @@ TEST_F(TunecModel, RunsOnceAndSavesTheOutputs) {
   EXPECT_THAT(graph::Elements<float>(sum->data), testing::Each(3.5f));
 }
 
+TEST_F(TunecModel, BuildsTheSameBytesByItsLockFile) {
+  FETCH_ADD();
+  const Result written = Run("-o out.so --write-lock add.lock");
+  ASSERT_EQ(written.code, 0) << written.err;
+  const std::string library = Read("out.so");
+  fs::remove(folder_ / "out.so");
+  const Result locked = Run("-o out.so --locked add.lock");
+  ASSERT_EQ(locked.code, 0) << locked.err;
+  EXPECT_EQ(Read("out.so"), library);
+  if (!Fetch("test_sub")) GTEST_SKIP() << "no models in " << kModels;
+  fs::remove(folder_ / "out.so");
+  ExpectError("-o out.so --locked add.lock", "the lock file has no entry");
+}
+
 TEST_F(TunecModel, ChecksTheInputsOfARun) {
   FETCH_ADD();
   WriteFloats("x.npy", {3, 4, 5}, 1);

@@ -265,6 +265,162 @@ TEST_F(Tunec, AllowRoundingChangesTheDefaultSchedule) {
   EXPECT_EQ(digest(""), digest("--strict-fp"));
 }
 
+// A program of two functions, one with a record.
+constexpr char kTwoFunctions[] = R"(
+@I.ir_module
+class Module:
+    @T.prim_func
+    def twice(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+        for i in range(64):
+            with T.block("B"):
+                vi = T.axis.spatial(64, i)
+                B[vi] = A[vi] * T.float32(2)
+    @T.prim_func
+    def thrice(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+        for i in range(64):
+            with T.block("B"):
+                vi = T.axis.spatial(64, i)
+                B[vi] = A[vi] * T.float32(3)
+)";
+
+class TunecLock : public Tunec {
+ protected:
+  TunecLock() {
+    Write("two.py", kTwoFunctions);
+    AddRecord("first", 2e-6, "4");
+    const Result built = Run(build_ + "--db some.db --write-lock k.lock");
+    EXPECT_EQ(built.code, 0) << built.err;
+    library_ = Read("out.so");
+    EXPECT_NE(library_, "");
+  }
+  void AddRecord(const std::string& id, double seconds,
+                 const std::string& factor) {
+    const auto module = ir::ParseModule(kTwoFunctions);
+    ASSERT_TRUE(module.ok()) << module.status();
+    database::Record record = database::MakeRecord(id, seconds);
+    record.workload_hash = ir::WorkloadHash(*module->functions[0]);
+    record.program = ir::Print(*module->functions[0]);
+    record.target = target::Parse("x86-64:x86-64-v3,cores=1")->Key();
+    record.trace =
+        "b0 = sch.get_block(name=\"B\", func_name=\"twice\")\n"
+        "l1, = sch.get_loops(block=b0)\n"
+        "l2, l3 = sch.split(loop=l1, factors=[None, " +
+        factor + "])\n";
+    record.fingerprint = driver::Fingerprint();
+    auto store = database::Store::Open(Path("some.db").string(),
+                                       database::Store::Mode::kReadWrite);
+    ASSERT_TRUE(store.ok()) << store.status();
+    const auto added = (*store)->AddRecords(std::vector{record});
+    ASSERT_TRUE(added.ok()) << added.status();
+  }
+  // Builds by the lock, which must fail for this reason and build nothing.
+  void ExpectRefusal(const std::string& arguments, const std::string& reason) {
+    fs::remove(Path("out.so"));
+    const Result result = Run(arguments);
+    EXPECT_EQ(result.code, 1) << result.err;
+    EXPECT_THAT(result.err, testing::HasSubstr(reason));
+    EXPECT_FALSE(fs::exists(Path("out.so")));
+  }
+
+  const std::string build_ =
+      "two.py --target x86-64:x86-64-v3,cores=1 -o out.so --json ";
+  std::string library_;
+};
+
+TEST_F(TunecLock, GivesTheSameBytesAfterTheDatabaseChanged) {
+  const auto lock = nlohmann::json::parse(Read("k.lock"));
+  EXPECT_EQ(lock["target"], "x86-64:x86-64-v3,cores=1");
+  EXPECT_EQ(lock["fingerprint"], driver::Fingerprint());
+  ASSERT_EQ(lock["functions"].size(), 2u);
+  EXPECT_EQ(lock["functions"][0]["schedule"], "record");
+  EXPECT_EQ(lock["functions"][0]["candidate_id"], "first");
+  EXPECT_EQ(lock["functions"][1]["schedule"], "default");
+
+  AddRecord("second", 1e-6, "16");
+  ASSERT_EQ(Run(build_ + "--db some.db").code, 0);
+  EXPECT_NE(Read("out.so"), library_);
+  fs::remove(Path("some.db"));
+  const Result locked = Run(build_ + "--locked k.lock");
+  EXPECT_EQ(locked.code, 0) << locked.err;
+  EXPECT_EQ(Read("out.so"), library_);
+  EXPECT_THAT(locked.err, testing::HasSubstr("(locked: "));
+  const auto json = nlohmann::json::parse(locked.out);
+  EXPECT_EQ(json["functions"][0]["candidate_id"], "first");
+}
+
+TEST_F(TunecLock, TheSameChoicesAreTheSameFile) {
+  const std::string lock = Read("k.lock");
+  ASSERT_EQ(Run(build_ + "--db some.db --write-lock again.lock").code, 0);
+  EXPECT_EQ(Read("again.lock"), lock);
+}
+
+TEST_F(TunecLock, AFunctionWithoutAnEntryIsRefused) {
+  std::string changed = kTwoFunctions;
+  changed.replace(changed.find("T.float32(3)"), 12, "T.float32(5)");
+  Write("two.py", changed);
+  ExpectRefusal(build_ + "--locked k.lock",
+                "no entry for function thrice as it is now");
+}
+
+TEST_F(TunecLock, AnotherTargetOrCompilerIsRefused) {
+  ExpectRefusal(
+      "two.py --target x86-64:x86-64-v3,cores=2 -o out.so "
+      "--locked k.lock",
+      "is of target x86-64:x86-64-v3,cores=1, not");
+  auto lock = nlohmann::ordered_json::parse(Read("k.lock"));
+  lock["fingerprint"] = "llvm-1+tf1";
+  Write("other.lock", lock.dump());
+  ExpectRefusal(build_ + "--locked other.lock",
+                "written by the compiler llvm-1+tf1");
+}
+
+TEST_F(TunecLock, AScheduleThatComesOutDifferentlyIsRefused) {
+  auto lock = nlohmann::ordered_json::parse(Read("k.lock"));
+  lock["functions"][1]["scheduled"] = std::string(64, '0');
+  Write("other.lock", lock.dump());
+  ExpectRefusal(build_ + "--locked other.lock",
+                "the locked schedule of thrice does not come out");
+}
+
+TEST_F(TunecLock, DamagedLockFilesAreRefused) {
+  auto lock = nlohmann::ordered_json::parse(Read("k.lock"));
+  const auto refuse = [&](const nlohmann::ordered_json& json,
+                          const std::string& reason) {
+    Write("other.lock", json.dump());
+    ExpectRefusal(build_ + "--locked other.lock", "other.lock: " + reason);
+  };
+  auto bad = lock;
+  bad["functions"][0]["trace"] = "b0 = sch.get_block(name=\"B\")\n";
+  refuse(bad, "the entry of 'twice' was edited");
+  bad = lock;
+  bad["version"] = 2;
+  refuse(bad, "not a lock file of version 1");
+  bad = lock;
+  bad.erase("functions");
+  refuse(bad, "it has no list 'functions'");
+  bad = lock;
+  bad["functions"][1].erase("scheduled");
+  refuse(bad, "the entry of 'thrice' has no 'scheduled'");
+  bad = lock;
+  bad["functions"][1]["schedule"] = "by hand";
+  refuse(bad, "the entry of 'thrice' has the unknown schedule 'by hand'");
+  bad = lock;
+  bad["functions"].push_back(lock["functions"][0]);
+  refuse(bad, "it has two entries of 'twice'");
+  refuse({{"a", 1}}, "not a lock file of version 1");
+  Write("other.lock", "no JSON");
+  ExpectRefusal(build_ + "--locked other.lock", "not a JSON object");
+  ExpectRefusal(build_ + "--locked none.lock", "none.lock");
+}
+
+TEST_F(TunecLock, BadUsageExits2) {
+  EXPECT_EQ(Run(build_ + "--locked k.lock --db some.db").code, 2);
+  EXPECT_EQ(Run(build_ + "--locked k.lock --as-is").code, 2);
+  EXPECT_EQ(Run(build_ + "--locked k.lock --write-lock b.lock").code, 2);
+  EXPECT_EQ(Run(build_ + "--as-is --write-lock b.lock").code, 2);
+  EXPECT_FALSE(fs::exists(Path("b.lock")));
+}
+
 TEST_F(Tunec, BadUsageExits2) {
   EXPECT_EQ(Run("program.py --target host -o out.so --strict-fp "
                 "--allow-rounding")

@@ -55,6 +55,13 @@ class FlakyStore : public database::Store {
                               const database::Record& record) override {
     return store_->AddMeasurement(id, record);
   }
+  absl::StatusOr<std::vector<database::Record>> NextRecords(
+      const std::string& workload, int64_t after) const override {
+    return store_->NextRecords(workload, after);
+  }
+  absl::StatusOr<std::vector<database::Task>> ListTasks() const override {
+    return store_->ListTasks();
+  }
   absl::StatusOr<std::vector<database::Record>> FindMeasurements(
       int64_t id) const override {
     return store_->FindMeasurements(id);

@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "compiler/ir/parser.h"
+#include "compiler/ir/structural.h"
 #include "proto/tilefarm/v1/farm.grpc.pb.h"
 #include "proto/tilefarm/v1/protocol_version.h"
 #include "proto/tilefarm/v1/tune.grpc.pb.h"
@@ -335,6 +337,41 @@ TEST_F(ServicesTest, JobRunsToItsEndAndItsRecordsTravel) {
   EXPECT_EQ(reason(model), "exact device model");
   EXPECT_THAT(reason(""), HasSubstr("same microarchitecture (znver4)"));
   EXPECT_THAT(reason(model + "1"), HasSubstr("same microarchitecture"));
+
+  // The workload hash alone is enough for lookups and exports.
+  const auto matmul = ir::ParseFunction(testing::kMatmul);
+  ASSERT_TRUE(matmul.ok()) << matmul.status();
+  const std::string hash = ir::WorkloadHash(**matmul);
+  const auto best_of = [&](const std::string& program,
+                           const std::string& workload) {
+    grpc::ClientContext asking;
+    SetDeadline(asking);
+    v1::BestRequest request;
+    request.set_program(program);
+    request.set_workload(workload);
+    request.set_target(TestTarget().Key());
+    v1::BestResponse best;
+    return tune_->Best(&asking, request, &best).error_code();
+  };
+  EXPECT_EQ(best_of("", hash), grpc::StatusCode::OK);
+  EXPECT_EQ(best_of("", std::string(64, '0')), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(best_of("", ""), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(best_of(testing::kMatmul, hash),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  const auto exported = [&](const std::string& workload) {
+    grpc::ClientContext asking;
+    SetDeadline(asking);
+    v1::DbExportRequest request;
+    request.set_workload(workload);
+    auto reader = tune_->DbExport(&asking, request);
+    int count = 0;
+    v1::DbLine one;
+    while (reader->Read(&one)) ++count;
+    EXPECT_TRUE(reader->Finish().ok());
+    return count;
+  };
+  EXPECT_EQ(exported(hash), 25);
+  EXPECT_EQ(exported(std::string(64, '0')), 0);
 }
 
 TEST_F(ServicesTest, LayoutsOfMeasurementsAreRecorded) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/json.h"
 #include "base/status_macros.h"
 #include "compiler/driver/kept_floats.h"
@@ -100,6 +101,36 @@ absl::Status CheckTargets(JobSpec& spec) {
   return absl::OkStatus();
 }
 
+// A weight counts runs, so that it is positive. The bound keeps sums of
+// weighted times finite.
+absl::Status CheckWeights(const JobSpec& spec, const ir::IRModule& module) {
+  for (const auto& [name, weight] : spec.weights) {
+    const bool known =
+        std::any_of(module.functions.begin(), module.functions.end(),
+                    [&name = name](const ir::PrimFuncPtr& function) {
+                      return function->name == name;
+                    });
+    if (!known) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("weights: the program has no function '", name, "'"));
+    }
+    // Also false for NaN.
+    if (!(weight > 0 && weight <= kMostWeight)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("weights: ", weight, " of function ", name,
+                       " is not above 0 and at most ", kMostWeight));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string ShapeOf(const ir::PrimFunc& function) {
+  if (function.params.empty()) return "";
+  const ir::BufferNode& output = *function.params.back();
+  return absl::StrCat(absl::StrJoin(output.shape, "x"),
+                      output.shape.empty() ? "" : " ", output.dtype.ToString());
+}
+
 Json CachesJson(const target::CacheSizes& caches) {
   return {caches.l1_bytes, caches.l2_bytes, caches.l3_bytes};
 }
@@ -155,7 +186,8 @@ TaskSpec MakeTask(const ir::PrimFunc& function) {
   return {.function = function.name,
           .workload_hash = ir::WorkloadHash(*main),
           .program = ir::Print(ir::IRModule{{main}}),
-          .flops = cost_model::CountFlops(*main)};
+          .flops = cost_model::CountFlops(*main),
+          .shape = ShapeOf(*main)};
 }
 
 std::string TaskId(const TaskSpec& task) {
@@ -241,15 +273,23 @@ absl::Status ResolveJob(const database::Store& store, JobSpec& spec) {
       }
     }
   }
+  TF_RETURN_IF_ERROR(CheckWeights(spec, module));
   std::vector<TaskSpec> functions;
-  std::set<std::string> seen;
+  std::map<std::string, size_t> seen;  // index by workload
   for (const ir::PrimFuncPtr& function : module.functions) {
     TF_RETURN_IF_ERROR(CheckNoLibraryMarks(*function));
     TaskSpec task = MakeTask(*function);
-    if (seen.insert(task.workload_hash).second) {
+    const auto given = spec.weights.find(function->name);
+    task.weight = given == spec.weights.end() ? 1 : given->second;
+    const auto [at, is_new] =
+        seen.emplace(task.workload_hash, functions.size());
+    if (is_new) {
       functions.push_back(std::move(task));
+    } else {
+      functions[at->second].weight += task.weight;
     }
   }
+  spec.weights.clear();
   spec.tasks.clear();
   for (const JobTarget& target : spec.targets) {
     for (TaskSpec task : functions) {
@@ -273,7 +313,9 @@ database::JobRow JobToRow(const std::string& id, const JobSpec& spec) {
     tasks.push_back({{"function", task.function},
                      {"workload_hash", task.workload_hash},
                      {"program", task.program},
-                     {"flops", task.flops}});
+                     {"flops", task.flops},
+                     {"weight", task.weight},
+                     {"shape", task.shape}});
     if (task.target != first.key) tasks.back()["target"] = task.target;
   }
   Json json = {
@@ -342,7 +384,9 @@ absl::StatusOr<JobSpec> JobFromRow(const database::JobRow& row) {
                             .target = task.value("target", row.target),
                             .workload_hash = task.at("workload_hash"),
                             .program = task.at("program"),
-                            .flops = task.value("flops", -1.0)});
+                            .flops = task.value("flops", -1.0),
+                            .weight = task.value("weight", 1.0),
+                            .shape = task.value("shape", "")});
       TaskSpec& read = spec.tasks.back();
       // Rows of earlier releases do not have it.
       if (read.flops < 0) read.flops = FlopsOf(read);

@@ -39,6 +39,12 @@ struct TaskSpec {
   // A module with this function alone, named "main". Traces apply to this text.
   std::string program;
   double flops = 0;  // of one run
+  // Runs of it in one run of the whole program: the sum of the weights of the
+  // program's functions that are equal to it.
+  double weight = 1;
+  // Of its last parameter, which is its output: "1x64x56x56 float32". Empty in
+  // jobs that an earlier release stored.
+  std::string shape;
 };
 
 // A job as it was submitted. The store keeps it for restarts.
@@ -50,9 +56,10 @@ struct JobSpec {
   // At least one. Each is tuned for separately, with an even share of the
   // trials.
   std::vector<JobTarget> targets;
-  int64_t trials = 0;    // in all; 0: no limit
-  double seconds = 0;    // 0: no limit
-  int64_t patience = 0;  // trials of a target without gain; 0: off
+  int64_t trials = 0;  // in all; 0: no limit
+  double seconds = 0;  // 0: no limit
+  // Trials of a target without gain; 0: off. TaskScheduler says what a gain is.
+  int64_t patience = 0;
   uint64_t seed = 0;
   std::string model = "xgboost";        // or "random"
   std::string search = "evolutionary";  // or "random"
@@ -66,10 +73,14 @@ struct JobSpec {
   int64_t priority = 0;
   // What a device must meet; see farm/requirement.h.
   std::vector<std::string> requirements;
+  // Weights by the functions' names; 1 for those that it does not have.
+  // ResolveJob moves them to the tasks.
+  std::map<std::string, double> weights;
   std::vector<TaskSpec> tasks;  // filled by ResolveJob
 };
 
 inline constexpr int kMostTargets = 16;
+inline constexpr double kMostWeight = 1e9;
 
 // Checks what a client sent, and fills in target keys and tasks. The texts of
 // tasks are those of TaskProgram unless there is a sketch by hand.
@@ -123,6 +134,10 @@ struct TaskSnapshot {
   double best_seconds = 0;         // 0: none yet
   double unscheduled_seconds = 0;  // 0: not measured yet
   double flops = 0;
+  double weight = 1;
+  double default_seconds = 0;  // with the default schedule; 0: not known
+  std::string state;           // TaskStateName, or "ended"
+  std::string shape;           // as in TaskSpec
 };
 
 struct JobSnapshot {

@@ -184,7 +184,8 @@ bool JobRun::StepOpen(Lane& lane, bool cancelled) {
   // A job with a budget of trials waits for its last trial; other jobs do not.
   const bool all_done = lane.pending() == 0 && TrialsLeft(lane) == 0;
   const bool enough = env_.clock.Monotonic() >= deadline_ ||
-                      (spec_.patience > 0 && lane.since_gain >= spec_.patience);
+                      (spec_.patience > 0 &&
+                       lane.scheduler->TrialsWithoutGain() >= spec_.patience);
   if (!cancelled && !all_done && !enough) return Propose(lane);
   lane.phase = Lane::Phase::kClosing;
   lane.waits.clear();
@@ -209,6 +210,7 @@ void JobRun::Finish(Lane& lane) {
   env_.farm.RemoveQueue(lane.queue);
   lane.phase = Lane::Phase::kFinished;
   lane.waits.clear();
+  ShowStates(lane);
   SaveModel(lane, /*now=*/true);
   if (lanes_.size() > 1) {
     Log(LogLevel::kInfo, "jobs",
@@ -260,7 +262,7 @@ std::string JobRun::NameOf(const Task& task) const {
 }
 
 void JobRun::GiveUp(Task& task, const std::string& why) {
-  task.exhausted = true;
+  task.lane->Exhaust(task);
   task.failure = absl::StrCat(NameOf(task), why);
   Warn(task.failure);
 }

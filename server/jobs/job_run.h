@@ -136,6 +136,12 @@ class JobRun {
   bool RequestFinalists(Lane& lane);
   bool RequestFinalist(Task& task, const Contender& contender);
   void ShowBest(const Task& task);
+  // Finds the candidate with the task's default schedule, and its record.
+  void FindDefault(Task& task);
+  // Shows the time of the default schedule if the record has it.
+  void NoteDefault(const Task& task, const database::Record& record);
+  // Shows the states of the lane's tasks.
+  void ShowStates(const Lane& lane);
   // Whether its devices are about to run out of candidates.
   bool RunsLow(const Lane& lane) const;
   // Candidates of a lane to be kept ready for its devices' slots.

@@ -70,6 +70,17 @@ absl::Status JobRun::LoadLane(size_t index, const LogSummary& log) {
   } else if (opened.libraries.has_value()) {
     lane->libraries = opened.libraries;
   }
+  std::vector<ScheduledTask> scheduled;
+  for (const TaskSpec& task : spec_.tasks) {
+    if (task.target != wanted.key) continue;
+    scheduled.push_back({.weight = task.weight,
+                         .flops = task.flops,
+                         .kind = KindOf(task.program)});
+  }
+  // An even share of the trials; at least one, as 0 would be no limit.
+  const auto lanes = static_cast<int64_t>(spec_.targets.size());
+  lane->scheduler = std::make_unique<TaskScheduler>(
+      std::move(scheduled), (spec_.trials + lanes - 1) / lanes);
   for (const TaskSpec& task : spec_.tasks) {
     if (task.target == wanted.key) TF_RETURN_IF_ERROR(LoadTask(task, *lane));
   }
@@ -97,6 +108,7 @@ void JobRun::UseRemeasured(std::vector<database::Record>& known) const {
 absl::Status JobRun::LoadTask(const TaskSpec& spec, Lane& lane) {
   auto task = std::make_unique<Task>();
   task->index = static_cast<int>(tasks_.size());
+  task->place = static_cast<int>(lane.tasks.size());
   task->id = TaskId(spec);
   task->spec = spec;
   task->lane = &lane;
@@ -106,6 +118,9 @@ absl::Status JobRun::LoadTask(const TaskSpec& spec, Lane& lane) {
   progress.target = spec.target;
   progress.workload_hash = spec.workload_hash;
   progress.flops = cost_model::CountFlops(*task->function);
+  progress.weight = spec.weight;
+  progress.shape = spec.shape;
+  progress.state = std::string(TaskStateName(TaskState::kWaiting));
   {
     MutexLock lock(mutex_);
     snapshot_.tasks.push_back(progress);
@@ -113,9 +128,12 @@ absl::Status JobRun::LoadTask(const TaskSpec& spec, Lane& lane) {
   TF_ASSIGN_OR_RETURN(task->known,
                       env_.store.FindRecords(spec.workload_hash, spec.target));
   for (const database::Record& record : task->known) {
-    NoteRecord(*task, record, record.job_id == job_id_);
+    const bool trial = record.job_id == job_id_;
+    NoteRecord(*task, record, trial);
+    const bool counts = CountsAsBest(record, env_.fingerprint, spec_);
+    lane.scheduler->Restored(task->place, counts ? record.median_seconds : 0,
+                             trial);
   }
-  lane.since_gain = 0;
   // No warm start from schedules that the job's own space leaves out.
   std::erase_if(task->known, [&](const database::Record& record) {
     return !MayUse(record, spec_);
@@ -164,6 +182,7 @@ void JobRun::HoldFormer(const LogSummary& log) {
               .ok()) {
         pending_[proposal.candidate_id] = task.get();
         ++task->pending;
+        task->lane->scheduler->Proposed(task->place, 1);
       }
     }
   }

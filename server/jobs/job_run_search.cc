@@ -82,7 +82,6 @@ void JobRun::NoteRecord(Task& task, const database::Record& record,
                          record.error.empty() ? "" : ": ", record.error);
       }
     }
-    task.lane->since_gain = gain ? 0 : task.lane->since_gain + 1;
   }
   MutexLock lock(mutex_);
   TaskSnapshot& progress = snapshot_.tasks[task.index];
@@ -154,6 +153,10 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
       // If the candidate has an earlier record, that one is kept, and this was
       // not a trial.
       if (outcome.added) NoteRecord(*task, record, /*of_this_job=*/true);
+      const bool counts = CountsAsBest(record, env_.fingerprint, spec_);
+      task->lane->scheduler->Measured(task->place,
+                                      counts ? record.median_seconds : 0);
+      NoteDefault(*task, record);
       reports.push_back(ToOutcome(record));
       ids.push_back(record.candidate_id);
     }
@@ -194,7 +197,10 @@ void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
       SetMessage(report);
     }
   }
-  for (const auto& lane : lanes_) SaveModel(*lane, /*now=*/false);
+  for (const auto& lane : lanes_) {
+    ShowStates(*lane);
+    SaveModel(*lane, /*now=*/false);
+  }
   MutexLock lock(mutex_);
   UpdateRate();
   ++version_;
@@ -221,12 +227,15 @@ bool JobRun::Propose(Lane& lane) {
   const farm::QueueCounts counts = env_.farm.Counts(lane.queue);
   const int wanted = ReadyWanted(slots);
   if (counts.ready >= wanted) return false;
-  const int64_t count = std::min<int64_t>(
-      std::max(wanted - counts.ready, kMinBatch), TrialsLeft(lane));
+  const auto grant = lane.scheduler->Next();
+  if (!grant.has_value()) return false;
+  const int64_t count =
+      std::min({std::max<int64_t>(wanted - counts.ready, kMinBatch),
+                TrialsLeft(lane), grant->most});
   if (count <= 0) return false;
-  Task* task = lane.NextTask();
   const Urgent urgent(RunsLow(lane));
-  return task != nullptr && ProposeFrom(*task, static_cast<int>(count));
+  return ProposeFrom(*lane.tasks[static_cast<size_t>(grant->task)],
+                     static_cast<int>(count));
 }
 
 bool JobRun::ProposeFrom(Task& task, int count) {
@@ -237,7 +246,7 @@ bool JobRun::ProposeFrom(Task& task, int count) {
     return true;
   }
   if (proposals->empty()) {
-    task.exhausted = true;
+    task.lane->Exhaust(task);
     SetMessage(absl::StrCat(NameOf(task), ": the space is exhausted"));
   }
   std::vector<LoggedProposal> logged;
@@ -273,9 +282,50 @@ bool JobRun::ProposeFrom(Task& task, int count) {
     if (env_.farm.Add(std::move(item)).ok()) {
       pending_[proposal.candidate_id] = &task;
       ++task.pending;
+      task.lane->scheduler->Proposed(task.place, 1);
     }
   }
+  FindDefault(task);
+  ShowStates(*task.lane);
   return true;
+}
+
+void JobRun::FindDefault(Task& task) {
+  if (!task.default_id.empty()) return;
+  task.default_id = task.search->default_candidate();
+  // An earlier job, or this one before a restart, may have measured it.
+  if (task.default_id.empty() || pending_.contains(task.default_id)) return;
+  const auto records =
+      env_.store.FindRecords(task.spec.workload_hash, task.spec.target);
+  if (!records.ok()) return;
+  for (const database::Record& record : *records) NoteDefault(task, record);
+}
+
+void JobRun::NoteDefault(const Task& task, const database::Record& record) {
+  if (task.default_id.empty() || record.candidate_id != task.default_id ||
+      !CountsAsBest(record, env_.fingerprint)) {
+    return;
+  }
+  MutexLock lock(mutex_);
+  snapshot_.tasks[task.index].default_seconds = record.median_seconds;
+  ++version_;
+}
+
+void JobRun::ShowStates(const Lane& lane) {
+  MutexLock lock(mutex_);
+  for (const Task* task : lane.tasks) {
+    const TaskState state = lane.scheduler->State(task->place);
+    std::string text(TaskStateName(state));
+    if (!task->failure.empty()) {
+      text = "failed";
+    } else if (lane.phase == Lane::Phase::kFinished &&
+               state != TaskState::kExhausted &&
+               state != TaskState::kNegligible) {
+      text = "ended";
+    }
+    snapshot_.tasks[task->index].state = std::move(text);
+  }
+  ++version_;
 }
 
 }  // namespace tilefarm::jobs

@@ -13,6 +13,7 @@
 #include "database/record.h"
 #include "server/jobs/contender.h"
 #include "server/jobs/job_run.h"
+#include "server/jobs/task_scheduler.h"
 #include "server/search/search.h"
 
 namespace tilefarm::jobs {
@@ -26,6 +27,7 @@ inline bool IsBaseline(database::Status status) {
 
 struct JobRun::Task {
   int index = 0;  // in the snapshot
+  int place = 0;  // in its lane, and for the lane's scheduler
   std::string id;
   TaskSpec spec;
   Lane* lane = nullptr;
@@ -43,6 +45,8 @@ struct JobRun::Task {
   std::string first_error;  // of the failed trials, with its status
   Contenders contenders;
   std::optional<cost_model::RankingMetrics> metrics;
+  // The candidate with the default schedule; empty: not known yet.
+  std::string default_id;
 };
 
 // What the job does for one of its targets.
@@ -62,7 +66,7 @@ struct JobRun::Lane {
   // Digest of the stored model, if it holds nothing that `model` lacks.
   std::string stored_model;
   std::vector<Task*> tasks;
-  int64_t since_gain = 0;  // trials
+  std::unique_ptr<TaskScheduler> scheduler;  // of `tasks`
   // When waiting for finalists ends; infinite before any were requested.
   absl::Duration finalists_until = absl::InfiniteDuration();
   int outstanding = 0;  // in the farm, at the start of a step
@@ -83,17 +87,9 @@ struct JobRun::Lane {
     return std::all_of(tasks.begin(), tasks.end(),
                        [](const Task* task) { return task->exhausted; });
   }
-  // The task that proposes next; null: none.
-  Task* NextTask() const {
-    Task* next = nullptr;
-    for (Task* task : tasks) {
-      if (task->exhausted) continue;
-      if (next == nullptr ||
-          task->done + task->pending < next->done + next->pending) {
-        next = task;
-      }
-    }
-    return next;
+  void Exhaust(Task& task) const {
+    task.exhausted = true;
+    scheduler->Exhaust(task.place);
   }
 };
 

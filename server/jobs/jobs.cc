@@ -480,6 +480,9 @@ JobSnapshot Jobs::FromRecords(const Entry& entry, RecordedTasks& recorded) {
     task.target = spec.target;
     task.workload_hash = spec.workload_hash;
     task.flops = spec.flops;
+    task.weight = spec.weight;
+    task.shape = spec.shape;
+    task.state = Ended(entry.state) ? "ended" : "waiting";
     const auto trials = known.trials.find(entry.id);
     if (trials != known.trials.end()) {
       for (const auto& [status, count] : trials->second) {

@@ -40,6 +40,7 @@ class EvolutionarySearch : public Search {
     return last_metrics_;
   }
   double best_seconds() const override { return best_seconds_; }
+  std::string default_candidate() const override { return default_candidate_; }
 
  private:
   // Featurises a candidate; nullopt: it was seen before, or is illegal.
@@ -109,6 +110,7 @@ class EvolutionarySearch : public Search {
   MeasuredCandidates measured_candidates_;
   std::vector<cost_model::Sample> fresh_;  // not trained on yet
   size_t first_taken_ = 0;                 // of options_.first_traces
+  std::string default_candidate_;
   StepShares steps_;
   int64_t near_taken_ = 0;  // neighbours proposed
   int64_t measured_ = 0;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "compiler/ir/structural.h"
 #include "cost_model/estimate.h"
 #include "cost_model/features.h"
 #include "server/search/evolutionary_search.h"
@@ -40,6 +41,10 @@ absl::Status EvolutionarySearch::TakeTrace(const std::string& text,
       schedule::Replay(trace, ir::IRModule{{space_->program()}}));
   const ir::PrimFuncPtr scheduled =
       schedule.module().Find(space_->program()->name);
+  if (default_candidate_.empty()) {
+    default_candidate_ = CandidateId(task_id_, ir::ProgramHash(*scheduled),
+                                     options_.fingerprint);
+  }
   Individual individual;
   individual.features = cost_model::ExtractFeatures(*scheduled, target_);
   // The default schedule is a point of the space, and breeds like others.

@@ -85,6 +85,9 @@ class Search {
   // Metrics of the latest retraining, on results the model had not seen.
   virtual std::optional<cost_model::RankingMetrics> last_metrics() const = 0;
   virtual double best_seconds() const = 0;  // 0: none yet
+  // The id of the first of SearchOptions::first_traces, proposed or known
+  // before; empty until Propose has come to it, and without such traces.
+  virtual std::string default_candidate() const { return ""; }
 };
 
 // hash of (task, scheduled program, fingerprint).

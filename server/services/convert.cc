@@ -223,6 +223,7 @@ jobs::JobSpec FromProto(const v1::SubmitRequest& request) {
   spec.priority = request.priority();
   spec.requirements.assign(request.requirements().begin(),
                            request.requirements().end());
+  spec.weights.insert(request.weights().begin(), request.weights().end());
   spec.targets.push_back(ToTarget(request.target(), request));
   for (const v1::JobTarget& one : request.more_targets()) {
     spec.targets.push_back(ToTarget(one.target(), one));
@@ -332,6 +333,10 @@ v1::JobUpdate ToProto(const jobs::JobSnapshot& snapshot,
         task.best_seconds > 0 ? task.flops / task.best_seconds * 1e-9 : 0);
     progress.set_unscheduled_seconds(task.unscheduled_seconds);
     progress.set_flops(task.flops);
+    progress.set_weight(task.weight);
+    progress.set_default_seconds(task.default_seconds);
+    progress.set_state(task.state);
+    progress.set_shape(task.shape);
   }
   for (const farm::DeviceStatus& device : devices) {
     *out.add_devices() = ToProto(device);

@@ -61,6 +61,10 @@ class FakeSearch : public search::Search {
     return metrics_;
   }
   double best_seconds() const override { return 0; }
+  // The first candidate.
+  std::string default_candidate() const override {
+    return next_ == 0 ? "" : Sha256Hex(task_id_ + "# candidate 0");
+  }
 
  private:
   const std::string task_id_;

@@ -141,6 +141,32 @@ class ServicesTest : public ::testing::Test {
   int requests_ = 0;
 };
 
+TEST_F(ServicesTest, AJobsWeightsTravel) {
+  v1::SubmitRequest request = Job(4);
+  (*request.mutable_weights())["matmul"] = 3;
+  const std::string id = Submit(request);
+  grpc::ClientContext watching;
+  SetDeadline(watching);
+  v1::WatchRequest watch;
+  watch.set_job_id(id);
+  auto reader = tune_->Watch(&watching, watch);
+  v1::JobUpdate update;
+  ASSERT_TRUE(reader->Read(&update));
+  ASSERT_EQ(update.tasks_size(), 1);
+  EXPECT_EQ(update.tasks(0).weight(), 3);
+  EXPECT_EQ(update.tasks(0).shape(), "16x16 float32");
+  EXPECT_EQ(update.tasks(0).state(), "waiting");
+  watching.TryCancel();
+  reader->Finish();
+  request.set_request_id("other");
+  (*request.mutable_weights())["matmul_2"] = 3;
+  grpc::ClientContext refused;
+  SetDeadline(refused);
+  v1::SubmitResponse response;
+  EXPECT_EQ(tune_->Submit(&refused, request, &response).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+}
+
 TEST_F(ServicesTest, AJobsFurtherTargetsTravel) {
   v1::SubmitRequest request = Job(4);
   v1::JobTarget& board = *request.add_more_targets();

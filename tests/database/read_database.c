@@ -19,8 +19,7 @@ static int PrintAll(tilefarm_db_cursor* cursor, const char* what) {
   const tilefarm_db_record* record;
   char* error;
   int code;
-  while ((code = tilefarm_db_next(cursor, &record, &error)) ==
-         TILEFARM_DB_OK) {
+  while ((code = tilefarm_db_next(cursor, &record, &error)) == TILEFARM_DB_OK) {
     printf("%s %.8s %s %s %s %g %d\n", what, record->workload, record->target,
            record->device, record->status, record->median_seconds,
            record->verified);

@@ -54,4 +54,17 @@ absl::StatusOr<graph::Graph> ReadModel(
   return graph::Optimize(std::move(graph), RunOnHost, after);
 }
 
+absl::StatusOr<graph::Graph> ReadUnfusedModel(
+    const std::string& path, const std::vector<std::string>& dims) {
+  TF_ASSIGN_OR_RETURN(const onnx::ImportOptions options, Dims(dims));
+  TF_ASSIGN_OR_RETURN(graph::Graph graph,
+                      onnx::ImportFile(path, options, RunOnHost));
+  for (const graph::Pass& pass : graph::AllPasses()) {
+    if (pass.name == graph::kFusionPass) continue;
+    TF_ASSIGN_OR_RETURN(graph, pass.apply(std::move(graph), RunOnHost));
+    TF_RETURN_IF_ERROR(graph::Verify(graph));
+  }
+  return graph;
+}
+
 }  // namespace tilefarm::driver

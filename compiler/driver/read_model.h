@@ -32,6 +32,10 @@ absl::StatusOr<graph::Graph> ReadModel(
     const std::function<void(std::string_view pass, const graph::Graph&)>&
         after = {});
 
+// The model after all passes but fusion: what fusion is compared to.
+absl::StatusOr<graph::Graph> ReadUnfusedModel(
+    const std::string& path, const std::vector<std::string>& dims);
+
 }  // namespace tilefarm::driver
 
 #endif  // TILEFARM_COMPILER_DRIVER_READ_MODEL_H_

@@ -50,10 +50,10 @@ absl::StatusOr<int> Run(const TunecFlags& flags) {
   if (IsModel(flags.program)) return RunModel(flags);
   if (!flags.dims.empty() || !flags.run_inputs.empty() || !flags.save.empty() ||
       !flags.print_after.empty() || !flags.dot.empty() ||
-      !flags.weights.empty()) {
+      !flags.weights.empty() || flags.time) {
     return absl::InvalidArgumentError(
-        "--dim, --run, --save, --weights, --print-after and --dot are for "
-        "models (.onnx)");
+        "--dim, --run, --save, --weights, --print-after, --dot and --time are "
+        "for models (.onnx)");
   }
   TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(flags.target));
   TF_ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.program));
@@ -137,8 +137,8 @@ int Main(int argc, char** argv) {
     }
   }
   auto* output = app.add_option("-o,--output", flags.output,
-                                "the shared object; --run, --print-after "
-                                "and --dot need none");
+                                "the shared object; --run, --print-after, "
+                                "--dot and --time need none");
   app.add_option("--write-lock", flags.write_lock,
                  "write what was chosen for every function, for --locked")
       ->excludes(trace)
@@ -179,6 +179,10 @@ int Main(int argc, char** argv) {
       "print the model's graph after import or one of its passes");
   auto* dot = app.add_option("--dot", flags.dot,
                              "write the optimised graph for Graphviz");
+  auto* time = app.add_flag(
+      "--time", flags.time,
+      "measure the model on this machine: as scheduled, with default "
+      "schedules, and without fusion");
   app.add_flag("--json", flags.json, "describe the result on stdout");
   transport::RouteGrpcLog(LogLevel::kDebug);
   signal(SIGPIPE, SIG_IGN);  // a server that hangs up is an error to report
@@ -187,7 +191,8 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsageError;
   }
-  if (output->count() + run->count() + print_after->count() + dot->count() ==
+  if (output->count() + run->count() + print_after->count() + dot->count() +
+          time->count() ==
       0) {
     std::cerr << "tunec: --output is required\n";
     return kUsageError;

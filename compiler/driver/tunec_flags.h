@@ -37,6 +37,7 @@ struct TunecFlags {
   std::string save;                     // directory of --run's outputs
   std::string print_after;              // name of a pass, or "import"
   std::string dot;                      // file
+  bool time = false;
 };
 
 // The schedules that the flags ask for.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "compiler/driver/compile.h"
@@ -15,6 +16,7 @@
 #include "compiler/driver/loaded_model.h"
 #include "compiler/driver/npy.h"
 #include "compiler/driver/read_model.h"
+#include "compiler/driver/time_model.h"
 #include "compiler/graph/passes.h"
 #include "compiler/graph/printer.h"
 #include "nlohmann/json.hpp"
@@ -102,6 +104,55 @@ absl::Status RunOnce(const TunecFlags& flags, const graph::Graph& graph,
   return absl::OkStatus();
 }
 
+absl::Status CheckTime(const TunecFlags& flags, const target::Target& target) {
+  if (target.device_model.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--time measures on this machine: give --target host, not ",
+        flags.target));
+  }
+  if (!flags.output.empty() || !flags.run_inputs.empty() ||
+      !flags.save.empty()) {
+    return absl::InvalidArgumentError(
+        "--time builds no library and takes no inputs: leave out --output, "
+        "--run and --save");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> Time(const TunecFlags& flags,
+                         const target::Target& target) {
+  bool build = true;
+  const auto choose =
+      [&](const ir::IRModule& module) -> absl::StatusOr<ScheduledModule> {
+    TF_ASSIGN_OR_RETURN(ScheduledModule scheduled,
+                        ChooseSchedule(flags, module, target));
+    TF_ASSIGN_OR_RETURN(build, ReportChoices(flags, scheduled));
+    if (!build) return absl::NotFoundError("--require-tuned");
+    return scheduled;
+  };
+  const absl::StatusOr<ModelTimes> times = TimeModel(
+      flags.program, flags.dims, target, flags.permissions.floats(), choose);
+  if (!build) return kNothingFound;
+  TF_RETURN_IF_ERROR(times.status());
+  if (flags.json) {
+    std::cout << nlohmann::json{{"target", target.Key()},
+                                {"fingerprint", Fingerprint()},
+                                {"latency_seconds", times->tuned_seconds},
+                                {"untuned_seconds", times->untuned_seconds},
+                                {"unfused_seconds", times->unfused_seconds}}
+                     .dump()
+              << "\n";
+    return 0;
+  }
+  std::cout << absl::StrFormat(
+      "latency            %.3f ms\n"
+      "default schedules  %.3f ms\n"
+      "without fusion     %.3f ms\n",
+      times->tuned_seconds * 1e3, times->untuned_seconds * 1e3,
+      times->unfused_seconds * 1e3);
+  return 0;
+}
+
 absl::Status CheckPass(const std::string& name) {
   if (name.empty() || name == kImportPass) return absl::OkStatus();
   std::vector<std::string> names{std::string(kImportPass)};
@@ -140,6 +191,7 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
         "--as-is and --trace are for programs, not for models");
   }
   TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(flags.target));
+  if (flags.time) TF_RETURN_IF_ERROR(CheckTime(flags, target));
   TF_RETURN_IF_ERROR(CheckPass(flags.print_after));
   const auto print = [&](std::string_view pass, const graph::Graph& now) {
     if (pass == flags.print_after) std::cout << graph::Print(now);
@@ -149,6 +201,7 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
   if (!flags.dot.empty()) {
     TF_RETURN_IF_ERROR(WriteFile(flags.dot, graph::PrintDot(graph)));
   }
+  if (flags.time) return Time(flags, target);
   if (flags.output.empty() && flags.run_inputs.empty()) return 0;
   const ModelKernels kernels = ExtractKernels(graph);
   TF_ASSIGN_OR_RETURN(ScheduledModule scheduled,

@@ -17,7 +17,7 @@ constexpr Pass kPasses[] = {
      [](Graph graph, const RunFunction&) -> absl::StatusOr<Graph> {
        return DropUnused(std::move(graph));
      }},
-    {"fuse-calls",
+    {kFusionPass,
      [](Graph graph, const RunFunction&) {
        return FuseCalls(std::move(graph));
      }},

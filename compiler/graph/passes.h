@@ -32,6 +32,8 @@ struct Pass {
   absl::StatusOr<Graph> (*apply)(Graph graph, const RunFunction& run);
 };
 std::span<const Pass> AllPasses();
+// The name of the pass that fuses calls.
+inline constexpr std::string_view kFusionPass = "fuse-calls";
 
 // All passes, in order. `after` (may be empty) sees the graph after each.
 absl::StatusOr<Graph> Optimize(

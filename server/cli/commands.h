@@ -75,6 +75,8 @@ struct DbOptions {
                      // (backup: the new file)
 };
 
+// Submits and watches a job. A model that is tuned for this machine alone is
+// measured at the end.
 int Run(const Common& common, const JobOptions& options);
 int Submit(const Common& common, const JobOptions& options);
 int Watch(const Common& common, const std::string& job_id);

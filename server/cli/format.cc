@@ -6,7 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "server/cli/task_table.h"
 
 namespace tilefarm::cli {
 namespace {
@@ -50,13 +52,6 @@ std::vector<std::string> Targets(const Message& job) {
   targets.insert(targets.end(), job.more_targets().begin(),
                  job.more_targets().end());
   return targets;
-}
-
-bool HasSeveralTargets(const v1::JobUpdate& update) {
-  return std::any_of(update.tasks().begin(), update.tasks().end(),
-                     [&](const v1::TaskProgress& task) {
-                       return task.target() != update.tasks(0).target();
-                     });
 }
 
 // The sums over one target's tasks: "KEY: 12 trials, 1.234 ms".
@@ -161,7 +156,7 @@ Json AuditJson(const AuditEntries& entries) {
   return list;
 }
 
-Json UpdateJson(const v1::JobUpdate& update) {
+Json UpdateJson(const v1::JobUpdate& update, const ModelLatency* model) {
   const bool several = HasSeveralTargets(update);
   Json tasks = Json::array();
   for (const v1::TaskProgress& task : update.tasks()) {
@@ -171,14 +166,21 @@ Json UpdateJson(const v1::JobUpdate& update) {
          {"trials_done", task.trials_done()},
          {"best_seconds", NumberOrNull(task.best_seconds())},
          {"best_gflops", NumberOrNull(task.best_gflops())},
-         {"unscheduled_seconds", NumberOrNull(task.unscheduled_seconds())}});
+         {"unscheduled_seconds", NumberOrNull(task.unscheduled_seconds())},
+         {"default_seconds", NumberOrNull(task.default_seconds())},
+         {"weight", NumberOrNull(task.weight())},
+         {"share", NumberOrNull(ShareOf(update, task))},
+         {"flops", task.flops()},
+         {"shape", task.shape()},
+         {"state", task.state()}});
     if (several) tasks.back()["target"] = task.target();
   }
   Json devices = Json::array();
   for (const v1::Device& device : update.devices()) {
     devices.push_back({{"name", device.name()}, {"state", device.state()}});
   }
-  return {
+  const Projection projection = Project(update);
+  Json json = {
       {"job_id", update.job_id()},
       {"state", update.state()},
       {"trials", update.trials()},
@@ -187,6 +189,8 @@ Json UpdateJson(const v1::JobUpdate& update) {
       {"best_seconds", NumberOrNull(update.best_seconds())},
       {"best_gflops", NumberOrNull(update.best_gflops())},
       {"unscheduled_seconds", NumberOrNull(update.unscheduled_seconds())},
+      {"projected_seconds", NumberOrNull(projection.tuned)},
+      {"projected_untuned_seconds", NumberOrNull(projection.untuned)},
       {"trials_per_second", update.trials_per_second()},
       {"seconds_left", update.seconds_left() >= 0 ? Json(update.seconds_left())
                                                   : Json(nullptr)},
@@ -194,6 +198,12 @@ Json UpdateJson(const v1::JobUpdate& update) {
       {"error", update.error()},
       {"tasks", std::move(tasks)},
       {"devices", std::move(devices)}};
+  if (model != nullptr) {
+    json["unfused_seconds"] = NumberOrNull(model->unfused_seconds);
+    json["untuned_seconds"] = NumberOrNull(model->untuned_seconds);
+    json["latency_seconds"] = NumberOrNull(model->latency_seconds);
+  }
+  return json;
 }
 
 Json StatsJson(int64_t records, int64_t workloads,
@@ -228,6 +238,18 @@ std::string Table(const std::vector<std::vector<std::string>>& rows) {
     absl::StrAppend(&text, absl::StripTrailingAsciiWhitespace(line), "\n");
   }
   return text;
+}
+
+std::string FitLines(const std::string& table, const std::string& last,
+                     size_t columns, size_t rows) {
+  std::vector<std::string> lines =
+      absl::StrSplit(table, '\n', absl::SkipEmpty());
+  if (rows > 0 && lines.size() + 1 > rows) lines.resize(rows - 1);
+  lines.push_back(last);
+  for (std::string& line : lines) {
+    if (columns > 1 && line.size() >= columns) line.resize(columns - 1);
+  }
+  return absl::StrJoin(lines, "\n");
 }
 
 std::string JobsTable(const v1::ListJobsResponse& jobs) {
@@ -292,6 +314,9 @@ std::string ProgressLine(const v1::JobUpdate& update) {
     for (std::string& part : TargetParts(update)) {
       parts.push_back(std::move(part));
     }
+  } else if (IsWhole(update)) {
+    std::string projected = ProjectionText(update);
+    if (!projected.empty()) parts.push_back(std::move(projected));
   } else if (update.best_seconds() > 0) {
     std::string best =
         absl::StrFormat("best %s, %.1f GFLOPS", Seconds(update.best_seconds()),
@@ -332,7 +357,24 @@ std::string ProgressLine(const v1::JobUpdate& update) {
   return absl::StrJoin(parts, " | ");
 }
 
+std::string LatencyText(const ModelLatency& model) {
+  if (model.latency_seconds <= 0) return "";
+  return absl::StrCat("measured ", Seconds(model.latency_seconds), ", ",
+                      Seconds(model.untuned_seconds),
+                      " with default schedules, ",
+                      Seconds(model.unfused_seconds), " without fusion");
+}
+
 std::string Summary(const v1::JobUpdate& update) {
+  std::string text =
+      absl::StrCat(update.job_id(), " ", update.state(), ", ",
+                   Trials(update.trials_done(), update.trials()), " trials");
+  if (!update.error().empty()) absl::StrAppend(&text, ": ", update.error());
+  if (IsWhole(update)) {
+    const std::string projected = ProjectionText(update);
+    return absl::StrCat(text, "\n", Table(TaskRows(update)), projected,
+                        projected.empty() ? "" : "\n");
+  }
   const bool several = HasSeveralTargets(update);
   std::vector<std::vector<std::string>> rows = {
       {"FUNCTION", "UNSCHEDULED", "TUNED", "SPEED-UP", "GFLOPS", "TRIALS"}};
@@ -350,10 +392,6 @@ std::string Summary(const v1::JobUpdate& update) {
          absl::StrCat(task.trials_done())});
     if (several) rows.back().insert(rows.back().begin() + 1, task.target());
   }
-  std::string text =
-      absl::StrCat(update.job_id(), " ", update.state(), ", ",
-                   Trials(update.trials_done(), update.trials()), " trials");
-  if (!update.error().empty()) absl::StrAppend(&text, ": ", update.error());
   return absl::StrCat(text, "\n", Table(rows));
 }
 

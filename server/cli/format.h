@@ -27,8 +27,16 @@ using AuditEntries = google::protobuf::RepeatedPtrField<v1::AuditEntry>;
 nlohmann::ordered_json AuditJson(const AuditEntries& entries);
 // [{name, role, created, expires, revoked}]
 nlohmann::ordered_json TokensJson(const v1::ListTokensResponse& tokens);
-// {job_id, state, trials, trials_done, by_status, best_seconds, ...}
-nlohmann::ordered_json UpdateJson(const v1::JobUpdate& update);
+// Measured times of a whole model; 0: not measured.
+struct ModelLatency {
+  double unfused_seconds = 0;  // without fusion, with default schedules
+  double untuned_seconds = 0;  // with default schedules
+  double latency_seconds = 0;  // as tuned
+};
+// {job_id, state, trials, trials_done, by_status, best_seconds, ...}. `model`:
+// null unless the job tunes a model.
+nlohmann::ordered_json UpdateJson(const v1::JobUpdate& update,
+                                  const ModelLatency* model = nullptr);
 // {records, workloads, by_status}
 nlohmann::ordered_json StatsJson(
     int64_t records, int64_t workloads,
@@ -48,6 +56,14 @@ std::string DevicesTable(const v1::ListDevicesResponse& devices);
 std::string ProgressLine(const v1::JobUpdate& update);
 // The result of a job in a few lines.
 std::string Summary(const v1::JobUpdate& update);
+// "measured 1.234 ms, 2.345 ms with default schedules, 3.456 ms without
+// fusion"; empty: not measured.
+std::string LatencyText(const ModelLatency& model);
+// The lines of `table`, then `last`, each cut to fewer than `columns`
+// characters. Lines of the table that would not fit into `rows` are left out.
+// 0: no limit. No newline at the end.
+std::string FitLines(const std::string& table, const std::string& last,
+                     size_t columns, size_t rows);
 // Columns padded to their widest cell. The first row has the headings.
 std::string Table(const std::vector<std::vector<std::string>>& rows);
 

@@ -65,7 +65,11 @@ absl::StatusOr<ProgramInput> ReadModelProgram(
   TF_ASSIGN_OR_RETURN(const graph::Graph graph, driver::ReadModel(path, dims));
   ProgramInput input;
   input.name = std::filesystem::path(path).filename().string();
-  input.module = driver::ExtractKernels(graph).module;
+  const driver::ModelKernels kernels = driver::ExtractKernels(graph);
+  input.module = kernels.module;
+  for (size_t i = 0; i < kernels.uses.size(); ++i) {
+    input.weights[input.module.functions[i]->name] = kernels.uses[i];
+  }
   if (input.module.functions.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": the model has nothing to tune"));

@@ -3,6 +3,7 @@
 #ifndef TILEFARM_SERVER_CLI_INPUT_H_
 #define TILEFARM_SERVER_CLI_INPUT_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,11 +16,14 @@ struct ProgramInput {
   std::string name;  // of the file, without folders
   std::string text;
   ir::IRModule module;
+  // Of a model: how often it calls each function, by name.
+  std::map<std::string, double> weights = {};
 };
 
 // NotFound: no such file. InvalidArgument: see lower::ReadProgram; too large.
 absl::StatusOr<ProgramInput> ReadProgram(const std::string& path);
-// The distinct functions of an ONNX model (driver::ReadModel), as one program.
+// The distinct functions of an ONNX model (driver::ReadModel), as one program
+// with weights.
 absl::StatusOr<ProgramInput> ReadModelProgram(
     const std::string& path, const std::vector<std::string>& dims);
 // "-" is standard input.

@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -23,6 +24,8 @@
 #include "server/cli/exit_codes.h"
 #include "server/cli/format.h"
 #include "server/cli/input.h"
+#include "server/cli/measured_model.h"
+#include "server/cli/task_table.h"
 #include "server/farm/random_id.h"
 
 namespace tilefarm::cli {
@@ -31,30 +34,37 @@ namespace {
 // How long `watch` waits for an unavailable server.
 constexpr absl::Duration kReconnectPatience = absl::Minutes(10);
 
-// Progress on stderr: one line that is rewritten on a terminal, a line per
-// update elsewhere.
+// Progress on stderr: on a terminal one line that is rewritten, below the table
+// of the tasks if they are parts of a whole; elsewhere a line per update.
 class Progress {
  public:
-  explicit Progress(bool json) : json_(json), terminal_(isatty(2) == 1) {}
+  // `model`: null unless the job tunes a model. It outlives the progress.
+  Progress(bool json, const ModelLatency* model)
+      : json_(json), model_(model), terminal_(isatty(2) == 1) {}
 
   void Show(const v1::JobUpdate& update) {
     if (json_) {
-      std::printf("%s\n", UpdateJson(update).dump().c_str());
+      std::printf("%s\n", UpdateJson(update, model_).dump().c_str());
       std::fflush(stdout);
       return;
     }
-    std::string line = ProgressLine(update);
+    const std::string line = ProgressLine(update);
     if (!terminal_) {
       if (line != last_) std::fprintf(stderr, "%s\n", line.c_str());
       last_ = line;
       return;
     }
     winsize size = {};
-    if (ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 &&
-        line.size() >= size.ws_col) {
-      line.resize(size.ws_col - 1);
-    }
-    std::fprintf(stderr, "\r\033[K%s", line.c_str());
+    if (ioctl(2, TIOCGWINSZ, &size) != 0) size = {};
+    // At the end the table is part of the result.
+    const bool table = update.state() == "running" && IsWhole(update);
+    std::string text = table ? Table(TaskRows(update)) : "";
+    text = FitLines(text, line, size.ws_col, size.ws_row);
+    // Back to the first line of the previous text, and over it.
+    std::string back = "\r";
+    if (lines_above_ > 0) absl::StrAppend(&back, "\033[", lines_above_, "A");
+    std::fprintf(stderr, "%s\033[J%s", back.c_str(), text.c_str());
+    lines_above_ = std::count(text.begin(), text.end(), '\n');
     open_line_ = true;
   }
   void Say(const std::string& text) {
@@ -64,12 +74,15 @@ class Progress {
   void EndLine() {
     if (open_line_) std::fputc('\n', stderr);
     open_line_ = false;
+    lines_above_ = 0;
   }
 
  private:
   const bool json_;
+  const ModelLatency* const model_;
   const bool terminal_;
   bool open_line_ = false;
+  int64_t lines_above_ = 0;  // the open one
   std::string last_;
 };
 
@@ -160,6 +173,8 @@ absl::Status FillRequest(const JobOptions& options,
   request.set_user(UserName());
   request.set_program(std::move(program.text));
   request.set_program_name(program.name);
+  request.mutable_weights()->insert(program.weights.begin(),
+                                    program.weights.end());
   request.set_trials(options.trials);
   if (!options.time.empty()) {
     TF_ASSIGN_OR_RETURN(const double seconds, ParseSeconds(options.time));
@@ -191,17 +206,39 @@ int MakeRequest(const JobOptions& options, v1::SubmitRequest& request) {
   return absl::IsAlreadyExists(filled) ? kBadUsage : code;
 }
 
-int WatchJob(const Common& common, Client& client, const std::string& job_id) {
-  Progress progress(common.json);
+// `options`: of a job that tunes a model; otherwise null.
+int WatchJob(const Common& common, Client& client, const std::string& job_id,
+             const JobOptions* options = nullptr) {
+  ModelLatency latency;
+  Progress progress(common.json, options == nullptr ? nullptr : &latency);
+  const auto show = [&](const v1::JobUpdate& update) {
+    if (options != nullptr && update.state() == "done" &&
+        latency.latency_seconds == 0 && CanMeasureModel(*options)) {
+      progress.Say("measures the model");
+      const auto measured = MeasureModel(common, *options);
+      // The result of tuning does not depend on it.
+      if (measured.ok()) {
+        latency = *measured;
+      } else {
+        progress.Say(absl::StrCat("the model was not measured: ",
+                                  std::string(measured.status().message())));
+      }
+    }
+    progress.Show(update);
+  };
   const auto last = client.Watch(
-      job_id, [&](const v1::JobUpdate& update) { progress.Show(update); },
-      [&](const std::string& text) { progress.Say(text); }, kReconnectPatience);
+      job_id, show, [&](const std::string& text) { progress.Say(text); },
+      kReconnectPatience);
   progress.EndLine();
   if (!last.ok()) {
     const int code = Fail(last.status());
     return absl::IsNotFound(last.status()) ? kNothingFound : code;
   }
-  if (!common.json) std::printf("%s", Summary(*last).c_str());
+  if (!common.json) {
+    const std::string measured = LatencyText(latency);
+    std::printf("%s%s%s", Summary(*last).c_str(), measured.c_str(),
+                measured.empty() ? "" : "\n");
+  }
   return last->state() == "done" ? kSuccess : kFailure;
 }
 
@@ -234,7 +271,8 @@ int Run(const Common& common, const JobOptions& options) {
   }
   std::fprintf(stderr, "tune: %s: %s on %s\n", job_id->c_str(),
                request.program_name().c_str(), targets.c_str());
-  return WatchJob(common, client, *job_id);
+  return WatchJob(common, client, *job_id,
+                  driver::IsModel(options.program) ? &options : nullptr);
 }
 
 int Submit(const Common& common, const JobOptions& options) {

@@ -220,6 +220,36 @@ TEST_F(TunecModel, RequireTunedBuildsNothingWithoutRecords) {
   EXPECT_FALSE(fs::exists(folder_ / "out.so"));
 }
 
+TEST_F(TunecModel, TimesTheModelInThreeWays) {
+  FETCH_ADD();
+  const Result result = Run("--time --json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  for (const char* key :
+       {"latency_seconds", "untuned_seconds", "unfused_seconds"}) {
+    EXPECT_GT(json[key].get<double>(), 0) << key;
+  }
+  EXPECT_THAT(result.err, HasSubstr("default schedule"));
+  EXPECT_FALSE(fs::exists(folder_ / "out.so"));
+  const Result text = Run("--time");
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("without fusion"));
+}
+
+TEST_F(TunecModel, TimesOnlyOnThisMachineAndNothingElse) {
+  FETCH_ADD();
+  ExpectError("--time -o out.so", "leave out --output");
+  ExpectError("--time --run x=x.npy", "leave out --output, --run and --save");
+  ExpectError("--time --save results", "leave out --output");
+  ExpectError("--time --db absent.db", "absent.db");
+  EXPECT_EQ(Run("--time --require-tuned").code, 3);
+  const std::string command = absl::StrCat(
+      "cd ", folder_.string(), " && ", TILEFARM_BIN_DIR,
+      "/tunec model.onnx --target aarch64:cortex-a72 --time 2>err.txt");
+  EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 1);
+  EXPECT_THAT(Read("err.txt"), HasSubstr("give --target host"));
+}
+
 TEST_F(TunecModel, PrintsTheGraph) {
   FETCH_ADD();
   const Result result = Run("--print-after import --dot graph.dot");

@@ -10,6 +10,7 @@ namespace tilefarm::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 v1::JobUpdate Update() {
   v1::JobUpdate update;
@@ -150,10 +151,12 @@ TEST(CliFormatTest, UpdateJson) {
       R"({"job_id":"job-1","state":"running","trials":256,"trials_done":64,)"
       R"("by_status":{"compile_error":4,"ok":60},"best_seconds":0.002,)"
       R"("best_gflops":107.4,"unscheduled_seconds":0.5,)"
+      R"("projected_seconds":null,"projected_untuned_seconds":null,)"
       R"("trials_per_second":6.4,"seconds_left":30.0,"message":"",)"
       R"("error":"","tasks":[{"function":"mm","workload":"abc",)"
       R"("trials_done":64,"best_seconds":0.002,"best_gflops":107.4,)"
-      R"("unscheduled_seconds":0.5}],)"
+      R"("unscheduled_seconds":0.5,"default_seconds":null,"weight":null,)"
+      R"("share":null,"flops":0.0,"shape":"","state":""}],)"
       R"("devices":[{"name":"w0","state":"busy"}]})");
 }
 
@@ -177,10 +180,13 @@ TEST(CliFormatTest, UpdateOfSeveralTargets) {
       HasSubstr(
           R"("tasks":[{"function":"mm","workload":"abc","trials_done":64,)"
           R"("best_seconds":0.002,"best_gflops":107.4,)"
-          R"("unscheduled_seconds":0.5,"target":"x86-64:znver4,cores=1"},)"
+          R"("unscheduled_seconds":0.5,"default_seconds":null,"weight":null,)"
+          R"("share":null,"flops":0.0,"shape":"","state":"",)"
+          R"("target":"x86-64:znver4,cores=1"},)"
           R"({"function":"mm","workload":"abc","trials_done":0,)"
           R"("best_seconds":null,"best_gflops":null,)"
-          R"("unscheduled_seconds":null,)"
+          R"("unscheduled_seconds":null,"default_seconds":null,"weight":null,)"
+          R"("share":null,"flops":0.0,"shape":"","state":"",)"
           R"("target":"aarch64:cortex-a72,cores=1"}])"));
   EXPECT_EQ(ProgressLine(update),
             "running 64/256 trials | x86-64:znver4,cores=1: 64 trials, best "
@@ -195,6 +201,108 @@ TEST(CliFormatTest, UpdateOfSeveralTargets) {
             "250.0x    107.4   64\n"
             "mm        aarch64:cortex-a72,cores=1  -            -         "
             "-         -       0\n");
+}
+
+// An update of a model of two kernels, of which one runs four times.
+v1::JobUpdate UpdateOfAModel() {
+  v1::JobUpdate update = Update();
+  v1::TaskProgress& first = *update.mutable_tasks(0);
+  first.set_weight(1);
+  first.set_default_seconds(4e-3);
+  first.set_flops(2.5e6);
+  first.set_shape("1x64 float32");
+  first.set_state("negligible");
+  v1::TaskProgress& second = *update.add_tasks();
+  second.set_function("conv");
+  second.set_workload_hash("def");
+  second.set_trials_done(8);
+  second.set_best_seconds(1.5e-3);
+  second.set_best_gflops(8);
+  second.set_weight(4);
+  second.set_flops(1.2e10);
+  second.set_state("tuning");
+  return update;
+}
+
+TEST(CliFormatTest, UpdateOfAModel) {
+  v1::JobUpdate update = UpdateOfAModel();
+  EXPECT_THAT(
+      UpdateJson(update).dump(),
+      HasSubstr(
+          R"("projected_seconds":0.008,"projected_untuned_seconds":null,)"));
+  EXPECT_THAT(
+      UpdateJson(update).dump(),
+      HasSubstr(
+          R"("unscheduled_seconds":0.5,"default_seconds":0.004,"weight":1.0,)"
+          R"("share":0.25,"flops":2500000.0,"shape":"1x64 float32",)"
+          R"("state":"negligible"},{"function":"conv","workload":"def",)"
+          R"("trials_done":8,"best_seconds":0.0015,"best_gflops":8.0,)"
+          R"("unscheduled_seconds":null,"default_seconds":null,)"
+          R"("weight":4.0,"share":0.75,"flops":12000000000.0,"shape":"",)"
+          R"("state":"tuning"}])"));
+  EXPECT_THAT(UpdateJson(update).dump(), Not(HasSubstr("latency_seconds")));
+  EXPECT_EQ(ProgressLine(update),
+            "running 64/256 trials | projected 8.000 ms | compile_error 4, ok "
+            "60 | 6.4 trials/s, 0:30 left | devices: 1 busy");
+  EXPECT_EQ(
+      Summary(update),
+      "job-1 running, 64/256 trials\n"
+      "FUNCTION  OUTPUT        FLOP    WEIGHT  UNSCHEDULED  TUNED     SPEED-UP "
+      " SHARE  TRIALS  STATE\n"
+      "conv      -             12.00G  4       -            1.500 ms  -        "
+      " 75.0%  8       tuning\n"
+      "mm        1x64 float32  2.50M   1       500.000 ms   2.000 ms  250.0x   "
+      " 25.0%  64      negligible\n"
+      "projected 8.000 ms\n");
+  update.mutable_tasks(1)->set_default_seconds(2e-3);
+  update.mutable_tasks(1)->set_unscheduled_seconds(1);
+  EXPECT_THAT(UpdateJson(update).dump(),
+              HasSubstr(R"("projected_untuned_seconds":0.012,)"));
+  EXPECT_THAT(Summary(update),
+              HasSubstr("projected 8.000 ms, 12.000 ms with default schedules, "
+                        "4.500 s unscheduled\n"));
+  // A task without a time: nothing is known of the whole.
+  update.mutable_tasks(0)->set_best_seconds(0);
+  EXPECT_THAT(UpdateJson(update).dump(),
+              HasSubstr(R"("projected_seconds":null,)"));
+  EXPECT_THAT(UpdateJson(update).dump(), HasSubstr(R"("share":null)"));
+  EXPECT_THAT(Summary(update), Not(HasSubstr("projected")));
+}
+
+TEST(CliFormatTest, SumsOfAModelAreOfOneTarget) {
+  v1::JobUpdate update = UpdateOfAModel();
+  update.mutable_tasks(0)->set_target("a");
+  update.mutable_tasks(1)->set_target("b");
+  const std::string json = UpdateJson(update).dump();
+  EXPECT_THAT(json, HasSubstr(R"("projected_seconds":null,)"));
+  EXPECT_THAT(json, HasSubstr(R"("share":1.0)"));
+  EXPECT_THAT(Summary(update), HasSubstr("TARGET"));
+}
+
+TEST(CliFormatTest, LatencyOfAModel) {
+  ModelLatency latency;
+  EXPECT_THAT(UpdateJson(UpdateOfAModel(), &latency).dump(),
+              HasSubstr(R"("unfused_seconds":null,"untuned_seconds":null,)"
+                        R"("latency_seconds":null})"));
+  EXPECT_EQ(LatencyText(latency), "");
+  latency = {.unfused_seconds = 3e-3,
+             .untuned_seconds = 2e-3,
+             .latency_seconds = 1e-3};
+  EXPECT_THAT(UpdateJson(UpdateOfAModel(), &latency).dump(),
+              HasSubstr(R"("unfused_seconds":0.003,"untuned_seconds":0.002,)"
+                        R"("latency_seconds":0.001})"));
+  EXPECT_EQ(LatencyText(latency),
+            "measured 1.000 ms, 2.000 ms with default schedules, 3.000 ms "
+            "without fusion");
+}
+
+TEST(CliFormatTest, LinesAreCutToTheTerminal) {
+  EXPECT_EQ(FitLines("head\nlong line\n", "last", 0, 0),
+            "head\nlong line\nlast");
+  EXPECT_EQ(FitLines("head\nlong line\n", "last one", 6, 24),
+            "head\nlong \nlast ");
+  EXPECT_EQ(FitLines("head\nlong line\n", "last", 80, 2), "head\nlast");
+  EXPECT_EQ(FitLines("", "last", 80, 1), "last");
 }
 
 TEST(CliFormatTest, ProgressLine) {

@@ -75,6 +75,9 @@ constexpr FieldLimit kLimits[] = {
     {"SubmitRequest.caches", 256},
     {"SubmitRequest.requirements", 512, 64},
     {"SubmitRequest.more_targets", kTarget + 256, 16},
+    // Names of functions are part of the program, which has its own limit.
+    {"SubmitRequest.weights", 4096 + 64, 8192},
+    {"SubmitRequest.WeightsEntry.key", 4096},
     {"JobTarget.target", kTarget},
     {"JobTarget.caches", 256},
     {"WatchRequest.job_id", kId},

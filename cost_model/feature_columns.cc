@@ -123,7 +123,8 @@ constexpr FeatureColumn kRegister[] = {
      "log of the single elements that the band spreads over "
      "lanes"},
     {"more_loads",
-     "log of the loads beyond one a vector, where lanes are apart"},
+     "log of the loads and shuffles beyond a load a vector, where lanes are "
+     "apart"},
     {"pressure", "vectors held at once over vector registers, at most 8"},
     {"spills", "1 where they do not fit"},
     {"ops_per_access", "log of the operations per vector read or written"},

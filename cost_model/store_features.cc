@@ -462,13 +462,15 @@ void WriteCache(const StoreView& view, double capacity, RowWriter& row) {
              std::max(traffic, 1.0));
 }
 
-// The loads of one run of the vectorized loop, which fills `registers`.
+// The loads and shuffles of one run of the vectorized loop, which fills
+// `registers`.
 double LoadsOf(const StoreView& view, size_t access, size_t vector,
                double length, double registers) {
-  if (view.store().accesses[access].irregular) return length;
+  if (view.store().accesses[access].irregular) return 2 * length;
   const double stride = std::abs(view.Stride(access, vector));
   if (stride <= 1) return registers;
-  return stride <= target::kMostLoadsOfStrided ? stride * registers : length;
+  return stride <= target::kMostLoadsOfStrided ? (2 * stride - 1) * registers
+                                               : 2 * length;
 }
 
 void WriteRegisters(const StoreView& view, const target::Target& target,

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -282,11 +283,16 @@ TEST_F(JobTargetsTest, AModuleHasATaskForEachFunctionAndTarget) {
   const JobSnapshot end = WaitForEnd(id);
   EXPECT_EQ(end.trials_done, 64);
   std::vector<std::string> names;
+  std::map<std::string, int64_t> trials;
   for (const TaskSnapshot& task : end.tasks) {
     names.push_back(task.function + " " + task.target);
-    EXPECT_EQ(task.trials_done, 16);
+    trials[task.target] += task.trials_done;
+    EXPECT_GE(task.trials_done, 8);
   }
   const std::string host_key = TestTarget().Key();
+  // Targets share evenly, the functions of a target by their expected gain.
+  EXPECT_EQ(trials[host_key], 32);
+  EXPECT_EQ(trials[kBoard], 32);
   EXPECT_THAT(names, ElementsAre("add " + host_key, "relu " + host_key,
                                  std::string("add ") + kBoard,
                                  std::string("relu ") + kBoard));

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "server/jobs/task_scheduler.h"
 #include "tests/server/jobs_fixture.h"
@@ -94,13 +96,13 @@ TEST_F(JobTasksTest, StoredJobsKeepTheirWeightsAndOldOnesHaveNone) {
 }
 
 TEST_F(JobTasksTest, TheHeavierTaskGetsMoreTrialsAndAllAreUsed) {
-  FakeWorker worker(*farm_, "w", Curve);
-  JobSpec spec = TwoTasks(400);
+  std::optional<FakeWorker> worker(std::in_place, *farm_, "w", Curve);
+  JobSpec spec = TwoTasks(800);
   spec.weights = {{"add", 20}, {"relu", 0.5}, {"relu_again", 0.5}};
   const std::string id = *jobs_->Submit(spec);
   const JobSnapshot end = WaitForEnd(id);
   EXPECT_EQ(end.state, JobState::kDone);
-  EXPECT_EQ(end.trials_done, 400);
+  EXPECT_EQ(end.trials_done, 800);
   EXPECT_GT(end.tasks[kAdd].trials_done, 2 * end.tasks[kRelu].trials_done);
   EXPECT_GE(end.tasks[kRelu].trials_done, 8);
   EXPECT_EQ(end.tasks[kAdd].weight, 20);
@@ -109,6 +111,7 @@ TEST_F(JobTasksTest, TheHeavierTaskGetsMoreTrialsAndAllAreUsed) {
   // The time of the first candidate, the default one.
   EXPECT_DOUBLE_EQ(end.tasks[kAdd].default_seconds, CurveSeconds(1));
   // After a restart, what the database and the job's row have.
+  worker.reset();
   Restart(FakeSearchFactory());
   const JobSnapshot stored = *jobs_->Get(id);
   EXPECT_EQ(stored.tasks[kAdd].weight, 20);
@@ -119,14 +122,15 @@ TEST_F(JobTasksTest, TheHeavierTaskGetsMoreTrialsAndAllAreUsed) {
 
 TEST_F(JobTasksTest, ATaskOfHardlyAnyTimeIsNegligible) {
   FakeWorker worker(*farm_, "w", Curve);
-  JobSpec spec = TwoTasks(1000);
+  JobSpec spec = TwoTasks(2000);
   spec.weights = {{"add", 1e6}, {"relu", 1e-3}, {"relu_again", 1e-3}};
   const JobSnapshot end = WaitForEnd(*jobs_->Submit(spec));
-  // Until the first results are in, nothing is known of its time.
+  // Until the first results are in, nothing is known of its time; how many
+  // trials that are depends on the machine's load.
   EXPECT_GE(end.tasks[kRelu].trials_done, 8);
-  EXPECT_LT(end.tasks[kRelu].trials_done, 100);
+  EXPECT_LT(end.tasks[kRelu].trials_done, 500);
   EXPECT_EQ(end.tasks[kRelu].state, "negligible");
-  EXPECT_EQ(end.trials_done, 1000);
+  EXPECT_EQ(end.trials_done, 2000);
 }
 
 TEST_F(JobTasksTest, AnExhaustedTaskLeavesItsTrialsToTheOthers) {

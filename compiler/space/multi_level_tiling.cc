@@ -295,9 +295,11 @@ Alternatives MultiLevelTiling(const RuleContext& context,
     const int axis = PackedAxis(*node, packing, context.target);
     Schedule moved = schedule;
     if (axis >= 0 && MoveAxisLast(context, moved, name, axis).ok()) {
-      TF_ASSIGN_OR_RETURN(std::vector<Schedule> more,
-                          TileInEveryWay(context, moved, name, packing,
-                                         /*fuse=*/true, /*in_place=*/false));
+      // The other operands are read one element at a time.
+      TF_ASSIGN_OR_RETURN(
+          std::vector<Schedule> more,
+          TileInEveryWay(context, moved, name, {.ahead = packing.ahead},
+                         /*fuse=*/true, /*in_place=*/false));
       absl::c_move(more, std::back_inserter(results));
     }
     return results;

@@ -228,12 +228,63 @@ TEST(MultiLevelTilingTest, ConstantsArePackedAtTheRoot) {
     EXPECT_THAT(sketch.trace().Print(), Not(HasSubstr(kPack)));
     ExpectSameOutputs(*program, *sketch.module().Find("main"));
   }
-  // The other operand may be packed in the call.
+  // The other operand may be packed in the call, and vectors may be of rows.
   const auto data =
       Apply(MultiLevelTiling, WithConstants(Matmul(32, 32, 32), {0}), "C");
-  EXPECT_EQ(data.size(), 6u);
+  EXPECT_EQ(data.size(), 8u);
   EXPECT_THAT(Text(data[0]), HasSubstr("A_global"));
   EXPECT_THAT(Text(data[0]), HasSubstr("B_global"));
+}
+
+// A convolution of NCHW images, and a ReLU if `fused`.
+ir::PrimFuncPtr ConvNchw(int64_t channels, bool fused) {
+  const auto type = ir::DataType::Float(32);
+  const te::Tensor data = te::Placeholder("data", {1, 4, 7, 7}, type);
+  const te::Tensor weight =
+      te::Placeholder("weight", {channels, 4, 3, 3}, type);
+  const te::Tensor sums = te::Conv2dNchw(data, weight, {});
+  return Build({data, weight, fused ? te::Relu(sums) : sums});
+}
+
+TEST(MultiLevelTilingTest, VectorsMayBeAlongAnAxisOfPackedConstants) {
+  for (const bool fused : {true, false}) {
+    const ir::PrimFuncPtr program = WithConstants(ConvNchw(32, fused), {1});
+    const auto sketches = Apply(MultiLevelTiling, program, "conv2d_nchw");
+    size_t moved = 0;
+    for (const Schedule& sketch : sketches) {
+      ExpectSameOutputs(*program, *sketch.module().Find("main"));
+      const std::string trace = sketch.trace().Print();
+      if (trace.find("transform_layout") == std::string::npos) continue;
+      ++moved;
+      EXPECT_THAT(trace, HasSubstr("lambda i0, i1, i2, i3: (i0, i2, i3, i1)"));
+      EXPECT_THAT(Text(sketch), HasSubstr("(1, 5, 5, 32)"));
+    }
+    // Written below the first or the second level.
+    EXPECT_EQ(moved, 2u) << "fused: " << fused;
+  }
+}
+
+TEST(MultiLevelTilingTest, OtherAxesStayWhereTheyAre) {
+  const auto expect_none = [](const ir::PrimFuncPtr& program,
+                              const std::string& block) {
+    for (const Schedule& sketch : Apply(MultiLevelTiling, program, block)) {
+      EXPECT_THAT(sketch.trace().Print(), Not(HasSubstr("transform_layout")));
+    }
+  };
+  // No constants; an axis shorter than a vector; an axis that the data have,
+  // too; the last axis.
+  expect_none(ConvNchw(32, true), "conv2d_nchw");
+  expect_none(WithConstants(ConvNchw(2, true), {1}), "conv2d_nchw");
+  const auto type = ir::DataType::Float(32);
+  const te::Tensor data = te::Placeholder("data", {1, 32, 7, 7}, type);
+  const te::Tensor weight = te::Placeholder("weight", {32, 1, 3, 3}, type);
+  te::ConvOptions depthwise;
+  depthwise.groups = 32;
+  expect_none(
+      WithConstants(
+          Build({data, weight, te::Conv2dNchw(data, weight, depthwise)}), {1}),
+      "conv2d_nchw");
+  expect_none(WithConstants(Matmul(32, 32, 32), {1}), "C");
 }
 
 TEST(MultiLevelTilingTest, LeavesWhatReusesNothing) {

@@ -89,6 +89,7 @@ constexpr FieldLimit kLimits[] = {
     {"ChangeDeviceRequest.reserve_for", kName},
     {"DeviceLogRequest.name", kName},
     {"BestRequest.program", kProgram, 1, Content::kText},
+    {"BestRequest.workload", kId},
     {"BestRequest.target", kTarget},
     {"BestRequest.device_model", 64 << 10},
     {"BestRequest.fingerprint", kId},
@@ -99,6 +100,7 @@ constexpr FieldLimit kLimits[] = {
     {"MeasureRequest.user", kName},
 
     // --- Admins ---
+    {"DbExportRequest.workload", kId},
     {"DbLine.json", kRecord, 1, Content::kText},
     {"CreateTokenRequest.name", kName},
     {"CreateTokenRequest.role", kWord},

@@ -116,6 +116,32 @@ class ModelEmitter {
     return nullptr;
   }
 
+  llvm::FunctionType* HookType() {
+    return llvm::FunctionType::get(b_.getVoidTy(), {ptr_}, false);
+  }
+
+  // The variable that has the hook and its argument; the first hook returns at
+  // once.
+  llvm::GlobalVariable* EmitHook() {
+    llvm::Function* nothing = llvm::Function::Create(
+        HookType(), llvm::GlobalValue::InternalLinkage, "no_hook", module_);
+    b_.SetInsertPoint(
+        llvm::BasicBlock::Create(module_.getContext(), "entry", nothing));
+    b_.CreateRetVoid();
+    llvm::Constant* value = llvm::ConstantStruct::getAnon({nothing, Null()});
+    return new llvm::GlobalVariable(module_, value->getType(),
+                                    /*isConstant=*/false,
+                                    llvm::GlobalValue::ExternalLinkage, value,
+                                    ProfileHookSymbol(model_.symbol));
+  }
+
+  void CallHook(llvm::GlobalVariable* hook) {
+    llvm::Value* function = b_.CreateLoad(ptr_, hook);
+    llvm::Value* argument =
+        b_.CreateLoad(ptr_, b_.CreateConstInBoundsGEP1_64(ptr_, hook, 1));
+    b_.CreateCall(HookType(), function, {argument});
+  }
+
   // int32 steps(inputs, outputs, arena, weights): the kernels in order, until
   // one fails.
   llvm::Function* EmitSteps() {
@@ -125,7 +151,10 @@ class ModelEmitter {
     llvm::BasicBlock* failed =
         llvm::BasicBlock::Create(context, "failed", function);
     std::vector<std::pair<llvm::Value*, llvm::BasicBlock*>> statuses;
+    llvm::GlobalVariable* hook = model_.profiled ? EmitHook() : nullptr;
+    b_.SetInsertPoint(&function->getEntryBlock());
     for (const ModelStep& step : model_.steps) {
+      if (hook != nullptr) CallHook(hook);
       std::vector<llvm::Value*> operands;
       for (const ModelOperand& operand : step.operands) {
         operands.push_back(Operand(operand, function));
@@ -148,6 +177,7 @@ class ModelEmitter {
       b_.CreateCondBr(b_.CreateICmpEQ(status, b_.getInt32(0)), next, failed);
       b_.SetInsertPoint(next);
     }
+    if (hook != nullptr) CallHook(hook);
     b_.CreateRet(b_.getInt32(0));
     b_.SetInsertPoint(failed);
     if (statuses.empty()) {
@@ -301,6 +331,10 @@ void AppendWeights(const std::vector<ModelWeights>& weights, std::string& to) {
                 to.begin() + static_cast<ptrdiff_t>(begin) +
                     static_cast<ptrdiff_t>(piece.offset));
   }
+}
+
+std::string ProfileHookSymbol(const std::string& symbol) {
+  return symbol + "_profile_hook";
 }
 
 std::vector<std::string> ModelSymbols(const std::string& symbol) {

@@ -55,7 +55,13 @@ struct ModelDescription {
   std::vector<ModelWeights> weights;  // ascending, without overlap
   // If set, `weights` are not in the object.
   std::optional<ModelWeightsFile> weights_file = std::nullopt;
+  // If set, the object also exports ProfileHookSymbol(symbol): a struct of a
+  // function and its argument (void*), which is called before each step and
+  // after the last; it does nothing until the loader sets another one.
+  bool profiled = false;
 };
+
+std::string ProfileHookSymbol(const std::string& symbol);
 
 // Appends the weights, with zeros between them.
 void AppendWeights(const std::vector<ModelWeights>& weights, std::string& to);

@@ -151,6 +151,21 @@ absl::StatusOr<codegen::ModelDescription> DescribeModel(
   return model;
 }
 
+// In the order of DescribeModel.
+std::vector<ModelArtifact::Step> StepsOf(const Graph& graph,
+                                         const ModelKernels& kernels,
+                                         const MemoryPlan& plan) {
+  std::vector<ModelArtifact::Step> steps;
+  for (size_t i = 0; i < graph.calls.size(); ++i) {
+    const int kernel = kernels.kernel_of_call[i];
+    if (kernel >= 0) steps.push_back({kernel, graph.calls[i].op});
+  }
+  for (size_t i = 0; i < plan.copies.size(); ++i) {
+    steps.push_back({-1, "copy of an output"});
+  }
+  return steps;
+}
+
 }  // namespace
 
 ModelKernels ExtractKernels(const Graph& graph) {
@@ -221,7 +236,15 @@ absl::StatusOr<ModelArtifact> CompileModel(const Graph& graph,
                       codegen::LinkSharedObject(objects, options.target));
   TF_ASSIGN_OR_RETURN(artifact.code_digest,
                       codegen::CodeDigest(artifact.shared_object));
+  if (options.profile) {
+    model.profiled = true;
+    TF_ASSIGN_OR_RETURN(objects[0],
+                        codegen::EmitModelObject(model, codegen_options));
+    TF_ASSIGN_OR_RETURN(artifact.profiled_object,
+                        codegen::LinkSharedObject(objects, options.target));
+  }
   artifact.header = codegen::ModelHeader(model);
+  artifact.steps = StepsOf(graph, kernels, plan);
   artifact.weight_bytes = weights.bytes();
   artifact.arena_bytes = plan.arena_bytes;
   artifact.largest_live_bytes = plan.largest_live_bytes;

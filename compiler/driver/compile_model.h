@@ -27,6 +27,10 @@ struct ModelKernels {
 ModelKernels ExtractKernels(const graph::Graph& graph);
 
 struct ModelArtifact {
+  struct Step {
+    int kernel = -1;  // -1: copies an output
+    std::string op;   // of the graph's call
+  };
   std::string shared_object;  // ELF bytes
   std::string header;         // C header text
   std::string weights_file;   // the file's bytes; empty if they are inside
@@ -34,6 +38,10 @@ struct ModelArtifact {
   int64_t weight_bytes = 0;
   int64_t arena_bytes = 0;
   int64_t largest_live_bytes = 0;  // no arena can be smaller
+  std::vector<Step> steps;         // in order
+  // The same library with a hook around each step (profile_model.h); empty if
+  // it was not asked for.
+  std::string profiled_object;
 };
 
 struct ModelOptions {
@@ -42,6 +50,7 @@ struct ModelOptions {
   // If not empty, the weights are in a file of this name beside the library
   // (weights_file.h).
   std::string weights_name = {};
+  bool profile = false;  // also make profiled_object
 };
 
 // `scheduled` has a scheduled function for every one of `kernels.module`.

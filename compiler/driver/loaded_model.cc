@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/codegen/model_object.h"
 
 namespace tilefarm::driver {
 namespace {
@@ -20,6 +21,7 @@ absl::StatusOr<LoadedModel> LoadedModel::Load(std::string_view shared_object,
                                               const std::string& symbol,
                                               const std::string& weights) {
   LoadedModel model;
+  model.symbol_ = symbol;
   TF_ASSIGN_OR_RETURN(model.library_, LoadedLibrary::Load(shared_object));
   const auto find = [&]<typename T>(const char* suffix, T& function) {
     function = reinterpret_cast<T>(model.library_.Find(symbol + suffix));
@@ -47,6 +49,22 @@ absl::Status LoadedModel::Run(std::span<const void* const> inputs,
   if (run_(instance_.get(), inputs.data(), outputs.data()) != 0) {
     return absl::InternalError(error_());
   }
+  return absl::OkStatus();
+}
+
+absl::Status LoadedModel::SetProfileHook(void (*hook)(void*),
+                                         void* context) const {
+  struct Hook {
+    void (*function)(void*);
+    void* context;
+  };
+  auto* variable =
+      static_cast<Hook*>(library_.Find(codegen::ProfileHookSymbol(symbol_)));
+  if (variable == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the library of '", symbol_, "' has no profiling hook"));
+  }
+  *variable = {hook, context};
   return absl::OkStatus();
 }
 

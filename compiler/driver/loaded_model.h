@@ -30,8 +30,14 @@ class LoadedModel {
   absl::Status Run(std::span<const void* const> inputs,
                    std::span<void* const> outputs) const;
 
+  // For a library with ModelOptions::profile: `hook` is called with `context`
+  // before each step of a run and after the last. FailedPrecondition: the
+  // library was compiled without it.
+  absl::Status SetProfileHook(void (*hook)(void*), void* context) const;
+
  private:
   LoadedLibrary library_;
+  std::string symbol_;
   std::shared_ptr<void> instance_;  // destroyed before the library
   int (*run_)(void*, const void* const*, void* const*) = nullptr;
   const char* (*error_)() = nullptr;

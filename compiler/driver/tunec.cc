@@ -50,10 +50,10 @@ absl::StatusOr<int> Run(const TunecFlags& flags) {
   if (IsModel(flags.program)) return RunModel(flags);
   if (!flags.dims.empty() || !flags.run_inputs.empty() || !flags.save.empty() ||
       !flags.print_after.empty() || !flags.dot.empty() ||
-      !flags.weights.empty() || flags.time) {
+      !flags.weights.empty() || flags.profile || flags.time) {
     return absl::InvalidArgumentError(
-        "--dim, --run, --save, --weights, --print-after, --dot and --time are "
-        "for models (.onnx)");
+        "--dim, --run, --save, --weights, --profile, --print-after, --dot and "
+        "--time are for models (.onnx)");
   }
   TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(flags.target));
   TF_ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.program));
@@ -174,6 +174,17 @@ int Main(int argc, char** argv) {
       ->needs(output);
   app.add_option("--save", flags.save,
                  "folder for the outputs of --run, one .npy file each");
+  auto* profile = app.add_flag("--profile", flags.profile,
+                               "time each kernel of --run, and print a table")
+                      ->needs(run);
+  app.add_option("--profile-runs", flags.profile_runs,
+                 "timed runs, after one without times")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str()
+      ->needs(profile);
+  app.add_option("--profile-trace", flags.profile_trace,
+                 "write the timed calls for chrome://tracing or Perfetto")
+      ->needs(profile);
   auto* print_after = app.add_option(
       "--print-after", flags.print_after,
       "print the model's graph after import or one of its passes");

@@ -35,9 +35,12 @@ struct TunecFlags {
   std::vector<std::string> run_inputs;  // INPUT=FILE.npy
   std::string weights;                  // file beside the library
   std::string save;                     // directory of --run's outputs
-  std::string print_after;              // name of a pass, or "import"
-  std::string dot;                      // file
   bool time = false;
+  bool profile = false;  // times the kernels of --run
+  int profile_runs = 10;
+  std::string profile_trace;  // file
+  std::string print_after;    // name of a pass, or "import"
+  std::string dot;            // file
 };
 
 // The schedules that the flags ask for.

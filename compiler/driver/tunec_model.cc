@@ -1,9 +1,11 @@
 #include "compiler/driver/tunec_model.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,10 +17,12 @@
 #include "compiler/driver/files.h"
 #include "compiler/driver/loaded_model.h"
 #include "compiler/driver/npy.h"
+#include "compiler/driver/profile_model.h"
 #include "compiler/driver/read_model.h"
 #include "compiler/driver/time_model.h"
 #include "compiler/graph/passes.h"
 #include "compiler/graph/printer.h"
+#include "cost_model/features.h"
 #include "nlohmann/json.hpp"
 
 namespace tilefarm::driver {
@@ -71,13 +75,55 @@ std::string FileName(std::string name) {
   return name + ".npy";
 }
 
-absl::Status RunOnce(const TunecFlags& flags, const graph::Graph& graph,
-                     const ModelArtifact& artifact, const std::string& symbol) {
+int64_t Nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// Runs the model several times. Prints a table, or returns it for --json.
+absl::StatusOr<nlohmann::json> Profile(const TunecFlags& flags,
+                                       const ModelArtifact& artifact,
+                                       const ModelKernels& kernels,
+                                       const LoadedModel& model,
+                                       std::span<const void* const> in,
+                                       std::span<void* const> out) {
+  TF_ASSIGN_OR_RETURN(
+      const std::vector<RunTimes> runs,
+      TimeSteps(model, in, out, flags.profile_runs, Nanoseconds));
+  const std::vector<KernelTime> times =
+      SumByKernel(artifact, kernels, runs, cost_model::CountFlops);
+  if (!flags.profile_trace.empty()) {
+    TF_RETURN_IF_ERROR(
+        WriteFile(flags.profile_trace, ChromeTrace(artifact, kernels, runs)));
+  }
+  if (!flags.json) std::cout << PrintProfile(times, runs.size());
+  nlohmann::json list = nlohmann::json::array();
+  for (const KernelTime& time : times) {
+    list.push_back(
+        {{"function", time.kernel},
+         {"workload", time.workload},
+         {"calls", time.calls},
+         {"total_seconds", time.total_seconds},
+         {"mean_seconds", time.total_seconds / static_cast<double>(time.calls)},
+         {"share", time.share},
+         {"gflops", time.gflops}});
+  }
+  return list;
+}
+
+// The profile for --json; null if there is none.
+absl::StatusOr<nlohmann::json> RunOnce(const TunecFlags& flags,
+                                       const graph::Graph& graph,
+                                       const ModelArtifact& artifact,
+                                       const ModelKernels& kernels,
+                                       const std::string& symbol) {
   TF_ASSIGN_OR_RETURN(const std::vector<graph::TensorData> inputs,
                       ReadInputs(flags, graph));
-  TF_ASSIGN_OR_RETURN(
-      const LoadedModel model,
-      LoadedModel::Load(artifact.shared_object, symbol, flags.weights));
+  TF_ASSIGN_OR_RETURN(const LoadedModel model,
+                      LoadedModel::Load(flags.profile ? artifact.profiled_object
+                                                      : artifact.shared_object,
+                                        symbol, flags.weights));
   std::vector<const void*> in;
   for (const graph::TensorData& input : inputs) {
     in.push_back(input.bytes().data());
@@ -89,8 +135,14 @@ absl::Status RunOnce(const TunecFlags& flags, const graph::Graph& graph,
         static_cast<size_t>(graph.values[id].type.num_bytes()));
     out.push_back(storage.back().data());
   }
-  TF_RETURN_IF_ERROR(model.Run(in, out));
-  if (flags.save.empty()) return absl::OkStatus();
+  nlohmann::json profile;
+  if (flags.profile) {
+    TF_ASSIGN_OR_RETURN(profile,
+                        Profile(flags, artifact, kernels, model, in, out));
+  } else {
+    TF_RETURN_IF_ERROR(model.Run(in, out));
+  }
+  if (flags.save.empty()) return profile;
   std::error_code error;
   std::filesystem::create_directories(flags.save, error);
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
@@ -101,7 +153,7 @@ absl::Status RunOnce(const TunecFlags& flags, const graph::Graph& graph,
         WriteFile(path, PrintNpy(graph.values[graph.outputs[i]].type,
                                  graph::TensorData(std::move(storage[i])))));
   }
-  return absl::OkStatus();
+  return profile;
 }
 
 absl::Status CheckTime(const TunecFlags& flags, const target::Target& target) {
@@ -212,6 +264,7 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
   options.target = target;
   options.symbol = flags.symbol.empty() ? "model" : flags.symbol;
   TF_ASSIGN_OR_RETURN(options.weights_name, WeightsName(flags));
+  options.profile = flags.profile;
   TF_ASSIGN_OR_RETURN(const ModelArtifact artifact,
                       CompileModel(graph, kernels, scheduled.module, options));
   if (!flags.output.empty()) {
@@ -227,8 +280,10 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
     TF_RETURN_IF_ERROR(WriteFile(flags.output, artifact.shared_object, true));
     TF_RETURN_IF_ERROR(WriteLock(flags, kernels.module, target, scheduled));
   }
+  nlohmann::json profile;
   if (!flags.run_inputs.empty() || !flags.save.empty()) {
-    TF_RETURN_IF_ERROR(RunOnce(flags, graph, artifact, options.symbol));
+    TF_ASSIGN_OR_RETURN(
+        profile, RunOnce(flags, graph, artifact, kernels, options.symbol));
   }
   if (flags.json) {
     nlohmann::json functions = nlohmann::json::array();
@@ -238,18 +293,17 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
                            {"schedule", scheduled.choices[i].schedule},
                            {"reason", scheduled.choices[i].reason}});
     }
-    std::cout << nlohmann::json{{"output", flags.output},
-                                {"weights", flags.weights},
-                                {"target", target.Key()},
-                                {"fingerprint", Fingerprint()},
-                                {"code_digest", artifact.code_digest},
-                                {"weight_bytes", artifact.weight_bytes},
-                                {"arena_bytes", artifact.arena_bytes},
-                                {"largest_live_bytes",
-                                 artifact.largest_live_bytes},
-                                {"functions", std::move(functions)}}
-                     .dump()
-              << "\n";
+    nlohmann::json result{{"output", flags.output},
+                          {"weights", flags.weights},
+                          {"target", target.Key()},
+                          {"fingerprint", Fingerprint()},
+                          {"code_digest", artifact.code_digest},
+                          {"weight_bytes", artifact.weight_bytes},
+                          {"arena_bytes", artifact.arena_bytes},
+                          {"largest_live_bytes", artifact.largest_live_bytes},
+                          {"functions", std::move(functions)}};
+    if (flags.profile) result["profile"] = std::move(profile);
+    std::cout << result.dump() << "\n";
   }
   return 0;
 }

@@ -21,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 using testing::HasSubstr;
+using testing::Not;
 
 const fs::path kModels = "/usr/share/libonnx-testdata/data/node";
 
@@ -194,6 +195,49 @@ TEST_F(TunecModel, ChecksTheNameOfTheWeightsFile) {
   ExpectError("-o out.so --dim batch=1 --weights absent/net.weights",
               "cannot write absent/net.weights");
   EXPECT_EQ(Run("--dim batch=1 --weights net.weights").code, 2);
+}
+
+TEST_F(TunecModel, ProfilesARun) {
+  Write("model.onnx", onnx::ClassifierModel());
+  WriteFloats("image.npy", {1, 4}, 0.25f);
+  const std::string run = "--dim batch=1 --run image=image.npy ";
+  const Result plain = Run(run + "--save plain");
+  ASSERT_EQ(plain.code, 0) << plain.err;
+  const Result table = Run(run + "--profile --save profiled");
+  ASSERT_EQ(table.code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("10 runs of "));
+  EXPECT_THAT(table.out, HasSubstr("GFLOPS"));
+  EXPECT_EQ(Read("plain/scores.npy"), Read("profiled/scores.npy"));
+
+  const Result json = Run(run +
+                          "--profile --profile-runs 3 --profile-trace "
+                          "trace.json --json -o out.so --weights w.weights");
+  ASSERT_EQ(json.code, 0) << json.err;
+  const auto result = nlohmann::json::parse(json.out);
+  ASSERT_FALSE(result["profile"].empty());
+  double share = 0;
+  size_t calls = 0;
+  for (const auto& kernel : result["profile"]) {
+    share += kernel["share"].get<double>();
+    calls += kernel["calls"].get<size_t>();
+    EXPECT_EQ(kernel["calls"].get<int>() % 3, 0);
+  }
+  EXPECT_NEAR(share, 1, 1e-9);
+  const auto trace = nlohmann::json::parse(Read("trace.json"));
+  EXPECT_EQ(trace["traceEvents"].size(), calls);
+  EXPECT_THAT(Read("out.so"), Not(HasSubstr("profile_hook")));
+}
+
+TEST_F(TunecModel, ChecksTheFlagsOfAProfile) {
+  Write("model.onnx", onnx::ClassifierModel());
+  WriteFloats("image.npy", {1, 4}, 0.25f);
+  const std::string run = "--dim batch=1 --run image=image.npy ";
+  EXPECT_EQ(Run("--dim batch=1 -o out.so --profile").code, 2);
+  EXPECT_EQ(Run(run + "--profile-runs 5").code, 2);
+  EXPECT_EQ(Run(run + "--profile-trace trace.json").code, 2);
+  EXPECT_EQ(Run(run + "--profile --profile-runs 0").code, 2);
+  ExpectError(run + "--profile --profile-trace absent/trace.json",
+              "cannot write absent/trace.json");
 }
 
 TEST_F(TunecModel, RefusesFlagsThatAreForPrograms) {

@@ -1,8 +1,9 @@
+#include <atomic>
 #include <cstring>
 #include <string>
 
 #include "base/hash.h"
-#include "base/mutex.h"
+#include "base/split_mix.h"
 #include "cost_model/cost_model.h"
 #include "cost_model/model_bytes.h"
 
@@ -11,34 +12,21 @@ namespace {
 
 constexpr char kKind[] = "random";
 
-// Mixes the bits of 64-bit words (the finaliser of splitmix64).
-uint64_t Mix(uint64_t x) {
-  x ^= x >> 30;
-  x *= 0xbf58476d1ce4e5b9ull;
-  x ^= x >> 27;
-  x *= 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
-
 class RandomModel final : public CostModel {
  public:
   explicit RandomModel(uint64_t seed) : seed_(seed) {}
 
   std::vector<float> Predict(
       std::span<const FeatureRows> candidates) const override {
-    uint64_t seed;
-    {
-      MutexLock lock(mutex_);
-      seed = seed_;
-    }
+    const uint64_t seed = seed_;
     std::vector<float> scores;
     scores.reserve(candidates.size());
     for (const FeatureRows& candidate : candidates) {
-      uint64_t state = Mix(seed + 0x9e3779b97f4a7c15ull);
+      uint64_t state = MixBits(seed + kSplitMixStep);
       for (const float value : candidate.values) {
         uint32_t bits;
         std::memcpy(&bits, &value, sizeof(bits));
-        state = Mix(state ^ bits);
+        state = MixBits(state ^ bits);
       }
       // A float has 24 bits of precision.
       scores.push_back(static_cast<float>(state >> 40) / 16777216.0f);
@@ -55,7 +43,6 @@ class RandomModel final : public CostModel {
       truth.push_back(sample.score);
     }
     const std::vector<float> predicted = Predict(features);
-    MutexLock lock(mutex_);
     trained_ = true;
     return ComputeRankingMetrics(predicted, truth,
                                  static_cast<int>(samples.size() + 9) / 10);
@@ -63,10 +50,7 @@ class RandomModel final : public CostModel {
 
   absl::StatusOr<std::string> Serialize() const override {
     ByteWriter writer;
-    {
-      MutexLock lock(mutex_);
-      writer.U64(seed_);
-    }
+    writer.U64(seed_);
     return Seal(kKind, writer.bytes());
   }
 
@@ -78,21 +62,16 @@ class RandomModel final : public CostModel {
     if (!reader.AtEnd()) {
       return absl::DataLossError("cost model: wrong size");
     }
-    MutexLock lock(mutex_);
     seed_ = seed;
     trained_ = true;
     return absl::OkStatus();
   }
 
-  bool trained() const override {
-    MutexLock lock(mutex_);
-    return trained_;
-  }
+  bool trained() const override { return trained_; }
 
  private:
-  mutable Mutex mutex_;
-  uint64_t seed_ ABSL_GUARDED_BY(mutex_);
-  bool trained_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<uint64_t> seed_;
+  std::atomic<bool> trained_ = false;
 };
 
 }  // namespace

@@ -40,36 +40,37 @@ void SampleSet::Evict() {
   // Evict from the older half, because the newer one is about candidates that
   // the search considers now.
   const size_t older = std::max<size_t>(samples_.size() / 2, 1);
-  std::map<int64_t, double> best;
-  for (const Sample& sample : samples_) {
-    if (sample.seconds <= 0) continue;
-    const auto [it, added] = best.try_emplace(sample.group, sample.seconds);
-    if (!added) it->second = std::min(it->second, sample.seconds);
-  }
+  const std::map<int64_t, double> best = BestSeconds();
   size_t victim = 0;
   for (int attempt = 0; attempt < kEvictionTries; ++attempt) {
     victim = rng_.Below(older);
     const Sample& sample = samples_[victim];
-    const double score =
-        sample.seconds > 0 ? best[sample.group] / sample.seconds : sample.score;
+    const double score = sample.seconds > 0
+                             ? best.at(sample.group) / sample.seconds
+                             : sample.score;
     if (score < kGoodScore) break;
   }
   rows_ -= static_cast<size_t>(samples_[victim].features.rows);
   samples_.erase(samples_.begin() + static_cast<std::ptrdiff_t>(victim));
 }
 
-std::vector<float> SampleSet::Scores() const {
+std::map<int64_t, double> SampleSet::BestSeconds() const {
   std::map<int64_t, double> best;
   for (const Sample& sample : samples_) {
     if (sample.seconds <= 0) continue;
     const auto [it, added] = best.try_emplace(sample.group, sample.seconds);
     if (!added) it->second = std::min(it->second, sample.seconds);
   }
+  return best;
+}
+
+std::vector<float> SampleSet::Scores() const {
+  const std::map<int64_t, double> best = BestSeconds();
   std::vector<float> scores;
   scores.reserve(samples_.size());
   for (const Sample& sample : samples_) {
     const double score = sample.seconds > 0
-                             ? best[sample.group] / sample.seconds
+                             ? best.at(sample.group) / sample.seconds
                              : static_cast<double>(sample.score);
     scores.push_back(std::isfinite(score)
                          ? static_cast<float>(std::clamp(score, 0.0, 1.0))

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -43,6 +44,8 @@ class SampleSet {
 
  private:
   void Evict();
+  // The least known seconds of each group.
+  std::map<int64_t, double> BestSeconds() const;
 
   const size_t max_samples_;
   const size_t max_rows_;

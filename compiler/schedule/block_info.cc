@@ -248,14 +248,11 @@ std::vector<BlockPtr> BlockScope::Readers(const BufferNode* buffer) const {
 absl::Status CheckAffineBindings(const ScheduleState& state,
                                  std::string_view primitive,
                                  const BlockNode* block) {
-  std::vector<ir::Expr> bindings;
-  bindings.reserve(block->iters.size());
-  for (const IterVar& iter : block->iters) bindings.push_back(iter.binding);
   const std::vector<ir::ForPtr> loops = state.LoopsAbove(block);
   arith::Analyzer analyzer;
-  const auto map =
-      arith::DetectIterMap(bindings, RangesOf(loops), block->predicate,
-                           arith::IterMapLevel::kSurjective, analyzer);
+  const auto map = arith::DetectIterMap(
+      BindingList(*block), RangesOf(loops), block->predicate,
+      arith::IterMapLevel::kSurjective, analyzer);
   if (!map.ok()) {
     return state.Illegal(primitive, block, "its bindings are not affine: ",
                          std::string(map.status().message()));

@@ -91,7 +91,7 @@ absl::Status CheckCacheReadOfWritten(const ScheduleState& state,
 // Inserts the copy at its place and redirects the accesses of `users` from
 // buffer `from` to buffer `to`.
 BlockRv InsertCopy(ScheduleState& state, const ir::BlockPtr& scope,
-                   const CopyPlace& place, const CopyNest& copy,
+                   const CopyPlace& place, const BlockNest& copy,
                    const std::vector<ir::BlockPtr>& users,
                    const ir::Buffer& from, const ir::Buffer& to) {
   ScopeEditor edit;
@@ -148,7 +148,7 @@ absl::StatusOr<BlockRv> CacheRead(ScheduleState& state, BlockRv block_rv,
     }
   }
   const ir::Buffer cache = CacheBuffer(state, block, buffer, storage_scope);
-  const CopyNest copy =
+  const BlockNest copy =
       MakeCopy(FreshBlockName(state.FunctionOf(block.get())->body, cache->name),
                buffer, cache, region, arith::FullRegion(buffer), analyzer);
   return InsertCopy(state, scope, place, copy, readers, buffer, cache);
@@ -190,7 +190,7 @@ absl::StatusOr<BlockRv> CacheWrite(ScheduleState& state, BlockRv block_rv,
   whole = arith::ClipRegion(domain_analyzer, *whole, buffer->shape);
   const ir::Buffer cache = CacheBuffer(state, block, buffer, storage_scope);
   // At the root of the scope, only the domain bounds the region.
-  const CopyNest copy = MakeCopy(
+  const BlockNest copy = MakeCopy(
       FreshBlockName(state.FunctionOf(block.get())->body, cache->name), cache,
       buffer,
       place.outer.empty() ? arith::ClipRegion(analyzer, *region, buffer->shape)

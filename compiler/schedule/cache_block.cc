@@ -10,15 +10,16 @@
 
 namespace tilefarm::schedule {
 
-CopyNest MakeCopy(const std::string& name, const ir::Buffer& from,
-                  const ir::Buffer& to, const arith::Region& region,
-                  const arith::Region& whole, arith::Analyzer analyzer) {
+BlockNest MakeCopy(const std::string& name, const ir::Buffer& from,
+                   const ir::Buffer& to, const arith::Region& region,
+                   const arith::Region& whole, arith::Analyzer analyzer) {
   ir::BlockNode block;
   block.name = name;
   std::vector<std::pair<ir::Var, ir::Expr>> loops;
   std::vector<ir::Expr> indices;
   std::vector<ir::Range> point;
   ir::Expr predicate = ir::BoolConst(true);
+  ir::Expr inside = ir::BoolConst(true);
   for (size_t i = 0; i < region.size(); ++i) {
     const ir::Var loop = ir::MakeVar(absl::StrCat("ax", i));
     const ir::Var var = ir::MakeVar(absl::StrCat("v", i));
@@ -34,12 +35,21 @@ CopyNest MakeCopy(const std::string& name, const ir::Buffer& from,
     if (!analyzer.CanProve(above)) predicate = ir::And(predicate, above);
     const ir::Expr below = ir::LT(binding, whole[i].min + whole[i].extent);
     if (!analyzer.CanProve(below)) predicate = ir::And(predicate, below);
+    if (to->shape[i] > from->shape[i]) {
+      inside = ir::And(inside, ir::LT(var, ir::IntConst(from->shape[i])));
+    }
   }
   block.predicate = analyzer.Simplify(predicate);
   block.reads.push_back({from, point});
   block.writes.push_back({to, point});
-  block.body = ir::MakeStore(to, indices, ir::Load(from, indices));
-  CopyNest result;
+  ir::Expr value = ir::Load(from, indices);
+  if (!ir::IsConstInt(inside, 1)) {
+    const ir::Expr zero = to->dtype.is_float() ? ir::FloatConst(0, to->dtype)
+                                               : ir::IntConst(0, to->dtype);
+    value = ir::IfThenElseExpr(std::move(inside), std::move(value), zero);
+  }
+  block.body = ir::MakeStore(to, indices, std::move(value));
+  BlockNest result;
   result.block = ir::BlockOf(std::move(block));
   result.nest = result.block;
   for (auto it = loops.rbegin(); it != loops.rend(); ++it) {

@@ -8,21 +8,17 @@
 
 #include "compiler/arith/int_set.h"
 #include "compiler/schedule/block_info.h"
+#include "compiler/schedule/own_loops.h"
 #include "compiler/schedule/schedule_state.h"
 
 namespace tilefarm::schedule {
 
-// A nest of loops that runs one block.
-struct CopyNest {
-  ir::Stmt nest;
-  ir::BlockPtr block;
-};
-
 // for ax0, ax1, ...: to[v0, v1, ...] = from[v0, v1, ...] over the region,
 // guarded if the region may exceed `whole`, the elements that may be copied.
-CopyNest MakeCopy(const std::string& name, const ir::Buffer& from,
-                  const ir::Buffer& to, const arith::Region& region,
-                  const arith::Region& whole, arith::Analyzer analyzer);
+// Beyond the dimensions of `from`, the elements are 0.
+BlockNest MakeCopy(const std::string& name, const ir::Buffer& from,
+                   const ir::Buffer& to, const arith::Region& region,
+                   const arith::Region& whole, arith::Analyzer analyzer);
 
 // Where to put a copy of what `writer` writes: in `parent` (a loop or the scope
 // block), before statement `position` of its body. This is right after the

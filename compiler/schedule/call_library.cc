@@ -50,12 +50,8 @@ absl::Status CheckStands(const ScheduleState& state, std::string_view primitive,
   const auto form = ir::MatchGemm(*block);
   const absl::Status matched =
       form.ok() ? ir::CheckLibraryNest(*block, loops) : form.status();
-  if (!matched.ok()) {
-    const absl::string_view reason = matched.message();
-    return state.Illegal(primitive, block.get(),
-                         std::string_view(reason.data(), reason.size()));
-  }
-  return absl::OkStatus();
+  return matched.ok() ? matched
+                      : state.Illegal(primitive, block.get(), matched);
 }
 
 }  // namespace

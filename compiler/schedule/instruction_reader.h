@@ -105,13 +105,9 @@ class InstructionReader {
     return *text;
   }
   std::vector<int64_t> Ints(size_t i) {
-    std::vector<int64_t> out;
-    for (const ir::Attr& attr : ConstList(i)) {
-      const auto value = attr.AsInt();
-      if (!value) Fail(i, "is not a list of integers");
-      out.push_back(value.value_or(0));
-    }
-    return out;
+    const auto values = ToInts(ConstList(i));
+    if (!values) Fail(i, "is not a list of integers");
+    return values.value_or(std::vector<int64_t>());
   }
   std::vector<double> Floats(size_t i) {
     std::vector<double> out;
@@ -163,18 +159,10 @@ class InstructionReader {
   }
   std::optional<std::vector<int64_t>> ListDecision() {
     if (instruction_.decision == ir::Attr()) return std::nullopt;
-    std::vector<int64_t> out;
     const ir::AttrList* list = instruction_.decision.AsList();
-    if (list == nullptr) {
-      FailText("its decision is not a list");
-      return out;
-    }
-    for (const ir::Attr& attr : *list) {
-      const auto value = attr.AsInt();
-      if (!value) FailText("its decision is not a list of integers");
-      out.push_back(value.value_or(0));
-    }
-    return out;
+    auto values = list == nullptr ? std::nullopt : ToInts(*list);
+    if (!values) FailText("its decision is not a list of integers");
+    return values;
   }
 
  private:
@@ -199,6 +187,15 @@ class InstructionReader {
       return {};
     }
     return *list;
+  }
+  static std::optional<std::vector<int64_t>> ToInts(const ir::AttrList& list) {
+    std::vector<int64_t> out;
+    for (const ir::Attr& attr : list) {
+      const auto value = attr.AsInt();
+      if (!value) return std::nullopt;
+      out.push_back(*value);
+    }
+    return out;
   }
   Factor ToFactor(size_t i, const ir::Attr& attr) {
     if (attr == ir::Attr()) return std::nullopt;

@@ -15,6 +15,14 @@ std::vector<BlockRv> NewBlocks(ScheduleState& state,
   return out;
 }
 
+absl::StatusOr<std::vector<BlockRv>> GetNeighbours(
+    ScheduleState& state, std::string_view primitive, BlockRv rv,
+    decltype(&BlockScope::Producers) of) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block, state.Get(primitive, rv));
+  TF_ASSIGN_OR_RETURN(const auto scope, ScopeOf(state, primitive, block));
+  return NewBlocks(state, (BlockScope(state, scope.get()).*of)(block.get()));
+}
+
 }  // namespace
 
 absl::StatusOr<BlockRv> GetBlock(ScheduleState& state, std::string_view name,
@@ -62,18 +70,12 @@ absl::StatusOr<std::vector<LoopRv>> GetLoops(ScheduleState& state,
 
 absl::StatusOr<std::vector<BlockRv>> GetProducers(ScheduleState& state,
                                                   BlockRv rv) {
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr block, state.Get("get_producers", rv));
-  TF_ASSIGN_OR_RETURN(auto scope, ScopeOf(state, "get_producers", block));
-  return NewBlocks(state,
-                   BlockScope(state, scope.get()).Producers(block.get()));
+  return GetNeighbours(state, "get_producers", rv, &BlockScope::Producers);
 }
 
 absl::StatusOr<std::vector<BlockRv>> GetConsumers(ScheduleState& state,
                                                   BlockRv rv) {
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr block, state.Get("get_consumers", rv));
-  TF_ASSIGN_OR_RETURN(auto scope, ScopeOf(state, "get_consumers", block));
-  return NewBlocks(state,
-                   BlockScope(state, scope.get()).Consumers(block.get()));
+  return GetNeighbours(state, "get_consumers", rv, &BlockScope::Consumers);
 }
 
 absl::StatusOr<std::vector<BlockRv>> GetChildBlocks(ScheduleState& state,

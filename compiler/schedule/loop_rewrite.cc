@@ -4,6 +4,7 @@
 
 #include "compiler/arith/iter_map.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/schedule/region_analysis.h"
 
 namespace tilefarm::schedule {
 namespace {
@@ -27,10 +28,7 @@ class BindingSimplifier : public ir::Mutator {
                        const ir::Stmt& self) override {
     // A block without variables is transparent: visit its loops, too.
     if (block.iters.empty()) return ir::Mutator::MutateBlock(block, self);
-    std::vector<ir::Expr> bindings;
-    for (const ir::IterVar& iter : block.iters) {
-      bindings.push_back(iter.binding);
-    }
+    const std::vector<ir::Expr> bindings = BindingList(block);
     arith::Analyzer analyzer;
     const std::vector<ir::Expr> simple = arith::IterMapSimplify(
         bindings, loops_, block.predicate, arith::IterMapLevel::kSurjective,

@@ -106,11 +106,7 @@ absl::StatusOr<Reduction> CheckReductionOver(const ScheduleState& state,
                                ", and the rounding is known for float32 and "
                                "float64"));
   }
-  if (!block->annotations.empty()) {
-    return refuse(absl::StrCat("its annotation ",
-                               block->annotations.begin()->first,
-                               " speaks of the reduction as it is"));
-  }
+  TF_RETURN_IF_ERROR(CheckNoAnnotations(state, kPrimitive, block));
   for (const ir::IterVar& iter : block->iters) {
     if (!ir::IsConstInt(iter.dom.min, 0) || !ir::AsInt(iter.dom.extent)) {
       return refuse(absl::StrCat(iter.var->name,
@@ -265,29 +261,24 @@ class Writer {
     total_part_ = part_of(softmax.total);
   }
 
-  struct Made {
-    ir::BlockPtr block;
-    ir::Stmt nest;
-  };
-
-  Made LargestPart() const {
+  BlockNest LargestPart() const {
     return Part(
         softmax_.largest, largest_part_, softmax_.lowest,
         [](const ir::Expr& exponent, const ir::Expr&) { return exponent; });
   }
-  Made TotalPart() const {
+  BlockNest TotalPart() const {
     return Part(
         softmax_.total, total_part_, ir::FloatConst(0, total_part_->dtype),
         [](const ir::Expr& exponent, const ir::Expr& largest) {
           return ir::MakeCall(ir::Intrinsic::kExp, {exponent - largest});
         });
   }
-  Made Largest() const {
+  BlockNest Largest() const {
     return Joined(softmax_.largest, [&](const std::vector<ir::Expr>& at) {
       return ir::Load(largest_part_, at);
     });
   }
-  Made Total() const {
+  BlockNest Total() const {
     return Joined(softmax_.total, [&](const std::vector<ir::Expr>& at) {
       const ir::Expr relative = ir::Load(largest_part_, at) - softmax_.relative;
       return ir::Load(total_part_, at) *
@@ -308,11 +299,10 @@ class Writer {
   // part[i, k_0, k_2] reduces value(exponent, largest_part[i, k_0, k_2]). Terms
   // beyond the range are `identity`.
   template <typename Value>
-  Made Part(const Reduction& whole, const ir::Buffer& part,
-            const ir::Expr& identity, const Value& value) const {
+  BlockNest Part(const Reduction& whole, const ir::Buffer& part,
+                 const ir::Expr& identity, const Value& value) const {
     ir::BlockNode block;
     block.name = absl::StrCat(whole.block->name, "_part");
-    block.predicate = ir::BoolConst(true);
     ir::VarMap vars;
     std::vector<ir::Expr> at;
     arith::Analyzer analyzer;
@@ -345,17 +335,13 @@ class Writer {
     block.body = ir::MakeStore(
         part, at,
         whole.reducer.Combine(ir::Load(part, at), analyzer.Simplify(term)));
-    Made made;
-    const std::vector<ir::IterVar> iters = block.iters;
-    made.block = ir::BlockWithAccesses(std::move(block));
-    made.nest = LoopsOver(iters, made.block);
-    return made;
+    return MakeNest(std::move(block));
   }
 
   // The block that reduces the partial results, with the name, loops and
   // spatial variables of `whole`.
   template <typename Value>
-  Made Joined(const Reduction& whole, const Value& value) const {
+  BlockNest Joined(const Reduction& whole, const Value& value) const {
     const ir::IterVar chunk = ChunkIter(ir::IterType::kReduce);
     const ir::IterVar lane = LaneIter(ir::IterType::kReduce);
     ir::BlockNode block = *whole.block;
@@ -384,7 +370,7 @@ class Writer {
         ir::MakeStore(store.buffer, store.indices,
                       whole.reducer.Combine(
                           ir::Load(store.buffer, store.indices), value(at)));
-    Made made;
+    BlockNest made;
     made.block = ir::BlockWithAccesses(std::move(block));
     made.nest = made.block;
     for (size_t i = whole.loops.size(); i-- > 0;) {
@@ -423,10 +409,10 @@ absl::StatusOr<std::vector<BlockRv>> OnlineSoftmax(ScheduleState& state,
                          " of a sum of ", softmax.extent);
   }
   const Writer writer(state, softmax, chunk, lanes);
-  const Writer::Made largest_part = writer.LargestPart();
-  const Writer::Made total_part = writer.TotalPart();
-  const Writer::Made largest = writer.Largest();
-  const Writer::Made total = writer.Total();
+  const BlockNest largest_part = writer.LargestPart();
+  const BlockNest total_part = writer.TotalPart();
+  const BlockNest largest = writer.Largest();
+  const BlockNest total = writer.Total();
   const ir::BlockPtr scope = state.Scope(block.get());
   ScopeEditor edit;
   edit.Replace(softmax.largest.loops[0].get(),

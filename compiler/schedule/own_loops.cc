@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/ir/regions.h"
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/loop_rewrite.h"
 #include "compiler/schedule/region_analysis.h"
@@ -39,6 +40,15 @@ absl::StatusOr<std::vector<ir::ForPtr>> CheckOwnLoops(
   return loops;
 }
 
+absl::Status CheckNoAnnotations(const ScheduleState& state,
+                                std::string_view primitive,
+                                const ir::BlockPtr& block) {
+  if (block->annotations.empty()) return absl::OkStatus();
+  return state.Illegal(primitive, block.get(), "its annotation ",
+                       block->annotations.begin()->first,
+                       " is about the reduction as it is");
+}
+
 std::string LoopName(const ir::IterVar& iter) {
   const auto* loop = ir::As<ir::VarNode>(iter.binding);
   return loop != nullptr ? loop->name : iter.var->name;
@@ -62,6 +72,12 @@ ir::Stmt LoopsOver(const std::vector<ir::IterVar>& iters, ir::Stmt body) {
     body = LoopOver(iters[i], std::move(body));
   }
   return body;
+}
+
+BlockNest MakeNest(ir::BlockNode block) {
+  block.predicate = ir::BoolConst(true);
+  const ir::BlockPtr made = ir::BlockWithAccesses(std::move(block));
+  return {made, LoopsOver(made->iters, made)};
 }
 
 }  // namespace tilefarm::schedule

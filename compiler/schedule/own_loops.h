@@ -19,6 +19,12 @@ absl::StatusOr<std::vector<ir::ForPtr>> CheckOwnLoops(
     const ScheduleState& state, std::string_view primitive,
     const ir::BlockPtr& block);
 
+// FailedPrecondition if the block has annotations, which are about the
+// reduction as it is.
+absl::Status CheckNoAnnotations(const ScheduleState& state,
+                                std::string_view primitive,
+                                const ir::BlockPtr& block);
+
 // The name of the loop that `iter` is bound to, or of the variable if it is
 // bound to another expression.
 std::string LoopName(const ir::IterVar& iter);
@@ -31,6 +37,15 @@ ir::Stmt LoopOver(const ir::IterVar& iter, ir::Stmt body);
 
 // `body` inside the loops of `iters`, outermost first.
 ir::Stmt LoopsOver(const std::vector<ir::IterVar>& iters, ir::Stmt body);
+
+// A block and the loops around it.
+struct BlockNest {
+  ir::BlockPtr block;
+  ir::Stmt nest;
+};
+// The block, whose variables NewIter made, inside their loops, outermost first.
+// Its body determines its accesses; it has no predicate.
+BlockNest MakeNest(ir::BlockNode block);
 
 }  // namespace tilefarm::schedule
 

@@ -147,33 +147,6 @@ absl::StatusOr<std::optional<std::vector<int64_t>>> PaddedShape(
   return std::optional(std::move(shape));
 }
 
-// for ax0, ax1: to[v0, v1] = from[v0, v1], or 0 outside of `from`.
-CopyNest MakePaddedCopy(const std::string& name, const ir::Buffer& from,
-                        const ir::Buffer& to) {
-  CopyNest copy = MakeCopy(name, from, to, arith::FullRegion(to),
-                           arith::FullRegion(to), arith::Analyzer());
-  ir::BlockNode block = *copy.block;
-  const auto* store = ir::As<ir::StoreNode>(block.body);
-  ir::Expr inside;
-  for (size_t d = 0; d < to->shape.size(); ++d) {
-    if (to->shape[d] == from->shape[d]) continue;
-    const ir::Expr below =
-        ir::LT(block.iters[d].var, ir::IntConst(from->shape[d]));
-    inside = inside == nullptr ? below : ir::And(inside, below);
-  }
-  const ir::Expr zero = to->dtype.is_float() ? ir::FloatConst(0, to->dtype)
-                                             : ir::IntConst(0, to->dtype);
-  block.body = ir::MakeStore(to, store->indices,
-                             ir::IfThenElseExpr(inside, store->value, zero));
-  const ir::BlockPtr made = ir::BlockOf(std::move(block));
-  ScopeEditor edit;
-  edit.Replace(copy.block.get(), made);
-  ir::BlockNode around;
-  around.predicate = ir::BoolConst(true);
-  around.body = copy.nest;
-  return {edit.Apply(around)->body, made};
-}
-
 std::string PadName(const ScheduleState& state, const ir::BlockPtr& block,
                     const ir::Buffer& buffer) {
   return FreshBufferName(*state.FunctionOf(block.get()),
@@ -251,12 +224,12 @@ absl::Status PadEinsum(ScheduleState& state, BlockRv block_rv,
         FreshBlockName(state.FunctionOf(block.get())->body, name);
     padded = RedirectBuffer(padded, buffer, pad);
     edit.AddAlloc(pad);
+    const ir::Buffer& from = buffer == out ? pad : buffer;
+    const ir::Buffer& to = buffer == out ? out : pad;
     edit.Insert(scope.get(), buffer == out ? position + 1 : position,
-                buffer == out
-                    ? MakeCopy(block_name, pad, out, arith::FullRegion(out),
-                               arith::FullRegion(out), arith::Analyzer())
-                          .nest
-                    : MakePaddedCopy(block_name, buffer, pad).nest);
+                MakeCopy(block_name, from, to, arith::FullRegion(to),
+                         arith::FullRegion(to), arith::Analyzer())
+                    .nest);
   }
   ir::BlockNode made = *ir::As<ir::BlockNode>(padded);
   for (ir::IterVar& iter : made.iters) {

@@ -50,6 +50,12 @@ void BindLoops(arith::Analyzer& analyzer,
   }
 }
 
+std::vector<ir::Expr> BindingList(const ir::BlockNode& block) {
+  std::vector<ir::Expr> bindings;
+  for (const ir::IterVar& iter : block.iters) bindings.push_back(iter.binding);
+  return bindings;
+}
+
 ir::VarMap BindingsOf(const ir::BlockNode& block) {
   ir::VarMap map;
   for (const ir::IterVar& iter : block.iters) {
@@ -236,10 +242,8 @@ bool CoversDomain(const ScheduleState& state, const ir::BlockNode& block,
   const std::vector<ir::ForPtr> loops = state.LoopsAbove(&block);
   arith::Analyzer analyzer;
   BindLoops(analyzer, loops);
-  std::vector<ir::Expr> bindings;
-  for (const ir::IterVar& iter : block.iters) bindings.push_back(iter.binding);
   auto map =
-      arith::DetectIterMap(bindings, RangesOf(loops), block.predicate,
+      arith::DetectIterMap(BindingList(block), RangesOf(loops), block.predicate,
                            exactly_once ? arith::IterMapLevel::kBijective
                                         : arith::IterMapLevel::kSurjective,
                            analyzer);
@@ -262,9 +266,7 @@ bool RunsAtMostOnce(const ScheduleState& state, const ir::BlockNode& block,
                     const std::vector<ir::ForPtr>& loops) {
   arith::Analyzer analyzer;
   BindLoops(analyzer, state.LoopsAbove(&block));
-  std::vector<ir::Expr> bindings;
-  for (const ir::IterVar& iter : block.iters) bindings.push_back(iter.binding);
-  return arith::DetectIterMap(bindings, RangesOf(loops), nullptr,
+  return arith::DetectIterMap(BindingList(block), RangesOf(loops), nullptr,
                               arith::IterMapLevel::kBijective, analyzer)
       .ok();
 }

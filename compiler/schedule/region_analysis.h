@@ -25,6 +25,8 @@ void BindLoops(arith::Analyzer& analyzer, const std::vector<ir::ForPtr>& loops);
 
 // Block variable -> binding.
 ir::VarMap BindingsOf(const ir::BlockNode& block);
+// The bindings in the order of the variables.
+std::vector<ir::Expr> BindingList(const ir::BlockNode& block);
 // The ranges of the block variables; `spatial_only`: without reduce ones.
 arith::VarRanges DomainOf(const ir::BlockNode& block,
                           bool spatial_only = false);

@@ -84,10 +84,10 @@ std::optional<std::vector<ir::Expr>> CommonIndices(
 }
 
 // The copy block; `copied` is the reindexed buffer.
-CopyNest MakeReindexCopy(const ir::Buffer& buffer, const ir::Buffer& copied,
-                         const std::vector<ir::Expr>& indices,
-                         const std::vector<ir::IterVar>& used, bool read,
-                         const std::string& name) {
+BlockNest MakeReindexCopy(const ir::Buffer& buffer, const ir::Buffer& copied,
+                          const std::vector<ir::Expr>& indices,
+                          const std::vector<ir::IterVar>& used, bool read,
+                          const std::string& name) {
   ir::BlockNode block;
   block.name = name;
   ir::VarMap vars;
@@ -118,7 +118,7 @@ CopyNest MakeReindexCopy(const ir::Buffer& buffer, const ir::Buffer& copied,
     block.writes.push_back({buffer, buffer_region});
     block.body = ir::MakeStore(buffer, theirs, ir::Load(copied, own));
   }
-  CopyNest result;
+  BlockNest result;
   result.block = ir::BlockOf(std::move(block));
   result.nest = result.block;
   for (size_t i = used.size(); i > 0; --i) {
@@ -238,7 +238,7 @@ absl::StatusOr<BlockRv> Reindex(ScheduleState& state, BlockRv block_rv,
   for (int i = 1; state.CountBlocks(function.get(), name) > 0; ++i) {
     name = absl::StrCat(base, "_", i);
   }
-  const CopyNest copy =
+  const BlockNest copy =
       MakeReindexCopy(buffer, copied, *indices, used, read, name);
 
   AccessRewrite rewrite;

@@ -159,6 +159,14 @@ ir::IterVar IterOf(const ir::ForPtr& loop, ir::IterType type) {
           loop->var};
 }
 
+// A copy of the variable, to which `vars` map the old one.
+ir::IterVar FreshIter(const ir::IterVar& iter, ir::VarMap& vars) {
+  ir::IterVar copy = iter;
+  copy.var = ir::MakeVar(iter.var->name, iter.var->dtype);
+  vars[iter.var.get()] = copy.var;
+  return copy;
+}
+
 // Step 3, without the loops. `loop_vars`: fresh variables for the loops.
 ir::BlockPtr MakeFactored(const Factoring& f, const ir::VarMap& loop_vars) {
   ir::BlockNode block;
@@ -177,10 +185,7 @@ ir::BlockPtr MakeFactored(const Factoring& f, const ir::VarMap& loop_vars) {
   for (const ir::IterVar& iter : f.block->iters) {
     if (iter.type == ir::IterType::kSpatial ||
         !ir::UsesVar(iter.binding, f.loop->var.get())) {
-      ir::IterVar copy = iter;
-      copy.var = ir::MakeVar(iter.var->name, iter.var->dtype);
-      vars[iter.var.get()] = copy.var;
-      block.iters.push_back(std::move(copy));
+      block.iters.push_back(FreshIter(iter, vars));
       continue;
     }
     ir::PostOrderExprs(iter.binding, [&](const ir::Expr& expr) {
@@ -209,11 +214,7 @@ ir::BlockPtr MakeFactored(const Factoring& f, const ir::VarMap& loop_vars) {
                             const ir::Expr& value) {
     return ir::MakeStore(f.partial, at_factor(indices), value);
   };
-  const bool reduces =
-      std::ranges::any_of(block.iters, [](const ir::IterVar& iter) {
-        return iter.type == ir::IterType::kReduce;
-      });
-  if (reduces) {
+  if (HasReduceIter(&block)) {
     block.init =
         RewriteAccesses(CopyWithFreshVars(f.block->init, vars), to_partial);
     block.body =
@@ -249,10 +250,7 @@ ir::BlockPtr MakeJoining(const Factoring& f) {
   ir::VarMap vars;
   for (const ir::IterVar& iter : f.block->iters) {
     if (iter.type != ir::IterType::kSpatial) continue;
-    ir::IterVar copy = iter;
-    copy.var = ir::MakeVar(iter.var->name, iter.var->dtype);
-    vars[iter.var.get()] = copy.var;
-    block.iters.push_back(std::move(copy));
+    block.iters.push_back(FreshIter(iter, vars));
   }
   // The factored block keeps the conditions on reduce loops.
   ir::Expr predicate = ir::BoolConst(true);

@@ -51,10 +51,7 @@ class Transaction {
       for (const ir::BlockPtr& block : state_.BlocksOf(function.get())) {
         for (const ir::Buffer& buffer : block->allocs) {
           const absl::Status size = ir::CheckBufferSize(*buffer);
-          if (size.ok()) continue;
-          const absl::string_view reason = size.message();
-          return state_.Illegal(primitive, block.get(),
-                                std::string_view(reason.data(), reason.size()));
+          if (!size.ok()) return state_.Illegal(primitive, block.get(), size);
         }
       }
     }

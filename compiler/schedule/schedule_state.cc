@@ -408,35 +408,25 @@ BlockRv ScheduleState::NewBlock(const BlockPtr& block) {
   TF_CHECK(Contains(block.get()));
   auto slot = std::ranges::find(blocks_, block);
   if (slot == blocks_.end()) slot = blocks_.insert(slot, block);
-  Variable variable;
-  variable.kind = RvKind::kBlock;
-  variable.value = slot - blocks_.begin();
-  variables_.push_back(std::move(variable));
-  return {static_cast<int>(variables_.size()) - 1};
+  return {Add({.kind = RvKind::kBlock, .value = slot - blocks_.begin()})};
 }
 
 LoopRv ScheduleState::NewLoop(const ForPtr& loop) {
   TF_CHECK(Contains(loop.get()));
-  Variable variable;
-  variable.kind = RvKind::kLoop;
-  variable.loop_var = loop->var;
-  variables_.push_back(std::move(variable));
-  return {static_cast<int>(variables_.size()) - 1};
+  return {Add({.kind = RvKind::kLoop, .loop_var = loop->var})};
 }
 
 LoopRv ScheduleState::NewMark(LoopMark mark) {
-  Variable variable;
-  variable.kind = RvKind::kLoop;
-  variable.mark = mark;
-  variables_.push_back(std::move(variable));
-  return {static_cast<int>(variables_.size()) - 1};
+  return {Add({.kind = RvKind::kLoop, .mark = mark})};
 }
 
 ExprRv ScheduleState::NewExpr(int64_t value) {
-  Variable variable;
-  variable.value = value;
+  return {Add({.kind = RvKind::kExpr, .value = value})};
+}
+
+int ScheduleState::Add(Variable variable) {
   variables_.push_back(std::move(variable));
-  return {static_cast<int>(variables_.size()) - 1};
+  return static_cast<int>(variables_.size()) - 1;
 }
 
 // --- Errors --------------------------------------------------------------
@@ -463,6 +453,12 @@ absl::Status ScheduleState::Illegal(std::string_view primitive,
   const std::string place = Describe(where);
   return absl::FailedPreconditionError(absl::StrCat(
       Text(primitive), ": ", place, place.empty() ? "" : ": ", Text(reason)));
+}
+
+absl::Status ScheduleState::Illegal(std::string_view primitive,
+                                    const StmtNode* where,
+                                    const absl::Status& why) const {
+  return Illegal(primitive, where, std::string(why.message()));
 }
 
 absl::Status ScheduleState::Invalid(std::string_view primitive,

@@ -154,6 +154,8 @@ class ScheduleState {
   // block below it.
   absl::Status Illegal(std::string_view primitive, const ir::StmtNode* where,
                        std::string_view reason) const;
+  absl::Status Illegal(std::string_view primitive, const ir::StmtNode* where,
+                       const absl::Status& why) const;
   // InvalidArgument in the same form: a wrong argument, not an illegal use.
   absl::Status Invalid(std::string_view primitive, const ir::StmtNode* where,
                        std::string_view reason) const;
@@ -216,6 +218,8 @@ class ScheduleState {
     int64_t value = 0;  // expressions: the value; blocks: index in blocks_
     ir::Var loop_var;
   };
+  int Add(Variable variable);  // its id
+
   // Parents, and loops by variable; rebuilt on first use after a Replace.
   struct Index {
     absl::flat_hash_map<const ir::StmtNode*, Node> nodes;

@@ -13,6 +13,7 @@ namespace {
 
 struct IntrinText {
   const char* name;
+  const char* parameters;
   const char* description;
   const char* implementation;
 };
@@ -23,19 +24,15 @@ struct IntrinText {
 constexpr IntrinText kIntrins[] = {
     // C[4, 4] += A[4, 4] * B[4, 4], rows of C as vectors.
     {"matmul4x4",
+     R"(A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 4), "float32"),
+        C: T.Buffer((4, 4), "float32"))",
      R"(
-@T.prim_func
-def main(A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 4), "float32"),
-         C: T.Buffer((4, 4), "float32")):
     for i, j, k in T.grid(4, 4, 4):
         with T.block("update"):
             vi, vj, vk = T.axis.remap("SSR", [i, j, k])
             C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 )",
      R"(
-@T.prim_func
-def main(A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 4), "float32"),
-         C: T.Buffer((4, 4), "float32")):
     for k in T.unroll(4):
         for i in T.unroll(4):
             for j in T.vectorized(4):
@@ -45,19 +42,15 @@ def main(A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 4), "float32"),
 )"},
     // Four products of bytes into one 32-bit sum.
     {"dot_4x1x1_uint8_int8_int32",
+     R"(A: T.Buffer((4,), "uint8"), B: T.Buffer((4,), "int8"),
+        C: T.Buffer((1,), "int32"))",
      R"(
-@T.prim_func
-def main(A: T.Buffer((4,), "uint8"), B: T.Buffer((4,), "int8"),
-         C: T.Buffer((1,), "int32")):
     for k in T.serial(4):
         with T.block("update"):
             vk = T.axis.reduce(4, k)
             C[0] = C[0] + T.cast(A[vk], "int32") * T.cast(B[vk], "int32")
 )",
      R"(
-@T.prim_func
-def main(A: T.Buffer((4,), "uint8"), B: T.Buffer((4,), "int8"),
-         C: T.Buffer((1,), "int32")):
     with T.block("dot"):
         T.reads(C[0], A[0:4], B[0:4])
         T.writes(C[0])
@@ -68,9 +61,10 @@ def main(A: T.Buffer((4,), "uint8"), B: T.Buffer((4,), "int8"),
 )"},
 };
 
-// A register of sums, each of `group` products: one instruction. A group of A
-// for all of them, a group of B for each.
-struct DotIntrin {
+// One instruction: a register of sums, each of `group` products, with a group
+// of A for all of them and a group of B for each; or a tile of 16 such
+// registers of a matrix unit, each of 16 groups.
+struct ProductIntrin {
   const char* name;
   int lanes;
   int group;
@@ -78,11 +72,14 @@ struct DotIntrin {
   const char* b;
   const char* sum;
   target::Capability capability;
+  bool is_tile = false;
 };
 
 using enum target::Capability;
 
-constexpr DotIntrin kDotIntrins[] = {
+constexpr int kTileRegisters = 8;
+
+constexpr ProductIntrin kProducts[] = {
     // vpdpbusd. Narrower registers have it without AVX-512, too.
     {"dot_16x4_vnni", 16, 4, "uint8", "int8", "int32", kMixedByteDot512},
     {"dot_8x4_vnni", 8, 4, "uint8", "int8", "int32", kMixedByteDot256},
@@ -101,117 +98,90 @@ constexpr DotIntrin kDotIntrins[] = {
     {"dot_4x4_i8i8s32_sdot", 4, 4, "int8", "int8", "int32", kByteDot128},
     {"dot_4x4_u8u8s32_udot", 4, 4, "uint8", "uint8", "int32", kByteDot128},
     {"dot_4x4_u8i8s32_usdot", 4, 4, "uint8", "int8", "int32", kMixedByteDot128},
+    // tdpbusd, tdpbssd, tdpbf16ps.
+    {"amx_16x16x64_u8i8s32", 16, 4, "uint8", "int8", "int32", kByteTile, true},
+    {"amx_16x16x64_i8i8s32", 16, 4, "int8", "int8", "int32", kByteTile, true},
+    {"amx_16x16x32_bf16", 16, 2, "bfloat16", "bfloat16", "float32",
+     kBFloat16Tile, true},
 };
 
-std::string DotDescription(const DotIntrin& dot) {
-  return absl::Substitute(R"(
-@T.prim_func
-def main(A: T.Buffer(($1,), "$2"), B: T.Buffer(($0, $1), "$3"),
-         C: T.Buffer(($0,), "$4")):
+TensorIntrin Parse(const std::string& name, const std::string& parameters,
+                   const std::string& description,
+                   const std::string& implementation) {
+  const auto parse = [&](const std::string& body) {
+    return ir::ParseFunction(
+        absl::StrCat("@T.prim_func\ndef main(", parameters, "):", body), name);
+  };
+  auto described = parse(description);
+  auto implemented = parse(implementation);
+  TF_CHECK(described.ok() && implemented.ok());
+  return {name, *described, *implemented, std::nullopt, 0};
+}
+
+TensorIntrin ParseProduct(const ProductIntrin& product) {
+  // In the order of the instruction.
+  std::string sum = "C[vi]";
+  for (int k = product.group - 1; k >= 0; --k) {
+    absl::StrAppend(
+        &sum,
+        absl::Substitute(R"( + T.cast(A[$0], "$1") * T.cast(B[vi, $0], "$1"))",
+                         k, product.sum));
+  }
+  const auto fill = [&](const char* text) {
+    return absl::Substitute(text, product.lanes, product.group, product.a,
+                            product.b, product.sum, sum,
+                            product.lanes * product.group);
+  };
+  TensorIntrin intrin =
+      product.is_tile
+          ? Parse(product.name, fill(R"(A: T.Buffer(($0, $6), "$2"),
+                          B: T.Buffer(($0, $0, $1), "$3"),
+                          C: T.Buffer(($0, $0), "$4"))"),
+                  fill(R"(
+    for i, j, k in T.grid($0, $0, $6):
+        with T.block("update"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "$4") * T.cast(B[vk // $1, vj, vk % $1], "$4")
+)"),
+                  fill(R"(
+    for i in T.serial($0, annotations={"tilefarm.matrix_product": 1}):
+        for j in T.vectorized($0):
+            for k, g in T.grid($0, $1):
+                with T.block("update"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    vk = T.axis.reduce($6, k * $1 + g)
+                    C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "$4") * T.cast(B[vk // $1, vj, vk % $1], "$4")
+)"))
+          : Parse(product.name,
+                  fill(R"(A: T.Buffer(($1,), "$2"), B: T.Buffer(($0, $1), "$3"),
+                          C: T.Buffer(($0,), "$4"))"),
+                  fill(R"(
     for i, k in T.grid($0, $1):
         with T.block("update"):
             vi, vk = T.axis.remap("SR", [i, k])
             C[vi] = C[vi] + T.cast(A[vk], "$4") * T.cast(B[vi, vk], "$4")
-)",
-                          dot.lanes, dot.group, dot.a, dot.b, dot.sum);
-}
-
-// In the order of the instruction.
-std::string DotImplementation(const DotIntrin& dot) {
-  std::string sum = "C[vi]";
-  for (int k = dot.group - 1; k >= 0; --k) {
-    absl::StrAppend(
-        &sum,
-        absl::Substitute(R"( + T.cast(A[$0], "$1") * T.cast(B[vi, $0], "$1"))",
-                         k, dot.sum));
-  }
-  return absl::Substitute(R"(
-@T.prim_func
-def main(A: T.Buffer(($1,), "$2"), B: T.Buffer(($0, $1), "$3"),
-         C: T.Buffer(($0,), "$4")):
+)"),
+                  fill(R"(
     for i in T.vectorized($0, annotations={"tilefarm.dot_product": 1}):
         with T.block("dot"):
             vi = T.axis.spatial($0, i)
             T.reads(C[vi], A[0:$1], B[vi, 0:$1])
             T.writes(C[vi])
             C[vi] = $5
-)",
-                          dot.lanes, dot.group, dot.a, dot.b, dot.sum, sum);
-}
-
-// A tile of 16 x 16 sums of a matrix unit, each of 16 groups.
-struct TileIntrin {
-  const char* name;
-  int group;
-  const char* a;
-  const char* b;
-  const char* sum;
-  target::Capability capability;
-};
-
-constexpr int kTileRegisters = 8;
-
-constexpr TileIntrin kTileIntrins[] = {
-    // tdpbusd, tdpbssd, tdpbf16ps.
-    {"amx_16x16x64_u8i8s32", 4, "uint8", "int8", "int32", kByteTile},
-    {"amx_16x16x64_i8i8s32", 4, "int8", "int8", "int32", kByteTile},
-    {"amx_16x16x32_bf16", 2, "bfloat16", "bfloat16", "float32", kBFloat16Tile},
-};
-
-std::string TileDescription(const TileIntrin& tile) {
-  return absl::Substitute(R"(
-@T.prim_func
-def main(A: T.Buffer((16, $1), "$2"), B: T.Buffer((16, 16, $0), "$3"),
-         C: T.Buffer((16, 16), "$4")):
-    for i, j, k in T.grid(16, 16, $1):
-        with T.block("update"):
-            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-            C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "$4") * T.cast(B[vk // $0, vj, vk % $0], "$4")
-)",
-                          tile.group, 16 * tile.group, tile.a, tile.b,
-                          tile.sum);
-}
-
-std::string TileImplementation(const TileIntrin& tile) {
-  return absl::Substitute(R"(
-@T.prim_func
-def main(A: T.Buffer((16, $1), "$2"), B: T.Buffer((16, 16, $0), "$3"),
-         C: T.Buffer((16, 16), "$4")):
-    for i in T.serial(16, annotations={"tilefarm.matrix_product": 1}):
-        for j in T.vectorized(16):
-            for k, g in T.grid(16, $0):
-                with T.block("update"):
-                    vi, vj = T.axis.remap("SS", [i, j])
-                    vk = T.axis.reduce($1, k * $0 + g)
-                    C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "$4") * T.cast(B[vk // $0, vj, vk % $0], "$4")
-)",
-                          tile.group, 16 * tile.group, tile.a, tile.b,
-                          tile.sum);
-}
-
-TensorIntrin Parse(const std::string& name, const std::string& description,
-                   const std::string& implementation,
-                   std::optional<target::Capability> capability) {
-  auto described = ir::ParseFunction(description, name);
-  auto implemented = ir::ParseFunction(implementation, name);
-  TF_CHECK(described.ok() && implemented.ok());
-  return {name, *described, *implemented, capability, 0};
+)"));
+  intrin.capability = product.capability;
+  if (product.is_tile) intrin.registers = kTileRegisters;
+  return intrin;
 }
 
 std::vector<TensorIntrin> ParseAll() {
   std::vector<TensorIntrin> result;
   for (const IntrinText& text : kIntrins) {
-    result.push_back(
-        Parse(text.name, text.description, text.implementation, std::nullopt));
+    result.push_back(Parse(text.name, text.parameters, text.description,
+                           text.implementation));
   }
-  for (const DotIntrin& dot : kDotIntrins) {
-    result.push_back(Parse(dot.name, DotDescription(dot),
-                           DotImplementation(dot), dot.capability));
-  }
-  for (const TileIntrin& tile : kTileIntrins) {
-    result.push_back(Parse(tile.name, TileDescription(tile),
-                           TileImplementation(tile), tile.capability));
-    result.back().registers = kTileRegisters;
+  for (const ProductIntrin& product : kProducts) {
+    result.push_back(ParseProduct(product));
   }
   return result;
 }

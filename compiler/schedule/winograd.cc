@@ -139,11 +139,7 @@ absl::StatusOr<Convolution> Match(const ScheduleState& state,
   if (product == nullptr || product->op != ir::BinaryOp::kMul) {
     return refuse("it is no sum of products");
   }
-  if (!block->annotations.empty()) {
-    return refuse(absl::StrCat("its annotation ",
-                               block->annotations.begin()->first,
-                               " speaks of the sum as it is"));
-  }
+  TF_RETURN_IF_ERROR(CheckNoAnnotations(state, kPrimitive, block));
   int taps = 0;
   for (const ir::IterVar& iter : block->iters) {
     if (!ir::IsConstInt(iter.dom.min, 0)) {
@@ -225,7 +221,6 @@ class Writer {
     const std::vector<ir::Expr> place(at.begin(), at.begin() + dims.size());
     const ir::DataType dtype = ir::DataType::Float(32);
     block.name = absl::StrCat(block_.name, suffix);
-    block.predicate = ir::BoolConst(true);
     made.buffer = ir::MakeBuffer(
         FreshBufferName(function_,
                         absl::StrCat(block_.writes[0].buffer->name, suffix)),
@@ -236,9 +231,9 @@ class Writer {
       element = ir::Load(made.buffer, place) + element;
     }
     block.body = ir::MakeStore(made.buffer, place, std::move(element));
-    const std::vector<ir::IterVar> iters = block.iters;
-    made.block = ir::BlockWithAccesses(std::move(block));
-    nests_.push_back(LoopsOver(iters, made.block));
+    BlockNest nest = MakeNest(std::move(block));
+    made.block = std::move(nest.block);
+    nests_.push_back(std::move(nest.nest));
     return made;
   }
   // The nests in the order of their making.

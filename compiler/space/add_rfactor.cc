@@ -120,11 +120,10 @@ Alternatives AddRfactor(const RuleContext& context, schedule::Schedule schedule,
     schedule::Schedule attempt = results[0];
     TF_ASSIGN_OR_RETURN(schedule::BlockRv reduction,
                         attempt.GetBlock(name, context.function));
-    std::vector<schedule::LoopRv> loops, reduce_loops, order;
-    TF_ASSIGN_OR_RETURN(const std::vector<LoopView> views,
-                        ViewLoops(attempt, reduction, &loops));
+    std::vector<schedule::LoopRv> reduce_loops, order;
+    TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(attempt, reduction));
     for (size_t i = 0; i < loops.size(); ++i) {
-      (views[i].sums ? reduce_loops : order).push_back(loops[i]);
+      (loops[i].sums ? reduce_loops : order).push_back(loops.rvs[i]);
     }
     order.insert(order.end(), reduce_loops.begin(), reduce_loops.end());
     if (order.size() > 1 && !attempt.Reorder(order).ok()) continue;

@@ -73,4 +73,18 @@ Alternatives AutoInline(const RuleContext& context, schedule::Schedule schedule,
   return std::vector{std::move(schedule)};
 }
 
+absl::Status InlineProducers(schedule::Schedule& schedule,
+                             schedule::BlockRv block,
+                             bool (*which)(const ir::BlockNode& producer)) {
+  TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> producers,
+                      schedule.GetProducers(block));
+  for (const BlockRv producer : producers) {
+    TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(producer));
+    if (!IsElementwise(*node) || !which(*node)) continue;
+    // An error leaves the schedule unchanged.
+    schedule.ComputeInline(producer).IgnoreError();
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace tilefarm::space

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "base/split_mix.h"
 #include "base/status_macros.h"
 #include "compiler/schedule/tensor_intrin.h"
 #include "compiler/space/block_analysis.h"
@@ -294,11 +295,7 @@ absl::StatusOr<std::vector<schedule::Schedule>> GenerateSketches(
 uint64_t Candidate::Fingerprint() const {
   uint64_t hash = static_cast<uint64_t>(sketch);
   const auto mix = [&](uint64_t value) {
-    // The finaliser of splitmix64 (Vigna, 2015).
-    hash += value + 0x9E3779B97F4A7C15u;
-    hash = (hash ^ (hash >> 30)) * 0xBF58476D1CE4E5B9u;
-    hash = (hash ^ (hash >> 27)) * 0x94D049BB133111EBu;
-    hash ^= hash >> 31;
+    hash = MixBits(hash + value + kSplitMixStep);
   };
   for (const ir::Attr& decision : decisions) {
     if (const ir::AttrList* list = decision.AsList()) {

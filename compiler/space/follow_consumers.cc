@@ -15,11 +15,9 @@ using schedule::Schedule;
 
 // The number of iterations of the loops around the block.
 absl::StatusOr<int64_t> Iterations(Schedule schedule, BlockRv block) {
-  std::vector<LoopRv> rvs;
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
-                      ViewLoops(schedule, block, &rvs));
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   int64_t product = 1;
-  for (const LoopView& loop : loops) product *= loop.extent;
+  for (const LoopView& loop : loops.views) product *= loop.extent;
   return product;
 }
 
@@ -50,14 +48,13 @@ absl::StatusOr<std::optional<Schedule>> Follow(const RuleContext& context,
     TF_ASSIGN_OR_RETURN(ir::BlockPtr reader, start.Get(consumer));
     if (IsTiled(*reader)) return std::optional<Schedule>();
   }
-  std::vector<LoopRv> loops;
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> views,
-                      ViewLoops(start, consumers[0], &loops));
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(start, consumers[0]));
   size_t depth = 0;
-  while (depth + 1 < loops.size() && !views[depth].reduces) ++depth;
+  while (depth + 1 < loops.size() && !loops[depth].reduces) ++depth;
   while (depth-- > 0) {
     Schedule attempt = start;
-    if (!attempt.ComputeAt(block, loops[depth], /*preserve_unit_loops=*/true)
+    if (!attempt
+             .ComputeAt(block, loops.rvs[depth], /*preserve_unit_loops=*/true)
              .ok()) {
       continue;
     }

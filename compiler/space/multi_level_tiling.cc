@@ -35,9 +35,7 @@ bool WantsRowTails(int64_t extent) {
 absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block) {
   Tiles tiles;
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
-  std::vector<LoopRv> loops;
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> views,
-                      ViewLoops(schedule, block, &loops));
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   int last_spatial = -1;
   for (size_t i = 0; i < node->iters.size(); ++i) {
     if (node->iters[i].type == ir::IterType::kSpatial) {
@@ -45,11 +43,11 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block) {
     }
   }
   for (size_t i = 0; i < loops.size(); ++i) {
-    const LoopRv loop = loops[i];
-    const bool reduces = views[i].sums;
-    const bool is_last = views[i].Moves(last_spatial);  // vectorised
+    const LoopRv loop = loops.rvs[i];
+    const bool reduces = loops[i].sums;
+    const bool is_last = loops[i].Moves(last_spatial);  // vectorised
     const int levels = Tiles::Levels(reduces);
-    const bool tails = !reduces && !is_last && WantsRowTails(views[i].extent);
+    const bool tails = !reduces && !is_last && WantsRowTails(loops[i].extent);
     std::vector<schedule::ExprRv> factors;
     if (tails) {
       TF_ASSIGN_OR_RETURN(
@@ -231,15 +229,13 @@ absl::Status MoveAxisLast(const RuleContext& context, Schedule& schedule,
          store->indices[static_cast<size_t>(axis)].get()) {
     ++iter;
   }
-  std::vector<LoopRv> loops;
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> views,
-                      ViewLoops(schedule, block, &loops));
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   std::vector<LoopRv> others, last, sums;
   for (size_t i = 0; i < loops.size(); ++i) {
-    (views[i].sums          ? sums
-     : views[i].Moves(iter) ? last
+    (loops[i].sums          ? sums
+     : loops[i].Moves(iter) ? last
                             : others)
-        .push_back(loops[i]);
+        .push_back(loops.rvs[i]);
   }
   others.insert(others.end(), last.begin(), last.end());
   others.insert(others.end(), sums.begin(), sums.end());
@@ -335,6 +331,14 @@ absl::StatusOr<std::vector<schedule::ExprRv>> SampleTiles(
   }
   return divides ? schedule.SamplePerfectTile(loop, n, max_innermost_factor)
                  : schedule.SampleTile(loop, n, max_innermost_factor);
+}
+
+absl::StatusOr<std::vector<schedule::LoopRv>> SplitInTwo(
+    schedule::Schedule& schedule, schedule::LoopRv loop,
+    int max_innermost_factor) {
+  TF_ASSIGN_OR_RETURN(const std::vector<schedule::ExprRv> factors,
+                      SampleTiles(schedule, loop, 2, max_innermost_factor));
+  return schedule.Split(loop, {factors[0], factors[1]});
 }
 
 }  // namespace tilefarm::space

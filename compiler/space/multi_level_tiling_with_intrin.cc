@@ -209,19 +209,17 @@ std::optional<Match> FindMatch(const ir::BlockNode& block,
 absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block,
                                 const Match& match) {
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
-  std::vector<LoopRv> loops;
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> views,
-                      ViewLoops(schedule, block, &loops));
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   // The loops to tile, and those of the intrinsic.
   std::vector<std::pair<LoopRv, bool>> outer;  // whether it reduces
   std::optional<LoopRv> rows, lanes_outer, lanes, group;
   for (size_t i = 0; i < loops.size(); ++i) {
     const ir::VarNode* iter =
-        views[i].iters.size() == 1
-            ? node->iters[static_cast<size_t>(views[i].iters[0])].var.get()
+        loops[i].iters.size() == 1
+            ? node->iters[static_cast<size_t>(loops[i].iters[0])].var.get()
             : nullptr;
     const auto split = [&](int64_t size) {
-      return schedule.Split(loops[i], {std::nullopt, size});
+      return schedule.Split(loops.rvs[i], {std::nullopt, size});
     };
     if (iter == match.lane) {
       TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts, split(match.lanes));
@@ -236,7 +234,7 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block,
       outer.emplace_back(parts[0], true);
       group = parts[1];
     } else {
-      outer.emplace_back(loops[i], views[i].sums);
+      outer.emplace_back(loops.rvs[i], loops[i].sums);
     }
   }
   if (!lanes || !group) {
@@ -370,10 +368,7 @@ absl::Status PadBlock(Schedule& schedule, BlockRv block, const Match& match) {
   TF_RETURN_IF_ERROR(schedule.PadEinsum(block, std::move(padding)));
   TF_ASSIGN_OR_RETURN(std::vector<BlockRv> consumers,
                       schedule.GetConsumers(block));
-  Schedule attempt = schedule;
-  if (consumers.size() == 1 && attempt.ComputeInline(consumers[0]).ok()) {
-    schedule = std::move(attempt);
-  }
+  if (consumers.size() == 1) schedule.ComputeInline(consumers[0]).IgnoreError();
   return absl::OkStatus();
 }
 

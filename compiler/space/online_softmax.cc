@@ -30,20 +30,6 @@ bool ComesFromMemory(const ir::BlockNode& sum, const target::Target& target) {
   return row >= kMinRowBytes && 2 * row * rows > target.caches.l3_bytes;
 }
 
-// If a block of its own computes the exponentials, inlines it: they are
-// computed twice, but neither written nor read.
-absl::Status InlineTerms(Schedule& schedule, BlockRv sum) {
-  TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> producers,
-                      schedule.GetProducers(sum));
-  for (const BlockRv producer : producers) {
-    TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(producer));
-    if (!IsElementwise(*node) || !UsesCostlyIntrinsic(*node)) continue;
-    Schedule attempt = schedule;
-    if (attempt.ComputeInline(producer).ok()) schedule = std::move(attempt);
-  }
-  return absl::OkStatus();
-}
-
 // Blocks that read results of `producers` and are not among them, in the order
 // in which they are found.
 absl::StatusOr<std::vector<BlockRv>> Readers(
@@ -71,7 +57,9 @@ absl::StatusOr<Schedule> Online(const RuleContext& context, Schedule schedule,
                                 const std::string& name) {
   TF_ASSIGN_OR_RETURN(const BlockRv sum,
                       schedule.GetBlock(name, context.function));
-  TF_RETURN_IF_ERROR(InlineTerms(schedule, sum));
+  // Exponentials of a block of their own are computed twice, but neither
+  // written nor read.
+  TF_RETURN_IF_ERROR(InlineProducers(schedule, sum, UsesCostlyIntrinsic));
   const int64_t lanes = kVectors * context.target.vector_lanes(4);
   TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> parts,
                       schedule.OnlineSoftmax(sum, kRowsOfLanes * lanes, lanes));

@@ -21,7 +21,7 @@
 #include "absl/status/status.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/schedule/schedule.h"
-#include "compiler/space/loop_rules.h"
+#include "compiler/space/panels.h"
 #include "compiler/target/target.h"
 
 namespace tilefarm::space {
@@ -29,11 +29,17 @@ namespace tilefarm::space {
 using Postproc = absl::Status(schedule::Schedule& schedule,
                               const std::string& function);
 
-// The loops around the block, for the rules of loop_rules.h; `rvs` are their
-// trace variables.
-absl::StatusOr<std::vector<LoopView>> ViewLoops(
-    schedule::Schedule& schedule, schedule::BlockRv block,
-    std::vector<schedule::LoopRv>* rvs);
+// The loops around a block, for the rules of loop_rules.h, and their trace
+// variables.
+struct BlockLoops {
+  std::vector<LoopView> views;
+  std::vector<schedule::LoopRv> rvs;
+
+  size_t size() const { return views.size(); }
+  const LoopView& operator[](size_t i) const { return views[i]; }
+};
+absl::StatusOr<BlockLoops> ViewLoops(schedule::Schedule& schedule,
+                                     schedule::BlockRv block);
 
 // The same for the block of this name, without recording calls.
 absl::StatusOr<std::vector<LoopView>> LoopsAround(schedule::Schedule schedule,
@@ -44,6 +50,10 @@ absl::StatusOr<std::vector<LoopView>> LoopsAround(schedule::Schedule schedule,
 // reads; -1: there is none.
 int DimIndexedBy(const ir::BlockNode& reader, const ir::BufferNode* buffer,
                  const ir::VarNode* var);
+
+// How the block indexes each dimension of `buffer` when it reads.
+std::vector<ReadIndex> ReadIndices(const ir::BlockNode& reader,
+                                   const ir::BufferNode* buffer);
 
 // The first block in program order that reads `buffer`; null if none does.
 ir::BlockPtr FindReader(const ir::PrimFunc& function,

@@ -19,19 +19,17 @@ using schedule::Schedule;
 // Fuses enough outer loops for `jobs` iterations and runs them in parallel;
 // uses fewer loops if that is illegal.
 absl::Status ParallelizeOuter(Schedule& schedule, BlockRv block, int64_t jobs) {
-  std::vector<LoopRv> rvs;
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
-                      ViewLoops(schedule, block, &rvs));
-  size_t count = CountParallelLoops(loops, jobs);
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
+  size_t count = CountParallelLoops(loops.views, jobs);
   for (; count > 1; --count) {
     Schedule attempt = schedule;
-    auto fused = attempt.Fuse({rvs.begin(), rvs.begin() + count});
+    auto fused = attempt.Fuse({loops.rvs.begin(), loops.rvs.begin() + count});
     if (!fused.ok() || !attempt.Parallel(*fused).ok()) continue;
     schedule = std::move(attempt);
     return absl::OkStatus();
   }
   // A single step needs no copy: an error leaves the schedule unchanged.
-  if (count == 1) schedule.Parallel(rvs[0]).IgnoreError();
+  if (count == 1) schedule.Parallel(loops.rvs[0]).IgnoreError();
   return absl::OkStatus();
 }
 
@@ -64,22 +62,20 @@ UnitStride FindUnitStride(const ir::BlockNode& block) {
 absl::Status VectorizeInner(Schedule& schedule, BlockRv block,
                             int64_t vector_lanes) {
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
-  std::vector<LoopRv> rvs;
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
-                      ViewLoops(schedule, block, &rvs));
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   const UnitStride unit = FindUnitStride(*node);
   if (unit.iter < 0) return absl::OkStatus();
   const std::optional<VectorLoop> vector =
-      ChooseVectorLoop(loops, unit.iter, unit.panel_width, vector_lanes);
+      ChooseVectorLoop(loops.views, unit.iter, unit.panel_width, vector_lanes);
   if (!vector) return absl::OkStatus();
   const bool innermost = vector->loop + 1 == loops.size();
   if (innermost && vector->length == 0) {
     // A single step needs no copy: an error leaves the schedule unchanged.
-    schedule.Vectorize(rvs.back()).IgnoreError();
+    schedule.Vectorize(loops.rvs.back()).IgnoreError();
     return absl::OkStatus();
   }
   Schedule attempt = schedule;
-  LoopRv loop = rvs[vector->loop];
+  LoopRv loop = loops.rvs[vector->loop];
   if (vector->length > 0) {
     auto parts = attempt.Split(loop, {std::nullopt, vector->length});
     if (!parts.ok()) return absl::OkStatus();
@@ -87,7 +83,8 @@ absl::Status VectorizeInner(Schedule& schedule, BlockRv block,
   }
   if (!innermost) {
     std::vector<LoopRv> order(
-        rvs.begin() + static_cast<ptrdiff_t>(vector->loop) + 1, rvs.end());
+        loops.rvs.begin() + static_cast<ptrdiff_t>(vector->loop) + 1,
+        loops.rvs.end());
     order.push_back(loop);
     if (!attempt.Reorder(order).ok()) return absl::OkStatus();
   }
@@ -99,13 +96,12 @@ absl::Status VectorizeInner(Schedule& schedule, BlockRv block,
 // reduce loop.
 absl::Status UnrollRegisterTile(Schedule& schedule, BlockRv block,
                                 int64_t vector_lanes) {
-  std::vector<LoopRv> rvs;
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
-                      ViewLoops(schedule, block, &rvs));
-  const std::optional<size_t> first = FindRegisterTile(loops, vector_lanes);
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
+  const std::optional<size_t> first =
+      FindRegisterTile(loops.views, vector_lanes);
   for (size_t i = first.value_or(loops.size()); i < loops.size(); ++i) {
     if (loops[i].kind == ir::ForKind::kSerial && loops[i].extent > 1) {
-      TF_RETURN_IF_ERROR(schedule.Unroll(rvs[i]));
+      TF_RETURN_IF_ERROR(schedule.Unroll(loops.rvs[i]));
     }
   }
   return absl::OkStatus();
@@ -130,15 +126,13 @@ std::optional<int64_t> TakeAnnotation(Schedule& schedule, BlockRv root,
 
 }  // namespace
 
-absl::StatusOr<std::vector<LoopView>> ViewLoops(Schedule& schedule,
-                                                BlockRv block,
-                                                std::vector<LoopRv>* rvs) {
+absl::StatusOr<BlockLoops> ViewLoops(Schedule& schedule, BlockRv block) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
-  TF_ASSIGN_OR_RETURN(*rvs, schedule.GetLoops(block));
-  std::vector<LoopView> views;
-  for (const LoopRv& rv : *rvs) {
+  BlockLoops loops;
+  TF_ASSIGN_OR_RETURN(loops.rvs, schedule.GetLoops(block));
+  for (const LoopRv& rv : loops.rvs) {
     TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, schedule.Get(rv));
-    LoopView& view = views.emplace_back();
+    LoopView& view = loops.views.emplace_back();
     view.extent = ir::AsInt(loop->extent).value_or(0);
     view.kind = loop->for_kind;
     for (size_t i = 0; i < node->iters.size(); ++i) {
@@ -149,7 +143,7 @@ absl::StatusOr<std::vector<LoopView>> ViewLoops(Schedule& schedule,
       view.sums |= iter.type == ir::IterType::kReduce;
     }
   }
-  return views;
+  return loops;
 }
 
 absl::StatusOr<std::vector<LoopView>> LoopsAround(Schedule schedule,
@@ -157,8 +151,8 @@ absl::StatusOr<std::vector<LoopView>> LoopsAround(Schedule schedule,
                                                   const ir::BlockNode& block) {
   TF_ASSIGN_OR_RETURN(const BlockRv rv,
                       schedule.GetBlock(block.name, function));
-  std::vector<LoopRv> rvs;
-  return ViewLoops(schedule, rv, &rvs);
+  TF_ASSIGN_OR_RETURN(BlockLoops loops, ViewLoops(schedule, rv));
+  return std::move(loops.views);
 }
 
 // Applies the root's annotations: runs outer loops in parallel, vectorises

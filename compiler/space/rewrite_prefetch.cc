@@ -49,9 +49,7 @@ absl::Status PrefetchRows(schedule::Schedule& schedule,
   const ir::PrimFuncPtr program = schedule.module().Find(function);
   TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
                       schedule.GetBlock(node.name, function));
-  std::vector<LoopRv> rvs;
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
-                      ViewLoops(schedule, block, &rvs));
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   size_t inner = loops.size();
   while (inner > 0 &&
          (loops[inner - 1].extent == 1 || !loops[inner - 1].reduces)) {
@@ -68,7 +66,7 @@ absl::Status PrefetchRows(schedule::Schedule& schedule,
       }
       // The next iteration of other threads is not known.
       if (loops[l].kind != ir::ForKind::kSerial) break;
-      return schedule.Annotate(rvs[l], ir::kPrefetchNext, ir::Attr(1));
+      return schedule.Annotate(loops.rvs[l], ir::kPrefetchNext, ir::Attr(1));
     }
   }
   return absl::OkStatus();

@@ -6,13 +6,12 @@
 #include "compiler/space/sketch_rules.h"
 
 namespace tilefarm::space {
-namespace {
 
-std::vector<ReadIndex> IndicesOf(const ir::BlockNode& reader,
-                                 const ir::Buffer& buffer) {
+std::vector<ReadIndex> ReadIndices(const ir::BlockNode& reader,
+                                   const ir::BufferNode* buffer) {
   std::vector<ReadIndex> indices(buffer->shape.size());
   for (const ir::BufferRegion& read : reader.reads) {
-    if (read.buffer != buffer) continue;
+    if (read.buffer.get() != buffer) continue;
     for (size_t d = 0; d < indices.size(); ++d) {
       for (size_t i = 0; i < reader.iters.size(); ++i) {
         const ir::IterVar& iter = reader.iters[i];
@@ -27,6 +26,8 @@ std::vector<ReadIndex> IndicesOf(const ir::BlockNode& reader,
   }
   return indices;
 }
+
+namespace {
 
 // Reorders the copy's loops as the dimensions of the layout that it writes.
 absl::Status OrderCopy(schedule::Schedule& schedule, schedule::BlockRv block,
@@ -65,8 +66,8 @@ absl::Status RewritePrepacking(schedule::Schedule& schedule,
   schedule::Schedule attempt = schedule;
   TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
                       LoopsAround(schedule, function, *reader));
-  const Panels panels =
-      PanelsAheadOfTime(buffer->shape, IndicesOf(*reader, buffer), loops);
+  const Panels panels = PanelsAheadOfTime(
+      buffer->shape, ReadIndices(*reader, buffer.get()), loops);
   TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
                       attempt.GetBlock(copy.name, function));
   // If the map is illegal, the copy keeps its row-major order.

@@ -35,10 +35,8 @@ bool ReadsAlong(const ir::BlockNode& block, const ir::VarNode* var) {
 absl::Status ReduceInLanes(schedule::Schedule& schedule,
                            schedule::BlockRv block) {
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
-  std::vector<schedule::LoopRv> rvs;
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
-                      ViewLoops(schedule, block, &rvs));
-  if (loops.empty() || node->annotations.contains(kTilingStructure)) {
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
+  if (loops.views.empty() || node->annotations.contains(kTilingStructure)) {
     return absl::OkStatus();
   }
   // Partial results moved below a loop of their reader leave loops of one
@@ -54,7 +52,7 @@ absl::Status ReduceInLanes(schedule::Schedule& schedule,
     if (iter.type == ir::IterType::kReduce &&
         ir::As<ir::VarNode>(iter.binding) != nullptr &&
         ReadsAlong(*node, iter.var.get())) {
-      return schedule.Annotate(rvs[at], ir::kReduceLanes, ir::Attr(1));
+      return schedule.Annotate(loops.rvs[at], ir::kReduceLanes, ir::Attr(1));
     }
   }
   return absl::OkStatus();
@@ -73,13 +71,12 @@ absl::Status RewriteReductions(schedule::Schedule& schedule,
     }
     TF_ASSIGN_OR_RETURN(schedule::BlockRv block,
                         schedule.GetBlock(node->name, function));
-    std::vector<schedule::LoopRv> rvs;
-    TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
-                        ViewLoops(schedule, block, &rvs));
+    TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
     const std::optional<size_t> first =
-        FindFirstReduceLoop(loops, IntrinsicLoops(*node));
+        FindFirstReduceLoop(loops.views, IntrinsicLoops(*node));
     // An error leaves the schedule unchanged.
-    if (first) schedule.DecomposeReduction(block, rvs[*first]).IgnoreError();
+    if (first)
+      schedule.DecomposeReduction(block, loops.rvs[*first]).IgnoreError();
     TF_RETURN_IF_ERROR(ReduceInLanes(schedule, block));
   }
   return absl::OkStatus();

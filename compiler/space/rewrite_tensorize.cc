@@ -5,6 +5,7 @@
 #include "base/status_macros.h"
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/schedule/block_info.h"
 #include "compiler/schedule/tensor_intrin.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/panels.h"
@@ -28,11 +29,9 @@ const std::string* IntrinOf(const ir::BlockNode& block) {
 std::vector<ir::BlockPtr> BlocksToTensorize(const ir::PrimFunc& function) {
   std::vector<ir::BlockPtr> blocks;
   for (const ir::BlockPtr& block : AllBlocks(function)) {
-    const bool reduces =
-        std::ranges::any_of(block->iters, [](const ir::IterVar& iter) {
-          return iter.type == ir::IterType::kReduce;
-        });
-    if (IntrinOf(*block) != nullptr && reduces) blocks.push_back(block);
+    if (IntrinOf(*block) != nullptr && schedule::HasReduceIter(block.get())) {
+      blocks.push_back(block);
+    }
   }
   return blocks;
 }
@@ -81,13 +80,11 @@ absl::Status OrderCopy(Schedule& schedule, BlockRv copy, int ndim,
 absl::Status PackForIntrin(Schedule& schedule, const std::string& function,
                            const ir::BlockNode& reader) {
   TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(reader.name, function));
-  std::vector<LoopRv> rvs;
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
-                      ViewLoops(schedule, block, &rvs));
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   TF_ASSIGN_OR_RETURN(const schedule::ProductShape shape, ShapeOf(reader));
   if (loops.size() <= shape.loops()) return absl::OkStatus();
   const LoopView& lanes = loops[loops.size() - 2];
-  const LoopView& group = loops.back();
+  const LoopView& group = loops.views.back();
   if (lanes.iters.empty() || group.iters.empty()) return absl::OkStatus();
   const auto dim_of = [&](const ir::Buffer& buffer, const LoopView& loop) {
     const size_t iter = static_cast<size_t>(loop.iters[0]);
@@ -127,16 +124,14 @@ absl::Status PackForIntrin(Schedule& schedule, const std::string& function,
 absl::Status UnrollTile(Schedule& schedule, const std::string& function,
                         const ir::BlockNode& tiled) {
   TF_ASSIGN_OR_RETURN(BlockRv block, schedule.GetBlock(tiled.name, function));
-  std::vector<LoopRv> rvs;
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> loops,
-                      ViewLoops(schedule, block, &rvs));
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   TF_ASSIGN_OR_RETURN(const schedule::ProductShape shape, ShapeOf(tiled));
   const size_t outer = loops.size() - shape.loops();
-  for (size_t i = FindInstructionTile(std::span(loops).first(outer)); i < outer;
-       ++i) {
-    if (loops[i].extent > 1) TF_RETURN_IF_ERROR(schedule.Unroll(rvs[i]));
+  for (size_t i = FindInstructionTile(std::span(loops.views).first(outer));
+       i < outer; ++i) {
+    if (loops[i].extent > 1) TF_RETURN_IF_ERROR(schedule.Unroll(loops.rvs[i]));
   }
-  return schedule.Vectorize(rvs[loops.size() - 2]);
+  return schedule.Vectorize(loops.rvs[loops.size() - 2]);
 }
 
 }  // namespace

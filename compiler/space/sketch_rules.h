@@ -75,12 +75,23 @@ inline constexpr char kPack[] = "tilefarm.pack";
 absl::StatusOr<std::optional<schedule::BlockRv>> FusibleConsumer(
     schedule::Schedule& schedule, schedule::BlockRv block);
 
+// Inlines the elementwise producers of the block for which `which` is true and
+// inlining is legal.
+absl::Status InlineProducers(schedule::Schedule& schedule,
+                             schedule::BlockRv block,
+                             bool (*which)(const ir::BlockNode& producer));
+
 // Samples the tiles of a loop of this extent: perfect ones if there are enough
 // divisors, otherwise with a guarded tail. `reduces`: no tails for short loops,
 // which fit one level as a whole.
 absl::StatusOr<std::vector<schedule::ExprRv>> SampleTiles(
     schedule::Schedule& schedule, schedule::LoopRv loop, int n,
     int max_innermost_factor, bool reduces = false);
+
+// Samples two such tiles and splits the loop by them.
+absl::StatusOr<std::vector<schedule::LoopRv>> SplitInTwo(
+    schedule::Schedule& schedule, schedule::LoopRv loop,
+    int max_innermost_factor);
 
 // The loops of a block in levels, outermost first: S S R S R S.
 struct Tiles {

@@ -46,12 +46,11 @@ Alternatives TileReduction(const RuleContext& context,
     return results;
   }
   TF_ASSIGN_OR_RETURN(block, schedule.GetBlock(name, context.function));
-  std::vector<schedule::LoopRv> loops, spatial, reduce;
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> views,
-                      ViewLoops(schedule, block, &loops));
+  std::vector<schedule::LoopRv> spatial, reduce;
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   for (size_t i = 0; i < loops.size(); ++i) {
-    if (views[i].iters.empty()) continue;
-    (views[i].sums ? reduce : spatial).push_back(loops[i]);
+    if (loops[i].iters.empty()) continue;
+    (loops[i].sums ? reduce : spatial).push_back(loops.rvs[i]);
   }
   if (spatial.empty() || spatial.size() + reduce.size() != loops.size()) {
     return results;
@@ -63,11 +62,9 @@ Alternatives TileReduction(const RuleContext& context,
       continue;
     }
     const bool vector = i + 1 == spatial.size();
-    TF_ASSIGN_OR_RETURN(std::vector<schedule::ExprRv> factors,
-                        SampleTiles(schedule, spatial[i], 2,
-                                    vector ? kMaxVectorTile : kMaxRowTile));
-    TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> parts,
-                        schedule.Split(spatial[i], {factors[0], factors[1]}));
+    TF_ASSIGN_OR_RETURN(const std::vector<schedule::LoopRv> parts,
+                        SplitInTwo(schedule, spatial[i],
+                                   vector ? kMaxVectorTile : kMaxRowTile));
     outer.push_back(parts[0]);
     tile.push_back(parts[1]);
   }

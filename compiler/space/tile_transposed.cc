@@ -60,29 +60,23 @@ absl::StatusOr<std::optional<schedule::Schedule>> WholeRegisters(
   TF_ASSIGN_OR_RETURN(const schedule::BlockRv block,
                       schedule.GetBlock(name, context.function));
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
-  std::vector<schedule::LoopRv> loops;
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> views,
-                      ViewLoops(schedule, block, &loops));
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   const auto* store = ir::As<ir::StoreNode>(node->body);
   const int64_t lanes =
       context.target.vector_lanes(store->buffer->dtype.bytes());
   std::vector<schedule::LoopRv> outer, written, read;
   for (size_t l = 0; l < loops.size(); ++l) {
-    const schedule::LoopRv loop = loops[l];
-    const ir::VarNode* var = IterOf(*node, views[l]);
+    const schedule::LoopRv loop = loops.rvs[l];
+    const ir::VarNode* var = IterOf(*node, loops[l]);
     if (var == axes.written) {
-      if (views[l].extent % lanes != 0) return std::nullopt;
+      if (loops[l].extent % lanes != 0) return std::nullopt;
       TF_ASSIGN_OR_RETURN(const std::vector<schedule::LoopRv> registers,
                           schedule.Split(loop, {std::nullopt, lanes}));
-      TF_ASSIGN_OR_RETURN(const std::vector<schedule::ExprRv> factors,
-                          SampleTiles(schedule, registers[0], 2, kMaxTile));
-      TF_ASSIGN_OR_RETURN(
-          written, schedule.Split(registers[0], {factors[0], factors[1]}));
+      TF_ASSIGN_OR_RETURN(written,
+                          SplitInTwo(schedule, registers[0], kMaxTile));
       written.push_back(registers[1]);
     } else if (var == axes.read) {
-      TF_ASSIGN_OR_RETURN(const std::vector<schedule::ExprRv> factors,
-                          SampleTiles(schedule, loop, 2, kMaxTile));
-      TF_ASSIGN_OR_RETURN(read, schedule.Split(loop, {factors[0], factors[1]}));
+      TF_ASSIGN_OR_RETURN(read, SplitInTwo(schedule, loop, kMaxTile));
     } else {
       outer.push_back(loop);
     }
@@ -119,21 +113,18 @@ Alternatives TileTransposed(const RuleContext& context,
   if (axes.read == nullptr) return std::vector{std::move(schedule)};
   schedule::Schedule attempt = schedule;
   TF_ASSIGN_OR_RETURN(block, attempt.GetBlock(name, context.function));
-  std::vector<schedule::LoopRv> loops, outer, inner;
-  TF_ASSIGN_OR_RETURN(const std::vector<LoopView> views,
-                      ViewLoops(attempt, block, &loops));
+  std::vector<schedule::LoopRv> outer, inner;
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(attempt, block));
   for (size_t l = 0; l < loops.size(); ++l) {
-    const schedule::LoopRv loop = loops[l];
-    const ir::VarNode* var = IterOf(*node, views[l]);
+    const schedule::LoopRv loop = loops.rvs[l];
+    const ir::VarNode* var = IterOf(*node, loops[l]);
     const bool tiled = var == axes.read || var == axes.written;
     if (!tiled) {
       outer.push_back(loop);
       continue;
     }
-    TF_ASSIGN_OR_RETURN(std::vector<schedule::ExprRv> factors,
-                        SampleTiles(attempt, loop, 2, kMaxTile));
-    TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> parts,
-                        attempt.Split(loop, {factors[0], factors[1]}));
+    TF_ASSIGN_OR_RETURN(const std::vector<schedule::LoopRv> parts,
+                        SplitInTwo(attempt, loop, kMaxTile));
     outer.push_back(parts[0]);
     inner.push_back(parts[1]);
   }

@@ -44,24 +44,7 @@ absl::Status JoinConsumer(Schedule& schedule, BlockRv block, Parts* parts) {
   TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> consumer,
                       FusibleConsumer(schedule, block));
   parts->last = block;
-  Schedule attempt = schedule;
-  if (consumer && attempt.ComputeInline(block).ok()) {
-    schedule = std::move(attempt);
-    parts->last = *consumer;
-  }
-  return absl::OkStatus();
-}
-
-// Tiles read what padding copies, instead of the copy.
-absl::Status ReadThroughPadding(Schedule& schedule, BlockRv tiles) {
-  TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> producers,
-                      schedule.GetProducers(tiles));
-  for (const BlockRv producer : producers) {
-    TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(producer));
-    if (!IsElementwise(*node) || !UsesIfThenElse(*node)) continue;
-    Schedule attempt = schedule;
-    if (attempt.ComputeInline(producer).ok()) schedule = std::move(attempt);
-  }
+  if (consumer && schedule.ComputeInline(block).ok()) parts->last = *consumer;
   return absl::OkStatus();
 }
 
@@ -349,7 +332,8 @@ std::optional<Schedule> WithTile(const RuleContext& context, Schedule schedule,
                         schedule.Winograd(block, tile));
     Parts parts{made[0], made[1], made[2], made[3], made[4], made[5], block};
     TF_RETURN_IF_ERROR(JoinConsumer(schedule, block, &parts));
-    TF_RETURN_IF_ERROR(ReadThroughPadding(schedule, parts.tiles));
+    // Tiles read what padding copies, instead of the copy.
+    TF_RETURN_IF_ERROR(InlineProducers(schedule, parts.tiles, UsesIfThenElse));
     TF_RETURN_IF_ERROR(PrepackKernel(schedule, context.function, parts.kernel));
     return Sketcher(context, tile, parts, schedule).Run();
   };

@@ -73,6 +73,9 @@ class Nest {
 
  private:
   // --- The steps of sketches ---
+  // The integers of a decision, of which there should be `count`; empty, with
+  // `unsure_` set, if there are not. The caller clears it where they are legal.
+  std::span<const int64_t> DecisionOf(int site, size_t count);
   void Apply(const SampleTile& step);
   void Apply(const SampleChoice& step);
   void Apply(const SplitLoop& step);
@@ -144,7 +147,10 @@ class Nest {
   // The first variable that moves with the loop; -1: none does.
   int IterOf(const NestedBlock& block, int loop) const;
   static bool Reads(const NestedBlock& block, int buffer);
-  static int DimIndexedBy(const NestedBlock& block, int buffer, int iter);
+  // The dimension of what `copy` writes that the block indexes with just the
+  // variable; -1: there is none.
+  static int DimIndexedBy(const NestedBlock& block, const NestedBlock& copy,
+                          int iter);
   // Some variable that is not data parallel (a reduction) moves with it.
   bool Reduces(const NestedBlock& block, int loop, bool reduce_only) const;
   // Each of loops[first..last] of the block is the only statement of the one

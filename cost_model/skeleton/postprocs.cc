@@ -5,7 +5,6 @@
 #include <array>
 
 #include "absl/algorithm/container.h"
-#include "compiler/ir/visitor.h"
 #include "cost_model/skeleton/nest.h"
 
 namespace tilefarm::skeleton {
@@ -104,24 +103,12 @@ void Nest::PrepackBuffer(const NestedBlock& copy) {
   const int buffer = copy.info->writes[0].buffer;
   const NestedBlock* reader = ReaderOf(buffer);
   if (reader == nullptr || reader->info->dot) return;
-  const std::vector<int64_t>& shape = shapes_[static_cast<size_t>(buffer)];
-  std::vector<space::ReadIndex> indices(shape.size());
-  const std::vector<BlockIter>& iters = reader->info->iters;
-  for (const BlockRegion& read : reader->info->reads) {
-    if (read.buffer != buffer) continue;
-    for (size_t d = 0; d < shape.size(); ++d) {
-      for (size_t i = 0; i < iters.size(); ++i) {
-        if (!ir::UsesVar(read.mins[d].expr, iters[i].var)) continue;
-        indices[d].last_iter = static_cast<int>(i);
-        indices[d].reduces |= iters[i].type != ir::IterType::kSpatial;
-        if (read.mins[d].expr.get() == iters[i].var) {
-          indices[d].only_iter = static_cast<int>(i);
-        }
-      }
-    }
-  }
   space::Panels& panels = panels_[static_cast<size_t>(buffer)];
-  panels = space::PanelsAheadOfTime(shape, indices, ViewLoops(*reader));
+  panels = space::PanelsAheadOfTime(
+      shapes_[static_cast<size_t>(buffer)],
+      space::ReadIndices(*reader->info->block,
+                         copy.info->block->writes[0].buffer.get()),
+      ViewLoops(*reader));
   Note(kPrepacked, panels.is_cut);
 }
 
@@ -133,9 +120,9 @@ void Nest::PackBuffer(NestedBlock& copy) {
   const int iter = IterOf(*reader, inner);
   if (iter < 0) return;
   space::Panels& panels = panels_[static_cast<size_t>(buffer)];
-  panels = space::PanelsOf(shapes_[static_cast<size_t>(buffer)],
-                           DimIndexedBy(*reader, buffer, iter),
-                           loops_[inner].extent);
+  panels =
+      space::PanelsOf(shapes_[static_cast<size_t>(buffer)],
+                      DimIndexedBy(*reader, copy, iter), loops_[inner].extent);
   if (panels.empty()) return;
   Note(kPanel, panels.is_cut);
   const int last = copy.loops.back();

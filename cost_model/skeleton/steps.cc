@@ -80,11 +80,16 @@ const char* Nest::Run(const SketchPlan& plan, const DecisionValues& decisions) {
   return nullptr;
 }
 
-void Nest::Apply(const SampleTile& step) {
+std::span<const int64_t> Nest::DecisionOf(int site, size_t count) {
   unsure_ = "an illegal decision";
-  if (step.site >= decisions_->sites()) return;
-  const std::span<const int64_t> decision = (*decisions_)[step.site];
-  if (decision.size() != static_cast<size_t>(step.count)) return;
+  if (site >= decisions_->sites()) return {};
+  const std::span<const int64_t> decision = (*decisions_)[site];
+  return decision.size() == count ? decision : std::span<const int64_t>();
+}
+
+void Nest::Apply(const SampleTile& step) {
+  const auto decision = DecisionOf(step.site, static_cast<size_t>(step.count));
+  if (decision.empty()) return;
   int64_t product = 1;
   for (int i = 0; i < step.count; ++i) {
     const int64_t factor = decision[static_cast<size_t>(i)];
@@ -100,10 +105,8 @@ void Nest::Apply(const SampleTile& step) {
 }
 
 void Nest::Apply(const SampleChoice& step) {
-  unsure_ = "an illegal decision";
-  if (step.site >= decisions_->sites()) return;
-  const std::span<const int64_t> decision = (*decisions_)[step.site];
-  if (decision.size() != 1 || decision[0] < 0 ||
+  const auto decision = DecisionOf(step.site, 1);
+  if (decision.empty() || decision[0] < 0 ||
       decision[0] >= static_cast<int64_t>(step.choices.size())) {
     return;
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/space/postprocs.h"
 #include "cost_model/skeleton/nest.h"
 
 namespace tilefarm::skeleton {
@@ -18,20 +19,11 @@ int GroupLoop(const NestedBlock& dot) { return dot.loops.back(); }
 
 }  // namespace
 
-// The dimension of `buffer` that the block indexes by the variable alone; -1
-// where there is none.
-int Nest::DimIndexedBy(const NestedBlock& block, int buffer, int iter) {
-  int dim = -1;
-  for (const BlockAccess& access : block.info->body.accesses) {
-    if (access.buffer != buffer || access.writes) continue;
-    for (size_t d = 0; d < access.indices.size(); ++d) {
-      if (access.indices[d].expr.get() ==
-          block.info->iters[static_cast<size_t>(iter)].var) {
-        dim = static_cast<int>(d);
-      }
-    }
-  }
-  return dim;
+int Nest::DimIndexedBy(const NestedBlock& block, const NestedBlock& copy,
+                       int iter) {
+  return space::DimIndexedBy(*block.info->block,
+                             copy.info->block->writes[0].buffer.get(),
+                             block.info->iters[static_cast<size_t>(iter)].var);
 }
 
 bool Nest::Reads(const NestedBlock& block, int buffer) {
@@ -80,8 +72,8 @@ void Nest::PackForDot(const NestedBlock& dot) {
     if (!copy.info->is_packed && !copy.info->is_prepacked) continue;
     const int buffer = copy.info->writes[0].buffer;
     if (!Reads(dot, buffer)) continue;
-    const int lane_dim = DimIndexedBy(dot, buffer, lane);
-    const int group_dim = DimIndexedBy(dot, buffer, group);
+    const int lane_dim = DimIndexedBy(dot, copy, lane);
+    const int group_dim = DimIndexedBy(dot, copy, group);
     if (lane_dim < 0 || group_dim < 0) continue;
     space::Panels& panels = panels_[static_cast<size_t>(buffer)];
     panels = space::InstructionPanels(shapes_[static_cast<size_t>(buffer)],

@@ -3,34 +3,30 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/split_mix.h"
 #include "worker/runner/numeric.h"
 
 namespace tilefarm::worker {
 namespace {
 
-class SplitMix {
+class Words {
  public:
-  explicit SplitMix(uint64_t seed) : state_(seed) {}
-  uint64_t Next() {
-    uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
+  explicit Words(uint64_t seed) : state_(seed) {}
+  uint64_t Next() { return SplitMix(state_); }
 
  private:
   uint64_t state_;
 };
 
 // In [-1, 1], or (0, 1]. A multiple of 2^-23, which is exact in a float.
-float Unit(SplitMix& rng, bool positive) {
+float Unit(Words& rng, bool positive) {
   const auto bits = static_cast<int32_t>(rng.Next() >> 40);  // 24 bits
   if (positive) return static_cast<float>(bits / 2 + 1) * 0x1p-23f;
   return static_cast<float>(bits - (1 << 23)) * 0x1p-23f;
 }
 
 template <typename T>
-void FillIntegers(const BufferSpec& spec, SplitMix& rng, bool positive,
+void FillIntegers(const BufferSpec& spec, Words& rng, bool positive,
                   void* data) {
   int64_t low = spec.low;
   if (positive) low = std::clamp<int64_t>(1, low, spec.high);
@@ -48,7 +44,7 @@ void FillIntegers(const BufferSpec& spec, SplitMix& rng, bool positive,
 
 void FillInput(const BufferSpec& spec, uint64_t seed, uint32_t index,
                bool positive, void* data) {
-  SplitMix rng(SplitMix(seed + index).Next());
+  Words rng(Words(seed + index).Next());
   switch (spec.type) {
     case ElementType::kFloat16:
       for (uint64_t i = 0; i < spec.elements; ++i) {

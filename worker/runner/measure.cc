@@ -18,6 +18,7 @@
 
 #include "base/cache_flush.h"
 #include "base/quiet_core.h"
+#include "base/split_mix.h"
 #include "worker/runner/core_wait.h"
 #include "worker/runner/sample_race.h"
 
@@ -311,13 +312,7 @@ class Kernel {
     std::replace(args_.begin(), args_.end(), const_cast<void*>(before), after);
   }
 
-  // splitmix64 (Vigna, 2015).
-  uint64_t Random() {
-    uint64_t hash = random_ += 0x9E3779B97F4A7C15u;
-    hash = (hash ^ (hash >> 30)) * 0xBF58476D1CE4E5B9u;
-    hash = (hash ^ (hash >> 27)) * 0x94D049BB133111EBu;
-    return hash ^ (hash >> 31);
-  }
+  uint64_t Random() { return SplitMix(random_); }
 
   void CheckCode(int code) const {
     if (code == 0) return;

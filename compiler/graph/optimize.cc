@@ -17,6 +17,10 @@ constexpr Pass kPasses[] = {
      [](Graph graph, const RunFunction&) -> absl::StatusOr<Graph> {
        return DropUnused(std::move(graph));
      }},
+    {"channels-last",
+     [](Graph graph, const RunFunction&) {
+       return PutChannelsLast(std::move(graph));
+     }},
     {kFusionPass,
      [](Graph graph, const RunFunction&) {
        return FuseCalls(std::move(graph));

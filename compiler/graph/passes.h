@@ -23,6 +23,10 @@ Graph MergeEqualCalls(Graph graph);
 // Drops calls and constants that no output needs.
 Graph DropUnused(Graph graph);
 
+// Gives what convolutions read and write, and what is computed from it with
+// channels apart, its channels as the last dimension (channels_last.cc).
+absl::StatusOr<Graph> PutChannelsLast(Graph graph);
+
 // Merges calls with the elementwise calls that use their results (fuse.cc).
 absl::StatusOr<Graph> FuseCalls(Graph graph);
 

@@ -7,6 +7,7 @@
 #include "compiler/driver/loaded_model.h"
 #include "compiler/graph/passes.h"
 #include "compiler/target/target.h"
+#include "compiler/te/convolution.h"
 #include "gtest/gtest.h"
 #include "tests/graph/test_graphs.h"
 
@@ -93,6 +94,153 @@ class RandomGraph {
   std::vector<ValueId> values_;
 };
 
+// Calls on images, [1, channels, rows, columns], as convolutional networks make
+// them.
+class RandomNetwork {
+ public:
+  explicit RandomNetwork(uint64_t seed) : rng_(seed), builder_(Interpreted) {}
+
+  Graph Make() {
+    const int64_t rows = rng_.Between(2, 6), columns = rng_.Between(2, 6);
+    values_.push_back(builder_.Input("x", F32({1, 3, rows, columns})));
+    for (int64_t i = rng_.Between(5, 25); i > 0; --i) values_.push_back(Next());
+    std::vector<ValueId> outputs = {values_.back()};
+    if (rng_.Chance(0.3)) outputs.push_back(Any());
+    const std::vector<std::string> names(outputs.size(), "y");
+    return *builder_.Finish(outputs, names);
+  }
+
+ private:
+  ValueId Any() {
+    const size_t count = std::min<size_t>(4, values_.size());
+    return values_[values_.size() - 1 - rng_.Below(count)];
+  }
+  ValueId Weights(std::vector<int64_t> shape) {
+    const TensorType type = F32(std::move(shape));
+    std::vector<float> values(static_cast<size_t>(type.num_elements()));
+    for (float& value : values) {
+      value = static_cast<float>(rng_.Uniform() - 0.5);
+    }
+    return builder_.Constant("w", type, values);
+  }
+  ValueId Compute(const std::string& op, const std::vector<ValueId>& inputs,
+                  const std::function<te::Tensor(const Tensors&)>& define) {
+    return Must(builder_.Compute(op, {}, inputs, define));
+  }
+
+  ValueId Convolution(ValueId x) {
+    const int64_t in = builder_.shape(x)[1];
+    te::ConvOptions options;
+    int64_t out = rng_.Between(1, 5), taps = rng_.Chance(0.5) ? 3 : 1;
+    if (taps == 3) options.padding = {1, 1};
+    if (rng_.Chance(0.2)) options.stride = {2, 2};
+    if (rng_.Chance(0.3)) {
+      options.groups = in;  // depthwise, perhaps with a multiplier
+      out = in * rng_.Between(1, 2);
+    }
+    const ValueId w = Weights({out, in / options.groups, taps, taps});
+    const ValueId y = Compute("nn.conv2d", {x, w}, [&](const Tensors& t) {
+      return te::Conv2dNchw(t[0], t[1], options);
+    });
+    const ValueId bias = Weights({out, 1, 1});
+    return Unary(builder_, "tanh", Add(builder_, y, bias), te::Tanh);
+  }
+
+  ValueId Upsample(ValueId x) {
+    const std::vector<int64_t> shape = builder_.shape(x);
+    const ValueId w = Weights({shape[1], rng_.Between(1, 3), 2, 2});
+    const te::SlidingWindow window{{2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}};
+    const ValueId y =
+        Compute("nn.conv2d_transpose", {x, w}, [&](const Tensors& t) {
+          return te::ConvTranspose(t[0], t[1], window,
+                                   {2 * shape[2], 2 * shape[3]}, 1,
+                                   ir::DataType::Float(32));
+        });
+    return Unary(builder_, "tanh", y, te::Tanh);
+  }
+
+  ValueId Concatenate(ValueId a, ValueId b) {
+    const int64_t first = builder_.shape(a)[1];
+    std::vector<int64_t> shape = builder_.shape(a);
+    shape[1] += builder_.shape(b)[1];
+    return Compute("concatenate", {a, b}, [&](const Tensors& t) {
+      return te::Compute("T_concat", shape, [&](const te::Indices& i) {
+        return te::Body(
+            ir::IfThenElseExpr(ir::LT(i[1], ir::IntConst(first)), t[0](i),
+                               t[1]({i[0], i[1] - first, i[2], i[3]})));
+      });
+    });
+  }
+
+  // Another value with the same rows and columns; `x` if none is found.
+  ValueId Partner(ValueId x, bool same_channels) {
+    for (int attempt = 0; attempt < 10; ++attempt) {
+      const ValueId y = Any();
+      const std::vector<int64_t>&a = builder_.shape(x), &b = builder_.shape(y);
+      if (a[2] == b[2] && a[3] == b[3] && (!same_channels || a[1] == b[1])) {
+        return y;
+      }
+    }
+    return x;
+  }
+
+  ValueId Next() {
+    const ValueId x = Any();
+    const std::vector<int64_t> shape = builder_.shape(x);
+    switch (rng_.Below(10)) {
+      case 0:
+        return Relu(builder_, x);
+      case 1:
+        return Multiply(builder_, x, Partner(x, /*same_channels=*/true));
+      case 2:
+        return Concatenate(x, Partner(x, /*same_channels=*/false));
+      case 3:  // squeeze and excite
+        return Multiply(
+            builder_, x,
+            Sigmoid(builder_,
+                    Compute("nn.global_avg_pool2d", {x}, [](const Tensors& t) {
+                      return te::GlobalAveragePoolNchw(t[0]);
+                    })));
+      case 4:
+        if (std::min(shape[2], shape[3]) < 2) return Sigmoid(builder_, x);
+        return Compute("nn.max_pool2d", {x}, [](const Tensors& t) {
+          return te::Pool2dNchw(t[0], te::Pooling::kMax, {});
+        });
+      case 5:
+        if (shape[2] * shape[3] > 64) return Relu(builder_, x);
+        return Upsample(x);
+      case 6:
+        return rng_.Chance(0.5)
+                   ? Reshape(builder_, x, {1, shape[1], shape[3], shape[2]})
+                   : Compute("transpose", {x}, [](const Tensors& t) {
+                       return te::Transpose(t[0], {0, 2, 1, 3});
+                     });
+      default:
+        return Convolution(x);
+    }
+  }
+
+  Rng rng_;
+  GraphBuilder builder_;
+  std::vector<ValueId> values_;
+};
+
+TEST(RandomNetworks, OptimizeKeepsEveryBit) {
+  int changed = 0;
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
+    const Graph graph = RandomNetwork(seed).Make();
+    const auto optimized = Optimize(graph, Interpreted);
+    ASSERT_TRUE(optimized.ok()) << optimized.status() << ", seed " << seed;
+    ExpectEqualResults(graph, *optimized, seed);
+    if (testing::Test::HasFailure()) break;
+    for (size_t id = 0; id < graph.values.size(); ++id) {
+      changed += graph.values[id].type != optimized->values[id].type;
+    }
+  }
+  // The graphs are such that there are layouts to choose.
+  EXPECT_GT(changed, 1000);
+}
+
 TEST(RandomGraphs, OptimizeKeepsEveryBit) {
   int calls = 0, fused_calls = 0;
   for (uint64_t seed = 1; seed <= 2000; ++seed) {
@@ -111,9 +259,10 @@ TEST(RandomGraphs, OptimizeKeepsEveryBit) {
 TEST(RandomGraphs, CompiledModelsComputeTheSame) {
   const auto host = target::Parse("host,cores=1");
   ASSERT_TRUE(host.ok()) << host.status();
-  for (uint64_t seed = 1001; seed <= 1010; ++seed) {
+  for (uint64_t seed = 1001; seed <= 1500; ++seed) {
     SCOPED_TRACE(seed);
-    const Graph graph = RandomGraph(seed).Make();
+    const Graph graph =
+        seed % 2 == 0 ? RandomGraph(seed).Make() : RandomNetwork(seed).Make();
     const auto fused = Optimize(graph, Interpreted);
     ASSERT_TRUE(fused.ok()) << fused.status();
     const driver::ModelKernels kernels = driver::ExtractKernels(*fused);

@@ -1,0 +1,208 @@
+// Channels last: which values change, and that the results are the same bits.
+#include "compiler/graph/passes.h"
+#include "compiler/te/convolution.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/graph/test_graphs.h"
+
+namespace tilefarm::graph {
+namespace {
+
+using testing::ElementsAre;
+
+ValueId Constant(GraphBuilder& builder, std::vector<int64_t> shape) {
+  const TensorType type = F32(std::move(shape));
+  std::vector<float> values(static_cast<size_t>(type.num_elements()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = 0.25f * static_cast<float>(i % 7) - 0.5f;
+  }
+  return builder.Constant("w", type, values);
+}
+
+ValueId Conv(GraphBuilder& builder, ValueId x, int64_t channels,
+             te::ConvOptions options = {.padding = {1, 1}}) {
+  const ValueId w =
+      Constant(builder, {channels, builder.shape(x)[1] / options.groups, 3, 3});
+  return Must(builder.Compute("nn.conv2d", {}, {x, w}, [&](const Tensors& in) {
+    return te::Conv2dNchw(in[0], in[1], options);
+  }));
+}
+
+ValueId MaxPool(GraphBuilder& builder, ValueId x) {
+  return Must(builder.Compute("nn.max_pool2d", {}, {x}, [](const Tensors& in) {
+    return te::Pool2dNchw(in[0], te::Pooling::kMax, {});
+  }));
+}
+
+ValueId Moved(GraphBuilder& builder, ValueId x, std::vector<int> axes) {
+  return Must(builder.Compute("transpose", {}, {x}, [&](const Tensors& in) {
+    return te::Transpose(in[0], axes);
+  }));
+}
+
+Graph ChannelsLast(const Graph& graph) {
+  absl::StatusOr<Graph> changed = PutChannelsLast(graph);
+  EXPECT_TRUE(changed.ok()) << changed.status();
+  ExpectEqualResults(graph, *changed, 1);
+  ExpectEqualResults(graph, *changed, 2);
+  return *std::move(changed);
+}
+
+TEST(PutChannelsLast, ChangesWhatIsBetweenConvolutions) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({1, 3, 8, 6}));
+  const ValueId a = Conv(builder, x, 4);
+  const ValueId bias = Constant(builder, {4, 1, 1});
+  const ValueId b = Relu(builder, Add(builder, a, bias));
+  const ValueId c = MaxPool(builder, b);
+  const ValueId y = Conv(builder, c, 5);
+  const Graph graph = *builder.Finish({y}, {"y"});
+  const Graph changed = ChannelsLast(graph);
+  EXPECT_THAT(changed.values[x].type.shape, ElementsAre(1, 3, 8, 6));
+  EXPECT_THAT(changed.values[a].type.shape, ElementsAre(1, 8, 6, 4));
+  EXPECT_THAT(changed.values[b].type.shape, ElementsAre(1, 8, 6, 4));
+  EXPECT_THAT(changed.values[c].type.shape, ElementsAre(1, 4, 3, 4));
+  EXPECT_THAT(changed.values[y].type.shape, ElementsAre(1, 5, 4, 3));
+  EXPECT_THAT(changed.values[bias].type.shape, ElementsAre(4, 1, 1));
+  // The padded copy of the data changes with it.
+  EXPECT_THAT(changed.calls.back().function->root()->allocs[0]->shape,
+              ElementsAre(1, 6, 5, 4));
+}
+
+TEST(PutChannelsLast, LoopsFollowWhatTheyWrite) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({2, 3, 4, 5}));
+  const ValueId a = Relu(builder, Conv(builder, x, 6));
+  const Graph graph = *builder.Finish({Conv(builder, a, 3)}, {"y"});
+  const Graph changed = ChannelsLast(graph);
+  ASSERT_EQ(changed.calls[1].op, "nn.relu");
+  std::vector<int64_t> extents;
+  ir::Stmt stmt = changed.calls[1].function->root()->body;
+  while (const auto* loop = ir::As<ir::ForNode>(stmt)) {
+    extents.push_back(*ir::AsInt(loop->extent));
+    stmt = loop->body;
+  }
+  EXPECT_THAT(extents, ElementsAre(2, 4, 5, 6));
+}
+
+TEST(PutChannelsLast, JoinsBranchesAlongChannels) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({1, 4, 5, 5}));
+  const ValueId a = Conv(builder, x, 3);
+  const ValueId b = Conv(builder, x, 2);
+  const ValueId joined =
+      Must(builder.Compute("concatenate", {}, {a, b}, [](const Tensors& in) {
+        return te::Compute("T_concat", {1, 5, 5, 5}, [&](const te::Indices& i) {
+          const ir::Expr first = ir::LT(i[1], ir::IntConst(3));
+          return te::Body(ir::IfThenElseExpr(
+              first, in[0](i), in[1]({i[0], i[1] - 3, i[2], i[3]})));
+        });
+      }));
+  const Graph graph = *builder.Finish({Conv(builder, joined, 4)}, {"y"});
+  const Graph changed = ChannelsLast(graph);
+  EXPECT_THAT(changed.values[joined].type.shape, ElementsAre(1, 5, 5, 5));
+  EXPECT_THAT(changed.values[a].type.shape, ElementsAre(1, 5, 5, 3));
+}
+
+TEST(PutChannelsLast, KeepsGroupsAndStridesApart) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({1, 4, 7, 7}));
+  const ValueId a = Conv(builder, x, 4);
+  const ValueId depthwise =
+      Conv(builder, a, 4, {.stride = {2, 2}, .padding = {1, 1}, .groups = 4});
+  const ValueId grouped =
+      Conv(builder, depthwise, 6, {.padding = {1, 1}, .groups = 2});
+  const Graph graph = *builder.Finish({Conv(builder, grouped, 2)}, {"y"});
+  const Graph changed = ChannelsLast(graph);
+  EXPECT_THAT(changed.values[depthwise].type.shape, ElementsAre(1, 4, 4, 4));
+  EXPECT_THAT(changed.values[grouped].type.shape, ElementsAre(1, 4, 4, 6));
+}
+
+TEST(PutChannelsLast, ChangesBothSidesOfATransposedConvolution) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({1, 3, 5, 5}));
+  const ValueId a = Conv(builder, x, 4);
+  const ValueId w = Constant(builder, {4, 3, 2, 2});
+  const ValueId up = Must(
+      builder.Compute("nn.conv2d_transpose", {}, {a, w}, [](const Tensors& in) {
+        te::SlidingWindow window{{2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}};
+        return te::ConvTranspose(in[0], in[1], window, {10, 10}, 1,
+                                 ir::DataType::Float(32));
+      }));
+  const Graph graph = *builder.Finish({Conv(builder, up, 2)}, {"y"});
+  const Graph changed = ChannelsLast(graph);
+  EXPECT_THAT(changed.values[a].type.shape, ElementsAre(1, 5, 5, 4));
+  EXPECT_THAT(changed.values[up].type.shape, ElementsAre(1, 10, 10, 3));
+}
+
+TEST(PutChannelsLast, KeepsTheBytesThatReshapesRead) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({1, 3, 4, 4}));
+  const ValueId a = Conv(builder, x, 6);
+  const ValueId flat = Reshape(builder, a, {1, 96});
+  // One position: its bytes are the same in both orders.
+  const ValueId pooled = Must(builder.Compute(
+      "nn.global_avg_pool2d", {}, {Conv(builder, x, 5)},
+      [](const Tensors& in) { return te::GlobalAveragePoolNchw(in[0]); }));
+  const ValueId row = Reshape(builder, pooled, {1, 5});
+  const Graph graph = *builder.Finish({flat, row}, {"flat", "row"});
+  const Graph changed = ChannelsLast(graph);
+  EXPECT_THAT(changed.values[a].type.shape, ElementsAre(1, 6, 4, 4));
+  EXPECT_THAT(changed.values[pooled].type.shape, ElementsAre(1, 1, 1, 5));
+}
+
+TEST(PutChannelsLast, StopsWhereChannelsMix) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({1, 4, 4, 4}));
+  const ValueId a = Conv(builder, x, 4);
+  const ValueId moved = Moved(builder, a, {0, 2, 1, 3});
+  const ValueId after = Relu(builder, moved);
+  const Graph graph =
+      *builder.Finish({Sigmoid(builder, after), Relu(builder, a)}, {"y", "z"});
+  const Graph changed = ChannelsLast(graph);
+  // The transpose reads what has changed; its result has not.
+  const ValueId y = changed.calls[1].outputs[0];
+  EXPECT_EQ(changed.calls[1].op, "transpose");
+  EXPECT_EQ(changed.values[y].type.shape, graph.values[y].type.shape);
+}
+
+TEST(PutChannelsLast, LeavesGraphsWithoutConvolutions) {
+  GraphBuilder builder(Interpreted);
+  const ValueId x = builder.Input("x", F32({1, 4, 6, 3}));
+  const ValueId h = MaxPool(builder, Relu(builder, x));
+  const Graph graph = *builder.Finish({Sigmoid(builder, h)}, {"y"});
+  const Graph changed = ChannelsLast(graph);
+  for (size_t c = 0; c < graph.calls.size(); ++c) {
+    EXPECT_EQ(changed.calls[c].function, graph.calls[c].function);
+  }
+}
+
+TEST(PutChannelsLast, ConvolutionsOfOneAndThreeDimensions) {
+  for (const std::vector<int64_t>& spatial :
+       {std::vector<int64_t>{7}, std::vector<int64_t>{3, 4, 5}}) {
+    GraphBuilder builder(Interpreted);
+    std::vector<int64_t> shape = {2, 3};
+    shape.insert(shape.end(), spatial.begin(), spatial.end());
+    ValueId y = builder.Input("x", F32(shape));
+    std::vector<ValueId> made;
+    for (const int64_t channels : {4, 2}) {
+      std::vector<int64_t> kernel(shape.size(), 3);
+      kernel[0] = channels;
+      kernel[1] = builder.shape(y)[1];
+      const ValueId w = Constant(builder, kernel);
+      y = Must(builder.Compute("nn.conv", {}, {y, w}, [&](const Tensors& in) {
+        const std::vector<int64_t> ones(spatial.size(), 1);
+        const te::SlidingWindow window{std::vector<int64_t>(spatial.size(), 3),
+                                       ones, ones, ones, ones};
+        return te::Conv(in[0], in[1], window, 1, ir::DataType::Float(32));
+      }));
+      made.push_back(y);
+    }
+    const Graph graph = *builder.Finish({y}, {"y"});
+    const Graph changed = ChannelsLast(graph);
+    EXPECT_EQ(changed.values[made[0]].type.shape.back(), 4);
+  }
+}
+
+}  // namespace
+}  // namespace tilefarm::graph

@@ -13,6 +13,7 @@
 #include "compiler/driver/model_weights.h"
 #include "compiler/driver/weights_file.h"
 #include "compiler/graph/plan_memory.h"
+#include "compiler/ir/function_attrs.h"
 #include "compiler/ir/layout_free.h"
 #include "compiler/ir/structural.h"
 #include "compiler/lower/pipeline.h"
@@ -166,6 +167,16 @@ std::vector<ModelArtifact::Step> StepsOf(const Graph& graph,
   return steps;
 }
 
+// Whether the results are read within the model and so large that it matters:
+// every L2 cache holds smaller ones.
+bool StaysInside(const Graph& graph, const graph::Call& call) {
+  constexpr int64_t kLarge = 256 << 10;
+  return std::ranges::any_of(call.outputs, [&](ValueId id) {
+    return graph.values[id].type.num_bytes() > kLarge &&
+           !std::ranges::count(graph.outputs, id);
+  });
+}
+
 }  // namespace
 
 ModelKernels ExtractKernels(const Graph& graph) {
@@ -188,6 +199,9 @@ ModelKernels ExtractKernels(const Graph& graph) {
     }
     if (!constants.empty()) {
       named->attrs[ir::kLayoutFreeBuffers] = ir::Attr(std::move(constants));
+    }
+    if (StaysInside(graph, graph.calls[i])) {
+      named->attrs[ir::kResultsAreRead] = ir::Attr(int64_t{1});
     }
     const auto [entry, is_new] =
         known.emplace(ir::WorkloadHash(*named),

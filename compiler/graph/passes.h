@@ -1,4 +1,5 @@
-// Passes over graphs. Each keeps what the graph computes.
+// Passes over graphs. Each keeps what the graph computes, but for the order in
+// which the sums of convolutions are added.
 #ifndef TILEFARM_COMPILER_GRAPH_PASSES_H_
 #define TILEFARM_COMPILER_GRAPH_PASSES_H_
 

@@ -109,19 +109,32 @@ class Reorderer : public ir::Mutator {
   }
 
   // Spatial variables in the order of the store's indices that have them, then
-  // all others in their old order.
-  static void SortIters(const ir::StoreNode& store,
-                        std::vector<ir::IterVar>& iters) {
-    const auto place = [&](const ir::IterVar& iter) {
-      size_t d = 0;
-      if (iter.type == ir::IterType::kSpatial) {
-        while (d < store.indices.size() &&
-               !ir::UsesVar(store.indices[d], iter.var.get())) {
-          ++d;
-        }
-        return d;
+  // the others in the order of what a reordered load reads. `store` is the new
+  // one.
+  void SortIters(const ir::StoreNode& store,
+                 std::vector<ir::IterVar>& iters) const {
+    const auto first_use = [](const std::vector<ir::Expr>& indices,
+                              const ir::IterVar& iter) {
+      return std::find_if(indices.begin(), indices.end(),
+                          [&](const ir::Expr& index) {
+                            return ir::UsesVar(index, iter.var.get());
+                          }) -
+             indices.begin();
+    };
+    std::vector<ir::Expr> read;
+    ir::PostOrderExprs(store.value, [&](const ir::Expr& expr) {
+      const auto* load = As<ir::LoadNode>(expr);
+      if (load == nullptr || load->buffer == store.buffer) return;
+      for (const auto& [before, after] : made_) {
+        if (after == load->buffer && read.empty()) read = load->indices;
       }
-      return store.indices.size() + 1;
+    });
+    const auto place = [&](const ir::IterVar& iter) {
+      const std::ptrdiff_t behind =
+          static_cast<std::ptrdiff_t>(store.indices.size()) + 1;
+      return iter.type == ir::IterType::kSpatial
+                 ? first_use(store.indices, iter)
+                 : behind + first_use(read, iter);
     };
     std::stable_sort(iters.begin(), iters.end(),
                      [&](const ir::IterVar& a, const ir::IterVar& b) {

@@ -23,9 +23,9 @@ std::vector<T> InOrder(const std::vector<T>& items, const DimOrder& order) {
 
 // The function that computes the same where the buffers in `orders`, parameters
 // or allocations, have their dimensions in these orders. Where a nest of plain
-// loops around one block writes such a buffer, its loops over spatial variables
-// take the order of what it writes; reductions keep theirs, so that every
-// element is computed as before, bit by bit.
+// loops around one block writes such a buffer, its loops follow: those over
+// spatial variables take the order of what it writes, reductions that of what
+// it reads, so that sums add their terms in another order.
 //
 //   for n, c, h, w: y[n, c, h, w] = max(x[n, c, h, w], 0)
 //   ->  for n, h, w, c: y[n, h, w, c] = max(x[n, h, w, c], 0)

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/hash.h"
 #include "compiler/ir/dim_align.h"
+#include "compiler/ir/function_attrs.h"
 #include "compiler/ir/layout_free.h"
 #include "compiler/ir/machine_op.h"
 #include "compiler/ir/printer.h"
@@ -244,7 +245,8 @@ AttrMap Meaningful(const AttrMap& attrs) {
                          return a.AsInt().value_or(-1) < b.AsInt().value_or(-1);
                        });
       if (!params.empty()) out.emplace(key, Attr(std::move(params)));
-    } else if (key == kLayoutFreeBuffers || key == kDimAlignKey) {
+    } else if (key == kLayoutFreeBuffers || key == kDimAlignKey ||
+               key == kResultsAreRead) {
       out.emplace(key, value);
     }
   }

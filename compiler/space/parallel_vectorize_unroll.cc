@@ -1,4 +1,7 @@
+#include <algorithm>
+
 #include "base/status_macros.h"
+#include "compiler/ir/function_attrs.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/sketch_rules.h"
 
@@ -28,8 +31,12 @@ Alternatives ParallelVectorizeUnroll(const RuleContext& context,
       schedule.SampleCategorical({0, 16, 64}, {0.5, 0.25, 0.25}));
   TF_RETURN_IF_ERROR(schedule.Annotate(root, kUnrollExplicit, steps));
   const ir::PrimFuncPtr function = schedule.module().Find(context.function);
+  const target::CacheSizes& caches = context.target.caches;
+  const int64_t kept = function->attrs.contains(ir::kResultsAreRead)
+                           ? std::max(caches.l2_bytes, caches.l3_bytes)
+                           : caches.l2_bytes;
   if (context.target.Has(target::Capability::kStreamingStores) &&
-      !StreamedBlocks(*function, context.target.caches.l2_bytes).empty()) {
+      !StreamedBlocks(*function, kept).empty()) {
     TF_ASSIGN_OR_RETURN(schedule::ExprRv streams,
                         schedule.SampleCategorical({0, 1}, {0.5, 0.5}));
     TF_RETURN_IF_ERROR(schedule.Annotate(root, kStream, streams));

@@ -14,6 +14,7 @@
 #include "compiler/driver/compile_model.h"
 #include "compiler/driver/loaded_model.h"
 #include "compiler/graph/passes.h"
+#include "compiler/ir/function_attrs.h"
 #include "compiler/ir/layout_free.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/trace.h"
@@ -308,6 +309,22 @@ TEST(ModelArtifact, EqualFunctionsAreOneKernel) {
   EXPECT_EQ(kernels.module.functions.size(), 2u);
   EXPECT_THAT(kernels.kernel_of_call, testing::ElementsAre(0, 0, 1));
   EXPECT_THAT(kernels.uses, testing::ElementsAre(2, 1));
+}
+
+TEST(ModelArtifact, LargeResultsInsideTheModelAreMarkedAsRead) {
+  const auto marks = [](int64_t n) {
+    GraphBuilder builder(graph::Interpreted);
+    const ValueId x = builder.Input("x", F32({n, n}));
+    const ValueId h = graph::Relu(builder, x);
+    const Graph graph = *builder.Finish({graph::Matmul(builder, h, h)}, {"y"});
+    std::vector<bool> marked;
+    for (const auto& function : ExtractKernels(graph).module.functions) {
+      marked.push_back(function->attrs.contains(ir::kResultsAreRead));
+    }
+    return marked;
+  };
+  EXPECT_THAT(marks(512), testing::ElementsAre(true, false));
+  EXPECT_THAT(marks(16), testing::ElementsAre(false, false));
 }
 
 TEST(ModelArtifact, RejectsSymbolsThatAreNoIdentifiers) {

@@ -225,13 +225,13 @@ class RandomNetwork {
   std::vector<ValueId> values_;
 };
 
-TEST(RandomNetworks, OptimizeKeepsEveryBit) {
+TEST(RandomNetworks, OptimizeKeepsResults) {
   int changed = 0;
   for (uint64_t seed = 1; seed <= 500; ++seed) {
     const Graph graph = RandomNetwork(seed).Make();
     const auto optimized = Optimize(graph, Interpreted);
     ASSERT_TRUE(optimized.ok()) << optimized.status() << ", seed " << seed;
-    ExpectEqualResults(graph, *optimized, seed);
+    ExpectCloseResults(graph, *optimized, seed);
     if (testing::Test::HasFailure()) break;
     for (size_t id = 0; id < graph.values.size(); ++id) {
       changed += graph.values[id].type != optimized->values[id].type;

@@ -2,6 +2,7 @@
 #ifndef TILEFARM_TESTS_GRAPH_TEST_GRAPHS_H_
 #define TILEFARM_TESTS_GRAPH_TEST_GRAPHS_H_
 
+#include <cmath>
 #include <cstring>
 #include <span>
 #include <string>
@@ -128,6 +129,26 @@ inline void ExpectEqualResults(const Graph& a, const Graph& b, uint64_t seed) {
     EXPECT_EQ(Elements<std::byte>((*expected)[i]),
               Elements<std::byte>((*actual)[i]))
         << "output " << i << ", seed " << seed;
+  }
+}
+
+// The same for float32, but for the order in which sums are added.
+inline void ExpectCloseResults(const Graph& a, const Graph& b, uint64_t seed) {
+  Rng rng(seed);
+  const std::vector<TensorData> inputs = RandomInputs(a, rng);
+  const auto expected = RunGraph(a, inputs, Interpreted);
+  const auto actual = RunGraph(b, inputs, Interpreted);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  ASSERT_TRUE(actual.ok()) << actual.status();
+  ASSERT_EQ(expected->size(), actual->size());
+  for (size_t i = 0; i < expected->size(); ++i) {
+    const auto exact = Elements<float>((*expected)[i]);
+    const auto other = Elements<float>((*actual)[i]);
+    ASSERT_EQ(exact.size(), other.size());
+    for (size_t k = 0; k < exact.size(); ++k) {
+      ASSERT_NEAR(exact[k], other[k], 1e-5 * (1 + std::abs(exact[k])))
+          << "output " << i << ", element " << k << ", seed " << seed;
+    }
   }
 }
 

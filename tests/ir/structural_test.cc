@@ -77,6 +77,7 @@ TEST(WorkloadHash, DiffersWhereTheComputationDoes) {
        "A: T.Buffer((16, 17), "
        "\"float32\"), B"},
       {"\"tir.noalias\": True", "\"layout_free_buffers\": [1]"},
+      {"\"tir.noalias\": True", "\"tilefarm.results_are_read\": 1"},
       {"T.grid(16, 16, 16)", "T.grid(16, 16, 8)"}};
   for (const auto& [from, to] : kChanges) {
     const std::string text = Replaced(kMatmul, from, to);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "compiler/ir/function_attrs.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/design_space.h"
 #include "compiler/space/postprocs.h"
@@ -46,6 +47,20 @@ TEST(StreamingTest, OfferedWhereAnOutputIsLargerThanTheCache) {
   target::Target other = *target::Parse("aarch64:neoverse-v1,cores=1");
   other.caches = target.caches;
   EXPECT_EQ(Sites(Relu(2 * rows, 1024), other), 0u);
+}
+
+TEST(StreamingTest, ResultsThatAnotherFunctionReadsStayInTheCaches) {
+  target::Target target = TestTarget();
+  target.caches.l3_bytes = 8 * target.caches.l2_bytes;
+  const int64_t rows = target.caches.l2_bytes / 4 / 1024;
+  const auto read_later = [](const ir::PrimFuncPtr& program) {
+    auto marked = std::make_shared<ir::PrimFunc>(*program);
+    marked->attrs[ir::kResultsAreRead] = ir::Attr(int64_t{1});
+    return marked;
+  };
+  EXPECT_EQ(Sites(read_later(Relu(2 * rows, 1024)), target), 0u);
+  EXPECT_EQ(Sites(read_later(Relu(8 * rows, 1024)), target), 0u);
+  EXPECT_GT(Sites(read_later(Relu(16 * rows, 1024)), target), 0u);
 }
 
 TEST(StreamingTest, NotWhereTheOutputIsReadOrWrittenByElements) {

@@ -140,11 +140,9 @@ absl::StatusOr<BlockRv> CacheRead(ScheduleState& state, BlockRv block_rv,
     if (place.parent == scope) {
       region = arith::ClipRegion(analyzer, region, buffer->shape);
     }
-    for (const ir::Range& range : region) {
-      if (!ir::AsInt(range.extent).has_value()) {
-        region = arith::FullRegion(buffer);
-        break;
-      }
+    if (std::ranges::any_of(
+            region, [](const auto& r) { return !ir::AsInt(r.extent); })) {
+      region = arith::FullRegion(buffer);
     }
   }
   const ir::Buffer cache = CacheBuffer(state, block, buffer, storage_scope);

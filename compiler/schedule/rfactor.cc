@@ -102,7 +102,9 @@ absl::StatusOr<Factoring> CheckFactoring(const ScheduleState& state,
     return state.Illegal(kPrimitive, loop.get(),
                          "the loop does not belong to the reduction");
   }
-  if (!WritesAreDistinct(*f.block)) {
+  // An instance that runs twice at the start of a reduction starts it again.
+  if (!WritesAreDistinct(*f.block) ||
+      !RunsAtMostOnce(state, *f.block, f.loops)) {
     return state.Illegal(kPrimitive, f.block.get(),
                          "several reductions end in the same element");
   }

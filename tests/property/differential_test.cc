@@ -91,6 +91,21 @@ l1, l2 = sch.get_loops(b0)
 b3 = sch.decompose_reduction(b0, l2)
 )",
      "its initialisation reads buffer D"},
+    {"FactoredReductionThatStartsTwice", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "int32"), C: T.Buffer((1,), "int32")):
+    for k in range(16):
+        with T.block("C"):
+            vk = T.axis.reduce(8, k // 2)
+            with T.init():
+                C[0] = 0
+            C[0] = C[0] + A[vk]
+)",
+     R"(b0 = sch.get_block("C")
+l1, = sch.get_loops(b0)
+b2 = sch.rfactor(l1, factor_axis=0)
+)",
+     "several reductions end in the same element"},
     {"BlockizedReductionWithoutItsFirstTerm", R"(
 @T.prim_func
 def f(C: T.Buffer((1,), "float32"), D: T.Buffer((1,), "float32")):

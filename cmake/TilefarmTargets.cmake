@@ -28,6 +28,7 @@ function(tilefarm_library name)
     PRIVATE tilefarm_options ${ARG_PRIVATE_DEPS})
   target_include_directories(${name} PUBLIC
     ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+  tilefarm_precompile(${name} library)
 endfunction()
 
 # tilefarm_program(NAME SOURCES main.cc DEPS x y)
@@ -35,6 +36,7 @@ function(tilefarm_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE tilefarm_options ${ARG_DEPS})
+  tilefarm_precompile(${name} program)
 endfunction()
 
 # What the sanitizer presets build and run: `ctest -L sanitize`.
@@ -58,6 +60,7 @@ function(tilefarm_test name)
     TILEFARM_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/bin)
+  tilefarm_precompile(${name} test)
   # One thread alone has no races: TSan takes the tests that have several.
   set(sanitized farm database threads)
   if(NOT TILEFARM_SANITIZE STREQUAL "thread")

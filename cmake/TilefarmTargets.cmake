@@ -4,8 +4,10 @@
 add_library(tilefarm_options INTERFACE)
 # GCC 12's optimiser reports these two falsely for std::variant and std::string,
 # the first also where a sanitizer adds code.
+# -pthread, which gRPC's targets pass on, must be the same for all users of a
+# precompiled header.
 target_compile_options(tilefarm_options INTERFACE
-  -Wall -Wextra -Wno-missing-field-initializers
+  -Wall -Wextra -Wno-missing-field-initializers -pthread
   $<$<CONFIG:Release>:-Wno-maybe-uninitialized -Wno-restrict>
   $<$<BOOL:${TILEFARM_WERROR}>:-Werror>)
 target_include_directories(tilefarm_options INTERFACE

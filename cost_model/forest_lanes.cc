@@ -170,33 +170,20 @@ void ForestLanes::AddTree(const Tree& tree, const float* block, size_t rows,
 
 void ForestLanes::AddSums(std::span<const float* const> rows,
                           std::span<float> sums) const {
+  static constexpr decltype(&ForestLanes::AddTree<1>) kAdd[kMaxLevels] = {
+      &ForestLanes::AddTree<1>, &ForestLanes::AddTree<2>,
+      &ForestLanes::AddTree<3>, &ForestLanes::AddTree<4>,
+      &ForestLanes::AddTree<5>};
   if (trees_.empty()) return;
   const size_t seen = static_cast<size_t>(columns_) + replaced_.size();
   std::vector<float> block(seen * kRowsTogether);
-  float together[kRowsTogether];
   for (size_t begin = 0; begin < rows.size(); begin += kRowsTogether) {
     const size_t count = std::min(kRowsTogether, rows.size() - begin);
     ReadBlock(rows.subspan(begin, count), block.data());
-    std::fill(std::begin(together), std::end(together), 0.0f);
+    float together[kRowsTogether] = {};
     std::copy_n(sums.begin() + static_cast<ptrdiff_t>(begin), count, together);
     for (const Tree& tree : trees_) {
-      switch (tree.levels) {
-        case 1:
-          AddTree<1>(tree, block.data(), count, together);
-          break;
-        case 2:
-          AddTree<2>(tree, block.data(), count, together);
-          break;
-        case 3:
-          AddTree<3>(tree, block.data(), count, together);
-          break;
-        case 4:
-          AddTree<4>(tree, block.data(), count, together);
-          break;
-        case 5:
-          AddTree<5>(tree, block.data(), count, together);
-          break;
-      }
+      (this->*kAdd[tree.levels - 1])(tree, block.data(), count, together);
     }
     std::copy_n(together, count, sums.begin() + static_cast<ptrdiff_t>(begin));
   }

@@ -25,12 +25,10 @@ absl::Status EditAnnotations(ScheduleState& state, std::string_view primitive,
   }
   TF_ASSIGN_OR_RETURN(ir::ForPtr loop,
                       state.Get(primitive, std::get<LoopRv>(where)));
-  ir::AttrMap annotations = loop->annotations;
-  TF_RETURN_IF_ERROR(edit(annotations, loop.get()));
+  ir::ForNode copy(*loop);
+  TF_RETURN_IF_ERROR(edit(copy.annotations, loop.get()));
   state.Replace(loop.get(),
-                std::make_shared<const ir::ForNode>(
-                    loop->var, loop->min, loop->extent, loop->for_kind,
-                    loop->body, std::move(annotations), loop->thread_tag));
+                std::make_shared<const ir::ForNode>(std::move(copy)));
   return absl::OkStatus();
 }
 

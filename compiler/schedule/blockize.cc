@@ -173,10 +173,7 @@ ir::Stmt MakeInitNest(const ir::BlockNode& old_block, const Nest& nest,
   }
   ir::Stmt stmt = ir::BlockOf(std::move(init));
   for (size_t i = loops.size(); i > 0; --i) {
-    ir::ForNode copy = *loops[i - 1];
-    copy.var = fresh[i - 1];
-    copy.body = std::move(stmt);
-    stmt = std::make_shared<ir::ForNode>(std::move(copy));
+    stmt = WithVar(*loops[i - 1], fresh[i - 1], std::move(stmt));
   }
   return stmt;
 }

@@ -180,10 +180,7 @@ absl::StatusOr<ir::Stmt> MakeInit(const ScheduleState& state,
   *init_block = ir::BlockOf(std::move(init));
   ir::Stmt nest = *init_block;
   for (size_t i = kept.size(); i > 0; --i) {
-    ir::ForNode copy = *kept[i - 1];
-    copy.var = new_vars[i - 1];
-    copy.body = std::move(nest);
-    nest = std::make_shared<ir::ForNode>(std::move(copy));
+    nest = WithVar(*kept[i - 1], new_vars[i - 1], std::move(nest));
   }
   return nest;
 }

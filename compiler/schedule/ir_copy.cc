@@ -88,7 +88,11 @@ Stmt CopyWithFreshVars(const Stmt& stmt, const ir::VarMap& vars,
 }
 
 ir::ForPtr WithBody(const ForNode& loop, Stmt body) {
-  return std::make_shared<const ForNode>(loop.var, loop.min, loop.extent,
+  return WithVar(loop, loop.var, std::move(body));
+}
+
+ir::ForPtr WithVar(const ForNode& loop, ir::Var var, Stmt body) {
+  return std::make_shared<const ForNode>(std::move(var), loop.min, loop.extent,
                                          loop.for_kind, std::move(body),
                                          loop.annotations, loop.thread_tag);
 }

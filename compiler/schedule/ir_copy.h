@@ -16,8 +16,9 @@ namespace tilefarm::schedule {
 ir::Stmt CopyWithFreshVars(const ir::Stmt& stmt, const ir::VarMap& vars = {},
                            std::string_view loop_suffix = "");
 
-// A copy of the loop with another body.
+// A copy of the loop with another body (and variable).
 ir::ForPtr WithBody(const ir::ForNode& loop, ir::Stmt body);
+ir::ForPtr WithVar(const ir::ForNode& loop, ir::Var var, ir::Stmt body);
 ir::ForPtr WithKind(const ir::ForNode& loop, ir::ForKind kind,
                     std::string thread_tag = "");
 // A copy of the block with another body.
@@ -26,8 +27,7 @@ ir::BlockPtr WithBody(const ir::BlockNode& block, ir::Stmt body);
 // Removes empty statements, and loops whose body is empty.
 ir::Stmt DropEmpty(const ir::Stmt& stmt);
 
-// A name that no block in `stmt` has: `base`, then
-// `base_1`, ...
+// A name that no block in `stmt` has: `base`, then `base_1`, ...
 std::string FreshBlockName(const ir::Stmt& stmt, std::string_view base);
 
 }  // namespace tilefarm::schedule

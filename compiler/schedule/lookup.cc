@@ -80,13 +80,8 @@ absl::StatusOr<std::vector<BlockRv>> GetConsumers(ScheduleState& state,
 
 absl::StatusOr<std::vector<BlockRv>> GetChildBlocks(ScheduleState& state,
                                                     BlockOrLoop where) {
-  ir::Stmt stmt;
-  if (const auto* block = std::get_if<BlockRv>(&where)) {
-    TF_ASSIGN_OR_RETURN(stmt, state.Get("get_child_blocks", *block));
-  } else {
-    TF_ASSIGN_OR_RETURN(stmt,
-                        state.Get("get_child_blocks", std::get<LoopRv>(where)));
-  }
+  TF_ASSIGN_OR_RETURN(const ir::Stmt stmt,
+                      state.Get("get_child_blocks", where));
   return NewBlocks(state, state.ChildBlocks(stmt.get()));
 }
 

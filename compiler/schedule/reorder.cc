@@ -196,13 +196,7 @@ absl::Status Reorder(ScheduleState& state, const std::vector<LoopRv>& order) {
 }
 
 absl::StatusOr<LoopRv> AddUnitLoop(ScheduleState& state, BlockOrLoop where) {
-  ir::Stmt stmt;
-  if (const auto* block = std::get_if<BlockRv>(&where)) {
-    TF_ASSIGN_OR_RETURN(stmt, state.Get("add_unit_loop", *block));
-  } else {
-    TF_ASSIGN_OR_RETURN(stmt,
-                        state.Get("add_unit_loop", std::get<LoopRv>(where)));
-  }
+  TF_ASSIGN_OR_RETURN(const ir::Stmt stmt, state.Get("add_unit_loop", where));
   if (state.Parent(stmt.get()) == nullptr) {
     return state.Illegal("add_unit_loop", stmt.get(),
                          "the root block takes no loop");

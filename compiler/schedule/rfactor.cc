@@ -314,10 +314,8 @@ absl::StatusOr<BlockRv> Rfactor(ScheduleState& state, LoopRv loop_rv,
   ir::Stmt factored_nest = factored;
   ir::Stmt joining_nest = joining;
   for (size_t i = f.loops.size(); i > 0; --i) {
-    ir::ForNode copy = *f.loops[i - 1];
-    copy.var = fresh_vars[i - 1];
-    copy.body = std::move(factored_nest);
-    factored_nest = std::make_shared<ir::ForNode>(std::move(copy));
+    factored_nest =
+        WithVar(*f.loops[i - 1], fresh_vars[i - 1], std::move(factored_nest));
     if (f.loops[i - 1] != loop && FeedsReduce(*f.block, f.loops[i - 1])) {
       continue;
     }

@@ -30,7 +30,6 @@ class ScheduleState;  // schedule_state.h: what primitives work on
 using Factor = std::optional<std::variant<int64_t, ExprRv>>;
 // An annotation value: a constant or a sampled variable.
 using AnnValue = std::variant<ir::Attr, ExprRv>;
-using BlockOrLoop = std::variant<BlockRv, LoopRv>;
 
 class Schedule {
  public:

@@ -399,6 +399,14 @@ absl::StatusOr<int64_t> ScheduleState::Get(std::string_view primitive,
   return variables_[value.id].value;
 }
 
+absl::StatusOr<Stmt> ScheduleState::Get(std::string_view primitive,
+                                        BlockOrLoop where) const {
+  const auto get = [&](auto rv) {
+    return absl::StatusOr<Stmt>(Get(primitive, rv));
+  };
+  return std::visit(get, where);
+}
+
 LoopMark ScheduleState::MarkOf(LoopRv loop) const {
   return Is(RvKind::kLoop, loop.id) ? variables_[loop.id].mark
                                     : LoopMark::kNone;

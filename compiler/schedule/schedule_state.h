@@ -74,6 +74,8 @@ class ScheduleState {
   // A mark (root, inline) is not a loop: InvalidArgument.
   absl::StatusOr<ir::ForPtr> Get(std::string_view primitive, LoopRv loop) const;
   absl::StatusOr<int64_t> Get(std::string_view primitive, ExprRv value) const;
+  absl::StatusOr<ir::Stmt> Get(std::string_view primitive,
+                               BlockOrLoop where) const;
   // kNone for loops and unknown variables.
   LoopMark MarkOf(LoopRv loop) const;
   // New variables; the block or loop must be in the module.

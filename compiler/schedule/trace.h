@@ -38,6 +38,7 @@ struct LoopRv {
 struct ExprRv {
   int id = -1;
 };
+using BlockOrLoop = std::variant<BlockRv, LoopRv>;
 
 // An argument: a variable, a constant (ir::Attr: None, bool, int, float,
 // string), or a list of arguments.

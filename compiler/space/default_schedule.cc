@@ -20,8 +20,7 @@ using schedule::Schedule;
 
 constexpr int64_t kMaxReduceTile = 256;
 
-// The largest divisor of `extent` up to `limit`, in whole vectors where one
-// is.
+// The largest divisor of `extent` up to `limit`, in whole vectors where one is.
 int64_t BestTile(int64_t extent, int64_t limit, int64_t lanes) {
   int64_t best = 1;
   int64_t best_vectors = 0;

@@ -75,7 +75,8 @@ class DesignSpaceImpl : public DesignSpace {
       instruction.decision = ir::Attr();
     }
     sketch.fingerprint = TraceFingerprint(trace);
-    sketch.start = Start(trace);
+    sketch.start = StartOf(trace);
+    if (!by_hand) TF_RETURN_IF_ERROR(sketch.start.status());
     sketch.by_hand = by_hand;
     traces_.push_back(trace);
     sketch.trace = std::move(trace);
@@ -162,6 +163,15 @@ class DesignSpaceImpl : public DesignSpace {
     TF_RETURN_IF_ERROR(replay.Advance(trace, trace.instructions.size()));
     schedule::Schedule schedule = std::move(replay).Take();
     if (sketch.by_hand) return schedule;
+    return Finish(std::move(schedule));
+  }
+
+  const schedule::PartialReplay& Start(int sketch) const override {
+    return *sketches_[static_cast<size_t>(sketch)].start;
+  }
+
+  absl::StatusOr<schedule::Schedule> Finish(
+      schedule::Schedule schedule) const override {
     TF_RETURN_IF_ERROR(schedule.EnterPostproc());
     const std::string& name = program_->name;
     TF_RETURN_IF_ERROR(RewriteTensorizeLayout(schedule, name));
@@ -207,7 +217,7 @@ class DesignSpaceImpl : public DesignSpace {
   }
 
  private:
-  absl::StatusOr<schedule::PartialReplay> Start(
+  absl::StatusOr<schedule::PartialReplay> StartOf(
       const schedule::Trace& trace) const {
     const auto& instructions = trace.instructions;
     const auto first = std::ranges::find_if(

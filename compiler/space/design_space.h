@@ -66,6 +66,11 @@ class DesignSpace {
   // FailedPrecondition where the candidate is illegal for the program.
   virtual absl::StatusOr<schedule::Schedule> Apply(
       const Candidate& candidate) const = 0;
+  // The parts of Apply for a sketch that has postprocs: what stands before its
+  // first sample, and the postprocs on what the whole sketch has made.
+  virtual const schedule::PartialReplay& Start(int sketch) const = 0;
+  virtual absl::StatusOr<schedule::Schedule> Finish(
+      schedule::Schedule schedule) const = 0;
   // Whether Apply runs the postprocs after this sketch; not where the sketch
   // was given by hand, complete as it stands.
   virtual bool has_postprocs(int sketch) const = 0;
@@ -78,8 +83,7 @@ class DesignSpace {
 };
 
 // The heuristic schedule used without records: fuse and parallelise outer
-// loops, vectorise inner ones, tile reductions. Never fails on a legal
-// program.
+// loops, vectorise inner ones, tile reductions. Never fails on a legal program.
 absl::StatusOr<schedule::Schedule> DefaultSchedule(const ir::IRModule& module,
                                                    const target::Target& target,
                                                    ir::FloatRule floats);

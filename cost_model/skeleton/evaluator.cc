@@ -68,11 +68,12 @@ CandidateEvaluator::Entry* CandidateEvaluator::Find(
   if (!entry->plan && entry->attempts < kMostAttempts) {
     auto built =
         space_->has_postprocs(candidate.sketch)
-            ? PlanSketch(space_->program(), space_->sketches()[sketch],
-                         candidate.decisions)
+            ? PlanSketch(*space_->program(), space_->Start(candidate.sketch),
+                         space_->sketches()[sketch], candidate.decisions)
             : absl::UnimplementedError("no skeleton: a sketch by hand");
     if (built.ok()) {
-      entry->plan = *std::move(built);
+      entry->plan = std::move(built->plan);
+      planned_ = std::move(built->schedule);
       ++stats_.skeletons;
     } else {
       // Illegal or odd decisions say nothing about the sketch.
@@ -89,7 +90,8 @@ CandidateEvaluator::Entry* CandidateEvaluator::Find(
 std::optional<FeatureRows> CandidateEvaluator::Replay(
     const space::Candidate& candidate) {
   ++stats_.by_replay;
-  auto schedule = space_->Apply(candidate);
+  auto schedule = planned_ ? space_->Finish(*std::move(planned_))
+                           : space_->Apply(candidate);
   if (!schedule.ok()) return std::nullopt;
   return cost_model::ExtractFeatures(
       *schedule->module().Find(space_->program()->name), target_);
@@ -97,6 +99,7 @@ std::optional<FeatureRows> CandidateEvaluator::Replay(
 
 std::optional<FeatureRows> CandidateEvaluator::Evaluate(
     const space::Candidate& candidate) {
+  planned_.reset();
   Entry* entry = Find(candidate);
   if (entry == nullptr) return Replay(candidate);
   const char* why = "an illegal decision";

@@ -74,6 +74,8 @@ class CandidateEvaluator {
   std::map<std::vector<int64_t>, std::unique_ptr<Entry>> entries_;
   // What postprocs did where a skeleton was right, by sketch.
   std::vector<absl::flat_hash_set<uint32_t>> checked_;
+  // What the evaluated candidate's sketch made, if it was just planned.
+  std::optional<schedule::Schedule> planned_;
   std::vector<int64_t> key_;
   DecisionValues values_;
   Nest nest_;

@@ -19,7 +19,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/schedule/instruction_reader.h"
-#include "compiler/schedule/schedule.h"
 #include "compiler/space/sketch_rules.h"
 #include "cost_model/skeleton/former_variables.h"
 #include "cost_model/skeleton/nest.h"
@@ -50,16 +49,15 @@ struct ProgramBlock {
 
 class Planner {
  public:
-  Planner(const ir::PrimFuncPtr& program, const schedule::Trace& sketch,
-          std::span<const ir::Attr> decisions)
-      : program_(*program),
+  Planner(const ir::PrimFunc& program, const schedule::PartialReplay& start,
+          const schedule::Trace& sketch, std::span<const ir::Attr> decisions)
+      : program_(program),
         sketch_(sketch),
-        replay_(ModuleOf(program)),
-        buffers_(*program) {
-    decisions_.assign(decisions.begin(), decisions.end());
-  }
+        decisions_(decisions.begin(), decisions.end()),
+        replay_(start),
+        buffers_(program) {}
 
-  absl::StatusOr<SketchPlan> Run() {
+  absl::StatusOr<PlannedSketch> Run() {
     TF_RETURN_IF_ERROR(sketch_.SetDecisions(decisions_));
     if (!values_.Assign(decisions_)) {
       return NotExpressed("decisions that are no integers");
@@ -83,16 +81,10 @@ class Planner {
       TF_RETURN_IF_ERROR(Instruct(all[next], next));
     }
     TF_RETURN_IF_ERROR(ReadInfos());
-    return std::move(plan_);
+    return PlannedSketch{std::move(plan_), std::move(replay_).Take()};
   }
 
  private:
-  static ir::IRModule ModuleOf(const ir::PrimFuncPtr& program) {
-    ir::IRModule module;
-    module.functions.push_back(program);
-    return module;
-  }
-
   // --- The program as it is ------------------------------------------------
   absl::Status Look() {
     blocks_.clear();
@@ -585,10 +577,11 @@ class Planner {
 
 }  // namespace
 
-absl::StatusOr<SketchPlan> PlanSketch(const ir::PrimFuncPtr& program,
-                                      const schedule::Trace& sketch,
-                                      std::span<const ir::Attr> decisions) {
-  return Planner(program, sketch, decisions).Run();
+absl::StatusOr<PlannedSketch> PlanSketch(const ir::PrimFunc& program,
+                                         const schedule::PartialReplay& start,
+                                         const schedule::Trace& sketch,
+                                         std::span<const ir::Attr> decisions) {
+  return Planner(program, start, sketch, decisions).Run();
 }
 
 }  // namespace tilefarm::skeleton

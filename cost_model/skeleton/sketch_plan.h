@@ -24,6 +24,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/schedule/schedule.h"
 #include "compiler/schedule/trace.h"
 #include "cost_model/loop_nest.h"
 #include "cost_model/skeleton/block_info.h"
@@ -149,15 +150,22 @@ struct SketchPlan {
   std::optional<Operand> parallel_jobs, vectorize, unroll_steps;
 };
 
+struct PlannedSketch {
+  SketchPlan plan;
+  schedule::Schedule schedule;  // what the sketch made with these decisions
+};
+
 // Runs the sketch, whose compute locations are those of `decisions`, on the
-// program, and holds each step against what the instruction made there.
+// program, and holds each step against what the instruction made there. `start`
+// has applied the sketch up to a place before its first sample.
 // FailedPrecondition: the decisions are illegal (others may not be).
 // OutOfRange, with the reason: numbers alone do not tell what these make.
 // Unimplemented, with the reason: the sketch does something that no step
 // expresses.
-absl::StatusOr<SketchPlan> PlanSketch(const ir::PrimFuncPtr& program,
-                                      const schedule::Trace& sketch,
-                                      std::span<const ir::Attr> decisions);
+absl::StatusOr<PlannedSketch> PlanSketch(const ir::PrimFunc& program,
+                                         const schedule::PartialReplay& start,
+                                         const schedule::Trace& sketch,
+                                         std::span<const ir::Attr> decisions);
 
 }  // namespace tilefarm::skeleton
 

@@ -18,7 +18,11 @@ absl::StatusOr<SketchPlan> Plan(const ir::PrimFuncPtr& program,
                                 const std::vector<ir::Attr>& decisions) {
   auto trace = schedule::Trace::Parse(text);
   EXPECT_TRUE(trace.ok()) << trace.status();
-  return PlanSketch(program, *trace, decisions);
+  auto planned =
+      PlanSketch(*program, schedule::PartialReplay(ir::IRModule{{program}}),
+                 *trace, decisions);
+  if (!planned.ok()) return planned.status();
+  return std::move(planned->plan);
 }
 
 ir::Attr List(const std::vector<int64_t>& values) {

@@ -9,12 +9,6 @@
 namespace tilefarm::database {
 namespace {
 
-// What a contender must share with the winner, in order of preference.
-auto FitOf(const Contender& c) {
-  return std::make_tuple(c.emulated, StepOf(c), !c.equal_cores,
-                         -static_cast<int>(c.match), !c.fresh);
-}
-
 auto ProtocolOf(const Contender& c) {
   return std::make_tuple(c.protocol.cold_cache,
                          c.protocol.layout != "as_stated", c.protocol.layout,
@@ -39,6 +33,15 @@ Step StepOf(const Contender& contender) {
   }
   return contender.match >= target::Match::kMicroarch ? Step::kMicroarchitecture
                                                       : Step::kFamily;
+}
+
+Fit FitOf(const Contender& c) {
+  return {.emulated = c.emulated,
+          .step = StepOf(c),
+          .other_cores = !c.equal_cores,
+          .distance = static_cast<int>(target::Match::kExact) -
+                      static_cast<int>(c.match),
+          .stale = !c.fresh};
 }
 
 std::vector<size_t> KeepFitting(std::span<const Contender> contenders) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/target/target.h"
+#include "database/fit.h"
 #include "database/race.h"
 #include "database/record.h"
 
@@ -43,9 +44,9 @@ struct Contender {
   int64_t records = 1;
 };
 
-// The step of the fallback order; smaller is better.
-enum class Step { kDeviceModel = 0, kMicroarchitecture = 1, kFamily = 2 };
+// The step of the fallback order.
 Step StepOf(const Contender& contender);
+Fit FitOf(const Contender& contender);
 
 // The index of the best one; nullopt: there are none.
 //

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "base/json.h"
 #include "base/status_macros.h"
+#include "database/record_line.h"
 
 namespace tilefarm::database {
 namespace {
@@ -21,12 +22,84 @@ constexpr std::array<std::string_view, 8> kStatusNames = {
     "run_error", "run_timeout",      "wrong_result",  "device_lost",
 };
 
-// JSON has no infinities, and the error of a wrong result is often infinite.
-Json NumberToJson(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  return value;
-}
+// Writes one object, key by key. Most of a line are long texts of plain
+// characters, which are copied as they are.
+class Writer {
+ public:
+  explicit Writer(std::string& out) : out_(out) { out_ += '{'; }
+
+  void Text(std::string_view key, std::string_view text) {
+    Key(key);
+    Quote(text);
+  }
+  void Bool(std::string_view key, bool value) {
+    Key(key);
+    out_ += value ? "true" : "false";
+  }
+  void Integer(std::string_view key, int64_t value) {
+    Key(key);
+    absl::StrAppend(&out_, value);
+  }
+  void Number(std::string_view key, double value) {
+    Key(key);
+    Append(value);
+  }
+  void Numbers(std::string_view key, const std::vector<double>& values) {
+    Key(key);
+    out_ += '[';
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (i > 0) out_ += ',';
+      Append(values[i]);
+    }
+    out_ += ']';
+  }
+  // Before a value that the caller appends.
+  void Key(std::string_view key) {
+    if (!first_) out_ += ',';
+    first_ = false;
+    out_ += '"';
+    out_ += key;
+    out_ += "\":";
+  }
+  void End() { out_ += '}'; }
+
+ private:
+  void Quote(std::string_view text) {
+    const size_t begin = out_.size();
+    out_ += '"';
+    size_t copied = 0;
+    for (size_t at = 0; at < text.size(); ++at) {
+      const auto c = static_cast<unsigned char>(text[at]);
+      if (c >= 0x20 && c < 0x7f && c != '"' && c != '\\') continue;
+      if (c != '"' && c != '\\' && c != '\n' && c != '\t') {
+        // An error message may quote bytes that are not UTF-8.
+        out_.resize(begin);
+        out_ += Json(std::string(text))
+                    .dump(-1, ' ', false, Json::error_handler_t::replace);
+        return;
+      }
+      out_ += text.substr(copied, at - copied);
+      out_ += '\\';
+      out_ += c == '\n' ? 'n' : c == '\t' ? 't' : text[at];
+      copied = at + 1;
+    }
+    out_ += text.substr(copied);
+    out_ += '"';
+  }
+  // JSON has no infinities, and the error of a wrong result is often infinite.
+  void Append(double value) {
+    if (std::isnan(value)) {
+      out_ += "\"nan\"";
+    } else if (std::isinf(value)) {
+      out_ += value > 0 ? "\"inf\"" : "\"-inf\"";
+    } else {
+      out_ += Json(value).dump();
+    }
+  }
+
+  std::string& out_;
+  bool first_ = true;
+};
 
 std::optional<double> NumberFromJson(const Json& json) {
   if (json.is_number()) return json.get<double>();
@@ -129,33 +202,32 @@ class Reader {
 };
 
 // The part of a record that a re-measurement has too.
-void MeasuredToJson(const Record& record, Json& json) {
-  Json seconds = Json::array();
-  for (const double value : record.seconds) {
-    seconds.push_back(NumberToJson(value));
-  }
-  json["device"] = record.device;
-  json["status"] = std::string(StatusName(record.status));
-  json["seconds"] = std::move(seconds);
-  json["median_seconds"] = NumberToJson(record.median_seconds);
-  json["ci_low_seconds"] = NumberToJson(record.ci_low_seconds);
-  json["ci_high_seconds"] = NumberToJson(record.ci_high_seconds);
-  json["verified"] = record.verified;
-  json["max_abs_error"] = NumberToJson(record.max_abs_error);
-  json["max_rel_error"] = NumberToJson(record.max_rel_error);
-  json["stopped_early"] = record.stopped_early;
-  json["emulated"] = record.emulated;
-  json["protocol"] = {{"cold_cache", record.protocol.cold_cache},
-                      {"cores", record.protocol.cores},
-                      {"layout", record.protocol.layout}};
-  json["error"] = record.error;
-  json["compile_seconds"] = NumberToJson(record.compile_seconds);
-  json["device_state"] = record.device_state;
-  json["isolation"] = record.isolation;
-  json["fingerprint"] = record.fingerprint;
-  json["code_digest"] = record.code_digest;
-  json["job_id"] = record.job_id;
-  json["recorded_at"] = record.recorded_at;
+void WriteMeasured(const Record& record, Writer& writer, std::string& out) {
+  writer.Text("device", record.device);
+  writer.Text("status", StatusName(record.status));
+  writer.Numbers("seconds", record.seconds);
+  writer.Number("median_seconds", record.median_seconds);
+  writer.Number("ci_low_seconds", record.ci_low_seconds);
+  writer.Number("ci_high_seconds", record.ci_high_seconds);
+  writer.Bool("verified", record.verified);
+  writer.Number("max_abs_error", record.max_abs_error);
+  writer.Number("max_rel_error", record.max_rel_error);
+  writer.Bool("stopped_early", record.stopped_early);
+  writer.Bool("emulated", record.emulated);
+  writer.Key("protocol");
+  Writer protocol(out);
+  protocol.Bool("cold_cache", record.protocol.cold_cache);
+  protocol.Integer("cores", record.protocol.cores);
+  protocol.Text("layout", record.protocol.layout);
+  protocol.End();
+  writer.Text("error", record.error);
+  writer.Number("compile_seconds", record.compile_seconds);
+  writer.Text("device_state", record.device_state);
+  writer.Text("isolation", record.isolation);
+  writer.Text("fingerprint", record.fingerprint);
+  writer.Text("code_digest", record.code_digest);
+  writer.Text("job_id", record.job_id);
+  writer.Text("recorded_at", record.recorded_at);
 }
 
 absl::Status MeasuredFromJson(const Json& json, const std::string& prefix,
@@ -239,31 +311,41 @@ bool Record::unsteady() const {
 }
 
 std::string RecordToJson(const Record& record) {
-  Json json;
-  json["workload"] = record.workload_hash;
-  json["program"] = record.program;
-  json["target"] = record.target;
-  json["trace"] = record.trace;
-  MeasuredToJson(record, json);
-  json["device_model"] = record.device_model;
-  json["candidate_id"] = record.candidate_id;
-  json["model_score"] = record.model_score;
+  std::string out;
+  out.reserve(2048 + record.program.size() + record.trace.size());
+  Writer writer(out);
+  writer.Text("workload", record.workload_hash);
+  writer.Text("program", record.program);
+  writer.Text("target", record.target);
+  writer.Text("trace", record.trace);
+  WriteMeasured(record, writer, out);
+  writer.Text("device_model", record.device_model);
+  writer.Text("candidate_id", record.candidate_id);
+  writer.Text("model_score", record.model_score);
   // Written for readers of the file; reading it back is not necessary, because
   // it follows from the trace.
   const std::string library = record.library();
-  if (!library.empty()) json["library"] = library;
-  json["sequence"] = record.sequence;
+  if (!library.empty()) writer.Text("library", library);
+  writer.Integer("sequence", record.sequence);
   if (!record.remeasured.empty()) {
-    Json& remeasured = json["remeasured"] = Json::array();
+    writer.Key("remeasured");
+    char separator = '[';
     for (const Record& measured : record.remeasured) {
-      MeasuredToJson(measured, remeasured.emplace_back(Json::object()));
+      out += separator;
+      separator = ',';
+      Writer inner(out);
+      WriteMeasured(measured, inner, out);
+      inner.End();
     }
+    out += ']';
   }
-  // An error message may quote bytes that are not UTF-8.
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  writer.End();
+  return out;
 }
 
 absl::StatusOr<Record> RecordFromJson(std::string_view text) {
+  if (std::optional<Record> usual = ReadUsualLine(text))
+    return *std::move(usual);
   const Json json = ParseJson<Json>(text);
   if (json.is_discarded()) {
     return absl::InvalidArgumentError("the line is not valid JSON");

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <string_view>
 
 namespace tilefarm::database {
@@ -15,14 +16,9 @@ class Sum {
   }
   void Add(std::string_view text) {
     Add(static_cast<uint64_t>(text.size()));
-    for (size_t at = 0; at < text.size(); at += 8) {
-      uint64_t word = 0;
-      for (size_t i = 0; i < 8 && at + i < text.size(); ++i) {
-        word |= static_cast<uint64_t>(static_cast<unsigned char>(text[at + i]))
-                << (8 * i);
-      }
-      Add(word);
-    }
+    size_t at = 0;
+    for (; at + 8 <= text.size(); at += 8) Add(WordAt(text, at, 8));
+    if (at < text.size()) Add(WordAt(text, at, text.size() - at));
   }
   void Add(double value) {
     // SQLite keeps neither the sign of zero nor the bits of NaN.
@@ -36,6 +32,21 @@ class Sum {
   int64_t value() const { return static_cast<int64_t>(state_); }
 
  private:
+  // `size` bytes, the first one the lowest.
+  static uint64_t WordAt(std::string_view text, size_t at, size_t size) {
+    if constexpr (std::endian::native == std::endian::little) {
+      uint64_t word = 0;
+      std::memcpy(&word, text.data() + at, size);
+      return word;
+    }
+    uint64_t word = 0;
+    for (size_t i = 0; i < size; ++i) {
+      word |= static_cast<uint64_t>(static_cast<unsigned char>(text[at + i]))
+              << (8 * i);
+    }
+    return word;
+  }
+
   uint64_t state_ = 0x74696c656661726d;
 };
 

@@ -21,12 +21,17 @@ constexpr int kBusyTimeoutMs = 5000;
 
 Statement::Statement(Statement&& other) noexcept
     : connection_(other.connection_),
+      home_(other.home_),
       handle_(std::exchange(other.handle_, nullptr)),
       bound_(other.bound_),
       bind_error_(other.bind_error_) {}
 
 Statement::~Statement() {
-  if (handle_ != nullptr) connection_->GiveBack(handle_);
+  if (handle_ == nullptr) return;
+  // Reset repeats the error of the last step, which was reported then.
+  sqlite3_reset(handle_);
+  sqlite3_clear_bindings(handle_);
+  home_->push_back(handle_);
 }
 
 void Statement::NoteBind(int code) {
@@ -148,38 +153,38 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::FromBytes(
 }
 
 Connection::~Connection() {
-  for (const auto& [sql, handle] : idle_) sqlite3_finalize(handle);
+  for (const auto& [sql, handles] : idle_) {
+    for (sqlite3_stmt* handle : handles) sqlite3_finalize(handle);
+  }
   sqlite3_close(db_);
 }
 
 absl::Status Connection::Execute(const std::string& sql) {
   const int code = sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr);
+  if (code == SQLITE_OK) return absl::OkStatus();
   return SqliteStatus(db_, code, absl::StrCat("access ", path_).c_str());
 }
 
-absl::StatusOr<Statement> Connection::Prepare(const std::string& sql) {
-  if (const auto it = idle_.find(sql); it != idle_.end()) {
-    sqlite3_stmt* handle = it->second;
-    idle_.erase(it);
-    return Statement(this, handle);
-  }
+absl::StatusOr<Statement> Connection::Prepare(std::string_view sql) {
+  auto home = idle_.find(sql);
+  if (home == idle_.end()) home = idle_.try_emplace(std::string(sql)).first;
+  IdleStatements& idle = home->second;
   sqlite3_stmt* handle = nullptr;
-  const int code =
-      sqlite3_prepare_v3(db_, sql.c_str(), static_cast<int>(sql.size()) + 1,
-                         SQLITE_PREPARE_PERSISTENT, &handle, nullptr);
-  TF_RETURN_IF_ERROR(
-      SqliteStatus(db_, code, absl::StrCat("access ", path_).c_str()));
-  return Statement(this, handle);
+  if (!idle.empty()) {
+    handle = idle.back();
+    idle.pop_back();
+    return Statement(this, &idle, handle);
+  }
+  const int code = sqlite3_prepare_v3(
+      db_, home->first.c_str(), static_cast<int>(sql.size()) + 1,
+      SQLITE_PREPARE_PERSISTENT, &handle, nullptr);
+  if (code != SQLITE_OK) {
+    return SqliteStatus(db_, code, absl::StrCat("access ", path_).c_str());
+  }
+  return Statement(this, &idle, handle);
 }
 
-void Connection::GiveBack(sqlite3_stmt* handle) {
-  // Reset repeats the error of the last step, which was reported then.
-  sqlite3_reset(handle);
-  sqlite3_clear_bindings(handle);
-  idle_.emplace(sqlite3_sql(handle), handle);
-}
-
-absl::StatusOr<int64_t> Connection::QueryInt(const std::string& sql) {
+absl::StatusOr<int64_t> Connection::QueryInt(std::string_view sql) {
   TF_ASSIGN_OR_RETURN(Statement query, Prepare(sql));
   TF_ASSIGN_OR_RETURN(const bool row, query.Step());
   return row ? query.Int(0) : 0;
@@ -211,17 +216,18 @@ absl::Status Connection::DefinePacking(
   return SqliteStatus(db_, code, absl::StrCat("define ", name).c_str());
 }
 
+absl::Status Connection::RunPrepared(std::string_view sql) {
+  TF_ASSIGN_OR_RETURN(Statement statement, Prepare(sql));
+  return statement.Run();
+}
+
 absl::Status Connection::Snapshot(const std::function<absl::Status()>& body) {
-  const auto run = [&](const char* sql) -> absl::Status {
-    TF_ASSIGN_OR_RETURN(Statement statement, Prepare(sql));
-    return statement.Run();
-  };
-  TF_RETURN_IF_ERROR(run("BEGIN"));
+  TF_RETURN_IF_ERROR(RunPrepared("BEGIN"));
   const absl::Status status = body();
-  const absl::Status ended = run("COMMIT");
+  const absl::Status ended = RunPrepared("COMMIT");
   // Nothing was written, so that a failure to end it loses nothing.
   if (!ended.ok() && sqlite3_get_autocommit(db_) == 0) {
-    TF_RETURN_IF_ERROR(run("ROLLBACK"));
+    TF_RETURN_IF_ERROR(RunPrepared("ROLLBACK"));
   }
   return status.ok() ? ended : status;
 }

@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -27,6 +28,9 @@ struct sqlite3_stmt;
 namespace tilefarm::database {
 
 class Connection;
+
+// The idle prepared statements of one SQL text.
+using IdleStatements = std::vector<sqlite3_stmt*>;
 
 // A prepared statement that its connection's cache lends. The destructor resets
 // and returns it. Must not outlive the connection.
@@ -66,11 +70,12 @@ class Statement {
 
  private:
   friend class Connection;
-  Statement(Connection* connection, sqlite3_stmt* handle)
-      : connection_(connection), handle_(handle) {}
+  Statement(Connection* connection, IdleStatements* home, sqlite3_stmt* handle)
+      : connection_(connection), home_(home), handle_(handle) {}
   void NoteBind(int code);
 
   Connection* connection_;
+  IdleStatements* home_;  // in the connection's cache
   sqlite3_stmt* handle_;
   int bound_ = 0;
   int bind_error_ = 0;
@@ -91,9 +96,9 @@ class Connection {
 
   // Runs statements without parameters or results.
   absl::Status Execute(const std::string& sql);
-  absl::StatusOr<Statement> Prepare(const std::string& sql);
+  absl::StatusOr<Statement> Prepare(std::string_view sql);
   // The first column of the first row of `sql`; 0 without rows.
-  absl::StatusOr<int64_t> QueryInt(const std::string& sql);
+  absl::StatusOr<int64_t> QueryInt(std::string_view sql);
   // Defines the SQL function NAME(text): a blob of what `pack` gives, or, where
   // it gives nothing, the text itself.
   absl::Status DefinePacking(
@@ -109,12 +114,13 @@ class Connection {
  private:
   friend class Statement;
   Connection(sqlite3* db, std::string path) : db_(db), path_(path) {}
-  void GiveBack(sqlite3_stmt* handle);
+  absl::Status RunPrepared(std::string_view sql);
 
   sqlite3* db_;
   const std::string path_;
-  // Idle statements by their text.
-  std::multimap<std::string, sqlite3_stmt*> idle_;
+  // By their text. A lookup runs a dozen statements: finding and returning one
+  // allocates nothing. The lists stay where they are.
+  std::map<std::string, IdleStatements, std::less<>> idle_;
 };
 
 }  // namespace tilefarm::database

@@ -25,6 +25,14 @@ constexpr size_t kWriteVersionOffset = 18;
 constexpr size_t kReadVersionOffset = 19;
 constexpr char kRollbackJournal = 1;
 
+// Most that SQLite keeps of the file in memory, in KiB; it takes what it needs.
+// With its default of 2 MB, reading pages took most of the time of a lookup
+// (database_rate with 200,000 records). Imports change random pages of the
+// index of candidates, which has 40 MB in a database of a million records. The
+// file is not mapped: a failed read would end the process.
+constexpr char kReaderCache[] = "PRAGMA cache_size = -131072";
+constexpr char kWriterCache[] = "PRAGMA cache_size = -65536";
+
 absl::Status CheckPath(const std::string& path) {
   if (path.empty()) {
     return absl::InvalidArgumentError("the path of the database is empty");
@@ -126,12 +134,14 @@ absl::StatusOr<OpenFiles> OpenForWriting(const std::string& path) {
       files.writer,
       Connection::Open(real, Connection::Access::kReadWriteCreate));
   TF_RETURN_IF_ERROR(files.writer->Execute("PRAGMA synchronous = FULL"));
+  TF_RETURN_IF_ERROR(files.writer->Execute(kWriterCache));
   // Before the journal mode: a foreign database is left as it is.
   TF_RETURN_IF_ERROR(Named(path, Migrate(*files.writer, Migrations())));
   if (path != kMemory) {
     TF_RETURN_IF_ERROR(Named(path, UseWal(*files.writer)));
     TF_ASSIGN_OR_RETURN(files.reader,
                         Connection::Open(real, Connection::Access::kReadOnly));
+    TF_RETURN_IF_ERROR(files.reader->Execute(kReaderCache));
   }
   return files;
 }
@@ -154,6 +164,7 @@ absl::StatusOr<OpenFiles> OpenForReading(const std::string& path) {
   const auto open = [&]() -> absl::Status {
     TF_ASSIGN_OR_RETURN(files.reader,
                         Connection::Open(path, Connection::Access::kReadOnly));
+    TF_RETURN_IF_ERROR(files.reader->Execute(kReaderCache));
     return CheckReadable(*files.reader);
   };
   absl::Status status = open();

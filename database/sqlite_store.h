@@ -17,8 +17,10 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "database/record_writer.h"
 #include "database/sqlite_open.h"
 #include "database/store.h"
+#include "database/target_fit.h"
 
 namespace tilefarm::database {
 
@@ -54,6 +56,8 @@ class SqliteStore final : public Store, public DeviceTables {
   absl::StatusOr<int64_t> RecordOf(
       const std::string& candidate_id) const override;
   absl::StatusOr<BestMatch> FindBest(const BestQuery& query) const override;
+  absl::StatusOr<Explanation> ExplainBest(
+      const BestQuery& query) const override;
   absl::StatusOr<Stats> GetStats() const override;
 
   absl::StatusOr<std::string> AddJob(const JobRow& job) override;
@@ -105,14 +109,6 @@ class SqliteStore final : public Store, public DeviceTables {
     Mutex mutex;
     std::unique_ptr<Connection> connection;
   };
-  // The facts about a workload that follow from a program's text; computed once
-  // per text.
-  struct ProgramFacts {
-    std::string digest;
-    std::string workload_hash;  // empty where the text does not parse
-    std::string canonical;
-  };
-
   explicit SqliteStore(Clock& clock) : clock_(clock) {}
 
   // FailedPrecondition for a reader.
@@ -131,16 +127,23 @@ class SqliteStore final : public Store, public DeviceTables {
       Connection& db, const std::vector<int64_t>& workloads,
       const BestQuery& query) const;
   // By reading every record of the workloads; `hash` is for the message.
+  // `explanation` may be null; it is set also where the answer is NotFound.
   absl::StatusOr<BestMatch> FindAmongAll(Connection& db,
                                          const std::string& hash,
                                          const std::vector<int64_t>& workloads,
-                                         const BestQuery& query) const;
+                                         const BestQuery& query,
+                                         Explanation* explanation) const;
+  // Checks the query and runs `body` on its workloads, in one state of the
+  // file.
+  absl::Status WithWorkloads(
+      const BestQuery& query,
+      const std::function<absl::Status(Connection&, const std::string& hash,
+                                       const std::vector<int64_t>&)>& body)
+      const;
   // A record with the samples of its re-measurements.
   absl::StatusOr<Record> ReadBest(Connection& db, int64_t record_id) const;
 
-  ProgramFacts FactsOf(const std::string& program);
-  absl::Status InsertRecord(Connection& db, const Record& record,
-                            const ProgramFacts& facts);
+  std::shared_ptr<const ProgramFacts> FactsOf(const std::string& program);
 
   Clock& clock_;
   FileLock lock_;  // declared first, so that it is released last
@@ -150,8 +153,12 @@ class SqliteStore final : public Store, public DeviceTables {
   std::string uuid_;
   int schema_version_ = 0;
 
+  // Of lookups by rank: used only while the reader's lock is held.
+  mutable TargetCache targets_;
+
   Mutex facts_mutex_;
-  std::map<std::string, ProgramFacts> facts_ ABSL_GUARDED_BY(facts_mutex_);
+  std::map<std::string, std::shared_ptr<const ProgramFacts>> facts_
+      ABSL_GUARDED_BY(facts_mutex_);
 };
 
 // The measured columns of `measurements`, in the order in which they are read.

@@ -1,36 +1,18 @@
 // The lookup of the best record.
-#include <map>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/printer.h"
 #include "compiler/ir/structural.h"
 #include "database/best_match.h"
+#include "database/examine_records.h"
 #include "database/record_rank.h"
 #include "database/sqlite_store.h"
-#include "database/target_fit.h"
 
 namespace tilefarm::database {
 namespace {
-
-using target::Match;
-using target::Target;
-
-// Why records of the workload were passed over, for the answer "none".
-struct Refusals {
-  int failed = 0;  // not ok, unverified, stopped early
-  int stale = 0;   // another fingerprint
-  int emulated = 0;
-  int floats = 0;   // change what floats come out
-  int library = 0;  // call a library's kernel
-  std::set<std::string> kernels;
-  int unfit = 0;  // another target
-  std::set<std::string> targets;
-};
 
 // Rows of `workloads` that are the program: same hash and same structure.
 absl::StatusOr<std::vector<int64_t>> WorkloadIds(Connection& db,
@@ -55,161 +37,6 @@ absl::StatusOr<std::vector<int64_t>> WorkloadIds(Connection& db,
     }
     if (same) ids.push_back(query.Int(0));
   }
-}
-
-// BestQuery::keeps_floats of the record.
-absl::StatusOr<bool> KeepsFloats(Connection& db, const char* select_record,
-                                 const BestQuery& wanted, int64_t record_id) {
-  TF_ASSIGN_OR_RETURN(Statement select, db.Prepare(absl::StrCat(
-                                            select_record, "WHERE r.id = ?")));
-  TF_ASSIGN_OR_RETURN(const bool found, select.Bind(record_id).Step());
-  if (!found) return absl::DataLossError("a record is gone");
-  TF_ASSIGN_OR_RETURN(const Record record, ReadRecord(select));
-  return wanted.keeps_floats(record.program, record.trace);
-}
-
-absl::Status CollectContenders(Connection& db, const char* select_record,
-                               int64_t workload_id, const BestQuery& wanted,
-                               const std::map<int64_t, Remeasured>& remeasured,
-                               TargetCache& targets,
-                               std::vector<Contender>& contenders,
-                               Refusals& refusals) {
-  TF_ASSIGN_OR_RETURN(
-      Statement query,
-      db.Prepare("SELECT r.id, r.target, r.device, d.model, r.median_seconds, "
-                 "r.fingerprint, r.cold_cache, r.cores, r.layout, "
-                 "instr(s.text, 'tensorize') > 0, "
-                 "r.ci_low_seconds, r.ci_high_seconds, s.text, s.id, "
-                 "r.status = 'ok' AND r.verified, "
-                 "instr(s.text, '.call_library(') > 0, r.emulated, "
-                 "r.stopped_early "
-                 "FROM records r JOIN devices d ON d.id = r.device_id "
-                 "JOIN sketches s ON s.id = r.sketch_id "
-                 "WHERE r.workload_id = ? ORDER BY r.id"));
-  query.Bind(workload_id);
-  // Thousands of records share a sketch: its text is read once.
-  std::map<int64_t, int64_t> instructions;
-  const auto instructions_of = [&](const Statement& row) {
-    const auto [it, added] = instructions.try_emplace(row.Int(13));
-    if (added) it->second = CountInstructions(row.Text(12));
-    return it->second;
-  };
-  // Decisions change nothing about it: asked once for each sketch.
-  std::map<int64_t, bool> keeps_floats;
-  while (true) {
-    TF_ASSIGN_OR_RETURN(const bool row, query.Step());
-    if (!row) return absl::OkStatus();
-    Contender c;
-    c.record_id = query.Int(0);
-    const auto again = remeasured.find(c.record_id);
-    const std::optional<Standing> standing =
-        StandingOf({.verified = query.Bool(14),
-                    .stopped_early = query.Bool(17),
-                    .median = query.Double(4),
-                    .low = query.Double(10),
-                    .high = query.Double(11)},
-                   again == remeasured.end() ? nullptr : &again->second);
-    if (!standing) {
-      ++refusals.failed;
-      continue;
-    }
-    c.standing = *standing;
-    c.standing.instructions = instructions_of(query);
-    const std::string key = query.Text(1);
-    const Target* recorded = targets.Find(key);
-    c.match = TargetFit(recorded, wanted.target, /*tensorized=*/query.Bool(9));
-    if (c.match == Match::kNone) {
-      ++refusals.unfit;
-      refusals.targets.insert(key);
-      continue;
-    }
-    c.fingerprint = query.Text(5);
-    c.fresh = c.fingerprint == wanted.fingerprint;
-    if (!c.fresh && !wanted.allow_stale) {
-      ++refusals.stale;
-      continue;
-    }
-    if (query.Bool(15) && !wanted.allow_library) {
-      ++refusals.library;
-      refusals.kernels.insert(LibraryOf(query.Text(12)));
-      continue;
-    }
-    c.emulated = query.Bool(16);
-    if (c.emulated && !wanted.allow_emulated) {
-      ++refusals.emulated;
-      continue;
-    }
-    if (wanted.keeps_floats != nullptr) {
-      const auto [it, added] = keeps_floats.try_emplace(query.Int(13));
-      if (added) {
-        TF_ASSIGN_OR_RETURN(
-            it->second, KeepsFloats(db, select_record, wanted, c.record_id));
-      }
-      if (!it->second) {
-        ++refusals.floats;
-        continue;
-      }
-    }
-    c.device = query.Text(2);
-    c.device_model = query.Text(3);
-    c.same_model =
-        !wanted.device_model.empty() && c.device_model == wanted.device_model;
-    c.equal_cores = recorded->cores == wanted.target.cores;
-    c.cores = recorded->cores;
-    c.kind = recorded->kind;
-    c.cpu = recorded->cpu;
-    c.protocol.cold_cache = query.Bool(6);
-    c.protocol.cores = static_cast<int>(query.Int(7));
-    c.protocol.layout = query.Text(8);
-    contenders.push_back(std::move(c));
-  }
-}
-
-// Those that a flag of the user decides about; empty: none.
-std::vector<std::string> LeftOut(const Refusals& refusals) {
-  std::vector<std::string> reasons;
-  if (refusals.library > 0) {
-    reasons.push_back(absl::StrCat(refusals.library, " that call ",
-                                   absl::StrJoin(refusals.kernels, ", "),
-                                   " (--allow-library takes them)"));
-  }
-  if (refusals.floats > 0) {
-    reasons.push_back(absl::StrCat(
-        refusals.floats,
-        " that round differently or leave out terms (--strict-fp)"));
-  }
-  return reasons;
-}
-
-std::string Explain(const std::string& hash, const Refusals& refusals) {
-  std::string text =
-      absl::StrCat("no usable record of workload ", hash.substr(0, 12));
-  std::vector<std::string> reasons;
-  if (refusals.stale > 0) {
-    reasons.push_back(absl::StrCat(
-        refusals.stale,
-        " of another compiler fingerprint (--allow-stale takes them)"));
-  }
-  if (refusals.emulated > 0) {
-    reasons.push_back(
-        absl::StrCat(refusals.emulated,
-                     " timed by an emulator (--allow-emulated takes "
-                     "them)"));
-  }
-  for (std::string& reason : LeftOut(refusals)) {
-    reasons.push_back(std::move(reason));
-  }
-  if (refusals.unfit > 0) {
-    reasons.push_back(absl::StrCat(refusals.unfit,
-                                   " of targets that do not fit (",
-                                   absl::StrJoin(refusals.targets, " "), ")"));
-  }
-  if (refusals.failed > 0) {
-    reasons.push_back(
-        absl::StrCat(refusals.failed, " failed, unverified or stopped early"));
-  }
-  if (reasons.empty()) return absl::StrCat(text, ": there is none");
-  return absl::StrCat(text, ": ", absl::StrJoin(reasons, ", "));
 }
 
 // Replaces the samples of the record by those of its re-measurements.
@@ -278,29 +105,46 @@ absl::StatusOr<Record> SqliteStore::ReadBest(Connection& db,
 
 absl::StatusOr<BestMatch> SqliteStore::FindAmongAll(
     Connection& db, const std::string& hash,
-    const std::vector<int64_t>& workloads, const BestQuery& query) const {
+    const std::vector<int64_t>& workloads, const BestQuery& query,
+    Explanation* explanation) const {
+  TF_ASSIGN_OR_RETURN(std::vector<Examined> examined,
+                      ExamineRecords(db, select_record(), workloads, query));
   std::vector<Contender> contenders;
-  Refusals refusals;
-  TargetCache targets;
-  for (const int64_t workload : workloads) {
-    TF_ASSIGN_OR_RETURN(const auto remeasured,
-                        RemeasuredOfWorkload(db, workload));
-    TF_RETURN_IF_ERROR(CollectContenders(db, select_record(), workload, query,
-                                         remeasured, targets, contenders,
-                                         refusals));
+  std::vector<size_t> places;
+  for (size_t i = 0; i < examined.size(); ++i) {
+    if (examined[i].fate != Fate::kSlower) continue;
+    contenders.push_back(examined[i].contender);
+    places.push_back(i);
   }
   const std::optional<size_t> chosen = ChooseBest(contenders);
-  if (!chosen) return absl::NotFoundError(Explain(hash, refusals));
   BestMatch best;
-  TF_ASSIGN_OR_RETURN(best.record, ReadBest(db, contenders[*chosen].record_id));
-  best.reason = ReasonFor(contenders[*chosen]);
-  for (const std::string& left_out : LeftOut(refusals)) {
-    absl::StrAppend(&best.reason, ", without ", left_out);
+  if (chosen) {
+    const Contender& winner = contenders[*chosen];
+    TF_ASSIGN_OR_RETURN(best.record, ReadBest(db, winner.record_id));
+    best.fit = FitOf(winner);
+    best.reason = ReasonFor(winner);
+    for (const std::string& left_out : LeftOut(examined)) {
+      absl::StrAppend(&best.reason, ", without ", left_out);
+    }
   }
+  if (explanation != nullptr) {
+    if (chosen) JudgeContenders(places[*chosen], examined);
+    *explanation = Summarize(hash, examined);
+    explanation->found = chosen.has_value();
+    explanation->fit = best.fit;
+    explanation->chosen = best.record.candidate_id;
+    explanation->median_seconds = best.record.median_seconds;
+    explanation->reason = chosen ? best.reason : WhyNone(hash, examined);
+  }
+  if (!chosen) return absl::NotFoundError(WhyNone(hash, examined));
   return best;
 }
 
-absl::StatusOr<BestMatch> SqliteStore::FindBest(const BestQuery& query) const {
+absl::Status SqliteStore::WithWorkloads(
+    const BestQuery& query,
+    const std::function<absl::Status(Connection&, const std::string& hash,
+                                     const std::vector<int64_t>&)>& body)
+    const {
   if ((query.program == nullptr) == query.workload_hash.empty()) {
     return absl::InvalidArgumentError(
         "the query needs either a program or a workload hash");
@@ -311,25 +155,50 @@ absl::StatusOr<BestMatch> SqliteStore::FindBest(const BestQuery& query) const {
     canonical = ir::Canonicalize(*query.program);
     hash = ir::WorkloadHash(*query.program);
   }
-  BestMatch best;
-  TF_RETURN_IF_ERROR(Read([&](Connection& db) {
+  return Read([&](Connection& db) {
     return db.Snapshot([&]() -> absl::Status {
       TF_ASSIGN_OR_RETURN(const std::vector<int64_t> workloads,
                           canonical == nullptr
                               ? WorkloadOfHash(db, hash)
                               : WorkloadIds(db, hash, *canonical));
-      if (packs() && !query.examine_all) {
-        TF_ASSIGN_OR_RETURN(auto ranked, FindByRank(db, workloads, query));
-        if (ranked) {
-          best = *std::move(ranked);
-          return absl::OkStatus();
-        }
-      }
-      TF_ASSIGN_OR_RETURN(best, FindAmongAll(db, hash, workloads, query));
-      return absl::OkStatus();
+      return body(db, hash, workloads);
     });
-  }));
+  });
+}
+
+absl::StatusOr<BestMatch> SqliteStore::FindBest(const BestQuery& query) const {
+  BestMatch best;
+  TF_RETURN_IF_ERROR(WithWorkloads(
+      query,
+      [&](Connection& db, const std::string& hash,
+          const std::vector<int64_t>& workloads) -> absl::Status {
+        if (packs() && !query.examine_all) {
+          TF_ASSIGN_OR_RETURN(auto ranked, FindByRank(db, workloads, query));
+          if (ranked) {
+            best = *std::move(ranked);
+            return absl::OkStatus();
+          }
+        }
+        TF_ASSIGN_OR_RETURN(best,
+                            FindAmongAll(db, hash, workloads, query, nullptr));
+        return absl::OkStatus();
+      }));
   return best;
+}
+
+absl::StatusOr<Explanation> SqliteStore::ExplainBest(
+    const BestQuery& query) const {
+  Explanation explanation;
+  TF_RETURN_IF_ERROR(WithWorkloads(
+      query,
+      [&](Connection& db, const std::string& hash,
+          const std::vector<int64_t>& workloads) -> absl::Status {
+        const absl::Status status =
+            FindAmongAll(db, hash, workloads, query, &explanation).status();
+        // That there is none is an explanation, too.
+        return absl::IsNotFound(status) ? absl::OkStatus() : status;
+      }));
+  return explanation;
 }
 
 }  // namespace tilefarm::database

@@ -29,9 +29,8 @@ struct Series {
 // that call libraries are left out, which the answer must report.
 absl::StatusOr<std::optional<std::vector<Series>>> ReadSeries(
     Connection& db, const std::vector<int64_t>& workloads,
-    const BestQuery& wanted) {
+    const BestQuery& wanted, TargetCache& targets) {
   std::vector<Series> all;
-  TargetCache targets;
   for (const int64_t workload : workloads) {
     TF_ASSIGN_OR_RETURN(
         Statement query,
@@ -162,7 +161,8 @@ absl::StatusOr<std::optional<BestMatch>> SqliteStore::FindByRank(
     Connection& db, const std::vector<int64_t>& workloads,
     const BestQuery& query) const {
   if (query.keeps_floats != nullptr) return std::nullopt;
-  TF_ASSIGN_OR_RETURN(auto usable, ReadSeries(db, workloads, query));
+  targets_.Trim();
+  TF_ASSIGN_OR_RETURN(auto usable, ReadSeries(db, workloads, query, targets_));
   // Why there is none is for FindAmongAll to explain.
   if (!usable || usable->empty()) return std::nullopt;
   std::vector<Contender> contenders;
@@ -189,6 +189,7 @@ absl::StatusOr<std::optional<BestMatch>> SqliteStore::FindByRank(
     return absl::DataLossError(absl::StrCat(
         "record ", record.id, " is damaged: its rank does not fit its time"));
   }
+  best.fit = FitOf(contenders[chosen.series]);
   best.reason = ReasonFor(contenders[chosen.series]);
   return best;
 }

@@ -18,6 +18,8 @@
 #include "compiler/ir/stmt.h"
 #include "compiler/target/target.h"
 #include "database/device_tables.h"
+#include "database/explanation.h"
+#include "database/fit.h"
 #include "database/record.h"
 
 namespace tilefarm::database {
@@ -56,6 +58,9 @@ struct BestMatch {
   Record record;
   // "exact device model", "same microarchitecture (znver4)", ...
   std::string reason;
+  Fit fit;  // the same, for comparisons
+  // The file that it is from, if several were asked (layers.h).
+  std::string database;
 };
 
 // A workload and a target key that have records.
@@ -142,6 +147,10 @@ class Store {
       const std::string& candidate_id) const = 0;
   // DESIGN 3.3's fallback order; NotFound: no record may be used.
   virtual absl::StatusOr<BestMatch> FindBest(const BestQuery& query) const = 0;
+  // What FindBest answers, and what became of every record of the workload. It
+  // reads all of them. That none may be used is no error here.
+  virtual absl::StatusOr<Explanation> ExplainBest(
+      const BestQuery& query) const = 0;
   virtual absl::StatusOr<Stats> GetStats() const = 0;
 
   // --- Jobs ---

@@ -10,6 +10,9 @@ namespace {
 using target::Match;
 using target::Target;
 
+// A database has a few dozen.
+constexpr size_t kMaxTargets = 1024;
+
 bool Contains(const std::vector<std::string>& features,
               const std::string& feature) {
   return std::find(features.begin(), features.end(), feature) != features.end();
@@ -35,6 +38,10 @@ const Target* TargetCache::Find(const std::string& key) {
     if (parsed.ok()) it->second = *std::move(parsed);
   }
   return it->second ? &*it->second : nullptr;
+}
+
+void TargetCache::Trim() {
+  if (targets_.size() > kMaxTargets) targets_.clear();
 }
 
 Match TargetFit(const Target* recorded, const Target& wanted, bool tensorized) {

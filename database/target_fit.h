@@ -10,11 +10,13 @@
 
 namespace tilefarm::database {
 
-// Parses each target key of a query once.
+// Parses each target key once. Not thread-safe.
 class TargetCache {
  public:
-  // Null where the key is not understood.
+  // Null where the key is not understood. Valid until Trim.
   const target::Target* Find(const std::string& key);
+  // Forgets everything if there are very many keys.
+  void Trim();
 
  private:
   std::map<std::string, std::optional<target::Target>> targets_;

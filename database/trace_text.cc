@@ -78,11 +78,11 @@ absl::StatusOr<std::string> JoinTraceText(const SplitTrace& split) {
   trace.reserve(split.sketch.size() + split.decisions->size());
   std::string_view rest = *split.decisions;
   bool exhausted = false;
-  for (const char c : split.sketch) {
-    if (c != kSlot) {
-      trace += c;
-      continue;
-    }
+  std::string_view sketch = split.sketch;
+  for (size_t slot = sketch.find(kSlot); slot != sketch.npos;
+       slot = sketch.find(kSlot)) {
+    trace += sketch.substr(0, slot);
+    sketch.remove_prefix(slot + 1);
     if (exhausted) {
       return absl::DataLossError("a sketch has more slots than decisions");
     }
@@ -91,6 +91,7 @@ absl::StatusOr<std::string> JoinTraceText(const SplitTrace& split) {
     exhausted = end == rest.size();
     rest.remove_prefix(exhausted ? end : end + 1);
   }
+  trace += sketch;
   if (!exhausted) {
     return absl::DataLossError("a record has more decisions than slots");
   }

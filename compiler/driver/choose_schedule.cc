@@ -112,7 +112,8 @@ absl::StatusOr<ScheduledModule> ScheduleFromRecords(
                               .candidate_id = best->record.candidate_id,
                               .median_seconds = best->record.median_seconds,
                               .program = best->record.program,
-                              .trace = best->record.trace});
+                              .trace = best->record.trace,
+                              .database = best->database});
   }
   return result;
 }

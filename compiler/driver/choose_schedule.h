@@ -3,6 +3,7 @@
 #define TILEFARM_COMPILER_DRIVER_CHOOSE_SCHEDULE_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct Choice {
   std::string candidate_id;
   double median_seconds = 0;
   std::string program, trace;
+  std::string database;  // the file that it is from, if several were given
+  // With --explain: of records and of default schedules.
+  std::optional<database::Explanation> explanation;
   // The kernel libraries that it calls; the artifact needs them to load.
   std::vector<std::string> libraries;
 };
@@ -53,6 +57,8 @@ struct ScheduledModule {
 // if there is no usable one.
 using FindBest = std::function<absl::StatusOr<database::BestMatch>(
     const database::BestQuery&)>;
+// Receives the explanation of each lookup, in the order of the functions.
+using TakeExplanation = std::function<void(database::Explanation)>;
 
 // Replays the trace of every function's best record on the program text of the
 // record; names stay the user's. If the target was "host", the lookup names the

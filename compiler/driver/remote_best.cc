@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -20,7 +21,8 @@ constexpr int kMaxMessageBytes = 64 << 20;
 
 }  // namespace
 
-FindBest BestOfServer(const transport::Endpoint& server) {
+FindBest BestOfServer(const transport::Endpoint& server,
+                      TakeExplanation explain) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
@@ -31,7 +33,8 @@ FindBest BestOfServer(const transport::Endpoint& server) {
                -> absl::StatusOr<database::BestMatch> { return status; };
   }
   const std::shared_ptr<v1::Tune::Stub> stub = v1::Tune::NewStub(*channel);
-  return [stub, server](const database::BestQuery& query)
+  return [stub, server,
+          explain = std::move(explain)](const database::BestQuery& query)
              -> absl::StatusOr<database::BestMatch> {
     v1::BestRequest request;
     request.set_program(ir::Print(ir::IRModule{{query.program}}));
@@ -42,6 +45,7 @@ FindBest BestOfServer(const transport::Endpoint& server) {
     request.set_allow_library(query.allow_library);
     request.set_allow_emulated(query.allow_emulated);
     request.set_strict_fp(query.keeps_floats != nullptr);
+    request.set_explain(explain != nullptr);
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kTimeout);
     v1::BestResponse response;
@@ -55,9 +59,26 @@ FindBest BestOfServer(const transport::Endpoint& server) {
                           absl::StrCat("server ", server.address, ": ",
                                        status.error_message()));
     }
+    if (explain != nullptr) {
+      if (response.explanation_json().empty()) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            "server ", server.address,
+            " is older than this tunec and cannot explain lookups: leave out "
+            "--explain, or give --db"));
+      }
+      TF_ASSIGN_OR_RETURN(
+          database::Explanation explanation,
+          database::ExplanationFromJson(response.explanation_json()));
+      const bool found = explanation.found;
+      explain(std::move(explanation));
+      if (!found) return absl::NotFoundError(response.reason());
+    }
     TF_ASSIGN_OR_RETURN(database::Record record,
                         database::RecordFromJson(response.record_json()));
-    return database::BestMatch{std::move(record), response.reason()};
+    database::BestMatch best;
+    best.record = std::move(record);
+    best.reason = response.reason();
+    return best;
   };
 }
 

@@ -10,7 +10,11 @@ namespace tilefarm::driver {
 // Queries the server. Unavailable if it does not answer within ten seconds;
 // NotFound if it has no usable record; FailedPrecondition or errors of
 // transport::CheckEndpoint for wrong credentials.
-FindBest BestOfServer(const transport::Endpoint& server);
+//
+// `explain`, if it is not null, gets the explanation of each lookup;
+// FailedPrecondition from a server that is too old to give one.
+FindBest BestOfServer(const transport::Endpoint& server,
+                      TakeExplanation explain = nullptr);
 
 }  // namespace tilefarm::driver
 

@@ -1,8 +1,8 @@
 // tunec: builds a program into a library, with the best schedule known.
 //
-//   tunec PROGRAM --target T [--db FILE | --server ADDR | --trace FILE |
+//   tunec PROGRAM --target T [--db FILE... | --server ADDR | --trace FILE |
 //         --as-is | --locked FILE] -o OUT.so [--symbol NAME]
-//         [--write-lock FILE] [--require-tuned]
+//         [--write-lock FILE] [--require-tuned] [--explain]
 //         [--allow-stale] [--allow-library] [--allow-rounding | --strict-fp]
 //         [--header FILE] [--json]
 //
@@ -25,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/json.h"
 #include "base/status_macros.h"
 #include "compiler/driver/compile.h"
 #include "compiler/driver/files.h"
@@ -33,6 +34,7 @@
 #include "compiler/driver/tunec_model.h"
 #include "compiler/lower/check_program.h"
 #include "compiler/target/target.h"
+#include "database/explanation.h"
 #include "database/migrations.h"
 #include "database/store.h"
 #include "nlohmann/json.hpp"
@@ -44,6 +46,22 @@ namespace tilefarm::driver {
 namespace {
 
 constexpr int kUsageError = 2;
+
+nlohmann::json DescribeChoice(const Choice& choice) {
+  nlohmann::json entry = {{"function", choice.function},
+                          {"schedule", choice.schedule},
+                          {"reason", choice.reason}};
+  if (choice.schedule == "record") {
+    entry["candidate_id"] = choice.candidate_id;
+    entry["median_seconds"] = choice.median_seconds;
+  }
+  if (!choice.database.empty()) entry["database"] = choice.database;
+  if (choice.explanation) {
+    entry["explanation"] =
+        ParseJson(database::ExplanationToJson(*choice.explanation));
+  }
+  return entry;
+}
 
 // The exit code, or an error.
 absl::StatusOr<int> Run(const TunecFlags& flags) {
@@ -63,6 +81,21 @@ absl::StatusOr<int> Run(const TunecFlags& flags) {
                       ChooseSchedule(flags, module, target));
   TF_ASSIGN_OR_RETURN(const bool build, ReportChoices(flags, scheduled));
   if (!build) return kNothingFound;
+  // Without --output the explanation is all that was asked for.
+  if (flags.output.empty()) {
+    if (flags.json) {
+      nlohmann::json functions = nlohmann::json::array();
+      for (const Choice& choice : scheduled.choices) {
+        functions.push_back(DescribeChoice(choice));
+      }
+      std::cout << nlohmann::json{{"target", target.Key()},
+                                  {"fingerprint", Fingerprint()},
+                                  {"functions", std::move(functions)}}
+                       .dump()
+                << "\n";
+    }
+    return 0;
+  }
   CompileOptions options;
   options.target = target;
   options.symbol = flags.symbol;
@@ -80,16 +113,9 @@ absl::StatusOr<int> Run(const TunecFlags& flags) {
     nlohmann::json functions = nlohmann::json::array();
     for (size_t i = 0; i < scheduled.choices.size(); ++i) {
       const Choice& choice = scheduled.choices[i];
-      nlohmann::json entry = {
-          {"function", choice.function},
-          {"symbol", artifact.symbols[i]},
-          {"packed_parameters", artifact.packed_parameters[i]},
-          {"schedule", choice.schedule},
-          {"reason", choice.reason}};
-      if (choice.schedule == "record") {
-        entry["candidate_id"] = choice.candidate_id;
-        entry["median_seconds"] = choice.median_seconds;
-      }
+      nlohmann::json entry = DescribeChoice(choice);
+      entry["symbol"] = artifact.symbols[i];
+      entry["packed_parameters"] = artifact.packed_parameters[i];
       if (!choice.libraries.empty()) entry["libraries"] = choice.libraries;
       functions.push_back(std::move(entry));
     }
@@ -119,7 +145,11 @@ int Main(int argc, char** argv) {
       ->required();
   app.add_option("--target", flags.target, "KIND[:MODEL][,key=value...]")
       ->required();
-  auto* db = app.add_option("--db", flags.db, "tuning database to look in");
+  auto* db = app.add_option("--db", flags.dbs,
+                            "tuning database to look in; given several times, "
+                            "the record that fits best is taken, of equal ones "
+                            "that of the first database")
+                 ->allow_extra_args(false);
   auto* server =
       app.add_option("--server", flags.server,
                      "HOST:PORT of a tune-server; default: $TUNE_SERVER, where "
@@ -149,6 +179,11 @@ int Main(int argc, char** argv) {
   app.add_option("--symbol", flags.symbol, "symbol of the one function");
   app.add_flag("--require-tuned", flags.require_tuned,
                "exit 3 where a function has no record");
+  auto* explain = app.add_flag(
+      "--explain", flags.explain,
+      "say what became of every record of each function, and why; builds "
+      "nothing without --output");
+  for (CLI::Option* other : {trace, as_is, locked}) explain->excludes(other);
   app.add_flag("--allow-stale", flags.permissions.allow_stale,
                "also records of other compilers");
   app.add_flag("--allow-library", flags.permissions.allow_library,
@@ -203,7 +238,7 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kUsageError;
   }
   if (output->count() + run->count() + print_after->count() + dot->count() +
-          time->count() ==
+          time->count() + explain->count() ==
       0) {
     std::cerr << "tunec: --output is required\n";
     return kUsageError;
@@ -213,6 +248,10 @@ int Main(int argc, char** argv) {
                              as_is->count() + locked->count() >
                          0;
   if (!way_given && known_server != nullptr) flags.server = known_server;
+  if (flags.explain && flags.dbs.empty() && flags.server.empty()) {
+    std::cerr << "tunec: --explain explains a lookup: give --db or --server\n";
+    return kUsageError;
+  }
   const absl::StatusOr<int> code = Run(flags);
   if (!code.ok()) {
     std::cerr << "tunec: " << std::string(code.status().message()) << "\n";

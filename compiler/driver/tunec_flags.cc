@@ -1,7 +1,9 @@
 #include "compiler/driver/tunec_flags.h"
 
 #include <iostream>
-#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -10,9 +12,49 @@
 #include "compiler/driver/files.h"
 #include "compiler/driver/lock_file.h"
 #include "compiler/driver/remote_best.h"
+#include "database/explanation.h"
+#include "database/layers.h"
 #include "database/store.h"
 
 namespace tilefarm::driver {
+
+namespace {
+
+// From --server or --db.
+absl::StatusOr<ScheduledModule> ScheduleByLookup(const TunecFlags& flags,
+                                                 const ir::IRModule& module,
+                                                 const target::Target& target) {
+  std::vector<database::Explanation> explanations;
+  const auto take = [&](database::Explanation explanation) {
+    explanations.push_back(std::move(explanation));
+  };
+  FindBest find;
+  std::optional<database::Layers> layers;
+  if (!flags.server.empty()) {
+    find = BestOfServer({flags.server, flags.security},
+                        flags.explain ? TakeExplanation(take) : nullptr);
+  } else {
+    TF_ASSIGN_OR_RETURN(layers, database::Layers::Open(flags.dbs));
+    find = [&](const database::BestQuery& query)
+        -> absl::StatusOr<database::BestMatch> {
+      if (flags.explain) {
+        TF_ASSIGN_OR_RETURN(database::Explanation explanation,
+                            layers->ExplainBest(query));
+        take(std::move(explanation));
+      }
+      return layers->FindBest(query);
+    };
+  }
+  TF_ASSIGN_OR_RETURN(ScheduledModule scheduled,
+                      ScheduleFromRecords(module, target, Fingerprint(),
+                                          flags.permissions, find));
+  for (size_t i = 0; i < explanations.size(); ++i) {
+    scheduled.choices[i].explanation = std::move(explanations[i]);
+  }
+  return scheduled;
+}
+
+}  // namespace
 
 absl::StatusOr<ScheduledModule> ChooseSchedule(const TunecFlags& flags,
                                                const ir::IRModule& module,
@@ -40,22 +82,8 @@ absl::StatusOr<ScheduledModule> ChooseSchedule(const TunecFlags& flags,
     return ScheduleFromLock(module, target, Fingerprint(), flags.permissions,
                             lock);
   }
-  if (!flags.server.empty()) {
-    return ScheduleFromRecords(module, target, Fingerprint(), flags.permissions,
-                               BestOfServer({flags.server, flags.security}));
-  }
-  if (!flags.db.empty()) {
-    absl::StatusOr<std::unique_ptr<database::Store>> store =
-        database::Store::Open(flags.db, database::Store::Mode::kReadOnly);
-    if (!store.ok()) {
-      return absl::Status(store.status().code(),
-                          absl::StrCat("database ", flags.db, ": ",
-                                       std::string(store.status().message())));
-    }
-    return ScheduleFromRecords(module, target, Fingerprint(), flags.permissions,
-                               [&](const database::BestQuery& query) {
-                                 return (*store)->FindBest(query);
-                               });
+  if (!flags.server.empty() || !flags.dbs.empty()) {
+    return ScheduleByLookup(flags, module, target);
   }
   return ScheduleByDefault(module, target, flags.permissions.floats(),
                            "no database was given");
@@ -82,7 +110,12 @@ absl::StatusOr<bool> ReportChoices(const TunecFlags& flags,
     } else if (choice.schedule == "record") {
       std::cerr << "tunec: " << choice.function << ": record of "
                 << choice.median_seconds * 1e3 << " ms (" << choice.reason
-                << ")\n";
+                << ")" << (choice.database.empty() ? "" : " from ")
+                << choice.database << "\n";
+    }
+    if (choice.explanation && !flags.json) {
+      std::cerr << "tunec: " << choice.function << ": "
+                << database::ExplanationText(*choice.explanation);
     }
     if (!choice.libraries.empty()) {
       std::cerr << "tunec: " << choice.function << ": calls "

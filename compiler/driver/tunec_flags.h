@@ -19,7 +19,8 @@ constexpr int kNothingFound = 3;
 struct TunecFlags {
   std::string program;
   std::string target;
-  std::string db, server, trace;
+  std::vector<std::string> dbs;  // databases, the preferred one first
+  std::string server, trace;
   std::string locked;      // a lock file to build by
   std::string write_lock;  // a lock file to write
   transport::ClientSecurity security;
@@ -28,6 +29,7 @@ struct TunecFlags {
   std::string symbol;
   bool as_is = false;
   bool require_tuned = false;
+  bool explain = false;  // why the lookups chose what they chose
   Permissions permissions;
   bool json = false;
   // Models only:
@@ -54,7 +56,8 @@ absl::Status WriteLock(const TunecFlags& flags, const ir::IRModule& module,
                        const target::Target& target,
                        const ScheduledModule& scheduled);
 
-// Tells the user how each function was scheduled. False if --require-tuned
+// Tells the user how each function was scheduled, with --explain and without
+// --json also why. False if --require-tuned
 // forbids the build; FailedPrecondition if a schedule needs a permission.
 absl::StatusOr<bool> ReportChoices(const TunecFlags& flags,
                                    ScheduledModule& scheduled);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/json.h"
 #include "base/status_macros.h"
 #include "compiler/driver/compile.h"
 #include "compiler/driver/compile_model.h"
@@ -23,6 +24,7 @@
 #include "compiler/graph/passes.h"
 #include "compiler/graph/printer.h"
 #include "cost_model/features.h"
+#include "database/explanation.h"
 #include "nlohmann/json.hpp"
 
 namespace tilefarm::driver {
@@ -235,6 +237,25 @@ absl::StatusOr<std::string> WeightsName(const TunecFlags& flags) {
   return path.filename().string();
 }
 
+nlohmann::json DescribeChoices(const ScheduledModule& scheduled,
+                               const ModelKernels& kernels) {
+  nlohmann::json functions = nlohmann::json::array();
+  for (size_t i = 0; i < scheduled.choices.size(); ++i) {
+    const Choice& choice = scheduled.choices[i];
+    nlohmann::json& entry =
+        functions.emplace_back(nlohmann::json{{"function", choice.function},
+                                              {"uses", kernels.uses[i]},
+                                              {"schedule", choice.schedule},
+                                              {"reason", choice.reason}});
+    if (!choice.database.empty()) entry["database"] = choice.database;
+    if (choice.explanation) {
+      entry["explanation"] =
+          ParseJson(database::ExplanationToJson(*choice.explanation));
+    }
+  }
+  return functions;
+}
+
 }  // namespace
 
 absl::StatusOr<int> RunModel(const TunecFlags& flags) {
@@ -254,12 +275,26 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
     TF_RETURN_IF_ERROR(WriteFile(flags.dot, graph::PrintDot(graph)));
   }
   if (flags.time) return Time(flags, target);
-  if (flags.output.empty() && flags.run_inputs.empty()) return 0;
+  if (flags.output.empty() && flags.run_inputs.empty() && !flags.explain) {
+    return 0;
+  }
   const ModelKernels kernels = ExtractKernels(graph);
   TF_ASSIGN_OR_RETURN(ScheduledModule scheduled,
                       ChooseSchedule(flags, kernels.module, target));
   TF_ASSIGN_OR_RETURN(const bool build, ReportChoices(flags, scheduled));
   if (!build) return kNothingFound;
+  // The explanation is all that was asked for.
+  if (flags.output.empty() && flags.run_inputs.empty()) {
+    if (flags.json) {
+      std::cout << nlohmann::json{{"target", target.Key()},
+                                  {"fingerprint", Fingerprint()},
+                                  {"functions",
+                                   DescribeChoices(scheduled, kernels)}}
+                       .dump()
+                << "\n";
+    }
+    return 0;
+  }
   ModelOptions options;
   options.target = target;
   options.symbol = flags.symbol.empty() ? "model" : flags.symbol;
@@ -286,13 +321,6 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
         profile, RunOnce(flags, graph, artifact, kernels, options.symbol));
   }
   if (flags.json) {
-    nlohmann::json functions = nlohmann::json::array();
-    for (size_t i = 0; i < scheduled.choices.size(); ++i) {
-      functions.push_back({{"function", scheduled.choices[i].function},
-                           {"uses", kernels.uses[i]},
-                           {"schedule", scheduled.choices[i].schedule},
-                           {"reason", scheduled.choices[i].reason}});
-    }
     nlohmann::json result{{"output", flags.output},
                           {"weights", flags.weights},
                           {"target", target.Key()},
@@ -301,7 +329,7 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
                           {"weight_bytes", artifact.weight_bytes},
                           {"arena_bytes", artifact.arena_bytes},
                           {"largest_live_bytes", artifact.largest_live_bytes},
-                          {"functions", std::move(functions)}};
+                          {"functions", DescribeChoices(scheduled, kernels)}};
     if (flags.profile) result["profile"] = std::move(profile);
     std::cout << result.dump() << "\n";
   }

@@ -1,7 +1,9 @@
 // best: the best schedule known for a program on a target.
 #include <cstdio>
-#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -17,6 +19,8 @@
 #include "compiler/schedule/trace.h"
 #include "compiler/target/target.h"
 #include "cost_model/features.h"
+#include "database/explanation.h"
+#include "database/layers.h"
 #include "database/store.h"
 #include "server/cli/client.h"
 #include "server/cli/commands.h"
@@ -28,12 +32,13 @@ namespace tilefarm::cli {
 namespace {
 
 using database::BestMatch;
-using database::Store;
+using database::Explanation;
+using database::Layers;
 
-absl::StatusOr<BestMatch> FindOnServer(const Common& common,
-                                       const BestOptions& options,
-                                       const ir::PrimFuncPtr& function,
-                                       const target::Target& target) {
+absl::StatusOr<BestMatch> FindOnServer(
+    const Common& common, const BestOptions& options,
+    const ir::PrimFuncPtr& function, const target::Target& target,
+    std::optional<Explanation>& explanation) {
   v1::BestRequest request;
   request.set_program(ir::Print(ir::IRModule{{function}}));
   request.set_target(target.Key());
@@ -43,13 +48,45 @@ absl::StatusOr<BestMatch> FindOnServer(const Common& common,
   request.set_allow_library(options.allow_library);
   request.set_allow_emulated(options.allow_emulated);
   request.set_strict_fp(options.strict_fp);
+  request.set_explain(options.explain);
   Client client(common.server);
   TF_ASSIGN_OR_RETURN(const v1::BestResponse response, client.Best(request));
+  if (options.explain) {
+    if (response.explanation_json().empty()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "server ", common.server.address,
+          " is older than this tune and cannot explain lookups: leave out "
+          "--explain, or give --db"));
+    }
+    TF_ASSIGN_OR_RETURN(explanation, database::ExplanationFromJson(
+                                         response.explanation_json()));
+    if (!explanation->found) return absl::NotFoundError(response.reason());
+  }
   BestMatch match;
   TF_ASSIGN_OR_RETURN(match.record,
                       database::RecordFromJson(response.record_json()));
   match.reason = response.reason();
   return match;
+}
+
+absl::StatusOr<BestMatch> FindInFiles(const Layers& layers,
+                                      const BestOptions& options,
+                                      const ir::PrimFuncPtr& function,
+                                      const target::Target& target,
+                                      std::optional<Explanation>& explanation) {
+  const database::BestQuery query = {
+      .program = function,
+      .target = target,
+      .device_model = target.device_model,
+      .fingerprint = driver::Fingerprint(),
+      .allow_stale = options.allow_stale,
+      .allow_library = options.allow_library,
+      .allow_emulated = options.allow_emulated,
+      .keeps_floats = options.strict_fp ? driver::KeepsFloats : nullptr};
+  if (options.explain) {
+    TF_ASSIGN_OR_RETURN(explanation, layers.ExplainBest(query));
+  }
+  return layers.FindBest(query);
 }
 
 absl::StatusOr<schedule::Schedule> ReplayRecord(
@@ -77,9 +114,14 @@ absl::StatusOr<std::string> Assembly(const database::Record& record) {
   return codegen::EmitAssembly(functions, {.target = target});
 }
 
+nlohmann::ordered_json JsonOf(const Explanation& explanation) {
+  return ParseJson<nlohmann::ordered_json>(
+      database::ExplanationToJson(explanation));
+}
+
 std::string Describe(const ir::PrimFunc& function, const BestMatch& match) {
   const database::Record& record = match.record;
-  return Table({
+  std::vector<std::vector<std::string>> rows = {
       {"function", function.name},
       {"median",
        absl::StrFormat("%s (%s to %s)", Seconds(record.median_seconds),
@@ -96,13 +138,16 @@ std::string Describe(const ir::PrimFunc& function, const BestMatch& match) {
       {"compiler", record.fingerprint},
       {"verified", absl::StrFormat("largest error %.3g, %.3g of its bound",
                                    record.max_abs_error, record.max_rel_error)},
-  });
+  };
+  if (!match.database.empty()) rows.push_back({"database", match.database});
+  return Table(rows);
 }
 
 absl::StatusOr<std::string> Render(const Common& common,
                                    const BestOptions& options,
                                    const ir::PrimFunc& function,
-                                   const BestMatch& match) {
+                                   const BestMatch& match,
+                                   const std::optional<Explanation>& why) {
   if (options.print == "trace") {
     std::string trace = match.record.trace;
     if (!trace.empty() && trace.back() != '\n') trace += '\n';
@@ -119,7 +164,19 @@ absl::StatusOr<std::string> Render(const Common& common,
       ParseJson<nlohmann::ordered_json>(database::RecordToJson(match.record));
   json["function"] = function.name;
   json["reason"] = match.reason;
+  if (!match.database.empty()) json["database"] = match.database;
+  if (why) json["explanation"] = JsonOf(*why);
   return json.dump() + "\n";
+}
+
+// That there is none, with --json and --explain: what was considered.
+std::string RenderNone(const ir::PrimFunc& function,
+                       const Explanation& explanation) {
+  return nlohmann::ordered_json{{"function", function.name},
+                                {"reason", explanation.reason},
+                                {"explanation", JsonOf(explanation)}}
+             .dump() +
+         "\n";
 }
 
 }  // namespace
@@ -129,35 +186,33 @@ int Best(const Common& common, const BestOptions& options) {
   if (!program.ok()) return Fail(program.status());
   const auto target = target::Parse(options.target);
   if (!target.ok()) return Fail(target.status());
-  std::unique_ptr<Store> store;
-  if (!options.db.empty()) {
-    auto opened = Store::Open(options.db, Store::Mode::kReadOnly);
+  std::optional<Layers> layers;
+  if (!options.dbs.empty()) {
+    auto opened = Layers::Open(options.dbs);
     if (!opened.ok()) return Fail(opened.status());
-    store = *std::move(opened);
+    layers = *std::move(opened);
   }
   int code = kSuccess;
   for (const ir::PrimFuncPtr& function : program->module.functions) {
+    std::optional<Explanation> why;
     const auto match =
-        store == nullptr
-            ? FindOnServer(common, options, function, *target)
-            : store->FindBest({.program = function,
-                               .target = *target,
-                               .device_model = target->device_model,
-                               .fingerprint = driver::Fingerprint(),
-                               .allow_stale = options.allow_stale,
-                               .allow_library = options.allow_library,
-                               .allow_emulated = options.allow_emulated,
-                               .keeps_floats = options.strict_fp
-                                                   ? driver::KeepsFloats
-                                                   : nullptr});
+        layers ? FindInFiles(*layers, options, function, *target, why)
+               : FindOnServer(common, options, function, *target, why);
+    const bool json = common.json && options.print.empty();
+    if (why && !json) {
+      // With --print, what is printed stays alone on stdout.
+      std::fprintf(options.print.empty() ? stdout : stderr, "%s",
+                   database::ExplanationText(*why).c_str());
+    }
     if (absl::IsNotFound(match.status())) {
       std::fprintf(stderr, "tune: %s: %s\n", function->name.c_str(),
                    std::string(match.status().message()).c_str());
+      if (why && json) std::printf("%s", RenderNone(*function, *why).c_str());
       code = kNothingFound;
       continue;
     }
     if (!match.ok()) return Fail(match.status());
-    const auto text = Render(common, options, *function, *match);
+    const auto text = Render(common, options, *function, *match, why);
     if (!text.ok()) return Fail(text.status());
     std::printf("%s", text->c_str());
   }

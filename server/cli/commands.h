@@ -39,7 +39,9 @@ struct BestOptions {
   std::string program;
   std::string target = "host";
   std::string print;  // program, trace, asm; empty: a summary
-  std::string db;     // a file instead of the server
+  // Files instead of the server, the preferred one first.
+  std::vector<std::string> dbs;
+  bool explain = false;  // also what became of every record
   bool allow_stale = false;
   bool allow_library = false;
   bool allow_emulated = false;
@@ -70,9 +72,17 @@ struct TokenOptions {
 };
 
 struct DbOptions {
-  std::string db;    // a file instead of the server
-  std::string file;  // of import and export; "-": standard input or output
-                     // (backup: the new file)
+  std::string db;      // a file instead of the server
+  std::string file;    // of import and export; "-": standard input or output
+                       // (backup: the new file)
+  std::string sign;    // export: file of a private key
+  std::string verify;  // import: file of a public key or certificate
+  std::vector<std::string> sources;  // merge: files to read; diff: two files
+  std::string output;                // merge
+  int64_t keep = 0;                  // prune; 0: all
+  std::string failed_before;         // prune
+  bool really_delete = false;        // prune; otherwise it only counts
+  bool compact = false;              // prune
 };
 
 // Submits and watches a job. A model that is tuned for this machine alone is
@@ -100,6 +110,9 @@ int DbStats(const Common& common, const DbOptions& options);
 int DbExport(const Common& common, const DbOptions& options);
 int DbImport(const Common& common, const DbOptions& options);
 int DbBackup(const Common& common, const DbOptions& options);
+int DbMerge(const Common& common, const DbOptions& options);
+int DbDiff(const Common& common, const DbOptions& options);
+int DbPrune(const Common& common, const DbOptions& options);
 
 // The name of the caller's account.
 std::string UserName();

@@ -1,11 +1,16 @@
 // db stats, db export, db import: through the server, or on a file; db backup.
+#include <stdlib.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -14,6 +19,7 @@
 #include "server/cli/client.h"
 #include "server/cli/commands.h"
 #include "server/cli/exit_codes.h"
+#include "server/cli/export_signature.h"
 #include "server/cli/format.h"
 #include "server/jobs/record_import.h"
 
@@ -41,7 +47,12 @@ absl::StatusOr<database::Stats> GetStats(const Common& common,
 
 absl::Status Export(const Common& common, const DbOptions& options,
                     std::ostream& out) {
+  std::optional<ExportSigner> signer;
+  if (!options.sign.empty()) {
+    TF_ASSIGN_OR_RETURN(signer, ExportSigner::Open(options.sign));
+  }
   const auto take = [&](const std::string& json) {
+    if (signer) signer->Add(json);
     out << json << "\n";
     return out.good();
   };
@@ -55,6 +66,10 @@ absl::Status Export(const Common& common, const DbOptions& options,
           return take(database::RecordToJson(record));
         }));
   }
+  if (signer) {
+    TF_ASSIGN_OR_RETURN(const std::string line, signer->Finish());
+    out << line << "\n";
+  }
   out.flush();
   if (!out.good()) {
     return absl::UnavailableError("the output could not be written");
@@ -66,24 +81,66 @@ struct Imported {
   int64_t added = 0, known = 0, variants = 0;
 };
 
-absl::StatusOr<Imported> Import(const Common& common, const DbOptions& options,
-                                std::istream& in) {
+// The next line with a record; false: there is none.
+bool NextLine(std::istream& in, std::string& line) {
+  while (std::getline(in, line)) {
+    if (!IsSignatureLine(line)) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<Imported> ImportLines(const Common& common,
+                                     const DbOptions& options,
+                                     std::istream& in) {
   if (options.db.empty()) {
     Client client(common.server);
-    TF_ASSIGN_OR_RETURN(const v1::DbImportResponse response,
-                        client.Import([&](std::string* line) {
-                          return static_cast<bool>(std::getline(in, *line));
-                        }));
+    TF_ASSIGN_OR_RETURN(
+        const v1::DbImportResponse response,
+        client.Import([&](std::string* line) { return NextLine(in, *line); }));
     return Imported{response.added(), response.known(), response.variants()};
   }
   TF_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store,
                       Store::Open(options.db, Store::Mode::kReadWrite));
   jobs::RecordImport import(*store);
-  for (std::string line; std::getline(in, line);) {
+  for (std::string line; NextLine(in, line);) {
     TF_RETURN_IF_ERROR(import.Add(line));
   }
   TF_RETURN_IF_ERROR(import.Finish());
   return Imported{import.added(), import.known(), import.variants()};
+}
+
+// A file without a name, for a copy that nobody else can change.
+absl::StatusOr<std::fstream> UnnamedFile() {
+  std::error_code error;
+  std::string name =
+      (std::filesystem::temp_directory_path(error) / "tune-import-XXXXXX")
+          .string();
+  const int fd = mkstemp(name.data());
+  if (error || fd < 0) {
+    return absl::UnavailableError(
+        absl::StrCat("no temporary file can be made: ", name));
+  }
+  close(fd);
+  std::fstream file(name, std::ios::in | std::ios::out | std::ios::binary);
+  unlink(name.c_str());
+  if (!file) {
+    return absl::UnavailableError(absl::StrCat(name, ": cannot be opened"));
+  }
+  return file;
+}
+
+absl::StatusOr<Imported> Import(const Common& common, const DbOptions& options,
+                                std::istream& in) {
+  if (options.verify.empty()) return ImportLines(common, options, in);
+  TF_ASSIGN_OR_RETURN(std::fstream copy, UnnamedFile());
+  TF_RETURN_IF_ERROR(VerifyExport(options.verify, in, copy));
+  copy.flush();
+  copy.seekg(0);
+  if (!copy) {
+    return absl::UnavailableError(
+        "no room for a copy of the export in the folder of temporary files");
+  }
+  return ImportLines(common, options, copy);
 }
 
 }  // namespace

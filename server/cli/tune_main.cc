@@ -194,7 +194,14 @@ int Main(int argc, char** argv) {
   AddProgramAndTarget(*find, best.program, best.target);
   find->add_option("--print", best.print, "What to print of it")
       ->check(CLI::IsMember({"program", "trace", "asm"}));
-  find->add_option("--db", best.db, "Ask this database, not the server");
+  find->add_option("--db", best.dbs,
+                   "Ask this database, not the server; given several times, "
+                   "the record that fits best is taken, of equal ones that of "
+                   "the first database")
+      ->allow_extra_args(false);
+  find->add_flag("--explain", best.explain,
+                 "Also say what became of every record of the program, and "
+                 "why");
   find->add_flag("--allow-stale", best.allow_stale,
                  "Also records of another compiler");
   find->add_flag("--allow-library", best.allow_library,
@@ -217,11 +224,48 @@ int Main(int argc, char** argv) {
   auto* stats = database->add_subcommand("stats", "Count what is in it");
   auto* exports = database->add_subcommand("export", "Write JSON Lines");
   exports->add_option("-o,--output", db.file, "File; otherwise stdout");
+  exports->add_option("--sign", db.sign,
+                      "Sign it with the Ed25519 private key in this PEM file");
   auto* imports = database->add_subcommand("import", "Read JSON Lines");
   imports->add_option("file", db.file, "File; - is stdin")->required();
+  imports->add_option("--verify", db.verify,
+                      "Import nothing unless it was signed with the key of "
+                      "this public key or certificate (PEM)");
   auto* backup = database->add_subcommand(
       "backup", "Copy the file --db beside its running server");
   backup->add_option("file", db.file, "The new file")->required();
+
+  auto* merge = database->add_subcommand(
+      "merge",
+      "Add the records of files to the file OUT, which is made if it does not "
+      "exist. What OUT has already is kept; jobs, devices and models are not "
+      "copied");
+  merge->add_option("files", db.sources, "Files to read")->required();
+  merge
+      ->add_option("-o,--output", db.output,
+                   "OUT, new or existing; no server may run on it")
+      ->required();
+  auto* diff = database->add_subcommand(
+      "diff", "Compare the best records of two files, by workload and target");
+  diff->add_option("files", db.sources, "Two files, A and B")
+      ->required()
+      ->expected(2);
+  auto* prune = database->add_subcommand(
+      "prune",
+      "Delete records of the file --db that lookups do not need; without "
+      "--delete it only says how many");
+  prune
+      ->add_option("--keep", db.keep,
+                   "Of the successful records, keep this many of each "
+                   "workload, target, device model, compiler and protocol. The "
+                   "best one of each sketch always stays")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));
+  prune->add_option("--failed-before", db.failed_before,
+                    "Drop failed records of before this date (2026-01-31)");
+  prune->add_flag("--delete", db.really_delete, "Delete them");
+  prune->add_flag("--compact", db.compact,
+                  "Also give the space back to the file system; needs as much "
+                  "free space as the file will have");
 
   auto* tokens = app.add_subcommand("tokens", "Who may connect (for admins)");
   tokens->require_subcommand(1);
@@ -277,6 +321,9 @@ int Main(int argc, char** argv) {
   if (*exports) return DbExport(common, db);
   if (*imports) return DbImport(common, db);
   if (*backup) return DbBackup(common, db);
+  if (*merge) return DbMerge(common, db);
+  if (*diff) return DbDiff(common, db);
+  if (*prune) return DbPrune(common, db);
   if (*create) return TokensCreate(common, token);
   if (*list) return TokensList(common, token);
   if (*revoke) return TokensRevoke(common, token);

@@ -2,10 +2,11 @@
 #ifndef TILEFARM_SERVER_JOBS_RECORD_IMPORT_H_
 #define TILEFARM_SERVER_JOBS_RECORD_IMPORT_H_
 
+#include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,7 +14,8 @@
 
 namespace tilefarm::jobs {
 
-// Not thread-safe. Lines are stored in groups; Finish stores the last group.
+// Not thread-safe. Lines are stored in groups of some thousands, each in one
+// transaction; Finish stores the last group.
 class RecordImport {
  public:
   explicit RecordImport(database::Store& store) : store_(store) {}
@@ -37,10 +39,13 @@ class RecordImport {
  private:
   absl::Status Flush();
   absl::Status Check(database::Record& record);
+  absl::Status CheckTarget(const std::string& key);
 
   database::Store& store_;
   std::vector<database::Record> group_;
-  std::map<std::string, std::string> hash_of_program_;
+  size_t group_bytes_ = 0;  // of its lines
+  std::unordered_map<std::string, std::string> hash_of_program_;
+  std::string checked_target_;  // the latest one that was good
   int64_t line_ = 0;
   int64_t added_ = 0, known_ = 0, variants_ = 0;
 };

@@ -15,9 +15,8 @@
 namespace tilefarm::services {
 namespace {
 
-absl::StatusOr<database::BestMatch> FindBest(const database::Store& store,
-                                             const v1::BestRequest& request,
-                                             const std::string& fingerprint) {
+absl::StatusOr<database::BestQuery> QueryOf(const v1::BestRequest& request,
+                                            const std::string& fingerprint) {
   if (request.program().empty() == request.workload().empty()) {
     return absl::InvalidArgumentError(
         "BestRequest needs either program or workload");
@@ -28,7 +27,7 @@ absl::StatusOr<database::BestMatch> FindBest(const database::Store& store,
   }
   auto target = target::ParseKey(request.target());
   if (!target.ok()) return target.status();
-  return store.FindBest({
+  return database::BestQuery{
       .program = std::move(program),
       .workload_hash = request.workload(),
       .target = *std::move(target),
@@ -39,7 +38,7 @@ absl::StatusOr<database::BestMatch> FindBest(const database::Store& store,
       .allow_library = request.allow_library(),
       .allow_emulated = request.allow_emulated(),
       .keeps_floats = request.strict_fp() ? driver::KeepsFloats : nullptr,
-  });
+  };
 }
 
 }  // namespace
@@ -103,7 +102,16 @@ grpc::Status TuneService::Best(grpc::ServerContext* context,
   const auto caller =
       Admit(gate_, *context, "/tilefarm.v1.Tune/Best", *request);
   if (!caller.ok()) return ToGrpc(caller.status());
-  const auto best = FindBest(store_, *request, fingerprint_);
+  const auto query = QueryOf(*request, fingerprint_);
+  if (!query.ok()) return ToGrpc(query.status());
+  if (request->explain()) {
+    const auto explanation = store_.ExplainBest(*query);
+    if (!explanation.ok()) return ToGrpc(explanation.status());
+    response->set_explanation_json(database::ExplanationToJson(*explanation));
+    response->set_reason(explanation->reason);
+    if (!explanation->found) return grpc::Status::OK;
+  }
+  const auto best = store_.FindBest(*query);
   if (!best.ok()) return ToGrpc(best.status());
   response->set_record_json(database::RecordToJson(best->record));
   response->set_reason(best->reason);

@@ -2,7 +2,10 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <random>
 
+#include "database/record_line.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/database/test_records.h"
@@ -94,6 +97,120 @@ TEST(RecordJson, ReplacesBytesThatAreNotUtf8) {
   const auto back = RecordFromJson(RecordToJson(r));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->error, "bad \xEF\xBF\xBD byte");
+}
+
+// A line that the fast reader leaves to the general one: its keys are the same,
+// and an unknown one.
+Record ReadGenerally(const std::string& line) {
+  EXPECT_EQ(ReadUsualLine("{\"zzz\":1," + line.substr(1)), std::nullopt);
+  const auto record = RecordFromJson("{\"zzz\":1," + line.substr(1));
+  EXPECT_TRUE(record.ok()) << record.status();
+  return record.ok() ? *record : Record();
+}
+
+TEST(ReadUsualLine, ReadsAsTheGeneralReaderDoes) {
+  Record r = MakeRecord("c1");
+  r.error = "a \"quoted\" \\ text\nand\tmore /";
+  r.max_abs_error = std::numeric_limits<double>::infinity();
+  r.max_rel_error = std::numeric_limits<double>::quiet_NaN();
+  r.ci_low_seconds = -std::numeric_limits<double>::infinity();
+  r.seconds = {1.0 / 3, 5e-324, 1.7976931348623157e308, 0,
+               12345678901234567890.0};
+  r.protocol = {true, 8, "packed"};
+  r.trace += "sch.call_library(b0, kernel=\"openblas.sgemm\")\n";
+  for (const Status status : {Status::kOk, Status::kDeviceLost}) {
+    r.status = status;
+    const std::string line = RecordToJson(r);
+    const auto fast = ReadUsualLine(line);
+    ASSERT_TRUE(fast) << line;
+    EXPECT_EQ(RecordToJson(*fast), line);
+    EXPECT_EQ(RecordToJson(ReadGenerally(line)), line);
+    EXPECT_EQ(fast->seconds, r.seconds);
+  }
+  r.seconds.clear();
+  const std::string line = RecordToJson(r);
+  ASSERT_TRUE(ReadUsualLine(line));
+  EXPECT_TRUE(ReadUsualLine(line)->seconds.empty());
+  // In another order, and with white space.
+  const size_t comma = line.find(",\"program\"");
+  const std::string turned = "{ " +
+                             line.substr(comma + 1, line.size() - comma - 2) +
+                             " ,\t" + line.substr(1, comma - 1) + " } ";
+  ASSERT_TRUE(ReadUsualLine(turned)) << turned;
+  EXPECT_EQ(RecordToJson(*ReadUsualLine(turned)), line);
+}
+
+TEST(ReadUsualLine, LeavesOddLinesToTheGeneralReader) {
+  const std::string line = RecordToJson(MakeRecord("c1"));
+  ASSERT_TRUE(ReadUsualLine(line));
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = line;
+    const size_t at = changed.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return changed.replace(at, from.size(), to);
+  };
+  for (const std::string& odd :
+       {std::string(),
+        std::string("{}"),
+        std::string("[]"),
+        line.substr(0, line.size() - 1),
+        line + "x",
+        with("\"verified\":true", "\"verified\":1"),
+        with("\"verified\":true", "\"verified\":true,\"verified\":false"),
+        with("\"cores\":1", "\"cores\":1.5"),
+        with("\"cores\":1", "\"cores\":99999999999"),
+        with("\"cores\":1,", ""),
+        with("\"status\":\"ok\"", "\"status\":\"no\""),
+        with("\"sequence\":7", "\"sequence\":07"),
+        with("\"sequence\":7", "\"sequence\":-0.5"),
+        with("\"compile_seconds\":0.04", "\"compile_seconds\":.04"),
+        with("\"compile_seconds\":0.04", "\"compile_seconds\":4."),
+        with("\"compile_seconds\":0.04", "\"compile_seconds\":4e"),
+        with("\"compile_seconds\":0.04", "\"compile_seconds\":1e999"),
+        with("\"compile_seconds\":0.04", "\"compile_seconds\":-0"),
+        with("\"compile_seconds\":0.04", "\"compile_seconds\":infinity"),
+        with("box#0123", "b\\u00f6x"),
+        with("box#0123", "b\xc3\xb6x"),
+        with("box#0123", "b\xff"),
+        with("box#0123", "b\x01"),
+        with("\"workload\":", "\"workload \":")}) {
+    EXPECT_EQ(ReadUsualLine(odd), std::nullopt) << odd;
+  }
+}
+
+// Whatever bytes are changed, the fast reader takes no line that the general
+// one refuses, and reads none differently.
+TEST(ReadUsualLine, ChangedBytesAreReadEqually) {
+  std::mt19937_64 draw(1);
+  const std::string line = RecordToJson(MakeRecord("c1"));
+  int taken = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string changed = line;
+    const char characters[] = "\"\\{}[]:,.0123456789eE+-ntu \x7f\xc3/";
+    for (uint64_t n = 1 + draw() % 2; n > 0; --n) {
+      const size_t at = draw() % changed.size();
+      const char c = characters[draw() % (sizeof characters - 1)];
+      switch (draw() % 3) {
+        case 0:
+          changed[at] = c;
+          break;
+        case 1:
+          changed.insert(at, 1, c);
+          break;
+        default:
+          changed.erase(at, 1);
+      }
+    }
+    const auto fast = ReadUsualLine(changed);
+    if (!fast) continue;
+    ++taken;
+    // The added key sends it to the general reader.
+    const auto general =
+        RecordFromJson("{\"zzz\":1," + changed.substr(changed.find('{') + 1));
+    ASSERT_TRUE(general.ok()) << general.status() << "\n" << changed;
+    ASSERT_EQ(RecordToJson(*fast), RecordToJson(*general)) << changed;
+  }
+  EXPECT_GT(taken, 1000);
 }
 
 TEST(RecordJson, IgnoresUnknownKeys) {

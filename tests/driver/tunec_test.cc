@@ -283,18 +283,12 @@ class Module:
                 B[vi] = A[vi] * T.float32(3)
 )";
 
-class TunecLock : public Tunec {
+class TunecRecords : public Tunec {
  protected:
-  TunecLock() {
-    Write("two.py", kTwoFunctions);
-    AddRecord("first", 2e-6, "4");
-    const Result built = Run(build_ + "--db some.db --write-lock k.lock");
-    EXPECT_EQ(built.code, 0) << built.err;
-    library_ = Read("out.so");
-    EXPECT_NE(library_, "");
-  }
+  TunecRecords() { Write("two.py", kTwoFunctions); }
   void AddRecord(const std::string& id, double seconds,
-                 const std::string& factor) {
+                 const std::string& factor, const char* file = "some.db",
+                 const std::string& fingerprint = driver::Fingerprint()) {
     const auto module = ir::ParseModule(kTwoFunctions);
     ASSERT_TRUE(module.ok()) << module.status();
     database::Record record = database::MakeRecord(id, seconds);
@@ -306,12 +300,83 @@ class TunecLock : public Tunec {
         "l1, = sch.get_loops(block=b0)\n"
         "l2, l3 = sch.split(loop=l1, factors=[None, " +
         factor + "])\n";
-    record.fingerprint = driver::Fingerprint();
-    auto store = database::Store::Open(Path("some.db").string(),
+    record.fingerprint = fingerprint;
+    auto store = database::Store::Open(Path(file).string(),
                                        database::Store::Mode::kReadWrite);
     ASSERT_TRUE(store.ok()) << store.status();
     const auto added = (*store)->AddRecords(std::vector{record});
     ASSERT_TRUE(added.ok()) << added.status();
+  }
+
+  const std::string build_ =
+      "two.py --target x86-64:x86-64-v3,cores=1 -o out.so --json ";
+};
+
+TEST_F(TunecRecords, ExplainsWhatItChose) {
+  AddRecord("first", 2e-6, "4");
+  AddRecord("second", 3e-6, "8");
+  AddRecord("stale", 1e-6, "16", "some.db", "llvm-1+tf1");
+  const std::string ask =
+      "two.py --target x86-64:x86-64-v3,cores=1 --db some.db --explain";
+  const Result text = Run(ask);
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_EQ(text.out, "");
+  EXPECT_THAT(text.err, testing::HasSubstr("3 records considered"));
+  EXPECT_THAT(text.err, testing::HasSubstr("stale: made by another compiler"));
+  EXPECT_THAT(text.err, testing::HasSubstr("0 records considered"));
+  // With --output it builds as well.
+  const Result built = Run(build_ + "--db some.db --explain");
+  EXPECT_EQ(built.code, 0) << built.err;
+  EXPECT_TRUE(fs::exists(Path("out.so")));
+  for (const std::string& output : {Run(ask + " --json").out, built.out}) {
+    const auto json = nlohmann::json::parse(output, nullptr, false);
+    const auto& twice = json["functions"][0];
+    EXPECT_EQ(twice["explanation"]["found"], true);
+    EXPECT_EQ(twice["explanation"]["candidate_id"], "first");
+    EXPECT_EQ(twice["explanation"]["records"].size(), 3u);
+    EXPECT_EQ(twice["explanation"]["records"][2]["fate"], "stale");
+    EXPECT_EQ(json["functions"][1]["explanation"]["found"], false);
+    EXPECT_EQ(json["functions"][1]["schedule"], "default");
+  }
+}
+
+TEST_F(TunecRecords, ExplainNeedsALookup) {
+  AddRecord("first", 2e-6, "4");
+  const std::string ask = "two.py --target x86-64:x86-64-v3,cores=1 --explain";
+  EXPECT_EQ(Run(ask).code, 2);
+  EXPECT_EQ(Run(ask + " --as-is -o out.so").code, 2);
+  EXPECT_EQ(Run(ask + " --db none.db").code, 1);
+  EXPECT_EQ(Run(ask + " --db some.db --require-tuned").code, 3);
+}
+
+TEST_F(TunecRecords, SeveralDatabases) {
+  AddRecord("slow", 2e-6, "4", "local.db");
+  AddRecord("fast", 1e-6, "8", "team.db");
+  const Result both = Run(build_ + "--db local.db --db team.db");
+  EXPECT_EQ(both.code, 0) << both.err;
+  EXPECT_THAT(both.err, testing::HasSubstr("record of 0.002 ms"));
+  EXPECT_THAT(both.err, testing::HasSubstr(" from local.db"));
+  auto json = nlohmann::json::parse(both.out, nullptr, false);
+  EXPECT_EQ(json["functions"][0]["candidate_id"], "slow");
+  EXPECT_EQ(json["functions"][0]["database"], "local.db");
+  const Result turned = Run(build_ + "--db team.db --db local.db");
+  EXPECT_THAT(turned.err, testing::HasSubstr(" from team.db"));
+  const Result one = Run(build_ + "--db team.db");
+  EXPECT_EQ(one.err.find(" from "), std::string::npos) << one.err;
+  const Result missing = Run(build_ + "--db local.db --db none.db");
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_THAT(missing.err, testing::HasSubstr("none.db"));
+  EXPECT_EQ(Run(build_ + "--db local.db --db local.db").code, 1);
+}
+
+class TunecLock : public TunecRecords {
+ protected:
+  TunecLock() {
+    AddRecord("first", 2e-6, "4");
+    const Result built = Run(build_ + "--db some.db --write-lock k.lock");
+    EXPECT_EQ(built.code, 0) << built.err;
+    library_ = Read("out.so");
+    EXPECT_NE(library_, "");
   }
   // Builds by the lock, which must fail for this reason and build nothing.
   void ExpectRefusal(const std::string& arguments, const std::string& reason) {
@@ -322,8 +387,6 @@ class TunecLock : public Tunec {
     EXPECT_FALSE(fs::exists(Path("out.so")));
   }
 
-  const std::string build_ =
-      "two.py --target x86-64:x86-64-v3,cores=1 -o out.so --json ";
   std::string library_;
 };
 

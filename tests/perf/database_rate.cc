@@ -4,10 +4,14 @@
 //
 // Makes records of as many matrix products, half of them measured in full,
 // imports them from JSON Lines as `tune db import` does, exports them, and
-// looks up the best of random workloads through the C interface. Prints one
-// JSON object. Rates are per second of this process's CPU time, since the
-// machine may be busy, and of wall time; lookups are timed one by one in wall
-// time. All files are in a temporary folder, which is removed.
+// looks up the best of random workloads through the C interface and by gRPC, of
+// a whole server in this process, over the loopback interface. Prints one JSON
+// object. Rates are per second of this process's CPU time, since the machine
+// may be busy, and of wall time; lookups are timed one by one in wall time.
+// All files are in a temporary folder, which is removed. --keep FILE also
+// leaves the database there, and --db FILE measures lookups and the export of
+// such a file.
+#include <grpcpp/grpcpp.h>
 #include <stdlib.h>
 
 #include <CLI/CLI.hpp>
@@ -34,7 +38,9 @@
 #include "compiler/ir/structural.h"
 #include "database/store.h"
 #include "database/tilefarm_db.h"
+#include "proto/tilefarm/v1/tune.grpc.pb.h"
 #include "server/jobs/record_import.h"
+#include "server/services/server.h"
 
 namespace tilefarm {
 namespace {
@@ -180,52 +186,24 @@ double Quantile(std::vector<double>& seconds, double quantile) {
   return 1e6 * seconds[at];
 }
 
-absl::Status Measure(const std::string& folder, int64_t records, int workloads,
-                     int lookups) {
-  std::vector<Workload> all;
-  for (int i = 0; i < workloads; ++i) all.push_back(MakeWorkload(i));
-  std::mt19937_64 draw(1);
-  const std::string lines = folder + "/records.jsonl", path = folder + "/a.db";
-  {
-    std::ofstream out(lines);
-    for (int64_t i = 0; i < records; ++i) {
-      // A job tunes one workload at a time.
-      const Workload& workload =
-          all[static_cast<size_t>(i * workloads / records)];
-      out << database::RecordToJson(MakeRecord(workload, i, draw)) << "\n";
-    }
-    if (!out.flush()) return absl::UnavailableError("cannot write " + lines);
-  }
-  nlohmann::ordered_json report = {{"records", records},
-                                   {"workloads", workloads}};
-  {
-    const Stopwatch watch;
-    TF_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store,
-                        Store::Open(path, Store::Mode::kReadWrite));
-    jobs::RecordImport import(*store);
-    std::ifstream in(lines);
-    for (std::string line; std::getline(in, line);) {
-      TF_RETURN_IF_ERROR(import.Add(line));
-    }
-    TF_RETURN_IF_ERROR(import.Finish());
-    report["import"] = Rate(import.added(), watch);
-  }
-  std::filesystem::remove(lines);
-  report["database_megabytes"] =
-      1e-6 * static_cast<double>(std::filesystem::file_size(path));
-  {
-    const Stopwatch watch;
-    TF_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store,
-                        Store::Open(path, Store::Mode::kReadOnly));
-    std::ofstream out(lines);
-    int64_t count = 0;
-    TF_RETURN_IF_ERROR(store->ForEachRecord([&](const Record& record) {
-      out << database::RecordToJson(record) << "\n";
-      ++count;
-      return out.good();
-    }));
-    report["export"] = Rate(count, watch);
-  }
+struct Options {
+  int64_t records = 1'000'000;
+  int workloads = 10'000;
+  int lookups = 20'000;
+  std::string db, keep;
+};
+
+nlohmann::ordered_json Times(std::vector<double>& seconds,
+                             const Stopwatch& watch) {
+  const auto count = static_cast<double>(seconds.size());
+  return {{"p50", Quantile(seconds, 0.5)},
+          {"p99", Quantile(seconds, 0.99)},
+          {"mean_cpu", 1e6 * watch.cpu() / count}};
+}
+
+absl::StatusOr<nlohmann::ordered_json> LookUpByC(
+    const std::string& path, const std::vector<Workload>& all, int lookups,
+    std::mt19937_64& draw) {
   tilefarm_db* db = nullptr;
   if (tilefarm_db_open(path.c_str(), &db, nullptr) != TILEFARM_DB_OK) {
     return absl::UnavailableError("the C interface cannot open " + path);
@@ -244,22 +222,125 @@ absl::Status Measure(const std::string& folder, int64_t records, int workloads,
     }
     tilefarm_db_match_free(&match);
   }
-  report["lookup_microseconds"] = {
-      {"p50", Quantile(seconds, 0.5)},
-      {"p99", Quantile(seconds, 0.99)},
-      {"mean_cpu", 1e6 * all_lookups.cpu() / lookups}};
+  nlohmann::ordered_json report = Times(seconds, all_lookups);
   tilefarm_db_close(db);
+  return report;
+}
+
+absl::StatusOr<nlohmann::ordered_json> LookUpByGrpc(
+    const std::string& path, const std::vector<Workload>& all, int lookups,
+    std::mt19937_64& draw) {
+  services::ServerOptions options;
+  options.database_path = path;
+  options.listen = "127.0.0.1:0";
+  options.fingerprint = kFingerprint;
+  options.release = "database_rate";
+  TF_ASSIGN_OR_RETURN(const std::unique_ptr<services::Server> server,
+                      services::Server::Start(std::move(options)));
+  const auto stub = v1::Tune::NewStub(grpc::CreateChannel(
+      server->address(), grpc::InsecureChannelCredentials()));
+  std::vector<double> seconds;
+  const Stopwatch all_lookups;
+  for (int i = 0; i < lookups; ++i) {
+    v1::BestRequest request;
+    request.set_workload(all[draw() % all.size()].hash);
+    request.set_target(kTarget);
+    request.set_fingerprint(kFingerprint);
+    grpc::ClientContext context;
+    v1::BestResponse response;
+    const Stopwatch watch;
+    const grpc::Status status = stub->Best(&context, request, &response);
+    seconds.push_back(watch.wall());
+    if (!status.ok() || response.record_json().empty()) {
+      return absl::InternalError("a lookup by gRPC failed: " +
+                                 status.error_message());
+    }
+  }
+  return Times(seconds, all_lookups);
+}
+
+absl::Status Import(const Options& options, const std::vector<Workload>& all,
+                    const std::string& folder, const std::string& path,
+                    std::mt19937_64& draw, nlohmann::ordered_json& report) {
+  const std::string lines = folder + "/records.jsonl";
+  {
+    std::ofstream out(lines);
+    for (int64_t i = 0; i < options.records; ++i) {
+      // A job tunes one workload at a time.
+      const Workload& workload =
+          all[static_cast<size_t>(i * options.workloads / options.records)];
+      out << database::RecordToJson(MakeRecord(workload, i, draw)) << "\n";
+    }
+    if (!out.flush()) return absl::UnavailableError("cannot write " + lines);
+  }
+  const Stopwatch watch;
+  {
+    TF_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store,
+                        Store::Open(path, Store::Mode::kReadWrite));
+    jobs::RecordImport import(*store);
+    std::ifstream in(lines);
+    for (std::string line; std::getline(in, line);) {
+      TF_RETURN_IF_ERROR(import.Add(line));
+    }
+    TF_RETURN_IF_ERROR(import.Finish());
+    report["import"] = Rate(import.added(), watch);
+  }
+  std::filesystem::remove(lines);
+  return absl::OkStatus();
+}
+
+absl::Status Measure(const std::string& folder, const Options& options) {
+  std::vector<Workload> all;
+  for (int i = 0; i < options.workloads; ++i) all.push_back(MakeWorkload(i));
+  std::mt19937_64 draw(1);
+  const std::string lines = folder + "/records.jsonl";
+  const std::string path = options.db.empty() ? folder + "/a.db" : options.db;
+  nlohmann::ordered_json report = {{"workloads", options.workloads}};
+  if (options.db.empty()) {
+    TF_RETURN_IF_ERROR(Import(options, all, folder, path, draw, report));
+  }
+  report["database_megabytes"] =
+      1e-6 * static_cast<double>(std::filesystem::file_size(path));
+  {
+    const Stopwatch watch;
+    TF_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store,
+                        Store::Open(path, Store::Mode::kReadOnly));
+    std::ofstream out(lines);
+    int64_t count = 0;
+    TF_RETURN_IF_ERROR(store->ForEachRecord([&](const Record& record) {
+      out << database::RecordToJson(record) << "\n";
+      ++count;
+      return out.good();
+    }));
+    report["records"] = count;
+    report["export"] = Rate(count, watch);
+  }
+  std::filesystem::remove(lines);
+  TF_ASSIGN_OR_RETURN(report["lookup_microseconds"],
+                      LookUpByC(path, all, options.lookups, draw));
+  TF_ASSIGN_OR_RETURN(report["grpc_lookup_microseconds"],
+                      LookUpByGrpc(path, all, options.lookups, draw));
+  if (!options.keep.empty()) {
+    std::filesystem::copy_file(path, options.keep);
+  }
   std::cout << report.dump(2) << "\n";
   return absl::OkStatus();
 }
 
 int Main(int argc, char** argv) {
-  int64_t records = 1'000'000;
-  int workloads = 10'000, lookups = 20'000;
+  Options options;
   CLI::App app("Size and speed of a database with many records.");
-  app.add_option("--records", records)->check(CLI::PositiveNumber);
-  app.add_option("--workloads", workloads)->check(CLI::Range(1, 10'000));
-  app.add_option("--lookups", lookups)->check(CLI::PositiveNumber);
+  auto* records =
+      app.add_option("--records", options.records)->check(CLI::PositiveNumber);
+  app.add_option("--workloads", options.workloads)
+      ->check(CLI::Range(1, 10'000));
+  app.add_option("--lookups", options.lookups)->check(CLI::PositiveNumber);
+  auto* keep = app.add_option("--keep", options.keep,
+                              "Leave a copy of the database here");
+  app.add_option("--db", options.db,
+                 "Measure export and lookups of this file, made by --keep")
+      ->excludes(records)
+      ->excludes(keep);
   CLI11_PARSE(app, argc, argv);
   std::string folder =
       (std::filesystem::temp_directory_path() / "tilefarm-rate-XXXXXX")
@@ -268,7 +349,7 @@ int Main(int argc, char** argv) {
     std::cerr << "database_rate: cannot make " << folder << "\n";
     return 1;
   }
-  const absl::Status status = Measure(folder, records, workloads, lookups);
+  const absl::Status status = Measure(folder, options);
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);
   if (status.ok()) return 0;

@@ -85,6 +85,10 @@ class FlakyStore : public database::Store {
       const database::BestQuery& query) const override {
     return store_->FindBest(query);
   }
+  absl::StatusOr<database::Explanation> ExplainBest(
+      const database::BestQuery& query) const override {
+    return store_->ExplainBest(query);
+  }
   absl::StatusOr<database::Stats> GetStats() const override {
     return store_->GetStats();
   }

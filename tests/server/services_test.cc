@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/structural.h"
+#include "database/explanation.h"
 #include "proto/tilefarm/v1/protocol_version.h"
 #include "tests/server/services_fixture.h"
 
@@ -270,6 +271,31 @@ TEST_F(ServicesTest, JobRunsToItsEndAndItsRecordsTravel) {
   EXPECT_EQ(best_of("", ""), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(best_of(testing::kMatmul, hash),
             grpc::StatusCode::INVALID_ARGUMENT);
+  const auto explain = [&](const std::string& workload) {
+    grpc::ClientContext asking;
+    SetDeadline(asking);
+    v1::BestRequest request;
+    request.set_workload(workload);
+    request.set_target(TestTarget().Key());
+    request.set_explain(true);
+    v1::BestResponse best;
+    const grpc::Status asked = tune_->Best(&asking, request, &best);
+    EXPECT_TRUE(asked.ok()) << asked.error_message();
+    return best;
+  };
+  const v1::BestResponse found = explain(hash);
+  EXPECT_NE(found.record_json(), "");
+  const auto why = database::ExplanationFromJson(found.explanation_json());
+  ASSERT_TRUE(why.ok()) << why.status();
+  EXPECT_TRUE(why->found);
+  EXPECT_EQ(why->reason, found.reason());
+  EXPECT_EQ(why->groups[0].fate, database::Fate::kChosen);
+  // That there is none is an answer then.
+  const v1::BestResponse none = explain(std::string(64, '0'));
+  EXPECT_EQ(none.record_json(), "");
+  EXPECT_THAT(none.reason(), HasSubstr("there is none"));
+  EXPECT_FALSE(database::ExplanationFromJson(none.explanation_json())->found);
+
   const auto exported = [&](const std::string& workload) {
     grpc::ClientContext asking;
     SetDeadline(asking);

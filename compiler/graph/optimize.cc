@@ -17,8 +17,6 @@ constexpr Pass kPasses[] = {
        return SinkReshapes(std::move(graph));
      }},
     {"fold-scales", FoldScales},
-    // After scales: products with one addend per channel are merged with it.
-    {"merge-products", MergeProducts},
     {"compose-movement",
      [](Graph graph, const RunFunction&) {
        return ComposeMovement(std::move(graph));

@@ -35,6 +35,8 @@ absl::StatusOr<Graph> HoistConstants(Graph graph, const RunFunction& run);
 absl::StatusOr<Graph> FoldScales(Graph graph, const RunFunction& run);
 
 // Makes one product of several that read the same value (merge_products.cc).
+// Not one of AllPasses(): without records the merged product is slower
+// (docs/decisions/graph/rewrites-before-fusion.md).
 absl::StatusOr<Graph> MergeProducts(Graph graph, const RunFunction& run);
 
 // Makes one call of several that move elements one after another

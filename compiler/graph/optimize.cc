@@ -8,6 +8,19 @@ namespace {
 
 constexpr Pass kPasses[] = {
     {"fold-constants", FoldConstants},
+    {"simplify", [](Graph graph,
+                    const RunFunction&) { return Simplify(std::move(graph)); }},
+    // A batch norm becomes elementwise, so that its scale can be folded.
+    {"hoist-constants", HoistConstants},
+    {"sink-reshapes",
+     [](Graph graph, const RunFunction&) {
+       return SinkReshapes(std::move(graph));
+     }},
+    {"fold-scales", FoldScales},
+    {"compose-movement",
+     [](Graph graph, const RunFunction&) {
+       return ComposeMovement(std::move(graph));
+     }},
     // Equal calls must be one before fusion looks at the uses of values.
     {"merge-equal-calls",
      [](Graph graph, const RunFunction&) -> absl::StatusOr<Graph> {

@@ -1,5 +1,6 @@
 // Passes over graphs. Each keeps what the graph computes, but for the order in
-// which the sums of convolutions are added.
+// which the sums of convolutions are added, the sign of zeros, and the rounding
+// of folded scales.
 #ifndef TILEFARM_COMPILER_GRAPH_PASSES_H_
 #define TILEFARM_COMPILER_GRAPH_PASSES_H_
 
@@ -17,6 +18,30 @@ namespace tilefarm::graph {
 // than `kMaxGrowth` times its inputs stays a call: a broadcast is cheaper than
 // its bytes in the artifact.
 absl::StatusOr<Graph> FoldConstants(Graph graph, const RunFunction& run);
+
+// Drops calls that change nothing, and makes reshapes of those that only rename
+// elements (simplify.cc).
+absl::StatusOr<Graph> Simplify(Graph graph);
+
+// Moves reshapes behind elementwise calls (sink_reshapes.cc).
+absl::StatusOr<Graph> SinkReshapes(Graph graph);
+
+// Computes the parts of functions that depend on constants only
+// (hoist_constants.cc).
+absl::StatusOr<Graph> HoistConstants(Graph graph, const RunFunction& run);
+
+// Multiplies scales that follow a product, such as those of a batch norm, into
+// its constant weights (fold_scales.cc).
+absl::StatusOr<Graph> FoldScales(Graph graph, const RunFunction& run);
+
+// Makes one product of several that read the same value (merge_products.cc).
+// Not one of AllPasses(): without records the merged product is slower
+// (docs/decisions/graph/rewrites-before-fusion.md).
+absl::StatusOr<Graph> MergeProducts(Graph graph, const RunFunction& run);
+
+// Makes one call of several that move elements one after another
+// (compose_movement.cc).
+absl::StatusOr<Graph> ComposeMovement(Graph graph);
 
 // Computes equal calls of equal inputs once.
 Graph MergeEqualCalls(Graph graph);

@@ -2,7 +2,11 @@
 #include "compiler/te/convolution.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
@@ -100,6 +104,36 @@ te::Tensor Finished(const te::Tensor& sum, const te::Tensor* bias,
   });
 }
 
+// A convolution of the operands, whose sums `convolve` makes. The bias, which
+// is operand 2 if given, is a call of its own, so that passes see an ordinary
+// convolution; but not where the sum would be rounded before it is added.
+Outputs AddConvolution(
+    Node& node, std::string name, ir::AttrMap attrs,
+    std::vector<ValueId> operands,
+    const std::function<te::Tensor(const graph::Tensors&)>& convolve) {
+  const DataType dtype = node.builder().type(operands[0]).dtype;
+  std::optional<ValueId> bias;
+  if (operands.size() > 2 && te::AccumulatorOf(dtype) == dtype) {
+    bias = operands[2];
+    operands.pop_back();
+  }
+  TF_ASSIGN_OR_RETURN(
+      ValueId y, node.builder().Compute(
+                     std::move(name), std::move(attrs), operands,
+                     [&](const graph::Tensors& x) {
+                       return Finished(convolve(x),
+                                       x.size() > 2 ? &x[2] : nullptr, dtype);
+                     }));
+  if (bias) {
+    TF_ASSIGN_OR_RETURN(y, node.builder().Compute("add", {}, {y, *bias},
+                                                  [&](const graph::Tensors& x) {
+                                                    return Finished(x[0], &x[1],
+                                                                    dtype);
+                                                  }));
+  }
+  return std::vector<Imported>{y};
+}
+
 std::vector<int64_t> ResultShape(int64_t batch, int64_t channels,
                                  const std::vector<int64_t>& spatial) {
   std::vector<int64_t> shape{batch, channels};
@@ -121,23 +155,18 @@ Outputs ConvertConv(Node& node) {
   ir::AttrMap attrs = window.Attrs();
   attrs["groups"] = channels.groups;
   std::string name = NameAndLayouts("nn.conv", in.size(), false, &attrs);
-  TF_ASSIGN_OR_RETURN(
-      const ValueId y,
-      node.builder().Compute(
-          std::move(name), std::move(attrs), operands,
-          [&](const graph::Tensors& x) {
-            const DataType dtype = x[0].dtype();
-            const DataType sum_type = te::AccumulatorOf(dtype);
-            const std::vector<int64_t> shape =
-                ResultShape(x[0].dim(0), channels.out, window.out);
-            const bool empty = HasNoElements(x[0]) || HasNoElements(x[1]) ||
-                               std::count(shape.begin(), shape.end(), 0) > 0;
-            const te::Tensor sum = empty ? te::Zeros(shape, sum_type)
-                                         : te::Conv(x[0], x[1], window.sliding,
-                                                    channels.groups, sum_type);
-            return Finished(sum, x.size() > 2 ? &x[2] : nullptr, dtype);
-          }));
-  return std::vector<Imported>{y};
+  return AddConvolution(
+      node, std::move(name), std::move(attrs), operands,
+      [&](const graph::Tensors& x) {
+        const DataType sum_type = te::AccumulatorOf(x[0].dtype());
+        const std::vector<int64_t> shape =
+            ResultShape(x[0].dim(0), channels.out, window.out);
+        const bool empty = HasNoElements(x[0]) || HasNoElements(x[1]) ||
+                           std::count(shape.begin(), shape.end(), 0) > 0;
+        return empty ? te::Zeros(shape, sum_type)
+                     : te::Conv(x[0], x[1], window.sliding, channels.groups,
+                                sum_type);
+      });
 }
 
 // The window of a transposed convolution: `out` are the spatial extents of the
@@ -217,25 +246,18 @@ Outputs ConvertConvTranspose(Node& node) {
       in.size() > 3
           ? "nn.conv_transpose"
           : NameAndLayouts("nn.conv", in.size(), true, &attrs) + "_transpose";
-  TF_ASSIGN_OR_RETURN(
-      const ValueId y,
-      node.builder().Compute(
-          std::move(name), std::move(attrs), operands,
-          [&](const graph::Tensors& x) {
-            const DataType dtype = x[0].dtype();
-            const DataType sum_type = te::AccumulatorOf(dtype);
-            const std::vector<int64_t> shape =
-                ResultShape(x[0].dim(0), channels.out, window.out);
-            const bool empty = HasNoElements(x[0]) || HasNoElements(x[1]) ||
-                               std::count(shape.begin(), shape.end(), 0) > 0;
-            const te::Tensor sum =
-                empty
-                    ? te::Zeros(shape, sum_type)
-                    : te::ConvTranspose(x[0], x[1], window.sliding, window.out,
-                                        channels.groups, sum_type);
-            return Finished(sum, x.size() > 2 ? &x[2] : nullptr, dtype);
-          }));
-  return std::vector<Imported>{y};
+  return AddConvolution(
+      node, std::move(name), std::move(attrs), operands,
+      [&](const graph::Tensors& x) {
+        const DataType sum_type = te::AccumulatorOf(x[0].dtype());
+        const std::vector<int64_t> shape =
+            ResultShape(x[0].dim(0), channels.out, window.out);
+        const bool empty = HasNoElements(x[0]) || HasNoElements(x[1]) ||
+                           std::count(shape.begin(), shape.end(), 0) > 0;
+        return empty ? te::Zeros(shape, sum_type)
+                     : te::ConvTranspose(x[0], x[1], window.sliding, window.out,
+                                         channels.groups, sum_type);
+      });
 }
 
 Outputs ConvertConvInteger(Node& node) {

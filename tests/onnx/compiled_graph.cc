@@ -22,18 +22,23 @@ constexpr std::byte kMarginValue{0xa5};
 
 }  // namespace
 
-absl::StatusOr<CompiledGraph> CompiledGraph::Compile(graph::Graph graph) {
+absl::StatusOr<CompiledGraph> CompiledGraph::Compile(graph::Graph graph,
+                                                     Schedules schedules) {
   TF_ASSIGN_OR_RETURN(graph,
                       graph::Optimize(std::move(graph), driver::RunOnHost));
   TF_ASSIGN_OR_RETURN(const target::Target host, target::Parse("host,cores=1"));
   const driver::ModelKernels kernels = driver::ExtractKernels(graph);
-  TF_ASSIGN_OR_RETURN(
-      const driver::ScheduledModule scheduled,
-      driver::ScheduleByDefault(kernels.module, host, ir::FloatRule::kAsWritten,
-                                "test"));
+  ir::IRModule module = kernels.module;
+  if (schedules == Schedules::kDefault) {
+    TF_ASSIGN_OR_RETURN(
+        const driver::ScheduledModule scheduled,
+        driver::ScheduleByDefault(kernels.module, host,
+                                  ir::FloatRule::kAsWritten, "test"));
+    module = scheduled.module;
+  }
   TF_ASSIGN_OR_RETURN(
       const driver::ModelArtifact artifact,
-      driver::CompileModel(graph, kernels, scheduled.module, {.target = host}));
+      driver::CompileModel(graph, kernels, module, {.target = host}));
   TF_ASSIGN_OR_RETURN(
       driver::LoadedModel model,
       driver::LoadedModel::Load(artifact.shared_object, "model"));

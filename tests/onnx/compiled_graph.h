@@ -2,6 +2,7 @@
 #ifndef TILEFARM_TESTS_ONNX_COMPILED_GRAPH_H_
 #define TILEFARM_TESTS_ONNX_COMPILED_GRAPH_H_
 
+#include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
@@ -12,12 +13,18 @@
 
 namespace tilefarm::testing {
 
+enum class Schedules : uint8_t {
+  kDefault,    // as tunec chooses without records; slow for many graphs
+  kAsWritten,  // the kernels' loops as they are
+};
+
 // Not thread-safe.
 class CompiledGraph {
  public:
-  // All passes over the graph, the default schedule for each kernel, and code
-  // for one core of this machine.
-  static absl::StatusOr<CompiledGraph> Compile(graph::Graph graph);
+  // All passes over the graph, schedules for its kernels, and code for one core
+  // of this machine.
+  static absl::StatusOr<CompiledGraph> Compile(
+      graph::Graph graph, Schedules schedules = Schedules::kDefault);
 
   // The outputs for the inputs, each dense and row-major, as RunGraph. Bytes
   // around the outputs are checked: Internal if the model wrote them.

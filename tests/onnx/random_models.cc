@@ -1,0 +1,127 @@
+// Compares random models, optimised, fused and compiled, with the same graphs
+// run call by call:
+//
+//   random_models [--seed N] [--count N] [--drafts N] [--keep DIR]
+//
+// Model number i has the seed N + i; with --drafts N every Nth is scheduled as
+// tunec does without records, the others are compiled as they are written. A
+// model that fails is shortened to its first nodes that still fail, and written
+// to DIR/SEED.onnx. Exit status 1 if there was one.
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "base/rng.h"
+#include "base/status_macros.h"
+#include "compiler/driver/host_functions.h"
+#include "compiler/graph/run_graph.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/onnx/importer.h"
+#include "tests/onnx/compiled_graph.h"
+#include "tests/onnx/random_model.h"
+
+namespace tilefarm {
+namespace {
+
+absl::Status Interpreted(const ir::PrimFunc& function,
+                         std::span<const std::span<std::byte>> buffers) {
+  return ir::Interpret(function, buffers);
+}
+
+float FloatAt(const graph::TensorData& data, size_t i) {
+  float value;
+  std::memcpy(&value, data.bytes().data() + i * sizeof(float), sizeof(float));
+  return value;
+}
+
+// Internal: the results differ.
+absl::Status Check(const std::string& model, uint64_t seed, bool drafts) {
+  TF_ASSIGN_OR_RETURN(const graph::Graph graph,
+                      onnx::ImportBytes(model, "", {}, Interpreted));
+  Rng rng(seed);
+  std::vector<graph::TensorData> inputs;
+  for (const graph::ValueId id : graph.inputs) {
+    std::vector<float> values(
+        static_cast<size_t>(graph.values[id].type.num_elements()));
+    for (float& value : values) {
+      value = static_cast<float>(2 * rng.Uniform() - 1);
+    }
+    const auto bytes = std::as_bytes(std::span(values));
+    inputs.emplace_back(std::vector(bytes.begin(), bytes.end()));
+  }
+  TF_ASSIGN_OR_RETURN(const auto expected,
+                      graph::RunGraph(graph, inputs, Interpreted));
+  TF_ASSIGN_OR_RETURN(const testing::CompiledGraph compiled,
+                      testing::CompiledGraph::Compile(
+                          graph, drafts ? testing::Schedules::kDefault
+                                        : testing::Schedules::kAsWritten));
+  TF_ASSIGN_OR_RETURN(const auto actual, compiled.Run(inputs));
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const size_t count = expected[i].bytes().size() / sizeof(float);
+    for (size_t k = 0; k < count; ++k) {
+      const float exact = FloatAt(expected[i], k);
+      const float got = FloatAt(actual[i], k);
+      // Values are about 1; norms enlarge their rounding.
+      if (std::abs(got - exact) <= 1e-3 * (1 + std::abs(exact))) continue;
+      return absl::InternalError(absl::StrCat("output ", i, ", element ", k,
+                                              ": ", got, ", not ", exact));
+    }
+  }
+  return absl::OkStatus();
+}
+
+struct Options {
+  uint64_t seed = 1;
+  int count = 100;
+  int drafts = 0;
+  std::string keep = ".";
+};
+
+int Run(const Options& options) {
+  int failures = 0, nodes = 0;
+  for (int i = 0; i < options.count; ++i) {
+    const uint64_t seed = options.seed + static_cast<uint64_t>(i);
+    const bool drafts = options.drafts > 0 && i % options.drafts == 0;
+    std::string model = onnx::RandomModel(seed);
+    nodes += onnx::NodeCount(model);
+    const absl::Status status = Check(model, seed, drafts);
+    if (status.ok()) continue;
+    ++failures;
+    for (int n = 1; n < onnx::NodeCount(model); ++n) {
+      const std::string shorter = onnx::Shortened(model, n);
+      if (Check(shorter, seed, drafts).ok()) continue;
+      model = shorter;
+      break;
+    }
+    const std::string path = absl::StrCat(options.keep, "/", seed, ".onnx");
+    std::ofstream(path, std::ios::binary) << model;
+    std::printf("seed %llu: %s; %d nodes of it in %s\n",
+                static_cast<unsigned long long>(seed),
+                status.ToString().c_str(), onnx::NodeCount(model),
+                path.c_str());
+  }
+  std::printf("%d models of %d nodes, %d failures\n", options.count, nodes,
+              failures);
+  return failures == 0 ? 0 : 1;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Compares compiled random models with their graphs.");
+  Options options;
+  app.add_option("--seed", options.seed, "of the first model");
+  app.add_option("--count", options.count, "models");
+  app.add_option("--drafts", options.drafts, "every Nth gets schedules");
+  app.add_option("--keep", options.keep, "folder for models that fail");
+  CLI11_PARSE(app, argc, argv);
+  return Run(options);
+}
+
+}  // namespace
+}  // namespace tilefarm
+
+int main(int argc, char** argv) { return tilefarm::Main(argc, argv); }

@@ -34,11 +34,6 @@ absl::StatusOr<Graph> HoistConstants(Graph graph, const RunFunction& run);
 // its constant weights (fold_scales.cc).
 absl::StatusOr<Graph> FoldScales(Graph graph, const RunFunction& run);
 
-// Makes one product of several that read the same value (merge_products.cc).
-// Not one of AllPasses(): without records the merged product is slower
-// (docs/decisions/graph/rewrites-before-fusion.md).
-absl::StatusOr<Graph> MergeProducts(Graph graph, const RunFunction& run);
-
 // Makes one call of several that move elements one after another
 // (compose_movement.cc).
 absl::StatusOr<Graph> ComposeMovement(Graph graph);

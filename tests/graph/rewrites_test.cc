@@ -229,51 +229,6 @@ TEST(FoldScales, KeepsAScaleThatOverflowsTheWeights) {
   EXPECT_THAT(Ops(kept), ElementsAre("matmul", "multiply"));
 }
 
-TEST(MergeProducts, ProductsOfOneValueAreOne) {
-  GraphBuilder builder(Interpreted);
-  const ValueId x = builder.Input("x", F32({4, 5}));
-  std::vector<ValueId> parts;
-  for (const int64_t width : {3, 3, 2}) {
-    parts.push_back(Relu(
-        builder, Add(builder, Matmul(builder, x, Weights(builder, {5, width})),
-                     Weights(builder, {width}))));
-  }
-  const Graph graph = *builder.Finish(parts, {"q", "k", "v"});
-  const Graph merged = Exact(graph, MergeProducts(graph, Interpreted));
-  EXPECT_THAT(Ops(merged),
-              ElementsAre("matmul", "add", "strided_slice", "strided_slice",
-                          "strided_slice", "nn.relu", "nn.relu", "nn.relu"));
-  EXPECT_EQ(merged.values[merged.calls[0].outputs[0]].type.shape,
-            (std::vector<int64_t>{4, 8}));
-}
-
-TEST(MergeProducts, ConvolutionsOfOneValueAreOne) {
-  GraphBuilder builder(Interpreted);
-  const ValueId x = builder.Input("x", F32({2, 2, 4, 4}));
-  const ValueId a = Conv(builder, x, Weights(builder, {3, 2, 3, 3}));
-  const ValueId b = Conv(builder, x, Weights(builder, {1, 2, 3, 3}));
-  const Graph graph = *builder.Finish({a, b}, {"a", "b"});
-  EXPECT_THAT(Ops(Exact(graph, MergeProducts(graph, Interpreted))),
-              ElementsAre("nn.conv2d", "strided_slice", "strided_slice"));
-}
-
-TEST(MergeProducts, KeepsOtherDataOtherWindowsAndComputedWeights) {
-  GraphBuilder builder(Interpreted);
-  const ValueId x = builder.Input("x", F32({4, 5}));
-  const ValueId y = builder.Input("y", F32({4, 5}));
-  const ValueId a = Matmul(builder, x, Weights(builder, {5, 3}));
-  const ValueId b = Matmul(builder, y, Weights(builder, {5, 3}));
-  const ValueId c = Matmul(builder, x, Transpose(builder, x));
-  const ValueId image = builder.Input("image", F32({1, 2, 4, 4}));
-  const ValueId d = Conv(builder, image, Weights(builder, {3, 2, 3, 3}));
-  const ValueId e =
-      Define(builder, "nn.conv2d", {image, Weights(builder, {3, 2, 1, 1})},
-             [](const Tensors& in) { return te::Conv2dNchw(in[0], in[1]); });
-  const Graph graph =
-      *builder.Finish({a, b, c, d, e}, {"a", "b", "c", "d", "e"});
-  EXPECT_EQ(Ops(Exact(graph, MergeProducts(graph, Interpreted))), Ops(graph));
-}
-
 TEST(ComposeMovement, ASliceAReshapeAndATransposeAreOneCall) {
   GraphBuilder builder(Interpreted);
   const ValueId x = builder.Input("x", F32({4, 12}));

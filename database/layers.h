@@ -2,8 +2,8 @@
 // one.
 //
 //   const auto layers = Layers::Open({"local.db", "team.db", "shipped.db"});
-//   const auto best = layers->FindBest(query);  // best->database names the
-//   file
+//   const auto best = layers->FindBest(query);
+//   Use(best->database);  // the path of the file that has it
 //
 // The record that fits best is chosen, whichever database has it (fit.h). Among
 // those that fit equally well the first database wins, also where a later one

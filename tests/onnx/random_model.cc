@@ -1,5 +1,6 @@
-// One method for each kind of operator, all of one class: each adds nodes to the
-// same graph and draws from the same values. So the file is longer than others.
+// One method for each kind of operator, all of one class: each adds nodes to
+// the same graph and draws from the same values. So the file is longer than
+// others.
 #include "tests/onnx/random_model.h"
 
 #include <algorithm>

@@ -3,7 +3,8 @@
 
 add_library(tilefarm_options INTERFACE)
 # GCC 12's optimiser reports these two falsely for std::variant and std::string,
-# the first also where a sanitizer adds code.
+# the first also where a sanitizer adds code. There it also inlines one of the
+# two halves of LLVM's operators new and delete and takes them for a mismatch.
 # -pthread, which gRPC's targets pass on, must be the same for all users of a
 # precompiled header.
 target_compile_options(tilefarm_options INTERFACE
@@ -16,6 +17,7 @@ if(TILEFARM_SANITIZE)
   target_compile_options(tilefarm_options INTERFACE
     -fsanitize=${TILEFARM_SANITIZE} -fno-omit-frame-pointer
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete>
     -fno-sanitize-recover=all)
   target_link_options(tilefarm_options INTERFACE
     -fsanitize=${TILEFARM_SANITIZE})

@@ -682,6 +682,45 @@ def f(A: T.Buffer((4, 8), "float32"), O: T.Buffer((4, 8), "float32")):
                 O[vi, vj] = B[vj]
 )",
      "", ""},
+    {"AWriterWithGapsKeepsWhatTheIterationBeforeWrote", R"(
+@T.prim_func
+def f(A: T.Buffer((4, 2), "float32"), O: T.Buffer((4, 3), "float32")):
+    B = T.alloc_buffer((16,), "float32")
+    for i in range(4):
+        for j in range(1):
+            with T.block("First"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                if vi == 0:
+                    B[vi * 2 + 2] = T.float32(5)
+        for j in range(2):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi * 2 + vj * 4] = A[vi, vj]
+        for j in range(3):
+            with T.block("O"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                O[vi, vj] = B[vi * 2 + vj * 2]
+)",
+     "", ""},
+    {"AWriterBelowTheFirstOne", R"(
+@T.prim_func
+def f(A: T.Buffer((4, 4), "float32"), O: T.Buffer((4, 4), "float32")):
+    B = T.alloc_buffer((64,), "float32")
+    for i in range(4):
+        for j in range(4):
+            with T.block("High"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vj + 40] = A[vi, vj]
+        for j in range(4):
+            with T.block("Low"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vj + 8] = A[vi, vj] * T.float32(2)
+        for j in range(4):
+            with T.block("O"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                O[vi, vj] = B[vj + 40] - B[vj + 8]
+)",
+     "", ""},
     {"RfactorOfABlockWithTails", R"(
 @T.prim_func
 def f(A: T.Buffer((10, 7), "float32"), C: T.Buffer((10,), "float32")):

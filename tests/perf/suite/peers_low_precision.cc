@@ -29,19 +29,19 @@ Type TypeOf(const std::string& name) {
 using Floats = std::shared_ptr<std::vector<float>>;
 
 void Widen(const void* from, std::vector<float>& to) {
-  const auto* half = static_cast<const __m256i*>(from);
-  for (size_t i = 0; i < to.size(); i += 16) {
-    _mm512_storeu_ps(to.data() + i,
-                     _mm512_cvtph_ps(_mm256_loadu_si256(half + i / 16)));
+  const auto* half = static_cast<const __m128i*>(from);
+  for (size_t i = 0; i < to.size(); i += 8) {
+    _mm256_storeu_ps(to.data() + i,
+                     _mm256_cvtph_ps(_mm_loadu_si128(half + i / 8)));
   }
 }
 
 void Narrow(const std::vector<float>& from, void* to) {
-  auto* half = static_cast<__m256i*>(to);
-  for (size_t i = 0; i < from.size(); i += 16) {
-    _mm256_storeu_si256(half + i / 16,
-                        _mm512_cvtps_ph(_mm512_loadu_ps(from.data() + i),
-                                        _MM_FROUND_TO_NEAREST_INT));
+  auto* half = static_cast<__m128i*>(to);
+  for (size_t i = 0; i < from.size(); i += 8) {
+    _mm_storeu_si128(half + i / 8,
+                     _mm256_cvtps_ph(_mm256_loadu_ps(from.data() + i),
+                                     _MM_FROUND_TO_NEAREST_INT));
   }
 }
 

@@ -339,6 +339,14 @@ ENTRIES = {entry.name: entry for entry in _ALL}
 BESIDE = {entry.name: entry for entry in [
     softmax("softmax_256x50257", 256, 50257),
     softmax("softmax_64x262144", 64, 262144),
+    # Extents whose divisors are few or no multiples of vectors.
+    gemm("odd_dense_129x515x771", 129, 515, 771, bias=True, activation="relu",
+         transposed=True),
+    gemm("odd_gemm_777x333x555", 777, 333, 555),
+    gemm("odd_gemm_100x260x130", 100, 260, 130),
+    conv("odd_conv3x3_48_80_31", 31, 3, 1, 48, 80),
+    conv("odd_conv1x1_116_58_28", 28, 1, 1, 116, 58),
+    conv("odd_conv3x3_36_60_19", 19, 3, 1, 36, 60),
 ]}
 
 

@@ -93,7 +93,14 @@ float* LayOut(void* library, const std::string& name, int parameter,
   return packed;
 }
 
+#ifdef __AVX512F__
 using Vector = float __attribute__((vector_size(64)));
+constexpr int kChains = 16;
+#else
+using Vector = float __attribute__((vector_size(32)));
+constexpr int kChains = 12;  // of 16 registers
+#endif
+constexpr int kLanes = sizeof(Vector) / sizeof(float);
 
 void Keep(Vector& value) { asm volatile("" : "+v"(value)); }
 
@@ -110,13 +117,13 @@ void MultiplyAdd(int steps, std::integer_sequence<int, I...>) {
 }
 
 double PeakFlops() {
-  constexpr int kChains = 16, kSteps = 200000;
+  constexpr int kSteps = 200000;
   double best = 0;
   for (int attempt = 0; attempt < 20; ++attempt) {
     const double seconds = Seconds(
         [] { MultiplyAdd(kSteps, std::make_integer_sequence<int, kChains>()); },
         1);
-    best = std::max(best, 2.0 * 16 * kChains * kSteps / seconds);
+    best = std::max(best, 2.0 * kLanes * kChains * kSteps / seconds);
   }
   return best;
 }

@@ -34,6 +34,20 @@ absl::Status CheckCall(const Graph& graph, const Call& call,
                   TensorType{param.dtype, param.shape}.ToString(), ", ",
                   value.name, " is ", value.type.ToString());
     }
+    ir::BufferNode placed = param;
+    placed.strides.clear();
+    placed.elem_offset = 0;
+    if (value.part) PlaceBuffer(*value.part, placed);
+    if (placed.strides != param.strides ||
+        placed.elem_offset != param.elem_offset) {
+      return fail("parameter ", param.name, " is not where ", value.name,
+                  " is");
+    }
+    if (is_input && call.op == kJoin &&
+        (!value.part || value.part->whole != WholeOf(graph, call.outputs[0]))) {
+      return fail(value.name, " is no part of ",
+                  graph.values[call.outputs[0]].name);
+    }
     if (is_input != defined[id]) {
       return fail(value.name, is_input ? " is used before it is computed"
                                        : " is computed twice");
@@ -66,6 +80,26 @@ TensorData::TensorData(std::vector<std::byte> bytes) {
       std::make_shared<const std::vector<std::byte>>(std::move(bytes));
   owner_ = owned;
   bytes_ = *owned;
+}
+
+ValueId WholeOf(const Graph& graph, ValueId id) {
+  const std::optional<Part>& part = graph.values[id].part;
+  return part ? part->whole : id;
+}
+
+void PlaceBuffer(const Part& part, ir::BufferNode& param) {
+  param.strides = part.strides;
+  param.elem_offset = part.elem_offset;
+  // Of one element, the stride does not matter: the row-major one, so that a
+  // part without gaps has no strides at all.
+  int64_t dense = 1;
+  bool gaps = false;
+  for (size_t d = param.shape.size(); d-- > 0;) {
+    if (param.shape[d] == 1) param.strides[d] = dense;
+    gaps |= param.strides[d] != dense;
+    dense = param.strides[d] * param.shape[d];
+  }
+  if (!gaps) param.strides.clear();
 }
 
 absl::Status Verify(const Graph& graph) {

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -57,6 +58,17 @@ class TensorData {
 
 using ValueId = int;  // index into Graph::values
 
+// Where a value lies in the memory of another one that it is a part of.
+struct Part {
+  ValueId whole = -1;
+  // As in ir::BufferNode: elements from one index of each dimension to the
+  // next, and from the start of `whole` to the first element.
+  std::vector<int64_t> strides;
+  int64_t elem_offset = 0;
+
+  bool operator==(const Part&) const = default;
+};
+
 struct Value {
   std::string name;  // for people; need not be unique
   TensorType type;
@@ -66,7 +78,14 @@ struct Value {
   // graph then stores one element per byte: floats as their bits (uint8),
   // integers as their value (int8, uint8).
   std::string element_type = {};
+  // Set for what is computed in the memory of a larger result: parameters for
+  // it have these strides and this offset.
+  std::optional<Part> part = {};
 };
+
+// The operator of calls whose inputs are the parts of their result: with all of
+// them computed, it is, and the call needs no code.
+inline constexpr char kJoin[] = "join";
 
 struct Call {
   // The graph operator that `function` computes, with its attributes: what
@@ -87,6 +106,12 @@ struct Graph {
   std::vector<std::string> output_names;  // one per output
   std::vector<Call> calls;
 };
+
+// The value whose memory the value lies in.
+ValueId WholeOf(const Graph& graph, ValueId id);
+
+// Gives the parameter for a value that is the part its place.
+void PlaceBuffer(const Part& part, ir::BufferNode& param);
 
 // Whether calls fit their functions and every value is computed once and before
 // its uses. Internal otherwise: graphs come from our own code.

@@ -38,6 +38,11 @@ constexpr Pass kPasses[] = {
      [](Graph graph, const RunFunction&) {
        return FuseCalls(std::move(graph));
      }},
+    // Fusion has decided which results are made at all.
+    {"join-in-place",
+     [](Graph graph, const RunFunction&) {
+       return JoinInPlace(std::move(graph));
+     }},
 };
 
 }  // namespace

@@ -51,6 +51,9 @@ absl::StatusOr<Graph> PutChannelsLast(Graph graph);
 // Merges calls with the elementwise calls that use their results (fuse.cc).
 absl::StatusOr<Graph> FuseCalls(Graph graph);
 
+// Computes what concatenations join in their results (join_in_place.cc).
+absl::StatusOr<Graph> JoinInPlace(Graph graph);
+
 // The passes in their order, by the names that `tunec --print-after` takes.
 struct Pass {
   std::string_view name;

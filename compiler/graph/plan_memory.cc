@@ -1,7 +1,6 @@
 #include "compiler/graph/plan_memory.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace tilefarm::graph {
@@ -135,9 +134,12 @@ MemoryPlan PlanMemory(const Graph& graph) {
   plan.is_alias.resize(graph.calls.size());
   // The value whose storage each value uses.
   std::vector<ValueId> root(graph.values.size());
-  std::iota(root.begin(), root.end(), 0);
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    root[i] = WholeOf(graph, static_cast<ValueId>(i));
+  }
   for (size_t i = 0; i < graph.calls.size(); ++i) {
     const Call& call = graph.calls[i];
+    if (call.op == kJoin) plan.is_alias[i] = true;
     if (call.op != "reshape" || call.inputs.size() != 1) continue;
     const TensorType& from = graph.values[call.inputs[0]].type;
     const TensorType& to = graph.values[call.outputs[0]].type;
@@ -153,7 +155,8 @@ MemoryPlan PlanMemory(const Graph& graph) {
     if (plan.is_alias[i]) continue;
     const int now = static_cast<int>(i);
     for (ValueId id : graph.calls[i].outputs) {
-      first[root[id]] = now;
+      // The first part makes the whole.
+      if (first[root[id]] == kNever) first[root[id]] = now;
       last[root[id]] = std::max(last[root[id]], now);
     }
     for (ValueId id : graph.calls[i].inputs) last[root[id]] = now;

@@ -43,7 +43,7 @@ struct MemoryPlan {
 };
 
 // Offsets are multiples of 64 bytes. The values of a "reshape" share the
-// storage of its input.
+// storage of its input, and parts that of the whole.
 MemoryPlan PlanMemory(const Graph& graph);
 
 }  // namespace tilefarm::graph

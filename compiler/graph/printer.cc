@@ -98,7 +98,7 @@ class Printer {
                       types.size() == 1
                           ? types[0]
                           : absl::StrCat("[", absl::StrJoin(types, ", "), "]"),
-                      ")\n");
+                      ")", PlaceOf(call), "\n");
     }
     absl::StrAppend(&text, "        R.output(", absl::StrJoin(outputs, ", "),
                     ")\n    return ",
@@ -136,6 +136,16 @@ class Printer {
   }
 
  private:
+  // Where the call's results are, if they are parts of another one.
+  std::string PlaceOf(const Call& call) const {
+    std::string text;
+    for (ValueId id : call.outputs) {
+      const ValueId whole = WholeOf(graph_, id);
+      if (whole == id) continue;
+      absl::StrAppend(&text, text.empty() ? "  # in " : ", ", names_[whole]);
+    }
+    return text;
+  }
   std::string TypeLabel(ValueId id) const {
     const TensorType& type = graph_.values[id].type;
     return absl::StrCat(type.dtype.ToString(), " [",

@@ -1,11 +1,47 @@
 #include "compiler/graph/run_graph.h"
 
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
 namespace tilefarm::graph {
+namespace {
+
+// Runs the function on copies of the call's tensors. Values that lie in one
+// whole share its bytes.
+absl::Status RunCall(const Graph& graph, const Call& call,
+                     const RunFunction& run, std::vector<TensorData>& values) {
+  std::map<ValueId, std::vector<std::byte>> bytes;
+  const auto bytes_of = [&](ValueId id) -> std::vector<std::byte>& {
+    const ValueId whole = WholeOf(graph, id);
+    const auto [it, fresh] = bytes.try_emplace(whole);
+    if (!fresh) return it->second;
+    const auto size = static_cast<size_t>(graph.values[whole].type.num_bytes());
+    it->second.assign(values[whole].bytes().begin(),
+                      values[whole].bytes().end());
+    it->second.resize(size);
+    return it->second;
+  };
+  std::vector<std::span<std::byte>> buffers;
+  const auto add = [&](ValueId id) {
+    const ir::BufferNode& param = *call.function->params[buffers.size()];
+    buffers.push_back(std::span(bytes_of(id))
+                          .first(static_cast<size_t>(param.memory_elements()) *
+                                 static_cast<size_t>(param.dtype.bytes())));
+  };
+  for (ValueId id : call.inputs) add(id);
+  for (ValueId id : call.outputs) add(id);
+  TF_RETURN_IF_ERROR(run(*call.function, buffers));
+  for (ValueId id : call.outputs) {
+    const ValueId whole = WholeOf(graph, id);
+    values[whole] = TensorData(bytes[whole]);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::StatusOr<std::vector<TensorData>> RunGraph(
     const Graph& graph, std::span<const TensorData> inputs,
@@ -32,28 +68,14 @@ absl::StatusOr<std::vector<TensorData>> RunGraph(
   }
   std::vector<int> uses(graph.values.size());
   for (const Call& call : graph.calls) {
-    for (ValueId id : call.inputs) ++uses[id];
+    for (ValueId id : call.inputs) ++uses[WholeOf(graph, id)];
   }
   for (ValueId id : graph.outputs) ++uses[id];
   for (const Call& call : graph.calls) {
-    std::vector<std::vector<std::byte>> storage;
+    if (call.op != kJoin) TF_RETURN_IF_ERROR(RunCall(graph, call, run, values));
     for (ValueId id : call.inputs) {
-      storage.emplace_back(values[id].bytes().begin(),
-                           values[id].bytes().end());
-    }
-    for (ValueId id : call.outputs) {
-      storage.emplace_back(
-          static_cast<size_t>(graph.values[id].type.num_bytes()));
-    }
-    const std::vector<std::span<std::byte>> buffers(storage.begin(),
-                                                    storage.end());
-    TF_RETURN_IF_ERROR(run(*call.function, buffers));
-    for (size_t i = 0; i < call.outputs.size(); ++i) {
-      values[call.outputs[i]] =
-          TensorData(std::move(storage[call.inputs.size() + i]));
-    }
-    for (ValueId id : call.inputs) {
-      if (--uses[id] == 0) values[id] = TensorData();
+      const ValueId whole = WholeOf(graph, id);
+      if (--uses[whole] == 0) values[whole] = TensorData();
     }
   }
   std::vector<TensorData> outputs;

@@ -23,41 +23,19 @@ constexpr int kMaxInnermostFactor = 64;
 constexpr int kMaxReduceFactor = 2048;
 // With less reuse per element, a product is memory-bound.
 constexpr int64_t kManyUses = 32;
-// From this extent on, an incomplete last tile of rows costs very little.
-constexpr int64_t kManyRows = 1024;
-
-// Whether no tile of rows divides the extent, such as 2048, and also fills the
-// registers with three or four vectors per row (6 or 7 rows or twice as many).
-bool WantsRowTails(int64_t extent) {
-  return extent >= kManyRows && extent % 6 != 0 && extent % 7 != 0;
-}
+// A reduction over fewer fits one level as a whole.
+constexpr int64_t kLongReduction = 16;
 
 absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block) {
   Tiles tiles;
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
-  int last_spatial = -1;
-  for (size_t i = 0; i < node->iters.size(); ++i) {
-    if (node->iters[i].type == ir::IterType::kSpatial) {
-      last_spatial = static_cast<int>(i);
-    }
-  }
   for (size_t i = 0; i < loops.size(); ++i) {
     const LoopRv loop = loops.rvs[i];
     const bool reduces = loops[i].sums;
-    const bool is_last = loops[i].Moves(last_spatial);  // vectorised
-    const int levels = Tiles::Levels(reduces);
-    const bool tails = !reduces && !is_last && WantsRowTails(loops[i].extent);
-    std::vector<schedule::ExprRv> factors;
-    if (tails) {
-      TF_ASSIGN_OR_RETURN(
-          factors, schedule.SampleTile(loop, levels, kMaxInnermostFactor));
-    } else {
-      TF_ASSIGN_OR_RETURN(
-          factors, SampleTiles(schedule, loop, levels,
-                               reduces ? kMaxReduceFactor : kMaxInnermostFactor,
-                               reduces));
-    }
+    TF_ASSIGN_OR_RETURN(
+        const std::vector<schedule::ExprRv> factors,
+        SampleTiles(schedule, loop, Tiles::Levels(reduces),
+                    reduces ? kMaxReduceFactor : kMaxInnermostFactor, reduces));
     TF_RETURN_IF_ERROR(tiles.Split(schedule, loop, reduces, factors));
   }
   TF_RETURN_IF_ERROR(tiles.Reorder(schedule));
@@ -319,18 +297,9 @@ absl::StatusOr<std::vector<schedule::ExprRv>> SampleTiles(
     int max_innermost_factor, bool reduces) {
   TF_ASSIGN_OR_RETURN(ir::ForPtr node, schedule.Get(loop));
   const int64_t extent = ir::AsInt(node->extent).value_or(1);
-  // Sample perfect tiles if a tile from 4 to 64 divides the extent; for short
-  // extents, such as an image of 7 rows, if any proper part does.
-  const bool few = extent <= 16;
-  const int64_t least = few ? 2 : 4;
-  const int64_t most =
-      few ? extent - 1 : std::min(max_innermost_factor, kMaxInnermostFactor);
-  bool divides = extent < 4 || (few && reduces);
-  for (int64_t tile = least; tile <= most && !divides; ++tile) {
-    divides = extent % tile == 0;
-  }
-  return divides ? schedule.SamplePerfectTile(loop, n, max_innermost_factor)
-                 : schedule.SampleTile(loop, n, max_innermost_factor);
+  return reduces && extent <= kLongReduction
+             ? schedule.SamplePerfectTile(loop, n, max_innermost_factor)
+             : schedule.SampleTile(loop, n, max_innermost_factor);
 }
 
 absl::StatusOr<std::vector<schedule::LoopRv>> SplitInTwo(

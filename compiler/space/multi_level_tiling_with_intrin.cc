@@ -212,7 +212,7 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block,
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
   // The loops to tile, and those of the intrinsic.
   std::vector<std::pair<LoopRv, bool>> outer;  // whether it reduces
-  std::optional<LoopRv> rows, lanes_outer, lanes, group;
+  std::optional<LoopRv> rows_outer, rows, lanes_outer, lanes, group;
   for (size_t i = 0; i < loops.size(); ++i) {
     const ir::VarNode* iter =
         loops[i].iters.size() == 1
@@ -227,7 +227,8 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block,
       lanes = parts[1];
     } else if (match.row != nullptr && iter == match.row) {
       TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts, split(match.rows));
-      outer.emplace_back(parts[0], false);
+      rows_outer = parts[0];
+      outer.emplace_back(*rows_outer, false);
       rows = parts[1];
     } else if (iter == match.group) {
       TF_ASSIGN_OR_RETURN(std::vector<LoopRv> parts, split(match.group_size));
@@ -249,8 +250,10 @@ absl::StatusOr<Tiles> TileLoops(Schedule& schedule, BlockRv block,
   Tiles tiles;
   for (const auto& [loop, reduces] : outer) {
     const int levels = Tiles::Levels(reduces);
-    // Perfect tiles: panels of the packed operand have no tails.
-    const bool whole = loop.id == lanes_outer->id || reduces;
+    // Perfect tiles: panels of the packed operand and of matrix units' tiles
+    // have no tails.
+    const bool whole = loop.id == lanes_outer->id || reduces ||
+                       (rows_outer && loop.id == rows_outer->id);
     TF_ASSIGN_OR_RETURN(
         std::vector<schedule::ExprRv> factors,
         whole ? schedule.SamplePerfectTile(

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "base/status_macros.h"
 #include "compiler/schedule/instruction_reader.h"
 #include "compiler/schedule/schedule.h"
@@ -15,13 +16,15 @@
 namespace tilefarm::space {
 namespace {
 
-constexpr int64_t kSaturated = INT64_MAX;
 // Spatial loops of a tiled block have at least this many, reductions fewer.
 constexpr int kSpatialLevels = 4;
 // Shares of a tiling's mutations: those that draw the whole tiling again, and
 // those that draw its innermost factor again.
 constexpr double kOtherTilings = 0.15;
 constexpr double kOtherWidths = 0.25;
+constexpr int64_t kSmallPrime = 1 << 12;
+// Narrower tiles reuse little.
+constexpr int64_t kWideTile = 4;
 
 // The divisors of `n` up to `limit`, in ascending order.
 std::vector<int64_t> Divisors(int64_t n, int64_t limit) {
@@ -39,6 +42,24 @@ std::vector<int64_t> Divisors(int64_t n, int64_t limit) {
 }
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// The number of ways to write n as an ordered product: a product of binomials
+// over primes. What is left of n without small primes counts as one.
+int64_t Factorizations(int64_t n, int factors) {
+  int64_t count = 1;
+  const auto add = [&](int exponent) {
+    int64_t ways = 1;
+    for (int i = 1; i <= exponent; ++i) ways = ways * (factors - 1 + i) / i;
+    count *= ways;
+  };
+  for (int64_t p = 2; p <= n / p && p < kSmallPrime; ++p) {
+    int exponent = 0;
+    for (; n % p == 0; n /= p) ++exponent;
+    add(exponent);
+  }
+  if (n > 1) add(1);
+  return count;
+}
 
 // Draws the innermost tile width: any that fits for plain axes, whole vectors
 // in most cases for the vector axis.
@@ -104,13 +125,18 @@ std::vector<int64_t> FillOuter(const SampleSite& site, int64_t innermost,
   return factors;
 }
 
+// Where tails are allowed, a width that divides the extent is the more likely
+// the more such widths there are.
 int64_t DrawInnermost(const SampleSite& site, const target::Target& target,
                       Rng& rng) {
+  const std::vector<int64_t> divisors =
+      Divisors(site.extent, site.max_innermost);
+  const auto wide = static_cast<double>(
+      absl::c_count_if(divisors, [](int64_t d) { return d >= kWideTile; }));
+  const bool divides =
+      site.kind == SiteKind::kPerfectTile || rng.Chance(wide / (wide + 1));
   return DrawInnermost(site, target,
-                       site.kind == SiteKind::kPerfectTile
-                           ? Divisors(site.extent, site.max_innermost)
-                           : TailWidths(site, target),
-                       rng);
+                       divides ? divisors : TailWidths(site, target), rng);
 }
 
 std::vector<int64_t> DrawTile(const SampleSite& site,
@@ -265,21 +291,12 @@ int64_t SampleSite::Count() const {
       return static_cast<int64_t>(weights.size());
     case SiteKind::kComputeLocation:
       return static_cast<int64_t>(locations.size());
-    case SiteKind::kTile:
-      return kSaturated;
-    case SiteKind::kPerfectTile: {
-      // Number of ordered factorisations: a product of binomials over primes.
-      int64_t count = 1;
-      int64_t rest = extent;
-      for (int64_t p = 2; p <= rest; ++p) {
-        int exponent = 0;
-        for (; rest % p == 0; rest /= p) ++exponent;
-        int64_t ways = 1;
-        for (int i = 1; i <= exponent; ++i) {
-          ways = ways * (factors - 1 + i) / i;
-        }
-        count *= ways;
-        if (p > 1 << 16) return kSaturated;
+    case SiteKind::kPerfectTile:
+      return Factorizations(extent, factors);
+    case SiteKind::kTile: {
+      int64_t count = 0;
+      for (int64_t w = 1; w <= std::min(extent, max_innermost); ++w) {
+        count += Factorizations(CeilDiv(extent, w), factors - 1);
       }
       return count;
     }
@@ -345,7 +362,7 @@ ir::Attr DrawDecision(const SampleSite& site, const target::Target& target,
 std::optional<ir::Attr> MutateDecision(const SampleSite& site,
                                        const ir::Attr& old,
                                        const target::Target& target, Rng& rng) {
-  if (site.Count() < 2) return std::nullopt;
+  if (site.fixed) return std::nullopt;
   if (site.kind == SiteKind::kPerfectTile || site.kind == SiteKind::kTile) {
     auto next = MutateTile(site, Factors(old), target, rng);
     if (!next) return std::nullopt;
@@ -397,7 +414,9 @@ std::optional<std::vector<ir::Attr>> Retile(
     Rng& rng) {
   std::vector<const SampleSite*> tiled;
   for (const SampleSite& site : sites) {
-    if (site.register_tile && site.Count() > 1) tiled.push_back(&site);
+    if (site.register_tile && !site.fixed && site.extent > 1) {
+      tiled.push_back(&site);
+    }
   }
   if (tiled.empty()) return std::nullopt;
   const int group = tiled[rng.Below(tiled.size())]->tile_group;

@@ -39,7 +39,8 @@ struct SampleSite {
   // The decision if the sketch's text gives it: it is never drawn.
   std::optional<ir::Attr> fixed;
 
-  // Number of different decisions, saturating.
+  // About the number of different decisions; of tiles with tails, those of all
+  // widths.
   int64_t Count() const;
 };
 

@@ -81,9 +81,8 @@ absl::Status InlineProducers(schedule::Schedule& schedule,
                              schedule::BlockRv block,
                              bool (*which)(const ir::BlockNode& producer));
 
-// Samples the tiles of a loop of this extent: perfect ones if there are enough
-// divisors, otherwise with a guarded tail. `reduces`: no tails for short loops,
-// which fit one level as a whole.
+// Samples the tiles of the loop; the last one may have a guarded tail.
+// `reduces`: no tails for short loops, which fit one level as a whole.
 absl::StatusOr<std::vector<schedule::ExprRv>> SampleTiles(
     schedule::Schedule& schedule, schedule::LoopRv loop, int n,
     int max_innermost_factor, bool reduces = false);

@@ -62,11 +62,27 @@ class RandomGraph {
     return x;
   }
 
+  // Two or three values, if others with as many rows or columns are found, and
+  // not too large.
+  ValueId Joined(ValueId x, size_t axis) {
+    std::vector<ValueId> parts = {x};
+    int64_t extent = builder_.shape(x)[axis];
+    for (int attempt = 0; attempt < 6 && parts.size() < 3; ++attempt) {
+      const ValueId y = Any();
+      const std::vector<int64_t> shape = builder_.shape(y);
+      if (shape[1 - axis] != builder_.shape(x)[1 - axis]) continue;
+      extent += shape[axis];
+      if (extent > 24) break;
+      parts.push_back(y);
+    }
+    return parts.size() < 2 ? x : Concat(builder_, parts, axis);
+  }
+
   // Results stay in [-1, 1], so that long chains lose no accuracy.
   ValueId Next() {
     const ValueId x = Any();
     const std::vector<int64_t> shape = builder_.shape(x);
-    switch (rng_.Below(8)) {
+    switch (rng_.Below(9)) {
       case 0:
         return Relu(builder_, x);
       case 1:
@@ -83,6 +99,8 @@ class RandomGraph {
         }));
       case 6:
         return Reshape(builder_, x, {shape[1], shape[0]});
+      case 7:
+        return Joined(x, rng_.Below(2));
       default:
         return Unary(builder_, "tanh",
                      Matmul(builder_, x, Transpose(builder_, x)), te::Tanh);
@@ -159,19 +177,6 @@ class RandomNetwork {
     return Unary(builder_, "tanh", y, te::Tanh);
   }
 
-  ValueId Concatenate(ValueId a, ValueId b) {
-    const int64_t first = builder_.shape(a)[1];
-    std::vector<int64_t> shape = builder_.shape(a);
-    shape[1] += builder_.shape(b)[1];
-    return Compute("concatenate", {a, b}, [&](const Tensors& t) {
-      return te::Compute("T_concat", shape, [&](const te::Indices& i) {
-        return te::Body(
-            ir::IfThenElseExpr(ir::LT(i[1], ir::IntConst(first)), t[0](i),
-                               t[1]({i[0], i[1] - first, i[2], i[3]})));
-      });
-    });
-  }
-
   // Another value with the same rows and columns; `x` if none is found.
   ValueId Partner(ValueId x, bool same_channels) {
     for (int attempt = 0; attempt < 10; ++attempt) {
@@ -193,7 +198,7 @@ class RandomNetwork {
       case 1:
         return Multiply(builder_, x, Partner(x, /*same_channels=*/true));
       case 2:
-        return Concatenate(x, Partner(x, /*same_channels=*/false));
+        return Concat(builder_, {x, Partner(x, /*same_channels=*/false)}, 1);
       case 3:  // squeeze and excite
         return Multiply(
             builder_, x,

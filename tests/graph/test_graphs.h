@@ -96,6 +96,34 @@ inline ValueId Transpose(GraphBuilder& builder, ValueId x) {
   }));
 }
 
+// Along the axis, as the importer writes it.
+inline ValueId Concat(GraphBuilder& builder, const std::vector<ValueId>& parts,
+                      size_t axis) {
+  std::vector<int64_t> shape = builder.shape(parts[0]);
+  std::vector<int64_t> starts;
+  shape[axis] = 0;
+  for (const ValueId part : parts) {
+    starts.push_back(shape[axis]);
+    shape[axis] += builder.shape(part)[axis];
+  }
+  return Must(builder.Compute("concat", {}, parts, [&](const Tensors& in) {
+    return te::Compute("T_concat", shape, [&](const te::Indices& i) {
+      ir::Expr element;
+      for (size_t k = in.size(); k-- > 0;) {
+        te::Indices at = i;
+        at[axis] = i[axis] - starts[k];
+        ir::Expr own = in[k](at);
+        element = element == nullptr
+                      ? own
+                      : ir::IfThenElseExpr(
+                            ir::LT(i[axis], ir::IntConst(starts[k + 1])), own,
+                            element);
+      }
+      return te::Body(element);
+    });
+  }));
+}
+
 // From one shape to another with as many elements.
 inline ValueId Reshape(GraphBuilder& builder, ValueId x,
                        std::vector<int64_t> shape) {

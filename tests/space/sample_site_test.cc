@@ -49,6 +49,35 @@ TEST(DrawDecisionTest, PerfectTilesDivideAndTailsCover) {
   }
 }
 
+TEST(DrawDecisionTest, WidthsDivideTheMoreOftenTheMoreOfThemDo) {
+  const auto share = [](int64_t extent) {
+    Rng rng(1);
+    int divide = 0;
+    for (int i = 0; i < 1000; ++i) {
+      const auto factors = Factors(
+          DrawDecision(Tile(SiteKind::kTile, extent), TestTarget(), rng));
+      divide += extent % factors.back() == 0;
+    }
+    return divide;
+  };
+  EXPECT_LT(share(1009), 100);  // no width but 1
+  EXPECT_GT(share(129), 400);   // 43
+  EXPECT_LT(share(129), 700);
+  EXPECT_GT(share(512), 800);  // 4 to 64
+  EXPECT_LT(share(512), 950);
+}
+
+TEST(SampleSiteTest, CountsTilings) {
+  EXPECT_EQ(Tile(SiteKind::kPerfectTile, 1).Count(), 1);
+  EXPECT_EQ(Tile(SiteKind::kPerfectTile, 7).Count(), 4);
+  EXPECT_EQ(Tile(SiteKind::kPerfectTile, 12).Count(), 40);
+  // Widths 1 to 7 in 7, 4, 3, 2, 2, 2 and 1 parts at three levels.
+  EXPECT_EQ(Tile(SiteKind::kTile, 7).Count(), 3 + 6 + 3 + 3 + 3 + 3 + 1);
+  SampleSite fixed = Tile(SiteKind::kTile, 96);
+  fixed.fixed = ir::Attr(ir::AttrList{96, 1, 1, 1});
+  EXPECT_EQ(fixed.Count(), 1);
+}
+
 TEST(DrawDecisionTest, VectorAxesPreferWholeVectors) {
   SampleSite site = Tile(SiteKind::kPerfectTile, 1024);
   site.vector_axis = true;

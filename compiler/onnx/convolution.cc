@@ -145,6 +145,19 @@ std::vector<int64_t> KernelOf(const std::vector<int64_t>& weight) {
   return {weight.begin() + 2, weight.end()};
 }
 
+// What `define` makes of its accumulator's type; zeros if the operands or the
+// result have no elements.
+template <typename Define>
+te::Tensor UnlessEmpty(const graph::Tensors& x, int64_t channels,
+                       const Window& window, const Define& define) {
+  const DataType sum_type = te::AccumulatorOf(x[0].dtype());
+  const std::vector<int64_t> shape =
+      ResultShape(x[0].dim(0), channels, window.out);
+  const bool empty = HasNoElements(x[0]) || HasNoElements(x[1]) ||
+                     std::count(shape.begin(), shape.end(), 0) > 0;
+  return empty ? te::Zeros(shape, sum_type) : define(sum_type);
+}
+
 Outputs ConvertConv(Node& node) {
   TF_ASSIGN_OR_RETURN(const std::vector<int64_t> in, SpatialExtents(node, 0));
   TF_ASSIGN_OR_RETURN(const Channels channels, ReadChannels(node, false));
@@ -155,18 +168,14 @@ Outputs ConvertConv(Node& node) {
   ir::AttrMap attrs = window.Attrs();
   attrs["groups"] = channels.groups;
   std::string name = NameAndLayouts("nn.conv", in.size(), false, &attrs);
-  return AddConvolution(
-      node, std::move(name), std::move(attrs), operands,
-      [&](const graph::Tensors& x) {
-        const DataType sum_type = te::AccumulatorOf(x[0].dtype());
-        const std::vector<int64_t> shape =
-            ResultShape(x[0].dim(0), channels.out, window.out);
-        const bool empty = HasNoElements(x[0]) || HasNoElements(x[1]) ||
-                           std::count(shape.begin(), shape.end(), 0) > 0;
-        return empty ? te::Zeros(shape, sum_type)
-                     : te::Conv(x[0], x[1], window.sliding, channels.groups,
-                                sum_type);
-      });
+  return AddConvolution(node, std::move(name), std::move(attrs), operands,
+                        [&](const graph::Tensors& x) {
+                          return UnlessEmpty(
+                              x, channels.out, window, [&](DataType sum_type) {
+                                return te::Conv(x[0], x[1], window.sliding,
+                                                channels.groups, sum_type);
+                              });
+                        });
 }
 
 // The window of a transposed convolution: `out` are the spatial extents of the
@@ -249,14 +258,10 @@ Outputs ConvertConvTranspose(Node& node) {
   return AddConvolution(
       node, std::move(name), std::move(attrs), operands,
       [&](const graph::Tensors& x) {
-        const DataType sum_type = te::AccumulatorOf(x[0].dtype());
-        const std::vector<int64_t> shape =
-            ResultShape(x[0].dim(0), channels.out, window.out);
-        const bool empty = HasNoElements(x[0]) || HasNoElements(x[1]) ||
-                           std::count(shape.begin(), shape.end(), 0) > 0;
-        return empty ? te::Zeros(shape, sum_type)
-                     : te::ConvTranspose(x[0], x[1], window.sliding, window.out,
-                                         channels.groups, sum_type);
+        return UnlessEmpty(x, channels.out, window, [&](DataType sum_type) {
+          return te::ConvTranspose(x[0], x[1], window.sliding, window.out,
+                                   channels.groups, sum_type);
+        });
       });
 }
 

@@ -3,8 +3,6 @@
 #define TILEFARM_TESTS_GRAPH_TEST_GRAPHS_H_
 
 #include <cmath>
-#include <cstring>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,49 +11,11 @@
 #include "compiler/graph/builder.h"
 #include "compiler/graph/graph.h"
 #include "compiler/graph/run_graph.h"
-#include "compiler/ir/interpreter.h"
 #include "compiler/te/operators.h"
 #include "gtest/gtest.h"
+#include "tests/graph/random_inputs.h"
 
 namespace tilefarm::graph {
-
-inline absl::Status Interpreted(const ir::PrimFunc& function,
-                                std::span<const std::span<std::byte>> buffers) {
-  return ir::Interpret(function, buffers);
-}
-
-inline TensorType F32(std::vector<int64_t> shape) {
-  return {ir::DataType::Float(32), std::move(shape)};
-}
-
-template <typename T>
-std::vector<T> Elements(const TensorData& data) {
-  std::vector<T> values(data.bytes().size() / sizeof(T));
-  if (!values.empty()) {
-    std::memcpy(values.data(), data.bytes().data(), data.bytes().size());
-  }
-  return values;
-}
-
-template <typename T>
-TensorData DataOf(const std::vector<T>& values) {
-  const std::span<const std::byte> bytes = std::as_bytes(std::span(values));
-  return TensorData(std::vector(bytes.begin(), bytes.end()));
-}
-
-// Floats in [-1, 1) for every input, which must be float32.
-inline std::vector<TensorData> RandomInputs(const Graph& graph, Rng& rng) {
-  std::vector<TensorData> inputs;
-  for (ValueId id : graph.inputs) {
-    std::vector<float> values(
-        static_cast<size_t>(graph.values[id].type.num_elements()));
-    for (float& value : values) {
-      value = static_cast<float>(2 * rng.Uniform() - 1);
-    }
-    inputs.push_back(DataOf(values));
-  }
-  return inputs;
-}
 
 inline ValueId Must(absl::StatusOr<ValueId> value) {
   EXPECT_TRUE(value.ok()) << value.status();

@@ -2,7 +2,6 @@
 #include "tests/onnx/random_model.h"
 
 #include <cmath>
-#include <cstring>
 #include <map>
 #include <string>
 #include <utility>
@@ -12,39 +11,15 @@
 #include "compiler/graph/passes.h"
 #include "compiler/graph/printer.h"
 #include "compiler/graph/run_graph.h"
-#include "compiler/ir/interpreter.h"
 #include "compiler/onnx/importer.h"
 #include "gtest/gtest.h"
+#include "tests/graph/random_inputs.h"
 
 namespace tilefarm::onnx {
 namespace {
 
-absl::Status Interpreted(const ir::PrimFunc& function,
-                         std::span<const std::span<std::byte>> buffers) {
-  return ir::Interpret(function, buffers);
-}
-
-std::vector<graph::TensorData> Inputs(const graph::Graph& graph,
-                                      uint64_t seed) {
-  Rng rng(seed);
-  std::vector<graph::TensorData> inputs;
-  for (const graph::ValueId id : graph.inputs) {
-    std::vector<float> values(
-        static_cast<size_t>(graph.values[id].type.num_elements()));
-    for (float& value : values) {
-      value = static_cast<float>(2 * rng.Uniform() - 1);
-    }
-    const auto bytes = std::as_bytes(std::span(values));
-    inputs.emplace_back(std::vector(bytes.begin(), bytes.end()));
-  }
-  return inputs;
-}
-
-float FloatAt(const graph::TensorData& data, size_t i) {
-  float value;
-  std::memcpy(&value, data.bytes().data() + i * sizeof(float), sizeof(float));
-  return value;
-}
+using graph::Elements;
+using graph::Interpreted;
 
 TEST(RandomModels, OptimizeKeepsResults) {
   // In how many models each pass changed something.
@@ -55,7 +30,9 @@ TEST(RandomModels, OptimizeKeepsResults) {
     EXPECT_GE(NodeCount(model), 5);
     const auto graph = ImportBytes(model, "", {}, Interpreted);
     ASSERT_TRUE(graph.ok()) << graph.status();
-    const std::vector<graph::TensorData> inputs = Inputs(*graph, seed);
+    Rng rng(seed);
+    const std::vector<graph::TensorData> inputs =
+        graph::RandomInputs(*graph, rng);
     const auto expected = graph::RunGraph(*graph, inputs, Interpreted);
     ASSERT_TRUE(expected.ok()) << expected.status();
     std::string before = graph::Print(*graph);
@@ -68,12 +45,12 @@ TEST(RandomModels, OptimizeKeepsResults) {
           const auto actual = graph::RunGraph(now, inputs, Interpreted);
           ASSERT_TRUE(actual.ok()) << pass << ": " << actual.status();
           for (size_t i = 0; i < expected->size(); ++i) {
-            const size_t count = (*expected)[i].bytes().size() / sizeof(float);
-            for (size_t k = 0; k < count; ++k) {
-              const float exact = FloatAt((*expected)[i], k);
+            const auto exact_values = Elements<float>((*expected)[i]);
+            const auto values = Elements<float>((*actual)[i]);
+            for (size_t k = 0; k < exact_values.size(); ++k) {
+              const float exact = exact_values[k];
               ASSERT_TRUE(std::isfinite(exact)) << "the model is no good test";
-              ASSERT_NEAR(FloatAt((*actual)[i], k), exact,
-                          1e-3 * (1 + std::abs(exact)))
+              ASSERT_NEAR(values[k], exact, 1e-3 * (1 + std::abs(exact)))
                   << pass << ", output " << i << ", element " << k;
             }
           }

@@ -9,7 +9,6 @@
 // to DIR/SEED.onnx. Exit status 1 if there was one.
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -20,40 +19,23 @@
 #include "base/status_macros.h"
 #include "compiler/driver/host_functions.h"
 #include "compiler/graph/run_graph.h"
-#include "compiler/ir/interpreter.h"
 #include "compiler/onnx/importer.h"
+#include "tests/graph/random_inputs.h"
 #include "tests/onnx/compiled_graph.h"
 #include "tests/onnx/random_model.h"
 
 namespace tilefarm {
 namespace {
 
-absl::Status Interpreted(const ir::PrimFunc& function,
-                         std::span<const std::span<std::byte>> buffers) {
-  return ir::Interpret(function, buffers);
-}
-
-float FloatAt(const graph::TensorData& data, size_t i) {
-  float value;
-  std::memcpy(&value, data.bytes().data() + i * sizeof(float), sizeof(float));
-  return value;
-}
+using graph::Elements;
+using graph::Interpreted;
 
 // Internal: the results differ.
 absl::Status Check(const std::string& model, uint64_t seed, bool drafts) {
   TF_ASSIGN_OR_RETURN(const graph::Graph graph,
                       onnx::ImportBytes(model, "", {}, Interpreted));
   Rng rng(seed);
-  std::vector<graph::TensorData> inputs;
-  for (const graph::ValueId id : graph.inputs) {
-    std::vector<float> values(
-        static_cast<size_t>(graph.values[id].type.num_elements()));
-    for (float& value : values) {
-      value = static_cast<float>(2 * rng.Uniform() - 1);
-    }
-    const auto bytes = std::as_bytes(std::span(values));
-    inputs.emplace_back(std::vector(bytes.begin(), bytes.end()));
-  }
+  const std::vector<graph::TensorData> inputs = graph::RandomInputs(graph, rng);
   TF_ASSIGN_OR_RETURN(const auto expected,
                       graph::RunGraph(graph, inputs, Interpreted));
   TF_ASSIGN_OR_RETURN(const testing::CompiledGraph compiled,
@@ -62,10 +44,11 @@ absl::Status Check(const std::string& model, uint64_t seed, bool drafts) {
                                         : testing::Schedules::kAsWritten));
   TF_ASSIGN_OR_RETURN(const auto actual, compiled.Run(inputs));
   for (size_t i = 0; i < expected.size(); ++i) {
-    const size_t count = expected[i].bytes().size() / sizeof(float);
-    for (size_t k = 0; k < count; ++k) {
-      const float exact = FloatAt(expected[i], k);
-      const float got = FloatAt(actual[i], k);
+    const auto exact_values = Elements<float>(expected[i]);
+    const auto values = Elements<float>(actual[i]);
+    for (size_t k = 0; k < exact_values.size(); ++k) {
+      const float exact = exact_values[k];
+      const float got = values[k];
       // Values are about 1; norms enlarge their rounding.
       if (std::abs(got - exact) <= 1e-3 * (1 + std::abs(exact))) continue;
       return absl::InternalError(absl::StrCat("output ", i, ", element ", k,

@@ -1,0 +1,59 @@
+// Random inputs of graphs, and their results by the interpreter.
+#ifndef TILEFARM_TESTS_GRAPH_RANDOM_INPUTS_H_
+#define TILEFARM_TESTS_GRAPH_RANDOM_INPUTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/rng.h"
+#include "compiler/graph/graph.h"
+#include "compiler/ir/interpreter.h"
+
+namespace tilefarm::graph {
+
+inline absl::Status Interpreted(const ir::PrimFunc& function,
+                                std::span<const std::span<std::byte>> buffers) {
+  return ir::Interpret(function, buffers);
+}
+
+inline TensorType F32(std::vector<int64_t> shape) {
+  return {ir::DataType::Float(32), std::move(shape)};
+}
+
+template <typename T>
+std::vector<T> Elements(const TensorData& data) {
+  std::vector<T> values(data.bytes().size() / sizeof(T));
+  if (!values.empty()) {
+    std::memcpy(values.data(), data.bytes().data(), data.bytes().size());
+  }
+  return values;
+}
+
+template <typename T>
+TensorData DataOf(const std::vector<T>& values) {
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(values));
+  return TensorData(std::vector(bytes.begin(), bytes.end()));
+}
+
+// Floats in [-1, 1) for every input, which must be float32.
+inline std::vector<TensorData> RandomInputs(const Graph& graph, Rng& rng) {
+  std::vector<TensorData> inputs;
+  for (ValueId id : graph.inputs) {
+    std::vector<float> values(
+        static_cast<size_t>(graph.values[id].type.num_elements()));
+    for (float& value : values) {
+      value = static_cast<float>(2 * rng.Uniform() - 1);
+    }
+    inputs.push_back(DataOf(values));
+  }
+  return inputs;
+}
+
+}  // namespace tilefarm::graph
+
+#endif  // TILEFARM_TESTS_GRAPH_RANDOM_INPUTS_H_

@@ -50,6 +50,10 @@ absl::StatusOr<BlockRv> DecomposeReduction(ScheduleState& state, BlockRv block,
 absl::StatusOr<BlockRv> Rfactor(ScheduleState& state, LoopRv loop,
                                 int factor_axis);
 
+// fission.cc
+absl::StatusOr<std::vector<BlockRv>> Fission(ScheduleState& state,
+                                             BlockRv block);
+
 // skip_zeros.cc
 absl::Status SkipZeros(ScheduleState& state, BlockRv block);
 

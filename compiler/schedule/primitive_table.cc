@@ -90,6 +90,7 @@ const Primitive kPrimitives[] = {
     {"transform_layout", "", kTransformLayout},
     {"decompose_reduction", "", kDecompose, Outputs::kOne, kB},
     {"rfactor", "", kRfactor, Outputs::kOne, kB},
+    {"fission", "", kBlock, Outputs::kMany, kB},
     {"skip_zeros", "", kBlock},
     {"winograd", "", kWinograd, Outputs::kMany, kB},
     {"online_softmax", "", kOnlineSoftmax, Outputs::kMany, kB},

@@ -120,6 +120,7 @@ const Entry kEntries[] = {
     {"storage_align", Method<&S::StorageAlign>},
     {"decompose_reduction", Method<&S::DecomposeReduction>},
     {"rfactor", Method<&S::Rfactor>},
+    {"fission", Method<&S::Fission>},
     {"skip_zeros", Method<&S::SkipZeros>},
     {"winograd", Method<&S::Winograd>},
     {"online_softmax", Method<&S::OnlineSoftmax>},

@@ -373,6 +373,9 @@ absl::StatusOr<BlockRv> Schedule::DecomposeReduction(BlockRv block,
 absl::StatusOr<BlockRv> Schedule::Rfactor(LoopRv loop, int factor_axis) {
   return Apply(*state_, "rfactor", schedule::Rfactor, loop, factor_axis);
 }
+absl::StatusOr<std::vector<BlockRv>> Schedule::Fission(BlockRv block) {
+  return Apply(*state_, "fission", schedule::Fission, block);
+}
 absl::Status Schedule::SkipZeros(BlockRv block) {
   return Apply(*state_, "skip_zeros", schedule::SkipZeros, block);
 }

@@ -114,6 +114,9 @@ class Schedule {
   // --- Reductions ---
   absl::StatusOr<BlockRv> DecomposeReduction(BlockRv block, LoopRv loop);
   absl::StatusOr<BlockRv> Rfactor(LoopRv loop, int factor_axis);
+  // Makes a block for each of the independent statements of the block, in their
+  // order; each gets its own loops.
+  absl::StatusOr<std::vector<BlockRv>> Fission(BlockRv block);
   // Leaves out the iterations of a sum whose term is zero because of a guard on
   // a remainder. For finite factors the result is the same.
   absl::Status SkipZeros(BlockRv block);

@@ -105,7 +105,7 @@ absl::Status ScheduleFunction(Schedule& schedule, const std::string& function,
                               const std::string& kernel) {
   const RuleContext context{function, target};
   std::vector<std::string> names;
-  for (SketchRule* const rule : {AutoInline, SkipZeros}) {
+  for (SketchRule* const rule : {SplitReductions, AutoInline, SkipZeros}) {
     names = TopBlockNames(*schedule.module().Find(function));
     std::ranges::reverse(names);
     for (const std::string& name : names) {

@@ -244,7 +244,12 @@ absl::StatusOr<std::vector<schedule::Schedule>> GenerateSketches(
     ir::FloatRule floats) {
   std::vector<schedule::Schedule> states{
       schedule::Schedule(ir::IRModule{{program}}, /*seed=*/0, floats)};
-  std::vector<std::string> names = TopBlockNames(*program);
+  for (const std::string& name : TopBlockNames(*program)) {
+    TF_ASSIGN_OR_RETURN(states,
+                        SplitReductions(context, std::move(states[0]), name));
+  }
+  std::vector<std::string> names =
+      TopBlockNames(*states[0].module().Find(context.function));
   const bool many = names.size() > kMaxBlocks;
   std::ranges::reverse(names);
 

@@ -1,6 +1,7 @@
 // Sketch rules: each looks at one block of a partly scheduled program and
 // returns alternatives to continue with. The list is explicit; order matters.
 //
+//   split_reductions       one reduction for each of several results
 //   auto_inline            inlines elementwise producers into consumers;
 //                          padding is copied, or skipped at the border
 //   skip_zeros             drops the terms of sums that a guard makes zero
@@ -45,7 +46,7 @@ using Alternatives = absl::StatusOr<std::vector<schedule::Schedule>>;
 using SketchRule = Alternatives(const RuleContext&, schedule::Schedule,
                                 const std::string& name);
 
-SketchRule AutoInline, SkipZeros, Winograd, OnlineSoftmax, AddRfactor,
+SketchRule SplitReductions, AutoInline, SkipZeros, Winograd, OnlineSoftmax, AddRfactor,
     MultiLevelTilingWithIntrin, WidenOperands, MultiLevelTiling, TileReduction,
     TileTransposed, FollowConsumers, RandomComputeLocation;
 // Applies to the root only.

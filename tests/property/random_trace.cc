@@ -92,6 +92,7 @@ class Stepper {
     if (primitive == "get_child_blocks") {
       return s_.GetChildBlocks(*block).status();
     }
+    if (primitive == "fission") return s_.Fission(*block).status();
     if (primitive == "skip_zeros") return s_.SkipZeros(*block);
     if (primitive == "winograd") {
       return s_.Winograd(*block, rng_.Chance(0.5) ? 2 : 4).status();
@@ -345,7 +346,7 @@ class Stepper {
 // Primitives that apply to few blocks: all are tried.
 const std::vector<std::string>& RarePrimitives() {
   static const auto& names = *new std::vector<std::string>{
-      "tensorize",  "winograd",   "online_softmax",
+      "tensorize",  "winograd",   "online_softmax", "fission",
       "skip_zeros", "pad_einsum", "call_library"};
   return names;
 }
@@ -401,6 +402,7 @@ schedule::Schedule RandomSchedule(const ir::PrimFuncPtr& program, int steps,
                                                       "decompose_reduction",
                                                       "rfactor",
                                                       "rfactor",
+                                                      "fission",
                                                       "skip_zeros",
                                                       "winograd",
                                                       "online_softmax",

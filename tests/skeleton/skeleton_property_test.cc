@@ -217,6 +217,7 @@ std::vector<Workload> Workloads() {
              {a, te::ReduceOver(a, te::Reducer::kSum, {1, 2}, false, "S")});
        },
        0.3},
+      {"two_sums", [] { return space::NormOfTwoSums(8, 512); }, 0.3},
       {"softmax", [] { return space::SmallSoftmax(); }, 0.3},
       // One pass (online_softmax), with complete chunks and incomplete ones.
       {"long_softmax",

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/space/block_analysis.h"
+#include "compiler/space/design_space.h"
 #include "compiler/space/postprocs.h"
 #include "compiler/space/sketch_rules.h"
 #include "tests/space/space_test_programs.h"
@@ -38,6 +39,24 @@ std::vector<std::string> Blocks(const Schedule& schedule) {
 
 std::string Text(const Schedule& schedule) {
   return ir::Print(*schedule.module().Find("main"));
+}
+
+TEST(SplitReductionsTest, EachSumIsAReductionOfItsOwn) {
+  const ir::PrimFuncPtr program = NormOfTwoSums(4, 512);
+  const auto results = Apply(SplitReductions, program, "sums");
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_THAT(Blocks(results[0]), ElementsAre("sums_S", "sums_Q", "B"));
+  ExpectSameOutputs(*program, *results[0].module().Find("main"));
+  // What is no reduction to several results stays.
+  EXPECT_EQ(Text(Apply(SplitReductions, program, "B")[0]), Text(Make(program)));
+  EXPECT_EQ(Text(Apply(SplitReductions, Norm(2, 256), "S")[0]),
+            Text(Make(Norm(2, 256))));
+}
+
+TEST(SplitReductionsTest, SumsOfOneBlockHaveManyCandidates) {
+  const auto space = DesignSpace::Create(NormOfTwoSums(32, 8192), TestTarget());
+  ASSERT_TRUE(space.ok()) << space.status();
+  EXPECT_GT((*space)->ApproximateSize(), 1000);
 }
 
 TEST(AutoInlineTest, ElementwiseProducerVanishes) {

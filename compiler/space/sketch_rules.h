@@ -46,9 +46,9 @@ using Alternatives = absl::StatusOr<std::vector<schedule::Schedule>>;
 using SketchRule = Alternatives(const RuleContext&, schedule::Schedule,
                                 const std::string& name);
 
-SketchRule SplitReductions, AutoInline, SkipZeros, Winograd, OnlineSoftmax, AddRfactor,
-    MultiLevelTilingWithIntrin, WidenOperands, MultiLevelTiling, TileReduction,
-    TileTransposed, FollowConsumers, RandomComputeLocation;
+SketchRule SplitReductions, AutoInline, SkipZeros, Winograd, OnlineSoftmax,
+    AddRfactor, MultiLevelTilingWithIntrin, WidenOperands, MultiLevelTiling,
+    TileReduction, TileTransposed, FollowConsumers, RandomComputeLocation;
 // Applies to the root only.
 SketchRule ParallelVectorizeUnroll;
 

@@ -102,6 +102,9 @@ absl::Status CheckCompactDataflow(const ScheduleState& state,
 // before by them, in the same iteration of their common loops. The state's
 // facts cache the answer, as they do for HasAffineBindings.
 bool IsRegionCovered(const ScheduleState& state, const ir::BlockNode* consumer);
+// The same for what it reads of one buffer.
+bool IsRegionCovered(const ScheduleState& state, const ir::BlockNode* consumer,
+                     const ir::BufferNode* buffer);
 // All children of the scope are complete or reductions, and all their reads are
 // covered, so blocks may be moved across each other.
 absl::Status CheckStagePipeline(const ScheduleState& state,

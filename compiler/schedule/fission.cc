@@ -136,7 +136,7 @@ absl::StatusOr<std::vector<BlockRv>> Fission(ScheduleState& state,
   for (const Part& part : parts) {
     // Statements write different buffers, so their names differ.
     const std::string name = FreshBlockName(
-        *scope, absl::StrCat(block->name, "_", part.buffer->name));
+        scope, absl::StrCat(block->name, "_", part.buffer->name));
     ir::Stmt nest = BlockOfPart(*block, part, name);
     for (size_t i = loops.size(); i-- > 0;) {
       nest = WithBody(*loops[i], std::move(nest));

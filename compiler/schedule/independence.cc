@@ -109,15 +109,17 @@ bool IsPrivate(const ScheduleState& state, const BlockScope& scope,
   bool written = false;
   for (const ir::BlockPtr& block : state.ChildBlocks(loop.get())) {
     const bool writes = FindRegion(block->writes, buffer) != nullptr;
-    // Behind a condition it may not write at all; an init may begin another
-    // element than the one that is updated.
-    if (writes && (!CheckOnlyLoopsAbove(state, "", block.get()).ok() ||
-                   !PredicateOnlyGuardsDomain(state, *block) ||
-                   (block->init && !IsReduction(state, scope, block.get())))) {
+    // Behind a condition it may not write at all; region cover knows what a
+    // predicate leaves out. An init behind one may be left out while an update
+    // is not, or begin another element than the one that is updated.
+    if (writes &&
+        (!CheckOnlyLoopsAbove(state, "", block.get()).ok() ||
+         (block->init && (!PredicateOnlyGuardsDomain(state, *block) ||
+                          !IsReduction(state, scope, block.get()))))) {
       return false;
     }
     if (FindRegion(block->reads, buffer) != nullptr &&
-        (!written || !IsRegionCovered(state, block.get()))) {
+        (!written || !IsRegionCovered(state, block.get(), buffer))) {
       return false;
     }
     if (writes && block->init != nullptr) {

@@ -127,7 +127,8 @@ arith::Region HullOf(arith::Analyzer& analyzer, const ir::BlockNode& block,
 std::optional<arith::Region> DenseRegion(const ir::BufferRegion& region,
                                          const ir::VarMap& vars,
                                          const arith::VarRanges& iters,
-                                         arith::Analyzer& analyzer) {
+                                         arith::Analyzer& analyzer,
+                                         const ir::Expr& where) {
   std::vector<ir::Expr> mins;
   std::vector<int64_t> widths;
   for (const ir::Range& range : region.region) {
@@ -137,7 +138,7 @@ std::optional<arith::Region> DenseRegion(const ir::BufferRegion& region,
     widths.push_back(*width);
   }
   // Independent maps: dimensions that share an iterator form no box.
-  auto map = arith::DetectIterMap(mins, iters, nullptr,
+  auto map = arith::DetectIterMap(mins, iters, where,
                                   arith::IterMapLevel::kSurjective, analyzer);
   if (!map.ok()) return std::nullopt;
   arith::Region result;
@@ -150,19 +151,25 @@ std::optional<arith::Region> DenseRegion(const ir::BufferRegion& region,
   return result;
 }
 
-bool PredicateOnlyGuardsDomain(const ScheduleState& state,
-                               const ir::BlockNode& block) {
-  if (ir::IsConstInt(block.predicate, 1)) return true;
+ir::Expr ConditionsBeyondDomain(const ScheduleState& state,
+                                const ir::BlockNode& block) {
+  if (ir::IsConstInt(block.predicate, 1)) return block.predicate;
   arith::Analyzer analyzer;
   BindLoops(analyzer, state.LoopsAbove(&block));
   for (const ir::IterVar& iter : block.iters) {
     analyzer.Assume(ir::GE(iter.binding, iter.dom.min));
     analyzer.Assume(ir::LT(iter.binding, iter.dom.min + iter.dom.extent));
   }
-  const std::vector<ir::Expr> conditions = arith::Conjuncts(block.predicate);
-  return std::ranges::all_of(conditions, [&](const ir::Expr& condition) {
-    return analyzer.CanProve(condition);
-  });
+  ir::Expr beyond = ir::BoolConst(true);
+  for (const ir::Expr& condition : arith::Conjuncts(block.predicate)) {
+    if (!analyzer.CanProve(condition)) beyond = ir::And(beyond, condition);
+  }
+  return beyond;
+}
+
+bool PredicateOnlyGuardsDomain(const ScheduleState& state,
+                               const ir::BlockNode& block) {
+  return ir::IsConstInt(ConditionsBeyondDomain(state, block), 1);
 }
 
 bool RegionInImage(const ir::BlockNode& block, const ir::BufferRegion& write,
@@ -221,9 +228,9 @@ bool SurelyWrites(const ScheduleState& state, const ir::BlockNode& block,
                   const std::vector<ir::ForPtr>& inner,
                   const arith::Region& needed, arith::Analyzer& analyzer) {
   const auto dense =
-      DenseRegion(write, BindingsOf(block), RangesOf(inner), analyzer);
-  if (!dense.has_value() || !PredicateOnlyGuardsDomain(state, block) ||
-      !WritesAll(state, block, write) ||
+      DenseRegion(write, BindingsOf(block), RangesOf(inner), analyzer,
+                  ConditionsBeyondDomain(state, block));
+  if (!dense.has_value() || !WritesAll(state, block, write) ||
       !CheckOnlyLoopsAbove(state, "", &block).ok()) {
     return false;
   }

@@ -55,13 +55,20 @@ arith::Region HullOf(arith::Analyzer& analyzer, const ir::BlockNode& block,
                      const std::vector<ir::ForPtr>& inner,
                      const std::vector<ir::ForPtr>& outer = {});
 
-// The set of elements that `region` covers completely while `iters` run;
-// nullopt if it is not a box or cannot be determined. Applies `vars` first.
+// The set of elements that `region` covers completely while `iters` run where
+// the condition holds (null: everywhere); nullopt if it is not a box or cannot
+// be determined. Applies `vars` to the region first.
 std::optional<arith::Region> DenseRegion(const ir::BufferRegion& region,
                                          const ir::VarMap& vars,
                                          const arith::VarRanges& iters,
-                                         arith::Analyzer& analyzer);
+                                         arith::Analyzer& analyzer,
+                                         const ir::Expr& where = nullptr);
 
+// The conditions of the block's predicate that may be false although each
+// binding is within its variable's domain, such as those of a split of a copy's
+// loops; a constant `true` if there are none.
+ir::Expr ConditionsBeyondDomain(const ScheduleState& state,
+                                const ir::BlockNode& block);
 // The block's predicate is false only if a binding leaves its variable's
 // domain: it only guards tails.
 bool PredicateOnlyGuardsDomain(const ScheduleState& state,

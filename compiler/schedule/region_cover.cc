@@ -75,9 +75,10 @@ bool WrittenTogether(const ScheduleState& state,
 
 // `places[0]` is the consumer. The other places are the blocks of its scope
 // that write what it reads, in program order, with the consumer among them at
-// its position.
+// its position. `only`: the reads of this buffer; null: all.
 bool FindRegionCovered(const ScheduleState& state,
-                       const BlockFacts::Places& places) {
+                       const BlockFacts::Places& places,
+                       const ir::BufferNode* only) {
   const BlockNode* consumer = places.front().block.get();
   const std::vector<ir::ForPtr>& consumer_loops = places.front().loops;
   const auto loops_above =
@@ -97,6 +98,7 @@ bool FindRegionCovered(const ScheduleState& state,
     return common;
   };
   for (const BufferRegion& read : consumer->reads) {
+    if (only != nullptr && read.buffer.get() != only) continue;
     // Writers before the consumer, grouped by the number of loops that they
     // share with it.
     std::vector<std::pair<size_t, std::vector<BlockPtr>>> groups;
@@ -155,9 +157,9 @@ bool FindRegionCovered(const ScheduleState& state,
   return true;
 }
 
-bool IsRegionCovered(const ScheduleState& state, const BlockScope& scope,
-                     const BlockPtr& consumer) {
-  if (consumer->reads.empty()) return true;
+// For FindRegionCovered.
+BlockFacts::Places PlacesOf(const ScheduleState& state, const BlockScope& scope,
+                            const BlockPtr& consumer) {
   BlockFacts::Places places{{consumer, state.LoopsAbove(consumer.get())}};
   for (const BlockPtr& block : scope.children()) {
     const bool writes =
@@ -168,10 +170,16 @@ bool IsRegionCovered(const ScheduleState& state, const BlockScope& scope,
       places.push_back({block, state.LoopsAbove(block.get())});
     }
   }
-  return state.facts().covered.Ask(std::move(places),
-                                   [&](const BlockFacts::Places& asked) {
-                                     return FindRegionCovered(state, asked);
-                                   });
+  return places;
+}
+
+bool IsRegionCovered(const ScheduleState& state, const BlockScope& scope,
+                     const BlockPtr& consumer) {
+  if (consumer->reads.empty()) return true;
+  return state.facts().covered.Ask(
+      PlacesOf(state, scope, consumer), [&](const BlockFacts::Places& asked) {
+        return FindRegionCovered(state, asked, /*only=*/nullptr);
+      });
 }
 
 }  // namespace
@@ -181,6 +189,17 @@ bool IsRegionCovered(const ScheduleState& state, const BlockNode* consumer) {
   if (scope_block == nullptr) return true;
   return IsRegionCovered(state, BlockScope(state, scope_block.get()),
                          state.Ref(consumer));
+}
+
+bool IsRegionCovered(const ScheduleState& state, const BlockNode* consumer,
+                     const ir::BufferNode* buffer) {
+  const BlockPtr scope_block = state.Scope(consumer);
+  if (scope_block == nullptr) return true;
+  const BlockScope scope(state, scope_block.get());
+  const BlockPtr block = state.Ref(consumer);
+  // The cached answer is about all buffers.
+  return IsRegionCovered(state, scope, block) ||
+         FindRegionCovered(state, PlacesOf(state, scope, block), buffer);
 }
 
 absl::Status CheckStagePipeline(const ScheduleState& state,

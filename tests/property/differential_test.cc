@@ -187,6 +187,116 @@ l1, l2 = sch.get_loops(b0)
 sch.parallel(l1)
 )",
      "block B overwrites what block Z writes in another iteration"},
+    {"ACopyWithATailIsPrivateToItsIteration", R"(
+@T.prim_func
+def f(A: T.Buffer((6, 70), "float32"), O: T.Buffer((6, 70), "float32")):
+    B = T.alloc_buffer((70,), "float32")
+    for i in range(6):
+        for j0, j1 in T.grid(3, 32):
+            with T.block("B"):
+                vi = T.axis.spatial(6, i)
+                vj = T.axis.spatial(70, j0 * 32 + j1)
+                T.where(j0 * 32 + j1 < 70)
+                B[vj] = A[vi, vj]
+        for j in range(70):
+            with T.block("O"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                O[vi, vj] = B[69 - vj]
+)",
+     R"(b0 = sch.get_block("O")
+l1, l2 = sch.get_loops(b0)
+sch.parallel(l1)
+)",
+     ""},
+    {"ATileOfACopyWithARestIsPrivateToItsIteration", R"(
+@T.prim_func
+def f(A: T.Buffer((4, 40), "float32"), O: T.Buffer((4, 40), "float32")):
+    B = T.alloc_buffer((40,), "float32")
+    for i, t in T.grid(4, 4):
+        for j in range(10):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                vj = T.axis.spatial(40, t * 10 + j)
+                B[vj] = A[vi, vj]
+        for j in range(10):
+            with T.block("O"):
+                vi = T.axis.spatial(4, i)
+                vj = T.axis.spatial(40, t * 10 + j)
+                O[vi, vj] = B[vj] + T.float32(1)
+)",
+     R"(b0 = sch.get_block("B")
+l1, l2, l3 = sch.get_loops(b0)
+l4, l5 = sch.split(l3, factors=[None, 4])
+b6 = sch.get_block("O")
+l7, l8, l9 = sch.get_loops(b6)
+sch.parallel(l7)
+)",
+     ""},
+    {"ACopyThatLeavesElementsOutIsNotPrivate", R"(
+@T.prim_func
+def f(A: T.Buffer((6, 8), "float32"), O: T.Buffer((6, 8), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    for i in range(6):
+        for j in range(8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.where(i < 1 or 4 <= j)
+                B[vj] = A[vi, vj]
+        for j in range(8):
+            with T.block("O"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                O[vi, vj] = B[vj] * T.float32(2)
+)",
+     R"(b0 = sch.get_block("O")
+l1, l2 = sch.get_loops(b0)
+sch.parallel(l1)
+)",
+     "another iteration"},
+    {"ACopyThatIsShorterInSomeIterationsIsNotPrivate", R"(
+@T.prim_func
+def f(A: T.Buffer((6, 8), "float32"), O: T.Buffer((6, 8), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    for i in range(6):
+        for j in range(8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.where(i + j < 8)
+                B[vj] = A[vi, vj]
+        for j in range(8):
+            with T.block("O"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                O[vi, vj] = B[vj] * T.float32(2)
+)",
+     R"(b0 = sch.get_block("O")
+l1, l2 = sch.get_loops(b0)
+sch.parallel(l1)
+)",
+     "another iteration"},
+    {"AnotherBufferWithGapsDoesNotMatterForPrivacy", R"(
+@T.prim_func
+def f(A: T.Buffer((6, 8), "float32"), W: T.Buffer((5,), "float32"), O: T.Buffer((6, 8), "float32")):
+    P = T.alloc_buffer((8,), "float32")
+    B = T.alloc_buffer((8,), "float32")
+    for k in range(4):
+        with T.block("P"):
+            vk = T.axis.spatial(4, k)
+            P[vk * 2] = W[vk]
+    for i in range(6):
+        for j in range(8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vj] = A[vi, vj]
+        for j in range(4):
+            with T.block("O"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                O[vi, vj * 2] = B[7 - vj] * P[vj * 2]
+                O[vi, vj * 2 + 1] = B[vj]
+)",
+     R"(b0 = sch.get_block("O")
+l1, l2 = sch.get_loops(b0)
+sch.parallel(l1)
+)",
+     ""},
     {"ParallelLoopsThatReadWhatAnotherIterationWrites", R"(
 @T.prim_func
 def f(A: T.Buffer((16,), "float32"), O: T.Buffer((16,), "float32")):

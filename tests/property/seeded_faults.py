@@ -72,7 +72,7 @@ FAULTS = [
      "  if (whole) return block;",
      "  if (whole || !loops.empty()) return block;"),
     ("parallel-privacy", "compiler/schedule/independence.cc",
-     "(!written || !IsRegionCovered(state, block.get()))) {",
+     "(!written || !IsRegionCovered(state, block.get(), buffer))) {",
      "block == nullptr) {"),
     ("parallel-reduction", "compiler/schedule/for_kind.cc",
      "      if (iter.type == ir::IterType::kSpatial ||\n"

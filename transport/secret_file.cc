@@ -16,7 +16,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
-#include "transport/openssl_owners.h"
 
 namespace tilefarm::transport {
 namespace {
@@ -24,6 +23,17 @@ namespace {
 constexpr size_t kMaxFileBytes = 1 << 20;
 constexpr size_t kMinToken = 16;
 constexpr size_t kMaxToken = 512;
+
+template <auto Free>
+struct Deleter {
+  template <typename T>
+  void operator()(T* pointer) const {
+    Free(pointer);
+  }
+};
+using Bio = std::unique_ptr<BIO, Deleter<BIO_free>>;
+using Certificate = std::unique_ptr<X509, Deleter<X509_free>>;
+using Key = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
 
 // `secret`: only the owner may read it.
 absl::StatusOr<std::string> ReadFile(const std::string& path,

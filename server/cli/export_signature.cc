@@ -23,7 +23,6 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/status_macros.h"
-#include "transport/openssl_owners.h"
 
 namespace tilefarm::cli {
 namespace {
@@ -34,10 +33,17 @@ constexpr std::string_view kSignatureStart = "{\"signature\":";
 // More than any key or certificate has.
 constexpr size_t kMostKeyBytes = 1 << 20;
 
-using transport::Bio;
-using transport::Certificate;
-using transport::DigestContext;
-using transport::Key;
+template <auto Free>
+struct Deleter {
+  template <typename T>
+  void operator()(T* pointer) const {
+    Free(pointer);
+  }
+};
+using Bio = std::unique_ptr<BIO, Deleter<BIO_free>>;
+using Key = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY_free>>;
+using Certificate = std::unique_ptr<X509, Deleter<X509_free>>;
+using DigestContext = std::unique_ptr<EVP_MD_CTX, Deleter<EVP_MD_CTX_free>>;
 
 // Otherwise OpenSSL would ask for a password on the terminal.
 int NoPassword(char* /*buffer*/, int /*size*/, int /*write*/, void* /*data*/) {

@@ -78,7 +78,7 @@ void RandomMotifs::Reduce(const std::string& element, const std::string& first,
 }
 
 void RandomMotifs::Motif() {
-  switch (rng_.Below(6)) {
+  switch (rng_.Below(7)) {
     case 0:
     case 1:
     case 2:
@@ -86,6 +86,8 @@ void RandomMotifs::Motif() {
     case 3:
       return Softmax();
     case 4:
+      return Moments();
+    case 5:
       return Convolution();
     default:
       return Transposed();
@@ -210,6 +212,47 @@ void RandomMotifs::Softmax() {
   CloseBlock();
   exact_ = false;
   Written(out, 1, false);
+}
+
+// The sum of each row and, in the same block, that of its squares or its
+// maximum; the second one may need the first.
+void RandomMotifs::Moments() {
+  std::vector<Axis> axes;
+  std::vector<int64_t> shape;
+  for (int d = static_cast<int>(rng_.Between(1, 2)); d > 0; --d) {
+    axes.push_back({rng_.Between(1, 6)});
+    shape.push_back(axes.back().extent);
+  }
+  const std::vector<int64_t> row_shape = shape;
+  const int64_t n = rng_.Between(1, 24);
+  axes.push_back({n, true});
+  shape.push_back(n);
+  const int x = Input("float32", shape);
+  const int sum = Output("float32", row_shape);
+  const int other = Output("float32", row_shape);
+  const bool largest = rng_.Chance(0.3);
+  const std::vector<std::string> v =
+      OpenBlock("T_moments", axes, rng_.Chance(0.25));
+  const std::vector<std::string> row(v.begin(), v.end() - 1);
+  const std::string first = At(sum, row), second = At(other, row);
+  Line("with T.init():");
+  ++depth_;
+  Line(absl::StrCat(first, " = T.float32(0)"));
+  Line(absl::StrCat(second, largest ? " = T.float32(-3.4028234663852886e38)"
+                                    : " = T.float32(0)"));
+  --depth_;
+  const std::string element = At(x, v);
+  const std::string term =
+      rng_.Chance(0.2) ? first : absl::StrCat(element, " * ", element);
+  std::vector<std::string> updates = {
+      absl::StrCat(first, " = ", first, " + ", element),
+      largest ? absl::StrCat(second, " = T.max(", second, ", ", element, ")")
+              : absl::StrCat(second, " = ", second, " + ", term)};
+  if (rng_.Chance(0.3)) std::swap(updates[0], updates[1]);
+  for (const std::string& update : updates) Line(update);
+  CloseBlock();
+  Written(sum, static_cast<double>(3 * n), true);
+  Written(other, static_cast<double>(9 * n * n), true);
 }
 
 // A sum over a window of two dimensions and the channels; the border reads

@@ -1,7 +1,7 @@
 // Nests for primitives that need special forms: matrix products whose elements
-// and extents fit tensor intrinsics, softmax, 3x3 convolutions, and transposed
-// convolutions. Shapes, layouts, dtypes, order of loops and terms are random,
-// so not all of them fit.
+// and extents fit tensor intrinsics, softmax, several reductions in one block,
+// 3x3 convolutions, and transposed convolutions. Shapes, layouts, dtypes, order
+// of loops and terms are random, so not all of them fit.
 #ifndef TILEFARM_TESTS_PROPERTY_RANDOM_MOTIFS_H_
 #define TILEFARM_TESTS_PROPERTY_RANDOM_MOTIFS_H_
 
@@ -24,6 +24,7 @@ class RandomMotifs : protected RandomExpressions {
  private:
   void Product();
   void Softmax();
+  void Moments();
   void Convolution();
   void Transposed();
 

@@ -1,0 +1,206 @@
+// Blocks that are moved, inlined, copied or reindexed.
+#include "tests/property/given_programs.h"
+
+namespace tilefarm::property {
+namespace {
+
+constexpr Given kGiven[] = {
+    {"ReindexOfAnIndexThatIsComputed", R"(
+@T.prim_func
+def f(X: T.Buffer((4,), "int32"), A: T.Buffer((16,), "float32"), C: T.Buffer((4,), "float32")):
+    Q = T.alloc_buffer((4,), "int32")
+    for i in range(4):
+        with T.block("Q"):
+            vi = T.axis.spatial(4, i)
+            Q[vi] = X[vi] * 2
+    for i in range(4):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            C[vi] = A[T.min(T.max(T.Cast("int64", Q[vi]), 0), 15)]
+)",
+     R"(b0 = sch.get_block("C")
+b1 = sch.reindex(b0, buffer=["read", 0])
+)",
+     "that do not follow from its variables"},
+    {"MovedBlockRunsNoOtherInstances", R"(
+@T.prim_func
+def f(A: T.Buffer((4,), "int32"), O: T.Buffer((4,), "int32")):
+    W = T.alloc_buffer((2,), "int32")
+    for i in range(1, 3):
+        with T.block("W"):
+            vi = T.axis.spatial(3, i)
+            W[vi - 1] = A[vi]
+    for i in range(4):
+        with T.block("O"):
+            vi = T.axis.spatial(4, i)
+            O[vi] = W[vi // 2]
+)",
+     R"(
+b0 = sch.get_block("W")
+b1 = sch.get_block("O")
+l2, = sch.get_loops(b1)
+sch.compute_at(b0, l2)
+)",
+     ""},
+    {"MovedBlockWithGapsBetweenItsInstances", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "int32"), O: T.Buffer((8,), "int32")):
+    W = T.alloc_buffer((8,), "int32")
+    for i in range(8):
+        with T.block("W"):
+            vi = T.axis.spatial(8, i)
+            W[vi] = A[vi]
+    for i in range(4):
+        with T.block("O"):
+            vi = T.axis.spatial(8, i * 2)
+            O[vi] = W[vi]
+)",
+     R"(
+b0 = sch.get_block("W")
+l1, = sch.get_loops(b0)
+b2 = sch.get_block("O")
+sch.reverse_compute_at(b2, l1)
+)",
+     "it is not known which of its instances run"},
+    {"StridedInline", R"(
+@T.prim_func
+def f(A: T.Buffer((32,), "float32"), C: T.Buffer((16,), "float32")):
+    B = T.alloc_buffer((32,), "float32")
+    for i in range(32):
+        with T.block("B"):
+            vi = T.axis.spatial(32, i)
+            B[vi] = A[vi] * T.float32(2)
+    for i in range(16):
+        with T.block("C"):
+            vi = T.axis.spatial(16, i)
+            C[vi] = B[vi * 2] + T.float32(1)
+)",
+     R"(b0 = sch.get_block("C")
+sch.reverse_compute_inline(b0)
+)",
+     ""},
+    {"OnlineSoftmaxAcrossAWrite", R"(
+@T.prim_func
+def f(A: T.Buffer((4, 64), "float32"), B: T.Buffer((4, 64), "float32"), M: T.Buffer((4,), "float32"), S: T.Buffer((4,), "float32")):
+    for i, k in T.grid(4, 64):
+        with T.block("M"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                M[vi] = T.float32(-3.4028234663852886e38)
+            M[vi] = T.max(M[vi], A[vi, vk])
+    for i, k in T.grid(4, 64):
+        with T.block("W"):
+            vi, vk = T.axis.remap("SS", [i, k])
+            A[vi, vk] = B[vi, vk]
+    for i, k in T.grid(4, 64):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = T.float32(0)
+            S[vi] = S[vi] + T.exp(A[vi, vk] - M[vi])
+)",
+     R"(b0 = sch.get_block("S")
+b1, b2 = sch.online_softmax(b0, chunk=16, lanes=4)
+)",
+     "block W overwrites what M reads"},
+    {"ReindexOfAPartialWrite", R"(
+@T.prim_func
+def f(O2: T.Buffer((3, 1), "float32")):
+    for i8 in range(3):
+        with T.block("C4"):
+            v11 = T.axis.spatial(3, i8)
+            if v11 <= 1:
+                O2[v11, 0] = T.float32(1.0)
+)",
+     R"(b0 = sch.get_block("C4")
+b1 = sch.reindex(b0, buffer=["write", 0])
+)",
+     "does not write every element of buffer O2"},
+    {"CacheWriteOfAPartialWrite", R"(
+@T.prim_func
+def f(O2: T.Buffer((3, 1), "float32")):
+    for i8 in range(3):
+        with T.block("C4"):
+            v11 = T.axis.spatial(3, i8)
+            if v11 <= 1:
+                O2[v11, 0] = T.float32(1.0)
+)",
+     R"(b0 = sch.get_block("C4")
+b1 = sch.cache_write(b0, write_buffer_index=0, storage_scope="global")
+)",
+     "does not surely write every element"},
+    {"BlockizeOfACopyOfAPart", R"(
+@T.prim_func
+def f(A: T.Buffer((4, 4), "float32"), C: T.Buffer((4, 4, 2), "float32")):
+    with T.block("C"):
+        v0 = T.axis.reduce(1, 0)
+        with T.init():
+            C[1, 2, 1] = T.float32(0)
+        C[1, 2, 1] = C[1, 2, 1] + A[v0, v0]
+)",
+     R"(b0 = sch.get_block("C")
+b1 = sch.cache_write(b0, write_buffer_index=0, storage_scope="local")
+b2 = sch.get_block("C_local")
+l3, l4, l5 = sch.get_loops(b2)
+b6 = sch.blockize(l3)
+)",
+     ""},
+    {"ComputeAtOfAnOutputThatIsReadInPart", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), O: T.Buffer((8,), "float32"), P: T.Buffer((4,), "float32")):
+    for i in range(8):
+        with T.block("O"):
+            v = T.axis.spatial(8, i)
+            O[v] = A[v] * T.float32(2)
+    for i in range(4):
+        with T.block("P"):
+            v = T.axis.spatial(4, i)
+            P[v] = O[v * 2] + T.float32(1)
+)",
+     R"(b0 = sch.get_block("O")
+b1 = sch.get_block("P")
+l2, = sch.get_loops(b1)
+sch.compute_at(b0, l2)
+)",
+     "writes an output of its scope"},
+    {"ReverseComputeAtOfAReaderOfLaterElements", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), O: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v] * T.float32(2)
+    for i in range(8):
+        with T.block("O"):
+            v = T.axis.spatial(8, i)
+            O[v] = B[v] + B[7]
+)",
+     R"(b0 = sch.get_block("O")
+b1 = sch.get_block("B")
+l2, = sch.get_loops(b1)
+sch.reverse_compute_at(b0, l2)
+)",
+     "reads more of buffer B"},
+    {"CacheWriteOfWhatTheNextIterationReads", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), O: T.Buffer((8,), "float32"), P: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("O"):
+            v = T.axis.spatial(8, i)
+            O[v] = T.if_then_else(v > 0, P[v - 1], T.float32(0))
+        with T.block("P"):
+            v = T.axis.spatial(8, i)
+            P[v] = A[v] * T.float32(2)
+)",
+     R"(b0 = sch.get_block("P")
+b1 = sch.cache_write(b0, write_buffer_index=0, storage_scope="global")
+)",
+     ""},
+};
+
+}  // namespace
+
+std::span<const Given> GivenMoves() { return kGiven; }
+
+}  // namespace tilefarm::property

@@ -379,5 +379,22 @@ TEST(Oracle, FloatsAreWithinSmallBoundsOfTheInterpreters) {
   }
 }
 
+TEST(Oracle, BoundsAreOfTheElementsOwnTerms) {
+  // The values of one row of the product are a million times as large.
+  const ir::PrimFuncPtr function =
+      Parse(kFloats[0].parameters, kFloats[0].body);
+  Buffers inputs = RandomInputs(*function, 3);
+  auto a = ValuesOf<float>(inputs[0]);
+  for (int k = 0; k < 40; ++k) a[k] *= 1e6f;
+  inputs[0] = BytesOf(a);
+  const auto oracle = RunOracle(function, inputs);
+  ASSERT_TRUE(oracle.ok()) << oracle.status();
+  EXPECT_GT(oracle->bounds[2][0], 1);
+  for (size_t i = 17; i < oracle->bounds[2].size(); ++i) {
+    EXPECT_LT(oracle->bounds[2][i], 1e-4);
+    EXPECT_GT(oracle->bounds[2][i], 1e-7);
+  }
+}
+
 }  // namespace
 }  // namespace tilefarm::testing

@@ -21,15 +21,6 @@ bool IsWideFloat(ir::DataType dtype) {
   return dtype == ir::DataType::Float(32) || dtype == ir::DataType::Float(64);
 }
 
-bool Loads(const Expr& expr, const ir::BufferNode* buffer) {
-  bool found = false;
-  ir::PostOrderExprs(expr, [&](const Expr& part) {
-    const auto* load = As<ir::LoadNode>(part);
-    found |= load != nullptr && load->buffer.get() == buffer;
-  });
-  return found;
-}
-
 // The load of `weight` in `result + load * rest`, with the rest; null if the
 // nest is no sum of such products.
 const ir::LoadNode* WeightOfTerm(const Nest& nest, const ir::BufferNode* weight,
@@ -44,7 +35,8 @@ const ir::LoadNode* WeightOfTerm(const Nest& nest, const ir::BufferNode* weight,
        {std::pair(product->a, product->b), std::pair(product->b, product->a)}) {
     const auto* load = As<ir::LoadNode>(factor);
     if (load == nullptr || load->buffer.get() != weight) continue;
-    if (Loads(other, weight) || Loads(other, nest.store->buffer.get())) {
+    if (ir::Loads(other, weight) ||
+        ir::Loads(other, nest.store->buffer.get())) {
       return nullptr;
     }
     *rest = other;
@@ -75,7 +67,7 @@ class LinearReader {
         load != nullptr && load->buffer.get() == x_) {
       return Linear{.has_x = true};
     }
-    if (!Loads(expr, x_)) return Linear{.shift = expr};
+    if (!ir::Loads(expr, x_)) return Linear{.shift = expr};
     const auto* node = As<ir::BinaryNode>(expr);
     if (node == nullptr) return std::nullopt;
     const std::optional<Linear> a = Read(node->a), b = Read(node->b);

@@ -9,9 +9,9 @@
 // inputs that cannot be computed there (inputs and constants of the graph, what
 // a reshape renames, elements in another order) are copied one by one.
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 

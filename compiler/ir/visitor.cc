@@ -462,4 +462,25 @@ bool UsesVar(const Expr& expr, const VarNode* var) {
   return found;
 }
 
+namespace {
+
+template <typename Node>
+bool AnyLoad(const Node& node, const BufferNode* buffer) {
+  bool found = false;
+  PostOrderExprs(node, [&](const Expr& e) {
+    const auto* load = As<LoadNode>(e);
+    found |= load != nullptr && load->buffer.get() == buffer;
+  });
+  return found;
+}
+
+}  // namespace
+
+bool Loads(const Expr& expr, const BufferNode* buffer) {
+  return AnyLoad(expr, buffer);
+}
+bool Loads(const Stmt& stmt, const BufferNode* buffer) {
+  return AnyLoad(stmt, buffer);
+}
+
 }  // namespace tilefarm::ir

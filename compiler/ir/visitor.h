@@ -117,6 +117,9 @@ void PostOrderExprs(const Stmt& stmt,
 void PostOrderExprs(const Expr& expr,
                     const std::function<void(const Expr&)>& visit);
 bool UsesVar(const Expr& expr, const VarNode* var);
+// Whether it loads an element of the buffer.
+bool Loads(const Expr& expr, const BufferNode* buffer);
+bool Loads(const Stmt& stmt, const BufferNode* buffer);
 
 }  // namespace tilefarm::ir
 

@@ -27,12 +27,7 @@ std::optional<Strided> AsStrided(const Stmt& stmt) {
   if (ramp == nullptr) return std::nullopt;
   const std::optional<int64_t> stride = ir::AsInt(ramp->stride);
   if (stride != 2 && stride != 4) return std::nullopt;
-  bool reads_itself = false;
-  ir::PostOrderExprs(store->value, [&](const Expr& e) {
-    const auto* load = ir::As<ir::LoadNode>(e);
-    reads_itself |= load != nullptr && load->buffer == store->buffer;
-  });
-  if (reads_itself) return std::nullopt;
+  if (ir::Loads(store->value, store->buffer.get())) return std::nullopt;
   return Strided{store, ramp, *stride};
 }
 

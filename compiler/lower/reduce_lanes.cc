@@ -31,15 +31,6 @@ std::optional<ir::MachineOp> LaneReduction(BinaryOp op) {
   }
 }
 
-bool Reads(const Expr& e, const ir::BufferNode* buffer) {
-  bool reads = false;
-  ir::PostOrderExprs(e, [&](const Expr& x) {
-    const auto* load = ir::As<ir::LoadNode>(x);
-    reads |= load != nullptr && load->buffer.get() == buffer;
-  });
-  return reads;
-}
-
 bool IsElementOf(const Expr& e, const ir::StoreNode& store) {
   const auto* load = ir::As<ir::LoadNode>(e);
   return load != nullptr && load->buffer == store.buffer &&
@@ -67,7 +58,7 @@ ir::Stmt ReduceLanes(IndexMath& math, const ir::ForNode& loop,
   }
   const Expr& element = first ? update->a : update->b;
   const Expr& value = first ? update->b : update->a;
-  if (Reads(value, store->buffer.get())) return nullptr;
+  if (ir::Loads(value, store->buffer.get())) return nullptr;
 
   int lanes = target.vector_lanes(store->buffer->dtype.bytes());
   while (lanes > 1 && *extent % lanes != 0) lanes /= 2;

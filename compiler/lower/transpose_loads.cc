@@ -188,12 +188,7 @@ class Transposer : public ir::Mutator {
           ramp->dtype.lanes != other->dtype.lanes) {
         return false;
       }
-      bool reads_itself = false;
-      ir::PostOrderExprs(store->value, [&](const Expr& e) {
-        const auto* load = ir::As<ir::LoadNode>(e);
-        reads_itself |= load != nullptr && load->buffer == store->buffer;
-      });
-      if (reads_itself) return false;
+      if (ir::Loads(store->value, store->buffer.get())) return false;
       const std::optional<int64_t> start =
           math_.Difference(ramp->base, other->base);
       if (!start) return false;

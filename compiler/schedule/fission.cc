@@ -20,7 +20,6 @@
 //
 // The results are the new blocks; variables of the old block follow the first.
 #include <algorithm>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -42,17 +41,11 @@ struct Part {
   ir::Buffer buffer;
   ir::Stmt init;  // may be null
   ir::Stmt body;
-};
 
-bool Loads(const ir::Stmt& stmt, const ir::BufferNode* buffer) {
-  bool found = false;
-  if (stmt == nullptr) return false;
-  ir::PostOrderExprs(stmt, [&](const ir::Expr& expr) {
-    const auto* load = ir::As<ir::LoadNode>(expr);
-    found |= load != nullptr && load->buffer.get() == buffer;
-  });
-  return found;
-}
+  bool Loads(const ir::BufferNode* of) const {
+    return ir::Loads(body, of) || (init != nullptr && ir::Loads(init, of));
+  }
+};
 
 // Step 1.
 absl::StatusOr<std::vector<Part>> PartsOf(const ScheduleState& state,
@@ -86,8 +79,7 @@ absl::StatusOr<std::vector<Part>> PartsOf(const ScheduleState& state,
   for (const Part& part : parts) {
     for (const Part& other : parts) {
       if (part.buffer == other.buffer) continue;
-      if (Loads(part.body, other.buffer.get()) ||
-          Loads(part.init, other.buffer.get())) {
+      if (part.Loads(other.buffer.get())) {
         return refuse("the statement that writes ", part.buffer->name,
                       " reads ", other.buffer->name,
                       ", which another one writes");
@@ -104,9 +96,7 @@ ir::BlockPtr BlockOfPart(const ir::BlockNode& block, const Part& part,
   own.init = part.init;
   own.body = part.body;
   const auto other = [&](const ir::BufferRegion& region) {
-    return region.buffer != part.buffer &&
-           !Loads(part.body, region.buffer.get()) &&
-           !Loads(part.init, region.buffer.get());
+    return region.buffer != part.buffer && !part.Loads(region.buffer.get());
   };
   std::erase_if(own.reads, other);
   std::erase_if(own.writes, other);

@@ -19,15 +19,6 @@ bool SameElement(const ir::Expr& expr, const ir::StoreNode& store) {
   return true;
 }
 
-bool Reads(const ir::Expr& expr, const ir::BufferNode* buffer) {
-  bool reads = false;
-  ir::PostOrderExprs(expr, [&](const ir::Expr& e) {
-    const auto* load = ir::As<ir::LoadNode>(e);
-    reads = reads || (load != nullptr && load->buffer.get() == buffer);
-  });
-  return reads;
-}
-
 bool Commutes(ir::BinaryOp op) {
   switch (op) {
     case ir::BinaryOp::kAdd:
@@ -116,7 +107,7 @@ std::optional<Reducer> MatchReducer(const ir::BlockNode& block) {
   const bool right = SameElement(binary->b, *update);
   if (left == right) return std::nullopt;
   const ir::Expr& value = left ? binary->b : binary->a;
-  if (Reads(value, update->buffer.get())) return std::nullopt;
+  if (ir::Loads(value, update->buffer.get())) return std::nullopt;
   return Reducer{binary->op, value};
 }
 

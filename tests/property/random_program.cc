@@ -3,10 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/substitute.h"
 #include "base/check.h"
-#include "compiler/ir/parser.h"
 #include "compiler/te/operators.h"
+#include "tests/support/two_reductions.h"
 
 namespace tilefarm::property {
 namespace {
@@ -211,37 +210,6 @@ std::vector<Tensor> SoftmaxProgram(Rng& rng) {
   return {a, te::Softmax(a)};
 }
 
-// Two reductions of each row in one block, and what is computed from both.
-ir::PrimFuncPtr MomentsProgram(Rng& rng) {
-  const bool largest = rng.Chance(0.3);
-  const int64_t rows = Extent(rng, 12), columns = Extent(rng, 20);
-  const auto function = ir::ParseFunction(
-      absl::Substitute(R"(
-@T.prim_func
-def main(A: T.Buffer(($0, $1), "float32"), B: T.Buffer(($0, $1), "float32")):
-    S = T.alloc_buffer(($0,), "float32")
-    Q = T.alloc_buffer(($0,), "float32")
-    for i, k in T.grid($0, $1):
-        with T.block("sums"):
-            vi, vk = T.axis.remap("SR", [i, k])
-            with T.init():
-                S[vi] = T.float32(0)
-                Q[vi] = T.float32($2)
-            S[vi] = S[vi] + A[vi, vk]
-            Q[vi] = $3
-    for i, k in T.grid($0, $1):
-        with T.block("B"):
-            vi, vk = T.axis.remap("SS", [i, k])
-            B[vi, vk] = A[vi, vk] * S[vi] - Q[vi]
-)",
-                       rows, columns, largest ? "-3.4028234663852886e38" : "0",
-                       largest ? "T.max(Q[vi], A[vi, vk])"
-                               : "Q[vi] + A[vi, vk] * A[vi, vk]"),
-      "moments.py");
-  TF_CHECK(function.ok());
-  return *function;
-}
-
 }  // namespace
 
 ir::PrimFuncPtr RandomProgram(Rng& rng) {
@@ -265,8 +233,11 @@ ir::PrimFuncPtr RandomProgram(Rng& rng) {
     case 7:
       params = StridedProgram(rng);
       break;
-    case 8:
-      return MomentsProgram(rng);
+    case 8: {
+      const bool largest = rng.Chance(0.3);
+      const int64_t rows = Extent(rng, 12), columns = Extent(rng, 20);
+      return TwoReductions(rows, columns, largest);
+    }
     default:
       params = SoftmaxProgram(rng);
   }

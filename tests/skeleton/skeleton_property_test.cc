@@ -10,6 +10,7 @@
 #include "cost_model/skeleton/evaluator.h"
 #include "tests/space/space_test_programs.h"
 #include "tests/support/candidate_text.h"
+#include "tests/support/two_reductions.h"
 
 namespace tilefarm::skeleton {
 namespace {
@@ -217,7 +218,7 @@ std::vector<Workload> Workloads() {
              {a, te::ReduceOver(a, te::Reducer::kSum, {1, 2}, false, "S")});
        },
        0.3},
-      {"two_sums", [] { return space::NormOfTwoSums(8, 512); }, 0.3},
+      {"two_sums", [] { return property::TwoReductions(8, 512); }, 0.3},
       {"softmax", [] { return space::SmallSoftmax(); }, 0.3},
       // One pass (online_softmax), with complete chunks and incomplete ones.
       {"long_softmax",

@@ -8,6 +8,7 @@
 #include "compiler/space/postprocs.h"
 #include "compiler/space/sketch_rules.h"
 #include "tests/space/space_test_programs.h"
+#include "tests/support/two_reductions.h"
 
 namespace tilefarm::space {
 namespace {
@@ -42,7 +43,7 @@ std::string Text(const Schedule& schedule) {
 }
 
 TEST(SplitReductionsTest, EachSumIsAReductionOfItsOwn) {
-  const ir::PrimFuncPtr program = NormOfTwoSums(4, 512);
+  const ir::PrimFuncPtr program = property::TwoReductions(4, 512);
   const auto results = Apply(SplitReductions, program, "sums");
   ASSERT_EQ(results.size(), 1u);
   EXPECT_THAT(Blocks(results[0]), ElementsAre("sums_S", "sums_Q", "B"));
@@ -54,7 +55,8 @@ TEST(SplitReductionsTest, EachSumIsAReductionOfItsOwn) {
 }
 
 TEST(SplitReductionsTest, SumsOfOneBlockHaveManyCandidates) {
-  const auto space = DesignSpace::Create(NormOfTwoSums(32, 8192), TestTarget());
+  const auto space =
+      DesignSpace::Create(property::TwoReductions(32, 8192), TestTarget());
   ASSERT_TRUE(space.ok()) << space.status();
   EXPECT_GT((*space)->ApproximateSize(), 1000);
 }

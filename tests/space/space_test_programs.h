@@ -169,32 +169,6 @@ inline ir::PrimFuncPtr Norm(int64_t rows, int64_t columns) {
   return Build({a, te::ReduceOver(a, te::Reducer::kSum, {1}, false, "S")});
 }
 
-// Rows less their mean, over their deviation; both sums are in one block.
-inline ir::PrimFuncPtr NormOfTwoSums(int rows, int columns) {
-  const auto function = ir::ParseFunction(absl::Substitute(R"(
-@T.prim_func
-def main(A: T.Buffer(($0, $1), "float32"), B: T.Buffer(($0, $1), "float32")):
-    S = T.alloc_buffer(($0,), "float32")
-    Q = T.alloc_buffer(($0,), "float32")
-    for i, k in T.grid($0, $1):
-        with T.block("sums"):
-            vi, vk = T.axis.remap("SR", [i, k])
-            with T.init():
-                S[vi] = T.float32(0)
-                Q[vi] = T.float32(0)
-            S[vi] = S[vi] + A[vi, vk]
-            Q[vi] = Q[vi] + A[vi, vk] * A[vi, vk]
-    for i, k in T.grid($0, $1):
-        with T.block("B"):
-            vi, vk = T.axis.remap("SS", [i, k])
-            B[vi, vk] = (A[vi, vk] - S[vi]) * T.rsqrt(Q[vi] + T.float32(1))
-)",
-                                                           rows, columns),
-                                          "main.py");
-  EXPECT_TRUE(function.ok()) << function.status();
-  return *function;
-}
-
 inline ir::PrimFuncPtr SmallSoftmax() {
   const te::Tensor a = te::Placeholder("A", {6, 40}, ir::DataType::Float(32));
   return Build({a, te::Softmax(a)});

@@ -35,8 +35,9 @@ absl::Status RunCall(const Graph& graph, const Call& call,
   for (ValueId id : call.outputs) add(id);
   TF_RETURN_IF_ERROR(run(*call.function, buffers));
   for (ValueId id : call.outputs) {
-    const ValueId whole = WholeOf(graph, id);
-    values[whole] = TensorData(bytes[whole]);
+    // Several parts of one whole are one entry.
+    auto entry = bytes.extract(WholeOf(graph, id));
+    if (entry) values[entry.key()] = TensorData(std::move(entry.mapped()));
   }
   return absl::OkStatus();
 }

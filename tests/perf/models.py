@@ -143,10 +143,13 @@ def measure(spec):
 
 def compile_model(arguments, model, output, *options):
     start = time.monotonic()
-    subprocess.run([os.path.join(arguments.bin, "tunec"), model, "--target",
-                    f"host,cores={arguments.cores}", "--symbol", "model", "-o",
-                    output, *options], check=True, stdout=subprocess.DEVNULL,
-                   stderr=subprocess.DEVNULL)
+    built = subprocess.run(
+        [os.path.join(arguments.bin, "tunec"), model, "--target",
+         f"host,cores={arguments.cores}", "--symbol", "model", "-o", output,
+         *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        text=True, check=False)
+    if built.returncode != 0:
+        sys.exit(built.stderr)
     return time.monotonic() - start
 
 

@@ -19,10 +19,10 @@
 
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/ir/visitor.h"
 
@@ -96,7 +96,7 @@ class Analyzer {
   friend class Canonicalizer;
   friend class IndexMath;
 
-  std::unordered_map<const ir::VarNode*, ConstBound> bounds_;
+  absl::flat_hash_map<const ir::VarNode*, ConstBound> bounds_;
   ir::VarMap values_;
   // Each fact is an expression >= 0 in canonical form.
   std::vector<ir::Expr> facts_;

@@ -25,8 +25,9 @@ bool IsSame(const BlockFacts::Place& a, const BlockFacts::Place& b) {
 
 }  // namespace
 
-std::optional<bool> BlockFacts::Find(const Places& places) const {
-  const auto found = answers_.find(places.front().block.get());
+std::optional<bool> BlockFacts::Find(const Places& places,
+                                     const void* detail) const {
+  const auto found = answers_.find({places.front().block.get(), detail});
   if (found == answers_.end()) return std::nullopt;
   const Places& known = found->second.places;
   const bool same = std::ranges::equal(
@@ -35,10 +36,10 @@ std::optional<bool> BlockFacts::Find(const Places& places) const {
   return same ? std::optional(found->second.answer) : std::nullopt;
 }
 
-void BlockFacts::Remember(Places places, bool answer) {
+void BlockFacts::Remember(Places places, bool answer, const void* detail) {
   if (answers_.size() >= kMostAnswers) answers_.clear();
   const ir::BlockNode* block = places.front().block.get();
-  answers_[block] = {std::move(places), answer};
+  answers_[{block, detail}] = {std::move(places), answer};
 }
 
 }  // namespace tilefarm::schedule

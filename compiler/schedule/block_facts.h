@@ -28,17 +28,20 @@ class BlockFacts {
   // The first place is the block that the question is about.
   using Places = std::vector<Place>;
 
-  // nullopt: no answer is known, or some place has changed.
-  std::optional<bool> Find(const Places& places) const;
-  // Replaces an earlier answer about the block.
-  void Remember(Places places, bool answer);
+  // nullopt: no answer is known, or some place has changed. `detail` tells
+  // several questions about one block apart: a node that the places keep alive.
+  std::optional<bool> Find(const Places& places,
+                           const void* detail = nullptr) const;
+  // Replaces an earlier answer about the block and the detail.
+  void Remember(Places places, bool answer, const void* detail = nullptr);
   // The known answer; else that of `find_out`, a callable of the places, which
   // is then remembered.
   template <typename FindOut>
-  bool Ask(Places places, const FindOut& find_out) {
-    if (const std::optional<bool> known = Find(places)) return *known;
+  bool Ask(Places places, const FindOut& find_out,
+           const void* detail = nullptr) {
+    if (const std::optional<bool> known = Find(places, detail)) return *known;
     const bool answer = find_out(places);
-    Remember(std::move(places), answer);
+    Remember(std::move(places), answer, detail);
     return answer;
   }
 
@@ -47,7 +50,8 @@ class BlockFacts {
     Places places;
     bool answer = false;
   };
-  absl::flat_hash_map<const ir::BlockNode*, Answer> answers_;
+  absl::flat_hash_map<std::pair<const ir::BlockNode*, const void*>, Answer>
+      answers_;
 };
 
 }  // namespace tilefarm::schedule

@@ -100,11 +100,10 @@ absl::Status CheckCompactDataflow(const ScheduleState& state,
 
 // Everything that `consumer` reads from producers in its scope was written
 // before by them, in the same iteration of their common loops. The state's
-// facts cache the answer, as they do for HasAffineBindings.
-bool IsRegionCovered(const ScheduleState& state, const ir::BlockNode* consumer);
-// The same for what it reads of one buffer.
+// facts cache the answer, as they do for HasAffineBindings. `only`: what it
+// reads of this buffer.
 bool IsRegionCovered(const ScheduleState& state, const ir::BlockNode* consumer,
-                     const ir::BufferNode* buffer);
+                     const ir::BufferNode* only = nullptr);
 // All children of the scope are complete or reductions, and all their reads are
 // covered, so blocks may be moved across each other.
 absl::Status CheckStagePipeline(const ScheduleState& state,

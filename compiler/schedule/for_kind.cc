@@ -90,10 +90,18 @@ absl::Status CheckParallelizable(const ScheduleState& state,
                            " uses the loop in ", iter.var->name,
                            ", which is not data parallel");
     }
+    const auto is_apart = [&](const ir::BufferRegion& write) {
+      return AreApart(state, {loop}, *block, write, *block, write);
+    };
+    const auto are_apart = [&](const auto&) {
+      return std::ranges::all_of(block->writes, is_apart);
+    };
     if (reduce_too ||
+        state.facts().apart.Ask({{block, state.LoopsAbove(block.get())}},
+                                are_apart, loop->var.get()) ||
         std::ranges::all_of(block->writes, [&](const ir::BufferRegion& write) {
           return IsPrivate(state, scope, loop, write.buffer.get()) ||
-                 AreApart(state, {loop}, *block, write, *block, write);
+                 is_apart(write);
         })) {
       continue;
     }

@@ -73,12 +73,12 @@ bool WrittenTogether(const ScheduleState& state,
              arith::ClipRegion(analyzer, needed, buffer->shape));
 }
 
-// `places[0]` is the consumer. The other places are the blocks of its scope
-// that write what it reads, in program order, with the consumer among them at
-// its position. `only`: the reads of this buffer; null: all.
+// Whether what the consumer, `places[0]`, reads of a buffer is covered. The
+// other places are the blocks of its scope that write the buffer, in program
+// order, with the consumer among them at its position.
 bool FindRegionCovered(const ScheduleState& state,
                        const BlockFacts::Places& places,
-                       const ir::BufferNode* only) {
+                       const BufferRegion& read) {
   const BlockNode* consumer = places.front().block.get();
   const std::vector<ir::ForPtr>& consumer_loops = places.front().loops;
   const auto loops_above =
@@ -89,117 +89,90 @@ bool FindRegionCovered(const ScheduleState& state,
                                 })
         ->loops;
   };
-  const auto shared_loops = [&](const std::vector<ir::ForPtr>& loops) {
-    size_t common = 0;
-    while (common < loops.size() && common < consumer_loops.size() &&
-           loops[common] == consumer_loops[common]) {
-      ++common;
+  // Writers before the consumer, grouped by the number of loops that they
+  // share with it.
+  std::vector<std::pair<size_t, std::vector<BlockPtr>>> groups;
+  bool written_later = false;
+  bool before = true;
+  for (size_t i = 1; i < places.size(); ++i) {
+    const BlockFacts::Place& place = places[i];
+    if (place.block.get() == consumer) {
+      before = false;
+      continue;
     }
-    return common;
-  };
+    const auto shared =
+        std::ranges::mismatch(place.loops, consumer_loops).in2;
+    if (!before) {
+      // The consumer may read a value of an earlier iteration.
+      written_later |= std::any_of(
+          consumer_loops.begin(), shared, [](const ir::ForPtr& loop) {
+            return !ir::IsConstInt(loop->extent, 1);
+          });
+      continue;
+    }
+    const auto common = static_cast<size_t>(shared - consumer_loops.begin());
+    const auto group = std::ranges::find_if(
+        groups, [&](const auto& g) { return g.first == common; });
+    if (group == groups.end()) {
+      groups.push_back({common, {place.block}});
+    } else {
+      group->second.push_back(place.block);
+    }
+  }
+  if (groups.empty() && !written_later) return true;
+  return std::ranges::any_of(groups, [&](const auto& group) {
+    const auto& [common, writers] = group;
+    arith::Analyzer analyzer;
+    for (size_t i = 0; i < common; ++i) {
+      const ir::ForPtr& loop = consumer_loops[i];
+      analyzer.Bind(loop->var, ir::Range{loop->min, loop->extent});
+    }
+    const auto below = [&](const BlockNode* block) {
+      std::vector<ir::ForPtr> loops = loops_above(block);
+      loops.erase(loops.begin(),
+                  loops.begin() + static_cast<std::ptrdiff_t>(common));
+      return loops;
+    };
+    const arith::Region needed = arith::RelaxRegion(
+        analyzer, SubstituteRegion(read, BindingsOf(*consumer)),
+        RangesOf(below(consumer)));
+    return WrittenTogether(state, writers, read.buffer, below, needed,
+                           analyzer);
+  });
+}
+
+// `only`: the reads of this buffer; null: all.
+bool IsRegionCovered(const ScheduleState& state, const BlockScope& scope,
+                     const BlockPtr& consumer, const ir::BufferNode* only) {
   for (const BufferRegion& read : consumer->reads) {
     if (only != nullptr && read.buffer.get() != only) continue;
-    // Writers before the consumer, grouped by the number of loops that they
-    // share with it.
-    std::vector<std::pair<size_t, std::vector<BlockPtr>>> groups;
-    bool written_later = false;
-    bool before = true;
-    for (size_t i = 1; i < places.size(); ++i) {
-      const BlockFacts::Place& place = places[i];
-      if (place.block.get() == consumer) {
-        before = false;
-        continue;
-      }
-      if (FindRegion(place.block->writes, read.buffer.get()) == nullptr) {
-        continue;
-      }
-      const size_t common = shared_loops(place.loops);
-      if (!before) {
-        // The consumer may read a value of an earlier iteration.
-        written_later |= std::any_of(
-            consumer_loops.begin(),
-            consumer_loops.begin() + static_cast<std::ptrdiff_t>(common),
-            [](const ir::ForPtr& loop) {
-              return !ir::IsConstInt(loop->extent, 1);
-            });
-        continue;
-      }
-      const auto group = std::ranges::find_if(
-          groups, [&](const auto& g) { return g.first == common; });
-      if (group == groups.end()) {
-        groups.push_back({common, {place.block}});
-      } else {
-        group->second.push_back(place.block);
+    BlockFacts::Places places{{consumer, state.LoopsAbove(consumer.get())}};
+    for (const BlockPtr& block : scope.children()) {
+      if (block == consumer ||
+          FindRegion(block->writes, read.buffer.get()) != nullptr) {
+        places.push_back({block, state.LoopsAbove(block.get())});
       }
     }
-    if (groups.empty() && !written_later) continue;
-    bool covered = false;
-    for (const auto& [common, writers] : groups) {
-      arith::Analyzer analyzer;
-      for (size_t i = 0; i < common; ++i) {
-        const ir::ForPtr& loop = consumer_loops[i];
-        analyzer.Bind(loop->var, ir::Range{loop->min, loop->extent});
-      }
-      const auto below = [&](const BlockNode* block) {
-        std::vector<ir::ForPtr> loops = loops_above(block);
-        loops.erase(loops.begin(),
-                    loops.begin() + static_cast<std::ptrdiff_t>(common));
-        return loops;
-      };
-      const arith::Region needed = arith::RelaxRegion(
-          analyzer, SubstituteRegion(read, BindingsOf(*consumer)),
-          RangesOf(below(consumer)));
-      covered |=
-          WrittenTogether(state, writers, read.buffer, below, needed, analyzer);
+    const auto find_out = [&](const BlockFacts::Places& asked) {
+      return FindRegionCovered(state, asked, read);
+    };
+    // One without writers is an input.
+    if (places.size() > 2 &&
+        !state.facts().covered.Ask(std::move(places), find_out, &read)) {
+      return false;
     }
-    if (!covered) return false;
   }
   return true;
 }
 
-// For FindRegionCovered.
-BlockFacts::Places PlacesOf(const ScheduleState& state, const BlockScope& scope,
-                            const BlockPtr& consumer) {
-  BlockFacts::Places places{{consumer, state.LoopsAbove(consumer.get())}};
-  for (const BlockPtr& block : scope.children()) {
-    const bool writes =
-        std::ranges::any_of(consumer->reads, [&](const BufferRegion& read) {
-          return FindRegion(block->writes, read.buffer.get()) != nullptr;
-        });
-    if (writes || block == consumer) {
-      places.push_back({block, state.LoopsAbove(block.get())});
-    }
-  }
-  return places;
-}
-
-bool IsRegionCovered(const ScheduleState& state, const BlockScope& scope,
-                     const BlockPtr& consumer) {
-  if (consumer->reads.empty()) return true;
-  return state.facts().covered.Ask(
-      PlacesOf(state, scope, consumer), [&](const BlockFacts::Places& asked) {
-        return FindRegionCovered(state, asked, /*only=*/nullptr);
-      });
-}
-
 }  // namespace
 
-bool IsRegionCovered(const ScheduleState& state, const BlockNode* consumer) {
-  const BlockPtr scope_block = state.Scope(consumer);
-  if (scope_block == nullptr) return true;
-  return IsRegionCovered(state, BlockScope(state, scope_block.get()),
-                         state.Ref(consumer));
-}
-
 bool IsRegionCovered(const ScheduleState& state, const BlockNode* consumer,
-                     const ir::BufferNode* buffer) {
+                     const ir::BufferNode* only) {
   const BlockPtr scope_block = state.Scope(consumer);
-  if (scope_block == nullptr) return true;
-  const BlockScope scope(state, scope_block.get());
-  const BlockPtr block = state.Ref(consumer);
-  // The cached answer is about all buffers.
-  return IsRegionCovered(state, scope, block) ||
-         FindRegionCovered(state, PlacesOf(state, scope, block), buffer);
+  return scope_block == nullptr ||
+         IsRegionCovered(state, BlockScope(state, scope_block.get()),
+                         state.Ref(consumer), only);
 }
 
 absl::Status CheckStagePipeline(const ScheduleState& state,
@@ -209,7 +182,7 @@ absl::Status CheckStagePipeline(const ScheduleState& state,
   for (const BlockPtr& block : scope.children()) {
     TF_RETURN_IF_ERROR(
         CheckCompleteOrReduction(state, primitive, scope, block.get()));
-    if (!IsRegionCovered(state, scope, block)) {
+    if (!IsRegionCovered(state, scope, block, nullptr)) {
       return state.Illegal(primitive, block.get(),
                            "it reads what its producers have not written in "
                            "the same iteration of their common loops");

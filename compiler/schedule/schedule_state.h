@@ -123,7 +123,7 @@ class ScheduleState {
   // Cached results of checks (block_info.cc). They stay valid in copies of the
   // state and after Restore.
   struct Facts {
-    BlockFacts affine, covered, init_apart, whole;
+    BlockFacts affine, apart, covered, init_apart, whole;
   };
   Facts& facts() const { return facts_; }
 

@@ -194,14 +194,6 @@ bool Analyzer::ProveLE(const Expr& a, const Expr& b) {
   return canonicalizer.NonNegative(diff);
 }
 
-bool Analyzer::ProveLT(const Expr& a, const Expr& b) {
-  Canonicalizer canonicalizer(*this);
-  Sum diff =
-      canonicalizer.Difference(canonicalizer.ToSum(b), canonicalizer.ToSum(a));
-  diff.base -= 1;
-  return canonicalizer.NonNegative(diff);
-}
-
 std::optional<int64_t> Analyzer::ConstDifference(const Expr& a, const Expr& b) {
   Canonicalizer canonicalizer(*this);
   const Sum diff =

@@ -85,7 +85,6 @@ class Analyzer {
   bool CanProve(const ir::Expr& condition);
   bool ProveEqual(const ir::Expr& a, const ir::Expr& b);
   bool ProveLE(const ir::Expr& a, const ir::Expr& b);
-  bool ProveLT(const ir::Expr& a, const ir::Expr& b);
   // a - b if that is a constant.
   std::optional<int64_t> ConstDifference(const ir::Expr& a, const ir::Expr& b);
 

@@ -249,7 +249,6 @@ class Parser {
   std::vector<Var> LoopsOfBlock() const;
   absl::Status CompleteBindings(const std::vector<Var>& loops,
                                 BlockState& state, std::vector<IterVar>& made);
-  absl::Status FinishBlock(BlockState& state, Stmt body);
   absl::Status ParseAxisAssignment(const std::vector<std::string>& names,
                                    const std::vector<size_t>& offsets,
                                    const Callee& callee);

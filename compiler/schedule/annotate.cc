@@ -13,18 +13,17 @@ namespace {
 
 // Replaces the annotations of a block or loop by the result of `edit`.
 template <typename Edit>
-absl::Status EditAnnotations(ScheduleState& state, std::string_view primitive,
-                             const BlockOrLoop& where, const Edit& edit) {
+absl::Status EditAnnotations(ScheduleState& state, const BlockOrLoop& where,
+                             const Edit& edit) {
   if (const auto* block_rv = std::get_if<BlockRv>(&where)) {
-    TF_ASSIGN_OR_RETURN(ir::BlockPtr block, state.Get(primitive, *block_rv));
+    TF_ASSIGN_OR_RETURN(ir::BlockPtr block, state.Get(*block_rv));
     ir::BlockNode copy(*block);
     TF_RETURN_IF_ERROR(edit(copy.annotations, block.get()));
     const ir::BlockPtr changed = ir::BlockOf(std::move(copy));
     state.Replace(block.get(), changed, {{block.get(), changed.get()}});
     return absl::OkStatus();
   }
-  TF_ASSIGN_OR_RETURN(ir::ForPtr loop,
-                      state.Get(primitive, std::get<LoopRv>(where)));
+  TF_ASSIGN_OR_RETURN(ir::ForPtr loop, state.Get(std::get<LoopRv>(where)));
   ir::ForNode copy(*loop);
   TF_RETURN_IF_ERROR(edit(copy.annotations, loop.get()));
   state.Replace(loop.get(),
@@ -46,17 +45,16 @@ absl::Status Annotate(ScheduleState& state, BlockOrLoop where,
     attr = *constant;
   } else {
     TF_ASSIGN_OR_RETURN(const int64_t number,
-                        state.Get("annotate", std::get<ExprRv>(value)));
+                        state.Get(std::get<ExprRv>(value)));
     attr = ir::Attr(number);
   }
   return EditAnnotations(
-      state, "annotate", where,
+      state, where,
       [&](ir::AttrMap& annotations, const ir::StmtNode* stmt) -> absl::Status {
         const auto* block = ir::As<ir::BlockNode>(stmt);
         if (key == ir::kSkipPadding && block != nullptr &&
             !ir::SkipsExactly(*block)) {
-          TF_RETURN_IF_ERROR(
-              state.CheckMayDiffer("annotate", stmt, state.kLeavesOut));
+          TF_RETURN_IF_ERROR(state.CheckMayDiffer(stmt, state.kLeavesOut));
         }
         annotations.insert({std::string(key), attr});
         return absl::OkStatus();
@@ -66,10 +64,10 @@ absl::Status Annotate(ScheduleState& state, BlockOrLoop where,
 absl::Status Unannotate(ScheduleState& state, BlockOrLoop where,
                         std::string_view key) {
   return EditAnnotations(
-      state, "unannotate", where,
+      state, where,
       [&](ir::AttrMap& annotations, const ir::StmtNode* stmt) -> absl::Status {
         if (annotations.erase(std::string(key)) == 0) {
-          return state.Illegal("unannotate", stmt, "it has no annotation \"",
+          return state.Illegal(stmt, "it has no annotation \"",
                                std::string(key), "\"");
         }
         return absl::OkStatus();

@@ -175,10 +175,10 @@ std::string WhyNotReduction(const ScheduleState& state, const BlockScope& scope,
   return apart ? "" : WhyInitIsNotApart(state, block);
 }
 
-absl::Status Require(const ScheduleState& state, std::string_view primitive,
-                     const BlockNode* block, const std::string& failure) {
+absl::Status Require(const ScheduleState& state, const BlockNode* block,
+                     const std::string& failure) {
   if (failure.empty()) return absl::OkStatus();
-  return state.Illegal(primitive, block, failure);
+  return state.Illegal(block, failure);
 }
 
 void PushOnce(std::vector<BlockPtr>& blocks, const BlockPtr& block) {
@@ -246,7 +246,6 @@ std::vector<BlockPtr> BlockScope::Readers(const BufferNode* buffer) const {
 // --- Bindings ------------------------------------------------------------
 
 absl::Status CheckAffineBindings(const ScheduleState& state,
-                                 std::string_view primitive,
                                  const BlockNode* block) {
   const std::vector<ir::ForPtr> loops = state.LoopsAbove(block);
   arith::Analyzer analyzer;
@@ -254,12 +253,12 @@ absl::Status CheckAffineBindings(const ScheduleState& state,
       BindingList(*block), RangesOf(loops), block->predicate,
       arith::IterMapLevel::kSurjective, analyzer);
   if (!map.ok()) {
-    return state.Illegal(primitive, block, "its bindings are not affine: ",
+    return state.Illegal(block, "its bindings are not affine: ",
                          std::string(map.status().message()));
   }
   for (const arith::IterSum& sum : *map) {
     if (!sum.splits.empty() && sum.splits[0].scale != 1) {
-      return state.Illegal(primitive, block,
+      return state.Illegal(block,
                            "its bindings are not affine: a variable leaves "
                            "gaps");
     }
@@ -270,7 +269,7 @@ absl::Status CheckAffineBindings(const ScheduleState& state,
 bool HasAffineBindings(const ScheduleState& state, const BlockNode* block) {
   return state.facts().affine.Ask(
       {{state.Ref(block), state.LoopsAbove(block)}},
-      [&](const auto&) { return CheckAffineBindings(state, "", block).ok(); });
+      [&](const auto&) { return CheckAffineBindings(state, block).ok(); });
 }
 
 // --- Kinds of blocks -----------------------------------------------------
@@ -293,44 +292,40 @@ bool IsReduction(const ScheduleState& state, const BlockScope& scope,
   return WhyNotReduction(state, scope, block).empty();
 }
 
-absl::Status CheckComplete(const ScheduleState& state,
-                           std::string_view primitive, const BlockScope& scope,
+absl::Status CheckComplete(const ScheduleState& state, const BlockScope& scope,
                            const BlockNode* block) {
-  return Require(state, primitive, block, WhyNotComplete(scope, block));
+  return Require(state, block, WhyNotComplete(scope, block));
 }
 
-absl::Status CheckReduction(const ScheduleState& state,
-                            std::string_view primitive, const BlockScope& scope,
+absl::Status CheckReduction(const ScheduleState& state, const BlockScope& scope,
                             const BlockNode* block) {
-  return Require(state, primitive, block, WhyNotReduction(state, scope, block));
+  return Require(state, block, WhyNotReduction(state, scope, block));
 }
 
 absl::Status CheckCompleteOrReduction(const ScheduleState& state,
-                                      std::string_view primitive,
                                       const BlockScope& scope,
                                       const BlockNode* block) {
   const std::string complete = WhyNotComplete(scope, block);
   if (complete.empty()) return absl::OkStatus();
   const std::string reduction = WhyNotReduction(state, scope, block);
   if (reduction.empty()) return absl::OkStatus();
-  return state.Illegal(primitive, block, complete, "; ", reduction);
+  return state.Illegal(block, complete, "; ", reduction);
 }
 
 absl::Status CheckIterationsCommute(const ScheduleState& state,
-                                    std::string_view primitive,
                                     const BlockNode* block) {
   // `reads` of a block with init omits reads of its own results.
   if (const ir::BufferNode* buffer =
           block->init == nullptr ? nullptr : ReadsOtherElements(block)) {
-    return state.Illegal(primitive, block, "it reads elements of ",
-                         buffer->name, " that other iterations write");
+    return state.Illegal(block, "it reads elements of ", buffer->name,
+                         " that other iterations write");
   }
   for (const BufferRegion& write : block->writes) {
     for (const BufferRegion& read : block->reads) {
       if (read.buffer != write.buffer) continue;
       if (!SameRegion(read, write)) {
-        return state.Illegal(primitive, block, "it reads elements of ",
-                             read.buffer->name, " that other iterations write");
+        return state.Illegal(block, "it reads elements of ", read.buffer->name,
+                             " that other iterations write");
       }
     }
   }
@@ -345,21 +340,19 @@ std::vector<BufferRegion> InitReads(const BlockNode& block) {
 }
 
 absl::Status CheckInitSeparates(const ScheduleState& state,
-                                std::string_view primitive,
                                 const BlockPtr& block,
                                 const std::vector<ir::ForPtr>& loops) {
-  TF_RETURN_IF_ERROR(Require(state, primitive, block.get(),
-                             WhyInitIsNotApart(state, block.get())));
+  TF_RETURN_IF_ERROR(
+      Require(state, block.get(), WhyInitIsNotApart(state, block.get())));
   if (RunsAtMostOnce(state, *block, loops) && WritesAreDistinct(*block)) {
     return absl::OkStatus();
   }
-  return state.Illegal(primitive, block.get(),
+  return state.Illegal(block.get(),
                        "the reduction into an element runs more than once in "
                        "the loop");
 }
 
 absl::Status CheckCompactDataflow(const ScheduleState& state,
-                                  std::string_view primitive,
                                   const ir::StmtNode* stmt) {
   const BlockPtr scope_block = state.Scope(stmt);
   if (scope_block == nullptr) return absl::OkStatus();
@@ -377,13 +370,13 @@ absl::Status CheckCompactDataflow(const ScheduleState& state,
     for (const BufferRegion& write : block->writes) {
       for (const BlockPtr& writer : scope.Writers(write.buffer.get())) {
         if (!below(writer)) {
-          return CheckCompleteOrReduction(state, primitive, scope, block.get());
+          return CheckCompleteOrReduction(state, scope, block.get());
         }
       }
     }
     for (const IterVar& iter : block->iters) {
       if (iter.type == IterType::kOpaque) {
-        return CheckCompleteOrReduction(state, primitive, scope, block.get());
+        return CheckCompleteOrReduction(state, scope, block.get());
       }
     }
   }
@@ -400,25 +393,22 @@ bool IsOutput(const ScheduleState& state, const BlockNode* block) {
   });
 }
 
-absl::StatusOr<BlockBuffer> GetBuffer(const ScheduleState& state,
-                                      std::string_view primitive, BlockRv rv,
+absl::StatusOr<BlockBuffer> GetBuffer(const ScheduleState& state, BlockRv rv,
                                       bool read, int index) {
-  TF_ASSIGN_OR_RETURN(const BlockPtr block, state.Get(primitive, rv));
+  TF_ASSIGN_OR_RETURN(const BlockPtr block, state.Get(rv));
   const auto& regions = read ? block->reads : block->writes;
   if (index < 0 || index >= static_cast<int>(regions.size())) {
-    return state.Invalid(primitive, block.get(), "there is no ",
-                         read ? "read" : "write", " buffer ", index,
-                         ", the block has ", regions.size());
+    return state.Invalid(block.get(), "there is no ", read ? "read" : "write",
+                         " buffer ", index, ", the block has ", regions.size());
   }
   return BlockBuffer{block, regions[index].buffer};
 }
 
 absl::StatusOr<BlockPtr> ScopeOf(const ScheduleState& state,
-                                 std::string_view primitive,
                                  const BlockPtr& block) {
   BlockPtr scope = state.Scope(block.get());
   if (scope != nullptr) return scope;
-  return state.Illegal(primitive, block.get(), "the root block has no scope");
+  return state.Illegal(block.get(), "the root block has no scope");
 }
 
 bool HasReduceIter(const BlockNode* block) {

@@ -48,7 +48,6 @@ class BlockScope {
 bool HasAffineBindings(const ScheduleState& state, const ir::BlockNode* block);
 // FailedPrecondition with the reason.
 absl::Status CheckAffineBindings(const ScheduleState& state,
-                                 std::string_view primitive,
                                  const ir::BlockNode* block);
 
 // The block is the only writer in its scope of every buffer it writes.
@@ -61,14 +60,11 @@ bool IsComplete(const BlockScope& scope, const ir::BlockNode* block);
 bool IsReduction(const ScheduleState& state, const BlockScope& scope,
                  const ir::BlockNode* block);
 // FailedPrecondition that names the violated condition.
-absl::Status CheckComplete(const ScheduleState& state,
-                           std::string_view primitive, const BlockScope& scope,
+absl::Status CheckComplete(const ScheduleState& state, const BlockScope& scope,
                            const ir::BlockNode* block);
-absl::Status CheckReduction(const ScheduleState& state,
-                            std::string_view primitive, const BlockScope& scope,
+absl::Status CheckReduction(const ScheduleState& state, const BlockScope& scope,
                             const ir::BlockNode* block);
 absl::Status CheckCompleteOrReduction(const ScheduleState& state,
-                                      std::string_view primitive,
                                       const BlockScope& scope,
                                       const ir::BlockNode* block);
 
@@ -76,7 +72,6 @@ absl::Status CheckCompleteOrReduction(const ScheduleState& state,
 // elements that it writes itself (an in-place update or a reduction), so that
 // the order of iterations does not matter. Otherwise FailedPrecondition.
 absl::Status CheckIterationsCommute(const ScheduleState& state,
-                                    std::string_view primitive,
                                     const ir::BlockNode* block);
 
 // What the init reads, as regions over the block's variables.
@@ -87,7 +82,6 @@ std::vector<ir::BufferRegion> InitReads(const ir::BlockNode& block);
 // element, updates nothing else, and no initialisation reads what an update
 // writes. Otherwise FailedPrecondition.
 absl::Status CheckInitSeparates(const ScheduleState& state,
-                                std::string_view primitive,
                                 const ir::BlockPtr& block,
                                 const std::vector<ir::ForPtr>& loops);
 
@@ -95,7 +89,6 @@ absl::Status CheckInitSeparates(const ScheduleState& state,
 // in the scope of what they write: each is complete or a reduction, or all
 // writers of a buffer lie below `stmt`.
 absl::Status CheckCompactDataflow(const ScheduleState& state,
-                                  std::string_view primitive,
                                   const ir::StmtNode* stmt);
 
 // Everything that `consumer` reads from producers in its scope was written
@@ -107,7 +100,6 @@ bool IsRegionCovered(const ScheduleState& state, const ir::BlockNode* consumer,
 // All children of the scope are complete or reductions, and all their reads are
 // covered, so blocks may be moved across each other.
 absl::Status CheckStagePipeline(const ScheduleState& state,
-                                std::string_view primitive,
                                 const ir::BlockNode* scope);
 
 // Whether it writes a parameter or a buffer allocated outside of the scope.
@@ -118,12 +110,10 @@ struct BlockBuffer {
   ir::BlockPtr block;
   ir::Buffer buffer;
 };
-absl::StatusOr<BlockBuffer> GetBuffer(const ScheduleState& state,
-                                      std::string_view primitive, BlockRv block,
+absl::StatusOr<BlockBuffer> GetBuffer(const ScheduleState& state, BlockRv block,
                                       bool read, int index);
 // The block around it; FailedPrecondition for the root.
 absl::StatusOr<ir::BlockPtr> ScopeOf(const ScheduleState& state,
-                                     std::string_view primitive,
                                      const ir::BlockPtr& block);
 // Whether it has a reduce variable, or an opaque one.
 bool HasReduceIter(const ir::BlockNode* block);

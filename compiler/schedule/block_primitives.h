@@ -88,8 +88,7 @@ absl::Status CallLibrary(ScheduleState& state, BlockRv block,
                          std::string_view kernel);
 // Checks that blocks which a library computes are still as CallLibrary
 // requires. FailedPrecondition: the primitive must not change such a block.
-absl::Status CheckLibraryBlocks(const ScheduleState& state,
-                                std::string_view primitive);
+absl::Status CheckLibraryBlocks(const ScheduleState& state);
 
 }  // namespace tilefarm::schedule
 

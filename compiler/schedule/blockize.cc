@@ -40,8 +40,6 @@
 namespace tilefarm::schedule {
 namespace {
 
-constexpr char kPrimitive[] = "blockize";
-
 // The block below the loop and the loops of the nest, the given one first.
 struct Nest {
   ir::BlockPtr block;
@@ -59,7 +57,7 @@ absl::StatusOr<Nest> FindNest(const ScheduleState& state,
   }
   const auto* block = ir::As<ir::BlockNode>(at);
   if (block == nullptr) {
-    return state.Illegal(kPrimitive, loop.get(),
+    return state.Illegal(loop.get(),
                          "the loops below it hold more than one block");
   }
   nest.block = state.Ref(block);
@@ -184,14 +182,14 @@ absl::StatusOr<ir::BlockPtr> BlockizeLoop(ScheduleState& state,
                                           const ir::ForPtr& loop) {
   TF_ASSIGN_OR_RETURN(const Nest nest, FindNest(state, loop));
   const ir::BlockNode& block = *nest.block;
-  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, kPrimitive, &block));
+  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, &block));
   const std::vector<ir::ForPtr> loops = state.LoopsAbove(&block);
   arith::Analyzer analyzer;
   BindLoops(analyzer, loops);
   std::vector<ir::Expr> bindings;
   for (const ir::IterVar& iter : block.iters) {
     if (!ir::IsConstInt(iter.dom.min, 0)) {
-      return state.Illegal(kPrimitive, &block, "the domain of ", iter.var->name,
+      return state.Illegal(&block, "the domain of ", iter.var->name,
                            " does not start at 0");
     }
     bindings.push_back(iter.binding);
@@ -203,7 +201,7 @@ absl::StatusOr<ir::BlockPtr> BlockizeLoop(ScheduleState& state,
       arith::IterMapLevel::kSurjective, analyzer);
   if (!division.ok()) {
     return state.Illegal(
-        kPrimitive, loop.get(), "the bindings of block ", block.name,
+        loop.get(), "the bindings of block ", block.name,
         " cannot be divided there: ", std::string(division.status().message()));
   }
   // Overlapping iterators (a halo) cannot be written in this form.
@@ -211,18 +209,17 @@ absl::StatusOr<ir::BlockPtr> BlockizeLoop(ScheduleState& state,
     const arith::Division& part = division->bindings[i];
     if (!analyzer.ProveEqual(part.outer * part.inner_extent + part.inner,
                              bindings[i])) {
-      return state.Illegal(kPrimitive, loop.get(), "the binding ",
+      return state.Illegal(loop.get(), "the binding ",
                            ir::ToString(bindings[i]), " of block ", block.name,
                            " cannot be divided there");
     }
   }
   if (block.init != nullptr) {
-    TF_RETURN_IF_ERROR(
-        CheckInitSeparates(state, kPrimitive, nest.block, nest.loops));
+    TF_RETURN_IF_ERROR(CheckInitSeparates(state, nest.block, nest.loops));
   }
   if (block.init != nullptr && !ir::IsConstInt(division->inner_predicate, 1)) {
-    return state.Illegal(kPrimitive, loop.get(), "the initialisation of block ",
-                         block.name, " would lose its predicate");
+    return state.Illegal(loop.get(), "the initialisation of block ", block.name,
+                         " would lose its predicate");
   }
   const Divided divided = DivideVariables(block, *division, analyzer);
   for (const ir::IterVar& iter : divided.outer) {
@@ -230,8 +227,7 @@ absl::StatusOr<ir::BlockPtr> BlockizeLoop(ScheduleState& state,
     // runs would run.
     if (block.init != nullptr && iter.type == ir::IterType::kReduce &&
         !ir::IsConstInt(iter.dom.min, 0)) {
-      return state.Illegal(kPrimitive, loop.get(), "the reduction of block ",
-                           block.name,
+      return state.Illegal(loop.get(), "the reduction of block ", block.name,
                            " does not start at its first term there");
     }
   }
@@ -273,7 +269,7 @@ absl::StatusOr<ir::BlockPtr> BlockizeLoop(ScheduleState& state,
 }
 
 absl::StatusOr<BlockRv> Blockize(ScheduleState& state, LoopRv loop_rv) {
-  TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get(kPrimitive, loop_rv));
+  TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get(loop_rv));
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr block, BlockizeLoop(state, loop));
   return state.NewBlock(block);
 }

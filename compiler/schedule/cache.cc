@@ -58,8 +58,7 @@ absl::Status CheckCacheReadOfWritten(const ScheduleState& state,
                                      const ir::BlockPtr& writer,
                                      const ir::Buffer& buffer,
                                      const CopyPlace& place) {
-  constexpr char kPrimitive[] = "cache_read";
-  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, kPrimitive, writer.get()));
+  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, writer.get()));
   const bool parallel =
       std::ranges::any_of(place.outer, [](const ir::ForPtr& loop) {
         return loop->for_kind != ir::ForKind::kSerial &&
@@ -67,22 +66,21 @@ absl::Status CheckCacheReadOfWritten(const ScheduleState& state,
       });
   for (const ir::BlockPtr& reader : deps.Readers(buffer.get())) {
     if (OrderOf(deps, reader.get()) <= OrderOf(deps, writer.get())) {
-      return state.Illegal(kPrimitive, block.get(), "block ", reader->name,
+      return state.Illegal(block.get(), "block ", reader->name,
                            " reads buffer ", buffer->name, " before block ",
                            writer->name, " has written it");
     }
     const bool local =
         state.AllocSite(buffer.get()) == state.Scope(block.get());
     if (!local && !IsRegionCovered(state, reader.get())) {
-      return state.Illegal(kPrimitive, block.get(), "block ", reader->name,
+      return state.Illegal(block.get(), "block ", reader->name,
                            " reads elements of buffer ", buffer->name,
                            " that block ", writer->name, " does not write");
     }
     if (parallel && !state.IsBelow(reader.get(), place.parent.get())) {
       return state.Illegal(
-          kPrimitive, block.get(),
-          "the copy would be made in a parallel loop and block ", reader->name,
-          " reads it outside");
+          block.get(), "the copy would be made in a parallel loop and block ",
+          reader->name, " reads it outside");
     }
   }
   return absl::OkStatus();
@@ -98,7 +96,7 @@ BlockRv InsertCopy(ScheduleState& state, const ir::BlockPtr& scope,
   BlockReuse reuse;
   edit.Insert(place.parent.get(), place.position, copy.nest);
   for (const ir::BlockPtr& user : users) {
-    const ir::Stmt redirected = RedirectBuffer(user, from, to);
+    const ir::Stmt redirected = ir::ReplaceBuffers(user, {{from.get(), to}});
     reuse.emplace_back(user.get(), ir::As<ir::BlockNode>(redirected));
     edit.Replace(user.get(), redirected);
   }
@@ -112,18 +110,16 @@ BlockRv InsertCopy(ScheduleState& state, const ir::BlockPtr& scope,
 absl::StatusOr<BlockRv> CacheRead(ScheduleState& state, BlockRv block_rv,
                                   int read_buffer_index,
                                   std::string_view storage_scope) {
-  constexpr char kPrimitive[] = "cache_read";
   TF_ASSIGN_OR_RETURN(
       const auto found,
-      GetBuffer(state, kPrimitive, block_rv, /*read=*/true, read_buffer_index));
+      GetBuffer(state, block_rv, /*read=*/true, read_buffer_index));
   const auto& [block, buffer] = found;
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope,
-                      ScopeOf(state, kPrimitive, block));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope, ScopeOf(state, block));
   const BlockScope deps(state, scope.get());
   const std::vector<ir::BlockPtr> writers = deps.Writers(buffer.get());
   if (writers.size() > 1) {
-    return state.Illegal(kPrimitive, block.get(), "buffer ", buffer->name,
-                         " has ", writers.size(), " writers in the scope");
+    return state.Illegal(block.get(), "buffer ", buffer->name, " has ",
+                         writers.size(), " writers in the scope");
   }
   const std::vector<ir::BlockPtr> readers = deps.Readers(buffer.get());
   CopyPlace place{scope, 0, {}, {}};
@@ -155,18 +151,15 @@ absl::StatusOr<BlockRv> CacheRead(ScheduleState& state, BlockRv block_rv,
 absl::StatusOr<BlockRv> CacheWrite(ScheduleState& state, BlockRv block_rv,
                                    int write_buffer_index,
                                    std::string_view storage_scope) {
-  constexpr char kPrimitive[] = "cache_write";
-  TF_ASSIGN_OR_RETURN(const auto found,
-                      GetBuffer(state, kPrimitive, block_rv, /*read=*/false,
-                                write_buffer_index));
+  TF_ASSIGN_OR_RETURN(
+      const auto found,
+      GetBuffer(state, block_rv, /*read=*/false, write_buffer_index));
   const auto& [block, buffer] = found;
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope,
-                      ScopeOf(state, kPrimitive, block));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope, ScopeOf(state, block));
   const BlockScope deps(state, scope.get());
   // This ensures that the block is the only writer and never reads old values.
-  TF_RETURN_IF_ERROR(
-      CheckCompleteOrReduction(state, kPrimitive, deps, block.get()));
-  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, kPrimitive, block.get()));
+  TF_RETURN_IF_ERROR(CheckCompleteOrReduction(state, deps, block.get()));
+  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, block.get()));
   const std::vector<ir::BlockPtr> readers =
       ReadersOfResult(state, deps, block, buffer.get());
   const CopyPlace place = PlaceAfter(state, scope, block, readers);
@@ -180,7 +173,7 @@ absl::StatusOr<BlockRv> CacheWrite(ScheduleState& state, BlockRv block_rv,
   if (!whole.has_value() || !region.has_value() ||
       !PredicateOnlyGuardsDomain(state, *block) ||
       !WritesAll(state, *block, write)) {
-    return state.Illegal(kPrimitive, block.get(),
+    return state.Illegal(block.get(),
                          "it does not surely write every element "
                          "of the region of buffer ",
                          buffer->name, " that would be copied back");

@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "compiler/ir/visitor.h"
 #include "compiler/schedule/region_analysis.h"
 #include "compiler/schedule/scope_edit.h"
 
@@ -104,31 +103,6 @@ CopyPlace PlaceAfter(const ScheduleState& state, const ir::BlockPtr& scope,
   place.outer = std::move(cut.outer);
   place.inner = std::move(cut.inner);
   return place;
-}
-
-namespace {
-
-class Redirect : public ir::Mutator {
- public:
-  Redirect(const ir::Buffer& from, const ir::Buffer& to)
-      : from_(from), to_(to) {}
-  using Mutator::Mutate;
-
- protected:
-  ir::Buffer MutateBuffer(const ir::Buffer& buffer) override {
-    return buffer == from_ ? to_ : buffer;
-  }
-
- private:
-  const ir::Buffer& from_;
-  const ir::Buffer& to_;
-};
-
-}  // namespace
-
-ir::Stmt RedirectBuffer(const ir::Stmt& stmt, const ir::Buffer& old_buffer,
-                        const ir::Buffer& new_buffer) {
-  return Redirect(old_buffer, new_buffer).Mutate(stmt);
 }
 
 }  // namespace tilefarm::schedule

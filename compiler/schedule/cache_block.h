@@ -41,11 +41,6 @@ std::vector<ir::BlockPtr> ReadersOfResult(const ScheduleState& state,
                                           const ir::BlockPtr& writer,
                                           const ir::BufferNode* buffer);
 
-// The block with accesses to `old_buffer` redirected to `new_buffer` at the
-// same indices, regions included.
-ir::Stmt RedirectBuffer(const ir::Stmt& stmt, const ir::Buffer& old_buffer,
-                        const ir::Buffer& new_buffer);
-
 }  // namespace tilefarm::schedule
 
 #endif  // TILEFARM_COMPILER_SCHEDULE_CACHE_BLOCK_H_

@@ -29,14 +29,12 @@
 namespace tilefarm::schedule {
 namespace {
 
-constexpr char kPrimitive[] = "call_library";
-
 // Step 1: check the nest and the product.
-absl::Status CheckStands(const ScheduleState& state, std::string_view primitive,
+absl::Status CheckStands(const ScheduleState& state,
                          const ir::BlockPtr& block) {
   const ir::BlockPtr scope = state.Scope(block.get());
   if (scope == nullptr || state.Parent(scope.get()) != nullptr) {
-    return state.Illegal(primitive, block.get(),
+    return state.Illegal(block.get(),
                          "the block is not directly below the root");
   }
   std::vector<const ir::ForNode*> loops;
@@ -44,34 +42,30 @@ absl::Status CheckStands(const ScheduleState& state, std::string_view primitive,
     loops.push_back(loop.get());
   }
   if (!loops.empty() && !IsOnlyChild(state, loops.front(), block.get())) {
-    return state.Illegal(primitive, block.get(),
-                         "its loops hold another statement");
+    return state.Illegal(block.get(), "its loops hold another statement");
   }
   const auto form = ir::MatchGemm(*block);
   const absl::Status matched =
       form.ok() ? ir::CheckLibraryNest(*block, loops) : form.status();
-  return matched.ok() ? matched
-                      : state.Illegal(primitive, block.get(), matched);
+  return matched.ok() ? matched : state.Illegal(block.get(), matched);
 }
 
 }  // namespace
 
 absl::Status CallLibrary(ScheduleState& state, BlockRv block_rv,
                          std::string_view kernel) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
-                      state.Get(kPrimitive, block_rv));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block, state.Get(block_rv));
   if (!ir::FindLibraryKernel(kernel)) {
     std::string known;
     for (const ir::LibraryKernel& one : ir::LibraryKernels()) {
       absl::StrAppend(&known, known.empty() ? "" : ", ", std::string(one.name));
     }
-    return state.Invalid(kPrimitive, block.get(), "no kernel \"",
-                         std::string(kernel), "\"; there are: ", known);
+    return state.Invalid(block.get(), "no kernel \"", std::string(kernel),
+                         "\"; there are: ", known);
   }
-  TF_RETURN_IF_ERROR(CheckStands(state, kPrimitive, block));
+  TF_RETURN_IF_ERROR(CheckStands(state, block));
   if (block->annotations.contains(ir::kLibrary)) {
-    return state.Illegal(kPrimitive, block.get(),
-                         "a library computes it already");
+    return state.Illegal(block.get(), "a library computes it already");
   }
   ir::BlockNode copy(*block);
   copy.annotations.insert({ir::kLibrary, ir::Attr(std::string(kernel))});
@@ -80,14 +74,13 @@ absl::Status CallLibrary(ScheduleState& state, BlockRv block_rv,
   return absl::OkStatus();
 }
 
-absl::Status CheckLibraryBlocks(const ScheduleState& state,
-                                std::string_view primitive) {
+absl::Status CheckLibraryBlocks(const ScheduleState& state) {
   for (const ir::PrimFuncPtr& function : state.module().functions) {
     for (const ir::BlockPtr& block : state.BlocksOf(function.get())) {
       if (!block->annotations.contains(ir::kLibrary)) continue;
-      const absl::Status stands = CheckStands(state, primitive, block);
+      const absl::Status stands = CheckStands(state, block);
       if (stands.ok()) continue;
-      return state.Illegal(primitive, block.get(),
+      return state.Illegal(block.get(),
                            "a library computes the block, so its nest stays as "
                            "it is");
     }

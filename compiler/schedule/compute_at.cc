@@ -48,7 +48,6 @@ namespace {
 enum class Direction : uint8_t { kToConsumers, kToProducers };
 
 struct Move {
-  const char* primitive;
   Direction direction;
   ir::BlockPtr block;
   ir::ForPtr loop;
@@ -61,33 +60,28 @@ absl::Status CheckMove(const ScheduleState& state, const Move& move,
                        const ir::BlockPtr& scope, const BlockScope& deps) {
   const ir::BlockNode* block = move.block.get();
   if (state.Scope(move.loop.get()) != scope) {
-    return state.Illegal(move.primitive, block,
-                         "the loop is not in the block's scope");
+    return state.Illegal(block, "the loop is not in the block's scope");
   }
   if (state.IsBelow(block, move.loop.get())) {
-    return state.Illegal(move.primitive, block,
-                         "the block is already below the loop");
+    return state.Illegal(block, "the block is already below the loop");
   }
-  TF_RETURN_IF_ERROR(CheckStagePipeline(state, move.primitive, scope.get()));
-  TF_RETURN_IF_ERROR(
-      CheckCompleteOrReduction(state, move.primitive, deps, block));
-  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, move.primitive, block));
-  TF_RETURN_IF_ERROR(
-      CheckOnlyLoopsAbove(state, move.primitive, move.loop.get()));
+  TF_RETURN_IF_ERROR(CheckStagePipeline(state, scope.get()));
+  TF_RETURN_IF_ERROR(CheckCompleteOrReduction(state, deps, block));
+  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, block));
+  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, move.loop.get()));
   if (!PredicateOnlyGuardsDomain(state, *block) &&
       !CoversDomain(state, *block, /*exactly_once=*/false)) {
-    return state.Illegal(move.primitive, block,
-                         "its predicate does more than guard a tail");
+    return state.Illegal(block, "its predicate does more than guard a tail");
   }
   if (!WritesAreDistinct(*block)) {
-    return state.Illegal(move.primitive, block,
+    return state.Illegal(block,
                          "instances write the same element, so their order "
                          "matters");
   }
   // The block gets new loops, in the order of its variables.
   if (HasReduceIter(block)) {
     if (!UpdatesCommute(*block)) {
-      return state.Illegal(move.primitive, block,
+      return state.Illegal(block,
                            "its update is not commutative, so the order of "
                            "its iterations matters");
     }
@@ -97,15 +91,14 @@ absl::Status CheckMove(const ScheduleState& state, const Move& move,
           return LoopFeedsIter(loop.get(), block, ir::IterType::kReduce);
         }));
     if (!RunsAtMostOnce(state, *block, loops)) {
-      return state.Illegal(move.primitive, block,
-                           "its loops repeat updates of an element");
+      return state.Illegal(block, "its loops repeat updates of an element");
     }
   }
   std::vector<ir::ForPtr> loops = state.LoopsAbove(move.loop.get());
   loops.push_back(move.loop);
   for (const ir::ForPtr& loop : loops) {
     if (loop->for_kind == ir::ForKind::kVectorized) {
-      return state.Illegal(move.primitive, loop.get(),
+      return state.Illegal(loop.get(),
                            "no other block can be computed in a vectorized "
                            "loop");
     }
@@ -114,7 +107,7 @@ absl::Status CheckMove(const ScheduleState& state, const Move& move,
   for (const Dependency& dep : deps.dependencies()) {
     if (dep.kind != DepKind::kWar || dep.src == dep.dst) continue;
     if (dep.dst == move.block || dep.src == move.block) {
-      return state.Illegal(move.primitive, block, "block ", dep.dst->name,
+      return state.Illegal(block, "block ", dep.dst->name,
                            " overwrites what block ", dep.src->name,
                            " reads before it");
     }
@@ -152,7 +145,7 @@ absl::StatusOr<ir::BlockNode> WithInstancesThatRun(const ScheduleState& state,
     dom = {min, analyzer.Simplify(end - min)};
     if (i + 1 == block.iters.size()) return block;
   }
-  return state.Illegal(move.primitive, move.block.get(),
+  return state.Illegal(move.block.get(),
                        "it is not known which of its instances run");
 }
 
@@ -163,7 +156,7 @@ absl::StatusOr<int> FindPosition(const ScheduleState& state, const Move& move,
   const bool reverse = move.direction == Direction::kToProducers;
   for (const ir::BlockPtr& required : reverse ? producers : consumers) {
     if (!state.IsBelow(required.get(), move.loop.get())) {
-      return state.Illegal(move.primitive, move.block.get(), "its ",
+      return state.Illegal(move.block.get(), "its ",
                            reverse ? "producer " : "consumer ", required->name,
                            " is not below loop ", move.loop->var->name);
     }
@@ -179,7 +172,7 @@ absl::StatusOr<int> FindPosition(const ScheduleState& state, const Move& move,
     if (position >= 0) last = std::min(last, position);
   }
   if (first > last) {
-    return state.Illegal(move.primitive, move.block.get(),
+    return state.Illegal(move.block.get(),
                          "a consumer comes before a producer in "
                          "the body of loop ",
                          move.loop->var->name);
@@ -187,7 +180,7 @@ absl::StatusOr<int> FindPosition(const ScheduleState& state, const Move& move,
   if (move.index == -1) return last;
   if (move.index == -2) return first;
   if (move.index < first || move.index > last) {
-    return state.Illegal(move.primitive, move.block.get(), "index ", move.index,
+    return state.Illegal(move.block.get(), "index ", move.index,
                          " is not a legal position: -1, -2 "
                          "or ",
                          first, " to ", last);
@@ -232,8 +225,8 @@ absl::Status CheckReadsFinal(const ScheduleState& state, const Move& move,
       });
     }
     for (const ir::BufferRegion& read : move.block->reads) {
-      TF_RETURN_IF_ERROR(CheckFinalIn(state, move.primitive, *producer,
-                                      read.buffer.get(), loops));
+      TF_RETURN_IF_ERROR(
+          CheckFinalIn(state, *producer, read.buffer.get(), loops));
     }
   }
   return absl::OkStatus();
@@ -241,7 +234,7 @@ absl::Status CheckReadsFinal(const ScheduleState& state, const Move& move,
 
 // reverse_compute_at, after the move: the elements that the block reads in an
 // iteration are written in the same iteration.
-absl::Status CheckReadsWritten(const ScheduleState& state, const Move& move,
+absl::Status CheckReadsWritten(const ScheduleState& state,
                                const ir::BlockPtr& moved,
                                const ir::ForPtr& loop,
                                const std::vector<ir::BlockPtr>& producers) {
@@ -259,10 +252,10 @@ absl::Status CheckReadsWritten(const ScheduleState& state, const Move& move,
       const bool covered =
           SurelyWrites(state, *producer, *write, theirs.inner, hull, analyzer);
       if (!covered) {
-        return state.Illegal(
-            move.primitive, moved.get(), "it reads more of buffer ",
-            read.buffer->name, " than block ", producer->name,
-            " surely writes in an iteration of loop ", loop->var->name);
+        return state.Illegal(moved.get(), "it reads more of buffer ",
+                             read.buffer->name, " than block ", producer->name,
+                             " surely writes in an iteration of loop ",
+                             loop->var->name);
       }
     }
   }
@@ -270,13 +263,12 @@ absl::Status CheckReadsWritten(const ScheduleState& state, const Move& move,
 }
 
 // reverse_compute_at after the move: every instance runs, in a legal order.
-absl::Status CheckAllRun(const ScheduleState& state, const Move& move,
-                         const ir::BlockPtr& moved, const ir::ForPtr& loop,
+absl::Status CheckAllRun(const ScheduleState& state, const ir::BlockPtr& moved,
+                         const ir::ForPtr& loop,
                          const std::vector<ir::BlockPtr>& consumers) {
   const bool reduces = HasReduceIter(moved.get());
   if (!CoversDomain(state, *moved, /*exactly_once=*/reduces)) {
-    return state.Illegal(move.primitive, moved.get(),
-                         "not every instance would run ",
+    return state.Illegal(moved.get(), "not every instance would run ",
                          reduces ? "exactly once" : "at least once",
                          " below loop ", loop->var->name);
   }
@@ -289,21 +281,20 @@ absl::Status CheckAllRun(const ScheduleState& state, const Move& move,
         LoopFeedsIter(outer.get(), moved.get(), ir::IterType::kReduce);
     if (!serial && (in_reduce || !LoopFeedsIter(outer.get(), moved.get(),
                                                 ir::IterType::kSpatial))) {
-      return state.Illegal(move.primitive, outer.get(),
+      return state.Illegal(outer.get(),
                            "its iterations run at the same time and would "
                            "write the same elements");
     }
     if (!in_reduce) continue;
     if (LoopFeedsIter(outer.get(), moved.get(), ir::IterType::kSpatial)) {
-      return state.Illegal(move.primitive, outer.get(),
+      return state.Illegal(outer.get(),
                            "the loop feeds both spatial and reduce variables "
                            "there, so the reduction may not start with its "
                            "initialisation");
     }
     for (const ir::BlockPtr& consumer : consumers) {
       if (state.IsBelow(state.Latest(consumer).get(), outer.get())) {
-        return state.Illegal(move.primitive, outer.get(), "block ",
-                             consumer->name,
+        return state.Illegal(outer.get(), "block ", consumer->name,
                              " below it would read an incomplete reduction");
       }
     }
@@ -312,8 +303,7 @@ absl::Status CheckAllRun(const ScheduleState& state, const Move& move,
     const ir::BlockPtr consumer = state.Latest(old_consumer);
     if (SharedLoops(state, consumer.get(), moved.get()).empty()) continue;
     if (!IsRegionCovered(state, consumer.get())) {
-      return state.Illegal(move.primitive, moved.get(), "its consumer ",
-                           consumer->name,
+      return state.Illegal(moved.get(), "its consumer ", consumer->name,
                            " would read what has not been computed yet");
     }
   }
@@ -322,8 +312,7 @@ absl::Status CheckAllRun(const ScheduleState& state, const Move& move,
 
 // After the move, producers come before the block and consumers after it, also
 // those outside of the loop.
-absl::Status CheckOrder(const ScheduleState& state, const Move& move,
-                        const ir::BlockPtr& moved,
+absl::Status CheckOrder(const ScheduleState& state, const ir::BlockPtr& moved,
                         const std::vector<ir::BlockPtr>& producers,
                         const std::vector<ir::BlockPtr>& consumers) {
   const std::vector<ir::BlockPtr> order =
@@ -333,14 +322,14 @@ absl::Status CheckOrder(const ScheduleState& state, const Move& move,
   };
   for (const ir::BlockPtr& producer : producers) {
     if (place_of(state.Latest(producer)) > place_of(moved)) {
-      return state.Illegal(move.primitive, moved.get(),
-                           "it would run before its producer ", producer->name);
+      return state.Illegal(moved.get(), "it would run before its producer ",
+                           producer->name);
     }
   }
   for (const ir::BlockPtr& consumer : consumers) {
     if (place_of(state.Latest(consumer)) < place_of(moved)) {
-      return state.Illegal(move.primitive, moved.get(),
-                           "it would run after its consumer ", consumer->name);
+      return state.Illegal(moved.get(), "it would run after its consumer ",
+                           consumer->name);
     }
   }
   return absl::OkStatus();
@@ -348,12 +337,11 @@ absl::Status CheckOrder(const ScheduleState& state, const Move& move,
 
 absl::Status MoveBlock(ScheduleState& state, const Move& move) {
   const bool reverse = move.direction == Direction::kToProducers;
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope,
-                      ScopeOf(state, move.primitive, move.block));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope, ScopeOf(state, move.block));
   const BlockScope deps(state, scope.get());
   TF_RETURN_IF_ERROR(CheckMove(state, move, scope, deps));
   if (!reverse && IsOutput(state, move.block.get())) {
-    return state.Illegal(move.primitive, move.block.get(),
+    return state.Illegal(move.block.get(),
                          "the block writes an output of its scope");
   }
   const std::vector<ir::BlockPtr> producers = deps.Producers(move.block.get());
@@ -373,7 +361,7 @@ absl::Status MoveBlock(ScheduleState& state, const Move& move) {
   auto domains = SolveBlockDomain(analyzer, block,
                                   reverse ? block.reads : block.writes, needed);
   if (!domains.ok()) {
-    return state.Illegal(move.primitive, move.block.get(),
+    return state.Illegal(move.block.get(),
                          std::string(domains.status().message()));
   }
   ir::BlockPtr moved;
@@ -385,30 +373,30 @@ absl::Status MoveBlock(ScheduleState& state, const Move& move) {
   edit.Insert(move.loop.get(), position, std::move(nest));
   state.Replace(scope.get(), edit.Apply(*scope),
                 {{move.block.get(), moved.get()}});
-  TF_RETURN_IF_ERROR(CheckOrder(state, move, moved, producers, consumers));
+  TF_RETURN_IF_ERROR(CheckOrder(state, moved, producers, consumers));
   if (!reverse) return absl::OkStatus();
   const ir::ForPtr loop = state.Latest(move.loop);
-  TF_RETURN_IF_ERROR(CheckReadsWritten(state, move, moved, loop, producers));
-  return CheckAllRun(state, move, moved, loop, consumers);
+  TF_RETURN_IF_ERROR(CheckReadsWritten(state, moved, loop, producers));
+  return CheckAllRun(state, moved, loop, consumers);
 }
 
 // Takes trace variables; `loop` may also be the mark of a sampled location.
-absl::Status MoveByVariables(ScheduleState& state, const char* primitive,
-                             Direction direction, BlockRv block, LoopRv loop,
+absl::Status MoveByVariables(ScheduleState& state, Direction direction,
+                             BlockRv block, LoopRv loop,
                              bool preserve_unit_loops, int index) {
   const bool reverse = direction == Direction::kToProducers;
   switch (state.MarkOf(loop)) {
     case LoopMark::kRoot:
-      return state.Get(primitive, block).status();
+      return state.Get(block).status();
     case LoopMark::kInline:
       return reverse ? ReverseComputeInline(state, block)
                      : ComputeInline(state, block);
     case LoopMark::kNone:
       break;
   }
-  Move move{primitive, direction, nullptr, nullptr, preserve_unit_loops, index};
-  TF_ASSIGN_OR_RETURN(move.block, state.Get(primitive, block));
-  TF_ASSIGN_OR_RETURN(move.loop, state.Get(primitive, loop));
+  Move move{direction, nullptr, nullptr, preserve_unit_loops, index};
+  TF_ASSIGN_OR_RETURN(move.block, state.Get(block));
+  TF_ASSIGN_OR_RETURN(move.loop, state.Get(loop));
   return MoveBlock(state, move);
 }
 
@@ -416,22 +404,19 @@ absl::Status MoveByVariables(ScheduleState& state, const char* primitive,
 
 absl::Status ComputeAt(ScheduleState& state, BlockRv block, LoopRv loop,
                        bool preserve_unit_loops, int index) {
-  return MoveByVariables(state, "compute_at", Direction::kToConsumers, block,
-                         loop, preserve_unit_loops, index);
+  return MoveByVariables(state, Direction::kToConsumers, block, loop,
+                         preserve_unit_loops, index);
 }
 
 absl::Status ReverseComputeAt(ScheduleState& state, BlockRv block, LoopRv loop,
                               bool preserve_unit_loops, int index) {
-  return MoveByVariables(state, "reverse_compute_at", Direction::kToProducers,
-                         block, loop, preserve_unit_loops, index);
+  return MoveByVariables(state, Direction::kToProducers, block, loop,
+                         preserve_unit_loops, index);
 }
 
 bool CanComputeAt(const ScheduleState& state, const ir::BlockPtr& block,
                   const ir::ForPtr& loop) {
-  const Move move{"compute_at",
-                  Direction::kToConsumers,
-                  block,
-                  loop,
+  const Move move{Direction::kToConsumers, block, loop,
                   /*preserve_unit_loops=*/true,
                   /*index=*/-1};
   return state.Would(

@@ -38,8 +38,6 @@
 namespace tilefarm::schedule {
 namespace {
 
-constexpr char kPrimitive[] = "decompose_reduction";
-
 bool UsesAny(const ir::Expr& expr, const std::vector<ir::ForPtr>& loops) {
   return std::ranges::any_of(loops, [&](const ir::ForPtr& loop) {
     return ir::UsesVar(expr, loop->var.get());
@@ -59,8 +57,7 @@ absl::Status CheckOtherAccesses(const ScheduleState& state,
     }
     for (const ir::BufferRegion& read : init_reads) {
       if (FindRegion(other->writes, read.buffer.get()) == nullptr) continue;
-      return state.Illegal(kPrimitive, block.get(),
-                           "its initialisation reads buffer ",
+      return state.Illegal(block.get(), "its initialisation reads buffer ",
                            read.buffer->name, ", which block ", other->name,
                            " writes below loop ", loop->var->name);
     }
@@ -71,8 +68,8 @@ absl::Status CheckOtherAccesses(const ScheduleState& state,
           FindRegion(other->writes, write.buffer.get()) != nullptr;
       if (!reads && !writes) continue;
       if (writes || !seen || !IsRegionCovered(state, other.get())) {
-        return state.Illegal(kPrimitive, block.get(), "block ", other->name,
-                             " below loop ", loop->var->name, " uses buffer ",
+        return state.Illegal(block.get(), "block ", other->name, " below loop ",
+                             loop->var->name, " uses buffer ",
                              write.buffer->name,
                              " and would see the initialisation");
       }
@@ -85,21 +82,20 @@ absl::Status CheckDecompose(const ScheduleState& state,
                             const ir::BlockPtr& block, const ir::ForPtr& loop) {
   const ir::BlockPtr scope = state.Scope(block.get());
   if (scope == nullptr || block->init == nullptr) {
-    return state.Illegal(kPrimitive, block.get(),
-                         "the block has no initialisation");
+    return state.Illegal(block.get(), "the block has no initialisation");
   }
   if (!state.IsBelow(block.get(), loop.get()) ||
       state.Scope(loop.get()) != scope) {
-    return state.Illegal(kPrimitive, block.get(),
-                         "the block is not below loop ", loop->var->name);
+    return state.Illegal(block.get(), "the block is not below loop ",
+                         loop->var->name);
   }
   const BlockScope deps(state, scope.get());
-  TF_RETURN_IF_ERROR(CheckReduction(state, kPrimitive, deps, block.get()));
-  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, kPrimitive, block.get()));
+  TF_RETURN_IF_ERROR(CheckReduction(state, deps, block.get()));
+  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, block.get()));
   for (const ir::ForPtr& above : state.LoopsAbove(loop.get())) {
     if (!ir::IsConstInt(above->extent, 1) &&
         LoopFeedsIter(above.get(), block.get(), ir::IterType::kReduce)) {
-      return state.Illegal(kPrimitive, loop.get(), "loop ", above->var->name,
+      return state.Illegal(loop.get(), "loop ", above->var->name,
                            " above it belongs to the reduction, so the "
                            "initialisation would run more than once");
     }
@@ -107,7 +103,7 @@ absl::Status CheckDecompose(const ScheduleState& state,
   const LoopCut below = CutLoops(state, block.get(), loop.get());
   std::vector<ir::ForPtr> loops = below.inner;
   loops.insert(loops.begin(), loop);
-  TF_RETURN_IF_ERROR(CheckInitSeparates(state, kPrimitive, block, loops));
+  TF_RETURN_IF_ERROR(CheckInitSeparates(state, block, loops));
   return CheckOtherAccesses(state, block, loop);
 }
 
@@ -161,7 +157,7 @@ absl::StatusOr<ir::Stmt> MakeInit(const ScheduleState& state,
     if (!UsesAny(condition, dropped)) {
       predicate = ir::And(predicate, condition);
     } else if (UsesAny(condition, spatial)) {
-      return state.Illegal(kPrimitive, block.get(), "its condition ",
+      return state.Illegal(block.get(), "its condition ",
                            ir::ToString(condition),
                            " mixes reduce and spatial loops");
     }
@@ -205,9 +201,8 @@ ir::BlockPtr MakeUpdate(const ir::BlockNode& block) {
 
 absl::StatusOr<BlockRv> DecomposeReduction(ScheduleState& state,
                                            BlockRv block_rv, LoopRv loop_rv) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
-                      state.Get(kPrimitive, block_rv));
-  TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get(kPrimitive, loop_rv));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block, state.Get(block_rv));
+  TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get(loop_rv));
   TF_RETURN_IF_ERROR(CheckDecompose(state, block, loop));
   ir::BlockPtr init_block;
   TF_ASSIGN_OR_RETURN(ir::Stmt init, MakeInit(state, block, loop, &init_block));

@@ -35,8 +35,6 @@
 namespace tilefarm::schedule {
 namespace {
 
-constexpr char kPrimitive[] = "fission";
-
 struct Part {
   ir::Buffer buffer;
   ir::Stmt init;  // may be null
@@ -51,7 +49,7 @@ struct Part {
 absl::StatusOr<std::vector<Part>> PartsOf(const ScheduleState& state,
                                           const ir::BlockNode& block) {
   const auto refuse = [&](const auto&... reason) {
-    return state.Illegal(kPrimitive, &block, reason...);
+    return state.Illegal(&block, reason...);
   };
   if (!block.allocs.empty()) return refuse("the block allocates buffers");
   std::vector<Part> parts;
@@ -107,18 +105,15 @@ ir::BlockPtr BlockOfPart(const ir::BlockNode& block, const Part& part,
 
 absl::StatusOr<std::vector<BlockRv>> Fission(ScheduleState& state,
                                              BlockRv block_rv) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
-                      state.Get(kPrimitive, block_rv));
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope,
-                      ScopeOf(state, kPrimitive, block));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block, state.Get(block_rv));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope, ScopeOf(state, block));
   TF_ASSIGN_OR_RETURN(const std::vector<Part> parts, PartsOf(state, *block));
-  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, kPrimitive, block.get()));
+  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, block.get()));
   const std::vector<ir::ForPtr> loops = state.LoopsAbove(block.get());
   const ir::StmtNode* top = block.get();
   if (!loops.empty()) top = loops[0].get();
   if (!IsOnlyChild(state, top, block.get())) {
-    return state.Illegal(kPrimitive, block.get(),
-                         "its loops have other blocks below them");
+    return state.Illegal(block.get(), "its loops have other blocks below them");
   }
 
   std::vector<ir::BlockPtr> blocks;

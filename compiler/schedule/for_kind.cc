@@ -19,14 +19,12 @@
 namespace tilefarm::schedule {
 namespace {
 
-absl::StatusOr<ir::ForPtr> SerialLoop(ScheduleState& state,
-                                      std::string_view primitive,
-                                      LoopRv loop_rv) {
-  TF_ASSIGN_OR_RETURN(ir::ForPtr loop, state.Get(primitive, loop_rv));
+absl::StatusOr<ir::ForPtr> SerialLoop(ScheduleState& state, LoopRv loop_rv) {
+  TF_ASSIGN_OR_RETURN(ir::ForPtr loop, state.Get(loop_rv));
   if (loop->for_kind != ir::ForKind::kSerial) {
     static constexpr std::array kNames = {"serial", "parallel", "vectorized",
                                           "unrolled", "bound to a thread axis"};
-    return state.Illegal(primitive, loop.get(), "the loop is already ",
+    return state.Illegal(loop.get(), "the loop is already ",
                          kNames[static_cast<size_t>(loop->for_kind)]);
   }
   return loop;
@@ -69,24 +67,22 @@ bool RepeatsItsValues(const ScheduleState& state, const ir::ForPtr& loop,
 // reduction), and no two iterations write the same element, unless each has its
 // own copy of the buffer or they write the same value.
 absl::Status CheckParallelizable(const ScheduleState& state,
-                                 std::string_view primitive,
                                  const ir::ForPtr& loop) {
   const bool reduce_too = loop->thread_tag.rfind("threadIdx", 0) == 0;
   const BlockScope scope(state, state.Scope(loop.get()).get());
   // Threads of one GPU block wait for each other.
   if (!reduce_too) {
-    TF_RETURN_IF_ERROR(
-        CheckIterationsIndependent(state, primitive, scope, loop, {loop}));
+    TF_RETURN_IF_ERROR(CheckIterationsIndependent(state, scope, loop, {loop}));
   }
   for (const ir::BlockPtr& block : state.ChildBlocks(loop.get())) {
-    TF_RETURN_IF_ERROR(CheckIterationsCommute(state, primitive, block.get()));
+    TF_RETURN_IF_ERROR(CheckIterationsCommute(state, block.get()));
     for (const ir::IterVar& iter : block->iters) {
       if (iter.type == ir::IterType::kSpatial ||
           (reduce_too && iter.type == ir::IterType::kReduce) ||
           !ir::UsesVar(iter.binding, loop->var.get())) {
         continue;
       }
-      return state.Illegal(primitive, loop.get(), "block ", block->name,
+      return state.Illegal(loop.get(), "block ", block->name,
                            " uses the loop in ", iter.var->name,
                            ", which is not data parallel");
     }
@@ -112,26 +108,23 @@ absl::Status CheckParallelizable(const ScheduleState& state,
         RepeatsItsValues(state, loop, block)) {
       continue;
     }
-    return state.Illegal(primitive, loop.get(), "iterations of block ",
-                         block->name,
+    return state.Illegal(loop.get(), "iterations of block ", block->name,
                          " would write the same elements at the same time");
   }
   return absl::OkStatus();
 }
 
-absl::Status SetKind(ScheduleState& state, std::string_view primitive,
-                     LoopRv loop_rv, ir::ForKind kind,
+absl::Status SetKind(ScheduleState& state, LoopRv loop_rv, ir::ForKind kind,
                      std::string thread_tag = "") {
-  TF_ASSIGN_OR_RETURN(ir::ForPtr loop, SerialLoop(state, primitive, loop_rv));
-  TF_RETURN_IF_ERROR(CheckCompactDataflow(state, primitive, loop.get()));
+  TF_ASSIGN_OR_RETURN(ir::ForPtr loop, SerialLoop(state, loop_rv));
+  TF_RETURN_IF_ERROR(CheckCompactDataflow(state, loop.get()));
   state.Replace(loop.get(), WithKind(*loop, kind, std::move(thread_tag)));
-  return CheckParallelizable(state, primitive, state.Latest(loop));
+  return CheckParallelizable(state, state.Latest(loop));
 }
 
 }  // namespace
 
-absl::Status CheckConcurrentLoops(const ScheduleState& state,
-                                  std::string_view primitive) {
+absl::Status CheckConcurrentLoops(const ScheduleState& state) {
   for (const ir::PrimFuncPtr& function : state.module().functions) {
     std::vector<ir::ForPtr> loops;
     ir::PreOrder(function->body, [&](const ir::Stmt& stmt) {
@@ -144,23 +137,23 @@ absl::Status CheckConcurrentLoops(const ScheduleState& state,
       return true;
     });
     for (const ir::ForPtr& loop : loops) {
-      TF_RETURN_IF_ERROR(CheckParallelizable(state, primitive, loop));
+      TF_RETURN_IF_ERROR(CheckParallelizable(state, loop));
     }
   }
   return absl::OkStatus();
 }
 
 absl::Status Parallel(ScheduleState& state, LoopRv loop) {
-  return SetKind(state, "parallel", loop, ir::ForKind::kParallel);
+  return SetKind(state, loop, ir::ForKind::kParallel);
 }
 
 absl::Status Vectorize(ScheduleState& state, LoopRv loop) {
-  return SetKind(state, "vectorize", loop, ir::ForKind::kVectorized);
+  return SetKind(state, loop, ir::ForKind::kVectorized);
 }
 
 // Unrolling keeps the order of everything: any serial loop will do.
 absl::Status Unroll(ScheduleState& state, LoopRv loop_rv) {
-  TF_ASSIGN_OR_RETURN(ir::ForPtr loop, SerialLoop(state, "unroll", loop_rv));
+  TF_ASSIGN_OR_RETURN(ir::ForPtr loop, SerialLoop(state, loop_rv));
   state.Replace(loop.get(), WithKind(*loop, ir::ForKind::kUnrolled));
   return absl::OkStatus();
 }
@@ -170,13 +163,12 @@ absl::Status Bind(ScheduleState& state, LoopRv loop_rv,
   static constexpr std::array<std::string_view, 9> kAxes = {
       "blockIdx.x",  "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y",
       "threadIdx.z", "vthread.x",  "vthread.y",  "vthread.z"};
-  TF_ASSIGN_OR_RETURN(const ir::ForPtr loop,
-                      SerialLoop(state, "bind", loop_rv));
+  TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, SerialLoop(state, loop_rv));
   if (!absl::c_linear_search(kAxes, thread_axis) && thread_axis != "vthread") {
-    return state.Invalid("bind", loop.get(), "unknown thread axis \"",
+    return state.Invalid(loop.get(), "unknown thread axis \"",
                          std::string(thread_axis), "\"");
   }
-  return SetKind(state, "bind", loop_rv, ir::ForKind::kThreadBinding,
+  return SetKind(state, loop_rv, ir::ForKind::kThreadBinding,
                  std::string(thread_axis));
 }
 

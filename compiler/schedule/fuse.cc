@@ -23,25 +23,23 @@ absl::StatusOr<LoopRv> Fuse(ScheduleState& state,
   std::vector<int64_t> extents;
   int64_t total = 1;
   for (const LoopRv rv : loop_rvs) {
-    TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get("fuse", rv));
-    TF_ASSIGN_OR_RETURN(const int64_t extent,
-                        CheckPlainLoop(state, "fuse", loop));
+    TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get(rv));
+    TF_ASSIGN_OR_RETURN(const int64_t extent, CheckPlainLoop(state, loop));
     if (!loops.empty()) {
       const ir::ForPtr& outer = loops.back();
       if (state.Parent(loop.get()) != outer) {
-        return state.Illegal("fuse", loop.get(),
-                             "it is not directly inside loop ",
+        return state.Illegal(loop.get(), "it is not directly inside loop ",
                              outer->var->name);
       }
       if (outer->body != loop) {
-        return state.Illegal("fuse", loop.get(),
+        return state.Illegal(loop.get(),
                              "it is not the only statement of loop ",
                              outer->var->name);
       }
     }
     if (__builtin_mul_overflow(total, extent, &total) ||
         total > ir::Limits().max_extent) {
-      return state.Illegal("fuse", loop.get(),
+      return state.Illegal(loop.get(),
                            "the fused loop is beyond what a loop may run for");
     }
     loops.push_back(loop);

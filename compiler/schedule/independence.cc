@@ -113,7 +113,7 @@ bool IsPrivate(const ScheduleState& state, const BlockScope& scope,
     // predicate leaves out. An init behind one may be left out while an update
     // is not, or begin another element than the one that is updated.
     if (writes &&
-        (!CheckOnlyLoopsAbove(state, "", block.get()).ok() ||
+        (!CheckOnlyLoopsAbove(state, block.get()).ok() ||
          (block->init && (!PredicateOnlyGuardsDomain(state, *block) ||
                           !IsReduction(state, scope, block.get()))))) {
       return false;
@@ -163,7 +163,6 @@ bool AreApart(const ScheduleState& state, std::vector<ir::ForPtr> loops,
 }
 
 absl::Status CheckIterationsIndependent(const ScheduleState& state,
-                                        std::string_view primitive,
                                         const BlockScope& scope,
                                         const ir::ForPtr& inner,
                                         const std::vector<ir::ForPtr>& loops) {
@@ -187,7 +186,7 @@ absl::Status CheckIterationsIndependent(const ScheduleState& state,
           IsPrivate(state, scope, inner, buffer)) {
         continue;
       }
-      return state.Illegal(primitive, inner.get(), "block ", dep.dst->name,
+      return state.Illegal(inner.get(), "block ", dep.dst->name,
                            dep.kind == DepKind::kRaw ? " reads" : " overwrites",
                            " what block ", dep.src->name,
                            reads_first ? " reads" : " writes",

@@ -29,7 +29,6 @@ bool AreApart(const ScheduleState& state, std::vector<ir::ForPtr> loops,
 // element in different iterations of `loops` (`inner` and loops around it), and
 // one of them writes it. Conflicts of a block with itself are not checked.
 absl::Status CheckIterationsIndependent(const ScheduleState& state,
-                                        std::string_view primitive,
                                         const BlockScope& scope,
                                         const ir::ForPtr& inner,
                                         const std::vector<ir::ForPtr>& loops);

@@ -164,25 +164,24 @@ bool AllLoadsEqual(const ir::BlockNode& block, const ir::BufferNode* buffer,
   return equal && !first;
 }
 
-absl::Status CheckElementwise(const ScheduleState& state, const char* primitive,
+absl::Status CheckElementwise(const ScheduleState& state,
                               const ir::BlockPtr& block,
                               const ir::BlockPtr& scope,
                               const BlockScope& deps) {
-  TF_RETURN_IF_ERROR(CheckComplete(state, primitive, deps, block.get()));
-  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, primitive, block.get()));
-  TF_RETURN_IF_ERROR(CheckStagePipeline(state, primitive, scope.get()));
+  TF_RETURN_IF_ERROR(CheckComplete(state, deps, block.get()));
+  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, block.get()));
+  TF_RETURN_IF_ERROR(CheckStagePipeline(state, scope.get()));
   if (OnlyStore(*block) == nullptr) {
-    return state.Illegal(primitive, block.get(), "its body is not one store");
+    return state.Illegal(block.get(), "its body is not one store");
   }
   if (!UsesOnlyBlockVars(*block)) {
-    return state.Illegal(primitive, block.get(),
-                         "its body uses loop variables directly");
+    return state.Illegal(block.get(), "its body uses loop variables directly");
   }
   return absl::OkStatus();
 }
 
 // Step 2 of compute_inline for one consumer.
-absl::Status CheckInputsAt(const ScheduleState& state, const char* primitive,
+absl::Status CheckInputsAt(const ScheduleState& state,
                            const ir::BlockPtr& block, const BlockScope& deps,
                            const ir::BlockPtr& consumer) {
   for (const ir::BlockPtr& producer : deps.Producers(block.get())) {
@@ -194,38 +193,36 @@ absl::Status CheckInputsAt(const ScheduleState& state, const char* primitive,
     left.erase(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(kept));
     for (const ir::BufferRegion& read : block->reads) {
       TF_RETURN_IF_ERROR(
-          CheckFinalIn(state, primitive, *producer, read.buffer.get(), left));
+          CheckFinalIn(state, *producer, read.buffer.get(), left));
     }
   }
   return absl::OkStatus();
 }
 
 absl::Status InlineBlock(ScheduleState& state, const ir::BlockPtr& block) {
-  constexpr char kPrimitive[] = "compute_inline";
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope,
-                      ScopeOf(state, kPrimitive, block));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope, ScopeOf(state, block));
   const BlockScope deps(state, scope.get());
-  TF_RETURN_IF_ERROR(CheckElementwise(state, kPrimitive, block, scope, deps));
+  TF_RETURN_IF_ERROR(CheckElementwise(state, block, scope, deps));
   if (IsOutput(state, block.get())) {
-    return state.Illegal(kPrimitive, block.get(),
+    return state.Illegal(block.get(),
                          "the block writes an output of its scope");
   }
   const ir::StoreNode& store = *OnlyStore(*block);
   const std::optional<IndexInverse> inverse =
       InvertIndices(*block, store.indices);
   if (!inverse.has_value()) {
-    return state.Illegal(
-        kPrimitive, block.get(), "the indices it stores to in buffer ",
-        store.buffer->name, " do not determine its block variables");
+    return state.Illegal(block.get(), "the indices it stores to in buffer ",
+                         store.buffer->name,
+                         " do not determine its block variables");
   }
   for (const Dependency& dep : deps.dependencies()) {
     if (dep.kind == DepKind::kWar && dep.src == block) {
-      return state.Illegal(kPrimitive, block.get(), "block ", dep.dst->name,
+      return state.Illegal(block.get(), "block ", dep.dst->name,
                            " overwrites what it reads");
     }
   }
   for (const ir::BlockPtr& consumer : deps.Consumers(block.get())) {
-    TF_RETURN_IF_ERROR(CheckInputsAt(state, kPrimitive, block, deps, consumer));
+    TF_RETURN_IF_ERROR(CheckInputsAt(state, block, deps, consumer));
   }
   ScopeEditor edit;
   edit.Replace(block.get(), ir::NoOp());
@@ -240,8 +237,7 @@ absl::Status InlineBlock(ScheduleState& state, const ir::BlockPtr& block) {
     if (reader->annotations.contains(ir::kSkipPadding) &&
         ir::SkipsExactly(*reader) &&
         !ir::SkipsExactly(*ir::As<ir::BlockNode>(made))) {
-      TF_RETURN_IF_ERROR(
-          state.CheckMayDiffer(kPrimitive, reader.get(), state.kLeavesOut));
+      TF_RETURN_IF_ERROR(state.CheckMayDiffer(reader.get(), state.kLeavesOut));
     }
     edit.Replace(reader.get(), made);
   }
@@ -294,30 +290,26 @@ ir::Expr ConsumerPredicate(const ScheduleState& state,
 
 absl::Status ReverseInlineBlock(ScheduleState& state,
                                 const ir::BlockPtr& block) {
-  constexpr char kPrimitive[] = "reverse_compute_inline";
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope,
-                      ScopeOf(state, kPrimitive, block));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope, ScopeOf(state, block));
   const BlockScope deps(state, scope.get());
-  TF_RETURN_IF_ERROR(CheckElementwise(state, kPrimitive, block, scope, deps));
+  TF_RETURN_IF_ERROR(CheckElementwise(state, block, scope, deps));
   const std::vector<ir::BlockPtr> producers = deps.Producers(block.get());
   if (producers.size() != 1) {
-    return state.Illegal(kPrimitive, block.get(),
-                         "it must have one producer and has ",
+    return state.Illegal(block.get(), "it must have one producer and has ",
                          producers.size());
   }
   const ir::BlockPtr& producer = producers[0];
-  TF_RETURN_IF_ERROR(CheckComplete(state, kPrimitive, deps, producer.get()));
+  TF_RETURN_IF_ERROR(CheckComplete(state, deps, producer.get()));
   const ir::StoreNode* store = OnlyStore(*producer);
   if (store == nullptr || IsOutput(state, producer.get())) {
-    return state.Illegal(kPrimitive, block.get(), "its producer ",
-                         producer->name,
+    return state.Illegal(block.get(), "its producer ", producer->name,
                          " is not one store to an intermediate "
                          "buffer");
   }
   if (deps.Consumers(producer.get()).size() != 1 ||
       deps.Readers(store->buffer.get()).size() != 1) {
-    return state.Illegal(kPrimitive, block.get(), "its producer ",
-                         producer->name, " has other consumers");
+    return state.Illegal(block.get(), "its producer ", producer->name,
+                         " has other consumers");
   }
   std::vector<ir::Expr> indices;
   const bool one_access = AllLoadsEqual(*block, store->buffer.get(), &indices);
@@ -327,7 +319,7 @@ absl::Status ReverseInlineBlock(ScheduleState& state,
   // written by one instance.
   if (!inverse.has_value() || !WritesAreDistinct(*producer) ||
       !WritesAreDistinct(*block)) {
-    return state.Illegal(kPrimitive, block.get(), "the elements of buffer ",
+    return state.Illegal(block.get(), "the elements of buffer ",
                          store->buffer->name,
                          " and the instances that read them do not correspond "
                          "one to one");
@@ -335,14 +327,13 @@ absl::Status ReverseInlineBlock(ScheduleState& state,
   // With a constant index, it reads only a slice of the producer's buffer.
   for (size_t i = 0; i < indices.size(); ++i) {
     if (ir::AsInt(indices[i]).has_value() && store->buffer->shape[i] != 1) {
-      return state.Illegal(kPrimitive, block.get(),
+      return state.Illegal(block.get(),
                            "it reads a slice of its producer's buffer");
     }
   }
   if (!PredicateOnlyGuardsDomain(state, *block) ||
       !CoversDomain(state, *producer, /*exactly_once=*/false)) {
-    return state.Illegal(kPrimitive, block.get(), "its producer ",
-                         producer->name,
+    return state.Illegal(block.get(), "its producer ", producer->name,
                          " or its predicate leaves out part of "
                          "the domain");
   }
@@ -355,12 +346,12 @@ absl::Status ReverseInlineBlock(ScheduleState& state,
       !arith::RegionCovers(
           analyzer, *written,
           arith::RelaxRegion(analyzer, *read, DomainOf(*block)))) {
-    return state.Illegal(kPrimitive, block.get(), "its producer ",
-                         producer->name, " does not write all that it reads");
+    return state.Illegal(block.get(), "its producer ", producer->name,
+                         " does not write all that it reads");
   }
   for (const Dependency& dep : deps.dependencies()) {
     if (dep.kind == DepKind::kWar && dep.dst == block) {
-      return state.Illegal(kPrimitive, block.get(), "it overwrites what block ",
+      return state.Illegal(block.get(), "it overwrites what block ",
                            dep.src->name, " reads before it");
     }
   }
@@ -399,14 +390,12 @@ absl::Status ReverseInlineBlock(ScheduleState& state,
 }  // namespace
 
 absl::Status ComputeInline(ScheduleState& state, BlockRv block_rv) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
-                      state.Get("compute_inline", block_rv));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block, state.Get(block_rv));
   return InlineBlock(state, block);
 }
 
 absl::Status ReverseComputeInline(ScheduleState& state, BlockRv block_rv) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
-                      state.Get("reverse_compute_inline", block_rv));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block, state.Get(block_rv));
   return ReverseInlineBlock(state, block);
 }
 

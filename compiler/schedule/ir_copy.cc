@@ -58,28 +58,6 @@ class FreshCopier : public ir::Mutator {
   const std::string suffix_;
 };
 
-class EmptyDropper : public ir::Mutator {
- public:
-  using ir::Mutator::Mutate;
-  ir::Expr Mutate(const ir::Expr& expr) override { return expr; }
-
- protected:
-  Stmt MutateFor(const ForNode& s, const Stmt& self) override {
-    Stmt body = Mutate(s.body);
-    if (ir::IsNoOp(body)) return ir::NoOp();
-    return body == s.body ? self : WithBody(s, std::move(body));
-  }
-  Stmt MutateSeq(const ir::SeqNode& s, const Stmt& self) override {
-    std::vector<Stmt> stmts;
-    bool changed = false;
-    for (const Stmt& stmt : s.stmts) {
-      stmts.push_back(Mutate(stmt));
-      changed |= stmts.back() != stmt || ir::IsNoOp(stmt);
-    }
-    return changed ? ir::MakeSeq(std::move(stmts)) : self;
-  }
-};
-
 }  // namespace
 
 Stmt CopyWithFreshVars(const Stmt& stmt, const ir::VarMap& vars,
@@ -109,8 +87,6 @@ ir::BlockPtr WithBody(const BlockNode& block, Stmt body) {
   copy.body = std::move(body);
   return ir::BlockOf(std::move(copy));
 }
-
-Stmt DropEmpty(const Stmt& stmt) { return EmptyDropper().Mutate(stmt); }
 
 std::string FreshBlockName(const Stmt& stmt, std::string_view base) {
   std::unordered_set<std::string> used;

@@ -24,9 +24,6 @@ ir::ForPtr WithKind(const ir::ForNode& loop, ir::ForKind kind,
 // A copy of the block with another body.
 ir::BlockPtr WithBody(const ir::BlockNode& block, ir::Stmt body);
 
-// Removes empty statements, and loops whose body is empty.
-ir::Stmt DropEmpty(const ir::Stmt& stmt);
-
 // A name that no block in `stmt` has: `base`, then `base_1`, ...
 std::string FreshBlockName(const ir::Stmt& stmt, std::string_view base);
 

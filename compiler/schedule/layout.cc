@@ -24,9 +24,9 @@
 #include "base/status_macros.h"
 #include "compiler/ir/dim_align.h"
 #include "compiler/ir/regions.h"
+#include "compiler/ir/visitor.h"
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/block_primitives.h"
-#include "compiler/schedule/cache_block.h"
 #include "compiler/schedule/index_map.h"
 #include "compiler/schedule/region_analysis.h"
 #include "compiler/schedule/scope_edit.h"
@@ -36,12 +36,11 @@ namespace {
 
 // The block that allocates the buffer.
 absl::StatusOr<ir::BlockPtr> OwnAllocation(const ScheduleState& state,
-                                           const char* primitive,
                                            const ir::BlockPtr& block,
                                            const ir::Buffer& buffer) {
   ir::BlockPtr site = state.AllocSite(buffer.get());
   if (site == nullptr) {
-    return state.Illegal(primitive, block.get(), "buffer ", buffer->name,
+    return state.Illegal(block.get(), "buffer ", buffer->name,
                          " is a parameter, whose layout is the "
                          "caller's");
   }
@@ -51,7 +50,8 @@ absl::StatusOr<ir::BlockPtr> OwnAllocation(const ScheduleState& state,
 // Replaces `old_buffer` by another buffer in the block that allocates it.
 void ReplaceBuffer(ScheduleState& state, const ir::BlockPtr& site,
                    const ir::Buffer& old_buffer, const ir::Buffer& new_buffer) {
-  state.Replace(site.get(), RedirectBuffer(site, old_buffer, new_buffer));
+  state.Replace(site.get(),
+                ir::ReplaceBuffers(site, {{old_buffer.get(), new_buffer}}));
 }
 
 bool IsKnownScope(std::string_view scope) {
@@ -148,17 +148,15 @@ class LayoutRewriter : public ir::Mutator {
 
 absl::Status SetScope(ScheduleState& state, BlockRv block_rv, int buffer_index,
                       std::string_view scope) {
-  constexpr char kPrimitive[] = "set_scope";
-  TF_ASSIGN_OR_RETURN(
-      const auto found,
-      GetBuffer(state, kPrimitive, block_rv, /*read=*/false, buffer_index));
+  TF_ASSIGN_OR_RETURN(const auto found,
+                      GetBuffer(state, block_rv, /*read=*/false, buffer_index));
   const auto& [block, buffer] = found;
   if (!IsKnownScope(scope)) {
-    return state.Invalid(kPrimitive, block.get(), "unknown storage scope \"",
+    return state.Invalid(block.get(), "unknown storage scope \"",
                          std::string(scope), "\"");
   }
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr site,
-                      OwnAllocation(state, kPrimitive, block, buffer));
+                      OwnAllocation(state, block, buffer));
   if (buffer->scope == scope) return absl::OkStatus();
   ir::BufferNode copy = *buffer;
   copy.name =
@@ -172,24 +170,22 @@ absl::Status SetScope(ScheduleState& state, BlockRv block_rv, int buffer_index,
 
 absl::Status StorageAlign(ScheduleState& state, BlockRv block_rv,
                           int buffer_index, int axis, int factor, int offset) {
-  constexpr char kPrimitive[] = "storage_align";
-  TF_ASSIGN_OR_RETURN(
-      const auto found,
-      GetBuffer(state, kPrimitive, block_rv, /*read=*/false, buffer_index));
+  TF_ASSIGN_OR_RETURN(const auto found,
+                      GetBuffer(state, block_rv, /*read=*/false, buffer_index));
   const auto& [block, buffer] = found;
   const int ndim = buffer->ndim();
   const int dim = axis < 0 ? axis + ndim : axis;
   if (dim < 0 || dim >= ndim) {
-    return state.Invalid(kPrimitive, block.get(), "axis ", axis,
-                         " is not within [", -ndim, ", ", ndim, ")");
+    return state.Invalid(block.get(), "axis ", axis, " is not within [", -ndim,
+                         ", ", ndim, ")");
   }
   if (factor <= 0 || offset < 0) {
-    return state.Invalid(kPrimitive, block.get(), "factor ", factor,
+    return state.Invalid(block.get(), "factor ", factor,
                          " must be positive and offset ", offset,
                          " not negative");
   }
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr site,
-                      OwnAllocation(state, kPrimitive, block, buffer));
+                      OwnAllocation(state, block, buffer));
 
   ir::BufferNode copy = *buffer;
   std::erase_if(copy.dim_align, [&](const std::vector<int64_t>& align) {
@@ -197,7 +193,7 @@ absl::Status StorageAlign(ScheduleState& state, BlockRv block_rv,
   });
   copy.dim_align.push_back({dim, factor, offset});
   if (!ir::PaddedStrides(copy)) {
-    return state.Invalid(kPrimitive, block.get(), "buffer ", buffer->name,
+    return state.Invalid(block.get(), "buffer ", buffer->name,
                          " would be too large");
   }
   // In the text, padding is an annotation of the block.
@@ -226,26 +222,23 @@ absl::Status StorageAlign(ScheduleState& state, BlockRv block_rv,
 
 absl::Status TransformLayout(ScheduleState& state, BlockRv block_rv, bool read,
                              int buffer_index, std::string_view index_map) {
-  constexpr char kPrimitive[] = "transform_layout";
-  TF_ASSIGN_OR_RETURN(const auto found, GetBuffer(state, kPrimitive, block_rv,
-                                                  read, buffer_index));
+  TF_ASSIGN_OR_RETURN(const auto found,
+                      GetBuffer(state, block_rv, read, buffer_index));
   const auto& [block, buffer] = found;
   auto map = IndexMap::Parse(index_map);
   if (!map.ok()) {
-    return state.Invalid(kPrimitive, block.get(),
-                         std::string(map.status().message()));
+    return state.Invalid(block.get(), std::string(map.status().message()));
   }
   if (map->num_inputs() != buffer->ndim()) {
-    return state.Invalid(kPrimitive, block.get(), "the index map takes ",
-                         map->num_inputs(), " indices, buffer ", buffer->name,
-                         " has ", buffer->ndim());
+    return state.Invalid(block.get(), "the index map takes ", map->num_inputs(),
+                         " indices, buffer ", buffer->name, " has ",
+                         buffer->ndim());
   }
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr site,
-                      OwnAllocation(state, kPrimitive, block, buffer));
+                      OwnAllocation(state, block, buffer));
   auto shape = map->OutputShape(buffer->shape);
   if (!shape.ok()) {
-    return state.Illegal(kPrimitive, block.get(),
-                         std::string(shape.status().message()));
+    return state.Illegal(block.get(), std::string(shape.status().message()));
   }
   ir::BufferNode copy = *buffer;
   copy.shape = *std::move(shape);

@@ -16,10 +16,9 @@ std::vector<BlockRv> NewBlocks(ScheduleState& state,
 }
 
 absl::StatusOr<std::vector<BlockRv>> GetNeighbours(
-    ScheduleState& state, std::string_view primitive, BlockRv rv,
-    decltype(&BlockScope::Producers) of) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block, state.Get(primitive, rv));
-  TF_ASSIGN_OR_RETURN(const auto scope, ScopeOf(state, primitive, block));
+    ScheduleState& state, BlockRv rv, decltype(&BlockScope::Producers) of) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block, state.Get(rv));
+  TF_ASSIGN_OR_RETURN(const auto scope, ScopeOf(state, block));
   return NewBlocks(state, (BlockScope(state, scope.get()).*of)(block.get()));
 }
 
@@ -60,7 +59,7 @@ absl::StatusOr<BlockRv> GetBlock(ScheduleState& state, std::string_view name,
 
 absl::StatusOr<std::vector<LoopRv>> GetLoops(ScheduleState& state,
                                              BlockRv block_rv) {
-  TF_ASSIGN_OR_RETURN(ir::BlockPtr block, state.Get("get_loops", block_rv));
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr block, state.Get(block_rv));
   std::vector<LoopRv> out;
   for (const ir::ForPtr& loop : state.LoopsAbove(block.get())) {
     out.push_back(state.NewLoop(loop));
@@ -70,18 +69,17 @@ absl::StatusOr<std::vector<LoopRv>> GetLoops(ScheduleState& state,
 
 absl::StatusOr<std::vector<BlockRv>> GetProducers(ScheduleState& state,
                                                   BlockRv rv) {
-  return GetNeighbours(state, "get_producers", rv, &BlockScope::Producers);
+  return GetNeighbours(state, rv, &BlockScope::Producers);
 }
 
 absl::StatusOr<std::vector<BlockRv>> GetConsumers(ScheduleState& state,
                                                   BlockRv rv) {
-  return GetNeighbours(state, "get_consumers", rv, &BlockScope::Consumers);
+  return GetNeighbours(state, rv, &BlockScope::Consumers);
 }
 
 absl::StatusOr<std::vector<BlockRv>> GetChildBlocks(ScheduleState& state,
                                                     BlockOrLoop where) {
-  TF_ASSIGN_OR_RETURN(const ir::Stmt stmt,
-                      state.Get("get_child_blocks", where));
+  TF_ASSIGN_OR_RETURN(const ir::Stmt stmt, state.Get(where));
   return NewBlocks(state, state.ChildBlocks(stmt.get()));
 }
 

@@ -66,8 +66,7 @@ absl::Status Bind(ScheduleState& state, LoopRv loop,
 // Checks that every loop whose iterations run at the same time may still do so:
 // a primitive that moves code can make a buffer shared between iterations that
 // was private to each of them.
-absl::Status CheckConcurrentLoops(const ScheduleState& state,
-                                  std::string_view primitive);
+absl::Status CheckConcurrentLoops(const ScheduleState& state);
 
 // annotate.cc
 absl::Status Annotate(ScheduleState& state, BlockOrLoop where,

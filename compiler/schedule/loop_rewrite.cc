@@ -53,22 +53,19 @@ class BindingSimplifier : public ir::Mutator {
 }  // namespace
 
 absl::StatusOr<int64_t> CheckPlainLoop(const ScheduleState& state,
-                                       std::string_view primitive,
                                        const ir::ForPtr& loop) {
   if (loop->for_kind == ir::ForKind::kThreadBinding) {
-    return state.Illegal(primitive, loop.get(),
-                         "the loop is bound to a thread axis");
+    return state.Illegal(loop.get(), "the loop is bound to a thread axis");
   }
   if (!loop->annotations.empty()) {
-    return state.Illegal(primitive, loop.get(), "the loop has annotations");
+    return state.Illegal(loop.get(), "the loop has annotations");
   }
   if (!ir::IsConstInt(loop->min, 0)) {
-    return state.Illegal(primitive, loop.get(), "the loop does not start at 0");
+    return state.Illegal(loop.get(), "the loop does not start at 0");
   }
   const auto extent = ExtentOf(loop);
   if (!extent) {
-    return state.Illegal(primitive, loop.get(),
-                         "the loop's extent is not a constant");
+    return state.Illegal(loop.get(), "the loop's extent is not a constant");
   }
   return *extent;
 }

@@ -12,7 +12,6 @@ namespace tilefarm::schedule {
 // The constant extent of a loop that starts at 0 and has no annotations or
 // thread axis; else FailedPrecondition. The loops made of it are serial.
 absl::StatusOr<int64_t> CheckPlainLoop(const ScheduleState& state,
-                                       std::string_view primitive,
                                        const ir::ForPtr& loop);
 
 // Simplifies the bindings of the nearest blocks below `stmt` as iteration maps

@@ -59,8 +59,6 @@
 namespace tilefarm::schedule {
 namespace {
 
-constexpr char kPrimitive[] = "online_softmax";
-
 // One of the two reductions of the program.
 struct Reduction {
   ir::BlockPtr block;
@@ -91,11 +89,11 @@ absl::StatusOr<Reduction> CheckReductionOver(const ScheduleState& state,
                                              ir::BinaryOp op,
                                              std::string_view is_not) {
   const auto refuse = [&](std::string_view reason) {
-    return state.Illegal(kPrimitive, block.get(), reason);
+    return state.Illegal(block.get(), reason);
   };
   Reduction result;
   result.block = block;
-  TF_ASSIGN_OR_RETURN(result.loops, CheckOwnLoops(state, kPrimitive, block));
+  TF_ASSIGN_OR_RETURN(result.loops, CheckOwnLoops(state, block));
   const std::optional<Reducer> reducer = MatchReducer(*block);
   if (!reducer || reducer->op != op) return refuse(is_not);
   result.reducer = *reducer;
@@ -106,7 +104,7 @@ absl::StatusOr<Reduction> CheckReductionOver(const ScheduleState& state,
                                ", and the rounding is known for float32 and "
                                "float64"));
   }
-  TF_RETURN_IF_ERROR(CheckNoAnnotations(state, kPrimitive, block));
+  TF_RETURN_IF_ERROR(CheckNoAnnotations(state, block));
   for (const ir::IterVar& iter : block->iters) {
     if (!ir::IsConstInt(iter.dom.min, 0) || !ir::AsInt(iter.dom.extent)) {
       return refuse(absl::StrCat(iter.var->name,
@@ -127,7 +125,7 @@ absl::StatusOr<Reduction> CheckReductionOver(const ScheduleState& state,
 // `total` reads; an error if they do not correspond.
 absl::Status MatchVariables(const ScheduleState& state, Softmax& softmax) {
   const auto refuse = [&](std::string_view reason) {
-    return state.Illegal(kPrimitive, softmax.total.block.get(), reason);
+    return state.Illegal(softmax.total.block.get(), reason);
   };
   const auto* load = ir::As<ir::LoadNode>(softmax.relative);
   const std::vector<ir::Expr>& written = softmax.largest.store().indices;
@@ -157,7 +155,7 @@ absl::Status MatchVariables(const ScheduleState& state, Softmax& softmax) {
 absl::StatusOr<Softmax> Match(const ScheduleState& state,
                               const ir::BlockPtr& block) {
   const auto refuse = [&](std::string_view reason) {
-    return state.Illegal(kPrimitive, block.get(), reason);
+    return state.Illegal(block.get(), reason);
   };
   constexpr char kNoSum[] =
       "it is no sum of exp(x - largest), as written or after the block that "
@@ -178,7 +176,7 @@ absl::StatusOr<Softmax> Match(const ScheduleState& state,
   softmax.relative = difference->b;
 
   const ir::BlockPtr scope = state.Scope(block.get());
-  TF_RETURN_IF_ERROR(CheckStagePipeline(state, kPrimitive, scope.get()));
+  TF_RETURN_IF_ERROR(CheckStagePipeline(state, scope.get()));
   const std::vector<ir::BlockPtr> writers =
       BlockScope(state, scope.get()).Writers(load->buffer.get());
   if (writers.size() != 1) {
@@ -201,7 +199,7 @@ absl::StatusOr<Softmax> Match(const ScheduleState& state,
   softmax.lowest = ir::As<ir::StoreNode>(largest.block->init)->value;
   const auto* lowest = ir::As<ir::FloatConstNode>(softmax.lowest);
   if (lowest == nullptr || !std::isfinite(lowest->value)) {
-    return state.Illegal(kPrimitive, largest.block.get(),
+    return state.Illegal(largest.block.get(),
                          "it starts from no finite number: where a chunk is "
                          "-inf throughout, exponents relative to its own "
                          "largest are no numbers");
@@ -229,7 +227,7 @@ absl::StatusOr<Softmax> Match(const ScheduleState& state,
   if (!ir::IsConstInt(largest.reduce->dom.extent, softmax.extent) ||
       !arith::ExprEqual(normal(ir::Substitute(softmax.exponent, vars)),
                         normal(largest.reducer.value))) {
-    return state.Illegal(kPrimitive, largest.block.get(), no_maximum);
+    return state.Illegal(largest.block.get(), no_maximum);
   }
   return softmax;
 }
@@ -394,19 +392,17 @@ absl::StatusOr<std::vector<BlockRv>> OnlineSoftmax(ScheduleState& state,
                                                    BlockRv block_rv,
                                                    int64_t chunk,
                                                    int64_t lanes) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
-                      state.Get(kPrimitive, block_rv));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block, state.Get(block_rv));
   if (lanes < 1 || chunk < lanes || chunk % lanes != 0) {
-    return state.Invalid(kPrimitive, block.get(), "a chunk of ", chunk,
-                         " in lanes of ", lanes,
-                         ": whole lanes are needed, one or more");
+    return state.Invalid(block.get(), "a chunk of ", chunk, " in lanes of ",
+                         lanes, ": whole lanes are needed, one or more");
   }
   TF_ASSIGN_OR_RETURN(const Softmax softmax, Match(state, block));
   TF_RETURN_IF_ERROR(
-      state.CheckMayDiffer(kPrimitive, block.get(), "it rounds differently"));
+      state.CheckMayDiffer(block.get(), "it rounds differently"));
   if (chunk > softmax.extent) {
-    return state.Invalid(kPrimitive, block.get(), "a chunk of ", chunk,
-                         " of a sum of ", softmax.extent);
+    return state.Invalid(block.get(), "a chunk of ", chunk, " of a sum of ",
+                         softmax.extent);
   }
   const Writer writer(state, softmax, chunk, lanes);
   const BlockNest largest_part = writer.LargestPart();

@@ -14,26 +14,24 @@
 namespace tilefarm::schedule {
 
 absl::StatusOr<std::vector<ir::ForPtr>> CheckOwnLoops(
-    const ScheduleState& state, std::string_view primitive,
-    const ir::BlockPtr& block) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope,
-                      ScopeOf(state, primitive, block));
+    const ScheduleState& state, const ir::BlockPtr& block) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope, ScopeOf(state, block));
   const BlockScope deps(state, scope.get());
-  TF_RETURN_IF_ERROR(CheckReduction(state, primitive, deps, block.get()));
-  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, primitive, block.get()));
+  TF_RETURN_IF_ERROR(CheckReduction(state, deps, block.get()));
+  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, block.get()));
   const std::vector<ir::ForPtr> loops = state.LoopsAbove(block.get());
   if (loops.size() != block->iters.size() ||
       !ir::IsConstInt(block->predicate, 1) ||
       !IsOnlyChild(state, loops[0].get(), block.get())) {
-    return state.Illegal(primitive, block.get(),
+    return state.Illegal(block.get(),
                          "its loops are not its own, one for each variable");
   }
   for (const ir::ForPtr& loop : loops) {
-    TF_RETURN_IF_ERROR(CheckPlainLoop(state, primitive, loop).status());
+    TF_RETURN_IF_ERROR(CheckPlainLoop(state, loop).status());
     const bool bound = std::ranges::any_of(
         block->iters, [&](const auto& i) { return i.binding == loop->var; });
     if (!bound || loop->for_kind != ir::ForKind::kSerial) {
-      return state.Illegal(primitive, loop.get(),
+      return state.Illegal(loop.get(),
                            "the loop is not serial or not a variable's own");
     }
   }
@@ -41,10 +39,9 @@ absl::StatusOr<std::vector<ir::ForPtr>> CheckOwnLoops(
 }
 
 absl::Status CheckNoAnnotations(const ScheduleState& state,
-                                std::string_view primitive,
                                 const ir::BlockPtr& block) {
   if (block->annotations.empty()) return absl::OkStatus();
-  return state.Illegal(primitive, block.get(), "its annotation ",
+  return state.Illegal(block.get(), "its annotation ",
                        block->annotations.begin()->first,
                        " is about the reduction as it is");
 }

@@ -16,13 +16,11 @@ namespace tilefarm::schedule {
 // The loops above a reduction, outermost first: plain, serial, each bound to
 // one variable, with nothing else below them. FailedPrecondition otherwise.
 absl::StatusOr<std::vector<ir::ForPtr>> CheckOwnLoops(
-    const ScheduleState& state, std::string_view primitive,
-    const ir::BlockPtr& block);
+    const ScheduleState& state, const ir::BlockPtr& block);
 
 // FailedPrecondition if the block has annotations, which are about the
 // reduction as it is.
 absl::Status CheckNoAnnotations(const ScheduleState& state,
-                                std::string_view primitive,
                                 const ir::BlockPtr& block);
 
 // The name of the loop that `iter` is bound to, or of the variable if it is

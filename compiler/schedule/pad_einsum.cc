@@ -45,8 +45,6 @@
 namespace tilefarm::schedule {
 namespace {
 
-constexpr char kPrimitive[] = "pad_einsum";
-
 // The new extents of the enlarged variables.
 using Grown = std::map<const ir::VarNode*, int64_t>;
 
@@ -55,9 +53,9 @@ absl::StatusOr<std::vector<ir::ForPtr>> CheckNest(const ScheduleState& state,
                                                   const ir::BlockPtr& block,
                                                   const ir::BlockPtr& scope) {
   TF_ASSIGN_OR_RETURN(std::vector<ir::ForPtr> loops,
-                      CheckOwnLoops(state, kPrimitive, block));
+                      CheckOwnLoops(state, block));
   if (state.Parent(loops[0].get()) != scope) {
-    return state.Illegal(kPrimitive, block.get(),
+    return state.Illegal(block.get(),
                          "its loops are not its own, one for each variable");
   }
   return loops;
@@ -67,20 +65,19 @@ absl::StatusOr<Grown> GrowVariables(const ScheduleState& state,
                                     const ir::BlockPtr& block,
                                     const std::vector<int64_t>& padding) {
   if (padding.size() != block->iters.size()) {
-    return state.Invalid(kPrimitive, block.get(), "padding has ",
-                         padding.size(), " numbers for ", block->iters.size(),
-                         " variables");
+    return state.Invalid(block.get(), "padding has ", padding.size(),
+                         " numbers for ", block->iters.size(), " variables");
   }
   Grown grown;
   for (size_t i = 0; i < padding.size(); ++i) {
     const ir::IterVar& iter = block->iters[i];
     const std::optional<int64_t> extent = ir::AsInt(iter.dom.extent);
     if (padding[i] < 1 || padding[i] > INT32_MAX) {
-      return state.Invalid(kPrimitive, block.get(), "padding ", padding[i],
+      return state.Invalid(block.get(), "padding ", padding[i],
                            " is out of range");
     }
     if (!extent || !ir::IsConstInt(iter.dom.min, 0)) {
-      return state.Illegal(kPrimitive, block.get(), "variable ", iter.var->name,
+      return state.Illegal(block.get(), "variable ", iter.var->name,
                            " has no constant extent");
     }
     const int64_t whole = (*extent + padding[i] - 1) / padding[i] * padding[i];
@@ -139,7 +136,7 @@ absl::StatusOr<std::optional<std::vector<int64_t>>> PaddedShape(
   check_all(block->body);
   check_all(block->init);
   if (!legal) {
-    return state.Illegal(kPrimitive, block.get(),
+    return state.Illegal(block.get(),
                          "a variable that grows is not a whole dimension of ",
                          buffer.name);
   }
@@ -157,15 +154,13 @@ std::string PadName(const ScheduleState& state, const ir::BlockPtr& block,
 
 absl::Status PadEinsum(ScheduleState& state, BlockRv block_rv,
                        const std::vector<int64_t>& padding) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
-                      state.Get(kPrimitive, block_rv));
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope,
-                      ScopeOf(state, kPrimitive, block));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block, state.Get(block_rv));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope, ScopeOf(state, block));
   TF_ASSIGN_OR_RETURN(const std::vector<ir::ForPtr> loops,
                       CheckNest(state, block, scope));
   const std::optional<Reducer> reducer = MatchReducer(*block);
   if (!reducer || reducer->op != ir::BinaryOp::kAdd) {
-    return state.Illegal(kPrimitive, block.get(), "it is no sum");
+    return state.Illegal(block.get(), "it is no sum");
   }
   TF_ASSIGN_OR_RETURN(const Grown grown, GrowVariables(state, block, padding));
   // Results for the added values of a spatial variable must be cut off again.
@@ -179,7 +174,7 @@ absl::Status PadEinsum(ScheduleState& state, BlockRv block_rv,
         store->indices,
         [&](const ir::Expr& index) { return index == iter.var; });
     if (!told_apart) {
-      return state.Illegal(kPrimitive, block.get(), "variable ", iter.var->name,
+      return state.Illegal(block.get(), "variable ", iter.var->name,
                            " grows, and is no index "
                            "of what is written");
     }
@@ -196,9 +191,9 @@ absl::Status PadEinsum(ScheduleState& state, BlockRv block_rv,
           ir::UsesVar(factor, iter.var.get())) {
         continue;
       }
-      return state.Illegal(kPrimitive, block.get(), "factor ",
-                           ir::ToString(factor), " is not zero where variable ",
-                           iter.var->name, " grows");
+      return state.Illegal(block.get(), "factor ", ir::ToString(factor),
+                           " is not zero where variable ", iter.var->name,
+                           " grows");
     }
   }
 
@@ -222,7 +217,7 @@ absl::Status PadEinsum(ScheduleState& state, BlockRv block_rv,
     const ir::Buffer pad = ir::MakeBuffer(name, buffer->dtype, *shape);
     const std::string block_name =
         FreshBlockName(state.FunctionOf(block.get())->body, name);
-    padded = RedirectBuffer(padded, buffer, pad);
+    padded = ir::ReplaceBuffers(padded, {{buffer.get(), pad}});
     edit.AddAlloc(pad);
     const ir::Buffer& from = buffer == out ? pad : buffer;
     const ir::Buffer& to = buffer == out ? out : pad;

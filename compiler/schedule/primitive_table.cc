@@ -105,8 +105,6 @@ const Primitive kPrimitives[] = {
 
 }  // namespace
 
-std::span<const Primitive> AllPrimitives() { return kPrimitives; }
-
 const Primitive* FindPrimitive(std::string_view name) {
   for (const Primitive& primitive : kPrimitives) {
     if (primitive.name == name ||

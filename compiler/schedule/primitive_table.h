@@ -39,7 +39,6 @@ struct Primitive {
 
 // Finds it by either name; null if unknown.
 const Primitive* FindPrimitive(std::string_view name);
-std::span<const Primitive> AllPrimitives();
 
 }  // namespace tilefarm::schedule
 

@@ -231,7 +231,7 @@ bool SurelyWrites(const ScheduleState& state, const ir::BlockNode& block,
       DenseRegion(write, BindingsOf(block), RangesOf(inner), analyzer,
                   ConditionsBeyondDomain(state, block));
   if (!dense.has_value() || !WritesAll(state, block, write) ||
-      !CheckOnlyLoopsAbove(state, "", &block).ok()) {
+      !CheckOnlyLoopsAbove(state, &block).ok()) {
     return false;
   }
   // Tails may reach beyond the buffer in both regions, so clip both.
@@ -326,7 +326,6 @@ bool WritesAreDistinct(const ir::BlockNode& block) {
 }
 
 absl::Status CheckFinalIn(const ScheduleState& state,
-                          std::string_view primitive,
                           const ir::BlockNode& producer,
                           const ir::BufferNode* buffer,
                           const std::vector<ir::ForPtr>& loops) {
@@ -338,7 +337,7 @@ absl::Status CheckFinalIn(const ScheduleState& state,
     for (const ir::IterVar& iter : producer.iters) {
       if (!ir::UsesVar(iter.binding, loop->var.get())) continue;
       if (iter.type != ir::IterType::kSpatial) {
-        return state.Illegal(primitive, loop.get(),
+        return state.Illegal(loop.get(),
                              "the loop runs over the reduction of block ",
                              producer.name,
                              ", whose result is not complete in "
@@ -349,7 +348,7 @@ absl::Status CheckFinalIn(const ScheduleState& state,
             return ir::UsesVar(range.min, iter.var.get());
           });
       if (!distinct && !in_index) {
-        return state.Illegal(primitive, loop.get(), "block ", producer.name,
+        return state.Illegal(loop.get(), "block ", producer.name,
                              " overwrites elements of buffer ", buffer->name,
                              " in different iterations of the loop");
       }
@@ -359,7 +358,6 @@ absl::Status CheckFinalIn(const ScheduleState& state,
 }
 
 absl::Status CheckOnlyLoopsAbove(const ScheduleState& state,
-                                 std::string_view primitive,
                                  const ir::StmtNode* stmt) {
   const ir::StmtNode* child = stmt;
   for (ir::Stmt parent = state.Parent(stmt); parent != nullptr;
@@ -367,7 +365,7 @@ absl::Status CheckOnlyLoopsAbove(const ScheduleState& state,
     const std::vector<ir::Stmt> stmts = Statements(BodyOf(parent.get()));
     if (std::ranges::none_of(
             stmts, [&](const ir::Stmt& s) { return s.get() == child; })) {
-      return state.Illegal(primitive, stmt,
+      return state.Illegal(stmt,
                            "a condition or a let statement stands between it "
                            "and the block around it");
     }

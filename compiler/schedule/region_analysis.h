@@ -107,7 +107,6 @@ bool RunsAtMostOnce(const ScheduleState& state, const ir::BlockNode& block,
 // iteration feeds a reduce variable, or a spatial variable on which the written
 // element does not depend.
 absl::Status CheckFinalIn(const ScheduleState& state,
-                          std::string_view primitive,
                           const ir::BlockNode& producer,
                           const ir::BufferNode* buffer,
                           const std::vector<ir::ForPtr>& loops);
@@ -117,7 +116,6 @@ bool WritesAreDistinct(const ir::BlockNode& block);
 
 // Only loops and sequences are between the statement and its scope.
 absl::Status CheckOnlyLoopsAbove(const ScheduleState& state,
-                                 std::string_view primitive,
                                  const ir::StmtNode* stmt);
 
 // The region of the buffer in the list; null if there is none.

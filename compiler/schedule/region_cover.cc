@@ -100,14 +100,13 @@ bool FindRegionCovered(const ScheduleState& state,
       before = false;
       continue;
     }
-    const auto shared =
-        std::ranges::mismatch(place.loops, consumer_loops).in2;
+    const auto shared = std::ranges::mismatch(place.loops, consumer_loops).in2;
     if (!before) {
       // The consumer may read a value of an earlier iteration.
-      written_later |= std::any_of(
-          consumer_loops.begin(), shared, [](const ir::ForPtr& loop) {
-            return !ir::IsConstInt(loop->extent, 1);
-          });
+      written_later |= std::any_of(consumer_loops.begin(), shared,
+                                   [](const ir::ForPtr& loop) {
+                                     return !ir::IsConstInt(loop->extent, 1);
+                                   });
       continue;
     }
     const auto common = static_cast<size_t>(shared - consumer_loops.begin());
@@ -176,14 +175,12 @@ bool IsRegionCovered(const ScheduleState& state, const BlockNode* consumer,
 }
 
 absl::Status CheckStagePipeline(const ScheduleState& state,
-                                std::string_view primitive,
                                 const BlockNode* scope_block) {
   const BlockScope scope(state, scope_block);
   for (const BlockPtr& block : scope.children()) {
-    TF_RETURN_IF_ERROR(
-        CheckCompleteOrReduction(state, primitive, scope, block.get()));
+    TF_RETURN_IF_ERROR(CheckCompleteOrReduction(state, scope, block.get()));
     if (!IsRegionCovered(state, scope, block, nullptr)) {
-      return state.Illegal(primitive, block.get(),
+      return state.Illegal(block.get(),
                            "it reads what its producers have not written in "
                            "the same iteration of their common loops");
     }

@@ -33,8 +33,6 @@
 namespace tilefarm::schedule {
 namespace {
 
-constexpr char kPrimitive[] = "reindex";
-
 // The indices of all accesses to the buffer in the block; nullopt if they
 // differ or change within an instance of the block.
 std::optional<std::vector<ir::Expr>> CommonIndices(
@@ -136,44 +134,43 @@ absl::StatusOr<CopyPlace> PlaceFor(const ScheduleState& state,
                                    const ir::Buffer& buffer, bool read) {
   const std::vector<ir::BlockPtr> writers = deps.Writers(buffer.get());
   if (!read) {
-    TF_RETURN_IF_ERROR(
-        CheckCompleteOrReduction(state, kPrimitive, deps, block.get()));
-    TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, kPrimitive, block.get()));
+    TF_RETURN_IF_ERROR(CheckCompleteOrReduction(state, deps, block.get()));
+    TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, block.get()));
     const ir::BufferRegion& write = *FindRegion(block->writes, buffer.get());
     if (!WritesAll(state, *block, write)) {
-      return state.Illegal(kPrimitive, block.get(),
+      return state.Illegal(block.get(),
                            "it does not write every element of buffer ",
                            buffer->name, " that would be copied back");
     }
     if (!WritesAreDistinct(*block) ||
         !CoversDomain(state, *block, HasReduceIter(block.get()))) {
-      return state.Illegal(kPrimitive, block.get(),
+      return state.Illegal(block.get(),
                            "its instances do not all run or do not write "
                            "elements of their own");
     }
     CopyPlace place = PlaceAfter(
         state, scope, block, ReadersOfResult(state, deps, block, buffer.get()));
     if (!place.outer.empty()) {
-      return state.Illegal(kPrimitive, block.get(), "buffer ", buffer->name,
+      return state.Illegal(block.get(), "buffer ", buffer->name,
                            " is read in a loop around it");
     }
     return place;
   }
   if (writers.empty()) return CopyPlace{scope, 0, {}, {}};
   if (writers.size() > 1 || writers[0] == block) {
-    return state.Illegal(kPrimitive, block.get(), "buffer ", buffer->name,
+    return state.Illegal(block.get(), "buffer ", buffer->name,
                          " has other writers in the scope or is "
                          "written by the block itself");
   }
-  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, kPrimitive, writers[0].get()));
-  TF_RETURN_IF_ERROR(CheckStagePipeline(state, kPrimitive, scope.get()));
+  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, writers[0].get()));
+  TF_RETURN_IF_ERROR(CheckStagePipeline(state, scope.get()));
   if (!SharedLoops(state, writers[0].get(), block.get()).empty()) {
-    return state.Illegal(kPrimitive, block.get(), "buffer ", buffer->name,
+    return state.Illegal(block.get(), "buffer ", buffer->name,
                          " is written in a loop around it");
   }
   const auto& order = deps.children();
   if (std::ranges::find(order, writers[0]) > std::ranges::find(order, block)) {
-    return state.Illegal(kPrimitive, block.get(), "buffer ", buffer->name,
+    return state.Illegal(block.get(), "buffer ", buffer->name,
                          " is overwritten later");
   }
   return PlaceAfter(state, scope, writers[0], {block});
@@ -183,15 +180,13 @@ absl::StatusOr<CopyPlace> PlaceFor(const ScheduleState& state,
 
 absl::StatusOr<BlockRv> Reindex(ScheduleState& state, BlockRv block_rv,
                                 bool read, int buffer_index) {
-  TF_ASSIGN_OR_RETURN(const auto found, GetBuffer(state, kPrimitive, block_rv,
-                                                  read, buffer_index));
+  TF_ASSIGN_OR_RETURN(const auto found,
+                      GetBuffer(state, block_rv, read, buffer_index));
   const auto& [block, buffer] = found;
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope,
-                      ScopeOf(state, kPrimitive, block));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr scope, ScopeOf(state, block));
   const auto indices = CommonIndices(*block, buffer.get());
   if (!indices.has_value()) {
-    return state.Illegal(kPrimitive, block.get(), "it accesses buffer ",
-                         buffer->name,
+    return state.Illegal(block.get(), "it accesses buffer ", buffer->name,
                          " at different indices, or at ones "
                          "that do not follow from its variables");
   }
@@ -204,9 +199,8 @@ absl::StatusOr<BlockRv> Reindex(ScheduleState& state, BlockRv block_rv,
   if (!arith::RegionCovers(
           analyzer, arith::FullRegion(buffer),
           arith::RelaxRegion(analyzer, point, DomainOf(*block)))) {
-    return state.Illegal(kPrimitive, block.get(),
-                         "not every instance accesses buffer ", buffer->name,
-                         " in bounds");
+    return state.Illegal(block.get(), "not every instance accesses buffer ",
+                         buffer->name, " in bounds");
   }
   const BlockScope deps(state, scope.get());
   TF_ASSIGN_OR_RETURN(const CopyPlace place,
@@ -221,8 +215,8 @@ absl::StatusOr<BlockRv> Reindex(ScheduleState& state, BlockRv block_rv,
                                     });
     if (!occurs) continue;
     if (!ir::IsConstInt(iter.dom.min, 0)) {
-      return state.Illegal(kPrimitive, block.get(), "the domain of ",
-                           iter.var->name, " does not start at 0");
+      return state.Illegal(block.get(), "the domain of ", iter.var->name,
+                           " does not start at 0");
     }
     used.push_back(iter);
     shape.push_back(ir::AsInt(iter.dom.extent).value_or(1));

@@ -71,8 +71,8 @@ absl::Status CheckUpdatesStay(const ScheduleState& state,
       } else {
         continue;
       }
-      return state.Illegal("reorder", inner.get(), "with loop ",
-                           outer->var->name, ": block ", block->name, why);
+      return state.Illegal(inner.get(), "with loop ", outer->var->name,
+                           ": block ", block->name, why);
     }
   }
   return absl::OkStatus();
@@ -89,15 +89,14 @@ absl::Status CheckBlocks(const ScheduleState& state,
   for (const ir::BlockPtr& block : blocks) {
     for (const ir::IterVar& iter : block->iters) {
       if (iter.type == ir::IterType::kOpaque) {
-        return state.Illegal("reorder", block.get(), "variable ",
-                             iter.var->name,
+        return state.Illegal(block.get(), "variable ", iter.var->name,
                              " is neither data parallel nor a reduction");
       }
     }
-    TF_RETURN_IF_ERROR(CheckAffineBindings(state, "reorder", block.get()));
-    TF_RETURN_IF_ERROR(CheckIterationsCommute(state, "reorder", block.get()));
+    TF_RETURN_IF_ERROR(CheckAffineBindings(state, block.get()));
+    TF_RETURN_IF_ERROR(CheckIterationsCommute(state, block.get()));
     if (!WritesAreDistinct(*block)) {
-      return state.Illegal("reorder", block.get(),
+      return state.Illegal(block.get(),
                            "iterations write the same element, and the last "
                            "one must stay the last");
     }
@@ -114,14 +113,13 @@ absl::Status CheckBlocks(const ScheduleState& state,
     }
     for (const ir::ForPtr& loop : moved) {
       if (LoopFeedsIter(loop.get(), dep.src.get(), ir::IterType::kReduce)) {
-        return state.Illegal("reorder", loop.get(), "block ", dep.dst->name,
+        return state.Illegal(loop.get(), "block ", dep.dst->name,
                              " reads what block ", dep.src->name,
                              " has not finished reducing");
       }
     }
   }
-  return CheckIterationsIndependent(state, "reorder", scope, chain.back(),
-                                    moved);
+  return CheckIterationsIndependent(state, scope, chain.back(), moved);
 }
 
 }  // namespace
@@ -130,9 +128,9 @@ absl::Status Reorder(ScheduleState& state, const std::vector<LoopRv>& order) {
   //   1. Get the loops; each may occur once.
   std::vector<ir::ForPtr> wanted;
   for (const LoopRv rv : order) {
-    TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get("reorder", rv));
+    TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get(rv));
     if (absl::c_linear_search(wanted, loop)) {
-      return state.Invalid("reorder", loop.get(), "the loop is named twice");
+      return state.Invalid(loop.get(), "the loop is named twice");
     }
     wanted.push_back(loop);
   }
@@ -154,16 +152,15 @@ absl::Status Reorder(ScheduleState& state, const std::vector<LoopRv>& order) {
   for (const ir::ForPtr& loop : wanted) {
     const auto found = std::ranges::find(chain, loop);
     if (found == chain.end()) {
-      return state.Illegal("reorder", loop.get(),
-                           "it is in no chain with loop ", bottom->var->name);
+      return state.Illegal(loop.get(), "it is in no chain with loop ",
+                           bottom->var->name);
     }
     first = std::min<size_t>(first, found - chain.begin());
   }
   chain.erase(chain.begin(), chain.begin() + first);
   for (size_t i = 0; i + 1 < chain.size(); ++i) {
     if (chain[i]->body != chain[i + 1]) {
-      return state.Illegal("reorder", chain[i].get(), "loop ",
-                           chain[i + 1]->var->name,
+      return state.Illegal(chain[i].get(), "loop ", chain[i + 1]->var->name,
                            " is not its only statement");
     }
   }
@@ -180,8 +177,8 @@ absl::Status Reorder(ScheduleState& state, const std::vector<LoopRv>& order) {
       const ir::VarNode* inner = placed[j]->var.get();
       if (ir::UsesVar(placed[i]->min, inner) ||
           ir::UsesVar(placed[i]->extent, inner)) {
-        return state.Illegal("reorder", placed[i].get(),
-                             "its bounds depend on loop ", inner->name);
+        return state.Illegal(placed[i].get(), "its bounds depend on loop ",
+                             inner->name);
       }
     }
   }
@@ -196,10 +193,9 @@ absl::Status Reorder(ScheduleState& state, const std::vector<LoopRv>& order) {
 }
 
 absl::StatusOr<LoopRv> AddUnitLoop(ScheduleState& state, BlockOrLoop where) {
-  TF_ASSIGN_OR_RETURN(const ir::Stmt stmt, state.Get("add_unit_loop", where));
+  TF_ASSIGN_OR_RETURN(const ir::Stmt stmt, state.Get(where));
   if (state.Parent(stmt.get()) == nullptr) {
-    return state.Illegal("add_unit_loop", stmt.get(),
-                         "the root block takes no loop");
+    return state.Illegal(stmt.get(), "the root block takes no loop");
   }
   const ir::Var unit = ir::MakeVar("u");
   state.Replace(stmt.get(), ir::MakeFor(unit, ir::IntConst(1), stmt));

@@ -42,8 +42,6 @@
 namespace tilefarm::schedule {
 namespace {
 
-constexpr char kPrimitive[] = "rfactor";
-
 struct Factoring {
   ir::BlockPtr block;
   ir::BlockPtr scope;
@@ -67,18 +65,17 @@ absl::StatusOr<Factoring> CheckFactoring(const ScheduleState& state,
   f.loop = loop;
   const std::vector<ir::BlockPtr> below = state.ChildBlocks(loop.get());
   if (below.size() != 1) {
-    return state.Illegal(kPrimitive, loop.get(),
-                         "there must be one block below the loop");
+    return state.Illegal(loop.get(), "there must be one block below the loop");
   }
   f.block = below[0];
   f.scope = state.Scope(f.block.get());
   const BlockScope deps(state, f.scope.get());
-  TF_RETURN_IF_ERROR(CheckReduction(state, kPrimitive, deps, f.block.get()));
-  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, kPrimitive, f.block.get()));
-  TF_RETURN_IF_ERROR(CheckStagePipeline(state, kPrimitive, f.scope.get()));
+  TF_RETURN_IF_ERROR(CheckReduction(state, deps, f.block.get()));
+  TF_RETURN_IF_ERROR(CheckOnlyLoopsAbove(state, f.block.get()));
+  TF_RETURN_IF_ERROR(CheckStagePipeline(state, f.scope.get()));
   f.loops = state.LoopsAbove(f.block.get());
   if (!IsOnlyChild(state, f.loops[0].get(), f.block.get())) {
-    return state.Illegal(kPrimitive, f.loops[0].get(),
+    return state.Illegal(f.loops[0].get(),
                          "the loops have other blocks below them");
   }
   for (const ir::ForPtr& candidate : f.loops) {
@@ -86,31 +83,29 @@ absl::StatusOr<Factoring> CheckFactoring(const ScheduleState& state,
     const bool spatial =
         LoopFeedsIter(candidate.get(), f.block.get(), ir::IterType::kSpatial);
     if (reduce && spatial) {
-      return state.Illegal(kPrimitive, candidate.get(),
+      return state.Illegal(candidate.get(),
                            "the loop feeds both spatial and reduce variables");
     }
     if (!reduce && !spatial && !ir::IsConstInt(candidate->extent, 1)) {
-      return state.Illegal(kPrimitive, candidate.get(),
-                           "the loop repeats the reduction");
+      return state.Illegal(candidate.get(), "the loop repeats the reduction");
     }
   }
   if (!ir::IsConstInt(loop->min, 0)) {
-    return state.Illegal(kPrimitive, loop.get(),
-                         "the loop does not start at 0");
+    return state.Illegal(loop.get(), "the loop does not start at 0");
   }
   if (!FeedsReduce(*f.block, loop)) {
-    return state.Illegal(kPrimitive, loop.get(),
+    return state.Illegal(loop.get(),
                          "the loop does not belong to the reduction");
   }
   // An instance that runs twice at the start of a reduction starts it again.
   if (!WritesAreDistinct(*f.block) ||
       !RunsAtMostOnce(state, *f.block, f.loops)) {
-    return state.Illegal(kPrimitive, f.block.get(),
+    return state.Illegal(f.block.get(),
                          "several reductions end in the same element");
   }
   const std::optional<Reducer> reducer = MatchReducer(*f.block);
   if (!reducer.has_value()) {
-    return state.Illegal(kPrimitive, f.block.get(),
+    return state.Illegal(f.block.get(),
                          "its update is not a known commutative reduction "
                          "(sum, product, min, max, and, or) that starts from "
                          "the identity");
@@ -119,7 +114,7 @@ absl::StatusOr<Factoring> CheckFactoring(const ScheduleState& state,
   f.buffer = f.block->writes[0].buffer;
   const int ndim = f.buffer->ndim();
   if (factor_axis < -(ndim + 1) || factor_axis > ndim) {
-    return state.Invalid(kPrimitive, f.block.get(), "factor_axis ", factor_axis,
+    return state.Invalid(f.block.get(), "factor_axis ", factor_axis,
                          " is not within [", -(ndim + 1), ", ", ndim, "]");
   }
   f.axis = factor_axis < 0 ? factor_axis + ndim + 1 : factor_axis;
@@ -145,8 +140,7 @@ absl::Status CheckInitReached(const ScheduleState& state, const Factoring& f) {
   }
   for (const ir::Expr& condition : arith::Conjuncts(f.block->predicate)) {
     if (!analyzer.CanProve(ir::Substitute(condition, starts))) {
-      return state.Illegal(kPrimitive, f.loop.get(), "where ",
-                           ir::ToString(condition),
+      return state.Illegal(f.loop.get(), "where ", ir::ToString(condition),
                            " is false for a whole iteration of the loop, its "
                            "partial result is not initialised");
     }
@@ -289,12 +283,12 @@ ir::BlockPtr MakeJoining(const Factoring& f) {
 
 absl::StatusOr<BlockRv> Rfactor(ScheduleState& state, LoopRv loop_rv,
                                 int factor_axis) {
-  TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get(kPrimitive, loop_rv));
+  TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get(loop_rv));
   TF_ASSIGN_OR_RETURN(Factoring f, CheckFactoring(state, loop, factor_axis));
   TF_RETURN_IF_ERROR(CheckInitReached(state, f));
   const std::optional<int64_t> extent = ExtentOf(loop);
   if (!extent.has_value()) {
-    return state.Illegal(kPrimitive, loop.get(), "its extent is not constant");
+    return state.Illegal(loop.get(), "its extent is not constant");
   }
   std::vector<int64_t> shape = f.buffer->shape;
   shape.insert(shape.begin() + f.axis, *extent);

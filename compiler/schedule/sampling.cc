@@ -71,16 +71,14 @@ std::vector<int64_t> DrawTile(Rng& rng, int64_t extent, int n,
 // that the innermost is not too large, and that the product is the extent or,
 // with `tails`, at least the extent.
 absl::StatusOr<std::vector<ExprRv>> SampleFactors(
-    ScheduleState& state, std::string_view primitive, LoopRv loop_rv, int n,
-    int max_innermost_factor, bool tails,
-    std::optional<std::vector<int64_t>>& decision) {
-  TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get(primitive, loop_rv));
+    ScheduleState& state, LoopRv loop_rv, int n, int max_innermost_factor,
+    bool tails, std::optional<std::vector<int64_t>>& decision) {
+  TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get(loop_rv));
   const auto refuse = [&](const auto&... reason) {
-    return state.Illegal(primitive, loop.get(), reason...);
+    return state.Illegal(loop.get(), reason...);
   };
   if (n < 1 || n > 64) {
-    return state.Invalid(primitive, loop.get(), "n is ", n,
-                         ", not within 1 and 64");
+    return state.Invalid(loop.get(), "n is ", n, ", not within 1 and 64");
   }
   const auto extent = ExtentOf(loop);
   if (!extent) return refuse("the loop's extent is not a constant");
@@ -120,14 +118,14 @@ absl::StatusOr<std::vector<ExprRv>> SampleFactors(
 absl::StatusOr<std::vector<ExprRv>> SamplePerfectTile(
     ScheduleState& state, LoopRv loop, int n, int max_innermost_factor,
     std::optional<std::vector<int64_t>>& decision) {
-  return SampleFactors(state, "sample_perfect_tile", loop, n,
-                       max_innermost_factor, /*tails=*/false, decision);
+  return SampleFactors(state, loop, n, max_innermost_factor, /*tails=*/false,
+                       decision);
 }
 
 absl::StatusOr<std::vector<ExprRv>> SampleTile(
     ScheduleState& state, LoopRv loop, int n, int max_innermost_factor,
     std::optional<std::vector<int64_t>>& decision) {
-  return SampleFactors(state, "sample_tile", loop, n, max_innermost_factor,
+  return SampleFactors(state, loop, n, max_innermost_factor,
                        /*tails=*/true, decision);
 }
 
@@ -238,22 +236,21 @@ std::vector<int64_t> Locations(const ScheduleState& state,
 absl::StatusOr<LoopRv> SampleComputeLocation(ScheduleState& state,
                                              BlockRv block_rv,
                                              std::optional<int64_t>& decision) {
-  constexpr std::string_view kName = "sample_compute_location";
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block, state.Get(kName, block_rv));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block, state.Get(block_rv));
   const std::vector<ir::ForPtr> loops = CommonLoops(state, block);
   if (!decision) {
     const std::vector<int64_t> candidates = Locations(state, block, loops);
     decision = candidates[state.rng().Below(candidates.size())];
   } else if (*decision == -2 && !CanComputeInline(state, block)) {
-    return state.Illegal(kName, block.get(), "it cannot be inlined");
+    return state.Illegal(block.get(), "it cannot be inlined");
   } else if (*decision < -2 ||
              *decision >= static_cast<int64_t>(loops.size())) {
-    return state.Illegal(kName, block.get(), "decision ", *decision,
+    return state.Illegal(block.get(), "decision ", *decision,
                          " is no loop around its consumers: "
                          "there are ",
                          loops.size());
   } else if (*decision >= 0 && !CanComputeAt(state, block, loops[*decision])) {
-    return state.Illegal(kName, block.get(), "it cannot be computed at loop ",
+    return state.Illegal(block.get(), "it cannot be computed at loop ",
                          loops[*decision]->var->name, ", decision ", *decision);
   }
   if (*decision == -2) return state.NewMark(LoopMark::kInline);

@@ -16,28 +16,31 @@ namespace {
 // Restores the state unless committed. Commit records the instruction.
 class Transaction {
  public:
-  explicit Transaction(ScheduleState& state)
-      : state_(state), before_(state.Save()) {}
+  Transaction(ScheduleState& state, std::string_view primitive)
+      : state_(state), before_(state.Save()) {
+    state_.Begin(primitive);
+  }
   ~Transaction() {
     if (!committed_) state_.Restore(std::move(before_));
+    state_.Begin("get");
   }
   // Checks the invariants that every primitive must keep.
-  absl::Status CheckResult(std::string_view primitive) const {
+  absl::Status CheckResult() const {
     const bool changed = state_.module().functions != before_.module.functions;
     if (!changed) return absl::OkStatus();
-    TF_RETURN_IF_ERROR(CheckSizes(primitive));
+    TF_RETURN_IF_ERROR(CheckSizes());
     if (ir::VerifiesEveryStep()) {
       const absl::Status verified = ir::Verify(state_.module());
       if (!verified.ok()) {
         return absl::InternalError(
-            absl::StrCat(std::string(primitive),
+            absl::StrCat(std::string(state_.primitive()),
                          " made an illegal program: ", verified.message()));
       }
     }
-    if (!FindPrimitive(primitive)->keeps_concurrency) {
-      TF_RETURN_IF_ERROR(CheckConcurrentLoops(state_, primitive));
+    if (!FindPrimitive(state_.primitive())->keeps_concurrency) {
+      TF_RETURN_IF_ERROR(CheckConcurrentLoops(state_));
     }
-    return CheckLibraryBlocks(state_, primitive);
+    return CheckLibraryBlocks(state_);
   }
   void Commit(Instruction instruction) {
     state_.trace().instructions.push_back(std::move(instruction));
@@ -46,12 +49,12 @@ class Transaction {
 
  private:
   // Copies, padding and partial results may exceed the size limits of programs.
-  absl::Status CheckSizes(std::string_view primitive) const {
+  absl::Status CheckSizes() const {
     for (const ir::PrimFuncPtr& function : state_.module().functions) {
       for (const ir::BlockPtr& block : state_.BlocksOf(function.get())) {
         for (const ir::Buffer& buffer : block->allocs) {
           const absl::Status size = ir::CheckBufferSize(*buffer);
-          if (!size.ok()) return state_.Illegal(primitive, block.get(), size);
+          if (!size.ok()) return state_.Illegal(block.get(), size);
         }
       }
     }
@@ -165,10 +168,10 @@ Instruction ToInstruction(std::string_view name, const Args&... args) {
 template <typename Fn, typename... Args>
 auto Apply(ScheduleState& state, std::string_view name, const Fn& primitive,
            const Args&... args) -> decltype(primitive(state, args...)) {
-  Transaction transaction(state);
+  Transaction transaction(state, name);
   auto out = primitive(state, args...);
   if (!out.ok()) return out;
-  TF_RETURN_IF_ERROR(transaction.CheckResult(name));
+  TF_RETURN_IF_ERROR(transaction.CheckResult());
   Instruction instruction = ToInstruction(name, args...);
   if constexpr (!std::is_same_v<decltype(out), absl::Status>) {
     instruction.outputs = ToOutputs(*out);
@@ -182,7 +185,7 @@ template <typename Fn, typename Decision, typename... Args>
 auto Sample(ScheduleState& state, std::string_view name, const Fn& primitive,
             Decision& decision, const Args&... args)
     -> decltype(primitive(state, args..., decision)) {
-  Transaction transaction(state);
+  Transaction transaction(state, name);
   auto out = primitive(state, args..., decision);
   if (!out.ok()) return out;
   Instruction instruction = ToInstruction(name, args...);
@@ -210,13 +213,13 @@ Schedule::~Schedule() = default;
 ir::IRModule Schedule::module() const { return state_->module(); }
 const Trace& Schedule::trace() const { return state_->trace(); }
 absl::StatusOr<ir::BlockPtr> Schedule::Get(BlockRv block) const {
-  return state_->Get("get", block);
+  return state_->Get(block);
 }
 absl::StatusOr<ir::ForPtr> Schedule::Get(LoopRv loop) const {
-  return state_->Get("get", loop);
+  return state_->Get(loop);
 }
 absl::StatusOr<int64_t> Schedule::Get(ExprRv value) const {
-  return state_->Get("get", value);
+  return state_->Get(value);
 }
 
 // --- Looking up ---

@@ -354,56 +354,50 @@ void ScheduleState::FollowBlocks(const Stmt& old_root, const Stmt& new_root,
 
 // --- Variables -----------------------------------------------------------
 
-absl::StatusOr<BlockPtr> ScheduleState::Get(std::string_view primitive,
-                                            BlockRv block) const {
+absl::StatusOr<BlockPtr> ScheduleState::Get(BlockRv block) const {
   if (!Is(RvKind::kBlock, block.id)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(Text(primitive), ": b", block.id, " is not a block"));
+        absl::StrCat(Text(primitive_), ": b", block.id, " is not a block"));
   }
   BlockPtr out = blocks_[variables_[block.id].value];
   if (out == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
-        Text(primitive), ": the block of b", block.id, " no longer exists"));
+        Text(primitive_), ": the block of b", block.id, " no longer exists"));
   }
   return out;
 }
 
-absl::StatusOr<ForPtr> ScheduleState::Get(std::string_view primitive,
-                                          LoopRv loop) const {
+absl::StatusOr<ForPtr> ScheduleState::Get(LoopRv loop) const {
   if (!Is(RvKind::kLoop, loop.id)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(Text(primitive), ": l", loop.id, " is not a loop"));
+        absl::StrCat(Text(primitive_), ": l", loop.id, " is not a loop"));
   }
   const Variable& variable = variables_[loop.id];
   if (variable.mark != LoopMark::kNone) {
     return absl::InvalidArgumentError(
-        absl::StrCat(Text(primitive), ": l", loop.id, " stands for ",
+        absl::StrCat(Text(primitive_), ": l", loop.id, " stands for ",
                      variable.mark == LoopMark::kRoot ? "the root" : "inlining",
                      ", not for a loop"));
   }
   ForPtr out = LoopOf(variable.loop_var.get());
   if (out == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat(Text(primitive), ": the loop of l", loop.id, " (",
+        absl::StrCat(Text(primitive_), ": the loop of l", loop.id, " (",
                      variable.loop_var->name, ") no longer exists"));
   }
   return out;
 }
 
-absl::StatusOr<int64_t> ScheduleState::Get(std::string_view primitive,
-                                           ExprRv value) const {
+absl::StatusOr<int64_t> ScheduleState::Get(ExprRv value) const {
   if (!Is(RvKind::kExpr, value.id)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(Text(primitive), ": v", value.id, " is not a value"));
+        absl::StrCat(Text(primitive_), ": v", value.id, " is not a value"));
   }
   return variables_[value.id].value;
 }
 
-absl::StatusOr<Stmt> ScheduleState::Get(std::string_view primitive,
-                                        BlockOrLoop where) const {
-  const auto get = [&](auto rv) {
-    return absl::StatusOr<Stmt>(Get(primitive, rv));
-  };
+absl::StatusOr<Stmt> ScheduleState::Get(BlockOrLoop where) const {
+  const auto get = [&](auto rv) { return absl::StatusOr<Stmt>(Get(rv)); };
   return std::visit(get, where);
 }
 
@@ -455,32 +449,27 @@ std::string ScheduleState::Describe(const StmtNode* where) const {
   return out;
 }
 
-absl::Status ScheduleState::Illegal(std::string_view primitive,
-                                    const StmtNode* where,
+absl::Status ScheduleState::Illegal(const StmtNode* where,
                                     std::string_view reason) const {
   const std::string place = Describe(where);
   return absl::FailedPreconditionError(absl::StrCat(
-      Text(primitive), ": ", place, place.empty() ? "" : ": ", Text(reason)));
+      Text(primitive_), ": ", place, place.empty() ? "" : ": ", Text(reason)));
 }
 
-absl::Status ScheduleState::Illegal(std::string_view primitive,
-                                    const StmtNode* where,
+absl::Status ScheduleState::Illegal(const StmtNode* where,
                                     const absl::Status& why) const {
-  return Illegal(primitive, where, std::string(why.message()));
+  return Illegal(where, std::string(why.message()));
 }
 
-absl::Status ScheduleState::Invalid(std::string_view primitive,
-                                    const StmtNode* where,
+absl::Status ScheduleState::Invalid(const StmtNode* where,
                                     std::string_view reason) const {
-  return absl::InvalidArgumentError(
-      Illegal(primitive, where, reason).message());
+  return absl::InvalidArgumentError(Illegal(where, reason).message());
 }
 
-absl::Status ScheduleState::CheckMayDiffer(std::string_view primitive,
-                                           const StmtNode* where,
+absl::Status ScheduleState::CheckMayDiffer(const StmtNode* where,
                                            std::string_view change) const {
   if (floats_ == ir::FloatRule::kMayDiffer) return absl::OkStatus();
-  return Illegal(primitive, where, Text(change),
+  return Illegal(where, Text(change),
                  ", but floats are to come out as written");
 }
 

@@ -7,8 +7,8 @@
 // everything where it fails, and appends the instruction where it succeeds.
 //
 //   absl::Status Unroll(ScheduleState& state, LoopRv loop_rv) {
-//     TF_ASSIGN_OR_RETURN(ir::ForPtr loop, state.Get("unroll", loop_rv));
-//     if (...) return state.Illegal("unroll", loop, "the loop is ...");
+//     TF_ASSIGN_OR_RETURN(ir::ForPtr loop, state.Get(loop_rv));
+//     if (...) return state.Illegal(loop, "the loop is ...");
 //     state.Replace(loop, new_loop);
 //     return absl::OkStatus();
 //   }
@@ -66,16 +66,19 @@ class ScheduleState {
   Trace& trace() { return trace_; }
   const Trace& trace() const { return trace_; }
 
+  // --- The primitive that runs ---
+  // Errors name it; `name` must live on.
+  void Begin(std::string_view name) { primitive_ = name; }
+  std::string_view primitive() const { return primitive_; }
+
   // --- Variables of the trace ---
   // InvalidArgument "PRIMITIVE: ..." if the variable is unknown or of another
   // kind, or if its block or loop no longer exists.
-  absl::StatusOr<ir::BlockPtr> Get(std::string_view primitive,
-                                   BlockRv block) const;
+  absl::StatusOr<ir::BlockPtr> Get(BlockRv block) const;
   // A mark (root, inline) is not a loop: InvalidArgument.
-  absl::StatusOr<ir::ForPtr> Get(std::string_view primitive, LoopRv loop) const;
-  absl::StatusOr<int64_t> Get(std::string_view primitive, ExprRv value) const;
-  absl::StatusOr<ir::Stmt> Get(std::string_view primitive,
-                               BlockOrLoop where) const;
+  absl::StatusOr<ir::ForPtr> Get(LoopRv loop) const;
+  absl::StatusOr<int64_t> Get(ExprRv value) const;
+  absl::StatusOr<ir::Stmt> Get(BlockOrLoop where) const;
   // kNone for loops and unknown variables.
   LoopMark MarkOf(LoopRv loop) const;
   // New variables; the block or loop must be in the module.
@@ -154,30 +157,29 @@ class ScheduleState {
   // FailedPrecondition "PRIMITIVE: block C, loop i: reason"; `where` (block,
   // loop or null) is named with the block around or, for a loop, the first
   // block below it.
-  absl::Status Illegal(std::string_view primitive, const ir::StmtNode* where,
+  absl::Status Illegal(const ir::StmtNode* where,
                        std::string_view reason) const;
-  absl::Status Illegal(std::string_view primitive, const ir::StmtNode* where,
+  absl::Status Illegal(const ir::StmtNode* where,
                        const absl::Status& why) const;
   // InvalidArgument in the same form: a wrong argument, not an illegal use.
-  absl::Status Invalid(std::string_view primitive, const ir::StmtNode* where,
+  absl::Status Invalid(const ir::StmtNode* where,
                        std::string_view reason) const;
   // The same with reasons that are put together.
   template <typename A, typename B, typename... Parts>
-  absl::Status Illegal(std::string_view primitive, const ir::StmtNode* where,
-                       const A& a, const B& b, const Parts&... parts) const {
-    return Illegal(primitive, where,
+  absl::Status Illegal(const ir::StmtNode* where, const A& a, const B& b,
+                       const Parts&... parts) const {
+    return Illegal(where,
                    static_cast<std::string_view>(absl::StrCat(a, b, parts...)));
   }
   template <typename A, typename B, typename... Parts>
-  absl::Status Invalid(std::string_view primitive, const ir::StmtNode* where,
-                       const A& a, const B& b, const Parts&... parts) const {
-    return Invalid(primitive, where,
+  absl::Status Invalid(const ir::StmtNode* where, const A& a, const B& b,
+                       const Parts&... parts) const {
+    return Invalid(where,
                    static_cast<std::string_view>(absl::StrCat(a, b, parts...)));
   }
   // Illegal if floats must keep the values that the program gives them;
   // `change` is a sentence.
-  absl::Status CheckMayDiffer(std::string_view primitive,
-                              const ir::StmtNode* where,
+  absl::Status CheckMayDiffer(const ir::StmtNode* where,
                               std::string_view change) const;
   static constexpr char kLeavesOut[] =
       "it leaves out terms 0 * y where y may be infinite or not a number";
@@ -202,6 +204,7 @@ class ScheduleState {
       : module_(other.module_),
         rng_(other.rng_),
         floats_(other.floats_),
+        primitive_(other.primitive_),
         blocks_(other.blocks_),
         variables_(other.variables_),
         followed_(other.followed_),
@@ -236,6 +239,7 @@ class ScheduleState {
   ir::IRModule module_;
   Rng rng_;
   ir::FloatRule floats_;
+  std::string_view primitive_ = "get";
   Trace trace_;
   // The blocks that variables stand for; null once gone.
   std::vector<ir::BlockPtr> blocks_;

@@ -43,7 +43,6 @@
 namespace tilefarm::schedule {
 namespace {
 
-constexpr char kPrimitive[] = "skip_zeros";
 // Remainders are enumerated; strides are small.
 constexpr int64_t kMaxModulus = 64;
 
@@ -150,22 +149,20 @@ struct Parts {
 }  // namespace
 
 absl::Status SkipZeros(ScheduleState& state, BlockRv block_rv) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
-                      state.Get(kPrimitive, block_rv));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block, state.Get(block_rv));
   TF_ASSIGN_OR_RETURN(const std::vector<ir::ForPtr> loops,
-                      CheckOwnLoops(state, kPrimitive, block));
+                      CheckOwnLoops(state, block));
   const std::optional<Reducer> reducer = MatchReducer(*block);
   const ir::CallNode* guard = reducer && reducer->op == ir::BinaryOp::kAdd
                                   ? FindGuard(reducer->value)
                                   : nullptr;
   if (guard == nullptr) {
-    return state.Illegal(kPrimitive, block.get(),
+    return state.Illegal(block.get(),
                          "it is no sum of products with a factor that is 0 "
                          "under a condition");
   }
   if (!ir::VanishesWithItsFactors(reducer->value)) {
-    TF_RETURN_IF_ERROR(
-        state.CheckMayDiffer(kPrimitive, block.get(), state.kLeavesOut));
+    TF_RETURN_IF_ERROR(state.CheckMayDiffer(block.get(), state.kLeavesOut));
   }
   std::vector<ir::Expr> matched;
   std::vector<Residues> residues;
@@ -187,7 +184,7 @@ absl::Status SkipZeros(ScheduleState& state, BlockRv block_rv) {
   }
   if (residues.empty()) {
     return state.Illegal(
-        kPrimitive, block.get(), "in ", ir::ToString(guard->args[0]),
+        block.get(), "in ", ir::ToString(guard->args[0]),
         " no spatial variable decides the remainder of a reduce "
         "variable");
   }
@@ -236,7 +233,7 @@ absl::Status SkipZeros(ScheduleState& state, BlockRv block_rv) {
   for (const ir::IterVar& iter : made.iters) analyzer.Bind(iter.var, iter.dom);
   for (const ir::Expr& condition : matched) {
     if (!analyzer.CanProve(ir::Substitute(condition, values))) {
-      return state.Illegal(kPrimitive, block.get(), "cannot show that ",
+      return state.Illegal(block.get(), "cannot show that ",
                            ir::ToString(condition), " holds where it is kept");
     }
   }

@@ -24,7 +24,7 @@ absl::StatusOr<std::vector<int64_t>> Resolve(
     const ScheduleState& state, const ir::ForPtr& loop, int64_t extent,
     const std::vector<Factor>& factors) {
   if (factors.empty()) {
-    return state.Invalid("split", loop.get(), "it needs factors");
+    return state.Invalid(loop.get(), "it needs factors");
   }
   std::vector<int64_t> out;
   int open = -1;
@@ -32,8 +32,7 @@ absl::StatusOr<std::vector<int64_t>> Resolve(
   for (const Factor& factor : factors) {
     if (!factor.has_value()) {
       if (open >= 0) {
-        return state.Invalid("split", loop.get(),
-                             "at most one factor may be None");
+        return state.Invalid(loop.get(), "at most one factor may be None");
       }
       open = static_cast<int>(out.size());
       out.push_back(1);
@@ -43,14 +42,13 @@ absl::StatusOr<std::vector<int64_t>> Resolve(
     if (const auto* number = std::get_if<int64_t>(&*factor)) {
       value = *number;
     } else {
-      TF_ASSIGN_OR_RETURN(value, state.Get("split", std::get<ExprRv>(*factor)));
+      TF_ASSIGN_OR_RETURN(value, state.Get(std::get<ExprRv>(*factor)));
     }
     if (value <= 0) {
-      return state.Invalid("split", loop.get(), "factor ", value,
-                           " is not positive");
+      return state.Invalid(loop.get(), "factor ", value, " is not positive");
     }
     if (__builtin_mul_overflow(product, value, &product)) {
-      return state.Invalid("split", loop.get(), "the factors overflow");
+      return state.Invalid(loop.get(), "the factors overflow");
     }
     out.push_back(value);
   }
@@ -59,11 +57,11 @@ absl::StatusOr<std::vector<int64_t>> Resolve(
     product *= out[open];
   }
   if (product > ir::Limits().max_extent) {
-    return state.Illegal("split", loop.get(), "the factors' product ", product,
+    return state.Illegal(loop.get(), "the factors' product ", product,
                          " is beyond what a loop may run for");
   }
   if (product < extent) {
-    return state.Illegal("split", loop.get(), "the factors' product ", product,
+    return state.Illegal(loop.get(), "the factors' product ", product,
                          " is less than the extent ", extent);
   }
   return out;
@@ -93,17 +91,16 @@ absl::StatusOr<std::vector<LoopRv>> Split(ScheduleState& state, LoopRv loop_rv,
                                           const std::vector<Factor>& factors,
                                           bool preserve_unit_iters,
                                           bool disable_predication) {
-  TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get("split", loop_rv));
-  TF_ASSIGN_OR_RETURN(const int64_t extent,
-                      CheckPlainLoop(state, "split", loop));
+  TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get(loop_rv));
+  TF_ASSIGN_OR_RETURN(const int64_t extent, CheckPlainLoop(state, loop));
   TF_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
                       Resolve(state, loop, extent, factors));
 
   if (disable_predication &&
       std::accumulate(sizes.begin(), sizes.end(), int64_t{1},
                       std::multiplies<>()) > extent) {
-    return state.Illegal("split", loop.get(),
-                         "the factors' product exceeds the extent ", extent,
+    return state.Illegal(loop.get(), "the factors' product exceeds the extent ",
+                         extent,
                          ", and disable_predication leaves the tail unguarded");
   }
 

@@ -36,8 +36,6 @@
 namespace tilefarm::schedule {
 namespace {
 
-constexpr char kPrimitive[] = "tensorize";
-
 // The program's tile, starting at `base`, that a description's buffer matches.
 struct Tile {
   ir::Buffer buffer;
@@ -257,16 +255,15 @@ absl::Status TensorizeBlock(ScheduleState& state, const ir::BlockPtr& block,
                             const TensorIntrin& intrin) {
   Matcher matcher(*block);
   if (!matcher.Match(intrin.description->root()->body, block->body)) {
-    return state.Illegal(kPrimitive, block.get(),
-                         "its body is not what intrinsic ", intrin.name,
-                         " computes");
+    return state.Illegal(block.get(), "its body is not what intrinsic ",
+                         intrin.name, " computes");
   }
   // The implementation has its own buffers, in the same order.
   Tiles tiles;
   for (size_t i = 0; i < intrin.description->params.size(); ++i) {
     const auto it = matcher.tiles().find(intrin.description->params[i].get());
     if (it == matcher.tiles().end()) {
-      return state.Illegal(kPrimitive, block.get(),
+      return state.Illegal(block.get(),
                            "it does not use every operand of "
                            "intrinsic ",
                            intrin.name);
@@ -287,19 +284,17 @@ absl::Status Tensorize(ScheduleState& state, BlockOrLoop where,
                        std::string_view intrinsic) {
   const auto intrin = FindTensorIntrin(intrinsic);
   if (!intrin.ok()) {
-    return state.Invalid(kPrimitive, nullptr,
-                         std::string(intrin.status().message()));
+    return state.Invalid(nullptr, std::string(intrin.status().message()));
   }
   ir::BlockPtr block;
   if (const auto* loop_rv = std::get_if<LoopRv>(&where)) {
-    TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get(kPrimitive, *loop_rv));
+    TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get(*loop_rv));
     TF_ASSIGN_OR_RETURN(block, BlockizeLoop(state, loop));
   } else {
-    TF_ASSIGN_OR_RETURN(block, state.Get(kPrimitive, std::get<BlockRv>(where)));
+    TF_ASSIGN_OR_RETURN(block, state.Get(std::get<BlockRv>(where)));
   }
   if (state.Scope(block.get()) == nullptr) {
-    return state.Illegal(kPrimitive, block.get(),
-                         "the root block cannot be tensorized");
+    return state.Illegal(block.get(), "the root block cannot be tensorized");
   }
   return TensorizeBlock(state, block, **intrin);
 }

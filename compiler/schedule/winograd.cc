@@ -63,8 +63,6 @@
 namespace tilefarm::schedule {
 namespace {
 
-constexpr char kPrimitive[] = "winograd";
-
 // An output dimension and the window's along it; `sum` stands for both in the
 // data.
 struct Axis {
@@ -125,7 +123,7 @@ Convolution FindWindow(const ir::BlockNode& block, const ir::Expr& data,
 absl::StatusOr<Convolution> Match(const ScheduleState& state,
                                   const ir::BlockPtr& block) {
   const auto refuse = [&](std::string_view reason) {
-    return state.Illegal(kPrimitive, block.get(), reason);
+    return state.Illegal(block.get(), reason);
   };
   const ir::DataType dtype = block->writes[0].buffer->dtype;
   if (!(dtype == ir::DataType::Float(32))) {
@@ -139,7 +137,7 @@ absl::StatusOr<Convolution> Match(const ScheduleState& state,
   if (product == nullptr || product->op != ir::BinaryOp::kMul) {
     return refuse("it is no sum of products");
   }
-  TF_RETURN_IF_ERROR(CheckNoAnnotations(state, kPrimitive, block));
+  TF_RETURN_IF_ERROR(CheckNoAnnotations(state, block));
   int taps = 0;
   for (const ir::IterVar& iter : block->iters) {
     if (!ir::IsConstInt(iter.dom.min, 0)) {
@@ -292,17 +290,16 @@ ir::Expr TileOf(const Convolution& conv, const ir::IterVar& iter, int tile) {
 
 absl::StatusOr<std::vector<BlockRv>> Winograd(ScheduleState& state,
                                               BlockRv block_rv, int tile) {
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block,
-                      state.Get(kPrimitive, block_rv));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr block, state.Get(block_rv));
   if (!IsWinogradTile(tile)) {
-    return state.Invalid(kPrimitive, block.get(), "the tile is ", tile,
+    return state.Invalid(block.get(), "the tile is ", tile,
                          "; there are 2 and 4");
   }
   TF_ASSIGN_OR_RETURN(const std::vector<ir::ForPtr> loops,
-                      CheckOwnLoops(state, kPrimitive, block));
+                      CheckOwnLoops(state, block));
   TF_ASSIGN_OR_RETURN(const Convolution conv, Match(state, block));
   TF_RETURN_IF_ERROR(
-      state.CheckMayDiffer(kPrimitive, block.get(), "it rounds differently"));
+      state.CheckMayDiffer(block.get(), "it rounds differently"));
   const int64_t side = tile + kWinogradKernel - 1;
   const Axis& rows = conv.axes[0];
   const Axis& columns = conv.axes[1];

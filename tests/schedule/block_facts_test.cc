@@ -47,6 +47,18 @@ TEST_F(BlockFactsTest, AnAnswerHoldsForTheSamePlaces) {
   EXPECT_EQ(copy.Find({PlaceOf("C")}), true);
 }
 
+TEST_F(BlockFactsTest, QuestionsAboutSeveralDetailsStandBesideEachOther) {
+  BlockFacts facts;
+  const BlockFacts::Place place = PlaceOf("C");
+  const void* outer = place.loops[0]->var.get();
+  facts.Remember({place}, true, outer);
+  EXPECT_EQ(facts.Find({place}), std::nullopt);
+  facts.Remember({place}, false);
+  EXPECT_EQ(facts.Find({place}), false);
+  EXPECT_EQ(facts.Find({place}, outer), true);
+  EXPECT_EQ(facts.Find({place}, place.block.get()), std::nullopt);
+}
+
 TEST_F(BlockFactsTest, OnlyTheLoopsBodiesMayChange) {
   BlockFacts facts;
   const BlockFacts::Place place = PlaceOf("C");

@@ -26,7 +26,10 @@ TEST(ScheduleLookupTest, FindsBlocksByName) {
   EXPECT_EQ(schedule.Get(producers[0]).value()->name, "B");
   ASSERT_OK_AND_ASSIGN(auto none, schedule.GetProducers(b));
   EXPECT_TRUE(none.empty());
-  ExpectIllegal(schedule.GetProducers(root).status(), "has no scope");
+  // An error names the primitive that runs, or none that ran before.
+  ExpectIllegal(schedule.GetProducers(root).status(),
+                "get_producers: block root: the root block has no scope");
+  ExpectInvalid(schedule.Get(BlockRv{99}).status(), "get: b99 is not a block");
 }
 
 TEST(ScheduleLookupTest, ReportsRepeatedNames) {

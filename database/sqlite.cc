@@ -17,6 +17,11 @@ namespace {
 // the moments when a file is opened, recovered or closed.
 constexpr int kBusyTimeoutMs = 5000;
 
+// Memory that a connection keeps for short-lived allocations. With SQLite's
+// default, texts of a few KB went through malloc, several in each lookup.
+constexpr int kLookasideBytes = 4096;
+constexpr int kLookasideSlots = 64;
+
 }  // namespace
 
 Statement::Statement(Statement&& other) noexcept
@@ -128,6 +133,8 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(
   TF_RETURN_IF_ERROR(
       SqliteStatus(db, code, absl::StrCat("open ", path).c_str()));
   sqlite3_busy_timeout(db, kBusyTimeoutMs);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_LOOKASIDE, nullptr, kLookasideBytes,
+                    kLookasideSlots);
   TF_RETURN_IF_ERROR(connection->Execute("PRAGMA foreign_keys = ON"));
   return connection;
 }

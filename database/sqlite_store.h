@@ -141,7 +141,8 @@ class SqliteStore final : public Store, public DeviceTables {
                                        const std::vector<int64_t>&)>& body)
       const;
   // A record with the samples of its re-measurements.
-  absl::StatusOr<Record> ReadBest(Connection& db, int64_t record_id) const;
+  absl::StatusOr<Record> ReadBest(Connection& db, int64_t record_id,
+                                  bool confirmed) const;
 
   std::shared_ptr<const ProgramFacts> FactsOf(const std::string& program);
 

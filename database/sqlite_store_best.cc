@@ -61,12 +61,13 @@ absl::Status UseMeasurements(Connection& db, const Remeasured& remeasured,
   return absl::OkStatus();
 }
 
-// The one workload with a hash, without a program to compare it to.
+// The one workload with a hash, without a program to compare it to. The index
+// answers alone: it need not read the program's text.
 absl::StatusOr<std::vector<int64_t>> WorkloadOfHash(Connection& db,
                                                     const std::string& hash) {
   TF_ASSIGN_OR_RETURN(Statement query,
                       db.Prepare("SELECT id FROM workloads WHERE hash = ? "
-                                 "AND canonical <> '' ORDER BY id"));
+                                 "AND canonical > ''"));
   query.Bind(hash);
   std::vector<int64_t> ids;
   while (true) {
@@ -84,8 +85,8 @@ absl::StatusOr<std::vector<int64_t>> WorkloadOfHash(Connection& db,
 
 }  // namespace
 
-absl::StatusOr<Record> SqliteStore::ReadBest(Connection& db,
-                                             int64_t record_id) const {
+absl::StatusOr<Record> SqliteStore::ReadBest(Connection& db, int64_t record_id,
+                                             bool confirmed) const {
   Record record;
   {
     TF_ASSIGN_OR_RETURN(
@@ -95,6 +96,7 @@ absl::StatusOr<Record> SqliteStore::ReadBest(Connection& db,
     if (!found) return absl::DataLossError("a record is gone");
     TF_ASSIGN_OR_RETURN(record, ReadRecord(select));
   }
+  if (!confirmed) return record;
   TF_ASSIGN_OR_RETURN(const Remeasured remeasured,
                       RemeasuredOfRecord(db, record_id));
   if (remeasured.measurement_id != 0) {
@@ -120,7 +122,8 @@ absl::StatusOr<BestMatch> SqliteStore::FindAmongAll(
   BestMatch best;
   if (chosen) {
     const Contender& winner = contenders[*chosen];
-    TF_ASSIGN_OR_RETURN(best.record, ReadBest(db, winner.record_id));
+    TF_ASSIGN_OR_RETURN(
+        best.record, ReadBest(db, winner.record_id, winner.standing.confirmed));
     best.fit = FitOf(winner);
     best.reason = ReasonFor(winner);
     for (const std::string& left_out : LeftOut(examined)) {

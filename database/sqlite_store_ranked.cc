@@ -181,7 +181,8 @@ absl::StatusOr<std::optional<BestMatch>> SqliteStore::FindByRank(
   TF_ASSIGN_OR_RETURN(const size_t winner, PickFinalist(db, finalists));
   const Finalist& chosen = finalists[winner];
   BestMatch best;
-  TF_ASSIGN_OR_RETURN(best.record, ReadBest(db, chosen.record_id));
+  TF_ASSIGN_OR_RETURN(best.record,
+                      ReadBest(db, chosen.record_id, chosen.confirmed));
   const Record& record = best.record;
   if (chosen.rank != ClaimOf({.seconds = record.median_seconds,
                               .high = record.ci_high_seconds,

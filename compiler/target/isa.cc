@@ -4,11 +4,14 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <unordered_map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/check.h"
+#include "base/mutex.h"
+#include "base/status_macros.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -139,9 +142,11 @@ const Kind& HostKind() {
 #endif
 }
 
-absl::StatusOr<CpuFeatures> ResolveCpu(
-    const Kind& kind, const std::string& cpu,
-    const std::vector<std::string>& features) {
+namespace {
+
+// By LLVM's tables, in about 100 us.
+absl::StatusOr<CpuFeatures> AskLlvm(const Kind& kind, const std::string& cpu,
+                                    const std::vector<std::string>& features) {
   CpuFeatures result;
   const std::string triple(kind.triple);
   // LLVM prints to stderr where it is asked for a cpu it does not know.
@@ -208,6 +213,34 @@ absl::StatusOr<CpuFeatures> ResolveCpu(
   result.vector_registers = registers->count;
   result.capabilities = ResolveCapabilities(kind.name, has);
   return result;
+}
+
+// Answers that were given before. A farm knows some dozens of processors; a
+// client may invent more.
+struct KnownCpus {
+  static constexpr size_t kMost = 1024;
+  Mutex mutex;
+  std::unordered_map<std::string, CpuFeatures> features ABSL_GUARDED_BY(mutex);
+};
+
+}  // namespace
+
+absl::StatusOr<CpuFeatures> ResolveCpu(
+    const Kind& kind, const std::string& cpu,
+    const std::vector<std::string>& features) {
+  static auto& known = *new KnownCpus;  // used until the process ends
+  const std::string key = absl::StrCat(std::string(kind.name), "\n", cpu, "\n",
+                                       absl::StrJoin(features, ","));
+  {
+    MutexLock lock(known.mutex);
+    const auto found = known.features.find(key);
+    if (found != known.features.end()) return found->second;
+  }
+  TF_ASSIGN_OR_RETURN(const CpuFeatures answer, AskLlvm(kind, cpu, features));
+  MutexLock lock(known.mutex);
+  if (known.features.size() >= KnownCpus::kMost) known.features.clear();
+  known.features.emplace(key, answer);
+  return answer;
 }
 
 std::vector<std::string> ComputeExtensions(

@@ -48,7 +48,7 @@ FAULTS = [
      "  if (nest.loops.empty()) {\n    TF_RETURN_IF_ERROR("),
     ("reverse-compute-at-cover", "compiler/schedule/compute_at.cc",
      "      if (!covered) {",
-     "      if (!covered && move.block == nullptr) {"),
+     "      if (!covered && moved == nullptr) {"),
     ("compute-at-outputs", "compiler/schedule/compute_at.cc",
      "  if (!reverse && IsOutput(state, move.block.get())) {",
      "  if (!reverse && move.block == nullptr) {"),

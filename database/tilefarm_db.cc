@@ -1,5 +1,6 @@
 #include "database/tilefarm_db.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -127,8 +128,9 @@ absl::StatusOr<BestQuery> QueryFor(tilefarm_db& db, const char* target,
 
 absl::Status CheckHash(const char* workload) {
   const std::string_view text = workload;
-  if (text.size() == 64 &&
-      text.find_first_not_of("0123456789abcdef") == text.npos) {
+  if (text.size() == 64 && std::ranges::all_of(text, [](char c) {
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+      })) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(

@@ -314,14 +314,17 @@ absl::Status CheckCompleteOrReduction(const ScheduleState& state,
 
 absl::Status CheckIterationsCommute(const ScheduleState& state,
                                     const BlockNode* block) {
-  // `reads` of a block with init omits reads of its own results.
-  if (const ir::BufferNode* buffer =
-          block->init == nullptr ? nullptr : ReadsOtherElements(block)) {
-    return state.Illegal(block, "it reads elements of ", buffer->name,
-                         " that other iterations write");
+  std::vector<BufferRegion> reads = block->reads;
+  if (block->init != nullptr) {
+    // `reads` of a block with init omits reads of its own results.
+    if (const ir::BufferNode* buffer = ReadsOtherElements(block)) {
+      return state.Illegal(block, "it reads elements of ", buffer->name,
+                           " that other iterations write");
+    }
+    for (BufferRegion& read : InitReads(*block)) reads.push_back(read);
   }
   for (const BufferRegion& write : block->writes) {
-    for (const BufferRegion& read : block->reads) {
+    for (const BufferRegion& read : reads) {
       if (read.buffer != write.buffer) continue;
       if (!SameRegion(read, write)) {
         return state.Illegal(block, "it reads elements of ", read.buffer->name,

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -131,6 +132,40 @@ TEST_F(ModelExamples, ThePythonProgramNeedsTheStandardLibraryAlone) {
   Write("input.npy", "");
   EXPECT_THAT(Run("python3 -I -S classify.py model.so input.npy labels").out,
               HasSubstr(".npy files need NumPy"));
+}
+
+// Left half red, right half black, 4 pixels high: the middle 7 of 8 columns of
+// the enlarged picture are kept.
+TEST_F(ModelExamples, APictureBecomesAnInput) {
+  const std::string python = "/usr/bin/python3";  // that Debian's Pillow is of
+  std::string picture = "P6 8 4 255\n";
+  for (int pixel = 0; pixel < 32; ++pixel) {
+    picture += std::string(1, pixel % 8 < 4 ? '\xff' : '\0');
+    picture += std::string(2, '\0');
+  }
+  Write("picture.ppm", picture);
+  const Result made = Run(python + " image_input.py picture.ppm made 7");
+  ASSERT_EQ(made.code, 0) << made.out;
+  std::ifstream file(*folder_ / "made", std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  ASSERT_EQ(bytes.size(), 3 * 7 * 7 * sizeof(float));
+  const auto* numbers = reinterpret_cast<const float*>(bytes.data());
+  EXPECT_NEAR(numbers[0], (1 - 0.485) / 0.229, 1e-5);
+  EXPECT_NEAR(numbers[6], -0.485 / 0.229, 1e-5);
+  for (int i = 0; i < 49; ++i) {
+    EXPECT_NEAR(numbers[49 + i], -0.456 / 0.224, 1e-5);
+    EXPECT_NEAR(numbers[98 + i], -0.406 / 0.225, 1e-5);
+  }
+  const auto expect_error = [&](const std::string& arguments, int code,
+                                const std::string& message) {
+    const Result failed = Run(python + " image_input.py " + arguments);
+    EXPECT_EQ(failed.code, code) << arguments;
+    EXPECT_THAT(failed.out, HasSubstr(message));
+  };
+  expect_error("absent.jpg made", 1, "absent.jpg");
+  expect_error("labels made", 1, "cannot identify image file");
+  expect_error("picture.ppm made 0", 1, "0 is no size");
+  expect_error("picture.ppm", 2, "usage: image_input.py");
 }
 
 class CxxModel : public ModelExamples {

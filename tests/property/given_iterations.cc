@@ -6,6 +6,38 @@ namespace tilefarm::property {
 namespace {
 
 constexpr Given kGiven[] = {
+    {"AnInitReadsWhatAnotherIterationWrites", R"(
+@T.prim_func
+def f(A: T.Buffer((2,), "float32"), O: T.Buffer((8,), "float32")):
+    for i in range(7):
+        with T.block("O"):
+            vi = T.axis.spatial(7, i)
+            vk = T.axis.reduce(1, 0)
+            with T.init():
+                O[vi] = A[1] * O[vi + 1]
+)",
+     R"(
+b0 = sch.get_block("O")
+l1, = sch.get_loops(b0)
+sch.parallel(l1)
+)",
+     "it reads elements of O that other iterations write"},
+    {"AnInitReadsWhatItWrites", R"(
+@T.prim_func
+def f(A: T.Buffer((7,), "float32"), O: T.Buffer((7,), "float32")):
+    for i in range(7):
+        with T.block("O"):
+            vi = T.axis.spatial(7, i)
+            vk = T.axis.reduce(1, 0)
+            with T.init():
+                O[vi] = A[6 - vi] * O[vi]
+)",
+     R"(
+b0 = sch.get_block("O")
+l1, = sch.get_loops(b0)
+sch.vectorize(l1)
+)",
+     ""},
     {"GapsKeepWhatAnotherIterationLeft", R"(
 @T.prim_func
 def f(A: T.Buffer((8, 4), "float32"), O: T.Buffer((8, 7), "float32")):

@@ -83,6 +83,7 @@ struct DbOptions {
   std::string failed_before;         // prune
   bool really_delete = false;        // prune; otherwise it only counts
   bool compact = false;              // prune
+  int64_t best = 1;                  // revalidate: records of each task
 };
 
 // Submits and watches a job. A model that is tuned for this machine alone is
@@ -113,6 +114,7 @@ int DbBackup(const Common& common, const DbOptions& options);
 int DbMerge(const Common& common, const DbOptions& options);
 int DbDiff(const Common& common, const DbOptions& options);
 int DbPrune(const Common& common, const DbOptions& options);
+int DbRevalidate(const Common& common, const DbOptions& options);
 
 // The name of the caller's account.
 std::string UserName();

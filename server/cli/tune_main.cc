@@ -267,6 +267,15 @@ int Main(int argc, char** argv) {
                   "Also give the space back to the file system; needs as much "
                   "free space as the file will have");
 
+  auto* revalidate = database->add_subcommand(
+      "revalidate",
+      "Measure the best records of former compilers again, on the devices of "
+      "the server: of each workload, target and device model those that are "
+      "faster than all that the server's compiler has made");
+  revalidate->add_option("--best", db.best, "So many of each")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{1}, int64_t{1000}));
+
   auto* tokens = app.add_subcommand("tokens", "Who may connect (for admins)");
   tokens->require_subcommand(1);
   tokens->add_option("--db", token.db,
@@ -324,6 +333,7 @@ int Main(int argc, char** argv) {
   if (*merge) return DbMerge(common, db);
   if (*diff) return DbDiff(common, db);
   if (*prune) return DbPrune(common, db);
+  if (*revalidate) return DbRevalidate(common, db);
   if (*create) return TokensCreate(common, token);
   if (*list) return TokensList(common, token);
   if (*revoke) return TokensRevoke(common, token);

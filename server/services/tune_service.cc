@@ -125,6 +125,7 @@ grpc::Status TuneService::DbStats(grpc::ServerContext* /*context*/,
   if (!stats.ok()) return ToGrpc(stats.status());
   response->set_records(stats->records);
   response->set_workloads(stats->workloads);
+  response->set_fingerprint(fingerprint_);
   for (const auto& [status, count] : stats->by_status) {
     (*response->mutable_by_status())[status] = count;
   }

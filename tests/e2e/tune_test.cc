@@ -178,6 +178,56 @@ TEST_F(TuneTest, FromTheProgramToTheLibrary) {
   EXPECT_EQ(ReadFile(asked), ReadFile(library));
 }
 
+TEST_F(TuneTest, RecordsOfAFormerCompilerAreMeasuredAgain) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  const auto worker = StartWorker("w0");
+  ASSERT_EQ(Tune({"run", program_, "--target", "host,cores=1", "--trials", "8"})
+                .exit_code,
+            0);
+  // Nothing is stale yet.
+  CommandResult none = Tune({"db", "revalidate"});
+  EXPECT_EQ(none.exit_code, 0) << none.errors;
+  EXPECT_THAT(none.output, HasSubstr("0 of 0 measured again for "));
+
+  // The fastest of them, as another compiler's, twice as fast; and one of a
+  // target that no device has.
+  const Json best = TuneJson({"best", program_, "--target", "host,cores=1"});
+  Json stale = best;
+  stale["fingerprint"] = "llvm-18.1.0+tf3";
+  stale["candidate_id"] = std::string(64, 'a');
+  for (const char* time :
+       {"median_seconds", "ci_low_seconds", "ci_high_seconds"}) {
+    stale[time] = best[time].get<double>() / 2;
+  }
+  Json& seconds = stale["seconds"];
+  for (Json& sample : seconds) sample = sample.get<double>() / 2;
+  Json elsewhere = stale;
+  elsewhere["target"] = "aarch64:cortex-a72,cores=1";
+  elsewhere["candidate_id"] = std::string(64, 'b');
+  const std::string lines =
+      dir_.Write("stale.jsonl", stale.dump() + "\n" + elsewhere.dump() + "\n");
+  ASSERT_EQ(TuneJson({"db", "import", lines})["added"], 2);
+
+  const CommandResult done = Tune({"db", "revalidate", "--json"});
+  EXPECT_EQ(done.exit_code, 1);
+  std::map<std::string, Json> by_target;
+  std::istringstream output(done.output);
+  for (std::string line; std::getline(output, line);) {
+    const Json json = Json::parse(line);
+    by_target[json["target"]] = json;
+  }
+  ASSERT_EQ(by_target.size(), 2u) << done.output << done.errors;
+  const Json& here = by_target[best["target"]];
+  EXPECT_EQ(here["workload"], best["workload"]);
+  EXPECT_EQ(here["stale_fingerprint"], "llvm-18.1.0+tf3");
+  EXPECT_EQ(here["error"], nullptr);
+  EXPECT_GT(here["seconds"].get<double>(), 0);
+  EXPECT_THAT(std::string(by_target["aarch64:cortex-a72,cores=1"]["error"]),
+              HasSubstr("a device that matches aarch64"));
+  EXPECT_EQ(Tune({"db", "revalidate", "--best", "0"}).exit_code, 2);
+  EXPECT_EQ(Tune({"db", "--db", db(), "revalidate"}).exit_code, 2);
+}
+
 TEST_F(TuneTest, ConstantsAreLaidOutAheadOfTime) {
   ASSERT_NO_FATAL_FAILURE(StartServer());
   const auto worker = StartWorker("w0");

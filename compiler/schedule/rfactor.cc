@@ -14,11 +14,14 @@
 //   1. Check that the block is a reduction with a known commutative reducer
 //      whose init is its identity, that it is the only block below its loops,
 //      and that the loop feeds only reduce variables.
-//   2. Check that each iteration of the loop runs an instance for every output
-//      element: otherwise a partial result would not be initialised.
-//   3. Make the factored block: the loop becomes a spatial variable, and reduce
+//   2. Make the factored block: the loop becomes a spatial variable, and reduce
 //      variables that use it are expressed by the loops in their bindings. If
-//      no reduction is left, the block just stores each value.
+//      no reduction is left, the block just stores each value. Where these
+//      loops leave a rest, the value beyond it is the identity, so that all
+//      instances run.
+//   3. Check for the conditions that the block keeps that each iteration of the
+//      loop runs an instance for every output element: otherwise a partial
+//      result would not be initialised.
 //   4. Make the combining block: the loop becomes its reduce variable.
 //   5. Copy the loops for both blocks; those of the combining block keep the
 //      old variables, without the other reduce loops.
@@ -32,6 +35,8 @@
 
 #include "base/status_macros.h"
 #include "compiler/arith/conjuncts.h"
+#include "compiler/ir/annotations.h"
+#include "compiler/ir/padding.h"
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/block_primitives.h"
 #include "compiler/schedule/ir_copy.h"
@@ -121,33 +126,6 @@ absl::StatusOr<Factoring> CheckFactoring(const ScheduleState& state,
   return f;
 }
 
-// Step 2: with all other reduce loops at their start, the predicate must hold
-// wherever the spatial variables are in their domains.
-absl::Status CheckInitReached(const ScheduleState& state, const Factoring& f) {
-  if (ir::IsConstInt(f.block->predicate, 1)) return absl::OkStatus();
-  arith::Analyzer analyzer;
-  BindLoops(analyzer, f.loops);
-  ir::VarMap starts;
-  for (const ir::ForPtr& loop : f.loops) {
-    if (loop != f.loop && FeedsReduce(*f.block, loop)) {
-      starts[loop->var.get()] = loop->min;
-    }
-  }
-  for (const ir::IterVar& iter : f.block->iters) {
-    if (iter.type != ir::IterType::kSpatial) continue;
-    analyzer.Assume(ir::GE(iter.binding, iter.dom.min));
-    analyzer.Assume(ir::LT(iter.binding, iter.dom.min + iter.dom.extent));
-  }
-  for (const ir::Expr& condition : arith::Conjuncts(f.block->predicate)) {
-    if (!analyzer.CanProve(ir::Substitute(condition, starts))) {
-      return state.Illegal(f.loop.get(), "where ", ir::ToString(condition),
-                           " is false for a whole iteration of the loop, its "
-                           "partial result is not initialised");
-    }
-  }
-  return absl::OkStatus();
-}
-
 ir::IterVar IterOf(const ir::ForPtr& loop, ir::IterType type) {
   return {ir::MakeVar("v" + loop->var->name),
           {loop->min, loop->extent},
@@ -163,8 +141,10 @@ ir::IterVar FreshIter(const ir::IterVar& iter, ir::VarMap& vars) {
   return copy;
 }
 
-// Step 3, without the loops. `loop_vars`: fresh variables for the loops.
-ir::BlockPtr MakeFactored(const Factoring& f, const ir::VarMap& loop_vars) {
+// Step 2, without the loops. `loop_vars`: fresh variables for the loops.
+// `kept`: the conditions of its predicate, on the old loops.
+ir::BlockPtr MakeFactored(const Factoring& f, const ir::VarMap& loop_vars,
+                          std::vector<ir::Expr>& kept) {
   ir::BlockNode block;
   block.name = f.block->name + "_rf";
   block.annotations = f.block->annotations;
@@ -194,7 +174,24 @@ ir::BlockPtr MakeFactored(const Factoring& f, const ir::VarMap& loop_vars) {
   for (ir::IterVar& iter : block.iters) {
     iter.binding = ir::Substitute(iter.binding, loop_vars);
   }
-  block.predicate = ir::Substitute(f.block->predicate, loop_vars);
+  block.predicate = ir::BoolConst(true);
+  ir::Expr inside;  // where a value is not the identity
+  for (const ir::Expr& condition : arith::Conjuncts(f.block->predicate)) {
+    if (ir::IsConstInt(condition, 1)) continue;
+    const bool has_variables =
+        std::ranges::all_of(f.loops, [&](const ir::ForPtr& loop) {
+          return bindings_of_loops.contains(loop->var.get()) ||
+                 !ir::UsesVar(condition, loop->var.get());
+        });
+    if (!has_variables) {
+      kept.push_back(condition);
+      block.predicate =
+          ir::And(block.predicate, ir::Substitute(condition, loop_vars));
+      continue;
+    }
+    const ir::Expr here = ir::Substitute(condition, bindings_of_loops);
+    inside = inside == nullptr ? here : ir::And(inside, here);
+  }
 
   AccessRewrite to_partial;
   to_partial.buffer = f.buffer.get();
@@ -210,20 +207,31 @@ ir::BlockPtr MakeFactored(const Factoring& f, const ir::VarMap& loop_vars) {
                             const ir::Expr& value) {
     return ir::MakeStore(f.partial, at_factor(indices), value);
   };
-  if (HasReduceIter(&block)) {
+  const bool reduces = HasReduceIter(&block);
+  if (reduces) {
     block.init =
         RewriteAccesses(CopyWithFreshVars(f.block->init, vars), to_partial);
+  }
+  if (reduces && inside == nullptr) {
     block.body =
         RewriteAccesses(CopyWithFreshVars(f.block->body, vars), to_partial);
   } else {
-    // Each partial result has one value: nothing to accumulate.
-    const auto* store = ir::As<ir::StoreNode>(f.block->body);
     std::vector<ir::Expr> indices;
-    for (const ir::Expr& index : store->indices) {
+    for (const ir::Expr& index :
+         ir::As<ir::StoreNode>(f.block->body)->indices) {
       indices.push_back(ir::Substitute(index, vars));
     }
-    block.body = ir::MakeStore(f.partial, at_factor(indices),
-                               ir::Substitute(f.reducer.value, vars));
+    indices = at_factor(indices);
+    ir::Expr value = ir::Substitute(f.reducer.value, vars);
+    if (inside != nullptr) {
+      value = ir::IfThenElseExpr(inside, std::move(value),
+                                 ir::As<ir::StoreNode>(f.block->init)->value);
+    }
+    // Without a reduction, each partial result has one value.
+    if (reduces) {
+      value = f.reducer.Combine(ir::Load(f.partial, indices), std::move(value));
+    }
+    block.body = ir::MakeStore(f.partial, indices, std::move(value));
   }
   for (const ir::BufferRegion& read : f.block->reads) {
     block.reads.push_back(SubstituteRegion(read, vars));
@@ -233,7 +241,38 @@ ir::BlockPtr MakeFactored(const Factoring& f, const ir::VarMap& loop_vars) {
   write.region.insert(write.region.begin() + f.axis,
                       ir::Range{factor, ir::IntConst(1)});
   block.writes.push_back(std::move(write));
+  if (inside != nullptr && ir::SkipsExactly(block)) {
+    block.annotations.insert({ir::kSkipPadding, ir::Attr(1)});
+  }
   return ir::BlockOf(std::move(block));
+}
+
+// Step 3: with all other reduce loops at their start, the conditions must hold
+// wherever the spatial variables are in their domains.
+absl::Status CheckInitReached(const ScheduleState& state, const Factoring& f,
+                              const std::vector<ir::Expr>& conditions) {
+  if (conditions.empty()) return absl::OkStatus();
+  arith::Analyzer analyzer;
+  BindLoops(analyzer, f.loops);
+  ir::VarMap starts;
+  for (const ir::ForPtr& loop : f.loops) {
+    if (loop != f.loop && FeedsReduce(*f.block, loop)) {
+      starts[loop->var.get()] = loop->min;
+    }
+  }
+  for (const ir::IterVar& iter : f.block->iters) {
+    if (iter.type != ir::IterType::kSpatial) continue;
+    analyzer.Assume(ir::GE(iter.binding, iter.dom.min));
+    analyzer.Assume(ir::LT(iter.binding, iter.dom.min + iter.dom.extent));
+  }
+  for (const ir::Expr& condition : conditions) {
+    if (!analyzer.CanProve(ir::Substitute(condition, starts))) {
+      return state.Illegal(f.loop.get(), "where ", ir::ToString(condition),
+                           " is false for a whole iteration of the loop, its "
+                           "partial result is not initialised");
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Step 4: make the combining block.
@@ -285,7 +324,6 @@ absl::StatusOr<BlockRv> Rfactor(ScheduleState& state, LoopRv loop_rv,
                                 int factor_axis) {
   TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, state.Get(loop_rv));
   TF_ASSIGN_OR_RETURN(Factoring f, CheckFactoring(state, loop, factor_axis));
-  TF_RETURN_IF_ERROR(CheckInitReached(state, f));
   const std::optional<int64_t> extent = ExtentOf(loop);
   if (!extent.has_value()) {
     return state.Illegal(loop.get(), "its extent is not constant");
@@ -303,7 +341,9 @@ absl::StatusOr<BlockRv> Rfactor(ScheduleState& state, LoopRv loop_rv,
     fresh_vars.push_back(ir::MakeVar(old->var->name, old->var->dtype));
     fresh[old->var.get()] = fresh_vars.back();
   }
-  const ir::BlockPtr factored = MakeFactored(f, fresh);
+  std::vector<ir::Expr> kept;
+  const ir::BlockPtr factored = MakeFactored(f, fresh, kept);
+  TF_RETURN_IF_ERROR(CheckInitReached(state, f, kept));
   const ir::BlockPtr joining = MakeJoining(f);
   ir::Stmt factored_nest = factored;
   ir::Stmt joining_nest = joining;

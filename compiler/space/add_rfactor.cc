@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/status_macros.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
@@ -11,11 +13,23 @@ namespace {
 // and vector work without rfactor.
 constexpr int64_t kEnoughOutputsPerCore = 64;
 constexpr int64_t kMinReduction = 16;
-// Limits for dot products: lanes of partial results, outputs per tile, and
+// Limits: lanes of partial results; of dot products, outputs per tile, and
 // rows. With more rows, packing an operand (multi_level_tiling) is better.
-constexpr int kMaxLanes = 64;
-constexpr int kMaxOutputs = 16;
+constexpr int64_t kMaxLanes = 64;
+constexpr int64_t kMaxOutputs = 16;
 constexpr int64_t kMaxRows = 8;
+
+// Samples a tile in two that need not divide the loop. The sketch is made with
+// one that does, because what can be moved below a loop with a rest is less.
+absl::StatusOr<std::vector<schedule::ExprRv>> SampleTwo(
+    schedule::Schedule& schedule, schedule::LoopRv loop, int64_t most) {
+  TF_ASSIGN_OR_RETURN(const ir::ForPtr node, schedule.Get(loop));
+  const int64_t extent = ir::AsInt(node->extent).value_or(1);
+  int64_t inner = std::min(most, extent);
+  while (extent % inner != 0) --inner;
+  return schedule.SampleTile(loop, 2, static_cast<int>(most),
+                             std::vector<int64_t>{extent / inner, inner});
+}
 
 // Whether every operand is contiguous along the only reduce variable and few
 // outputs share one: y[j] += x[k] * W[j, k]. Vectors along j would gather.
@@ -61,8 +75,7 @@ absl::StatusOr<schedule::Schedule> FactorDotProducts(
   TF_ASSIGN_OR_RETURN(std::vector<schedule::LoopRv> loops,
                       schedule.GetLoops(block));
   const size_t j = loops.size() - 2, k = loops.size() - 1;
-  TF_ASSIGN_OR_RETURN(auto lanes,
-                      schedule.SamplePerfectTile(loops[k], 2, kMaxLanes));
+  TF_ASSIGN_OR_RETURN(auto lanes, SampleTwo(schedule, loops[k], kMaxLanes));
   TF_ASSIGN_OR_RETURN(auto inner,
                       schedule.Split(loops[k], {lanes[0], lanes[1]}));
   TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
@@ -70,8 +83,7 @@ absl::StatusOr<schedule::Schedule> FactorDotProducts(
       schedule::BlockRv partial,
       schedule.Rfactor(inner[1], node->writes[0].buffer->ndim()));
   TF_ASSIGN_OR_RETURN(loops, schedule.GetLoops(partial));
-  TF_ASSIGN_OR_RETURN(auto tile,
-                      schedule.SamplePerfectTile(loops[j], 2, kMaxOutputs));
+  TF_ASSIGN_OR_RETURN(auto tile, SampleTwo(schedule, loops[j], kMaxOutputs));
   TF_ASSIGN_OR_RETURN(auto outputs,
                       schedule.Split(loops[j], {tile[0], tile[1]}));
   TF_RETURN_IF_ERROR(
@@ -133,7 +145,7 @@ Alternatives AddRfactor(const RuleContext& context, schedule::Schedule schedule,
       if (!status.ok()) continue;
       fused = *status;
     }
-    auto factors = attempt.SamplePerfectTile(fused, 2, 64);
+    auto factors = SampleTwo(attempt, fused, kMaxLanes);
     if (!factors.ok()) continue;
     auto halves = attempt.Split(fused, {(*factors)[0], (*factors)[1]});
     if (!halves.ok()) continue;

@@ -191,10 +191,16 @@ void Nest::Apply(const FactorReduction& step) {
   NewBlock();
   NestedBlock& factored = pool_[blocks_ - 1];
   NestedBlock& joining = pool_[static_cast<size_t>(step.block)];
-  if (joining.guarded || joining.reduce_guarded) {
+  // Beyond the rest of its loop, the only reduce variable reads the identity.
+  const auto reduces =
+      std::ranges::count_if(joining.iters, [](const NestedIter& iter) {
+        return iter.type != ir::IterType::kSpatial;
+      });
+  if (joining.guarded || (joining.reduce_guarded && reduces > 1)) {
     unsure_ = "a reduction with a tail that is factored";
     return;
   }
+  joining.reduce_guarded = false;
   const int64_t extent = loops_[step.loop].extent;
   factored.loops.clear();
   for (const int loop : joining.loops) {

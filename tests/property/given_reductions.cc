@@ -278,7 +278,76 @@ def f(A: T.Buffer((10, 7), "float32"), C: T.Buffer((10,), "float32")):
 l1, l2, l3 = sch.get_loops(b0)
 b4 = sch.rfactor(l2, factor_axis=0)
 )",
-     "its partial result is not initialised"},
+     ""},
+    {"RfactorBesideAGuardOfAnotherReduction", R"(
+@T.prim_func
+def f(A: T.Buffer((10, 7, 5), "float32"), C: T.Buffer((10,), "float32")):
+    for i, k, r0, r1 in T.grid(10, 7, 2, 4):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            vr = T.axis.reduce(5, r0 * 4 + r1)
+            T.where(r0 * 4 + r1 < 5)
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk, vr]
+)",
+     R"(b0 = sch.get_block("C")
+l1, l2, l3, l4 = sch.get_loops(b0)
+b5 = sch.rfactor(l2, factor_axis=0)
+)",
+     ""},
+    {"RfactorOfAGuardThatReachesAnotherReduction", R"(
+@T.prim_func
+def f(A: T.Buffer((10, 7, 5), "float32"), C: T.Buffer((10,), "float32")):
+    for i, k, r0, r1 in T.grid(10, 7, 2, 4):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            vr = T.axis.reduce(5, r0 * 4 + r1)
+            T.where(r0 * 4 + r1 < 5 - k)
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk, vr]
+)",
+     R"(b0 = sch.get_block("C")
+l1, l2, l3, l4 = sch.get_loops(b0)
+b5 = sch.rfactor(l2, factor_axis=0)
+)",
+     "not"},
+    {"RfactorOfAMaximumWithARest", R"(
+@T.prim_func
+def f(A: T.Buffer((6, 13), "float32"), C: T.Buffer((6,), "float32")):
+    for i, k in T.grid(6, 13):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(-3.4028234663852886e+38)
+            C[vi] = T.max(C[vi], A[vi, vk] - T.float32(3))
+)",
+     R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+l3, l4 = sch.split(l2, factors=[None, 8])
+b5 = sch.rfactor(l4, factor_axis=1)
+l6, l7, l8 = sch.get_loops(b5)
+sch.vectorize(l8)
+sch.decompose_reduction(b5, l7)
+)",
+     ""},
+    {"RfactorOfOneValueEachWithARest", R"(
+@T.prim_func
+def f(A: T.Buffer((6, 13), "int32"), C: T.Buffer((6,), "int32")):
+    for i, k in T.grid(6, 13):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = 1
+            C[vi] = C[vi] * A[vi, vk]
+)",
+     R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+l3, l4 = sch.split(l2, factors=[1, 16], disable_predication=False)
+b5 = sch.rfactor(l4, factor_axis=0)
+)",
+     ""},
     {"RfactorOfAReductionThatNeverBegins", R"(
 @T.prim_func
 def f(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4,), "float32")):

@@ -215,10 +215,12 @@ b5 = sch.rfactor(l3, factor_axis=0)
                 kIllegal, {"rfactor", "other blocks"});
 }
 
-// 9 * 5 exceeds 40: the last iteration has no element and no partial result.
-TEST(Rfactor, RefusesIterationsWithoutAnyElement) {
-  ExpectRefused(Program("A: T.Buffer((8, 36), \"float32\"), "
-                        "C: T.Buffer((8,), \"float32\")",
+// 9 * 5 exceeds 36: the last iteration has no element, so that its partial
+// result is the identity.
+TEST(Rfactor, TheRestOfALoopIsTheIdentity) {
+  const std::string params =
+      "A: T.Buffer((8, 36), \"float32\"), C: T.Buffer((8,), \"float32\")";
+  ExpectBecomes(Program(params,
                         R"(for i, k in T.grid(8, 36):
     with T.block("C"):
         vi, vk = T.axis.remap("SR", [i, k])
@@ -230,7 +232,39 @@ l1, l2 = sch.get_loops(b0)
 l3, l4 = sch.split(l2, factors=[9, 5])
 b5 = sch.rfactor(l3, factor_axis=0)
 )",
-                kIllegal, {"rfactor", "not initialised"});
+                Program(params,
+                        R"(C_rf = T.alloc_buffer((9, 8))
+for i, k_0, k_1 in T.grid(8, 9, 5):
+    with T.block("C_rf"):
+        vk_0, vi, vk_1 = T.axis.remap("SSR", [k_0, i, k_1])
+        T.block_attr({"tilefarm.skip_padding": 1})
+        with T.init():
+            C_rf[vk_0, vi] = T.float32(0)
+        C_rf[vk_0, vi] = C_rf[vk_0, vi] + T.if_then_else(vk_0 * 5 + vk_1 < 36, A[vi, vk_0 * 5 + vk_1], T.float32(0))
+for i, k_0 in T.grid(8, 9):
+    with T.block("C"):
+        vk_0, vi = T.axis.remap("RS", [k_0, i])
+        with T.init():
+            C[vi] = T.float32(0)
+        C[vi] = C[vi] + C_rf[vk_0, vi])"));
+}
+
+// The condition is about a loop that stays one of the reduction's.
+TEST(Rfactor, RefusesIterationsWithoutAnyElement) {
+  ExpectRefused(Program("A: T.Buffer((8, 7, 5), \"float32\"), "
+                        "C: T.Buffer((8,), \"float32\")",
+                        R"(for i, k, r in T.grid(8, 7, 5):
+    with T.block("C"):
+        vi, vk, vr = T.axis.remap("SRR", [i, k, r])
+        T.where(r < 5 - k)
+        with T.init():
+            C[vi] = T.float32(0)
+        C[vi] = C[vi] + A[vi, vk, vr])"),
+                R"(b0 = sch.get_block("C")
+l1, l2, l3 = sch.get_loops(b0)
+b4 = sch.rfactor(l2, factor_axis=0)
+)",
+                kIllegal, {"rfactor"});
 }
 
 }  // namespace

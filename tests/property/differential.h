@@ -65,8 +65,10 @@ struct Variant {
 
 enum class Verdict : uint8_t {
   kAgree,
-  kUndefined,  // the program reads uninitialised memory: not judged
-  kRefused,    // the compiler rejects every variant of the program
+  // Not judged: the program reads uninitialised memory, or overflows so that
+  // the order of operations decides between infinity and NaN.
+  kUndefined,
+  kRefused,  // the compiler rejects every variant of the program
   kDiffer,
 };
 

@@ -79,15 +79,23 @@ Divided DivideVariables(const ir::BlockNode& block,
     const ir::IterVar& iter = block.iters[i];
     const arith::Division& part = division.bindings[i];
     const ir::Var outer = ir::MakeVar(iter.var->name + "_o");
-    // A copy of a part of a buffer has a domain that need not start at 0.
-    const int64_t first = std::max<int64_t>(analyzer.Bounds(part.outer).min, 0);
-    result.outer.push_back(
-        {outer,
-         {ir::IntConst(first), ir::IntConst(part.outer_extent)},
-         iter.type,
-         part.outer});
-    ir::Expr value = part.outer_extent == 1 && first == 0 ? ir::IntConst(0)
-                                                          : ir::Expr(outer);
+    // A copy of a part of a buffer has a domain that need not start at 0, and
+    // may start at another place in each iteration of what surrounds the scope.
+    arith::ConstBound bounds = analyzer.Bounds(part.outer);
+    if (!bounds.is_bounded()) {
+      const auto whole = ir::AsInt(iter.dom.min + iter.dom.extent);
+      const int64_t tiles = whole.value_or(part.outer_extent);
+      bounds = {0, (tiles - 1) / part.inner_extent};
+    }
+    const int64_t first = std::max<int64_t>(bounds.min, 0);
+    const int64_t extent =
+        std::max<int64_t>(part.outer_extent, bounds.max - first + 1);
+    result.outer.push_back({outer,
+                            {ir::IntConst(first), ir::IntConst(extent)},
+                            iter.type,
+                            part.outer});
+    ir::Expr value =
+        extent == 1 && first == 0 ? ir::IntConst(0) : ir::Expr(outer);
     if (part.inner_extent != 1) {
       const ir::Var inner = ir::MakeVar(iter.var->name + "_i");
       result.inner.push_back(

@@ -5,6 +5,25 @@ namespace tilefarm::property {
 namespace {
 
 constexpr Given kGiven[] = {
+    {"BlockizeOfACopyWhosePlaceVaries", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), O: T.Buffer((13, 5), "float32")):
+    for i, j in T.grid(11, 2):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            O[(vi + 3) % 13, (vj + 2) % 5] = A[vi // 3] + T.float32(1)
+)",
+     R"(
+b0 = sch.get_block("B")
+l1, l2 = sch.get_loops(b0)
+b3 = sch.blockize(l2)
+b4 = sch.get_block("B")
+b5 = sch.cache_write(b4, write_buffer_index=0, storage_scope="global")
+b6 = sch.get_block("O_global")
+l7, l8 = sch.get_loops(b6)
+b9 = sch.blockize(l7)
+)",
+     ""},
     {"ReindexOfAnIndexThatIsComputed", R"(
 @T.prim_func
 def f(X: T.Buffer((4,), "int32"), A: T.Buffer((16,), "float32"), C: T.Buffer((4,), "float32")):

@@ -263,12 +263,16 @@ bool JobRun::ProposeFrom(Task& task, int count) {
   }
   absl::Status stored = AppendLog(ProposeLine(task.id, count, logged));
   while (!stored.ok()) {
-    // A candidate that the log does not know must not reach a device.
+    // A candidate that the log does not know must not reach a device. What
+    // devices still bring counts meanwhile.
+    std::vector<Outcome> outcomes;
     {
       MutexLock lock(mutex_);
       if (stopping_ || cancelled_) return false;
       changed_.WaitFor(mutex_, env_.timeouts.commit_retry);
+      outcomes.swap(inbox_);
     }
+    TakeOutcomes(std::move(outcomes));
     stored = FlushLog();
   }
   for (const LoggedProposal& proposal : logged) {

@@ -52,11 +52,9 @@ class CostModel {
   virtual ~CostModel() = default;
   // Higher is better; only the order is meaningful. All equal until trained.
   // Candidates whose rows have another number of columns get the lowest score.
+  // No pointer is null.
   virtual std::vector<float> Predict(
-      std::span<const FeatureRows> candidates) const = 0;
-  // The same for candidates given by pointers, none of which is null.
-  virtual std::vector<float> PredictAll(
-      std::span<const FeatureRows* const> candidates) const;
+      std::span<const FeatureRows* const> candidates) const = 0;
   // Adds samples and retrains, at a cost that does not grow with the number of
   // earlier samples. Returns the metrics of the model as it was before, on
   // these samples. InvalidArgument: rows of the wrong size.

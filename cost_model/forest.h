@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/byte_stream.h"
 #include "cost_model/cost_model.h"
 #include "cost_model/forest_lanes.h"
-#include "cost_model/model_bytes.h"
 
 namespace tilefarm::cost_model {
 

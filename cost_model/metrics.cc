@@ -70,14 +70,4 @@ absl::Status CostModel::Merge(std::string_view /*bytes*/) {
   return absl::OkStatus();
 }
 
-std::vector<float> CostModel::PredictAll(
-    std::span<const FeatureRows* const> candidates) const {
-  std::vector<float> scores;
-  scores.reserve(candidates.size());
-  for (const FeatureRows* candidate : candidates) {
-    scores.push_back(Predict({candidate, 1}).front());
-  }
-  return scores;
-}
-
 }  // namespace tilefarm::cost_model

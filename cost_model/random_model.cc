@@ -2,6 +2,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/byte_stream.h"
 #include "base/hash.h"
 #include "base/split_mix.h"
 #include "cost_model/cost_model.h"
@@ -17,13 +18,13 @@ class RandomModel final : public CostModel {
   explicit RandomModel(uint64_t seed) : seed_(seed) {}
 
   std::vector<float> Predict(
-      std::span<const FeatureRows> candidates) const override {
+      std::span<const FeatureRows* const> candidates) const override {
     const uint64_t seed = seed_;
     std::vector<float> scores;
     scores.reserve(candidates.size());
-    for (const FeatureRows& candidate : candidates) {
+    for (const FeatureRows* candidate : candidates) {
       uint64_t state = MixBits(seed + kSplitMixStep);
-      for (const float value : candidate.values) {
+      for (const float value : candidate->values) {
         uint32_t bits;
         std::memcpy(&bits, &value, sizeof(bits));
         state = MixBits(state ^ bits);
@@ -36,10 +37,10 @@ class RandomModel final : public CostModel {
 
   absl::StatusOr<RankingMetrics> Update(
       std::span<const Sample> samples) override {
-    std::vector<FeatureRows> features;
+    std::vector<const FeatureRows*> features;
     std::vector<float> truth;
     for (const Sample& sample : samples) {
-      features.push_back(sample.features);
+      features.push_back(&sample.features);
       truth.push_back(sample.score);
     }
     const std::vector<float> predicted = Predict(features);
@@ -59,7 +60,7 @@ class RandomModel final : public CostModel {
     if (!body.ok()) return body.status();
     ByteReader reader(*body);
     const uint64_t seed = reader.U64();
-    if (!reader.AtEnd()) {
+    if (!reader.Finished()) {
       return absl::DataLossError("cost model: wrong size");
     }
     seed_ = seed;

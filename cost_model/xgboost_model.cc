@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/byte_stream.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
 #include "cost_model/cost_model.h"
@@ -55,16 +56,6 @@ class XgboostModel final : public CostModel {
       : seed_(seed), samples_(kMaxSamples, kMaxRows, seed) {}
 
   std::vector<float> Predict(
-      std::span<const FeatureRows> candidates) const override {
-    std::vector<const FeatureRows*> pointers;
-    pointers.reserve(candidates.size());
-    for (const FeatureRows& candidate : candidates) {
-      pointers.push_back(&candidate);
-    }
-    return PredictAll(pointers);
-  }
-
-  std::vector<float> PredictAll(
       std::span<const FeatureRows* const> candidates) const override {
     std::vector<float> scores(candidates.size());
     std::vector<const FeatureRows*> right;
@@ -167,7 +158,8 @@ class XgboostModel final : public CostModel {
     TF_ASSIGN_OR_RETURN(Forest forest, Forest::Read(reader, kColumns));
     SampleSet samples(kMaxSamples, kMaxRows, seed_);
     TF_RETURN_IF_ERROR(samples.Read(reader, kColumns));
-    if (!reader.AtEnd()) return absl::DataLossError("cost model: wrong size");
+    if (!reader.Finished())
+      return absl::DataLossError("cost model: wrong size");
     return Stored{std::move(forest), std::move(samples)};
   }
 

@@ -9,10 +9,9 @@
 //   8       8      length of the payload, at most kMaxPayloadBytes
 //   16      length payload
 //
-// Payload fields follow each other without padding: u8, u32, u64, i64 (two's
-// complement) and f64 (IEEE 754) little-endian; a string is its length as u64,
-// then its bytes; a list is its length as u32, then its elements. A frame of
-// another version or with other first bytes ends the connection.
+// Payload fields are those of base/byte_stream.h; a list is its length as u32,
+// then its elements. A frame of another version or with other first bytes ends
+// the connection.
 //
 // Knows the C and C++ standard libraries only: tune-runner links nothing else.
 #ifndef TILEFARM_WORKER_FRAMES_H_
@@ -21,6 +20,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "base/byte_stream.h"
 
 namespace tilefarm::worker {
 
@@ -63,48 +64,6 @@ FrameStatus ReadFrame(int fd, int64_t timeout_ms, Frame* frame);
 // SIGPIPE must be ignored: a closed pipe is kIoError.
 FrameStatus WriteFrame(int fd, int64_t timeout_ms, uint32_t type,
                        std::string_view payload);
-
-// Appends payload fields.
-class ByteWriter {
- public:
-  void U8(uint8_t v) { bytes_.push_back(static_cast<char>(v)); }
-  void U32(uint32_t v) { Little(v, 4); }
-  void U64(uint64_t v) { Little(v, 8); }
-  void I64(int64_t v) { Little(static_cast<uint64_t>(v), 8); }
-  void F64(double v);
-  void Bool(bool v) { U8(v ? 1 : 0); }
-  void Str(std::string_view v);
-  std::string Take() { return std::move(bytes_); }
-
- private:
-  void Little(uint64_t v, int bytes);
-  std::string bytes_;
-};
-
-// Reads payload fields. Reading past the end gives zeros and makes ok() false
-// permanently, so a decoder needs a single check at its end.
-class ByteReader {
- public:
-  explicit ByteReader(std::string_view bytes) : rest_(bytes) {}
-  uint8_t U8() { return static_cast<uint8_t>(Little(1)); }
-  uint32_t U32() { return static_cast<uint32_t>(Little(4)); }
-  uint64_t U64() { return Little(8); }
-  int64_t I64() { return static_cast<int64_t>(Little(8)); }
-  double F64();
-  bool Bool() { return U8() != 0; }
-  std::string Str();
-  // The length of a list with elements of at least `element_bytes` each. Fails
-  // for a length that does not fit into the rest of the payload.
-  uint32_t ListLength(size_t element_bytes);
-  bool ok() const { return ok_; }
-  // All reads succeeded, and nothing is left.
-  bool Finished() const { return ok_ && rest_.empty(); }
-
- private:
-  uint64_t Little(size_t bytes);
-  std::string_view rest_;
-  bool ok_ = true;
-};
 
 }  // namespace tilefarm::worker
 

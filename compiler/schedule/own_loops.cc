@@ -35,6 +35,9 @@ absl::StatusOr<std::vector<ir::ForPtr>> CheckOwnLoops(
                            "the loop is not serial or not a variable's own");
     }
   }
+  if (!CoversDomain(state, *block, /*exactly_once=*/true)) {
+    return state.Illegal(block.get(), "not every instance of its domain runs");
+  }
   return loops;
 }
 

@@ -213,6 +213,13 @@ absl::Status PadEinsum(ScheduleState& state, BlockRv block_rv,
     TF_ASSIGN_OR_RETURN(const std::optional<std::vector<int64_t>> shape,
                         PaddedShape(state, block, *buffer, grown));
     if (!shape) continue;
+    arith::Analyzer analyzer;
+    if (buffer == out && !SurelyWrites(state, *block, block->writes[0], loops,
+                                       arith::FullRegion(out), analyzer)) {
+      return state.Illegal(block.get(),
+                           "it does not surely write every element of ",
+                           out->name, ", which would be copied back");
+    }
     const std::string name = PadName(state, block, buffer);
     const ir::Buffer pad = ir::MakeBuffer(name, buffer->dtype, *shape);
     const std::string block_name =
@@ -223,7 +230,7 @@ absl::Status PadEinsum(ScheduleState& state, BlockRv block_rv,
     const ir::Buffer& to = buffer == out ? out : pad;
     edit.Insert(scope.get(), buffer == out ? position + 1 : position,
                 MakeCopy(block_name, from, to, arith::FullRegion(to),
-                         arith::FullRegion(to), arith::Analyzer())
+                         arith::FullRegion(to), analyzer)
                     .nest);
   }
   ir::BlockNode made = *ir::As<ir::BlockNode>(padded);

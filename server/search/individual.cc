@@ -21,7 +21,7 @@ void Predict(const cost_model::CostModel& model,
   for (const Individual& individual : individuals) {
     rows.push_back(&individual.features);
   }
-  const std::vector<float> predicted = model.PredictAll(rows);
+  const std::vector<float> predicted = model.Predict(rows);
   for (size_t i = 0; i < individuals.size(); ++i) {
     individuals[i].predicted = predicted[i];
   }

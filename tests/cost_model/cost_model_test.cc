@@ -41,8 +41,8 @@ std::vector<Sample> RandomSamples(uint64_t seed, int n, int64_t group = 0) {
 
 std::vector<float> PredictAll(const CostModel& model,
                               const std::vector<Sample>& samples) {
-  std::vector<FeatureRows> features;
-  for (const Sample& sample : samples) features.push_back(sample.features);
+  std::vector<const FeatureRows*> features;
+  for (const Sample& sample : samples) features.push_back(&sample.features);
   return model.Predict(features);
 }
 

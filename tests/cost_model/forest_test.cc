@@ -149,7 +149,7 @@ TEST(Forest, BytesRoundTrip) {
   ByteReader reader(writer.bytes());
   const auto back = Forest::Read(reader, 2);
   ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_TRUE(reader.AtEnd());
+  EXPECT_TRUE(reader.Finished());
   EXPECT_EQ(PredictOne(*back, 3, 5), 60);
   ByteReader narrow(writer.bytes());
   EXPECT_EQ(Forest::Read(narrow, 1).status().code(),

@@ -146,7 +146,9 @@ class Bench {
       }
       start = Now();
       rates.evaluate += start - end;
-      const std::vector<float> scores = model_->Predict(rows);
+      std::vector<const cost_model::FeatureRows*> pointers;
+      for (const cost_model::FeatureRows& row : rows) pointers.push_back(&row);
+      const std::vector<float> scores = model_->Predict(pointers);
       rates.score += Now() - start;
       rates.candidates += static_cast<int64_t>(scores.size());
     }

@@ -113,6 +113,35 @@ def f(A: T.Buffer((12, 11), "float32"), B: T.Buffer((12, 11), "float32"), C: T.B
 sch.pad_einsum(b0, padding=[2147483647, 2147483647, 2147483647])
 )",
      "too large"},
+    {"PaddingOfAPartOfTheOutput", R"(
+@T.prim_func
+def f(A: T.Buffer((6, 11), "float32"), C: T.Buffer((6, 5), "float32")):
+    for i, k in T.grid(6, 11):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi, 2] = T.float32(0.0)
+            C[vi, 2] = C[vi, 2] + A[vi, vk]
+)",
+     R"(b0 = sch.get_block("C")
+sch.pad_einsum(b0, padding=[4, 4])
+)",
+     "does not surely write every element of C"},
+    {"PaddingOfLoopsShorterThanTheirVariables", R"(
+@T.prim_func
+def f(A: T.Buffer((6, 11), "float32"), C: T.Buffer((6,), "float32")):
+    for i, k in T.grid(6, 9):
+        with T.block("C"):
+            vi = T.axis.spatial(6, i)
+            vk = T.axis.reduce(11, k)
+            with T.init():
+                C[vi] = T.float32(0.0)
+            C[vi] = C[vi] + A[vi, vk]
+)",
+     R"(b0 = sch.get_block("C")
+sch.pad_einsum(b0, padding=[1, 4])
+)",
+     "not every instance of its domain runs"},
     {"RegionsThatLie", R"(
 @T.prim_func
 def f(A: T.Buffer((8,), "float32"), O: T.Buffer((8,), "float32")):

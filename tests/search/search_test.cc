@@ -74,8 +74,8 @@ class SearchTest : public testing::Test {
 // Records the samples it is trained on.
 class NotingModel : public cost_model::CostModel {
  public:
-  std::vector<float> Predict(
-      std::span<const cost_model::FeatureRows> candidates) const override {
+  std::vector<float> Predict(std::span<const cost_model::FeatureRows* const>
+                                 candidates) const override {
     return std::vector<float>(candidates.size());
   }
   absl::StatusOr<cost_model::RankingMetrics> Update(

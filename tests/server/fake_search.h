@@ -16,8 +16,8 @@ namespace tilefarm::testing {
 
 class FakeModel : public cost_model::CostModel {
  public:
-  std::vector<float> Predict(
-      std::span<const cost_model::FeatureRows> candidates) const override {
+  std::vector<float> Predict(std::span<const cost_model::FeatureRows* const>
+                                 candidates) const override {
     return std::vector<float>(candidates.size());
   }
   absl::StatusOr<cost_model::RankingMetrics> Update(

@@ -158,8 +158,9 @@ class XgboostModel final : public CostModel {
     TF_ASSIGN_OR_RETURN(Forest forest, Forest::Read(reader, kColumns));
     SampleSet samples(kMaxSamples, kMaxRows, seed_);
     TF_RETURN_IF_ERROR(samples.Read(reader, kColumns));
-    if (!reader.Finished())
+    if (!reader.Finished()) {
       return absl::DataLossError("cost model: wrong size");
+    }
     return Stored{std::move(forest), std::move(samples)};
   }
 

@@ -14,7 +14,8 @@
 namespace tilefarm::schedule {
 
 // The loops above a reduction, outermost first: plain, serial, each bound to
-// one variable, with nothing else below them. FailedPrecondition otherwise.
+// one variable, with nothing else below them; they run every instance of the
+// variables' domains. FailedPrecondition otherwise.
 absl::StatusOr<std::vector<ir::ForPtr>> CheckOwnLoops(
     const ScheduleState& state, const ir::BlockPtr& block);
 

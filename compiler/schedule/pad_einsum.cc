@@ -20,7 +20,8 @@
 //   2. Check that each enlarged variable is an index by itself, in dimensions
 //      of its extent; that enlarged spatial variables index the output; and
 //      that for each enlarged reduce variable, a factor of the term reads
-//      padding, which is zero.
+//      padding, which is zero. An output that is copied back must be written
+//      wholly.
 //   3. Make the copies and the nest over them.
 #include <algorithm>
 #include <map>

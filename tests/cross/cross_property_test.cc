@@ -17,6 +17,7 @@
 #include "compiler/driver/compile.h"
 #include "compiler/target/target.h"
 #include "tests/support/candidate_cases.h"
+#include "tests/support/close_to.h"
 #include "tests/support/process.h"
 
 namespace tilefarm::testing {
@@ -200,7 +201,8 @@ class CrossProperty : public ::testing::TestWithParam<size_t> {
         float want, got;
         std::memcpy(&want, &expected.back()[at], 4);
         std::memcpy(&got, &actual.back()[at], 4);
-        EXPECT_NEAR(got, want, tolerance * (1 + std::abs(want))) << at;
+        EXPECT_TRUE(CloseTo(got, want, tolerance, tolerance))
+            << got << " instead of " << want << " at " << at;
       }
       return absl::OkStatus();
     };

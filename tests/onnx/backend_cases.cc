@@ -1,7 +1,6 @@
 #include "tests/onnx/backend_cases.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +21,7 @@
 #include "compiler/onnx/small_types.h"
 #include "compiler/onnx/tensor_proto.h"
 #include "tests/onnx/compiled_graph.h"
+#include "tests/support/close_to.h"
 
 namespace tilefarm::testing {
 namespace {
@@ -103,9 +103,8 @@ std::string Difference(const onnx::TensorContents& expected,
   for (int64_t i = 0; i < type.num_elements(); ++i) {
     const double want = ElementAt(type, small, expected.data, i);
     const double is = ElementAt(type, small, actual, i);
-    if (want == is || (std::isnan(want) && std::isnan(is))) continue;
-    if (!type.dtype.is_float() ||
-        !(std::abs(want - is) <= 1e-7 + 1e-3 * std::abs(want))) {
+    const bool rounds = type.dtype.is_float();
+    if (!CloseTo(is, want, rounds ? 1e-7 : 0, rounds ? 1e-3 : 0)) {
       return absl::StrCat("element ", i, " is ", is, ", expected ", want);
     }
   }

@@ -7,7 +7,6 @@
 // tunec does without records, the others are compiled as they are written. A
 // model that fails is shortened to its first nodes that still fail, and written
 // to DIR/SEED.onnx. Exit status 1 if there was one.
-#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -23,6 +22,7 @@
 #include "tests/graph/random_inputs.h"
 #include "tests/onnx/compiled_graph.h"
 #include "tests/onnx/random_model.h"
+#include "tests/support/close_to.h"
 
 namespace tilefarm {
 namespace {
@@ -50,7 +50,7 @@ absl::Status Check(const std::string& model, uint64_t seed, bool drafts) {
       const float exact = exact_values[k];
       const float got = values[k];
       // Values are about 1; norms enlarge their rounding.
-      if (std::abs(got - exact) <= 1e-3 * (1 + std::abs(exact))) continue;
+      if (CloseTo(got, exact, 1e-3, 1e-3)) continue;
       return absl::InternalError(absl::StrCat("output ", i, ", element ", k,
                                               ": ", got, ", not ", exact));
     }

@@ -137,6 +137,20 @@ TEST_F(Comparison, ReportsANumberWhereThereIsNone) {
   EXPECT_NE(Compare(), "");
 }
 
+TEST_F(Comparison, ReportsWhatIsNotTheSameInfinity) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  Set(1, 0, kInfinity);
+  const std::vector<Bytes> want = got_;
+  for (const bool exact : {false, true}) {
+    Set(1, 0, kInfinity);
+    EXPECT_EQ(Difference(*program_, want, got_, exact), "");
+    for (const float other : {-kInfinity, 1.0f}) {
+      Set(1, 0, other);
+      EXPECT_NE(Difference(*program_, want, got_, exact), "") << other;
+    }
+  }
+}
+
 TEST_F(Comparison, ReportsAnInputThatWasChanged) {
   Set(0, 5, At<float>(0, 5) + 1);
   EXPECT_NE(Compare(), "");

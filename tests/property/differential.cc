@@ -31,6 +31,7 @@
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/winograd_transforms.h"
 #include "compiler/target/target.h"
+#include "tests/support/close_to.h"
 
 namespace tilefarm::property {
 namespace {
@@ -347,9 +348,8 @@ std::string Difference(const ir::PrimFunc& program,
       }
       const double x = ir::ReadFloat(want[p].data(), i, type);
       const double y = ir::ReadFloat(got[p].data(), i, type);
-      if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-      const bool close = std::abs(x - y) <= loose * (1 + std::abs(x));
-      if (close && (!exact || std::abs(x) > kExactBelow)) continue;
+      const double tolerance = exact && std::abs(x) <= kExactBelow ? 0 : loose;
+      if (CloseTo(y, x, tolerance, tolerance)) continue;
       return absl::StrCat(name, " is ", y, " instead of ", x);
     }
   }

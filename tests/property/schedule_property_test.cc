@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -22,6 +21,7 @@
 #include "compiler/ir/verifier.h"
 #include "tests/property/random_program.h"
 #include "tests/property/random_trace.h"
+#include "tests/support/close_to.h"
 
 namespace tilefarm::property {
 namespace {
@@ -88,7 +88,7 @@ std::string Difference(const ir::PrimFunc& program,
         return absl::StrCat("integer ", program.params[p]->name, "[", i,
                             "] differs");
       }
-      if (!(std::abs(x - y) <= 1e-4 * (1 + std::abs(x)))) {
+      if (!CloseTo(y, x, 1e-4, 1e-4)) {
         return absl::StrCat(program.params[p]->name, "[", i, "] is ", y,
                             " instead of ", x);
       }

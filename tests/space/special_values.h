@@ -2,12 +2,12 @@
 #ifndef TILEFARM_TESTS_SPACE_SPECIAL_VALUES_H_
 #define TILEFARM_TESTS_SPACE_SPECIAL_VALUES_H_
 
-#include <cmath>
 #include <limits>
 #include <vector>
 
 #include "compiler/lower/passes.h"
 #include "tests/space/space_test_programs.h"
+#include "tests/support/close_to.h"
 
 namespace tilefarm::space {
 
@@ -24,10 +24,7 @@ inline int SpecialDifferences(const ir::PrimFunc& program,
     const std::vector<float> x = Outputs(program, special);
     const std::vector<float> y = Outputs(lowered, special);
     for (size_t i = 0; i < x.size(); ++i) {
-      const bool same = x[i] == y[i] ||
-                        (std::isnan(x[i]) && std::isnan(y[i])) ||
-                        std::abs(x[i] - y[i]) <= 1e-4 * (1 + std::abs(x[i]));
-      count += same ? 0 : 1;
+      count += CloseTo(y[i], x[i], 1e-4, 1e-4) ? 0 : 1;
     }
   }
   return count;

@@ -171,7 +171,11 @@ Value Arithmetic::FloatBinary(BinaryOp op, DataType dtype, const Value& a,
             b_.CreateFAdd(b_.CreateFMul(b_.CreateFAdd(Abs(a.value), ea), eb),
                           b_.CreateFMul(Abs(b.value), ea));
       }
-      Value product = Rounded(dtype, b_.CreateFMul(a.value, b.value), error);
+      // An accumulated product may be rounded to the buffer's dtype each time.
+      const bool narrow = unrounded_ && (a.accumulator || b.accumulator);
+      Value product =
+          Rounded(dtype, b_.CreateFMul(a.value, b.value), error,
+                  narrow ? Epsilon(dtype) / ComputedEpsilon(dtype) : 1);
       CarryAccumulator(a, b, &product);
       return product;
     }

@@ -24,12 +24,19 @@ bool ReadsElementOf(const ir::LoadNode& load, const ir::StoreNode& store) {
 }
 
 bool Updates(const ir::StoreNode& store) {
-  bool found = false;
+  const auto own_loads = [&](const Expr& value) {
+    int count = 0;
+    ir::PostOrderExprs(value, [&](const Expr& e) {
+      const auto* load = As<ir::LoadNode>(e);
+      count += load != nullptr && ReadsElementOf(*load, store) ? 1 : 0;
+    });
+    return count;
+  };
+  bool in_call = false;
   ir::PostOrderExprs(store.value, [&](const Expr& e) {
-    const auto* load = As<ir::LoadNode>(e);
-    found |= load != nullptr && ReadsElementOf(*load, store);
+    in_call |= e->kind == ir::ExprKind::kCall && own_loads(e) > 0;
   });
-  return found;
+  return own_loads(store.value) == 1 && !in_call;
 }
 
 bool Reduces(const ir::BlockNode& block) {

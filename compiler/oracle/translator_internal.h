@@ -26,7 +26,9 @@ using Buffers = std::unordered_set<const ir::BufferNode*>;
 int64_t Span(const ir::BufferNode& buffer);
 // Whether the load reads the element that the store writes.
 bool ReadsElementOf(const ir::LoadNode& load, const ir::StoreNode& store);
-// Whether the value is computed from the element that the store writes.
+// Whether the value is the element that the store writes, combined once with
+// others by operators, as in a reduction. In a recurrence such as
+// x = max(x, f(x)), the order is the program's, and x is rounded each time.
 bool Updates(const ir::StoreNode& store);
 bool Reduces(const ir::BlockNode& block);
 

@@ -348,6 +348,31 @@ l3, l4 = sch.split(l2, factors=[1, 16], disable_predication=False)
 b5 = sch.rfactor(l4, factor_axis=0)
 )",
      ""},
+    {"HalfRecurrence", R"(
+@T.prim_func
+def f(A: T.Buffer((1,), "float16"), O: T.Buffer((3,), "float16")):
+    for i in range(40):
+        with T.block("O"):
+            v = T.axis.reduce(40, i)
+            O[T.min(v, 2)] = T.max(O[T.min(v, 2)], T.sqrt(T.min(T.abs(O[T.min(v, 2)] + O[T.min(v, 2)]), T.float16(4.0))))
+)",
+     "", ""},
+    {"HalfProducts", R"(
+@T.prim_func
+def f(A: T.Buffer((4, 60), "float16"), C: T.Buffer((4,), "float16")):
+    for i, k in T.grid(4, 60):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float16(1)
+            C[vi] = C[vi] * (A[vi, vk] * T.float16(0.05) + T.float16(1))
+)",
+     R"(b0 = sch.get_block("C")
+l1, l2 = sch.get_loops(b0)
+l3, l4 = sch.split(l2, factors=[None, 8])
+b5 = sch.rfactor(l4, factor_axis=0)
+)",
+     ""},
     {"RfactorOfAReductionThatNeverBegins", R"(
 @T.prim_func
 def f(A: T.Buffer((4, 8), "float32"), C: T.Buffer((4,), "float32")):

@@ -21,35 +21,21 @@ bool IsWideFloat(ir::DataType dtype) {
   return dtype == ir::DataType::Float(32) || dtype == ir::DataType::Float(64);
 }
 
-// The load of `weight` in `result + load * rest`, with the rest; null if the
-// nest is no sum of such products.
+// The load of `weight` in a sum of products `load * rest`, with the rest; null
+// if the nest is no such sum.
 const ir::LoadNode* WeightOfTerm(const Nest& nest, const ir::BufferNode* weight,
                                  Expr* rest) {
-  const auto* sum = As<ir::BinaryNode>(nest.store->value);
-  if (sum == nullptr || sum->op != BinaryOp::kAdd) return nullptr;
-  const auto* old = As<ir::LoadNode>(sum->a);
-  if (old == nullptr || old->buffer != nest.store->buffer) return nullptr;
-  const auto* product = As<ir::BinaryNode>(sum->b);
-  if (product == nullptr || product->op != BinaryOp::kMul) return nullptr;
+  const std::optional<Factors> factors = SummedProductOf(nest);
+  if (!factors) return nullptr;
   for (const auto& [factor, other] :
-       {std::pair(product->a, product->b), std::pair(product->b, product->a)}) {
+       {std::pair(factors->a, factors->b), std::pair(factors->b, factors->a)}) {
     const auto* load = As<ir::LoadNode>(factor);
     if (load == nullptr || load->buffer.get() != weight) continue;
-    if (ir::Loads(other, weight) ||
-        ir::Loads(other, nest.store->buffer.get())) {
-      return nullptr;
-    }
+    if (ir::Loads(other, weight)) return nullptr;
     *rest = other;
     return load;
   }
   return nullptr;
-}
-
-bool StartsFromZero(const Nest& nest) {
-  const auto* init = As<ir::StoreNode>(nest.block->init);
-  const auto* zero =
-      init == nullptr ? nullptr : As<ir::FloatConstNode>(init->value);
-  return zero != nullptr && zero->value == 0;
 }
 
 // scale * x + shift; null: 1 and 0. `has_x` is false if x does not occur.
@@ -118,53 +104,21 @@ class LinearReader {
   const ir::BufferNode* x_;
 };
 
-// An expression of one function in a tensor expression: loads of its parameters
-// read tensors, and one variable is replaced.
-class ReadTensors : public ir::Mutator {
- public:
-  struct Names {
-    const std::vector<ir::Buffer>& params;
-    const Tensors& tensors;  // as many or more
-    const ir::Var& var;
-    const ir::Expr& value;
-  };
-  explicit ReadTensors(const Names& names) : names_(names) {}
-  using ir::Mutator::Mutate;
-
- protected:
-  ir::Expr MutateVar(const ir::VarNode& var, const ir::Expr& self) override {
-    return &var == names_.var.get() ? names_.value : self;
-  }
-  ir::Expr MutateLoad(const ir::LoadNode& load, const ir::Expr&) override {
-    const auto at =
-        std::find(names_.params.begin(), names_.params.end(), load.buffer);
-    return names_.tensors[static_cast<size_t>(at - names_.params.begin())](
-        MutateAll(load.indices));
-  }
-
- private:
-  const Names names_;
-};
-
 }  // namespace
 
-std::optional<ChannelProduct> ChannelProductOf(const Graph& graph,
-                                               const Call& call) {
+std::optional<ChannelProduct> ChannelProductOf(
+    const Call& call, const std::function<bool(size_t param)>& may_be_weight) {
   if (call.outputs.size() != 1) return std::nullopt;
   const auto nests = NestsOf(*call.function);
   if (!nests || nests->empty()) return std::nullopt;
   const Nest& nest = nests->back();
   const ir::BufferNode& result = *call.function->params.back();
-  if (nest.store->buffer.get() != &result || !IsWideFloat(result.dtype) ||
-      !StartsFromZero(nest)) {
+  if (nest.store->buffer.get() != &result || !IsWideFloat(result.dtype)) {
     return std::nullopt;
   }
   for (size_t p = 0; p < call.inputs.size(); ++p) {
     const ir::Buffer& weight = call.function->params[p];
-    if (graph.values[call.inputs[p]].constant == nullptr ||
-        weight->dtype != result.dtype) {
-      continue;
-    }
+    if (weight->dtype != result.dtype || !may_be_weight(p)) continue;
     // No other nest may read the weights.
     const bool elsewhere =
         std::any_of(nests->begin(), nests->end() - 1, [&](const Nest& other) {
@@ -198,6 +152,13 @@ std::optional<ChannelProduct> ChannelProductOf(const Graph& graph,
     }
   }
   return std::nullopt;
+}
+
+std::optional<ChannelProduct> ChannelProductOf(const Graph& graph,
+                                               const Call& call) {
+  return ChannelProductOf(call, [&](size_t param) {
+    return graph.values[call.inputs[param]].constant != nullptr;
+  });
 }
 
 std::optional<ChannelAffine> ChannelAffineOf(const Graph& graph,
@@ -255,7 +216,7 @@ absl::StatusOr<ValueId> ChannelConstant(
   return MakeConstant(graph, "channels", inputs, run, [&](const Tensors& in) {
     return te::Compute("channels", {channels}, [&](const te::Indices& i) {
       const ReadParams read = [&](const Expr& expr) {
-        return ReadTensors({params, in, affine.channel, i[0]}).Mutate(expr);
+        return ReadInTensors(expr, params, in, {{affine.channel.get(), i[0]}});
       };
       return te::Body(define(before ? in.back()({i[0]}) : Expr(), read));
     });

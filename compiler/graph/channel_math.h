@@ -30,6 +30,9 @@ struct ChannelProduct {
 // nullopt if the call is no such product of float32 or float64 by a constant.
 std::optional<ChannelProduct> ChannelProductOf(const Graph& graph,
                                                const Call& call);
+// The same where `may_be_weight` says which parameters are as good as constant.
+std::optional<ChannelProduct> ChannelProductOf(
+    const Call& call, const std::function<bool(size_t param)>& may_be_weight);
 
 // An elementwise call that scales and shifts each channel by constants:
 //

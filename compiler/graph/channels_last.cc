@@ -36,7 +36,9 @@ namespace {
 
 using ir::As;
 
-bool IsConvolution(const Call& call) { return call.op.starts_with("nn.conv"); }
+bool IsConvolution(const Call& call) {
+  return call.op.starts_with("nn.conv") || call.op == "qnn.conv";
+}
 
 DimOrder ChannelsLast(int ndim) {
   DimOrder order(static_cast<size_t>(ndim));

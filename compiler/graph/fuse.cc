@@ -5,7 +5,11 @@
 // consumer must be elementwise in what it reads of the group. If a value has
 // several consumers, all of them must end in one value again (the group is a
 // region with one exit: post-dominance, as in TVM's FuseOps); the group keeps
-// what it had at the last such point.
+// what it had at the last such point. Groups that begin with a product or
+// another reduction grow first, since their members cost them least.
+//
+// Then a group takes in what only it reads, if that is elementwise from inputs
+// to consumer: the dequantisation of a residual, for example.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -24,6 +28,7 @@ class Fuser {
   explicit Fuser(const Graph& graph)
       : graph_(graph),
         consumers_(graph.values.size()),
+        producer_(graph.values.size(), -1),
         is_output_(graph.values.size()),
         group_(graph.calls.size(), -1) {
     for (size_t i = 0; i < graph.calls.size(); ++i) {
@@ -33,6 +38,9 @@ class Fuser {
         const int call = static_cast<int>(i);
         if (list.empty() || list.back() != call) list.push_back(call);
       }
+      for (ValueId id : graph.calls[i].outputs) {
+        producer_[id] = static_cast<int>(i);
+      }
     }
     for (ValueId id : graph.outputs) is_output_[id] = true;
   }
@@ -40,14 +48,22 @@ class Fuser {
   // Groups of at least two calls, each ascending.
   std::vector<std::vector<int>> Groups() {
     std::vector<std::vector<int>> groups;
-    for (size_t i = 0; i < graph_.calls.size(); ++i) {
-      if (group_[i] >= 0 || !MayBegin(graph_.calls[i])) continue;
-      std::vector<int> members = Grow(static_cast<int>(i));
-      if (members.size() < 2) continue;
-      for (int member : members) {
-        group_[member] = static_cast<int>(groups.size());
+    for (const bool injective : {false, true}) {
+      for (size_t i = 0; i < graph_.calls.size(); ++i) {
+        if (group_[i] >= 0 || patterns_[i].injective != injective ||
+            !MayBegin(graph_.calls[i])) {
+          continue;
+        }
+        std::vector<int> members = Grow(static_cast<int>(i));
+        if (members.size() < 2) continue;
+        for (int member : members) {
+          group_[member] = static_cast<int>(groups.size());
+        }
+        groups.push_back(std::move(members));
       }
-      groups.push_back(std::move(members));
+    }
+    for (size_t g = 0; g < groups.size(); ++g) {
+      TakeIn(static_cast<int>(g), groups[g]);
     }
     return groups;
   }
@@ -113,8 +129,51 @@ class Fuser {
     }
   }
 
+  // Adds producers of what members read element by element.
+  void TakeIn(int group, std::vector<int>& members) {
+    for (size_t m = 0; m < members.size(); ++m) {
+      const Call& reader = graph_.calls[members[m]];
+      for (size_t i = 0; i < reader.inputs.size(); ++i) {
+        const int producer = producer_[reader.inputs[i]];
+        if (producer < 0 || !MayBeTakenIn(producer, group)) continue;
+        group_[producer] = group;
+        members.push_back(producer);
+      }
+    }
+    std::sort(members.begin(), members.end());
+  }
+
+  // Whether only the group reads the call's result, element by element, and the
+  // call is elementwise in all but constants.
+  bool MayBeTakenIn(int call, int group) const {
+    const Call& candidate = graph_.calls[call];
+    if (group_[call] >= 0 || !MayBegin(candidate) ||
+        is_output_[candidate.outputs[0]] || !patterns_[call].injective) {
+      return false;
+    }
+    for (size_t i = 0; i < candidate.inputs.size(); ++i) {
+      if (!patterns_[call].elementwise[i] &&
+          graph_.values[candidate.inputs[i]].constant == nullptr) {
+        return false;
+      }
+    }
+    const ValueId value = candidate.outputs[0];
+    const auto is_member = [&](int reader) {
+      const std::vector<ValueId>& inputs = graph_.calls[reader].inputs;
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (inputs[i] == value && !patterns_[reader].elementwise[i]) {
+          return false;
+        }
+      }
+      return group_[reader] == group;
+    };
+    return std::all_of(consumers_[value].begin(), consumers_[value].end(),
+                       is_member);
+  }
+
   const Graph& graph_;
   std::vector<std::vector<int>> consumers_;  // per value: calls, ascending
+  std::vector<int> producer_;                // per value; -1: none
   std::vector<bool> is_output_;
   std::vector<AccessPattern> patterns_;  // per call
   std::vector<int> group_;               // per call; -1: none

@@ -26,24 +26,6 @@ int64_t Bytes(const ir::BufferNode& buffer) {
   return buffer.num_elements() * buffer.dtype.bytes();
 }
 
-ir::PrimFuncPtr FunctionOf(const std::string& name,
-                           std::vector<ir::Buffer> params,
-                           std::vector<ir::Buffer> allocs,
-                           std::vector<ir::Stmt> nests) {
-  ir::BlockNode root;
-  root.name = "root";
-  root.predicate = ir::BoolConst(true);
-  root.allocs = std::move(allocs);
-  root.body = ir::MakeSeq(std::move(nests));
-  auto function = std::make_shared<ir::PrimFunc>();
-  function->name = name;
-  function->attrs["global_symbol"] = ir::Attr(name);
-  function->attrs["tir.noalias"] = ir::Attr(true);
-  function->params = std::move(params);
-  function->body = ir::BlockOf(std::move(root));
-  return function;
-}
-
 class Hoister {
  public:
   Hoister(Graph& graph, const RunFunction& run) : graph_(graph), run_(run) {}

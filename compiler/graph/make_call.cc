@@ -9,6 +9,34 @@
 #include "base/status_macros.h"
 
 namespace tilefarm::graph {
+namespace {
+
+class TensorReader : public ir::Mutator {
+ public:
+  TensorReader(const std::vector<ir::Buffer>& params, const Tensors& tensors,
+               const ir::VarMap& vars)
+      : params_(params), tensors_(tensors), vars_(vars) {}
+  using ir::Mutator::Mutate;
+
+ protected:
+  ir::Expr MutateVar(const ir::VarNode& var, const ir::Expr& self) override {
+    const auto replaced = vars_.find(&var);
+    return replaced == vars_.end() ? self : replaced->second;
+  }
+  ir::Expr MutateLoad(const ir::LoadNode& load, const ir::Expr&) override {
+    const auto at = std::find(params_.begin(), params_.end(), load.buffer);
+    TF_CHECK(at != params_.end());
+    return tensors_[static_cast<size_t>(at - params_.begin())](
+        MutateAll(load.indices));
+  }
+
+ private:
+  const std::vector<ir::Buffer>& params_;
+  const Tensors& tensors_;
+  const ir::VarMap& vars_;
+};
+
+}  // namespace
 
 absl::StatusOr<Call> MakeCall(Graph& graph, std::string op, ir::AttrMap attrs,
                               const std::vector<ValueId>& inputs,
@@ -47,6 +75,12 @@ absl::StatusOr<ValueId> MakeConstant(Graph& graph, std::string name,
   graph.values[call.outputs[0]].constant =
       std::make_shared<const TensorData>(std::move(results[0]));
   return call.outputs[0];
+}
+
+ir::Expr ReadInTensors(const ir::Expr& expr,
+                       const std::vector<ir::Buffer>& params,
+                       const Tensors& tensors, const ir::VarMap& vars) {
+  return TensorReader(params, tensors, vars).Mutate(expr);
 }
 
 absl::StatusOr<Call> MakeReshape(Graph& graph, ValueId input, ValueId output) {

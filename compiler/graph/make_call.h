@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/graph/builder.h"
 #include "compiler/graph/graph.h"
+#include "compiler/ir/visitor.h"
 
 namespace tilefarm::graph {
 
@@ -28,6 +29,13 @@ absl::StatusOr<ValueId> MakeConstant(Graph& graph, std::string name,
                                      const std::vector<ValueId>& inputs,
                                      const RunFunction& run,
                                      const Define& define);
+
+// An expression of a function within a tensor expression: what it loads from
+// `params` is read from `tensors`, which are as many or more, and variables are
+// replaced. It must not load other buffers.
+ir::Expr ReadInTensors(const ir::Expr& expr,
+                       const std::vector<ir::Buffer>& params,
+                       const Tensors& tensors, const ir::VarMap& vars);
 
 // A call that makes `output` of the elements of `input`, in their order.
 absl::StatusOr<Call> MakeReshape(Graph& graph, ValueId input, ValueId output);

@@ -7,7 +7,10 @@ namespace tilefarm::graph {
 namespace {
 
 constexpr Pass kPasses[] = {
+    // Constants that are folded are no longer seen to be dequantised.
+    {"multiply-integers", MultiplyIntegers},
     {"fold-constants", FoldConstants},
+    {"split-zero-points", SplitZeroPoints},
     {"simplify", [](Graph graph,
                     const RunFunction&) { return Simplify(std::move(graph)); }},
     // A batch norm becomes elementwise, so that its scale can be folded.

@@ -1,6 +1,6 @@
 // Passes over graphs. Each keeps what the graph computes, but for the order in
 // which the sums of convolutions are added, the sign of zeros, and the rounding
-// of folded scales.
+// of folded scales and of products of quantised tensors.
 #ifndef TILEFARM_COMPILER_GRAPH_PASSES_H_
 #define TILEFARM_COMPILER_GRAPH_PASSES_H_
 
@@ -13,6 +13,13 @@
 #include "compiler/graph/graph.h"
 
 namespace tilefarm::graph {
+
+// Multiplies the integers that dequantised tensors store
+// (integer_products.cc).
+absl::StatusOr<Graph> MultiplyIntegers(Graph graph, const RunFunction& run);
+
+// Takes zero points out of sums of integer products (zero_points.cc).
+absl::StatusOr<Graph> SplitZeroPoints(Graph graph, const RunFunction& run);
 
 // Replaces calls whose inputs are constants by their results. A result larger
 // than `kMaxGrowth` times its inputs stays a call: a broadcast is cheaper than

@@ -265,67 +265,6 @@ Outputs ConvertConvTranspose(Node& node) {
       });
 }
 
-Outputs ConvertConvInteger(Node& node) {
-  TF_ASSIGN_OR_RETURN(const std::vector<int64_t> in, SpatialExtents(node, 0));
-  TF_ASSIGN_OR_RETURN(const Channels channels, ReadChannels(node, false));
-  TF_ASSIGN_OR_RETURN(const Window window,
-                      ReadWindow(node, in, KernelOf(node.Shape(1))));
-  std::vector<ValueId> operands{node.Input(0), node.Input(1)};
-  int zero_points[2] = {-1, -1};  // their places in `operands`
-  for (int i = 0; i < 2; ++i) {
-    if (!node.Dtype(i).is_integral() || node.Dtype(i).bits != 8) {
-      return node.Invalid("input ", i, " is ", node.Dtype(i).ToString());
-    }
-    if (!node.HasInput(2 + i)) continue;
-    const TensorType& type = node.Type(2 + i);
-    const bool scalar = type.num_elements() == 1 && type.ndim() <= 1;
-    const bool per_channel =
-        i == 1 && type.shape == std::vector<int64_t>{channels.out};
-    if ((!scalar && !per_channel) || type.dtype != node.Dtype(i)) {
-      return node.Invalid("zero point ", type.ToString(), " for ",
-                          node.Type(i).ToString());
-    }
-    zero_points[i] = static_cast<int>(operands.size());
-    operands.push_back(node.Input(2 + i));
-  }
-  TF_RETURN_IF_ERROR(node.status());
-  ir::AttrMap attrs = window.Attrs();
-  attrs["groups"] = channels.groups;
-  attrs["out_dtype"] = "int32";
-  std::string name = NameAndLayouts("nn.conv", in.size(), false, &attrs);
-  TF_ASSIGN_OR_RETURN(
-      const ValueId y,
-      node.builder().Compute(
-          std::move(name), std::move(attrs), operands,
-          [&](const graph::Tensors& x) {
-            const DataType type = DataType::Int(32);
-            const std::vector<int64_t> shape =
-                ResultShape(x[0].dim(0), channels.out, window.out);
-            if (HasNoElements(x[0]) || HasNoElements(x[1]) ||
-                std::count(shape.begin(), shape.end(), 0) > 0) {
-              return te::Zeros(shape, type);
-            }
-            // The zero point comes off before the padding, which then is zero.
-            const auto centred = [&](int which, const char* stage) {
-              const te::Tensor& values = x[which];
-              if (zero_points[which] < 0) return values;
-              const te::Tensor& zero = x[zero_points[which]];
-              return te::Compute(
-                  stage, values.shape(), [&](const te::Indices& i) {
-                    te::Indices at(zero.ndim(), ir::IntConst(0));
-                    if (zero.ndim() == 1 && zero.dim(0) > 1) at[0] = i[0];
-                    return te::Body(ir::MakeBinary(
-                        ir::BinaryOp::kSub, ir::MakeCast(type, values(i)),
-                        ir::MakeCast(type, zero(at))));
-                  });
-            };
-            return te::Conv(centred(0, "data_centred"),
-                            centred(1, "weight_centred"), window.sliding,
-                            channels.groups, type);
-          }));
-  return std::vector<Imported>{y};
-}
-
 Outputs ConvertDeformConv(Node& node) {
   TF_ASSIGN_OR_RETURN(const std::vector<int64_t> in, SpatialExtents(node, 0));
   const int64_t rank = static_cast<int64_t>(in.size());
@@ -394,7 +333,6 @@ Outputs ConvertDeformConv(Node& node) {
 std::vector<Converter> ConvolutionConverters() {
   return {
       {"Conv", ConvertConv},
-      {"ConvInteger", ConvertConvInteger},
       {"ConvTranspose", ConvertConvTranspose},
       {"DeformConv", ConvertDeformConv},
   };

@@ -229,94 +229,12 @@ Outputs ConvertGemm(Node& node) {
   return std::vector<Imported>{y};
 }
 
-// `values` less their zero point in int32. A zero point is a scalar, has the
-// shape of the matrices with the reduced dimension `reduced` one, or is a
-// vector along the other dimension.
-te::Tensor Centred(const te::Tensor& values, const te::Tensor& zero,
-                   int reduced, std::string name) {
-  const int ndim = values.ndim();
-  return te::Compute(
-      std::move(name), values.shape(), [&](const te::Indices& i) {
-        te::Indices at;
-        if (zero.ndim() == 1 && ndim > 1) {
-          const int along = reduced == ndim - 1 ? ndim - 2 : ndim - 1;
-          at.push_back(zero.dim(0) == 1 ? IntConst(0) : i[along]);
-        } else {
-          for (int d = 0; d < zero.ndim(); ++d) {
-            at.push_back(zero.dim(d) == 1 ? IntConst(0) : i[d]);
-          }
-        }
-        return te::Body(ir::MakeBinary(
-            BinaryOp::kSub, ir::MakeCast(DataType::Int(32), values(i)),
-            ir::MakeCast(DataType::Int(32), zero(at))));
-      });
-}
-
-// Whether a zero point fits, as Centred has it.
-bool ZeroPointFits(const std::vector<int64_t>& values,
-                   const std::vector<int64_t>& zero, size_t reduced) {
-  if (zero.empty()) return true;
-  if (zero.size() == 1) {
-    if (zero[0] == 1) return true;
-    if (values.size() < 2) return false;
-    return zero[0] == values[reduced == values.size() - 1 ? values.size() - 2
-                                                          : values.size() - 1];
-  }
-  if (zero.size() != values.size() || zero[reduced] != 1) return false;
-  for (size_t d = 0; d < zero.size(); ++d) {
-    if (zero[d] != 1 && zero[d] != values[d]) return false;
-  }
-  return true;
-}
-
-Outputs ConvertMatMulInteger(Node& node) {
-  TF_ASSIGN_OR_RETURN(const ProductShape shape, ShapeOfProduct(node));
-  std::vector<ValueId> operands{node.Input(0), node.Input(1)};
-  int zero_points[2] = {-1, -1};  // their places in `operands`
-  size_t reduced[2];
-  for (int i = 0; i < 2; ++i) {
-    const size_t rank = static_cast<size_t>(node.Rank(i));
-    reduced[i] = i == 0 || rank == 1 ? rank - 1 : rank - 2;
-    if (!node.Dtype(i).is_integral() || node.Dtype(i).bits != 8) {
-      return node.Invalid("input ", i, " is ", node.Dtype(i).ToString());
-    }
-    if (!node.HasInput(2 + i)) continue;
-    if (node.Dtype(2 + i) != node.Dtype(i) ||
-        !ZeroPointFits(node.Shape(i), node.Shape(2 + i), reduced[i])) {
-      return node.Invalid("zero point ", node.Type(2 + i).ToString(), " for ",
-                          node.Type(i).ToString());
-    }
-    zero_points[i] = static_cast<int>(operands.size());
-    operands.push_back(node.Input(2 + i));
-  }
-  TF_RETURN_IF_ERROR(node.status());
-  TF_ASSIGN_OR_RETURN(
-      const ValueId y,
-      node.builder().Compute(
-          "matmul", {{"out_dtype", "int32"}}, operands,
-          [&](const graph::Tensors& x) {
-            if (shape.inner == 0) {
-              return te::Zeros(shape.result, DataType::Int(32));
-            }
-            const auto centred = [&](int which, std::string name) {
-              if (zero_points[which] < 0) return x[which];
-              return Centred(x[which], x[zero_points[which]],
-                             static_cast<int>(reduced[which]), std::move(name));
-            };
-            return BroadcastMatmul(centred(0, "left_centred"),
-                                   centred(1, "right_centred"), shape,
-                                   DataType::Int(32));
-          }));
-  return std::vector<Imported>{y};
-}
-
 }  // namespace
 
 std::vector<Converter> ProductConverters() {
   return {
       {"Gemm", ConvertGemm},
       {"MatMul", ConvertMatMul},
-      {"MatMulInteger", ConvertMatMulInteger},
   };
 }
 

@@ -79,9 +79,8 @@ absl::StatusOr<Scalar> Scalar::Make(Node& node, int i, CallInputs& inputs,
   }
   if (node.IsConstant(i)) {
     TF_ASSIGN_OR_RETURN(const std::vector<double> values, node.ConstDoubles(i));
-    // Others cannot be an integer constant.
-    if (std::abs(values[0]) <= 1e15) {
-      scalar.constant_ = values[0];
+    if (values[0] == 0) {
+      scalar.constant_ = 0;
       return scalar;
     }
   }

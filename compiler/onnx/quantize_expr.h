@@ -49,8 +49,9 @@ absl::StatusOr<ScaleLayout> LayoutOfScale(Node& node, int i,
 ir::Expr ReadScale(const te::Tensor& scale, const ScaleLayout& layout,
                    const te::Indices& i);
 
-// A zero point or scale with one element, or none at all. Constants are part of
-// the program, which lets it leave out a zero point that is 0.
+// A zero point or scale with one element, or none at all. 0 is part of the
+// program, which needs no zero point then; other constants are not, so that
+// layers that differ by them have the same program.
 class Scalar {
  public:
   // A missing input has the value `absent`. InvalidArgument: the input has more

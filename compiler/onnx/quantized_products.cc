@@ -1,6 +1,7 @@
 // Matrix products of quantised tensors: integers are multiplied and summed in
 // int32, the sum is scaled and rounded once.
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -54,7 +55,13 @@ class MatrixParameter {
                           absl::StrJoin(full, ", "), "]");
     }
     parameter.position_ = inputs.Add(node.Input(i));
+    parameter.ndim_ = static_cast<int>(shape.size());
     return parameter;
+  }
+
+  // Whether it depends on the column at most.
+  bool is_of_columns() const {
+    return scalar_.has_value() || (kind_ == kColumns && ndim_ == 1);
   }
 
   Expr Read(const graph::Tensors& in, const te::Indices& full,
@@ -72,7 +79,25 @@ class MatrixParameter {
   Kind kind_ = kRows;
   std::optional<Scalar> scalar_;
   int position_ = 0;
+  int ndim_ = 0;
 };
+
+// Reads a scale at an index of the product.
+using ReadScaleAt = std::function<Expr(const te::Indices& full)>;
+
+// The scale that `read` computes of `a_scale` and `b_scale`, as a tensor of its
+// own where it depends on the column at most: it is constant, as a rule, and
+// computed once then.
+ReadScaleAt ScaleOf(const MatrixParameter& a_scale,
+                    const MatrixParameter& b_scale, int64_t columns,
+                    ReadScaleAt read) {
+  if (!a_scale.is_of_columns() || !b_scale.is_of_columns()) return read;
+  const te::Tensor scale =
+      te::Compute("scale", {columns}, [&](const te::Indices& i) {
+        return te::Body(read({IntConst(0), i[0]}));
+      });
+  return [scale](const te::Indices& full) { return scale({full.back()}); };
+}
 
 // The integer product of two quantised matrices, with the zero points taken
 // off.
@@ -145,6 +170,20 @@ class IntegerProduct {
   MatrixParameter b_zero_point_;
 };
 
+Outputs ConvertMatMulInteger(Node& node) {
+  // A, B, a_zero_point, b_zero_point
+  CallInputs inputs;
+  TF_ASSIGN_OR_RETURN(const IntegerProduct integers,
+                      IntegerProduct::Make(node, inputs, 0, 2, 1, 3));
+  TF_RETURN_IF_ERROR(node.status());
+  TF_ASSIGN_OR_RETURN(
+      const ValueId y,
+      node.builder().Compute(
+          "matmul", {{"out_dtype", "int32"}}, inputs.values(),
+          [&](const graph::Tensors& in) { return integers.Compute(in); }));
+  return std::vector<Imported>{y};
+}
+
 Outputs ConvertQLinearMatMul(Node& node) {
   CallInputs inputs;
   TF_ASSIGN_OR_RETURN(const IntegerProduct integers,
@@ -168,15 +207,17 @@ Outputs ConvertQLinearMatMul(Node& node) {
       node.builder().Compute(
           "qnn.matmul", {}, inputs.values(), [&](const graph::Tensors& in) {
             const te::Tensor sum = integers.Compute(in);
+            const ReadScaleAt scale = ScaleOf(
+                a_scale, b_scale, product.n, [&](const te::Indices& full) {
+                  return Over(Times(a_scale.Read(in, full, f32),
+                                    b_scale.Read(in, full, f32)),
+                              y_scale.Read(in, f32));
+                });
             return te::Compute(
                 "T_requantize", product.shape(), [&](const te::Indices& i) {
-                  const te::Indices full = product.FullIndex(i);
-                  const Expr scale = Over(Times(a_scale.Read(in, full, f32),
-                                                b_scale.Read(in, full, f32)),
-                                          y_scale.Read(in, f32));
-                  return te::Body(
-                      RoundAndSaturate(Times(ToFloat32(sum(i)), scale),
-                                       y_zero.Read(in, f32), type));
+                  return te::Body(RoundAndSaturate(
+                      Times(ToFloat32(sum(i)), scale(product.FullIndex(i))),
+                      y_zero.Read(in, f32), type));
                 });
           }));
   return std::vector<Imported>{y};
@@ -216,12 +257,15 @@ Outputs ConvertMatMulIntegerToFloat(Node& node) {
           "qnn.matmul_to_float", {}, inputs.values(),
           [&](const graph::Tensors& in) {
             const te::Tensor sum = integers.Compute(in);
+            const ReadScaleAt scale = ScaleOf(
+                a_scale, b_scale, product.n, [&](const te::Indices& full) {
+                  return Times(a_scale.Read(in, full, f32),
+                               b_scale.Read(in, full, f32));
+                });
             return te::Compute(
                 "T_rescale", product.shape(), [&](const te::Indices& i) {
                   const te::Indices full = product.FullIndex(i);
-                  const Expr scale = Times(a_scale.Read(in, full, f32),
-                                           b_scale.Read(in, full, f32));
-                  Expr value = Times(ToFloat32(sum(i)), scale);
+                  Expr value = Times(ToFloat32(sum(i)), scale(full));
                   if (bias >= 0) {
                     value = Plus(value, ToFloat32(in[bias]({full.back()})));
                   }
@@ -262,7 +306,12 @@ Outputs ConvertQGemm(Node& node) {
       const IntegerProduct integers,
       IntegerProduct::Make(node, inputs, 0, 2, 3, 5, transpose_a, transpose_b));
   const Product& product = integers.product();
-  TF_ASSIGN_OR_RETURN(const Scalar a_scale, Scalar::Make(node, 1, inputs, 1));
+  if (node.HasInput(1) && node.Type(1).num_elements() != 1) {
+    return node.Invalid("a_scale is ", node.Type(1).ToString());
+  }
+  TF_ASSIGN_OR_RETURN(const MatrixParameter a_scale,
+                      MatrixParameter::Make(node, 1, product,
+                                            MatrixParameter::kRows, inputs, 1));
   TF_ASSIGN_OR_RETURN(
       const MatrixParameter b_scale,
       MatrixParameter::Make(node, 4, product, MatrixParameter::kColumns, inputs,
@@ -291,18 +340,22 @@ Outputs ConvertQGemm(Node& node) {
            {"alpha", ir::Attr(alpha)}},
           inputs.values(), [&](const graph::Tensors& in) {
             const te::Tensor sum = integers.Compute(in);
+            const ReadScaleAt scale = ScaleOf(
+                a_scale, b_scale, product.n, [&](const te::Indices& full) {
+                  Expr together = Times(a_scale.Read(in, full, f32),
+                                        b_scale.Read(in, full, f32));
+                  if (alpha != 1) together = Times(together, Float32(alpha));
+                  return quantizes ? Over(together, y_scale.Read(in, f32))
+                                   : together;
+                });
             return te::Compute(
                 "T_requantize", product.shape(), [&](const te::Indices& i) {
                   Expr value = sum(i);
                   if (c >= 0) value = Plus(value, BroadcastRead(in[c], i));
-                  Expr scale =
-                      Times(a_scale.Read(in, f32), b_scale.Read(in, i, f32));
-                  if (alpha != 1) scale = Times(scale, Float32(alpha));
-                  value = ToFloat32(value);
-                  if (!quantizes) return te::Body(Times(value, scale));
-                  scale = Over(scale, y_scale.Read(in, f32));
-                  return te::Body(RoundAndSaturate(Times(value, scale),
-                                                   y_zero.Read(in, f32), type));
+                  value = Times(ToFloat32(value), scale(i));
+                  if (!quantizes) return te::Body(value);
+                  return te::Body(
+                      RoundAndSaturate(value, y_zero.Read(in, f32), type));
                 });
           }));
   return std::vector<Imported>{y};
@@ -313,6 +366,7 @@ Outputs ConvertQGemm(Node& node) {
 std::vector<Converter> QuantizedProductConverters() {
   return {
       {"DynamicQuantizeMatMul", ConvertDynamicQuantizeMatMul, "com.microsoft"},
+      {"MatMulInteger", ConvertMatMulInteger},
       {"MatMulIntegerToFloat", ConvertMatMulIntegerToFloat, "com.microsoft"},
       {"QGemm", ConvertQGemm, "com.microsoft"},
       {"QLinearMatMul", ConvertQLinearMatMul},

@@ -152,113 +152,174 @@ te::Tensor PadFor(const Window& window, const te::Tensor& data, int first,
   });
 }
 
+// The convolution of two quantised tensors, with their zero points taken off.
+class IntegerConv {
+ public:
+  // The inputs with these positions; a zero point may be missing.
+  static absl::StatusOr<IntegerConv> Make(Node& node, CallInputs& inputs, int x,
+                                          int x_zero_point, int w,
+                                          int w_zero_point) {
+    IntegerConv conv;
+    conv.x_ = node.Type(x);
+    conv.w_ = node.Type(w);
+    TF_RETURN_IF_ERROR(node.status());
+    const std::vector<int64_t>& in = conv.x_.shape;
+    const std::vector<int64_t>& weight = conv.w_.shape;
+    conv.groups_ = node.Int("group", 1);
+    const int rank = conv.x_.ndim() - 2;
+    if (!IsByte(conv.x_.dtype) || !IsByte(conv.w_.dtype)) {
+      return node.Unsupported("inputs of types ", conv.x_.ToString(), " and ",
+                              conv.w_.ToString());
+    }
+    if (rank < 1 || conv.w_.ndim() != conv.x_.ndim() || conv.groups_ < 1 ||
+        in[1] % conv.groups_ != 0 || in[1] / conv.groups_ != weight[1] ||
+        weight[0] % conv.groups_ != 0) {
+      return node.Invalid("a convolution of ", conv.x_.ToString(), " with ",
+                          conv.w_.ToString(), " in ", conv.groups_, " groups");
+    }
+    for (const auto& [tensor, zero_point] :
+         {std::pair(x, x_zero_point), std::pair(w, w_zero_point)}) {
+      if (node.HasInput(zero_point) &&
+          node.Dtype(zero_point) != node.Dtype(tensor)) {
+        return node.Invalid("the zero point of input ", tensor,
+                            " has another type");
+      }
+    }
+    const std::vector<int64_t> kernel(weight.begin() + 2, weight.end());
+    const std::vector<int64_t> given = node.Ints("kernel_shape");
+    if (!given.empty() && given != kernel) {
+      return node.Invalid("kernel_shape is not that of the weights");
+    }
+    if (weight[1] == 0) return node.Unsupported("no input channels");
+    TF_ASSIGN_OR_RETURN(conv.window_,
+                        ReadWindow(node, {in.begin() + 2, in.end()}, kernel));
+    conv.x_position_ = inputs.Add(node.Input(x));
+    conv.w_position_ = inputs.Add(node.Input(w));
+    TF_ASSIGN_OR_RETURN(conv.x_zero_,
+                        Scalar::Make(node, x_zero_point, inputs, 0));
+    TF_ASSIGN_OR_RETURN(
+        conv.w_zero_,
+        PerChannel::Make(node, w_zero_point, conv.channels(), inputs, 0));
+    TF_RETURN_IF_ERROR(node.status());
+    return conv;
+  }
+
+  int64_t channels() const { return w_.shape[0]; }
+  std::vector<int64_t> shape() const {
+    std::vector<int64_t> shape{x_.shape[0], channels()};
+    shape.insert(shape.end(), window_.out.begin(), window_.out.end());
+    return shape;
+  }
+  ir::AttrMap Attrs() const {
+    std::vector<int64_t> padding = window_.before;
+    padding.insert(padding.end(), window_.after.begin(), window_.after.end());
+    return {{"strides", IntsAttr(window_.strides)},
+            {"padding", IntsAttr(padding)},
+            {"dilation", IntsAttr(window_.dilations)},
+            {"groups", ir::Attr(groups_)}};
+  }
+
+  // int32, of shape().
+  te::Tensor Compute(const graph::Tensors& in) const {
+    const DataType i32 = DataType::Int(32);
+    std::vector<ReduceAxis> reduced{ReduceAxis("rc", w_.shape[1])};
+    for (size_t d = 0; d < window_.kernel.size(); ++d) {
+      reduced.emplace_back(absl::StrCat("r", d), window_.kernel[d]);
+    }
+    const te::Tensor padded = PadFor(window_, in[x_position_], 2, [&] {
+      return x_zero_.Read(in, x_.dtype);
+    });
+    return te::Compute("conv", shape(), [&](const te::Indices& i) {
+      Expr channel = reduced[0];
+      if (groups_ > 1) {
+        channel =
+            ir::FloorDiv(i[1], IntConst(channels() / groups_)) * w_.shape[1] +
+            channel;
+      }
+      te::Indices at{i[0], channel};
+      te::Indices weight{i[1], reduced[0]};
+      for (size_t d = 0; d < window_.kernel.size(); ++d) {
+        at.push_back(i[2 + d] * window_.strides[d] +
+                     Expr(reduced[1 + d]) * window_.dilations[d]);
+        weight.push_back(reduced[1 + d]);
+      }
+      return te::Sum(
+          Times(ir::MakeCast(i32, padded(at)) - x_zero_.Read(in, i32),
+                ir::MakeCast(i32, in[w_position_](weight)) -
+                    w_zero_.Read(in, i[1], i32)),
+          reduced);
+    });
+  }
+
+ private:
+  TensorType x_, w_;
+  Window window_;
+  int64_t groups_ = 1;
+  int x_position_ = 0;
+  int w_position_ = 0;
+  Scalar x_zero_;
+  PerChannel w_zero_;
+};
+
+Outputs ConvertConvInteger(Node& node) {
+  // x, w, x_zero_point, w_zero_point
+  CallInputs inputs;
+  TF_ASSIGN_OR_RETURN(const IntegerConv conv,
+                      IntegerConv::Make(node, inputs, 0, 2, 1, 3));
+  TF_ASSIGN_OR_RETURN(
+      const ValueId y,
+      node.builder().Compute(
+          "qnn.conv", conv.Attrs(), inputs.values(),
+          [&](const graph::Tensors& in) { return conv.Compute(in); }));
+  return std::vector<Imported>{y};
+}
+
 Outputs ConvertQLinearConv(Node& node) {
   // x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point,
   // B
-  const TensorType x = node.Type(0);
-  const TensorType w = node.Type(3);
-  TF_RETURN_IF_ERROR(node.status());
-  const int64_t groups = node.Int("group", 1);
   if (node.Int("channels_last", 0) != 0) {
     return node.Unsupported("attribute channels_last=1");
   }
-  const int rank = x.ndim() - 2;
-  if (!IsByte(x.dtype) || !IsByte(w.dtype)) {
-    return node.Unsupported("inputs of types ", x.ToString(), " and ",
-                            w.ToString());
-  }
-  if (rank < 1 || w.ndim() != x.ndim() || groups < 1 ||
-      x.shape[1] % groups != 0 || x.shape[1] / groups != w.shape[1] ||
-      w.shape[0] % groups != 0) {
-    return node.Invalid("a convolution of ", x.ToString(), " with ",
-                        w.ToString(), " in ", groups, " groups");
-  }
-  const std::vector<int64_t> kernel(w.shape.begin() + 2, w.shape.end());
-  const std::vector<int64_t> given = node.Ints("kernel_shape");
-  if (!given.empty() && given != kernel) {
-    return node.Invalid("kernel_shape is not that of the weights");
-  }
-  if (w.shape[1] == 0) return node.Unsupported("no input channels");
-  TF_ASSIGN_OR_RETURN(
-      const Window window,
-      ReadWindow(node, {x.shape.begin() + 2, x.shape.end()}, kernel));
   CallInputs inputs;
-  inputs.Add(node.Input(0));
-  const int w_position = inputs.Add(node.Input(3));
+  TF_ASSIGN_OR_RETURN(const IntegerConv conv,
+                      IntegerConv::Make(node, inputs, 0, 2, 3, 5));
+  const int64_t channels = conv.channels();
   TF_ASSIGN_OR_RETURN(const Scalar x_scale, Scalar::Make(node, 1, inputs, 1));
-  TF_ASSIGN_OR_RETURN(const Scalar x_zero, Scalar::Make(node, 2, inputs, 0));
   TF_ASSIGN_OR_RETURN(const Scalar y_scale, Scalar::Make(node, 6, inputs, 1));
   TF_ASSIGN_OR_RETURN(const Scalar y_zero, Scalar::Make(node, 7, inputs, 0));
   TF_ASSIGN_OR_RETURN(const PerChannel w_scale,
-                      PerChannel::Make(node, 4, w.shape[0], inputs, 1));
-  TF_ASSIGN_OR_RETURN(const PerChannel w_zero,
-                      PerChannel::Make(node, 5, w.shape[0], inputs, 0));
+                      PerChannel::Make(node, 4, channels, inputs, 1));
   TF_ASSIGN_OR_RETURN(const QuantizedType type,
-                      ByteResultType(node, 7, x.dtype));
+                      ByteResultType(node, 7, node.Dtype(0)));
   int bias = -1;
   if (node.HasInput(8)) {
     if (node.Dtype(8) != DataType::Int(32) ||
-        node.Shape(8) != std::vector<int64_t>{w.shape[0]}) {
+        node.Shape(8) != std::vector<int64_t>{channels}) {
       return node.Invalid("the bias is ", node.Type(8).ToString());
     }
     bias = inputs.Add(node.Input(8));
   }
   TF_RETURN_IF_ERROR(node.status());
-  std::vector<int64_t> shape{x.shape[0], w.shape[0]};
-  shape.insert(shape.end(), window.out.begin(), window.out.end());
-  const DataType i32 = DataType::Int(32);
   const DataType f32 = DataType::Float(32);
-  const int64_t group_size = w.shape[0] / groups;
-  std::vector<ReduceAxis> reduced{ReduceAxis("rc", w.shape[1])};
-  for (int d = 0; d < rank; ++d) {
-    reduced.emplace_back(absl::StrCat("r", d), kernel[d]);
-  }
-  std::vector<int64_t> padding = window.before;
-  padding.insert(padding.end(), window.after.begin(), window.after.end());
   TF_ASSIGN_OR_RETURN(
       const ValueId y,
       node.builder().Compute(
-          "qnn.conv",
-          {{"strides", IntsAttr(window.strides)},
-           {"padding", IntsAttr(padding)},
-           {"dilation", IntsAttr(window.dilations)},
-           {"groups", ir::Attr(groups)}},
-          inputs.values(), [&](const graph::Tensors& in) {
-            const te::Tensor padded = PadFor(
-                window, in[0], 2, [&] { return x_zero.Read(in, x.dtype); });
-            const te::Tensor sum =
-                te::Compute("conv", shape, [&](const te::Indices& i) {
-                  Expr channel = reduced[0];
-                  if (groups > 1) {
-                    channel =
-                        ir::FloorDiv(i[1], IntConst(group_size)) * w.shape[1] +
-                        channel;
-                  }
-                  te::Indices at{i[0], channel};
-                  te::Indices weight{i[1], reduced[0]};
-                  for (int d = 0; d < rank; ++d) {
-                    at.push_back(i[2 + d] * window.strides[d] +
-                                 Expr(reduced[1 + d]) * window.dilations[d]);
-                    weight.push_back(reduced[1 + d]);
-                  }
-
-                  return te::Sum(
-                      Times(
-                          ir::MakeCast(i32, padded(at)) - x_zero.Read(in, i32),
-                          ir::MakeCast(i32, in[w_position](weight)) -
-                              w_zero.Read(in, i[1], i32)),
-                      reduced);
+          "qnn.conv", conv.Attrs(), inputs.values(),
+          [&](const graph::Tensors& in) {
+            const te::Tensor sum = conv.Compute(in);
+            // Of constants, as a rule; then it is computed once.
+            const te::Tensor scale =
+                te::Compute("scale", {channels}, [&](const te::Indices& i) {
+                  return te::Body(Over(
+                      Times(x_scale.Read(in, f32), w_scale.Read(in, i[0], f32)),
+                      y_scale.Read(in, f32)));
                 });
             return te::Compute(
-                "T_requantize", shape, [&](const te::Indices& i) {
+                "T_requantize", conv.shape(), [&](const te::Indices& i) {
                   Expr value = sum(i);
                   if (bias >= 0) value = Plus(value, in[bias]({i[1]}));
-
-                  const Expr scale = Over(
-                      Times(x_scale.Read(in, f32), w_scale.Read(in, i[1], f32)),
-                      y_scale.Read(in, f32));
                   return te::Body(
-                      RoundAndSaturate(Times(ToFloat32(value), scale),
+                      RoundAndSaturate(Times(ToFloat32(value), scale({i[1]})),
                                        y_zero.Read(in, f32), type));
                 });
           }));
@@ -368,6 +429,7 @@ Outputs ConvertQLinearGlobalAveragePool(Node& node) {
 
 std::vector<Converter> QuantizedWindowConverters() {
   return {
+      {"ConvInteger", ConvertConvInteger},
       {"QLinearAveragePool", ConvertQLinearAveragePool, "com.microsoft"},
       {"QLinearConv", ConvertQLinearConv},
       {"QLinearConv", ConvertQLinearConv, "com.microsoft"},

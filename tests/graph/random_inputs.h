@@ -40,12 +40,22 @@ TensorData DataOf(const std::vector<T>& values) {
   return TensorData(std::vector(bytes.begin(), bytes.end()));
 }
 
-// Floats in [-1, 1) for every input, which must be float32.
+// Floats in [-1, 1), and all values of 8 bits, for every input, which must be
+// float32, int8 or uint8.
 inline std::vector<TensorData> RandomInputs(const Graph& graph, Rng& rng) {
   std::vector<TensorData> inputs;
   for (ValueId id : graph.inputs) {
-    std::vector<float> values(
-        static_cast<size_t>(graph.values[id].type.num_elements()));
+    const TensorType& type = graph.values[id].type;
+    const auto count = static_cast<size_t>(type.num_elements());
+    if (type.dtype.bits == 8) {
+      std::vector<uint8_t> bytes(count);
+      for (uint8_t& byte : bytes) {
+        byte = static_cast<uint8_t>(256 * rng.Uniform());
+      }
+      inputs.push_back(DataOf(bytes));
+      continue;
+    }
+    std::vector<float> values(count);
     for (float& value : values) {
       value = static_cast<float>(2 * rng.Uniform() - 1);
     }

@@ -120,7 +120,12 @@ def measure(spec):
     runners = {name: artifact.run for name, artifact in artifacts.items()}
     for name, make in (("onnxruntime", onnxruntime_runner),
                        ("openvino", openvino_runner)):
-        runner = make(spec["model"], record, spec["cores"])
+        try:
+            runner = make(spec["model"], record, spec["cores"])
+        except Exception as error:  # of many types, for models it can't read
+            print(f"{name} cannot run this model: {str(error)[:200]}",
+                  file=sys.stderr)
+            continue
         if runner:
             runners[name] = runner
     times = {name: [] for name in runners}

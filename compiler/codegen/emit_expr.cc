@@ -1,5 +1,6 @@
 // Expressions: constants, conversions, conditions, calls.
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/emitter.h"
@@ -351,6 +352,27 @@ llvm::Value* Emitter::EmitCall(const ir::CallNode& e) {
               RegisterType(e.dtype));
 }
 
+llvm::Value* Emitter::EmitNarrowing(ir::DataType to, llvm::Value* value) {
+  llvm::Type* const type = value->getType();
+  const double span = std::ldexp(1, to.bits);
+  const double least = to.is_int() ? -span / 2 : 0;
+  llvm::Value* low = llvm::ConstantFP::get(type, least);
+  llvm::Value* high = llvm::ConstantFP::get(type, least + span - 1);
+  // A comparison with NaN is false.
+  llvm::Value* clamped =
+      builder_.CreateSelect(builder_.CreateFCmpOGT(value, low), value, low);
+  clamped = builder_.CreateSelect(builder_.CreateFCmpOLT(clamped, high),
+                                  clamped, high);
+  if (least != 0) {
+    clamped =
+        builder_.CreateSelect(builder_.CreateFCmpORD(value, value), clamped,
+                              llvm::Constant::getNullValue(type));
+  }
+  const ir::DataType wide = ir::DataType::Int(32).with_lanes(to.lanes);
+  return builder_.CreateTrunc(
+      builder_.CreateFPToSI(clamped, RegisterType(wide)), RegisterType(to));
+}
+
 llvm::Value* Emitter::EmitCast(ir::DataType to, ir::DataType from,
                                llvm::Value* value) {
   llvm::Type* type = RegisterType(to);
@@ -365,6 +387,7 @@ llvm::Value* Emitter::EmitCast(ir::DataType to, ir::DataType from,
   }
   if (from.is_float()) {
     // Out-of-range values saturate and NaN gives 0: defined everywhere.
+    if (to.bits < 32) return EmitNarrowing(to, value);
     return builder_.CreateIntrinsic(
         to.is_int() ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
         {type, value->getType()}, {value});

@@ -160,6 +160,8 @@ class Emitter {
   llvm::Value* EmitMachineOp(const ir::MachineOpNode& e);
   llvm::Value* EmitLaneReduction(ir::BinaryOp op, ir::DataType dtype,
                                  llvm::Value* vector);
+  // To an integer of less than 32 bits: saturates; NaN gives 0.
+  llvm::Value* EmitNarrowing(ir::DataType to, llvm::Value* value);
   llvm::Value* EmitCast(ir::DataType to, ir::DataType from, llvm::Value* value);
   llvm::Value* EmitConstant(const ir::FloatConstNode& e);
 

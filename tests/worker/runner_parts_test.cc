@@ -127,7 +127,15 @@ TEST(VerifyTest, BoundsOfNarrowTypesAreFloats) {
   EXPECT_TRUE(Compare(spec, 0, reference, bounds, 0, output).equal);
   const float smaller[] = {1, 0, 5.9f};
   EXPECT_FALSE(Compare(spec, 0, reference, smaller, 0, output).equal);
-  EXPECT_EQ(RootMeanSquare(spec, bounds), std::sqrt(37.0 / 3));
+  EXPECT_DOUBLE_EQ(RootMeanSquare(spec, bounds), std::sqrt(37.0 / 3));
+}
+
+TEST(VerifyTest, TheMeanOfHugeBoundsIsFinite) {
+  const BufferSpec spec = Spec(ElementType::kFloat64, 4);
+  const double bounds[] = {1e300, kInf, 1e300, 0};
+  EXPECT_DOUBLE_EQ(RootMeanSquare(spec, bounds), 1e300 * std::sqrt(2.0 / 3));
+  const double none[] = {kInf, 0, 0, 0};
+  EXPECT_EQ(RootMeanSquare(spec, none), 0);
 }
 
 TEST(VerifyTest, AnInfiniteBoundJudgesNothing) {

@@ -156,15 +156,23 @@ Comparison CompareIntegers(const BufferSpec& spec, uint32_t number,
 
 double RootMeanSquare(const BufferSpec& spec, const void* bounds) {
   const Bounds values(spec, bounds);
+  double largest = 0;
+  for (uint64_t i = 0; i < spec.elements; ++i) {
+    if (std::isfinite(values.At(i))) {
+      largest = std::max(largest, values.At(i));
+    }
+  }
+  if (largest == 0) return 0;
+  // Squares of shares of the largest do not overflow.
   double sum = 0;
   uint64_t count = 0;
   for (uint64_t i = 0; i < spec.elements; ++i) {
-    const double v = values.At(i);
-    if (!std::isfinite(v)) continue;
-    sum += v * v;
+    const double share = values.At(i) / largest;
+    if (!std::isfinite(share)) continue;
+    sum += share * share;
     ++count;
   }
-  return count == 0 ? 0 : std::sqrt(sum / static_cast<double>(count));
+  return largest * std::sqrt(sum / static_cast<double>(count));
 }
 
 bool AllFinite(const BufferSpec& spec, const void* data) {

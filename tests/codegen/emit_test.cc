@@ -423,6 +423,60 @@ TEST(Emit, ConversionsToIntegersSaturate) {
   EXPECT_THAT(got, testing::ElementsAre(1, -1, 127, -128, 0));
 }
 
+template <typename To, typename From>
+void ExpectSaturatingVectors(DataType to, DataType from) {
+  constexpr int64_t kLanes = 16;
+  const auto in = Flat("in", from, kLanes), out = Flat("out", to, kLanes);
+  const ir::Expr lanes = ir::MakeRamp(ir::IntConst(0), ir::IntConst(1), kLanes);
+  const auto kernel = Kernel::Build(
+      Function({in, out}, ir::MakeStore(out, {lanes},
+                                        ir::MakeCast(to.with_lanes(kLanes),
+                                                     ir::Load(in, {lanes})))),
+      HostOptions());
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  using Limits = std::numeric_limits<To>;
+  const From least = Limits::min(), largest = Limits::max();
+  const From huge = std::numeric_limits<From>::max();
+  const From infinity = std::numeric_limits<From>::infinity();
+  std::vector<From> values = {0,
+                              -0.9f,
+                              0.9f,
+                              1.9f,
+                              -1.9f,
+                              least,
+                              least - 1,
+                              least + 1.5f,
+                              largest,
+                              largest + 1,
+                              largest - 0.5f,
+                              huge,
+                              -huge,
+                              infinity,
+                              -infinity,
+                              std::numeric_limits<From>::quiet_NaN()};
+  std::vector<To> expected;
+  for (const From value : values) {
+    expected.push_back(std::isnan(value)  ? To{0}
+                       : value <= least   ? Limits::min()
+                       : value >= largest ? Limits::max()
+                                          : static_cast<To>(value));
+  }
+  std::vector<To> got(kLanes);
+  ASSERT_EQ(kernel->Call("kernel", values.data(), got.data()), 0);
+  EXPECT_EQ(got, expected) << from.ToString() << " to " << to.ToString();
+}
+
+TEST(Emit, ConversionsOfVectorsToNarrowIntegersSaturate) {
+  ExpectSaturatingVectors<int8_t, float>(DataType::Int(8), kF32);
+  ExpectSaturatingVectors<uint8_t, float>(DataType::UInt(8), kF32);
+  ExpectSaturatingVectors<int16_t, float>(DataType::Int(16), kF32);
+  ExpectSaturatingVectors<uint16_t, float>(DataType::UInt(16), kF32);
+  ExpectSaturatingVectors<int8_t, double>(DataType::Int(8),
+                                          DataType::Float(64));
+  ExpectSaturatingVectors<uint16_t, double>(DataType::UInt(16),
+                                            DataType::Float(64));
+}
+
 TEST(Emit, WorkspaceLargerThanTheStackAndNestedLoops) {
   const int64_t n = 1 << 20;
   const auto in = Flat("in", kF32, n), out = Flat("out", kF32, n),

@@ -13,16 +13,16 @@
 #include "absl/strings/str_cat.h"
 #include "base/rng.h"
 #include "compiler/onnx/schema.h"
-#include "tests/onnx/model_writer.h"
+#include "tests/onnx/quantized_writer.h"
 
 namespace tilefarm::onnx {
 namespace {
 
 constexpr int64_t kMaxElements = 600;
 
-class Maker : ModelWriter {
+class Maker : QuantizedWriter {
  public:
-  explicit Maker(uint64_t seed) : ModelWriter(seed) {}
+  explicit Maker(uint64_t seed) : QuantizedWriter(seed) {}
 
   std::string Make() {
     for (int64_t i = rng_.Between(1, 2); i > 0; --i) AddInput();
@@ -50,6 +50,7 @@ class Maker : ModelWriter {
     Tensor value{absl::StrCat("x", values_.size()),
                  kShapes[rng_.Below(kShapes.size())]};
     Declare(graph_->add_input(), value);
+    inputs_.push_back(value);
     values_.push_back(std::move(value));
   }
 
@@ -103,7 +104,7 @@ class Maker : ModelWriter {
       Slice(x);
       return;
     }
-    switch (rng_.Below(20)) {
+    switch (rng_.Below(21)) {
       case 0:
       case 1:
         Activate(x);
@@ -148,6 +149,9 @@ class Maker : ModelWriter {
         break;
       case 16:
         Attention(x);
+        break;
+      case 17:
+        Bounded(QuantizedProduct(inputs_[rng_.Below(inputs_.size())]));
         break;
       default:
         if (x.shape.size() == 4) {
@@ -627,6 +631,8 @@ class Maker : ModelWriter {
     if (rng_.Chance(0.5)) y = Unary("Relu", y);
     Bounded(y);
   }
+
+  std::vector<Tensor> inputs_;
 };
 
 }  // namespace

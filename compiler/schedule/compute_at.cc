@@ -35,6 +35,7 @@
 #include <vector>
 
 #include "base/status_macros.h"
+#include "compiler/ir/visitor.h"
 #include "compiler/schedule/block_domain.h"
 #include "compiler/schedule/block_info.h"
 #include "compiler/schedule/block_primitives.h"
@@ -188,6 +189,32 @@ absl::StatusOr<int> FindPosition(const ScheduleState& state, const Move& move,
   return move.index;
 }
 
+// The region with all indices in the dimensions where it loads an index that a
+// block of the scope writes: where the moved block runs, that index may not
+// have been computed.
+arith::Region WithComputedIndicesWidened(const ScheduleState& state,
+                                         const ir::BlockPtr& scope,
+                                         const ir::BufferNode& buffer,
+                                         arith::Region region) {
+  const auto is_computed = [&](const ir::Expr& expr) {
+    bool found = false;
+    ir::PostOrderExprs(expr, [&](const ir::Expr& part) {
+      const auto* load = ir::As<ir::LoadNode>(part);
+      if (load == nullptr || found) return;
+      for (const ir::BlockPtr& block : state.ChildBlocks(scope.get())) {
+        found |= FindRegion(block->writes, load->buffer.get()) != nullptr;
+      }
+    });
+    return found;
+  };
+  for (size_t d = 0; d < region.size(); ++d) {
+    if (is_computed(region[d].min) || is_computed(region[d].extent)) {
+      region[d] = {ir::IntConst(0), ir::IntConst(buffer.shape[d])};
+    }
+  }
+  return region;
+}
+
 // Step 3: the regions of buffers that an iteration of the loop needs (for
 // reverse_compute_at: provides).
 std::vector<NeededRegion> NeededRegions(
@@ -195,6 +222,7 @@ std::vector<NeededRegion> NeededRegions(
     const std::vector<ir::BlockPtr>& others) {
   const bool reverse = move.direction == Direction::kToProducers;
   const auto& accesses = reverse ? move.block->reads : move.block->writes;
+  const ir::BlockPtr scope = state.Scope(move.loop.get());
   std::vector<NeededRegion> needed;
   for (const ir::BlockPtr& other : others) {
     const LoopCut cut = CutLoops(state, other.get(), move.loop.get());
@@ -203,8 +231,10 @@ std::vector<NeededRegion> NeededRegions(
       if (FindRegion(accesses, region.buffer.get()) == nullptr) continue;
       needed.push_back(
           {region.buffer.get(),
-           HullOf(analyzer, *other, region, cut.inner,
-                  reverse ? std::vector<ir::ForPtr>() : cut.outer)});
+           WithComputedIndicesWidened(
+               state, scope, *region.buffer,
+               HullOf(analyzer, *other, region, cut.inner,
+                      reverse ? std::vector<ir::ForPtr>() : cut.outer))});
     }
   }
   return needed;

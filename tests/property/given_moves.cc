@@ -201,6 +201,24 @@ l2, = sch.get_loops(b1)
 sch.reverse_compute_at(b0, l2)
 )",
      "reads more of buffer B"},
+    {"ComputeAtBeforeAnIndexIsComputed", R"(
+@T.prim_func
+def f(A: T.Buffer((5, 3), "float32"), O: T.Buffer((5,), "float32")):
+    W = T.alloc_buffer((5,), "int32")
+    for i, j in T.grid(5, 1):
+        with T.block("W"):
+            v = T.axis.spatial(5, i + j)
+            W[v] = T.Cast("int32", v % 3)
+        with T.block("O"):
+            v = T.axis.spatial(5, i + j)
+            O[v] = A[v, T.min(T.max(W[v], 0), 2)] * T.float32(2)
+)",
+     R"(b0 = sch.get_block("O")
+b1 = sch.cache_read(b0, read_buffer_index=0, storage_scope="global")
+l2, l3 = sch.get_loops(b0)
+sch.compute_at(b1, l2)
+)",
+     ""},
     {"CacheWriteOfWhatTheNextIterationReads", R"(
 @T.prim_func
 def f(A: T.Buffer((8,), "float32"), O: T.Buffer((8,), "float32"), P: T.Buffer((8,), "float32")):

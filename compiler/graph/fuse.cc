@@ -19,6 +19,7 @@
 #include "compiler/graph/access_pattern.h"
 #include "compiler/graph/merge_calls.h"
 #include "compiler/graph/passes.h"
+#include "compiler/graph/uses.h"
 
 namespace tilefarm::graph {
 namespace {
@@ -26,23 +27,10 @@ namespace {
 class Fuser {
  public:
   explicit Fuser(const Graph& graph)
-      : graph_(graph),
-        consumers_(graph.values.size()),
-        producer_(graph.values.size(), -1),
-        is_output_(graph.values.size()),
-        group_(graph.calls.size(), -1) {
-    for (size_t i = 0; i < graph.calls.size(); ++i) {
-      patterns_.push_back(PatternOf(*graph.calls[i].function));
-      for (ValueId id : graph.calls[i].inputs) {
-        std::vector<int>& list = consumers_[id];
-        const int call = static_cast<int>(i);
-        if (list.empty() || list.back() != call) list.push_back(call);
-      }
-      for (ValueId id : graph.calls[i].outputs) {
-        producer_[id] = static_cast<int>(i);
-      }
+      : graph_(graph), uses_(graph), group_(graph.calls.size(), -1) {
+    for (const Call& call : graph.calls) {
+      patterns_.push_back(PatternOf(*call.function));
     }
-    for (ValueId id : graph.outputs) is_output_[id] = true;
   }
 
   // Groups of at least two calls, each ascending.
@@ -99,8 +87,8 @@ class Fuser {
     while (true) {
       int next = -1;
       for (ValueId id : open) {
-        if (is_output_[id]) return accepted;
-        for (int consumer : consumers_[id]) {
+        if (uses_.is_output(id)) return accepted;
+        for (int consumer : uses_.readers(id)) {
           if (std::find(members.begin(), members.end(), consumer) !=
               members.end()) {
             continue;
@@ -117,9 +105,10 @@ class Fuser {
           return std::find(members.begin(), members.end(), consumer) !=
                  members.end();
         };
-        const bool closed =
-            !is_output_[*id] && !consumers_[*id].empty() &&
-            std::all_of(consumers_[*id].begin(), consumers_[*id].end(), inside);
+        const bool closed = !uses_.is_output(*id) &&
+                            !uses_.readers(*id).empty() &&
+                            std::all_of(uses_.readers(*id).begin(),
+                                        uses_.readers(*id).end(), inside);
         id = closed ? open.erase(id) : std::next(id);
       }
       if (open.size() == 1 &&
@@ -134,7 +123,7 @@ class Fuser {
     for (size_t m = 0; m < members.size(); ++m) {
       const Call& reader = graph_.calls[members[m]];
       for (size_t i = 0; i < reader.inputs.size(); ++i) {
-        const int producer = producer_[reader.inputs[i]];
+        const int producer = uses_.producer(reader.inputs[i]);
         if (producer < 0 || !MayBeTakenIn(producer, group)) continue;
         group_[producer] = group;
         members.push_back(producer);
@@ -148,7 +137,7 @@ class Fuser {
   bool MayBeTakenIn(int call, int group) const {
     const Call& candidate = graph_.calls[call];
     if (group_[call] >= 0 || !MayBegin(candidate) ||
-        is_output_[candidate.outputs[0]] || !patterns_[call].injective) {
+        uses_.is_output(candidate.outputs[0]) || !patterns_[call].injective) {
       return false;
     }
     for (size_t i = 0; i < candidate.inputs.size(); ++i) {
@@ -167,14 +156,12 @@ class Fuser {
       }
       return group_[reader] == group;
     };
-    return std::all_of(consumers_[value].begin(), consumers_[value].end(),
+    return std::all_of(uses_.readers(value).begin(), uses_.readers(value).end(),
                        is_member);
   }
 
   const Graph& graph_;
-  std::vector<std::vector<int>> consumers_;  // per value: calls, ascending
-  std::vector<int> producer_;                // per value; -1: none
-  std::vector<bool> is_output_;
+  const Uses uses_;
   std::vector<AccessPattern> patterns_;  // per call
   std::vector<int> group_;               // per call; -1: none
 };

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "compiler/graph/nests.h"
 #include "compiler/ir/visitor.h"
 
 namespace tilefarm::graph {
@@ -62,11 +63,10 @@ class Reorderer : public ir::Mutator {
       inner = next->body;
     }
     const auto* block = As<ir::BlockNode>(inner);
-    if (block == nullptr || !HasPlainNest(*block, loops)) {
-      return ir::Mutator::MutateFor(loop, self);
-    }
+    if (block == nullptr) return ir::Mutator::MutateFor(loop, self);
     const auto* store = As<ir::StoreNode>(block->body);
-    if (store == nullptr || !orders_.contains(store->buffer.get())) {
+    if (!HasPlainLoops({.loops = self, .block = block, .store = store}) ||
+        store == nullptr || !orders_.contains(store->buffer.get())) {
       return ir::Mutator::MutateFor(loop, self);
     }
     ir::BlockNode changed(*As<ir::BlockNode>(Mutate(inner)));
@@ -91,21 +91,6 @@ class Reorderer : public ir::Mutator {
     const auto order = orders_.find(buffer.get());
     return order == orders_.end() ? std::move(items)
                                   : InOrder(items, order->second);
-  }
-
-  // Whether each loop is serial and plain, and bound to one variable of the
-  // block, which has no other ones.
-  static bool HasPlainNest(const ir::BlockNode& block,
-                           const std::vector<ir::ForPtr>& loops) {
-    return block.iters.size() == loops.size() &&
-           std::all_of(loops.begin(), loops.end(), [&](const ir::ForPtr& l) {
-             return l->for_kind == ir::ForKind::kSerial &&
-                    l->annotations.empty() &&
-                    std::count_if(block.iters.begin(), block.iters.end(),
-                                  [&](const ir::IterVar& iter) {
-                                    return iter.binding == l->var;
-                                  }) == 1;
-           });
   }
 
   // Spatial variables in the order of the store's indices that have them, then

@@ -205,7 +205,7 @@ class Rewriter {
  private:
   // -1 also for values that the pass has made.
   int ProducerOf(ValueId id) const {
-    return static_cast<size_t>(id) < is_old_ ? uses_.producer(id) : -1;
+    return static_cast<size_t>(id) < old_values_ ? uses_.producer(id) : -1;
   }
 
   // Whether the value is a constant, which it becomes if a call of constants
@@ -417,7 +417,7 @@ class Rewriter {
   Graph& graph_;
   const RunFunction& run_;
   const Uses uses_;
-  const size_t is_old_ = graph_.values.size();
+  const size_t old_values_ = graph_.values.size();  // before this pass
   std::vector<bool> is_evaluated_;  // by call
 };
 
@@ -425,6 +425,7 @@ class Rewriter {
 
 absl::StatusOr<Graph> MultiplyIntegers(Graph graph, const RunFunction& run) {
   TF_RETURN_IF_ERROR(Rewriter(graph, run).Apply());
+  // Otherwise fold-constants would dequantise weights that nothing reads.
   return DropUnused(std::move(graph));
 }
 

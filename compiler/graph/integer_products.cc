@@ -418,7 +418,7 @@ class Rewriter {
   const RunFunction& run_;
   const Uses uses_;
   const size_t old_values_ = graph_.values.size();  // before this pass
-  std::vector<bool> is_evaluated_;  // by call
+  std::vector<bool> is_evaluated_;                  // by call
 };
 
 }  // namespace

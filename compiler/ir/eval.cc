@@ -135,6 +135,14 @@ void Frame::Fail(absl::StatusCode code, const std::string& message) {
                 : absl::StrCat("block \"", block->name, "\": ", message));
 }
 
+bool Frame::CheckWritten(size_t slot, int64_t at, const BufferNode& buffer) {
+  if (written[slot] == nullptr || written[slot][at] != 0) return true;
+  Fail(absl::StatusCode::kFailedPrecondition,
+       absl::StrCat("nothing has written element ", at, " of '", buffer.name,
+                    "', which is read"));
+  return false;
+}
+
 // --- Places --------------------------------------------------------------
 
 int64_t OffsetEval::Eval(Frame& frame) const {
@@ -151,6 +159,11 @@ int64_t OffsetEval::Eval(Frame& frame) const {
     offset += index * strides_[i];
   }
   return offset;
+}
+
+int64_t OffsetEval::EvalForRead(Frame& frame, size_t slot) const {
+  const int64_t at = Eval(frame);
+  return at < 0 || frame.CheckWritten(slot, at, *buffer_) ? at : -1;
 }
 
 OffsetEval EvalCompiler::Offset(const Buffer& buffer,
@@ -409,7 +422,7 @@ IntEvalPtr EvalCompiler::Int(const Expr& expr) {
             if (predicate != nullptr && predicate->Eval(frame) == 0) {
               return int64_t{0};
             }
-            const int64_t at = place.Eval(frame);
+            const int64_t at = place.EvalForRead(frame, slot);
             return at < 0 ? int64_t{0} : ReadInt(frame.data[slot], at, dtype);
           });
     }

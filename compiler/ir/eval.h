@@ -24,6 +24,8 @@ struct Frame {
   std::vector<int64_t> ints;     // by variable slot
   std::vector<double> floats;    // by variable slot
   std::vector<std::byte*> data;  // by buffer slot
+  // Which elements were written, by buffer slot; null: all have values.
+  std::vector<uint8_t*> written;
   int lane = 0;
   int64_t steps_left = 0;
   const BlockNode* block = nullptr;
@@ -31,6 +33,8 @@ struct Frame {
   absl::Status status;
 
   void Fail(absl::StatusCode code, const std::string& message);
+  // Whether the element has a value; fails if not.
+  bool CheckWritten(size_t slot, int64_t at, const BufferNode& buffer);
 };
 
 struct IntEval {
@@ -57,6 +61,8 @@ struct AnyEval {
 class OffsetEval {
  public:
   int64_t Eval(Frame& frame) const;
+  // The same for an element that is read, which must have a value: -1 if not.
+  int64_t EvalForRead(Frame& frame, size_t slot) const;
 
  private:
   friend class EvalCompiler;

@@ -213,7 +213,7 @@ FloatEvalPtr EvalCompiler::Float(const Expr& expr) {
            predicate = std::move(predicate), dtype,
            slot = static_cast<size_t>(Slot(node.buffer.get()))](Frame& frame) {
             if (predicate != nullptr && predicate->Eval(frame) == 0) return 0.0;
-            const int64_t at = place.Eval(frame);
+            const int64_t at = place.EvalForRead(frame, slot);
             return at < 0 ? 0.0 : ReadFloat(frame.data[slot], at, dtype);
           });
     }

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -71,6 +70,7 @@ struct StoreAction : Action {
   }
 
   void Write(Frame& frame, int64_t at, double real, int64_t integer) const {
+    if (frame.written[slot] != nullptr) frame.written[slot][at] = 1;
     if (value.real != nullptr) {
       WriteFloat(frame.data[slot], at, dtype, real);
     } else {
@@ -152,21 +152,27 @@ struct EvaluateAction : Action {
 struct Workspace {
   size_t slot;
   Buffer buffer;
-  std::optional<std::byte> fill;
+  bool refuse_unwritten;
 
+  // Null: the frame has failed.
   std::unique_ptr<std::byte[]> Allocate(Frame& frame) const {
-    const auto bytes =
-        static_cast<size_t>(buffer->memory_elements() * buffer->dtype.bytes());
-    std::unique_ptr<std::byte[]> data(new (std::nothrow) std::byte[bytes]);
+    const auto elements = static_cast<size_t>(buffer->memory_elements());
+    const size_t bytes = elements * static_cast<size_t>(buffer->dtype.bytes());
+    const size_t marks = refuse_unwritten ? elements : 0;
+    std::unique_ptr<std::byte[]> data(new (std::nothrow)
+                                          std::byte[bytes + marks]);
     if (data == nullptr) {
       frame.Fail(absl::StatusCode::kResourceExhausted,
                  absl::StrCat("no memory for the buffer '", buffer->name, "'"));
       return nullptr;
     }
-    const int unwritten = buffer->dtype.is_float() ? 0xFF : 0x7F;
-    std::memset(data.get(), fill ? std::to_integer<int>(*fill) : unwritten,
-                bytes);
+    std::memset(data.get(), buffer->dtype.is_float() ? 0xFF : 0x7F, bytes);
     frame.data[slot] = data.get();
+    if (refuse_unwritten) {
+      auto* written = reinterpret_cast<uint8_t*>(data.get() + bytes);
+      std::memset(written, 0, marks);
+      frame.written[slot] = written;
+    }
     return data;
   }
 };
@@ -275,7 +281,7 @@ class ActionCompiler {
         const auto& node = *As<AllocNode>(stmt);
         auto out = std::make_unique<AllocAction>();
         out->workspace = {static_cast<size_t>(eval.Slot(node.buffer.get())),
-                          node.buffer, options_.workspace_fill};
+                          node.buffer, options_.refuse_unwritten};
         out->body = Compile(node.body);
         return out;
       }
@@ -312,7 +318,7 @@ class ActionCompiler {
     }
     for (const Buffer& buffer : node.allocs) {
       out->workspaces.push_back({static_cast<size_t>(eval.Slot(buffer.get())),
-                                 buffer, options_.workspace_fill});
+                                 buffer, options_.refuse_unwritten});
     }
     if (node.init != nullptr) out->init = Compile(node.init);
     out->body = Compile(node.body);
@@ -348,6 +354,7 @@ absl::Status Interpret(const PrimFunc& function,
   frame.ints.resize(static_cast<size_t>(compiler.eval.num_vars()));
   frame.floats.resize(frame.ints.size());
   frame.data.resize(static_cast<size_t>(compiler.eval.num_buffers()));
+  frame.written.resize(frame.data.size());
   for (size_t i = 0; i < buffers.size(); ++i) {
     frame.data[static_cast<size_t>(
         compiler.eval.Slot(function.params[i].get()))] = buffers[i].data();

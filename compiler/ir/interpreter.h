@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,10 +16,10 @@ namespace tilefarm::ir {
 struct InterpretOptions {
   // Bounds the number of statements executed (ResourceExhausted).
   int64_t max_steps = int64_t{1} << 32;
-  // The value of every byte of new workspace; by default NaN for floats and
-  // 0x7f for others. If the results depend on it, the program reads
-  // uninitialised memory.
-  std::optional<std::byte> workspace_fill = std::nullopt;
+  // A read of an element of workspace that nothing has written is
+  // FailedPrecondition with buffer, element and block. Otherwise it gives NaN
+  // for floats and bytes of 0x7f for others.
+  bool refuse_unwritten = false;
   // Parallel and vectorized loops run from the last iteration to the first. A
   // program whose results depend on it has iterations that are not independent.
   bool reverse_concurrent_loops = false;

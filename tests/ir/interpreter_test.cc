@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/ir/float16.h"
 #include "tests/ir/parse_or_die.h"
 
@@ -219,6 +220,34 @@ TEST(Interpreter, UninitialisedWorkspaceShows) {
       "@T.prim_func\ndef f(x: T.Buffer((1,)), y: T.Buffer((1,))):\n"
       "    t = T.alloc_buffer((1,))\n    y[0] = t[0] + x[0]\n");
   EXPECT_TRUE(std::isnan(Outputs<float>(*f, std::vector<float>{1}, 1)[0]));
+}
+
+// Each execution of a block has workspace of its own.
+TEST(Interpreter, ReadsOfWhatNothingWroteAreRefusedIfAsked) {
+  const auto status = [](const std::string& condition) {
+    const PrimFuncPtr f = ParseOrDie(absl::StrCat(R"(
+@T.prim_func
+def f(x: T.Buffer((4,)), y: T.Buffer((4,))):
+    for i in range(4):
+        with T.block("outer"):
+            vi = T.axis.spatial(4, i)
+            t = T.alloc_buffer((4,))
+            if )",
+                                                  condition, R"(:
+                t[vi] = x[vi]
+            y[vi] = T.if_then_else(vi < 3, t[vi], T.float32(0))
+)"));
+    std::vector<float> x(4), y(4);
+    const std::span<std::byte> buffers[] = {
+        std::as_writable_bytes(std::span(x)),
+        std::as_writable_bytes(std::span(y))};
+    return Interpret(*f, buffers, {.refuse_unwritten = true});
+  };
+  EXPECT_TRUE(status("vi < 3").ok()) << status("vi < 3");
+  const absl::Status refused = status("vi != 2");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("element 2 of 't'"), HasSubstr("outer")));
 }
 
 TEST(Interpreter, InitRunsWhereAllReductionsStart) {

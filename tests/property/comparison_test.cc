@@ -66,7 +66,9 @@ class Comparison : public ::testing::Test {
     std::memcpy(&got_[param][element * sizeof(T)], &value, sizeof(T));
   }
   std::string Compare(bool exact = false) const {
-    return DifferenceFromExpected(*program_, want_, got_, exact);
+    Expected want = want_;
+    want.exact = exact;
+    return DifferenceFromExpected(*program_, want, got_);
   }
   // The index of an element of F that is finite, or of one that is not.
   int ElementOfF(bool finite) const {

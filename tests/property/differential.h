@@ -38,6 +38,8 @@ std::string Difference(const ir::PrimFunc& program,
 // The expected result of every run of a program.
 struct Expected {
   std::vector<Bytes> interpreted;
+  // No float was rounded: other orders of sums give the same.
+  bool exact = false;
   testing::OracleResult oracle;
   // On SpecialInputs, what is computed as written must equal in NaN and
   // infinity. Empty where these depend on the order of a reduction, which is
@@ -48,10 +50,10 @@ struct Expected {
 // Empty if `got` agrees with the interpreter by Difference, and with the oracle
 // within the bound of every element. `spread` is what the trace's algorithms
 // add to the bounds (testing::DifferenceFromOracle); if it is not 0, floats
-// agree with the interpreter only up to rounding, so `exact` is ignored.
+// agree with the interpreter only up to rounding even if nothing was rounded.
 std::string DifferenceFromExpected(const ir::PrimFunc& program,
                                    const Expected& want,
-                                   const std::vector<Bytes>& got, bool exact,
+                                   const std::vector<Bytes>& got,
                                    double spread = 0);
 
 // A variant of a program, compiled or rejected by the compiler.

@@ -21,8 +21,7 @@ def f(X: T.Buffer((8,), "float32"), A: T.Buffer((8, 8), "float32"), D: T.Buffer(
      "", ""},
     {"AnInitOfAnotherElementThanTheUpdate", R"(
 @T.prim_func
-def f(P: T.Buffer((3,), "float32"), O: T.Buffer((8,), "float32")):
-    W = T.alloc_buffer((7, 4), "float32")
+def f(P: T.Buffer((3,), "float32"), W: T.Buffer((7, 4), "float32"), O: T.Buffer((8,), "float32")):
     for i in range(8):
         with T.block("O"):
             vi = T.axis.spatial(8, i)

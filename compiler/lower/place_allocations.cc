@@ -72,7 +72,13 @@ class AccessCollector : public ir::Visitor {
         }
       }
       in_init_ = true;
+      const size_t mark = math_.Mark();
+      for (const ir::IterVar& iter : s.iters) {
+        if (iter.type != ir::IterType::kReduce) continue;
+        math_.Assume(ir::LE(bindings_[iter.var.get()], iter.dom.min));
+      }
       Visit(s.init);
+      math_.Restore(mark);
       in_init_ = false;
       has_reduction_ = false;
     }

@@ -208,6 +208,28 @@ def f(A: T.Buffer((4, 2), "float32"), O: T.Buffer((4, 3), "float32")):
                 O[vi, vj] = B[vi * 2 + vj * 2]
 )",
      "", ""},
+    {"AnInitWhereThePredicateHoldsOwnsItsBuffer", R"(
+@T.prim_func
+def f(A: T.Buffer((4, 10), "float32"), O: T.Buffer((4,), "float32")):
+    W = T.alloc_buffer((), "float32")
+    for i in range(4):
+        for k_0, k_1 in T.grid(3, 4):
+            with T.block("W"):
+                vi = T.axis.spatial(4, i)
+                vk = T.axis.reduce(10, k_0 * 4 + k_1)
+                T.where(k_0 * 4 + k_1 < 10)
+                with T.init():
+                    W[()] = T.float32(0)
+                W[()] = W[()] + A[vi, vk]
+        with T.block("O"):
+            vi = T.axis.spatial(4, i)
+            O[vi] = W[()]
+)",
+     R"(b0 = sch.get_block("O")
+l1, = sch.get_loops(b0)
+sch.parallel(l1)
+)",
+     ""},
     {"AWriterBelowTheFirstOne", R"(
 @T.prim_func
 def f(A: T.Buffer((4, 4), "float32"), O: T.Buffer((4, 4), "float32")):

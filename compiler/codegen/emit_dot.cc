@@ -80,27 +80,66 @@ llvm::Value* Emitter::EmitDotProduct(const ir::MachineOpNode& e) {
     return Fail(absl::InternalError("no instruction for a dot product"),
                 RegisterType(e.dtype));
   }
-  llvm::Type* groups = llvm::FixedVectorType::get(builder_.getInt32Ty(), lanes);
   const bool bfloat = a->dtype.code == ir::TypeCode::kBFloat;
   llvm::Type* operand =
       bfloat ? llvm::FixedVectorType::get(builder_.getBFloatTy(), 2 * lanes)
       : neon ? llvm::FixedVectorType::get(builder_.getInt8Ty(), 4 * lanes)
-             : groups;
-  const auto emit = [&](const ir::LoadNode& load) {
-    llvm::Value* value = EmitStored(load);
-    if (load.dtype.lanes * load.dtype.bits == 32) {
-      value = builder_.CreateVectorSplat(
-          lanes, builder_.CreateBitCast(value, builder_.getInt32Ty()));
-    }
-    return builder_.CreateBitCast(value, operand);
-  };
-  llvm::Value* first = emit(*a);
-  llvm::Value* second = emit(*b);
+             : llvm::FixedVectorType::get(builder_.getInt32Ty(), lanes);
+  llvm::Value* first = builder_.CreateBitCast(EmitGroups(*a, lanes), operand);
+  llvm::Value* second = builder_.CreateBitCast(EmitGroups(*b, lanes), operand);
   if (found.swapped) std::swap(first, second);
   llvm::Value* sums = Emit(e.args[2]);
   std::vector<llvm::Type*> overloads;
   if (neon) overloads = {sums->getType(), operand};
   return builder_.CreateIntrinsic(found.id, overloads, {sums, first, second});
+}
+
+llvm::Value* Emitter::EmitPairDotProduct(const ir::MachineOpNode& e) {
+  namespace I = llvm::Intrinsic;
+  const auto* a = ir::As<ir::LoadNode>(e.args[0]);
+  const auto* b = ir::As<ir::LoadNode>(e.args[1]);
+  const int lanes = e.dtype.lanes;
+  const I::ID id = ByLanes(lanes, I::not_intrinsic, I::x86_avx2_pmadd_wd,
+                           I::x86_avx512_pmaddw_d_512);
+  if (a == nullptr || b == nullptr || id == I::not_intrinsic ||
+      !Has(lanes == 8 ? target::Capability::kInt16PairProduct256
+                      : target::Capability::kInt16PairProduct512)) {
+    return Fail(absl::InternalError("no instruction for products of pairs"),
+                RegisterType(e.dtype));
+  }
+  auto* words = llvm::FixedVectorType::get(builder_.getInt16Ty(), 2 * lanes);
+  // The operand as words; of its bytes, the first or second of every two.
+  const auto widened = [&](const ir::LoadNode& load, llvm::Value* groups,
+                           bool second) {
+    llvm::Value* value = builder_.CreateBitCast(groups, words);
+    if (load.dtype.bits == 16) return value;
+    if (load.dtype.is_int()) {
+      if (!second) value = builder_.CreateShl(value, 8);
+      return builder_.CreateAShr(value, 8);
+    }
+    return second ? builder_.CreateLShr(value, 8)
+                  : builder_.CreateAnd(value, 0xff);
+  };
+  llvm::Value* left = EmitGroups(*a, lanes);
+  llvm::Value* right = EmitGroups(*b, lanes);
+  const auto products = [&](bool second) {
+    return builder_.CreateIntrinsic(
+        id, {}, {widened(*a, left, second), widened(*b, right, second)});
+  };
+  llvm::Value* sums = products(false);
+  if (a->dtype.bits == 8) sums = builder_.CreateAdd(sums, products(true));
+  return builder_.CreateAdd(Emit(e.args[2]), sums);
+}
+
+llvm::Value* Emitter::EmitGroups(const ir::LoadNode& load, int lanes) {
+  llvm::Value* value = EmitStored(load);
+  llvm::Type* group = builder_.getInt32Ty();
+  if (load.dtype.lanes * load.dtype.bits == 32) {
+    return builder_.CreateVectorSplat(lanes,
+                                      builder_.CreateBitCast(value, group));
+  }
+  return builder_.CreateBitCast(value,
+                                llvm::FixedVectorType::get(group, lanes));
 }
 
 llvm::Value* Emitter::EmitTileLoad(llvm::Value* address, llvm::Value* apart) {

@@ -249,6 +249,8 @@ llvm::Value* Emitter::EmitMachineOp(const ir::MachineOpNode& e) {
   switch (e.op) {
     case MachineOp::kDotProduct:
       return EmitDotProduct(e);
+    case MachineOp::kPairDotProduct:
+      return EmitPairDotProduct(e);
     case MachineOp::kTileProduct:
       return EmitTileProduct(e);
     case MachineOp::kTransposed:

@@ -167,6 +167,9 @@ class Emitter {
 
   // --- emit_dot.cc ---
   llvm::Value* EmitDotProduct(const ir::MachineOpNode& e);
+  llvm::Value* EmitPairDotProduct(const ir::MachineOpNode& e);
+  // A group of 32 bits in each lane.
+  llvm::Value* EmitGroups(const ir::LoadNode& load, int lanes);
   llvm::Value* EmitTileProduct(const ir::MachineOpNode& e);
   // Loads a tile whose rows are `apart` bytes apart; the sums of a tile are
   // contiguous.

@@ -13,8 +13,9 @@ struct MachineOpInfo {
 };
 
 // In the order of the enum.
-constexpr std::array<MachineOpInfo, 9> kMachineOps = {{
+constexpr std::array<MachineOpInfo, 10> kMachineOps = {{
     {"dot_product", 3},
+    {"pair_dot_product", 3},
     {"tile_product", 5},
     {"library_gemm", 16},
     {"interleave", 2},
@@ -30,6 +31,7 @@ static_assert(kMachineOps.size() ==
 DataType ResultOf(MachineOp op, DataType last) {
   switch (op) {
     case MachineOp::kDotProduct:
+    case MachineOp::kPairDotProduct:
     case MachineOp::kTileProduct:
     case MachineOp::kLibraryGemm:
     case MachineOp::kTransposed:

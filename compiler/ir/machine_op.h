@@ -19,6 +19,9 @@ enum class MachineOp : uint8_t {
   // `a` and `b`, four bytes or two 16-bit numbers a group. An operand of one
   // group means that group for every lane. Both are loads.
   kDotProduct,
+  // The same of integers where no instruction does all of it: 16-bit numbers,
+  // bytes widened to them, are multiplied and added in pairs, then the pairs.
+  kPairDotProduct,
   // (a, a_rows, b, b_rows, sums): the product of two tiles of a matrix unit,
   // added to `sums`, 16 rows of 16 lanes. A row of a tile is 64 bytes of groups
   // as above; row i of a holds the groups for row i of the sums, row k of b the

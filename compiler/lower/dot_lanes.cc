@@ -15,6 +15,7 @@ namespace {
 using ir::BinaryOp;
 using ir::DataType;
 using ir::Expr;
+using ir::MachineOp;
 using target::Target;
 
 // One product: two loads, each widened to the type of the sum.
@@ -62,7 +63,8 @@ size_t GroupOf(DataType a, DataType b, DataType sum) {
   return 0;
 }
 
-bool TargetHas(const Target& target, DataType a, DataType b, int64_t lanes) {
+bool HasInstruction(const Target& target, DataType a, DataType b,
+                    int64_t lanes) {
   using enum target::Capability;
   if (a == DataType::BFloat16()) {
     return (lanes == 4 && target.Has(kBFloat16Dot128)) ||
@@ -81,6 +83,18 @@ bool TargetHas(const Target& target, DataType a, DataType b, int64_t lanes) {
   return (lanes == 4 && target.Has(kMixedByteDot128)) ||
          (lanes == 8 && target.Has(kMixedByteDot256)) ||
          (lanes == 16 && target.Has(kMixedByteDot512));
+}
+
+// The operation of the target; nullopt if it has none.
+std::optional<MachineOp> FindOp(const Target& target, DataType a, DataType b,
+                                int64_t lanes) {
+  if (HasInstruction(target, a, b, lanes)) return MachineOp::kDotProduct;
+  using enum target::Capability;
+  if (a.is_integral() && ((lanes == 8 && target.Has(kInt16PairProduct256)) ||
+                          (lanes == 16 && target.Has(kInt16PairProduct512)))) {
+    return MachineOp::kPairDotProduct;
+  }
+  return std::nullopt;
 }
 
 // One side of all products: consecutive elements, group after group.
@@ -152,9 +166,8 @@ ir::Stmt DotLanes(IndexMath& math, const ir::ForNode& loop,
   if (products.empty()) return nullptr;
   const DataType a_type = products[0].a->dtype, b_type = products[0].b->dtype;
   const size_t group = GroupOf(a_type, b_type, store->value->dtype);
-  if (group != products.size() || !TargetHas(target, a_type, b_type, *lanes)) {
-    return nullptr;
-  }
+  const auto op = FindOp(target, a_type, b_type, *lanes);
+  if (group != products.size() || !op) return nullptr;
 
   // Which product comes first in a group; all must be there, in step.
   Side a(math, chunk), b(math, chunk);
@@ -182,9 +195,8 @@ ir::Stmt DotLanes(IndexMath& math, const ir::ForNode& loop,
       !ir::IsConstInt(ramp->stride, 1)) {
     return nullptr;
   }
-  return ir::MakeStore(
-      store->buffer, {whole->indices[0]},
-      ir::MakeMachineOp(ir::MachineOp::kDotProduct, {left, right, into}));
+  return ir::MakeStore(store->buffer, {whole->indices[0]},
+                       ir::MakeMachineOp(*op, {left, right, into}));
 }
 
 }  // namespace tilefarm::lower

@@ -88,6 +88,23 @@ constexpr ProductIntrin kProducts[] = {
     {"dot_8x4_u8u8s32_vnni", 8, 4, "uint8", "uint8", "int32", kByteDot256},
     // vpdpwssd.
     {"dot_16x2_vnni", 16, 2, "int16", "int16", "int32", kInt16Dot512},
+    // Where there is none of them: vpmaddwd of the bytes, widened in registers.
+    {"dot_16x4_u8i8s32_madd", 16, 4, "uint8", "int8", "int32",
+     kInt16PairProduct512},
+    {"dot_16x4_i8i8s32_madd", 16, 4, "int8", "int8", "int32",
+     kInt16PairProduct512},
+    {"dot_16x4_u8u8s32_madd", 16, 4, "uint8", "uint8", "int32",
+     kInt16PairProduct512},
+    {"dot_8x4_u8i8s32_madd", 8, 4, "uint8", "int8", "int32",
+     kInt16PairProduct256},
+    {"dot_8x4_i8i8s32_madd", 8, 4, "int8", "int8", "int32",
+     kInt16PairProduct256},
+    {"dot_8x4_u8u8s32_madd", 8, 4, "uint8", "uint8", "int32",
+     kInt16PairProduct256},
+    {"dot_16x2_i16i16s32_madd", 16, 2, "int16", "int16", "int32",
+     kInt16PairProduct512},
+    {"dot_8x2_i16i16s32_madd", 8, 2, "int16", "int16", "int32",
+     kInt16PairProduct256},
     // vdpbf16ps. It adds the second product first, rounds after each, and
     // takes subnormal numbers for zero on both ends: an error below 2^-125 a
     // product, far within what verification allows for rounding unless all of

@@ -38,6 +38,8 @@ constexpr Row kRows[] = {
     {kBFloat16Dot128, "x86-64", "avx512bf16", "avx512vl"},
     {kBFloat16Dot256, "x86-64", "avx512bf16", "avx512vl"},
     {kBFloat16Dot512, "x86-64", "avx512bf16"},
+    {kInt16PairProduct256, "x86-64", "avx2"},
+    {kInt16PairProduct512, "x86-64", "avx512bw"},
     {kByteTile, "x86-64", "amx-int8"},
     {kBFloat16Tile, "x86-64", "amx-bf16"},
     {kHalfConversion, "x86-64", "f16c"},

@@ -26,6 +26,10 @@ enum class Capability : uint8_t {
   kBFloat16Dot128,
   kBFloat16Dot256,
   kBFloat16Dot512,
+  // In such a lane, the sum of two products of signed 16-bit numbers, which
+  // takes another instruction to add up.
+  kInt16PairProduct256,
+  kInt16PairProduct512,
   // Products of tiles, 16 rows of 64 bytes each: bytes of any sign, bfloat16.
   kByteTile,
   kBFloat16Tile,

@@ -22,6 +22,8 @@ constexpr char kBf16[] = "x86-64:cooperlake,cores=1";
 constexpr char kAvxVnni[] = "x86-64:alderlake,cores=1";
 constexpr char kAmx[] = "x86-64:sapphirerapids,cores=1";
 constexpr char kNeither[] = "x86-64:skylake-avx512,cores=1";
+constexpr char kAvx2[] = "x86-64:haswell,cores=1";
+constexpr char kSse[] = "x86-64:nehalem,cores=1";
 
 std::unique_ptr<DesignSpace> Space(const ir::PrimFuncPtr& program,
                                    const char* target) {
@@ -77,13 +79,20 @@ TEST(MultiLevelTilingWithIntrinTest, TakesTheWidestThatTheTargetHas) {
   const auto bytes = NarrowMatmul(32, 64, 32, "uint8", "int8", "int32");
   EXPECT_EQ(IntrinOf(*Space(bytes, kVnni)), "dot_16x4_vnni");
   EXPECT_EQ(IntrinOf(*Space(bytes, kAvxVnni)), "dot_8x4_vnni");
-  EXPECT_EQ(IntrinOf(*Space(bytes, kNeither)), "");
+  EXPECT_EQ(IntrinOf(*Space(bytes, kNeither)), "dot_16x4_u8i8s32_madd");
+  EXPECT_EQ(IntrinOf(*Space(bytes, kAvx2)), "dot_8x4_u8i8s32_madd");
+  EXPECT_EQ(IntrinOf(*Space(bytes, kSse)), "");
   // Only eight columns.
   EXPECT_EQ(IntrinOf(*Space(NarrowMatmul(32, 24, 32, "uint8", "int8", "int32"),
                             kVnni)),
             "dot_8x4_vnni");
   const auto words = NarrowMatmul(32, 64, 32, "int16", "int16", "int32");
   EXPECT_EQ(IntrinOf(*Space(words, kVnni)), "dot_16x2_vnni");
+  EXPECT_EQ(IntrinOf(*Space(words, kNeither)), "dot_16x2_i16i16s32_madd");
+  EXPECT_EQ(IntrinOf(*Space(words, kAvx2)), "dot_8x2_i16i16s32_madd");
+  const auto equal = NarrowMatmul(32, 64, 32, "int8", "int8", "int32");
+  EXPECT_EQ(IntrinOf(*Space(equal, kVnni)), "dot_16x4_i8i8s32_madd");
+  EXPECT_EQ(IntrinOf(*Space(equal, kAvxVnni)), "dot_8x4_i8i8s32_madd");
   const auto floats =
       NarrowMatmul(32, 64, 32, "bfloat16", "bfloat16", "float32");
   EXPECT_EQ(IntrinOf(*Space(floats, kBf16)), "dot_16x2_bf16");
@@ -92,14 +101,15 @@ TEST(MultiLevelTilingWithIntrinTest, TakesTheWidestThatTheTargetHas) {
 
 TEST(MultiLevelTilingWithIntrinTest, LeavesVectorsOf128BitsAlone) {
   const auto mixed = NarrowMatmul(32, 4, 32, "uint8", "int8", "int32");
-  const auto equal = NarrowMatmul(32, 64, 32, "int8", "int8", "int32");
   for (const char* target :
        {"x86-64:alderlake,cores=1", "aarch64:cortex-x2,cores=1"}) {
     ASSERT_TRUE(
         target::Parse(target)->Has(target::Capability::kMixedByteDot128));
     EXPECT_EQ(IntrinOf(*Space(mixed, target)), "") << target;
-    EXPECT_EQ(IntrinOf(*Space(equal, target)), "") << target;
   }
+  EXPECT_EQ(IntrinOf(*Space(NarrowMatmul(32, 64, 32, "int8", "int8", "int32"),
+                            "aarch64:cortex-x2,cores=1")),
+            "");
 }
 
 TEST(MultiLevelTilingWithIntrinTest, LeavesOtherProductsAlone) {
@@ -108,7 +118,7 @@ TEST(MultiLevelTilingWithIntrinTest, LeavesOtherProductsAlone) {
   for (const auto& program :
        {NarrowMatmul(32, 7, 32, "uint8", "int8", "int32"),
         NarrowMatmul(32, 64, 3, "uint8", "int8", "int32"),
-        NarrowMatmul(32, 64, 32, "int8", "int8", "int32"),
+        NarrowMatmul(32, 64, 32, "int8", "int16", "int32"),
         NarrowMatmul(32, 64, 32, "uint8", "int8", "float32"),
         NarrowMatmul(32, 64, 32, "float32", "float32", "float32"),
         Matmul(32, 64, 32)}) {

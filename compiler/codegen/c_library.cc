@@ -67,4 +67,6 @@ const std::vector<SystemLibrary>& SystemLibraries() {
   return *libraries;
 }
 
+const SystemLibrary& MathLibrary() { return SystemLibraries()[1]; }
+
 }  // namespace tilefarm::codegen

@@ -16,6 +16,8 @@ struct SystemLibrary {
 
 // The libraries on Linux; their names are the same on every architecture.
 const std::vector<SystemLibrary>& SystemLibraries();
+// libm.
+const SystemLibrary& MathLibrary();
 
 }  // namespace tilefarm::codegen
 

@@ -27,8 +27,10 @@ void UseRuntime(llvm::Module& module) {
   const std::pair<const char*, const char*> cleanups[] = {
       {"tf_rt_parallel_for", "tf_rt_parallel_shutdown"},
       {"tf_rt_workspace_acquire", "tf_rt_workspace_shutdown"}};
+  // Engines drop a module with all of its memory.
+  const bool unloads = !llvm::Triple(module.getTargetTriple()).isWasm();
   for (const auto& [function, cleanup] : cleanups) {
-    if (module.getFunction(function) == nullptr) continue;
+    if (!unloads || module.getFunction(function) == nullptr) continue;
     llvm::FunctionCallee callee = module.getOrInsertFunction(
         cleanup, llvm::Type::getVoidTy(module.getContext()));
     llvm::appendToGlobalDtors(

@@ -26,6 +26,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 LLD_HAS_DRIVER(elf)
+LLD_HAS_DRIVER(wasm)
 
 namespace tilefarm::codegen {
 namespace {
@@ -34,6 +35,13 @@ namespace fs = std::filesystem;
 
 // Prefixes of functions that the runtime defines, in the caller's symbol table.
 constexpr std::string_view kRuntimePrefixes[] = {"tf_rt_", "__aeabi_"};
+
+// How LLD is called; the name tells it what to link.
+constexpr char kLinkElf[] = "ld.lld";
+constexpr char kLinkWasm[] = "wasm-ld";
+constexpr std::string_view kWasmMagic("\0asm", 4);
+// Emitter::kStackBytesInAll and what the calls around kernels need.
+constexpr int kWasmStackBytes = 1 << 20;
 
 // A temporary folder, which the destructor removes.
 class TemporaryFolder {
@@ -87,19 +95,21 @@ Mutex lld_mutex;
 // LLD reported that it cannot run again.
 bool lld_broken ABSL_GUARDED_BY(lld_mutex) = false;
 
-absl::Status RunLld(const std::vector<std::string>& arguments)
+absl::Status RunLld(const char* flavour,
+                    const std::vector<std::string>& arguments)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(lld_mutex) {
   if (lld_broken) {
     return absl::InternalError("the linker crashed earlier in this process");
   }
-  std::vector<const char*> argv = {"ld.lld"};
+  std::vector<const char*> argv = {flavour};
   for (const std::string& argument : arguments) {
     argv.push_back(argument.c_str());
   }
   std::string messages;
   llvm::raw_string_ostream stream(messages);
-  const lld::Result result =
-      lld::lldMain(argv, stream, stream, {{lld::Gnu, &lld::elf::link}});
+  const lld::Result result = lld::lldMain(
+      argv, stream, stream,
+      {{lld::Gnu, &lld::elf::link}, {lld::Wasm, &lld::wasm::link}});
   if (!result.canRunAgain) lld_broken = true;
   if (result.retCode != 0) {
     return absl::InternalError(absl::StrCat("linking failed: ", messages));
@@ -110,6 +120,61 @@ absl::Status RunLld(const std::vector<std::string>& arguments)
 std::vector<std::string> CommonArguments(const fs::path& output) {
   return {"-shared",         "--threads=1", "--hash-style=gnu",
           "--build-id=none", "-o",          output.string()};
+}
+
+// Writes the objects into the folder for the linker. The runtime is as from an
+// archive: only called functions become part of the artifact.
+absl::Status AddObjects(const TemporaryFolder& folder,
+                        std::span<const std::string> objects,
+                        const std::vector<std::string>& runtime,
+                        std::vector<std::string>* arguments) {
+  const auto add = [&](const std::string& name, const std::string& bytes) {
+    const fs::path file = folder / name;
+    arguments->push_back(file.string());
+    return WriteFile(file, bytes);
+  };
+  for (size_t i = 0; i < objects.size(); ++i) {
+    TF_RETURN_IF_ERROR(add(absl::StrCat("kernel", i, ".o"), objects[i]));
+  }
+  arguments->push_back("--start-lib");
+  for (size_t i = 0; i < runtime.size(); ++i) {
+    TF_RETURN_IF_ERROR(add(absl::StrCat("runtime", i, ".o"), runtime[i]));
+  }
+  arguments->push_back("--end-lib");
+  return absl::OkStatus();
+}
+
+// A module whose memory its host may fill (runtime/wasm.c), and which imports
+// functions of libm from it.
+absl::StatusOr<std::string> LinkModule(std::span<const std::string> objects,
+                                       const target::Target& target) {
+  TF_ASSIGN_OR_RETURN(const std::vector<std::string>* runtime,
+                      RuntimeObjects(target));
+  MutexLock lock(lld_mutex);
+  TF_ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::Create());
+  std::string imports;
+  for (const std::string& name : MathLibrary().functions) {
+    absl::StrAppend(&imports, name, "\n");
+  }
+  const fs::path import_file = folder / "imports";
+  const fs::path output = folder / "kernel.wasm";
+  TF_RETURN_IF_ERROR(WriteFile(import_file, imports));
+  // A stack that overflows leaves the memory, which traps.
+  std::vector<std::string> arguments = {
+      "--no-entry",
+      "--export-dynamic",
+      "--export=tilefarm_alloc",
+      "--export=tilefarm_free",
+      "--stack-first",
+      "-z",
+      absl::StrCat("stack-size=", kWasmStackBytes),
+      "--allow-undefined-file=" + import_file.string(),
+      "--threads=1",
+      "-o",
+      output.string()};
+  TF_RETURN_IF_ERROR(AddObjects(folder, objects, *runtime, &arguments));
+  TF_RETURN_IF_ERROR(RunLld(kLinkWasm, arguments));
+  return ReadFile(output);
 }
 
 // Empty functions with the library's names, which is all the linker needs.
@@ -156,7 +221,7 @@ absl::StatusOr<const std::vector<std::string>*> StubLibraries(
     std::vector<std::string> arguments = CommonArguments(folder / "stub.so");
     arguments.push_back("-soname=" + library.soname);
     arguments.push_back((folder / "stub.o").string());
-    TF_RETURN_IF_ERROR(RunLld(arguments));
+    TF_RETURN_IF_ERROR(RunLld(kLinkElf, arguments));
     TF_ASSIGN_OR_RETURN(std::string bytes, ReadFile(folder / "stub.so"));
     stubs.push_back(std::move(bytes));
   }
@@ -167,6 +232,7 @@ absl::StatusOr<const std::vector<std::string>*> StubLibraries(
 
 absl::StatusOr<std::string> LinkSharedObject(
     std::span<const std::string> objects, const target::Target& target) {
+  if (target.is_webassembly()) return LinkModule(objects, target);
   static const std::vector<std::string> kNone;
   const std::vector<std::string>* runtime = &kNone;
   for (const std::string& object : objects) {
@@ -183,29 +249,19 @@ absl::StatusOr<std::string> LinkSharedObject(
   std::vector<std::string> arguments = CommonArguments(folder / "kernel.so");
   arguments.insert(arguments.end(),
                    {"-z", "defs", "--as-needed", "-Bsymbolic"});
-  for (size_t i = 0; i < objects.size(); ++i) {
-    const fs::path object_file = folder / absl::StrCat("kernel", i, ".o");
-    TF_RETURN_IF_ERROR(WriteFile(object_file, objects[i]));
-    arguments.push_back(object_file.string());
-  }
-  // As from an archive: only called functions become part of the artifact.
-  arguments.push_back("--start-lib");
-  for (size_t i = 0; i < runtime->size(); ++i) {
-    const fs::path object_file = folder / absl::StrCat("runtime", i, ".o");
-    TF_RETURN_IF_ERROR(WriteFile(object_file, (*runtime)[i]));
-    arguments.push_back(object_file.string());
-  }
-  arguments.push_back("--end-lib");
+  TF_RETURN_IF_ERROR(AddObjects(folder, objects, *runtime, &arguments));
   for (size_t i = 0; i < stubs->size(); ++i) {
     const fs::path stub = folder / absl::StrCat("stub", i, ".so");
     TF_RETURN_IF_ERROR(WriteFile(stub, (*stubs)[i]));
     arguments.push_back(stub.string());
   }
-  TF_RETURN_IF_ERROR(RunLld(arguments));
+  TF_RETURN_IF_ERROR(RunLld(kLinkElf, arguments));
   return ReadFile(folder / "kernel.so");
 }
 
 absl::StatusOr<std::string> CodeDigest(std::string_view shared_object) {
+  // A module has code, constants and names only.
+  if (shared_object.starts_with(kWasmMagic)) return Sha256Hex(shared_object);
   auto file =
       llvm::object::ObjectFile::createELFObjectFile(llvm::MemoryBufferRef(
           llvm::StringRef(shared_object.data(), shared_object.size()),

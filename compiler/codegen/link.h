@@ -1,4 +1,4 @@
-// Object code -> shared object, by LLD in this process.
+// Object code -> shared object or WebAssembly module, by LLD in this process.
 #ifndef TILEFARM_COMPILER_CODEGEN_LINK_H_
 #define TILEFARM_COMPILER_CODEGEN_LINK_H_
 
@@ -17,6 +17,9 @@ namespace tilefarm::codegen {
 // kernels. The same objects give the same bytes. Thread-safe: links run one at
 // a time, since LLD's state is global. Internal: LLD's message; Unavailable: no
 // space for temporary files.
+//
+// For wasm32 a module that exports its memory, too, with functions to reserve
+// parts of it, and imports functions of libm as those of "env".
 absl::StatusOr<std::string> LinkSharedObject(
     std::span<const std::string> objects, const target::Target& target);
 

@@ -37,6 +37,7 @@ class ModelEmitter {
     EmitForward("_destroy", "tf_rt_model_destroy", b_.getVoidTy(), {ptr_},
                 nullptr);
     EmitForward("_error", "tf_rt_model_error", ptr_, {}, nullptr);
+    if (llvm::Triple(module_.getTargetTriple()).isWasm()) return;
     llvm::FunctionCallee shutdown = Hidden(
         "tf_rt_model_shutdown", llvm::FunctionType::get(b_.getVoidTy(), false));
     llvm::appendToGlobalDtors(

@@ -55,7 +55,8 @@ absl::StatusOr<llvm::TargetMachine*> GetTargetMachine(
       options.MCOptions.ABIName = std::string(kind->abi);
     }
     machine.reset(llvm_target->createTargetMachine(
-        target.triple, target.cpu, features, options, llvm::Reloc::PIC_,
+        target.triple, target.cpu, features, options,
+        target.is_webassembly() ? llvm::Reloc::Static : llvm::Reloc::PIC_,
         llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
     if (machine == nullptr) {
       return absl::InternalError(

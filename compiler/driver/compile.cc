@@ -10,6 +10,7 @@
 #include "compiler/codegen/c_header.h"
 #include "compiler/codegen/c_library.h"
 #include "compiler/codegen/codegen.h"
+#include "compiler/codegen/js_loader.h"
 #include "compiler/codegen/link.h"
 #include "compiler/driver/lower_function.h"
 
@@ -111,7 +112,9 @@ absl::StatusOr<Artifact> Compile(const ir::IRModule& module,
                       codegen::LinkSharedObject({&object, 1}, options.target));
   TF_ASSIGN_OR_RETURN(artifact.code_digest,
                       codegen::CodeDigest(artifact.shared_object));
-  artifact.header = codegen::CHeader(described, options.target);
+  artifact.header = options.target.is_webassembly()
+                        ? codegen::JsKernelLoader(described)
+                        : codegen::CHeader(described, options.target);
   return artifact;
 }
 

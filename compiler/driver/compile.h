@@ -21,8 +21,9 @@ struct CompileOptions {
 };
 
 struct Artifact {
-  std::string shared_object;         // ELF bytes
-  std::string header;                // C header text
+  std::string shared_object;  // ELF bytes; for wasm32 those of a module
+  // C header text; for wasm32 JavaScript that loads the module.
+  std::string header;
   std::vector<std::string> symbols;  // one per function
   // For each function, the parameters with SYMBOL_pack; if there are any, the
   // artifact also has SYMBOL_packed and SYMBOL_packed_bytes (lower_function.h).

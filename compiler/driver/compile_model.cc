@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/codegen/codegen.h"
+#include "compiler/codegen/js_loader.h"
 #include "compiler/codegen/link.h"
 #include "compiler/codegen/model_object.h"
 #include "compiler/driver/compile.h"
@@ -257,7 +258,9 @@ absl::StatusOr<ModelArtifact> CompileModel(const Graph& graph,
     TF_ASSIGN_OR_RETURN(artifact.profiled_object,
                         codegen::LinkSharedObject(objects, options.target));
   }
-  artifact.header = codegen::ModelHeader(model);
+  artifact.header = options.target.is_webassembly()
+                        ? codegen::JsModelLoader(model.symbol)
+                        : codegen::ModelHeader(model);
   artifact.steps = StepsOf(graph, kernels, plan);
   artifact.weight_bytes = weights.bytes();
   artifact.arena_bytes = plan.arena_bytes;

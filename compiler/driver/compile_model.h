@@ -31,8 +31,8 @@ struct ModelArtifact {
     int kernel = -1;  // -1: copies an output
     std::string op;   // of the graph's call
   };
-  std::string shared_object;  // ELF bytes
-  std::string header;         // C header text
+  std::string shared_object;  // as in Artifact (compile.h)
+  std::string header;         // the same
   std::string weights_file;   // the file's bytes; empty if they are inside
   std::string code_digest;    // SHA-256 of code, constants and symbol names
   int64_t weight_bytes = 0;

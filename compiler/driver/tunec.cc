@@ -101,11 +101,7 @@ absl::StatusOr<int> Run(const TunecFlags& flags) {
   options.symbol = flags.symbol;
   TF_ASSIGN_OR_RETURN(const Artifact artifact,
                       Compile(scheduled.module, options));
-  const std::string header = !flags.header.empty()
-                                 ? flags.header
-                                 : std::filesystem::path(flags.output)
-                                       .replace_extension(".h")
-                                       .string();
+  const std::string header = HeaderPath(flags, target);
   TF_RETURN_IF_ERROR(WriteFile(header, artifact.header, false));
   TF_RETURN_IF_ERROR(WriteFile(flags.output, artifact.shared_object, true));
   TF_RETURN_IF_ERROR(WriteLock(flags, module, target, scheduled));
@@ -166,16 +162,19 @@ int Main(int argc, char** argv) {
       if (a != b) a->excludes(b);
     }
   }
-  auto* output = app.add_option("-o,--output", flags.output,
-                                "the shared object; --run, --print-after, "
-                                "--dot and --time need none");
+  auto* output = app.add_option(
+      "-o,--output", flags.output,
+      "the shared object (wasm32: module); --run, --print-after, "
+      "--dot and --time need none");
   app.add_option("--write-lock", flags.write_lock,
                  "write what was chosen for every function, for --locked")
       ->excludes(trace)
       ->excludes(as_is)
       ->excludes(locked)
       ->needs(output);
-  app.add_option("--header", flags.header, "the C header; default: OUT.h");
+  app.add_option("--header", flags.header,
+                 "the C header; default: OUT.h. For wasm32 the JavaScript that "
+                 "loads the module; default: OUT.mjs");
   app.add_option("--symbol", flags.symbol, "symbol of the one function");
   app.add_flag("--require-tuned", flags.require_tuned,
                "exit 3 where a function has no record");

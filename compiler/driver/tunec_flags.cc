@@ -1,5 +1,6 @@
 #include "compiler/driver/tunec_flags.h"
 
+#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <utility>
@@ -55,6 +56,13 @@ absl::StatusOr<ScheduledModule> ScheduleByLookup(const TunecFlags& flags,
 }
 
 }  // namespace
+
+std::string HeaderPath(const TunecFlags& flags, const target::Target& target) {
+  if (!flags.header.empty()) return flags.header;
+  return std::filesystem::path(flags.output)
+      .replace_extension(target.is_webassembly() ? ".mjs" : ".h")
+      .string();
+}
 
 absl::StatusOr<ScheduledModule> ChooseSchedule(const TunecFlags& flags,
                                                const ir::IRModule& module,

@@ -45,6 +45,9 @@ struct TunecFlags {
   std::string dot;            // file
 };
 
+// Where the C header goes, or what a target has instead of one.
+std::string HeaderPath(const TunecFlags& flags, const target::Target& target);
+
 // The schedules that the flags ask for.
 absl::StatusOr<ScheduledModule> ChooseSchedule(const TunecFlags& flags,
                                                const ir::IRModule& module,

@@ -218,9 +218,23 @@ absl::Status CheckPass(const std::string& name) {
       "--print-after ", name, ": the passes are ", absl::StrJoin(names, ", ")));
 }
 
+absl::Status CheckRun(const TunecFlags& flags, const target::Target& target) {
+  TF_ASSIGN_OR_RETURN(const target::Target host, target::Parse("host"));
+  if (target.kind == host.kind) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--run runs the model on this machine: give --target host, not ",
+      flags.target));
+}
+
 // What the library calls its weights file; empty if there is none.
-absl::StatusOr<std::string> WeightsName(const TunecFlags& flags) {
+absl::StatusOr<std::string> WeightsName(const TunecFlags& flags,
+                                        const target::Target& target) {
   if (flags.weights.empty()) return "";
+  if (target.is_webassembly()) {
+    return absl::InvalidArgumentError(
+        "--weights: a wasm32 module has its weights inside, since it cannot "
+        "map files");
+  }
   const std::filesystem::path path(flags.weights);
   if (path.filename().empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -265,6 +279,7 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
   }
   TF_ASSIGN_OR_RETURN(const target::Target target, target::Parse(flags.target));
   if (flags.time) TF_RETURN_IF_ERROR(CheckTime(flags, target));
+  if (!flags.run_inputs.empty()) TF_RETURN_IF_ERROR(CheckRun(flags, target));
   TF_RETURN_IF_ERROR(CheckPass(flags.print_after));
   const auto print = [&](std::string_view pass, const graph::Graph& now) {
     if (pass == flags.print_after) std::cout << graph::Print(now);
@@ -298,17 +313,12 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
   ModelOptions options;
   options.target = target;
   options.symbol = flags.symbol.empty() ? "model" : flags.symbol;
-  TF_ASSIGN_OR_RETURN(options.weights_name, WeightsName(flags));
+  TF_ASSIGN_OR_RETURN(options.weights_name, WeightsName(flags, target));
   options.profile = flags.profile;
   TF_ASSIGN_OR_RETURN(const ModelArtifact artifact,
                       CompileModel(graph, kernels, scheduled.module, options));
   if (!flags.output.empty()) {
-    const std::string header = !flags.header.empty()
-                                   ? flags.header
-                                   : std::filesystem::path(flags.output)
-                                         .replace_extension(".h")
-                                         .string();
-    TF_RETURN_IF_ERROR(WriteFile(header, artifact.header));
+    TF_RETURN_IF_ERROR(WriteFile(HeaderPath(flags, target), artifact.header));
     if (!flags.weights.empty()) {
       TF_RETURN_IF_ERROR(WriteFile(flags.weights, artifact.weights_file));
     }

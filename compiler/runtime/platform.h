@@ -80,6 +80,8 @@ enum { TF_SYS_FUTEX = 98, TF_SYS_GETTID = 178 };
 #elif defined(__arm__)
 enum { TF_SYS_FUTEX = 240, TF_SYS_GETTID = 224 };
 #define TF_PAUSE() __asm__ volatile("yield")
+#elif defined(__wasm__) /* wasm.c has one thread */
+#define TF_PAUSE() ((void)0)
 #else
 #error "give this architecture its numbers and pause instruction"
 #endif

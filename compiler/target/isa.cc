@@ -23,12 +23,15 @@ namespace {
 
 // Those that code generation knows: compiler/runtime has a runtime for each of
 // these triples.
-constexpr std::array<Kind, 4> kKinds = {{
+constexpr std::array<Kind, 5> kKinds = {{
     {"x86-64", "x86_64-unknown-linux-gnu", "x86-64"},
     {"aarch64", "aarch64-unknown-linux-gnu", "generic"},
     {"armv7", "armv7-unknown-linux-gnueabihf", "generic", "+neon"},
     {"riscv64", "riscv64-unknown-linux-gnu", "generic-rv64", "+m,+a,+f,+d,+c",
      "lp64d"},
+    {"wasm32", "wasm32-unknown-unknown", "generic",
+     "+simd128,+bulk-memory,+sign-ext,+nontrapping-fptoint", "",
+     /*has_threads=*/false},
 }};
 
 // The first row of the kind whose feature the target has, or that needs none.
@@ -38,7 +41,7 @@ struct VectorRegisters {
   int bits;
   int count;
 };
-constexpr std::array<VectorRegisters, 12> kVectorRegisters = {{
+constexpr std::array<VectorRegisters, 13> kVectorRegisters = {{
     {"x86-64", "avx512f", 512, 32},
     {"x86-64", "avx", 256, 16},
     {"x86-64", "", 128, 16},
@@ -53,13 +56,16 @@ constexpr std::array<VectorRegisters, 12> kVectorRegisters = {{
     {"riscv64", "zvl32b", 32, 32},
     // Without vector registers a vector of two lanes is only an unrolled loop.
     {"riscv64", "", 64, 32},
+    // Locals without number; engines run them in the registers of x86-64.
+    {"wasm32", "", 128, 16},
 }};
 
 // Instruction sets that generated code or tensor intrinsics may depend on;
 // system-level ones (invpcid, sgx, ...) do not matter to a schedule.
-constexpr std::array<std::string_view, 17> kComputePrefixes = {
-    "sse",  "ssse", "avx",     "fma",  "f16c", "amx", "neon", "sve", "sme",
-    "bf16", "fp",   "dotprod", "i8mm", "zfh",  "zve", "zvf",  "zvl"};
+constexpr std::array<std::string_view, 19> kComputePrefixes = {
+    "sse", "ssse", "avx",  "fma",  "f16c",    "amx",  "neon",
+    "sve", "sme",  "bf16", "fp",   "dotprod", "i8mm", "zfh",
+    "zve", "zvf",  "zvl",  "simd", "relaxed"};
 
 void InitializeLlvm() {
   static const bool done = [] {
@@ -188,7 +194,7 @@ absl::StatusOr<CpuFeatures> AskLlvm(const Kind& kind, const std::string& cpu,
     if (!Has(*changed, std::string_view(feature).substr(1))) {
       return absl::InvalidArgumentError(
           absl::StrCat("target ", std::string(kind.name), " needs ", feature,
-                       ": its calling convention rests on it"));
+                       ": its calling convention or the runtime rests on it"));
     }
   }
   std::map<std::string, bool> differences;

@@ -21,6 +21,7 @@ struct Kind {
   // runtime needs them: "+d,+m". They are added to a cpu that lacks them.
   std::string_view baseline = "";
   std::string_view abi = "";  // as LLVM names it; empty: the triple's
+  bool has_threads = true;    // otherwise its targets have one core
 };
 // Null where there is no such kind.
 const Kind* FindKind(std::string_view name);

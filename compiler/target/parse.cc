@@ -173,7 +173,13 @@ absl::StatusOr<Target> Resolve(Request request) {
   target.vector_bits = cpu.vector_bits;
   target.vector_registers = cpu.vector_registers;
   target.capabilities = cpu.capabilities;
-  target.cores = request.cores > 0 ? request.cores : HostCores();
+  if (!kind->has_threads && request.cores > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "target: ", target.kind, " has one core, not ", request.cores));
+  }
+  target.cores = request.cores > 0   ? request.cores
+                 : kind->has_threads ? HostCores()
+                                     : 1;
   if (request.l1 > 0) caches.l1_bytes = request.l1;
   if (request.l2 > 0) caches.l2_bytes = request.l2;
   if (request.l3 > 0) caches.l3_bytes = request.l3;

@@ -49,6 +49,8 @@ struct Target {
   std::string Key() const;
   // LLVM's feature string: "+a,-b".
   std::string LlvmFeatures() const;
+  // Artifacts are modules for an engine (a browser, Node), not shared objects.
+  bool is_webassembly() const { return kind == "wasm32"; }
   int vector_lanes(int element_bytes) const {
     return vector_bits / 8 / element_bytes;
   }

@@ -29,6 +29,7 @@ constexpr Pass kPasses[] = {
      [](Graph graph, const RunFunction&) -> absl::StatusOr<Graph> {
        return MergeEqualCalls(std::move(graph));
      }},
+    {"tabulate", Tabulate},
     {"drop-unused",
      [](Graph graph, const RunFunction&) -> absl::StatusOr<Graph> {
        return DropUnused(std::move(graph));

@@ -48,6 +48,9 @@ absl::StatusOr<Graph> ComposeMovement(Graph graph);
 // Computes equal calls of equal inputs once.
 Graph MergeEqualCalls(Graph graph);
 
+// Looks up what elementwise calls make of bytes (tabulate.cc).
+absl::StatusOr<Graph> Tabulate(Graph graph, const RunFunction& run);
+
 // Drops calls and constants that no output needs.
 Graph DropUnused(Graph graph);
 

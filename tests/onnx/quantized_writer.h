@@ -1,11 +1,12 @@
 // Writes products of quantised tensors, in the three forms that quantisers
-// write.
+// write, and activations of them.
 //
 // What is quantised must be exact, an input of the model: a value that a pass
 // may round differently could fall on another side of a step.
 #ifndef TILEFARM_TESTS_ONNX_QUANTIZED_WRITER_H_
 #define TILEFARM_TESTS_ONNX_QUANTIZED_WRITER_H_
 
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,7 +34,25 @@ class QuantizedWriter : protected ModelWriter {
     }
   }
 
+  // Functions of x by way of a byte.
+  Tensor QuantizedActivation(const Tensor& x) {
+    is_signed_ = rng_.Chance(0.3);
+    const Parameters data = DataParameters();
+    const std::string byte = Dequantized(Quantized(x, data), data);
+    Tensor y = Activation(byte, x.shape);
+    for (int more = static_cast<int>(rng_.Between(1, 2)); more > 0; --more) {
+      y = Activation(y.name, x.shape);
+      // Such as x * sigmoid(x).
+      if (rng_.Chance(0.4)) y = Node("Mul", {y.name, byte}, x.shape);
+    }
+    return y;
+  }
+
  private:
+  Tensor Activation(const std::string& x, const Shape& shape) {
+    static const char* const kOps[] = {"Sigmoid", "Tanh", "Erf", "Exp", "Relu"};
+    return Node(kOps[rng_.Below(std::size(kOps))], {x}, shape);
+  }
   // A node whose result is not float32.
   std::string Hidden(const std::string& op,
                      const std::vector<std::string>& inputs) {

@@ -104,7 +104,7 @@ class Maker : QuantizedWriter {
       Slice(x);
       return;
     }
-    switch (rng_.Below(21)) {
+    switch (rng_.Below(22)) {
       case 0:
       case 1:
         Activate(x);
@@ -152,6 +152,9 @@ class Maker : QuantizedWriter {
         break;
       case 17:
         Bounded(QuantizedProduct(inputs_[rng_.Below(inputs_.size())]));
+        break;
+      case 18:
+        QuantizedActivation(inputs_[rng_.Below(inputs_.size())]);
         break;
       default:
         if (x.shape.size() == 4) {

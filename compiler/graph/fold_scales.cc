@@ -6,10 +6,7 @@
 //                            b'[c] = (b[c] - mean[c]) * scale[c] + beta[c]
 //
 // Results differ by rounding (docs/decisions/graph/folded-scales.md).
-#include <cmath>
-#include <cstring>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -21,22 +18,6 @@
 
 namespace tilefarm::graph {
 namespace {
-
-template <typename T>
-bool AllFiniteAs(std::span<const std::byte> bytes) {
-  for (size_t at = 0; at < bytes.size(); at += sizeof(T)) {
-    T value;
-    std::memcpy(&value, bytes.data() + at, sizeof(T));
-    if (!std::isfinite(value)) return false;
-  }
-  return true;
-}
-
-bool AllFinite(const Value& value) {
-  const std::span<const std::byte> bytes = value.constant->bytes();
-  return value.type.dtype.bits == 64 ? AllFiniteAs<double>(bytes)
-                                     : AllFiniteAs<float>(bytes);
-}
 
 ir::Expr Times(const ir::Expr& a, const ir::Expr& b) {
   return ir::MakeBinary(ir::BinaryOp::kMul, a, b);

@@ -1,7 +1,10 @@
 #include "compiler/graph/make_call.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +13,16 @@
 
 namespace tilefarm::graph {
 namespace {
+
+template <typename T>
+bool AllFiniteAs(std::span<const std::byte> bytes) {
+  for (size_t at = 0; at < bytes.size(); at += sizeof(T)) {
+    T value;
+    std::memcpy(&value, bytes.data() + at, sizeof(T));
+    if (!std::isfinite(value)) return false;
+  }
+  return true;
+}
 
 class TensorReader : public ir::Mutator {
  public:
@@ -75,6 +88,12 @@ absl::StatusOr<ValueId> MakeConstant(Graph& graph, std::string name,
   graph.values[call.outputs[0]].constant =
       std::make_shared<const TensorData>(std::move(results[0]));
   return call.outputs[0];
+}
+
+bool AllFinite(const Value& constant) {
+  const std::span<const std::byte> bytes = constant.constant->bytes();
+  return constant.type.dtype.bits == 64 ? AllFiniteAs<double>(bytes)
+                                        : AllFiniteAs<float>(bytes);
 }
 
 ir::Expr ReadInTensors(const ir::Expr& expr,

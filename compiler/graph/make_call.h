@@ -30,6 +30,10 @@ absl::StatusOr<ValueId> MakeConstant(Graph& graph, std::string name,
                                      const RunFunction& run,
                                      const Define& define);
 
+// Whether no element of the constant, of float32 or float64, is infinite or not
+// a number.
+bool AllFinite(const Value& constant);
+
 // An expression of a function within a tensor expression: what it loads from
 // `params` is read from `tensors`, which are as many or more, and variables are
 // replaced. It must not load other buffers.

@@ -30,6 +30,8 @@ constexpr Pass kPasses[] = {
        return MergeEqualCalls(std::move(graph));
      }},
     {"tabulate", Tabulate},
+    // Tables have what the model's own divisions give.
+    {"fold-steps", FoldSteps},
     {"drop-unused",
      [](Graph graph, const RunFunction&) -> absl::StatusOr<Graph> {
        return DropUnused(std::move(graph));

@@ -1,6 +1,6 @@
 // Passes over graphs. Each keeps what the graph computes, but for the order in
 // which the sums of convolutions are added, the sign of zeros, and the rounding
-// of folded scales and of products of quantised tensors.
+// of folded scales and steps and of products of quantised tensors.
 #ifndef TILEFARM_COMPILER_GRAPH_PASSES_H_
 #define TILEFARM_COMPILER_GRAPH_PASSES_H_
 
@@ -50,6 +50,10 @@ Graph MergeEqualCalls(Graph graph);
 
 // Looks up what elementwise calls make of bytes (tabulate.cc).
 absl::StatusOr<Graph> Tabulate(Graph graph, const RunFunction& run);
+
+// Divides constants, instead of results, by the steps of quantisation
+// (fold_steps.cc).
+absl::StatusOr<Graph> FoldSteps(Graph graph, const RunFunction& run);
 
 // Drops calls and constants that no output needs.
 Graph DropUnused(Graph graph);

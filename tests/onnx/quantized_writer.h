@@ -1,11 +1,13 @@
 // Writes products of quantised tensors, in the three forms that quantisers
 // write, and activations of them.
 //
-// What is quantised must be exact, an input of the model: a value that a pass
-// may round differently could fall on another side of a step.
+// What is quantised must be exact: a value that a pass may round differently
+// could fall on another side of a step. It is an input of the model, or is
+// computed without rounding, since scales are powers of two.
 #ifndef TILEFARM_TESTS_ONNX_QUANTIZED_WRITER_H_
 #define TILEFARM_TESTS_ONNX_QUANTIZED_WRITER_H_
 
+#include <cmath>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -34,6 +36,24 @@ class QuantizedWriter : protected ModelWriter {
     }
   }
 
+  // A product of bytes that becomes bytes again.
+  Tensor RequantizedProduct(const Tensor& x) {
+    is_exact_ = true;
+    is_signed_ = rng_.Chance(0.3);
+    Tensor y =
+        x.shape.size() == 4 && rng_.Chance(0.7) ? QdqConv(x) : QdqMatmul(x);
+    if (y.shape == x.shape) {
+      const Parameters data = DataParameters();
+      const std::string left = Dequantized(Quantized(x, data), data);
+      y = Node("Add", {y.name, left}, y.shape);
+    }
+    if (rng_.Chance(0.5)) y = Node("Relu", {y.name}, y.shape);
+    const Parameters result{Scalar(0x1p-5), DataParameters().zero};
+    const std::string bytes = Quantized(y, result);
+    is_exact_ = false;
+    return Node("DequantizeLinear", {bytes, result.scale, result.zero},
+                y.shape);
+  }
   // Functions of x by way of a byte.
   Tensor QuantizedActivation(const Tensor& x) {
     is_signed_ = rng_.Chance(0.3);
@@ -71,6 +91,15 @@ class QuantizedWriter : protected ModelWriter {
     }
     return tensor->name();
   }
+  // Powers of two with these exponents.
+  std::string Exact(const Shape& shape, int low, int high) {
+    pb::TensorProto* tensor = NewConstant(pb::TensorProto::FLOAT, shape);
+    for (int64_t i = Volume(shape); i > 0; --i) {
+      tensor->add_float_data(
+          std::ldexp(1.0f, static_cast<int>(rng_.Between(low, high))));
+    }
+    return tensor->name();
+  }
   // A scale for inputs in [-1, 1), and a zero point near their middle or 0.
   struct Parameters {
     std::string scale, zero;
@@ -79,7 +108,7 @@ class QuantizedWriter : protected ModelWriter {
     const bool centred = rng_.Chance(0.7);
     const int middle = is_signed_ ? 0 : 128;
     const int zero = centred ? middle : 0;
-    return {Floats({}, 0.007, 0.009),
+    return {is_exact_ ? Scalar(0x1p-7) : Floats({}, 0.007, 0.009),
             Bytes({}, zero, centred ? zero + 9 : zero, is_signed_)};
   }
   std::string Quantized(const Tensor& x, const Parameters& parameters) {
@@ -98,7 +127,7 @@ class QuantizedWriter : protected ModelWriter {
     w.per_channel = rng_.Chance(0.5);
     Shape scales;
     if (w.per_channel) scales.push_back(shape[channel_dim]);
-    w.scale = Floats(scales, 0.001, 0.004);
+    w.scale = is_exact_ ? Exact(scales, -10, -8) : Floats(scales, 0.001, 0.004);
     // Bytes around 128 fit int8 without it; all bytes do not around 100.
     const bool is_signed = rng_.Chance(0.7);
     w.bytes =
@@ -156,7 +185,11 @@ class QuantizedWriter : protected ModelWriter {
     const std::string left = Dequantized(Quantized(x, data), data);
     const std::string right = Dequantized(MakeWeights(conv.weights, 0));
     std::vector<std::string> inputs{left, right};
-    if (rng_.Chance(0.5)) inputs.push_back(Floats({conv.result[1]}, -1, 1));
+    if (rng_.Chance(0.5)) {
+      const Shape channels{conv.result[1]};
+      inputs.push_back(is_exact_ ? Exact(channels, -4, 0)
+                                 : Floats(channels, -1, 1));
+    }
     Tensor y = Node("Conv", inputs, conv.result);
     SetAttrs(conv);
     return y;
@@ -233,6 +266,7 @@ class QuantizedWriter : protected ModelWriter {
   }
 
   bool is_signed_ = false;  // the data
+  bool is_exact_ = false;   // scales are powers of two
 };
 
 }  // namespace tilefarm::onnx

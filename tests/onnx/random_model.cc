@@ -104,7 +104,7 @@ class Maker : QuantizedWriter {
       Slice(x);
       return;
     }
-    switch (rng_.Below(22)) {
+    switch (rng_.Below(23)) {
       case 0:
       case 1:
         Activate(x);
@@ -154,6 +154,9 @@ class Maker : QuantizedWriter {
         Bounded(QuantizedProduct(inputs_[rng_.Below(inputs_.size())]));
         break;
       case 18:
+        Bounded(RequantizedProduct(inputs_[rng_.Below(inputs_.size())]));
+        break;
+      case 19:
         QuantizedActivation(inputs_[rng_.Below(inputs_.size())]);
         break;
       default:

@@ -1,6 +1,7 @@
 // Expressions: constants, conversions, conditions, calls.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/emitter.h"
@@ -11,6 +12,41 @@ namespace {
 
 bool AnyHasLoad(const std::vector<ir::Expr>& exprs) {
   return std::any_of(exprs.begin(), exprs.end(), HasLoad);
+}
+
+// The number in every lane of a constant.
+std::optional<double> NumberOf(const ir::Expr& expr) {
+  if (const auto* same = ir::As<ir::BroadcastNode>(expr)) {
+    return NumberOf(same->value);
+  }
+  const auto* number = ir::As<ir::FloatConstNode>(expr);
+  if (number == nullptr) return std::nullopt;
+  return number->value;
+}
+
+// Whether min(max(x, low), high), or the other way round, keeps a float in a
+// type of less than 32 bits. It does even where x is not a number, since min
+// and max then give their second operand.
+bool IsClampedTo(ir::DataType to, const ir::Expr& value) {
+  if (!value->dtype.is_float() || !to.is_integral() || to.is_bool() ||
+      to.bits >= 32) {
+    return false;
+  }
+  const auto* outer = ir::As<ir::BinaryNode>(value);
+  const auto* inner =
+      outer == nullptr ? nullptr : ir::As<ir::BinaryNode>(outer->a);
+  if (inner == nullptr ||
+      !((outer->op == ir::BinaryOp::kMin && inner->op == ir::BinaryOp::kMax) ||
+        (outer->op == ir::BinaryOp::kMax && inner->op == ir::BinaryOp::kMin))) {
+    return false;
+  }
+  const double span = std::ldexp(1, to.bits);
+  const double least = to.is_int() ? -span / 2 : 0;
+  const auto fits = [&](const ir::Expr& bound) {
+    const std::optional<double> number = NumberOf(bound);
+    return number && *number >= least && *number <= least + span - 1;
+  };
+  return fits(outer->b) && fits(inner->b);
 }
 
 }  // namespace
@@ -104,6 +140,9 @@ llvm::Value* Emitter::Emit(const ir::Expr& expr) {
     case ir::ExprKind::kCast: {
       const auto* e = ir::As<ir::CastNode>(expr);
       llvm::Value* value = Emit(e->value);
+      if (IsClampedTo(expr->dtype, e->value)) {
+        return EmitTruncation(expr->dtype, value);
+      }
       return EmitCast(expr->dtype, e->value->dtype, value);
     }
     case ir::ExprKind::kSelect: {
@@ -370,9 +409,13 @@ llvm::Value* Emitter::EmitNarrowing(ir::DataType to, llvm::Value* value) {
         builder_.CreateSelect(builder_.CreateFCmpORD(value, value), clamped,
                               llvm::Constant::getNullValue(type));
   }
+  return EmitTruncation(to, clamped);
+}
+
+llvm::Value* Emitter::EmitTruncation(ir::DataType to, llvm::Value* value) {
   const ir::DataType wide = ir::DataType::Int(32).with_lanes(to.lanes);
-  return builder_.CreateTrunc(
-      builder_.CreateFPToSI(clamped, RegisterType(wide)), RegisterType(to));
+  return builder_.CreateTrunc(builder_.CreateFPToSI(value, RegisterType(wide)),
+                              RegisterType(to));
 }
 
 llvm::Value* Emitter::EmitCast(ir::DataType to, ir::DataType from,

@@ -162,6 +162,8 @@ class Emitter {
                                  llvm::Value* vector);
   // To an integer of less than 32 bits: saturates; NaN gives 0.
   llvm::Value* EmitNarrowing(ir::DataType to, llvm::Value* value);
+  // The same of values that the integer has.
+  llvm::Value* EmitTruncation(ir::DataType to, llvm::Value* value);
   llvm::Value* EmitCast(ir::DataType to, ir::DataType from, llvm::Value* value);
   llvm::Value* EmitConstant(const ir::FloatConstNode& e);
 

@@ -1,6 +1,7 @@
 // Conversions between element types, in code for this machine.
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -80,15 +81,21 @@ TEST(Conversions, ConversionsToIntegersSaturate) {
   EXPECT_THAT(got, testing::ElementsAre(1, -1, 127, -128, 0));
 }
 
+using Clamp = std::function<ir::Expr(const ir::Expr&)>;
+
+// Of what `clamp` makes of the operand, which changes no result.
 template <typename To, typename From>
-void ExpectSaturatingVectors(DataType to, DataType from) {
+void ExpectSaturatingVectors(
+    DataType to, DataType from,
+    const Clamp& clamp = [](const ir::Expr& e) { return e; }) {
   constexpr int64_t kLanes = 16;
   const auto in = Flat("in", from, kLanes), out = Flat("out", to, kLanes);
   const ir::Expr lanes = ir::MakeRamp(ir::IntConst(0), ir::IntConst(1), kLanes);
   const auto kernel = Kernel::Build(
-      Function({in, out}, ir::MakeStore(out, {lanes},
-                                        ir::MakeCast(to.with_lanes(kLanes),
-                                                     ir::Load(in, {lanes})))),
+      Function({in, out},
+               ir::MakeStore(out, {lanes},
+                             ir::MakeCast(to.with_lanes(kLanes),
+                                          clamp(ir::Load(in, {lanes}))))),
       HostOptions());
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   using Limits = std::numeric_limits<To>;
@@ -132,6 +139,37 @@ TEST(Conversions, ConversionsOfVectorsToNarrowIntegersSaturate) {
                                           DataType::Float(64));
   ExpectSaturatingVectors<uint16_t, double>(DataType::UInt(16),
                                             DataType::Float(64));
+}
+
+// Clamped before, by bounds that the type has or by wider ones, and in an order
+// in which NaN becomes what the conversion makes of it, or stays.
+TEST(Conversions, ConversionsOfClampedVectorsSaturate) {
+  const auto number = [](double value) {
+    return ir::MakeBroadcast(ir::FloatConst(value, kF32), 16);
+  };
+  const auto clamp = [&](double low, double high, bool max_first) -> Clamp {
+    return [=](const ir::Expr& e) {
+      return max_first ? ir::Min(ir::Max(e, number(low)), number(high))
+                       : ir::Max(ir::Min(e, number(high)), number(low));
+    };
+  };
+  ExpectSaturatingVectors<uint8_t, float>(DataType::UInt(8), kF32,
+                                          clamp(0, 255, true));
+  ExpectSaturatingVectors<uint16_t, float>(DataType::UInt(16), kF32,
+                                           clamp(0, 65535, true));
+  for (const bool max_first : {false, true}) {
+    const auto reversed = [&](const ir::Expr& e) {
+      return max_first ? ir::Min(number(300), ir::Max(number(-300), e))
+                       : ir::Max(number(-300), ir::Min(number(300), e));
+    };
+    ExpectSaturatingVectors<uint8_t, float>(DataType::UInt(8), kF32, reversed);
+    ExpectSaturatingVectors<int8_t, float>(DataType::Int(8), kF32, reversed);
+  }
+  // The constants first: NaN stays.
+  ExpectSaturatingVectors<int8_t, float>(
+      DataType::Int(8), kF32, [&](const ir::Expr& e) {
+        return ir::Min(number(127), ir::Max(number(-128), e));
+      });
 }
 
 }  // namespace

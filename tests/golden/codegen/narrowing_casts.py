@@ -1,6 +1,7 @@
 # RUN: --stage asm --target x86-64:haswell,cores=1
 # RUN: --stage asm --target x86-64:skylake-avx512,cores=1
-# Requantisation: rounded, clipped and stored as bytes, eight or more at a time.
+# Requantisation: rounded, clipped once and stored as bytes, eight or more at a
+# time.
 @I.ir_module
 class Module:
     @T.prim_func
@@ -17,6 +18,8 @@ class Module:
                     C[vi, vj] = T.Cast("int8", A[vi, vj])
 # CHECK: tilefarm_main:
 # CHECK-NOT: {{vcvtt?ss2si|vpinsrb|vpextrb}}
-# CHECK: vcvttps2dq
+# CHECK: vmaxps
+# CHECK-NEXT: vminps
+# CHECK-NEXT: vcvttps2dq
 # CHECK-NOT: {{vcvtt?ss2si|vpinsrb|vpextrb}}
 # CHECK: retq

@@ -160,7 +160,16 @@ std::vector<ModelArtifact::Step> StepsOf(const Graph& graph,
   std::vector<ModelArtifact::Step> steps;
   for (size_t i = 0; i < graph.calls.size(); ++i) {
     const int kernel = kernels.kernel_of_call[i];
-    if (kernel >= 0) steps.push_back({kernel, graph.calls[i].op});
+    if (kernel < 0) continue;
+    const graph::Call& call = graph.calls[i];
+    steps.push_back({kernel, call.op});
+    for (const ValueId id : call.inputs) {
+      const graph::Value& value = graph.values[id];
+      if (!value.constant) steps.back().inputs.push_back(value.name);
+    }
+    for (const ValueId id : call.outputs) {
+      steps.back().outputs.push_back(graph.values[id].name);
+    }
   }
   for (size_t i = 0; i < plan.copies.size(); ++i) {
     steps.push_back({-1, "copy of an output"});

@@ -30,6 +30,8 @@ struct ModelArtifact {
   struct Step {
     int kernel = -1;  // -1: copies an output
     std::string op;   // of the graph's call
+    // Names of the values that it reads, without constants, and computes.
+    std::vector<std::string> inputs = {}, outputs = {};
   };
   std::string shared_object;  // as in Artifact (compile.h)
   std::string header;         // the same

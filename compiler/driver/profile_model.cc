@@ -123,7 +123,12 @@ std::string ChromeTrace(const ModelArtifact& artifact,
                         {"dur", microseconds(runs[r][i + 1] - runs[r][i])},
                         {"pid", 1},
                         {"tid", 1},
-                        {"args", {{"op", step.op}, {"run", r}, {"step", i}}}});
+                        {"args",
+                         {{"op", step.op},
+                          {"run", r},
+                          {"step", i},
+                          {"inputs", step.inputs},
+                          {"outputs", step.outputs}}}});
     }
   }
   return nlohmann::json{{"displayTimeUnit", "ns"},

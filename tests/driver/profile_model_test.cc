@@ -127,6 +127,8 @@ TEST(ProfileModel, TracesEveryCall) {
   EXPECT_EQ(third["dur"], 10.5);
   EXPECT_EQ(third["args"]["op"], "sigmoid");
   EXPECT_EQ(third["args"]["run"], 0);
+  EXPECT_EQ(third["args"]["inputs"], nlohmann::json({"x"}));
+  EXPECT_EQ(third["args"]["outputs"], nlohmann::json({"sigmoid"}));
   EXPECT_EQ(json["traceEvents"][3]["name"], "(copy)");
   EXPECT_EQ(json["traceEvents"][4]["ts"], 43.0);
   EXPECT_EQ(nlohmann::json::parse(

@@ -117,7 +117,7 @@ TEST(MultiLevelTilingWithIntrinTest, LeavesOtherProductsAlone) {
   // instruction.
   for (const auto& program :
        {NarrowMatmul(32, 7, 32, "uint8", "int8", "int32"),
-        NarrowMatmul(32, 64, 3, "uint8", "int8", "int32"),
+        NarrowMatmul(32, 64, 1, "uint8", "int8", "int32"),
         NarrowMatmul(32, 64, 32, "int8", "int16", "int32"),
         NarrowMatmul(32, 64, 32, "uint8", "int8", "float32"),
         NarrowMatmul(32, 64, 32, "float32", "float32", "float32"),
@@ -148,6 +148,9 @@ TEST(MultiLevelTilingWithIntrinTest, TailsArePadded) {
       // Less than sixteen, but sixteen after padding.
       {NarrowMatmul(9, 15, 32, "uint8", "int8", "int32"), kVnni,
        "dot_16x4_vnni", "padding=[1, 8, 4]", false, true},
+      // Three channels of an image.
+      {NarrowMatmul(32, 64, 3, "uint8", "int8", "int32"), kVnni,
+       "dot_16x4_vnni", "padding=[1, 16, 4]", true, true},
       {NarrowMatmul(33, 37, 13, "bfloat16", "bfloat16", "float32"), kBf16,
        "dot_16x2_bf16", "padding=[1, 16, 2]", true, true},
       // Rows only, and all dimensions.

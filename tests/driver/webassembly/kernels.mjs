@@ -132,4 +132,50 @@ for (const source of [bytes, await WebAssembly.compile(bytes),
   assert.deepEqual(Object.keys(await load(source)), Object.keys(kernels));
 }
 await assert.rejects(load('absent.wasm'), /ENOENT/);
+
+// --- The module's allocator ---
+{
+  const imports = { env: new Proxy({}, { get: () => () => 0 }) };
+  const { exports } = (await WebAssembly.instantiate(bytes, imports)).instance;
+  const pages = () => exports.memory.buffer.byteLength / 65536;
+  const blocks = [];
+  const fill = (block) => new Uint8Array(
+    exports.memory.buffer, block.at, block.size).fill(block.mark);
+  const check = (block) => assert(new Uint8Array(
+    exports.memory.buffer, block.at, block.size).every((b) => b === block.mark));
+  const round = () => {
+    for (let i = 0; i < 3000; ++i) {
+      if (blocks.length < 40 && random() > -0.1) {
+        const size = Math.floor(Math.abs(random()) ** 4 * 200000);
+        const block = { at: exports.tilefarm_alloc(size) >>> 0, size,
+                        mark: i % 251 };
+        assert(block.at !== 0 && block.at % 64 === 0);
+        fill(block);
+        blocks.push(block);
+      } else if (blocks.length > 0) {
+        const at = Math.floor(Math.abs(random()) * blocks.length);
+        const [block] = blocks.splice(at, 1);
+        check(block);
+        exports.tilefarm_free(block.at);
+      }
+    }
+    for (const block of blocks.splice(0)) {
+      check(block);
+      exports.tilefarm_free(block.at);
+    }
+  };
+  round();
+  // What was given back is used again: one block takes all of it.
+  const before = pages();
+  for (let i = 0; i < 5; ++i) round();
+  assert(pages() <= before + 32, `${before} pages become ${pages()}`);
+  const all = pages() * 65536 - 2 * 1024 * 1024;
+  assert.notEqual(exports.tilefarm_alloc(all), 0);
+  assert(pages() <= before + 32);
+  // No memory for that, which harms nothing.
+  for (const size of [0xffffffff, 0xfffffff0, 0xffff0000]) {
+    assert.equal(exports.tilefarm_alloc(size), 0);
+  }
+  round();
+}
 console.log('right');

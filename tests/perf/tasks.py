@@ -144,10 +144,8 @@ class Parts:
             dtype = onnx.helper.tensor_dtype_to_np_dtype(dtype)
             if np.issubdtype(dtype, np.floating):
                 value = generator.standard_normal(shape)
-            elif dtype == np.bool_:
+            else:  # indices of anything
                 value = generator.integers(0, 2, shape)
-            else:
-                value = generator.integers(0, 3, shape)
             record["in_" + name] = value.astype(dtype)
         return record
 
@@ -197,11 +195,13 @@ def peer_seconds(parts, kernel, folder, budget):
     for name, make in PEERS:
         try:
             run, nothing = make(path, record, 1), make(empty, record, 1)
-        except Exception:  # of many types, for what it cannot run
-            continue
-        if run is not None:
+            if run is None:
+                continue
             overhead = seconds_of(nothing, budget / 4)
             seconds[name] = max(seconds_of(run, budget) - overhead, 1e-7)
+        except Exception as error:  # of many types, for what it cannot run
+            print(f"{name} cannot run {kernel[0]['kernel']}: {str(error)[:200]}",
+                  file=sys.stderr)
     return seconds or None
 
 

@@ -51,6 +51,12 @@ bool IsClampedTo(ir::DataType to, const ir::Expr& value) {
 
 }  // namespace
 
+bool RoundsTo16Bits(const ir::CastNode& cast) {
+  const ir::DataType from = cast.value->dtype;
+  return cast.dtype.is_float() && cast.dtype.bits == 16 &&
+         (from.is_float() || from.bits > 8);
+}
+
 bool HasLoad(const ir::Expr& expr) {
   switch (expr->kind) {
     case ir::ExprKind::kLoad:
@@ -143,7 +149,10 @@ llvm::Value* Emitter::Emit(const ir::Expr& expr) {
       if (IsClampedTo(expr->dtype, e->value)) {
         return EmitTruncation(expr->dtype, value);
       }
-      return EmitCast(expr->dtype, e->value->dtype, value);
+      value = EmitCast(expr->dtype, e->value->dtype, value);
+      if (!RoundsTo16Bits(*e)) return value;
+      return FromMemory(ToMemory(value, expr->dtype.element()),
+                        expr->dtype.element());
     }
     case ir::ExprKind::kSelect: {
       const auto* e = ir::As<ir::SelectNode>(expr);
@@ -427,7 +436,7 @@ llvm::Value* Emitter::EmitCast(ir::DataType to, ir::DataType from,
                            : builder_.CreateICmpNE(value, zero);
   }
   if (from.is_float() && to.is_float()) {
-    // 16-bit floats are held in float32 and round at stores only.
+    // 16-bit floats are held in float32.
     return builder_.CreateFPCast(value, type);
   }
   if (from.is_float()) {

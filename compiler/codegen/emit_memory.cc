@@ -389,7 +389,12 @@ void Emitter::EmitStore(const ir::StoreNode& s) {
     });
     return;
   }
-  llvm::Value* value = Emit(s.value);
+  // The store rounds.
+  const auto* cast = ir::As<ir::CastNode>(s.value);
+  const bool rounds = cast != nullptr && RoundsTo16Bits(*cast) &&
+                      cast->value->dtype.is_float() &&
+                      cast->value->dtype.bits == 32;
+  llvm::Value* value = Emit(rounds ? cast->value : s.value);
   if (!s.value->dtype.is_vector()) value = Splat(value, lanes);
   value = ToMemory(value, element);
   llvm::Value* mask = AccessMask(s.predicate, lanes);

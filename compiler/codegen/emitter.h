@@ -262,6 +262,8 @@ inline constexpr int kTileLanes = 256;
 
 // Whether evaluating the expression reads memory.
 bool HasLoad(const ir::Expr& expr);
+// Whether the cast is to a 16-bit float, which may not have the value.
+bool RoundsTo16Bits(const ir::CastNode& cast);
 
 template <typename Make>
 llvm::Value* Emitter::Known(const IndexOperation& operation, Make make) {

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "compiler/ir/eval.h"
 #include "compiler/ir/eval_nodes.h"
+#include "compiler/ir/float16.h"
 
 namespace tilefarm::ir {
 
@@ -175,22 +176,19 @@ FloatEvalPtr EvalCompiler::Float(const Expr& expr) {
       return FloatBinary(*As<BinaryNode>(expr));
     case ExprKind::kCast: {
       const Expr& value = As<CastNode>(expr)->value;
-      const bool single = IsSingle(dtype);
+      const auto rounded = [dtype](auto x) -> double {
+        if (!IsSingle(dtype)) return static_cast<double>(x);
+        return RoundTo(dtype, static_cast<float>(x));
+      };
       if (value->dtype.is_float()) {
-        return MakeFloat([a = Float(value), single](Frame& frame) {
-          const double x = a->Eval(frame);
-          return single ? static_cast<double>(static_cast<float>(x)) : x;
+        return MakeFloat([a = Float(value), rounded](Frame& frame) {
+          return rounded(a->Eval(frame));
         });
       }
       const bool unsigned64 = IsUnsigned64(value->dtype.element());
-      return MakeFloat([a = Int(value), single,
-                        unsigned64](Frame& frame) -> double {
+      return MakeFloat([a = Int(value), rounded, unsigned64](Frame& frame) {
         const int64_t x = a->Eval(frame);
-        if (unsigned64) {
-          const auto bits = static_cast<uint64_t>(x);
-          return single ? static_cast<float>(bits) : static_cast<double>(bits);
-        }
-        return single ? static_cast<float>(x) : static_cast<double>(x);
+        return unsigned64 ? rounded(static_cast<uint64_t>(x)) : rounded(x);
       });
     }
     case ExprKind::kSelect: {

@@ -6,6 +6,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "compiler/ir/dtype.h"
+
 namespace tilefarm::ir {
 
 // Round to nearest even; overflow gives infinity; NaN stays NaN.
@@ -57,6 +59,13 @@ inline uint16_t FloatToBFloat(float value) {
 
 inline float BFloatToFloat(uint16_t value) {
   return std::bit_cast<float>(static_cast<uint32_t>(value) << 16);
+}
+
+// The value of `dtype`, which has 32 bits or 16, that is nearest to `value`.
+inline float RoundTo(DataType dtype, float value) {
+  if (dtype.bits == 32) return value;
+  return dtype.code == TypeCode::kBFloat ? BFloatToFloat(FloatToBFloat(value))
+                                         : HalfToFloat(FloatToHalf(value));
 }
 
 }  // namespace tilefarm::ir

@@ -27,7 +27,7 @@ struct InterpretOptions {
 
 // Runs `function` (scheduled or not; loops of every kind run serially) on raw
 // dense row-major buffers in parameter order, in place. float16 and bfloat16
-// compute in float32 and round at stores. An access out of bounds is
+// compute in float32 and round at stores and casts. An access out of bounds is
 // OutOfRange with buffer, index and block. A buffer of the wrong size is
 // InvalidArgument.
 absl::Status Interpret(const PrimFunc& function,

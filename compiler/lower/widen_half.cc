@@ -91,7 +91,7 @@ class HalfWidener : public ir::Mutator {
     return IsHalf(e.dtype) ? ir::FloatConst(e.value, Widened(e.dtype)) : self;
   }
   Expr MutateCast(const ir::CastNode& e, const Expr&) override {
-    // Code generation keeps 16-bit floats as float32: no cast rounds to them.
+    // Code generation keeps 16-bit floats as float32; a cast to them rounds.
     return Wide(ir::MakeCast(e.dtype, Mutate(e.value)));
   }
   ir::Stmt MutateAlloc(const ir::AllocNode& s, const ir::Stmt& self) override {

@@ -328,10 +328,8 @@ Value Arithmetic::Select(DataType dtype, const Value& condition, const Value& a,
 
 Value Arithmetic::Cast(DataType to, DataType from, const Value& a) {
   if (to.is_float() && from.is_float()) {
-    // 16-bit floats are float32 values until they are stored. An accumulated
-    // value is rounded when it is read.
-    const bool narrower = IsDouble(from) && !IsDouble(to);
-    return narrower && !a.accumulator ? Round(DataType::Float(32), a) : a;
+    // An accumulated value is rounded when it is read.
+    return IsDouble(to) || a.accumulator || to == from ? a : Round(to, a);
   }
   llvm::Type* type = RegisterType(to);
   Value result;
@@ -362,7 +360,7 @@ Value Arithmetic::Cast(DataType to, DataType from, const Value& a) {
     if (error != nullptr) {
       result.error = b_.CreateFAdd(error, Own(to, result.value, 1));
     }
-    return result;
+    return to.bits == 16 ? Round(to, result) : result;
   }
   if (!from.is_float()) {
     result.value = from.is_int() ? b_.CreateSExtOrTrunc(a.value, type)

@@ -24,8 +24,8 @@
 //      the stored element. If the block does not read all elements, add a
 //      predicate that selects the ones it reads.
 //
-// Two casts replace a store's rounding to a 16-bit float, so results stay
-// equal.
+// Two casts replace a store's rounding to a 16-bit float, the second of which
+// rounds, so results stay equal.
 #include <functional>
 #include <optional>
 #include <unordered_set>
@@ -35,6 +35,7 @@
 #include "base/status_macros.h"
 #include "compiler/arith/iter_map.h"
 #include "compiler/ir/annotations.h"
+#include "compiler/ir/float16.h"
 #include "compiler/ir/padding.h"
 #include "compiler/ir/regions.h"
 #include "compiler/schedule/block_info.h"
@@ -114,9 +115,12 @@ ir::Expr ValueAt(const ir::Expr& value, const ir::VarMap& vars) {
 ir::Expr Rounded(const ir::BufferNode& buffer, const ir::Expr& value) {
   if (!buffer.dtype.is_float() || buffer.dtype.bits != 16 ||
       ir::As<ir::LoadNode>(value) != nullptr ||
-      ir::As<ir::CastNode>(value) != nullptr ||
-      ir::As<ir::FloatConstNode>(value) != nullptr) {
+      ir::As<ir::CastNode>(value) != nullptr) {
     return value;
+  }
+  if (const auto* number = ir::As<ir::FloatConstNode>(value)) {
+    const auto single = static_cast<float>(number->value);
+    if (ir::RoundTo(buffer.dtype, single) == single) return value;
   }
   return ir::MakeCast(buffer.dtype,
                       ir::MakeCast(ir::DataType::Float(32), value));

@@ -16,24 +16,29 @@ using ir::DataType;
 using ir::Expr;
 using ir::IntConst;
 
-TEST(Conversions, SixteenBitFloatsRoundAtStores) {
+TEST(Conversions, SixteenBitFloatsRoundAtStoresAndCasts) {
   for (const DataType dtype : {DataType::Float(16), DataType::BFloat16()}) {
     for (const char* target : {"host,cores=1", "x86-64,cores=1"}) {
       SCOPED_TRACE(dtype.ToString() + std::string(" ") + target);
       const auto in = Flat("in", kF32, 16), half = Flat("half", dtype, 16),
-                 back = Flat("back", kF32, 16);
+                 back = Flat("back", kF32, 16), cast = Flat("cast", kF32, 16);
       const Expr all = ir::MakeRamp(IntConst(0), IntConst(1), 16);
       Options options;
       options.target = *target::Parse(target);
       const auto kernel = Kernel::Build(
-          Function({in, half, back},
+          Function({in, half, back, cast},
                    ir::MakeSeq(
                        {ir::MakeStore(half, {all},
                                       ir::MakeCast(dtype.with_lanes(16),
                                                    ir::Load(in, {all}))),
                         ir::MakeStore(back, {all},
                                       ir::MakeCast(kF32.with_lanes(16),
-                                                   ir::Load(half, {all})))})),
+                                                   ir::Load(half, {all}))),
+                        ir::MakeStore(
+                            cast, {all},
+                            ir::MakeCast(kF32.with_lanes(16),
+                                         ir::MakeCast(dtype.with_lanes(16),
+                                                      ir::Load(in, {all}))))})),
           options);
       ASSERT_TRUE(kernel.ok()) << kernel.status();
       const float nan = std::nanf("");
@@ -42,8 +47,9 @@ TEST(Conversions, SixteenBitFloatsRoundAtStores) {
                                    -1e30f,   6e-8f,     3e-8f, 6.1e-5f,
                                    INFINITY, -INFINITY, nan,   1.1f};
       std::vector<uint16_t> bits(16);
-      std::vector<float> got(16);
-      ASSERT_EQ(kernel->Call("kernel", values.data(), bits.data(), got.data()),
+      std::vector<float> got(16), casts(16);
+      ASSERT_EQ(kernel->Call("kernel", values.data(), bits.data(), got.data(),
+                             casts.data()),
                 0);
       for (int i = 0; i < 16; ++i) {
         float expected;
@@ -57,8 +63,10 @@ TEST(Conversions, SixteenBitFloatsRoundAtStores) {
         }
         if (std::isnan(values[i])) {
           EXPECT_TRUE(std::isnan(got[i]));
+          EXPECT_TRUE(std::isnan(casts[i]));
         } else {
           EXPECT_EQ(got[i], expected) << values[i];
+          EXPECT_EQ(casts[i], expected) << values[i];
         }
       }
     }

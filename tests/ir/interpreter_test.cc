@@ -125,6 +125,24 @@ TEST(Interpreter, HalfsComputeInFloatAndRoundAtStores) {
               ElementsAre(FloatToBFloat(258.0f)));
 }
 
+TEST(Interpreter, CastsToHalfsRound) {
+  const auto through = [](const std::string& dtype, float value) {
+    return Map<float, float>(
+        "float32", "float32",
+        absl::StrCat("T.Cast(\"float32\", T.Cast(\"", dtype, "\", x[i]))"),
+        {value})[0];
+  };
+  EXPECT_EQ(through("float16", 2049), 2048);
+  EXPECT_EQ(through("float16", 2050), 2050);
+  EXPECT_EQ(through("float16", 65520), INFINITY);
+  EXPECT_EQ(through("bfloat16", 257), 256);
+  EXPECT_TRUE(std::isnan(through("float16", NAN)));
+  EXPECT_THAT((Map<float, int32_t>(
+                  "int32", "float32",
+                  "T.Cast(\"float32\", T.Cast(\"float16\", x[i]))", {2049})),
+              ElementsAre(2048));
+}
+
 TEST(Interpreter, CastsTruncateAndSaturate) {
   EXPECT_THAT(
       (Map<int32_t, float>("float32", "int32", "T.Cast(\"int32\", x[i])",

@@ -60,7 +60,7 @@ TEST(Oracle, NothingTraps) {
 
 TEST(Oracle, ConversionsSaturate) {
   const ir::PrimFuncPtr function = Parse(
-      R"(A: T.Buffer((6,), "float32"), B: T.Buffer((6,), "int8"), C: T.Buffer((6,), "uint8"), D: T.Buffer((6,), "float16"))",
+      R"(A: T.Buffer((6,), "float32"), B: T.Buffer((6,), "int8"), C: T.Buffer((6,), "uint8"), D: T.Buffer((6,), "float16"), E: T.Buffer((6,), "float32"))",
       R"(
     for i in range(6):
         with T.block("B"):
@@ -68,10 +68,12 @@ TEST(Oracle, ConversionsSaturate) {
             B[vi] = T.Cast("int8", A[vi])
             C[vi] = T.Cast("uint8", A[vi])
             D[vi] = T.Cast("float16", A[vi])
+            E[vi] = T.Cast("float32", T.Cast("bfloat16", A[vi])) + T.Cast("float32", T.Cast("float16", A[vi]))
 )");
   const Buffers inputs = {BytesOf<float>({300, -300, NAN, -1.9f, 65520, 1e-8f}),
                           std::vector<std::byte>(6), std::vector<std::byte>(6),
-                          std::vector<std::byte>(12)};
+                          std::vector<std::byte>(12),
+                          std::vector<std::byte>(24)};
   const auto result = RunOracle(function, inputs);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->buffers, Interpreted(*function, inputs));

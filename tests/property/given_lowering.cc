@@ -71,6 +71,41 @@ def f(A: T.Buffer((8,), "float32"), O: T.Buffer((8,), "float32"), P: T.Buffer((8
             P[v] = T.Cast("float32", T.Cast("bfloat16", A[v] * T.float32(0.01)))
 )",
      "", ""},
+    {"AnInlinedHalfIsRounded", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "float16"), B: T.Buffer((8,), "bfloat16"), O: T.Buffer((8,), "float16"), P: T.Buffer((8,), "bfloat16")):
+    W = T.alloc_buffer((8,), "float16")
+    V = T.alloc_buffer((8,), "bfloat16")
+    K = T.alloc_buffer((8,), "float16")
+    for i in range(8):
+        with T.block("W"):
+            v = T.axis.spatial(8, i)
+            W[v] = T.sqrt(T.abs(A[v]))
+    for i in range(8):
+        with T.block("V"):
+            v = T.axis.spatial(8, i)
+            V[v] = T.sqrt(T.abs(B[v]))
+    for i in range(8):
+        with T.block("K"):
+            v = T.axis.spatial(8, i)
+            K[v] = T.float16(0.1)
+    for i in range(8):
+        with T.block("O"):
+            v = T.axis.spatial(8, i)
+            O[v] = (W[v] - T.float16(1)) * (K[v] - T.float16(0.09375))
+    for i in range(8):
+        with T.block("P"):
+            v = T.axis.spatial(8, i)
+            P[v] = V[v] - T.bfloat16(1)
+)",
+     R"(b0 = sch.get_block("W")
+sch.compute_inline(b0)
+b1 = sch.get_block("V")
+sch.compute_inline(b1)
+b2 = sch.get_block("K")
+sch.compute_inline(b2)
+)",
+     ""},
     {"DataOfSixtyFourBitsWraps", R"(
 @T.prim_func
 def f(A: T.Buffer((4,), "int64"), O: T.Buffer((4,), "bool"), P: T.Buffer((4,), "int64")):

@@ -83,9 +83,9 @@ bool TargetHas(const target::Target& target, const TensorIntrin& intrin) {
 }
 
 // Chooses an intrinsic C[lane] += A[k] * B[lane, k] that the target has: the
-// widest one that divides the block's extents; with `pad`, among those that have
-// no more lanes than there are and whose groups are at least half full, the one
-// that needs the fewest instructions.
+// widest one that divides the block's extents; with `pad`, among those that
+// have no more lanes than there are and whose groups are at least half full,
+// the one that needs the fewest instructions.
 void ChooseIntrin(const target::Target& target, const ir::LoadNode& a,
                   const ir::LoadNode& b, ir::DataType sum, int64_t lane_extent,
                   int64_t group_extent, bool pad, Match* match) {

@@ -1,10 +1,5 @@
 // Modules for wasm32, run by Node.js.
-#include <sys/wait.h>
-
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -12,69 +7,56 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/onnx/classifier_model.h"
+#include "tests/support/process.h"
 
-namespace tilefarm {
+namespace tilefarm::testing {
 namespace {
 
 namespace fs = std::filesystem;
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-struct Result {
-  int code;
-  std::string out;  // and err
-};
-
-class WebAssembly : public testing::Test {
+class WebAssembly : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "/webassembly-XXXXXX";
-    folder_ = mkdtemp(pattern.data());
+  // In the folder; the output has both streams.
+  CommandResult Run(const std::string& command) {
+    return RunCommand(
+        {"/bin/sh", "-c",
+         absl::StrCat("cd ", folder_.path(), " && ", command, " 2>&1")});
   }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  Result Run(const std::string& command) {
-    const int status = std::system(
-        absl::StrCat("cd ", folder_.string(), " && ", command, " >out.txt 2>&1")
-            .c_str());
-    std::ifstream file(folder_ / "out.txt");
-    std::ostringstream text;
-    text << file.rdbuf();
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text.str()};
-  }
-  Result Tunec(const std::string& arguments) {
+  CommandResult Tunec(const std::string& arguments) {
     return Run(absl::StrCat("env -u TUNE_SERVER ", TILEFARM_BIN_DIR, "/tunec ",
                             arguments));
   }
   void Write(const std::string& name, const std::string& bytes) {
-    std::ofstream(folder_ / name, std::ios::binary) << bytes;
+    folder_.Write(name, bytes);
   }
   void Copy(const std::string& path) {
-    fs::copy(fs::path(TILEFARM_SOURCE_DIR) / path, folder_);
+    fs::copy(fs::path(TILEFARM_SOURCE_DIR) / path, folder_.path());
   }
 
-  fs::path folder_;
+  TempDir folder_;
 };
 
 TEST_F(WebAssembly, KernelsComputeWhatJavaScriptDoes) {
   Copy("tests/driver/webassembly/kernels.py");
   Copy("tests/driver/webassembly/kernels.mjs");
   for (const char* flags : {"--target wasm32 --as-is", "--target wasm32"}) {
-    const Result built =
+    const CommandResult built =
         Tunec(absl::StrCat("kernels.py -o kernels_module.wasm ", flags));
-    ASSERT_EQ(built.code, 0) << flags << ": " << built.out;
-    const Result run = Run("node kernels.mjs");
-    EXPECT_EQ(run.code, 0) << flags;
-    EXPECT_EQ(run.out, "right\n") << flags;
+    ASSERT_EQ(built.exit_code, 0) << flags << ": " << built.output;
+    const CommandResult run = Run("node kernels.mjs");
+    EXPECT_EQ(run.exit_code, 0) << flags;
+    EXPECT_EQ(run.output, "right\n") << flags;
   }
 }
 
 TEST_F(WebAssembly, AModelClassifies) {
   Copy("examples/model/classify.mjs");
   Write("model.onnx", onnx::ClassifierModel());
-  const Result built =
+  const CommandResult built =
       Tunec("model.onnx --target wasm32 --dim batch=1 -o model.wasm");
-  ASSERT_EQ(built.code, 0) << built.out;
+  ASSERT_EQ(built.exit_code, 0) << built.output;
   const auto floats = [](const std::vector<float>& values) {
     return std::string(reinterpret_cast<const char*>(values.data()),
                        values.size() * sizeof(float));
@@ -85,10 +67,10 @@ TEST_F(WebAssembly, AModelClassifies) {
   Write("few", "cat\n");
   const auto expect = [&](const std::string& arguments, int code,
                           const std::string& out) {
-    const Result run =
+    const CommandResult run =
         Run(absl::StrCat("node classify.mjs ./model.mjs ", arguments));
-    EXPECT_EQ(run.code, code) << arguments;
-    EXPECT_EQ(run.out, out) << arguments;
+    EXPECT_EQ(run.exit_code, code) << arguments;
+    EXPECT_EQ(run.output, out) << arguments;
   };
   // exp(3) / (exp(0) + exp(3) + exp(1))
   expect("input labels", 0, "dog 0.844\n");
@@ -100,10 +82,10 @@ TEST_F(WebAssembly, AModelClassifies) {
 
 TEST_F(WebAssembly, ModelsDescribeThemselves) {
   Write("model.onnx", onnx::ClassifierModel());
-  const Result built = Tunec(
+  const CommandResult built = Tunec(
       "model.onnx --target wasm32 --dim batch=2 --symbol net -o net.wasm"
       " --header loader.mjs");
-  ASSERT_EQ(built.code, 0) << built.out;
+  ASSERT_EQ(built.exit_code, 0) << built.output;
   Write("use.mjs", R"(import assert from 'node:assert/strict';
 import { load } from './loader.mjs';
 const source = new URL('net.wasm', import.meta.url);
@@ -125,9 +107,9 @@ model.destroy();
 other.run({ image: new Float32Array(8) });
 console.log('right');
 )");
-  const Result run = Run("node use.mjs");
-  EXPECT_EQ(run.code, 0);
-  EXPECT_EQ(run.out, "right\n");
+  const CommandResult run = Run("node use.mjs");
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.output, "right\n");
 }
 
 TEST_F(WebAssembly, WhatItCannotDoIsRefused) {
@@ -135,9 +117,9 @@ TEST_F(WebAssembly, WhatItCannotDoIsRefused) {
   Write("model.onnx", onnx::ClassifierModel());
   const auto expect = [&](const std::string& arguments,
                           const std::string& message) {
-    const Result refused = Tunec(arguments);
-    EXPECT_EQ(refused.code, 1) << arguments;
-    EXPECT_THAT(refused.out, HasSubstr(message)) << arguments;
+    const CommandResult refused = Tunec(arguments);
+    EXPECT_EQ(refused.exit_code, 1) << arguments;
+    EXPECT_THAT(refused.output, HasSubstr(message)) << arguments;
   };
   expect("kernels.py --target wasm32,cores=2 -o k.wasm",
          "wasm32 has one core, not 2");
@@ -149,8 +131,8 @@ TEST_F(WebAssembly, WhatItCannotDoIsRefused) {
          "wasm32");
   expect("kernels.py --target wasm32,-simd128 -o k.wasm",
          "target wasm32 needs +simd128");
-  EXPECT_FALSE(fs::exists(folder_ / "k.wasm"));
-  EXPECT_FALSE(fs::exists(folder_ / "m.wasm"));
+  EXPECT_FALSE(fs::exists(folder_.File("k.wasm")));
+  EXPECT_FALSE(fs::exists(folder_.File("m.wasm")));
 }
 
 // The same input gives the same module, and the digest of records tells modules
@@ -158,12 +140,12 @@ TEST_F(WebAssembly, WhatItCannotDoIsRefused) {
 TEST_F(WebAssembly, ModulesAreReproducible) {
   Copy("tests/driver/webassembly/kernels.py");
   for (const char* name : {"a", "b"}) {
-    const Result built =
+    const CommandResult built =
         Tunec(absl::StrCat("kernels.py --target wasm32 -o ", name, ".wasm"));
-    ASSERT_EQ(built.code, 0) << built.out;
+    ASSERT_EQ(built.exit_code, 0) << built.output;
   }
-  EXPECT_EQ(Run("cmp a.wasm b.wasm && cmp a.mjs b.mjs").code, 0);
+  EXPECT_EQ(Run("cmp a.wasm b.wasm && cmp a.mjs b.mjs").exit_code, 0);
 }
 
 }  // namespace
-}  // namespace tilefarm
+}  // namespace tilefarm::testing

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "compiler/graph/passes.h"
 #include "compiler/ir/visitor.h"
 #include "gtest/gtest.h"
@@ -72,16 +71,6 @@ ValueId AddColumns(GraphBuilder& builder, ValueId x, ValueId bias) {
   return Must(builder.Compute("add", {}, {x, bias}, [](const Tensors& in) {
     return te::Add(in[0], in[1]);
   }));
-}
-
-Graph Finish(GraphBuilder& builder, const std::vector<ValueId>& outputs) {
-  std::vector<std::string> names;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    names.push_back(absl::StrCat("y", i));
-  }
-  auto graph = builder.Finish(outputs, names);
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  return *std::move(graph);
 }
 
 int Divisions(const Graph& graph) {

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "compiler/graph/passes.h"
 #include "gtest/gtest.h"
 #include "tests/graph/test_graphs.h"
@@ -50,17 +49,6 @@ ValueId Erf(GraphBuilder& builder, ValueId x) {
   return Map(builder, x, [](const Expr& e) {
     return ir::MakeCall(ir::Intrinsic::kErf, {Divide(e, 1.4142135)});
   });
-}
-
-// A graph whose outputs are y0, y1, ...
-Graph Finish(GraphBuilder& builder, const std::vector<ValueId>& outputs) {
-  std::vector<std::string> names;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    names.push_back(absl::StrCat("y", i));
-  }
-  auto graph = builder.Finish(outputs, names);
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  return *std::move(graph);
 }
 
 // How many lookups there are after the pass, which keeps every result.

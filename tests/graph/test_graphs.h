@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/rng.h"
 #include "compiler/graph/builder.h"
 #include "compiler/graph/graph.h"
@@ -20,6 +21,18 @@ namespace tilefarm::graph {
 inline ValueId Must(absl::StatusOr<ValueId> value) {
   EXPECT_TRUE(value.ok()) << value.status();
   return value.value();
+}
+
+// The graph with these outputs: y0, y1, ...
+inline Graph Finish(GraphBuilder& builder,
+                    const std::vector<ValueId>& outputs) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    names.push_back(absl::StrCat("y", i));
+  }
+  auto graph = builder.Finish(outputs, names);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return *std::move(graph);
 }
 
 // One call of a unary or binary operator, with the operator's tag.

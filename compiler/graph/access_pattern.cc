@@ -78,4 +78,10 @@ AccessPattern PatternOf(const ir::PrimFunc& function) {
   return pattern;
 }
 
+ir::Expr StoredBy(const ir::PrimFunc& function) {
+  if (!PatternOf(function).injective) return nullptr;
+  const ir::BlockNode* block = OnlyBlock(function.root()->body.get());
+  return ir::As<ir::StoreNode>(block->body)->value;
+}
+
 }  // namespace tilefarm::graph

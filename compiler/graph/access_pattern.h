@@ -19,6 +19,10 @@ struct AccessPattern {
 
 AccessPattern PatternOf(const ir::PrimFunc& function);
 
+// What an injective function stores, null of others. Its block's variables are
+// the indices.
+ir::Expr StoredBy(const ir::PrimFunc& function);
+
 }  // namespace tilefarm::graph
 
 #endif  // TILEFARM_COMPILER_GRAPH_ACCESS_PATTERN_H_

@@ -34,14 +34,6 @@ using ir::Expr;
 // Calls that a division goes through.
 constexpr int kMostCalls = 16;
 
-// What a call that computes each element once stores.
-std::optional<Expr> StoredBy(const Call& call) {
-  if (call.outputs.size() != 1 || !PatternOf(*call.function).injective) {
-    return std::nullopt;
-  }
-  return NestsOf(*call.function)->front().store->value;
-}
-
 int LoadsOf(const Expr& expr, const ir::Buffer& buffer) {
   int loads = 0;
   ir::PostOrderExprs(expr, [&](const Expr& e) {
@@ -102,10 +94,10 @@ class StepFolder {
   };
 
   std::optional<Quantization> QuantizationOf(const Call& call) const {
-    const std::optional<Expr> stored = StoredBy(call);
-    if (!stored) return std::nullopt;
+    const Expr stored = StoredBy(*call.function);
+    if (stored == nullptr) return std::nullopt;
     std::optional<Quantization> found;
-    ir::PostOrderExprs(*stored, [&](const Expr& e) {
+    ir::PostOrderExprs(stored, [&](const Expr& e) {
       const auto* round = As<ir::CallNode>(e);
       if (round == nullptr || round->op != ir::Intrinsic::kNearbyint) return;
       const auto* division = As<ir::BinaryNode>(round->args[0]);
@@ -115,7 +107,7 @@ class StepFolder {
       if (x && step) found = {division, *x, *step};
     });
     if (!found || !PatternOf(*call.function).elementwise[found->x] ||
-        LoadsOf(*stored, call.function->params[found->x]) != 1 ||
+        LoadsOf(stored, call.function->params[found->x]) != 1 ||
         !IsStep(call.inputs[found->step])) {
       return std::nullopt;
     }
@@ -153,8 +145,8 @@ class StepFolder {
       return false;
     }
     if (!divided.calls.insert(c).second) return true;
-    const std::optional<Expr> stored = StoredBy(graph_.calls[c]);
-    return stored && DivideTerm(c, *stored, *stored, divided);
+    const Expr stored = StoredBy(*graph_.calls[c].function);
+    return stored != nullptr && DivideTerm(c, stored, stored, divided);
   }
 
   bool DivideTerm(int c, const Expr& term, const Expr& stored,

@@ -225,7 +225,7 @@ class Tabulator {
   bool CostsALookup(ValueId value) const {
     int cost = 0;
     for (const int c : CallsTo(value, looked_up_)) {
-      cost += CostOf(StoredBy(graph_.calls[c]));
+      cost += CostOf(StoredBy(*graph_.calls[c].function));
     }
     return cost >= kLookupCost;
   }
@@ -248,10 +248,6 @@ class Tabulator {
     return calls;
   }
 
-  static Expr StoredBy(const Call& call) {
-    return NestsOf(*call.function)->front().store->value;
-  }
-
   // The value for each value of the byte that it derives from, by its bits.
   absl::StatusOr<ValueId> TableOf(ValueId value) {
     const ValueId byte = bytes_.at(value);
@@ -264,7 +260,7 @@ class Tabulator {
       for (ValueId& input : inputs) {
         if (!IsOneConstant(input)) input = tables_.at(input);
       }
-      const Expr stored = StoredBy(call);
+      const Expr stored = StoredBy(*call.function);
       TF_ASSIGN_OR_RETURN(
           tables_[call.outputs[0]],
           MakeConstant(graph_, "table", inputs, run_, [&](const Tensors& in) {

@@ -266,9 +266,26 @@ llvm::Value* Emitter::EmitIfThenElse(const ir::CallNode& e) {
                  [&] { return Emit(else_expr); });
 }
 
-// Combines the upper half with the lower half until one lane is left.
+// Integers are left to LLVM: of halves that are added in ever shorter vectors
+// its x86 backend (19.1) makes vpdpbusd and vpsadbw, but then adds only as many
+// of their sums as the last vector has lanes. Floats: combines the upper half
+// with the lower half until one lane is left.
 llvm::Value* Emitter::EmitLaneReduction(ir::BinaryOp op, ir::DataType dtype,
                                         llvm::Value* vector) {
+  if (dtype.is_int() || dtype.is_uint()) {
+    switch (op) {
+      case ir::BinaryOp::kAdd:
+        return builder_.CreateAddReduce(vector);
+      case ir::BinaryOp::kMul:
+        return builder_.CreateMulReduce(vector);
+      case ir::BinaryOp::kMin:
+        return builder_.CreateIntMinReduce(vector, dtype.is_int());
+      case ir::BinaryOp::kMax:
+        return builder_.CreateIntMaxReduce(vector, dtype.is_int());
+      default:
+        break;
+    }
+  }
   int lanes = dtype.lanes;
   while (lanes > 1 && lanes % 2 == 0) {
     lanes /= 2;

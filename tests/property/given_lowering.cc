@@ -344,6 +344,28 @@ def f(A: T.Buffer((14, 14, 16), "float32"), W: T.Buffer((3, 3, 16, 16), "float32
             C[vh, vw, vo] = C[vh, vw, vo] + A[vh + vr, vw + vs, vk] * W[vr, vs, vk, vo]
 )",
      "", ""},
+    // LLVM adds too few of the sums that its dot products and sums of absolute
+    // differences leave, where vectors shorten from step to step.
+    {"ProductsOfBytesThatAreAddedInLanes", R"(
+@T.prim_func
+def f(A: T.Buffer((8,), "uint8"), B: T.Buffer((8,), "int8"), C: T.Buffer((1,), "int32")):
+    C[0] = T.int32(0)
+    for k in T.serial(8, annotations={"tilefarm.reduce_lanes": 1}):
+        with T.block("C"):
+            vk = T.axis.reduce(8, k)
+            C[0] = C[0] + T.Cast("int32", A[vk]) * T.Cast("int32", B[vk])
+)",
+     "", ""},
+    {"DifferencesOfBytesThatAreAddedInLanes", R"(
+@T.prim_func
+def f(A: T.Buffer((16,), "uint8"), B: T.Buffer((16,), "uint8"), C: T.Buffer((1,), "int32")):
+    C[0] = T.int32(0)
+    for k in T.serial(16, annotations={"tilefarm.reduce_lanes": 1}):
+        with T.block("C"):
+            vk = T.axis.reduce(16, k)
+            C[0] = C[0] + T.abs(T.Cast("int32", A[vk]) - T.Cast("int32", B[vk]))
+)",
+     "", ""},
 };
 
 }  // namespace

@@ -176,8 +176,9 @@ class StoreView {
     double elements = 1, run = 1;  // touched, and adjacent
     for (size_t d = depth_ + 1; d-- > 0;) {
       const bool moves = d < depth_ && Moves(access, d);
-      // A loop of one iteration around the part changes nothing.
-      if (d < depth_ && !moves && store_.loops[d].extent == 1) {
+      // A loop that repeats the part, all of which was touched, changes
+      // nothing.
+      if (d < depth_ && !moves && footprints_.back().elements == elements) {
         footprints_.push_back(Footprint(footprints_.back()));
         continue;
       }

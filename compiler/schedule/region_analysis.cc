@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "compiler/arith/conjuncts.h"
 #include "compiler/arith/iter_map.h"
+#include "compiler/ir/structural.h"
 #include "compiler/schedule/even_domain.h"
 #include "compiler/schedule/scope_edit.h"
 
@@ -24,6 +25,17 @@ bool SharedAcross(const ir::BufferNode& buffer, const ir::ForNode& loop) {
   return buffer.scope.rfind("shared", 0) == 0 &&
          (loop.thread_tag.rfind("threadIdx", 0) == 0 ||
           loop.thread_tag.rfind("vthread", 0) == 0);
+}
+
+// Whether the statement stores the element that is the region.
+bool IsStoreTo(const ir::BufferRegion& region, const ir::Stmt& stmt) {
+  const auto* store = ir::As<ir::StoreNode>(stmt);
+  return store != nullptr && store->buffer == region.buffer &&
+         std::ranges::equal(region.region, store->indices,
+                            [](const ir::Range& range, const ir::Expr& index) {
+                              return IsOne(range.extent) &&
+                                     ir::StructuralEqual(range.min, index);
+                            });
 }
 
 // base + [0, extent) for an iter sum with one contiguous split.
@@ -181,6 +193,7 @@ bool RegionInImage(const ir::BlockNode& block, const ir::BufferRegion& write,
 
 bool WritesAll(const ScheduleState& state, const ir::BlockNode& block,
                const ir::BufferRegion& write) {
+  if (IsStoreTo(write, block.body)) return true;
   arith::Analyzer analyzer;
   for (const ir::IterVar& iter : block.iters) analyzer.Bind(iter.var, iter.dom);
   const auto& shape = write.buffer->shape;

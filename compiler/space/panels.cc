@@ -6,24 +6,30 @@
 
 namespace tilefarm::space {
 
-int64_t Panels::ExtentOf(PanelDim::Part part, int64_t extent) const {
+Panels::Digit Panels::DigitOf(PanelDim::Part part) const {
   switch (part) {
     case PanelDim::kWhole:
-      return extent;
+      break;
     case PanelDim::kPanel:
-      return (extent + width - 1) / width;
+      return {0, width};
     case PanelDim::kWithin:
-      return width;
+      return {width, 1};
     case PanelDim::kRegister:
-      return width / lanes;
+      return {is_cut ? width : 0, lanes};
     case PanelDim::kLane:
-      return lanes;
+      return {lanes, 1};
     case PanelDim::kGroup:
-      return (extent + group - 1) / group;
+      return {0, group};
     case PanelDim::kOfGroup:
-      return group;
+      return {group, 1};
   }
-  return extent;
+  return {0, 1};
+}
+
+int64_t Panels::ExtentOf(PanelDim::Part part, int64_t extent) const {
+  if (part == PanelDim::kRegister) return width / lanes;
+  const auto [modulus, divisor] = DigitOf(part);
+  return ((modulus > 0 ? modulus : extent) + divisor - 1) / divisor;
 }
 
 std::string Panels::IndexMap(int ndim) const {
@@ -36,29 +42,9 @@ std::string Panels::IndexMap(int ndim) const {
   for (const PanelDim& dim : dims) {
     absl::StrAppend(&text, separator, "i", dim.dim);
     separator = ", ";
-    switch (dim.part) {
-      case PanelDim::kWhole:
-        break;
-      case PanelDim::kPanel:
-        absl::StrAppend(&text, " // ", width);
-        break;
-      case PanelDim::kWithin:
-        absl::StrAppend(&text, " % ", width);
-        break;
-      case PanelDim::kRegister:
-        if (is_cut) absl::StrAppend(&text, " % ", width);
-        absl::StrAppend(&text, " // ", lanes);
-        break;
-      case PanelDim::kLane:
-        absl::StrAppend(&text, " % ", lanes);
-        break;
-      case PanelDim::kGroup:
-        absl::StrAppend(&text, " // ", group);
-        break;
-      case PanelDim::kOfGroup:
-        absl::StrAppend(&text, " % ", group);
-        break;
-    }
+    const auto [modulus, divisor] = DigitOf(dim.part);
+    if (modulus > 0) absl::StrAppend(&text, " % ", modulus);
+    if (divisor > 1) absl::StrAppend(&text, " // ", divisor);
   }
   return absl::StrCat(text, ")");
 }

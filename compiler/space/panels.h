@@ -38,6 +38,11 @@ struct Panels {
   bool is_cut = false;           // more than one panel
 
   bool empty() const { return dims.empty(); }
+  // The part of an index i: i % modulus // divisor; without % where it is 0.
+  struct Digit {
+    int64_t modulus, divisor;
+  };
+  Digit DigitOf(PanelDim::Part part) const;
   // The extent of this part of a dimension whose extent is `extent`.
   int64_t ExtentOf(PanelDim::Part part, int64_t extent) const;
   // For transform_layout: "lambda i0, i1: (i1 // 16, i0, i1 % 16)".

@@ -24,15 +24,19 @@ std::span<const space::LoopView> Nest::ViewLoops(const NestedBlock& block) {
   }
   for (size_t i = 0; i < block.iters.size(); ++i) {
     for (const LoopPart& part : block.bindings[i]) {
-      for (size_t l = 0; l < count; ++l) {
-        space::LoopView& view = views_[l];
-        if (!Moves(part, block.loops[l]) ||
-            (!view.iters.empty() && view.iters.back() == static_cast<int>(i))) {
-          continue;
+      const auto first = part.is_digit() ? block.loops.begin()
+                                         : absl::c_find(block.loops, part.loop);
+      // Only a digit may be of several loops.
+      for (auto l = first; l != block.loops.end(); ++l) {
+        space::LoopView& view =
+            views_[static_cast<size_t>(l - block.loops.begin())];
+        if (Moves(part, *l) &&
+            (view.iters.empty() || view.iters.back() != static_cast<int>(i))) {
+          view.iters.push_back(static_cast<int>(i));
+          view.reduces |= block.iters[i].type != ir::IterType::kSpatial;
+          view.sums |= block.iters[i].type == ir::IterType::kReduce;
         }
-        view.iters.push_back(static_cast<int>(i));
-        view.reduces |= block.iters[i].type != ir::IterType::kSpatial;
-        view.sums |= block.iters[i].type == ir::IterType::kReduce;
+        if (!part.is_digit()) break;
       }
     }
   }
@@ -159,14 +163,13 @@ void Nest::Vectorize(NestedBlock& block, int64_t lanes) {
   // Several blocks in the loop: all must allow it.
   if (BlocksBelow(loop) != 1) {
     if (!MayRunInParallel(block, at, 1)) return;
+    bool guarded = false;
     for (size_t b = 0; b < order_.size(); ++b) {
-      const std::vector<int>& loops = At(b).loops;
-      if ((At(b).guarded || At(b).reduce_guarded) &&
-          absl::c_linear_search(loops, loop)) {
-        unsure_ = "guarded blocks below a vector loop";
-      }
+      guarded |= (At(b).guarded || At(b).reduce_guarded) &&
+                 absl::c_linear_search(At(b).loops, loop);
     }
-    Note(kSharedVector, innermost);
+    if (guarded && !innermost) unsure_ = "a vector loop of guarded loops";
+    Note(kSharedVector, (innermost ? 1u : 0u) | (guarded ? 2u : 0u));
   }
   if (vector->length > 0) {
     const int64_t extent = loops_[loop].extent;

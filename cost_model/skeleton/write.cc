@@ -44,6 +44,14 @@ void Nest::ReadBindings(const NestedBlock& block) {
     form.Clear();
     form.constant = static_cast<double>(block.constants[i]);
     for (const LoopPart& part : block.bindings[i]) {
+      if (!part.is_digit() && part.upper == 0 && part.lower == 1) {
+        const auto last = static_cast<double>(loops_[part.loop].extent - 1);
+        const auto step = static_cast<double>(part.coefficient);
+        const double width = std::abs(step);
+        const int place = place_[static_cast<size_t>(part.loop)];
+        if (place >= 0) form.Add({place, step, last * width, width});
+        continue;
+      }
       IndexForm whole;
       for (const int loop : listed_) {
         if (!Moves(part, loop)) continue;
@@ -98,26 +106,9 @@ void Nest::FormOfPart(const NestedBlock& block, const BlockAccess& access,
   if (block.group_iter >= 0 && panels.lanes > 0) {
     return FormOfDotPart(panels, dim.part, form);
   }
-  const auto width = static_cast<double>(panels.width);
-  const auto lanes = static_cast<double>(panels.lanes);
-  const auto group = static_cast<double>(panels.group);
-  switch (dim.part) {
-    case space::PanelDim::kWhole:
-      return;
-    case space::PanelDim::kPanel:
-      return form.FloorDivide(width);
-    case space::PanelDim::kWithin:
-      return form.Modulo(width);
-    case space::PanelDim::kRegister:
-      if (panels.is_cut) form.Modulo(width);
-      return form.FloorDivide(lanes);
-    case space::PanelDim::kLane:
-      return form.Modulo(lanes);
-    case space::PanelDim::kGroup:
-      return form.FloorDivide(group);
-    case space::PanelDim::kOfGroup:
-      return form.Modulo(group);
-  }
+  const auto [modulus, divisor] = panels.DigitOf(dim.part);
+  if (modulus > 0) form.Modulo(static_cast<double>(modulus));
+  if (divisor > 1) form.FloorDivide(static_cast<double>(divisor));
 }
 
 void Nest::WriteAccess(const NestedBlock& block, const BlockAccess& access,

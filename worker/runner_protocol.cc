@@ -18,6 +18,7 @@ void Put(ByteWriter& out, const ProgramSpec& value) {
     out.Bool(b.layout_free);
   }
   out.U64(value.oracle_bytes);
+  out.Bool(value.cold_constants);
 }
 
 bool Get(ByteReader& in, ProgramSpec* value) {
@@ -39,6 +40,7 @@ bool Get(ByteReader& in, ProgramSpec* value) {
     }
   }
   value->oracle_bytes = in.U64();
+  value->cold_constants = in.Bool();
   return in.ok();
 }
 

@@ -85,6 +85,9 @@ struct ProgramSpec {
   std::vector<BufferSpec> buffers;
   // Memory that the oracle allocates.
   uint64_t oracle_bytes = 0;
+  // When it is called, its layout-free buffers are in no cache
+  // (compiler/ir/function_attrs.h).
+  bool cold_constants = false;
 };
 
 struct HelloReply {

@@ -333,7 +333,8 @@ llvm::Value* Emitter::EmitMachineOp(const ir::MachineOpNode& e) {
     case MachineOp::kLaneMax:
       return reduce(ir::BinaryOp::kMax);
     case MachineOp::kLibraryGemm:
-      break;  // a statement
+    case MachineOp::kPrefetch:
+      break;  // statements
   }
   return Fail(absl::InternalError(absl::StrCat(
                   "T.", std::string(ir::MachineOpName(e.op)), " has no value")),

@@ -317,15 +317,22 @@ void Emitter::EmitPrefetch(const ir::Buffer& buffer, const ir::Expr& index,
   }
 }
 
-void Emitter::EmitPrefetchOf(llvm::Value* address, int64_t bytes_ahead) {
-  constexpr int kRead = 0, kAllCaches = 3, kData = 1;
+void Emitter::EmitPrefetchOp(const ir::Expr& value) {
+  const auto* op = ir::As<ir::MachineOpNode>(value);
+  if (op == nullptr || op->op != ir::MachineOp::kPrefetch) return;
+  const auto* load = ir::As<ir::LoadNode>(op->args[0]);
+  EmitPrefetchOf(Address(load->buffer, Emit(load->indices[0])), 0, kL2Cache);
+}
+
+void Emitter::EmitPrefetchOf(llvm::Value* address, int64_t bytes_ahead,
+                             int caches) {
+  constexpr int kRead = 0, kData = 1;
   // It may be beyond the end of the buffer: no inbounds.
-  builder_.CreateIntrinsic(
-      llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
-      {builder_.CreateGEP(builder_.getInt8Ty(), address,
-                          builder_.getInt64(bytes_ahead)),
-       builder_.getInt32(kRead), builder_.getInt32(kAllCaches),
-       builder_.getInt32(kData)});
+  builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
+                           {builder_.CreateGEP(builder_.getInt8Ty(), address,
+                                               builder_.getInt64(bytes_ahead)),
+                            builder_.getInt32(kRead), builder_.getInt32(caches),
+                            builder_.getInt32(kData)});
 }
 
 void Emitter::EmitPrefetchLines(const ir::ForNode& loop) {

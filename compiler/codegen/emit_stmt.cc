@@ -31,7 +31,7 @@ void Emitter::EmitStmt(const ir::Stmt& stmt) {
     case ir::StmtKind::kEvaluate:
       // Expressions of the language have no side effects and need no code here.
       if (const auto* call = ir::AsGemmCall(stmt)) EmitGemmCall(*call);
-      return;
+      return EmitPrefetchOp(ir::As<ir::EvaluateNode>(stmt)->value);
     case ir::StmtKind::kBlock:
       return Fail(absl::InternalError("a block was left by lowering"));
   }

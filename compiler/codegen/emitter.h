@@ -211,7 +211,12 @@ class Emitter {
   void EmitPrefetchLines(const ir::ForNode& loop);
   // Whether all variables of the index are defined here and it has no loads.
   bool IsDefined(const ir::Expr& index) const;
-  void EmitPrefetchOf(llvm::Value* address, int64_t bytes_ahead);
+  // Into how many caches: LLVM's locality.
+  static constexpr int kL2Cache = 2, kAllCaches = 3;
+  void EmitPrefetchOf(llvm::Value* address, int64_t bytes_ahead,
+                      int caches = kAllCaches);
+  // ir::MachineOp::kPrefetch; of other values nothing.
+  void EmitPrefetchOp(const ir::Expr& value);
   void EmitStore(const ir::StoreNode& s);
   // All masks of this access as one i1 or vector of `lanes`; null: none.
   llvm::Value* AccessMask(const ir::Expr& predicate, int lanes);

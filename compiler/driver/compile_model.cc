@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <ranges>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -177,14 +178,28 @@ std::vector<ModelArtifact::Step> StepsOf(const Graph& graph,
   return steps;
 }
 
-// Whether the results are read within the model and so large that it matters:
-// every L2 cache holds smaller ones.
+// Every L2 cache holds what is smaller.
+constexpr int64_t kLarge = 256 << 10;
+// More than the caches keep for one core while a model runs again and again.
+constexpr int64_t kManyConstants = 16 << 20;
+
+// Whether the results are read within the model and so large that it matters.
 bool StaysInside(const Graph& graph, const graph::Call& call) {
-  constexpr int64_t kLarge = 256 << 10;
   return std::ranges::any_of(call.outputs, [&](ValueId id) {
     return graph.values[id].type.num_bytes() > kLarge &&
            !std::ranges::count(graph.outputs, id);
   });
+}
+
+// The bytes of those of the values that are constants.
+template <typename Ids>
+int64_t ConstantBytes(const Graph& graph, const Ids& ids) {
+  int64_t bytes = 0;
+  for (const ValueId id : ids) {
+    const graph::Value& value = graph.values[id];
+    if (value.constant != nullptr) bytes += value.type.num_bytes();
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -192,6 +207,11 @@ bool StaysInside(const Graph& graph, const graph::Call& call) {
 ModelKernels ExtractKernels(const Graph& graph) {
   ModelKernels kernels;
   const MemoryPlan plan = graph::PlanMemory(graph);
+  const bool large_model =
+      ConstantBytes(
+          graph, std::views::iota(ValueId{0},
+                                  static_cast<ValueId>(graph.values.size()))) >
+      kManyConstants;
   std::map<std::string, int> known;
   for (size_t i = 0; i < graph.calls.size(); ++i) {
     if (plan.is_alias[i]) {
@@ -209,6 +229,9 @@ ModelKernels ExtractKernels(const Graph& graph) {
     }
     if (!constants.empty()) {
       named->attrs[ir::kLayoutFreeBuffers] = ir::Attr(std::move(constants));
+    }
+    if (large_model && ConstantBytes(graph, graph.calls[i].inputs) > kLarge) {
+      named->attrs[ir::kColdConstants] = ir::Attr(int64_t{1});
     }
     if (StaysInside(graph, graph.calls[i])) {
       named->attrs[ir::kResultsAreRead] = ir::Attr(int64_t{1});

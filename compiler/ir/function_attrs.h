@@ -10,6 +10,11 @@ namespace tilefarm::ir {
 // a measurement of the function alone does not see this.
 inline constexpr char kResultsAreRead[] = "tilefarm.results_are_read";
 
+// The constants (layout_free.h) are in no cache when the function is called, as
+// in a model whose other kernels read so many of their own in between that no
+// cache keeps them. Part of the workload, like the above.
+inline constexpr char kColdConstants[] = "tilefarm.cold_constants";
+
 }  // namespace tilefarm::ir
 
 #endif  // TILEFARM_COMPILER_IR_FUNCTION_ATTRS_H_

@@ -13,7 +13,7 @@ struct MachineOpInfo {
 };
 
 // In the order of the enum.
-constexpr std::array<MachineOpInfo, 10> kMachineOps = {{
+constexpr std::array<MachineOpInfo, 11> kMachineOps = {{
     {"dot_product", 3},
     {"pair_dot_product", 3},
     {"tile_product", 5},
@@ -24,9 +24,10 @@ constexpr std::array<MachineOpInfo, 10> kMachineOps = {{
     {"lane_product", 1},
     {"lane_min", 1},
     {"lane_max", 1},
+    {"prefetch", 1},
 }};
 static_assert(kMachineOps.size() ==
-              static_cast<size_t>(MachineOp::kLaneMax) + 1);
+              static_cast<size_t>(MachineOp::kPrefetch) + 1);
 
 DataType ResultOf(MachineOp op, DataType last) {
   switch (op) {
@@ -35,6 +36,7 @@ DataType ResultOf(MachineOp op, DataType last) {
     case MachineOp::kTileProduct:
     case MachineOp::kLibraryGemm:
     case MachineOp::kTransposed:
+    case MachineOp::kPrefetch:
       return last;
     case MachineOp::kInterleave:
       return last.with_lanes(2 * last.lanes);

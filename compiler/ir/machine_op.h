@@ -41,6 +41,9 @@ enum class MachineOp : uint8_t {
   kLaneProduct,
   kLaneMin,
   kLaneMax,
+  // (load): brings the cache line of what it would load into the L2 cache. An
+  // effect, no value; the address need not be valid.
+  kPrefetch,
 };
 
 struct MachineOpNode : ExprNode {

@@ -246,7 +246,7 @@ AttrMap Meaningful(const AttrMap& attrs) {
                        });
       if (!params.empty()) out.emplace(key, Attr(std::move(params)));
     } else if (key == kLayoutFreeBuffers || key == kDimAlignKey ||
-               key == kResultsAreRead) {
+               key == kResultsAreRead || key == kColdConstants) {
       out.emplace(key, value);
     }
   }

@@ -103,6 +103,12 @@ ir::Stmt PromoteAccumulators(const ir::Stmt& stmt,
 // lines and adds prefetches (ir::kPrefetchNext).
 ir::Stmt PrefetchNext(const ir::Stmt& stmt);
 
+// Flat form. Of a parameter that exceeds the L2 cache and is read block by
+// block, each block several times, fetches the next block meanwhile
+// (ir::MachineOp::kPrefetch). Returns the function's body.
+ir::Stmt PrefetchBlocks(const ir::PrimFunc& function,
+                        const target::Target& target);
+
 // Flat form. Consecutive stores, or stores in a loop, whose values are columns
 // of a tile with as many rows as a vector has lanes, read each row once instead
 // (ir::MachineOp::kTransposed).

@@ -100,6 +100,8 @@ absl::StatusOr<ir::PrimFuncPtr> Lower(const ir::PrimFunc& function,
   // Now innermost loops and their remaining loads are final.
   f.body = PrefetchNext(f.body);
   TF_RETURN_IF_ERROR(check("PrefetchNext"));
+  f.body = PrefetchBlocks(f, target);
+  TF_RETURN_IF_ERROR(check("PrefetchBlocks"));
   // After registers are placed: from here on, the load of a tile's first column
   // represents the whole tile.
   f.body = TransposeLoads(f.body, target);

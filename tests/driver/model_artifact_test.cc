@@ -327,6 +327,30 @@ TEST(ModelArtifact, LargeResultsInsideTheModelAreMarkedAsRead) {
   EXPECT_THAT(marks(16), testing::ElementsAre(false, false));
 }
 
+TEST(ModelArtifact, LargeConstantsOfLargeModelsAreMarkedAsCold) {
+  // Products with constants of these many rows of 1,024 floats.
+  const auto marks = [](const std::vector<int64_t>& rows) {
+    GraphBuilder builder(graph::Interpreted);
+    std::vector<ValueId> outputs;
+    std::vector<std::string> names;
+    for (const int64_t n : rows) {
+      const ValueId x = builder.Input(absl::StrCat("x", n), F32({1, n}));
+      const ValueId w =
+          builder.Constant("w", F32({n, 1024}), std::vector<float>(n * 1024));
+      outputs.push_back(graph::Matmul(builder, x, w));
+      names.push_back(absl::StrCat("y", n));
+    }
+    const Graph graph = *builder.Finish(outputs, names);
+    std::vector<bool> marked;
+    for (const auto& function : ExtractKernels(graph).module.functions) {
+      marked.push_back(function->attrs.contains(ir::kColdConstants));
+    }
+    return marked;
+  };
+  EXPECT_THAT(marks({2048}), testing::ElementsAre(false));
+  EXPECT_THAT(marks({32, 2048, 4096}), testing::ElementsAre(false, true, true));
+}
+
 TEST(ModelArtifact, RejectsSymbolsThatAreNoIdentifiers) {
   const Graph graph = SmallGraph();
   const ModelKernels kernels = ExtractKernels(graph);

@@ -78,6 +78,7 @@ TEST(WorkloadHash, DiffersWhereTheComputationDoes) {
        "\"float32\"), B"},
       {"\"tir.noalias\": True", "\"layout_free_buffers\": [1]"},
       {"\"tir.noalias\": True", "\"tilefarm.results_are_read\": 1"},
+      {"\"tir.noalias\": True", "\"tilefarm.cold_constants\": 1"},
       {"T.grid(16, 16, 16)", "T.grid(16, 16, 8)"}};
   for (const auto& [from, to] : kChanges) {
     const std::string text = Replaced(kMatmul, from, to);

@@ -35,13 +35,14 @@ def main(A: T.Buffer((8, 16), "float32"), B: T.Buffer((8,), "float32")):
   EXPECT_FALSE(spec.buffers[1].read);
   EXPECT_TRUE(spec.buffers[1].written);
   EXPECT_EQ(spec.buffers[0].elements, 128u);
+  EXPECT_FALSE(spec.cold_constants);
 }
 
 TEST(AnalysisTest, ConstantsAreLayoutFree) {
   const ProgramSpec spec = Analyze(R"(
 def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"),
          C: T.Buffer((8,), "float32")):
-    T.func_attr({"layout_free_buffers": [1]})
+    T.func_attr({"layout_free_buffers": [1], "tilefarm.cold_constants": 1})
     for i in range(8):
         with T.block("C"):
             vi = T.axis.spatial(8, i)
@@ -51,6 +52,7 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"),
   EXPECT_FALSE(spec.buffers[0].layout_free);
   EXPECT_TRUE(spec.buffers[1].layout_free);
   EXPECT_FALSE(spec.buffers[2].layout_free);
+  EXPECT_TRUE(spec.cold_constants);
 }
 
 TEST(AnalysisTest, InPlaceProgramReadsWhatItWrites) {

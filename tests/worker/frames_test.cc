@@ -166,6 +166,7 @@ TEST(PayloadTest, RunnerMessagesRoundTrip) {
       {ElementType::kInt8, true, false, 12, -8, 7, false, true},
       {ElementType::kBFloat16, false, true, 1, 0, 0, true}};
   load.program.oracle_bytes = 99;
+  load.program.cold_constants = true;
   load.limits = {1234, 5678, {0, 3}};
   LoadWorkload copy;
   ASSERT_TRUE(Decode(Encode(load), &copy));
@@ -173,6 +174,7 @@ TEST(PayloadTest, RunnerMessagesRoundTrip) {
   EXPECT_EQ(copy.program.buffers[0].low, -8);
   EXPECT_TRUE(copy.program.buffers[0].layout_free);
   EXPECT_FALSE(copy.program.buffers[1].layout_free);
+  EXPECT_TRUE(copy.program.cold_constants);
   EXPECT_THAT(copy.limits.cpus, testing::ElementsAre(0, 3));
 
   RunReply reply;

@@ -269,6 +269,14 @@ PACKED_KERNEL(packed_loops, good, 4 * kElements, Reverse(source, packed),
 PACKED_KERNEL(packed_is_slow, good, 4 * kElements, Reverse(source, packed),
               return slow(in, out))
 
+// Returns 7 when it has run for the 3,000th time.
+static int FewRuns(void* packed, void* out) {
+  static int runs = 0;
+  return ++runs < 3000 ? DoubleReversed(packed, out) : 7;
+}
+PACKED_KERNEL(packed_few_runs, good, 4 * kElements, Reverse(source, packed),
+              return FewRuns(in, out))
+
 // The same of a parameter so large that the runner packs it into memory which
 // candidates use one after another.
 enum { kLarge = 1 << 20 };

@@ -75,12 +75,18 @@ class RunnerTest : public testing::Test {
   // The oracle of the kernel `symbol`.
   LoadReply Load(const std::string& symbol, std::vector<BufferSpec> buffers,
                  uint32_t timeout_ms = 5000) {
+    ProgramSpec program;
+    program.buffers = std::move(buffers);
+    return Load(symbol, std::move(program), timeout_ms);
+  }
+  LoadReply Load(const std::string& symbol, ProgramSpec program,
+                 uint32_t timeout_ms = 5000) {
     LoadWorkload request;
     request.key = "workload";
     request.symbol = "oracle_" + symbol;
     request.artifact = object_;
     request.input_seed = 1;
-    request.program.buffers = std::move(buffers);
+    request.program = std::move(program);
     request.limits.timeout_ms = timeout_ms;
     absl::StatusOr<LoadReply> reply = client_.Load(request);
     EXPECT_TRUE(reply.ok()) << reply.status();

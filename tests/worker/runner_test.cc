@@ -13,6 +13,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/cache_flush.h"
 #include "base/device_libraries.h"
 #include "tests/support/until.h"
 #include "tests/worker/runner_fixture.h"
@@ -224,6 +225,28 @@ TEST_F(PackedRunnerTest, FirstRunsAreGivenUpWhateverPackingTakes) {
   const RunReply reply = Run(request);
   EXPECT_EQ(reply.status, RunStatus::kRunTimeout);
   EXPECT_THAT(reply.error, HasSubstr("given up, many times slower"));
+}
+
+// The caches are flushed of them before each sample, which is of one run then,
+// after at most a thousand to warm up.
+TEST_F(PackedRunnerTest, SamplesWithColdConstantsAreOfOneRun) {
+  BufferSpec input = Buffer(ElementType::kFloat32, true, false);
+  input.layout_free = true;
+  for (const bool cold : {true, false}) {
+    ProgramSpec program;
+    program.buffers = {input, Buffer(ElementType::kFloat32, false, true)};
+    program.cold_constants = cold;
+    ASSERT_TRUE(Load("good", std::move(program)).ok);
+    RunRequest request = Request("packed_few_runs");
+    request.min_samples = request.max_samples = 12;
+    const RunReply reply = Run(request);
+    if (cold && CanFlushFromCaches()) {
+      EXPECT_EQ(reply.status, RunStatus::kOk) << reply.error;
+      EXPECT_EQ(reply.seconds.size(), 12u);
+    } else {
+      EXPECT_THAT(reply.error, HasSubstr("the function returned 7"));
+    }
+  }
 }
 
 TEST_F(PackedRunnerTest, LargeConstantsArePackedIntoTheSameMemoryInTurns) {

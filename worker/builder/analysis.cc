@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/ir/function_attrs.h"
 #include "compiler/ir/layout_free.h"
 #include "compiler/ir/visitor.h"
 
@@ -119,6 +120,7 @@ absl::StatusOr<ProgramSpec> AnalyzeProgram(const ir::PrimFunc& function) {
   for (const int param : layout_free) {
     spec.buffers[static_cast<size_t>(param)].layout_free = true;
   }
+  spec.cold_constants = function.attrs.contains(ir::kColdConstants);
   return spec;
 }
 

@@ -214,9 +214,15 @@ class Kernel {
   uint64_t ArgumentBytes() const {
     return std::accumulate(bytes_.begin(), bytes_.end(), uint64_t{0});
   }
-  void FlushArguments() const {
-    for (size_t i = 0; i < args_.size(); ++i) {
-      FlushFromCaches(args_[i], bytes_[i]);
+  bool HasConstants() const {
+    return std::ranges::any_of(run_.program->buffers, &BufferSpec::layout_free);
+  }
+  void FlushArguments(bool constants_only) const {
+    const std::vector<BufferSpec>& specs = run_.program->buffers;
+    for (size_t i = 0; i < specs.size(); ++i) {
+      if (specs[i].layout_free || !constants_only) {
+        FlushFromCaches(args_[i], bytes_[i]);
+      }
     }
   }
 
@@ -341,27 +347,32 @@ uint64_t LastCacheBytes(const RunRequest& request) {
 
 // Flushes the caches between samples: everything if that was requested,
 // otherwise arguments larger than the last cache, so that no sample finds parts
-// of them in a cache.
+// of them in a cache, and constants that are cold in use.
 class CacheFlusher {
  public:
-  CacheFlusher(const RunRequest& request, const Kernel& kernel)
+  CacheFlusher(const RunRequest& request, const Kernel& kernel,
+               bool cold_constants)
       : kernel_(kernel),
-        flushes_(request.flush_cache ||
-                 kernel.ArgumentBytes() > LastCacheBytes(request)) {
+        all_(request.flush_cache ||
+             kernel.ArgumentBytes() > LastCacheBytes(request)),
+        flushes_(all_ || (cold_constants && kernel.HasConstants() &&
+                          CanFlushFromCaches())) {
     if (!flushes_ || (!request.flush_cache && CanFlushFromCaches())) return;
     if (!memory_.Allocate(FlusherBytes(request), /*shared=*/false)) {
       kernel.Fail("out of memory for flushing the caches", "");
     }
   }
   bool flushes() const { return flushes_; }
+  bool flushes_all() const { return all_; }
   void Flush() {
     if (!flushes_) return;
-    if (memory_.bytes() == 0) return kernel_.FlushArguments();
+    if (memory_.bytes() == 0) return kernel_.FlushArguments(!all_);
     memset(memory_.data(), ++fill_, memory_.bytes());
   }
 
  private:
   const Kernel& kernel_;
+  const bool all_;
   const bool flushes_;
   Mapping memory_;
   unsigned char fill_ = 0;
@@ -532,7 +543,7 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
 
   const double run_seconds =
       first < kStartUpSeconds ? WarmUp(kernel, first) : first;
-  CacheFlusher flusher(request, kernel);
+  CacheFlusher flusher(request, kernel, run.program->cold_constants);
   // Running in place, a second run would start from the first one's result.
   const int64_t iterations =
       IterationsFor(flusher.flushes() || kernel.in_place(), run_seconds);
@@ -558,7 +569,7 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
       cold |= may_place;
     }
     // Brings the moved buffers into the caches again.
-    if (cold && !flusher.flushes() && !kernel.in_place()) kernel.TimedRun();
+    if (cold && !flusher.flushes_all() && !kernel.in_place()) kernel.TimedRun();
     if (kernel.in_place() || last) kernel.RestoreOutputs();
     const double flush_start = Now();
     flusher.Flush();

@@ -1,0 +1,196 @@
+// Operands that exceed the L2 cache and are read in blocks that fit into it:
+//
+//   for n in range(16):          # moves to the next block of B
+//     for m in range(16):        # reads the block again
+//       for k in range(768): ... B[n * 147456 + k * 192 : + 192] ...
+//
+// The first repetition waits for memory, which is idle during the others. So
+// each repetition fetches its share of the next block into the L2 cache, a part
+// of a row in each iteration of the innermost loop.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "compiler/ir/machine_op.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/lower/index_math.h"
+#include "compiler/lower/passes.h"
+
+namespace tilefarm::lower {
+namespace {
+
+using ir::Expr;
+using ir::Stmt;
+
+constexpr int64_t kLineBytes = 64;
+
+// What one iteration of the innermost loop reads of a buffer.
+struct Row {
+  ir::Buffer buffer;
+  Expr first;                 // an index of it
+  int64_t low = 0, high = 0;  // from `first` on; `high` is past the end
+  bool is_known = true;
+};
+
+class Prefetcher : public ir::Mutator {
+ public:
+  using Mutator::Mutate;
+  Prefetcher(const ir::PrimFunc& function, const target::Target& target)
+      : cache_bytes_(target.caches.l2_bytes) {
+    for (const ir::Buffer& param : function.params) {
+      large_[param.get()] =
+          param->num_elements() * param->dtype.bytes() > target.caches.l1_bytes;
+    }
+    ir::PreOrder(function.body, [&](const Stmt& stmt) {
+      if (const auto* store = ir::As<ir::StoreNode>(stmt)) {
+        large_.erase(store->buffer.get());
+      }
+      return true;
+    });
+  }
+  Expr Mutate(const Expr& expr) override { return expr; }
+
+ protected:
+  Stmt MutateFor(const ir::ForNode& s, const Stmt& self) override {
+    // What a thread does next is not known.
+    const bool serial = s.for_kind == ir::ForKind::kSerial;
+    std::vector<const ir::ForNode*> outer;
+    if (serial) {
+      around_.push_back(&s);
+    } else {
+      around_.swap(outer);
+    }
+    Stmt result = Mutator::MutateFor(s, self);
+    if (serial) {
+      around_.pop_back();
+    } else {
+      around_.swap(outer);
+    }
+    const auto* loop = ir::As<ir::ForNode>(result);
+    if (!serial || result != self || loop == nullptr || HasLoop(s.body)) {
+      return result;
+    }
+    std::vector<Stmt> body;
+    for (const Row& row : RowsOf(s)) AddFetches(s, row, body);
+    if (body.empty()) return result;
+    body.push_back(s.body);
+    return ir::MakeFor(s.var, s.extent, ir::MakeSeq(std::move(body)),
+                       s.for_kind, s.annotations);
+  }
+
+ private:
+  static bool HasLoop(const Stmt& stmt) {
+    bool found = false;
+    ir::PreOrder(stmt, [&](const Stmt& s) {
+      found |= s->kind == ir::StmtKind::kFor;
+      return !found;
+    });
+    return found;
+  }
+
+  // The change of `index` if `var` grows by one; nullopt: not constant.
+  std::optional<int64_t> Step(const Expr& index, const ir::Var& var) {
+    return math_.Difference(
+        ir::Substitute(index, {{var.get(), var + ir::IntConst(1)}}), index);
+  }
+
+  // Of the large parameters, those whose elements lie side by side.
+  std::vector<Row> RowsOf(const ir::ForNode& loop) {
+    std::map<const ir::BufferNode*, Row> rows;
+    ir::PostOrderExprs(loop.body, [&](const Expr& e) {
+      const auto* load = ir::As<ir::LoadNode>(e);
+      if (load == nullptr || load->indices.size() != 1) return;
+      const auto found = large_.find(load->buffer.get());
+      if (found == large_.end() || !found->second) return;
+      Row& row = rows[load->buffer.get()];
+      const auto* ramp = ir::As<ir::RampNode>(load->indices[0]);
+      const int lanes = load->indices[0]->dtype.lanes;
+      const Expr first = ramp != nullptr ? ramp->base : load->indices[0];
+      if (row.first == nullptr) {
+        row.buffer = load->buffer;
+        row.first = first;
+      }
+      const std::optional<int64_t> at = math_.Difference(first, row.first);
+      if (!at || first->dtype.is_vector() || load->predicate != nullptr ||
+          (ramp != nullptr && !ir::IsConstInt(ramp->stride, 1))) {
+        row.is_known = false;
+        return;
+      }
+      row.low = std::min(row.low, *at);
+      row.high = std::max(row.high, *at + lanes);
+    });
+    std::vector<Row> out;
+    for (auto& [buffer, row] : rows) {
+      if (row.is_known && Step(row.first, loop.var) == row.high - row.low) {
+        out.push_back(std::move(row));
+      }
+    }
+    return out;
+  }
+
+  void AddFetches(const ir::ForNode& loop, const Row& row,
+                  std::vector<Stmt>& out) {
+    const std::optional<int64_t> extent = ir::AsInt(loop.extent);
+    const int64_t width = row.high - row.low;
+    if (!extent || !ir::IsConstInt(loop.min, 0)) return;
+    // From the inside: loops that walk the block, that repeat it, and one that
+    // moves to the next.
+    int64_t elements = *extent * width, adjacent = elements;
+    int64_t repetitions = 1, next = 0;
+    Expr repetition = ir::IntConst(0);
+    for (auto l = around_.rbegin(); l != around_.rend() && next == 0; ++l) {
+      const std::optional<int64_t> times = ir::AsInt((*l)->extent);
+      const std::optional<int64_t> step = Step(row.first, (*l)->var);
+      if (!times || !step || *step < 0) return;
+      if (*step == 0) {
+        repetition = (*l)->var * ir::IntConst(repetitions) + repetition;
+        repetitions *= *times;
+      } else if (repetitions > 1) {
+        next = *step;
+      } else {
+        elements *= *times;
+        if (*step <= adjacent) adjacent += (*times - 1) * *step;
+      }
+    }
+    const int64_t bytes = row.buffer->dtype.bytes();
+    // Both blocks fit, and have nothing in common.
+    if (next < adjacent || 2 * elements * bytes > cache_bytes_) return;
+
+    // Of each row a share, or of each group of rows one element.
+    const int64_t share = (width + repetitions - 1) / repetitions;
+    const int64_t group = std::max<int64_t>(repetitions / width, 1);
+    if (*extent < group) return;
+    const Expr begin = ir::Substitute(row.first, {{loop.var.get(), loop.min}}) +
+                       ir::IntConst(next + row.low);
+    const Expr place =
+        repetition * ir::IntConst(*extent / group * share) +
+        ir::FloorDiv(loop.var, ir::IntConst(group)) * ir::IntConst(share);
+    for (int64_t at = 0; at < share; at += kLineBytes / bytes) {
+      // Past the last block there is nothing to fetch.
+      const Expr index = ir::Min(begin + place + ir::IntConst(at),
+                                 ir::IntConst(row.buffer->num_elements() - 1));
+      out.push_back(std::make_shared<const ir::EvaluateNode>(ir::MakeMachineOp(
+          ir::MachineOp::kPrefetch, {ir::Load(row.buffer, {index})})));
+    }
+  }
+
+  const int64_t cache_bytes_;
+  IndexMath math_;
+  // Parameters that are only read, and whether they exceed the cache.
+  std::map<const ir::BufferNode*, bool> large_;
+  std::vector<const ir::ForNode*> around_;  // serial loops, outermost first
+};
+
+}  // namespace
+
+Stmt PrefetchBlocks(const ir::PrimFunc& function,
+                    const target::Target& target) {
+  // WebAssembly has no prefetches.
+  if (target.is_webassembly()) return function.body;
+  return Prefetcher(function, target).Mutate(function.body);
+}
+
+}  // namespace tilefarm::lower

@@ -123,10 +123,11 @@ void RunOracle(const SharedRun& run, int artifact_fd, const std::string& symbol,
 //     new addresses, as an allocator would choose them. Arguments larger than
 //     the last cache are flushed from all caches before each sample, which is
 //     of one run then, because it is chance how much of them earlier runs left
-//     there. So are constants that are cold in use (ProgramSpec::cold_constants),
-//     while its other arguments stay cached. On one core, a measurement in full waits until nothing else uses
-//     the core. A race does so after a few samples on a shared core, unless
-//     they rule out that the candidate wins.
+//     there. So are constants that are cold in use
+//     (ProgramSpec::cold_constants), while its other arguments stay cached. On
+//     one core, a measurement in full waits until nothing else uses the core. A
+//     race does so after a few samples on a shared core, unless they rule out
+//     that the candidate wins.
 //  4. Before one last sample the outputs are poisoned again; after it they are
 //     kept.
 void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request);

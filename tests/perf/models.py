@@ -93,6 +93,8 @@ def onnxruntime_runner(path, record, cores):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = cores
     options.inter_op_num_threads = 1
+    # Idle threads would take a core from whoever has the next turn.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
     session = onnxruntime.InferenceSession(
         path, options, providers=["CPUExecutionProvider"])
     inputs = {i.name: record["in_" + i.name] for i in session.get_inputs()}

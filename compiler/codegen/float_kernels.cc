@@ -137,6 +137,13 @@ llvm::Intrinsic::ID ScalingOf(llvm::Type* type,
   return llvm::Intrinsic::not_intrinsic;
 }
 
+// `p`, but 0 where x < `least`: there the exponential is 0, and to scale p down
+// that far would underflow, which takes x86 a hundred times as long. Softmax of
+// masked scores has many such lanes.
+Lanes ZeroBelow(Lanes x, double least, Lanes p) {
+  return Select(Less(x, least), p.Const(0), p);
+}
+
 // p * 2^n for n in [-151, 129], rounded at most once. Without an instruction
 // the power is applied in two halves, because 2^n may be out of range when the
 // product is not.
@@ -220,24 +227,27 @@ Lanes ToDouble(Lanes x) {
 llvm::Value* EmitExp(llvm::IRBuilder<>& builder, llvm::Value* value,
                      const target::Capabilities& target) {
   // Outside of these bounds, the result is 0 or infinity.
-  const Lanes x = Clamp(Lanes(builder, value), -104.5, 89.5);
+  const Lanes given(builder, value);
+  const Lanes x = Clamp(given, -104.5, 89.5);
   const Rounded n = RoundToInteger(x * kLog2E);
   const Lanes r = x - n.value * kLn2High - n.value * kLn2Low;
   const Lanes q =
       Polynomial(r, {4.999999404e-01, 1.666651517e-01, 4.166845605e-02,
                      8.369418792e-03, 1.381314476e-03});
-  return ScaleByPowerOfTwo(q * (r * r) + r + 1.0, n, target);
+  const Lanes p = q * (r * r) + r + 1.0;
+  return ScaleByPowerOfTwo(ZeroBelow(given, -103.98, p), n, target);
 }
 
 llvm::Value* EmitExp2(llvm::IRBuilder<>& builder, llvm::Value* value,
                       const target::Capabilities& target) {
-  const Lanes x = Clamp(Lanes(builder, value), -151, 129);
+  const Lanes given(builder, value);
+  const Lanes x = Clamp(given, -151, 129);
   const Rounded n = RoundToInteger(x);
   const Lanes r = x - n.value;
   const Lanes q = Polynomial(
       r, {6.931471825e-01, 2.402265072e-01, 5.550410226e-02, 9.618034586e-03,
           1.333395019e-03, 1.546802232e-04, 1.519502803e-05});
-  return ScaleByPowerOfTwo(q * r + 1.0, n, target);
+  return ScaleByPowerOfTwo(ZeroBelow(given, -150, q * r + 1.0), n, target);
 }
 
 llvm::Value* EmitLog(llvm::IRBuilder<>& builder, llvm::Value* value) {

@@ -27,6 +27,9 @@ using ir::Stmt;
 
 constexpr int64_t kLineBytes = 64;
 
+// Products of two such numbers do not overflow.
+bool IsCount(int64_t n) { return n >= 1 && n <= int64_t{1} << 30; }
+
 // What one iteration of the innermost loop reads of a buffer.
 struct Row {
   ir::Buffer buffer;
@@ -135,7 +138,7 @@ class Prefetcher : public ir::Mutator {
                   std::vector<Stmt>& out) {
     const std::optional<int64_t> extent = ir::AsInt(loop.extent);
     const int64_t width = row.high - row.low;
-    if (!extent || !ir::IsConstInt(loop.min, 0)) return;
+    if (!extent || !IsCount(*extent) || !ir::IsConstInt(loop.min, 0)) return;
     // From the inside: loops that walk the block, that repeat it, and one that
     // moves to the next.
     int64_t elements = *extent * width, adjacent = elements;
@@ -144,15 +147,17 @@ class Prefetcher : public ir::Mutator {
     for (auto l = around_.rbegin(); l != around_.rend() && next == 0; ++l) {
       const std::optional<int64_t> times = ir::AsInt((*l)->extent);
       const std::optional<int64_t> step = Step(row.first, (*l)->var);
-      if (!times || !step || *step < 0) return;
+      if (!times || !IsCount(*times) || !step || *step < 0) return;
       if (*step == 0) {
         repetition = (*l)->var * ir::IntConst(repetitions) + repetition;
         repetitions *= *times;
+        if (!IsCount(repetitions)) return;
       } else if (repetitions > 1) {
         next = *step;
       } else {
         elements *= *times;
         if (*step <= adjacent) adjacent += (*times - 1) * *step;
+        if (!IsCount(elements)) return;
       }
     }
     const int64_t bytes = row.buffer->dtype.bytes();

@@ -26,6 +26,9 @@ using ir::Expr;
 using ir::Stmt;
 
 constexpr int64_t kLineBytes = 64;
+// A fetch and its address take about a tenth of the time of so many uses of
+// what is loaded.
+constexpr int64_t kUsesOfAFetch = 12;
 
 // Products of two such numbers do not overflow.
 bool IsCount(int64_t n) { return n >= 1 && n <= int64_t{1} << 30; }
@@ -35,7 +38,23 @@ struct Row {
   ir::Buffer buffer;
   Expr first;                 // an index of it
   int64_t low = 0, high = 0;  // from `first` on; `high` is past the end
+  int64_t uses = 0;           // loads of it
   bool is_known = true;
+};
+
+// Which block to fetch: `next` elements ahead, in which repetition of how many.
+struct Plan {
+  int64_t next = 0;
+  int64_t repetitions = 1;
+  Expr repetition = ir::IntConst(0);
+
+  // What a repetition fetches of a row with so many elements.
+  int64_t ShareOf(int64_t width) const {
+    return (width + repetitions - 1) / repetitions;
+  }
+  int64_t FetchesOf(int64_t width, int64_t bytes) const {
+    return (ShareOf(width) * bytes + kLineBytes - 1) / kLineBytes;
+  }
 };
 
 class Prefetcher : public ir::Mutator {
@@ -111,6 +130,7 @@ class Prefetcher : public ir::Mutator {
       Row& row = rows[load->buffer.get()];
       const auto* ramp = ir::As<ir::RampNode>(load->indices[0]);
       const int lanes = load->indices[0]->dtype.lanes;
+      ++row.uses;
       const Expr first = ramp != nullptr ? ramp->base : load->indices[0];
       if (row.first == nullptr) {
         row.buffer = load->buffer;
@@ -138,40 +158,42 @@ class Prefetcher : public ir::Mutator {
                   std::vector<Stmt>& out) {
     const std::optional<int64_t> extent = ir::AsInt(loop.extent);
     const int64_t width = row.high - row.low;
+    const int64_t bytes = row.buffer->dtype.bytes();
     if (!extent || !IsCount(*extent) || !ir::IsConstInt(loop.min, 0)) return;
-    // From the inside: loops that walk the block, that repeat it, and one that
-    // moves to the next.
+    // From the inside: loops that walk the block, that repeat it, and that move
+    // to the next. A larger block is repeated more often.
     int64_t elements = *extent * width, adjacent = elements;
-    int64_t repetitions = 1, next = 0;
-    Expr repetition = ir::IntConst(0);
-    for (auto l = around_.rbegin(); l != around_.rend() && next == 0; ++l) {
+    Plan plan;
+    bool found = false;
+    for (auto l = around_.rbegin(); l != around_.rend() && !found; ++l) {
       const std::optional<int64_t> times = ir::AsInt((*l)->extent);
       const std::optional<int64_t> step = Step(row.first, (*l)->var);
-      if (!times || !IsCount(*times) || !step || *step < 0) return;
+      if (!times || !IsCount(*times) || !step || *step < 0) break;
       if (*step == 0) {
-        repetition = (*l)->var * ir::IntConst(repetitions) + repetition;
-        repetitions *= *times;
-        if (!IsCount(repetitions)) return;
-      } else if (repetitions > 1) {
-        next = *step;
-      } else {
-        elements *= *times;
-        if (*step <= adjacent) adjacent += (*times - 1) * *step;
-        if (!IsCount(elements)) return;
+        plan.repetition =
+            (*l)->var * ir::IntConst(plan.repetitions) + plan.repetition;
+        plan.repetitions *= *times;
+        if (!IsCount(plan.repetitions)) break;
+        continue;
       }
+      // Both blocks fit and have nothing in common, and fetches are few.
+      if (2 * elements * bytes > cache_bytes_) break;
+      plan.next = *step;
+      found = plan.repetitions > 1 && *step >= adjacent &&
+              plan.FetchesOf(width, bytes) * kUsesOfAFetch <= row.uses;
+      elements *= *times;
+      if (*step <= adjacent) adjacent += (*times - 1) * *step;
+      if (!IsCount(elements)) break;
     }
-    const int64_t bytes = row.buffer->dtype.bytes();
-    // Both blocks fit, and have nothing in common.
-    if (next < adjacent || 2 * elements * bytes > cache_bytes_) return;
-
+    if (!found) return;
     // Of each row a share, or of each group of rows one element.
-    const int64_t share = (width + repetitions - 1) / repetitions;
-    const int64_t group = std::max<int64_t>(repetitions / width, 1);
+    const int64_t share = plan.ShareOf(width);
+    const int64_t group = std::max<int64_t>(plan.repetitions / width, 1);
     if (*extent < group) return;
     const Expr begin = ir::Substitute(row.first, {{loop.var.get(), loop.min}}) +
-                       ir::IntConst(next + row.low);
+                       ir::IntConst(plan.next + row.low);
     const Expr place =
-        repetition * ir::IntConst(*extent / group * share) +
+        plan.repetition * ir::IntConst(*extent / group * share) +
         ir::FloorDiv(loop.var, ir::IntConst(group)) * ir::IntConst(share);
     for (int64_t at = 0; at < share; at += kLineBytes / bytes) {
       // Past the last block there is nothing to fetch.

@@ -4,14 +4,14 @@
 @I.ir_module
 class Module:
     @T.prim_func
-    def main(A: T.Buffer((16, 512), "float32"), B: T.Buffer((8, 512, 32), "float32"), C: T.Buffer((16, 256), "float32")):
+    def main(A: T.Buffer((32, 512), "float32"), B: T.Buffer((8, 512, 32), "float32"), C: T.Buffer((32, 256), "float32")):
         for n in range(8):
             for m in range(4):
                 for k in range(512):
-                    for i in T.unroll(4):
+                    for i in T.unroll(8):
                         for j in T.vectorized(32):
                             with T.block("C"):
-                                vi = T.axis.spatial(16, m * 4 + i)
+                                vi = T.axis.spatial(32, m * 8 + i)
                                 vj = T.axis.spatial(256, n * 32 + j)
                                 vk = T.axis.reduce(512, k)
                                 with T.init():

@@ -26,6 +26,14 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 
 absl::Status WriteFile(const std::string& path, const std::string& bytes,
                        bool executable) {
+  // A device, such as /dev/null, would be gone after the renaming.
+  std::error_code unknown;
+  const auto status = std::filesystem::status(path, unknown);
+  if (std::filesystem::exists(status) &&
+      !std::filesystem::is_regular_file(status)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cannot write ", path, ": it exists and is not a regular file"));
+  }
   const std::string temporary = absl::StrCat(path, ".tmp", getpid());
   std::ofstream file(temporary, std::ios::binary);
   file << bytes;

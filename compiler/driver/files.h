@@ -13,7 +13,8 @@ namespace tilefarm::driver {
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
 // All or nothing: written beside the file, then renamed over it. Unavailable,
-// with the path and the reason.
+// with the path and the reason; InvalidArgument for what exists and is no
+// regular file.
 absl::Status WriteFile(const std::string& path, const std::string& bytes,
                        bool executable = false);
 

@@ -1,4 +1,5 @@
 // tunec as a process: exit codes, output files, messages.
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
@@ -117,6 +118,14 @@ TEST_F(Tunec, MissingDatabaseIsAnError) {
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err, testing::HasSubstr("none.db"));
   EXPECT_FALSE(fs::exists(Path("none.db")));
+}
+
+TEST_F(Tunec, ReplacesNoDeviceByItsOutput) {
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+  const Result result = Run("program.py --target host -o pipe");
+  EXPECT_NE(result.code, 0);
+  EXPECT_THAT(result.err, testing::HasSubstr("is not a regular file"));
+  EXPECT_TRUE(fs::is_fifo(Path("pipe")));
 }
 
 TEST_F(Tunec, FailuresAreReportedWithExitCode1) {

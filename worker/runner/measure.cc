@@ -140,11 +140,8 @@ class Kernel {
   // run.packing if `reuse_rooms` and it is there, otherwise in new memory.
   // False: there are no layout-free parameters, and nothing changes.
   bool PackConstants(const std::string& symbol, bool reuse_rooms) {
+    if (!HasConstants()) return false;
     const std::vector<BufferSpec>& specs = run_.program->buffers;
-    if (std::none_of(specs.begin(), specs.end(),
-                     [](const BufferSpec& s) { return s.layout_free; })) {
-      return false;
-    }
     run_.report->stage = Stage::kPacking;
     const auto bytes_of =
         reinterpret_cast<size_t (*)(int)>(Find(symbol + "_packed_bytes"));
@@ -220,9 +217,8 @@ class Kernel {
   void FlushArguments(bool constants_only) const {
     const std::vector<BufferSpec>& specs = run_.program->buffers;
     for (size_t i = 0; i < specs.size(); ++i) {
-      if (specs[i].layout_free || !constants_only) {
-        FlushFromCaches(args_[i], bytes_[i]);
-      }
+      if (constants_only && !specs[i].layout_free) continue;
+      FlushFromCaches(args_[i], bytes_[i]);
     }
   }
 
@@ -365,15 +361,13 @@ class CacheFlusher {
   bool flushes() const { return flushes_; }
   bool flushes_all() const { return all_; }
   void Flush() {
-    if (!flushes_) return;
     if (memory_.bytes() == 0) return kernel_.FlushArguments(!all_);
     memset(memory_.data(), ++fill_, memory_.bytes());
   }
 
  private:
   const Kernel& kernel_;
-  const bool all_;
-  const bool flushes_;
+  const bool all_, flushes_;
   Mapping memory_;
   unsigned char fill_ = 0;
 };
@@ -572,7 +566,7 @@ void Measure(const SharedRun& run, int artifact_fd, const RunRequest& request) {
     if (cold && !flusher.flushes_all() && !kernel.in_place()) kernel.TimedRun();
     if (kernel.in_place() || last) kernel.RestoreOutputs();
     const double flush_start = Now();
-    flusher.Flush();
+    if (flusher.flushes()) flusher.Flush();
     const double flush_seconds = Now() - flush_start;
     switches = InvoluntarySwitches();
     const double seconds = kernel.TimedRuns(iterations);

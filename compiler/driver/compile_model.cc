@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <ranges>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -191,15 +190,8 @@ bool StaysInside(const Graph& graph, const graph::Call& call) {
   });
 }
 
-// The bytes of those of the values that are constants.
-template <typename Ids>
-int64_t ConstantBytes(const Graph& graph, const Ids& ids) {
-  int64_t bytes = 0;
-  for (const ValueId id : ids) {
-    const graph::Value& value = graph.values[id];
-    if (value.constant != nullptr) bytes += value.type.num_bytes();
-  }
-  return bytes;
+int64_t ConstantBytes(const graph::Value& value) {
+  return value.constant == nullptr ? 0 : value.type.num_bytes();
 }
 
 }  // namespace
@@ -207,11 +199,10 @@ int64_t ConstantBytes(const Graph& graph, const Ids& ids) {
 ModelKernels ExtractKernels(const Graph& graph) {
   ModelKernels kernels;
   const MemoryPlan plan = graph::PlanMemory(graph);
-  const bool large_model =
-      ConstantBytes(
-          graph, std::views::iota(ValueId{0},
-                                  static_cast<ValueId>(graph.values.size()))) >
-      kManyConstants;
+  int64_t model_bytes = 0;  // of constants
+  for (const graph::Value& value : graph.values) {
+    model_bytes += ConstantBytes(value);
+  }
   std::map<std::string, int> known;
   for (size_t i = 0; i < graph.calls.size(); ++i) {
     if (plan.is_alias[i]) {
@@ -222,15 +213,17 @@ ModelKernels ExtractKernels(const Graph& graph) {
     // Constants may have another layout than the program's: they are packed
     // when the model is compiled.
     ir::AttrList constants;
+    int64_t kernel_bytes = 0;
     for (size_t p = 0; p < graph.calls[i].inputs.size(); ++p) {
-      if (graph.values[graph.calls[i].inputs[p]].constant != nullptr) {
-        constants.emplace_back(static_cast<int64_t>(p));
-      }
+      const graph::Value& input = graph.values[graph.calls[i].inputs[p]];
+      if (input.constant == nullptr) continue;
+      constants.emplace_back(static_cast<int64_t>(p));
+      kernel_bytes += ConstantBytes(input);
     }
     if (!constants.empty()) {
       named->attrs[ir::kLayoutFreeBuffers] = ir::Attr(std::move(constants));
     }
-    if (large_model && ConstantBytes(graph, graph.calls[i].inputs) > kLarge) {
+    if (model_bytes > kManyConstants && kernel_bytes > kLarge) {
       named->attrs[ir::kColdConstants] = ir::Attr(int64_t{1});
     }
     if (StaysInside(graph, graph.calls[i])) {

@@ -103,7 +103,7 @@ ir::Stmt PromoteAccumulators(const ir::Stmt& stmt,
 // lines and adds prefetches (ir::kPrefetchNext).
 ir::Stmt PrefetchNext(const ir::Stmt& stmt);
 
-// Flat form. Of a parameter that exceeds the L2 cache and is read block by
+// Flat form. Of a parameter that exceeds the L1 cache and is read block by
 // block, each block several times, fetches the next block meanwhile
 // (ir::MachineOp::kPrefetch). Returns the function's body.
 ir::Stmt PrefetchBlocks(const ir::PrimFunc& function,

@@ -1,4 +1,5 @@
-// Operands that exceed the L2 cache and are read in blocks that fit into it:
+// Operands that exceed the L1 cache and are read in blocks of which two fit
+// into the L2 cache:
 //
 //   for n in range(16):          # moves to the next block of B
 //     for m in range(16):        # reads the block again
@@ -15,9 +16,8 @@
 #include <vector>
 
 #include "compiler/ir/machine_op.h"
-#include "compiler/ir/visitor.h"
-#include "compiler/lower/index_math.h"
 #include "compiler/lower/passes.h"
+#include "compiler/lower/prefetch.h"
 
 namespace tilefarm::lower {
 namespace {
@@ -25,7 +25,6 @@ namespace {
 using ir::Expr;
 using ir::Stmt;
 
-constexpr int64_t kLineBytes = 64;
 // A fetch and its address take about a tenth of the time of so many uses of
 // what is loaded.
 constexpr int64_t kUsesOfAFetch = 12;
@@ -63,8 +62,10 @@ class Prefetcher : public ir::Mutator {
   Prefetcher(const ir::PrimFunc& function, const target::Target& target)
       : cache_bytes_(target.caches.l2_bytes) {
     for (const ir::Buffer& param : function.params) {
-      large_[param.get()] =
-          param->num_elements() * param->dtype.bytes() > target.caches.l1_bytes;
+      if (param->num_elements() * param->dtype.bytes() >
+          target.caches.l1_bytes) {
+        large_.insert(param.get());
+      }
     }
     ir::PreOrder(function.body, [&](const Stmt& stmt) {
       if (const auto* store = ir::As<ir::StoreNode>(stmt)) {
@@ -79,24 +80,23 @@ class Prefetcher : public ir::Mutator {
   Stmt MutateFor(const ir::ForNode& s, const Stmt& self) override {
     // What a thread does next is not known.
     const bool serial = s.for_kind == ir::ForKind::kSerial;
-    std::vector<const ir::ForNode*> outer;
+    std::vector<const ir::ForNode*> outer = around_;
     if (serial) {
       around_.push_back(&s);
     } else {
-      around_.swap(outer);
+      around_.clear();
     }
+    const size_t mark = ranges_.Mark();
+    BindLoop(ranges_, s);
+    variables_.insert(s.var.get());
     Stmt result = Mutator::MutateFor(s, self);
-    if (serial) {
-      around_.pop_back();
-    } else {
-      around_.swap(outer);
-    }
-    const auto* loop = ir::As<ir::ForNode>(result);
-    if (!serial || result != self || loop == nullptr || HasLoop(s.body)) {
-      return result;
-    }
+    around_ = std::move(outer);
     std::vector<Stmt> body;
-    for (const Row& row : RowsOf(s)) AddFetches(s, row, body);
+    if (serial && !HasLoop(s.body)) {
+      for (const Row& row : RowsOf(s)) AddFetches(s, row, body);
+    }
+    variables_.erase(s.var.get());
+    ranges_.Restore(mark);
     if (body.empty()) return result;
     body.push_back(s.body);
     return ir::MakeFor(s.var, s.extent, ir::MakeSeq(std::move(body)),
@@ -104,19 +104,16 @@ class Prefetcher : public ir::Mutator {
   }
 
  private:
-  static bool HasLoop(const Stmt& stmt) {
-    bool found = false;
-    ir::PreOrder(stmt, [&](const Stmt& s) {
-      found |= s->kind == ir::StmtKind::kFor;
-      return !found;
+  // Whether the index can be computed at the head of the loop, for a part of
+  // the buffer also where conditions leave out the load.
+  bool IsOfLoops(const Expr& index) {
+    bool of_loops = ranges_.Bounds(index).lo >= 0;
+    ir::PostOrderExprs(index, [&](const Expr& e) {
+      const auto* var = ir::As<ir::VarNode>(e);
+      of_loops &= e->kind != ir::ExprKind::kLoad &&
+                  (var == nullptr || variables_.contains(var));
     });
-    return found;
-  }
-
-  // The change of `index` if `var` grows by one; nullopt: not constant.
-  std::optional<int64_t> Step(const Expr& index, const ir::Var& var) {
-    return math_.Difference(
-        ir::Substitute(index, {{var.get(), var + ir::IntConst(1)}}), index);
+    return of_loops;
   }
 
   // Of the large parameters, those whose elements lie side by side.
@@ -125,8 +122,7 @@ class Prefetcher : public ir::Mutator {
     ir::PostOrderExprs(loop.body, [&](const Expr& e) {
       const auto* load = ir::As<ir::LoadNode>(e);
       if (load == nullptr || load->indices.size() != 1) return;
-      const auto found = large_.find(load->buffer.get());
-      if (found == large_.end() || !found->second) return;
+      if (!large_.contains(load->buffer.get())) return;
       Row& row = rows[load->buffer.get()];
       const auto* ramp = ir::As<ir::RampNode>(load->indices[0]);
       const int lanes = load->indices[0]->dtype.lanes;
@@ -147,7 +143,8 @@ class Prefetcher : public ir::Mutator {
     });
     std::vector<Row> out;
     for (auto& [buffer, row] : rows) {
-      if (row.is_known && Step(row.first, loop.var) == row.high - row.low) {
+      if (row.is_known && IsOfLoops(row.first) &&
+          StepOf(math_, row.first, loop.var) == row.high - row.low) {
         out.push_back(std::move(row));
       }
     }
@@ -159,7 +156,10 @@ class Prefetcher : public ir::Mutator {
     const std::optional<int64_t> extent = ir::AsInt(loop.extent);
     const int64_t width = row.high - row.low;
     const int64_t bytes = row.buffer->dtype.bytes();
-    if (!extent || !IsCount(*extent) || !ir::IsConstInt(loop.min, 0)) return;
+    if (!extent || !IsCount(*extent) || !IsCount(width) ||
+        !IsCount(*extent * width) || !ir::IsConstInt(loop.min, 0)) {
+      return;
+    }
     // From the inside: loops that walk the block, that repeat it, and that move
     // to the next. A larger block is repeated more often.
     int64_t elements = *extent * width, adjacent = elements;
@@ -167,8 +167,8 @@ class Prefetcher : public ir::Mutator {
     bool found = false;
     for (auto l = around_.rbegin(); l != around_.rend() && !found; ++l) {
       const std::optional<int64_t> times = ir::AsInt((*l)->extent);
-      const std::optional<int64_t> step = Step(row.first, (*l)->var);
-      if (!times || !IsCount(*times) || !step || *step < 0) break;
+      const std::optional<int64_t> step = StepOf(math_, row.first, (*l)->var);
+      if (!times || !IsCount(*times) || !step) break;
       if (*step == 0) {
         plan.repetition =
             (*l)->var * ir::IntConst(plan.repetitions) + plan.repetition;
@@ -176,6 +176,7 @@ class Prefetcher : public ir::Mutator {
         if (!IsCount(plan.repetitions)) break;
         continue;
       }
+      if (!IsCount(*step)) break;
       // Both blocks fit and have nothing in common, and fetches are few.
       if (2 * elements * bytes > cache_bytes_) break;
       plan.next = *step;
@@ -183,7 +184,7 @@ class Prefetcher : public ir::Mutator {
               plan.FetchesOf(width, bytes) * kUsesOfAFetch <= row.uses;
       elements *= *times;
       if (*step <= adjacent) adjacent += (*times - 1) * *step;
-      if (!IsCount(elements)) break;
+      if (!IsCount(elements) || !IsCount(adjacent)) break;
     }
     if (!found) return;
     // Of each row a share, or of each group of rows one element.
@@ -206,8 +207,9 @@ class Prefetcher : public ir::Mutator {
 
   const int64_t cache_bytes_;
   IndexMath math_;
-  // Parameters that are only read, and whether they exceed the cache.
-  std::map<const ir::BufferNode*, bool> large_;
+  IndexMath ranges_;  // of the variables of the loops around
+  std::set<const ir::VarNode*> variables_;
+  std::set<const ir::BufferNode*> large_;   // parameters that are only read
   std::vector<const ir::ForNode*> around_;  // serial loops, outermost first
 };
 

@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "compiler/ir/annotations.h"
-#include "compiler/ir/visitor.h"
-#include "compiler/lower/index_math.h"
 #include "compiler/lower/passes.h"
+#include "compiler/lower/prefetch.h"
 
 namespace tilefarm::lower {
 namespace {
@@ -17,18 +16,8 @@ using ir::Expr;
 using ir::Stmt;
 using ir::Var;
 
-constexpr int64_t kLineBytes = 64;
 // For rows of fewer cache lines, the loop over lines does not pay.
 constexpr int64_t kLeastLines = 2;
-
-bool HasLoop(const Stmt& stmt) {
-  bool found = false;
-  ir::PreOrder(stmt, [&](const Stmt& s) {
-    found |= s->kind == ir::StmtKind::kFor;
-    return !found;
-  });
-  return found;
-}
 
 class Prefetcher : public ir::Mutator {
  public:
@@ -50,12 +39,6 @@ class Prefetcher : public ir::Mutator {
   }
 
  private:
-  // The change of `index` if `var` grows by one; nullopt: not constant.
-  std::optional<int64_t> Step(const Expr& index, const Var& var) {
-    return math_.Difference(
-        ir::Substitute(index, {{var.get(), var + ir::IntConst(1)}}), index);
-  }
-
   // Splits the loop by cache lines if it reads data of an annotated outer loop;
   // null if it does not.
   Stmt Cut(const ir::ForNode& loop) {
@@ -72,11 +55,12 @@ class Prefetcher : public ir::Mutator {
           load->indices[0]->dtype.is_vector() ||
           load->buffer->scope == "local" ||
           ahead.contains(load->buffer->name) ||
-          Step(load->indices[0], loop.var) != 1) {
+          StepOf(math_, load->indices[0], loop.var) != 1) {
         return;
       }
       for (auto var = asking_.rbegin(); var != asking_.rend(); ++var) {
-        const std::optional<int64_t> step = Step(load->indices[0], *var);
+        const std::optional<int64_t> step =
+            StepOf(math_, load->indices[0], *var);
         if (!step || *step == 0) continue;
         const int64_t bytes = load->buffer->dtype.bytes();
         ahead[load->buffer->name] = *step * bytes;

@@ -122,6 +122,8 @@ absl::StatusOr<driver::Artifact> CompileAll(
   }
   driver::CompileOptions options;
   options.target = target;
+  // Lowering also does what it does for large operands.
+  options.target.caches.l1_bytes = 64;
   return driver::Compile(module, options);
 }
 

@@ -444,6 +444,9 @@ Sum Canonicalizer::BinarySum(const BinaryNode& node, const Expr& self) {
     case BinaryOp::kFloorMod:
     case BinaryOp::kDiv:
     case BinaryOp::kMod: {
+      if (MayWrap(node.a) || MayWrap(node.b)) {
+        return Opaque(SimplifyChildren(self));
+      }
       const bool is_div =
           node.op == BinaryOp::kFloorDiv || node.op == BinaryOp::kDiv;
       const bool truncates =
@@ -461,6 +464,9 @@ Sum Canonicalizer::BinarySum(const BinaryNode& node, const Expr& self) {
     }
     case BinaryOp::kMin:
     case BinaryOp::kMax:
+      if (MayWrap(node.a) || MayWrap(node.b)) {
+        return Opaque(SimplifyChildren(self));
+      }
       return MinMax(node, self);
     default:
       return Opaque(SimplifyChildren(self));

@@ -79,6 +79,11 @@ class Canonicalizer {
   Sum Difference(const Sum& a, const Sum& b);
   // Whether bounds or a fact prove that the sum is >= 0.
   bool NonNegative(const Sum& sum);
+  // 64-bit data may wrap, unlike indices: whether a sum, difference or product
+  // in `expr` has operands from memory, or of lets, and no bounds. What holds
+  // in any ring holds for them as well; quotients, comparisons and bounds
+  // don't.
+  bool MayWrap(const ir::Expr& expr);
 
  private:
   void AddTerm(Sum& to, Term term);
@@ -91,9 +96,6 @@ class Canonicalizer {
   void FoldKnown(Sum& sum);
   Sum Opaque(const ir::Expr& expr);
   Sum Split(const Sum& index, int64_t lower, int64_t upper);
-  // 64-bit data may wrap, unlike indices: whether a sum, difference or product
-  // in `expr` has operands from memory and no bounds.
-  bool MayWrap(const ir::Expr& expr);
   Sum MinMax(const ir::BinaryNode& node, const ir::Expr& self);
   Sum BinarySum(const ir::BinaryNode& node, const ir::Expr& self);
   ir::Expr SimplifyChildren(const ir::Expr& expr);

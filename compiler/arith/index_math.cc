@@ -154,6 +154,10 @@ void IndexMath::AddCondition(const Expr& condition, bool holds) {
 
 void IndexMath::AddComparison(const BinaryNode& comparison, bool holds) {
   Canonicalizer canonicalizer(analyzer_, facts_.get());
+  if (canonicalizer.MayWrap(comparison.a) ||
+      canonicalizer.MayWrap(comparison.b)) {
+    return;
+  }
   Sum sum = canonicalizer.Difference(canonicalizer.ToSum(comparison.a),
                                      canonicalizer.ToSum(comparison.b));
   if (sum.is_const()) return;

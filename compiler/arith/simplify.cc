@@ -54,10 +54,12 @@ BinaryOp Negated(BinaryOp op) {
 }
 
 bool Canonicalizer::MayWrap(const Expr& expr) {
-  bool loads = false;
-  ir::PostOrderExprs(
-      expr, [&](const Expr& e) { loads |= e->kind == ExprKind::kLoad; });
-  if (!loads) return false;
+  bool has_data = false;
+  ir::PostOrderExprs(expr, [&](const Expr& e) {
+    const auto* var = ir::As<ir::VarNode>(e);
+    has_data |= e->kind == ExprKind::kLoad || (var != nullptr && var->of_let);
+  });
+  if (!has_data) return false;
   bool wraps = false;
   ir::PostOrderExprs(expr, [&](const Expr& e) {
     const auto* node = ir::As<BinaryNode>(e);
@@ -328,7 +330,6 @@ Expr Canonicalizer::Simplify(const Expr& expr) {
       const ConstBound bound = Bounds(expr);
       return bound.is_single() ? ir::IntConst(bound.min) : expr;
     }
-    if (MayWrap(expr)) return SimplifyChildren(expr);
     Expr out = ToExpr(ToSum(expr));
     // Keep the pointer if nothing changed: callers compare pointers.
     return ExprEqual(out, expr) ? expr : out;

@@ -148,6 +148,10 @@ Var MakeVar(std::string name, DataType dtype) {
   return std::make_shared<const VarNode>(std::move(name), dtype);
 }
 
+Var MakeLetVar(std::string name, DataType dtype) {
+  return std::make_shared<const VarNode>(std::move(name), dtype, true);
+}
+
 Expr IntConst(int64_t value, DataType dtype) {
   return std::make_shared<const IntConstNode>(value, dtype);
 }

@@ -175,7 +175,11 @@ Buffer MakeBuffer(std::string name, DataType dtype, std::vector<int64_t> shape,
 struct VarNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::kVar;
   std::string name;
-  VarNode(std::string n, DataType t) : ExprNode(kKind, t), name(std::move(n)) {}
+  // A let defines it: its value may come from data, which wrap where indices
+  // don't.
+  bool of_let;
+  VarNode(std::string n, DataType t, bool let = false)
+      : ExprNode(kKind, t), name(std::move(n)), of_let(let) {}
 };
 using Var = std::shared_ptr<const VarNode>;
 
@@ -281,7 +285,9 @@ struct BroadcastNode : ExprNode {
 // neutral elements (x + 0, x * 1, 0 * x on integers, ...); MakeBinary does
 // not. Folding never changes a floating-point result.
 
+// Of a loop, a block or a parameter; MakeLetVar: of a let.
 Var MakeVar(std::string name, DataType dtype = DataType::Index());
+Var MakeLetVar(std::string name, DataType dtype);
 Expr IntConst(int64_t value, DataType dtype = DataType::Index());
 Expr FloatConst(double value, DataType dtype);
 Expr BoolConst(bool value);

@@ -429,7 +429,7 @@ absl::StatusOr<Value> Parser::ParseLetExpr(const Callee& callee) {
   const size_t after = at_;
   const size_t mark = ScopeMark();
   Symbol symbol{Symbol::kLet};
-  symbol.var = MakeVar(name, value.expr->dtype);
+  symbol.var = MakeLetVar(name, value.expr->dtype);
   symbol.block_depth = static_cast<int>(blocks_.size());
   const Var var = symbol.var;
   TF_RETURN_IF_ERROR(Declare(name, name_at, std::move(symbol)));

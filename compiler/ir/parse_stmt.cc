@@ -295,7 +295,7 @@ absl::Status Parser::ParseUnboundVar(const std::string& name, size_t offset) {
   }
   TF_RETURN_IF_ERROR(Expect(")", "after the dtype"));
   Symbol symbol{Symbol::kUnboundVar};
-  symbol.var = MakeVar(name, dtype);
+  symbol.var = MakeLetVar(name, dtype);
   return Declare(name, offset, std::move(symbol));
 }
 
@@ -329,7 +329,7 @@ absl::Status Parser::ParseLet(std::vector<PendingLet>& lets, size_t stmts) {
          Adapt(value, *dtype, absl::StrCat("the value of '", name, "'"))));
   TF_RETURN_IF_ERROR(EnterStatement(offset));
   Symbol symbol{Symbol::kLet};
-  symbol.var = MakeVar(name, *dtype);
+  symbol.var = MakeLetVar(name, *dtype);
   symbol.block_depth = static_cast<int>(blocks_.size());
   lets.push_back({symbol.var, std::move(adapted), stmts});
   TF_RETURN_IF_ERROR(Declare(name, offset, std::move(symbol)));
@@ -480,7 +480,7 @@ absl::Status Parser::ParseWithLet(std::vector<Stmt>& out, size_t offset) {
   TF_RETURN_IF_ERROR(EnterStatement(offset));
   const size_t mark = ScopeMark();
   Symbol symbol{Symbol::kLet};
-  symbol.var = MakeVar(var_name, dtype);
+  symbol.var = MakeLetVar(var_name, dtype);
   symbol.block_depth = static_cast<int>(blocks_.size());
   const Var var = symbol.var;
   TF_RETURN_IF_ERROR(Declare(var_name, name_at, std::move(symbol)));
@@ -496,7 +496,7 @@ absl::Status Parser::ParseWithLet(std::vector<Stmt>& out, size_t offset) {
 // restore at the end of the scope.
 Parser::Symbol Parser::BindVar(const std::string& name) {
   Symbol& symbol = symbols_.at(name);
-  symbol.var = MakeVar(name, symbol.var->dtype);
+  symbol.var = MakeLetVar(name, symbol.var->dtype);
   const Symbol unbound = symbol;
   symbol.kind = Symbol::kLet;
   symbol.block_depth = static_cast<int>(blocks_.size());

@@ -331,8 +331,8 @@ class Canonicalizer : public Mutator {
 
  private:
   Var Declare(const Var& var) {
-    return vars_[var.get()] =
-               MakeVar(absl::StrCat("v", next_var_++), var->dtype);
+    return vars_[var.get()] = std::make_shared<const VarNode>(
+               absl::StrCat("v", next_var_++), var->dtype, var->of_let);
   }
   Buffer Declare(const Buffer& buffer) {
     BufferNode node = *buffer;

@@ -349,7 +349,7 @@ absl::StatusOr<Value> BuildInverseHyperbolic(const std::string& name, Value a) {
     return Error(absl::StrCat("T.", name, " of ", dtype.ToString(), "; ",
                               CastAdvice(DataType::Float(32))));
   }
-  const Var x = MakeVar("x", dtype);
+  const Var x = MakeLetVar("x", dtype);
   const Expr one = ConstOf(dtype, 1);
   const auto call = [](Intrinsic op, Expr arg) {
     return MakeCall(op, {std::move(arg)});

@@ -142,6 +142,7 @@ class FunctionVerifier : public Visitor {
 
   void VisitLet(const LetNode& e) override {
     Visit(e.value);
+    CheckOfLet(*e.var);
     Scoped(e.var, e.value->dtype, [&] { Visit(e.body); });
   }
 
@@ -242,6 +243,7 @@ class FunctionVerifier : public Visitor {
 
   void VisitLetStmt(const LetStmtNode& s) override {
     Visit(s.value);
+    CheckOfLet(*s.var);
     Scoped(s.var, s.value->dtype, [&] { Visit(s.body); });
   }
 
@@ -261,6 +263,12 @@ class FunctionVerifier : public Visitor {
     std::unordered_set<const VarNode*> hidden;  // loops around the block
     std::unordered_set<const VarNode*> inner;   // loops opened inside of it
   };
+
+  void CheckOfLet(const VarNode& var) {
+    if (var.of_let) return;
+    Report(absl::StrCat("the variable '", var.name, "' of a let was not made ",
+                        "for one (MakeLetVar)"));
+  }
 
   absl::Status Fail(const std::string& message) {
     Report(message);

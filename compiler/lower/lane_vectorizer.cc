@@ -88,7 +88,7 @@ class LaneMutator {
         Expr value = Vec(let.value);
         ir::Var var = let.var;
         if (value->dtype.is_vector()) {
-          var = ir::MakeVar(let.var->name, value->dtype);
+          var = ir::MakeLetVar(let.var->name, value->dtype);
           lets_[let.var.get()] = var;
         }
         Expr body = Vec(let.body);

@@ -59,7 +59,7 @@ class ScopeRenewer : public ir::Mutator {
 
  private:
   ir::Var Renew(const ir::Var& var) {
-    ir::Var fresh = ir::MakeVar(var->name, var->dtype);
+    ir::Var fresh = std::make_shared<const ir::VarNode>(*var);
     vars_[var.get()] = fresh;
     return fresh;
   }

@@ -145,7 +145,7 @@ class HalfWidener : public ir::Mutator {
     return IsHalf(e->dtype) ? ir::MakeCast(Widened(e->dtype), e) : e;
   }
   ir::Var Rename(const ir::Var& var) {
-    ir::Var wide = ir::MakeVar(var->name, Widened(var->dtype));
+    ir::Var wide = ir::MakeLetVar(var->name, Widened(var->dtype));
     vars_[var.get()] = wide;
     return wide;
   }

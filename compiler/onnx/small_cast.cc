@@ -21,7 +21,7 @@ using ir::Intrinsic;
 class Bindings {
  public:
   Expr Bind(Expr value) {
-    bound_.emplace_back(ir::MakeVar("t", value->dtype), std::move(value));
+    bound_.emplace_back(ir::MakeLetVar("t", value->dtype), std::move(value));
     return bound_.back().first;
   }
   // `body` with the values that it names.

@@ -100,7 +100,7 @@ class LetRefresher : public ir::Mutator {
 
  protected:
   ir::Expr MutateLet(const ir::LetNode& let, const ir::Expr&) override {
-    const ir::Var var = ir::MakeVar(let.var->name, let.var->dtype);
+    const ir::Var var = ir::MakeLetVar(let.var->name, let.var->dtype);
     const ir::Expr body =
         ir::Substitute(let.body, ir::VarMap{{let.var.get(), var}});
     return ir::MakeLet(var, Mutate(let.value), Mutate(body));

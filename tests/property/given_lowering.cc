@@ -118,6 +118,40 @@ def f(A: T.Buffer((4,), "int64"), O: T.Buffer((4,), "bool"), P: T.Buffer((4,), "
             P[v] = T.min((A[v] + T.int64(4611686018427387900)) * T.int64(4) // T.int64(4), A[v])
 )",
      "", ""},
+    {"DataOfSixtyFourBitsWrapsInLanes", R"(
+@T.prim_func
+def f(A: T.Buffer((16,), "int64"), O: T.Buffer((16,), "int64"), P: T.Buffer((16,), "int64")):
+    for i in range(16):
+        with T.block("O"):
+            v = T.axis.spatial(16, i)
+            O[v] = (A[v] + T.int64(9223372036854775806)) % T.int64(5)
+    for i in range(16):
+        with T.block("P"):
+            v = T.axis.spatial(16, i)
+            P[v] = T.max(A[v] + T.int64(9223372036854775805), A[v]) // T.int64(7)
+)",
+     R"(b0 = sch.get_block("O")
+l1, = sch.get_loops(b0)
+sch.vectorize(l1)
+b2 = sch.get_block("P")
+l3, = sch.get_loops(b2)
+sch.vectorize(l3)
+)",
+     ""},
+    {"DataWrapsBehindNames", R"(
+@T.prim_func
+def f(A: T.Buffer((16,), "int64"), O: T.Buffer((16,), "int64"), P: T.Buffer((16,), "bool")):
+    for i in range(16):
+        with T.block("O"):
+            v = T.axis.spatial(16, i)
+            y: T.int64 = A[v]
+            O[v] = (y * T.int64(6917529027641081856)) % T.int64(3)
+    for i in range(16):
+        with T.block("P"):
+            v = T.axis.spatial(16, i)
+            P[v] = T.Let(y + T.int64(9223372036854775805) > y, where={y: A[v]})
+)",
+     "", ""},
     {"ABlockOfALibraryStaysAsItIs", R"(
 @T.prim_func
 def f(A: T.Buffer((12, 11), "float32"), B: T.Buffer((12, 11), "float32"), C: T.Buffer((12, 12), "float32")):

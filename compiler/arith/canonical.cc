@@ -25,6 +25,11 @@ bool Order(const Term& a, const Term& b) {
   return x > y;
 }
 
+// One value: a variable, an opaque expression, or a part of either.
+bool IsAtom(const Sum& sum) {
+  return sum.base == 0 && sum.terms.size() == 1 && sum.terms[0].scale == 1;
+}
+
 }  // namespace
 
 bool IsArithmetic(const Expr& expr) {
@@ -300,7 +305,7 @@ Sum Canonicalizer::DivConst(Sum sum, int64_t divisor) {
     Add(whole, DivConst(std::move(reduced), divisor / best_gcd), 1);
     return whole;
   }
-  if (rest.terms.size() == 1 && rest.terms[0].scale == 1 && rest.base == 0) {
+  if (IsAtom(rest)) {
     Term term = rest.terms[0];
     term.lower = MulChecked(term.lower, divisor);
     AddTerm(whole, std::move(term));
@@ -358,7 +363,7 @@ Sum Canonicalizer::ModConst(Sum sum, int64_t divisor) {
     Add(out, low, 1);
     return out;
   }
-  if (rest.terms.size() == 1 && rest.terms[0].scale == 1 && rest.base == 0) {
+  if (IsAtom(rest)) {
     Term term = rest.terms[0];
     const int64_t upper = MulChecked(term.lower, divisor);
     if (term.upper == Term::kNoUpper || term.upper % upper == 0) {
@@ -389,14 +394,17 @@ Sum Canonicalizer::MinMax(const BinaryNode& node, const Expr& self) {
   const bool is_min = node.op == BinaryOp::kMin;
   Sum a = ToSum(node.a);
   Sum b = ToSum(node.b);
-  const Sum a_minus_b = Difference(a, b);
-  if (NonNegative(a_minus_b)) return is_min ? b : a;
-  Sum b_minus_a;
-  Add(b_minus_a, a_minus_b, -1);
-  if (NonNegative(b_minus_a)) return is_min ? a : b;
+  const bool wraps = MayWrap(node.a) || MayWrap(node.b);
+  if (!wraps) {
+    const Sum a_minus_b = Difference(a, b);
+    if (NonNegative(a_minus_b)) return is_min ? b : a;
+    Sum b_minus_a;
+    Add(b_minus_a, a_minus_b, -1);
+    if (NonNegative(b_minus_a)) return is_min ? a : b;
+  }
   // Factor out common terms: min(x + y, x + z) is x + min(y, z).
   Sum common;
-  for (size_t i = 0; i < a.terms.size();) {
+  for (size_t i = 0; !wraps && i < a.terms.size();) {
     const auto twin =
         std::find_if(b.terms.begin(), b.terms.end(), [&](const Term& other) {
           return other.scale == a.terms[i].scale &&
@@ -444,9 +452,6 @@ Sum Canonicalizer::BinarySum(const BinaryNode& node, const Expr& self) {
     case BinaryOp::kFloorMod:
     case BinaryOp::kDiv:
     case BinaryOp::kMod: {
-      if (MayWrap(node.a) || MayWrap(node.b)) {
-        return Opaque(SimplifyChildren(self));
-      }
       const bool is_div =
           node.op == BinaryOp::kFloorDiv || node.op == BinaryOp::kDiv;
       const bool truncates =
@@ -454,6 +459,11 @@ Sum Canonicalizer::BinarySum(const BinaryNode& node, const Expr& self) {
       Sum a = ToSum(node.a);
       const Sum b = ToSum(node.b);
       if (b.is_const() && b.base > 0 && (!truncates || NonNegative(a))) {
+        // What may wrap is one value, which has no parts to divide.
+        if (b.base > 1 && !IsAtom(a) && MayWrap(node.a)) {
+          return is_div ? Split(a, b.base, Term::kNoUpper)
+                        : Split(a, 1, b.base);
+        }
         return is_div ? DivConst(std::move(a), b.base)
                       : ModConst(std::move(a), b.base);
       }
@@ -464,9 +474,6 @@ Sum Canonicalizer::BinarySum(const BinaryNode& node, const Expr& self) {
     }
     case BinaryOp::kMin:
     case BinaryOp::kMax:
-      if (MayWrap(node.a) || MayWrap(node.b)) {
-        return Opaque(SimplifyChildren(self));
-      }
       return MinMax(node, self);
     default:
       return Opaque(SimplifyChildren(self));

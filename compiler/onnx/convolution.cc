@@ -2,6 +2,7 @@
 #include "compiler/te/convolution.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <string>
@@ -158,13 +159,81 @@ te::Tensor UnlessEmpty(const graph::Tensors& x, int64_t channels,
   return empty ? te::Zeros(shape, sum_type) : define(sum_type);
 }
 
+// The taps of a dimension that meet data in some window.
+struct Taps {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+Taps LiveTaps(const Window& window, size_t d, int64_t in) {
+  const te::SlidingWindow& sliding = window.sliding;
+  Taps live;
+  for (int64_t k = 0; k < sliding.kernel[d]; ++k) {
+    // Of the data, what the tap reads in the first window.
+    const int64_t first = k * sliding.dilations[d] - sliding.before[d];
+    const int64_t stride = sliding.strides[d];
+    const int64_t skipped = first < 0 ? (-first + stride - 1) / stride : 0;
+    if (skipped >= window.out[d] || first + skipped * stride >= in) continue;
+    if (live.count == 0) live.first = k;
+    live.count = k - live.first + 1;
+  }
+  return live;
+}
+
+// The constant weights without the taps that meet padding in every window, as
+// where the dilation exceeds the data; the window becomes that of the others.
+// Not for weights that make NaN of a zero.
+absl::StatusOr<ValueId> WithoutDeadTaps(Node& node,
+                                        const std::vector<int64_t>& in,
+                                        Window& window) {
+  if (!node.IsConstant(1)) return node.Input(1);
+  Window cut = window;
+  te::SlidingWindow& sliding = cut.sliding;
+  std::vector<int64_t> starts(2, 0);
+  for (size_t d = 0; d < in.size(); ++d) {
+    const Taps live = LiveTaps(window, d, in[d]);
+    starts.push_back(live.first);
+    if (live.count == 0 || live.count == sliding.kernel[d]) continue;
+    const int i = static_cast<int>(d);
+    sliding.kernel[d] = live.count;
+    sliding.before[d] -= live.first * sliding.dilations[d];
+    if (live.count == 1) sliding.dilations[d] = 1;
+    sliding.after[d] =
+        std::max<int64_t>(0, (window.out[d] - 1) * sliding.strides[d] +
+                                 sliding.reach(i) - in[d] - sliding.before[d]);
+    cut.pads_after[d] = sliding.after[d];
+    if (sliding.before[d] < 0 || sliding.out(i, in[d]) != window.out[d]) {
+      return node.Input(1);
+    }
+  }
+  if (sliding.kernel == window.sliding.kernel) return node.Input(1);
+  TF_ASSIGN_OR_RETURN(const std::vector<double> values, node.ConstDoubles(1));
+  if (!std::ranges::all_of(values, [](double x) { return std::isfinite(x); })) {
+    return node.Input(1);
+  }
+  window = std::move(cut);
+  std::vector<int64_t> shape = node.Shape(1);
+  std::ranges::copy(window.sliding.kernel, shape.begin() + 2);
+  return node.builder().Compute(
+      "strided_slice",
+      {{"begin", AttrOf(starts)},
+       {"strides", AttrOf(std::vector<int64_t>(starts.size(), 1))}},
+      {node.Input(1)}, [&](const graph::Tensors& x) {
+        return te::Compute("T_strided_slice", shape, [&](const te::Indices& i) {
+          te::Indices at;
+          for (size_t d = 0; d < i.size(); ++d) at.push_back(i[d] + starts[d]);
+          return te::Body(x[0](at));
+        });
+      });
+}
+
 Outputs ConvertConv(Node& node) {
   TF_ASSIGN_OR_RETURN(const std::vector<int64_t> in, SpatialExtents(node, 0));
   TF_ASSIGN_OR_RETURN(const Channels channels, ReadChannels(node, false));
-  TF_ASSIGN_OR_RETURN(const std::vector<ValueId> operands,
+  TF_ASSIGN_OR_RETURN(std::vector<ValueId> operands,
                       ReadOperands(node, 2, channels.out));
-  TF_ASSIGN_OR_RETURN(const Window window,
+  TF_ASSIGN_OR_RETURN(Window window,
                       ReadWindow(node, in, KernelOf(node.Shape(1))));
+  TF_ASSIGN_OR_RETURN(operands[1], WithoutDeadTaps(node, in, window));
   ir::AttrMap attrs = window.Attrs();
   attrs["groups"] = channels.groups;
   std::string name = NameAndLayouts("nn.conv", in.size(), false, &attrs);

@@ -21,6 +21,9 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/ObjCopy/ConfigManager.h"
+#include "llvm/ObjCopy/ObjCopy.h"
+#include "llvm/Object/ArchiveWriter.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -228,20 +231,43 @@ absl::StatusOr<const std::vector<std::string>*> StubLibraries(
   return &made->emplace(target.triple, std::move(stubs)).first->second;
 }
 
+// The runtime if an object calls it; otherwise nothing.
+absl::StatusOr<const std::vector<std::string>*> RuntimeFor(
+    std::span<const std::string> objects, const target::Target& target) {
+  static const std::vector<std::string> kNone;
+  for (const std::string& object : objects) {
+    for (const std::string_view prefix : kRuntimePrefixes) {
+      if (object.find(prefix) != std::string::npos) {
+        return RuntimeObjects(target);
+      }
+    }
+  }
+  return &kNone;
+}
+
+// Makes hidden symbols local.
+absl::StatusOr<std::string> Localized(const std::string& object) {
+  auto file = llvm::object::ObjectFile::createELFObjectFile(
+      llvm::MemoryBufferRef(object, "kernel.o"));
+  if (!file) return absl::InternalError(llvm::toString(file.takeError()));
+  llvm::objcopy::ConfigManager config;
+  config.ELF.LocalizeHidden = true;
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  if (llvm::Error error =
+          llvm::objcopy::executeObjcopyOnBinary(config, **file, stream)) {
+    return absl::InternalError(llvm::toString(std::move(error)));
+  }
+  return std::string(bytes.data(), bytes.size());
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> LinkSharedObject(
     std::span<const std::string> objects, const target::Target& target) {
   if (target.is_webassembly()) return LinkModule(objects, target);
-  static const std::vector<std::string> kNone;
-  const std::vector<std::string>* runtime = &kNone;
-  for (const std::string& object : objects) {
-    for (const std::string_view prefix : kRuntimePrefixes) {
-      if (object.find(prefix) == std::string::npos) continue;
-      TF_ASSIGN_OR_RETURN(runtime, RuntimeObjects(target));
-      break;
-    }
-  }
+  TF_ASSIGN_OR_RETURN(const std::vector<std::string>* runtime,
+                      RuntimeFor(objects, target));
   MutexLock lock(lld_mutex);
   TF_ASSIGN_OR_RETURN(const std::vector<std::string>* stubs,
                       StubLibraries(target));
@@ -257,6 +283,35 @@ absl::StatusOr<std::string> LinkSharedObject(
   }
   TF_RETURN_IF_ERROR(RunLld(kLinkElf, arguments));
   return ReadFile(folder / "kernel.so");
+}
+
+absl::StatusOr<std::string> LinkArchive(std::span<const std::string> objects,
+                                        const target::Target& target) {
+  if (target.is_webassembly()) {
+    return absl::InvalidArgumentError("wasm32 has modules, no archives");
+  }
+  TF_ASSIGN_OR_RETURN(const std::vector<std::string>* runtime,
+                      RuntimeFor(objects, target));
+  std::string linked;
+  {
+    MutexLock lock(lld_mutex);
+    TF_ASSIGN_OR_RETURN(const TemporaryFolder folder,
+                        TemporaryFolder::Create());
+    const fs::path output = folder / "kernel.o";
+    std::vector<std::string> arguments = {"--relocatable", "--threads=1", "-o",
+                                          output.string()};
+    TF_RETURN_IF_ERROR(AddObjects(folder, objects, *runtime, &arguments));
+    TF_RETURN_IF_ERROR(RunLld(kLinkElf, arguments));
+    TF_ASSIGN_OR_RETURN(linked, ReadFile(output));
+  }
+  TF_ASSIGN_OR_RETURN(linked, Localized(linked));
+  const llvm::NewArchiveMember member(
+      llvm::MemoryBufferRef(linked, "kernel.o"));
+  auto archive = llvm::writeArchiveToBuffer(
+      member, llvm::SymtabWritingMode::NormalSymtab,
+      llvm::object::Archive::K_GNU, /*Deterministic=*/true, /*Thin=*/false);
+  if (!archive) return absl::InternalError(llvm::toString(archive.takeError()));
+  return (*archive)->getBuffer().str();
 }
 
 absl::StatusOr<std::string> CodeDigest(std::string_view shared_object) {

@@ -1,4 +1,5 @@
-// Object code -> shared object or WebAssembly module, by LLD in this process.
+// Object code -> shared object, archive or WebAssembly module, by LLD in this
+// process.
 #ifndef TILEFARM_COMPILER_CODEGEN_LINK_H_
 #define TILEFARM_COMPILER_CODEGEN_LINK_H_
 
@@ -22,6 +23,13 @@ namespace tilefarm::codegen {
 // parts of it, and imports functions of libm as those of "env".
 absl::StatusOr<std::string> LinkSharedObject(
     std::span<const std::string> objects, const target::Target& target);
+
+// The same for linking into a program: an archive with one ELF object, in which
+// only the objects' external symbols are global, so that any number of archives
+// fit into one program. It needs libc and libm, and libraries of kernels, as
+// above. InvalidArgument: wasm32, which has none.
+absl::StatusOr<std::string> LinkArchive(std::span<const std::string> objects,
+                                        const target::Target& target);
 
 // SHA-256 of the parts of the shared object that determine what it computes:
 // code, constants, exported and needed names; in hexadecimal.

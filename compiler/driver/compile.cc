@@ -110,6 +110,10 @@ absl::StatusOr<Artifact> Compile(const ir::IRModule& module,
                       codegen::EmitObject(lowered, codegen_options));
   TF_ASSIGN_OR_RETURN(artifact.shared_object,
                       codegen::LinkSharedObject({&object, 1}, options.target));
+  if (options.archive) {
+    TF_ASSIGN_OR_RETURN(artifact.archive,
+                        codegen::LinkArchive({&object, 1}, options.target));
+  }
   TF_ASSIGN_OR_RETURN(artifact.code_digest,
                       codegen::CodeDigest(artifact.shared_object));
   artifact.header = options.target.is_webassembly()

@@ -18,10 +18,12 @@ struct CompileOptions {
   // The symbol of the only function; empty: the function's own (global_symbol
   // or name), where "main" becomes "tilefarm_main".
   std::string symbol;
+  bool archive = false;  // also make Artifact::archive
 };
 
 struct Artifact {
   std::string shared_object;  // ELF bytes; for wasm32 those of a module
+  std::string archive;        // the same as a static archive, if asked for
   // C header text; for wasm32 JavaScript that loads the module.
   std::string header;
   std::vector<std::string> symbols;  // one per function

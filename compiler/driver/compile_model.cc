@@ -276,6 +276,10 @@ absl::StatusOr<ModelArtifact> CompileModel(const Graph& graph,
                       codegen::LinkSharedObject(objects, options.target));
   TF_ASSIGN_OR_RETURN(artifact.code_digest,
                       codegen::CodeDigest(artifact.shared_object));
+  if (options.archive) {
+    TF_ASSIGN_OR_RETURN(artifact.archive,
+                        codegen::LinkArchive(objects, options.target));
+  }
   if (options.profile) {
     model.profiled = true;
     TF_ASSIGN_OR_RETURN(objects[0],

@@ -34,6 +34,7 @@ struct ModelArtifact {
     std::vector<std::string> inputs = {}, outputs = {};
   };
   std::string shared_object;  // as in Artifact (compile.h)
+  std::string archive;        // the same
   std::string header;         // the same
   std::string weights_file;   // the file's bytes; empty if they are inside
   std::string code_digest;    // SHA-256 of code, constants and symbol names
@@ -52,6 +53,7 @@ struct ModelOptions {
   // If not empty, the weights are in a file of this name beside the library
   // (weights_file.h).
   std::string weights_name = {};
+  bool archive = false;  // also make an archive
   bool profile = false;  // also make profiled_object
 };
 

@@ -99,11 +99,14 @@ absl::StatusOr<int> Run(const TunecFlags& flags) {
   CompileOptions options;
   options.target = target;
   options.symbol = flags.symbol;
+  options.archive = IsArchive(flags.output);
   TF_ASSIGN_OR_RETURN(const Artifact artifact,
                       Compile(scheduled.module, options));
   const std::string header = HeaderPath(flags, target);
   TF_RETURN_IF_ERROR(WriteFile(header, artifact.header, false));
-  TF_RETURN_IF_ERROR(WriteFile(flags.output, artifact.shared_object, true));
+  TF_RETURN_IF_ERROR(WriteFile(
+      flags.output, options.archive ? artifact.archive : artifact.shared_object,
+      !options.archive));
   TF_RETURN_IF_ERROR(WriteLock(flags, module, target, scheduled));
   if (flags.json) {
     nlohmann::json functions = nlohmann::json::array();
@@ -164,8 +167,8 @@ int Main(int argc, char** argv) {
   }
   auto* output = app.add_option(
       "-o,--output", flags.output,
-      "the shared object (wasm32: module); --run, --print-after, "
-      "--dot and --time need none");
+      "the shared object, as NAME.a an archive for static linking (wasm32: "
+      "module); --run, --print-after, --dot and --time need none");
   app.add_option("--write-lock", flags.write_lock,
                  "write what was chosen for every function, for --locked")
       ->excludes(trace)

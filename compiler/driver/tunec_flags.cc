@@ -64,6 +64,10 @@ std::string HeaderPath(const TunecFlags& flags, const target::Target& target) {
       .string();
 }
 
+bool IsArchive(const std::string& output) {
+  return std::filesystem::path(output).extension() == ".a";
+}
+
 absl::StatusOr<ScheduledModule> ChooseSchedule(const TunecFlags& flags,
                                                const ir::IRModule& module,
                                                const target::Target& target) {

@@ -48,6 +48,9 @@ struct TunecFlags {
 // Where the C header goes, or what a target has instead of one.
 std::string HeaderPath(const TunecFlags& flags, const target::Target& target);
 
+// Whether --output asks for an archive, by its extension.
+bool IsArchive(const std::string& output);
+
 // The schedules that the flags ask for.
 absl::StatusOr<ScheduledModule> ChooseSchedule(const TunecFlags& flags,
                                                const ir::IRModule& module,

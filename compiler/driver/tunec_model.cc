@@ -314,6 +314,7 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
   options.target = target;
   options.symbol = flags.symbol.empty() ? "model" : flags.symbol;
   TF_ASSIGN_OR_RETURN(options.weights_name, WeightsName(flags, target));
+  options.archive = IsArchive(flags.output);
   options.profile = flags.profile;
   TF_ASSIGN_OR_RETURN(const ModelArtifact artifact,
                       CompileModel(graph, kernels, scheduled.module, options));
@@ -322,7 +323,10 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
     if (!flags.weights.empty()) {
       TF_RETURN_IF_ERROR(WriteFile(flags.weights, artifact.weights_file));
     }
-    TF_RETURN_IF_ERROR(WriteFile(flags.output, artifact.shared_object, true));
+    TF_RETURN_IF_ERROR(
+        WriteFile(flags.output,
+                  options.archive ? artifact.archive : artifact.shared_object,
+                  !options.archive));
     TF_RETURN_IF_ERROR(WriteLock(flags, kernels.module, target, scheduled));
   }
   nlohmann::json profile;

@@ -125,6 +125,42 @@ TEST_F(ModelExamples, ThePythonProgramPrintsTheLabel) {
                    "the tensor image has 4 elements");
 }
 
+// Each has the runtime and hidden functions of the same names.
+TEST_F(ModelExamples, ArchivesOfSeveralModelsFitIntoOneProgram) {
+  for (const std::string name : {"left", "right"}) {
+    const Result built = Run(
+        absl::StrCat("env -u TUNE_SERVER ", TILEFARM_BIN_DIR,
+                     "/tunec model.onnx --target host --dim batch=1 --symbol ",
+                     name, " -o ", name, ".a"));
+    ASSERT_EQ(built.code, 0) << built.out;
+  }
+  Write("both.c", R"(
+#include <stdio.h>
+#include "left.h"
+#include "right.h"
+int main(void) {
+  left_model* left = 0;
+  right_model* right = 0;
+  const float a[4] = {0, 3, 1, 0}, b[4] = {0, 0, 5, 0};
+  const void *to_left[] = {a}, *to_right[] = {b};
+  float x[3], y[3];
+  void *from_left[] = {x}, *from_right[] = {y};
+  if (left_create(0, &left) || right_create(0, &right)) return 1;
+  if (left_run(left, to_left, from_left)) return 2;
+  if (right_run(right, to_right, from_right)) return 3;
+  left_destroy(left);
+  right_destroy(right);
+  printf("%.3f %.3f\n", x[1], y[2]);
+  return 0;
+}
+)");
+  const Result built = Run(TILEFARM_C_COMPILER
+                           " -std=c99 -Wall -Wextra -pedantic -Werror -static"
+                           " both.c left.a right.a -lm -o both");
+  ASSERT_EQ(built.code, 0) << built.out;
+  EXPECT_EQ(Run("./both").out, "0.844 0.987\n");
+}
+
 // Without packages, as where there is no NumPy.
 TEST_F(ModelExamples, ThePythonProgramNeedsTheStandardLibraryAlone) {
   EXPECT_EQ(Run("python3 -I -S classify.py model.so input labels").out,

@@ -189,18 +189,29 @@ absl::StatusOr<int> FindPosition(const ScheduleState& state, const Move& move,
   return move.index;
 }
 
-// The region with all indices in the dimensions where it loads an index that a
-// block of the scope writes: where the moved block runs, that index may not
-// have been computed.
-arith::Region WithComputedIndicesWidened(const ScheduleState& state,
-                                         const ir::BlockPtr& scope,
-                                         const ir::BufferNode& buffer,
-                                         arith::Region region) {
-  const auto is_computed = [&](const ir::Expr& expr) {
+// Whether the load is within its buffer, whatever condition it stands under.
+bool IsInside(arith::Analyzer& analyzer, const ir::LoadNode& load) {
+  for (size_t d = 0; d < load.indices.size(); ++d) {
+    const arith::ConstBound bound = analyzer.Bounds(load.indices[d]);
+    if (bound.min < 0 || bound.max >= load.buffer->shape[d]) return false;
+  }
+  return true;
+}
+
+// The region with all indices in the dimensions where it loads an index that
+// the moved block cannot: one that a block of the scope writes, which may not
+// be computed yet, or one that only a condition of the reader keeps in bounds.
+arith::Region WithLoadedIndicesWidened(const ScheduleState& state,
+                                       const ir::BlockPtr& scope,
+                                       arith::Analyzer& analyzer,
+                                       const ir::BufferNode& buffer,
+                                       arith::Region region) {
+  const auto is_lost = [&](const ir::Expr& expr) {
     bool found = false;
     ir::PostOrderExprs(expr, [&](const ir::Expr& part) {
       const auto* load = ir::As<ir::LoadNode>(part);
       if (load == nullptr || found) return;
+      found = !IsInside(analyzer, *load);
       for (const ir::BlockPtr& block : state.ChildBlocks(scope.get())) {
         found |= FindRegion(block->writes, load->buffer.get()) != nullptr;
       }
@@ -208,7 +219,7 @@ arith::Region WithComputedIndicesWidened(const ScheduleState& state,
     return found;
   };
   for (size_t d = 0; d < region.size(); ++d) {
-    if (is_computed(region[d].min) || is_computed(region[d].extent)) {
+    if (is_lost(region[d].min) || is_lost(region[d].extent)) {
       region[d] = {ir::IntConst(0), ir::IntConst(buffer.shape[d])};
     }
   }
@@ -231,8 +242,8 @@ std::vector<NeededRegion> NeededRegions(
       if (FindRegion(accesses, region.buffer.get()) == nullptr) continue;
       needed.push_back(
           {region.buffer.get(),
-           WithComputedIndicesWidened(
-               state, scope, *region.buffer,
+           WithLoadedIndicesWidened(
+               state, scope, analyzer, *region.buffer,
                HullOf(analyzer, *other, region, cut.inner,
                       reverse ? std::vector<ir::ForPtr>() : cut.outer))});
     }

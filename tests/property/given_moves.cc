@@ -219,6 +219,45 @@ l2, l3 = sch.get_loops(b0)
 sch.compute_at(b1, l2)
 )",
      ""},
+    {"AnIndexIsLoadedUnderTheReadersPredicate", R"(
+@T.prim_func
+def f(A: T.Buffer((5,), "float32"), Q: T.Buffer((6,), "int64"), O: T.Buffer((6, 8), "float32")):
+    W = T.alloc_buffer((5,), "float32")
+    for i in range(5):
+        with T.block("W"):
+            v = T.axis.spatial(5, i)
+            W[v] = A[v] + T.float32(1)
+    for i, j in T.grid(6, 8):
+        with T.block("O"):
+            v, w = T.axis.remap("SS", [i, j])
+            O[v, w] = W[T.min(T.max(Q[v], 0), 4)] + T.Cast("float32", w)
+)",
+     R"(b0 = sch.get_block("O")
+l1, l2 = sch.get_loops(b0)
+l3, l4 = sch.split(l1, factors=[2, 4])
+b5 = sch.get_block("W")
+sch.compute_at(b5, l4, preserve_unit_loops=True)
+)",
+     ""},
+    {"AnIndexIsLoadedUnderTheReadersCondition", R"(
+@T.prim_func
+def f(A: T.Buffer((5,), "float32"), Q: T.Buffer((6,), "int64"), O: T.Buffer((9,), "float32")):
+    W = T.alloc_buffer((5,), "float32")
+    for i in range(5):
+        with T.block("W"):
+            v = T.axis.spatial(5, i)
+            W[v] = A[v] + T.float32(1)
+    for i in range(9):
+        with T.block("O"):
+            v = T.axis.spatial(9, i)
+            O[v] = T.if_then_else(v < 6, W[T.min(T.max(Q[v], 0), 4)], T.float32(0))
+)",
+     R"(b0 = sch.get_block("O")
+l1, = sch.get_loops(b0)
+b5 = sch.get_block("W")
+sch.compute_at(b5, l1, preserve_unit_loops=True)
+)",
+     ""},
     {"CacheWriteOfWhatTheNextIterationReads", R"(
 @T.prim_func
 def f(A: T.Buffer((8,), "float32"), O: T.Buffer((8,), "float32"), P: T.Buffer((8,), "float32")):

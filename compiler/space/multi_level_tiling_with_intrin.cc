@@ -76,8 +76,6 @@ const ir::IterVar* FindIter(const ir::BlockNode& block, const ir::Expr& var,
   return nullptr;
 }
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 bool TargetHas(const target::Target& target, const TensorIntrin& intrin) {
   return intrin.capability && target.Has(*intrin.capability);
 }

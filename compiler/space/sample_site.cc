@@ -41,8 +41,6 @@ std::vector<int64_t> Divisors(int64_t n, int64_t limit) {
   return out;
 }
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // The number of ways to write n as an ordered product: a product of binomials
 // over primes. What is left of n without small primes counts as one.
 int64_t Factorizations(int64_t n, int factors) {
@@ -327,6 +325,9 @@ absl::StatusOr<std::vector<SampleSite>> FindSites(const schedule::Trace& sketch,
       MarkVectorAxis(group, intrin, whole_vectors, &sites);
       group = -1;
       intrin = nullptr;
+    }
+    if (instruction.primitive == "rfactor" && !sites.empty()) {
+      sites.back().vector_axis = true;  // of partial results
     }
     if (!instruction.is_sample()) continue;
     if (instruction.primitive == "sample_categorical") {

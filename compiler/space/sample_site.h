@@ -23,7 +23,8 @@ struct SampleSite {
   int factors = 0;
   int64_t max_innermost = 0;
   // The loop belongs to a block tiled in four spatial levels; its innermost
-  // factor is part of the register tile. The last such loop has `vector_axis`.
+  // factor is part of the register tile. The last such loop has `vector_axis`,
+  // and so has one that rfactor splits.
   bool register_tile = false;
   bool vector_axis = false;
   // Factors of the vector axis count vectors (of a tensor intrinsic, or with

@@ -71,6 +71,8 @@ inline constexpr char kStream[] = "tilefarm.stream";
 // innermost tile.
 inline constexpr char kPack[] = "tilefarm.pack";
 
+inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 // The only consumer of the block if it is elementwise and can be computed tile
 // by tile. Records the call that finds it.
 absl::StatusOr<std::optional<schedule::BlockRv>> FusibleConsumer(

@@ -29,6 +29,15 @@ struct Access {
   // For an init: one plus the position of the outermost reduction loop. Only
   // loops inside of that loop may rely on the written value. 0: no init.
   size_t initialised_from = 0;
+  // One plus the position of the outermost loop that makes the access in its
+  // first iteration only, whose variable `indices` lack; 0: there is none.
+  size_t once_from = 0;
+
+  // Whether each iteration of loops[0..depth] makes the access.
+  bool IsCertainIn(size_t depth) const {
+    return certain && (initialised_from == 0 || initialised_from - 1 > depth) &&
+           (once_from == 0 || once_from - 1 > depth);
+  }
 };
 
 // The accesses to one buffer in program order.
@@ -55,8 +64,10 @@ class AccessCollector : public ir::Visitor {
     }
     Visit(s.predicate);
     const size_t outer = conditions_.size();
+    const size_t outer_once = once_from_;
     if (!ir::IsConstInt(s.predicate, 1)) {
-      conditions_.push_back(ir::Substitute(s.predicate, bindings_));
+      conditions_.push_back(
+          WithoutSingleIterations(s, ir::Substitute(s.predicate, bindings_)));
     }
     if (s.init != nullptr) {
       // The outermost reduction loop: init writes hold only for iterations
@@ -84,6 +95,7 @@ class AccessCollector : public ir::Visitor {
     }
     Visit(s.body);
     conditions_.resize(outer);
+    once_from_ = outer_once;
   }
 
   // Indices are analysed in terms of loops, so let variables are replaced.
@@ -119,6 +131,45 @@ class AccessCollector : public ir::Visitor {
   }
 
  private:
+  // Whether the condition holds in no iteration of the loop but the first: that
+  // of i in i * 8 + j < 1, where j is not negative.
+  bool HoldsFirstOnly(const Expr& condition, const ForNode& loop) {
+    const auto* compare = ir::As<ir::BinaryNode>(condition);
+    if (compare == nullptr) return false;
+    if (compare->op == ir::BinaryOp::kAnd) {
+      return HoldsFirstOnly(compare->a, loop) ||
+             HoldsFirstOnly(compare->b, loop);
+    }
+    if (compare->op != ir::BinaryOp::kLT) return false;
+    Linear rest = math_.Decompose(compare->a);
+    rest.Add(math_.Decompose(compare->b), -1);
+    const int64_t scale = rest.CoefficientOf(loop.var.get());
+    const auto min = ir::AsInt(loop.min);
+    if (scale <= 0 || !min) return false;
+    // In the second iteration the left side is not below the right one.
+    rest.AddTerm(loop.var, -scale);
+    rest.constant += scale * (*min + 1);
+    return math_.Bounds(rest).lo >= 0;
+  }
+
+  // What is left of the predicate where loops reach the block in their first
+  // iteration only; their variables leave its bindings.
+  Expr WithoutSingleIterations(const ir::BlockNode& block,
+                               const Expr& predicate) {
+    ir::VarMap first;
+    for (size_t i = loops_.size(); i-- > 0;) {
+      if (!HoldsFirstOnly(predicate, *loops_[i])) continue;
+      first[loops_[i]->var.get()] = loops_[i]->min;
+      once_from_ = once_from_ == 0 ? i + 1 : std::min(once_from_, i + 1);
+    }
+    if (first.empty()) return predicate;
+    for (const ir::IterVar& iter : block.iters) {
+      Expr& binding = bindings_[iter.var.get()];
+      binding = ir::Substitute(binding, first);
+    }
+    return math_.Simplify(ir::Substitute(predicate, first));
+  }
+
   void Add(const std::vector<Expr>& indices, bool store) {
     Access access;
     access.store = store;
@@ -129,6 +180,7 @@ class AccessCollector : public ir::Visitor {
     if (in_init_ && has_reduction_) {
       access.initialised_from = initialised_from_ + 1;
     }
+    access.once_from = once_from_;
     for (const Expr& condition : conditions_) {
       access.certain &= OnlyKeepsInside(condition, access.indices);
     }
@@ -162,6 +214,7 @@ class AccessCollector : public ir::Visitor {
   std::vector<Access> accesses_;
   bool in_init_ = false, has_reduction_ = false;
   size_t initialised_from_ = 0;
+  size_t once_from_ = 0;
 };
 
 // first + [0, extent) in each dimension.
@@ -280,10 +333,7 @@ std::optional<Placement> Place(const Buffer& buffer, const Stmt& body,
         break;
       }
       if (access.store) {
-        if (access.certain &&
-            (access.initialised_from == 0 ||
-             access.initialised_from - 1 > depth) &&
-            FillsBox(access, depth)) {
+        if (access.IsCertainIn(depth) && FillsBox(access, depth)) {
           written.push_back(*box);
         }
       } else {

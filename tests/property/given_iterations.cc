@@ -6,6 +6,48 @@ namespace tilefarm::property {
 namespace {
 
 constexpr Given kGiven[] = {
+    {"AGuardThatOneIterationPassesKeepsABufferPrivate", R"(
+@T.prim_func
+def f(A: T.Buffer((11, 4), "float32"), O: T.Buffer((11, 4), "float32")):
+    M = T.alloc_buffer((11, 1), "float32")
+    for i0, i1, k0 in T.grid(11, 1, 4):
+        with T.block("M"):
+            v0, v1, vk = T.axis.remap("SSR", [i0, i1, k0])
+            with T.init():
+                M[v0, v1] = T.float32(-100)
+            M[v0, v1] = T.max(M[v0, v1], A[v0, vk])
+    for i0, i1 in T.grid(11, 4):
+        with T.block("O"):
+            v0, v1 = T.axis.remap("SS", [i0, i1])
+            O[v0, v1] = A[v0, v1] - M[v0, 0]
+)",
+     R"(b0 = sch.get_block("O")
+l1, l2 = sch.get_loops(b0)
+sch.parallel(l2)
+b3 = sch.get_block("M")
+sch.compute_at(b3, l2, preserve_unit_loops=True)
+b4 = sch.cache_write(b3, write_buffer_index=0, storage_scope="global")
+b5 = sch.get_block("M_global")
+l6, l7, l8, l9 = sch.get_loops(b5)
+l10, l11, l12 = sch.split(l8, factors=[5, None, 8])
+)",
+     ""},
+    {"AGuardAcrossIterationsKeepsNoBufferPrivate", R"(
+@T.prim_func
+def f(A: T.Buffer((4,), "float32"), O: T.Buffer((4,), "float32")):
+    M = T.alloc_buffer((1,), "float32")
+    for i in range(4):
+        for j in range(8):
+            with T.block("M"):
+                vi = T.axis.spatial(4, i)
+                vj = T.axis.spatial(1, j)
+                T.where(i * 8 + j < 1)
+                M[vj] = A[vi] + T.float32(1)
+        with T.block("O"):
+            vi = T.axis.spatial(4, i)
+            O[vi] = A[vi] * M[0]
+)",
+     "", ""},
     {"AnInitReadsWhatAnotherIterationWrites", R"(
 @T.prim_func
 def f(A: T.Buffer((2,), "float32"), O: T.Buffer((8,), "float32")):

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "compiler/onnx/joins.h"
 #include "compiler/onnx/node.h"
 #include "compiler/onnx/window.h"
 #include "compiler/te/accumulate.h"
@@ -188,7 +189,7 @@ absl::StatusOr<ValueId> WithoutDeadTaps(Node& node,
   if (!node.IsConstant(1)) return node.Input(1);
   Window cut = window;
   te::SlidingWindow& sliding = cut.sliding;
-  std::vector<int64_t> starts(2, 0);
+  std::vector<int64_t> starts;
   for (size_t d = 0; d < in.size(); ++d) {
     const Taps live = LiveTaps(window, d, in[d]);
     starts.push_back(live.first);
@@ -211,19 +212,13 @@ absl::StatusOr<ValueId> WithoutDeadTaps(Node& node,
     return node.Input(1);
   }
   window = std::move(cut);
-  std::vector<int64_t> shape = node.Shape(1);
-  std::ranges::copy(window.sliding.kernel, shape.begin() + 2);
-  return node.builder().Compute(
-      "strided_slice",
-      {{"begin", AttrOf(starts)},
-       {"strides", AttrOf(std::vector<int64_t>(starts.size(), 1))}},
-      {node.Input(1)}, [&](const graph::Tensors& x) {
-        return te::Compute("T_strided_slice", shape, [&](const te::Indices& i) {
-          te::Indices at;
-          for (size_t d = 0; d < i.size(); ++d) at.push_back(i[d] + starts[d]);
-          return te::Body(x[0](at));
-        });
-      });
+  ValueId weights = node.Input(1);
+  for (size_t d = 0; d < in.size(); ++d) {
+    TF_ASSIGN_OR_RETURN(
+        weights, SliceAt(node.builder(), weights, static_cast<int64_t>(d) + 2,
+                         starts[d], window.sliding.kernel[d]));
+  }
+  return weights;
 }
 
 Outputs ConvertConv(Node& node) {

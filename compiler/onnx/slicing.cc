@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/status_macros.h"
+#include "compiler/onnx/joins.h"
 #include "compiler/onnx/node.h"
 #include "compiler/onnx/shapes.h"
 
@@ -67,61 +68,6 @@ Outputs ConvertConcat(Node& node) {
       }));
 }
 
-// One dimension of a slice whose bounds are known: its first element, the step
-// and the number of elements.
-struct SliceRange {
-  int64_t start = 0;
-  int64_t step = 1;
-  int64_t count = 0;
-};
-
-// The bounds as NumPy reads them: negative ones count from the end, all are
-// clamped to the dimension.
-SliceRange RangeOf(int64_t start, int64_t end, int64_t step, int64_t extent) {
-  const int64_t low = step < 0 ? -1 : 0;
-  const int64_t high = step < 0 ? extent - 1 : extent;
-  if (start < 0) start += extent;
-  // INT64_MIN means before the first element, not minus that from the end.
-  if (end < 0) end = end < -extent ? -1 : end + extent;
-  start = std::clamp(start, std::min(low + (step < 0 ? 1 : 0), high), high);
-  end = std::clamp(end, low, high);
-  SliceRange range{start, step, 0};
-  if (step > 0 && end > start) range.count = (end - start - 1) / step + 1;
-  if (step < 0 && start > end) {
-    // -(step + 1) avoids the overflow of -INT64_MIN.
-    const int64_t distance = start - end - 1;
-    range.count =
-        step == std::numeric_limits<int64_t>::min() ? 1 : distance / -step + 1;
-  }
-  return range;
-}
-
-Outputs SliceStatic(Node& node, const std::vector<SliceRange>& ranges) {
-  const TensorType type = node.Type(0);
-  std::vector<int64_t> shape, starts, steps;
-  bool whole = true;
-  for (size_t d = 0; d < ranges.size(); ++d) {
-    shape.push_back(ranges[d].count);
-    starts.push_back(ranges[d].start);
-    // The step does not matter for a single element.
-    steps.push_back(ranges[d].count > 1 ? ranges[d].step : 1);
-    whole &= ranges[d].count == type.shape[d] && steps[d] == 1;
-  }
-  if (whole) return std::vector<Imported>{node.Input(0)};
-  return OneOutput(node.builder().Compute(
-      "strided_slice", {{"begin", ListOf(starts)}, {"strides", ListOf(steps)}},
-      {node.Input(0)}, [&](const graph::Tensors& in) {
-        return te::Compute("T_strided_slice", shape, [&](const te::Indices& i) {
-          te::Indices at;
-          for (size_t d = 0; d < shape.size(); ++d) {
-            at.push_back(shape[d] == 1 ? IntConst(starts[d])
-                                       : i[d] * steps[d] + starts[d]);
-          }
-          return te::Body(in[0](at));
-        });
-      }));
-}
-
 // The sizes of the parts, from the attribute (before operator set 13), input 1,
 // the attribute num_outputs, or the number of outputs.
 absl::StatusOr<std::vector<int64_t>> PartsOf(Node& node, int64_t extent,
@@ -178,17 +124,71 @@ Outputs ConvertSplit(Node& node) {
                         " elements are in no part");
   }
   // A slice each: readers may read the input instead, or do without a part.
-  std::vector<SliceRange> ranges;
-  for (const int64_t extent : type.shape) ranges.push_back({0, 1, extent});
   std::vector<Imported> results;
+  int64_t start = 0;
   for (const int64_t part : parts) {
-    ranges[d].count = part;
-    TF_ASSIGN_OR_RETURN(const std::vector<Imported> slice,
-                        SliceStatic(node, ranges));
-    results.push_back(slice[0]);
-    ranges[d].start += part;
+    TF_ASSIGN_OR_RETURN(
+        const ValueId slice,
+        SliceAt(node.builder(), node.Input(0), axis, start, part));
+    results.push_back(slice);
+    start += part;
   }
   return results;
+}
+
+// One dimension of a slice whose bounds are known: its first element, the step
+// and the number of elements.
+struct SliceRange {
+  int64_t start = 0;
+  int64_t step = 1;
+  int64_t count = 0;
+};
+
+// The bounds as NumPy reads them: negative ones count from the end, all are
+// clamped to the dimension.
+SliceRange RangeOf(int64_t start, int64_t end, int64_t step, int64_t extent) {
+  const int64_t low = step < 0 ? -1 : 0;
+  const int64_t high = step < 0 ? extent - 1 : extent;
+  if (start < 0) start += extent;
+  // INT64_MIN means before the first element, not minus that from the end.
+  if (end < 0) end = end < -extent ? -1 : end + extent;
+  start = std::clamp(start, std::min(low + (step < 0 ? 1 : 0), high), high);
+  end = std::clamp(end, low, high);
+  SliceRange range{start, step, 0};
+  if (step > 0 && end > start) range.count = (end - start - 1) / step + 1;
+  if (step < 0 && start > end) {
+    // -(step + 1) avoids the overflow of -INT64_MIN.
+    const int64_t distance = start - end - 1;
+    range.count =
+        step == std::numeric_limits<int64_t>::min() ? 1 : distance / -step + 1;
+  }
+  return range;
+}
+
+Outputs SliceStatic(Node& node, const std::vector<SliceRange>& ranges) {
+  const TensorType type = node.Type(0);
+  std::vector<int64_t> shape, starts, steps;
+  bool whole = true;
+  for (size_t d = 0; d < ranges.size(); ++d) {
+    shape.push_back(ranges[d].count);
+    starts.push_back(ranges[d].start);
+    // The step does not matter for a single element.
+    steps.push_back(ranges[d].count > 1 ? ranges[d].step : 1);
+    whole &= ranges[d].count == type.shape[d] && steps[d] == 1;
+  }
+  if (whole) return std::vector<Imported>{node.Input(0)};
+  return OneOutput(node.builder().Compute(
+      "strided_slice", {{"begin", ListOf(starts)}, {"strides", ListOf(steps)}},
+      {node.Input(0)}, [&](const graph::Tensors& in) {
+        return te::Compute("T_strided_slice", shape, [&](const te::Indices& i) {
+          te::Indices at;
+          for (size_t d = 0; d < shape.size(); ++d) {
+            at.push_back(shape[d] == 1 ? IntConst(starts[d])
+                                       : i[d] * steps[d] + starts[d]);
+          }
+          return te::Body(in[0](at));
+        });
+      }));
 }
 
 // The declared shape stands for the ends; starts, axes and steps are loaded.

@@ -90,7 +90,8 @@ FAULTS = [
      "        return false;\n      }"),
     ("allocation-gaps", "compiler/lower/place_allocations.cc",
      "if (access.IsCertainIn(depth) && FillsBox(access, depth)) {",
-     "if (access.IsCertainIn(depth)) {"),
+     "if (access.IsCertainIn(depth) &&\n"
+     "            (FillsBox(access, depth) || depth + 1 > 0)) {"),
     ("allocation-once", "compiler/lower/place_allocations.cc",
      "(once_from == 0 || once_from - 1 > depth)",
      "(once_from == 0 || depth + 1 > 0)"),

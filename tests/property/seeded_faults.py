@@ -100,7 +100,7 @@ FAULTS = [
      "if (b.base < 1 && !IsAtom(a) && MayWrap(node.a)) {"),
     ("loaded-index", "compiler/schedule/compute_at.cc",
      "found = !IsInside(analyzer, *load);",
-     "found = load->indices.empty();"),
+     "found = !IsInside(analyzer, *load) && load->indices.empty();"),
     ("allocation-hull", "compiler/lower/place_allocations.cc",
      "const int64_t low = std::min<int64_t>(0, *shift);",
      "const int64_t low = std::max<int64_t>(0, *shift);"),

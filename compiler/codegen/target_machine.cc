@@ -28,7 +28,7 @@ void InitializeLlvm() {
 
 absl::StatusOr<llvm::TargetMachine*> GetTargetMachine(
     const target::Target& target) {
-  if (runtime::Bitcode(target.triple).empty()) {
+  if (!target.is_gpu() && runtime::Bitcode(target.triple).empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("code generation for target kind '", target.kind,
                      "' is not part of this build"));

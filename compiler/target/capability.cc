@@ -44,6 +44,7 @@ constexpr Row kRows[] = {
     {kBFloat16Tile, "x86-64", "amx-bf16"},
     {kHalfConversion, "x86-64", "f16c"},
     {kHalfConversion, "aarch64"},
+    {kHalfConversion, "cuda"},
     {kScaling128, "x86-64", "avx512vl"},
     {kScaling256, "x86-64", "avx512vl"},
     {kScaling512, "x86-64", "avx512f"},

@@ -22,8 +22,8 @@ namespace tilefarm::target {
 namespace {
 
 // Those that code generation knows: compiler/runtime has a runtime for each of
-// these triples.
-constexpr std::array<Kind, 5> kKinds = {{
+// these triples but the GPUs', whose artifacts use that of their host part.
+constexpr std::array<Kind, 7> kKinds = {{
     {"x86-64", "x86_64-unknown-linux-gnu", "x86-64"},
     {"aarch64", "aarch64-unknown-linux-gnu", "generic"},
     {"armv7", "armv7-unknown-linux-gnueabihf", "generic", "+neon"},
@@ -31,6 +31,11 @@ constexpr std::array<Kind, 5> kKinds = {{
      "lp64d"},
     {"wasm32", "wasm32-unknown-unknown", "generic",
      "+simd128,+bulk-memory,+sign-ext,+nontrapping-fptoint", "",
+     /*has_threads=*/false},
+    // PTX 8.0 needs a driver of CUDA 12.0.
+    {"cuda", "nvptx64-nvidia-cuda", "sm_80", "+ptx80", "",
+     /*has_threads=*/false},
+    {"sim", "nvptx64-nvidia-cuda", "sm_80", "+ptx80", "",
      /*has_threads=*/false},
 }};
 
@@ -41,7 +46,7 @@ struct VectorRegisters {
   int bits;
   int count;
 };
-constexpr std::array<VectorRegisters, 13> kVectorRegisters = {{
+constexpr std::array<VectorRegisters, 15> kVectorRegisters = {{
     {"x86-64", "avx512f", 512, 32},
     {"x86-64", "avx", 256, 16},
     {"x86-64", "", 128, 16},
@@ -58,6 +63,9 @@ constexpr std::array<VectorRegisters, 13> kVectorRegisters = {{
     {"riscv64", "", 64, 32},
     // Locals without number; engines run them in the registers of x86-64.
     {"wasm32", "", 128, 16},
+    // The widest access of a thread; 255 registers of 32 bits.
+    {"cuda", "", 128, 63},
+    {"sim", "", 128, 63},
 }};
 
 // Instruction sets that generated code or tensor intrinsics may depend on;

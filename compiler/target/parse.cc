@@ -173,6 +173,15 @@ absl::StatusOr<Target> Resolve(Request request) {
   target.vector_bits = cpu.vector_bits;
   target.vector_registers = cpu.vector_registers;
   target.capabilities = cpu.capabilities;
+  if (target.triple.starts_with("nvptx")) {
+    target.gpu = CudaLimits(target.cpu);
+    if (!target.gpu) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("target '", target.kind, ":", target.cpu,
+                       "': this build has no tables for this architecture; it "
+                       "knows sm_70 to sm_90a"));
+    }
+  }
   if (!kind->has_threads && request.cores > 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "target: ", target.kind, " has one core, not ", request.cores));

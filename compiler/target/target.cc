@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/check.h"
 #include "compiler/target/isa.h"
 
 namespace tilefarm::target {
@@ -16,6 +17,14 @@ std::string Target::Key() const {
     absl::StrAppend(&key, ",", feature);
   }
   return key;
+}
+
+Target Target::HostPart() const {
+  if (!is_gpu()) return *this;
+  const absl::StatusOr<Target> host =
+      ParseKey(absl::StrCat(std::string(HostKind().name), ",cores=1"));
+  TF_CHECK(host.ok());
+  return *host;
 }
 
 std::string Target::LlvmFeatures() const {
@@ -35,6 +44,8 @@ Match Compare(const Target& recorded, const Target& wanted) {
   if (recorded.kind != wanted.kind) return Match::kNone;
   const bool same_cpu = recorded.cpu == wanted.cpu;
   if (same_cpu && recorded.features == wanted.features) return Match::kExact;
+  // Sizes that one model of GPU has another may lack.
+  if (wanted.is_gpu()) return Match::kNone;
   // A schedule may use every vector or matrix instruction of its own device;
   // the wanted one must have them all, whatever its name.
   const std::vector<std::string> needed =

@@ -3,12 +3,14 @@
 #define TILEFARM_COMPILER_TARGET_TARGET_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/target/capability.h"
+#include "compiler/target/gpu.h"
 
 namespace tilefarm::target {
 
@@ -23,9 +25,9 @@ struct CacheSizes {
 
 // A resolved target; never "host". A value type.
 struct Target {
-  std::string kind;    // "x86-64", "aarch64", "armv7", "riscv64"
-  std::string cpu;     // LLVM's cpu name: "znver4", "sapphirerapids"
-  std::string triple;  // LLVM's triple
+  std::string kind;    // "x86-64", "aarch64", "armv7", "cuda", "sim"
+  std::string cpu;     // LLVM's cpu name: "znver4", "sm_90a"
+  std::string triple;  // LLVM's triple; of the device for GPUs
   // LLVM features that differ from the cpu's own: "-amx-tile", "+avx512bf16";
   // sorted.
   std::vector<std::string> features;
@@ -42,6 +44,8 @@ struct Target {
   int vector_registers = 16;
   // From kind, cpu and features.
   Capabilities capabilities;
+  // Of GPUs, from kind and cpu.
+  std::optional<GpuLimits> gpu;
 
   bool Has(Capability capability) const { return capabilities.Has(capability); }
   // Canonical text, the key of a record: kind, cpu, features, cores. Parsing
@@ -51,6 +55,13 @@ struct Target {
   std::string LlvmFeatures() const;
   // Artifacts are modules for an engine (a browser, Node), not shared objects.
   bool is_webassembly() const { return kind == "wasm32"; }
+  // Loops are bound to threads of kernels (ir::ThreadAxis). "sim" is a GPU whose
+  // kernels run on the host, for tests.
+  bool is_gpu() const { return gpu.has_value(); }
+  bool is_simulated() const { return kind == "sim"; }
+  // The baseline of this build's machine, without threads: the host code of a
+  // GPU's artifact. The target itself if it is no GPU.
+  Target HostPart() const;
   int vector_lanes(int element_bytes) const {
     return vector_bits / 8 / element_bytes;
   }

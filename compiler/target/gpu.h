@@ -1,0 +1,32 @@
+// What a model of GPU can hold, from its vendor's tables.
+#ifndef TILEFARM_COMPILER_TARGET_GPU_H_
+#define TILEFARM_COMPILER_TARGET_GPU_H_
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace tilefarm::target {
+
+// Sizes in bytes; registers have 32 bits.
+struct GpuLimits {
+  int warp_lanes = 32;
+  int block_threads = 1024;       // most threads of a block
+  int64_t block_shared = 48 << 10;  // most shared memory of a block
+  int thread_registers = 255;
+  // Of a multiprocessor, shared by the blocks that are resident on it.
+  int registers = 64 << 10;
+  int threads = 2048;
+  int blocks = 32;
+  int64_t shared = 64 << 10;
+  bool operator==(const GpuLimits&) const = default;
+};
+
+// Of an NVIDIA GPU by its architecture: "sm_80", "sm_90a" (CUDA C++
+// Programming Guide, "Technical Specifications per Compute Capability").
+// nullopt: older than sm_70, or unknown.
+std::optional<GpuLimits> CudaLimits(std::string_view architecture);
+
+}  // namespace tilefarm::target
+
+#endif  // TILEFARM_COMPILER_TARGET_GPU_H_

@@ -43,6 +43,8 @@ constexpr double kSingleRunSeconds = 20e-6;
 // it makes no difference.
 constexpr double kLongBesideFlushSeconds = 10e-3;
 constexpr CudaResult kOutOfMemory = 2;
+// Then artifacts must have machine code, and nothing is wrong with confinement.
+constexpr CudaResult kNoJitCompiler = 221, kNewerPtx = 222;
 // Runs of a cold sample, if they are so short.
 constexpr int64_t kMostCopies = 32;
 // Runs that can be enqueued before the driver waits for the device.
@@ -113,6 +115,45 @@ struct Device {
               driver.EventElapsedTime(&milliseconds, start, stop));
     filler_seconds = std::max(milliseconds * 1e-3, 1e-6);
     nvml.Open(properties.pci_bus_id);
+    return error;
+  }
+
+  // Whether the driver does what candidates need: compiles PTX, launches it,
+  // takes memory and copies it. The error; empty: it does.
+  std::string Try() {
+    const std::string ptx = ".version 8.0\n.target " +
+                            properties.target.substr(strlen("cuda:")) +
+                            "\n.address_size 64\n"
+                            ".visible .entry trial() { ret; }\n";
+    std::string error;
+    const auto check = [&](const char* call, CudaResult result) {
+      if (result != 0 && error.empty()) {
+        error = std::string("trial of ") + call + ": " + driver.Text(result);
+      }
+      return result == 0;
+    };
+    void* module = nullptr;
+    void* kernel = nullptr;
+    CudaAddress memory = 0;
+    std::vector<char> bytes(size_t{4} << 20);
+    const CudaResult loaded = driver.ModuleLoadData(&module, ptx.c_str());
+    if (loaded != kNoJitCompiler && loaded != kNewerPtx) {
+      check("cuModuleLoadData", loaded) &&
+          check("cuModuleGetFunction",
+                driver.ModuleGetFunction(&kernel, module, "trial")) &&
+          check("cuLaunchKernel",
+                driver.LaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream,
+                                    nullptr, nullptr));
+    }
+    error.empty() &&
+        check("cuMemAlloc", driver.MemAlloc(&memory, bytes.size())) &&
+        check("cuMemcpyHtoD",
+              driver.MemcpyHtoD(memory, bytes.data(), bytes.size())) &&
+        check("cuMemcpyDtoH",
+              driver.MemcpyDtoH(bytes.data(), memory, bytes.size())) &&
+        check("cuCtxSynchronize", driver.CtxSynchronize()) &&
+        check("cuMemFree", driver.MemFree(memory));
+    if (module != nullptr) driver.ModuleUnload(module);
     return error;
   }
 };
@@ -490,14 +531,7 @@ void ServeDevice(int socket, int device_number,
   Device device;
   std::string error = device.Open(device_number);
   if (error.empty() && !confine()) error = "cannot be confined";
-  if (error.empty()) {
-    // Whether the driver works in confinement as well.
-    const CudaResult filled = device.Fill();
-    const CudaResult done = device.driver.CtxSynchronize();
-    if (filled != 0 || done != 0) {
-      error = "confined: " + device.driver.Text(filled != 0 ? filled : done);
-    }
-  }
+  if (error.empty()) error = device.Try();
   SendMessage(socket, error.empty() ? kReady : error, {});
   if (!error.empty()) _exit(0);
   Workloads workloads(device);

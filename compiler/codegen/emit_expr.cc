@@ -332,8 +332,11 @@ llvm::Value* Emitter::EmitMachineOp(const ir::MachineOpNode& e) {
       return reduce(ir::BinaryOp::kMin);
     case MachineOp::kLaneMax:
       return reduce(ir::BinaryOp::kMax);
+    case MachineOp::kShuffleXor:
+      return EmitShuffleXor(e);
     case MachineOp::kLibraryGemm:
     case MachineOp::kPrefetch:
+    case MachineOp::kBarrier:
       break;  // statements
   }
   return Fail(absl::InternalError(absl::StrCat(

@@ -283,8 +283,9 @@ llvm::Value* Emitter::EmitStored(const ir::LoadNode& e) {
     }
     llvm::Value* value =
         mask == nullptr
-            ? static_cast<llvm::Value*>(
-                  builder_.CreateAlignedLoad(type, address, align))
+            ? static_cast<llvm::Value*>(builder_.CreateAlignedLoad(
+                  type, address,
+                  reversed ? align : AlignmentOf(e.buffer, ramp->base)))
             : builder_.CreateMaskedLoad(type, address, align, mask, zero);
     if (reversed) value = Reverse(builder_, value, lanes);
     return value;
@@ -424,7 +425,9 @@ void Emitter::EmitStore(const ir::StoreNode& s) {
     if (mask == nullptr && streaming_ == Streaming::kStreamed && CanStream(s)) {
       EmitStreamingStore(value, address);
     } else if (mask == nullptr) {
-      builder_.CreateAlignedStore(value, address, align);
+      builder_.CreateAlignedStore(
+          value, address,
+          stride == -1 ? align : AlignmentOf(s.buffer, ramp->base));
     } else {
       builder_.CreateMaskedStore(value, address, align, mask);
     }

@@ -31,10 +31,19 @@ void Emitter::EmitStmt(const ir::Stmt& stmt) {
     case ir::StmtKind::kEvaluate:
       // Expressions of the language have no side effects and need no code here.
       if (const auto* call = ir::AsGemmCall(stmt)) EmitGemmCall(*call);
-      return EmitPrefetchOp(ir::As<ir::EvaluateNode>(stmt)->value);
+      return EmitEffect(ir::As<ir::EvaluateNode>(stmt)->value);
     case ir::StmtKind::kBlock:
       return Fail(absl::InternalError("a block was left by lowering"));
   }
+}
+
+void Emitter::EmitEffect(const ir::Expr& value) {
+  const auto* op = ir::As<ir::MachineOpNode>(value);
+  if (op != nullptr && op->op == ir::MachineOp::kBarrier) {
+    frame_->tile = {};
+    return device_->Barrier(builder_);
+  }
+  EmitPrefetchOp(value);
 }
 
 void Emitter::EmitFor(const ir::ForNode& loop) {

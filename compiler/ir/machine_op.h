@@ -44,6 +44,13 @@ enum class MachineOp : uint8_t {
   // (load): brings the cache line of what it would load into the L2 cache. An
   // effect, no value; the address need not be valid.
   kPrefetch,
+  // (): waits for all threads of a GPU's block, whose accesses to shared and
+  // global memory it orders. An effect, no value. All of them must reach it.
+  kBarrier,
+  // (value, mask, width): the value of the thread whose number in its group is
+  // this thread's exclusive-or `mask`. Groups are `width` consecutive threads of
+  // a warp, a power of two, all of which must reach it; both are constants.
+  kShuffleXor,
 };
 
 struct MachineOpNode : ExprNode {

@@ -247,7 +247,16 @@ llvm::Value* Emitter::EmitStored(const ir::LoadNode& e) {
     return Guarded(condition, llvm::Constant::getNullValue(scalar),
                    [&] { return load_scalar(Emit(at)); });
   };
-  if (lanes == 1) return guarded_scalar(mask, index);
+  if (lanes == 1) {
+    const auto load = [&]() -> llvm::Value* {
+      return builder_.CreateAlignedLoad(scalar,
+                                        Address(e.buffer, Emit(index)),
+                                        AlignmentOf(e.buffer, index));
+    };
+    return mask == nullptr
+               ? load()
+               : Guarded(mask, llvm::Constant::getNullValue(scalar), load);
+  }
 
   llvm::Type* type = MemoryType(element.with_lanes(lanes));
   llvm::Value* zero = llvm::Constant::getNullValue(type);
@@ -407,7 +416,8 @@ void Emitter::EmitStore(const ir::StoreNode& s) {
   value = ToMemory(value, element);
   llvm::Value* mask = AccessMask(s.predicate, lanes);
   if (lanes == 1) {
-    builder_.CreateAlignedStore(value, Address(s.buffer, Emit(index)), align);
+    builder_.CreateAlignedStore(value, Address(s.buffer, Emit(index)),
+                                AlignmentOf(s.buffer, index));
     return;
   }
   const std::optional<RampForm> ramp = AsRamp(index);

@@ -27,6 +27,9 @@ struct Access {
   AccessDims dims;  // and the offset, if there are several dimensions
   // The threads of these axes other than the first do not make it.
   std::set<const ir::VarNode*> first_only;
+  // The loop in an earlier iteration of which it was made, while the code of a
+  // later one is visited.
+  const ForNode* earlier = nullptr;
 };
 using Accesses = std::vector<Access>;
 
@@ -112,6 +115,12 @@ class BarrierInserter {
   // values in either access, as in different iterations of a loop.
   bool Conflict(const Access& a, const Access& b) {
     if (a.buffer != b.buffer || (!a.write && !b.write)) return false;
+    // Each iteration has elements of its own.
+    if (a.earlier != nullptr && ir::AsInt(a.earlier->extent) &&
+        Determines(math_, {a.dims, b.dims}, a.earlier->var.get(),
+                   *ir::AsInt(a.earlier->extent))) {
+      return false;
+    }
     return std::ranges::any_of(axes_, [&](const Axis& axis) {
       if (a.first_only.contains(axis.var) &&
           b.first_only.contains(axis.var)) {
@@ -210,19 +219,18 @@ class BarrierInserter {
       return with_body(Visit(loop.body, pending));
     }
     // What precedes an iteration: nothing, then also the end of another one.
-    Accesses entry;
-    Stmt body = Visit(loop.body, entry);
+    Accesses end;
+    Stmt body = Visit(loop.body, end);
     if (!ir::IsConstInt(loop.extent, 1)) {
-      Accesses end = entry;
-      body = Visit(loop.body, end);
-      // Barriers that this added may leave other accesses at the end.
-      Append(end, entry);
-      end = entry;
-      body = Visit(loop.body, end);
-      entry = std::move(end);
+      // Barriers that the first pass adds may leave other accesses at the end.
+      for (int pass = 0; pass < 2; ++pass) {
+        for (Access& access : end) access.earlier = &loop;
+        body = Visit(loop.body, end);
+      }
     }
     if (Diverges(loop.extent) && HasBarrier(body)) Refuse(loop.var->name);
-    Append(entry, pending);
+    for (Access& access : end) access.earlier = nullptr;
+    Append(end, pending);
     return with_body(std::move(body));
   }
 

@@ -226,6 +226,9 @@ struct Box {
   std::vector<int64_t> extent;
   // What varies in it, from `first`.
   std::vector<Linear> offset;
+  // Scale and extent of each loop in the offset, sorted, if it is a sum of loops
+  // that occur once: then these say exactly which elements are accessed.
+  std::optional<std::vector<std::vector<std::pair<int64_t, int64_t>>>> steps;
 };
 
 bool IsThreadLoop(const ForNode& loop) {
@@ -239,10 +242,13 @@ bool IsThreadLoop(const ForNode& loop) {
 std::optional<Box> RegionBelow(IndexMath& math, const Access& access,
                                size_t depth, bool all_threads) {
   Box box;
+  box.steps.emplace();
+  std::set<const ir::ExprNode*> seen;
   for (const Expr& index : access.indices) {
     Linear fixed, inner;
     const Linear linear = math.Decompose(index);
     fixed.constant = linear.constant;
+    if (box.steps) box.steps->emplace_back();
     for (const auto& [atom, scale] : linear.terms) {
       bool varies = false, loads = false;
       ir::PostOrderExprs(atom, [&](const Expr& e) {
@@ -256,7 +262,21 @@ std::optional<Box> RegionBelow(IndexMath& math, const Access& access,
       });
       if (loads) return std::nullopt;
       (varies ? inner : fixed).terms.emplace_back(atom, scale);
+      if (!varies || !box.steps) continue;
+      const auto loop =
+          std::ranges::find_if(access.loops, [&](const ForNode* candidate) {
+            return candidate->var.get() == atom.get();
+          });
+      const auto extent = loop == access.loops.end()
+                              ? std::nullopt
+                              : ir::AsInt((*loop)->extent);
+      if (!extent || !seen.insert(atom.get()).second) {
+        box.steps.reset();
+      } else {
+        box.steps->back().emplace_back(scale, *extent);
+      }
     }
+    if (box.steps) std::ranges::sort(box.steps->back());
     const Interval reach = math.Bounds(inner);
     if (!reach.bounded()) return std::nullopt;
     fixed.constant += reach.lo;
@@ -318,6 +338,15 @@ struct Digit {
   int64_t scale;
   int64_t count;
 };
+
+// Whether both are of the same elements.
+bool AreSame(const Box& a, const Box& b) {
+  if (!a.steps || a.steps != b.steps) return false;
+  for (size_t d = 0; d < a.first.size(); ++d) {
+    if (Distance(a.first[d], b.first[d]) != 0) return false;
+  }
+  return true;
+}
 
 struct Placement {
   const ForNode* loop;
@@ -394,7 +423,7 @@ std::optional<Placement> Place(const Buffer& buffer, const Stmt& body,
   const bool shared = ir::ScopeOf(*buffer) == ir::MemoryScope::kShared;
   for (size_t depth = common; depth-- > 0;) {
     bool owned = true;
-    std::vector<Box> written;
+    std::vector<Box> written, stored;
     std::optional<Box> all;
     std::vector<std::vector<Linear>> offsets(buffer->shape.size());
     for (const Access& access : accesses) {
@@ -404,14 +433,18 @@ std::optional<Placement> Place(const Buffer& buffer, const Stmt& body,
         break;
       }
       if (access.store) {
-        if (access.IsCertainIn(depth) && FillsBox(access, depth)) {
-          written.push_back(*box);
+        if (access.IsCertainIn(depth)) {
+          stored.push_back(*box);
+          if (FillsBox(access, depth)) written.push_back(*box);
         }
       } else {
-        owned &=
-            std::any_of(written.begin(), written.end(), [&](const Box& region) {
-              return Covers(math, *buffer, region, *box);
-            });
+        owned &= std::ranges::any_of(stored,
+                                     [&](const Box& region) {
+                                       return AreSame(region, *box);
+                                     }) ||
+                 std::ranges::any_of(written, [&](const Box& region) {
+                   return Covers(math, *buffer, region, *box);
+                 });
       }
       // What is shared has room for every thread's part.
       if (shared) box = RegionBelow(math, access, depth, /*all_threads=*/true);

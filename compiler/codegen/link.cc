@@ -325,7 +325,8 @@ absl::StatusOr<std::string> CodeDigest(std::string_view shared_object) {
     return absl::InternalError(
         absl::StrCat("not an ELF file: ", llvm::toString(file.takeError())));
   }
-  // Hash code, its constants, and the names of the functions it calls.
+  // Hash code, its constants (launches of kernels among them, which have
+  // addresses), and the names of the functions it calls.
   std::string content;
   bool has_text = false;
   for (const llvm::object::SectionRef& section : (*file)->sections()) {
@@ -333,7 +334,7 @@ absl::StatusOr<std::string> CodeDigest(std::string_view shared_object) {
     if (!name) return absl::InternalError(llvm::toString(name.takeError()));
     has_text |= *name == ".text";
     if (*name != ".text" && *name != ".dynstr" &&
-        !name->starts_with(".rodata")) {
+        *name != ".data.rel.ro" && !name->starts_with(".rodata")) {
       continue;
     }
     llvm::Expected<llvm::StringRef> bytes = section.getContents();

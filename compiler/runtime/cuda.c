@@ -497,15 +497,16 @@ int32_t tf_rt_cuda_run(const struct tf_gpu_function* function,
 
 /* Also frees what the host has of it. */
 static void UnloadModule(Driver* driver, struct tf_cuda_module* module) {
-  /* A context that was destroyed has nothing left. */
+  /* A context that was destroyed has no modules and no memory. */
   const int32_t lives =
       ContextId(driver, module->context) == module->context_id &&
       driver->push(module->context) == 0;
   if (lives) {
     driver->synchronize_context();
     driver->unload(module->module);
-    if (module->pool != NULL) driver->destroy_pool(module->pool);
   }
+  /* Pools are the device's. */
+  if (module->pool != NULL) driver->destroy_pool(module->pool);
   while (module->workspaces != NULL) {
     struct Workspace* workspace = module->workspaces;
     module->workspaces = workspace->next;

@@ -126,47 +126,76 @@ bool EnterEmptyFileSystem(uint64_t bytes) {
   return mkdir("/tmp", 0700) == 0 && chmod("/tmp", 01777) == 0;
 }
 
-std::string ForbidFilesOutside(const std::string& directory) {
 #if defined(LANDLOCK_CREATE_RULESET_VERSION) && \
     defined(SYS_landlock_create_ruleset)
+namespace {
+
+// Of `accesses`, those in `beneath` remain possible beneath `folders`.
+std::string RestrictFiles(uint64_t accesses, uint64_t beneath,
+                          const std::vector<std::string>& folders) {
   const long version = syscall(SYS_landlock_create_ruleset, nullptr, 0,
                                LANDLOCK_CREATE_RULESET_VERSION);
   if (version < 1) return std::string("Landlock: ") + strerror(errno);
-  constexpr uint64_t kInside =
-      LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR |
-      LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_FILE |
-      LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
-      LANDLOCK_ACCESS_FS_MAKE_DIR;
   landlock_ruleset_attr rules = {};
-  // Everything that the first version of Landlock can forbid.
-  rules.handled_access_fs = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
-  uint64_t inside = kInside;
+  rules.handled_access_fs = accesses;
 #if defined(LANDLOCK_ACCESS_FS_TRUNCATE)
   if (version >= 3) {
     rules.handled_access_fs |= LANDLOCK_ACCESS_FS_TRUNCATE;
-    inside |= LANDLOCK_ACCESS_FS_TRUNCATE;
+    beneath |= LANDLOCK_ACCESS_FS_TRUNCATE;
   }
 #endif
   const int ruleset = static_cast<int>(
       syscall(SYS_landlock_create_ruleset, &rules, sizeof rules, 0));
   if (ruleset < 0) return std::string("Landlock: ") + strerror(errno);
-  landlock_path_beneath_attr beneath = {};
-  beneath.allowed_access = inside;
-  beneath.parent_fd = open(directory.c_str(), O_PATH | O_CLOEXEC);
-  const bool ok = beneath.parent_fd >= 0 &&
-                  syscall(SYS_landlock_add_rule, ruleset,
-                          LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) == 0 &&
-                  syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
+  bool ok = true;
+  for (const std::string& folder : folders) {
+    landlock_path_beneath_attr rule = {};
+    rule.allowed_access = beneath;
+    rule.parent_fd = open(folder.c_str(), O_PATH | O_CLOEXEC);
+    ok = ok && rule.parent_fd >= 0 &&
+         syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH,
+                 &rule, 0) == 0;
+    if (rule.parent_fd >= 0) close(rule.parent_fd);
+  }
+  ok = ok && syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
   const std::string error =
       ok ? "" : std::string("Landlock: ") + strerror(errno);
-  if (beneath.parent_fd >= 0) close(beneath.parent_fd);
   close(ruleset);
   return error;
-#else
-  static_cast<void>(directory);
-  return "built without Landlock";
-#endif
 }
+
+// Everything that the first version of Landlock can forbid.
+constexpr uint64_t kAllAccesses = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
+
+}  // namespace
+
+std::string ForbidFilesOutside(const std::string& directory) {
+  return RestrictFiles(
+      kAllAccesses,
+      LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR |
+          LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_FILE |
+          LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
+          LANDLOCK_ACCESS_FS_MAKE_DIR,
+      {directory});
+}
+
+std::string ForbidWritingBut(const std::vector<std::string>& folders) {
+  return RestrictFiles(kAllAccesses & ~(LANDLOCK_ACCESS_FS_EXECUTE |
+                                        LANDLOCK_ACCESS_FS_READ_FILE |
+                                        LANDLOCK_ACCESS_FS_READ_DIR),
+                       LANDLOCK_ACCESS_FS_WRITE_FILE |
+                           LANDLOCK_ACCESS_FS_REMOVE_FILE |
+                           LANDLOCK_ACCESS_FS_MAKE_REG,
+                       folders);
+}
+#else
+std::string ForbidFilesOutside(const std::string&) {
+  return "built without Landlock";
+}
+std::string ForbidWritingBut(const std::vector<std::string>&) {
+  return "built without Landlock";
+}
+#endif
 
 bool GiveUpPrivileges() {
   if (geteuid() == 0 && setgroups(0, nullptr) == 0) {

@@ -45,6 +45,11 @@ bool EnterEmptyFileSystem(uint64_t bytes);
 // has no Landlock. Needs no_new_privs.
 std::string ForbidFilesOutside(const std::string& directory);
 
+// With Landlock, no file can be written, made or removed except beneath
+// `folders`; reading stays possible. Error: the kernel has no Landlock. Needs
+// no_new_privs.
+std::string ForbidWritingBut(const std::vector<std::string>& folders);
+
 // Root becomes nobody, without access to other processes' signals, scheduling
 // and files. The process has no capabilities, and gets none by executing
 // programs. False: this failed for root with the capability for it.

@@ -15,7 +15,8 @@ uint64_t MemoryBytes();
 // "canary_seconds", "retaken", "shared"}. Values that cannot be read are
 // absent. Clock and temperature are those of the first of `cpus`, where the
 // measurement ran. "shared" counts samples during which something else used the
-// core.
+// core. Of a GPU: {"clock_mhz", "memory_clock_mhz", "temperature_c", "power_w",
+// "timing"}, all of the GPU, and "load".
 std::string DeviceState(const CpuList& cpus, const RunReply& reply);
 
 }  // namespace tilefarm::worker

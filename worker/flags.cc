@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/settings.h"
@@ -125,6 +126,12 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "What the runner's device is, such as aarch64:cortex-a72, "
                  "where it is not this machine")
       ->capture_default_str();
+  app.add_option("--device", flags.device,
+                 "What this worker measures on: cpu; cuda:N, the N-th GPU, as "
+                 "its driver describes it (one worker for each GPU, each with "
+                 "its own --name and --cores); or sim:MODEL, such as "
+                 "sim:sm_90a, GPU code that runs on this processor, for tests")
+      ->capture_default_str();
   app.add_option("--timeline", flags.timeline,
                  "Append a line of JSON a candidate to this file: when it was "
                  "built and run");
@@ -158,6 +165,30 @@ absl::StatusOr<std::string> HelperProgram(const std::string& name) {
   return path;
 }
 
+absl::StatusOr<DeviceChoice> ParseDevice(const std::string& device) {
+  DeviceChoice choice;
+  if (device == "cpu") return choice;
+  const std::pair<std::string, std::string> parts =
+      absl::StrSplit(device, absl::MaxSplits(':', 1));
+  int number = 0;
+  if (parts.first == "cuda" && absl::SimpleAtoi(parts.second, &number) &&
+      number >= 0) {
+    choice.is_cuda = true;
+    return choice;
+  }
+  if (parts.first == "sim") {
+    const auto target = target::ParseKey(device);
+    if (!target.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--device ", device, ": ", std::string(target.status().message())));
+    }
+    choice.simulated = device;
+    return choice;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--device ", device, " is not cpu, cuda:N or sim:MODEL"));
+}
+
 std::vector<std::string> CheckFlags(const Flags& flags) {
   std::vector<std::string> problems;
   const auto note = [&](const char* what, const absl::Status& status) {
@@ -174,6 +205,10 @@ std::vector<std::string> CheckFlags(const Flags& flags) {
     note("--cores: ", ParseCpuList(flags.cores).status());
   }
   note("--target: ", target::Parse(flags.target).status());
+  note("", ParseDevice(flags.device).status());
+  if (flags.device != "cpu" && flags.target != "host") {
+    problems.push_back("--device and --target exclude each other");
+  }
   if (flags.target != "host" && flags.runner_command.empty()) {
     problems.push_back(
         absl::StrCat("--target ", flags.target, " needs --runner-command"));

@@ -23,6 +23,7 @@ struct Flags {
   std::string runner_command;
   std::string cgroup = "auto";
   std::string target = "host";
+  std::string device = "cpu";
   int builders = 0;  // 0: one for each core, at most four
   std::string timeline;
   bool emulated = false;
@@ -42,6 +43,14 @@ absl::StatusOr<std::pair<std::string, std::string>> ParseLabel(
 // The path of a program in the folder of this one. NotFound: the installation
 // is damaged, so the worker must not start and fail every candidate.
 absl::StatusOr<std::string> HelperProgram(const std::string& name);
+
+// What --device names.
+struct DeviceChoice {
+  bool is_cuda = false;
+  std::string simulated;  // the target: "sim:sm_90a"; empty: not simulated
+};
+// InvalidArgument: neither cpu, cuda:N nor sim:MODEL.
+absl::StatusOr<DeviceChoice> ParseDevice(const std::string& device);
 
 // Every problem found, as a sentence; empty: a worker would start. Contacts
 // neither the server nor the device, and changes nothing.

@@ -19,10 +19,10 @@ constexpr std::string_view kRunnerNames[] = {
     "HOME", "LANG", "LOGNAME", "PATH", "SHELL", "SSH_AUTH_SOCK", "TMPDIR", "TZ",
     "USER",
     // Of the runner, and of the artifacts and libraries that it loads.
-    kCandidateGroupsVariable, "LD_LIBRARY_PATH", "TILEFARM_NUM_THREADS",
-    "TILEFARM_POISON_WORKSPACE"};
-constexpr std::string_view kRunnerPrefixes[] = {"DNNL_", "LC_", "OMP_",
-                                                "ONEDNN_", "OPENBLAS_"};
+    kCandidateGroupsVariable, "LD_LIBRARY_PATH", "TILEFARM_CUDA_DRIVER",
+    "TILEFARM_NUM_THREADS", "TILEFARM_POISON_WORKSPACE"};
+constexpr std::string_view kRunnerPrefixes[] = {
+    "CUDA_", "DNNL_", "LC_", "NVIDIA_", "OMP_", "ONEDNN_", "OPENBLAS_"};
 
 bool IsSanitizers(std::string_view name) {
   return TILEFARM_SANITIZED &&

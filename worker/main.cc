@@ -60,6 +60,49 @@ void FillDevice(const target::Target& target, bool is_host,
   if (is_host) device->set_memory_bytes(MemoryBytes());
 }
 
+// What --device says instead of --target.
+absl::StatusOr<target::Target> FillGpu(
+    const Flags& flags, const std::vector<std::string>& runner_command,
+    v1::DeviceProperties* device) {
+  TF_ASSIGN_OR_RETURN(const DeviceChoice choice, ParseDevice(flags.device));
+  if (flags.target != "host") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--device ", flags.device, " and --target ", flags.target,
+                     " exclude each other"));
+  }
+  GpuDevice gpu;
+  target::CacheSizes caches;
+  if (choice.is_cuda) {
+    const absl::StatusOr<GpuDevice> found = RunnersGpu(runner_command);
+    if (!found.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--device ", flags.device, ": ",
+                       std::string(found.status().message())));
+    }
+    gpu = *found;
+    // There is no third cache: what looks at the last one finds the second.
+    caches = {gpu.multiprocessor_shared_bytes, gpu.l2_bytes, gpu.l2_bytes};
+  } else {
+    // Its code runs on this processor, with this processor's caches.
+    TF_ASSIGN_OR_RETURN(const target::Target host, target::Parse("host"));
+    gpu.target = choice.simulated;
+    gpu.brand = absl::StrCat("simulated by ", target::HostBrand());
+    caches = host.caches;
+    gpu.memory_bytes = MemoryBytes();
+  }
+  absl::StatusOr<target::Target> target = target::ParseKey(gpu.target);
+  if (!target.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--device ", flags.device, ": ",
+                     std::string(target.status().message())));
+  }
+  target->caches = caches;
+  FillDevice(*target, /*is_host=*/false, device);
+  device->set_brand(gpu.brand);
+  device->set_memory_bytes(gpu.memory_bytes);
+  return target;
+}
+
 // Checks whether the runner uses `groups`, which are from --cgroup.
 // FailedPrecondition: a group was named, and the runner does not use it.
 absl::Status CheckGroups(const Flags& flags, const CandidateGroups& groups,
@@ -108,15 +151,33 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags,
   }
   Pipeline::Options& pipeline = options.pipeline;
   pipeline.cpus = AllowedCpus();
-  // Reads the number of cores from the affinity set above.
-  const bool is_host = flags.target == "host";
-  TF_ASSIGN_OR_RETURN(const target::Target device, target::Parse(flags.target));
-  if (!is_host && flags.runner_command.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--target ", flags.target,
-        " needs --runner-command: how to start that device's tune-runner"));
+  if (flags.runner_command.empty()) {
+    TF_ASSIGN_OR_RETURN(const std::string runner, HelperProgram("tune-runner"));
+    pipeline.runner_command = {runner};
+  } else {
+    pipeline.runner_command =
+        absl::StrSplit(flags.runner_command, ' ', absl::SkipEmpty());
   }
-  FillDevice(device, is_host, options.hello.mutable_device());
+  TF_ASSIGN_OR_RETURN(const DeviceChoice choice, ParseDevice(flags.device));
+  if (choice.is_cuda) {
+    pipeline.runner_command.insert(pipeline.runner_command.end(),
+                                   {"--device", flags.device});
+  }
+  target::Target device;
+  if (flags.device != "cpu") {
+    TF_ASSIGN_OR_RETURN(device, FillGpu(flags, pipeline.runner_command,
+                                        options.hello.mutable_device()));
+  } else {
+    // Reads the number of cores from the affinity set above.
+    const bool is_host = flags.target == "host";
+    TF_ASSIGN_OR_RETURN(device, target::Parse(flags.target));
+    if (!is_host && flags.runner_command.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--target ", flags.target,
+          " needs --runner-command: how to start that device's tune-runner"));
+    }
+    FillDevice(device, is_host, options.hello.mutable_device());
+  }
   options.hello.mutable_device()->set_emulated(flags.emulated);
   pipeline.last_cache_bytes =
       static_cast<uint64_t>(std::max<int64_t>(device.caches.l3_bytes, 0));
@@ -141,16 +202,11 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags,
   pipeline.lock_directory = flags.lock_dir;
   TF_ASSIGN_OR_RETURN(const std::string builder, HelperProgram("tune-builder"));
   pipeline.builder_command = {builder, "--parent", absl::StrCat(getpid())};
-  if (flags.runner_command.empty()) {
-    TF_ASSIGN_OR_RETURN(const std::string runner, HelperProgram("tune-runner"));
-    pipeline.runner_command = {runner};
-  } else {
-    pipeline.runner_command =
-        absl::StrSplit(flags.runner_command, ' ', absl::SkipEmpty());
+  if (flags.device == "cpu") {
+    const auto libraries = RunnersLibraries(pipeline.runner_command);
+    options.hello.mutable_device()->mutable_libraries()->insert(
+        libraries.begin(), libraries.end());
   }
-  const auto libraries = RunnersLibraries(pipeline.runner_command);
-  options.hello.mutable_device()->mutable_libraries()->insert(libraries.begin(),
-                                                              libraries.end());
   const std::string isolation = RunnersIsolation(pipeline.runner_command);
   TF_RETURN_IF_ERROR(CheckGroups(flags, groups, isolation));
   options.hello.mutable_device()->set_isolation(isolation);

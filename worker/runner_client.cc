@@ -10,7 +10,8 @@
 namespace tilefarm::worker {
 namespace {
 
-constexpr absl::Duration kHelloTimeout = absl::Seconds(20);
+// A runner for a device starts its driver first.
+constexpr absl::Duration kHelloTimeout = absl::Seconds(90);
 constexpr absl::Duration kWriteTimeout = absl::Seconds(60);
 // Time for making inputs and comparing outputs, in addition to the child's
 // limit.

@@ -223,6 +223,11 @@ std::string Encode(const RunReply& value) {
   out.F64(value.canary_seconds);
   out.F64(value.child_seconds);
   out.Str(value.isolation);
+  out.Str(value.timing);
+  out.F64(value.conditions.clock_mhz);
+  out.F64(value.conditions.memory_clock_mhz);
+  out.F64(value.conditions.temperature_c);
+  out.F64(value.conditions.power_w);
   return out.Take();
 }
 
@@ -246,6 +251,11 @@ bool Decode(std::string_view payload, RunReply* value) {
   value->canary_seconds = in.F64();
   value->child_seconds = in.F64();
   value->isolation = in.Str();
+  value->timing = in.Str();
+  value->conditions.clock_mhz = in.F64();
+  value->conditions.memory_clock_mhz = in.F64();
+  value->conditions.temperature_c = in.F64();
+  value->conditions.power_w = in.F64();
   return in.Finished();
 }
 

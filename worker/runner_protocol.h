@@ -156,6 +156,15 @@ enum class RunStatus : uint8_t {
   kCancelled = 5,
 };
 
+// The state of a device that is not this machine's processor, after the last
+// sample; 0: not known.
+struct DeviceConditions {
+  double clock_mhz = 0;  // of its processors
+  double memory_clock_mhz = 0;
+  double temperature_c = 0;
+  double power_w = 0;
+};
+
 struct RunReply {
   RunStatus status = RunStatus::kOk;
   std::string error;
@@ -177,6 +186,10 @@ struct RunReply {
   // Total time of the child, without starting it and judging its outputs.
   double child_seconds = 0;
   std::string isolation;  // of the candidate (isolation.h)
+  // On a device that is not this machine's processor: how samples were taken,
+  // in words, and its state. Empty otherwise.
+  std::string timing;
+  DeviceConditions conditions;
 };
 
 std::string Encode(const ProgramSpec& value);

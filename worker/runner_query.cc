@@ -10,6 +10,8 @@
 
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -20,7 +22,8 @@
 namespace tilefarm::worker {
 namespace {
 
-constexpr absl::Duration kTimeout = absl::Seconds(20);
+// A runner for a device starts its driver first.
+constexpr absl::Duration kTimeout = absl::Seconds(90);
 constexpr size_t kMostBytes = 4096;
 
 // Reads what the process writes until it ends, or the time is over.
@@ -85,6 +88,37 @@ std::string RunnersIsolation(std::vector<std::string> runner_command) {
     if (ParseIsolation({line.data(), line.size()}, &isolation)) break;
   }
   return isolation.Text();
+}
+
+absl::StatusOr<GpuDevice> RunnersGpu(std::vector<std::string> runner_command) {
+  const std::string text = AskRunner(std::move(runner_command), "--properties");
+  GpuDevice device;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    const std::pair<absl::string_view, absl::string_view> property =
+        absl::StrSplit(line, absl::MaxSplits(' ', 1));
+    const auto& [name, value] = property;
+    if (name == "error") {
+      return absl::FailedPreconditionError(value);
+    }
+    bool is_number = true;
+    if (name == "target") {
+      device.target = std::string(value);
+    } else if (name == "brand") {
+      device.brand = std::string(value);
+    } else if (name == "multiprocessor_shared_bytes") {
+      is_number = absl::SimpleAtoi(value, &device.multiprocessor_shared_bytes);
+    } else if (name == "l2_bytes") {
+      is_number = absl::SimpleAtoi(value, &device.l2_bytes);
+    } else if (name == "memory_bytes") {
+      is_number = absl::SimpleAtoi(value, &device.memory_bytes);
+    }
+    if (!is_number) device.target.clear();
+  }
+  if (device.target.empty()) {
+    return absl::FailedPreconditionError(
+        "its tune-runner does not say what it is; it must be of this release");
+  }
+  return device;
 }
 
 }  // namespace tilefarm::worker

@@ -3,8 +3,11 @@
 #ifndef TILEFARM_WORKER_RUNNER_QUERY_H_
 #define TILEFARM_WORKER_RUNNER_QUERY_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
+
+#include "absl/status/statusor.h"
 
 namespace tilefarm::worker {
 
@@ -15,6 +18,18 @@ std::string AskRunner(std::vector<std::string> runner_command,
 
 // How that runner isolates candidates (isolation.h); "none": it does not say.
 std::string RunnersIsolation(std::vector<std::string> runner_command);
+
+// What the runner of a GPU says about it (`--properties`).
+struct GpuDevice {
+  std::string target;  // "cuda:sm_90a"
+  std::string brand;   // with driver and clocks
+  int64_t multiprocessor_shared_bytes = 0;
+  int64_t l2_bytes = 0;
+  uint64_t memory_bytes = 0;
+};
+
+// FailedPrecondition: there is no such GPU, or no driver for it; says why.
+absl::StatusOr<GpuDevice> RunnersGpu(std::vector<std::string> runner_command);
 
 }  // namespace tilefarm::worker
 

@@ -83,6 +83,51 @@ constexpr const char* kBuilding[] = {
     "stat64",       "statx",       "sysinfo",    "ugetrlimit",
     "umask",        "uname",       "unlink",     "unlinkat"};
 
+// What a driver of a device takes, in addition to kLoading.
+constexpr const char* kDriver[] = {"dup",
+                                   "epoll_create1",
+                                   "epoll_ctl",
+                                   "epoll_pwait",
+                                   "epoll_wait",
+                                   "eventfd2",
+                                   "fcntl",
+                                   "fcntl64",
+                                   "getdents64",
+                                   "getppid",
+                                   "get_mempolicy",
+                                   "getrlimit",
+                                   "ioctl",
+                                   "lstat",
+                                   "lstat64",
+                                   "mbind",
+                                   "mincore",
+                                   "mlock",
+                                   "munlock",
+                                   "pipe2",
+                                   "poll",
+                                   "ppoll",
+                                   "ppoll_time64",
+                                   "pwrite64",
+                                   "readv",
+                                   "recvfrom",
+                                   "recvmsg",
+                                   "rt_sigaction",
+                                   "rt_sigreturn",
+                                   "sched_get_priority_max",
+                                   "sched_getparam",
+                                   "sched_get_priority_min",
+                                   "sched_getscheduler",
+                                   "sendmsg",
+                                   "sendto",
+                                   "set_mempolicy",
+                                   "sigaltstack",
+                                   "sigreturn",
+                                   "statfs",
+                                   "fstatfs",
+                                   "timerfd_create",
+                                   "timerfd_settime",
+                                   "ugetrlimit"};
+
 // Calls that fail instead of ending the process, and their errors.
 struct Failing {
   const char* name;
@@ -211,6 +256,25 @@ void AddCandidateRules(bool loading, Rules& rules) {
   rules.Allow("openat", SCMP_A2(SCMP_CMP_MASKED_EQ, kReading, O_RDONLY));
 }
 
+void AddDeviceRules(Rules& rules) {
+  AddCommonRules(rules);
+  AddMemoryRules(/*executable=*/true, rules);
+  for (const char* name : kLoading) rules.Allow(name);
+  for (const char* name : kDriver) rules.Allow(name);
+  rules.Allow("sched_setaffinity");  // kOwnThreadsAlone restricts it
+  rules.Allow("prctl", SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME));
+  rules.Allow("prctl", SCMP_A0(SCMP_CMP_EQ, PR_GET_NAME));
+  // Permits reading a limit, not setting it.
+  rules.Allow("prlimit64", SCMP_A2(SCMP_CMP_EQ, 0));
+#if defined(__x86_64__)
+  rules.Allow("arch_prctl", SCMP_A0(SCMP_CMP_EQ, kRequestTilePermission));
+#endif
+  // Permits opening without flags that make or empty a file.
+  constexpr uint64_t kMaking = O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
+  rules.Allow("open", SCMP_A1(SCMP_CMP_MASKED_EQ, kMaking, 0));
+  rules.Allow("openat", SCMP_A2(SCMP_CMP_MASKED_EQ, kMaking, 0));
+}
+
 // Runs before the rules. A process may set the cores of its own threads, whose
 // ids are larger than its own until ids wrap around; a thread pool continues
 // after a failure. Rules cannot say "fails unless one of two conditions holds".
@@ -237,20 +301,26 @@ void OnRefused(int, siginfo_t* info, void*) {
 }  // namespace
 
 std::string SyscallFilter::Build(Kind kind) {
-  const bool building = kind == Kind::kBuilding;
-  Context context(
-      seccomp_init(building ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_TRAP),
-      seccomp_release);
+  const bool refuses = kind == Kind::kBuilding || kind == Kind::kDevice;
+  Context context(seccomp_init(refuses ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_TRAP),
+                  seccomp_release);
   if (context == nullptr) return "out of memory";
   // Calls with the numbers of another architecture.
   seccomp_attr_set(context.get(), SCMP_FLTATR_ACT_BADARCH,
                    SCMP_ACT_KILL_PROCESS);
   seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);
   Rules rules(context.get());
-  if (building) {
-    AddBuildingRules(rules);
-  } else {
-    AddCandidateRules(kind == Kind::kLoading, rules);
+  switch (kind) {
+    case Kind::kBuilding:
+      AddBuildingRules(rules);
+      break;
+    case Kind::kDevice:
+      AddDeviceRules(rules);
+      break;
+    case Kind::kLoading:
+    case Kind::kRunning:
+      AddCandidateRules(kind == Kind::kLoading, rules);
+      break;
   }
   if (!rules.error().empty()) return rules.error();
 

@@ -11,13 +11,18 @@
 //             regular files, which the sandbox restricts (builder/sandbox.h).
 //             Does not permit machine code, processes, sockets, and signals to
 //             others.
+//   device    For the child that uses a device, while artifacts run. Permits
+//             what "loading" does, and calls of the device's driver: ioctl,
+//             opening existing files to write, waiting for descriptors,
+//             messages on sockets that are open. Does not permit making files,
+//             processes, sockets, and signals to others.
 //
-// A refused call of a builder fails with EPERM. A refused call of a candidate
-// ends the process by SIGSYS, after a handler has noted the number of the call;
-// the filters do not permit replacing the handler. A few calls that libraries
-// try without need fail instead, as on a system that lacks them. One of these
-// is clone3, whose flags a filter cannot see: glibc then uses clone, which may
-// make only threads.
+// A refused call of a builder or of the device's child fails with EPERM. A
+// refused call of a candidate ends the process by SIGSYS, after a handler has
+// noted the number of the call; the filters do not permit replacing the
+// handler. A few calls that libraries try without need fail instead, as on a
+// system that lacks them. One of these is clone3, whose flags a filter cannot
+// see: glibc then uses clone, which may make only threads.
 //
 // The run-time library of a sanitizer makes calls of its own at any time. Built
 // with one, or without libseccomp (TILEFARM_SECCOMP 0), there are no filters.
@@ -44,7 +49,7 @@ namespace tilefarm::worker {
 // Made once per process, and used by every child of a runner.
 class SyscallFilter {
  public:
-  enum class Kind { kLoading, kRunning, kBuilding };
+  enum class Kind { kLoading, kRunning, kBuilding, kDevice };
 
   // The error; empty: none.
   std::string Build(Kind kind);

@@ -36,12 +36,19 @@ sch.vectorize(loop=l5)
 b6 = sch.decompose_reduction(block=b0, loop=l3)
 )";
 
+// For GPUs: a block for each row, a thread for each column.
+constexpr char kGpuTrace[] = R"(b0 = sch.get_block(name="C", func_name="main")
+l1, l2, l3 = sch.get_loops(block=b0)
+sch.bind(loop=l1, thread_axis="blockIdx.x")
+sch.bind(loop=l2, thread_axis="threadIdx.x")
+)";
+
 }  // namespace
 
 std::optional<farm::WorkItem> MakeCanary(const target::Target& device) {
   database::Record record;
   record.program = kProgram;
-  record.trace = kTrace;
+  record.trace = device.is_gpu() ? kGpuTrace : kTrace;
   target::Target one_core = device;
   one_core.cores = 1;
   record.target = one_core.Key();

@@ -1,5 +1,6 @@
 // A tune-builder for tests: instead of compiling, it returns a library of
-// hand-written kernels (argv[1]). The trace says what to do:
+// hand-written kernels (argv[1]), or for candidates another one (argv[2]). The
+// trace says what to do:
 //
 //   NAME          succeed with the kernel of that name
 //   sleep MS NAME the same, later
@@ -34,9 +35,14 @@ void Sleep(int ms) {
   std::this_thread::sleep_for(std::chrono::milliseconds(ms));
 }
 
-BuildReply Build(const BuildRequest& request, const std::string& object) {
+struct Objects {
+  std::string oracles;
+  std::string candidates;
+};
+
+BuildReply Build(const BuildRequest& request, const Objects& objects) {
   BuildReply reply;
-  reply.artifact = object;
+  reply.artifact = request.reference ? objects.oracles : objects.candidates;
   reply.code_digest = "digest";
   reply.compile_seconds = 0.25;
   reply.cores = 1;
@@ -76,7 +82,7 @@ BuildReply Build(const BuildRequest& request, const std::string& object) {
   return reply;
 }
 
-int Serve(const std::string& object) {
+int Serve(const Objects& objects) {
   for (;;) {
     Frame frame;
     if (ReadFrame(0, -1, &frame) != FrameStatus::kOk) return 0;
@@ -92,19 +98,21 @@ int Serve(const std::string& object) {
       continue;
     }
     if (request.trace == "stall") {
-      const char part[] = "TFW\4\150\0\0\0\0\1\0\0\0\0\0\0only a part";
+      const char part[] = "TFW\5\150\0\0\0\0\1\0\0\0\0\0\0only a part";
       if (write(1, part, sizeof part - 1) < 0) return 1;
       Sleep(1000000);
     }
     WriteFrame(1, -1, static_cast<uint32_t>(BuilderFrame::kBuildReply),
-               Encode(Build(request, object)));
+               Encode(Build(request, objects)));
   }
 }
 
 }  // namespace
 }  // namespace tilefarm::worker
 
-int main(int, char** argv) {
+int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  return tilefarm::worker::Serve(tilefarm::worker::ReadFile(argv[1]));
+  return tilefarm::worker::Serve(
+      {tilefarm::worker::ReadFile(argv[1]),
+       tilefarm::worker::ReadFile(argv[argc > 2 ? 2 : 1])});
 }

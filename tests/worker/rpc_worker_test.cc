@@ -73,10 +73,12 @@ class RpcWorkerTest : public testing::Test {
             directory_ + "/locks"};
   }
 
-  void StartWorker() {
+  void StartWorker(const std::vector<std::string>& flags = {}) {
     const size_t before = farm_.hellos().size();
+    std::vector<std::string> command = Command();
+    command.insert(command.end(), flags.begin(), flags.end());
     absl::StatusOr<std::unique_ptr<Process>> process =
-        starter_.Start(Command(), RunnerEnvironment());
+        starter_.Start(command, RunnerEnvironment());
     ASSERT_TRUE(process.ok()) << process.status();
     process_ = *std::move(process);
     ASSERT_TRUE(farm_.AwaitHellos(before + 1));
@@ -130,6 +132,29 @@ TEST_F(RpcWorkerTest, AnnouncesItsDevice) {
   EXPECT_GT(device.memory_bytes(), 0u);
   EXPECT_EQ(device.isolation(),
             RunnersIsolation({TILEFARM_BIN_DIR "/tune-runner"}));
+}
+
+TEST_F(RpcWorkerTest, AnnouncesAGpu) {
+  setenv("TILEFARM_CUDA_DRIVER", TILEFARM_TEST_FAKE_CUDA, 1);
+  StartWorker({"--device", "cuda:0"});
+  unsetenv("TILEFARM_CUDA_DRIVER");
+  const v1::DeviceProperties device = farm_.hellos()[0].device();
+  EXPECT_EQ(device.target(), "cuda:sm_90a,cores=1");
+  EXPECT_EQ(device.triple(), "nvptx64-nvidia-cuda");
+  EXPECT_EQ(device.cpu(), "sm_90a");
+  EXPECT_EQ(device.brand(),
+            "Fake GPU 0, driver of CUDA 12.4, 1980 MHz, memory 2619 MHz");
+  EXPECT_EQ(device.cores(), 1u);
+  EXPECT_EQ(device.l2_bytes(), 1u << 20);
+  EXPECT_EQ(device.l3_bytes(), 1u << 20);
+  EXPECT_EQ(device.memory_bytes(), 1u << 30);
+}
+
+TEST_F(RpcWorkerTest, AnnouncesASimulatedGpu) {
+  StartWorker({"--device", "sim:sm_90a"});
+  const v1::DeviceProperties device = farm_.hellos()[0].device();
+  EXPECT_EQ(device.target(), "sim:sm_90a,cores=1");
+  EXPECT_THAT(device.brand(), HasSubstr("simulated by "));
 }
 
 TEST_F(RpcWorkerTest, MeasuresRealCandidates) {
@@ -202,6 +227,9 @@ TEST_F(RpcWorkerTest, BadUsageExitsWithTwo) {
         std::vector<std::string>{"--server", "noport"},
         std::vector<std::string>{"--cores", "x"},
         std::vector<std::string>{"--builders", "0"},
+        std::vector<std::string>{"--device", "cuda"},
+        std::vector<std::string>{"--device", "cuda:1000000"},
+        std::vector<std::string>{"--device", "sim:sm_1"},
         std::vector<std::string>{"--no-such-flag"}}) {
     std::vector<std::string> command = Command();
     command.insert(command.end(), flags.begin(), flags.end());

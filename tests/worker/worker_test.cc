@@ -136,6 +136,26 @@ class WorkerTest : public testing::Test {
   std::unique_ptr<Worker> worker_;
 };
 
+// With a GPU: the same pipeline, whose runner has another device.
+TEST_F(WorkerTest, MeasuresOnAGpu) {
+  Worker::Options options = Options();
+  options.pipeline.builder_command.push_back(TILEFARM_TEST_DEVICE_KERNELS);
+  options.pipeline.runner_command = {
+      "/usr/bin/env", "TILEFARM_CUDA_DRIVER=" TILEFARM_TEST_FAKE_CUDA,
+      std::string(TILEFARM_BIN_DIR) + "/tune-runner", "--device", "cuda:0"};
+  StartWorker(std::move(options));
+  const v1::Measurement good = Measure(Lease("a", "good"));
+  EXPECT_EQ(good.status(), "ok") << good.error();
+  EXPECT_TRUE(good.verified());
+  EXPECT_EQ(good.layout(), "as_stated");
+  EXPECT_THAT(good.device_state(), HasSubstr("\"timing\":\"events around "));
+  const v1::Measurement fails = Measure(Lease("b", "illegal_address"));
+  EXPECT_EQ(fails.status(), "run_error");
+  EXPECT_THAT(fails.error(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
+  EXPECT_EQ(Measure(Lease("c", "wrong")).status(), "wrong_result");
+  ExpectStillWorks();
+}
+
 TEST_F(WorkerTest, TheTimelineSaysWhatWasDoneWhen) {
   Mutex mutex;
   std::vector<std::string> lines;

@@ -96,8 +96,16 @@ absl::Status BuildCandidate(const target::Target& target,
 absl::Status BuildOracle(const target::Target& target,
                          const ir::PrimFunc& function, BuildReply* reply) {
   TF_ASSIGN_OR_RETURN(reply->program, AnalyzeProgram(function));
+  if (target.is_gpu()) {
+    // Their artifacts take constants as the program states them.
+    for (BufferSpec& buffer : reply->program.buffers) {
+      buffer.layout_free = false;
+    }
+    reply->program.cold_constants = false;
+  }
+  // The oracle runs on the host of the device.
   TF_ASSIGN_OR_RETURN(oracle::Artifact artifact,
-                      oracle::Compile(function, target));
+                      oracle::Compile(function, target.HostPart()));
   for (size_t i = 0; i < artifact.bounded.size(); ++i) {
     reply->program.buffers[i].bounded = artifact.bounded[i];
   }

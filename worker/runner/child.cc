@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "worker/monotonic_ms.h"
 
@@ -23,36 +24,37 @@ constexpr int kReturnedStatus = 93;
 constexpr int kNotConfinedStatus = 94;
 // Time for a child to end by itself after SIGTERM.
 constexpr int64_t kGraceMs = 50;
+// How long a process that uses a device may take to end after SIGKILL: the
+// driver first stops what runs on the device.
+constexpr int64_t kDeviceReapMs = 30000;
 
 void OnChildSignal(int) {}  // a handler that only interrupts ppoll
 
-void Pin(const std::vector<uint32_t>& cpus) {
-  if (cpus.empty()) return;
-  const uint32_t most = *std::max_element(cpus.begin(), cpus.end());
-  if (most >= 1 << 16) return;
-  cpu_set_t* set = CPU_ALLOC(most + 1);
-  const size_t size = CPU_ALLOC_SIZE(most + 1);
-  CPU_ZERO_S(size, set);
-  for (uint32_t cpu : cpus) CPU_SET_S(cpu, size, set);
-  sched_setaffinity(0, size, set);
-  CPU_FREE(set);
+// Children that may answer again, and are no orphans.
+std::set<pid_t>& LivingChildren() {
+  static auto* const living = new std::set<pid_t>;
+  return *living;
 }
 
-// Kills the orphans that the child's descendants left. They are our children,
-// because this process is a subreaper; every child of ours except `child` is an
-// orphan.
+// Kills the orphans that a child's descendants left. They are our children,
+// because this process is a subreaper; every child of ours that is not living
+// is an orphan.
 void KillOrphans() {
   char path[64];
   snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
   for (int round = 0; round < 100; ++round) {
-    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    if (LivingChildren().empty()) {
+      while (waitpid(-1, nullptr, WNOHANG) > 0) {
+      }
     }
     FILE* file = fopen(path, "re");
     if (file == nullptr) return;
     int pid = 0;
     int killed = 0;
     while (fscanf(file, "%d", &pid) == 1) {
+      if (LivingChildren().contains(pid)) continue;
       kill(pid, SIGKILL);
+      waitpid(pid, nullptr, WNOHANG);
       ++killed;
     }
     fclose(file);
@@ -88,12 +90,12 @@ void Signal(pid_t child, int signal) {
 }
 
 // False: it still exists afterwards.
-bool EndChild(pid_t child) {
+bool EndChild(pid_t child, int64_t reap_ms) {
   Signal(child, SIGTERM);
   Signal(child, SIGCONT);  // it may have stopped itself
   if (AwaitEnd(child, kGraceMs)) return true;
   Signal(child, SIGKILL);
-  return AwaitEnd(child, kReapMs);
+  return AwaitEnd(child, reap_ms);
 }
 
 // What the worker has sent while a child runs.
@@ -117,6 +119,8 @@ std::string ChildOutcome::Describe(const ChildLimits& limits) const {
   switch (end) {
     case ChildEnd::kReturned:
       return "returned";
+    case ChildEnd::kAnswered:
+      return "answered";
     case ChildEnd::kExited:
       snprintf(text, sizeof text, "exited with status %d", code);
       return text;
@@ -150,6 +154,18 @@ std::string ChildOutcome::Describe(const ChildLimits& limits) const {
   return "unknown end";
 }
 
+void RunOnCores(const std::vector<uint32_t>& cores) {
+  if (cores.empty()) return;
+  const uint32_t most = *std::max_element(cores.begin(), cores.end());
+  if (most >= 1 << 16) return;
+  cpu_set_t* set = CPU_ALLOC(most + 1);
+  const size_t size = CPU_ALLOC_SIZE(most + 1);
+  CPU_ZERO_S(size, set);
+  for (uint32_t core : cores) CPU_SET_S(core, size, set);
+  sched_setaffinity(0, size, set);
+  CPU_FREE(set);
+}
+
 void PrepareForChildren() {
   sigset_t set;
   sigemptyset(&set);
@@ -162,24 +178,54 @@ void PrepareForChildren() {
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
-ChildOutcome RunChild(const ChildSetup& setup, const ChildLimits& limits,
-                      int control_fd, uint64_t run_id,
-                      const std::function<void()>& body,
-                      const GiveUp& give_up) {
+Child::Child(const ChildSetup& setup, const ChildLimits& limits,
+             const std::function<void()>& body)
+    : group_(setup.group),
+      reap_ms_(setup.uses_device ? kDeviceReapMs : kReapMs) {
   const pid_t parent = getpid();
-  Pin(limits.cpus);
-  ControlGroup* const group = setup.group;
+  RunOnCores(limits.cpus);
   bool joined = true;
-  const pid_t child = group == nullptr ? fork() : group->Fork(&joined);
-  if (child < 0) return {ChildEnd::kNotStarted, errno};
-  if (child == 0) {
+  pid_ = group_ == nullptr ? fork() : group_->Fork(&joined);
+  if (pid_ < 0) {
+    error_ = errno;
+    return;
+  }
+  if (pid_ == 0) {
+    const Sandbox& sandbox = setup.sandbox;
     if (!joined ||
-        !setup.sandbox.Enter(limits, parent, setup.kept_fd, setup.refused)) {
+        !(setup.uses_device
+              ? sandbox.EnterForDevice(parent, setup.kept_fd)
+              : sandbox.Enter(limits, parent, setup.kept_fd, setup.refused))) {
       _exit(kNotConfinedStatus);
     }
     body();
     _exit(kReturnedStatus);
   }
+  LivingChildren().insert(pid_);
+}
+
+Child::~Child() { End(); }
+
+bool Child::End() {
+  if (pid_ < 0) return true;
+  const pid_t child = pid_;
+  pid_ = -1;
+  LivingChildren().erase(child);
+  const bool ended = EndChild(child, reap_ms_);
+  kill(-child, SIGKILL);  // processes that it left in its process group
+  // Ends the processes that left the group before its events are read.
+  if (!ended || (group_ != nullptr && !group_->End(reap_ms_))) return false;
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  KillOrphans();
+  return true;
+}
+
+ChildOutcome Child::Await(const ChildLimits& limits, int control_fd,
+                          uint64_t run_id, const GiveUp& give_up,
+                          int answer_fd) {
+  if (pid_ < 0) return {ChildEnd::kNotStarted, error_};
+  const pid_t child = pid_;
   const int64_t deadline = MonotonicMs() + limits.timeout_ms;
   ChildOutcome outcome;
   sigset_t none;
@@ -194,10 +240,17 @@ ChildOutcome RunChild(const ChildSetup& setup, const ChildLimits& limits,
       outcome.end = ChildEnd::kGivenUp;
     } else {
       left = std::min(left, patience);
-      pollfd p{control_fd, POLLIN, 0};
+      // poll ignores negative descriptors.
+      pollfd fds[2] = {{control_fd, POLLIN, 0}, {answer_fd, POLLIN, 0}};
       const timespec wait{left / 1000, left % 1000 * 1000000};
-      const int n = ppoll(&p, control_fd < 0 ? 0 : 1, &wait, &none);
+      const int n = ppoll(fds, 2, &wait, &none);
       if (n <= 0) continue;  // SIGCHLD, or the deadline
+      if (fds[0].revents == 0) {
+        // The end of its descriptor is the end of the child, which is near.
+        if ((fds[1].revents & POLLIN) != 0) return {ChildEnd::kAnswered};
+        answer_fd = -1;
+        continue;
+      }
       const Control control = ReadControl(control_fd, run_id);
       if (control == Control::kNothing) continue;
       outcome.end = control == Control::kCancel ? ChildEnd::kCancelled
@@ -206,10 +259,12 @@ ChildOutcome RunChild(const ChildSetup& setup, const ChildLimits& limits,
     killed = true;
     break;
   }
-  const bool ended = !killed || EndChild(child);
+  pid_ = -1;
+  LivingChildren().erase(child);
+  const bool ended = !killed || EndChild(child, reap_ms_);
   kill(-child, SIGKILL);  // processes that it left in its process group
   // Ends the processes that left the group before its events are read.
-  if (!ended || (group != nullptr && !group->End(kReapMs))) {
+  if (!ended || (group_ != nullptr && !group_->End(reap_ms_))) {
     // The worker has ended, so nobody waits for a result.
     if (outcome.end != ChildEnd::kParentGone) outcome.end = ChildEnd::kStuck;
     return outcome;
@@ -218,7 +273,7 @@ ChildOutcome RunChild(const ChildSetup& setup, const ChildLimits& limits,
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   KillOrphans();
-  if (group != nullptr) outcome.events = group->Events();
+  if (group_ != nullptr) outcome.events = group_->Events();
   if (killed) return outcome;
   if (WIFSIGNALED(status)) {
     outcome.end = ChildEnd::kSignal;
@@ -232,6 +287,13 @@ ChildOutcome RunChild(const ChildSetup& setup, const ChildLimits& limits,
     outcome.code = WEXITSTATUS(status);
   }
   return outcome;
+}
+
+ChildOutcome RunChild(const ChildSetup& setup, const ChildLimits& limits,
+                      int control_fd, uint64_t run_id,
+                      const std::function<void()>& body,
+                      const GiveUp& give_up) {
+  return Child(setup, limits, body).Await(limits, control_fd, run_id, give_up);
 }
 
 }  // namespace tilefarm::worker

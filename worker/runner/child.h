@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "worker/control_group.h"
 #include "worker/runner/sandbox.h"
@@ -14,6 +15,7 @@ namespace tilefarm::worker {
 
 enum class ChildEnd {
   kReturned,     // the body returned
+  kAnswered,     // it has answered, and lives on
   kExited,       // the body called exit
   kSignal,       // died of a signal
   kTimeout,      // killed at its wall-clock limit
@@ -45,24 +47,56 @@ using GiveUp = std::function<int64_t(pid_t child)>;
 // process the parent of orphaned descendants, so that it can kill them.
 void PrepareForChildren();
 
+// Keeps this thread on these cores; empty: no change.
+void RunOnCores(const std::vector<uint32_t>& cores);
+
 // The parameters of a child, apart from its limits.
 struct ChildSetup {
   const Sandbox& sandbox;
   int kept_fd;                // the only file that stays open; -1: none
   volatile int32_t* refused;  // see Sandbox::Enter; in shared memory
   ControlGroup* group;        // the group of the child; null: none
+  // For the child that uses a device: Sandbox::EnterForDevice confines it.
+  bool uses_device = false;
 };
 
-// Forks, runs `body` in the child under `limits`, and waits for its end. This
-// process moves to the child's cores as well, so that it later processes the
-// results where nothing is built. The child is in the sandbox, ends with this
-// process, and has /dev/null as standard input, output and error. It is ended
-// together with all processes that it started: SIGTERM, then SIGKILL, then a
-// few seconds until they have ended. Its processes are found by its control
-// group, or without one by its process group and as orphans of this process. A
-// child that still exists (kStuck: it hangs in the kernel) ends only with this
-// process, which should end then. Meanwhile RunChild watches `control_fd` for
-// its end, and for a kCancel frame that names `run_id`.
+// A child that may answer several times before it ends. Single-threaded.
+class Child {
+ public:
+  // Forks, and runs `body` in the child. This process moves to the cores of
+  // `limits` as well, so that it later processes the results where nothing is
+  // built. The child is in the sandbox, ends with this process, and has
+  // /dev/null as standard input, output and error. `setup.group` must outlive
+  // this.
+  Child(const ChildSetup& setup, const ChildLimits& limits,
+        const std::function<void()>& body);
+  // Ends it.
+  ~Child();
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  // Waits until it ends, is to be ended, or `answer_fd` can be read
+  // (kAnswered); -1: it does not answer. After any other outcome it is gone,
+  // together with all processes that it started, which are ended by SIGTERM,
+  // then SIGKILL, then a few seconds until they have ended. Its processes are
+  // found by its control group, or without one by its process group and as
+  // orphans of this process. A child that still exists (kStuck: it hangs in the
+  // kernel) ends only with this process, which should end then. Meanwhile
+  // watches `control_fd` for its end, and for a kCancel frame that names
+  // `run_id`.
+  ChildOutcome Await(const ChildLimits& limits, int control_fd, uint64_t run_id,
+                     const GiveUp& give_up, int answer_fd = -1);
+  // Ends it as Await does, if it is not gone. False: it is stuck.
+  bool End();
+
+ private:
+  ControlGroup* const group_;
+  const int64_t reap_ms_;
+  pid_t pid_ = -1;  // -1: it is gone
+  int error_ = 0;   // errno of the fork
+};
+
+// Runs `body` in a child until it ends or is to be ended; see Child.
 ChildOutcome RunChild(const ChildSetup& setup, const ChildLimits& limits,
                       int control_fd, uint64_t run_id,
                       const std::function<void()>& body,

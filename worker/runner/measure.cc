@@ -19,20 +19,16 @@
 #include "base/cache_flush.h"
 #include "base/quiet_core.h"
 #include "base/split_mix.h"
+#include "worker/runner/call.h"
 #include "worker/runner/core_wait.h"
 #include "worker/runner/sample_race.h"
 
 namespace tilefarm::worker {
 namespace {
 
-constexpr double kSampleSeconds = 1e-3;  // shortest sample
 constexpr double kWarmUpSeconds = 1e-3;
-// A first run slower than the best so far by this factor is hopeless.
-constexpr double kHopelessFactor = 3;
 // If it was switched out, it is hopeless only beyond this factor.
 constexpr double kBeyondDoubtFactor = 1.5;
-// The time of such a long first run is a valid sample, including start-up.
-constexpr double kLongRunSeconds = 0.5;
 // At most this much of a first run is start-up.
 constexpr double kStartUpSeconds = 20e-3;
 // Samples between two placements of the buffers. Their place in physical memory
@@ -44,8 +40,6 @@ constexpr uint32_t kSamplesOfAPlacement = 3;
 constexpr size_t kMostPlacedBytes = size_t{4} << 20;
 // Measurements of the core's contention if former runs have not shown it.
 constexpr int kLooks = 16;
-// Share of the wall-clock limit for everything except the last sample.
-constexpr double kTimeShare = 0.6;
 constexpr uint64_t kDefaultLastCacheBytes = uint64_t{32} << 20;
 
 double Now() {
@@ -82,24 +76,6 @@ double Canary() {
   }
   static_cast<void>(sink);
   return best;
-}
-
-template <size_t... I>
-int CallWith(void* function, void* const* args, std::index_sequence<I...>) {
-  using Function = int (*)(decltype(static_cast<void>(I), (void*)nullptr)...);
-  return reinterpret_cast<Function>(function)(args[I]...);
-}
-
-// Calls a function with at least as many arguments as it has parameters.
-// Further arguments are harmless, because in the C calling conventions of our
-// targets the caller removes them.
-int Call(void* function, void* const* args, size_t count) {
-  if (count <= 6)
-    return CallWith(function, args, std::make_index_sequence<6>());
-  if (count <= 32) {
-    return CallWith(function, args, std::make_index_sequence<32>());
-  }
-  return CallWith(function, args, std::make_index_sequence<kMaxBuffers>());
 }
 
 // A loaded function with its buffers. Errors end the child: `Fail` does not
@@ -328,7 +304,7 @@ class Kernel {
   void* function_ = nullptr;
   std::vector<GuardedBuffer> buffers_;
   std::vector<GuardedBuffer> packed_;  // of layout-free parameters
-  std::array<void*, kMaxBuffers> args_ = {};
+  std::array<void*, kMaxArguments> args_ = {};
   std::array<size_t, kMaxBuffers> bytes_ = {};  // of each argument
   // Bytes of those that are in the parent's mappings.
   std::array<size_t, kMaxBuffers> lent_ = {};
@@ -392,6 +368,8 @@ int64_t IterationsFor(bool single_runs, double run_seconds) {
       int64_t{1} << 20);
 }
 
+}  // namespace
+
 RaceRules RulesFor(const RunRequest& request) {
   RaceRules rules;
   if (request.max_samples > 0) rules.most = request.max_samples;
@@ -402,8 +380,6 @@ RaceRules RulesFor(const RunRequest& request) {
   rules.best_seconds = request.best_seconds;
   return rules;
 }
-
-}  // namespace
 
 const char* StageName(Stage stage) {
   switch (stage) {

@@ -10,11 +10,25 @@
 #include <vector>
 
 #include "worker/runner/buffers.h"
+#include "worker/runner/sample_race.h"
 #include "worker/runner_protocol.h"
 
 namespace tilefarm::worker {
 
 inline constexpr uint32_t kMaxSamples = 1024;
+
+// Rules of all measurements.
+// A first run slower than the best so far by this factor is hopeless.
+inline constexpr double kHopelessFactor = 3;
+// The time of such a long first run is a valid sample, including start-up.
+inline constexpr double kLongRunSeconds = 0.5;
+// Share of the wall-clock limit for everything except the last sample.
+inline constexpr double kTimeShare = 0.6;
+// The shortest sample, unless it must be of one run.
+inline constexpr double kSampleSeconds = 1e-3;
+
+// How long a candidate is measured.
+RaceRules RulesFor(const RunRequest& request);
 
 // The stage that the child has reached.
 enum class Stage : uint32_t {
@@ -46,6 +60,12 @@ struct ChildReport {
   double waited_seconds;  // for the core to be unused by others
   double samples[kMaxSamples];
   char error[256];
+  // Of a device (device_measure.h): how it was timed, what it writes outside
+  // its outputs, and the device's state.
+  char timing[128];
+  char damage[128];
+  uint32_t ends_context;  // the error ends the context of the device
+  DeviceConditions conditions;
 };
 
 // Data shared by both parts: the inputs, made before the fork, and space for

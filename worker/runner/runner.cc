@@ -12,7 +12,9 @@
 #include "base/statistics.h"
 #include "worker/runner/child.h"
 #include "worker/runner/inputs.h"
+#include "worker/runner/report.h"
 #include "worker/runner/verify.h"
+#include "worker/runner/workload.h"
 
 #ifndef TILEFARM_VERSION
 #define TILEFARM_VERSION "unknown"
@@ -20,24 +22,6 @@
 
 namespace tilefarm::worker {
 namespace {
-
-// Makes a private copy. While the child lives, its report may change at any
-// time, but every check must see the same value.
-std::string ReportedError(const ChildReport& report) {
-  char text[sizeof report.error];
-  memcpy(text, report.error, sizeof text);
-  text[sizeof text - 1] = '\0';
-  // Records must be text, so other bytes are replaced.
-  for (char* c = text; *c != '\0'; ++c) {
-    if (*c < ' ' || *c > '~') *c = '?';
-  }
-  return text;
-}
-
-// A number that a child reports; `otherwise`: it is impossible.
-double Possible(double value, double least, double most, double otherwise) {
-  return value >= least && value <= most ? value : otherwise;
-}
 
 // Describes how a child ended that did not finish.
 std::string DescribeEnd(const ChildOutcome& outcome, const ChildLimits& limits,
@@ -52,10 +36,6 @@ std::string DescribeEnd(const ChildOutcome& outcome, const ChildLimits& limits,
   }
   return end + " " + StageName(report.stage) + outcome.events.Refusals();
 }
-
-// Inputs of this size are not copied for every candidate, because touching so
-// many pages takes longer than measuring.
-constexpr size_t kInheritedBytes = size_t{4} << 20;
 
 double Now() {
   timespec t;
@@ -121,8 +101,6 @@ size_t BytesOfBounds(const BufferSpec& spec) {
   return spec.bounded ? spec.elements * BoundBytes(spec.type) : 0;
 }
 
-size_t Padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
 // The limits of a child, plus the memory that it maps for our buffers.
 ChildLimits WithBuffers(ChildLimits limits, const ProgramSpec& program,
                         uint64_t further_bytes) {
@@ -142,49 +120,6 @@ ChildLimits WithBuffers(ChildLimits limits, const ProgramSpec& program,
 
 }  // namespace
 
-struct Runner::Workload {
-  std::string key;
-  ProgramSpec program;
-  std::vector<GuardedBuffer> inputs;  // of the parameters that are read
-  // Memory for packed large layout-free parameters, which every child fills
-  // again; empty for other parameters.
-  std::vector<GuardedBuffer> packing;
-  std::vector<size_t> output_offsets;
-  Mapping reference;  // outputs at their offsets; private to this process
-  // For each output: its bounds, in private memory; null: it is exact. And the
-  // root mean square of the bounds.
-  std::vector<const char*> bounds;
-  std::vector<double> bounds_rms;
-  Mapping all_bounds;
-  Mapping shared;  // report, first outputs, last outputs
-  size_t outputs_bytes = 0;
-  uint64_t bytes = 0;  // of all the above
-
-  // Clears what a former child wrote and names the parts.
-  SharedRun NewRun() {
-    SharedRun run;
-    run.program = &program;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const bool large = inputs[i].bytes() >= kInheritedBytes;
-      run.inputs.push_back(inputs[i].data());
-      run.inherited.push_back(
-          large && !program.buffers[i].written ? inputs[i].data() : nullptr);
-      SharedRun::Room& room = run.packing.emplace_back();
-      if (packing[i].data() == nullptr) continue;
-      room.most = packing[i].bytes();
-      room.end = static_cast<char*>(packing[i].data()) + room.most;
-    }
-    run.output_offsets = output_offsets;
-    char* base = static_cast<char*>(shared.data());
-    const size_t header = Padded(sizeof(ChildReport));
-    memset(base, 0, header);
-    run.report = reinterpret_cast<ChildReport*>(base);
-    run.first_outputs = base + header;
-    run.last_outputs = run.first_outputs + outputs_bytes;
-    return run;
-  }
-};
-
 uint64_t Runner::DefaultCacheBytes() {
   const uint64_t memory = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
                           static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
@@ -192,7 +127,7 @@ uint64_t Runner::DefaultCacheBytes() {
 }
 
 Runner::Runner(const Options& options, const Sandbox& sandbox)
-    : options_(options), sandbox_(sandbox) {}
+    : options_(options), sandbox_(sandbox), device_(options.device) {}
 Runner::~Runner() = default;
 
 int Runner::Serve() {
@@ -347,6 +282,10 @@ LoadReply Runner::Load(LoadWorkload request) {
                                                 : 0);
     next += Padded(BytesOfBounds(spec));
   }
+  if (device_ != nullptr && !PrepareForDevice(workload.get())) {
+    reply.error = "out of memory for the device's files";
+    return reply;
+  }
   workloads_.push_front(std::move(workload));
   EvictBeyondLimit();
   reply.ok = true;
@@ -389,7 +328,7 @@ std::string Runner::RunReference(const LoadWorkload& request, bool positive,
       nullptr, &isolation);
   const Stage stage = run.report->stage;
   if (stage == Stage::kFailed) {
-    return ReportedError(*run.report) + outcome.events.Refusals();
+    return TextOf(run.report->error) + outcome.events.Refusals();
   }
   if (outcome.end != ChildEnd::kReturned || stage != Stage::kDone) {
     return DescribeEnd(outcome, request.limits, *run.report);
@@ -425,6 +364,7 @@ RunReply Runner::Run(const RunRequest& request) {
     reply.error = "unknown workload " + request.key;
     return reply;
   }
+  if (device_ != nullptr) return RunOnDevice(request, *workload);
   SharedRun run = workload->NewRun();
   const std::vector<uint32_t>& cpus = request.limits.cpus;
   if (cpus.size() == 1) {
@@ -459,7 +399,7 @@ RunReply Runner::Run(const RunRequest& request) {
   }
   reply.status = RunStatus::kRunError;
   if (stage == Stage::kFailed) {
-    reply.error = ReportedError(*run.report) + outcome.events.Refusals();
+    reply.error = TextOf(run.report->error) + outcome.events.Refusals();
     return reply;
   }
   reply.error = DescribeEnd(outcome, request.limits, *run.report);

@@ -14,6 +14,7 @@
 
 #include "worker/runner/buffers.h"
 #include "worker/runner/child.h"
+#include "worker/runner/device_child.h"
 #include "worker/runner/measure.h"
 #include "worker/runner/sandbox.h"
 #include "worker/runner_protocol.h"
@@ -28,8 +29,11 @@ class Runner {
     int input_fd = 0;
     int output_fd = 1;
     uint64_t cache_bytes = DefaultCacheBytes();
+    // Runs candidates, which use a device; null: they run on this machine's
+    // processor. Oracles always do.
+    DeviceChild* device = nullptr;
   };
-  // `sandbox` must outlive it.
+  // `sandbox` and the device's child must outlive it.
   Runner(const Options& options, const Sandbox& sandbox);
   ~Runner();
 
@@ -52,6 +56,13 @@ class Runner {
   bool Reply(RunnerFrame type, const std::string& payload);
   LoadReply Load(LoadWorkload request);
   RunReply Run(const RunRequest& request);
+  // runner_device.cc. Moves the inputs to where the device's child gets them.
+  // False: out of memory.
+  bool PrepareForDevice(Workload* workload);
+  RunReply RunOnDevice(const RunRequest& request, Workload& workload);
+  // Runs the candidate once. `*suspect`: the device may be to blame.
+  RunReply TryOnDevice(const RunRequest& request, Workload& workload,
+                       int artifact_fd, bool* suspect);
   // Moves the workload to the front; null: the key is unknown.
   Workload* Find(const std::string& key);
   void EvictBeyondLimit();
@@ -68,6 +79,8 @@ class Runner {
 
   const Options options_;
   const Sandbox& sandbox_;
+  DeviceChild* const device_;
+  uint64_t last_serial_ = 0;  // of a workload for the device
   std::list<std::unique_ptr<Workload>> workloads_;  // most recent first
   // The contentions that children measured on each core, latest last.
   std::map<uint32_t, std::deque<double>> contentions_;

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <vector>
 
 #include "base/device_libraries.h"
 #include "worker/confinement.h"
@@ -27,6 +28,11 @@ constexpr int kPriority = -10;
 constexpr uint64_t kMemoryBesideBuffers = uint64_t{32} << 20;
 constexpr uint32_t kTasks = 64;
 constexpr uint32_t kTasksOfACpu = 8;
+// Of the child that uses a device. The driver opens a file for each mapping,
+// and shares memory with its other processes in files of /dev/shm.
+constexpr uint64_t kDeviceFileBytes = uint64_t{64} << 20;
+constexpr uint64_t kDeviceFiles = 4096;
+const std::vector<std::string> kDeviceFolders = {"/dev"};
 
 // Enters a directory without a name: it is empty, nothing can be made in it,
 // and it need not be removed.
@@ -58,8 +64,9 @@ bool CallsALibrary(const std::string& artifact) {
                      });
 }
 
-Sandbox::Sandbox(const Isolation& most, const std::string& groups)
-    : groups_(groups) {
+Sandbox::Sandbox(const Isolation& most, const std::string& groups,
+                 bool for_device)
+    : groups_(groups), for_device_(for_device) {
   EnterEmptyDirectory();
   isolation_.netns = most.netns && EnterNamespaces(CLONE_NEWNET);
   if (most.netns && !isolation_.netns) {
@@ -83,12 +90,17 @@ Sandbox::Sandbox(const Isolation& most, const std::string& groups)
     }
   }
   isolation_.level = std::min(most.level, IsolationLevel::kRlimits);
+  device_level_ = isolation_.level;
   if (most.level <= IsolationLevel::kRlimits) return;
   std::string error = loading_.Build(SyscallFilter::Kind::kLoading);
   if (error.empty()) error = running_.Build(SyscallFilter::Kind::kRunning);
   if (error.empty() && !Try(most.level)) error = "a filter cannot be installed";
+  if (error.empty() && for_device) {
+    error = device_.Build(SyscallFilter::Kind::kDevice);
+  }
   if (error.empty()) {
     isolation_.level = most.level;
+    device_level_ = IsolationLevel::kSeccompLibraries;
   } else {
     AddShortfall("no system call filter: " + error);
   }
@@ -158,6 +170,44 @@ bool Sandbox::Enter(const ChildLimits& limits, pid_t parent, int kept_fd,
   if (!filters) return true;
   NoteRefusedCalls(refused);
   return loading_.Install();
+}
+
+Isolation Sandbox::DeviceIsolation() const {
+  Isolation isolation = isolation_;
+  isolation.level = std::min(isolation.level, device_level_);
+  return isolation;
+}
+
+void Sandbox::SetDeviceLevel(IsolationLevel level, const std::string& why) {
+  device_level_ = level;
+  if (!why.empty()) AddShortfall(why);
+}
+
+bool Sandbox::EnterForDevice(pid_t parent, int kept_fd) const {
+  setsid();
+  if (!CloseAllBut({kept_fd})) return false;
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  signal(SIGCHLD, SIG_DFL);
+  signal(SIGPIPE, SIG_DFL);
+  setpriority(PRIO_PROCESS, 0, kPriority);
+  unsetenv("TILEFARM_NUM_THREADS");
+  LowerLimit(RLIMIT_CORE, 0);
+  LowerLimit(RLIMIT_FSIZE, kDeviceFileBytes);
+  LowerLimit(RLIMIT_NOFILE, kDeviceFiles);
+  const IsolationLevel level = DeviceIsolation().level;
+  if (level >= IsolationLevel::kRlimits && !GiveUpPrivileges()) return false;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);  // it ended before the line above
+  // Without Landlock, what user nobody may write is what it can write.
+  if (level > IsolationLevel::kRlimits) ForbidWritingBut(kDeviceFolders);
+  return true;
+}
+
+bool Sandbox::CloseForDevice() const {
+  return DeviceIsolation().level < IsolationLevel::kSeccompLibraries ||
+         device_.Install();
 }
 
 bool Sandbox::Close(IsolationLevel level, int kept_fd) const {

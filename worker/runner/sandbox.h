@@ -33,10 +33,15 @@ class Sandbox {
   // what else works here. Nothing beyond `most` is tried. Control groups are
   // made in `groups`, an absolute path that no other program may use: processes
   // that another runner left there are ended. Empty: no control groups.
-  explicit Sandbox(const Isolation& most, const std::string& groups = "");
+  // `for_device`: candidates use a device, so isolation() is DeviceIsolation();
+  // oracles are confined as without one.
+  explicit Sandbox(const Isolation& most, const std::string& groups = "",
+                   bool for_device = false);
 
-  // The strongest isolation that children can have.
-  const Isolation& isolation() const { return isolation_; }
+  // The strongest isolation that candidates can have.
+  Isolation isolation() const {
+    return for_device_ ? DeviceIsolation() : isolation_;
+  }
   // The isolation of a child with an artifact, which depends on CallsALibrary.
   Isolation IsolationOf(bool calls_a_library) const;
   // Why not all of `most` works; empty: it does.
@@ -57,6 +62,23 @@ class Sandbox {
   // functions is called. Closes `kept_fd`. False as above.
   bool Close(IsolationLevel level, int kept_fd) const;
 
+  // The child that uses a device (device_child.h) serves several candidates,
+  // and the driver in it opens device files, reads /proc and /sys, maps much
+  // address space and makes threads. So its level is at most
+  // kSeccompLibraries: files can be read, machine code can be made, and no
+  // limit of address space or CPU time applies. Files can be written only where
+  // user nobody may, and with Landlock only those of the device.
+  Isolation DeviceIsolation() const;
+  // Lowers the level of DeviceIsolation, for a trial or after it has shown that
+  // the driver does not work with a higher one. `why` is empty, or adds to
+  // shortfall().
+  void SetDeviceLevel(IsolationLevel level, const std::string& why);
+  // As Enter, before the driver is loaded.
+  bool EnterForDevice(pid_t parent, int kept_fd) const;
+  // To be called in that child when the driver has made its context and before
+  // an artifact is loaded. Applies to the driver's threads as well.
+  bool CloseForDevice() const;
+
  private:
   // Whether a child can be confined to `level`, and we can still end it.
   bool Try(IsolationLevel level) const;
@@ -68,7 +90,9 @@ class Sandbox {
   Isolation isolation_;
   std::string groups_;
   std::string shortfall_;
-  SyscallFilter loading_, running_;
+  SyscallFilter loading_, running_, device_;
+  bool for_device_ = false;
+  IsolationLevel device_level_ = IsolationLevel::kNone;
 };
 
 }  // namespace tilefarm::worker

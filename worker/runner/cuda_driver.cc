@@ -1,0 +1,173 @@
+#include "worker/runner/cuda_driver.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "worker/runner/nvml.h"
+
+namespace tilefarm::worker {
+namespace {
+
+constexpr char kLibrary[] = "libcuda.so.1";
+
+std::string Failure(const CudaDriver& driver, const char* call,
+                    CudaResult result) {
+  return std::string(call) + ": " + driver.Text(result);
+}
+
+}  // namespace
+
+std::string CudaDriver::Load() {
+  const char* path = getenv("TILEFARM_CUDA_DRIVER");
+  if (path == nullptr || path[0] == '\0') path = kLibrary;
+  void* const library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) {
+    return std::string(path) + " is not here: " + dlerror();
+  }
+  std::string missing;
+  const auto take = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
+        dlsym(library, name));
+    if (function == nullptr && missing.empty()) missing = name;
+  };
+  take(Init, "cuInit");
+  take(DriverGetVersion, "cuDriverGetVersion");
+  take(DeviceGetCount, "cuDeviceGetCount");
+  take(DeviceGet, "cuDeviceGet");
+  take(DeviceGetName, "cuDeviceGetName");
+  take(DeviceGetAttribute, "cuDeviceGetAttribute");
+  take(DeviceTotalMem, "cuDeviceTotalMem_v2");
+  take(DeviceGetPciBusId, "cuDeviceGetPCIBusId");
+  take(PrimaryCtxSetFlags, "cuDevicePrimaryCtxSetFlags_v2");
+  take(PrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
+  take(CtxSetCurrent, "cuCtxSetCurrent");
+  take(CtxSynchronize, "cuCtxSynchronize");
+  take(MemAlloc, "cuMemAlloc_v2");
+  take(MemFree, "cuMemFree_v2");
+  take(MemGetInfo, "cuMemGetInfo_v2");
+  take(MemcpyHtoD, "cuMemcpyHtoD_v2");
+  take(MemcpyDtoH, "cuMemcpyDtoH_v2");
+  take(MemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2");
+  take(MemsetD8Async, "cuMemsetD8Async");
+  take(MemsetD32Async, "cuMemsetD32Async");
+  take(StreamCreate, "cuStreamCreate");
+  take(StreamSynchronize, "cuStreamSynchronize");
+  take(EventCreate, "cuEventCreate");
+  take(EventRecord, "cuEventRecord");
+  take(EventElapsedTime, "cuEventElapsedTime");
+  take(GetErrorName, "cuGetErrorName");
+  take(GetErrorString, "cuGetErrorString");
+  if (!missing.empty()) {
+    return std::string(path) + " has no function " + missing;
+  }
+  const CudaResult result = Init(0);
+  return result == 0 ? "" : Failure(*this, "cuInit", result);
+}
+
+std::string CudaDriver::Text(CudaResult result) const {
+  const char* name = nullptr;
+  const char* text = nullptr;
+  if (GetErrorName(result, &name) != 0 || name == nullptr) name = "error";
+  if (GetErrorString(result, &text) != 0 || text == nullptr) text = "unknown";
+  return std::string(name) + " (" + std::to_string(result) + "): " + text;
+}
+
+bool EndsContext(CudaResult result) {
+  switch (result) {
+    case 4:    // the driver is shutting down
+    case 46:   // the device is unavailable
+    case 214:  // an uncorrectable error of the memory
+    case 220:  // an uncorrectable error of NVLink
+    case 226:  // a contained error of the memory
+    case 700:  // illegal address
+    case 702:  // a kernel ran too long
+    case 709:  // the context is destroyed
+    case 710:  // an assertion of the device
+    case 999:  // unknown: the device may be lost
+      return true;
+    default:
+      // Stack, instruction, alignment, address space, program counter, launch.
+      return result >= 714 && result <= 721;
+  }
+}
+
+std::string CudaArchitecture(int major, int minor) {
+  return "sm_" + std::to_string(major) + std::to_string(minor) +
+         (major == 9 && minor == 0 ? "a" : "");
+}
+
+std::string QueryCudaDevice(const CudaDriver& driver, int device,
+                            CudaProperties* properties) {
+  int count = 0;
+  CudaResult result = driver.DeviceGetCount(&count);
+  if (result != 0) return Failure(driver, "cuDeviceGetCount", result);
+  if (device < 0 || device >= count) {
+    return count == 0
+               ? "the driver has no devices"
+               : "the driver's devices are 0 to " + std::to_string(count - 1);
+  }
+  int handle = 0;
+  result = driver.DeviceGet(&handle, device);
+  if (result != 0) return Failure(driver, "cuDeviceGet", result);
+  char text[256] = {};
+  result = driver.DeviceGetName(text, sizeof text, handle);
+  if (result != 0) return Failure(driver, "cuDeviceGetName", result);
+  properties->name = text;
+  if (driver.DeviceGetPciBusId(text, sizeof text, handle) == 0) {
+    properties->pci_bus_id = text;
+  }
+  size_t bytes = 0;
+  result = driver.DeviceTotalMem(&bytes, handle);
+  if (result != 0) return Failure(driver, "cuDeviceTotalMem", result);
+  properties->memory_bytes = bytes;
+  std::string error;
+  const auto attribute = [&](CudaAttribute which) {
+    int value = 0;
+    const CudaResult failure =
+        driver.DeviceGetAttribute(&value, static_cast<int>(which), handle);
+    if (failure != 0 && error.empty()) {
+      error = Failure(driver, "cuDeviceGetAttribute", failure);
+    }
+    return value;
+  };
+  properties->target =
+      "cuda:" + CudaArchitecture(attribute(CudaAttribute::kComputeMajor),
+                                 attribute(CudaAttribute::kComputeMinor));
+  properties->multiprocessors = attribute(CudaAttribute::kMultiprocessors);
+  properties->multiprocessor_shared_bytes =
+      static_cast<uint64_t>(attribute(CudaAttribute::kMultiprocessorShared));
+  properties->l2_bytes =
+      static_cast<uint64_t>(attribute(CudaAttribute::kL2Bytes));
+  properties->clock_mhz = attribute(CudaAttribute::kClockKhz) / 1000.0;
+  if (!error.empty()) return error;
+  // Newer drivers may not say this any more.
+  properties->memory_clock_mhz =
+      attribute(CudaAttribute::kMemoryClockKhz) / 1000.0;
+  driver.DriverGetVersion(&properties->cuda_version);
+
+  Nvml nvml;
+  if (nvml.Open(properties->pci_bus_id)) {
+    properties->driver = nvml.DriverVersion();
+    properties->power_limit_w = nvml.PowerLimitWatts();
+  } else {
+    properties->driver = "of CUDA " +
+                         std::to_string(properties->cuda_version / 1000) + "." +
+                         std::to_string(properties->cuda_version % 1000 / 10);
+  }
+  return "";
+}
+
+std::string BrandText(const CudaProperties& properties) {
+  char text[128];
+  snprintf(text, sizeof text, ", %.0f MHz, memory %.0f MHz",
+           properties.clock_mhz, properties.memory_clock_mhz);
+  std::string brand = properties.name + ", driver " + properties.driver + text;
+  if (properties.power_limit_w > 0) {
+    snprintf(text, sizeof text, ", %.0f W", properties.power_limit_w);
+    brand += text;
+  }
+  return brand;
+}
+
+}  // namespace tilefarm::worker

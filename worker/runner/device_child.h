@@ -1,0 +1,61 @@
+// The child that uses a device. A context of CUDA does not survive a fork and
+// takes up to half a second to make, so one child serves many candidates. It is
+// replaced after an error that ends its context, at a deadline, after
+// kMostJobs, and after a wrong result, because a kernel that writes anywhere
+// may have changed what later ones find on the device.
+#ifndef TILEFARM_WORKER_RUNNER_DEVICE_CHILD_H_
+#define TILEFARM_WORKER_RUNNER_DEVICE_CHILD_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "worker/control_group.h"
+#include "worker/runner/child.h"
+#include "worker/runner/device_job.h"
+#include "worker/runner/sandbox.h"
+
+namespace tilefarm::worker {
+
+// Of the runner, which has a single thread and never calls the driver itself.
+class DeviceChild {
+ public:
+  // Candidates of one process. Each may leave something on the device.
+  static constexpr uint32_t kMostJobs = 256;
+
+  // `device`: the number of the driver's device. `sandbox` must outlive it.
+  DeviceChild(Sandbox& sandbox, int device)
+      : sandbox_(sandbox), device_(device) {}
+  ~DeviceChild() { Drop(); }
+
+  // Finds out with which isolation the driver works, and lowers the sandbox's
+  // to that. The error; empty: a child is ready.
+  std::string Try();
+
+  // Measures a candidate, after starting a child if there is none. While it
+  // runs, `control_fd` is watched as by Child::Await. kNotStarted: there is no
+  // child, and `*error` says why. kAnswered: the results have its report.
+  ChildOutcome Run(const DeviceJob& job, const std::vector<int>& descriptors,
+                   int control_fd, const GiveUp& give_up, std::string* error);
+  // Whether the last candidate was the first one of its child.
+  bool was_first() const { return jobs_ == 1; }
+  // Ends the child; the next candidate gets another one. False: it is stuck.
+  bool Drop();
+
+ private:
+  // kAnswered: it is ready.
+  ChildOutcome Start(const ChildLimits& limits, int control_fd, uint64_t run_id,
+                     std::string* error);
+
+  Sandbox& sandbox_;
+  const int device_;
+  std::unique_ptr<ControlGroup> group_;  // outlives child_
+  std::unique_ptr<Child> child_;
+  int socket_ = -1;
+  uint32_t jobs_ = 0;  // that the child has got
+  bool spent_ = false;
+};
+
+}  // namespace tilefarm::worker
+
+#endif  // TILEFARM_WORKER_RUNNER_DEVICE_CHILD_H_

@@ -75,6 +75,11 @@ inline constexpr char kMatrixProduct[] = "tilefarm.matrix_product";
 // call_library sets it; schedules must not annotate it directly.
 inline constexpr char kLibrary[] = "tilefarm.library";
 
+// On a serial loop of a kernel that fetches into shared buffers: the number of
+// copies of these buffers (2 or more), so that the fetches of the next
+// iterations may run while this one computes.
+inline constexpr char kSharedStages[] = "tilefarm.shared_stages";
+
 }  // namespace tilefarm::ir
 
 #endif  // TILEFARM_COMPILER_IR_ANNOTATIONS_H_

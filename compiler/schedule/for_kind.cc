@@ -114,13 +114,23 @@ absl::Status CheckParallelizable(const ScheduleState& state,
   return absl::OkStatus();
 }
 
+// Whether a single thread of a GPU runs the loop.
+bool IsOneThread(const ir::ForPtr& loop) {
+  return loop->for_kind == ir::ForKind::kThreadBinding && ExtentOf(loop) == 1;
+}
+
 absl::Status SetKind(ScheduleState& state, LoopRv loop_rv, ir::ForKind kind,
                      std::string thread_tag = "") {
   TF_ASSIGN_OR_RETURN(ir::ForPtr loop, SerialLoop(state, loop_rv));
-  TF_RETURN_IF_ERROR(CheckCompactDataflow(state, loop.get()));
-  state.Replace(loop.get(), WithKind(*loop, kind, std::move(thread_tag)));
+  const ir::ForPtr changed = WithKind(*loop, kind, std::move(thread_tag));
+  if (!IsOneThread(changed)) {
+    TF_RETURN_IF_ERROR(CheckCompactDataflow(state, loop.get()));
+  }
+  state.Replace(loop.get(), changed);
   loop = state.Latest(loop);
-  TF_RETURN_IF_ERROR(CheckParallelizable(state, loop));
+  if (!IsOneThread(loop)) {
+    TF_RETURN_IF_ERROR(CheckParallelizable(state, loop));
+  }
   if (kind != ir::ForKind::kThreadBinding) return absl::OkStatus();
   return CheckThreadBindings(state, *state.FunctionOf(loop.get()));
 }
@@ -140,6 +150,8 @@ absl::Status CheckConcurrentLoops(const ScheduleState& state) {
       return true;
     });
     for (const ir::ForPtr& loop : loops) {
+      // A single thread runs everything in order.
+      if (IsOneThread(loop)) continue;
       TF_RETURN_IF_ERROR(CheckParallelizable(state, loop));
     }
     TF_RETURN_IF_ERROR(CheckThreadBindings(state, *function));

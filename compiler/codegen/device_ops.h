@@ -32,6 +32,12 @@ class DeviceOps {
   virtual llvm::Value* Index(const lower::KernelAxis& axis,
                              llvm::IRBuilder<>& builder) = 0;
   virtual void Barrier(llvm::IRBuilder<>& builder) = 0;
+  // Starts a copy of 4, 8 or 16 bytes, aligned to them, to shared memory. False,
+  // without code, if the device has no such copies.
+  virtual bool CopyAsync(llvm::Value* to, llvm::Value* from, int bytes,
+                         llvm::IRBuilder<>& builder) = 0;
+  virtual void Commit(llvm::IRBuilder<>& builder) = 0;
+  virtual void Wait(int groups, llvm::IRBuilder<>& builder) = 0;
   // An i32 of the thread of the group whose number is this one's ^ mask.
   virtual llvm::Value* ShuffleXor(llvm::Value* value, int mask, int width,
                                   llvm::IRBuilder<>& builder) = 0;

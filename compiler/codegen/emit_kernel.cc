@@ -96,6 +96,32 @@ llvm::Align Emitter::AlignmentOf(const ir::Buffer& buffer,
   return llvm::Align(std::gcd(DivisorOf(index) * bytes, kDeviceAlignment));
 }
 
+bool Emitter::EmitCopyAsync(const ir::StoreNode& s) {
+  const auto* op = ir::As<ir::MachineOpNode>(s.value);
+  if (op == nullptr || op->op != ir::MachineOp::kAsync ||
+      s.predicate != nullptr) {
+    return false;
+  }
+  const auto* load = ir::As<ir::LoadNode>(op->args[0]);
+  if (load == nullptr || load->predicate != nullptr) return false;
+  const int lanes = s.indices[0]->dtype.lanes;
+  const auto first = [&](const ir::Expr& index) -> ir::Expr {
+    if (lanes == 1) return index;
+    const std::optional<RampForm> ramp = AsRamp(index);
+    return ramp && ir::IsConstInt(ramp->stride, 1) ? ramp->base : nullptr;
+  };
+  const ir::Expr to = first(s.indices[0]), from = first(load->indices[0]);
+  const int bytes = lanes * s.buffer->dtype.bytes();
+  if (to == nullptr || from == nullptr ||
+      (bytes != 4 && bytes != 8 && bytes != 16) ||
+      AlignmentOf(s.buffer, to).value() < static_cast<uint64_t>(bytes) ||
+      AlignmentOf(load->buffer, from).value() < static_cast<uint64_t>(bytes)) {
+    return false;
+  }
+  return device_->CopyAsync(Address(s.buffer, Emit(to)),
+                            Address(load->buffer, Emit(from)), bytes, builder_);
+}
+
 llvm::Value* Emitter::EmitShuffleXor(const ir::MachineOpNode& e) {
   const int mask = static_cast<int>(*ir::AsInt(e.args[1]));
   const int width = static_cast<int>(*ir::AsInt(e.args[2]));

@@ -396,6 +396,7 @@ void Emitter::EmitStore(const ir::StoreNode& s) {
     return Fail(absl::InternalError(
         absl::StrCat("a vector is stored to one element of ", s.buffer->name)));
   }
+  if (EmitCopyAsync(s)) return;
   // A scalar predicate also guards the evaluation of the value.
   if (s.predicate != nullptr && !s.predicate->dtype.is_vector() &&
       ir::AsInt(s.predicate) != 1) {

@@ -43,6 +43,12 @@ void Emitter::EmitEffect(const ir::Expr& value) {
     frame_->tile = {};
     return device_->Barrier(builder_);
   }
+  if (op != nullptr && op->op == ir::MachineOp::kCommit) {
+    return device_->Commit(builder_);
+  }
+  if (op != nullptr && op->op == ir::MachineOp::kWait) {
+    return device_->Wait(static_cast<int>(*ir::AsInt(op->args[0])), builder_);
+  }
   EmitPrefetchOp(value);
 }
 

@@ -139,6 +139,9 @@ class Emitter {
 
   // --- emit_kernel.cc ---
   llvm::Value* EmitShuffleXor(const ir::MachineOpNode& e);
+  // False, without code, if the store is not asynchronous, or cannot be: its
+  // vector is not aligned or not contiguous.
+  bool EmitCopyAsync(const ir::StoreNode& s);
   // Of an access at the index, as far as it is known: that of the elements on a
   // CPU, up to the widest access of a GPU.
   llvm::Align AlignmentOf(const ir::Buffer& buffer,

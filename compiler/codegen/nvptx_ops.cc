@@ -1,8 +1,10 @@
 #include <array>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/codegen/device_ops.h"
 #include "compiler/ir/visitor.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace tilefarm::codegen {
@@ -88,6 +90,29 @@ class Nvptx : public DeviceOps {
     builder.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {});
   }
 
+  // By assembly: with 32-bit addresses LLVM 19 does not select the intrinsics.
+  bool CopyAsync(llvm::Value* to, llvm::Value* from, int bytes,
+                 llvm::IRBuilder<>& builder) override {
+    // Of 16 bytes past the L1 cache, which what goes to shared memory needs not.
+    Assembly(bytes == 16 ? "cp.async.cg.shared.global [$0], [$1], 16;"
+             : bytes == 8 ? "cp.async.ca.shared.global [$0], [$1], 8;"
+                          : "cp.async.ca.shared.global [$0], [$1], 4;",
+             "r,l,~{memory}",
+             {builder.CreatePtrToInt(to, builder.getInt32Ty()),
+              builder.CreatePtrToInt(from, builder.getInt64Ty())},
+             builder);
+    return true;
+  }
+
+  void Commit(llvm::IRBuilder<>& builder) override {
+    Assembly("cp.async.commit_group;", "~{memory}", {}, builder);
+  }
+
+  void Wait(int groups, llvm::IRBuilder<>& builder) override {
+    Assembly(absl::StrCat("cp.async.wait_group ", groups, ";"), "~{memory}", {},
+             builder);
+  }
+
   llvm::Value* ShuffleXor(llvm::Value* value, int mask, int width,
                           llvm::IRBuilder<>& builder) override {
     llvm::Value* members = builder.getInt32(0xffffffff);
@@ -108,6 +133,19 @@ class Nvptx : public DeviceOps {
   }
 
  private:
+  static void Assembly(const std::string& text, const char* constraints,
+                       std::vector<llvm::Value*> args,
+                       llvm::IRBuilder<>& builder) {
+    std::vector<llvm::Type*> types;
+    for (llvm::Value* arg : args) types.push_back(arg->getType());
+    llvm::CallInst* call = builder.CreateCall(
+        llvm::InlineAsm::get(
+            llvm::FunctionType::get(builder.getVoidTy(), types, false), text,
+            constraints, /*hasSideEffects=*/true),
+        args);
+    call->addFnAttr(llvm::Attribute::Convergent);
+  }
+
   llvm::Value* Shared(llvm::IRBuilder<>& builder) {
     static constexpr char kName[] = "tilefarm_shared";
     if (llvm::GlobalVariable* known = module_.getNamedGlobal(kName)) {

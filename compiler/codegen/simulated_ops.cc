@@ -57,6 +57,30 @@ class Simulated : public DeviceOps {
         {thread_, builder.getInt32(sites_++)});
   }
 
+  bool CopyAsync(llvm::Value* to, llvm::Value* from, int bytes,
+                 llvm::IRBuilder<>& builder) override {
+    llvm::Value* size = builder.getInt32(static_cast<uint32_t>(bytes));
+    builder.CreateCall(
+        Runtime("tf_rt_sim_copy_async", builder.getVoidTy(),
+                {builder.getPtrTy(), builder.getPtrTy(), builder.getPtrTy(),
+                 builder.getInt32Ty(), builder.getInt32Ty()}),
+        {thread_, to, from, size, size});
+    return true;
+  }
+
+  void Commit(llvm::IRBuilder<>& builder) override {
+    builder.CreateCall(Runtime("tf_rt_sim_commit", builder.getVoidTy(),
+                               {builder.getPtrTy()}),
+                       {thread_});
+  }
+
+  void Wait(int groups, llvm::IRBuilder<>& builder) override {
+    builder.CreateCall(
+        Runtime("tf_rt_sim_wait", builder.getVoidTy(),
+                {builder.getPtrTy(), builder.getInt32Ty()}),
+        {thread_, builder.getInt32(static_cast<uint32_t>(groups))});
+  }
+
   llvm::Value* ShuffleXor(llvm::Value* value, int mask, int width,
                           llvm::IRBuilder<>& builder) override {
     (void)width;  // a mask below it stays in the group

@@ -13,7 +13,7 @@ struct MachineOpInfo {
 };
 
 // In the order of the enum.
-constexpr std::array<MachineOpInfo, 13> kMachineOps = {{
+constexpr std::array<MachineOpInfo, 16> kMachineOps = {{
     {"dot_product", 3},
     {"pair_dot_product", 3},
     {"tile_product", 5},
@@ -27,12 +27,15 @@ constexpr std::array<MachineOpInfo, 13> kMachineOps = {{
     {"prefetch", 1},
     {"barrier", 0},
     {"shuffle_xor", 3},
+    {"async", 1},
+    {"commit", 0},
+    {"wait", 1},
 }};
 static_assert(kMachineOps.size() ==
-              static_cast<size_t>(MachineOp::kShuffleXor) + 1);
+              static_cast<size_t>(MachineOp::kWait) + 1);
 
 DataType ResultOf(MachineOp op, const std::vector<Expr>& args) {
-  if (op == MachineOp::kBarrier) return DataType::Int(32);
+  if (args.empty()) return DataType::Int(32);
   const DataType last = args.back()->dtype;
   switch (op) {
     case MachineOp::kDotProduct:
@@ -50,7 +53,10 @@ DataType ResultOf(MachineOp op, const std::vector<Expr>& args) {
     case MachineOp::kLaneMax:
       return last.element();
     case MachineOp::kShuffleXor:
+    case MachineOp::kAsync:
     case MachineOp::kBarrier:
+    case MachineOp::kCommit:
+    case MachineOp::kWait:
       return args.front()->dtype;
   }
   return last;

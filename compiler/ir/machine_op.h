@@ -51,6 +51,14 @@ enum class MachineOp : uint8_t {
   // this thread's exclusive-or `mask`. Groups are `width` consecutive threads of
   // a warp, a power of two, all of which must reach it; both are constants.
   kShuffleXor,
+  // (load): the loaded value, which arrives where it is stored by a later wait.
+  // Only as the value of a store to shared memory.
+  kAsync,
+  // (): the asynchronous stores since the last commit are one group. An effect.
+  kCommit,
+  // (groups): waits until at most so many of the thread's groups have not
+  // arrived, a constant. An effect.
+  kWait,
 };
 
 struct MachineOpNode : ExprNode {

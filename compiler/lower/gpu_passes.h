@@ -39,6 +39,12 @@ absl::StatusOr<ir::Stmt> LowerThreadReductions(const ir::Stmt& stmt);
 absl::StatusOr<ir::Stmt> MapThreads(const ir::Stmt& root,
                                     const target::GpuLimits& limits);
 
+// Plain form, after MapThreads. Overlaps the iterations of loops annotated for
+// it (ir::kPipelineStage), as far as the statements' accesses allow it.
+// InvalidArgument otherwise.
+absl::StatusOr<ir::Stmt> PipelineLoops(const ir::Stmt& stmt,
+                                       const target::GpuLimits& limits);
+
 // Plain form, after MapThreads. Puts a barrier between accesses of different
 // threads to the same element, one of which writes it. InvalidArgument if that
 // is where not all threads arrive.

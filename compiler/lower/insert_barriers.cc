@@ -27,6 +27,9 @@ struct Access {
   AccessDims dims;  // and the offset, if there are several dimensions
   // The threads of these axes other than the first do not make it.
   std::set<const ir::VarNode*> first_only;
+  // A store that has not arrived yet, whatever barriers follow it.
+  bool in_flight = false;
+  std::vector<Expr> indices;
   // The loop in an earlier iteration of which it was made, while the code of a
   // later one is visited.
   const ForNode* earlier = nullptr;
@@ -74,13 +77,21 @@ class AccessCollector : public ir::Visitor {
   void VisitStore(const ir::StoreNode& s) override {
     Visitor::VisitStore(s);
     Add(s.buffer.get(), s.indices, true);
+    const auto* op = ir::As<ir::MachineOpNode>(s.value);
+    if (op != nullptr && op->op == ir::MachineOp::kAsync) {
+      accesses.back().in_flight = true;
+    }
   }
 
  private:
   void Add(const ir::BufferNode* buffer, const std::vector<Expr>& indices,
            bool write) {
     if (ir::ScopeOf(*buffer) == ir::MemoryScope::kLocal) return;
-    Access access{buffer, write, {}, first_only_};
+    Access access;
+    access.buffer = buffer;
+    access.write = write;
+    access.first_only = first_only_;
+    access.indices = indices;
     Expr offset = ir::IntConst(0);
     for (size_t d = 0; d < indices.size(); ++d) {
       offset = offset * buffer->shape[d] + indices[d];
@@ -115,6 +126,7 @@ class BarrierInserter {
   // values in either access, as in different iterations of a loop.
   bool Conflict(const Access& a, const Access& b) {
     if (a.buffer != b.buffer || (!a.write && !b.write)) return false;
+    if (a.earlier == nullptr && AreVersions(a, b)) return false;
     // Each iteration has elements of its own.
     if (a.earlier != nullptr && ir::AsInt(a.earlier->extent) &&
         Determines(math_, {a.dims, b.dims}, a.earlier->var.get(),
@@ -128,6 +140,26 @@ class BarrierInserter {
       }
       return !Determines(math_, {a.dims, b.dims}, axis.var, axis.extent);
     });
+  }
+
+  // Whether some index differs, by what is left of a division by a constant: 
+  // k % 3 and (k + 2) % 3, with the same k.
+  bool AreVersions(const Access& a, const Access& b) {
+    for (size_t d = 0; d < a.indices.size(); ++d) {
+      const auto* x = ir::As<ir::BinaryNode>(a.indices[d]);
+      const auto* y = ir::As<ir::BinaryNode>(b.indices[d]);
+      if (x == nullptr || y == nullptr || x->op != ir::BinaryOp::kFloorMod ||
+          y->op != ir::BinaryOp::kFloorMod) {
+        continue;
+      }
+      const auto count = ir::AsInt(x->b);
+      const auto distance = math_.Difference(x->a, y->a);
+      if (count && *count > 0 && count == ir::AsInt(y->b) && distance &&
+          *distance % *count != 0) {
+        return true;
+      }
+    }
+    return false;
   }
 
   bool Conflict(const Accesses& before, const Accesses& after) {
@@ -149,7 +181,7 @@ class BarrierInserter {
   // Starts anew after a barrier in front of `after` if one is needed there.
   bool NeedsBarrier(const Accesses& after, Accesses& pending) {
     if (!Conflict(pending, after)) return false;
-    pending.clear();
+    std::erase_if(pending, [](const Access& a) { return !a.in_flight; });
     return true;
   }
 
@@ -196,6 +228,13 @@ class BarrierInserter {
       case ir::StmtKind::kEvaluate:
       case ir::StmtKind::kBlock:
         break;
+    }
+    if (const auto* evaluate = ir::As<ir::EvaluateNode>(stmt)) {
+      // What arrived is visible to other threads after the next barrier.
+      const auto* op = ir::As<ir::MachineOpNode>(evaluate->value);
+      if (op != nullptr && op->op == ir::MachineOp::kWait) {
+        for (Access& access : pending) access.in_flight = false;
+      }
     }
     const Accesses accesses = Collect(stmt);
     const bool before = NeedsBarrier(accesses, pending);

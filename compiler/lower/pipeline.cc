@@ -157,6 +157,10 @@ std::vector<Pass> GpuPasses(const target::Target& target) {
              return MapThreads(s, *target.gpu);
            })},
           {"Simplify", kSimplify, "threads"},
+          {"PipelineLoops", OnBody([&target](const ir::Stmt& s) {
+             return PipelineLoops(s, *target.gpu);
+           })},
+          {"Simplify", kSimplify, "pipeline"},
           // Before flattening, as CheckIterations.
           {"InsertBarriers", OnBody(InsertBarriers), "barriers"},
       },
@@ -185,7 +189,7 @@ std::vector<Pass> GpuPasses(const target::Target& target) {
 
 std::vector<std::string> StageNames() {
   return {"legalize",  "bounds",     "allocate",  "init",    "plain",
-          "iterations", "partition",  "threads",   "barriers", "flat",
+          "iterations", "partition",  "threads",   "pipeline", "barriers", "flat",
           "vectorize", "unroll",     "promote",   "lowered"};
 }
 

@@ -34,6 +34,8 @@ namespace fs = std::filesystem;
 
 // Prefixes of functions that the runtime defines, in the caller's symbol table.
 constexpr std::string_view kRuntimePrefixes[] = {"tf_rt_", "__aeabi_"};
+constexpr std::string_view kGpuPrefixes[] = {"tf_rt_cuda_", "tf_rt_gpu_",
+                                             "tf_rt_sim_"};
 
 // How LLD is called; the name tells it what to link.
 constexpr char kLinkElf[] = "ld.lld";
@@ -182,18 +184,23 @@ absl::StatusOr<const std::vector<std::string>*> StubLibraries(
   return &made->emplace(target.triple, std::move(stubs)).first->second;
 }
 
+// Whether an object has a symbol with one of these prefixes.
+bool Mention(std::span<const std::string> objects,
+             std::span<const std::string_view> prefixes) {
+  for (const std::string& object : objects) {
+    for (const std::string_view prefix : prefixes) {
+      if (object.find(prefix) != std::string::npos) return true;
+    }
+  }
+  return false;
+}
+
 // The runtime if an object calls it; otherwise nothing.
 absl::StatusOr<const std::vector<std::string>*> RuntimeFor(
     std::span<const std::string> objects, const target::Target& target) {
   static const std::vector<std::string> kNone;
-  for (const std::string& object : objects) {
-    for (const std::string_view prefix : kRuntimePrefixes) {
-      if (object.find(prefix) != std::string::npos) {
-        return RuntimeObjects(target);
-      }
-    }
-  }
-  return &kNone;
+  if (!Mention(objects, kRuntimePrefixes)) return &kNone;
+  return RuntimeObjects(target, Mention(objects, kGpuPrefixes));
 }
 
 // Makes hidden symbols local.

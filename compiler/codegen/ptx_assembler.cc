@@ -246,6 +246,7 @@ absl::StatusOr<Assembled> AssembleByNvJitLink(std::string_view ptx,
   void* link = nullptr;
   int error = library->create(&link, 2, options);
   if (error != 0 || link == nullptr) {
+    if (link != nullptr) library->destroy(&link);
     return absl::InternalError(
         absl::StrCat("nvJitLinkCreate: error ", error, " for ", arch));
   }

@@ -5,10 +5,13 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <memory>
 #include <numeric>
 #include <thread>
 
 #include "absl/strings/str_split.h"
+#include "compiler/codegen/c_header.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/gpu/artifact.h"
@@ -130,14 +133,21 @@ class CudaTest : public testing::Test {
   int Synchronize(void* stream) {
     return fake_.Call<int(void*)>("cuStreamSynchronize", stream);
   }
-  // Memory with these values; "cuMemAlloc_v2" is the device's.
-  float* Allocate(const std::vector<float>& values,
-                  const char* function = "cuMemAlloc_v2") {
+  // Device memory with these values, which is also the host's.
+  float* Allocate(const std::vector<float>& values) {
+    void* memory = nullptr;
+    EXPECT_EQ((fake_.Call<int(void**, size_t)>("cuMemAlloc_v2", &memory,
+                                               values.size() * sizeof(float))),
+              0);
+    std::copy(values.begin(), values.end(), static_cast<float*>(memory));
+    return static_cast<float*>(memory);
+  }
+  // The same of another kind: "cuMemAllocManaged", "cuMemHostAlloc".
+  float* Allocate(const std::vector<float>& values, const char* function) {
     void* memory = nullptr;
     EXPECT_EQ((fake_.Call<int(void**, size_t, unsigned)>(
-                  function, &memory, values.size() * sizeof(float), 0u)),
+                  function, &memory, values.size() * sizeof(float), 1u)),
               0);
-    // All memory of the fake device is also the host's.
     std::copy(values.begin(), values.end(), static_cast<float*>(memory));
     return static_cast<float*>(memory);
   }
@@ -552,6 +562,31 @@ TEST(HostStub, IsDeterministicAndLinksToAnArchive) {
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(*first, *second);
   EXPECT_TRUE(LinkArchive({&*first, 1}, Cuda().HostPart()).ok());
+}
+
+TEST(HostStub, HeaderDeclaresItsFunctions) {
+  auto function = std::make_shared<ir::PrimFunc>();
+  function->params = {ir::MakeBuffer("x", ir::DataType::Float(32), {64}),
+                      ir::MakeBuffer("y", ir::DataType::Float(32), {8, 8})};
+  const std::vector<LoweredFunction> functions = {{function, "f"}};
+  const std::string header = CHeader(functions, Cuda());
+  EXPECT_THAT(header, HasSubstr("1: y, float32 [8, 8]"));
+  EXPECT_THAT(header,
+              HasSubstr("\nint f(void* x_0, void* y_1);\n"
+                        "int f_on(void* stream, void* x_0, void* y_1);\n"
+                        "const char* f_error(void);\n"));
+  EXPECT_THAT(header, HasSubstr("NAME_on(stream, ...) enqueues"));
+  const std::string path =
+      absl::StrCat(testing::TempDir(), "/header_", getpid(), ".h");
+  std::ofstream(path) << header
+                      << CHeader(functions, *target::Parse("sim:sm_90a"));
+  EXPECT_EQ(std::system(
+                absl::StrCat("cc -std=c99 -Wall -Wextra -pedantic -Werror -x c "
+                             "-fsyntax-only -include ",
+                             path, " /dev/null")
+                    .c_str()),
+            0);
+  unlink(path.c_str());
 }
 
 // Launches are part of what an artifact computes.

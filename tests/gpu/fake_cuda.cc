@@ -335,7 +335,7 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
   *value = found == kAttributes.end() ? 0 : found->second;
   return Begin("cuDeviceGetAttribute");
 }
-int cuDevicePrimaryCtxRetain(Context** context, int device) {
+int cuDevicePrimaryCtxRetain(void** context, int device) {
   const Lock lock(mutex);
   if (const int error =
           Begin("cuDevicePrimaryCtxRetain", std::to_string(device))) {
@@ -364,16 +364,17 @@ int cuDevicePrimaryCtxRelease_v2(int device) {
   --found->second->retained;
   return kSuccess;
 }
-int cuCtxCreate_v2(Context** context, unsigned, int device) {
+int cuCtxCreate_v2(void** context, unsigned, int device) {
   const Lock lock(mutex);
   if (const int error = Begin("cuCtxCreate")) return error;
-  *context = Make(world->all_contexts);
-  (*context)->device = device;
-  (*context)->id = ++world->contexts_made;
-  stack.push_back(*context);
+  Context* made = Make(world->all_contexts);
+  made->device = device;
+  made->id = ++world->contexts_made;
+  stack.push_back(made);
+  *context = made;
   return kSuccess;
 }
-int cuCtxDestroy_v2(Context* context) {
+int cuCtxDestroy_v2(void* context) {
   const Lock lock(mutex);
   if (const int error = Begin("cuCtxDestroy")) return error;
   if (world->alive.erase(context) == 0) return kInvalidContext;
@@ -388,20 +389,20 @@ int cuCtxDestroy_v2(Context* context) {
   if (!stack.empty() && stack.back() == context) stack.pop_back();
   return kSuccess;
 }
-int cuCtxGetCurrent(Context** context) {
+int cuCtxGetCurrent(void** context) {
   const Lock lock(mutex);
   if (const int error = Begin("cuCtxGetCurrent")) return error;
   *context = stack.empty() ? nullptr : stack.back();
   return kSuccess;
 }
-int cuCtxPushCurrent_v2(Context* context) {
+int cuCtxPushCurrent_v2(void* context) {
   const Lock lock(mutex);
   if (const int error = Begin("cuCtxPushCurrent")) return error;
   if (!world->alive.count(context)) return kInvalidContext;
-  stack.push_back(context);
+  stack.push_back(static_cast<Context*>(context));
   return kSuccess;
 }
-int cuCtxPopCurrent_v2(Context** context) {
+int cuCtxPopCurrent_v2(void** context) {
   const Lock lock(mutex);
   Begin("cuCtxPopCurrent");
   if (stack.empty()) return kInvalidContext;
@@ -424,7 +425,7 @@ int cuCtxSynchronize() {
 // Code
 // --------------------------------------------------------------------------
 
-int cuModuleLoadDataEx(Module** module, const void* image, unsigned options,
+int cuModuleLoadDataEx(void** module, const void* image, unsigned options,
                        const int* option, void** values) {
   const Lock lock(mutex);
   if (const int error = BeginInContext("cuModuleLoadDataEx")) return error;
@@ -441,31 +442,33 @@ int cuModuleLoadDataEx(Module** module, const void* image, unsigned options,
     }
     return kInvalidPtx;
   }
-  *module = Make(world->all_modules);
-  (*module)->context = stack.back();
-  (*module)->image = text;
+  Module* made = Make(world->all_modules);
+  made->context = stack.back();
+  made->image = text;
+  *module = made;
   return kSuccess;
 }
-int cuModuleUnload(Module* module) {
+int cuModuleUnload(void* module) {
   const Lock lock(mutex);
   if (const int error = BeginInContext("cuModuleUnload")) return error;
   Flush();
   return world->alive.erase(module) ? kSuccess : kInvalidHandle;
 }
-int cuModuleGetFunction(Function** function, Module* module, const char* name) {
+int cuModuleGetFunction(void** function, void* handle, const char* name) {
   const Lock lock(mutex);
   if (const int error = BeginInContext("cuModuleGetFunction", name)) {
     return error;
   }
-  if (!world->alive.count(module)) return kInvalidHandle;
+  if (!world->alive.count(handle)) return kInvalidHandle;
+  auto* module = static_cast<Module*>(handle);
   const size_t at = module->image.find(std::string(".entry ") + name);
   if (at == std::string::npos) return kNotFound;
   world->functions.push_back(std::make_unique<Function>());
+  *world->functions.back() = Function{module, name, kSharedByDefault};
   *function = world->functions.back().get();
-  **function = Function{module, name, kSharedByDefault};
   return kSuccess;
 }
-int cuFuncSetAttribute(Function* function, int attribute, int value) {
+int cuFuncSetAttribute(void* function, int attribute, int value) {
   const Lock lock(mutex);
   if (const int error =
           BeginInContext("cuFuncSetAttribute", std::to_string(attribute) + " " +
@@ -473,16 +476,17 @@ int cuFuncSetAttribute(Function* function, int attribute, int value) {
     return error;
   }
   if (attribute != 8 || value > kMostShared) return kInvalidValue;
-  function->shared = value;
+  static_cast<Function*>(function)->shared = value;
   return kSuccess;
 }
 
 #ifndef FAKE_CUDA_BROKEN
-int cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y,
+int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y,
                    unsigned grid_z, unsigned block_x, unsigned block_y,
                    unsigned block_z, unsigned shared, void* stream,
                    void** parameters, void**) {
   const Lock lock(mutex);
+  const auto* function = static_cast<const Function*>(handle);
   char text[300];
   std::snprintf(text, sizeof(text),
                 "%s grid %u %u %u block %u %u %u shared %u on %s",
@@ -595,29 +599,29 @@ int cuMemsetD8Async(uintptr_t to, unsigned char byte, size_t bytes,
 }
 
 #ifndef FAKE_CUDA_OLD
-int cuCtxGetId(Context* context, unsigned long long* id) {
+int cuCtxGetId(void* context, unsigned long long* id) {
   const Lock lock(mutex);
   if (const int error = Begin("cuCtxGetId")) return error;
   if (!world->alive.count(context)) return kContextDestroyed;
-  *id = context->id;
+  *id = static_cast<Context*>(context)->id;
   return kSuccess;
 }
-int cuMemPoolCreate(Pool** pool, const void*) {
+int cuMemPoolCreate(void** pool, const void*) {
   const Lock lock(mutex);
   if (const int error = BeginInContext("cuMemPoolCreate")) return error;
   *pool = Make(world->all_pools);
   return kSuccess;
 }
-int cuMemPoolDestroy(Pool* pool) {
+int cuMemPoolDestroy(void* pool) {
   const Lock lock(mutex);
   if (const int error = Begin("cuMemPoolDestroy")) return error;
   return world->alive.erase(pool) ? kSuccess : kInvalidHandle;
 }
-int cuMemPoolSetAttribute(Pool*, int attribute, void*) {
+int cuMemPoolSetAttribute(void*, int attribute, void*) {
   const Lock lock(mutex);
   return BeginInContext("cuMemPoolSetAttribute", std::to_string(attribute));
 }
-int cuMemAllocFromPoolAsync(void** pointer, size_t bytes, Pool* pool,
+int cuMemAllocFromPoolAsync(void** pointer, size_t bytes, void* pool,
                             void* stream) {
   const Lock lock(mutex);
   if (const int error =
@@ -643,14 +647,15 @@ int cuMemFreeAsync(uintptr_t pointer, void* stream) {
 // Streams and events
 // ------------------------------------------------------------
 
-int cuStreamCreate(Stream** stream, unsigned) {
+int cuStreamCreate(void** stream, unsigned) {
   const Lock lock(mutex);
   if (const int error = BeginInContext("cuStreamCreate")) return error;
-  *stream = Make(world->all_streams);
-  (*stream)->context = stack.back();
+  Stream* made = Make(world->all_streams);
+  made->context = stack.back();
+  *stream = made;
   return kSuccess;
 }
-int cuStreamDestroy_v2(Stream* stream) {
+int cuStreamDestroy_v2(void* stream) {
   const Lock lock(mutex);
   if (const int error = BeginInContext("cuStreamDestroy")) return error;
   return world->alive.erase(stream) ? kSuccess : kInvalidHandle;
@@ -667,38 +672,39 @@ int cuStreamQuery(void* stream) {
   if (const int error = BeginInContext("cuStreamQuery")) return error;
   return IsStream(stream) ? Flush() : static_cast<int>(kInvalidHandle);
 }
-int cuEventCreate(Event** event, unsigned) {
+int cuEventCreate(void** event, unsigned) {
   const Lock lock(mutex);
   if (const int error = BeginInContext("cuEventCreate")) return error;
   *event = Make(world->events);
   return kSuccess;
 }
-int cuEventRecord(Event* event, void* stream) {
+int cuEventRecord(void* handle, void* stream) {
   const Lock lock(mutex);
   if (const int error = BeginInContext("cuEventRecord")) return error;
   if (!IsStream(stream)) return kInvalidHandle;
+  auto* event = static_cast<Event*>(handle);
   event->done = false;
   world->queue.push_back([event](World&) { event->done = true; });
   return kSuccess;
 }
 // Time passes for all that is enqueued.
-int cuEventQuery(Event* event) {
+int cuEventQuery(void* event) {
   const Lock lock(mutex);
   if (const int error = BeginInContext("cuEventQuery")) return error;
   if (const int error = Flush()) return error;
-  return event->done ? kSuccess : kNotReady;
+  return static_cast<Event*>(event)->done ? kSuccess : kNotReady;
 }
-int cuEventSynchronize(Event*) {
+int cuEventSynchronize(void*) {
   const Lock lock(mutex);
   if (const int error = BeginInContext("cuEventSynchronize")) return error;
   return Flush();
 }
-int cuEventElapsedTime(float* milliseconds, Event*, Event*) {
+int cuEventElapsedTime(float* milliseconds, void*, void*) {
   const Lock lock(mutex);
   *milliseconds = 1.0f;
   return BeginInContext("cuEventElapsedTime");
 }
-int cuEventDestroy_v2(Event*) {
+int cuEventDestroy_v2(void*) {
   const Lock lock(mutex);
   return BeginInContext("cuEventDestroy");
 }

@@ -55,7 +55,8 @@ class FakeCuda {
   // contexts, 0 overruns"; the last is the number of canaries that were hurt.
   std::string Live() { return Function<const char*()>("fake_cuda_live")(); }
 
-  // A function of the Driver API: Call<int(void*)>("cuStreamSynchronize", s).
+  // A function of the Driver API, all of whose handles are void* here:
+  // Call<int(void*)>("cuStreamSynchronize", s).
   template <typename Signature, typename... Arguments>
   int Call(const char* name, Arguments... arguments) {
     return Function<Signature>(name)(arguments...);

@@ -28,9 +28,6 @@ namespace tilefarm::space {
 
 SketchRule InlineForThreads, TileForThreads, ReduceAcrossThreads, BindToThreads;
 
-// The structure of a block that tile_for_threads tiled: blocks, warps and lanes
-// of spatial loops; fetches below the first reduce loops; registers.
-inline constexpr char kThreadTiles[] = "SSSRRSRS";
 // On a block that copies into shared memory: the threads fetch together, by
 // vectors of at most this many elements.
 inline constexpr char kCooperativeFetch[] = "meta_schedule.cooperative_fetch";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -101,8 +102,8 @@ int64_t CeilPowerOfTwo(int64_t n) {
 }  // namespace
 
 ThreadTiles::ThreadTiles(const ir::BlockNode& block,
-                         const target::GpuLimits& limits)
-    : block_(block), limits_(limits) {
+                         const target::GpuLimits& limits, bool fragments)
+    : block_(block), limits_(limits), fragments_(fragments) {
   for (const ir::IterVar& iter : block.iters) {
     axes_.push_back({IterExtent(iter), iter.type == ir::IterType::kReduce});
   }
@@ -132,13 +133,8 @@ ThreadTiles::ThreadTiles(const ir::BlockNode& block,
   }
 }
 
-int64_t ThreadTiles::Footprint(int read, const TileFactors& factors) const {
-  std::vector<int64_t> values;
-  for (size_t a = 0; a < axes_.size(); ++a) {
-    int64_t tile = 1;
-    for (size_t f = 1; f < factors[a].size(); ++f) tile *= factors[a][f];
-    values.push_back(tile);
-  }
+int64_t ThreadTiles::ElementsFor(int read,
+                                 const std::vector<int64_t>& values) const {
   const ir::BufferRegion& region = block_.reads[static_cast<size_t>(read)];
   int64_t elements = 1;
   for (size_t d = 0; d < region.region.size(); ++d) {
@@ -148,6 +144,31 @@ int64_t ThreadTiles::Footprint(int read, const TileFactors& factors) const {
     elements *= spread < 0 ? whole : std::min(whole, spread + width);
   }
   return elements;
+}
+
+int64_t ThreadTiles::Footprint(int read, const TileFactors& factors) const {
+  std::vector<int64_t> values;
+  for (const std::vector<int64_t>& f : factors) {
+    values.push_back(std::accumulate(f.begin() + 1, f.end(), int64_t{1},
+                                     std::multiplies<>()));
+  }
+  return ElementsFor(read, values);
+}
+
+int64_t ThreadTiles::FragmentRegisters(const TileFactors& factors) const {
+  if (!fragments_) return 0;
+  std::vector<int64_t> values;
+  for (size_t a = 0; a < axes_.size(); ++a) {
+    values.push_back(axes_[a].reduces
+                         ? factors[a][kInnerSteps]
+                         : factors[a][kOuterTile] * factors[a][kInnerTile]);
+  }
+  int64_t bytes = 0;
+  for (const int read : fetched_) {
+    bytes += ElementsFor(read, values) *
+             block_.reads[static_cast<size_t>(read)].buffer->dtype.bytes();
+  }
+  return CeilDiv(bytes, 4);
 }
 
 int64_t ThreadTiles::SharedBytes(const TileFactors& factors, int stages) const {
@@ -189,12 +210,12 @@ std::string ThreadTiles::WhyNot(const TileFactors& factors, int stages) const {
     return absl::StrCat(threads, " threads are no whole warps of ",
                         limits_.warp_lanes);
   }
-  const int64_t words =
-      std::max<int64_t>(1, block_.writes[0].buffer->dtype.bytes() / 4);
+  const int64_t used =
+      CeilDiv(sums * block_.writes[0].buffer->dtype.bytes(), 4) +
+      FragmentRegisters(factors);
   const int64_t registers = LocalRegisters(limits_, threads);
-  if (sums * words > registers) {
-    return absl::StrCat(sums * words,
-                        " registers of a thread for its sums, the target has ",
+  if (used > registers) {
+    return absl::StrCat(used, " registers of a thread, the target has ",
                         registers);
   }
   const int64_t shared = SharedBytes(factors, stages);
@@ -321,6 +342,20 @@ TileFactors ThreadTiles::Default() const {
       set();
     }
     steps = std::max<int64_t>(1, steps / own);
+  }
+  return factors;
+}
+
+TileFactors ThreadTiles::Smallest() const {
+  TileFactors factors;
+  bool first = true;
+  for (const Axis& axis : axes_) {
+    if (axis.reduces) {
+      factors.push_back({axis.extent, 1, 1});
+      continue;
+    }
+    const int64_t lanes = std::exchange(first, false) ? limits_.warp_lanes : 1;
+    factors.push_back({CeilDiv(axis.extent, lanes), 1, lanes, 1, 1});
   }
   return factors;
 }

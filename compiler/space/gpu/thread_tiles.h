@@ -31,7 +31,9 @@ class ThreadTiles {
   // Larger factors would not fit the registers.
   static constexpr int kMaxInnermostFactor = 64;
 
-  ThreadTiles(const ir::BlockNode& block, const target::GpuLimits& limits);
+  // `fragments`: the operands of a step are copied into registers, too.
+  ThreadTiles(const ir::BlockNode& block, const target::GpuLimits& limits,
+              bool fragments);
 
   // The reads (indices into `block.reads`) that are fetched into shared memory:
   // those that several threads need.
@@ -39,6 +41,8 @@ class ThreadTiles {
 
   // Good tiles for products of any size, by the limits alone.
   TileFactors Default() const;
+  // One warp, with one sum and one step for each thread.
+  TileFactors Smallest() const;
   // nullopt if no tiles that fit were drawn.
   std::optional<TileFactors> Draw(int stages, Rng& rng) const;
   // Why the tiles exceed a limit; empty if they fit. `stages`: the copies of
@@ -54,15 +58,19 @@ class ThreadTiles {
   int64_t SharedBytes(const TileFactors& factors, int stages) const;
   // The iterations of the tiles over those of the loops.
   double Waste(const TileFactors& factors) const;
-  // The number of elements of a read that an iteration of the fetching loop
-  // needs.
+  // The elements of a read that all threads need between two fetches.
   int64_t Footprint(int read, const TileFactors& factors) const;
+  // The registers of a thread for a step's operands.
+  int64_t FragmentRegisters(const TileFactors& factors) const;
+  // The elements of a read for so many values of each variable.
+  int64_t ElementsFor(int read, const std::vector<int64_t>& values) const;
   // The axes that are worth a thread tile, the contiguous one first.
   std::vector<size_t> TiledAxes() const;
 
   // Keeps the variables alive that regions mention.
   ir::BlockNode block_;
   target::GpuLimits limits_;
+  bool fragments_;
   std::vector<Axis> axes_;
   std::vector<int> fetched_;
 };

@@ -118,6 +118,13 @@ absl::Status Fetch(Schedule& schedule, BlockRv block, int operand,
                       schedule.CacheRead(block, operand, "shared"));
   TF_RETURN_IF_ERROR(InlineProducers(
       schedule, copy, [](const ir::BlockNode&) { return true; }));
+  // While all copies are whole, it is clear what the moved ones need.
+  if (fragments) {
+    TF_ASSIGN_OR_RETURN(const BlockRv fragment,
+                        schedule.CacheRead(block, operand, "local"));
+    TF_RETURN_IF_ERROR(schedule.ComputeAt(fragment, levels.reduce[1].back(),
+                                          /*preserve_unit_loops=*/true));
+  }
   TF_RETURN_IF_ERROR(schedule.ComputeAt(copy, levels.reduce[0].back(),
                                         /*preserve_unit_loops=*/true));
   if (!order.empty()) {
@@ -127,12 +134,7 @@ absl::Status Fetch(Schedule& schedule, BlockRv block, int operand,
   const std::vector<int64_t> widths = FetchWidths(read.buffer->dtype);
   TF_ASSIGN_OR_RETURN(const schedule::ExprRv width,
                       SampleOne(schedule, widths, widths.back()));
-  TF_RETURN_IF_ERROR(schedule.Annotate(copy, kCooperativeFetch, width));
-  if (!fragments) return absl::OkStatus();
-  TF_ASSIGN_OR_RETURN(const BlockRv fragment,
-                      schedule.CacheRead(block, operand, "local"));
-  return schedule.ComputeAt(fragment, levels.reduce[1].back(),
-                            /*preserve_unit_loops=*/true);
+  return schedule.Annotate(copy, kCooperativeFetch, width);
 }
 
 absl::Status Tile(const RuleContext& context, Schedule& schedule,
@@ -140,7 +142,7 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule,
   TF_ASSIGN_OR_RETURN(const BlockRv block,
                       schedule.GetBlock(name, context.function));
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
-  const ThreadTiles tiles(*node, *context.target.gpu);
+  const ThreadTiles tiles(*node, *context.target.gpu, way.fragments);
   TF_RETURN_IF_ERROR(
       schedule.Annotate(block, kTilingStructure, ir::Attr(kThreadTiles)));
   LoopRv threads;

@@ -10,7 +10,8 @@
 
 namespace tilefarm::codegen {
 
-// Prototypes, with each buffer's dtype and shape in comments. `functions` are
+// Prototypes, with each buffer's dtype and shape in comments; for GPUs those of
+// DeviceSymbols (host_stub.h). `functions` are
 // not lowered, so that their buffers still have shapes.
 std::string CHeader(std::span<const LoweredFunction> functions,
                     const target::Target& target);

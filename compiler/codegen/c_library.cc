@@ -11,6 +11,10 @@ std::vector<SystemLibrary> MakeLibraries() {
                       "clock_gettime",
                       "close",
                       "dladdr",
+                      "dlclose",
+                      "dlerror",
+                      "dlopen",
+                      "dlsym",
                       "free",
                       "getenv",
                       "lseek",
@@ -20,6 +24,7 @@ std::vector<SystemLibrary> MakeLibraries() {
                       "memmove",
                       "memset",
                       "mmap",
+                      "mprotect",
                       "munmap",
                       "open",
                       "pread",
@@ -31,6 +36,8 @@ std::vector<SystemLibrary> MakeLibraries() {
                       "pthread_join",
                       "pthread_key_create",
                       "pthread_key_delete",
+                      "pthread_mutex_lock",
+                      "pthread_mutex_unlock",
                       "pthread_setspecific",
                       "pthread_sigmask",
                       "sched_getaffinity",
@@ -38,7 +45,8 @@ std::vector<SystemLibrary> MakeLibraries() {
                       "sched_setaffinity",
                       "snprintf",
                       "strerror",
-                      "syscall"}};
+                      "syscall",
+                      "vsnprintf"}};
   SystemLibrary libm{"libm.so.6", {}};
   for (const char* name :
        {"acos",   "asin",      "atan",  "atan2", "ceil",  "cos",       "cosh",

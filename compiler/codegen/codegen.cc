@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/codegen/device_module.h"
 #include "compiler/codegen/emitter.h"
 #include "compiler/codegen/optimize.h"
 #include "compiler/codegen/target_machine.h"
@@ -147,12 +148,26 @@ absl::StatusOr<std::string> EmitObject(
 
 absl::StatusOr<std::string> EmitAssembly(
     std::span<const LoweredFunction> functions, const Options& options) {
+  if (options.target.is_gpu()) {
+    TF_ASSIGN_OR_RETURN(DeviceModule module,
+                        EmitDeviceModule(functions, options.target,
+                                         DeviceCode::kAssembly));
+    return std::move(module.code);
+  }
   return EmitFile(functions, options, llvm::CodeGenFileType::AssemblyFile);
 }
 
 absl::StatusOr<std::string> EmitLlvmIr(
     std::span<const LoweredFunction> functions, const Options& options,
     bool optimized) {
+  if (options.target.is_gpu()) {
+    TF_ASSIGN_OR_RETURN(
+        DeviceModule module,
+        EmitDeviceModule(functions, options.target,
+                         optimized ? DeviceCode::kOptimizedLlvmIr
+                                   : DeviceCode::kLlvmIr));
+    return std::move(module.code);
+  }
   TF_ASSIGN_OR_RETURN(llvm::TargetMachine * machine,
                       GetTargetMachine(options.target));
   llvm::LLVMContext context;

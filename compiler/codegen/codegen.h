@@ -56,7 +56,7 @@ struct Options {
 // LLVM rejected the generated IR.
 absl::StatusOr<std::string> EmitObject(
     std::span<const LoweredFunction> functions, const Options& options);
-// The same module as assembly text.
+// The same module as assembly text; of a GPU the kernels alone, as PTX.
 absl::StatusOr<std::string> EmitAssembly(
     std::span<const LoweredFunction> functions, const Options& options);
 // The same module as LLVM IR text: as emitted, or after optimisation.

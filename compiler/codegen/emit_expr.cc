@@ -332,8 +332,15 @@ llvm::Value* Emitter::EmitMachineOp(const ir::MachineOpNode& e) {
       return reduce(ir::BinaryOp::kMin);
     case MachineOp::kLaneMax:
       return reduce(ir::BinaryOp::kMax);
+    case MachineOp::kShuffleXor:
+      return EmitShuffleXor(e);
+    case MachineOp::kAsync:
+      return Emit(e.args[0]);  // where it cannot be asynchronous
     case MachineOp::kLibraryGemm:
     case MachineOp::kPrefetch:
+    case MachineOp::kBarrier:
+    case MachineOp::kCommit:
+    case MachineOp::kWait:
       break;  // statements
   }
   return Fail(absl::InternalError(absl::StrCat(

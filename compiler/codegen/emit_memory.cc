@@ -247,7 +247,16 @@ llvm::Value* Emitter::EmitStored(const ir::LoadNode& e) {
     return Guarded(condition, llvm::Constant::getNullValue(scalar),
                    [&] { return load_scalar(Emit(at)); });
   };
-  if (lanes == 1) return guarded_scalar(mask, index);
+  if (lanes == 1) {
+    const auto load = [&]() -> llvm::Value* {
+      return builder_.CreateAlignedLoad(scalar,
+                                        Address(e.buffer, Emit(index)),
+                                        AlignmentOf(e.buffer, index));
+    };
+    return mask == nullptr
+               ? load()
+               : Guarded(mask, llvm::Constant::getNullValue(scalar), load);
+  }
 
   llvm::Type* type = MemoryType(element.with_lanes(lanes));
   llvm::Value* zero = llvm::Constant::getNullValue(type);
@@ -283,8 +292,9 @@ llvm::Value* Emitter::EmitStored(const ir::LoadNode& e) {
     }
     llvm::Value* value =
         mask == nullptr
-            ? static_cast<llvm::Value*>(
-                  builder_.CreateAlignedLoad(type, address, align))
+            ? static_cast<llvm::Value*>(builder_.CreateAlignedLoad(
+                  type, address,
+                  reversed ? align : AlignmentOf(e.buffer, ramp->base)))
             : builder_.CreateMaskedLoad(type, address, align, mask, zero);
     if (reversed) value = Reverse(builder_, value, lanes);
     return value;
@@ -386,6 +396,7 @@ void Emitter::EmitStore(const ir::StoreNode& s) {
     return Fail(absl::InternalError(
         absl::StrCat("a vector is stored to one element of ", s.buffer->name)));
   }
+  if (EmitCopyAsync(s)) return;
   // A scalar predicate also guards the evaluation of the value.
   if (s.predicate != nullptr && !s.predicate->dtype.is_vector() &&
       ir::AsInt(s.predicate) != 1) {
@@ -406,7 +417,8 @@ void Emitter::EmitStore(const ir::StoreNode& s) {
   value = ToMemory(value, element);
   llvm::Value* mask = AccessMask(s.predicate, lanes);
   if (lanes == 1) {
-    builder_.CreateAlignedStore(value, Address(s.buffer, Emit(index)), align);
+    builder_.CreateAlignedStore(value, Address(s.buffer, Emit(index)),
+                                AlignmentOf(s.buffer, index));
     return;
   }
   const std::optional<RampForm> ramp = AsRamp(index);
@@ -424,7 +436,9 @@ void Emitter::EmitStore(const ir::StoreNode& s) {
     if (mask == nullptr && streaming_ == Streaming::kStreamed && CanStream(s)) {
       EmitStreamingStore(value, address);
     } else if (mask == nullptr) {
-      builder_.CreateAlignedStore(value, address, align);
+      builder_.CreateAlignedStore(
+          value, address,
+          stride == -1 ? align : AlignmentOf(s.buffer, ramp->base));
     } else {
       builder_.CreateMaskedStore(value, address, align, mask);
     }

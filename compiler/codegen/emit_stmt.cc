@@ -31,10 +31,25 @@ void Emitter::EmitStmt(const ir::Stmt& stmt) {
     case ir::StmtKind::kEvaluate:
       // Expressions of the language have no side effects and need no code here.
       if (const auto* call = ir::AsGemmCall(stmt)) EmitGemmCall(*call);
-      return EmitPrefetchOp(ir::As<ir::EvaluateNode>(stmt)->value);
+      return EmitEffect(ir::As<ir::EvaluateNode>(stmt)->value);
     case ir::StmtKind::kBlock:
       return Fail(absl::InternalError("a block was left by lowering"));
   }
+}
+
+void Emitter::EmitEffect(const ir::Expr& value) {
+  const auto* op = ir::As<ir::MachineOpNode>(value);
+  if (op != nullptr && op->op == ir::MachineOp::kBarrier) {
+    frame_->tile = {};
+    return device_->Barrier(builder_);
+  }
+  if (op != nullptr && op->op == ir::MachineOp::kCommit) {
+    return device_->Commit(builder_);
+  }
+  if (op != nullptr && op->op == ir::MachineOp::kWait) {
+    return device_->Wait(static_cast<int>(*ir::AsInt(op->args[0])), builder_);
+  }
+  EmitPrefetchOp(value);
 }
 
 void Emitter::EmitFor(const ir::ForNode& loop) {

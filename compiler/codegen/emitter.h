@@ -27,6 +27,7 @@
 
 #include "absl/status/status.h"
 #include "compiler/codegen/codegen.h"
+#include "compiler/codegen/device_ops.h"
 #include "compiler/codegen/vector_math.h"
 #include "compiler/ir/machine_op.h"
 #include "compiler/ir/stmt.h"
@@ -55,6 +56,10 @@ class Emitter {
   // (codegen.h); their names begin with `name`.
   absl::Status EmitPacked(const LoweredFunction& kernel,
                           const std::string& name);
+  // Adds a kernel for one thread of a GPU. The device's conventions say how it
+  // is called.
+  absl::Status EmitKernel(const lower::Kernel& kernel, const std::string& name,
+                          DeviceOps& device);
 
  private:
   // The addresses that the body of a loop prefetches (ir::kPrefetchBytes).
@@ -132,8 +137,19 @@ class Emitter {
   void EmitPackEntry(const LoweredFunction& kernel, const std::string& name,
                      const std::vector<llvm::Function*>& packs);
 
+  // --- emit_kernel.cc ---
+  llvm::Value* EmitShuffleXor(const ir::MachineOpNode& e);
+  // False, without code, if the store is not asynchronous, or cannot be: its
+  // vector is not aligned or not contiguous.
+  bool EmitCopyAsync(const ir::StoreNode& s);
+  // Of an access at the index, as far as it is known: that of the elements on a
+  // CPU, up to the widest access of a GPU.
+  llvm::Align AlignmentOf(const ir::Buffer& buffer,
+                          const ir::Expr& index) const;
+
   // --- emit_stmt.cc ---
   void EmitStmt(const ir::Stmt& stmt);
+  void EmitEffect(const ir::Expr& value);
   void EmitFor(const ir::ForNode& loop);
   void EmitIf(const ir::IfNode& branch);
   void EmitAlloc(const ir::AllocNode& alloc);
@@ -251,6 +267,7 @@ class Emitter {
   llvm::IRBuilder<> builder_;
   VectorMath math_;
   Frame* frame_ = nullptr;
+  DeviceOps* device_ = nullptr;  // while a kernel is emitted
   std::string function_name_;
   int parallel_loops_ = 0;
   std::set<const ir::BufferNode*> streamable_;

@@ -1,12 +1,7 @@
 #include "compiler/codegen/link.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -17,6 +12,7 @@
 #include "compiler/codegen/c_library.h"
 #include "compiler/codegen/runtime_objects.h"
 #include "compiler/codegen/target_machine.h"
+#include "compiler/codegen/temporary_folder.h"
 #include "lld/Common/Driver.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -38,61 +34,16 @@ namespace fs = std::filesystem;
 
 // Prefixes of functions that the runtime defines, in the caller's symbol table.
 constexpr std::string_view kRuntimePrefixes[] = {"tf_rt_", "__aeabi_"};
+constexpr std::string_view kGpuPrefixes[] = {"tf_rt_cuda_", "tf_rt_gpu_",
+                                             "tf_rt_sim_"};
 
 // How LLD is called; the name tells it what to link.
 constexpr char kLinkElf[] = "ld.lld";
 constexpr char kLinkWasm[] = "wasm-ld";
+constexpr char kFolderPrefix[] = "tilefarm-link";
 constexpr std::string_view kWasmMagic("\0asm", 4);
 // Emitter::kStackBytesInAll and what the calls around kernels need.
 constexpr int kWasmStackBytes = 1 << 20;
-
-// A temporary folder, which the destructor removes.
-class TemporaryFolder {
- public:
-  static absl::StatusOr<TemporaryFolder> Create() {
-    std::error_code error;
-    fs::path base = fs::temp_directory_path(error);
-    if (error) base = "/tmp";
-    std::string pattern = (base / "tilefarm-link-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) {
-      return absl::UnavailableError(
-          absl::StrCat("no temporary folder ", pattern));
-    }
-    return TemporaryFolder(pattern);
-  }
-  TemporaryFolder(TemporaryFolder&& other) noexcept
-      : path_(std::exchange(other.path_, {})) {}
-  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  fs::path operator/(std::string_view name) const { return path_ / name; }
-
- private:
-  explicit TemporaryFolder(fs::path path) : path_(std::move(path)) {}
-  fs::path path_;
-};
-
-absl::Status WriteFile(const fs::path& path, std::string_view bytes) {
-  std::ofstream file(path, std::ios::binary);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  if (!file) {
-    return absl::UnavailableError(absl::StrCat("cannot write ", path.string()));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::string> ReadFile(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  if (!file) {
-    return absl::UnavailableError(absl::StrCat("cannot read ", path.string()));
-  }
-  return std::move(bytes).str();
-}
 
 Mutex lld_mutex;
 // LLD reported that it cannot run again.
@@ -154,7 +105,8 @@ absl::StatusOr<std::string> LinkModule(std::span<const std::string> objects,
   TF_ASSIGN_OR_RETURN(const std::vector<std::string>* runtime,
                       RuntimeObjects(target));
   MutexLock lock(lld_mutex);
-  TF_ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::Create());
+  TF_ASSIGN_OR_RETURN(const TemporaryFolder folder,
+                      TemporaryFolder::Create(kFolderPrefix));
   std::string imports;
   for (const std::string& name : MathLibrary().functions) {
     absl::StrAppend(&imports, name, "\n");
@@ -216,7 +168,8 @@ absl::StatusOr<const std::vector<std::string>*> StubLibraries(
   static auto* made = new std::map<std::string, std::vector<std::string>>;
   const auto it = made->find(target.triple);
   if (it != made->end()) return &it->second;
-  TF_ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::Create());
+  TF_ASSIGN_OR_RETURN(const TemporaryFolder folder,
+                      TemporaryFolder::Create(kFolderPrefix));
   std::vector<std::string> stubs;
   for (const SystemLibrary& library : SystemLibraries()) {
     TF_ASSIGN_OR_RETURN(const std::string object, StubObject(library, target));
@@ -231,18 +184,23 @@ absl::StatusOr<const std::vector<std::string>*> StubLibraries(
   return &made->emplace(target.triple, std::move(stubs)).first->second;
 }
 
+// Whether an object has a symbol with one of these prefixes.
+bool Mention(std::span<const std::string> objects,
+             std::span<const std::string_view> prefixes) {
+  for (const std::string& object : objects) {
+    for (const std::string_view prefix : prefixes) {
+      if (object.find(prefix) != std::string::npos) return true;
+    }
+  }
+  return false;
+}
+
 // The runtime if an object calls it; otherwise nothing.
 absl::StatusOr<const std::vector<std::string>*> RuntimeFor(
     std::span<const std::string> objects, const target::Target& target) {
   static const std::vector<std::string> kNone;
-  for (const std::string& object : objects) {
-    for (const std::string_view prefix : kRuntimePrefixes) {
-      if (object.find(prefix) != std::string::npos) {
-        return RuntimeObjects(target);
-      }
-    }
-  }
-  return &kNone;
+  if (!Mention(objects, kRuntimePrefixes)) return &kNone;
+  return RuntimeObjects(target, Mention(objects, kGpuPrefixes));
 }
 
 // Makes hidden symbols local.
@@ -271,7 +229,8 @@ absl::StatusOr<std::string> LinkSharedObject(
   MutexLock lock(lld_mutex);
   TF_ASSIGN_OR_RETURN(const std::vector<std::string>* stubs,
                       StubLibraries(target));
-  TF_ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::Create());
+  TF_ASSIGN_OR_RETURN(const TemporaryFolder folder,
+                      TemporaryFolder::Create(kFolderPrefix));
   std::vector<std::string> arguments = CommonArguments(folder / "kernel.so");
   arguments.insert(arguments.end(),
                    {"-z", "defs", "--as-needed", "-Bsymbolic"});
@@ -296,7 +255,7 @@ absl::StatusOr<std::string> LinkArchive(std::span<const std::string> objects,
   {
     MutexLock lock(lld_mutex);
     TF_ASSIGN_OR_RETURN(const TemporaryFolder folder,
-                        TemporaryFolder::Create());
+                        TemporaryFolder::Create(kFolderPrefix));
     const fs::path output = folder / "kernel.o";
     std::vector<std::string> arguments = {"--relocatable", "--threads=1", "-o",
                                           output.string()};
@@ -325,14 +284,15 @@ absl::StatusOr<std::string> CodeDigest(std::string_view shared_object) {
     return absl::InternalError(
         absl::StrCat("not an ELF file: ", llvm::toString(file.takeError())));
   }
-  // Hash code, its constants, and the names of the functions it calls.
+  // Hash code, its constants (launches of kernels among them, which have
+  // addresses), and the names of the functions it calls.
   std::string content;
   bool has_text = false;
   for (const llvm::object::SectionRef& section : (*file)->sections()) {
     llvm::Expected<llvm::StringRef> name = section.getName();
     if (!name) return absl::InternalError(llvm::toString(name.takeError()));
     has_text |= *name == ".text";
-    if (*name != ".text" && *name != ".dynstr" &&
+    if (*name != ".text" && *name != ".dynstr" && *name != ".data.rel.ro" &&
         !name->starts_with(".rodata")) {
       continue;
     }

@@ -52,17 +52,22 @@ Mutex objects_mutex;
 }  // namespace
 
 absl::StatusOr<const std::vector<std::string>*> RuntimeObjects(
-    const target::Target& target) {
+    const target::Target& target, bool with_gpu) {
   static auto* made ABSL_GUARDED_BY(objects_mutex) =
       new std::map<std::string, std::unique_ptr<std::vector<std::string>>>;
   const std::string key =
       absl::StrCat(target.triple, "|", target.cpu, "|", target.vector_bits, "|",
-                   target.LlvmFeatures());
+                   target.LlvmFeatures(), with_gpu ? "|gpu" : "");
   MutexLock lock(objects_mutex);
   std::unique_ptr<std::vector<std::string>>& objects = (*made)[key];
   if (objects == nullptr) {
+    std::vector<std::string_view> modules = runtime::Bitcode(target.triple);
+    if (with_gpu) {
+      const auto more = runtime::GpuBitcode(target.triple);
+      modules.insert(modules.end(), more.begin(), more.end());
+    }
     std::vector<std::string> list;
-    for (std::string_view bitcode : runtime::Bitcode(target.triple)) {
+    for (std::string_view bitcode : modules) {
       TF_ASSIGN_OR_RETURN(std::string object, Compile(bitcode, target));
       list.push_back(std::move(object));
     }

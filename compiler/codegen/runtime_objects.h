@@ -14,8 +14,9 @@ namespace tilefarm::codegen {
 // Its functions are hidden: only the kernel that is linked with them can call
 // them. Made once per target and process, because every candidate needs the
 // same objects. Thread-safe; the result lives as long as the process.
+// `with_gpu`: also what artifacts of GPUs call, for the target of their host.
 absl::StatusOr<const std::vector<std::string>*> RuntimeObjects(
-    const target::Target& target);
+    const target::Target& target, bool with_gpu = false);
 
 }  // namespace tilefarm::codegen
 

@@ -7,6 +7,7 @@
 #include "compiler/runtime/embedded.h"
 #include "compiler/target/isa.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/TargetSelect.h"
 
 namespace tilefarm::codegen {
@@ -19,6 +20,12 @@ void InitializeLlvm() {
     llvm::InitializeAllTargetMCs();
     llvm::InitializeAllAsmPrinters();
     llvm::InitializeAllAsmParsers();
+    // Addresses of shared and local memory have 32 bits in registers, too.
+    auto& options = llvm::cl::getRegisteredOptions();
+    const auto short_pointers = options.find("nvptx-short-ptr");
+    if (short_pointers != options.end()) {
+      static_cast<llvm::cl::opt<bool>*>(short_pointers->second)->setValue(true);
+    }
     return true;
   }();
   (void)done;

@@ -10,6 +10,8 @@
 #include "compiler/codegen/c_header.h"
 #include "compiler/codegen/c_library.h"
 #include "compiler/codegen/codegen.h"
+#include "compiler/codegen/device_module.h"
+#include "compiler/codegen/host_stub.h"
 #include "compiler/codegen/js_loader.h"
 #include "compiler/codegen/link.h"
 #include "compiler/driver/lower_function.h"
@@ -55,6 +57,29 @@ absl::StatusOr<std::vector<codegen::LoweredFunction>> NameFunctions(
     named.push_back({function, std::move(symbol)});
   }
   return named;
+}
+
+// The objects of an artifact, for the machine that loads it.
+absl::StatusOr<std::vector<std::string>> EmitObjects(
+    const std::vector<codegen::LoweredFunction>& functions,
+    const target::Target& target) {
+  std::vector<std::string> objects;
+  if (!target.is_gpu()) {
+    TF_ASSIGN_OR_RETURN(objects.emplace_back(),
+                        codegen::EmitObject(functions, {target}));
+    return objects;
+  }
+  TF_ASSIGN_OR_RETURN(codegen::DeviceModule device,
+                      codegen::EmitDeviceModule(functions, target));
+  std::string image;
+  if (target.is_simulated()) {
+    objects.push_back(std::move(device.code));
+  } else {
+    image = std::move(device.code);
+  }
+  TF_ASSIGN_OR_RETURN(objects.emplace_back(),
+                      codegen::EmitHostStub(device.functions, image, target));
+  return objects;
 }
 
 }  // namespace
@@ -105,14 +130,13 @@ absl::StatusOr<Artifact> Compile(const ir::IRModule& module,
       }
     }
   }
-  const codegen::Options codegen_options{options.target};
-  TF_ASSIGN_OR_RETURN(const std::string object,
-                      codegen::EmitObject(lowered, codegen_options));
+  TF_ASSIGN_OR_RETURN(const std::vector<std::string> objects,
+                      EmitObjects(lowered, options.target));
+  const target::Target host = options.target.HostPart();
   TF_ASSIGN_OR_RETURN(artifact.shared_object,
-                      codegen::LinkSharedObject({&object, 1}, options.target));
+                      codegen::LinkSharedObject(objects, host));
   if (options.archive) {
-    TF_ASSIGN_OR_RETURN(artifact.archive,
-                        codegen::LinkArchive({&object, 1}, options.target));
+    TF_ASSIGN_OR_RETURN(artifact.archive, codegen::LinkArchive(objects, host));
   }
   TF_ASSIGN_OR_RETURN(artifact.code_digest,
                       codegen::CodeDigest(artifact.shared_object));

@@ -78,6 +78,8 @@ absl::StatusOr<schedule::Schedule> DraftSchedule(
   TF_ASSIGN_OR_RETURN(
       schedule::Schedule heuristic,
       space::DefaultSchedule(ir::IRModule{{function}}, target, floats));
+  // The estimate knows CPUs only.
+  if (target.is_gpu()) return heuristic;
   auto made = space::DesignSpace::Create(function, target, floats);
   if (!made.ok()) return heuristic;
   const std::shared_ptr<const space::DesignSpace> space = *std::move(made);

@@ -16,6 +16,16 @@ inline constexpr char kReduceLanes[] = "tilefarm.reduce_lanes";
 inline constexpr char kUnrollMaxStep[] = "pragma_auto_unroll_max_step";
 inline constexpr char kUnrollExplicit[] = "pragma_unroll_explicit";
 
+// On a serial loop of a GPU's thread, TVM's software pipeline: for each statement
+// of its body, the stage, one of two; the order among them; the stages whose
+// copies from global to shared memory are asynchronous where the target has
+// such copies. The stages' distance is the number of iterations that copies are
+// ahead (lower/pipeline_loops.cc).
+inline constexpr char kPipelineStage[] = "software_pipeline_stage";
+inline constexpr char kPipelineOrder[] = "software_pipeline_order";
+inline constexpr char kPipelineAsyncStages[] =
+    "software_pipeline_async_stages";
+
 // On a block that changes the layout of a layout-free parameter (one of
 // `layout_free_buffers`), or computes something from it alone, in a nest of its
 // own below the root: it may run once, ahead of time (lower/split_prepack.h).
@@ -74,6 +84,11 @@ inline constexpr char kMatrixProduct[] = "tilefarm.matrix_product";
 // root: the name of the library kernel that computes it (library_call.h). Only
 // call_library sets it; schedules must not annotate it directly.
 inline constexpr char kLibrary[] = "tilefarm.library";
+
+// On a serial loop of a kernel that fetches into shared buffers: the number of
+// copies of these buffers (2 or more), so that the fetches of the next
+// iterations may run while this one computes.
+inline constexpr char kSharedStages[] = "tilefarm.shared_stages";
 
 }  // namespace tilefarm::ir
 

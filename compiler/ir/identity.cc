@@ -31,6 +31,24 @@ double HighestFloat(DataType type) {
   }
 }
 
+Expr IdentityOf(BinaryOp op, DataType type) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  switch (op) {
+    case BinaryOp::kAdd:
+      return ConstOf(type, 0);
+    case BinaryOp::kMul:
+      return ConstOf(type, 1);
+    case BinaryOp::kMax:
+      return type.is_float() ? FloatConst(-infinity, type)
+                             : IntConst(LowestInt(type), type);
+    case BinaryOp::kMin:
+      return type.is_float() ? FloatConst(infinity, type)
+                             : IntConst(HighestInt(type), type);
+    default:
+      return nullptr;
+  }
+}
+
 bool IsIdentity(BinaryOp op, const Expr& identity) {
   if (const auto* value = As<IntConstNode>(identity)) {
     switch (op) {

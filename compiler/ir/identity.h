@@ -11,6 +11,10 @@ namespace tilefarm::ir {
 // floats, the highest (lowest) finite value also counts, besides infinity.
 bool IsIdentity(BinaryOp op, const Expr& value);
 
+// The identity as a constant, infinities for min and max of floats; null for
+// operations that have none here.
+Expr IdentityOf(BinaryOp op, DataType type);
+
 // The largest finite value of a type of floats.
 double HighestFloat(DataType type);
 

@@ -13,7 +13,7 @@ struct MachineOpInfo {
 };
 
 // In the order of the enum.
-constexpr std::array<MachineOpInfo, 11> kMachineOps = {{
+constexpr std::array<MachineOpInfo, 16> kMachineOps = {{
     {"dot_product", 3},
     {"pair_dot_product", 3},
     {"tile_product", 5},
@@ -25,11 +25,18 @@ constexpr std::array<MachineOpInfo, 11> kMachineOps = {{
     {"lane_min", 1},
     {"lane_max", 1},
     {"prefetch", 1},
+    {"barrier", 0},
+    {"shuffle_xor", 3},
+    {"async", 1},
+    {"commit", 0},
+    {"wait", 1},
 }};
 static_assert(kMachineOps.size() ==
-              static_cast<size_t>(MachineOp::kPrefetch) + 1);
+              static_cast<size_t>(MachineOp::kWait) + 1);
 
-DataType ResultOf(MachineOp op, DataType last) {
+DataType ResultOf(MachineOp op, const std::vector<Expr>& args) {
+  if (args.empty()) return DataType::Int(32);
+  const DataType last = args.back()->dtype;
   switch (op) {
     case MachineOp::kDotProduct:
     case MachineOp::kPairDotProduct:
@@ -45,6 +52,12 @@ DataType ResultOf(MachineOp op, DataType last) {
     case MachineOp::kLaneMin:
     case MachineOp::kLaneMax:
       return last.element();
+    case MachineOp::kShuffleXor:
+    case MachineOp::kAsync:
+    case MachineOp::kBarrier:
+    case MachineOp::kCommit:
+    case MachineOp::kWait:
+      return args.front()->dtype;
   }
   return last;
 }
@@ -53,7 +66,7 @@ DataType ResultOf(MachineOp op, DataType last) {
 
 Expr MakeMachineOp(MachineOp op, std::vector<Expr> args) {
   TF_CHECK(static_cast<int>(args.size()) == MachineOpArity(op));
-  const DataType dtype = ResultOf(op, args.back()->dtype);
+  const DataType dtype = ResultOf(op, args);
   return std::make_shared<const MachineOpNode>(op, std::move(args), dtype);
 }
 

@@ -44,6 +44,21 @@ enum class MachineOp : uint8_t {
   // (load): brings the cache line of what it would load into the L2 cache. An
   // effect, no value; the address need not be valid.
   kPrefetch,
+  // (): waits for all threads of a GPU's block, whose accesses to shared and
+  // global memory it orders. An effect, no value. All of them must reach it.
+  kBarrier,
+  // (value, mask, width): the value of the thread whose number in its group is
+  // this thread's exclusive-or `mask`. Groups are `width` consecutive threads of
+  // a warp, a power of two, all of which must reach it; both are constants.
+  kShuffleXor,
+  // (load): the loaded value, which arrives where it is stored by a later wait.
+  // Only as the value of a store to shared memory.
+  kAsync,
+  // (): the asynchronous stores since the last commit are one group. An effect.
+  kCommit,
+  // (groups): waits until at most so many of the thread's groups have not
+  // arrived, a constant. An effect.
+  kWait,
 };
 
 struct MachineOpNode : ExprNode {

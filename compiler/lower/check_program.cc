@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/ir/parser.h"
+#include "compiler/ir/visitor.h"
 #include "compiler/lower/pipeline.h"
 #include "compiler/lower/split_prepack.h"
 #include "compiler/target/target.h"
@@ -12,12 +13,26 @@
 namespace tilefarm::lower {
 namespace {
 
-// The last stage that can reject a program. No stage up to it uses the target.
+// The last stage that can reject a program. No stage up to it uses more of the
+// target than whether it has threads.
 constexpr char kLastCheck[] = "iterations";
+
+// Of the kind that the function's loops ask for.
+target::Target AnyTarget(const ir::PrimFunc& function) {
+  target::Target any;
+  ir::PreOrder(function.body, [&](const ir::Stmt& s) {
+    const auto* loop = ir::As<ir::ForNode>(s);
+    if (loop != nullptr && loop->for_kind == ir::ForKind::kThreadBinding) {
+      any.gpu = target::GpuLimits();
+    }
+    return !any.gpu;
+  });
+  return any;
+}
 
 absl::Status CheckFunction(const ir::PrimFunc& function) {
   TF_ASSIGN_OR_RETURN(const PrepackSplit split, SplitPrepack(function));
-  const target::Target any;
+  const target::Target any = AnyTarget(function);
   TF_RETURN_IF_ERROR(Lower(*split.packed, any, kLastCheck).status());
   for (const PackedParam& param : split.params) {
     if (param.pack == nullptr) continue;

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/machine_op.h"
 #include "compiler/ir/visitor.h"
 
 namespace tilefarm::lower {
@@ -78,6 +79,10 @@ class LaneMutator {
       case ir::ExprKind::kCall:
         return Call(*ir::As<ir::CallNode>(e), e);
       case ir::ExprKind::kMachineOp:
+        if (const auto& op = *ir::As<ir::MachineOpNode>(e);
+            op.op == ir::MachineOp::kAsync) {
+          return ir::MakeMachineOp(op.op, {Vec(op.args[0])});
+        }
         // Its lanes are those of a loop inside of this one.
         failed_ |= Varies(e);
         return e;

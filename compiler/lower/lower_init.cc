@@ -227,8 +227,9 @@ class InitNest {
       const ir::ForKind kind = loop->for_kind == ir::ForKind::kParallel
                                    ? ir::ForKind::kSerial
                                    : loop->for_kind;
-      nest = ir::MakeFor(vars[i], loop->extent, std::move(nest), kind,
-                         loop->annotations);
+      nest = std::make_shared<const ForNode>(
+          vars[i], ir::IntConst(0), loop->extent, kind, std::move(nest),
+          loop->annotations, loop->thread_tag);
     }
     return nest;
   }

@@ -1,5 +1,7 @@
 #include "compiler/lower/pipeline.h"
 
+#include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,108 +11,222 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "compiler/ir/verifier.h"
+#include "compiler/lower/gpu_passes.h"
 #include "compiler/lower/passes.h"
 
 namespace tilefarm::lower {
+namespace {
+
+using ir::PrimFunc;
+
+struct Pass {
+  std::string_view name;
+  std::function<absl::Status(PrimFunc&)> run;
+  std::string_view stage = "";  // that ends with this pass
+};
+
+// A pass over the body alone.
+template <typename Make>
+std::function<absl::Status(PrimFunc&)> OnBody(Make make) {
+  return [make](PrimFunc& f) -> absl::Status {
+    if constexpr (std::is_same_v<decltype(make(f.body)), ir::Stmt>) {
+      f.body = make(f.body);
+    } else {
+      TF_ASSIGN_OR_RETURN(f.body, make(f.body));
+    }
+    return absl::OkStatus();
+  };
+}
+
+template <typename Make>
+std::function<absl::Status(PrimFunc&)> ThenSimplify(Make make) {
+  return OnBody([make](const ir::Stmt& body) { return Simplify(make(body)); });
+}
+
+const auto kSimplify = OnBody([](const ir::Stmt& s) { return Simplify(s); });
+
+// The parts that pipelines share.
+
+std::vector<Pass> BlockPasses() {
+  return {
+      // Loops of one iteration hide structure from all later passes.
+      {"Simplify", kSimplify, "legalize"},
+      // Before indices are rewritten, so that messages show the program's
+      // indices.
+      {"GuardBounds", OnBody(GuardBounds), "bounds"},
+      // While init still shows where a reduction starts.
+      {"PlaceAllocations", OnBody(PlaceAllocations), "allocate"},
+      // While blocks still show which variables are reduced.
+      {"LowerInit", OnBody(LowerInit), "init"},
+      // After init, which runs for padding, too; while blocks have annotations.
+      {"ConvertBlocks", ThenSimplify([](const ir::Stmt& s) {
+         return ConvertBlocks(SkipPadding(s));
+       }),
+       "plain"},
+      // After allocation: a buffer inside of an iteration is no conflict.
+      // Before flattening: separate dimensions are easier to analyse than
+      // offsets.
+      {"CheckIterations", OnBody(CheckIterations), "iterations"},
+  };
+}
+
+std::vector<Pass> FlatPasses() {
+  return {
+      {"FlattenBuffers",
+       [](PrimFunc& f) {
+         f = FlattenBuffers(f);
+         return absl::OkStatus();
+       }},
+      {"WidenHalf", ThenSimplify(WidenHalf), "flat"},
+  };
+}
+
+void Append(std::vector<Pass> more, std::vector<Pass>& passes) {
+  std::ranges::move(more, std::back_inserter(passes));
+}
+
+std::vector<Pass> CpuPasses(const target::Target& target) {
+  std::vector<Pass> passes = {
+      // First, while nests still have the form that the schedule left.
+      {"LowerLibraryCalls", OnBody(LowerLibraryCalls)},
+      {"LegalizeLoops",
+       [](PrimFunc& f) -> absl::Status {
+         TF_ASSIGN_OR_RETURN(f.body, LegalizeLoops(f));
+         return absl::OkStatus();
+       }},
+  };
+  Append(BlockPasses(), passes);
+  // Before unrolling, so that copies have no guards; loop bounds come first,
+  // since they need no copies.
+  passes.push_back({"PartitionGuards", ThenSimplify([](const ir::Stmt& s) {
+                      return PartitionGuards(BoundReductions(s));
+                    }),
+                    "partition"});
+  Append(FlatPasses(), passes);
+  Append(
+      {
+          // Before unrolling, so that each statement is vectorized once.
+          {"VectorizeLoops", ThenSimplify([&target](const ir::Stmt& s) {
+             return VectorizeLoops(s, target);
+           }),
+           "vectorize"},
+          {"UnrollLoops", ThenSimplify(UnrollLoops)},
+          // After unrolling: unrolled loops write the interleaved rows of
+          // panels.
+          {"InterleaveStores", OnBody(InterleaveStores), "unroll"},
+          // After unrolling, which makes the indices of register tiles
+          // constant.
+          {"PlaceRegisters", OnBody([&target](const ir::Stmt& s) {
+             return PlaceRegisters(s, target);
+           })},
+          {"PromoteAccumulators", OnBody([&target](const ir::Stmt& s) {
+             return PromoteAccumulators(s, target);
+           }),
+           "promote"},
+          // Now innermost loops and their remaining loads are final.
+          {"PrefetchNext", OnBody(PrefetchNext)},
+          {"PrefetchBlocks",
+           [&target](PrimFunc& f) {
+             f.body = PrefetchBlocks(f, target);
+             return absl::OkStatus();
+           }},
+          // After registers are placed: from here on, the load of a tile's
+          // first column represents the whole tile.
+          {"TransposeLoads", OnBody([&target](const ir::Stmt& s) {
+             return TransposeLoads(s, target);
+           })},
+      },
+      passes);
+  return passes;
+}
+
+std::vector<Pass> GpuPasses(const target::Target& target) {
+  std::vector<Pass> passes = {
+      {"LegalizeThreads",
+       [](PrimFunc& f) -> absl::Status {
+         TF_ASSIGN_OR_RETURN(f.body, LegalizeThreads(f));
+         return absl::OkStatus();
+       }},
+  };
+  Append(BlockPasses(), passes);
+  Append(
+      {
+          // While loops of threads are still loops.
+          {"LowerThreadReductions", OnBody(LowerThreadReductions)},
+          {"MapThreads", OnBody([&target](const ir::Stmt& s) {
+             return MapThreads(s, *target.gpu);
+           })},
+          {"Simplify", kSimplify, "threads"},
+          {"PipelineLoops", OnBody([&target](const ir::Stmt& s) {
+             return PipelineLoops(s, *target.gpu);
+           })},
+          {"Simplify", kSimplify, "pipeline"},
+          // Before flattening, as CheckIterations.
+          {"InsertBarriers", OnBody(InsertBarriers), "barriers"},
+      },
+      passes);
+  Append(FlatPasses(), passes);
+  Append(
+      {
+          {"VectorizeLoops", ThenSimplify([&target](const ir::Stmt& s) {
+             return VectorizeLoops(s, target);
+           }),
+           "vectorize"},
+          {"UnrollLoops", ThenSimplify(UnrollLoops), "unroll"},
+          {"PlaceRegisters", OnBody([&target](const ir::Stmt& s) {
+             return PlaceRegisters(s, target);
+           })},
+          {"PromoteAccumulators", OnBody([&target](const ir::Stmt& s) {
+             return PromoteAccumulators(s, target);
+           }),
+           "promote"},
+      },
+      passes);
+  return passes;
+}
+
+}  // namespace
 
 std::vector<std::string> StageNames() {
-  return {"legalize",  "bounds", "allocate",  "init",   "plain",   "iterations",
-          "partition", "flat",   "vectorize", "unroll", "promote", "lowered"};
+  return {"legalize",  "bounds",     "allocate",  "init",    "plain",
+          "iterations", "partition",  "threads",   "pipeline", "barriers", "flat",
+          "vectorize", "unroll",     "promote",   "lowered"};
 }
 
 absl::StatusOr<ir::PrimFuncPtr> Lower(const ir::PrimFunc& function,
                                       const target::Target& target,
                                       std::string_view last_stage) {
-  const std::vector<std::string> names = StageNames();
-  if (std::find(names.begin(), names.end(), last_stage) == names.end()) {
+  std::vector<Pass> passes =
+      target.is_gpu() ? GpuPasses(target) : CpuPasses(target);
+  // Last, since most passes copy code: afterwards each definition is unique.
+  passes.push_back({"RenewScopes", OnBody([](const ir::Stmt& s) {
+                      return RenewScopes(Simplify(s));
+                    })});
+  passes.push_back({"VerifyLowered",
+                    [](PrimFunc& f) { return VerifyLowered(f); }, "lowered"});
+  if (std::ranges::find(passes, last_stage, &Pass::stage) == passes.end()) {
+    std::vector<std::string> stages;
+    for (const Pass& pass : passes) {
+      if (!pass.stage.empty()) stages.emplace_back(pass.stage);
+    }
     return absl::InvalidArgumentError(
         absl::StrCat("unknown stage \"", std::string(last_stage),
-                     "\"; the stages are ", absl::StrJoin(names, ", ")));
+                     "\"; the stages are ", absl::StrJoin(stages, ", ")));
   }
-  ir::PrimFunc f = function;
-  const auto done = [&](std::string_view stage) { return stage == last_stage; };
-  // Verifying after each pass tells which pass broke a program.
-  const auto check = [&](std::string_view pass) -> absl::Status {
-    if (!ir::VerifiesEveryStep()) return absl::OkStatus();
-    const absl::Status scopes = ir::VerifyScopes(f);
-    if (scopes.ok()) return scopes;
-    return absl::InternalError(
-        absl::StrCat("lowering, ", std::string(pass), ": ", scopes.message()));
-  };
-  const auto result = [&] {
-    return std::make_shared<const ir::PrimFunc>(std::move(f));
-  };
-
-  // First, while nests still have the form that the schedule left.
-  TF_ASSIGN_OR_RETURN(f.body, LowerLibraryCalls(f.body));
-  TF_RETURN_IF_ERROR(check("LowerLibraryCalls"));
-  TF_ASSIGN_OR_RETURN(f.body, LegalizeLoops(f));
-  TF_RETURN_IF_ERROR(check("LegalizeLoops"));
-  // Loops of one iteration hide structure from all later passes.
-  f.body = Simplify(f.body);
-  TF_RETURN_IF_ERROR(check("Simplify"));
-  if (done("legalize")) return result();
-  // Before indices are rewritten, so that messages show the program's indices.
-  TF_ASSIGN_OR_RETURN(f.body, GuardBounds(f.body));
-  TF_RETURN_IF_ERROR(check("GuardBounds"));
-  if (done("bounds")) return result();
-  // While init still shows where a reduction starts.
-  f.body = PlaceAllocations(f.body);
-  TF_RETURN_IF_ERROR(check("PlaceAllocations"));
-  if (done("allocate")) return result();
-  // While blocks still show which variables are reduced.
-  f.body = LowerInit(f.body);
-  TF_RETURN_IF_ERROR(check("LowerInit"));
-  if (done("init")) return result();
-  // After init, which runs for padding, too; while blocks have annotations.
-  f.body = Simplify(ConvertBlocks(SkipPadding(f.body)));
-  TF_RETURN_IF_ERROR(check("Simplify"));
-  if (done("plain")) return result();
-  // After allocation: a buffer inside of an iteration is no conflict. Before
-  // flattening: separate dimensions are easier to analyse than offsets.
-  TF_ASSIGN_OR_RETURN(f.body, CheckIterations(f.body));
-  TF_RETURN_IF_ERROR(check("CheckIterations"));
-  if (done("iterations")) return result();
-  // Before unrolling, so that copies have no guards; loop bounds come first,
-  // since they need no copies.
-  f.body = Simplify(PartitionGuards(BoundReductions(f.body)));
-  TF_RETURN_IF_ERROR(check("Simplify"));
-  if (done("partition")) return result();
-  f = FlattenBuffers(f);
-  TF_RETURN_IF_ERROR(check("FlattenBuffers"));
-  f.body = Simplify(WidenHalf(f.body));
-  TF_RETURN_IF_ERROR(check("Simplify"));
-  if (done("flat")) return result();
-  // Before unrolling, so that each statement is vectorized once.
-  f.body = Simplify(VectorizeLoops(f.body, target));
-  TF_RETURN_IF_ERROR(check("Simplify"));
-  if (done("vectorize")) return result();
-  f.body = Simplify(UnrollLoops(f.body));
-  TF_RETURN_IF_ERROR(check("Simplify"));
-  // After unrolling: unrolled loops write the interleaved rows of panels.
-  f.body = InterleaveStores(f.body);
-  TF_RETURN_IF_ERROR(check("InterleaveStores"));
-  if (done("unroll")) return result();
-  // After unrolling, which makes the indices of register tiles constant.
-  f.body = PlaceRegisters(f.body, target);
-  TF_RETURN_IF_ERROR(check("PlaceRegisters"));
-  f.body = PromoteAccumulators(f.body, target);
-  TF_RETURN_IF_ERROR(check("PromoteAccumulators"));
-  if (done("promote")) return result();
-  // Now innermost loops and their remaining loads are final.
-  f.body = PrefetchNext(f.body);
-  TF_RETURN_IF_ERROR(check("PrefetchNext"));
-  f.body = PrefetchBlocks(f, target);
-  TF_RETURN_IF_ERROR(check("PrefetchBlocks"));
-  // After registers are placed: from here on, the load of a tile's first column
-  // represents the whole tile.
-  f.body = TransposeLoads(f.body, target);
-  TF_RETURN_IF_ERROR(check("TransposeLoads"));
-  // Last, since most passes copy code: afterwards each definition is unique.
-  f.body = RenewScopes(Simplify(f.body));
-  TF_RETURN_IF_ERROR(check("RenewScopes"));
-  TF_RETURN_IF_ERROR(VerifyLowered(f));
-  return result();
+  PrimFunc f = function;
+  for (const Pass& pass : passes) {
+    TF_RETURN_IF_ERROR(pass.run(f));
+    // Tells which pass broke a program.
+    if (ir::VerifiesEveryStep()) {
+      const absl::Status scopes = ir::VerifyScopes(f);
+      if (!scopes.ok()) {
+        return absl::InternalError(absl::StrCat(
+            "lowering, ", std::string(pass.name), ": ", scopes.message()));
+      }
+    }
+    if (pass.stage == last_stage) break;
+  }
+  return std::make_shared<const ir::PrimFunc>(std::move(f));
 }
 
 }  // namespace tilefarm::lower

@@ -33,7 +33,7 @@
 
 namespace tilefarm::lower {
 
-// Names of the stages, in order; the last is "lowered".
+// Names of the stages of all targets, in order; the last is "lowered".
 std::vector<std::string> StageNames();
 
 // Runs the pipeline up to and including `last_stage` (default: all).

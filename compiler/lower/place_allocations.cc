@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -6,6 +7,8 @@
 #include <vector>
 
 #include "compiler/arith/iter_map.h"
+#include "compiler/ir/memory_scope.h"
+#include "compiler/ir/thread_axis.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/index_math.h"
 #include "compiler/lower/passes.h"
@@ -221,33 +224,66 @@ class AccessCollector : public ir::Visitor {
 struct Box {
   std::vector<Linear> first;
   std::vector<int64_t> extent;
+  // What varies in it, from `first`.
+  std::vector<Linear> offset;
+  // Scale and extent of each loop in the offset, sorted, if it is a sum of loops
+  // that occur once: then these say exactly which elements are accessed.
+  std::optional<std::vector<std::vector<std::pair<int64_t, int64_t>>>> steps;
 };
 
+bool IsThreadLoop(const ForNode& loop) {
+  const auto axis = ir::ParseThreadAxis(loop.thread_tag);
+  return axis && ir::IsThreadIdx(*axis);
+}
+
 // The elements of an access in one iteration of loops[0..depth], in terms of
-// those loops; nullopt if they are not a box.
+// those loops; nullopt if they are not a box. `all_threads`: in that iteration
+// of all threads of a block.
 std::optional<Box> RegionBelow(IndexMath& math, const Access& access,
-                               size_t depth) {
+                               size_t depth, bool all_threads) {
   Box box;
+  box.steps.emplace();
+  std::set<const ir::ExprNode*> seen;
   for (const Expr& index : access.indices) {
     Linear fixed, inner;
     const Linear linear = math.Decompose(index);
     fixed.constant = linear.constant;
+    if (box.steps) box.steps->emplace_back();
     for (const auto& [atom, scale] : linear.terms) {
       bool varies = false, loads = false;
       ir::PostOrderExprs(atom, [&](const Expr& e) {
         loads |= e->kind == ir::ExprKind::kLoad;
-        for (size_t i = depth + 1; i < access.loops.size(); ++i) {
+        for (size_t i = 0; i < access.loops.size(); ++i) {
+          if (i <= depth && !(all_threads && IsThreadLoop(*access.loops[i]))) {
+            continue;
+          }
           varies |= e.get() == access.loops[i]->var.get();
         }
       });
       if (loads) return std::nullopt;
       (varies ? inner : fixed).terms.emplace_back(atom, scale);
+      if (!varies || !box.steps) continue;
+      const auto loop =
+          std::ranges::find_if(access.loops, [&](const ForNode* candidate) {
+            return candidate->var.get() == atom.get();
+          });
+      const auto extent = loop == access.loops.end()
+                              ? std::nullopt
+                              : ir::AsInt((*loop)->extent);
+      if (!extent || !seen.insert(atom.get()).second) {
+        box.steps.reset();
+      } else {
+        box.steps->back().emplace_back(scale, *extent);
+      }
     }
+    if (box.steps) std::ranges::sort(box.steps->back());
     const Interval reach = math.Bounds(inner);
     if (!reach.bounded()) return std::nullopt;
     fixed.constant += reach.lo;
     box.first.push_back(std::move(fixed));
     box.extent.push_back(reach.hi - reach.lo + 1);
+    inner.constant = -reach.lo;
+    box.offset.push_back(std::move(inner));
   }
   return box;
 }
@@ -282,8 +318,9 @@ std::optional<int64_t> Distance(const Linear& from, const Linear& to) {
 bool Covers(IndexMath& math, const ir::BufferNode& buffer, const Box& outer,
             const Box& inner) {
   for (size_t d = 0; d < outer.first.size(); ++d) {
-    const auto start = Distance(outer.first[d], inner.first[d]);
-    if (start && *start >= 0 && *start + inner.extent[d] <= outer.extent[d]) {
+    Linear start = inner.first[d];
+    start.Add(outer.first[d], -1);
+    if (math.Bounds(start).Within(0, outer.extent[d] - inner.extent[d])) {
       continue;
     }
     // `outer` covers the whole dimension.
@@ -296,10 +333,71 @@ bool Covers(IndexMath& math, const ir::BufferNode& buffer, const Box& outer,
   return true;
 }
 
+// Part of an offset: offset // scale % count.
+struct Digit {
+  int64_t scale;
+  int64_t count;
+};
+
+// Whether both are of the same elements.
+bool AreSame(const Box& a, const Box& b) {
+  if (!a.steps || a.steps != b.steps) return false;
+  for (size_t d = 0; d < a.first.size(); ++d) {
+    if (Distance(a.first[d], b.first[d]) != 0) return false;
+  }
+  return true;
+}
+
 struct Placement {
   const ForNode* loop;
   Box box;  // of all accesses in one iteration
+  // How each dimension's offsets are numbered without gaps, the largest scale
+  // first; empty: there are no gaps.
+  std::vector<std::vector<Digit>> digits = {};
 };
+
+// Numbers the offsets without gaps: those of 64 * i + j with i < 2 and j < 4 are
+// 4 * i + j. Empty if that saves nothing, or if terms are not such digits.
+std::vector<Digit> DigitsWithoutGaps(IndexMath& math,
+                                     const std::vector<Linear>& offsets,
+                                     int64_t extent) {
+  std::set<int64_t, std::greater<>> scales = {1};
+  for (const Linear& offset : offsets) {
+    for (const auto& [atom, scale] : offset.terms) {
+      if (scale < 0) return {};
+      scales.insert(scale);
+    }
+  }
+  std::vector<Digit> digits;
+  for (const int64_t scale : scales) {
+    if (digits.empty() || digits.back().scale % scale == 0) {
+      digits.push_back({scale, 0});
+    }
+  }
+  for (const Linear& offset : offsets) {
+    int64_t rest = offset.constant;
+    for (size_t k = 0; k < digits.size(); ++k) {
+      Digit& digit = digits[k];
+      Linear value;
+      value.constant = rest / digit.scale;
+      rest %= digit.scale;
+      for (const auto& [atom, scale] : offset.terms) {
+        const bool larger = k > 0 && scale % digits[k - 1].scale == 0;
+        if (!larger && scale % digit.scale == 0) {
+          value.AddTerm(atom, scale / digit.scale);
+        }
+      }
+      const Interval bounds = math.Bounds(value);
+      const int64_t most =
+          k == 0 ? bounds.hi : digits[k - 1].scale / digit.scale - 1;
+      if (!bounds.bounded() || !bounds.Within(0, most)) return {};
+      digit.count = std::max(digit.count, bounds.hi + 1);
+    }
+  }
+  int64_t count = 1;
+  for (const Digit& digit : digits) count *= digit.count;
+  return count < extent ? digits : std::vector<Digit>{};
+}
 
 // The innermost loop of `body` that can own the buffer; nullopt: only the
 // statement around `body` can. Binds more variables in `math`.
@@ -322,27 +420,41 @@ std::optional<Placement> Place(const Buffer& buffer, const Stmt& body,
       --common;
     }
   }
+  const bool shared = ir::ScopeOf(*buffer) == ir::MemoryScope::kShared;
   for (size_t depth = common; depth-- > 0;) {
     bool owned = true;
-    std::vector<Box> written;
+    std::vector<Box> written, stored;
     std::optional<Box> all;
+    std::vector<std::vector<Linear>> offsets(buffer->shape.size());
     for (const Access& access : accesses) {
-      const auto box = RegionBelow(math, access, depth);
+      auto box = RegionBelow(math, access, depth, /*all_threads=*/false);
       if (!box) {
         owned = false;
         break;
       }
       if (access.store) {
-        if (access.IsCertainIn(depth) && FillsBox(access, depth)) {
-          written.push_back(*box);
+        if (access.IsCertainIn(depth)) {
+          stored.push_back(*box);
+          if (FillsBox(access, depth)) written.push_back(*box);
         }
       } else {
-        owned &=
-            std::any_of(written.begin(), written.end(), [&](const Box& region) {
-              return Covers(math, *buffer, region, *box);
-            });
+        owned &= std::ranges::any_of(stored,
+                                     [&](const Box& region) {
+                                       return AreSame(region, *box);
+                                     }) ||
+                 std::ranges::any_of(written, [&](const Box& region) {
+                   return Covers(math, *buffer, region, *box);
+                 });
       }
+      // What is shared has room for every thread's part.
+      if (shared) box = RegionBelow(math, access, depth, /*all_threads=*/true);
+      owned &= box.has_value();
       if (!owned) break;
+      for (size_t d = 0; d < box->offset.size(); ++d) {
+        Linear offset = box->offset[d];
+        offset.Add(box->first[d], 1);
+        offsets[d].push_back(std::move(offset));
+      }
       if (!all) {
         all = box;
         continue;
@@ -367,16 +479,26 @@ std::optional<Placement> Place(const Buffer& buffer, const Stmt& body,
       all->first[d] = Linear();
       all->extent[d] = buffer->shape[d];
     }
-    return Placement{accesses[0].loops[depth], *std::move(all)};
+    Placement placement{accesses[0].loops[depth], *std::move(all)};
+    // Registers are few: they hold no elements that nobody accesses.
+    if (ir::ScopeOf(*buffer) != ir::MemoryScope::kLocal) return placement;
+    for (size_t d = 0; d < offsets.size(); ++d) {
+      for (Linear& offset : offsets[d]) {
+        offset.Add(placement.box.first[d], -1);
+      }
+      placement.digits.push_back(
+          DigitsWithoutGaps(math, offsets[d], placement.box.extent[d]));
+    }
+    return placement;
   }
   return std::nullopt;
 }
 
-// Subtracts the start of the box from the indices of one buffer.
+// Replaces the indices of one buffer by those within the placement's box.
 class Compactor : public ir::Mutator {
  public:
-  Compactor(const Buffer& buffer, Buffer compact, const Box& box)
-      : buffer_(buffer), compact_(std::move(compact)), box_(box) {}
+  Compactor(const Buffer& buffer, Buffer compact, const Placement& placement)
+      : buffer_(buffer), compact_(std::move(compact)), placement_(placement) {}
   using Mutator::Mutate;
 
  protected:
@@ -412,14 +534,30 @@ class Compactor : public ir::Mutator {
   std::vector<Expr> Shifted(const std::vector<Expr>& indices) {
     std::vector<Expr> out;
     for (size_t d = 0; d < indices.size(); ++d) {
-      out.push_back(Mutate(indices[d]) - box_.first[d].ToExpr());
+      const Expr offset =
+          Mutate(indices[d]) - placement_.box.first[d].ToExpr();
+      if (placement_.digits.empty() || placement_.digits[d].empty()) {
+        out.push_back(offset);
+        continue;
+      }
+      Expr number = ir::IntConst(0);
+      int64_t above = 0;  // the scale of the digit before
+      for (const Digit& digit : placement_.digits[d]) {
+        Expr value = ir::FloorDiv(offset, ir::IntConst(digit.scale));
+        if (above != 0) {
+          value = ir::FloorMod(value, ir::IntConst(above / digit.scale));
+        }
+        number = number * digit.count + value;
+        above = digit.scale;
+      }
+      out.push_back(std::move(number));
     }
     return out;
   }
 
   const Buffer buffer_;
   const Buffer compact_;
-  const Box& box_;
+  const Placement& placement_;
 };
 
 class LoopBodyAllocator : public ir::Mutator {
@@ -434,12 +572,19 @@ class LoopBodyAllocator : public ir::Mutator {
     if (&s != placement_.loop) return Mutator::MutateFor(s, self);
     ir::BufferNode shrunk(*buffer_);
     shrunk.shape = placement_.box.extent;
+    for (size_t d = 0; d < placement_.digits.size(); ++d) {
+      if (placement_.digits[d].empty()) continue;
+      shrunk.shape[d] = 1;
+      for (const Digit& digit : placement_.digits[d]) {
+        shrunk.shape[d] *= digit.count;
+      }
+    }
     const Buffer compact =
         std::make_shared<const ir::BufferNode>(std::move(shrunk));
-    Stmt body = Compactor(buffer_, compact, placement_.box).Mutate(s.body);
+    Stmt body = Compactor(buffer_, compact, placement_).Mutate(s.body);
     return std::make_shared<const ForNode>(
         s.var, s.min, s.extent, s.for_kind,
-        ir::MakeAlloc(compact, std::move(body)), s.annotations);
+        ir::MakeAlloc(compact, std::move(body)), s.annotations, s.thread_tag);
   }
 
  private:

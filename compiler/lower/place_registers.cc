@@ -2,6 +2,7 @@
 #include <map>
 #include <utility>
 
+#include "compiler/ir/memory_scope.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/passes.h"
 
@@ -75,6 +76,10 @@ class RegisterPlacer : public ir::Mutator {
  protected:
   Stmt MutateAlloc(const ir::AllocNode& s, const Stmt&) override {
     Stmt body = Mutate(s.body);
+    if (ir::ScopeOf(*s.buffer) == ir::MemoryScope::kShared &&
+        target_.is_gpu()) {
+      return ir::MakeAlloc(s.buffer, std::move(body));
+    }
     const int64_t bits = s.buffer->num_elements() * s.buffer->dtype.bytes() * 8;
     bool local =
         bits <= int64_t{2} * target_.vector_registers * target_.vector_bits;

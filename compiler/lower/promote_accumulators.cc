@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/machine_op.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/index_math.h"
 #include "compiler/lower/passes.h"
@@ -81,6 +82,7 @@ class SlotCollector : public ir::Visitor {
   using Visitor::Visit;
 
   std::map<const ir::BufferNode*, Candidate>& candidates() {
+    if (has_barrier_) candidates_.clear();
     return candidates_;
   }
 
@@ -136,6 +138,12 @@ class SlotCollector : public ir::Visitor {
     Visit(e.b);
     if (lazy) conditions_.pop_back();
   }
+  // Other threads see what was stored before a barrier.
+  void VisitEvaluate(const ir::EvaluateNode& s) override {
+    const auto* op = ir::As<ir::MachineOpNode>(s.value);
+    has_barrier_ |= op != nullptr && op->op == ir::MachineOp::kBarrier;
+    Visitor::VisitEvaluate(s);
+  }
   void VisitLoad(const ir::LoadNode& e) override {
     Visitor::VisitLoad(e);
     Access(e.buffer, e.indices[0], e.predicate, /*store=*/false);
@@ -169,7 +177,7 @@ class SlotCollector : public ir::Visitor {
     const Expr base = BaseOf(index);
     if (base == nullptr || inner_.count(buffer.get()) || !Invariant(base) ||
         (predicate != nullptr && !Invariant(predicate)) ||
-        buffer->scope == "local" || in_parallel_) {
+        buffer->scope == "local" || buffer->scope == "shared" || in_parallel_) {
       candidate.legal = false;
       return;
     }
@@ -231,6 +239,7 @@ class SlotCollector : public ir::Visitor {
   std::vector<Expr> conditions_;
   // Threads do not share registers.
   bool in_parallel_ = false;
+  bool has_barrier_ = false;
 };
 
 bool IsLegal(const Candidate& candidate) {

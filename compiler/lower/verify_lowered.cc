@@ -19,9 +19,10 @@ class LoweredChecker : public ir::Visitor {
   }
   void VisitFor(const ir::ForNode& s) override {
     if (s.for_kind != ir::ForKind::kSerial &&
-        s.for_kind != ir::ForKind::kParallel) {
+        s.for_kind != ir::ForKind::kParallel &&
+        s.for_kind != ir::ForKind::kThreadBinding) {
       Fail(absl::StrCat("loop ", s.var->name,
-                        " is neither serial nor parallel"));
+                        " is neither serial nor concurrent"));
     }
     if (!defined_.insert(s.var.get()).second) {
       Fail(absl::StrCat("loop variable ", s.var->name, " is defined twice"));

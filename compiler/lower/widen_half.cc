@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/ir/annotations.h"
+#include "compiler/ir/memory_scope.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/passes.h"
 
@@ -34,7 +35,11 @@ class CopyFinder : public ir::Visitor {
 
  protected:
   void VisitAlloc(const ir::AllocNode& s) override {
-    if (IsHalf(s.buffer->dtype)) copies_.insert(s.buffer.get());
+    // Memory that threads share is too small for it.
+    if (IsHalf(s.buffer->dtype) &&
+        ir::ScopeOf(*s.buffer) != ir::MemoryScope::kShared) {
+      copies_.insert(s.buffer.get());
+    }
     Visitor::VisitAlloc(s);
   }
   void VisitFor(const ir::ForNode& s) override {

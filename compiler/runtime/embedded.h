@@ -10,6 +10,8 @@ namespace tilefarm::runtime {
 // The modules to link into a kernel of this triple, one per source file; empty
 // if there is no runtime for the triple. The bytes live as long as the process.
 std::vector<std::string_view> Bitcode(std::string_view triple);
+// Further modules for artifacts of GPUs with hosts of this triple.
+std::vector<std::string_view> GpuBitcode(std::string_view triple);
 
 }  // namespace tilefarm::runtime
 

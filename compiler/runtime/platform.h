@@ -10,8 +10,11 @@
 void* aligned_alloc(size_t alignment, size_t bytes);
 void free(void* block);
 void* memset(void* to, int byte, size_t bytes);
+void* memcpy(void* to, const void* from, size_t bytes);
 int memcmp(const void* a, const void* b, size_t bytes);
 int snprintf(char* to, size_t bytes, const char* format, ...);
+int vsnprintf(char* to, size_t bytes, const char* format,
+              __builtin_va_list arguments);
 char* strerror(int number);
 int* __errno_location(void);
 int open(const char* path, int flags, ...);
@@ -25,10 +28,15 @@ struct tf_dl_info { /* Dl_info */
   void* address;
 };
 int dladdr(const void* address, struct tf_dl_info* info);
+void* dlopen(const char* path, int mode);
+void* dlsym(void* library, const char* name);
+char* dlerror(void);
+int dlclose(void* library);
 char* getenv(const char* name);
 void* mmap(void* at, size_t bytes, int protection, int flags, int fd,
            long offset);
 int munmap(void* at, size_t bytes);
+int mprotect(void* at, size_t bytes, int protection);
 int madvise(void* at, size_t bytes, int advice);
 long syscall(long number, ...);
 struct tf_timespec { /* struct timespec, whose fields are one word each */
@@ -48,6 +56,11 @@ int pthread_key_create(uint32_t* key, void (*destructor)(void*));
 int pthread_key_delete(uint32_t key);
 void* pthread_getspecific(uint32_t key);
 int pthread_setspecific(uint32_t key, const void* value);
+struct tf_mutex { /* pthread_mutex_t, and more; all zero at first */
+  long words[16];
+};
+int pthread_mutex_lock(struct tf_mutex* mutex);
+int pthread_mutex_unlock(struct tf_mutex* mutex);
 int pthread_sigmask(int how, const void* set, void* old_set);
 
 /* Linux's numbers, the same on every architecture we build for. */
@@ -56,10 +69,13 @@ enum {
   TF_O_NONBLOCK = 04000,
   TF_O_CLOEXEC = 02000000,
   TF_SEEK_END = 2,
+  TF_PROT_NONE = 0,
   TF_PROT_READ = 1,
   TF_PROT_READ_WRITE = 3,
   TF_MAP_SHARED = 1,
   TF_MAP_PRIVATE_ANONYMOUS = 0x22,
+  TF_RTLD_NOW = 2,
+  TF_RTLD_NODELETE = 0x1000,
   TF_MADV_WIPEONFORK = 18,
   TF_SIG_SETMASK = 2,
   TF_CLOCK_MONOTONIC = 1,

@@ -15,6 +15,7 @@
 #include "compiler/schedule/ir_copy.h"
 #include "compiler/schedule/loop_primitives.h"
 #include "compiler/schedule/region_analysis.h"
+#include "compiler/schedule/thread_binding.h"
 
 namespace tilefarm::schedule {
 namespace {
@@ -68,17 +69,14 @@ bool RepeatsItsValues(const ScheduleState& state, const ir::ForPtr& loop,
 // own copy of the buffer or they write the same value.
 absl::Status CheckParallelizable(const ScheduleState& state,
                                  const ir::ForPtr& loop) {
-  const bool reduce_too = loop->thread_tag.rfind("threadIdx", 0) == 0;
+  const bool over_threads = IsThreadAxis(loop->thread_tag);
   const BlockScope scope(state, state.Scope(loop.get()).get());
-  // Threads of one GPU block wait for each other.
-  if (!reduce_too) {
-    TF_RETURN_IF_ERROR(CheckIterationsIndependent(state, scope, loop, {loop}));
-  }
+  TF_RETURN_IF_ERROR(CheckIterationsIndependent(state, scope, loop, {loop}));
   for (const ir::BlockPtr& block : state.ChildBlocks(loop.get())) {
     TF_RETURN_IF_ERROR(CheckIterationsCommute(state, block.get()));
     for (const ir::IterVar& iter : block->iters) {
       if (iter.type == ir::IterType::kSpatial ||
-          (reduce_too && iter.type == ir::IterType::kReduce) ||
+          (over_threads && iter.type == ir::IterType::kReduce) ||
           !ir::UsesVar(iter.binding, loop->var.get())) {
         continue;
       }
@@ -92,7 +90,8 @@ absl::Status CheckParallelizable(const ScheduleState& state,
     const auto are_apart = [&](const auto&) {
       return std::ranges::all_of(block->writes, is_apart);
     };
-    if (reduce_too ||
+    if ((over_threads &&
+         LoopFeedsIter(loop.get(), block.get(), ir::IterType::kReduce)) ||
         state.facts().apart.Ask({{block, state.LoopsAbove(block.get())}},
                                 are_apart, loop->var.get()) ||
         std::ranges::all_of(block->writes, [&](const ir::BufferRegion& write) {
@@ -102,9 +101,10 @@ absl::Status CheckParallelizable(const ScheduleState& state,
       continue;
     }
     // A complete block may write an element again, with the same value, where
-    // tiles overlap, but not the same elements in every iteration.
+    // tiles overlap, but not the same elements in every iteration. The threads
+    // of a GPU block may: those that have nothing else to do would wait.
     if (WritesAreDistinct(*block) && IsComplete(scope, block.get()) &&
-        MovesInstances(state, loop, block.get()) &&
+        (over_threads || MovesInstances(state, loop, block.get())) &&
         RepeatsItsValues(state, loop, block)) {
       continue;
     }
@@ -114,12 +114,25 @@ absl::Status CheckParallelizable(const ScheduleState& state,
   return absl::OkStatus();
 }
 
+// Whether a single thread of a GPU runs the loop.
+bool IsOneThread(const ir::ForPtr& loop) {
+  return loop->for_kind == ir::ForKind::kThreadBinding && ExtentOf(loop) == 1;
+}
+
 absl::Status SetKind(ScheduleState& state, LoopRv loop_rv, ir::ForKind kind,
                      std::string thread_tag = "") {
   TF_ASSIGN_OR_RETURN(ir::ForPtr loop, SerialLoop(state, loop_rv));
-  TF_RETURN_IF_ERROR(CheckCompactDataflow(state, loop.get()));
-  state.Replace(loop.get(), WithKind(*loop, kind, std::move(thread_tag)));
-  return CheckParallelizable(state, state.Latest(loop));
+  const ir::ForPtr changed = WithKind(*loop, kind, std::move(thread_tag));
+  if (!IsOneThread(changed)) {
+    TF_RETURN_IF_ERROR(CheckCompactDataflow(state, loop.get()));
+  }
+  state.Replace(loop.get(), changed);
+  loop = state.Latest(loop);
+  if (!IsOneThread(loop)) {
+    TF_RETURN_IF_ERROR(CheckParallelizable(state, loop));
+  }
+  if (kind != ir::ForKind::kThreadBinding) return absl::OkStatus();
+  return CheckThreadBindings(state, *state.FunctionOf(loop.get()));
 }
 
 }  // namespace
@@ -137,8 +150,11 @@ absl::Status CheckConcurrentLoops(const ScheduleState& state) {
       return true;
     });
     for (const ir::ForPtr& loop : loops) {
+      // A single thread runs everything in order.
+      if (IsOneThread(loop)) continue;
       TF_RETURN_IF_ERROR(CheckParallelizable(state, loop));
     }
+    TF_RETURN_IF_ERROR(CheckThreadBindings(state, *function));
   }
   return absl::OkStatus();
 }

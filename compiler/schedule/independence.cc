@@ -40,21 +40,20 @@ class OutsideAccess : public ir::Visitor {
   const ir::BufferNode* buffer_;
 };
 
-// The iteration of `loops`, one expression for each loop, in which the block
-// accesses `element`; empty if several iterations may access it. Loops that
-// surround all of `loops` are constants.
-std::vector<ir::Expr> IterationOf(const ScheduleState& state,
-                                  const std::vector<ir::ForPtr>& loops,
-                                  const ir::BlockNode& block,
-                                  const ir::BufferRegion& access,
-                                  const std::vector<ir::Expr>& element) {
-  // The dimensions whose index uses `loops`.
+// IterationOf from the dimensions whose index uses `loops`, or from all.
+std::vector<ir::Expr> InvertIndices(const ScheduleState& state,
+                                    const std::vector<ir::ForPtr>& loops,
+                                    const ir::BlockNode& block,
+                                    const ir::BufferRegion& access,
+                                    const std::vector<ir::Expr>& element,
+                                    bool all_dimensions) {
   std::vector<ir::Expr> indices, outputs;
   arith::VarRanges iters;
   for (size_t i = 0; i < element.size(); ++i) {
     const ir::Range& range = access.region[i];
     const ir::Expr index = ir::Substitute(range.min, BindingsOf(block));
-    if (std::ranges::none_of(loops, [&](const ir::ForPtr& loop) {
+    if (!all_dimensions &&
+        std::ranges::none_of(loops, [&](const ir::ForPtr& loop) {
           return ir::UsesVar(index, loop->var.get());
         })) {
       continue;
@@ -94,6 +93,29 @@ std::vector<ir::Expr> IterationOf(const ScheduleState& state,
     const auto found = inverse.find(loop->var.get());
     if (found == inverse.end()) return {};
     iteration.push_back(found->second);
+  }
+  return iteration;
+}
+
+// The iteration of `loops`, one expression for each loop, in which the block
+// accesses `element`; empty if several iterations may access it. Loops that
+// surround all of `loops` are constants.
+std::vector<ir::Expr> IterationOf(const ScheduleState& state,
+                                  const std::vector<ir::ForPtr>& loops,
+                                  const ir::BlockNode& block,
+                                  const ir::BufferRegion& access,
+                                  const std::vector<ir::Expr>& element) {
+  std::vector<ir::Expr> iteration =
+      InvertIndices(state, loops, block, access, element,
+                    /*all_dimensions=*/false);
+  // One loop over threads often runs over several dimensions, and only all of
+  // them tell which thread it is.
+  if (iteration.empty() &&
+      std::ranges::any_of(state.LoopsAbove(&block), [](const ir::ForPtr& loop) {
+        return loop->for_kind == ir::ForKind::kThreadBinding;
+      })) {
+    iteration = InvertIndices(state, loops, block, access, element,
+                              /*all_dimensions=*/true);
   }
   return iteration;
 }

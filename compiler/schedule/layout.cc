@@ -14,15 +14,14 @@
 // replace it everywhere below the block that allocates it. transform_layout
 // takes only one-to-one maps; gaps are allowed only at the end of a dimension
 // that is divided by a number which does not divide its extent.
-#include <array>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "compiler/ir/dim_align.h"
+#include "compiler/ir/memory_scope.h"
 #include "compiler/ir/regions.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/block_info.h"
@@ -52,12 +51,6 @@ void ReplaceBuffer(ScheduleState& state, const ir::BlockPtr& site,
                    const ir::Buffer& old_buffer, const ir::Buffer& new_buffer) {
   state.Replace(site.get(),
                 ir::ReplaceBuffers(site, {{old_buffer.get(), new_buffer}}));
-}
-
-bool IsKnownScope(std::string_view scope) {
-  static constexpr std::array<std::string_view, 5> kScopes = {
-      "global", "shared", "shared.dyn", "local", "warp"};
-  return absl::c_linear_search(kScopes, scope);
 }
 
 // Moves every access to one buffer through an index map, and recomputes the
@@ -151,7 +144,7 @@ absl::Status SetScope(ScheduleState& state, BlockRv block_rv, int buffer_index,
   TF_ASSIGN_OR_RETURN(const auto found,
                       GetBuffer(state, block_rv, /*read=*/false, buffer_index));
   const auto& [block, buffer] = found;
-  if (!IsKnownScope(scope)) {
+  if (!ir::ParseMemoryScope(scope)) {
     return state.Invalid(block.get(), "unknown storage scope \"",
                          std::string(scope), "\"");
   }

@@ -12,6 +12,7 @@
 #include "compiler/ir/structural.h"
 #include "compiler/schedule/even_domain.h"
 #include "compiler/schedule/scope_edit.h"
+#include "compiler/schedule/thread_binding.h"
 
 namespace tilefarm::schedule {
 namespace {
@@ -19,12 +20,13 @@ namespace {
 bool IsOne(const ir::Expr& extent) { return ir::IsConstInt(extent, 1); }
 
 // Whether iterations of the loop share the buffer: the loop is bound to threads
-// of a group, and the buffer is in that group's shared memory.
+// of a GPU block ("warp": to the lanes of a warp), and the buffer is in their
+// shared memory. Each thread has its own "local" buffers. Each iteration also
+// computes its own part of a "global" buffer (as in TVM).
 bool SharedAcross(const ir::BufferNode& buffer, const ir::ForNode& loop) {
   if (loop.for_kind != ir::ForKind::kThreadBinding) return false;
-  return buffer.scope.rfind("shared", 0) == 0 &&
-         (loop.thread_tag.rfind("threadIdx", 0) == 0 ||
-          loop.thread_tag.rfind("vthread", 0) == 0);
+  if (buffer.scope == "warp") return loop.thread_tag == "threadIdx.x";
+  return buffer.scope.starts_with("shared") && !IsBlockAxis(loop.thread_tag);
 }
 
 // Whether the statement stores the element that is the region.

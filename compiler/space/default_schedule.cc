@@ -8,6 +8,7 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/design_space.h"
+#include "compiler/space/gpu/gpu_rules.h"
 #include "compiler/space/postprocs.h"
 #include "compiler/space/sketch_rules.h"
 
@@ -147,6 +148,7 @@ absl::Status ScheduleFunction(Schedule& schedule, const std::string& function,
 absl::StatusOr<schedule::Schedule> DefaultSchedule(const ir::IRModule& module,
                                                    const target::Target& target,
                                                    ir::FloatRule floats) {
+  if (target.is_gpu()) return DefaultGpuSchedule(module, target, floats);
   Schedule schedule(module, /*seed=*/0, floats);
   for (const ir::PrimFuncPtr& function : module.functions) {
     // A function that the heuristic cannot take stays as it is written.
@@ -162,6 +164,7 @@ std::vector<schedule::Schedule> LibrarySchedules(
     const ir::PrimFuncPtr& function, const target::Target& target,
     const std::vector<std::string>& libraries, ir::FloatRule floats) {
   std::vector<Schedule> schedules;
+  if (target.is_gpu()) return schedules;
   for (const ir::LibraryKernel& kernel : ir::LibraryKernels()) {
     if (!absl::c_linear_search(libraries, kernel.library)) continue;
     Schedule attempt(ir::IRModule{{function}}, /*seed=*/0, floats);

@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/split_mix.h"
 #include "base/status_macros.h"
 #include "compiler/schedule/tensor_intrin.h"
 #include "compiler/space/block_analysis.h"
+#include "compiler/space/gpu/gpu_rules.h"
+#include "compiler/space/gpu/thread_sites.h"
 #include "compiler/space/postprocs.h"
 #include "compiler/space/sample_site.h"
 #include "compiler/space/sketch_rules.h"
@@ -21,6 +25,8 @@ constexpr int kDraws = 200;
 // Of the mutations, by SwapLevels and by Retile.
 constexpr double kSwapsOfLevels = 0.15;
 constexpr double kRetilings = 0.15;
+// Of the mutations for GPUs, those that draw all tiles of a block again.
+constexpr double kRedraws = 0.2;
 // Blocks that cannot all be explored: past this many, rules only look at the
 // first alternative of each.
 constexpr int kMaxBlocks = 64;
@@ -34,6 +40,7 @@ struct Sketch {
   // error where it cannot be.
   absl::StatusOr<schedule::PartialReplay> start = absl::UnknownError("");
   bool by_hand = false;  // no postprocs: the trace is complete as it stands
+  std::optional<ThreadSites> threads;  // of sketches for GPUs
 };
 
 // The text of a trace up to enter_postproc, decisions blanked.
@@ -61,6 +68,10 @@ class DesignSpaceImpl : public DesignSpace {
   absl::Status AddSketch(schedule::Trace trace, bool by_hand) {
     Sketch sketch;
     TF_ASSIGN_OR_RETURN(sketch.sites, FindSites(trace, module_));
+    if (target_.is_gpu() && !by_hand) {
+      TF_ASSIGN_OR_RETURN(sketch.threads,
+                          ThreadSites::Find(trace, module_, target_));
+    }
     if (by_hand) {
       size_t site = 0;
       for (const schedule::Instruction& instruction : trace.instructions) {
@@ -90,29 +101,43 @@ class DesignSpaceImpl : public DesignSpace {
   }
 
   absl::StatusOr<Candidate> Sample(Rng& rng) const override {
+    std::string why_not = "'s registers";
     for (int draw = 0; draw < kDraws; ++draw) {
       Candidate candidate;
       candidate.sketch = static_cast<int>(rng.Below(sketches_.size()));
       const Sketch& sketch = sketches_[candidate.sketch];
+      if (sketch.threads) {
+        auto decisions = sketch.threads->Draw(sketch.sites, target_, rng);
+        if (decisions.ok()) {
+          candidate.decisions = *std::move(decisions);
+          return candidate;
+        }
+        why_not = absl::StrCat(": ", decisions.status().message());
+        continue;
+      }
       for (const SampleSite& site : sketch.sites) {
         candidate.decisions.push_back(DrawDecision(site, target_, rng));
       }
-      if (FitsRegisters(sketch.sites, candidate.decisions, target_)) {
-        return candidate;
-      }
+      if (Fits(sketch, candidate.decisions)) return candidate;
     }
     return absl::NotFoundError(
-        "no point of the design space fits the target's registers");
+        absl::StrCat("no point of the design space fits the target", why_not));
   }
 
   absl::StatusOr<Candidate> Mutate(const Candidate& parent,
                                    Rng& rng) const override {
     const Sketch& sketch = sketches_[parent.sketch];
-    if (rng.Chance(kSwapsOfLevels)) {
+    if (sketch.threads && rng.Chance(kRedraws)) {
+      Candidate child = parent;
+      if (sketch.threads->Redraw(child.decisions, rng) && !(child == parent)) {
+        return child;
+      }
+    }
+    if (!target_.is_gpu() && rng.Chance(kSwapsOfLevels)) {
       auto swapped = SwapLevels(sketch.sites, parent.decisions, rng);
       if (swapped) return Candidate{parent.sketch, *std::move(swapped)};
     }
-    if (rng.Chance(kRetilings)) {
+    if (!target_.is_gpu() && rng.Chance(kRetilings)) {
       for (int draw = 0; draw < kDraws; ++draw) {
         auto next = Retile(sketch.sites, parent.decisions, target_, rng);
         if (!next) break;
@@ -127,7 +152,7 @@ class DesignSpaceImpl : public DesignSpace {
       if (!decision) continue;
       Candidate child = parent;
       child.decisions[at] = std::move(*decision);
-      if (FitsRegisters(sketch.sites, child.decisions, target_)) return child;
+      if (Fits(sketch, child.decisions)) return child;
     }
     return absl::FailedPreconditionError(
         "the candidate has no neighbour in the design space");
@@ -145,7 +170,7 @@ class DesignSpaceImpl : public DesignSpace {
       for (size_t i = 0; i < child.decisions.size(); ++i) {
         if (rng.Chance(0.5)) child.decisions[i] = b.decisions[i];
       }
-      if (FitsRegisters(sketch.sites, child.decisions, target_)) return child;
+      if (Fits(sketch, child.decisions)) return child;
     }
     return absl::FailedPreconditionError("no crossing fits the registers");
   }
@@ -172,8 +197,12 @@ class DesignSpaceImpl : public DesignSpace {
 
   absl::StatusOr<schedule::Schedule> Finish(
       schedule::Schedule schedule) const override {
-    TF_RETURN_IF_ERROR(schedule.EnterPostproc());
     const std::string& name = program_->name;
+    if (target_.is_gpu()) {
+      TF_RETURN_IF_ERROR(FinishForGpu(schedule, name, target_));
+      return schedule;
+    }
+    TF_RETURN_IF_ERROR(schedule.EnterPostproc());
     TF_RETURN_IF_ERROR(RewriteTensorizeLayout(schedule, name));
     TF_RETURN_IF_ERROR(RewritePacking(schedule, name));
     TF_RETURN_IF_ERROR(RewriteParallelVectorizeUnroll(schedule, name, target_));
@@ -217,6 +246,13 @@ class DesignSpaceImpl : public DesignSpace {
   }
 
  private:
+  bool Fits(const Sketch& sketch,
+            const std::vector<ir::Attr>& decisions) const {
+    if (sketch.threads) return sketch.threads->Fits(decisions);
+    // Of GPUs, the limits of a sketch by hand are checked when it is applied.
+    return target_.is_gpu() || FitsRegisters(sketch.sites, decisions, target_);
+  }
+
   absl::StatusOr<schedule::PartialReplay> StartOf(
       const schedule::Trace& trace) const {
     const auto& instructions = trace.instructions;
@@ -332,7 +368,9 @@ absl::StatusOr<std::unique_ptr<DesignSpace>> DesignSpace::Create(
   const RuleContext context{program->name, target};
   auto space = std::make_unique<DesignSpaceImpl>(program, target, floats);
   TF_ASSIGN_OR_RETURN(std::vector<schedule::Schedule> sketches,
-                      GenerateSketches(context, program, floats));
+                      target.is_gpu()
+                          ? GenerateGpuSketches(context, program, floats)
+                          : GenerateSketches(context, program, floats));
   for (const schedule::Schedule& sketch : sketches) {
     TF_RETURN_IF_ERROR(space->AddSketch(sketch.trace(), /*by_hand=*/false));
   }

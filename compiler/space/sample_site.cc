@@ -317,7 +317,9 @@ absl::StatusOr<std::vector<SampleSite>> FindSites(const schedule::Trace& sketch,
       const auto found = schedule::FindTensorIntrin(*name);
       intrin = found.ok() ? *found : nullptr;
     }
-    if (const std::string* tiling = Annotation(instruction, kTilingStructure)) {
+    const std::string* tiling = Annotation(instruction, kTilingStructure);
+    // The tiles of GPUs have their own rules (gpu/thread_sites.h).
+    if (tiling != nullptr && *tiling != kThreadTiles) {
       group = next_group++;
       whole_vectors = *tiling == kVectorTiles;
     }

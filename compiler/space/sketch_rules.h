@@ -60,6 +60,9 @@ inline constexpr char kTransposedTiles[] = "SS";
 // The tiling structure of a block whose last spatial tiles count vectors, not
 // elements.
 inline constexpr char kVectorTiles[] = "SSRSRSV";
+// The structure of a block tiled for GPUs: blocks, warps and lanes of spatial
+// loops; fetches below the first reduce loops; registers.
+inline constexpr char kThreadTiles[] = "SSSRRSRS";
 // On a tiled block: the intrinsic that replaces its innermost loops.
 inline constexpr char kAutoTensorize[] = "meta_schedule.auto_tensorize";
 inline constexpr char kParallel[] = "meta_schedule.parallel";

@@ -11,6 +11,7 @@ namespace tilefarm::target {
 // Sizes in bytes; registers have 32 bits.
 struct GpuLimits {
   int warp_lanes = 32;
+  bool async_copies = false;  // from global to shared memory: cp.async
   int block_threads = 1024;       // most threads of a block
   int64_t block_shared = 48 << 10;  // most shared memory of a block
   int thread_registers = 255;

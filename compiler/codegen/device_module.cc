@@ -1,0 +1,158 @@
+#include "compiler/codegen/device_module.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "compiler/codegen/device_ops.h"
+#include "compiler/codegen/emitter.h"
+#include "compiler/codegen/optimize.h"
+#include "compiler/codegen/target_machine.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/lower/gpu_passes.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace tilefarm::codegen {
+namespace {
+
+// Also what is only written counts as read: kernels may leave some of it as it
+// is.
+constexpr uint8_t kRead = 1, kWritten = 3;
+
+// How the kernels of a function access each buffer.
+std::map<const ir::BufferNode*, uint8_t> AccessesOf(const ir::Stmt& body) {
+  std::map<const ir::BufferNode*, uint8_t> accesses;
+  ir::PreOrder(body, [&](const ir::Stmt& s) {
+    if (const auto* store = ir::As<ir::StoreNode>(s)) {
+      accesses[store->buffer.get()] |= kWritten;
+    }
+    return true;
+  });
+  ir::PostOrderExprs(body, [&](const ir::Expr& e) {
+    if (const auto* load = ir::As<ir::LoadNode>(e)) {
+      accesses[load->buffer.get()] |= kRead;
+    }
+  });
+  return accesses;
+}
+
+int64_t BytesOf(const ir::BufferNode& buffer) {
+  return buffer.num_elements() * buffer.dtype.bytes();
+}
+
+DeviceKernel Describe(const lower::Kernel& kernel, std::string name,
+                      const std::map<const ir::BufferNode*, int>& numbers) {
+  DeviceKernel out{std::move(name), {1, 1, 1}, {1, 1, 1}, 0, {}};
+  for (const lower::KernelAxis& axis : kernel.axes) {
+    auto& shape = ir::IsThreadIdx(axis.axis) ? out.block : out.grid;
+    shape[2 - static_cast<size_t>(axis.axis) % 3] =
+        static_cast<uint32_t>(axis.extent);
+  }
+  out.shared_bytes = static_cast<uint32_t>(kernel.shared_bytes);
+  for (const ir::Buffer& buffer : kernel.buffers) {
+    out.arguments.push_back(numbers.at(buffer.get()));
+  }
+  return out;
+}
+
+// Functions that the module calls but nobody defines on the device.
+absl::Status CheckCalls(const llvm::Module& module) {
+  std::vector<std::string> missing;
+  for (const llvm::Function& function : module) {
+    if (function.isDeclaration() && !function.isIntrinsic() &&
+        !function.use_empty()) {
+      missing.push_back(function.getName().str());
+    }
+  }
+  if (missing.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "code generation: a GPU has no function ", absl::StrJoin(missing, ", "),
+      ", which the program calls"));
+}
+
+std::string Print(const llvm::Module& module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, nullptr);
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<DeviceModule> EmitDeviceModule(
+    std::span<const LoweredFunction> functions, const target::Target& target,
+    DeviceCode kind) {
+  const bool simulated = target.is_simulated();
+  const Options options{simulated ? target.HostPart() : target};
+  TF_ASSIGN_OR_RETURN(llvm::TargetMachine * machine,
+                      GetTargetMachine(options.target));
+  llvm::LLVMContext context;
+  llvm::Module module("tilefarm", context);
+  module.setTargetTriple(options.target.triple);
+  module.setDataLayout(machine->createDataLayout());
+  if (simulated) module.setPICLevel(llvm::PICLevel::BigPIC);
+  const std::unique_ptr<DeviceOps> device =
+      simulated ? SimulatedOps(module) : NvptxOps(module);
+  Emitter emitter(module, options);
+  DeviceModule out;
+  for (const LoweredFunction& function : functions) {
+    if (!function.packed.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("function ", function.symbol,
+                       ": a GPU packs no constants ahead of time"));
+    }
+    const ir::PrimFunc& lowered = *function.function;
+    TF_ASSIGN_OR_RETURN(const lower::KernelSequence sequence,
+                        lower::SplitKernels(lowered, *target.gpu));
+    const auto accesses = AccessesOf(lowered.body);
+    DeviceFunction& described = out.functions.emplace_back();
+    described.symbol = function.symbol;
+    std::map<const ir::BufferNode*, int> numbers;
+    for (const ir::Buffer& param : lowered.params) {
+      numbers.emplace(param.get(), static_cast<int>(numbers.size()));
+      described.parameter_bytes.push_back(BytesOf(*param));
+      const auto access = accesses.find(param.get());
+      described.parameter_access.push_back(
+          access == accesses.end() ? uint8_t{0} : access->second);
+    }
+    for (const ir::Buffer& workspace : sequence.workspaces) {
+      numbers.emplace(workspace.get(), static_cast<int>(numbers.size()));
+      described.workspace_bytes.push_back(BytesOf(*workspace));
+    }
+    for (const lower::Kernel& kernel : sequence.kernels) {
+      const std::string name = absl::StrCat(function.symbol, "_kernel",
+                                            described.kernels.size());
+      TF_RETURN_IF_ERROR(emitter.EmitKernel(kernel, name, *device));
+      described.kernels.push_back(Describe(kernel, name, numbers));
+    }
+  }
+  TF_RETURN_IF_ERROR(VerifyModule(module, "as emitted"));
+  if (!simulated) TF_RETURN_IF_ERROR(CheckCalls(module));
+  if (kind == DeviceCode::kLlvmIr) {
+    out.code = Print(module);
+    return out;
+  }
+  SetTargetAttributes(module, options.target);
+  if (simulated) {
+    for (llvm::Function& function : module) {
+      function.setVisibility(llvm::GlobalValue::HiddenVisibility);
+    }
+  }
+  Optimize(module, *machine);
+  if (kind == DeviceCode::kOptimizedLlvmIr) {
+    out.code = Print(module);
+    return out;
+  }
+  const bool object = simulated && kind == DeviceCode::kFinal;
+  TF_ASSIGN_OR_RETURN(
+      out.code, EmitCode(module, *machine,
+                         object ? llvm::CodeGenFileType::ObjectFile
+                                : llvm::CodeGenFileType::AssemblyFile));
+  return out;
+}
+
+}  // namespace tilefarm::codegen

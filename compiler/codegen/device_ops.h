@@ -1,0 +1,53 @@
+// What the code of one thread of a GPU needs besides arithmetic and memory: the
+// interface under the emitter of kernels. Private: has LLVM types.
+#ifndef TILEFARM_COMPILER_CODEGEN_DEVICE_OPS_H_
+#define TILEFARM_COMPILER_CODEGEN_DEVICE_OPS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/thread_axis.h"
+#include "compiler/lower/gpu_passes.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+
+namespace tilefarm::codegen {
+
+// The emitter calls Begin first, then the others at its insertion point.
+class DeviceOps {
+ public:
+  // The parameters of a kernel as the code sees them.
+  struct Function {
+    llvm::Function* function = nullptr;
+    std::vector<llvm::Value*> buffers;  // as Kernel::buffers
+    llvm::Value* shared = nullptr;      // of shared memory; null: none
+  };
+
+  virtual ~DeviceOps() = default;
+  // Creates the function with an entry block, where the builder then is.
+  virtual Function Begin(const lower::Kernel& kernel, const std::string& name,
+                         llvm::IRBuilder<>& builder) = 0;
+  // The number of this thread or block along the axis: i32 below its extent.
+  virtual llvm::Value* Index(const lower::KernelAxis& axis,
+                             llvm::IRBuilder<>& builder) = 0;
+  virtual void Barrier(llvm::IRBuilder<>& builder) = 0;
+  // Starts a copy of 4, 8 or 16 bytes, aligned to them, to shared memory. False,
+  // without code, if the device has no such copies.
+  virtual bool CopyAsync(llvm::Value* to, llvm::Value* from, int bytes,
+                         llvm::IRBuilder<>& builder) = 0;
+  virtual void Commit(llvm::IRBuilder<>& builder) = 0;
+  virtual void Wait(int groups, llvm::IRBuilder<>& builder) = 0;
+  // An i32 of the thread of the group whose number is this one's ^ mask.
+  virtual llvm::Value* ShuffleXor(llvm::Value* value, int mask, int width,
+                                  llvm::IRBuilder<>& builder) = 0;
+};
+
+// PTX, by LLVM's intrinsics.
+std::unique_ptr<DeviceOps> NvptxOps(llvm::Module& module);
+// The host's code for the simulator (runtime/sim.c).
+std::unique_ptr<DeviceOps> SimulatedOps(llvm::Module& module);
+
+}  // namespace tilefarm::codegen
+
+#endif  // TILEFARM_COMPILER_CODEGEN_DEVICE_OPS_H_

@@ -1,0 +1,61 @@
+// The host's part of a GPU artifact: exported functions that launch kernels.
+//
+//   SYMBOL(p0, p1)            int: runs the kernels and waits
+//   SYMBOL_on(stream, p0, p1) int: enqueues them
+//   SYMBOL_error()            const char*: this thread's last error
+//     |
+//   tf_gpu_function (runtime/gpu.h): constant data, with the device's code
+//     |
+//   runtime/cuda.c, or runtime/sim.c for simulated targets
+#ifndef TILEFARM_COMPILER_CODEGEN_HOST_STUB_H_
+#define TILEFARM_COMPILER_CODEGEN_HOST_STUB_H_
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/target/target.h"
+
+namespace tilefarm::codegen {
+
+// One launch of a kernel, whose parameters are pointers.
+struct DeviceKernel {
+  std::string name;
+  std::array<uint32_t, 3> grid = {1, 1, 1};
+  std::array<uint32_t, 3> block = {1, 1, 1};  // threads
+  uint32_t shared_bytes = 0;                  // dynamic shared memory
+  // Numbers of buffers: the function's parameters, then its workspaces.
+  std::vector<int> arguments;
+};
+
+struct DeviceFunction {
+  std::string symbol;
+  std::vector<int64_t> parameter_bytes;
+  // 1: read, 2: every byte is written, 3: both, or some bytes are written.
+  std::vector<uint8_t> parameter_access;
+  std::vector<int64_t> workspace_bytes;  // intermediates between kernels
+  std::vector<DeviceKernel> kernels;     // in order
+};
+
+// The symbols that EmitHostStub exports for a function; `symbol` comes first.
+std::vector<std::string> DeviceSymbols(const std::string& symbol);
+
+// An ELF object for target.HostPart(), to be linked by LinkSharedObject or
+// LinkArchive. `image` is PTX or a cubin with all kernels; empty for simulated
+// targets, whose kernels are functions of these names in another object of the
+// artifact:
+//   void NAME(const struct tf_sim_thread*, void* const* buffers)
+// InvalidArgument: two functions export one symbol. Internal: descriptions that
+// contradict themselves or the target's limits. The same input gives the same
+// bytes.
+absl::StatusOr<std::string> EmitHostStub(
+    std::span<const DeviceFunction> functions, std::string_view image,
+    const target::Target& target);
+
+}  // namespace tilefarm::codegen
+
+#endif  // TILEFARM_COMPILER_CODEGEN_HOST_STUB_H_

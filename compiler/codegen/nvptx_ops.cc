@@ -1,0 +1,183 @@
+#include <array>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/codegen/device_ops.h"
+#include "compiler/ir/visitor.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+namespace tilefarm::codegen {
+namespace {
+
+constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;
+constexpr uint64_t kBufferAlignment = 16;
+constexpr uint64_t kSharedAlignment = 1024;  // what copy engines ask for
+constexpr int kWarp = 32;
+
+std::set<const ir::BufferNode*> Written(const ir::Stmt& stmt) {
+  std::set<const ir::BufferNode*> written;
+  ir::PreOrder(stmt, [&](const ir::Stmt& s) {
+    if (const auto* store = ir::As<ir::StoreNode>(s)) {
+      written.insert(store->buffer.get());
+    }
+    return true;
+  });
+  return written;
+}
+
+class Nvptx : public DeviceOps {
+ public:
+  explicit Nvptx(llvm::Module& module) : module_(module) {}
+
+  Function Begin(const lower::Kernel& kernel, const std::string& name,
+                 llvm::IRBuilder<>& builder) override {
+    llvm::LLVMContext& context = module_.getContext();
+    llvm::Type* pointer = llvm::PointerType::get(context, kGlobalSpace);
+    Function out;
+    out.function = llvm::Function::Create(
+        llvm::FunctionType::get(
+            builder.getVoidTy(),
+            std::vector<llvm::Type*>(kernel.buffers.size(), pointer), false),
+        llvm::GlobalValue::ExternalLinkage, name, module_);
+    out.function->setCallingConv(llvm::CallingConv::PTX_Kernel);
+    const auto written = Written(kernel.body);
+    for (size_t i = 0; i < kernel.buffers.size(); ++i) {
+      llvm::Argument* arg = out.function->getArg(static_cast<unsigned>(i));
+      arg->setName(kernel.buffers[i]->name);
+      arg->addAttr(llvm::Attribute::NoAlias);
+      arg->addAttr(llvm::Attribute::NoUndef);
+      arg->addAttr(llvm::Attribute::getWithAlignment(
+          context, llvm::Align(kBufferAlignment)));
+      if (!written.contains(kernel.buffers[i].get())) {
+        arg->addAttr(llvm::Attribute::ReadOnly);
+      }
+      out.buffers.push_back(arg);
+    }
+    Annotate(*out.function, "kernel", 1);
+    static constexpr std::array kBounds = {"maxntidz", "maxntidy", "maxntidx"};
+    std::array<int64_t, 3> threads = {1, 1, 1};
+    for (const lower::KernelAxis& axis : kernel.axes) {
+      if (!ir::IsThreadIdx(axis.axis)) continue;
+      threads[static_cast<size_t>(axis.axis) - 3] = axis.extent;
+    }
+    for (size_t i = 0; i < threads.size(); ++i) {
+      Annotate(*out.function, kBounds[i], threads[i]);
+    }
+    builder.SetInsertPoint(
+        llvm::BasicBlock::Create(context, "entry", out.function));
+    if (kernel.shared_bytes > 0) out.shared = Shared(builder);
+    return out;
+  }
+
+  llvm::Value* Index(const lower::KernelAxis& axis,
+                     llvm::IRBuilder<>& builder) override {
+    static constexpr std::array<llvm::Intrinsic::ID, ir::kThreadAxes> kReads = {
+        llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_z,
+        llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y,
+        llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x,
+        llvm::Intrinsic::nvvm_read_ptx_sreg_tid_z,
+        llvm::Intrinsic::nvvm_read_ptx_sreg_tid_y,
+        llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x};
+    llvm::CallInst* index = builder.CreateIntrinsic(
+        kReads[static_cast<size_t>(axis.axis)], {}, {});
+    index->addRangeRetAttr(llvm::ConstantRange(
+        llvm::APInt(32, 0), llvm::APInt(32, static_cast<uint64_t>(axis.extent))));
+    return index;
+  }
+
+  void Barrier(llvm::IRBuilder<>& builder) override {
+    builder.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {});
+  }
+
+  // By assembly: with 32-bit addresses LLVM 19 does not select the intrinsics.
+  bool CopyAsync(llvm::Value* to, llvm::Value* from, int bytes,
+                 llvm::IRBuilder<>& builder) override {
+    // Of 16 bytes past the L1 cache, which what goes to shared memory needs not.
+    Assembly(bytes == 16 ? "cp.async.cg.shared.global [$0], [$1], 16;"
+             : bytes == 8 ? "cp.async.ca.shared.global [$0], [$1], 8;"
+                          : "cp.async.ca.shared.global [$0], [$1], 4;",
+             "r,l,~{memory}",
+             {builder.CreatePtrToInt(to, builder.getInt32Ty()),
+              builder.CreatePtrToInt(from, builder.getInt64Ty())},
+             builder);
+    return true;
+  }
+
+  void Commit(llvm::IRBuilder<>& builder) override {
+    Assembly("cp.async.commit_group;", "~{memory}", {}, builder);
+  }
+
+  void Wait(int groups, llvm::IRBuilder<>& builder) override {
+    Assembly(absl::StrCat("cp.async.wait_group ", groups, ";"), "~{memory}", {},
+             builder);
+  }
+
+  llvm::Value* ShuffleXor(llvm::Value* value, int mask, int width,
+                          llvm::IRBuilder<>& builder) override {
+    llvm::Value* members = builder.getInt32(0xffffffff);
+    if (width < kWarp) {
+      llvm::Value* lane = builder.CreateIntrinsic(
+          llvm::Intrinsic::nvvm_read_ptx_sreg_laneid, {}, {});
+      members = builder.CreateShl(
+          builder.getInt32((1u << width) - 1),
+          builder.CreateAnd(lane, builder.getInt32(static_cast<uint32_t>(
+                                      ~(width - 1)))));
+    }
+    // The upper byte: how many bits of the lane number a group shares.
+    const uint32_t clamp = (static_cast<uint32_t>(kWarp - width) << 8) | 0x1f;
+    return builder.CreateIntrinsic(
+        llvm::Intrinsic::nvvm_shfl_sync_bfly_i32, {},
+        {members, value, builder.getInt32(static_cast<uint32_t>(mask)),
+         builder.getInt32(clamp)});
+  }
+
+ private:
+  static void Assembly(const std::string& text, const char* constraints,
+                       std::vector<llvm::Value*> args,
+                       llvm::IRBuilder<>& builder) {
+    std::vector<llvm::Type*> types;
+    for (llvm::Value* arg : args) types.push_back(arg->getType());
+    llvm::CallInst* call = builder.CreateCall(
+        llvm::InlineAsm::get(
+            llvm::FunctionType::get(builder.getVoidTy(), types, false), text,
+            constraints, /*hasSideEffects=*/true),
+        args);
+    call->addFnAttr(llvm::Attribute::Convergent);
+  }
+
+  llvm::Value* Shared(llvm::IRBuilder<>& builder) {
+    static constexpr char kName[] = "tilefarm_shared";
+    if (llvm::GlobalVariable* known = module_.getNamedGlobal(kName)) {
+      return known;
+    }
+    auto* memory = new llvm::GlobalVariable(
+        module_, llvm::ArrayType::get(builder.getInt8Ty(), 0),
+        /*isConstant=*/false, llvm::GlobalValue::ExternalLinkage, nullptr,
+        kName, nullptr, llvm::GlobalValue::NotThreadLocal, kSharedSpace);
+    memory->setAlignment(llvm::Align(kSharedAlignment));
+    return memory;
+  }
+
+  void Annotate(llvm::Function& function, const char* key, int64_t value) {
+    llvm::LLVMContext& context = module_.getContext();
+    module_.getOrInsertNamedMetadata("nvvm.annotations")
+        ->addOperand(llvm::MDNode::get(
+            context,
+            {llvm::ValueAsMetadata::get(&function),
+             llvm::MDString::get(context, key),
+             llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(
+                 llvm::Type::getInt32Ty(context),
+                 static_cast<uint64_t>(value)))}));
+  }
+
+  llvm::Module& module_;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceOps> NvptxOps(llvm::Module& module) {
+  return std::make_unique<Nvptx>(module);
+}
+
+}  // namespace tilefarm::codegen

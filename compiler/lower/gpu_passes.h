@@ -1,0 +1,87 @@
+// The passes that only GPUs need, each in the file of the same name; passes.h
+// has those that they share with CPUs, and the names of the forms.
+//
+// Until MapThreads, loops that are bound to threads are loops: running them one
+// after another gives the program's result. Afterwards a kernel is a nest of
+// bound loops, one for each axis, around the code of one thread; threads run at
+// the same time, and only barriers order them.
+#ifndef TILEFARM_COMPILER_LOWER_GPU_PASSES_H_
+#define TILEFARM_COMPILER_LOWER_GPU_PASSES_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/stmt.h"
+#include "compiler/ir/thread_axis.h"
+#include "compiler/target/target.h"
+
+namespace tilefarm::lower {
+
+// Block form. Parallel loops become serial; virtual threads become unrolled
+// loops around the single blocks that use them, inside of all other loops:
+// blocks that do not use them run once. InvalidArgument if a nest below the root
+// has no bound loop, or a bound loop no constant extent.
+absl::StatusOr<ir::Stmt> LegalizeThreads(const ir::PrimFunc& function);
+
+// Plain form. A loop of threads that all update one element, B[i] = B[i] op x,
+// combines a partial result of each: by shuffles within a warp, then through
+// shared memory. InvalidArgument if its body is anything but such an update.
+absl::StatusOr<ir::Stmt> LowerThreadReductions(const ir::Stmt& stmt);
+
+// Plain form. Makes each statement below the root a kernel: all loops of one
+// axis become the axis's loop around the kernel, with conditions where it has
+// more iterations. What no loop of threads surrounds is stored by the first
+// thread alone. Each allocation in a kernel gets the scope "shared" or "local".
+// Loops over elements of local buffers are to be unrolled. InvalidArgument if a
+// kernel exceeds the target's limits, or threads would share a local buffer.
+absl::StatusOr<ir::Stmt> MapThreads(const ir::Stmt& root,
+                                    const target::GpuLimits& limits);
+
+// Plain form, after MapThreads. Overlaps the iterations of loops annotated for
+// it (ir::kPipelineStage), as far as the statements' accesses allow it.
+// InvalidArgument otherwise.
+absl::StatusOr<ir::Stmt> PipelineLoops(const ir::Stmt& stmt,
+                                       const target::GpuLimits& limits);
+
+// Plain form, after MapThreads. Puts a barrier between accesses of different
+// threads to the same element, one of which writes it. InvalidArgument if that
+// is where not all threads arrive.
+absl::StatusOr<ir::Stmt> InsertBarriers(const ir::Stmt& stmt);
+
+// Whether the statement has a barrier.
+bool HasBarrier(const ir::Stmt& stmt);
+
+// The iterations of one axis of a kernel.
+struct KernelAxis {
+  ir::ThreadAxis axis;
+  ir::Var var;
+  int64_t extent;
+};
+
+// The code of one thread.
+struct Kernel {
+  std::vector<KernelAxis> axes;
+  ir::Stmt body;
+  // Parameters and workspaces that it uses, in the order of first use.
+  std::vector<ir::Buffer> buffers;
+  // Where each shared buffer begins, in bytes.
+  std::vector<std::pair<ir::Buffer, int64_t>> shared;
+  int64_t shared_bytes = 0;
+};
+
+// A function as its kernels, in order, and the buffers between them.
+struct KernelSequence {
+  std::vector<ir::Buffer> workspaces;
+  std::vector<Kernel> kernels;
+};
+
+// Of a function in lowered form for a GPU. InvalidArgument if a kernel's shared
+// buffers exceed the limits, or a loop surrounds kernels.
+absl::StatusOr<KernelSequence> SplitKernels(const ir::PrimFunc& function,
+                                            const target::GpuLimits& limits);
+
+}  // namespace tilefarm::lower
+
+#endif  // TILEFARM_COMPILER_LOWER_GPU_PASSES_H_

@@ -1,0 +1,361 @@
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/machine_op.h"
+#include "compiler/ir/memory_scope.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/lower/gpu_passes.h"
+#include "compiler/lower/index_math.h"
+#include "compiler/lower/iteration_analysis.h"
+
+namespace tilefarm::lower {
+namespace {
+
+using ir::Expr;
+using ir::ForNode;
+using ir::Stmt;
+
+// An access to memory that other threads of the block see.
+struct Access {
+  const ir::BufferNode* buffer = nullptr;
+  bool write = false;
+  AccessDims dims;  // and the offset, if there are several dimensions
+  // The threads of these axes other than the first do not make it.
+  std::set<const ir::VarNode*> first_only;
+  // A store that has not arrived yet, whatever barriers follow it.
+  bool in_flight = false;
+  std::vector<Expr> indices;
+  // The loop in an earlier iteration of which it was made, while the code of a
+  // later one is visited.
+  const ForNode* earlier = nullptr;
+};
+using Accesses = std::vector<Access>;
+
+struct Axis {
+  const ir::VarNode* var;
+  int64_t extent;
+};
+
+// The variables that are 0 if the condition holds.
+void AddZeros(const Expr& condition, std::set<const ir::VarNode*>& zeros) {
+  const auto* binary = ir::As<ir::BinaryNode>(condition);
+  if (binary == nullptr) return;
+  if (binary->op == ir::BinaryOp::kAnd) {
+    AddZeros(binary->a, zeros);
+    AddZeros(binary->b, zeros);
+  }
+  if (binary->op == ir::BinaryOp::kEQ && ir::IsConstInt(binary->b, 0)) {
+    if (const auto* var = ir::As<ir::VarNode>(binary->a)) zeros.insert(var);
+  }
+}
+
+class AccessCollector : public ir::Visitor {
+ public:
+  AccessCollector(IndexMath& math, std::set<const ir::VarNode*> first_only)
+      : math_(math), first_only_(std::move(first_only)) {}
+  using Visitor::Visit;
+  Accesses accesses;
+
+ protected:
+  void VisitIf(const ir::IfNode& s) override {
+    Visit(s.condition);
+    const std::set<const ir::VarNode*> outer = first_only_;
+    AddZeros(s.condition, first_only_);
+    Visit(s.then_case);
+    first_only_ = outer;
+    if (s.else_case != nullptr) Visit(s.else_case);
+  }
+  void VisitLoad(const ir::LoadNode& e) override {
+    Visitor::VisitLoad(e);
+    Add(e.buffer.get(), e.indices, false);
+  }
+  void VisitStore(const ir::StoreNode& s) override {
+    Visitor::VisitStore(s);
+    Add(s.buffer.get(), s.indices, true);
+    const auto* op = ir::As<ir::MachineOpNode>(s.value);
+    if (op != nullptr && op->op == ir::MachineOp::kAsync) {
+      accesses.back().in_flight = true;
+    }
+  }
+
+ private:
+  void Add(const ir::BufferNode* buffer, const std::vector<Expr>& indices,
+           bool write) {
+    if (ir::ScopeOf(*buffer) == ir::MemoryScope::kLocal) return;
+    Access access;
+    access.buffer = buffer;
+    access.write = write;
+    access.first_only = first_only_;
+    access.indices = indices;
+    Expr offset = ir::IntConst(0);
+    for (size_t d = 0; d < indices.size(); ++d) {
+      offset = offset * buffer->shape[d] + indices[d];
+      access.dims.push_back(math_.Decompose(indices[d]));
+    }
+    if (indices.size() > 1) access.dims.push_back(math_.Decompose(offset));
+    accesses.push_back(std::move(access));
+  }
+
+  IndexMath& math_;
+  std::set<const ir::VarNode*> first_only_;
+};
+
+Stmt Barrier() {
+  return std::make_shared<const ir::EvaluateNode>(
+      ir::MakeMachineOp(ir::MachineOp::kBarrier, {}));
+}
+
+// Works on the code of one thread, in program order. `pending` has the accesses
+// since the last barrier.
+class BarrierInserter {
+ public:
+  absl::Status status;
+
+  Stmt Kernel(const ForNode& outermost) {
+    Accesses pending;
+    return Loop(outermost, pending);
+  }
+
+ private:
+  // Whether different threads may access one element. Variables may have other
+  // values in either access, as in different iterations of a loop.
+  bool Conflict(const Access& a, const Access& b) {
+    if (a.buffer != b.buffer || (!a.write && !b.write)) return false;
+    if (a.earlier == nullptr && AreVersions(a, b)) return false;
+    // Each iteration has elements of its own.
+    if (a.earlier != nullptr && ir::AsInt(a.earlier->extent) &&
+        Determines(math_, {a.dims, b.dims}, a.earlier->var.get(),
+                   *ir::AsInt(a.earlier->extent))) {
+      return false;
+    }
+    return std::ranges::any_of(axes_, [&](const Axis& axis) {
+      if (a.first_only.contains(axis.var) &&
+          b.first_only.contains(axis.var)) {
+        return false;
+      }
+      return !Determines(math_, {a.dims, b.dims}, axis.var, axis.extent);
+    });
+  }
+
+  // Whether some index differs, by what is left of a division by a constant: 
+  // k % 3 and (k + 2) % 3, with the same k.
+  bool AreVersions(const Access& a, const Access& b) {
+    for (size_t d = 0; d < a.indices.size(); ++d) {
+      const auto* x = ir::As<ir::BinaryNode>(a.indices[d]);
+      const auto* y = ir::As<ir::BinaryNode>(b.indices[d]);
+      if (x == nullptr || y == nullptr || x->op != ir::BinaryOp::kFloorMod ||
+          y->op != ir::BinaryOp::kFloorMod) {
+        continue;
+      }
+      const auto count = ir::AsInt(x->b);
+      const auto distance = math_.Difference(x->a, y->a);
+      if (count && *count > 0 && count == ir::AsInt(y->b) && distance &&
+          *distance % *count != 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  bool Conflict(const Accesses& before, const Accesses& after) {
+    for (const Access& a : before) {
+      for (const Access& b : after) {
+        if (Conflict(a, b)) return true;
+      }
+    }
+    return false;
+  }
+
+  template <typename Node>
+  Accesses Collect(const Node& node) {
+    AccessCollector collector(math_, first_only_);
+    collector.Visit(node);
+    return std::move(collector.accesses);
+  }
+
+  // Starts anew after a barrier in front of `after` if one is needed there.
+  bool NeedsBarrier(const Accesses& after, Accesses& pending) {
+    if (!Conflict(pending, after)) return false;
+    std::erase_if(pending, [](const Access& a) { return !a.in_flight; });
+    return true;
+  }
+
+  static void Append(const Accesses& more, Accesses& to) {
+    to.insert(to.end(), more.begin(), more.end());
+  }
+
+  Stmt Visit(const Stmt& stmt, Accesses& pending) {
+    switch (stmt->kind) {
+      case ir::StmtKind::kSeq: {
+        std::vector<Stmt> out;
+        for (const Stmt& s : ir::As<ir::SeqNode>(stmt)->stmts) {
+          out.push_back(Visit(s, pending));
+        }
+        return ir::MakeSeq(std::move(out));
+      }
+      case ir::StmtKind::kAlloc: {
+        const auto* alloc = ir::As<ir::AllocNode>(stmt);
+        return ir::MakeAlloc(alloc->buffer, Visit(alloc->body, pending));
+      }
+      case ir::StmtKind::kFor: {
+        const auto& loop = *ir::As<ForNode>(stmt);
+        const bool before = NeedsBarrier(Collect(stmt), pending);
+        Stmt out = Loop(loop, pending);
+        return before ? ir::MakeSeq({Barrier(), std::move(out)}) : out;
+      }
+      case ir::StmtKind::kIf: {
+        const auto& branch = *ir::As<ir::IfNode>(stmt);
+        const bool before = NeedsBarrier(Collect(stmt), pending);
+        Stmt out = Branch(branch, pending);
+        return before ? ir::MakeSeq({Barrier(), std::move(out)}) : out;
+      }
+      case ir::StmtKind::kLetStmt: {
+        const auto& let = *ir::As<ir::LetStmtNode>(stmt);
+        Accesses value = Collect(let.value);
+        const bool before = NeedsBarrier(value, pending);
+        Append(value, pending);
+        lets_.insert(let.var.get());
+        Stmt out = std::make_shared<const ir::LetStmtNode>(
+            let.var, let.value, Visit(let.body, pending));
+        return before ? ir::MakeSeq({Barrier(), std::move(out)}) : out;
+      }
+      case ir::StmtKind::kStore:
+      case ir::StmtKind::kEvaluate:
+      case ir::StmtKind::kBlock:
+        break;
+    }
+    if (const auto* evaluate = ir::As<ir::EvaluateNode>(stmt)) {
+      // What arrived is visible to other threads after the next barrier.
+      const auto* op = ir::As<ir::MachineOpNode>(evaluate->value);
+      if (op != nullptr && op->op == ir::MachineOp::kWait) {
+        for (Access& access : pending) access.in_flight = false;
+      }
+    }
+    const Accesses accesses = Collect(stmt);
+    const bool before = NeedsBarrier(accesses, pending);
+    Append(accesses, pending);
+    return before ? ir::MakeSeq({Barrier(), stmt}) : stmt;
+  }
+
+  Stmt Loop(const ForNode& loop, Accesses& pending) {
+    BindLoop(math_, loop);
+    const auto with_body = [&](Stmt body) {
+      return std::make_shared<const ForNode>(
+          loop.var, loop.min, loop.extent, loop.for_kind, std::move(body),
+          loop.annotations, loop.thread_tag);
+    };
+    if (loop.for_kind == ir::ForKind::kThreadBinding) {
+      const auto axis = ir::ParseThreadAxis(loop.thread_tag);
+      const int64_t extent = *ir::AsInt(loop.extent);
+      if (axis && ir::IsThreadIdx(*axis) && extent > 1) {
+        axes_.push_back({loop.var.get(), extent});
+      }
+      return with_body(Visit(loop.body, pending));
+    }
+    // What precedes an iteration: nothing, then also the end of another one.
+    Accesses end;
+    Stmt body = Visit(loop.body, end);
+    if (!ir::IsConstInt(loop.extent, 1)) {
+      // Barriers that the first pass adds may leave other accesses at the end.
+      for (int pass = 0; pass < 2; ++pass) {
+        for (Access& access : end) access.earlier = &loop;
+        body = Visit(loop.body, end);
+      }
+    }
+    if (Diverges(loop.extent) && HasBarrier(body)) Refuse(loop.var->name);
+    for (Access& access : end) access.earlier = nullptr;
+    Append(end, pending);
+    return with_body(std::move(body));
+  }
+
+  Stmt Branch(const ir::IfNode& branch, Accesses& pending) {
+    Append(Collect(branch.condition), pending);
+    const std::set<const ir::VarNode*> outer = first_only_;
+    AddZeros(branch.condition, first_only_);
+    Accesses inside;
+    Stmt then_case = Visit(branch.then_case, inside);
+    first_only_ = outer;
+    Append(inside, pending);
+    Stmt else_case;
+    if (branch.else_case != nullptr) {
+      inside.clear();
+      else_case = Visit(branch.else_case, inside);
+      Append(inside, pending);
+    }
+    if (Diverges(branch.condition) &&
+        (HasBarrier(then_case) ||
+         (else_case != nullptr && HasBarrier(else_case)))) {
+      Refuse(ir::ToString(branch.condition));
+    }
+    return ir::MakeIf(branch.condition, std::move(then_case),
+                      std::move(else_case));
+  }
+
+  // Whether threads of a block may find different values.
+  bool Diverges(const Expr& e) const {
+    bool diverges = false;
+    ir::PostOrderExprs(e, [&](const Expr& x) {
+      diverges |= x->kind == ir::ExprKind::kLoad;
+      const auto* var = ir::As<ir::VarNode>(x);
+      diverges |= var != nullptr && lets_.contains(var);
+      diverges |= std::ranges::any_of(
+          axes_, [&](const Axis& axis) { return axis.var == var; });
+    });
+    return diverges;
+  }
+
+  void Refuse(const std::string& where) {
+    if (!status.ok()) return;
+    status = absl::InvalidArgumentError(absl::StrCat(
+        "threads exchange values where not all of a block arrive (", where,
+        "); bind loops of equal extents to each axis of threads"));
+  }
+
+  IndexMath math_;
+  std::vector<Axis> axes_;
+  std::set<const ir::VarNode*> lets_;
+  std::set<const ir::VarNode*> first_only_;
+};
+
+class KernelMutator : public ir::Mutator {
+ public:
+  using Mutator::Mutate;
+  Expr Mutate(const Expr& expr) override { return expr; }
+  absl::Status status;
+
+ protected:
+  Stmt MutateFor(const ForNode& s, const Stmt&) override {
+    BarrierInserter inserter;
+    Stmt out = inserter.Kernel(s);
+    if (status.ok()) status = inserter.status;
+    return out;
+  }
+};
+
+}  // namespace
+
+bool HasBarrier(const Stmt& stmt) {
+  bool has = false;
+  ir::PreOrder(stmt, [&](const Stmt& s) {
+    if (const auto* evaluate = ir::As<ir::EvaluateNode>(s)) {
+      const auto* op = ir::As<ir::MachineOpNode>(evaluate->value);
+      has |= op != nullptr && op->op == ir::MachineOp::kBarrier;
+    }
+    return !has;
+  });
+  return has;
+}
+
+absl::StatusOr<Stmt> InsertBarriers(const Stmt& stmt) {
+  KernelMutator mutator;
+  Stmt out = mutator.Mutate(stmt);
+  if (!mutator.status.ok()) return mutator.status;
+  return out;
+}
+
+}  // namespace tilefarm::lower

@@ -1,0 +1,275 @@
+// A reduction whose terms are divided among threads:
+//
+//   for t in threadIdx.x(T):            for t in threadIdx.x(T):
+//     for k: B[i] = B[i] + f(t, k)        acc = 0
+//                                         for k: acc = acc + f(t, k)
+//                                  ->     acc = acc + shuffle_xor(acc, 16) ...
+//                                         partial[t // 32] = acc
+//                                         acc = partial[0] + partial[1] + ...
+//                                         B[i] = B[i] + acc     first thread
+//
+// Every thread then has the sum, so that a local B gets it in each of them.
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/ir/identity.h"
+#include "compiler/ir/machine_op.h"
+#include "compiler/ir/memory_scope.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/lower/gpu_passes.h"
+#include "compiler/lower/index_math.h"
+
+namespace tilefarm::lower {
+namespace {
+
+using ir::Buffer;
+using ir::Expr;
+using ir::ForNode;
+using ir::Stmt;
+
+constexpr int64_t kWarp = 32;
+
+bool IsThreadLoop(const ForNode& loop) {
+  if (loop.for_kind != ir::ForKind::kThreadBinding) return false;
+  const auto axis = ir::ParseThreadAxis(loop.thread_tag);
+  return axis && ir::IsThreadIdx(*axis);
+}
+
+// The update B[i] = B[i] op x of a nest without other statements.
+struct Update {
+  const ir::StoreNode* store = nullptr;
+  const ir::BinaryNode* value = nullptr;
+  bool element_first = true;
+
+  const Expr& term() const { return element_first ? value->b : value->a; }
+};
+
+bool IsElementOf(const Expr& e, const ir::StoreNode& store) {
+  const auto* load = ir::As<ir::LoadNode>(e);
+  if (load == nullptr || load->buffer != store.buffer) return false;
+  return std::ranges::equal(load->indices, store.indices, SameExpr);
+}
+
+// The only store of the nest; null if there are several.
+const ir::StoreNode* OnlyStore(const Stmt& stmt) {
+  const ir::StoreNode* only = nullptr;
+  int stores = 0;
+  ir::PreOrder(stmt, [&](const Stmt& s) {
+    if (const auto* store = ir::As<ir::StoreNode>(s)) {
+      only = store;
+      ++stores;
+    }
+    return true;
+  });
+  return stores == 1 ? only : nullptr;
+}
+
+// Whether the loop's threads all write elements that do not depend on which of
+// them does.
+bool WritesOneElement(const ForNode& loop, const ir::StoreNode& store) {
+  return std::ranges::none_of(store.indices, [&](const Expr& index) {
+    return ir::UsesVar(index, loop.var.get());
+  });
+}
+
+std::optional<Update> AsUpdate(const ir::StoreNode& store) {
+  Update update{&store, ir::As<ir::BinaryNode>(store.value)};
+  if (update.value == nullptr ||
+      ir::IdentityOf(update.value->op, store.buffer->dtype) == nullptr) {
+    return std::nullopt;
+  }
+  if (!IsElementOf(update.value->a, store)) {
+    if (!IsElementOf(update.value->b, store)) return std::nullopt;
+    update.element_first = false;
+  }
+  bool reads = false;
+  ir::PostOrderExprs(update.term(), [&](const Expr& e) {
+    const auto* load = ir::As<ir::LoadNode>(e);
+    reads |= load != nullptr && load->buffer == store.buffer;
+  });
+  return reads ? std::nullopt : std::optional(update);
+}
+
+// The same nest, which adds the terms to the only element of `partial`.
+class IntoPartial : public ir::Mutator {
+ public:
+  IntoPartial(const Update& update, Buffer partial)
+      : update_(update), partial_(std::move(partial)) {}
+  using Mutator::Mutate;
+  Expr Mutate(const Expr& expr) override { return expr; }
+
+ protected:
+  Stmt MutateStore(const ir::StoreNode& s, const Stmt&) override {
+    const Expr zero = ir::IntConst(0);
+    return ir::MakeStore(partial_, {zero},
+                         ir::MakeBinary(update_.value->op,
+                                        ir::Load(partial_, {zero}),
+                                        update_.term()),
+                         s.predicate);
+  }
+
+ private:
+  const Update& update_;
+  const Buffer partial_;
+};
+
+bool IsPowerOfTwo(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
+
+class ThreadReducer : public ir::Mutator {
+ public:
+  using Mutator::Mutate;
+  Expr Mutate(const Expr& expr) override { return expr; }
+  absl::Status status;
+
+ protected:
+  Stmt MutateFor(const ForNode& s, const Stmt& self) override {
+    if (!IsThreadLoop(s)) return Mutator::MutateFor(s, self);
+    threads_.push_back(&s);
+    Stmt out = MutateThreads(s, self);
+    threads_.pop_back();
+    return out;
+  }
+
+ private:
+  Stmt MutateThreads(const ForNode& s, const Stmt& self) {
+    const ir::StoreNode* store = OnlyStore(s.body);
+    if (store == nullptr || !WritesOneElement(s, *store) ||
+        !UsesThread(s, *store)) {
+      return Mutator::MutateFor(s, self);
+    }
+    const std::optional<Update> update = AsUpdate(*store);
+    if (!update || HasThreadLoop(s.body)) {
+      if (status.ok()) {
+        status = absl::InvalidArgumentError(absl::StrCat(
+            "loop ", s.var->name, " is bound to ", s.thread_tag,
+            ": its threads write the same element of ", store->buffer->name,
+            ", and not by a sum, product, minimum or maximum of that element "
+            "alone"));
+      }
+      return self;
+    }
+    return Combine(s, *update);
+  }
+
+  // Not a copy that every thread makes of the same value.
+  static bool UsesThread(const ForNode& loop, const ir::StoreNode& store) {
+    if (!AsUpdate(store)) {
+      bool uses = false;
+      ir::PostOrderExprs(loop.body, [&](const Expr& e) {
+        uses |= e.get() == loop.var.get();
+      });
+      return uses;
+    }
+    return true;
+  }
+
+  static bool HasThreadLoop(const Stmt& stmt) {
+    bool has = false;
+    ir::PreOrder(stmt, [&](const Stmt& s) {
+      const auto* loop = ir::As<ForNode>(s);
+      has |= loop != nullptr && IsThreadLoop(*loop);
+      return !has;
+    });
+    return has;
+  }
+
+  Stmt Combine(const ForNode& s, const Update& update) {
+    const Buffer& target = update.store->buffer;
+    const ir::BinaryOp op = update.value->op;
+    const Expr zero = ir::IntConst(0);
+    const Buffer partial = ir::MakeBuffer(target->name + "_partial",
+                                          target->dtype, {1}, "local");
+    const Expr mine = ir::Load(partial, {zero});
+    const auto combine = [&](Expr other) {
+      return ir::MakeStore(partial, {zero},
+                           ir::MakeBinary(op, mine, std::move(other)));
+    };
+    const Expr identity = ir::IdentityOf(op, target->dtype);
+    std::vector<Stmt> stmts = {ir::MakeStore(partial, {zero}, identity),
+                               IntoPartial(update, partial).Mutate(s.body)};
+    const int64_t threads = *ir::AsInt(s.extent);
+    // Threads of one group lie side by side in warps.
+    const bool in_warps =
+        s.thread_tag == ir::ThreadTag(ir::ThreadAxis::kThreadX) &&
+        (threads % kWarp == 0 || (threads < kWarp && IsPowerOfTwo(threads)));
+    const int64_t group = in_warps ? std::min(threads, kWarp) : 1;
+    for (int64_t mask = group / 2; mask > 0; mask /= 2) {
+      stmts.push_back(combine(ir::MakeMachineOp(
+          ir::MachineOp::kShuffleXor,
+          {mine, ir::IntConst(mask), ir::IntConst(group)})));
+    }
+    std::optional<Buffer> shared;
+    if (group < threads) {
+      AddExchange(s, partial, threads / group, group, identity, combine, stmts,
+                  shared);
+    }
+    // Also in the order of the program: B[i] op x, or x op B[i].
+    const Expr element = ir::Load(target, update.store->indices);
+    Stmt result = ir::MakeStore(
+        target, update.store->indices,
+        update.element_first ? ir::MakeBinary(op, element, mine)
+                             : ir::MakeBinary(op, mine, element));
+    if (ir::ScopeOf(*target) != ir::MemoryScope::kLocal) {
+      result = ir::MakeIf(ir::EQ(Expr(s.var), zero), std::move(result));
+    }
+    stmts.push_back(std::move(result));
+    Stmt body = ir::MakeAlloc(partial, ir::MakeSeq(std::move(stmts)));
+    Stmt out = std::make_shared<const ForNode>(
+        s.var, s.min, s.extent, s.for_kind, std::move(body), s.annotations,
+        s.thread_tag);
+    return shared ? ir::MakeAlloc(*shared, std::move(out)) : out;
+  }
+
+  // Each group writes its partial result to shared memory; every thread reads
+  // those of all groups. Threads that other loops tell apart have results of
+  // their own.
+  template <typename CombineWith>
+  void AddExchange(const ForNode& s, const Buffer& partial, int64_t groups,
+                   int64_t group, const Expr& identity,
+                   const CombineWith& combine, std::vector<Stmt>& stmts,
+                   std::optional<Buffer>& shared) {
+    const Expr zero = ir::IntConst(0);
+    std::vector<int64_t> shape;
+    std::vector<Expr> write, read;
+    for (const ForNode* outer : threads_) {
+      if (outer == &s || outer->thread_tag == s.thread_tag) continue;
+      shape.push_back(*ir::AsInt(outer->extent));
+      write.push_back(outer->var);
+    }
+    read = write;
+    shape.push_back(groups);
+    write.push_back(ir::FloorDiv(s.var, ir::IntConst(group)));
+    const ir::Var other = ir::MakeVar("group");
+    read.push_back(other);
+    shared = ir::MakeBuffer(partial->name + "s", partial->dtype, shape,
+                            "shared");
+    Stmt publish =
+        ir::MakeStore(*shared, write, ir::Load(partial, {zero}));
+    if (group > 1) {
+      publish = ir::MakeIf(
+          ir::EQ(ir::FloorMod(s.var, ir::IntConst(group)), zero), publish);
+    }
+    stmts.push_back(std::move(publish));
+    stmts.push_back(ir::MakeStore(partial, {zero}, identity));
+    stmts.push_back(ir::MakeFor(other, ir::IntConst(groups),
+                                combine(ir::Load(*shared, read))));
+  }
+
+  std::vector<const ForNode*> threads_;  // around the statement
+};
+
+}  // namespace
+
+absl::StatusOr<Stmt> LowerThreadReductions(const Stmt& stmt) {
+  ThreadReducer reducer;
+  Stmt out = reducer.Mutate(stmt);
+  if (!reducer.status.ok()) return reducer.status;
+  return out;
+}
+
+}  // namespace tilefarm::lower

@@ -1,0 +1,349 @@
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/ir/memory_scope.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/lower/gpu_passes.h"
+
+namespace tilefarm::lower {
+namespace {
+
+using ir::Buffer;
+using ir::Expr;
+using ir::ForKind;
+using ir::ForNode;
+using ir::Stmt;
+using ir::ThreadAxis;
+
+// An allocation that one thread makes for itself is at most so large.
+constexpr int64_t kMostLocalBytes = 256 << 10;
+
+struct Launch {
+  std::array<int64_t, ir::kThreadAxes> extents;  // 0: no loop
+  std::array<ir::Var, ir::kThreadAxes> vars;
+
+  int64_t& extent(ThreadAxis axis) {
+    return extents[static_cast<size_t>(axis)];
+  }
+};
+
+std::optional<ThreadAxis> AxisOf(const ForNode& loop) {
+  if (loop.for_kind != ForKind::kThreadBinding) return std::nullopt;
+  return ir::ParseThreadAxis(loop.thread_tag);
+}
+
+Launch LaunchOf(const Stmt& kernel) {
+  Launch launch{};
+  ir::PreOrder(kernel, [&](const Stmt& s) {
+    const auto* loop = ir::As<ForNode>(s);
+    const auto axis = loop == nullptr ? std::nullopt : AxisOf(*loop);
+    if (axis) {
+      int64_t& extent = launch.extent(*axis);
+      extent = std::max(extent, *ir::AsInt(loop->extent));
+    }
+    return true;
+  });
+  for (int i = 0; i < ir::kThreadAxes; ++i) {
+    std::string name(ir::ThreadTag(static_cast<ThreadAxis>(i)));
+    std::ranges::replace(name, '.', '_');
+    launch.vars[static_cast<size_t>(i)] = ir::MakeVar(std::move(name));
+  }
+  return launch;
+}
+
+// Replaces the loops of one kernel by the variables of its axes.
+class ThreadMapper : public ir::Mutator {
+ public:
+  ThreadMapper(const Launch& launch, const target::GpuLimits& limits)
+      : launch_(launch), limits_(limits) {}
+  using Mutator::Mutate;
+  Expr Mutate(const Expr& expr) override { return Mutator::Mutate(expr); }
+  absl::Status status;
+
+ protected:
+  Stmt MutateFor(const ForNode& s, const Stmt& self) override {
+    const auto axis = AxisOf(s);
+    if (!axis) {
+      loops_.push_back(&s);
+      Stmt out = Mutator::MutateFor(s, self);
+      loops_.pop_back();
+      return out;
+    }
+    const size_t i = static_cast<size_t>(*axis);
+    for (const auto& [tag, var] : outer_) {
+      bool uses = false;
+      if (tag == *axis) {
+        ir::PostOrderExprs(s.body, [&](const Expr& e) {
+          uses |= e.get() == var;
+        });
+      }
+      if (uses) {
+        Fail(absl::StrCat("loops ", var->name, " and ", s.var->name,
+                          " are bound to ", s.thread_tag,
+                          " one inside the other, and the inner one uses the "
+                          "outer one's iteration"));
+        return self;
+      }
+    }
+    if (!ir::IsThreadIdx(*axis) && !loops_.empty()) {
+      // Each block would run the loop, in any order.
+      for (const ForNode* loop : loops_) {
+        if (loop->for_kind == ForKind::kSerial && IsHostLoop(*loop)) {
+          Fail(absl::StrCat("loop ", s.var->name, " is bound to ",
+                            s.thread_tag, " below loop ", loop->var->name,
+                            ", which no GPU block can run for all"));
+          return self;
+        }
+      }
+    }
+    outer_.emplace_back(*axis, s.var.get());
+    const bool outer = bound_[i];
+    bound_[i] = true;
+    const Expr var = launch_.vars[i];
+    Stmt body = Mutate(ir::Substitute(s.body, {{s.var.get(), var}}));
+    bound_[i] = outer;
+    outer_.pop_back();
+    if (*ir::AsInt(s.extent) < launch_.extents[i]) {
+      body = ir::MakeIf(ir::LT(var, s.extent), std::move(body));
+    }
+    return body;
+  }
+
+  Stmt MutateAlloc(const ir::AllocNode& s, const Stmt& self) override {
+    ir::MemoryScope scope = ir::ScopeOf(*s.buffer);
+    if (scope == ir::MemoryScope::kWarp) {
+      Fail(absl::StrCat("buffer ", s.buffer->name,
+                        ": the scope \"warp\" is not supported; use "
+                        "\"shared\" or \"local\""));
+      return self;
+    }
+    const bool by_one_thread = AllBound(/*blocks=*/false);
+    if (scope == ir::MemoryScope::kGlobal) {
+      scope = by_one_thread ? ir::MemoryScope::kLocal
+                            : ir::MemoryScope::kShared;
+    }
+    if (scope == ir::MemoryScope::kLocal && !by_one_thread &&
+        CrossesThreads(s)) {
+      Fail(absl::StrCat("buffer ", s.buffer->name,
+                        " is local to a thread, but its elements are written "
+                        "by several; use the scope \"shared\""));
+      return self;
+    }
+    const int64_t bytes =
+        s.buffer->memory_elements() * s.buffer->dtype.bytes();
+    const bool shared = scope == ir::MemoryScope::kShared;
+    const int64_t most = shared ? limits_.block_shared : kMostLocalBytes;
+    if (bytes > most) {
+      Fail(absl::StrCat("buffer ", s.buffer->name, " has ", bytes,
+                        shared ? " bytes, shared by the threads of a block, "
+                                 "which have "
+                               : " bytes, for each thread, which may have ",
+                        most));
+      return self;
+    }
+    const char* name = shared ? "shared" : "local";
+    if (!shared) local_.insert(s.buffer.get());
+    Stmt body = Mutate(s.body);
+    if (s.buffer->scope == name) {
+      return body == s.body ? self : ir::MakeAlloc(s.buffer, std::move(body));
+    }
+    ir::BufferNode placed(*s.buffer);
+    placed.scope = name;
+    Buffer buffer = std::make_shared<const ir::BufferNode>(std::move(placed));
+    body = ir::ReplaceBuffers(body, {{s.buffer.get(), buffer}});
+    return ir::MakeAlloc(std::move(buffer), std::move(body));
+  }
+
+  Stmt MutateStore(const ir::StoreNode& s, const Stmt& self) override {
+    Stmt store = Mutator::MutateStore(s, self);
+    if (local_.contains(s.buffer.get())) return store;
+    // One of the threads that would all do the same.
+    Expr first = ir::BoolConst(true);
+    for (size_t i = 0; i < bound_.size(); ++i) {
+      if (launch_.extents[i] > 1 && !bound_[i]) {
+        first = ir::And(first, ir::EQ(launch_.vars[i], ir::IntConst(0)));
+      }
+    }
+    return ir::IsConstInt(first, 1) ? store
+                                    : ir::MakeIf(first, std::move(store));
+  }
+
+ private:
+  void Fail(const std::string& what) {
+    if (status.ok()) status = absl::InvalidArgumentError(what);
+  }
+
+  // Whether a loop of every axis that has several threads (blocks) is around.
+  bool AllBound(bool blocks) const {
+    for (int i = 0; i < ir::kThreadAxes; ++i) {
+      const bool is_block = !ir::IsThreadIdx(static_cast<ThreadAxis>(i));
+      const auto at = static_cast<size_t>(i);
+      if (is_block == blocks && launch_.extents[at] > 1 && !bound_[at]) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // A loop without blocks around it.
+  bool IsHostLoop(const ForNode&) const {
+    return std::none_of(outer_.begin(), outer_.end(), [](const auto& outer) {
+      return !ir::IsThreadIdx(outer.first);
+    });
+  }
+
+  // Whether a store to the buffer, which is allocated outside of a loop of
+  // threads, depends on which of them makes it.
+  static bool CrossesThreads(const ir::AllocNode& alloc) {
+    std::set<const ir::VarNode*> threads;
+    bool crosses = false;
+    ir::PreOrder(alloc.body, [&](const Stmt& s) {
+      if (const auto* loop = ir::As<ForNode>(s)) {
+        const auto axis = AxisOf(*loop);
+        if (axis && ir::IsThreadIdx(*axis)) threads.insert(loop->var.get());
+      }
+      const auto* store = ir::As<ir::StoreNode>(s);
+      if (store != nullptr && store->buffer == alloc.buffer) {
+        for (const Expr& index : store->indices) {
+          for (const ir::VarNode* var : threads) {
+            crosses |= ir::UsesVar(index, var);
+          }
+        }
+      }
+      return true;
+    });
+    return crosses;
+  }
+
+  const Launch& launch_;
+  const target::GpuLimits& limits_;
+  std::array<bool, ir::kThreadAxes> bound_{};
+  std::vector<std::pair<ThreadAxis, const ir::VarNode*>> outer_;
+  std::vector<const ForNode*> loops_;
+  std::set<const ir::BufferNode*> local_;
+};
+
+// The variables in indices of local buffers: their loops become copies, so that
+// the elements become registers.
+class RegisterLoops : public ir::Mutator {
+ public:
+  using Mutator::Mutate;
+  Expr Mutate(const Expr& expr) override { return expr; }
+
+ protected:
+  Stmt MutateFor(const ForNode& s, const Stmt& self) override {
+    Stmt out = Mutator::MutateFor(s, self);
+    const auto* loop = ir::As<ForNode>(out);
+    if (loop->for_kind != ForKind::kSerial || !ir::AsInt(loop->extent) ||
+        !IndexesLocal(*loop)) {
+      return out;
+    }
+    return std::make_shared<const ForNode>(loop->var, loop->min, loop->extent,
+                                           ForKind::kUnrolled, loop->body,
+                                           loop->annotations);
+  }
+
+ private:
+  static bool IndexesLocal(const ForNode& loop) {
+    bool indexes = false;
+    const auto look = [&](const Buffer& buffer,
+                          const std::vector<Expr>& indices) {
+      if (ir::ScopeOf(*buffer) != ir::MemoryScope::kLocal) return;
+      for (const Expr& index : indices) {
+        indexes |= ir::UsesVar(index, loop.var.get());
+      }
+    };
+    ir::PreOrder(loop.body, [&](const Stmt& s) {
+      if (const auto* store = ir::As<ir::StoreNode>(s)) {
+        look(store->buffer, store->indices);
+      }
+      return !indexes;
+    });
+    ir::PostOrderExprs(loop.body, [&](const Expr& e) {
+      if (const auto* load = ir::As<ir::LoadNode>(e)) {
+        look(load->buffer, load->indices);
+      }
+    });
+    return indexes;
+  }
+};
+
+absl::Status CheckLaunch(const Launch& launch,
+                         const target::GpuLimits& limits) {
+  int64_t threads = 1;
+  for (int i = 0; i < ir::kThreadAxes; ++i) {
+    const auto axis = static_cast<ThreadAxis>(i);
+    const int64_t extent =
+        std::max<int64_t>(1, launch.extents[static_cast<size_t>(i)]);
+    const int64_t most = axis == ThreadAxis::kBlockX    ? int64_t{0x7fffffff}
+                         : !ir::IsThreadIdx(axis)       ? 0xffff
+                         : axis == ThreadAxis::kThreadZ ? 64
+                                                        : limits.block_threads;
+    if (extent > most) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(std::string(ir::ThreadTag(axis)), " has ", extent,
+                       " iterations; a GPU can have ", most));
+    }
+    if (ir::IsThreadIdx(axis)) threads *= extent;
+  }
+  if (threads > limits.block_threads) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a block has ", threads, " threads; the target can have ",
+                     limits.block_threads));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Stmt> MapKernel(const Stmt& kernel,
+                               const target::GpuLimits& limits) {
+  const Launch launch = LaunchOf(kernel);
+  TF_RETURN_IF_ERROR(CheckLaunch(launch, limits));
+  ThreadMapper mapper(launch, limits);
+  Stmt body = mapper.Mutate(kernel);
+  if (!mapper.status.ok()) return mapper.status;
+  body = RegisterLoops().Mutate(body);
+  for (size_t i = ir::kThreadAxes; i-- > 0;) {
+    if (launch.extents[i] == 0) continue;
+    body = std::make_shared<const ForNode>(
+        launch.vars[i], ir::IntConst(0), ir::IntConst(launch.extents[i]),
+        ForKind::kThreadBinding, std::move(body), ir::AttrMap{},
+        std::string(ir::ThreadTag(static_cast<ThreadAxis>(i))));
+  }
+  return body;
+}
+
+}  // namespace
+
+absl::StatusOr<Stmt> MapThreads(const Stmt& root,
+                                const target::GpuLimits& limits) {
+  if (const auto* alloc = ir::As<ir::AllocNode>(root)) {
+    ir::BufferNode workspace(*alloc->buffer);
+    workspace.scope = "global";
+    const Buffer buffer =
+        std::make_shared<const ir::BufferNode>(std::move(workspace));
+    TF_ASSIGN_OR_RETURN(
+        Stmt body,
+        MapThreads(ir::ReplaceBuffers(alloc->body,
+                                      {{alloc->buffer.get(), buffer}}),
+                   limits));
+    return ir::MakeAlloc(buffer, std::move(body));
+  }
+  if (const auto* seq = ir::As<ir::SeqNode>(root)) {
+    std::vector<Stmt> kernels;
+    for (const Stmt& stmt : seq->stmts) {
+      TF_ASSIGN_OR_RETURN(kernels.emplace_back(), MapThreads(stmt, limits));
+    }
+    return ir::MakeSeq(std::move(kernels));
+  }
+  return ir::IsNoOp(root) ? root : MapKernel(root, limits);
+}
+
+}  // namespace tilefarm::lower

@@ -1,0 +1,316 @@
+// Software pipelining: the copies of later iterations run while an iteration
+// computes. With two stages that are S apart:
+//
+//   for k in range(K):                 for t in unroll(S): copy(t); commit
+//     buf = copy(k)          stage 0   for k in range(K):
+//     use(buf)               stage S ->  wait(S - 1)
+//                                        if k + S < K: copy(k + S)
+//                                        commit
+//                                        use(k)
+//
+// Iteration i has version i % (S + 1) of the buffers between the stages.
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
+#include "compiler/ir/machine_op.h"
+#include "compiler/ir/memory_scope.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/lower/gpu_passes.h"
+
+namespace tilefarm::lower {
+namespace {
+
+using ir::Buffer;
+using ir::Expr;
+using ir::ForNode;
+using ir::Stmt;
+
+constexpr int64_t kMostStages = 16;
+
+std::optional<std::vector<int64_t>> IntsOf(const ForNode& loop,
+                                           const char* key) {
+  const auto found = loop.annotations.find(key);
+  if (found == loop.annotations.end()) return std::nullopt;
+  std::vector<int64_t> values;
+  const ir::AttrList* list = found->second.AsList();
+  if (list == nullptr) return std::nullopt;
+  for (const ir::Attr& attr : *list) {
+    const std::optional<int64_t> value = attr.AsInt();
+    if (!value) return std::nullopt;
+    values.push_back(*value);
+  }
+  return values;
+}
+
+Stmt Effect(ir::MachineOp op, std::vector<Expr> args) {
+  return std::make_shared<const ir::EvaluateNode>(
+      ir::MakeMachineOp(op, std::move(args)));
+}
+
+std::set<const ir::BufferNode*> BuffersOf(const Stmt& stmt, bool written) {
+  std::set<const ir::BufferNode*> buffers;
+  if (written) {
+    ir::PreOrder(stmt, [&](const Stmt& s) {
+      if (const auto* store = ir::As<ir::StoreNode>(s)) {
+        buffers.insert(store->buffer.get());
+      }
+      return true;
+    });
+  } else {
+    ir::PostOrderExprs(stmt, [&](const Expr& e) {
+      if (const auto* load = ir::As<ir::LoadNode>(e)) {
+        buffers.insert(load->buffer.get());
+      }
+    });
+  }
+  return buffers;
+}
+
+// Gives a buffer one more dimension, the version, and its accesses an index.
+class Versioner : public ir::Mutator {
+ public:
+  Versioner(Buffer from, Buffer to, Expr version)
+      : from_(std::move(from)), to_(std::move(to)), version_(std::move(version)) {}
+  using Mutator::Mutate;
+
+ protected:
+  Expr MutateLoad(const ir::LoadNode& e, const Expr& self) override {
+    if (e.buffer != from_) return Mutator::MutateLoad(e, self);
+    return ir::Load(to_, Indices(e.indices));
+  }
+  Stmt MutateStore(const ir::StoreNode& s, const Stmt& self) override {
+    if (s.buffer != from_) return Mutator::MutateStore(s, self);
+    return ir::MakeStore(to_, Indices(s.indices), Mutate(s.value), s.predicate);
+  }
+
+ private:
+  std::vector<Expr> Indices(const std::vector<Expr>& indices) {
+    std::vector<Expr> out = {version_};
+    for (const Expr& index : indices) out.push_back(Mutate(index));
+    return out;
+  }
+  const Buffer from_, to_;
+  const Expr version_;
+};
+
+// Copies from global to shared memory that arrive by the next wait.
+class AsyncCopies : public ir::Mutator {
+ public:
+  using Mutator::Mutate;
+  Expr Mutate(const Expr& expr) override { return expr; }
+
+ protected:
+  Stmt MutateStore(const ir::StoreNode& s, const Stmt& self) override {
+    const auto* load = ir::As<ir::LoadNode>(s.value);
+    if (load == nullptr || load->predicate != nullptr ||
+        load->buffer->dtype != s.buffer->dtype ||
+        ir::ScopeOf(*s.buffer) != ir::MemoryScope::kShared ||
+        ir::ScopeOf(*load->buffer) != ir::MemoryScope::kGlobal) {
+      return self;
+    }
+    return ir::MakeStore(
+        s.buffer, s.indices,
+        ir::MakeMachineOp(ir::MachineOp::kAsync, {s.value}), s.predicate);
+  }
+};
+
+class LoopPipeliner : public ir::Mutator {
+ public:
+  explicit LoopPipeliner(bool async) : async_(async) {}
+  using Mutator::Mutate;
+  Expr Mutate(const Expr& expr) override { return expr; }
+  absl::Status status;
+
+ protected:
+  Stmt MutateFor(const ForNode& s, const Stmt& self) override {
+    Stmt inner = Mutator::MutateFor(s, self);
+    const auto& loop = *ir::As<ForNode>(inner);
+    const auto stages = IntsOf(loop, ir::kPipelineStage);
+    if (!stages) return inner;
+    absl::StatusOr<Stmt> out = Pipeline(loop, *stages);
+    if (!out.ok()) {
+      if (status.ok()) status = out.status();
+      return inner;
+    }
+    return *std::move(out);
+  }
+
+ private:
+  static absl::Status Refuse(const ForNode& loop, const std::string& why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("loop ", loop.var->name, ": software pipeline: ", why));
+  }
+
+  absl::StatusOr<Stmt> Pipeline(const ForNode& loop,
+                                const std::vector<int64_t>& stages) {
+    ir::AttrMap annotations = loop.annotations;
+    for (const char* key : {ir::kPipelineStage, ir::kPipelineOrder,
+                            ir::kPipelineAsyncStages}) {
+      annotations.erase(key);
+    }
+    const auto plain = [&](Stmt body) -> Stmt {
+      return std::make_shared<const ForNode>(loop.var, loop.min, loop.extent,
+                                             loop.for_kind, std::move(body),
+                                             annotations);
+    };
+    std::vector<Buffer> allocs;
+    Stmt body = loop.body;
+    while (const auto* alloc = ir::As<ir::AllocNode>(body)) {
+      allocs.push_back(alloc->buffer);
+      body = alloc->body;
+    }
+    const auto* seq = ir::As<ir::SeqNode>(body);
+    const std::vector<Stmt> parts =
+        seq != nullptr ? seq->stmts : std::vector{body};
+    if (parts.size() != stages.size()) {
+      return Refuse(loop, absl::StrCat("it has ", parts.size(),
+                                       " statements, but stages of ",
+                                       stages.size()));
+    }
+    const auto order = IntsOf(loop, ir::kPipelineOrder);
+    if (order && order->size() != parts.size()) {
+      return Refuse(loop, "order and stages have different lengths");
+    }
+    const auto [first, last] = std::ranges::minmax(stages);
+    const int64_t depth = last - first;
+    const auto extent = ir::AsInt(loop.extent);
+    if (depth > kMostStages) {
+      return Refuse(loop, absl::StrCat("stages are ", depth, " apart; at most ",
+                                       kMostStages));
+    }
+    if (!extent || loop.for_kind != ir::ForKind::kSerial) {
+      return Refuse(loop, "it is no serial loop of constant extent");
+    }
+    if (std::ranges::any_of(stages, [&](int64_t stage) {
+          return stage != first && stage != last;
+        })) {
+      return Refuse(loop, "it has more than two different stages");
+    }
+    // Without other iterations there is nothing to overlap.
+    if (depth == 0 || *extent <= depth) return plain(loop.body);
+    TF_ASSIGN_OR_RETURN(const std::vector<Buffer> versioned,
+                        BuffersBetween(loop, parts, stages, first, allocs));
+
+    const auto async_stages = IntsOf(loop, ir::kPipelineAsyncStages);
+    const bool async =
+        async_ && async_stages && std::ranges::count(*async_stages, first) > 0;
+    std::vector<Stmt> ahead, now;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (stages[i] == first) {
+        ahead.push_back(async ? AsyncCopies().Mutate(parts[i]) : parts[i]);
+      } else {
+        now.push_back(parts[i]);
+      }
+    }
+    const int64_t versions = depth + 1;
+    std::vector<Buffer> multiple;
+    for (const Buffer& buffer : versioned) {
+      ir::BufferNode wide(*buffer);
+      wide.shape.insert(wide.shape.begin(), versions);
+      for (std::vector<int64_t>& align : wide.dim_align) ++align.front();
+      multiple.push_back(
+          std::make_shared<const ir::BufferNode>(std::move(wide)));
+    }
+    // The statements for one iteration.
+    const auto at = [&](const std::vector<Stmt>& stmts, const Expr& iteration) {
+      Stmt out = ir::Substitute(ir::MakeSeq(stmts),
+                                {{loop.var.get(), iteration}});
+      for (size_t i = 0; i < versioned.size(); ++i) {
+        out = Versioner(versioned[i], multiple[i],
+                        ir::FloorMod(iteration, ir::IntConst(versions)))
+                  .Mutate(out);
+      }
+      return out;
+    };
+    std::vector<Stmt> out;
+    const auto commit = [&](std::vector<Stmt>& stmts) {
+      if (async) stmts.push_back(Effect(ir::MachineOp::kCommit, {}));
+    };
+    for (int64_t t = 0; t < depth; ++t) {
+      out.push_back(at(ahead, ir::IntConst(t)));
+      commit(out);
+    }
+    std::vector<Stmt> steady;
+    if (async) {
+      steady.push_back(
+          Effect(ir::MachineOp::kWait, {ir::IntConst(depth - 1)}));
+    }
+    const Expr later = Expr(loop.var) + depth;
+    steady.push_back(ir::MakeIf(ir::LT(later, loop.extent), at(ahead, later)));
+    commit(steady);
+    steady.push_back(at(now, loop.var));
+    out.push_back(plain(ir::MakeSeq(std::move(steady))));
+    Stmt result = ir::MakeSeq(std::move(out));
+    for (size_t i = allocs.size(); i-- > 0;) {
+      const auto found = std::ranges::find(versioned, allocs[i]);
+      result = ir::MakeAlloc(
+          found == versioned.end()
+              ? allocs[i]
+              : multiple[static_cast<size_t>(found - versioned.begin())],
+          std::move(result));
+    }
+    return result;
+  }
+
+  // The buffers that the first stage writes for the last one.
+  static absl::StatusOr<std::vector<Buffer>> BuffersBetween(
+      const ForNode& loop, const std::vector<Stmt>& parts,
+      const std::vector<int64_t>& stages, int64_t first,
+      const std::vector<Buffer>& allocs) {
+    std::set<const ir::BufferNode*> written, read, changed;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (stages[i] == first) {
+        written.merge(BuffersOf(parts[i], true));
+      } else {
+        read.merge(BuffersOf(parts[i], false));
+        changed.merge(BuffersOf(parts[i], true));
+      }
+    }
+    std::vector<Buffer> between;
+    for (const Buffer& buffer : allocs) {
+      if (written.erase(buffer.get()) == 0) continue;
+      if (changed.contains(buffer.get())) {
+        return Refuse(loop, absl::StrCat("both stages write ", buffer->name));
+      }
+      if (read.contains(buffer.get())) between.push_back(buffer);
+    }
+    for (const ir::BufferNode* buffer : written) {
+      if (read.contains(buffer) || changed.contains(buffer)) {
+        return Refuse(loop, absl::StrCat("the buffer ", buffer->name,
+                                         " is allocated outside of it"));
+      }
+    }
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (stages[i] != first) continue;
+      for (const ir::BufferNode* buffer : BuffersOf(parts[i], false)) {
+        if (changed.contains(buffer)) {
+          return Refuse(loop, absl::StrCat("an early stage reads ",
+                                           buffer->name,
+                                           ", which a later one writes"));
+        }
+      }
+    }
+    return between;
+  }
+
+  const bool async_;
+};
+
+}  // namespace
+
+absl::StatusOr<Stmt> PipelineLoops(const Stmt& stmt,
+                                   const target::GpuLimits& limits) {
+  LoopPipeliner pipeliner(limits.async_copies);
+  Stmt out = pipeliner.Mutate(stmt);
+  if (!pipeliner.status.ok()) return pipeliner.status;
+  return out;
+}
+
+}  // namespace tilefarm::lower

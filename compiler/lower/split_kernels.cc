@@ -1,0 +1,106 @@
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/ir/memory_scope.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/lower/gpu_passes.h"
+
+namespace tilefarm::lower {
+namespace {
+
+using ir::Buffer;
+using ir::ForNode;
+using ir::Stmt;
+
+// Enough for every vector access, and for tiles that copy engines write.
+constexpr int64_t kSharedAlignment = 128;
+
+// The buffers that a kernel gets and those that it allocates.
+class BufferCollector : public ir::Visitor {
+ public:
+  std::vector<Buffer> used;
+  std::vector<Buffer> shared;
+
+ protected:
+  void VisitAlloc(const ir::AllocNode& s) override {
+    if (ir::ScopeOf(*s.buffer) == ir::MemoryScope::kShared) {
+      shared.push_back(s.buffer);
+    }
+    seen_.insert(s.buffer.get());
+    Visitor::VisitAlloc(s);
+  }
+  void VisitLoad(const ir::LoadNode& e) override {
+    Use(e.buffer);
+    Visitor::VisitLoad(e);
+  }
+  void VisitStore(const ir::StoreNode& s) override {
+    Use(s.buffer);
+    Visitor::VisitStore(s);
+  }
+
+ private:
+  void Use(const Buffer& buffer) {
+    if (seen_.insert(buffer.get()).second) used.push_back(buffer);
+  }
+  std::set<const ir::BufferNode*> seen_;
+};
+
+absl::StatusOr<Kernel> MakeKernel(const Stmt& stmt,
+                                  const target::GpuLimits& limits) {
+  Kernel kernel;
+  kernel.body = stmt;
+  while (const auto* loop = ir::As<ForNode>(kernel.body)) {
+    if (loop->for_kind != ir::ForKind::kThreadBinding) break;
+    kernel.axes.push_back({*ir::ParseThreadAxis(loop->thread_tag), loop->var,
+                           *ir::AsInt(loop->extent)});
+    kernel.body = loop->body;
+  }
+  BufferCollector collector;
+  collector.Visit(kernel.body);
+  kernel.buffers = std::move(collector.used);
+  for (Buffer& buffer : collector.shared) {
+    const int64_t bytes = buffer->num_elements() * buffer->dtype.bytes();
+    kernel.shared.emplace_back(std::move(buffer), kernel.shared_bytes);
+    kernel.shared_bytes += (bytes + kSharedAlignment - 1) / kSharedAlignment *
+                           kSharedAlignment;
+  }
+  if (kernel.shared_bytes > limits.block_shared) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the threads of a block share ", kernel.shared_bytes,
+        " bytes of buffers; the target has ", limits.block_shared));
+  }
+  return kernel;
+}
+
+absl::Status Split(const Stmt& stmt, const target::GpuLimits& limits,
+                   KernelSequence& out) {
+  if (const auto* alloc = ir::As<ir::AllocNode>(stmt);
+      alloc != nullptr &&
+      ir::ScopeOf(*alloc->buffer) == ir::MemoryScope::kGlobal) {
+    out.workspaces.push_back(alloc->buffer);
+    return Split(alloc->body, limits, out);
+  }
+  if (const auto* seq = ir::As<ir::SeqNode>(stmt)) {
+    for (const Stmt& s : seq->stmts) TF_RETURN_IF_ERROR(Split(s, limits, out));
+    return absl::OkStatus();
+  }
+  if (ir::IsNoOp(stmt)) return absl::OkStatus();
+  TF_ASSIGN_OR_RETURN(out.kernels.emplace_back(), MakeKernel(stmt, limits));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<KernelSequence> SplitKernels(const ir::PrimFunc& function,
+                                            const target::GpuLimits& limits) {
+  KernelSequence sequence;
+  TF_RETURN_IF_ERROR(Split(function.body, limits, sequence));
+  return sequence;
+}
+
+}  // namespace tilefarm::lower

@@ -1,0 +1,112 @@
+/* Opens NVIDIA's driver library. */
+#include "compiler/runtime/cuda_driver.h"
+
+#include "compiler/runtime/gpu.h"
+#include "compiler/runtime/platform.h"
+
+#define TF_ENTRY(name, field, required) \
+  { name, offsetof(struct tf_cuda_driver, field), required }
+
+static const struct Entry {
+  const char* name;
+  size_t offset;
+  int32_t required;
+} kEntries[] = {
+    TF_ENTRY("cuInit", init, 1),
+    TF_ENTRY("cuCtxGetCurrent", current, 1),
+    TF_ENTRY("cuCtxPushCurrent_v2", push, 1),
+    TF_ENTRY("cuCtxPopCurrent_v2", pop, 1),
+    TF_ENTRY("cuCtxGetDevice", current_device, 1),
+    TF_ENTRY("cuCtxSynchronize", synchronize_context, 1),
+    TF_ENTRY("cuDeviceGet", device, 1),
+    TF_ENTRY("cuDeviceGetAttribute", attribute, 1),
+    TF_ENTRY("cuDevicePrimaryCtxRetain", retain_primary, 1),
+    TF_ENTRY("cuDevicePrimaryCtxRelease_v2", release_primary, 1),
+    TF_ENTRY("cuModuleLoadDataEx", load, 1),
+    TF_ENTRY("cuModuleUnload", unload, 1),
+    TF_ENTRY("cuModuleGetFunction", function, 1),
+    TF_ENTRY("cuFuncSetAttribute", set_attribute, 1),
+    TF_ENTRY("cuPointerGetAttribute", pointer_attribute, 1),
+    TF_ENTRY("cuMemAlloc_v2", allocate, 1),
+    TF_ENTRY("cuMemFree_v2", release, 1),
+    TF_ENTRY("cuMemcpyHtoD_v2", copy_to_device, 1),
+    TF_ENTRY("cuMemcpyDtoH_v2", copy_to_host, 1),
+    TF_ENTRY("cuLaunchKernel", launch, 1),
+    TF_ENTRY("cuStreamSynchronize", synchronize, 1),
+    TF_ENTRY("cuGetErrorString", error_text, 0),
+    TF_ENTRY("cuCtxGetId", context_id, 0),
+    TF_ENTRY("cuMemsetD8Async", fill, 0),
+    TF_ENTRY("cuMemPoolCreate", make_pool, 0),
+    TF_ENTRY("cuMemPoolDestroy", destroy_pool, 0),
+    TF_ENTRY("cuMemPoolSetAttribute", set_pool, 0),
+    TF_ENTRY("cuMemAllocFromPoolAsync", allocate_async, 0),
+    TF_ENTRY("cuMemFreeAsync", release_async, 0),
+};
+
+static struct tf_mutex mutex;
+static void* library;
+static struct tf_cuda_driver functions;
+static _Atomic(int32_t) is_open;
+
+int32_t tf_rt_cuda_fail(const struct tf_cuda_driver* driver, const char* call,
+                        const char* object, int32_t error, const char* log) {
+  const char* text = NULL;
+  if (driver->error_text != NULL) driver->error_text(error, &text);
+  return tf_rt_gpu_fail(error, "%s%s%s: CUDA error %d (%s)%s%s", call,
+                        object == NULL ? "" : " of ",
+                        object == NULL ? "" : object, error,
+                        text == NULL ? "unknown" : text,
+                        log == NULL ? "" : ": ", log == NULL ? "" : log);
+}
+
+/* 0, or the result of tf_rt_gpu_fail. The mutex is locked. */
+static int32_t Open(void) {
+  const char* chosen = getenv("TILEFARM_CUDA_DRIVER");
+  const char* path = chosen == NULL || *chosen == 0 ? "libcuda.so.1" : chosen;
+  /* The library stays in the process, because its threads may run on. */
+  void* opened = dlopen(path, TF_RTLD_NOW | TF_RTLD_NODELETE);
+  if (opened == NULL) {
+    const char* why = dlerror();
+    return tf_rt_gpu_fail(TF_GPU_NO_DRIVER,
+                          "%s is not here: install NVIDIA's driver (%s)", path,
+                          why == NULL ? "no reason given" : why);
+  }
+  for (size_t i = 0; i < sizeof(kEntries) / sizeof(kEntries[0]); ++i) {
+    void* found = dlsym(opened, kEntries[i].name);
+    if (found == NULL && kEntries[i].required) {
+      dlclose(opened);
+      return tf_rt_gpu_fail(
+          TF_GPU_NO_DRIVER,
+          "%s has no function %s: install a newer driver of NVIDIA", path,
+          kEntries[i].name);
+    }
+    *(void**)(void*)((char*)&functions + kEntries[i].offset) = found;
+  }
+  const int32_t error = functions.init(0);
+  if (error != 0) {
+    const int32_t status =
+        tf_rt_cuda_fail(&functions, "cuInit", NULL, error, NULL);
+    dlclose(opened);
+    return status;
+  }
+  library = opened;
+  return 0;
+}
+
+const struct tf_cuda_driver* tf_rt_cuda_driver(int32_t* status) {
+  *status = 0;
+  if (__c11_atomic_load(&is_open, __ATOMIC_ACQUIRE)) return &functions;
+  pthread_mutex_lock(&mutex);
+  if (!__c11_atomic_load(&is_open, __ATOMIC_RELAXED)) {
+    *status = Open();
+    if (*status == 0) __c11_atomic_store(&is_open, 1, __ATOMIC_RELEASE);
+  }
+  pthread_mutex_unlock(&mutex);
+  return *status == 0 ? &functions : NULL;
+}
+
+void tf_rt_cuda_driver_shutdown(void) {
+  if (library != NULL) dlclose(library);
+  library = NULL;
+  __c11_atomic_store(&is_open, 0, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,133 @@
+/* Kernels of GPUs: the data that codegen/host_stub.h generates, the functions
+ * that the stub calls (cuda.c, or sim.c for simulated targets), and those that
+ * kernels of a simulated target call. Also included by C++. */
+#ifndef TILEFARM_COMPILER_RUNTIME_GPU_H_
+#define TILEFARM_COMPILER_RUNTIME_GPU_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The public part of what sim.c knows of a thread. */
+struct tf_sim_thread {
+  uint32_t thread[3], block[3]; /* coordinates: x, y, z */
+  void* shared; /* the block's shared memory, aligned to 1024 bytes */
+};
+
+/* One launch. */
+struct tf_gpu_kernel {
+  const char* name; /* in the image */
+  /* Simulated targets only, else null: runs one thread. */
+  void (*simulated)(const struct tf_sim_thread* thread, void* const* buffers);
+  uint32_t grid[3], block[3];
+  uint32_t shared_bytes; /* dynamic shared memory */
+  uint32_t buffers;      /* number of arguments, each a pointer */
+  /* The arguments: numbers of buffers, parameters first, then workspaces. */
+  const int32_t* arguments;
+};
+
+struct tf_gpu_image {
+  const void* bytes; /* cubin, or PTX text with its final 0 */
+  uint64_t size;     /* the final 0 included */
+};
+
+/* What an artifact has loaded, a list by context; all zero at first. */
+struct tf_gpu_state {
+  struct tf_cuda_module* modules;
+  struct tf_gpu_state* next; /* the artifact's other state that has modules */
+  int32_t listed;
+};
+
+enum {
+  TF_GPU_READ = 1,
+  TF_GPU_WRITTEN = 2, /* every byte; 3 if the kernels leave some as they are */
+  /* Most parameters and workspaces of a function. */
+  TF_GPU_MAX_BUFFERS = 512,
+  TF_GPU_WARP_LANES = 32,
+  TF_GPU_MAX_THREADS = 1024,
+};
+
+/* An exported function: launches in order. */
+struct tf_gpu_function {
+  struct tf_gpu_state* state;       /* shared by all functions of the image */
+  const struct tf_gpu_image* image; /* null if simulated */
+  int32_t parameters;
+  const int64_t* parameter_bytes;
+  const uint8_t* parameter_access; /* TF_GPU_READ | TF_GPU_WRITTEN */
+  int32_t workspaces;              /* intermediates between kernels */
+  const int64_t* workspace_bytes;
+  int32_t kernels;
+  const struct tf_gpu_kernel* kernel;
+};
+
+/* The results of the functions below: 0, CUDA's number of the error (positive),
+ * or one of these. tf_rt_gpu_error() has the text. */
+enum {
+  TF_GPU_FAILED = -1,    /* wrong arguments, no memory on the host */
+  TF_GPU_NO_DRIVER = -2, /* no usable driver library */
+  TF_GPU_FAULT = -3,     /* a simulated kernel is wrong */
+};
+
+/* Runs the function's kernels on the current context's device; without a
+ * context in the primary context of device TILEFARM_CUDA_DEVICE (0).
+ *
+ * wait != 0: returns when the results are there. Each parameter may be device
+ * or host memory; the latter is copied, so `stream` must be one that waits for
+ * the legacy default stream, such as null. wait == 0: enqueues the kernels on
+ * `stream`; parameters are device memory.
+ *
+ * The first call in a context loads the code. Thread-safe. */
+int32_t tf_rt_cuda_run(const struct tf_gpu_function* function,
+                       void* const* parameters, void* stream, int32_t wait);
+/* Unloads all; run when the artifact is unloaded. */
+void tf_rt_cuda_shutdown(void);
+
+/* Runs the kernels in the calling thread; parameters are host memory, `stream`
+ * and `wait` are ignored. Thread-safe. */
+int32_t tf_rt_sim_run(const struct tf_gpu_function* function,
+                      void* const* parameters, void* stream, int32_t wait);
+/* Runs when the artifact is unloaded. */
+void tf_rt_sim_shutdown(void);
+
+/* The last error of this thread in this artifact; never null. */
+const char* tf_rt_gpu_error(void);
+/* Sets it; the result is `status`. */
+int32_t tf_rt_gpu_fail(int32_t status, const char* format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Called by the two shutdown functions. */
+void tf_rt_gpu_error_shutdown(void);
+
+/* What simulated kernels call. A misuse ends the kernel with an error. `site`
+ * numbers the call in the kernel's code. */
+
+/* Waits until all threads of the block call it, at the same site. */
+void tf_rt_sim_barrier(const struct tf_sim_thread* thread, int32_t site);
+/* The `value` of lane `source_lane` % 32 of the thread's warp, all of whose
+ * threads call it at the same site. */
+uint32_t tf_rt_sim_shuffle(const struct tf_sim_thread* thread, uint32_t value,
+                           uint32_t source_lane, int32_t site);
+/* Starts a copy to shared memory of `valid_bytes` bytes, then zeros up to
+ * `bytes`. It lands in the tf_rt_sim_wait that waits for it: `from` is read
+ * then, and the target has bytes 0xff until then. */
+void tf_rt_sim_copy_async(const struct tf_sim_thread* thread, void* shared_to,
+                          const void* from, uint32_t bytes,
+                          uint32_t valid_bytes);
+/* Ends the thread's current group of copies. */
+void tf_rt_sim_commit(const struct tf_sim_thread* thread);
+/* Lands the thread's groups but the last `groups_left`; if negative, also the
+ * copies that are in no group yet. */
+void tf_rt_sim_wait(const struct tf_sim_thread* thread, int32_t groups_left);
+/* Checks an access to shared memory: it must be inside, meet no copy that has
+ * not landed, and no access of another thread since the last barrier if one of
+ * the two is a write. */
+void tf_rt_sim_access(const struct tf_sim_thread* thread, const void* address,
+                      uint32_t bytes, int32_t is_write);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* TILEFARM_COMPILER_RUNTIME_GPU_H_ */

@@ -1,0 +1,666 @@
+/* Simulated GPU: runs kernels block by block in the calling thread. The threads
+ * of a block are fibers, each with a stack of its own. A fiber runs until it
+ * waits, so that every order of threads between two barriers can be chosen:
+ *
+ *   block:     interval | barrier | interval | barrier | ... all have ended
+ *   interval:  every fiber that can run does so, in the interval's order,
+ *              again and again while shuffles let some go on
+ *
+ * The order is ascending in even intervals and descending in odd ones, or with
+ * TILEFARM_SIM_SEED=n a pseudo-random one for each interval. Memory that the
+ * kernel must write first (shared memory, workspaces, targets of copies that
+ * have not landed) has bytes 0xff, NaN in every float type. */
+#include "compiler/runtime/gpu.h"
+#include "compiler/runtime/platform.h"
+
+enum {
+  kStackBytes = 64 << 10,
+#if defined(__aarch64__)
+  kGuardBytes = 64 << 10, /* the largest page */
+#else
+  kGuardBytes = 4 << 10,
+#endif
+  kSlotBytes = kGuardBytes + kStackBytes,
+  /* Stacks begin at several offsets, as otherwise the used parts of all would
+   * compete for the same lines of a cache. */
+  kStackOffsets = 32,
+  kStackOffsetBytes = 128,
+  kSharedAlignment = 1024,
+  kWorkspaceAlignment = 256,
+  kFirstCopies = 16,
+};
+static const uint32_t kInFlight = UINT32_MAX; /* of Shadow::written */
+
+enum State { kReady, kAtBarrier, kAtShuffle, kEnded };
+
+struct Copy {
+  char* to;
+  const char* from;
+  uint32_t bytes, valid_bytes;
+  uint32_t group;
+};
+
+struct Fiber {
+  struct tf_sim_thread thread; /* what the kernel sees; must be first */
+  struct Launch* launch;
+  void* stack_pointer; /* while the fiber does not run */
+  uint32_t number;     /* linear, in its block */
+  enum State state;
+  int32_t site;           /* where it waits */
+  uint32_t value, source; /* of a shuffle; `value` is also its result */
+  uint32_t group;         /* the number of committed groups */
+  /* Copies that have not landed: [first, last). */
+  struct Copy* copies;
+  uint32_t first, last, capacity;
+};
+
+/* The accesses to one byte of shared memory. */
+struct Shadow {
+  /* The last intervals, counted over all blocks of a launch; 0 is none. */
+  uint32_t written, read;
+  /* In those intervals: the writer, and two readers, which are different if
+   * several threads have read. */
+  uint16_t writer, reader, other_reader;
+};
+
+struct Launch {
+  const struct tf_gpu_kernel* kernel;
+  void* const* buffers;
+  struct Fiber* fibers;
+  uint32_t threads;
+  char* shared;
+  struct Shadow* shadow; /* null until it is needed */
+  uint32_t interval;
+  uint32_t ready; /* the number of fibers in this state */
+  int32_t status;
+  void* stack_pointer; /* of the scheduler, while a fiber runs */
+  int32_t seeded;
+  uint64_t random;
+  uint16_t order[TF_GPU_MAX_THREADS];
+  uint8_t arrived[TF_GPU_MAX_THREADS / TF_GPU_WARP_LANES]; /* at a shuffle */
+};
+
+/* Saves the registers that a call preserves and the stack pointer, continues
+ * where `to` was saved, and passes `argument` to a fiber that starts. */
+__attribute__((naked, noinline)) void tf_rt_sim_switch(void** from, void* to,
+                                                       void* argument) {
+#if defined(__x86_64__)
+  __asm__ volatile(
+      "pushq %rbp\n\tpushq %rbx\n\tpushq %r12\n\t"
+      "pushq %r13\n\tpushq %r14\n\tpushq %r15\n\t"
+      "movq %rsp, (%rdi)\n\t"
+      "movq %rsi, %rsp\n\t"
+      "movq %rdx, %rdi\n\t"
+      "popq %r15\n\tpopq %r14\n\tpopq %r13\n\t"
+      "popq %r12\n\tpopq %rbx\n\tpopq %rbp\n\t"
+      "retq");
+#elif defined(__aarch64__)
+  __asm__ volatile(
+      "sub sp, sp, #160\n\t"
+      "stp x19, x20, [sp, #0]\n\tstp x21, x22, [sp, #16]\n\t"
+      "stp x23, x24, [sp, #32]\n\tstp x25, x26, [sp, #48]\n\t"
+      "stp x27, x28, [sp, #64]\n\tstp x29, x30, [sp, #80]\n\t"
+      "stp d8, d9, [sp, #96]\n\tstp d10, d11, [sp, #112]\n\t"
+      "stp d12, d13, [sp, #128]\n\tstp d14, d15, [sp, #144]\n\t"
+      "mov x9, sp\n\tstr x9, [x0]\n\t"
+      "mov sp, x1\n\tmov x0, x2\n\t"
+      "ldp x19, x20, [sp, #0]\n\tldp x21, x22, [sp, #16]\n\t"
+      "ldp x23, x24, [sp, #32]\n\tldp x25, x26, [sp, #48]\n\t"
+      "ldp x27, x28, [sp, #64]\n\tldp x29, x30, [sp, #80]\n\t"
+      "ldp d8, d9, [sp, #96]\n\tldp d10, d11, [sp, #112]\n\t"
+      "ldp d12, d13, [sp, #128]\n\tldp d14, d15, [sp, #144]\n\t"
+      "add sp, sp, #160\n\t"
+      "ret");
+#else
+#error "give this architecture its switch of stacks"
+#endif
+}
+
+static struct Fiber* FiberOf(const struct tf_sim_thread* thread) {
+  return (struct Fiber*)(uintptr_t)thread;
+}
+
+static void Yield(struct Fiber* fiber) {
+  tf_rt_sim_switch(&fiber->stack_pointer, fiber->launch->stack_pointer, NULL);
+}
+
+/* The first function of a fiber; never returns. */
+static void RunFiber(struct Fiber* fiber) {
+  struct Launch* launch = fiber->launch;
+  launch->kernel->simulated(&fiber->thread, launch->buffers);
+  fiber->state = kEnded;
+  --launch->ready;
+  for (;;) Yield(fiber);
+}
+
+/* A stack from which a switch calls RunFiber. */
+static void* NewStack(char* end) {
+  uintptr_t* top = (uintptr_t*)(void*)end;
+#if defined(__x86_64__)
+  top[-1] = 0; /* the return address of RunFiber */
+  top[-2] = (uintptr_t)&RunFiber;
+  for (int i = 3; i <= 8; ++i) top[-i] = 0;
+  return top - 8;
+#else
+  for (int i = 1; i <= 20; ++i) top[-i] = 0;
+  top[-20 + 11] = (uintptr_t)&RunFiber; /* x30 */
+  return top - 20;
+#endif
+}
+
+/* Stacks ------------------------------------------------------------------- */
+
+struct Stacks {
+  char* base;
+  uint32_t threads;
+};
+
+/* Kept for the next call. */
+static _Atomic(struct Stacks*) kept;
+
+static void FreeStacks(struct Stacks* stacks) {
+  if (stacks == NULL) return;
+  munmap(stacks->base, (size_t)stacks->threads * kSlotBytes);
+  free(stacks);
+}
+
+/* Null if there is no memory. */
+static struct Stacks* MakeStacks(uint32_t threads) {
+  struct Stacks* stacks = __c11_atomic_exchange(&kept, NULL, __ATOMIC_ACQ_REL);
+  if (stacks != NULL && stacks->threads >= threads) return stacks;
+  FreeStacks(stacks);
+  stacks = aligned_alloc(64, 64);
+  if (stacks == NULL) return NULL;
+  stacks->threads = threads;
+  stacks->base = mmap(NULL, (size_t)threads * kSlotBytes, TF_PROT_READ_WRITE,
+                      TF_MAP_PRIVATE_ANONYMOUS, -1, 0);
+  if (stacks->base == (void*)-1) {
+    free(stacks);
+    return NULL;
+  }
+  for (uint32_t i = 0; i < threads; ++i) {
+    /* A stack that overflows meets its guard. */
+    mprotect(stacks->base + (size_t)i * kSlotBytes, kGuardBytes, TF_PROT_NONE);
+  }
+  return stacks;
+}
+
+static void KeepStacks(struct Stacks* stacks) {
+  FreeStacks(__c11_atomic_exchange(&kept, stacks, __ATOMIC_ACQ_REL));
+}
+
+/* Errors ------------------------------------------------------------------- */
+
+/* The arguments for "%s, block (%u,%u,%u)". */
+#define TF_PLACE(launch)                                       \
+  (launch)->kernel->name, (launch)->fibers[0].thread.block[0], \
+      (launch)->fibers[0].thread.block[1], (launch)->fibers[0].thread.block[2]
+
+/* Ends the fiber that runs; its launch failed. */
+static void Abandon(struct Fiber* fiber) {
+  for (;;) Yield(fiber);
+}
+
+/* Accesses ----------------------------------------------------------------- */
+
+/* Whether the bytes are in shared memory and can be checked. Otherwise the
+ * launch has failed. */
+static int32_t FindBytes(struct Fiber* fiber, const char* address,
+                         uint32_t bytes, uint32_t* first) {
+  struct Launch* launch = fiber->launch;
+  const uint32_t size = launch->kernel->shared_bytes;
+  const int64_t at = (int64_t)((uintptr_t)address - (uintptr_t)launch->shared);
+  if (at < 0 || at > (int64_t)size || bytes > size - (uint32_t)at) {
+    launch->status = tf_rt_gpu_fail(
+        TF_GPU_FAULT,
+        "access outside of shared memory of %s, block (%u,%u,%u): thread %u at"
+        " bytes %lld to %lld of %u",
+        TF_PLACE(launch), fiber->number, (long long)at,
+        (long long)at + bytes - 1, size);
+    return 0;
+  }
+  if (launch->shadow == NULL) {
+    const size_t shadow_bytes = (size_t)size * sizeof(struct Shadow);
+    launch->shadow = aligned_alloc(64, (shadow_bytes + 127) / 64 * 64);
+    if (launch->shadow == NULL) {
+      launch->status =
+          tf_rt_gpu_fail(TF_GPU_FAILED, "no memory to check accesses");
+      return 0;
+    }
+    memset(launch->shadow, 0, shadow_bytes);
+  }
+  *first = (uint32_t)at;
+  return 1;
+}
+
+static int32_t Race(struct Fiber* fiber, uint32_t byte, uint32_t other,
+                    const char* how) {
+  struct Launch* launch = fiber->launch;
+  launch->status = tf_rt_gpu_fail(
+      TF_GPU_FAULT,
+      "race on shared memory of %s at byte %u between threads %u and %u%s,"
+      " block (%u,%u,%u)",
+      launch->kernel->name, byte, other, fiber->number, how,
+      fiber->thread.block[0], fiber->thread.block[1], fiber->thread.block[2]);
+  return 0;
+}
+
+/* Notes the access. 0 if the launch failed. */
+static int32_t CheckAccess(struct Fiber* fiber, const char* address,
+                           uint32_t bytes, int32_t is_write) {
+  uint32_t first = 0;
+  if (!FindBytes(fiber, address, bytes, &first)) return 0;
+  const uint32_t interval = fiber->launch->interval;
+  const uint16_t me = (uint16_t)fiber->number;
+  for (uint32_t byte = first; byte < first + bytes; ++byte) {
+    struct Shadow* shadow = &fiber->launch->shadow[byte];
+    if (shadow->written == kInFlight) {
+      return Race(fiber, byte, shadow->writer,
+                  " (a copy of the former has not landed)");
+    }
+    if (shadow->written == interval && shadow->writer != me) {
+      return Race(fiber, byte, shadow->writer,
+                  is_write ? " (both write)" : " (the former writes)");
+    }
+    if (is_write) {
+      if (shadow->read == interval &&
+          (shadow->reader != me || shadow->other_reader != me)) {
+        return Race(
+            fiber, byte,
+            shadow->reader != me ? shadow->reader : shadow->other_reader,
+            " (the latter writes)");
+      }
+      shadow->written = interval;
+      shadow->writer = me;
+    } else if (shadow->read != interval) {
+      shadow->read = interval;
+      shadow->reader = shadow->other_reader = me;
+    } else if (shadow->reader != me) {
+      shadow->other_reader = me;
+    }
+  }
+  return 1;
+}
+
+/* Marks the target of a copy, which was checked. */
+static void MarkCopy(struct Fiber* fiber, const char* to, uint32_t bytes,
+                     uint32_t written) {
+  struct Launch* launch = fiber->launch;
+  struct Shadow* shadow = launch->shadow + (to - launch->shared);
+  for (uint32_t i = 0; i < bytes; ++i) {
+    shadow[i].written = written;
+    shadow[i].writer = (uint16_t)fiber->number;
+  }
+}
+
+void tf_rt_sim_access(const struct tf_sim_thread* thread, const void* address,
+                      uint32_t bytes, int32_t is_write) {
+  struct Fiber* fiber = FiberOf(thread);
+  if (!CheckAccess(fiber, address, bytes, is_write)) Abandon(fiber);
+}
+
+/* Barriers and shuffles ---------------------------------------------------- */
+
+void tf_rt_sim_barrier(const struct tf_sim_thread* thread, int32_t site) {
+  struct Fiber* fiber = FiberOf(thread);
+  fiber->state = kAtBarrier;
+  fiber->site = site;
+  --fiber->launch->ready;
+  Yield(fiber);
+}
+
+/* The number of lanes of a warp, whose last may be incomplete. */
+static uint32_t Lanes(const struct Launch* launch, uint32_t warp) {
+  const uint32_t left = launch->threads - warp * TF_GPU_WARP_LANES;
+  return left < TF_GPU_WARP_LANES ? left : TF_GPU_WARP_LANES;
+}
+
+/* All lanes of the warp wait at a shuffle: gives each its result. 0 if the
+ * launch failed. */
+static int32_t Shuffle(struct Launch* launch, uint32_t warp) {
+  struct Fiber* lane = &launch->fibers[warp * TF_GPU_WARP_LANES];
+  const uint32_t lanes = Lanes(launch, warp);
+  uint32_t results[TF_GPU_WARP_LANES];
+  for (uint32_t i = 0; i < lanes; ++i) {
+    const uint32_t source = lane[i].source % TF_GPU_WARP_LANES;
+    if (lane[i].site != lane[0].site) {
+      launch->status = tf_rt_gpu_fail(
+          TF_GPU_FAULT,
+          "shuffle divergence in %s, block (%u,%u,%u): threads %u and %u are"
+          " at shuffles %d and %d",
+          TF_PLACE(launch), lane[0].number, lane[i].number, lane[0].site,
+          lane[i].site);
+      return 0;
+    }
+    if (source >= lanes) {
+      launch->status = tf_rt_gpu_fail(
+          TF_GPU_FAULT,
+          "shuffle in %s, block (%u,%u,%u): thread %u reads lane %u of a warp"
+          " of %u threads",
+          TF_PLACE(launch), lane[i].number, source, lanes);
+      return 0;
+    }
+    results[i] = lane[source].value;
+  }
+  for (uint32_t i = 0; i < lanes; ++i) {
+    lane[i].value = results[i];
+    lane[i].state = kReady;
+  }
+  launch->ready += lanes;
+  launch->arrived[warp] = 0;
+  return 1;
+}
+
+uint32_t tf_rt_sim_shuffle(const struct tf_sim_thread* thread, uint32_t value,
+                           uint32_t source_lane, int32_t site) {
+  struct Fiber* fiber = FiberOf(thread);
+  struct Launch* launch = fiber->launch;
+  const uint32_t warp = fiber->number / TF_GPU_WARP_LANES;
+  fiber->state = kAtShuffle;
+  fiber->value = value;
+  fiber->source = source_lane;
+  fiber->site = site;
+  --launch->ready;
+  if (++launch->arrived[warp] < Lanes(launch, warp)) {
+    Yield(fiber);
+  } else if (!Shuffle(launch, warp)) {
+    Abandon(fiber);
+  }
+  return fiber->value;
+}
+
+/* Copies ------------------------------------------------------------------- */
+
+/* 0 if there is no memory. */
+static int32_t MakeRoomForCopy(struct Fiber* fiber) {
+  if (fiber->first == fiber->last) fiber->first = fiber->last = 0;
+  if (fiber->last < fiber->capacity) return 1;
+  const uint32_t count = fiber->last - fiber->first;
+  /* Moves only where that frees at least half of the room. */
+  if (count > 0 && fiber->first >= count) {
+    memcpy(fiber->copies, fiber->copies + fiber->first,
+           count * sizeof(struct Copy));
+  } else {
+    const uint32_t capacity =
+        fiber->capacity == 0 ? kFirstCopies : 2 * fiber->capacity;
+    struct Copy* copies = aligned_alloc(64, capacity * sizeof(struct Copy));
+    if (copies == NULL) return 0;
+    if (count > 0) {
+      memcpy(copies, fiber->copies + fiber->first, count * sizeof(struct Copy));
+    }
+    free(fiber->copies);
+    fiber->copies = copies;
+    fiber->capacity = capacity;
+  }
+  fiber->first = 0;
+  fiber->last = count;
+  return 1;
+}
+
+void tf_rt_sim_copy_async(const struct tf_sim_thread* thread, void* shared_to,
+                          const void* from, uint32_t bytes,
+                          uint32_t valid_bytes) {
+  struct Fiber* fiber = FiberOf(thread);
+  /* It may land at once: a write. */
+  if (!CheckAccess(fiber, shared_to, bytes, /*is_write=*/1)) Abandon(fiber);
+  if (valid_bytes > bytes || !MakeRoomForCopy(fiber)) {
+    fiber->launch->status =
+        tf_rt_gpu_fail(TF_GPU_FAULT, "a copy in %s of %u bytes, %u valid: %s",
+                       fiber->launch->kernel->name, bytes, valid_bytes,
+                       valid_bytes > bytes ? "too many" : "no memory");
+    Abandon(fiber);
+  }
+  fiber->copies[fiber->last++] =
+      (struct Copy){shared_to, from, bytes, valid_bytes, fiber->group};
+  MarkCopy(fiber, shared_to, bytes, kInFlight);
+  memset(shared_to, 0xff, bytes);
+}
+
+void tf_rt_sim_commit(const struct tf_sim_thread* thread) {
+  ++FiberOf(thread)->group;
+}
+
+void tf_rt_sim_wait(const struct tf_sim_thread* thread, int32_t groups_left) {
+  struct Fiber* fiber = FiberOf(thread);
+  for (; fiber->first < fiber->last; ++fiber->first) {
+    const struct Copy* copy = &fiber->copies[fiber->first];
+    if (groups_left >= 0 &&
+        (int64_t)copy->group >= (int64_t)fiber->group - groups_left) {
+      return;
+    }
+    if (copy->valid_bytes > 0) memcpy(copy->to, copy->from, copy->valid_bytes);
+    memset(copy->to + copy->valid_bytes, 0, copy->bytes - copy->valid_bytes);
+    MarkCopy(fiber, copy->to, copy->bytes, fiber->launch->interval);
+  }
+}
+
+/* Blocks ------------------------------------------------------------------- */
+
+static uint64_t Random(struct Launch* launch) { /* SplitMix64 */
+  uint64_t z = launch->random += 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+/* Chooses the order of threads in interval `number` of a block. */
+static void ChooseOrder(struct Launch* launch, uint32_t number) {
+  const uint32_t threads = launch->threads;
+  for (uint32_t i = 0; i < threads; ++i) {
+    launch->order[i] = (uint16_t)(number % 2 == 0 ? i : threads - 1 - i);
+  }
+  for (uint32_t i = threads; launch->seeded && i > 1; --i) {
+    const uint32_t other = (uint32_t)((Random(launch) >> 32) * i >> 32);
+    const uint16_t last = launch->order[i - 1];
+    launch->order[i - 1] = launch->order[other];
+    launch->order[other] = last;
+  }
+}
+
+/* Runs all fibers until each waits for a barrier or has ended. */
+static void RunInterval(struct Launch* launch) {
+  uint32_t ran = 1;
+  while (launch->ready > 0 && ran > 0) {
+    ran = 0;
+    for (uint32_t i = 0; i < launch->threads; ++i) {
+      struct Fiber* fiber = &launch->fibers[launch->order[i]];
+      if (fiber->state != kReady) continue;
+      ran = 1;
+      tf_rt_sim_switch(&launch->stack_pointer, fiber->stack_pointer, fiber);
+      if (launch->status != 0) return;
+    }
+  }
+}
+
+static const char* Describe(enum State state) {
+  if (state == kEnded) return "has ended";
+  return state == kAtBarrier ? "waits at barrier" : "waits at shuffle";
+}
+
+/* After an interval: whether all threads wait at one barrier (1), have ended
+ * (0), or the launch failed (-1). */
+static int32_t EndInterval(struct Launch* launch) {
+  const struct Fiber* a = &launch->fibers[0];
+  for (uint32_t i = 0; i < launch->threads; ++i) {
+    const struct Fiber* b = &launch->fibers[i];
+    const int32_t same = b->state == a->state && b->state != kAtShuffle &&
+                         (b->state == kEnded || b->site == a->site);
+    if (same) continue;
+    if (b->state == kAtShuffle || a->state == kAtShuffle) {
+      const struct Fiber* at = b->state == kAtShuffle ? b : a;
+      launch->status = tf_rt_gpu_fail(
+          TF_GPU_FAULT,
+          "shuffle divergence in %s, block (%u,%u,%u): thread %u waits at"
+          " shuffle %d for other threads of its warp",
+          TF_PLACE(launch), at->number, at->site);
+      return -1;
+    }
+    char sites[2][16] = {"", ""};
+    if (a->state != kEnded) snprintf(sites[0], 16, " %d", a->site);
+    if (b->state != kEnded) snprintf(sites[1], 16, " %d", b->site);
+    launch->status = tf_rt_gpu_fail(
+        TF_GPU_FAULT,
+        "barrier divergence in %s, block (%u,%u,%u): thread %u %s%s, thread %u"
+        " %s%s",
+        TF_PLACE(launch), a->number, Describe(a->state), sites[0], b->number,
+        Describe(b->state), sites[1]);
+    return -1;
+  }
+  return a->state == kAtBarrier;
+}
+
+/* Forgets copies that have not landed. */
+static void DropCopies(struct Fiber* fiber) {
+  for (; fiber->first < fiber->last; ++fiber->first) {
+    const struct Copy* copy = &fiber->copies[fiber->first];
+    MarkCopy(fiber, copy->to, copy->bytes, /*written=*/0);
+  }
+  fiber->group = 0;
+}
+
+static void RunBlock(struct Launch* launch, const struct Stacks* stacks,
+                     const uint32_t* block) {
+  const uint32_t* size = launch->kernel->block;
+  for (uint32_t i = 0; i < launch->threads; ++i) {
+    struct Fiber* fiber = &launch->fibers[i];
+    fiber->thread.thread[0] = i % size[0];
+    fiber->thread.thread[1] = i / size[0] % size[1];
+    fiber->thread.thread[2] = i / size[0] / size[1];
+    for (int axis = 0; axis < 3; ++axis) {
+      fiber->thread.block[axis] = block[axis];
+    }
+    fiber->thread.shared = launch->shared;
+    fiber->launch = launch;
+    fiber->number = i;
+    fiber->state = kReady;
+    fiber->stack_pointer =
+        NewStack(stacks->base + (size_t)(i + 1) * kSlotBytes -
+                 i % kStackOffsets * kStackOffsetBytes);
+    DropCopies(fiber);
+  }
+  memset(launch->shared, 0xff, launch->kernel->shared_bytes);
+  for (uint32_t number = 0;; ++number) {
+    launch->ready = launch->threads;
+    for (uint32_t i = 0; i < launch->threads; ++i) {
+      launch->fibers[i].state = kReady;
+    }
+    ++launch->interval;
+    ChooseOrder(launch, number);
+    RunInterval(launch);
+    if (launch->status != 0 || EndInterval(launch) <= 0) return;
+  }
+}
+
+static void RunGrid(struct Launch* launch, const struct Stacks* stacks) {
+  const uint32_t* grid = launch->kernel->grid;
+  uint32_t block[3];
+  for (block[2] = 0; block[2] < grid[2]; ++block[2]) {
+    for (block[1] = 0; block[1] < grid[1]; ++block[1]) {
+      for (block[0] = 0; block[0] < grid[0]; ++block[0]) {
+        RunBlock(launch, stacks, block);
+        if (launch->status != 0) return;
+      }
+    }
+  }
+}
+
+/* Launches ----------------------------------------------------------------- */
+
+/* Reads TILEFARM_SIM_SEED. 0 if it is wrong. */
+static int32_t ReadSeed(struct Launch* launch) {
+  const char* text = getenv("TILEFARM_SIM_SEED");
+  if (text == NULL || *text == 0) return 1;
+  launch->seeded = 1;
+  for (; *text != 0; ++text) {
+    if (*text < '0' || *text > '9') return 0;
+    launch->random = launch->random * 10 + (uint64_t)(*text - '0');
+  }
+  return 1;
+}
+
+static int32_t RunKernel(const struct tf_gpu_kernel* kernel,
+                         void* const* buffers) {
+  struct Launch launch;
+  memset(&launch, 0, sizeof(launch));
+  launch.kernel = kernel;
+  launch.buffers = buffers;
+  if (!ReadSeed(&launch)) {
+    return tf_rt_gpu_fail(TF_GPU_FAILED, "TILEFARM_SIM_SEED is not a number");
+  }
+  const uint64_t threads =
+      (uint64_t)kernel->block[0] * kernel->block[1] * kernel->block[2];
+  if (threads == 0 || threads > TF_GPU_MAX_THREADS) {
+    return tf_rt_gpu_fail(TF_GPU_FAILED, "%s: a block of %u x %u x %u threads",
+                          kernel->name, kernel->block[0], kernel->block[1],
+                          kernel->block[2]);
+  }
+  launch.threads = (uint32_t)threads;
+  const size_t fiber_bytes = (threads * sizeof(struct Fiber) + 63) / 64 * 64;
+  launch.fibers = aligned_alloc(64, fiber_bytes);
+  launch.shared = aligned_alloc(
+      kSharedAlignment, ((size_t)kernel->shared_bytes + kSharedAlignment) /
+                            kSharedAlignment * kSharedAlignment);
+  struct Stacks* stacks = MakeStacks(launch.threads);
+  if (launch.fibers != NULL) memset(launch.fibers, 0, fiber_bytes);
+  if (launch.fibers == NULL || launch.shared == NULL || stacks == NULL) {
+    launch.status = tf_rt_gpu_fail(TF_GPU_FAILED, "%s: no memory for threads",
+                                   kernel->name);
+  } else {
+    RunGrid(&launch, stacks);
+    for (uint32_t i = 0; i < launch.threads; ++i) free(launch.fibers[i].copies);
+  }
+  if (stacks != NULL) KeepStacks(stacks);
+  free(launch.shadow);
+  free(launch.shared);
+  free(launch.fibers);
+  return launch.status;
+}
+
+static int32_t RunKernels(const struct tf_gpu_function* function,
+                          void* const* buffers) {
+  for (int32_t k = 0; k < function->kernels; ++k) {
+    const struct tf_gpu_kernel* kernel = &function->kernel[k];
+    void* arguments[TF_GPU_MAX_BUFFERS];
+    for (uint32_t i = 0; i < kernel->buffers; ++i) {
+      arguments[i] = buffers[kernel->arguments[i]];
+    }
+    const int32_t status = RunKernel(kernel, arguments);
+    if (status != 0) return status;
+  }
+  return 0;
+}
+
+int32_t tf_rt_sim_run(const struct tf_gpu_function* function,
+                      void* const* parameters, void* stream, int32_t wait) {
+  (void)stream;
+  (void)wait;
+  void* buffers[TF_GPU_MAX_BUFFERS];
+  for (int32_t i = 0; i < function->parameters; ++i) {
+    buffers[i] = parameters[i];
+    if (buffers[i] == NULL && function->parameter_bytes[i] > 0) {
+      return tf_rt_gpu_fail(TF_GPU_FAILED, "parameter %d is null", i);
+    }
+  }
+  int32_t status = 0;
+  int32_t made = 0;
+  void** workspace = buffers + function->parameters;
+  for (; made < function->workspaces && status == 0; ++made) {
+    const size_t bytes =
+        ((size_t)function->workspace_bytes[made] + kWorkspaceAlignment) /
+        kWorkspaceAlignment * kWorkspaceAlignment;
+    workspace[made] = aligned_alloc(kWorkspaceAlignment, bytes);
+    if (workspace[made] == NULL) {
+      status = tf_rt_gpu_fail(TF_GPU_FAILED, "no memory for workspace");
+    } else {
+      memset(workspace[made], 0xff, bytes);
+    }
+  }
+  if (status == 0) status = RunKernels(function, buffers);
+  for (int32_t i = 0; i < made; ++i) free(workspace[i]);
+  return status;
+}
+
+void tf_rt_sim_shutdown(void) {
+  FreeStacks(__c11_atomic_exchange(&kept, NULL, __ATOMIC_ACQ_REL));
+  tf_rt_gpu_error_shutdown();
+}

@@ -1,0 +1,106 @@
+#include <algorithm>
+
+#include "base/status_macros.h"
+#include "compiler/space/block_analysis.h"
+#include "compiler/space/gpu/gpu_rules.h"
+#include "compiler/space/postprocs.h"
+
+namespace tilefarm::space {
+namespace {
+
+using schedule::BlockRv;
+using schedule::LoopRv;
+using schedule::Schedule;
+
+constexpr int64_t kDefaultThreads = 256;
+// Vectors of a thread: several loads are in flight at once.
+constexpr int64_t kMaxItems = 8;
+
+// The numbers of threads of a block: whole warps, up to the target's limit.
+std::vector<int64_t> ThreadCounts(const target::GpuLimits& limits) {
+  std::vector<int64_t> counts;
+  for (int64_t n = limits.warp_lanes; n <= limits.block_threads; n *= 2) {
+    counts.push_back(n);
+  }
+  return counts;
+}
+
+}  // namespace
+
+// A block in a nest of its own: its spatial loops become one, which is split
+// over blocks, threads, and vectors of a thread; loops of a reduction stay
+// inside.
+//
+//   for i, j: B[i, j] = f(A[i, j])
+//   ->  for blockIdx.x, threadIdx.x: for item: for vector (vectorized): ...
+Alternatives BindToThreads(const RuleContext& context, Schedule schedule,
+                           const std::string& name) {
+  std::vector<Schedule> unchanged{schedule};
+  TF_ASSIGN_OR_RETURN(const BlockRv block,
+                      schedule.GetBlock(name, context.function));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
+  if (loops.rvs.empty() || !HasTrivialBindings(*node) ||
+      PerfectLoops(schedule, loops.rvs) != loops.size()) {
+    return unchanged;
+  }
+  TF_ASSIGN_OR_RETURN(const ir::ForPtr innermost,
+                      schedule.Get(loops.rvs.back()));
+  if (innermost->body.get() != node.get()) return unchanged;
+  std::vector<LoopRv> spatial, reduce;
+  int64_t outputs = 1;
+  for (size_t i = 0; i < loops.size(); ++i) {
+    if (loops[i].kind != ir::ForKind::kSerial) return unchanged;
+    (loops[i].reduces ? reduce : spatial).push_back(loops.rvs[i]);
+    if (!loops[i].reduces) outputs *= loops[i].extent;
+  }
+  if (spatial.empty()) return unchanged;
+  std::vector<LoopRv> order = spatial;
+  order.insert(order.end(), reduce.begin(), reduce.end());
+  if (order.size() > 1 && !schedule.Reorder(order).ok()) return unchanged;
+  LoopRv fused = spatial[0];
+  if (spatial.size() > 1) {
+    const auto one = schedule.Fuse(spatial);
+    if (!one.ok()) return unchanged;
+    fused = *one;
+  }
+  const target::GpuLimits& limits = *context.target.gpu;
+  TF_ASSIGN_OR_RETURN(
+      const schedule::ExprRv threads,
+      SampleOne(schedule, ThreadCounts(limits),
+                std::min<int64_t>(kDefaultThreads, limits.block_threads)));
+  const int64_t widest = reduce.empty() ? VectorWidth(*node) : 1;
+  std::vector<int64_t> widths, items;
+  for (int64_t w = 1; w <= widest; w *= 2) widths.push_back(w);
+  for (int64_t n = 1; n <= kMaxItems && n * widest * 32 <= outputs; n *= 2) {
+    items.push_back(n);
+  }
+  if (items.size() < 2 || !reduce.empty()) {
+    if (widths.size() < 2) {
+      const auto parts = schedule.Split(fused, {std::nullopt, threads});
+      if (!parts.ok() || !schedule.Bind((*parts)[0], "blockIdx.x").ok() ||
+          !schedule.Bind((*parts)[1], "threadIdx.x").ok()) {
+        return unchanged;
+      }
+      return std::vector{std::move(schedule)};
+    }
+    items = {1};
+  }
+  TF_ASSIGN_OR_RETURN(const schedule::ExprRv item,
+                      SampleOne(schedule, items, 1));
+  TF_ASSIGN_OR_RETURN(const schedule::ExprRv vector,
+                      SampleOne(schedule, widths, widest));
+  const auto parts =
+      schedule.Split(fused, {std::nullopt, item, threads, vector});
+  if (!parts.ok()) return unchanged;
+  const std::vector<LoopRv>& l = *parts;
+  if (!schedule.Reorder({l[0], l[2], l[1], l[3]}).ok() ||
+      !schedule.Bind(l[0], "blockIdx.x").ok() ||
+      !schedule.Bind(l[2], "threadIdx.x").ok() ||
+      !schedule.Vectorize(l[3]).ok()) {
+    return unchanged;
+  }
+  return std::vector{std::move(schedule)};
+}
+
+}  // namespace tilefarm::space

@@ -1,0 +1,86 @@
+// The design space of GPUs: its rules, in order, and its postprocs.
+//
+//   split_reductions          as on CPUs
+//   inline_for_threads        elementwise blocks into their consumers
+//   tile_for_threads          products: tiles of blocks, warps and lanes, with
+//                             operands in shared memory and sums in registers
+//   inline_for_threads        what remains, into the fetches
+//   reduce_across_threads     rows that the threads of a block share
+//   bind_to_threads           everything else
+//
+// Each first alternative with the decisions that the rule gives to its samples
+// is the default schedule; in the design space they are drawn anew.
+#ifndef TILEFARM_COMPILER_SPACE_GPU_GPU_RULES_H_
+#define TILEFARM_COMPILER_SPACE_GPU_GPU_RULES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compiler/ir/stmt.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/space/sketch_rules.h"
+#include "compiler/target/target.h"
+
+namespace tilefarm::space {
+
+SketchRule InlineForThreads, TileForThreads, ReduceAcrossThreads, BindToThreads;
+
+// On a block that copies into shared memory: the threads fetch together, by
+// vectors of at most this many elements.
+inline constexpr char kCooperativeFetch[] = "meta_schedule.cooperative_fetch";
+// The most bytes that a thread loads or stores at once.
+inline constexpr int64_t kVectorBytes = 16;
+
+// All sketches of the program, the default one first.
+absl::StatusOr<std::vector<schedule::Schedule>> GenerateGpuSketches(
+    const RuleContext& context, const ir::PrimFuncPtr& program,
+    ir::FloatRule floats);
+
+// The postprocs of GPUs, in order: cooperative fetches, blocks without threads,
+// initialisation of reductions, unrolling; then the limits are checked.
+absl::Status FinishForGpu(schedule::Schedule& schedule,
+                          const std::string& function,
+                          const target::Target& target);
+absl::Status RewriteCooperativeFetch(schedule::Schedule& schedule,
+                                     const std::string& function);
+// Binds every nest below the root that is not bound yet: spatial loops to
+// blocks and threads where that is legal, else one thread runs it.
+absl::Status RewriteUnboundBlocks(schedule::Schedule& schedule,
+                                  const std::string& function,
+                                  const target::Target& target);
+absl::Status RewriteThreadReductions(schedule::Schedule& schedule,
+                                     const std::string& function);
+// Unrolls loops over registers, and annotates kernels with the unroll limit.
+absl::Status RewriteThreadUnroll(schedule::Schedule& schedule,
+                                 const std::string& function);
+
+// The schedule without records.
+absl::StatusOr<schedule::Schedule> DefaultGpuSchedule(
+    const ir::IRModule& module, const target::Target& target,
+    ir::FloatRule floats);
+
+// --- Shared by rules and postprocs ---
+
+// The most elements, up to 16 bytes, that may be accessed at once along the
+// block's last variable: every access is contiguous and aligned, or does not
+// depend on it; 1: none. `loads_only`: the store may be strided.
+int64_t VectorWidth(const ir::BlockNode& block, bool loads_only = false);
+// The loops as one, and bound to the axis. No loops: nothing is bound.
+absl::StatusOr<std::vector<schedule::LoopRv>> FuseAndBind(
+    schedule::Schedule& schedule, const std::vector<schedule::LoopRv>& loops,
+    const char* axis);
+// sample_categorical with equal probabilities; `first` is the default decision.
+absl::StatusOr<schedule::ExprRv> SampleOne(schedule::Schedule& schedule,
+                                           const std::vector<int64_t>& values,
+                                           int64_t first);
+// The number of loops, from the outermost, that contain nothing but the next
+// one or blocks below the last.
+size_t PerfectLoops(schedule::Schedule& schedule,
+                    const std::vector<schedule::LoopRv>& loops);
+
+}  // namespace tilefarm::space
+
+#endif  // TILEFARM_COMPILER_SPACE_GPU_GPU_RULES_H_

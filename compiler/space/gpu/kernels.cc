@@ -1,0 +1,189 @@
+#include "compiler/space/gpu/kernels.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/arith/analyzer.h"
+#include "compiler/arith/int_set.h"
+#include "compiler/ir/annotations.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/schedule/region_analysis.h"
+#include "compiler/schedule/thread_binding.h"
+
+namespace tilefarm::space {
+namespace {
+
+// CUDA C++ Programming Guide, "Technical Specifications per Compute
+// Capability": the largest grid in y and z, and the largest block in z.
+constexpr int64_t kMostBlocksYZ = 65535;
+constexpr int64_t kMostBlocksX = INT32_MAX;
+constexpr int64_t kMostThreadsZ = 64;
+
+using Loops = std::vector<const ir::ForNode*>;
+
+// Sizes are upper bounds: the box around what is accessed.
+class Kernel {
+ public:
+  void Add(const ir::BlockNode& block, const Loops& loops) {
+    if (first_.empty()) first_ = block.name;
+    bool bound = false;
+    for (const ir::ForNode* loop : loops) {
+      if (loop->for_kind != ir::ForKind::kThreadBinding) continue;
+      bound = true;
+      int64_t& extent = extents_.insert({loop->thread_tag, 1}).first->second;
+      extent = std::max(extent, ir::AsInt(loop->extent).value_or(INT64_MAX));
+    }
+    if (!bound && unbound_.empty()) unbound_ = block.name;
+    for (const auto* regions : {&block.reads, &block.writes}) {
+      for (const ir::BufferRegion& region : *regions) {
+        if (region.buffer->scope == "global") continue;
+        accesses_[region.buffer.get()].push_back(
+            {schedule::SubstituteRegion(region, schedule::BindingsOf(block)),
+             loops});
+      }
+    }
+  }
+
+  absl::Status Check(const target::GpuLimits& limits) const {
+    if (!unbound_.empty()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "block ", unbound_, " is in no loop that is bound to the GPU"));
+    }
+    int64_t threads = 1;
+    for (const auto& [tag, extent] : extents_) {
+      if (schedule::IsThreadAxis(tag)) threads *= extent;
+      const int64_t most = tag == "blockIdx.x"          ? kMostBlocksX
+                           : schedule::IsBlockAxis(tag) ? kMostBlocksYZ
+                           : tag == "threadIdx.z"       ? kMostThreadsZ
+                                                        : INT64_MAX;
+      if (extent > most) return Exceeds(tag, extent, most);
+    }
+    if (threads > limits.block_threads) {
+      return Exceeds("threads of a block", threads, limits.block_threads);
+    }
+    int64_t shared = 0, local = 0;
+    for (const auto& [buffer, accesses] : accesses_) {
+      const bool is_shared = buffer->scope.starts_with("shared");
+      (is_shared ? shared : local) += Bytes(accesses, is_shared);
+    }
+    if (shared > limits.block_shared) {
+      return Exceeds("bytes of shared memory", shared, limits.block_shared);
+    }
+    const int64_t registers = 4 * LocalRegisters(limits, threads);
+    if (local > registers) {
+      return Exceeds("bytes of registers of a thread", local, registers);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Access {
+    ir::BufferRegion region;
+    Loops loops;
+  };
+
+  absl::Status Exceeds(std::string_view what, int64_t used,
+                       int64_t limit) const {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the kernel of block ", first_, " needs ", used, " ",
+                     std::string(what), ", the target has ", limit));
+  }
+
+  // Each iteration of the loops around all accesses has its own copy of the
+  // buffer, but the threads of a block have one shared buffer.
+  static int64_t Bytes(const std::vector<Access>& accesses, bool shared) {
+    size_t common = accesses[0].loops.size();
+    for (const Access& access : accesses) {
+      const auto end = std::ranges::mismatch(accesses[0].loops, access.loops);
+      common = std::min(
+          common, static_cast<size_t>(end.in1 - accesses[0].loops.begin()));
+    }
+    int64_t most = 0;
+    for (const Access& access : accesses) {
+      const ir::BufferNode& buffer = *access.region.buffer;
+      arith::Analyzer analyzer;
+      arith::VarRanges relaxed;
+      int64_t size = buffer.dtype.bytes();
+      for (size_t i = 0; i < access.loops.size(); ++i) {
+        const ir::ForNode& loop = *access.loops[i];
+        const ir::Range range{loop.min, loop.extent};
+        analyzer.Bind(loop.var, range);
+        const bool threads = loop.for_kind == ir::ForKind::kThreadBinding &&
+                             !schedule::IsBlockAxis(loop.thread_tag);
+        if (i >= common || (shared && threads)) {
+          relaxed.emplace_back(loop.var, range);
+        }
+        const auto stages = loop.annotations.find(ir::kSharedStages);
+        if (shared && i < common && stages != loop.annotations.end()) {
+          size *= stages->second.AsInt().value_or(1);
+        }
+      }
+      const arith::Region hull =
+          arith::RelaxRegion(analyzer, access.region, relaxed);
+      for (size_t d = 0; d < hull.size(); ++d) {
+        const int64_t whole = buffer.shape[d];
+        size *= std::min(whole, ir::AsInt(hull[d].extent).value_or(whole));
+      }
+      most = std::max(most, size);
+    }
+    return most;
+  }
+
+  std::string first_, unbound_;
+  std::map<std::string, int64_t> extents_;  // by axis
+  std::map<const ir::BufferNode*, std::vector<Access>> accesses_;
+};
+
+// Adds the blocks below the statement, but not those inside of them.
+void AddBlocks(const ir::Stmt& stmt, Loops& loops, Kernel& kernel) {
+  if (const auto* block = ir::As<ir::BlockNode>(stmt)) {
+    kernel.Add(*block, loops);
+  } else if (const auto* loop = ir::As<ir::ForNode>(stmt)) {
+    loops.push_back(loop);
+    AddBlocks(loop->body, loops, kernel);
+    loops.pop_back();
+  } else if (const auto* seq = ir::As<ir::SeqNode>(stmt)) {
+    for (const ir::Stmt& one : seq->stmts) AddBlocks(one, loops, kernel);
+  } else if (const auto* branch = ir::As<ir::IfNode>(stmt)) {
+    AddBlocks(branch->then_case, loops, kernel);
+    if (branch->else_case != nullptr) {
+      AddBlocks(branch->else_case, loops, kernel);
+    }
+  } else if (const auto* let = ir::As<ir::LetStmtNode>(stmt)) {
+    AddBlocks(let->body, loops, kernel);
+  }
+}
+
+}  // namespace
+
+int64_t LocalRegisters(const target::GpuLimits& limits, int64_t threads) {
+  const int64_t each =
+      std::min<int64_t>(limits.thread_registers,
+                        limits.registers / std::max<int64_t>(threads, 1));
+  return std::max<int64_t>(each - kOtherRegisters, 0);
+}
+
+absl::Status CheckKernels(const ir::PrimFunc& function,
+                          const target::GpuLimits& limits) {
+  const auto* root = ir::As<ir::BlockNode>(function.body);
+  const auto* seq = root == nullptr ? nullptr : ir::As<ir::SeqNode>(root->body);
+  std::vector<ir::Stmt> nests;
+  if (seq != nullptr) {
+    nests = seq->stmts;
+  } else {
+    nests.push_back(root == nullptr ? function.body : root->body);
+  }
+  for (const ir::Stmt& nest : nests) {
+    Kernel kernel;
+    Loops loops;
+    AddBlocks(nest, loops, kernel);
+    TF_RETURN_IF_ERROR(kernel.Check(limits));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tilefarm::space

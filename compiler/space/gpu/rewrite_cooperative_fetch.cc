@@ -1,0 +1,86 @@
+#include <algorithm>
+
+#include "base/status_macros.h"
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/space/block_analysis.h"
+#include "compiler/space/gpu/gpu_rules.h"
+#include "compiler/space/postprocs.h"
+
+namespace tilefarm::space {
+namespace {
+
+using schedule::BlockRv;
+using schedule::LoopRv;
+using schedule::Schedule;
+
+// The most elements, up to `wanted`, that a thread may fetch at once along the
+// innermost of the copy's `own` loops: rows of the tile are whole vectors, and
+// all begin at aligned addresses.
+absl::StatusOr<int64_t> FetchWidth(Schedule& schedule, const BlockRv block,
+                                   LoopRv innermost, int64_t wanted) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, schedule.Get(innermost));
+  int64_t width = std::min(wanted, VectorWidth(*node, /*loads_only=*/true));
+  arith::Analyzer analyzer;
+  const ir::Expr start = analyzer.Simplify(ir::Substitute(
+      node->iters.back().binding, {{loop->var.get(), ir::IntConst(0)}}));
+  const int64_t extent = ir::AsInt(loop->extent).value_or(1);
+  while (width > 1 &&
+         (extent % width != 0 || !arith::Divisible(analyzer, start, width))) {
+    width /= 2;
+  }
+  return width;
+}
+
+absl::Status FetchTogether(Schedule& schedule, BlockRv block, int64_t wanted) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> loops,
+                      schedule.GetLoops(block));
+  int64_t threads = 1;
+  for (const LoopRv rv : loops) {
+    TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, schedule.Get(rv));
+    if (loop->thread_tag == "threadIdx.x") {
+      threads = ir::AsInt(loop->extent).value_or(1);
+    }
+  }
+  // Its own loops, one for each variable.
+  const size_t own = node->iters.size();
+  TF_ASSIGN_OR_RETURN(const int64_t width,
+                      FetchWidth(schedule, block, loops.back(), wanted));
+  LoopRv fused = loops.back();
+  if (own > 1) {
+    TF_ASSIGN_OR_RETURN(
+        fused, schedule.Fuse(
+                   {loops.end() - static_cast<ptrdiff_t>(own), loops.end()}));
+  }
+  std::vector<schedule::Factor> factors = {std::nullopt, threads};
+  if (width > 1) factors.emplace_back(width);
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> parts,
+                      schedule.Split(fused, factors));
+  if (width > 1) TF_RETURN_IF_ERROR(schedule.Vectorize(parts[2]));
+  return schedule.Bind(parts[1], "threadIdx.x");
+}
+
+}  // namespace
+
+// Distributes each annotated copy over the threads of its block:
+//
+//   for ax0, ax1: A_shared = A
+//   ->  for ax_0: for ax_1 (threadIdx.x): for ax_2 (vectorized): A_shared = A
+absl::Status RewriteCooperativeFetch(Schedule& schedule,
+                                     const std::string& function) {
+  for (const ir::BlockPtr& node :
+       AllBlocks(*schedule.module().Find(function))) {
+    const auto found = node->annotations.find(kCooperativeFetch);
+    if (found == node->annotations.end()) continue;
+    TF_ASSIGN_OR_RETURN(const BlockRv block,
+                        schedule.GetBlock(node->name, function));
+    TF_RETURN_IF_ERROR(schedule.Unannotate(block, kCooperativeFetch));
+    TF_RETURN_IF_ERROR(
+        FetchTogether(schedule, block, found->second.AsInt().value_or(1)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tilefarm::space

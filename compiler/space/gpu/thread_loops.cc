@@ -1,0 +1,101 @@
+// What several rules of GPUs do with loops.
+#include <algorithm>
+
+#include "base/status_macros.h"
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/space/gpu/gpu_rules.h"
+
+namespace tilefarm::space {
+namespace {
+
+using schedule::LoopRv;
+using schedule::Schedule;
+
+// The most elements of an access along `var`; 0: it does not depend on it.
+int64_t WidthOf(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices,
+                const ir::Var& var) {
+  int64_t width = 0;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (!ir::UsesVar(indices[d], var.get())) continue;
+    if (d + 1 < indices.size()) return 1;
+    arith::Analyzer analyzer;
+    const ir::Expr start = analyzer.Simplify(indices[d] - var);
+    width = kVectorBytes / std::max(buffer->dtype.bytes(), 1);
+    if (ir::UsesVar(start, var.get())) return 1;
+    while (width > 1 && (buffer->shape[d] % width != 0 ||
+                         !arith::Divisible(analyzer, start, width))) {
+      width /= 2;
+    }
+  }
+  return width;
+}
+
+}  // namespace
+
+int64_t VectorWidth(const ir::BlockNode& block, bool loads_only) {
+  if (block.iters.empty()) return 1;
+  const ir::IterVar& last = block.iters.back();
+  if (last.type != ir::IterType::kSpatial || !ir::IsConstInt(last.dom.min, 0)) {
+    return 1;
+  }
+  int64_t width = kVectorBytes;
+  const auto* store = ir::As<ir::StoreNode>(block.body);
+  if (store == nullptr) return 1;
+  const auto narrow = [&](const ir::Buffer& buffer,
+                          const std::vector<ir::Expr>& indices) {
+    const int64_t own = WidthOf(buffer, indices, last.var);
+    if (own > 0) width = std::min(width, own);
+  };
+  if (WidthOf(store->buffer, store->indices, last.var) == 0) return 1;
+  if (!loads_only) narrow(store->buffer, store->indices);
+  ir::PostOrderExprs(block.body, [&](const ir::Expr& expr) {
+    if (const auto* load = ir::As<ir::LoadNode>(expr)) {
+      narrow(load->buffer, load->indices);
+    } else if (const auto* call = ir::As<ir::CallNode>(expr)) {
+      // Lanes may take different ways.
+      if (call->op == ir::Intrinsic::kIfThenElse &&
+          ir::UsesVar(call->args[0], last.var.get())) {
+        width = 1;
+      }
+    }
+  });
+  const int64_t extent = ir::AsInt(last.dom.extent).value_or(1);
+  while (width > 1 && extent % width != 0) width /= 2;
+  return width;
+}
+
+absl::StatusOr<std::vector<LoopRv>> FuseAndBind(
+    Schedule& schedule, const std::vector<LoopRv>& loops, const char* axis) {
+  if (loops.empty()) return loops;
+  LoopRv loop = loops[0];
+  if (loops.size() > 1) {
+    TF_ASSIGN_OR_RETURN(loop, schedule.Fuse(loops));
+  }
+  TF_RETURN_IF_ERROR(schedule.Bind(loop, axis));
+  return std::vector{loop};
+}
+
+absl::StatusOr<schedule::ExprRv> SampleOne(Schedule& schedule,
+                                           const std::vector<int64_t>& values,
+                                           int64_t first) {
+  const auto at = std::ranges::find(values, first);
+  const int64_t decision = at == values.end() ? 0 : at - values.begin();
+  return schedule.SampleCategorical(
+      values,
+      std::vector<double>(values.size(),
+                          1.0 / static_cast<double>(values.size())),
+      decision);
+}
+
+size_t PerfectLoops(Schedule& schedule, const std::vector<LoopRv>& loops) {
+  for (size_t i = 0; i + 1 < loops.size(); ++i) {
+    const auto loop = schedule.Get(loops[i]), next = schedule.Get(loops[i + 1]);
+    if (!loop.ok() || !next.ok() || (*loop)->body.get() != next->get()) {
+      return i + 1;
+    }
+  }
+  return loops.size();
+}
+
+}  // namespace tilefarm::space

@@ -1,0 +1,441 @@
+#include "compiler/space/gpu/thread_tiles.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/space/block_analysis.h"
+#include "compiler/space/gpu/kernels.h"
+#include "compiler/space/sketch_rules.h"
+
+namespace tilefarm::space {
+namespace {
+
+// Positions of the factors.
+enum Spatial { kBlocks, kWarps, kLanes, kOuterTile, kInnerTile };
+enum Reduce { kFetches, kOuterSteps, kInnerSteps };
+
+constexpr int kDraws = 400;
+// More iterations than this share of those needed is never better than smaller
+// tiles, of which there are some with less.
+constexpr double kMostWaste = 2.0;
+// Terms of a sum for each fetch: up to two cache lines of float32.
+constexpr int64_t kMostSteps = 64;
+
+// The default: 256 threads with 8 x 8 sums each, the tile of 128 x 128 that
+// cuBLAS and CUTLASS use for float32 (SIMT) products of any size.
+constexpr int64_t kDefaultWarps = 8;
+constexpr int64_t kDefaultTile = 8;
+constexpr int64_t kDefaultSteps = 8;
+// Without opting in, a kernel has this much shared memory on every target.
+constexpr int64_t kDefaultShared = 48 << 10;
+// Fewer blocks leave multiprocessors idle: an A100 has 108, an H100 132.
+constexpr int64_t kEnoughBlocks = 108;
+
+// The number of different values of `expr`, less one, if it were linear, while
+// each variable of the block has this many values; -1: unknown.
+int64_t Spread(const ir::Expr& expr, const ir::BlockNode& block,
+               const std::vector<int64_t>& values) {
+  if (ir::AsInt(expr)) return 0;
+  if (ir::As<ir::VarNode>(expr) != nullptr) {
+    for (size_t i = 0; i < block.iters.size(); ++i) {
+      if (block.iters[i].var.get() == expr.get()) return values[i] - 1;
+    }
+    return -1;
+  }
+  const auto* op = ir::As<ir::BinaryNode>(expr);
+  if (op == nullptr) return -1;
+  const int64_t a = Spread(op->a, block, values);
+  const int64_t b = Spread(op->b, block, values);
+  if (a < 0 || b < 0) return -1;
+  const int64_t c = ir::AsInt(op->b).value_or(0);
+  switch (op->op) {
+    case ir::BinaryOp::kAdd:
+    case ir::BinaryOp::kSub:
+      return a + b;
+    case ir::BinaryOp::kMul: {
+      const int64_t by = c != 0 ? c : ir::AsInt(op->a).value_or(0);
+      return by > 0 ? (a + b) * by : -1;
+    }
+    case ir::BinaryOp::kFloorDiv:
+      return c > 0 ? (a == 0 ? 0 : a / c + 1) : -1;
+    case ir::BinaryOp::kFloorMod:
+      return c > 0 ? std::min(a, c - 1) : -1;
+    default:
+      return -1;
+  }
+}
+
+// Splits 2^`twos` at random into one factor for each entry of `most`, an axis
+// that needs no more than that.
+std::vector<int64_t> DealTwos(int64_t twos, std::vector<int64_t> most,
+                              Rng& rng) {
+  std::vector<int64_t> factors(most.size(), 1);
+  for (; twos > 0; --twos) {
+    std::vector<size_t> open;
+    for (size_t i = 0; i < most.size(); ++i) {
+      if (factors[i] < most[i]) open.push_back(i);
+    }
+    // All axes are short: threads of the last one idle.
+    const size_t at =
+        open.empty() ? most.size() - 1 : open[rng.Below(open.size())];
+    factors[at] *= 2;
+  }
+  return factors;
+}
+
+int64_t FloorLog2(int64_t n) {
+  int64_t log = 0;
+  while ((int64_t{2} << log) <= n) ++log;
+  return log;
+}
+
+int64_t CeilPowerOfTwo(int64_t n) {
+  int64_t power = 1;
+  while (power < n) power *= 2;
+  return power;
+}
+
+}  // namespace
+
+ThreadTiles::ThreadTiles(const ir::BlockNode& block,
+                         const target::GpuLimits& limits, bool fragments)
+    : block_(block), limits_(limits), fragments_(fragments) {
+  for (const ir::IterVar& iter : block.iters) {
+    axes_.push_back({IterExtent(iter), iter.type == ir::IterType::kReduce});
+  }
+  for (size_t i = 0; i < block.reads.size(); ++i) {
+    const ir::BufferRegion& read = block.reads[i];
+    if (absl::c_any_of(block.writes, [&](const ir::BufferRegion& write) {
+          return write.buffer == read.buffer;
+        })) {
+      continue;
+    }
+    bool reduces = false, shared = false;
+    for (size_t a = 0; a < axes_.size(); ++a) {
+      const bool used = RegionUses(read, block.iters[a].var.get());
+      reduces |= used && axes_[a].reduces;
+      shared |= !used && !axes_[a].reduces && axes_[a].extent > 1;
+    }
+    // Windows that overlap also share elements.
+    for (const ir::Range& range : read.region) {
+      bool spatial = false, reduce = false;
+      for (size_t a = 0; a < axes_.size(); ++a) {
+        if (!ir::UsesVar(range.min, block.iters[a].var.get())) continue;
+        (axes_[a].reduces ? reduce : spatial) = true;
+      }
+      shared |= spatial && reduce;
+    }
+    if (reduces && shared) fetched_.push_back(static_cast<int>(i));
+  }
+}
+
+int64_t ThreadTiles::ElementsFor(int read,
+                                 const std::vector<int64_t>& values) const {
+  const ir::BufferRegion& region = block_.reads[static_cast<size_t>(read)];
+  int64_t elements = 1;
+  for (size_t d = 0; d < region.region.size(); ++d) {
+    const int64_t whole = region.buffer->shape[d];
+    const int64_t spread = Spread(region.region[d].min, block_, values);
+    const int64_t width = ir::AsInt(region.region[d].extent).value_or(whole);
+    elements *= spread < 0 ? whole : std::min(whole, spread + width);
+  }
+  return elements;
+}
+
+int64_t ThreadTiles::Footprint(int read, const TileFactors& factors) const {
+  std::vector<int64_t> values;
+  for (const std::vector<int64_t>& f : factors) {
+    values.push_back(std::accumulate(f.begin() + 1, f.end(), int64_t{1},
+                                     std::multiplies<>()));
+  }
+  return ElementsFor(read, values);
+}
+
+int64_t ThreadTiles::FragmentRegisters(const TileFactors& factors) const {
+  if (!fragments_) return 0;
+  std::vector<int64_t> values;
+  for (size_t a = 0; a < axes_.size(); ++a) {
+    values.push_back(axes_[a].reduces
+                         ? factors[a][kInnerSteps]
+                         : factors[a][kOuterTile] * factors[a][kInnerTile]);
+  }
+  int64_t bytes = 0;
+  for (const int read : fetched_) {
+    bytes += ElementsFor(read, values) *
+             block_.reads[static_cast<size_t>(read)].buffer->dtype.bytes();
+  }
+  return CeilDiv(bytes, 4);
+}
+
+int64_t ThreadTiles::SharedBytes(const TileFactors& factors, int stages) const {
+  int64_t bytes = 0;
+  for (const int read : fetched_) {
+    bytes += Footprint(read, factors) * stages *
+             block_.reads[static_cast<size_t>(read)].buffer->dtype.bytes();
+  }
+  return bytes;
+}
+
+double ThreadTiles::Waste(const TileFactors& factors) const {
+  double waste = 1;
+  for (size_t a = 0; a < axes_.size(); ++a) {
+    double product = 1;
+    for (const int64_t factor : factors[a]) {
+      product *= static_cast<double>(factor);
+    }
+    waste *= product / static_cast<double>(axes_[a].extent);
+  }
+  return waste;
+}
+
+std::string ThreadTiles::WhyNot(const TileFactors& factors, int stages) const {
+  int64_t threads = 1, sums = 1;
+  for (size_t a = 0; a < axes_.size(); ++a) {
+    const std::vector<int64_t>& f = factors[a];
+    const size_t wanted = axes_[a].reduces ? kReduceFactors : kSpatialFactors;
+    if (f.size() != wanted) return "a tile has another number of factors";
+    if (axes_[a].reduces) continue;
+    threads *= f[kWarps] * f[kLanes];
+    sums *= f[kOuterTile] * f[kInnerTile];
+  }
+  if (threads > limits_.block_threads) {
+    return absl::StrCat(threads, " threads of a block, the target has ",
+                        limits_.block_threads);
+  }
+  if (threads % limits_.warp_lanes != 0) {
+    return absl::StrCat(threads, " threads are no whole warps of ",
+                        limits_.warp_lanes);
+  }
+  const int64_t used =
+      CeilDiv(sums * block_.writes[0].buffer->dtype.bytes(), 4) +
+      FragmentRegisters(factors);
+  const int64_t registers = LocalRegisters(limits_, threads);
+  if (used > registers) {
+    return absl::StrCat(used, " registers of a thread, the target has ",
+                        registers);
+  }
+  const int64_t shared = SharedBytes(factors, stages);
+  if (shared > limits_.block_shared) {
+    return absl::StrCat(shared, " bytes of shared memory, the target has ",
+                        limits_.block_shared);
+  }
+  return "";
+}
+
+std::vector<size_t> ThreadTiles::TiledAxes() const {
+  std::vector<size_t> spatial;
+  for (size_t a = axes_.size(); a-- > 0;) {
+    if (!axes_[a].reduces && axes_[a].extent > 1) spatial.push_back(a);
+  }
+  if (spatial.size() < 2) return spatial;
+  // Beside the last axis, the longest one that other reads than its own use:
+  // products of all pairs then reuse both operands.
+  const size_t last = spatial[0];
+  const auto reuse = [&](size_t axis) {
+    bool apart = false;
+    for (const int read : fetched_) {
+      const ir::BufferRegion& region = block_.reads[static_cast<size_t>(read)];
+      apart |= RegionUses(region, block_.iters[axis].var.get()) &&
+               !RegionUses(region, block_.iters[last].var.get());
+    }
+    return apart;
+  };
+  std::stable_sort(spatial.begin() + 1, spatial.end(), [&](size_t a, size_t b) {
+    const bool x = reuse(a), y = reuse(b);
+    return x != y ? x : axes_[a].extent > axes_[b].extent;
+  });
+  return spatial;
+}
+
+TileFactors ThreadTiles::Default() const {
+  TileFactors factors;
+  for (const Axis& axis : axes_) {
+    factors.push_back(axis.reduces
+                          ? std::vector<int64_t>{axis.extent, 1, 1}
+                          : std::vector<int64_t>{axis.extent, 1, 1, 1, 1});
+  }
+  const std::vector<size_t> tiled = TiledAxes();
+  int64_t lanes = limits_.warp_lanes;
+  int64_t warps = kDefaultWarps;
+  // At most half of the lanes go to the first axis, so that both operands are
+  // reused; then as many elements for each thread, while blocks are enough.
+  const auto finish = [&] {
+    int64_t blocks = 1;
+    for (size_t a = 0; a < axes_.size(); ++a) {
+      if (axes_[a].reduces) continue;
+      std::vector<int64_t>& f = factors[a];
+      const int64_t tile = std::accumulate(f.begin() + 1, f.end(), int64_t{1},
+                                           std::multiplies<>());
+      f[kBlocks] = CeilDiv(axes_[a].extent, tile);
+      blocks *= f[kBlocks];
+    }
+    return blocks;
+  };
+  const auto used = [&](size_t axis) {
+    const std::vector<int64_t>& f = factors[axis];
+    return f[kWarps] * f[kLanes] * f[kOuterTile] * f[kInnerTile];
+  };
+  const auto grow = [&](size_t axis, int at, int64_t& left) {
+    if (left < 2 || used(axis) >= axes_[axis].extent) return false;
+    factors[axis][static_cast<size_t>(at)] *= 2;
+    left /= 2;
+    return true;
+  };
+  if (tiled.empty()) {
+    // One output: lanes idle.
+    for (size_t a = 0; a < axes_.size(); ++a) {
+      if (axes_[a].reduces) continue;
+      factors[a][kLanes] = lanes;
+      break;
+    }
+  } else {
+    // 8 lanes of the contiguous axis, 4 of the other, and what does not fit
+    // wherever it does.
+    int64_t first = lanes / 4;
+    while (grow(tiled[0], kLanes, first)) lanes /= 2;
+    bool more = true;
+    while (more && lanes > 1) {
+      more = false;
+      for (size_t i = 1; i < tiled.size(); ++i) {
+        while (grow(tiled[i], kLanes, lanes)) more = true;
+      }
+      while (grow(tiled[0], kLanes, lanes)) more = true;
+    }
+    factors[tiled[0]][kLanes] *= lanes;  // what is left: lanes that idle
+    // In turn: registers and warps of both axes.
+    int64_t tile[2] = {kDefaultTile, kDefaultTile};
+    const size_t both = std::min<size_t>(tiled.size(), 2);
+    more = true;
+    while (more) {
+      more = false;
+      for (size_t i = 0; i < both; ++i) {
+        if (finish() / 2 < kEnoughBlocks) break;
+        more |= grow(tiled[i], kInnerTile, tile[i]);
+      }
+      for (size_t i = both; i-- > 0;) {
+        if (finish() / 2 < kEnoughBlocks) break;
+        if (factors[tiled[i]][kInnerTile] < 4 &&
+            used(tiled[i]) * 2 <= axes_[tiled[i]].extent) {
+          continue;
+        }
+        more |= grow(tiled[i], kWarps, warps);
+      }
+    }
+  }
+  finish();
+  // Terms of a fetch: small loops, such as windows, as a whole; then the first
+  // long one.
+  int64_t steps = kDefaultSteps;
+  for (size_t i = axes_.size(); i-- > 0;) {
+    if (!axes_[i].reduces) continue;
+    const int64_t extent = axes_[i].extent;
+    int64_t own = std::min(extent, extent <= 4 ? extent : steps);
+    const auto set = [&] { factors[i] = {CeilDiv(extent, own), own, 1}; };
+    set();
+    while (own > 1 && SharedBytes(factors, 1) >
+                          std::min(kDefaultShared, limits_.block_shared)) {
+      own = CeilDiv(own, 2);
+      set();
+    }
+    steps = std::max<int64_t>(1, steps / own);
+  }
+  return factors;
+}
+
+TileFactors ThreadTiles::Smallest() const {
+  TileFactors factors;
+  bool first = true;
+  for (const Axis& axis : axes_) {
+    if (axis.reduces) {
+      factors.push_back({axis.extent, 1, 1});
+      continue;
+    }
+    const int64_t lanes = std::exchange(first, false) ? limits_.warp_lanes : 1;
+    factors.push_back({CeilDiv(axis.extent, lanes), 1, lanes, 1, 1});
+  }
+  return factors;
+}
+
+std::optional<TileFactors> ThreadTiles::Draw(int stages, Rng& rng) const {
+  std::vector<size_t> spatial, reduce;
+  for (size_t a = 0; a < axes_.size(); ++a) {
+    (axes_[a].reduces ? reduce : spatial).push_back(a);
+  }
+  if (spatial.empty()) return std::nullopt;
+  std::vector<int64_t> extents;
+  double outputs = 1;
+  for (const size_t a : spatial) {
+    extents.push_back(axes_[a].extent);
+    outputs *= static_cast<double>(axes_[a].extent);
+  }
+  const int64_t most_warps =
+      std::max<int64_t>(1, limits_.block_threads / limits_.warp_lanes);
+  for (int draw = 0; draw < kDraws; ++draw) {
+    TileFactors factors(axes_.size());
+    const std::vector<int64_t> lanes =
+        DealTwos(FloorLog2(limits_.warp_lanes), extents, rng);
+    std::vector<int64_t> left;
+    for (size_t i = 0; i < spatial.size(); ++i) {
+      left.push_back(CeilDiv(extents[i], lanes[i]));
+    }
+    const std::vector<int64_t> warps = DealTwos(
+        static_cast<int64_t>(rng.Below(FloorLog2(most_warps) + 1)), left, rng);
+    const int64_t registers = LocalRegisters(
+        limits_, limits_.warp_lanes * absl::c_accumulate(warps, int64_t{1},
+                                                         std::multiplies<>()));
+    // The tile of a thread on a logarithmic scale, in both levels.
+    std::vector<int64_t> rest;
+    for (size_t i = 0; i < spatial.size(); ++i) {
+      rest.push_back(CeilDiv(left[i], warps[i]));
+    }
+    const std::vector<int64_t> tile =
+        DealTwos(static_cast<int64_t>(
+                     rng.Below(FloorLog2(std::max<int64_t>(registers, 1)) + 1)),
+                 rest, rng);
+    for (size_t i = 0; i < spatial.size(); ++i) {
+      int64_t own = std::min(tile[i], CeilPowerOfTwo(rest[i]));
+      // Sometimes a width that divides the axis, such as 7 of 56.
+      const int64_t threads = lanes[i] * warps[i];
+      if (extents[i] % (own * threads) != 0 && extents[i] % threads == 0) {
+        std::vector<int64_t> divisors;
+        for (int64_t d = 1; d <= 2 * own; ++d) {
+          if (extents[i] / threads % d == 0) divisors.push_back(d);
+        }
+        own = divisors[rng.Below(divisors.size())];
+      }
+      int64_t inner = own;
+      if (own % 2 == 0 && rng.Chance(0.25)) {
+        inner = int64_t{1} << rng.Below(FloorLog2(own) + 1);
+        while (own % inner != 0) inner /= 2;
+      }
+      factors[spatial[i]] = {CeilDiv(extents[i], threads * own), warps[i],
+                             lanes[i], own / inner, inner};
+    }
+    int64_t steps = int64_t{4} << rng.Below(FloorLog2(kMostSteps / 4) + 1);
+    std::vector<size_t> order = reduce;
+    rng.Shuffle(order);
+    for (const size_t a : order) {
+      const int64_t extent = axes_[a].extent;
+      int64_t own = std::min(steps, extent);
+      if (extent % own != 0 && rng.Chance(0.75)) {
+        while (extent % own != 0) --own;
+      }
+      steps = std::max<int64_t>(1, steps / own);
+      int64_t inner = 1;
+      if (own % 2 == 0 && rng.Chance(0.5)) inner = own % 4 == 0 ? 4 : 2;
+      factors[a] = {CeilDiv(extent, own), own / inner, inner};
+    }
+    if (!WhyNot(factors, stages).empty()) continue;
+    // Tiny programs cannot fill one warp.
+    const bool tiny = outputs < 4.0 * limits_.warp_lanes;
+    if (!tiny && draw < kDraws / 2 && Waste(factors) > kMostWaste) continue;
+    return factors;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tilefarm::space

@@ -1,0 +1,80 @@
+// The tiles of tile_for_threads: how they are drawn, and what of a GPU they
+// need. Of each spatial loop:
+//
+//   factors   blocks, warps, lanes, outer and inner registers
+//   warps and lanes together are the threads of a block; the tile of a thread
+//   is in its registers
+//
+// Of each reduce loop: fetches, and two loops over what one fetch brings.
+#ifndef TILEFARM_COMPILER_SPACE_GPU_THREAD_TILES_H_
+#define TILEFARM_COMPILER_SPACE_GPU_THREAD_TILES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "compiler/ir/stmt.h"
+#include "compiler/target/gpu.h"
+
+namespace tilefarm::space {
+
+// One list of factors for each variable of the block.
+using TileFactors = std::vector<std::vector<int64_t>>;
+
+// A value type, made from the block before it is tiled.
+class ThreadTiles {
+ public:
+  static constexpr int kSpatialFactors = 5;
+  static constexpr int kReduceFactors = 3;
+  // Larger factors would not fit the registers.
+  static constexpr int kMaxInnermostFactor = 64;
+
+  // `fragments`: the operands of a step are copied into registers, too.
+  ThreadTiles(const ir::BlockNode& block, const target::GpuLimits& limits,
+              bool fragments);
+
+  // The reads (indices into `block.reads`) that are fetched into shared memory:
+  // those that several threads need.
+  const std::vector<int>& fetched() const { return fetched_; }
+
+  // Good tiles for products of any size, by the limits alone.
+  TileFactors Default() const;
+  // One warp, with one sum and one step for each thread.
+  TileFactors Smallest() const;
+  // nullopt if no tiles that fit were drawn.
+  std::optional<TileFactors> Draw(int stages, Rng& rng) const;
+  // Why the tiles exceed a limit; empty if they fit. `stages`: the copies of
+  // each shared buffer.
+  std::string WhyNot(const TileFactors& factors, int stages) const;
+
+ private:
+  struct Axis {
+    int64_t extent = 1;
+    bool reduces = false;
+  };
+
+  int64_t SharedBytes(const TileFactors& factors, int stages) const;
+  // The iterations of the tiles over those of the loops.
+  double Waste(const TileFactors& factors) const;
+  // The elements of a read that all threads need between two fetches.
+  int64_t Footprint(int read, const TileFactors& factors) const;
+  // The registers of a thread for a step's operands.
+  int64_t FragmentRegisters(const TileFactors& factors) const;
+  // The elements of a read for so many values of each variable.
+  int64_t ElementsFor(int read, const std::vector<int64_t>& values) const;
+  // The axes that are worth a thread tile, the contiguous one first.
+  std::vector<size_t> TiledAxes() const;
+
+  // Keeps the variables alive that regions mention.
+  ir::BlockNode block_;
+  target::GpuLimits limits_;
+  bool fragments_;
+  std::vector<Axis> axes_;
+  std::vector<int> fetched_;
+};
+
+}  // namespace tilefarm::space
+
+#endif  // TILEFARM_COMPILER_SPACE_GPU_THREAD_TILES_H_

@@ -1,0 +1,215 @@
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/space/block_analysis.h"
+#include "compiler/space/gpu/gpu_rules.h"
+#include "compiler/space/gpu/thread_tiles.h"
+#include "compiler/space/postprocs.h"
+
+namespace tilefarm::space {
+namespace {
+
+using schedule::BlockRv;
+using schedule::LoopRv;
+using schedule::Schedule;
+
+// The alternatives to tile a block.
+struct Way {
+  bool fuse = false;       // the consumer, with the sums in registers
+  bool fragments = false;  // operands in registers for each step, too
+};
+
+// The loops of a block by level, each in the order of the variables.
+struct Levels {
+  std::vector<LoopRv> spatial[ThreadTiles::kSpatialFactors];
+  std::vector<LoopRv> reduce[ThreadTiles::kReduceFactors];
+};
+
+// Splits and reorders the loops; binds the outer ones.
+absl::StatusOr<Levels> TileLoops(Schedule& schedule, BlockRv block,
+                                 const TileFactors& decisions,
+                                 LoopRv* threads) {
+  Levels levels;
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
+  for (size_t i = 0; i < loops.size(); ++i) {
+    const size_t iter = static_cast<size_t>(loops[i].iters[0]);
+    const bool reduces = loops[i].sums;
+    TF_ASSIGN_OR_RETURN(
+        const std::vector<schedule::ExprRv> factors,
+        schedule.SampleTile(loops.rvs[i],
+                            reduces ? ThreadTiles::kReduceFactors
+                                    : ThreadTiles::kSpatialFactors,
+                            ThreadTiles::kMaxInnermostFactor, decisions[iter]));
+    TF_ASSIGN_OR_RETURN(
+        const std::vector<LoopRv> parts,
+        schedule.Split(loops.rvs[i], {factors.begin(), factors.end()}));
+    for (size_t level = 0; level < parts.size(); ++level) {
+      (reduces ? levels.reduce : levels.spatial)[level].push_back(parts[level]);
+    }
+  }
+  std::vector<LoopRv> order;
+  for (const auto* level :
+       {&levels.spatial[0], &levels.spatial[1], &levels.spatial[2],
+        &levels.reduce[0], &levels.reduce[1], &levels.spatial[3],
+        &levels.reduce[2], &levels.spatial[4]}) {
+    order.insert(order.end(), level->begin(), level->end());
+  }
+  TF_RETURN_IF_ERROR(schedule.Reorder(order));
+  TF_RETURN_IF_ERROR(
+      FuseAndBind(schedule, levels.spatial[0], "blockIdx.x").status());
+  // Lanes are innermost: those of a warp form a tile of all axes.
+  std::vector<LoopRv> both = levels.spatial[1];
+  both.insert(both.end(), levels.spatial[2].begin(), levels.spatial[2].end());
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> bound,
+                      FuseAndBind(schedule, both, "threadIdx.x"));
+  *threads = bound[0];
+  return levels;
+}
+
+// Where the last dimension of the copied operand belongs to the reduction, the
+// order of dimensions that puts those of spatial variables last: the threads of
+// a warp then read consecutive elements. Empty: the order is good.
+std::string SpatialLast(const ir::BlockNode& block,
+                        const ir::BufferRegion& read) {
+  std::vector<size_t> reduce, spatial;
+  for (size_t d = 0; d < read.region.size(); ++d) {
+    bool is_spatial = false;
+    for (const ir::IterVar& iter : block.iters) {
+      is_spatial |= iter.type == ir::IterType::kSpatial &&
+                    IterExtent(iter) > 1 &&
+                    ir::UsesVar(read.region[d].min, iter.var.get());
+    }
+    (is_spatial ? spatial : reduce).push_back(d);
+  }
+  if (spatial.empty() || spatial.back() + 1 == read.region.size()) return "";
+  std::vector<std::string> from, to;
+  for (size_t d = 0; d < read.region.size(); ++d) {
+    from.push_back(absl::StrCat("i", d));
+  }
+  for (const auto* part : {&reduce, &spatial}) {
+    for (const size_t d : *part) to.push_back(absl::StrCat("i", d));
+  }
+  return absl::StrCat("lambda ", absl::StrJoin(from, ", "), ": (",
+                      absl::StrJoin(to, ", "), ")");
+}
+
+// The vectors by which threads may fetch elements of this size.
+std::vector<int64_t> FetchWidths(ir::DataType dtype) {
+  std::vector<int64_t> widths;
+  for (int64_t w = 1; w * dtype.bytes() <= kVectorBytes; w *= 2) {
+    widths.push_back(w);
+  }
+  return widths;
+}
+
+// Copies an operand into shared memory below the outer reduce loops. An
+// elementwise block that makes the operand becomes part of the copy.
+absl::Status Fetch(Schedule& schedule, BlockRv block, int operand,
+                   const Levels& levels, bool fragments) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  const ir::BufferRegion read = node->reads[static_cast<size_t>(operand)];
+  const std::string order = SpatialLast(*node, read);
+  TF_ASSIGN_OR_RETURN(const BlockRv copy,
+                      schedule.CacheRead(block, operand, "shared"));
+  TF_RETURN_IF_ERROR(InlineProducers(
+      schedule, copy, [](const ir::BlockNode&) { return true; }));
+  // While all copies are whole, it is clear what the moved ones need.
+  if (fragments) {
+    TF_ASSIGN_OR_RETURN(const BlockRv fragment,
+                        schedule.CacheRead(block, operand, "local"));
+    TF_RETURN_IF_ERROR(schedule.ComputeAt(fragment, levels.reduce[1].back(),
+                                          /*preserve_unit_loops=*/true));
+  }
+  TF_RETURN_IF_ERROR(schedule.ComputeAt(copy, levels.reduce[0].back(),
+                                        /*preserve_unit_loops=*/true));
+  if (!order.empty()) {
+    TF_RETURN_IF_ERROR(
+        schedule.TransformLayout(copy, /*read=*/false, 0, order));
+  }
+  const std::vector<int64_t> widths = FetchWidths(read.buffer->dtype);
+  TF_ASSIGN_OR_RETURN(const schedule::ExprRv width,
+                      SampleOne(schedule, widths, widths.back()));
+  return schedule.Annotate(copy, kCooperativeFetch, width);
+}
+
+absl::Status Tile(const RuleContext& context, Schedule& schedule,
+                  const std::string& name, const Way& way) {
+  TF_ASSIGN_OR_RETURN(const BlockRv block,
+                      schedule.GetBlock(name, context.function));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  const ThreadTiles tiles(*node, *context.target.gpu, way.fragments);
+  TF_RETURN_IF_ERROR(
+      schedule.Annotate(block, kTilingStructure, ir::Attr(kThreadTiles)));
+  LoopRv threads;
+  TF_ASSIGN_OR_RETURN(const Levels levels,
+                      TileLoops(schedule, block, tiles.Default(), &threads));
+  TF_ASSIGN_OR_RETURN(const schedule::ExprRv stages,
+                      SampleOne(schedule, {1, 2, 3}, 1));
+  TF_RETURN_IF_ERROR(
+      schedule.Annotate(levels.reduce[0].back(), ir::kSharedStages, stages));
+  BlockRv writer;
+  if (way.fuse) {
+    TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> consumer,
+                        FusibleConsumer(schedule, block));
+    if (!consumer) return absl::FailedPreconditionError("no consumer to fuse");
+    writer = *consumer;
+    TF_RETURN_IF_ERROR(schedule.SetScope(block, 0, "local"));
+  } else {
+    TF_ASSIGN_OR_RETURN(writer, schedule.CacheWrite(block, 0, "local"));
+  }
+  TF_RETURN_IF_ERROR(schedule.ReverseComputeAt(writer, threads,
+                                               /*preserve_unit_loops=*/true));
+  for (const int operand : tiles.fetched()) {
+    TF_RETURN_IF_ERROR(Fetch(schedule, block, operand, levels, way.fragments));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// Tiles a block that reuses data for blocks, warps and lanes of a GPU, each
+// thread with a tile of sums in its registers:
+//
+//   for blockIdx.x:                      (all spatial loops, fused)
+//     for threadIdx.x:                   (warps, then lanes)
+//       for k_0:
+//         A_shared, B_shared = A, B      (fetched by all threads together)
+//         for k_1, i_3, j_3, k_2, i_4, j_4:
+//           C_local += A_shared * B_shared
+//       C = C_local                      (or a fused elementwise consumer)
+//
+// The alternatives differ in whether the operands of a step are copied into
+// registers first. As in MetaSchedule (Shao et al., 2022), with tiles of warps
+// in place of virtual threads.
+Alternatives TileForThreads(const RuleContext& context, Schedule schedule,
+                            const std::string& name) {
+  TF_ASSIGN_OR_RETURN(const BlockRv block,
+                      schedule.GetBlock(name, context.function));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
+  const bool plain = std::ranges::all_of(loops.views, [](const LoopView& loop) {
+    return loop.iters.size() == 1 && loop.kind == ir::ForKind::kSerial;
+  });
+  if (!HasDataReuse(*node) || !plain || node->writes.size() != 1) {
+    return std::vector{std::move(schedule)};
+  }
+  std::vector<Schedule> results;
+  for (const bool fuse : {true, false}) {
+    for (const bool fragments : {false, true}) {
+      Schedule attempt = schedule;
+      if (Tile(context, attempt, name, {fuse, fragments}).ok()) {
+        results.push_back(std::move(attempt));
+      }
+    }
+    // A consumer that can be fused always is.
+    if (!results.empty()) return results;
+  }
+  return std::vector{std::move(schedule)};
+}
+
+}  // namespace tilefarm::space

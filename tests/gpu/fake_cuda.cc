@@ -1,0 +1,712 @@
+// See fake_cuda.h.
+#include "tests/gpu/fake_cuda.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+namespace tilefarm {
+namespace {
+
+enum Error {
+  kSuccess = 0,
+  kInvalidValue = 1,
+  kOutOfMemory = 2,
+  kNotInitialized = 3,
+  kNoDevice = 100,
+  kInvalidDevice = 101,
+  kInvalidContext = 201,
+  kInvalidPtx = 218,
+  kInvalidHandle = 400,
+  kNotFound = 500,
+  kNotReady = 600,
+  kContextDestroyed = 709,
+};
+
+constexpr size_t kCanaryBytes = 256;
+constexpr unsigned char kCanary = 0xc5;
+constexpr int kSharedByDefault = 48 << 10;
+constexpr int kMostShared = 227 << 10;
+
+struct Context {
+  int device = 0;
+  unsigned long long id = 0;
+  int retained = 0;  // of primary ones
+};
+struct Block {
+  size_t bytes = 0;
+  enum class Kind { kDevice, kPinned, kManaged } kind = Kind::kDevice;
+  Context* context = nullptr;
+};
+struct Module {
+  Context* context = nullptr;
+  std::string image;
+};
+struct Function {
+  Module* module = nullptr;
+  std::string name;
+  int shared = kSharedByDefault;
+};
+struct Kernel {
+  int arguments = 0;
+  FakeKernel run = nullptr;
+};
+struct Pool {
+  int device = 0;
+};
+struct Stream {
+  Context* context = nullptr;
+};
+struct Event {
+  bool done = true;
+};
+
+// All that Reset forgets. Objects stay until then, so that handles of destroyed
+// ones are recognised.
+struct World {
+  bool initialized = false;
+  int sticky = 0;  // an error that every call returns
+  int kernels_run = 0;
+  unsigned long long contexts_made = 0;
+  int overruns = 0;
+  std::string log, live;
+  std::map<int, Context*> primary;
+  std::map<std::string, Kernel> kernels;
+  std::map<uintptr_t, Block> memory;
+  std::deque<std::unique_ptr<Context>> all_contexts;
+  std::deque<std::unique_ptr<Module>> all_modules;
+  std::deque<std::unique_ptr<Function>> functions;
+  std::deque<std::unique_ptr<Pool>> all_pools;
+  std::deque<std::unique_ptr<Stream>> all_streams;
+  std::deque<std::unique_ptr<Event>> events;
+  std::set<void*> alive;  // contexts, modules, pools, streams
+  std::deque<std::function<void(World&)>> queue;
+};
+
+std::recursive_mutex mutex;
+World* world = new World;
+thread_local std::vector<Context*> stack;
+
+int Number(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
+std::string Text(const void* pointer) {
+  return pointer == nullptr ? "0" : "stream";
+}
+
+// Every function begins with this. The result is an error to return.
+int Begin(const char* call, const std::string& arguments = "") {
+  const char* hang = std::getenv("FAKE_CUDA_HANG");
+  if (hang != nullptr && std::string(hang) == call) {
+    for (;;) pause();
+  }
+  const std::string line =
+      arguments.empty() ? call : std::string(call) + " " + arguments;
+  world->log += line + "\n";
+  if (const char* path = std::getenv("FAKE_CUDA_LOG")) {
+    if (FILE* file = std::fopen(path, "a")) {
+      std::fprintf(file, "%d %s\n", static_cast<int>(getpid()), line.c_str());
+      std::fclose(file);
+    }
+  }
+  if (const char* fail = std::getenv("FAKE_CUDA_FAIL_CALL")) {
+    const std::string text = fail;
+    const size_t colon = text.find(':');
+    if (text.substr(0, colon) == call && colon != std::string::npos) {
+      return std::atoi(text.c_str() + colon + 1);
+    }
+  }
+  if (!world->initialized) return kNotInitialized;
+  return world->sticky;
+}
+
+int BeginInContext(const char* call, const std::string& arguments = "") {
+  const int error = Begin(call, arguments);
+  if (error != 0) return error;
+  if (stack.empty() || stack.back() == nullptr) return kInvalidContext;
+  return world->alive.count(stack.back()) ? kSuccess : kContextDestroyed;
+}
+
+template <typename T>
+T* Make(std::deque<std::unique_ptr<T>>& all) {
+  all.push_back(std::make_unique<T>());
+  world->alive.insert(all.back().get());
+  return all.back().get();
+}
+
+// Memory ----------------------------------------------------------------------
+
+int Allocate(void** pointer, size_t bytes, Block::Kind kind) {
+  if (bytes == 0 || pointer == nullptr) return kInvalidValue;
+  size_t used = 0;
+  for (const auto& [address, block] : world->memory) used += block.bytes;
+  const char* limit = std::getenv("FAKE_CUDA_MEMORY");
+  if (used + bytes > (limit == nullptr ? 1u << 30 : std::stoull(limit))) {
+    return kOutOfMemory;
+  }
+  const size_t rounded = (bytes + 255) / 256 * 256;
+  auto* raw = static_cast<unsigned char*>(
+      std::aligned_alloc(256, rounded + 2 * kCanaryBytes));
+  if (raw == nullptr) return kOutOfMemory;
+  std::memset(raw, kCanary, rounded + 2 * kCanaryBytes);
+  // What fresh memory has is not defined.
+  std::memset(raw + kCanaryBytes, 0xdb, bytes);
+  *pointer = raw + kCanaryBytes;
+  world->memory[reinterpret_cast<uintptr_t>(*pointer)] =
+      Block{bytes, kind, stack.empty() ? nullptr : stack.back()};
+  return kSuccess;
+}
+
+int Release(World& at, uintptr_t address) {
+  const auto found = at.memory.find(address);
+  if (found == at.memory.end()) return kInvalidValue;
+  auto* raw = reinterpret_cast<unsigned char*>(address) - kCanaryBytes;
+  const size_t bytes = found->second.bytes;
+  const size_t end = (bytes + 255) / 256 * 256 + 2 * kCanaryBytes;
+  for (size_t i = 0; i < end; ++i) {
+    const bool inside = i >= kCanaryBytes && i < kCanaryBytes + bytes;
+    if (!inside && raw[i] != kCanary) {
+      ++at.overruns;
+      break;
+    }
+  }
+  std::memset(raw, 0xdd, end);
+  std::free(raw);
+  at.memory.erase(found);
+  return kSuccess;
+}
+
+// The block that has the address; null for memory that is not registered.
+const Block* Find(uintptr_t address) {
+  auto next = world->memory.upper_bound(address);
+  if (next == world->memory.begin()) return nullptr;
+  --next;
+  return address < next->first + next->second.bytes ? &next->second : nullptr;
+}
+
+bool Inside(uintptr_t address, size_t bytes) {
+  return Find(address) != nullptr &&
+         (bytes == 0 || Find(address + bytes - 1) == Find(address));
+}
+
+// Runs all that is enqueued. The result is an error that it made.
+int Flush() {
+  while (!world->queue.empty() && world->sticky == 0) {
+    const auto work = std::move(world->queue.front());
+    world->queue.pop_front();
+    work(*world);
+  }
+  world->queue.clear();
+  return world->sticky;
+}
+
+bool IsStream(void* stream) {
+  return stream == nullptr || world->alive.count(stream) > 0;
+}
+
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+}  // namespace
+}  // namespace tilefarm
+
+using namespace tilefarm;  // NOLINT
+
+extern "C" {
+
+// For tests
+// ---------------------------------------------------------------------
+
+void fake_cuda_reset() {
+  const Lock lock(mutex);
+  while (!world->memory.empty()) Release(*world, world->memory.begin()->first);
+  *world = World();
+  stack.clear();
+}
+void fake_cuda_register(const char* name, int arguments, FakeKernel kernel) {
+  const Lock lock(mutex);
+  world->kernels[name] = Kernel{arguments, kernel};
+}
+const char* fake_cuda_log() { return world->log.c_str(); }
+void fake_cuda_clear_log() {
+  const Lock lock(mutex);
+  world->log.clear();
+}
+const char* fake_cuda_live() {
+  const Lock lock(mutex);
+  const auto count = [](const auto& all) {
+    return std::count_if(all.begin(), all.end(), [](const auto& one) {
+      return world->alive.count(one.get()) > 0;
+    });
+  };
+  int retained = 0;
+  for (const auto& [device, context] : world->primary) {
+    retained += context->retained;
+  }
+  char text[200];
+  std::snprintf(text, sizeof(text),
+                "%zu allocations, %td modules, %td pools, %d retained contexts,"
+                " %d overruns",
+                world->memory.size(), count(world->all_modules),
+                count(world->all_pools), retained, world->overruns);
+  world->live = text;
+  return world->live.c_str();
+}
+
+// Devices and contexts
+// ------------------------------------------------------------
+
+int cuInit(unsigned flags) {
+  const Lock lock(mutex);
+  const int error = Begin("cuInit");
+  if (error != 0 && error != kNotInitialized) return error;
+  if (flags != 0) return kInvalidValue;
+  if (Number("FAKE_CUDA_DEVICES", 1) == 0) return kNoDevice;
+  world->initialized = true;
+  return kSuccess;
+}
+int cuGetErrorString(int error, const char** text) {
+  static const std::map<int, const char*> kTexts = {
+      {kInvalidValue, "invalid argument"},
+      {kOutOfMemory, "out of memory"},
+      {kNotInitialized, "initialization error"},
+      {kNoDevice, "no CUDA-capable device is detected"},
+      {kInvalidDevice, "invalid device ordinal"},
+      {kInvalidContext, "invalid device context"},
+      {kInvalidPtx, "a PTX JIT compilation failed"},
+      {kInvalidHandle, "invalid resource handle"},
+      {kNotFound, "named symbol not found"},
+      {kNotReady, "device not ready"},
+      {700, "an illegal memory access was encountered"},
+      {702, "the launch timed out and was terminated"},
+      {kContextDestroyed, "context is destroyed"},
+      {719, "unspecified launch failure"}};
+  const auto found = kTexts.find(error);
+  if (found == kTexts.end()) return kInvalidValue;
+  *text = found->second;
+  return kSuccess;
+}
+int cuDriverGetVersion(int* version) {
+  *version = 13000;
+  return kSuccess;
+}
+int cuDeviceGetCount(int* count) {
+  const Lock lock(mutex);
+  *count = Number("FAKE_CUDA_DEVICES", 1);
+  return Begin("cuDeviceGetCount");
+}
+int cuDeviceGet(int* device, int number) {
+  const Lock lock(mutex);
+  if (const int error = Begin("cuDeviceGet", std::to_string(number))) {
+    return error;
+  }
+  if (number < 0 || number >= Number("FAKE_CUDA_DEVICES", 1)) {
+    return kInvalidDevice;
+  }
+  *device = number;
+  return kSuccess;
+}
+int cuDeviceGetName(char* name, int bytes, int device) {
+  std::snprintf(name, static_cast<size_t>(bytes), "Fake GPU %d", device);
+  return kSuccess;
+}
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  const Lock lock(mutex);
+  static const std::map<int, int> kAttributes = {
+      {1, 1024},          // threads of a block
+      {10, 32},           // threads of a warp
+      {16, 132},          // multiprocessors
+      {75, 9},            // major compute capability
+      {76, 0},            // minor
+      {97, kMostShared},  // shared memory of a block that opts in
+      {115, 1}};          // memory pools
+  const auto found = kAttributes.find(attribute);
+  *value = found == kAttributes.end() ? 0 : found->second;
+  return Begin("cuDeviceGetAttribute");
+}
+int cuDevicePrimaryCtxRetain(void** context, int device) {
+  const Lock lock(mutex);
+  if (const int error =
+          Begin("cuDevicePrimaryCtxRetain", std::to_string(device))) {
+    return error;
+  }
+  Context*& primary = world->primary[device];
+  if (primary == nullptr) {
+    primary = Make(world->all_contexts);
+    primary->device = device;
+    primary->id = ++world->contexts_made;
+  }
+  ++primary->retained;
+  *context = primary;
+  return kSuccess;
+}
+int cuDevicePrimaryCtxRelease_v2(int device) {
+  const Lock lock(mutex);
+  if (const int error =
+          Begin("cuDevicePrimaryCtxRelease", std::to_string(device))) {
+    return error;
+  }
+  const auto found = world->primary.find(device);
+  if (found == world->primary.end() || found->second->retained == 0) {
+    return kInvalidContext;
+  }
+  --found->second->retained;
+  return kSuccess;
+}
+int cuCtxCreate_v2(void** context, unsigned, int device) {
+  const Lock lock(mutex);
+  if (const int error = Begin("cuCtxCreate")) return error;
+  Context* made = Make(world->all_contexts);
+  made->device = device;
+  made->id = ++world->contexts_made;
+  stack.push_back(made);
+  *context = made;
+  return kSuccess;
+}
+int cuCtxDestroy_v2(void* context) {
+  const Lock lock(mutex);
+  if (const int error = Begin("cuCtxDestroy")) return error;
+  if (world->alive.erase(context) == 0) return kInvalidContext;
+  for (const auto& module : world->all_modules) {
+    if (module->context == context) world->alive.erase(module.get());
+  }
+  std::vector<uintptr_t> mine;
+  for (const auto& [address, block] : world->memory) {
+    if (block.context == context) mine.push_back(address);
+  }
+  for (const uintptr_t address : mine) Release(*world, address);
+  if (!stack.empty() && stack.back() == context) stack.pop_back();
+  return kSuccess;
+}
+int cuCtxGetCurrent(void** context) {
+  const Lock lock(mutex);
+  if (const int error = Begin("cuCtxGetCurrent")) return error;
+  *context = stack.empty() ? nullptr : stack.back();
+  return kSuccess;
+}
+int cuCtxPushCurrent_v2(void* context) {
+  const Lock lock(mutex);
+  if (const int error = Begin("cuCtxPushCurrent")) return error;
+  if (!world->alive.count(context)) return kInvalidContext;
+  stack.push_back(static_cast<Context*>(context));
+  return kSuccess;
+}
+int cuCtxPopCurrent_v2(void** context) {
+  const Lock lock(mutex);
+  Begin("cuCtxPopCurrent");
+  if (stack.empty()) return kInvalidContext;
+  if (context != nullptr) *context = stack.back();
+  stack.pop_back();
+  return world->sticky;
+}
+int cuCtxGetDevice(int* device) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuCtxGetDevice")) return error;
+  *device = stack.back()->device;
+  return kSuccess;
+}
+int cuCtxSynchronize() {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuCtxSynchronize")) return error;
+  return Flush();
+}
+
+// Code
+// --------------------------------------------------------------------------
+
+int cuModuleLoadDataEx(void** module, const void* image, unsigned options,
+                       const int* option, void** values) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuModuleLoadDataEx")) return error;
+  const std::string text = static_cast<const char*>(image);
+  if (text.find("syntax error") != std::string::npos) {
+    char* log = nullptr;
+    size_t bytes = 0;
+    for (unsigned i = 0; i < options; ++i) {
+      if (option[i] == 5) log = static_cast<char*>(values[i]);
+      if (option[i] == 6) bytes = reinterpret_cast<uintptr_t>(values[i]);
+    }
+    if (log != nullptr) {
+      std::snprintf(log, bytes, "ptxas application ptx input, line 1; fatal");
+    }
+    return kInvalidPtx;
+  }
+  Module* made = Make(world->all_modules);
+  made->context = stack.back();
+  made->image = text;
+  *module = made;
+  return kSuccess;
+}
+int cuModuleUnload(void* module) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuModuleUnload")) return error;
+  Flush();
+  return world->alive.erase(module) ? kSuccess : kInvalidHandle;
+}
+int cuModuleGetFunction(void** function, void* handle, const char* name) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuModuleGetFunction", name)) {
+    return error;
+  }
+  if (!world->alive.count(handle)) return kInvalidHandle;
+  auto* module = static_cast<Module*>(handle);
+  const size_t at = module->image.find(std::string(".entry ") + name);
+  if (at == std::string::npos) return kNotFound;
+  world->functions.push_back(std::make_unique<Function>());
+  *world->functions.back() = Function{module, name, kSharedByDefault};
+  *function = world->functions.back().get();
+  return kSuccess;
+}
+int cuFuncSetAttribute(void* function, int attribute, int value) {
+  const Lock lock(mutex);
+  if (const int error =
+          BeginInContext("cuFuncSetAttribute", std::to_string(attribute) + " " +
+                                                   std::to_string(value))) {
+    return error;
+  }
+  if (attribute != 8 || value > kMostShared) return kInvalidValue;
+  static_cast<Function*>(function)->shared = value;
+  return kSuccess;
+}
+
+#ifndef FAKE_CUDA_BROKEN
+int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y,
+                   unsigned grid_z, unsigned block_x, unsigned block_y,
+                   unsigned block_z, unsigned shared, void* stream,
+                   void** parameters, void**) {
+  const Lock lock(mutex);
+  const auto* function = static_cast<const Function*>(handle);
+  char text[300];
+  std::snprintf(text, sizeof(text),
+                "%s grid %u %u %u block %u %u %u shared %u on %s",
+                function->name.c_str(), grid_x, grid_y, grid_z, block_x,
+                block_y, block_z, shared, Text(stream).c_str());
+  if (const int error = BeginInContext("cuLaunchKernel", text)) return error;
+  if (!world->alive.count(function->module) || !IsStream(stream) ||
+      function->module->context != stack.back()) {
+    return kInvalidHandle;
+  }
+  if (block_x * block_y * block_z > 1024 ||
+      shared > static_cast<unsigned>(function->shared)) {
+    return kInvalidValue;
+  }
+  const auto kernel = world->kernels.find(function->name);
+  std::vector<void*> arguments;
+  if (kernel != world->kernels.end()) {
+    for (int i = 0; i < kernel->second.arguments; ++i) {
+      arguments.push_back(*static_cast<void**>(parameters[i]));
+    }
+  }
+  world->queue.push_back([=, name = function->name](World& at) mutable {
+    if (++at.kernels_run == Number("FAKE_CUDA_FAIL_LAUNCH", 0)) {
+      at.sticky = Number("FAKE_CUDA_ERROR", 700);
+      return;
+    }
+    const auto found = at.kernels.find(name);
+    if (found == at.kernels.end()) return;
+    const unsigned grid[] = {grid_x, grid_y, grid_z};
+    const unsigned block[] = {block_x, block_y, block_z};
+    found->second.run(arguments.data(), grid, block, shared);
+  });
+  return kSuccess;
+}
+#endif
+
+// Memory
+// ------------------------------------------------------------------------
+
+int cuPointerGetAttribute(void* value, int attribute, uintptr_t pointer) {
+  const Lock lock(mutex);
+  if (const int error = Begin("cuPointerGetAttribute")) return error;
+  const Block* block = Find(pointer);
+  if (block == nullptr) return kInvalidValue;
+  unsigned result = 0;
+  if (attribute == 2) result = block->kind == Block::Kind::kDevice ? 2 : 1;
+  if (attribute == 8) result = block->kind == Block::Kind::kManaged;
+  std::memcpy(value, &result, sizeof(result));
+  return kSuccess;
+}
+int cuMemAlloc_v2(void** pointer, size_t bytes) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuMemAlloc", std::to_string(bytes))) {
+    return error;
+  }
+  return Allocate(pointer, bytes, Block::Kind::kDevice);
+}
+int cuMemAllocManaged(void** pointer, size_t bytes, unsigned) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuMemAllocManaged")) return error;
+  return Allocate(pointer, bytes, Block::Kind::kManaged);
+}
+int cuMemHostAlloc(void** pointer, size_t bytes, unsigned) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuMemHostAlloc")) return error;
+  return Allocate(pointer, bytes, Block::Kind::kPinned);
+}
+int cuMemFree_v2(uintptr_t pointer) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuMemFree")) return error;
+  Flush();
+  return Release(*world, pointer);
+}
+int cuMemFreeHost(void* pointer) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuMemFreeHost")) return error;
+  return Release(*world, reinterpret_cast<uintptr_t>(pointer));
+}
+int cuMemcpyHtoD_v2(uintptr_t to, const void* from, size_t bytes) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuMemcpyHtoD", std::to_string(bytes))) {
+    return error;
+  }
+  if (!Inside(to, bytes)) return kInvalidValue;
+  if (const int error = Flush()) return error;
+  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  return kSuccess;
+}
+int cuMemcpyDtoH_v2(void* to, uintptr_t from, size_t bytes) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuMemcpyDtoH", std::to_string(bytes))) {
+    return error;
+  }
+  if (!Inside(from, bytes)) return kInvalidValue;
+  if (const int error = Flush()) return error;
+  std::memcpy(to, reinterpret_cast<void*>(from), bytes);
+  return kSuccess;
+}
+int cuMemsetD8Async(uintptr_t to, unsigned char byte, size_t bytes,
+                    void* stream) {
+  const Lock lock(mutex);
+  if (const int error =
+          BeginInContext("cuMemsetD8Async", std::to_string(bytes))) {
+    return error;
+  }
+  if (!Inside(to, bytes) || !IsStream(stream)) return kInvalidValue;
+  world->queue.push_back(
+      [=](World&) { std::memset(reinterpret_cast<void*>(to), byte, bytes); });
+  return kSuccess;
+}
+
+#ifndef FAKE_CUDA_OLD
+int cuCtxGetId(void* context, unsigned long long* id) {
+  const Lock lock(mutex);
+  if (const int error = Begin("cuCtxGetId")) return error;
+  if (!world->alive.count(context)) return kContextDestroyed;
+  *id = static_cast<Context*>(context)->id;
+  return kSuccess;
+}
+int cuMemPoolCreate(void** pool, const void*) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuMemPoolCreate")) return error;
+  *pool = Make(world->all_pools);
+  return kSuccess;
+}
+int cuMemPoolDestroy(void* pool) {
+  const Lock lock(mutex);
+  if (const int error = Begin("cuMemPoolDestroy")) return error;
+  return world->alive.erase(pool) ? kSuccess : kInvalidHandle;
+}
+int cuMemPoolSetAttribute(void*, int attribute, void*) {
+  const Lock lock(mutex);
+  return BeginInContext("cuMemPoolSetAttribute", std::to_string(attribute));
+}
+int cuMemAllocFromPoolAsync(void** pointer, size_t bytes, void* pool,
+                            void* stream) {
+  const Lock lock(mutex);
+  if (const int error =
+          BeginInContext("cuMemAllocFromPoolAsync",
+                         std::to_string(bytes) + " on " + Text(stream))) {
+    return error;
+  }
+  if (!world->alive.count(pool) || !IsStream(stream)) return kInvalidHandle;
+  return Allocate(pointer, bytes, Block::Kind::kDevice);
+}
+int cuMemFreeAsync(uintptr_t pointer, void* stream) {
+  const Lock lock(mutex);
+  if (const int error =
+          BeginInContext("cuMemFreeAsync", "on " + Text(stream))) {
+    return error;
+  }
+  if (!Inside(pointer, 1) || !IsStream(stream)) return kInvalidValue;
+  world->queue.push_back([=](World& at) { Release(at, pointer); });
+  return kSuccess;
+}
+#endif
+
+// Streams and events
+// ------------------------------------------------------------
+
+int cuStreamCreate(void** stream, unsigned) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuStreamCreate")) return error;
+  Stream* made = Make(world->all_streams);
+  made->context = stack.back();
+  *stream = made;
+  return kSuccess;
+}
+int cuStreamDestroy_v2(void* stream) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuStreamDestroy")) return error;
+  return world->alive.erase(stream) ? kSuccess : kInvalidHandle;
+}
+int cuStreamSynchronize(void* stream) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuStreamSynchronize", Text(stream))) {
+    return error;
+  }
+  return IsStream(stream) ? Flush() : static_cast<int>(kInvalidHandle);
+}
+int cuStreamQuery(void* stream) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuStreamQuery")) return error;
+  return IsStream(stream) ? Flush() : static_cast<int>(kInvalidHandle);
+}
+int cuEventCreate(void** event, unsigned) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuEventCreate")) return error;
+  *event = Make(world->events);
+  return kSuccess;
+}
+int cuEventRecord(void* handle, void* stream) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuEventRecord")) return error;
+  if (!IsStream(stream)) return kInvalidHandle;
+  auto* event = static_cast<Event*>(handle);
+  event->done = false;
+  world->queue.push_back([event](World&) { event->done = true; });
+  return kSuccess;
+}
+// Time passes for all that is enqueued.
+int cuEventQuery(void* event) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuEventQuery")) return error;
+  if (const int error = Flush()) return error;
+  return static_cast<Event*>(event)->done ? kSuccess : kNotReady;
+}
+int cuEventSynchronize(void*) {
+  const Lock lock(mutex);
+  if (const int error = BeginInContext("cuEventSynchronize")) return error;
+  return Flush();
+}
+int cuEventElapsedTime(float* milliseconds, void*, void*) {
+  const Lock lock(mutex);
+  *milliseconds = 1.0f;
+  return BeginInContext("cuEventElapsedTime");
+}
+int cuEventDestroy_v2(void*) {
+  const Lock lock(mutex);
+  return BeginInContext("cuEventDestroy");
+}
+
+}  // extern "C"

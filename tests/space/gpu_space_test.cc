@@ -1,0 +1,146 @@
+// The design space of GPUs: every candidate is legal, keeps the program, and
+// fits the target.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/verifier.h"
+#include "compiler/space/design_space.h"
+#include "compiler/space/gpu/kernels.h"
+#include "tests/space/gpu_test_programs.h"
+
+namespace tilefarm::space {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr uint64_t kSeed = 20261203;
+
+std::unique_ptr<DesignSpace> Space(const ir::PrimFuncPtr& program,
+                                   const target::Target& target) {
+  auto space = DesignSpace::Create(program, target);
+  EXPECT_TRUE(space.ok()) << space.status();
+  return space.ok() ? *std::move(space) : nullptr;
+}
+
+// Applies the candidate and checks everything but the results; null if it is
+// illegal.
+ir::PrimFuncPtr Checked(const DesignSpace& space, const Candidate& candidate,
+                        const target::Target& target) {
+  const auto applied = space.Apply(candidate);
+  if (!applied.ok()) {
+    EXPECT_EQ(applied.status().code(), absl::StatusCode::kFailedPrecondition)
+        << applied.status();
+    return nullptr;
+  }
+  const std::string text = applied->trace().Print();
+  const ir::PrimFuncPtr scheduled = applied->module().Find("main");
+  const absl::Status verified = ir::Verify(*scheduled);
+  EXPECT_TRUE(verified.ok()) << verified << "\n" << text;
+  const absl::Status kernels = CheckKernels(*scheduled, *target.gpu);
+  EXPECT_TRUE(kernels.ok()) << kernels << "\n" << text;
+  EXPECT_EQ(*space.FromRecord(applied->trace()), candidate);
+  // The complete trace gives the same program.
+  const auto replayed = schedule::Replay(*schedule::Trace::Parse(text),
+                                         ir::IRModule{{space.program()}});
+  EXPECT_TRUE(replayed.ok()) << replayed.status() << "\n" << text;
+  if (replayed.ok()) {
+    EXPECT_EQ(ir::Print(*replayed->module().Find("main")),
+              ir::Print(*scheduled));
+  }
+  return scheduled;
+}
+
+class GpuSpaceTest : public testing::TestWithParam<GpuProgram> {};
+
+TEST_P(GpuSpaceTest, NearlyEveryCandidateOfAUsualSizeFits) {
+  for (const char* text : {"sim:sm_80", "cuda:sm_90a"}) {
+    const target::Target target = GpuTarget(text);
+    const auto space = Space(GetParam().usual, target);
+    ASSERT_NE(space, nullptr);
+    Rng rng(kSeed);
+    const int draws = 10 * static_cast<int>(space->sketches().size());
+    int legal = 0;
+    for (int i = 0; i < draws; ++i) {
+      const auto candidate = space->Sample(rng);
+      ASSERT_TRUE(candidate.ok()) << candidate.status();
+      const auto applied = space->Apply(*candidate);
+      if (!applied.ok()) {
+        std::cout << applied.status() << "\n";
+        continue;
+      }
+      ++legal;
+      const absl::Status kernels =
+          CheckKernels(*applied->module().Find("main"), *target.gpu);
+      EXPECT_TRUE(kernels.ok()) << kernels << applied->trace().Print();
+    }
+    EXPECT_GE(legal * 20, draws * 19) << "seed " << kSeed;
+  }
+}
+
+TEST_P(GpuSpaceTest, EveryCandidateKeepsTheProgram) {
+  const target::Target target = GpuTarget();
+  const ir::PrimFuncPtr& program = GetParam().small;
+  const auto space = Space(program, target);
+  ASSERT_NE(space, nullptr);
+  Rng rng(kSeed);
+  std::set<int> sketches;
+  for (int i = 0; i < 50 * static_cast<int>(space->sketches().size()); ++i) {
+    auto candidate = space->Sample(rng);
+    ASSERT_TRUE(candidate.ok()) << candidate.status();
+    if (rng.Chance(0.3)) {
+      const auto mutant = space->Mutate(*candidate, rng);
+      if (mutant.ok()) candidate = mutant;
+    }
+    SCOPED_TRACE(absl::StrCat("seed ", kSeed, ", candidate ", i));
+    const ir::PrimFuncPtr scheduled = Checked(*space, *candidate, target);
+    if (scheduled == nullptr) continue;
+    sketches.insert(candidate->sketch);
+    ExpectSameOutputs(*program, *scheduled);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_EQ(sketches.size(), space->sketches().size());
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, GpuSpaceTest,
+                         testing::ValuesIn(GpuPrograms()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(GpuSpace, NamesTheLimitThatNoPointKeeps) {
+  target::Target target = GpuTarget();
+  target.gpu->block_shared = 64;
+  const auto space = Space(Matmul(64, 64, 64), target);
+  ASSERT_NE(space, nullptr);
+  Rng rng(kSeed);
+  const auto candidate = space->Sample(rng);
+  EXPECT_EQ(candidate.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(candidate.status().message()),
+              HasSubstr("bytes of shared memory, the target has 64"));
+}
+
+TEST(GpuSpace, CandidatesBeyondALimitAreIllegalAndSayWhich) {
+  const target::Target target = GpuTarget();
+  const auto space = Space(Matmul(1024, 1024, 1024), target);
+  ASSERT_NE(space, nullptr);
+  Rng rng(kSeed);
+  auto candidate = space->Sample(rng);
+  ASSERT_TRUE(candidate.ok());
+  const auto set = [&](size_t site, std::vector<int64_t> factors) {
+    candidate->decisions[site] =
+        ir::Attr(ir::AttrList(factors.begin(), factors.end()));
+  };
+  set(0, {1, 32, 32, 1, 1});
+  set(1, {512, 1, 2, 1, 1});
+  set(2, {1024, 1, 1});
+  EXPECT_THAT(std::string(space->Apply(*candidate).status().message()),
+              HasSubstr("needs 2048 threads of a block, the target has 1024"));
+  set(0, {8, 1, 4, 1, 32});
+  set(1, {4, 1, 8, 1, 32});
+  EXPECT_THAT(std::string(space->Apply(*candidate).status().message()),
+              HasSubstr("bytes of registers of a thread, the target has"));
+}
+
+}  // namespace
+}  // namespace tilefarm::space

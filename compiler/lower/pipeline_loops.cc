@@ -234,6 +234,8 @@ class LoopPipeliner : public ir::Mutator {
       return Refuse(loop, absl::StrCat("stages are ", depth, " apart; at most ",
                                        kMostStages));
     }
+    // Copies of the annotated loop, such as those of an init, fetch nothing.
+    if (depth == 0) return plain(loop.body);
     if (!extent || loop.for_kind != ir::ForKind::kSerial) {
       return Refuse(loop, "it is no serial loop of constant extent");
     }
@@ -243,7 +245,7 @@ class LoopPipeliner : public ir::Mutator {
       return Refuse(loop, "it has more than two different stages");
     }
     // Without other iterations there is nothing to overlap.
-    if (depth == 0 || *extent <= depth) return plain(loop.body);
+    if (*extent <= depth) return plain(loop.body);
     TF_ASSIGN_OR_RETURN(const std::vector<Buffer> versioned,
                         BuffersBetween(loop, parts, stages, first, allocs));
 

@@ -20,8 +20,8 @@ def main(A: T.Buffer((64, 128), "float32"), B: T.Buffer((64, 128), "float32")):
 # CHECK: .target sm_80
 # CHECK: .visible .entry tilefarm_main_kernel0
 # CHECK: .maxntid 32, 1, 1
-# CHECK: cp.async.cg.shared.global
-# CHECK: cp.async.commit_group
-# CHECK: cp.async.wait_group 1
-# CHECK: bar.sync
-# CHECK: st.global.v4.f32
+# CHECK-DAG: cp.async.cg.shared.global
+# CHECK-DAG: cp.async.commit_group
+# CHECK-DAG: cp.async.wait_group 1
+# CHECK-DAG: bar.sync
+# CHECK-DAG: st.global.v4.f32

@@ -230,11 +230,12 @@ struct Box {
   std::vector<int64_t> extent;
   // What varies in it, from `first`.
   std::vector<Linear> offset;
-  // The terms of the offset, sorted; equal ones are of the same elements. A loop
-  // that is one term, and no other, counts by its extent, whatever its name.
+  // The terms of the offset, sorted; equal ones are of the same elements. A
+  // loop that is one term, and no other, counts by its extent, whatever its
+  // name.
   struct Term {
     int64_t scale = 0;
-    int64_t extent = 0;    // of the loop, or
+    int64_t extent = 0;     // of the loop, or
     std::string atom = {};  // which expression it is
     auto operator<=>(const Term&) const = default;
   };
@@ -272,13 +273,24 @@ void AddTerms(const Access& access, Box& box) {
       std::string name = ir::ToString(atom);
       ir::PostOrderExprs(atom, [&](const Expr& e) {
         if (e->kind == ir::ExprKind::kVar) {
-          absl::StrAppend(&name, " ", absl::Hex(
-                                          reinterpret_cast<uintptr_t>(e.get())));
+          absl::StrAppend(&name, " ",
+                          absl::Hex(reinterpret_cast<uintptr_t>(e.get())));
         }
       });
       terms.push_back({scale, 0, std::move(name)});
     }
     std::ranges::sort(terms);
+    // Both loops of a split count as one.
+    std::vector<Box::Term> merged;
+    for (Box::Term& term : terms) {
+      if (!merged.empty() && term.extent > 0 && merged.back().extent > 0 &&
+          term.scale == merged.back().scale * merged.back().extent) {
+        merged.back().extent *= term.extent;
+      } else {
+        merged.push_back(std::move(term));
+      }
+    }
+    terms = std::move(merged);
   }
 }
 
@@ -386,8 +398,8 @@ struct Placement {
   std::vector<std::vector<Digit>> digits = {};
 };
 
-// Numbers the offsets without gaps: those of 64 * i + j with i < 2 and j < 4 are
-// 4 * i + j. Empty if that saves nothing, or if terms are not such digits.
+// Numbers the offsets without gaps: those of 64 * i + j with i < 2 and j < 4
+// are 4 * i + j. Empty if that saves nothing, or if terms are not such digits.
 std::vector<Digit> DigitsWithoutGaps(IndexMath& math,
                                      const std::vector<Linear>& offsets,
                                      int64_t extent) {
@@ -564,8 +576,7 @@ class Compactor : public ir::Mutator {
   std::vector<Expr> Shifted(const std::vector<Expr>& indices) {
     std::vector<Expr> out;
     for (size_t d = 0; d < indices.size(); ++d) {
-      const Expr offset =
-          Mutate(indices[d]) - placement_.box.first[d].ToExpr();
+      const Expr offset = Mutate(indices[d]) - placement_.box.first[d].ToExpr();
       if (placement_.digits.empty() || placement_.digits[d].empty()) {
         out.push_back(offset);
         continue;

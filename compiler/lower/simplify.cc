@@ -67,8 +67,7 @@ class Simplifier : public ir::Mutator {
     math_.Restore(mark);
     if (ir::IsNoOp(body)) return ir::NoOp();
     // A bound loop says which kernel its body belongs to.
-    if (ir::IsConstInt(extent, 1) &&
-        s.for_kind != ForKind::kThreadBinding) {
+    if (ir::IsConstInt(extent, 1) && s.for_kind != ForKind::kThreadBinding) {
       body = ir::Substitute(body, {{s.var.get(), min}});
       return Annotate(body, s.annotations);
     }

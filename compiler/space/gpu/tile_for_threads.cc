@@ -187,8 +187,8 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule,
 //         C = C_local                    (or a fused elementwise consumer)
 //
 // The alternatives differ in whether the operands of a step are copied into
-// registers first. As in MetaSchedule (Shao et al., 2022), with warps as a level
-// of their own.
+// registers first. As in MetaSchedule (Shao et al., 2022), with warps as a
+// level of their own.
 Alternatives TileForThreads(const RuleContext& context, Schedule schedule,
                             const std::string& name) {
   TF_ASSIGN_OR_RETURN(const BlockRv block,

@@ -1,8 +1,8 @@
 // A reduction whose terms are divided among threads:
 //
-//   for t in threadIdx.x(T):            for t in threadIdx.x(T):
-//     for k: B[i] = B[i] + f(t, k)        acc = 0
-//                                         for k: acc = acc + f(t, k)
+//   for k:                              for t in threadIdx.x(T):
+//     for t in threadIdx.x(T):            acc = 0
+//       B[i] = B[i] + f(t, k)             for k: acc = acc + f(t, k)
 //                                  ->     acc = acc + shuffle_xor(acc, 16) ...
 //                                         partial[t // 32] = acc
 //                                         acc = partial[0] + partial[1] + ...
@@ -128,7 +128,10 @@ class ThreadReducer : public ir::Mutator {
 
  protected:
   Stmt MutateFor(const ForNode& s, const Stmt& self) override {
-    if (!IsThreadLoop(s)) return Mutator::MutateFor(s, self);
+    if (!IsThreadLoop(s)) {
+      const Stmt inside = WithThreadsOutside(s);
+      return inside != nullptr ? Mutate(inside) : Mutator::MutateFor(s, self);
+    }
     threads_.push_back(&s);
     Stmt out = MutateThreads(s, self);
     threads_.pop_back();
@@ -154,6 +157,35 @@ class ThreadReducer : public ir::Mutator {
       return self;
     }
     return Combine(s, *update);
+  }
+
+  // A serial loop around a loop of threads that all update one element, the
+  // same one in each of its iterations, as the loop of threads around it: each
+  // thread then has one partial result of all. Null for other loops.
+  static Stmt WithThreadsOutside(const ForNode& s) {
+    const auto* inner = ir::As<ForNode>(s.body);
+    if (s.for_kind == ir::ForKind::kThreadBinding || inner == nullptr ||
+        inner->for_kind == ir::ForKind::kVectorized ||
+        ir::UsesVar(inner->extent, s.var.get())) {
+      return nullptr;
+    }
+    Stmt threads;
+    if (!IsThreadLoop(*inner)) {
+      // Several serial loops.
+      threads = WithThreadsOutside(*inner);
+      if (threads == nullptr) return nullptr;
+      inner = ir::As<ForNode>(threads);
+    }
+    const ir::StoreNode* store = OnlyStore(inner->body);
+    if (store == nullptr || !WritesOneElement(s, *store) ||
+        !WritesOneElement(*inner, *store) || !AsUpdate(*store)) {
+      return nullptr;
+    }
+    return std::make_shared<const ForNode>(
+        inner->var, inner->min, inner->extent, inner->for_kind,
+        std::make_shared<const ForNode>(s.var, s.min, s.extent, s.for_kind,
+                                        inner->body, s.annotations),
+        inner->annotations, inner->thread_tag);
   }
 
   // Not a copy that every thread makes of the same value.

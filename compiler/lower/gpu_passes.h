@@ -21,8 +21,8 @@ namespace tilefarm::lower {
 
 // Block form. Parallel loops become serial; virtual threads become unrolled
 // loops around the single blocks that use them, inside of all other loops:
-// blocks that do not use them run once. InvalidArgument if a nest below the root
-// has no bound loop, or a bound loop no constant extent.
+// blocks that do not use them run once. InvalidArgument if a nest below the
+// root has no bound loop, or a bound loop no constant extent.
 absl::StatusOr<ir::Stmt> LegalizeThreads(const ir::PrimFunc& function);
 
 // Plain form. A loop of threads that all update one element, B[i] = B[i] op x,
@@ -34,8 +34,8 @@ absl::StatusOr<ir::Stmt> LowerThreadReductions(const ir::Stmt& stmt);
 // axis become the axis's loop around the kernel, with conditions where it has
 // more iterations. What no loop of threads surrounds is stored by the first
 // thread alone. Each allocation in a kernel gets the scope "shared" or "local".
-// Loops over elements of local buffers are to be unrolled. InvalidArgument if a
-// kernel exceeds the target's limits, or threads would share a local buffer.
+// InvalidArgument if a kernel exceeds the target's limits, or threads would
+// share a local buffer.
 absl::StatusOr<ir::Stmt> MapThreads(const ir::Stmt& root,
                                     const target::GpuLimits& limits);
 
@@ -44,6 +44,10 @@ absl::StatusOr<ir::Stmt> MapThreads(const ir::Stmt& root,
 // InvalidArgument otherwise.
 absl::StatusOr<ir::Stmt> PipelineLoops(const ir::Stmt& stmt,
                                        const target::GpuLimits& limits);
+
+// Plain form. Marks loops over elements of local buffers as unrolled, so that
+// these become registers.
+ir::Stmt UnrollRegisters(const ir::Stmt& stmt);
 
 // Plain form, after MapThreads. Puts a barrier between accesses of different
 // threads to the same element, one of which writes it. InvalidArgument if that

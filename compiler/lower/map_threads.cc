@@ -261,51 +261,6 @@ class ThreadMapper : public ir::Mutator {
   std::set<const ir::BufferNode*> local_;
 };
 
-// The variables in indices of local buffers: their loops become copies, so that
-// the elements become registers.
-class RegisterLoops : public ir::Mutator {
- public:
-  using Mutator::Mutate;
-  Expr Mutate(const Expr& expr) override { return expr; }
-
- protected:
-  Stmt MutateFor(const ForNode& s, const Stmt& self) override {
-    Stmt out = Mutator::MutateFor(s, self);
-    const auto* loop = ir::As<ForNode>(out);
-    if (loop->for_kind != ForKind::kSerial || !ir::AsInt(loop->extent) ||
-        !IndexesLocal(*loop)) {
-      return out;
-    }
-    return std::make_shared<const ForNode>(loop->var, loop->min, loop->extent,
-                                           ForKind::kUnrolled, loop->body,
-                                           loop->annotations);
-  }
-
- private:
-  static bool IndexesLocal(const ForNode& loop) {
-    bool indexes = false;
-    const auto look = [&](const Buffer& buffer,
-                          const std::vector<Expr>& indices) {
-      if (ir::ScopeOf(*buffer) != ir::MemoryScope::kLocal) return;
-      for (const Expr& index : indices) {
-        indexes |= ir::UsesVar(index, loop.var.get());
-      }
-    };
-    ir::PreOrder(loop.body, [&](const Stmt& s) {
-      if (const auto* store = ir::As<ir::StoreNode>(s)) {
-        look(store->buffer, store->indices);
-      }
-      return !indexes;
-    });
-    ir::PostOrderExprs(loop.body, [&](const Expr& e) {
-      if (const auto* load = ir::As<ir::LoadNode>(e)) {
-        look(load->buffer, load->indices);
-      }
-    });
-    return indexes;
-  }
-};
-
 absl::Status CheckLaunch(const Launch& launch,
                          const target::GpuLimits& limits) {
   int64_t threads = 1;
@@ -339,7 +294,6 @@ absl::StatusOr<Stmt> MapKernel(const Stmt& kernel,
   ThreadMapper mapper(launch, limits);
   Stmt body = mapper.Mutate(kernel);
   if (!mapper.status.ok()) return mapper.status;
-  body = RegisterLoops().Mutate(body);
   for (size_t i = ir::kThreadAxes; i-- > 0;) {
     if (launch.extents[i] == 0) continue;
     body = std::make_shared<const ForNode>(

@@ -160,7 +160,7 @@ std::vector<Pass> GpuPasses(const target::Target& target) {
           {"PipelineLoops", OnBody([&target](const ir::Stmt& s) {
              return PipelineLoops(s, *target.gpu);
            })},
-          {"Simplify", kSimplify, "pipeline"},
+          {"UnrollRegisters", ThenSimplify(UnrollRegisters), "pipeline"},
           // Before flattening, as CheckIterations.
           {"InsertBarriers", OnBody(InsertBarriers), "barriers"},
       },

@@ -38,6 +38,12 @@ class DeviceOps {
                          llvm::IRBuilder<>& builder) = 0;
   virtual void Commit(llvm::IRBuilder<>& builder) = 0;
   virtual void Wait(int groups, llvm::IRBuilder<>& builder) = 0;
+  // e^x of float32, a scalar or vector, within 2 units in the last place; null,
+  // without code: the device has no instruction for it.
+  virtual llvm::Value* Exp(llvm::Value* x, llvm::IRBuilder<>& builder) {
+    (void)x, (void)builder;
+    return nullptr;
+  }
   // Called for each access of so many bytes of shared memory, for devices that
   // look for races.
   virtual void NoteAccess(llvm::Value* address, int bytes, bool write,

@@ -420,6 +420,10 @@ llvm::Value* Emitter::EmitCall(const ir::CallNode& e) {
     default:
       break;
   }
+  if (device_ != nullptr && e.op == Intrinsic::kExp &&
+      x->getType()->getScalarType()->isFloatTy()) {
+    if (llvm::Value* value = device_->Exp(x, builder_)) return value;
+  }
   if (llvm::Value* value = math_.Emit(builder_, e.op, args)) return value;
   return Fail(absl::InvalidArgumentError(
                   absl::StrCat("T.", std::string(ir::IntrinsicName(e.op)),

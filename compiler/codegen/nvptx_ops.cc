@@ -79,11 +79,23 @@ class Nvptx : public DeviceOps {
         llvm::Intrinsic::nvvm_read_ptx_sreg_tid_z,
         llvm::Intrinsic::nvvm_read_ptx_sreg_tid_y,
         llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x};
-    llvm::CallInst* index = builder.CreateIntrinsic(
-        kReads[static_cast<size_t>(axis.axis)], {}, {});
+    llvm::CallInst* index =
+        builder.CreateIntrinsic(kReads[static_cast<size_t>(axis.axis)], {}, {});
     index->addRangeRetAttr(llvm::ConstantRange(
-        llvm::APInt(32, 0), llvm::APInt(32, static_cast<uint64_t>(axis.extent))));
+        llvm::APInt(32, 0),
+        llvm::APInt(32, static_cast<uint64_t>(axis.extent))));
     return index;
+  }
+
+  llvm::Value* Exp(llvm::Value* x, llvm::IRBuilder<>& builder) override {
+    auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+    if (vector == nullptr) return ScalarExp(x, builder);
+    llvm::Value* out = llvm::PoisonValue::get(vector);
+    for (unsigned i = 0; i < vector->getNumElements(); ++i) {
+      out = builder.CreateInsertElement(
+          out, ScalarExp(builder.CreateExtractElement(x, i), builder), i);
+    }
+    return out;
   }
 
   void Barrier(llvm::IRBuilder<>& builder) override {
@@ -93,8 +105,9 @@ class Nvptx : public DeviceOps {
   // By assembly: with 32-bit addresses LLVM 19 does not select the intrinsics.
   bool CopyAsync(llvm::Value* to, llvm::Value* from, int bytes,
                  llvm::IRBuilder<>& builder) override {
-    // Of 16 bytes past the L1 cache, which what goes to shared memory needs not.
-    Assembly(bytes == 16 ? "cp.async.cg.shared.global [$0], [$1], 16;"
+    // Of 16 bytes past the L1 cache, which what goes to shared memory needs
+    // not.
+    Assembly(bytes == 16  ? "cp.async.cg.shared.global [$0], [$1], 16;"
              : bytes == 8 ? "cp.async.ca.shared.global [$0], [$1], 8;"
                           : "cp.async.ca.shared.global [$0], [$1], 4;",
              "r,l,~{memory}",
@@ -121,8 +134,8 @@ class Nvptx : public DeviceOps {
           llvm::Intrinsic::nvvm_read_ptx_sreg_laneid, {}, {});
       members = builder.CreateShl(
           builder.getInt32((1u << width) - 1),
-          builder.CreateAnd(lane, builder.getInt32(static_cast<uint32_t>(
-                                      ~(width - 1)))));
+          builder.CreateAnd(
+              lane, builder.getInt32(static_cast<uint32_t>(~(width - 1)))));
     }
     // The upper byte: how many bits of the lane number a group shares.
     const uint32_t clamp = (static_cast<uint32_t>(kWarp - width) << 8) | 0x1f;
@@ -133,6 +146,37 @@ class Nvptx : public DeviceOps {
   }
 
  private:
+  // 2^n * 2^f with x * log2(e) = n + f, f from 0.5 to 1.5: f is exact to about
+  // 2^-24 by a product in two parts, and ex2.approx to 2^-22.5 (PTX ISA,
+  // "ex2"). n is limited, so that its power is finite and not 0 where x is
+  // infinite.
+  static llvm::Value* ScalarExp(llvm::Value* x, llvm::IRBuilder<>& builder) {
+    constexpr float kLog2E = 0x1.715476p+0F;       // rounded
+    constexpr float kLog2ERest = 0x1.4ae0bep-26F;  // what that leaves
+    constexpr float kMost = 127, kLeast = -160;
+    llvm::Type* type = builder.getFloatTy();
+    const auto constant = [&](float value) {
+      return llvm::ConstantFP::get(type, value);
+    };
+    const auto fma = [&](llvm::Value* a, llvm::Value* b, llvm::Value* c) {
+      return builder.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {a, b, c});
+    };
+    const auto power = [&](llvm::Value* exponent) {
+      return builder.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_f, {},
+                                     {exponent});
+    };
+    llvm::Value* n = builder.CreateUnaryIntrinsic(
+        llvm::Intrinsic::rint, builder.CreateFMul(x, constant(kLog2E)));
+    n = builder.CreateFSub(n, constant(1));
+    n = builder.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, n,
+                                      constant(kLeast));
+    n = builder.CreateBinaryIntrinsic(llvm::Intrinsic::minnum, n,
+                                      constant(kMost));
+    llvm::Value* f = fma(x, constant(kLog2E), builder.CreateFNeg(n));
+    f = fma(x, constant(kLog2ERest), f);
+    return builder.CreateFMul(power(f), power(n));
+  }
+
   static void Assembly(const std::string& text, const char* constraints,
                        std::vector<llvm::Value*> args,
                        llvm::IRBuilder<>& builder) {
@@ -163,12 +207,11 @@ class Nvptx : public DeviceOps {
     llvm::LLVMContext& context = module_.getContext();
     module_.getOrInsertNamedMetadata("nvvm.annotations")
         ->addOperand(llvm::MDNode::get(
-            context,
-            {llvm::ValueAsMetadata::get(&function),
-             llvm::MDString::get(context, key),
-             llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(
-                 llvm::Type::getInt32Ty(context),
-                 static_cast<uint64_t>(value)))}));
+            context, {llvm::ValueAsMetadata::get(&function),
+                      llvm::MDString::get(context, key),
+                      llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(
+                          llvm::Type::getInt32Ty(context),
+                          static_cast<uint64_t>(value)))}));
   }
 
   llvm::Module& module_;

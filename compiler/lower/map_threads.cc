@@ -309,6 +309,12 @@ absl::StatusOr<Stmt> MapKernel(const Stmt& kernel,
 absl::StatusOr<Stmt> MapThreads(const Stmt& root,
                                 const target::GpuLimits& limits) {
   if (const auto* alloc = ir::As<ir::AllocNode>(root)) {
+    if (ir::ScopeOf(*alloc->buffer) != ir::MemoryScope::kGlobal) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "buffer ", alloc->buffer->name, " of scope \"", alloc->buffer->scope,
+          "\": it is not proved that every block of threads writes all that it "
+          "reads of it"));
+    }
     ir::BufferNode workspace(*alloc->buffer);
     workspace.scope = "global";
     const Buffer buffer =

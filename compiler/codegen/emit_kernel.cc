@@ -14,6 +14,9 @@ namespace {
 // access.
 constexpr int64_t kDeviceAlignment = 16;
 
+// An operation besides those of emit_memory.cc.
+constexpr int kPartOfAddress = -2;
+
 // A number that the index is a multiple of, whatever its variables are.
 int64_t DivisorOf(const ir::Expr& index) {
   constexpr int64_t kMost = int64_t{1} << 20;
@@ -88,6 +91,26 @@ absl::Status Emitter::EmitKernel(const lower::Kernel& kernel,
   device_ = nullptr;
   frame_ = nullptr;
   return status_;
+}
+
+llvm::Value* Emitter::AddressAt(const ir::Buffer& buffer,
+                                const ir::Expr& index) {
+  const auto* sum = ir::As<ir::BinaryNode>(index);
+  const std::optional<int64_t> constant =
+      sum != nullptr && sum->op == ir::BinaryOp::kAdd ? ir::AsInt(sum->b)
+                                                      : std::nullopt;
+  if (device_ == nullptr || !constant || *constant < 0) {
+    return Address(buffer, Emit(index));
+  }
+  // What is left may be negative: no inbounds.
+  llvm::Type* element = MemoryType(buffer->dtype.element());
+  llvm::Value* memory = frame_->buffers.at(buffer.get());
+  llvm::Value* rest = Emit(sum->a);
+  llvm::Value* address = Known({kPartOfAddress, element, memory, rest}, [&] {
+    return builder_.CreateGEP(element, memory, rest);
+  });
+  return builder_.CreateConstGEP1_64(element, address,
+                                     static_cast<uint64_t>(*constant));
 }
 
 void Emitter::NoteSharedAccess(const ir::Buffer& buffer, llvm::Value* address,

@@ -142,6 +142,9 @@ class Emitter {
   // False, without code, if the store is not asynchronous, or cannot be: its
   // vector is not aligned or not contiguous.
   bool EmitCopyAsync(const ir::StoreNode& s);
+  // Address, where a constant in a GPU's index becomes an offset of its own: LLVM
+  // then sees which accesses are neighbours.
+  llvm::Value* AddressAt(const ir::Buffer& buffer, const ir::Expr& index);
   // For an access of `lanes` elements at the address.
   void NoteSharedAccess(const ir::Buffer& buffer, llvm::Value* address,
                         int lanes, bool write);

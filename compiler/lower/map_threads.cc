@@ -29,6 +29,7 @@ constexpr int64_t kMostLocalBytes = 256 << 10;
 struct Launch {
   std::array<int64_t, ir::kThreadAxes> extents;  // 0: no loop
   std::array<ir::Var, ir::kThreadAxes> vars;
+  ir::AttrMap annotations;  // of all loops that are mapped
 
   int64_t& extent(ThreadAxis axis) {
     return extents[static_cast<size_t>(axis)];
@@ -48,6 +49,8 @@ Launch LaunchOf(const Stmt& kernel) {
     if (axis) {
       int64_t& extent = launch.extent(*axis);
       extent = std::max(extent, *ir::AsInt(loop->extent));
+      launch.annotations.insert(loop->annotations.begin(),
+                                loop->annotations.end());
     }
     return true;
   });
@@ -298,7 +301,7 @@ absl::StatusOr<Stmt> MapKernel(const Stmt& kernel,
     if (launch.extents[i] == 0) continue;
     body = std::make_shared<const ForNode>(
         launch.vars[i], ir::IntConst(0), ir::IntConst(launch.extents[i]),
-        ForKind::kThreadBinding, std::move(body), ir::AttrMap{},
+        ForKind::kThreadBinding, std::move(body), launch.annotations,
         std::string(ir::ThreadTag(static_cast<ThreadAxis>(i))));
   }
   return body;

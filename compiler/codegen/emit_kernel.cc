@@ -1,4 +1,5 @@
-// Kernels of GPUs: the frame of one thread's code, and what threads do together.
+// Kernels of GPUs: the frame of one thread's code, and what threads do
+// together.
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -9,7 +10,8 @@
 namespace tilefarm::codegen {
 namespace {
 
-// Of parameters, workspaces and what a thread allocates; also the widest access.
+// Of parameters, workspaces and what a thread allocates; also the widest
+// access.
 constexpr int64_t kDeviceAlignment = 16;
 
 // A number that the index is a multiple of, whatever its variables are.
@@ -60,10 +62,9 @@ absl::Status Emitter::EmitKernel(const lower::Kernel& kernel,
         buffer->name);
   }
   for (const lower::KernelAxis& axis : kernel.axes) {
-    frame.vars[axis.var.get()] =
-        builder_.CreateZExt(device.Index(axis, builder_),
-                            builder_.getInt64Ty(), axis.var->name,
-                            /*IsNonNeg=*/true);
+    frame.vars[axis.var.get()] = builder_.CreateZExt(
+        device.Index(axis, builder_), builder_.getInt64Ty(), axis.var->name,
+        /*IsNonNeg=*/true);
   }
   ir::PreOrder(kernel.body, [&](const ir::Stmt& s) {
     const auto* alloc = ir::As<ir::AllocNode>(s);
@@ -146,6 +147,87 @@ llvm::Value* Emitter::EmitShuffleXor(const ir::MachineOpNode& e) {
       builder_.CreateZExt(low, wide),
       builder_.CreateShl(builder_.CreateZExt(high, wide), 32));
   return builder_.CreateBitCast(whole, type);
+}
+
+llvm::Value* Emitter::EmitFragmentOp(const ir::MachineOpNode& e) {
+  using ir::MachineOp;
+  const auto constant = [&](size_t i) {
+    return static_cast<int>(*ir::AsInt(e.args[i]));
+  };
+  // The lanes of one value after those of another: `first` of `lanes`.
+  const auto lanes_of = [&](llvm::Value* a, llvm::Value* b, int first) {
+    std::vector<int> lanes(static_cast<size_t>(e.dtype.lanes));
+    std::iota(lanes.begin(), lanes.end(), first);
+    return builder_.CreateShuffleVector(a, b, lanes);
+  };
+  switch (e.op) {
+    case MachineOp::kLoadMatrix: {
+      const auto* load = ir::As<ir::LoadNode>(e.args[0]);
+      return builder_.CreateBitCast(
+          device_->LoadMatrix(Address(load->buffer, Emit(load->indices[0])),
+                              constant(1), constant(2) != 0, builder_),
+          RegisterType(e.dtype));
+    }
+    case MachineOp::kWarpProduct: {
+      const auto words = [&](const ir::Expr& fragment) {
+        return builder_.CreateBitCast(
+            Emit(fragment), llvm::FixedVectorType::get(
+                                builder_.getInt32Ty(),
+                                static_cast<unsigned>(fragment->dtype.lanes)));
+      };
+      llvm::Value* a = words(e.args[1]);
+      llvm::Value* b = words(e.args[2]);
+      return device_->WarpProduct(constant(0), a, b, Emit(e.args[3]), builder_);
+    }
+    case MachineOp::kRoundTf32: {
+      llvm::Value* value = Emit(e.args[0]);
+      if (!e.dtype.is_vector()) return device_->RoundTf32(value, builder_);
+      llvm::Value* out = llvm::PoisonValue::get(value->getType());
+      for (uint64_t i = 0; i < static_cast<uint64_t>(e.dtype.lanes); ++i) {
+        out = builder_.CreateInsertElement(
+            out,
+            device_->RoundTf32(builder_.CreateExtractElement(value, i),
+                               builder_),
+            i);
+      }
+      return out;
+    }
+    case MachineOp::kWords:
+      return builder_.CreateBitCast(Emit(e.args[0]), RegisterType(e.dtype));
+    case MachineOp::kConcat: {
+      const auto vector = [&](const ir::Expr& part) {
+        llvm::Value* value = Emit(part);
+        return part->dtype.is_vector() ? value
+                                       : builder_.CreateVectorSplat(1, value);
+      };
+      llvm::Value* a = vector(e.args[0]);
+      llvm::Value* b = vector(e.args[1]);
+      const int first = e.args[0]->dtype.lanes, second = e.args[1]->dtype.lanes;
+      if (first == second) return lanes_of(a, b, 0);
+      llvm::Value* out = llvm::PoisonValue::get(RegisterType(e.dtype));
+      for (int i = 0; i < first + second; ++i) {
+        out = builder_.CreateInsertElement(
+            out,
+            builder_.CreateExtractElement(
+                i < first ? a : b,
+                static_cast<uint64_t>(i < first ? i : i - first)),
+            static_cast<uint64_t>(i));
+      }
+      return out;
+    }
+    case MachineOp::kSlice: {
+      llvm::Value* value = Emit(e.args[0]);
+      if (e.dtype.is_vector()) {
+        return lanes_of(value, llvm::PoisonValue::get(value->getType()),
+                        constant(1));
+      }
+      return builder_.CreateExtractElement(value,
+                                           static_cast<uint64_t>(constant(1)));
+    }
+    default:
+      return Fail(absl::InternalError("no operation of fragments"),
+                  RegisterType(e.dtype));
+  }
 }
 
 }  // namespace tilefarm::codegen

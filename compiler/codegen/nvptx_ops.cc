@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/device_ops.h"
+#include "compiler/ir/matrix_units.h"
 #include "compiler/ir/visitor.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -79,10 +80,11 @@ class Nvptx : public DeviceOps {
         llvm::Intrinsic::nvvm_read_ptx_sreg_tid_z,
         llvm::Intrinsic::nvvm_read_ptx_sreg_tid_y,
         llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x};
-    llvm::CallInst* index = builder.CreateIntrinsic(
-        kReads[static_cast<size_t>(axis.axis)], {}, {});
+    llvm::CallInst* index =
+        builder.CreateIntrinsic(kReads[static_cast<size_t>(axis.axis)], {}, {});
     index->addRangeRetAttr(llvm::ConstantRange(
-        llvm::APInt(32, 0), llvm::APInt(32, static_cast<uint64_t>(axis.extent))));
+        llvm::APInt(32, 0),
+        llvm::APInt(32, static_cast<uint64_t>(axis.extent))));
     return index;
   }
 
@@ -93,8 +95,9 @@ class Nvptx : public DeviceOps {
   // By assembly: with 32-bit addresses LLVM 19 does not select the intrinsics.
   bool CopyAsync(llvm::Value* to, llvm::Value* from, int bytes,
                  llvm::IRBuilder<>& builder) override {
-    // Of 16 bytes past the L1 cache, which what goes to shared memory needs not.
-    Assembly(bytes == 16 ? "cp.async.cg.shared.global [$0], [$1], 16;"
+    // Of 16 bytes past the L1 cache, which what goes to shared memory needs
+    // not.
+    Assembly(bytes == 16  ? "cp.async.cg.shared.global [$0], [$1], 16;"
              : bytes == 8 ? "cp.async.ca.shared.global [$0], [$1], 8;"
                           : "cp.async.ca.shared.global [$0], [$1], 4;",
              "r,l,~{memory}",
@@ -121,8 +124,8 @@ class Nvptx : public DeviceOps {
           llvm::Intrinsic::nvvm_read_ptx_sreg_laneid, {}, {});
       members = builder.CreateShl(
           builder.getInt32((1u << width) - 1),
-          builder.CreateAnd(lane, builder.getInt32(static_cast<uint32_t>(
-                                      ~(width - 1)))));
+          builder.CreateAnd(
+              lane, builder.getInt32(static_cast<uint32_t>(~(width - 1)))));
     }
     // The upper byte: how many bits of the lane number a group shares.
     const uint32_t clamp = (static_cast<uint32_t>(kWarp - width) << 8) | 0x1f;
@@ -132,7 +135,129 @@ class Nvptx : public DeviceOps {
          builder.getInt32(clamp)});
   }
 
+  llvm::Value* LoadMatrix(llvm::Value* row, int matrices, bool transposed,
+                          llvm::IRBuilder<>& builder) override {
+    Operands operands;
+    operands.AddResults('r', matrices);
+    const std::string registers = operands.List(0, matrices);
+    const std::string text = absl::StrCat(
+        "ldmatrix.sync.aligned.m8n8.x", matrices, transposed ? ".trans" : "",
+        ".shared.b16 ", registers, ", [$", matrices, "];");
+    operands.Add('r', builder.CreatePtrToInt(row, builder.getInt32Ty()));
+    // It reads memory, in order with stores and barriers.
+    return Assembly(text, operands, builder.getInt32Ty(), matrices,
+                    /*memory=*/true, builder);
+  }
+
+  llvm::Value* WarpProduct(int unit, llvm::Value* a, llvm::Value* b,
+                           llvm::Value* sums,
+                           llvm::IRBuilder<>& builder) override {
+    const ir::WarpProduct& product =
+        ir::kWarpProducts[static_cast<size_t>(unit)];
+    const char kind = sums->getType()->isFPOrFPVectorTy() ? 'f' : 'r';
+    Operands operands;
+    operands.AddResults(kind, 4);
+    std::string text = absl::StrCat(
+        "mma.sync.aligned.", std::string(product.shape), ".row.col.",
+        std::string(product.types), " ", operands.List(0, 4));
+    for (const auto& [value, letter] :
+         {std::pair{a, 'r'}, std::pair{b, 'r'}, std::pair{sums, kind}}) {
+      const int first = operands.count(), lanes = Lanes(value);
+      for (int i = 0; i < lanes; ++i) {
+        operands.Add(letter, builder.CreateExtractElement(
+                                 value, static_cast<uint64_t>(i)));
+      }
+      absl::StrAppend(&text, ", ", operands.List(first, lanes));
+    }
+    text += ";";
+    return Assembly(
+        text, operands,
+        llvm::cast<llvm::VectorType>(sums->getType())->getElementType(), 4,
+        /*memory=*/false, builder);
+  }
+
+  llvm::Value* RoundTf32(llvm::Value* value,
+                         llvm::IRBuilder<>& builder) override {
+    Operands operands;
+    operands.AddResults('r', 1);
+    operands.Add('f', value);
+    return builder.CreateBitCast(
+        Assembly("cvt.rna.tf32.f32 $0, $1;", operands, builder.getInt32Ty(), 1,
+                 /*memory=*/false, builder),
+        builder.getFloatTy());
+  }
+
  private:
+  // The operands of an assembly text, results first, and their constraints.
+  class Operands {
+   public:
+    void AddResults(char letter, int count) {
+      for (int i = 0; i < count; ++i)
+        Constrain(absl::StrCat("=", Text(letter)));
+      count_ += count;
+    }
+    void Add(char letter, llvm::Value* value) {
+      Constrain(Text(letter));
+      ++count_;
+      values.push_back(value);
+    }
+    int count() const { return count_; }
+    // "{$4, $5}"
+    std::string List(int first, int count) const {
+      std::string text = "{";
+      for (int i = first; i < first + count; ++i) {
+        absl::StrAppend(&text, i > first ? ", $" : "$", i);
+      }
+      return text + "}";
+    }
+    std::string constraints;
+    std::vector<llvm::Value*> values;
+
+   private:
+    static std::string Text(char letter) { return std::string(1, letter); }
+    void Constrain(const std::string& constraint) {
+      absl::StrAppend(&constraints, constraints.empty() ? "" : ",", constraint);
+    }
+    int count_ = 0;
+  };
+
+  static int Lanes(llvm::Value* vector) {
+    return static_cast<int>(
+        llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements());
+  }
+
+  // The results as a vector, or the only one.
+  static llvm::Value* Assembly(const std::string& text, Operands& operands,
+                               llvm::Type* element, int results, bool memory,
+                               llvm::IRBuilder<>& builder) {
+    std::vector<llvm::Type*> types;
+    for (llvm::Value* value : operands.values)
+      types.push_back(value->getType());
+    llvm::Type* result =
+        results == 1
+            ? element
+            : llvm::StructType::get(builder.getContext(),
+                                    std::vector<llvm::Type*>(
+                                        static_cast<size_t>(results), element));
+    if (memory) operands.constraints += ",~{memory}";
+    llvm::CallInst* call = builder.CreateCall(
+        llvm::InlineAsm::get(llvm::FunctionType::get(result, types, false),
+                             text, operands.constraints,
+                             /*hasSideEffects=*/memory),
+        operands.values);
+    call->addFnAttr(llvm::Attribute::Convergent);
+    call->setDoesNotThrow();
+    if (!memory) call->setDoesNotAccessMemory();
+    if (results == 1) return call;
+    llvm::Value* vector = llvm::PoisonValue::get(
+        llvm::FixedVectorType::get(element, static_cast<unsigned>(results)));
+    for (unsigned i = 0; i < static_cast<unsigned>(results); ++i) {
+      vector = builder.CreateInsertElement(
+          vector, builder.CreateExtractValue(call, i), uint64_t{i});
+    }
+    return vector;
+  }
+
   static void Assembly(const std::string& text, const char* constraints,
                        std::vector<llvm::Value*> args,
                        llvm::IRBuilder<>& builder) {
@@ -163,12 +288,11 @@ class Nvptx : public DeviceOps {
     llvm::LLVMContext& context = module_.getContext();
     module_.getOrInsertNamedMetadata("nvvm.annotations")
         ->addOperand(llvm::MDNode::get(
-            context,
-            {llvm::ValueAsMetadata::get(&function),
-             llvm::MDString::get(context, key),
-             llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(
-                 llvm::Type::getInt32Ty(context),
-                 static_cast<uint64_t>(value)))}));
+            context, {llvm::ValueAsMetadata::get(&function),
+                      llvm::MDString::get(context, key),
+                      llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(
+                          llvm::Type::getInt32Ty(context),
+                          static_cast<uint64_t>(value)))}));
   }
 
   llvm::Module& module_;

@@ -3,6 +3,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/gpu_passes.h"
 
@@ -55,6 +56,12 @@ class ThreadLegalizer : public ir::Mutator {
     }
     const ForNode loop(s.var, ir::IntConst(0), s.extent, s.for_kind, body,
                        s.annotations, s.thread_tag);
+    if (s.annotations.contains(ir::kWarpMatrix) && ir::IsConstInt(s.extent, 1)) {
+      // Which would vanish, and the annotation with it.
+      Fail(absl::StrCat("loop ", s.var->name, ": ", ir::kWarpMatrix,
+                        ": it has one iteration, not the terms of an "
+                        "instruction"));
+    }
     switch (s.for_kind) {
       case ForKind::kThreadBinding:
         if (ir::IsVirtualThread(s.thread_tag)) {

@@ -323,7 +323,10 @@ class MatrixLowerer : public ir::Mutator {
       if (IsAnnotated(*loop)) annotated = loop;
     }
     if (IsAnnotated(s) && nest.store == nullptr) {
-      Fail(s, "loops without other statements have to be around one store");
+      Fail(
+          s,
+          "loops without conditions and other statements have to be around one "
+          "store");
       return self;
     }
     if (annotated == nullptr || nest.store == nullptr) return Descend(s, self);

@@ -38,6 +38,12 @@ class DeviceOps {
                          llvm::IRBuilder<>& builder) = 0;
   virtual void Commit(llvm::IRBuilder<>& builder) = 0;
   virtual void Wait(int groups, llvm::IRBuilder<>& builder) = 0;
+  // Called for each access of so many bytes of shared memory, for devices that
+  // look for races.
+  virtual void NoteAccess(llvm::Value* address, int bytes, bool write,
+                          llvm::IRBuilder<>& builder) {
+    (void)address, (void)bytes, (void)write, (void)builder;
+  }
   // An i32 of the thread of the group whose number is this one's ^ mask.
   virtual llvm::Value* ShuffleXor(llvm::Value* value, int mask, int width,
                                   llvm::IRBuilder<>& builder) = 0;

@@ -90,6 +90,15 @@ absl::Status Emitter::EmitKernel(const lower::Kernel& kernel,
   return status_;
 }
 
+void Emitter::NoteSharedAccess(const ir::Buffer& buffer, llvm::Value* address,
+                               int lanes, bool write) {
+  if (device_ == nullptr || ir::ScopeOf(*buffer) != ir::MemoryScope::kShared) {
+    return;
+  }
+  device_->NoteAccess(address, lanes * buffer->dtype.element().bytes(), write,
+                      builder_);
+}
+
 llvm::Align Emitter::AlignmentOf(const ir::Buffer& buffer,
                                  const ir::Expr& index) const {
   const int64_t bytes = buffer->dtype.element().bytes();

@@ -69,6 +69,16 @@ class Simulated : public DeviceOps {
     return true;
   }
 
+  void NoteAccess(llvm::Value* address, int bytes, bool write,
+                  llvm::IRBuilder<>& builder) override {
+    builder.CreateCall(
+        Runtime("tf_rt_sim_access", builder.getVoidTy(),
+                {builder.getPtrTy(), builder.getPtrTy(), builder.getInt32Ty(),
+                 builder.getInt32Ty()}),
+        {thread_, address, builder.getInt32(static_cast<uint32_t>(bytes)),
+         builder.getInt32(write ? 1 : 0)});
+  }
+
   void Commit(llvm::IRBuilder<>& builder) override {
     builder.CreateCall(
         Runtime("tf_rt_sim_commit", builder.getVoidTy(), {builder.getPtrTy()}),

@@ -66,8 +66,8 @@ absl::StatusOr<Kernel> MakeKernel(const Stmt& stmt,
   for (Buffer& buffer : collector.shared) {
     const int64_t bytes = buffer->num_elements() * buffer->dtype.bytes();
     kernel.shared.emplace_back(std::move(buffer), kernel.shared_bytes);
-    kernel.shared_bytes += (bytes + kSharedAlignment - 1) / kSharedAlignment *
-                           kSharedAlignment;
+    kernel.shared_bytes +=
+        (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
   }
   if (kernel.shared_bytes > limits.block_shared) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -35,6 +35,19 @@ SIMULATED = [
     "mm64x128x160_s8_nn_64x64x32_32x32_s2",
     "mm128x64x96_u8_nt_64x64x32_32x32_s1",
 ]
+# Programs whose candidates are drawn: among them products of one block, and
+# sizes that are no powers of 2.
+DRAWN = [
+    ((128, 128, 64), "f16", "nn"),
+    ((256, 64, 96), "f16", "nt"),
+    ((64, 96, 64), "bf16", "nn"),
+    ((96, 64, 64), "s8", "nt"),
+    ((64, 128, 64), "s8", "nn"),
+    ((64, 64, 64), "f32", "nn"),
+    ((128, 64, 48), "f32", "nt"),
+    ((48, 24, 32), "f16", "nn"),
+]
+DRAWS = 8
 # With the number of products and of loads, for blocks of 128 x 128 and 128 x
 # 256, and warp tiles of 64 x 32 and 64 x 64.
 ASSEMBLED = [
@@ -115,6 +128,34 @@ def simulate(tunec, name, rng):
         raise AssertionError(f"{name}: {error}, seed {SEED}")
 
 
+def draw(tune_opt, tunec, size, kind, layout, rng):
+    """Candidates of the design space, the default one first."""
+    with open("program.py", "w") as file:
+        file.write(mma_traces.program(size, kind, layout))
+    tensor = 0
+    for seed in range(DRAWS):
+        trace = subprocess.run(
+            [tune_opt, "program.py", "--target", "sim:sm_90a", "--draw",
+             str(seed), "--stage", "trace"], check=True, capture_output=True,
+            text=True).stdout
+        on_tensor_cores = "tilefarm.warp_matrix" in trace
+        tensor += on_tensor_cores
+        if seed == 0 and on_tensor_cores != (kind != "f32"):
+            raise AssertionError(f"the default schedule of {size} {kind}")
+        with open("program.tr", "w") as file:
+            file.write(trace)
+        path = f"{kind}_{layout}_{size[0]}_{seed}.so"
+        subprocess.run([tunec, "program.py", "--target", "sim:sm_90a",
+                        "--trace", "program.tr", "-o", path], check=True)
+        error = run(path, size, kind, layout, rng)
+        if error:
+            raise AssertionError(f"{path}: {error}\n{trace}")
+    print(size, kind, layout, "on tensor cores:", tensor, "of", DRAWS,
+          flush=True)
+    if tensor == 0:
+        raise AssertionError(f"no candidates of {size} {kind} {layout}")
+
+
 def assemble(tune_opt, ptxas, name, instruction, products, loads):
     mma_traces.write(".", name)
     for model in ("sm_80", "sm_90a"):
@@ -153,6 +194,8 @@ def main():
         rng = random.Random(SEED)
         for name in SIMULATED:
             simulate(tunec, name, rng)
+        for program in DRAWN:
+            draw(tune_opt, tunec, *program, rng)
         for variant in ASSEMBLED:
             assemble(tune_opt, ptxas, *variant)
         os.chdir("/")

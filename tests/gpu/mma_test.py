@@ -46,6 +46,11 @@ DRAWN = [
     ((64, 64, 64), "f32", "nn"),
     ((128, 64, 48), "f32", "nt"),
     ((48, 24, 32), "f16", "nn"),
+    # Padded.
+    ((100, 72, 40), "f16", "nn"),
+    ((33, 65, 127), "bf16", "nt"),
+    ((50, 30, 100), "s8", "nt"),
+    ((61, 67, 71), "f32", "nn"),
 ]
 DRAWS = 8
 # With the number of products and of loads, for blocks of 128 x 128 and 128 x

@@ -31,6 +31,8 @@ constexpr int64_t kMostRowWarps = 2, kMostColumnWarps = 4;
 constexpr int64_t kMostSteps = 4, kMostStages = 4, kMostGroup = 8;
 // Fewer blocks leave multiprocessors idle: an A100 has 108, an H100 132.
 constexpr int64_t kEnoughBlocks = 108;
+// The most iterations with zeros over those without.
+constexpr double kMostPadding = 2;
 
 // The products of a block: C[.., i, .., j] += A[.. i .. k ..] * B[.. k .. j
 // ..], where the other variables index all of them.
@@ -242,6 +244,50 @@ Choices DefaultOf(const Choices& most, int64_t m, int64_t n) {
   return out;
 }
 
+// The largest power of two from `least` to `most` to a multiple of which the
+// extent may be rounded up for an eighth more; `least` if there is none.
+int64_t PaddingOf(int64_t extent, int64_t least, int64_t most) {
+  int64_t padding = most;
+  while (padding > least &&
+         8 * (CeilDiv(extent, padding) * padding - extent) > extent) {
+    padding /= 2;
+  }
+  return padding;
+}
+
+// Sizes that no good tiles divide are rounded up, by zeros; `copy`: the block
+// that copies the result back. FailedPrecondition if most of it were zeros.
+absl::Status Pad(Schedule& schedule, BlockRv block, const Product& product,
+                 std::optional<BlockRv>* copy) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  std::vector<int64_t> padding(node->iters.size(), 1);
+  padding[product.rows] = PaddingOf(IterExtent(node->iters[product.rows]),
+                                    2 * kRows, kRows * kMostTileRows);
+  padding[product.columns] = PaddingOf(IterExtent(node->iters[product.columns]),
+                                       kColumns, kColumns * kMostTileColumns);
+  padding[product.terms] =
+      PaddingOf(IterExtent(node->iters[product.terms]), product.unit->terms,
+                product.unit->terms * kMostSteps);
+  double more = 1;
+  for (size_t i = 0; i < padding.size(); ++i) {
+    const int64_t extent = IterExtent(node->iters[i]);
+    more *= static_cast<double>(CeilDiv(extent, padding[i]) * padding[i]) /
+            static_cast<double>(extent);
+  }
+  if (more == 1) return absl::OkStatus();
+  if (more > kMostPadding) {
+    return absl::FailedPreconditionError("most of its tiles would be zeros");
+  }
+  TF_RETURN_IF_ERROR(schedule.PadEinsum(block, std::move(padding)));
+  TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> consumers,
+                      schedule.GetConsumers(block));
+  if (consumers.size() != 1) {
+    return absl::FailedPreconditionError("no single copy of the result");
+  }
+  *copy = consumers[0];
+  return absl::OkStatus();
+}
+
 struct Loops {
   LoopRv threads, fetches;
 };
@@ -339,23 +385,32 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule,
                   const std::string& name, bool fuse) {
   TF_ASSIGN_OR_RETURN(const BlockRv block,
                       schedule.GetBlock(name, context.function));
-  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
-  const std::optional<Product> product =
-      FindProduct(*node, *context.target.gpu);
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
+  std::optional<Product> product = FindProduct(*node, *context.target.gpu);
+  if (!product) return absl::FailedPreconditionError("no matrix product");
+  std::optional<BlockRv> copy;
+  TF_RETURN_IF_ERROR(Pad(schedule, block, *product, &copy));
+  TF_ASSIGN_OR_RETURN(node, schedule.Get(block));
+  product = FindProduct(*node, *context.target.gpu);
   if (!product) return absl::FailedPreconditionError("no matrix product");
   const std::optional<Choices> most =
       ChoicesOf(*node, *product, *context.target.gpu);
   if (!most) return absl::FailedPreconditionError("no tiles divide it");
+  // Before the loops change: the elementwise block to fuse.
+  BlockRv writer;
+  if (fuse) {
+    TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> consumer,
+                        FusibleConsumer(schedule, copy.value_or(block)));
+    if (!consumer) return absl::FailedPreconditionError("no consumer to fuse");
+    writer = *consumer;
+    if (copy) TF_RETURN_IF_ERROR(schedule.ComputeInline(*copy));
+  }
   TF_RETURN_IF_ERROR(
       schedule.Annotate(block, kTilingStructure, ir::Attr(kWarpTiles)));
   TF_ASSIGN_OR_RETURN(const Loops loops,
                       TileLoops(schedule, block, *product, *most));
-  BlockRv writer;
-  if (fuse) {
-    TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> consumer,
-                        FusibleConsumer(schedule, block));
-    if (!consumer) return absl::FailedPreconditionError("no consumer to fuse");
-    writer = *consumer;
+  if (fuse || copy) {
+    if (!fuse) writer = *copy;
     TF_RETURN_IF_ERROR(schedule.SetScope(block, 0, "local"));
   } else {
     TF_ASSIGN_OR_RETURN(writer, schedule.CacheWrite(block, 0, "local"));
@@ -371,8 +426,8 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule,
 
 }  // namespace
 
-// Tiles a matrix product for tensor cores (ir::kWarpMatrix), if its sizes are
-// multiples of a unit's:
+// Tiles a matrix product for tensor cores (ir::kWarpMatrix), padded to
+// multiples of a unit's sizes:
 //
 //   for blockIdx.x:                          (groups of rows, columns, rows)
 //     for threadIdx.y:                       (warps)

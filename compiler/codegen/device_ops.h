@@ -53,6 +53,19 @@ class DeviceOps {
   // An i32 of the thread of the group whose number is this one's ^ mask.
   virtual llvm::Value* ShuffleXor(llvm::Value* value, int mask, int width,
                                   llvm::IRBuilder<>& builder) = 0;
+  // ir::MachineOp::kLoadMatrix of this lane's row: i32s, a vector if there are
+  // several matrices.
+  virtual llvm::Value* LoadMatrix(llvm::Value* row, int matrices,
+                                  bool transposed,
+                                  llvm::IRBuilder<>& builder) = 0;
+  // ir::MachineOp::kWarpProduct: `a` and `b` are vectors of i32, the result has
+  // the type of `sums`.
+  virtual llvm::Value* WarpProduct(int unit, llvm::Value* a, llvm::Value* b,
+                                   llvm::Value* sums,
+                                   llvm::IRBuilder<>& builder) = 0;
+  // A float.
+  virtual llvm::Value* RoundTf32(llvm::Value* value,
+                                 llvm::IRBuilder<>& builder) = 0;
 };
 
 // PTX, by LLVM's intrinsics.

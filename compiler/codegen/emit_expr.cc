@@ -334,6 +334,13 @@ llvm::Value* Emitter::EmitMachineOp(const ir::MachineOpNode& e) {
       return reduce(ir::BinaryOp::kMax);
     case MachineOp::kShuffleXor:
       return EmitShuffleXor(e);
+    case MachineOp::kLoadMatrix:
+    case MachineOp::kWarpProduct:
+    case MachineOp::kRoundTf32:
+    case MachineOp::kWords:
+    case MachineOp::kConcat:
+    case MachineOp::kSlice:
+      return EmitFragmentOp(e);
     case MachineOp::kAsync:
       return Emit(e.args[0]);  // where it cannot be asynchronous
     case MachineOp::kLibraryGemm:

@@ -139,6 +139,8 @@ class Emitter {
 
   // --- emit_kernel.cc ---
   llvm::Value* EmitShuffleXor(const ir::MachineOpNode& e);
+  // What warps compute with fragments of matrices.
+  llvm::Value* EmitFragmentOp(const ir::MachineOpNode& e);
   // False, without code, if the store is not asynchronous, or cannot be: its
   // vector is not aligned or not contiguous.
   bool EmitCopyAsync(const ir::StoreNode& s);

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/device_ops.h"
+#include "compiler/ir/matrix_units.h"
 #include "compiler/ir/visitor.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -145,6 +146,58 @@ class Nvptx : public DeviceOps {
          builder.getInt32(clamp)});
   }
 
+  llvm::Value* LoadMatrix(llvm::Value* row, int matrices, bool transposed,
+                          llvm::IRBuilder<>& builder) override {
+    Operands operands;
+    operands.AddResults('r', matrices);
+    const std::string registers = operands.List(0, matrices);
+    const std::string text = absl::StrCat(
+        "ldmatrix.sync.aligned.m8n8.x", matrices, transposed ? ".trans" : "",
+        ".shared.b16 ", registers, ", [$", matrices, "];");
+    operands.Add('r', builder.CreatePtrToInt(row, builder.getInt32Ty()));
+    // It reads memory, in order with stores and barriers.
+    return Assembly(text, operands, builder.getInt32Ty(), matrices,
+                    /*memory=*/true, builder);
+  }
+
+  llvm::Value* WarpProduct(int unit, llvm::Value* a, llvm::Value* b,
+                           llvm::Value* sums,
+                           llvm::IRBuilder<>& builder) override {
+    const ir::WarpProduct& product =
+        ir::kWarpProducts[static_cast<size_t>(unit)];
+    const char kind = sums->getType()->isFPOrFPVectorTy() ? 'f' : 'r';
+    Operands operands;
+    operands.AddResults(kind, 4);
+    std::string text = absl::StrCat(
+        "mma.sync.aligned.", std::string(product.shape), ".row.col.",
+        std::string(product.types), " ", operands.List(0, 4));
+    for (const auto& [value, letter] :
+         {std::pair{a, 'r'}, std::pair{b, 'r'}, std::pair{sums, kind}}) {
+      const int first = operands.count(), lanes = Lanes(value);
+      for (int i = 0; i < lanes; ++i) {
+        operands.Add(letter, builder.CreateExtractElement(
+                                 value, static_cast<uint64_t>(i)));
+      }
+      absl::StrAppend(&text, ", ", operands.List(first, lanes));
+    }
+    text += ";";
+    return Assembly(
+        text, operands,
+        llvm::cast<llvm::VectorType>(sums->getType())->getElementType(), 4,
+        /*memory=*/false, builder);
+  }
+
+  llvm::Value* RoundTf32(llvm::Value* value,
+                         llvm::IRBuilder<>& builder) override {
+    Operands operands;
+    operands.AddResults('r', 1);
+    operands.Add('f', value);
+    return builder.CreateBitCast(
+        Assembly("cvt.rna.tf32.f32 $0, $1;", operands, builder.getInt32Ty(), 1,
+                 /*memory=*/false, builder),
+        builder.getFloatTy());
+  }
+
  private:
   // 2^n * 2^f with x * log2(e) = n + f, f from 0.5 to 1.5: f is exact to about
   // 2^-24 by a product in two parts, and ex2.approx to 2^-22.5 (PTX ISA,
@@ -175,6 +228,76 @@ class Nvptx : public DeviceOps {
     llvm::Value* f = fma(x, constant(kLog2E), builder.CreateFNeg(n));
     f = fma(x, constant(kLog2ERest), f);
     return builder.CreateFMul(power(f), power(n));
+  }
+
+  // The operands of an assembly text, results first, and their constraints.
+  class Operands {
+   public:
+    void AddResults(char letter, int count) {
+      for (int i = 0; i < count; ++i)
+        Constrain(absl::StrCat("=", Text(letter)));
+      count_ += count;
+    }
+    void Add(char letter, llvm::Value* value) {
+      Constrain(Text(letter));
+      ++count_;
+      values.push_back(value);
+    }
+    int count() const { return count_; }
+    // "{$4, $5}"
+    std::string List(int first, int count) const {
+      std::string text = "{";
+      for (int i = first; i < first + count; ++i) {
+        absl::StrAppend(&text, i > first ? ", $" : "$", i);
+      }
+      return text + "}";
+    }
+    std::string constraints;
+    std::vector<llvm::Value*> values;
+
+   private:
+    static std::string Text(char letter) { return std::string(1, letter); }
+    void Constrain(const std::string& constraint) {
+      absl::StrAppend(&constraints, constraints.empty() ? "" : ",", constraint);
+    }
+    int count_ = 0;
+  };
+
+  static int Lanes(llvm::Value* vector) {
+    return static_cast<int>(
+        llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements());
+  }
+
+  // The results as a vector, or the only one.
+  static llvm::Value* Assembly(const std::string& text, Operands& operands,
+                               llvm::Type* element, int results, bool memory,
+                               llvm::IRBuilder<>& builder) {
+    std::vector<llvm::Type*> types;
+    for (llvm::Value* value : operands.values)
+      types.push_back(value->getType());
+    llvm::Type* result =
+        results == 1
+            ? element
+            : llvm::StructType::get(builder.getContext(),
+                                    std::vector<llvm::Type*>(
+                                        static_cast<size_t>(results), element));
+    if (memory) operands.constraints += ",~{memory}";
+    llvm::CallInst* call = builder.CreateCall(
+        llvm::InlineAsm::get(llvm::FunctionType::get(result, types, false),
+                             text, operands.constraints,
+                             /*hasSideEffects=*/memory),
+        operands.values);
+    call->addFnAttr(llvm::Attribute::Convergent);
+    call->setDoesNotThrow();
+    if (!memory) call->setDoesNotAccessMemory();
+    if (results == 1) return call;
+    llvm::Value* vector = llvm::PoisonValue::get(
+        llvm::FixedVectorType::get(element, static_cast<unsigned>(results)));
+    for (unsigned i = 0; i < static_cast<unsigned>(results); ++i) {
+      vector = builder.CreateInsertElement(
+          vector, builder.CreateExtractValue(call, i), uint64_t{i});
+    }
+    return vector;
   }
 
   static void Assembly(const std::string& text, const char* constraints,

@@ -13,26 +13,20 @@ struct MachineOpInfo {
 };
 
 // In the order of the enum.
-constexpr std::array<MachineOpInfo, 16> kMachineOps = {{
-    {"dot_product", 3},
-    {"pair_dot_product", 3},
-    {"tile_product", 5},
-    {"library_gemm", 16},
-    {"interleave", 2},
-    {"transposed", 2},
-    {"lane_sum", 1},
-    {"lane_product", 1},
-    {"lane_min", 1},
-    {"lane_max", 1},
-    {"prefetch", 1},
-    {"barrier", 0},
-    {"shuffle_xor", 3},
-    {"async", 1},
-    {"commit", 0},
-    {"wait", 1},
+constexpr std::array<MachineOpInfo, 22> kMachineOps = {{
+    {"dot_product", 3},  {"pair_dot_product", 3},
+    {"tile_product", 5}, {"library_gemm", 16},
+    {"interleave", 2},   {"transposed", 2},
+    {"lane_sum", 1},     {"lane_product", 1},
+    {"lane_min", 1},     {"lane_max", 1},
+    {"prefetch", 1},     {"barrier", 0},
+    {"shuffle_xor", 3},  {"async", 1},
+    {"commit", 0},       {"wait", 1},
+    {"load_matrix", 3},  {"warp_product", 4},
+    {"round_tf32", 1},   {"words", 1},
+    {"concat", 2},       {"slice", 3},
 }};
-static_assert(kMachineOps.size() ==
-              static_cast<size_t>(MachineOp::kWait) + 1);
+static_assert(kMachineOps.size() == static_cast<size_t>(MachineOp::kSlice) + 1);
 
 DataType ResultOf(MachineOp op, const std::vector<Expr>& args) {
   if (args.empty()) return DataType::Int(32);
@@ -44,6 +38,8 @@ DataType ResultOf(MachineOp op, const std::vector<Expr>& args) {
     case MachineOp::kLibraryGemm:
     case MachineOp::kTransposed:
     case MachineOp::kPrefetch:
+    case MachineOp::kWarpProduct:
+    case MachineOp::kRoundTf32:
       return last;
     case MachineOp::kInterleave:
       return last.with_lanes(2 * last.lanes);
@@ -52,6 +48,17 @@ DataType ResultOf(MachineOp op, const std::vector<Expr>& args) {
     case MachineOp::kLaneMin:
     case MachineOp::kLaneMax:
       return last.element();
+    case MachineOp::kLoadMatrix: {
+      const DataType element = args[0]->dtype;
+      return (element == DataType::Float(32) ? element : DataType::Int(32))
+          .with_lanes(static_cast<int>(*AsInt(args[1])));
+    }
+    case MachineOp::kWords:
+      return DataType::Int(32).with_lanes(last.lanes * last.bits / 32);
+    case MachineOp::kConcat:
+      return last.with_lanes(args[0]->dtype.lanes + last.lanes);
+    case MachineOp::kSlice:
+      return args[0]->dtype.with_lanes(static_cast<int>(*AsInt(args[2])));
     case MachineOp::kShuffleXor:
     case MachineOp::kAsync:
     case MachineOp::kBarrier:

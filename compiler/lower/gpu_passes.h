@@ -54,6 +54,12 @@ ir::Stmt UnrollRegisters(const ir::Stmt& stmt);
 // is where not all threads arrive.
 absl::StatusOr<ir::Stmt> InsertBarriers(const ir::Stmt& stmt);
 
+// Lowered form, before unrolling. Replaces nests that are annotated for it
+// (ir::kWarpMatrix) by matrix products of warps. InvalidArgument if a nest does
+// not have the form that the annotation asks for, or the target no such unit.
+absl::StatusOr<ir::Stmt> LowerWarpMatrices(const ir::Stmt& stmt,
+                                           const target::GpuLimits& limits);
+
 // Whether the statement has a barrier.
 bool HasBarrier(const ir::Stmt& stmt);
 

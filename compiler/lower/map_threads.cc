@@ -307,11 +307,25 @@ absl::StatusOr<Stmt> MapKernel(const Stmt& kernel,
   return body;
 }
 
+bool IsOneKernel(const Stmt& stmt) {
+  const Stmt* at = &stmt;
+  while (const auto* alloc = ir::As<ir::AllocNode>(*at)) {
+    if (ir::ScopeOf(*alloc->buffer) == ir::MemoryScope::kGlobal) return false;
+    at = &alloc->body;
+  }
+  return ir::As<ForNode>(*at) != nullptr;
+}
+
 }  // namespace
 
 absl::StatusOr<Stmt> MapThreads(const Stmt& root,
                                 const target::GpuLimits& limits) {
   if (const auto* alloc = ir::As<ir::AllocNode>(root)) {
+    // Of a kernel of one block, around which there are no loops.
+    if (ir::ScopeOf(*alloc->buffer) == ir::MemoryScope::kShared &&
+        IsOneKernel(alloc->body)) {
+      return MapKernel(root, limits);
+    }
     if (ir::ScopeOf(*alloc->buffer) != ir::MemoryScope::kGlobal) {
       return absl::InvalidArgumentError(absl::StrCat(
           "buffer ", alloc->buffer->name, " of scope \"", alloc->buffer->scope,

@@ -179,6 +179,12 @@ std::vector<Pass> GpuPasses(const target::Target& target) {
   Append(FlatPasses(), passes);
   Append(
       {
+          // After barriers are placed by what each thread accesses; before
+          // unrolling, while nests are loops.
+          {"LowerWarpMatrices", OnBody([&target](const ir::Stmt& s) {
+             return LowerWarpMatrices(s, *target.gpu);
+           })},
+          {"Simplify", kSimplify, "matrices"},
           {"VectorizeLoops", ThenSimplify([&target](const ir::Stmt& s) {
              return VectorizeLoops(s, target);
            }),
@@ -199,9 +205,10 @@ std::vector<Pass> GpuPasses(const target::Target& target) {
 }  // namespace
 
 std::vector<std::string> StageNames() {
-  return {"legalize",   "bounds",    "allocate", "init",     "plain",
-          "iterations", "partition", "threads",  "pipeline", "barriers",
-          "flat",       "vectorize", "unroll",   "promote",  "lowered"};
+  return {"legalize",   "bounds",    "allocate",  "init",    "plain",
+          "iterations", "partition", "threads",   "pipeline", "barriers",
+          "flat",       "matrices",  "vectorize", "unroll",  "promote",
+          "lowered"};
 }
 
 absl::StatusOr<ir::PrimFuncPtr> Lower(const ir::PrimFunc& function,

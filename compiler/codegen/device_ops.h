@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/codegen/warpgroup_ops.h"
 #include "compiler/ir/thread_axis.h"
 #include "compiler/lower/gpu_passes.h"
 #include "llvm/IR/IRBuilder.h"
@@ -21,6 +22,7 @@ class DeviceOps {
   struct Function {
     llvm::Function* function = nullptr;
     std::vector<llvm::Value*> buffers;  // as Kernel::buffers
+    std::vector<llvm::Value*> maps;     // as Kernel::maps
     llvm::Value* shared = nullptr;      // of shared memory; null: none
   };
 
@@ -41,6 +43,7 @@ class DeviceOps {
   // An i32 of the thread of the group whose number is this one's ^ mask.
   virtual llvm::Value* ShuffleXor(llvm::Value* value, int mask, int width,
                                   llvm::IRBuilder<>& builder) = 0;
+  virtual WarpgroupOps& warpgroups() = 0;
 };
 
 // PTX, by LLVM's intrinsics.

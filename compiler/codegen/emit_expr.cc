@@ -334,6 +334,8 @@ llvm::Value* Emitter::EmitMachineOp(const ir::MachineOpNode& e) {
       return reduce(ir::BinaryOp::kMax);
     case MachineOp::kShuffleXor:
       return EmitShuffleXor(e);
+    case MachineOp::kUniform:
+      return EmitUniform(e);
     case MachineOp::kAsync:
       return Emit(e.args[0]);  // where it cannot be asynchronous
     case MachineOp::kLibraryGemm:
@@ -341,6 +343,15 @@ llvm::Value* Emitter::EmitMachineOp(const ir::MachineOpNode& e) {
     case MachineOp::kBarrier:
     case MachineOp::kCommit:
     case MachineOp::kWait:
+    case MachineOp::kBarrierInit:
+    case MachineOp::kBarrierExpect:
+    case MachineOp::kBarrierArrive:
+    case MachineOp::kBarrierWait:
+    case MachineOp::kCopyBox:
+    case MachineOp::kProductFence:
+    case MachineOp::kWarpgroupProduct:
+    case MachineOp::kProductCommit:
+    case MachineOp::kProductWait:
       break;  // statements
   }
   return Fail(absl::InternalError(absl::StrCat(

@@ -14,6 +14,8 @@ constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;
 constexpr uint64_t kBufferAlignment = 16;
 constexpr uint64_t kSharedAlignment = 1024;  // what copy engines ask for
 constexpr int kWarp = 32;
+// A CUtensorMap.
+constexpr uint64_t kMapBytes = 128, kMapAlignment = 64;
 
 std::set<const ir::BufferNode*> Written(const ir::Stmt& stmt) {
   std::set<const ir::BufferNode*> written;
@@ -35,10 +37,10 @@ class Nvptx : public DeviceOps {
     llvm::LLVMContext& context = module_.getContext();
     llvm::Type* pointer = llvm::PointerType::get(context, kGlobalSpace);
     Function out;
+    std::vector<llvm::Type*> types(kernel.buffers.size(), pointer);
+    types.insert(types.end(), kernel.maps.size(), builder.getPtrTy());
     out.function = llvm::Function::Create(
-        llvm::FunctionType::get(
-            builder.getVoidTy(),
-            std::vector<llvm::Type*>(kernel.buffers.size(), pointer), false),
+        llvm::FunctionType::get(builder.getVoidTy(), types, false),
         llvm::GlobalValue::ExternalLinkage, name, module_);
     out.function->setCallingConv(llvm::CallingConv::PTX_Kernel);
     const auto written = Written(kernel.body);
@@ -54,6 +56,7 @@ class Nvptx : public DeviceOps {
       }
       out.buffers.push_back(arg);
     }
+    AddMaps(kernel, out, builder);
     Annotate(*out.function, "kernel", 1);
     static constexpr std::array kBounds = {"maxntidz", "maxntidy", "maxntidx"};
     std::array<int64_t, 3> threads = {1, 1, 1};
@@ -132,7 +135,34 @@ class Nvptx : public DeviceOps {
          builder.getInt32(clamp)});
   }
 
+  WarpgroupOps& warpgroups() override { return *warpgroups_; }
+
  private:
+  // Tensor maps are passed by value, and read where they are passed.
+  void AddMaps(const lower::Kernel& kernel, Function& out,
+               llvm::IRBuilder<>& builder) {
+    if (kernel.maps.empty()) return;
+    llvm::LLVMContext& context = module_.getContext();
+    std::vector<llvm::Metadata*> numbers;
+    for (size_t i = 0; i < kernel.maps.size(); ++i) {
+      const auto number = static_cast<unsigned>(kernel.buffers.size() + i);
+      llvm::Argument* arg = out.function->getArg(number);
+      arg->setName(kernel.maps[i].buffer->name + "_map");
+      arg->addAttr(llvm::Attribute::getWithByValType(
+          context, llvm::ArrayType::get(builder.getInt8Ty(), kMapBytes)));
+      arg->addAttr(llvm::Attribute::getWithAlignment(
+          context, llvm::Align(kMapAlignment)));
+      numbers.push_back(llvm::ConstantAsMetadata::get(
+          builder.getInt32(number + 1)));  // counted from 1
+      out.maps.push_back(arg);
+    }
+    module_.getOrInsertNamedMetadata("nvvm.annotations")
+        ->addOperand(llvm::MDNode::get(
+            context, {llvm::ValueAsMetadata::get(out.function),
+                      llvm::MDString::get(context, "grid_constant"),
+                      llvm::MDNode::get(context, numbers)}));
+  }
+
   static void Assembly(const std::string& text, const char* constraints,
                        std::vector<llvm::Value*> args,
                        llvm::IRBuilder<>& builder) {
@@ -172,6 +202,7 @@ class Nvptx : public DeviceOps {
   }
 
   llvm::Module& module_;
+  const std::unique_ptr<WarpgroupOps> warpgroups_ = NvptxWarpgroupOps();
 };
 
 }  // namespace

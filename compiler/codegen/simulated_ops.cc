@@ -32,6 +32,13 @@ class Simulated : public DeviceOps {
                                      static_cast<unsigned>(i)),
           kernel.buffers[i]->name));
     }
+    for (size_t i = 0; i < kernel.maps.size(); ++i) {
+      out.maps.push_back(builder.CreateLoad(
+          builder.getPtrTy(),
+          builder.CreateConstGEP1_32(
+              builder.getPtrTy(), out.function->getArg(1),
+              static_cast<unsigned>(kernel.buffers.size() + i))));
+    }
     if (kernel.shared_bytes > 0) {
       out.shared = builder.CreateLoad(builder.getPtrTy(),
                                       Field(2, 0, builder), "shared");
@@ -102,6 +109,8 @@ class Simulated : public DeviceOps {
         {thread_, value, lane, builder.getInt32(sites_++)});
   }
 
+  WarpgroupOps& warpgroups() override { return *warpgroups_; }
+
  private:
   // x, y, z.
   static size_t Position(ir::ThreadAxis axis) {
@@ -136,6 +145,8 @@ class Simulated : public DeviceOps {
   llvm::Value* thread_ = nullptr;
   std::array<int64_t, 3> threads_{};
   uint32_t sites_ = 0;
+  const std::unique_ptr<WarpgroupOps> warpgroups_ =
+      SimulatedWarpgroupOps(module_);
 };
 
 }  // namespace

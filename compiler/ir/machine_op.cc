@@ -13,7 +13,7 @@ struct MachineOpInfo {
 };
 
 // In the order of the enum.
-constexpr std::array<MachineOpInfo, 16> kMachineOps = {{
+constexpr std::array<MachineOpInfo, 26> kMachineOps = {{
     {"dot_product", 3},
     {"pair_dot_product", 3},
     {"tile_product", 5},
@@ -30,9 +30,19 @@ constexpr std::array<MachineOpInfo, 16> kMachineOps = {{
     {"async", 1},
     {"commit", 0},
     {"wait", 1},
+    {"uniform", 1},
+    {"barrier_init", 2},
+    {"barrier_expect", 2},
+    {"barrier_arrive", 2},
+    {"barrier_wait", 2},
+    {"copy_box", 18},
+    {"product_fence", 2},
+    {"warpgroup_product", 9},
+    {"product_commit", 0},
+    {"product_wait", 3},
 }};
 static_assert(kMachineOps.size() ==
-              static_cast<size_t>(MachineOp::kWait) + 1);
+              static_cast<size_t>(MachineOp::kProductWait) + 1);
 
 DataType ResultOf(MachineOp op, const std::vector<Expr>& args) {
   if (args.empty()) return DataType::Int(32);
@@ -57,6 +67,16 @@ DataType ResultOf(MachineOp op, const std::vector<Expr>& args) {
     case MachineOp::kBarrier:
     case MachineOp::kCommit:
     case MachineOp::kWait:
+    case MachineOp::kUniform:
+    case MachineOp::kBarrierInit:
+    case MachineOp::kBarrierExpect:
+    case MachineOp::kBarrierArrive:
+    case MachineOp::kBarrierWait:
+    case MachineOp::kCopyBox:
+    case MachineOp::kProductFence:
+    case MachineOp::kWarpgroupProduct:
+    case MachineOp::kProductCommit:
+    case MachineOp::kProductWait:
       return args.front()->dtype;
   }
   return last;
@@ -76,6 +96,11 @@ std::string_view MachineOpName(MachineOp op) {
 
 int MachineOpArity(MachineOp op) {
   return kMachineOps[static_cast<size_t>(op)].arity;
+}
+
+bool TakesAddresses(MachineOp op) {
+  return op == MachineOp::kPrefetch ||
+         (op > MachineOp::kUniform && op <= MachineOp::kProductWait);
 }
 
 }  // namespace tilefarm::ir

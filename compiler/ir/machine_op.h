@@ -59,6 +59,36 @@ enum class MachineOp : uint8_t {
   // (groups): waits until at most so many of the thread's groups have not
   // arrived, a constant. An effect.
   kWait,
+  // The following need a GPU with warpgroups, 128 consecutive threads, and with
+  // an engine that copies boxes of tensors (Hopper). All but kUniform are
+  // effects. Loads among the arguments are addresses and are not read.
+  //
+  // (value): the value, which all threads of a warp have.
+  kUniform,
+  // An arrival barrier is an int64 in shared memory. It counts the arrivals and
+  // the bytes of a phase; when both are complete the next phase begins, of the
+  // other parity. The first phase has parity 0.
+  //
+  // (barrier, arrivals): begins the first phase, of so many arrivals a phase.
+  kBarrierInit,
+  // (barrier, bytes): arrives, and lets the phase expect so many bytes.
+  kBarrierExpect,
+  // (barrier, condition): arrives if the condition holds.
+  kBarrierArrive,
+  // (barrier, parity): waits until the phase of this parity is complete.
+  kBarrierWait,
+  // A copy of a box between a tensor and shared memory: tensor_box.h.
+  kCopyBox,
+  // (sums, count): orders the warpgroup's accesses to the registers `sums`, so
+  // many from the element on, before its next products.
+  kProductFence,
+  // A product by all threads of a warpgroup: warpgroup_product.h.
+  kWarpgroupProduct,
+  // (): the warpgroup's products since the last commit are one group.
+  kProductCommit,
+  // (groups, sums, count): waits until at most so many groups have not
+  // finished. Only then the sums are valid and operands may be overwritten.
+  kProductWait,
 };
 
 struct MachineOpNode : ExprNode {
@@ -76,6 +106,8 @@ Expr MakeMachineOp(MachineOp op, std::vector<Expr> args);
 // As lowered programs are printed, without the prefix: "dot_product".
 std::string_view MachineOpName(MachineOp op);
 int MachineOpArity(MachineOp op);
+// Whether loads among its arguments are only addresses.
+bool TakesAddresses(MachineOp op);
 
 }  // namespace tilefarm::ir
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/ir/annotations.h"
+#include "compiler/ir/machine_op.h"
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/passes.h"
@@ -113,6 +114,17 @@ class HalfWidener : public ir::Mutator {
       return ir::Load(found->second, MutateAll(e.indices));
     }
     return Wide(Mutator::MutateLoad(e, self));
+  }
+  // Addresses stay loads.
+  Expr MutateMachineOp(const ir::MachineOpNode& e, const Expr& self) override {
+    if (!ir::TakesAddresses(e.op)) return Mutator::MutateMachineOp(e, self);
+    std::vector<Expr> args;
+    for (const Expr& arg : e.args) {
+      const auto* load = ir::As<ir::LoadNode>(arg);
+      args.push_back(load == nullptr ? Mutate(arg)
+                                     : Mutator::MutateLoad(*load, arg));
+    }
+    return ir::MakeMachineOp(e.op, std::move(args));
   }
   Expr MutateLet(const ir::LetNode& e, const Expr& self) override {
     Expr value = Mutate(e.value);

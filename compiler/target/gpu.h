@@ -12,6 +12,8 @@ namespace tilefarm::target {
 struct GpuLimits {
   int warp_lanes = 32;
   bool async_copies = false;  // from global to shared memory: cp.async
+  // Matrix units of warpgroups and copies of boxes of tensors (Hopper).
+  bool warpgroup_products = false;
   int block_threads = 1024;       // most threads of a block
   int64_t block_shared = 48 << 10;  // most shared memory of a block
   int thread_registers = 255;

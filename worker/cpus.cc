@@ -12,6 +12,7 @@
 #include <iterator>
 #include <system_error>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -109,6 +110,11 @@ CpuList Without(const CpuList& all, const CpuList& taken) {
 
 namespace {
 
+void MakeLockDirectory(const std::string& directory) {
+  // Workers of other users use the same files.
+  if (mkdir(directory.c_str(), 0777) == 0) chmod(directory.c_str(), 01777);
+}
+
 // Opens one of the lock files of a core, and makes it if it is missing.
 int OpenLockFile(const std::string& path) {
   // An existing file is opened without O_CREAT: in a sticky directory the
@@ -133,13 +139,30 @@ CpuLock::~CpuLock() {
   for (int fd : fds_) close(fd);
 }
 
+absl::StatusOr<CpuLock> CpuLock::AcquireGpu(const std::string& directory,
+                                            const std::string& bus_id) {
+  MakeLockDirectory(directory);
+  std::string name = bus_id;
+  // It is what a runner said.
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !absl::ascii_isalnum(c); },
+      '-');
+  const std::string path = absl::StrCat(directory, "/gpu-", name, ".lock");
+  const int fd = OpenLockFile(path);
+  if (fd < 0) return absl::ErrnoToStatus(errno, path);
+  CpuLock lock;
+  lock.fds_.push_back(fd);
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("another worker measures on it (", path, " is locked)"));
+  }
+  return lock;
+}
+
 absl::StatusOr<CpuLock> CpuLock::Acquire(const std::string& directory,
                                          const CpuList& cpus,
                                          const std::function<bool()>& give_up) {
-  // Workers of other users use the same files.
-  if (mkdir(directory.c_str(), 0777) == 0) {
-    chmod(directory.c_str(), 01777);
-  }
+  MakeLockDirectory(directory);
   CpuLock lock;
   for (uint32_t cpu : cpus) {
     const std::string path = LockPath(directory, cpu);

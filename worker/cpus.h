@@ -38,16 +38,19 @@ CpuList OtherCpus(const CpuList& all);
 // The cores of `all` that are not in `taken`. Both are sorted.
 CpuList Without(const CpuList& all, const CpuList& taken);
 
-// Locks one file per core, so that measurements of all workers on this machine
-// take turns on a core. Released by the destructor, or by the system when the
-// process ends.
+// Locks one file per core or GPU, so that measurements of all workers on this
+// machine take turns on a core. Released by the destructor, or by the system
+// when the process ends.
 class CpuLock {
  public:
   CpuLock() = default;
   CpuLock(CpuLock&& other) noexcept : fds_(std::move(other.fds_)) {
     other.fds_.clear();
   }
-  CpuLock& operator=(CpuLock&&) = delete;
+  CpuLock& operator=(CpuLock&& other) noexcept {
+    std::swap(fds_, other.fds_);
+    return *this;
+  }
   ~CpuLock();
 
   // Waits until `cpus` are free, in ascending order, so that two workers never
@@ -56,6 +59,11 @@ class CpuLock {
   static absl::StatusOr<CpuLock> Acquire(const std::string& directory,
                                          const CpuList& cpus,
                                          const std::function<bool()>& give_up);
+
+  // Locks the GPU with this bus id for as long as the lock lives. Does not
+  // wait. AlreadyExists: another worker measures on it.
+  static absl::StatusOr<CpuLock> AcquireGpu(const std::string& directory,
+                                            const std::string& bus_id);
 
   // Whether another worker waits in Acquire for one of `cpus`.
   static bool Wanted(const std::string& directory, const CpuList& cpus);

@@ -51,7 +51,9 @@ std::vector<std::string> VariablesWith(Condition takes) {
 }  // namespace
 
 std::vector<std::string> BuilderEnvironment() {
-  return VariablesWith(IsSanitizers);
+  return VariablesWith([](std::string_view name) {
+    return IsSanitizers(name) || name == "TILEFARM_NVJITLINK";
+  });
 }
 
 std::vector<std::string> RunnerEnvironment() {

@@ -60,10 +60,10 @@ void FillDevice(const target::Target& target, bool is_host,
   if (is_host) device->set_memory_bytes(MemoryBytes());
 }
 
-// What --device says instead of --target.
+// What --device says instead of --target. Locks a GPU of this machine.
 absl::StatusOr<target::Target> FillGpu(
     const Flags& flags, const std::vector<std::string>& runner_command,
-    v1::DeviceProperties* device) {
+    v1::DeviceProperties* device, CpuLock* lock) {
   TF_ASSIGN_OR_RETURN(const DeviceChoice choice, ParseDevice(flags.device));
   if (flags.target != "host") {
     return absl::InvalidArgumentError(
@@ -80,6 +80,16 @@ absl::StatusOr<target::Target> FillGpu(
                        std::string(found.status().message())));
     }
     gpu = *found;
+    if (flags.runner_command.empty()) {
+      absl::StatusOr<CpuLock> locked =
+          CpuLock::AcquireGpu(flags.lock_dir, gpu.bus_id);
+      if (!locked.ok()) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("--device ", flags.device, ": ",
+                         std::string(locked.status().message())));
+      }
+      *lock = *std::move(locked);
+    }
     // There is no third cache: what looks at the last one finds the second.
     caches = {gpu.multiprocessor_shared_bytes, gpu.l2_bytes, gpu.l2_bytes};
   } else {
@@ -124,7 +134,8 @@ absl::Status CheckGroups(const Flags& flags, const CandidateGroups& groups,
 }
 
 absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags,
-                                            const CandidateGroups& groups) {
+                                            const CandidateGroups& groups,
+                                            CpuLock* gpu_lock) {
   Worker::Options options;
   options.server = flags.server;
   options.security = flags.security;
@@ -165,8 +176,9 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags,
   }
   target::Target device;
   if (flags.device != "cpu") {
-    TF_ASSIGN_OR_RETURN(device, FillGpu(flags, pipeline.runner_command,
-                                        options.hello.mutable_device()));
+    TF_ASSIGN_OR_RETURN(device,
+                        FillGpu(flags, pipeline.runner_command,
+                                options.hello.mutable_device(), gpu_lock));
   } else {
     // Reads the number of cores from the affinity set above.
     const bool is_host = flags.target == "host";
@@ -222,9 +234,10 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags,
 }
 
 // `groups` must outlive the worker, because it removes what the last runner
-// left.
+// left; so must the lock of its GPU.
 absl::StatusOr<std::unique_ptr<Worker>> StartWorker(
-    const Flags& flags, std::optional<CandidateGroups>& groups) {
+    const Flags& flags, std::optional<CandidateGroups>& groups,
+    CpuLock& gpu_lock) {
   TF_ASSIGN_OR_RETURN(groups, CandidateGroups::Prepare(flags.cgroup));
   // Replaces a value that was set by the parent of this process.
   if (groups->directory().empty()) {
@@ -232,7 +245,8 @@ absl::StatusOr<std::unique_ptr<Worker>> StartWorker(
   } else {
     setenv(kCandidateGroupsVariable, groups->directory().c_str(), 1);
   }
-  TF_ASSIGN_OR_RETURN(Worker::Options options, MakeOptions(flags, *groups));
+  TF_ASSIGN_OR_RETURN(Worker::Options options,
+                      MakeOptions(flags, *groups, &gpu_lock));
   return Worker::Start(std::move(options));
 }
 
@@ -249,7 +263,9 @@ int Run(const Flags& flags) {
   transport::RouteGrpcLog(LogLevel::kDebug);
 
   std::optional<CandidateGroups> groups;
-  absl::StatusOr<std::unique_ptr<Worker>> worker = StartWorker(flags, groups);
+  CpuLock gpu_lock;
+  absl::StatusOr<std::unique_ptr<Worker>> worker =
+      StartWorker(flags, groups, gpu_lock);
   if (!worker.ok()) {
     daemon::Complain(kProgram, std::string(worker.status().message()));
     return absl::IsInvalidArgument(worker.status()) ? 2 : 1;

@@ -105,6 +105,8 @@ absl::StatusOr<GpuDevice> RunnersGpu(std::vector<std::string> runner_command) {
       device.target = std::string(value);
     } else if (name == "brand") {
       device.brand = std::string(value);
+    } else if (name == "bus_id") {
+      device.bus_id = std::string(value);
     } else if (name == "multiprocessor_shared_bytes") {
       is_number = absl::SimpleAtoi(value, &device.multiprocessor_shared_bytes);
     } else if (name == "l2_bytes") {

@@ -23,6 +23,7 @@ std::string RunnersIsolation(std::vector<std::string> runner_command);
 struct GpuDevice {
   std::string target;  // "cuda:sm_90a"
   std::string brand;   // with driver and clocks
+  std::string bus_id;  // unique in its machine
   int64_t multiprocessor_shared_bytes = 0;
   int64_t l2_bytes = 0;
   uint64_t memory_bytes = 0;

@@ -34,12 +34,18 @@ class DeviceOps {
   virtual llvm::Value* Index(const lower::KernelAxis& axis,
                              llvm::IRBuilder<>& builder) = 0;
   virtual void Barrier(llvm::IRBuilder<>& builder) = 0;
-  // Starts a copy of 4, 8 or 16 bytes, aligned to them, to shared memory. False,
-  // without code, if the device has no such copies.
+  // Starts a copy of 4, 8 or 16 bytes, aligned to them, to shared memory.
+  // False, without code, if the device has no such copies.
   virtual bool CopyAsync(llvm::Value* to, llvm::Value* from, int bytes,
                          llvm::IRBuilder<>& builder) = 0;
   virtual void Commit(llvm::IRBuilder<>& builder) = 0;
   virtual void Wait(int groups, llvm::IRBuilder<>& builder) = 0;
+  // Called for each access of so many bytes of shared memory, for devices that
+  // look for races.
+  virtual void NoteAccess(llvm::Value* address, int bytes, bool write,
+                          llvm::IRBuilder<>& builder) {
+    (void)address, (void)bytes, (void)write, (void)builder;
+  }
   // An i32 of the thread of the group whose number is this one's ^ mask.
   virtual llvm::Value* ShuffleXor(llvm::Value* value, int mask, int width,
                                   llvm::IRBuilder<>& builder) = 0;

@@ -1,4 +1,5 @@
-// Kernels of GPUs: the frame of one thread's code, and what threads do together.
+// Kernels of GPUs: the frame of one thread's code, and what threads do
+// together.
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -9,7 +10,8 @@
 namespace tilefarm::codegen {
 namespace {
 
-// Of parameters, workspaces and what a thread allocates; also the widest access.
+// Of parameters, workspaces and what a thread allocates; also the widest
+// access.
 constexpr int64_t kDeviceAlignment = 16;
 
 // A number that the index is a multiple of, whatever its variables are.
@@ -63,10 +65,9 @@ absl::Status Emitter::EmitKernel(const lower::Kernel& kernel,
         buffer->name);
   }
   for (const lower::KernelAxis& axis : kernel.axes) {
-    frame.vars[axis.var.get()] =
-        builder_.CreateZExt(device.Index(axis, builder_),
-                            builder_.getInt64Ty(), axis.var->name,
-                            /*IsNonNeg=*/true);
+    frame.vars[axis.var.get()] = builder_.CreateZExt(
+        device.Index(axis, builder_), builder_.getInt64Ty(), axis.var->name,
+        /*IsNonNeg=*/true);
   }
   ir::PreOrder(kernel.body, [&](const ir::Stmt& s) {
     const auto* alloc = ir::As<ir::AllocNode>(s);
@@ -90,6 +91,15 @@ absl::Status Emitter::EmitKernel(const lower::Kernel& kernel,
   device_ = nullptr;
   frame_ = nullptr;
   return status_;
+}
+
+void Emitter::NoteSharedAccess(const ir::Buffer& buffer, llvm::Value* address,
+                               int lanes, bool write) {
+  if (device_ == nullptr || ir::ScopeOf(*buffer) != ir::MemoryScope::kShared) {
+    return;
+  }
+  device_->NoteAccess(address, lanes * buffer->dtype.element().bytes(), write,
+                      builder_);
 }
 
 llvm::Align Emitter::AlignmentOf(const ir::Buffer& buffer,

@@ -249,8 +249,9 @@ llvm::Value* Emitter::EmitStored(const ir::LoadNode& e) {
   };
   if (lanes == 1) {
     const auto load = [&]() -> llvm::Value* {
-      return builder_.CreateAlignedLoad(scalar,
-                                        Address(e.buffer, Emit(index)),
+      llvm::Value* address = Address(e.buffer, Emit(index));
+      NoteSharedAccess(e.buffer, address, 1, /*write=*/false);
+      return builder_.CreateAlignedLoad(scalar, address,
                                         AlignmentOf(e.buffer, index));
     };
     return mask == nullptr
@@ -282,7 +283,10 @@ llvm::Value* Emitter::EmitStored(const ir::LoadNode& e) {
       if (mask != nullptr) mask = Reverse(builder_, mask, lanes);
     }
     llvm::Value* address = Address(e.buffer, start);
-    if (mask == nullptr) EmitPrefetch(e.buffer, index, address);
+    if (mask == nullptr) {
+      EmitPrefetch(e.buffer, index, address);
+      NoteSharedAccess(e.buffer, address, lanes, /*write=*/false);
+    }
     // Only tiles of a matrix unit are this wide. A tile in memory must be
     // loaded by a tile instruction to become one; locals are already in
     // registers.
@@ -417,8 +421,9 @@ void Emitter::EmitStore(const ir::StoreNode& s) {
   value = ToMemory(value, element);
   llvm::Value* mask = AccessMask(s.predicate, lanes);
   if (lanes == 1) {
-    builder_.CreateAlignedStore(value, Address(s.buffer, Emit(index)),
-                                AlignmentOf(s.buffer, index));
+    llvm::Value* address = Address(s.buffer, Emit(index));
+    NoteSharedAccess(s.buffer, address, 1, /*write=*/true);
+    builder_.CreateAlignedStore(value, address, AlignmentOf(s.buffer, index));
     return;
   }
   const std::optional<RampForm> ramp = AsRamp(index);
@@ -436,6 +441,7 @@ void Emitter::EmitStore(const ir::StoreNode& s) {
     if (mask == nullptr && streaming_ == Streaming::kStreamed && CanStream(s)) {
       EmitStreamingStore(value, address);
     } else if (mask == nullptr) {
+      NoteSharedAccess(s.buffer, address, lanes, /*write=*/true);
       builder_.CreateAlignedStore(
           value, address,
           stride == -1 ? align : AlignmentOf(s.buffer, ramp->base));

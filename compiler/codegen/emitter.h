@@ -144,6 +144,9 @@ class Emitter {
   // False, without code, if the store is not asynchronous, or cannot be: its
   // vector is not aligned or not contiguous.
   bool EmitCopyAsync(const ir::StoreNode& s);
+  // For an access of `lanes` elements at the address.
+  void NoteSharedAccess(const ir::Buffer& buffer, llvm::Value* address,
+                        int lanes, bool write);
   // Of an access at the index, as far as it is known: that of the elements on a
   // CPU, up to the widest access of a GPU.
   llvm::Align AlignmentOf(const ir::Buffer& buffer,

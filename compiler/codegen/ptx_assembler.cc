@@ -31,6 +31,8 @@ namespace {
 // How logs name the text.
 constexpr char kTextName[] = "kernels.ptx";
 constexpr absl::Duration kMostTime = absl::Minutes(2);
+// Set once, before there are threads.
+bool library_alone = false;
 constexpr absl::Duration kPollPeriod = absl::Milliseconds(1);
 
 absl::Status Rejected(const std::string& tool, const std::string& log) {
@@ -323,6 +325,11 @@ std::vector<Assembled::Kernel> ParseAssemblerLog(std::string_view log) {
   return kernels;
 }
 
+bool KeepPtxAssembler() {
+  library_alone = true;
+  return OpenNvJitLink() != nullptr;
+}
+
 absl::StatusOr<Assembled> AssemblePtx(std::string_view ptx,
                                       std::string_view architecture,
                                       PtxTool tool) {
@@ -330,6 +337,7 @@ absl::StatusOr<Assembled> AssemblePtx(std::string_view ptx,
   if (tool == PtxTool::kNvJitLink) {
     return AssembleByNvJitLink(ptx, architecture);
   }
+  if (library_alone) return AssembleByNvJitLink(ptx, architecture);
   absl::StatusOr<Assembled> result = AssembleByPtxas(ptx, architecture);
   if (!absl::IsNotFound(result.status())) return result;
   result = AssembleByNvJitLink(ptx, architecture);

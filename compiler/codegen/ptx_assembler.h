@@ -44,6 +44,11 @@ absl::StatusOr<Assembled> AssemblePtx(std::string_view ptx,
                                       std::string_view architecture,
                                       PtxTool tool = PtxTool::kAny);
 
+// Opens libnvJitLink, if it is there, for a process that is about to lose its
+// files: from then on kAny means this library. False: there is none, and kAny
+// means nothing to such a process.
+bool KeepPtxAssembler();
+
 // Reads the kernels from a log of `-v`.
 std::vector<Assembled::Kernel> ParseAssemblerLog(std::string_view log);
 

@@ -40,8 +40,8 @@ class Simulated : public DeviceOps {
               static_cast<unsigned>(kernel.buffers.size() + i))));
     }
     if (kernel.shared_bytes > 0) {
-      out.shared = builder.CreateLoad(builder.getPtrTy(),
-                                      Field(2, 0, builder), "shared");
+      out.shared = builder.CreateLoad(builder.getPtrTy(), Field(2, 0, builder),
+                                      "shared");
     }
     threads_ = {1, 1, 1};
     for (const lower::KernelAxis& axis : kernel.axes) {
@@ -58,10 +58,9 @@ class Simulated : public DeviceOps {
   }
 
   void Barrier(llvm::IRBuilder<>& builder) override {
-    builder.CreateCall(
-        Runtime("tf_rt_sim_barrier", builder.getVoidTy(),
-                {builder.getPtrTy(), builder.getInt32Ty()}),
-        {thread_, builder.getInt32(sites_++)});
+    builder.CreateCall(Runtime("tf_rt_sim_barrier", builder.getVoidTy(),
+                               {builder.getPtrTy(), builder.getInt32Ty()}),
+                       {thread_, builder.getInt32(sites_++)});
   }
 
   bool CopyAsync(llvm::Value* to, llvm::Value* from, int bytes,
@@ -75,10 +74,20 @@ class Simulated : public DeviceOps {
     return true;
   }
 
+  void NoteAccess(llvm::Value* address, int bytes, bool write,
+                  llvm::IRBuilder<>& builder) override {
+    builder.CreateCall(
+        Runtime("tf_rt_sim_access", builder.getVoidTy(),
+                {builder.getPtrTy(), builder.getPtrTy(), builder.getInt32Ty(),
+                 builder.getInt32Ty()}),
+        {thread_, address, builder.getInt32(static_cast<uint32_t>(bytes)),
+         builder.getInt32(write ? 1 : 0)});
+  }
+
   void Commit(llvm::IRBuilder<>& builder) override {
-    builder.CreateCall(Runtime("tf_rt_sim_commit", builder.getVoidTy(),
-                               {builder.getPtrTy()}),
-                       {thread_});
+    builder.CreateCall(
+        Runtime("tf_rt_sim_commit", builder.getVoidTy(), {builder.getPtrTy()}),
+        {thread_});
   }
 
   void Wait(int groups, llvm::IRBuilder<>& builder) override {
@@ -94,14 +103,14 @@ class Simulated : public DeviceOps {
     const auto extent = [&](size_t i) {
       return builder.getInt32(static_cast<uint32_t>(threads_[i]));
     };
-    llvm::Value* row = builder.CreateAdd(
-        Index(0, 1, builder), builder.CreateMul(Index(0, 2, builder),
-                                                extent(1)));
-    llvm::Value* number = builder.CreateAdd(
-        Index(0, 0, builder), builder.CreateMul(row, extent(0)));
-    llvm::Value* lane = builder.CreateXor(
-        builder.CreateAnd(number, builder.getInt32(31)),
-        builder.getInt32(static_cast<uint32_t>(mask)));
+    llvm::Value* row =
+        builder.CreateAdd(Index(0, 1, builder),
+                          builder.CreateMul(Index(0, 2, builder), extent(1)));
+    llvm::Value* number = builder.CreateAdd(Index(0, 0, builder),
+                                            builder.CreateMul(row, extent(0)));
+    llvm::Value* lane =
+        builder.CreateXor(builder.CreateAnd(number, builder.getInt32(31)),
+                          builder.getInt32(static_cast<uint32_t>(mask)));
     llvm::Type* word = builder.getInt32Ty();
     return builder.CreateCall(
         Runtime("tf_rt_sim_shuffle", word,

@@ -14,6 +14,7 @@
 #include "compiler/codegen/host_stub.h"
 #include "compiler/codegen/js_loader.h"
 #include "compiler/codegen/link.h"
+#include "compiler/codegen/ptx_assembler.h"
 #include "compiler/driver/lower_function.h"
 
 namespace tilefarm::driver {
@@ -59,6 +60,17 @@ absl::StatusOr<std::vector<codegen::LoweredFunction>> NameFunctions(
   return named;
 }
 
+// Machine code where an assembler is at hand; otherwise the driver assembles
+// the text when the artifact is loaded.
+absl::StatusOr<std::string> DeviceImage(std::string ptx,
+                                        const target::Target& target) {
+  absl::StatusOr<codegen::Assembled> assembled =
+      codegen::AssemblePtx(ptx, target.cpu);
+  if (absl::IsNotFound(assembled.status())) return ptx;
+  TF_RETURN_IF_ERROR(assembled.status());
+  return std::move(assembled->cubin);
+}
+
 // The objects of an artifact, for the machine that loads it.
 absl::StatusOr<std::vector<std::string>> EmitObjects(
     const std::vector<codegen::LoweredFunction>& functions,
@@ -75,7 +87,7 @@ absl::StatusOr<std::vector<std::string>> EmitObjects(
   if (target.is_simulated()) {
     objects.push_back(std::move(device.code));
   } else {
-    image = std::move(device.code);
+    TF_ASSIGN_OR_RETURN(image, DeviceImage(std::move(device.code), target));
   }
   TF_ASSIGN_OR_RETURN(objects.emplace_back(),
                       codegen::EmitHostStub(device.functions, image, target));

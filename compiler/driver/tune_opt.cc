@@ -1,9 +1,13 @@
 // tune-opt: prints a program after any stage of compilation.
 //
-//   tune-opt FILE [--trace FILE] [--target T] [--stage NAME] [--function F]
+//   tune-opt FILE [--trace FILE | --draw N] [--target T] [--stage NAME]
+//            [--function F]
 //
-// Stages: parsed, scheduled (the trace applied), split (functions that pack
-// layout-free parameters split off), every stage of lowering, llvm (as
+// --draw 0 schedules by default; --draw N applies the candidate of the target's
+// design space that seed N draws.
+//
+// Stages: parsed, trace (that was applied), scheduled, split (functions that
+// pack layout-free parameters split off), every stage of lowering, llvm (as
 // emitted), llvm-opt and asm. Golden tests pipe the output into FileCheck.
 // Exit codes: 0, 1 for a bad program or trace, 2 for bad usage.
 #include <CLI/CLI.hpp>
@@ -26,6 +30,7 @@
 #include "compiler/lower/split_prepack.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/trace.h"
+#include "compiler/space/design_space.h"
 #include "compiler/target/target.h"
 
 namespace tilefarm {
@@ -34,6 +39,7 @@ namespace {
 struct Options {
   std::string file;
   std::string trace;
+  int64_t draw = -1;
   std::string target = "x86-64:x86-64-v4,cores=1";
   std::string stage = "lowered";
   std::string function;
@@ -44,7 +50,7 @@ struct Options {
 constexpr char kSplit[] = "split";
 
 std::vector<std::string> Stages() {
-  std::vector<std::string> stages = {"parsed", "scheduled", kSplit};
+  std::vector<std::string> stages = {"parsed", "trace", "scheduled", kSplit};
   for (std::string& name : lower::StageNames()) {
     stages.push_back(std::move(name));
   }
@@ -60,22 +66,45 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return text.str();
 }
 
+// The schedule that the trace file or --draw asks for.
+absl::StatusOr<schedule::Schedule> MakeSchedule(const Options& options,
+                                                const target::Target& target,
+                                                const ir::IRModule& module) {
+  if (!options.trace.empty()) {
+    TF_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.trace));
+    TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
+                        schedule::Trace::Parse(text));
+    return schedule::Replay(trace, module);
+  }
+  if (options.draw == 0) {
+    return space::DefaultSchedule(module, target, ir::FloatRule::kAsWritten);
+  }
+  if (module.functions.size() != 1) {
+    return absl::InvalidArgumentError("--draw N takes one function");
+  }
+  TF_ASSIGN_OR_RETURN(const auto space,
+                      space::DesignSpace::Create(module.functions[0], target));
+  Rng rng(static_cast<uint64_t>(options.draw));
+  TF_ASSIGN_OR_RETURN(const space::Candidate candidate, space->Sample(rng));
+  return space->Apply(candidate);
+}
+
 absl::StatusOr<std::string> Run(const Options& options) {
   TF_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.file));
   TF_ASSIGN_OR_RETURN(ir::IRModule module, ir::ParseModule(text, options.file));
   if (options.stage == "parsed") return ir::Print(module);
   TF_RETURN_IF_ERROR(lower::CheckProgram(module));
-  if (!options.trace.empty()) {
-    TF_ASSIGN_OR_RETURN(const std::string trace_text, ReadFile(options.trace));
-    TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
-                        schedule::Trace::Parse(trace_text));
-    TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
-                        schedule::Replay(trace, std::move(module)));
-    module = scheduled.module();
-  }
-  if (options.stage == "scheduled") return ir::Print(module);
   TF_ASSIGN_OR_RETURN(const target::Target target,
                       target::Parse(options.target));
+  if (!options.trace.empty() || options.draw >= 0) {
+    TF_ASSIGN_OR_RETURN(const schedule::Schedule schedule,
+                        MakeSchedule(options, target, module));
+    if (options.stage == "trace") return schedule.trace().Print();
+    module = schedule.module();
+  } else if (options.stage == "trace") {
+    return absl::InvalidArgumentError("there is no trace: see --draw");
+  }
+  if (options.stage == "scheduled") return ir::Print(module);
   const std::vector<std::string> lowering = lower::StageNames();
   const bool is_lowering = std::find(lowering.begin(), lowering.end(),
                                      options.stage) != lowering.end();
@@ -125,6 +154,9 @@ int Main(int argc, char** argv) {
   CLI::App app{"Prints a program after any stage of compilation."};
   app.add_option("file", options.file, "the program")->required();
   app.add_option("--trace", options.trace, "a trace to apply first");
+  app.add_option("--draw", options.draw,
+                 "0: the default schedule; N: the candidate of seed N")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--target", options.target,
                  "KIND[:MODEL][,key=value...] or host");
   app.add_option("--stage", options.stage,

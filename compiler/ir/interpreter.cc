@@ -244,7 +244,8 @@ class ActionCompiler {
         out->body = Compile(node.body);
         out->backwards = options_.reverse_concurrent_loops &&
                          (node.for_kind == ForKind::kParallel ||
-                          node.for_kind == ForKind::kVectorized);
+                          node.for_kind == ForKind::kVectorized ||
+                          node.thread_tag.starts_with("blockIdx"));
         return out;
       }
       case StmtKind::kBlock:

@@ -20,8 +20,8 @@ struct InterpretOptions {
   // FailedPrecondition with buffer, element and block. Otherwise it gives NaN
   // for floats and bytes of 0x7f for others.
   bool refuse_unwritten = false;
-  // Parallel and vectorized loops run from the last iteration to the first. A
-  // program whose results depend on it has iterations that are not independent.
+  // Parallel and vectorized loops, and those over the blocks of a GPU, run from
+  // the last iteration to the first. A program whose results depend on it has iterations that are not independent.
   bool reverse_concurrent_loops = false;
 };
 

@@ -134,15 +134,14 @@ class BarrierInserter {
       return false;
     }
     return std::ranges::any_of(axes_, [&](const Axis& axis) {
-      if (a.first_only.contains(axis.var) &&
-          b.first_only.contains(axis.var)) {
+      if (a.first_only.contains(axis.var) && b.first_only.contains(axis.var)) {
         return false;
       }
       return !Determines(math_, {a.dims, b.dims}, axis.var, axis.extent);
     });
   }
 
-  // Whether some index differs, by what is left of a division by a constant: 
+  // Whether some index differs, by what is left of a division by a constant:
   // k % 3 and (k + 2) % 3, with the same k.
   bool AreVersions(const Access& a, const Access& b) {
     for (size_t d = 0; d < a.indices.size(); ++d) {
@@ -245,9 +244,9 @@ class BarrierInserter {
   Stmt Loop(const ForNode& loop, Accesses& pending) {
     BindLoop(math_, loop);
     const auto with_body = [&](Stmt body) {
-      return std::make_shared<const ForNode>(
-          loop.var, loop.min, loop.extent, loop.for_kind, std::move(body),
-          loop.annotations, loop.thread_tag);
+      return std::make_shared<const ForNode>(loop.var, loop.min, loop.extent,
+                                             loop.for_kind, std::move(body),
+                                             loop.annotations, loop.thread_tag);
     };
     if (loop.for_kind == ir::ForKind::kThreadBinding) {
       const auto axis = ir::ParseThreadAxis(loop.thread_tag);

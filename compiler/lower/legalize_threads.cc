@@ -21,7 +21,8 @@ Stmt WithBody(const ForNode& loop, ForKind kind, Stmt body) {
 }
 
 // Moves a loop of virtual threads to the blocks below a statement. Its
-// iterations are independent, so their order among those of other loops is free.
+// iterations are independent, so their order among those of other loops is
+// free.
 class VirtualThreadSinker : public ir::Mutator {
  public:
   explicit VirtualThreadSinker(const ForNode& loop) : loop_(loop) {}

@@ -106,11 +106,11 @@ class IntoPartial : public ir::Mutator {
  protected:
   Stmt MutateStore(const ir::StoreNode& s, const Stmt&) override {
     const Expr zero = ir::IntConst(0);
-    return ir::MakeStore(partial_, {zero},
-                         ir::MakeBinary(update_.value->op,
-                                        ir::Load(partial_, {zero}),
-                                        update_.term()),
-                         s.predicate);
+    return ir::MakeStore(
+        partial_, {zero},
+        ir::MakeBinary(update_.value->op, ir::Load(partial_, {zero}),
+                       update_.term()),
+        s.predicate);
   }
 
  private:
@@ -160,9 +160,8 @@ class ThreadReducer : public ir::Mutator {
   static bool UsesThread(const ForNode& loop, const ir::StoreNode& store) {
     if (!AsUpdate(store)) {
       bool uses = false;
-      ir::PostOrderExprs(loop.body, [&](const Expr& e) {
-        uses |= e.get() == loop.var.get();
-      });
+      ir::PostOrderExprs(
+          loop.body, [&](const Expr& e) { uses |= e.get() == loop.var.get(); });
       return uses;
     }
     return true;
@@ -182,8 +181,8 @@ class ThreadReducer : public ir::Mutator {
     const Buffer& target = update.store->buffer;
     const ir::BinaryOp op = update.value->op;
     const Expr zero = ir::IntConst(0);
-    const Buffer partial = ir::MakeBuffer(target->name + "_partial",
-                                          target->dtype, {1}, "local");
+    const Buffer partial =
+        ir::MakeBuffer(target->name + "_partial", target->dtype, {1}, "local");
     const Expr mine = ir::Load(partial, {zero});
     const auto combine = [&](Expr other) {
       return ir::MakeStore(partial, {zero},
@@ -199,9 +198,9 @@ class ThreadReducer : public ir::Mutator {
         (threads % kWarp == 0 || (threads < kWarp && IsPowerOfTwo(threads)));
     const int64_t group = in_warps ? std::min(threads, kWarp) : 1;
     for (int64_t mask = group / 2; mask > 0; mask /= 2) {
-      stmts.push_back(combine(ir::MakeMachineOp(
-          ir::MachineOp::kShuffleXor,
-          {mine, ir::IntConst(mask), ir::IntConst(group)})));
+      stmts.push_back(combine(
+          ir::MakeMachineOp(ir::MachineOp::kShuffleXor,
+                            {mine, ir::IntConst(mask), ir::IntConst(group)})));
     }
     std::optional<Buffer> shared;
     if (group < threads) {
@@ -210,18 +209,18 @@ class ThreadReducer : public ir::Mutator {
     }
     // Also in the order of the program: B[i] op x, or x op B[i].
     const Expr element = ir::Load(target, update.store->indices);
-    Stmt result = ir::MakeStore(
-        target, update.store->indices,
-        update.element_first ? ir::MakeBinary(op, element, mine)
-                             : ir::MakeBinary(op, mine, element));
+    Stmt result =
+        ir::MakeStore(target, update.store->indices,
+                      update.element_first ? ir::MakeBinary(op, element, mine)
+                                           : ir::MakeBinary(op, mine, element));
     if (ir::ScopeOf(*target) != ir::MemoryScope::kLocal) {
       result = ir::MakeIf(ir::EQ(Expr(s.var), zero), std::move(result));
     }
     stmts.push_back(std::move(result));
     Stmt body = ir::MakeAlloc(partial, ir::MakeSeq(std::move(stmts)));
-    Stmt out = std::make_shared<const ForNode>(
-        s.var, s.min, s.extent, s.for_kind, std::move(body), s.annotations,
-        s.thread_tag);
+    Stmt out = std::make_shared<const ForNode>(s.var, s.min, s.extent,
+                                               s.for_kind, std::move(body),
+                                               s.annotations, s.thread_tag);
     return shared ? ir::MakeAlloc(*shared, std::move(out)) : out;
   }
 
@@ -246,10 +245,9 @@ class ThreadReducer : public ir::Mutator {
     write.push_back(ir::FloorDiv(s.var, ir::IntConst(group)));
     const ir::Var other = ir::MakeVar("group");
     read.push_back(other);
-    shared = ir::MakeBuffer(partial->name + "s", partial->dtype, shape,
-                            "shared");
-    Stmt publish =
-        ir::MakeStore(*shared, write, ir::Load(partial, {zero}));
+    shared =
+        ir::MakeBuffer(partial->name + "s", partial->dtype, shape, "shared");
+    Stmt publish = ir::MakeStore(*shared, write, ir::Load(partial, {zero}));
     if (group > 1) {
       publish = ir::MakeIf(
           ir::EQ(ir::FloorMod(s.var, ir::IntConst(group)), zero), publish);

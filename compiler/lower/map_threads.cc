@@ -81,9 +81,8 @@ class ThreadMapper : public ir::Mutator {
     for (const auto& [tag, var] : outer_) {
       bool uses = false;
       if (tag == *axis) {
-        ir::PostOrderExprs(s.body, [&](const Expr& e) {
-          uses |= e.get() == var;
-        });
+        ir::PostOrderExprs(s.body,
+                           [&](const Expr& e) { uses |= e.get() == var; });
       }
       if (uses) {
         Fail(absl::StrCat("loops ", var->name, " and ", s.var->name,
@@ -97,8 +96,8 @@ class ThreadMapper : public ir::Mutator {
       // Each block would run the loop, in any order.
       for (const ForNode* loop : loops_) {
         if (loop->for_kind == ForKind::kSerial && IsHostLoop(*loop)) {
-          Fail(absl::StrCat("loop ", s.var->name, " is bound to ",
-                            s.thread_tag, " below loop ", loop->var->name,
+          Fail(absl::StrCat("loop ", s.var->name, " is bound to ", s.thread_tag,
+                            " below loop ", loop->var->name,
                             ", which no GPU block can run for all"));
           return self;
         }
@@ -127,8 +126,8 @@ class ThreadMapper : public ir::Mutator {
     }
     const bool by_one_thread = AllBound(/*blocks=*/false);
     if (scope == ir::MemoryScope::kGlobal) {
-      scope = by_one_thread ? ir::MemoryScope::kLocal
-                            : ir::MemoryScope::kShared;
+      scope =
+          by_one_thread ? ir::MemoryScope::kLocal : ir::MemoryScope::kShared;
     }
     if (scope == ir::MemoryScope::kLocal && !by_one_thread &&
         CrossesThreads(s)) {
@@ -137,8 +136,7 @@ class ThreadMapper : public ir::Mutator {
                         "by several; use the scope \"shared\""));
       return self;
     }
-    const int64_t bytes =
-        s.buffer->memory_elements() * s.buffer->dtype.bytes();
+    const int64_t bytes = s.buffer->memory_elements() * s.buffer->dtype.bytes();
     const bool shared = scope == ir::MemoryScope::kShared;
     const int64_t most = shared ? limits_.block_shared : kMostLocalBytes;
     if (bytes > most) {
@@ -162,13 +160,21 @@ class ThreadMapper : public ir::Mutator {
     return ir::MakeAlloc(std::move(buffer), std::move(body));
   }
 
+  Stmt MutateIf(const ir::IfNode& s, const Stmt& self) override {
+    conditions_.push_back(Mutate(s.condition));
+    Stmt out = Mutator::MutateIf(s, self);
+    conditions_.pop_back();
+    return out;
+  }
+
   Stmt MutateStore(const ir::StoreNode& s, const Stmt& self) override {
     Stmt store = Mutator::MutateStore(s, self);
     if (local_.contains(s.buffer.get())) return store;
     // One of the threads that would all do the same.
     Expr first = ir::BoolConst(true);
     for (size_t i = 0; i < bound_.size(); ++i) {
-      if (launch_.extents[i] > 1 && !bound_[i]) {
+      if (launch_.extents[i] > 1 &&
+          (!bound_[i] || AllDoTheSame(*ir::As<ir::StoreNode>(store), i))) {
         first = ir::And(first, ir::EQ(launch_.vars[i], ir::IntConst(0)));
       }
     }
@@ -191,6 +197,29 @@ class ThreadMapper : public ir::Mutator {
       }
     }
     return true;
+  }
+
+  // Whether all threads of the axis store the same to shared memory, as in a
+  // fetch that threads of another axis divide among them.
+  bool AllDoTheSame(const ir::StoreNode& s, size_t axis) const {
+    if (ir::ScopeOf(*s.buffer) != ir::MemoryScope::kShared ||
+        !ir::IsThreadIdx(static_cast<ThreadAxis>(axis))) {
+      return false;
+    }
+    bool differs = false;
+    const auto look = [&](const Expr& e) {
+      differs |= e.get() == launch_.vars[axis].get();
+      const auto* var = ir::As<ir::VarNode>(e);
+      differs |= var != nullptr && var->of_let;
+      const auto* load = ir::As<ir::LoadNode>(e);
+      differs |= load != nullptr && local_.contains(load->buffer.get());
+    };
+    ir::PostOrderExprs(s.value, look);
+    for (const Expr& index : s.indices) ir::PostOrderExprs(index, look);
+    for (const Expr& condition : conditions_) {
+      ir::PostOrderExprs(condition, look);
+    }
+    return !differs;
   }
 
   // A loop without blocks around it.
@@ -228,6 +257,7 @@ class ThreadMapper : public ir::Mutator {
   std::array<bool, ir::kThreadAxes> bound_{};
   std::vector<std::pair<ThreadAxis, const ir::VarNode*>> outer_;
   std::vector<const ForNode*> loops_;
+  std::vector<Expr> conditions_;  // around the statement
   std::set<const ir::BufferNode*> local_;
 };
 
@@ -330,10 +360,9 @@ absl::StatusOr<Stmt> MapThreads(const Stmt& root,
     const Buffer buffer =
         std::make_shared<const ir::BufferNode>(std::move(workspace));
     TF_ASSIGN_OR_RETURN(
-        Stmt body,
-        MapThreads(ir::ReplaceBuffers(alloc->body,
-                                      {{alloc->buffer.get(), buffer}}),
-                   limits));
+        Stmt body, MapThreads(ir::ReplaceBuffers(
+                                  alloc->body, {{alloc->buffer.get(), buffer}}),
+                              limits));
     return ir::MakeAlloc(buffer, std::move(body));
   }
   if (const auto* seq = ir::As<ir::SeqNode>(root)) {

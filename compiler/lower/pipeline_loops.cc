@@ -77,7 +77,9 @@ std::set<const ir::BufferNode*> BuffersOf(const Stmt& stmt, bool written) {
 class Versioner : public ir::Mutator {
  public:
   Versioner(Buffer from, Buffer to, Expr version)
-      : from_(std::move(from)), to_(std::move(to)), version_(std::move(version)) {}
+      : from_(std::move(from)),
+        to_(std::move(to)),
+        version_(std::move(version)) {}
   using Mutator::Mutate;
 
  protected:
@@ -115,9 +117,9 @@ class AsyncCopies : public ir::Mutator {
         ir::ScopeOf(*load->buffer) != ir::MemoryScope::kGlobal) {
       return self;
     }
-    return ir::MakeStore(
-        s.buffer, s.indices,
-        ir::MakeMachineOp(ir::MachineOp::kAsync, {s.value}), s.predicate);
+    return ir::MakeStore(s.buffer, s.indices,
+                         ir::MakeMachineOp(ir::MachineOp::kAsync, {s.value}),
+                         s.predicate);
   }
 };
 
@@ -133,8 +135,13 @@ class LoopPipeliner : public ir::Mutator {
     Stmt inner = Mutator::MutateFor(s, self);
     const auto& loop = *ir::As<ForNode>(inner);
     const auto stages = IntsOf(loop, ir::kPipelineStage);
-    if (!stages) return inner;
-    absl::StatusOr<Stmt> out = Pipeline(loop, *stages);
+    const auto copies = loop.annotations.find(ir::kSharedStages);
+    if (!stages && copies == loop.annotations.end()) return inner;
+    absl::StatusOr<Stmt> out =
+        stages
+            ? Pipeline(loop, *stages, IsAsync(loop, *stages))
+            : Pipeline(loop, StagesOf(loop, copies->second.AsInt().value_or(1)),
+                       /*async=*/true);
     if (!out.ok()) {
       if (status.ok()) status = out.status();
       return inner;
@@ -143,16 +150,58 @@ class LoopPipeliner : public ir::Mutator {
   }
 
  private:
+  // Whether the annotation asks for asynchronous copies of the first stage.
+  static bool IsAsync(const ForNode& loop, const std::vector<int64_t>& stages) {
+    const auto listed = IntsOf(loop, ir::kPipelineAsyncStages);
+    return listed && !stages.empty() &&
+           std::ranges::count(*listed, std::ranges::min(stages)) > 0;
+  }
+
+  // For a number of copies of shared buffers: what fetches into them comes
+  // first. All stages are equal if nothing does.
+  static std::vector<int64_t> StagesOf(const ForNode& loop, int64_t copies) {
+    std::set<const ir::BufferNode*> shared;
+    Stmt body = loop.body;
+    while (const auto* alloc = ir::As<ir::AllocNode>(body)) {
+      if (ir::ScopeOf(*alloc->buffer) == ir::MemoryScope::kShared) {
+        shared.insert(alloc->buffer.get());
+      }
+      body = alloc->body;
+    }
+    const auto* seq = ir::As<ir::SeqNode>(body);
+    const std::vector<Stmt> parts =
+        seq != nullptr ? seq->stmts : std::vector{body};
+    const std::set<const ir::BufferNode*> written =
+        BuffersOf(loop.body, /*written=*/true);
+    const int64_t depth =
+        std::min(copies - 1, ir::AsInt(loop.extent).value_or(1) - 1);
+    std::vector<int64_t> stages;
+    for (const Stmt& part : parts) {
+      const auto reads = BuffersOf(part, /*written=*/false);
+      const bool fetches =
+          std::ranges::all_of(BuffersOf(part, /*written=*/true),
+                              [&](const ir::BufferNode* buffer) {
+                                return shared.contains(buffer);
+                              }) &&
+          std::ranges::none_of(reads, [&](const ir::BufferNode* buffer) {
+            return written.contains(buffer);
+          });
+      stages.push_back(fetches ? 0 : std::max<int64_t>(depth, 0));
+    }
+    return stages;
+  }
+
   static absl::Status Refuse(const ForNode& loop, const std::string& why) {
     return absl::InvalidArgumentError(
         absl::StrCat("loop ", loop.var->name, ": software pipeline: ", why));
   }
 
   absl::StatusOr<Stmt> Pipeline(const ForNode& loop,
-                                const std::vector<int64_t>& stages) {
+                                const std::vector<int64_t>& stages,
+                                bool async) {
     ir::AttrMap annotations = loop.annotations;
     for (const char* key : {ir::kPipelineStage, ir::kPipelineOrder,
-                            ir::kPipelineAsyncStages}) {
+                            ir::kPipelineAsyncStages, ir::kSharedStages}) {
       annotations.erase(key);
     }
     const auto plain = [&](Stmt body) -> Stmt {
@@ -170,9 +219,9 @@ class LoopPipeliner : public ir::Mutator {
     const std::vector<Stmt> parts =
         seq != nullptr ? seq->stmts : std::vector{body};
     if (parts.size() != stages.size()) {
-      return Refuse(loop, absl::StrCat("it has ", parts.size(),
-                                       " statements, but stages of ",
-                                       stages.size()));
+      return Refuse(loop,
+                    absl::StrCat("it has ", parts.size(),
+                                 " statements, but stages of ", stages.size()));
     }
     const auto order = IntsOf(loop, ir::kPipelineOrder);
     if (order && order->size() != parts.size()) {
@@ -185,6 +234,8 @@ class LoopPipeliner : public ir::Mutator {
       return Refuse(loop, absl::StrCat("stages are ", depth, " apart; at most ",
                                        kMostStages));
     }
+    // Copies of the annotated loop, such as those of an init, fetch nothing.
+    if (depth == 0) return plain(loop.body);
     if (!extent || loop.for_kind != ir::ForKind::kSerial) {
       return Refuse(loop, "it is no serial loop of constant extent");
     }
@@ -194,13 +245,11 @@ class LoopPipeliner : public ir::Mutator {
       return Refuse(loop, "it has more than two different stages");
     }
     // Without other iterations there is nothing to overlap.
-    if (depth == 0 || *extent <= depth) return plain(loop.body);
+    if (*extent <= depth) return plain(loop.body);
     TF_ASSIGN_OR_RETURN(const std::vector<Buffer> versioned,
                         BuffersBetween(loop, parts, stages, first, allocs));
 
-    const auto async_stages = IntsOf(loop, ir::kPipelineAsyncStages);
-    const bool async =
-        async_ && async_stages && std::ranges::count(*async_stages, first) > 0;
+    async &= async_;
     std::vector<Stmt> ahead, now;
     for (size_t i = 0; i < parts.size(); ++i) {
       if (stages[i] == first) {
@@ -220,8 +269,8 @@ class LoopPipeliner : public ir::Mutator {
     }
     // The statements for one iteration.
     const auto at = [&](const std::vector<Stmt>& stmts, const Expr& iteration) {
-      Stmt out = ir::Substitute(ir::MakeSeq(stmts),
-                                {{loop.var.get(), iteration}});
+      Stmt out =
+          ir::Substitute(ir::MakeSeq(stmts), {{loop.var.get(), iteration}});
       for (size_t i = 0; i < versioned.size(); ++i) {
         out = Versioner(versioned[i], multiple[i],
                         ir::FloorMod(iteration, ir::IntConst(versions)))
@@ -239,8 +288,7 @@ class LoopPipeliner : public ir::Mutator {
     }
     std::vector<Stmt> steady;
     if (async) {
-      steady.push_back(
-          Effect(ir::MachineOp::kWait, {ir::IntConst(depth - 1)}));
+      steady.push_back(Effect(ir::MachineOp::kWait, {ir::IntConst(depth - 1)}));
     }
     const Expr later = Expr(loop.var) + depth;
     steady.push_back(ir::MakeIf(ir::LT(later, loop.extent), at(ahead, later)));
@@ -291,9 +339,9 @@ class LoopPipeliner : public ir::Mutator {
       if (stages[i] != first) continue;
       for (const ir::BufferNode* buffer : BuffersOf(parts[i], false)) {
         if (changed.contains(buffer)) {
-          return Refuse(loop, absl::StrCat("an early stage reads ",
-                                           buffer->name,
-                                           ", which a later one writes"));
+          return Refuse(loop,
+                        absl::StrCat("an early stage reads ", buffer->name,
+                                     ", which a later one writes"));
         }
       }
     }

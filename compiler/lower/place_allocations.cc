@@ -1,11 +1,15 @@
 #include <algorithm>
+#include <compare>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/arith/iter_map.h"
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/thread_axis.h"
@@ -226,14 +230,68 @@ struct Box {
   std::vector<int64_t> extent;
   // What varies in it, from `first`.
   std::vector<Linear> offset;
-  // Scale and extent of each loop in the offset, sorted, if it is a sum of loops
-  // that occur once: then these say exactly which elements are accessed.
-  std::optional<std::vector<std::vector<std::pair<int64_t, int64_t>>>> steps;
+  // The terms of the offset, sorted; equal ones are of the same elements. A
+  // loop that is one term, and no other, counts by its extent, whatever its
+  // name.
+  struct Term {
+    int64_t scale = 0;
+    int64_t extent = 0;     // of the loop, or
+    std::string atom = {};  // which expression it is
+    auto operator<=>(const Term&) const = default;
+  };
+  std::vector<std::vector<Term>> terms;
 };
 
 bool IsThreadLoop(const ForNode& loop) {
   const auto axis = ir::ParseThreadAxis(loop.thread_tag);
   return axis && ir::IsThreadIdx(*axis);
+}
+
+// Fills in the terms of the offsets.
+void AddTerms(const Access& access, Box& box) {
+  std::map<const ir::ExprNode*, int> uses;
+  for (const Linear& offset : box.offset) {
+    for (const auto& [atom, scale] : offset.terms) {
+      ir::PostOrderExprs(atom, [&](const Expr& e) { ++uses[e.get()]; });
+    }
+  }
+  for (const Linear& offset : box.offset) {
+    std::vector<Box::Term>& terms = box.terms.emplace_back();
+    for (const auto& [atom, scale] : offset.terms) {
+      const auto loop =
+          std::ranges::find_if(access.loops, [&](const ForNode* candidate) {
+            return candidate->var.get() == atom.get();
+          });
+      const auto extent = loop == access.loops.end()
+                              ? std::nullopt
+                              : ir::AsInt((*loop)->extent);
+      if (extent && uses[atom.get()] == 1) {
+        terms.push_back({scale, *extent});
+        continue;
+      }
+      // Loops that copies of a statement share have one variable.
+      std::string name = ir::ToString(atom);
+      ir::PostOrderExprs(atom, [&](const Expr& e) {
+        if (e->kind == ir::ExprKind::kVar) {
+          absl::StrAppend(&name, " ",
+                          absl::Hex(reinterpret_cast<uintptr_t>(e.get())));
+        }
+      });
+      terms.push_back({scale, 0, std::move(name)});
+    }
+    std::ranges::sort(terms);
+    // Both loops of a split count as one.
+    std::vector<Box::Term> merged;
+    for (Box::Term& term : terms) {
+      if (!merged.empty() && term.extent > 0 && merged.back().extent > 0 &&
+          term.scale == merged.back().scale * merged.back().extent) {
+        merged.back().extent *= term.extent;
+      } else {
+        merged.push_back(std::move(term));
+      }
+    }
+    terms = std::move(merged);
+  }
 }
 
 // The elements of an access in one iteration of loops[0..depth], in terms of
@@ -242,13 +300,10 @@ bool IsThreadLoop(const ForNode& loop) {
 std::optional<Box> RegionBelow(IndexMath& math, const Access& access,
                                size_t depth, bool all_threads) {
   Box box;
-  box.steps.emplace();
-  std::set<const ir::ExprNode*> seen;
   for (const Expr& index : access.indices) {
     Linear fixed, inner;
     const Linear linear = math.Decompose(index);
     fixed.constant = linear.constant;
-    if (box.steps) box.steps->emplace_back();
     for (const auto& [atom, scale] : linear.terms) {
       bool varies = false, loads = false;
       ir::PostOrderExprs(atom, [&](const Expr& e) {
@@ -262,21 +317,7 @@ std::optional<Box> RegionBelow(IndexMath& math, const Access& access,
       });
       if (loads) return std::nullopt;
       (varies ? inner : fixed).terms.emplace_back(atom, scale);
-      if (!varies || !box.steps) continue;
-      const auto loop =
-          std::ranges::find_if(access.loops, [&](const ForNode* candidate) {
-            return candidate->var.get() == atom.get();
-          });
-      const auto extent = loop == access.loops.end()
-                              ? std::nullopt
-                              : ir::AsInt((*loop)->extent);
-      if (!extent || !seen.insert(atom.get()).second) {
-        box.steps.reset();
-      } else {
-        box.steps->back().emplace_back(scale, *extent);
-      }
     }
-    if (box.steps) std::ranges::sort(box.steps->back());
     const Interval reach = math.Bounds(inner);
     if (!reach.bounded()) return std::nullopt;
     fixed.constant += reach.lo;
@@ -285,6 +326,7 @@ std::optional<Box> RegionBelow(IndexMath& math, const Access& access,
     inner.constant = -reach.lo;
     box.offset.push_back(std::move(inner));
   }
+  AddTerms(access, box);
   return box;
 }
 
@@ -339,9 +381,9 @@ struct Digit {
   int64_t count;
 };
 
-// Whether both are of the same elements.
+// Whether both are known to be of the same elements.
 bool AreSame(const Box& a, const Box& b) {
-  if (!a.steps || a.steps != b.steps) return false;
+  if (a.terms != b.terms) return false;
   for (size_t d = 0; d < a.first.size(); ++d) {
     if (Distance(a.first[d], b.first[d]) != 0) return false;
   }
@@ -356,8 +398,8 @@ struct Placement {
   std::vector<std::vector<Digit>> digits = {};
 };
 
-// Numbers the offsets without gaps: those of 64 * i + j with i < 2 and j < 4 are
-// 4 * i + j. Empty if that saves nothing, or if terms are not such digits.
+// Numbers the offsets without gaps: those of 64 * i + j with i < 2 and j < 4
+// are 4 * i + j. Empty if that saves nothing, or if terms are not such digits.
 std::vector<Digit> DigitsWithoutGaps(IndexMath& math,
                                      const std::vector<Linear>& offsets,
                                      int64_t extent) {
@@ -534,8 +576,7 @@ class Compactor : public ir::Mutator {
   std::vector<Expr> Shifted(const std::vector<Expr>& indices) {
     std::vector<Expr> out;
     for (size_t d = 0; d < indices.size(); ++d) {
-      const Expr offset =
-          Mutate(indices[d]) - placement_.box.first[d].ToExpr();
+      const Expr offset = Mutate(indices[d]) - placement_.box.first[d].ToExpr();
       if (placement_.digits.empty() || placement_.digits[d].empty()) {
         out.push_back(offset);
         continue;

@@ -66,7 +66,8 @@ class Simplifier : public ir::Mutator {
     Stmt body = Mutate(s.body);
     math_.Restore(mark);
     if (ir::IsNoOp(body)) return ir::NoOp();
-    if (ir::IsConstInt(extent, 1)) {
+    // A bound loop says which kernel its body belongs to.
+    if (ir::IsConstInt(extent, 1) && s.for_kind != ForKind::kThreadBinding) {
       body = ir::Substitute(body, {{s.var.get(), min}});
       return Annotate(body, s.annotations);
     }

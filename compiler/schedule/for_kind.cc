@@ -123,7 +123,10 @@ absl::Status SetKind(ScheduleState& state, LoopRv loop_rv, ir::ForKind kind,
                      std::string thread_tag = "") {
   TF_ASSIGN_OR_RETURN(ir::ForPtr loop, SerialLoop(state, loop_rv));
   const ir::ForPtr changed = WithKind(*loop, kind, std::move(thread_tag));
-  if (!IsOneThread(changed)) {
+  // Several blocks of a program may write parts of one buffer (a concatenation,
+  // an update in place). Each of them may still run on a GPU's threads, if no
+  // two of its own iterations meet.
+  if (kind != ir::ForKind::kThreadBinding) {
     TF_RETURN_IF_ERROR(CheckCompactDataflow(state, loop.get()));
   }
   state.Replace(loop.get(), changed);

@@ -120,6 +120,28 @@ std::vector<ir::Expr> IterationOf(const ScheduleState& state,
   return iteration;
 }
 
+bool AreApartIn(const ScheduleState& state,
+                const std::vector<ir::ForPtr>& loops, const ir::BlockNode& a,
+                const ir::BufferRegion& of_a, const ir::BlockNode& b,
+                const ir::BufferRegion& of_b) {
+  arith::Analyzer analyzer;
+  std::vector<ir::Expr> element;
+  for (const int64_t extent : of_a.buffer->shape) {
+    const ir::Var index = ir::MakeVar("d");
+    analyzer.Bind(index, 0, extent);
+    element.push_back(index);
+  }
+  const std::vector<ir::Expr> in_a =
+      IterationOf(state, loops, a, of_a, element);
+  const std::vector<ir::Expr> in_b =
+      IterationOf(state, loops, b, of_b, element);
+  return in_a.size() == loops.size() && in_b.size() == loops.size() &&
+         std::equal(in_a.begin(), in_a.end(), in_b.begin(),
+                    [&](const ir::Expr& x, const ir::Expr& y) {
+                      return analyzer.ProveEqual(x, y);
+                    });
+}
+
 }  // namespace
 
 bool IsPrivate(const ScheduleState& state, const BlockScope& scope,
@@ -166,22 +188,18 @@ bool AreApart(const ScheduleState& state, std::vector<ir::ForPtr> loops,
   std::erase_if(loops, [](const ir::ForPtr& loop) {
     return ir::IsConstInt(loop->extent, 1);
   });
-  arith::Analyzer analyzer;
-  std::vector<ir::Expr> element;
-  for (const int64_t extent : of_a.buffer->shape) {
-    const ir::Var index = ir::MakeVar("d");
-    analyzer.Bind(index, 0, extent);
-    element.push_back(index);
-  }
-  const std::vector<ir::Expr> in_a =
-      IterationOf(state, loops, a, of_a, element);
-  const std::vector<ir::Expr> in_b =
-      IterationOf(state, loops, b, of_b, element);
-  return in_a.size() == loops.size() && in_b.size() == loops.size() &&
-         std::equal(in_a.begin(), in_a.end(), in_b.begin(),
-                    [&](const ir::Expr& x, const ir::Expr& y) {
-                      return analyzer.ProveEqual(x, y);
-                    });
+  if (AreApartIn(state, loops, a, of_a, b, of_b)) return true;
+  if (loops.empty()) return false;
+  // Where blocks of threads are no whole rows, it takes the number of the block
+  // to tell which element a thread accesses.
+  std::vector<ir::ForPtr> more = state.LoopsAbove(loops.front().get());
+  std::erase_if(more, [](const ir::ForPtr& loop) {
+    return loop->for_kind != ir::ForKind::kThreadBinding ||
+           ir::IsConstInt(loop->extent, 1);
+  });
+  if (more.empty()) return false;
+  more.insert(more.end(), loops.begin(), loops.end());
+  return AreApartIn(state, more, a, of_a, b, of_b);
 }
 
 absl::Status CheckIterationsIndependent(const ScheduleState& state,

@@ -67,7 +67,9 @@ CandidateEvaluator::Entry* CandidateEvaluator::Find(
   if (entry == nullptr) entry = std::make_unique<Entry>();
   if (!entry->plan && entry->attempts < kMostAttempts) {
     auto built =
-        space_->has_postprocs(candidate.sketch)
+        target_.is_gpu()
+            ? absl::UnimplementedError("no skeleton: kernels of a GPU")
+        : space_->has_postprocs(candidate.sketch)
             ? PlanSketch(*space_->program(), space_->Start(candidate.sketch),
                          space_->sketches()[sketch], candidate.decisions)
             : absl::UnimplementedError("no skeleton: a sketch by hand");

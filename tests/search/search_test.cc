@@ -458,5 +458,30 @@ TEST(IdTest, DependOnEveryPart) {
   EXPECT_NE(TaskId("w", "t"), TaskId("w", "u"));
 }
 
+TEST_F(SearchTest, ProposesKernelsOfGpus) {
+  const auto target = target::Parse("sim:sm_80");
+  ASSERT_TRUE(target.ok()) << target.status();
+  for (const ir::PrimFuncPtr& program :
+       {space::MatmulRelu(64, 64, 64), space::SmallSoftmax()}) {
+    auto created = DesignSpace::Create(program, *target);
+    ASSERT_TRUE(created.ok()) << created.status();
+    space_ = *std::move(created);
+    SearchOptions options;
+    options.seed = 5;
+    const auto first = space::DefaultSchedule(ir::IRModule{{program}}, *target,
+                                              ir::FloatRule::kAsWritten);
+    ASSERT_TRUE(first.ok()) << first.status();
+    options.first_traces.push_back(first->trace().Print());
+    // It is a point of the space, whose neighbours are worth a try.
+    EXPECT_TRUE(space_->FromRecord(first->trace()).ok());
+    auto search = Search::Create(space_, *target, "task",
+                                 cost_model::MakeXgboostModel(1), options, {});
+    ASSERT_TRUE(search.ok()) << search.status();
+    const std::vector<std::string> ids = Run(**search, 32);
+    EXPECT_EQ(ids.size(), 32u);
+    EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), 32u);
+  }
+}
+
 }  // namespace
 }  // namespace tilefarm::search

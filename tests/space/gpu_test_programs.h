@@ -87,10 +87,10 @@ struct GpuProgram {
 
 inline std::vector<GpuProgram> GpuPrograms() {
   return {
-      {"matmul", Matmul(1024, 1024, 1024), Matmul(64, 64, 32)},
-      {"odd_matmul", Matmul(127, 33, 65), Matmul(37, 33, 21)},
-      {"matmul_relu", MatmulRelu(512, 384, 256), MatmulRelu(40, 64, 24)},
-      {"dense", Dense(128, 768, 3072), Dense(33, 48, 20)},
+      {"matmul", Matmul(1024, 1024, 1024), Matmul(32, 32, 16)},
+      {"odd_matmul", Matmul(127, 33, 65), Matmul(19, 33, 13)},
+      {"matmul_relu", MatmulRelu(512, 384, 256), MatmulRelu(20, 32, 12)},
+      {"dense", Dense(128, 768, 3072), Dense(17, 24, 10)},
       {"batched_matmul", BatchedMatmul(12, 128, 128, 64),
        BatchedMatmul(2, 17, 32, 12)},
       {"conv_nhwc", ConvNhwc(56, 64, 64), ConvNhwc(9, 4, 8)},

@@ -103,7 +103,7 @@ TEST(Capabilities, RequirementsNameFeaturesOrKinds) {
   EXPECT_EQ(Requirement(kMixedByteDot256),
             "avxvnni or avx512vnni with avx512vl");
   EXPECT_EQ(Requirement(kByteDot128), "avxvnniint8 or dotprod");
-  EXPECT_EQ(Requirement(kHalfConversion), "f16c or aarch64");
+  EXPECT_EQ(Requirement(kHalfConversion), "f16c or aarch64 or cuda");
 }
 
 }  // namespace

@@ -246,6 +246,28 @@ int cuEventElapsedTime(float* milliseconds, void* start, void* stop) {
                           (double)(to->tv_nsec - from->tv_nsec) * 1e-6);
   return State();
 }
+int cuModuleLoadData(void** module, const void* image) {
+  *module = (void*)image;
+  return State();
+}
+int cuModuleGetFunction(void** function, void* module, const char* name) {
+  (void)name;
+  *function = module;
+  return State();
+}
+int cuModuleUnload(void* module) {
+  (void)module;
+  return State();
+}
+int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y,
+                   unsigned grid_z, unsigned block_x, unsigned block_y,
+                   unsigned block_z, unsigned shared_bytes, void* stream,
+                   void** parameters, void** extra) {
+  (void)function, (void)grid_x, (void)grid_y, (void)grid_z, (void)block_x;
+  (void)block_y, (void)block_z, (void)shared_bytes, (void)stream;
+  (void)parameters, (void)extra;
+  return State();
+}
 int cuGetErrorName(int code, const char** name) {
   switch (code) {
     case kNoDevice:

@@ -137,6 +137,14 @@ TEST_F(RpcWorkerTest, AnnouncesItsDevice) {
 TEST_F(RpcWorkerTest, AnnouncesAGpu) {
   setenv("TILEFARM_CUDA_DRIVER", TILEFARM_TEST_FAKE_CUDA, 1);
   StartWorker({"--device", "cuda:0"});
+  // A GPU has one worker.
+  std::vector<std::string> command = Command();
+  command.insert(command.end(), {"--device", "cuda:0"});
+  absl::StatusOr<std::unique_ptr<Process>> second =
+      starter_.Start(command, RunnerEnvironment());
+  ASSERT_TRUE(second.ok());
+  EXPECT_FALSE((*second)->Read(absl::Seconds(20)).ok());
+  EXPECT_EQ((*second)->Kill(), "exited with status 1");
   unsetenv("TILEFARM_CUDA_DRIVER");
   const v1::DeviceProperties device = farm_.hellos()[0].device();
   EXPECT_EQ(device.target(), "cuda:sm_90a,cores=1");

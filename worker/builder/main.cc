@@ -13,6 +13,7 @@
 #include <new>
 #include <string>
 
+#include "compiler/codegen/ptx_assembler.h"
 #include "compiler/driver/compile.h"
 #include "worker/builder/build.h"
 #include "worker/builder/sandbox.h"
@@ -97,6 +98,9 @@ int main(int argc, char** argv) {
   const int input_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
   const int output_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   const int errors_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+  // Before the sandbox hides libraries, too: a device whose builders cannot
+  // assemble leaves that to its driver, one candidate at a time.
+  tilefarm::codegen::KeepPtxAssembler();
   // Read before the sandbox hides /proc.
   tilefarm::worker::own_bytes = tilefarm::worker::MappedBytes();
   const auto confinement = tilefarm::worker::EnterBuilderSandbox(

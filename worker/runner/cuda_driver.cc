@@ -56,6 +56,10 @@ std::string CudaDriver::Load() {
   take(EventCreate, "cuEventCreate");
   take(EventRecord, "cuEventRecord");
   take(EventElapsedTime, "cuEventElapsedTime");
+  take(ModuleLoadData, "cuModuleLoadData");
+  take(ModuleGetFunction, "cuModuleGetFunction");
+  take(ModuleUnload, "cuModuleUnload");
+  take(LaunchKernel, "cuLaunchKernel");
   take(GetErrorName, "cuGetErrorName");
   take(GetErrorString, "cuGetErrorString");
   if (!missing.empty()) {

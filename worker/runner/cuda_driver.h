@@ -68,6 +68,14 @@ class CudaDriver {
   CudaResult (*StreamSynchronize)(CudaStream) = nullptr;
   CudaResult (*EventCreate)(CudaEvent*, unsigned) = nullptr;
   CudaResult (*EventRecord)(CudaEvent, CudaStream) = nullptr;
+  // Only for a trial: artifacts load and launch their kernels themselves.
+  CudaResult (*ModuleLoadData)(void**, const void*) = nullptr;
+  CudaResult (*ModuleGetFunction)(void**, void*, const char*) = nullptr;
+  CudaResult (*ModuleUnload)(void*) = nullptr;
+  // Function, grid, block, bytes of shared memory, stream, parameters, more.
+  CudaResult (*LaunchKernel)(void*, unsigned, unsigned, unsigned, unsigned,
+                             unsigned, unsigned, unsigned, CudaStream, void**,
+                             void**) = nullptr;
   // In milliseconds.
   CudaResult (*EventElapsedTime)(float*, CudaEvent, CudaEvent) = nullptr;
 

@@ -32,8 +32,12 @@ namespace {
 // sleeps is woken late.
 constexpr unsigned kSpin = 1;
 constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
-// A device that has been idle takes some milliseconds to its full clock rate.
+// A device that has been idle takes a while to its full clock rate: an H200
+// shows 345 MHz before and 1980 MHz after it is busy. Warm-up ends when runs
+// have not become faster by this factor for so long.
 constexpr double kWarmUpSeconds = 10e-3;
+constexpr double kFaster = 0.98;
+constexpr double kMostWarmUpSeconds = 0.3;
 // A single run shorter than this is not timed alone if it can be helped: the
 // events add a few microseconds.
 constexpr double kShortRunSeconds = 100e-6;
@@ -43,6 +47,8 @@ constexpr double kSingleRunSeconds = 20e-6;
 // it makes no difference.
 constexpr double kLongBesideFlushSeconds = 10e-3;
 constexpr CudaResult kOutOfMemory = 2;
+// Then artifacts must have machine code, and nothing is wrong with confinement.
+constexpr CudaResult kNoJitCompiler = 221, kNewerPtx = 222;
 // Runs of a cold sample, if they are so short.
 constexpr int64_t kMostCopies = 32;
 // Runs that can be enqueued before the driver waits for the device.
@@ -51,6 +57,7 @@ constexpr int64_t kMostLaunches = 512;
 // factor, but is repeated no more than so often.
 constexpr double kCover = 1.5;
 constexpr int kMostFillers = 64;
+constexpr char kPoisonWorkspace[] = "TILEFARM_POISON_WORKSPACE";
 // Descriptors of artifacts begin here, so that each has a path of its own:
 // dlopen does not open a path again that it knows.
 constexpr int kArtifactDescriptors = 512;
@@ -113,6 +120,45 @@ struct Device {
               driver.EventElapsedTime(&milliseconds, start, stop));
     filler_seconds = std::max(milliseconds * 1e-3, 1e-6);
     nvml.Open(properties.pci_bus_id);
+    return error;
+  }
+
+  // Whether the driver does what candidates need: compiles PTX, launches it,
+  // takes memory and copies it. The error; empty: it does.
+  std::string Try() {
+    const std::string ptx = ".version 8.0\n.target " +
+                            properties.target.substr(strlen("cuda:")) +
+                            "\n.address_size 64\n"
+                            ".visible .entry trial() { ret; }\n";
+    std::string error;
+    const auto check = [&](const char* call, CudaResult result) {
+      if (result != 0 && error.empty()) {
+        error = std::string("trial of ") + call + ": " + driver.Text(result);
+      }
+      return result == 0;
+    };
+    void* module = nullptr;
+    void* kernel = nullptr;
+    CudaAddress memory = 0;
+    std::vector<char> bytes(size_t{4} << 20);
+    const CudaResult loaded = driver.ModuleLoadData(&module, ptx.c_str());
+    if (loaded != kNoJitCompiler && loaded != kNewerPtx) {
+      check("cuModuleLoadData", loaded) &&
+          check("cuModuleGetFunction",
+                driver.ModuleGetFunction(&kernel, module, "trial")) &&
+          check("cuLaunchKernel",
+                driver.LaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream,
+                                    nullptr, nullptr));
+    }
+    error.empty() &&
+        check("cuMemAlloc", driver.MemAlloc(&memory, bytes.size())) &&
+        check("cuMemcpyHtoD",
+              driver.MemcpyHtoD(memory, bytes.data(), bytes.size())) &&
+        check("cuMemcpyDtoH",
+              driver.MemcpyDtoH(bytes.data(), memory, bytes.size())) &&
+        check("cuCtxSynchronize", driver.CtxSynchronize()) &&
+        check("cuMemFree", driver.MemFree(memory));
+    if (module != nullptr) driver.ModuleUnload(module);
     return error;
   }
 };
@@ -182,7 +228,11 @@ class DeviceRun {
     report_.first_run_start = Now();
     report_.stage = Stage::kFirstRun;
     double first = Now();
-    if (!Launch(0) || !Wait() || !Keep(first_outputs_)) return false;
+    // Artifacts read this at each call (compiler/runtime/cuda.c).
+    setenv(kPoisonWorkspace, "1", 1);
+    const bool launched = Launch(0) && Wait();
+    unsetenv(kPoisonWorkspace);
+    if (!launched || !Keep(first_outputs_)) return false;
     report_.first_seconds = Now() - first;
     report_.stage = Stage::kTiming;
     const auto finish = [&](uint32_t samples) {
@@ -328,14 +378,20 @@ class DeviceRun {
 
   bool WarmUp(double* run_seconds) {
     const double start = Now();
+    double progress = start;
+    double known = *run_seconds;
     SamplePlan plan;
     plan.fillers = 0;
-    for (int i = 0; i < 1000 && (i < 2 || Now() - start < kWarmUpSeconds);
+    for (int i = 0; i < 2 || (Now() - progress < kWarmUpSeconds &&
+                              Now() - start < kMostWarmUpSeconds);
          ++i) {
       plan.launches = LaunchesFor(*run_seconds);
       double seconds = 0;
       if (!Sample(plan, &seconds)) return false;
       *run_seconds = std::min(*run_seconds, seconds);
+      if (*run_seconds > kFaster * known) continue;
+      known = *run_seconds;
+      progress = Now();
     }
     return true;
   }
@@ -490,14 +546,7 @@ void ServeDevice(int socket, int device_number,
   Device device;
   std::string error = device.Open(device_number);
   if (error.empty() && !confine()) error = "cannot be confined";
-  if (error.empty()) {
-    // Whether the driver works in confinement as well.
-    const CudaResult filled = device.Fill();
-    const CudaResult done = device.driver.CtxSynchronize();
-    if (filled != 0 || done != 0) {
-      error = "confined: " + device.driver.Text(filled != 0 ? filled : done);
-    }
-  }
+  if (error.empty()) error = device.Try();
   SendMessage(socket, error.empty() ? kReady : error, {});
   if (!error.empty()) _exit(0);
   Workloads workloads(device);

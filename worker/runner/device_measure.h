@@ -13,8 +13,8 @@ namespace tilefarm::worker {
 //
 // An artifact has SYMBOL_on(stream, parameters...), which enqueues its kernels
 // and returns, and SYMBOL_error(), the text of its last error. The steps:
-//  1. The first run starts with poisoned outputs, and its outputs are kept. It
-//     also loads the kernels, so it is not timed.
+//  1. The first run starts with poisoned outputs and workspace, and its outputs
+//     are kept. It also loads the kernels, so it is not timed.
 //  2. If the second run is much slower than best_seconds, it is the result. It
 //     is repeated twice if it was short. It is also the result if it takes
 //     long.

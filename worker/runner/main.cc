@@ -66,6 +66,7 @@ int PrintProperties(int device) {
   }
   printf("target %s\n", properties.target.c_str());
   printf("brand %s\n", BrandText(properties).c_str());
+  printf("bus_id %s\n", properties.pci_bus_id.c_str());
   printf("multiprocessors %d\n", properties.multiprocessors);
   const auto print_bytes = [](const char* name, uint64_t bytes) {
     printf("%s %llu\n", name, static_cast<unsigned long long>(bytes));

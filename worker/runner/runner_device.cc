@@ -119,6 +119,7 @@ RunReply Runner::TryOnDevice(const RunRequest& request, Workload& workload,
   worker_gone_ = outcome.end == ChildEnd::kParentGone;
   stuck_ |= outcome.end == ChildEnd::kStuck;
   reply.timing = TextOf(run.report->timing);
+  if (reply.timing.empty()) reply.timing = "not timed";
   reply.conditions = Believable(run.report->conditions);
 
   const Stage stage = run.report->stage;

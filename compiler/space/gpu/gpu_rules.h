@@ -2,6 +2,7 @@
 //
 //   split_reductions          as on CPUs
 //   inline_for_threads        elementwise blocks into their consumers
+//   split_reduction_over_blocks  an alternative for long ones with few outputs
 //   tile_for_threads          products: tiles of blocks, warps and lanes, with
 //                             operands in shared memory and sums in registers
 //   inline_for_threads        what remains, into the fetches
@@ -26,11 +27,15 @@
 
 namespace tilefarm::space {
 
-SketchRule InlineForThreads, TileForThreads, ReduceAcrossThreads, BindToThreads;
+SketchRule InlineForThreads, SplitReductionOverBlocks, TileForThreads,
+    ReduceAcrossThreads, BindToThreads;
 
 // On a block that copies into shared memory: the threads fetch together, by
 // vectors of at most this many elements.
 inline constexpr char kCooperativeFetch[] = "meta_schedule.cooperative_fetch";
+// This many outputs fill a GPU: 108 multiprocessors (A100) with 1024 threads
+// each.
+inline constexpr int64_t kManyOutputs = 108 * 1024;
 // The most bytes that a thread loads or stores at once.
 inline constexpr int64_t kVectorBytes = 16;
 

@@ -17,47 +17,58 @@ constexpr size_t kMaxSketches = 64;
 constexpr size_t kMaxBlocks = 64;
 constexpr int64_t kDefaultUnroll = 512;
 
-// Every way to apply the rule to the block. A block that is gone was inlined.
+std::vector<std::string> BlocksBackwards(const Schedule& schedule,
+                                         const std::string& function) {
+  std::vector<std::string> names =
+      TopBlockNames(*schedule.module().Find(function));
+  std::ranges::reverse(names);
+  return names;
+}
+
+// Every way to apply the rule to the blocks of each state, consumers first.
 absl::Status Apply(const RuleContext& context, SketchRule* rule,
-                   const std::string& name, bool first_only,
-                   std::vector<Schedule>& states) {
-  std::vector<Schedule> next;
-  for (Schedule& state : states) {
-    if (!Schedule(state).GetBlock(name, context.function).ok()) {
-      next.push_back(std::move(state));
-      continue;
+                   bool first_only, std::vector<Schedule>& states) {
+  std::vector<Schedule> all;
+  for (const Schedule& start : states) {
+    const std::vector<std::string> names =
+        BlocksBackwards(start, context.function);
+    std::vector<Schedule> ways{start};
+    for (const std::string& name : names) {
+      std::vector<Schedule> next;
+      for (Schedule& way : ways) {
+        // The block may be gone: inlined for an earlier one.
+        if (!Schedule(way).GetBlock(name, context.function).ok()) {
+          next.push_back(std::move(way));
+          continue;
+        }
+        TF_ASSIGN_OR_RETURN(std::vector<Schedule> alternatives,
+                            rule(context, way, name));
+        if (first_only || names.size() > kMaxBlocks) {
+          alternatives.resize(1, way);
+        }
+        for (Schedule& alternative : alternatives) {
+          if (next.size() < kMaxSketches)
+            next.push_back(std::move(alternative));
+        }
+      }
+      ways = std::move(next);
     }
-    TF_ASSIGN_OR_RETURN(std::vector<Schedule> alternatives,
-                        rule(context, state, name));
-    if (first_only) alternatives.resize(1, state);
-    for (Schedule& alternative : alternatives) {
-      if (next.size() < kMaxSketches) next.push_back(std::move(alternative));
+    for (Schedule& way : ways) {
+      if (all.size() < kMaxSketches) all.push_back(std::move(way));
     }
   }
-  states = std::move(next);
+  states = std::move(all);
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<Schedule>> ApplyRules(const RuleContext& context,
                                                  Schedule start,
                                                  bool first_only) {
-  const ir::PrimFuncPtr program = start.module().Find(context.function);
-  for (const std::string& name : TopBlockNames(*program)) {
-    TF_ASSIGN_OR_RETURN(std::vector<Schedule> split,
-                        SplitReductions(context, std::move(start), name));
-    start = std::move(split[0]);
-  }
-  std::vector<std::string> names =
-      TopBlockNames(*start.module().Find(context.function));
-  first_only |= names.size() > kMaxBlocks;
-  std::ranges::reverse(names);
   std::vector<Schedule> states{std::move(start)};
   for (SketchRule* const rule :
-       {InlineForThreads, TileForThreads, InlineForThreads, ReduceAcrossThreads,
-        BindToThreads}) {
-    for (const std::string& name : names) {
-      TF_RETURN_IF_ERROR(Apply(context, rule, name, first_only, states));
-    }
+       {SplitReductions, InlineForThreads, SplitReductionOverBlocks,
+        TileForThreads, InlineForThreads, ReduceAcrossThreads, BindToThreads}) {
+    TF_RETURN_IF_ERROR(Apply(context, rule, first_only, states));
   }
   for (Schedule& state : states) {
     TF_ASSIGN_OR_RETURN(const schedule::BlockRv root,

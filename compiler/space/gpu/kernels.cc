@@ -10,6 +10,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/arith/int_set.h"
 #include "compiler/ir/annotations.h"
+#include "compiler/ir/thread_axis.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/region_analysis.h"
 #include "compiler/schedule/thread_binding.h"
@@ -116,6 +117,10 @@ class Kernel {
                              !schedule::IsBlockAxis(loop.thread_tag);
         if (i >= common || (shared && threads)) {
           relaxed.emplace_back(loop.var, range);
+        }
+        // The registers of a thread are those of all its virtual threads.
+        if (!shared && i < common && ir::IsVirtualThread(loop.thread_tag)) {
+          size *= ir::AsInt(loop.extent).value_or(1);
         }
         const auto stages = loop.annotations.find(ir::kSharedStages);
         if (shared && i < common && stages != loop.annotations.end()) {

@@ -1,11 +1,278 @@
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/space/block_analysis.h"
 #include "compiler/space/gpu/gpu_rules.h"
+#include "compiler/space/postprocs.h"
 
 namespace tilefarm::space {
+namespace {
 
-Alternatives ReduceAcrossThreads(const RuleContext&,
-                                 schedule::Schedule schedule,
-                                 const std::string&) {
-  return std::vector{std::move(schedule)};
+using schedule::BlockRv;
+using schedule::LoopRv;
+using schedule::Schedule;
+
+// Shorter reductions do not fill a warp.
+constexpr int64_t kMinReduction = 32;
+// The default: every thread adds at least 4 terms, up to 8 warps.
+constexpr int64_t kTermsOfThread = 4;
+constexpr int64_t kMostDefaultThreads = 256;
+// Rows of intermediate results that take more of a block's shared memory stay
+// in global memory, so that several blocks fit a multiprocessor.
+constexpr int64_t kSharedShare = 4;
+
+// Blocks that are computed row by row, each row by one block of threads. The
+// last one is the consumer, which has the loops over rows.
+struct Rows {
+  std::vector<BlockRv> blocks;
+  size_t loops = 0;     // over rows: the outermost ones of the consumer
+  int64_t longest = 0;  // reduction over a row
+};
+
+bool IsAlone(Schedule& schedule, const std::vector<LoopRv>& loops,
+             BlockRv block) {
+  if (loops.empty() || PerfectLoops(schedule, loops) != loops.size()) {
+    return false;
+  }
+  const auto innermost = schedule.Get(loops.back());
+  const auto node = schedule.Get(block);
+  return innermost.ok() && node.ok() && (*innermost)->body.get() == node->get();
+}
+
+// A block of a program, in a nest of its own, that no other rule took.
+absl::StatusOr<bool> IsFree(Schedule schedule, BlockRv block) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
+  return node->writes.size() == 1 && HasTrivialBindings(*node) &&
+         !IsTiled(*node) && !HasDataReuse(*node) &&
+         IsAlone(schedule, loops.rvs, block) &&
+         std::ranges::all_of(loops.views, [](const LoopView& loop) {
+           return loop.kind == ir::ForKind::kSerial;
+         });
+}
+
+absl::StatusOr<int64_t> Iterations(Schedule schedule, BlockRv block) {
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
+  int64_t product = 1;
+  for (const LoopView& loop : loops.views) product *= loop.extent;
+  return product;
+}
+
+// Moves the producers of the consumer, and theirs, below its loop if that
+// computes nothing twice.
+absl::StatusOr<std::vector<BlockRv>> MoveProducers(const RuleContext& context,
+                                                   Schedule& schedule,
+                                                   LoopRv loop) {
+  std::vector<BlockRv> moved;
+  std::vector<std::string> names =
+      TopBlockNames(*schedule.module().Find(context.function));
+  std::ranges::reverse(names);
+  const ir::PrimFuncPtr function = schedule.module().Find(context.function);
+  for (const std::string& name : names) {
+    Schedule attempt = schedule;
+    TF_ASSIGN_OR_RETURN(const BlockRv block,
+                        attempt.GetBlock(name, context.function));
+    TF_ASSIGN_OR_RETURN(const bool is_free, IsFree(attempt, block));
+    if (!is_free) continue;
+    TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, attempt.Get(block));
+    if (IsOutput(*function, node->writes[0].buffer.get())) continue;
+    TF_ASSIGN_OR_RETURN(const int64_t work, Iterations(attempt, block));
+    if (!attempt.ComputeAt(block, loop, /*preserve_unit_loops=*/true).ok()) {
+      continue;
+    }
+    TF_ASSIGN_OR_RETURN(const int64_t now, Iterations(attempt, block));
+    if (now != work) continue;
+    schedule = std::move(attempt);
+    moved.push_back(block);
+  }
+  return moved;
+}
+
+// The loops of a block inside of those over rows.
+absl::StatusOr<BlockLoops> OwnLoops(Schedule& schedule, BlockRv block,
+                                    size_t rows) {
+  TF_ASSIGN_OR_RETURN(BlockLoops loops, ViewLoops(schedule, block));
+  loops.views.erase(loops.views.begin(),
+                    loops.views.begin() + static_cast<ptrdiff_t>(rows));
+  loops.rvs.erase(loops.rvs.begin(),
+                  loops.rvs.begin() + static_cast<ptrdiff_t>(rows));
+  return loops;
+}
+
+// The terms of a reduction over one row; 0: the block is none.
+absl::StatusOr<int64_t> TermsOfRow(Schedule schedule, BlockRv block,
+                                   size_t rows) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  if (!IsReduction(*node)) return 0;
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, OwnLoops(schedule, block, rows));
+  int64_t terms = 1;
+  for (const LoopView& loop : loops.views) {
+    if (loop.sums) terms *= loop.extent;
+  }
+  return terms;
+}
+
+// The blocks that are computed row by row with the consumer; nullopt if there
+// is no reduction among them. Moves them below its loops.
+absl::StatusOr<std::optional<Rows>> FindRows(const RuleContext& context,
+                                             Schedule& schedule,
+                                             BlockRv consumer) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(consumer));
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, consumer));
+  size_t spatial = 0;
+  while (spatial < loops.size() && !loops[spatial].reduces) ++spatial;
+  const bool reduces = IsReduction(*node);
+  if (std::any_of(loops.views.begin() + static_cast<ptrdiff_t>(spatial),
+                  loops.views.end(),
+                  [](const LoopView& loop) { return !loop.sums; })) {
+    return std::optional<Rows>();
+  }
+  // A reduction keeps all spatial loops outside; other consumers keep as many
+  // as possible.
+  for (size_t count = reduces ? spatial : loops.size() - 1; count > 0;
+       --count) {
+    Schedule attempt = schedule;
+    Rows rows;
+    rows.loops = count;
+    TF_ASSIGN_OR_RETURN(rows.blocks,
+                        MoveProducers(context, attempt, loops.rvs[count - 1]));
+    rows.blocks.push_back(consumer);
+    for (const BlockRv block : rows.blocks) {
+      TF_ASSIGN_OR_RETURN(const int64_t terms,
+                          TermsOfRow(attempt, block, count));
+      rows.longest = std::max(rows.longest, terms);
+    }
+    if (rows.longest >= kMinReduction) {
+      schedule = std::move(attempt);
+      return std::optional<Rows>(std::move(rows));
+    }
+    if (reduces) break;
+  }
+  return std::optional<Rows>();
+}
+
+// Splits the block's loops inside of those over rows for the threads: reduce
+// loops if it has one result a row, else spatial ones.
+absl::Status Distribute(Schedule& schedule, BlockRv block, size_t rows,
+                        schedule::ExprRv threads) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  TF_ASSIGN_OR_RETURN(const BlockLoops own, OwnLoops(schedule, block, rows));
+  std::vector<LoopRv> spatial, reduce;
+  int64_t results = 1;
+  for (size_t i = 0; i < own.size(); ++i) {
+    (own[i].sums ? reduce : spatial).push_back(own.rvs[i]);
+    if (!own[i].sums) results *= own[i].extent;
+  }
+  const bool shares = !reduce.empty() && results == 1;
+  const std::vector<LoopRv>& split = shares ? reduce : spatial;
+  if (split.empty()) {
+    // One result a row, which needs no loop.
+    TF_ASSIGN_OR_RETURN(const LoopRv unit, schedule.AddUnitLoop(block));
+    return schedule.Bind(unit, "threadIdx.x");
+  }
+  LoopRv fused = split[0];
+  if (split.size() > 1) {
+    TF_ASSIGN_OR_RETURN(fused, schedule.Fuse(split));
+  }
+  const int64_t width = reduce.empty() ? VectorWidth(*node) : 1;
+  std::vector<schedule::Factor> factors = {std::nullopt, threads};
+  if (width > 1) factors.emplace_back(width);
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> parts,
+                      schedule.Split(fused, factors));
+  TF_RETURN_IF_ERROR(schedule.Bind(parts[1], "threadIdx.x"));
+  if (width > 1) return schedule.Vectorize(parts[2]);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Schedule> ComputeByRows(const RuleContext& context,
+                                       Schedule schedule,
+                                       const std::string& name) {
+  const target::GpuLimits& limits = *context.target.gpu;
+  TF_ASSIGN_OR_RETURN(const BlockRv consumer,
+                      schedule.GetBlock(name, context.function));
+  TF_ASSIGN_OR_RETURN(const bool is_free, IsFree(schedule, consumer));
+  if (!is_free) return absl::NotFoundError("another rule took the block");
+  TF_ASSIGN_OR_RETURN(const std::optional<Rows> rows,
+                      FindRows(context, schedule, consumer));
+  if (!rows) return absl::NotFoundError("no rows");
+  for (const BlockRv block : rows->blocks) {
+    if (block.id == consumer.id) continue;
+    TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+    TF_ASSIGN_OR_RETURN(const BlockLoops own,
+                        OwnLoops(schedule, block, rows->loops));
+    int64_t bytes = node->writes[0].buffer->dtype.bytes();
+    for (const LoopView& loop : own.views) {
+      if (!loop.sums) bytes *= loop.extent;
+    }
+    if (bytes > limits.block_shared / kSharedShare) continue;
+    TF_RETURN_IF_ERROR(schedule.SetScope(block, 0, "shared"));
+  }
+  std::vector<int64_t> counts;
+  for (int64_t n = limits.warp_lanes; n <= limits.block_threads; n *= 2) {
+    counts.push_back(n);
+  }
+  int64_t usual = limits.warp_lanes;
+  while (usual * 2 * kTermsOfThread <= rows->longest &&
+         usual < kMostDefaultThreads) {
+    usual *= 2;
+  }
+  TF_ASSIGN_OR_RETURN(const schedule::ExprRv threads,
+                      SampleOne(schedule, counts, usual));
+  for (const BlockRv block : rows->blocks) {
+    TF_RETURN_IF_ERROR(Distribute(schedule, block, rows->loops, threads));
+  }
+  TF_ASSIGN_OR_RETURN(std::vector<LoopRv> loops, schedule.GetLoops(consumer));
+  loops.resize(rows->loops);
+  TF_RETURN_IF_ERROR(FuseAndBind(schedule, loops, "blockIdx.x").status());
+  return schedule;
+}
+
+// Whether a thread would read a row of its own, while its neighbours read
+// others: the elements that a warp reads at once are far apart.
+bool ReadsRows(const ir::BlockNode& block) {
+  bool along = false;
+  for (const ir::BufferRegion& read : block.reads) {
+    if (read.region.empty()) continue;
+    for (const ir::IterVar& iter : block.iters) {
+      along |= iter.type == ir::IterType::kReduce && IterExtent(iter) > 1 &&
+               ir::UsesVar(read.region.back().min, iter.var.get());
+    }
+  }
+  return along;
+}
+
+}  // namespace
+
+// The threads of a block compute a row together: each reduces a part of it,
+// and the parts are combined. Everything that is computed of a row, such as all
+// steps of a softmax, becomes one kernel; what passes between the steps is in
+// shared memory.
+//
+//   for i, k: M[i] = max(M[i], A[i, k])     for i (blockIdx.x):
+//   for i, k: S[i] += exp(A[i, k] - M[i])     for k_0, k_1 (threadIdx.x): M
+//   for i, j: B[i, j] = ... / S[i]        ->  for k_0, k_1 (threadIdx.x): S
+//                                             for j_0, j_1 (threadIdx.x): B
+//
+// The other alternative leaves each reduction to one thread; it is the default
+// only where the threads of a warp then read consecutive elements, and outputs
+// are enough to fill the GPU.
+Alternatives ReduceAcrossThreads(const RuleContext& context, Schedule schedule,
+                                 const std::string& name) {
+  auto by_rows = ComputeByRows(context, schedule, name);
+  if (!by_rows.ok()) return std::vector{std::move(schedule)};
+  Schedule unchanged = schedule;
+  TF_ASSIGN_OR_RETURN(const BlockRv block,
+                      unchanged.GetBlock(name, context.function));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, unchanged.Get(block));
+  const bool serial_first =
+      IsReduction(*node) && !ReadsRows(*node) &&
+      ProductOf(*node, ir::IterType::kSpatial) >= kManyOutputs;
+  std::vector<Schedule> results{*std::move(by_rows), std::move(schedule)};
+  if (serial_first) std::swap(results[0], results[1]);
+  return results;
 }
 
 }  // namespace tilefarm::space

@@ -66,11 +66,20 @@ absl::Status VectorizeCopy(Schedule& schedule, BlockRv block) {
 // Unrolls the innermost loops of a block on registers, whose elements must be
 // known when the program is compiled.
 absl::Status UnrollRegisters(Schedule& schedule, BlockRv block) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
+  // Loops around other blocks are not its own.
+  size_t own = loops.size();
+  for (const ir::StmtNode* inner = node.get(); own > 0; --own) {
+    TF_ASSIGN_OR_RETURN(const ir::ForPtr loop,
+                        schedule.Get(loops.rvs[own - 1]));
+    if (loop->body.get() != inner) break;
+    inner = loop.get();
+  }
   // Reduce loops stay, but for those inside of loops over the sums.
   size_t first = loops.size();
   int64_t copies = 1;
-  while (first > 0) {
+  while (first > own) {
     const LoopView& loop = loops[first - 1];
     if (loop.kind == ir::ForKind::kThreadBinding) break;
     if (loop.kind == ir::ForKind::kSerial &&

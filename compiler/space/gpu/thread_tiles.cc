@@ -15,10 +15,12 @@ namespace tilefarm::space {
 namespace {
 
 // Positions of the factors.
-enum Spatial { kBlocks, kWarps, kLanes, kOuterTile, kInnerTile };
+enum Spatial { kBlocks, kVirtual, kWarps, kLanes, kInnerTile };
 enum Reduce { kFetches, kOuterSteps, kInnerSteps };
 
 constexpr int kDraws = 400;
+// Elements of float32 that a thread loads at once.
+constexpr int64_t kVectorElements = 4;
 // More iterations than this share of those needed is never better than smaller
 // tiles, of which there are some with less.
 constexpr double kMostWaste = 2.0;
@@ -161,7 +163,7 @@ int64_t ThreadTiles::FragmentRegisters(const TileFactors& factors) const {
   for (size_t a = 0; a < axes_.size(); ++a) {
     values.push_back(axes_[a].reduces
                          ? factors[a][kInnerSteps]
-                         : factors[a][kOuterTile] * factors[a][kInnerTile]);
+                         : factors[a][kVirtual] * factors[a][kInnerTile]);
   }
   int64_t bytes = 0;
   for (const int read : fetched_) {
@@ -200,7 +202,7 @@ std::string ThreadTiles::WhyNot(const TileFactors& factors, int stages) const {
     if (f.size() != wanted) return "a tile has another number of factors";
     if (axes_[a].reduces) continue;
     threads *= f[kWarps] * f[kLanes];
-    sums *= f[kOuterTile] * f[kInnerTile];
+    sums *= f[kVirtual] * f[kInnerTile];
   }
   if (threads > limits_.block_threads) {
     return absl::StrCat(threads, " threads of a block, the target has ",
@@ -277,7 +279,7 @@ TileFactors ThreadTiles::Default() const {
   };
   const auto used = [&](size_t axis) {
     const std::vector<int64_t>& f = factors[axis];
-    return f[kWarps] * f[kLanes] * f[kOuterTile] * f[kInnerTile];
+    return f[kWarps] * f[kLanes] * f[kVirtual] * f[kInnerTile];
   };
   const auto grow = [&](size_t axis, int at, int64_t& left) {
     if (left < 2 || used(axis) >= axes_[axis].extent) return false;
@@ -326,6 +328,14 @@ TileFactors ThreadTiles::Default() const {
       }
     }
   }
+  // Tiles as vectors that are apart by those of the other threads.
+  for (std::vector<int64_t>& f : factors) {
+    if (f.size() != kSpatialFactors || f[kInnerTile] % kVectorElements != 0) {
+      continue;
+    }
+    f[kVirtual] *= f[kInnerTile] / kVectorElements;
+    f[kInnerTile] = kVectorElements;
+  }
   finish();
   // Terms of a fetch: small loops, such as windows, as a whole; then the first
   // long one.
@@ -355,7 +365,7 @@ TileFactors ThreadTiles::Smallest() const {
       continue;
     }
     const int64_t lanes = std::exchange(first, false) ? limits_.warp_lanes : 1;
-    factors.push_back({CeilDiv(axis.extent, lanes), 1, lanes, 1, 1});
+    factors.push_back({CeilDiv(axis.extent, lanes), 1, 1, lanes, 1});
   }
   return factors;
 }
@@ -407,13 +417,15 @@ std::optional<TileFactors> ThreadTiles::Draw(int stages, Rng& rng) const {
         }
         own = divisors[rng.Below(divisors.size())];
       }
+      // Mostly vectors: lanes side by side then read without bank conflicts.
       int64_t inner = own;
-      if (own % 2 == 0 && rng.Chance(0.25)) {
-        inner = int64_t{1} << rng.Below(FloorLog2(own) + 1);
+      if (own % 2 == 0 && rng.Chance(0.75)) {
+        inner = rng.Chance(0.5) ? kVectorElements
+                                : int64_t{1} << rng.Below(FloorLog2(own) + 1);
         while (own % inner != 0) inner /= 2;
       }
-      factors[spatial[i]] = {CeilDiv(extents[i], threads * own), warps[i],
-                             lanes[i], own / inner, inner};
+      factors[spatial[i]] = {CeilDiv(extents[i], threads * own), own / inner,
+                             warps[i], lanes[i], inner};
     }
     int64_t steps = int64_t{4} << rng.Below(FloorLog2(kMostSteps / 4) + 1);
     std::vector<size_t> order = reduce;

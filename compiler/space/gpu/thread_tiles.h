@@ -1,9 +1,9 @@
 // The tiles of tile_for_threads: how they are drawn, and what of a GPU they
 // need. Of each spatial loop:
 //
-//   factors   blocks, warps, lanes, outer and inner registers
-//   warps and lanes together are the threads of a block; the tile of a thread
-//   is in its registers
+//   factors   blocks, virtual threads, warps, lanes, registers
+//   warps and lanes together are the threads of a block; the tile of a thread,
+//   its elements for each virtual thread, is in its registers
 //
 // Of each reduce loop: fetches, and two loops over what one fetch brings.
 #ifndef TILEFARM_COMPILER_SPACE_GPU_THREAD_TILES_H_

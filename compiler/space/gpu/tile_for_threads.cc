@@ -55,16 +55,18 @@ absl::StatusOr<Levels> TileLoops(Schedule& schedule, BlockRv block,
   std::vector<LoopRv> order;
   for (const auto* level :
        {&levels.spatial[0], &levels.spatial[1], &levels.spatial[2],
-        &levels.reduce[0], &levels.reduce[1], &levels.spatial[3],
+        &levels.spatial[3], &levels.reduce[0], &levels.reduce[1],
         &levels.reduce[2], &levels.spatial[4]}) {
     order.insert(order.end(), level->begin(), level->end());
   }
   TF_RETURN_IF_ERROR(schedule.Reorder(order));
   TF_RETURN_IF_ERROR(
       FuseAndBind(schedule, levels.spatial[0], "blockIdx.x").status());
+  TF_RETURN_IF_ERROR(
+      FuseAndBind(schedule, levels.spatial[1], "vthread.x").status());
   // Lanes are innermost: those of a warp form a tile of all axes.
-  std::vector<LoopRv> both = levels.spatial[1];
-  both.insert(both.end(), levels.spatial[2].begin(), levels.spatial[2].end());
+  std::vector<LoopRv> both = levels.spatial[2];
+  both.insert(both.end(), levels.spatial[3].begin(), levels.spatial[3].end());
   TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> bound,
                       FuseAndBind(schedule, both, "threadIdx.x"));
   *threads = bound[0];
@@ -176,16 +178,17 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule,
 // thread with a tile of sums in its registers:
 //
 //   for blockIdx.x:                      (all spatial loops, fused)
-//     for threadIdx.x:                   (warps, then lanes)
-//       for k_0:
-//         A_shared, B_shared = A, B      (fetched by all threads together)
-//         for k_1, i_3, j_3, k_2, i_4, j_4:
-//           C_local += A_shared * B_shared
-//       C = C_local                      (or a fused elementwise consumer)
+//     for vthread.x:                     (elements of a thread that are apart)
+//       for threadIdx.x:                 (warps, then lanes)
+//         for k_0:
+//           A_shared, B_shared = A, B    (fetched by all threads together)
+//           for k_1, k_2, i_4, j_4:
+//             C_local += A_shared * B_shared
+//         C = C_local                    (or a fused elementwise consumer)
 //
 // The alternatives differ in whether the operands of a step are copied into
-// registers first. As in MetaSchedule (Shao et al., 2022), with tiles of warps
-// in place of virtual threads.
+// registers first. As in MetaSchedule (Shao et al., 2022), with warps as a
+// level of their own.
 Alternatives TileForThreads(const RuleContext& context, Schedule schedule,
                             const std::string& name) {
   TF_ASSIGN_OR_RETURN(const BlockRv block,

@@ -237,7 +237,8 @@ class KernelLowering {
     return absl::OkStatus();
   }
 
-  // Nothing else uses the tiles, writes the tensors or allocates between.
+  // Nothing else uses the tiles or writes the tensors, and the threads exchange
+  // nothing outside of the loop.
   absl::Status CheckUses() const {
     bool writes = false;
     ir::PreOrder(body_, [&](const Stmt& s) {
@@ -256,6 +257,14 @@ class KernelLowering {
       return true;
     });
     if (tiles != 2) return Refuse("the tiles are not allocated in it");
+    Stmt rest = LoopReplacer(&loop_, ir::NoOp()).Mutate(body_);
+    for (size_t i = axes_.size(); i-- > 0;) {
+      rest = WithBody(*axes_[i], std::move(rest));
+    }
+    TF_ASSIGN_OR_RETURN(rest, InsertBarriers(rest));
+    if (HasBarrier(rest)) {
+      return Refuse("threads exchange values outside of it");
+    }
     return absl::OkStatus();
   }
 

@@ -36,6 +36,10 @@ std::map<const ir::BufferNode*, uint8_t> AccessesOf(const ir::Stmt& body) {
     if (const auto* load = ir::As<ir::LoadNode>(e)) {
       accesses[load->buffer.get()] |= kRead;
     }
+    const auto* op = ir::As<ir::MachineOpNode>(e);
+    if (op != nullptr && op->op == ir::MachineOp::kStoreBox) {
+      accesses[ir::AsBoxCopy(*op).map.buffer.get()] |= kWritten;
+    }
   });
   return accesses;
 }
@@ -124,7 +128,7 @@ absl::StatusOr<DeviceModule> EmitDeviceModule(
   module.setDataLayout(machine->createDataLayout());
   if (simulated) module.setPICLevel(llvm::PICLevel::BigPIC);
   const std::unique_ptr<DeviceOps> device =
-      simulated ? SimulatedOps(module) : NvptxOps(module);
+      simulated ? SimulatedOps(module) : NvptxOps(module, *target.gpu);
   Emitter emitter(module, options);
   DeviceModule out;
   for (const LoweredFunction& function : functions) {

@@ -49,11 +49,16 @@ class DeviceOps {
   // An i32 of the thread of the group whose number is this one's ^ mask.
   virtual llvm::Value* ShuffleXor(llvm::Value* value, int mask, int width,
                                   llvm::IRBuilder<>& builder) = 0;
+  // float32, perhaps several, rounded to 16-bit floats as integers of 16 bits.
+  // Null, without code, if the device has no instruction for it.
+  virtual llvm::Value* RoundTo16Bits(llvm::Value* value, bool to_bfloat,
+                                     llvm::IRBuilder<>& builder) = 0;
   virtual WarpgroupOps& warpgroups() = 0;
 };
 
 // PTX, by LLVM's intrinsics.
-std::unique_ptr<DeviceOps> NvptxOps(llvm::Module& module);
+std::unique_ptr<DeviceOps> NvptxOps(llvm::Module& module,
+                                    const target::GpuLimits& limits);
 // The host's code for the simulator (runtime/sim.c).
 std::unique_ptr<DeviceOps> SimulatedOps(llvm::Module& module);
 

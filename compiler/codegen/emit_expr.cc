@@ -348,6 +348,11 @@ llvm::Value* Emitter::EmitMachineOp(const ir::MachineOpNode& e) {
     case MachineOp::kBarrierArrive:
     case MachineOp::kBarrierWait:
     case MachineOp::kCopyBox:
+    case MachineOp::kBoxFence:
+    case MachineOp::kStoreBox:
+    case MachineOp::kBoxStoreCommit:
+    case MachineOp::kBoxStoreWait:
+    case MachineOp::kWarpgroupBarrier:
     case MachineOp::kProductFence:
     case MachineOp::kWarpgroupProduct:
     case MachineOp::kProductCommit:

@@ -73,7 +73,20 @@ bool Emitter::EmitWarpgroupEffect(const ir::MachineOpNode& e) {
       break;
     }
     case MachineOp::kCopyBox:
+    case MachineOp::kStoreBox:
       EmitCopyBox(e);
+      break;
+    case MachineOp::kBoxFence:
+      ops.BoxFence(builder_);
+      break;
+    case MachineOp::kBoxStoreCommit:
+      ops.BoxStoreCommit(builder_);
+      break;
+    case MachineOp::kBoxStoreWait:
+      ops.BoxStoreWait(static_cast<int>(constant(0)), builder_);
+      break;
+    case MachineOp::kWarpgroupBarrier:
+      ops.WarpgroupBarrier(word(e.args[0]), builder_);
       break;
     case MachineOp::kProductFence:
       WithRegisters(e.args[0], all(1), [&](std::vector<llvm::Value*>& sums) {
@@ -102,15 +115,18 @@ void Emitter::EmitCopyBox(const ir::MachineOpNode& e) {
     return Fail(absl::InternalError(absl::StrCat(
         "the kernel has no tensor map of ", copy.map.buffer->name)));
   }
-  llvm::Value* to = AddressOf(copy.to);
-  llvm::Value* barrier = AddressOf(copy.barrier);
+  llvm::Value* shared = AddressOf(copy.shared);
   std::vector<llvm::Value*> origin;
   for (int i = 0; i < ir::MapDims(copy.map); ++i) {
     origin.push_back(builder_.CreateTrunc(
         Emit(copy.origin[static_cast<size_t>(ir::kMaxBoxDims - 1 - i)]),
         builder_.getInt32Ty()));
   }
-  device_->warpgroups().CopyBox(to, found->second, origin, barrier, builder_);
+  WarpgroupOps& ops = device_->warpgroups();
+  if (e.op == ir::MachineOp::kStoreBox) {
+    return ops.StoreBox(shared, found->second, origin, builder_);
+  }
+  ops.CopyBox(shared, found->second, origin, AddressOf(copy.barrier), builder_);
 }
 
 void Emitter::EmitWarpgroupProduct(const ir::MachineOpNode& e) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -30,7 +31,8 @@ std::set<const ir::BufferNode*> Written(const ir::Stmt& stmt) {
 
 class Nvptx : public DeviceOps {
  public:
-  explicit Nvptx(llvm::Module& module) : module_(module) {}
+  Nvptx(llvm::Module& module, bool packs_floats)
+      : module_(module), packs_floats_(packs_floats) {}
 
   Function Begin(const lower::Kernel& kernel, const std::string& name,
                  llvm::IRBuilder<>& builder) override {
@@ -135,6 +137,38 @@ class Nvptx : public DeviceOps {
          builder.getInt32(clamp)});
   }
 
+  llvm::Value* RoundTo16Bits(llvm::Value* value, bool to_bfloat,
+                             llvm::IRBuilder<>& builder) override {
+    if (!packs_floats_) return nullptr;
+    const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
+    const unsigned count = vector == nullptr ? 1 : vector->getNumElements();
+    llvm::Type* half = builder.getInt16Ty();
+    llvm::Type* type = vector == nullptr
+                           ? half
+                           : llvm::FixedVectorType::get(half, count);
+    llvm::Value* out = llvm::PoisonValue::get(type);
+    const auto element = [&](unsigned i) -> llvm::Value* {
+      if (i >= count) return llvm::ConstantFP::get(builder.getFloatTy(), 0);
+      return vector == nullptr ? value
+                               : builder.CreateExtractElement(value, i);
+    };
+    for (unsigned i = 0; i < count; i += 2) {
+      // The first operand goes to the upper half.
+      llvm::Value* pair = builder.CreateBitCast(
+          builder.CreateIntrinsic(
+              to_bfloat ? llvm::Intrinsic::nvvm_ff2bf16x2_rn
+                        : llvm::Intrinsic::nvvm_ff2f16x2_rn,
+              {}, {element(i + 1), element(i)}),
+          llvm::FixedVectorType::get(half, 2));
+      for (unsigned k = i; k < std::min(i + 2, count); ++k) {
+        llvm::Value* bits = builder.CreateExtractElement(pair, k - i);
+        out = vector == nullptr ? bits
+                                : builder.CreateInsertElement(out, bits, k);
+      }
+    }
+    return out;
+  }
+
   WarpgroupOps& warpgroups() override { return *warpgroups_; }
 
  private:
@@ -202,13 +236,15 @@ class Nvptx : public DeviceOps {
   }
 
   llvm::Module& module_;
+  const bool packs_floats_;
   const std::unique_ptr<WarpgroupOps> warpgroups_ = NvptxWarpgroupOps();
 };
 
 }  // namespace
 
-std::unique_ptr<DeviceOps> NvptxOps(llvm::Module& module) {
-  return std::make_unique<Nvptx>(module);
+std::unique_ptr<DeviceOps> NvptxOps(llvm::Module& module,
+                                    const target::GpuLimits& limits) {
+  return std::make_unique<Nvptx>(module, limits.packs_floats);
 }
 
 }  // namespace tilefarm::codegen

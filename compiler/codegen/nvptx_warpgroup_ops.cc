@@ -81,6 +81,45 @@ class NvptxWarpgroup : public WarpgroupOps {
     Effect(text, constraints + ",r", args, builder);
   }
 
+  void BoxFence(llvm::IRBuilder<>& builder) override {
+    Effect("fence.proxy.async.shared::cta;", "", {}, builder);
+  }
+
+  void StoreBox(Value from, Value map, const std::vector<Value>& origin,
+                llvm::IRBuilder<>& builder) override {
+    std::string place, constraints = "l";
+    std::vector<Value> args = {map};
+    for (const Value coordinate : origin) {
+      absl::StrAppend(&place, place.empty() ? "$" : ", $", args.size());
+      constraints += ",r";
+      args.push_back(coordinate);
+    }
+    const std::string text = absl::StrCat(
+        "cp.async.bulk.tensor.", origin.size(),
+        "d.global.shared::cta.bulk_group [$0, {", place, "}], [$", args.size(),
+        "];");
+    args.push_back(Word(from, builder));
+    Effect(text, constraints + ",r", args, builder);
+  }
+
+  void BoxStoreCommit(llvm::IRBuilder<>& builder) override {
+    Effect("cp.async.bulk.commit_group;", "", {}, builder);
+  }
+
+  void BoxStoreWait(int groups, llvm::IRBuilder<>& builder) override {
+    Effect(absl::StrCat("cp.async.bulk.wait_group", groups > 0 ? ".read " : " ",
+                        groups, ";"),
+           "", {}, builder);
+  }
+
+  // Barrier 0 is that of the block.
+  void WarpgroupBarrier(Value number, llvm::IRBuilder<>& builder) override {
+    Effect("bar.sync $0, $1;", "r,r",
+           {builder.CreateAdd(number, builder.getInt32(1)),
+            builder.getInt32(ir::kWarpgroup)},
+           builder);
+  }
+
   void ProductFence(Registers& sums, llvm::IRBuilder<>& builder) override {
     Tied("wgmma.fence.sync.aligned;", "", {}, sums, builder);
   }

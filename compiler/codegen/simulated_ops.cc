@@ -118,6 +118,10 @@ class Simulated : public DeviceOps {
         {thread_, value, lane, builder.getInt32(sites_++)});
   }
 
+  llvm::Value* RoundTo16Bits(llvm::Value*, bool, llvm::IRBuilder<>&) override {
+    return nullptr;
+  }
+
   WarpgroupOps& warpgroups() override { return *warpgroups_; }
 
  private:

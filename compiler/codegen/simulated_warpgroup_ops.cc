@@ -42,6 +42,29 @@ class SimulatedWarpgroup : public WarpgroupOps {
     Call("tf_rt_sim_copy_box", args, builder);
   }
 
+  void BoxFence(llvm::IRBuilder<>&) override {}
+
+  void StoreBox(Value from, Value map, const std::vector<Value>& origin,
+                llvm::IRBuilder<>& builder) override {
+    std::vector<Value> args = {from, map};
+    for (int i = 0; i < ir::kMaxBoxDims; ++i) {
+      args.push_back(static_cast<size_t>(i) < origin.size()
+                         ? origin[static_cast<size_t>(i)]
+                         : builder.getInt32(0));
+    }
+    Call("tf_rt_sim_store_box", args, builder);
+  }
+  void BoxStoreCommit(llvm::IRBuilder<>& builder) override {
+    Call("tf_rt_sim_box_store_commit", {}, builder);
+  }
+  void BoxStoreWait(int groups, llvm::IRBuilder<>& builder) override {
+    Call("tf_rt_sim_box_store_wait",
+         {builder.getInt32(static_cast<uint32_t>(groups))}, builder);
+  }
+  void WarpgroupBarrier(Value number, llvm::IRBuilder<>& builder) override {
+    Call("tf_rt_sim_warpgroup_barrier", {number}, builder);
+  }
+
   void ProductFence(Registers&, llvm::IRBuilder<>&) override {}
 
   void Product(const Shape& shape, Value a, Value b, Registers& sums,

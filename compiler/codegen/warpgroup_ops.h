@@ -40,6 +40,13 @@ class WarpgroupOps {
   // `map`: the kernel's argument. `origin`: i32, the contiguous dimension first.
   virtual void CopyBox(Value to, Value map, const std::vector<Value>& origin,
                        Value barrier, llvm::IRBuilder<>& builder) = 0;
+  virtual void BoxFence(llvm::IRBuilder<>& builder) = 0;
+  virtual void StoreBox(Value from, Value map, const std::vector<Value>& origin,
+                        llvm::IRBuilder<>& builder) = 0;
+  virtual void BoxStoreCommit(llvm::IRBuilder<>& builder) = 0;
+  virtual void BoxStoreWait(int groups, llvm::IRBuilder<>& builder) = 0;
+  virtual void WarpgroupBarrier(Value number,  // i32
+                                llvm::IRBuilder<>& builder) = 0;
   virtual void ProductFence(Registers& sums, llvm::IRBuilder<>& builder) = 0;
   // `sums`: [column step][row step][pair].
   virtual void Product(const Shape& shape, Value a, Value b, Registers& sums,

@@ -96,6 +96,10 @@ inline constexpr char kSharedStages[] = "tilefarm.shared_stages";
 // tiles (lower/lower_warpgroups.cc says what it has to be like).
 inline constexpr char kWarpgroupStages[] = "tilefarm.warpgroup_stages";
 
+// On the same loop (1): the result of its products, which one store after it
+// uses, is written by the copy engine (lower/warpgroup_stores.h).
+inline constexpr char kBoxStores[] = "tilefarm.box_stores";
+
 }  // namespace tilefarm::ir
 
 #endif  // TILEFARM_COMPILER_IR_ANNOTATIONS_H_

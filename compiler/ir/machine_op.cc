@@ -13,7 +13,7 @@ struct MachineOpInfo {
 };
 
 // In the order of the enum.
-constexpr std::array<MachineOpInfo, 26> kMachineOps = {{
+constexpr std::array<MachineOpInfo, 31> kMachineOps = {{
     {"dot_product", 3},
     {"pair_dot_product", 3},
     {"tile_product", 5},
@@ -36,6 +36,11 @@ constexpr std::array<MachineOpInfo, 26> kMachineOps = {{
     {"barrier_arrive", 2},
     {"barrier_wait", 2},
     {"copy_box", 18},
+    {"box_fence", 0},
+    {"store_box", 18},
+    {"box_store_commit", 0},
+    {"box_store_wait", 1},
+    {"warpgroup_barrier", 1},
     {"product_fence", 2},
     {"warpgroup_product", 9},
     {"product_commit", 0},
@@ -73,6 +78,11 @@ DataType ResultOf(MachineOp op, const std::vector<Expr>& args) {
     case MachineOp::kBarrierArrive:
     case MachineOp::kBarrierWait:
     case MachineOp::kCopyBox:
+    case MachineOp::kBoxFence:
+    case MachineOp::kStoreBox:
+    case MachineOp::kBoxStoreCommit:
+    case MachineOp::kBoxStoreWait:
+    case MachineOp::kWarpgroupBarrier:
     case MachineOp::kProductFence:
     case MachineOp::kWarpgroupProduct:
     case MachineOp::kProductCommit:

@@ -79,6 +79,19 @@ enum class MachineOp : uint8_t {
   kBarrierWait,
   // A copy of a box between a tensor and shared memory: tensor_box.h.
   kCopyBox,
+  // (): the thread's stores to shared memory are before box copies from there
+  // that threads start after the next barrier.
+  kBoxFence,
+  // Copies a box from shared memory to a tensor: tensor_box.h.
+  kStoreBox,
+  // (): the box stores of the thread since the last commit are one group.
+  kBoxStoreCommit,
+  // (groups): waits until at most so many groups of the thread may still read
+  // shared memory; 0: until all have written the tensors.
+  kBoxStoreWait,
+  // (warpgroup): waits for all threads of the warpgroup of this number, as
+  // kBarrier does for those of the block.
+  kWarpgroupBarrier,
   // (sums, count): orders the warpgroup's accesses to the registers `sums`, so
   // many from the element on, before its next products.
   kProductFence,

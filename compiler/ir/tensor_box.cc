@@ -7,7 +7,7 @@
 namespace tilefarm::ir {
 namespace {
 
-// The arguments: tensor, to, barrier, then origin, sizes and box.
+// The arguments: tensor, shared memory, barrier, then origin, sizes and box.
 constexpr size_t kFirst = 3;
 
 std::array<int64_t, kMaxBoxDims> Filled(const std::vector<int64_t>& extents) {
@@ -16,6 +16,21 @@ std::array<int64_t, kMaxBoxDims> Filled(const std::vector<int64_t>& extents) {
   out.fill(1);
   std::copy(extents.begin(), extents.end(), out.end() - extents.size());
   return out;
+}
+
+std::vector<Expr> Arguments(const TensorMap& map,
+                            const std::vector<Expr>& origin, Expr shared,
+                            Expr barrier) {
+  std::vector<Expr> first(map.buffer->shape.size(), IntConst(0));
+  std::vector<Expr> args = {Load(map.buffer, std::move(first)),
+                            std::move(shared), std::move(barrier)};
+  for (size_t i = origin.size(); i < kMaxBoxDims; ++i) {
+    args.push_back(IntConst(0));
+  }
+  args.insert(args.end(), origin.begin(), origin.end());
+  for (const int64_t size : map.sizes) args.push_back(IntConst(size));
+  for (const int64_t extent : map.box) args.push_back(IntConst(extent));
+  return args;
 }
 
 }  // namespace
@@ -32,22 +47,21 @@ int MapDims(const TensorMap& map) {
 
 Expr CopyBox(const TensorMap& map, const std::vector<Expr>& origin, Expr to,
              Expr barrier) {
-  std::vector<Expr> first(map.buffer->shape.size(), IntConst(0));
-  std::vector<Expr> args = {Load(map.buffer, std::move(first)), std::move(to),
-                            std::move(barrier)};
-  for (size_t i = origin.size(); i < kMaxBoxDims; ++i) {
-    args.push_back(IntConst(0));
-  }
-  args.insert(args.end(), origin.begin(), origin.end());
-  for (const int64_t size : map.sizes) args.push_back(IntConst(size));
-  for (const int64_t extent : map.box) args.push_back(IntConst(extent));
-  return MakeMachineOp(MachineOp::kCopyBox, std::move(args));
+  return MakeMachineOp(
+      MachineOp::kCopyBox,
+      Arguments(map, origin, std::move(to), std::move(barrier)));
+}
+
+Expr StoreBox(const TensorMap& map, const std::vector<Expr>& origin,
+              Expr from) {
+  return MakeMachineOp(MachineOp::kStoreBox,
+                       Arguments(map, origin, std::move(from), IntConst(0)));
 }
 
 BoxCopy AsBoxCopy(const MachineOpNode& op) {
   BoxCopy copy;
   copy.map.buffer = As<LoadNode>(op.args[0])->buffer;
-  copy.to = op.args[1];
+  copy.shared = op.args[1];
   copy.barrier = op.args[2];
   for (size_t i = 0; i < kMaxBoxDims; ++i) {
     copy.origin[i] = op.args[kFirst + i];

@@ -1,4 +1,5 @@
-// Copies of boxes of tensors by a GPU's copy engine (MachineOp::kCopyBox).
+// Copies of boxes of tensors by a GPU's copy engine (MachineOp::kCopyBox and
+// kStoreBox).
 //
 //   tensor, global memory          shared memory, rows of 128 bytes
 //   +---------------------+
@@ -53,11 +54,16 @@ int MapDims(const TensorMap& map);
 Expr CopyBox(const TensorMap& map, const std::vector<Expr>& origin, Expr to,
              Expr barrier);
 
+// The other way: copies what is in shared memory to the box at `origin`, but
+// nothing outside of the tensor. `from` is a load of its first element.
+Expr StoreBox(const TensorMap& map, const std::vector<Expr>& origin, Expr from);
+
 struct BoxCopy {
   TensorMap map;
   std::array<Expr, kMaxBoxDims> origin;
-  Expr to, barrier;
+  Expr shared, barrier;  // the barrier of stores is 0
 };
+// Of either.
 BoxCopy AsBoxCopy(const MachineOpNode& op);
 
 }  // namespace tilefarm::ir

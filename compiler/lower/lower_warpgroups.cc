@@ -38,6 +38,7 @@
 #include "compiler/lower/gpu_passes.h"
 #include "compiler/lower/index_math.h"
 #include "compiler/lower/warpgroup_nest.h"
+#include "compiler/lower/warpgroup_stores.h"
 
 namespace tilefarm::lower {
 namespace {
@@ -63,6 +64,7 @@ Stmt Effect(MachineOp op, std::vector<Expr> args) {
 Stmt WithBody(const ForNode& loop, Stmt body) {
   ir::AttrMap annotations = loop.annotations;
   annotations.erase(ir::kWarpgroupStages);
+  annotations.erase(ir::kBoxStores);
   return std::make_shared<const ForNode>(loop.var, loop.min, loop.extent,
                                          loop.for_kind, std::move(body),
                                          std::move(annotations),
@@ -98,19 +100,18 @@ class LoopFinder : public ir::Visitor {
   std::vector<Stmt> stack_;
 };
 
-class LoopReplacer : public ir::Mutator {
+// Replaces one statement.
+class StmtReplacer : public ir::Mutator {
  public:
-  LoopReplacer(const ForNode* loop, Stmt by) : loop_(loop), by_(std::move(by)) {}
-  using Mutator::Mutate;
+  StmtReplacer(const ir::StmtNode* loop, Stmt by)
+      : loop_(loop), by_(std::move(by)) {}
   Expr Mutate(const Expr& expr) override { return expr; }
-
- protected:
-  Stmt MutateFor(const ForNode& s, const Stmt& self) override {
-    return &s == loop_ ? by_ : Mutator::MutateFor(s, self);
+  Stmt Mutate(const Stmt& stmt) override {
+    return stmt.get() == loop_ ? by_ : Mutator::Mutate(stmt);
   }
 
  private:
-  const ForNode* loop_;
+  const ir::StmtNode* loop_;
   const Stmt by_;
 };
 
@@ -257,7 +258,7 @@ class KernelLowering {
       return true;
     });
     if (tiles != 2) return Refuse("the tiles are not allocated in it");
-    Stmt rest = LoopReplacer(&loop_, ir::NoOp()).Mutate(body_);
+    Stmt rest = StmtReplacer(&loop_, ir::NoOp()).Mutate(body_);
     for (size_t i = axes_.size(); i-- > 0;) {
       rest = WithBody(*axes_[i], std::move(rest));
     }
@@ -421,9 +422,35 @@ class KernelLowering {
                       ir::MakeSeq(std::move(inits)));
   }
 
-  Stmt Assemble() const {
-    Stmt consumers = InitUnguarder(nest_.sums)
-                         .Mutate(LoopReplacer(&loop_, Multiply()).Mutate(body_));
+  // The statement that stores the sums is the one after the loop.
+  absl::StatusOr<Stmt> FindStores() const {
+    const auto* seq =
+        path_.empty() ? nullptr : ir::As<ir::SeqNode>(path_.back());
+    if (seq == nullptr || seq->stmts.size() < 2 ||
+        seq->stmts[seq->stmts.size() - 2].get() != &loop_) {
+      return Refuse("box stores: not one statement follows the loop");
+    }
+    return seq->stmts.back();
+  }
+
+  absl::StatusOr<Stmt> Consumers(Buffer& tiles) const {
+    Stmt body = body_;
+    const auto stores = loop_.annotations.find(ir::kBoxStores);
+    if (stores != loop_.annotations.end() && stores->second.AsInt() != 0) {
+      TF_ASSIGN_OR_RETURN(const Stmt old, FindStores());
+      TF_ASSIGN_OR_RETURN(const WarpgroupStores by_boxes,
+                          StoreByBoxes(old, nest_, thread_, group_));
+      tiles = by_boxes.tiles;
+      body = ir::MakeSeq(
+          {StmtReplacer(old.get(), by_boxes.body).Mutate(body), by_boxes.end});
+    }
+    return InitUnguarder(nest_.sums)
+        .Mutate(StmtReplacer(&loop_, Multiply()).Mutate(body));
+  }
+
+  absl::StatusOr<Stmt> Assemble() const {
+    Buffer tiles;
+    TF_ASSIGN_OR_RETURN(Stmt consumers, Consumers(tiles));
     Stmt producer =
         ir::MakeIf(ir::EQ(thread_, ir::IntConst(threads_)), Fetch());
     Stmt roles = ir::MakeIf(ir::EQ(group_, ir::IntConst(nest_.warpgroups)),
@@ -441,6 +468,7 @@ class KernelLowering {
                         ir::MakeSeq({InitBarriers(),
                                      Effect(MachineOp::kBarrier, {}),
                                      std::move(roles)}))));
+    if (tiles != nullptr) out = ir::MakeAlloc(tiles, std::move(out));
     for (size_t i = axes_.size(); i-- > 0;) {
       const ForNode& axis = *axes_[i];
       Stmt loop = WithBody(axis, std::move(out));

@@ -46,9 +46,11 @@ class BufferCollector : public ir::Visitor {
   }
   // The tensor is no argument of its own.
   void VisitMachineOp(const ir::MachineOpNode& e) override {
-    if (e.op != ir::MachineOp::kCopyBox) return Visitor::VisitMachineOp(e);
+    if (e.op != ir::MachineOp::kCopyBox && e.op != ir::MachineOp::kStoreBox) {
+      return Visitor::VisitMachineOp(e);
+    }
     ir::BoxCopy copy = ir::AsBoxCopy(e);
-    tiles.insert(ir::As<ir::LoadNode>(copy.to)->buffer.get());
+    tiles.insert(ir::As<ir::LoadNode>(copy.shared)->buffer.get());
     if (std::ranges::find(maps, copy.map) == maps.end()) {
       maps.push_back(std::move(copy.map));
     }

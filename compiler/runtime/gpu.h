@@ -148,7 +148,7 @@ void tf_rt_sim_access(const struct tf_sim_thread* thread, const void* address,
  * memory, tiles too. */
 struct tf_sim_tensor_map {
   const struct tf_gpu_tensor_map* map;
-  const char* memory;
+  char* memory;
 };
 enum tf_sim_operand {
   TF_SIM_BFLOAT16,
@@ -169,6 +169,15 @@ void tf_rt_sim_copy_box(const struct tf_sim_thread* thread, void* to,
                         const struct tf_sim_tensor_map* map, void* barrier,
                         int32_t x0, int32_t x1, int32_t x2, int32_t x3,
                         int32_t x4);
+/* The box is read and written in the wait, at the latest. */
+void tf_rt_sim_store_box(const struct tf_sim_thread* thread, const void* from,
+                         const struct tf_sim_tensor_map* map, int32_t x0,
+                         int32_t x1, int32_t x2, int32_t x3, int32_t x4);
+void tf_rt_sim_box_store_commit(const struct tf_sim_thread* thread);
+void tf_rt_sim_box_store_wait(const struct tf_sim_thread* thread,
+                              uint32_t groups);
+void tf_rt_sim_warpgroup_barrier(const struct tf_sim_thread* thread,
+                                 uint32_t number);
 /* The thread's part. Operands must stay as they are until the wait. */
 void tf_rt_sim_product(const struct tf_sim_thread* thread, int32_t operand,
                        uint32_t columns, const void* a, uint32_t a_tile_bytes,

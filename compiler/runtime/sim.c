@@ -504,6 +504,18 @@ static void RunBlock(struct Launch* launch, const struct Stacks* stacks,
         TF_PLACE(launch));
   }
   tf_rt_sim_drop_boxes(launch);
+  for (uint32_t i = 0; i < launch->threads; ++i) {
+    if (tf_rt_sim_drop_stores(&launch->fibers[i]) || launch->status != 0) {
+      continue;
+    }
+    launch->status = tf_rt_gpu_fail(
+        TF_GPU_FAULT,
+        "%s, block (%u,%u,%u): thread %u has ended without a wait for its"
+        " stores of boxes",
+        TF_PLACE(launch), i);
+  }
+  memset(launch->groups, 0, sizeof(launch->groups));
+  memset(launch->warps, 0, sizeof(launch->warps));
 }
 
 static void RunGrid(struct Launch* launch, const struct Stacks* stacks) {

@@ -27,6 +27,8 @@ struct Fiber {
   struct Copy* copies;
   uint32_t first, last, capacity;
   struct Products* products; /* sim_warpgroup.c; null until there are any */
+  struct Box* stores;        /* of boxes, oldest first */
+  uint32_t store_group;      /* the number of committed groups of them */
 };
 
 /* The accesses to one byte of shared memory. */
@@ -36,6 +38,11 @@ struct Shadow {
   /* In those intervals: the writer, and two readers, which are different if
    * several threads have read. */
   uint16_t writer, reader, other_reader;
+};
+
+/* Threads that wait for each other. */
+struct Meeting {
+  uint32_t waiting, times; /* how often all have met */
 };
 
 struct Launch {
@@ -50,6 +57,9 @@ struct Launch {
   /* Changes whenever a fiber gets on; fibers that wait at an arrival barrier
    * are ready, too. */
   uint64_t progress;
+  /* Of each warpgroup and each warp. */
+  struct Meeting groups[TF_GPU_MAX_THREADS / 128];
+  struct Meeting warps[TF_GPU_MAX_THREADS / TF_GPU_WARP_LANES];
   struct Box* boxes; /* copies that have not landed, oldest first */
   int32_t status;
   void* stack_pointer; /* of the scheduler, while a fiber runs */
@@ -87,6 +97,8 @@ static inline void Abandon(struct Fiber* fiber) {
 void tf_rt_sim_land_box(struct Launch* launch);
 /* Forgets boxes that have not landed and products that were not waited for. */
 void tf_rt_sim_drop_boxes(struct Launch* launch);
+/* Whether the thread has waited for all of its stores; forgets the others. */
+int32_t tf_rt_sim_drop_stores(struct Fiber* fiber);
 void tf_rt_sim_drop_products(struct Fiber* fiber);
 
 #endif /* TILEFARM_COMPILER_RUNTIME_SIM_STATE_H_ */

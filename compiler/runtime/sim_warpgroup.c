@@ -5,6 +5,7 @@
 
 enum {
   kLanes = 32,
+  kWarpgroup = 128,
   kRows = 64,         /* of a product */
   kDepthBytes = 32,   /* of an operand, along the common dimension */
   kTileAlignment = 1024,
@@ -18,6 +19,7 @@ struct Box {
   char* to;
   void* barrier;
   int64_t origin[TF_GPU_MAP_DIMS];
+  uint32_t group; /* of stores */
 };
 
 struct Operand {
@@ -128,6 +130,11 @@ static uint64_t BoxBytes(const struct tf_gpu_tensor_map* map) {
   return bytes;
 }
 
+static void Append(struct Box** last, struct Box* box) {
+  while (*last != NULL) last = &(*last)->next;
+  *last = box;
+}
+
 void tf_rt_sim_copy_box(const struct tf_sim_thread* thread, void* to,
                         const struct tf_sim_tensor_map* map, void* barrier,
                         int32_t x0, int32_t x1, int32_t x2, int32_t x3,
@@ -141,15 +148,14 @@ void tf_rt_sim_copy_box(const struct tf_sim_thread* thread, void* to,
   }
   struct Box* box = aligned_alloc(64, 128);
   if (box == NULL) Fault(fiber, "no memory for copies");
-  *box = (struct Box){NULL, map, to, barrier, {x0, x1, x2, x3, x4}};
-  struct Box** last = &fiber->launch->boxes;
-  while (*last != NULL) last = &(*last)->next;
-  *last = box;
+  *box = (struct Box){NULL, map, to, barrier, {x0, x1, x2, x3, x4}, 0};
+  Append(&fiber->launch->boxes, box);
   memset(to, 0xff, bytes);
   ++fiber->launch->progress;
 }
 
-static void CopyRow(const struct Box* box, uint64_t row, char* to) {
+/* One row of the box, from the tensor or to it. */
+static void CopyRow(const struct Box* box, uint64_t row, int32_t to_tensor) {
   const struct tf_gpu_tensor_map* map = box->map->map;
   uint64_t rest = row, stride = map->sizes[0], offset = 0;
   int32_t inside = 1;
@@ -162,15 +168,24 @@ static void CopyRow(const struct Box* box, uint64_t row, char* to) {
   }
   for (uint32_t i = 0; i < map->box[0]; ++i) {
     const int64_t at = box->origin[0] + i;
-    char* element = to + Swizzled((uint32_t)row * TF_GPU_MAP_ROW_BYTES +
-                                  i * map->element_bytes);
-    if (inside && at >= 0 && at < (int64_t)map->sizes[0]) {
-      memcpy(element,
-             box->map->memory + (offset + (uint64_t)at) * map->element_bytes,
-             map->element_bytes);
+    char* shared = box->to + Swizzled((uint32_t)row * TF_GPU_MAP_ROW_BYTES +
+                                      i * map->element_bytes);
+    char* element =
+        box->map->memory + (offset + (uint64_t)at) * map->element_bytes;
+    if (!inside || at < 0 || at >= (int64_t)map->sizes[0]) {
+      if (!to_tensor) memset(shared, 0, map->element_bytes);
+    } else if (to_tensor) {
+      memcpy(element, shared, map->element_bytes);
     } else {
-      memset(element, 0, map->element_bytes);
+      memcpy(shared, element, map->element_bytes);
     }
+  }
+}
+
+static void CopyBox(const struct Box* box, int32_t to_tensor) {
+  const uint64_t bytes = BoxBytes(box->map->map);
+  for (uint64_t row = 0; row * TF_GPU_MAP_ROW_BYTES < bytes; ++row) {
+    CopyRow(box, row, to_tensor);
   }
 }
 
@@ -183,13 +198,9 @@ void tf_rt_sim_land_box(struct Launch* launch) {
   for (; skip > 0; --skip) at = &(*at)->next;
   struct Box* box = *at;
   *at = box->next;
-  const struct tf_gpu_tensor_map* map = box->map->map;
-  const uint64_t bytes = BoxBytes(map);
-  for (uint64_t row = 0; row * TF_GPU_MAP_ROW_BYTES < bytes; ++row) {
-    CopyRow(box, row, box->to);
-  }
+  CopyBox(box, /*to_tensor=*/0);
   struct Arrivals* arrivals = box->barrier;
-  arrivals->bytes_and_parity -= (int32_t)(2 * bytes);
+  arrivals->bytes_and_parity -= (int32_t)(2 * BoxBytes(box->map->map));
   Advance(launch, arrivals);
   free(box);
 }
@@ -200,6 +211,68 @@ void tf_rt_sim_drop_boxes(struct Launch* launch) {
     launch->boxes = box->next;
     free(box);
   }
+}
+
+void tf_rt_sim_store_box(const struct tf_sim_thread* thread, const void* from,
+                         const struct tf_sim_tensor_map* map, int32_t x0,
+                         int32_t x1, int32_t x2, int32_t x3, int32_t x4) {
+  struct Fiber* fiber = FiberOf(thread);
+  CheckShared(fiber, from, BoxBytes(map->map), kTileAlignment);
+  struct Box* box = aligned_alloc(64, 128);
+  if (box == NULL) Fault(fiber, "no memory for copies");
+  *box = (struct Box){NULL, map,  (char*)(uintptr_t)from,
+                      NULL, {x0, x1, x2, x3, x4}, fiber->store_group};
+  Append(&fiber->stores, box);
+}
+
+void tf_rt_sim_box_store_commit(const struct tf_sim_thread* thread) {
+  ++FiberOf(thread)->store_group;
+}
+
+void tf_rt_sim_box_store_wait(const struct tf_sim_thread* thread,
+                              uint32_t groups) {
+  struct Fiber* fiber = FiberOf(thread);
+  while (fiber->stores != NULL &&
+         fiber->stores->group + groups < fiber->store_group) {
+    struct Box* box = fiber->stores;
+    fiber->stores = box->next;
+    CopyBox(box, /*to_tensor=*/1);
+    free(box);
+  }
+}
+
+int32_t tf_rt_sim_drop_stores(struct Fiber* fiber) {
+  const int32_t waited = fiber->stores == NULL;
+  while (fiber->stores != NULL) {
+    struct Box* box = fiber->stores;
+    fiber->stores = box->next;
+    free(box);
+  }
+  fiber->store_group = 0;
+  return waited;
+}
+
+static void Meet(struct Fiber* fiber, struct Meeting* meeting,
+                 uint32_t threads) {
+  struct Launch* launch = fiber->launch;
+  const uint32_t times = meeting->times;
+  ++launch->progress;
+  if (++meeting->waiting == threads) {
+    meeting->waiting = 0;
+    ++meeting->times;
+    return;
+  }
+  while (meeting->times == times) Yield(fiber);
+  ++launch->progress;
+}
+
+void tf_rt_sim_warpgroup_barrier(const struct tf_sim_thread* thread,
+                                 uint32_t number) {
+  struct Fiber* fiber = FiberOf(thread);
+  if (number >= TF_GPU_MAX_THREADS / kWarpgroup) {
+    Fault(fiber, "a warpgroup that a block cannot have");
+  }
+  Meet(fiber, &fiber->launch->groups[number], kWarpgroup);
 }
 
 /* Products ----------------------------------------------------------------- */
@@ -368,6 +441,8 @@ void tf_rt_sim_product_wait(const struct tf_sim_thread* thread,
     }
   }
   products->count = left;
+  /* All threads of a warp wait together. */
+  Meet(fiber, &fiber->launch->warps[fiber->number / kLanes], kLanes);
 }
 
 void tf_rt_sim_drop_products(struct Fiber* fiber) {

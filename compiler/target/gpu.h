@@ -12,6 +12,7 @@ namespace tilefarm::target {
 struct GpuLimits {
   int warp_lanes = 32;
   bool async_copies = false;  // from global to shared memory: cp.async
+  bool packs_floats = false;  // cvt.rn.bf16x2.f32, two at once
   // Matrix units of warpgroups and copies of boxes of tensors (Hopper).
   bool warpgroup_products = false;
   int block_threads = 1024;       // most threads of a block

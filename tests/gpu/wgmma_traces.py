@@ -5,12 +5,13 @@
 Keys: dtype (bfloat16, float16, int8), out (default: the operands' type; int32
 for int8), layout (nt: B[n, k], nn: B[k, n]), rows, columns, depth (of a tile),
 groups (warpgroups along the rows), stages, order (rows of tiles whose columns
-are visited together).
+are visited together), boxes (1: the copy engine writes the result), blocks (so many
+compute all tiles, one after another).
 """
 import sys
 
 DEFAULTS = dict(dtype="bfloat16", out=None, layout="nt", rows=128, columns=256,
-                depth=None, groups=2, stages=4, order=8)
+                depth=None, groups=2, stages=4, order=8, boxes=0, blocks=0)
 
 
 def settings(**keys):
@@ -68,6 +69,8 @@ def trace(m, n, k, c):
         f"k0, k1 = sch.split(loop=l3, factors=[{-(-k // c['depth'])}, {c['depth']}])",
         "sch.reorder(o0, j0, i0, i2, i4, j1, i1, i3, i5, j2, k0, k1, j3)",
         "b = sch.fuse(o0, j0, i0)",
+        *([f"p, b = sch.split(loop=b, factors=[{-(-tiles[0] * tiles[1] // c['blocks'])},"
+           f" {c['blocks']}])", "sch.reorder(b, p)"] if c["blocks"] else []),
         'sch.bind(loop=b, thread_axis="blockIdx.x")',
         'sch.bind(loop=i2, thread_axis="vthread.z")',
         'sch.bind(loop=i4, thread_axis="vthread.y")',
@@ -86,10 +89,13 @@ def trace(m, n, k, c):
         "sch.compute_at(block=b2, loop=k0, preserve_unit_loops=True)",
         'b3 = sch.cache_read(block=b0, read_buffer_index=1, storage_scope="shared")',
         "sch.compute_at(block=b3, loop=k0, preserve_unit_loops=True)",
-        "w0, w1, w2, w3, w4, w5, w6 = sch.get_loops(block=b1)",
-        "sch.vectorize(loop=w6)",
+        f"w0, w1, w2, w3, w4, w5, w6{', w7' if c['blocks'] else ''} = sch.get_loops(block=b1)",
+        f"sch.vectorize(loop={'w7' if c['blocks'] else 'w6'})",
         'sch.annotate(block_or_loop=k0, ann_key="tilefarm.warpgroup_stages", '
         f"ann_val={c['stages']})"]
+    if c["boxes"]:
+        lines.append('sch.annotate(block_or_loop=k0, '
+                     'ann_key="tilefarm.box_stores", ann_val=1)')
     return "\n".join(lines) + "\n"
 
 

@@ -36,6 +36,10 @@ std::map<const ir::BufferNode*, uint8_t> AccessesOf(const ir::Stmt& body) {
     if (const auto* load = ir::As<ir::LoadNode>(e)) {
       accesses[load->buffer.get()] |= kRead;
     }
+    const auto* op = ir::As<ir::MachineOpNode>(e);
+    if (op != nullptr && op->op == ir::MachineOp::kStoreBox) {
+      accesses[ir::AsBoxCopy(*op).map.buffer.get()] |= kWritten;
+    }
   });
   return accesses;
 }
@@ -44,9 +48,25 @@ int64_t BytesOf(const ir::BufferNode& buffer) {
   return buffer.num_elements() * buffer.dtype.bytes();
 }
 
+// Of CUtensorMapDataType. Copies do not look at the elements, but which are 0.
+int ElementType(ir::DataType dtype) {
+  if (dtype == ir::DataType::BFloat16()) return 9;
+  if (dtype.is_float()) return dtype.bits == 16 ? 6 : dtype.bits == 32 ? 7 : 8;
+  switch (dtype.bytes()) {
+    case 1:
+      return 0;
+    case 2:
+      return 1;
+    case 4:
+      return 2;
+    default:
+      return 4;
+  }
+}
+
 DeviceKernel Describe(const lower::Kernel& kernel, std::string name,
                       const std::map<const ir::BufferNode*, int>& numbers) {
-  DeviceKernel out{std::move(name), {1, 1, 1}, {1, 1, 1}, 0, {}};
+  DeviceKernel out{std::move(name), {1, 1, 1}, {1, 1, 1}, 0, {}, {}};
   for (const lower::KernelAxis& axis : kernel.axes) {
     auto& shape = ir::IsThreadIdx(axis.axis) ? out.block : out.grid;
     shape[2 - static_cast<size_t>(axis.axis) % 3] =
@@ -55,6 +75,18 @@ DeviceKernel Describe(const lower::Kernel& kernel, std::string name,
   out.shared_bytes = static_cast<uint32_t>(kernel.shared_bytes);
   for (const ir::Buffer& buffer : kernel.buffers) {
     out.arguments.push_back(numbers.at(buffer.get()));
+  }
+  for (const ir::TensorMap& map : kernel.maps) {
+    DeviceTensorMap& described = out.maps.emplace_back();
+    described.buffer = numbers.at(map.buffer.get());
+    described.element_type = ElementType(map.buffer->dtype);
+    described.element_bytes = map.buffer->dtype.bytes();
+    described.dims = ir::MapDims(map);
+    for (size_t i = 0; i < ir::kMaxBoxDims; ++i) {
+      const size_t from = ir::kMaxBoxDims - 1 - i;
+      described.sizes[i] = static_cast<uint64_t>(map.sizes[from]);
+      described.box[i] = static_cast<uint32_t>(map.box[from]);
+    }
   }
   return out;
 }
@@ -96,7 +128,7 @@ absl::StatusOr<DeviceModule> EmitDeviceModule(
   module.setDataLayout(machine->createDataLayout());
   if (simulated) module.setPICLevel(llvm::PICLevel::BigPIC);
   const std::unique_ptr<DeviceOps> device =
-      simulated ? SimulatedOps(module) : NvptxOps(module);
+      simulated ? SimulatedOps(module) : NvptxOps(module, *target.gpu);
   Emitter emitter(module, options);
   DeviceModule out;
   for (const LoweredFunction& function : functions) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/codegen/warpgroup_ops.h"
 #include "compiler/ir/thread_axis.h"
 #include "compiler/lower/gpu_passes.h"
 #include "llvm/IR/IRBuilder.h"
@@ -21,6 +22,7 @@ class DeviceOps {
   struct Function {
     llvm::Function* function = nullptr;
     std::vector<llvm::Value*> buffers;  // as Kernel::buffers
+    std::vector<llvm::Value*> maps;     // as Kernel::maps
     llvm::Value* shared = nullptr;      // of shared memory; null: none
   };
 
@@ -66,10 +68,16 @@ class DeviceOps {
   // A float.
   virtual llvm::Value* RoundTf32(llvm::Value* value,
                                  llvm::IRBuilder<>& builder) = 0;
+  // float32, perhaps several, rounded to 16-bit floats as integers of 16 bits.
+  // Null, without code, if the device has no instruction for it.
+  virtual llvm::Value* RoundTo16Bits(llvm::Value* value, bool to_bfloat,
+                                     llvm::IRBuilder<>& builder) = 0;
+  virtual WarpgroupOps& warpgroups() = 0;
 };
 
 // PTX, by LLVM's intrinsics.
-std::unique_ptr<DeviceOps> NvptxOps(llvm::Module& module);
+std::unique_ptr<DeviceOps> NvptxOps(llvm::Module& module,
+                                    const target::GpuLimits& limits);
 // The host's code for the simulator (runtime/sim.c).
 std::unique_ptr<DeviceOps> SimulatedOps(llvm::Module& module);
 

@@ -341,6 +341,8 @@ llvm::Value* Emitter::EmitMachineOp(const ir::MachineOpNode& e) {
     case MachineOp::kConcat:
     case MachineOp::kSlice:
       return EmitFragmentOp(e);
+    case MachineOp::kUniform:
+      return EmitUniform(e);
     case MachineOp::kAsync:
       return Emit(e.args[0]);  // where it cannot be asynchronous
     case MachineOp::kLibraryGemm:
@@ -348,6 +350,20 @@ llvm::Value* Emitter::EmitMachineOp(const ir::MachineOpNode& e) {
     case MachineOp::kBarrier:
     case MachineOp::kCommit:
     case MachineOp::kWait:
+    case MachineOp::kBarrierInit:
+    case MachineOp::kBarrierExpect:
+    case MachineOp::kBarrierArrive:
+    case MachineOp::kBarrierWait:
+    case MachineOp::kCopyBox:
+    case MachineOp::kBoxFence:
+    case MachineOp::kStoreBox:
+    case MachineOp::kBoxStoreCommit:
+    case MachineOp::kBoxStoreWait:
+    case MachineOp::kWarpgroupBarrier:
+    case MachineOp::kProductFence:
+    case MachineOp::kWarpgroupProduct:
+    case MachineOp::kProductCommit:
+    case MachineOp::kProductWait:
       break;  // statements
   }
   return Fail(absl::InternalError(absl::StrCat(

@@ -59,6 +59,9 @@ absl::Status Emitter::EmitKernel(const lower::Kernel& kernel,
   for (size_t i = 0; i < kernel.buffers.size(); ++i) {
     frame.buffers[kernel.buffers[i].get()] = made.buffers[i];
   }
+  for (size_t i = 0; i < kernel.maps.size(); ++i) {
+    frame.maps.emplace_back(kernel.maps[i], made.maps[i]);
+  }
   for (const auto& [buffer, offset] : kernel.shared) {
     frame.buffers[buffer.get()] = builder_.CreateConstInBoundsGEP1_64(
         builder_.getInt8Ty(), made.shared, static_cast<uint64_t>(offset),

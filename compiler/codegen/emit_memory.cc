@@ -176,7 +176,17 @@ llvm::Value* Emitter::ToMemory(llvm::Value* value, ir::DataType dtype) {
         value, WithLanesOf(builder_.getInt8Ty(), value->getType()));
   }
   if (!dtype.is_float() || dtype.bits != 16) return value;
-  if (dtype.code == ir::TypeCode::kBFloat) {
+  const bool to_bfloat = dtype.code == ir::TypeCode::kBFloat;
+  llvm::Value* rounded =
+      device_ == nullptr ? nullptr
+                         : device_->RoundTo16Bits(value, to_bfloat, builder_);
+  if (rounded != nullptr) {
+    return to_bfloat ? rounded
+                     : builder_.CreateBitCast(
+                           rounded,
+                           WithLanesOf(builder_.getHalfTy(), value->getType()));
+  }
+  if (to_bfloat) {
     return FloatToBFloatBits(builder_, value);
   }
   if (!Has(target::Capability::kHalfConversion))

@@ -49,6 +49,7 @@ void Emitter::EmitEffect(const ir::Expr& value) {
   if (op != nullptr && op->op == ir::MachineOp::kWait) {
     return device_->Wait(static_cast<int>(*ir::AsInt(op->args[0])), builder_);
   }
+  if (op != nullptr && EmitWarpgroupEffect(*op)) return;
   EmitPrefetchOp(value);
 }
 

@@ -88,6 +88,8 @@ class Emitter {
     std::vector<llvm::Value*> workspace;
     std::unordered_map<const ir::VarNode*, llvm::Value*> vars;
     std::unordered_map<const ir::BufferNode*, llvm::Value*> buffers;
+    // The arguments of a GPU's kernel.
+    std::vector<std::pair<ir::TensorMap, llvm::Value*>> maps;
     bool in_parallel = false;
     // Masks of the active lanes, innermost last; see EmitIfThenElse.
     std::vector<llvm::Value*> masks;
@@ -144,8 +146,8 @@ class Emitter {
   // False, without code, if the store is not asynchronous, or cannot be: its
   // vector is not aligned or not contiguous.
   bool EmitCopyAsync(const ir::StoreNode& s);
-  // Address, where a constant in a GPU's index becomes an offset of its own: LLVM
-  // then sees which accesses are neighbours.
+  // Address, where a constant in a GPU's index becomes an offset of its own:
+  // LLVM then sees which accesses are neighbours.
   llvm::Value* AddressAt(const ir::Buffer& buffer, const ir::Expr& index);
   // For an access of `lanes` elements at the address.
   void NoteSharedAccess(const ir::Buffer& buffer, llvm::Value* address,
@@ -154,6 +156,19 @@ class Emitter {
   // CPU, up to the widest access of a GPU.
   llvm::Align AlignmentOf(const ir::Buffer& buffer,
                           const ir::Expr& index) const;
+
+  // --- emit_warpgroup.cc ---
+  // False, without code, for other operations.
+  bool EmitWarpgroupEffect(const ir::MachineOpNode& e);
+  llvm::Value* EmitUniform(const ir::MachineOpNode& e);
+  void EmitCopyBox(const ir::MachineOpNode& e);
+  void EmitWarpgroupProduct(const ir::MachineOpNode& e);
+  llvm::Value* AddressOf(const ir::Expr& load);
+  // Loads the elements at the offsets from a load, and stores what `use` makes
+  // of them.
+  template <typename Use>
+  void WithRegisters(const ir::Expr& load, const std::vector<int64_t>& offsets,
+                     Use use);
 
   // --- emit_stmt.cc ---
   void EmitStmt(const ir::Stmt& stmt);

@@ -52,6 +52,14 @@ absl::Status CheckKernel(const DeviceFunction& function,
                                 buffers, " buffers"));
     }
   }
+  for (const DeviceTensorMap& map : kernel.maps) {
+    if (map.buffer < 0 || static_cast<size_t>(map.buffer) >= buffers) {
+      return wrong("a tensor map of a buffer that is none");
+    }
+  }
+  if (kernel.maps.size() > TF_GPU_MAX_MAPS) {
+    return wrong(absl::StrCat(kernel.maps.size(), " tensor maps"));
+  }
   if (kernel.arguments.size() > TF_GPU_MAX_BUFFERS) {
     return wrong(absl::StrCat(kernel.arguments.size(), " arguments"));
   }
@@ -200,7 +208,30 @@ class StubEmitter {
          simulated, Extents(kernel.grid), Extents(kernel.block),
          b_.getInt32(kernel.shared_bytes),
          b_.getInt32(static_cast<uint32_t>(kernel.arguments.size())),
-         Numbers<uint32_t>(kernel.arguments, "arguments")});
+         Numbers<uint32_t>(kernel.arguments, "arguments"),
+         b_.getInt32(static_cast<uint32_t>(kernel.maps.size())),
+         Maps(kernel.maps)});
+  }
+
+  // An array of struct tf_gpu_tensor_map; null if there are none.
+  llvm::Constant* Maps(const std::vector<DeviceTensorMap>& maps) {
+    std::vector<llvm::Constant*> list;
+    for (const DeviceTensorMap& map : maps) {
+      const auto word = [&](int value) {
+        return b_.getInt32(static_cast<uint32_t>(value));
+      };
+      list.push_back(llvm::ConstantStruct::getAnon(
+          {word(map.buffer), word(map.element_type), word(map.element_bytes),
+           word(map.dims),
+           llvm::ConstantDataArray::get(module_.getContext(), map.sizes),
+           llvm::ConstantDataArray::get(module_.getContext(), map.box)}));
+    }
+    if (list.empty()) return Null();
+    CheckSize(list[0]->getType(), sizeof(tf_gpu_tensor_map));
+    return Global(
+        llvm::ConstantArray::get(
+            llvm::ArrayType::get(list[0]->getType(), list.size()), list),
+        "maps");
   }
 
   // struct tf_gpu_function.

@@ -22,7 +22,18 @@
 
 namespace tilefarm::codegen {
 
-// One launch of a kernel, whose parameters are pointers.
+// What the copy engine knows of a tensor, an argument of a kernel.
+struct DeviceTensorMap {
+  int buffer = 0;        // as DeviceKernel::arguments
+  int element_type = 0;  // of CUDA's CUtensorMapDataType
+  int element_bytes = 0;
+  int dims = 0;
+  // The contiguous dimension first; dense.
+  std::array<uint64_t, 5> sizes = {1, 1, 1, 1, 1};
+  std::array<uint32_t, 5> box = {1, 1, 1, 1, 1};
+};
+
+// One launch of a kernel, whose parameters are pointers, then tensor maps.
 struct DeviceKernel {
   std::string name;
   std::array<uint32_t, 3> grid = {1, 1, 1};
@@ -30,6 +41,7 @@ struct DeviceKernel {
   uint32_t shared_bytes = 0;                  // dynamic shared memory
   // Numbers of buffers: the function's parameters, then its workspaces.
   std::vector<int> arguments;
+  std::vector<DeviceTensorMap> maps;
 };
 
 struct DeviceFunction {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -15,6 +16,8 @@ constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;
 constexpr uint64_t kBufferAlignment = 16;
 constexpr uint64_t kSharedAlignment = 1024;  // what copy engines ask for
 constexpr int kWarp = 32;
+// A CUtensorMap.
+constexpr uint64_t kMapBytes = 128, kMapAlignment = 64;
 
 std::set<const ir::BufferNode*> Written(const ir::Stmt& stmt) {
   std::set<const ir::BufferNode*> written;
@@ -29,17 +32,18 @@ std::set<const ir::BufferNode*> Written(const ir::Stmt& stmt) {
 
 class Nvptx : public DeviceOps {
  public:
-  explicit Nvptx(llvm::Module& module) : module_(module) {}
+  Nvptx(llvm::Module& module, bool packs_floats)
+      : module_(module), packs_floats_(packs_floats) {}
 
   Function Begin(const lower::Kernel& kernel, const std::string& name,
                  llvm::IRBuilder<>& builder) override {
     llvm::LLVMContext& context = module_.getContext();
     llvm::Type* pointer = llvm::PointerType::get(context, kGlobalSpace);
     Function out;
+    std::vector<llvm::Type*> types(kernel.buffers.size(), pointer);
+    types.insert(types.end(), kernel.maps.size(), builder.getPtrTy());
     out.function = llvm::Function::Create(
-        llvm::FunctionType::get(
-            builder.getVoidTy(),
-            std::vector<llvm::Type*>(kernel.buffers.size(), pointer), false),
+        llvm::FunctionType::get(builder.getVoidTy(), types, false),
         llvm::GlobalValue::ExternalLinkage, name, module_);
     out.function->setCallingConv(llvm::CallingConv::PTX_Kernel);
     const auto written = Written(kernel.body);
@@ -55,6 +59,7 @@ class Nvptx : public DeviceOps {
       }
       out.buffers.push_back(arg);
     }
+    AddMaps(kernel, out, builder);
     Annotate(*out.function, "kernel", 1);
     static constexpr std::array kBounds = {"maxntidz", "maxntidy", "maxntidx"};
     std::array<int64_t, 3> threads = {1, 1, 1};
@@ -145,6 +150,38 @@ class Nvptx : public DeviceOps {
         {members, value, builder.getInt32(static_cast<uint32_t>(mask)),
          builder.getInt32(clamp)});
   }
+
+  llvm::Value* RoundTo16Bits(llvm::Value* value, bool to_bfloat,
+                             llvm::IRBuilder<>& builder) override {
+    if (!packs_floats_) return nullptr;
+    const auto* vector =
+        llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
+    const unsigned count = vector == nullptr ? 1 : vector->getNumElements();
+    llvm::Type* half = builder.getInt16Ty();
+    llvm::Type* type =
+        vector == nullptr ? half : llvm::FixedVectorType::get(half, count);
+    llvm::Value* out = llvm::PoisonValue::get(type);
+    const auto element = [&](unsigned i) -> llvm::Value* {
+      if (i >= count) return llvm::ConstantFP::get(builder.getFloatTy(), 0);
+      return vector == nullptr ? value : builder.CreateExtractElement(value, i);
+    };
+    for (unsigned i = 0; i < count; i += 2) {
+      // The first operand goes to the upper half.
+      llvm::Value* pair = builder.CreateBitCast(
+          builder.CreateIntrinsic(to_bfloat ? llvm::Intrinsic::nvvm_ff2bf16x2_rn
+                                            : llvm::Intrinsic::nvvm_ff2f16x2_rn,
+                                  {}, {element(i + 1), element(i)}),
+          llvm::FixedVectorType::get(half, 2));
+      for (unsigned k = i; k < std::min(i + 2, count); ++k) {
+        llvm::Value* bits = builder.CreateExtractElement(pair, k - i);
+        out = vector == nullptr ? bits
+                                : builder.CreateInsertElement(out, bits, k);
+      }
+    }
+    return out;
+  }
+
+  WarpgroupOps& warpgroups() override { return *warpgroups_; }
 
   llvm::Value* LoadMatrix(llvm::Value* row, int matrices, bool transposed,
                           llvm::IRBuilder<>& builder) override {
@@ -300,6 +337,31 @@ class Nvptx : public DeviceOps {
     return vector;
   }
 
+  // Tensor maps are passed by value, and read where they are passed.
+  void AddMaps(const lower::Kernel& kernel, Function& out,
+               llvm::IRBuilder<>& builder) {
+    if (kernel.maps.empty()) return;
+    llvm::LLVMContext& context = module_.getContext();
+    std::vector<llvm::Metadata*> numbers;
+    for (size_t i = 0; i < kernel.maps.size(); ++i) {
+      const auto number = static_cast<unsigned>(kernel.buffers.size() + i);
+      llvm::Argument* arg = out.function->getArg(number);
+      arg->setName(kernel.maps[i].buffer->name + "_map");
+      arg->addAttr(llvm::Attribute::getWithByValType(
+          context, llvm::ArrayType::get(builder.getInt8Ty(), kMapBytes)));
+      arg->addAttr(llvm::Attribute::getWithAlignment(
+          context, llvm::Align(kMapAlignment)));
+      numbers.push_back(llvm::ConstantAsMetadata::get(
+          builder.getInt32(number + 1)));  // counted from 1
+      out.maps.push_back(arg);
+    }
+    module_.getOrInsertNamedMetadata("nvvm.annotations")
+        ->addOperand(llvm::MDNode::get(
+            context, {llvm::ValueAsMetadata::get(out.function),
+                      llvm::MDString::get(context, "grid_constant"),
+                      llvm::MDNode::get(context, numbers)}));
+  }
+
   static void Assembly(const std::string& text, const char* constraints,
                        std::vector<llvm::Value*> args,
                        llvm::IRBuilder<>& builder) {
@@ -338,12 +400,15 @@ class Nvptx : public DeviceOps {
   }
 
   llvm::Module& module_;
+  const bool packs_floats_;
+  const std::unique_ptr<WarpgroupOps> warpgroups_ = NvptxWarpgroupOps();
 };
 
 }  // namespace
 
-std::unique_ptr<DeviceOps> NvptxOps(llvm::Module& module) {
-  return std::make_unique<Nvptx>(module);
+std::unique_ptr<DeviceOps> NvptxOps(llvm::Module& module,
+                                    const target::GpuLimits& limits) {
+  return std::make_unique<Nvptx>(module, limits.packs_floats);
 }
 
 }  // namespace tilefarm::codegen

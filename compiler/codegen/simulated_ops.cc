@@ -34,6 +34,13 @@ class Simulated : public DeviceOps {
                                      static_cast<unsigned>(i)),
           kernel.buffers[i]->name));
     }
+    for (size_t i = 0; i < kernel.maps.size(); ++i) {
+      out.maps.push_back(builder.CreateLoad(
+          builder.getPtrTy(),
+          builder.CreateConstGEP1_32(
+              builder.getPtrTy(), out.function->getArg(1),
+              static_cast<unsigned>(kernel.buffers.size() + i))));
+    }
     if (kernel.shared_bytes > 0) {
       out.shared = builder.CreateLoad(builder.getPtrTy(), Field(2, 0, builder),
                                       "shared");
@@ -162,6 +169,12 @@ class Simulated : public DeviceOps {
                                  builder.getFloatTy());
   }
 
+  llvm::Value* RoundTo16Bits(llvm::Value*, bool, llvm::IRBuilder<>&) override {
+    return nullptr;
+  }
+
+  WarpgroupOps& warpgroups() override { return *warpgroups_; }
+
  private:
   // tf_sim_element (runtime/gpu.h).
   static uint32_t ElementOf(ir::DataType dtype) {
@@ -217,6 +230,8 @@ class Simulated : public DeviceOps {
   llvm::Value* thread_ = nullptr;
   std::array<int64_t, 3> threads_{};
   uint32_t sites_ = 0;
+  const std::unique_ptr<WarpgroupOps> warpgroups_ =
+      SimulatedWarpgroupOps(module_);
 };
 
 }  // namespace

@@ -105,6 +105,16 @@ inline constexpr char kLibrary[] = "tilefarm.library";
 // iterations may run while this one computes.
 inline constexpr char kSharedStages[] = "tilefarm.shared_stages";
 
+// On a serial loop of a kernel that fetches tiles of two tensors and multiplies
+// them: the number of copies of the tiles (2 or more). Warpgroups multiply with
+// their matrix unit while one more warp lets the copy engine fetch the next
+// tiles (lower/lower_warpgroups.cc says what it has to be like).
+inline constexpr char kWarpgroupStages[] = "tilefarm.warpgroup_stages";
+
+// On the same loop (1): the result of its products, which one store after it
+// uses, is written by the copy engine (lower/warpgroup_stores.h).
+inline constexpr char kBoxStores[] = "tilefarm.box_stores";
+
 }  // namespace tilefarm::ir
 
 #endif  // TILEFARM_COMPILER_IR_ANNOTATIONS_H_

@@ -84,6 +84,49 @@ enum class MachineOp : uint8_t {
   kConcat,
   // (value, first, lanes): so many lanes from the first on.
   kSlice,
+  // The following need a GPU with warpgroups, 128 consecutive threads, and with
+  // an engine that copies boxes of tensors (Hopper). All but kUniform are
+  // effects. Loads among the arguments are addresses and are not read.
+  //
+  // (value): the value, which all threads of a warp have.
+  kUniform,
+  // An arrival barrier is an int64 in shared memory. It counts the arrivals and
+  // the bytes of a phase; when both are complete the next phase begins, of the
+  // other parity. The first phase has parity 0.
+  //
+  // (barrier, arrivals): begins the first phase, of so many arrivals a phase.
+  kBarrierInit,
+  // (barrier, bytes): arrives, and lets the phase expect so many bytes.
+  kBarrierExpect,
+  // (barrier, condition): arrives if the condition holds.
+  kBarrierArrive,
+  // (barrier, parity): waits until the phase of this parity is complete.
+  kBarrierWait,
+  // A copy of a box between a tensor and shared memory: tensor_box.h.
+  kCopyBox,
+  // (): the thread's stores to shared memory are before box copies from there
+  // that threads start after the next barrier.
+  kBoxFence,
+  // Copies a box from shared memory to a tensor: tensor_box.h.
+  kStoreBox,
+  // (): the box stores of the thread since the last commit are one group.
+  kBoxStoreCommit,
+  // (groups): waits until at most so many groups of the thread may still read
+  // shared memory; 0: until all have written the tensors.
+  kBoxStoreWait,
+  // (warpgroup): waits for all threads of the warpgroup of this number, as
+  // kBarrier does for those of the block.
+  kWarpgroupBarrier,
+  // (sums, count): orders the warpgroup's accesses to the registers `sums`, so
+  // many from the element on, before its next products.
+  kProductFence,
+  // A product by all threads of a warpgroup: warpgroup_product.h.
+  kWarpgroupProduct,
+  // (): the warpgroup's products since the last commit are one group.
+  kProductCommit,
+  // (groups, sums, count): waits until at most so many groups have not
+  // finished. Only then the sums are valid and operands may be overwritten.
+  kProductWait,
 };
 
 struct MachineOpNode : ExprNode {
@@ -101,6 +144,8 @@ Expr MakeMachineOp(MachineOp op, std::vector<Expr> args);
 // As lowered programs are printed, without the prefix: "dot_product".
 std::string_view MachineOpName(MachineOp op);
 int MachineOpArity(MachineOp op);
+// Whether loads among its arguments are only addresses.
+bool TakesAddresses(MachineOp op);
 
 }  // namespace tilefarm::ir
 

@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/ir/tensor_box.h"
 #include "compiler/ir/thread_axis.h"
 #include "compiler/target/target.h"
 
@@ -38,6 +39,12 @@ absl::StatusOr<ir::Stmt> LowerThreadReductions(const ir::Stmt& stmt);
 // share a local buffer.
 absl::StatusOr<ir::Stmt> MapThreads(const ir::Stmt& root,
                                     const target::GpuLimits& limits);
+
+// Plain form, after MapThreads. Kernels with a loop annotated by
+// ir::kWarpgroupStages multiply with the matrix units of warpgroups and fetch
+// with the copy engine: InvalidArgument if such a loop is not what these can do.
+absl::StatusOr<ir::Stmt> LowerWarpgroups(const ir::Stmt& stmt,
+                                         const target::GpuLimits& limits);
 
 // Plain form, after MapThreads. Overlaps the iterations of loops annotated for
 // it (ir::kPipelineStage), as far as the statements' accesses allow it.
@@ -76,6 +83,8 @@ struct Kernel {
   ir::Stmt body;
   // Parameters and workspaces that it uses, in the order of first use.
   std::vector<ir::Buffer> buffers;
+  // Tensors whose boxes it copies.
+  std::vector<ir::TensorMap> maps;
   // Where each shared buffer begins, in bytes.
   std::vector<std::pair<ir::Buffer, int64_t>> shared;
   int64_t shared_bytes = 0;

@@ -21,6 +21,18 @@ using ir::Expr;
 using ir::ForNode;
 using ir::Stmt;
 
+bool HasOp(const Stmt& stmt, ir::MachineOp wanted) {
+  bool has = false;
+  ir::PreOrder(stmt, [&](const Stmt& s) {
+    if (const auto* evaluate = ir::As<ir::EvaluateNode>(s)) {
+      const auto* op = ir::As<ir::MachineOpNode>(evaluate->value);
+      has |= op != nullptr && op->op == wanted;
+    }
+    return !has;
+  });
+  return has;
+}
+
 // An access to memory that other threads of the block see.
 struct Access {
   const ir::BufferNode* buffer = nullptr;
@@ -333,7 +345,9 @@ class KernelMutator : public ir::Mutator {
   absl::Status status;
 
  protected:
-  Stmt MutateFor(const ForNode& s, const Stmt&) override {
+  Stmt MutateFor(const ForNode& s, const Stmt& self) override {
+    // Has all barriers that it needs (LowerWarpgroups).
+    if (HasOp(self, ir::MachineOp::kWarpgroupProduct)) return self;
     BarrierInserter inserter;
     Stmt out = inserter.Kernel(s);
     if (status.ok()) status = inserter.status;
@@ -344,15 +358,7 @@ class KernelMutator : public ir::Mutator {
 }  // namespace
 
 bool HasBarrier(const Stmt& stmt) {
-  bool has = false;
-  ir::PreOrder(stmt, [&](const Stmt& s) {
-    if (const auto* evaluate = ir::As<ir::EvaluateNode>(s)) {
-      const auto* op = ir::As<ir::MachineOpNode>(evaluate->value);
-      has |= op != nullptr && op->op == ir::MachineOp::kBarrier;
-    }
-    return !has;
-  });
-  return has;
+  return HasOp(stmt, ir::MachineOp::kBarrier);
 }
 
 absl::StatusOr<Stmt> InsertBarriers(const Stmt& stmt) {

@@ -168,6 +168,10 @@ std::vector<Pass> GpuPasses(const target::Target& target) {
              return MapThreads(s, *target.gpu);
            })},
           {"Simplify", kSimplify, "threads"},
+          // While the accesses of tiles have one index for each dimension.
+          {"LowerWarpgroups", OnBody([&target](const ir::Stmt& s) {
+             return LowerWarpgroups(s, *target.gpu);
+           })},
           {"PipelineLoops", OnBody([&target](const ir::Stmt& s) {
              return PipelineLoops(s, *target.gpu);
            })},

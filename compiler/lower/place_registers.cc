@@ -2,6 +2,7 @@
 #include <map>
 #include <utility>
 
+#include "compiler/ir/machine_op.h"
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/passes.h"
@@ -67,6 +68,18 @@ class PieceChecker : public ir::Visitor {
   bool in_parallel_ = false;
 };
 
+// Whether a warpgroup's products have their sums in the buffer: its elements are
+// registers by themselves.
+bool IsProductSums(const ir::BufferNode& buffer, const Stmt& body) {
+  bool is = false;
+  ir::PostOrderExprs(body, [&](const Expr& e) {
+    const auto* op = ir::As<ir::MachineOpNode>(e);
+    is |= op != nullptr && op->op == ir::MachineOp::kWarpgroupProduct &&
+          ir::As<ir::LoadNode>(op->args[0])->buffer.get() == &buffer;
+  });
+  return is;
+}
+
 class RegisterPlacer : public ir::Mutator {
  public:
   explicit RegisterPlacer(const target::Target& target) : target_(target) {}
@@ -78,6 +91,9 @@ class RegisterPlacer : public ir::Mutator {
     Stmt body = Mutate(s.body);
     if (ir::ScopeOf(*s.buffer) == ir::MemoryScope::kShared &&
         target_.is_gpu()) {
+      return ir::MakeAlloc(s.buffer, std::move(body));
+    }
+    if (IsProductSums(*s.buffer, body)) {
       return ir::MakeAlloc(s.buffer, std::move(body));
     }
     const int64_t bits = s.buffer->num_elements() * s.buffer->dtype.bytes() * 8;

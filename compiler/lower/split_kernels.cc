@@ -17,7 +17,7 @@ using ir::Buffer;
 using ir::ForNode;
 using ir::Stmt;
 
-// Enough for every vector access, and for tiles that copy engines write.
+// Enough for every vector access.
 constexpr int64_t kSharedAlignment = 128;
 
 // The buffers that a kernel gets and those that it allocates.
@@ -25,6 +25,8 @@ class BufferCollector : public ir::Visitor {
  public:
   std::vector<Buffer> used;
   std::vector<Buffer> shared;
+  std::vector<ir::TensorMap> maps;
+  std::set<const ir::BufferNode*> tiles;  // that the copy engine accesses
 
  protected:
   void VisitAlloc(const ir::AllocNode& s) override {
@@ -42,6 +44,18 @@ class BufferCollector : public ir::Visitor {
     Use(s.buffer);
     Visitor::VisitStore(s);
   }
+  // The tensor is no argument of its own.
+  void VisitMachineOp(const ir::MachineOpNode& e) override {
+    if (e.op != ir::MachineOp::kCopyBox && e.op != ir::MachineOp::kStoreBox) {
+      return Visitor::VisitMachineOp(e);
+    }
+    ir::BoxCopy copy = ir::AsBoxCopy(e);
+    tiles.insert(ir::As<ir::LoadNode>(copy.shared)->buffer.get());
+    if (std::ranges::find(maps, copy.map) == maps.end()) {
+      maps.push_back(std::move(copy.map));
+    }
+    for (size_t i = 1; i < e.args.size(); ++i) Visit(e.args[i]);
+  }
 
  private:
   void Use(const Buffer& buffer) {
@@ -49,6 +63,10 @@ class BufferCollector : public ir::Visitor {
   }
   std::set<const ir::BufferNode*> seen_;
 };
+
+int64_t RoundUp(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 absl::StatusOr<Kernel> MakeKernel(const Stmt& stmt,
                                   const target::GpuLimits& limits) {
@@ -63,11 +81,15 @@ absl::StatusOr<Kernel> MakeKernel(const Stmt& stmt,
   BufferCollector collector;
   collector.Visit(kernel.body);
   kernel.buffers = std::move(collector.used);
+  kernel.maps = std::move(collector.maps);
   for (Buffer& buffer : collector.shared) {
     const int64_t bytes = buffer->num_elements() * buffer->dtype.bytes();
-    kernel.shared.emplace_back(std::move(buffer), kernel.shared_bytes);
-    kernel.shared_bytes +=
-        (bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
+    const int64_t begin =
+        RoundUp(kernel.shared_bytes, collector.tiles.contains(buffer.get())
+                                         ? ir::kBoxAlignment
+                                         : kSharedAlignment);
+    kernel.shared.emplace_back(std::move(buffer), begin);
+    kernel.shared_bytes = RoundUp(begin + bytes, kSharedAlignment);
   }
   if (kernel.shared_bytes > limits.block_shared) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -116,6 +116,17 @@ class HalfWidener : public ir::Mutator {
     Expr load = Mutator::MutateLoad(e, self);
     return in_async_ ? load : Wide(load);
   }
+  // Addresses stay loads.
+  Expr MutateMachineOp(const ir::MachineOpNode& e, const Expr& self) override {
+    if (!ir::TakesAddresses(e.op)) return Mutator::MutateMachineOp(e, self);
+    std::vector<Expr> args;
+    for (const Expr& arg : e.args) {
+      const auto* load = ir::As<ir::LoadNode>(arg);
+      args.push_back(load == nullptr ? Mutate(arg)
+                                     : Mutator::MutateLoad(*load, arg));
+    }
+    return ir::MakeMachineOp(e.op, std::move(args));
+  }
   Expr MutateLet(const ir::LetNode& e, const Expr& self) override {
     Expr value = Mutate(e.value);
     if (!IsHalf(e.var->dtype)) return Mutator::MutateLet(e, self);

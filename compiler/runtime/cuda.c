@@ -295,14 +295,51 @@ static int32_t StreamWorkspace(Driver* driver, struct tf_cuda_module* module,
 
 /* Launches ----------------------------------------------------------------- */
 
+/* Computation on the host, in much less time than a launch takes. */
+static int32_t EncodeMap(Driver* driver, const struct tf_gpu_kernel* kernel,
+                         const struct tf_gpu_tensor_map* map,
+                         tf_device_pointer memory, struct tf_cuda_map* out) {
+  if (driver->encode_map == NULL) {
+    return tf_rt_gpu_fail(TF_GPU_NO_DRIVER,
+                          "%s needs cuTensorMapEncodeTiled: install a driver "
+                          "of CUDA 12.0 or later",
+                          kernel->name);
+  }
+  uint64_t strides[TF_GPU_MAP_DIMS];
+  uint32_t ones[TF_GPU_MAP_DIMS];
+  uint64_t stride = map->element_bytes;
+  for (uint32_t i = 0; i < map->dims; ++i) {
+    stride *= map->sizes[i];
+    strides[i] = stride;
+    ones[i] = 1;
+  }
+  const int32_t error = driver->encode_map(
+      out, map->element_type, map->dims, memory, map->sizes, strides, map->box,
+      ones, TF_CUDA_MAP_NO_INTERLEAVE, TF_CUDA_MAP_SWIZZLE_128_BYTES,
+      TF_CUDA_MAP_PROMOTE_256_BYTES, TF_CUDA_MAP_FILL_ZEROS);
+  if (error == 0) return 0;
+  return tf_rt_cuda_fail(driver, "cuTensorMapEncodeTiled", kernel->name, error,
+                         memory % 16 == 0 ? NULL
+                                          : "parameters must be aligned to 16 "
+                                            "bytes");
+}
+
 static int32_t Launch(Driver* driver, const struct Prepared* prepared,
                       tf_device_pointer* buffers, void* stream) {
   const struct tf_gpu_function* function = prepared->function;
   for (int32_t k = 0; k < function->kernels; ++k) {
     const struct tf_gpu_kernel* kernel = &function->kernel[k];
-    void* arguments[TF_GPU_MAX_BUFFERS];
+    void* arguments[TF_GPU_MAX_BUFFERS + TF_GPU_MAX_MAPS];
     for (uint32_t i = 0; i < kernel->buffers; ++i) {
       arguments[i] = &buffers[kernel->arguments[i]];
+    }
+    struct tf_cuda_map maps[TF_GPU_MAX_MAPS];
+    for (uint32_t i = 0; i < kernel->maps; ++i) {
+      const int32_t status =
+          EncodeMap(driver, kernel, &kernel->map[i],
+                    buffers[kernel->map[i].buffer], &maps[i]);
+      if (status != 0) return status;
+      arguments[kernel->buffers + i] = &maps[i];
     }
     const int32_t error = driver->launch(
         prepared->kernels[k], kernel->grid[0], kernel->grid[1], kernel->grid[2],

@@ -41,6 +41,7 @@ static const struct Entry {
     TF_ENTRY("cuMemPoolSetAttribute", set_pool, 0),
     TF_ENTRY("cuMemAllocFromPoolAsync", allocate_async, 0),
     TF_ENTRY("cuMemFreeAsync", release_async, 0),
+    TF_ENTRY("cuTensorMapEncodeTiled", encode_map, 0),
 };
 
 static struct tf_mutex mutex;

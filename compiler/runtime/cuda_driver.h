@@ -59,6 +59,16 @@ struct tf_cuda_driver {
   int32_t (*allocate_async)(tf_device_pointer* pointer, size_t bytes,
                             void* pool, void* stream);
   int32_t (*release_async)(tf_device_pointer pointer, void* stream);
+  /* `strides` in bytes, but for the contiguous dimension. */
+  int32_t (*encode_map)(void* map, int32_t element_type, uint32_t dims,
+                        tf_device_pointer memory, const uint64_t* sizes,
+                        const uint64_t* strides, const uint32_t* box,
+                        const uint32_t* element_strides, int32_t interleave,
+                        int32_t swizzle, int32_t l2_promotion, int32_t fill);
+};
+
+struct tf_cuda_map { /* CUtensorMap */
+  _Alignas(64) char bytes[128];
 };
 
 enum {
@@ -73,6 +83,10 @@ enum {
   TF_CUDA_POOL_RELEASE_THRESHOLD = 4,
   TF_CUDA_POOL_PINNED = 1,
   TF_CUDA_POOL_ON_DEVICE = 1,
+  TF_CUDA_MAP_NO_INTERLEAVE = 0,
+  TF_CUDA_MAP_SWIZZLE_128_BYTES = 3,
+  TF_CUDA_MAP_PROMOTE_256_BYTES = 3,
+  TF_CUDA_MAP_FILL_ZEROS = 0,
   TF_CUDA_SHARED_BYTES_BY_DEFAULT = 48 << 10,
 };
 

@@ -17,16 +17,33 @@ struct tf_sim_thread {
   void* shared; /* the block's shared memory, aligned to 1024 bytes */
 };
 
+enum { TF_GPU_MAP_DIMS = 5, TF_GPU_MAP_ROW_BYTES = 128 };
+
+/* A dense tensor of which kernels copy boxes, with rows of 128 bytes that are
+ * swizzled in shared memory. */
+struct tf_gpu_tensor_map {
+  int32_t buffer;       /* as tf_gpu_kernel::arguments */
+  int32_t element_type; /* CUtensorMapDataType */
+  uint32_t element_bytes;
+  uint32_t dims;
+  uint64_t sizes[TF_GPU_MAP_DIMS]; /* the contiguous dimension first */
+  uint32_t box[TF_GPU_MAP_DIMS];
+};
+
 /* One launch. */
 struct tf_gpu_kernel {
   const char* name; /* in the image */
-  /* Simulated targets only, else null: runs one thread. */
+  /* Simulated targets only, else null: runs one thread. After the buffers
+   * there are tf_sim_tensor_map*. */
   void (*simulated)(const struct tf_sim_thread* thread, void* const* buffers);
   uint32_t grid[3], block[3];
   uint32_t shared_bytes; /* dynamic shared memory */
   uint32_t buffers;      /* number of arguments, each a pointer */
   /* The arguments: numbers of buffers, parameters first, then workspaces. */
   const int32_t* arguments;
+  /* Arguments after the buffers. */
+  uint32_t maps;
+  const struct tf_gpu_tensor_map* map;
 };
 
 struct tf_gpu_image {
@@ -46,6 +63,7 @@ enum {
   TF_GPU_WRITTEN = 2, /* every byte; 3 if the kernels leave some as they are */
   /* Most parameters and workspaces of a function. */
   TF_GPU_MAX_BUFFERS = 512,
+  TF_GPU_MAX_MAPS = 16, /* of a kernel */
   TF_GPU_WARP_LANES = 32,
   TF_GPU_MAX_THREADS = 1024,
 };
@@ -146,6 +164,48 @@ void tf_rt_sim_wait(const struct tf_sim_thread* thread, int32_t groups_left);
  * the two is a write. */
 void tf_rt_sim_access(const struct tf_sim_thread* thread, const void* address,
                       uint32_t bytes, int32_t is_write);
+
+/* sim_warpgroup.c: ir/machine_op.h says what these do. Barriers are in shared
+ * memory, tiles too. */
+struct tf_sim_tensor_map {
+  const struct tf_gpu_tensor_map* map;
+  char* memory;
+};
+enum tf_sim_operand {
+  TF_SIM_BFLOAT16,
+  TF_SIM_FLOAT16,
+  TF_SIM_INT8,
+  TF_SIM_UINT8,
+};
+void tf_rt_sim_barrier_init(const struct tf_sim_thread* thread, void* barrier,
+                            uint32_t arrivals);
+void tf_rt_sim_barrier_expect(const struct tf_sim_thread* thread,
+                              void* barrier, uint32_t bytes);
+void tf_rt_sim_barrier_arrive(const struct tf_sim_thread* thread,
+                              void* barrier, uint32_t condition);
+void tf_rt_sim_barrier_wait(const struct tf_sim_thread* thread, void* barrier,
+                            uint32_t parity);
+/* The box lands later, at any time; until then its target has bytes 0xff. */
+void tf_rt_sim_copy_box(const struct tf_sim_thread* thread, void* to,
+                        const struct tf_sim_tensor_map* map, void* barrier,
+                        int32_t x0, int32_t x1, int32_t x2, int32_t x3,
+                        int32_t x4);
+/* The box is read and written in the wait, at the latest. */
+void tf_rt_sim_store_box(const struct tf_sim_thread* thread, const void* from,
+                         const struct tf_sim_tensor_map* map, int32_t x0,
+                         int32_t x1, int32_t x2, int32_t x3, int32_t x4);
+void tf_rt_sim_box_store_commit(const struct tf_sim_thread* thread);
+void tf_rt_sim_box_store_wait(const struct tf_sim_thread* thread,
+                              uint32_t groups);
+void tf_rt_sim_warpgroup_barrier(const struct tf_sim_thread* thread,
+                                 uint32_t number);
+/* The thread's part. Operands must stay as they are until the wait. */
+void tf_rt_sim_product(const struct tf_sim_thread* thread, int32_t operand,
+                       uint32_t columns, const void* a, uint32_t a_tile_bytes,
+                       const void* b, uint32_t b_tile_bytes, void* sums);
+void tf_rt_sim_product_commit(const struct tf_sim_thread* thread);
+void tf_rt_sim_product_wait(const struct tf_sim_thread* thread,
+                            uint32_t groups);
 
 #ifdef __cplusplus
 } /* extern "C" */

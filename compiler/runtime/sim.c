@@ -10,8 +10,7 @@
  * TILEFARM_SIM_SEED=n a pseudo-random one for each interval. Memory that the
  * kernel must write first (shared memory, workspaces, targets of copies that
  * have not landed) has bytes 0xff, NaN in every float type. */
-#include "compiler/runtime/gpu.h"
-#include "compiler/runtime/platform.h"
+#include "compiler/runtime/sim_state.h"
 
 enum {
   kStackBytes = 64 << 10,
@@ -29,57 +28,8 @@ enum {
   kWorkspaceAlignment = 256,
   kFirstCopies = 16,
 };
+
 static const uint32_t kInFlight = UINT32_MAX; /* of Shadow::written */
-
-enum State { kReady, kAtBarrier, kAtShuffle, kEnded };
-
-struct Copy {
-  char* to;
-  const char* from;
-  uint32_t bytes, valid_bytes;
-  uint32_t group;
-};
-
-struct Fiber {
-  struct tf_sim_thread thread; /* what the kernel sees; must be first */
-  struct Launch* launch;
-  void* stack_pointer; /* while the fiber does not run */
-  uint32_t number;     /* linear, in its block */
-  enum State state;
-  int32_t site;           /* where it waits */
-  uint32_t value, source; /* of a shuffle; `value` is also its result */
-  struct MatrixCall* matrix; /* waits for it instead of a shuffle; or null */
-  uint32_t group;         /* the number of committed groups */
-  /* Copies that have not landed: [first, last). */
-  struct Copy* copies;
-  uint32_t first, last, capacity;
-};
-
-/* The accesses to one byte of shared memory. */
-struct Shadow {
-  /* The last intervals, counted over all blocks of a launch; 0 is none. */
-  uint32_t written, read;
-  /* In those intervals: the writer, and two readers, which are different if
-   * several threads have read. */
-  uint16_t writer, reader, other_reader;
-};
-
-struct Launch {
-  const struct tf_gpu_kernel* kernel;
-  void* const* buffers;
-  struct Fiber* fibers;
-  uint32_t threads;
-  char* shared;
-  struct Shadow* shadow; /* null until it is needed */
-  uint32_t interval;
-  uint32_t ready; /* the number of fibers in this state */
-  int32_t status;
-  void* stack_pointer; /* of the scheduler, while a fiber runs */
-  int32_t seeded;
-  uint64_t random;
-  uint16_t order[TF_GPU_MAX_THREADS];
-  uint8_t arrived[TF_GPU_MAX_THREADS / TF_GPU_WARP_LANES]; /* at a shuffle */
-};
 
 /* Saves the registers that a call preserves and the stack pointer, continues
  * where `to` was saved, and passes `argument` to a fiber that starts. */
@@ -117,20 +67,13 @@ __attribute__((naked, noinline)) void tf_rt_sim_switch(void** from, void* to,
 #endif
 }
 
-static struct Fiber* FiberOf(const struct tf_sim_thread* thread) {
-  return (struct Fiber*)(uintptr_t)thread;
-}
-
-static void Yield(struct Fiber* fiber) {
-  tf_rt_sim_switch(&fiber->stack_pointer, fiber->launch->stack_pointer, NULL);
-}
-
 /* The first function of a fiber; never returns. */
 static void RunFiber(struct Fiber* fiber) {
   struct Launch* launch = fiber->launch;
   launch->kernel->simulated(&fiber->thread, launch->buffers);
   fiber->state = kEnded;
   --launch->ready;
+  ++launch->progress;
   for (;;) Yield(fiber);
 }
 
@@ -188,18 +131,6 @@ static struct Stacks* MakeStacks(uint32_t threads) {
 
 static void KeepStacks(struct Stacks* stacks) {
   FreeStacks(__c11_atomic_exchange(&kept, stacks, __ATOMIC_ACQ_REL));
-}
-
-/* Errors ------------------------------------------------------------------- */
-
-/* The arguments for "%s, block (%u,%u,%u)". */
-#define TF_PLACE(launch)                                       \
-  (launch)->kernel->name, (launch)->fibers[0].thread.block[0], \
-      (launch)->fibers[0].thread.block[1], (launch)->fibers[0].thread.block[2]
-
-/* Ends the fiber that runs; its launch failed. */
-static void Abandon(struct Fiber* fiber) {
-  for (;;) Yield(fiber);
 }
 
 /* Accesses ----------------------------------------------------------------- */
@@ -315,6 +246,7 @@ void tf_rt_sim_barrier(const struct tf_sim_thread* thread, int32_t site) {
   struct Fiber* fiber = FiberOf(thread);
   fiber->state = kAtBarrier;
   fiber->site = site;
+  ++fiber->launch->progress;
   --fiber->launch->ready;
   Yield(fiber);
 }
@@ -371,6 +303,7 @@ uint32_t tf_rt_sim_shuffle(const struct tf_sim_thread* thread, uint32_t value,
   fiber->source = source_lane;
   fiber->site = site;
   --launch->ready;
+  ++launch->progress;
   if (++launch->arrived[warp] < Lanes(launch, warp)) {
     Yield(fiber);
   } else if (!Shuffle(launch, warp)) {
@@ -611,7 +544,7 @@ void tf_rt_sim_wait(const struct tf_sim_thread* thread, int32_t groups_left) {
 
 /* Blocks ------------------------------------------------------------------- */
 
-static uint64_t Random(struct Launch* launch) { /* SplitMix64 */
+uint64_t tf_rt_sim_random(struct Launch* launch) { /* SplitMix64 */
   uint64_t z = launch->random += 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -625,7 +558,7 @@ static void ChooseOrder(struct Launch* launch, uint32_t number) {
     launch->order[i] = (uint16_t)(number % 2 == 0 ? i : threads - 1 - i);
   }
   for (uint32_t i = threads; launch->seeded && i > 1; --i) {
-    const uint32_t other = (uint32_t)((Random(launch) >> 32) * i >> 32);
+    const uint32_t other = (uint32_t)((tf_rt_sim_random(launch) >> 32) * i >> 32);
     const uint16_t last = launch->order[i - 1];
     launch->order[i - 1] = launch->order[other];
     launch->order[other] = last;
@@ -636,6 +569,7 @@ static void ChooseOrder(struct Launch* launch, uint32_t number) {
 static void RunInterval(struct Launch* launch) {
   uint32_t ran = 1;
   while (launch->ready > 0 && ran > 0) {
+    const uint64_t progress = launch->progress;
     ran = 0;
     for (uint32_t i = 0; i < launch->threads; ++i) {
       struct Fiber* fiber = &launch->fibers[launch->order[i]];
@@ -643,6 +577,17 @@ static void RunInterval(struct Launch* launch) {
       ran = 1;
       tf_rt_sim_switch(&launch->stack_pointer, fiber->stack_pointer, fiber);
       if (launch->status != 0) return;
+    }
+    if (launch->boxes != NULL) {
+      tf_rt_sim_land_box(launch);
+      if (launch->status != 0) return;
+    } else if (launch->ready > 0 && launch->progress == progress) {
+      launch->status = tf_rt_gpu_fail(
+          TF_GPU_FAULT,
+          "deadlock in %s, block (%u,%u,%u): %u threads wait at arrival"
+          " barriers for ever",
+          TF_PLACE(launch), launch->ready);
+      return;
     }
   }
 }
@@ -691,6 +636,7 @@ static void DropCopies(struct Fiber* fiber) {
     MarkCopy(fiber, copy->to, copy->bytes, /*written=*/0);
   }
   fiber->group = 0;
+  tf_rt_sim_drop_products(fiber);
 }
 
 static void RunBlock(struct Launch* launch, const struct Stacks* stacks,
@@ -722,8 +668,28 @@ static void RunBlock(struct Launch* launch, const struct Stacks* stacks,
     ++launch->interval;
     ChooseOrder(launch, number);
     RunInterval(launch);
-    if (launch->status != 0 || EndInterval(launch) <= 0) return;
+    if (launch->status != 0 || EndInterval(launch) <= 0) break;
   }
+  if (launch->status == 0 && launch->boxes != NULL) {
+    launch->status = tf_rt_gpu_fail(
+        TF_GPU_FAULT,
+        "%s, block (%u,%u,%u): a copied box has not landed when all threads"
+        " have ended",
+        TF_PLACE(launch));
+  }
+  tf_rt_sim_drop_boxes(launch);
+  for (uint32_t i = 0; i < launch->threads; ++i) {
+    if (tf_rt_sim_drop_stores(&launch->fibers[i]) || launch->status != 0) {
+      continue;
+    }
+    launch->status = tf_rt_gpu_fail(
+        TF_GPU_FAULT,
+        "%s, block (%u,%u,%u): thread %u has ended without a wait for its"
+        " stores of boxes",
+        TF_PLACE(launch), i);
+  }
+  memset(launch->groups, 0, sizeof(launch->groups));
+  memset(launch->warps, 0, sizeof(launch->warps));
 }
 
 static void RunGrid(struct Launch* launch, const struct Stacks* stacks) {
@@ -782,7 +748,10 @@ static int32_t RunKernel(const struct tf_gpu_kernel* kernel,
                                    kernel->name);
   } else {
     RunGrid(&launch, stacks);
-    for (uint32_t i = 0; i < launch.threads; ++i) free(launch.fibers[i].copies);
+    for (uint32_t i = 0; i < launch.threads; ++i) {
+      free(launch.fibers[i].copies);
+      free(launch.fibers[i].products);
+    }
   }
   if (stacks != NULL) KeepStacks(stacks);
   free(launch.shadow);
@@ -795,9 +764,15 @@ static int32_t RunKernels(const struct tf_gpu_function* function,
                           void* const* buffers) {
   for (int32_t k = 0; k < function->kernels; ++k) {
     const struct tf_gpu_kernel* kernel = &function->kernel[k];
-    void* arguments[TF_GPU_MAX_BUFFERS];
+    void* arguments[TF_GPU_MAX_BUFFERS + TF_GPU_MAX_MAPS];
+    struct tf_sim_tensor_map maps[TF_GPU_MAX_MAPS];
     for (uint32_t i = 0; i < kernel->buffers; ++i) {
       arguments[i] = buffers[kernel->arguments[i]];
+    }
+    for (uint32_t i = 0; i < kernel->maps; ++i) {
+      maps[i].map = &kernel->map[i];
+      maps[i].memory = buffers[kernel->map[i].buffer];
+      arguments[kernel->buffers + i] = &maps[i];
     }
     const int32_t status = RunKernel(kernel, arguments);
     if (status != 0) return status;

@@ -13,6 +13,9 @@ struct GpuLimits {
   int architecture = 70;  // 80 of "sm_80", 90 of "sm_90a"
   int warp_lanes = 32;
   bool async_copies = false;  // from global to shared memory: cp.async
+  bool packs_floats = false;  // cvt.rn.bf16x2.f32, two at once
+  // Matrix units of warpgroups and copies of boxes of tensors (Hopper).
+  bool warpgroup_products = false;
   int block_threads = 1024;       // most threads of a block
   int64_t block_shared = 48 << 10;  // most shared memory of a block
   int thread_registers = 255;

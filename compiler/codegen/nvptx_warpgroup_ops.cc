@@ -1,0 +1,243 @@
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/codegen/warpgroup_ops.h"
+#include "compiler/ir/tensor_box.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+
+namespace tilefarm::codegen {
+namespace {
+
+// Nobody waits so long but in a kernel that would wait forever: an error
+// instead of a device that hangs. Longer than what a shared device may pause a
+// kernel.
+constexpr char kLongestWaitNanoseconds[] = "20000000000";
+
+class NvptxWarpgroup : public WarpgroupOps {
+ public:
+  // Lets ptxas know that branches on the value do not diverge.
+  Value Uniform(Value value, llvm::IRBuilder<>& builder) override {
+    llvm::Type* word = builder.getInt32Ty();
+    llvm::Value* first = builder.CreateIntrinsic(
+        llvm::Intrinsic::nvvm_shfl_sync_idx_i32, {},
+        {builder.getInt32(0xffffffff), builder.CreateTrunc(value, word),
+         builder.getInt32(0), builder.getInt32(31)});
+    return builder.CreateZExt(first, value->getType(), "", /*IsNonNeg=*/true);
+  }
+
+  void BarrierInit(Value barrier, uint32_t arrivals,
+                   llvm::IRBuilder<>& builder) override {
+    Effect(
+        "mbarrier.init.shared::cta.b64 [$0], $1; "
+        "fence.mbarrier_init.release.cluster; "
+        "fence.proxy.async.shared::cta;",
+        "r,r", {Word(barrier, builder), builder.getInt32(arrivals)}, builder);
+  }
+
+  void BarrierExpect(Value barrier, uint32_t bytes,
+                     llvm::IRBuilder<>& builder) override {
+    Effect("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r",
+           {Word(barrier, builder), builder.getInt32(bytes)}, builder);
+  }
+
+  void BarrierArrive(Value barrier, Value condition,
+                     llvm::IRBuilder<>& builder) override {
+    Effect(
+        "{ .reg .pred p; setp.ne.u32 p, $1, 0; "
+        "@p mbarrier.arrive.shared::cta.b64 _, [$0]; }",
+        "r,r",
+        {Word(barrier, builder),
+         builder.CreateZExt(condition, builder.getInt32Ty())},
+        builder);
+  }
+
+  void BarrierWait(Value barrier, Value parity,
+                   llvm::IRBuilder<>& builder) override {
+    static constexpr char kTry[] =
+        "mbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1; ";
+    Effect(absl::StrCat("{ .reg .pred p; .reg .b64 s, t; ", kTry,
+                        "@p bra DONE; mov.u64 s, %globaltimer; TRY: ", kTry,
+                        "@p bra DONE; mov.u64 t, %globaltimer; "
+                        "sub.u64 t, t, s; setp.gt.u64 p, t, ",
+                        kLongestWaitNanoseconds, "; @p trap; bra TRY; DONE: }"),
+           "r,r", {Word(barrier, builder), parity}, builder);
+  }
+
+  void CopyBox(Value to, Value map, const std::vector<Value>& origin,
+               Value barrier, llvm::IRBuilder<>& builder) override {
+    std::string place, constraints = "r,l";
+    std::vector<Value> args = {Word(to, builder), map};
+    for (const Value coordinate : origin) {
+      absl::StrAppend(&place, place.empty() ? "$" : ", $", args.size());
+      constraints += ",r";
+      args.push_back(coordinate);
+    }
+    const std::string text = absl::StrCat(
+        "cp.async.bulk.tensor.", origin.size(),
+        "d.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1, {",
+        place, "}], [$", args.size(), "];");
+    args.push_back(Word(barrier, builder));
+    Effect(text, constraints + ",r", args, builder);
+  }
+
+  void BoxFence(llvm::IRBuilder<>& builder) override {
+    Effect("fence.proxy.async.shared::cta;", "", {}, builder);
+  }
+
+  void StoreBox(Value from, Value map, const std::vector<Value>& origin,
+                llvm::IRBuilder<>& builder) override {
+    std::string place, constraints = "l";
+    std::vector<Value> args = {map};
+    for (const Value coordinate : origin) {
+      absl::StrAppend(&place, place.empty() ? "$" : ", $", args.size());
+      constraints += ",r";
+      args.push_back(coordinate);
+    }
+    const std::string text =
+        absl::StrCat("cp.async.bulk.tensor.", origin.size(),
+                     "d.global.shared::cta.bulk_group [$0, {", place, "}], [$",
+                     args.size(), "];");
+    args.push_back(Word(from, builder));
+    Effect(text, constraints + ",r", args, builder);
+  }
+
+  void BoxStoreCommit(llvm::IRBuilder<>& builder) override {
+    Effect("cp.async.bulk.commit_group;", "", {}, builder);
+  }
+
+  void BoxStoreWait(int groups, llvm::IRBuilder<>& builder) override {
+    Effect(absl::StrCat("cp.async.bulk.wait_group", groups > 0 ? ".read " : " ",
+                        groups, ";"),
+           "", {}, builder);
+  }
+
+  // Barrier 0 is that of the block.
+  void WarpgroupBarrier(Value number, llvm::IRBuilder<>& builder) override {
+    Effect("bar.sync $0, $1;", "r,r",
+           {builder.CreateAdd(number, builder.getInt32(1)),
+            builder.getInt32(ir::kWarpgroup)},
+           builder);
+  }
+
+  void ProductFence(Registers& sums, llvm::IRBuilder<>& builder) override {
+    Tied("wgmma.fence.sync.aligned;", "", {}, sums, builder);
+  }
+
+  void Product(const Shape& shape, Value a, Value b, Registers& sums,
+               llvm::IRBuilder<>& builder) override {
+    const ir::DataType operand = shape.unit->operand;
+    const bool is_float = operand.is_float();
+    const std::string type = operand == ir::DataType::BFloat16() ? "bf16"
+                             : is_float                          ? "f16"
+                             : operand.is_uint()                 ? "u8"
+                                                                 : "s8";
+    std::string registers;
+    for (size_t i = 0; i < sums.size(); ++i) {
+      absl::StrAppend(&registers, i == 0 ? "$" : ",$", i);
+    }
+    // Adds to the sums; neither operand is negated; which rows run across.
+    const std::string flags =
+        is_float ? absl::StrCat("1, 1, 1, ", shape.a_tile_bytes > 0 ? 1 : 0,
+                                ", ", shape.b_tile_bytes > 0 ? 1 : 0)
+                 : "1";
+    Tied(absl::StrCat("wgmma.mma_async.sync.aligned.m64n", shape.columns, "k",
+                      shape.unit->depth, is_float ? ".f32." : ".s32.", type,
+                      ".", type, " {", registers, "}, $", 2 * sums.size(),
+                      ", $", 2 * sums.size() + 1, ", ", flags, ";"),
+         "l,l,",
+         {Descriptor(a, shape.a_tile_bytes, builder),
+          Descriptor(b, shape.b_tile_bytes, builder)},
+         sums, builder);
+  }
+
+  void ProductCommit(llvm::IRBuilder<>& builder) override {
+    Effect("wgmma.commit_group.sync.aligned;", "", {}, builder);
+  }
+
+  void ProductWait(int groups, Registers& sums,
+                   llvm::IRBuilder<>& builder) override {
+    Tied(absl::StrCat("wgmma.wait_group.sync.aligned ", groups, ";"), "", {},
+         sums, builder);
+  }
+
+ private:
+  // Shared memory has 32-bit addresses.
+  static Value Word(Value address, llvm::IRBuilder<>& builder) {
+    return builder.CreatePtrToInt(address, builder.getInt32Ty());
+  }
+
+  // The matrix descriptor (PTX ISA 8.5, "Matrix-Descriptor Format"), with all
+  // numbers in units of 16 bytes: address, from bit 16 the distance of tiles
+  // (unused if rows run along depth), from bit 32 that of groups of 8 rows, and
+  // in bit 62 the swizzle of 128 bytes.
+  static Value Descriptor(Value address, int64_t tile_bytes,
+                          llvm::IRBuilder<>& builder) {
+    constexpr int64_t kUnit = 16, kRows = 8;
+    const uint64_t distance = tile_bytes > 0 ? tile_bytes / kUnit : 1;
+    const uint64_t base = uint64_t{1} << 62 |
+                          uint64_t{kRows * ir::kBoxRowBytes / kUnit} << 32 |
+                          distance << 16;
+    Value place = builder.CreateLShr(
+        builder.CreateAnd(Word(address, builder), builder.getInt32(0x3ffff)),
+        4);
+    return builder.CreateOr(builder.CreateZExt(place, builder.getInt64Ty()),
+                            builder.getInt64(base));
+  }
+
+  static void Effect(const std::string& text, const std::string& constraints,
+                     const std::vector<Value>& args,
+                     llvm::IRBuilder<>& builder) {
+    Call(builder.getVoidTy(), text,
+         constraints.empty() ? "~{memory}" : constraints + ",~{memory}", args,
+         builder);
+  }
+
+  // Passes the registers through, so that no access moves across it.
+  static void Tied(const std::string& text, const std::string& more_constraints,
+                   const std::vector<Value>& more, Registers& registers,
+                   llvm::IRBuilder<>& builder) {
+    std::string constraints;
+    std::vector<llvm::Type*> types;
+    for (const Value value : registers) {
+      types.push_back(value->getType());
+      constraints += value->getType()->isFloatTy() ? "=f," : "=r,";
+    }
+    for (size_t i = 0; i < registers.size(); ++i) {
+      absl::StrAppend(&constraints, i, ",");
+    }
+    std::vector<Value> args = registers;
+    args.insert(args.end(), more.begin(), more.end());
+    Value result =
+        Call(llvm::StructType::get(builder.getContext(), types), text,
+             absl::StrCat(constraints, more_constraints, "~{memory}"), args,
+             builder);
+    for (size_t i = 0; i < registers.size(); ++i) {
+      registers[i] =
+          builder.CreateExtractValue(result, static_cast<unsigned>(i));
+    }
+  }
+
+  static Value Call(llvm::Type* type, const std::string& text,
+                    const std::string& constraints,
+                    const std::vector<Value>& args,
+                    llvm::IRBuilder<>& builder) {
+    std::vector<llvm::Type*> types;
+    for (const Value arg : args) types.push_back(arg->getType());
+    llvm::CallInst* call = builder.CreateCall(
+        llvm::InlineAsm::get(llvm::FunctionType::get(type, types, false), text,
+                             constraints, /*hasSideEffects=*/true),
+        args);
+    call->addFnAttr(llvm::Attribute::Convergent);
+    call->setDoesNotThrow();
+    return call;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<WarpgroupOps> NvptxWarpgroupOps() {
+  return std::make_unique<NvptxWarpgroup>();
+}
+
+}  // namespace tilefarm::codegen

@@ -1,0 +1,135 @@
+#include "compiler/codegen/warpgroup_ops.h"
+#include "compiler/ir/tensor_box.h"
+
+namespace tilefarm::codegen {
+namespace {
+
+class SimulatedWarpgroup : public WarpgroupOps {
+ public:
+  explicit SimulatedWarpgroup(llvm::Module& module) : module_(module) {}
+
+  Value Uniform(Value value, llvm::IRBuilder<>&) override { return value; }
+
+  void BarrierInit(Value barrier, uint32_t arrivals,
+                   llvm::IRBuilder<>& builder) override {
+    Call("tf_rt_sim_barrier_init", {barrier, builder.getInt32(arrivals)},
+         builder);
+  }
+  void BarrierExpect(Value barrier, uint32_t bytes,
+                     llvm::IRBuilder<>& builder) override {
+    Call("tf_rt_sim_barrier_expect", {barrier, builder.getInt32(bytes)},
+         builder);
+  }
+  void BarrierArrive(Value barrier, Value condition,
+                     llvm::IRBuilder<>& builder) override {
+    Call("tf_rt_sim_barrier_arrive",
+         {barrier, builder.CreateZExt(condition, builder.getInt32Ty())},
+         builder);
+  }
+  void BarrierWait(Value barrier, Value parity,
+                   llvm::IRBuilder<>& builder) override {
+    Call("tf_rt_sim_barrier_wait", {barrier, parity}, builder);
+  }
+
+  void CopyBox(Value to, Value map, const std::vector<Value>& origin,
+               Value barrier, llvm::IRBuilder<>& builder) override {
+    std::vector<Value> args = {to, map, barrier};
+    for (int i = 0; i < ir::kMaxBoxDims; ++i) {
+      args.push_back(static_cast<size_t>(i) < origin.size()
+                         ? origin[static_cast<size_t>(i)]
+                         : builder.getInt32(0));
+    }
+    Call("tf_rt_sim_copy_box", args, builder);
+  }
+
+  void BoxFence(llvm::IRBuilder<>&) override {}
+
+  void StoreBox(Value from, Value map, const std::vector<Value>& origin,
+                llvm::IRBuilder<>& builder) override {
+    std::vector<Value> args = {from, map};
+    for (int i = 0; i < ir::kMaxBoxDims; ++i) {
+      args.push_back(static_cast<size_t>(i) < origin.size()
+                         ? origin[static_cast<size_t>(i)]
+                         : builder.getInt32(0));
+    }
+    Call("tf_rt_sim_store_box", args, builder);
+  }
+  void BoxStoreCommit(llvm::IRBuilder<>& builder) override {
+    Call("tf_rt_sim_box_store_commit", {}, builder);
+  }
+  void BoxStoreWait(int groups, llvm::IRBuilder<>& builder) override {
+    Call("tf_rt_sim_box_store_wait",
+         {builder.getInt32(static_cast<uint32_t>(groups))}, builder);
+  }
+  void WarpgroupBarrier(Value number, llvm::IRBuilder<>& builder) override {
+    Call("tf_rt_sim_warpgroup_barrier", {number}, builder);
+  }
+
+  void ProductFence(Registers&, llvm::IRBuilder<>&) override {}
+
+  void Product(const Shape& shape, Value a, Value b, Registers& sums,
+               llvm::IRBuilder<>& builder) override {
+    llvm::Type* type = sums[0]->getType();
+    llvm::ArrayType* array = llvm::ArrayType::get(type, sums.size());
+    llvm::Function* function = builder.GetInsertBlock()->getParent();
+    llvm::IRBuilder<> entry(&function->getEntryBlock(),
+                            function->getEntryBlock().begin());
+    Value memory = entry.CreateAlloca(array);
+    for (size_t i = 0; i < sums.size(); ++i) {
+      builder.CreateStore(sums[i], Element(type, memory, i, builder));
+    }
+    const ir::DataType operand = shape.unit->operand;
+    const auto word = [&](int64_t value) {
+      return builder.getInt32(static_cast<uint32_t>(value));
+    };
+    // tf_sim_operand.
+    const int kind = operand == ir::DataType::BFloat16() ? 0
+                     : operand.is_float()                ? 1
+                     : operand.is_uint()                 ? 3
+                                                         : 2;
+    Call("tf_rt_sim_product",
+         {word(kind), word(shape.columns), a, word(shape.a_tile_bytes), b,
+          word(shape.b_tile_bytes), memory},
+         builder);
+    for (size_t i = 0; i < sums.size(); ++i) {
+      sums[i] = builder.CreateLoad(type, Element(type, memory, i, builder));
+    }
+  }
+
+  void ProductCommit(llvm::IRBuilder<>& builder) override {
+    Call("tf_rt_sim_product_commit", {}, builder);
+  }
+  void ProductWait(int groups, Registers&,
+                   llvm::IRBuilder<>& builder) override {
+    Call("tf_rt_sim_product_wait",
+         {builder.getInt32(static_cast<uint32_t>(groups))}, builder);
+  }
+
+ private:
+  static Value Element(llvm::Type* type, Value memory, size_t i,
+                       llvm::IRBuilder<>& builder) {
+    return builder.CreateConstGEP1_32(type, memory, static_cast<unsigned>(i));
+  }
+
+  // The thread is the first parameter of a kernel, and of these functions.
+  void Call(const char* name, std::vector<Value> args,
+            llvm::IRBuilder<>& builder) {
+    args.insert(args.begin(), builder.GetInsertBlock()->getParent()->getArg(0));
+    std::vector<llvm::Type*> types;
+    for (const Value arg : args) types.push_back(arg->getType());
+    builder.CreateCall(
+        module_.getOrInsertFunction(
+            name, llvm::FunctionType::get(builder.getVoidTy(), types, false)),
+        args);
+  }
+
+  llvm::Module& module_;
+};
+
+}  // namespace
+
+std::unique_ptr<WarpgroupOps> SimulatedWarpgroupOps(llvm::Module& module) {
+  return std::make_unique<SimulatedWarpgroup>(module);
+}
+
+}  // namespace tilefarm::codegen

@@ -1,0 +1,596 @@
+#include "compiler/lower/warpgroup_nest.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "compiler/ir/memory_scope.h"
+#include "compiler/ir/tensor_box.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/lower/index_math.h"
+
+namespace tilefarm::lower {
+namespace {
+
+using ir::BinaryOp;
+using ir::Expr;
+using ir::ForNode;
+using ir::Stmt;
+
+// Iterations of a thread over its sums: a thread has 255 registers.
+constexpr int64_t kMostRegisters = 255;
+constexpr int64_t kWarp = 32, kWarpRows = 16;
+// The sums that are beside each other in a thread's registers and in a row.
+constexpr int64_t kPair = 2;
+// Columns, and rows, after which the distribution repeats.
+constexpr int64_t kStep = 8;
+
+using Values = std::unordered_map<const ir::VarNode*, int64_t>;
+
+int64_t FloorDiv(int64_t a, int64_t b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+}
+
+// nullopt: a variable without a value, or other operations.
+std::optional<int64_t> Evaluate(const Expr& e, const Values& values) {
+  if (const auto constant = ir::AsInt(e)) return constant;
+  if (const auto* var = ir::As<ir::VarNode>(e)) {
+    const auto found = values.find(var);
+    if (found == values.end()) return std::nullopt;
+    return found->second;
+  }
+  const auto* binary = ir::As<ir::BinaryNode>(e);
+  if (binary == nullptr) return std::nullopt;
+  const auto a = Evaluate(binary->a, values), b = Evaluate(binary->b, values);
+  if (!a || !b) return std::nullopt;
+  switch (binary->op) {
+    case BinaryOp::kAdd:
+      return *a + *b;
+    case BinaryOp::kSub:
+      return *a - *b;
+    case BinaryOp::kMul:
+      return *a * *b;
+    case BinaryOp::kFloorDiv:
+      if (*b <= 0) return std::nullopt;
+      return FloorDiv(*a, *b);
+    case BinaryOp::kFloorMod:
+      if (*b <= 0) return std::nullopt;
+      return *a - FloorDiv(*a, *b) * *b;
+    default:
+      return std::nullopt;
+  }
+}
+
+void SplitConjunction(const Expr& e, std::vector<Expr>& parts) {
+  const auto* binary = ir::As<ir::BinaryNode>(e);
+  if (binary == nullptr || binary->op != BinaryOp::kAnd) {
+    return parts.push_back(e);
+  }
+  SplitConjunction(binary->a, parts);
+  SplitConjunction(binary->b, parts);
+}
+
+// A store in a perfect nest.
+struct Nest {
+  std::vector<const ForNode*> loops;
+  std::vector<Expr> conditions;
+  const ir::StoreNode* store = nullptr;  // null: the nest is something else
+};
+
+Nest NestOf(Stmt stmt) {
+  Nest nest;
+  for (;;) {
+    if (const auto* loop = ir::As<ForNode>(stmt)) {
+      if (!ir::AsInt(loop->extent) || !ir::IsConstInt(loop->min, 0)) break;
+      nest.loops.push_back(loop);
+      stmt = loop->body;
+    } else if (const auto* branch = ir::As<ir::IfNode>(stmt);
+               branch != nullptr && branch->else_case == nullptr) {
+      SplitConjunction(branch->condition, nest.conditions);
+      stmt = branch->then_case;
+    } else {
+      nest.store = ir::As<ir::StoreNode>(stmt);
+      break;
+    }
+  }
+  return nest;
+}
+
+// The indices of dimensions with several elements; nullopt if others are not 0.
+std::optional<std::vector<Expr>> WideIndices(const ir::BufferNode& buffer,
+                                             const std::vector<Expr>& indices) {
+  std::vector<Expr> wide;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (buffer.shape[d] > 1) {
+      wide.push_back(indices[d]);
+    } else if (!ir::IsConstInt(indices[d], 0)) {
+      return std::nullopt;
+    }
+  }
+  return wide;
+}
+
+class Matcher {
+ public:
+  Matcher(const ForNode& loop, const ir::Var& thread, int64_t threads)
+      : loop_(loop), thread_(thread), threads_(threads) {}
+
+  absl::StatusOr<WarpgroupNest> Match() {
+    math_.Bind(thread_.get(), 0, threads_ - 1);
+    Stmt body = loop_.body;
+    while (const auto* alloc = ir::As<ir::AllocNode>(body)) body = alloc->body;
+    const auto* seq = ir::As<ir::SeqNode>(body);
+    if (seq == nullptr || seq->stmts.size() != 3) {
+      return Refuse("its body is not two copies and a product");
+    }
+    std::vector<WarpgroupOperand> operands;
+    std::optional<Nest> product;
+    for (const Stmt& stmt : seq->stmts) {
+      Nest nest = NestOf(stmt);
+      if (nest.store == nullptr) {
+        return Refuse(
+            "its body has more than copies and a product in loops of constant "
+            "extents");
+      }
+      if (ir::ScopeOf(*nest.store->buffer) == ir::MemoryScope::kShared) {
+        TF_ASSIGN_OR_RETURN(operands.emplace_back(), MatchCopy(nest));
+      } else {
+        product = std::move(nest);
+      }
+    }
+    if (operands.size() != 2 || !product) {
+      return Refuse("its body is not two copies and a product");
+    }
+    TF_RETURN_IF_ERROR(MatchProduct(*product, operands));
+    TF_RETURN_IF_ERROR(CheckTile(out_.a));
+    TF_RETURN_IF_ERROR(CheckTile(out_.b));
+    return std::move(out_);
+  }
+
+ private:
+  // The factors of a product, as found.
+  struct Factor {
+    const WarpgroupOperand* operand = nullptr;
+    Expr row, column;  // in the tile
+    bool rows_across = false;
+    // Not along depth.
+    const Expr& place() const { return rows_across ? column : row; }
+    const Expr& along() const { return rows_across ? row : column; }
+    int64_t places() const {
+      return rows_across ? operand->columns : operand->rows;
+    }
+    size_t place_dim() const {
+      return rows_across ? operand->tensor->shape.size() - 1 : operand->row_dim;
+    }
+    size_t along_dim() const {
+      return rows_across ? operand->row_dim : operand->tensor->shape.size() - 1;
+    }
+  };
+
+  absl::Status Refuse(const std::string& why) const {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "loop ", loop_.var->name, ": warpgroup products: ", why));
+  }
+
+  absl::StatusOr<WarpgroupOperand> MatchCopy(const Nest& nest) {
+    const ir::BufferNode& tile = *nest.store->buffer;
+    const auto refuse = [&](const std::string& why) {
+      return Refuse(absl::StrCat("the copy to ", tile.name, ": ", why));
+    };
+    Expr value = nest.store->value;
+    const auto* choice = ir::As<ir::CallNode>(value);
+    if (choice != nullptr && choice->op == ir::Intrinsic::kIfThenElse) {
+      value = choice->args[1];
+    }
+    const auto* load = ir::As<ir::LoadNode>(value);
+    if (load == nullptr || load->buffer->dtype != tile.dtype ||
+        ir::ScopeOf(*load->buffer) != ir::MemoryScope::kGlobal) {
+      return refuse("its value is no element of a tensor in global memory");
+    }
+    if (choice != nullptr && !IsInside(choice->args[0], *load,
+                                       choice->args[2])) {
+      return refuse(
+          "its value has conditions other than the bounds of the tensor");
+    }
+    WarpgroupOperand out;
+    out.tensor = load->buffer;
+    out.tile = nest.store->buffer;
+    const auto wide = WideIndices(tile, nest.store->indices);
+    std::vector<int64_t> extents;
+    for (const int64_t extent : tile.shape) {
+      if (extent > 1) extents.push_back(extent);
+    }
+    if (!wide || wide->size() != 2 || nest.loops.size() != 2) {
+      return refuse("the tile has not two dimensions, each with one loop");
+    }
+    out.rows = extents[0];
+    out.columns = extents[1];
+    ir::VarMap zero;
+    for (size_t d = 0; d < 2; ++d) {
+      const auto loop = std::ranges::find_if(nest.loops, [&](const ForNode* l) {
+        return l->var.get() == (*wide)[d].get();
+      });
+      if (loop == nest.loops.end() ||
+          !ir::IsConstInt((*loop)->extent, extents[d])) {
+        return refuse("its loops are not those over the tile's elements");
+      }
+      zero[(*loop)->var.get()] = ir::IntConst(0);
+    }
+    std::optional<size_t> row_dim, column_dim;
+    for (size_t d = 0; d < load->indices.size(); ++d) {
+      const Linear index = math_.Decompose(load->indices[d]);
+      const int64_t row = index.CoefficientOf((*wide)[0].get());
+      const int64_t column = index.CoefficientOf((*wide)[1].get());
+      out.origin.push_back(
+          math_.Simplify(ir::Substitute(load->indices[d], zero)));
+      const auto linear = math_.Difference(
+          load->indices[d],
+          out.origin.back() + (*wide)[0] * row + (*wide)[1] * column);
+      if (linear != 0 || row + column > 1 || row < 0 || column < 0 ||
+          (row == 1 && row_dim) || (column == 1 && column_dim)) {
+        return refuse("the tile is no box of the tensor");
+      }
+      if (row == 1) row_dim = d;
+      if (column == 1) column_dim = d;
+    }
+    if (!row_dim || column_dim != load->indices.size() - 1) {
+      return refuse("rows of the tile are not along the tensor's last dimension");
+    }
+    out.row_dim = *row_dim;
+    return out;
+  }
+
+  // Whether the condition is that the load is in bounds, and 0 the other value.
+  bool IsInside(const Expr& condition, const ir::LoadNode& load,
+                const Expr& otherwise) {
+    const auto* zero = ir::As<ir::FloatConstNode>(otherwise);
+    if (zero != nullptr ? zero->value != 0 : !ir::IsConstInt(otherwise, 0)) {
+      return false;
+    }
+    std::vector<Expr> parts;
+    SplitConjunction(condition, parts);
+    return std::ranges::all_of(parts, [&](const Expr& part) {
+      const auto* binary = ir::As<ir::BinaryNode>(part);
+      if (binary == nullptr) return false;
+      for (size_t d = 0; d < load.indices.size(); ++d) {
+        if (binary->op == BinaryOp::kLT &&
+            ir::IsConstInt(binary->b, load.buffer->shape[d]) &&
+            math_.Difference(binary->a, load.indices[d]) == 0) {
+          return true;
+        }
+        if (binary->op == BinaryOp::kLE && ir::IsConstInt(binary->a, 0) &&
+            math_.Difference(binary->b, load.indices[d]) == 0) {
+          return true;
+        }
+      }
+      return false;
+    });
+  }
+
+  absl::Status MatchProduct(const Nest& nest,
+                            const std::vector<WarpgroupOperand>& operands) {
+    const ir::StoreNode& store = *nest.store;
+    out_.sums = store.buffer;
+    if (ir::ScopeOf(*store.buffer) != ir::MemoryScope::kLocal) {
+      return Refuse(absl::StrCat("the sums ", store.buffer->name,
+                                 " are not local to threads"));
+    }
+    // sums = sums + cast(x) * cast(y)
+    const auto* sum = ir::As<ir::BinaryNode>(store.value);
+    const auto is_old = [&](const Expr& e) {
+      const auto* load = ir::As<ir::LoadNode>(e);
+      if (load == nullptr || load->buffer != store.buffer) return false;
+      for (size_t d = 0; d < load->indices.size(); ++d) {
+        if (!SameExpr(load->indices[d], store.indices[d])) return false;
+      }
+      return true;
+    };
+    const ir::BinaryNode* product = nullptr;
+    if (sum != nullptr && sum->op == BinaryOp::kAdd) {
+      product = ir::As<ir::BinaryNode>(is_old(sum->a)   ? sum->b
+                                       : is_old(sum->b) ? sum->a
+                                                        : nullptr);
+    }
+    if (product == nullptr || product->op != BinaryOp::kMul) {
+      return Refuse(absl::StrCat("it does not add products to ",
+                                 store.buffer->name));
+    }
+    std::array<Factor, 2> factors;
+    for (size_t i = 0; i < 2; ++i) {
+      const auto* cast =
+          ir::As<ir::CastNode>(i == 0 ? product->a : product->b);
+      const auto* load =
+          cast == nullptr ? nullptr : ir::As<ir::LoadNode>(cast->value);
+      for (const WarpgroupOperand& operand : operands) {
+        if (load == nullptr || load->buffer != operand.tile) continue;
+        const auto wide = WideIndices(*load->buffer, load->indices);
+        if (wide) factors[i] = {&operand, (*wide)[0], (*wide)[1]};
+      }
+    }
+    if (factors[0].operand == nullptr || factors[1].operand == nullptr ||
+        factors[0].operand == factors[1].operand) {
+      return Refuse("the factors are not elements of the two tiles");
+    }
+    const ir::DataType dtype = factors[0].operand->tile->dtype;
+    out_.unit = ir::FindWarpgroupUnit(dtype, store.buffer->dtype);
+    if (out_.unit == nullptr || factors[1].operand->tile->dtype != dtype) {
+      return Refuse(absl::StrCat(
+          "the matrix unit has no products of ", dtype.ToString(), " and ",
+          factors[1].operand->tile->dtype.ToString(), " with sums of ",
+          store.buffer->dtype.ToString()));
+    }
+    const ForNode* depth = FindDepth(nest, factors);
+    if (depth == nullptr) {
+      return Refuse("no loop is the common dimension of the tiles");
+    }
+    out_.depth = *ir::AsInt(depth->extent);
+    for (const Factor& factor : factors) {
+      const int64_t extent =
+          factor.rows_across ? factor.operand->rows : factor.operand->columns;
+      if (extent != out_.depth) {
+        return Refuse("its common dimension is not that of the tiles");
+      }
+    }
+    std::string why = Distribute(nest, *depth, factors[0], factors[1]);
+    if (!why.empty()) {
+      why = Distribute(nest, *depth, factors[1], factors[0]);
+      if (!why.empty()) return Refuse(why);
+      std::swap(factors[0], factors[1]);
+    }
+    out_.a = *factors[0].operand;
+    out_.a.rows_across = factors[0].rows_across;
+    out_.b = *factors[1].operand;
+    out_.b.rows_across = factors[1].rows_across;
+    return CheckConditions(nest, *depth, factors);
+  }
+
+  // The loop that is an index of both tiles; sets where the others are.
+  static const ForNode* FindDepth(const Nest& nest,
+                                  std::array<Factor, 2>& factors) {
+    for (const ForNode* loop : nest.loops) {
+      bool fits = true;
+      for (Factor& factor : factors) {
+        const bool is_row = factor.row.get() == loop->var.get();
+        const bool is_column = factor.column.get() == loop->var.get();
+        factor.rows_across = is_row;
+        fits &= is_row != is_column;
+      }
+      for (const Expr& index : nest.store->indices) {
+        fits &= !ir::UsesVar(index, loop->var.get());
+      }
+      if (fits) return loop;
+    }
+    return nullptr;
+  }
+
+  // Finds which sum is in which register, with `a` as the rows. Returns why the
+  // threads have other sums than those that the matrix unit gives them.
+  std::string Distribute(const Nest& nest, const ForNode& depth,
+                         const Factor& a, const Factor& b) {
+    if (threads_ % ir::kWarpgroup != 0) {
+      return absl::StrCat("a block has ", threads_,
+                          " threads, which are no whole warpgroups");
+    }
+    std::vector<const ForNode*> loops;
+    int64_t count = 1;
+    for (const ForNode* loop : nest.loops) {
+      if (loop == &depth) continue;
+      loops.push_back(loop);
+      count *= *ir::AsInt(loop->extent);
+      if (count > kMostRegisters) {
+        return absl::StrCat("a thread has more than ", kMostRegisters, " sums");
+      }
+    }
+    if (count != out_.sums->num_elements()) {
+      return "a thread computes other elements than its sums";
+    }
+    Expr offset = ir::IntConst(0);
+    for (size_t d = 0; d < nest.store->indices.size(); ++d) {
+      offset = offset * out_.sums->shape[d] + nest.store->indices[d];
+    }
+    const int64_t warpgroups = threads_ / ir::kWarpgroup;
+    int64_t warpgroup_step = 0;
+    // First row of a product, row step, column step, pair -> register.
+    std::map<std::tuple<int64_t, int64_t, int64_t, int64_t>, int64_t> sums;
+    Values values;
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t rest = i;
+      for (const ForNode* loop : loops) {
+        const int64_t extent = *ir::AsInt(loop->extent);
+        values[loop->var.get()] = rest % extent;
+        rest /= extent;
+      }
+      const auto at = [&](const Expr& e, int64_t thread) {
+        values[thread_.get()] = thread;
+        return Evaluate(e, values);
+      };
+      const auto row = at(a.place(), 0), column = at(b.place(), 0);
+      const auto sum = at(offset, 0);
+      if (!row || !column || !sum || ir::UsesVar(offset, thread_.get())) {
+        return "the indices of tiles and sums are not those of threads and "
+               "loops alone";
+      }
+      if (i == 0 && warpgroups > 1) {
+        warpgroup_step =
+            at(a.place(), ir::kWarpgroup).value_or(*row) - *row;
+      }
+      const int64_t row_step = *row % ir::kWarpgroupRows / kStep;
+      const int64_t pair = *column % kStep;
+      bool fits = *row % kStep == 0 && row_step < 2 && pair < kPair;
+      for (int64_t thread = 0; thread < threads_ && fits; ++thread) {
+        const int64_t lane = thread % kWarp;
+        const int64_t warp = thread % ir::kWarpgroup / kWarp;
+        const int64_t group = thread / ir::kWarpgroup;
+        fits = at(a.place(), thread) == *row + group * warpgroup_step +
+                                            warp * kWarpRows + lane / 4 &&
+               at(b.place(), thread) == *column + lane % 4 * kPair;
+      }
+      if (!fits) {
+        return "the threads have other sums than the matrix unit gives them "
+               "(compiler/ir/warpgroup_product.h)";
+      }
+      sums[{*row - row_step * kStep, row_step, *column / kStep, pair}] = *sum;
+    }
+    return FindSteps(sums, count, warpgroups, warpgroup_step, a, b);
+  }
+
+  std::string FindSteps(
+      const std::map<std::tuple<int64_t, int64_t, int64_t, int64_t>, int64_t>&
+          sums,
+      int64_t count, int64_t warpgroups, int64_t warpgroup_step,
+      const Factor& a, const Factor& b) {
+    std::vector<int64_t> rows;
+    std::set<int64_t> all_rows;
+    int64_t columns = 0;
+    for (const auto& [place, sum] : sums) {
+      const int64_t row = std::get<0>(place);
+      if (rows.empty() || rows.back() != row) rows.push_back(row);
+      columns = std::max(columns, (std::get<2>(place) + 1) * kStep);
+    }
+    for (int64_t group = 0; group < warpgroups; ++group) {
+      for (const int64_t row : rows) {
+        all_rows.insert(row + group * warpgroup_step);
+      }
+    }
+    const auto products = static_cast<int64_t>(rows.size());
+    if (static_cast<int64_t>(sums.size()) != count ||
+        count != products * 2 * columns / kStep * kPair ||
+        columns != b.places() ||
+        static_cast<int64_t>(all_rows.size()) != products * warpgroups ||
+        a.places() != products * warpgroups * ir::kWarpgroupRows ||
+        *all_rows.begin() != 0 || warpgroup_step % ir::kWarpgroupRows != 0 ||
+        *all_rows.rbegin() != a.places() - ir::kWarpgroupRows) {
+      return "the sums of the threads are not the whole product of the tiles";
+    }
+    if (!ir::IsWarpgroupColumns(columns)) {
+      return absl::StrCat("the matrix unit has no products of ", columns,
+                          " columns");
+    }
+    out_.warpgroups = warpgroups;
+    out_.products = products;
+    out_.columns = columns;
+    out_.warpgroup_step = warpgroup_step;
+    out_.product_step = products > 1 ? rows[1] - rows[0] : 0;
+    const auto step = [&](int64_t row, int64_t h, int64_t c, int64_t q) {
+      const auto found = sums.find({row, h, c, q});
+      return found == sums.end() ? 0 : found->second;
+    };
+    out_.sums_step = products > 1 ? step(rows[1], 0, 0, 0) : 0;
+    out_.row_step = step(rows[0], 1, 0, 0);
+    out_.column_step = columns > kStep ? step(rows[0], 0, 1, 0) : 0;
+    out_.pair_step = step(rows[0], 0, 0, 1);
+    for (const auto& [place, sum] : sums) {
+      const auto [row, h, c, q] = place;
+      const int64_t product =
+          products > 1 ? (row - rows[0]) / out_.product_step : 0;
+      if (row != rows[0] + product * out_.product_step ||
+          sum != product * out_.sums_step + h * out_.row_step +
+                     c * out_.column_step + q * out_.pair_step) {
+        return "the registers of the sums have no constant distances";
+      }
+    }
+    return "";
+  }
+
+  // Each condition is on the loop as a whole, or that an element which a factor
+  // is fetched from is in bounds; outside the fetched factors are 0.
+  absl::Status CheckConditions(const Nest& nest, const ForNode& depth,
+                               const std::array<Factor, 2>& factors) {
+    for (const Expr& condition : nest.conditions) {
+      bool inside = ir::UsesVar(condition, thread_.get());
+      for (const ForNode* loop : nest.loops) {
+        inside |= ir::UsesVar(condition, loop->var.get());
+      }
+      if (!inside && !ir::UsesVar(condition, loop_.var.get())) {
+        out_.conditions.push_back(condition);
+        continue;
+      }
+      const auto* less = ir::As<ir::BinaryNode>(condition);
+      const auto is_bound = [&](const Factor& factor, const Expr& index,
+                                size_t dim) {
+        return less != nullptr && less->op == BinaryOp::kLT &&
+               ir::IsConstInt(less->b, factor.operand->tensor->shape[dim]) &&
+               math_.Difference(less->a,
+                                factor.operand->origin[dim] + index) == 0;
+      };
+      bool allowed = true;
+      for (const Factor& factor : factors) {
+        allowed &= is_bound(factor, factor.along(), factor.along_dim());
+      }
+      for (const Factor& factor : factors) {
+        allowed |= is_bound(factor, factor.place(), factor.place_dim());
+      }
+      if (!allowed) {
+        return Refuse(absl::StrCat("the condition ", ir::ToString(condition),
+                                   " is no bound of a tensor"));
+      }
+    }
+    (void)depth;
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckTile(const WarpgroupOperand& operand) const {
+    const ir::BufferNode& tensor = *operand.tensor;
+    const int64_t bytes = tensor.dtype.bytes();
+    const int64_t row_bytes = operand.columns * bytes;
+    const auto refuse = [&](const std::string& why) {
+      return Refuse(
+          absl::StrCat("the tile ", operand.tile->name, ": ", why));
+    };
+    if (operand.rows_across && !out_.unit->rows_across) {
+      return refuse(absl::StrCat("rows of ", tensor.dtype.ToString(),
+                                 " must be along the common dimension"));
+    }
+    if (row_bytes % ir::kBoxRowBytes != 0) {
+      return refuse(absl::StrCat("its rows have ", row_bytes,
+                                 " bytes, no multiple of ", ir::kBoxRowBytes));
+    }
+    if (operand.rows > ir::kMaxBoxExtent || operand.rows % kStep != 0) {
+      return refuse(absl::StrCat("it has ", operand.rows,
+                                 " rows; a multiple of ", kStep, " up to ",
+                                 ir::kMaxBoxExtent, " is possible"));
+    }
+    if (out_.depth % out_.unit->depth != 0) {
+      return refuse(absl::StrCat("the common dimension ", out_.depth,
+                                 " is no multiple of ", out_.unit->depth));
+    }
+    if (!tensor.is_dense() || !tensor.dim_align.empty() ||
+        tensor.shape.size() > ir::kMaxBoxDims || tensor.shape.size() < 2) {
+      return refuse(absl::StrCat("the tensor ", tensor.name,
+                                 " has strides, or more dimensions than ",
+                                 ir::kMaxBoxDims));
+    }
+    if (tensor.shape.back() * bytes % ir::kTensorRowBytes != 0) {
+      return refuse(absl::StrCat(
+          "rows of ", tensor.name, " are ", tensor.shape.back() * bytes,
+          " bytes apart; the copy engine needs a multiple of ",
+          ir::kTensorRowBytes));
+    }
+    return absl::OkStatus();
+  }
+
+  const ForNode& loop_;
+  const ir::Var& thread_;
+  const int64_t threads_;
+  IndexMath math_;
+  WarpgroupNest out_;
+};
+
+}  // namespace
+
+absl::StatusOr<WarpgroupNest> MatchWarpgroupNest(const ForNode& loop,
+                                                 const ir::Var& thread,
+                                                 int64_t threads) {
+  return Matcher(loop, thread, threads).Match();
+}
+
+}  // namespace tilefarm::lower

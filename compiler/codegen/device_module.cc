@@ -69,9 +69,9 @@ absl::Status CheckCalls(const llvm::Module& module) {
     }
   }
   if (missing.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "code generation: a GPU has no function ", absl::StrJoin(missing, ", "),
-      ", which the program calls"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("code generation: a GPU has no function ",
+                   absl::StrJoin(missing, ", "), ", which the program calls"));
 }
 
 std::string Print(const llvm::Module& module) {
@@ -124,8 +124,8 @@ absl::StatusOr<DeviceModule> EmitDeviceModule(
       described.workspace_bytes.push_back(BytesOf(*workspace));
     }
     for (const lower::Kernel& kernel : sequence.kernels) {
-      const std::string name = absl::StrCat(function.symbol, "_kernel",
-                                            described.kernels.size());
+      const std::string name =
+          absl::StrCat(function.symbol, "_kernel", described.kernels.size());
       TF_RETURN_IF_ERROR(emitter.EmitKernel(kernel, name, *device));
       described.kernels.push_back(Describe(kernel, name, numbers));
     }
@@ -139,6 +139,10 @@ absl::StatusOr<DeviceModule> EmitDeviceModule(
   SetTargetAttributes(module, options.target);
   if (simulated) {
     for (llvm::Function& function : module) {
+      // Functions of libm come from outside of the artifact.
+      if (function.isDeclaration() && !function.getName().starts_with("tf_")) {
+        continue;
+      }
       function.setVisibility(llvm::GlobalValue::HiddenVisibility);
     }
   }
@@ -148,10 +152,10 @@ absl::StatusOr<DeviceModule> EmitDeviceModule(
     return out;
   }
   const bool object = simulated && kind == DeviceCode::kFinal;
-  TF_ASSIGN_OR_RETURN(
-      out.code, EmitCode(module, *machine,
-                         object ? llvm::CodeGenFileType::ObjectFile
-                                : llvm::CodeGenFileType::AssemblyFile));
+  TF_ASSIGN_OR_RETURN(out.code,
+                      EmitCode(module, *machine,
+                               object ? llvm::CodeGenFileType::ObjectFile
+                                      : llvm::CodeGenFileType::AssemblyFile));
   return out;
 }
 

@@ -11,6 +11,7 @@
 // Every thread then has the sum, so that a local B gets it in each of them.
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -141,22 +142,53 @@ class ThreadReducer : public ir::Mutator {
  private:
   Stmt MutateThreads(const ForNode& s, const Stmt& self) {
     const ir::StoreNode* store = OnlyStore(s.body);
-    if (store == nullptr || !WritesOneElement(s, *store) ||
-        !UsesThread(s, *store)) {
+    if (store == nullptr) {
+      const ir::StoreNode* shared = SharedUpdate(s);
+      if (shared == nullptr) return Mutator::MutateFor(s, self);
+      Refuse(s, *shared);
+      return self;
+    }
+    if (!WritesOneElement(s, *store) || !UsesThread(s, *store)) {
       return Mutator::MutateFor(s, self);
     }
     const std::optional<Update> update = AsUpdate(*store);
     if (!update || HasThreadLoop(s.body)) {
-      if (status.ok()) {
-        status = absl::InvalidArgumentError(absl::StrCat(
-            "loop ", s.var->name, " is bound to ", s.thread_tag,
-            ": its threads write the same element of ", store->buffer->name,
-            ", and not by a sum, product, minimum or maximum of that element "
-            "alone"));
-      }
+      Refuse(s, *store);
       return self;
     }
     return Combine(s, *update);
+  }
+
+  void Refuse(const ForNode& s, const ir::StoreNode& store) {
+    if (!status.ok()) return;
+    status = absl::InvalidArgumentError(absl::StrCat(
+        "loop ", s.var->name, " is bound to ", s.thread_tag,
+        ": its threads write the same element of ", store.buffer->name,
+        ", and not by a sum, product, minimum or maximum of that element "
+        "alone"));
+  }
+
+  // Of a loop with several stores: one by which all threads update an element
+  // that is there before and after the loop. Null if there is none.
+  static const ir::StoreNode* SharedUpdate(const ForNode& s) {
+    if (ir::IsConstInt(s.extent, 1)) return nullptr;
+    std::set<const ir::BufferNode*> own;
+    std::vector<const ir::StoreNode*> updates;
+    ir::PreOrder(s.body, [&](const Stmt& stmt) {
+      if (const auto* alloc = ir::As<ir::AllocNode>(stmt)) {
+        own.insert(alloc->buffer.get());
+      }
+      const auto* store = ir::As<ir::StoreNode>(stmt);
+      if (store == nullptr || own.contains(store->buffer.get())) return true;
+      if (!AsUpdate(*store)) {
+        // Begins anew in each thread.
+        own.insert(store->buffer.get());
+      } else if (WritesOneElement(s, *store)) {
+        updates.push_back(store);
+      }
+      return true;
+    });
+    return updates.empty() ? nullptr : updates.front();
   }
 
   // A serial loop around a loop of threads that all update one element, the

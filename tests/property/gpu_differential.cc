@@ -57,6 +57,7 @@ std::optional<std::string> KnownRefusal(const std::string& message) {
       "and the inner one uses the outer one's iteration",
       "which no GPU block can run for all",
       "parameters and intermediate buffers; at most",
+      "is in no loop that is bound to threads",
   };
   for (const char* text : kTexts) {
     if (absl::StrContains(message, text)) return text;
@@ -320,7 +321,9 @@ CaseReport CheckGpuCase(const Case& c, PrimitiveCounts* counts) {
                 variant.trace};
       }
       return Differ(variant,
-                    absl::StrCat("does not lower: ", status.ToString()));
+                    absl::StrCat("does not lower, ",
+                                 absl::StatusCodeToString(status.code()), ": ",
+                                 std::string(status.message())));
     }
     ++counts->tried[absl::StrCat(SourceOf(variant) == std::string(kRanDraws)
                                      ? kRefusedDraws

@@ -148,7 +148,8 @@ class ThreadReducer : public ir::Mutator {
       Refuse(s, *shared);
       return self;
     }
-    if (!WritesOneElement(s, *store) || !UsesThread(s, *store)) {
+    if (!WritesOneElement(s, *store) || !UsesThread(s, *store) ||
+        Allocates(s.body, store->buffer)) {
       return Mutator::MutateFor(s, self);
     }
     const std::optional<Update> update = AsUpdate(*store);
@@ -156,7 +157,57 @@ class ThreadReducer : public ir::Mutator {
       Refuse(s, *store);
       return self;
     }
+    // Which element it is may depend on loops inside of that of the threads.
+    if (const auto* inner = ir::As<ForNode>(s.body);
+        inner != nullptr && !IsOneElement(s.body, *store)) {
+      if (inner->for_kind != ir::ForKind::kThreadBinding &&
+          !ir::UsesVar(inner->min, s.var.get()) &&
+          !ir::UsesVar(inner->extent, s.var.get())) {
+        return Mutate(Exchanged(s, *inner));
+      }
+    }
+    if (!IsOneElement(s.body, *store)) {
+      Refuse(s, *store);
+      return self;
+    }
     return Combine(s, *update);
+  }
+
+  // Whether each iteration has its own.
+  static bool Allocates(const Stmt& stmt, const Buffer& buffer) {
+    bool allocates = false;
+    ir::PreOrder(stmt, [&](const Stmt& s) {
+      const auto* alloc = ir::As<ir::AllocNode>(s);
+      allocates |= alloc != nullptr && alloc->buffer == buffer;
+      return !allocates;
+    });
+    return allocates;
+  }
+
+  // Whether no variable of the nest says which element the store accesses.
+  static bool IsOneElement(const Stmt& nest, const ir::StoreNode& store) {
+    bool one = true;
+    const auto look = [&](const ir::VarNode* var) {
+      one &= std::ranges::none_of(store.indices, [&](const Expr& index) {
+        return ir::UsesVar(index, var);
+      });
+    };
+    ir::PreOrder(nest, [&](const Stmt& s) {
+      if (const auto* loop = ir::As<ForNode>(s)) look(loop->var.get());
+      if (const auto* let = ir::As<ir::LetStmtNode>(s)) look(let->var.get());
+      return true;
+    });
+    return one;
+  }
+
+  // Both loops in the other order.
+  static Stmt Exchanged(const ForNode& outer, const ForNode& inner) {
+    return std::make_shared<const ForNode>(
+        inner.var, inner.min, inner.extent, inner.for_kind,
+        std::make_shared<const ForNode>(outer.var, outer.min, outer.extent,
+                                        outer.for_kind, inner.body,
+                                        outer.annotations, outer.thread_tag),
+        inner.annotations, inner.thread_tag);
   }
 
   void Refuse(const ForNode& s, const ir::StoreNode& store) {
@@ -210,7 +261,8 @@ class ThreadReducer : public ir::Mutator {
     }
     const ir::StoreNode* store = OnlyStore(inner->body);
     if (store == nullptr || !WritesOneElement(s, *store) ||
-        !WritesOneElement(*inner, *store) || !AsUpdate(*store)) {
+        !WritesOneElement(*inner, *store) || !AsUpdate(*store) ||
+        !IsOneElement(inner->body, *store)) {
       return nullptr;
     }
     return std::make_shared<const ForNode>(
@@ -325,11 +377,33 @@ class ThreadReducer : public ir::Mutator {
   std::vector<const ForNode*> threads_;  // around the statement
 };
 
+// Buffers that are allocated around kernels are in global memory, whatever
+// scope they have.
+Stmt WithGlobalWorkspaces(const Stmt& root) {
+  if (const auto* alloc = ir::As<ir::AllocNode>(root)) {
+    ir::BufferNode workspace(*alloc->buffer);
+    workspace.scope = "global";
+    const Buffer buffer =
+        std::make_shared<const ir::BufferNode>(std::move(workspace));
+    return ir::MakeAlloc(buffer,
+                         WithGlobalWorkspaces(ir::ReplaceBuffers(
+                             alloc->body, {{alloc->buffer.get(), buffer}})));
+  }
+  if (const auto* seq = ir::As<ir::SeqNode>(root)) {
+    std::vector<Stmt> kernels;
+    for (const Stmt& stmt : seq->stmts) {
+      kernels.push_back(WithGlobalWorkspaces(stmt));
+    }
+    return ir::MakeSeq(std::move(kernels));
+  }
+  return root;
+}
+
 }  // namespace
 
 absl::StatusOr<Stmt> LowerThreadReductions(const Stmt& stmt) {
   ThreadReducer reducer;
-  Stmt out = reducer.Mutate(stmt);
+  Stmt out = reducer.Mutate(WithGlobalWorkspaces(stmt));
   if (!reducer.status.ok()) return reducer.status;
   return out;
 }

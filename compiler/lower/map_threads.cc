@@ -382,15 +382,8 @@ absl::StatusOr<Stmt> MapKernel(const Stmt& kernel,
 absl::StatusOr<Stmt> MapThreads(const Stmt& root,
                                 const target::GpuLimits& limits) {
   if (const auto* alloc = ir::As<ir::AllocNode>(root)) {
-    ir::BufferNode workspace(*alloc->buffer);
-    workspace.scope = "global";
-    const Buffer buffer =
-        std::make_shared<const ir::BufferNode>(std::move(workspace));
-    TF_ASSIGN_OR_RETURN(
-        Stmt body, MapThreads(ir::ReplaceBuffers(
-                                  alloc->body, {{alloc->buffer.get(), buffer}}),
-                              limits));
-    return ir::MakeAlloc(buffer, std::move(body));
+    TF_ASSIGN_OR_RETURN(Stmt body, MapThreads(alloc->body, limits));
+    return ir::MakeAlloc(alloc->buffer, std::move(body));
   }
   if (const auto* seq = ir::As<ir::SeqNode>(root)) {
     std::vector<Stmt> kernels;

@@ -303,7 +303,11 @@ void Take(const Flags& flags, Job& job, Tally& tally) {
       }
       tally.Count(static_cast<Verdict>(verdict));
       if (static_cast<Verdict>(verdict) != Verdict::kRefused) continue;
-      if (flags.verbose) std::cout << "refused " << seed << reason << "\n";
+      if (flags.verbose) {
+        std::cout << "refused " << seed << reason << "\n";
+        PrimitiveCounts unused;
+        PrintCase(MakeCase(flags, seed, &unused));
+      }
       ++tally.reasons[reason.substr(0, reason.find(':'))];
     }
   }

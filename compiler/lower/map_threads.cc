@@ -62,6 +62,33 @@ Launch LaunchOf(const Stmt& kernel) {
   return launch;
 }
 
+// Replaces a buffer by one of more dimensions, whose first indices are given.
+class IndexPrefixer : public ir::Mutator {
+ public:
+  IndexPrefixer(Buffer from, Buffer to, const std::vector<Expr>& prefix)
+      : from_(std::move(from)), to_(std::move(to)), prefix_(prefix) {}
+  using Mutator::Mutate;
+
+ protected:
+  Expr MutateLoad(const ir::LoadNode& e, const Expr& self) override {
+    if (e.buffer != from_) return Mutator::MutateLoad(e, self);
+    return ir::Load(to_, Indices(e.indices));
+  }
+  Stmt MutateStore(const ir::StoreNode& s, const Stmt& self) override {
+    if (s.buffer != from_) return Mutator::MutateStore(s, self);
+    return ir::MakeStore(to_, Indices(s.indices), Mutate(s.value), s.predicate);
+  }
+
+ private:
+  std::vector<Expr> Indices(const std::vector<Expr>& indices) {
+    std::vector<Expr> out = prefix_;
+    for (const Expr& index : indices) out.push_back(Mutate(index));
+    return out;
+  }
+  const Buffer from_, to_;
+  const std::vector<Expr>& prefix_;
+};
+
 // Replaces the loops of one kernel by the variables of its axes.
 class ThreadMapper : public ir::Mutator {
  public:
@@ -129,6 +156,10 @@ class ThreadMapper : public ir::Mutator {
     }
     const bool by_one_thread = AllBound(/*blocks=*/false);
     if (scope == ir::MemoryScope::kGlobal) {
+      if (!by_one_thread) {
+        const std::vector<size_t> owners = Owners(s.body);
+        if (!owners.empty()) return Mutate(OneForEach(owners, s));
+      }
       scope =
           by_one_thread ? ir::MemoryScope::kLocal : ir::MemoryScope::kShared;
     }
@@ -200,6 +231,48 @@ class ThreadMapper : public ir::Mutator {
       }
     }
     return true;
+  }
+
+  // The axes of threads around an allocation, each of whose iterations has its
+  // own: no loop inside of it divides the axis anew.
+  std::vector<size_t> Owners(const Stmt& body) const {
+    std::vector<size_t> owners;
+    for (size_t i = 0; i < bound_.size(); ++i) {
+      if (!bound_[i] || launch_.extents[i] <= 1 ||
+          !ir::IsThreadIdx(static_cast<ThreadAxis>(i))) {
+        continue;
+      }
+      bool divided = false;
+      ir::PreOrder(body, [&](const Stmt& s) {
+        const auto* loop = ir::As<ForNode>(s);
+        divided |=
+            loop != nullptr && AxisOf(*loop) == static_cast<ThreadAxis>(i);
+        return !divided;
+      });
+      if (!divided) owners.push_back(i);
+    }
+    return owners;
+  }
+
+  // The allocation in shared memory, with a dimension for each of the axes.
+  Stmt OneForEach(const std::vector<size_t>& owners,
+                  const ir::AllocNode& s) const {
+    ir::BufferNode all(*s.buffer);
+    all.scope = "shared";
+    std::vector<int64_t> shape;
+    std::vector<Expr> owner;
+    for (const size_t i : owners) {
+      shape.push_back(launch_.extents[i]);
+      owner.emplace_back(launch_.vars[i]);
+    }
+    all.shape.insert(all.shape.begin(), shape.begin(), shape.end());
+    for (std::vector<int64_t>& align : all.dim_align) {
+      align.front() += static_cast<int64_t>(owners.size());
+    }
+    const Buffer buffer =
+        std::make_shared<const ir::BufferNode>(std::move(all));
+    return ir::MakeAlloc(buffer,
+                         IndexPrefixer(s.buffer, buffer, owner).Mutate(s.body));
   }
 
   // Whether all threads of the axis store the same to shared memory, as in a

@@ -110,6 +110,9 @@ class Versioner : public ir::Mutator {
 // elements, or of vectors that are contiguous on both sides.
 class AsyncCopies : public ir::Mutator {
  public:
+  // Buffers that are read before the next wait get their elements at once.
+  explicit AsyncCopies(const std::set<const ir::BufferNode*>& read_at_once)
+      : read_at_once_(read_at_once) {}
   using Mutator::Mutate;
   Expr Mutate(const Expr& expr) override { return expr; }
 
@@ -125,6 +128,7 @@ class AsyncCopies : public ir::Mutator {
     const auto* load = ir::As<ir::LoadNode>(s.value);
     if (load == nullptr || load->predicate != nullptr ||
         load->buffer->dtype != s.buffer->dtype ||
+        read_at_once_.contains(s.buffer.get()) ||
         ir::ScopeOf(*s.buffer) != ir::MemoryScope::kShared ||
         ir::ScopeOf(*load->buffer) != ir::MemoryScope::kGlobal ||
         !IsContiguous(s.indices) || !IsContiguous(load->indices)) {
@@ -145,6 +149,7 @@ class AsyncCopies : public ir::Mutator {
     return math_.Decompose(indices.back()).CoefficientOf(lane_) == 1;
   }
 
+  const std::set<const ir::BufferNode*>& read_at_once_;
   IndexMath math_;
   const ir::VarNode* lane_ = nullptr;
 };
@@ -374,12 +379,19 @@ class LoopPipeliner : public ir::Mutator {
     // What is fetched before the loop and, in it, before and after `now`.
     std::vector<Stmt> ahead, before, now, after;
     std::vector<Buffer> registers;
+    std::set<const ir::BufferNode*> read_ahead;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (stages[i] == first) {
+        read_ahead.merge(BuffersOf(parts[i], /*written=*/false));
+      }
+    }
     for (size_t i = 0; i < parts.size(); ++i) {
       if (stages[i] != first) {
         now.push_back(parts[i]);
         continue;
       }
-      const Stmt part = async ? AsyncCopies().Mutate(parts[i]) : parts[i];
+      const Stmt part =
+          async ? AsyncCopies(read_ahead).Mutate(parts[i]) : parts[i];
       ahead.push_back(part);
       FetchDivider fetch;
       if (part == parts[i] && fetch.Divide(part)) {

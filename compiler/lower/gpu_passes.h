@@ -21,8 +21,8 @@ namespace tilefarm::lower {
 
 // Block form. Parallel loops become serial; virtual threads become unrolled
 // loops around the single blocks that use them, inside of all other loops:
-// blocks that do not use them run once. InvalidArgument if a nest below the root
-// has no bound loop, or a bound loop no constant extent.
+// blocks that do not use them run once. InvalidArgument if a nest below the
+// root has no bound loop, or a bound loop no constant extent.
 absl::StatusOr<ir::Stmt> LegalizeThreads(const ir::PrimFunc& function);
 
 // Plain form. A loop of threads that all update one element, B[i] = B[i] op x,

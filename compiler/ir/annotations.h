@@ -20,15 +20,14 @@ inline constexpr char kUnrollExplicit[] = "pragma_unroll_explicit";
 // in them, write the same element.
 inline constexpr char kWritesApart[] = "tilefarm.writes_apart";
 
-// On a serial loop of a GPU's thread, TVM's software pipeline: for each statement
-// of its body, the stage, one of two; the order among them; the stages whose
-// copies from global to shared memory are asynchronous where the target has
-// such copies. The stages' distance is the number of iterations that copies are
-// ahead (lower/pipeline_loops.cc).
+// On a serial loop of a GPU's thread, TVM's software pipeline: for each
+// statement of its body, the stage, one of two; the order among them; the
+// stages whose copies from global to shared memory are asynchronous where the
+// target has such copies. The stages' distance is the number of iterations that
+// copies are ahead (lower/pipeline_loops.cc).
 inline constexpr char kPipelineStage[] = "software_pipeline_stage";
 inline constexpr char kPipelineOrder[] = "software_pipeline_order";
-inline constexpr char kPipelineAsyncStages[] =
-    "software_pipeline_async_stages";
+inline constexpr char kPipelineAsyncStages[] = "software_pipeline_async_stages";
 
 // On a block that changes the layout of a layout-free parameter (one of
 // `layout_free_buffers`), or computes something from it alone, in a nest of its
@@ -85,14 +84,15 @@ inline constexpr char kDotProduct[] = "tilefarm.dot_product";
 inline constexpr char kMatrixProduct[] = "tilefarm.matrix_product";
 
 // On a loop of a GPU's thread over the terms of one instruction, in a nest that
-// adds products of two shared buffers to local sums (`C[i, j] = C[i, j] + A[r, k]
+// adds products of two shared buffers to local sums (`C[i, j] = C[i, j] + A[r,
+// k]
 // * B[k, c]`): the 32 threads of a warp compute their sums together, on tensor
 // cores. They have to have the elements of the instruction's fragments
-// (matrix_units.h): thread l the rows l / 4 of every 8, an even number of times,
-// and of every 8 columns l % 4 * 2 and the next. "mma": products are summed in
-// the unit's order. "mma.3xtf32", of float32: also, an operand is the sum of two
-// tf32 numbers, which leaves a relative error of about 2^-22; infinite operands
-// give NaN. A program that does not fit is an error.
+// (matrix_units.h): thread l the rows l / 4 of every 8, an even number of
+// times, and of every 8 columns l % 4 * 2 and the next. "mma": products are
+// summed in the unit's order. "mma.3xtf32", of float32: also, an operand is the
+// sum of two tf32 numbers, which leaves a relative error of about 2^-22;
+// infinite operands give NaN. A program that does not fit is an error.
 inline constexpr char kWarpMatrix[] = "tilefarm.warp_matrix";
 
 // On a block that is a matrix product in a plain nest of its own below the

@@ -52,7 +52,7 @@ DRAWN = [
     ((50, 30, 100), "s8", "nt"),
     ((61, 67, 71), "f32", "nn"),
 ]
-DRAWS = 8
+DRAWS = 10
 # With the number of products and of loads, for blocks of 128 x 128 and 128 x
 # 256, and warp tiles of 64 x 32 and 64 x 64.
 ASSEMBLED = [

@@ -101,9 +101,9 @@ absl::Status CheckCalls(const llvm::Module& module) {
     }
   }
   if (missing.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "code generation: a GPU has no function ", absl::StrJoin(missing, ", "),
-      ", which the program calls"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("code generation: a GPU has no function ",
+                   absl::StrJoin(missing, ", "), ", which the program calls"));
 }
 
 std::string Print(const llvm::Module& module) {
@@ -156,8 +156,8 @@ absl::StatusOr<DeviceModule> EmitDeviceModule(
       described.workspace_bytes.push_back(BytesOf(*workspace));
     }
     for (const lower::Kernel& kernel : sequence.kernels) {
-      const std::string name = absl::StrCat(function.symbol, "_kernel",
-                                            described.kernels.size());
+      const std::string name =
+          absl::StrCat(function.symbol, "_kernel", described.kernels.size());
       TF_RETURN_IF_ERROR(emitter.EmitKernel(kernel, name, *device));
       described.kernels.push_back(Describe(kernel, name, numbers));
     }
@@ -180,10 +180,10 @@ absl::StatusOr<DeviceModule> EmitDeviceModule(
     return out;
   }
   const bool object = simulated && kind == DeviceCode::kFinal;
-  TF_ASSIGN_OR_RETURN(
-      out.code, EmitCode(module, *machine,
-                         object ? llvm::CodeGenFileType::ObjectFile
-                                : llvm::CodeGenFileType::AssemblyFile));
+  TF_ASSIGN_OR_RETURN(out.code,
+                      EmitCode(module, *machine,
+                               object ? llvm::CodeGenFileType::ObjectFile
+                                      : llvm::CodeGenFileType::AssemblyFile));
   return out;
 }
 

@@ -183,8 +183,8 @@ llvm::Value* Emitter::ToMemory(llvm::Value* value, ir::DataType dtype) {
   if (rounded != nullptr) {
     return to_bfloat ? rounded
                      : builder_.CreateBitCast(
-                           rounded, WithLanesOf(builder_.getHalfTy(),
-                                                value->getType()));
+                           rounded,
+                           WithLanesOf(builder_.getHalfTy(), value->getType()));
   }
   if (to_bfloat) {
     return FloatToBFloatBits(builder_, value);

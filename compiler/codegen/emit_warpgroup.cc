@@ -55,8 +55,8 @@ bool Emitter::EmitWarpgroupEffect(const ir::MachineOpNode& e) {
   };
   switch (e.op) {
     case MachineOp::kBarrierInit:
-      ops.BarrierInit(AddressOf(e.args[0]),
-                      static_cast<uint32_t>(constant(1)), builder_);
+      ops.BarrierInit(AddressOf(e.args[0]), static_cast<uint32_t>(constant(1)),
+                      builder_);
       break;
     case MachineOp::kBarrierExpect:
       ops.BarrierExpect(AddressOf(e.args[0]),
@@ -109,8 +109,8 @@ bool Emitter::EmitWarpgroupEffect(const ir::MachineOpNode& e) {
 
 void Emitter::EmitCopyBox(const ir::MachineOpNode& e) {
   const ir::BoxCopy copy = ir::AsBoxCopy(e);
-  const auto found = std::ranges::find(frame_->maps, copy.map,
-                                       [](const auto& map) { return map.first; });
+  const auto found = std::ranges::find(
+      frame_->maps, copy.map, [](const auto& map) { return map.first; });
   if (found == frame_->maps.end()) {
     return Fail(absl::InternalError(absl::StrCat(
         "the kernel has no tensor map of ", copy.map.buffer->name)));

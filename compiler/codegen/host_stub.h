@@ -24,8 +24,8 @@ namespace tilefarm::codegen {
 
 // What the copy engine knows of a tensor, an argument of a kernel.
 struct DeviceTensorMap {
-  int buffer = 0;         // as DeviceKernel::arguments
-  int element_type = 0;   // of CUDA's CUtensorMapDataType
+  int buffer = 0;        // as DeviceKernel::arguments
+  int element_type = 0;  // of CUDA's CUtensorMapDataType
   int element_bytes = 0;
   int dims = 0;
   // The contiguous dimension first; dense.

@@ -84,10 +84,11 @@ class Nvptx : public DeviceOps {
         llvm::Intrinsic::nvvm_read_ptx_sreg_tid_z,
         llvm::Intrinsic::nvvm_read_ptx_sreg_tid_y,
         llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x};
-    llvm::CallInst* index = builder.CreateIntrinsic(
-        kReads[static_cast<size_t>(axis.axis)], {}, {});
+    llvm::CallInst* index =
+        builder.CreateIntrinsic(kReads[static_cast<size_t>(axis.axis)], {}, {});
     index->addRangeRetAttr(llvm::ConstantRange(
-        llvm::APInt(32, 0), llvm::APInt(32, static_cast<uint64_t>(axis.extent))));
+        llvm::APInt(32, 0),
+        llvm::APInt(32, static_cast<uint64_t>(axis.extent))));
     return index;
   }
 
@@ -98,8 +99,9 @@ class Nvptx : public DeviceOps {
   // By assembly: with 32-bit addresses LLVM 19 does not select the intrinsics.
   bool CopyAsync(llvm::Value* to, llvm::Value* from, int bytes,
                  llvm::IRBuilder<>& builder) override {
-    // Of 16 bytes past the L1 cache, which what goes to shared memory needs not.
-    Assembly(bytes == 16 ? "cp.async.cg.shared.global [$0], [$1], 16;"
+    // Of 16 bytes past the L1 cache, which what goes to shared memory needs
+    // not.
+    Assembly(bytes == 16  ? "cp.async.cg.shared.global [$0], [$1], 16;"
              : bytes == 8 ? "cp.async.ca.shared.global [$0], [$1], 8;"
                           : "cp.async.ca.shared.global [$0], [$1], 4;",
              "r,l,~{memory}",
@@ -126,8 +128,8 @@ class Nvptx : public DeviceOps {
           llvm::Intrinsic::nvvm_read_ptx_sreg_laneid, {}, {});
       members = builder.CreateShl(
           builder.getInt32((1u << width) - 1),
-          builder.CreateAnd(lane, builder.getInt32(static_cast<uint32_t>(
-                                      ~(width - 1)))));
+          builder.CreateAnd(
+              lane, builder.getInt32(static_cast<uint32_t>(~(width - 1)))));
     }
     // The upper byte: how many bits of the lane number a group shares.
     const uint32_t clamp = (static_cast<uint32_t>(kWarp - width) << 8) | 0x1f;
@@ -140,25 +142,23 @@ class Nvptx : public DeviceOps {
   llvm::Value* RoundTo16Bits(llvm::Value* value, bool to_bfloat,
                              llvm::IRBuilder<>& builder) override {
     if (!packs_floats_) return nullptr;
-    const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
+    const auto* vector =
+        llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
     const unsigned count = vector == nullptr ? 1 : vector->getNumElements();
     llvm::Type* half = builder.getInt16Ty();
-    llvm::Type* type = vector == nullptr
-                           ? half
-                           : llvm::FixedVectorType::get(half, count);
+    llvm::Type* type =
+        vector == nullptr ? half : llvm::FixedVectorType::get(half, count);
     llvm::Value* out = llvm::PoisonValue::get(type);
     const auto element = [&](unsigned i) -> llvm::Value* {
       if (i >= count) return llvm::ConstantFP::get(builder.getFloatTy(), 0);
-      return vector == nullptr ? value
-                               : builder.CreateExtractElement(value, i);
+      return vector == nullptr ? value : builder.CreateExtractElement(value, i);
     };
     for (unsigned i = 0; i < count; i += 2) {
       // The first operand goes to the upper half.
       llvm::Value* pair = builder.CreateBitCast(
-          builder.CreateIntrinsic(
-              to_bfloat ? llvm::Intrinsic::nvvm_ff2bf16x2_rn
-                        : llvm::Intrinsic::nvvm_ff2f16x2_rn,
-              {}, {element(i + 1), element(i)}),
+          builder.CreateIntrinsic(to_bfloat ? llvm::Intrinsic::nvvm_ff2bf16x2_rn
+                                            : llvm::Intrinsic::nvvm_ff2f16x2_rn,
+                                  {}, {element(i + 1), element(i)}),
           llvm::FixedVectorType::get(half, 2));
       for (unsigned k = i; k < std::min(i + 2, count); ++k) {
         llvm::Value* bits = builder.CreateExtractElement(pair, k - i);
@@ -227,12 +227,11 @@ class Nvptx : public DeviceOps {
     llvm::LLVMContext& context = module_.getContext();
     module_.getOrInsertNamedMetadata("nvvm.annotations")
         ->addOperand(llvm::MDNode::get(
-            context,
-            {llvm::ValueAsMetadata::get(&function),
-             llvm::MDString::get(context, key),
-             llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(
-                 llvm::Type::getInt32Ty(context),
-                 static_cast<uint64_t>(value)))}));
+            context, {llvm::ValueAsMetadata::get(&function),
+                      llvm::MDString::get(context, key),
+                      llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(
+                          llvm::Type::getInt32Ty(context),
+                          static_cast<uint64_t>(value)))}));
   }
 
   llvm::Module& module_;

@@ -9,8 +9,9 @@
 namespace tilefarm::codegen {
 namespace {
 
-// Nobody waits so long but in a kernel that would wait forever: an error instead
-// of a device that hangs. Longer than what a shared device may pause a kernel.
+// Nobody waits so long but in a kernel that would wait forever: an error
+// instead of a device that hangs. Longer than what a shared device may pause a
+// kernel.
 constexpr char kLongestWaitNanoseconds[] = "20000000000";
 
 class NvptxWarpgroup : public WarpgroupOps {
@@ -59,8 +60,7 @@ class NvptxWarpgroup : public WarpgroupOps {
                         "@p bra DONE; mov.u64 s, %globaltimer; TRY: ", kTry,
                         "@p bra DONE; mov.u64 t, %globaltimer; "
                         "sub.u64 t, t, s; setp.gt.u64 p, t, ",
-                        kLongestWaitNanoseconds,
-                        "; @p trap; bra TRY; DONE: }"),
+                        kLongestWaitNanoseconds, "; @p trap; bra TRY; DONE: }"),
            "r,r", {Word(barrier, builder), parity}, builder);
   }
 
@@ -94,10 +94,10 @@ class NvptxWarpgroup : public WarpgroupOps {
       constraints += ",r";
       args.push_back(coordinate);
     }
-    const std::string text = absl::StrCat(
-        "cp.async.bulk.tensor.", origin.size(),
-        "d.global.shared::cta.bulk_group [$0, {", place, "}], [$", args.size(),
-        "];");
+    const std::string text =
+        absl::StrCat("cp.async.bulk.tensor.", origin.size(),
+                     "d.global.shared::cta.bulk_group [$0, {", place, "}], [$",
+                     args.size(), "];");
     args.push_back(Word(from, builder));
     Effect(text, constraints + ",r", args, builder);
   }
@@ -128,11 +128,10 @@ class NvptxWarpgroup : public WarpgroupOps {
                llvm::IRBuilder<>& builder) override {
     const ir::DataType operand = shape.unit->operand;
     const bool is_float = operand.is_float();
-    const std::string type =
-        operand == ir::DataType::BFloat16() ? "bf16"
-        : is_float                          ? "f16"
-        : operand.is_uint()                 ? "u8"
-                                            : "s8";
+    const std::string type = operand == ir::DataType::BFloat16() ? "bf16"
+                             : is_float                          ? "f16"
+                             : operand.is_uint()                 ? "u8"
+                                                                 : "s8";
     std::string registers;
     for (size_t i = 0; i < sums.size(); ++i) {
       absl::StrAppend(&registers, i == 0 ? "$" : ",$", i);

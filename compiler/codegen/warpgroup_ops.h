@@ -14,8 +14,9 @@
 
 namespace tilefarm::codegen {
 
-// Barriers and tiles are addresses in shared memory. Registers that an operation
-// orders are replaced: their values before it must not be used any more.
+// Barriers and tiles are addresses in shared memory. Registers that an
+// operation orders are replaced: their values before it must not be used any
+// more.
 class WarpgroupOps {
  public:
   using Value = llvm::Value*;
@@ -37,7 +38,8 @@ class WarpgroupOps {
                              llvm::IRBuilder<>& builder) = 0;
   virtual void BarrierWait(Value barrier, Value parity,  // i32
                            llvm::IRBuilder<>& builder) = 0;
-  // `map`: the kernel's argument. `origin`: i32, the contiguous dimension first.
+  // `map`: the kernel's argument. `origin`: i32, the contiguous dimension
+  // first.
   virtual void CopyBox(Value to, Value map, const std::vector<Value>& origin,
                        Value barrier, llvm::IRBuilder<>& builder) = 0;
   virtual void BoxFence(llvm::IRBuilder<>& builder) = 0;

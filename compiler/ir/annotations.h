@@ -16,15 +16,14 @@ inline constexpr char kReduceLanes[] = "tilefarm.reduce_lanes";
 inline constexpr char kUnrollMaxStep[] = "pragma_auto_unroll_max_step";
 inline constexpr char kUnrollExplicit[] = "pragma_unroll_explicit";
 
-// On a serial loop of a GPU's thread, TVM's software pipeline: for each statement
-// of its body, the stage, one of two; the order among them; the stages whose
-// copies from global to shared memory are asynchronous where the target has
-// such copies. The stages' distance is the number of iterations that copies are
-// ahead (lower/pipeline_loops.cc).
+// On a serial loop of a GPU's thread, TVM's software pipeline: for each
+// statement of its body, the stage, one of two; the order among them; the
+// stages whose copies from global to shared memory are asynchronous where the
+// target has such copies. The stages' distance is the number of iterations that
+// copies are ahead (lower/pipeline_loops.cc).
 inline constexpr char kPipelineStage[] = "software_pipeline_stage";
 inline constexpr char kPipelineOrder[] = "software_pipeline_order";
-inline constexpr char kPipelineAsyncStages[] =
-    "software_pipeline_async_stages";
+inline constexpr char kPipelineAsyncStages[] = "software_pipeline_async_stages";
 
 // On a block that changes the layout of a layout-free parameter (one of
 // `layout_free_buffers`), or computes something from it alone, in a nest of its

@@ -48,7 +48,8 @@ enum class MachineOp : uint8_t {
   // global memory it orders. An effect, no value. All of them must reach it.
   kBarrier,
   // (value, mask, width): the value of the thread whose number in its group is
-  // this thread's exclusive-or `mask`. Groups are `width` consecutive threads of
+  // this thread's exclusive-or `mask`. Groups are `width` consecutive threads
+  // of
   // a warp, a power of two, all of which must reach it; both are constants.
   kShuffleXor,
   // (load): the loaded value, which arrives where it is stored by a later wait.

@@ -22,8 +22,8 @@ namespace tilefarm::lower {
 
 // Block form. Parallel loops become serial; virtual threads become unrolled
 // loops around the single blocks that use them, inside of all other loops:
-// blocks that do not use them run once. InvalidArgument if a nest below the root
-// has no bound loop, or a bound loop no constant extent.
+// blocks that do not use them run once. InvalidArgument if a nest below the
+// root has no bound loop, or a bound loop no constant extent.
 absl::StatusOr<ir::Stmt> LegalizeThreads(const ir::PrimFunc& function);
 
 // Plain form. A loop of threads that all update one element, B[i] = B[i] op x,
@@ -42,7 +42,8 @@ absl::StatusOr<ir::Stmt> MapThreads(const ir::Stmt& root,
 
 // Plain form, after MapThreads. Kernels with a loop annotated by
 // ir::kWarpgroupStages multiply with the matrix units of warpgroups and fetch
-// with the copy engine: InvalidArgument if such a loop is not what these can do.
+// with the copy engine: InvalidArgument if such a loop is not what these can
+// do.
 absl::StatusOr<ir::Stmt> LowerWarpgroups(const ir::Stmt& stmt,
                                          const target::GpuLimits& limits);
 

@@ -177,8 +177,8 @@ class Matcher {
   };
 
   absl::Status Refuse(const std::string& why) const {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "loop ", loop_.var->name, ": warpgroup products: ", why));
+    return absl::InvalidArgumentError(
+        absl::StrCat("loop ", loop_.var->name, ": warpgroup products: ", why));
   }
 
   absl::StatusOr<WarpgroupOperand> MatchCopy(const Nest& nest) {
@@ -196,8 +196,8 @@ class Matcher {
         ir::ScopeOf(*load->buffer) != ir::MemoryScope::kGlobal) {
       return refuse("its value is no element of a tensor in global memory");
     }
-    if (choice != nullptr && !IsInside(choice->args[0], *load,
-                                       choice->args[2])) {
+    if (choice != nullptr &&
+        !IsInside(choice->args[0], *load, choice->args[2])) {
       return refuse(
           "its value has conditions other than the bounds of the tensor");
     }
@@ -243,7 +243,8 @@ class Matcher {
       if (column == 1) column_dim = d;
     }
     if (!row_dim || column_dim != load->indices.size() - 1) {
-      return refuse("rows of the tile are not along the tensor's last dimension");
+      return refuse(
+          "rows of the tile are not along the tensor's last dimension");
     }
     out.row_dim = *row_dim;
     return out;
@@ -301,13 +302,12 @@ class Matcher {
                                                         : nullptr);
     }
     if (product == nullptr || product->op != BinaryOp::kMul) {
-      return Refuse(absl::StrCat("it does not add products to ",
-                                 store.buffer->name));
+      return Refuse(
+          absl::StrCat("it does not add products to ", store.buffer->name));
     }
     std::array<Factor, 2> factors;
     for (size_t i = 0; i < 2; ++i) {
-      const auto* cast =
-          ir::As<ir::CastNode>(i == 0 ? product->a : product->b);
+      const auto* cast = ir::As<ir::CastNode>(i == 0 ? product->a : product->b);
       const auto* load =
           cast == nullptr ? nullptr : ir::As<ir::LoadNode>(cast->value);
       for (const WarpgroupOperand& operand : operands) {
@@ -323,10 +323,10 @@ class Matcher {
     const ir::DataType dtype = factors[0].operand->tile->dtype;
     out_.unit = ir::FindWarpgroupUnit(dtype, store.buffer->dtype);
     if (out_.unit == nullptr || factors[1].operand->tile->dtype != dtype) {
-      return Refuse(absl::StrCat(
-          "the matrix unit has no products of ", dtype.ToString(), " and ",
-          factors[1].operand->tile->dtype.ToString(), " with sums of ",
-          store.buffer->dtype.ToString()));
+      return Refuse(
+          absl::StrCat("the matrix unit has no products of ", dtype.ToString(),
+                       " and ", factors[1].operand->tile->dtype.ToString(),
+                       " with sums of ", store.buffer->dtype.ToString()));
     }
     const ForNode* depth = FindDepth(nest, factors);
     if (depth == nullptr) {
@@ -420,8 +420,7 @@ class Matcher {
                "loops alone";
       }
       if (i == 0 && warpgroups > 1) {
-        warpgroup_step =
-            at(a.place(), ir::kWarpgroup).value_or(*row) - *row;
+        warpgroup_step = at(a.place(), ir::kWarpgroup).value_or(*row) - *row;
       }
       const int64_t row_step = *row % ir::kWarpgroupRows / kStep;
       const int64_t pair = *column % kStep;
@@ -519,8 +518,8 @@ class Matcher {
                                 size_t dim) {
         return less != nullptr && less->op == BinaryOp::kLT &&
                ir::IsConstInt(less->b, factor.operand->tensor->shape[dim]) &&
-               math_.Difference(less->a,
-                                factor.operand->origin[dim] + index) == 0;
+               math_.Difference(less->a, factor.operand->origin[dim] + index) ==
+                   0;
       };
       bool allowed = true;
       for (const Factor& factor : factors) {
@@ -543,8 +542,7 @@ class Matcher {
     const int64_t bytes = tensor.dtype.bytes();
     const int64_t row_bytes = operand.columns * bytes;
     const auto refuse = [&](const std::string& why) {
-      return Refuse(
-          absl::StrCat("the tile ", operand.tile->name, ": ", why));
+      return Refuse(absl::StrCat("the tile ", operand.tile->name, ": ", why));
     };
     if (operand.rows_across && !out_.unit->rows_across) {
       return refuse(absl::StrCat("rows of ", tensor.dtype.ToString(),

@@ -517,11 +517,12 @@ class KernelMutator : public ir::Mutator {
     finder.Visit(body);
     if (finder.loop == nullptr) return self;
     absl::StatusOr<Stmt> out =
-        finder.count > 1
-            ? absl::InvalidArgumentError(
-                  "warpgroup products: a kernel has several loops with them")
-            : KernelLowering(*finder.loop, finder.path, axes, body)
-                  .Lower(limits_);
+        finder.count > 1 ? absl::InvalidArgumentError(
+                               "warpgroup products: a kernel has several loops "
+                               "with them, or "
+                               "a loop of one iteration")
+                         : KernelLowering(*finder.loop, finder.path, axes, body)
+                               .Lower(limits_);
     if (!out.ok()) {
       if (status.ok()) status = out.status();
       return self;

@@ -340,17 +340,35 @@ class Matcher {
         return Refuse("its common dimension is not that of the tiles");
       }
     }
-    std::string why = Distribute(nest, *depth, factors[0], factors[1]);
+    const std::string why = Distribute(nest, *depth, factors[0], factors[1]);
     if (!why.empty()) {
-      why = Distribute(nest, *depth, factors[1], factors[0]);
-      if (!why.empty()) return Refuse(why);
+      if (!Distribute(nest, *depth, factors[1], factors[0]).empty()) {
+        return Refuse(why);
+      }
       std::swap(factors[0], factors[1]);
     }
     out_.a = *factors[0].operand;
     out_.a.rows_across = factors[0].rows_across;
     out_.b = *factors[1].operand;
     out_.b.rows_across = factors[1].rows_across;
+    Widen(out_.a, RowsOfBlock());
+    Widen(out_.b, out_.columns);
     return CheckConditions(nest, *depth, factors);
+  }
+
+  int64_t RowsOfBlock() const {
+    return out_.warpgroups * out_.products * ir::kWarpgroupRows;
+  }
+
+  // A tile that is as long as a smaller tensor is fetched with zeros beyond.
+  static bool Covers(const Factor& factor, int64_t places) {
+    return factor.places() == places ||
+           (factor.places() < places &&
+            factor.places() ==
+                factor.operand->tensor->shape[factor.place_dim()]);
+  }
+  static void Widen(WarpgroupOperand& operand, int64_t places) {
+    (operand.rows_across ? operand.columns : operand.rows) = places;
   }
 
   // The loop that is an index of both tiles; sets where the others are.
@@ -463,11 +481,12 @@ class Matcher {
     const auto products = static_cast<int64_t>(rows.size());
     if (static_cast<int64_t>(sums.size()) != count ||
         count != products * 2 * columns / kStep * kPair ||
-        columns != b.places() ||
+        !Covers(b, columns) ||
         static_cast<int64_t>(all_rows.size()) != products * warpgroups ||
-        a.places() != products * warpgroups * ir::kWarpgroupRows ||
+        !Covers(a, products * warpgroups * ir::kWarpgroupRows) ||
         *all_rows.begin() != 0 || warpgroup_step % ir::kWarpgroupRows != 0 ||
-        *all_rows.rbegin() != a.places() - ir::kWarpgroupRows) {
+        *all_rows.rbegin() !=
+            (products * warpgroups - 1) * ir::kWarpgroupRows) {
       return "the sums of the threads are not the whole product of the tiles";
     }
     if (!ir::IsWarpgroupColumns(columns)) {

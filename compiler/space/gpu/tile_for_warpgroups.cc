@@ -131,11 +131,11 @@ std::optional<Product> FindProduct(const ir::BlockNode& block) {
     out.a = ReadOf(block, *a);
     out.b = ReadOf(block, *b);
     out.step = ir::kBoxRowBytes / a->dtype.bytes();
-    // Smaller ones would be tiles of zeros.
+    // Smaller ones would be tiles of zeros, or one fetch without another.
     if (out.a < 0 || out.b < 0 ||
         IterExtent(block.iters[out.rows]) < ir::kWarpgroupRows ||
         IterExtent(block.iters[out.columns]) < ir::kWarpgroupRows ||
-        IterExtent(block.iters[out.depth]) < out.step) {
+        IterExtent(block.iters[out.depth]) <= out.step) {
       return std::nullopt;
     }
     return out;

@@ -16,8 +16,8 @@ inline constexpr char kReduceLanes[] = "tilefarm.reduce_lanes";
 inline constexpr char kUnrollMaxStep[] = "pragma_auto_unroll_max_step";
 inline constexpr char kUnrollExplicit[] = "pragma_unroll_explicit";
 
-// On a serial loop, by lowering alone: no two of its iterations, nor two threads
-// in them, write the same element.
+// On a serial loop, by lowering alone: no two of its iterations, nor two
+// threads in them, write the same element.
 inline constexpr char kWritesApart[] = "tilefarm.writes_apart";
 
 // On a serial loop of a GPU's thread, TVM's software pipeline: for each

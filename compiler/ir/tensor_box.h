@@ -50,7 +50,8 @@ TensorMap MakeTensorMap(const Buffer& buffer, const std::vector<int64_t>& box);
 int MapDims(const TensorMap& map);
 
 // Copies the box at `origin` to shared memory; `to` is a load of its first
-// element. Its bytes count for the arrival barrier, a load, when they are there.
+// element. Its bytes count for the arrival barrier, a load, when they are
+// there.
 Expr CopyBox(const TensorMap& map, const std::vector<Expr>& origin, Expr to,
              Expr barrier);
 

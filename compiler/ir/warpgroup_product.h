@@ -5,9 +5,9 @@
 // Operands are in shared memory, in tiles of rows of 128 bytes as boxes leave
 // them (tensor_box.h). An operand whose rows run along depth is read from the
 // tile of the address; one whose rows run across it has the next 128 bytes of
-// columns in the next tile, `*_tile_bytes` further on (0: rows run along depth).
-// The sums are in registers of 128 threads. Thread t has, of rows t / 32 * 16 +
-// t % 32 / 4 + 8 * h and columns 8 * c + t % 4 * 2 + q:
+// columns in the next tile, `*_tile_bytes` further on (0: rows run along
+// depth). The sums are in registers of 128 threads. Thread t has, of rows t /
+// 32 * 16 + t % 32 / 4 + 8 * h and columns 8 * c + t % 4 * 2 + q:
 //
 //   sums[first + h * row_step + c * column_step + q * pair_step]
 #ifndef TILEFARM_COMPILER_IR_WARPGROUP_PRODUCT_H_

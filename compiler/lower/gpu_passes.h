@@ -42,7 +42,8 @@ absl::StatusOr<ir::Stmt> MapThreads(const ir::Stmt& root,
 
 // Plain form, after MapThreads. Kernels with a loop annotated by
 // ir::kWarpgroupStages multiply with the matrix units of warpgroups and fetch
-// with the copy engine: InvalidArgument if such a loop is not what these can do.
+// with the copy engine: InvalidArgument if such a loop is not what these can
+// do.
 absl::StatusOr<ir::Stmt> LowerWarpgroups(const ir::Stmt& stmt,
                                          const target::GpuLimits& limits);
 

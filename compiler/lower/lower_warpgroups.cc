@@ -1,10 +1,10 @@
-// Kernels of matrix units and the copy engine. A loop that fetches two tiles and
-// multiplies them (warpgroup_nest.h), in threads t:
+// Kernels of matrix units and the copy engine. A loop that fetches two tiles
+// and multiplies them (warpgroup_nest.h), in threads t:
 //
-//   init(sums)                       if t == 0: init full[stages], empty[stages]
-//   for k in range(K):               barrier
-//     A_shared = A[..]               if t // 128 == warpgroups:     one more warp
-//     B_shared = B[..]          ->     if t == the first of its threads:
+//   init(sums)                       if t == 0: init full[stages],
+//   empty[stages] for k in range(K):               barrier
+//     A_shared = A[..]               if t // 128 == warpgroups:     one more
+//     warp B_shared = B[..]          ->     if t == the first of its threads:
 //     sums += A_shared * B_shared        for k in range(K):
 //   use(sums)                              wait(empty[k % stages])
 //                                          copy boxes, then arrive at full
@@ -18,10 +18,10 @@
 //                                      wait for the products
 //                                      use(sums)
 //
-// One arrival of the fetching thread and all bytes of the boxes complete `full`,
-// one arrival of each warp that multiplies completes `empty`. Of loops around
-// the pipeline (persistent blocks, which compute several tiles) the iterations
-// are counted through.
+// One arrival of the fetching thread and all bytes of the boxes complete
+// `full`, one arrival of each warp that multiplies completes `empty`. Of loops
+// around the pipeline (persistent blocks, which compute several tiles) the
+// iterations are counted through.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -65,10 +65,9 @@ Stmt WithBody(const ForNode& loop, Stmt body) {
   ir::AttrMap annotations = loop.annotations;
   annotations.erase(ir::kWarpgroupStages);
   annotations.erase(ir::kBoxStores);
-  return std::make_shared<const ForNode>(loop.var, loop.min, loop.extent,
-                                         loop.for_kind, std::move(body),
-                                         std::move(annotations),
-                                         loop.thread_tag);
+  return std::make_shared<const ForNode>(
+      loop.var, loop.min, loop.extent, loop.for_kind, std::move(body),
+      std::move(annotations), loop.thread_tag);
 }
 
 // The loop and the statements around it, outermost first.
@@ -126,10 +125,10 @@ class InitUnguarder : public ir::Mutator {
  protected:
   Stmt MutateIf(const ir::IfNode& s, const Stmt& self) override {
     const auto* store = ir::As<ir::StoreNode>(s.then_case);
-    const bool is_init =
-        s.else_case == nullptr && store != nullptr && store->buffer == sums_ &&
-        (store->value->kind == ir::ExprKind::kFloatConst ||
-         store->value->kind == ir::ExprKind::kIntConst);
+    const bool is_init = s.else_case == nullptr && store != nullptr &&
+                         store->buffer == sums_ &&
+                         (store->value->kind == ir::ExprKind::kFloatConst ||
+                          store->value->kind == ir::ExprKind::kIntConst);
     return is_init ? s.then_case : Mutator::MutateIf(s, self);
   }
 
@@ -150,11 +149,13 @@ class KernelLowering {
   absl::StatusOr<Stmt> Lower(const target::GpuLimits& limits) {
     TF_RETURN_IF_ERROR(FindThreads());
     if (!limits.warpgroup_products) {
-      return Refuse("the target has no matrix units of warpgroups (sm_90a has)");
+      return Refuse(
+          "the target has no matrix units of warpgroups (sm_90a has)");
     }
     const auto stages = loop_.annotations.at(ir::kWarpgroupStages).AsInt();
     if (!stages || *stages < 2 || *stages > kMostStages) {
-      return Refuse(absl::StrCat("it needs from 2 to ", kMostStages, " stages"));
+      return Refuse(
+          absl::StrCat("it needs from 2 to ", kMostStages, " stages"));
     }
     stages_ = *stages;
     TF_ASSIGN_OR_RETURN(nest_, MatchWarpgroupNest(loop_, thread_, threads_));
@@ -165,16 +166,16 @@ class KernelLowering {
     }
     a_ = Tiles(nest_.a);
     b_ = Tiles(nest_.b);
-    barriers_ =
-        ir::MakeBuffer("barriers", ir::DataType::Int(64), {2 * stages_}, "shared");
+    barriers_ = ir::MakeBuffer("barriers", ir::DataType::Int(64), {2 * stages_},
+                               "shared");
     group_ = ir::MakeLetVar("warpgroup", ir::DataType::Index());
     return Assemble();
   }
 
  private:
   absl::Status Refuse(const std::string& why) const {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "loop ", loop_.var->name, ": warpgroup products: ", why));
+    return absl::InvalidArgumentError(
+        absl::StrCat("loop ", loop_.var->name, ": warpgroup products: ", why));
   }
 
   absl::Status FindThreads() {
@@ -225,8 +226,8 @@ class KernelLowering {
         for (const ForNode* loop : outer_) {
           const int64_t step = sum.CoefficientOf(loop->var.get());
           const Expr rest = less->a - Expr(loop->var) * step;
-          ends &= step >= 0 &&
-                  !ir::UsesVar(math.Simplify(rest), loop->var.get());
+          ends &=
+              step >= 0 && !ir::UsesVar(math.Simplify(rest), loop->var.get());
         }
       }
       if (!ends) {
@@ -278,10 +279,10 @@ class KernelLowering {
 
   // Stage, panel of columns, row, column in a row of 128 bytes.
   Buffer Tiles(const WarpgroupOperand& operand) const {
-    return ir::MakeBuffer(operand.tile->name, operand.tile->dtype,
-                          {stages_, PanelCount(operand), operand.rows,
-                           RowElements(operand)},
-                          "shared");
+    return ir::MakeBuffer(
+        operand.tile->name, operand.tile->dtype,
+        {stages_, PanelCount(operand), operand.rows, RowElements(operand)},
+        "shared");
   }
 
   Expr Full(const Expr& stage) const { return ir::Load(barriers_, {stage}); }
@@ -315,23 +316,23 @@ class KernelLowering {
       std::vector<Expr> origin = operand.origin;
       origin.back() = origin.back() + panel * RowElements(operand);
       const Expr zero = ir::IntConst(0);
-      out.push_back(Effect(ir::CopyBox(
-          map, origin,
-          ir::Load(tiles, {stage, ir::IntConst(panel), zero, zero}),
-          Full(stage))));
+      out.push_back(Effect(
+          ir::CopyBox(map, origin,
+                      ir::Load(tiles, {stage, ir::IntConst(panel), zero, zero}),
+                      Full(stage))));
     }
   }
 
   Stmt Fetch() const {
     const Expr stage = Stage(iteration_);
-    const int64_t bytes = (nest_.a.rows * nest_.a.columns +
-                           nest_.b.rows * nest_.b.columns) *
-                          nest_.a.tensor->dtype.bytes();
+    const int64_t bytes =
+        (nest_.a.rows * nest_.a.columns + nest_.b.rows * nest_.b.columns) *
+        nest_.a.tensor->dtype.bytes();
     std::vector<Stmt> body = {
         // The stages are empty at first: the wait for the phase before.
         Effect(MachineOp::kBarrierWait,
-               {Empty(stage), ir::FloorMod(Parity(iteration_) + 1,
-                                           ir::IntConst(2))}),
+               {Empty(stage),
+                ir::FloorMod(Parity(iteration_) + 1, ir::IntConst(2))}),
         Effect(MachineOp::kBarrierExpect, {Full(stage), ir::IntConst(bytes)})};
     CopyTile(nest_.a, a_, stage, body);
     CopyTile(nest_.b, b_, stage, body);
@@ -373,10 +374,10 @@ class KernelLowering {
       for (int64_t i = 0; i < nest_.products; ++i) {
         ir::WarpgroupProduct product;
         product.sums = Sums(i * nest_.sums_step);
-        product.a = Address(nest_.a, a_, stage,
-                            Expr(group_) * nest_.warpgroup_step +
-                                i * nest_.product_step,
-                            depth);
+        product.a = Address(
+            nest_.a, a_, stage,
+            Expr(group_) * nest_.warpgroup_step + i * nest_.product_step,
+            depth);
         product.b = Address(nest_.b, b_, stage, ir::IntConst(0), depth);
         product.columns = nest_.columns;
         product.a_tile_bytes = tile_bytes(nest_.a);
@@ -388,8 +389,8 @@ class KernelLowering {
       }
     }
     body.push_back(Effect(MachineOp::kProductCommit, {}));
-    body.push_back(
-        Effect(MachineOp::kProductWait, {ir::IntConst(1), Sums(0), SumsCount()}));
+    body.push_back(Effect(MachineOp::kProductWait,
+                          {ir::IntConst(1), Sums(0), SumsCount()}));
     // Without a branch between products, whose registers are in use.
     const Expr first_lane =
         ir::EQ(ir::FloorMod(thread_, ir::IntConst(kWarp)), ir::IntConst(0));
@@ -397,14 +398,14 @@ class KernelLowering {
         MachineOp::kBarrierArrive,
         {Empty(Stage(iteration_ + (stages_ - 1))),
          ir::And(first_lane, ir::LT(ir::IntConst(0), Expr(loop_.var)))}));
-    std::vector<Stmt> out = {
-        WithBody(loop_, ir::MakeSeq(std::move(body))),
-        Effect(MachineOp::kProductWait, {ir::IntConst(0), Sums(0), SumsCount()})};
+    std::vector<Stmt> out = {WithBody(loop_, ir::MakeSeq(std::move(body))),
+                             Effect(MachineOp::kProductWait,
+                                    {ir::IntConst(0), Sums(0), SumsCount()})};
     if (!outer_.empty()) {
       const Expr last = ir::Substitute(
           iteration_, {{loop_.var.get(), loop_.extent - ir::IntConst(1)}});
-      out.push_back(Effect(MachineOp::kBarrierArrive,
-                           {Empty(Stage(last)), first_lane}));
+      out.push_back(
+          Effect(MachineOp::kBarrierArrive, {Empty(Stage(last)), first_lane}));
     }
     return Guarded(ir::MakeSeq(std::move(out)));
   }
@@ -414,9 +415,9 @@ class KernelLowering {
     for (int64_t i = 0; i < stages_; ++i) {
       inits.push_back(Effect(MachineOp::kBarrierInit,
                              {Full(ir::IntConst(i)), ir::IntConst(1)}));
-      inits.push_back(Effect(
-          MachineOp::kBarrierInit,
-          {Empty(ir::IntConst(i)), ir::IntConst(threads_ / kWarp)}));
+      inits.push_back(
+          Effect(MachineOp::kBarrierInit,
+                 {Empty(ir::IntConst(i)), ir::IntConst(threads_ / kWarp)}));
     }
     return ir::MakeIf(ir::EQ(thread_, ir::IntConst(0)),
                       ir::MakeSeq(std::move(inits)));
@@ -463,11 +464,10 @@ class KernelLowering {
         std::move(roles));
     Stmt out = ir::MakeAlloc(
         a_, ir::MakeAlloc(
-                b_, ir::MakeAlloc(
-                        barriers_,
-                        ir::MakeSeq({InitBarriers(),
-                                     Effect(MachineOp::kBarrier, {}),
-                                     std::move(roles)}))));
+                b_, ir::MakeAlloc(barriers_,
+                                  ir::MakeSeq({InitBarriers(),
+                                               Effect(MachineOp::kBarrier, {}),
+                                               std::move(roles)}))));
     if (tiles != nullptr) out = ir::MakeAlloc(tiles, std::move(out));
     for (size_t i = axes_.size(); i-- > 0;) {
       const ForNode& axis = *axes_[i];
@@ -517,11 +517,12 @@ class KernelMutator : public ir::Mutator {
     finder.Visit(body);
     if (finder.loop == nullptr) return self;
     absl::StatusOr<Stmt> out =
-        finder.count > 1
-            ? absl::InvalidArgumentError(
-                  "warpgroup products: a kernel has several loops with them")
-            : KernelLowering(*finder.loop, finder.path, axes, body)
-                  .Lower(limits_);
+        finder.count > 1 ? absl::InvalidArgumentError(
+                               "warpgroup products: a kernel has several loops "
+                               "with them, or "
+                               "a loop of one iteration")
+                         : KernelLowering(*finder.loop, finder.path, axes, body)
+                               .Lower(limits_);
     if (!out.ok()) {
       if (status.ok()) status = out.status();
       return self;

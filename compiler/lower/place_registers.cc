@@ -68,8 +68,8 @@ class PieceChecker : public ir::Visitor {
   bool in_parallel_ = false;
 };
 
-// Whether a warpgroup's products have their sums in the buffer: its elements are
-// registers by themselves.
+// Whether a warpgroup's products have their sums in the buffer: its elements
+// are registers by themselves.
 bool IsProductSums(const ir::BufferNode& buffer, const Stmt& body) {
   bool is = false;
   ir::PostOrderExprs(body, [&](const Expr& e) {

@@ -177,8 +177,8 @@ class Matcher {
   };
 
   absl::Status Refuse(const std::string& why) const {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "loop ", loop_.var->name, ": warpgroup products: ", why));
+    return absl::InvalidArgumentError(
+        absl::StrCat("loop ", loop_.var->name, ": warpgroup products: ", why));
   }
 
   absl::StatusOr<WarpgroupOperand> MatchCopy(const Nest& nest) {
@@ -196,8 +196,8 @@ class Matcher {
         ir::ScopeOf(*load->buffer) != ir::MemoryScope::kGlobal) {
       return refuse("its value is no element of a tensor in global memory");
     }
-    if (choice != nullptr && !IsInside(choice->args[0], *load,
-                                       choice->args[2])) {
+    if (choice != nullptr &&
+        !IsInside(choice->args[0], *load, choice->args[2])) {
       return refuse(
           "its value has conditions other than the bounds of the tensor");
     }
@@ -243,7 +243,8 @@ class Matcher {
       if (column == 1) column_dim = d;
     }
     if (!row_dim || column_dim != load->indices.size() - 1) {
-      return refuse("rows of the tile are not along the tensor's last dimension");
+      return refuse(
+          "rows of the tile are not along the tensor's last dimension");
     }
     out.row_dim = *row_dim;
     return out;
@@ -301,13 +302,12 @@ class Matcher {
                                                         : nullptr);
     }
     if (product == nullptr || product->op != BinaryOp::kMul) {
-      return Refuse(absl::StrCat("it does not add products to ",
-                                 store.buffer->name));
+      return Refuse(
+          absl::StrCat("it does not add products to ", store.buffer->name));
     }
     std::array<Factor, 2> factors;
     for (size_t i = 0; i < 2; ++i) {
-      const auto* cast =
-          ir::As<ir::CastNode>(i == 0 ? product->a : product->b);
+      const auto* cast = ir::As<ir::CastNode>(i == 0 ? product->a : product->b);
       const auto* load =
           cast == nullptr ? nullptr : ir::As<ir::LoadNode>(cast->value);
       for (const WarpgroupOperand& operand : operands) {
@@ -323,10 +323,10 @@ class Matcher {
     const ir::DataType dtype = factors[0].operand->tile->dtype;
     out_.unit = ir::FindWarpgroupUnit(dtype, store.buffer->dtype);
     if (out_.unit == nullptr || factors[1].operand->tile->dtype != dtype) {
-      return Refuse(absl::StrCat(
-          "the matrix unit has no products of ", dtype.ToString(), " and ",
-          factors[1].operand->tile->dtype.ToString(), " with sums of ",
-          store.buffer->dtype.ToString()));
+      return Refuse(
+          absl::StrCat("the matrix unit has no products of ", dtype.ToString(),
+                       " and ", factors[1].operand->tile->dtype.ToString(),
+                       " with sums of ", store.buffer->dtype.ToString()));
     }
     const ForNode* depth = FindDepth(nest, factors);
     if (depth == nullptr) {
@@ -340,17 +340,35 @@ class Matcher {
         return Refuse("its common dimension is not that of the tiles");
       }
     }
-    std::string why = Distribute(nest, *depth, factors[0], factors[1]);
+    const std::string why = Distribute(nest, *depth, factors[0], factors[1]);
     if (!why.empty()) {
-      why = Distribute(nest, *depth, factors[1], factors[0]);
-      if (!why.empty()) return Refuse(why);
+      if (!Distribute(nest, *depth, factors[1], factors[0]).empty()) {
+        return Refuse(why);
+      }
       std::swap(factors[0], factors[1]);
     }
     out_.a = *factors[0].operand;
     out_.a.rows_across = factors[0].rows_across;
     out_.b = *factors[1].operand;
     out_.b.rows_across = factors[1].rows_across;
+    Widen(out_.a, RowsOfBlock());
+    Widen(out_.b, out_.columns);
     return CheckConditions(nest, *depth, factors);
+  }
+
+  int64_t RowsOfBlock() const {
+    return out_.warpgroups * out_.products * ir::kWarpgroupRows;
+  }
+
+  // A tile that is as long as a smaller tensor is fetched with zeros beyond.
+  static bool Covers(const Factor& factor, int64_t places) {
+    return factor.places() == places ||
+           (factor.places() < places &&
+            factor.places() ==
+                factor.operand->tensor->shape[factor.place_dim()]);
+  }
+  static void Widen(WarpgroupOperand& operand, int64_t places) {
+    (operand.rows_across ? operand.columns : operand.rows) = places;
   }
 
   // The loop that is an index of both tiles; sets where the others are.
@@ -420,8 +438,7 @@ class Matcher {
                "loops alone";
       }
       if (i == 0 && warpgroups > 1) {
-        warpgroup_step =
-            at(a.place(), ir::kWarpgroup).value_or(*row) - *row;
+        warpgroup_step = at(a.place(), ir::kWarpgroup).value_or(*row) - *row;
       }
       const int64_t row_step = *row % ir::kWarpgroupRows / kStep;
       const int64_t pair = *column % kStep;
@@ -464,11 +481,12 @@ class Matcher {
     const auto products = static_cast<int64_t>(rows.size());
     if (static_cast<int64_t>(sums.size()) != count ||
         count != products * 2 * columns / kStep * kPair ||
-        columns != b.places() ||
+        !Covers(b, columns) ||
         static_cast<int64_t>(all_rows.size()) != products * warpgroups ||
-        a.places() != products * warpgroups * ir::kWarpgroupRows ||
+        !Covers(a, products * warpgroups * ir::kWarpgroupRows) ||
         *all_rows.begin() != 0 || warpgroup_step % ir::kWarpgroupRows != 0 ||
-        *all_rows.rbegin() != a.places() - ir::kWarpgroupRows) {
+        *all_rows.rbegin() !=
+            (products * warpgroups - 1) * ir::kWarpgroupRows) {
       return "the sums of the threads are not the whole product of the tiles";
     }
     if (!ir::IsWarpgroupColumns(columns)) {
@@ -519,8 +537,8 @@ class Matcher {
                                 size_t dim) {
         return less != nullptr && less->op == BinaryOp::kLT &&
                ir::IsConstInt(less->b, factor.operand->tensor->shape[dim]) &&
-               math_.Difference(less->a,
-                                factor.operand->origin[dim] + index) == 0;
+               math_.Difference(less->a, factor.operand->origin[dim] + index) ==
+                   0;
       };
       bool allowed = true;
       for (const Factor& factor : factors) {
@@ -543,8 +561,7 @@ class Matcher {
     const int64_t bytes = tensor.dtype.bytes();
     const int64_t row_bytes = operand.columns * bytes;
     const auto refuse = [&](const std::string& why) {
-      return Refuse(
-          absl::StrCat("the tile ", operand.tile->name, ": ", why));
+      return Refuse(absl::StrCat("the tile ", operand.tile->name, ": ", why));
     };
     if (operand.rows_across && !out_.unit->rows_across) {
       return refuse(absl::StrCat("rows of ", tensor.dtype.ToString(),

@@ -1,12 +1,13 @@
-// Recognises a loop that matrix units of warpgroups and the copy engine can run.
-// In plain form, with threads t of one axis:
+// Recognises a loop that matrix units of warpgroups and the copy engine can
+// run. In plain form, with threads t of one axis:
 //
 //   for k0 in range(..):                      annotated: ir::kWarpgroupStages
 //     alloc A_shared, B_shared
 //     for r, c: A_shared[r, c] = A[.. + r, k0 * 64 + c]
 //     for r, c: B_shared[r, c] = B[.. + r, k0 * 64 + c]
 //     for k, registers:
-//       sums[..] = sums[..] + cast(A_shared[row, k]) * cast(B_shared[column, k])
+//       sums[..] = sums[..] + cast(A_shared[row, k]) * cast(B_shared[column,
+//       k])
 //
 // Tiles may have k first as well, and copies the dimensions of their tensor in
 // another order, if the last one stays the last. Conditions that keep accesses

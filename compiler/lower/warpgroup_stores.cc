@@ -214,10 +214,9 @@ class BoxStorer {
   Expr Row(int64_t product, int64_t h) const {
     const Expr warp = ir::FloorDiv(
         ir::FloorMod(thread_, ir::IntConst(ir::kWarpgroup)), ir::IntConst(32));
-    const Expr group =
-        nest_.warpgroups > 1
-            ? ir::FloorDiv(thread_, ir::IntConst(ir::kWarpgroup))
-            : ir::IntConst(0);
+    const Expr group = nest_.warpgroups > 1
+                           ? ir::FloorDiv(thread_, ir::IntConst(ir::kWarpgroup))
+                           : ir::IntConst(0);
     return group * nest_.warpgroup_step + warp * 16 + Lane() +
            (product * nest_.product_step + h * kStep);
   }
@@ -299,17 +298,16 @@ class BoxStorer {
         const int64_t c = chunk * (row_elements_ / kStep) + step;
         ir::VarMap values = iterations_.at({product, h, c, 0});
         const ir::Var pair = ir::MakeVar("pair");
-        values[pair_->var.get()] =
-            values.at(pair_->var.get()) + Expr(pair);
+        values[pair_->var.get()] = values.at(pair_->var.get()) + Expr(pair);
         // Of the row: 16 bytes are at another place in each of 8 rows.
-        const Expr column =
-            ir::FloorMod(thread_, ir::IntConst(4)) * kPair;
+        const Expr column = ir::FloorMod(thread_, ir::IntConst(4)) * kPair;
         const int64_t chunk_elements = kChunkBytes / bytes;
         const Expr place =
-            ir::MakeBinary(BinaryOp::kBitXor,
-                           ir::IntConst(step * kStep / chunk_elements) +
-                               ir::FloorDiv(column, ir::IntConst(chunk_elements)),
-                           Lane()) *
+            ir::MakeBinary(
+                BinaryOp::kBitXor,
+                ir::IntConst(step * kStep / chunk_elements) +
+                    ir::FloorDiv(column, ir::IntConst(chunk_elements)),
+                Lane()) *
                 chunk_elements +
             ir::FloorMod(column, ir::IntConst(chunk_elements)) + Expr(pair);
         const Expr row =
@@ -317,11 +315,11 @@ class BoxStorer {
                          ir::IntConst(32)) *
                 16 +
             Lane() + h * kStep;
-        out.push_back(ir::MakeFor(
-            pair, ir::IntConst(kPair),
-            ir::MakeStore(tiles_, {warpgroup_, tile, row, place},
-                          ir::Substitute(store_->value, values)),
-            ir::ForKind::kVectorized));
+        out.push_back(
+            ir::MakeFor(pair, ir::IntConst(kPair),
+                        ir::MakeStore(tiles_, {warpgroup_, tile, row, place},
+                                      ir::Substitute(store_->value, values)),
+                        ir::ForKind::kVectorized));
       }
     }
     out.push_back(Effect(MachineOp::kBoxFence, {}));
@@ -335,11 +333,11 @@ class BoxStorer {
                         product * nest_.product_step;
     origin.back() = origin.back() + chunk * row_elements_;
     const Expr zero = ir::IntConst(0);
-    out.push_back(ByFirst(
-        {std::make_shared<const ir::EvaluateNode>(ir::StoreBox(
-             ir::MakeTensorMap(store_->buffer, box), origin,
-             ir::Load(tiles_, {warpgroup_, tile, zero, zero}))),
-         Effect(MachineOp::kBoxStoreCommit, {})}));
+    out.push_back(
+        ByFirst({std::make_shared<const ir::EvaluateNode>(ir::StoreBox(
+                     ir::MakeTensorMap(store_->buffer, box), origin,
+                     ir::Load(tiles_, {warpgroup_, tile, zero, zero}))),
+                 Effect(MachineOp::kBoxStoreCommit, {})}));
   }
 
   const WarpgroupNest& nest_;

@@ -179,10 +179,10 @@ enum tf_sim_operand {
 };
 void tf_rt_sim_barrier_init(const struct tf_sim_thread* thread, void* barrier,
                             uint32_t arrivals);
-void tf_rt_sim_barrier_expect(const struct tf_sim_thread* thread,
-                              void* barrier, uint32_t bytes);
-void tf_rt_sim_barrier_arrive(const struct tf_sim_thread* thread,
-                              void* barrier, uint32_t condition);
+void tf_rt_sim_barrier_expect(const struct tf_sim_thread* thread, void* barrier,
+                              uint32_t bytes);
+void tf_rt_sim_barrier_arrive(const struct tf_sim_thread* thread, void* barrier,
+                              uint32_t condition);
 void tf_rt_sim_barrier_wait(const struct tf_sim_thread* thread, void* barrier,
                             uint32_t parity);
 /* The box lands later, at any time; until then its target has bytes 0xff. */

@@ -558,7 +558,8 @@ static void ChooseOrder(struct Launch* launch, uint32_t number) {
     launch->order[i] = (uint16_t)(number % 2 == 0 ? i : threads - 1 - i);
   }
   for (uint32_t i = threads; launch->seeded && i > 1; --i) {
-    const uint32_t other = (uint32_t)((tf_rt_sim_random(launch) >> 32) * i >> 32);
+    const uint32_t other =
+        (uint32_t)((tf_rt_sim_random(launch) >> 32) * i >> 32);
     const uint16_t last = launch->order[i - 1];
     launch->order[i - 1] = launch->order[other];
     launch->order[other] = last;

@@ -6,8 +6,8 @@
 enum {
   kLanes = 32,
   kWarpgroup = 128,
-  kRows = 64,         /* of a product */
-  kDepthBytes = 32,   /* of an operand, along the common dimension */
+  kRows = 64,       /* of a product */
+  kDepthBytes = 32, /* of an operand, along the common dimension */
   kTileAlignment = 1024,
   kMostProducts = 64, /* of a thread that were not waited for */
 };
@@ -41,9 +41,9 @@ struct Products {
 
 static void Fault(struct Fiber* fiber, const char* what) {
   struct Launch* launch = fiber->launch;
-  launch->status = tf_rt_gpu_fail(
-      TF_GPU_FAULT, "%s, block (%u,%u,%u), thread %u: %s", TF_PLACE(launch),
-      fiber->number, what);
+  launch->status =
+      tf_rt_gpu_fail(TF_GPU_FAULT, "%s, block (%u,%u,%u), thread %u: %s",
+                     TF_PLACE(launch), fiber->number, what);
   Abandon(fiber);
 }
 
@@ -97,13 +97,13 @@ void tf_rt_sim_barrier_init(const struct tf_sim_thread* thread, void* barrier,
       (struct Arrivals){(uint16_t)arrivals, (uint16_t)arrivals, 0};
 }
 
-void tf_rt_sim_barrier_expect(const struct tf_sim_thread* thread,
-                              void* barrier, uint32_t bytes) {
+void tf_rt_sim_barrier_expect(const struct tf_sim_thread* thread, void* barrier,
+                              uint32_t bytes) {
   Arrive(FiberOf(thread), barrier, bytes);
 }
 
-void tf_rt_sim_barrier_arrive(const struct tf_sim_thread* thread,
-                              void* barrier, uint32_t condition) {
+void tf_rt_sim_barrier_arrive(const struct tf_sim_thread* thread, void* barrier,
+                              uint32_t condition) {
   if (condition) Arrive(FiberOf(thread), barrier, 0);
 }
 
@@ -220,8 +220,12 @@ void tf_rt_sim_store_box(const struct tf_sim_thread* thread, const void* from,
   CheckShared(fiber, from, BoxBytes(map->map), kTileAlignment);
   struct Box* box = aligned_alloc(64, 128);
   if (box == NULL) Fault(fiber, "no memory for copies");
-  *box = (struct Box){NULL, map,  (char*)(uintptr_t)from,
-                      NULL, {x0, x1, x2, x3, x4}, fiber->store_group};
+  *box = (struct Box){NULL,
+                      map,
+                      (char*)(uintptr_t)from,
+                      NULL,
+                      {x0, x1, x2, x3, x4},
+                      fiber->store_group};
   Append(&fiber->stores, box);
 }
 
@@ -289,8 +293,7 @@ static const char* Find(const struct Operand* operand, uint32_t place,
              k * TF_GPU_MAP_ROW_BYTES + place % row_elements * element_bytes;
   }
   const uintptr_t address = (uintptr_t)operand->base + offset;
-  return (const char*)(address ^
-                       address / TF_GPU_MAP_ROW_BYTES % 8 * 16);
+  return (const char*)(address ^ address / TF_GPU_MAP_ROW_BYTES % 8 * 16);
 }
 
 static uint64_t Checksum(const struct Operand* operands,

@@ -16,7 +16,7 @@ struct GpuLimits {
   bool packs_floats = false;  // cvt.rn.bf16x2.f32, two at once
   // Matrix units of warpgroups and copies of boxes of tensors (Hopper).
   bool warpgroup_products = false;
-  int block_threads = 1024;       // most threads of a block
+  int block_threads = 1024;         // most threads of a block
   int64_t block_shared = 48 << 10;  // most shared memory of a block
   int thread_registers = 255;
   // Of a multiprocessor, shared by the blocks that are resident on it.

@@ -3,6 +3,7 @@
 //   split_reductions          as on CPUs
 //   inline_for_threads        elementwise blocks into their consumers
 //   split_reduction_over_blocks  an alternative for long ones with few outputs
+//   tile_for_warpgroups       products on Hopper's matrix units
 //   tile_for_warp_matrices    matrix products on tensor cores, padded
 //   tile_for_threads          products: tiles of blocks, warps and lanes, with
 //                             operands in shared memory and sums in registers
@@ -28,8 +29,9 @@
 
 namespace tilefarm::space {
 
-SketchRule TileForWarpMatrices, InlineForThreads, SplitReductionOverBlocks,
-    TileForThreads, ReduceAcrossThreads, BindToThreads;
+SketchRule TileForWarpgroups, TileForWarpMatrices, InlineForThreads,
+    SplitReductionOverBlocks, TileForThreads, ReduceAcrossThreads,
+    BindToThreads;
 
 // On a block that copies into shared memory: the threads fetch together, by
 // vectors of at most this many elements.

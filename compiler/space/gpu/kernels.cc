@@ -139,9 +139,11 @@ class Kernel {
         if (!shared && i < common && ir::IsVirtualThread(loop.thread_tag)) {
           size *= DifferentRegions(analyzer, access.region, loop);
         }
-        const auto stages = loop.annotations.find(ir::kSharedStages);
-        if (shared && i < common && stages != loop.annotations.end()) {
-          size *= stages->second.AsInt().value_or(1);
+        for (const char* key : {ir::kSharedStages, ir::kWarpgroupStages}) {
+          const auto stages = loop.annotations.find(key);
+          if (shared && i < common && stages != loop.annotations.end()) {
+            size *= stages->second.AsInt().value_or(1);
+          }
         }
       }
       const arith::Region hull =

@@ -1,0 +1,355 @@
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
+#include "compiler/ir/tensor_box.h"
+#include "compiler/ir/warpgroup_product.h"
+#include "compiler/space/block_analysis.h"
+#include "compiler/space/gpu/gpu_rules.h"
+#include "compiler/space/postprocs.h"
+
+namespace tilefarm::space {
+namespace {
+
+using schedule::BlockRv;
+using schedule::ExprRv;
+using schedule::LoopRv;
+using schedule::Schedule;
+
+// Threads have the sums that the matrix unit gives them: of 64 rows, 4 warps, 2
+// halves and 8 rows; of 8 columns, 4 pairs.
+constexpr int64_t kWarps = 4, kHalves = 2, kRows = 8, kPairs = 4, kPair = 2;
+// Measured on an H100 (bf16, 4096 and 8192 cubed): two warpgroups with tiles of
+// 64 x 256 each and 3 to 5 stages reach cuBLAS.
+constexpr int64_t kDefaultGroups = 2, kDefaultStages = 4, kMostStages = 5;
+constexpr int64_t kMostColumns = 256, kMostOrder = 16, kDefaultOrder = 8;
+// The largest number of blocks that are a power of two and have a
+// multiprocessor each (132 of an H100).
+constexpr int64_t kPersistentBlocks = 128;
+
+// C[.., i, .., j] += A[.. i .. k ..] * B[.. j .. k ..]
+struct Product {
+  size_t rows = 0, columns = 0, depth = 0;  // variables of the block
+  int a = 0, b = 0;                         // reads of the block
+  int64_t step = 0;                         // along depth: 128 bytes
+};
+
+const ir::LoadNode* Factor(const ir::Expr& e) {
+  const auto* cast = ir::As<ir::CastNode>(e);
+  return cast == nullptr ? nullptr : ir::As<ir::LoadNode>(cast->value);
+}
+
+// The variable of the block that is the index; nullopt: another expression.
+std::optional<size_t> VariableOf(const ir::BlockNode& block,
+                                 const ir::Expr& index) {
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    if (index.get() == block.iters[i].var.get()) return i;
+  }
+  return std::nullopt;
+}
+
+// The variables of the last two dimensions, which must be variables each.
+std::optional<std::pair<size_t, size_t>> LastTwo(const ir::BlockNode& block,
+                                                 const ir::LoadNode& load) {
+  const size_t dims = load.indices.size();
+  if (dims < 2) return std::nullopt;
+  const auto row = VariableOf(block, load.indices[dims - 2]);
+  const auto column = VariableOf(block, load.indices[dims - 1]);
+  if (!row || !column) return std::nullopt;
+  return std::pair{*row, *column};
+}
+
+int ReadOf(const ir::BlockNode& block, const ir::LoadNode& load) {
+  for (size_t r = 0; r < block.reads.size(); ++r) {
+    if (block.reads[r].buffer == load.buffer) return static_cast<int>(r);
+  }
+  return -1;
+}
+
+std::optional<Product> FindProduct(const ir::BlockNode& block) {
+  const auto* store = ir::As<ir::StoreNode>(block.body);
+  const auto* sum =
+      store == nullptr ? nullptr : ir::As<ir::BinaryNode>(store->value);
+  if (sum == nullptr || sum->op != ir::BinaryOp::kAdd || !IsReduction(block) ||
+      store->indices.size() < 2) {
+    return std::nullopt;
+  }
+  for (const auto& [old, term] :
+       {std::pair{sum->a, sum->b}, std::pair{sum->b, sum->a}}) {
+    const auto* load = ir::As<ir::LoadNode>(old);
+    const auto* product = ir::As<ir::BinaryNode>(term);
+    if (load == nullptr || load->buffer != store->buffer ||
+        product == nullptr || product->op != ir::BinaryOp::kMul) {
+      continue;
+    }
+    const ir::LoadNode* a = Factor(product->a);
+    const ir::LoadNode* b = Factor(product->b);
+    if (a == nullptr || b == nullptr || a->buffer == b->buffer ||
+        a->dtype != b->dtype) {
+      return std::nullopt;
+    }
+    const ir::WarpgroupUnit* unit =
+        ir::FindWarpgroupUnit(a->dtype, store->value->dtype);
+    const auto columns = VariableOf(block, store->indices.back());
+    auto of_a = LastTwo(block, *a), of_b = LastTwo(block, *b);
+    if (unit == nullptr || !columns || !of_a || !of_b) return std::nullopt;
+    if (of_a->first == *columns || of_a->second == *columns) {
+      std::swap(a, b);
+      std::swap(of_a, of_b);
+    }
+    const auto is_reduce = [&](size_t i) {
+      return block.iters[i].type == ir::IterType::kReduce;
+    };
+    Product out;
+    out.columns = *columns;
+    const bool a_across = is_reduce(of_a->first);
+    const bool b_across = is_reduce(of_b->first);
+    out.depth = a_across ? of_a->first : of_a->second;
+    out.rows = a_across ? of_a->second : of_a->first;
+    const size_t b_depth = b_across ? of_b->first : of_b->second;
+    const size_t b_place = b_across ? of_b->second : of_b->first;
+    if (!is_reduce(out.depth) || is_reduce(out.rows) || b_depth != out.depth ||
+        b_place != out.columns || out.rows == out.columns ||
+        ((a_across || b_across) && !unit->rows_across)) {
+      return std::nullopt;
+    }
+    // No other sums: batches are spatial.
+    for (size_t i = 0; i < block.iters.size(); ++i) {
+      if (is_reduce(i) && i != out.depth) return std::nullopt;
+    }
+    for (const ir::LoadNode* factor : {a, b}) {
+      const ir::BufferNode& tensor = *factor->buffer;
+      if (!tensor.is_dense() || tensor.shape.size() > ir::kMaxBoxDims ||
+          tensor.shape.back() * tensor.dtype.bytes() % ir::kTensorRowBytes !=
+              0) {
+        return std::nullopt;
+      }
+    }
+    out.a = ReadOf(block, *a);
+    out.b = ReadOf(block, *b);
+    out.step = ir::kBoxRowBytes / a->dtype.bytes();
+    // Smaller ones would be tiles of zeros, or one fetch without another.
+    if (out.a < 0 || out.b < 0 ||
+        IterExtent(block.iters[out.rows]) < ir::kWarpgroupRows ||
+        IterExtent(block.iters[out.columns]) < ir::kWarpgroupRows ||
+        IterExtent(block.iters[out.depth]) <= out.step) {
+      return std::nullopt;
+    }
+    return out;
+  }
+  return std::nullopt;
+}
+
+// The largest power of two up to `most` that divides n.
+int64_t PowerOf(int64_t n, int64_t most) {
+  int64_t power = 1;
+  while (power * 2 <= most && n % (power * 2) == 0) power *= 2;
+  return power;
+}
+
+std::vector<int64_t> Powers(int64_t most) {
+  std::vector<int64_t> powers;
+  for (int64_t p = 1; p <= most; p *= 2) powers.push_back(p);
+  return powers;
+}
+
+struct Way {
+  bool fuse = false;        // the consumer, with the sums in registers
+  bool boxes = false;       // the copy engine writes the result
+  bool persistent = false;  // blocks compute several tiles
+};
+
+struct Loops {
+  LoopRv threads, fetches;
+};
+
+absl::StatusOr<Loops> TileLoops(Schedule& schedule, BlockRv block,
+                                const Product& product, const Way& way) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
+  const int64_t m = IterExtent(node->iters[product.rows]);
+  const int64_t n = IterExtent(node->iters[product.columns]);
+  const int64_t largest = 2 * kDefaultGroups * ir::kWarpgroupRows;
+  // Of rows of tiles, also of the largest ones.
+  const int64_t most_order =
+      m % largest == 0 ? PowerOf(m / largest, kMostOrder) : 1;
+  int64_t default_columns = kMostColumns;
+  while (default_columns > n) default_columns /= 2;
+  std::vector<int64_t> columns;
+  for (int64_t c = ir::kWarpgroupRows; c <= std::min(n, kMostColumns); c *= 2) {
+    columns.push_back(c / kRows);
+  }
+  const int64_t default_groups =
+      m >= kDefaultGroups * ir::kWarpgroupRows ? kDefaultGroups : 1;
+  TF_ASSIGN_OR_RETURN(const ExprRv order,
+                      SampleOne(schedule, Powers(most_order),
+                                std::min(most_order, kDefaultOrder)));
+  // A persistent block's tiles are of one size, so that their number is known.
+  TF_ASSIGN_OR_RETURN(
+      const ExprRv groups,
+      SampleOne(schedule,
+                Powers(way.persistent ? default_groups : kDefaultGroups),
+                default_groups));
+  TF_ASSIGN_OR_RETURN(const ExprRv products,
+                      SampleOne(schedule, Powers(way.persistent ? 1 : 2), 1));
+  if (way.persistent) columns = {default_columns / kRows};
+  TF_ASSIGN_OR_RETURN(const ExprRv steps,
+                      SampleOne(schedule, columns, default_columns / kRows));
+  std::vector<LoopRv> i, j, k, outer;
+  for (size_t l = 0; l < loops.size(); ++l) {
+    const size_t iter = static_cast<size_t>(loops[l].iters[0]);
+    if (iter == product.rows) {
+      TF_ASSIGN_OR_RETURN(
+          i, schedule.Split(loops.rvs[l], {std::nullopt, order, groups,
+                                           products, kWarps, kHalves, kRows}));
+    } else if (iter == product.columns) {
+      TF_ASSIGN_OR_RETURN(j, schedule.Split(loops.rvs[l], {std::nullopt, steps,
+                                                           kPairs, kPair}));
+    } else if (iter == product.depth) {
+      TF_ASSIGN_OR_RETURN(
+          k, schedule.Split(loops.rvs[l], {std::nullopt, product.step}));
+    } else {
+      outer.push_back(loops.rvs[l]);
+    }
+  }
+  // Blocks that run at the same time share rows and columns.
+  outer.insert(outer.end(), {i[0], j[0], i[1]});
+  std::vector<LoopRv> sequence = outer;
+  sequence.insert(sequence.end(),
+                  {i[3], i[5], j[1], i[2], i[4], i[6], j[2], k[0], k[1], j[3]});
+  TF_RETURN_IF_ERROR(schedule.Reorder(sequence));
+  if (way.persistent) {
+    TF_ASSIGN_OR_RETURN(const LoopRv tiles, schedule.Fuse(outer));
+    TF_ASSIGN_OR_RETURN(
+        const std::vector<LoopRv> parts,
+        schedule.Split(tiles, {std::nullopt, kPersistentBlocks}));
+    TF_RETURN_IF_ERROR(schedule.Reorder({parts[1], parts[0]}));
+    TF_RETURN_IF_ERROR(schedule.Bind(parts[1], "blockIdx.x"));
+  } else {
+    TF_RETURN_IF_ERROR(FuseAndBind(schedule, outer, "blockIdx.x").status());
+  }
+  TF_RETURN_IF_ERROR(schedule.Bind(i[3], "vthread.z"));
+  TF_RETURN_IF_ERROR(schedule.Bind(i[5], "vthread.y"));
+  TF_RETURN_IF_ERROR(schedule.Bind(j[1], "vthread.x"));
+  TF_ASSIGN_OR_RETURN(
+      const std::vector<LoopRv> threads,
+      FuseAndBind(schedule, {i[2], i[4], i[6], j[2]}, "threadIdx.x"));
+  std::vector<int64_t> stages;
+  for (int64_t s = 2; s <= kMostStages; ++s) stages.push_back(s);
+  // Those that fit beside the tiles of the result.
+  TF_ASSIGN_OR_RETURN(const ExprRv stage,
+                      SampleOne(schedule, stages, kDefaultStages));
+  TF_RETURN_IF_ERROR(schedule.Annotate(k[0], ir::kWarpgroupStages, stage));
+  if (way.boxes) {
+    TF_RETURN_IF_ERROR(
+        schedule.Annotate(k[0], ir::kBoxStores, ir::Attr(int64_t{1})));
+  }
+  return Loops{threads[0], k[0]};
+}
+
+absl::Status Tile(const RuleContext& context, Schedule& schedule,
+                  const std::string& name, const Product& product,
+                  const Way& way) {
+  TF_ASSIGN_OR_RETURN(const BlockRv block,
+                      schedule.GetBlock(name, context.function));
+  // Before the loops change: the elementwise block to fuse.
+  BlockRv writer;
+  if (way.fuse) {
+    TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> consumer,
+                        FusibleConsumer(schedule, block));
+    if (!consumer) return absl::FailedPreconditionError("no consumer to fuse");
+    writer = *consumer;
+  }
+  TF_ASSIGN_OR_RETURN(const Loops loops,
+                      TileLoops(schedule, block, product, way));
+  if (way.fuse) {
+    TF_RETURN_IF_ERROR(schedule.SetScope(block, 0, "local"));
+  } else {
+    TF_ASSIGN_OR_RETURN(writer, schedule.CacheWrite(block, 0, "local"));
+  }
+  TF_RETURN_IF_ERROR(schedule.ReverseComputeAt(writer, loops.threads,
+                                               /*preserve_unit_loops=*/true));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr written, schedule.Get(writer));
+  const ir::BufferNode& result = *written->writes[0].buffer;
+  if (way.boxes &&
+      (result.dtype.bytes() < 2 || !result.is_dense() ||
+       result.shape.size() < 2 ||
+       result.shape.back() * result.dtype.bytes() % ir::kTensorRowBytes != 0)) {
+    return absl::FailedPreconditionError("the engine cannot write the result");
+  }
+  for (const int operand : {product.a, product.b}) {
+    TF_ASSIGN_OR_RETURN(const BlockRv copy,
+                        schedule.CacheRead(block, operand, "shared"));
+    TF_RETURN_IF_ERROR(schedule.ComputeAt(copy, loops.fetches,
+                                          /*preserve_unit_loops=*/true));
+  }
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> pairs,
+                      schedule.GetLoops(writer));
+  return schedule.Vectorize(pairs.back());
+}
+
+}  // namespace
+
+// Tiles a matrix product for the matrix units of warpgroups and the copy engine
+// (lower/lower_warpgroups.cc):
+//
+//   for blockIdx.x:                        (groups of rows, columns, rows)
+//     for vthread:                         (a thread's sums that are apart)
+//       for threadIdx.x:                   (warpgroups, warps, lanes)
+//         for k_0:                         annotated: ir::kWarpgroupStages
+//           A_shared, B_shared = A, B
+//           for k_1, j_3: C_local += A_shared * B_shared
+//         C = C_local                      (or a fused elementwise consumer)
+//
+// Alternatives: blocks that compute several tiles, one after another; results
+// that the copy engine writes, or the threads; and the block as it is.
+Alternatives TileForWarpgroups(const RuleContext& context, Schedule schedule,
+                               const std::string& name) {
+  TF_ASSIGN_OR_RETURN(const BlockRv block,
+                      schedule.GetBlock(name, context.function));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  const std::optional<Product> product = context.target.gpu->warpgroup_products
+                                             ? FindProduct(*node)
+                                             : std::nullopt;
+  if (!product) return std::vector{std::move(schedule)};
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
+  const bool plain = std::ranges::all_of(loops.views, [](const LoopView& loop) {
+    return loop.iters.size() == 1 && loop.kind == ir::ForKind::kSerial;
+  });
+  if (!plain || loops.size() != node->iters.size()) {
+    return std::vector{std::move(schedule)};
+  }
+  int64_t tiles = 1;
+  for (size_t i = 0; i < node->iters.size(); ++i) {
+    const int64_t extent = IterExtent(node->iters[i]);
+    tiles *= i == product->rows
+                 ? CeilDiv(extent, kDefaultGroups * ir::kWarpgroupRows)
+             : i == product->columns ? CeilDiv(extent, kMostColumns)
+             : i == product->depth   ? 1
+                                     : extent;
+  }
+  const bool several =
+      tiles > kPersistentBlocks && tiles % kPersistentBlocks == 0;
+  std::vector<Schedule> results;
+  for (const bool fuse : {true, false}) {
+    for (const bool persistent : {true, false}) {
+      for (const bool boxes : {true, false}) {
+        if (persistent && !several) continue;
+        Schedule attempt = schedule;
+        if (Tile(context, attempt, name, *product, {fuse, boxes, persistent})
+                .ok()) {
+          results.push_back(std::move(attempt));
+        }
+      }
+    }
+    // A consumer that can be fused always is.
+    if (!results.empty()) break;
+  }
+  results.push_back(std::move(schedule));
+  return results;
+}
+
+}  // namespace tilefarm::space

@@ -1,0 +1,158 @@
+"""wgmma_test.py TUNEC: matrix products by warpgroups and the copy engine.
+
+In the simulator, against sums in float64: all types and layouts, one and two
+warpgroups, several products of each, sizes that no tile divides, persistent
+blocks, results by the copy engine; with orders of threads and copies from
+several seeds. Where ptxas is installed, kernels must not spill registers, and
+ptxas must not serialise products.
+"""
+
+import _ctypes
+import array
+import ctypes
+import operator
+import os
+import random
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+import wgmma_traces
+
+SEED = 11
+# Sizes, the seed of the simulator (None: its own order), and settings.
+SIMULATED = [
+    ((128, 128, 192), None, dict(columns=64, groups=1, stages=2)),
+    ((128, 128, 192), 3, dict(columns=64, groups=1, stages=2, boxes=1)),
+    ((128, 128, 192), 4, dict(columns=128, layout="nn", boxes=1)),
+    ((64, 256, 128), 5, dict(rows=64, columns=256, groups=1, dtype="float16")),
+    ((256, 128, 128), 6, dict(rows=256, columns=128, dtype="float16",
+                              out="float32", layout="nn", boxes=1)),
+    ((100, 136, 136), 7, dict(columns=64, stages=3)),
+    ((100, 136, 136), 8, dict(columns=64, stages=3, boxes=1, layout="nn")),
+    ((256, 256, 192), 9, dict(columns=64, blocks=4, stages=3)),
+    ((200, 256, 136), 10, dict(columns=64, blocks=4, stages=3, boxes=1)),
+    ((128, 128, 256), 11, dict(columns=64, groups=1, dtype="int8")),
+]
+ASSEMBLED = [
+    dict(),
+    dict(columns=128, groups=1),
+    dict(rows=256, columns=128, boxes=1),
+    dict(boxes=1, blocks=128, layout="nn"),
+    dict(dtype="int8", boxes=1, blocks=128),
+]
+
+
+def encode(dtype, value):
+    """The bytes of the number, and its value as the type has it."""
+    if dtype == "int8":
+        return struct.pack("b", value), value
+    if dtype == "float16":
+        data = struct.pack("<e", value)
+        return data, struct.unpack("<e", data)[0]
+    data = struct.pack("<f", value)
+    if dtype == "bfloat16":
+        data = data[2:]
+        return data, struct.unpack("<f", b"\0\0" + data)[0]
+    return data, struct.unpack("<f", data)[0]
+
+
+def decode(dtype, data):
+    if dtype == "bfloat16":
+        words = array.array("H", data)
+        return [struct.unpack("<f", struct.pack("<HH", 0, w))[0] for w in words]
+    code = {"float16": "e", "float32": "f", "int32": "i"}[dtype]
+    size = struct.calcsize(code)
+    return list(struct.unpack(f"<{len(data) // size}{code}", data))
+
+
+def matrix(dtype, rows, columns, rng):
+    def draw():
+        return rng.randint(-128, 127) if dtype == "int8" else rng.gauss(0, 1)
+    elements = [encode(dtype, draw()) for _ in range(rows * columns)]
+    values = [value for _, value in elements]
+    return (b"".join(data for data, _ in elements),
+            [values[r * columns:(r + 1) * columns] for r in range(rows)])
+
+
+def simulate(tunec, number, size, seed, keys, rng):
+    m, n, k = size
+    name = f"product{number}"
+    c = wgmma_traces.write(".", name, m, n, k, **keys)
+    subprocess.run([tunec, name + ".py", "--target", "sim:sm_90a", "--trace",
+                    name + ".tr", "-o", name + ".so"], check=True)
+    a_data, a = matrix(c["dtype"], m, k, rng)
+    transposed = c["layout"] == "nt"
+    b_data, b = matrix(c["dtype"], *((n, k) if transposed else (k, n)), rng)
+    columns = b if transposed else list(zip(*b))
+    out_bytes = {"int32": 4, "float32": 4}.get(c["out"], 2)
+    result = ctypes.create_string_buffer(m * n * out_bytes)
+    if seed is None:
+        os.environ.pop("TILEFARM_SIM_SEED", None)
+    else:
+        os.environ["TILEFARM_SIM_SEED"] = str(seed)
+    library = ctypes.CDLL(os.path.abspath(name + ".so"))
+    library.tilefarm_main_error.restype = ctypes.c_char_p
+    status = library.tilefarm_main(a_data, b_data, result)
+    failure = library.tilefarm_main_error().decode()
+    _ctypes.dlclose(library._handle)
+    if status != 0:
+        raise AssertionError(f"{name} {keys}: {failure}")
+    values = decode(c["out"], result.raw)
+    largest = error = 0
+    for i, row in enumerate(a):
+        for j, column in enumerate(columns):
+            expected = sum(map(operator.mul, row, column))
+            largest = max(largest, abs(expected))
+            # `not` also for NaN.
+            difference = abs(expected - values[i * n + j])
+            if not difference <= error:
+                error = difference
+    bound = {"int32": 0, "float32": 4e-6, "float16": 6e-4,
+             "bfloat16": 5e-3}[c["out"]] * largest
+    print(name, size, keys, "error", error, "of", largest, flush=True)
+    if not error <= bound:
+        raise AssertionError(f"{name} {keys}: an error of {error}, seed {SEED}")
+
+
+def assemble(tunec, ptxas, number, keys):
+    name = f"large{number}"
+    wgmma_traces.write(".", name, 4096, 4096, 4096, **keys)
+    tune_opt = os.path.join(os.path.dirname(tunec), "tune-opt")
+    ptx = subprocess.run([tune_opt, name + ".py", "--target", "cuda:sm_90a",
+                          "--trace", name + ".tr", "--stage", "asm"],
+                         check=True, capture_output=True, text=True).stdout
+    if "wgmma.mma_async" not in ptx or "cp.async.bulk.tensor" not in ptx:
+        raise AssertionError(f"{keys}: no products or no copies")
+    if ptxas is None:
+        return
+    with open(name + ".ptx", "w") as file:
+        file.write(ptx)
+    made = subprocess.run([ptxas, "-arch=sm_90a", "-v", name + ".ptx", "-o",
+                           name + ".cubin"], capture_output=True, text=True)
+    log = made.stdout + made.stderr
+    spills = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores", log)
+    if (made.returncode != 0 or "C75" in log or spills is None or
+            spills.groups() != ("0", "0")):
+        raise AssertionError(f"{keys}: {log}")
+    print(name, keys, re.search(r"Used \d+ registers", log).group(0))
+
+
+def main():
+    tunec = os.path.abspath(sys.argv[1])
+    ptxas = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
+    rng = random.Random(SEED)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for number, (size, seed, keys) in enumerate(SIMULATED):
+            simulate(tunec, number, size, seed, keys, rng)
+        for number, keys in enumerate(ASSEMBLED):
+            assemble(tunec, ptxas if os.path.exists(ptxas) else None, number,
+                     keys)
+
+
+if __name__ == "__main__":
+    main()

@@ -421,6 +421,7 @@ static void RunMatrix(struct Fiber* fiber, struct MatrixCall* call,
   fiber->state = kAtShuffle;
   fiber->matrix = call;
   fiber->site = site;
+  ++launch->progress;
   --launch->ready;
   if (++launch->arrived[warp] < TF_GPU_WARP_LANES) {
     Yield(fiber);

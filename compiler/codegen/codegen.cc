@@ -149,9 +149,9 @@ absl::StatusOr<std::string> EmitObject(
 absl::StatusOr<std::string> EmitAssembly(
     std::span<const LoweredFunction> functions, const Options& options) {
   if (options.target.is_gpu()) {
-    TF_ASSIGN_OR_RETURN(DeviceModule module,
-                        EmitDeviceModule(functions, options.target,
-                                         DeviceCode::kAssembly));
+    TF_ASSIGN_OR_RETURN(
+        DeviceModule module,
+        EmitDeviceModule(functions, options.target, DeviceCode::kAssembly));
     return std::move(module.code);
   }
   return EmitFile(functions, options, llvm::CodeGenFileType::AssemblyFile);
@@ -163,9 +163,9 @@ absl::StatusOr<std::string> EmitLlvmIr(
   if (options.target.is_gpu()) {
     TF_ASSIGN_OR_RETURN(
         DeviceModule module,
-        EmitDeviceModule(functions, options.target,
-                         optimized ? DeviceCode::kOptimizedLlvmIr
-                                   : DeviceCode::kLlvmIr));
+        EmitDeviceModule(
+            functions, options.target,
+            optimized ? DeviceCode::kOptimizedLlvmIr : DeviceCode::kLlvmIr));
     return std::move(module.code);
   }
   TF_ASSIGN_OR_RETURN(llvm::TargetMachine * machine,

@@ -171,6 +171,10 @@ absl::StatusOr<DeviceModule> EmitDeviceModule(
   SetTargetAttributes(module, options.target);
   if (simulated) {
     for (llvm::Function& function : module) {
+      // Functions of libm come from outside of the artifact.
+      if (function.isDeclaration() && !function.getName().starts_with("tf_")) {
+        continue;
+      }
       function.setVisibility(llvm::GlobalValue::HiddenVisibility);
     }
   }

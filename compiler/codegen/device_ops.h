@@ -40,6 +40,12 @@ class DeviceOps {
                          llvm::IRBuilder<>& builder) = 0;
   virtual void Commit(llvm::IRBuilder<>& builder) = 0;
   virtual void Wait(int groups, llvm::IRBuilder<>& builder) = 0;
+  // e^x of float32, a scalar or vector, within 2 units in the last place; null,
+  // without code: the device has no instruction for it.
+  virtual llvm::Value* Exp(llvm::Value* x, llvm::IRBuilder<>& builder) {
+    (void)x, (void)builder;
+    return nullptr;
+  }
   // Called for each access of so many bytes of shared memory, for devices that
   // look for races.
   virtual void NoteAccess(llvm::Value* address, int bytes, bool write,
@@ -49,6 +55,19 @@ class DeviceOps {
   // An i32 of the thread of the group whose number is this one's ^ mask.
   virtual llvm::Value* ShuffleXor(llvm::Value* value, int mask, int width,
                                   llvm::IRBuilder<>& builder) = 0;
+  // ir::MachineOp::kLoadMatrix of this lane's row: i32s, a vector if there are
+  // several matrices.
+  virtual llvm::Value* LoadMatrix(llvm::Value* row, int matrices,
+                                  bool transposed,
+                                  llvm::IRBuilder<>& builder) = 0;
+  // ir::MachineOp::kWarpProduct: `a` and `b` are vectors of i32, the result has
+  // the type of `sums`.
+  virtual llvm::Value* WarpProduct(int unit, llvm::Value* a, llvm::Value* b,
+                                   llvm::Value* sums,
+                                   llvm::IRBuilder<>& builder) = 0;
+  // A float.
+  virtual llvm::Value* RoundTf32(llvm::Value* value,
+                                 llvm::IRBuilder<>& builder) = 0;
   // float32, perhaps several, rounded to 16-bit floats as integers of 16 bits.
   // Null, without code, if the device has no instruction for it.
   virtual llvm::Value* RoundTo16Bits(llvm::Value* value, bool to_bfloat,

@@ -334,6 +334,13 @@ llvm::Value* Emitter::EmitMachineOp(const ir::MachineOpNode& e) {
       return reduce(ir::BinaryOp::kMax);
     case MachineOp::kShuffleXor:
       return EmitShuffleXor(e);
+    case MachineOp::kLoadMatrix:
+    case MachineOp::kWarpProduct:
+    case MachineOp::kRoundTf32:
+    case MachineOp::kWords:
+    case MachineOp::kConcat:
+    case MachineOp::kSlice:
+      return EmitFragmentOp(e);
     case MachineOp::kUniform:
       return EmitUniform(e);
     case MachineOp::kAsync:
@@ -435,6 +442,10 @@ llvm::Value* Emitter::EmitCall(const ir::CallNode& e) {
           llvm::ConstantFP::getInfinity(x->getType()));
     default:
       break;
+  }
+  if (device_ != nullptr && e.op == Intrinsic::kExp &&
+      x->getType()->getScalarType()->isFloatTy()) {
+    if (llvm::Value* value = device_->Exp(x, builder_)) return value;
   }
   if (llvm::Value* value = math_.Emit(builder_, e.op, args)) return value;
   return Fail(absl::InvalidArgumentError(

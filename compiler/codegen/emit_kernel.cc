@@ -14,6 +14,9 @@ namespace {
 // access.
 constexpr int64_t kDeviceAlignment = 16;
 
+// An operation besides those of emit_memory.cc.
+constexpr int kPartOfAddress = -2;
+
 // A number that the index is a multiple of, whatever its variables are.
 int64_t DivisorOf(const ir::Expr& index) {
   constexpr int64_t kMost = int64_t{1} << 20;
@@ -93,6 +96,26 @@ absl::Status Emitter::EmitKernel(const lower::Kernel& kernel,
   return status_;
 }
 
+llvm::Value* Emitter::AddressAt(const ir::Buffer& buffer,
+                                const ir::Expr& index) {
+  const auto* sum = ir::As<ir::BinaryNode>(index);
+  const std::optional<int64_t> constant =
+      sum != nullptr && sum->op == ir::BinaryOp::kAdd ? ir::AsInt(sum->b)
+                                                      : std::nullopt;
+  if (device_ == nullptr || !constant || *constant < 0) {
+    return Address(buffer, Emit(index));
+  }
+  // What is left may be negative: no inbounds.
+  llvm::Type* element = MemoryType(buffer->dtype.element());
+  llvm::Value* memory = frame_->buffers.at(buffer.get());
+  llvm::Value* rest = Emit(sum->a);
+  llvm::Value* address = Known({kPartOfAddress, element, memory, rest}, [&] {
+    return builder_.CreateGEP(element, memory, rest);
+  });
+  return builder_.CreateConstGEP1_64(element, address,
+                                     static_cast<uint64_t>(*constant));
+}
+
 void Emitter::NoteSharedAccess(const ir::Buffer& buffer, llvm::Value* address,
                                int lanes, bool write) {
   if (device_ == nullptr || ir::ScopeOf(*buffer) != ir::MemoryScope::kShared) {
@@ -159,6 +182,87 @@ llvm::Value* Emitter::EmitShuffleXor(const ir::MachineOpNode& e) {
       builder_.CreateZExt(low, wide),
       builder_.CreateShl(builder_.CreateZExt(high, wide), 32));
   return builder_.CreateBitCast(whole, type);
+}
+
+llvm::Value* Emitter::EmitFragmentOp(const ir::MachineOpNode& e) {
+  using ir::MachineOp;
+  const auto constant = [&](size_t i) {
+    return static_cast<int>(*ir::AsInt(e.args[i]));
+  };
+  // The lanes of one value after those of another: `first` of `lanes`.
+  const auto lanes_of = [&](llvm::Value* a, llvm::Value* b, int first) {
+    std::vector<int> lanes(static_cast<size_t>(e.dtype.lanes));
+    std::iota(lanes.begin(), lanes.end(), first);
+    return builder_.CreateShuffleVector(a, b, lanes);
+  };
+  switch (e.op) {
+    case MachineOp::kLoadMatrix: {
+      const auto* load = ir::As<ir::LoadNode>(e.args[0]);
+      return builder_.CreateBitCast(
+          device_->LoadMatrix(Address(load->buffer, Emit(load->indices[0])),
+                              constant(1), constant(2) != 0, builder_),
+          RegisterType(e.dtype));
+    }
+    case MachineOp::kWarpProduct: {
+      const auto words = [&](const ir::Expr& fragment) {
+        return builder_.CreateBitCast(
+            Emit(fragment), llvm::FixedVectorType::get(
+                                builder_.getInt32Ty(),
+                                static_cast<unsigned>(fragment->dtype.lanes)));
+      };
+      llvm::Value* a = words(e.args[1]);
+      llvm::Value* b = words(e.args[2]);
+      return device_->WarpProduct(constant(0), a, b, Emit(e.args[3]), builder_);
+    }
+    case MachineOp::kRoundTf32: {
+      llvm::Value* value = Emit(e.args[0]);
+      if (!e.dtype.is_vector()) return device_->RoundTf32(value, builder_);
+      llvm::Value* out = llvm::PoisonValue::get(value->getType());
+      for (uint64_t i = 0; i < static_cast<uint64_t>(e.dtype.lanes); ++i) {
+        out = builder_.CreateInsertElement(
+            out,
+            device_->RoundTf32(builder_.CreateExtractElement(value, i),
+                               builder_),
+            i);
+      }
+      return out;
+    }
+    case MachineOp::kWords:
+      return builder_.CreateBitCast(Emit(e.args[0]), RegisterType(e.dtype));
+    case MachineOp::kConcat: {
+      const auto vector = [&](const ir::Expr& part) {
+        llvm::Value* value = Emit(part);
+        return part->dtype.is_vector() ? value
+                                       : builder_.CreateVectorSplat(1, value);
+      };
+      llvm::Value* a = vector(e.args[0]);
+      llvm::Value* b = vector(e.args[1]);
+      const int first = e.args[0]->dtype.lanes, second = e.args[1]->dtype.lanes;
+      if (first == second) return lanes_of(a, b, 0);
+      llvm::Value* out = llvm::PoisonValue::get(RegisterType(e.dtype));
+      for (int i = 0; i < first + second; ++i) {
+        out = builder_.CreateInsertElement(
+            out,
+            builder_.CreateExtractElement(
+                i < first ? a : b,
+                static_cast<uint64_t>(i < first ? i : i - first)),
+            static_cast<uint64_t>(i));
+      }
+      return out;
+    }
+    case MachineOp::kSlice: {
+      llvm::Value* value = Emit(e.args[0]);
+      if (e.dtype.is_vector()) {
+        return lanes_of(value, llvm::PoisonValue::get(value->getType()),
+                        constant(1));
+      }
+      return builder_.CreateExtractElement(value,
+                                           static_cast<uint64_t>(constant(1)));
+    }
+    default:
+      return Fail(absl::InternalError("no operation of fragments"),
+                  RegisterType(e.dtype));
+  }
 }
 
 }  // namespace tilefarm::codegen

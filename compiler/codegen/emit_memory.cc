@@ -259,7 +259,7 @@ llvm::Value* Emitter::EmitStored(const ir::LoadNode& e) {
   };
   if (lanes == 1) {
     const auto load = [&]() -> llvm::Value* {
-      llvm::Value* address = Address(e.buffer, Emit(index));
+      llvm::Value* address = AddressAt(e.buffer, index);
       NoteSharedAccess(e.buffer, address, 1, /*write=*/false);
       return builder_.CreateAlignedLoad(scalar, address,
                                         AlignmentOf(e.buffer, index));
@@ -286,13 +286,16 @@ llvm::Value* Emitter::EmitStored(const ir::LoadNode& e) {
   }
   if (stride == 1 || stride == -1) {
     const bool reversed = stride == -1;
-    llvm::Value* start = Emit(ramp->base);
+    llvm::Value* address = nullptr;
     if (reversed) {
+      llvm::Value* start = Emit(ramp->base);
       start = builder_.CreateSub(
           start, llvm::ConstantInt::get(start->getType(), lanes - 1));
       if (mask != nullptr) mask = Reverse(builder_, mask, lanes);
+      address = Address(e.buffer, start);
+    } else {
+      address = AddressAt(e.buffer, ramp->base);
     }
-    llvm::Value* address = Address(e.buffer, start);
     if (mask == nullptr) {
       EmitPrefetch(e.buffer, index, address);
       NoteSharedAccess(e.buffer, address, lanes, /*write=*/false);
@@ -431,7 +434,7 @@ void Emitter::EmitStore(const ir::StoreNode& s) {
   value = ToMemory(value, element);
   llvm::Value* mask = AccessMask(s.predicate, lanes);
   if (lanes == 1) {
-    llvm::Value* address = Address(s.buffer, Emit(index));
+    llvm::Value* address = AddressAt(s.buffer, index);
     NoteSharedAccess(s.buffer, address, 1, /*write=*/true);
     builder_.CreateAlignedStore(value, address, AlignmentOf(s.buffer, index));
     return;
@@ -440,14 +443,17 @@ void Emitter::EmitStore(const ir::StoreNode& s) {
   const std::optional<int64_t> stride =
       ramp ? ir::AsInt(ramp->stride) : std::nullopt;
   if (stride == 1 || stride == -1) {
-    llvm::Value* start = Emit(ramp->base);
+    llvm::Value* address = nullptr;
     if (stride == -1) {
+      llvm::Value* start = Emit(ramp->base);
       start = builder_.CreateSub(
           start, llvm::ConstantInt::get(start->getType(), lanes - 1));
       value = Reverse(builder_, value, lanes);
       if (mask != nullptr) mask = Reverse(builder_, mask, lanes);
+      address = Address(s.buffer, start);
+    } else {
+      address = AddressAt(s.buffer, ramp->base);
     }
-    llvm::Value* address = Address(s.buffer, start);
     if (mask == nullptr && streaming_ == Streaming::kStreamed && CanStream(s)) {
       EmitStreamingStore(value, address);
     } else if (mask == nullptr) {

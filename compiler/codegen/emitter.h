@@ -141,9 +141,14 @@ class Emitter {
 
   // --- emit_kernel.cc ---
   llvm::Value* EmitShuffleXor(const ir::MachineOpNode& e);
+  // What warps compute with fragments of matrices.
+  llvm::Value* EmitFragmentOp(const ir::MachineOpNode& e);
   // False, without code, if the store is not asynchronous, or cannot be: its
   // vector is not aligned or not contiguous.
   bool EmitCopyAsync(const ir::StoreNode& s);
+  // Address, where a constant in a GPU's index becomes an offset of its own:
+  // LLVM then sees which accesses are neighbours.
+  llvm::Value* AddressAt(const ir::Buffer& buffer, const ir::Expr& index);
   // For an access of `lanes` elements at the address.
   void NoteSharedAccess(const ir::Buffer& buffer, llvm::Value* address,
                         int lanes, bool write);

@@ -88,7 +88,7 @@ absl::Status Check(std::span<const DeviceFunction> functions,
     if (function.parameter_access.size() != function.parameter_bytes.size() ||
         std::any_of(function.parameter_access.begin(),
                     function.parameter_access.end(),
-                    [](uint8_t access) { return access < 1 || access > 3; })) {
+                    [](uint8_t access) { return access > 3; })) {
       return absl::InternalError(absl::StrCat(
           "wrong access of the parameters of '", function.symbol, "'"));
     }

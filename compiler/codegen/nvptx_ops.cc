@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/device_ops.h"
+#include "compiler/ir/matrix_units.h"
 #include "compiler/ir/visitor.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -92,6 +93,17 @@ class Nvptx : public DeviceOps {
     return index;
   }
 
+  llvm::Value* Exp(llvm::Value* x, llvm::IRBuilder<>& builder) override {
+    auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+    if (vector == nullptr) return ScalarExp(x, builder);
+    llvm::Value* out = llvm::PoisonValue::get(vector);
+    for (unsigned i = 0; i < vector->getNumElements(); ++i) {
+      out = builder.CreateInsertElement(
+          out, ScalarExp(builder.CreateExtractElement(x, i), builder), i);
+    }
+    return out;
+  }
+
   void Barrier(llvm::IRBuilder<>& builder) override {
     builder.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {});
   }
@@ -171,7 +183,160 @@ class Nvptx : public DeviceOps {
 
   WarpgroupOps& warpgroups() override { return *warpgroups_; }
 
+  llvm::Value* LoadMatrix(llvm::Value* row, int matrices, bool transposed,
+                          llvm::IRBuilder<>& builder) override {
+    Operands operands;
+    operands.AddResults('r', matrices);
+    const std::string registers = operands.List(0, matrices);
+    const std::string text = absl::StrCat(
+        "ldmatrix.sync.aligned.m8n8.x", matrices, transposed ? ".trans" : "",
+        ".shared.b16 ", registers, ", [$", matrices, "];");
+    operands.Add('r', builder.CreatePtrToInt(row, builder.getInt32Ty()));
+    // It reads memory, in order with stores and barriers.
+    return Assembly(text, operands, builder.getInt32Ty(), matrices,
+                    /*memory=*/true, builder);
+  }
+
+  llvm::Value* WarpProduct(int unit, llvm::Value* a, llvm::Value* b,
+                           llvm::Value* sums,
+                           llvm::IRBuilder<>& builder) override {
+    const ir::WarpProduct& product =
+        ir::kWarpProducts[static_cast<size_t>(unit)];
+    const char kind = sums->getType()->isFPOrFPVectorTy() ? 'f' : 'r';
+    Operands operands;
+    operands.AddResults(kind, 4);
+    std::string text = absl::StrCat(
+        "mma.sync.aligned.", std::string(product.shape), ".row.col.",
+        std::string(product.types), " ", operands.List(0, 4));
+    for (const auto& [value, letter] :
+         {std::pair{a, 'r'}, std::pair{b, 'r'}, std::pair{sums, kind}}) {
+      const int first = operands.count(), lanes = Lanes(value);
+      for (int i = 0; i < lanes; ++i) {
+        operands.Add(letter, builder.CreateExtractElement(
+                                 value, static_cast<uint64_t>(i)));
+      }
+      absl::StrAppend(&text, ", ", operands.List(first, lanes));
+    }
+    text += ";";
+    return Assembly(
+        text, operands,
+        llvm::cast<llvm::VectorType>(sums->getType())->getElementType(), 4,
+        /*memory=*/false, builder);
+  }
+
+  llvm::Value* RoundTf32(llvm::Value* value,
+                         llvm::IRBuilder<>& builder) override {
+    Operands operands;
+    operands.AddResults('r', 1);
+    operands.Add('f', value);
+    return builder.CreateBitCast(
+        Assembly("cvt.rna.tf32.f32 $0, $1;", operands, builder.getInt32Ty(), 1,
+                 /*memory=*/false, builder),
+        builder.getFloatTy());
+  }
+
  private:
+  // 2^n * 2^f with x * log2(e) = n + f, f from 0.5 to 1.5: f is exact to about
+  // 2^-24 by a product in two parts, and ex2.approx to 2^-22.5 (PTX ISA,
+  // "ex2"). n is limited, so that its power is finite and not 0 where x is
+  // infinite.
+  static llvm::Value* ScalarExp(llvm::Value* x, llvm::IRBuilder<>& builder) {
+    constexpr float kLog2E = 0x1.715476p+0F;       // rounded
+    constexpr float kLog2ERest = 0x1.4ae0bep-26F;  // what that leaves
+    constexpr float kMost = 127, kLeast = -160;
+    llvm::Type* type = builder.getFloatTy();
+    const auto constant = [&](float value) {
+      return llvm::ConstantFP::get(type, value);
+    };
+    const auto fma = [&](llvm::Value* a, llvm::Value* b, llvm::Value* c) {
+      return builder.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {a, b, c});
+    };
+    const auto power = [&](llvm::Value* exponent) {
+      return builder.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_f, {},
+                                     {exponent});
+    };
+    llvm::Value* n = builder.CreateUnaryIntrinsic(
+        llvm::Intrinsic::rint, builder.CreateFMul(x, constant(kLog2E)));
+    n = builder.CreateFSub(n, constant(1));
+    n = builder.CreateBinaryIntrinsic(llvm::Intrinsic::maxnum, n,
+                                      constant(kLeast));
+    n = builder.CreateBinaryIntrinsic(llvm::Intrinsic::minnum, n,
+                                      constant(kMost));
+    llvm::Value* f = fma(x, constant(kLog2E), builder.CreateFNeg(n));
+    f = fma(x, constant(kLog2ERest), f);
+    return builder.CreateFMul(power(f), power(n));
+  }
+
+  // The operands of an assembly text, results first, and their constraints.
+  class Operands {
+   public:
+    void AddResults(char letter, int count) {
+      for (int i = 0; i < count; ++i)
+        Constrain(absl::StrCat("=", Text(letter)));
+      count_ += count;
+    }
+    void Add(char letter, llvm::Value* value) {
+      Constrain(Text(letter));
+      ++count_;
+      values.push_back(value);
+    }
+    int count() const { return count_; }
+    // "{$4, $5}"
+    std::string List(int first, int count) const {
+      std::string text = "{";
+      for (int i = first; i < first + count; ++i) {
+        absl::StrAppend(&text, i > first ? ", $" : "$", i);
+      }
+      return text + "}";
+    }
+    std::string constraints;
+    std::vector<llvm::Value*> values;
+
+   private:
+    static std::string Text(char letter) { return std::string(1, letter); }
+    void Constrain(const std::string& constraint) {
+      absl::StrAppend(&constraints, constraints.empty() ? "" : ",", constraint);
+    }
+    int count_ = 0;
+  };
+
+  static int Lanes(llvm::Value* vector) {
+    return static_cast<int>(
+        llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements());
+  }
+
+  // The results as a vector, or the only one.
+  static llvm::Value* Assembly(const std::string& text, Operands& operands,
+                               llvm::Type* element, int results, bool memory,
+                               llvm::IRBuilder<>& builder) {
+    std::vector<llvm::Type*> types;
+    for (llvm::Value* value : operands.values)
+      types.push_back(value->getType());
+    llvm::Type* result =
+        results == 1
+            ? element
+            : llvm::StructType::get(builder.getContext(),
+                                    std::vector<llvm::Type*>(
+                                        static_cast<size_t>(results), element));
+    if (memory) operands.constraints += ",~{memory}";
+    llvm::CallInst* call = builder.CreateCall(
+        llvm::InlineAsm::get(llvm::FunctionType::get(result, types, false),
+                             text, operands.constraints,
+                             /*hasSideEffects=*/memory),
+        operands.values);
+    call->addFnAttr(llvm::Attribute::Convergent);
+    call->setDoesNotThrow();
+    if (!memory) call->setDoesNotAccessMemory();
+    if (results == 1) return call;
+    llvm::Value* vector = llvm::PoisonValue::get(
+        llvm::FixedVectorType::get(element, static_cast<unsigned>(results)));
+    for (unsigned i = 0; i < static_cast<unsigned>(results); ++i) {
+      vector = builder.CreateInsertElement(
+          vector, builder.CreateExtractValue(call, i), uint64_t{i});
+    }
+    return vector;
+  }
+
   // Tensor maps are passed by value, and read where they are passed.
   void AddMaps(const lower::Kernel& kernel, Function& out,
                llvm::IRBuilder<>& builder) {

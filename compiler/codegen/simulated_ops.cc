@@ -3,6 +3,8 @@
 #include <array>
 
 #include "compiler/codegen/device_ops.h"
+#include "compiler/ir/matrix_units.h"
+#include "compiler/runtime/gpu.h"
 
 namespace tilefarm::codegen {
 namespace {
@@ -118,6 +120,55 @@ class Simulated : public DeviceOps {
         {thread_, value, lane, builder.getInt32(sites_++)});
   }
 
+  llvm::Value* LoadMatrix(llvm::Value* row, int matrices, bool transposed,
+                          llvm::IRBuilder<>& builder) override {
+    llvm::Type* word = builder.getInt32Ty();
+    llvm::Type* type = Words(matrices, builder);
+    llvm::Value* results = Space(type, builder);
+    builder.CreateCall(
+        Runtime("tf_rt_sim_load_matrix", builder.getVoidTy(),
+                {builder.getPtrTy(), builder.getPtrTy(), builder.getPtrTy(),
+                 word, word, word}),
+        {thread_, results, row,
+         builder.getInt32(static_cast<uint32_t>(matrices)),
+         builder.getInt32(transposed ? 1 : 0), builder.getInt32(sites_++)});
+    return builder.CreateLoad(type, results);
+  }
+
+  llvm::Value* WarpProduct(int unit, llvm::Value* a, llvm::Value* b,
+                           llvm::Value* sums,
+                           llvm::IRBuilder<>& builder) override {
+    const ir::WarpProduct& product =
+        ir::kWarpProducts[static_cast<size_t>(unit)];
+    llvm::Value* operands[3] = {a, b, sums};
+    for (llvm::Value*& operand : operands) {
+      llvm::Value* space = Space(operand->getType(), builder);
+      builder.CreateStore(operand, space);
+      operand = space;
+    }
+    llvm::Type* word = builder.getInt32Ty();
+    builder.CreateCall(
+        Runtime("tf_rt_sim_warp_product", builder.getVoidTy(),
+                {builder.getPtrTy(), word, word, builder.getPtrTy(),
+                 builder.getPtrTy(), builder.getPtrTy(), word}),
+        {thread_, builder.getInt32(ElementOf(product.a)),
+         builder.getInt32(ElementOf(product.b)), operands[0], operands[1],
+         operands[2], builder.getInt32(sites_++)});
+    return builder.CreateLoad(sums->getType(), operands[2]);
+  }
+
+  // tf32 has the upper 19 bits.
+  llvm::Value* RoundTf32(llvm::Value* value,
+                         llvm::IRBuilder<>& builder) override {
+    llvm::Value* bits = builder.CreateBitCast(value, builder.getInt32Ty());
+    llvm::Value* rounded = builder.CreateAnd(
+        builder.CreateAdd(bits, builder.getInt32(0x1000)), 0xffffe000u);
+    llvm::Value* finite = builder.CreateICmpULT(
+        builder.CreateAnd(bits, 0x7fffffffu), builder.getInt32(0x7f800000u));
+    return builder.CreateBitCast(builder.CreateSelect(finite, rounded, bits),
+                                 builder.getFloatTy());
+  }
+
   llvm::Value* RoundTo16Bits(llvm::Value*, bool, llvm::IRBuilder<>&) override {
     return nullptr;
   }
@@ -125,6 +176,27 @@ class Simulated : public DeviceOps {
   WarpgroupOps& warpgroups() override { return *warpgroups_; }
 
  private:
+  // tf_sim_element (runtime/gpu.h).
+  static uint32_t ElementOf(ir::DataType dtype) {
+    if (dtype == ir::DataType::BFloat16()) return TF_SIM_BF16;
+    if (dtype.is_float()) return dtype.bits == 16 ? TF_SIM_F16 : TF_SIM_TF32;
+    return dtype.is_int() ? TF_SIM_S8 : TF_SIM_U8;
+  }
+
+  static llvm::Type* Words(int count, llvm::IRBuilder<>& builder) {
+    llvm::Type* word = builder.getInt32Ty();
+    if (count == 1) return word;
+    return llvm::FixedVectorType::get(word, static_cast<unsigned>(count));
+  }
+
+  // Memory of the thread, in the entry block.
+  static llvm::Value* Space(llvm::Type* type, llvm::IRBuilder<>& builder) {
+    llvm::BasicBlock& entry =
+        builder.GetInsertBlock()->getParent()->getEntryBlock();
+    llvm::IRBuilder<> at(&entry, entry.begin());
+    return at.CreateAlloca(type);
+  }
+
   // x, y, z.
   static size_t Position(ir::ThreadAxis axis) {
     return 2 - static_cast<size_t>(axis) % 3;

@@ -13,7 +13,7 @@ struct MachineOpInfo {
 };
 
 // In the order of the enum.
-constexpr std::array<MachineOpInfo, 31> kMachineOps = {{
+constexpr std::array<MachineOpInfo, 37> kMachineOps = {{
     {"dot_product", 3},
     {"pair_dot_product", 3},
     {"tile_product", 5},
@@ -30,6 +30,12 @@ constexpr std::array<MachineOpInfo, 31> kMachineOps = {{
     {"async", 1},
     {"commit", 0},
     {"wait", 1},
+    {"load_matrix", 3},
+    {"warp_product", 4},
+    {"round_tf32", 1},
+    {"words", 1},
+    {"concat", 2},
+    {"slice", 3},
     {"uniform", 1},
     {"barrier_init", 2},
     {"barrier_expect", 2},
@@ -59,6 +65,8 @@ DataType ResultOf(MachineOp op, const std::vector<Expr>& args) {
     case MachineOp::kLibraryGemm:
     case MachineOp::kTransposed:
     case MachineOp::kPrefetch:
+    case MachineOp::kWarpProduct:
+    case MachineOp::kRoundTf32:
       return last;
     case MachineOp::kInterleave:
       return last.with_lanes(2 * last.lanes);
@@ -67,6 +75,17 @@ DataType ResultOf(MachineOp op, const std::vector<Expr>& args) {
     case MachineOp::kLaneMin:
     case MachineOp::kLaneMax:
       return last.element();
+    case MachineOp::kLoadMatrix: {
+      const DataType element = args[0]->dtype;
+      return (element == DataType::Float(32) ? element : DataType::Int(32))
+          .with_lanes(static_cast<int>(*AsInt(args[1])));
+    }
+    case MachineOp::kWords:
+      return DataType::Int(32).with_lanes(last.lanes * last.bits / 32);
+    case MachineOp::kConcat:
+      return last.with_lanes(args[0]->dtype.lanes + last.lanes);
+    case MachineOp::kSlice:
+      return args[0]->dtype.with_lanes(static_cast<int>(*AsInt(args[2])));
     case MachineOp::kShuffleXor:
     case MachineOp::kAsync:
     case MachineOp::kBarrier:

@@ -60,6 +60,30 @@ enum class MachineOp : uint8_t {
   // (groups): waits until at most so many of the thread's groups have not
   // arrived, a constant. An effect.
   kWait,
+  // Of GPUs, for whole warps: all 32 lanes must reach them. Fragments, the
+  // parts
+  // of matrices that a lane has, are vectors of 32-bit registers
+  // (matrix_units.h): float32 if the elements are, else int32.
+
+  // (load, matrices, transposed): the lane's fragments of 1, 2 or 4 matrices of
+  // 8
+  // rows of 16 bytes, a register of each. Lane l loads the first element of row
+  // l % 8 of matrix l / 8 in shared memory; others' loads are not made. A lane
+  // gets four bytes of row l / 4; of the transposed matrix, whose elements have
+  // 16 bits, if the last argument is not 0.
+  kLoadMatrix,
+  // (unit, a, b, sums): the sums and the products of two tiles by the unit-th
+  // of kWarpProducts.
+  kWarpProduct,
+
+  // (value): the float32 rounded to tf32, to nearest, ties away from zero.
+  kRoundTf32,
+  // (value): the same bits as int32 lanes.
+  kWords,
+  // (a, b): the lanes of a, then those of b.
+  kConcat,
+  // (value, first, lanes): so many lanes from the first on.
+  kSlice,
   // The following need a GPU with warpgroups, 128 consecutive threads, and with
   // an engine that copies boxes of tensors (Hopper). All but kUniform are
   // effects. Loads among the arguments are addresses and are not read.

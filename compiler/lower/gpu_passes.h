@@ -35,8 +35,8 @@ absl::StatusOr<ir::Stmt> LowerThreadReductions(const ir::Stmt& stmt);
 // axis become the axis's loop around the kernel, with conditions where it has
 // more iterations. What no loop of threads surrounds is stored by the first
 // thread alone. Each allocation in a kernel gets the scope "shared" or "local".
-// Loops over elements of local buffers are to be unrolled. InvalidArgument if a
-// kernel exceeds the target's limits, or threads would share a local buffer.
+// InvalidArgument if a kernel exceeds the target's limits, or threads would
+// share a local buffer.
 absl::StatusOr<ir::Stmt> MapThreads(const ir::Stmt& root,
                                     const target::GpuLimits& limits);
 
@@ -53,10 +53,20 @@ absl::StatusOr<ir::Stmt> LowerWarpgroups(const ir::Stmt& stmt,
 absl::StatusOr<ir::Stmt> PipelineLoops(const ir::Stmt& stmt,
                                        const target::GpuLimits& limits);
 
+// Plain form. Marks loops over elements of local buffers as unrolled, so that
+// these become registers.
+ir::Stmt UnrollRegisters(const ir::Stmt& stmt);
+
 // Plain form, after MapThreads. Puts a barrier between accesses of different
 // threads to the same element, one of which writes it. InvalidArgument if that
 // is where not all threads arrive.
 absl::StatusOr<ir::Stmt> InsertBarriers(const ir::Stmt& stmt);
+
+// Lowered form, before unrolling. Replaces nests that are annotated for it
+// (ir::kWarpMatrix) by matrix products of warps. InvalidArgument if a nest does
+// not have the form that the annotation asks for, or the target no such unit.
+absl::StatusOr<ir::Stmt> LowerWarpMatrices(const ir::Stmt& stmt,
+                                           const target::GpuLimits& limits);
 
 // Whether the statement has a barrier.
 bool HasBarrier(const ir::Stmt& stmt);

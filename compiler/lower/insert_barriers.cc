@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/machine_op.h"
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/visitor.h"
@@ -140,6 +141,10 @@ class BarrierInserter {
     if (a.buffer != b.buffer || (!a.write && !b.write)) return false;
     if (a.earlier == nullptr && AreVersions(a, b)) return false;
     // Each iteration has elements of its own.
+    if (a.earlier != nullptr && a.write && b.write &&
+        a.earlier->annotations.contains(ir::kWritesApart)) {
+      return false;
+    }
     if (a.earlier != nullptr && ir::AsInt(a.earlier->extent) &&
         Determines(math_, {a.dims, b.dims}, a.earlier->var.get(),
                    *ir::AsInt(a.earlier->extent))) {

@@ -1,8 +1,12 @@
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/arith/conjuncts.h"
+#include "compiler/arith/iter_map.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/gpu_passes.h"
 
@@ -42,6 +46,68 @@ class VirtualThreadSinker : public ir::Mutator {
   const ForNode& loop_;
 };
 
+// Annotates serial loops around loops of threads whose only block writes other
+// elements in each iteration (ir::kWritesApart). While indices still show that:
+// later, remainders of fused loops are simplified one by one.
+class ApartLoops : public ir::Mutator {
+ public:
+  using Mutator::Mutate;
+  Expr Mutate(const Expr& expr) override { return expr; }
+
+ protected:
+  Stmt MutateFor(const ForNode& s, const Stmt& self) override {
+    if (s.for_kind == ForKind::kThreadBinding || !WritesApart(s)) {
+      return Mutator::MutateFor(s, self);
+    }
+    ir::AttrMap annotations = s.annotations;
+    annotations[ir::kWritesApart] = 1;
+    return std::make_shared<const ForNode>(s.var, s.min, s.extent, s.for_kind,
+                                           s.body, std::move(annotations));
+  }
+
+ private:
+  // A perfect nest of the loop, loops of threads and others.
+  static bool WritesApart(const ForNode& outermost) {
+    arith::VarRanges loops;
+    const ir::StmtNode* at = &outermost;
+    bool threads = false;
+    while (const auto* loop = ir::As<ForNode>(at)) {
+      loops.emplace_back(loop->var, ir::Range{loop->min, loop->extent});
+      threads |= loop->for_kind == ForKind::kThreadBinding;
+      at = loop->body.get();
+    }
+    const auto* block = ir::As<ir::BlockNode>(at);
+    if (!threads || block == nullptr || block->init != nullptr) return false;
+    const auto* store = ir::As<ir::StoreNode>(block->body);
+    if (store == nullptr) return false;
+    ir::VarMap bindings;
+    for (const ir::IterVar& iter : block->iters) {
+      bindings[iter.var.get()] = iter.binding;
+    }
+    std::vector<Expr> indices;
+    for (const Expr& index : store->indices) {
+      indices.push_back(ir::Substitute(index, bindings));
+    }
+    // Conditions that other loops decide say nothing about these.
+    Expr predicate;
+    for (const Expr& part : arith::Conjuncts(block->predicate)) {
+      bool inside = true;
+      ir::PostOrderExprs(part, [&](const Expr& e) {
+        inside &= e->kind != ir::ExprKind::kVar ||
+                  std::ranges::any_of(loops, [&](const auto& loop) {
+                    return loop.first.get() == e.get();
+                  });
+      });
+      if (!inside) continue;
+      predicate = predicate == nullptr ? part : ir::And(predicate, part);
+    }
+    arith::Analyzer analyzer;
+    return arith::DetectIterMap(indices, loops, predicate,
+                                arith::IterMapLevel::kBijective, analyzer)
+        .ok();
+  }
+};
+
 class ThreadLegalizer : public ir::Mutator {
  public:
   using Mutator::Mutate;
@@ -54,8 +120,16 @@ class ThreadLegalizer : public ir::Mutator {
     if (!ir::IsConstInt(s.min, 0)) {
       body = ir::Substitute(body, {{s.var.get(), Expr(s.var) + s.min}});
     }
+    ir::AttrMap annotations = s.annotations;
+    TakeStages(body, annotations);
     const ForNode loop(s.var, ir::IntConst(0), s.extent, s.for_kind, body,
-                       s.annotations, s.thread_tag);
+                       std::move(annotations), s.thread_tag);
+    if (s.annotations.contains(ir::kWarpMatrix) && ir::IsConstInt(s.extent, 1)) {
+      // Which would vanish, and the annotation with it.
+      Fail(absl::StrCat("loop ", s.var->name, ": ", ir::kWarpMatrix,
+                        ": it has one iteration, not the terms of an "
+                        "instruction"));
+    }
     switch (s.for_kind) {
       case ForKind::kThreadBinding:
         if (ir::IsVirtualThread(s.thread_tag)) {
@@ -77,6 +151,21 @@ class ThreadLegalizer : public ir::Mutator {
   }
 
  private:
+  // The fetches of a loop of one iteration are overlapped in the loop around
+  // it.
+  static void TakeStages(Stmt& body, ir::AttrMap& annotations) {
+    const auto* inner = ir::As<ForNode>(body);
+    if (inner == nullptr || !ir::IsConstInt(inner->extent, 1)) return;
+    const auto stages = inner->annotations.find(ir::kSharedStages);
+    if (stages == inner->annotations.end()) return;
+    annotations.insert(*stages);
+    ir::AttrMap rest = inner->annotations;
+    rest.erase(ir::kSharedStages);
+    body = std::make_shared<const ForNode>(
+        inner->var, inner->min, inner->extent, inner->for_kind, inner->body,
+        std::move(rest), inner->thread_tag);
+  }
+
   void Fail(const std::string& what) {
     if (status.ok()) status = absl::InvalidArgumentError(what);
   }
@@ -116,7 +205,7 @@ absl::StatusOr<Stmt> LegalizeThreads(const ir::PrimFunc& function) {
         "block, such as bind(loop, \"blockIdx.x\")"));
   }
   ThreadLegalizer legalizer;
-  Stmt out = legalizer.Mutate(function.body);
+  Stmt out = legalizer.Mutate(ApartLoops().Mutate(function.body));
   if (!legalizer.status.ok()) return legalizer.status;
   return out;
 }

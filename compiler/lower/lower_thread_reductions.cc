@@ -1,8 +1,8 @@
 // A reduction whose terms are divided among threads:
 //
-//   for t in threadIdx.x(T):            for t in threadIdx.x(T):
-//     for k: B[i] = B[i] + f(t, k)        acc = 0
-//                                         for k: acc = acc + f(t, k)
+//   for k:                              for t in threadIdx.x(T):
+//     for t in threadIdx.x(T):            acc = 0
+//       B[i] = B[i] + f(t, k)             for k: acc = acc + f(t, k)
 //                                  ->     acc = acc + shuffle_xor(acc, 16) ...
 //                                         partial[t // 32] = acc
 //                                         acc = partial[0] + partial[1] + ...
@@ -11,6 +11,7 @@
 // Every thread then has the sum, so that a local B gets it in each of them.
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -128,7 +129,10 @@ class ThreadReducer : public ir::Mutator {
 
  protected:
   Stmt MutateFor(const ForNode& s, const Stmt& self) override {
-    if (!IsThreadLoop(s)) return Mutator::MutateFor(s, self);
+    if (!IsThreadLoop(s)) {
+      const Stmt inside = WithThreadsOutside(s);
+      return inside != nullptr ? Mutate(inside) : Mutator::MutateFor(s, self);
+    }
     threads_.push_back(&s);
     Stmt out = MutateThreads(s, self);
     threads_.pop_back();
@@ -138,22 +142,134 @@ class ThreadReducer : public ir::Mutator {
  private:
   Stmt MutateThreads(const ForNode& s, const Stmt& self) {
     const ir::StoreNode* store = OnlyStore(s.body);
-    if (store == nullptr || !WritesOneElement(s, *store) ||
-        !UsesThread(s, *store)) {
+    if (store == nullptr) {
+      const ir::StoreNode* shared = SharedUpdate(s);
+      if (shared == nullptr) return Mutator::MutateFor(s, self);
+      Refuse(s, *shared);
+      return self;
+    }
+    if (!WritesOneElement(s, *store) || !UsesThread(s, *store) ||
+        Allocates(s.body, store->buffer)) {
       return Mutator::MutateFor(s, self);
     }
     const std::optional<Update> update = AsUpdate(*store);
     if (!update || HasThreadLoop(s.body)) {
-      if (status.ok()) {
-        status = absl::InvalidArgumentError(absl::StrCat(
-            "loop ", s.var->name, " is bound to ", s.thread_tag,
-            ": its threads write the same element of ", store->buffer->name,
-            ", and not by a sum, product, minimum or maximum of that element "
-            "alone"));
+      Refuse(s, *store);
+      return self;
+    }
+    // Which element it is may depend on loops inside of that of the threads.
+    if (const auto* inner = ir::As<ForNode>(s.body);
+        inner != nullptr && !IsOneElement(s.body, *store)) {
+      if (inner->for_kind != ir::ForKind::kThreadBinding &&
+          !ir::UsesVar(inner->min, s.var.get()) &&
+          !ir::UsesVar(inner->extent, s.var.get())) {
+        return Mutate(Exchanged(s, *inner));
       }
+    }
+    if (!IsOneElement(s.body, *store)) {
+      Refuse(s, *store);
       return self;
     }
     return Combine(s, *update);
+  }
+
+  // Whether each iteration has its own.
+  static bool Allocates(const Stmt& stmt, const Buffer& buffer) {
+    bool allocates = false;
+    ir::PreOrder(stmt, [&](const Stmt& s) {
+      const auto* alloc = ir::As<ir::AllocNode>(s);
+      allocates |= alloc != nullptr && alloc->buffer == buffer;
+      return !allocates;
+    });
+    return allocates;
+  }
+
+  // Whether no variable of the nest says which element the store accesses.
+  static bool IsOneElement(const Stmt& nest, const ir::StoreNode& store) {
+    bool one = true;
+    const auto look = [&](const ir::VarNode* var) {
+      one &= std::ranges::none_of(store.indices, [&](const Expr& index) {
+        return ir::UsesVar(index, var);
+      });
+    };
+    ir::PreOrder(nest, [&](const Stmt& s) {
+      if (const auto* loop = ir::As<ForNode>(s)) look(loop->var.get());
+      if (const auto* let = ir::As<ir::LetStmtNode>(s)) look(let->var.get());
+      return true;
+    });
+    return one;
+  }
+
+  // Both loops in the other order.
+  static Stmt Exchanged(const ForNode& outer, const ForNode& inner) {
+    return std::make_shared<const ForNode>(
+        inner.var, inner.min, inner.extent, inner.for_kind,
+        std::make_shared<const ForNode>(outer.var, outer.min, outer.extent,
+                                        outer.for_kind, inner.body,
+                                        outer.annotations, outer.thread_tag),
+        inner.annotations, inner.thread_tag);
+  }
+
+  void Refuse(const ForNode& s, const ir::StoreNode& store) {
+    if (!status.ok()) return;
+    status = absl::InvalidArgumentError(absl::StrCat(
+        "loop ", s.var->name, " is bound to ", s.thread_tag,
+        ": its threads write the same element of ", store.buffer->name,
+        ", and not by a sum, product, minimum or maximum of that element "
+        "alone"));
+  }
+
+  // Of a loop with several stores: one by which all threads update an element
+  // that is there before and after the loop. Null if there is none.
+  static const ir::StoreNode* SharedUpdate(const ForNode& s) {
+    if (ir::IsConstInt(s.extent, 1)) return nullptr;
+    std::set<const ir::BufferNode*> own;
+    std::vector<const ir::StoreNode*> updates;
+    ir::PreOrder(s.body, [&](const Stmt& stmt) {
+      if (const auto* alloc = ir::As<ir::AllocNode>(stmt)) {
+        own.insert(alloc->buffer.get());
+      }
+      const auto* store = ir::As<ir::StoreNode>(stmt);
+      if (store == nullptr || own.contains(store->buffer.get())) return true;
+      if (!AsUpdate(*store)) {
+        // Begins anew in each thread.
+        own.insert(store->buffer.get());
+      } else if (WritesOneElement(s, *store)) {
+        updates.push_back(store);
+      }
+      return true;
+    });
+    return updates.empty() ? nullptr : updates.front();
+  }
+
+  // A serial loop around a loop of threads that all update one element, the
+  // same one in each of its iterations, as the loop of threads around it: each
+  // thread then has one partial result of all. Null for other loops.
+  static Stmt WithThreadsOutside(const ForNode& s) {
+    const auto* inner = ir::As<ForNode>(s.body);
+    if (s.for_kind == ir::ForKind::kThreadBinding || inner == nullptr ||
+        inner->for_kind == ir::ForKind::kVectorized ||
+        ir::UsesVar(inner->extent, s.var.get())) {
+      return nullptr;
+    }
+    Stmt threads;
+    if (!IsThreadLoop(*inner)) {
+      // Several serial loops.
+      threads = WithThreadsOutside(*inner);
+      if (threads == nullptr) return nullptr;
+      inner = ir::As<ForNode>(threads);
+    }
+    const ir::StoreNode* store = OnlyStore(inner->body);
+    if (store == nullptr || !WritesOneElement(s, *store) ||
+        !WritesOneElement(*inner, *store) || !AsUpdate(*store) ||
+        !IsOneElement(inner->body, *store)) {
+      return nullptr;
+    }
+    return std::make_shared<const ForNode>(
+        inner->var, inner->min, inner->extent, inner->for_kind,
+        std::make_shared<const ForNode>(s.var, s.min, s.extent, s.for_kind,
+                                        inner->body, s.annotations),
+        inner->annotations, inner->thread_tag);
   }
 
   // Not a copy that every thread makes of the same value.
@@ -261,11 +377,33 @@ class ThreadReducer : public ir::Mutator {
   std::vector<const ForNode*> threads_;  // around the statement
 };
 
+// Buffers that are allocated around kernels are in global memory, whatever
+// scope they have.
+Stmt WithGlobalWorkspaces(const Stmt& root) {
+  if (const auto* alloc = ir::As<ir::AllocNode>(root)) {
+    ir::BufferNode workspace(*alloc->buffer);
+    workspace.scope = "global";
+    const Buffer buffer =
+        std::make_shared<const ir::BufferNode>(std::move(workspace));
+    return ir::MakeAlloc(buffer,
+                         WithGlobalWorkspaces(ir::ReplaceBuffers(
+                             alloc->body, {{alloc->buffer.get(), buffer}})));
+  }
+  if (const auto* seq = ir::As<ir::SeqNode>(root)) {
+    std::vector<Stmt> kernels;
+    for (const Stmt& stmt : seq->stmts) {
+      kernels.push_back(WithGlobalWorkspaces(stmt));
+    }
+    return ir::MakeSeq(std::move(kernels));
+  }
+  return root;
+}
+
 }  // namespace
 
 absl::StatusOr<Stmt> LowerThreadReductions(const Stmt& stmt) {
   ThreadReducer reducer;
-  Stmt out = reducer.Mutate(stmt);
+  Stmt out = reducer.Mutate(WithGlobalWorkspaces(stmt));
   if (!reducer.status.ok()) return reducer.status;
   return out;
 }

@@ -29,6 +29,7 @@ constexpr int64_t kMostLocalBytes = 256 << 10;
 struct Launch {
   std::array<int64_t, ir::kThreadAxes> extents;  // 0: no loop
   std::array<ir::Var, ir::kThreadAxes> vars;
+  ir::AttrMap annotations;  // of all loops that are mapped
 
   int64_t& extent(ThreadAxis axis) {
     return extents[static_cast<size_t>(axis)];
@@ -48,6 +49,8 @@ Launch LaunchOf(const Stmt& kernel) {
     if (axis) {
       int64_t& extent = launch.extent(*axis);
       extent = std::max(extent, *ir::AsInt(loop->extent));
+      launch.annotations.insert(loop->annotations.begin(),
+                                loop->annotations.end());
     }
     return true;
   });
@@ -58,6 +61,33 @@ Launch LaunchOf(const Stmt& kernel) {
   }
   return launch;
 }
+
+// Replaces a buffer by one of more dimensions, whose first indices are given.
+class IndexPrefixer : public ir::Mutator {
+ public:
+  IndexPrefixer(Buffer from, Buffer to, const std::vector<Expr>& prefix)
+      : from_(std::move(from)), to_(std::move(to)), prefix_(prefix) {}
+  using Mutator::Mutate;
+
+ protected:
+  Expr MutateLoad(const ir::LoadNode& e, const Expr& self) override {
+    if (e.buffer != from_) return Mutator::MutateLoad(e, self);
+    return ir::Load(to_, Indices(e.indices));
+  }
+  Stmt MutateStore(const ir::StoreNode& s, const Stmt& self) override {
+    if (s.buffer != from_) return Mutator::MutateStore(s, self);
+    return ir::MakeStore(to_, Indices(s.indices), Mutate(s.value), s.predicate);
+  }
+
+ private:
+  std::vector<Expr> Indices(const std::vector<Expr>& indices) {
+    std::vector<Expr> out = prefix_;
+    for (const Expr& index : indices) out.push_back(Mutate(index));
+    return out;
+  }
+  const Buffer from_, to_;
+  const std::vector<Expr>& prefix_;
+};
 
 // Replaces the loops of one kernel by the variables of its axes.
 class ThreadMapper : public ir::Mutator {
@@ -126,6 +156,10 @@ class ThreadMapper : public ir::Mutator {
     }
     const bool by_one_thread = AllBound(/*blocks=*/false);
     if (scope == ir::MemoryScope::kGlobal) {
+      if (!by_one_thread) {
+        const std::vector<size_t> owners = Owners(s.body);
+        if (!owners.empty()) return Mutate(OneForEach(owners, s));
+      }
       scope =
           by_one_thread ? ir::MemoryScope::kLocal : ir::MemoryScope::kShared;
     }
@@ -199,6 +233,48 @@ class ThreadMapper : public ir::Mutator {
     return true;
   }
 
+  // The axes of threads around an allocation, each of whose iterations has its
+  // own: no loop inside of it divides the axis anew.
+  std::vector<size_t> Owners(const Stmt& body) const {
+    std::vector<size_t> owners;
+    for (size_t i = 0; i < bound_.size(); ++i) {
+      if (!bound_[i] || launch_.extents[i] <= 1 ||
+          !ir::IsThreadIdx(static_cast<ThreadAxis>(i))) {
+        continue;
+      }
+      bool divided = false;
+      ir::PreOrder(body, [&](const Stmt& s) {
+        const auto* loop = ir::As<ForNode>(s);
+        divided |=
+            loop != nullptr && AxisOf(*loop) == static_cast<ThreadAxis>(i);
+        return !divided;
+      });
+      if (!divided) owners.push_back(i);
+    }
+    return owners;
+  }
+
+  // The allocation in shared memory, with a dimension for each of the axes.
+  Stmt OneForEach(const std::vector<size_t>& owners,
+                  const ir::AllocNode& s) const {
+    ir::BufferNode all(*s.buffer);
+    all.scope = "shared";
+    std::vector<int64_t> shape;
+    std::vector<Expr> owner;
+    for (const size_t i : owners) {
+      shape.push_back(launch_.extents[i]);
+      owner.emplace_back(launch_.vars[i]);
+    }
+    all.shape.insert(all.shape.begin(), shape.begin(), shape.end());
+    for (std::vector<int64_t>& align : all.dim_align) {
+      align.front() += static_cast<int64_t>(owners.size());
+    }
+    const Buffer buffer =
+        std::make_shared<const ir::BufferNode>(std::move(all));
+    return ir::MakeAlloc(buffer,
+                         IndexPrefixer(s.buffer, buffer, owner).Mutate(s.body));
+  }
+
   // Whether all threads of the axis store the same to shared memory, as in a
   // fetch that threads of another axis divide among them.
   bool AllDoTheSame(const ir::StoreNode& s, size_t axis) const {
@@ -261,51 +337,6 @@ class ThreadMapper : public ir::Mutator {
   std::set<const ir::BufferNode*> local_;
 };
 
-// The variables in indices of local buffers: their loops become copies, so that
-// the elements become registers.
-class RegisterLoops : public ir::Mutator {
- public:
-  using Mutator::Mutate;
-  Expr Mutate(const Expr& expr) override { return expr; }
-
- protected:
-  Stmt MutateFor(const ForNode& s, const Stmt& self) override {
-    Stmt out = Mutator::MutateFor(s, self);
-    const auto* loop = ir::As<ForNode>(out);
-    if (loop->for_kind != ForKind::kSerial || !ir::AsInt(loop->extent) ||
-        !IndexesLocal(*loop)) {
-      return out;
-    }
-    return std::make_shared<const ForNode>(loop->var, loop->min, loop->extent,
-                                           ForKind::kUnrolled, loop->body,
-                                           loop->annotations);
-  }
-
- private:
-  static bool IndexesLocal(const ForNode& loop) {
-    bool indexes = false;
-    const auto look = [&](const Buffer& buffer,
-                          const std::vector<Expr>& indices) {
-      if (ir::ScopeOf(*buffer) != ir::MemoryScope::kLocal) return;
-      for (const Expr& index : indices) {
-        indexes |= ir::UsesVar(index, loop.var.get());
-      }
-    };
-    ir::PreOrder(loop.body, [&](const Stmt& s) {
-      if (const auto* store = ir::As<ir::StoreNode>(s)) {
-        look(store->buffer, store->indices);
-      }
-      return !indexes;
-    });
-    ir::PostOrderExprs(loop.body, [&](const Expr& e) {
-      if (const auto* load = ir::As<ir::LoadNode>(e)) {
-        look(load->buffer, load->indices);
-      }
-    });
-    return indexes;
-  }
-};
-
 absl::Status CheckLaunch(const Launch& launch,
                          const target::GpuLimits& limits) {
   int64_t threads = 1;
@@ -339,15 +370,23 @@ absl::StatusOr<Stmt> MapKernel(const Stmt& kernel,
   ThreadMapper mapper(launch, limits);
   Stmt body = mapper.Mutate(kernel);
   if (!mapper.status.ok()) return mapper.status;
-  body = RegisterLoops().Mutate(body);
   for (size_t i = ir::kThreadAxes; i-- > 0;) {
     if (launch.extents[i] == 0) continue;
     body = std::make_shared<const ForNode>(
         launch.vars[i], ir::IntConst(0), ir::IntConst(launch.extents[i]),
-        ForKind::kThreadBinding, std::move(body), ir::AttrMap{},
+        ForKind::kThreadBinding, std::move(body), launch.annotations,
         std::string(ir::ThreadTag(static_cast<ThreadAxis>(i))));
   }
   return body;
+}
+
+bool IsOneKernel(const Stmt& stmt) {
+  const Stmt* at = &stmt;
+  while (const auto* alloc = ir::As<ir::AllocNode>(*at)) {
+    if (ir::ScopeOf(*alloc->buffer) == ir::MemoryScope::kGlobal) return false;
+    at = &alloc->body;
+  }
+  return ir::As<ForNode>(*at) != nullptr;
 }
 
 }  // namespace
@@ -355,6 +394,17 @@ absl::StatusOr<Stmt> MapKernel(const Stmt& kernel,
 absl::StatusOr<Stmt> MapThreads(const Stmt& root,
                                 const target::GpuLimits& limits) {
   if (const auto* alloc = ir::As<ir::AllocNode>(root)) {
+    // Of a kernel of one block, around which there are no loops.
+    if (ir::ScopeOf(*alloc->buffer) == ir::MemoryScope::kShared &&
+        IsOneKernel(alloc->body)) {
+      return MapKernel(root, limits);
+    }
+    if (ir::ScopeOf(*alloc->buffer) != ir::MemoryScope::kGlobal) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "buffer ", alloc->buffer->name, " of scope \"", alloc->buffer->scope,
+          "\": it is not proved that every block of threads writes all that it "
+          "reads of it"));
+    }
     ir::BufferNode workspace(*alloc->buffer);
     workspace.scope = "global";
     const Buffer buffer =

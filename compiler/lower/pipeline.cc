@@ -47,15 +47,9 @@ const auto kSimplify = OnBody([](const ir::Stmt& s) { return Simplify(s); });
 
 // The parts that pipelines share.
 
-std::vector<Pass> BlockPasses() {
+// From blocks to plain loops.
+std::vector<Pass> PlainPasses() {
   return {
-      // Loops of one iteration hide structure from all later passes.
-      {"Simplify", kSimplify, "legalize"},
-      // Before indices are rewritten, so that messages show the program's
-      // indices.
-      {"GuardBounds", OnBody(GuardBounds), "bounds"},
-      // While init still shows where a reduction starts.
-      {"PlaceAllocations", OnBody(PlaceAllocations), "allocate"},
       // While blocks still show which variables are reduced.
       {"LowerInit", OnBody(LowerInit), "init"},
       // After init, which runs for padding, too; while blocks have annotations.
@@ -95,7 +89,18 @@ std::vector<Pass> CpuPasses(const target::Target& target) {
          return absl::OkStatus();
        }},
   };
-  Append(BlockPasses(), passes);
+  Append(
+      {
+          // Loops of one iteration hide structure from all later passes.
+          {"Simplify", kSimplify, "legalize"},
+          // Before indices are rewritten, so that messages show the program's
+          // indices.
+          {"GuardBounds", OnBody(GuardBounds), "bounds"},
+          // While init still shows where a reduction starts.
+          {"PlaceAllocations", OnBody(PlaceAllocations), "allocate"},
+      },
+      passes);
+  Append(PlainPasses(), passes);
   // Before unrolling, so that copies have no guards; loop bounds come first,
   // since they need no copies.
   passes.push_back({"PartitionGuards", ThenSimplify([](const ir::Stmt& s) {
@@ -146,9 +151,15 @@ std::vector<Pass> GpuPasses(const target::Target& target) {
        [](PrimFunc& f) -> absl::Status {
          TF_ASSIGN_OR_RETURN(f.body, LegalizeThreads(f));
          return absl::OkStatus();
-       }},
+       },
+       "legalize"},
+      {"GuardBounds", OnBody(GuardBounds), "bounds"},
+      // Before indices are simplified: those of loops that were fused over
+      // several dimensions, as fetches are, then still show that they reach
+      // every element.
+      {"PlaceAllocations", ThenSimplify(PlaceAllocations), "allocate"},
   };
-  Append(BlockPasses(), passes);
+  Append(PlainPasses(), passes);
   Append(
       {
           // While loops of threads are still loops.
@@ -164,7 +175,7 @@ std::vector<Pass> GpuPasses(const target::Target& target) {
           {"PipelineLoops", OnBody([&target](const ir::Stmt& s) {
              return PipelineLoops(s, *target.gpu);
            })},
-          {"Simplify", kSimplify, "pipeline"},
+          {"UnrollRegisters", ThenSimplify(UnrollRegisters), "pipeline"},
           // Before flattening, as CheckIterations.
           {"InsertBarriers", OnBody(InsertBarriers), "barriers"},
       },
@@ -172,6 +183,12 @@ std::vector<Pass> GpuPasses(const target::Target& target) {
   Append(FlatPasses(), passes);
   Append(
       {
+          // After barriers are placed by what each thread accesses; before
+          // unrolling, while nests are loops.
+          {"LowerWarpMatrices", OnBody([&target](const ir::Stmt& s) {
+             return LowerWarpMatrices(s, *target.gpu);
+           })},
+          {"Simplify", kSimplify, "matrices"},
           {"VectorizeLoops", ThenSimplify([&target](const ir::Stmt& s) {
              return VectorizeLoops(s, target);
            }),
@@ -192,9 +209,10 @@ std::vector<Pass> GpuPasses(const target::Target& target) {
 }  // namespace
 
 std::vector<std::string> StageNames() {
-  return {"legalize",   "bounds",    "allocate", "init",     "plain",
-          "iterations", "partition", "threads",  "pipeline", "barriers",
-          "flat",       "vectorize", "unroll",   "promote",  "lowered"};
+  return {"legalize",   "bounds",    "allocate",  "init",    "plain",
+          "iterations", "partition", "threads",   "pipeline", "barriers",
+          "flat",       "matrices",  "vectorize", "unroll",  "promote",
+          "lowered"};
 }
 
 absl::StatusOr<ir::PrimFuncPtr> Lower(const ir::PrimFunc& function,

@@ -8,8 +8,11 @@
 //                                        commit
 //                                        use(k)
 //
-// Iteration i has version i % (S + 1) of the buffers between the stages.
+// Iteration i has version i % (S + 1) of the buffers between the stages. Copies
+// that cannot be asynchronous load into registers first, and store these after
+// the use, so that it need not wait for them.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -23,6 +26,7 @@
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/gpu_passes.h"
+#include "compiler/lower/index_math.h"
 
 namespace tilefarm::lower {
 namespace {
@@ -102,25 +106,147 @@ class Versioner : public ir::Mutator {
   const Expr version_;
 };
 
-// Copies from global to shared memory that arrive by the next wait.
+// Copies from global to shared memory that arrive by the next wait: of single
+// elements, or of vectors that are contiguous on both sides.
 class AsyncCopies : public ir::Mutator {
  public:
+  // Buffers that are read before the next wait get their elements at once.
+  explicit AsyncCopies(const std::set<const ir::BufferNode*>& read_at_once)
+      : read_at_once_(read_at_once) {}
   using Mutator::Mutate;
   Expr Mutate(const Expr& expr) override { return expr; }
 
  protected:
+  Stmt MutateFor(const ForNode& s, const Stmt& self) override {
+    const ir::VarNode* outer = lane_;
+    if (s.for_kind == ir::ForKind::kVectorized) lane_ = s.var.get();
+    Stmt out = Mutator::MutateFor(s, self);
+    lane_ = outer;
+    return out;
+  }
   Stmt MutateStore(const ir::StoreNode& s, const Stmt& self) override {
     const auto* load = ir::As<ir::LoadNode>(s.value);
     if (load == nullptr || load->predicate != nullptr ||
         load->buffer->dtype != s.buffer->dtype ||
+        read_at_once_.contains(s.buffer.get()) ||
         ir::ScopeOf(*s.buffer) != ir::MemoryScope::kShared ||
-        ir::ScopeOf(*load->buffer) != ir::MemoryScope::kGlobal) {
+        ir::ScopeOf(*load->buffer) != ir::MemoryScope::kGlobal ||
+        !IsContiguous(s.indices) || !IsContiguous(load->indices)) {
       return self;
     }
     return ir::MakeStore(s.buffer, s.indices,
                          ir::MakeMachineOp(ir::MachineOp::kAsync, {s.value}),
                          s.predicate);
   }
+
+ private:
+  bool IsContiguous(const std::vector<Expr>& indices) {
+    if (lane_ == nullptr) return true;
+    if (indices.empty()) return false;
+    for (size_t d = 0; d + 1 < indices.size(); ++d) {
+      if (ir::UsesVar(indices[d], lane_)) return false;
+    }
+    return math_.Decompose(indices.back()).CoefficientOf(lane_) == 1;
+  }
+
+  const std::set<const ir::BufferNode*>& read_at_once_;
+  IndexMath math_;
+  const ir::VarNode* lane_ = nullptr;
+};
+
+// Divides a fetch that is not asynchronous: loads into registers, and stores of
+// these into shared memory.
+class FetchDivider {
+ public:
+  // Of a nest of loops of constant extent whose stores all go to shared memory.
+  // False: the part is anything else, or takes too many registers.
+  bool Divide(const Stmt& part) {
+    if (!Number(part)) return false;
+    if (elements_ == 0 || elements_ > kMostElements) return false;
+    registers_ = ir::MakeBuffer("fetched", dtype_, {elements_}, "local");
+    load_ = Halves(*this, /*load=*/true).Mutate(part);
+    store_ = Halves(*this, /*load=*/false).Mutate(part);
+    return true;
+  }
+  const Buffer& registers() const { return registers_; }
+  const Stmt& load() const { return load_; }
+  const Stmt& store() const { return store_; }
+
+ private:
+  // More would leave too few registers for what computes meanwhile.
+  static constexpr int64_t kMostElements = 32;
+
+  class Halves : public ir::Mutator {
+   public:
+    Halves(const FetchDivider& fetch, bool load) : fetch_(fetch), load_(load) {}
+    using Mutator::Mutate;
+    Expr Mutate(const Expr& expr) override { return expr; }
+
+   protected:
+    Stmt MutateStore(const ir::StoreNode& s, const Stmt&) override {
+      const Expr& element = fetch_.numbers_.at(&s);
+      if (load_) {
+        return ir::MakeStore(fetch_.registers_, {element}, s.value);
+      }
+      return ir::MakeStore(s.buffer, s.indices,
+                           ir::Load(fetch_.registers_, {element}));
+    }
+
+   private:
+    const FetchDivider& fetch_;
+    const bool load_;
+  };
+
+  // Gives the iterations of each store numbers, the innermost loop's side by
+  // side.
+  bool Number(const Stmt& stmt) {
+    switch (stmt->kind) {
+      case ir::StmtKind::kSeq:
+        return std::ranges::all_of(ir::As<ir::SeqNode>(stmt)->stmts,
+                                   [&](const Stmt& s) { return Number(s); });
+      case ir::StmtKind::kIf: {
+        const auto& branch = *ir::As<ir::IfNode>(stmt);
+        return branch.else_case == nullptr && Number(branch.then_case);
+      }
+      case ir::StmtKind::kFor: {
+        const auto& loop = *ir::As<ForNode>(stmt);
+        if (!ir::AsInt(loop.extent) || !ir::IsConstInt(loop.min, 0)) {
+          return false;
+        }
+        loops_.push_back(&loop);
+        const bool numbered = Number(loop.body);
+        loops_.pop_back();
+        return numbered;
+      }
+      case ir::StmtKind::kStore:
+        break;
+      default:
+        return false;
+    }
+    const auto& store = *ir::As<ir::StoreNode>(stmt);
+    if (ir::ScopeOf(*store.buffer) != ir::MemoryScope::kShared ||
+        store.predicate != nullptr ||
+        (!numbers_.empty() && store.buffer->dtype != dtype_)) {
+      return false;
+    }
+    dtype_ = store.buffer->dtype;
+    Expr number = ir::IntConst(0);
+    int64_t count = 1;
+    for (const ForNode* loop : loops_) {
+      number = number * *ir::AsInt(loop->extent) + Expr(loop->var);
+      count *= *ir::AsInt(loop->extent);
+    }
+    numbers_[&store] = number + elements_;
+    elements_ += count;
+    return true;
+  }
+
+  std::vector<const ForNode*> loops_;
+  std::map<const ir::StoreNode*, Expr> numbers_;
+  int64_t elements_ = 0;
+  ir::DataType dtype_;
+  Buffer registers_;
+  Stmt load_, store_;
 };
 
 class LoopPipeliner : public ir::Mutator {
@@ -250,12 +376,30 @@ class LoopPipeliner : public ir::Mutator {
                         BuffersBetween(loop, parts, stages, first, allocs));
 
     async &= async_;
-    std::vector<Stmt> ahead, now;
+    // What is fetched before the loop and, in it, before and after `now`.
+    std::vector<Stmt> ahead, before, now, after;
+    std::vector<Buffer> registers;
+    std::set<const ir::BufferNode*> read_ahead;
     for (size_t i = 0; i < parts.size(); ++i) {
       if (stages[i] == first) {
-        ahead.push_back(async ? AsyncCopies().Mutate(parts[i]) : parts[i]);
-      } else {
+        read_ahead.merge(BuffersOf(parts[i], /*written=*/false));
+      }
+    }
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (stages[i] != first) {
         now.push_back(parts[i]);
+        continue;
+      }
+      const Stmt part =
+          async ? AsyncCopies(read_ahead).Mutate(parts[i]) : parts[i];
+      ahead.push_back(part);
+      FetchDivider fetch;
+      if (part == parts[i] && fetch.Divide(part)) {
+        before.push_back(fetch.load());
+        after.push_back(fetch.store());
+        registers.push_back(fetch.registers());
+      } else {
+        before.push_back(part);
       }
     }
     const int64_t versions = depth + 1;
@@ -291,10 +435,20 @@ class LoopPipeliner : public ir::Mutator {
       steady.push_back(Effect(ir::MachineOp::kWait, {ir::IntConst(depth - 1)}));
     }
     const Expr later = Expr(loop.var) + depth;
-    steady.push_back(ir::MakeIf(ir::LT(later, loop.extent), at(ahead, later)));
+    const auto if_there_is_one = [&](const std::vector<Stmt>& stmts) {
+      return stmts.empty()
+                 ? ir::NoOp()
+                 : ir::MakeIf(ir::LT(later, loop.extent), at(stmts, later));
+    };
+    steady.push_back(if_there_is_one(before));
     commit(steady);
     steady.push_back(at(now, loop.var));
-    out.push_back(plain(ir::MakeSeq(std::move(steady))));
+    steady.push_back(if_there_is_one(after));
+    Stmt iteration = ir::MakeSeq(std::move(steady));
+    for (const Buffer& buffer : registers) {
+      iteration = ir::MakeAlloc(buffer, std::move(iteration));
+    }
+    out.push_back(plain(std::move(iteration)));
     Stmt result = ir::MakeSeq(std::move(out));
     for (size_t i = allocs.size(); i-- > 0;) {
       const auto found = std::ranges::find(versioned, allocs[i]);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/arith/conjuncts.h"
 #include "compiler/arith/iter_map.h"
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/thread_axis.h"
@@ -28,9 +29,9 @@ using ir::Stmt;
 // One access, with block variables replaced by their bindings.
 struct Access {
   bool store = false;
-  // Runs in every iteration of the loops around it if the element is inside the
-  // buffer.
-  bool certain = true;
+  // In which iterations of the loops around it it runs if the element is inside
+  // the buffer; none: in all.
+  std::vector<Expr> conditions;
   std::vector<Expr> indices;
   std::vector<const ForNode*> loops;  // around it, outermost first
   // For an init: one plus the position of the outermost reduction loop. Only
@@ -40,9 +41,10 @@ struct Access {
   // first iteration only, whose variable `indices` lack; 0: there is none.
   size_t once_from = 0;
 
-  // Whether each iteration of loops[0..depth] makes the access.
+  // Whether each iteration of loops[0..depth] makes the access, where its
+  // conditions hold.
   bool IsCertainIn(size_t depth) const {
-    return certain && (initialised_from == 0 || initialised_from - 1 > depth) &&
+    return (initialised_from == 0 || initialised_from - 1 > depth) &&
            (once_from == 0 || once_from - 1 > depth);
   }
 };
@@ -189,7 +191,11 @@ class AccessCollector : public ir::Visitor {
     }
     access.once_from = once_from_;
     for (const Expr& condition : conditions_) {
-      access.certain &= OnlyKeepsInside(condition, access.indices);
+      for (const Expr& part : arith::Conjuncts(condition)) {
+        if (!OnlyKeepsInside(part, access.indices)) {
+          access.conditions.push_back(part);
+        }
+      }
     }
     accesses_.push_back(std::move(access));
   }
@@ -330,23 +336,41 @@ std::optional<Box> RegionBelow(IndexMath& math, const Access& access,
   return box;
 }
 
-// Whether the loops inside of loops[0..depth] access every element of the box
-// of RegionBelow.
-bool FillsBox(const Access& access, size_t depth) {
+// The box of which the loops inside of loops[0..depth] access every element,
+// where the access's conditions hold; nullopt: unknown.
+std::optional<Box> FilledBox(IndexMath& math, const Access& access,
+                             size_t depth) {
   arith::VarRanges inner;
   arith::Analyzer analyzer;
   for (size_t i = depth + 1; i < access.loops.size(); ++i) {
     const ForNode& loop = *access.loops[i];
     inner.emplace_back(loop.var, ir::Range{loop.min, loop.extent});
   }
+  Expr predicate;
+  for (const Expr& condition : access.conditions) {
+    // What depends on outer loops may not hold at all.
+    for (size_t i = 0; i <= depth; ++i) {
+      if (ir::UsesVar(condition, access.loops[i]->var.get())) {
+        return std::nullopt;
+      }
+    }
+    predicate =
+        predicate == nullptr ? condition : ir::And(predicate, condition);
+  }
   const auto map =
-      arith::DetectIterMap(access.indices, inner, nullptr,
+      arith::DetectIterMap(access.indices, inner, predicate,
                            arith::IterMapLevel::kSurjective, analyzer);
-  if (!map.ok()) return false;
-  return std::all_of(map->begin(), map->end(), [](const arith::IterSum& index) {
-    return index.splits.empty() ||
-           (index.splits.size() == 1 && index.splits[0].scale == 1);
-  });
+  if (!map.ok()) return std::nullopt;
+  Box box;
+  for (const arith::IterSum& index : *map) {
+    if (index.splits.size() > 1 ||
+        (!index.splits.empty() && index.splits[0].scale != 1)) {
+      return std::nullopt;
+    }
+    box.first.push_back(math.Decompose(index.base));
+    box.extent.push_back(index.splits.empty() ? 1 : index.splits[0].extent);
+  }
+  return box;
 }
 
 std::optional<int64_t> Distance(const Linear& from, const Linear& to) {
@@ -476,8 +500,10 @@ std::optional<Placement> Place(const Buffer& buffer, const Stmt& body,
       }
       if (access.store) {
         if (access.IsCertainIn(depth)) {
-          stored.push_back(*box);
-          if (FillsBox(access, depth)) written.push_back(*box);
+          if (access.conditions.empty()) stored.push_back(*box);
+          if (auto filled = FilledBox(math, access, depth)) {
+            written.push_back(*std::move(filled));
+          }
         }
       } else {
         owned &= std::ranges::any_of(stored,

@@ -89,8 +89,9 @@ class RegisterPlacer : public ir::Mutator {
  protected:
   Stmt MutateAlloc(const ir::AllocNode& s, const Stmt&) override {
     Stmt body = Mutate(s.body);
-    if (ir::ScopeOf(*s.buffer) == ir::MemoryScope::kShared &&
-        target_.is_gpu()) {
+    if (target_.is_gpu() &&
+        (ir::ScopeOf(*s.buffer) == ir::MemoryScope::kShared ||
+         IsBetweenKernels(body))) {
       return ir::MakeAlloc(s.buffer, std::move(body));
     }
     if (IsProductSums(*s.buffer, body)) {
@@ -115,6 +116,17 @@ class RegisterPlacer : public ir::Mutator {
   }
 
  private:
+  // Whether the body of an allocation has kernels.
+  static bool IsBetweenKernels(const Stmt& body) {
+    bool has = false;
+    ir::PreOrder(body, [&](const Stmt& s) {
+      const auto* loop = ir::As<ir::ForNode>(s);
+      has |= loop != nullptr && loop->for_kind == ir::ForKind::kThreadBinding;
+      return !has;
+    });
+    return has;
+  }
+
   const target::Target& target_;
 };
 

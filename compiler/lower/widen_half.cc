@@ -113,7 +113,8 @@ class HalfWidener : public ir::Mutator {
     if (found != widened_.end()) {
       return ir::Load(found->second, MutateAll(e.indices));
     }
-    return Wide(Mutator::MutateLoad(e, self));
+    Expr load = Mutator::MutateLoad(e, self);
+    return in_async_ ? load : Wide(load);
   }
   // Addresses stay loads.
   Expr MutateMachineOp(const ir::MachineOpNode& e, const Expr& self) override {
@@ -142,6 +143,13 @@ class HalfWidener : public ir::Mutator {
   }
   ir::Stmt MutateStore(const ir::StoreNode& s, const ir::Stmt& self) override {
     if (!IsHalf(s.buffer->dtype)) return Mutator::MutateStore(s, self);
+    if (IsAsync(s)) {
+      // Moves bytes.
+      in_async_ = true;
+      ir::Stmt copy = Mutator::MutateStore(s, self);
+      in_async_ = false;
+      return copy;
+    }
     Expr value = Mutate(s.value);
     const auto found = widened_.find(s.buffer.get());
     if (found != widened_.end()) {
@@ -161,6 +169,14 @@ class HalfWidener : public ir::Mutator {
   static Expr Wide(const Expr& e) {
     return IsHalf(e->dtype) ? ir::MakeCast(Widened(e->dtype), e) : e;
   }
+  // An asynchronous copy, between buffers that keep their types.
+  bool IsAsync(const ir::StoreNode& s) const {
+    const auto* op = ir::As<ir::MachineOpNode>(s.value);
+    if (op == nullptr || op->op != ir::MachineOp::kAsync) return false;
+    const auto* load = ir::As<ir::LoadNode>(op->args[0]);
+    return load != nullptr && !widened_.contains(load->buffer.get()) &&
+           !widened_.contains(s.buffer.get());
+  }
   ir::Var Rename(const ir::Var& var) {
     ir::Var wide = ir::MakeLetVar(var->name, Widened(var->dtype));
     vars_[var.get()] = wide;
@@ -170,6 +186,7 @@ class HalfWidener : public ir::Mutator {
   ir::VarMap vars_;
   const std::set<const ir::BufferNode*> copies_;
   std::map<const ir::BufferNode*, ir::Buffer> widened_;
+  bool in_async_ = false;
 };
 
 }  // namespace

@@ -231,6 +231,15 @@ void tf_rt_sim_access(const struct tf_sim_thread* thread, const void* address,
   if (!CheckAccess(fiber, address, bytes, is_write)) Abandon(fiber);
 }
 
+/* An instruction on matrices as one lane gives it. */
+struct MatrixCall {
+  const void* row; /* of a load; null: a product */
+  uint32_t matrices, transposed;
+  uint32_t a_element, b_element;
+  const uint32_t *a, *b;
+  uint32_t* result;
+};
+
 /* Barriers and shuffles ---------------------------------------------------- */
 
 void tf_rt_sim_barrier(const struct tf_sim_thread* thread, int32_t site) {
@@ -301,6 +310,171 @@ uint32_t tf_rt_sim_shuffle(const struct tf_sim_thread* thread, uint32_t value,
     Abandon(fiber);
   }
   return fiber->value;
+}
+
+/* Matrices ----------------------------------------------------------------- */
+
+static const uint32_t kElementBytes[] = {2, 2, 4, 1, 1}; /* tf_sim_element */
+
+static double AsDouble(uint32_t float_bits) {
+  float value;
+  memcpy(&value, &float_bits, sizeof(value));
+  return value;
+}
+
+static double HalfAsDouble(uint32_t bits) {
+  const int32_t exponent = (int32_t)(bits >> 10 & 0x1f);
+  double value = bits & 0x3ff; /* in units of 2^-24 if subnormal */
+  if (exponent == 0x1f) {
+    return AsDouble((bits & 0x8000u) << 16 | 0x7f800000u |
+                    (bits & 0x3ffu) << 13);
+  }
+  if (exponent > 0) value += 1024;
+  for (int32_t i = 1; i < exponent; ++i) value *= 2;
+  value /= 16777216.0;
+  return bits & 0x8000 ? -value : value;
+}
+
+/* The element of 32 bytes of registers at byte `at`. */
+static double Element(const uint32_t* chunk, uint32_t at, uint32_t element) {
+  const uint32_t word = chunk[at / 4] >> at % 4 * 8;
+  switch (element) {
+    case TF_SIM_F16:
+      return HalfAsDouble(word & 0xffff);
+    case TF_SIM_BF16:
+      return AsDouble(word << 16);
+    case TF_SIM_TF32:
+      return AsDouble(word & 0xffffe000u);
+    case TF_SIM_S8:
+      return (int8_t)(word & 0xff);
+    default:
+      return word & 0xff;
+  }
+}
+
+/* All lanes wait at a product. Terms of row r of a are in the registers of lanes
+ * 4 * (r % 8) to + 3, those of column c of b in lanes 4 * c to + 3; of each, the
+ * first chunk of 16 bytes is one register of four lanes. */
+static void Product(struct Fiber* lane) {
+  uint32_t a[16][8], b[8][8];
+  for (uint32_t row = 0; row < 16; ++row) {
+    for (uint32_t word = 0; word < 8; ++word) {
+      const struct MatrixCall* call = lane[row % 8 * 4 + word % 4].matrix;
+      a[row][word] = call->a[row / 8 + word / 4 * 2];
+    }
+  }
+  for (uint32_t column = 0; column < 8; ++column) {
+    for (uint32_t word = 0; word < 8; ++word) {
+      b[column][word] = lane[column * 4 + word % 4].matrix->b[word / 4];
+    }
+  }
+  for (uint32_t l = 0; l < TF_GPU_WARP_LANES; ++l) {
+    const struct MatrixCall* call = lane[l].matrix;
+    const uint32_t a_bytes = kElementBytes[call->a_element];
+    const uint32_t b_bytes = kElementBytes[call->b_element];
+    const int32_t is_float = a_bytes > 1;
+    for (uint32_t i = 0; i < 4; ++i) {
+      const uint32_t row = l / 4 + i / 2 * 8, column = l % 4 * 2 + i % 2;
+      /* Exact for bytes; the unit's order of floats is not specified. */
+      double sum =
+          is_float ? AsDouble(call->result[i]) : (int32_t)call->result[i];
+      for (uint32_t k = 0; k < 32 / a_bytes; ++k) {
+        sum += Element(a[row], k * a_bytes, call->a_element) *
+               Element(b[column], k * b_bytes, call->b_element);
+      }
+      if (is_float) {
+        const float rounded = (float)sum;
+        memcpy(&call->result[i], &rounded, sizeof(rounded));
+      } else {
+        call->result[i] = (uint32_t)(int64_t)sum;
+      }
+    }
+  }
+}
+
+/* All lanes wait at a load. */
+static void LoadMatrices(struct Fiber* lane) {
+  for (uint32_t l = 0; l < TF_GPU_WARP_LANES; ++l) {
+    const struct MatrixCall* call = lane[l].matrix;
+    for (uint32_t m = 0; m < call->matrices; ++m) {
+      const struct Fiber* rows = &lane[m * 8];
+      char* to = (char*)&call->result[m];
+      if (call->transposed) {
+        const char* first = rows[l % 4 * 2].matrix->row;
+        const char* second = rows[l % 4 * 2 + 1].matrix->row;
+        memcpy(to, first + l / 4 * 2, 2);
+        memcpy(to + 2, second + l / 4 * 2, 2);
+      } else {
+        const char* row = rows[l / 4].matrix->row;
+        memcpy(to, row + l % 4 * 4, 4);
+      }
+    }
+  }
+}
+
+/* Waits for the warp; the last lane computes for all. */
+static void RunMatrix(struct Fiber* fiber, struct MatrixCall* call,
+                      int32_t site) {
+  struct Launch* launch = fiber->launch;
+  const uint32_t warp = fiber->number / TF_GPU_WARP_LANES;
+  struct Fiber* lane = &launch->fibers[warp * TF_GPU_WARP_LANES];
+  fiber->state = kAtShuffle;
+  fiber->matrix = call;
+  fiber->site = site;
+  --launch->ready;
+  if (++launch->arrived[warp] < TF_GPU_WARP_LANES) {
+    Yield(fiber);
+    return;
+  }
+  for (uint32_t i = 0; i < TF_GPU_WARP_LANES; ++i) {
+    if (lane[i].site == site) continue;
+    launch->status = tf_rt_gpu_fail(
+        TF_GPU_FAULT,
+        "matrix divergence in %s, block (%u,%u,%u): threads %u and %u are at"
+        " instructions %d and %d",
+        TF_PLACE(launch), fiber->number, lane[i].number, site, lane[i].site);
+    Abandon(fiber);
+  }
+  if (call->row != NULL) {
+    LoadMatrices(lane);
+  } else {
+    Product(lane);
+  }
+  for (uint32_t i = 0; i < TF_GPU_WARP_LANES; ++i) {
+    lane[i].matrix = NULL;
+    lane[i].state = kReady;
+  }
+  launch->ready += TF_GPU_WARP_LANES;
+  launch->arrived[warp] = 0;
+}
+
+void tf_rt_sim_load_matrix(const struct tf_sim_thread* thread,
+                           uint32_t* fragment, const void* row,
+                           uint32_t matrices, uint32_t transposed,
+                           int32_t site) {
+  struct Fiber* fiber = FiberOf(thread);
+  if (fiber->number % TF_GPU_WARP_LANES < matrices * 8) {
+    if ((uintptr_t)row % 16 != 0) {
+      fiber->launch->status = tf_rt_gpu_fail(
+          TF_GPU_FAULT,
+          "a matrix in %s, block (%u,%u,%u), thread %u: a row is not aligned to"
+          " 16 bytes",
+          TF_PLACE(fiber->launch), fiber->number);
+      Abandon(fiber);
+    }
+    if (!CheckAccess(fiber, row, 16, /*is_write=*/0)) Abandon(fiber);
+  }
+  struct MatrixCall call = {row, matrices, transposed, 0, 0, NULL, NULL,
+                            fragment};
+  RunMatrix(fiber, &call, site);
+}
+
+void tf_rt_sim_warp_product(const struct tf_sim_thread* thread,
+                            uint32_t a_element, uint32_t b_element,
+                            const uint32_t* a, const uint32_t* b, void* sums,
+                            int32_t site) {
+  struct MatrixCall call = {NULL, 0, 0, a_element, b_element, a, b, sums};
+  RunMatrix(FiberOf(thread), &call, site);
 }
 
 /* Copies ------------------------------------------------------------------- */

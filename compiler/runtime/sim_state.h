@@ -14,15 +14,18 @@ struct Copy {
   uint32_t group;
 };
 
+struct MatrixCall; /* sim.c */
+
 struct Fiber {
   struct tf_sim_thread thread; /* what the kernel sees; must be first */
   struct Launch* launch;
   void* stack_pointer; /* while the fiber does not run */
   uint32_t number;     /* linear, in its block */
   enum State state;
-  int32_t site;           /* where it waits */
-  uint32_t value, source; /* of a shuffle; `value` is also its result */
-  uint32_t group;         /* the number of committed groups */
+  int32_t site;              /* where it waits */
+  uint32_t value, source;    /* of a shuffle; `value` is also its result */
+  struct MatrixCall* matrix; /* waits for it instead of a shuffle; or null */
+  uint32_t group;            /* the number of committed groups */
   /* Copies that have not landed: [first, last). */
   struct Copy* copies;
   uint32_t first, last, capacity;

@@ -56,6 +56,11 @@ absl::Status Annotate(ScheduleState& state, BlockOrLoop where,
             !ir::SkipsExactly(*block)) {
           TF_RETURN_IF_ERROR(state.CheckMayDiffer(stmt, state.kLeavesOut));
         }
+        // Other kinds of units multiply the operands as they are.
+        if (key == ir::kWarpMatrix && attr != ir::Attr("mma")) {
+          TF_RETURN_IF_ERROR(
+              state.CheckMayDiffer(stmt, state.kRoundsOtherwise));
+        }
         annotations.insert({std::string(key), attr});
         return absl::OkStatus();
       });

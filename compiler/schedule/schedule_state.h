@@ -181,6 +181,7 @@ class ScheduleState {
   // `change` is a sentence.
   absl::Status CheckMayDiffer(const ir::StmtNode* where,
                               std::string_view change) const;
+  static constexpr char kRoundsOtherwise[] = "it rounds operands otherwise";
   static constexpr char kLeavesOut[] =
       "it leaves out terms 0 * y where y may be infinite or not a number";
   std::string Describe(const ir::StmtNode* where) const;

@@ -319,7 +319,7 @@ absl::StatusOr<std::vector<SampleSite>> FindSites(const schedule::Trace& sketch,
     }
     const std::string* tiling = Annotation(instruction, kTilingStructure);
     // The tiles of GPUs have their own rules (gpu/thread_sites.h).
-    if (tiling != nullptr && *tiling != kThreadTiles) {
+    if (tiling != nullptr && *tiling != kThreadTiles && *tiling != kWarpTiles) {
       group = next_group++;
       whole_vectors = *tiling == kVectorTiles;
     }

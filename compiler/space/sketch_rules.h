@@ -63,6 +63,8 @@ inline constexpr char kVectorTiles[] = "SSRSRSV";
 // The structure of a block tiled for GPUs: blocks, warps and lanes of spatial
 // loops; fetches below the first reduce loops; registers.
 inline constexpr char kThreadTiles[] = "SSSRRSRS";
+// Of a block tiled for the tensor cores of GPUs.
+inline constexpr char kWarpTiles[] = "SSSSRRRS";
 // On a tiled block: the intrinsic that replaces its innermost loops.
 inline constexpr char kAutoTensorize[] = "meta_schedule.auto_tensorize";
 inline constexpr char kParallel[] = "meta_schedule.parallel";

@@ -5,6 +5,7 @@ namespace {
 
 struct Row {
   std::string_view architecture;
+  int number;
   int threads;
   int blocks;
   int shared_kib;        // of a multiprocessor
@@ -13,11 +14,11 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    {"sm_70", 2048, 32, 96, 96},          {"sm_72", 2048, 32, 96, 96},
-    {"sm_75", 1024, 16, 64, 64},          {"sm_80", 2048, 32, 164, 163, true},
-    {"sm_86", 1536, 16, 100, 99, true},   {"sm_87", 1536, 16, 164, 163, true},
-    {"sm_89", 1536, 24, 100, 99, true},   {"sm_90", 2048, 32, 228, 227, true},
-    {"sm_90a", 2048, 32, 228, 227, true},
+    {"sm_70", 70, 2048, 32, 96, 96},    {"sm_72", 72, 2048, 32, 96, 96},
+    {"sm_75", 75, 1024, 16, 64, 64},    {"sm_80", 80, 2048, 32, 164, 163, true},
+    {"sm_86", 86, 1536, 16, 100, 99, true},   {"sm_87", 87, 1536, 16, 164, 163, true},
+    {"sm_89", 89, 1536, 24, 100, 99, true},   {"sm_90", 90, 2048, 32, 228, 227, true},
+    {"sm_90a", 90, 2048, 32, 228, 227, true},
 };
 
 }  // namespace
@@ -26,6 +27,7 @@ std::optional<GpuLimits> CudaLimits(std::string_view architecture) {
   for (const Row& row : kRows) {
     if (row.architecture != architecture) continue;
     GpuLimits limits;
+    limits.architecture = row.number;
     limits.threads = row.threads;
     limits.blocks = row.blocks;
     limits.async_copies = row.async_copies;

@@ -10,6 +10,7 @@ namespace tilefarm::target {
 
 // Sizes in bytes; registers have 32 bits.
 struct GpuLimits {
+  int architecture = 70;  // 80 of "sm_80", 90 of "sm_90a"
   int warp_lanes = 32;
   bool async_copies = false;  // from global to shared memory: cp.async
   bool packs_floats = false;  // cvt.rn.bf16x2.f32, two at once

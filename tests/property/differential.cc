@@ -1,8 +1,6 @@
 #include "tests/property/differential.h"
 
-#include <dlfcn.h>
 #include <malloc.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cfenv>
@@ -12,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <utility>
 #include <variant>
 
 #include "absl/status/statusor.h"
@@ -32,6 +29,7 @@
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/winograd_transforms.h"
 #include "compiler/target/target.h"
+#include "tests/property/compiled_library.h"
 #include "tests/support/close_to.h"
 
 namespace tilefarm::property {
@@ -40,51 +38,6 @@ namespace {
 // Floats above this may have been rounded during the computation.
 constexpr double kExactBelow = 1e6;
 constexpr int64_t kMaxSteps = 4'000'000;
-constexpr size_t kMostParameters = 16;
-
-struct Library {
-  void* handle = nullptr;
-  Library() = default;
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
-  ~Library() {
-    if (handle != nullptr) dlclose(handle);
-  }
-};
-
-absl::Status Load(const std::string& shared_object, Library& library) {
-  char path[] = "/tmp/tilefarm-differential-XXXXXX";
-  const int fd = mkstemp(path);
-  if (fd < 0) return absl::InternalError("no temporary file");
-  const bool written = write(fd, shared_object.data(), shared_object.size()) ==
-                       static_cast<ssize_t>(shared_object.size());
-  close(fd);
-  if (written) library.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  unlink(path);
-  if (library.handle == nullptr) {
-    return absl::InternalError(
-        absl::StrCat("the library does not load: ", written ? dlerror() : ""));
-  }
-  return absl::OkStatus();
-}
-
-template <size_t... kIndex>
-int CallWith(void* symbol, void** p, std::index_sequence<kIndex...>) {
-  using Pointer = void*;
-  return reinterpret_cast<int (*)(decltype((void)kIndex, Pointer{})...)>(
-      symbol)(p[kIndex]...);
-}
-
-template <size_t kCount = 1>
-int Call(void* symbol, std::vector<void*>& p) {
-  if constexpr (kCount > kMostParameters) {
-    return -1;
-  } else if (p.size() == kCount) {
-    return CallWith(symbol, p.data(), std::make_index_sequence<kCount>());
-  } else {
-    return Call<kCount + 1>(symbol, p);
-  }
-}
 
 // Fills memory that the next call will use as its stack.
 [[gnu::noinline]] void FillStack(uint8_t fill) {
@@ -105,7 +58,7 @@ int CallWithFill(void* symbol, std::vector<Bytes>& buffers, uint64_t seed) {
   const auto fill = static_cast<uint8_t>(rng.Between(1, 255));
   mallopt(M_PERTURB, fill);
   FillStack(static_cast<uint8_t>(~fill));
-  const int result = Call(symbol, arguments);
+  const int result = CallFunction(symbol, arguments);
   mallopt(M_PERTURB, 0);
   return result;
 }
@@ -131,24 +84,6 @@ CaseReport Differ(const Variant& variant, std::string what) {
   return {Verdict::kDiffer, variant.name, std::move(what), variant.trace};
 }
 
-// The rounding error relative to neighbouring elements of the algorithms that
-// the trace uses.
-double SpreadOf(const Variant& variant) {
-  double spread = 0;
-  const auto trace = schedule::Trace::Parse(variant.trace);
-  if (!trace.ok()) return spread;
-  for (const schedule::Instruction& instruction : trace->instructions) {
-    if (instruction.primitive != "winograd") continue;
-    for (const auto& [name, arg] : instruction.args) {
-      const auto* tile = std::get_if<ir::Attr>(&arg.value);
-      if (name != "tile" || tile == nullptr) continue;
-      spread = std::max(spread, schedule::WinogradSpread(static_cast<int>(
-                                    tile->AsInt().value_or(0))));
-    }
-  }
-  return spread;
-}
-
 // Interprets the scheduled programs. Tiles far beyond the extents make a
 // program that runs too long for that: `too_long`.
 std::optional<CaseReport> InterpretVariant(const Case& c,
@@ -171,7 +106,7 @@ std::optional<CaseReport> InterpretVariant(const Case& c,
     return Differ(variant, absl::StrCat("interpreter: ", status.ToString()));
   }
   const std::string difference =
-      DifferenceFromExpected(program, want, got, SpreadOf(variant));
+      DifferenceFromExpected(program, want, got, SpreadOfTrace(variant.trace));
   if (!difference.empty()) {
     return Differ(variant, absl::StrCat("interpreted: ", difference));
   }
@@ -252,19 +187,19 @@ std::optional<CaseReport> RunVariants(const Case& c,
                                artifact.status().ToString()));
   }
   for (size_t i = 0; i < variants.size(); ++i) {
-    Library library;
-    if (const absl::Status status = Load(artifact->shared_object, library);
+    CompiledLibrary library;
+    if (const absl::Status status = library.Load(artifact->shared_object);
         !status.ok()) {
       return Differ(variants.back(), std::string(status.message()));
     }
-    void* symbol = dlsym(library.handle, absl::StrCat("f", i).c_str());
+    void* symbol = library.Find(absl::StrCat("f", i));
     if (symbol == nullptr) return Differ(variants[i], "has no symbol");
     std::vector<Bytes> got = SmallInputs(program, c.input_seed);
     if (CallWithFill(symbol, got, c.input_seed + i) != 0) {
       return Differ(variants[i], "returns an error");
     }
-    const std::string difference =
-        DifferenceFromExpected(program, want, got, SpreadOf(variants[i]));
+    const std::string difference = DifferenceFromExpected(
+        program, want, got, SpreadOfTrace(variants[i].trace));
     if (!difference.empty()) {
       return Differ(variants[i], absl::StrCat("compiled: ", difference));
     }
@@ -391,6 +326,81 @@ std::string DifferenceFromExpected(const ir::PrimFunc& program,
   return from_oracle.empty() ? "" : absl::StrCat("oracle: ", from_oracle);
 }
 
+double SpreadOfTrace(const std::string& text) {
+  double spread = 0;
+  const auto trace = schedule::Trace::Parse(text);
+  if (!trace.ok()) return spread;
+  for (const schedule::Instruction& instruction : trace->instructions) {
+    if (instruction.primitive != "winograd") continue;
+    for (const auto& [name, arg] : instruction.args) {
+      const auto* tile = std::get_if<ir::Attr>(&arg.value);
+      if (name != "tile" || tile == nullptr) continue;
+      spread = std::max(spread, schedule::WinogradSpread(static_cast<int>(
+                                    tile->AsInt().value_or(0))));
+    }
+  }
+  return spread;
+}
+
+std::optional<CaseReport> InterpretExpected(const Case& c,
+                                            const ir::PrimFunc& program,
+                                            Expected& want) {
+  want.interpreted = SmallInputs(program, c.input_seed);
+  std::feclearexcept(FE_INEXACT);
+  if (const absl::Status status = Interpret(program, want.interpreted);
+      !status.ok()) {
+    return CaseReport{Verdict::kRefused, "interpreter", status.ToString(), ""};
+  }
+  want.exact = c.exact && std::fetestexcept(FE_INEXACT) == 0;
+  // A program is undefined if it reads what nothing wrote, or if its results
+  // depend on the order of iterations that it declares concurrent.
+  ir::InterpretOptions strict;
+  strict.refuse_unwritten = true;
+  strict.reverse_concurrent_loops = true;
+  std::vector<Bytes> other = SmallInputs(program, c.input_seed);
+  if (!Interpret(program, other, strict).ok() ||
+      !Difference(program, want.interpreted, other, want.exact).empty()) {
+    return CaseReport{Verdict::kUndefined, "", "", ""};
+  }
+
+  if (!HasExtremumOfFloats(program)) {
+    want.special = SpecialInputs(program, c.input_seed);
+    if (!Interpret(program, want.special).ok()) want.special.clear();
+    // Special values may reach what other values do not.
+    if (!want.special.empty()) {
+      other = SpecialInputs(program, c.input_seed);
+      if (!Interpret(program, other, strict).ok() ||
+          !Difference(program, want.special, other, want.exact).empty()) {
+        return CaseReport{Verdict::kUndefined, "", "", ""};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<CaseReport> AddOracle(const Case& c,
+                                    const ir::PrimFuncPtr& program,
+                                    Expected& want) {
+  const Variant reference{"oracle", program, ""};
+  const auto oracle = testing::HostOracle::Compile(program);
+  if (!oracle.ok()) return Differ(reference, oracle.status().ToString());
+  auto reference_run = oracle->Run(SmallInputs(*program, c.input_seed));
+  if (!reference_run.ok()) {
+    return Differ(reference, reference_run.status().ToString());
+  }
+  want.oracle = *std::move(reference_run);
+  if (const std::string difference = testing::DifferenceFromOracle(
+          *program, want.oracle, want.interpreted);
+      !difference.empty()) {
+    if (OverflowsDifferently(*program, want.oracle.buffers, want.interpreted)) {
+      return CaseReport{Verdict::kUndefined, "", "", ""};
+    }
+    return Differ(reference,
+                  absl::StrCat("the interpreter differs: ", difference));
+  }
+  return std::nullopt;
+}
+
 CaseReport CheckCase(const Case& c) {
   const Variant as_is_name{"as-is", nullptr, ""};
   const auto parsed = ir::ParseFunction(c.text);
@@ -412,36 +422,7 @@ CaseReport CheckCase(const Case& c) {
   }
 
   Expected want;
-  want.interpreted = SmallInputs(*program, c.input_seed);
-  std::feclearexcept(FE_INEXACT);
-  if (const absl::Status status = Interpret(*program, want.interpreted);
-      !status.ok()) {
-    return {Verdict::kRefused, "interpreter", status.ToString(), ""};
-  }
-  want.exact = c.exact && std::fetestexcept(FE_INEXACT) == 0;
-  // A program is undefined if it reads what nothing wrote, or if its results
-  // depend on the order of iterations that it declares concurrent.
-  ir::InterpretOptions strict;
-  strict.refuse_unwritten = true;
-  strict.reverse_concurrent_loops = true;
-  std::vector<Bytes> other = SmallInputs(*program, c.input_seed);
-  if (!Interpret(*program, other, strict).ok() ||
-      !Difference(*program, want.interpreted, other, want.exact).empty()) {
-    return {Verdict::kUndefined, "", "", ""};
-  }
-
-  if (!HasExtremumOfFloats(*program)) {
-    want.special = SpecialInputs(*program, c.input_seed);
-    if (!Interpret(*program, want.special).ok()) want.special.clear();
-    // Special values may reach what other values do not.
-    if (!want.special.empty()) {
-      other = SpecialInputs(*program, c.input_seed);
-      if (!Interpret(*program, other, strict).ok() ||
-          !Difference(*program, want.special, other, want.exact).empty()) {
-        return {Verdict::kUndefined, "", "", ""};
-      }
-    }
-  }
+  if (auto report = InterpretExpected(c, *program, want)) return *report;
 
   std::vector<Variant> variants{{"as-is", program, "", /*keeps_floats=*/true}};
   const auto target = target::Parse("host,cores=2");
@@ -470,23 +451,7 @@ CaseReport CheckCase(const Case& c) {
   if (!draft.ok()) {
     return Differ({"default", nullptr, ""}, draft.status().ToString());
   }
-  const Variant reference{"oracle", program, ""};
-  const auto oracle = testing::HostOracle::Compile(program);
-  if (!oracle.ok()) return Differ(reference, oracle.status().ToString());
-  auto reference_run = oracle->Run(SmallInputs(*program, c.input_seed));
-  if (!reference_run.ok()) {
-    return Differ(reference, reference_run.status().ToString());
-  }
-  want.oracle = *std::move(reference_run);
-  if (const std::string difference = testing::DifferenceFromOracle(
-          *program, want.oracle, want.interpreted);
-      !difference.empty()) {
-    if (OverflowsDifferently(*program, want.oracle.buffers, want.interpreted)) {
-      return {Verdict::kUndefined, "", "", ""};
-    }
-    return Differ(reference,
-                  absl::StrCat("the interpreter differs: ", difference));
-  }
+  if (auto report = AddOracle(c, program, want)) return *report;
   variants.push_back({"default", draft->module().functions[0],
                       draft->trace().Print(),
                       /*keeps_floats=*/true});

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -89,6 +90,21 @@ struct Case {
   std::vector<std::string> traces;
   uint64_t input_seed = 0;
 };
+
+// Sets what the interpreter computes. A report if the case is refused or
+// undefined.
+std::optional<CaseReport> InterpretExpected(const Case& c,
+                                            const ir::PrimFunc& program,
+                                            Expected& want);
+
+// Then sets what the oracle computes. A report if the two differ.
+std::optional<CaseReport> AddOracle(const Case& c,
+                                    const ir::PrimFuncPtr& program,
+                                    Expected& want);
+
+// The rounding error relative to neighbouring elements of the algorithms that
+// the trace uses: the `spread` of DifferenceFromExpected.
+double SpreadOfTrace(const std::string& trace);
 
 // Replays the traces (rejected ones are skipped) and compares all variants.
 // Prints nothing and does not throw, but the compiler may end the process, so

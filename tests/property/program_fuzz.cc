@@ -5,6 +5,10 @@
 //   program_fuzz --seed 4711 --count 1        one case again
 //   program_fuzz --program F.py [--trace T]   a given one
 //
+// With --gpu, on the simulator of GPUs with their schedules
+// (gpu_differential.h): `--traces` are points of the design space, and twice as
+// many by hand.
+//
 // Cases run in child processes, so that a crash of the compiler is a finding.
 // Exits with 1 if there is a difference.
 #include <poll.h>
@@ -32,6 +36,7 @@
 #include "compiler/ir/parser.h"
 #include "compiler/ir/printer.h"
 #include "tests/property/differential.h"
+#include "tests/property/gpu_differential.h"
 #include "tests/property/random_program.h"
 #include "tests/property/random_text_program.h"
 #include "tests/property/random_trace.h"
@@ -49,6 +54,7 @@ struct Flags {
   int max_findings = 10;
   bool shrink = true;
   bool verbose = false;
+  bool gpu = false;
   std::string program;
   std::string trace;
 };
@@ -60,7 +66,10 @@ constexpr double kOperatorShare = 1.0 / 6;
 constexpr unsigned kCaseSeconds = 60;
 constexpr int kChunk = 16;
 
-Case MakeCase(uint64_t seed, int traces, PrimitiveCounts* counts) {
+Case MakeCase(const Flags& flags, uint64_t seed, PrimitiveCounts* counts) {
+  if (flags.gpu) {
+    return MakeGpuCase(seed, flags.traces, 2 * flags.traces, counts);
+  }
   Rng rng(seed);
   Case c;
   c.input_seed = seed;
@@ -74,12 +83,16 @@ Case MakeCase(uint64_t seed, int traces, PrimitiveCounts* counts) {
   }
   const auto parsed = ir::ParseFunction(c.text);
   if (!parsed.ok()) return c;
-  for (int i = 0; i < traces; ++i) {
+  for (int i = 0; i < flags.traces; ++i) {
     const schedule::Schedule schedule = RandomSchedule(
         *parsed, static_cast<int>(rng.Between(1, 16)), rng, counts);
     c.traces.push_back(schedule.trace().Print());
   }
   return c;
+}
+
+CaseReport Check(const Flags& flags, const Case& c, PrimitiveCounts* counts) {
+  return flags.gpu ? CheckGpuCase(c, counts) : CheckCase(c);
 }
 
 // --- Children ------------------------------------------------------------
@@ -130,11 +143,11 @@ std::string KindOf(const std::string& variant, const std::string& what) {
 }
 
 // The finding as text, empty if there is none; its first line is the kind.
-std::string FindingOf(const Case& c, Verdict* verdict) {
+std::string FindingOf(const Flags& flags, const Case& c, Verdict* verdict) {
   std::string crashed;
   const std::string text = InChild(
       [&](std::ostream& out) {
-        const CaseReport report = CheckCase(c);
+        const CaseReport report = Check(flags, c, nullptr);
         out << static_cast<int>(report.verdict) << "\n";
         out << KindOf(report.variant, report.what) << "\n"
             << report.variant << ": " << report.what << "\n";
@@ -166,7 +179,7 @@ void PrintCase(const Case& c) {
 // Prints the finding if there is one.
 Verdict Report(const Flags& flags, uint64_t seed, const Case& c) {
   Verdict verdict;
-  const std::string finding = FindingOf(c, &verdict);
+  const std::string finding = FindingOf(flags, c, &verdict);
   if (verdict != Verdict::kDiffer) return verdict;
   std::cout << "=== seed " << seed << "\n" << finding;
   Case small = c;
@@ -174,10 +187,10 @@ Verdict Report(const Flags& flags, uint64_t seed, const Case& c) {
     const std::string kind = FirstLine(finding);
     small = Shrink(c, [&](const Case& smaller) {
       Verdict v;
-      const std::string f = FindingOf(smaller, &v);
+      const std::string f = FindingOf(flags, smaller, &v);
       return v == Verdict::kDiffer && FirstLine(f) == kind;
     });
-    std::cout << "made small: " << FindingOf(small, &verdict);
+    std::cout << "made small: " << FindingOf(flags, small, &verdict);
   }
   PrintCase(small);
   return Verdict::kDiffer;
@@ -214,12 +227,13 @@ void RunChunk(const Flags& flags, uint64_t first, int count,
   PrimitiveCounts counts;
   for (int i = 0; i < count; ++i) {
     const uint64_t seed = first + static_cast<uint64_t>(i);
-    const CaseReport report = CheckCase(MakeCase(seed, flags.traces, &counts));
+    const CaseReport report =
+        Check(flags, MakeCase(flags, seed, &counts), &counts);
     out << "case " << seed << " " << static_cast<int>(report.verdict) << " "
         << report.variant << ": " << FirstLine(report.what) << "\n";
   }
   for (const auto& [name, tried] : counts.tried) {
-    out << "primitive " << name << " " << tried << " " << counts.accepted[name]
+    out << "primitive " << tried << " " << counts.accepted[name] << " " << name
         << "\n";
   }
 }
@@ -272,7 +286,8 @@ void Take(const Flags& flags, Job& job, Tally& tally) {
     if (word == "primitive") {
       std::string name;
       int tried = 0, accepted = 0;
-      in >> name >> tried >> accepted;
+      in >> tried >> accepted >> std::ws;
+      std::getline(in, name);
       tally.counts.tried[name] += tried;
       tally.counts.accepted[name] += accepted;
     } else if (word == "case") {
@@ -288,7 +303,11 @@ void Take(const Flags& flags, Job& job, Tally& tally) {
       }
       tally.Count(static_cast<Verdict>(verdict));
       if (static_cast<Verdict>(verdict) != Verdict::kRefused) continue;
-      if (flags.verbose) std::cout << "refused " << seed << reason << "\n";
+      if (flags.verbose) {
+        std::cout << "refused " << seed << reason << "\n";
+        PrimitiveCounts unused;
+        PrintCase(MakeCase(flags, seed, &unused));
+      }
       ++tally.reasons[reason.substr(0, reason.find(':'))];
     }
   }
@@ -302,7 +321,7 @@ void Take(const Flags& flags, Job& job, Tally& tally) {
     InChild(
         [&](std::ostream&) {
           PrimitiveCounts counts;
-          MakeCase(seed, flags.traces, &counts);
+          MakeCase(flags, seed, &counts);
         },
         kCaseSeconds, &crashed);
     if (!crashed.empty()) {
@@ -315,8 +334,7 @@ void Take(const Flags& flags, Job& job, Tally& tally) {
       continue;
     }
     PrimitiveCounts counts;
-    const Verdict verdict =
-        Report(flags, seed, MakeCase(seed, flags.traces, &counts));
+    const Verdict verdict = Report(flags, seed, MakeCase(flags, seed, &counts));
     if (status == 0 && verdict != Verdict::kDiffer) {
       std::cout << "=== seed " << seed << ": failed once, not again\n";
       ++tally.differ;
@@ -395,7 +413,7 @@ int RunGiven(const Flags& flags) {
   c.exact = false;
   if (!flags.trace.empty()) c.traces.push_back(ReadFile(flags.trace));
   Verdict verdict;
-  const std::string finding = FindingOf(c, &verdict);
+  const std::string finding = FindingOf(flags, c, &verdict);
   static const char* const kNames[] = {"agree", "undefined", "refused",
                                        "differ"};
   std::cout << kNames[static_cast<int>(verdict)] << "\n" << finding;
@@ -416,6 +434,7 @@ int main(int argc, char** argv) {
   app.add_option("--traces", flags.traces, "for each program");
   app.add_option("--max-findings", flags.max_findings, "then stop");
   app.add_flag("--shrink,!--no-shrink", flags.shrink, "make findings small");
+  app.add_flag("--gpu", flags.gpu, "schedules of GPUs, on the simulator");
   app.add_flag("--verbose", flags.verbose, "name what is refused");
   app.add_option("--program", flags.program, "a file instead of random ones");
   app.add_option("--trace", flags.trace, "for --program");

@@ -351,9 +351,10 @@ const std::vector<std::string>& RarePrimitives() {
   return names;
 }
 
-// One attempt; if it is accepted, `schedule` changes.
-bool Attempt(const std::string& primitive, Schedule& schedule, Rng& rng,
-             PrimitiveCounts* counts) {
+}  // namespace
+
+bool TryPrimitive(const std::string& primitive, Schedule& schedule, Rng& rng,
+                  PrimitiveCounts* counts) {
   std::vector<std::string> blocks = BlockNames(schedule);
   ++counts->tried[primitive];
   if (blocks.empty()) return false;
@@ -371,8 +372,6 @@ bool Attempt(const std::string& primitive, Schedule& schedule, Rng& rng,
   }
   return false;
 }
-
-}  // namespace
 
 schedule::Schedule RandomSchedule(const ir::PrimFuncPtr& program, int steps,
                                   Rng& rng, PrimitiveCounts* counts) {
@@ -427,10 +426,11 @@ schedule::Schedule RandomSchedule(const ir::PrimFuncPtr& program, int steps,
   int accepted = 0;
   // Most of the rare ones need an unscheduled program.
   if (rng.Chance(0.3)) {
-    accepted += Attempt(Pick(RarePrimitives(), rng), schedule, rng, counts);
+    accepted +=
+        TryPrimitive(Pick(RarePrimitives(), rng), schedule, rng, counts);
   }
   for (int attempt = 0; attempt < 6 * steps && accepted < steps; ++attempt) {
-    accepted += Attempt(Pick(primitives, rng), schedule, rng, counts);
+    accepted += TryPrimitive(Pick(primitives, rng), schedule, rng, counts);
   }
   return schedule;
 }

@@ -20,6 +20,11 @@ struct PrimitiveCounts {
 schedule::Schedule RandomSchedule(const ir::PrimFuncPtr& program, int steps,
                                   Rng& rng, PrimitiveCounts* counts);
 
+// One of the primitives by name, with random arguments, on a random block; if
+// it is accepted, `schedule` changes.
+bool TryPrimitive(const std::string& primitive, schedule::Schedule& schedule,
+                  Rng& rng, PrimitiveCounts* counts);
+
 }  // namespace tilefarm::property
 
 #endif  // TILEFARM_TESTS_PROPERTY_RANDOM_TRACE_H_

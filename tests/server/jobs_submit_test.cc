@@ -81,7 +81,7 @@ TEST_F(JobsTest, RefusesBadSubmissions) {
   spec = Spec();
   spec.targets[0].key = "toaster";
   EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
-  spec.targets[0].key = "cuda:sm_90";
+  spec.targets[0].key = "cuda:sm_30";
   EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);
   spec = Spec(0);
   EXPECT_EQ(code(spec), absl::StatusCode::kInvalidArgument);

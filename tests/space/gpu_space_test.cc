@@ -132,6 +132,10 @@ TEST(GpuSpace, CandidatesBeyondALimitAreIllegalAndSayWhich) {
   ASSERT_NE(space, nullptr);
   Rng rng(kSeed);
   auto candidate = space->Sample(rng);
+  // The first sketch has tiles of threads.
+  while (candidate.ok() && candidate->sketch != 0) {
+    candidate = space->Sample(rng);
+  }
   ASSERT_TRUE(candidate.ok());
   const auto set = [&](size_t site, std::vector<int64_t> factors) {
     candidate->decisions[site] =

@@ -67,8 +67,8 @@ absl::StatusOr<std::vector<Schedule>> ApplyRules(const RuleContext& context,
   std::vector<Schedule> states{std::move(start)};
   for (SketchRule* const rule :
        {SplitReductions, InlineForThreads, SplitReductionOverBlocks,
-        TileForWarpgroups, TileForThreads, InlineForThreads,
-        ReduceAcrossThreads, BindToThreads}) {
+        TileForWarpgroups, TileForWarpMatrices, TileForThreads,
+        InlineForThreads, ReduceAcrossThreads, BindToThreads}) {
     TF_RETURN_IF_ERROR(Apply(context, rule, first_only, states));
   }
   for (Schedule& state : states) {

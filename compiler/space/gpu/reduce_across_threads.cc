@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -187,20 +188,68 @@ absl::Status Distribute(Schedule& schedule, BlockRv block, size_t rows,
   return absl::OkStatus();
 }
 
+// Copies what several of the blocks read of a row into shared memory, once for
+// all of them. NotFound: there is nothing, or it has no room.
+absl::Status StageRows(Schedule& schedule, const target::GpuLimits& limits,
+                       Rows& rows) {
+  std::vector<const ir::BufferNode*> written;
+  std::map<const ir::BufferNode*, int> readers;
+  for (const BlockRv block : rows.blocks) {
+    TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+    written.push_back(node->writes[0].buffer.get());
+    for (const ir::BufferRegion& read : node->reads) {
+      ++readers[read.buffer.get()];
+    }
+  }
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> loops,
+                      schedule.GetLoops(rows.blocks.back()));
+  std::vector<BlockRv> copies;
+  int64_t bytes = 0;
+  for (const BlockRv block : rows.blocks) {
+    TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+    for (size_t i = 0; i < node->reads.size(); ++i) {
+      const ir::BufferNode& buffer = *node->reads[i].buffer;
+      if (readers[&buffer] < 2 ||
+          std::ranges::find(written, &buffer) != written.end()) {
+        continue;
+      }
+      TF_ASSIGN_OR_RETURN(
+          const BlockRv copy,
+          schedule.CacheRead(block, static_cast<int>(i), "shared"));
+      TF_RETURN_IF_ERROR(schedule.ComputeAt(copy, loops[rows.loops - 1],
+                                            /*preserve_unit_loops=*/true));
+      TF_ASSIGN_OR_RETURN(const BlockLoops own,
+                          OwnLoops(schedule, copy, rows.loops));
+      int64_t size = buffer.dtype.bytes();
+      for (const LoopView& loop : own.views) size *= loop.extent;
+      bytes += size;
+      copies.push_back(copy);
+      break;  // the block's other reads have new numbers
+    }
+  }
+  if (copies.empty() || bytes > limits.block_shared / kSharedShare) {
+    return absl::NotFoundError("no rows to stage");
+  }
+  rows.blocks.insert(rows.blocks.begin(), copies.begin(), copies.end());
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Schedule> ComputeByRows(const RuleContext& context,
                                        Schedule schedule,
-                                       const std::string& name) {
+                                       const std::string& name, bool stage) {
   const target::GpuLimits& limits = *context.target.gpu;
   TF_ASSIGN_OR_RETURN(const BlockRv consumer,
                       schedule.GetBlock(name, context.function));
   TF_ASSIGN_OR_RETURN(const bool is_free, IsFree(schedule, consumer));
   if (!is_free) return absl::NotFoundError("another rule took the block");
-  TF_ASSIGN_OR_RETURN(const std::optional<Rows> rows,
+  TF_ASSIGN_OR_RETURN(std::optional<Rows> rows,
                       FindRows(context, schedule, consumer));
   if (!rows) return absl::NotFoundError("no rows");
+  if (stage) TF_RETURN_IF_ERROR(StageRows(schedule, limits, *rows));
   for (const BlockRv block : rows->blocks) {
     if (block.id == consumer.id) continue;
     TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+    if (node->writes[0].buffer->scope != "global") continue;
     TF_ASSIGN_OR_RETURN(const BlockLoops own,
                         OwnLoops(schedule, block, rows->loops));
     int64_t bytes = node->writes[0].buffer->dtype.bytes();
@@ -256,13 +305,15 @@ bool ReadsRows(const ir::BlockNode& block) {
 //   for i, j: B[i, j] = ... / S[i]        ->  for k_0, k_1 (threadIdx.x): S
 //                                             for j_0, j_1 (threadIdx.x): B
 //
-// The other alternative leaves each reduction to one thread; it is the default
+// What several steps read may be staged in shared memory first. The last
+// alternative leaves each reduction to one thread; it is the default
 // only where the threads of a warp then read consecutive elements, and outputs
 // are enough to fill the GPU.
 Alternatives ReduceAcrossThreads(const RuleContext& context, Schedule schedule,
                                  const std::string& name) {
-  auto by_rows = ComputeByRows(context, schedule, name);
+  auto by_rows = ComputeByRows(context, schedule, name, /*stage=*/false);
   if (!by_rows.ok()) return std::vector{std::move(schedule)};
+  auto staged = ComputeByRows(context, schedule, name, /*stage=*/true);
   Schedule unchanged = schedule;
   TF_ASSIGN_OR_RETURN(const BlockRv block,
                       unchanged.GetBlock(name, context.function));
@@ -272,6 +323,7 @@ Alternatives ReduceAcrossThreads(const RuleContext& context, Schedule schedule,
       ProductOf(*node, ir::IterType::kSpatial) >= kManyOutputs;
   std::vector<Schedule> results{*std::move(by_rows), std::move(schedule)};
   if (serial_first) std::swap(results[0], results[1]);
+  if (staged.ok()) results.insert(results.begin(), *std::move(staged));
   return results;
 }
 

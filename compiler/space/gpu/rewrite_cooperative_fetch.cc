@@ -37,11 +37,15 @@ absl::Status FetchTogether(Schedule& schedule, BlockRv block, int64_t wanted) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> loops,
                       schedule.GetLoops(block));
-  int64_t threads = 1;
+  // Of threadIdx.y, which may be missing, and of threadIdx.x.
+  int64_t rows = 1, threads = 1;
   for (const LoopRv rv : loops) {
     TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, schedule.Get(rv));
-    if (loop->thread_tag == "threadIdx.x") {
-      threads = ir::AsInt(loop->extent).value_or(1);
+    for (const auto& [tag, extent] : {std::pair{"threadIdx.y", &rows},
+                                      std::pair{"threadIdx.x", &threads}}) {
+      if (loop->thread_tag == tag) {
+        *extent = ir::AsInt(loop->extent).value_or(1);
+      }
     }
   }
   // Its own loops, one for each variable.
@@ -54,12 +58,16 @@ absl::Status FetchTogether(Schedule& schedule, BlockRv block, int64_t wanted) {
         fused, schedule.Fuse(
                    {loops.end() - static_cast<ptrdiff_t>(own), loops.end()}));
   }
-  std::vector<schedule::Factor> factors = {std::nullopt, threads};
+  std::vector<schedule::Factor> factors = {std::nullopt};
+  if (rows > 1) factors.emplace_back(rows);
+  factors.emplace_back(threads);
   if (width > 1) factors.emplace_back(width);
   TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> parts,
                       schedule.Split(fused, factors));
-  if (width > 1) TF_RETURN_IF_ERROR(schedule.Vectorize(parts[2]));
-  return schedule.Bind(parts[1], "threadIdx.x");
+  if (width > 1) TF_RETURN_IF_ERROR(schedule.Vectorize(parts.back()));
+  const size_t at = rows > 1 ? 2 : 1;
+  if (rows > 1) TF_RETURN_IF_ERROR(schedule.Bind(parts[1], "threadIdx.y"));
+  return schedule.Bind(parts[at], "threadIdx.x");
 }
 
 }  // namespace

@@ -346,7 +346,7 @@ TileFactors ThreadTiles::Default() const {
     int64_t own = std::min(extent, extent <= 4 ? extent : steps);
     const auto set = [&] { factors[i] = {CeilDiv(extent, own), own, 1}; };
     set();
-    while (own > 1 && SharedBytes(factors, 1) >
+    while (own > 1 && SharedBytes(factors, 2) >
                           std::min(kDefaultShared, limits_.block_shared)) {
       own = CeilDiv(own, 2);
       set();

@@ -151,7 +151,7 @@ absl::Status Tile(const RuleContext& context, Schedule& schedule,
   TF_ASSIGN_OR_RETURN(const Levels levels,
                       TileLoops(schedule, block, tiles.Default(), &threads));
   TF_ASSIGN_OR_RETURN(const schedule::ExprRv stages,
-                      SampleOne(schedule, {1, 2, 3}, 1));
+                      SampleOne(schedule, {1, 2, 3, 4}, 2));
   TF_RETURN_IF_ERROR(
       schedule.Annotate(levels.reduce[0].back(), ir::kSharedStages, stages));
   BlockRv writer;

@@ -1,0 +1,472 @@
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
+#include "compiler/ir/matrix_units.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/space/block_analysis.h"
+#include "compiler/space/gpu/gpu_rules.h"
+#include "compiler/space/postprocs.h"
+
+namespace tilefarm::space {
+namespace {
+
+using schedule::BlockRv;
+using schedule::ExprRv;
+using schedule::LoopRv;
+using schedule::Schedule;
+
+// Eight rows of a tile, of which a lane has one; eight columns, of which it has
+// two.
+constexpr int64_t kRows = 8, kColumns = 8;
+// The terms of an instruction have 32 bytes.
+constexpr int64_t kStepBytes = 32;
+// The largest tiles: those of a warp fill its registers (64 x 64 sums are 128
+// of 255), those of a block are what CUTLASS uses for large products.
+constexpr int64_t kMostTileRows = 8, kMostTileColumns = 8;
+constexpr int64_t kMostRowWarps = 2, kMostColumnWarps = 4;
+constexpr int64_t kMostSteps = 4, kMostStages = 4, kMostGroup = 8;
+// Fewer blocks leave multiprocessors idle: an A100 has 108, an H100 132.
+constexpr int64_t kEnoughBlocks = 108;
+// The most iterations with zeros over those without.
+constexpr double kMostPadding = 2;
+
+// The products of a block: C[.., i, .., j] += A[.. i .. k ..] * B[.. k .. j
+// ..], where the other variables index all of them.
+struct Product {
+  const ir::WarpProduct* unit = nullptr;
+  size_t rows = 0, columns = 0, terms = 0;  // variables of the block
+  int a = 0, b = 0;                         // reads of the block
+};
+
+const ir::LoadNode* Operand(const ir::Expr& e) {
+  const auto* cast = ir::As<ir::CastNode>(e);
+  return ir::As<ir::LoadNode>(cast != nullptr ? cast->value : e);
+}
+
+// The sum that the block adds to, and the two factors; null: it is no such
+// block.
+struct Factors {
+  const ir::StoreNode* store = nullptr;
+  const ir::LoadNode* a = nullptr;
+  const ir::LoadNode* b = nullptr;
+};
+
+std::optional<Factors> FactorsOf(const ir::BlockNode& block) {
+  const auto* store = ir::As<ir::StoreNode>(block.body);
+  const auto* sum =
+      store == nullptr ? nullptr : ir::As<ir::BinaryNode>(store->value);
+  if (sum == nullptr || sum->op != ir::BinaryOp::kAdd || !IsReduction(block)) {
+    return std::nullopt;
+  }
+  for (const auto& [old, term] :
+       {std::pair{sum->a, sum->b}, std::pair{sum->b, sum->a}}) {
+    const auto* load = ir::As<ir::LoadNode>(old);
+    const auto* product = ir::As<ir::BinaryNode>(term);
+    if (load == nullptr || load->buffer != store->buffer ||
+        product == nullptr || product->op != ir::BinaryOp::kMul) {
+      continue;
+    }
+    const Factors factors{store, Operand(product->a), Operand(product->b)};
+    if (factors.a != nullptr && factors.b != nullptr &&
+        factors.a->buffer != factors.b->buffer &&
+        factors.a->buffer != store->buffer &&
+        factors.b->buffer != store->buffer) {
+      return factors;
+    }
+  }
+  return std::nullopt;
+}
+
+// Which variables of the block index the buffer, each as a dimension of its
+// own. nullopt: other indices.
+std::optional<std::vector<bool>> PlainIndices(
+    const ir::BlockNode& block, const std::vector<ir::Expr>& indices) {
+  std::vector<bool> uses(block.iters.size());
+  for (const ir::Expr& index : indices) {
+    if (ir::IsConstInt(index, 0)) continue;
+    bool found = false;
+    for (size_t i = 0; i < block.iters.size(); ++i) {
+      if (index.get() != block.iters[i].var.get() || uses[i]) continue;
+      uses[i] = found = true;
+    }
+    if (!found) return std::nullopt;
+  }
+  return uses;
+}
+
+std::optional<Product> FindProduct(const ir::BlockNode& block,
+                                   const target::GpuLimits& limits) {
+  std::optional<Factors> factors = FactorsOf(block);
+  if (!factors || factors->store->indices.empty()) return std::nullopt;
+  const auto sums = PlainIndices(block, factors->store->indices);
+  auto a = PlainIndices(block, factors->a->indices);
+  auto b = PlainIndices(block, factors->b->indices);
+  if (!sums || !a || !b) return std::nullopt;
+  // The columns are those of which sums lie side by side.
+  const ir::Expr& last = factors->store->indices.back();
+  Product out;
+  out.columns = block.iters.size();
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    if (last.get() == block.iters[i].var.get()) out.columns = i;
+  }
+  if (out.columns == block.iters.size()) return std::nullopt;
+  if ((*a)[out.columns]) {
+    std::swap(a, b);
+    std::swap(factors->a, factors->b);
+  }
+  int terms = 0;
+  out.rows = block.iters.size();
+  for (size_t i = 0; i < block.iters.size(); ++i) {
+    const bool in_a = (*a)[i], in_b = (*b)[i];
+    if (block.iters[i].type == ir::IterType::kReduce) {
+      if (!in_a || !in_b) return std::nullopt;
+      out.terms = i;
+      ++terms;
+    } else if (i != out.columns && in_a && !in_b &&
+               (out.rows == block.iters.size() ||
+                IterExtent(block.iters[i]) >
+                    IterExtent(block.iters[out.rows]))) {
+      out.rows = i;
+    }
+  }
+  if (terms != 1 || out.rows == block.iters.size() || (*a)[out.columns] ||
+      !(*b)[out.columns]) {
+    return std::nullopt;
+  }
+  for (const ir::WarpProduct& unit : ir::kWarpProducts) {
+    if (unit.a == factors->a->dtype && unit.b == factors->b->dtype &&
+        unit.sum == factors->store->value->dtype &&
+        unit.architecture <= limits.architecture) {
+      out.unit = &unit;
+    }
+  }
+  if (out.unit == nullptr) return std::nullopt;
+  const auto read_of = [&](const ir::LoadNode& load) {
+    for (size_t r = 0; r < block.reads.size(); ++r) {
+      if (block.reads[r].buffer == load.buffer) return static_cast<int>(r);
+    }
+    return -1;
+  };
+  out.a = read_of(*factors->a);
+  out.b = read_of(*factors->b);
+  return out.a < 0 || out.b < 0 ? std::nullopt : std::optional(out);
+}
+
+// The largest power of two up to `most` that divides n.
+int64_t PowerOf(int64_t n, int64_t most) {
+  int64_t power = 1;
+  while (power * 2 <= most && n % (power * 2) == 0) power *= 2;
+  return power;
+}
+
+std::vector<int64_t> Powers(int64_t least, int64_t most) {
+  std::vector<int64_t> powers;
+  for (int64_t p = least; p <= most; p *= 2) powers.push_back(p);
+  return powers;
+}
+
+// What may be drawn. All combinations divide the loops and fit the target.
+struct Choices {
+  int64_t rows = 0, row_warps = 0, columns = 0, column_warps = 0, steps = 0,
+          stages = 0, group = 0;  // the largest; the others are smaller powers
+};
+
+std::optional<Choices> ChoicesOf(const ir::BlockNode& block,
+                                 const Product& product,
+                                 const target::GpuLimits& limits) {
+  const int64_t m = IterExtent(block.iters[product.rows]);
+  const int64_t n = IterExtent(block.iters[product.columns]);
+  const int64_t k = IterExtent(block.iters[product.terms]);
+  if (m % (2 * kRows) != 0 || n % kColumns != 0 ||
+      k % product.unit->terms != 0) {
+    return std::nullopt;
+  }
+  Choices most;
+  most.rows = PowerOf(m / kRows, kMostTileRows);
+  most.row_warps = PowerOf(m / kRows / most.rows, kMostRowWarps);
+  most.group = PowerOf(m / kRows / most.rows / most.row_warps, kMostGroup);
+  most.columns = PowerOf(n / kColumns, kMostTileColumns);
+  most.column_warps = PowerOf(n / kColumns / most.columns, kMostColumnWarps);
+  most.steps = PowerOf(k / product.unit->terms, kMostSteps);
+  most.stages = kMostStages;
+  // A row of either operand has the bytes of its steps and 16 more, or lies
+  // across the terms and has up to 32 more.
+  const auto bytes = [&] {
+    const int64_t elements = kRows * most.rows * most.row_warps +
+                             kColumns * most.columns * most.column_warps;
+    const int64_t terms = most.steps * product.unit->terms;
+    return most.stages *
+           std::max(elements * (most.steps * kStepBytes + 16),
+                    elements * most.steps * kStepBytes + 2 * terms * 32);
+  };
+  while (bytes() > limits.block_shared) {
+    if (most.stages > 2) {
+      --most.stages;
+    } else if (most.steps > 1) {
+      most.steps /= 2;
+    } else if (most.stages > 1) {
+      --most.stages;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return most;
+}
+
+// The first choice: the largest tiles of 128 x 128 and less that leave enough
+// blocks.
+Choices DefaultOf(const Choices& most, int64_t m, int64_t n) {
+  Choices out = most;
+  out.group = std::min<int64_t>(most.group, 8);
+  out.steps = std::min<int64_t>(most.steps, 2);
+  out.columns = std::min<int64_t>(most.columns, 4);
+  const auto blocks = [&] {
+    return m / (kRows * out.rows * out.row_warps) *
+           (n / (kColumns * out.columns * out.column_warps));
+  };
+  while (blocks() < kEnoughBlocks) {
+    if (out.column_warps > 2) {
+      out.column_warps /= 2;
+    } else if (out.rows > 4) {
+      out.rows /= 2;
+    } else if (out.columns > 2) {
+      out.columns /= 2;
+    } else if (out.rows > 2) {
+      out.rows /= 2;
+    } else {
+      break;
+    }
+  }
+  return out;
+}
+
+// The largest power of two from `least` to `most` to a multiple of which the
+// extent may be rounded up for an eighth more; `least` if there is none.
+int64_t PaddingOf(int64_t extent, int64_t least, int64_t most) {
+  int64_t padding = most;
+  while (padding > least &&
+         8 * (CeilDiv(extent, padding) * padding - extent) > extent) {
+    padding /= 2;
+  }
+  return padding;
+}
+
+// Sizes that no good tiles divide are rounded up, by zeros; `copy`: the block
+// that copies the result back. FailedPrecondition if most of it were zeros.
+absl::Status Pad(Schedule& schedule, BlockRv block, const Product& product,
+                 std::optional<BlockRv>* copy) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  std::vector<int64_t> padding(node->iters.size(), 1);
+  padding[product.rows] = PaddingOf(IterExtent(node->iters[product.rows]),
+                                    2 * kRows, kRows * kMostTileRows);
+  padding[product.columns] = PaddingOf(IterExtent(node->iters[product.columns]),
+                                       kColumns, kColumns * kMostTileColumns);
+  padding[product.terms] =
+      PaddingOf(IterExtent(node->iters[product.terms]), product.unit->terms,
+                product.unit->terms * kMostSteps);
+  double more = 1;
+  for (size_t i = 0; i < padding.size(); ++i) {
+    const int64_t extent = IterExtent(node->iters[i]);
+    more *= static_cast<double>(CeilDiv(extent, padding[i]) * padding[i]) /
+            static_cast<double>(extent);
+  }
+  if (more == 1) return absl::OkStatus();
+  if (more > kMostPadding) {
+    return absl::FailedPreconditionError("most of its tiles would be zeros");
+  }
+  TF_RETURN_IF_ERROR(schedule.PadEinsum(block, std::move(padding)));
+  TF_ASSIGN_OR_RETURN(const std::vector<BlockRv> consumers,
+                      schedule.GetConsumers(block));
+  if (consumers.size() != 1) {
+    return absl::FailedPreconditionError("no single copy of the result");
+  }
+  *copy = consumers[0];
+  return absl::OkStatus();
+}
+
+struct Loops {
+  LoopRv threads, fetches;
+};
+
+absl::StatusOr<Loops> TileLoops(Schedule& schedule, BlockRv block,
+                                const Product& product, const Choices& most) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
+  const Choices first = DefaultOf(most, IterExtent(node->iters[product.rows]),
+                                  IterExtent(node->iters[product.columns]));
+  const auto sample = [&](int64_t least, int64_t largest, int64_t choice) {
+    return SampleOne(schedule, Powers(std::min(least, largest), largest),
+                     choice);
+  };
+  TF_ASSIGN_OR_RETURN(const ExprRv group, sample(1, most.group, first.group));
+  TF_ASSIGN_OR_RETURN(const ExprRv row_warps,
+                      sample(1, most.row_warps, first.row_warps));
+  TF_ASSIGN_OR_RETURN(const ExprRv rows, sample(2, most.rows, first.rows));
+  TF_ASSIGN_OR_RETURN(const ExprRv column_warps,
+                      sample(1, most.column_warps, first.column_warps));
+  TF_ASSIGN_OR_RETURN(const ExprRv columns,
+                      sample(2, most.columns, first.columns));
+  TF_ASSIGN_OR_RETURN(const ExprRv steps, sample(1, most.steps, first.steps));
+  std::vector<LoopRv> i, j, k, outer;
+  for (size_t l = 0; l < loops.size(); ++l) {
+    const size_t iter = static_cast<size_t>(loops[l].iters[0]);
+    if (iter == product.rows) {
+      TF_ASSIGN_OR_RETURN(
+          i, schedule.Split(loops.rvs[l],
+                            {std::nullopt, group, row_warps, rows, kRows}));
+    } else if (iter == product.columns) {
+      TF_ASSIGN_OR_RETURN(
+          j, schedule.Split(loops.rvs[l], {std::nullopt, column_warps, columns,
+                                           kColumns / 2, int64_t{2}}));
+    } else if (iter == product.terms) {
+      TF_ASSIGN_OR_RETURN(
+          k, schedule.Split(loops.rvs[l],
+                            {std::nullopt, steps,
+                             static_cast<int64_t>(product.unit->terms)}));
+    } else {
+      outer.push_back(loops.rvs[l]);
+    }
+  }
+  // Blocks that run at the same time share rows and columns.
+  outer.insert(outer.end(), {i[0], j[0], i[1]});
+  std::vector<LoopRv> order = outer;
+  order.insert(order.end(),
+               {i[2], j[1], i[3], j[2], i[4], j[3], k[0], k[1], k[2], j[4]});
+  TF_RETURN_IF_ERROR(schedule.Reorder(order));
+  TF_RETURN_IF_ERROR(FuseAndBind(schedule, outer, "blockIdx.x").status());
+  TF_RETURN_IF_ERROR(
+      FuseAndBind(schedule, {i[2], j[1]}, "threadIdx.y").status());
+  TF_RETURN_IF_ERROR(schedule.Bind(i[3], "vthread.y"));
+  TF_RETURN_IF_ERROR(schedule.Bind(j[2], "vthread.x"));
+  TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> lanes,
+                      FuseAndBind(schedule, {i[4], j[3]}, "threadIdx.x"));
+  TF_RETURN_IF_ERROR(schedule.Annotate(
+      k[2], ir::kWarpMatrix, ir::Attr(std::string(product.unit->annotation))));
+  std::vector<int64_t> stages;
+  for (int64_t s = 1; s <= most.stages; ++s) stages.push_back(s);
+  TF_ASSIGN_OR_RETURN(const ExprRv stage,
+                      SampleOne(schedule, stages, stages.back()));
+  TF_RETURN_IF_ERROR(schedule.Annotate(k[0], ir::kSharedStages, stage));
+  return Loops{lanes[0], k[0]};
+}
+
+// Copies an operand into shared memory, whose rows lie apart such that lanes
+// meet different banks.
+absl::Status Fetch(Schedule& schedule, BlockRv block, int operand,
+                   const ir::VarNode* terms, LoopRv at) {
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  const ir::BufferRegion read = node->reads[static_cast<size_t>(operand)];
+  const size_t dims = read.region.size();
+  TF_ASSIGN_OR_RETURN(const BlockRv copy,
+                      schedule.CacheRead(block, operand, "shared"));
+  TF_RETURN_IF_ERROR(InlineProducers(
+      schedule, copy, [](const ir::BlockNode&) { return true; }));
+  TF_RETURN_IF_ERROR(
+      schedule.ComputeAt(copy, at, /*preserve_unit_loops=*/true));
+  // An odd multiple of 16 bytes; of words that lanes read across the terms, 8
+  // past a multiple of 32.
+  const int bytes = read.buffer->dtype.bytes();
+  const bool words =
+      bytes == 4 && !ir::UsesVar(read.region[dims - 1].min, terms);
+  if (dims > 1) {
+    TF_RETURN_IF_ERROR(
+        schedule.StorageAlign(copy, 0, static_cast<int>(dims) - 2,
+                              words ? 32 : 32 / bytes, words ? 8 : 16 / bytes));
+  }
+  return schedule.Annotate(copy, kCooperativeFetch,
+                           ir::Attr(kVectorBytes / bytes));
+}
+
+absl::Status Tile(const RuleContext& context, Schedule& schedule,
+                  const std::string& name, bool fuse) {
+  TF_ASSIGN_OR_RETURN(const BlockRv block,
+                      schedule.GetBlock(name, context.function));
+  TF_ASSIGN_OR_RETURN(ir::BlockPtr node, schedule.Get(block));
+  std::optional<Product> product = FindProduct(*node, *context.target.gpu);
+  if (!product) return absl::FailedPreconditionError("no matrix product");
+  std::optional<BlockRv> copy;
+  TF_RETURN_IF_ERROR(Pad(schedule, block, *product, &copy));
+  TF_ASSIGN_OR_RETURN(node, schedule.Get(block));
+  product = FindProduct(*node, *context.target.gpu);
+  if (!product) return absl::FailedPreconditionError("no matrix product");
+  const std::optional<Choices> most =
+      ChoicesOf(*node, *product, *context.target.gpu);
+  if (!most) return absl::FailedPreconditionError("no tiles divide it");
+  // Before the loops change: the elementwise block to fuse.
+  BlockRv writer;
+  if (fuse) {
+    TF_ASSIGN_OR_RETURN(const std::optional<BlockRv> consumer,
+                        FusibleConsumer(schedule, copy.value_or(block)));
+    if (!consumer) return absl::FailedPreconditionError("no consumer to fuse");
+    writer = *consumer;
+    if (copy) TF_RETURN_IF_ERROR(schedule.ComputeInline(*copy));
+  }
+  TF_RETURN_IF_ERROR(
+      schedule.Annotate(block, kTilingStructure, ir::Attr(kWarpTiles)));
+  TF_ASSIGN_OR_RETURN(const Loops loops,
+                      TileLoops(schedule, block, *product, *most));
+  if (fuse || copy) {
+    if (!fuse) writer = *copy;
+    TF_RETURN_IF_ERROR(schedule.SetScope(block, 0, "local"));
+  } else {
+    TF_ASSIGN_OR_RETURN(writer, schedule.CacheWrite(block, 0, "local"));
+  }
+  TF_RETURN_IF_ERROR(schedule.ReverseComputeAt(writer, loops.threads,
+                                               /*preserve_unit_loops=*/true));
+  const ir::VarNode* terms = node->iters[product->terms].var.get();
+  for (const int operand : {product->a, product->b}) {
+    TF_RETURN_IF_ERROR(Fetch(schedule, block, operand, terms, loops.fetches));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// Tiles a matrix product for tensor cores (ir::kWarpMatrix), padded to
+// multiples of a unit's sizes:
+//
+//   for blockIdx.x:                          (groups of rows, columns, rows)
+//     for threadIdx.y:                       (warps)
+//       for threadIdx.x:                     (lanes: 8 rows, 4 pairs of
+//       columns)
+//         for k_0:
+//           A_shared, B_shared = A, B        (fetched by all threads together)
+//           for k_1, k_2, j_4, and rows and columns of the warp's tile:
+//             C_local += A_shared * B_shared
+//         C = C_local                        (or a fused elementwise consumer)
+//
+// The block as it is remains an alternative, the first one if the unit rounds
+// operands.
+Alternatives TileForWarpMatrices(const RuleContext& context, Schedule schedule,
+                                 const std::string& name) {
+  TF_ASSIGN_OR_RETURN(const BlockRv block,
+                      schedule.GetBlock(name, context.function));
+  TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
+  const std::optional<Product> product =
+      FindProduct(*node, *context.target.gpu);
+  if (!product) return std::vector{std::move(schedule)};
+  TF_ASSIGN_OR_RETURN(const BlockLoops loops, ViewLoops(schedule, block));
+  const bool plain = std::ranges::all_of(loops.views, [](const LoopView& loop) {
+    return loop.iters.size() == 1 && loop.kind == ir::ForKind::kSerial;
+  });
+  if (!plain || loops.size() != node->iters.size()) {
+    return std::vector{std::move(schedule)};
+  }
+  std::vector<Schedule> results;
+  for (const bool fuse : {true, false}) {
+    Schedule attempt = schedule;
+    if (Tile(context, attempt, name, fuse).ok()) {
+      results.push_back(std::move(attempt));
+      break;
+    }
+  }
+  results.insert(product->unit->split ? results.begin() : results.end(),
+                 std::move(schedule));
+  return results;
+}
+
+}  // namespace tilefarm::space

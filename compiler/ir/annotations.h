@@ -16,8 +16,8 @@ inline constexpr char kReduceLanes[] = "tilefarm.reduce_lanes";
 inline constexpr char kUnrollMaxStep[] = "pragma_auto_unroll_max_step";
 inline constexpr char kUnrollExplicit[] = "pragma_unroll_explicit";
 
-// On a serial loop, by lowering alone: no two of its iterations, nor two threads
-// in them, write the same element.
+// On a serial loop, by lowering alone: no two of its iterations, nor two
+// threads in them, write the same element.
 inline constexpr char kWritesApart[] = "tilefarm.writes_apart";
 
 // On a serial loop of a GPU's thread, TVM's software pipeline: for each
@@ -84,14 +84,15 @@ inline constexpr char kDotProduct[] = "tilefarm.dot_product";
 inline constexpr char kMatrixProduct[] = "tilefarm.matrix_product";
 
 // On a loop of a GPU's thread over the terms of one instruction, in a nest that
-// adds products of two shared buffers to local sums (`C[i, j] = C[i, j] + A[r, k]
+// adds products of two shared buffers to local sums (`C[i, j] = C[i, j] + A[r,
+// k]
 // * B[k, c]`): the 32 threads of a warp compute their sums together, on tensor
 // cores. They have to have the elements of the instruction's fragments
-// (matrix_units.h): thread l the rows l / 4 of every 8, an even number of times,
-// and of every 8 columns l % 4 * 2 and the next. "mma": products are summed in
-// the unit's order. "mma.3xtf32", of float32: also, an operand is the sum of two
-// tf32 numbers, which leaves a relative error of about 2^-22; infinite operands
-// give NaN. A program that does not fit is an error.
+// (matrix_units.h): thread l the rows l / 4 of every 8, an even number of
+// times, and of every 8 columns l % 4 * 2 and the next. "mma": products are
+// summed in the unit's order. "mma.3xtf32", of float32: also, an operand is the
+// sum of two tf32 numbers, which leaves a relative error of about 2^-22;
+// infinite operands give NaN. A program that does not fit is an error.
 inline constexpr char kWarpMatrix[] = "tilefarm.warp_matrix";
 
 // On a block that is a matrix product in a plain nest of its own below the

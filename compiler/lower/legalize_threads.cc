@@ -124,7 +124,8 @@ class ThreadLegalizer : public ir::Mutator {
     TakeStages(body, annotations);
     const ForNode loop(s.var, ir::IntConst(0), s.extent, s.for_kind, body,
                        std::move(annotations), s.thread_tag);
-    if (s.annotations.contains(ir::kWarpMatrix) && ir::IsConstInt(s.extent, 1)) {
+    if (s.annotations.contains(ir::kWarpMatrix) &&
+        ir::IsConstInt(s.extent, 1)) {
       // Which would vanish, and the annotation with it.
       Fail(absl::StrCat("loop ", s.var->name, ": ", ir::kWarpMatrix,
                         ": it has one iteration, not the terms of an "

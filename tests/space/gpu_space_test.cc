@@ -141,13 +141,14 @@ TEST(GpuSpace, CandidatesBeyondALimitAreIllegalAndSayWhich) {
     candidate->decisions[site] =
         ir::Attr(ir::AttrList(factors.begin(), factors.end()));
   };
-  set(0, {1, 32, 32, 1, 1});
-  set(1, {512, 1, 2, 1, 1});
+  // Blocks, virtual threads, warps, lanes, registers.
+  set(0, {1, 1, 32, 32, 1});
+  set(1, {512, 1, 1, 2, 1});
   set(2, {1024, 1, 1});
   EXPECT_THAT(std::string(space->Apply(*candidate).status().message()),
               HasSubstr("needs 2048 threads of a block, the target has 1024"));
-  set(0, {8, 1, 4, 1, 32});
-  set(1, {4, 1, 8, 1, 32});
+  set(0, {8, 1, 1, 4, 32});
+  set(1, {4, 1, 1, 8, 32});
   EXPECT_THAT(std::string(space->Apply(*candidate).status().message()),
               HasSubstr("bytes of registers of a thread, the target has"));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -94,6 +95,22 @@ class Kernel {
                      std::string(what), ", the target has ", limit));
   }
 
+  // The number of different regions in the loop's iterations.
+  static int64_t DifferentRegions(arith::Analyzer& analyzer,
+                                  const ir::BufferRegion& region,
+                                  const ir::ForNode& loop) {
+    int64_t count = 1;
+    for (const ir::Range& range : region.region) {
+      std::set<std::string> starts;
+      for (int64_t i = 0; i < ir::AsInt(loop.extent).value_or(1); ++i) {
+        starts.insert(ir::ToString(analyzer.Simplify(
+            ir::Substitute(range.min, {{loop.var.get(), ir::IntConst(i)}}))));
+      }
+      count *= static_cast<int64_t>(starts.size());
+    }
+    return count;
+  }
+
   // Each iteration of the loops around all accesses has its own copy of the
   // buffer, but the threads of a block have one shared buffer.
   static int64_t Bytes(const std::vector<Access>& accesses, bool shared) {
@@ -120,7 +137,7 @@ class Kernel {
         }
         // The registers of a thread are those of all its virtual threads.
         if (!shared && i < common && ir::IsVirtualThread(loop.thread_tag)) {
-          size *= ir::AsInt(loop.extent).value_or(1);
+          size *= DifferentRegions(analyzer, access.region, loop);
         }
         for (const char* key : {ir::kSharedStages, ir::kWarpgroupStages}) {
           const auto stages = loop.annotations.find(key);

@@ -50,8 +50,16 @@ absl::Status FetchTogether(Schedule& schedule, BlockRv block, int64_t wanted) {
   }
   // Its own loops, one for each variable.
   const size_t own = node->iters.size();
-  TF_ASSIGN_OR_RETURN(const int64_t width,
+  TF_ASSIGN_OR_RETURN(int64_t width,
                       FetchWidth(schedule, block, loops.back(), wanted));
+  // Narrower vectors rather than threads without one, which need a guard.
+  int64_t elements = 1;
+  for (auto rv = loops.end() - static_cast<ptrdiff_t>(own); rv != loops.end();
+       ++rv) {
+    TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, schedule.Get(*rv));
+    elements *= ir::AsInt(loop->extent).value_or(1);
+  }
+  while (width > 1 && elements < rows * threads * width) width /= 2;
   LoopRv fused = loops.back();
   if (own > 1) {
     TF_ASSIGN_OR_RETURN(

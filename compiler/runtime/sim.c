@@ -73,7 +73,6 @@ static void RunFiber(struct Fiber* fiber) {
   launch->kernel->simulated(&fiber->thread, launch->buffers);
   fiber->state = kEnded;
   --launch->ready;
-  ++launch->progress;
   for (;;) Yield(fiber);
 }
 
@@ -246,7 +245,6 @@ void tf_rt_sim_barrier(const struct tf_sim_thread* thread, int32_t site) {
   struct Fiber* fiber = FiberOf(thread);
   fiber->state = kAtBarrier;
   fiber->site = site;
-  ++fiber->launch->progress;
   --fiber->launch->ready;
   Yield(fiber);
 }
@@ -303,7 +301,6 @@ uint32_t tf_rt_sim_shuffle(const struct tf_sim_thread* thread, uint32_t value,
   fiber->source = source_lane;
   fiber->site = site;
   --launch->ready;
-  ++launch->progress;
   if (++launch->arrived[warp] < Lanes(launch, warp)) {
     Yield(fiber);
   } else if (!Shuffle(launch, warp)) {
@@ -583,7 +580,8 @@ static void RunInterval(struct Launch* launch) {
     if (launch->boxes != NULL) {
       tf_rt_sim_land_box(launch);
       if (launch->status != 0) return;
-    } else if (launch->ready > 0 && launch->progress == progress) {
+    } else if (launch->ready > 0 && launch->looking == launch->ready &&
+               launch->progress == progress) {
       launch->status = tf_rt_gpu_fail(
           TF_GPU_FAULT,
           "deadlock in %s, block (%u,%u,%u): %u threads wait at arrival"

@@ -57,8 +57,9 @@ struct Launch {
   struct Shadow* shadow; /* null until it is needed */
   uint32_t interval;
   uint32_t ready; /* the number of fibers in this state */
-  /* Changes whenever a fiber gets on; fibers that wait at an arrival barrier
-   * are ready, too. */
+  /* Fibers that are ready, but only to look whether others have arrived; and
+   * what changes whenever one of them need not look again. */
+  uint32_t looking;
   uint64_t progress;
   /* Of each warpgroup and each warp. */
   struct Meeting groups[TF_GPU_MAX_THREADS / 128];

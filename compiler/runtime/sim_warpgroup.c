@@ -47,6 +47,16 @@ static void Fault(struct Fiber* fiber, const char* what) {
   Abandon(fiber);
 }
 
+static void BeginLooking(struct Launch* launch) {
+  ++launch->looking;
+  ++launch->progress;
+}
+
+static void EndLooking(struct Launch* launch) {
+  --launch->looking;
+  ++launch->progress;
+}
+
 static void CheckShared(struct Fiber* fiber, const void* address,
                         uint64_t bytes, uint32_t alignment) {
   const struct Launch* launch = fiber->launch;
@@ -112,9 +122,9 @@ void tf_rt_sim_barrier_wait(const struct tf_sim_thread* thread, void* barrier,
   struct Fiber* fiber = FiberOf(thread);
   const struct Arrivals* arrivals = FindBarrier(fiber, barrier);
   if ((arrivals->bytes_and_parity & 1) != (int32_t)parity) return;
-  ++fiber->launch->progress; /* runs until here */
+  BeginLooking(fiber->launch);
   while ((arrivals->bytes_and_parity & 1) == (int32_t)parity) Yield(fiber);
-  ++fiber->launch->progress;
+  EndLooking(fiber->launch);
 }
 
 /* Boxes -------------------------------------------------------------------- */
@@ -260,14 +270,15 @@ static void Meet(struct Fiber* fiber, struct Meeting* meeting,
                  uint32_t threads) {
   struct Launch* launch = fiber->launch;
   const uint32_t times = meeting->times;
-  ++launch->progress;
   if (++meeting->waiting == threads) {
     meeting->waiting = 0;
     ++meeting->times;
+    ++launch->progress;
     return;
   }
+  BeginLooking(launch);
   while (meeting->times == times) Yield(fiber);
-  ++launch->progress;
+  EndLooking(launch);
 }
 
 void tf_rt_sim_warpgroup_barrier(const struct tf_sim_thread* thread,

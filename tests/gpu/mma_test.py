@@ -134,13 +134,14 @@ def simulate(tunec, name, rng):
 
 
 def draw(tune_opt, tunec, size, kind, layout, rng):
-    """Candidates of the design space, the default one first."""
+    """Candidates of the design space, the default one first. Of sm_80, as those
+    of sm_90a are products of warpgroups (wgmma_test.py)."""
     with open("program.py", "w") as file:
         file.write(mma_traces.program(size, kind, layout))
     tensor = 0
     for seed in range(DRAWS):
         trace = subprocess.run(
-            [tune_opt, "program.py", "--target", "sim:sm_90a", "--draw",
+            [tune_opt, "program.py", "--target", "sim:sm_80", "--draw",
              str(seed), "--stage", "trace"], check=True, capture_output=True,
             text=True).stdout
         on_tensor_cores = "tilefarm.warp_matrix" in trace
@@ -150,7 +151,7 @@ def draw(tune_opt, tunec, size, kind, layout, rng):
         with open("program.tr", "w") as file:
             file.write(trace)
         path = f"{kind}_{layout}_{size[0]}_{seed}.so"
-        subprocess.run([tunec, "program.py", "--target", "sim:sm_90a",
+        subprocess.run([tunec, "program.py", "--target", "sim:sm_80",
                         "--trace", "program.tr", "-o", path], check=True)
         error = run(path, size, kind, layout, rng)
         if error:

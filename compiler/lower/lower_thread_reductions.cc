@@ -10,6 +10,7 @@
 //
 // Every thread then has the sum, so that a local B gets it in each of them.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -119,6 +120,47 @@ class IntoPartial : public ir::Mutator {
   const Buffer partial_;
 };
 
+// The updates of elements that are there before and after a loop of threads and
+// that all of these have in common.
+class SharedUpdates : public ir::Visitor {
+ public:
+  explicit SharedUpdates(const ForNode& loop) : loop_(loop) {}
+  using Visitor::Visit;
+  void Visit(const Expr&) override {}
+  std::vector<const ir::StoreNode*> updates;
+
+ protected:
+  void VisitIf(const ir::IfNode& s) override {
+    conditions_.push_back(&s);
+    Visitor::VisitIf(s);
+    conditions_.pop_back();
+  }
+  void VisitAlloc(const ir::AllocNode& s) override {
+    begins_.insert({s.buffer.get(), {}});
+    Visitor::VisitAlloc(s);
+  }
+  void VisitStore(const ir::StoreNode& s) override {
+    const auto begin = begins_.find(s.buffer.get());
+    if (!AsUpdate(s)) {
+      // Begins anew in each thread.
+      if (begin == begins_.end()) begins_[s.buffer.get()] = conditions_;
+      return;
+    }
+    // If each thread that makes the update has begun anew.
+    const bool own = begin != begins_.end() &&
+                     begin->second.size() <= conditions_.size() &&
+                     std::equal(begin->second.begin(), begin->second.end(),
+                                conditions_.begin());
+    if (!own && WritesOneElement(loop_, s)) updates.push_back(&s);
+  }
+
+ private:
+  const ForNode& loop_;
+  std::vector<const ir::IfNode*> conditions_;
+  // The conditions under which a buffer gets its first values.
+  std::map<const ir::BufferNode*, std::vector<const ir::IfNode*>> begins_;
+};
+
 bool IsPowerOfTwo(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
 class ThreadReducer : public ir::Mutator {
@@ -223,22 +265,9 @@ class ThreadReducer : public ir::Mutator {
   // that is there before and after the loop. Null if there is none.
   static const ir::StoreNode* SharedUpdate(const ForNode& s) {
     if (ir::IsConstInt(s.extent, 1)) return nullptr;
-    std::set<const ir::BufferNode*> own;
-    std::vector<const ir::StoreNode*> updates;
-    ir::PreOrder(s.body, [&](const Stmt& stmt) {
-      if (const auto* alloc = ir::As<ir::AllocNode>(stmt)) {
-        own.insert(alloc->buffer.get());
-      }
-      const auto* store = ir::As<ir::StoreNode>(stmt);
-      if (store == nullptr || own.contains(store->buffer.get())) return true;
-      if (!AsUpdate(*store)) {
-        // Begins anew in each thread.
-        own.insert(store->buffer.get());
-      } else if (WritesOneElement(s, *store)) {
-        updates.push_back(store);
-      }
-      return true;
-    });
+    SharedUpdates found(s);
+    found.Visit(s.body);
+    const auto& updates = found.updates;
     return updates.empty() ? nullptr : updates.front();
   }
 
@@ -293,6 +322,43 @@ class ThreadReducer : public ir::Mutator {
     return has;
   }
 
+  // The conditions around the store that are the same for all terms: without
+  // them there is no element.
+  static Expr ElementExists(const ForNode& s, const ir::StoreNode& store) {
+    std::set<const ir::VarNode*> inner = {s.var.get()};
+    std::vector<Expr> conditions;
+    ir::PreOrder(s.body, [&](const Stmt& stmt) {
+      if (const auto* loop = ir::As<ForNode>(stmt)) {
+        inner.insert(loop->var.get());
+      } else if (const auto* let = ir::As<ir::LetStmtNode>(stmt)) {
+        inner.insert(let->var.get());
+      } else if (const auto* branch = ir::As<ir::IfNode>(stmt)) {
+        const bool then = OnlyStore(branch->then_case) == &store;
+        AddConjuncts(then ? branch->condition : ir::MakeNot(branch->condition),
+                     conditions);
+      }
+      return true;
+    });
+    Expr exists = ir::BoolConst(true);
+    for (const Expr& condition : conditions) {
+      const bool of_term = std::ranges::any_of(
+          inner,
+          [&](const ir::VarNode* var) { return ir::UsesVar(condition, var); });
+      if (!of_term) exists = ir::And(exists, condition);
+    }
+    return exists;
+  }
+
+  static void AddConjuncts(const Expr& condition, std::vector<Expr>& all) {
+    const auto* both = ir::As<ir::BinaryNode>(condition);
+    if (both != nullptr && both->op == ir::BinaryOp::kAnd) {
+      AddConjuncts(both->a, all);
+      AddConjuncts(both->b, all);
+    } else {
+      all.push_back(condition);
+    }
+  }
+
   Stmt Combine(const ForNode& s, const Update& update) {
     const Buffer& target = update.store->buffer;
     const ir::BinaryOp op = update.value->op;
@@ -329,8 +395,12 @@ class ThreadReducer : public ir::Mutator {
         ir::MakeStore(target, update.store->indices,
                       update.element_first ? ir::MakeBinary(op, element, mine)
                                            : ir::MakeBinary(op, mine, element));
+    Expr exists = ElementExists(s, *update.store);
     if (ir::ScopeOf(*target) != ir::MemoryScope::kLocal) {
-      result = ir::MakeIf(ir::EQ(Expr(s.var), zero), std::move(result));
+      exists = ir::And(ir::EQ(Expr(s.var), zero), exists);
+    }
+    if (!ir::IsConstInt(exists, 1)) {
+      result = ir::MakeIf(std::move(exists), std::move(result));
     }
     stmts.push_back(std::move(result));
     Stmt body = ir::MakeAlloc(partial, ir::MakeSeq(std::move(stmts)));

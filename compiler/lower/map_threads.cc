@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/ir/machine_op.h"
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/gpu_passes.h"
@@ -164,7 +165,7 @@ class ThreadMapper : public ir::Mutator {
           by_one_thread ? ir::MemoryScope::kLocal : ir::MemoryScope::kShared;
     }
     if (scope == ir::MemoryScope::kLocal && !by_one_thread &&
-        CrossesThreads(s)) {
+        (CrossesThreads(s) || SomeThreadsStore(s))) {
       Fail(absl::StrCat("buffer ", s.buffer->name,
                         " is local to a thread, but its elements are written "
                         "by several; use the scope \"shared\""));
@@ -182,7 +183,7 @@ class ThreadMapper : public ir::Mutator {
       return self;
     }
     const char* name = shared ? "shared" : "local";
-    if (!shared) local_.insert(s.buffer.get());
+    (shared ? shared_ : local_).insert(s.buffer.get());
     Stmt body = Mutate(s.body);
     if (s.buffer->scope == name) {
       return body == s.body ? self : ir::MakeAlloc(s.buffer, std::move(body));
@@ -203,12 +204,23 @@ class ThreadMapper : public ir::Mutator {
 
   Stmt MutateStore(const ir::StoreNode& s, const Stmt& self) override {
     Stmt store = Mutator::MutateStore(s, self);
-    if (local_.contains(s.buffer.get())) return store;
+    if (local_.contains(s.buffer.get())) {
+      for (size_t i = 0; i < bound_.size(); ++i) {
+        if (Differs(*ir::As<ir::StoreNode>(store), i)) {
+          differs_.insert({s.buffer.get(), i});
+        }
+      }
+      return store;
+    }
+    const bool shared = shared_.contains(s.buffer.get());
     // One of the threads that would all do the same.
     Expr first = ir::BoolConst(true);
     for (size_t i = 0; i < bound_.size(); ++i) {
-      if (launch_.extents[i] > 1 &&
-          (!bound_[i] || AllDoTheSame(*ir::As<ir::StoreNode>(store), i))) {
+      const bool is_block = !ir::IsThreadIdx(static_cast<ThreadAxis>(i));
+      // Each block has shared memory of its own.
+      if (launch_.extents[i] > 1 && !(shared && is_block) &&
+          (!bound_[i] ||
+           (shared && !Differs(*ir::As<ir::StoreNode>(store), i)))) {
         first = ir::And(first, ir::EQ(launch_.vars[i], ir::IntConst(0)));
       }
     }
@@ -275,27 +287,26 @@ class ThreadMapper : public ir::Mutator {
                          IndexPrefixer(s.buffer, buffer, owner).Mutate(s.body));
   }
 
-  // Whether all threads of the axis store the same to shared memory, as in a
-  // fetch that threads of another axis divide among them.
-  bool AllDoTheSame(const ir::StoreNode& s, size_t axis) const {
-    if (ir::ScopeOf(*s.buffer) != ir::MemoryScope::kShared ||
-        !ir::IsThreadIdx(static_cast<ThreadAxis>(axis))) {
-      return false;
-    }
+  // Whether the threads of an axis may store different values, or to different
+  // elements. Not in a fetch that threads of another axis divide among them.
+  bool Differs(const ir::StoreNode& s, size_t axis) const {
     bool differs = false;
     const auto look = [&](const Expr& e) {
       differs |= e.get() == launch_.vars[axis].get();
       const auto* var = ir::As<ir::VarNode>(e);
       differs |= var != nullptr && var->of_let;
       const auto* load = ir::As<ir::LoadNode>(e);
-      differs |= load != nullptr && local_.contains(load->buffer.get());
+      differs |=
+          load != nullptr && differs_.contains({load->buffer.get(), axis});
+      const auto* op = ir::As<ir::MachineOpNode>(e);
+      differs |= op != nullptr && op->op == ir::MachineOp::kShuffleXor;
     };
     ir::PostOrderExprs(s.value, look);
     for (const Expr& index : s.indices) ir::PostOrderExprs(index, look);
     for (const Expr& condition : conditions_) {
       ir::PostOrderExprs(condition, look);
     }
-    return !differs;
+    return differs;
   }
 
   // A loop without blocks around it.
@@ -328,13 +339,36 @@ class ThreadMapper : public ir::Mutator {
     return crosses;
   }
 
+  // Whether not all threads store to the buffer: others would lack values.
+  bool SomeThreadsStore(const ir::AllocNode& alloc) const {
+    bool some = false;
+    ir::PreOrder(alloc.body, [&](const Stmt& s) {
+      const auto* loop = ir::As<ForNode>(s);
+      const auto axis = loop == nullptr ? std::nullopt : AxisOf(*loop);
+      if (!axis || !ir::IsThreadIdx(*axis) ||
+          *ir::AsInt(loop->extent) ==
+              launch_.extents[static_cast<size_t>(*axis)]) {
+        return true;
+      }
+      ir::PreOrder(loop->body, [&](const Stmt& inner) {
+        const auto* store = ir::As<ir::StoreNode>(inner);
+        some |= store != nullptr && store->buffer == alloc.buffer;
+        return !some;
+      });
+      return true;
+    });
+    return some;
+  }
+
   const Launch& launch_;
   const target::GpuLimits& limits_;
   std::array<bool, ir::kThreadAxes> bound_{};
   std::vector<std::pair<ThreadAxis, const ir::VarNode*>> outer_;
   std::vector<const ForNode*> loops_;
   std::vector<Expr> conditions_;  // around the statement
-  std::set<const ir::BufferNode*> local_;
+  std::set<const ir::BufferNode*> local_, shared_;
+  // Local buffers with other values in each thread of an axis.
+  std::set<std::pair<const ir::BufferNode*, size_t>> differs_;
 };
 
 absl::Status CheckLaunch(const Launch& launch,

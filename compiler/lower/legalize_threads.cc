@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/gpu_passes.h"
+#include "compiler/lower/passes.h"
 
 namespace tilefarm::lower {
 namespace {
@@ -69,6 +70,10 @@ class ThreadLegalizer : public ir::Mutator {
       case ForKind::kParallel:
         return WithBody(loop, ForKind::kSerial, std::move(body));
       case ForKind::kVectorized:
+        if (NeedsOrder(s)) {
+          return WithBody(loop, ForKind::kSerial, std::move(body));
+        }
+        break;
       case ForKind::kSerial:
       case ForKind::kUnrolled:
         break;

@@ -152,17 +152,18 @@ class ThreadMapper : public ir::Mutator {
                         "\"shared\" or \"local\""));
       return self;
     }
-    const bool by_one_thread = AllBound(/*blocks=*/false);
+    // Threads also divide loops inside of a loop over the same axis.
+    const bool crosses = CrossesThreads(s) || SomeThreadsStore(s);
     if (scope == ir::MemoryScope::kGlobal) {
-      if (!by_one_thread) {
+      if (AllBound(/*blocks=*/false) && !crosses) {
+        scope = ir::MemoryScope::kLocal;
+      } else {
         const std::vector<size_t> owners = Owners(s.body);
         if (!owners.empty()) return Mutate(OneForEach(owners, s));
+        scope = ir::MemoryScope::kShared;
       }
-      scope =
-          by_one_thread ? ir::MemoryScope::kLocal : ir::MemoryScope::kShared;
     }
-    if (scope == ir::MemoryScope::kLocal && !by_one_thread &&
-        (CrossesThreads(s) || SomeThreadsStore(s))) {
+    if (scope == ir::MemoryScope::kLocal && crosses) {
       Fail(absl::StrCat("buffer ", s.buffer->name,
                         " is local to a thread, but its elements are written "
                         "by several; use the scope \"shared\""));
@@ -415,7 +416,10 @@ absl::StatusOr<Stmt> MapKernel(const Stmt& kernel,
 
 absl::StatusOr<Stmt> MapThreads(const Stmt& root,
                                 const target::GpuLimits& limits) {
-  if (const auto* alloc = ir::As<ir::AllocNode>(root)) {
+  // What is between kernels is global (LowerThreadReductions).
+  if (const auto* alloc = ir::As<ir::AllocNode>(root);
+      alloc != nullptr &&
+      ir::ScopeOf(*alloc->buffer) == ir::MemoryScope::kGlobal) {
     TF_ASSIGN_OR_RETURN(Stmt body, MapThreads(alloc->body, limits));
     return ir::MakeAlloc(alloc->buffer, std::move(body));
   }

@@ -158,7 +158,7 @@ class ThreadMapper : public ir::Mutator {
       if (AllBound(/*blocks=*/false) && !crosses) {
         scope = ir::MemoryScope::kLocal;
       } else {
-        const std::vector<size_t> owners = Owners(s.body);
+        const std::vector<size_t> owners = Owners(s);
         if (!owners.empty()) return Mutate(OneForEach(owners, s));
         scope = ir::MemoryScope::kShared;
       }
@@ -245,7 +245,7 @@ class ThreadMapper : public ir::Mutator {
 
   // The axes of threads around an allocation, each of whose iterations has its
   // own: no loop inside of it divides the axis anew.
-  std::vector<size_t> Owners(const Stmt& body) const {
+  std::vector<size_t> Owners(const ir::AllocNode& alloc) const {
     std::vector<size_t> owners;
     for (size_t i = 0; i < bound_.size(); ++i) {
       if (!bound_[i] || launch_.extents[i] <= 1 ||
@@ -253,15 +253,47 @@ class ThreadMapper : public ir::Mutator {
         continue;
       }
       bool divided = false;
-      ir::PreOrder(body, [&](const Stmt& s) {
+      ir::PreOrder(alloc.body, [&](const Stmt& s) {
         const auto* loop = ir::As<ForNode>(s);
         divided |=
             loop != nullptr && AxisOf(*loop) == static_cast<ThreadAxis>(i);
         return !divided;
       });
-      if (!divided) owners.push_back(i);
+      if (!divided && MayDiffer(alloc, i)) owners.push_back(i);
     }
     return owners;
+  }
+
+  // Whether threads of the axis may store different values to the buffer. Not
+  // if all copy the same from global memory.
+  bool MayDiffer(const ir::AllocNode& alloc, size_t axis) const {
+    bool differs = false;
+    const auto look = [&](const Expr& e) {
+      differs |= e.get() == launch_.vars[axis].get();
+      const auto* var = ir::As<ir::VarNode>(e);
+      differs |= var != nullptr && var->of_let;
+      const auto* load = ir::As<ir::LoadNode>(e);
+      differs |= load != nullptr && load->buffer != alloc.buffer &&
+                 ir::ScopeOf(*load->buffer) != ir::MemoryScope::kGlobal;
+    };
+    ir::PreOrder(alloc.body, [&](const Stmt& s) {
+      // It may become local, with other values in each thread.
+      const auto* inner = ir::As<ir::AllocNode>(s);
+      differs |= inner != nullptr &&
+                 ir::ScopeOf(*inner->buffer) == ir::MemoryScope::kGlobal;
+      if (const auto* branch = ir::As<ir::IfNode>(s)) {
+        ir::PostOrderExprs(branch->condition, look);
+      }
+      const auto* store = ir::As<ir::StoreNode>(s);
+      if (store != nullptr && store->buffer == alloc.buffer) {
+        ir::PostOrderExprs(store->value, look);
+        for (const Expr& index : store->indices) {
+          ir::PostOrderExprs(index, look);
+        }
+      }
+      return !differs;
+    });
+    return differs;
   }
 
   // The allocation in shared memory, with a dimension for each of the axes.

@@ -152,6 +152,13 @@ class ThreadMapper : public ir::Mutator {
                         "\"shared\" or \"local\""));
       return self;
     }
+    if (CrossesBlocks(s)) {
+      Fail(absl::StrCat("buffer ", s.buffer->name,
+                        " is in the memory of one block of threads, but its "
+                        "elements are written by several blocks; give it a "
+                        "nest of its own"));
+      return self;
+    }
     // Threads also divide loops inside of a loop over the same axis.
     const bool crosses = CrossesThreads(s) || SomeThreadsStore(s);
     if (scope == ir::MemoryScope::kGlobal) {
@@ -365,6 +372,38 @@ class ThreadMapper : public ir::Mutator {
         }
       }
       return true;
+    });
+    return crosses;
+  }
+
+  // Whether a loop over blocks stores to the buffer, and code outside of that
+  // loop reads it.
+  static bool CrossesBlocks(const ir::AllocNode& alloc) {
+    const auto accesses = [&](const Stmt& stmt, int& stores, int& loads) {
+      stores = loads = 0;
+      ir::PreOrder(stmt, [&](const Stmt& s) {
+        const auto* store = ir::As<ir::StoreNode>(s);
+        stores += store != nullptr && store->buffer == alloc.buffer;
+        return true;
+      });
+      ir::PostOrderExprs(stmt, [&](const Expr& e) {
+        const auto* load = ir::As<ir::LoadNode>(e);
+        loads += load != nullptr && load->buffer == alloc.buffer;
+      });
+    };
+    int all_stores, all_loads;
+    accesses(alloc.body, all_stores, all_loads);
+    bool crosses = false;
+    ir::PreOrder(alloc.body, [&](const Stmt& s) {
+      const auto* loop = ir::As<ForNode>(s);
+      const auto axis = loop == nullptr ? std::nullopt : AxisOf(*loop);
+      if (!axis || ir::IsThreadIdx(*axis) || ir::IsConstInt(loop->extent, 1)) {
+        return true;
+      }
+      int stores, loads;
+      accesses(s, stores, loads);
+      crosses |= stores > 0 && loads < all_loads;
+      return !crosses;
     });
     return crosses;
   }

@@ -59,6 +59,7 @@ std::optional<std::string> KnownRefusal(const std::string& message) {
       "parameters and intermediate buffers; at most",
       "is in no loop that is bound to threads",
       "elements are written by several blocks",
+      "threads update the same elements of",
   };
   for (const char* text : kTexts) {
     if (absl::StrContains(message, text)) return text;

@@ -22,21 +22,24 @@ namespace tilefarm::lower {
 
 // Block form. Parallel loops become serial; virtual threads become unrolled
 // loops around the single blocks that use them, inside of all other loops:
-// blocks that do not use them run once. InvalidArgument if a nest below the
+// blocks that do not use them run once. Vectorized loops that need an order
+// (NeedsOrder) become serial. InvalidArgument if a nest below the
 // root has no bound loop, or a bound loop no constant extent.
 absl::StatusOr<ir::Stmt> LegalizeThreads(const ir::PrimFunc& function);
 
 // Plain form. A loop of threads that all update one element, B[i] = B[i] op x,
 // combines a partial result of each: by shuffles within a warp, then through
-// shared memory. InvalidArgument if its body is anything but such an update.
+// shared memory. InvalidArgument if its body has anything but such an update.
+// Buffers that are allocated around kernels get the scope "global".
 absl::StatusOr<ir::Stmt> LowerThreadReductions(const ir::Stmt& stmt);
 
 // Plain form. Makes each statement below the root a kernel: all loops of one
 // axis become the axis's loop around the kernel, with conditions where it has
 // more iterations. What no loop of threads surrounds is stored by the first
 // thread alone. Each allocation in a kernel gets the scope "shared" or "local".
-// InvalidArgument if a kernel exceeds the target's limits, or threads would
-// share a local buffer.
+// A buffer without a scope that becomes shared has a copy for each thread of
+// the loops around it. InvalidArgument if a kernel exceeds the target's limits,
+// threads would share a local buffer, or blocks would share a buffer.
 absl::StatusOr<ir::Stmt> MapThreads(const ir::Stmt& root,
                                     const target::GpuLimits& limits);
 
@@ -59,7 +62,7 @@ ir::Stmt UnrollRegisters(const ir::Stmt& stmt);
 
 // Plain form, after MapThreads. Puts a barrier between accesses of different
 // threads to the same element, one of which writes it. InvalidArgument if that
-// is where not all threads arrive.
+// is where not all threads arrive, or if threads update a shared element.
 absl::StatusOr<ir::Stmt> InsertBarriers(const ir::Stmt& stmt);
 
 // Lowered form, before unrolling. Replaces nests that are annotated for it

@@ -168,6 +168,10 @@ class BarrierInserter {
           y->op != ir::BinaryOp::kFloorMod) {
         continue;
       }
+      // Other threads have other values of their axes' variables.
+      const bool by_thread = std::ranges::any_of(
+          axes_, [&](const Axis& axis) { return ir::UsesVar(x->a, axis.var); });
+      if (by_thread) continue;
       const auto count = ir::AsInt(x->b);
       const auto distance = math_.Difference(x->a, y->a);
       if (count && *count > 0 && count == ir::AsInt(y->b) && distance &&
@@ -253,9 +257,27 @@ class BarrierInserter {
       }
     }
     const Accesses accesses = Collect(stmt);
+    CheckUpdate(accesses);
     const bool before = NeedsBarrier(accesses, pending);
     Append(accesses, pending);
     return before ? ir::MakeSeq({Barrier(), stmt}) : stmt;
+  }
+
+  // No barrier helps where several threads update one element at a time.
+  void CheckUpdate(const Accesses& accesses) {
+    if (accesses.empty() || !accesses.back().write) return;
+    const Access& store = accesses.back();
+    const bool updates = std::ranges::any_of(accesses, [&](const Access& a) {
+      return !a.write && a.buffer == store.buffer;
+    });
+    if (!updates || !status.ok() ||
+        ir::ScopeOf(*store.buffer) != ir::MemoryScope::kShared ||
+        !Conflict(store, store)) {
+      return;
+    }
+    status = absl::InvalidArgumentError(absl::StrCat(
+        "threads update the same elements of ", store.buffer->name,
+        ", which they share; compute them in a loop that the threads divide"));
   }
 
   Stmt Loop(const ForNode& loop, Accesses& pending) {

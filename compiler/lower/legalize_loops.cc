@@ -13,27 +13,6 @@ using ir::Expr;
 using ir::ForKind;
 using ir::Stmt;
 
-// Whether a loop below prevents vectorizing this loop, or a block reduces over
-// it or has an opaque variable on it.
-bool NeedsOrder(const ir::ForNode& loop) {
-  bool found = false;
-  ir::PreOrder(loop.body, [&](const Stmt& s) {
-    if (const auto* inner = ir::As<ir::ForNode>(s)) {
-      found |= inner->for_kind == ForKind::kVectorized ||
-               inner->for_kind == ForKind::kParallel;
-    }
-    if (const auto* block = ir::As<ir::BlockNode>(s)) {
-      found |= std::any_of(block->iters.begin(), block->iters.end(),
-                           [&](const ir::IterVar& iter) {
-                             return iter.type != ir::IterType::kSpatial &&
-                                    ir::UsesVar(iter.binding, loop.var.get());
-                           });
-    }
-    return !found;
-  });
-  return found;
-}
-
 class LoopLegalizer : public ir::Mutator {
  public:
   using Mutator::Mutate;
@@ -69,6 +48,25 @@ class LoopLegalizer : public ir::Mutator {
 };
 
 }  // namespace
+
+bool NeedsOrder(const ir::ForNode& loop) {
+  bool found = false;
+  ir::PreOrder(loop.body, [&](const Stmt& s) {
+    if (const auto* inner = ir::As<ir::ForNode>(s)) {
+      found |= inner->for_kind == ForKind::kVectorized ||
+               inner->for_kind == ForKind::kParallel;
+    }
+    if (const auto* block = ir::As<ir::BlockNode>(s)) {
+      found |= std::any_of(block->iters.begin(), block->iters.end(),
+                           [&](const ir::IterVar& iter) {
+                             return iter.type != ir::IterType::kSpatial &&
+                                    ir::UsesVar(iter.binding, loop.var.get());
+                           });
+    }
+    return !found;
+  });
+  return found;
+}
 
 absl::StatusOr<Stmt> LegalizeLoops(const ir::PrimFunc& function) {
   LoopLegalizer legalizer;

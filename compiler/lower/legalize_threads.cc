@@ -9,6 +9,7 @@
 #include "compiler/ir/annotations.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/gpu_passes.h"
+#include "compiler/lower/passes.h"
 
 namespace tilefarm::lower {
 namespace {
@@ -144,6 +145,10 @@ class ThreadLegalizer : public ir::Mutator {
       case ForKind::kParallel:
         return WithBody(loop, ForKind::kSerial, std::move(body));
       case ForKind::kVectorized:
+        if (NeedsOrder(s)) {
+          return WithBody(loop, ForKind::kSerial, std::move(body));
+        }
+        break;
       case ForKind::kSerial:
       case ForKind::kUnrolled:
         break;

@@ -124,15 +124,27 @@ class IntoPartial : public ir::Mutator {
 // that all of these have in common.
 class SharedUpdates : public ir::Visitor {
  public:
-  explicit SharedUpdates(const ForNode& loop) : loop_(loop) {}
+  // `math` knows the loop and those around; it gets those inside.
+  SharedUpdates(const ForNode& loop, IndexMath& math)
+      : loop_(loop), math_(math) {}
   using Visitor::Visit;
   void Visit(const Expr&) override {}
   std::vector<const ir::StoreNode*> updates;
+  // Some thread other than one makes a store.
+  bool several = false;
 
  protected:
+  void VisitFor(const ForNode& s) override {
+    BindLoop(math_, s);
+    Visitor::VisitFor(s);
+  }
   void VisitIf(const ir::IfNode& s) override {
     conditions_.push_back(&s);
-    Visitor::VisitIf(s);
+    const size_t mark = math_.Mark();
+    math_.Assume(s.condition);
+    Visit(s.then_case);
+    math_.Restore(mark);
+    if (s.else_case != nullptr) Visit(s.else_case);
     conditions_.pop_back();
   }
   void VisitAlloc(const ir::AllocNode& s) override {
@@ -140,6 +152,9 @@ class SharedUpdates : public ir::Visitor {
     Visitor::VisitAlloc(s);
   }
   void VisitStore(const ir::StoreNode& s) override {
+    const Interval threads = math_.Bounds(math_.Decompose(loop_.var));
+    if (threads.bounded() && threads.lo >= threads.hi) return;
+    several = true;
     const auto begin = begins_.find(s.buffer.get());
     if (!AsUpdate(s)) {
       // Begins anew in each thread.
@@ -156,6 +171,7 @@ class SharedUpdates : public ir::Visitor {
 
  private:
   const ForNode& loop_;
+  IndexMath& math_;
   std::vector<const ir::IfNode*> conditions_;
   // The conditions under which a buffer gets its first values.
   std::map<const ir::BufferNode*, std::vector<const ir::IfNode*>> begins_;
@@ -171,12 +187,19 @@ class ThreadReducer : public ir::Mutator {
 
  protected:
   Stmt MutateFor(const ForNode& s, const Stmt& self) override {
+    const size_t mark = math_.Mark();
     if (!IsThreadLoop(s)) {
       const Stmt inside = WithThreadsOutside(s);
-      return inside != nullptr ? Mutate(inside) : Mutator::MutateFor(s, self);
+      if (inside != nullptr) return Mutate(inside);
+      BindLoop(math_, s);
+      Stmt out = Mutator::MutateFor(s, self);
+      math_.Restore(mark);
+      return out;
     }
     threads_.push_back(&s);
+    BindLoop(math_, s);
     Stmt out = MutateThreads(s, self);
+    math_.Restore(mark);
     threads_.pop_back();
     return out;
   }
@@ -184,10 +207,14 @@ class ThreadReducer : public ir::Mutator {
  private:
   Stmt MutateThreads(const ForNode& s, const Stmt& self) {
     const ir::StoreNode* store = OnlyStore(s.body);
+    const size_t mark = math_.Mark();
+    SharedUpdates found(s, math_);
+    found.Visit(s.body);
+    math_.Restore(mark);
+    if (!found.several) return Mutator::MutateFor(s, self);
     if (store == nullptr) {
-      const ir::StoreNode* shared = SharedUpdate(s);
-      if (shared == nullptr) return Mutator::MutateFor(s, self);
-      Refuse(s, *shared);
+      if (found.updates.empty()) return Mutator::MutateFor(s, self);
+      Refuse(s, *found.updates.front());
       return self;
     }
     if (!WritesOneElement(s, *store) || !UsesThread(s, *store) ||
@@ -259,16 +286,6 @@ class ThreadReducer : public ir::Mutator {
         ": its threads write the same element of ", store.buffer->name,
         ", and not by a sum, product, minimum or maximum of that element "
         "alone"));
-  }
-
-  // Of a loop with several stores: one by which all threads update an element
-  // that is there before and after the loop. Null if there is none.
-  static const ir::StoreNode* SharedUpdate(const ForNode& s) {
-    if (ir::IsConstInt(s.extent, 1)) return nullptr;
-    SharedUpdates found(s);
-    found.Visit(s.body);
-    const auto& updates = found.updates;
-    return updates.empty() ? nullptr : updates.front();
   }
 
   // A serial loop around a loop of threads that all update one element, the
@@ -445,6 +462,7 @@ class ThreadReducer : public ir::Mutator {
   }
 
   std::vector<const ForNode*> threads_;  // around the statement
+  IndexMath math_;                       // knows all loops around it
 };
 
 // Buffers that are allocated around kernels are in global memory, whatever

@@ -65,6 +65,11 @@ Stmt WithBody(const ForNode& loop, Stmt body) {
   ir::AttrMap annotations = loop.annotations;
   annotations.erase(ir::kWarpgroupStages);
   annotations.erase(ir::kBoxStores);
+  // Copies of the loop would have registers of their own for sums that are
+  // still being computed.
+  if (loop.for_kind == ir::ForKind::kSerial) {
+    annotations[ir::kUnrollExplicit] = 0;
+  }
   return std::make_shared<const ForNode>(
       loop.var, loop.min, loop.extent, loop.for_kind, std::move(body),
       std::move(annotations), loop.thread_tag);

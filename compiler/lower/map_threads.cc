@@ -155,17 +155,25 @@ class ThreadMapper : public ir::Mutator {
                         "\"shared\" or \"local\""));
       return self;
     }
-    const bool by_one_thread = AllBound(/*blocks=*/false);
-    if (scope == ir::MemoryScope::kGlobal) {
-      if (!by_one_thread) {
-        const std::vector<size_t> owners = Owners(s.body);
-        if (!owners.empty()) return Mutate(OneForEach(owners, s));
-      }
-      scope =
-          by_one_thread ? ir::MemoryScope::kLocal : ir::MemoryScope::kShared;
+    if (CrossesBlocks(s)) {
+      Fail(absl::StrCat("buffer ", s.buffer->name,
+                        " is in the memory of one block of threads, but its "
+                        "elements are written by several blocks; give it a "
+                        "nest of its own"));
+      return self;
     }
-    if (scope == ir::MemoryScope::kLocal && !by_one_thread &&
-        (CrossesThreads(s) || SomeThreadsStore(s))) {
+    // Threads also divide loops inside of a loop over the same axis.
+    const bool crosses = CrossesThreads(s) || SomeThreadsStore(s);
+    if (scope == ir::MemoryScope::kGlobal) {
+      if (AllBound(/*blocks=*/false) && !crosses) {
+        scope = ir::MemoryScope::kLocal;
+      } else {
+        const std::vector<size_t> owners = Owners(s);
+        if (!owners.empty()) return Mutate(OneForEach(owners, s));
+        scope = ir::MemoryScope::kShared;
+      }
+    }
+    if (scope == ir::MemoryScope::kLocal && crosses) {
       Fail(absl::StrCat("buffer ", s.buffer->name,
                         " is local to a thread, but its elements are written "
                         "by several; use the scope \"shared\""));
@@ -247,7 +255,7 @@ class ThreadMapper : public ir::Mutator {
 
   // The axes of threads around an allocation, each of whose iterations has its
   // own: no loop inside of it divides the axis anew.
-  std::vector<size_t> Owners(const Stmt& body) const {
+  std::vector<size_t> Owners(const ir::AllocNode& alloc) const {
     std::vector<size_t> owners;
     for (size_t i = 0; i < bound_.size(); ++i) {
       if (!bound_[i] || launch_.extents[i] <= 1 ||
@@ -255,15 +263,47 @@ class ThreadMapper : public ir::Mutator {
         continue;
       }
       bool divided = false;
-      ir::PreOrder(body, [&](const Stmt& s) {
+      ir::PreOrder(alloc.body, [&](const Stmt& s) {
         const auto* loop = ir::As<ForNode>(s);
         divided |=
             loop != nullptr && AxisOf(*loop) == static_cast<ThreadAxis>(i);
         return !divided;
       });
-      if (!divided) owners.push_back(i);
+      if (!divided && MayDiffer(alloc, i)) owners.push_back(i);
     }
     return owners;
+  }
+
+  // Whether threads of the axis may store different values to the buffer. Not
+  // if all copy the same from global memory.
+  bool MayDiffer(const ir::AllocNode& alloc, size_t axis) const {
+    bool differs = false;
+    const auto look = [&](const Expr& e) {
+      differs |= e.get() == launch_.vars[axis].get();
+      const auto* var = ir::As<ir::VarNode>(e);
+      differs |= var != nullptr && var->of_let;
+      const auto* load = ir::As<ir::LoadNode>(e);
+      differs |= load != nullptr && load->buffer != alloc.buffer &&
+                 ir::ScopeOf(*load->buffer) != ir::MemoryScope::kGlobal;
+    };
+    ir::PreOrder(alloc.body, [&](const Stmt& s) {
+      // It may become local, with other values in each thread.
+      const auto* inner = ir::As<ir::AllocNode>(s);
+      differs |= inner != nullptr &&
+                 ir::ScopeOf(*inner->buffer) == ir::MemoryScope::kGlobal;
+      if (const auto* branch = ir::As<ir::IfNode>(s)) {
+        ir::PostOrderExprs(branch->condition, look);
+      }
+      const auto* store = ir::As<ir::StoreNode>(s);
+      if (store != nullptr && store->buffer == alloc.buffer) {
+        ir::PostOrderExprs(store->value, look);
+        for (const Expr& index : store->indices) {
+          ir::PostOrderExprs(index, look);
+        }
+      }
+      return !differs;
+    });
+    return differs;
   }
 
   // The allocation in shared memory, with a dimension for each of the axes.
@@ -335,6 +375,38 @@ class ThreadMapper : public ir::Mutator {
         }
       }
       return true;
+    });
+    return crosses;
+  }
+
+  // Whether a loop over blocks stores to the buffer, and code outside of that
+  // loop reads it.
+  static bool CrossesBlocks(const ir::AllocNode& alloc) {
+    const auto accesses = [&](const Stmt& stmt, int& stores, int& loads) {
+      stores = loads = 0;
+      ir::PreOrder(stmt, [&](const Stmt& s) {
+        const auto* store = ir::As<ir::StoreNode>(s);
+        stores += store != nullptr && store->buffer == alloc.buffer;
+        return true;
+      });
+      ir::PostOrderExprs(stmt, [&](const Expr& e) {
+        const auto* load = ir::As<ir::LoadNode>(e);
+        loads += load != nullptr && load->buffer == alloc.buffer;
+      });
+    };
+    int all_stores, all_loads;
+    accesses(alloc.body, all_stores, all_loads);
+    bool crosses = false;
+    ir::PreOrder(alloc.body, [&](const Stmt& s) {
+      const auto* loop = ir::As<ForNode>(s);
+      const auto axis = loop == nullptr ? std::nullopt : AxisOf(*loop);
+      if (!axis || ir::IsThreadIdx(*axis) || ir::IsConstInt(loop->extent, 1)) {
+        return true;
+      }
+      int stores, loads;
+      accesses(s, stores, loads);
+      crosses |= stores > 0 && loads < all_loads;
+      return !crosses;
     });
     return crosses;
   }
@@ -414,40 +486,16 @@ absl::StatusOr<Stmt> MapKernel(const Stmt& kernel,
   return body;
 }
 
-bool IsOneKernel(const Stmt& stmt) {
-  const Stmt* at = &stmt;
-  while (const auto* alloc = ir::As<ir::AllocNode>(*at)) {
-    if (ir::ScopeOf(*alloc->buffer) == ir::MemoryScope::kGlobal) return false;
-    at = &alloc->body;
-  }
-  return ir::As<ForNode>(*at) != nullptr;
-}
-
 }  // namespace
 
 absl::StatusOr<Stmt> MapThreads(const Stmt& root,
                                 const target::GpuLimits& limits) {
-  if (const auto* alloc = ir::As<ir::AllocNode>(root)) {
-    // Of a kernel of one block, around which there are no loops.
-    if (ir::ScopeOf(*alloc->buffer) == ir::MemoryScope::kShared &&
-        IsOneKernel(alloc->body)) {
-      return MapKernel(root, limits);
-    }
-    if (ir::ScopeOf(*alloc->buffer) != ir::MemoryScope::kGlobal) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "buffer ", alloc->buffer->name, " of scope \"", alloc->buffer->scope,
-          "\": it is not proved that every block of threads writes all that it "
-          "reads of it"));
-    }
-    ir::BufferNode workspace(*alloc->buffer);
-    workspace.scope = "global";
-    const Buffer buffer =
-        std::make_shared<const ir::BufferNode>(std::move(workspace));
-    TF_ASSIGN_OR_RETURN(
-        Stmt body, MapThreads(ir::ReplaceBuffers(
-                                  alloc->body, {{alloc->buffer.get(), buffer}}),
-                              limits));
-    return ir::MakeAlloc(buffer, std::move(body));
+  // What is between kernels is global (LowerThreadReductions).
+  if (const auto* alloc = ir::As<ir::AllocNode>(root);
+      alloc != nullptr &&
+      ir::ScopeOf(*alloc->buffer) == ir::MemoryScope::kGlobal) {
+    TF_ASSIGN_OR_RETURN(Stmt body, MapThreads(alloc->body, limits));
+    return ir::MakeAlloc(alloc->buffer, std::move(body));
   }
   if (const auto* seq = ir::As<ir::SeqNode>(root)) {
     std::vector<Stmt> kernels;

@@ -26,6 +26,10 @@ absl::StatusOr<ir::Stmt> LowerLibraryCalls(const ir::Stmt& root);
 // reduction.
 absl::StatusOr<ir::Stmt> LegalizeLoops(const ir::PrimFunc& function);
 
+// Whether a vectorized loop must become serial: a loop below prevents it, or a
+// block reduces over it or has an opaque variable on it.
+bool NeedsOrder(const ir::ForNode& loop);
+
 // Any form. Simplifies index arithmetic to canonical form, decides conditions,
 // and removes loops of extent 1 and 0 (unroll pragmas move to the loops below).
 ir::Stmt Simplify(const ir::Stmt& stmt);

@@ -481,7 +481,8 @@ class LoopPipeliner : public ir::Mutator {
       if (changed.contains(buffer.get())) {
         return Refuse(loop, absl::StrCat("both stages write ", buffer->name));
       }
-      if (read.contains(buffer.get())) between.push_back(buffer);
+      // Also if none reads it: copies into it may overlap.
+      between.push_back(buffer);
     }
     for (const ir::BufferNode* buffer : written) {
       if (read.contains(buffer) || changed.contains(buffer)) {

@@ -36,6 +36,12 @@ class Unroller : public ir::Mutator {
     return self;
   }
 
+  // Operations of machines take as much code.
+  Stmt MutateEvaluate(const ir::EvaluateNode&, const Stmt& self) override {
+    ++size_.stores;
+    return self;
+  }
+
   Stmt MutateSeq(const ir::SeqNode& s, const Stmt&) override {
     Size total;
     std::vector<Stmt> stmts;

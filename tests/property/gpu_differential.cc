@@ -58,6 +58,8 @@ std::optional<std::string> KnownRefusal(const std::string& message) {
       "which no GPU block can run for all",
       "parameters and intermediate buffers; at most",
       "is in no loop that is bound to threads",
+      "elements are written by several blocks",
+      "threads update the same elements of",
   };
   for (const char* text : kTexts) {
     if (absl::StrContains(message, text)) return text;

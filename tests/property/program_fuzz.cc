@@ -37,6 +37,7 @@
 #include "compiler/ir/printer.h"
 #include "tests/property/differential.h"
 #include "tests/property/gpu_differential.h"
+#include "tests/property/in_child.h"
 #include "tests/property/random_program.h"
 #include "tests/property/random_text_program.h"
 #include "tests/property/random_trace.h"
@@ -96,45 +97,6 @@ CaseReport Check(const Flags& flags, const Case& c, PrimitiveCounts* counts) {
 }
 
 // --- Children ------------------------------------------------------------
-
-// Returns the output of `work`, run in a child; `crashed` says how it ended.
-std::string InChild(const std::function<void(std::ostream&)>& work,
-                    unsigned seconds, std::string* crashed) {
-  int fds[2];
-  if (pipe(fds) != 0) std::abort();
-  const pid_t child = fork();
-  if (child == 0) {
-    close(fds[0]);
-    alarm(seconds);
-    std::ostringstream out;
-    work(out);
-    const std::string text = out.str();
-    size_t done = 0;
-    while (done < text.size()) {
-      const ssize_t n = write(fds[1], text.data() + done, text.size() - done);
-      if (n <= 0) break;
-      done += static_cast<size_t>(n);
-    }
-    _exit(0);
-  }
-  close(fds[1]);
-  std::string text;
-  char buffer[4096];
-  for (ssize_t n; (n = read(fds[0], buffer, sizeof buffer)) > 0;) {
-    text.append(buffer, static_cast<size_t>(n));
-  }
-  close(fds[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  crashed->clear();
-  if (WIFSIGNALED(status)) {
-    *crashed = absl::StrCat("the compiler ends by signal ", WTERMSIG(status),
-                            " (", strsignal(WTERMSIG(status)), ")");
-  } else if (WEXITSTATUS(status) != 0) {
-    *crashed = absl::StrCat("the compiler exits with ", WEXITSTATUS(status));
-  }
-  return text;
-}
 
 // The kind of a failure: without numbers and names of elements.
 std::string KindOf(const std::string& variant, const std::string& what) {
@@ -232,10 +194,7 @@ void RunChunk(const Flags& flags, uint64_t first, int count,
     out << "case " << seed << " " << static_cast<int>(report.verdict) << " "
         << report.variant << ": " << FirstLine(report.what) << "\n";
   }
-  for (const auto& [name, tried] : counts.tried) {
-    out << "primitive " << tried << " " << counts.accepted[name] << " " << name
-        << "\n";
-  }
+  PrintCounts(counts, out);
 }
 
 struct Job {
@@ -284,12 +243,7 @@ void Take(const Flags& flags, Job& job, Tally& tally) {
     std::string word;
     in >> word;
     if (word == "primitive") {
-      std::string name;
-      int tried = 0, accepted = 0;
-      in >> tried >> accepted >> std::ws;
-      std::getline(in, name);
-      tally.counts.tried[name] += tried;
-      tally.counts.accepted[name] += accepted;
+      AddCounts(std::string(line), tally.counts);
     } else if (word == "case") {
       uint64_t seed = 0;
       int verdict = 0;

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "base/status_macros.h"
+#include "compiler/ir/visitor.h"
 #include "compiler/space/block_analysis.h"
 #include "compiler/space/gpu/gpu_rules.h"
 #include "compiler/space/postprocs.h"
@@ -39,6 +40,33 @@ std::vector<LoopRv> SpatialFirst(Schedule& schedule, BlockRv block,
   return order.size() > 1 && schedule.Reorder(order).ok() ? order : loops;
 }
 
+// How many of the first loops feed only spatial variables of every block below
+// them. Threads that divided a reduction would have to combine their parts,
+// which is not possible for each block below a loop that several share.
+size_t SpatialLoops(Schedule& schedule, const std::vector<LoopRv>& loops,
+                    size_t most) {
+  if (most == 0) return 0;
+  const auto outermost = schedule.Get(loops[0]);
+  if (!outermost.ok()) return 0;
+  size_t count = 0;
+  for (; count < most; ++count) {
+    const auto loop = schedule.Get(loops[count]);
+    if (!loop.ok()) break;
+    bool reduces = false;
+    ir::PreOrder(*outermost, [&](const ir::Stmt& s) {
+      const auto* block = ir::As<ir::BlockNode>(s);
+      if (block == nullptr) return true;
+      for (const ir::IterVar& iter : block->iters) {
+        reduces |= iter.type != ir::IterType::kSpatial &&
+                   ir::UsesVar(iter.binding, (*loop)->var.get());
+      }
+      return true;
+    });
+    if (reduces) break;
+  }
+  return count;
+}
+
 // Binds as many outer loops as may run at the same time.
 bool BindOuter(Schedule& schedule, BlockRv block,
                const std::vector<LoopRv>& all) {
@@ -46,7 +74,8 @@ bool BindOuter(Schedule& schedule, BlockRv block,
   const std::vector<LoopRv> loops = PerfectLoops(start, all) == all.size()
                                         ? SpatialFirst(start, block, all)
                                         : all;
-  for (size_t count = PerfectLoops(start, loops); count > 0; --count) {
+  for (size_t count = SpatialLoops(start, loops, PerfectLoops(start, loops));
+       count > 0; --count) {
     Schedule attempt = start;
     LoopRv fused = loops[0];
     if (count > 1) {

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Puts deliberate faults into the path of GPUs and counts how many the tests detect.
+
+    tests/gpu/seeded_faults.py [--build DIR] [--seconds S] [--only NAME ...]
+
+As tests/property/seeded_faults.py, whose code it uses: for each fault,
+gpu_sim_test and program_fuzz --gpu run until one of them fails; program_fuzz
+starts no new programs after S seconds.
+"""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "property"))
+import seeded_faults  # noqa: E402
+
+LOWER = "compiler/lower/"
+CODEGEN = "compiler/codegen/"
+
+# Name, source, what stands there once, and what stands there with the fault.
+FAULTS = [
+    # Barriers.
+    ("barrier-none", LOWER + "insert_barriers.cc",
+     "    if (!Conflict(pending, after)) return false;",
+     "    if (!Conflict(pending, after) || axes_.size() < 9) return false;"),
+    ("barrier-write-after-read", LOWER + "insert_barriers.cc",
+     "if (a.buffer != b.buffer || (!a.write && !b.write)) return false;",
+     "if (a.buffer != b.buffer || !a.write) return false;"),
+    ("barrier-loop-carried", LOWER + "insert_barriers.cc",
+     "if (!ir::IsConstInt(loop.extent, 1)) {",
+     "if (!ir::IsConstInt(loop.extent, 1) && axes_.empty()) {"),
+    ("barrier-second-pass", LOWER + "insert_barriers.cc",
+     "for (int pass = 0; pass < 2; ++pass) {",
+     "for (int pass = 2; pass < 2; ++pass) {"),
+    ("barrier-first-only", LOWER + "insert_barriers.cc",
+     "if (a.first_only.contains(axis.var) && b.first_only.contains(axis.var)) {",
+     "if (a.first_only.contains(axis.var) || b.first_only.contains(axis.var)) {"),
+    ("barrier-versions", LOWER + "insert_barriers.cc",
+     "*distance % *count != 0) {",
+     "*distance % *count != *count) {"),
+    ("barrier-in-flight", LOWER + "insert_barriers.cc",
+     "std::erase_if(pending, [](const Access& a) { return !a.in_flight; });",
+     "std::erase_if(pending, [](const Access& a) { return a.buffer != nullptr; });"),
+    ("barrier-after-if", LOWER + "insert_barriers.cc",
+     "    first_only_ = outer;\n    Append(inside, pending);",
+     "    first_only_ = outer;"),
+    # Pipelines.
+    ("wait-too-few", LOWER + "pipeline_loops.cc",
+     "{ir::IntConst(depth - 1)}", "{ir::IntConst(depth)}"),
+    ("version-index", LOWER + "pipeline_loops.cc",
+     "const int64_t versions = depth + 1;",
+     "const int64_t versions = depth > 1 ? depth : depth + 1;"),
+    ("prologue-short", LOWER + "pipeline_loops.cc",
+     "for (int64_t t = 0; t < depth; ++t) {",
+     "for (int64_t t = 0; t + 1 < depth || t < 1; ++t) {"),
+    ("prefetch-past-end", LOWER + "pipeline_loops.cc",
+     "ir::MakeIf(ir::LT(later, loop.extent), at(stmts, later));",
+     "ir::MakeIf(ir::LE(later, loop.extent), at(stmts, later));"),
+    ("async-strided", LOWER + "pipeline_loops.cc",
+     "!IsContiguous(s.indices) || !IsContiguous(load->indices)) {",
+     "!IsContiguous(s.indices)) {"),
+    ("async-read-at-once", LOWER + "pipeline_loops.cc",
+     "read_at_once_.contains(s.buffer.get()) ||",
+     "(read_at_once_.contains(s.buffer.get()) && load == nullptr) ||"),
+    ("fetch-numbers", LOWER + "pipeline_loops.cc",
+     "numbers_[&store] = number + elements_;",
+     "numbers_[&store] = number;"),
+    # Threads.
+    ("guard-of-smaller-extent", LOWER + "map_threads.cc",
+     "if (*ir::AsInt(s.extent) < launch_.extents[i]) {",
+     "if (*ir::AsInt(s.extent) + 2 < launch_.extents[i]) {"),
+    ("first-thread", LOWER + "map_threads.cc",
+     "(!bound_[i] ||\n", "((!bound_[i] && is_block) ||\n"),
+    ("shared-first-block", LOWER + "map_threads.cc",
+     "!(shared && is_block)", "!(shared && is_block && bound_[i])"),
+    ("one-copy-for-owners", LOWER + "map_threads.cc",
+     "if (!owners.empty()) return", "if (owners.size() > 1) return"),
+    ("local-of-others", LOWER + "map_threads.cc",
+     "const bool crosses = CrossesThreads(s) || SomeThreadsStore(s);",
+     "const bool crosses = CrossesThreads(s);"),
+    ("vthread-dropped", LOWER + "legalize_threads.cc",
+     "return uses ? WithBody(loop_, ForKind::kUnrolled, self) : self;",
+     "return uses && !s.iters.empty() && s.init == nullptr\n"
+     "               ? WithBody(ForNode(loop_.var, loop_.min,\n"
+     "                                  ir::IntConst(1), loop_.for_kind,\n"
+     "                                  self, {}, loop_.thread_tag),\n"
+     "                          ForKind::kUnrolled, self)\n"
+     "               : uses ? WithBody(loop_, ForKind::kUnrolled, self) : self;"),
+    # Reductions.
+    ("partial-not-reset", LOWER + "lower_thread_reductions.cc",
+     "stmts.push_back(ir::MakeStore(partial, {zero}, identity));\n",
+     ""),
+    ("shuffle-mask", LOWER + "lower_thread_reductions.cc",
+     "for (int64_t mask = group / 2; mask > 0; mask /= 2) {",
+     "for (int64_t mask = group / 2; mask > 1; mask /= 2) {"),
+    ("exchange-groups", LOWER + "lower_thread_reductions.cc",
+     "stmts.push_back(ir::MakeFor(other, ir::IntConst(groups),",
+     "stmts.push_back(ir::MakeFor(other, ir::IntConst(groups - 1),"),
+    ("exchange-other-axes", LOWER + "lower_thread_reductions.cc",
+     "if (outer == &s || outer->thread_tag == s.thread_tag) continue;",
+     "if (outer != nullptr) continue;"),
+    ("sum-without-guard", LOWER + "lower_thread_reductions.cc",
+     "if (!of_term) exists = ir::And(exists, condition);",
+     "if (of_term) exists = ir::And(exists, ir::BoolConst(true));"),
+    ("sum-by-all", LOWER + "lower_thread_reductions.cc",
+     "exists = ir::And(ir::EQ(Expr(s.var), zero), exists);",
+     "exists = ir::And(ir::GE(Expr(s.var), zero), exists);"),
+    ("sum-of-several-elements", LOWER + "lower_thread_reductions.cc",
+     "        inner != nullptr && !IsOneElement(s.body, *store)) {",
+     "        inner != nullptr && inner->annotations.size() > 9) {"),
+    # Memory.
+    ("local-gaps", LOWER + "place_allocations.cc",
+     "value = ir::FloorMod(value, ir::IntConst(above / digit.scale));",
+     "value = ir::FloorMod(value, ir::IntConst(above));"),
+    ("shared-parts-of-threads", LOWER + "place_allocations.cc",
+     "if (shared) box = RegionBelow(math, access, depth, /*all_threads=*/true);",
+     "if (shared) box = RegionBelow(math, access, depth, /*all_threads=*/false);"),
+    ("shared-overlap", LOWER + "split_kernels.cc",
+     "(bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;",
+     "(bytes - 1) / kSharedAlignment * kSharedAlignment;"),
+    ("workspace-number", CODEGEN + "device_module.cc",
+     "numbers.emplace(workspace.get(), static_cast<int>(numbers.size()));",
+     "numbers.emplace(workspace.get(),\n"
+     "                      static_cast<int>(lowered.params.size()));"),
+    ("workspace-registers", LOWER + "place_registers.cc",
+     "         IsBetweenKernels(body))) {",
+     "         (IsBetweenKernels(body) && s.buffer->shape.size() > 9))) {"),
+    ("axes-swapped", CODEGEN + "device_module.cc",
+     "shape[2 - static_cast<size_t>(axis.axis) % 3] =",
+     "shape[static_cast<size_t>(axis.axis) % 3] ="),
+    ("alignment-overstated", CODEGEN + "emit_kernel.cc",
+     "return llvm::Align(std::gcd(DivisorOf(index) * bytes, kDeviceAlignment));",
+     "return llvm::Align(std::gcd(2 * DivisorOf(index) * bytes,\n"
+     "                              kDeviceAlignment));"),
+    ("async-copy-size", CODEGEN + "emit_kernel.cc",
+     "const int bytes = lanes * s.buffer->dtype.bytes();",
+     "const int bytes = std::min(8, lanes * s.buffer->dtype.bytes());"),
+]
+
+
+def commands(arguments):
+    return [
+        ["gpu_sim_test"],
+        ["program_fuzz", "--gpu", "--seed", "1", "--count", "100000",
+         "--jobs", str(arguments.jobs), "--seconds", str(arguments.seconds),
+         "--traces", "2", "--max-findings", "1", "--no-shrink"],
+    ]
+
+
+if __name__ == "__main__":
+    seeded_faults.FAULTS = FAULTS
+    seeded_faults.commands = commands
+    sys.exit(seeded_faults.main())

@@ -88,8 +88,10 @@ FAULTS = [
      "               : uses ? WithBody(loop_, ForKind::kUnrolled, self) : self;"),
     # Reductions.
     ("partial-not-reset", LOWER + "lower_thread_reductions.cc",
-     "stmts.push_back(ir::MakeStore(partial, {zero}, identity));\n",
-     ""),
+     "stmts.push_back(ir::MakeStore(partial, {zero}, identity));",
+     "stmts.push_back(ir::MakeStore(\n"
+     "        partial, {zero},\n"
+     "        threads_.empty() ? identity : ir::Load(partial, {zero})));"),
     ("shuffle-mask", LOWER + "lower_thread_reductions.cc",
      "for (int64_t mask = group / 2; mask > 0; mask /= 2) {",
      "for (int64_t mask = group / 2; mask > 1; mask /= 2) {"),

@@ -19,6 +19,9 @@ namespace tilefarm::property {
 namespace {
 
 constexpr uint64_t kFirstSeed = 1;
+// Programs beyond the first ones that found errors of lowering.
+constexpr uint64_t kFoundSeeds[] = {217, 249,  281,  314,  326,  371, 393,
+                                    394, 1051, 1243, 1343, 1391, 1411};
 constexpr int kDraws = 2;
 constexpr int kByHand = 2 * kDraws;
 constexpr int kPairs = 1000;

@@ -4,8 +4,8 @@
     tests/gpu/seeded_faults.py [--build DIR] [--seconds S] [--only NAME ...]
 
 As tests/property/seeded_faults.py, whose code it uses: for each fault,
-gpu_sim_test and program_fuzz --gpu run until one of them fails; program_fuzz
-starts no new programs after S seconds.
+gpu_kernels_property_test and program_fuzz --gpu run until one of them fails;
+program_fuzz starts no new programs after S seconds.
 """
 
 import pathlib
@@ -88,8 +88,10 @@ FAULTS = [
      "               : uses ? WithBody(loop_, ForKind::kUnrolled, self) : self;"),
     # Reductions.
     ("partial-not-reset", LOWER + "lower_thread_reductions.cc",
-     "stmts.push_back(ir::MakeStore(partial, {zero}, identity));\n",
-     ""),
+     "stmts.push_back(ir::MakeStore(partial, {zero}, identity));",
+     "stmts.push_back(ir::MakeStore(\n"
+     "        partial, {zero},\n"
+     "        threads_.empty() ? identity : ir::Load(partial, {zero})));"),
     ("shuffle-mask", LOWER + "lower_thread_reductions.cc",
      "for (int64_t mask = group / 2; mask > 0; mask /= 2) {",
      "for (int64_t mask = group / 2; mask > 1; mask /= 2) {"),
@@ -140,7 +142,7 @@ FAULTS = [
 
 def commands(arguments):
     return [
-        ["gpu_sim_test"],
+        ["gpu_kernels_property_test"],
         ["program_fuzz", "--gpu", "--seed", "1", "--count", "100000",
          "--jobs", str(arguments.jobs), "--seconds", str(arguments.seconds),
          "--traces", "2", "--max-findings", "1", "--no-shrink"],

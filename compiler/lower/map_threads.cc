@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/ir/annotations.h"
 #include "compiler/ir/machine_op.h"
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/visitor.h"
@@ -30,7 +31,7 @@ constexpr int64_t kMostLocalBytes = 256 << 10;
 struct Launch {
   std::array<int64_t, ir::kThreadAxes> extents;  // 0: no loop
   std::array<ir::Var, ir::kThreadAxes> vars;
-  ir::AttrMap annotations;  // of all loops that are mapped
+  ir::AttrMap annotations;  // pragmas of the loops that are mapped
 
   int64_t& extent(ThreadAxis axis) {
     return extents[static_cast<size_t>(axis)];
@@ -50,8 +51,12 @@ Launch LaunchOf(const Stmt& kernel) {
     if (axis) {
       int64_t& extent = launch.extent(*axis);
       extent = std::max(extent, *ir::AsInt(loop->extent));
-      launch.annotations.insert(loop->annotations.begin(),
-                                loop->annotations.end());
+      for (const char* pragma : {ir::kUnrollMaxStep, ir::kUnrollExplicit}) {
+        const auto found = loop->annotations.find(pragma);
+        if (found != loop->annotations.end()) {
+          launch.annotations.insert(*found);
+        }
+      }
     }
     return true;
   });

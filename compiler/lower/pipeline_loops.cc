@@ -333,7 +333,7 @@ class LoopPipeliner : public ir::Mutator {
     const auto plain = [&](Stmt body) -> Stmt {
       return std::make_shared<const ForNode>(loop.var, loop.min, loop.extent,
                                              loop.for_kind, std::move(body),
-                                             annotations);
+                                             annotations, loop.thread_tag);
     };
     std::vector<Buffer> allocs;
     Stmt body = loop.body;

@@ -108,11 +108,15 @@ class DesignSpaceImpl : public DesignSpace {
       const Sketch& sketch = sketches_[candidate.sketch];
       if (sketch.threads) {
         auto decisions = sketch.threads->Draw(sketch.sites, target_, rng);
+        absl::Status fits = decisions.status();
         if (decisions.ok()) {
           candidate.decisions = *std::move(decisions);
-          return candidate;
+          // What the tiles cannot know, such as gaps in what is fetched for
+          // parts of a reduction that are split over blocks.
+          fits = Apply(candidate).status();
+          if (fits.ok()) return candidate;
         }
-        why_not = absl::StrCat(": ", decisions.status().message());
+        why_not = absl::StrCat(": ", fits.message());
         continue;
       }
       for (const SampleSite& site : sketch.sites) {

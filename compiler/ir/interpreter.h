@@ -21,7 +21,8 @@ struct InterpretOptions {
   // for floats and bytes of 0x7f for others.
   bool refuse_unwritten = false;
   // Parallel and vectorized loops, and those over the blocks of a GPU, run from
-  // the last iteration to the first. A program whose results depend on it has iterations that are not independent.
+  // the last iteration to the first. A program whose results depend on it has
+  // iterations that are not independent.
   bool reverse_concurrent_loops = false;
 };
 

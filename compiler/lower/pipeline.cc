@@ -209,10 +209,9 @@ std::vector<Pass> GpuPasses(const target::Target& target) {
 }  // namespace
 
 std::vector<std::string> StageNames() {
-  return {"legalize",   "bounds",    "allocate",  "init",    "plain",
-          "iterations", "partition", "threads",   "pipeline", "barriers",
-          "flat",       "matrices",  "vectorize", "unroll",  "promote",
-          "lowered"};
+  return {"legalize",  "bounds",  "allocate", "init",     "plain", "iterations",
+          "partition", "threads", "pipeline", "barriers", "flat",  "matrices",
+          "vectorize", "unroll",  "promote",  "lowered"};
 }
 
 absl::StatusOr<ir::PrimFuncPtr> Lower(const ir::PrimFunc& function,

@@ -127,8 +127,8 @@ void tf_rt_sim_barrier(const struct tf_sim_thread* thread, int32_t site);
  * threads call it at the same site. */
 uint32_t tf_rt_sim_shuffle(const struct tf_sim_thread* thread, uint32_t value,
                            uint32_t source_lane, int32_t site);
-/* What lanes of a warp have of matrices (ir/matrix_units.h). All lanes call these
- * at the same site. */
+/* What lanes of a warp have of matrices (ir/matrix_units.h). All lanes call
+ * these at the same site. */
 enum tf_sim_element {
   TF_SIM_F16,
   TF_SIM_BF16,
@@ -136,14 +136,14 @@ enum tf_sim_element {
   TF_SIM_S8,
   TF_SIM_U8,
 };
-/* Loads a fragment of 1, 2 or 4 matrices, PTX's ldmatrix: `row` of lane l is row
- * l % 8 of matrix l / 8, 16 bytes of shared memory, aligned to them. */
+/* Loads a fragment of 1, 2 or 4 matrices, PTX's ldmatrix: `row` of lane l is
+ * row l % 8 of matrix l / 8, 16 bytes of shared memory, aligned to them. */
 void tf_rt_sim_load_matrix(const struct tf_sim_thread* thread,
                            uint32_t* fragment, const void* row,
                            uint32_t matrices, uint32_t transposed,
                            int32_t site);
-/* Adds to four sums, of type float or int32_t, PTX's mma of 16 rows, 8 columns and
- * 32 bytes of terms: `a` has four registers, `b` two. */
+/* Adds to four sums, of type float or int32_t, PTX's mma of 16 rows, 8 columns
+ * and 32 bytes of terms: `a` has four registers, `b` two. */
 void tf_rt_sim_warp_product(const struct tf_sim_thread* thread,
                             uint32_t a_element, uint32_t b_element,
                             const uint32_t* a, const uint32_t* b, void* sums,

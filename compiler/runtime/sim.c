@@ -349,9 +349,9 @@ static double Element(const uint32_t* chunk, uint32_t at, uint32_t element) {
   }
 }
 
-/* All lanes wait at a product. Terms of row r of a are in the registers of lanes
- * 4 * (r % 8) to + 3, those of column c of b in lanes 4 * c to + 3; of each, the
- * first chunk of 16 bytes is one register of four lanes. */
+/* All lanes wait at a product. Terms of row r of a are in the registers of
+ * lanes 4 * (r % 8) to + 3, those of column c of b in lanes 4 * c to + 3; of
+ * each, the first chunk of 16 bytes is one register of four lanes. */
 static void Product(struct Fiber* lane) {
   uint32_t a[16][8], b[8][8];
   for (uint32_t row = 0; row < 16; ++row) {
@@ -462,8 +462,8 @@ void tf_rt_sim_load_matrix(const struct tf_sim_thread* thread,
     }
     if (!CheckAccess(fiber, row, 16, /*is_write=*/0)) Abandon(fiber);
   }
-  struct MatrixCall call = {row, matrices, transposed, 0, 0, NULL, NULL,
-                            fragment};
+  struct MatrixCall call = {row, matrices, transposed, 0,
+                            0,   NULL,     NULL,       fragment};
   RunMatrix(fiber, &call, site);
 }
 

@@ -55,8 +55,8 @@ struct Target {
   std::string LlvmFeatures() const;
   // Artifacts are modules for an engine (a browser, Node), not shared objects.
   bool is_webassembly() const { return kind == "wasm32"; }
-  // Loops are bound to threads of kernels (ir::ThreadAxis). "sim" is a GPU whose
-  // kernels run on the host, for tests.
+  // Loops are bound to threads of kernels (ir::ThreadAxis). "sim" is a GPU
+  // whose kernels run on the host, for tests.
   bool is_gpu() const { return gpu.has_value(); }
   bool is_simulated() const { return kind == "sim"; }
   // The baseline of this build's machine, without threads: the host code of a

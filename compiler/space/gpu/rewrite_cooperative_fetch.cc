@@ -37,6 +37,7 @@ absl::Status FetchTogether(Schedule& schedule, BlockRv block, int64_t wanted) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> loops,
                       schedule.GetLoops(block));
+  if (node->iters.empty()) return absl::OkStatus();  // one element
   // Of threadIdx.y, which may be missing, and of threadIdx.x.
   int64_t rows = 1, threads = 1;
   for (const LoopRv rv : loops) {

@@ -39,7 +39,8 @@ absl::Status VectorizeCopy(Schedule& schedule, BlockRv block) {
   TF_ASSIGN_OR_RETURN(const ir::BlockPtr node, schedule.Get(block));
   TF_ASSIGN_OR_RETURN(const std::vector<LoopRv> loops,
                       schedule.GetLoops(block));
-  if (node->init != nullptr || loops.empty() || UsesOnlyLocal(*node)) {
+  if (node->init != nullptr || loops.empty() || node->iters.empty() ||
+      UsesOnlyLocal(*node)) {
     return absl::OkStatus();
   }
   TF_ASSIGN_OR_RETURN(const ir::ForPtr loop, schedule.Get(loops.back()));

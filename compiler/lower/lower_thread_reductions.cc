@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/arith/conjuncts.h"
 #include "compiler/ir/identity.h"
 #include "compiler/ir/machine_op.h"
 #include "compiler/ir/memory_scope.h"
@@ -351,8 +352,10 @@ class ThreadReducer : public ir::Mutator {
         inner.insert(let->var.get());
       } else if (const auto* branch = ir::As<ir::IfNode>(stmt)) {
         const bool then = OnlyStore(branch->then_case) == &store;
-        AddConjuncts(then ? branch->condition : ir::MakeNot(branch->condition),
-                     conditions);
+        for (const Expr& part : arith::Conjuncts(
+                 then ? branch->condition : ir::MakeNot(branch->condition))) {
+          conditions.push_back(part);
+        }
       }
       return true;
     });
@@ -364,16 +367,6 @@ class ThreadReducer : public ir::Mutator {
       if (!of_term) exists = ir::And(exists, condition);
     }
     return exists;
-  }
-
-  static void AddConjuncts(const Expr& condition, std::vector<Expr>& all) {
-    const auto* both = ir::As<ir::BinaryNode>(condition);
-    if (both != nullptr && both->op == ir::BinaryOp::kAnd) {
-      AddConjuncts(both->a, all);
-      AddConjuncts(both->b, all);
-    } else {
-      all.push_back(condition);
-    }
   }
 
   Stmt Combine(const ForNode& s, const Update& update) {

@@ -7,12 +7,13 @@
 #include <set>
 #include <string>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "compiler/arith/conjuncts.h"
+#include "compiler/arith/evaluate.h"
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/tensor_box.h"
 #include "compiler/ir/visitor.h"
@@ -34,51 +35,6 @@ constexpr int64_t kPair = 2;
 // Columns, and rows, after which the distribution repeats.
 constexpr int64_t kStep = 8;
 
-using Values = std::unordered_map<const ir::VarNode*, int64_t>;
-
-int64_t FloorDiv(int64_t a, int64_t b) {
-  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
-}
-
-// nullopt: a variable without a value, or other operations.
-std::optional<int64_t> Evaluate(const Expr& e, const Values& values) {
-  if (const auto constant = ir::AsInt(e)) return constant;
-  if (const auto* var = ir::As<ir::VarNode>(e)) {
-    const auto found = values.find(var);
-    if (found == values.end()) return std::nullopt;
-    return found->second;
-  }
-  const auto* binary = ir::As<ir::BinaryNode>(e);
-  if (binary == nullptr) return std::nullopt;
-  const auto a = Evaluate(binary->a, values), b = Evaluate(binary->b, values);
-  if (!a || !b) return std::nullopt;
-  switch (binary->op) {
-    case BinaryOp::kAdd:
-      return *a + *b;
-    case BinaryOp::kSub:
-      return *a - *b;
-    case BinaryOp::kMul:
-      return *a * *b;
-    case BinaryOp::kFloorDiv:
-      if (*b <= 0) return std::nullopt;
-      return FloorDiv(*a, *b);
-    case BinaryOp::kFloorMod:
-      if (*b <= 0) return std::nullopt;
-      return *a - FloorDiv(*a, *b) * *b;
-    default:
-      return std::nullopt;
-  }
-}
-
-void SplitConjunction(const Expr& e, std::vector<Expr>& parts) {
-  const auto* binary = ir::As<ir::BinaryNode>(e);
-  if (binary == nullptr || binary->op != BinaryOp::kAnd) {
-    return parts.push_back(e);
-  }
-  SplitConjunction(binary->a, parts);
-  SplitConjunction(binary->b, parts);
-}
-
 // A store in a perfect nest.
 struct Nest {
   std::vector<const ForNode*> loops;
@@ -95,7 +51,9 @@ Nest NestOf(Stmt stmt) {
       stmt = loop->body;
     } else if (const auto* branch = ir::As<ir::IfNode>(stmt);
                branch != nullptr && branch->else_case == nullptr) {
-      SplitConjunction(branch->condition, nest.conditions);
+      for (const Expr& part : arith::Conjuncts(branch->condition)) {
+        nest.conditions.push_back(part);
+      }
       stmt = branch->then_case;
     } else {
       nest.store = ir::As<ir::StoreNode>(stmt);
@@ -257,24 +215,23 @@ class Matcher {
     if (zero != nullptr ? zero->value != 0 : !ir::IsConstInt(otherwise, 0)) {
       return false;
     }
-    std::vector<Expr> parts;
-    SplitConjunction(condition, parts);
-    return std::ranges::all_of(parts, [&](const Expr& part) {
-      const auto* binary = ir::As<ir::BinaryNode>(part);
-      if (binary == nullptr) return false;
-      for (size_t d = 0; d < load.indices.size(); ++d) {
-        if (binary->op == BinaryOp::kLT &&
-            ir::IsConstInt(binary->b, load.buffer->shape[d]) &&
-            math_.Difference(binary->a, load.indices[d]) == 0) {
-          return true;
-        }
-        if (binary->op == BinaryOp::kLE && ir::IsConstInt(binary->a, 0) &&
-            math_.Difference(binary->b, load.indices[d]) == 0) {
-          return true;
-        }
-      }
-      return false;
-    });
+    return std::ranges::all_of(
+        arith::Conjuncts(condition), [&](const Expr& part) {
+          const auto* binary = ir::As<ir::BinaryNode>(part);
+          if (binary == nullptr) return false;
+          for (size_t d = 0; d < load.indices.size(); ++d) {
+            if (binary->op == BinaryOp::kLT &&
+                ir::IsConstInt(binary->b, load.buffer->shape[d]) &&
+                math_.Difference(binary->a, load.indices[d]) == 0) {
+              return true;
+            }
+            if (binary->op == BinaryOp::kLE && ir::IsConstInt(binary->a, 0) &&
+                math_.Difference(binary->b, load.indices[d]) == 0) {
+              return true;
+            }
+          }
+          return false;
+        });
   }
 
   absl::Status MatchProduct(const Nest& nest,
@@ -419,7 +376,7 @@ class Matcher {
     int64_t warpgroup_step = 0;
     // First row of a product, row step, column step, pair -> register.
     std::map<std::tuple<int64_t, int64_t, int64_t, int64_t>, int64_t> sums;
-    Values values;
+    arith::VarValues values;
     for (int64_t i = 0; i < count; ++i) {
       int64_t rest = i;
       for (const ForNode* loop : loops) {
@@ -429,7 +386,7 @@ class Matcher {
       }
       const auto at = [&](const Expr& e, int64_t thread) {
         values[thread_.get()] = thread;
-        return Evaluate(e, values);
+        return arith::Evaluate(e, values);
       };
       const auto row = at(a.place(), 0), column = at(b.place(), 0);
       const auto sum = at(offset, 0);

@@ -1,20 +1,18 @@
-// Artifacts of CUDA (compiler/runtime/cuda.c, codegen/host_stub.h) with a fake
-// driver.
+// Artifacts of CUDA (compiler/runtime/cuda.c) with a fake driver.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <numeric>
 #include <thread>
 
 #include "absl/strings/str_split.h"
-#include "compiler/codegen/c_header.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/gpu/artifact.h"
+#include "tests/gpu/cuda_functions.h"
 #include "tests/gpu/fake_cuda.h"
 
 namespace tilefarm::codegen {
@@ -22,13 +20,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kImage[] =
-    ".version 8.0\n.target sm_90a\n.entry add_one() {}\n.entry add() {}\n";
 constexpr char kNothing[] =
     "0 allocations, 0 modules, 0 pools, 0 retained contexts, 0 overruns";
-constexpr unsigned kCount = 64;
-constexpr int64_t kBytes = kCount * sizeof(float);
-
 // to[i] = from[i] + 1
 void AddOne(void** arguments, const unsigned*, const unsigned*, unsigned) {
   const auto* from = static_cast<const float*>(arguments[0]);
@@ -42,31 +35,6 @@ void Add(void** arguments, const unsigned*, const unsigned*, unsigned) {
   auto* to = static_cast<float*>(arguments[1]);
   for (unsigned i = 0; i < kCount; ++i) to[i] += from[i];
 }
-
-// f(in, out, sum): workspace = in + 1; out = workspace + 1; sum += workspace.
-DeviceFunction ThreeKernels() {
-  DeviceFunction function;
-  function.symbol = "f";
-  function.parameter_bytes = {kBytes, kBytes, kBytes};
-  function.parameter_access = {1, 2, 3};
-  function.workspace_bytes = {kBytes};
-  function.kernels = {{"add_one", {2, 3, 4}, {32, 1, 1}, 0, {0, 3}},
-                      {"add_one", {1, 1, 1}, {8, 4, 2}, 64, {3, 1}},
-                      {"add", {1, 1, 1}, {1, 1, 1}, 0, {3, 2}}};
-  return function;
-}
-
-// g(x): x += x.
-DeviceFunction OneKernel(uint32_t shared_bytes = 0) {
-  DeviceFunction function;
-  function.symbol = "g";
-  function.parameter_bytes = {kBytes};
-  function.parameter_access = {3};
-  function.kernels = {{"add", {1, 1, 1}, {64, 1, 1}, shared_bytes, {0, 0}}};
-  return function;
-}
-
-target::Target Cuda() { return *target::Parse("cuda:sm_90a"); }
 
 absl::StatusOr<Kernel> Load(const std::vector<DeviceFunction>& functions,
                             const std::string& image = kImage) {
@@ -554,83 +522,6 @@ TEST_F(CudaTest, DriverIsFoundByTheLoader) {
 
 // The process of the test above.
 TEST(LoadedDriver, DISABLED_Runs) { EXPECT_EQ(CallG(), "0 no error"); }
-
-TEST(HostStub, IsDeterministicAndLinksToAnArchive) {
-  const std::vector<DeviceFunction> functions = {ThreeKernels(), OneKernel()};
-  const auto first = EmitHostStub(functions, kImage, Cuda());
-  const auto second = EmitHostStub(functions, kImage, Cuda());
-  ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_EQ(*first, *second);
-  EXPECT_TRUE(LinkArchive({&*first, 1}, Cuda().HostPart()).ok());
-}
-
-TEST(HostStub, HeaderDeclaresItsFunctions) {
-  auto function = std::make_shared<ir::PrimFunc>();
-  function->params = {ir::MakeBuffer("x", ir::DataType::Float(32), {64}),
-                      ir::MakeBuffer("y", ir::DataType::Float(32), {8, 8})};
-  const std::vector<LoweredFunction> functions = {{function, "f"}};
-  const std::string header = CHeader(functions, Cuda());
-  EXPECT_THAT(header, HasSubstr("1: y, float32 [8, 8]"));
-  EXPECT_THAT(header,
-              HasSubstr("\nint f(void* x_0, void* y_1);\n"
-                        "int f_on(void* stream, void* x_0, void* y_1);\n"
-                        "const char* f_error(void);\n"));
-  EXPECT_THAT(header, HasSubstr("NAME_on(stream, ...) enqueues"));
-  const std::string path =
-      absl::StrCat(testing::TempDir(), "/header_", getpid(), ".h");
-  std::ofstream(path) << header
-                      << CHeader(functions, *target::Parse("sim:sm_90a"));
-  EXPECT_EQ(std::system(
-                absl::StrCat("cc -std=c99 -Wall -Wextra -pedantic -Werror -x c "
-                             "-fsyntax-only -include ",
-                             path, " /dev/null")
-                    .c_str()),
-            0);
-  unlink(path.c_str());
-}
-
-// Launches are part of what an artifact computes.
-TEST(HostStub, DigestCoversLaunches) {
-  DeviceFunction function = OneKernel();
-  const auto digest = [&] {
-    const auto stub = EmitHostStub({&function, 1}, kImage, Cuda());
-    EXPECT_TRUE(stub.ok()) << stub.status();
-    const auto bytes = LinkSharedObject({&*stub, 1}, Cuda().HostPart());
-    EXPECT_TRUE(bytes.ok()) << bytes.status();
-    return CodeDigest(*bytes).value_or("");
-  };
-  const std::string first = digest();
-  EXPECT_EQ(digest(), first);
-  function.kernels[0].grid[0] = 2;
-  EXPECT_NE(digest(), first);
-}
-
-TEST(HostStub, WrongDescriptionsAreErrors) {
-  const auto error = [](const DeviceFunction& function,
-                        const std::string& image = kImage) {
-    return EmitHostStub({&function, 1}, image, Cuda()).status().ToString();
-  };
-  DeviceFunction wrong = OneKernel();
-  wrong.kernels[0].arguments = {1};
-  EXPECT_EQ(error(wrong),
-            "INTERNAL: the kernel 'add' of 'g': an argument with number 1 of 1 "
-            "buffers");
-  wrong = OneKernel();
-  wrong.kernels[0].block = {64, 32, 1};
-  EXPECT_EQ(error(wrong),
-            "INTERNAL: the kernel 'add' of 'g': more threads than 1024, or "
-            "none");
-  EXPECT_EQ(error(OneKernel(228 << 10)),
-            "INTERNAL: the kernel 'add' of 'g': 233472 bytes of shared memory; "
-            "the target has 232448");
-  EXPECT_EQ(error(OneKernel(), ""),
-            "INTERNAL: an image is for GPUs, and not for simulated ones");
-  DeviceFunction taken = OneKernel();
-  taken.symbol = "g_on";
-  const std::vector<DeviceFunction> both = {OneKernel(), taken};
-  EXPECT_EQ(EmitHostStub(both, kImage, Cuda()).status().ToString(),
-            "INVALID_ARGUMENT: two functions have the symbol 'g_on'");
-}
 
 }  // namespace
 }  // namespace tilefarm::codegen

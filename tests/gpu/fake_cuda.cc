@@ -1,4 +1,5 @@
-// See fake_cuda.h.
+// See fake_cuda.h. One file: each of the driver's functions reads and changes
+// the same state, which would have to be shared by files otherwise.
 #include "tests/gpu/fake_cuda.h"
 
 #include <unistd.h>

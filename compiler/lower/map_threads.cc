@@ -14,6 +14,7 @@
 #include "compiler/ir/memory_scope.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/gpu_passes.h"
+#include "compiler/lower/index_prefixer.h"
 
 namespace tilefarm::lower {
 namespace {
@@ -67,33 +68,6 @@ Launch LaunchOf(const Stmt& kernel) {
   }
   return launch;
 }
-
-// Replaces a buffer by one of more dimensions, whose first indices are given.
-class IndexPrefixer : public ir::Mutator {
- public:
-  IndexPrefixer(Buffer from, Buffer to, const std::vector<Expr>& prefix)
-      : from_(std::move(from)), to_(std::move(to)), prefix_(prefix) {}
-  using Mutator::Mutate;
-
- protected:
-  Expr MutateLoad(const ir::LoadNode& e, const Expr& self) override {
-    if (e.buffer != from_) return Mutator::MutateLoad(e, self);
-    return ir::Load(to_, Indices(e.indices));
-  }
-  Stmt MutateStore(const ir::StoreNode& s, const Stmt& self) override {
-    if (s.buffer != from_) return Mutator::MutateStore(s, self);
-    return ir::MakeStore(to_, Indices(s.indices), Mutate(s.value), s.predicate);
-  }
-
- private:
-  std::vector<Expr> Indices(const std::vector<Expr>& indices) {
-    std::vector<Expr> out = prefix_;
-    for (const Expr& index : indices) out.push_back(Mutate(index));
-    return out;
-  }
-  const Buffer from_, to_;
-  const std::vector<Expr>& prefix_;
-};
 
 // Replaces the loops of one kernel by the variables of its axes.
 class ThreadMapper : public ir::Mutator {

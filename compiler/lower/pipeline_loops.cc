@@ -27,6 +27,7 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/gpu_passes.h"
 #include "compiler/lower/index_math.h"
+#include "compiler/lower/index_prefixer.h"
 
 namespace tilefarm::lower {
 namespace {
@@ -76,35 +77,6 @@ std::set<const ir::BufferNode*> BuffersOf(const Stmt& stmt, bool written) {
   }
   return buffers;
 }
-
-// Gives a buffer one more dimension, the version, and its accesses an index.
-class Versioner : public ir::Mutator {
- public:
-  Versioner(Buffer from, Buffer to, Expr version)
-      : from_(std::move(from)),
-        to_(std::move(to)),
-        version_(std::move(version)) {}
-  using Mutator::Mutate;
-
- protected:
-  Expr MutateLoad(const ir::LoadNode& e, const Expr& self) override {
-    if (e.buffer != from_) return Mutator::MutateLoad(e, self);
-    return ir::Load(to_, Indices(e.indices));
-  }
-  Stmt MutateStore(const ir::StoreNode& s, const Stmt& self) override {
-    if (s.buffer != from_) return Mutator::MutateStore(s, self);
-    return ir::MakeStore(to_, Indices(s.indices), Mutate(s.value), s.predicate);
-  }
-
- private:
-  std::vector<Expr> Indices(const std::vector<Expr>& indices) {
-    std::vector<Expr> out = {version_};
-    for (const Expr& index : indices) out.push_back(Mutate(index));
-    return out;
-  }
-  const Buffer from_, to_;
-  const Expr version_;
-};
 
 // Copies from global to shared memory that arrive by the next wait: of single
 // elements, or of vectors that are contiguous on both sides.
@@ -416,8 +388,8 @@ class LoopPipeliner : public ir::Mutator {
       Stmt out =
           ir::Substitute(ir::MakeSeq(stmts), {{loop.var.get(), iteration}});
       for (size_t i = 0; i < versioned.size(); ++i) {
-        out = Versioner(versioned[i], multiple[i],
-                        ir::FloorMod(iteration, ir::IntConst(versions)))
+        out = IndexPrefixer(versioned[i], multiple[i],
+                            {ir::FloorMod(iteration, ir::IntConst(versions))})
                   .Mutate(out);
       }
       return out;

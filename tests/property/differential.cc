@@ -63,21 +63,11 @@ int CallWithFill(void* symbol, std::vector<Bytes>& buffers, uint64_t seed) {
   return result;
 }
 
-absl::StatusOr<driver::Artifact> CompileAll(
-    const std::vector<Variant>& variants, const target::Target& target) {
-  ir::IRModule module;
-  for (size_t i = 0; i < variants.size(); ++i) {
-    ir::PrimFunc function = *variants[i].program;
-    function.name = absl::StrCat("f", i);
-    function.attrs["global_symbol"] = ir::Attr(function.name);
-    module.functions.push_back(
-        std::make_shared<const ir::PrimFunc>(std::move(function)));
-  }
-  driver::CompileOptions options;
-  options.target = target;
-  // Lowering also does what it does for large operands.
-  options.target.caches.l1_bytes = 64;
-  return driver::Compile(module, options);
+// Lowering also does what it does for large operands.
+absl::StatusOr<driver::Artifact> CompileAsLarge(
+    const std::vector<Variant>& variants, target::Target target) {
+  target.caches.l1_bytes = 64;
+  return CompileAll(variants, target);
 }
 
 CaseReport Differ(const Variant& variant, std::string what) {
@@ -173,10 +163,10 @@ std::optional<CaseReport> RunVariants(const Case& c,
                                       const Expected& want,
                                       const std::vector<Variant>& variants,
                                       const target::Target& target) {
-  const auto artifact = CompileAll(variants, target);
+  const auto artifact = CompileAsLarge(variants, target);
   if (!artifact.ok()) {
     for (const Variant& variant : variants) {
-      const auto alone = CompileAll({variant}, target);
+      const auto alone = CompileAsLarge({variant}, target);
       if (!alone.ok()) {
         return Differ(variant, absl::StrCat("does not compile: ",
                                             alone.status().ToString()));
@@ -219,6 +209,21 @@ std::optional<CaseReport> RunVariants(const Case& c,
 }
 
 }  // namespace
+
+absl::StatusOr<driver::Artifact> CompileAll(
+    const std::vector<Variant>& variants, const target::Target& target) {
+  ir::IRModule module;
+  for (size_t i = 0; i < variants.size(); ++i) {
+    ir::PrimFunc function = *variants[i].program;
+    function.name = absl::StrCat("f", i);
+    function.attrs["global_symbol"] = ir::Attr(function.name);
+    module.functions.push_back(
+        std::make_shared<const ir::PrimFunc>(std::move(function)));
+  }
+  driver::CompileOptions options;
+  options.target = target;
+  return driver::Compile(module, options);
+}
 
 std::vector<Bytes> SmallInputs(const ir::PrimFunc& program, uint64_t seed) {
   Rng rng(seed);
@@ -427,7 +432,7 @@ CaseReport CheckCase(const Case& c) {
   std::vector<Variant> variants{{"as-is", program, "", /*keeps_floats=*/true}};
   const auto target = target::Parse("host,cores=2");
   if (!target.ok()) return Differ(as_is_name, target.status().ToString());
-  const auto as_is = CompileAll(variants, *target);
+  const auto as_is = CompileAsLarge(variants, *target);
   const auto draft = driver::DraftSchedule(driver::WithZeroTermsApart(program),
                                            *target, ir::FloatRule::kAsWritten);
   if (!as_is.ok()) {
@@ -436,7 +441,7 @@ CaseReport CheckCase(const Case& c) {
     if (as_is.status().code() == absl::StatusCode::kInvalidArgument) {
       if (draft.ok()) {
         const Variant scheduled{"default", draft->module().functions[0], ""};
-        if (CompileAll({scheduled}, *target).ok()) {
+        if (CompileAsLarge({scheduled}, *target).ok()) {
           return Differ(scheduled,
                         absl::StrCat("compiles, though as-is is refused: ",
                                      std::string(as_is.status().message())));

@@ -11,8 +11,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compiler/driver/compile.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/target/target.h"
 #include "tests/support/host_oracle.h"
 
 namespace tilefarm::property {
@@ -65,6 +68,10 @@ struct Variant {
   // As ir::FloatRule::kAsWritten.
   bool keeps_floats = false;
 };
+
+// Compiles the variants to one library, as functions "f0", "f1" and so on.
+absl::StatusOr<driver::Artifact> CompileAll(
+    const std::vector<Variant>& variants, const target::Target& target);
 
 enum class Verdict : uint8_t {
   kAgree,

@@ -17,7 +17,6 @@
 #include "compiler/driver/compile.h"
 #include "compiler/driver/lower_function.h"
 #include "compiler/ir/parser.h"
-#include "compiler/ir/printer.h"
 #include "compiler/ir/verifier.h"
 #include "compiler/lower/gpu_passes.h"
 #include "compiler/schedule/schedule.h"
@@ -25,7 +24,6 @@
 #include "compiler/target/target.h"
 #include "tests/property/compiled_library.h"
 #include "tests/property/random_gpu_trace.h"
-#include "tests/property/random_program.h"
 #include "tests/property/random_text_program.h"
 
 namespace tilefarm::property {
@@ -149,21 +147,6 @@ absl::Status Lowers(const ir::PrimFunc& program, const target::Target& target) {
   return lower::SplitKernels(*lowered->function, *target.gpu).status();
 }
 
-absl::StatusOr<driver::Artifact> CompileAll(
-    const std::vector<Variant>& variants, const target::Target& target) {
-  ir::IRModule module;
-  for (size_t i = 0; i < variants.size(); ++i) {
-    ir::PrimFunc function = *variants[i].program;
-    function.name = absl::StrCat("f", i);
-    function.attrs["global_symbol"] = ir::Attr(function.name);
-    module.functions.push_back(
-        std::make_shared<const ir::PrimFunc>(std::move(function)));
-  }
-  driver::CompileOptions options;
-  options.target = target;
-  return driver::Compile(module, options);
-}
-
 // Runs it once. Empty, or what is wrong.
 std::string RunOnce(const CompiledLibrary& library, const std::string& symbol,
                     const ir::PrimFunc& program, std::vector<Bytes>& buffers) {
@@ -247,14 +230,9 @@ Case MakeGpuCase(uint64_t seed, int draws, int by_hand,
   Rng rng(seed);
   Case c;
   c.input_seed = seed;
-  if (rng.Chance(kOperatorShare)) {
-    c.text = ir::Print(*RandomProgram(rng));
-    c.exact = false;
-  } else {
-    const TextProgram program = RandomTextProgram(rng);
-    c.text = program.text;
-    c.exact = program.exact;
-  }
+  const TextProgram program = RandomTextProgram(rng, kOperatorShare);
+  c.text = program.text;
+  c.exact = program.exact;
   const auto parsed = ir::ParseFunction(c.text);
   const auto target = target::Parse(absl::StrCat("sim:", ModelOf(seed)));
   if (!parsed.ok() || !target.ok()) return c;

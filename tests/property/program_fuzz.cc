@@ -34,11 +34,9 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "compiler/ir/parser.h"
-#include "compiler/ir/printer.h"
 #include "tests/property/differential.h"
 #include "tests/property/gpu_differential.h"
 #include "tests/property/in_child.h"
-#include "tests/property/random_program.h"
 #include "tests/property/random_text_program.h"
 #include "tests/property/random_trace.h"
 #include "tests/property/shrink.h"
@@ -74,14 +72,9 @@ Case MakeCase(const Flags& flags, uint64_t seed, PrimitiveCounts* counts) {
   Rng rng(seed);
   Case c;
   c.input_seed = seed;
-  if (rng.Chance(kOperatorShare)) {
-    c.text = ir::Print(*RandomProgram(rng));
-    c.exact = false;
-  } else {
-    const TextProgram program = RandomTextProgram(rng);
-    c.text = program.text;
-    c.exact = program.exact;
-  }
+  const TextProgram program = RandomTextProgram(rng, kOperatorShare);
+  c.text = program.text;
+  c.exact = program.exact;
   const auto parsed = ir::ParseFunction(c.text);
   if (!parsed.ok()) return c;
   for (int i = 0; i < flags.traces; ++i) {

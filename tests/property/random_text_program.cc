@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/printer.h"
 #include "tests/property/random_motifs.h"
+#include "tests/property/random_program.h"
 
 namespace tilefarm::property {
 namespace {
@@ -391,5 +393,10 @@ class Generator : private RandomMotifs {
 }  // namespace
 
 TextProgram RandomTextProgram(Rng& rng) { return Generator(rng).Make(); }
+
+TextProgram RandomTextProgram(Rng& rng, double operator_share) {
+  if (!rng.Chance(operator_share)) return RandomTextProgram(rng);
+  return {ir::Print(*RandomProgram(rng)), /*exact=*/false};
+}
 
 }  // namespace tilefarm::property

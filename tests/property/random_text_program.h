@@ -27,6 +27,10 @@ struct TextProgram {
 // some hundred thousand steps.
 TextProgram RandomTextProgram(Rng& rng);
 
+// The same, but this share of the programs are those of random_program.h,
+// which are not exact.
+TextProgram RandomTextProgram(Rng& rng, double operator_share);
+
 }  // namespace tilefarm::property
 
 #endif  // TILEFARM_TESTS_PROPERTY_RANDOM_TEXT_PROGRAM_H_

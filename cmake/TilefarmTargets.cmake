@@ -18,7 +18,10 @@ if(TILEFARM_SANITIZE)
     -fsanitize=${TILEFARM_SANITIZE} -fno-omit-frame-pointer
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
     $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete>
-    -fno-sanitize-recover=all)
+    -fno-sanitize-recover=all
+    # Clang's check of a called function's type reads what stands before its
+    # code; before generated code that may be an unmapped page.
+    $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
   target_link_options(tilefarm_options INTERFACE
     -fsanitize=${TILEFARM_SANITIZE})
 endif()

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/sanitizers.h"
 #include "compiler/ir/verifier.h"
 #include "compiler/space/design_space.h"
 #include "compiler/space/gpu/kernels.h"
@@ -19,6 +20,9 @@ namespace {
 using testing::HasSubstr;
 
 constexpr uint64_t kSeed = 20261203;
+// Draws for each sketch; with a sanitizer each takes twelve times as long.
+constexpr int kUsualDraws = TILEFARM_SANITIZED ? 1 : 10;
+constexpr int kSmallDraws = TILEFARM_SANITIZED ? 4 : 50;
 
 std::unique_ptr<DesignSpace> Space(const ir::PrimFuncPtr& program,
                                    const target::Target& target) {
@@ -70,7 +74,8 @@ TEST_P(GpuSpaceTest, NearlyEveryCandidateOfAUsualSizeFits) {
     const auto space = Space(GetParam().usual, target);
     ASSERT_NE(space, nullptr);
     Rng rng(kSeed);
-    const int draws = 10 * static_cast<int>(space->sketches().size());
+    const int draws =
+        kUsualDraws * static_cast<int>(space->sketches().size());
     int legal = 0;
     for (int i = 0; i < draws; ++i) {
       const auto candidate = space->Sample(rng);
@@ -82,7 +87,9 @@ TEST_P(GpuSpaceTest, NearlyEveryCandidateOfAUsualSizeFits) {
           CheckKernels(*applied->module().Find("main"), *target.gpu);
       EXPECT_TRUE(kernels.ok()) << kernels << applied->trace().Print();
     }
-    EXPECT_GE(legal * 20, draws * 19) << "seed " << kSeed;
+    if (!TILEFARM_SANITIZED) {
+      EXPECT_GE(legal * 20, draws * 19) << "seed " << kSeed;
+    }
   }
 }
 
@@ -93,7 +100,8 @@ TEST_P(GpuSpaceTest, EveryCandidateKeepsTheProgram) {
   ASSERT_NE(space, nullptr);
   Rng rng(kSeed);
   std::set<int> sketches;
-  for (int i = 0; i < 50 * static_cast<int>(space->sketches().size()); ++i) {
+  const int draws = kSmallDraws * static_cast<int>(space->sketches().size());
+  for (int i = 0; i < draws; ++i) {
     auto candidate = space->Sample(rng);
     ASSERT_TRUE(candidate.ok()) << candidate.status();
     if (rng.Chance(0.3)) {
@@ -107,7 +115,9 @@ TEST_P(GpuSpaceTest, EveryCandidateKeepsTheProgram) {
     ExpectSameOutputs(*program, *scheduled);
     if (testing::Test::HasFailure()) return;
   }
-  EXPECT_EQ(sketches.size(), space->sketches().size());
+  if (!TILEFARM_SANITIZED) {
+    EXPECT_EQ(sketches.size(), space->sketches().size());
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, GpuSpaceTest,

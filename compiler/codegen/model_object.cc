@@ -28,12 +28,17 @@ class ModelEmitter {
         i32_(b_.getInt32Ty()) {}
 
   void Emit() {
-    llvm::Constant* descriptor = Descriptor(EmitSteps(), EmitWeights());
-    EmitTensors("_inputs", "_input", model_.inputs);
-    EmitTensors("_outputs", "_output", model_.outputs);
+    llvm::Constant* inputs = EmitTensors("_inputs", "_input", model_.inputs);
+    llvm::Constant* outputs =
+        EmitTensors("_outputs", "_output", model_.outputs);
+    llvm::Constant* descriptor = Descriptor(inputs, outputs);
     EmitForward("_create", "tf_rt_model_create", i32_, {ptr_, ptr_},
                 descriptor);
     EmitForward("_run", "tf_rt_model_run", i32_, {ptr_, ptr_, ptr_}, nullptr);
+    if (IsOpen()) {
+      EmitForward("_run_shaped", "tf_rt_model_run_shaped", i32_,
+                  {ptr_, ptr_, ptr_, ptr_, ptr_}, nullptr);
+    }
     EmitForward("_destroy", "tf_rt_model_destroy", b_.getVoidTy(), {ptr_},
                 nullptr);
     EmitForward("_error", "tf_rt_model_error", ptr_, {}, nullptr);
@@ -45,6 +50,8 @@ class ModelEmitter {
   }
 
  private:
+  bool IsOpen() const { return !model_.sizes.empty(); }
+
   llvm::Function* Define(const std::string& suffix, llvm::Type* result,
                          const std::vector<llvm::Type*>& params) {
     llvm::Function* function = llvm::Function::Create(
@@ -117,6 +124,8 @@ class ModelEmitter {
     return nullptr;
   }
 
+  llvm::Constant* Null() { return llvm::ConstantPointerNull::get(ptr_); }
+
   llvm::FunctionType* HookType() {
     return llvm::FunctionType::get(b_.getVoidTy(), {ptr_}, false);
   }
@@ -145,16 +154,16 @@ class ModelEmitter {
 
   // int32 steps(inputs, outputs, arena, weights): the kernels in order, until
   // one fails.
-  llvm::Function* EmitSteps() {
+  llvm::Function* EmitSteps(const ModelVariant& variant,
+                            llvm::GlobalVariable* hook) {
     llvm::Function* function = Define("_steps", i32_, {ptr_, ptr_, ptr_, ptr_});
     function->setLinkage(llvm::GlobalValue::InternalLinkage);
     llvm::LLVMContext& context = module_.getContext();
     llvm::BasicBlock* failed =
         llvm::BasicBlock::Create(context, "failed", function);
     std::vector<std::pair<llvm::Value*, llvm::BasicBlock*>> statuses;
-    llvm::GlobalVariable* hook = model_.profiled ? EmitHook() : nullptr;
     b_.SetInsertPoint(&function->getEntryBlock());
-    for (const ModelStep& step : model_.steps) {
+    for (const ModelStep& step : variant.steps) {
       if (hook != nullptr) CallHook(hook);
       std::vector<llvm::Value*> operands;
       for (const ModelOperand& operand : step.operands) {
@@ -193,8 +202,6 @@ class ModelEmitter {
     b_.CreateRet(status);
     return function;
   }
-
-  llvm::Constant* Null() { return llvm::ConstantPointerNull::get(ptr_); }
 
   llvm::Constant* Text(const std::string& text, const char* name) {
     return Global(
@@ -243,33 +250,82 @@ class ModelEmitter {
                      llvm::FunctionType::get(b_.getVoidTy(), {ptr_}, false))};
   }
 
-  // struct tf_rt_model (runtime/tf_runtime.h).
-  llvm::Constant* Descriptor(llvm::Function* steps, llvm::Constant* weights) {
+  // Null if the rank is 0.
+  llvm::Constant* Shape(const std::vector<int64_t>& shape) {
+    if (shape.empty()) return Null();
+    const std::vector<uint64_t> extents(shape.begin(), shape.end());
+    return Global(llvm::ConstantDataArray::get(
+                      module_.getContext(), llvm::ArrayRef<uint64_t>(extents)),
+                  "shape");
+  }
+
+  llvm::Constant* Shapes(const std::vector<std::vector<int64_t>>& shapes) {
+    std::vector<llvm::Constant*> values;
+    for (const std::vector<int64_t>& shape : shapes) {
+      values.push_back(Shape(shape));
+    }
+    return Global(llvm::ConstantArray::get(
+                      llvm::ArrayType::get(ptr_, values.size()), values),
+                  "shapes");
+  }
+
+  // struct tf_rt_variant of every variant (runtime/tf_runtime.h).
+  llvm::Constant* EmitVariants() {
+    llvm::GlobalVariable* hook = model_.profiled ? EmitHook() : nullptr;
+    llvm::StructType* type =
+        llvm::StructType::get(module_.getContext(), {ptr_, ptr_, ptr_});
+    std::vector<llvm::Constant*> variants;
+    for (const ModelVariant& variant : model_.variants) {
+      variants.push_back(llvm::ConstantStruct::get(
+          type, {EmitSteps(variant, hook), Shapes(variant.input_shapes),
+                 Shapes(variant.output_shapes)}));
+    }
+    return Global(llvm::ConstantArray::get(
+                      llvm::ArrayType::get(type, variants.size()), variants),
+                  "variants");
+  }
+
+  // struct tf_rt_model.
+  llvm::Constant* Descriptor(llvm::Constant* inputs, llvm::Constant* outputs) {
+    const auto count = [&](size_t n) {
+      return b_.getInt32(static_cast<uint32_t>(n));
+    };
+    llvm::Constant *choose = Null(), *sizes = Null();
+    if (IsOpen()) {
+      choose = llvm::cast<llvm::Constant>(
+          Hidden("tf_rt_choose_variant",
+                 llvm::FunctionType::get(ptr_, {ptr_, ptr_, ptr_}, false))
+              .getCallee());
+      sizes = Text(model_.sizes, "sizes");
+    }
     std::vector<llvm::Constant*> fields = {
-        steps, weights, b_.getInt64(static_cast<uint64_t>(model_.arena_bytes))};
+        EmitVariants(),
+        count(model_.variants.size()),
+        count(model_.inputs.size()),
+        count(model_.outputs.size()),
+        inputs,
+        outputs,
+        choose,
+        sizes,
+        EmitWeights(),
+        b_.getInt64(static_cast<uint64_t>(model_.arena_bytes))};
     for (llvm::Constant* field : WeightsFile()) fields.push_back(field);
     return Global(llvm::ConstantStruct::getAnon(fields), "model");
   }
 
   // struct tf_tensor_info of every tensor, and the functions that return them.
-  void EmitTensors(const std::string& count_suffix,
-                   const std::string& info_suffix,
-                   const std::vector<ModelTensor>& tensors) {
+  llvm::Constant* EmitTensors(const std::string& count_suffix,
+                              const std::string& info_suffix,
+                              const std::vector<ModelTensor>& tensors) {
     std::vector<llvm::Constant*> infos;
     llvm::StructType* type =
         llvm::StructType::get(module_.getContext(), {ptr_, i32_, i32_, ptr_});
     for (const ModelTensor& tensor : tensors) {
-      std::vector<uint64_t> shape(tensor.shape.begin(), tensor.shape.end());
-      llvm::Constant* extents = shape.empty()
-                                    ? Null()
-                                    : Global(llvm::ConstantDataArray::get(
-                                                 module_.getContext(), shape),
-                                             "shape");
       infos.push_back(llvm::ConstantStruct::get(
-          type,
-          {Text(tensor.name, "name"),
-           b_.getInt32(static_cast<uint32_t>(tensor.dtype)),
-           b_.getInt32(static_cast<uint32_t>(tensor.shape.size())), extents}));
+          type, {Text(tensor.name, "name"),
+                 b_.getInt32(static_cast<uint32_t>(tensor.dtype)),
+                 b_.getInt32(static_cast<uint32_t>(tensor.shape.size())),
+                 Shape(tensor.shape)}));
     }
     const auto count = static_cast<uint32_t>(infos.size());
     llvm::ArrayType* array = llvm::ArrayType::get(type, count);
@@ -283,6 +339,7 @@ class ModelEmitter {
         b_.CreateICmpULT(get->getArg(0), b_.getInt32(count)),
         b_.CreateGEP(array, table, {b_.getInt32(0), get->getArg(0)}),
         llvm::ConstantPointerNull::get(ptr_)));
+    return table;
   }
 
   llvm::Module& module_;
@@ -303,15 +360,18 @@ std::string CType(int32_t dtype) {
   return found == names->end() ? absl::StrCat("type ", dtype) : found->second;
 }
 
+// A name must not end the comment.
+std::string Printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(),
+      [](unsigned char c) { return c == '*' || std::iscntrl(c); }, '_');
+  return text;
+}
+
 std::string Describe(const std::vector<ModelTensor>& tensors) {
   std::string text;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    // A name must not end the comment.
-    std::string name = tensors[i].name;
-    std::replace_if(
-        name.begin(), name.end(),
-        [](unsigned char c) { return c == '*' || std::iscntrl(c); }, '_');
-    absl::StrAppend(&text, " *   ", i, ": ", name, ", ",
+    absl::StrAppend(&text, " *   ", i, ": ", Printable(tensors[i].name), ", ",
                     CType(tensors[i].dtype), " [",
                     absl::StrJoin(tensors[i].shape, ", "), "]\n");
   }
@@ -364,13 +424,29 @@ absl::StatusOr<std::string> EmitModelObject(const ModelDescription& model,
 
 std::string ModelHeader(const ModelDescription& model) {
   const std::string& s = model.symbol;
+  std::string open_dimensions, run_shaped;
+  if (!model.sizes.empty()) {
+    open_dimensions = absl::StrCat(" * Compiled for ", Printable(model.sizes),
+                                   "; an open dimension is -1.\n");
+    run_shaped = absl::StrCat(
+        "/* In the place of ", s,
+        "_run, which is an error for a model with open dimensions.\n"
+        " * `input_shapes` has the shape of each input (null if its rank is "
+        "0). The\n * outputs' shapes are written to `output_shapes`, if that "
+        "is not null; with null\n * for `outputs`, that is all. */\n"
+        "int ",
+        s, "_run_shaped(", s,
+        "_model* model, const void* const* inputs,\n"
+        "    const int64_t* const* input_shapes, void* const* outputs,\n"
+        "    int64_t* const* output_shapes);\n");
+  }
   std::string guard = absl::StrCat(s, "_MODEL_H_");
   std::transform(guard.begin(), guard.end(), guard.begin(), ::toupper);
   return absl::StrCat(
       "/* A model compiled by tunec. Tensors are dense and row-major.\n"
       " * Inputs:\n",
       Describe(model.inputs), " * Outputs:\n", Describe(model.outputs),
-      " */\n#ifndef ", guard, "\n#define ", guard,
+      open_dimensions, " */\n#ifndef ", guard, "\n#define ", guard,
       "\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
       "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
       "#ifndef TILEFARM_MODEL_TYPES\n#define TILEFARM_MODEL_TYPES\n"
@@ -416,9 +492,8 @@ std::string ModelHeader(const ModelDescription& model) {
       "int ",
       s, "_run(", s,
       "_model* model, const void* const* inputs,\n"
-      "    void* const* outputs);\n"
-      "void ",
-      s, "_destroy(", s,
+      "    void* const* outputs);\n",
+      run_shaped, "void ", s, "_destroy(", s,
       "_model* model);\n"
       "const char* ",
       s,

@@ -18,8 +18,8 @@ namespace tilefarm::codegen {
 // An input or output as the C API describes it.
 struct ModelTensor {
   std::string name;
-  int32_t dtype = 0;  // number of ONNX's TensorProto.DataType
-  std::vector<int64_t> shape;
+  int32_t dtype = 0;           // number of ONNX's TensorProto.DataType
+  std::vector<int64_t> shape;  // -1: the dimension is open
 };
 
 struct ModelOperand {
@@ -47,10 +47,18 @@ struct ModelWeightsFile {
   std::string digest;  // 32 bytes
 };
 
+// The kernels for one combination of the inputs' shapes.
+struct ModelVariant {
+  std::vector<std::vector<int64_t>> input_shapes, output_shapes;
+  std::vector<ModelStep> steps;
+};
+
 struct ModelDescription {
   std::string symbol;
   std::vector<ModelTensor> inputs, outputs;
-  std::vector<ModelStep> steps;
+  std::vector<ModelVariant> variants;  // one if no dimension is open
+  // Of the open dimensions, for people ("N=1; N=8"); empty if none is open.
+  std::string sizes = {};
   int64_t arena_bytes = 0;
   std::vector<ModelWeights> weights;  // ascending, without overlap
   // If set, `weights` are not in the object.
@@ -66,7 +74,8 @@ std::string ProfileHookSymbol(const std::string& symbol);
 // Appends the weights, with zeros between them.
 void AppendWeights(const std::vector<ModelWeights>& weights, std::string& to);
 
-// The functions of model.h for the symbol (SYMBOL_create, ...).
+// The functions of the header of a model without open dimensions
+// (SYMBOL_create, ...).
 std::vector<std::string> ModelSymbols(const std::string& symbol);
 
 // An ELF object that exports these functions, and needs the kernels and the

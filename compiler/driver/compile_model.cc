@@ -52,7 +52,8 @@ int32_t OnnxNumber(ir::DataType dtype) {
   return 0;
 }
 
-ModelOperand OperandAt(const Place& place, ModelWeights& weights) {
+ModelOperand OperandAt(const Graph& graph, const Place& place,
+                       ModelWeights& weights) {
   switch (place.storage) {
     case Storage::kInput:
       return {ModelOperand::Kind::kInput, place.at};
@@ -60,7 +61,7 @@ ModelOperand OperandAt(const Place& place, ModelWeights& weights) {
       return {ModelOperand::Kind::kOutput, place.at};
     case Storage::kConstant:
       return {ModelOperand::Kind::kWeights,
-              weights.OffsetOf(static_cast<ValueId>(place.at))};
+              weights.OffsetOf(*graph.values[place.at].constant)};
     case Storage::kArena:
     case Storage::kNone:  // a result that nobody reads has a block, too
       break;
@@ -106,22 +107,93 @@ absl::StatusOr<Kernels> LowerKernels(const ModelKernels& kernels,
   return made;
 }
 
-absl::StatusOr<codegen::ModelDescription> DescribeModel(
-    const Graph& graph, const ModelKernels& kernels, const Kernels& code,
-    const MemoryPlan& plan, const std::string& symbol, ModelWeights& weights) {
-  codegen::ModelDescription model;
-  model.symbol = symbol;
-  model.arena_bytes = plan.arena_bytes;
+struct Tensors {
+  std::vector<codegen::ModelTensor> inputs, outputs;
+};
+
+Tensors TensorsOf(const Graph& graph) {
+  Tensors tensors;
   for (ValueId id : graph.inputs) {
-    model.inputs.push_back(
+    tensors.inputs.push_back(
         Describe(graph.values[id].name, graph.values[id].type));
   }
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    model.outputs.push_back(
+    tensors.outputs.push_back(
         Describe(graph.output_names[i], graph.values[graph.outputs[i]].type));
   }
+  return tensors;
+}
+
+// Opens the dimensions in which `other` has another size.
+absl::Status Merge(std::vector<codegen::ModelTensor>& tensors,
+                   const std::vector<codegen::ModelTensor>& other) {
+  for (size_t i = 0; i < tensors.size() && i < other.size(); ++i) {
+    codegen::ModelTensor& tensor = tensors[i];
+    if (tensor.shape.size() != other[i].shape.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(tensor.name, " has ", tensor.shape.size(),
+                       " dimensions for some "
+                       "sizes of open dimensions and ",
+                       other[i].shape.size(),
+                       " for others; compile these sizes one by one"));
+    }
+    for (size_t d = 0; d < tensor.shape.size(); ++d) {
+      if (tensor.shape[d] != other[i].shape[d]) tensor.shape[d] = -1;
+    }
+    if (tensor.name != other[i].name || tensor.dtype != other[i].dtype) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          tensor.name, " and ", other[i].name, " are no tensors of one model"));
+    }
+  }
+  if (tensors.size() != other.size()) {
+    return absl::InvalidArgumentError("the graphs are not of one model");
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::vector<int64_t>> ShapesOf(
+    const std::vector<codegen::ModelTensor>& tensors) {
+  std::vector<std::vector<int64_t>> shapes;
+  for (const codegen::ModelTensor& tensor : tensors) {
+    shapes.push_back(tensor.shape);
+  }
+  return shapes;
+}
+
+// The inputs and outputs of the model, and the shapes of its variants.
+absl::StatusOr<codegen::ModelDescription> DescribeTensors(
+    std::span<const Graph> graphs, const ModelOptions& options) {
+  codegen::ModelDescription model;
+  model.symbol = options.symbol;
+  Tensors all = TensorsOf(graphs[0]);
+  for (const Graph& graph : graphs) {
+    const Tensors tensors = TensorsOf(graph);
+    codegen::ModelVariant variant{.input_shapes = ShapesOf(tensors.inputs),
+                                  .output_shapes = ShapesOf(tensors.outputs)};
+    for (const codegen::ModelVariant& other : model.variants) {
+      if (other.input_shapes == variant.input_shapes) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("the inputs have the same shapes for several of ",
+                         options.sizes, "; leave one of them out"));
+      }
+    }
+    model.variants.push_back(std::move(variant));
+    TF_RETURN_IF_ERROR(Merge(all.inputs, tensors.inputs));
+    TF_RETURN_IF_ERROR(Merge(all.outputs, tensors.outputs));
+  }
+  model.inputs = std::move(all.inputs);
+  model.outputs = std::move(all.outputs);
+  if (graphs.size() > 1) model.sizes = options.sizes;
+  return model;
+}
+
+absl::StatusOr<std::vector<codegen::ModelStep>> DescribeSteps(
+    const Graph& graph, const ModelKernels& kernels,
+    std::span<const int> kernel_of_call, const Kernels& code,
+    const MemoryPlan& plan, ModelWeights& weights) {
+  std::vector<codegen::ModelStep> steps;
   for (size_t i = 0; i < graph.calls.size(); ++i) {
-    const int kernel = kernels.kernel_of_call[i];
+    const int kernel = kernel_of_call[i];
     if (kernel < 0) continue;
     codegen::ModelStep step;
     step.kernel = KernelSymbol(kernel, *kernels.module.functions[kernel]);
@@ -130,36 +202,36 @@ absl::StatusOr<codegen::ModelDescription> DescribeModel(
       const auto pack = code.packs[kernel].find(static_cast<int>(p));
       if (pack == code.packs[kernel].end()) {
         step.operands.push_back(
-            OperandAt(plan.places[call.inputs[p]], weights));
+            OperandAt(graph, plan.places[call.inputs[p]], weights));
         continue;
       }
-      TF_ASSIGN_OR_RETURN(const int64_t offset,
-                          weights.OffsetOfPacked(call.inputs[p], pack->second));
+      TF_ASSIGN_OR_RETURN(
+          const int64_t offset,
+          weights.OffsetOfPacked(*graph.values[call.inputs[p]].constant,
+                                 pack->second));
       step.operands.push_back({ModelOperand::Kind::kWeights, offset});
     }
     for (ValueId id : call.outputs) {
-      step.operands.push_back(OperandAt(plan.places[id], weights));
+      step.operands.push_back(OperandAt(graph, plan.places[id], weights));
     }
-    model.steps.push_back(std::move(step));
+    steps.push_back(std::move(step));
   }
   for (const graph::OutputCopy& copy : plan.copies) {
-    model.steps.push_back(
-        {.kernel = "",
-         .operands = {{ModelOperand::Kind::kOutput, copy.output},
-                      OperandAt(copy.from, weights)},
-         .copied_bytes = copy.bytes});
+    steps.push_back({.kernel = "",
+                     .operands = {{ModelOperand::Kind::kOutput, copy.output},
+                                  OperandAt(graph, copy.from, weights)},
+                     .copied_bytes = copy.bytes});
   }
-  model.weights = weights.pieces();
-  return model;
+  return steps;
 }
 
-// In the order of DescribeModel.
+// In the order of DescribeSteps.
 std::vector<ModelArtifact::Step> StepsOf(const Graph& graph,
-                                         const ModelKernels& kernels,
+                                         std::span<const int> kernel_of_call,
                                          const MemoryPlan& plan) {
   std::vector<ModelArtifact::Step> steps;
   for (size_t i = 0; i < graph.calls.size(); ++i) {
-    const int kernel = kernels.kernel_of_call[i];
+    const int kernel = kernel_of_call[i];
     if (kernel < 0) continue;
     const graph::Call& call = graph.calls[i];
     steps.push_back({kernel, call.op});
@@ -194,16 +266,14 @@ int64_t ConstantBytes(const graph::Value& value) {
   return value.constant == nullptr ? 0 : value.type.num_bytes();
 }
 
-}  // namespace
-
-ModelKernels ExtractKernels(const Graph& graph) {
-  ModelKernels kernels;
+// `known`: the number of each kernel by the hash of its workload.
+void AddKernels(const Graph& graph, std::map<std::string, int>& known,
+                ModelKernels& kernels) {
   const MemoryPlan plan = graph::PlanMemory(graph);
   int64_t model_bytes = 0;  // of constants
   for (const graph::Value& value : graph.values) {
     model_bytes += ConstantBytes(value);
   }
-  std::map<std::string, int> known;
   for (size_t i = 0; i < graph.calls.size(); ++i) {
     if (plan.is_alias[i]) {
       kernels.kernel_of_call.push_back(-1);
@@ -242,23 +312,48 @@ ModelKernels ExtractKernels(const Graph& graph) {
     kernels.kernel_of_call.push_back(entry->second);
     ++kernels.uses[entry->second];
   }
+}
+
+}  // namespace
+
+ModelKernels ExtractKernels(std::span<const Graph> graphs) {
+  ModelKernels kernels;
+  std::map<std::string, int> known;
+  for (const Graph& graph : graphs) AddKernels(graph, known, kernels);
   return kernels;
 }
 
-absl::StatusOr<ModelArtifact> CompileModel(const Graph& graph,
+absl::StatusOr<ModelArtifact> CompileModel(std::span<const Graph> graphs,
                                            const ModelKernels& kernels,
                                            const ir::IRModule& scheduled,
                                            const ModelOptions& options) {
   TF_RETURN_IF_ERROR(CheckSymbol(options.symbol));
-  const MemoryPlan plan = graph::PlanMemory(graph);
+  if (graphs.size() > 1 && options.target.is_webassembly()) {
+    return absl::InvalidArgumentError(
+        "--dim: a wasm32 module is compiled for one size of each dimension");
+  }
+  TF_ASSIGN_OR_RETURN(codegen::ModelDescription model,
+                      DescribeTensors(graphs, options));
   TF_ASSIGN_OR_RETURN(const Kernels code,
                       LowerKernels(kernels, scheduled, options.target));
   const codegen::Options codegen_options{options.target, /*hidden=*/true};
-  ModelWeights weights(graph);
-  TF_ASSIGN_OR_RETURN(
-      codegen::ModelDescription model,
-      DescribeModel(graph, kernels, code, plan, options.symbol, weights));
   ModelArtifact artifact;
+  ModelWeights weights;
+  std::span<const int> kernel_of_call = kernels.kernel_of_call;
+  for (size_t g = 0; g < graphs.size(); ++g) {
+    const Graph& graph = graphs[g];
+    const MemoryPlan plan = graph::PlanMemory(graph);
+    TF_ASSIGN_OR_RETURN(
+        model.variants[g].steps,
+        DescribeSteps(graph, kernels, kernel_of_call, code, plan, weights));
+    artifact.steps.push_back(StepsOf(graph, kernel_of_call, plan));
+    kernel_of_call = kernel_of_call.subspan(graph.calls.size());
+    artifact.arena_bytes = std::max(artifact.arena_bytes, plan.arena_bytes);
+    artifact.largest_live_bytes =
+        std::max(artifact.largest_live_bytes, plan.largest_live_bytes);
+  }
+  model.arena_bytes = artifact.arena_bytes;
+  model.weights = weights.pieces();
   if (!options.weights_name.empty()) {
     WeightsFile file = MakeWeightsFile(model.weights);
     artifact.weights_file = std::move(file.bytes);
@@ -290,10 +385,7 @@ absl::StatusOr<ModelArtifact> CompileModel(const Graph& graph,
   artifact.header = options.target.is_webassembly()
                         ? codegen::JsModelLoader(model.symbol)
                         : codegen::ModelHeader(model);
-  artifact.steps = StepsOf(graph, kernels, plan);
   artifact.weight_bytes = weights.bytes();
-  artifact.arena_bytes = plan.arena_bytes;
-  artifact.largest_live_bytes = plan.largest_live_bytes;
   return artifact;
 }
 

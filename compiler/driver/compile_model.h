@@ -1,5 +1,6 @@
 // Compiles a graph to a library with the C API of docs/formats.md ("Model
-// artifacts").
+// artifacts"). Several graphs, of one model with several sizes of its open
+// dimensions, become one library with the kernels and weights of all.
 //
 //   graph --ExtractKernels--> functions --schedule--> functions
 //         --CompileModel--> kernels + sequence + weights --link--> library
@@ -7,6 +8,7 @@
 #define TILEFARM_COMPILER_DRIVER_COMPILE_MODEL_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,14 +19,18 @@
 
 namespace tilefarm::driver {
 
-// The distinct functions of a graph: equal programs are one kernel. Parameters
+// The distinct functions of graphs: equal programs are one kernel. Parameters
 // that are constants of the graph are declared layout-free (ir/layout_free.h).
 struct ModelKernels {
   ir::IRModule module;
-  std::vector<int> kernel_of_call;  // per call of the graph; -1: needs no code
-  std::vector<int> uses;            // per kernel: calls
+  // Per call of one graph after the other; -1: needs no code.
+  std::vector<int> kernel_of_call;
+  std::vector<int> uses;  // per kernel: calls
 };
-ModelKernels ExtractKernels(const graph::Graph& graph);
+ModelKernels ExtractKernels(std::span<const graph::Graph> graphs);
+inline ModelKernels ExtractKernels(const graph::Graph& graph) {
+  return ExtractKernels(std::span(&graph, 1));
+}
 
 struct ModelArtifact {
   struct Step {
@@ -40,8 +46,8 @@ struct ModelArtifact {
   std::string code_digest;    // SHA-256 of code, constants and symbol names
   int64_t weight_bytes = 0;
   int64_t arena_bytes = 0;
-  int64_t largest_live_bytes = 0;  // no arena can be smaller
-  std::vector<Step> steps;         // in order
+  int64_t largest_live_bytes = 0;        // no arena can be smaller
+  std::vector<std::vector<Step>> steps;  // per graph, in order
   // The same library with a hook around each step (profile_model.h); empty if
   // it was not asked for.
   std::string profiled_object;
@@ -50,6 +56,8 @@ struct ModelArtifact {
 struct ModelOptions {
   target::Target target;
   std::string symbol = "model";
+  // Of the open dimensions of several graphs, for people ("N=1; N=8").
+  std::string sizes = {};
   // If not empty, the weights are in a file of this name beside the library
   // (weights_file.h).
   std::string weights_name = {};
@@ -59,11 +67,18 @@ struct ModelOptions {
 
 // `scheduled` has a scheduled function for every one of `kernels.module`.
 // Constants that a schedule packs are packed now, on this machine.
-// Errors as those of Compile (compile.h).
-absl::StatusOr<ModelArtifact> CompileModel(const graph::Graph& graph,
+// Errors as those of Compile (compile.h), and InvalidArgument if graphs differ
+// in more than their shapes, or if the inputs of two have the same shapes.
+absl::StatusOr<ModelArtifact> CompileModel(std::span<const graph::Graph> graphs,
                                            const ModelKernels& kernels,
                                            const ir::IRModule& scheduled,
                                            const ModelOptions& options);
+inline absl::StatusOr<ModelArtifact> CompileModel(const graph::Graph& graph,
+                                                  const ModelKernels& kernels,
+                                                  const ir::IRModule& scheduled,
+                                                  const ModelOptions& options) {
+  return CompileModel(std::span(&graph, 1), kernels, scheduled, options);
+}
 
 }  // namespace tilefarm::driver
 

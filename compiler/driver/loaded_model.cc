@@ -34,6 +34,7 @@ absl::StatusOr<LoadedModel> LoadedModel::Load(std::string_view shared_object,
     return absl::InvalidArgumentError(
         absl::StrCat("the library has no model '", symbol, "'"));
   }
+  find("_run_shaped", model.run_shaped_);
   void* instance = nullptr;
   const Options options = {sizeof(Options),
                            weights.empty() ? nullptr : weights.c_str(), 0, 0};
@@ -47,6 +48,21 @@ absl::StatusOr<LoadedModel> LoadedModel::Load(std::string_view shared_object,
 absl::Status LoadedModel::Run(std::span<const void* const> inputs,
                               std::span<void* const> outputs) const {
   if (run_(instance_.get(), inputs.data(), outputs.data()) != 0) {
+    return absl::InternalError(error_());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LoadedModel::RunShaped(
+    std::span<const void* const> inputs,
+    std::span<const int64_t* const> input_shapes,
+    std::span<void* const> outputs) const {
+  if (run_shaped_ == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the model '", symbol_, "' has no open dimensions"));
+  }
+  if (run_shaped_(instance_.get(), inputs.data(), input_shapes.data(),
+                  outputs.data(), nullptr) != 0) {
     return absl::InternalError(error_());
   }
   return absl::OkStatus();

@@ -30,6 +30,12 @@ class LoadedModel {
   absl::Status Run(std::span<const void* const> inputs,
                    std::span<void* const> outputs) const;
 
+  // The same for a model with open dimensions; `input_shapes` has the shape of
+  // each input. FailedPrecondition: the model has none.
+  absl::Status RunShaped(std::span<const void* const> inputs,
+                         std::span<const int64_t* const> input_shapes,
+                         std::span<void* const> outputs) const;
+
   // For a library with ModelOptions::profile: `hook` is called with `context`
   // before each step of a run and after the last. FailedPrecondition: the
   // library was compiled without it.
@@ -40,6 +46,9 @@ class LoadedModel {
   std::string symbol_;
   std::shared_ptr<void> instance_;  // destroyed before the library
   int (*run_)(void*, const void* const*, void* const*) = nullptr;
+  // Null if no dimension is open.
+  int (*run_shaped_)(void*, const void* const*, const int64_t* const*,
+                     void* const*, int64_t* const*) = nullptr;
   const char* (*error_)() = nullptr;
 };
 

@@ -7,7 +7,6 @@
 #include <map>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,32 +16,32 @@
 
 namespace tilefarm::driver {
 
-// Assigns offsets to the constants that kernels read. Each is stored once, in
-// each layout that a kernel wants.
+// Assigns offsets to the constants that kernels read. Equal ones are stored
+// once, in each layout that a kernel wants. The constants must outlive this.
 class ModelWeights {
  public:
-  // `graph` must outlive this.
-  explicit ModelWeights(const graph::Graph& graph) : graph_(graph) {}
-
   // The offset of the constant as the graph has it.
-  int64_t OffsetOf(graph::ValueId id);
+  int64_t OffsetOf(const graph::TensorData& constant);
   // The offset of what `pack` (parameters: source, packed) makes of it. Errors
   // of RunOnHost.
-  absl::StatusOr<int64_t> OffsetOfPacked(graph::ValueId id,
+  absl::StatusOr<int64_t> OffsetOfPacked(const graph::TensorData& constant,
                                          const ir::PrimFuncPtr& pack);
 
   const std::vector<codegen::ModelWeights>& pieces() const { return pieces_; }
   int64_t bytes() const { return end_; }
 
  private:
-  // The constant's bytes, which equal constants share, and the program of its
-  // layout; empty for the graph's own.
-  using Key = std::pair<std::pair<const std::byte*, size_t>, std::string>;
+  struct Constant {
+    std::span<const std::byte> bytes;
+    // By the program of the layout; empty for the graph's own.
+    std::map<std::string, int64_t> offsets;
+  };
 
+  // The one with these bytes.
+  Constant& Find(std::span<const std::byte> bytes);
   int64_t Append(std::span<const std::byte> bytes);
 
-  const graph::Graph& graph_;
-  std::map<Key, int64_t> offsets_;
+  std::map<size_t, std::vector<Constant>> constants_;  // by size
   std::vector<codegen::ModelWeights> pieces_;
   std::vector<graph::TensorData> packed_;  // keeps the bytes of pieces
   int64_t end_ = 0;

@@ -22,9 +22,8 @@ std::string NameOf(const ModelKernels& kernels, int kernel) {
 }  // namespace
 
 absl::StatusOr<std::vector<RunTimes>> TimeSteps(
-    const LoadedModel& model, std::span<const void* const> inputs,
-    std::span<void* const> outputs, int runs,
-    const std::function<int64_t()>& now) {
+    const LoadedModel& model, const std::function<absl::Status()>& run,
+    int runs, const std::function<int64_t()>& now) {
   struct Clock {
     const std::function<int64_t()>& now;
     RunTimes times;
@@ -34,27 +33,27 @@ absl::StatusOr<std::vector<RunTimes>> TimeSteps(
     to->times.push_back(to->now());
   };
   TF_RETURN_IF_ERROR(model.SetProfileHook(record, &clock));
-  TF_RETURN_IF_ERROR(model.Run(inputs, outputs));
+  TF_RETURN_IF_ERROR(run());
   const size_t steps = clock.times.size();
   std::vector<RunTimes> all;
-  for (int run = 0; run < runs; ++run) {
+  for (int i = 0; i < runs; ++i) {
     clock.times.clear();
     clock.times.reserve(steps);
-    TF_RETURN_IF_ERROR(model.Run(inputs, outputs));
+    TF_RETURN_IF_ERROR(run());
     all.push_back(clock.times);
   }
   return all;
 }
 
 std::vector<KernelTime> SumByKernel(
-    const ModelArtifact& artifact, const ModelKernels& kernels,
+    std::span<const ModelArtifact::Step> steps, const ModelKernels& kernels,
     std::span<const RunTimes> runs,
     const std::function<double(const ir::PrimFunc&)>& flops) {
   std::map<int, KernelTime> sums;
   double all_seconds = 0;
   for (const RunTimes& run : runs) {
     for (size_t i = 0; i + 1 < run.size(); ++i) {
-      KernelTime& sum = sums[artifact.steps[i].kernel];
+      KernelTime& sum = sums[steps[i].kernel];
       const double seconds = static_cast<double>(run[i + 1] - run[i]) * 1e-9;
       ++sum.calls;
       sum.total_seconds += seconds;
@@ -105,14 +104,14 @@ std::string PrintProfile(std::span<const KernelTime> kernels, size_t runs) {
   return text;
 }
 
-std::string ChromeTrace(const ModelArtifact& artifact,
+std::string ChromeTrace(std::span<const ModelArtifact::Step> steps,
                         const ModelKernels& kernels,
                         std::span<const RunTimes> runs) {
   nlohmann::json events = nlohmann::json::array();
   const int64_t begin = runs.empty() || runs[0].empty() ? 0 : runs[0][0];
   for (size_t r = 0; r < runs.size(); ++r) {
     for (size_t i = 0; i + 1 < runs[r].size(); ++i) {
-      const ModelArtifact::Step& step = artifact.steps[i];
+      const ModelArtifact::Step& step = steps[i];
       const auto microseconds = [](int64_t nanoseconds) {
         return static_cast<double>(nanoseconds) * 1e-3;
       };

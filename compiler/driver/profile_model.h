@@ -22,12 +22,12 @@ namespace tilefarm::driver {
 // model has steps. In nanoseconds of a clock of the caller.
 using RunTimes = std::vector<int64_t>;
 
-// Runs a profiled model once untimed, since first calls start threads and touch
-// memory, and then `runs` times. `now` gives nanoseconds. Errors of Run.
+// Calls `run`, which runs the profiled model, once untimed, since first calls
+// start threads and touch memory, and then `runs` times. `now` gives
+// nanoseconds. Errors of `run`.
 absl::StatusOr<std::vector<RunTimes>> TimeSteps(
-    const LoadedModel& model, std::span<const void* const> inputs,
-    std::span<void* const> outputs, int runs,
-    const std::function<int64_t()>& now);
+    const LoadedModel& model, const std::function<absl::Status()>& run,
+    int runs, const std::function<int64_t()>& now);
 
 // What the steps of one kernel cost, all runs together.
 struct KernelTime {
@@ -39,10 +39,11 @@ struct KernelTime {
   double gflops = 0;  // 0 if the kernel has no arithmetic
 };
 
-// The most expensive kernels first. `flops` gives the arithmetic operations of
-// one call of a function (cost_model::CountFlops).
+// The most expensive kernels first. `steps` are those of the graph that ran;
+// `flops` gives the arithmetic operations of one call of a function
+// (cost_model::CountFlops).
 std::vector<KernelTime> SumByKernel(
-    const ModelArtifact& artifact, const ModelKernels& kernels,
+    std::span<const ModelArtifact::Step> steps, const ModelKernels& kernels,
     std::span<const RunTimes> runs,
     const std::function<double(const ir::PrimFunc&)>& flops);
 
@@ -52,7 +53,7 @@ std::string PrintProfile(std::span<const KernelTime> kernels, size_t runs);
 // All calls in the format of chrome://tracing and Perfetto: a JSON object with
 // "traceEvents", one complete event ("ph": "X") for each call, in microseconds
 // since the first.
-std::string ChromeTrace(const ModelArtifact& artifact,
+std::string ChromeTrace(std::span<const ModelArtifact::Step> steps,
                         const ModelKernels& kernels,
                         std::span<const RunTimes> runs);
 

@@ -49,6 +49,36 @@ absl::StatusOr<LoadedModel> Load(const graph::Graph& graph,
   return LoadedModel::Load(artifact.shared_object, kSymbol);
 }
 
+absl::StatusOr<ModelTimes> TimeVariant(const std::string& path,
+                                       const Dims& dims,
+                                       const target::Target& target,
+                                       ir::FloatRule floats,
+                                       const ChooseSchedules& tuned) {
+  TF_ASSIGN_OR_RETURN(const graph::Graph graph, ReadModel(path, dims));
+  const ModelKernels kernels = ExtractKernels(graph);
+  TF_ASSIGN_OR_RETURN(const ScheduledModule chosen, tuned(kernels.module));
+  TF_ASSIGN_OR_RETURN(const ScheduledModule untuned,
+                      ScheduleByDefault(kernels.module, target, floats, ""));
+  TF_ASSIGN_OR_RETURN(const graph::Graph unfused_graph,
+                      ReadUnfusedModel(path, dims));
+  const ModelKernels unfused_kernels = ExtractKernels(unfused_graph);
+  TF_ASSIGN_OR_RETURN(
+      const ScheduledModule unfused,
+      ScheduleByDefault(unfused_kernels.module, target, floats, ""));
+  TF_ASSIGN_OR_RETURN(LoadedModel first,
+                      Load(unfused_graph, unfused_kernels, unfused, target));
+  TF_ASSIGN_OR_RETURN(LoadedModel second,
+                      Load(graph, kernels, untuned, target));
+  TF_ASSIGN_OR_RETURN(LoadedModel third, Load(graph, kernels, chosen, target));
+  const LoadedModel models[] = {std::move(first), std::move(second),
+                                std::move(third)};
+  TF_ASSIGN_OR_RETURN(const std::vector<double> seconds,
+                      TimeRuns(models, graph, Clock::Real()));
+  return ModelTimes{.unfused_seconds = seconds[0],
+                    .untuned_seconds = seconds[1],
+                    .tuned_seconds = seconds[2]};
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<double>> TimeRuns(
@@ -95,29 +125,16 @@ absl::StatusOr<ModelTimes> TimeModel(const std::string& path,
                                      const target::Target& target,
                                      ir::FloatRule floats,
                                      const ChooseSchedules& tuned) {
-  TF_ASSIGN_OR_RETURN(const graph::Graph graph, ReadModel(path, dims));
-  const ModelKernels kernels = ExtractKernels(graph);
-  TF_ASSIGN_OR_RETURN(const ScheduledModule chosen, tuned(kernels.module));
-  TF_ASSIGN_OR_RETURN(const ScheduledModule untuned,
-                      ScheduleByDefault(kernels.module, target, floats, ""));
-  TF_ASSIGN_OR_RETURN(const graph::Graph unfused_graph,
-                      ReadUnfusedModel(path, dims));
-  const ModelKernels unfused_kernels = ExtractKernels(unfused_graph);
-  TF_ASSIGN_OR_RETURN(
-      const ScheduledModule unfused,
-      ScheduleByDefault(unfused_kernels.module, target, floats, ""));
-  TF_ASSIGN_OR_RETURN(LoadedModel first,
-                      Load(unfused_graph, unfused_kernels, unfused, target));
-  TF_ASSIGN_OR_RETURN(LoadedModel second,
-                      Load(graph, kernels, untuned, target));
-  TF_ASSIGN_OR_RETURN(LoadedModel third, Load(graph, kernels, chosen, target));
-  const LoadedModel models[] = {std::move(first), std::move(second),
-                                std::move(third)};
-  TF_ASSIGN_OR_RETURN(const std::vector<double> seconds,
-                      TimeRuns(models, graph, Clock::Real()));
-  return ModelTimes{.unfused_seconds = seconds[0],
-                    .untuned_seconds = seconds[1],
-                    .tuned_seconds = seconds[2]};
+  TF_ASSIGN_OR_RETURN(const std::vector<Dims> variants, ParseDims(dims));
+  ModelTimes sum;
+  for (const Dims& variant : variants) {
+    TF_ASSIGN_OR_RETURN(const ModelTimes times,
+                        TimeVariant(path, variant, target, floats, tuned));
+    sum.unfused_seconds += times.unfused_seconds;
+    sum.untuned_seconds += times.untuned_seconds;
+    sum.tuned_seconds += times.tuned_seconds;
+  }
+  return sum;
 }
 
 }  // namespace tilefarm::driver

@@ -29,10 +29,11 @@ using ChooseSchedules =
     std::function<absl::StatusOr<ScheduledModule>(const ir::IRModule& module)>;
 
 // Compiles the model in the three ways and measures them; nothing else should
-// run meanwhile. The target must be this machine's. `dims` as in ReadModel;
-// `floats` is for the default schedules. Inputs are random floats in [-1, 1)
-// with 32 or 64 bits, and zeros of other types. InvalidArgument: the model
-// cannot be read. Errors of `tuned`, of CompileModel, and of the model's run.
+// run meanwhile. The target must be this machine's. `dims` as in ParseDims: for
+// several sizes, the times are sums over them. `floats` is for the default
+// schedules. Inputs are random floats in [-1, 1) with 32 or 64 bits, and zeros
+// of other types. InvalidArgument: the model cannot be read. Errors of `tuned`,
+// of CompileModel, and of the model's run.
 absl::StatusOr<ModelTimes> TimeModel(const std::string& path,
                                      const std::vector<std::string>& dims,
                                      const target::Target& target,

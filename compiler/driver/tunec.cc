@@ -201,7 +201,8 @@ int Main(int argc, char** argv) {
                "no such schedules from records or --trace, either")
       ->excludes(allow_rounding);
   app.add_option("--dim", flags.dims,
-                 "NAME=SIZE: the size of an open dimension of the model");
+                 "NAME=SIZE: the size of an open dimension of the model; with "
+                 "NAME=SIZE,SIZE,... the library takes each of them");
   auto* run =
       app.add_option("--run", flags.run_inputs,
                      "INPUT=FILE.npy for every input: run the model once");

@@ -33,7 +33,7 @@ struct TunecFlags {
   Permissions permissions;
   bool json = false;
   // Models only:
-  std::vector<std::string> dims;        // NAME=SIZE
+  std::vector<std::string> dims;        // ParseDims (read_model.h)
   std::vector<std::string> run_inputs;  // INPUT=FILE.npy
   std::string weights;                  // file beside the library
   std::string save;                     // directory of --run's outputs

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <span>
@@ -84,20 +85,17 @@ int64_t Nanoseconds() {
 }
 
 // Runs the model several times. Prints a table, or returns it for --json.
-absl::StatusOr<nlohmann::json> Profile(const TunecFlags& flags,
-                                       const ModelArtifact& artifact,
-                                       const ModelKernels& kernels,
-                                       const LoadedModel& model,
-                                       std::span<const void* const> in,
-                                       std::span<void* const> out) {
-  TF_ASSIGN_OR_RETURN(
-      const std::vector<RunTimes> runs,
-      TimeSteps(model, in, out, flags.profile_runs, Nanoseconds));
+absl::StatusOr<nlohmann::json> Profile(
+    const TunecFlags& flags, std::span<const ModelArtifact::Step> steps,
+    const ModelKernels& kernels, const LoadedModel& model,
+    const std::function<absl::Status()>& run) {
+  TF_ASSIGN_OR_RETURN(const std::vector<RunTimes> runs,
+                      TimeSteps(model, run, flags.profile_runs, Nanoseconds));
   const std::vector<KernelTime> times =
-      SumByKernel(artifact, kernels, runs, cost_model::CountFlops);
+      SumByKernel(steps, kernels, runs, cost_model::CountFlops);
   if (!flags.profile_trace.empty()) {
     TF_RETURN_IF_ERROR(
-        WriteFile(flags.profile_trace, ChromeTrace(artifact, kernels, runs)));
+        WriteFile(flags.profile_trace, ChromeTrace(steps, kernels, runs)));
   }
   if (!flags.json) std::cout << PrintProfile(times, runs.size());
   nlohmann::json list = nlohmann::json::array();
@@ -114,21 +112,46 @@ absl::StatusOr<nlohmann::json> Profile(const TunecFlags& flags,
   return list;
 }
 
+struct InputsOfVariant {
+  size_t variant = 0;
+  std::vector<graph::TensorData> inputs;
+};
+
+// The files of --run, and the variant that takes them. The error is that of the
+// first.
+absl::StatusOr<InputsOfVariant> ReadInputs(const TunecFlags& flags,
+                                           const ModelVariants& variants) {
+  absl::Status error;
+  for (size_t v = 0; v < variants.graphs.size(); ++v) {
+    auto inputs = ReadInputs(flags, variants.graphs[v]);
+    if (inputs.ok()) return InputsOfVariant{v, *std::move(inputs)};
+    error.Update(inputs.status());
+  }
+  if (variants.sizes.empty()) return error;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--run: none of ", variants.sizes, " takes the inputs; for ",
+                   PrintDims(variants.dims[0]), ": ", error.message()));
+}
+
 // The profile for --json; null if there is none.
 absl::StatusOr<nlohmann::json> RunOnce(const TunecFlags& flags,
-                                       const graph::Graph& graph,
+                                       const ModelVariants& variants,
                                        const ModelArtifact& artifact,
                                        const ModelKernels& kernels,
                                        const std::string& symbol) {
-  TF_ASSIGN_OR_RETURN(const std::vector<graph::TensorData> inputs,
-                      ReadInputs(flags, graph));
+  TF_ASSIGN_OR_RETURN(const InputsOfVariant read, ReadInputs(flags, variants));
+  const graph::Graph& graph = variants.graphs[read.variant];
   TF_ASSIGN_OR_RETURN(const LoadedModel model,
                       LoadedModel::Load(flags.profile ? artifact.profiled_object
                                                       : artifact.shared_object,
                                         symbol, flags.weights));
   std::vector<const void*> in;
-  for (const graph::TensorData& input : inputs) {
+  for (const graph::TensorData& input : read.inputs) {
     in.push_back(input.bytes().data());
+  }
+  std::vector<const int64_t*> shapes;
+  for (const graph::ValueId id : graph.inputs) {
+    shapes.push_back(graph.values[id].type.shape.data());
   }
   std::vector<std::vector<std::byte>> storage;
   std::vector<void*> out;
@@ -137,12 +160,16 @@ absl::StatusOr<nlohmann::json> RunOnce(const TunecFlags& flags,
         static_cast<size_t>(graph.values[id].type.num_bytes()));
     out.push_back(storage.back().data());
   }
+  const auto run = [&] {
+    return variants.sizes.empty() ? model.Run(in, out)
+                                  : model.RunShaped(in, shapes, out);
+  };
   nlohmann::json profile;
   if (flags.profile) {
-    TF_ASSIGN_OR_RETURN(profile,
-                        Profile(flags, artifact, kernels, model, in, out));
+    TF_ASSIGN_OR_RETURN(profile, Profile(flags, artifact.steps[read.variant],
+                                         kernels, model, run));
   } else {
-    TF_RETURN_IF_ERROR(model.Run(in, out));
+    TF_RETURN_IF_ERROR(run());
   }
   if (flags.save.empty()) return profile;
   std::error_code error;
@@ -284,16 +311,25 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
   const auto print = [&](std::string_view pass, const graph::Graph& now) {
     if (pass == flags.print_after) std::cout << graph::Print(now);
   };
-  TF_ASSIGN_OR_RETURN(const graph::Graph graph,
-                      ReadModel(flags.program, flags.dims, print));
+  // It reads the model itself, in several ways.
+  if (flags.time && flags.dot.empty() && flags.print_after.empty()) {
+    return Time(flags, target);
+  }
+  TF_ASSIGN_OR_RETURN(const ModelVariants variants,
+                      ReadModelVariants(flags.program, flags.dims, print));
   if (!flags.dot.empty()) {
-    TF_RETURN_IF_ERROR(WriteFile(flags.dot, graph::PrintDot(graph)));
+    if (variants.graphs.size() > 1) {
+      return absl::InvalidArgumentError(
+          "--dot draws one graph: give one size for each --dim");
+    }
+    TF_RETURN_IF_ERROR(
+        WriteFile(flags.dot, graph::PrintDot(variants.graphs[0])));
   }
   if (flags.time) return Time(flags, target);
   if (flags.output.empty() && flags.run_inputs.empty() && !flags.explain) {
     return 0;
   }
-  const ModelKernels kernels = ExtractKernels(graph);
+  const ModelKernels kernels = ExtractKernels(variants.graphs);
   TF_ASSIGN_OR_RETURN(ScheduledModule scheduled,
                       ChooseSchedule(flags, kernels.module, target));
   TF_ASSIGN_OR_RETURN(const bool build, ReportChoices(flags, scheduled));
@@ -313,11 +349,13 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
   ModelOptions options;
   options.target = target;
   options.symbol = flags.symbol.empty() ? "model" : flags.symbol;
+  options.sizes = variants.sizes;
   TF_ASSIGN_OR_RETURN(options.weights_name, WeightsName(flags, target));
   options.archive = IsArchive(flags.output);
   options.profile = flags.profile;
-  TF_ASSIGN_OR_RETURN(const ModelArtifact artifact,
-                      CompileModel(graph, kernels, scheduled.module, options));
+  TF_ASSIGN_OR_RETURN(
+      const ModelArtifact artifact,
+      CompileModel(variants.graphs, kernels, scheduled.module, options));
   if (!flags.output.empty()) {
     TF_RETURN_IF_ERROR(WriteFile(HeaderPath(flags, target), artifact.header));
     if (!flags.weights.empty()) {
@@ -332,7 +370,7 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
   nlohmann::json profile;
   if (!flags.run_inputs.empty() || !flags.save.empty()) {
     TF_ASSIGN_OR_RETURN(
-        profile, RunOnce(flags, graph, artifact, kernels, options.symbol));
+        profile, RunOnce(flags, variants, artifact, kernels, options.symbol));
   }
   if (flags.json) {
     nlohmann::json result{{"output", flags.output},

@@ -125,10 +125,9 @@ int32_t tf_rt_model_create(const struct tf_rt_model* model,
   return 0;
 }
 
-int32_t tf_rt_model_run(void* model, const void* const* inputs,
-                        void* const* outputs) {
-  struct Instance* instance = model;
-  if (instance == NULL) return Fail("run: the model is null");
+static int32_t RunVariant(struct Instance* instance,
+                          const struct tf_rt_variant* variant,
+                          const void* const* inputs, void* const* outputs) {
   if (__c11_atomic_exchange(&instance->running, 1, __ATOMIC_ACQUIRE)) {
     return Fail("run: this instance runs in another thread");
   }
@@ -136,11 +135,52 @@ int32_t tf_rt_model_run(void* model, const void* const* inputs,
     __c11_atomic_store(&instance->running, 0, __ATOMIC_RELEASE);
     return Fail("run: no memory for the limits of the instance");
   }
-  const int32_t status = instance->model->steps(
-      inputs, outputs, instance->arena, instance->weights);
+  const int32_t status =
+      variant->steps(inputs, outputs, instance->arena, instance->weights);
   if (HasLimits(instance)) tf_rt_set_limits(NULL);
   __c11_atomic_store(&instance->running, 0, __ATOMIC_RELEASE);
   return status == 0 ? 0 : Fail("run: a kernel failed for want of memory");
+}
+
+int32_t tf_rt_model_run(void* model, const void* const* inputs,
+                        void* const* outputs) {
+  struct Instance* instance = model;
+  if (instance == NULL) return Fail("run: the model is null");
+  if (instance->model->choose != NULL) {
+    return Fail("run: the model has open dimensions: call run_shaped");
+  }
+  return RunVariant(instance, instance->model->variants, inputs, outputs);
+}
+
+static void CopyShapes(const struct tf_rt_model* model,
+                       const struct tf_rt_variant* variant,
+                       int64_t* const* shapes) {
+  for (int32_t i = 0; i < model->output_count; ++i) {
+    if (shapes[i] == NULL) continue;
+    for (int32_t d = 0; d < model->outputs[i].rank; ++d) {
+      shapes[i][d] = variant->output_shapes[i][d];
+    }
+  }
+}
+
+int32_t tf_rt_model_run_shaped(void* model, const void* const* inputs,
+                               const int64_t* const* input_shapes,
+                               void* const* outputs,
+                               int64_t* const* output_shapes) {
+  struct Instance* instance = model;
+  if (instance == NULL) return Fail("run_shaped: the model is null");
+  if (input_shapes == NULL) {
+    return Fail("run_shaped: the shapes of the inputs are null");
+  }
+  char* error = ErrorText();
+  if (error == NULL) return Fail("run_shaped: no memory");
+  const struct tf_rt_model* made_of = instance->model;
+  const struct tf_rt_variant* variant =
+      made_of->choose(made_of, input_shapes, error);
+  if (variant == NULL) return Fail(error);
+  if (output_shapes != NULL) CopyShapes(made_of, variant, output_shapes);
+  if (outputs == NULL) return 0;
+  return RunVariant(instance, variant, inputs, outputs);
 }
 
 void tf_rt_model_destroy(void* model) {

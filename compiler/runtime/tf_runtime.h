@@ -77,11 +77,43 @@ const char* tf_rt_weights_open(const struct tf_rt_weights_file* file,
                                const char* path, char* error);
 void tf_rt_weights_close(const struct tf_rt_weights_file* file);
 
-/* A compiled model, constant in its artifact. */
-struct tf_rt_model {
-  /* Runs the kernels in order. Non-zero if one failed. */
+/* tf_tensor_info of the model's header. */
+struct tf_rt_tensor_info {
+  const char* name;
+  int32_t dtype;
+  int32_t rank;
+  const int64_t* shape;
+};
+/* The kernels for one combination of the inputs' shapes. */
+struct tf_rt_variant {
+  /* Runs them in order. Non-zero if one failed. */
   int32_t (*steps)(const void* const* inputs, void* const* outputs, char* arena,
                    const char* weights);
+  /* One for each tensor; null where the rank is 0. */
+  const int64_t* const* input_shapes;
+  const int64_t* const* output_shapes;
+};
+struct tf_rt_model;
+/* What finds the variant of a model with several. Null if there is none for the
+ * shapes; then `error`, of TF_RT_ERROR_BYTES, says why. */
+typedef const struct tf_rt_variant* (*tf_rt_choose)(
+    const struct tf_rt_model* model, const int64_t* const* input_shapes,
+    char* error);
+const struct tf_rt_variant* tf_rt_choose_variant(
+    const struct tf_rt_model* model, const int64_t* const* input_shapes,
+    char* error);
+/* A compiled model, constant in its artifact. */
+struct tf_rt_model {
+  const struct tf_rt_variant* variants;
+  int32_t variant_count;
+  int32_t input_count, output_count;
+  const struct tf_rt_tensor_info* inputs;
+  const struct tf_rt_tensor_info* outputs;
+  /* Null if all dimensions are fixed: there is one variant. Otherwise
+   * tf_rt_choose_variant, which only such an artifact has, and the sizes of the
+   * open dimensions for people ("N=1; N=8"). */
+  tf_rt_choose choose;
+  const char* sizes;
   const char* weights; /* null if there are none inside */
   int64_t arena_bytes; /* a multiple of 64 */
   /* Null if the weights are inside. Otherwise the two functions above, which
@@ -104,6 +136,12 @@ int32_t tf_rt_model_create(const struct tf_rt_model* model,
                            void** result);
 int32_t tf_rt_model_run(void* instance, const void* const* inputs,
                         void* const* outputs);
+/* Writes the outputs' shapes if `output_shapes` is not null, and runs the model
+ * if `outputs` is not null. */
+int32_t tf_rt_model_run_shaped(void* instance, const void* const* inputs,
+                               const int64_t* const* input_shapes,
+                               void* const* outputs,
+                               int64_t* const* output_shapes);
 void tf_rt_model_destroy(void* instance);
 /* The last error of this thread; never null. */
 const char* tf_rt_model_error(void);

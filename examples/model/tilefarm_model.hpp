@@ -15,6 +15,13 @@
 //   void* library = dlopen("./model.so", RTLD_NOW | RTLD_LOCAL);
 //   tilefarm::Model model(tilefarm::FindModel(library, "model"));
 //
+// A model with open dimensions (tunec --dim N=1,8) is
+// TILEFARM_OPEN_MODEL(model) in the first form, and takes the shapes of its
+// inputs:
+//
+//   model.SetInput<float>("image", image, {8, 4});
+//   model.ResultShape("scores");  // {8, 3}
+//
 // Errors are tilefarm::ModelError. A Model is one instance: it may move between
 // threads, but runs in one at a time. Several Models of one library may run at
 // once. The library must stay loaded as long as its Models exist.
@@ -23,6 +30,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -70,6 +78,10 @@ struct ModelFunctions {
   int (*run)(void* model, const void* const* inputs, void* const* outputs);
   void (*destroy)(void* model);
   const char* (*error)();
+  // Null if no dimension is open.
+  int (*run_shaped)(void* model, const void* const* inputs,
+                    const int64_t* const* input_shapes, void* const* outputs,
+                    int64_t* const* output_shapes) = nullptr;
 };
 
 // The functions that the model's header declares for the symbol NAME.
@@ -92,6 +104,20 @@ struct ModelFunctions {
         NAME##_error                                                       \
   }
 
+// The same for a model with open dimensions.
+#define TILEFARM_OPEN_MODEL(NAME)                                         \
+  [] {                                                                    \
+    ::tilefarm::ModelFunctions functions = TILEFARM_MODEL(NAME);          \
+    functions.run_shaped = [](void* model, const void* const* inputs,     \
+                              const int64_t* const* input_shapes,         \
+                              void* const* outputs,                       \
+                              int64_t* const* output_shapes) {            \
+      return NAME##_run_shaped(static_cast<NAME##_model*>(model), inputs, \
+                               input_shapes, outputs, output_shapes);     \
+    };                                                                    \
+    return functions;                                                     \
+  }()
+
 // The functions of the model in a library that dlopen returned.
 inline ModelFunctions FindModel(void* library, const std::string& name) {
   const auto find = [&]<typename Function>(const char* suffix,
@@ -112,15 +138,20 @@ inline ModelFunctions FindModel(void* library, const std::string& name) {
   find("_run", functions.run);
   find("_destroy", functions.destroy);
   find("_error", functions.error);
+  functions.run_shaped = reinterpret_cast<decltype(functions.run_shaped)>(
+      dlsym(library, (name + "_run_shaped").c_str()));
   return functions;
 }
 
 struct Tensor {
   std::string name;
-  int32_t dtype = 0;  // number of ONNX's TensorProto.DataType
-  std::vector<int64_t> shape;
+  int32_t dtype = 0;           // number of ONNX's TensorProto.DataType
+  std::vector<int64_t> shape;  // -1: the dimension is open
 
-  size_t elements() const {
+  bool open() const { return std::count(shape.begin(), shape.end(), -1) > 0; }
+  size_t elements() const { return Elements(shape); }
+
+  static size_t Elements(const std::vector<int64_t>& shape) {
     size_t count = 1;
     for (const int64_t extent : shape) count *= static_cast<size_t>(extent);
     return count;
@@ -142,7 +173,10 @@ class Model {
         inputs_(List(functions.inputs(), functions.input)),
         outputs_(List(functions.outputs(), functions.output)),
         input_data_(inputs_.size()),
-        output_data_(outputs_.size()) {
+        output_data_(outputs_.size()),
+        output_sizes_(outputs_.size()),
+        input_shapes_(Shapes(inputs_)),
+        output_shapes_(Shapes(outputs_)) {
     const tf_model_options plain = {
         sizeof(tf_model_options),
         options.weights.empty() ? nullptr : options.weights.c_str(),
@@ -162,31 +196,96 @@ class Model {
   // must be the tensor's. float16 and bfloat16 are given as uint16_t.
   template <typename T>
   void SetInput(const std::string& name, std::span<const T> data) {
-    input_data_[Find<T>(inputs_, "input", name, data.size())] = data.data();
+    const size_t i = Find<T>(inputs_, "input", name);
+    if (inputs_[i].open()) {
+      throw ModelError("the input '" + name +
+                       "' has open dimensions: give its shape");
+    }
+    SetInput(name, data, inputs_[i].shape);
+  }
+  template <typename T>
+  void SetInput(const std::string& name, std::span<const T> data,
+                const std::vector<int64_t>& shape) {
+    const size_t i = Find<T>(inputs_, "input", name);
+    if (shape.size() != inputs_[i].shape.size()) {
+      throw ModelError("the input '" + name + "' has " +
+                       std::to_string(inputs_[i].shape.size()) +
+                       " dimensions, and " + std::to_string(shape.size()) +
+                       " are given");
+    }
+    CheckElements("input", inputs_[i], shape, data.size());
+    input_data_[i] = data.data();
+    input_shapes_[i] = shape;
   }
   template <typename T>
   void SetOutput(const std::string& name, std::span<T> data) {
-    output_data_[Find<T>(outputs_, "output", name, data.size())] = data.data();
+    const size_t i = Find<T>(outputs_, "output", name);
+    if (!outputs_[i].open()) {
+      CheckElements("output", outputs_[i], outputs_[i].shape, data.size());
+    }
+    output_data_[i] = data.data();
+    output_sizes_[i] = data.size();
+  }
+
+  // The shape of an output for the inputs' shapes that are set.
+  std::vector<int64_t> ResultShape(const std::string& name) {
+    const size_t i = FindName(outputs_, "output", name);
+    if (functions_.run_shaped != nullptr) RunShaped(nullptr);
+    return output_shapes_[i];
   }
 
   void Run() {
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (input_data_[i] == nullptr && inputs_[i].elements() > 0) {
+      if (input_data_[i] == nullptr &&
+          (inputs_[i].open() || inputs_[i].elements() > 0)) {
         throw ModelError("the input '" + inputs_[i].name + "' is not set");
       }
     }
+    if (functions_.run_shaped != nullptr) RunShaped(nullptr);
     for (size_t i = 0; i < outputs_.size(); ++i) {
-      if (output_data_[i] == nullptr && outputs_[i].elements() > 0) {
+      const size_t elements = Tensor::Elements(output_shapes_[i]);
+      if (output_data_[i] == nullptr && elements > 0) {
         throw ModelError("the output '" + outputs_[i].name + "' is not set");
       }
+      CheckElements("output", outputs_[i], output_shapes_[i], output_sizes_[i]);
     }
-    if (functions_.run(instance_.get(), input_data_.data(),
-                       output_data_.data()) != 0) {
+    if (functions_.run_shaped != nullptr) {
+      RunShaped(output_data_.data());
+    } else if (functions_.run(instance_.get(), input_data_.data(),
+                              output_data_.data()) != 0) {
       throw ModelError(functions_.error());
     }
   }
 
  private:
+  static std::vector<std::vector<int64_t>> Shapes(
+      const std::vector<Tensor>& tensors) {
+    std::vector<std::vector<int64_t>> shapes;
+    for (const Tensor& tensor : tensors) shapes.push_back(tensor.shape);
+    return shapes;
+  }
+
+  // Without outputs, it only asks for their shapes.
+  void RunShaped(void* const* outputs) {
+    std::vector<const int64_t*> inputs;
+    for (const auto& shape : input_shapes_) inputs.push_back(shape.data());
+    std::vector<int64_t*> results;
+    for (auto& shape : output_shapes_) results.push_back(shape.data());
+    if (functions_.run_shaped(instance_.get(), input_data_.data(),
+                              inputs.data(), outputs, results.data()) != 0) {
+      throw ModelError(functions_.error());
+    }
+  }
+
+  static void CheckElements(const char* kind, const Tensor& tensor,
+                            const std::vector<int64_t>& shape, size_t given) {
+    const size_t elements = Tensor::Elements(shape);
+    if (given == elements) return;
+    throw ModelError(std::string("the ") + kind + " '" + tensor.name +
+                     "' has " + std::to_string(elements) + " elements, and " +
+                     std::to_string(given) + " are given");
+  }
+
   static std::vector<Tensor> List(int count,
                                   const tf_tensor_info* (*get)(int number)) {
     std::vector<Tensor> tensors;
@@ -218,26 +317,23 @@ class Model {
 
   template <typename T>
   static size_t Find(const std::vector<Tensor>& tensors, const char* kind,
-                     const std::string& name, size_t elements) {
+                     const std::string& name) {
+    const size_t i = FindName(tensors, kind, name);
+    if (!Fits<T>(tensors[i].dtype)) {
+      throw ModelError(std::string("the ") + kind + " '" + name +
+                       "' has another element type: number " +
+                       std::to_string(tensors[i].dtype) +
+                       " of ONNX's TensorProto.DataType");
+    }
+    return i;
+  }
+
+  static size_t FindName(const std::vector<Tensor>& tensors, const char* kind,
+                         const std::string& name) {
     std::string known;
     for (size_t i = 0; i < tensors.size(); ++i) {
-      const Tensor& tensor = tensors[i];
-      if (tensor.name != name) {
-        known += (known.empty() ? "" : ", ") + tensor.name;
-        continue;
-      }
-      if (!Fits<T>(tensor.dtype)) {
-        throw ModelError(std::string("the ") + kind + " '" + name +
-                         "' has another element type: number " +
-                         std::to_string(tensor.dtype) +
-                         " of ONNX's TensorProto.DataType");
-      }
-      if (elements != tensor.elements()) {
-        throw ModelError(std::string("the ") + kind + " '" + name + "' has " +
-                         std::to_string(tensor.elements()) + " elements, and " +
-                         std::to_string(elements) + " are given");
-      }
-      return i;
+      if (tensors[i].name == name) return i;
+      known += (known.empty() ? "" : ", ") + tensors[i].name;
     }
     throw ModelError("the model has no " + std::string(kind) + " '" + name +
                      "'; it has " + known);
@@ -248,6 +344,8 @@ class Model {
   std::vector<Tensor> inputs_, outputs_;
   std::vector<const void*> input_data_;
   std::vector<void*> output_data_;
+  std::vector<size_t> output_sizes_;  // elements
+  std::vector<std::vector<int64_t>> input_shapes_, output_shapes_;
 };
 
 }  // namespace tilefarm

@@ -19,7 +19,7 @@ struct Common {
 
 struct JobOptions {
   std::string program;
-  std::vector<std::string> dims;  // of a model: NAME=SIZE
+  std::vector<std::string> dims;  // of a model: driver::ParseDims
   std::vector<std::string> targets = {"host"};
   int64_t trials = 0;  // of all targets together
   std::string time;    // "90s"; empty: no limit

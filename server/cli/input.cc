@@ -62,10 +62,11 @@ absl::StatusOr<ProgramInput> ReadProgram(const std::string& path) {
 
 absl::StatusOr<ProgramInput> ReadModelProgram(
     const std::string& path, const std::vector<std::string>& dims) {
-  TF_ASSIGN_OR_RETURN(const graph::Graph graph, driver::ReadModel(path, dims));
+  TF_ASSIGN_OR_RETURN(const driver::ModelVariants variants,
+                      driver::ReadModelVariants(path, dims));
   ProgramInput input;
   input.name = std::filesystem::path(path).filename().string();
-  const driver::ModelKernels kernels = driver::ExtractKernels(graph);
+  const driver::ModelKernels kernels = driver::ExtractKernels(variants.graphs);
   input.module = kernels.module;
   for (size_t i = 0; i < kernels.uses.size(); ++i) {
     input.weights[input.module.functions[i]->name] = kernels.uses[i];

@@ -22,8 +22,8 @@ struct ProgramInput {
 
 // NotFound: no such file. InvalidArgument: see lower::ReadProgram; too large.
 absl::StatusOr<ProgramInput> ReadProgram(const std::string& path);
-// The distinct functions of an ONNX model (driver::ReadModel), as one program
-// with weights.
+// The distinct functions of an ONNX model (driver::ReadModelVariants), as one
+// program with weights.
 absl::StatusOr<ProgramInput> ReadModelProgram(
     const std::string& path, const std::vector<std::string>& dims);
 // "-" is standard input.

@@ -34,8 +34,9 @@ void AddJobOptions(CLI::App& command, JobOptions& options) {
                   "File with the program (TVMScript), or a model (.onnx)")
       ->required();
   command
-      .add_option("--dim", options.dims,
-                  "NAME=SIZE: the size of an open dimension of the model")
+      .add_option(
+          "--dim", options.dims,
+          "NAME=SIZE[,SIZE...]: sizes of an open dimension of the model")
       ->allow_extra_args(false);
   command
       .add_option("--target", options.targets,

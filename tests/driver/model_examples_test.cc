@@ -263,5 +263,61 @@ TEST_F(CxxModel, NamesWhatIsWrong) {
   EXPECT_EQ(ErrorOf([&] { model.Run(); }), "no error");
 }
 
+// A library with open dimensions, in both forms of the wrapper.
+TEST_F(CxxModel, TakesSeveralSizes) {
+  const Result built = Run(absl::StrCat(
+      "env -u TUNE_SERVER ", TILEFARM_BIN_DIR,
+      "/tunec model.onnx --target host,cores=1 --dim batch=1,2 --symbol sized"
+      " -o sized.so"));
+  ASSERT_EQ(built.code, 0) << built.out;
+  Write("sized.cc", R"(
+#include <cstdio>
+#include "sized.h"
+#include "tilefarm_model.hpp"
+int main() {
+  tilefarm::Model model(TILEFARM_OPEN_MODEL(sized));
+  std::vector<float> images = {0, 3, 1, 0, 0, 0, 5, 0}, scores(6);
+  model.SetInput<float>("image", images, {2, 4});
+  model.SetOutput<float>("scores", scores);
+  model.Run();
+  std::printf("%.3f %.3f\n", scores[1], scores[5]);
+}
+)");
+  const Result compiled =
+      Run(TILEFARM_CXX_COMPILER
+          " -std=c++20 -Wall -Wextra -pedantic -Werror sized.cc ./sized.so -o "
+          "sized");
+  ASSERT_EQ(compiled.code, 0) << compiled.out;
+  EXPECT_EQ(Run("./sized").out, "0.844 0.987\n");
+
+  const std::unique_ptr<void, int (*)(void*)> library(
+      dlopen((*folder_ / "sized.so").c_str(), RTLD_NOW | RTLD_LOCAL), dlclose);
+  ASSERT_NE(library, nullptr) << dlerror();
+  Model model(FindModel(library.get(), "sized"));
+  EXPECT_TRUE(model.inputs()[0].open());
+  std::vector<float> images(8), scores(3);
+  EXPECT_EQ(ErrorOf([&] { model.Run(); }), "the input 'image' is not set");
+  EXPECT_EQ(ErrorOf([&] { model.SetInput<float>("image", images); }),
+            "the input 'image' has open dimensions: give its shape");
+  EXPECT_EQ(ErrorOf([&] { model.SetInput<float>("image", images, {8}); }),
+            "the input 'image' has 2 dimensions, and 1 are given");
+  EXPECT_EQ(ErrorOf([&] {
+              model.SetInput<float>("image", images, {3, 4});
+            }),
+            "the input 'image' has 12 elements, and 8 are given");
+  model.SetInput<float>("image", images, {2, 4});
+  EXPECT_THAT(model.ResultShape("scores"), testing::ElementsAre(2, 3));
+  model.SetOutput<float>("scores", scores);
+  EXPECT_EQ(ErrorOf([&] { model.Run(); }),
+            "the output 'scores' has 6 elements, and 3 are given");
+  scores.resize(6);
+  model.SetOutput<float>("scores", scores);
+  EXPECT_EQ(ErrorOf([&] { model.Run(); }), "no error");
+  images.resize(12);
+  model.SetInput<float>("image", images, {3, 4});
+  EXPECT_THAT(ErrorOf([&] { model.Run(); }),
+              HasSubstr("compiled for batch=1; batch=2, not for image [3, 4]"));
+}
+
 }  // namespace
 }  // namespace tilefarm

@@ -40,7 +40,7 @@ struct Profiled {
 
 TEST(ProfileModel, TimesEveryStepOfEveryRun) {
   const Profiled made;
-  ASSERT_EQ(made.artifact.steps.size(), 4u);
+  ASSERT_EQ(made.artifact.steps[0].size(), 4u);
   const auto model = LoadedModel::Load(made.artifact.profiled_object, "net");
   ASSERT_TRUE(model.ok()) << model.status();
   const std::vector<float> x(8, 2);
@@ -48,7 +48,8 @@ TEST(ProfileModel, TimesEveryStepOfEveryRun) {
   const std::vector<const void*> in = {x.data()};
   const std::vector<void*> out = {a.data(), b.data(), c.data()};
   int64_t time = 0;
-  const auto runs = TimeSteps(*model, in, out, 2, [&] { return ++time; });
+  const auto runs = TimeSteps(
+      *model, [&] { return model->Run(in, out); }, 2, [&] { return ++time; });
   ASSERT_TRUE(runs.ok()) << runs.status();
   // The first run had the times 1 to 5.
   EXPECT_THAT(*runs,
@@ -79,7 +80,10 @@ TEST(ProfileModel, TheShippedLibraryHasNoHook) {
   EXPECT_EQ(library->Find(codegen::ProfileHookSymbol("net")), nullptr);
   const auto model = LoadedModel::Load(with.artifact.shared_object, "net");
   ASSERT_TRUE(model.ok()) << model.status();
-  EXPECT_EQ(TimeSteps(*model, {}, {}, 1, [] { return 0; }).status().code(),
+  EXPECT_EQ(TimeSteps(
+                *model, [] { return absl::OkStatus(); }, 1, [] { return 0; })
+                .status()
+                .code(),
             absl::StatusCode::kFailedPrecondition);
 }
 
@@ -89,7 +93,7 @@ TEST(ProfileModel, SumsByKernel) {
   const std::vector<RunTimes> runs = {{0, 1000, 3000, 13000, 16000},
                                       {50000, 51000, 53000, 63000, 66000}};
   const std::vector<KernelTime> sums =
-      SumByKernel(made.artifact, made.kernels, runs,
+      SumByKernel(made.artifact.steps[0], made.kernels, runs,
                   [](const ir::PrimFunc&) { return 1e5; });
   ASSERT_EQ(sums.size(), 3u);
   EXPECT_EQ(sums[0].calls, 2);
@@ -117,8 +121,8 @@ TEST(ProfileModel, TracesEveryCall) {
   const Profiled made;
   const std::vector<RunTimes> runs = {{7000, 8000, 10000, 20500, 23000},
                                       {50000, 51000, 53000, 63000, 66000}};
-  const auto json =
-      nlohmann::json::parse(ChromeTrace(made.artifact, made.kernels, runs));
+  const auto json = nlohmann::json::parse(
+      ChromeTrace(made.artifact.steps[0], made.kernels, runs));
   ASSERT_EQ(json["traceEvents"].size(), 8u);
   const auto& third = json["traceEvents"][2];
   EXPECT_EQ(third["name"], made.kernels.module.functions[1]->name);
@@ -131,8 +135,8 @@ TEST(ProfileModel, TracesEveryCall) {
   EXPECT_EQ(third["args"]["outputs"], nlohmann::json({"sigmoid"}));
   EXPECT_EQ(json["traceEvents"][3]["name"], "(copy)");
   EXPECT_EQ(json["traceEvents"][4]["ts"], 43.0);
-  EXPECT_EQ(nlohmann::json::parse(
-                ChromeTrace(made.artifact, made.kernels, {}))["traceEvents"]
+  EXPECT_EQ(nlohmann::json::parse(ChromeTrace(made.artifact.steps[0],
+                                              made.kernels, {}))["traceEvents"]
                 .size(),
             0u);
 }

@@ -143,9 +143,13 @@ TEST_F(TunecModel, ChecksTheInputsOfARun) {
 TEST_F(TunecModel, ChecksDimensions) {
   FETCH_ADD();
   ExpectError("-o out.so --dim N", "NAME=... is expected");
-  ExpectError("-o out.so --dim N=0", "must be a positive integer");
-  ExpectError("-o out.so --dim N=-2", "must be a positive integer");
-  ExpectError("-o out.so --dim N=two", "must be a positive integer");
+  for (const char* sizes : {"0", "-2", "two", "1,", "1,x", ","}) {
+    ExpectError(absl::StrCat("-o out.so --dim N=", sizes),
+                "positive integers are expected, as in N=8 or N=1,8,32");
+  }
+  ExpectError("-o out.so --dim N=2,4,2", "N=2,4,2: 2 is given twice");
+  ExpectError("-o out.so --dim N=1,2,3,4,5,6,7,8,9 --dim M=1,2,3,4,5,6,7,8",
+              "72 combinations of sizes; at most 64");
   ExpectError("-o out.so --dim N=2 --dim N=3", "N is given twice");
   // All of this model's dimensions have sizes.
   ExpectError(
@@ -160,6 +164,34 @@ TEST_F(TunecModel, ListsTheDimensionsOfTheModel) {
               "--dim seq=8: the model has no symbolic dimension 'seq'; it has "
               "batch");
   EXPECT_EQ(Run("-o out.so --dim batch=2").code, 0);
+}
+
+TEST_F(TunecModel, OneLibraryTakesSeveralSizes) {
+  Write("model.onnx", onnx::ClassifierModel());
+  WriteFloats("one.npy", {1, 4}, 0.25f);
+  WriteFloats("three.npy", {3, 4}, 0.5f);
+  WriteFloats("two.npy", {2, 4}, 0.5f);
+  ExpectError(
+      "--dim batch=1,3 --run image=two.npy",
+      "none of batch=1; batch=3 takes the inputs; for batch=1: two.npy");
+  ExpectError("--dim batch=1,3 --dot graph.dot", "--dot draws one graph");
+  const Result built = Run("-o out.so --dim batch=1,3");
+  ASSERT_EQ(built.code, 0) << built.err;
+  EXPECT_THAT(Read("out.h"), HasSubstr("Compiled for batch=1; batch=3;"));
+  EXPECT_THAT(Read("out.h"), HasSubstr("float [-1, 4]"));
+  EXPECT_THAT(Read("out.h"), HasSubstr("int model_run_shaped("));
+  for (const std::string name : {"one", "three"}) {
+    const std::string run =
+        absl::StrCat(" --run image=", name, ".npy --save ", name);
+    const std::string size = name == "one" ? "1" : "3";
+    const Result alone = Run("--dim batch=" + size + run + "_alone");
+    ASSERT_EQ(alone.code, 0) << alone.err;
+    const Result both = Run("--dim batch=1,3" + run + "_both --profile");
+    ASSERT_EQ(both.code, 0) << both.err;
+    EXPECT_EQ(Read(name + "_alone/scores.npy"), Read(name + "_both/scores.npy"))
+        << name;
+    EXPECT_NE(Read(name + "_both/scores.npy"), "");
+  }
 }
 
 TEST_F(TunecModel, WritesTheWeightsIntoAFile) {

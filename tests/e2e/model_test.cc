@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/e2e/farm_fixture.h"
 
 namespace tilefarm {
@@ -31,11 +32,13 @@ std::string Field(int field, const std::string& bytes) {
   return Varint(static_cast<uint64_t>(field) << 3 | 2) + Varint(bytes.size()) +
          bytes;
 }
+constexpr int kRows = -1;  // an open dimension
 // ValueInfoProto of float32.
 std::string Value(const std::string& name, const std::vector<int>& shape) {
   std::string dims;
   for (const int dim : shape) {
-    dims += Field(1, Number(1, static_cast<uint64_t>(dim)));
+    dims += Field(1, dim == kRows ? Field(2, "rows")
+                                  : Number(1, static_cast<uint64_t>(dim)));
   }
   return Field(1, name) +
          Field(2, Field(1, Number(1, /*FLOAT*/ 1) + Field(2, dims)));
@@ -49,7 +52,7 @@ std::string Node(const std::string& op, const std::vector<std::string>& inputs,
 }
 
 // y = relu(relu(x w) w) v: one kernel runs twice, another one once.
-std::string TwoKernels() {
+std::string TwoKernels(int rows = 32) {
   std::string graph;
   for (const std::string& node :
        {Node("MatMul", {"x", "w"}, "a"), Node("Relu", {"a"}, "b"),
@@ -59,10 +62,10 @@ std::string TwoKernels() {
   }
   graph += Field(2, "two_kernels");
   for (const std::string& input :
-       {Value("x", {32, 64}), Value("w", {64, 64}), Value("v", {64, 16})}) {
+       {Value("x", {rows, 64}), Value("w", {64, 64}), Value("v", {64, 16})}) {
     graph += Field(11, input);
   }
-  graph += Field(12, Value("y", {32, 16}));
+  graph += Field(12, Value("y", {rows, 16}));
   return Number(1, 8) + Field(7, graph) + Field(8, Number(2, 13));
 }
 
@@ -125,6 +128,25 @@ TEST_F(ModelTest, IsTunedByTheTimeOfTheWholeAndMeasured) {
   EXPECT_THAT(text.output, HasSubstr("projected "));
   EXPECT_THAT(text.output, HasSubstr("measured "));
   EXPECT_THAT(text.output, HasSubstr("without fusion"));
+}
+
+TEST_F(ModelTest, IsTunedForEachSize) {
+  StartServer();
+  const auto worker = StartWorker("w");
+  const std::string open = dir_.Write("open.onnx", TwoKernels(kRows));
+  const CommandResult run = Tune({"run", open, "--dim", "rows=8,32", "--target",
+                                  "host,cores=1", "--trials", "24", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const Json last = Last(run.output);
+  std::vector<std::string> tasks;
+  for (const Json& task : last["tasks"]) {
+    tasks.push_back(absl::StrCat(task["weight"].get<double>(), " x ",
+                                 task["shape"].get<std::string>()));
+  }
+  EXPECT_THAT(tasks,
+              UnorderedElementsAre("2 x 8x64 float32", "1 x 8x16 float32",
+                                   "2 x 32x64 float32", "1 x 32x16 float32"));
+  EXPECT_GT(last["latency_seconds"], 0);
 }
 
 TEST_F(ModelTest, IsNotMeasuredWhereTheTargetIsNoHost) {

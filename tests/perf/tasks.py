@@ -5,18 +5,17 @@ A kernel of ours computes some tensors of the model from others. The part of the
 model between them is a model of its own, which the peers run, on recorded inputs
 where they are the model's own and random ones elsewhere. Our time is that of the
 kernel within the whole model (tunec --profile, the least of each call's medians), so
-its caches are as warm as the kernels before leave them; the peers repeat theirs, and
-the time of an empty model is taken off, since within a model no call comes from
-outside. They also bring their inputs into their own layouts and the results back, as
-they do at the ends of a model. Ours is timed before all of theirs and after them.
-
-The weights of a large model come from memory. Where the tuner counts on that, so do
-the peers' turns: before each, caches are filled with other data, and a twin of the
-part, with constants of its own, runs on the same inputs.
+its caches are as warm as the kernels before leave them. A peer runs the whole model
+before each timed call, so that constants come from where the model finds them, and
+then a twin of the part, with constants of its own, on the same inputs. The time of an
+empty model is taken off, since within a model no call comes from outside. Peers also
+bring their inputs into their own layouts and the results back, as they do at the ends
+of a model. Ours is timed before all of theirs and after them.
 
 "ratio" is the better peer over our tuned kernel: above one, ours is faster.
 "default" is the share of the tuned speed that the default schedule reaches.
-Kernels whose tensors the model does not name are listed without a ratio. Needs
+Kernels whose tensors the model does not name are listed without a ratio, and so are
+those that a peer computes in less time than its calls of the empty model vary. Needs
 numpy, onnx, and onnxruntime and openvino as far as they are to be compared.
 
   tests/perf/tasks.py DIR [--only NAME ...] [--trials 128] [--db FILE]
@@ -27,7 +26,6 @@ import argparse
 import json
 import math
 import os
-import pathlib
 import statistics
 import subprocess
 import sys
@@ -45,10 +43,6 @@ from models import onnxruntime_runner, openvino_runner  # noqa: E402
 
 PROFILE_RUNS = 10
 
-# Of constants, in bytes: from here on tunec takes those of a kernel as cold
-# (ExtractKernels in compiler/driver/compile_model.cc).
-MANY_CONSTANTS = 16 << 20
-LARGE_CONSTANTS = 256 << 10
 
 
 def inputs_of(record):
@@ -91,11 +85,6 @@ def kernels_of(steps):
     return kernels
 
 
-def constant_bytes(model):
-    return sum(math.prod(c.dims) * onnx.helper.tensor_dtype_to_np_dtype(
-        c.data_type).itemsize for c in model.graph.initializer)
-
-
 class Parts:
     """Parts of a model."""
 
@@ -114,7 +103,6 @@ class Parts:
                           for name in node.output}
         self.constants = {c.name: c for c in self.model.graph.initializer}
         self.record = record
-        self.many_constants = constant_bytes(self.model) > MANY_CONSTANTS
 
     def extract(self, inputs, outputs):
         """The model from the inputs to the outputs; None if there is none."""
@@ -153,9 +141,6 @@ class Parts:
             graph, opset_imports=self.model.opset_import,
             functions=self.model.functions, ir_version=self.model.ir_version)
 
-    def has_cold_constants(self, part):
-        return self.many_constants and constant_bytes(part) > LARGE_CONSTANTS
-
     def example_inputs(self, names):
         """Those of the record for the model's own, random ones elsewhere."""
         generator = np.random.default_rng(7)
@@ -174,30 +159,19 @@ class Parts:
         return record
 
 
-class CacheFlusher:
-    """Fills the caches with other data."""
-
-    def __init__(self):
-        sizes = [int(file.read_text().rstrip("K\n")) << 10 for file in
-                 pathlib.Path("/sys/devices/system/cpu/cpu0/cache").glob(
-                     "index*/size")]
-        self.data = np.ones(4 * max(sizes, default=32 << 20) // 8)
-
-    def flush(self):
-        self.data.sum()
-
-
-def seconds_of(run, budget, before=None):
-    """The median of calls for so long, each after a call of before."""
+def seconds_of(run, budget, before):
+    """The median of calls for so long, each after those of before; and half of
+    the range in which the middle half of them lies."""
     run()
     times, end = [], time.perf_counter() + budget
     while len(times) < 5 or time.perf_counter() < end:
-        if before:
-            before()
+        for other in before:
+            other()
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)
-    return statistics.median(times)
+    low, median, high = statistics.quantiles(times, n=4)
+    return median, (high - low) / 2
 
 
 def empty_model(inputs, types, path):
@@ -216,15 +190,9 @@ def empty_model(inputs, types, path):
 PEERS = (("onnxruntime", onnxruntime_runner), ("openvino", openvino_runner))
 
 
-def cool(flusher, twin):
-    def before():
-        flusher.flush()
-        twin()
-    return before
-
-
-def peer_seconds(parts, kernel, folder, budget, flusher):
-    """{peer: seconds}, or None if the kernel is no part of the model."""
+def peer_seconds(parts, kernel, models, folder, budget):
+    """{peer: seconds}, or None if the kernel is no part of the model; a peer has
+    None if its time is within the noise of a call."""
     for step in kernel:
         inputs = sorted(set(step["inputs"]))
         part = parts.extract(inputs, step["outputs"])
@@ -235,28 +203,37 @@ def peer_seconds(parts, kernel, folder, budget, flusher):
     record = parts.example_inputs(inputs)
     path = os.path.join(folder, "part.onnx")
     onnx.save(part, path)
+    # A file of its own, since constants may be read in mapped files.
+    twin_path = os.path.join(folder, "twin.onnx")
+    onnx.save(part, twin_path)
     empty = os.path.join(folder, "empty.onnx")
     empty_model(inputs, parts.types, empty)
-    cold = parts.has_cold_constants(part)
-    if cold:
-        # A file of its own, since constants may be read in mapped files.
-        twin_path = os.path.join(folder, "twin.onnx")
-        onnx.save(part, twin_path)
     seconds = {}
     for name, make in PEERS:
+        if models[name] is None:
+            continue
         try:
-            run, nothing = make(path, record, 1), make(empty, record, 1)
-            if run is None:
-                continue
-            before = None
-            if cold:
-                before = cool(flusher, make(twin_path, record, 1))
-            overhead = seconds_of(nothing, budget / 4, before)
-            seconds[name] = max(seconds_of(run, budget, before) - overhead, 1e-7)
+            run, twin, nothing = (make(file, record, 1)
+                                  for file in (path, twin_path, empty))
+            median, _ = seconds_of(run, budget, [models[name], twin])
+            overhead, noise = seconds_of(nothing, budget, [models[name], nothing])
+            seconds[name] = median - overhead if median - overhead > noise else None
         except Exception as error:  # of many types, for what it cannot run
             print(f"{name} cannot run {kernel[0]['kernel']}: {str(error)[:200]}",
                   file=sys.stderr)
     return seconds or None
+
+
+def peer_models(model, record):
+    """{peer: its run of the whole model}, None where it cannot."""
+    models = {}
+    for name, make in PEERS:
+        models[name] = None
+        try:
+            models[name] = make(model, record, 1)
+        except Exception as error:  # of many types
+            print(f"{name} cannot run {model}: {str(error)[:200]}", file=sys.stderr)
+    return models
 
 
 def measure(arguments, model, record, options, folder):
@@ -268,8 +245,8 @@ def measure(arguments, model, record, options, folder):
     tuned = profile(arguments, model, record, folder, *options)
     kernels = kernels_of(tuned)
     ours, default = least(tuned), least(profile(arguments, model, record, folder))
-    parts, flusher = Parts(model, record), CacheFlusher()
-    peers = {name: peer_seconds(parts, kernel, folder, arguments.seconds, flusher)
+    parts, models = Parts(model, record), peer_models(model, record)
+    peers = {name: peer_seconds(parts, kernel, models, folder, arguments.seconds)
              for name, kernel in kernels.items()}
     for name, value in least(profile(arguments, model, record, folder,
                                      *options)).items():
@@ -277,7 +254,8 @@ def measure(arguments, model, record, options, folder):
     total = sum(ours[name] * len(kernel) for name, kernel in kernels.items())
     results = []
     for name, kernel in kernels.items():
-        best = min(peers[name].values()) if peers[name] else None
+        times = list((peers[name] or {}).values())
+        best = min(times) if times and None not in times else None
         results.append({
             "kernel": name, "calls": len(kernel), "seconds": ours[name],
             "share": ours[name] * len(kernel) / total, "peers": peers[name],
@@ -291,7 +269,7 @@ def measure(arguments, model, record, options, folder):
 def print_results(name, results):
     print(name)
     for r in sorted(results, key=lambda r: -r["share"]):
-        peers = " ".join(f"{p} {s * 1e3:.4f}"
+        peers = " ".join(f"{p} {s * 1e3:.4f}" if s else f"{p} (noise)"
                          for p, s in (r["peers"] or {}).items())
         print("  {:5.1%} {:2} x {:9.4f} ms  ratio {}  default {}  {}  {}".format(
             r["share"], r["calls"], r["seconds"] * 1e3,

@@ -74,8 +74,7 @@ TEST_P(GpuSpaceTest, NearlyEveryCandidateOfAUsualSizeFits) {
     const auto space = Space(GetParam().usual, target);
     ASSERT_NE(space, nullptr);
     Rng rng(kSeed);
-    const int draws =
-        kUsualDraws * static_cast<int>(space->sketches().size());
+    const int draws = kUsualDraws * static_cast<int>(space->sketches().size());
     int legal = 0;
     for (int i = 0; i < draws; ++i) {
       const auto candidate = space->Sample(rng);

@@ -118,8 +118,8 @@ FAULTS = [
      "if (shared) box = RegionBelow(math, access, depth, /*all_threads=*/true);",
      "if (shared) box = RegionBelow(math, access, depth, /*all_threads=*/false);"),
     ("shared-overlap", LOWER + "split_kernels.cc",
-     "(bytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;",
-     "(bytes - 1) / kSharedAlignment * kSharedAlignment;"),
+     "RoundUp(begin + bytes, kSharedAlignment);",
+     "RoundUp(begin + 1, kSharedAlignment);"),
     ("workspace-number", CODEGEN + "device_module.cc",
      "numbers.emplace(workspace.get(), static_cast<int>(numbers.size()));",
      "numbers.emplace(workspace.get(),\n"

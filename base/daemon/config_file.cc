@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <fstream>
-#include <numeric>
 #include <set>
 #include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/near_name.h"
 #include "base/status_macros.h"
 
 namespace tilefarm::daemon {
@@ -35,22 +35,6 @@ std::string KeyOf(const CLI::Option& option) {
   const bool plural = IsRepeatable(option) && name != "health";
   return absl::StrCat(absl::StrReplaceAll(name, {{"-", "_"}}),
                       plural ? "s" : "");
-}
-
-// Levenshtein distance, one row at a time.
-size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t above = row[j + 1];
-      row[j + 1] = std::min({above + 1, row[j] + 1, diagonal + (a[i] != b[j])});
-      diagonal = above;
-    }
-  }
-  return row.back();
 }
 
 class Applier {
@@ -153,17 +137,8 @@ class Applier {
   }
 
   std::string Unknown(const std::string& key) const {
-    const std::vector<std::string> keys = ConfigKeys(app_);
-    const auto nearest =
-        std::min_element(keys.begin(), keys.end(),
-                         [&](const std::string& a, const std::string& b) {
-                           return EditDistance(key, a) < EditDistance(key, b);
-                         });
-    return absl::StrCat(
-        "there is no option '", key, "'",
-        nearest == keys.end()
-            ? ""
-            : absl::StrCat("; the nearest is '", *nearest, "'"));
+    return absl::StrCat("there is no option '", key, "'",
+                        SuggestName(key, ConfigKeys(app_)));
   }
 
   const std::string& name_;

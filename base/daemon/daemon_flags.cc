@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "base/command_line/parse.h"
 #include "base/daemon/config_file.h"
 #include "base/log.h"
 
@@ -28,11 +29,7 @@ void AddDaemonFlags(CLI::App& app, const std::string& config_variable,
 
 std::optional<int> ParseDaemon(CLI::App& app, int argc, char** argv,
                                DaemonFlags& flags) {
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const auto code = ParseCommandLine(app, argc, argv)) return code;
   absl::Status applied;
   if (!flags.config.empty()) applied = ApplyConfigFile(flags.config, app);
   SetLogFormat(flags.log_format == "json" ? LogFormat::kJson

@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/command_line/parse.h"
 #include "base/status_macros.h"
 #include "compiler/codegen/codegen.h"
 #include "compiler/driver/lower_function.h"
@@ -151,7 +152,7 @@ absl::StatusOr<std::string> Run(const Options& options) {
 
 int Main(int argc, char** argv) {
   Options options;
-  CLI::App app{"Prints a program after any stage of compilation."};
+  CLI::App app("Prints a program after any stage of compilation.", "tune-opt");
   app.add_option("file", options.file, "the program")->required();
   app.add_option("--trace", options.trace, "a trace to apply first");
   app.add_option("--draw", options.draw,
@@ -163,11 +164,7 @@ int Main(int argc, char** argv) {
                  absl::StrCat("one of ", absl::StrJoin(Stages(), ", ")))
       ->check(CLI::IsMember(Stages()));
   app.add_option("--function", options.function, "only this function");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const auto code = ParseCommandLine(app, argc, argv)) return *code;
   const absl::StatusOr<std::string> out = Run(options);
   if (!out.ok()) {
     std::cerr << "tune-opt: " << std::string(out.status().message()) << "\n";

@@ -25,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/command_line/parse.h"
 #include "base/json.h"
 #include "base/status_macros.h"
 #include "compiler/driver/compile.h"
@@ -44,8 +45,6 @@
 
 namespace tilefarm::driver {
 namespace {
-
-constexpr int kUsageError = 2;
 
 nlohmann::json DescribeChoice(const Choice& choice) {
   nlohmann::json entry = {{"function", choice.function},
@@ -235,11 +234,7 @@ int Main(int argc, char** argv) {
   app.add_flag("--json", flags.json, "describe the result on stdout");
   transport::RouteGrpcLog(LogLevel::kDebug);
   signal(SIGPIPE, SIG_IGN);  // a server that hangs up is an error to report
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsageError;
-  }
+  if (const auto code = ParseCommandLine(app, argc, argv)) return *code;
   if (output->count() + run->count() + print_after->count() + dot->count() +
           time->count() + explain->count() ==
       0) {

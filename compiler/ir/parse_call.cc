@@ -7,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/near_name.h"
 #include "base/status_macros.h"
 #include "compiler/ir/parser_internal.h"
 
@@ -60,7 +61,26 @@ constexpr std::array<std::array<std::string_view, 8>, 3> kOperandNames = {{
 constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
     {"fabs", "abs"}, {"power", "pow"}, {"copy_sign", "copysign"}};
 
+// Functions that are neither named operators nor intrinsics.
+constexpr std::string_view kOtherFunctions[] = {
+    "Cast",     "Let",       "Not",     "Select",      "acosh",    "asinh",
+    "atanh",    "ceildiv",   "boolean", "bitwise_not", "cast",     "infinity",
+    "isfinite", "max_value", "let",     "likely",      "min_value"};
+
 }  // namespace
+
+std::vector<std::string> FunctionNames() {
+  std::vector<std::string> names(std::begin(kOtherFunctions),
+                                 std::end(kOtherFunctions));
+  for (const NamedOp& named : kNamedOps) names.emplace_back(named.name);
+  for (const auto& [alias, target] : kAliases) names.emplace_back(alias);
+  for (int i = 0; i <= static_cast<int>(Intrinsic::kClz); ++i) {
+    names.emplace_back(IntrinsicName(static_cast<Intrinsic>(i)));
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
 
 absl::StatusOr<std::vector<Value>> Parser::ParseArgs(Callee& callee,
                                                      int count) {
@@ -154,8 +174,10 @@ absl::Status Parser::UnknownCall(const Callee& callee) const {
   if (!callee.prefixed) {
     return Error(callee.offset, absl::StrCat("unknown name '", name, "'"));
   }
-  return Error(callee.offset, absl::StrCat("unknown function 'T.", name,
-                                           "'; the language is closed"));
+  return Error(callee.offset,
+               absl::StrCat("unknown function 'T.", name, "'",
+                            SuggestName(name, FunctionNames()),
+                            " (the language: docs/language.md)"));
 }
 
 absl::StatusOr<Value> Parser::ParseCall(Callee callee) {

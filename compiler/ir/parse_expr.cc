@@ -320,6 +320,9 @@ absl::StatusOr<Value> Parser::ParseName() {
     }
     return ParseLoad(*symbol, offset);
   }
+  if (symbol->kind == Symbol::kNumber) {
+    return Checked(symbol->number, offset);
+  }
   if (symbol->kind == Symbol::kUnboundVar) {
     return Error(offset, absl::StrCat("'", std::string(name),
                                       "' is a symbolic variable without a "

@@ -218,6 +218,60 @@ bool Parser::ClassFollows() const {
   return AtName("class", ahead);
 }
 
+// M, N = 128, 2 * 64
+absl::Status Parser::ParseNumbers() {
+  std::vector<std::pair<std::string, size_t>> names;
+  do {
+    const size_t offset = Peek().offset;
+    TF_ASSIGN_OR_RETURN(std::string name, ExpectName("a name"));
+    names.emplace_back(std::move(name), offset);
+  } while (TryOp(","));
+  TF_RETURN_IF_ERROR(Expect("=", "after the name"));
+  std::vector<Value> numbers;
+  do {
+    const size_t offset = Peek().offset;
+    static_context_ =
+        "outside of functions, names stand for numbers (docs/language.md)";
+    absl::StatusOr<Value> value = ParseExpr();
+    static_context_ = {};
+    TF_RETURN_IF_ERROR(value.status());
+    if (value->expr->dtype.is_bool() ||
+        (!AsInt(value->expr) && As<FloatConstNode>(value->expr) == nullptr)) {
+      return Error(offset, "a number is expected");
+    }
+    numbers.push_back(*std::move(value));
+  } while (TryOp(","));
+  if (names.size() != numbers.size()) {
+    return Error(names[0].second, absl::StrCat(names.size(), " names, but ",
+                                               numbers.size(), " numbers"));
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    Symbol symbol{Symbol::kNumber};
+    symbol.number = std::move(numbers[i]);
+    TF_RETURN_IF_ERROR(
+        Declare(names[i].first, names[i].second, std::move(symbol)));
+  }
+  return ExpectLineEnd();
+}
+
+// What a line outside of functions is that the language does not have.
+absl::Status Parser::NoProgram() const {
+  const size_t offset = Peek().offset;
+  for (size_t ahead = 0; Peek(ahead).kind != TokenKind::kNewline &&
+                         Peek(ahead).kind != TokenKind::kEnd;
+       ++ahead) {
+    if (AtName("te", ahead) && AtOp(".", ahead + 1)) {
+      return Error(offset,
+                   "this builds a tensor expression, in Python; a program is "
+                   "TVMScript, as te.create_prim_func(...).script() prints it "
+                   "(docs/language.md)");
+    }
+  }
+  return Error(offset, absl::StrCat("expected @I.ir_module or @T.prim_func, "
+                                    "found ",
+                                    Found(), " (docs/language.md)"));
+}
+
 absl::Status Parser::ParseTopLevel(IRModule& module) {
   if (AtName("import") || AtName("from") || Peek().kind == TokenKind::kString) {
     SkipLine();
@@ -239,10 +293,11 @@ absl::Status Parser::ParseTopLevel(IRModule& module) {
       (AtName("TypeVar", 2) || AtName("T", 2))) {
     return ErrorHere("symbolic variables are not supported; shapes are static");
   }
-  if (!AtOp("@")) {
-    return ErrorHere(
-        absl::StrCat("expected @I.ir_module or @T.prim_func, found ", Found()));
+  if (Peek().kind == TokenKind::kName && !IsPrefix(Text()) &&
+      (AtOp(",", 1) || (AtOp("=", 1) && !AtName("te", 2)))) {
+    return ParseNumbers();
   }
+  if (!AtOp("@")) return NoProgram();
   std::string kind;
   TF_RETURN_IF_ERROR(ParseDecorator(kind));
   if (kind == "prim_func") return ParseFunction(module);
@@ -301,6 +356,7 @@ absl::Status Parser::ParseFunction(IRModule& module) {
         absl::StrCat("expected def after @prim_func, found ", Found()));
   }
   const size_t offset = Peek().offset;
+  const size_t mark = declared_.size();
   FunctionState state;
   TF_ASSIGN_OR_RETURN(state.func.name, ExpectName("the function's name"));
   if (module.Find(state.func.name) != nullptr) {
@@ -337,7 +393,7 @@ absl::Status Parser::ParseFunction(IRModule& module) {
   blocks_.push_back(&root);
   TF_ASSIGN_OR_RETURN(root.node.body, ParseSuite());
   blocks_.pop_back();
-  CloseScope(0);
+  CloseScope(mark);
   for (size_t i = 0; i < state.params.size(); ++i) {
     if (state.params[i] == nullptr) {
       return Error(offset, absl::StrCat("the handle '", state.param_names[i],

@@ -2,7 +2,9 @@
 #ifndef TILEFARM_COMPILER_IR_PARSER_H_
 #define TILEFARM_COMPILER_IR_PARSER_H_
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/limits.h"
@@ -27,6 +29,10 @@ absl::StatusOr<IRModule> ParseModule(std::string_view text,
 absl::StatusOr<PrimFuncPtr> ParseFunction(
     std::string_view text, std::string_view file_name = "<program>",
     const Limits& limits = {});
+
+// The functions that expressions may call, without "T.", sorted; beside them,
+// the name of a dtype converts a number to it.
+std::vector<std::string> FunctionNames();
 
 }  // namespace tilefarm::ir
 

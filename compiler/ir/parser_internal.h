@@ -46,13 +46,22 @@ class Parser {
   };
   // The meaning of a name.
   struct Symbol {
-    enum Kind { kHandle, kBuffer, kLoop, kBlockVar, kLet, kUnboundVar } kind;
+    enum Kind {
+      kHandle,
+      kBuffer,
+      kLoop,
+      kBlockVar,
+      kLet,
+      kUnboundVar,
+      kNumber
+    } kind;
     Var var;        // kLoop, kBlockVar, kLet, kUnboundVar
     Buffer buffer;  // kBuffer; for a view only its shape is used
     std::shared_ptr<const View> view;
     int64_t min = 0, extent = 0;  // kLoop, kBlockVar
     int block_depth = 0;          // blocks open where it was declared
     size_t param_index = 0;       // kHandle
+    Value number;                 // kNumber: of a constant of the module
   };
   // A block that is being parsed.
   struct BlockState {
@@ -161,6 +170,8 @@ class Parser {
   static bool IsPrefix(std::string_view name);
 
   // --- Modules and functions (parser.cc) ---
+  absl::Status ParseNumbers();
+  absl::Status NoProgram() const;
   absl::Status ParseTopLevel(IRModule& module);
   absl::Status ParseDecorator(std::string& kind);
   // Whether the next line that is not a decorator starts a class.

@@ -26,6 +26,14 @@ struct Placement {
   std::vector<std::vector<Digit>> digits = {};
 };
 
+Box WholeBox(const ir::BufferNode& buffer) {
+  Box box;
+  box.first.resize(buffer.shape.size());
+  box.extent = buffer.shape;
+  box.offset.resize(buffer.shape.size());
+  return box;
+}
+
 // The innermost loop of `body` that can own the buffer; nullopt: only the
 // statement around `body` can. Binds more variables in `math`.
 std::optional<Placement> Place(const Buffer& buffer, const Stmt& body,
@@ -46,6 +54,8 @@ std::optional<Placement> Place(const Buffer& buffer, const Stmt& body,
     }
   }
   const bool shared = ir::ScopeOf(*buffer) == ir::MemoryScope::kShared;
+  const bool read = std::ranges::any_of(
+      accesses, [](const Access& access) { return !access.store; });
   for (size_t depth = common; depth-- > 0;) {
     bool owned = true;
     std::vector<Box> written, stored;
@@ -53,6 +63,8 @@ std::optional<Placement> Place(const Buffer& buffer, const Stmt& body,
     std::vector<std::vector<Linear>> offsets(buffer->shape.size());
     for (const Access& access : accesses) {
       auto box = RegionBelow(math, access, depth, /*all_threads=*/false);
+      // Nobody reads what an iteration stores anywhere in its own copy.
+      if (!box && !read) box = WholeBox(*buffer);
       if (!box) {
         owned = false;
         break;

@@ -300,10 +300,32 @@ void Translator::EmitConditional(const Value& condition, const Body& then_case,
   Guard(b_.CreateOr(other, condition.error), else_case);
 }
 
+double Translator::RepeatsOf(const ir::BlockNode& block) const {
+  double repeats = 1;
+  for (const auto& [var, extent] : inner_loops_) {
+    const auto uses = [var = var](const ir::IterVar& iter) {
+      return ir::UsesVar(iter.binding, var);
+    };
+    const bool moves =
+        std::any_of(block.iters.begin(), block.iters.end(), uses);
+    const bool reduces = std::any_of(
+        block.iters.begin(), block.iters.end(), [&](const ir::IterVar& iter) {
+          return iter.type == ir::IterType::kReduce && uses(iter);
+        });
+    if (reduces || !moves) repeats *= extent;
+  }
+  for (const ir::IterVar& iter : block.iters) {
+    if (iter.type != ir::IterType::kReduce) continue;
+    repeats /= static_cast<double>(ir::AsInt(iter.dom.extent).value_or(1));
+  }
+  return std::max(repeats, 1.0);
+}
+
 void Translator::EmitBlock(const ir::BlockNode& block) {
   const auto run = [&] {
     Value first = {b_.getTrue()};
-    double terms = 1;
+    // The rounding of a term is the same each time that it is added.
+    double terms = std::pow(RepeatsOf(block), 2);
     for (const ir::IterVar& iter : block.iters) {
       const Value value = Emit(iter.binding);
       vars_[iter.var.get()] = value;

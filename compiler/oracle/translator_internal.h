@@ -138,6 +138,9 @@ class Translator {
   void EmitStore(const ir::StoreNode& store);
   void EmitFor(const ir::ForNode& loop);
   void EmitNest(const ReductionNest& nest);
+  // How often the loops around a reduction run each of its instances; loops of
+  // other elements do not count.
+  double RepeatsOf(const ir::BlockNode& block) const;
   void EmitBlock(const ir::BlockNode& block);
   void EmitConditional(const Value& condition, const Body& then_case,
                        const Body& else_case);
@@ -158,7 +161,9 @@ class Translator {
   // read without rounding, others are rounded to the buffer's dtype.
   const ir::StoreNode* accumulating_ = nullptr;
   bool in_reduction_ = false;
-  double terms_ = 1;  // summed by the surrounding blocks
+  // Summed by the surrounding blocks; n that are the same count as n^2, since
+  // their rounding adds up instead of cancelling.
+  double terms_ = 1;
   // Loops inside the block around the statement.
   std::vector<std::pair<const ir::VarNode*, double>> inner_loops_;
   // Stores only mark that their element cannot be judged.

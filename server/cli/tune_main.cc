@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "base/command_line/parse.h"
 #include "server/cli/commands.h"
 #include "server/cli/exit_codes.h"
 #include "server/cli/input.h"
@@ -163,7 +164,8 @@ int Main(int argc, char** argv) {
   TokenOptions token;
   std::string job_id;
 
-  CLI::App app("Tunes tensor programs on the devices of a tune-server.");
+  CLI::App app("Tunes tensor programs on the devices of a tune-server.",
+               "tune");
   app.name("tune");
   app.set_version_flag("--version",
                        [] { return services::VersionText("tune"); });
@@ -307,11 +309,7 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
 
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kSuccess : kBadUsage;
-  }
+  if (const auto code = ParseCommandLine(app, argc, argv)) return *code;
   signal(SIGPIPE, SIG_IGN);
   // Client reports such errors in words.
   transport::RouteGrpcLog(LogLevel::kDebug);

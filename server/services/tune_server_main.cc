@@ -50,7 +50,8 @@ int Main(int argc, char** argv) {
   services::ServerOptions options;
   daemon::DaemonFlags daemon_flags;
   std::vector<std::string> timeouts, health;
-  CLI::App app("Tunes programs on the devices that connect to it.");
+  CLI::App app("Tunes programs on the devices that connect to it.",
+               "tune-server");
   app.name(kProgram);
   app.set_version_flag("--version",
                        [] { return services::VersionText(kProgram); });

@@ -110,7 +110,8 @@ std::vector<Case> Cases() {
       // --- Modules ---
       {"NoFunction", "@I.ir_module\nclass M:\n    pass\n", "4:1",
        "no @T.prim_func"},
-      {"Statement", "x = 1\n", "1:1", "expected @I.ir_module or @T.prim_func"},
+      {"Statement", "x[0] = 1\n", "1:1",
+       "expected @I.ir_module or @T.prim_func"},
       {"UnknownDecorator", "@R.function\ndef f():\n    pass\n", "1:1",
        "unknown decorator 'function'"},
       {"MissingDecorator", "def f(A: T.Buffer((4,))):\n    A[0] = 1\n", "1:1",

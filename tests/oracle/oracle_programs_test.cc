@@ -396,5 +396,35 @@ TEST(Oracle, BoundsAreOfTheElementsOwnTerms) {
   }
 }
 
+// Errors of rounding that are equal add up.
+TEST(Oracle, InstancesThatRepeatRoundAlike) {
+  const auto function = ir::ParseFunction(R"(
+@T.prim_func
+def f(A: T.Buffer((4,), "float32"), C: T.Buffer((1,), "float32")):
+    for i in range(1):
+        with T.block("one"):
+            C[0] = T.float32(1)
+    for i in range(2048):
+        with T.block("sum"):
+            v = T.axis.reduce(4, i % 4)
+            C[0] = C[0] + A[v]
+)");
+  ASSERT_TRUE(function.ok()) << function.status();
+  // Each sum is rounded by two thirds of half a unit of 1, in one direction.
+  const float unit = 0x1p-24f;
+  const Buffers inputs = {BytesOf(std::vector<float>(4, unit * 4 / 3)),
+                          BytesOf(std::vector<float>{0})};
+  const auto oracle = RunOracle(*function, inputs);
+  ASSERT_TRUE(oracle.ok()) << oracle.status();
+  const double expected = ValuesOf<float>(oracle->buffers[1])[0];
+  const double in_float32 =
+      ValuesOf<float>(Interpreted(**function, inputs)[1])[0];
+  const double error = std::abs(in_float32 - expected);
+  EXPECT_GT(error, 1000 * unit);
+  EXPECT_LT(error, oracle->bounds[1][0]);
+  // An error of a thousandth is still found.
+  EXPECT_LT(oracle->bounds[1][0], 1e-3);
+}
+
 }  // namespace
 }  // namespace tilefarm::testing

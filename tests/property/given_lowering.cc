@@ -338,6 +338,25 @@ l1, = sch.get_loops(b0)
 sch.parallel(l1)
 )",
      ""},
+    // Each iteration may have a copy of what nobody reads, but lowering found
+    // no box of an element that the data choose: it refused the loop.
+    {"ScatterThatNobodyReadsInAParallelLoop", R"(
+@T.prim_func
+def f(A: T.Buffer((64,), "int32"), C: T.Buffer((64,), "int32")):
+    W = T.alloc_buffer((4, 3), "int32")
+    for i in range(64):
+        with T.block("C"):
+            v = T.axis.spatial(64, i)
+            C[v] = A[v] + 1
+        with T.block("W"):
+            v = T.axis.spatial(64, i)
+            W[T.min(T.max(T.Cast("int64", A[v]), 0), 3), v % 3] = A[v]
+)",
+     R"(b0 = sch.get_block("C")
+l1, = sch.get_loops(b0)
+sch.parallel(l1)
+)",
+     ""},
     // Builds without records skipped padding and zeros, where NaN and infinity
     // of the weights show.
     {"PaddingTimesNan", R"(

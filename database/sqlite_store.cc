@@ -215,6 +215,22 @@ absl::StatusOr<std::vector<JobRow>> SqliteStore::ListJobs() const {
   return jobs;
 }
 
+absl::StatusOr<std::map<std::string, Store::JobTimes>>
+SqliteStore::ListJobTimes() const {
+  std::map<std::string, JobTimes> times;
+  TF_RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {
+    TF_ASSIGN_OR_RETURN(
+        Statement query,
+        db.Prepare("SELECT id, created_at, ended_at FROM jobs"));
+    while (true) {
+      TF_ASSIGN_OR_RETURN(const bool row, query.Step());
+      if (!row) return absl::OkStatus();
+      times[query.Text(0)] = {query.Text(1), query.Text(2)};
+    }
+  }));
+  return times;
+}
+
 absl::StatusOr<JobRow> SqliteStore::GetJob(const std::string& id) const {
   JobRow job;
   TF_RETURN_IF_ERROR(Read([&](Connection& db) -> absl::Status {

@@ -64,6 +64,7 @@ class SqliteStore final : public Store, public DeviceTables {
   absl::Status UpdateJob(const std::string& id, const std::string& state,
                          const std::string& error) override;
   absl::StatusOr<std::vector<JobRow>> ListJobs() const override;
+  absl::StatusOr<std::map<std::string, JobTimes>> ListJobTimes() const override;
   absl::StatusOr<JobRow> GetJob(const std::string& id) const override;
   absl::Status AppendJobLog(const std::string& job_id,
                             std::span<const std::string> lines) override;

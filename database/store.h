@@ -163,6 +163,12 @@ class Store {
                                  const std::string& error) = 0;
   // In order of submission.
   virtual absl::StatusOr<std::vector<JobRow>> ListJobs() const = 0;
+  struct JobTimes {
+    std::string created_at, ended_at;
+  };
+  // By id, of the same jobs.
+  virtual absl::StatusOr<std::map<std::string, JobTimes>> ListJobTimes()
+      const = 0;
   virtual absl::StatusOr<JobRow> GetJob(const std::string& id) const = 0;
   // The ordered log of proposals and results that makes a search replayable.
   virtual absl::Status AppendJobLog(const std::string& job_id,

@@ -82,8 +82,9 @@ absl::Status Client::Explain(const grpc::Status& status) const {
   if (!status.ok()) return Explain(status);                             \
   return response
 
-absl::StatusOr<v1::ListJobsResponse> Client::ListJobs() {
-  TF_SIMPLE_CALL(stub_, ListJobs, v1::ListJobsRequest(), kCallTimeout);
+absl::StatusOr<v1::ListJobsResponse> Client::ListJobs(
+    const v1::ListJobsRequest& request) {
+  TF_SIMPLE_CALL(stub_, ListJobs, request, kCallTimeout);
 }
 absl::StatusOr<v1::ListDevicesResponse> Client::ListDevices() {
   TF_SIMPLE_CALL(stub_, ListDevices, v1::ListDevicesRequest(), kCallTimeout);

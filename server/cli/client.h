@@ -22,7 +22,8 @@ class Client {
   // An error in the endpoint is returned by every call.
   explicit Client(const transport::Endpoint& endpoint);
 
-  absl::StatusOr<v1::ListJobsResponse> ListJobs();
+  absl::StatusOr<v1::ListJobsResponse> ListJobs(
+      const v1::ListJobsRequest& request);
   absl::StatusOr<v1::ListDevicesResponse> ListDevices();
   absl::StatusOr<v1::ChangeDeviceResponse> ChangeDevice(
       const v1::ChangeDeviceRequest& request);

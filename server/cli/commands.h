@@ -90,9 +90,16 @@ struct DbOptions {
 // measured at the end.
 int Run(const Common& common, const JobOptions& options);
 int Submit(const Common& common, const JobOptions& options);
-int Watch(const Common& common, const std::string& job_id);
-int Jobs(const Common& common);
-int Cancel(const Common& common, const std::string& job_id);
+// `job`: an id or the start of one, with or without "job-"; empty: the latest.
+int Watch(const Common& common, const std::string& job);
+struct JobsOptions {
+  std::vector<std::string> states;
+  std::string user, program, target;
+  bool mine = false;
+  int64_t limit = 0;  // the latest so many; 0: all
+};
+int Jobs(const Common& common, const JobsOptions& options);
+int Cancel(const Common& common, const std::string& job);
 int Devices(const Common& common);
 int DrainDevice(const Common& common, const DeviceOptions& options);
 int ResumeDevice(const Common& common, const DeviceOptions& options);

@@ -90,6 +90,12 @@ Json Texts(const Map& texts) {
   return object;
 }
 
+// "2026-01-31 12:00" of "2026-01-31T12:00:00Z".
+std::string Minute(std::string time) {
+  std::replace(time.begin(), time.end(), 'T', ' ');
+  return time.substr(0, 16);
+}
+
 }  // namespace
 
 Json JobsJson(const v1::ListJobsResponse& jobs) {
@@ -103,7 +109,9 @@ Json JobsJson(const v1::ListJobsResponse& jobs) {
                     {"trials", job.trials()},
                     {"trials_done", job.trials_done()},
                     {"best_seconds", NumberOrNull(job.best_seconds())},
-                    {"error", job.error()}});
+                    {"error", job.error()},
+                    {"created", job.created()},
+                    {"ended", job.ended()}});
     if (job.more_targets_size() > 0) list.back()["targets"] = Targets(job);
   }
   return list;
@@ -253,11 +261,12 @@ std::string FitLines(const std::string& table, const std::string& last,
 }
 
 std::string JobsTable(const v1::ListJobsResponse& jobs) {
-  std::vector<std::vector<std::string>> rows = {
-      {"JOB", "STATE", "USER", "PROGRAM", "TARGET", "TRIALS", "BEST", ""}};
+  std::vector<std::vector<std::string>> rows = {{"JOB", "SUBMITTED", "STATE",
+                                                 "USER", "PROGRAM", "TARGET",
+                                                 "TRIALS", "BEST", ""}};
   for (const v1::Job& job : jobs.jobs()) {
-    rows.push_back({job.id(), job.state(), job.user(), job.program(),
-                    absl::StrJoin(Targets(job), " + "),
+    rows.push_back({job.id(), Minute(job.created()), job.state(), job.user(),
+                    job.program(), absl::StrJoin(Targets(job), " + "),
                     Trials(job.trials_done(), job.trials()),
                     Seconds(job.best_seconds()), job.error()});
   }

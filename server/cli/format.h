@@ -16,7 +16,8 @@ namespace tilefarm::cli {
 
 // --- JSON ---
 // [{id, state, user, program, target, trials, trials_done, best_seconds,
-// error}]; best_seconds may be null. A job of several targets also has
+// error, created, ended}]; best_seconds may be null, and the times are UTC or
+// empty. A job of several targets also has
 // `targets`, and in an update each task has its `target`.
 nlohmann::ordered_json JobsJson(const v1::ListJobsResponse& jobs);
 // [{name, state, reason, model, target, last_seen, trials_per_second,

@@ -14,7 +14,9 @@
 #include <string>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
 #include "compiler/driver/read_model.h"
@@ -242,6 +244,35 @@ int WatchJob(const Common& common, Client& client, const std::string& job_id,
   return last->state() == "done" ? kSuccess : kFailure;
 }
 
+// The id that starts with `given`, which may lack "job-"; the latest job's if
+// it is empty. NotFound; InvalidArgument: several ids do.
+absl::StatusOr<std::string> FindJob(Client& client, const std::string& given) {
+  constexpr int kNamed = 5;  // of several
+  v1::ListJobsRequest request;
+  if (given.empty()) {
+    request.set_limit(1);
+  } else {
+    request.set_id_prefix(
+        absl::StartsWith(given, "job-") ? given : absl::StrCat("job-", given));
+  }
+  TF_ASSIGN_OR_RETURN(const v1::ListJobsResponse found,
+                      client.ListJobs(request));
+  if (found.jobs_size() == 1) return found.jobs(0).id();
+  if (found.jobs_size() == 0) {
+    return absl::NotFoundError(given.empty()
+                                   ? "the server has no jobs"
+                                   : absl::StrCat("there is no job ", given));
+  }
+  std::vector<std::string> ids;
+  for (const v1::Job& job : found.jobs()) {
+    if (job.id() == request.id_prefix()) return job.id();
+    if (ids.size() < kNamed) ids.push_back(job.id());
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      found.jobs_size(), " jobs start with ", given, ": ",
+      absl::StrJoin(ids, ", "), found.jobs_size() > kNamed ? ", ..." : ""));
+}
+
 }  // namespace
 
 std::string UserName() {
@@ -290,15 +321,28 @@ int Submit(const Common& common, const JobOptions& options) {
   return kSuccess;
 }
 
-int Watch(const Common& common, const std::string& job_id) {
-  CtrlC(common).SetJob(job_id);
+int Watch(const Common& common, const std::string& job) {
+  CtrlC ctrl_c(common);
   Client client(common.server);
-  return WatchJob(common, client, job_id);
+  const auto job_id = FindJob(client, job);
+  if (!job_id.ok()) {
+    const int code = Fail(job_id.status());
+    return absl::IsNotFound(job_id.status()) ? kNothingFound : code;
+  }
+  ctrl_c.SetJob(*job_id);
+  if (*job_id != job) std::fprintf(stderr, "tune: %s\n", job_id->c_str());
+  return WatchJob(common, client, *job_id);
 }
 
-int Jobs(const Common& common) {
+int Jobs(const Common& common, const JobsOptions& options) {
   Client client(common.server);
-  const auto jobs = client.ListJobs();
+  v1::ListJobsRequest request;
+  for (const std::string& state : options.states) request.add_states(state);
+  request.set_user(options.mine ? UserName() : options.user);
+  request.set_program(options.program);
+  request.set_target(options.target);
+  request.set_limit(options.limit);
+  const auto jobs = client.ListJobs(request);
   if (!jobs.ok()) return Fail(jobs.status());
   std::printf("%s", common.json
                         ? absl::StrCat(JobsJson(*jobs).dump(), "\n").c_str()
@@ -306,20 +350,22 @@ int Jobs(const Common& common) {
   return kSuccess;
 }
 
-int Cancel(const Common& common, const std::string& job_id) {
+int Cancel(const Common& common, const std::string& job) {
   Client client(common.server);
+  const auto job_id = FindJob(client, job);
+  if (!job_id.ok()) return Fail(job_id.status());
   v1::CancelRequest request;
-  request.set_job_id(job_id);
+  request.set_job_id(*job_id);
   request.set_user(UserName());
   const auto cancelled = client.Cancel(request);
   if (!cancelled.ok()) return Fail(cancelled.status());
   if (common.json) {
-    std::printf("%s\n", nlohmann::ordered_json{{"id", job_id},
+    std::printf("%s\n", nlohmann::ordered_json{{"id", *job_id},
                                                {"state", cancelled->state()}}
                             .dump()
                             .c_str());
   } else {
-    std::printf("%s %s\n", job_id.c_str(), cancelled->state().c_str());
+    std::printf("%s %s\n", job_id->c_str(), cancelled->state().c_str());
   }
   return kSuccess;
 }

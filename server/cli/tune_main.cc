@@ -162,11 +162,11 @@ int Main(int argc, char** argv) {
   DeviceOptions device;
   DbOptions db;
   TokenOptions token;
+  JobsOptions listed;
   std::string job_id;
 
   CLI::App app("Tunes tensor programs on the devices of a tune-server.",
                "tune");
-  app.name("tune");
   app.set_version_flag("--version",
                        [] { return services::VersionText("tune"); });
   app.require_subcommand(1);
@@ -185,10 +185,23 @@ int Main(int argc, char** argv) {
   auto* submit = app.add_subcommand("submit", "Tune a program; prints the job");
   AddJobOptions(*submit, job);
   auto* watch = app.add_subcommand("watch", "Watch a job until it ends");
-  watch->add_option("job", job_id, "Its id")->required();
-  auto* jobs = app.add_subcommand("jobs", "List all jobs");
+  watch->add_option("job", job_id,
+                    "Its id, or the start of it; otherwise the latest");
+  auto* jobs = app.add_subcommand("jobs", "List jobs, the latest last");
+  jobs->add_option("--state", listed.states, "In this state; several times")
+      ->check(
+          CLI::IsMember({"queued", "running", "done", "failed", "cancelled"}))
+      ->allow_extra_args(false);
+  auto* user = jobs->add_option("--user", listed.user, "Of this user");
+  jobs->add_flag("--mine", listed.mine, "Your own")->excludes(user);
+  jobs->add_option("--program", listed.program,
+                   "Whose program's name has this in it");
+  jobs->add_option("--target", listed.target,
+                   "With this in the name of a target");
+  jobs->add_option("--limit", listed.limit, "The latest so many")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));
   auto* cancel = app.add_subcommand("cancel", "End a job");
-  cancel->add_option("job", job_id, "Its id")->required();
+  cancel->add_option("job", job_id, "Its id, or the start of it")->required();
   auto* devices = app.add_subcommand(
       "devices", "List all devices, or change one; see --help");
   const DeviceCommands device_commands(*devices, device);
@@ -320,7 +333,7 @@ int Main(int argc, char** argv) {
   if (*run) return Run(common, job);
   if (*submit) return Submit(common, job);
   if (*watch) return Watch(common, job_id);
-  if (*jobs) return Jobs(common);
+  if (*jobs) return Jobs(common, listed);
   if (*cancel) return Cancel(common, job_id);
   if (*devices) return device_commands.Run(common, device);
   if (*find) return Best(common, best);

@@ -140,6 +140,16 @@ struct TaskSnapshot {
   std::string shape;           // as in TaskSpec
 };
 
+// What is given must all hold.
+struct JobFilter {
+  std::vector<JobState> states = {};  // any of these; none: all
+  std::string user = {};
+  std::string program = {};  // a part of its name
+  std::string target = {};   // a part of a target's key
+  std::string id_prefix = {};
+  int64_t limit = 0;  // the latest so many; 0: all
+};
+
 struct JobSnapshot {
   std::string id;
   JobState state = JobState::kQueued;

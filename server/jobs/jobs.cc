@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -532,13 +534,32 @@ JobSnapshot Jobs::SnapshotOf(Entry& entry) {
   return SnapshotOf(entry, recorded, FindHeldTasks());
 }
 
-absl::StatusOr<std::vector<JobSnapshot>> Jobs::List() {
+bool Jobs::Passes(const Entry& entry, const JobFilter& filter) {
+  const auto& targets = entry.spec.targets;
+  const auto is_target = [&](const JobTarget& target) {
+    return absl::StrContains(target.key, filter.target);
+  };
+  return (filter.states.empty() ||
+          absl::c_linear_search(filter.states, entry.state)) &&
+         (filter.user.empty() || entry.spec.user == filter.user) &&
+         absl::StrContains(entry.spec.program_name, filter.program) &&
+         (filter.target.empty() || absl::c_any_of(targets, is_target)) &&
+         absl::StartsWith(entry.id, filter.id_prefix);
+}
+
+absl::StatusOr<std::vector<JobSnapshot>> Jobs::List(const JobFilter& filter) {
   MutexLock lock(mutex_);
+  std::vector<Entry*> passed;  // the latest first
+  for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
+    if (!Passes(**entry, filter)) continue;
+    passed.push_back(entry->get());
+    if (static_cast<int64_t>(passed.size()) == filter.limit) break;
+  }
   RecordedTasks recorded(store_, options_.fingerprint);
   const HeldTasks held = FindHeldTasks();
   std::vector<JobSnapshot> all;
-  for (auto& entry : entries_) {
-    all.push_back(SnapshotOf(*entry, recorded, held));
+  for (auto entry = passed.rbegin(); entry != passed.rend(); ++entry) {
+    all.push_back(SnapshotOf(**entry, recorded, held));
   }
   return all;
 }

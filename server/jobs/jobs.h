@@ -104,8 +104,8 @@ class Jobs : public RecordListener {
   // Returns the state afterwards; an ended job keeps its state. NotFound: no
   // such job.
   absl::StatusOr<JobState> Cancel(const std::string& job_id);
-  // Every job, ended ones included, in order of submission.
-  absl::StatusOr<std::vector<JobSnapshot>> List();
+  // Every job that passes, ended ones included, in order of submission.
+  absl::StatusOr<std::vector<JobSnapshot>> List(const JobFilter& filter = {});
   absl::StatusOr<JobSnapshot> Get(const std::string& job_id);
 
   // Returns a subscription, which Unwatch ends. NotFound: no such job.
@@ -158,6 +158,7 @@ class Jobs : public RecordListener {
   // Keeps the last snapshot of an ended job, and drops its texts.
   void Conclude(Entry& entry, JobSnapshot snapshot)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static bool Passes(const Entry& entry, const JobFilter& filter);
   absl::Status StartRun(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   JobSnapshot SnapshotOf(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The same with what several jobs have in common.

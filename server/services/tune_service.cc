@@ -41,6 +41,27 @@ absl::StatusOr<database::BestQuery> QueryOf(const v1::BestRequest& request,
   };
 }
 
+absl::StatusOr<jobs::JobFilter> FilterOf(const v1::ListJobsRequest& request) {
+  jobs::JobFilter filter{.user = request.user(),
+                         .program = request.program(),
+                         .target = request.target(),
+                         .id_prefix = request.id_prefix(),
+                         .limit = request.limit()};
+  for (const std::string& name : request.states()) {
+    const auto state = jobs::ParseJobState(name);
+    if (!state) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", name,
+          "' is no state of a job: queued, running, done, failed, cancelled"));
+    }
+    filter.states.push_back(*state);
+  }
+  if (filter.limit < 0) {
+    return absl::InvalidArgumentError("the limit is negative");
+  }
+  return filter;
+}
+
 }  // namespace
 
 grpc::Status TuneService::Submit(grpc::ServerContext* context,
@@ -57,12 +78,21 @@ grpc::Status TuneService::Submit(grpc::ServerContext* context,
 }
 
 grpc::Status TuneService::ListJobs(grpc::ServerContext* /*context*/,
-                                   const v1::ListJobsRequest* /*request*/,
+                                   const v1::ListJobsRequest* request,
                                    v1::ListJobsResponse* response) {
-  const auto all = jobs_.List();
+  const auto filter = FilterOf(*request);
+  if (!filter.ok()) return ToGrpc(filter.status());
+  const auto all = jobs_.List(*filter);
   if (!all.ok()) return ToGrpc(all.status());
+  const auto times = store_.ListJobTimes();
+  if (!times.ok()) return ToGrpc(times.status());
   for (const jobs::JobSnapshot& one : *all) {
-    *response->add_jobs() = ToProtoJob(one);
+    v1::Job& job = *response->add_jobs();
+    job = ToProtoJob(one);
+    const auto found = times->find(one.id);
+    if (found == times->end()) continue;
+    job.set_created(found->second.created_at);
+    job.set_ended(found->second.ended_at);
   }
   return grpc::Status::OK;
 }

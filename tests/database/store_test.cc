@@ -256,6 +256,13 @@ TEST_P(StoreTest, KeepsJobs) {
   EXPECT_EQ(job->spec_json, R"({"seed": 1})");
   EXPECT_EQ(job->created_at, "1970-01-02T00:00:00Z");
   EXPECT_EQ(job->ended_at, "");
+  ASSERT_TRUE(store_->UpdateJob("j3", "done", "").ok());
+  const auto times = store_->ListJobTimes();
+  ASSERT_TRUE(times.ok()) << times.status();
+  ASSERT_EQ(times->size(), 3u);
+  EXPECT_EQ(times->at("j1").created_at, "1970-01-02T00:00:00Z");
+  EXPECT_EQ(times->at("j1").ended_at, "");
+  EXPECT_EQ(times->at("j3").ended_at, "1970-01-02T00:00:00Z");
   EXPECT_EQ(store_->GetJob("j9").status().code(), absl::StatusCode::kNotFound);
 }
 

@@ -298,6 +298,39 @@ TEST_F(TuneTest, JobWithoutADeviceWaitsAndCanBeCancelled) {
   EXPECT_THAT(watch.output, HasSubstr("cancelled"));
 }
 
+TEST_F(TuneTest, JobsAreFoundByTheStartOfTheirIds) {
+  ASSERT_NO_FATAL_FAILURE(StartServer());
+  EXPECT_EQ(Tune({"watch"}).exit_code, 3);
+  const std::string first = Submit(8), second = Submit(8);
+  const CommandResult table = Tune({"jobs"});
+  EXPECT_THAT(table.output, HasSubstr("SUBMITTED"));
+  const Json all = TuneJson({"jobs"});
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[1]["id"], second);
+  EXPECT_EQ(all[0]["created"].get<std::string>().size(), 20u) << all;
+  EXPECT_EQ(all[0]["ended"], "");
+  EXPECT_EQ(TuneJson({"jobs", "--limit", "1"})[0]["id"], second);
+  EXPECT_EQ(TuneJson({"jobs", "--mine"}).size(), 2u);
+  EXPECT_EQ(TuneJson({"jobs", "--user", "nobody-else"}).size(), 0u);
+  EXPECT_EQ(Tune({"jobs", "--state", "asleep"}).exit_code, 2);
+  const CommandResult both = Tune({"cancel", "job-"});
+  EXPECT_EQ(both.exit_code, 1);
+  EXPECT_THAT(both.errors, HasSubstr("2 jobs start with job-: " + first));
+  // Eight characters of a random id.
+  const CommandResult cancelled = Tune({"cancel", first.substr(0, 12)});
+  EXPECT_EQ(cancelled.exit_code, 0) << cancelled.errors;
+  EXPECT_THAT(cancelled.output, HasSubstr(first));
+  EXPECT_TRUE(WaitForState(first, "cancelled"));
+  EXPECT_EQ(TuneJson({"jobs", "--state", "cancelled"})[0]["id"], first);
+  EXPECT_NE(TuneJson({"jobs", "--state", "cancelled"})[0]["ended"], "");
+  EXPECT_EQ(Tune({"cancel", second.substr(4)}).exit_code, 0);
+  EXPECT_TRUE(WaitForState(second, "cancelled"));
+  // The latest one.
+  const CommandResult watch = Tune({"watch"});
+  EXPECT_EQ(watch.exit_code, 1);
+  EXPECT_THAT(watch.errors, HasSubstr(second));
+}
+
 TEST_F(TuneTest, CtrlCLeavesTheJobRunningAndSaysHowToComeBack) {
   ASSERT_NO_FATAL_FAILURE(StartServer());
   auto run =
@@ -325,6 +358,11 @@ TEST_F(TuneTest, BadInputHasItsExitCodes) {
   EXPECT_EQ(Tune({"run"}).exit_code, 2);
   EXPECT_EQ(Tune({}).exit_code, 2);
   EXPECT_EQ(Tune({"fly"}).exit_code, 2);
+  EXPECT_THAT(Tune({"rnu", program_}).errors,
+              HasSubstr("there is no command 'rnu'; the nearest is 'run'"));
+  EXPECT_THAT(Tune({"run", program_, "--trails", "4"}).errors,
+              HasSubstr("there is no option '--trails'; the nearest is "
+                        "'--trials'"));
   EXPECT_EQ(Tune({"watch", "job-none"}).exit_code, 3);
   EXPECT_EQ(Tune({"cancel", "job-none"}).exit_code, 1);
   EXPECT_EQ(Tune({"best", program_, "--target", "host"}).exit_code, 3);

@@ -49,19 +49,22 @@ TEST(CliFormatTest, JobsJson) {
   job.set_trials(256);
   job.set_trials_done(256);
   job.set_best_seconds(0.5);
+  job.set_created("2026-01-31T12:00:59Z");
   EXPECT_EQ(JobsJson(jobs).dump(),
             R"([{"id":"job-1","state":"done","user":"ann","program":"mm.py",)"
             R"("target":"x86-64:znver4,cores=1","trials":256,)"
-            R"("trials_done":256,"best_seconds":0.5,"error":""}])");
+            R"("trials_done":256,"best_seconds":0.5,"error":"",)"
+            R"("created":"2026-01-31T12:00:59Z","ended":""}])");
   job.set_best_seconds(0);
   EXPECT_THAT(JobsJson(jobs).dump(), HasSubstr(R"("best_seconds":null)"));
   EXPECT_EQ(JobsJson({}).dump(), "[]");
   job.add_more_targets("aarch64:cortex-a72,cores=1");
   EXPECT_THAT(JobsJson(jobs).dump(),
-              HasSubstr(R"("error":"","targets":["x86-64:znver4,cores=1",)"
+              HasSubstr(R"("ended":"","targets":["x86-64:znver4,cores=1",)"
                         R"("aarch64:cortex-a72,cores=1"]})"));
   EXPECT_THAT(JobsTable(jobs), HasSubstr("  x86-64:znver4,cores=1 + "
                                          "aarch64:cortex-a72,cores=1  "));
+  EXPECT_THAT(JobsTable(jobs), HasSubstr("job-1  2026-01-31 12:00  done  "));
 }
 
 TEST(CliFormatTest, DevicesJson) {

@@ -117,6 +117,10 @@ class FlakyStore : public database::Store {
   absl::StatusOr<std::vector<database::JobRow>> ListJobs() const override {
     return store_->ListJobs();
   }
+  absl::StatusOr<std::map<std::string, JobTimes>> ListJobTimes()
+      const override {
+    return store_->ListJobTimes();
+  }
   absl::StatusOr<database::JobRow> GetJob(
       const std::string& id) const override {
     return store_->GetJob(id);

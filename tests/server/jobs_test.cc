@@ -23,6 +23,7 @@ using ::testing::ElementsAre;
 using testing::FakeSearchFactory;
 using testing::FakeWorker;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::kFingerprint;
 using testing::Measured;
 using ::testing::Pair;
@@ -49,6 +50,38 @@ TEST_F(JobsTest, RunsExactlyTheTrialsAskedFor) {
   }
   EXPECT_THAT(sequences, SizeIs(50));
   EXPECT_EQ(store_->GetJob(id)->state, "done");
+}
+
+TEST_F(JobsTest, ListsTheJobsThatPass) {
+  std::vector<std::string> ids;
+  for (const char* user : {"ann", "bob", "ann"}) {
+    JobSpec spec = Spec(5);
+    spec.user = user;
+    spec.program_name = absl::StrCat(user, ids.size(), ".py");
+    ids.push_back(*jobs_->Submit(spec));
+  }
+  EXPECT_EQ(*jobs_->Cancel(ids[1]), JobState::kCancelled);
+  const auto listed = [&](const JobFilter& filter) {
+    std::vector<std::string> found;
+    const auto jobs = jobs_->List(filter);
+    EXPECT_TRUE(jobs.ok()) << jobs.status();
+    for (const JobSnapshot& job : *jobs) found.push_back(job.id);
+    return found;
+  };
+  EXPECT_EQ(listed({}), ids);
+  EXPECT_THAT(listed({.user = "ann"}), ElementsAre(ids[0], ids[2]));
+  EXPECT_THAT(listed({.user = "ann", .limit = 1}), ElementsAre(ids[2]));
+  EXPECT_THAT(listed({.limit = 2}), ElementsAre(ids[1], ids[2]));
+  EXPECT_THAT(listed({.program = "b1."}), ElementsAre(ids[1]));
+  EXPECT_THAT(listed({.id_prefix = ids[2]}), ElementsAre(ids[2]));
+  EXPECT_THAT(listed({.target = "x86-64"}), SizeIs(3));
+  EXPECT_THAT(listed({.target = "toaster"}), IsEmpty());
+  EXPECT_TRUE(Until([&] {
+    return listed({.states = {JobState::kCancelled}}) ==
+           std::vector<std::string>{ids[1]};
+  }));
+  EXPECT_THAT(listed({.states = {JobState::kQueued, JobState::kRunning}}),
+              ElementsAre(ids[0], ids[2]));
 }
 
 TEST_F(JobsTest, TheUnscheduledProgramIsNoTrial) {

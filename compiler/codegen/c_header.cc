@@ -1,12 +1,32 @@
 #include "compiler/codegen/c_header.h"
 
+#include <set>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/ir/visitor.h"
 
 namespace tilefarm::codegen {
 namespace {
+
+// The buffers that the function may write.
+std::set<const ir::BufferNode*> WrittenBy(const ir::PrimFunc& function) {
+  std::set<const ir::BufferNode*> written;
+  ir::PreOrder(function.body, [&](const ir::Stmt& stmt) {
+    if (const auto* store = ir::As<ir::StoreNode>(stmt)) {
+      written.insert(store->buffer.get());
+    }
+    // Of what an instruction of the device computes there may be no store.
+    if (const auto* block = ir::As<ir::BlockNode>(stmt)) {
+      for (const ir::BufferRegion& write : block->writes) {
+        written.insert(write.buffer.get());
+      }
+    }
+    return true;
+  });
+  return written;
+}
 
 // Appends the additional prototypes of a function with layout-free parameters.
 void AppendPacked(const LoweredFunction& function, const std::string& list,
@@ -109,8 +129,10 @@ std::string CHeader(std::span<const LoweredFunction> functions,
   for (const LoweredFunction& function : functions) {
     std::string comment = absl::StrCat("\n/* ", function.symbol, "\n");
     std::vector<std::string> parameters;
+    const auto written = WrittenBy(*function.function);
     int number = 0;
     for (const ir::Buffer& buffer : function.function->params) {
+      const bool is_written = written.contains(buffer.get());
       absl::StrAppend(&comment, " *   ", number, ": ", buffer->name, ", ",
                       buffer->dtype.ToString(), " [",
                       absl::StrJoin(buffer->shape, ", "), "]");
@@ -122,10 +144,11 @@ std::string CHeader(std::span<const LoweredFunction> functions,
         absl::StrAppend(&comment, ", ", buffer->elem_offset,
                         " elements after the pointer");
       }
-      absl::StrAppend(&comment, "\n");
+      absl::StrAppend(&comment, is_written ? ", written\n" : "\n");
       // A parameter's name may be a C keyword; the number makes it a legal
       // name.
-      parameters.push_back(absl::StrCat("void* ", buffer->name, "_", number++));
+      parameters.push_back(absl::StrCat(is_written ? "void* " : "const void* ",
+                                        buffer->name, "_", number++));
     }
     const std::string list =
         parameters.empty() ? "void" : absl::StrJoin(parameters, ", ");

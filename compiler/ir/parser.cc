@@ -447,6 +447,12 @@ absl::Status Parser::ParseParameters() {
 absl::StatusOr<IRModule> ParseModule(std::string_view text,
                                      std::string_view file_name,
                                      const Limits& limits) {
+  if (file_name.ends_with(".onnx")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(std::string(file_name),
+                     ": error: a model is no program; `tune run` and `tunec` "
+                     "take models, and tune or build their functions"));
+  }
   const SourceText source(text, file_name);
   TF_ASSIGN_OR_RETURN(std::vector<Token> tokens, Tokenize(source, limits));
   if (tokens.size() <= 2) return source.Error(0, "the program is empty");

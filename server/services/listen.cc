@@ -1,5 +1,13 @@
 #include "server/services/listen.h"
 
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "transport/endpoint.h"
@@ -48,6 +56,39 @@ absl::Status CheckListenAddress(std::string_view address,
         "clients must prove who they are: --tls-client-ca is missing, the CA "
         "that signs their certificates (or --tokens-only, where tokens are "
         "enough)"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAddressIsFree(std::string_view address) {
+  TF_ASSIGN_OR_RETURN(const transport::HostAndPort at,
+                      transport::SplitAddress(address));
+  const auto error = [&](const std::string& why) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", std::string(address), ": ", why));
+  };
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const int code = getaddrinfo(at.host.c_str(), absl::StrCat(at.port).c_str(),
+                               &hints, &found);
+  if (code != 0) return error(gai_strerror(code));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found,
+                                                             freeaddrinfo);
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    const int fd = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) continue;  // a family that this machine lacks
+    // Connections of a former server may still be closing.
+    const int yes = 1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    const int bound = bind(fd, one->ai_addr, one->ai_addrlen);
+    const int why = errno;
+    close(fd);
+    if (bound == 0) continue;
+    if (why == EADDRINUSE) return error("the address is in use");
+    if (why == EADDRNOTAVAIL) return error("it is no address of this machine");
+    return error(std::strerror(why));
   }
   return absl::OkStatus();
 }

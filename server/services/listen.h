@@ -28,6 +28,10 @@ struct ListenSecurity {
 absl::Status CheckListenAddress(std::string_view address,
                                 const ListenSecurity& security = {});
 
+// Whether the address is this machine's and nobody listens there: so that a
+// server that cannot start leaves no files behind. Unavailable.
+absl::Status CheckAddressIsFree(std::string_view address);
+
 // The effect of --insecure, for people; empty: it has none.
 std::string InsecureWarning(std::string_view address,
                             const ListenSecurity& security);

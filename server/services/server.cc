@@ -75,8 +75,10 @@ class GrpcServer : public Server {
 
   absl::Status Open() {
     TF_RETURN_IF_ERROR(CheckListenAddress(options_.listen, options_.security));
+    TF_RETURN_IF_ERROR(CheckAddressIsFree(options_.listen));
     if (!options_.http.empty()) {
       TF_RETURN_IF_ERROR(CheckListenAddress(options_.http, options_.security));
+      TF_RETURN_IF_ERROR(CheckAddressIsFree(options_.http));
     }
     TF_ASSIGN_OR_RETURN(
         store_, database::Store::Open(options_.database_path,

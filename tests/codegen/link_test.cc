@@ -150,8 +150,9 @@ TEST(Header, DocumentsBuffers) {
       {Elementwise(ir::Intrinsic::kExp), "my_exp"}};
   const std::string header = CHeader(functions, TestOptions().target);
   EXPECT_THAT(header,
-              testing::HasSubstr("int my_exp(void* in_0, void* out_1);"));
-  EXPECT_THAT(header, testing::HasSubstr("0: in, float32 [64]"));
+              testing::HasSubstr("int my_exp(const void* in_0, void* out_1);"));
+  EXPECT_THAT(header, testing::HasSubstr("0: in, float32 [64]\n"));
+  EXPECT_THAT(header, testing::HasSubstr("1: out, float32 [64], written\n"));
 }
 
 }  // namespace

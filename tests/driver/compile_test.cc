@@ -137,7 +137,8 @@ TEST(Compile, ConstantsArePackedAheadOfTime) {
        {"size_t tilefarm_main_packed_bytes(int parameter);",
         "int tilefarm_main_pack(int parameter, const void* source, void* "
         "packed);",
-        "int tilefarm_main_packed(void* A_0, void* B_1, void* C_2);",
+        "int tilefarm_main_packed(const void* A_0, const void* B_1, void* "
+        "C_2);",
         "1: B, 61440 bytes\n"}) {
     EXPECT_THAT(artifact->header, testing::HasSubstr(prototype));
   }

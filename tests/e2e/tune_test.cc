@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <sstream>
 #include <vector>
@@ -389,10 +390,19 @@ TEST_F(TuneTest, ServerKnowsItsLimits) {
       RunCommand({Bin("tune-server"), "--db", db(), "--listen", "127.0.0.1:0"})
           .exit_code,
       1);
-  EXPECT_EQ(RunCommand({Bin("tune-server"), "--db", dir_.File("y.db"),
-                        "--listen", address_})
-                .exit_code,
-            1);
+  const CommandResult taken = RunCommand(
+      {Bin("tune-server"), "--db", dir_.File("y.db"), "--listen", address_});
+  EXPECT_EQ(taken.exit_code, 1);
+  EXPECT_EQ(taken.errors, "tune-server: cannot listen on " + address_ +
+                              ": the address is in use\n");
+  EXPECT_FALSE(std::filesystem::exists(dir_.File("y.db")));
+  EXPECT_FALSE(std::filesystem::exists(dir_.File("y.db.lock")));
+  // TEST-NET-1: nobody's.
+  EXPECT_THAT(RunCommand({Bin("tune-server"), "--db", dir_.File("y.db"),
+                          "--insecure", "--listen", "192.0.2.1:7070"})
+                  .errors,
+              HasSubstr("cannot listen on 192.0.2.1:7070: it is no address of "
+                        "this machine\n"));
   EXPECT_EQ(RunCommand({Bin("tune-server")}).exit_code, 2);
   EXPECT_THAT(RunCommand({Bin("tune-server"), "--version"}).output,
               HasSubstr("schema "));

@@ -31,12 +31,15 @@ TEST(HostStub, HeaderDeclaresItsFunctions) {
   auto function = std::make_shared<ir::PrimFunc>();
   function->params = {ir::MakeBuffer("x", ir::DataType::Float(32), {64}),
                       ir::MakeBuffer("y", ir::DataType::Float(32), {8, 8})};
+  function->body =
+      ir::MakeStore(function->params[1], {ir::IntConst(0), ir::IntConst(0)},
+                    ir::FloatConst(1, ir::DataType::Float(32)));
   const std::vector<LoweredFunction> functions = {{function, "f"}};
   const std::string header = CHeader(functions, Cuda());
-  EXPECT_THAT(header, HasSubstr("1: y, float32 [8, 8]"));
+  EXPECT_THAT(header, HasSubstr("1: y, float32 [8, 8], written\n"));
   EXPECT_THAT(header,
-              HasSubstr("\nint f(void* x_0, void* y_1);\n"
-                        "int f_on(void* stream, void* x_0, void* y_1);\n"
+              HasSubstr("\nint f(const void* x_0, void* y_1);\n"
+                        "int f_on(void* stream, const void* x_0, void* y_1);\n"
                         "const char* f_error(void);\n"));
   EXPECT_THAT(header, HasSubstr("NAME_on(stream, ...) enqueues"));
   const std::string path =

@@ -123,6 +123,15 @@ TEST(NoProgram, TensorExpressionsAreRecognised) {
                         "@T.prim_func, found 'print' (docs/language.md)"));
 }
 
+TEST(NoProgram, ModelsAreRecognised) {
+  const auto module =
+      ParseModule(std::string_view("\x08\x08\x12\x07", 4), "net.onnx");
+  EXPECT_EQ(module.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(module.status().message()),
+              HasSubstr("net.onnx: error: a model is no program; `tune run` "
+                        "and `tunec` take models"));
+}
+
 TEST(NoProgram, UnknownFunctionsHaveNearOnes) {
   const auto with = [](const std::string& value) {
     return absl::StrCat(

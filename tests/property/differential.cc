@@ -273,7 +273,8 @@ absl::Status Interpret(const ir::PrimFunc& program, std::vector<Bytes>& buffers,
 
 std::string Difference(const ir::PrimFunc& program,
                        const std::vector<Bytes>& want,
-                       const std::vector<Bytes>& got, bool exact) {
+                       const std::vector<Bytes>& got, bool exact,
+                       const std::vector<std::vector<double>>* bounds) {
   for (size_t p = 0; p < want.size(); ++p) {
     const ir::DataType type = program.params[p]->dtype;
     const int64_t n = program.params[p]->num_elements();
@@ -293,6 +294,11 @@ std::string Difference(const ir::PrimFunc& program,
       const double y = ir::ReadFloat(got[p].data(), i, type);
       const double tolerance = exact && std::abs(x) <= kExactBelow ? 0 : loose;
       if (CloseTo(y, x, tolerance, tolerance)) continue;
+      if (!exact && bounds != nullptr && !(*bounds)[p].empty() &&
+          std::isfinite((*bounds)[p][static_cast<size_t>(i)]) &&
+          CloseTo(y, x, 2 * (*bounds)[p][static_cast<size_t>(i)], 0)) {
+        continue;
+      }
       return absl::StrCat(name, " is ", y, " instead of ", x);
     }
   }
@@ -324,7 +330,8 @@ std::string DifferenceFromExpected(const ir::PrimFunc& program,
                                    const std::vector<Bytes>& got,
                                    double spread) {
   const std::string difference =
-      Difference(program, want.interpreted, got, want.exact && spread == 0);
+      Difference(program, want.interpreted, got, want.exact && spread == 0,
+                 &want.oracle.bounds);
   if (!difference.empty()) return difference;
   const std::string from_oracle =
       testing::DifferenceFromOracle(program, want.oracle, got, spread);

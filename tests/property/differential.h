@@ -34,10 +34,12 @@ absl::Status Interpret(const ir::PrimFunc& program, std::vector<Bytes>& buffers,
 
 // Empty if `got` equals `want`: integers bit for bit; floats exactly if `exact`
 // is set and they are small enough, else within a tolerance for the order of a
-// short sum and the dtype.
-std::string Difference(const ir::PrimFunc& program,
-                       const std::vector<Bytes>& want,
-                       const std::vector<Bytes>& got, bool exact);
+// short sum and the dtype, or within twice the oracle's bound of the element,
+// if `bounds` are given: large numbers that cancel leave their rounding.
+std::string Difference(
+    const ir::PrimFunc& program, const std::vector<Bytes>& want,
+    const std::vector<Bytes>& got, bool exact,
+    const std::vector<std::vector<double>>* bounds = nullptr);
 
 // The expected result of every run of a program.
 struct Expected {

@@ -116,7 +116,7 @@ TEST_F(Comparison, ReportsWhatOnlyTheBoundsShow) {
 
 // Numbers of 1e27 that cancel leave 1e20, which the oracle knows.
 TEST_F(Comparison, LetsTheRoundingOfWhatCancelsPass) {
-  for (int i = 0; i < 8; ++i) want_.oracle.bounds[1][i] = 1e21;
+  for (double& bound : want_.oracle.bounds[1]) bound = 1e21;
   Set(1, 3, At<float>(1, 3) + 1e20f);
   EXPECT_EQ(Compare(), "");
   EXPECT_NE(Compare(/*exact=*/true), "");

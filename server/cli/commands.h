@@ -15,6 +15,7 @@ namespace tilefarm::cli {
 struct Common {
   transport::Endpoint server;
   bool json = false;
+  bool verbose = false;
 };
 
 struct JobOptions {

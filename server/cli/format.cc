@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -73,7 +74,8 @@ std::vector<std::string> TargetParts(const v1::JobUpdate& update) {
   }
   std::vector<std::string> parts;
   for (const auto& [target, sum] : sums) {
-    parts.push_back(absl::StrCat(target, ": ", sum.trials, " trials, best ",
+    parts.push_back(absl::StrCat(ShortTarget(target), ": ", sum.trials,
+                                 " trials, best ",
                                  Seconds(sum.complete ? sum.seconds : 0)));
   }
   return parts;
@@ -260,6 +262,14 @@ std::string FitLines(const std::string& table, const std::string& last,
   return absl::StrJoin(lines, "\n");
 }
 
+std::string ShortTarget(const std::string& key) {
+  std::vector<std::string> parts = absl::StrSplit(key, ',');
+  std::erase_if(parts, [](const std::string& part) {
+    return absl::StartsWith(part, "+") || absl::StartsWith(part, "-");
+  });
+  return absl::StrJoin(parts, ",");
+}
+
 std::string JobsTable(const v1::ListJobsResponse& jobs) {
   std::vector<std::vector<std::string>> rows = {{"JOB", "SUBMITTED", "STATE",
                                                  "USER", "PROGRAM", "TARGET",
@@ -313,11 +323,18 @@ std::string DevicesTable(const v1::ListDevicesResponse& devices) {
   return Table(rows);
 }
 
-std::string ProgressLine(const v1::JobUpdate& update) {
-  std::vector<std::string> parts;
-  parts.push_back(absl::StrCat(update.state(), " ",
-                               Trials(update.trials_done(), update.trials()),
-                               " trials"));
+std::string ProgressLine(const v1::JobUpdate& update, bool verbose) {
+  // What matters most comes first: a terminal shows the start.
+  std::string progress =
+      absl::StrCat(update.state(), " ",
+                   Trials(update.trials_done(), update.trials()), " trials");
+  if (update.state() == "running" && update.trials_per_second() > 0) {
+    absl::StrAppendFormat(&progress, ", %.1f/s", update.trials_per_second());
+    if (update.seconds_left() >= 0) {
+      absl::StrAppend(&progress, ", ", Clock(update.seconds_left()), " left");
+    }
+  }
+  std::vector<std::string> parts = {std::move(progress)};
   if (HasSeveralTargets(update)) {
     // The sum of times on different targets means nothing.
     for (std::string& part : TargetParts(update)) {
@@ -327,15 +344,20 @@ std::string ProgressLine(const v1::JobUpdate& update) {
     std::string projected = ProjectionText(update);
     if (!projected.empty()) parts.push_back(std::move(projected));
   } else if (update.best_seconds() > 0) {
-    std::string best =
-        absl::StrFormat("best %s, %.1f GFLOPS", Seconds(update.best_seconds()),
-                        update.best_gflops());
+    std::string best = Seconds(update.best_seconds());
     if (update.unscheduled_seconds() > 0) {
       absl::StrAppendFormat(
-          &best, ", %.1fx unscheduled",
+          &best, ", %.1fx",
           update.unscheduled_seconds() / update.best_seconds());
     }
+    absl::StrAppendFormat(&best, ", %.1f GFLOPS", update.best_gflops());
     parts.push_back(std::move(best));
+  }
+  const bool goes_on =
+      update.state() == "running" || update.state() == "queued";
+  if (goes_on && !update.message().empty() &&
+      (verbose || !absl::StartsWith(update.message(), "model: "))) {
+    parts.push_back(update.message());
   }
   const std::map<std::string, int64_t> by_status(update.by_status().begin(),
                                                  update.by_status().end());
@@ -344,14 +366,6 @@ std::string ProgressLine(const v1::JobUpdate& update) {
         absl::StrJoin(by_status, ", ", [](std::string* out, const auto& entry) {
           absl::StrAppend(out, entry.first, " ", entry.second);
         }));
-  }
-  if (update.state() == "running" && update.trials_per_second() > 0) {
-    std::string rate =
-        absl::StrFormat("%.1f trials/s", update.trials_per_second());
-    if (update.seconds_left() >= 0) {
-      absl::StrAppend(&rate, ", ", Clock(update.seconds_left()), " left");
-    }
-    parts.push_back(std::move(rate));
   }
   std::map<std::string, int> states;
   for (const v1::Device& device : update.devices()) ++states[device.state()];
@@ -362,7 +376,6 @@ std::string ProgressLine(const v1::JobUpdate& update) {
           absl::StrAppend(out, entry.second, " ", entry.first);
         })));
   }
-  if (!update.message().empty()) parts.push_back(update.message());
   return absl::StrJoin(parts, " | ");
 }
 

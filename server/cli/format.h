@@ -51,10 +51,13 @@ std::string JobsTable(const v1::ListJobsResponse& jobs);
 std::string AuditTable(const AuditEntries& entries, const std::string& subject);
 std::string TokensTable(const v1::ListTokensResponse& tokens);
 std::string DevicesTable(const v1::ListDevicesResponse& devices);
-// One line: trials, best time and GFLOPS, speed-up over the unscheduled program
-// (with several targets: trials and best time of each), results by status,
-// rate, time left, devices.
-std::string ProgressLine(const v1::JobUpdate& update);
+// The key without the features of the processor, for tables.
+std::string ShortTarget(const std::string& key);
+// One line: trials, rate and time left; best time, speed-up over the
+// unscheduled program, GFLOPS (with several targets: trials and best time of
+// each); what the job does or waits for; results by status; devices. `verbose`:
+// also how well the model ranks.
+std::string ProgressLine(const v1::JobUpdate& update, bool verbose = false);
 // The result of a job in a few lines.
 std::string Summary(const v1::JobUpdate& update);
 // "measured 1.234 ms, 2.345 ms with default schedules, 3.456 ms without

@@ -41,8 +41,11 @@ constexpr absl::Duration kReconnectPatience = absl::Minutes(10);
 class Progress {
  public:
   // `model`: null unless the job tunes a model. It outlives the progress.
-  Progress(bool json, const ModelLatency* model)
-      : json_(json), model_(model), terminal_(isatty(2) == 1) {}
+  Progress(const Common& common, const ModelLatency* model)
+      : json_(common.json),
+        verbose_(common.verbose),
+        model_(model),
+        terminal_(isatty(2) == 1) {}
 
   void Show(const v1::JobUpdate& update) {
     if (json_) {
@@ -50,7 +53,7 @@ class Progress {
       std::fflush(stdout);
       return;
     }
-    const std::string line = ProgressLine(update);
+    const std::string line = ProgressLine(update, verbose_);
     if (!terminal_) {
       if (line != last_) std::fprintf(stderr, "%s\n", line.c_str());
       last_ = line;
@@ -80,7 +83,7 @@ class Progress {
   }
 
  private:
-  const bool json_;
+  const bool json_, verbose_;
   const ModelLatency* const model_;
   const bool terminal_;
   bool open_line_ = false;
@@ -212,7 +215,7 @@ int MakeRequest(const JobOptions& options, v1::SubmitRequest& request) {
 int WatchJob(const Common& common, Client& client, const std::string& job_id,
              const JobOptions* options = nullptr) {
   ModelLatency latency;
-  Progress progress(common.json, options == nullptr ? nullptr : &latency);
+  Progress progress(common, options == nullptr ? nullptr : &latency);
   const auto show = [&](const v1::JobUpdate& update) {
     if (options != nullptr && update.state() == "done" &&
         latency.latency_seconds == 0 && CanMeasureModel(*options)) {
@@ -296,9 +299,9 @@ int Run(const Common& common, const JobOptions& options) {
   const auto job_id = client.Submit(request);
   if (!job_id.ok()) return Fail(job_id.status());
   ctrl_c.SetJob(*job_id);
-  std::string targets = request.target();
+  std::string targets = ShortTarget(request.target());
   for (const v1::JobTarget& one : request.more_targets()) {
-    absl::StrAppend(&targets, " and ", one.target());
+    absl::StrAppend(&targets, " and ", ShortTarget(one.target()));
   }
   std::fprintf(stderr, "tune: %s: %s on %s\n", job_id->c_str(),
                request.program_name().c_str(), targets.c_str());

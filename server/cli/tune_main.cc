@@ -177,6 +177,8 @@ int Main(int argc, char** argv) {
       ->envname("TUNE_SERVER")
       ->capture_default_str();
   transport::AddClientFlags(app, common.server.security);
+  app.add_flag("--verbose", common.verbose,
+               "Also how well the model ranks candidates");
   app.add_flag("--json", common.json,
                "One JSON document, or one object a line for streams");
 

@@ -37,6 +37,10 @@ bool JobRun::RequestFinalists(Lane& lane) {
   if (any && lane.finalists_until == absl::InfiniteDuration()) {
     lane.finalists_until = env_.clock.Monotonic() + env_.timeouts.finalists;
   }
+  if (any) {
+    SetMessage(absl::StrCat("measures the fastest again, round ",
+                            ++lane.finalist_rounds));
+  }
   return any;
 }
 

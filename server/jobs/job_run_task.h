@@ -69,6 +69,7 @@ struct JobRun::Lane {
   std::unique_ptr<TaskScheduler> scheduler;  // of `tasks`
   // When waiting for finalists ends; infinite before any were requested.
   absl::Duration finalists_until = absl::InfiniteDuration();
+  int finalist_rounds = 0;
   int outstanding = 0;  // in the farm, at the start of a step
   std::string waits;    // why no device can take its work; empty: one can
 

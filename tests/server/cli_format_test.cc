@@ -192,10 +192,10 @@ TEST(CliFormatTest, UpdateOfSeveralTargets) {
           R"("share":null,"flops":0.0,"shape":"","state":"",)"
           R"("target":"aarch64:cortex-a72,cores=1"}])"));
   EXPECT_EQ(ProgressLine(update),
-            "running 64/256 trials | x86-64:znver4,cores=1: 64 trials, best "
-            "2.000 ms | aarch64:cortex-a72,cores=1: 0 trials, best - | "
-            "compile_error 4, ok 60 | 6.4 trials/s, 0:30 left | devices: 1 "
-            "busy | waits for a device");
+            "running 64/256 trials, 6.4/s, 0:30 left | x86-64:znver4,cores=1: "
+            "64 trials, best 2.000 ms | aarch64:cortex-a72,cores=1: 0 trials, "
+            "best - | waits for a device | compile_error 4, ok 60 | devices: 1 "
+            "busy");
   EXPECT_EQ(Summary(update),
             "job-1 running, 64/256 trials\n"
             "FUNCTION  TARGET                      UNSCHEDULED  TUNED     "
@@ -245,8 +245,8 @@ TEST(CliFormatTest, UpdateOfAModel) {
           R"("state":"tuning"}])"));
   EXPECT_THAT(UpdateJson(update).dump(), Not(HasSubstr("latency_seconds")));
   EXPECT_EQ(ProgressLine(update),
-            "running 64/256 trials | projected 8.000 ms | compile_error 4, ok "
-            "60 | 6.4 trials/s, 0:30 left | devices: 1 busy");
+            "running 64/256 trials, 6.4/s, 0:30 left | projected 8.000 ms | "
+            "compile_error 4, ok 60 | devices: 1 busy");
   EXPECT_EQ(
       Summary(update),
       "job-1 running, 64/256 trials\n"
@@ -310,9 +310,22 @@ TEST(CliFormatTest, LinesAreCutToTheTerminal) {
 
 TEST(CliFormatTest, ProgressLine) {
   EXPECT_EQ(ProgressLine(Update()),
-            "running 64/256 trials | best 2.000 ms, 107.4 GFLOPS, 250.0x "
-            "unscheduled | compile_error 4, ok 60 | 6.4 trials/s, 0:30 left | "
-            "devices: 1 busy");
+            "running 64/256 trials, 6.4/s, 0:30 left | 2.000 ms, 250.0x, 107.4 "
+            "GFLOPS | compile_error 4, ok 60 | devices: 1 busy");
+  v1::JobUpdate update = Update();
+  update.set_message("measures the fastest again, round 2");
+  EXPECT_THAT(ProgressLine(update),
+              HasSubstr("GFLOPS | measures the fastest again, round 2 | "));
+  update.set_message("model: 57 % of pairs in order");
+  EXPECT_EQ(ProgressLine(update), ProgressLine(Update()));
+  EXPECT_THAT(ProgressLine(update, /*verbose=*/true),
+              HasSubstr(" | model: 57 % of pairs in order | "));
+}
+
+TEST(CliFormatTest, ShortTarget) {
+  EXPECT_EQ(ShortTarget("x86-64:znver5,cores=2,-movdiri,+avx512fp16"),
+            "x86-64:znver5,cores=2");
+  EXPECT_EQ(ShortTarget("cuda:sm_90a"), "cuda:sm_90a");
 }
 
 TEST(CliFormatTest, Seconds) {

@@ -41,6 +41,7 @@ class AccessCollector : public ir::Visitor {
       bindings_[iter.var.get()] = ir::Substitute(iter.binding, bindings_);
     }
     Visit(s.predicate);
+    if (s.init != nullptr) FindReductionLoop(s);
     const size_t outer = conditions_.size();
     const size_t outer_once = once_from_;
     if (!ir::IsConstInt(s.predicate, 1)) {
@@ -48,18 +49,6 @@ class AccessCollector : public ir::Visitor {
           WithoutSingleIterations(s, ir::Substitute(s.predicate, bindings_)));
     }
     if (s.init != nullptr) {
-      // The outermost reduction loop: init writes hold only for iterations
-      // inside.
-      initialised_from_ = 0;
-      for (size_t i = loops_.size(); i-- > 0;) {
-        for (const ir::IterVar& iter : s.iters) {
-          if (iter.type != ir::IterType::kSpatial &&
-              ir::UsesVar(bindings_[iter.var.get()], loops_[i]->var.get())) {
-            initialised_from_ = i;
-            has_reduction_ = true;
-          }
-        }
-      }
       in_init_ = true;
       const size_t mark = math_.Mark();
       for (const ir::IterVar& iter : s.iters) {
@@ -109,6 +98,22 @@ class AccessCollector : public ir::Visitor {
   }
 
  private:
+  // The outermost reduction loop: init writes hold only for iterations inside.
+  // LowerInit moves the init out of it, also where the block runs in its first
+  // iteration only.
+  void FindReductionLoop(const ir::BlockNode& block) {
+    initialised_from_ = 0;
+    for (size_t i = loops_.size(); i-- > 0;) {
+      for (const ir::IterVar& iter : block.iters) {
+        if (iter.type != ir::IterType::kSpatial &&
+            ir::UsesVar(bindings_[iter.var.get()], loops_[i]->var.get())) {
+          initialised_from_ = i;
+          has_reduction_ = true;
+        }
+      }
+    }
+  }
+
   // Whether the condition holds in no iteration of the loop but the first: that
   // of i in i * 8 + j < 1, where j is not negative.
   bool HoldsFirstOnly(const Expr& condition, const ForNode& loop) {

@@ -338,6 +338,24 @@ l1, = sch.get_loops(b0)
 sch.parallel(l1)
 )",
      ""},
+    // The init moved out of a loop of which only the first iteration runs, and
+    // its buffer was allocated inside.
+    {"InitOfALoopThatRunsOnceOnly", R"(
+@T.prim_func
+def f(A: T.Buffer((6,), "bool"), C: T.Buffer((6,), "bool")):
+    W = T.alloc_buffer((1,), "bool")
+    for i, k in T.grid(1, 6):
+        with T.block("W"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                W[vi] = T.bool(True)
+            C[vk] = A[vk]
+)",
+     R"(b0 = sch.get_block("W")
+l1, l2 = sch.get_loops(b0)
+l3, l4, l5 = sch.split(l2, factors=[None, 2, 7])
+)",
+     ""},
     // Each iteration may have a copy of what nobody reads, but lowering found
     // no box of an element that the data choose: it refused the loop.
     {"ScatterThatNobodyReadsInAParallelLoop", R"(

@@ -447,7 +447,8 @@ absl::Status Parser::ParseParameters() {
 absl::StatusOr<IRModule> ParseModule(std::string_view text,
                                      std::string_view file_name,
                                      const Limits& limits) {
-  if (file_name.ends_with(".onnx")) {
+  // The functions of a model have its name, but they are text.
+  if (file_name.ends_with(".onnx") && text.starts_with('\x08')) {
     return absl::InvalidArgumentError(
         absl::StrCat(std::string(file_name),
                      ": error: a model is no program; `tune run` and `tunec` "

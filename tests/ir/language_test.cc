@@ -130,6 +130,8 @@ TEST(NoProgram, ModelsAreRecognised) {
   EXPECT_THAT(std::string(module.status().message()),
               HasSubstr("net.onnx: error: a model is no program; `tune run` "
                         "and `tunec` take models"));
+  // Functions of a model are programs, whatever their name is.
+  EXPECT_TRUE(ParseModule(kScale, "net.onnx").ok());
 }
 
 TEST(NoProgram, UnknownFunctionsHaveNearOnes) {

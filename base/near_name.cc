@@ -35,6 +35,9 @@ std::string NearName(std::string_view text,
   size_t least = std::max<size_t>(1, text.size() / 3) + 1;
   std::string nearest;
   for (const std::string& name : names) {
+    // So much is edited at least; names from outside may be very long.
+    const size_t longer = std::max(text.size(), name.size());
+    if (longer - std::min(text.size(), name.size()) >= least) continue;
     const size_t distance = EditDistance(text, name);
     if (distance >= least) continue;
     least = distance;

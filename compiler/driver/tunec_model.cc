@@ -311,10 +311,6 @@ absl::StatusOr<int> RunModel(const TunecFlags& flags) {
   const auto print = [&](std::string_view pass, const graph::Graph& now) {
     if (pass == flags.print_after) std::cout << graph::Print(now);
   };
-  // It reads the model itself, in several ways.
-  if (flags.time && flags.dot.empty() && flags.print_after.empty()) {
-    return Time(flags, target);
-  }
   TF_ASSIGN_OR_RETURN(const ModelVariants variants,
                       ReadModelVariants(flags.program, flags.dims, print));
   if (!flags.dot.empty()) {

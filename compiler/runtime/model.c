@@ -172,12 +172,16 @@ int32_t tf_rt_model_run_shaped(void* model, const void* const* inputs,
   if (input_shapes == NULL) {
     return Fail("run_shaped: the shapes of the inputs are null");
   }
-  char* error = ErrorText();
-  if (error == NULL) return Fail("run_shaped: no memory");
   const struct tf_rt_model* made_of = instance->model;
   const struct tf_rt_variant* variant =
-      made_of->choose(made_of, input_shapes, error);
-  if (variant == NULL) return Fail(error);
+      made_of->choose(made_of, input_shapes, NULL);
+  if (variant == NULL) {
+    /* Only an error needs memory. */
+    char* error = ErrorText();
+    if (error == NULL) return Fail("run_shaped: no memory");
+    made_of->choose(made_of, input_shapes, error);
+    return Fail(error);
+  }
   if (output_shapes != NULL) CopyShapes(made_of, variant, output_shapes);
   if (outputs == NULL) return 0;
   return RunVariant(instance, variant, inputs, outputs);

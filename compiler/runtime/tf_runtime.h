@@ -95,7 +95,7 @@ struct tf_rt_variant {
 };
 struct tf_rt_model;
 /* What finds the variant of a model with several. Null if there is none for the
- * shapes; then `error`, of TF_RT_ERROR_BYTES, says why. */
+ * shapes; then `error`, of TF_RT_ERROR_BYTES or null, says why. */
 typedef const struct tf_rt_variant* (*tf_rt_choose)(
     const struct tf_rt_model* model, const int64_t* const* input_shapes,
     char* error);

@@ -47,6 +47,7 @@ const struct tf_rt_variant* tf_rt_choose_variant(
     char* error) {
   for (int32_t i = 0; i < model->input_count; ++i) {
     if (model->inputs[i].rank == 0 || input_shapes[i] != NULL) continue;
+    if (error == NULL) return NULL;
     snprintf(error, TF_RT_ERROR_BYTES,
              "run_shaped: the shape of the input %s is null",
              model->inputs[i].name);
@@ -57,6 +58,7 @@ const struct tf_rt_variant* tf_rt_choose_variant(
       return &model->variants[v];
     }
   }
+  if (error == NULL) return NULL;
   struct Text text = {error, TF_RT_ERROR_BYTES};
   Append(&text, "run_shaped: the library was compiled for %s, not for ",
          model->sizes);

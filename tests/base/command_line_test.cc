@@ -33,6 +33,8 @@ TEST(NearName, IsTheNearestOrNone) {
   EXPECT_EQ(NearName("tune", names), "");
   EXPECT_EQ(NearName("", names), "");
   EXPECT_EQ(NearName("run", {}), "");
+  // At once, although it is long.
+  EXPECT_EQ(NearName(std::string(10'000'000, 'r'), names), "");
   EXPECT_EQ(SuggestName("rum", names), "; the nearest is 'run'");
   EXPECT_EQ(SuggestName("xyz", names), "");
 }

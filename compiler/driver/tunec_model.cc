@@ -6,6 +6,7 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -31,17 +32,38 @@
 namespace tilefarm::driver {
 namespace {
 
-absl::StatusOr<std::vector<graph::TensorData>> ReadInputs(
-    const TunecFlags& flags, const graph::Graph& graph) {
-  std::map<std::string, std::string> files;
+struct InputFile {
+  std::string path;
+  NpyArray array;
+};
+
+// The files of --run, by the name of their input.
+absl::StatusOr<std::map<std::string, InputFile>> ReadInputFiles(
+    const TunecFlags& flags) {
+  std::map<std::string, InputFile> files;
   for (const std::string& input : flags.run_inputs) {
-    TF_ASSIGN_OR_RETURN(auto parts, SplitNamed(input, "--run"));
-    const std::string name = parts.first;
-    if (!files.insert(std::move(parts)).second) {
+    TF_ASSIGN_OR_RETURN(const auto parts, SplitNamed(input, "--run"));
+    const auto& [name, path] = parts;
+    if (files.contains(name)) {
       return absl::InvalidArgumentError(
           absl::StrCat("--run: ", name, " is given twice"));
     }
+    TF_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+    absl::StatusOr<NpyArray> array = ParseNpy(bytes);
+    if (!array.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": ", array.status().message()));
+    }
+    files[name] = {path, *std::move(array)};
   }
+  return files;
+}
+
+// The graph's inputs, in its order.
+absl::StatusOr<std::vector<graph::TensorData>> InputsOf(
+    const std::map<std::string, InputFile>& files, const graph::Graph& graph) {
+  std::set<std::string> unused;
+  for (const auto& [name, file] : files) unused.insert(name);
   std::vector<graph::TensorData> inputs;
   for (graph::ValueId id : graph.inputs) {
     const graph::Value& value = graph.values[id];
@@ -51,23 +73,18 @@ absl::StatusOr<std::vector<graph::TensorData>> ReadInputs(
           absl::StrCat("--run: no file for the input ", value.name, ", ",
                        value.type.ToString()));
     }
-    TF_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(file->second));
-    const absl::StatusOr<NpyArray> array = ParseNpy(bytes);
-    if (!array.ok()) {
+    const auto& [path, array] = file->second;
+    if (array.type != value.type) {
       return absl::InvalidArgumentError(
-          absl::StrCat(file->second, ": ", array.status().message()));
+          absl::StrCat(path, " is ", array.type.ToString(), "; the input ",
+                       value.name, " is ", value.type.ToString()));
     }
-    if (array->type != value.type) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          file->second, " is ", array->type.ToString(), "; the input ",
-          value.name, " is ", value.type.ToString()));
-    }
-    inputs.push_back(array->data);
-    files.erase(file);
+    inputs.push_back(array.data);
+    unused.erase(value.name);
   }
-  if (!files.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--run: the model has no input '", files.begin()->first, "'"));
+  if (!unused.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--run: the model has no input '", *unused.begin(), "'"));
   }
   return inputs;
 }
@@ -121,9 +138,10 @@ struct InputsOfVariant {
 // first.
 absl::StatusOr<InputsOfVariant> ReadInputs(const TunecFlags& flags,
                                            const ModelVariants& variants) {
+  TF_ASSIGN_OR_RETURN(const auto files, ReadInputFiles(flags));
   absl::Status error;
   for (size_t v = 0; v < variants.graphs.size(); ++v) {
-    auto inputs = ReadInputs(flags, variants.graphs[v]);
+    auto inputs = InputsOf(files, variants.graphs[v]);
     if (inputs.ok()) return InputsOfVariant{v, *std::move(inputs)};
     error.Update(inputs.status());
   }

@@ -250,7 +250,7 @@ int WatchJob(const Common& common, Client& client, const std::string& job_id,
 // The id that starts with `given`, which may lack "job-"; the latest job's if
 // it is empty. NotFound; InvalidArgument: several ids do.
 absl::StatusOr<std::string> FindJob(Client& client, const std::string& given) {
-  constexpr int kNamed = 5;  // of several
+  constexpr size_t kNamed = 5;  // of several
   v1::ListJobsRequest request;
   if (given.empty()) {
     request.set_limit(1);
@@ -260,20 +260,22 @@ absl::StatusOr<std::string> FindJob(Client& client, const std::string& given) {
   }
   TF_ASSIGN_OR_RETURN(const v1::ListJobsResponse found,
                       client.ListJobs(request));
-  if (found.jobs_size() == 1) return found.jobs(0).id();
-  if (found.jobs_size() == 0) {
+  std::vector<std::string> ids;
+  for (const v1::Job& job : found.jobs()) {
+    if (job.id() == request.id_prefix()) return job.id();
+    ids.push_back(job.id());
+  }
+  if (ids.size() == 1) return ids[0];
+  if (ids.empty()) {
     return absl::NotFoundError(given.empty()
                                    ? "the server has no jobs"
                                    : absl::StrCat("there is no job ", given));
   }
-  std::vector<std::string> ids;
-  for (const v1::Job& job : found.jobs()) {
-    if (job.id() == request.id_prefix()) return job.id();
-    if (ids.size() < kNamed) ids.push_back(job.id());
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      found.jobs_size(), " jobs start with ", given, ": ",
-      absl::StrJoin(ids, ", "), found.jobs_size() > kNamed ? ", ..." : ""));
+  const size_t count = ids.size();
+  if (count > kNamed) ids.resize(kNamed);
+  return absl::InvalidArgumentError(
+      absl::StrCat(count, " jobs start with ", given, ": ",
+                   absl::StrJoin(ids, ", "), count > kNamed ? ", ..." : ""));
 }
 
 }  // namespace
@@ -327,7 +329,9 @@ int Submit(const Common& common, const JobOptions& options) {
 int Watch(const Common& common, const std::string& job) {
   CtrlC ctrl_c(common);
   Client client(common.server);
-  const auto job_id = FindJob(client, job);
+  auto job_id = FindJob(client, job);
+  // A server that is away for a moment is waited for, as it is later on.
+  if (absl::IsUnavailable(job_id.status()) && !job.empty()) job_id = job;
   if (!job_id.ok()) {
     const int code = Fail(job_id.status());
     return absl::IsNotFound(job_id.status()) ? kNothingFound : code;

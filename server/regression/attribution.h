@@ -33,11 +33,12 @@ struct AttributionCells {
   RatioInterval both;
   std::optional<RatioInterval> code;      // new code generator, old schedule
   std::optional<RatioInterval> schedule;  // old code generator, new schedule
-  // The artifacts of both code generators for the old schedule, or those of
-  // both schedules, are the same bytes: nothing to measure, the ratio is 1.
+  // Both code generators make the same bytes of the old schedule; both
+  // schedules are the same. There is nothing to measure then: the ratio is 1.
   bool same_code = false;
   bool same_schedule = false;
-  // The device: a fixed artifact's time now against then.
+  // The device: a fixed artifact's time now against then (DriftRatio). Where
+  // both are known, the benchmark's own artifact decides.
   std::optional<RatioInterval> canary;
   std::optional<RatioInterval> baseline_now;
 };
@@ -64,11 +65,10 @@ struct Attribution {
 };
 
 struct AttributionOptions {
-  // A part counts as a cause if its interval excludes 1 and its ratio is at
-  // least half of the change: of two parts that make it up, one is.
-  double least_share = 0.5;
-  // A second cause is named from this share on.
-  double second_share = 0.25;
+  // A part counts as a cause if its interval excludes 1 in the direction of the
+  // change, and it is at least this share of the change's logarithm. Of three
+  // parts that add up to the change, one is a third of it or more.
+  double least_share = 0.25;
   // The device moved if a fixed artifact's interval excludes 1 and its ratio
   // deviates by this much.
   double device_threshold = 0.03;
@@ -80,11 +80,11 @@ struct AttributionOptions {
 Attribution Attribute(const AttributionCells& cells,
                       const AttributionOptions& options = {});
 
-// The canary's ratio of now against then, from its times of each period
-// (seconds). Absent: fewer than 2 of either.
-std::optional<RatioInterval> CanaryRatio(std::span<const double> then,
-                                         std::span<const double> now,
-                                         double level = 0.99);
+// A fixed artifact's time now against then, from its times of each period
+// (seconds), by the intervals of both medians: the confidence is 90 % at least.
+// Absent: fewer than 6 of either, or a time that is not positive.
+std::optional<RatioInterval> DriftRatio(std::span<const double> then,
+                                        std::span<const double> now);
 
 }  // namespace tilefarm::regression
 

@@ -14,7 +14,7 @@ namespace tilefarm::regression {
 
 // One benchmark with all its repetitions.
 struct BenchmarkSamples {
-  std::string name;  // run_name: without "_mean" or "/repeats:3" suffixes
+  std::string name;  // without suffixes like "_mean" and "/repeats:3"
   // Seconds of one iteration, one for each repetition, in their order: real
   // time, or the manual time where the benchmark sets it.
   std::vector<double> seconds;

@@ -35,18 +35,22 @@ struct MarkdownOptions {
   size_t most_unchanged = 10;
 };
 
-// For the comment of a pull request: the gate in a line, a table with ratio,
-// interval, times, verdict and cause, worst first, and how to read it.
+// For the comment of a pull request (markdown_report.cc): the gate in a line, a
+// table with ratio, interval, times, verdict and cause, worst first, and how to
+// read it. Names and messages cannot break the table, make links or notify
+// people.
 std::string MarkdownReport(const Report& report,
                            const MarkdownOptions& options = {});
 
-// JUnit XML: one test case for each benchmark. A confirmed regression is a
-// failure; a benchmark without a verdict is an error if it failed and skipped
-// otherwise.
+// JUnit XML (junit_report.cc): one test case for each benchmark. A confirmed
+// regression is a failure; a benchmark without a verdict is an error if it
+// failed and skipped otherwise.
 std::string JUnitReport(const Report& report);
 
-// Google Benchmark's JSON: the candidate's and the baseline's median times.
-std::string GoogleBenchmarkReport(const Report& report);
+// Google Benchmark's JSON of one side's median times, without benchmarks that
+// were not measured. Its tools/compare.py takes a file of each side.
+enum class ReportSide { kBaseline, kCandidate };
+std::string GoogleBenchmarkReport(const Report& report, ReportSide side);
 
 // [{"name", "unit", "value", "range", "extra"}]: the customSmallerIsBetter
 // input of github-action-benchmark.
@@ -60,11 +64,6 @@ std::string CsvReport(const Report& report);
 // errors, benchmarks: [...]}; docs/formats.md has all of it. Unbounded interval
 // ends are null.
 nlohmann::ordered_json ReportJson(const Report& report);
-
-// "+5.1 %", "-0.3 %"; of the ratio 1.051. Factors from 2 on: "x2.31".
-std::string ChangeText(double ratio);
-// "+3.2 % to +7.0 %"; "unknown" if it is unbounded.
-std::string IntervalText(const RatioInterval& interval);
 
 }  // namespace tilefarm::regression
 

@@ -12,7 +12,8 @@
 //
 //   faster than the baseline         becomes the baseline
 //   slower, acknowledged             becomes the baseline
-//   slower, not acknowledged         an open regression; the baseline stays
+//   slower, not acknowledged         an open regression; the baseline stays.
+//                                    Also where small steps add up to it
 //   back at the baseline's level     the open ones are resolved
 #ifndef TILEFARM_SERVER_REGRESSION_SERIES_H_
 #define TILEFARM_SERVER_REGRESSION_SERIES_H_

@@ -72,18 +72,20 @@ class CommandBenchmarks {
  public:
   // Runs the command once, to see which benchmarks it has. InvalidArgument,
   // Aborted, NotFound: it prints no such JSON, fails, or is not there.
+  // `folder`: where it runs. The options and the benchmark outlive it.
   static absl::StatusOr<std::unique_ptr<CommandBenchmarks>> Create(
-      const RegressOptions& options,
+      const RegressOptions& options, const std::string& folder,
       const regression::SuiteBenchmark& benchmark);
   int count() const { return static_cast<int>(names_.size()); }
   std::vector<MeasuredBenchmark> Measure(const RegressContext& context);
 
  private:
-  CommandBenchmarks(const RegressOptions& options,
+  CommandBenchmarks(const RegressOptions& options, std::string folder,
                     const regression::SuiteBenchmark& benchmark)
-      : options_(options), benchmark_(benchmark) {}
+      : options_(options), folder_(std::move(folder)), benchmark_(benchmark) {}
 
   const RegressOptions& options_;
+  const std::string folder_;
   const regression::SuiteBenchmark& benchmark_;
   std::vector<std::string> names_;
 };

@@ -130,8 +130,8 @@ absl::Status ArtifactBuilder::CompileHere(const ir::IRModule& module,
   TF_ASSIGN_OR_RETURN(
       const driver::ScheduledModule scheduled,
       artifact.trace.empty()
-          ? driver::ScheduleByDefault(module, target,
-                                      ir::FloatRule::kAsWritten, "")
+          ? driver::ScheduleByDefault(module, target, ir::FloatRule::kAsWritten,
+                                      "")
           : driver::ScheduleByTrace(module, target, ir::FloatRule::kMayDiffer,
                                     artifact.trace));
   driver::CompileOptions options;
@@ -155,9 +155,9 @@ absl::Status ArtifactBuilder::CompileByTunec(BuiltArtifact& artifact) const {
   artifact.symbol = "benchmark";
   TF_RETURN_IF_ERROR(
       driver::WriteFile(program, artifact.program, /*executable=*/false));
-  std::vector<std::string> argv = {tunec_,     program,    "--target",
-                                   artifact.target, "--symbol", artifact.symbol,
-                                   "-o",       output};
+  std::vector<std::string> argv = {
+      tunec_,     program,         "--target", artifact.target,
+      "--symbol", artifact.symbol, "-o",       output};
   if (!artifact.trace.empty()) {
     TF_RETURN_IF_ERROR(
         driver::WriteFile(trace, artifact.trace, /*executable=*/false));
@@ -169,9 +169,9 @@ absl::Status ArtifactBuilder::CompileByTunec(BuiltArtifact& artifact) const {
                                  .limit = absl::Minutes(10)})
                          .status());
   TF_ASSIGN_OR_RETURN(artifact.bytes, driver::ReadFile(output));
-  TF_ASSIGN_OR_RETURN(const std::string version,
-                      RunProgram({.argv = {tunec_, "--version"},
-                                  .limit = absl::Minutes(1)}));
+  TF_ASSIGN_OR_RETURN(
+      const std::string version,
+      RunProgram({.argv = {tunec_, "--version"}, .limit = absl::Minutes(1)}));
   constexpr char kFingerprint[] = "fingerprint ";
   for (const std::string& line :
        std::vector<std::string>(absl::StrSplit(version, '\n'))) {

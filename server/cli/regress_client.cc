@@ -26,6 +26,9 @@ constexpr absl::Duration kCallTimeout = absl::Seconds(60);
 constexpr absl::Duration kTransferTimeout = absl::Minutes(10);
 // A call that lasted so long was served.
 constexpr absl::Duration kServed = absl::Seconds(10);
+// How long a server is waited for before it has answered once, and afterwards.
+constexpr absl::Duration kFirstPatience = absl::Seconds(8);
+constexpr absl::Duration kPatience = absl::Minutes(2);
 constexpr absl::Duration kRetryDelay = absl::Milliseconds(500);
 constexpr size_t kPartBytes = 512 << 10;
 constexpr int kMaxMessageBytes = 64 << 20;
@@ -89,7 +92,7 @@ class Watchdog {
 
 RegressClient::RegressClient(const transport::Endpoint& endpoint,
                              std::function<void(const std::string&)> say)
-    : endpoint_(endpoint), say_(std::move(say)) {
+    : endpoint_(endpoint), say_(std::move(say)), patience_(kFirstPatience) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
@@ -113,9 +116,9 @@ absl::Status RegressClient::Explain(const grpc::Status& status) const {
   if (!MayTryAgain(status)) return services::FromGrpc(status);
   const absl::Status found = transport::Diagnose(endpoint_);
   if (!found.ok()) return found;
-  return absl::UnavailableError(
-      absl::StrCat("cannot reach the server at ", endpoint_.address, ": ",
-                   status.error_message()));
+  return absl::UnavailableError(absl::StrCat("cannot reach the server at ",
+                                             endpoint_.address, ": ",
+                                             status.error_message()));
 }
 
 absl::Status RegressClient::Patiently(
@@ -125,7 +128,10 @@ absl::Status RegressClient::Patiently(
   while (true) {
     const absl::Duration began = Clock::Real().Monotonic();
     const grpc::Status status = call();
-    if (status.ok()) return absl::OkStatus();
+    if (status.ok()) {
+      patience_ = kPatience;
+      return absl::OkStatus();
+    }
     if (!MayTryAgain(status)) return Explain(status);
     const absl::Duration now = Clock::Real().Monotonic();
     // The server was there meanwhile.
@@ -137,7 +143,10 @@ absl::Status RegressClient::Patiently(
       say_(absl::StrCat("the server at ", endpoint_.address,
                         " is away; waiting for it"));
     }
-    if (now - *away_since > kPatience) return Explain(status);
+    if (now - *away_since >= patience_) {
+      patience_ = absl::ZeroDuration();
+      return Explain(status);
+    }
     absl::SleepFor(kRetryDelay);
   }
 }
@@ -218,8 +227,7 @@ absl::Status RegressClient::Compare(
     }
     // A server that stops cancels its calls.
     if (ended.error_code() == grpc::StatusCode::CANCELLED) {
-      return grpc::Status(grpc::StatusCode::UNAVAILABLE,
-                          ended.error_message());
+      return grpc::Status(grpc::StatusCode::UNAVAILABLE, ended.error_message());
     }
     return ended;
   });

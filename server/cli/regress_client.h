@@ -20,11 +20,12 @@ struct History {
   std::vector<v1::Acknowledgement> acknowledgements;
 };
 
-// Not thread-safe. A server that is away is waited for, up to kPatience each
-// time; then, and for wrong credentials at once, the error is Unavailable.
+// Not thread-safe. A server that is away is waited for: a few seconds before it
+// has answered once, up to two minutes each time afterwards, and no more once
+// that was in vain. Then, and for wrong credentials at once, the error is
+// Unavailable.
 class RegressClient {
  public:
-  static constexpr absl::Duration kPatience = absl::Minutes(2);
 
   // `say` gets a line where it waits for the server.
   RegressClient(const transport::Endpoint& endpoint,
@@ -56,6 +57,7 @@ class RegressClient {
   const transport::Endpoint endpoint_;
   const std::function<void(const std::string&)> say_;
   absl::Status opened_;
+  absl::Duration patience_;
   std::unique_ptr<v1::Regression::Stub> stub_;
 };
 

@@ -82,8 +82,8 @@ absl::StatusOr<double> FarmClusters::Take(const v1::CompareUpdate& update,
                                       update.candidate_seconds().end());
   std::vector<regression::Pair> pairs;
   for (size_t i = 0; i < baseline.size() && i < candidate.size(); ++i) {
-    pairs.push_back({.baseline_seconds = baseline[i],
-                     .candidate_seconds = candidate[i]});
+    pairs.push_back(
+        {.baseline_seconds = baseline[i], .candidate_seconds = candidate[i]});
   }
   TF_ASSIGN_OR_RETURN(const double ratio, regression::ClusterLogRatio(pairs));
   totals_.baseline_seconds.push_back(MedianOf(baseline).median);

@@ -20,16 +20,16 @@ struct WebhookOptions {
   std::string url;  // empty: none
   std::string secret_file;
   std::string format = "slack";  // or "report"
-  bool always = false;  // also where the gate passes
+  bool always = false;           // also where the gate passes
 };
 
 struct RegressOptions {
   std::string suite;   // file
   std::string series;  // empty: the suite's name
   std::string commit;
-  std::string branch;    // that the commit belongs to
-  std::string baseline;  // branch that it is compared with
-  std::string threshold;  // "3%"; empty: the suite's
+  std::string branch;             // that the commit belongs to
+  std::string baseline;           // branch that it is compared with
+  std::string threshold;          // "3%"; empty: the suite's
   std::vector<std::string> only;  // names of benchmarks; empty: all
   int most_clusters = 48;
   std::string budget;  // of each benchmark; empty: the suite's

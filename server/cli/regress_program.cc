@@ -178,10 +178,9 @@ class ProgramBenchmark {
     TestOutcome& outcome = result_.outcome;
     outcome.verdict = regression::Verdict::kSame;
     outcome.ratio = {.ratio = 1, .low = 1, .high = 1, .level = 1};
-    result_.note = absl::StrCat("the artifact is that of ",
-                                baseline_->commit());
-    result_.baseline_seconds = result_.candidate_seconds =
-        baseline_->seconds();
+    result_.note =
+        absl::StrCat("the artifact is that of ", baseline_->commit());
+    result_.baseline_seconds = result_.candidate_seconds = baseline_->seconds();
     if (context_.skips_same) {
       v1::HistoryPoint point = *baseline_;
       point.clear_id();
@@ -219,13 +218,12 @@ class ProgramBenchmark {
     result_.outcome = *outcome;
     point_ = PointOf(context_, artifact_, result_, totals);
     NoteRatio(*outcome, baseline_->commit(), *point_);
-    const bool changed =
-        outcome->verdict == regression::Verdict::kSlower ||
-        outcome->verdict == regression::Verdict::kFaster;
+    const bool changed = outcome->verdict == regression::Verdict::kSlower ||
+                         outcome->verdict == regression::Verdict::kFaster;
     if (!changed || context_.options.no_attribution) return absl::OkStatus();
-    const auto attribution = AttributeChange(
-        context_, *baseline_, artifact_, pair_, result_.device_class, *outcome,
-        totals, history_);
+    const auto attribution =
+        AttributeChange(context_, *baseline_, artifact_, pair_,
+                        result_.device_class, *outcome, totals, history_);
     // The verdict stands without it.
     if (attribution.ok()) {
       result_.attribution = *attribution;
@@ -297,10 +295,12 @@ absl::StatusOr<double> BudgetOf(const RegressOptions& options,
   return absl::ToDoubleSeconds(benchmark.budget);
 }
 
-absl::StatusOr<TestOutcome> SettleOnFarm(
-    RegressClient& client, const ComparedPair& pair,
-    const std::string& device_class, const regression::GateOptions& gate,
-    int benchmarks, double budget_seconds, ClusterTotals& totals) {
+absl::StatusOr<TestOutcome> SettleOnFarm(RegressClient& client,
+                                         const ComparedPair& pair,
+                                         const std::string& device_class,
+                                         const regression::GateOptions& gate,
+                                         int benchmarks, double budget_seconds,
+                                         ClusterTotals& totals) {
   TF_ASSIGN_OR_RETURN(ConfirmedTest test,
                       ConfirmedTest::Create(gate, benchmarks));
   std::string screened_on;

@@ -122,8 +122,8 @@ absl::StatusOr<std::string> RunProgram(const ProgramRun& run) {
   kill(-child, SIGKILL);
   if (pipe_fds[0] >= 0) close(pipe_fds[0]);
   if (large) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        name, " printed more than ", kMostOutput >> 20, " MiB"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat(name, " printed more than ", kMostOutput >> 20, " MiB"));
   }
   if (late && !ended) {
     return absl::DeadlineExceededError(absl::StrCat(

@@ -23,8 +23,8 @@ struct ProgramRun {
 // Returns the standard output of a program that exited with 0. Its standard
 // error is ours. NotFound: it cannot be started; Aborted: it exited with
 // another status, or died of a signal; DeadlineExceeded: it was killed at the
-// limit, with all processes of its group; ResourceExhausted: more than 64 MiB of
-// output.
+// limit, with all processes of its group; ResourceExhausted: more than 64 MiB
+// of output.
 absl::StatusOr<std::string> RunProgram(const ProgramRun& run);
 
 }  // namespace tilefarm::cli

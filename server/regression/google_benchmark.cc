@@ -112,10 +112,10 @@ class Parser {
     if (aggregate == "BigO" || aggregate == "RMS") return absl::OkStatus();
     std::string run_name = StringOf(entry, "run_name");
     if (run_name.empty()) {
-      run_name = name;
-      if (!aggregate.empty()) {
-        run_name.resize(run_name.size() - aggregate.size() - 1);
-      }
+      const std::string suffix = absl::StrCat("_", aggregate);
+      run_name = std::string(aggregate.empty()
+                                 ? View(name)
+                                 : absl::StripSuffix(View(name), suffix));
     }
     const size_t at = IndexOf(WithoutRepeats(run_name));
     BenchmarkSamples& samples = run_.benchmarks[at];

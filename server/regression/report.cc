@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -20,7 +21,17 @@ std::string Print(const Json& json) {
 }
 
 std::string TimeText(absl::Time at) {
-  return absl::FormatTime(absl::RFC3339_sec, at, absl::UTCTimeZone());
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", at, absl::UTCTimeZone());
+}
+
+// Nine digits: what is measured has fewer, and the last bits of a logarithm
+// differ between platforms.
+double Rounded(double value) {
+  double rounded = value;
+  if (std::isfinite(value)) {
+    (void)absl::SimpleAtod(absl::StrFormat("%.9g", value), &rounded);
+  }
+  return rounded;
 }
 
 std::string Number(double value) {
@@ -29,7 +40,8 @@ std::string Number(double value) {
 
 // Null where the interval says nothing.
 Json BoundJson(double bound) {
-  return std::isfinite(bound) && bound > 0 ? Json(bound) : Json(nullptr);
+  return std::isfinite(bound) && bound > 0 ? Json(Rounded(bound))
+                                           : Json(nullptr);
 }
 
 Json RatioJson(const RatioInterval& ratio) {
@@ -38,7 +50,7 @@ Json RatioJson(const RatioInterval& ratio) {
   json["ratio"] = BoundJson(ratio.ratio);
   json["low"] = BoundJson(ratio.low);
   json["high"] = BoundJson(ratio.high);
-  json["level"] = ratio.level;
+  json["level"] = Rounded(ratio.level);
   json["clusters"] = ratio.clusters;
   return json;
 }
@@ -48,7 +60,7 @@ Json AttributionJson(const Attribution& attribution) {
   for (size_t i = 0; i < attribution.causes.size(); ++i) {
     Json cause;
     cause["cause"] = CauseName(attribution.causes[i]);
-    cause["ratio"] = attribution.ratios[i];
+    cause["ratio"] = Rounded(attribution.ratios[i]);
     causes.push_back(std::move(cause));
   }
   Json json;
@@ -58,7 +70,7 @@ Json AttributionJson(const Attribution& attribution) {
 }
 
 Json SecondsJson(double seconds) {
-  return seconds > 0 ? Json(seconds) : Json(nullptr);
+  return seconds > 0 ? Json(Rounded(seconds)) : Json(nullptr);
 }
 
 Json BenchmarkJson(const BenchmarkResult& result) {
@@ -82,7 +94,7 @@ Json BenchmarkJson(const BenchmarkResult& result) {
                             ? AttributionJson(*result.attribution)
                             : Json(nullptr);
   json["remark"] = result.remark();
-  json["device_seconds"] = result.device_seconds;
+  json["device_seconds"] = Rounded(result.device_seconds);
   return json;
 }
 
@@ -141,7 +153,7 @@ std::string SmallerIsBetterReport(const Report& report) {
     entry["name"] = result.benchmark;
     // One unit for all commits: the charts do not convert.
     entry["unit"] = "us";
-    entry["value"] = result.candidate_seconds * 1e6;
+    entry["value"] = Rounded(result.candidate_seconds * 1e6);
     const RatioInterval& ratio = result.outcome.ratio;
     if (result.comparison == Comparison::kCompared && ratio.clusters > 0) {
       if (std::isfinite(ratio.high)) {

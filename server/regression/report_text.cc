@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 namespace tilefarm::regression {
 namespace {
@@ -111,10 +112,6 @@ std::string MarkdownText(std::string_view text) {
         // A comment behind it: it no longer begins a name or a number.
         absl::StrAppend(&out, std::string(1, c), "<!-- -->");
         break;
-      case ':':
-        // "https://..." would be a link.
-        out += "&#58;";
-        break;
       case '\\':
       case '`':
       case '*':
@@ -131,7 +128,9 @@ std::string MarkdownText(std::string_view text) {
         out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
     }
   }
-  return out;
+  // What begins like an address would be a link.
+  return absl::StrReplaceAll(
+      out, {{"://", ":<!-- -->//"}, {"www.", "www<!-- -->."}});
 }
 
 std::string CsvText(std::string_view text) {

@@ -52,7 +52,7 @@ Verdict VerdictOf(const RatioInterval& interval, double threshold) {
   if (interval.clusters == 0) return Verdict::kInconclusive;
   if (interval.low > slower) return Verdict::kSlower;
   if (interval.high < faster) return Verdict::kFaster;
-  if (interval.low >= faster && interval.high <= slower) return Verdict::kSame;
+  if (interval.low > faster && interval.high < slower) return Verdict::kSame;
   return Verdict::kInconclusive;
 }
 

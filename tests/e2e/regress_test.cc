@@ -6,13 +6,12 @@
 #include <sstream>
 
 #include "tests/e2e/regress_fixture.h"
+#include "tests/e2e/small_model.h"
 
 namespace tilefarm::testing {
 namespace {
 
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 std::string ReadAll(const std::string& path) {
   std::ifstream file(path);
@@ -261,6 +260,37 @@ TEST_F(RegressTest, BisectionFindsTheCommit) {
                repository + "/suite.toml", "--benchmark", "matmul",
                "--repository", repository, "--json", "--", "true"});
   EXPECT_EQ(none.exit_code, 3) << none.output << none.errors;
+}
+
+// Default schedules against tuned ones; no time is asserted.
+TEST_F(RegressTest, ModelsAreComparedAsAWhole) {
+  dir_.Write("two_kernels.onnx", TwoKernels());
+  const std::string suite = dir_.Write("models.toml",
+                                       "name = \"models\"\n"
+                                       "[[benchmark]]\n"
+                                       "name = \"mlp\"\n"
+                                       "model = \"two_kernels.onnx\"\n"
+                                       "target = \"host,cores=1\"\n");
+  const CommandResult first =
+      Regress({"run", "--suite", suite, "--commit", "c1", "--json"});
+  ASSERT_EQ(first.exit_code, 0) << first.output << first.errors;
+  EXPECT_EQ(Verdict(first), "new");
+  EXPECT_GT(Parse(first)["benchmarks"][0]["candidate_seconds"], 0);
+  ASSERT_EQ(Tune({"run", dir_.File("two_kernels.onnx"), "--target",
+                  "host,cores=1", "--trials", "16"})
+                .exit_code,
+            0);
+  const CommandResult gate = Regress({"gate", "--suite", suite, "--commit",
+                                      "c2", "--baseline", "main", "--json"});
+  const Json one = Parse(gate)["benchmarks"][0];
+  EXPECT_EQ(one["comparison"], "compared") << gate.output << gate.errors;
+  EXPECT_GE(one["ratio"]["clusters"], 8) << gate.output;
+  EXPECT_GT(one["baseline_seconds"], 0);
+  // Another model under the name.
+  dir_.Write("two_kernels.onnx", TwoKernels(48));
+  const CommandResult other = Regress({"gate", "--suite", suite, "--commit",
+                                       "c3", "--baseline", "main", "--json"});
+  EXPECT_EQ(Verdict(other), "new") << other.output;
 }
 
 class ClosedRegressTest : public RegressFixture {};

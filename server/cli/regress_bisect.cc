@@ -211,8 +211,12 @@ class Bisector {
         .candidate = {candidate->sha256, candidate->symbol, candidate->spread},
         .requirements = requirements_};
     FarmClusters clusters(client_, std::move(pair), FreshSeed());
+    if (device_class_.empty()) {
+      TF_ASSIGN_OR_RETURN(const std::vector<std::string> classes,
+                          clusters.DeviceClasses());
+      device_class_ = classes.front();
+    }
     TF_RETURN_IF_ERROR(clusters.ChooseDevice(device_class_));
-    device_class_ = clusters.device_class();
     TF_ASSIGN_OR_RETURN(SideTest test, SideTest::Create({.bound = bound}));
     while (!test.settled()) {
       const auto ratios =

@@ -49,9 +49,12 @@ class FarmClusters {
   FarmClusters(RegressClient& client, ComparedPair pair, uint64_t seed)
       : client_(client), pair_(std::move(pair)), seed_(seed) {}
 
-  // Chooses the least busy device; of `device_class` alone, unless it is empty.
-  // FailedPrecondition: there is none, and why.
-  absl::Status ChooseDevice(const std::string& device_class = "");
+  // The classes of the devices that may take the comparison now, that of the
+  // least busy one first. FailedPrecondition: there is none, and why.
+  absl::StatusOr<std::vector<std::string>> DeviceClasses();
+  // Chooses the least busy device of the class, a steady one if there is one.
+  // FailedPrecondition: there is none.
+  absl::Status ChooseDevice(const std::string& device_class);
   // Chooses another device of the same class. False: there is no other one, and
   // the same stays.
   absl::StatusOr<bool> ChooseAnotherDevice();

@@ -21,6 +21,7 @@
 #include "database/explanation.h"
 #include "database/fit.h"
 #include "database/record.h"
+#include "database/regression_tables.h"
 
 namespace tilefarm::database {
 
@@ -183,6 +184,8 @@ class Store {
 
   // --- Devices and the audit log; lives as long as the store ---
   virtual DeviceTables& device_tables() = 0;
+  // --- Regression tracking; lives as long as the store ---
+  virtual RegressionTables& regression_tables() = 0;
 
   // --- Credentials (database/sqlite_store_tokens.cc) ---
   // Both store an entry with `actor` in the audit log in the same transaction.

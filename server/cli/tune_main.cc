@@ -8,6 +8,7 @@
 #include "server/cli/commands.h"
 #include "server/cli/exit_codes.h"
 #include "server/cli/input.h"
+#include "server/cli/regress_flags.h"
 #include "server/services/version.h"
 #include "transport/client_flags.h"
 #include "transport/grpc_log.h"
@@ -294,6 +295,11 @@ int Main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1000}));
 
+  auto* regress = app.add_subcommand(
+      "regress", "Track the times of benchmarks over commits; see --help");
+  RegressOptions regress_options;
+  const RegressCommands regress_commands(*regress, regress_options);
+
   auto* tokens = app.add_subcommand("tokens", "Who may connect (for admins)");
   tokens->require_subcommand(1);
   tokens->add_option("--db", token.db,
@@ -302,7 +308,7 @@ int Main(int argc, char** argv) {
   auto* create =
       tokens->add_subcommand("create", "Make a token; it is shown this once");
   create->add_option("--role", token.role, "What it may do")
-      ->check(CLI::IsMember({"worker", "user", "admin"}))
+      ->check(CLI::IsMember({"worker", "user", "ci", "admin"}))
       ->required();
   create->add_option("--name", token.name, "Who it stands for")->required();
   create
@@ -348,6 +354,7 @@ int Main(int argc, char** argv) {
   if (*diff) return DbDiff(common, db);
   if (*prune) return DbPrune(common, db);
   if (*revalidate) return DbRevalidate(common, db);
+  if (*regress) return regress_commands.Run(common, regress_options);
   if (*create) return TokensCreate(common, token);
   if (*list) return TokensList(common, token);
   if (*revoke) return TokensRevoke(common, token);

@@ -41,7 +41,8 @@ Jobs::Jobs(database::Store& store, farm::Farm& farm, JobsOptions options)
     : store_(store),
       farm_(farm),
       options_(std::move(options)),
-      devices_(store_, farm_, options_.fingerprint, *options_.clock) {
+      devices_(store_, farm_, options_.fingerprint, *options_.clock),
+      comparisons_(store_, farm_, options_.comparisons) {
   writer_ = std::make_unique<ResultWriter>(store_, farm_, *this,
                                            options_.timeouts, *options_.clock);
   farm_.SetSink(writer_.get());
@@ -372,6 +373,10 @@ void Jobs::OnAcknowledged(const farm::WorkItem& item) {
 
 void Jobs::OnCanary(const farm::Completion& completion) {
   devices_.OnCanary(completion.device_id, completion.trusted);
+}
+
+void Jobs::OnCompared(const farm::Completion& completion) {
+  comparisons_.OnCompleted(completion);
 }
 
 // --- Clients -----------------------------------------------------------------

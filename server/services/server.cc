@@ -16,13 +16,12 @@
 #include "database/store.h"
 #include "server/farm/farm.h"
 #include "server/farm/random_id.h"
-#include "server/http/http_server.h"
 #include "server/jobs/jobs.h"
 #include "server/security/gate.h"
 #include "server/services/admin_service.h"
 #include "server/services/credentials.h"
 #include "server/services/farm_service.h"
-#include "server/services/http_pages.h"
+#include "server/services/http_port.h"
 #include "server/services/metrics.h"
 #include "server/services/tune_service.h"
 #include "transport/endpoint.h"
@@ -141,30 +140,13 @@ class GrpcServer : public Server {
   }
 
   absl::Status OpenHttp() {
-    TF_ASSIGN_OR_RETURN(const transport::HostAndPort at,
-                        transport::SplitAddress(options_.http));
-    const ListenSecurity& security = options_.security;
-    // Loopback has no TLS and needs no credentials, so that probes need no
-    // certificates.
-    const bool secure = security.tls() && !transport::IsLoopback(at.host);
-    pages_ = std::make_unique<Pages>(PagesOptions{
-        .gate = secure ? gate_.get() : nullptr,
-        .figures = [this] { return Figures(); },
-        .stuck = [this] { return Stuck(kUnhealthy); },
-        .write = [this] { return store_->PutBlob(kReadyKey, "yes"); }});
-    http::HttpOptions options;
-    options.listen = options_.http;
-    if (secure) {
-      options.tls = http::TlsFiles{.cert = security.tls_cert,
-                                   .key = security.tls_key,
-                                   .client_ca = security.tls_client_ca};
-    }
     TF_ASSIGN_OR_RETURN(
-        http_, http::HttpServer::Start(
-                   std::move(options), [this](const http::Request& request,
-                                              const http::Answers& answers) {
-                     return pages_->Answer(request, answers);
-                   }));
+        http_,
+        HttpPort::Open(
+            options_.http, options_.security, *gate_,
+            {.figures = [this] { return Figures(); },
+             .stuck = [this] { return Stuck(kUnhealthy); },
+             .write = [this] { return store_->PutBlob(kReadyKey, "yes"); }}));
     return absl::OkStatus();
   }
 
@@ -267,8 +249,7 @@ class GrpcServer : public Server {
   std::unique_ptr<TuneService> tune_service_;
   std::unique_ptr<AdminService> admin_service_;
   std::unique_ptr<grpc::Server> grpc_;
-  std::unique_ptr<Pages> pages_;
-  std::unique_ptr<http::HttpServer> http_;
+  std::unique_ptr<HttpPort> http_;
 };
 
 }  // namespace

@@ -67,8 +67,9 @@ std::string Exchange(const std::string& address, const std::string& bytes) {
 
 std::string HttpGet(const std::string& address, const std::string& path,
                     const std::string& host, const std::string& lines) {
-  return Exchange(address, absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: ",
-                                        host, "\r\n", lines, "\r\n"));
+  return Exchange(address,
+                  absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: ", host,
+                               "\r\nConnection: close\r\n", lines, "\r\n"));
 }
 
 }  // namespace tilefarm::testing

@@ -1,7 +1,11 @@
 // The HTTP port of a tune-server: which thread answers what.
 //
-//   /healthz            the port's own thread
-//   /metrics, /readyz   a thread of their own, so that nothing else delays them
+//   /healthz, /, /assets/   the port's own thread
+//   /metrics, /readyz       a thread of their own, so that nothing delays them
+//   /api/                   a few threads, because they read the database
+//
+// On loopback the pages for probes and Prometheus are open, as they need no
+// certificates there. The API asks for what the gRPC port asks for.
 #ifndef TILEFARM_SERVER_SERVICES_HTTP_PORT_H_
 #define TILEFARM_SERVER_SERVICES_HTTP_PORT_H_
 
@@ -9,6 +13,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/api/parts.h"
 #include "server/services/http_pages.h"
 #include "server/services/listen.h"
 
@@ -16,13 +21,11 @@ namespace tilefarm::services {
 
 class HttpPort {
  public:
-  // Serves when this returns. `gate` is asked where the port is secure: on
-  // loopback it has no TLS and needs no credentials, so that probes need no
-  // certificates. Errors of HttpServer::Start.
+  // Serves when this returns. Errors of HttpServer::Start.
   static absl::StatusOr<std::unique_ptr<HttpPort>> Open(
       const std::string& listen, const ListenSecurity& security,
-      security::Gate& gate, PagesOptions pages);
-  // Afterwards nothing that the options refer to is used any more.
+      PagesOptions pages, const api::Parts& parts);
+  // Afterwards nothing that the arguments refer to is used any more.
   virtual ~HttpPort() = default;
 
   // HOST:PORT with the actual port.

@@ -19,6 +19,7 @@
 #include "server/jobs/jobs.h"
 #include "server/security/gate.h"
 #include "server/services/admin_service.h"
+#include "server/services/convert.h"
 #include "server/services/credentials.h"
 #include "server/services/farm_service.h"
 #include "server/services/http_port.h"
@@ -35,6 +36,8 @@ constexpr int kMaxSendBytes = 64 << 20;
 constexpr int kStreamWindowBytes = 256 << 10;
 // A peer may send keepalive pings so many times as often as the server.
 constexpr int kPingsInInterval = 4;
+
+constexpr double kMega = 1e6;
 
 // The server must be restarted if a loop has made no progress for so long.
 constexpr absl::Duration kUnhealthy = absl::Seconds(60);
@@ -60,6 +63,7 @@ class GrpcServer : public Server {
   ~GrpcServer() override {
     // The HTTP server stops before the parts that its pages use.
     http_.reset();
+    attached_.reset();
     if (farm_ != nullptr) {
       farm_->CloseAll(absl::UnavailableError("the server shuts down"));
     }
@@ -112,12 +116,21 @@ class GrpcServer : public Server {
         FarmServiceOptions{.database_uuid = store_->uuid(),
                            .release = options_.release,
                            .timeouts = options_.timeouts});
-    tune_service_ = std::make_unique<TuneService>(*store_, *farm_, *jobs_,
-                                                  *gate_, options_.fingerprint);
+    parts_ = std::make_unique<api::Parts>(
+        api::Parts{.store = *store_,
+                   .farm = *farm_,
+                   .jobs = *jobs_,
+                   .gate = *gate_,
+                   .history = history_,
+                   .fingerprint = options_.fingerprint,
+                   .release = options_.release,
+                   .demo = options_.demo});
+    tune_service_ = std::make_unique<TuneService>(*parts_);
     admin_service_ = std::make_unique<AdminService>(*gate_);
     TF_RETURN_IF_ERROR(Listen());
     jobs_->Start();
     if (!options_.http.empty()) TF_RETURN_IF_ERROR(OpenHttp());
+    if (options_.attach != nullptr) attached_ = options_.attach(*farm_);
     return absl::OkStatus();
   }
 
@@ -140,13 +153,12 @@ class GrpcServer : public Server {
   }
 
   absl::Status OpenHttp() {
-    TF_ASSIGN_OR_RETURN(
-        http_,
-        HttpPort::Open(
-            options_.http, options_.security, *gate_,
-            {.figures = [this] { return Figures(); },
-             .stuck = [this] { return Stuck(kUnhealthy); },
-             .write = [this] { return store_->PutBlob(kReadyKey, "yes"); }}));
+    PagesOptions pages{
+        .figures = [this] { return Figures(); },
+        .stuck = [this] { return Stuck(kUnhealthy); },
+        .write = [this] { return store_->PutBlob(kReadyKey, "yes"); }};
+    TF_ASSIGN_OR_RETURN(http_, HttpPort::Open(options_.http, options_.security,
+                                              std::move(pages), *parts_));
     return absl::OkStatus();
   }
 
@@ -160,6 +172,12 @@ class GrpcServer : public Server {
     }
     for (const farm::DeviceStatus& device : farm_->Devices()) {
       ++figures.devices[std::string(farm::DeviceStateName(device.state))];
+      figures.each_device.push_back(
+          {.name = device.name,
+           .busy_seconds = device.busy_seconds,
+           .clock_hertz = NumberIn(device.device_state, "clock_mhz") * kMega,
+           .temperature_celsius =
+               NumberIn(device.device_state, "temperature_c")});
     }
     figures.farm = farm_->Figures();
     figures.writer = jobs_->writer_figures();
@@ -245,11 +263,14 @@ class GrpcServer : public Server {
   std::unique_ptr<security::Gate> gate_;
   std::unique_ptr<farm::Farm> farm_;
   std::unique_ptr<jobs::Jobs> jobs_;
+  api::DeviceHistory history_;
+  std::unique_ptr<api::Parts> parts_;
   std::unique_ptr<FarmService> farm_service_;
   std::unique_ptr<TuneService> tune_service_;
   std::unique_ptr<AdminService> admin_service_;
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<HttpPort> http_;
+  std::shared_ptr<void> attached_;
 };
 
 }  // namespace

@@ -29,6 +29,10 @@ struct ServerOptions {
   ListenSecurity security;
   security::Limits limits;
   jobs::SearchFactory search_factory;
+  // Connects devices that are no workers, once the server serves; what it
+  // returns is destroyed before the farm. Null: there are none.
+  std::function<std::shared_ptr<void>(farm::Farm&)> attach;
+  bool demo = false;  // the pages say that a recorded run is replayed
 };
 
 // Thread-safe.

@@ -41,6 +41,15 @@ bool RawConnection::Send(const std::string& bytes) {
   return true;
 }
 
+std::string RawConnection::ReadSome() {
+  constexpr int kPatienceMilliseconds = 60'000;
+  pollfd polled = {fd_, POLLIN, 0};
+  if (poll(&polled, 1, kPatienceMilliseconds) <= 0) return "";
+  char buffer[4096];
+  const ssize_t got = recv(fd_, buffer, sizeof buffer, 0);
+  return got <= 0 ? "" : std::string(buffer, static_cast<size_t>(got));
+}
+
 std::string RawConnection::ReadAll(absl::Duration limit) {
   const absl::Duration end = Clock::Real().Monotonic() + limit;
   std::string all;

@@ -103,6 +103,8 @@ constexpr FieldLimit kLimits[] = {
     {"MeasureRequest.target", kTarget},
     {"MeasureRequest.device", kName},
     {"MeasureRequest.user", kName},
+    {"ReadRequest.path", kTarget},
+    {"ReadRequest.query", kTarget},
 
     // --- Admins ---
     {"DbExportRequest.workload", kId},

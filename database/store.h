@@ -20,6 +20,7 @@
 #include "database/device_tables.h"
 #include "database/explanation.h"
 #include "database/fit.h"
+#include "database/outcomes.h"
 #include "database/record.h"
 #include "database/regression_tables.h"
 
@@ -141,6 +142,16 @@ class Store {
   virtual absl::StatusOr<std::vector<Record>> FindRecords(
       const std::string& workload_hash,
       const std::string& target_key) const = 0;
+  // The numbers of the records that pass, in order of id, or the latest first.
+  // FailedPrecondition: the file has the schema before the current one.
+  virtual absl::StatusOr<std::vector<OutcomeRow>> ListOutcomes(
+      const OutcomeFilter& filter) const = 0;
+  // In order of workload and target. FailedPrecondition as above.
+  virtual absl::StatusOr<std::vector<TaskFigures>> ListTaskFigures() const = 0;
+  // The fixed text of a sketch, with ? for each decision. NotFound.
+  virtual absl::StatusOr<std::string> GetSketch(int64_t id) const = 0;
+  // With its re-measurements. NotFound: no record has the id.
+  virtual absl::StatusOr<Record> GetRecord(int64_t id) const = 0;
   virtual absl::StatusOr<bool> HasCandidate(
       const std::string& candidate_id) const = 0;
   // The id of the candidate's record; NotFound: it has none.

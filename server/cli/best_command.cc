@@ -9,14 +9,10 @@
 #include "absl/strings/str_format.h"
 #include "base/json.h"
 #include "base/status_macros.h"
-#include "compiler/codegen/codegen.h"
 #include "compiler/driver/compile.h"
 #include "compiler/driver/kept_floats.h"
-#include "compiler/driver/lower_function.h"
-#include "compiler/ir/parser.h"
+#include "compiler/driver/schedule_text.h"
 #include "compiler/ir/printer.h"
-#include "compiler/schedule/schedule.h"
-#include "compiler/schedule/trace.h"
 #include "compiler/target/target.h"
 #include "cost_model/features.h"
 #include "database/explanation.h"
@@ -89,29 +85,10 @@ absl::StatusOr<BestMatch> FindInFiles(const Layers& layers,
   return layers.FindBest(query);
 }
 
-absl::StatusOr<schedule::Schedule> ReplayRecord(
-    const database::Record& record) {
-  TF_ASSIGN_OR_RETURN(ir::IRModule module, ir::ParseModule(record.program));
-  TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
-                      schedule::Trace::Parse(record.trace));
-  return schedule::Replay(trace, std::move(module));
-}
-
-absl::StatusOr<std::string> Assembly(const database::Record& record) {
-  TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled, ReplayRecord(record));
-  TF_ASSIGN_OR_RETURN(const target::Target target,
-                      target::Parse(record.target));
-  std::vector<codegen::LoweredFunction> functions;
-  for (const ir::PrimFuncPtr& function : scheduled.module().functions) {
-    TF_ASSIGN_OR_RETURN(
-        codegen::LoweredFunction lowered,
-        driver::LowerFunction(
-            *function,
-            function->name == "main" ? "tilefarm_main" : function->name,
-            target));
-    functions.push_back(std::move(lowered));
-  }
-  return codegen::EmitAssembly(functions, {.target = target});
+driver::StoredSchedule ScheduleOf(const database::Record& record) {
+  return {.program = record.program,
+          .trace = record.trace,
+          .target = record.target};
 }
 
 nlohmann::ordered_json JsonOf(const Explanation& explanation) {
@@ -154,11 +131,9 @@ absl::StatusOr<std::string> Render(const Common& common,
     return trace;
   }
   if (options.print == "program") {
-    TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
-                        ReplayRecord(match.record));
-    return ir::Print(scheduled.module());
+    return driver::ScheduledProgram(ScheduleOf(match.record));
   }
-  if (options.print == "asm") return Assembly(match.record);
+  if (options.print == "asm") return driver::Assembly(ScheduleOf(match.record));
   if (!common.json) return Describe(function, match);
   auto json =
       ParseJson<nlohmann::ordered_json>(database::RecordToJson(match.record));

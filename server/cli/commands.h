@@ -64,6 +64,16 @@ struct DeviceOptions {
   int64_t limit = 100;
 };
 
+struct PictureOptions {
+  std::string job;     // as of Watch
+  std::string output;  // file of a report
+  // Of a plot.
+  std::string by = "trials";  // or "time"
+  std::string function;       // empty: the first one
+  int columns = 0, rows = 0;  // 0: as the terminal has
+  bool ascii = false;
+};
+
 struct TokenOptions {
   std::string db;  // a file instead of the server
   std::string name, role;
@@ -101,6 +111,10 @@ struct JobsOptions {
 };
 int Jobs(const Common& common, const JobsOptions& options);
 int Cancel(const Common& common, const std::string& job);
+// Writes a file that a browser shows by itself.
+int Report(const Common& common, const PictureOptions& options);
+// Draws the candidates of a function on the terminal.
+int DrawJob(const Common& common, const PictureOptions& options);
 int Devices(const Common& common);
 int DrainDevice(const Common& common, const DeviceOptions& options);
 int ResumeDevice(const Common& common, const DeviceOptions& options);

@@ -247,8 +247,15 @@ int WatchJob(const Common& common, Client& client, const std::string& job_id,
   return last->state() == "done" ? kSuccess : kFailure;
 }
 
-// The id that starts with `given`, which may lack "job-"; the latest job's if
-// it is empty. NotFound; InvalidArgument: several ids do.
+}  // namespace
+
+std::string UserName() {
+  const passwd* user = getpwuid(getuid());
+  if (user != nullptr && user->pw_name != nullptr) return user->pw_name;
+  const char* name = std::getenv("USER");
+  return name == nullptr ? absl::StrCat(getuid()) : name;
+}
+
 absl::StatusOr<std::string> FindJob(Client& client, const std::string& given) {
   constexpr size_t kNamed = 5;  // of several
   v1::ListJobsRequest request;
@@ -276,15 +283,6 @@ absl::StatusOr<std::string> FindJob(Client& client, const std::string& given) {
   return absl::InvalidArgumentError(
       absl::StrCat(count, " jobs start with ", given, ": ",
                    absl::StrJoin(ids, ", "), count > kNamed ? ", ..." : ""));
-}
-
-}  // namespace
-
-std::string UserName() {
-  const passwd* user = getpwuid(getuid());
-  if (user != nullptr && user->pw_name != nullptr) return user->pw_name;
-  const char* name = std::getenv("USER");
-  return name == nullptr ? absl::StrCat(getuid()) : name;
 }
 
 int Fail(const absl::Status& status) {

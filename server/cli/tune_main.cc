@@ -158,6 +158,7 @@ class DeviceCommands {
 int Main(int argc, char** argv) {
   Common common;
   JobOptions job;
+  PictureOptions pictures;
   BestOptions best;
   MeasureOptions measure;
   DeviceOptions device;
@@ -205,6 +206,26 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));
   auto* cancel = app.add_subcommand("cancel", "End a job");
   cancel->add_option("job", job_id, "Its id, or the start of it")->required();
+  auto* report = app.add_subcommand(
+      "report", "Write the pictures of a job into one file for a browser");
+  report->add_option("job", pictures.job,
+                     "Its id, or how it begins; the latest");
+  report->add_option("-o,--output", pictures.output, "The file, such as a.html")
+      ->required();
+  auto* plot = app.add_subcommand(
+      "plot", "Draw the candidates of a job and the best so far");
+  plot->add_option("job", pictures.job, "Its id, or how it begins; the latest");
+  plot->add_option("--by", pictures.by, "What goes to the right")
+      ->check(CLI::IsMember({"trials", "time"}))
+      ->capture_default_str();
+  plot->add_option("--function", pictures.function,
+                   "Of a job of several functions; the first one");
+  plot->add_option("--columns", pictures.columns, "Width; of the terminal")
+      ->check(CLI::Range(30, 1000));
+  plot->add_option("--rows", pictures.rows, "Height of the curve")
+      ->check(CLI::Range(4, 500));
+  plot->add_flag("--ascii", pictures.ascii, "No Braille characters");
+
   auto* devices = app.add_subcommand(
       "devices", "List all devices, or change one; see --help");
   const DeviceCommands device_commands(*devices, device);
@@ -343,6 +364,8 @@ int Main(int argc, char** argv) {
   if (*watch) return Watch(common, job_id);
   if (*jobs) return Jobs(common, listed);
   if (*cancel) return Cancel(common, job_id);
+  if (*report) return Report(common, pictures);
+  if (*plot) return DrawJob(common, pictures);
   if (*devices) return device_commands.Run(common, device);
   if (*find) return Best(common, best);
   if (*time) return Measure(common, measure);

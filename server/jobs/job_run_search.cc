@@ -118,8 +118,19 @@ void JobRun::UpdateRate() {
   snapshot_.seconds_left = std::max(left, left < 0 ? -1.0 : 0.0);
 }
 
+void JobRun::LogLives(std::span<const Outcome> outcomes) {
+  std::vector<LoggedLife> lives;
+  for (const Outcome& outcome : outcomes) {
+    // Work for other jobs, which learn of it, is not this one's.
+    if (outcome.purpose == farm::Purpose::kRemeasure) continue;
+    lives.push_back(outcome.life);
+  }
+  if (!lives.empty()) unlogged_.push_back(LivesLine(lives));
+}
+
 void JobRun::TakeOutcomes(std::vector<Outcome> outcomes) {
   if (outcomes.empty()) return;
+  LogLives(outcomes);
   // Outcomes by task, in order of arrival.
   for (const auto& task : tasks_) {
     std::vector<search::Outcome> reports, corrections;
@@ -261,7 +272,8 @@ bool JobRun::ProposeFrom(Task& task, int count) {
          .model_score = absl::StrFormat("%.6g", proposal.predicted),
          .sequence = task.next_sequence++});
   }
-  absl::Status stored = AppendLog(ProposeLine(task.id, count, logged));
+  absl::Status stored =
+      AppendLog(ProposeLine(task.id, count, logged, env_.clock.Now()));
   while (!stored.ok()) {
     // A candidate that the log does not know must not reach a device. What
     // devices still bring counts meanwhile.

@@ -98,14 +98,6 @@ std::string Rfc3339(absl::Time time) {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone());
 }
 
-// A number in a worker's JSON object; 0: it is not there.
-double NumberIn(const std::string& object, const char* key) {
-  const auto json = ParseJson(object);
-  if (!json.is_object() || !json.contains(key)) return 0;
-  const auto& value = json[key];
-  return value.is_number() ? value.get<double>() : 0;
-}
-
 // The caches in a SubmitRequest or a JobTarget.
 template <typename Message>
 jobs::JobTarget ToTarget(const std::string& key, const Message& message) {
@@ -273,6 +265,13 @@ jobs::JobSpec FromProto(const v1::SubmitRequest& request) {
     spec.targets.push_back(ToTarget(one.target(), one));
   }
   return spec;
+}
+
+double NumberIn(const std::string& object, const char* key) {
+  const auto json = ParseJson(object);
+  if (!json.is_object() || !json.contains(key)) return 0;
+  const auto& value = json[key];
+  return value.is_number() ? value.get<double>() : 0;
 }
 
 v1::Lease ToProto(const farm::Lease& lease) {

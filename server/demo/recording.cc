@@ -4,11 +4,14 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/status_macros.h"
 #include "compiler/target/target.h"
+#include "server/jobs/recorded_tasks.h"
 #include "server/jobs/result_writer.h"
 
 namespace tilefarm::demo {
@@ -56,8 +59,14 @@ absl::StatusOr<farm::DeviceProperties> PropertiesOf(
   properties.cpu = target.cpu;
   properties.cores = target.cores;
   properties.features = target.features;
-  properties.brand =
-      record.device_model.substr(0, record.device_model.find(';'));
+  // target::DeviceModel: "brand=AMD EPYC;cpu=znver5;...".
+  for (const absl::string_view part :
+       absl::StrSplit(record.device_model, ';')) {
+    constexpr absl::string_view kBrand = "brand=";
+    if (absl::StartsWith(part, kBrand)) {
+      properties.brand = std::string(part.substr(kBrand.size()));
+    }
+  }
   properties.isolation = record.isolation;
   properties.l1_bytes = target.caches.l1_bytes;
   properties.l2_bytes = target.caches.l2_bytes;
@@ -176,9 +185,11 @@ absl::Status MakeDatabase(database::Store& source, const Recording& recording,
     }
   }
   for (const std::string& task : tasks) {
-    const std::string key = jobs::BaselineKey(task);
-    const auto blob = source.GetBlob(key);
-    if (blob.ok()) TF_RETURN_IF_ERROR(store->PutBlob(key, *blob));
+    for (const std::string& key :
+         {jobs::BaselineKey(task), jobs::DefaultKey(task)}) {
+      const auto blob = source.GetBlob(key);
+      if (blob.ok()) TF_RETURN_IF_ERROR(store->PutBlob(key, *blob));
+    }
   }
   TF_ASSIGN_OR_RETURN(const auto devices, source.device_tables().ListDevices());
   return store->device_tables().PutDevices(devices, {});

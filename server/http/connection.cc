@@ -169,9 +169,10 @@ class LayeredConnection
   }
 
   void SendEvents() override {
-    if (!streams_ || !out_.empty()) return;  // it goes on after that write
+    if (!streams_) return;
+    if (queue_->aborted()) return Abort();
+    if (!out_.empty()) return;  // it goes on after that write
     EventQueue::Next next = queue_->Take();
-    if (next.aborted) return Abort();
     out_ = std::move(next.bytes);
     last_ |= next.closing;
     if (!out_.empty()) return WriteEvents();

@@ -46,17 +46,20 @@ class EventQueue : public EventStream {
   // --- For the connection ---
   struct Next {
     std::string bytes;     // to send; empty: none
-    bool aborted = false;  // the client reads too slowly: no more is sent
     bool closing = false;  // after these bytes
   };
   // The bytes count as unread until the next call.
   Next Take() {
     MutexLock lock(mutex_);
     Next next{.bytes = std::exchange(waiting_, {}),
-              .aborted = state_ == State::kAborted,
               .closing = state_ != State::kOpen};
     sending_ = next.bytes.size();
     return next;
+  }
+  // The client reads too slowly: no more is sent.
+  bool aborted() {
+    MutexLock lock(mutex_);
+    return state_ == State::kAborted;
   }
   // The connection is gone.
   void End() {

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "server/jobs/job_run.h"
 #include "server/jobs/job_run_task.h"
+#include "server/jobs/recorded_tasks.h"
 
 namespace tilefarm::jobs {
 namespace {
@@ -309,6 +310,13 @@ bool JobRun::ProposeFrom(Task& task, int count) {
 void JobRun::FindDefault(Task& task) {
   if (!task.default_id.empty()) return;
   task.default_id = task.search->default_candidate();
+  if (!task.default_id.empty()) {
+    // For those who ask once the job has ended; it can do without.
+    const absl::Status stored = env_.store.PutBlob(
+        DefaultKey(task.id),
+        absl::StrCat(task.default_id, "\n", env_.fingerprint));
+    if (!stored.ok()) Warn("default schedule: " + stored.ToString());
+  }
   // An earlier job, or this one before a restart, may have measured it.
   if (task.default_id.empty() || pending_.contains(task.default_id)) return;
   const auto records =

@@ -3,10 +3,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "server/jobs/contender.h"
 #include "server/jobs/result_writer.h"
 
 namespace tilefarm::jobs {
+
+std::string DefaultKey(const std::string& task_id) {
+  return absl::StrCat("default/", task_id);
+}
 
 RecordedTasks::RecordedTasks(const database::Store& store,
                              std::string fingerprint)
@@ -23,6 +28,7 @@ const RecordedTask& RecordedTasks::Find(const TaskSpec& task,
 RecordedTask RecordedTasks::Read(const TaskSpec& task,
                                  const JobSpec& job) const {
   RecordedTask recorded;
+  const auto chosen = store_.GetBlob(DefaultKey(TaskId(task)));
   const auto records = store_.FindRecords(task.workload_hash, task.target);
   if (records.ok()) {
     Contenders contenders;
@@ -30,6 +36,10 @@ RecordedTask RecordedTasks::Read(const TaskSpec& task,
       ++recorded.trials[record.job_id]
                        [std::string(database::StatusName(record.status))];
       if (MayCountAsBest(record, fingerprint_, job)) contenders.Add(record);
+      if (chosen.ok() && CountsAsBest(record, fingerprint_) &&
+          *chosen == absl::StrCat(record.candidate_id, "\n", fingerprint_)) {
+        recorded.default_seconds = record.median_seconds;
+      }
     }
     contenders.NoteStored(store_, fingerprint_);
     recorded.best_seconds = contenders.best_seconds();

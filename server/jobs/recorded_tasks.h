@@ -18,7 +18,12 @@ struct RecordedTask {
   std::map<std::string, ByStatus> trials;  // by job
   double best_seconds = 0;                 // that the job may use; 0: none
   double unscheduled_seconds = 0;          // 0: not measured
+  double default_seconds = 0;  // with the default schedule; 0: unknown
 };
+
+// The blob that says which candidate has the default schedule of a task: its
+// id, a line feed, and the fingerprint of the compiler that chose it.
+std::string DefaultKey(const std::string& task_id);
 
 // Reads each task from the store once for all jobs that may use the same of its
 // records. It does not see what is recorded afterwards, so it lives for one

@@ -53,7 +53,7 @@ export function plainTick(value) {
 }
 
 // chart({title, note, label, type, x, y, datasets(colors), tooltip(point), onPoint(raw)}).
-// `x`, `y`: axes as above. `datasets` is called again for other colours and new
+// `x`, `y`: axes as above, or what gives them. `datasets` is called again for other colours and new
 // data. Returns {figure, redraw}.
 export function chart({title, note = "", label, type = "scatter", x, y, datasets, labels = null,
                        tooltip = null, onPoint = null, tall = false, legend = true, horizontal = false}) {
@@ -77,7 +77,7 @@ export function chart({title, note = "", label, type = "scatter", x, y, datasets
           const {datasetIndex, index} = elements[0];
           onPoint(drawn.data.datasets[datasetIndex].data[index]);
         },
-        scales: {x: axis(color, x), y: axis(color, y)},
+        scales: {x: axis(color, typeof x === "function" ? x() : x), y: axis(color, typeof y === "function" ? y() : y)},
         plugins: {
           legend: {display: legend, position: "bottom",
                    labels: {color: color.text, usePointStyle: true, boxHeight: 7, font: {size}}},

@@ -1,18 +1,14 @@
 // The pictures of a job, on its page and in a report.
 import {LOOKS, bestOf, improvements, lookOf, rankCorrelation, timeOf} from "./candidates.js";
 import {chart, level, points, secondsTick, steps} from "./charts.js";
+import {el} from "./dom.js";
 import {deviceName, seconds, times} from "./format.js";
 
+// Beyond this ratio to the best a time is drawn at the upper edge, so that what
+// a search works on is to be seen.
+const NEAR = 4;
 // Failed candidates have no time: they stand above all others.
-const ABOVE = 1.7;
-
-function highest(list, levels) {
-  let top = Math.max(0, ...levels);
-  for (const one of list) {
-    if (one.seconds > top) top = one.seconds;
-  }
-  return top || 1;
-}
+const ABOVE = 1.15;
 
 function describe(point) {
   if (!point.candidate) return point.y ? seconds(point.y) : "";
@@ -22,39 +18,64 @@ function describe(point) {
           `trial ${one.sequence} on ${deviceName(one.device)}`];
 }
 
-// Every candidate of a task and the best so far. `by`: "trials" or "time".
-// `levels`: [{name, seconds}] to compare with.
-export function candidatesChart({candidates, by, levels, from, onPoint}) {
-  const given = typeof candidates === "function" ? candidates : () => candidates;
-  const lines = typeof levels === "function" ? levels : () => levels;
-  const mode = typeof by === "function" ? by : () => by;
-  const place = (one, index) => mode() === "time" ? Math.max(0, (one.at - from) / 1000) : index + 1;
-  return chart({
+let groups = 0;  // of radio buttons
+
+function choice(legend, options, chosen, take) {
+  const name = `choice-${++groups}`;
+  return el("fieldset", {}, el("legend", {}, legend), options.map(([value, text]) => el("label", {},
+      el("input", {type: "radio", name, checked: value === chosen, onchange: () => take(value)}), ` ${text}`)));
+}
+
+// Every candidate of a task and the best so far, with what the reader may
+// choose. `candidates()`: of one task; `levels()`: [{name, seconds}] to compare
+// with; `from`: when time begins, in milliseconds. Returns {element, redraw}.
+export function candidatesPicture({candidates, levels, from, onPoint}) {
+  let by = "trials", range = "near";
+  const place = (one, index) => by === "time" ? Math.max(0, (one.at - from) / 1000) : index + 1;
+  function limits() {
+    const list = candidates();
+    const known = levels().filter((one) => one.seconds > 0);
+    const best = bestOf(list);
+    let low = Infinity, high = 0;
+    for (const value of [...list.map((one) => one.seconds), ...known.map((one) => one.seconds)]) {
+      if (!(value > 0)) continue;
+      low = Math.min(low, value);
+      high = Math.max(high, value);
+    }
+    if (high === 0) return {low: 1e-6, high: 1e-3, known};
+    if (range === "near" && best !== null) high = Math.min(high, NEAR * timeOf(best));
+    return {low, high, known};
+  }
+  const picture = chart({
     title: "Candidates",
-    note: "Each point is one candidate; the line is the best so far. Those that failed stand at the top.",
+    note: "Each point is one candidate; the line is the best so far. Those that failed, and times beyond the range, stand at the top.",
     label: "Time of every candidate in the order of trials, and the best so far. The tables below have the numbers.",
     tall: true,
-    x: {title: "", ticks: (value) => mode() === "time" ? `${value} s` : value},
-    y: {title: "median time", type: "logarithmic", ticks: secondsTick},
+    x: () => ({title: by === "time" ? "seconds" : "trials"}),
+    y: () => {
+      const {low, high} = limits();
+      return {title: "median time", type: "logarithmic", ticks: range === "near" ? seconds : secondsTick, min: low * 0.95, max: high * ABOVE * 1.05};
+    },
     tooltip: describe,
     onPoint: (point) => point.candidate && onPoint && onPoint(point.candidate),
     datasets(color) {
-      const list = given();
-      const known = lines().filter((one) => one.seconds > 0);
-      const top = highest(list, known.map((one) => one.seconds)) * ABOVE;
+      const list = candidates();
+      const {high, known} = limits();
       const end = list.length > 0 ? Math.max(place(list[list.length - 1], list.length - 1), 1) : 1;
       const best = improvements(list).map(({candidate, index}) =>
-          ({x: place(candidate, index), y: timeOf(candidate), candidate}));
+          ({x: place(candidate, index), y: Math.min(timeOf(candidate), high), candidate}));
       if (best.length > 0) best.push({x: end, y: best[best.length - 1].y});
       const sets = [steps("best so far", best, color.series[2])];
-      known.forEach((one, index) => sets.push(
-          level(`${one.name} ${seconds(one.seconds)}`, one.seconds, 0, end,
-                [color.dim, color.series[3], color.series[1]][index % 3], [[6, 4], [2, 3], [8, 3, 2, 3]][index % 3])));
+      known.forEach((one, index) => {
+        const beyond = one.seconds > high;
+        sets.push(level(`${one.name} ${seconds(one.seconds)}${beyond ? " (beyond)" : ""}`, beyond ? NaN : one.seconds, 0, end,
+                        [color.dim, color.series[3], color.series[1]][index % 3], [[6, 4], [2, 3], [8, 3, 2, 3]][index % 3]));
+      });
       for (const look of LOOKS) {
         const data = [];
         list.forEach((one, index) => {
           if (lookOf(one) !== look) return;
-          data.push({x: place(one, index), y: one.seconds ?? top, candidate: one});
+          data.push({x: place(one, index), y: one.seconds ? Math.min(one.seconds, high) : high * ABOVE, candidate: one});
         });
         if (data.length > 0) {
           sets.push(points(`${look.name} (${data.length})`, data, color.series[look.series], look.style, look.filled));
@@ -63,6 +84,11 @@ export function candidatesChart({candidates, by, levels, from, onPoint}) {
       return sets;
     },
   });
+  const element = el("div", {},
+      choice("Order by", [["trials", "trials"], ["time", "time"]], by, (value) => { by = value; picture.redraw(); }),
+      choice("Times", [["near", `up to ${NEAR} times the best`], ["all", "all"]], range, (value) => { range = value; picture.redraw(); }),
+      picture.figure);
+  return {element, redraw: () => picture.redraw()};
 }
 
 // What the model said before the measurement, against what was measured. Only
@@ -144,7 +170,7 @@ export function sharesChart({tasks, most = 14}) {
     label: "Time of each function, as often as it is called, before and after tuning. The table has the numbers.",
     type: "bar", horizontal: true, tall: shown.length > 8,
     labels: shown.map((one) => one.name),
-    x: {title: "time", ticks: (value) => seconds(value)}, y: {grid: false},
+    x: {title: "time", ticks: (value) => value > 0 ? seconds(value) : "0"}, y: {type: "category", ticks: null, grid: false},
     tooltip: (value, item) => `${item.dataset.label}: ${seconds(value)}`,
     datasets: (color) => [
       {label: "before", data: shown.map((one) => one.before), backgroundColor: color.series[7]},

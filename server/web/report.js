@@ -3,7 +3,7 @@ import {Candidates} from "./candidates.js";
 import {decisionTables} from "./decisions.js";
 import {el, panel, stateBadge} from "./dom.js";
 import {date, seconds, shortTarget} from "./format.js";
-import {candidatesChart, predictionChart, projectionChart, sharesChart} from "./pictures.js";
+import {candidatesPicture, predictionChart, projectionChart, sharesChart} from "./pictures.js";
 import {rooflineChart} from "./roofline.js";
 import {fastestTable, figuresOf, levelsOf, taskTable} from "./summary.js";
 
@@ -33,7 +33,7 @@ function functionPart(job, task, list, workloads, several) {
   return el("div", {},
       several ? el("h2", {}, `${task.function}: ${seconds(task.best_seconds)}`) : "",
       el("div", {class: "grid"},
-         el("section", {class: "panel wide"}, candidatesChart({candidates: list, by: "trials", from: Date.parse(job.created), levels: levelsOf(task, list)}).figure),
+         el("section", {class: "panel wide"}, candidatesPicture({candidates: () => list, from: Date.parse(job.created), levels: () => levelsOf(task, list)}).element),
          known ? panel("", rooflineChart({roofline: known.roofline, candidates: list}).figure) : "",
          panel("", predictionChart({candidates: list}).figure),
          el("section", {class: "panel wide"}, el("h2", {}, "Fastest candidates"), fastestTable(list, false)),

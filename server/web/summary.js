@@ -19,10 +19,10 @@ export function figuresOf(job, candidates) {
   const library = single ? bestOf(candidates.all.filter((one) => one.library)) : null;
   const best = job.projected_seconds ?? job.best_seconds;
   const before = job.projected_untuned_seconds ?? single?.default_seconds;
+  const written = job.tasks.reduce((sum, task) => sum + (task.unscheduled_seconds ?? NaN) * (task.weight ?? 1), 0);
   return facts([
     [single ? "Best" : "Projected", [seconds(best), el("small", {}, single ? gflops(job.best_gflops) : `${job.tasks.length} functions`)]],
-    single && single.unscheduled_seconds > 0 ? ["Against the program as written",
-      [times(single.unscheduled_seconds, best), el("small", {}, seconds(single.unscheduled_seconds))]] : ["", null],
+    written > 0 && best > 0 ? ["Against the program as written", [times(written, best), el("small", {}, seconds(written))]] : ["", null],
     before > 0 ? ["Against default schedules", [times(before, best), el("small", {}, seconds(before))]] : ["", null],
     library ? ["Against the library", [times(timeOf(library), best), el("small", {}, seconds(timeOf(library)))]] : ["", null],
     ["Trials", [job.trials > 0 ? `${count(job.trials_done)} of ${count(job.trials)}` : count(job.trials_done),

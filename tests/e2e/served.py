@@ -109,6 +109,11 @@ class Served:
         except urllib.error.HTTPError as error:
             return error.code, json.load(error)
 
+    def text(self, path):
+        with urllib.request.urlopen(self.pages + path,
+                                    timeout=PATIENCE) as answer:
+            return answer.read().decode()
+
     def get(self, path):
         status, answer = self.ask(path)
         if status != 200:

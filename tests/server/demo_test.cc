@@ -90,8 +90,8 @@ TEST_F(DemoTest, WorkIsAnsweredAsItWasMeasured) {
   item.purpose = farm::Purpose::kFinalist;
   item.recorded_as = item.candidate_id;
   item.candidate_id = "finalist";
-  EXPECT_EQ(RecordedMeasurement(*recording, item, 0)->median_seconds, 2e-3);
-  EXPECT_EQ(RecordedMeasurement(*recording, item, 7)->median_seconds, 2e-3);
+  // The races of the job, then the last one.
+  EXPECT_EQ(RecordedMeasurement(*recording, item, 99)->median_seconds, 2e-3);
   item.recorded_as = "other";
   EXPECT_TRUE(
       absl::IsNotFound(RecordedMeasurement(*recording, item, 0).status()));

@@ -20,6 +20,11 @@ ServerFigures SomeFigures() {
   figures.fingerprint = "llvm-\"19\"";
   figures.jobs = {{"queued", 0}, {"running", 2}};
   figures.devices = {{"idle", 1}, {"offline", 3}};
+  figures.each_device = {{.name = "box",
+                          .busy_seconds = 12.5,
+                          .clock_hertz = 3.7e9,
+                          .temperature_celsius = 61},
+                         {.name = "rack"}};
   figures.farm.leases_running = 1;
   figures.farm.candidates_ready = 7;
   figures.farm.canary_seconds = {{"a\\b\n", 1.5e-5}};
@@ -49,6 +54,16 @@ tilefarm_devices{state="offline"} 3
 # HELP tilefarm_device_canary_seconds Known time of the device's canary: its best median so far.
 # TYPE tilefarm_device_canary_seconds gauge
 tilefarm_device_canary_seconds{device="a\\b\n"} 1.5e-05
+# HELP tilefarm_device_busy_seconds_total Time in which the device measured, since the server started.
+# TYPE tilefarm_device_busy_seconds_total counter
+tilefarm_device_busy_seconds_total{device="box"} 12.5
+tilefarm_device_busy_seconds_total{device="rack"} 0
+# HELP tilefarm_device_clock_hertz Clock at the device's latest measurement, where its system tells.
+# TYPE tilefarm_device_clock_hertz gauge
+tilefarm_device_clock_hertz{device="box"} 3700000000
+# HELP tilefarm_device_temperature_celsius Temperature at the device's latest measurement, where its system tells.
+# TYPE tilefarm_device_temperature_celsius gauge
+tilefarm_device_temperature_celsius{device="box"} 61
 # HELP tilefarm_leases Leases on devices by phase.
 # TYPE tilefarm_leases gauge
 tilefarm_leases{phase="granted"} 0
@@ -74,6 +89,8 @@ tilefarm_results_not_stored_total 4
 tilefarm_results_waiting 0
 # HELP tilefarm_commit_seconds Time of a commit of a group of results, tries that failed included.
 # TYPE tilefarm_commit_seconds histogram
+tilefarm_commit_seconds_count 3
+tilefarm_commit_seconds_sum 100.0045
 tilefarm_commit_seconds_bucket{le="0.001"} 0
 tilefarm_commit_seconds_bucket{le="0.0025"} 2
 tilefarm_commit_seconds_bucket{le="0.005"} 2
@@ -86,8 +103,6 @@ tilefarm_commit_seconds_bucket{le="1"} 2
 tilefarm_commit_seconds_bucket{le="5"} 2
 tilefarm_commit_seconds_bucket{le="30"} 2
 tilefarm_commit_seconds_bucket{le="+Inf"} 3
-tilefarm_commit_seconds_sum 100.0045
-tilefarm_commit_seconds_count 3
 # HELP tilefarm_commit_failures_total Commits that failed and are tried again.
 # TYPE tilefarm_commit_failures_total counter
 tilefarm_commit_failures_total 0

@@ -69,7 +69,7 @@ function columnsOf(chosen, choose) {
     {title: "Median", value: (one) => one.seconds, number: true, cell: (one) => seconds(one.seconds)},
     {title: "Confirmed", value: (one) => one.confirmed, cell: (one) => one.confirmed ? "yes" : "no"},
     {title: "Workload", value: (one) => one.workload, cell: (one) => workloadLink(one, el("span", {class: "mono"}, shortHash(one.workload)))},
-    {title: "Target", value: (one) => one.target, wrap: true, cell: (one) => shortTarget(one.target)},
+    {title: "Target", value: (one) => one.target, cell: (one) => shortTarget(one.target)},
     {title: "Device", value: (one) => one.device, cell: (one) => deviceName(one.device)},
     {title: "Job", value: (one) => one.job, cell: (one) => one.job ? el("a", {href: `#/jobs/${part(one.job)}`, class: "mono"}, one.job.replace(/^job-/, "")) : ""},
     {title: "Recorded", value: (one) => one.recorded_at, cell: (one) => date(one.recorded_at)},

@@ -71,7 +71,7 @@ const COLUMNS = [
   {title: "Clock", value: (one) => one.clock_mhz, number: true, cell: (one) => unit(one.clock_mhz, "MHz")},
   {title: "Temperature", value: (one) => one.temperature_c, number: true, cell: (one) => unit(one.temperature_c, "°C")},
   {title: "Model", value: (one) => one.model, wrap: true, cell: (one) => one.model},
-  {title: "Target", value: (one) => one.target, wrap: true, cell: (one) => shortTarget(one.target)},
+  {title: "Target", value: (one) => one.target, cell: (one) => shortTarget(one.target)},
   {title: "Last seen", value: (one) => one.last_seen, cell: (one) => date(one.last_seen)},
   {title: "Why it gets no work", value: (one) => one.reason, wrap: true, cell: (one) => one.reason},
 ];

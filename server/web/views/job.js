@@ -3,7 +3,7 @@ import {get, post, save, watch} from "../api.js";
 import {Candidates} from "../candidates.js";
 import {codeBlock, el, facts, lazyDetails, panel, put, stateBadge, table} from "../dom.js";
 import {clock, count, date, deviceName, part, shortTarget} from "../format.js";
-import {candidatesChart, predictionChart, projectionChart, sharesChart} from "../pictures.js";
+import {candidatesPicture, predictionChart, projectionChart, sharesChart} from "../pictures.js";
 import {fastestTable, figuresOf, levelsOf, taskTable} from "../summary.js";
 
 const MOST_FAILURES = 15;
@@ -14,15 +14,14 @@ export async function showJob({root, page, signal, values}) {
   const candidates = new Candidates().add(await get(`${address}/candidates`));
   page.title(job.program);
   const several = job.tasks.length > 1;
-  const state = {by: "trials", task: job.tasks.reduce((a, b) => (b.share ?? 0) > (a?.share ?? 0) ? b : a, job.tasks[0])};
+  const state = {task: job.tasks.reduce((a, b) => (b.share ?? 0) > (a?.share ?? 0) ? b : a, job.tasks[0])};
   const task = () => job.tasks.find((one) => one.workload === state.task?.workload && one.target === state.task?.target) ?? null;
   const open = (candidate) => { location.hash = `#/records/${candidate.record}`; };
   const shown = () => candidates.of(several ? task() : null);
 
   const head = el("div"), figures = el("div"), tasks = el("div"), fastest = el("div"), failures = el("div");
-  const picture = candidatesChart({
-    candidates: shown, by: () => state.by, from: Date.parse(job.created), onPoint: open,
-    levels: () => levelsOf(task(), shown()),
+  const picture = candidatesPicture({
+    candidates: shown, from: Date.parse(job.created), onPoint: open, levels: () => levelsOf(task(), shown()),
   });
   const prediction = predictionChart({candidates: shown, onPoint: open});
   const projection = several ? projectionChart({tasks: () => job.tasks, candidates: () => candidates.all}) : null;
@@ -46,7 +45,7 @@ export async function showJob({root, page, signal, values}) {
       several ? el("div", {class: "grid"}, panel("", shares.figure), panel("", projection.figure),
                    el("div", {class: "wide"}, panel("Functions", tasks))) : null,
       el("div", {class: "grid"},
-         el("section", {class: "panel wide"}, choices(job, state, redraw), picture.figure),
+         el("section", {class: "panel wide"}, several ? taskChoice(job, state, redraw) : null, picture.element),
          panel("Fastest candidates", fastest), panel("", prediction.figure), failures),
       el("div", {class: "grid"}, optionsPanel(job), programPanel(job, address)));
 
@@ -93,15 +92,11 @@ function headOf(job, page) {
   ].filter(Boolean);
 }
 
-function choices(job, state, redraw) {
-  const radio = (value, text) => el("label", {}, el("input", {type: "radio", name: "by", value, checked: state.by === value,
-    onchange: () => { state.by = value; redraw(); }}), ` ${text}`);
-  const box = el("fieldset", {}, el("legend", {}, "Order by"), radio("trials", "trials"), radio("time", "time"));
-  if (job.tasks.length < 2) return box;
+function taskChoice(job, state, redraw) {
   const select = el("select", {id: "task", onchange: () => { state.task = job.tasks[Number(select.value)]; redraw(); }},
       job.tasks.map((task, index) => el("option", {value: index, selected: task.workload === state.task.workload && task.target === state.task.target},
           `${task.function} ${job.targets.length > 1 ? shortTarget(task.target) : ""}`)));
-  return el("div", {class: "fields"}, box, el("div", {}, el("label", {for: "task"}, "Function"), select));
+  return el("div", {class: "fields"}, el("div", {}, el("label", {for: "task"}, "Function"), select));
 }
 
 function failuresOf(list, job) {

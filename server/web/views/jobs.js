@@ -46,7 +46,7 @@ const COLUMNS = [
    cell: (job) => el("a", {href: `#/jobs/${part(job.id)}`, class: "mono"}, job.id.replace(/^job-/, ""))},
   {title: "Program", value: (job) => job.program, wrap: true,
    cell: (job) => [job.program, job.tasks > 1 ? el("span", {class: "dim"}, ` · ${job.tasks} functions`) : null]},
-  {title: "Target", value: (job) => job.target, wrap: true, cell: (job) => job.targets.map(shortTarget).join(", ")},
+  {title: "Target", value: (job) => job.target, cell: (job) => job.targets.map(shortTarget).join(", ")},
   {title: "State", value: (job) => job.state, cell: (job) => [stateBadge(job.state),
    job.error ? el("div", {class: "error"}, job.error) : null]},
   {title: "Trials", value: (job) => job.trials_done, number: true,

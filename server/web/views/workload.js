@@ -5,7 +5,7 @@ import {Candidates, bestOf, timeOf} from "../candidates.js";
 import {decisionTables} from "../decisions.js";
 import {codeBlock, el, facts, lazyDetails, panel, put} from "../dom.js";
 import {count, gflops, part, percent, seconds, shortHash, shortTarget, times, unit} from "../format.js";
-import {candidatesChart, predictionChart} from "../pictures.js";
+import {candidatesPicture, predictionChart} from "../pictures.js";
 import {rooflineChart} from "../roofline.js";
 import {fastestTable, workloadLink} from "../summary.js";
 
@@ -40,10 +40,10 @@ export async function showWorkload({root, page, values, query}) {
       el("div", {class: "grid"},
          panel("", rooflineChart({roofline, candidates: candidates.all, onPoint: open}).figure),
          panel("", predictionChart({candidates: candidates.all, onPoint: open}).figure),
-         el("section", {class: "panel wide"}, candidatesChart({
-           candidates: candidates.all, by: "trials", from: 0, onPoint: open,
-           levels: [{name: "as written", seconds: workload.unscheduled_seconds}, {name: "library", seconds: library && timeOf(library)}],
-         }).figure),
+         el("section", {class: "panel wide"}, candidatesPicture({
+           candidates: () => candidates.all, from: candidates.all[0]?.at ?? 0, onPoint: open,
+           levels: () => [{name: "as written", seconds: workload.unscheduled_seconds}, {name: "library", seconds: library && timeOf(library)}],
+         }).element),
          el("section", {class: "panel wide"}, el("h2", {}, "What each decision did"), decisionTables(decisions)),
          panel("Fastest candidates", fastestTable(candidates.all)),
          panel("Texts", lazyDetails("The program", async () => codeBlock(workload.program, "The program")),

@@ -15,7 +15,7 @@ export async function showWorkloads({root, page}) {
 const COLUMNS = [
   {title: "Workload", value: (one) => one.workload, cell: (one) => workloadLink(one, el("span", {class: "mono"}, shortHash(one.workload)))},
   {title: "Known as", value: (one) => one.names[0], wrap: true, cell: (one) => one.names.slice(0, 3).join(", ")},
-  {title: "Target", value: (one) => one.target, wrap: true, cell: (one) => shortTarget(one.target)},
+  {title: "Target", value: (one) => one.target, cell: (one) => shortTarget(one.target)},
   {title: "Records", value: (one) => one.records, number: true, cell: (one) => count(one.records)},
   {title: "Best", value: (one) => one.best_seconds, number: true, cell: (one) => seconds(one.best_seconds)},
   {title: "Gain", value: (one) => one.best_seconds > 0 && one.unscheduled_seconds > 0 ? one.unscheduled_seconds / one.best_seconds : null,

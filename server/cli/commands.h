@@ -34,6 +34,9 @@ struct JobOptions {
   bool strict_fp = false;
   int priority = 0;
   std::vector<std::string> require;
+  // Only of `run`: without a server of the user's, on the database `db`.
+  bool local = false;
+  std::string db = "tune.db";
 };
 
 struct BestOptions {

@@ -22,6 +22,8 @@ EXPECTED = [
     r"T\.vectorized\(",
     r"^0\.7311$",
     r"done.* 32",
+    r"build it with: tunec silu\.py",
+    r"done.* 8",
     r"job-[0-9a-f]+ .* done ",
     r"^desk ",
     r"(tuned|record|exact device)",

@@ -276,6 +276,7 @@ int RunLocally(const Common& common, const JobOptions& options,
   if (ctrl_c.pressed()) return kInterrupted;
   ctrl_c.SetJob("");
   if (code == kSuccess && !common.json) {
+    std::fflush(stdout);
     std::fprintf(stderr,
                  "tune: build it with: tunec %s --target %s --db %s -o "
                  "OUT.so\n",

@@ -97,6 +97,7 @@ absl::Status FillRequest(const JobOptions& options,
   request.set_flush_cache(options.flush_cache);
   request.set_allow_library(options.allow_library);
   request.set_strict_fp(options.strict_fp);
+  request.set_no_winograd(options.no_winograd);
   request.set_priority(options.priority);
   for (const std::string& one : options.require) {
     request.add_requirements(one);

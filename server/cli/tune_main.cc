@@ -83,6 +83,10 @@ void AddJobOptions(CLI::App& command, JobOptions& options) {
                    "No candidate that rounds differently than the program, or "
                    "leaves out products with zeros that NaN or infinity would "
                    "show in");
+  command.add_flag(
+      "--no-winograd", options.no_winograd,
+      "No candidate that uses Winograd's algorithm, whose rounding "
+      "differs most");
   command
       .add_option("--priority", options.priority,
                   "Among your own jobs: -10 (last) to 10 (first)")
@@ -245,6 +249,9 @@ int Main(int argc, char** argv) {
   find->add_flag("--strict-fp", best.strict_fp,
                  "No records that round differently than the program or leave "
                  "out products with zeros");
+
+  find->add_flag("--no-winograd", best.no_winograd,
+                 "No records that use Winograd's algorithm");
 
   auto* time = app.add_subcommand("measure", "Measure one schedule now");
   AddProgramAndTarget(*time, measure.program, measure.target);

@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "database/store.h"
 #include "server/jobs/job.h"
@@ -18,6 +19,8 @@ struct RecordedTask {
   std::map<std::string, ByStatus> trials;  // by job
   double best_seconds = 0;                 // that the job may use; 0: none
   double unscheduled_seconds = 0;          // 0: not measured
+  std::vector<std::string> algorithms;     // as in TaskSnapshot
+  bool keeps_floats = true;
 };
 
 // Reads each task from the store once for all jobs that may use the same of its
@@ -37,7 +40,7 @@ class RecordedTasks {
   const database::Store& store_;
   const std::string fingerprint_;
   // By task id and what the job permits.
-  std::map<std::tuple<std::string, bool, bool>, RecordedTask> read_;
+  std::map<std::tuple<std::string, bool, ir::FloatRule>, RecordedTask> read_;
 };
 
 }  // namespace tilefarm::jobs

@@ -278,7 +278,8 @@ TEST_F(Tunec, StrictFpPassesOverRecordsThatChangeFloats) {
   EXPECT_THAT(none.err,
               testing::HasSubstr("default schedule, since no usable record"));
   EXPECT_THAT(none.err, testing::HasSubstr("1 that round differently or leave "
-                                           "out terms (--strict-fp)"));
+                                           "out terms (--strict-fp, "
+                                           "--no-winograd)"));
   add("copies", 2e-6, "b0 = sch.get_block(\"C\")\n");
   const Result next = Run(build + "--strict-fp");
   EXPECT_EQ(next.code, 0) << next.err;

@@ -308,11 +308,13 @@ nlohmann::json DescribeChoices(const ScheduledModule& scheduled,
   nlohmann::json functions = nlohmann::json::array();
   for (size_t i = 0; i < scheduled.choices.size(); ++i) {
     const Choice& choice = scheduled.choices[i];
-    nlohmann::json& entry =
-        functions.emplace_back(nlohmann::json{{"function", choice.function},
-                                              {"uses", kernels.uses[i]},
-                                              {"schedule", choice.schedule},
-                                              {"reason", choice.reason}});
+    nlohmann::json& entry = functions.emplace_back(
+        nlohmann::json{{"function", choice.function},
+                       {"uses", kernels.uses[i]},
+                       {"schedule", choice.schedule},
+                       {"reason", choice.reason},
+                       {"algorithms", choice.algorithms},
+                       {"keeps_floats", choice.keeps_floats}});
     if (!choice.database.empty()) entry["database"] = choice.database;
     if (choice.explanation) {
       entry["explanation"] =

@@ -2,6 +2,8 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include "base/command_line/parse.h"
@@ -82,6 +84,10 @@ void AddJobOptions(CLI::App& command, JobOptions& options) {
                    "No candidate that rounds differently than the program, or "
                    "leaves out products with zeros that NaN or infinity would "
                    "show in");
+  command.add_flag(
+      "--no-winograd", options.no_winograd,
+      "No candidate that uses Winograd's algorithm, whose rounding "
+      "differs most");
   command
       .add_option("--priority", options.priority,
                   "Among your own jobs: -10 (last) to 10 (first)")
@@ -155,10 +161,18 @@ class DeviceCommands {
   CLI::App* log_ = nullptr;
 };
 
+// Whether the address is from the command line, not from the environment.
+bool NamesServer(const std::string& address) {
+  const char* variable = std::getenv("TUNE_SERVER");
+  return address != transport::Endpoint().address &&
+         (variable == nullptr || address != variable);
+}
+
 int Main(int argc, char** argv) {
   Common common;
   JobOptions job;
   PictureOptions pictures;
+  if (const char* db = std::getenv("TUNE_SERVER_DB"); db && *db) job.db = db;
   BestOptions best;
   MeasureOptions measure;
   DeviceOptions device;
@@ -186,6 +200,12 @@ int Main(int argc, char** argv) {
 
   auto* run = app.add_subcommand("run", "Tune a program and watch");
   AddJobOptions(*run, job);
+  auto* local = run->add_flag("--local", job.local,
+                              "On this machine, without a tune-server of "
+                              "yours: one runs until the job ends");
+  run->add_option("--db", job.db, "The database of --local")
+      ->needs(local)
+      ->capture_default_str();
   auto* submit = app.add_subcommand("submit", "Tune a program; prints the job");
   AddJobOptions(*submit, job);
   auto* watch = app.add_subcommand("watch", "Watch a job until it ends");
@@ -251,6 +271,9 @@ int Main(int argc, char** argv) {
   find->add_flag("--strict-fp", best.strict_fp,
                  "No records that round differently than the program or leave "
                  "out products with zeros");
+
+  find->add_flag("--no-winograd", best.no_winograd,
+                 "No records that use Winograd's algorithm");
 
   auto* time = app.add_subcommand("measure", "Measure one schedule now");
   AddProgramAndTarget(*time, measure.program, measure.target);
@@ -353,6 +376,10 @@ int Main(int argc, char** argv) {
 
   if (const auto code = ParseCommandLine(app, argc, argv)) return *code;
   signal(SIGPIPE, SIG_IGN);
+  if (job.local && NamesServer(common.server.address)) {
+    std::fprintf(stderr, "tune run: --local and --server exclude each other\n");
+    return kBadUsage;
+  }
   // Client reports such errors in words.
   transport::RouteGrpcLog(LogLevel::kDebug);
   if (job.trials == 0 && job.time.empty() && job.patience == 0) {

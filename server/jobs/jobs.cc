@@ -505,6 +505,8 @@ JobSnapshot Jobs::FromRecords(const Entry& entry, RecordedTasks& recorded) {
     task.best_seconds = known.best_seconds;
     task.unscheduled_seconds = known.unscheduled_seconds;
     task.default_seconds = known.default_seconds;
+    task.algorithms = known.algorithms;
+    task.keeps_floats = known.keeps_floats;
     snapshot.trials_done += task.trials_done;
     snapshot.tasks.push_back(std::move(task));
   }

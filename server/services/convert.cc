@@ -256,6 +256,7 @@ jobs::JobSpec FromProto(const v1::SubmitRequest& request) {
   spec.flush_cache = request.flush_cache();
   spec.allow_library = request.allow_library();
   spec.strict_fp = request.strict_fp();
+  spec.no_winograd = request.no_winograd();
   spec.priority = request.priority();
   spec.requirements.assign(request.requirements().begin(),
                            request.requirements().end());
@@ -392,6 +393,9 @@ v1::JobUpdate ToProto(const jobs::JobSnapshot& snapshot,
     progress.set_default_seconds(task.default_seconds);
     progress.set_state(task.state);
     progress.set_shape(task.shape);
+    progress.mutable_algorithms()->Add(task.algorithms.begin(),
+                                       task.algorithms.end());
+    progress.set_changes_floats(!task.keeps_floats);
   }
   for (const farm::DeviceStatus& device : devices) {
     *out.add_devices() = ToProto(device);

@@ -7,8 +7,12 @@
 namespace tilefarm::regression {
 namespace {
 
-// Longer messages are in the other formats.
+// Longer texts are in the other formats.
+constexpr size_t kMostNameBytes = 200;
 constexpr size_t kMostRemarkBytes = 300;
+// Of texts outside of the table, as they are written.
+constexpr size_t kMostTitleBytes = 300;
+constexpr size_t kMostSummaryBytes = 1000;
 
 constexpr char kHead[] =
     "| benchmark | change | interval | baseline | candidate | verdict | cause "
@@ -57,7 +61,11 @@ std::string Row(const BenchmarkResult& result) {
       " |\n");
 }
 
-// A row of names that did not fit.
+// A text that is written, or what stands for it if it is too long.
+std::string Bounded(std::string text, size_t most_bytes, std::string instead) {
+  return text.size() <= most_bytes ? text : instead;
+}
+
 std::string LeftOut(size_t count) {
   return absl::StrCat("\n", count, count == 1 ? " more row" : " more rows",
                       " did not fit.\n");
@@ -88,16 +96,24 @@ std::string MarkdownReport(const Report& report,
     shown = WorstFirst(report.results);
     unchanged.clear();
   }
+  const std::string gate(GateName(report.gate()));
   std::string markdown = absl::StrCat(
-      "### ", GateTitle(report.gate()), ": ", MarkdownCode(report.suite),
-      "\n\n", MarkdownText(GateSummary(report.results)), ".\n\n",
-      MarkdownCode(report.candidate), " against ",
-      MarkdownCode(report.baseline), "\n\n");
+      "### ", GateTitle(report.gate()), ": ",
+      Bounded(MarkdownCode(report.suite), kMostTitleBytes, "suite"), "\n\n",
+      Bounded(MarkdownText(GateSummary(report.results)), kMostSummaryBytes,
+              gate),
+      ".\n\n",
+      Bounded(MarkdownCode(report.candidate), kMostTitleBytes, "candidate"),
+      " against ",
+      Bounded(MarkdownCode(report.baseline), kMostTitleBytes, "baseline"),
+      "\n\n");
   const std::string foot = Foot(report);
   constexpr char kFold[] = "\n<details><summary>";
   constexpr char kFoldEnd[] = "\n</details>\n";
   // Everything that is not a row, and the lines about rows that do not fit.
-  const size_t frame = foot.size() + report.link.size() + 400;
+  const bool has_link = IsLink(report.link);
+  const size_t frame =
+      foot.size() + (has_link ? XmlText(report.link).size() : 0) + 600;
   size_t room = options.most_bytes > markdown.size() + frame
                     ? options.most_bytes - markdown.size() - frame
                     : 0;
@@ -121,7 +137,7 @@ std::string MarkdownReport(const Report& report,
     add_rows(unchanged);
     markdown += kFoldEnd;
   }
-  if (!report.link.empty()) {
+  if (has_link) {
     absl::StrAppend(&markdown, "\nMore: <", XmlText(report.link), ">\n");
   }
   return markdown + foot;

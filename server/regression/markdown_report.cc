@@ -35,6 +35,13 @@ bool IsUnchanged(const BenchmarkResult& result) {
          result.outcome.verdict == Verdict::kSame;
 }
 
+// A remark of many special characters is code: that has the fewest escapes.
+std::string RemarkText(const std::string& remark) {
+  const std::string text = Shortened(ValidUtf8(remark), kMostRemarkBytes);
+  std::string escaped = MarkdownText(text);
+  return escaped.size() <= 2 * kMostRemarkBytes ? escaped : MarkdownCode(text);
+}
+
 std::string Row(const BenchmarkResult& result) {
   const bool compared = result.comparison == Comparison::kCompared;
   const RatioInterval& ratio = result.outcome.ratio;
@@ -51,12 +58,11 @@ std::string Row(const BenchmarkResult& result) {
   return absl::StrCat(
       "| ",
       absl::StrJoin(
-          {MarkdownCode(result.benchmark),
+          {MarkdownCode(Shortened(ValidUtf8(result.benchmark), kMostNameBytes)),
            measured ? ChangeText(ratio.ratio) : std::string("-"),
            measured ? IntervalText(ratio) : std::string("-"),
            SecondsText(result.baseline_seconds),
-           SecondsText(result.candidate_seconds), verdict,
-           MarkdownText(Shortened(ValidUtf8(remark), kMostRemarkBytes))},
+           SecondsText(result.candidate_seconds), verdict, RemarkText(remark)},
           " | "),
       " |\n");
 }

@@ -36,7 +36,7 @@ function functionPart(job, task, list, workloads, several) {
          el("section", {class: "panel wide"}, candidatesPicture({candidates: () => list, from: Date.parse(job.created), levels: () => levelsOf(task, list)}).element),
          known ? panel("", rooflineChart({roofline: known.roofline, candidates: list}).figure) : "",
          panel("", predictionChart({candidates: list}).figure),
-         el("section", {class: "panel wide"}, el("h2", {}, "Fastest candidates"), fastestTable(list, false)),
+         el("section", {class: "panel wide"}, el("h2", {}, "Fastest candidates"), fastestTable(list, {links: false, name: several ? task.function : ""})),
          known ? el("section", {class: "panel wide"}, el("h2", {}, "What each decision did"), decisionTables(known.decisions)) : ""));
 }
 

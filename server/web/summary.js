@@ -32,9 +32,9 @@ export function figuresOf(job, candidates) {
   ], "tiles");
 }
 
-export function fastestTable(list, links = true) {
+export function fastestTable(list, {links = true, name = ""} = {}) {
   const rows = list.filter((one) => one.counts).sort((a, b) => timeOf(a) - timeOf(b)).slice(0, FASTEST);
-  return table("Fastest candidates", [
+  return table(name ? `Fastest candidates of ${name}` : "Fastest candidates", [
     {title: "Record", value: (one) => one.record, cell: (one) => links ? el("a", {href: `#/records/${one.record}`}, one.record) : one.record},
     {title: "Median", value: timeOf, number: true, cell: (one) => seconds(timeOf(one))},
     {title: "First median, 95 %", value: (one) => one.low, cell: (one) => `${seconds(one.low)} to ${seconds(one.high)}`},

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "database/regression_migration.h"
 #include "database/series_migration.h"
 
 namespace tilefarm::database {
@@ -216,6 +217,7 @@ constexpr Migration kMigrations[] = {
     {2, kVersion2},
     {3, kVersion3},
     {4, kSeriesTables, FillSeries},
+    {kRegressionVersion, kRegressionTables},
 };
 
 struct Header {
@@ -291,10 +293,10 @@ absl::Status CheckReadable(Connection& connection) {
     return absl::FailedPreconditionError(
         "the database is empty: nothing has been stored in it yet");
   }
-  if (header.version < known - 1) {
+  if (header.version < kOldestReadable) {
     return absl::FailedPreconditionError(
         absl::StrCat("the database has schema version ", header.version,
-                     "; this program reads ", known - 1, " and ", known,
+                     "; this program reads ", kOldestReadable, " to ", known,
                      ": open it once with tune-server, which migrates it"));
   }
   if (header.version < 4) {

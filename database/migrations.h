@@ -34,8 +34,11 @@ inline constexpr int kApplicationId = 0x544c464d;
 absl::Status Migrate(Connection& connection,
                      std::span<const Migration> migrations);
 
-// Whether a reader of this build understands the file: SchemaVersion() or the
-// one before. Errors as above, and FailedPrecondition for older ones.
+// The oldest schema that readers understand.
+inline constexpr int kOldestReadable = 3;
+
+// Whether a reader of this build understands the file: kOldestReadable to
+// SchemaVersion(). Errors as above, and FailedPrecondition for older ones.
 absl::Status CheckReadable(Connection& connection);
 
 }  // namespace tilefarm::database

@@ -28,7 +28,9 @@ namespace tilefarm::database {
 extern const char kSelectRecord[];
 extern const char kSelectRecord3[];
 
-class SqliteStore final : public Store, public DeviceTables {
+class SqliteStore final : public Store,
+                          public DeviceTables,
+                          public RegressionTables {
  public:
   static absl::StatusOr<std::unique_ptr<Store>> Create(OpenFiles files,
                                                        Clock& clock);
@@ -95,6 +97,26 @@ class SqliteStore final : public Store, public DeviceTables {
   absl::StatusOr<std::vector<Record>> RecordsOfDevice(
       const std::string& device, int64_t after, int64_t through) const override;
 
+  RegressionTables& regression_tables() override { return *this; }
+  absl::StatusOr<ArtifactRow> FindArtifact(
+      const std::string& sha256) const override;
+  absl::Status PutArtifact(const ArtifactRow& row, std::string_view bytes,
+                           const ArtifactRetention& retention) override;
+  absl::Status TouchArtifact(const std::string& sha256) override;
+  absl::StatusOr<std::string> ReadArtifactPart(const std::string& sha256,
+                                               int64_t part) const override;
+  absl::Status NoteCompared(const std::string& baseline,
+                            const std::string& candidate) override;
+  absl::StatusOr<ArtifactTotals> CountArtifacts() const override;
+  absl::StatusOr<int64_t> AppendHistory(
+      const std::string& request_id, std::span<const HistoryRow> rows) override;
+  absl::Status ReadHistory(
+      const HistoryFilter& filter,
+      const std::function<bool(const HistoryRow&)>& take) const override;
+  absl::Status Acknowledge(const AcknowledgementRow& row) override;
+  absl::StatusOr<std::vector<AcknowledgementRow>> ListAcknowledgements(
+      const HistoryFilter& filter) const override;
+
   absl::Status AddToken(const TokenRow& token,
                         const std::string& actor) override;
   absl::StatusOr<std::vector<TokenRow>> ListTokens() const override;
@@ -121,6 +143,8 @@ class SqliteStore final : public Store, public DeviceTables {
   absl::Status Write(const std::function<absl::Status(Connection&)>& body);
   absl::Status Read(const std::function<absl::Status(Connection&)>& body) const;
   std::string NowText() const;
+  // FailedPrecondition: a reader on a file of an older schema.
+  absl::Status HasRegressionTables() const;
 
   // Whether the file has the tables of schema 4.
   bool packs() const { return schema_version_ >= 4; }

@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "compiler/ir/float_rule.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/target/target.h"
 #include "database/device_tables.h"
@@ -22,6 +23,7 @@
 #include "database/fit.h"
 #include "database/outcomes.h"
 #include "database/record.h"
+#include "database/regression_tables.h"
 
 namespace tilefarm::database {
 
@@ -83,8 +85,10 @@ struct BestQuery {
   bool allow_library = false;
   // Also records timed on an emulated device, where no other fits.
   bool allow_emulated = false;
-  // Where set, only records of whose program and trace, as text, it is true:
-  // driver::KeepsFloats.
+  // What records may do to floats. Where it does not permit everything,
+  // `keeps_floats` is driver::ObeysRule of it: only records of whose program
+  // and trace, as text, that is true.
+  ir::FloatRule floats = ir::FloatRule::kMayDiffer;
   std::function<bool(const std::string& program, const std::string& trace)>
       keeps_floats;
   // Compares all records instead of using their stored ranks. The answer is the
@@ -194,6 +198,8 @@ class Store {
 
   // --- Devices and the audit log; lives as long as the store ---
   virtual DeviceTables& device_tables() = 0;
+  // --- Regression tracking; lives as long as the store ---
+  virtual RegressionTables& regression_tables() = 0;
 
   // --- Credentials (database/sqlite_store_tokens.cc) ---
   // Both store an entry with `actor` in the audit log in the same transaction.

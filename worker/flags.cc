@@ -139,6 +139,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
                  "KEY=DURATION, any number of times; an unknown key lists "
                  "those there are")
       ->check(CheckTimeout);
+  app.add_flag("--no-artifacts", flags.no_artifacts,
+               "Take no machine code from the server's CI jobs");
   app.add_flag("--emulated", flags.emulated,
                "This device is emulated: its times mean little");
 }

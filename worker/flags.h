@@ -27,6 +27,7 @@ struct Flags {
   int builders = 0;  // 0: one for each core, at most four
   std::string timeline;
   bool emulated = false;
+  bool no_artifacts = false;
   std::vector<std::string> timeouts;
 
   std::string NameOrHost() const;

@@ -25,7 +25,7 @@
 
 namespace tilefarm::worker {
 
-inline constexpr uint8_t kFrameVersion = 5;
+inline constexpr uint8_t kFrameVersion = 6;
 inline constexpr size_t kFrameHeaderBytes = 16;
 inline constexpr uint64_t kMaxPayloadBytes = uint64_t{256} << 20;
 

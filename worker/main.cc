@@ -191,6 +191,9 @@ absl::StatusOr<Worker::Options> MakeOptions(const Flags& flags,
     FillDevice(device, is_host, options.hello.mutable_device());
   }
   options.hello.mutable_device()->set_emulated(flags.emulated);
+  // What runs on a GPU cannot be compared yet.
+  options.hello.mutable_device()->set_takes_artifacts(!flags.no_artifacts &&
+                                                      !choice.is_cuda);
   pipeline.last_cache_bytes =
       static_cast<uint64_t>(std::max<int64_t>(device.caches.l3_bytes, 0));
 

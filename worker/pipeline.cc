@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/statistics.h"
 #include "base/status_macros.h"
 #include "worker/device.h"
 
@@ -28,6 +29,7 @@ constexpr uint32_t kReferenceRunTimeoutMs = 120000;
 constexpr size_t kCachedReferences = 32;
 // Enough for a few hundred artifacts.
 constexpr size_t kCachedBuildBytes = size_t{32} << 20;
+constexpr uint64_t kCachedArtifactBytes = uint64_t{1} << 30;
 // A builder cannot be started if the installation is damaged, or for a moment
 // if memory is short: starting is tried so often, and then recorded as an
 // error.
@@ -70,8 +72,9 @@ void Fill(const RunReply& reply, v1::Measurement* out) {
   out->set_isolation(reply.isolation);
 }
 
-RunReply RunError(std::string error) {
-  RunReply reply;
+template <typename Reply>
+Reply ErrorReply(std::string error) {
+  Reply reply;
   reply.status = RunStatus::kRunError;
   reply.error = std::move(error);
   return reply;
@@ -113,6 +116,8 @@ struct Pipeline::Job {
   bool cancelled = false;                          // guarded by the lock
   ReferencePtr reference;
   BuildReply build;
+  // Of a comparison.
+  ArtifactCache::Bytes baseline, candidate;
   v1::Measurement measurement;
   double added = Now();
   Span built, ran;
@@ -130,7 +135,8 @@ struct Pipeline::Job {
 Pipeline::Pipeline(Options options)
     : options_(std::move(options)),
       runner_(starter_, options_.runner_command),
-      built_(kCachedBuildBytes) {
+      built_(kCachedBuildBytes),
+      artifacts_(options_.artifact_directory, kCachedArtifactBytes) {
   for (int i = 0; i < options_.builders; ++i) {
     builders_.push_back(std::make_unique<BuilderClient>(
         starter_, options_.builder_command, options_.builder_timeouts));
@@ -320,6 +326,7 @@ bool Pipeline::BuildJob(BuilderClient& builder, Job& job) {
     return false;
   }
   job.reference = *std::move(reference);
+  if (lease.has_comparison()) return FetchArtifacts(job);
 
   BuildRequest request;
   request.program = lease.program();
@@ -354,6 +361,39 @@ bool Pipeline::BuildJob(BuilderClient& builder, Job& job) {
     return false;
   }
   job.build = *std::move(build);
+  return true;
+}
+
+bool Pipeline::FetchArtifacts(Job& job) {
+  const v1::Lease& lease = job.lease;
+  job.measurement.mutable_compared();
+  job.build.cores = job.reference->build.cores;
+  job.measurement.set_cores(job.build.cores);
+  if (!options_.fetch_artifact) {
+    Fail(job.measurement, "run_error", "this worker takes no artifacts");
+    return false;
+  }
+  const absl::Duration limit =
+      lease.options().build_timeout_ms() == 0
+          ? kBuildTimeout
+          : absl::Milliseconds(lease.options().build_timeout_ms());
+  const auto get = [&](const v1::ComparedArtifact& artifact) {
+    return artifacts_.Get(artifact.sha256(), [&] {
+      return options_.fetch_artifact(lease, artifact, limit);
+    });
+  };
+  for (const auto& [artifact, bytes] :
+       {std::pair(&lease.comparison().baseline(), &job.baseline),
+        std::pair(&lease.comparison().candidate(), &job.candidate)}) {
+    absl::StatusOr<ArtifactCache::Bytes> got = get(*artifact);
+    if (!got.ok()) {
+      Fail(job.measurement, "run_error",
+           absl::StrCat("an artifact cannot be fetched: ",
+                        std::string(got.status().message())));
+      return false;
+    }
+    *bytes = *std::move(got);
+  }
   return true;
 }
 
@@ -446,7 +486,8 @@ void Pipeline::RunJob(Job& job) {
     for (auto& builder : builders_) builder->Pause();
   }
   job.ran.from = Now();
-  const RunReply reply = Measure(job, cpus);
+  const RunReply reply =
+      job.lease.has_comparison() ? Compare(job, cpus) : Measure(job, cpus);
   job.ran.to = Now();
   job.child_seconds = reply.child_seconds;
   if (pause) {
@@ -514,29 +555,96 @@ RunReply Pipeline::Measure(const Job& job, const CpuList& cpus) {
   request.target_ms = options.target_ms();
   request.best_seconds = options.best_seconds();
 
+  return WithReference<RunReply>(job, cpus,
+                                 [&] { return runner_.Run(request); });
+}
+
+RunReply Pipeline::Compare(Job& job, const CpuList& cpus) {
+  const v1::MeasureOptions& options = job.lease.options();
+  const v1::Comparison& comparison = job.lease.comparison();
+  CompareRequest request;
+  request.run_id = job.run_id;
+  request.key = job.reference->key;
+  request.baseline = {.symbol = comparison.baseline().symbol(),
+                      .artifact = *job.baseline,
+                      .spread = comparison.baseline().spread()};
+  request.candidate = {.symbol = comparison.candidate().symbol(),
+                       .artifact = *job.candidate,
+                       .spread = comparison.candidate().spread()};
+  request.limits.timeout_ms =
+      options.run_timeout_ms() == 0 ? kRunTimeoutMs : options.run_timeout_ms();
+  request.limits.memory_bytes = options.run_memory_bytes() == 0
+                                    ? kRunMemoryBytes
+                                    : options.run_memory_bytes();
+  request.limits.cpus = cpus;
+  request.flush_cache = options.flush_cache();
+  request.last_cache_bytes = options_.last_cache_bytes;
+  request.candidate_first = comparison.candidate_first();
+  request.sample_us = comparison.sample_us();
+  request.cluster_ms = comparison.cluster_ms();
+  request.fewest_rounds = comparison.fewest_rounds();
+  request.most_rounds = comparison.most_rounds();
+  const CompareReply reply = WithReference<CompareReply>(
+      job, cpus, [&] { return runner_.Compare(request); });
+
+  v1::ComparedPairs& pairs = *job.measurement.mutable_compared();
+  pairs.mutable_baseline_seconds()->Add(reply.baseline_seconds.begin(),
+                                        reply.baseline_seconds.end());
+  pairs.mutable_candidate_seconds()->Add(reply.candidate_seconds.begin(),
+                                         reply.candidate_seconds.end());
+  if (reply.failed != ComparedSide::kNeither) {
+    pairs.set_failed_side(
+        reply.failed == ComparedSide::kBaseline ? "baseline" : "candidate");
+  }
+  pairs.set_canary_seconds(reply.canary_seconds);
+  pairs.set_device_seconds(reply.child_seconds);
+  RunReply as_run;
+  as_run.status = reply.status;
+  as_run.error = reply.error;
+  as_run.seconds = reply.candidate_seconds;
+  const MedianInterval interval = MedianOf(reply.candidate_seconds);
+  as_run.median_seconds = interval.median;
+  as_run.ci_low_seconds = interval.low;
+  as_run.ci_high_seconds = interval.high;
+  as_run.verified = reply.verified;
+  as_run.max_abs_error = reply.max_abs_error;
+  as_run.max_rel_error = reply.max_rel_error;
+  as_run.retaken = reply.retaken;
+  as_run.shared = reply.shared;
+  as_run.canary_seconds = reply.canary_seconds;
+  as_run.child_seconds = reply.child_seconds;
+  as_run.isolation = reply.isolation;
+  return as_run;
+}
+
+template <typename Reply>
+Reply Pipeline::WithReference(
+    const Job& job, const CpuList& cpus,
+    const std::function<absl::StatusOr<Reply>()>& run) {
   // At most twice: the runner may have dropped the workload, or ended for a
   // reason other than this candidate.
   for (int attempt = 1;; ++attempt) {
-    if (!loaded_.contains(request.key)) {
+    const std::string& key = job.reference->key;
+    if (!loaded_.contains(key)) {
       const LoadReply load = LoadReference(job, cpus);
       if (!load.ok) {
         if (attempt == 1 && !IsCancelled(job)) continue;
-        return RunError(absl::StrCat("reference: ", load.error));
+        return ErrorReply<Reply>(absl::StrCat("reference: ", load.error));
       }
     }
-    absl::StatusOr<RunReply> reply = runner_.Run(request);
+    absl::StatusOr<Reply> reply = run();
     if (reply.ok() && reply->status != RunStatus::kUnknownWorkload) {
       return *std::move(reply);
     }
     if (reply.ok()) {
-      loaded_.erase(request.key);
+      loaded_.erase(key);
     } else {
       loaded_.clear();
       Log(LogLevel::kWarning, "worker", std::string(reply.status().message()));
     }
     if (attempt == 2 || IsCancelled(job)) {
-      return RunError(reply.ok() ? reply->error
-                                 : std::string(reply.status().message()));
+      return ErrorReply<Reply>(
+          reply.ok() ? reply->error : std::string(reply.status().message()));
     }
   }
 }

@@ -26,6 +26,7 @@
 #include "absl/time/time.h"
 #include "base/mutex.h"
 #include "proto/tilefarm/v1/farm.pb.h"
+#include "worker/artifact_cache.h"
 #include "worker/build_cache.h"
 #include "worker/builder_client.h"
 #include "worker/cpus.h"
@@ -52,6 +53,13 @@ class Pipeline {
     uint64_t last_cache_bytes = 0;  // the device's; 0: not known
     std::string fingerprint;
     bool emulated = false;
+    // Gets an artifact of a comparison's lease within the limit. Called by
+    // several threads. Null: this worker takes no artifacts.
+    std::function<absl::StatusOr<std::string>(
+        const v1::Lease& lease, const v1::ComparedArtifact& artifact,
+        absl::Duration limit)>
+        fetch_artifact;
+    std::string artifact_directory;  // where they are kept; empty: nowhere
     // Called from the pipeline's threads, without its lock.
     std::function<void()> on_change;
     // The same for changes that are not urgent: a lease was taken, is being
@@ -96,6 +104,8 @@ class Pipeline {
   // Fills in the job's build. False: it failed, and the measurement is filled
   // in.
   bool BuildJob(BuilderClient& builder, Job& job);
+  // The same of a comparison: fetches its artifacts.
+  bool FetchArtifacts(Job& job);
   // The reference of the job's workload, built unless it is cached.
   absl::StatusOr<ReferencePtr> ReferenceFor(BuilderClient& builder,
                                             const Job& job);
@@ -114,6 +124,12 @@ class Pipeline {
   // other cores, so the builders must stop.
   bool ClearCpus(const CpuList& cpus);
   RunReply Measure(const Job& job, const CpuList& cpus);
+  // Measures a comparison, and fills in its pairs.
+  RunReply Compare(Job& job, const CpuList& cpus);
+  // Calls `run` with a runner that has loaded the job's reference.
+  template <typename Reply>
+  Reply WithReference(const Job& job, const CpuList& cpus,
+                      const std::function<absl::StatusOr<Reply>()>& run);
   LoadReply LoadReference(const Job& job, const CpuList& cpus);
   // Delivers the measurement, unless the lease was dropped.
   void Finish(const JobPtr& job);
@@ -125,6 +141,7 @@ class Pipeline {
   std::vector<std::unique_ptr<BuilderClient>> builders_;
   RunnerClient runner_;
   BuildCache built_;
+  ArtifactCache artifacts_;
   // Workloads that the runner has loaded. Used by the runner thread only.
   std::set<std::string> loaded_;
   // Used by the runner thread only: the cores of the builders, and the cores

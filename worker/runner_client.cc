@@ -116,6 +116,25 @@ absl::StatusOr<RunReply> RunnerClient::Run(const RunRequest& request) {
   return reply;
 }
 
+absl::StatusOr<CompareReply> RunnerClient::Compare(
+    const CompareRequest& request) {
+  const absl::Duration timeout =
+      absl::Milliseconds(request.limits.timeout_ms) + kSlack;
+  const absl::StatusOr<Frame> frame =
+      Exchange(RunnerFrame::kCompare, request.run_id, Encode(request),
+               RunnerFrame::kCompareReply, timeout);
+  CompareReply reply;
+  if (absl::IsCancelled(frame.status())) {
+    reply.status = RunStatus::kCancelled;
+    return reply;
+  }
+  if (!frame.ok()) return frame.status();
+  if (!Decode(frame->payload, &reply)) {
+    return absl::UnavailableError("the runner answered nonsense");
+  }
+  return reply;
+}
+
 void RunnerClient::Cancel(uint64_t run_id) {
   std::shared_ptr<Process> process;
   {

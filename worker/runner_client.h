@@ -16,20 +16,22 @@
 namespace tilefarm::worker {
 
 // Owns one runner process, and restarts it when it ends or does not answer.
-// Load and Run are called by one thread, Cancel and Shutdown by any.
+// Load, Run and Compare are called by one thread, Cancel and Shutdown by any.
 class RunnerClient {
  public:
   // `command` starts a runner: its path, or a prefix such as ssh and a path.
   RunnerClient(ProcessStarter& starter, std::vector<std::string> command)
       : starter_(starter), command_(std::move(command)) {}
 
-  // Both start a runner if there is none. Unavailable: it cannot be started,
+  // All start a runner if there is none. Unavailable: it cannot be started,
   // has ended or did not answer. The next call then restarts it, without a
   // loaded workload. Cancelled: a Load that was cancelled before it began.
   absl::StatusOr<LoadReply> Load(const LoadWorkload& request);
   absl::StatusOr<RunReply> Run(const RunRequest& request);
+  absl::StatusOr<CompareReply> Compare(const CompareRequest& request);
 
-  // Ends the Run or Load of that run_id early, or as soon as it begins.
+  // Ends the Run, Compare or Load of that run_id early, or as soon as it
+  // begins.
   void Cancel(uint64_t run_id);
   // Kills the runner without a replacement: all later calls fail.
   void Shutdown();

@@ -205,6 +205,92 @@ bool Decode(std::string_view payload, CancelRun* value) {
   return in.Finished();
 }
 
+std::string Encode(const CompareRequest& value) {
+  ByteWriter out;
+  out.U64(value.run_id);
+  out.Str(value.key);
+  for (const CompareRequest::Side* side : {&value.baseline, &value.candidate}) {
+    out.Str(side->symbol);
+    out.Str(side->artifact);
+    out.F64(side->spread);
+  }
+  Put(out, value.limits);
+  out.Bool(value.flush_cache);
+  out.U64(value.last_cache_bytes);
+  out.Bool(value.candidate_first);
+  out.U32(value.sample_us);
+  out.U32(value.cluster_ms);
+  out.U32(value.fewest_rounds);
+  out.U32(value.most_rounds);
+  return out.Take();
+}
+
+bool Decode(std::string_view payload, CompareRequest* value) {
+  ByteReader in(payload);
+  value->run_id = in.U64();
+  value->key = in.Str();
+  for (CompareRequest::Side* side : {&value->baseline, &value->candidate}) {
+    side->symbol = in.Str();
+    side->artifact = in.Str();
+    side->spread = in.F64();
+  }
+  Get(in, &value->limits);
+  value->flush_cache = in.Bool();
+  value->last_cache_bytes = in.U64();
+  value->candidate_first = in.Bool();
+  value->sample_us = in.U32();
+  value->cluster_ms = in.U32();
+  value->fewest_rounds = in.U32();
+  value->most_rounds = in.U32();
+  return in.Finished();
+}
+
+std::string Encode(const CompareReply& value) {
+  ByteWriter out;
+  out.U8(static_cast<uint8_t>(value.status));
+  out.Str(value.error);
+  out.U8(static_cast<uint8_t>(value.failed));
+  for (const auto* seconds :
+       {&value.baseline_seconds, &value.candidate_seconds}) {
+    out.U32(static_cast<uint32_t>(seconds->size()));
+    for (double s : *seconds) out.F64(s);
+  }
+  out.Bool(value.verified);
+  out.F64(value.max_abs_error);
+  out.F64(value.max_rel_error);
+  out.U32(value.retaken);
+  out.U32(value.shared);
+  out.F64(value.canary_seconds);
+  out.F64(value.child_seconds);
+  out.Str(value.isolation);
+  return out.Take();
+}
+
+bool Decode(std::string_view payload, CompareReply* value) {
+  ByteReader in(payload);
+  const uint8_t status = in.U8();
+  if (status > static_cast<uint8_t>(RunStatus::kCancelled)) return false;
+  value->status = static_cast<RunStatus>(status);
+  value->error = in.Str();
+  const uint8_t failed = in.U8();
+  if (failed > static_cast<uint8_t>(ComparedSide::kCandidate)) return false;
+  value->failed = static_cast<ComparedSide>(failed);
+  for (auto* seconds : {&value->baseline_seconds, &value->candidate_seconds}) {
+    seconds->assign(in.ListLength(8), 0);
+    for (double& s : *seconds) s = in.F64();
+  }
+  value->verified = in.Bool();
+  value->max_abs_error = in.F64();
+  value->max_rel_error = in.F64();
+  value->retaken = in.U32();
+  value->shared = in.U32();
+  value->canary_seconds = in.F64();
+  value->child_seconds = in.F64();
+  value->isolation = in.Str();
+  return in.Finished() &&
+         value->baseline_seconds.size() == value->candidate_seconds.size();
+}
+
 std::string Encode(const RunReply& value) {
   ByteWriter out;
   out.U8(static_cast<uint8_t>(value.status));

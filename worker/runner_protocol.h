@@ -10,6 +10,8 @@
 //     kRun                   ->            forks, checks, times
 //     (kCancel)              ->            kills the child of that run
 //                            <-  kRunReply
+//     kCompare               ->            the same with two artifacts, which
+//                            <-  kCompareReply            it times alternately
 //
 // One request at a time. Only kCancel may be sent before its run, during it, or
 // after it: the run that it names is answered with kCancelled as soon as
@@ -37,6 +39,8 @@ enum class RunnerFrame : uint32_t {
   kRun = 5,
   kRunReply = 6,
   kCancel = 7,
+  kCompare = 8,
+  kCompareReply = 9,
 };
 
 // u8 on the wire.
@@ -143,6 +147,29 @@ struct RunRequest {
   double spread = 0;
 };
 
+// Two artifacts of one workload, loaded by one child and timed alternately on
+// the same buffers.
+struct CompareRequest {
+  struct Side {
+    std::string symbol;
+    std::string artifact;
+    double spread = 0;  // as in RunRequest
+  };
+  uint64_t run_id = 0;  // for kCancel; 0: cannot be cancelled
+  std::string key;
+  Side baseline, candidate;
+  ChildLimits limits;
+  bool flush_cache = false;
+  uint64_t last_cache_bytes = 0;  // of the device; 0: 32 MiB
+  // The candidate is loaded first, and begins each round of four samples:
+  // first, second, second, first.
+  bool candidate_first = false;
+  uint32_t sample_us = 0;      // a sample lasts this long at least; 0: 500
+  uint32_t cluster_ms = 0;     // all samples together; 0: 40
+  uint32_t fewest_rounds = 0;  // 0: 4
+  uint32_t most_rounds = 0;    // 0: 64
+};
+
 struct CancelRun {
   uint64_t run_id = 0;
 };
@@ -192,12 +219,37 @@ struct RunReply {
   DeviceConditions conditions;
 };
 
+// Which of two artifacts; u8 on the wire.
+enum class ComparedSide : uint8_t {
+  kNeither = 0,
+  kBaseline = 1,
+  kCandidate = 2
+};
+
+struct CompareReply {
+  RunStatus status = RunStatus::kOk;
+  std::string error;
+  ComparedSide failed = ComparedSide::kNeither;  // where it is known
+  // Seconds of a run, by pair of neighbouring samples.
+  std::vector<double> baseline_seconds, candidate_seconds;
+  bool verified = false;  // both
+  // The larger errors of both, as in RunReply.
+  double max_abs_error = 0, max_rel_error = 0;
+  uint32_t retaken = 0;  // pairs
+  uint32_t shared = 0;   // rounds
+  double canary_seconds = 0;
+  double child_seconds = 0;
+  std::string isolation;
+};
+
 std::string Encode(const ProgramSpec& value);
 std::string Encode(const HelloReply& value);
 std::string Encode(const LoadWorkload& value);
 std::string Encode(const LoadReply& value);
 std::string Encode(const RunRequest& value);
 std::string Encode(const RunReply& value);
+std::string Encode(const CompareRequest& value);
+std::string Encode(const CompareReply& value);
 std::string Encode(const CancelRun& value);
 
 // False: the payload is not exactly one such value, or a value is out of range
@@ -208,6 +260,8 @@ bool Decode(std::string_view payload, LoadWorkload* value);
 bool Decode(std::string_view payload, LoadReply* value);
 bool Decode(std::string_view payload, RunRequest* value);
 bool Decode(std::string_view payload, RunReply* value);
+bool Decode(std::string_view payload, CompareRequest* value);
+bool Decode(std::string_view payload, CompareReply* value);
 bool Decode(std::string_view payload, CancelRun* value);
 
 // The largest number of parameters of a function.

@@ -122,7 +122,9 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Options options) {
 }
 
 Worker::Worker(Options options, std::unique_ptr<Spool> spool)
-    : options_(std::move(options)), spool_(std::move(spool)) {
+    : options_(std::move(options)),
+      spool_(std::move(spool)),
+      fetcher_({options_.server, options_.security}) {
   options_.hello.set_protocol_version(kProtocolVersion);
   options_.hello.set_boot_id(
       absl::StrFormat("%016x%016x", RandomBits(), RandomBits()));
@@ -133,6 +135,14 @@ Worker::Worker(Options options, std::unique_ptr<Spool> spool)
       .start = options_.timeouts.builder_start,
       .transfer = options_.timeouts.builder_transfer,
   };
+  if (options_.hello.device().takes_artifacts()) {
+    pipeline.artifact_directory = options_.state_directory + "/artifacts";
+    pipeline.fetch_artifact = [this](const v1::Lease& lease,
+                                     const v1::ComparedArtifact& artifact,
+                                     absl::Duration limit) {
+      return fetcher_.Fetch(lease.lease_id(), artifact, limit);
+    };
+  }
   pipeline.on_change = [this] { Wake(); };
   pipeline.on_progress = [this] {
     MutexLock lock(mutex_);
@@ -154,6 +164,7 @@ Worker::~Worker() {
     if (stream_ != nullptr) stream_->Cancel();
     changed_.NotifyAll();
   }
+  fetcher_.Shutdown();
   connector_.join();
   pipeline_.reset();  // calls Report until it is gone
   {

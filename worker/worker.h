@@ -26,6 +26,7 @@
 #include "base/settings.h"
 #include "proto/tilefarm/v1/farm.pb.h"
 #include "transport/endpoint.h"
+#include "worker/artifact_fetcher.h"
 #include "worker/pipeline.h"
 #include "worker/spool.h"
 
@@ -142,6 +143,7 @@ class Worker {
   absl::Status unexplained_, explained_;
   absl::Duration explained_at_ = -absl::InfiniteDuration();  // monotonic
 
+  ArtifactFetcher fetcher_;
   std::unique_ptr<Pipeline> pipeline_;
   std::thread reporter_;
   std::thread connector_;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/json.h"
 #include "base/status_macros.h"
 #include "compiler/driver/compile.h"
@@ -31,6 +32,12 @@ using database::BestMatch;
 using database::Explanation;
 using database::Layers;
 
+ir::FloatRule FloatsOf(const BestOptions& options) {
+  if (options.strict_fp) return ir::FloatRule::kAsWritten;
+  return options.no_winograd ? ir::FloatRule::kNoWinograd
+                             : ir::FloatRule::kMayDiffer;
+}
+
 absl::StatusOr<BestMatch> FindOnServer(
     const Common& common, const BestOptions& options,
     const ir::PrimFuncPtr& function, const target::Target& target,
@@ -44,6 +51,7 @@ absl::StatusOr<BestMatch> FindOnServer(
   request.set_allow_library(options.allow_library);
   request.set_allow_emulated(options.allow_emulated);
   request.set_strict_fp(options.strict_fp);
+  request.set_no_winograd(options.no_winograd);
   request.set_explain(options.explain);
   Client client(common.server);
   TF_ASSIGN_OR_RETURN(const v1::BestResponse response, client.Best(request));
@@ -78,7 +86,8 @@ absl::StatusOr<BestMatch> FindInFiles(const Layers& layers,
       .allow_stale = options.allow_stale,
       .allow_library = options.allow_library,
       .allow_emulated = options.allow_emulated,
-      .keeps_floats = options.strict_fp ? driver::KeepsFloats : nullptr};
+      .floats = FloatsOf(options),
+      .keeps_floats = driver::ObeysRule(FloatsOf(options))};
   if (options.explain) {
     TF_ASSIGN_OR_RETURN(explanation, layers.ExplainBest(query));
   }
@@ -98,6 +107,8 @@ nlohmann::ordered_json JsonOf(const Explanation& explanation) {
 
 std::string Describe(const ir::PrimFunc& function, const BestMatch& match) {
   const database::Record& record = match.record;
+  const std::string algorithms =
+      absl::StrJoin(driver::AlgorithmsOf(record.trace), ", ");
   std::vector<std::vector<std::string>> rows = {
       {"function", function.name},
       {"median",
@@ -110,6 +121,11 @@ std::string Describe(const ir::PrimFunc& function, const BestMatch& match) {
       {"target", record.target},
       {"device", record.device},
       {"library", record.library().empty() ? "none" : record.library()},
+      {"algorithm", algorithms.empty() ? "as the program" : algorithms},
+      {"floats", driver::KeepsFloats(record.program, record.trace)
+                     ? "as the program, but for the order of sums"
+                     : "round differently than the program, or leave out terms "
+                       "(--strict-fp forbids it)"},
       {"chosen by", match.reason},
       {"measured", record.recorded_at},
       {"compiler", record.fingerprint},
@@ -139,6 +155,9 @@ absl::StatusOr<std::string> Render(const Common& common,
       ParseJson<nlohmann::ordered_json>(database::RecordToJson(match.record));
   json["function"] = function.name;
   json["reason"] = match.reason;
+  json["algorithms"] = driver::AlgorithmsOf(match.record.trace);
+  json["keeps_floats"] =
+      driver::KeepsFloats(match.record.program, match.record.trace);
   if (!match.database.empty()) json["database"] = match.database;
   if (why) json["explanation"] = JsonOf(*why);
   return json.dump() + "\n";

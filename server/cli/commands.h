@@ -32,8 +32,12 @@ struct JobOptions {
   bool flush_cache = false;
   bool allow_library = false;
   bool strict_fp = false;
+  bool no_winograd = false;
   int priority = 0;
   std::vector<std::string> require;
+  // Only of `run`: without a server of the user's, on the database `db`.
+  bool local = false;
+  std::string db = "tune.db";
 };
 
 struct BestOptions {
@@ -47,6 +51,7 @@ struct BestOptions {
   bool allow_library = false;
   bool allow_emulated = false;
   bool strict_fp = false;
+  bool no_winograd = false;
 };
 
 struct MeasureOptions {

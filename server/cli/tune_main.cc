@@ -2,12 +2,15 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include "base/command_line/parse.h"
 #include "server/cli/commands.h"
 #include "server/cli/exit_codes.h"
 #include "server/cli/input.h"
+#include "server/cli/regress_flags.h"
 #include "server/services/version.h"
 #include "transport/client_flags.h"
 #include "transport/grpc_log.h"
@@ -81,6 +84,10 @@ void AddJobOptions(CLI::App& command, JobOptions& options) {
                    "No candidate that rounds differently than the program, or "
                    "leaves out products with zeros that NaN or infinity would "
                    "show in");
+  command.add_flag(
+      "--no-winograd", options.no_winograd,
+      "No candidate that uses Winograd's algorithm, whose rounding "
+      "differs most");
   command
       .add_option("--priority", options.priority,
                   "Among your own jobs: -10 (last) to 10 (first)")
@@ -154,10 +161,18 @@ class DeviceCommands {
   CLI::App* log_ = nullptr;
 };
 
+// Whether the address is from the command line, not from the environment.
+bool NamesServer(const std::string& address) {
+  const char* variable = std::getenv("TUNE_SERVER");
+  return address != transport::Endpoint().address &&
+         (variable == nullptr || address != variable);
+}
+
 int Main(int argc, char** argv) {
   Common common;
   JobOptions job;
   PictureOptions pictures;
+  if (const char* db = std::getenv("TUNE_SERVER_DB"); db && *db) job.db = db;
   BestOptions best;
   MeasureOptions measure;
   DeviceOptions device;
@@ -185,6 +200,12 @@ int Main(int argc, char** argv) {
 
   auto* run = app.add_subcommand("run", "Tune a program and watch");
   AddJobOptions(*run, job);
+  auto* local = run->add_flag("--local", job.local,
+                              "On this machine, without a tune-server of "
+                              "yours: one runs until the job ends");
+  run->add_option("--db", job.db, "The database of --local")
+      ->needs(local)
+      ->capture_default_str();
   auto* submit = app.add_subcommand("submit", "Tune a program; prints the job");
   AddJobOptions(*submit, job);
   auto* watch = app.add_subcommand("watch", "Watch a job until it ends");
@@ -251,6 +272,9 @@ int Main(int argc, char** argv) {
                  "No records that round differently than the program or leave "
                  "out products with zeros");
 
+  find->add_flag("--no-winograd", best.no_winograd,
+                 "No records that use Winograd's algorithm");
+
   auto* time = app.add_subcommand("measure", "Measure one schedule now");
   AddProgramAndTarget(*time, measure.program, measure.target);
   time->add_option("--trace", measure.trace,
@@ -315,6 +339,11 @@ int Main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1000}));
 
+  auto* regress = app.add_subcommand(
+      "regress", "Track the times of benchmarks over commits; see --help");
+  RegressOptions regress_options;
+  const RegressCommands regress_commands(*regress, regress_options);
+
   auto* tokens = app.add_subcommand("tokens", "Who may connect (for admins)");
   tokens->require_subcommand(1);
   tokens->add_option("--db", token.db,
@@ -323,7 +352,7 @@ int Main(int argc, char** argv) {
   auto* create =
       tokens->add_subcommand("create", "Make a token; it is shown this once");
   create->add_option("--role", token.role, "What it may do")
-      ->check(CLI::IsMember({"worker", "user", "admin"}))
+      ->check(CLI::IsMember({"worker", "user", "ci", "admin"}))
       ->required();
   create->add_option("--name", token.name, "Who it stands for")->required();
   create
@@ -347,6 +376,10 @@ int Main(int argc, char** argv) {
 
   if (const auto code = ParseCommandLine(app, argc, argv)) return *code;
   signal(SIGPIPE, SIG_IGN);
+  if (job.local && NamesServer(common.server.address)) {
+    std::fprintf(stderr, "tune run: --local and --server exclude each other\n");
+    return kBadUsage;
+  }
   // Client reports such errors in words.
   transport::RouteGrpcLog(LogLevel::kDebug);
   if (job.trials == 0 && job.time.empty() && job.patience == 0) {
@@ -371,6 +404,7 @@ int Main(int argc, char** argv) {
   if (*diff) return DbDiff(common, db);
   if (*prune) return DbPrune(common, db);
   if (*revalidate) return DbRevalidate(common, db);
+  if (*regress) return regress_commands.Run(common, regress_options);
   if (*create) return TokensCreate(common, token);
   if (*list) return TokensList(common, token);
   if (*revoke) return TokensRevoke(common, token);

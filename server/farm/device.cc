@@ -29,6 +29,11 @@ const std::string& DisplayModel(const DeviceProperties& properties) {
   return properties.brand.empty() ? properties.cpu : properties.brand;
 }
 
+std::string DeviceClass(const DeviceProperties& properties) {
+  return absl::StrCat(DisplayModel(properties),
+                      properties.emulated ? " (emulated)" : "");
+}
+
 std::string DeviceModel(const DeviceProperties& properties) {
   return target::DeviceModel(
       properties.brand, properties.cpu, properties.features,

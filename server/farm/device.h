@@ -32,6 +32,8 @@ struct DeviceProperties {
   std::map<std::string, std::string> libraries;
   // Labels that its operator gave it. Not part of its identity.
   std::map<std::string, std::string> labels;
+  // It takes comparisons of artifacts. Not part of its identity.
+  bool takes_artifacts = false;
 
   // Sizes that were not announced are the defaults.
   target::CacheSizes caches() const;
@@ -39,6 +41,10 @@ struct DeviceProperties {
 
 // The processor's brand, or its cpu where the brand is not known.
 const std::string& DisplayModel(const DeviceProperties& properties);
+
+// What people call devices of one class, which are interchangeable: their
+// brand, and "(emulated)" where they are emulated.
+std::string DeviceClass(const DeviceProperties& properties);
 
 // target::DeviceModel of what the worker announced.
 std::string DeviceModel(const DeviceProperties& properties);

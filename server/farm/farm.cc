@@ -24,7 +24,14 @@ void CheckBelievable(const WorkItem& work, const std::string& fingerprint,
     least = std::min(least, seconds);
   }
   std::string why;
-  if (measured.fingerprint != fingerprint) {
+  if (measured.compared.has_value()) {
+    for (const double seconds : measured.compared->baseline_seconds) {
+      least = std::min(least, seconds);
+    }
+  }
+  if (work.comparison.has_value() != measured.compared.has_value()) {
+    why = "something else than was asked";
+  } else if (measured.fingerprint != fingerprint) {
     why = absl::StrCat("code of ", measured.fingerprint, " for a lease of ",
                        fingerprint);
   } else if (least < work.least_seconds) {
@@ -285,6 +292,19 @@ void Farm::NoteTime(const std::string& race, const std::string& device_id,
 QueueCounts Farm::Counts(const std::string& queue) const {
   MutexLock lock(mutex_);
   return leases_.Counts(queue);
+}
+
+std::string Farm::HolderOfArtifact(const std::string& lease_id,
+                                   const std::string& sha256) const {
+  MutexLock lock(mutex_);
+  const LeaseTable::ActiveLease* const lease = leases_.FindLease(lease_id);
+  if (lease == nullptr) return "";
+  const Candidate& candidate = *leases_.Find(lease->candidate_id);
+  const auto& comparison = candidate.work.comparison;
+  const bool names =
+      comparison.has_value() && (comparison->baseline.sha256 == sha256 ||
+                                 comparison->candidate.sha256 == sha256);
+  return names ? lease->device : "";
 }
 
 // --- Leases ------------------------------------------------------------------

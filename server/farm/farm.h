@@ -136,6 +136,10 @@ class Farm {
   void NoteTime(const std::string& race, const std::string& device_id,
                 double seconds);
   QueueCounts Counts(const std::string& queue) const;
+  // The name of the device that has the lease, where the lease is a comparison
+  // of this artifact; empty: there is none.
+  std::string HolderOfArtifact(const std::string& lease_id,
+                               const std::string& sha256) const;
 
   // --- Devices (farm_devices.cc) ---
   // Leases that the connected devices which fit can hold together.
@@ -148,6 +152,17 @@ class Farm {
   // The libraries of the same device.
   std::optional<std::vector<std::string>> LibrariesFor(
       const target::Target& target, const QueueTerms& terms = {}) const;
+  // A device that may get such work, for those who choose one themselves.
+  struct Choice {
+    std::string name;
+    std::string device_class;  // DeviceClass
+    std::string device_model;  // devices of one class have the same
+    bool idle = false;
+    bool unsteady = false;
+  };
+  // The idle ones first, then by number of leases and by name.
+  std::vector<Choice> Choices(const target::Target& target,
+                              const QueueTerms& terms = {}) const;
   // Why SlotsFor is 0, for people.
   std::string WhyNoDevice(const target::Target& target,
                           const QueueTerms& terms = {}) const;

@@ -1,6 +1,8 @@
 // What the farm says about its devices, and what operators decide about them.
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -53,6 +55,34 @@ int Farm::SlotsFor(const target::Target& target,
     }
   }
   return static_cast<int>(slots);
+}
+
+std::vector<Farm::Choice> Farm::Choices(const target::Target& target,
+                                        const QueueTerms& terms) const {
+  MutexLock lock(mutex_);
+  const absl::Duration now = clock_.Monotonic();
+  const std::string key = target.Key();
+  std::vector<std::pair<int, Choice>> found;  // with the number of leases
+  for (const auto& [name, device] : registry_.devices()) {
+    if (!device.is_promising(now) || !Admits(device, terms) ||
+        !scheduler_.Fits(name, target, key)) {
+      continue;
+    }
+    const int leases = leases_.CountOf(name);
+    found.emplace_back(leases,
+                       Choice{.name = name,
+                              .device_class = DeviceClass(device.properties),
+                              .device_model = device.device_model,
+                              .idle = leases == 0,
+                              .unsteady = device.health.state() ==
+                                          DeviceHealth::State::kUnsteady});
+  }
+  std::stable_sort(
+      found.begin(), found.end(),
+      [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Choice> choices;
+  for (auto& [leases, choice] : found) choices.push_back(std::move(choice));
+  return choices;
 }
 
 const Farm::Device* Farm::FirstFit(const target::Target& target,

@@ -14,7 +14,8 @@ namespace tilefarm::farm {
 namespace {
 
 constexpr char kKnownKeys[] =
-    "cores, memory, l1, l2, l3, cpu, brand, isolation, emulated, device, "
+    "cores, memory, l1, l2, l3, cpu, brand, isolation, emulated, artifacts, "
+    "device, "
     "library.NAME, label.NAME";
 constexpr size_t kMostRequirements = 64;
 constexpr size_t kMostBytes = 256;
@@ -23,11 +24,12 @@ enum class Type { kCount, kSize, kText, kIsolation, kBool };
 
 std::optional<Type> TypeOf(const std::string& key) {
   static const auto& types = *new std::map<std::string, Type>{
-      {"cores", Type::kCount}, {"memory", Type::kSize},
-      {"l1", Type::kSize},     {"l2", Type::kSize},
-      {"l3", Type::kSize},     {"cpu", Type::kText},
-      {"brand", Type::kText},  {"isolation", Type::kIsolation},
-      {"device", Type::kText}, {"emulated", Type::kBool},
+      {"cores", Type::kCount},    {"memory", Type::kSize},
+      {"l1", Type::kSize},        {"l2", Type::kSize},
+      {"l3", Type::kSize},        {"cpu", Type::kText},
+      {"brand", Type::kText},     {"isolation", Type::kIsolation},
+      {"device", Type::kText},    {"emulated", Type::kBool},
+      {"artifacts", Type::kBool},
   };
   for (const char* prefix : {"library.", "label."}) {
     if (absl::StartsWith(key, prefix) && key != prefix) return Type::kText;
@@ -149,6 +151,9 @@ bool Meets(const Requirement& one, const std::string& name,
            isolation.Covers(one.isolation);
   }
   if (one.key == "emulated") return Flag(device.emulated) == one.value;
+  if (one.key == "artifacts") {
+    return Flag(device.takes_artifacts) == one.value;
+  }
   if (one.key == "device") return name == one.value;
   const size_t dot = one.key.find('.');
   bool found = false;

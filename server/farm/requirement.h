@@ -6,9 +6,9 @@
 // KEY=VALUE requires exactly this value, KEY>=VALUE at least this: for numbers,
 // sizes, and isolation, which must have at least the level and all parts
 // (base/isolation.h). Typed keys: cores, memory, l1, l2, l3, cpu, brand,
-// isolation, emulated, device. `library.NAME=VERSION` and `label.NAME=VALUE`
-// compare text; labels are set by `rpc-worker --label`. Units of sizes are B,
-// KiB, MiB, GiB and TiB.
+// isolation, emulated, artifacts (it takes comparisons), device.
+// `library.NAME=VERSION` and `label.NAME=VALUE` compare text; labels are set by
+// `rpc-worker --label`. Units of sizes are B, KiB, MiB, GiB and TiB.
 #ifndef TILEFARM_SERVER_FARM_REQUIREMENT_H_
 #define TILEFARM_SERVER_FARM_REQUIREMENT_H_
 

@@ -14,6 +14,8 @@ std::string_view PurposeName(Purpose purpose) {
       return "finalist";
     case Purpose::kRemeasure:
       return "remeasure";
+    case Purpose::kCompare:
+      return "compare";
     case Purpose::kCanary:
       break;
   }

@@ -3,6 +3,7 @@
 #define TILEFARM_SERVER_FARM_WORK_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,29 @@ enum class Purpose {
   // A record that was measured while its device was not well: a row of it.
   kRemeasure,
   kCanary,  // the canary kernel: tests the device, and is not kept
+  // One cluster of a comparison of two artifacts (Comparison). Whoever asked
+  // for it gets it, and it is not kept.
+  kCompare,
+};
+
+// A stored shared object with the function that is called.
+struct ComparedArtifact {
+  std::string sha256;
+  int64_t bytes = 0;
+  std::string symbol;
+  double spread = 0;  // added to the bounds of verification
+};
+
+// One cluster: one process loads both artifacts and times them alternately
+// (server/regression/paired_ratio.h).
+struct Comparison {
+  ComparedArtifact baseline, candidate;
+  bool candidate_first = false;
+  // Its size; see regression::ClusterPlanOptions.
+  absl::Duration sample = absl::Microseconds(500);
+  absl::Duration cluster = absl::Milliseconds(40);
+  int fewest_rounds = 4;
+  int most_rounds = 64;
 };
 
 // "trial", "baseline", "measure", "finalist", "remeasure", "canary".
@@ -63,9 +87,19 @@ struct WorkItem {
   // A device that reports less time is not believed; 0: not known.
   double least_seconds = 0;
   MeasureOptions options;
+  // Of kCompare; `trace` and `scheduled_hash` are empty then.
+  std::optional<Comparison> comparison;
   // Only for the record.
   std::string model_score;
   int64_t sequence = 0;
+};
+
+// The samples of a comparison by pair, seconds of one call.
+struct ComparedPairs {
+  std::vector<double> baseline_seconds, candidate_seconds;  // equally many
+  std::string failed_side;  // "baseline", "candidate"; empty: unknown, or none
+  double canary_seconds = 0;
+  double device_seconds = 0;
 };
 
 // The result of a measurement.
@@ -87,6 +121,8 @@ struct Measurement {
   std::string layout = "as_stated";  // or "packed"
   bool emulated = false;
   std::string fingerprint;
+  // Of a comparison; the samples above are the candidate's then.
+  std::optional<ComparedPairs> compared;
 };
 
 // When a candidate passed its stages, by the server's monotonic clock; negative

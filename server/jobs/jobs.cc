@@ -41,7 +41,8 @@ Jobs::Jobs(database::Store& store, farm::Farm& farm, JobsOptions options)
     : store_(store),
       farm_(farm),
       options_(std::move(options)),
-      devices_(store_, farm_, options_.fingerprint, *options_.clock) {
+      devices_(store_, farm_, options_.fingerprint, *options_.clock),
+      comparisons_(store_, farm_, options_.comparisons) {
   writer_ = std::make_unique<ResultWriter>(store_, farm_, *this,
                                            options_.timeouts, *options_.clock);
   farm_.SetSink(writer_.get());
@@ -379,6 +380,10 @@ void Jobs::OnCanary(const farm::Completion& completion) {
   devices_.OnCanary(completion.device_id, completion.trusted);
 }
 
+void Jobs::OnCompared(const farm::Completion& completion) {
+  comparisons_.OnCompleted(completion);
+}
+
 // --- Clients -----------------------------------------------------------------
 
 Jobs::Entry* Jobs::Find(const std::string& job_id) {
@@ -500,6 +505,8 @@ JobSnapshot Jobs::FromRecords(const Entry& entry, RecordedTasks& recorded) {
     task.best_seconds = known.best_seconds;
     task.unscheduled_seconds = known.unscheduled_seconds;
     task.default_seconds = known.default_seconds;
+    task.algorithms = known.algorithms;
+    task.keeps_floats = known.keeps_floats;
     snapshot.trials_done += task.trials_done;
     snapshot.tasks.push_back(std::move(task));
   }

@@ -25,6 +25,7 @@
 #include "base/pulse.h"
 #include "database/store.h"
 #include "server/farm/farm.h"
+#include "server/jobs/comparisons.h"
 #include "server/jobs/device_administration.h"
 #include "server/jobs/job.h"
 #include "server/jobs/job_run.h"
@@ -40,6 +41,7 @@ struct JobsOptions {
   Clock* clock = &Clock::Real();
   std::string fingerprint;
   SearchFactory search_factory;
+  ComparisonsOptions comparisons;
   // Limits on running jobs, each of which has a thread. Beyond max_running,
   // only users without a running job get one, up to max_running_users.
   int max_running = 16;
@@ -125,8 +127,10 @@ class Jobs : public RecordListener {
                   const database::Record& record, bool added) override;
   void OnAcknowledged(const farm::WorkItem& item) override;
   void OnCanary(const farm::Completion& completion) override;
+  void OnCompared(const farm::Completion& completion) override;
 
   DeviceAdministration& devices() { return devices_; }
+  Comparisons& comparisons() { return comparisons_; }
 
   // Jobs in each state; all states are present.
   std::map<std::string, int> CountByState();
@@ -178,6 +182,7 @@ class Jobs : public RecordListener {
   farm::Farm& farm_;
   const JobsOptions options_;
   DeviceAdministration devices_;
+  Comparisons comparisons_;
 
   Mutex mutex_;
   // In order of submission; it only grows.

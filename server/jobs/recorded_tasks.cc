@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/driver/kept_floats.h"
 #include "server/jobs/contender.h"
 #include "server/jobs/result_writer.h"
 
@@ -19,7 +20,7 @@ RecordedTasks::RecordedTasks(const database::Store& store,
 
 const RecordedTask& RecordedTasks::Find(const TaskSpec& task,
                                         const JobSpec& job) {
-  const auto key = std::tuple(TaskId(task), job.allow_library, job.strict_fp);
+  const auto key = std::tuple(TaskId(task), job.allow_library, FloatsOf(job));
   const auto found = read_.find(key);
   if (found != read_.end()) return found->second;
   return read_.emplace(key, Read(task, job)).first->second;
@@ -43,6 +44,11 @@ RecordedTask RecordedTasks::Read(const TaskSpec& task,
     }
     contenders.NoteStored(store_, fingerprint_);
     recorded.best_seconds = contenders.best_seconds();
+    if (const Contender* winner = contenders.winner()) {
+      const database::Record& best = winner->record;
+      recorded.algorithms = driver::AlgorithmsOf(best.trace);
+      recorded.keeps_floats = driver::KeepsFloats(best.program, best.trace);
+    }
   }
   const auto baseline = store_.GetBlob(BaselineKey(TaskId(task)));
   if (baseline.ok()) {

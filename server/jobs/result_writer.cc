@@ -229,6 +229,10 @@ std::vector<Completion> ResultWriter::Commit(std::vector<Completion> group,
       case Purpose::kRemeasure:
         if (!CommitMeasure(completion)) again.insert(&completion);
         break;
+      case Purpose::kCompare:
+        listener_.OnCompared(completion);
+        farm_.Committed(completion.item.candidate_id, /*superseded=*/false);
+        break;
     }
   }
   again.merge(CommitRecords(trials, apart));

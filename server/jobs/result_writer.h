@@ -41,6 +41,8 @@ class RecordListener {
   // The result of a canary. If it is bad, all earlier results of its device are
   // durable. If it is good, all durable results of its device are earlier ones.
   virtual void OnCanary(const farm::Completion& /*completion*/) {}
+  // A cluster of a comparison, which is not stored.
+  virtual void OnCompared(const farm::Completion& /*completion*/) {}
 };
 
 // The record of a completed measurement.

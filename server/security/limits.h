@@ -19,6 +19,8 @@ struct Limits {
   int64_t farm_bytes = 4 << 20;
   // Holds one record as JSON, with a program and a trace.
   int64_t record_bytes = 16 << 20;
+  // Holds a part of an artifact with its header.
+  int64_t part_bytes = (1 << 20) + (128 << 10);
   // For all other messages: names and numbers.
   int64_t small_bytes = 64 << 10;
 
@@ -34,6 +36,16 @@ struct Limits {
   int worker_streams = 4096;
   // DbExport and DbImport, each of which takes a thread.
   int user_transfers = 4;
+
+  // --- Artifacts ---
+  // The largest one: two of them, with a workload, fit into a message to the
+  // worker's runner.
+  int64_t artifact_bytes = 96 << 20;
+  // Of artifacts that are being stored, which are in memory until they have
+  // been checked.
+  int64_t incoming_artifact_bytes = 256 << 20;
+  // The time for one artifact, from its header to its last part.
+  absl::Duration artifact_transfer = absl::Minutes(10);
 
   // --- One stream of a worker ---
   // A token bucket: its size in messages, and messages per second. Each 16 KiB

@@ -5,6 +5,8 @@ namespace {
 
 constexpr Method kMethods[] = {
     {"/tilefarm.v1.Farm/Connect", Access::kWorkers, Size::kFarm},
+    // Only artifacts of its own leases.
+    {"/tilefarm.v1.Farm/GetArtifact", Access::kWorkers},
 
     {"/tilefarm.v1.Tune/Submit", Access::kUsers, Size::kProgram},
     {"/tilefarm.v1.Tune/Watch", Access::kUsers},
@@ -22,6 +24,15 @@ constexpr Method kMethods[] = {
     {"/tilefarm.v1.Tune/DbExport", Access::kUsers},
     // Imported records are believed, so this needs an admin.
     {"/tilefarm.v1.Tune/DbImport", Access::kAdmins, Size::kRecord},
+
+    // Artifacts are machine code, and points are believed.
+    {"/tilefarm.v1.Regression/PutArtifact", Access::kCi, Size::kPart},
+    {"/tilefarm.v1.Regression/Compare", Access::kCi, Size::kProgram},
+    {"/tilefarm.v1.Regression/AppendPoints", Access::kCi, Size::kRecord},
+    {"/tilefarm.v1.Regression/FindDevices", Access::kUsers},
+    {"/tilefarm.v1.Regression/ReadHistory", Access::kUsers},
+    // A CI job must not wave its own change through.
+    {"/tilefarm.v1.Regression/Acknowledge", Access::kPeople},
 
     {"/tilefarm.v1.Admin/CreateToken", Access::kAdmins},
     {"/tilefarm.v1.Admin/ListTokens", Access::kAdmins},
@@ -75,6 +86,8 @@ std::string_view RoleName(Role role) {
       return "worker";
     case Role::kUser:
       return "user";
+    case Role::kCi:
+      return "ci";
     case Role::kAdmin:
       break;
   }
@@ -82,7 +95,8 @@ std::string_view RoleName(Role role) {
 }
 
 std::optional<Role> ParseRole(std::string_view name) {
-  for (const Role role : {Role::kWorker, Role::kUser, Role::kAdmin}) {
+  for (const Role role :
+       {Role::kWorker, Role::kUser, Role::kCi, Role::kAdmin}) {
     if (RoleName(role) == name) return role;
   }
   return std::nullopt;
@@ -104,7 +118,11 @@ bool MayCall(Role role, Access access) {
     case Access::kWorkers:
       return role == Role::kWorker || role == Role::kAdmin;
     case Access::kUsers:
+      return role == Role::kUser || role == Role::kCi || role == Role::kAdmin;
+    case Access::kPeople:
       return role == Role::kUser || role == Role::kAdmin;
+    case Access::kCi:
+      return role == Role::kCi || role == Role::kAdmin;
     case Access::kAdmins:
       break;
   }
@@ -119,6 +137,8 @@ int64_t MaxBytes(Size size, const Limits& limits) {
       return limits.farm_bytes;
     case Size::kRecord:
       return limits.record_bytes;
+    case Size::kPart:
+      return limits.part_bytes;
     case Size::kSmall:
       break;
   }

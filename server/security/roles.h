@@ -11,9 +11,9 @@
 
 namespace tilefarm::security {
 
-enum class Role { kWorker, kUser, kAdmin };
+enum class Role { kWorker, kUser, kCi, kAdmin };
 
-// "worker", "user", "admin".
+// "worker", "user", "ci", "admin".
 std::string_view RoleName(Role role);
 std::optional<Role> ParseRole(std::string_view name);
 
@@ -21,12 +21,14 @@ std::optional<Role> ParseRole(std::string_view name);
 enum class Access {
   kAnyone,  // without credentials, also beyond loopback
   kWorkers,
-  kUsers,
+  kUsers,   // also those of CI
+  kPeople,  // users, but not CI: what a person must decide
+  kCi,      // those who may bring machine code to the devices
   kAdmins,
 };
 
 // Which limit applies to the size of a client's message.
-enum class Size { kSmall, kProgram, kFarm, kRecord };
+enum class Size { kSmall, kProgram, kFarm, kRecord, kPart };
 
 struct Method {
   const char* path;  // "/package.Service/Method"

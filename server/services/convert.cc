@@ -64,6 +64,23 @@ std::string Nonsense(const v1::Measurement& measurement) {
   return "";
 }
 
+// The problem of the pairs of a comparison; empty: none.
+std::string Nonsense(const v1::ComparedPairs& compared, bool ok) {
+  const auto& baseline = compared.baseline_seconds();
+  const auto& candidate = compared.candidate_seconds();
+  if (baseline.size() != candidate.size()) return "samples without their pairs";
+  if (ok && baseline.empty()) return "a comparison without samples";
+  for (const auto* samples : {&baseline, &candidate}) {
+    for (const double seconds : *samples) {
+      if (!Sane(seconds) || seconds <= 0) return "a sample that is no time";
+    }
+  }
+  if (!Sane(compared.canary_seconds()) || !Sane(compared.device_seconds())) {
+    return "a time that is none";
+  }
+  return "";
+}
+
 // What the device announced: numbers, texts and flags by name.
 absl::Status CheckDeviceState(const std::string& text) {
   if (text.empty()) return absl::OkStatus();
@@ -98,6 +115,15 @@ uint32_t Milliseconds(absl::Duration duration) {
   return static_cast<uint32_t>(absl::ToInt64Milliseconds(duration));
 }
 
+v1::ComparedArtifact ToProto(const farm::ComparedArtifact& artifact) {
+  v1::ComparedArtifact out;
+  out.set_sha256(artifact.sha256);
+  out.set_bytes(static_cast<uint64_t>(artifact.bytes));
+  out.set_symbol(artifact.symbol);
+  out.set_spread(artifact.spread);
+  return out;
+}
+
 }  // namespace
 
 absl::StatusOr<farm::WorkerHello> FromProto(const v1::Hello& hello) {
@@ -129,6 +155,7 @@ absl::StatusOr<farm::WorkerHello> FromProto(const v1::Hello& hello) {
   out.device.l3_bytes = static_cast<int64_t>(device.l3_bytes());
   out.device.memory_bytes = static_cast<int64_t>(device.memory_bytes());
   out.device.emulated = device.emulated();
+  out.device.takes_artifacts = device.takes_artifacts();
   out.device.isolation = device.isolation();
   out.device.libraries.insert(device.libraries().begin(),
                               device.libraries().end());
@@ -174,7 +201,24 @@ absl::StatusOr<farm::WorkerResult> FromProto(const v1::Result& result) {
   measured.cold_cache = in.cold_cache();
   if (in.layout() == "packed") measured.layout = in.layout();
   measured.device_state = in.device_state();
-  const std::string nonsense = Nonsense(in);
+  std::string nonsense = Nonsense(in);
+  if (in.has_compared()) {
+    const v1::ComparedPairs& pairs = in.compared();
+    if (nonsense.empty()) nonsense = Nonsense(pairs, in.status() == "ok");
+    farm::ComparedPairs& compared = measured.compared.emplace();
+    if (nonsense.empty()) {
+      compared.baseline_seconds.assign(pairs.baseline_seconds().begin(),
+                                       pairs.baseline_seconds().end());
+      compared.candidate_seconds.assign(pairs.candidate_seconds().begin(),
+                                        pairs.candidate_seconds().end());
+      compared.canary_seconds = pairs.canary_seconds();
+      compared.device_seconds = pairs.device_seconds();
+    }
+    if (pairs.failed_side() == "baseline" ||
+        pairs.failed_side() == "candidate") {
+      compared.failed_side = pairs.failed_side();
+    }
+  }
   if (!nonsense.empty()) {
     measured.status = database::Status::kRunError;
     measured.error = absl::StrCat("the worker reported ", nonsense);
@@ -212,6 +256,7 @@ jobs::JobSpec FromProto(const v1::SubmitRequest& request) {
   spec.flush_cache = request.flush_cache();
   spec.allow_library = request.allow_library();
   spec.strict_fp = request.strict_fp();
+  spec.no_winograd = request.no_winograd();
   spec.priority = request.priority();
   spec.requirements.assign(request.requirements().begin(),
                            request.requirements().end());
@@ -252,6 +297,18 @@ v1::Lease ToProto(const farm::Lease& lease) {
   wire.set_target_ms(Milliseconds(options.target_time));
   wire.set_best_seconds(lease.best_seconds);
   wire.set_input_seed(options.input_seed);
+  if (lease.item.comparison.has_value()) {
+    const farm::Comparison& comparison = *lease.item.comparison;
+    v1::Comparison& compared = *out.mutable_comparison();
+    *compared.mutable_baseline() = ToProto(comparison.baseline);
+    *compared.mutable_candidate() = ToProto(comparison.candidate);
+    compared.set_candidate_first(comparison.candidate_first);
+    compared.set_sample_us(
+        static_cast<uint32_t>(absl::ToInt64Microseconds(comparison.sample)));
+    compared.set_cluster_ms(Milliseconds(comparison.cluster));
+    compared.set_fewest_rounds(comparison.fewest_rounds);
+    compared.set_most_rounds(comparison.most_rounds);
+  }
   return out;
 }
 
@@ -336,6 +393,9 @@ v1::JobUpdate ToProto(const jobs::JobSnapshot& snapshot,
     progress.set_default_seconds(task.default_seconds);
     progress.set_state(task.state);
     progress.set_shape(task.shape);
+    progress.mutable_algorithms()->Add(task.algorithms.begin(),
+                                       task.algorithms.end());
+    progress.set_changes_floats(!task.keeps_floats);
   }
   for (const farm::DeviceStatus& device : devices) {
     *out.add_devices() = ToProto(device);

@@ -14,6 +14,7 @@
 #include "server/services/admit.h"
 #include "server/services/convert.h"
 #include "server/services/credentials.h"
+#include "server/services/get_artifact_call.h"
 #include "server/services/rpc_status.h"
 
 namespace tilefarm::services {
@@ -282,6 +283,13 @@ class Stream : public Reactor {
 };
 
 }  // namespace
+
+grpc::ServerWriteReactor<v1::ArtifactData>* FarmService::GetArtifact(
+    grpc::CallbackServerContext* context,
+    const v1::GetArtifactRequest* request) {
+  return NewGetArtifactCall(executor_, store_, farm_, gate_, *context,
+                            *request);
+}
 
 grpc::ServerBidiReactor<v1::WorkerMessage, v1::ServerMessage>*
 FarmService::Connect(grpc::CallbackServerContext* context) {

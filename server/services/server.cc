@@ -24,6 +24,7 @@
 #include "server/services/farm_service.h"
 #include "server/services/http_port.h"
 #include "server/services/metrics.h"
+#include "server/services/regression_service.h"
 #include "server/services/tune_service.h"
 #include "transport/endpoint.h"
 
@@ -108,11 +109,12 @@ class GrpcServer : public Server {
             .timeouts = options_.timeouts,
             .fingerprint = options_.fingerprint,
             .search_factory = options_.search_factory,
+            .comparisons = options_.artifacts,
             .user_jobs = {limits.user_jobs, limits.user_jobs_bytes},
             .all_jobs = {limits.jobs, limits.jobs_bytes}});
     TF_RETURN_IF_ERROR(jobs_->Recover());
     farm_service_ = std::make_unique<FarmService>(
-        *farm_, *gate_,
+        *store_, *farm_, *gate_,
         FarmServiceOptions{.database_uuid = store_->uuid(),
                            .release = options_.release,
                            .timeouts = options_.timeouts});
@@ -126,6 +128,9 @@ class GrpcServer : public Server {
                    .release = options_.release,
                    .demo = options_.demo});
     tune_service_ = std::make_unique<TuneService>(*parts_);
+    regression_service_ = std::make_unique<RegressionService>(
+        *store_, *farm_, jobs_->comparisons(), *gate_,
+        options_.artifact_retention);
     admin_service_ = std::make_unique<AdminService>(*gate_);
     TF_RETURN_IF_ERROR(Listen());
     jobs_->Start();
@@ -210,6 +215,7 @@ class GrpcServer : public Server {
     builder.AddListeningPort(options_.listen, credentials, &port);
     builder.RegisterService(farm_service_.get());
     builder.RegisterService(tune_service_.get());
+    builder.RegisterService(regression_service_.get());
     builder.RegisterService(admin_service_.get());
     grpc_ = builder.BuildAndStart();
     if (grpc_ == nullptr || port == 0) {
@@ -267,6 +273,7 @@ class GrpcServer : public Server {
   std::unique_ptr<api::Parts> parts_;
   std::unique_ptr<FarmService> farm_service_;
   std::unique_ptr<TuneService> tune_service_;
+  std::unique_ptr<RegressionService> regression_service_;
   std::unique_ptr<AdminService> admin_service_;
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<HttpPort> http_;

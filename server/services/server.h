@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/farm/farm.h"
+#include "server/jobs/comparisons.h"
 #include "server/jobs/search_factory.h"
 #include "server/security/limits.h"
 #include "server/services/listen.h"
@@ -29,6 +30,9 @@ struct ServerOptions {
   ListenSecurity security;
   security::Limits limits;
   jobs::SearchFactory search_factory;
+  // Whether machine code may be brought and run (--allow-artifacts).
+  jobs::ComparisonsOptions artifacts;
+  database::ArtifactRetention artifact_retention;
   // Connects devices that are no workers, once the server serves; what it
   // returns is destroyed before the farm. Null: there are none.
   std::function<std::shared_ptr<void>(farm::Farm&)> attach;

@@ -15,6 +15,7 @@
 #include "base/daemon/daemon_flags.h"
 #include "base/daemon/service_manager.h"
 #include "base/file_limit.h"
+#include "base/isolation.h"
 #include "base/log.h"
 #include "base/settings.h"
 #include "base/status_macros.h"
@@ -113,6 +114,24 @@ int Main(int argc, char** argv) {
   bool no_canary = false;
   app.add_flag("--no-canary", no_canary,
                "Trust devices without trying a kernel of known time on them");
+  app.add_flag("--allow-artifacts", options.artifacts.allowed,
+               "Take machine code from CI jobs (role ci) and run it on devices "
+               "that take it: for `tune regress`")
+      ->envname("TUNE_SERVER_ALLOW_ARTIFACTS");
+  app.add_option("--artifact-isolation", options.artifacts.isolation,
+                 "How a device must confine artifacts at least; none: any way")
+      ->check([](const std::string& text) {
+        Isolation isolation;
+        return ParseIsolation(text, &isolation)
+                   ? ""
+                   : "no isolation, such as seccomp+netns";
+      })
+      ->capture_default_str();
+  int64_t artifact_quota_mib = options.artifact_retention.most_bytes >> 20;
+  app.add_option("--artifact-quota", artifact_quota_mib,
+                 "MiB of artifacts in the database, at most")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str();
   services::ListenSecurity& security = options.security;
   app.add_option("--tls-cert", security.tls_cert,
                  "PEM file of the server's certificate: speak TLS")
@@ -130,6 +149,7 @@ int Main(int argc, char** argv) {
   const auto parsed = daemon::ParseDaemon(app, argc, argv, daemon_flags);
   if (parsed.has_value()) return *parsed;
   absl::ParseDuration(canary_period, &options.health.canary_period);
+  options.artifact_retention.most_bytes = artifact_quota_mib << 20;
   absl::Status set = SetAll(farm::TimeoutSettings(options.timeouts), timeouts);
   set.Update(SetAll(farm::HealthSettings(options.health), health));
   if (!set.ok()) return Fail(std::string(set.message()));

@@ -29,6 +29,10 @@ absl::StatusOr<database::BestQuery> QueryOf(const v1::BestRequest& request,
   }
   auto target = target::ParseKey(request.target());
   if (!target.ok()) return target.status();
+  const ir::FloatRule floats = request.strict_fp() ? ir::FloatRule::kAsWritten
+                               : request.no_winograd()
+                                   ? ir::FloatRule::kNoWinograd
+                                   : ir::FloatRule::kMayDiffer;
   return database::BestQuery{
       .program = std::move(program),
       .workload_hash = request.workload(),
@@ -39,7 +43,8 @@ absl::StatusOr<database::BestQuery> QueryOf(const v1::BestRequest& request,
       .allow_stale = request.allow_stale(),
       .allow_library = request.allow_library(),
       .allow_emulated = request.allow_emulated(),
-      .keeps_floats = request.strict_fp() ? driver::KeepsFloats : nullptr,
+      .floats = floats,
+      .keeps_floats = driver::ObeysRule(floats),
   };
 }
 

@@ -1,67 +1,20 @@
 // The lasting calls: Watch and Measure.
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/executor.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
 #include "server/services/admit.h"
 #include "server/services/convert.h"
+#include "server/services/long_call.h"
 #include "server/services/rpc_status.h"
 #include "server/services/tune_service.h"
 
 namespace tilefarm::services {
 namespace {
-
-// The common base of both calls. One part of the call may block and runs on the
-// executor, while the call may end at any time. `this` is deleted when that
-// part and gRPC are both done with it.
-class LongCall {
- public:
-  explicit LongCall(Executor& executor) : executor_(executor) {}
-  virtual ~LongCall() = default;
-
- protected:
-  // False: too many calls wait, and Begin is not called.
-  bool TryBegin() {
-    ++users_;
-    if (executor_.TryRun([this] {
-          Begin();
-          Release();
-        })) {
-      return true;
-    }
-    --users_;
-    return false;
-  }
-  // gRPC makes no more calls.
-  void EndLater() {
-    executor_.Run([this] { Release(); });
-  }
-  // Runs on a thread of the executor.
-  virtual void Begin() = 0;
-  // Runs last, before `this` is deleted.
-  virtual void End() = 0;
-
- private:
-  void Release() {
-    if (--users_ > 0) return;
-    End();
-    delete this;
-  }
-
-  Executor& executor_;
-  std::atomic<int> users_{1};  // gRPC, and the executor's part until it is done
-};
-
-absl::Status TooManyCalls() {
-  return absl::ResourceExhaustedError(
-      "too many calls begin at once: try again in a moment");
-}
 
 // Writes the latest snapshot when the client has read the previous one, and
 // skips those in between.
@@ -76,7 +29,7 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate>,
         farm_(farm),
         job_id_(request.job_id()) {
     absl::Status entered = Enter(gate, context, request);
-    if (entered.ok() && !TryBegin()) entered = TooManyCalls();
+    if (entered.ok() && !TryRun([this] { Begin(); })) entered = TooManyCalls();
     if (entered.ok()) return;
     MutexLock lock(mutex_);
     FinishOnce(entered);
@@ -112,7 +65,7 @@ class WatchCall : public grpc::ServerWriteReactor<v1::JobUpdate>,
                                    }));
     return absl::OkStatus();
   }
-  void Begin() override {
+  void Begin() {
     const auto subscription = jobs_.Watch(
         job_id_, [this](const jobs::JobSnapshot& snapshot) { Tell(snapshot); });
     MutexLock lock(mutex_);
@@ -179,7 +132,7 @@ class MeasureCall : public grpc::ServerUnaryReactor, private LongCall {
                .target = request.target(),
                .device = request.device()}) {
     absl::Status entered = Enter(gate, context, request);
-    if (entered.ok() && !TryBegin()) entered = TooManyCalls();
+    if (entered.ok() && !TryRun([this] { Begin(); })) entered = TooManyCalls();
     if (entered.ok()) return;
     MutexLock lock(mutex_);
     FinishOnce(entered);
@@ -207,7 +160,7 @@ class MeasureCall : public grpc::ServerUnaryReactor, private LongCall {
                                    }));
     return absl::OkStatus();
   }
-  void Begin() override {
+  void Begin() {
     {
       MutexLock lock(mutex_);
       if (finished_) return;

@@ -295,7 +295,7 @@ TEST(SeriesMigrationTest, KeepsRecordsMeasurementsAndAnswers) {
 
   auto writer = Store::Open(path, Store::Mode::kReadWrite);
   ASSERT_TRUE(writer.ok()) << writer.status();
-  EXPECT_EQ((*writer)->schema_version(), 4);
+  EXPECT_EQ((*writer)->schema_version(), SchemaVersion());
   EXPECT_EQ((*writer)->uuid(), "u-1");
   EXPECT_EQ(Export(**writer), lines);
   EXPECT_EQ(Answers(**writer), answers);

@@ -52,7 +52,21 @@ worker::ProgramSpec AnyProgram(ByteSource& source) {
 }
 
 std::string AnyPayload(ByteSource& source) {
-  switch (source.Below(7)) {
+  switch (source.Below(9)) {
+    case 7: {
+      worker::CompareRequest compare;
+      compare.key = "key";
+      compare.baseline.artifact = "artifact";
+      compare.candidate.symbol = "f";
+      return worker::Encode(compare);
+    }
+    case 8: {
+      worker::CompareReply reply;
+      reply.error = "error";
+      reply.baseline_seconds = {1e-3, 2e-3};
+      reply.candidate_seconds = {2e-3, 1e-3};
+      return worker::Encode(reply);
+    }
     case 0: {
       worker::LoadWorkload load;
       load.key = "key";
@@ -178,6 +192,8 @@ std::string FramePayloads(ByteSource& source) {
                     GoesAround<worker::LoadReply>(payload) &&
                     GoesAround<worker::RunRequest>(payload) &&
                     GoesAround<worker::RunReply>(payload) &&
+                    GoesAround<worker::CompareRequest>(payload) &&
+                    GoesAround<worker::CompareReply>(payload) &&
                     GoesAround<worker::CancelRun>(payload) &&
                     GoesAround<worker::BuilderHelloReply>(payload) &&
                     GoesAround<worker::BuildRequest>(payload) &&

@@ -151,6 +151,9 @@ class FlakyStore : public database::Store {
     }
     return store_->ReadJobLog(id);
   }
+  database::RegressionTables& regression_tables() override {
+    return store_->regression_tables();
+  }
   absl::Status PutBlob(const std::string& key,
                        std::string_view bytes) override {
     if (failures > 0) return absl::UnavailableError("the disk is full");

@@ -11,6 +11,7 @@
 #include "proto/tilefarm/v1/admin.pb.h"
 #include "proto/tilefarm/v1/bounded_messages.h"
 #include "proto/tilefarm/v1/farm.pb.h"
+#include "proto/tilefarm/v1/regression.pb.h"
 #include "proto/tilefarm/v1/tune.pb.h"
 
 namespace tilefarm::v1 {
@@ -25,7 +26,8 @@ std::set<const Descriptor*> Requests() {
   std::set<const Descriptor*> requests;
   for (const auto* file :
        {Hello::descriptor()->file(), SubmitRequest::descriptor()->file(),
-        RevokeRequest::descriptor()->file()}) {
+        RevokeRequest::descriptor()->file(),
+        CompareRequest::descriptor()->file()}) {
     for (int i = 0; i < file->service_count(); ++i) {
       for (int j = 0; j < file->service(i)->method_count(); ++j) {
         requests.insert(file->service(i)->method(j)->input_type());

@@ -75,9 +75,9 @@ TEST(RolesTest, EveryMethodOfEveryServiceStandsInTheTable) {
   }
 }
 
-TEST(RolesTest, WorkersConnectOnlyUsersNeverAdminsAlways) {
+TEST(RolesTest, WorkersUseTheFarmUsersNeverAdminsEverything) {
   for (const Method& method : Methods()) {
-    const bool farm = std::string(method.path) == kConnect;
+    const bool farm = std::string(method.path).starts_with("/tilefarm.v1.Farm");
     if (method.access == Access::kAnyone) continue;
     EXPECT_EQ(MayCall(Role::kWorker, method.access), farm) << method.path;
     EXPECT_TRUE(MayCall(Role::kAdmin, method.access)) << method.path;
@@ -86,7 +86,28 @@ TEST(RolesTest, WorkersConnectOnlyUsersNeverAdminsAlways) {
   EXPECT_FALSE(MayCall(Role::kUser, FindMethod(kImport)->access));
   EXPECT_FALSE(MayCall(Role::kUser, FindMethod(kCreate)->access));
   EXPECT_EQ(FindMethod("/tilefarm.v1.Tune/Nothing"), nullptr);
+  EXPECT_EQ(ParseRole("ci"), Role::kCi);
   EXPECT_EQ(ParseRole("root"), std::nullopt);
+}
+
+TEST(RolesTest, CiIsAUserThatBringsCodeAndDecidesNothing) {
+  for (const Method& method : Methods()) {
+    if (method.access == Access::kUsers) {
+      EXPECT_TRUE(MayCall(Role::kCi, method.access)) << method.path;
+    }
+  }
+  for (const char* method : {"PutArtifact", "Compare", "AppendPoints"}) {
+    const std::string path = std::string("/tilefarm.v1.Regression/") + method;
+    ASSERT_NE(FindMethod(path), nullptr);
+    EXPECT_TRUE(MayCall(Role::kCi, FindMethod(path)->access));
+    EXPECT_FALSE(MayCall(Role::kUser, FindMethod(path)->access));
+    EXPECT_FALSE(MayCall(Role::kWorker, FindMethod(path)->access));
+  }
+  const Access acknowledge =
+      FindMethod("/tilefarm.v1.Regression/Acknowledge")->access;
+  EXPECT_TRUE(MayCall(Role::kUser, acknowledge));
+  EXPECT_FALSE(MayCall(Role::kCi, acknowledge));
+  EXPECT_FALSE(MayCall(Role::kCi, FindMethod(kImport)->access));
 }
 
 // --- Pieces -----------------------------------------------------------------

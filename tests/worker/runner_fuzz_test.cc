@@ -66,6 +66,15 @@ std::string RandomPayload(RunnerFrame type, Rng& rng) {
       run.limits.timeout_ms = 200;
       return Encode(run);
     }
+    case RunnerFrame::kCompare: {
+      CompareRequest compare;
+      compare.key = rng.Chance(0.5) ? "k" : "l";
+      compare.baseline.artifact = compare.candidate.artifact = "nothing";
+      compare.candidate_first = rng.Chance(0.5);
+      compare.most_rounds = static_cast<uint32_t>(rng.Next());
+      compare.limits.timeout_ms = 200;
+      return Encode(compare);
+    }
     case RunnerFrame::kCancel:
       return Encode(CancelRun{rng.Below(3)});
     default:
@@ -85,7 +94,7 @@ TEST(RunnerFuzzTest, DamagedConversations) {
     ASSERT_TRUE(process.ok()) << process.status();
     const int messages = static_cast<int>(rng.Between(1, 4));
     for (int m = 0; m < messages; ++m) {
-      const auto type = static_cast<RunnerFrame>(rng.Between(1, 8));
+      const auto type = static_cast<RunnerFrame>(rng.Between(1, 9));
       // Damage that changes sizes is inside of a complete frame.
       if (!(*process)
                ->Write(static_cast<uint32_t>(type),

@@ -13,10 +13,10 @@
 #include "compiler/ir/parser.h"
 #include "compiler/ir/structural.h"
 #include "compiler/oracle/oracle.h"
+#include "compiler/schedule/rounding_spread.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/tensor_intrin.h"
 #include "compiler/schedule/trace.h"
-#include "compiler/schedule/winograd_transforms.h"
 #include "compiler/target/target.h"
 #include "worker/builder/analysis.h"
 
@@ -40,29 +40,13 @@ absl::StatusOr<ir::IRModule> ParseProgram(const std::string& text) {
   return module;
 }
 
-// The rounding errors, relative to neighbouring elements, of the algorithms
-// that the trace chooses (RunRequest::spread).
-double SpreadOf(const schedule::Trace& trace) {
-  double spread = 0;
-  for (const schedule::Instruction& instruction : trace.instructions) {
-    if (instruction.primitive != "winograd") continue;
-    for (const auto& [name, arg] : instruction.args) {
-      const auto* tile = std::get_if<ir::Attr>(&arg.value);
-      if (name != "tile" || tile == nullptr) continue;
-      spread = std::max(spread, schedule::WinogradSpread(static_cast<int>(
-                                    tile->AsInt().value_or(0))));
-    }
-  }
-  return spread;
-}
-
 absl::StatusOr<ir::IRModule> ApplyTrace(const BuildRequest& request,
                                         const target::Target& target,
                                         ir::IRModule module, double* spread) {
   if (!request.trace.empty()) {
     TF_ASSIGN_OR_RETURN(const schedule::Trace trace,
                         schedule::Trace::Parse(request.trace));
-    *spread = SpreadOf(trace);
+    *spread = schedule::RoundingSpread(trace);
     TF_RETURN_IF_ERROR(schedule::CheckCapabilities(trace, target.capabilities));
     TF_ASSIGN_OR_RETURN(const schedule::Schedule scheduled,
                         schedule::Replay(trace, std::move(module)));

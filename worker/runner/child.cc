@@ -194,8 +194,8 @@ Child::Child(const ChildSetup& setup, const ChildLimits& limits,
     const Sandbox& sandbox = setup.sandbox;
     if (!joined ||
         !(setup.uses_device
-              ? sandbox.EnterForDevice(parent, setup.kept_fd)
-              : sandbox.Enter(limits, parent, setup.kept_fd, setup.refused))) {
+              ? sandbox.EnterForDevice(parent, setup.kept_fds)
+              : sandbox.Enter(limits, parent, setup.kept_fds, setup.refused))) {
       _exit(kNotConfinedStatus);
     }
     body();

@@ -53,7 +53,7 @@ void RunOnCores(const std::vector<uint32_t>& cores);
 // The parameters of a child, apart from its limits.
 struct ChildSetup {
   const Sandbox& sandbox;
-  int kept_fd;                // the only file that stays open; -1: none
+  std::vector<int> kept_fds;  // the only files that stay open
   volatile int32_t* refused;  // see Sandbox::Enter; in shared memory
   ControlGroup* group;        // the group of the child; null: none
   // For the child that uses a device: Sandbox::EnterForDevice confines it.

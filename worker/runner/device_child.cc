@@ -58,7 +58,8 @@ ChildOutcome DeviceChild::Start(const ChildLimits& limits, int control_fd,
   }
   const int socket = ends[1];
   child_ = std::make_unique<Child>(
-      ChildSetup{sandbox_, socket, nullptr, group_.get(), /*uses_device=*/true},
+      ChildSetup{
+          sandbox_, {socket}, nullptr, group_.get(), /*uses_device=*/true},
       limits, [this, socket] {
         ServeDevice(socket, device_,
                     [this] { return sandbox_.CloseForDevice(); });

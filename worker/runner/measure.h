@@ -26,6 +26,8 @@ inline constexpr double kLongRunSeconds = 0.5;
 inline constexpr double kTimeShare = 0.6;
 // The shortest sample, unless it must be of one run.
 inline constexpr double kSampleSeconds = 1e-3;
+// Samples between two placements of the buffers (Kernel::PlaceAnew).
+inline constexpr uint32_t kSamplesOfAPlacement = 3;
 
 // How long a candidate is measured.
 RaceRules RulesFor(const RunRequest& request);
@@ -46,7 +48,8 @@ const char* StageName(Stage stage);
 // well, so every field may hold any bits.
 struct ChildReport {
   Stage stage;
-  int32_t refused;  // number of the system call that ended it, plus 1
+  int32_t refused;    // number of the system call that ended it, plus 1
+  uint32_t artifact;  // the one that runs or failed, in the order of loading
   uint32_t sample_count;
   uint32_t retaken;
   uint32_t shared;  // samples during which something else used the core
@@ -115,8 +118,10 @@ struct LoadedArtifact {
 // padding.
 uint64_t MostPackedBytes(const BufferSpec& spec);
 
+// The size of the last cache; `known` 0: a large one.
+uint64_t LastCacheBytes(uint64_t known);
 // An upper bound on the memory for flushing the caches.
-uint64_t FlusherBytes(const RunRequest& request);
+uint64_t FlusherBytes(bool flush_cache, uint64_t last_cache_bytes);
 
 // Runs the oracle once, for its outputs and their bounds. `bounds` has one
 // entry for each parameter: memory for its bounds, or null. Called in the

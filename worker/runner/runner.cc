@@ -23,20 +23,6 @@
 namespace tilefarm::worker {
 namespace {
 
-// Describes how a child ended that did not finish.
-std::string DescribeEnd(const ChildOutcome& outcome, const ChildLimits& limits,
-                        const ChildReport& report) {
-  std::string end = outcome.Describe(limits);
-  if (outcome.end == ChildEnd::kSignal && outcome.code == SIGSYS) {
-    const int32_t refused = report.refused;
-    const std::string name = refused > 0 ? SyscallName(refused - 1) : "";
-    end = "the kernel made a system call that is not allowed";
-    if (!name.empty()) end += " (" + name + ")";
-    end += ",";
-  }
-  return end + " " + StageName(report.stage) + outcome.events.Refusals();
-}
-
 double Now() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -101,9 +87,24 @@ size_t BytesOfBounds(const BufferSpec& spec) {
   return spec.bounded ? spec.elements * BoundBytes(spec.type) : 0;
 }
 
-// The limits of a child, plus the memory that it maps for our buffers.
-ChildLimits WithBuffers(ChildLimits limits, const ProgramSpec& program,
-                        uint64_t further_bytes) {
+}  // namespace
+
+std::string Runner::DescribeEnd(const ChildOutcome& outcome,
+                                const ChildLimits& limits,
+                                const ChildReport& report) {
+  std::string end = outcome.Describe(limits);
+  if (outcome.end == ChildEnd::kSignal && outcome.code == SIGSYS) {
+    const int32_t refused = report.refused;
+    const std::string name = refused > 0 ? SyscallName(refused - 1) : "";
+    end = "the kernel made a system call that is not allowed";
+    if (!name.empty()) end += " (" + name + ")";
+    end += ",";
+  }
+  return end + " " + StageName(report.stage) + outcome.events.Refusals();
+}
+
+ChildLimits Runner::WithBuffers(ChildLimits limits, const ProgramSpec& program,
+                                uint64_t further_bytes) {
   constexpr uint64_t kBesideEachBuffer = 3 * 65536;  // guards, rounding
   if (limits.memory_bytes == 0) return limits;
   limits.memory_bytes += further_bytes;
@@ -117,8 +118,6 @@ ChildLimits WithBuffers(ChildLimits limits, const ProgramSpec& program,
   }
   return limits;
 }
-
-}  // namespace
 
 uint64_t Runner::DefaultCacheBytes() {
   const uint64_t memory = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
@@ -155,6 +154,12 @@ int Runner::Serve() {
         sent = Reply(RunnerFrame::kRunReply, Encode(Run(request)));
         break;
       }
+      case RunnerFrame::kCompare: {
+        CompareRequest request;
+        if (!Decode(frame.payload, &request)) return 2;
+        sent = Reply(RunnerFrame::kCompareReply, Encode(Compare(request)));
+        break;
+      }
       case RunnerFrame::kCancel: {
         // Its run has ended, or will be requested next.
         CancelRun cancel;
@@ -172,24 +177,27 @@ int Runner::Serve() {
 }
 
 ChildOutcome Runner::RunConfined(
-    const std::string& bytes, const ChildLimits& limits, uint64_t run_id,
-    SharedRun* run, const std::function<void(int artifact_fd)>& body,
+    const std::vector<const std::string*>& artifacts, bool may_call_libraries,
+    const ChildLimits& limits, uint64_t run_id, SharedRun* run,
+    const std::function<void(const std::vector<int>& files)>& body,
     const GiveUp& give_up, Isolation* isolation) {
-  LoadedArtifact artifact;
-  if (!artifact.Store(bytes)) return {ChildEnd::kNotStored, errno};
-  run->calls_a_library = CallsALibrary(bytes);
+  std::vector<LoadedArtifact> stored(artifacts.size());
+  std::vector<int> files;
+  for (size_t i = 0; i < artifacts.size(); ++i) {
+    if (!stored[i].Store(*artifacts[i])) return {ChildEnd::kNotStored, errno};
+    files.push_back(stored[i].fd);
+    run->calls_a_library |= may_call_libraries && CallsALibrary(*artifacts[i]);
+  }
   *isolation = sandbox_.IsolationOf(run->calls_a_library);
   const IsolationLevel level = isolation->level;
   ChildOutcome refused = {ChildEnd::kNotConfined};
   const std::unique_ptr<ControlGroup> group =
       sandbox_.MakeGroup(limits, &refused.detail);
   if (!refused.detail.empty()) return refused;
-  run->confine = [this, level, &artifact] {
-    return sandbox_.Close(level, artifact.fd);
-  };
+  run->confine = [this, level, &files] { return sandbox_.Close(level, files); };
   const ChildOutcome outcome = RunChild(
-      {sandbox_, artifact.fd, &run->report->refused, group.get()}, limits,
-      options_.input_fd, run_id, [&] { body(artifact.fd); }, give_up);
+      {sandbox_, files, &run->report->refused, group.get()}, limits,
+      options_.input_fd, run_id, [&] { body(files); }, give_up);
   worker_gone_ = outcome.end == ChildEnd::kParentGone;
   stuck_ |= outcome.end == ChildEnd::kStuck;
   return outcome;
@@ -321,9 +329,10 @@ std::string Runner::RunReference(const LoadWorkload& request, bool positive,
   }
   Isolation isolation;
   const ChildOutcome outcome = RunConfined(
-      request.artifact, limits, request.run_id, &run,
-      [&](int artifact_fd) {
-        RunOracle(run, artifact_fd, request.symbol, bounds);
+      {&request.artifact}, /*may_call_libraries=*/true, limits, request.run_id,
+      &run,
+      [&](const std::vector<int>& files) {
+        RunOracle(run, files[0], request.symbol, bounds);
       },
       nullptr, &isolation);
   const Stage stage = run.report->stage;
@@ -371,27 +380,18 @@ RunReply Runner::Run(const RunRequest& request) {
     DescribeCore(cpus[0], request.best_seconds > 0, &run);
   }
   const ChildLimits limits =
-      WithBuffers(request.limits, workload->program, FlusherBytes(request));
+      WithBuffers(request.limits, workload->program,
+                  FlusherBytes(request.flush_cache, request.last_cache_bytes));
   const double start = Now();
   Isolation isolation;
   const ChildOutcome outcome = RunConfined(
-      request.artifact, limits, request.run_id, &run,
-      [&](int artifact_fd) { Measure(run, artifact_fd, request); },
+      {&request.artifact}, /*may_call_libraries=*/true, limits, request.run_id,
+      &run,
+      [&](const std::vector<int>& files) { Measure(run, files[0], request); },
       GiveUpRule(request, *run.report), &isolation);
   reply.child_seconds = Now() - start;
   reply.isolation = isolation.Text();
-  const double contention = run.report->contention;
-  if (cpus.size() == 1 && IsPossibleContention(contention)) {
-    std::deque<double>& seen = contentions_[cpus[0]];
-    seen.push_back(contention);
-    if (seen.size() > kContentionsKept) seen.pop_front();
-  }
-  // The child may have written any number there.
-  const double waited = run.report->waited_seconds;
-  credit_ =
-      std::clamp(credit_ + kShareOfWaiting * reply.child_seconds -
-                     (waited > 0 ? std::min(waited, reply.child_seconds) : 0),
-                 0.0, kMostCredit);
+  NoteCore(request.limits, *run.report, reply.child_seconds);
   const Stage stage = run.report->stage;
   if (outcome.end == ChildEnd::kReturned && stage == Stage::kDone) {
     Judge(*workload, run, request.spread, &reply);
@@ -409,6 +409,21 @@ RunReply Runner::Run(const RunRequest& request) {
     reply.status = RunStatus::kCancelled;
   }
   return reply;
+}
+
+void Runner::NoteCore(const ChildLimits& limits, const ChildReport& report,
+                      double child_seconds) {
+  const double contention = report.contention;
+  if (limits.cpus.size() == 1 && IsPossibleContention(contention)) {
+    std::deque<double>& seen = contentions_[limits.cpus[0]];
+    seen.push_back(contention);
+    if (seen.size() > kContentionsKept) seen.pop_front();
+  }
+  // The child may have written any number there.
+  const double waited = report.waited_seconds;
+  credit_ = std::clamp(credit_ + kShareOfWaiting * child_seconds -
+                           (waited > 0 ? std::min(waited, child_seconds) : 0),
+                       0.0, kMostCredit);
 }
 
 void Runner::DescribeCore(uint32_t cpu, bool races, SharedRun* run) const {
@@ -449,7 +464,20 @@ void Runner::Judge(const Workload& workload, const SharedRun& run,
   reply->ci_low_seconds = interval.low;
   reply->ci_high_seconds = interval.high;
 
-  reply->verified = count > 0;
+  const Judged judged =
+      JudgeOutputs(workload, run.first_outputs, run.last_outputs, spread);
+  reply->verified = count > 0 && judged.right;
+  reply->max_abs_error = judged.max_abs_error;
+  reply->max_rel_error = judged.max_rel_error;
+  if (judged.right) return;
+  reply->status = RunStatus::kWrongResult;
+  reply->error = judged.error;
+}
+
+Runner::Judged Runner::JudgeOutputs(const Workload& workload,
+                                    const char* of_first_run,
+                                    const char* of_last_run, double spread) {
+  Judged judged;
   const char* reference = static_cast<const char*>(workload.reference.data());
   size_t output = 0;
   for (uint32_t i = 0; i < workload.program.buffers.size(); ++i) {
@@ -457,30 +485,30 @@ void Runner::Judge(const Workload& workload, const SharedRun& run,
     if (!spec.written) continue;
     const size_t offset = workload.output_offsets[output];
     const size_t bytes = spec.elements * ElementBytes(spec.type);
-    for (const char* outputs : {run.first_outputs, run.last_outputs}) {
+    for (const char* outputs : {of_first_run, of_last_run}) {
       // Usually the last run repeated the first one bit for bit.
-      if (outputs == run.last_outputs &&
-          memcmp(run.first_outputs + offset, outputs + offset, bytes) == 0) {
+      if (outputs == of_last_run &&
+          memcmp(of_first_run + offset, outputs + offset, bytes) == 0) {
         continue;
       }
-      const Comparison comparison =
-          Compare(spec, i, reference + offset, workload.bounds[output],
-                  spread * workload.bounds_rms[output], outputs + offset);
-      reply->max_abs_error =
-          std::max(reply->max_abs_error, comparison.max_abs_error);
-      reply->max_rel_error =
-          std::max(reply->max_rel_error, comparison.max_rel_error);
+      const Comparison comparison = worker::Compare(
+          spec, i, reference + offset, workload.bounds[output],
+          spread * workload.bounds_rms[output], outputs + offset);
+      judged.max_abs_error =
+          std::max(judged.max_abs_error, comparison.max_abs_error);
+      judged.max_rel_error =
+          std::max(judged.max_rel_error, comparison.max_rel_error);
       if (comparison.equal) continue;
-      reply->verified = false;
-      reply->status = RunStatus::kWrongResult;
-      if (reply->error.empty()) {
-        reply->error = comparison.error + (outputs == run.first_outputs
+      judged.right = false;
+      if (judged.error.empty()) {
+        judged.error = comparison.error + (outputs == of_first_run
                                                ? ", in the first run"
                                                : ", in the last timed run");
       }
     }
     ++output;
   }
+  return judged;
 }
 
 }  // namespace tilefarm::worker

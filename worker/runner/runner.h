@@ -48,14 +48,26 @@ class Runner {
  private:
   struct Workload;
 
-  // Runs `body` with the artifact in a child, and returns its isolation.
-  ChildOutcome RunConfined(const std::string& bytes, const ChildLimits& limits,
-                           uint64_t run_id, SharedRun* run,
-                           const std::function<void(int artifact_fd)>& body,
-                           const GiveUp& give_up, Isolation* isolation);
+  // Runs `body` with files of the artifacts in a child, and returns its
+  // isolation. `may_call_libraries`: an artifact that names a library of
+  // kernels is confined as that library needs.
+  ChildOutcome RunConfined(
+      const std::vector<const std::string*>& artifacts, bool may_call_libraries,
+      const ChildLimits& limits, uint64_t run_id, SharedRun* run,
+      const std::function<void(const std::vector<int>& files)>& body,
+      const GiveUp& give_up, Isolation* isolation);
+  // Describes how a child ended that did not finish.
+  static std::string DescribeEnd(const ChildOutcome& outcome,
+                                 const ChildLimits& limits,
+                                 const ChildReport& report);
+  // The limits of a child, plus the memory that it maps for our buffers.
+  static ChildLimits WithBuffers(ChildLimits limits, const ProgramSpec& program,
+                                 uint64_t further_bytes);
   bool Reply(RunnerFrame type, const std::string& payload);
   LoadReply Load(LoadWorkload request);
   RunReply Run(const RunRequest& request);
+  // runner_compare.cc.
+  CompareReply Compare(const CompareRequest& request);
   // runner_device.cc. Moves the inputs to where the device's child gets them.
   // False: out of memory.
   bool PrepareForDevice(Workload* workload);
@@ -73,6 +85,17 @@ class Runner {
   // Gives the run the contention of the unshared core, as former children
   // measured it, and how long to wait for an unshared core.
   void DescribeCore(uint32_t cpu, bool races, SharedRun* run) const;
+  // What a child has measured of its core, and how long it has waited.
+  void NoteCore(const ChildLimits& limits, const ChildReport& report,
+                double child_seconds);
+  // Whether outputs of a first and a last run are right, and their errors.
+  struct Judged {
+    bool right = true;
+    std::string error;  // of the first wrong one
+    double max_abs_error = 0, max_rel_error = 0;
+  };
+  static Judged JudgeOutputs(const Workload& workload, const char* of_first_run,
+                             const char* of_last_run, double spread);
   // `spread` as RunRequest has it.
   void Judge(const Workload& workload, const SharedRun& run, double spread,
              RunReply* reply);

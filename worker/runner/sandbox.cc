@@ -134,10 +134,11 @@ std::unique_ptr<ControlGroup> Sandbox::MakeGroup(const ChildLimits& limits,
   return ControlGroup::Make(groups_, group, error);
 }
 
-bool Sandbox::Enter(const ChildLimits& limits, pid_t parent, int kept_fd,
+bool Sandbox::Enter(const ChildLimits& limits, pid_t parent,
+                    const std::vector<int>& kept_fds,
                     volatile int32_t* refused) const {
   setsid();
-  if (!CloseAllBut({kept_fd})) return false;  // 1 is the pipe to the worker
+  if (!CloseAllBut(kept_fds)) return false;  // 1 is the pipe to the worker
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -183,9 +184,10 @@ void Sandbox::SetDeviceLevel(IsolationLevel level, const std::string& why) {
   if (!why.empty()) AddShortfall(why);
 }
 
-bool Sandbox::EnterForDevice(pid_t parent, int kept_fd) const {
+bool Sandbox::EnterForDevice(pid_t parent,
+                             const std::vector<int>& kept_fds) const {
   setsid();
-  if (!CloseAllBut({kept_fd})) return false;
+  if (!CloseAllBut(kept_fds)) return false;
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -210,8 +212,9 @@ bool Sandbox::CloseForDevice() const {
          device_.Install();
 }
 
-bool Sandbox::Close(IsolationLevel level, int kept_fd) const {
-  if (kept_fd >= 0) close(kept_fd);
+bool Sandbox::Close(IsolationLevel level,
+                    const std::vector<int>& kept_fds) const {
+  for (const int fd : kept_fds) close(fd);
   return level != IsolationLevel::kSeccomp || running_.Install();
 }
 
@@ -224,8 +227,8 @@ bool Sandbox::Try(IsolationLevel level) const {
   const pid_t child = fork();
   if (child == 0) {
     static volatile int32_t refused;
-    bool ok = trial.Enter({}, parent, ready[1], &refused);
-    ok = ok && trial.Close(level, -1);
+    bool ok = trial.Enter({}, parent, {ready[1]}, &refused);
+    ok = ok && trial.Close(level, {});
     const char byte = 1;
     if (!ok || write(ready[1], &byte, 1) != 1) _exit(1);
     // The child waits until its parent ends it, as a process of another user.

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/isolation.h"
 #include "worker/control_group.h"
@@ -53,14 +54,14 @@ class Sandbox {
                                           std::string* error) const;
 
   // To be called in a forked child of `parent`, before an artifact is loaded.
-  // Closes all files except `kept_fd`. The number of a system call that is
+  // Closes all files except `kept_fds`. The number of a system call that is
   // refused afterwards, plus 1, is written to `*refused`. False: the child is
   // less confined than it should be.
-  bool Enter(const ChildLimits& limits, pid_t parent, int kept_fd,
-             volatile int32_t* refused) const;
-  // To be called in the child after the artifact is loaded, before any of its
-  // functions is called. Closes `kept_fd`. False as above.
-  bool Close(IsolationLevel level, int kept_fd) const;
+  bool Enter(const ChildLimits& limits, pid_t parent,
+             const std::vector<int>& kept_fds, volatile int32_t* refused) const;
+  // To be called in the child after the artifacts are loaded, before any of
+  // their functions is called. Closes `kept_fds`. False as above.
+  bool Close(IsolationLevel level, const std::vector<int>& kept_fds) const;
 
   // The child that uses a device (device_child.h) serves several candidates,
   // and the driver in it opens device files, reads /proc and /sys, maps much
@@ -74,7 +75,7 @@ class Sandbox {
   // shortfall().
   void SetDeviceLevel(IsolationLevel level, const std::string& why);
   // As Enter, before the driver is loaded.
-  bool EnterForDevice(pid_t parent, int kept_fd) const;
+  bool EnterForDevice(pid_t parent, const std::vector<int>& kept_fds) const;
   // To be called in that child when the driver has made its context and before
   // an artifact is loaded. Applies to the driver's threads as well.
   bool CloseForDevice() const;

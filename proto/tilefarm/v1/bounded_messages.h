@@ -10,6 +10,7 @@
 #include "proto/tilefarm/v1/admin.pb.h"
 #include "proto/tilefarm/v1/farm.pb.h"
 #include "proto/tilefarm/v1/message_limits.h"
+#include "proto/tilefarm/v1/regression.pb.h"
 #include "proto/tilefarm/v1/tune.pb.h"
 
 namespace tilefarm::v1 {
@@ -66,6 +67,9 @@ class SerializationTraits<protobuf::MessageLite> {
 template <>
 class SerializationTraits<tilefarm::v1::WorkerMessage>
     : public tilefarm::v1::RequestTraits {};
+template <>
+class SerializationTraits<tilefarm::v1::GetArtifactRequest>
+    : public tilefarm::v1::RequestTraits {};
 // Users'.
 template <>
 class SerializationTraits<tilefarm::v1::SubmitRequest>
@@ -106,6 +110,25 @@ class SerializationTraits<tilefarm::v1::DbExportRequest>
 // Both ways: exported rows, too.
 template <>
 class SerializationTraits<tilefarm::v1::DbLine>
+    : public tilefarm::v1::RequestTraits {};
+// Of regression tracking.
+template <>
+class SerializationTraits<tilefarm::v1::ArtifactPart>
+    : public tilefarm::v1::RequestTraits {};
+template <>
+class SerializationTraits<tilefarm::v1::FindDevicesRequest>
+    : public tilefarm::v1::RequestTraits {};
+template <>
+class SerializationTraits<tilefarm::v1::CompareRequest>
+    : public tilefarm::v1::RequestTraits {};
+template <>
+class SerializationTraits<tilefarm::v1::AppendPointsRequest>
+    : public tilefarm::v1::RequestTraits {};
+template <>
+class SerializationTraits<tilefarm::v1::ReadHistoryRequest>
+    : public tilefarm::v1::RequestTraits {};
+template <>
+class SerializationTraits<tilefarm::v1::AcknowledgeRequest>
     : public tilefarm::v1::RequestTraits {};
 // Admins'.
 template <>

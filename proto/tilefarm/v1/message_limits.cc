@@ -22,9 +22,12 @@ constexpr int64_t kId = 128;       // 64 hexadecimal digits as a rule
 constexpr int64_t kWord = 32;      // one of a few words
 constexpr int64_t kTarget = 4096;  // a key with many features
 constexpr int64_t kReason = 1024;
+constexpr int64_t kSymbol = 512;
 constexpr int64_t kProgram = 8 << 20;  // ir::Limits refuses beyond 4 MiB
 // As much as the server sends at once; what it takes is less (limits.h).
 constexpr int64_t kRecord = 64 << 20;
+constexpr int64_t kPart = 1 << 20;  // of an artifact
+constexpr int64_t kPairs = 1024;    // of one cluster
 
 constexpr FieldLimit kLimits[] = {
     // --- Workers ---
@@ -62,6 +65,12 @@ constexpr FieldLimit kLimits[] = {
     {"Measurement.code_digest", kId},
     {"Measurement.fingerprint", kId},
     {"Measurement.layout", kWord},
+    {"Measurement.compared", 64 << 10},
+    {"ComparedPairs.baseline_seconds", 8, kPairs},
+    {"ComparedPairs.candidate_seconds", 8, kPairs},
+    {"ComparedPairs.failed_side", kWord},
+    {"GetArtifactRequest.lease_id", kId},
+    {"GetArtifactRequest.sha256", kId},
 
     // --- Users ---
     {"SubmitRequest.request_id", kId},
@@ -105,6 +114,60 @@ constexpr FieldLimit kLimits[] = {
     {"MeasureRequest.user", kName},
     {"ReadRequest.path", kTarget},
     {"ReadRequest.query", kTarget},
+
+    // --- Regression tracking ---
+    {"ArtifactPart.header", 64 << 10},
+    {"ArtifactPart.data", kPart, 1, Content::kText},
+    {"ArtifactHeader.sha256", kId},
+    {"ArtifactHeader.target", kTarget},
+    {"ArtifactHeader.symbols", kSymbol, 64},
+    {"ArtifactHeader.user", kName},
+    {"FindDevicesRequest.target", kTarget},
+    {"FindDevicesRequest.requirements", 512, 64},
+    {"FindDevicesRequest.user", kName},
+    {"CompareRequest.program", kProgram, 1, Content::kText},
+    {"CompareRequest.target", kTarget},
+    {"CompareRequest.baseline", 1024},
+    {"CompareRequest.candidate", 1024},
+    {"CompareRequest.Side.sha256", kId},
+    {"CompareRequest.Side.symbol", kSymbol},
+    {"CompareRequest.device", kName},
+    {"CompareRequest.requirements", 512, 64},
+    {"CompareRequest.user", kName},
+    {"CompareRequest.candidate_first", 1, 64},
+    {"AppendPointsRequest.request_id", kId},
+    {"AppendPointsRequest.user", kName},
+    {"AppendPointsRequest.points", kProgram, 256},
+    {"HistoryPoint.series", 256},
+    {"HistoryPoint.benchmark", 512},
+    {"HistoryPoint.device_class", 512},
+    {"HistoryPoint.branch", 256},
+    {"HistoryPoint.commit", kName},
+    {"HistoryPoint.at", kName},
+    {"HistoryPoint.device", kName},
+    {"HistoryPoint.verdict", kWord},
+    {"HistoryPoint.baseline_commit", kName},
+    {"HistoryPoint.artifact", kId},
+    {"HistoryPoint.symbol", kSymbol},
+    {"HistoryPoint.target", kTarget},
+    {"HistoryPoint.program", kProgram, 1, Content::kText},
+    {"HistoryPoint.trace", kProgram, 1, Content::kText},
+    {"HistoryPoint.fingerprint", kId},
+    {"HistoryPoint.user", kName},
+    {"ReadHistoryRequest.series", 256},
+    {"ReadHistoryRequest.benchmark", 512},
+    {"ReadHistoryRequest.device_class", 512},
+    {"ReadHistoryRequest.branch", 256},
+    {"ReadHistoryRequest.commit", kName},
+    {"AcknowledgeRequest.acknowledgement", 8192},
+    {"Acknowledgement.series", 256},
+    {"Acknowledgement.benchmark", 512},
+    {"Acknowledgement.device_class", 512},
+    {"Acknowledgement.branch", 256},
+    {"Acknowledgement.commit", kName},
+    {"Acknowledgement.reason", kReason},
+    {"Acknowledgement.user", kName},
+    {"Acknowledgement.at", kName},
 
     // --- Admins ---
     {"DbExportRequest.workload", kId},

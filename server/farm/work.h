@@ -61,7 +61,8 @@ struct Comparison {
   int most_rounds = 64;
 };
 
-// "trial", "baseline", "measure", "finalist", "remeasure", "canary".
+// "trial", "baseline", "measure", "finalist", "remeasure", "canary",
+// "compare".
 std::string_view PurposeName(Purpose purpose);
 
 // One thing to build, verify and time.

@@ -262,6 +262,30 @@ class DashboardTest(unittest.TestCase):
                   lambda: "cancelled" in page.text("h1"))
             self.assertEqual(page.complaints(), [])
 
+    def test_histories_of_benchmarks(self):
+        with Served(BIN, ["--no-canary"], database=LARGE) as served:
+            page = Page(self.browser, served)
+            for look, width, height, scheme in LOOKS:
+                page.look(width, height, scheme)
+                for name in ("benchmarks", "benchmark"):
+                    if name == "benchmarks":
+                        page.open(name, "Regressions")
+                        self.assertIn("layer norm", page.text("main"))
+                    else:
+                        page.browser.find_element(
+                            By.LINK_TEXT, "matmul 512").click()
+                        page.wait("matmul 512")
+                        text = page.text("main")
+                        for one in ("open", "acknowledged", "faster",
+                                    "double precision"):
+                            self.assertIn(one, text)
+                    page.shot(f"{name}-{look}")
+                    self.assertLessEqual(
+                        page.run("return document.documentElement."
+                                 "scrollWidth"), width, "it is too wide")
+                    self.assertEqual(page.violations(), [])
+                    self.assertEqual(page.complaints(), [])
+
     def test_large_jobs_and_farms_are_drawn(self):
         with Served(BIN, ["--no-canary"], database=LARGE) as served:
             page = Page(self.browser, served)

@@ -61,7 +61,8 @@ CREATE TABLE regression_points(
   program INTEGER REFERENCES regression_texts(n),
   trace INTEGER REFERENCES regression_texts(n),
   fingerprint TEXT NOT NULL,
-  user TEXT NOT NULL
+  user TEXT NOT NULL,
+  workload TEXT NOT NULL
 );
 CREATE INDEX regression_points_by_series
   ON regression_points(series, benchmark, device_class, branch);

@@ -56,7 +56,7 @@ struct HistoryRow {
   double spread = 0;
   std::string target;
   std::string program, trace;  // texts
-  std::string fingerprint, user;
+  std::string fingerprint, user, workload;
 
   bool operator==(const HistoryRow&) const = default;
 };

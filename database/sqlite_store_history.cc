@@ -50,7 +50,8 @@ absl::Status Insert(Connection& db, const std::string& request_id,
                  "low_seconds, high_seconds, ratio, ratio_low, ratio_high, "
                  "ratio_level, clusters, verdict, baseline_commit, "
                  "canary_seconds, unsteady, artifact, symbol, spread, target, "
-                 "program, trace, fingerprint, user) VALUES (?, ?, ?, ?, ?, ?, "
+                 "program, trace, fingerprint, user, workload) VALUES (?, ?, "
+                 "?, ?, ?, ?, ?, "
                  "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
                  "?, ?)"));
   insert.Bind(request_id)
@@ -84,7 +85,7 @@ absl::Status Insert(Connection& db, const std::string& request_id,
       .Bind(row.target);
   BindId(insert, program);
   BindId(insert, trace);
-  return insert.Bind(row.fingerprint).Bind(row.user).Run();
+  return insert.Bind(row.fingerprint).Bind(row.user).Bind(row.workload).Run();
 }
 
 constexpr char kColumns[] =
@@ -92,7 +93,7 @@ constexpr char kColumns[] =
     "p.device, p.seconds, p.low_seconds, p.high_seconds, p.ratio, p.ratio_low, "
     "p.ratio_high, p.ratio_level, p.clusters, p.verdict, p.baseline_commit, "
     "p.canary_seconds, p.unsteady, p.artifact, p.symbol, p.spread, p.target, "
-    "p.fingerprint, p.user";
+    "p.fingerprint, p.user, p.workload";
 
 HistoryRow ReadRow(const Statement& row) {
   HistoryRow point;
@@ -125,6 +126,7 @@ HistoryRow ReadRow(const Statement& row) {
   point.target = row.Text(at++);
   point.fingerprint = row.Text(at++);
   point.user = row.Text(at++);
+  point.workload = row.Text(at++);
   return point;
 }
 
@@ -218,8 +220,8 @@ absl::Status SqliteStore::ReadHistory(
         if (!row) return absl::OkStatus();
         page.push_back(ReadRow(query));
         if (!filter.texts) continue;
-        page.back().program = query.Text(26);
-        page.back().trace = query.Text(27);
+        page.back().program = query.Text(27);
+        page.back().trace = query.Text(28);
       }
     }));
     for (const HistoryRow& row : page) {

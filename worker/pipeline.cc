@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
@@ -316,7 +317,9 @@ absl::StatusOr<Pipeline::ReferencePtr> Pipeline::ReferenceFor(
 
 bool Pipeline::BuildJob(BuilderClient& builder, Job& job) {
   const v1::Lease& lease = job.lease;
-  absl::StatusOr<ReferencePtr> reference = ReferenceFor(builder, job);
+  absl::StatusOr<ReferencePtr> reference = lease.comparison().has_model()
+                                               ? ModelReference(lease)
+                                               : ReferenceFor(builder, job);
   if (!reference.ok()) {
     Fail(
         job.measurement,
@@ -362,6 +365,35 @@ bool Pipeline::BuildJob(BuilderClient& builder, Job& job) {
   }
   job.build = *std::move(build);
   return true;
+}
+
+absl::StatusOr<Pipeline::ReferencePtr> Pipeline::ModelReference(
+    const v1::Lease& lease) {
+  const v1::ModelSignature& model = lease.comparison().model();
+  auto reference = std::make_shared<Reference>();
+  reference->key = absl::StrCat("model/", Sha256Hex(model.SerializeAsString()),
+                                "/", lease.options().input_seed());
+  reference->build.cores = std::max(model.cores(), 1u);
+  std::vector<BufferSpec>& buffers = reference->build.program.buffers;
+  for (const auto* tensors : {&model.inputs(), &model.outputs()}) {
+    for (const v1::ModelSignature::Tensor& tensor : *tensors) {
+      const std::optional<ElementType> type = ParseElementType(tensor.dtype());
+      if (!type.has_value() || tensor.elements() == 0 ||
+          buffers.size() >= kMaxBuffers) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "a tensor of ", tensor.elements(), " ", tensor.dtype()));
+      }
+      BufferSpec& spec = buffers.emplace_back();
+      spec.type = *type;
+      spec.elements = tensor.elements();
+      spec.read = tensors == &model.inputs();
+      spec.written = !spec.read;
+      // Indices must be in bounds of whatever they choose from.
+      spec.low = 0;
+      spec.high = IsFloat(*type) ? 0 : 1;
+    }
+  }
+  return reference;
 }
 
 bool Pipeline::FetchArtifacts(Job& job) {
@@ -579,6 +611,7 @@ RunReply Pipeline::Compare(Job& job, const CpuList& cpus) {
   request.limits.cpus = cpus;
   request.flush_cache = options.flush_cache();
   request.last_cache_bytes = options_.last_cache_bytes;
+  request.is_model = comparison.has_model();
   request.candidate_first = comparison.candidate_first();
   request.sample_us = comparison.sample_us();
   request.cluster_ms = comparison.cluster_ms();

@@ -109,6 +109,8 @@ class Pipeline {
   // The reference of the job's workload, built unless it is cached.
   absl::StatusOr<ReferencePtr> ReferenceFor(BuilderClient& builder,
                                             const Job& job);
+  // What stands for the reference in a comparison of models.
+  static absl::StatusOr<ReferencePtr> ModelReference(const v1::Lease& lease);
   absl::StatusOr<BuildReply> BuildOnce(BuilderClient& builder,
                                        const BuildRequest& request,
                                        absl::Duration timeout);

@@ -1,5 +1,7 @@
 #include "worker/runner_protocol.h"
 
+#include <utility>
+
 namespace tilefarm::worker {
 namespace {
 
@@ -81,6 +83,21 @@ uint64_t ElementBytes(ElementType type) {
       return 8;
   }
   return 0;
+}
+
+std::optional<ElementType> ParseElementType(std::string_view name) {
+  static constexpr std::pair<std::string_view, ElementType> kNames[] = {
+      {"bfloat16", ElementType::kBFloat16}, {"bool", ElementType::kBool},
+      {"float16", ElementType::kFloat16},   {"float32", ElementType::kFloat32},
+      {"float64", ElementType::kFloat64},   {"int16", ElementType::kInt16},
+      {"int32", ElementType::kInt32},       {"int64", ElementType::kInt64},
+      {"int8", ElementType::kInt8},         {"uint16", ElementType::kUInt16},
+      {"uint32", ElementType::kUInt32},     {"uint64", ElementType::kUInt64},
+      {"uint8", ElementType::kUInt8}};
+  for (const auto& [known, type] : kNames) {
+    if (known == name) return type;
+  }
+  return std::nullopt;
 }
 
 bool IsFloat(ElementType type) {
@@ -217,6 +234,7 @@ std::string Encode(const CompareRequest& value) {
   Put(out, value.limits);
   out.Bool(value.flush_cache);
   out.U64(value.last_cache_bytes);
+  out.Bool(value.is_model);
   out.Bool(value.candidate_first);
   out.U32(value.sample_us);
   out.U32(value.cluster_ms);
@@ -237,6 +255,7 @@ bool Decode(std::string_view payload, CompareRequest* value) {
   Get(in, &value->limits);
   value->flush_cache = in.Bool();
   value->last_cache_bytes = in.U64();
+  value->is_model = in.Bool();
   value->candidate_first = in.Bool();
   value->sample_us = in.U32();
   value->cluster_ms = in.U32();

@@ -23,6 +23,7 @@
 #define TILEFARM_WORKER_RUNNER_PROTOCOL_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,6 +62,8 @@ enum class ElementType : uint8_t {
 };
 // Bytes of one element; 0 for a value that is none of the above.
 uint64_t ElementBytes(ElementType type);
+// Of "float32", "bfloat16", "bool", ...; nullopt: of none.
+std::optional<ElementType> ParseElementType(std::string_view name);
 bool IsFloat(ElementType type);
 // Bytes of one element's bound: it is a float64 for float64, else a float32.
 uint64_t BoundBytes(ElementType type);
@@ -114,7 +117,8 @@ struct LoadWorkload {
   // The oracle: a shared object. SYMBOL is called as
   //   int SYMBOL(void* const* buffers, void* const* bounds)
   // and gives every output and, where `bounded`, the bound of each element
-  // (compiler/oracle/oracle.h).
+  // (compiler/oracle/oracle.h). Empty: there is no reference, and the workload
+  // is for comparisons of models.
   std::string artifact;
   uint64_t input_seed = 0;
   ProgramSpec program;
@@ -161,6 +165,10 @@ struct CompareRequest {
   ChildLimits limits;
   bool flush_cache = false;
   uint64_t last_cache_bytes = 0;  // of the device; 0: 32 MiB
+  // Both are model artifacts: the workload has no reference, and its buffers
+  // are the model's inputs and outputs. The baseline's outputs are what the
+  // candidate's are compared with.
+  bool is_model = false;
   // The candidate is loaded first, and begins each round of four samples:
   // first, second, second, first.
   bool candidate_first = false;

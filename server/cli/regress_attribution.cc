@@ -31,7 +31,7 @@ class Cells {
   // The baseline against this artifact.
   absl::StatusOr<RatioInterval> Measure(const BuiltArtifact& artifact) {
     TF_RETURN_IF_ERROR(context_.client.PutArtifact(
-        artifact.bytes, artifact.sha256, artifact.target, {artifact.symbol}));
+        artifact.bytes, artifact.sha256, artifact.target, artifact.symbols));
     ComparedPair pair = pair_;
     pair.candidate = {.sha256 = artifact.sha256,
                       .symbol = artifact.symbol,
@@ -100,9 +100,8 @@ absl::StatusOr<regression::Attribution> AttributeChange(
       seconds.push_back(point->seconds());
     }
   }
-  cells.canary = regression::CanaryRatio(canaries, totals.canary_seconds);
-  cells.baseline_now =
-      regression::CanaryRatio(seconds, totals.baseline_seconds);
+  cells.canary = regression::DriftRatio(canaries, totals.canary_seconds);
+  cells.baseline_now = regression::DriftRatio(seconds, totals.baseline_seconds);
   return regression::Attribute(cells);
 }
 

@@ -20,7 +20,7 @@
 #include "server/cli/regress_run.h"
 #include "server/cli/run_program.h"
 #include "server/regression/bisect.h"
-#include "server/regression/report.h"
+#include "server/regression/ratio_text.h"
 
 namespace tilefarm::cli {
 namespace {
@@ -182,7 +182,7 @@ class Bisector {
     absl::StatusOr<BuiltArtifact> built = Build(Commit(index));
     if (built.ok()) {
       const absl::Status put = client_.PutArtifact(
-          built->bytes, built->sha256, built->target, {built->symbol});
+          built->bytes, built->sha256, built->target, built->symbols);
       if (!put.ok()) built = put;
       if (built.ok()) built->bytes.clear();
     }

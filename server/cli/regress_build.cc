@@ -13,7 +13,9 @@
 #include "base/status_macros.h"
 #include "compiler/driver/choose_schedule.h"
 #include "compiler/driver/compile.h"
+#include "compiler/driver/compile_model.h"
 #include "compiler/driver/files.h"
+#include "compiler/driver/read_model.h"
 #include "compiler/driver/remote_best.h"
 #include "compiler/ir/parser.h"
 #include "compiler/ir/printer.h"
@@ -87,6 +89,9 @@ absl::StatusOr<BuiltArtifact> ArtifactBuilder::Build(
     const SuiteBenchmark& benchmark) const {
   TF_ASSIGN_OR_RETURN(const target::Target target,
                       target::Parse(benchmark.target));
+  if (benchmark.kind == SuiteBenchmark::Kind::kModel) {
+    return BuildModel(benchmark, target);
+  }
   TF_ASSIGN_OR_RETURN(const ProgramInput input, ReadProgram(benchmark.program));
   TF_ASSIGN_OR_RETURN(const ir::PrimFuncPtr function,
                       FunctionOf(input.module, benchmark));
@@ -120,6 +125,57 @@ absl::StatusOr<BuiltArtifact> ArtifactBuilder::BuildWith(
   TF_RETURN_IF_ERROR(tunec_.empty() ? CompileHere(module, target, artifact)
                                     : CompileByTunec(artifact));
   artifact.sha256 = Sha256Hex(artifact.bytes);
+  artifact.symbols = {artifact.symbol};
+  return artifact;
+}
+
+absl::StatusOr<BuiltArtifact> ArtifactBuilder::BuildModel(
+    const SuiteBenchmark& benchmark, const target::Target& target) const {
+  if (!tunec_.empty()) {
+    return absl::InvalidArgumentError(
+        "models are compiled by this tune, not by --tunec");
+  }
+  std::vector<std::string> dims;
+  for (const auto& [name, size] : benchmark.dimensions) {
+    dims.push_back(absl::StrCat(name, "=", size));
+  }
+  TF_ASSIGN_OR_RETURN(const driver::ModelVariants variants,
+                      driver::ReadModelVariants(benchmark.model, dims));
+  const graph::Graph& graph = variants.graphs.front();
+  const driver::ModelKernels kernels = driver::ExtractKernels(graph);
+  driver::Permissions permissions;
+  permissions.allow_stale = true;
+  TF_ASSIGN_OR_RETURN(
+      const driver::ScheduledModule scheduled,
+      driver::ScheduleFromRecords(kernels.module, target, driver::Fingerprint(),
+                                  permissions, driver::BestOfServer(server_)));
+  BuiltArtifact artifact;
+  artifact.symbol = "model";
+  TF_ASSIGN_OR_RETURN(
+      driver::ModelArtifact compiled,
+      driver::CompileModel(graph, kernels, scheduled.module,
+                           {.target = target, .symbol = artifact.symbol}));
+  artifact.bytes = std::move(compiled.shared_object);
+  artifact.sha256 = Sha256Hex(artifact.bytes);
+  artifact.target = target.Key();
+  artifact.fingerprint = driver::Fingerprint();
+  for (const char* suffix : {"_inputs", "_outputs", "_input", "_output",
+                             "_create", "_run", "_destroy", "_error"}) {
+    artifact.symbols.push_back(artifact.symbol + suffix);
+  }
+  v1::ModelSignature& model = artifact.model.emplace();
+  const auto describe = [&](graph::ValueId id,
+                            v1::ModelSignature::Tensor& tensor) {
+    const graph::TensorType& type = graph.values[id].type;
+    tensor.set_dtype(type.dtype.ToString());
+    tensor.set_elements(static_cast<uint64_t>(type.num_elements()));
+  };
+  for (const graph::ValueId id : graph.inputs)
+    describe(id, *model.add_inputs());
+  for (const graph::ValueId id : graph.outputs) {
+    describe(id, *model.add_outputs());
+  }
+  artifact.workload = Sha256Hex(model.SerializeAsString());
   return artifact;
 }
 

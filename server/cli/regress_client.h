@@ -26,7 +26,6 @@ struct History {
 // Unavailable.
 class RegressClient {
  public:
-
   // `say` gets a line where it waits for the server.
   RegressClient(const transport::Endpoint& endpoint,
                 std::function<void(const std::string&)> say);

@@ -104,6 +104,7 @@ absl::StatusOr<std::vector<double>> FarmClusters::Measure(int count) {
     if (attempt > kMostAttempts) return last;
     v1::CompareRequest request;
     request.set_program(pair_.program);
+    if (pair_.model.has_value()) *request.mutable_model() = *pair_.model;
     request.set_target(pair_.target);
     *request.mutable_baseline() = ToProto(pair_.baseline);
     *request.mutable_candidate() = ToProto(pair_.candidate);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,7 +23,9 @@ struct ComparedPair {
     std::string symbol;
     double spread = 0;
   };
+  // The program that both compute, or what two models take and give.
   std::string program;
+  std::optional<v1::ModelSignature> model;
   std::string target;  // key
   Side baseline, candidate;
   std::vector<std::string> requirements;

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
-#include "compiler/target/target.h"
+#include "compiler/target/host.h"
 #include "server/cli/regress_benchmark.h"
 #include "server/cli/run_program.h"
 #include "server/regression/google_benchmark.h"

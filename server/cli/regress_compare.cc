@@ -8,8 +8,6 @@
 #include "absl/time/clock.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
-#include "compiler/ir/parser.h"
-#include "compiler/ir/structural.h"
 #include "server/cli/exit_codes.h"
 #include "server/cli/regress_benchmark.h"
 #include "server/cli/regress_run.h"
@@ -49,12 +47,6 @@ absl::StatusOr<Points> PointsOf(RegressClient& client,
   return points;
 }
 
-std::string WorkloadOf(const v1::HistoryPoint& point) {
-  const auto module = ir::ParseModule(point.program());
-  if (!module.ok() || module->functions.size() != 1) return "";
-  return ir::WorkloadHash(*module->functions.front());
-}
-
 absl::Status ComparePoints(RegressClient& client, const RegressOptions& options,
                            int benchmarks, const v1::HistoryPoint& before,
                            const v1::HistoryPoint& after,
@@ -64,7 +56,11 @@ absl::Status ComparePoints(RegressClient& client, const RegressOptions& options,
         "it is a command, which has no stored artifact: compare it with "
         "`tune regress gate --dir --baseline-dir`");
   }
-  if (WorkloadOf(before) != WorkloadOf(after) ||
+  if (after.program().empty()) {
+    return absl::FailedPreconditionError(
+        "it is a model: compare it with `tune regress gate`");
+  }
+  if (before.workload() != after.workload() ||
       before.target() != after.target()) {
     result.comparison = Comparison::kNew;
     result.note = "its program or target has changed";

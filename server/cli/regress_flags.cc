@@ -67,7 +67,9 @@ void AddReports(CLI::App& command, RegressOptions& options) {
                      "Write the report for a pull request; - is stdout");
   command.add_option("--junit", files.junit, "Write it as JUnit XML");
   command.add_option("--gbench", files.gbench,
-                     "Write it as Google Benchmark's JSON");
+                     "Write the candidate's times as Google Benchmark's JSON");
+  command.add_option("--gbench-baseline", files.gbench_baseline,
+                     "The same of the baseline, for tools/compare.py");
   command.add_option("--smaller-is-better", files.smaller_is_better,
                      "Write it as customSmallerIsBetter JSON");
   command.add_option("--csv", files.csv, "Write it as CSV");

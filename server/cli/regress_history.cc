@@ -2,6 +2,7 @@
 
 #include "absl/time/time.h"
 #include "base/status_macros.h"
+#include "server/regression/sequential_test.h"
 
 namespace tilefarm::cli {
 namespace {
@@ -10,6 +11,20 @@ absl::Time ToTime(const std::string& text) {
   absl::Time time = absl::UnixEpoch();
   absl::ParseTime(absl::RFC3339_full, text, &time, nullptr);
   return time;
+}
+
+// Whether the point was found to be slower than a point of the level that
+// begins at `first`. A level of few points has no change point yet.
+bool IsOpenRegression(const SeriesHistory& series, size_t index, size_t first) {
+  const v1::HistoryPoint& point = series.points[index];
+  if (point.verdict() !=
+      regression::VerdictName(regression::Verdict::kSlower)) {
+    return false;
+  }
+  for (size_t i = index; i > first; --i) {
+    if (series.points[i - 1].commit() == point.baseline_commit()) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -71,8 +86,11 @@ absl::StatusOr<const v1::HistoryPoint*> BaselineOf(const SeriesHistory& series,
   if (series.points.empty()) return nullptr;
   TF_ASSIGN_OR_RETURN(const regression::SeriesAnalysis analysis,
                       series.Analyse({.threshold = threshold}));
-  const size_t last = analysis.baseline_last;
-  return last == 0 ? nullptr : &series.points[last - 1];
+  const size_t first = analysis.baseline_first, last = analysis.baseline_last;
+  for (size_t i = last; i > first; --i) {
+    if (!IsOpenRegression(series, i - 1, first)) return &series.points[i - 1];
+  }
+  return last == 0 ? nullptr : &series.points[first];
 }
 
 }  // namespace tilefarm::cli

@@ -27,8 +27,9 @@ struct SeriesHistory {
 std::map<regression::SeriesKey, SeriesHistory> SplitSeries(
     const History& history);
 
-// The newest point of the current baseline, which commits are compared with;
-// null: there are no points.
+// The newest point of the current baseline that was not found to be slower than
+// an older one of it: what commits are compared with. Null: there are no
+// points.
 absl::StatusOr<const v1::HistoryPoint*> BaselineOf(const SeriesHistory& series,
                                                    double threshold);
 

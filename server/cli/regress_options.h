@@ -12,8 +12,9 @@ namespace tilefarm::cli {
 
 // Files for reports; "-" is standard output, empty: none.
 struct ReportFiles {
-  std::string markdown, junit, gbench, smaller_is_better, csv;
-  std::string link;  // that they name
+  std::string markdown, junit, smaller_is_better, csv;
+  std::string gbench, gbench_baseline;  // of each side
+  std::string link;                     // that they name
 };
 
 struct WebhookOptions {

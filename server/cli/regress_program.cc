@@ -8,12 +8,9 @@
 #include "absl/time/time.h"
 #include "base/statistics.h"
 #include "base/status_macros.h"
-#include "compiler/ir/parser.h"
-#include "compiler/ir/structural.h"
 #include "server/cli/input.h"
 #include "server/cli/regress_benchmark.h"
 #include "server/cli/regress_history.h"
-#include "server/regression/report.h"
 
 namespace tilefarm::cli {
 namespace {
@@ -58,6 +55,7 @@ v1::HistoryPoint PointOf(const RegressContext& context,
   point.set_target(artifact.target);
   point.set_program(artifact.program);
   point.set_trace(artifact.trace);
+  point.set_workload(artifact.workload);
   point.set_fingerprint(artifact.fingerprint);
   return point;
 }
@@ -71,13 +69,6 @@ void NoteRatio(const TestOutcome& outcome, const std::string& baseline_commit,
   point.set_ratio_high(outcome.ratio.high);
   point.set_ratio_level(outcome.ratio.level);
   point.set_clusters(outcome.ratio.clusters);
-}
-
-// The workload that a stored program computes; empty: it cannot be read.
-std::string WorkloadOf(const std::string& program) {
-  const auto module = ir::ParseModule(program);
-  if (!module.ok() || module->functions.size() != 1) return "";
-  return ir::WorkloadHash(*module->functions.front());
 }
 
 // One benchmark, step by step.
@@ -95,11 +86,12 @@ class ProgramBenchmark {
     TF_ASSIGN_OR_RETURN(artifact_, context_.builder.Build(benchmark_));
     TF_RETURN_IF_ERROR(
         context_.client.PutArtifact(artifact_.bytes, artifact_.sha256,
-                                    artifact_.target, {artifact_.symbol}));
+                                    artifact_.target, artifact_.symbols));
     const ComparedPair::Side side = {.sha256 = artifact_.sha256,
                                      .symbol = artifact_.symbol,
                                      .spread = artifact_.spread};
-    pair_ = {.program = artifact_.program,
+    pair_ = {.program = artifact_.model ? "" : artifact_.program,
+             .model = artifact_.model,
              .target = artifact_.target,
              .baseline = side,
              .candidate = side,
@@ -149,7 +141,7 @@ class ProgramBenchmark {
       TF_ASSIGN_OR_RETURN(const v1::HistoryPoint* point,
                           BaselineOf(series, result_.threshold));
       if (point == nullptr) continue;
-      if (WorkloadOf(point->program()) != artifact_.workload) {
+      if (point->workload() != artifact_.workload) {
         result_.note = absl::StrCat(
             "its program computes something else than at ", point->commit());
         continue;
@@ -220,7 +212,9 @@ class ProgramBenchmark {
     NoteRatio(*outcome, baseline_->commit(), *point_);
     const bool changed = outcome->verdict == regression::Verdict::kSlower ||
                          outcome->verdict == regression::Verdict::kFaster;
-    if (!changed || context_.options.no_attribution) return absl::OkStatus();
+    if (!changed || context_.options.no_attribution || artifact_.model) {
+      return absl::OkStatus();
+    }
     const auto attribution =
         AttributeChange(context_, *baseline_, artifact_, pair_,
                         result_.device_class, *outcome, totals, history_);

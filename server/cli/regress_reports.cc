@@ -18,13 +18,21 @@ absl::Status WriteReports(const regression::Report& report,
   const auto markdown = [](const regression::Report& one) {
     return regression::MarkdownReport(one);
   };
+  const auto google_benchmark = [](regression::ReportSide side) {
+    return [side](const regression::Report& one) {
+      return regression::GoogleBenchmarkReport(one, side);
+    };
+  };
   const std::pair<const std::string&,
                   std::function<std::string(const regression::Report&)>>
-      all[] = {{files.markdown, markdown},
-               {files.junit, regression::JUnitReport},
-               {files.gbench, regression::GoogleBenchmarkReport},
-               {files.smaller_is_better, regression::SmallerIsBetterReport},
-               {files.csv, regression::CsvReport}};
+      all[] = {
+          {files.markdown, markdown},
+          {files.junit, regression::JUnitReport},
+          {files.gbench, google_benchmark(regression::ReportSide::kCandidate)},
+          {files.gbench_baseline,
+           google_benchmark(regression::ReportSide::kBaseline)},
+          {files.smaller_is_better, regression::SmallerIsBetterReport},
+          {files.csv, regression::CsvReport}};
   for (const auto& [path, write] : all) {
     if (path.empty()) continue;
     const std::string text = write(report);

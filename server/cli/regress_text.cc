@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "server/cli/format.h"
 #include "server/cli/regress_output.h"
+#include "server/regression/ratio_text.h"
 
 namespace tilefarm::cli {
 namespace {

@@ -49,6 +49,15 @@ struct ComparedArtifact {
   double spread = 0;  // added to the bounds of verification
 };
 
+// What a model artifact takes and gives.
+struct ModelSignature {
+  struct Tensor {
+    std::string dtype;  // "float32"
+    int64_t elements = 0;
+  };
+  std::vector<Tensor> inputs, outputs;
+};
+
 // One cluster: one process loads both artifacts and times them alternately
 // (server/regression/paired_ratio.h).
 struct Comparison {
@@ -59,6 +68,9 @@ struct Comparison {
   absl::Duration cluster = absl::Milliseconds(40);
   int fewest_rounds = 4;
   int most_rounds = 64;
+  // Both are model artifacts, which are compared with each other; there is no
+  // program then.
+  std::optional<ModelSignature> model;
 };
 
 // "trial", "baseline", "measure", "finalist", "remeasure", "canary",

@@ -53,6 +53,47 @@ absl::Status CheckSizes(const CompareSpec& spec) {
   return absl::OkStatus();
 }
 
+constexpr const char* kOfPrograms[] = {""};
+// docs/formats.md, "Model artifacts".
+constexpr const char* kOfModels[] = {"_inputs",  "_outputs", "_input",
+                                     "_output",  "_create",  "_run",
+                                     "_destroy", "_error"};
+constexpr int64_t kMostModelElements = int64_t{1} << 28;  // of one tensor
+constexpr absl::Duration kModelTime = absl::Minutes(3);
+
+absl::Status CheckModel(const farm::ModelSignature& model) {
+  if (model.inputs.empty() || model.outputs.empty()) {
+    return absl::InvalidArgumentError("a model has inputs and outputs");
+  }
+  for (const auto* tensors : {&model.inputs, &model.outputs}) {
+    for (const farm::ModelSignature::Tensor& tensor : *tensors) {
+      if (!ir::DataType::Parse(tensor.dtype).has_value()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("'", tensor.dtype, "' is no type of a tensor"));
+      }
+      if (tensor.elements < 1 || tensor.elements > kMostModelElements) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "a tensor of a model has 1 to ", kMostModelElements, " elements"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Fills in what is measured, and its limits.
+absl::Status DescribeProgram(const std::string& text,
+                             const target::Target& target,
+                             farm::WorkItem& item) {
+  TF_ASSIGN_OR_RETURN(const ir::PrimFuncPtr program, ir::ParseFunction(text));
+  TF_RETURN_IF_ERROR(lower::CheckProgram(ir::IRModule{{program}}));
+  const TaskSpec task = MakeTask(*program);
+  item.program = task.program;
+  item.workload_hash = task.workload_hash;
+  item.options = MeasureOptionsFor(*program);
+  item.least_seconds = LeastSeconds(*program, target);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Comparisons::Comparisons(database::Store& store, farm::Farm& farm,
@@ -82,7 +123,7 @@ absl::StatusOr<farm::QueueTerms> Comparisons::Terms(
 
 absl::StatusOr<farm::ComparedArtifact> Comparisons::Find(
     const CompareSpec::Side& side, const target::Target& target,
-    const char* which) const {
+    const char* which, std::span<const char* const> suffixes) const {
   TF_ASSIGN_OR_RETURN(const database::ArtifactRow row,
                       store_.regression_tables().FindArtifact(side.sha256));
   const auto say = [&](const std::string& what) {
@@ -94,9 +135,12 @@ absl::StatusOr<farm::ComparedArtifact> Comparisons::Find(
     return say(absl::StrCat("was compiled for ", row.target, ", not for ",
                             target.Key()));
   }
-  if (std::find(row.symbols.begin(), row.symbols.end(), side.symbol) ==
-      row.symbols.end()) {
-    return say(absl::StrCat("was not stored with a function ", side.symbol));
+  for (const char* suffix : suffixes) {
+    const std::string symbol = side.symbol + suffix;
+    if (std::find(row.symbols.begin(), row.symbols.end(), symbol) ==
+        row.symbols.end()) {
+      return say(absl::StrCat("was not stored with a function ", symbol));
+    }
   }
   if (!(side.spread >= 0) || side.spread > kMostSpread) {
     return say(absl::StrCat("has a spread of ", side.spread,
@@ -114,15 +158,26 @@ absl::StatusOr<std::string> Comparisons::Start(const CompareSpec& spec,
   TF_RETURN_IF_ERROR(CheckSizes(spec));
   TF_ASSIGN_OR_RETURN(const target::Target target,
                       target::ParseKey(spec.target));
-  TF_ASSIGN_OR_RETURN(const ir::PrimFuncPtr program,
-                      ir::ParseFunction(spec.program));
-  TF_RETURN_IF_ERROR(lower::CheckProgram(ir::IRModule{{program}}));
-  const TaskSpec task = MakeTask(*program);
+  farm::WorkItem item;
+  if (spec.program.empty() != spec.model.has_value()) {
+    return absl::InvalidArgumentError(
+        "a comparison needs either a program or a model");
+  }
+  if (spec.model.has_value()) {
+    TF_RETURN_IF_ERROR(CheckModel(*spec.model));
+    item.options.run_timeout = kModelTime;
+  } else {
+    TF_RETURN_IF_ERROR(DescribeProgram(spec.program, target, item));
+  }
+  const std::span<const char* const> suffixes =
+      spec.model.has_value() ? std::span<const char* const>(kOfModels)
+                             : std::span<const char* const>(kOfPrograms);
   farm::Comparison comparison;
+  comparison.model = spec.model;
   TF_ASSIGN_OR_RETURN(comparison.baseline,
-                      Find(spec.baseline, target, "baseline"));
+                      Find(spec.baseline, target, "baseline", suffixes));
   TF_ASSIGN_OR_RETURN(comparison.candidate,
-                      Find(spec.candidate, target, "candidate"));
+                      Find(spec.candidate, target, "candidate", suffixes));
   if (spec.sample > absl::ZeroDuration()) comparison.sample = spec.sample;
   if (spec.cluster > absl::ZeroDuration()) comparison.cluster = spec.cluster;
   if (spec.fewest_rounds > 0) comparison.fewest_rounds = spec.fewest_rounds;
@@ -145,14 +200,10 @@ absl::StatusOr<std::string> Comparisons::Start(const CompareSpec& spec,
       comparison.baseline.sha256, comparison.candidate.sha256));
 
   const std::string ticket = absl::StrCat("compare-", farm::RandomId(128));
-  farm::WorkItem item;
   item.queue = ticket;
   item.purpose = farm::Purpose::kCompare;
-  item.program = task.program;
-  item.workload_hash = task.workload_hash;
   item.target = target;
   item.device = spec.device;
-  item.options = MeasureOptionsFor(*program);
   item.options.flush_cache = spec.flush_cache;
   item.options.run_timeout =
       item.options.run_timeout * kRunsBesideSamples + 2 * comparison.cluster;
@@ -162,7 +213,6 @@ absl::StatusOr<std::string> Comparisons::Start(const CompareSpec& spec,
   // Bytes of both artifacts, in files and mapped.
   item.options.run_memory_bytes +=
       2 * (comparison.baseline.bytes + comparison.candidate.bytes);
-  item.least_seconds = LeastSeconds(*program, target);
   {
     MutexLock lock(mutex_);
     running_[ticket] = std::move(done);

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,8 +29,10 @@ struct CompareSpec {
     std::string symbol;
     double spread = 0;
   };
-  // Empty: both are model artifacts.
+  // Either the program that both compute, or what two model artifacts take and
+  // give.
   std::string program;
+  std::optional<farm::ModelSignature> model;
   std::string target;  // canonical key
   Side baseline, candidate;
   std::string device;  // name
@@ -87,9 +91,10 @@ class Comparisons {
   void OnCompleted(const farm::Completion& completion);
 
  private:
-  absl::StatusOr<farm::ComparedArtifact> Find(const CompareSpec::Side& side,
-                                              const target::Target& target,
-                                              const char* which) const;
+  // `suffixes`: of the symbol, for each function that will be called.
+  absl::StatusOr<farm::ComparedArtifact> Find(
+      const CompareSpec::Side& side, const target::Target& target,
+      const char* which, std::span<const char* const> suffixes) const;
 
   database::Store& store_;
   farm::Farm& farm_;

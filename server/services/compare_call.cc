@@ -2,8 +2,10 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/mutex.h"
 #include "base/status_macros.h"
@@ -19,7 +21,22 @@ jobs::CompareSpec FromProto(const v1::CompareRequest& request) {
     return jobs::CompareSpec::Side{
         .sha256 = in.sha256(), .symbol = in.symbol(), .spread = in.spread()};
   };
+  std::optional<farm::ModelSignature> model;
+  if (request.has_model()) {
+    model.emplace();
+    const auto take = [](const auto& from,
+                         std::vector<farm::ModelSignature::Tensor>& to) {
+      for (const v1::ModelSignature::Tensor& tensor : from) {
+        // Beyond 2^62 it becomes negative, and is refused.
+        to.push_back({.dtype = tensor.dtype(),
+                      .elements = static_cast<int64_t>(tensor.elements())});
+      }
+    };
+    take(request.model().inputs(), model->inputs);
+    take(request.model().outputs(), model->outputs);
+  }
   return {.program = request.program(),
+          .model = std::move(model),
           .target = request.target(),
           .baseline = side(request.baseline()),
           .candidate = side(request.candidate()),

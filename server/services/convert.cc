@@ -308,6 +308,21 @@ v1::Lease ToProto(const farm::Lease& lease) {
     compared.set_cluster_ms(Milliseconds(comparison.cluster));
     compared.set_fewest_rounds(comparison.fewest_rounds);
     compared.set_most_rounds(comparison.most_rounds);
+    if (comparison.model.has_value()) {
+      v1::ModelSignature& model = *compared.mutable_model();
+      const auto add = [](const farm::ModelSignature::Tensor& tensor,
+                          v1::ModelSignature::Tensor& wire) {
+        wire.set_dtype(tensor.dtype);
+        wire.set_elements(static_cast<uint64_t>(tensor.elements));
+      };
+      for (const auto& one : comparison.model->inputs) {
+        add(one, *model.add_inputs());
+      }
+      for (const auto& one : comparison.model->outputs) {
+        add(one, *model.add_outputs());
+      }
+      model.set_cores(static_cast<uint32_t>(lease.item.target.cores));
+    }
   }
   return out;
 }

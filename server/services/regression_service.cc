@@ -89,7 +89,9 @@ database::HistoryRow FromProto(const v1::HistoryPoint& point) {
           .target = point.target(),
           .program = point.program(),
           .trace = point.trace(),
-          .fingerprint = point.fingerprint()};
+          .fingerprint = point.fingerprint(),
+          .user = "",
+          .workload = point.workload()};
 }
 
 v1::HistoryPoint ToProto(const database::HistoryRow& row) {
@@ -122,6 +124,7 @@ v1::HistoryPoint ToProto(const database::HistoryRow& row) {
   point.set_trace(row.trace);
   point.set_fingerprint(row.fingerprint);
   point.set_user(row.user);
+  point.set_workload(row.workload);
   return point;
 }
 

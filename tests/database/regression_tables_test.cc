@@ -195,6 +195,7 @@ TEST_F(RegressionTablesTest, PointsComeBackAsTheyWere) {
   row.target = "t";
   row.fingerprint = "llvm";
   row.user = "ann";
+  row.workload = "hash";
   Append("r", {row});
   row.id = 1;
   std::vector<HistoryRow> read;

@@ -225,8 +225,8 @@ TEST_F(RegressTest, BisectionFindsTheCommit) {
   const std::string repository = dir_.File("repository");
   const auto git = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(),
-                     {"git", "-C", repository, "-c", "user.name=t", "-c",
-                      "user.email=t@example.org"});
+                     {"/usr/bin/git", "-C", repository, "-c", "user.name=t",
+                      "-c", "user.email=t@example.org"});
     const CommandResult result = RunCommand(std::move(arguments));
     EXPECT_EQ(result.exit_code, 0) << result.errors;
     return result.output.substr(0, result.output.find('\n'));

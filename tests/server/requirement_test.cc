@@ -51,6 +51,8 @@ TEST(RequirementTest, TextsLabelsAndLibraries) {
   EXPECT_TRUE(Met("isolation>=rlimits"));
   EXPECT_FALSE(Met("isolation>=seccomp+cgroup"));
   EXPECT_TRUE(Met("emulated=false"));
+  EXPECT_TRUE(Met("artifacts=false"));
+  EXPECT_FALSE(Met("artifacts=true"));
   EXPECT_TRUE(Met("device=board-3"));
   EXPECT_TRUE(Met("library.openblas=0.3.21"));
   EXPECT_FALSE(Met("library.onednn=2.6"));

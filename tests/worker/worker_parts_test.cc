@@ -13,7 +13,9 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/hash.h"
 #include "tests/support/until.h"
+#include "worker/artifact_cache.h"
 #include "worker/build_cache.h"
 #include "worker/cpus.h"
 #include "worker/device.h"
@@ -102,6 +104,92 @@ class DirectoryTest : public testing::Test {
   ~DirectoryTest() override { std::filesystem::remove_all(directory_); }
   std::string directory_;
 };
+
+class ArtifactCacheTest : public testing::Test {
+ protected:
+  ArtifactCacheTest() {
+    std::string path = testing::TempDir() + "/artifacts-XXXXXX";
+    directory_ = mkdtemp(path.data());
+  }
+  ~ArtifactCacheTest() override { std::filesystem::remove_all(directory_); }
+
+  // Counts how often the bytes are fetched.
+  absl::StatusOr<ArtifactCache::Bytes> Get(ArtifactCache& cache,
+                                           const std::string& bytes) {
+    return cache.Get(Sha256Hex(bytes), [&]() -> absl::StatusOr<std::string> {
+      ++fetched_;
+      return bytes;
+    });
+  }
+  std::string File(const std::string& bytes) const {
+    return directory_ + "/" + Sha256Hex(bytes);
+  }
+
+  std::string directory_;
+  int fetched_ = 0;
+};
+
+TEST_F(ArtifactCacheTest, FetchesOnceAndKeepsItOnDisk) {
+  {
+    ArtifactCache cache(directory_, 1 << 20);
+    const auto first = Get(cache, "artifact");
+    ASSERT_TRUE(first.ok());
+    EXPECT_EQ(**first, "artifact");
+    EXPECT_EQ(Get(cache, "artifact")->get(), first->get()) << "while in use";
+    EXPECT_EQ(fetched_, 1);
+  }
+  ArtifactCache again(directory_, 1 << 20);
+  EXPECT_EQ(**Get(again, "artifact"), "artifact");
+  EXPECT_EQ(fetched_, 1);
+}
+
+TEST_F(ArtifactCacheTest, DamagedFilesAreFetchedAgain) {
+  ArtifactCache cache(directory_, 1 << 20);
+  ASSERT_TRUE(Get(cache, "artifact").ok());
+  std::ofstream(File("artifact"), std::ios::app) << "x";
+  EXPECT_EQ(**Get(cache, "artifact"), "artifact");
+  EXPECT_EQ(fetched_, 2);
+  EXPECT_EQ(std::filesystem::file_size(File("artifact")), 8u);
+}
+
+TEST_F(ArtifactCacheTest, OtherBytesThanAskedForAreDataLoss) {
+  ArtifactCache cache(directory_, 1 << 20);
+  const auto got = cache.Get(Sha256Hex("artifact"),
+                             [] { return std::string("something else"); });
+  EXPECT_TRUE(absl::IsDataLoss(got.status()));
+  EXPECT_FALSE(std::filesystem::exists(File("artifact")));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      cache.Get("../../etc/passwd", [] { return std::string(); }).status()));
+  EXPECT_TRUE(absl::IsUnavailable(
+      cache.Get(Sha256Hex("a"), [] { return absl::UnavailableError("away"); })
+          .status()));
+}
+
+TEST_F(ArtifactCacheTest, TheLongestUnusedOnesAreDeleted) {
+  ArtifactCache cache(directory_, 100);
+  const std::string a(40, 'a'), b(40, 'b'), c(40, 'c'), large(200, 'd');
+  ASSERT_TRUE(Get(cache, a).ok());
+  ASSERT_TRUE(Get(cache, b).ok());
+  // Older than any that is used now.
+  std::filesystem::last_write_time(
+      File(b),
+      std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+  ASSERT_TRUE(Get(cache, c).ok());
+  EXPECT_TRUE(std::filesystem::exists(File(a)));
+  EXPECT_FALSE(std::filesystem::exists(File(b)));
+  EXPECT_TRUE(std::filesystem::exists(File(c)));
+  EXPECT_EQ(**Get(cache, large), large) << "returned, but not kept";
+  EXPECT_FALSE(std::filesystem::exists(File(large)));
+}
+
+TEST_F(ArtifactCacheTest, WithoutAFolderEverythingIsFetched) {
+  ArtifactCache nowhere("", 100), forbidden("/proc/no/such/folder", 100);
+  for (ArtifactCache* cache : {&nowhere, &forbidden}) {
+    EXPECT_EQ(**Get(*cache, "artifact"), "artifact");
+    EXPECT_EQ(**Get(*cache, "artifact"), "artifact");
+  }
+  EXPECT_EQ(fetched_, 4);
+}
 
 class SpoolTest : public DirectoryTest {
  protected:

@@ -1,7 +1,6 @@
 #include "worker/builder/analysis.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 
@@ -17,21 +16,6 @@ namespace {
 // Ranges of integer inputs that no index depends on. Sums of products stay far
 // from overflow, and both signs occur.
 constexpr int64_t kIntLow = -8, kIntHigh = 7, kUIntHigh = 15;
-
-std::optional<ElementType> ElementTypeOf(ir::DataType dtype) {
-  static const auto* const types = new std::map<std::string, ElementType>{
-      {"bfloat16", ElementType::kBFloat16}, {"bool", ElementType::kBool},
-      {"float16", ElementType::kFloat16},   {"float32", ElementType::kFloat32},
-      {"float64", ElementType::kFloat64},   {"int16", ElementType::kInt16},
-      {"int32", ElementType::kInt32},       {"int64", ElementType::kInt64},
-      {"int8", ElementType::kInt8},         {"uint16", ElementType::kUInt16},
-      {"uint32", ElementType::kUInt32},     {"uint64", ElementType::kUInt64},
-      {"uint8", ElementType::kUInt8},
-  };
-  const auto it = types->find(dtype.ToString());
-  if (it == types->end()) return std::nullopt;
-  return it->second;
-}
 
 class ProgramReader : public ir::Visitor {
  public:
@@ -89,7 +73,8 @@ absl::StatusOr<ProgramSpec> AnalyzeProgram(const ir::PrimFunc& function) {
   reader.Visit(function.body);
   ProgramSpec spec;
   for (const ir::Buffer& param : function.params) {
-    const std::optional<ElementType> type = ElementTypeOf(param->dtype);
+    const std::optional<ElementType> type =
+        ParseElementType(param->dtype.ToString());
     if (!type.has_value()) {
       return absl::InvalidArgumentError(
           absl::StrCat("parameter ", param->name, " has type ",

@@ -84,8 +84,8 @@ class Pairs {
         request.candidate_first ? request.candidate : request.baseline;
     const auto& second =
         request.candidate_first ? request.baseline : request.candidate;
-    return {ArtifactFile{files[0], first.symbol},
-            ArtifactFile{files[1], second.symbol}};
+    return {ArtifactFile{files[0], first.symbol, request.is_model},
+            ArtifactFile{files[1], second.symbol, request.is_model}};
   }
 
   void Use(size_t side) {

@@ -70,10 +70,25 @@ Kernel::Kernel(const SharedRun& run, std::span<const ArtifactFile> artifacts)
     loaded.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (loaded.handle == nullptr) Fail("cannot load the artifact: ", dlerror());
     loaded.symbol = artifacts[i].symbol;
-    loaded.function = Find(loaded, loaded.symbol);
+    if (!artifacts[i].is_model) {
+      loaded.function = Find(loaded, loaded.symbol);
+      continue;
+    }
+    const std::string missing = loaded.model.emplace().Load(
+        loaded.symbol, [&](const std::string& symbol) {
+          return dlsym(loaded.handle, symbol.c_str());
+        });
+    if (!missing.empty()) Fail("no such symbol: ", missing.c_str());
   }
   if (run.confine && !run.confine()) Fail("cannot be confined", "");
   AllocateBuffers();
+  for (size_t i = 0; i < loaded_.size(); ++i) {
+    if (!loaded_[i].model.has_value()) continue;
+    current_ = &loaded_[i];
+    run.report->artifact = static_cast<uint32_t>(i);
+    const std::string problem = loaded_[i].model->Create(*run.program);
+    if (!problem.empty()) Fail(problem.c_str(), "");
+  }
   Use(0);
   // Workspace that the artifact allocates starts with 0xfe bytes.
   mallopt(M_PERTURB, 1);
@@ -271,8 +286,11 @@ double Kernel::TimedRuns(int64_t iterations) {
   void* const* const args = current_->args.data();
   const size_t count = buffers_.size();
   int code = 0;
+  const bool is_model = current_->model.has_value();
   const double start = SampleClock();
-  for (int64_t i = 0; i < iterations; ++i) code |= Call(function, args, count);
+  for (int64_t i = 0; i < iterations; ++i) {
+    code |= is_model ? current_->model->Run(args) : Call(function, args, count);
+  }
   const double seconds = SampleClock() - start;
   CheckCode(code);
   return seconds / static_cast<double>(iterations);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "worker/runner/buffers.h"
 #include "worker/runner/call.h"
 #include "worker/runner/measure.h"
+#include "worker/runner/model_abi.h"
 
 namespace tilefarm::worker {
 
@@ -19,6 +21,7 @@ namespace tilefarm::worker {
 struct ArtifactFile {
   int fd = -1;
   std::string symbol;
+  bool is_model = false;  // model_abi.h; otherwise SYMBOL is a kernel
 };
 
 // Functions of one or two artifacts that are called on the same buffers, so
@@ -67,6 +70,7 @@ class Kernel {
   struct Loaded {
     void* handle = nullptr;
     void* function = nullptr;
+    std::optional<ModelFunctions> model;  // instead of a function
     std::string symbol;
     std::vector<GuardedBuffer> packed;  // of layout-free parameters
     std::array<void*, kMaxArguments> args = {};

@@ -272,6 +272,18 @@ LoadReply Runner::Load(LoadWorkload request) {
     return reply;
   }
 
+  if (request.artifact.empty()) {
+    workload->has_reference = false;
+    for (size_t i = 0; i < specs.size(); ++i) {
+      if (!specs[i].read) continue;
+      FillInput(specs[i], request.input_seed, static_cast<uint32_t>(i),
+                /*positive=*/false, workload->inputs[i].data());
+    }
+    workloads_.push_front(std::move(workload));
+    EvictBeyondLimit();
+    reply.ok = true;
+    return reply;
+  }
   bool finite = false;
   reply.error = RunReference(request, /*positive=*/false, workload.get(),
                              &reply.reference_seconds, &finite);
@@ -371,6 +383,11 @@ RunReply Runner::Run(const RunRequest& request) {
   if (workload == nullptr) {
     reply.status = RunStatus::kUnknownWorkload;
     reply.error = "unknown workload " + request.key;
+    return reply;
+  }
+  if (!workload->has_reference) {
+    reply.status = RunStatus::kRunError;
+    reply.error = "the workload has no reference";
     return reply;
   }
   if (device_ != nullptr) return RunOnDevice(request, *workload);

@@ -14,6 +14,7 @@
 
 #include "worker/runner/buffers.h"
 #include "worker/runner/child.h"
+#include "worker/runner/compare.h"
 #include "worker/runner/device_child.h"
 #include "worker/runner/measure.h"
 #include "worker/runner/sandbox.h"
@@ -68,6 +69,8 @@ class Runner {
   RunReply Run(const RunRequest& request);
   // runner_compare.cc.
   CompareReply Compare(const CompareRequest& request);
+  static void JudgeModels(const Workload& workload, const KeptOutputs& baseline,
+                          const KeptOutputs& candidate, CompareReply* reply);
   // runner_device.cc. Moves the inputs to where the device's child gets them.
   // False: out of memory.
   bool PrepareForDevice(Workload* workload);

@@ -8,6 +8,7 @@
 #include "worker/runner/compare.h"
 #include "worker/runner/report.h"
 #include "worker/runner/runner.h"
+#include "worker/runner/verify.h"
 #include "worker/runner/workload.h"
 
 namespace tilefarm::worker {
@@ -18,6 +19,11 @@ double Now() {
   clock_gettime(CLOCK_MONOTONIC, &t);
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
+
+// Outputs of two builds of a model may differ by this share of their root mean
+// square: schedules reorder sums, and Winograd's algorithm rounds more. Wrong
+// outputs differ by far more. Integers are equal.
+constexpr double kModelTolerance = 1e-2;
 
 // The artifact at a place in the order of loading.
 ComparedSide SideAt(size_t place, const CompareRequest& request) {
@@ -70,6 +76,10 @@ CompareReply Runner::Compare(const CompareRequest& request) {
     return reply;
   }
   Workload* workload = Find(request.key);
+  if (workload != nullptr && workload->has_reference == request.is_model) {
+    reply.error = "the workload is of another kind";
+    return reply;
+  }
   if (workload == nullptr) {
     reply.status = RunStatus::kUnknownWorkload;
     reply.error = "unknown workload " + request.key;
@@ -136,6 +146,13 @@ CompareReply Runner::Compare(const CompareRequest& request) {
   }
   reply.status = RunStatus::kOk;
   reply.verified = true;
+  if (request.is_model) {
+    JudgeModels(*workload,
+                outputs[SideAt(0, request) == ComparedSide::kBaseline ? 0 : 1],
+                outputs[SideAt(0, request) == ComparedSide::kBaseline ? 1 : 0],
+                &reply);
+    return reply;
+  }
   for (const size_t place : {size_t{0}, size_t{1}}) {
     const ComparedSide at = SideAt(place, request);
     const double spread = at == ComparedSide::kCandidate
@@ -150,6 +167,34 @@ CompareReply Runner::Compare(const CompareRequest& request) {
     Fail(RunStatus::kWrongResult, at, judged.error, &reply);
   }
   return reply;
+}
+
+void Runner::JudgeModels(const Workload& workload, const KeptOutputs& baseline,
+                         const KeptOutputs& candidate, CompareReply* reply) {
+  size_t output = 0;
+  for (uint32_t i = 0; i < workload.program.buffers.size(); ++i) {
+    const BufferSpec& spec = workload.program.buffers[i];
+    if (!spec.written) continue;
+    const size_t offset = workload.output_offsets[output++];
+    const char* const expected = baseline.of_first_run + offset;
+    const double slack = kModelTolerance * RootMeanSquareOf(spec, expected);
+    const std::pair<const char*, ComparedSide> others[] = {
+        {baseline.of_last_run, ComparedSide::kBaseline},
+        {candidate.of_first_run, ComparedSide::kCandidate},
+        {candidate.of_last_run, ComparedSide::kCandidate}};
+    for (const auto& [outputs, side] : others) {
+      const Comparison comparison = worker::Compare(
+          spec, i, expected, /*bounds=*/nullptr, slack, outputs + offset);
+      reply->max_abs_error =
+          std::max(reply->max_abs_error, comparison.max_abs_error);
+      reply->max_rel_error =
+          std::max(reply->max_rel_error, comparison.max_rel_error);
+      if (comparison.equal || !reply->verified) continue;
+      reply->verified = false;
+      Fail(RunStatus::kWrongResult, side,
+           comparison.error + ", as the baseline's first run gave", reply);
+    }
+  }
 }
 
 }  // namespace tilefarm::worker

@@ -175,6 +175,21 @@ double RootMeanSquare(const BufferSpec& spec, const void* bounds) {
   return largest * std::sqrt(sum / static_cast<double>(count));
 }
 
+double RootMeanSquareOf(const BufferSpec& spec, const void* data) {
+  if (!IsFloat(spec.type)) return 0;
+  return WithFloatType(spec.type, [&](auto type) {
+    double sum = 0;
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < spec.elements; ++i) {
+      const double value = decltype(type)::At(data, i);
+      if (!std::isfinite(value * value)) continue;
+      sum += value * value;
+      ++count;
+    }
+    return count == 0 ? 0 : std::sqrt(sum / static_cast<double>(count));
+  });
+}
+
 bool AllFinite(const BufferSpec& spec, const void* data) {
   if (!IsFloat(spec.type)) return true;
   return WithFloatType(spec.type, [&](auto type) {

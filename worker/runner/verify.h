@@ -11,6 +11,8 @@ namespace tilefarm::worker {
 
 // The root mean square of the finite bounds.
 double RootMeanSquare(const BufferSpec& spec, const void* bounds);
+// The root mean square of the finite elements; 0 for integers.
+double RootMeanSquareOf(const BufferSpec& spec, const void* data);
 // Whether there is no NaN and no infinity. For floats only.
 bool AllFinite(const BufferSpec& spec, const void* data);
 

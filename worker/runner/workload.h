@@ -28,6 +28,7 @@ struct Runner::Workload {
   // again; empty for other parameters.
   std::vector<GuardedBuffer> packing;
   std::vector<size_t> output_offsets;
+  bool has_reference = true;
   Mapping reference;  // outputs at their offsets; private to this process
   // For each output: its bounds, in private memory; null: it is exact. And the
   // root mean square of the bounds.

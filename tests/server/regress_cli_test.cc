@@ -1,0 +1,323 @@
+// What `tune regress` prints, runs and sends.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "base/mutex.h"
+#include "server/cli/regress_history.h"
+#include "server/cli/regress_output.h"
+#include "server/cli/run_program.h"
+#include "server/cli/webhook_sender.h"
+
+namespace tilefarm::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// --- Histories ---
+
+v1::HistoryPoint Point(const std::string& commit, double seconds) {
+  v1::HistoryPoint point;
+  point.set_series("s");
+  point.set_benchmark("conv");
+  point.set_device_class("cpu");
+  point.set_branch("main");
+  point.set_commit(commit);
+  point.set_at("2026-01-02T03:04:05Z");
+  point.set_device("w");
+  point.set_seconds(seconds);
+  return point;
+}
+
+SeriesHistory Series(const std::vector<double>& times) {
+  SeriesHistory series;
+  for (size_t i = 0; i < times.size(); ++i) {
+    series.points.push_back(Point("c" + std::to_string(i), times[i]));
+  }
+  return series;
+}
+
+TEST(RegressHistoryTest, HistoriesAreSplitIntoSeries) {
+  History history;
+  history.points = {Point("a", 1), Point("b", 1)};
+  history.points[1].set_branch("feature");
+  v1::Acknowledgement ack;
+  ack.set_benchmark("conv");
+  ack.set_branch("main");
+  ack.set_commit("a");
+  history.acknowledgements = {ack};
+  ack.set_device_class("gpu");
+  history.acknowledgements.push_back(ack);
+  const auto series = SplitSeries(history);
+  ASSERT_EQ(series.size(), 2u);
+  const SeriesHistory& main =
+      series.at({.benchmark = "conv", .device_class = "cpu", .branch = "main"});
+  EXPECT_EQ(main.points.size(), 1u);
+  EXPECT_EQ(main.acknowledgements.size(), 1u) << "of every class, or its own";
+}
+
+TEST(RegressHistoryTest, TheBaselineIsTheNewestPointOfItsLevel) {
+  EXPECT_EQ(*BaselineOf(SeriesHistory(), 0.03), nullptr);
+  SeriesHistory series = Series({1.0, 1.001, 0.999, 1.0, 1.0, 1.001, 0.999, 1.0,
+                                 1.3, 1.301, 1.299, 1.3, 1.3, 1.301, 1.3, 1.3});
+  const auto before = BaselineOf(series, 0.03);
+  ASSERT_TRUE(before.ok());
+  EXPECT_EQ((*before)->commit(), "c7");
+  v1::Acknowledgement ack;
+  ack.set_commit("c8");
+  series.acknowledgements = {ack};
+  EXPECT_EQ((*BaselineOf(series, 0.03))->commit(), "c15");
+}
+
+// Too few points for a change of level.
+TEST(RegressHistoryTest, ARegressionDoesNotBecomeTheBaseline) {
+  SeriesHistory series = Series({1.0, 1.3, 1.3, 1.3});
+  for (size_t i = 1; i < 4; ++i) {
+    series.points[i].set_verdict("slower");
+    series.points[i].set_baseline_commit("c0");
+  }
+  EXPECT_EQ((*BaselineOf(series, 0.03))->commit(), "c0");
+  v1::Acknowledgement ack;
+  ack.set_commit("c1");
+  series.acknowledgements = {ack};
+  EXPECT_EQ((*BaselineOf(series, 0.03))->commit(), "c3");
+  // One since then.
+  series.points[3].set_baseline_commit("c2");
+  EXPECT_EQ((*BaselineOf(series, 0.03))->commit(), "c2");
+}
+
+TEST(RegressHistoryTest, JsonHasItsShape) {
+  std::map<regression::SeriesKey, SeriesHistory> all;
+  const regression::SeriesKey key = {
+      .benchmark = "conv", .device_class = "cpu", .branch = "main"};
+  all[key] = Series({0.5});
+  all[key].points[0].set_ratio_high(std::numeric_limits<double>::infinity());
+  std::map<regression::SeriesKey, regression::SeriesAnalysis> analyses;
+  analyses[key] = *all[key].Analyse({});
+  EXPECT_EQ(HistoryJson(all, analyses).dump(),
+            R"([{"benchmark":"conv","device_class":"cpu","branch":"main",)"
+            R"("baseline_commit":"c0","baseline_seconds":0.5,)"
+            R"("current_ratio":1.0,"changes":[],"acknowledgements":[],)"
+            R"("points":[{"id":0,"series":"s","benchmark":"conv",)"
+            R"("device_class":"cpu","branch":"main","commit":"c0",)"
+            R"("at":"2026-01-02T03:04:05Z","device":"w","seconds":0.5,)"
+            R"("low_seconds":0.0,"high_seconds":0.0,"ratio":0.0,)"
+            R"("ratio_low":0.0,"ratio_high":null,"clusters":0,"verdict":"",)"
+            R"("baseline_commit":"","canary_seconds":0.0,"unsteady":false,)"
+            R"("artifact":"","fingerprint":"","user":""}]}])");
+  EXPECT_THAT(HistoryText(all, analyses), HasSubstr("conv on cpu"));
+  EXPECT_EQ(HistoryText({}, {}), "no points\n");
+}
+
+TEST(RegressReportTest, TextNamesTheWorstFirstAndTheGate) {
+  regression::Report report;
+  report.results.resize(2);
+  report.results[0].benchmark = "same";
+  report.results[0].outcome.verdict = regression::Verdict::kSame;
+  report.results[1].benchmark = "slow";
+  report.results[1].outcome = {.verdict = regression::Verdict::kSlower,
+                               .confirmed = true,
+                               .ratio = {.ratio = 1.1,
+                                         .low = 1.05,
+                                         .high = 1.15,
+                                         .level = 0.99,
+                                         .clusters = 20}};
+  const std::string text = ReportText(report);
+  EXPECT_LT(text.find("slow"), text.find("same"));
+  EXPECT_THAT(text, HasSubstr("+10.0 %"));
+  EXPECT_THAT(text, HasSubstr("regression"));
+}
+
+// --- Programs ---
+
+TEST(RunProgramTest, ReturnsTheOutput) {
+  const auto output = RunProgram({.argv = {"sh", "-c", "pwd; echo $NAME; cat"},
+                                  .folder = "/",
+                                  .environment = {"NAME=value"}});
+  ASSERT_TRUE(output.ok()) << output.status();
+  EXPECT_EQ(*output, "/\nvalue\n");
+}
+
+TEST(RunProgramTest, EnvironmentVariablesAreReplaced) {
+  setenv("TILEFARM_TEST_VARIABLE", "old", 1);
+  const auto output =
+      RunProgram({.argv = {"sh", "-c", "echo $TILEFARM_TEST_VARIABLE"},
+                  .environment = {"TILEFARM_TEST_VARIABLE=new"}});
+  EXPECT_EQ(output.value_or(""), "new\n");
+}
+
+TEST(RunProgramTest, FailuresAreToldApart) {
+  EXPECT_TRUE(
+      absl::IsNotFound(RunProgram({.argv = {"/no/such/program"}}).status()));
+  const absl::Status failed =
+      RunProgram({.argv = {"sh", "-c", "exit 3"}}).status();
+  EXPECT_TRUE(absl::IsAborted(failed));
+  EXPECT_THAT(std::string(failed.message()), HasSubstr("status 3"));
+  EXPECT_THAT(
+      std::string(
+          RunProgram({.argv = {"sh", "-c", "kill -9 $$"}}).status().message()),
+      HasSubstr("SIGKILL"));
+  EXPECT_TRUE(absl::IsInvalidArgument(RunProgram({}).status()));
+}
+
+TEST(RunProgramTest, AHangingProgramIsKilledWithItsChildren) {
+  const absl::Status status =
+      RunProgram({.argv = {"sh", "-c", "sleep 1000 & sleep 1000"},
+                  .limit = absl::Milliseconds(200)})
+          .status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+}
+
+TEST(RunProgramTest, EndlessOutputIsRefused) {
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      RunProgram({.argv = {"yes"}, .limit = absl::Minutes(2)}).status()));
+}
+
+// --- Webhooks ---
+
+// Takes a request for each of its answers.
+class Receiver {
+ public:
+  explicit Receiver(std::vector<std::string> answers)
+      : answers_(std::move(answers)) {
+    fd_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address),
+              0);
+    EXPECT_EQ(listen(fd_, 8), 0);
+    socklen_t size = sizeof address;
+    getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size);
+    url_ =
+        "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/hook";
+    thread_ = std::thread([this] { Serve(); });
+  }
+  ~Receiver() { Join(); }
+  const std::string& url() const { return url_; }
+  // The requests, once all answers are given.
+  const std::vector<std::string>& requests() {
+    Join();
+    return requests_;
+  }
+
+ private:
+  void Join() {
+    if (!thread_.joinable()) return;
+    thread_.join();
+    close(fd_);
+  }
+  void Serve() {
+    for (const std::string& answer : answers_) {
+      const int client = accept(fd_, nullptr, nullptr);
+      std::string request;
+      char buffer[4096];
+      size_t wanted = std::string::npos;
+      while (wanted == std::string::npos || request.size() < wanted) {
+        const ssize_t n = read(client, buffer, sizeof buffer);
+        if (n <= 0) break;
+        request.append(buffer, static_cast<size_t>(n));
+        const size_t end = request.find("\r\n\r\n");
+        const size_t length = request.find("Content-Length: ");
+        if (end != std::string::npos && length != std::string::npos) {
+          wanted = end + 4 +
+                   std::strtoul(request.c_str() + length + 16, nullptr, 10);
+        }
+      }
+      requests_.push_back(request);
+      const std::string reply = "HTTP/1.1 " + answer +
+                                "Content-Length: 0\r\nConnection: "
+                                "close\r\n\r\n";
+      EXPECT_EQ(write(client, reply.data(), reply.size()),
+                static_cast<ssize_t>(reply.size()));
+      close(client);
+    }
+  }
+
+  const std::vector<std::string> answers_;
+  int fd_ = -1;
+  std::string url_;
+  std::vector<std::string> requests_;
+  std::thread thread_;
+};
+
+std::string HeaderOf(const std::string& request, const std::string& name) {
+  const size_t at = request.find(name + ": ");
+  if (at == std::string::npos) return "";
+  const size_t from = at + name.size() + 2;
+  return request.substr(from, request.find("\r\n", from) - from);
+}
+
+WebhookDelivery DeliveryTo(const std::string& url,
+                           std::vector<absl::Duration>& delays) {
+  return {.url = url,
+          .secret = "secret",
+          .body = R"({"text":"slower"})",
+          .retries = {},
+          .attempt_limit = absl::Seconds(20),
+          .sleep = [&](absl::Duration delay) { delays.push_back(delay); }};
+}
+
+TEST(WebhookTest, ANotificationIsSigned) {
+  Receiver receiver({"200 OK\r\n"});
+  std::vector<absl::Duration> delays;
+  const WebhookDelivery delivery = DeliveryTo(receiver.url(), delays);
+  ASSERT_TRUE(Deliver(delivery).ok());
+  ASSERT_EQ(receiver.requests().size(), 1u);
+  const std::string& request = receiver.requests()[0];
+  EXPECT_THAT(request, HasSubstr("POST /hook HTTP/1.1"));
+  EXPECT_TRUE(request.ends_with(delivery.body)) << request;
+  EXPECT_FALSE(HeaderOf(request, regression::kDeliveryHeader).empty());
+  EXPECT_TRUE(regression::CheckWebhookSignature(
+                  "secret", HeaderOf(request, regression::kSignatureHeader),
+                  delivery.body, absl::Now())
+                  .ok());
+  EXPECT_THAT(delays, IsEmpty());
+}
+
+TEST(WebhookTest, BusyReceiversAreAskedAgainWithTheSameDelivery) {
+  Receiver receiver(
+      {"503 Busy\r\nRetry-After: 7\r\n", "500 Oops\r\n", "204 No Content\r\n"});
+  std::vector<absl::Duration> delays;
+  ASSERT_TRUE(Deliver(DeliveryTo(receiver.url(), delays)).ok());
+  const auto& requests = receiver.requests();
+  ASSERT_EQ(requests.size(), 3u);
+  EXPECT_EQ(HeaderOf(requests[0], regression::kDeliveryHeader),
+            HeaderOf(requests[2], regression::kDeliveryHeader));
+  ASSERT_EQ(delays.size(), 2u);
+  EXPECT_GE(delays[0], absl::Seconds(7) * 0.8);
+}
+
+TEST(WebhookTest, RefusalsAndRedirectionsAreNotRepeated) {
+  for (const char* answer :
+       {"403 No\r\n", "302 Found\r\nLocation: http://127.0.0.1:1/\r\n"}) {
+    Receiver receiver({answer});
+    std::vector<absl::Duration> delays;
+    const absl::Status status = Deliver(DeliveryTo(receiver.url(), delays));
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_EQ(receiver.requests().size(), 1u);
+  }
+}
+
+TEST(WebhookTest, NobodyThereIsGivenUp) {
+  std::vector<absl::Duration> delays;
+  const absl::Status status = Deliver(DeliveryTo("http://127.0.0.1:1", delays));
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_EQ(delays.size(), 5u);
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      Deliver(DeliveryTo("file:///etc/passwd", delays))));
+}
+
+}  // namespace
+}  // namespace tilefarm::cli

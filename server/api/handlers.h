@@ -41,6 +41,10 @@ absl::StatusOr<Json> GetWorkloadCandidates(const Parts& parts,
                                            const Call& call);
 absl::StatusOr<Json> GetDecisions(const Parts& parts, const Call& call);
 
+// --- benchmark_handlers.cc ---
+absl::StatusOr<Json> ListBenchmarks(const Parts& parts, const Call& call);
+absl::StatusOr<Json> GetBenchmark(const Parts& parts, const Call& call);
+
 }  // namespace tilefarm::api
 
 #endif  // TILEFARM_SERVER_API_HANDLERS_H_

@@ -43,6 +43,9 @@ constexpr Route kRoutes[] = {
     {kGet, "/api/v1/workloads/{workload}", GetWorkload},
     {kGet, "/api/v1/workloads/{workload}/candidates", GetWorkloadCandidates},
     {kGet, "/api/v1/workloads/{workload}/decisions", GetDecisions},
+
+    {kGet, "/api/v1/benchmarks", ListBenchmarks},
+    {kGet, "/api/v1/benchmarks/history", GetBenchmark},
 };
 
 bool IsParameter(absl::string_view part) { return absl::StartsWith(part, "{"); }

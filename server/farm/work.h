@@ -73,7 +73,8 @@ struct Comparison {
   std::optional<ModelSignature> model;
 };
 
-// "trial", "baseline", "measure", "finalist", "remeasure", "canary".
+// "trial", "baseline", "measure", "finalist", "remeasure", "canary",
+// "compare".
 std::string_view PurposeName(Purpose purpose);
 
 // One thing to build, verify and time.

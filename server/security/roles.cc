@@ -73,6 +73,8 @@ constexpr Method kMethods[] = {
     {"GET /api/v1/workloads/{workload}", Access::kUsers},
     {"GET /api/v1/workloads/{workload}/candidates", Access::kUsers},
     {"GET /api/v1/workloads/{workload}/decisions", Access::kUsers},
+    {"GET /api/v1/benchmarks", Access::kUsers},
+    {"GET /api/v1/benchmarks/history", Access::kUsers},
     {"POST /api/v1/jobs", Access::kUsers, Size::kProgram},
     {"POST /api/v1/jobs/{job}/cancel", Access::kUsers},
     {"POST /api/v1/devices/{device}/{action}", Access::kUsers},

@@ -42,7 +42,8 @@ async function answerOf(response) {
 // get("jobs", {limit: 10}).
 export async function get(path, parameters = {}) {
   const query = new URLSearchParams(
-      Object.entries(parameters).filter(([, value]) => value !== "" && value !== null && value !== undefined));
+      Object.entries(parameters)
+          .filter(([, value]) => value !== "" && value !== null && value !== undefined));
   const address = `${BASE}${path ? `/${path}` : ""}${query.size > 0 ? `?${query}` : ""}`;
   return answerOf(await fetch(address, {headers: headers()}));
 }

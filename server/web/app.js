@@ -2,6 +2,7 @@
 import {ApiError, get, setToken, token} from "./api.js";
 import {forgetCharts} from "./charts.js";
 import {el} from "./dom.js";
+import {showBenchmark, showBenchmarks} from "./views/benchmarks.js";
 import {showCandidate} from "./views/candidate.js";
 import {showComparison} from "./views/compare.js";
 import {showDatabase} from "./views/database.js";
@@ -23,6 +24,8 @@ const VIEWS = [
   {parts: ["database"], show: showDatabase},
   {parts: ["records", ":record"], show: showCandidate},
   {parts: ["compare"], show: showComparison},
+  {parts: ["benchmarks"], show: showBenchmarks},
+  {parts: ["benchmark"], show: showBenchmark},
 ];
 
 const main = document.getElementById("main");
@@ -77,11 +80,14 @@ async function route() {
   const root = el("div");
   main.replaceChildren(root);
   if (found === null) {
-    root.append(el("h1", {tabindex: -1}, "There is no such view"), el("p", {}, el("a", {href: "#/jobs"}, "All jobs")));
+    root.append(
+        el("h1", {tabindex: -1}, "There is no such view"),
+        el("p", {}, el("a", {href: "#/jobs"}, "All jobs")));
   } else {
     root.append(el("p", {class: "dim"}, "Loading …"));
     try {
-      await found.show({root, page, signal: leave.signal, values: found.values, query: found.query});
+      await found.show(
+          {root, page, signal: leave.signal, values: found.values, query: found.query});
     } catch (error) {
       if (turn !== shown) return;
       showError(root, error);
@@ -108,7 +114,8 @@ function showError(root, error) {
 
 function markView(address) {
   const first = address.replace(/^#\/?/, "").split(/[/?]/)[0];
-  const section = {records: "database", compare: "database"}[first] ?? first;
+  const section = {records: "database", compare: "database", benchmark: "benchmarks"}[first] ??
+      first;
   for (const link of document.querySelectorAll("#views a")) {
     if (link.getAttribute("href") === `#/${section}`) {
       link.setAttribute("aria-current", "page");

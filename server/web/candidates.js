@@ -29,15 +29,27 @@ export class Candidates {
       this.seen.add(columns.record[i]);
       const task = columns.tasks[columns.task[i]];
       this.all.push({
-        record: columns.record[i], workload: task.workload, target: task.target,
+        record: columns.record[i],
+        workload: task.workload,
+        target: task.target,
         job: columns.jobs[columns.job[i]],
-        device: columns.devices[columns.device[i]], status: columns.statuses[columns.status[i]],
+        device: columns.devices[columns.device[i]],
+        status: columns.statuses[columns.status[i]],
         fingerprint: columns.fingerprints[columns.fingerprint[i]],
-        seconds: columns.seconds[i], low: columns.low[i], high: columns.high[i],
-        rank: columns.rank[i], confirmed: columns.confirmed[i] === 1, counts: columns.rank[i] !== null,
-        stopped: columns.stopped_early[i] === 1, unsteady: columns.unsteady[i] === 1,
-        library: columns.library[i] === 1, sketch: columns.sketch[i], sequence: columns.sequence[i],
-        score: columns.score[i], compile_seconds: columns.compile_seconds[i], at: columns.at[i],
+        seconds: columns.seconds[i],
+        low: columns.low[i],
+        high: columns.high[i],
+        rank: columns.rank[i],
+        confirmed: columns.confirmed[i] === 1,
+        counts: columns.rank[i] !== null,
+        stopped: columns.stopped_early[i] === 1,
+        unsteady: columns.unsteady[i] === 1,
+        library: columns.library[i] === 1,
+        sketch: columns.sketch[i],
+        sequence: columns.sequence[i],
+        score: columns.score[i],
+        compile_seconds: columns.compile_seconds[i],
+        at: columns.at[i],
       });
     }
     this.all.sort((a, b) => a.record - b.record);
@@ -45,8 +57,9 @@ export class Candidates {
   }
 
   of(task) {
-    return task === null ? this.all
-        : this.all.filter((one) => one.workload === task.workload && one.target === task.target);
+    return task === null ?
+        this.all :
+        this.all.filter((one) => one.workload === task.workload && one.target === task.target);
   }
 }
 

@@ -9,8 +9,9 @@ export function pairLines(a, b) {
   const left = a.split("\n"), right = b.split("\n");
   const path = shortestEdit(left, right);
   if (path === null) {
-    return Array.from({length: Math.max(left.length, right.length)},
-                      (unused, index) => ({left: left[index] ?? null, right: right[index] ?? null}));
+    return Array.from(
+        {length: Math.max(left.length, right.length)},
+        (unused, index) => ({left: left[index] ?? null, right: right[index] ?? null}));
   }
   const rows = [];
   let removed = [], added = [];
@@ -42,7 +43,8 @@ function shortestEdit(a, b) {
   for (let edits = 0; edits <= most; ++edits) {
     history.push(new Map(furthest));
     for (let k = -edits; k <= edits; k += 2) {
-      const down = k === -edits || (k !== edits && (furthest.get(k - 1) ?? -1) < (furthest.get(k + 1) ?? -1));
+      const down = k === -edits ||
+          (k !== edits && (furthest.get(k - 1) ?? -1) < (furthest.get(k + 1) ?? -1));
       let x = down ? furthest.get(k + 1) ?? 0 : (furthest.get(k - 1) ?? 0) + 1;
       let y = x - k;
       while (x < a.length && y < b.length && a[x] === b[y]) {
@@ -62,7 +64,8 @@ function trackBack(a, b, history) {
   for (let edits = history.length - 1; edits >= 0; --edits) {
     const furthest = history[edits];
     const k = x - y;
-    const down = k === -edits || (k !== edits && (furthest.get(k - 1) ?? -1) < (furthest.get(k + 1) ?? -1));
+    const down =
+        k === -edits || (k !== edits && (furthest.get(k - 1) ?? -1) < (furthest.get(k + 1) ?? -1));
     const before = down ? k + 1 : k - 1;
     const fromX = furthest.get(before) ?? 0, fromY = fromX - before;
     while (x > fromX && y > fromY && x > 0 && y > 0) {

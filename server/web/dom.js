@@ -23,12 +23,12 @@ export function el(name, attributes = {}, ...children) {
 
 // Replaces what an element has; what is null or false is left out.
 export function put(element, ...children) {
-  element.replaceChildren(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
+  element.replaceChildren(...children.flat(3).filter(
+      (child) => child !== null && child !== undefined && child !== false));
 }
 
 export function panel(title, ...children) {
-  return el("section", {class: "panel"}, title ? el("h2", {}, title) : null,
-            ...children);
+  return el("section", {class: "panel"}, title ? el("h2", {}, title) : null, ...children);
 }
 
 // Pairs of a name and a value (a text, an element, or a list of them); pairs
@@ -57,11 +57,16 @@ export function table(caption, columns, rows, {sort = null, down = false, empty 
   const heads = columns.map((one, index) => {
     const head = el("th", {scope: "col", class: one.number ? "number" : null});
     if (one.value) {
-      head.append(el("button", {type: "button", onclick: () => {
-        descending = column === index ? !descending : Boolean(one.number);
-        column = index;
-        fill();
-      }}, one.title));
+      head.append(
+          el("button", {
+            type: "button",
+            onclick: () => {
+              descending = column === index ? !descending : Boolean(one.number);
+              column = index;
+              fill();
+            }
+          },
+             one.title));
     } else {
       head.append(one.title || el("span", {class: "unseen"}, "Actions"));
     }
@@ -80,17 +85,27 @@ export function table(caption, columns, rows, {sort = null, down = false, empty 
       const key = columns[column].value;
       order = [...rows].sort((a, b) => compareValues(key(a), key(b)) * (descending ? -1 : 1));
     }
-    body.replaceChildren(...order.map((row) => el("tr", {class: row.rowClass ?? null},
-        columns.map((one, index) => el(index === 0 ? "th" : "td",
-            {scope: index === 0 ? "row" : null,
-             class: one.number ? "number" : one.wrap ? "wrap" : null}, one.cell(row))))));
+    body.replaceChildren(...order.map(
+        (row) =>
+            el("tr", {class: row.rowClass ?? null},
+               columns.map(
+                   (one, index) =>
+                       el(index === 0 ? "th" : "td", {
+                         scope: index === 0 ? "row" : null,
+                         class: one.number ? "number" :
+                             one.wrap      ? "wrap" :
+                                             null
+                       },
+                          one.cell(row))))));
     if (order.length === 0) {
       body.append(el("tr", {}, el("td", {colspan: columns.length, class: "dim"}, empty)));
     }
   }
   fill();
-  return scrollable(caption, el("table", {}, el("caption", {class: "unseen"}, caption),
-      el("thead", {}, el("tr", {}, heads)), body));
+  return scrollable(
+      caption,
+      el("table", {}, el("caption", {class: "unseen"}, caption),
+         el("thead", {}, el("tr", {}, heads)), body));
 }
 
 // What is wider than the page scrolls by itself, by keyboard too.
@@ -106,24 +121,33 @@ function compareValues(a, b) {
   return String(a).localeCompare(String(b), "en", {numeric: true});
 }
 
-const GOOD = new Set(["done", "idle", "ok"]);
+const GOOD = new Set(["done", "idle", "ok", "faster", "same", "resolved"]);
 const ON = new Set(["running", "busy", "checking"]);
-const WARN = new Set(["queued", "draining", "drained", "paused", "unsteady", "cancelled",
-                      "stopped early"]);
-const BAD = new Set(["failed", "quarantined", "incompatible", "run_error", "wrong_result",
-                     "compile_error", "compile_timeout", "run_timeout", "invalid_schedule",
-                     "device_lost"]);
+const WARN = new Set([
+  "acknowledged", "inconclusive", "queued", "draining", "drained", "paused", "unsteady",
+  "cancelled", "stopped early"
+]);
+const BAD = new Set([
+  "failed", "open", "regression", "slower", "quarantined", "incompatible", "run_error",
+  "wrong_result", "compile_error", "compile_timeout", "run_timeout", "invalid_schedule",
+  "device_lost"
+]);
 
 export function stateBadge(state) {
-  const kind = GOOD.has(state) ? "good" : ON.has(state) ? "on" : WARN.has(state) ? "warn" :
-      BAD.has(state) ? "bad" : "";
+  const kind = GOOD.has(state) ? "good" :
+      ON.has(state)            ? "on" :
+      WARN.has(state)          ? "warn" :
+      BAD.has(state)           ? "bad" :
+                                 "";
   return el("span", {class: `state ${kind}`}, state.replaceAll("_", " "));
 }
 
 // A bar and its number, in a table.
 export function barCell(share, text, kind = "") {
-  return el("div", {class: "barcell"},
-      el("div", {class: `track ${kind}`, "aria-hidden": "true"}, el("span", {"width%": share * 100})),
+  return el(
+      "div", {class: "barcell"},
+      el("div", {class: `track ${kind}`, "aria-hidden": "true"},
+         el("span", {"width%": share * 100})),
       el("span", {}, text));
 }
 

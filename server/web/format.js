@@ -32,7 +32,8 @@ export function times(before, after) {
 
 export function gflops(value) {
   if (!(value > 0)) return NOTHING;
-  return value >= 1000 ? `${(value / 1000).toPrecision(3)} TFLOPS` : `${value.toPrecision(3)} GFLOPS`;
+  return value >= 1000 ? `${(value / 1000).toPrecision(3)} TFLOPS` :
+                         `${value.toPrecision(3)} GFLOPS`;
 }
 
 // "2:05", "1:02:05".
@@ -41,7 +42,8 @@ export function clock(value) {
   const total = Math.round(value);
   const two = (number) => String(number).padStart(2, "0");
   const minutes = Math.floor(total / 60) % 60, hours = Math.floor(total / 3600);
-  return hours > 0 ? `${hours}:${two(minutes)}:${two(total % 60)}` : `${minutes}:${two(total % 60)}`;
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(total % 60)}` :
+                     `${minutes}:${two(total % 60)}`;
 }
 
 // "2026-01-31 12:00" in the reader's zone.
@@ -49,7 +51,8 @@ export function date(text) {
   const at = new Date(text);
   if (!text || Number.isNaN(at.getTime())) return NOTHING;
   const two = (number) => String(number).padStart(2, "0");
-  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}`;
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${
+      two(at.getHours())}:${two(at.getMinutes())}`;
 }
 
 // A target's key without the features that the processor lacks or adds.
@@ -76,15 +79,20 @@ export function pairs(object) {
       return object;
     }
   }
-  return Object.entries(known).map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`).join(", ");
+  return Object.entries(known)
+      .map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`)
+      .join(", ");
 }
 
 // "AMD EPYC, znver5, L1 48 KiB, L2 1024 KiB, L3 32768 KiB" of a model's text.
 export function deviceModel(text) {
-  const parts = new Map(text.split(";").map((part) => part.split("=")).filter((part) => part.length === 2));
+  const parts =
+      new Map(text.split(";").map((part) => part.split("=")).filter((part) => part.length === 2));
   if (parts.size === 0) return text;
-  const caches = ["l1", "l2", "l3"].filter((name) => Number(parts.get(name)) > 0)
-      .map((name) => `${name.toUpperCase()} ${Math.round(Number(parts.get(name)) / 1024)} KiB`);
+  const caches =
+      ["l1", "l2", "l3"]
+          .filter((name) => Number(parts.get(name)) > 0)
+          .map((name) => `${name.toUpperCase()} ${Math.round(Number(parts.get(name)) / 1024)} KiB`);
   return [parts.get("brand"), parts.get("cpu"), ...caches].filter(Boolean).join(", ");
 }
 

@@ -19,28 +19,49 @@ export function rooflineChart({roofline, candidates, onPoint}) {
   const left = Math.min(intensity / 8 || 0.1, 0.25), right = Math.max(intensity * 8, 64);
   return chart({
     title: "Roofline",
-    note: peak ? "Limits as the cost model assumes them at the measured clock: a model, not a measurement. Every candidate moves at " +
-        "least its inputs and outputs once, so all stand at that intensity; the roofs of nearer caches hold for data that stay there." +
-        (above ? " Candidates stand above the peak: the system reports a clock that is too low, or a schedule needs fewer operations." : "") :
+    note: peak ?
+        "Limits as the cost model assumes them at the measured clock: a model, not a measurement. Every candidate moves at " +
+            "least its inputs and outputs once, so all stand at that intensity; the roofs of nearer caches hold for data that stay there." +
+            (above ?
+                 " Candidates stand above the peak: the system reports a clock that is too low, or a schedule needs fewer operations." :
+                 "") :
         "The clock of this device is not known, or it is no processor: there are no roofs.",
-    label: "Roofline: rate of every candidate over the operations per byte of the workload, below the modelled limits.",
+    label:
+        "Roofline: rate of every candidate over the operations per byte of the workload, below the modelled limits.",
     tall: true,
-    x: {title: "operations per byte of inputs and outputs", type: "logarithmic", min: left, max: right, ticks: plainTick},
+    x: {
+      title: "operations per byte of inputs and outputs",
+      type: "logarithmic",
+      min: left,
+      max: right,
+      ticks: plainTick
+    },
     y: {title: "operations per second", type: "logarithmic", ticks: rateTick},
     onPoint: (point) => point.candidate && onPoint && onPoint(point.candidate),
-    tooltip: (point) => point.candidate ? [`record ${point.candidate.record}`, `${gflops(point.y / 1e9)}, ${seconds(point.candidate.seconds)}`] :
+    tooltip: (point) => point.candidate ?
+        [
+          `record ${point.candidate.record}`,
+          `${gflops(point.y / 1e9)}, ${seconds(point.candidate.seconds)}`
+        ] :
         gflops(point.y / 1e9),
     datasets(color) {
       const sets = [];
       roofline.bandwidths.forEach((one, index) => {
         const ridge = peak / one.bytes_per_second;
         const from = Math.min(left, ridge), to = Math.min(right, Math.max(ridge, left));
-        sets.push(roof(`${one.level} ${(one.bytes_per_second / 1e9).toFixed(0)} GB/s`,
-            [{x: from, y: from * one.bytes_per_second}, {x: to, y: Math.min(peak, to * one.bytes_per_second)}],
+        sets.push(roof(
+            `${one.level} ${(one.bytes_per_second / 1e9).toFixed(0)} GB/s`,
+            [
+              {x: from, y: from * one.bytes_per_second},
+              {x: to, y: Math.min(peak, to * one.bytes_per_second)}
+            ],
             color.series[[5, 3, 1][index % 3]]));
       });
-      if (peak) sets.push(roof(`peak ${gflops(peak / 1e9)}`, [{x: left, y: peak}, {x: right, y: peak}], color.bad));
-      const data = timed.map((one) => ({x: intensity, y: roofline.flops / one.seconds, candidate: one}));
+      if (peak)
+        sets.push(roof(
+            `peak ${gflops(peak / 1e9)}`, [{x: left, y: peak}, {x: right, y: peak}], color.bad));
+      const data =
+          timed.map((one) => ({x: intensity, y: roofline.flops / one.seconds, candidate: one}));
       const look = timed.length > 0 ? lookOf(timed[0]) : {style: "circle"};
       sets.push(points(`candidates (${timed.length})`, data, color.series[0], look.style));
       return sets;
@@ -49,6 +70,16 @@ export function rooflineChart({roofline, candidates, onPoint}) {
 }
 
 function roof(name, data, color) {
-  return {label: name, type: "line", data, borderColor: color, backgroundColor: color, borderWidth: 2, pointRadius: 0,
-          pointHitRadius: 3, pointStyle: "line", order: 3};
+  return {
+    label: name,
+    type: "line",
+    data,
+    borderColor: color,
+    backgroundColor: color,
+    borderWidth: 2,
+    pointRadius: 0,
+    pointHitRadius: 3,
+    pointStyle: "line",
+    order: 3
+  };
 }

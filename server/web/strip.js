@@ -9,14 +9,27 @@ const LEAST_COLUMNS = 360;
 // The colour of each state, by its letter in the API's history.
 export function stateColors() {
   const color = colors();
-  return {i: color.grid, b: color.series[0], c: color.series[5], d: color.warn, D: color.series[6],
-          p: color.series[3], q: color.bad, o: color.panel, x: color.series[7]};
+  return {
+    i: color.grid,
+    b: color.series[0],
+    c: color.series[5],
+    d: color.warn,
+    D: color.series[6],
+    p: color.series[3],
+    q: color.bad,
+    o: color.panel,
+    x: color.series[7]
+  };
 }
 
 export function stateLegend(letters) {
   const color = stateColors();
-  return el("ul", {class: "legend"}, Object.entries(letters).map(([letter, name]) =>
-      el("li", {}, el("span", {class: "swatch", color: color[letter], "aria-hidden": "true"}), name)));
+  return el(
+      "ul", {class: "legend"},
+      Object.entries(letters).map(
+          ([letter, name]) => el(
+              "li", {}, el("span", {class: "swatch", color: color[letter], "aria-hidden": "true"}),
+              name)));
 }
 
 // rows: [{name, states, busy}], columns: how many times there are. The cells of
@@ -24,7 +37,13 @@ export function stateLegend(letters) {
 export function stateStrip({rows, columns, label, onRow}) {
   const height = Math.max(2, Math.min(14, Math.floor(640 / Math.max(rows.length, 1))));
   const width = Math.max(columns, LEAST_COLUMNS);
-  const canvas = el("canvas", {class: "strip", role: "img", "aria-label": label, width: width * 2, height: rows.length * height});
+  const canvas = el("canvas", {
+    class: "strip",
+    role: "img",
+    "aria-label": label,
+    width: width * 2,
+    height: rows.length * height
+  });
   canvas.style.height = `${rows.length * height + 2}px`;
   const draw = () => {
     const context = canvas.getContext("2d");
@@ -36,11 +55,14 @@ export function stateStrip({rows, columns, label, onRow}) {
       let start = 0;
       // Equal cells are one rectangle.
       for (let x = 1; x <= row.states.length; ++x) {
-        if (x < row.states.length && row.states[x] === row.states[start] && row.busy[x] === row.busy[start]) continue;
+        if (x < row.states.length && row.states[x] === row.states[start] &&
+            row.busy[x] === row.busy[start])
+          continue;
         const letter = row.states[start];
         context.globalAlpha = letter === "b" ? 0.35 + 0.65 * Number(row.busy[start]) / 9 : 1;
         context.fillStyle = color[letter] ?? color.o;
-        context.fillRect((from + start) * 2, y * height, (x - start) * 2, height - (height > 4 ? 1 : 0));
+        context.fillRect(
+            (from + start) * 2, y * height, (x - start) * 2, height - (height > 4 ? 1 : 0));
         start = x;
       }
     });

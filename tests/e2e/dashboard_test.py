@@ -51,7 +51,9 @@ class Page:
     def __init__(self, browser, served):
         self.browser = browser
         self.served = served
-        self.asked = set()
+        # What earlier pages did is theirs.
+        self.complaints()
+        self.foreign_requests()
 
     def look(self, width, height, scheme):
         self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
@@ -142,7 +144,7 @@ class DashboardTest(unittest.TestCase):
         records = served.get(f"/api/v1/records?job={single['id']}&status=ok")
         record = records["records"][0]
         other = records["records"][1]
-        latest = served.get("/api/v1/records")["records"][-1]
+        latest = served.get("/api/v1/records")["records"][10]
         device = served.get("/api/v1/devices")["devices"][0]["name"]
         workload = f"workloads/{record['workload']}?target={record['target']}"
         views = {
@@ -208,7 +210,6 @@ class DashboardTest(unittest.TestCase):
             self.assertIn("|", curve)
         # The server is gone.
         page = Page(self.browser, served)
-        page.foreign_requests()
         for look, width, height, scheme in LOOKS:
             page.look(width, height, scheme)
             page.browser.get(file.as_uri())
@@ -217,6 +218,9 @@ class DashboardTest(unittest.TestCase):
             self.assertIn("Share before", page.text("main"))
             self.assertEqual(page.violations(), [])
             self.assertEqual(page.complaints(), [])
+            # Also what the page of the file before asked for.
+            self.assertEqual([url for url in page.foreign_requests()
+                              if not url.startswith("file:")], [])
 
     def test_a_running_job_is_followed_and_cancelled(self):
         with Served(BIN, ["--no-canary"]) as served:
@@ -258,6 +262,30 @@ class DashboardTest(unittest.TestCase):
                   lambda: "cancelled" in page.text("h1"))
             self.assertEqual(page.complaints(), [])
 
+    def test_histories_of_benchmarks(self):
+        with Served(BIN, ["--no-canary"], database=LARGE) as served:
+            page = Page(self.browser, served)
+            for look, width, height, scheme in LOOKS:
+                page.look(width, height, scheme)
+                for name in ("benchmarks", "benchmark"):
+                    if name == "benchmarks":
+                        page.open(name, "Regressions")
+                        self.assertIn("layer norm", page.text("main"))
+                    else:
+                        page.browser.find_element(
+                            By.LINK_TEXT, "matmul 512").click()
+                        page.wait("matmul 512")
+                        text = page.text("main")
+                        for one in ("open", "acknowledged", "faster",
+                                    "double precision"):
+                            self.assertIn(one, text)
+                    page.shot(f"{name}-{look}")
+                    self.assertLessEqual(
+                        page.run("return document.documentElement."
+                                 "scrollWidth"), width, "it is too wide")
+                    self.assertEqual(page.violations(), [])
+                    self.assertEqual(page.complaints(), [])
+
     def test_large_jobs_and_farms_are_drawn(self):
         with Served(BIN, ["--no-canary"], database=LARGE) as served:
             page = Page(self.browser, served)
@@ -297,7 +325,7 @@ if __name__ == "__main__":
     BIN = programs_of(sys.argv)
     SHOTS = pathlib.Path(sys.argv.pop(1))
     SHOTS.mkdir(parents=True, exist_ok=True)
-    LARGE = pathlib.Path(sys.argv.pop(1))
+    LARGE = pathlib.Path(sys.argv.pop(1)).resolve()
     AXE = None
     if len(sys.argv) > 1 and sys.argv[1].endswith(".js"):
         AXE = pathlib.Path(sys.argv.pop(1)).read_text()

@@ -1,8 +1,9 @@
-// Makes a database with a job of 10,000 trials and 1,000 devices, to see
-// whether pages can show them:
+// Makes a database with a job of 10,000 trials, 1,000 devices and histories of
+// benchmarks, to see whether pages can show them:
 //
 //   large_database FILE
 #include <cstdio>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,58 @@ database::Record MakeRecord(int trial, const jobs::TaskSpec& task,
   return record;
 }
 
+// A benchmark got faster, slower for a reason, and slower for none.
+constexpr double kLevels[] = {1.00e-3, 0.91e-3, 0.95e-3, 1.03e-3};
+constexpr int kPointsOfLevel = 30;
+
+absl::Status AddHistories(database::Store& store, Rng& rng) {
+  std::vector<database::HistoryRow> rows;
+  for (const char* benchmark : {"matmul 512", "layer norm"}) {
+    const bool moves = benchmark[0] == 'm';
+    const int points = kPointsOfLevel * static_cast<int>(std::size(kLevels));
+    for (int i = 0; i < points; ++i) {
+      const double noise =
+          1 + (static_cast<double>(rng.Below(1000)) - 500) / 5e4;
+      const double seconds =
+          noise * (moves ? kLevels[i / kPointsOfLevel] : 0.2e-3);
+      database::HistoryRow row;
+      row.series = "kernels";
+      row.benchmark = benchmark;
+      row.device_class = "AMD EPYC 9R14; znver4";
+      row.branch = "main";
+      row.commit = Sha256Hex(absl::StrCat("commit ", i)).substr(0, 40);
+      row.at = absl::FormatTime(
+          "%Y-%m-%dT%H:%M:%SZ",
+          absl::FromUnixSeconds(1'770'000'000) + i * absl::Hours(12),
+          absl::UTCTimeZone());
+      row.device = "board.0001";
+      row.seconds = seconds;
+      row.low_seconds = seconds * 0.995;
+      row.high_seconds = seconds * 1.006;
+      row.canary_seconds = 1e-4;
+      if (i > 0) {
+        row.baseline_commit = rows.back().commit;
+        row.ratio = moves && i % kPointsOfLevel == 0 ? 1.05 : 1;
+        row.ratio_low = row.ratio * 0.99;
+        row.ratio_high = row.ratio * 1.01;
+        row.clusters = 12;
+        row.verdict = row.ratio > 1 ? "slower" : "same";
+      }
+      rows.push_back(row);
+    }
+  }
+  TF_RETURN_IF_ERROR(
+      store.regression_tables().AppendHistory("large", rows).status());
+  return store.regression_tables().Acknowledge(
+      {.series = "kernels",
+       .benchmark = "matmul 512",
+       .branch = "main",
+       .commit = rows[2 * kPointsOfLevel].commit,
+       .reason = "Sums are made in double precision now",
+       .user = "ann",
+       .at = "2026-03-05T09:30:00Z"});
+}
+
 absl::Status Fill(database::Store& store) {
   jobs::JobSpec spec;
   spec.request_id = "large";
@@ -96,7 +149,8 @@ absl::Status Fill(database::Store& store) {
                        .target = kTarget,
                        .last_seen = "2026-05-28T12:00:00Z"});
   }
-  return store.device_tables().PutDevices(devices, {});
+  TF_RETURN_IF_ERROR(store.device_tables().PutDevices(devices, {}));
+  return AddHistories(store, rng);
 }
 
 int Main(int argc, char** argv) {

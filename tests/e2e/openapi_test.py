@@ -8,6 +8,7 @@ answer, errors included, fits its schema and has no key that the schema lacks.
 """
 import sys
 import unittest
+import urllib.parse
 
 try:
     import jsonschema
@@ -72,13 +73,36 @@ def unknown_keys(schema, value, where=""):
 class OpenApiTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.served = cls.enterClassContext(Served(BIN, ["--no-canary"]))
+        cls.served = cls.enterClassContext(Served(
+            BIN, ["--no-canary", "--allow-artifacts", "--artifact-isolation",
+                  "none"]))
         cls.served.worker("desk")
         cls.job = cls.served.tuned("mm_relu.py", 12)
         cls.record = cls.served.get("/api/v1/records?status=ok")["records"][0]
         cls.values = {"job": cls.job, "device": "desk",
                       "record": cls.record["record"],
                       "workload": cls.record["workload"]}
+        (cls.served.folder / "suite.toml").write_text(f"""
+name = "kernels"
+[[benchmark]]
+name = "matmul"
+program = "{SOURCE}/examples/mm_relu.py"
+target = "host,cores=1"
+""")
+        for commit in ("first", "second"):
+            cls.served.tune("regress", "run", "--suite", "suite.toml",
+                            "--commit", commit)
+        cls.history = cls.served.get("/api/v1/benchmarks")["benchmarks"][0]
+
+    def values_of(self, operation):
+        """A query with the parameters that the operation needs."""
+        return {name: self.history[name] for name in (
+            resolve(one)["name"] for one in operation.get("parameters", [])
+            if resolve(one).get("required") and resolve(one)["in"] == "query")}
+
+    def address(self, path, query):
+        return (path.format(**self.values) +
+                ("?" + urllib.parse.urlencode(query) if query else ""))
 
     def fits(self, schema, answer, where):
         whole = {**schema, "components": DOCUMENT["components"]}
@@ -109,7 +133,8 @@ class OpenApiTest(unittest.TestCase):
             if method != "GET" or schema is None:
                 continue
             with self.subTest(path):
-                answer = self.served.get(path.format(**self.values))
+                answer = self.served.get(
+                    self.address(path, self.values_of(operation)))
                 self.fits(schema, answer, path)
                 checked += 1
         self.assertGreater(checked, 15)
@@ -123,7 +148,8 @@ class OpenApiTest(unittest.TestCase):
                 value = (schema["enum"][0] if "enum" in schema else
                          self.record["target"] if parameter["name"] == "target"
                          and "workloads" in path else samples[schema["type"]])
-                where = f"{path.format(**self.values)}?{parameter['name']}={value}"
+                where = self.address(path, {parameter["name"]: value} |
+                                     self.values_of(operation))
                 with self.subTest(where):
                     status, answer = self.served.ask(where)
                     self.assertEqual(status, 200, answer)

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "database/store.h"
+#include "proto/tilefarm/v1/regression.grpc.pb.h"
 #include "server/security/token.h"
 #include "tests/server/services_fixture.h"
 #include "tests/support/http_client.h"
@@ -328,6 +329,59 @@ class EventReader {
   RawConnection connection_;
   std::string seen_;
 };
+
+TEST_F(ApiTest, AHistoryIsShownWithItsChanges) {
+  EXPECT_EQ(Get("/benchmarks")["benchmarks"].size(), 0u);
+  v1::AppendPointsRequest points;
+  points.set_request_id("points");
+  for (int i = 0; i < 24; ++i) {
+    v1::HistoryPoint& point = *points.add_points();
+    point.set_series("kernels");
+    point.set_benchmark("mm/512");
+    point.set_device_class("a board");
+    point.set_branch("main");
+    point.set_commit(absl::StrCat("c", i));
+    point.set_at("2026-01-31T12:00:00Z");
+    point.set_device("desk");
+    // Slower from c12 on.
+    point.set_seconds((i < 12 ? 1e-3 : 1.2e-3) * (1 + 1e-3 * (i % 3)));
+    point.set_verdict(i == 12 ? "slower" : "");
+    point.set_ratio(i == 12 ? 1.2 : 1);
+    point.set_clusters(i == 12 ? 8 : 0);
+  }
+  const auto regression = v1::Regression::NewStub(channel_);
+  grpc::ClientContext context;
+  v1::AppendPointsResponse response;
+  const grpc::Status added =
+      regression->AppendPoints(&context, points, &response);
+  ASSERT_TRUE(added.ok()) << added.error_message();
+
+  const Json list = Get("/benchmarks")["benchmarks"];
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_EQ(list[0]["benchmark"], "mm/512");
+  EXPECT_EQ(list[0]["commit"], "c23");
+  EXPECT_EQ(list[0]["ratio"], nullptr);
+
+  const std::string key =
+      "?series=kernels&benchmark=mm%2F512&device_class=a%20board&branch=main";
+  const Json history = Get("/benchmarks/history" + key);
+  ASSERT_EQ(history["points"]["commit"].size(), 24u);
+  EXPECT_EQ(history["points"]["commit"][0], "c0");
+  EXPECT_EQ(history["points"]["seconds"][12], 1.2e-3);
+  EXPECT_EQ(history["points"]["ratio"][12], 1.2);
+  EXPECT_EQ(history["points"]["ratio"][11], nullptr);
+  ASSERT_EQ(history["changes"].size(), 1u);
+  EXPECT_EQ(history["changes"][0]["commit"], "c12");
+  EXPECT_EQ(history["changes"][0]["after_commit"], "c11");
+  EXPECT_EQ(history["changes"][0]["state"], "open");
+  EXPECT_NEAR(history["changes"][0]["ratio"], 1.2, 1e-9);
+  EXPECT_NEAR(history["current_ratio"], 1.2, 1e-9);
+  EXPECT_EQ(history["baseline"]["last"], 12);
+
+  EXPECT_EQ(ErrorOf(Raw("/benchmarks/history?series=kernels")),
+            "400 invalid_argument");
+  EXPECT_EQ(ErrorOf(Raw("/benchmarks/history" + key + "2")), "404 not_found");
+}
 
 TEST_F(ApiTest, ChangesAreStreamed) {
   EventReader farm(server_->http_address(), "/events");
